@@ -120,7 +120,7 @@ func draw(t *testing.T, sources map[string]string) (pictures map[string]string) 
 		}
 		js(fmt.Sprintf("window.drawn = ''; mermaid.render('d', %s).then(r => window.drawn = r.svg, e => window.drawn = 'no: ' + e); ''", quoted))
 		picture := ""
-		for end := time.Now().Add(30 * time.Second); picture == "" && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(testenv.Still); picture == "" && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 			picture = js("window.drawn")
 		}
 		if !strings.HasPrefix(picture, "<svg") {

@@ -198,7 +198,7 @@ func TestGuestLeavesKafka(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Still)
 	defer cancel()
 	for _, name := range []string{backend.KafkaPrefix(g.Prefix) + "orders", "theirs"} {
 		c, err := backend.OpenKafka(g.Own.Kafka, kgo.AllowAutoTopicCreation(), kgo.ConsumeTopics(name), kgo.ConsumerGroup(name),

@@ -70,7 +70,7 @@ func TestRunOnASlowDurableMySQL(t *testing.T) {
 	}
 	cfg.Addr = slowly(t, cfg.Addr, 3*time.Millisecond)
 	c := replica.Config{
-		Replica: "1", Token: "t0ken", DefaultMode: "lease-seq", LockTTL: 10 * time.Second, Prefix: "shop:",
+		Replica: "1", Token: "t0ken", DefaultMode: "lease-seq", LockTTL: time.Minute, Prefix: "shop:",
 		Redis: testenv.Miniredis(t).URL, SQL: cfg.FormatDSN(), Conns: 32,
 	}
 	r, err := replica.New(c, replica.Options{Log: slog.New(slog.DiscardHandler)})

@@ -71,7 +71,7 @@ func TestInterruptedReplicaDoesNotDrain(t *testing.T) {
 		if err != nil {
 			t.Errorf("listenAndServe() = %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(testenv.Still):
 		t.Error("the replica drains after Ctrl-C")
 	}
 }

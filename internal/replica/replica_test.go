@@ -34,17 +34,20 @@ func openReplica(t *testing.T) testReplica {
 	redis := testenv.Miniredis(t)
 	r := startReplica(t, Config{
 		Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16, HealthWithin: testenv.Still,
-		WorkTimeout: testenv.Still, RedisTimeout: testenv.Still, SettleTimeout: testenv.Still, LockTimeout: 2 * testenv.Still,
 	})
 	waitReady(t, r)
 	return testReplica{r, redis.Prefix}
 }
 
-// startReplica is a replica with the tables of its database, until the test ends. Its backends may not have been met yet.
+// startReplica is a replica with the tables of its database, until the test ends. Its backends may not have been met yet. Its time-outs are
+// those of a busy machine, if c has none.
 func startReplica(t *testing.T, c Config) *Replica {
 	t.Helper()
-	c.Replica, c.Token, c.DefaultMode, c.LockTTL = "1", "t0ken", "lease-seq", 10*time.Second
+	c.Replica, c.Token, c.DefaultMode, c.LockTTL = "1", "t0ken", "lease-seq", testenv.Still
 	c.Conns, c.Prefix = cmp.Or(c.Conns, 4), cmp.Or(c.Prefix, "shop:")
+	c.WorkTimeout, c.RedisTimeout = cmp.Or(c.WorkTimeout, testenv.Still), cmp.Or(c.RedisTimeout, testenv.Still)
+	c.SettleTimeout, c.LockTimeout = cmp.Or(c.SettleTimeout, testenv.Still), cmp.Or(c.LockTimeout, 2*testenv.Still)
+	c.HealthWithin = cmp.Or(c.HealthWithin, testenv.Still/4)
 	r, err := New(c, quiet)
 	if err != nil {
 		t.Fatal(err)

@@ -198,7 +198,7 @@ func TestEngineGivesUpAStalledServer(t *testing.T) {
 			t.Parallel()
 			eachEngine(t, func(t *testing.T, name string) {
 				server := newWire(t, says(text))
-				got := engine(t, name, server.url, 500*time.Millisecond).Do(buy())
+				got := engine(t, name, server.url, 3*time.Second).Do(buy())
 				if read := Classify(&got); got.Err != ErrTimeout || read.Outcome != audit.Unknown || read.Code != "timeout" {
 					t.Errorf("Do() = %+v, read as %+v, want unknown by timeout", got, read)
 				}

@@ -253,7 +253,7 @@ func TestEtcdPutAfterCleanup(t *testing.T) {
 			t.Parallel()
 			s := testenv.Etcd(t)
 			late, key := newDetained("Txn"), s.Prefix+"k"
-			l := newEtcd(t, meddledEtcd(t, s, late.meddle), 3*time.Second, nil)
+			l := newEtcd(t, meddledEtcd(t, s, late.meddle), 9*time.Second, nil)
 			locktest.Warm(t, l, key)
 			if holds {
 				other := locktest.Obtain(t, l, s.Prefix+"other")

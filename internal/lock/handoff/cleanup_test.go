@@ -112,7 +112,7 @@ func TestEngineRenewsBesideAWrongType(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
 	const ttl = 9 * time.Second // on a busy machine a renewal may be seconds late
-	e := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: ttl})
+	e := onServer(t, s, handoff.Options{TTL: ttl})
 	for _, name := range []string{"handoff", "rw-read"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,7 +28,7 @@ func TestEngineCluster(t *testing.T) {
 		own := *o
 		c := redis.NewClusterClient(&own)
 		t.Cleanup(func() { _ = c.Close() })
-		return engine(t, c, e)
+		return engine(t, c, calm(e))
 	}
 	for _, name := range []string{"handoff", "fair"} {
 		t.Run("contention/"+name, func(t *testing.T) {

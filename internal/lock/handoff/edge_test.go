@@ -65,7 +65,7 @@ func TestEngineDetachedReentry(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
 	key := s.Prefix + "{1}"
-	l := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: 3 * time.Second}).Handoff()
+	l := onServer(t, s, handoff.Options{TTL: 3 * time.Second}).Handoff()
 	outer := locktest.Obtain(t, l, key)
 	inner, err := l.Acquire(context.WithoutCancel(outer.Context()), key)
 	if err != nil {
@@ -87,7 +87,7 @@ func TestEngineReentryThroughAnother(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
 	key := s.Prefix + "{1}"
-	a := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair()
+	a := onServer(t, s, handoff.Options{}).Fair()
 	b := engine(t, locktest.RedisClient(t, testenv.Miniredis(t)), handoff.Options{}).Fair()
 	outer := locktest.Obtain(t, a, key)
 	middle, err := b.Acquire(outer.Context(), key)
@@ -161,8 +161,8 @@ func TestEngineMessageNamesTheKey(t *testing.T) {
 		if name == "rw-read" {
 			holder = "rw-write"
 		}
-		held := locktest.Obtain(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), holder), key)
-		got := queueing(t, s, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key, 1)
+		held := locktest.Obtain(t, pick(onServer(t, s, handoff.Options{}), holder), key)
+		got := queueing(t, s, pick(onServer(t, s, handoff.Options{}), name), key, 1)
 		released(t, held)
 		released(t, served(t, name, got))
 		said := func() bool {

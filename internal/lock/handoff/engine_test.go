@@ -125,7 +125,7 @@ func TestEngineFreeLockCostsTwoCommands(t *testing.T) {
 	for _, name := range []string{"handoff", "fair"} {
 		t.Run(name, func(t *testing.T) {
 			c, counted := locktest.RedisClient(t, s), &spy{}
-			l, key := pick(engine(t, c, handoff.Options{}), name), s.Prefix+name+"{1}"
+			l, key := pick(engine(t, c, calm(handoff.Options{})), name), s.Prefix+name+"{1}"
 			locktest.Warm(t, l, key)
 			c.AddHook(counted)
 			const rounds = 50
@@ -139,12 +139,24 @@ func TestEngineFreeLockCostsTwoCommands(t *testing.T) {
 	}
 }
 
-// patient gives o the time limits of a busy machine. Beside a load of 20 a process may get no processor for longer than the default limits;
-// then it has rightly lost the lock, or does not know what became of its release.
-func patient(o handoff.Options) handoff.Options {
-	const limit = 30 * time.Second
-	o.GrantTimeout, o.AttemptLimit, o.CallTimeout = limit, limit, limit
+// onServer is an engine for a real server on a busy machine, where a process may get no processor for longer than the default limits.
+func onServer(t testing.TB, s *testenv.RedisServer, o handoff.Options) *handoff.Engine {
+	t.Helper()
+	return engine(t, locktest.RedisClient(t, s), calm(o))
+}
+
+// calm gives o the time limits of a busy machine for an attempt and for a command. With the default limits a process that got no processor
+// does not know what became of its release.
+func calm(o handoff.Options) handoff.Options {
+	o.AttemptLimit, o.CallTimeout = locktest.Soon/2, locktest.Soon/2
 	return o
+}
+
+// patient is calm, and gives a waiter as long to come for its grant. Who gets no processor for longer than the default has rightly lost
+// the lock.
+func patient(o handoff.Options) handoff.Options {
+	o.GrantTimeout = locktest.Soon / 2
+	return calm(o)
 }
 
 // contendAndCheck has goroutines of four engines acquire one lock, and checks exclusion, fences, and that each gets its turns.
@@ -287,7 +299,7 @@ func TestEngineLostAnswers(t *testing.T) {
 
 func TestEngineReplicasShort(t *testing.T) {
 	s := testenv.Redis(t)
-	l := engine(t, locktest.RedisClient(t, s), handoff.Options{Replicas: 1, ReplicasTimeout: time.Millisecond}).Handoff()
+	l := onServer(t, s, handoff.Options{Replicas: 1, ReplicasTimeout: time.Millisecond}).Handoff()
 	_, err := l.Acquire(t.Context(), s.Prefix+"{1}")
 	if !errors.Is(err, handoff.ErrReplicas) || !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("Acquire without a replica = %v, want ErrReplicas and ErrUnavailable", err)

@@ -26,7 +26,7 @@ func TestEngineFenceWithoutItsCounter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for how, wait := range map[string]time.Duration{"at once": 0, "queueing": mustHappenWithin} {
-				e, key := engine(t, locktest.RedisClient(t, s), handoff.Options{}), s.Prefix+"{"+name+how+"}"
+				e, key := onServer(t, s, handoff.Options{}), s.Prefix+"{"+name+how+"}"
 				var last uint64
 				for i, turn := range turns {
 					if s.Client.Del(t.Context(), handoff.KeysOf(key).Fence).Val() == 0 && i > 0 {
@@ -53,8 +53,8 @@ func TestEngineFenceHandedOverWithoutItsCounter(t *testing.T) {
 	for _, name := range []string{"handoff", "fair", "rw-write"} {
 		t.Run(name, func(t *testing.T) {
 			key := s.Prefix + "{" + name + "}"
-			held := locktest.Obtain(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key)
-			next := queueing(t, s, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key, 1)
+			held := locktest.Obtain(t, pick(onServer(t, s, handoff.Options{}), name), key)
+			next := queueing(t, s, pick(onServer(t, s, handoff.Options{}), name), key, 1)
 			s.Client.HDel(t.Context(), handoff.KeysOf(key).Fence, "fence")
 			released(t, held)
 			lease := served(t, "the waiter", next)
@@ -62,7 +62,7 @@ func TestEngineFenceHandedOverWithoutItsCounter(t *testing.T) {
 				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
 			}
 			released(t, lease)
-			last := locktest.Obtain(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key)
+			last := locktest.Obtain(t, pick(onServer(t, s, handoff.Options{}), name), key)
 			if last.Fence() <= lease.Fence() {
 				t.Errorf("fence %d after %d, want it to rise", last.Fence(), lease.Fence())
 			}
@@ -107,9 +107,9 @@ func TestEngineTicketsOutliveAWaiter(t *testing.T) {
 			t.Parallel()
 			key := s.Prefix + "{" + name + "}"
 			fence := handoff.KeysOf(key).Fence
-			held := locktest.Obtain(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), "rw-write"), key)
+			held := locktest.Obtain(t, pick(onServer(t, s, handoff.Options{}), "rw-write"), key)
 			s.Client.Del(t.Context(), fence)
-			first := queueing(t, s, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key, 1)
+			first := queueing(t, s, pick(onServer(t, s, handoff.Options{}), name), key, 1)
 			if got := s.Client.PTTL(t.Context(), fence).Val(); got < 30*time.Minute {
 				t.Errorf("with a waiter the tickets have %s to live, want an hour", got)
 			}
@@ -117,7 +117,7 @@ func TestEngineTicketsOutliveAWaiter(t *testing.T) {
 			wait.Until(t, "the waiter's next poll keeps the tickets", func() bool {
 				return s.Client.PTTL(t.Context(), fence).Val() > 30*time.Minute
 			})
-			second := queueing(t, s, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), "rw-write"), key, 2)
+			second := queueing(t, s, pick(onServer(t, s, handoff.Options{}), "rw-write"), key, 2)
 			released(t, held)
 			lease := served(t, "the first waiter", first)
 			if lease.Fence() <= held.Fence() {
@@ -136,8 +136,8 @@ func TestEngineFenceWhereOnlyTicketsAreLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			key := s.Prefix + "{" + name + "}"
 			fence := handoff.KeysOf(key).Fence
-			l := pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name)
-			held := locktest.Obtain(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), "rw-write"), key)
+			l := pick(onServer(t, s, handoff.Options{}), name)
+			held := locktest.Obtain(t, pick(onServer(t, s, handoff.Options{}), "rw-write"), key)
 			released(t, held)
 			s.Client.Del(t.Context(), fence)
 			s.Client.HSet(t.Context(), fence, "ticket", 7)
@@ -154,7 +154,7 @@ func TestEngineFenceWhereOnlyTicketsAreLeft(t *testing.T) {
 // The counter is lost, or goes back, between any two holds; the resource remembers.
 func TestEngineFenced(t *testing.T) {
 	s := testenv.Redis(t)
-	e, key := engine(t, locktest.RedisClient(t, s), handoff.Options{}), s.Prefix+"{1}"
+	e, key := onServer(t, s, handoff.Options{}), s.Prefix+"{1}"
 	var last atomic.Uint64
 	last.Store(1000)
 	l := e.Fenced(func(context.Context, string) (uint64, error) { return last.Load(), nil })

@@ -140,7 +140,7 @@ func TestForceReleaseWithoutAnAnswer(t *testing.T) {
 	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
 		for _, name := range []string{"handoff", "rw-write", "rw-read"} {
 			key, c := s.Prefix+name+"{1}", locktest.RedisClient(t, s)
-			holder, rival, operator := engine(t, locktest.RedisClient(t, s), handoff.Options{}), engine(t, locktest.RedisClient(t, s), handoff.Options{}), engine(t, c, handoff.Options{})
+			holder, rival, operator := onServer(t, s, handoff.Options{}), onServer(t, s, handoff.Options{}), engine(t, c, handoff.Options{})
 			first := locktest.Obtain(t, pick(holder, name), key+"first")
 			force(t, operator, key+"first", 1) // loads the scripts
 			wantReleaseLost(t, first)
@@ -307,7 +307,7 @@ func TestForceReleaseOfReaders(t *testing.T) {
 // An owner that no engine has put there, such as another kind of lock, can be evicted too. A Redis that does not answer is no success.
 func TestForceReleaseOfAForeignOwner(t *testing.T) {
 	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
-		e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+		e := onServer(t, s, handoff.Options{})
 		if err := s.Client.Set(t.Context(), s.Prefix+"{1}", "a value by hand", 0).Err(); err != nil {
 			t.Fatal(err)
 		}

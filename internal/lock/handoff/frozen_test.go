@@ -110,7 +110,7 @@ func TestEngineStoppedProcess(t *testing.T) {
 			var skipped metric
 			key := s.Prefix + "stopped-" + name + "{1}"
 			process := func() lock.Locker {
-				return pick(engine(t, locktest.RedisClient(t, s), handoff.Options{Metrics: handoff.Metrics{Skipped: &skipped}}), name)
+				return pick(onServer(t, s, handoff.Options{Metrics: handoff.Metrics{Skipped: &skipped}}), name)
 			}
 			held := locktest.Obtain(t, process(), key)
 			child, in := stoppable(t, s, name, key, waiters)

@@ -43,7 +43,7 @@ func TestGrantIsNoYoungerThanItsMessage(t *testing.T) {
 	}
 }
 
-// monitor returns the commands that a server runs from now on, for ten seconds at most.
+// monitor returns the commands that a server runs from now on, for a minute at most.
 func monitor(t *testing.T, s *testenv.RedisServer) *bufio.Scanner {
 	t.Helper()
 	o := s.Client.Options()
@@ -52,7 +52,7 @@ func monitor(t *testing.T, s *testenv.RedisServer) *bufio.Scanner {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(testenv.Still)); err != nil {
 		t.Fatal(err)
 	}
 	lines, commands := bufio.NewScanner(conn), []string{"MONITOR"}

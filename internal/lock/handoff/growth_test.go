@@ -25,7 +25,7 @@ import (
 // an expiry (invariant 10).
 func TestEngineLeavesNothingBehind(t *testing.T) {
 	s := testenv.Redis(t)
-	e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+	e := onServer(t, s, handoff.Options{})
 	round := func(from, to int) {
 		var wg sync.WaitGroup
 		for g := range 4 {
@@ -92,7 +92,7 @@ func wantExpiries(t *testing.T, s *testenv.RedisServer) {
 // Keys expire while they are used, too, and no waiter or cancel leaves one that does not.
 func TestEngineKeysExpireInUse(t *testing.T) {
 	s := testenv.Redis(t)
-	l := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair()
+	l := onServer(t, s, handoff.Options{}).Fair()
 	held := locktest.Obtain(t, l, s.Prefix+"{1}")
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -119,7 +119,7 @@ func TestEngineHandoffCostsTheSameInALongQueue(t *testing.T) {
 	cost := map[int]int{}
 	for _, waiting := range []int{10, 500} {
 		// Two engines: an own waiter of the releaser's would be another case.
-		holder, l := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair()
+		holder, l := onServer(t, s, handoff.Options{}).Fair(), onServer(t, s, handoff.Options{}).Fair()
 		key := fmt.Sprintf("k{%d}", waiting)
 		held := locktest.Obtain(t, holder, key)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -218,7 +218,7 @@ func TestEngineSendsNoTimeOfDay(t *testing.T) {
 func TestEngineHeldLocksAreCheap(t *testing.T) {
 	s := testenv.Redis(t)
 	// No renewal may be on its way when the memory is measured.
-	l := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: time.Hour}).Handoff()
+	l := onServer(t, s, handoff.Options{TTL: time.Hour}).Handoff()
 	locktest.Warm(t, l, s.Prefix+"{0}")
 	const locks = 5000
 	keys, leases := make([]string, locks), make([]lock.Lease, locks)

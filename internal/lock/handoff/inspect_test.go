@@ -44,7 +44,7 @@ func wantHere(t *testing.T, h handoff.Holder, reads bool) {
 func TestEngineInspect(t *testing.T) {
 	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
 		key := s.Prefix + "{1}"
-		a, b := engine(t, locktest.RedisClient(t, s), handoff.Options{}), engine(t, locktest.RedisClient(t, s), handoff.Options{})
+		a, b := onServer(t, s, handoff.Options{}), onServer(t, s, handoff.Options{})
 		if free := inspect(t, a, key); len(free.Holders) != 0 || free.Queue != 0 || free.Waiting != 0 || free.Fence != 0 {
 			t.Errorf("a lock that nobody has used: %+v", free)
 		}
@@ -86,7 +86,7 @@ func TestEngineInspect(t *testing.T) {
 func TestEngineInspectReadWrite(t *testing.T) {
 	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
 		key := s.Prefix + "{1}"
-		e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+		e := onServer(t, s, handoff.Options{})
 		first, second := locktest.Obtain(t, e.ReadWrite().Read(), key), locktest.Obtain(t, e.ReadWrite().Read(), key)
 		got := make(chan error, 1)
 		go func() {
@@ -115,7 +115,7 @@ func TestEngineInspectReadWrite(t *testing.T) {
 // The host is found in the token, whatever its name is made of. An owner that is no engine's token has none.
 func TestEngineInspectNamesHosts(t *testing.T) {
 	s := testenv.Miniredis(t)
-	e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+	e := onServer(t, s, handoff.Options{})
 	for token, want := range map[string]handoff.Holder{
 		"v2-ABCDEFGHIJKLMNOP-77-web-7%2Eshop%2Eexample.1.16.2500": {Host: "web-7.shop.example", PID: 77},
 		"v2-ABCDEFGHIJKLMNOP-1-%E5%BA%97%20%25.1.16.2500":         {Host: "店 %", PID: 1},

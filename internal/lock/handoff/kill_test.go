@@ -95,7 +95,7 @@ func (f *killScene) killAt(phase string) liveWaiter {
 		}()
 	}
 	child := f.child("waiting")
-	f.queue(before + 1)
+	f.queue(before+1, nil)
 	next := f.waiter(before + 2)
 	if phase == "granted" { // stopped: it is told, and does not answer
 		f.stop(child)
@@ -113,7 +113,7 @@ func (f *killScene) killAt(phase string) liveWaiter {
 
 // process is another process's locker, in this one.
 func (f *killScene) process() lock.Locker {
-	return pick(engine(f.t, locktest.RedisClient(f.t, f.s), handoff.Options{Metrics: handoff.Metrics{Skipped: &f.skipped}}), f.name)
+	return pick(onServer(f.t, f.s, handoff.Options{Metrics: handoff.Metrics{Skipped: &f.skipped}}), f.name)
 }
 
 func (f *killScene) lock() lock.Lease {
@@ -134,15 +134,16 @@ func (f *killScene) waiter(length int) liveWaiter {
 			w.got <- lease
 		}
 	}()
-	f.queue(length)
+	f.queue(length, w.got)
 	return w
 }
 
-func (f *killScene) queue(length int) {
+// queue waits until so many are in the queue, or one of them has got the lock already: on a busy machine its holder may be late.
+func (f *killScene) queue(length int, got <-chan lock.Lease) {
 	f.t.Helper()
 	queue := handoff.KeysOf(f.key).Queue
 	wait.Until(f.t, fmt.Sprintf("%d in the queue", length), func() bool {
-		return f.s.Client.ZCard(f.t.Context(), queue).Val() >= int64(length)
+		return len(got) > 0 || f.s.Client.ZCard(f.t.Context(), queue).Val() >= int64(length)
 	})
 }
 

@@ -37,7 +37,7 @@ func TestEngineContextEndsWithoutATimer(t *testing.T) {
 			t.Parallel()
 			const ttl = 3 * time.Second
 			g := &blockingAdder{reached: make(chan struct{}), unblock: make(chan struct{})}
-			e := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: ttl, Metrics: handoff.Metrics{Acquired: g}})
+			e := onServer(t, s, handoff.Options{TTL: ttl, Metrics: handoff.Metrics{Acquired: g}})
 			l, key := pick(e, name), s.Prefix+"{"+name+"}"
 			lease := locktest.Obtain(t, l, key)
 			inner, err := l.Acquire(context.WithoutCancel(lease.Context()), key)

@@ -115,7 +115,7 @@ func TestAcquireAllWaits(t *testing.T) {
 // Keys that are acquired one after the other, as many as one cart may have, do not make each other slow, nor do ten re-entries.
 func TestAcquireAllOfManyKeys(t *testing.T) {
 	s := testenv.Miniredis(t)
-	e, rival := engine(t, locktest.RedisClient(t, s), handoff.Options{}), engine(t, locktest.RedisClient(t, s), handoff.Options{})
+	e, rival := onServer(t, s, handoff.Options{}), onServer(t, s, handoff.Options{})
 	keys := make([]string, 100)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("%s%d{1}", s.Prefix, i)
@@ -192,7 +192,7 @@ func TestAcquireAllLosesOne(t *testing.T) {
 func TestAcquireAllIsReleasedTwiceAtOnce(t *testing.T) {
 	s := testenv.Miniredis(t)
 	c, h := locktest.RedisClient(t, s), &delayedReply{arrived: make(chan struct{}), deliver: make(chan struct{})}
-	e, rival := engine(t, c, patient(handoff.Options{})), engine(t, locktest.RedisClient(t, s), patient(handoff.Options{}))
+	e, rival := engine(t, c, patient(handoff.Options{})), onServer(t, s, patient(handoff.Options{}))
 	keys := cart(s.Prefix)
 	locktest.Release(t, acquireAll(t, e, keys...))
 	c.AddHook(h)
@@ -336,7 +336,7 @@ func TestAcquireAllExcludes(t *testing.T) {
 	inside, fences := make([]atomic.Int64, len(keys)), make([]atomic.Uint64, len(keys))
 	var wg sync.WaitGroup
 	for g := range 12 {
-		e := engine(t, locktest.RedisClient(t, s), patient(handoff.Options{}))
+		e := onServer(t, s, patient(handoff.Options{}))
 		own := []int{g % 4, (g + 1 + g/4) % 4}[:1+g%2]
 		wg.Go(func() {
 			for range 25 {

@@ -81,7 +81,7 @@ func TestPrefixKeepsTenantsApart(t *testing.T) {
 // The resource is asked for the key as its user calls it.
 func TestPrefixIsNotTheResources(t *testing.T) {
 	s := testenv.Miniredis(t)
-	e := engine(t, locktest.RedisClient(t, s), handoff.Options{Prefix: s.Prefix + "shop:"})
+	e := onServer(t, s, handoff.Options{Prefix: s.Prefix + "shop:"})
 	lease := locktest.Obtain(t, e.Fenced(func(_ context.Context, key string) (uint64, error) {
 		if key != "lock:{101}" {
 			t.Errorf("asked for %s", key)

@@ -45,7 +45,7 @@ func TestSubscriptionOutlivesAnOutage(t *testing.T) {
 	}
 	e := sharded(t, redis.NewClient(&o), minTTL)
 	time.AfterFunc(time.Second, func() { up.Store(true) })
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Still)
 	defer cancel()
 	if err := e.subscriber.awaitSubscribed(ctx, "k"); err != nil {
 		t.Errorf("awaitSubscribed = %v, want nil", err)

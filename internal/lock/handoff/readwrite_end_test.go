@@ -50,8 +50,8 @@ func TestReadWriteDeadReader(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer e.Close(context.Background())
-			live := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: leaseTTL}).ReadWrite()
-			writer := engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: leaseTTL}).ReadWrite()
+			live := onServer(t, s, handoff.Options{TTL: leaseTTL}).ReadWrite()
+			writer := onServer(t, s, handoff.Options{TTL: leaseTTL}).ReadWrite()
 			dead, alive := locktest.Obtain(t, e.ReadWrite().Read(), key), locktest.Obtain(t, live.Read(), key)
 			got := queueing(t, s, writer.Write(), key, 1)
 			cut.down.Store(true)
@@ -97,7 +97,7 @@ func TestReadWriteContextEndsInEachPhase(t *testing.T) {
 		for _, when := range []string{"at once", "waiting", "let in"} {
 			t.Run(name+"/"+when, func(t *testing.T) {
 				key := s.Prefix + t.Name() + "{1}"
-				a, b := engine(t, locktest.RedisClient(t, s), handoff.Options{}), engine(t, locktest.RedisClient(t, s), handoff.Options{})
+				a, b := onServer(t, s, handoff.Options{}), onServer(t, s, handoff.Options{})
 				held := locktest.Obtain(t, pick(a, c.holds), key)
 				ctx, cancel := context.WithCancel(t.Context())
 				got, failed := async(ctx, pick(b, c.waits), key)
@@ -203,7 +203,7 @@ func TestReadWriteLostAnswerAfterALongWait(t *testing.T) {
 // A writer whose wait runs out while readers are in gives up its ownership.
 func TestReadWriteBoundedWaitForReaders(t *testing.T) {
 	s := testenv.Redis(t)
-	rw, key := engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite(), s.Prefix+"{1}"
+	rw, key := onServer(t, s, handoff.Options{}).ReadWrite(), s.Prefix+"{1}"
 	held := locktest.Obtain(t, rw.Read(), key)
 	for _, most := range []time.Duration{0, time.Millisecond, 100 * time.Millisecond} {
 		if _, err := rw.Write().Acquire(lock.WithWait(t.Context(), most), key); !errors.Is(err, lock.ErrBusy) {
@@ -225,8 +225,8 @@ func TestReadWriteBoundedWaitForReaders(t *testing.T) {
 func TestReadWriteReadersExpire(t *testing.T) {
 	s := testenv.Redis(t)
 	key := s.Prefix + "{1}"
-	long := locktest.Obtain(t, engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: time.Minute}).ReadWrite().Read(), key)
-	short := locktest.Obtain(t, engine(t, locktest.RedisClient(t, s), handoff.Options{TTL: time.Second}).ReadWrite().Read(), key)
+	long := locktest.Obtain(t, onServer(t, s, handoff.Options{TTL: time.Minute}).ReadWrite().Read(), key)
+	short := locktest.Obtain(t, onServer(t, s, handoff.Options{TTL: 20 * time.Second}).ReadWrite().Read(), key)
 	if left := s.Client.PTTL(t.Context(), handoff.KeysOf(key).Readers).Val(); left > time.Minute || left < 30*time.Second {
 		t.Errorf("the readers expire in %s, want a minute at most, and not with the shorter TTL", left)
 	}

@@ -23,7 +23,7 @@ func TestReadWriteLostAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, lost, key := locktest.RedisClient(t, s), &locktest.LostAnswers{Name: "evalsha"}, s.Prefix+name+"{1}"
 			e := engine(t, c, handoff.Options{})
-			l, other := pick(e, name), engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite().Write()
+			l, other := pick(e, name), onServer(t, s, handoff.Options{}).ReadWrite().Write()
 			locktest.Warm(t, l, key)
 			c.AddHook(lost)
 			for n := range int64(3) {
@@ -119,7 +119,7 @@ func TestReadWriteMessageOvertakesAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := testenv.Redis(t)
 			key := s.Prefix + t.Name() + "{1}"
-			a, c, sent := engine(t, locktest.RedisClient(t, s), handoff.Options{}), locktest.RedisClient(t, s), &recorder{}
+			a, c, sent := onServer(t, s, handoff.Options{}), locktest.RedisClient(t, s), &recorder{}
 			h := &delayedReply{arrived: make(chan struct{}), deliver: make(chan struct{})}
 			b := engine(t, c, handoff.Options{})
 			l := b.ReadWrite().Read()

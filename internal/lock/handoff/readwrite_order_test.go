@@ -20,8 +20,8 @@ import (
 func TestReadWriteWriterIsNotStarved(t *testing.T) {
 	s := testenv.Redis(t)
 	key := s.Prefix + "{1}"
-	readers := engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite().Read()
-	writer := engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite().Write()
+	readers := onServer(t, s, handoff.Options{}).ReadWrite().Read()
+	writer := onServer(t, s, handoff.Options{}).ReadWrite().Write()
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	var in [2]atomic.Bool
@@ -64,7 +64,7 @@ func TestReadWriteOrder(t *testing.T) {
 	key := s.Prefix + "{1}"
 	var rw []handoff.ReadWrite
 	for range 3 {
-		rw = append(rw, engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite())
+		rw = append(rw, onServer(t, s, handoff.Options{}).ReadWrite())
 	}
 	first := locktest.Obtain(t, rw[0].Write(), key)
 	order := "rrwwrrrwr"
@@ -108,9 +108,9 @@ func TestReadWriteOrder(t *testing.T) {
 func TestReadWriteManyReadersAtOnce(t *testing.T) {
 	s := testenv.Redis(t)
 	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
-	rw := engine(t, c, handoff.Options{}).ReadWrite()
+	rw := engine(t, c, calm(handoff.Options{})).ReadWrite()
 	const readers = 250
-	held := locktest.Obtain(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite().Write(), key)
+	held := locktest.Obtain(t, onServer(t, s, handoff.Options{}).ReadWrite().Write(), key)
 	first := queueing(t, s, rw.Read(), key, 1)
 	c.AddHook(counted)
 	got := []chan lock.Lease{first}
@@ -137,7 +137,7 @@ func TestReadWriteManyReadersAtOnce(t *testing.T) {
 func TestReadWriteReentry(t *testing.T) {
 	s := testenv.Redis(t)
 	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
-	e := engine(t, c, handoff.Options{})
+	e := engine(t, c, calm(handoff.Options{}))
 	rw := e.ReadWrite()
 	read, write := locktest.Obtain(t, rw.Read(), key), locktest.Obtain(t, rw.Write(), key+"2")
 	c.AddHook(counted)

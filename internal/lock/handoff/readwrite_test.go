@@ -26,7 +26,7 @@ func released(t *testing.T, l lock.Lease) {
 func TestReadWriteCosts(t *testing.T) {
 	s := testenv.Redis(t)
 	c, counted := locktest.RedisClient(t, s), &spy{}
-	rw, key := engine(t, c, handoff.Options{}).ReadWrite(), s.Prefix+"{1}"
+	rw, key := engine(t, c, calm(handoff.Options{})).ReadWrite(), s.Prefix+"{1}"
 	// Before commands are counted, each script has run and the process is subscribed.
 	for range 2 {
 		r := locktest.Obtain(t, rw.Read(), key)

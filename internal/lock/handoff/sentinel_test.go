@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -41,7 +42,7 @@ func sentinel(t *testing.T) (nodes []*testenv.RedisNode, client func() *redis.Cl
 	}
 	watch := options(t, testenv.RedisSentinel(t,
 		fmt.Sprintf("sentinel monitor shop %s %s 1", host, port), fmt.Sprintf("sentinel auth-pass shop %q", password),
-		"sentinel down-after-milliseconds shop 1000", "sentinel failover-timeout shop 10000"))
+		"sentinel down-after-milliseconds shop 5000", "sentinel failover-timeout shop 10000"))
 	watching := redis.NewSentinelClient(watch)
 	t.Cleanup(func() { _ = watching.Close() })
 	wait.Until(t, "a sentinel that knows the replica", func() bool {
@@ -67,7 +68,8 @@ func TestEngineSentinelFailsOver(t *testing.T) {
 			t.Parallel()
 			nodes, client := sentinel(t)
 			c := client()
-			a, b := pick(engine(t, c, handoff.Options{}), name), pick(engine(t, client(), handoff.Options{}), name)
+			o := calm(handoff.Options{TTL: 10 * time.Minute})
+			a, b := pick(engine(t, c, o), name), pick(engine(t, client(), o), name)
 			held := locktest.Obtain(t, a, "k")
 			got := make(chan lock.Lease, 1)
 			go func() {

@@ -61,13 +61,13 @@ func TestEngineReplica(t *testing.T) {
 	}
 	skipped := &metric{}
 	counting := handoff.Options{Replicas: 1, ReplicasTimeout: 20 * time.Second, Metrics: handoff.Metrics{Skipped: skipped}}
-	locktest.Release(t, locktest.Obtain(t, engine(t, locktest.RedisClient(t, s), counting).Fair(), "dead first"))
+	locktest.Release(t, locktest.Obtain(t, onServer(t, s, counting).Fair(), "dead first"))
 	if got := skipped.value(); got != 1 {
 		t.Errorf("%v skipped, want the one that was", got)
 	}
 	// Handed on by a release, within one process, just when the replica goes.
-	o1 := handoff.Options{Replicas: 1, ReplicasTimeout: 2 * time.Second, Cohort: 1}
-	other, own := engine(t, locktest.RedisClient(t, s), o1).Handoff(), engine(t, locktest.RedisClient(t, s), o1).Handoff()
+	o1 := handoff.Options{Replicas: 1, ReplicasTimeout: 10 * time.Second, Cohort: 1}
+	other, own := onServer(t, s, o1).Handoff(), onServer(t, s, o1).Handoff()
 	held := locktest.Obtain(t, other, "handed on")
 	got := make(chan lock.Lease, 1)
 	acquire := func() error {
@@ -95,7 +95,7 @@ func TestEngineReplica(t *testing.T) {
 	for _, name := range []string{"handoff", "fair"} {
 		t.Run("cut off/"+name, func(t *testing.T) {
 			key := "alone-" + name
-			l := pick(engine(t, locktest.RedisClient(t, s), handoff.Options{Replicas: 1, ReplicasTimeout: 50 * time.Millisecond}), name)
+			l := pick(onServer(t, s, handoff.Options{Replicas: 1, ReplicasTimeout: 50 * time.Millisecond}), name)
 			if _, err := l.Acquire(ctx, key); !errors.Is(err, handoff.ErrReplicas) {
 				t.Errorf("Acquire = %v, want ErrReplicas", err)
 			}

@@ -62,7 +62,7 @@ func TestVersionsExcludeEachOther(t *testing.T) {
 						time.Sleep(3 * time.Millisecond)
 					}
 				})
-				e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+				e := onServer(t, s, handoff.Options{})
 				for _, name := range []string{"handoff", "fair"} {
 					wg.Go(func() {
 						for held := 0; held < holds && time.Now().Before(end) && !t.Failed(); {

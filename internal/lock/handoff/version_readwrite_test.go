@@ -21,7 +21,7 @@ import (
 // Readers of both versions are in together. No writer of version 2 waits for readers of version 1, which would not wake it.
 func TestVersionOneReads(t *testing.T) {
 	besideVersionOne(t, func(t *testing.T, s *testenv.RedisServer, old v1, key string) {
-		e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+		e := onServer(t, s, handoff.Options{})
 		if !old.read(key, 1) {
 			t.Fatal("version 1 did not get in as a reader")
 		}
@@ -39,7 +39,7 @@ func TestVersionOneReads(t *testing.T) {
 // A reader of version 1 that has died keeps out no writer of version 2 after its end, although readers of version 2 keep the set of readers.
 func TestVersionOneReaderExpires(t *testing.T) {
 	besideVersionOne(t, func(t *testing.T, s *testenv.RedisServer, old v1, key string) {
-		e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+		e := onServer(t, s, handoff.Options{})
 		if !old.read(key, 1) {
 			t.Fatal("version 1 did not get in as a reader")
 		}
@@ -70,7 +70,7 @@ func TestVersionOneReaderExpires(t *testing.T) {
 // A writer of version 1 waits for a reader of version 2, and keeps others out. When the reader leaves, the writer is in, and hears of it.
 func TestVersionOneWrites(t *testing.T) {
 	besideVersionOne(t, func(t *testing.T, s *testenv.RedisServer, old v1, key string) {
-		e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+		e := onServer(t, s, handoff.Options{})
 		heard, _ := old.subscribe()
 		read := locktest.Take(t, e.ReadWrite().Read(), key)
 		if state := old.write(key, 1); state != 1 {
@@ -100,13 +100,13 @@ func TestVersionOneWrites(t *testing.T) {
 // A release of version 2 skips a queued writer of version 1, which gets in with its next poll.
 func TestVersionOneWriterWaits(t *testing.T) {
 	besideVersionOne(t, func(t *testing.T, s *testenv.RedisServer, old v1, key string) {
-		e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+		e := onServer(t, s, handoff.Options{})
 		heard, _ := old.subscribe()
 		write := locktest.Take(t, e.ReadWrite().Write(), key)
 		if state := old.write(key, 1); state != 0 {
 			t.Fatalf("state %d of a writer of version 1 beside a writer, want 0: it waits", state)
 		}
-		wantRefused(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}), key, "v1")
+		wantRefused(t, onServer(t, s, handoff.Options{}), key, "v1")
 		if read := old.read(key, 2); read {
 			t.Error("a reader of version 1 got in beside a writer of version 2")
 		}
@@ -133,8 +133,8 @@ func TestVersionOneWriterOvertakes(t *testing.T) {
 	for _, name := range []string{"rw-write", "rw-read"} {
 		t.Run(name, func(t *testing.T) {
 			besideVersionOne(t, func(t *testing.T, s *testenv.RedisServer, old v1, key string) {
-				write := locktest.Take(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).ReadWrite().Write(), key)
-				got, failed := async(t.Context(), pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key)
+				write := locktest.Take(t, onServer(t, s, handoff.Options{}).ReadWrite().Write(), key)
+				got, failed := async(t.Context(), pick(onServer(t, s, handoff.Options{}), name), key)
 				wait.Until(t, "a waiter", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
 				if err := s.Client.Set(t.Context(), key, old.writer(1), time.Minute).Err(); err != nil {
 					t.Fatal(err)
@@ -161,7 +161,7 @@ func TestReaderMeetsAnOwnerThatIsNoToken(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+			e := onServer(t, s, handoff.Options{})
 			read := locktest.Take(t, e.ReadWrite().Read(), key)
 			take()
 			if err := read.Release(t.Context()); owner != "a.1" && (!errors.Is(err, handoff.ErrVersion) || !strings.Contains(err.Error(), "released, but")) {

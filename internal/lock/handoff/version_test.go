@@ -38,7 +38,7 @@ func wantRefused(t *testing.T, e *handoff.Engine, key, version string, kinds ...
 
 func TestVersionOneHolds(t *testing.T) {
 	besideVersionOne(t, func(t *testing.T, s *testenv.RedisServer, old v1, key string) {
-		e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+		e := onServer(t, s, handoff.Options{})
 		fence := old.acquire(key, 1, 0)
 		if fence == 0 {
 			t.Fatal("version 1 did not get a free lock")
@@ -58,7 +58,7 @@ func TestVersionOneHolds(t *testing.T) {
 			!old.release(key, 1) {
 			t.Error("version 1 got in beside version 2")
 		}
-		locktest.WantBusy(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).Handoff(), key, "after a late release of version 1")
+		locktest.WantBusy(t, onServer(t, s, handoff.Options{}).Handoff(), key, "after a late release of version 1")
 		locktest.Release(t, lease)
 		if next := old.acquire(key, 3, 0); next <= lease.Fence() {
 			t.Errorf("version 1 has fence %d after %d", next, lease.Fence())
@@ -68,13 +68,13 @@ func TestVersionOneHolds(t *testing.T) {
 
 func TestVersionOneWaits(t *testing.T) {
 	besideVersionOne(t, func(t *testing.T, s *testenv.RedisServer, old v1, key string) {
-		e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+		e := onServer(t, s, handoff.Options{})
 		heard, stop := old.subscribe()
 		lease := locktest.Take(t, e.Handoff(), key)
 		if old.acquire(key, 1, 1) != 0 || old.poll(key, 1) != 0 {
 			t.Fatal("version 1 got in beside version 2")
 		}
-		other := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+		other := onServer(t, s, handoff.Options{})
 		wantRefused(t, other, key, "v1") // a waiter of version 1 is first in the queue
 		locktest.Release(t, lease)
 		if owner := s.Client.Get(t.Context(), key).Val(); owner != "" {
@@ -97,7 +97,7 @@ func TestVersionOneWaits(t *testing.T) {
 		stop() // the process ends, and its token stays in the queue
 		failed := make(chan error, 1)
 		go func() {
-			next, err := engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair().Acquire(t.Context(), key)
+			next, err := onServer(t, s, handoff.Options{}).Fair().Acquire(t.Context(), key)
 			if err == nil {
 				err = next.Release(context.Background())
 			}
@@ -130,8 +130,8 @@ func outcome(t *testing.T, got chan lock.Lease, failed chan error) (lock.Lease, 
 // queuedBehind makes a waiter of e first in the queue, and a waiter of version 1 the next; lease is what they wait for.
 func queuedBehind(t *testing.T, s *testenv.RedisServer, name, key string, old v1) (lease lock.Lease, got chan lock.Lease, failed chan error) {
 	t.Helper()
-	lease = locktest.Take(t, pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key)
-	got, failed = async(t.Context(), pick(engine(t, locktest.RedisClient(t, s), handoff.Options{}), name), key)
+	lease = locktest.Take(t, pick(onServer(t, s, handoff.Options{}), name), key)
+	got, failed = async(t.Context(), pick(onServer(t, s, handoff.Options{}), name), key)
 	wait.Until(t, "a waiter", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
 	if old.acquire(key, 1, 1) != 0 {
 		t.Fatal("version 1 got in beside version 2")
@@ -194,7 +194,7 @@ func TestVersionOneOvertakes(t *testing.T) {
 // An operator's process evicts a holder of version 1, which learns of it with its release.
 func TestVersionOneIsEvicted(t *testing.T) {
 	besideVersionOne(t, func(t *testing.T, s *testenv.RedisServer, old v1, key string) {
-		e := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+		e := onServer(t, s, handoff.Options{})
 		fence := old.acquire(key, 1, 0)
 		if h := inspect(t, e, key).Holders; len(h) != 1 || h[0].Host != "" || h[0].PID != 0 || h[0].TTL <= 0 {
 			t.Errorf("Inspect: holders %+v, want one without host and pid", h)
@@ -216,7 +216,7 @@ func TestVersionOneIsEvicted(t *testing.T) {
 // The tokens are of a version that is yet to come. What is no token at all is just somebody's.
 func TestVersionOfOthers(t *testing.T) {
 	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
-		ctx, e := t.Context(), engine(t, locktest.RedisClient(t, s), handoff.Options{})
+		ctx, e := t.Context(), onServer(t, s, handoff.Options{})
 		if err := s.Client.Set(ctx, s.Prefix+"{3}", "v3-ABCDEFGHIJKLMNOP-1-host.1.16.2500", time.Minute).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +233,7 @@ func TestVersionOfOthers(t *testing.T) {
 func TestVersionOfMessages(t *testing.T) {
 	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
 		key := s.Prefix + "{1}"
-		held := locktest.Take(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), key)
+		held := locktest.Take(t, onServer(t, s, handoff.Options{}).Fair(), key)
 		c, sent := locktest.RedisClient(t, s), &spy{}
 		got, failed := async(t.Context(), engine(t, c, handoff.Options{GrantTimeout: 30 * time.Second}).Fair(), key)
 		wait.Until(t, "a waiter", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })

@@ -29,8 +29,8 @@ func async(ctx context.Context, l lock.Locker, key string) (got chan lock.Lease,
 // contended returns a lease of a fair lock, and another process's waiter, which knows that it is in the queue.
 func contended(t *testing.T, s *testenv.RedisServer, key string) (held lock.Lease, got chan lock.Lease) {
 	t.Helper()
-	held = locktest.Obtain(t, engine(t, locktest.RedisClient(t, s), handoff.Options{}).Fair(), key)
-	other := engine(t, locktest.RedisClient(t, s), handoff.Options{})
+	held = locktest.Obtain(t, onServer(t, s, handoff.Options{}).Fair(), key)
+	other := onServer(t, s, handoff.Options{})
 	got = queueing(t, s, other.Fair(), key, 1)
 	wait.Until(t, "the waiter has its answer", func() bool { return other.Watches(key) })
 	return held, got

@@ -32,7 +32,7 @@ func TestSQLForUpdateConnectionKilled(t *testing.T) {
 	t.Parallel()
 	dsn := testenv.MySQL(t)
 	admin := openSQL(t, dsn, 1)
-	const ttl = 3 * time.Second
+	const ttl = 9 * time.Second
 	holder := forUpdate(t, openSQL(t, dsn, 1), ttl, nil)
 	lease := locktest.Obtain(t, holder, "k")
 	for _, id := range sessionsOf(t, admin) {
@@ -55,9 +55,9 @@ func TestSQLForUpdateConnectionKilled(t *testing.T) {
 func TestSQLForUpdateAfterALongWait(t *testing.T) {
 	t.Parallel()
 	dsn := testenv.MySQL(t)
-	lease := locktest.Obtain(t, forUpdate(t, openSQL(t, dsn, 1), 10*time.Second, nil), "k")
-	time.AfterFunc(2500*time.Millisecond, func() { _ = lease.Release(context.Background()) })
-	second := locktest.Obtain(t, forUpdate(t, openSQL(t, dsn, 1), 2*time.Second, nil), "k")
+	lease := locktest.Obtain(t, forUpdate(t, openSQL(t, dsn, 1), time.Minute, nil), "k")
+	time.AfterFunc(7*time.Second, func() { _ = lease.Release(context.Background()) })
+	second := locktest.Obtain(t, forUpdate(t, openSQL(t, dsn, 1), 6*time.Second, nil), "k")
 	if err := context.Cause(second.Context()); err != nil {
 		t.Errorf("the lease was over when it began: %v", err)
 	}
@@ -105,16 +105,23 @@ func TestSQLForUpdatePoolExhausted(t *testing.T) {
 func TestSQLForUpdateWaits(t *testing.T) {
 	t.Parallel()
 	db := openSQL(t, testenv.MySQL(t), 8)
-	l := forUpdate(t, db, 10*time.Second, nil)
+	l := forUpdate(t, db, 5*time.Minute, nil)
 	lease := locktest.Obtain(t, l, "k")
 	for _, wait := range []time.Duration{300 * time.Millisecond, time.Second, 1300 * time.Millisecond} {
 		t.Run(wait.String(), func(t *testing.T) {
-			start := time.Now()
-			_, err := l.Acquire(lock.WithWait(t.Context(), wait), "k")
-			took := time.Since(start)
-			if !errors.Is(err, lock.ErrBusy) || errors.Is(err, sqllock.ErrNoConnection) || took < wait || took > wait+4*time.Second {
-				t.Errorf("Acquire = %v after %s, want ErrBusy after %s", err, took, wait)
+			shortest := time.Hour
+			for range 5 { // on a busy machine most may take longer
+				start := time.Now()
+				_, err := l.Acquire(lock.WithWait(t.Context(), wait), "k")
+				took := time.Since(start)
+				if !errors.Is(err, lock.ErrBusy) || errors.Is(err, sqllock.ErrNoConnection) || took < wait {
+					t.Errorf("Acquire = %v after %s, want ErrBusy after %s", err, took, wait)
+				}
+				if shortest = min(shortest, took); shortest <= wait+4*time.Second {
+					return
+				}
 			}
+			t.Errorf("the shortest of five waits of %s took %s", wait, shortest)
 		})
 	}
 	locktest.Release(t, lease)

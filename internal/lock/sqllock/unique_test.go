@@ -78,7 +78,7 @@ func TestSQLLeaseRenews(t *testing.T) {
 func TestSQLLeaseLost(t *testing.T) {
 	onDatabases(t, func(t *testing.T, dsn string) {
 		db := openSQL(t, dsn, 4)
-		const ttl = 3 * time.Second
+		const ttl = 9 * time.Second
 		l := sqlLease(t, db, ttl, nil)
 		locktest.SessionEnds(t, l, sqlLease(t, openSQL(t, dsn, 4), time.Minute, nil), "k", ttl, func() {
 			if err := db.Exec("UPDATE record_lock SET expires_us = 1").Error; err != nil {

@@ -34,7 +34,7 @@ const (
 	hourly = "hourly"
 	quick  = "quick"
 
-	quickTTL = 3 * time.Second
+	quickTTL = 9 * time.Second
 )
 
 // peer is a Java process with a real Redisson.

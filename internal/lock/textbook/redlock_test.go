@@ -202,9 +202,12 @@ func redlockRestart(t *testing.T, nodes []*testenv.RedisNode) {
 }
 
 func redlockGuarded(t *testing.T, nodes []*testenv.RedisNode) {
-	const mark = "lock:redlock:boot"
+	const (
+		mark = "lock:redlock:boot"
+		ttl  = 4 * time.Minute // the restarts of nodes take long on a busy machine
+	)
 	_, clients := masters(t, nodes)
-	everybody, _ := seeing(t, nodes, locktest.TTL, 0, 1, 2, 3, 4)
+	everybody, _ := seeing(t, nodes, ttl, 0, 1, 2, 3, 4)
 	if _, err := everybody.Acquire(t.Context(), "guarded"); !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, textbook.ErrRestarted) {
 		t.Fatalf("Acquire on nodes never met before = %v, want ErrRestarted", err)
 	}
@@ -214,10 +217,10 @@ func redlockGuarded(t *testing.T, nodes []*testenv.RedisNode) {
 		if !found || len(run) != 40 {
 			t.Fatalf("node %d: boot mark %q has no run id", i, c.Get(t.Context(), mark).Val())
 		}
-		old := time.Now().Add(-locktest.TTL - time.Second).UnixMilli()
+		old := time.Now().Add(-ttl - time.Second).UnixMilli()
 		c.Set(t.Context(), mark, fmt.Sprint(run, " ", old), 0)
 	}
-	a, _ := seeing(t, nodes, locktest.TTL, 0, 1, 2)
+	a, _ := seeing(t, nodes, ttl, 0, 1, 2)
 	held := locktest.Take(t, a, "guarded")
 	stale := clients[2].Get(t.Context(), mark).Val()
 	for _, c := range []struct {
@@ -226,7 +229,7 @@ func redlockGuarded(t *testing.T, nodes []*testenv.RedisNode) {
 	}{{"empty", ""}, {"with the data of before the lock", stale}} {
 		nodes[2].Kill()
 		nodes[2].Start()
-		b, clients := seeing(t, nodes, locktest.TTL, 2, 3, 4)
+		b, clients := seeing(t, nodes, ttl, 2, 3, 4)
 		if c.data != "" {
 			clients[2].Set(t.Context(), mark, c.data, 0)
 		}
@@ -239,7 +242,7 @@ func redlockGuarded(t *testing.T, nodes []*testenv.RedisNode) {
 	if err := held.Context().Err(); err != nil {
 		t.Errorf("the holder's lease has ended meanwhile: %v", err)
 	}
-	free, _ := seeing(t, nodes, locktest.TTL, 0, 1, 3, 4)
+	free, _ := seeing(t, nodes, ttl, 0, 1, 3, 4)
 	if locktest.Enters(t, free, "guarded") {
 		t.Error("a rival entered that sees the four other nodes")
 	}

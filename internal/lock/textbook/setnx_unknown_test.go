@@ -40,7 +40,7 @@ func TestSetNXTakesBackWhatItDoesNotKnow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o.MaxRetries, o.ContextTimeoutEnabled, o.ReadTimeout = -1, true, 500*time.Millisecond
+			o.MaxRetries, o.ContextTimeoutEnabled, o.ReadTimeout = -1, true, 5*time.Second
 			far := redis.NewClient(o)
 			t.Cleanup(func() { _ = far.Close() })
 			l, rival, key := make(far), make(locktest.RedisClient(t, s)), s.Prefix+name
