@@ -86,7 +86,7 @@ func secretsIn(set *pflag.FlagSet, more ...string) []string {
 	return slices.Compact(secrets)
 }
 
-// passwordIn is what backend.Redact masks in an address, as it stands there and as it is meant.
+// passwordIn returns what backend.Redact masks in an address, as written and unescaped.
 func passwordIn(address string) []string {
 	before, after, masked := strings.Cut(backend.Redact(address), "***")
 	if !masked || len(address) < len(before)+len(after) {

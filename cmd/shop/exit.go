@@ -155,7 +155,7 @@ func ended(code int, text api.Text, args ...any) error {
 	return &exitError{code: code, err: text.Errorf(args...)}
 }
 
-// arguments wants as many arguments as the Use line of the command says; cobra's own words for it count them, and name none.
+// arguments checks the number of arguments. Its errors name the argument or the Use line; cobra's own give only a count.
 func arguments(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

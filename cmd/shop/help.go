@@ -39,7 +39,7 @@ type helper struct {
 	wide int
 }
 
-// The help is at most so wide where the terminal is wider or none, and at least so wide where a terminal is narrower.
+// The help is as wide as the terminal, within these limits; without a terminal it is widestHelp wide.
 const (
 	widestHelp    = 100
 	narrowestHelp = 60

@@ -15,8 +15,8 @@ import (
 	"lastitem/internal/server"
 )
 
-// newKeeper is the hidden process that owns the children of a local stack and outlives whoever started them by just as
-// long as it takes to clean up.
+// newKeeper is the hidden process that owns the children of a local stack. It outlives the process that started it only for
+// the cleanup.
 func newKeeper() *cobra.Command {
 	return &cobra.Command{
 		Use:    "keeper",

@@ -129,7 +129,7 @@ func planList(lang string) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// positives are the flags of which 0 would be taken for the default: whoever gives it means something else.
+// positives are the flags whose 0 would become the default, which is not what a user who gives 0 means.
 var positives = []string{
 	"vus", "loops", "requests", "duration", "rate", "max-in-flight", "timeout", "product", "products", "stock", "quantity", "repeat", "seed",
 }

@@ -23,7 +23,7 @@ func styleFor(w io.Writer, lang string, noColor bool) report.Style {
 	return report.Style{Lang: lang, Width: wide, Color: color}
 }
 
-// How often a line on a terminal is rewritten at most, and how often elsewhere a run that takes long gets another line.
+// The least time between rewrites of a line on a terminal, and elsewhere between two lines about a long run.
 const (
 	tick     = 200 * time.Millisecond
 	slowTick = 5 * time.Second

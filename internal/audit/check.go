@@ -44,8 +44,8 @@ func Check(r Report, claim api.Outcomes) (Finding, []string) {
 	}
 }
 
-// checkBroken compares what was seen with what was claimed. A report is BROKEN by a letter or by a violation, so where
-// nothing is outside the claim something within it was seen.
+// checkBroken compares what was seen with what was claimed. A report is BROKEN by a letter or a violation, so if
+// nothing is outside the claim, a claimed letter was seen.
 func checkBroken(r Report, claimed string) (Finding, []string) {
 	var seen, outside []string
 	for _, l := range r.Found {

@@ -17,13 +17,13 @@ type claim struct {
 	sure bool
 }
 
-// always is the call of a sale that no request of the history accounts for: it may have come before all of them. To
-// take the earliest call that is possible never blames a refusal that some course of events would justify.
+// always is the call of a sale that no request of the history accounts for: it may have come before all of them. The
+// earliest possible call never blames a refusal that some course of events would justify.
 const always = math.MinInt64
 
-// hear holds every answer against the ledger. The order matters: answers that name their order claim its row first, then
-// replays, and what is left over is for the requests whose outcome nobody was told. Only then is it known what was sold
-// when, which the refusals are judged by.
+// hear checks every answer against the ledger. The order matters: answers that name an order claim its row first, then
+// replays; requests of unknown outcome get the rows that are left. That settles what was sold when, which the
+// judgement of refusals needs.
 func (j *judge) hear() {
 	if len(j.ops) == 0 {
 		return // nil is fair, empty has been noted as missing
@@ -223,8 +223,8 @@ func (j *judge) acknowledgedKeys() map[string]string {
 	return keys
 }
 
-// firstCalls returns for each key the first call that may have sold something: a refused or declined one says that it did
-// not, and the sale that a later replay repeats came after it.
+// firstCalls returns for each key the first call that may have sold something. A refused or declined call sold nothing:
+// the sale that a later replay repeats came after it.
 func firstCalls(ops []Op) map[string]int64 {
 	calls := map[string]int64{}
 	for _, op := range ops {

@@ -176,7 +176,7 @@ func (j *judge) openRows() {
 		j.tainted = true
 		j.lack(sayOtherMode, others, j.in.Mode)
 	}
-	// The first row of an id stands for it; that there is a second is for inspectRows to say.
+	// The first row of an id stands for it; inspectRows reports a second one.
 	j.byID = make(map[string]int, len(j.rows))
 	j.r.Replicas = map[string]int{}
 	for i, o := range j.rows {
@@ -189,8 +189,8 @@ func (j *judge) openRows() {
 	}
 }
 
-// openHistory keeps the requests for the judged product. No history is fair where somebody asks about a shop that has
-// been running; where a run is to be judged it is lost data, and an empty one always is.
+// openHistory keeps the requests for the judged product. A missing history is fine if a running shop is audited,
+// but lost data if a run is judged. An empty one is always lost data.
 func (j *judge) openHistory() {
 	h := j.in.History
 	if h == nil {
@@ -221,8 +221,8 @@ func (j *judge) ours(op Op) bool {
 	return here && op.Outcome == OK
 }
 
-// close draws the verdict. Evidence of breakage is not weakened by what else is missing; anything short of it needs data
-// that is there, and could have shown a failure, before it may be called exact.
+// close draws the verdict. Missing data does not weaken evidence of breakage. Without such evidence the data
+// must be complete, and able to show a failure, or the run is not called exact.
 func (j *judge) close() Report {
 	r := &j.r
 	for _, l := range []byte(Letters) {

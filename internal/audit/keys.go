@@ -19,8 +19,8 @@ func useOf[K cmp.Ordered](key K, o api.Order, row int) use[K] {
 	return use[K]{key, o.CreatedAt.UnixMicro(), row}
 }
 
-// uncertain is how much of a key's retention the judge does not hold against the shop, at most, and uncertainPart of it. A key is kept
-// from a moment before its order's time on, and another replica, with another clock, may remove it.
+// The judge ignores the end of a key's retention: 1/uncertainPart of it, but no more than uncertain. The retention begins a moment
+// before the order's time, and another replica, with another clock, may remove the key.
 const (
 	uncertain     = time.Minute
 	uncertainPart = 10
@@ -78,7 +78,7 @@ func (j *judge) reusable() bool {
 	return time.Duration(last-first) >= j.kept()
 }
 
-// outlived says whether a stored answer is of a later request than an order's with the same key: the order's own has been removed.
+// outlived says whether a stored answer is from a later request with an order's key, since the order's own answer was removed.
 func (j *judge) outlived(ordered, stored time.Time) bool {
 	return j.kept() > 0 && stored.Sub(ordered) >= j.kept()
 }

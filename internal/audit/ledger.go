@@ -147,7 +147,7 @@ func (j *judge) inspectKeys() {
 		case stored && j.outlived(o.CreatedAt, k.CreatedAt):
 		case !stored || k.Status == 0: // order and answer are not one transaction: a repetition would be charged
 			unstored++
-		case k.Status != http.StatusOK: // charged, and told so by no answer ever
+		case k.Status != http.StatusOK: // charged, but the stored answer refuses
 			denied++
 		}
 	}

@@ -25,7 +25,7 @@ func (j *judge) sales(lost []sale) []sale {
 	return all
 }
 
-// hearRefusals checks every sold_out. This is what catches a shop that sells nothing, and it needs no special rule for it.
+// hearRefusals checks every sold_out. It also catches a shop that sells nothing, without a special rule.
 // Overselling excuses no refusal: a lost update leaves more stock than there should be, not less. A leak does.
 func (j *judge) hearRefusals(sales []sale) {
 	bad, excused := unjustified(j.r.Initial, j.r.Leaked, sales, j.ops)
@@ -108,7 +108,7 @@ func (j *judge) inOrder() []int {
 	return rows
 }
 
-// order moves each sale behind those that left more: it cannot have been before their calls.
+// order moves each sale after those that left more: it cannot precede their calls.
 func (j *judge) order() {
 	if !j.chained || j.shared > 0 {
 		return
@@ -125,9 +125,9 @@ func (j *judge) order() {
 	}
 }
 
-// overlapping tells whether some request that may have sold something ran at the same time as another that competed; with
-// apart, on another replica, since two requests of one process may be kept apart by a mutex that means nothing between
-// two. A client that takes one time for the return and for its next call is not two clients, so here the intervals are
+// overlapping tells whether some request that may have sold something ran at the same time as another that competed. If
+// apart is set, the other must be on another replica: a mutex may separate requests of one process, but not of
+// two. A client may use one time for a return and its next call; that is no overlap, so here the intervals are
 // open.
 func overlapping(ops []Op, apart bool) bool {
 	type interval struct {

@@ -8,16 +8,16 @@ import (
 )
 
 // A ledger that is read while its product is sold may show units that were taken and whose order is not written yet: most modes on Redis
-// take the units by one command and write the order by another. So whoever judges a running shop reads again after lookAgain, until
+// take the units by one command and write the order by another. So the judge of a running shop reads again every lookAgain until
 // inFlight has passed.
 const (
 	inFlight  = time.Second
 	lookAgain = 20 * time.Millisecond
 )
 
-// Watch judges a product that may be being sold. look reads the ledger and judges each store. While lost units are all that a store
-// shows, Watch looks again, for a second and once at least; [Settle] makes one report of all that there are of a store. An error of look
-// ends it. If ctx ends after a look, Watch returns the reports of the last whole one with the cause, in which lost units are undecided.
+// Watch judges a product that may be being sold. look reads the ledger and judges each store. If a store shows lost units and
+// nothing else, Watch looks again, for a second and once at least; [Settle] makes one report from all looks at a store. An error of look
+// ends it. If ctx ends after a look, Watch returns the last complete reports, with lost units undecided, and the cause.
 func Watch(ctx context.Context, look func() ([]Report, error)) ([]Report, error) {
 	looks := map[api.Store][]Report{}
 	var last []Report

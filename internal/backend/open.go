@@ -41,7 +41,7 @@ func openRedis(address string, l link) (redis.UniversalClient, error) {
 	// Without this a command in flight outlives the context of its request.
 	all.ContextTimeoutEnabled = true
 	all.PoolSize, all.ClientName = l.conns, l.name
-	all.DialerRetries = 1 // a server that is down is reported, not waited for: whoever asked knows how long it can wait
+	all.DialerRetries = 1 // a server that is down is reported, not waited for: the caller knows how long it can wait
 	p := l.patience.orDefault()
 	all.DialTimeout, all.ReadTimeout, all.WriteTimeout = p.Dial, p.Redis, p.Redis
 	all.Dialer = withLastLook(all)

@@ -94,8 +94,8 @@ func majority(ctx context.Context, nodes []redis.UniversalClient, mark *mark) er
 // included: one that is almost full still takes a short command, and refuses every sale.
 var room = strings.Repeat(" ", 4<<10)
 
-// mark is the key that the probes of Redis write, PREFIXhealth:{0}. It expires. A probe that finds it writes nothing, so that neither the
-// append-only file nor a replica sees each of them, but it is refused like any other write: Redis looks at that first.
+// mark is the key that the probes of Redis write, PREFIXhealth:{0}. It expires. A probe that finds it writes nothing, which spares the
+// append-only file and the replicas. Redis still refuses it like any other write, since it checks that first.
 type mark struct {
 	key  string
 	ttl  time.Duration
@@ -113,7 +113,7 @@ func (m *mark) writeTag(ctx context.Context, c redis.Cmdable, tag int) error {
 	return c.SetNX(ctx, m.key+"{"+strconv.Itoa(tag)+"}", room, m.ttl).Err()
 }
 
-// slotTries is how many hash tags are tried on a master of a cluster. Of a thousand masters one has none of so many in one case of
+// slotTries is how many hash tags are tried on a master of a cluster. Of ten masters a given one has none of so many in one case of
 // a thousand, and the next probe goes on where this one stopped.
 const slotTries = 64
 

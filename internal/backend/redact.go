@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Redact hides the password in a Redis URL, a MySQL DSN or a mysql:// URL, for logs and messages. Of a URL that is cut off, as at
-// a comma in a password, it hides what stands where a port would and is none.
+// Redact hides the password in a Redis URL, a MySQL DSN or a mysql:// URL, for logs and messages. If a URL is cut off, as at
+// a comma in a password, it hides a port that is not valid.
 func Redact(address string) string {
 	start := 0
 	if i := strings.Index(address, "://"); i >= 0 {

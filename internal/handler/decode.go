@@ -186,7 +186,7 @@ func unescape(s string) (string, error) {
 	return s, nil
 }
 
-// json takes the fields of a body in JSON. What is wrong with the syntax, wherever it is, comes before what is wrong with a field.
+// json takes the fields of a body in JSON. It reports an error in the syntax, wherever it is, before one in a field.
 func (d *decoder) json(body []byte) error {
 	if !utf8.Valid(body) {
 		return invalid("body", errUTF8.Error())

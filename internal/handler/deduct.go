@@ -108,8 +108,8 @@ func (h *Handler) replay(c *gin.Context, mode string, r stock.Receipt, err error
 	return out
 }
 
-// storedCode reads the code out of a stored problem, for the metrics only. What is not one of ours counts as internal: a
-// label must not grow out of what a database holds.
+// storedCode reads the code out of a stored problem, for the metrics only. An unknown code counts as internal: texts
+// from a database must not become labels.
 func storedCode(body []byte) api.Code {
 	var p api.Problem
 	if json.Unmarshal(body, &p) != nil {
@@ -196,7 +196,7 @@ func serverTiming(spans []step.Span) []string {
 	return []string{string(b)}
 }
 
-// reentry says whether a lock was entered by its holder, who held it already: earlier are the spans that began before.
+// reentry says whether s is a re-entry of the lock's own holder: earlier are the spans that began before s.
 func reentry(earlier []step.Span, s step.Span) bool {
 	return slices.ContainsFunc(earlier, func(outer step.Span) bool {
 		return outer.Key == s.Key && !outer.Locked.IsZero() && (outer.Released.IsZero() || outer.Released.After(s.Waiting))

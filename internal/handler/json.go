@@ -48,8 +48,8 @@ type reader struct {
 
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
-// start begins with a new body in UTF-8. The library would refuse a name that is given twice and half of a surrogate pair: decoder.set
-// refuses the one, also between query and body, and the other is a string that no field takes.
+// start begins with a new body in UTF-8. The options allow a name that is given twice and half of a surrogate pair: decoder.set
+// refuses the former, also between query and body, and no field takes the latter.
 func (r *reader) start(body []byte) {
 	r.text, r.src = string(body), *bytes.NewBuffer(body)
 	r.dec.Reset(&r.src, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))

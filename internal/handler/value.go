@@ -15,7 +15,7 @@ func (v value) integer(field string, low, high int64) (int64, error) {
 	return n, err
 }
 
-// number reads a whole number whose limits are checked later. One that is beyond 64 bits becomes the nearest that is not, which is
+// number reads a whole number whose limits are checked later. One beyond 64 bits becomes the nearest within 64 bits, which is
 // beyond those limits too.
 func (v value) number(field string) (int64, error) {
 	n, _, err := v.whole(field)

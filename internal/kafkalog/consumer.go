@@ -35,8 +35,8 @@ func (l *link) poll(ctx context.Context, records chan<- *kgo.Record) {
 	}
 }
 
-// serve executes, batch after batch, what has been polled. A batch is marked when all of it has its result, and marks are committed
-// beside the work: what was not committed when a replica dies is delivered again, to another one.
+// serve executes the polled records, batch after batch. A batch is marked when all its records have results, and marks are committed
+// in the background. If a replica dies, its uncommitted records are delivered again, to another.
 func (l *link) serve(ctx context.Context, records <-chan *kgo.Record) {
 	for {
 		var batch []*kgo.Record

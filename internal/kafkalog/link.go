@@ -123,12 +123,12 @@ func (k *Log) open(ctx context.Context) (l *link, err error) {
 	return l, err
 }
 
-// linger is how long a record waits for others to be sent with. Requests and answers come in bursts, since each batch answers many at once;
-// sent one by one, they make twice as many requests to the broker and fetches from it, and a busy shop spends its time on those. 5 ms makes
-// even fewer requests, and fewer sales, because requests and answers both wait.
+// linger is how long a record waits for others, to be sent with them. Each batch answers many requests at once, so records come in bursts.
+// Sent one by one, they cost twice as many produce requests and fetches, on which a busy shop spends its time. 5 ms makes
+// even fewer requests, but also fewer sales, because requests and answers both wait.
 const linger = 2 * time.Millisecond
 
-// commitEvery is how often offsets are committed. What is delivered again because they were not has no effect.
+// commitEvery is how often offsets are committed. A record delivered again for lack of a commit has no effect.
 const commitEvery = 200 * time.Millisecond
 
 // run consumes, reads answers and watches until ctx ends or the link is of no use any more, and says why.

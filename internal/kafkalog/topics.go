@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Partitions of the topics where this shop makes them. Requests: as many replicas as that can consume at once. Answers: each replica
-// reads one, and drops what is meant for another one that has drawn the same. Topics with fewer are used as they are.
+// The partitions of topics that this shop makes. At most requestPartitions replicas consume at once. Each replica draws one partition
+// of answers, and drops answers to others that drew the same one. Topics with fewer partitions are used as they are.
 const (
 	requestPartitions = 12
 	answerPartitions  = 16

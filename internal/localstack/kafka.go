@@ -61,8 +61,8 @@ func (s *Stack) kafkaBroker(java string) server {
 	}
 }
 
-// kafkaFiles writes what a broker reads, and returns its configuration. A directory without meta.properties is given one, which is
-// all that formatting it does for a broker on its own, and takes a Java machine less.
+// kafkaFiles writes the files of a broker, and returns the path of its configuration. It also writes a missing meta.properties:
+// formatting would do no more for a single broker, and would start a Java machine.
 func (s *Stack) kafkaFiles(addr, controller string) (conf string, err error) {
 	data := filepath.Join(s.Dir, "kafka")
 	conf = data + ".properties"

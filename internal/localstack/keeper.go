@@ -27,7 +27,7 @@ type spec struct {
 	// GraceMS is how long the child may take to end after SIGINT; 0 = it is killed at once. Servers whose data is
 	// thrown away with the directory need no grace, replicas that still answer requests do.
 	GraceMS int `json:"grace_ms,omitempty"`
-	// LastCommand: not now, but when everything else has ended, and only for a while. Nobody is told about it.
+	// LastCommand: run it when everything else has ended, for a limited time, and without events.
 	LastCommand bool `json:"last_command,omitempty"`
 }
 
@@ -65,8 +65,8 @@ type keeper struct {
 	children map[int]*child
 }
 
-// RunKeeper is the body of 'shop keeper'. It makes a private temporary directory, starts what in asks for, each child in a
-// process group of its own, reports to out, and when in ends, which it does however the parent dies, it ends the
+// RunKeeper is the body of 'shop keeper'. It makes a private temporary directory, starts the children that in asks for, each in its own
+// process group, and reports to out. When in ends, as it does however the parent dies, it ends the
 // groups, removes the directory and returns.
 //
 // It must be called from the main goroutine of a process of its own: it takes over signals and its thread. SIGINT,
@@ -153,7 +153,7 @@ func (k *keeper) spawn(s spec) (*child, error) {
 	}
 	defer func() { _ = log.Close() }() // the child has its own copy
 	cmd := exec.Command(s.Argv[0], s.Argv[1:]...)
-	// TMPDIR: what a child is killed over, such as an installer's temporary tables, goes with the directory.
+	// TMPDIR: a killed child's files, such as an installer's temporary tables, go with the directory.
 	cmd.Env = slices.Concat(os.Environ(), []string{"TMPDIR=" + k.dir}, s.Env)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.Dir, log, log
 	cmd.SysProcAttr = childAttr()
@@ -208,7 +208,7 @@ waiting:
 	}
 }
 
-// lastCommand runs a last child and waits for it; what it says goes to its log, and with that away.
+// lastCommand runs a last child and waits for it; its output goes to its log, which is not kept.
 func (k *keeper) lastCommand(s spec) {
 	c, err := k.spawn(s)
 	if err != nil {

@@ -42,7 +42,7 @@ const (
 	killedWithin = 5 * time.Second
 )
 
-// errEarlyExit is how a process ends that could not take its port, among other reasons.
+// errEarlyExit: the process ended early, for example because its port was taken.
 var errEarlyExit = api.Text{En: "ended before it was ready", Zh: "还没就绪就退出了"}.Errorf()
 
 // launch starts the process and waits until it is ready. Another process may take a port between our choice and its use;
@@ -61,8 +61,8 @@ func (s *Stack) launch(ctx context.Context, sv server) (Service, error) {
 			s.keepPart(sv, addr, p)
 			return Service{Name: sv.name, Kind: sv.kind, Addr: addr, URL: sv.url(addr), PID: p.pid}, nil
 		}
-		// The text is for a rival that has let go again; a server that fails for another reason fails the same way
-		// next time, and that is the error to show.
+		// "in use" in the text shows a rival that has left the port by now. A server that fails for another reason
+		// would fail again: show its error.
 		collided := errors.Is(err, errEarlyExit) && (listenable(addr) != nil || strings.Contains(err.Error(), "in use"))
 		if sv.addr != "" || !collided || try == portTries {
 			return Service{}, err

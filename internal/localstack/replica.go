@@ -83,9 +83,9 @@ func (s *Stack) urlFor(x Service, replica int) (string, error) {
 // kafkaWithin is how long the start of a replica waits for its consumers: a new broker may take half a minute to make a group.
 const kafkaWithin = 45 * time.Second
 
-// replicaReady makes the function that says whether a replica can serve. One that is ready may still be joining its group of consumers:
-// where the stack has a Kafka it is waited for too, for a time, so that whoever lists the modes then finds them all. A replica that is started
-// again has that time again.
+// replicaReady makes the function that says whether a replica can serve. A ready one may still be joining its group of consumers:
+// if the stack has a Kafka, the function waits for that too, for at most kafkaWithin, so that all modes are then served. A replica that is
+// restarted gets that time again.
 func (s *Stack) replicaReady(number string) func(ctx context.Context, addr string) error {
 	var since time.Time
 	return func(ctx context.Context, addr string) error {

@@ -102,7 +102,7 @@ func (s *Stack) Roll(ctx context.Context, i int, binary string) error {
 	return s.reachable(ctx, fmt.Sprint(i+1))
 }
 
-// reachable waits until the balancer sends requests to a replica, by its name in X-Replica: it leaves one out for a while that
+// reachable waits until the balancer sends requests to the replica with this X-Replica: for a while it skips one that
 // refused a connection.
 func (s *Stack) reachable(ctx context.Context, replica string) error {
 	for {

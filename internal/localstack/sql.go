@@ -125,8 +125,8 @@ func (s *Stack) mysqlServer(path, kind string, fresh bool) server {
 			init := filepath.Join(s.Dir, "init.sql")
 			return append(argv, "--init-file="+init), os.WriteFile(init, []byte(initSQL(password, s.opts.Schemas)), 0o600)
 		},
-		// A server writes its pid-file when it has its port, and when init-file is done it greets whoever connects, with
-		// its protocol number in the fifth byte. The file tells it from another server on a port that it did not get.
+		// A server writes its pid-file when it has its port. After init-file it greets each client, with
+		// its protocol number in the fifth byte. Without the file, another server with that port may have greeted.
 		ready: func(ctx context.Context, addr string) error {
 			if _, err := os.Stat(filepath.Join(s.Dir, pidFile)); err != nil {
 				return err

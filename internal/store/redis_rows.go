@@ -11,7 +11,7 @@ import (
 
 // The answer of a cart is stored with its first product, and a reset of that product deletes it: the same request sells again. Its
 // earlier orders of the other products remain, in other lists, and no key says where. So sell.lua notes the first product and its run on
-// them, and whoever reads them checks that the run is still that product's.
+// them, and readers check that the product still has that run.
 
 // row is an order as Redis has it.
 type row struct {

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// GRPC reads gRPC over HTTP/2 without TLS. A message of a client is a call; where it is alone on its stream, the call is answered when the
-// server ends the stream, else with the server's next message. Any other message of the server is a push. Streams do not wait for each other:
-// headers are written again without the compression table, which depends on their order. A deadline is not passed on: the server would count
-// it from the headers and refuse what was held longer; and a client that gives up also cancels its stream.
+// GRPC reads gRPC over HTTP/2 without TLS. A message of a client is a call. If it is alone on its stream, the end of the stream from the
+// server completes the answer, else the server's next message does. Any other message of the server is a push. Streams do not wait for each
+// other: the proxy writes headers without the compression table, which depends on their order. It drops deadlines: the server would count
+// from the headers, and refuse what was held longer. A client that gives up also cancels its stream.
 var GRPC = Codec{name: "grpc", plain: true, begin: func() func() session {
 	return func() session {
 		s := &grpcSession{streams: map[uint32]*grpcStream{}}

@@ -14,10 +14,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Kafka reads Kafka's protocol, without TLS and SASL. Calls are the records that are produced, the offsets that a group commits, and what
-// creates and ends; a fetch is a poll, and so is what a client asks about brokers, topics and groups, which a Recorder leaves out as it does
-// fetches that bring nothing. The connections of a proxy belong together: topics have ids, and which name an id is of, a client learns by
-// another connection than it uses it on.
+// Kafka reads Kafka's protocol, without TLS and SASL. Produced records, committed offsets, and requests that create or end something are
+// calls. A fetch is a poll, and so is a question about brokers, topics and groups. A Recorder leaves out these questions, and
+// fetches that bring nothing. The connections of a proxy share the topics' names, because a client may learn the name of an id over
+// one connection and use the id on another.
 var Kafka = Codec{name: "kafka", plain: true, begin: func() func() session {
 	topics := &kafkaTopics{}
 	return func() session { return &kafkaSession{topics: topics, open: map[int32]*kafkaOpen{}} }

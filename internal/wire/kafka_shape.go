@@ -12,7 +12,7 @@ import (
 //
 // A shape is the fields in their order: h, i, q are integers of 2, 4 and 8 bytes, b is one byte, u an id of 16, s a string or bytes with the
 // length before them, [...] an array with the number of its elements before them, and t are tagged fields. After t, the shapes of the fields
-// with the tags 0, 1, 2 and so on may stand in parentheses; those that are not there may hold anything.
+// with the tags 0, 1, 2 and so on may stand in parentheses; other tagged fields may hold anything.
 
 // kafkaShape returns the shape of a message in a flexible version, of those that are read at all.
 func kafkaShape(m kafkaMessage) string {

@@ -160,7 +160,7 @@ func (s *mysqlSession) next(c *mysqlCall, status uint16) (last bool) {
 	return false
 }
 
-// prepared reads the first packet of what PREPARE is answered.
+// prepared reads the first packet of the answer to PREPARE.
 func (s *mysqlSession) prepared(c *mysqlCall, body []byte) (last bool, err error) {
 	if len(body) < 9 {
 		return false, errors.New("this is not MySQL's protocol: a statement without a number")

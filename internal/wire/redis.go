@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Redis reads RESP 2 and 3. MULTI to EXEC is one call, which is where EXEC is: what comes before it has no effect. The connection of a
-// subscriber has polls and pushes. Clients that switch replies off are refused. A replica's link is closed and is no error of the proxy: a
-// replica of something else, whose master is gone, may go on dialling its master's address after the proxy has got that port.
+// Redis reads RESP 2 and 3. MULTI to EXEC is one call, in the place of EXEC: commands before it have no effect. The connection of a
+// subscriber has polls and pushes. Clients that switch replies off are refused. A replica's link is closed without an error: a foreign
+// replica whose master is gone may go on dialling the master's address, whose port the proxy has now.
 var Redis = Codec{name: "redis", plain: true, begin: func() func() session {
 	return func() session { return &redisSession{channels: map[string]map[string]bool{}} }
 }}
@@ -194,7 +194,7 @@ func (s *redisSession) subscriber() bool {
 	return len(s.waiting) > 0 && s.waiting[0].confirms != 0
 }
 
-// confirmed reads that a subscription begins or ends. Those that the client did not ask for, as where a slot moves, have no call.
+// confirmed reads that a subscription begins or ends. If the client did not ask for that, as when a slot moves, it has no call.
 func (s *redisSession) confirmed(m *message, words []string) {
 	kind, channel := words[0], ""
 	if len(words) > 1 {

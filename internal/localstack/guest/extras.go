@@ -73,7 +73,7 @@ func (g *Guest) leaveExtras(ctx context.Context) error {
 	set.StopProbes() // they would write their key again
 	var errs []error
 	for _, node := range set.Redlock {
-		// A node that is down is what a Redlock is made for; and whatever it has kept expires by itself.
+		// Ignore errors: a Redlock is made for nodes that are down, and their keys expire by themselves.
 		_ = g.dropKeys(ctx, node.Client)
 	}
 	if set.Etcd != nil {

@@ -1,5 +1,5 @@
-// Package guest is a private stack on servers that are the user's own: which these are ([Servers]), whether they answer ([New]), and how
-// everything that the stack has brought there is removed again ([Guest.Leave]).
+// Package guest runs a private stack on the user's own servers: it names them ([Servers]), checks that they answer ([New]), and removes
+// everything that the stack has brought there ([Guest.Leave]).
 package guest
 
 import (

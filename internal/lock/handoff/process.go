@@ -9,7 +9,7 @@ import (
 )
 
 // processID names this process in its tokens and in the name of its channel: the version of the tokens, a random part, the pid and the
-// host. So whoever finds a token knows whose it is, no key has to be kept for that, and none can be out of date.
+// host. So a token names its process without a further key, which could be out of date.
 func processID() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -30,8 +30,8 @@ type Session struct {
 	Name  string                      // the same: Consul
 	Renew func(context.Context) error // nil: alive; ErrLost: gone; else unknown
 	End   func(context.Context) error // ends it at the server; nil = nothing to do
-	// Lag is how long the server may take to count a renewal. A successful renewal then proves only that those were counted that had been
-	// answered Lag before it was sent, and the session is trusted from the sending of the last of these on. 0 = the answer proves that the
+	// Lag is how long the server may take to count a renewal. A successful renewal then proves only that renewals answered at least Lag
+	// before its sending were counted; the session is trusted from the sending of the last of these. 0 = the answer proves that the
 	// renewal itself was counted.
 	Lag time.Duration
 
