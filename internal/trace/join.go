@@ -10,7 +10,7 @@ import (
 )
 
 // join matches what passed the wires with what the servers saw: the n-th occurrence of a text here is the n-th occurrence there, and the
-// commands of a script belong to the call before them.
+// commands of a script belong to the call before them. began has no monotonic part.
 func join(calls []wire.Call, views []observed, began time.Time) []Step {
 	steps := make([]Step, 0, len(calls))
 	for _, c := range calls {
@@ -18,7 +18,7 @@ func join(calls []wire.Call, views []observed, began time.Time) []Step {
 			Server: c.Server, Text: c.Text, Pattern: c.Pattern, Poll: c.Poll, Sent: c.Sent.Sub(began), Took: Unknown, Seen: Unknown, Ran: Unknown,
 		}
 		if !c.Answered.IsZero() {
-			s.Took = c.Answered.Sub(c.Sent)
+			s.Took = c.Answered.Round(0).Sub(c.Sent)
 		}
 		steps = append(steps, s)
 	}

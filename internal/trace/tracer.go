@@ -99,7 +99,9 @@ func (t *Tracer) Deduct(ctx context.Context, d Deduction) (Trace, error) {
 			return tr, err
 		}
 	}
-	began := time.Now()
+	// Without its monotonic part, as the servers' times are: a process that loses its processor within [time.Now] reads its two clocks up to
+	// 40 ms apart, and then a server would have seen a command after its answer.
+	began := time.Now().Round(0)
 	rival := t.sendRival(ctx, d, began)
 	err := t.ask(ctx, &tr, d.Key)
 	tr.Took = time.Since(began)
