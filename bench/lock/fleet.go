@@ -16,7 +16,7 @@ import (
 )
 
 // patience bounds every step other than a window: a start, a warm-up, an end.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // A fleet has the processes of one window.
 type fleet struct {

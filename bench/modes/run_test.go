@@ -106,7 +106,7 @@ func wantJudged(t *testing.T, file string) {
 			switch {
 			case r.Verdict == want && r.Median[mRate] != nil && *r.Median[mRate] > 0:
 				good++
-			case r.Verdict != verdicts[undecided]: // a busy machine sends too little in so short a window
+			case r.Verdict != verdicts[undecided] && r.Verdict != verdicts[void]: // a busy machine sends too little in so short a window
 				t.Errorf("%s: %s: %s %s, rate %v, want %s, and a rate", s.Name, r.Row, r.Verdict, r.Why, r.Median[mRate], want)
 			}
 		}

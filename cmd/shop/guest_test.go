@@ -26,7 +26,7 @@ import (
 	"lastitem/internal/testenv"
 )
 
-const guestTTL = 10 * time.Second
+const guestTTL = 30 * time.Second
 
 // userServers are servers of the user's, on which something of the user's is.
 type userServers struct {
@@ -60,7 +60,7 @@ func (u userServers) hold(prefix string) {
 		u.t.Fatal(err)
 	}
 	u.t.Cleanup(func() { _ = set.Close() })
-	o := textbook.RedlockOptions{TTL: guestTTL}
+	o := textbook.RedlockOptions{TTL: 10 * time.Minute}
 	for _, n := range set.Redlock {
 		o.Nodes = append(o.Nodes, textbook.RedlockNode{Name: n.Name, Client: n.Client})
 	}

@@ -80,7 +80,12 @@ func testLessons(t *testing.T, p playing) {
 	p.console(t, "GET", "lessons", "", &all)
 	for _, l := range all.Lessons {
 		if l.Way != "" {
-			if end := p.step(t, l.Name, l.Way); end.Won < 0 || end.Moves != l.Way {
+			end := p.step(t, l.Name, l.Way)
+			for try := 1; try < 5 && end.Moves != l.Way; try++ { // on a busy machine a client may give up a command that waits for its move
+				p.step(t, l.Name, "")
+				end = p.step(t, l.Name, l.Way)
+			}
+			if end.Won < 0 || end.Moves != l.Way {
 				t.Errorf("%s, %s: won after %d, played %s; want it won", l.Name, l.Way, end.Won, end.Moves)
 			}
 			continue

@@ -73,6 +73,10 @@ func testWays(t *testing.T, s *Stepper) {
 		}
 		t.Run(l.Name, func(t *testing.T) {
 			end := played(t, s, l.Name, l.Way)
+			for try := 1; try < 5 && end.Moves != l.Way; try++ { // on a busy machine a client may give up a command that waits for its move
+				played(t, s, l.Name, "")
+				end = played(t, s, l.Name, l.Way)
+			}
 			for _, step := range end.Steps {
 				t.Logf("%-2s %s = %s: %s %s", step.Move, step.Command, step.Said, step.Phase, step.Answer)
 			}

@@ -23,7 +23,7 @@ import (
 // probing is a set that is closed with the test, and well.
 func probing(t *testing.T, cfg backend.Config) *backend.Set {
 	t.Helper()
-	cfg.Conns, cfg.Health = 2, backend.Health{Every: 100 * time.Millisecond}
+	cfg.Conns, cfg.Health = 2, backend.Health{Every: 100 * time.Millisecond, Within: testenv.Still / 2}
 	s, err := backend.Open(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -139,7 +139,7 @@ func TestKafkaTooOldMeanwhile(t *testing.T) {
 		tried := firstAt(t, h, step.Committed, func() {})
 		const id = "0197a000-0000-7000-8000-000000000002"
 		o := orderOf(t, request)
-		soon := time.Now().Add(3*time.Second - kafkalog.Lifetime).UnixMicro()
+		soon := time.Now().Add(9*time.Second - kafkalog.Lifetime).UnixMicro()
 		produce(t, r, "requests", product, strings.NewReplacer(o.ID, id, fmt.Sprint(o.Created), fmt.Sprint(soon)).Replace(request))
 		tried()
 		answer := awaitAnswers(t, r, id, 1)[0]

@@ -11,11 +11,11 @@ import (
 	"lastitem/internal/stock/stocktest"
 )
 
-// leaseLoad is work of 0.8 s under the lock, with or without a lease time of 0.5 s.
+// leaseLoad is work of 1.5 s under the lock, with or without a lease time of 0.5 s.
 func leaseLoad(mode string, s stock.Store, lease time.Duration) stocktest.Plan {
 	return stocktest.Plan{
 		Mode: mode, Store: s, Replicas: 3, Stock: 4, Quantity: 1, Clients: 6, Requests: 12,
-		Hold: stock.Hold{Lease: lease, Work: 800 * time.Millisecond},
+		Hold: stock.Hold{Lease: lease, Work: 1500 * time.Millisecond},
 	}
 }
 

@@ -113,7 +113,7 @@ func wantClaimed(t *testing.T, mode string, s stock.Store, claim func(stock.Clai
 func lateWrite(c stock.Claims) string { return c.LateWrite }
 
 // impatient makes clients give up soon on an answer that is held back.
-var impatient = backend.Patience{Redis: 3 * time.Second, Settle: 3 * time.Second}
+var impatient = backend.Patience{Redis: 5 * time.Second, Settle: 5 * time.Second}
 
 // A write is held up on its way until its sender has given up. In some cases rivals sell meanwhile. Then the write arrives.
 func TestLateWriteInRedis(t *testing.T) {
@@ -242,23 +242,26 @@ func TestLateTransactionInEtcd(t *testing.T) {
 func TestPauseAfterTheWrite(t *testing.T) {
 	t.Parallel()
 	e := stocktest.Embedded(t)
-	e.Patience.Settle = 50 * time.Millisecond
+	e.Patience.Settle = 3 * time.Second
 	h := stocktest.Open(t, e, 1, stock.Modes())
 	for _, mode := range []string{"setnx", "watchdog", "segmented", "redis-decr"} {
-		product := h.Product(t, 5, 0)
-		held := h.Replicas[0].Hold(t, step.Written)
-		sold := stocktest.Go(t, func() (stock.Receipt, error) {
-			return h.Replicas[0].Deduct(held.Ctx, mode, stock.Redis, product, 1, "")
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			product := h.Product(t, 5, 0)
+			held := h.Replicas[0].Hold(t, step.Written)
+			sold := stocktest.Go(t, func() (stock.Receipt, error) {
+				return h.Replicas[0].Deduct(held.Ctx, mode, stock.Redis, product, 1, "")
+			})
+			held.Await(t)
+			time.Sleep(3 * e.Patience.Settle)
+			held.Resume()
+			if r := sold(); r.Err != nil {
+				t.Errorf("Deduct() = %v, want nil", r.Err)
+			}
+			if got, want := h.Books(t, product, stock.Redis), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
+				t.Errorf("books = %+v, want %+v", got, want)
+			}
 		})
-		held.Await(t)
-		time.Sleep(3 * e.Patience.Settle)
-		held.Resume()
-		if r := sold(); r.Err != nil {
-			t.Errorf("%s: Deduct() = %v, want nil", mode, r.Err)
-		}
-		if got, want := h.Books(t, product, stock.Redis), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
-			t.Errorf("%s: books = %+v, want %+v", mode, got, want)
-		}
 	}
 }
 
@@ -269,6 +272,7 @@ func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 	e := stocktest.Env{Redis: nodes[0].URL, SQL: testenv.SQLite(t), Prefix: "failover:"}.WithServices(t)
 	e, _ = e.WithRedlock(t)
 	far, gate, _ := behindGates(t, e)
+	far.Patience = backend.Patience{Redis: stocktest.Patience, Settle: stocktest.Patience}
 	h := stocktest.Open(t, far, 1, stock.Modes())
 	a := h.Replicas[0]
 	master, promoted := clientOf(t, nodes[0]), clientOf(t, nodes[1])

@@ -20,7 +20,9 @@ func openEtcd(t *testing.T) (*store.Etcd, *clientv3.Client, *testenv.Coordinatio
 	t.Helper()
 	s := testenv.Etcd(t)
 	c := s.EtcdClient(t)
-	return store.NewEtcd(c, s.Prefix), c, s
+	e := store.NewEtcd(c, s.Prefix)
+	e.AnswersWithin(testenv.Still)
+	return e, c, s
 }
 
 // always and never are guards.

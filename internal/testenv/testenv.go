@@ -103,7 +103,7 @@ func connect(t testing.TB, url string) *RedisServer {
 	if err != nil {
 		t.Fatalf("testenv: Redis URL: %v", err)
 	}
-	opt.MaxRetries = -1
+	opt.MaxRetries, opt.ReadTimeout, opt.WriteTimeout = -1, Still, Still // a busy machine may answer after the default, three seconds
 	r := &RedisServer{Client: redis.NewClient(opt), URL: url, Prefix: "t:" + name() + ":"}
 	if err := r.Client.Ping(t.Context()).Err(); err != nil {
 		_ = r.Client.Close()

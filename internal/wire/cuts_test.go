@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ func redisProxy(t *testing.T, o redis.Options) *proxied {
 	p := newProxy(t, base.Addr, wire.Redis)
 	o.Addr, o.Username, o.Password, o.DB = p.Addr, base.Username, base.Password, base.DB
 	o.MaxRetries, o.ContextTimeoutEnabled, o.ClientName = -1, true, "c-"+strings.Trim(s.Prefix, "t:")
+	o.ReadTimeout = cmp.Or(o.ReadTimeout, enough)
 	far := redis.NewClient(&o)
 	t.Cleanup(func() { _ = far.Close() })
 	return &proxied{p, far, s.Client, s.Prefix}
@@ -112,7 +114,7 @@ func TestCuts(t *testing.T) {
 			got := make(chan error, 1)
 			patience := enough
 			if c.silent {
-				patience = 3 * time.Second
+				patience = 10 * time.Second
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()

@@ -30,7 +30,7 @@ func TestCutOffHolderHearsNothing(t *testing.T) {
 	cut := redis.NewClient(&far)
 	t.Cleanup(func() { _ = cut.Close() })
 	const ttl = time.Second
-	a, b := textbook.NewWatchdog(cut, ttl, nil, nil), textbook.NewWatchdog(server.Client, ttl, nil, nil)
+	a, b := textbook.NewWatchdog(cut, ttl, nil, nil), textbook.NewWatchdog(server.Client, time.Minute, nil, nil)
 	key := server.Prefix + "lock"
 	held, err := a.Acquire(lock.WithWait(t.Context(), soon), key)
 	if err != nil {

@@ -78,8 +78,8 @@ func TestConsulLockDelay(t *testing.T) {
 	c, key := s.ConsulClient(t), s.Prefix+"k"
 	slow := coord.ConsulOptions{LockDelay: 6 * time.Second}
 	lease := locktest.Obtain(t, newConsul(t, c, slow, nil), key)
-	destroySession(t, c, key)
 	start := time.Now()
+	destroySession(t, c, key)
 	rival := newConsul(t, s.ConsulClient(t), slow, nil)
 	second := locktest.Obtain(t, rival, key)
 	if took := time.Since(start); took < 5*time.Second {

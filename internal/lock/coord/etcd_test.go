@@ -60,7 +60,7 @@ func TestEtcdLeaseRevoked(t *testing.T) {
 	t.Parallel()
 	s := testenv.Etcd(t)
 	c := s.EtcdClient(t)
-	const ttl = 3 * time.Second
+	const ttl = 20 * time.Second
 	holder, rival := newEtcd(t, c, ttl, nil), newEtcd(t, s.EtcdClient(t), time.Minute, nil)
 	locktest.SessionEnds(t, holder, rival, s.Prefix+"k", ttl, func() {
 		if _, err := c.Revoke(t.Context(), etcdLeases(t, c, s.Prefix)[0]); err != nil {
@@ -75,7 +75,7 @@ func TestEtcdCutOff(t *testing.T) {
 	s := testenv.Etcd(t)
 	r := locktest.NewRelay(t, s.Addr)
 	far := &testenv.Coordination{Addr: r.Addr().String()}
-	holder, rival := newEtcd(t, far.EtcdClient(t), 2*time.Second, nil), newEtcd(t, s.EtcdClient(t), time.Minute, nil)
+	holder, rival := newEtcd(t, far.EtcdClient(t), 10*time.Second, nil), newEtcd(t, s.EtcdClient(t), time.Minute, nil)
 	key := s.Prefix + "k"
 	lease := locktest.Obtain(t, holder, key)
 	r.Cut.Store(true)
@@ -147,8 +147,8 @@ func TestEtcdDeadWaiterAdmitsNobody(t *testing.T) {
 	s := testenv.Etcd(t)
 	c := s.EtcdClient(t)
 	key := s.Prefix + "k"
-	holder := locktest.Obtain(t, newEtcd(t, c, 10*time.Second, nil), key)
-	dead, next := newEtcd(t, s.EtcdClient(t), 6*time.Second, nil), newEtcd(t, s.EtcdClient(t), 10*time.Second, nil)
+	holder := locktest.Obtain(t, newEtcd(t, c, time.Minute, nil), key)
+	dead, next := newEtcd(t, s.EtcdClient(t), 20*time.Second, nil), newEtcd(t, s.EtcdClient(t), time.Minute, nil)
 	queued := func(n int) {
 		wait.Until(t, "another key in the queue", func() bool { return len(etcdLeases(t, c, s.Prefix)) == n })
 	}

@@ -101,7 +101,7 @@ func TestZooKeeperSessionClosed(t *testing.T) {
 	s := testenv.ZooKeeper(t)
 	r := locktest.NewRelay(t, s.Addr)
 	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
-	const session = 6 * time.Second
+	const session = 20 * time.Second
 	holder, rival := zooKeeperLock(t, far, session), zooKeeperLock(t, s, 30*time.Second)
 	locktest.SessionEnds(t, holder, rival, "k", session, func() { closeSession(t, s.Addr, <-r.Hello) })
 }
@@ -111,7 +111,7 @@ func TestZooKeeperCutOff(t *testing.T) {
 	s := testenv.ZooKeeper(t)
 	r := locktest.NewRelay(t, s.Addr)
 	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
-	holder, rival := zooKeeperLock(t, far, 6*time.Second), zooKeeperLock(t, s, 30*time.Second)
+	holder, rival := zooKeeperLock(t, far, 20*time.Second), zooKeeperLock(t, s, 30*time.Second)
 	lease := locktest.Obtain(t, holder, "k")
 	r.Cut.Store(true)
 	second := locktest.Obtain(t, rival, "k")
@@ -347,7 +347,7 @@ func TestZooKeeperAsksTheLeader(t *testing.T) {
 	s := testenv.ZooKeeper(t)
 	r := locktest.NewRelay(t, s.Addr)
 	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
-	lease := locktest.Obtain(t, zooKeeperLock(t, far, 6*time.Second), "k")
+	lease := locktest.Obtain(t, zooKeeperLock(t, far, 20*time.Second), "k")
 	var asked atomic.Bool
 	r.Losing(false, func(sent []byte) func([]byte) bool { // nothing
 		for _, q := range zkFrames(sent) {

@@ -66,7 +66,7 @@ func Warm(t *testing.T, l lock.Locker, key string) {
 // WantBusy fails unless the lock is held.
 func WantBusy(t *testing.T, l lock.Locker, key, why string) {
 	t.Helper()
-	lease, err := l.Acquire(lock.WithWait(t.Context(), 0), key)
+	lease, err := answered(t, l, key)
 	if err == nil {
 		_ = lease.Release(t.Context())
 	}
@@ -142,7 +142,7 @@ func WantTold(t *testing.T, took []time.Duration) {
 // Take acquires a lock that is free.
 func Take(t *testing.T, l lock.Locker, key string) lock.Lease {
 	t.Helper()
-	lease, err := l.Acquire(lock.WithWait(t.Context(), 0), key)
+	lease, err := answered(t, l, key)
 	if err != nil {
 		t.Fatalf("Acquire of a free lock = %v", err)
 	}
@@ -152,7 +152,7 @@ func Take(t *testing.T, l lock.Locker, key string) lock.Lease {
 // Enters says whether an Acquire that does not wait gets the lock.
 func Enters(t *testing.T, l lock.Locker, key string) bool {
 	t.Helper()
-	_, err := l.Acquire(lock.WithWait(t.Context(), 0), key)
+	_, err := answered(t, l, key)
 	if err != nil && !errors.Is(err, lock.ErrBusy) {
 		t.Fatalf("Acquire = %v", err)
 	}

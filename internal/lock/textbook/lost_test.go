@@ -168,9 +168,9 @@ func TestWatchdogSurvivesLostMessages(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
 	a, b := locktest.RedisClient(t, s), locktest.RedisClient(t, s)
-	holder := textbook.NewWatchdog(a, 3*time.Second, nil, nil)
+	holder := textbook.NewWatchdog(a, 10*time.Second, nil, nil)
 	w := wakeups(t, b)
-	waiter := textbook.NewWatchdog(b, 3*time.Second, w, nil)
+	waiter := textbook.NewWatchdog(b, 10*time.Second, w, nil)
 	key := s.Prefix + "silent"
 	lease, err := holder.Acquire(t.Context(), key)
 	if err != nil {
@@ -241,7 +241,7 @@ func TestWatchdogReleaseDuringAHungRenewal(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
 	cl, key := locktest.RedisClient(t, s), s.Prefix+"hung"
-	l := textbook.NewWatchdog(cl, 9*time.Second, nil, nil) // a renewal may take a third of this TTL
+	l := textbook.NewWatchdog(cl, 30*time.Second, nil, nil) // a renewal may take a third of this TTL
 	locktest.Warm(t, l, key)
 	lease := locktest.Obtain(t, l, key)
 	var first atomic.Bool

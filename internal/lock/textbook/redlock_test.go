@@ -94,7 +94,7 @@ func redlockLateGrant(t *testing.T, nodes []*testenv.RedisNode) {
 		return err
 	}})
 	clients[3].AddHook(locktest.SendHook{Name: "set", Send: func(context.Context, func() error) error { return errors.New("refused") }})
-	l := textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL}, nil)
+	l := textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL, NodeTimeout: locktest.TTL / 2}, nil)
 	lease := locktest.Take(t, l, "late")
 	if err := lease.Release(t.Context()); err != nil {
 		t.Fatalf("Release = %v", err)
@@ -143,7 +143,7 @@ func redlockAbandoned(t *testing.T, nodes []*testenv.RedisNode) {
 
 func redlockLostAnswers(t *testing.T, nodes []*testenv.RedisNode) {
 	all, clients := masters(t, nodes)
-	l := textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL}, nil)
+	l := textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL, NodeTimeout: locktest.TTL / 2}, nil)
 	for _, c := range clients[:3] {
 		lost := &locktest.LostAnswers{Name: "set"}
 		lost.Left.Store(1)
@@ -171,7 +171,7 @@ func redlockLostAnswers(t *testing.T, nodes []*testenv.RedisNode) {
 
 func redlockLost(t *testing.T, nodes []*testenv.RedisNode) {
 	all, clients := masters(t, nodes)
-	l := textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL}, nil)
+	l := textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL, NodeTimeout: locktest.TTL / 2}, nil)
 	for lost := range 5 {
 		key := fmt.Sprint("gone", lost)
 		lease := locktest.Take(t, l, key)
@@ -252,19 +252,14 @@ func redlockGuarded(t *testing.T, nodes []*testenv.RedisNode) {
 func redlockMinorityDown(t *testing.T, nodes []*testenv.RedisNode) {
 	all, _ := masters(t, nodes)
 	others, _ := masters(t, nodes)
-	a := textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL}, nil)
-	b := textbook.NewRedlock(textbook.RedlockOptions{Nodes: others, TTL: locktest.TTL}, nil)
+	a := textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL, NodeTimeout: locktest.TTL / 2}, nil)
+	b := textbook.NewRedlock(textbook.RedlockOptions{Nodes: others, TTL: locktest.TTL, NodeTimeout: locktest.TTL / 2}, nil)
 	for range 20 {
-		lease, err := a.Acquire(t.Context(), "minority") // the rival may still be releasing its grants
-		if err != nil {
-			t.Fatalf("Acquire = %v", err)
-		}
+		lease := locktest.Obtain(t, a, "minority") // the rival may still be releasing its grants
 		if locktest.Enters(t, b, "minority") {
 			t.Fatal("two holders")
 		}
-		if err := lease.Release(t.Context()); err != nil {
-			t.Fatalf("Release = %v", err)
-		}
+		locktest.Release(t, lease)
 		a, b = b, a
 	}
 }
