@@ -29,7 +29,7 @@ func Obtain(t *testing.T, l lock.Locker, key string) lock.Lease {
 	ctx, cancel := context.WithTimeout(t.Context(), Soon)
 	defer cancel()
 	var lease lock.Lease
-	if err := again(ctx, func() (err error) { lease, err = l.Acquire(lock.WithWait(t.Context(), Soon), key); return err }); err != nil {
+	if err := Again(ctx, func() (err error) { lease, err = l.Acquire(lock.WithWait(t.Context(), Soon), key); return err }); err != nil {
 		t.Fatalf("Acquire: %v", err)
 	}
 	return lease
@@ -40,13 +40,13 @@ func Release(t *testing.T, lease lock.Lease) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Soon)
 	defer cancel()
-	if err := again(ctx, func() error { return lease.Release(t.Context()) }); err != nil {
+	if err := Again(ctx, func() error { return lease.Release(t.Context()) }); err != nil {
 		t.Fatalf("Release: %v", err)
 	}
 }
 
-// again tries until a server has answered in time, or ctx ends. On a busy machine it may not; that says nothing about the lock.
-func again(ctx context.Context, try func() error) error {
+// Again tries until a server has answered in time, or ctx ends. On a busy machine it may not; that says nothing about the lock.
+func Again(ctx context.Context, try func() error) error {
 	for {
 		err := try()
 		late := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)

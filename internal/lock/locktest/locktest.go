@@ -107,7 +107,7 @@ func (k Kind) fight(t *testing.T) {
 						return
 					}
 					var lease lock.Lease
-					if err := again(ctx, func() (err error) { lease, err = l.Acquire(ctx, key); return err }); err != nil {
+					if err := Again(ctx, func() (err error) { lease, err = l.Acquire(ctx, key); return err }); err != nil {
 						t.Errorf("Acquire: %v (%v)", err, context.Cause(ctx))
 						return
 					}
@@ -118,7 +118,7 @@ func (k Kind) fight(t *testing.T) {
 					entered.Add(1)
 					time.Sleep(time.Millisecond) // without a pause inside, two holders would hardly overlap
 					inside.Add(-1)
-					if err := again(ctx, func() error { return lease.Release(ctx) }); err != nil {
+					if err := Again(ctx, func() error { return lease.Release(ctx) }); err != nil {
 						t.Errorf("Release: %v", err)
 					}
 				}
@@ -146,7 +146,7 @@ func acquire(t *testing.T, l lock.Locker, key string) lock.Lease {
 	ctx, cancel := context.WithTimeout(t.Context(), enough)
 	t.Cleanup(cancel)
 	var lease lock.Lease
-	if err := again(ctx, func() (err error) { lease, err = l.Acquire(ctx, key); return err }); err != nil {
+	if err := Again(ctx, func() (err error) { lease, err = l.Acquire(ctx, key); return err }); err != nil {
 		t.Fatalf("Acquire: %v", err)
 	}
 	return lease

@@ -162,16 +162,6 @@ func TestSQLForUpdateUnreachable(t *testing.T) {
 	locktest.Warm(t, l, "k")
 }
 
-// calmly tries again where the server of a busy machine did not answer in time.
-func calmly(try func() error) (err error) {
-	for range 10 {
-		if err = try(); !errors.Is(err, context.DeadlineExceeded) {
-			break
-		}
-	}
-	return err
-}
-
 // All callers that wait for a row that does not exist yet get their turn.
 func TestSQLForUpdateFirstUse(t *testing.T) {
 	t.Parallel()
@@ -183,12 +173,12 @@ func TestSQLForUpdateFirstUse(t *testing.T) {
 		for range 20 {
 			wg.Go(func() {
 				var lease lock.Lease
-				err := calmly(func() (err error) {
+				err := locktest.Again(t.Context(), func() (err error) {
 					lease, err = l.Acquire(lock.WithWait(t.Context(), locktest.Soon), key)
 					return err
 				})
 				if err == nil {
-					err = calmly(func() error { return lease.Release(context.Background()) })
+					err = locktest.Again(t.Context(), func() error { return lease.Release(context.Background()) })
 				}
 				if err != nil {
 					t.Errorf("%s: %v", key, err)
