@@ -183,6 +183,7 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 		return rolled{err: err}
 	}
 	defer control.Close()
+	control.Lang = f.lang
 	all, err := control.Modes(ctx)
 	if err != nil {
 		return rolled{err: err}

@@ -13,7 +13,7 @@ import (
 // The result says the same as text, in both languages, and as JSON; a replica that served nothing makes it inconclusive.
 func TestRollingReport(t *testing.T) {
 	t.Parallel()
-	sold := rolling.Mode{Mode: "lease-seq", Sent: 12, Sold: 10, Answers: map[string]int{"ok": 10, "contended": 2}, Audit: audit.Vacuous}
+	sold := rolling.Mode{Mode: "lease-seq", Sent: 12, Sold: 10, Answers: map[string]int{"ok": 10, "contended": 2}, Audit: audit.Vacuous, Missing: []string{"no overlap"}}
 	all := map[string]int{"r1": 4, "r2": 4, "r3": 4}
 	for name, c := range map[string]struct {
 		r          rolled
@@ -21,9 +21,9 @@ func TestRollingReport(t *testing.T) {
 		want       []string
 		err        string // part of it; "" = none
 	}{
-		"exact":      {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}}, "en", formText, []string{"lease-seq: 12 requests, 10 sold, answers: contended 2, ok 10", "EXACT: nothing was lost; served by r1 4, r2 4, r3 4"}, ""},
-		"Chinese":    {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}}, "zh", formText, []string{"12 个请求", "什么都没丢"}, ""},
-		"JSON":       {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}}, "en", formJSON, []string{`"exact": true`, `"contended": 2`}, ""},
+		"exact":      {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}}, "en", formText, []string{"lease-seq: 12 requests, 10 sold, answers: contended 2, ok 10; audit VACUOUS (no overlap)", "EXACT: nothing was lost; served by r1 4, r2 4, r3 4"}, ""},
+		"Chinese":    {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}}, "zh", formText, []string{"12 个请求", "审计 VACUOUS（no overlap）", "什么都没丢"}, ""},
+		"JSON":       {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}}, "en", formJSON, []string{`"exact": true`, `"contended": 2`, `"no overlap"`}, ""},
 		"lost":       {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{{Mode: "queue", Lost: []string{"reset 1"}}}}}, "en", formJSON, []string{`"exact": false`, `"reset 1"`, `"why": "queue lost requests: reset 1"`}, "queue lost requests: reset 1"},
 		"broken off": {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{{Mode: "queue", Error: "no answer"}}}}, "en", formText, []string{"queue: no answer"}, "queue: no answer"},
 		"ended early": {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}, unreplaced: vacuous(both("too short", "太短"))}, "en", formText, []string{"lease-seq"},

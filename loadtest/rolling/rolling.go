@@ -28,10 +28,11 @@ type Mode struct {
 	Mode    string         `json:"mode"`
 	Sent    int            `json:"sent"`
 	Sold    int            `json:"sold"`
-	Answers map[string]int `json:"answers"`         // by code
-	Audit   audit.Verdict  `json:"audit,omitempty"` // VACUOUS if the stock was not sold out
-	Lost    []string       `json:"lost,omitempty"`  // outcomes that a deploy must not cause
-	Error   string         `json:"error,omitempty"` // the run broke off
+	Answers map[string]int `json:"answers"`           // by code
+	Audit   audit.Verdict  `json:"audit,omitempty"`   // VACUOUS if no two requests overlapped
+	Missing []string       `json:"missing,omitempty"` // why the audit is VACUOUS or INCONCLUSIVE
+	Lost    []string       `json:"lost,omitempty"`    // outcomes that a deploy must not cause
+	Error   string         `json:"error,omitempty"`   // the run broke off
 }
 
 // expected are the answers that a deploy may cause: nothing happened, and no request was lost.
@@ -56,7 +57,8 @@ func Judge(mode string, r loadtest.Result, err error, lang string) Mode {
 	m.Audit = audit.Inconclusive
 	for _, v := range r.Verdicts {
 		m.Audit = v.Verdict
-		// The judge calls a run VACUOUS if the stock never ran out, but its orders must still match the answers.
+		m.Missing = v.Missing
+		// A fast mode may have had no two requests at the same time, and is VACUOUS; its orders must still match the answers.
 		if v.Verdict != audit.Exact && v.Verdict != audit.Vacuous || v.Oversold+v.LostUpdates+v.Leaked != 0 {
 			m.Lost = append(m.Lost, fmt.Sprintf(api.Text{En: "the audit says %s", Zh: "审计判定为 %s"}.In(lang), v.Verdict))
 		}
@@ -92,9 +94,9 @@ func counts(of map[string]int) string {
 }
 
 // texts are the lines of the text, by language.
-var texts = map[string]struct{ mode, exact string }{
-	"en": {"%s: %d [request|requests], %d sold, answers: %s; audit %s\n", "EXACT: nothing was lost; served by %s\n"},
-	"zh": {"%s：%d 个请求，卖出 %d 件，应答：%s；审计 %s\n", "EXACT：什么都没丢；各副本的应答数：%s\n"},
+var texts = map[string]struct{ mode, why, and, exact string }{
+	"en": {"%s: %d [request|requests], %d sold, answers: %s; audit %s%s\n", " (%s)", "; ", "EXACT: nothing was lost; served by %s\n"},
+	"zh": {"%s：%d 个请求，卖出 %d 件，应答：%s；审计 %s%s\n", "（%s）", "；", "EXACT：什么都没丢；各副本的应答数：%s\n"},
 }
 
 // WriteText writes a line for each mode and, if nothing was lost, one for all, in the language lang.
@@ -105,7 +107,11 @@ func (r Result) WriteText(w io.Writer, lang string) error {
 			fmt.Fprintf(w, "%s: %s\n", m.Mode, m.Error)
 			continue
 		}
-		fmt.Fprint(w, api.Sprintf(words.mode, m.Mode, m.Sent, m.Sold, counts(m.Answers), m.Audit))
+		why := ""
+		if len(m.Missing) > 0 {
+			why = fmt.Sprintf(words.why, strings.Join(m.Missing, words.and))
+		}
+		fmt.Fprint(w, api.Sprintf(words.mode, m.Mode, m.Sent, m.Sold, counts(m.Answers), m.Audit, why))
 	}
 	if !r.Exact {
 		return nil

@@ -19,7 +19,7 @@ func TestJudge(t *testing.T) {
 		want    string // part of the error; "" = none
 	}{
 		"all sold":                   {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Exact}, ""},
-		"the stock was not sold out": {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Vacuous}, ""},
+		"no two requests overlapped": {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Vacuous}, ""},
 		"busy":                       {map[string]int{"ok": 9, "lock_busy": 1, "contended": 1}, audit.Report{Verdict: audit.Exact}, ""},
 		"unknown":                    {map[string]int{"ok": 9, "outcome_unknown": 1}, audit.Report{Verdict: audit.Exact}, "outcome_unknown 1"},
 		"refused":                    {map[string]int{"ok": 9, "backend_unavailable": 2}, audit.Report{Verdict: audit.Exact}, "backend_unavailable 2"},
