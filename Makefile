@@ -121,7 +121,7 @@ soak: build ## the lock engine under random faults, with -race: cuts in one proc
 check: fmt vet lint arrows fresh ## what needs no server: format, vet, lint, import arrows, generated files
 
 .PHONY: sec
-sec: ## gosec and govulncheck, in pinned versions; fails with a clear message if the vulnerability database cannot be reached
+sec: ## govulncheck, in a pinned version; says loudly if its database cannot be reached. gosec is part of lint
 	@scripts/sec
 
 .PHONY: fmt
@@ -134,7 +134,7 @@ vet: ## go vet for this system and for macOS (the first run compiles for macOS, 
 	@echo 'check: go vet'; go vet ./... && go vet -C bench ./... && GOOS=darwin go vet ./...
 
 .PHONY: lint
-lint: ## golangci-lint, in its pinned version
+lint: ## golangci-lint, in its pinned version, gosec among its linters
 	@echo 'check: golangci-lint'; scripts/lint
 
 .PHONY: arrows

@@ -75,7 +75,7 @@ func UpdateMatrix(file string, res *Result) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, merged, 0o644) //nolint:gosec // a file of the repository
+	return os.WriteFile(file, merged, 0o644)
 }
 
 // witnesses lists the schedules that show a cell's letters, in their order.

@@ -50,11 +50,11 @@ func (d *Drawn) Keep(dir string) (files []string, err error) {
 		if err != nil {
 			return files, err
 		}
-		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as for the other results
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return files, err
 		}
 		name := filepath.Join(dir, fmt.Sprintf("random-%d-%d.json", d.Seed, i+1))
-		if err := os.WriteFile(name, told, 0o644); err != nil { //nolint:gosec // likewise
+		if err := os.WriteFile(name, told, 0o644); err != nil {
 			return files, err
 		}
 		files = append(files, name)
@@ -135,7 +135,7 @@ func (l *lab) wanderOn(ctx context.Context, g *group, ds draws, done func(Played
 	lanes := make([]int, len(g.lanes))
 	return sideBySide(ctx, lanes, len(lanes), func(ctx context.Context, _ int) error {
 		for time.Now().Before(ds.until) {
-			rng := rand.New(rand.NewPCG(ds.seed, uint64(g.first)<<32|n.Add(1))) //nolint:gosec // it must be repeatable, not secret
+			rng := rand.New(rand.NewPCG(ds.seed, uint64(g.first)<<32|n.Add(1)))
 			s, err := l.draw(ctx, g, rng)
 			if err != nil {
 				return err

@@ -137,7 +137,7 @@ func (m Matrix) Markdown(lang string, modes []api.Mode) string {
 // WritePages writes the page in both languages, matrix.md and matrix.zh.md, into a directory. modes is as for [Matrix.Markdown].
 func (m Matrix) WritePages(dir string, modes []api.Mode) error {
 	for lang, name := range map[string]string{"en": "matrix.md", "zh": "matrix.zh.md"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(m.Markdown(lang, modes)), 0o644); err != nil { //nolint:gosec // a page of the repository
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(m.Markdown(lang, modes)), 0o644); err != nil {
 			return err
 		}
 	}

@@ -91,7 +91,7 @@ func ReadTales(dir fs.FS) ([]Tale, error) {
 
 // WriteTales writes what ReadTales reads, in the order given, and removes the files of modes without a tale.
 func WriteTales(dir string, all []Tale) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a directory of the repository
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	old, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -114,7 +114,7 @@ func WriteTales(dir string, all []Tale) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, mode+".json"), text, 0o644); err != nil { //nolint:gosec // a file of the repository
+		if err := os.WriteFile(filepath.Join(dir, mode+".json"), text, 0o644); err != nil {
 			return err
 		}
 	}

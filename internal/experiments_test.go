@@ -20,7 +20,7 @@ func TestNoRunIsAnExperiment(t *testing.T) {
 				return err
 			}
 			files++
-			text, err := os.ReadFile(path) //nolint:gosec // of the checkout
+			text, err := os.ReadFile(path)
 			if found := field.Find(text); found != nil {
 				t.Errorf("%s sends %s: experiments with the lock are not for runs", path, found)
 			}

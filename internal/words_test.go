@@ -65,7 +65,7 @@ func wordsOf(t *testing.T) map[string]string {
 			strings.HasPrefix(name, "docs/glossary.") || name == "internal/words_test.go" {
 			return nil
 		}
-		text, err := os.ReadFile(path) //nolint:gosec // of the checkout
+		text, err := os.ReadFile(path)
 		texts[name] = string(text)
 		return err
 	})

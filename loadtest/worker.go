@@ -112,7 +112,7 @@ func picker(p Plan, stream int) func() int64 {
 	if p.Products <= 1 {
 		return func() int64 { return p.Product }
 	}
-	random := rand.New(rand.NewPCG(p.Seed, uint64(stream))) //nolint:gosec // it has to be repeatable, not secret
+	random := rand.New(rand.NewPCG(p.Seed, uint64(stream)))
 	if p.Zipf > 1 {
 		zipf := rand.NewZipf(random, p.Zipf, 1, uint64(p.Products-1))
 		return func() int64 { return p.Product + int64(zipf.Uint64()) }

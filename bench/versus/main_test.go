@@ -18,7 +18,7 @@ func build(t *testing.T, rate string) string {
 		script = "#!/bin/sh\necho no redis-server >&2\nexit 1"
 	}
 	path := filepath.Join(t.TempDir(), "bench-lock")
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil { //nolint:gosec // it is a program
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -66,7 +66,7 @@ func TestDiagrams(t *testing.T) {
 			t.Fatal(err)
 		}
 		for file, picture := range draw(t, missing) {
-			if err := os.WriteFile(dir+file, []byte(picture), 0o644); err != nil { //nolint:gosec // a page of the documentation, for everybody
+			if err := os.WriteFile(dir+file, []byte(picture), 0o644); err != nil {
 				t.Error(err)
 			}
 		}

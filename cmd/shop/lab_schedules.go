@@ -65,7 +65,7 @@ var randomTexts = map[string]struct{ seed, found, sum, right string }{
 // randomLab plays random schedules. Each that broke something is written to a file for --replay.
 func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultlab.StatusLine) error {
 	if !cmd.Flags().Changed("seed") {
-		f.random.seed = rand.Uint64() >> 32 //nolint:gosec // short enough to be typed
+		f.random.seed = rand.Uint64() >> 32
 	}
 	text, notes := randomTexts[f.lang], cmd.OutOrStdout()
 	if !f.output.text() {

@@ -135,7 +135,7 @@ func openBrowser(address string) {
 	if program == "" || runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
 		return
 	}
-	opener := exec.Command(program, address) //nolint:gosec // a program of ours to choose, and our own address
+	opener := exec.Command(program, address)
 	opener.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if opener.Start() == nil {
 		go func() { _ = opener.Wait() }()

@@ -83,7 +83,7 @@ func (b pictures) save(dir, name, element string) {
 	if len(got.Data) < 5<<10 || len(got.Data) > maxPicture {
 		b.t.Errorf("%s has %d bytes, want 5 to 300 kB", name, len(got.Data))
 	}
-	if err := os.WriteFile(filepath.Join(dir, name+".webp"), got.Data, 0o644); err != nil { //nolint:gosec // for everybody to see
+	if err := os.WriteFile(filepath.Join(dir, name+".webp"), got.Data, 0o644); err != nil {
 		b.t.Fatal(err)
 	}
 }

@@ -236,7 +236,7 @@ func settingsTable(lang string) string {
 func writeSettingsPages(dir string) error {
 	for lang, words := range settingsPage {
 		page := fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s", words.title, words.other, pages.Name("settings", pages.Other(lang)), words.intro, settingsTable(lang))
-		if err := os.WriteFile(filepath.Join(dir, pages.Name("settings", lang)), []byte(page), 0o644); err != nil { //nolint:gosec // pages are for everybody to read
+		if err := os.WriteFile(filepath.Join(dir, pages.Name("settings", lang)), []byte(page), 0o644); err != nil {
 			return err
 		}
 	}

@@ -75,7 +75,7 @@ func checkEnv(file string) error {
 		return usage(foreignEnv, file)
 	}
 	if err == nil && info.Size() > 0 {
-		text, err := os.ReadFile(file) //nolint:gosec // the file that the user named
+		text, err := os.ReadFile(file)
 		if err != nil {
 			return fmt.Errorf("--env: %w", err)
 		}
@@ -112,7 +112,7 @@ func writeEnv(file string, s *localstack.Stack) (remove func() error, err error)
 		return nil, fmt.Errorf("--env: %w", err)
 	}
 	return func() error {
-		now, err := os.ReadFile(file) //nolint:gosec // the file that the user named
+		now, err := os.ReadFile(file)
 		if os.IsNotExist(err) || err == nil && string(now) != text {
 			return nil
 		}

@@ -47,7 +47,8 @@ func main() {
 	}
 	s := &shop{locks: redsync.New(goredis.NewPool(redis.NewClient(opts))), expiry: *expiry, db: db, guarded: *guarded}
 	http.HandleFunc("POST /buy", s.buy)
-	log.Fatal(http.ListenAndServe(*addr, nil))
+	server := &http.Server{Addr: *addr, ReadHeaderTimeout: 5 * time.Second}
+	log.Fatal(server.ListenAndServe())
 }
 
 func (s *shop) buy(w http.ResponseWriter, r *http.Request) {

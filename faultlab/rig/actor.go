@@ -207,13 +207,13 @@ func allStopped(pid int, states string) bool {
 		return false
 	}
 	for _, t := range threads {
-		children, _ := os.ReadFile(tasks + "/" + t.Name() + "/children") //nolint:gosec // a path in /proc; "" where the kernel has none
+		children, _ := os.ReadFile(tasks + "/" + t.Name() + "/children")
 		for child := range strings.FieldsSeq(string(children)) {
 			if id, err := strconv.Atoi(child); err == nil && !allStopped(id, stoppedOrEnded) {
 				return false
 			}
 		}
-		line, err := os.ReadFile(tasks + "/" + t.Name() + "/stat") //nolint:gosec // a path in /proc
+		line, err := os.ReadFile(tasks + "/" + t.Name() + "/stat")
 		if err != nil {
 			return false
 		}

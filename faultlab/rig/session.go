@@ -144,7 +144,7 @@ func closeZooKeeper(ctx context.Context, addr string, session []byte) error {
 	connect := make([]byte, 12)                           // protocol, last transaction seen
 	connect = binary.BigEndian.AppendUint32(connect, 400) // time-out, in milliseconds
 	connect = append(connect, number...)
-	connect = binary.BigEndian.AppendUint32(connect, uint32(len(password))) //nolint:gosec // 16
+	connect = binary.BigEndian.AppendUint32(connect, uint32(len(password)))
 	connect = append(connect, password...)
 	if err := askZooKeeper(conn, connect); err != nil {
 		return err
@@ -155,7 +155,7 @@ func closeZooKeeper(ctx context.Context, addr string, session []byte) error {
 
 // askZooKeeper sends a message and reads the answer to its end.
 func askZooKeeper(conn net.Conn, message []byte) error {
-	if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)); err != nil { //nolint:gosec // few
+	if _, err := conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...)); err != nil {
 		return err
 	}
 	var size [4]byte

@@ -49,7 +49,7 @@ const (
 // kafkaBackoff is how long to wait after so many failures, give or take a fifth, so that replicas do not all retry at the same moment.
 func kafkaBackoff(fails int) time.Duration {
 	wait := min(leastBackoff<<min(max(fails-1, 0), 10), mostBackoff)
-	return time.Duration(float64(wait) * (0.8 + 0.4*rand.Float64())) //nolint:gosec // any
+	return time.Duration(float64(wait) * (0.8 + 0.4*rand.Float64()))
 }
 
 // KafkaPrefix returns the prefix of topics and groups for a prefix of Redis keys: Kafka's names must not contain a colon.

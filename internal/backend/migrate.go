@@ -2,7 +2,7 @@ package backend
 
 import (
 	"context"
-	"crypto/sha1" // #nosec G505 -- see migrationLock
+	"crypto/sha1" //nolint:gosec // see migrationLock
 	"database/sql"
 	"errors"
 	"fmt"
@@ -31,7 +31,7 @@ type Migration struct {
 // 64 characters, as many as the database's own may have: hence the hash. It is computed here, since MySQL 9.6 and later have no
 // SHA1(), and it is still SHA-1: binaries that ask their server for it take the same lock, and a rolling deploy migrates once.
 func migrationLock(database string) string {
-	return fmt.Sprintf("lastitem_migrate:%x", sha1.Sum([]byte(database))) // #nosec G401 -- a name, not a secret
+	return fmt.Sprintf("lastitem_migrate:%x", sha1.Sum([]byte(database))) //nolint:gosec // a name, not a secret
 }
 
 // ErrForeignTables says that the database holds tables of our names that we did not make.

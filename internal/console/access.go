@@ -147,7 +147,7 @@ func (a *access) login(w http.ResponseWriter, r *http.Request) {
 		fail(w, errWrong)
 		return
 	}
-	http.SetCookie(w, &http.Cookie{
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure where the page came over TLS; a browser keeps no Secure cookie of plain HTTP
 		Name: cookieName(r), Value: a.session, Path: "/console/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
 	})
 	w.WriteHeader(http.StatusNoContent)

@@ -41,7 +41,7 @@ type hub struct {
 // newHub returns a hub whose first id is the time in milliseconds since 1970. So it is greater than all ids of a console that ran before: a page
 // that has seen these needs a snapshot.
 func newHub() *hub {
-	return &hub{next: uint64(time.Now().UnixMilli()), clients: map[chan event]bool{}} //nolint:gosec // not negative
+	return &hub{next: uint64(time.Now().UnixMilli()), clients: map[chan event]bool{}}
 }
 
 // publish sends an event to all browsers.

@@ -22,8 +22,8 @@ func requestID(r *http.Request) []string {
 		return given
 	}
 	var raw [16]byte
-	binary.NativeEndian.PutUint64(raw[:8], rand.Uint64()) //nolint:gosec // a name, not a secret
-	binary.NativeEndian.PutUint64(raw[8:], rand.Uint64()) //nolint:gosec // the same
+	binary.NativeEndian.PutUint64(raw[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(raw[8:], rand.Uint64())
 	return []string{hex.EncodeToString(raw[:])}
 }
 

@@ -39,7 +39,7 @@ func (r *runReader) read(ctx context.Context, product int64) (int64, error) {
 	call := calls.next
 	r.mu.Unlock()
 	if !reading {
-		go r.readAll(product, calls)
+		go r.readAll(product, calls) //nolint:gosec // it reads for others too, who may wait longer than the first
 	}
 	select {
 	case <-call.done:

@@ -33,9 +33,9 @@ type topic struct {
 // draw draws a partition, one that has a leader if any has.
 func (t topic) draw() int32 {
 	if len(t.led) > 0 {
-		return t.led[rand.IntN(len(t.led))] //nolint:gosec // any
+		return t.led[rand.IntN(len(t.led))]
 	}
-	return rand.Int32N(t.partitions) //nolint:gosec // any
+	return rand.Int32N(t.partitions)
 }
 
 // errTopicsChanged ends a link: what it stands on is not there any more.
@@ -105,7 +105,7 @@ func findTopic(ctx context.Context, c *kgo.Client, name string) (topic, error) {
 		return topic{}, kerr.UnknownTopicOrPartition
 	}
 	t := topic{
-		name: name, id: found.TopicID, partitions: int32(len(found.Partitions)), hash: byKey.ForTopic(name), //nolint:gosec // few
+		name: name, id: found.TopicID, partitions: int32(len(found.Partitions)), hash: byKey.ForTopic(name),
 	}
 	for _, p := range found.Partitions {
 		if p.Leader >= 0 && p.ErrorCode != kerr.LeaderNotAvailable.Code {
@@ -163,5 +163,5 @@ func productKey(product int64) []byte { return strconv.AppendInt(nil, product, 1
 // partitionOf is the partition of a product. Where partitions are added, products move when the replicas are started again; until all
 // are, a product may have two consumers. The row decides between them.
 func (t topic) partitionOf(product int64) int32 {
-	return int32(t.hash.Partition(&kgo.Record{Key: productKey(product)}, int(t.partitions))) //nolint:gosec // below partitions
+	return int32(t.hash.Partition(&kgo.Record{Key: productKey(product)}, int(t.partitions)))
 }

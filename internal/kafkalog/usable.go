@@ -84,7 +84,7 @@ func (k *Log) probes(l *link) (all []request) {
 	defer k.mu.Unlock()
 	for p, ok := range l.served {
 		if !ok {
-			m := request{ReplyTo: l.listens, partition: int32(p)} //nolint:gosec // few
+			m := request{ReplyTo: l.listens, partition: int32(p)}
 			m.Order.ID = l.probeID(p)
 			all = append(all, m)
 		}

@@ -93,7 +93,7 @@ func (c *Clock) write() error {
 	if err != nil {
 		return fmt.Errorf("localstack: %w", err)
 	}
-	_, err = f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(c.offset)), 0) //nolint:gosec // two's complement, as the library reads it
+	_, err = f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(c.offset)), 0)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("localstack: %w", err)
 	}

@@ -111,7 +111,7 @@ func onLoopback(addr string) bool {
 
 // log prints the configuration once, secrets masked.
 func (c Config) log(o Options) {
-	token := "unset: stock cannot be set over HTTP" // #nosec G101 -- says that there is none
+	token := "unset: stock cannot be set over HTTP" //nolint:gosec // says that there is none
 	if c.Token != "" {
 		token = "set"
 	}

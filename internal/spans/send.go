@@ -137,7 +137,7 @@ func span(s sdktrace.ReadOnlySpan) *wire.Span {
 	return w
 }
 
-func nanos(t time.Time) uint64 { return uint64(max(0, t.UnixNano())) } //nolint:gosec // not negative
+func nanos(t time.Time) uint64 { return uint64(max(0, t.UnixNano())) }
 
 // attributes encodes attributes as the protocol requires. All attributes of this package and of the SDK are strings or integers.
 func attributes(all []attribute.KeyValue) []*common.KeyValue {

@@ -1,7 +1,7 @@
 package trace
 
 import (
-	"crypto/sha1" // #nosec G505 -- Redis names its scripts by it
+	"crypto/sha1" //nolint:gosec // Redis names its scripts by it
 	"encoding/hex"
 	"strings"
 	"time"
@@ -56,7 +56,7 @@ func (t *Tracer) scripts() map[string]string {
 		default:
 			continue
 		}
-		sum := sha1.Sum([]byte(text)) // #nosec G401 -- not ours to choose
+		sum := sha1.Sum([]byte(text)) //nolint:gosec // not ours to choose
 		about[hex.EncodeToString(sum[:])] = firstSentence(text)
 	}
 	return about

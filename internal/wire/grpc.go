@@ -158,7 +158,7 @@ func http2Frame(p []byte) (f frame, n int, err error) {
 }
 
 func appendFrame(to []byte, kind, flags byte, stream uint32, body []byte) []byte {
-	to = append(to, byte(len(body)>>16), byte(len(body)>>8), byte(len(body)), kind, flags) //nolint:gosec // three bytes of the length
+	to = append(to, byte(len(body)>>16), byte(len(body)>>8), byte(len(body)), kind, flags)
 	return append(binary.BigEndian.AppendUint32(to, stream), body...)
 }
 

@@ -14,7 +14,7 @@ func hungUp(c *net.TCPConn) bool {
 	}
 	gone := false
 	err = raw.Control(func(fd uintptr) {
-		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}} //nolint:gosec // a file's number is small
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 		n, err := unix.Poll(fds, 0)
 		gone = err == nil && n > 0
 	})

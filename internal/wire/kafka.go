@@ -46,7 +46,7 @@ func (s *kafkaSession) command(p []byte) (message, error) {
 	if len(body) < 8 {
 		return m, errors.New("this is not Kafka's protocol: a request without a number")
 	}
-	key := int16(binary.BigEndian.Uint16(body)) //nolint:gosec // numbers are signed on the wire
+	key := int16(binary.BigEndian.Uint16(body))
 	name := kmsg.NameForKey(key)
 	if name == "Unknown" || name == "" {
 		return m, fmt.Errorf("this is not Kafka's protocol: a request of kind %d", key)

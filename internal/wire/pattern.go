@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"crypto/sha1" // #nosec G505 -- Redis names its scripts by it
+	"crypto/sha1" //nolint:gosec // Redis names its scripts by it
 	"encoding/hex"
 	"regexp"
 	"strconv"
@@ -18,7 +18,7 @@ var Names ScriptNames
 // Learn notes a script, and returns its name: the first name of a .lua file in the first line of its comment, else the first sentence of that
 // line. A script that begins without a comment is named by its first four words and the beginning of its hash.
 func (n *ScriptNames) Learn(body string) string {
-	sum := sha1.Sum([]byte(body)) // #nosec G401 -- not ours to choose
+	sum := sha1.Sum([]byte(body)) //nolint:gosec // not ours to choose
 	hash := hex.EncodeToString(sum[:])
 	if known, ok := n.names.Load(hash); ok {
 		name, _ := known.(string)

@@ -185,5 +185,5 @@ func mysqlBinaryValue(column, p []byte) (value string, size int) {
 		return strconv.FormatUint(n, 10), size
 	}
 	unused := 64 - 8*size
-	return strconv.FormatInt(int64(n<<unused)>>unused, 10), size //nolint:gosec // two's complement
+	return strconv.FormatInt(int64(n<<unused)>>unused, 10), size
 }

@@ -71,7 +71,7 @@ func TestZooKeeperSessionIsSeen(t *testing.T) {
 	if len(all) != 1 || len(all[0]) != 8+16 {
 		t.Fatalf("Sessions = %x, want one with a number of 8 bytes and a password of 16", all)
 	}
-	if got, want := int64(binary.BigEndian.Uint64(all[0])), c.SessionID(); got != want { //nolint:gosec // numbers are signed on the wire
+	if got, want := int64(binary.BigEndian.Uint64(all[0])), c.SessionID(); got != want {
 		t.Errorf("the session is %x, want %x", got, want)
 	}
 }

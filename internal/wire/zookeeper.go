@@ -47,7 +47,7 @@ var zooKeeperOps = map[int32]struct {
 // zooKeeperEvents are what a watch tells, by its number.
 var zooKeeperEvents = map[int32]string{-1: "session", 1: "created", 2: "deleted", 3: "changed", 4: "children"}
 
-func signed(p []byte) int32 { return int32(binary.BigEndian.Uint32(p)) } //nolint:gosec // numbers are signed on the wire
+func signed(p []byte) int32 { return int32(binary.BigEndian.Uint32(p)) }
 
 // sized cuts a message from the beginning of p whose first four bytes are the length of the others; n 0 = it is not whole yet.
 func sized(p []byte, longest int) (body []byte, n int, err error) {

@@ -31,7 +31,7 @@ var pageEn = map[string]string{
 	"page noise": "Reasons not to trust the speeds", "page open": "Open a mode to see its course over time, its distribution and its latencies.",
 }
 
-var pageZh = map[string]string{
+var pageZh = map[string]string{ //nolint:gosec // the word "token" beside long texts
 	"page title one": "%s 压测报告", "page title several": "%d 个模式的压测报告",
 	"page held": "所有声明都成立。", "page contradicted": "有声明不成立。", "page crossed": "有阈值被突破。",
 	"page undecided": "有结果无法判定。", "page interrupted": "已中断：数据不完整。",

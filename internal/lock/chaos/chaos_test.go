@@ -80,7 +80,7 @@ func (w *world) anyRelay() *relay                   { return w.relays[w.rng.IntN
 
 // losing notes a loss of the locks, and then makes the servers usable again.
 func (w *world) losing(failover bool, lose, restore func()) {
-	clock := func() uint64 { return uint64(time.Now().UnixMicro()) } //nolint:gosec // after 1970
+	clock := func() uint64 { return uint64(time.Now().UnixMicro()) }
 	l := loss{from: monotonic(), after: clock()}
 	lose()
 	l.before = clock()
@@ -112,7 +112,7 @@ func (w *world) failover() {
 // newWorld starts servers and workers; nodes is 1 or 3.
 func newWorld(t *testing.T, nodes int, seed uint64, log string) *world {
 	t.Helper()
-	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // repeatable
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1))}
 	var addrs []string
 	if nodes == 1 {
 		w.servers, w.replica = []*server{newServer(t)}, newServer(t)
@@ -223,7 +223,7 @@ func TestChaos(t *testing.T) {
 	const round = 20 * time.Second
 	seed, err := strconv.ParseUint(os.Getenv("LOCK_TEST_SEED"), 10, 64)
 	if err != nil {
-		seed = rand.Uint64() >> 32 //nolint:gosec // short enough to be typed
+		seed = rand.Uint64() >> 32
 	}
 	for end := time.Now().Add(length); ; seed++ {
 		for _, nodes := range []int{1, 3} {

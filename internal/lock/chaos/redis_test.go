@@ -63,7 +63,7 @@ func newServer(t *testing.T, args ...string) *server {
 func (s *server) start() {
 	s.t.Helper()
 	_ = os.Remove(filepath.Join(s.dir, "dump.rdb")) // a replica stores the data from its master
-	s.cmd = exec.Command(program(s.t), s.args...)   //nolint:gosec // the test's own
+	s.cmd = exec.Command(program(s.t), s.args...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)

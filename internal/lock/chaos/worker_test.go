@@ -116,7 +116,7 @@ func (j job) work() error {
 	var wg sync.WaitGroup
 	for g := range goroutines {
 		wg.Go(func() {
-			rng := rand.New(rand.NewPCG(j.Seed, uint64(j.Worker*goroutines+g))) //nolint:gosec // repeatable
+			rng := rand.New(rand.NewPCG(j.Seed, uint64(j.Worker*goroutines+g)))
 			for n := 0; ctx.Err() == nil; n++ {
 				key := keys[rng.IntN(len(keys))]
 				id := fmt.Sprintf("%d.%d.%d.%d", os.Getpid(), j.Worker, g, n)
@@ -185,7 +185,7 @@ func (w *worker) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.cmd = exec.Command(os.Args[0]) //nolint:gosec // this program
+	w.cmd = exec.Command(os.Args[0])
 	w.cmd.Env = append(os.Environ(), envJob+"="+string(text))
 	w.cmd.Stderr = os.Stderr
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -46,7 +46,7 @@ func TestSessionWithALagEndsBeforeItsLeaderEndsIt(t *testing.T) {
 						}
 					}
 				}()
-				late, random := cut%2 == 1, rand.New(rand.NewPCG(1, uint64(cut))) //nolint:gosec // not negative
+				late, random := cut%2 == 1, rand.New(rand.NewPCG(1, uint64(cut)))
 				travel := func() {
 					took := time.Duration(random.Int64N(int64(sessionTTL / 32)))
 					if late && random.IntN(4) == 0 {

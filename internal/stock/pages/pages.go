@@ -202,11 +202,11 @@ func Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "modes"), 0o755); err != nil { //nolint:gosec // pages are for everybody to read
+	if err := os.MkdirAll(filepath.Join(dir, "modes"), 0o755); err != nil {
 		return err
 	}
 	for name, text := range pages {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil { //nolint:gosec // the same
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return err
 		}
 	}

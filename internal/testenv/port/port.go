@@ -14,7 +14,7 @@ import (
 func Free(t testing.TB) string {
 	t.Helper()
 	for range 100 {
-		n := 10_000 + rand.IntN(10_000) //nolint:gosec // any
+		n := 10_000 + rand.IntN(10_000)
 		addr := address(n)
 		taken, err := net.ListenPacket("udp", addr)
 		if err != nil {
