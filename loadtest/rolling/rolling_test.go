@@ -1,6 +1,7 @@
 package rolling_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func TestJudge(t *testing.T) {
 		want    string // part of the error; "" = none
 	}{
 		"all sold":                   {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Exact}, ""},
-		"no two requests overlapped": {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Vacuous}, ""},
+		"no two requests overlapped": {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Vacuous, Missing: []string{"no overlap"}}, ""},
 		"busy":                       {map[string]int{"ok": 9, "lock_busy": 1, "contended": 1}, audit.Report{Verdict: audit.Exact}, ""},
 		"unknown":                    {map[string]int{"ok": 9, "outcome_unknown": 1}, audit.Report{Verdict: audit.Exact}, "outcome_unknown 1"},
 		"refused":                    {map[string]int{"ok": 9, "backend_unavailable": 2}, audit.Report{Verdict: audit.Exact}, "backend_unavailable 2"},
@@ -31,6 +32,9 @@ func TestJudge(t *testing.T) {
 	} {
 		r := loadtest.Result{Codes: c.codes, Verdicts: []audit.Report{c.verdict}}
 		m := rolling.Judge("redis-lua", r, nil, "en")
+		if !slices.Equal(m.Missing, c.verdict.Missing) {
+			t.Errorf("%s: Missing = %q, want %q", name, m.Missing, c.verdict.Missing)
+		}
 		err := rolling.Result{Modes: []rolling.Mode{m}}.Lost()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v (%+v), want %q", name, err, m, c.want)
