@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/testenv/need"
 )
 
 // Coordination is an etcd, a ZooKeeper or a Consul for one test.
@@ -31,6 +32,7 @@ type Coordination struct {
 // address takes the server that the environment names, or the test binary's own.
 func address(t testing.TB, env, backend string, of func(*localstack.Stack) localstack.Service) string {
 	t.Helper()
+	need.NotQuick(t, backend)
 	given := os.Getenv(env)
 	if given == "" {
 		return of(private(t, backend)).Addr

@@ -14,6 +14,7 @@ import (
 // the prefix are deleted at the end of the test.
 func Kafka(t testing.TB, prefix string) string {
 	t.Helper()
+	need.NotQuick(t, localstack.Kafka)
 	seeds := os.Getenv(EnvKafka)
 	if seeds == "" {
 		seeds = private(t, localstack.Kafka).Kafka.URL
@@ -29,6 +30,9 @@ func Kafka(t testing.TB, prefix string) string {
 // KafkaOrEmbedded gives a real broker or, where there is none, an embedded one, for tests in which Kafka is one of many.
 func KafkaOrEmbedded(t testing.TB, prefix string) string {
 	t.Helper()
+	if testing.Short() {
+		return EmbeddedKafka(t).Seeds
+	}
 	if _, err := localstack.Find(localstack.Kafka); err != nil && os.Getenv(EnvKafka) == "" {
 		need.Without(t, localstack.Kafka, err)
 		return EmbeddedKafka(t).Seeds

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv/need"
 )
 
 // RedisNode is a real Redis server of the test's own, one of several that know nothing of each other, and that the test may
@@ -34,9 +33,7 @@ func RedisSentinel(t testing.TB, conf ...string) *RedisNode {
 
 func redisNodes(t testing.TB, n int, o localstack.Options) []*RedisNode {
 	t.Helper()
-	if _, err := localstack.Find(localstack.Redis); err != nil {
-		need.Missing(t, localstack.Redis, err)
-	}
+	Installed(t, localstack.Redis)
 	nodes := make([]*RedisNode, n)
 	for i := range nodes {
 		nodes[i] = &RedisNode{t: t, options: o}
@@ -88,9 +85,7 @@ func (n *RedisNode) Kill() {
 // anything there; conf are options for the end of their command lines. They are never the one of SHOP_TEST_SQL.
 func MySQLNodes(t testing.TB, n int, conf ...string) []string {
 	t.Helper()
-	if _, err := localstack.Find(localstack.MySQL); err != nil {
-		need.Missing(t, localstack.MySQL, err)
-	}
+	Installed(t, localstack.MySQL)
 	stacks, errs := make([]*localstack.Stack, n), make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {

@@ -6,6 +6,9 @@
 // started, owned by a keeper, so that it is gone when the binary is. Where neither is there the test is skipped with the
 // reason and what to install, unless SHOP_TEST_REQUIRE ("redis,mysql,nginx,etcd,zookeeper,consul,kafka") names it: then it
 // fails. Start with [Redis] and [MySQL].
+//
+// So a test states its tier by what it asks for. One that asks for nothing, or for embedded servers ([Miniredis], [SQLite]), runs in
+// 'make quick' (go test -short); one that asks for an installed program runs in 'make test'; one that begins with [Slow] in 'make test-all'.
 package testenv
 
 import (
@@ -68,6 +71,7 @@ type RedisServer struct {
 // Redis gives a real Redis server.
 func Redis(t testing.TB) *RedisServer {
 	t.Helper()
+	need.NotQuick(t, localstack.Redis)
 	url := os.Getenv(EnvRedis)
 	if url == "" {
 		stack := private(t, localstack.Redis)
@@ -153,6 +157,7 @@ func (r *RedisServer) clean(ctx context.Context) error {
 // MySQL gives the DSN of an empty database on a real MySQL or MariaDB; it is dropped at the end of the test.
 func MySQL(t testing.TB) string {
 	t.Helper()
+	need.NotQuick(t, localstack.MySQL)
 	dsn := os.Getenv(EnvSQL)
 	if dsn == "" {
 		stack := private(t, localstack.MySQL)
@@ -201,9 +206,10 @@ func SQLite(t testing.TB) string {
 // Nginx gives the path of the nginx program.
 func Nginx(t testing.TB) string {
 	t.Helper()
+	Installed(t, localstack.Nginx)
 	path, err := localstack.Find(localstack.Nginx)
 	if err != nil {
-		need.Missing(t, localstack.Nginx, err)
+		t.Fatal(err)
 	}
 	return path
 }
@@ -212,6 +218,7 @@ func Nginx(t testing.TB) string {
 func Installed(t testing.TB, backends ...string) {
 	t.Helper()
 	for _, b := range backends {
+		need.NotQuick(t, b)
 		if _, err := localstack.Find(b); err != nil {
 			need.Missing(t, b, err)
 		}
@@ -221,6 +228,7 @@ func Installed(t testing.TB, backends ...string) {
 // Program gives the path of a program of the system, which the named package installs.
 func Program(t testing.TB, name, pkg string) string {
 	t.Helper()
+	need.NotQuick(t, name)
 	path, err := exec.LookPath(name)
 	if err != nil {
 		need.Missing(t, name, fmt.Errorf("%w; to install it: apt-get install %s", err, pkg))
@@ -238,9 +246,7 @@ var servers struct {
 // private returns the test binary's own server of a kind, which it starts when first asked.
 func private(t testing.TB, backend string) *localstack.Stack {
 	t.Helper()
-	if _, err := localstack.Find(backend); err != nil {
-		need.Missing(t, backend, err)
-	}
+	Installed(t, backend)
 	servers.Lock()
 	defer servers.Unlock()
 	if err := servers.failed[backend]; err != nil {

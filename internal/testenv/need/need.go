@@ -12,6 +12,14 @@ import (
 // Env names what must be there, separated by commas.
 const Env = "SHOP_TEST_REQUIRE"
 
+// NotQuick skips the test in the first tier, which starts no installed program, for want of name.
+func NotQuick(t testing.TB, name string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skipf("needs %s: make test runs it", name)
+	}
+}
+
 // Missing skips the test for want of name, or fails it where name is required.
 func Missing(t testing.TB, name string, why error) {
 	t.Helper()
