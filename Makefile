@@ -71,16 +71,19 @@ build: ## bin/shop
 	@echo 'building bin/shop (the first time: a minute or two)'
 	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-X main.commit=$$(scripts/commit)" -o bin/shop ./cmd/shop
 
-.PHONY: test
-test: ## all of it: install what is missing, check, then every test with -race against private servers
-	@scripts/deps
-	@$(MAKE) check
-	@$(MAKE) race
+.PHONY: quick
+quick: ## the tests that need nothing but Go, under 3 minutes: packages=./internal/... test_flags='-run Lock'
+	@scripts/test quick $(test_flags) $(packages)
 
-.PHONY: race
-race: build ## only the tests, with -race, against private servers: packages=./internal/... test_flags='-run Lock'
-	@scripts/race $(test_flags) $(packages)
-	@$(if $(filter ./...,$(packages)),scripts/race -C bench $(test_flags) ./...)
+.PHONY: test
+test: build ## install what is missing, then the tests on private servers, under 8 minutes: packages=./internal/... test_flags='-run Lock'
+	@scripts/deps
+	@scripts/test test $(test_flags) $(packages)
+
+.PHONY: test-all
+test-all: build ## what make test did not run, under 22 minutes: slow tests, newer servers, the whole lab, examples, rolling
+	@scripts/deps
+	@$(test_path) scripts/test-all $(test_flags)
 
 .PHONY: test-newer
 test-newer: build ## the tests of locks and stores, and a demo, on MySQL 9, Redis 8 and Valkey 9, which it fetches once: under 5 minutes
