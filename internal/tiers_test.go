@@ -1,0 +1,165 @@
+package internal_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The tiers of tests, see package testenv. A test is in byHand if a variable or a build tag asks for it.
+const (
+	quick  = "make quick"
+	normal = "make test"
+	all    = "make test-all"
+	byHand = "by hand"
+)
+
+// suites are the conformance suites: every rule of theirs is a subtest.
+var suites = []string{"internal/lock/locktest.Run", "internal/stock/stocktest.Run"}
+
+// function is a function of ours, or a variable, and the names that it mentions: of its own package or "folder.Name".
+type function struct {
+	mentions []string
+	test     bool // go test lists it
+	tagged   bool // its file has a build tag that names no system
+	slow     bool // it begins with testenv.Slow
+}
+
+// functions reads all functions and variables of the module, by "folder.Name"; a method has the name of its type's folder alone.
+func functions(t *testing.T) map[string]function {
+	t.Helper()
+	found := map[string]function{}
+	err := filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || path.Ext(file) != ".go" {
+			return err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		dir := filepath.ToSlash(filepath.Dir(file)[len("../"):])
+		imports := map[string]string{}
+		for _, spec := range f.Imports {
+			imported, _ := strconv.Unquote(spec.Path.Value)
+			if ours, ok := strings.CutPrefix(imported, module+"/"); ok {
+				imports[localName(spec, imported)] = ours
+			}
+		}
+		tagged := len(f.Comments) > 0 && strings.HasPrefix(f.Comments[0].List[0].Text, "//go:build mutants")
+		for _, decl := range f.Decls {
+			switch decl := decl.(type) {
+			case *ast.FuncDecl:
+				s := function{mentions: mentions(decl, dir, imports), tagged: tagged}
+				s.test = strings.HasSuffix(file, "_test.go") && decl.Recv == nil && strings.HasPrefix(decl.Name.Name, "Test")
+				s.slow = s.test && len(decl.Body.List) > 0 && slices.Contains(mentions(decl.Body.List[0], dir, imports), "internal/testenv.Slow")
+				found[dir+"."+decl.Name.Name] = s
+			case *ast.GenDecl:
+				for _, spec := range decl.Specs {
+					if v, ok := spec.(*ast.ValueSpec); ok {
+						found[dir+"."+v.Names[0].Name] = function{mentions: mentions(v, dir, imports)}
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func mentions(n ast.Node, dir string, imports map[string]string) (names []string) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			if x, ok := n.X.(*ast.Ident); ok && imports[x.Name] != "" {
+				names = append(names, imports[x.Name]+"."+n.Sel.Name)
+				return false
+			}
+		case *ast.Ident:
+			names = append(names, dir+"."+n.Name)
+		}
+		return true
+	})
+	return names
+}
+
+// reaches returns what a function mentions, and what that mentions, and so on.
+func reaches(from string, all map[string]function, seen map[string]bool) map[string]bool {
+	if !seen[from] {
+		seen[from] = true
+		for _, name := range all[from].mentions {
+			reaches(name, all, seen)
+		}
+	}
+	return seen
+}
+
+// tierOf is the first tier in which at least a part of a test runs.
+func (s function) tierOf(reached map[string]bool) string {
+	embedded := reached["internal/testenv.Miniredis"] || reached["internal/testenv.SQLite"]
+	switch {
+	case s.tagged || reached["internal/testenv/need.Asked"]:
+		return byHand
+	case s.slow:
+		return all
+	case reached["internal/testenv/need.NotQuick"] && !embedded:
+		return normal
+	}
+	return quick
+}
+
+// TestTiers lists which tests each tier leaves to a later one. It fails if a conformance suite is in no test of the first tier, or only in
+// slow tests of a package, and if testenv.Slow stands where scripts/test does not find it.
+func TestTiers(t *testing.T) {
+	t.Parallel()
+	found, later, calls := functions(t), map[string][]string{}, map[string]map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		s, dir := found[name], name[:strings.LastIndex(name, ".")]
+		if dir != "internal/testenv" && !s.slow && slices.Contains(s.mentions, "internal/testenv.Slow") {
+			t.Errorf("%s calls testenv.Slow: only the first statement of a test that go test lists may do that", name)
+		}
+		if !s.test {
+			continue
+		}
+		reached := reaches(name, found, map[string]bool{})
+		tier := s.tierOf(reached)
+		later[tier] = append(later[tier], name)
+		for _, suite := range suites {
+			if reached[suite] {
+				if calls[suite] == nil {
+					calls[suite] = map[string][]string{}
+				}
+				calls[suite][dir] = append(calls[suite][dir], tier)
+			}
+		}
+	}
+	for _, suite := range suites {
+		if found[suite].mentions == nil {
+			t.Errorf("there is no %s", suite)
+		}
+		inQuick := false
+		for dir, tiers := range calls[suite] {
+			inQuick = inQuick || slices.Contains(tiers, quick)
+			if !slices.Contains(tiers, quick) && !slices.Contains(tiers, normal) {
+				t.Errorf("%s calls %s in the tiers %v only", dir, suite, tiers)
+			}
+		}
+		if !inQuick {
+			t.Errorf("no test of %s calls %s", quick, suite)
+		}
+	}
+	for _, tier := range []string{normal, all, byHand} {
+		t.Logf("first in %s: %d tests\n\t%s", tier, len(later[tier]), strings.Join(later[tier], "\n\t"))
+	}
+	t.Logf("in %s: %d tests, or a part of them", quick, len(later[quick]))
+}
