@@ -148,7 +148,7 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 	if err := checkRTT(f.set, f.rtt, append(slices.Clone(ownFlags), "url")...); err != nil {
 		return err
 	}
-	what := loadtest.Comparing{Version: version(), Plans: []loadtest.Plan{plan}, Replicas: f.replicas}
+	what := loadtest.Comparing{Version: builtFrom(), Plans: []loadtest.Plan{plan}, Replicas: f.replicas}
 	if f.url != "" {
 		what.Stack = []string{api.Sprintf(givenStack.In(f.lang), f.url, f.replicas)}
 		fmt.Fprintln(notes, what.Stack[0])
