@@ -90,8 +90,8 @@ test-newer: build ## the tests of locks and stores, and a demo, on MySQL 9, Redi
 	@scripts/test-newer
 
 .PHONY: rolling
-rolling: build ## replace three replicas of the previous commit under load; fails if a request is lost: OLD=commit COMPOSE=1
-	@PATH="$$PATH:/usr/local/sbin:/usr/sbin:/sbin" scripts/rolling $(if $(COMPOSE),--compose) '$(or $(OLD),HEAD^)'
+rolling: build ## replace three replicas of the last release under load; fails if a request is lost: OLD=commit COMPOSE=1
+	@PATH="$$PATH:/usr/local/sbin:/usr/sbin:/sbin" scripts/rolling $(if $(COMPOSE),--compose) '$(OLD)'
 
 .PHONY: purge-cost
 purge-cost: build ## measure accepted requests and p99 with the purge running and without, in turn: rounds=7

@@ -68,7 +68,7 @@ type RunFunc func(ctx context.Context, mode api.Mode, plan Plan, progress func(P
 
 // Comparing describes a comparison.
 type Comparing struct {
-	// Version of lastitem, for the environment.
+	// Version is the commit of lastitem, for the environment.
 	Version string
 	Modes   []api.Mode
 	Plans   []Plan // every mode runs each; Plan.Repeat times

@@ -17,7 +17,7 @@ type Environment struct {
 	CPU        string    `json:"cpu,omitempty"` // model name; "" = not known
 	CPUs       int       `json:"cpus"`
 	GOMAXPROCS int       `json:"gomaxprocs"`
-	Version    string    `json:"version"` // of lastitem, as the caller knows it
+	Version    string    `json:"version"` // the commit of lastitem, as the caller knows it
 	Engine     string    `json:"engine"`
 	// Replicas is how many processes served: as given by the caller, else as X-Replica showed.
 	Replicas int `json:"replicas"`

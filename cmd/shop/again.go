@@ -18,7 +18,7 @@ var notAgain = []string{"output", "out", "html", "markdown", "history", "details
 func again(command string, set *pflag.FlagSet) string {
 	words := []string{"bin/shop", command}
 	set.Visit(func(f *pflag.Flag) {
-		if f.Hidden || slices.Contains(notAgain, f.Name) {
+		if slices.Contains(notAgain, f.Name) {
 			return
 		}
 		if f.Value.Type() == "bool" {

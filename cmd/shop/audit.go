@@ -53,7 +53,6 @@ It exits with 0 if the product is exact, 1 if it is broken, and 3 if the audit i
 	set.Int64Var(&f.product, "product", 101, both("product id", "商品的 id").In(lang))
 	set.StringVar(&f.store, "store", "", both("judge one store only: redis, sql or etcd (default all)", "只判定一种存储：redis、sql 或 etcd（默认全部）").In(lang))
 	f.output.add(cmd, lang, formText, formJSON)
-	f.output.addOldForms(cmd, formJSON)
 	addLang(set, &f.lang)
 	return cmd
 }

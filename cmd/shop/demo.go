@@ -104,7 +104,6 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 	section(set, both("Modes", "模式").In(f.lang), func() {
 		set.StringVar(&f.mode, "mode", "all", modeHelp.In(f.lang))
 		set.BoolVar(&f.strict, "strict", false, both("fail if a mode is not available here, before anything is run", "有任何一个模式在本机不可用就报错，什么都不运行").In(f.lang))
-		addOld(cmd, f.lang, "all", "--strict", true, func(string) error { f.strict = true; return nil })
 	})
 	section(set, both("Stack", "环境").In(f.lang), func() {
 		set.IntVar(&f.replicas, "replicas", 3, both("replicas to start; with --url: how many are behind it", "启动几个副本；带 --url 时指它后面有几个").In(f.lang))
@@ -125,7 +124,6 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 		f.output.usual = "out/demo.json"
 		f.output.add(cmd, f.lang, comparisonForms...)
 		f.output.addBesides(cmd, formHTML, formMarkdown)
-		f.output.addOldFile(cmd, "json")
 		addLang(set, &f.lang)
 		set.BoolVarP(&f.quiet, "quiet", "q", false, quietHelp.In(f.lang))
 		set.BoolVar(&f.noColor, "no-color", false, noColorHelp.In(f.lang))
@@ -150,7 +148,7 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 	if err := checkRTT(f.set, f.rtt, append(slices.Clone(ownFlags), "url")...); err != nil {
 		return err
 	}
-	what := loadtest.Comparing{Version: version(), Plans: []loadtest.Plan{plan}, Replicas: f.replicas}
+	what := loadtest.Comparing{Version: builtFrom(), Plans: []loadtest.Plan{plan}, Replicas: f.replicas}
 	if f.url != "" {
 		what.Stack = []string{api.Sprintf(givenStack.In(f.lang), f.url, f.replicas)}
 		fmt.Fprintln(notes, what.Stack[0])

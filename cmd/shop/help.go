@@ -162,9 +162,6 @@ func (h helper) flagSections(set *pflag.FlagSet) string {
 		if s := f.Annotations[sectionAnnotation]; len(s) > 0 {
 			title = s[0]
 		}
-		if f.Hidden {
-			return
-		}
 		if sections[title] == nil {
 			sections[title] = pflag.NewFlagSet(title, pflag.ContinueOnError)
 			sections[title].SortFlags = false

@@ -176,7 +176,7 @@ func (f *labFlags) print(cmd *cobra.Command, res *faultlab.Result) error {
 			return writeIndented(w, res)
 		case formHTML:
 			return res.WritePage(w, faultlab.PageOptions{
-				Lang: f.lang, Version: version(), Command: again("lab", cmd.Flags()), Made: time.Now(), Secrets: secretsIn(cmd.Flags()),
+				Lang: f.lang, Version: builtFrom(), Command: again("lab", cmd.Flags()), Made: time.Now(), Secrets: secretsIn(cmd.Flags()),
 			})
 		}
 		return f.write(w, res)

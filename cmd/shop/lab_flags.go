@@ -41,8 +41,6 @@ func (f *labFlags) add(cmd *cobra.Command) {
 		set.BoolVar(&f.stories, "stories", false, both("text: tell every schedule", "文本格式：逐条讲述每个调度").In(f.lang))
 		f.output.add(cmd, f.lang, formText, formJSON, formHTML)
 		f.output.addBesides(cmd, formHTML)
-		f.output.addOldForms(cmd, formJSON)
-		f.output.addOldFile(cmd, "save")
 		addLang(set, &f.lang)
 		set.StringVar(&f.update, "update", "", both("merge the findings into this matrix.json; with --all", "把结果合并进这个 matrix.json；须与 --all 同用").In(f.lang))
 		set.StringVar(&f.tell, "tell", "", both("record the stories of committed witnesses that this directory (faultlab/stories) lacks; nothing else is played", "为这个目录（faultlab/stories）里还没有故事的见证补录故事；其他都不跑").In(f.lang))
@@ -53,7 +51,7 @@ func (f *labFlags) add(cmd *cobra.Command) {
 	for _, other := range []string{"replay", "update", "docs", "tell", "all", "pairs", "stories"} {
 		cmd.MarkFlagsMutuallyExclusive("random", other)
 	}
-	for _, other := range []string{"output", "out", "json", "save"} { // --tell and --docs write files of their own, and have no result
+	for _, other := range []string{"output", "out"} { // --tell and --docs write files of their own, and have no result
 		cmd.MarkFlagsMutuallyExclusive("tell", other)
 		cmd.MarkFlagsMutuallyExclusive("docs", other)
 	}

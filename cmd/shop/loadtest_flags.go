@@ -88,8 +88,6 @@ func (f *loadtestFlags) addOutput(cmd *cobra.Command) {
 	set := cmd.Flags()
 	f.output.add(cmd, f.lang, comparisonForms...)
 	f.output.addBesides(cmd, formHTML, formMarkdown)
-	f.output.addOldForms(cmd, formJSON, formCSV, formBench)
-	f.output.addOldFile(cmd, "json-file")
 	set.StringArrayVar(&f.thresholds, "threshold", nil,
 		both("bound that must hold, repeatable: p(50|90|95|99|99.9), avg, med, min, max of accepted; accepted/s, requests/s; "+
 			"oversold, leaked, lost_updates, unknown, busy, failed, dropped, accepted",

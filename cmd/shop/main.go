@@ -82,11 +82,17 @@ servers and the operating system.`,
 	return root
 }
 
+// release is the version of lastitem, as the tag of the release names it.
+const release = "0.1.0"
+
+// version is the release and the commit, such as "0.1.0 (a1b2c3d4e5f6)".
+func version() string { return fmt.Sprintf("%s (%s)", release, builtFrom()) }
+
 // commit is set by the linker where the build knows it ('make build').
 var commit string
 
-// version is the commit that the binary was built from; "+dirty" where the tree had changes, "devel" where unknown.
-func version() string {
+// builtFrom is the commit that the binary was built from; "+dirty" where the tree had changes, "devel" where unknown.
+func builtFrom() string {
 	if commit != "" {
 		return commit
 	}
@@ -113,14 +119,14 @@ func newVersion(lang string) *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: both("Print the version: the commit that this binary was built from", "打印版本，即编译本程序的提交").In(lang),
+		Short: both("Print the version and the commit that this binary was built from", "打印版本号和编译本程序的提交").In(lang),
 		Args:  arguments(0, 0),
 	}
 	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
 		return out.write(cmd, func(w io.Writer, form string) error {
 			if form == formJSON {
 				return writeIndented(w, map[string]string{
-					"version": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
+					"version": release, "commit": builtFrom(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH,
 				})
 			}
 			_, err := fmt.Fprintf(w, "shop version %s\n", version())

@@ -55,7 +55,7 @@ func TestUsage(t *testing.T) {
 		"loadtest --wait 10":                    "--wait \"10\": want a duration with its unit, such as 10s or 500ms\nTry 'shop loadtest --help'.\n",
 		"loadtest --rate x":                     "--rate \"x\": want a number\n",
 		"loadtest --ok-status a":                "want whole numbers, separated by commas\n",
-		"up --json=perhaps":                     "want true or false\n",
+		"up --no-restart=perhaps":               "want true or false\n",
 		"up --port 99999999999999999999":        "64 bits\n",
 		"up now":                                "unexpected argument \"now\": shop up takes flags only\nTry 'shop up --help'.\n",
 		"stock":                                 "an argument is missing: want shop stock PRODUCT [UNITS]\n",
@@ -74,7 +74,6 @@ func TestUsage(t *testing.T) {
 		"demos":                                 "Try 'shop --help'.\n",
 		"modes --docs x --out y":                "these flags exclude each other: --docs --out\n",
 		"settings --docs x --out y":             "these flags exclude each other: --docs --out\n",
-		"modes -o json --markdown":              "Try 'shop modes --help'.\n",
 		"loadtest --mode mutex --request GET/x": "Try 'shop loadtest --help'.\n",
 	} {
 		code, _, errOut := commandLine(t.Context(), newRoot("en"), strings.Fields(line)...)

@@ -66,7 +66,6 @@ table of the README.`,
 	}
 	cmd.Flags().SortFlags = false
 	out.add(cmd, lang, formText, formJSON, formMarkdown)
-	out.addOldForms(cmd, formJSON, formMarkdown)
 	addLang(cmd.Flags(), &lang)
 	cmd.Flags().StringVar(&docs, "docs", "", both("write modes.md and a page per mode into this directory, in both languages", "把 modes.md 和每个模式一页写到这个目录，两种语言").In(lang))
 	cmd.MarkFlagsMutuallyExclusive("output", "docs")

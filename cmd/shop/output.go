@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -96,13 +95,12 @@ func (o *output) check(cmd *cobra.Command) error {
 	o.chosen = o.chosen || cmd.Flags().Changed("output")
 	o.stdoutForm = o.form
 	file := o.file
-	if !cmd.Flags().Changed("out") && o.fileForm == "" && o.chosen {
+	if !cmd.Flags().Changed("out") && o.chosen {
 		o.file, file = "", "" // the usual file stands beside the text alone
 	}
 	switch ending := endings[strings.ToLower(filepath.Ext(file))]; {
 	case file == "" || file == "-":
 		o.file = ""
-	case o.fileForm != "": // an old flag says so
 	case o.chosen:
 		o.fileForm, o.stdoutForm = o.form, ""
 	case ending == "":
@@ -221,73 +219,4 @@ func writeIndented(w io.Writer, v any) error {
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
-}
-
-// oldFlag is a spelling that a flag had before. It does what it did, and says the new spelling on stderr.
-type oldFlag struct {
-	cmd       *cobra.Command
-	lang      string
-	name, now string
-	isBool    bool
-	set       func(value string) error
-}
-
-func (f *oldFlag) String() string { return "" }
-
-func (f *oldFlag) Type() string {
-	if f.isBool {
-		return "bool"
-	}
-	return "string"
-}
-
-func (f *oldFlag) Set(value string) error {
-	if f.isBool {
-		on, err := strconv.ParseBool(value)
-		if err != nil {
-			return err
-		}
-		if !on {
-			return nil
-		}
-	}
-	fmt.Fprintf(f.cmd.ErrOrStderr(), both("shop: --%s is now %s\n", "shop: --%s 已改为 %s\n").In(f.lang), f.name, f.now)
-	return f.set(value)
-}
-
-// addOld declares an old spelling, which the help leaves out. now is the new one.
-func addOld(cmd *cobra.Command, lang, name, now string, isBool bool, set func(value string) error) {
-	old := &oldFlag{cmd: cmd, lang: lang, name: name, now: now, isBool: isBool, set: set}
-	f := cmd.Flags().VarPF(old, name, "", both("the old spelling of ", "旧写法，现为 ").In(lang)+now)
-	f.Hidden = true
-	if isBool {
-		f.NoOptDefVal = "true"
-	}
-}
-
-// addOldForms declares flags such as --json, which --output has replaced.
-func (o *output) addOldForms(cmd *cobra.Command, forms ...string) {
-	for _, form := range forms {
-		addOld(cmd, o.lang, form, "-o "+form, true, func(string) error {
-			o.form, o.chosen = form, true
-			return nil
-		})
-	}
-	cmd.MarkFlagsMutuallyExclusive(append(forms, "output")...)
-}
-
-// addOldFile declares a flag that named a JSON file beside the result, which --out has replaced.
-func (o *output) addOldFile(cmd *cobra.Command, name string) {
-	addOld(cmd, o.lang, name, "--out FILE.json", false, func(file string) error {
-		switch file {
-		case "-":
-			o.form, o.chosen = formJSON, true
-		case "":
-			o.file = "-"
-		default:
-			o.file, o.fileForm = file, formJSON
-		}
-		return nil
-	})
-	cmd.MarkFlagsMutuallyExclusive(name, "out")
 }

@@ -125,56 +125,7 @@ func TestOutBesideTheText(t *testing.T) {
 	}
 }
 
-// An old spelling of a flag does what it did, and says the new one in one line on stderr.
-func TestOldFlags(t *testing.T) {
-	t.Parallel()
-	url, dir := startFakeShop(t, &fakeShop{}), t.TempDir()
-	load := []string{"--url", url, "--token", fakeToken, "--mode", "lua-lock,unsafe", "--vus", "2", "--requests", "30", "--stock", "10", "--replicas", "1", "--quiet"}
-	for _, tt := range []struct {
-		line, says string
-		form       string // on stdout
-		file       bool   // a JSON file is written
-	}{
-		{"demo --json -", "--json is now --out FILE.json", formJSON, false},
-		{"demo --json FILE", "--json is now --out FILE.json", formText, true},
-		{"loadtest --json", "--json is now -o json", formJSON, false},
-		{"loadtest --csv", "--csv is now -o csv", formCSV, false},
-		{"loadtest --bench --json-file FILE", "--json-file is now --out FILE.json", formBench, true},
-		{"modes --json", "--json is now -o json", formJSON, false},
-		{"modes --markdown", "--markdown is now -o markdown", formMarkdown, false},
-		{"settings --json", "--json is now -o json", formJSON, false},
-	} {
-		file := filepath.Join(dir, "old.json")
-		args := strings.Fields(strings.ReplaceAll(tt.line, "FILE", file))
-		if strings.HasPrefix(tt.line, "demo") || strings.HasPrefix(tt.line, "loadtest") {
-			args = append(args, load...)
-		}
-		code, out, errOut := commandLine(t.Context(), newRoot("en"), args...)
-		if code != exitOK || !hasForm(tt.form, out) {
-			t.Errorf("%s: exit %d, want %d with %s:\n%.300s%s", tt.line, code, exitOK, tt.form, out, errOut)
-		}
-		if strings.Count(errOut, "shop: "+tt.says+"\n") != 1 || strings.Contains(out, tt.says) {
-			t.Errorf("%s: stderr is %q, want one line %q, on stderr alone", tt.line, errOut, tt.says)
-		}
-		if text, err := os.ReadFile(file); tt.file && (err != nil || !json.Valid(text)) {
-			t.Errorf("%s: %v, want JSON in the file: %.100q", tt.line, err, text)
-		}
-		_ = os.Remove(file)
-	}
-	for line, want := range map[string]string{
-		"modes --json --markdown": "exclude each other",
-		"modes --json -o json":    "exclude each other",
-		"up --json=perhaps":       "want true or false",
-		"loadtest --csv --json":   "exclude each other",
-		"demo --all --url http://127.0.0.1:1 --mode nobody --token x": "--all is now --strict",
-	} {
-		if _, _, errOut := commandLine(t.Context(), newRoot("en"), strings.Fields(line)...); !strings.Contains(errOut, want) {
-			t.Errorf("%s: %q, want %q", line, errOut, want)
-		}
-	}
-}
-
-// Every visible flag is in a section of the help where the command has sections, and no old spelling is shown.
+// Every flag is in a section of the help where the command has sections.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for command, sections := range map[string][]string{
@@ -201,8 +152,8 @@ func TestHelp(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if shown := strings.Contains(out, " --"+f.Name+" "); shown == f.Hidden && f.Name != "help" {
-				t.Errorf("shop %s --help shows --%s: %v, want %v", command, f.Name, shown, !f.Hidden)
+			if !strings.Contains(out, " --"+f.Name+" ") && f.Name != "help" {
+				t.Errorf("shop %s --help does not show --%s", command, f.Name)
 			}
 		})
 	}

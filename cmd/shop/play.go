@@ -194,7 +194,7 @@ func (d *playDriver) Drive(ctx context.Context, spec console.Spec, report func(c
 	}
 	defer closeURL()
 	what := loadtest.Comparing{
-		Version: version(), Plans: []loadtest.Plan{p.WithDefaults()}, Replicas: spec.Replicas, RTT: d.rtt, Stack: d.said,
+		Version: builtFrom(), Plans: []loadtest.Plan{p.WithDefaults()}, Replicas: spec.Replicas, RTT: d.rtt, Stack: d.said,
 		MarkLogs: d.markLogs, Progress: func(s loadtest.Step) { report(playStep(s)) },
 	}
 	s := service{url: url, token: d.token, replicas: spec.Replicas, lang: spec.Lang}

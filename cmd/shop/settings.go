@@ -176,7 +176,6 @@ func newSettings(lang string) *cobra.Command {
 	}
 	cmd.Flags().SortFlags = false
 	out.add(cmd, lang, formText, formJSON, formMarkdown)
-	out.addOldForms(cmd, formJSON)
 	addLang(cmd.Flags(), &lang)
 	cmd.Flags().StringVar(&docs, "docs", "", both("write settings.md and settings.zh.md into this directory", "把 settings.md 和 settings.zh.md 写到这个目录").In(lang))
 	cmd.MarkFlagsMutuallyExclusive("output", "docs")

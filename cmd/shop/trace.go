@@ -50,7 +50,6 @@ how long its answer took, when the server itself saw it and how long it worked o
 	flags.StringVar(&f.backend, "backend", localstack.Auto, both("auto, embedded or local (real servers only, so not for kafka)", "auto、embedded（内嵌）或 local（只用真实服务器，因此不能用于 kafka）").In(lang))
 	flags.BoolVar(&f.stable, "stable", false, both("text: only the commands, with <words> in place of what differs from run to run", "文本格式：只列命令，每次运行都不同的内容写成 <词>").In(lang))
 	f.output.add(cmd, lang, formText, formJSON)
-	f.output.addOldForms(cmd, formJSON)
 	addLang(flags, &f.lang)
 	return cmd
 }

@@ -80,7 +80,6 @@ that sets it in another shell, together with REDIS and SQL, the addresses of the
 	addRTT(flags, lang, &f.rtt)
 	f.output.secret = true
 	f.output.add(cmd, lang, formText, formJSON)
-	f.output.addOldForms(cmd, formJSON)
 	addLang(flags, &f.lang)
 	return cmd
 }

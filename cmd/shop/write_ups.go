@@ -162,7 +162,7 @@ func (f *writeUpsFlags) runOne(ctx context.Context, notes io.Writer, s service, 
 	if err != nil {
 		return m, err
 	}
-	what := loadtest.Comparing{Version: version(), Plans: []loadtest.Plan{p}, Replicas: r.replicas, RTT: r.rtt}
+	what := loadtest.Comparing{Version: builtFrom(), Plans: []loadtest.Plan{p}, Replicas: r.replicas, RTT: r.rtt}
 	if err := s.fill(ctx, &what, r.mode); err != nil {
 		return m, err
 	}

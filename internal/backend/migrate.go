@@ -2,7 +2,7 @@ package backend
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // see migrationLock
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -28,14 +28,23 @@ type Migration struct {
 }
 
 // migrationLock is the server-wide name under which one replica at a time migrates a database. MySQL bounds such names to
-// 64 characters, as many as the database's own may have: hence the hash. It is computed here, since MySQL 9.6 and later have no
-// SHA1(), and it is still SHA-1: binaries that ask their server for it take the same lock, and a rolling deploy migrates once.
+// 64 characters, as many as the database's own may have: hence the hash. It is computed here, since MySQL 9.6 and later have no SHA1().
 func migrationLock(database string) string {
-	return fmt.Sprintf("lastitem_migrate:%x", sha1.Sum([]byte(database))) //nolint:gosec // a name, not a secret
+	sum := sha256.Sum256([]byte(database))
+	return fmt.Sprintf("lastitem_migrate:%x", sum[:16])
 }
 
 // ErrForeignTables says that the database holds tables of our names that we did not make.
 var ErrForeignTables = api.Text{En: "backend: the database has tables of lastitem's names that lastitem did not make; give it a database of its own", Zh: "backend: 库里有与 lastitem 同名、但不是它建的表；请给它一个单独的库"}.Errorf()
+
+// ErrOtherMigrations says that the database records other migrations than those of this program.
+var ErrOtherMigrations = api.Text{En: "backend: the database is of another version of lastitem", Zh: "backend: 这个库属于另一个版本的 lastitem"}.Errorf()
+
+// otherMigration names the first migration that differs, and says how to begin anew.
+var otherMigration = api.Text{
+	En: "%w: it records migration %d, %s. To begin anew, without its data: drop the database and create it empty; of SQLite, remove the file; of 'make up', 'make down'",
+	Zh: "%w：其中记录的迁移 %d 是 %s。要从头开始（数据不保留）：删库后重建空库；SQLite 则删除数据库文件；'make up' 的库用 'make down' 删除",
+}
 
 // Migrate applies what is missing, in order, and returns the numbers it applied. Several replicas may call it at once: one
 // goes first, the others wait for it (at most a minute) and find nothing to do.
@@ -99,14 +108,20 @@ func migrateSQLite(ctx context.Context, conn *sql.Conn, all []Migration) ([]int,
 }
 
 func applyMissing(ctx context.Context, conn *sql.Conn, all []Migration) (applied []int, err error) {
-	done, err := appliedNumbers(ctx, conn)
+	there, err := has(ctx, conn, "lastitem_migrations")
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range all {
-		if done[m.Number] {
-			continue
+	if !there {
+		if err := createMigrationsTable(ctx, conn); err != nil {
+			return nil, err
 		}
+	}
+	done, err := countApplied(ctx, conn, all)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range all[done:] {
 		for statement := range strings.SplitSeq(m.SQL, ";\n") {
 			if strings.TrimSpace(statement) == "" {
 				continue
@@ -124,29 +139,24 @@ func applyMissing(ctx context.Context, conn *sql.Conn, all []Migration) (applied
 	return applied, nil
 }
 
-// appliedNumbers reads the table of applied migrations, and makes it when the database is empty of our tables.
-func appliedNumbers(ctx context.Context, conn *sql.Conn) (map[int]bool, error) {
-	there, err := has(ctx, conn, "lastitem_migrations")
+// countApplied returns how many of the migrations the database records. They must be the first ones, by number and name; else the error
+// is [ErrOtherMigrations].
+func countApplied(ctx context.Context, conn *sql.Conn, all []Migration) (n int, err error) {
+	rows, err := conn.QueryContext(ctx, "SELECT number, name FROM lastitem_migrations ORDER BY number")
 	if err != nil {
-		return nil, err
-	}
-	if !there {
-		return map[int]bool{}, createMigrationsTable(ctx, conn)
-	}
-	rows, err := conn.QueryContext(ctx, "SELECT number FROM lastitem_migrations")
-	if err != nil {
-		return nil, fmt.Errorf("backend: migrate: %w", err)
+		return 0, fmt.Errorf("backend: migrate: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
-	done := map[int]bool{}
-	for rows.Next() {
-		var n int
-		if err := rows.Scan(&n); err != nil {
-			return nil, fmt.Errorf("backend: migrate: %w", err)
+	for ; rows.Next(); n++ {
+		var m Migration
+		if err := rows.Scan(&m.Number, &m.Name); err != nil {
+			return 0, fmt.Errorf("backend: migrate: %w", err)
 		}
-		done[n] = true
+		if n == len(all) || m.Number != all[n].Number || m.Name != all[n].Name {
+			return 0, otherMigration.Errorf(ErrOtherMigrations, m.Number, m.Name)
+		}
 	}
-	return done, rows.Err()
+	return n, rows.Err()
 }
 
 func createMigrationsTable(ctx context.Context, conn *sql.Conn) error {
@@ -161,8 +171,12 @@ func createMigrationsTable(ctx context.Context, conn *sql.Conn) error {
 }
 
 // Migrated says whether the database holds lastitem's tables. An error means that this could not be found out, for instance because the
-// database does not answer, or [ErrForeignTables].
+// database does not answer, or [ErrForeignTables] or [ErrOtherMigrations].
 func Migrated(ctx context.Context, db *gorm.DB) (bool, error) {
+	all, err := Migrations(db.Name())
+	if err != nil {
+		return false, err
+	}
 	pool, err := db.DB()
 	if err != nil {
 		return false, fmt.Errorf("backend: %w", err)
@@ -172,10 +186,15 @@ func Migrated(ctx context.Context, db *gorm.DB) (bool, error) {
 		return false, fmt.Errorf("backend: %w", err)
 	}
 	defer func() { _ = conn.Close() }()
-	if there, err := has(ctx, conn, "lastitem_migrations"); there || err != nil {
-		return there, err
+	there, err := has(ctx, conn, "lastitem_migrations")
+	switch {
+	case err != nil:
+		return false, err
+	case !there:
+		return false, foreign(ctx, conn)
 	}
-	return false, foreign(ctx, conn)
+	_, err = countApplied(ctx, conn, all)
+	return err == nil, err
 }
 
 // errNotMigrated is the error of a database whose migrations have not all run.

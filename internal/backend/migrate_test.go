@@ -10,14 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/google/go-cmp/cmp"
 	"gorm.io/gorm"
 
+	"lastitem/internal/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/need"
 	"lastitem/internal/testenv/wait"
 )
 
@@ -147,55 +146,6 @@ func TestMigrateCancelled(t *testing.T) {
 	})
 }
 
-// Earlier binaries have the server compute the name of the lock, by its SHA1(): while one of them migrates, this one waits.
-func TestMigrateWaitsForAnEarlierBinary(t *testing.T) {
-	t.Parallel()
-	dsn := testenv.MySQL(t)
-	pool, err := open(t, dsn).DB()
-	if err != nil {
-		t.Fatal(err)
-	}
-	earlier, err := pool.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer earlier.Close()
-	const name = "CONCAT('lastitem_migrate:', SHA1(DATABASE()))"
-	var got int
-	err = earlier.QueryRowContext(t.Context(), "SELECT GET_LOCK("+name+", 0)").Scan(&got)
-	if gone := new(mysql.MySQLError); errors.As(err, &gone) && gone.Number == 1305 {
-		need.Missing(t, "a server with SHA1(), on which an earlier binary migrates", err)
-	}
-	if err != nil || got != 1 {
-		t.Fatalf("GET_LOCK() = %d, %v, want 1", got, err)
-	}
-	done := make(chan error, 1)
-	db := open(t, dsn)
-	go func() {
-		_, err := backend.Migrate(t.Context(), db)
-		done <- err
-	}()
-	const waiting = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state = 'User lock'"
-	wait.Until(t, "a session that waits for the lock", func() bool {
-		select {
-		case err := <-done:
-			t.Fatalf("Migrate() = %v beside an earlier binary, want it to wait", err)
-		default:
-		}
-		var n int
-		if err := earlier.QueryRowContext(t.Context(), waiting).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n > 0
-	})
-	if _, err := earlier.ExecContext(t.Context(), "DO RELEASE_LOCK("+name+")"); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Errorf("Migrate() once the earlier one is done = %v, want nil", err)
-	}
-}
-
 // The lock is the database's own: two databases of one server do not wait for each other, and a long name fits.
 func TestMigrateLongDatabaseName(t *testing.T) {
 	t.Parallel()
@@ -213,47 +163,37 @@ func TestMigrateLongDatabaseName(t *testing.T) {
 	}
 }
 
-// The third migration makes a new key for orders that are there; on MySQL a process may die before it has noted that it did.
-func TestMigrateCarts(t *testing.T) {
+// What a database records must be the first of this program's migrations, by number and name; else nothing is changed, and the error says how
+// to begin anew.
+func TestMigrateRefusesAnotherVersion(t *testing.T) {
 	onEach(t, func(t *testing.T, dsn string) {
 		db := open(t, dsn)
-		all, err := backend.Migrations(db.Name())
-		if err != nil {
+		if _, err := backend.Migrate(t.Context(), db); err != nil {
 			t.Fatal(err)
 		}
-		exec(t, db, "CREATE TABLE lastitem_migrations (number INT NOT NULL PRIMARY KEY, name VARCHAR(255) NOT NULL, applied_us BIGINT NOT NULL)")
-		for _, m := range all[:2] {
-			for statement := range strings.SplitSeq(strings.TrimSpace(m.SQL), ";\n") {
-				exec(t, db, statement)
+		for differs, record := range map[string][2]string{
+			"another name": {"UPDATE lastitem_migrations SET name = '0001_stock.sql' WHERE number = 1", "migration 1, 0001_stock.sql"},
+			"a gap":        {"UPDATE lastitem_migrations SET number = 2 WHERE number = 1", "migration 2, 0001_tables.sql"},
+			"one more":     {"INSERT INTO lastitem_migrations VALUES (1000, '1000_later.sql', 0)", "migration 1000, 1000_later.sql"},
+		} {
+			exec(t, db, "DELETE FROM lastitem_migrations")
+			exec(t, db, "INSERT INTO lastitem_migrations VALUES (1, '0001_tables.sql', 0)")
+			if there, err := backend.Migrated(t.Context(), db); !there || err != nil {
+				t.Fatalf("Migrated() = %t, %v, want true, nil", there, err)
 			}
-			exec(t, db, fmt.Sprintf("INSERT INTO lastitem_migrations VALUES (%d, '%s', 0)", m.Number, m.Name))
-		}
-		order := func(product int64) error {
-			return db.Exec("INSERT INTO orders (id, product_id, quantity, mode, replica, created_us) VALUES ('one', ?, 2, 'm', 'r', 3)", product).Error
-		}
-		if err := errors.Join(order(1), db.Exec("INSERT INTO product_stock (id, initial, stock) VALUES (1, 5, 3)").Error); err != nil {
-			t.Fatal(err)
-		}
-		for range 2 {
-			if applied, err := backend.Migrate(t.Context(), db); err != nil || len(applied) == 0 {
-				t.Fatalf("Migrate() = %v, %v, want what is missing", applied, err)
+			exec(t, db, record[0])
+			applied, err := backend.Migrate(t.Context(), db)
+			if !errors.Is(err, backend.ErrOtherMigrations) || len(applied) > 0 {
+				t.Fatalf("Migrate() with %s = %v, %v, want ErrOtherMigrations", differs, applied, err)
 			}
-			if db.Name() != "mysql" {
-				break
+			for lang, anew := range map[string]string{"en": "To begin anew", "zh": "要从头开始"} {
+				if said := api.ErrorIn(lang, err); !strings.Contains(said, anew) || lang == "en" && !strings.Contains(said, record[1]) {
+					t.Errorf("Migrate() with %s says %q, want %q and %q", differs, said, record[1], anew)
+				}
 			}
-			exec(t, db, "DELETE FROM lastitem_migrations WHERE number = 3")
-		}
-		if err := order(2); err != nil {
-			t.Errorf("a second row of an order, for another product: %v", err)
-		}
-		if err := order(1); err == nil {
-			t.Error("a second row of an order, for the same product, was taken")
-		}
-		var rows, quantity, stock int
-		err = db.Raw("SELECT COUNT(*), SUM(quantity), MAX(stock) FROM orders JOIN product_stock WHERE updated_at > '1969-01-01'").
-			Row().Scan(&rows, &quantity, &stock)
-		if err != nil || rows != 2 || quantity != 4 || stock != 3 {
-			t.Errorf("%d orders of %d units, stock %d, %v, want 2 of 4, stock 3", rows, quantity, stock, err)
+			if there, err := backend.Migrated(t.Context(), db); there || !errors.Is(err, backend.ErrOtherMigrations) {
+				t.Errorf("Migrated() with %s = %t, %v, want ErrOtherMigrations", differs, there, err)
+			}
 		}
 	})
 }

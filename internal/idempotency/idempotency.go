@@ -39,7 +39,7 @@ type Record struct {
 	Fingerprint []byte // of the payload, see [Fingerprint]
 	Status      int
 	Body        []byte
-	Mode        string // the mode that stored it; "" = unknown: an earlier version did
+	Mode        string // the mode that stored it
 }
 
 // Table is the table of keys, as a transaction sees it.
@@ -78,7 +78,7 @@ func (c Claim) Once(t Table, effect func() (Answer, error)) (a Answer, replayed 
 
 // Replay returns the earlier answer to the key, or ErrKeyReused if it belongs to another payload or another mode.
 func (c Claim) Replay(earlier Record) (Answer, error) {
-	if !bytes.Equal(earlier.Fingerprint, c.Fingerprint) || earlier.Mode != "" && earlier.Mode != c.Mode {
+	if !bytes.Equal(earlier.Fingerprint, c.Fingerprint) || earlier.Mode != c.Mode {
 		return Answer{}, ErrKeyReused
 	}
 	return Answer{Status: earlier.Status, Body: earlier.Body}, nil

@@ -39,8 +39,6 @@ func TestOnce(t *testing.T) {
 	t.Parallel()
 	first := idempotency.Answer{Status: 200, Body: []byte("first")}
 	kept := idempotency.Record{Fingerprint: []byte("p"), Status: 200, Body: []byte("first"), Mode: "m"}
-	old := kept
-	old.Mode = "" // an earlier version did not store it
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
 		stored   *idempotency.Record
@@ -51,13 +49,12 @@ func TestOnce(t *testing.T) {
 		replayed bool
 		want     error
 	}{
-		"the first":                     {nil, nil, nil, claim("p", "m"), true, false, nil},
-		"a repetition":                  {&kept, nil, nil, claim("p", "m"), false, true, nil},
-		"a repetition, of unknown mode": {&old, nil, nil, claim("p", "m"), false, true, nil},
-		"another payload":               {&kept, nil, nil, claim("q", "m"), false, false, idempotency.ErrKeyReused},
-		"another mode":                  {&kept, nil, nil, claim("p", "n"), false, false, idempotency.ErrKeyReused},
-		"an effect that fails":          {nil, broken, nil, claim("p", "m"), true, false, broken},
-		"an answer that is not kept":    {nil, nil, broken, claim("p", "m"), true, false, broken},
+		"the first":                  {nil, nil, nil, claim("p", "m"), true, false, nil},
+		"a repetition":               {&kept, nil, nil, claim("p", "m"), false, true, nil},
+		"another payload":            {&kept, nil, nil, claim("q", "m"), false, false, idempotency.ErrKeyReused},
+		"another mode":               {&kept, nil, nil, claim("p", "n"), false, false, idempotency.ErrKeyReused},
+		"an effect that fails":       {nil, broken, nil, claim("p", "m"), true, false, broken},
+		"an answer that is not kept": {nil, nil, broken, claim("p", "m"), true, false, broken},
 	} {
 		tab := &table{claimed: map[string]idempotency.Record{}, keep: c.keep}
 		if c.stored != nil {

@@ -27,8 +27,7 @@ type request struct {
 	partition int32 // of the topic of requests, where a probe goes
 }
 
-// probe says that it asks for nothing but an answer. To consumers that know no probes it is a request for an unknown product, which
-// is an answer as well.
+// probe says that it asks for nothing but an answer.
 func (m request) probe() bool { return m.Order.ProductID == 0 && m.Order.Quantity == 0 }
 
 // The widest values that the tables take: of the mode and the replica in characters, of an answer in bytes.

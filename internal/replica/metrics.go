@@ -95,7 +95,7 @@ func (b backendsUp) Collect(ch chan<- prometheus.Metric) {
 // buildInfo is the metric shop_build_info, always 1, with the running version as a label: a half-finished deploy shows two versions.
 func buildInfo(replica, version string) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "shop_build_info", Help: "What is running: version of the shop (its commit), of Go, and the name of the replica. Always 1.",
+		Name: "shop_build_info", Help: "What is running: version of the shop and its commit, version of Go, and the name of the replica. Always 1.",
 		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version(), "replica": replica},
 	})
 	info.Set(1)

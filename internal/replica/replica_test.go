@@ -157,9 +157,9 @@ func TestMigrateSaysItOnce(t *testing.T) {
 	var log bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond) // three tries
 	defer cancel()
-	migrateUntilDone(ctx, slog.New(slog.NewTextHandler(&log, nil)), set, nil)
-	if n := strings.Count(log.String(), "connection refused"); n != 1 {
-		t.Errorf("%d lines, want one:\n%s", n, &log)
+	err = migrateUntilDone(ctx, slog.New(slog.NewTextHandler(&log, nil)), set, nil)
+	if n := strings.Count(log.String(), "connection refused"); n != 1 || err != nil {
+		t.Errorf("%v, %d lines, want one:\n%s", err, n, &log)
 	}
 }
 

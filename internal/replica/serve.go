@@ -35,7 +35,10 @@ func (c Config) writeTimeout() time.Duration { return 3*c.WorkTimeout + 75*time.
 func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 	interrupted := server.Interrupts()
 	defer signal.Stop(interrupted)
-	applied := r.migrateFirst(ctx)
+	applied, err := r.migrateFirst(ctx)
+	if err != nil {
+		return err
+	}
 	l, err := server.Listen(c.Listen)
 	if err != nil {
 		return api.Text{
@@ -43,7 +46,6 @@ func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 		}.Errorf(c.Listen, err)
 	}
 	r.log.Info("listening", "on", l.Addr().String())
-	go migrateUntilDone(ctx, r.log, r.Backends, applied)
 	base, cut := context.WithCancel(context.Background())
 	defer cut()
 	srv := &http.Server{
@@ -55,11 +57,16 @@ func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 		WriteTimeout:      c.writeTimeout(),
 		IdleTimeout:       120 * time.Second,
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(server.Problems(l, c.Replica)) }()
+	failed := make(chan error, 2)
+	go func() { failed <- fmt.Errorf("serve: %w", srv.Serve(server.Problems(l, c.Replica))) }()
+	go func() {
+		if err := migrateUntilDone(ctx, r.log, r.Backends, applied); err != nil {
+			failed <- err
+		}
+	}()
 	select {
 	case err := <-failed:
-		return fmt.Errorf("serve: %w", err)
+		return err
 	case <-ctx.Done():
 	}
 	r.Drain()
@@ -70,23 +77,27 @@ func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 const firstMigration = 20 * time.Second
 
 // migrateFirst brings the tables up to date before the replica listens: a balancer without health checks sends it requests from then
-// on, and in a rolling deploy they would meet the tables of the version before. It returns the migrations that it applied. A database that is
-// away is waited for by migrateUntilDone, which also says what is wrong.
-func (r *Replica) migrateFirst(ctx context.Context) []int {
+// on, and in a rolling deploy they would meet the tables of the version before. It returns the migrations that it applied. The database of
+// another version is an error; one that is away is waited for by migrateUntilDone, which also says what is wrong.
+func (r *Replica) migrateFirst(ctx context.Context) ([]int, error) {
 	if r.Backends.DB == nil {
-		return nil
+		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, firstMigration)
 	defer cancel()
-	applied, _ := backend.Migrate(ctx, r.Backends.DB)
-	return applied
+	applied, err := backend.Migrate(ctx, r.Backends.DB)
+	if !errors.Is(err, backend.ErrOtherMigrations) {
+		err = nil
+	}
+	return applied, err
 }
 
 // migrateUntilDone brings the tables up to date, however long the database takes to come up; until then the replica is
-// not ready. It logs the migrations that were applied: those of all its tries, after the earlier ones.
-func migrateUntilDone(ctx context.Context, log *slog.Logger, set *backend.Set, earlier []int) {
+// not ready. It logs the migrations that were applied: those of all its tries, after the earlier ones. The error is that of a database of
+// another version.
+func migrateUntilDone(ctx context.Context, log *slog.Logger, set *backend.Set, earlier []int) error {
 	if set.DB == nil {
-		return
+		return nil
 	}
 	var last string
 	for {
@@ -95,10 +106,12 @@ func migrateUntilDone(ctx context.Context, log *slog.Logger, set *backend.Set, e
 		switch {
 		case err == nil:
 			log.Info("tables up to date", "applied", earlier)
-			return
+			return nil
+		case errors.Is(err, backend.ErrOtherMigrations):
+			return err
 		case errors.Is(err, backend.ErrForeignTables):
 			log.Error("migrate", "err", err)
-			return
+			return nil
 		}
 		if why := err.Error(); why != last {
 			log.Warn("migrate: trying again every second", "err", err)
@@ -106,7 +119,7 @@ func migrateUntilDone(ctx context.Context, log *slog.Logger, set *backend.Set, e
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-time.After(time.Second):
 		}
 	}

@@ -43,24 +43,6 @@ func TestKeyOfAnotherMode(t *testing.T) {
 	}
 }
 
-// An answer stored by a replica of the previous version names no mode, and is replayed.
-func TestKeyOfThePreviousVersion(t *testing.T) {
-	t.Parallel()
-	h := stocktest.Open(t, stocktest.Embedded(t), 1, stock.Modes())
-	for _, mode := range []string{"idempotent", "queue"} {
-		product := h.Product(t, 9, 0)
-		if _, err := h.Replicas[0].Deduct(t.Context(), mode, stock.SQL, product, 1, mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := h.Replicas[0].Backends.SQL.DB().Exec("UPDATE idempotent_log SET mode = NULL").Error; err != nil {
-			t.Fatal(err)
-		}
-		if r, err := h.Replicas[0].Deduct(t.Context(), mode, stock.SQL, product, 1, mode); err != nil || !r.Replayed {
-			t.Errorf("%s: Deduct() again = %+v, %v, want a replay", mode, r, err)
-		}
-	}
-}
-
 // In Redis too: the same key for another product is another payload.
 func TestRedisLuaKeyOfAnotherProduct(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {

@@ -17,7 +17,7 @@ import (
 //
 // The answers for a product are in four hashes, so that a reset or a purge deletes them as a whole, without a scan:
 //
-//	answers:{101}       answers to sales, and those of replicas without retention; the field "" names the run
+//	answers:{101}       answers to sales; the field "" names the run
 //	answers-old:{101}   the answers that the last purge moved here; the next purge deletes them
 //	refusals:{101}      at most 10,000 refusals, until ten minutes after the last one
 //	refusals-old:{101}  the 10,000 refusals before them

@@ -270,27 +270,6 @@ func TestRedisRefusalsAreBounded(t *testing.T) {
 	})
 }
 
-// Answers stored by a replica without retention are replayed, and such a replica finds the answers stored by this one.
-func TestRedisAnswersOfThePreviousVersion(t *testing.T) {
-	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
-		reset(t, r, 1, 5, 0)
-		ctx, hash := t.Context(), s.Prefix+"answers:{1}"
-		if err := s.Client.HSet(ctx, hash, "old", strings.Repeat("f", 32)+"200was sold").Err(); err != nil {
-			t.Fatal(err)
-		}
-		got, err := r.Sell(ctx, sale("a", "old", 1))
-		if err != nil || !got.Earlier || string(got.Answer.Body) != "was sold" || got.Answer.Status != 200 {
-			t.Errorf("Sell() with a key of the previous version = %+v, %v, want its answer", got, err)
-		}
-		if _, err := r.Sell(ctx, sale("b", "new", 1)); err != nil {
-			t.Fatal(err)
-		}
-		if kept, err := s.Client.HGet(ctx, hash, "new").Result(); err != nil || kept != strings.Repeat("f", 32)+"200b left 4, 4." {
-			t.Errorf("the previous version finds %q, %v, want fingerprint, status and body", kept, err)
-		}
-	})
-}
-
 // full fills a Redis with refusals and sales until it takes no more.
 func full(t *testing.T, r *store.Redis) {
 	t.Helper()

@@ -1,3 +1,3 @@
 -- The first answers under some keys. ?... = keys.
-SELECT idempotency_key, fingerprint, status, body, COALESCE(mode, '') FROM idempotent_log WHERE idempotency_key IN
+SELECT idempotency_key, fingerprint, status, body, mode FROM idempotent_log WHERE idempotency_key IN
 (?)

@@ -2,5 +2,5 @@
 -- blocks until the rival has ended. One tuple per answer: ?1 key, ?2 product, ?3 fingerprint, ?4 status, ?5 body, ?6 microseconds, ?7
 -- mode.
 INSERT INTO idempotent_log (idempotency_key, product_id, fingerprint, status, body, created_us, mode)
-VALUES (?, ?, ?, ?, ?, ?, NULLIF(?, ''))
+VALUES (?, ?, ?, ?, ?, ?, ?)
 ON DUPLICATE KEY UPDATE idempotency_key = VALUES(idempotency_key)
