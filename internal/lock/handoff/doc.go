@@ -2,7 +2,7 @@
 // that waiter's process. So a waiter sends nothing while it waits, and a free lock costs two commands.
 //
 // Start with [New] and [Engine], then read lua/pass.lua, which hands a lock over, and contender.go, which has the waiters of this process.
-// acquire.go sends an attempt and handles its reply. poll.go and peek.go serve waiters whose message was lost. lease.go is the hold that a
+// acquire.go sends an attempt and handles its reply. poll.go serves waiters whose message was lost. lease.go is the hold that a
 // lease belongs to, and entry.go its re-entries; timers.go renews it, and reconnect.go checks it when the server may have been replaced.
 // pubsub.go and subscriber.go receive the messages, request.go and scripts.go send scripts, readwrite.go is the read-write lock. states.go has
 // the states of the two tables below. leasetime.go ends a lease at its time, inspect.go and
