@@ -110,8 +110,9 @@ func wantCommand(t *testing.T, doc, command string) {
 	wantRuns(t, doc, command)
 }
 
-// TestPageCurls runs the curls of tables in docs/ against a stack with embedded backends, as 'shop up' leaves it.
-func TestPageCurls(t *testing.T) {
+// TestPageRuns runs the curls of tables in docs/, and a write-up, against a stack with embedded backends, as 'shop up' leaves it.
+func TestPageRuns(t *testing.T) {
+	testenv.Slow(t, "runs the commands of all pages")
 	t.Parallel()
 	testenv.Program(t, "curl", "curl")
 	var commands []string
@@ -144,6 +145,7 @@ func TestPageCurls(t *testing.T) {
 	if _, after := curl(t, stack, "curl localhost:8080/products/101"); after != before {
 		t.Errorf("a product that was there: %s, want it left alone: %s", after, before)
 	}
+	testWriteUpRuns(t, stack)
 }
 
 // pagesWithCurls are the pages with curls in their tables.

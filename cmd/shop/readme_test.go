@@ -384,15 +384,11 @@ func TestReadmeCurls(t *testing.T) {
 	}
 }
 
-// embeddedStack builds the shop and starts it, with embedded backends.
+// embeddedStack starts a shop with embedded backends.
 func embeddedStack(t *testing.T, replicas int) *localstack.Stack {
 	t.Helper()
-	shop := filepath.Join(t.TempDir(), "shop")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
 	stack, err := localstack.Start(t.Context(), localstack.Options{
-		Replicas: replicas, Backend: localstack.Embedded, Binary: shop, Log: t.Logf,
+		Replicas: replicas, Backend: localstack.Embedded, Binary: program(t), Log: t.Logf,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv/need"
+	"lastitem/internal/testenv"
 )
 
 // envTrackRecord set to "all" runs every command of the track record; otherwise the test runs a few.
@@ -63,9 +63,11 @@ func TestTrackRecord(t *testing.T) {
 	}
 }
 
-// testTrackRecord runs a few lab commands of the track record, or all commands: each must show the outcome that the page claims.
-func testTrackRecord(t *testing.T, shop string) {
-	needLab(t)
+// TestTrackRecordRuns runs a few lab commands of the track record, or all commands: each must show the outcome that the page claims.
+func TestTrackRecordRuns(t *testing.T) {
+	t.Parallel()
+	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	shop := program(t)
 	all := os.Getenv(envTrackRecord) == "all"
 	played := 0
 	for _, r := range recordsOf(t, "docs/track-record.md") {
@@ -104,18 +106,13 @@ func runLabRecord(t *testing.T, shop string, args []string, shows string) {
 	t.Helper()
 	for _, service := range []string{localstack.Etcd, localstack.ZooKeeper, localstack.Redlock} {
 		for i, arg := range args {
-			if arg != "--mode" || args[i+1] != service {
-				continue
-			}
-			if _, err := localstack.Find(service); err != nil {
-				need.Missing(t, service, err)
+			if arg == "--mode" && args[i+1] == service {
+				testenv.Installed(t, service)
 			}
 		}
 	}
 	if slices.Contains(args, "clock-jump") {
-		if _, err := localstack.Find(localstack.Compiler); err != nil {
-			need.Missing(t, localstack.Compiler, err)
-		}
+		testenv.Installed(t, localstack.Compiler)
 	}
 	out, code := runShop(t, shop, append(args, "-o", "json")...)
 	var res struct {

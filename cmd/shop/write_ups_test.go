@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/api"
+	"lastitem/internal/localstack"
 )
 
 // numbersBlock is what 'shop write-ups -o markdown' printed, in docs/articles.md.
@@ -106,10 +107,9 @@ func TestNumbersOfRuns(t *testing.T) {
 	}
 }
 
-// TestWriteUpRuns: the runs of the fifth write-up leave what they must, measured on a stack with embedded servers.
-func TestWriteUpRuns(t *testing.T) {
-	t.Parallel()
-	stack := embeddedStack(t, 1)
+// testWriteUpRuns: the runs of the fifth write-up leave what they must.
+func testWriteUpRuns(t *testing.T, stack *localstack.Stack) {
+	t.Helper()
 	f := writeUpsFlags{lang: "en", quiet: true}
 	s := service{url: stack.URL, token: stack.Token, replicas: 1, lang: "en"}
 	m, err := f.runOne(t.Context(), io.Discard, s, numberRun{mode: "watchdog", plan: "five", replicas: 1})
