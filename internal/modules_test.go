@@ -61,7 +61,6 @@ var modules = map[string][]string{
 
 	"faultlab/rig":    {"github.com/go-sql-driver/mysql"},
 	"loadtest":        {"github.com/HdrHistogram/hdrhistogram-go", "github.com/go-resty/resty/v2", "github.com/google/uuid"},
-	"loadtest/delta":  {"golang.org/x/perf"},
 	"loadtest/client": {"github.com/go-json-experiment/json", "github.com/go-resty/resty/v2"},
 
 	"internal/lock/locktest":   {"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9", "go.uber.org/goleak"},

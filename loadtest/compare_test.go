@@ -151,6 +151,7 @@ func TestCompareStopsWhereEachFails(t *testing.T) {
 	}
 }
 
+// A plan with Insist makes extra runs only after its last repetition, only if no repetition has shown a break, and no longer than it may.
 func TestCompareInsists(t *testing.T) {
 	nothing, broken := resulttest.NothingSeen("setnx-finally"), resulttest.Broken("setnx-finally", "O")
 	outside := resulttest.Broken("setnx-finally", "L")
@@ -162,44 +163,56 @@ func TestCompareInsists(t *testing.T) {
 	unmet.Plan.MustEnd, unmet.Finding = &end, audit.Contradicted
 	refused := errors.New("loadtest: set stock: connection refused")
 	tests := []struct {
-		name   string
-		insist int
-		runs   []loadtest.Result // the last is repeated; one that sent nothing fails
-		ran    int
-		tries  int
-		code   int
+		name           string
+		repeat, insist int
+		runs           []loadtest.Result // the last is repeated; one that sent nothing fails
+		stop           int               // the user interrupts this run
+		ran            int
+		tries          int
+		code           int
 	}{
-		{"breaks on the third try", 4, []loadtest.Result{nothing, nothing, broken}, 3, 3, loadtest.ExitConfirmed},
-		{"breaks on the last try", 2, []loadtest.Result{nothing, nothing, broken}, 3, 3, loadtest.ExitConfirmed},
-		{"breaks at once", 4, []loadtest.Result{broken, nothing}, 1, 0, loadtest.ExitConfirmed},
-		{"never breaks", 4, []loadtest.Result{nothing}, 5, 5, loadtest.ExitContradicted},
-		{"does not insist", 0, []loadtest.Result{nothing, broken}, 1, 0, loadtest.ExitContradicted},
-		{"claims exact and breaks", 4, []loadtest.Result{resulttest.Broken("setnx-finally", api.Exact), broken}, 1, 0, loadtest.ExitContradicted},
-		{"claims exact and ends elsewhere", 4, []loadtest.Result{unmet, broken}, 1, 0, loadtest.ExitContradicted},
-		{"claims nothing", 4, []loadtest.Result{resulttest.Baseline(), broken}, 1, 0, loadtest.ExitConfirmed},
-		{"breaks outside its claim", 4, []loadtest.Result{outside, broken}, 1, 0, loadtest.ExitContradicted},
-		{"breaks outside its claim later", 4, []loadtest.Result{nothing, outside, broken}, 2, 2, loadtest.ExitContradicted},
-		{"vacuous", 4, []loadtest.Result{vacuous, broken}, 1, 0, loadtest.ExitUndecided},
-		{"inconclusive", 4, []loadtest.Result{inconclusive, broken}, 1, 0, loadtest.ExitUndecided},
-		{"fails", 4, []loadtest.Result{{}, broken}, 1, 0, loadtest.ExitUndecided},
-		{"fails later", 4, []loadtest.Result{nothing, nothing, {}, broken}, 3, 2, loadtest.ExitContradicted},
+		{"breaks on the third try", 1, 4, []loadtest.Result{nothing, nothing, broken}, 0, 3, 3, loadtest.ExitConfirmed},
+		{"breaks on the last try", 1, 2, []loadtest.Result{nothing, nothing, broken}, 0, 3, 3, loadtest.ExitConfirmed},
+		{"breaks at once", 1, 4, []loadtest.Result{broken, nothing}, 0, 1, 0, loadtest.ExitConfirmed},
+		{"never breaks", 1, 4, []loadtest.Result{nothing}, 0, 5, 5, loadtest.ExitContradicted},
+		{"does not insist", 1, 0, []loadtest.Result{nothing, broken}, 0, 1, 0, loadtest.ExitContradicted},
+		{"claims exact and breaks", 1, 4, []loadtest.Result{resulttest.Broken("setnx-finally", api.Exact), broken}, 0, 1, 0, loadtest.ExitContradicted},
+		{"claims exact and ends elsewhere", 1, 4, []loadtest.Result{unmet, broken}, 0, 1, 0, loadtest.ExitContradicted},
+		{"claims nothing", 1, 4, []loadtest.Result{resulttest.Baseline(), broken}, 0, 1, 0, loadtest.ExitConfirmed},
+		{"breaks outside its claim", 1, 4, []loadtest.Result{outside, broken}, 0, 1, 0, loadtest.ExitContradicted},
+		{"breaks outside its claim later", 1, 4, []loadtest.Result{nothing, outside, broken}, 0, 2, 2, loadtest.ExitContradicted},
+		{"vacuous", 1, 4, []loadtest.Result{vacuous, broken}, 0, 1, 0, loadtest.ExitUndecided},
+		{"inconclusive", 1, 4, []loadtest.Result{inconclusive, broken}, 0, 1, 0, loadtest.ExitUndecided},
+		{"fails", 1, 4, []loadtest.Result{{}, broken}, 0, 1, 0, loadtest.ExitUndecided},
+		{"fails later", 1, 4, []loadtest.Result{nothing, nothing, {}, broken}, 0, 3, 2, loadtest.ExitContradicted},
+		{"interrupted", 1, 4, []loadtest.Result{nothing}, 2, 2, 2, loadtest.ExitInterrupted},
+		{"breaks in a repetition", 3, 4, []loadtest.Result{nothing, broken, nothing}, 0, 3, 0, loadtest.ExitConfirmed},
+		{"breaks in the last repetition", 3, 4, []loadtest.Result{nothing, nothing, broken}, 0, 3, 0, loadtest.ExitConfirmed},
+		{"breaks after the repetitions", 3, 4, []loadtest.Result{nothing, nothing, nothing, nothing, broken}, 0, 5, 3, loadtest.ExitConfirmed},
+		{"never breaks, with repetitions", 3, 4, []loadtest.Result{nothing}, 0, 7, 5, loadtest.ExitContradicted},
+		{"breaks after a vacuous repetition", 2, 4, []loadtest.Result{vacuous, nothing, nothing, broken}, 0, 4, 3, loadtest.ExitConfirmed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			ran, done, histories := 0, 0, 0
-			c, err := loadtest.Compare(t.Context(), loadtest.Comparing{
-				Modes: []api.Mode{{Name: "setnx-finally", Available: true}}, Plans: []loadtest.Plan{{Name: "demo", Insist: tt.insist}},
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			c, err := loadtest.Compare(ctx, loadtest.Comparing{
+				Modes: []api.Mode{{Name: "setnx-finally", Available: true}}, Plans: []loadtest.Plan{{Name: "demo", Repeat: tt.repeat, Insist: tt.insist}},
 				Run: func(context.Context, api.Mode, loadtest.Plan, func(loadtest.Progress)) (loadtest.Result, error) {
 					r := tt.runs[min(ran, len(tt.runs)-1)]
 					ran++
+					if ran == tt.stop {
+						interrupt()
+					}
 					if r.Sent == 0 {
 						return r, refused
 					}
 					return r, nil
 				},
 				Progress: func(s loadtest.Step) {
-					if s.Index != 1 || s.Total != 1 {
-						t.Errorf("step %d/%d, want 1/1", s.Index, s.Total)
+					if s.Total != tt.repeat {
+						t.Errorf("step %d/%d, want %d", s.Index, s.Total, tt.repeat)
 					}
 					if s.Done {
 						done++
@@ -210,84 +223,19 @@ func TestCompareInsists(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if ran != tt.ran || done != 1 || len(c.Results) != histories || len(c.Summaries) != histories {
-				t.Errorf("%d runs, %d done, %d results, %d histories, want %d runs and one of what there is", ran, done, len(c.Results), histories, tt.ran)
+			if ran != tt.ran || done != tt.repeat || len(c.Results) != histories || len(c.Summaries) != min(1, histories) || histories > tt.repeat {
+				t.Errorf("%d runs, %d done, %d results, %d histories, want %d runs and one of what there is for each repetition", ran, done, len(c.Results), histories, tt.ran)
 			}
-			if histories > 0 && (c.Results[0].Tries != tt.tries || c.Summaries[0].Tries != tt.tries) {
-				t.Errorf("tries = %d, in the summary %d, want %d", c.Results[0].Tries, c.Summaries[0].Tries, tt.tries)
+			if histories > 0 && c.Results[histories-1].Tries != tt.tries {
+				t.Errorf("tries = %d, want %d", c.Results[histories-1].Tries, tt.tries)
+			}
+			if s := c.Summaries; len(s) > 0 && len(c.Failed) == 0 && (s[0].Runs != tt.ran || s[0].Repetitions != tt.repeat) {
+				t.Errorf("the summary says %d runs in %d repetitions, want %d in %d", s[0].Runs, s[0].Repetitions, tt.ran, tt.repeat)
 			}
 			if got := c.ExitCode(); got != tt.code {
 				t.Errorf("exit code %d, want %d", got, tt.code)
 			}
 		})
-	}
-}
-
-func TestCompareInsistsNoLongerThanAsked(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	ran := 0
-	c, err := loadtest.Compare(ctx, loadtest.Comparing{
-		Modes: threeModes, Plans: []loadtest.Plan{{Name: "demo", Insist: 4}},
-		Run: func(_ context.Context, mode api.Mode, _ loadtest.Plan, _ func(loadtest.Progress)) (loadtest.Result, error) {
-			ran++
-			if ran == 2 {
-				cancel()
-			}
-			return resulttest.NothingSeen(mode.Name), nil
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if ran != 2 || len(c.Results) != 1 || c.Results[0].Tries != 2 || !c.Partial {
-		t.Errorf("cancelled in try 2: %d runs, results %+v, partial %t; want 2, one of 2 tries, true", ran, c.Results, c.Partial)
-	}
-}
-
-// A plan with Insist makes extra runs only after its last repetition, and only if no repetition has shown a break.
-func TestCompareInsistsAfterTheRepetitions(t *testing.T) {
-	for _, tt := range []struct{ breaks, ran, runs int }{{2, 3, 3}, {3, 3, 3}, {5, 5, 5}, {9, 7, 7}} {
-		ran := 0
-		c, err := loadtest.Compare(t.Context(), loadtest.Comparing{
-			Modes: []api.Mode{{Name: "unsafe", Available: true}}, Plans: []loadtest.Plan{{Name: "five", Repeat: 3, Insist: 4}},
-			Run: func(_ context.Context, m api.Mode, p loadtest.Plan, _ func(loadtest.Progress)) (loadtest.Result, error) {
-				r := resulttest.NothingSeen(m.Name)
-				ran++
-				if ran == tt.breaks {
-					r = resulttest.Broken(m.Name, "O")
-				}
-				r.Plan = p
-				return r, nil
-			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s := c.Summaries[0]; ran != tt.ran || s.Runs != tt.runs || s.Repetitions != 3 || len(c.Results) != 3 {
-			t.Errorf("broken in run %d: %d runs, the summary says %d in %d repetitions, want %d, %d and 3", tt.breaks, ran, s.Runs, s.Repetitions, tt.ran, tt.runs)
-		}
-	}
-}
-
-// A repetition that decided nothing is no reason not to insist.
-func TestCompareInsistsAfterAVacuousRepetition(t *testing.T) {
-	vacuous := resulttest.Vacuous("unsafe")
-	vacuous.Claim = "O"
-	ran := 0
-	c, err := loadtest.Compare(t.Context(), loadtest.Comparing{
-		Modes: []api.Mode{{Name: "unsafe", Available: true}}, Plans: []loadtest.Plan{{Name: "five", Repeat: 2, Insist: 4}},
-		Run: func(_ context.Context, m api.Mode, p loadtest.Plan, _ func(loadtest.Progress)) (loadtest.Result, error) {
-			r := []loadtest.Result{vacuous, resulttest.NothingSeen(m.Name), resulttest.NothingSeen(m.Name), resulttest.Broken(m.Name, "O")}[min(ran, 3)]
-			ran++
-			r.Plan = p
-			return r, nil
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if ran != 4 || c.ExitCode() != loadtest.ExitConfirmed {
-		t.Errorf("%d runs, exit code %d, want 4 and %d", ran, c.ExitCode(), loadtest.ExitConfirmed)
 	}
 }
 

@@ -20,13 +20,7 @@ import (
 	"lastitem/loadtest/client"
 )
 
-var testMode = api.Mode{
-	Name: "lua-lock", Stores: []api.Store{api.Redis, api.SQL}, Available: true,
-	Claims: map[api.Store]map[api.Hazard]api.Outcomes{
-		api.Redis: {api.Threads: ".", api.Replicas: ".", api.Retry: "D"},
-		api.SQL:   {api.Threads: ".", api.Replicas: ".", api.Retry: "D"},
-	},
-}
+var testMode = shopMode("lua-lock", api.Exact)
 
 // drive runs a plan against u and returns the records.
 func drive(ctx context.Context, t *testing.T, u *url.URL, plan Plan) Result {
@@ -276,11 +270,7 @@ func (k *keys) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func problem(code api.Code) func(http.ResponseWriter, *http.Request) {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", api.ProblemType)
-		w.WriteHeader(api.Codes[code].Status)
-		fmt.Fprintf(w, `{"code":%q}`, code)
-	}
+	return func(w http.ResponseWriter, _ *http.Request) { refuse(w, code, "") }
 }
 
 func TestRetriesKeepTheirKey(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -288,26 +287,6 @@ func TestControl(t *testing.T) {
 	}
 	if l, err := c.Ledger(ctx, 6); err == nil || l != nil {
 		t.Errorf("Ledger(6) = %+v, %v, want nil and an error", l, err)
-	}
-}
-
-// What a server says before its answer (1xx) is not the answer.
-func TestControlSkipsInterimAnswers(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Link", "</x>; rel=preload")
-		w.WriteHeader(http.StatusEarlyHints)
-		w.WriteHeader(http.StatusEarlyHints)
-		send(w, api.Modes{Modes: []api.Mode{shopMode("a", ".")}})
-	}))
-	t.Cleanup(server.Close)
-	c, err := NewControl(server.URL, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
-	if modes, err := c.Modes(t.Context()); err != nil || len(modes) != 1 || modes[0].Name != "a" {
-		t.Errorf("Modes() = %+v, %v, want a", modes, err)
 	}
 }
 

@@ -17,7 +17,7 @@ func TestCompletions(t *testing.T) {
 		"demo --backend ":                 {"auto", "embedded", "local"},
 		"loadtest --mode lua-lock,":       {"lua-lock,fair"},
 		"loadtest --plan ":                {"jmeter", "five"},
-		"loadtest --engine ":              {"raw", "nethttp", "resty"},
+		"loadtest --engine ":              {"raw", "resty"},
 		"lab --mode lua-lock --fault pa":  {"pause"},
 		"audit --lang ":                   {"en", "zh"},
 		"loadtest --mode lua-lock,fa":     {"lua-lock,fair"},

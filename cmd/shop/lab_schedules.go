@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -108,6 +109,17 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultl
 		return &exitError{code: exitInconclusive, err: both("none of %d [schedule|schedules] could be judged", "%d 个调度没有一个能够判定").Errorf(d.Schedules)}
 	}
 	fmt.Fprintln(notes, text.right)
+	return nil
+}
+
+// only reads one JSON value, after which nothing may follow.
+func only(d *json.Decoder, into any) error {
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return both("something follows the JSON", "JSON 之后还有内容").Errorf()
+	}
 	return nil
 }
 

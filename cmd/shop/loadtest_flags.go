@@ -37,7 +37,7 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 	p := &f.plan
 	section(set, both("Plan", "方案").In(lang), func() {
 		set.StringVar(&f.name, "plan", "", both("a named plan, which the other flags override: ", "命名的方案，其他选项可以覆盖其中的值：").In(lang)+planNames())
-		set.StringVar(&p.Engine, "engine", "", both("HTTP client: raw, nethttp or resty (default raw)", "HTTP 客户端：raw、nethttp 或 resty（默认 raw）").In(lang))
+		set.StringVar(&p.Engine, "engine", "", both("HTTP client: raw or resty (default raw)", "HTTP 客户端：raw 或 resty（默认 raw）").In(lang))
 		set.DurationVar(&p.Warmup, "warmup", 0, both("load that is not counted, before each run", "每次运行前的预热时长，不计入结果").In(lang))
 		set.IntVar(&p.Repeat, "repeat", 0, both("repetitions, interleaved over the modes (default 1)", "重复几轮，各模式交替进行（默认 1）").In(lang))
 		set.IntVar(&p.Insist, "insist", 0, both("extra runs for a mode that claims to break, at most so many, until it breaks (default 0; plan demo 4, five 19)", "声明会出错的模式最多再跑几次，直到测出错（默认 0；方案 demo 为 4，five 为 19）").In(lang))

@@ -148,7 +148,7 @@ type group struct {
 func groups(lang string) []group {
 	return []group{
 		{both("Try it", "先试试").In(lang), []*cobra.Command{newPlay(lang), newDemo(lang), newUp(lang), newModes(lang), newTrace(lang)}},
-		{both("Judge it", "检验").In(lang), []*cobra.Command{newLoadtest(lang), newCompare(lang), newWriteUps(lang), newAudit(lang), newLab(lang)}},
+		{both("Judge it", "检验").In(lang), []*cobra.Command{newLoadtest(lang), newWriteUps(lang), newAudit(lang), newLab(lang)}},
 		{both("Run it", "运行").In(lang), []*cobra.Command{
 			newServe(lang), newMigrate(lang), newStock(lang), newRolling(lang), newConsoleCommand(lang), newSettings(lang), newVersion(lang),
 			newCompletion(lang),

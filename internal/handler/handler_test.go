@@ -32,6 +32,11 @@ type fakeShop struct {
 	readLocked func(mode string, wait time.Duration) error
 }
 
+// refusing is a shop that refuses each deduction so.
+func refusing(err error) *fakeShop {
+	return &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) { return stock.Receipt{}, err }}
+}
+
 func (f *fakeShop) Modes() []shop.Status {
 	var all []shop.Status
 	for _, m := range stock.Modes() {

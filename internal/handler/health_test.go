@@ -61,13 +61,6 @@ func TestReady(t *testing.T) {
 	}
 }
 
-func TestReadyWithoutBackends(t *testing.T) {
-	t.Parallel()
-	if a := ask(t, newHandler(t, &fakeShop{}), "GET", "/readyz", ""); a.StatusCode != http.StatusOK {
-		t.Errorf("/readyz = %d %s", a.StatusCode, a.body)
-	}
-}
-
 func TestDraining(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &fakeShop{})

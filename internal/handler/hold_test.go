@@ -50,22 +50,6 @@ func TestExperimentNeedsTheToken(t *testing.T) {
 	}
 }
 
-func TestExperimentIsBounded(t *testing.T) {
-	t.Parallel()
-	for query, why := range map[string]string{
-		"lease_ms=-1": "between 0 and 60000", "lease_ms=60001": "between 0 and 60000", "lease_ms=49": "must be 0 or between 50 and 60000",
-		"depth=-1": "between 0 and 10", "depth=11": "between 0 and 10", "depth=1.5": "whole number",
-		"hold_ms=-1": "between 0 and 30000", "hold_ms=30001": "between 0 and 30000", "hold_ms=1s": "whole number",
-	} {
-		name, _, _ := strings.Cut(query, "=")
-		got, a := taken(t, "/deduct_stock/watchdog?"+query, "", "Authorization", "Bearer "+adminToken)
-		p := problem(t, a)
-		if got != nil || p.Code != api.InvalidRequest || p.Field != name || !strings.Contains(p.Detail, why) {
-			t.Errorf("%s = %d %s, want %s refused: %s", query, a.StatusCode, a.body, name, why)
-		}
-	}
-}
-
 // The limits stand in the document as the code has them.
 func TestOpenAPIHasTheLimitsOfAHold(t *testing.T) {
 	t.Parallel()

@@ -65,10 +65,7 @@ var sentinels = map[string]struct {
 func TestEverySentinelHasItsCode(t *testing.T) {
 	t.Parallel()
 	for name, s := range sentinels {
-		shop := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
-			return stock.Receipt{}, fmt.Errorf("secret 10.0.0.1: %w", s.err)
-		}}
-		a := ask(t, newHandler(t, shop), "POST", "/deduct_stock/mutex", "")
+		a := ask(t, newHandler(t, refusing(fmt.Errorf("secret 10.0.0.1: %w", s.err))), "POST", "/deduct_stock/mutex", "")
 		if p := problem(t, a); p.Code != s.code || strings.Contains(a.body, "secret") || p.Instance != "/deduct_stock/mutex" {
 			t.Errorf("%s: %s, want code %s and no cause", name, a.body, s.code)
 		}
@@ -110,9 +107,7 @@ func TestEveryCodeIsReached(t *testing.T) {
 	for _, s := range sentinels {
 		reached[s.code] = true
 	}
-	h := newHandler(t, &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
-		return stock.Receipt{}, errors.New("nobody foresaw this")
-	}})
+	h := newHandler(t, refusing(errors.New("nobody foresaw this")))
 	for _, a := range []answer{
 		ask(t, h, "GET", "/nope", ""),
 		ask(t, h, "GET", "/deduct_stock", ""),
@@ -155,10 +150,7 @@ func TestUnknownOutweighsNo(t *testing.T) {
 
 func TestSoldOutCarriesItsNumbers(t *testing.T) {
 	t.Parallel()
-	shop := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
-		return stock.Receipt{}, &stock.SoldOutError{ProductID: 101, Requested: 5, Available: 0}
-	}}
-	a := ask(t, newHandler(t, shop), "POST", "/deduct_stock/mutex?quantity=5", "")
+	a := ask(t, newHandler(t, refusing(&stock.SoldOutError{ProductID: 101, Requested: 5, Available: 0})), "POST", "/deduct_stock/mutex?quantity=5", "")
 	p := problem(t, a)
 	if a.StatusCode != http.StatusConflict || p.ProductID != 101 || *p.Requested != 5 || p.Available == nil || *p.Available != 0 {
 		t.Errorf("sold out = %d %s", a.StatusCode, a.body)
@@ -172,10 +164,7 @@ func TestARefusedCartNamesTheProduct(t *testing.T) {
 		api.ProductSegmented: &stock.ProductError{Err: stock.ErrSegmented, ProductID: 102},
 		api.SoldOut:          &stock.SoldOutError{ProductID: 102, Requested: 1},
 	} {
-		shop := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
-			return stock.Receipt{}, fmt.Errorf("by the consumer: %w", refusal)
-		}}
-		a := ask(t, newHandler(t, shop), "POST", "/deduct_stock/sql-atomic", `{"items":[{"product_id":101},{"product_id":102}]}`,
+		a := ask(t, newHandler(t, refusing(fmt.Errorf("by the consumer: %w", refusal))), "POST", "/deduct_stock/sql-atomic", `{"items":[{"product_id":101},{"product_id":102}]}`,
 			"Content-Type", "application/json")
 		if p := problem(t, a); p.Code != code || p.ProductID != 102 || !strings.HasPrefix(p.Detail, "product 102: ") {
 			t.Errorf("%s = %s, want it to name product 102", code, a.body)
@@ -196,10 +185,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		},
 		"product 101: none of the stores that were asked has this product; PUT": &stock.ProductError{Err: stock.ErrUnknownProduct, ProductID: 101},
 	} {
-		shop := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
-			return stock.Receipt{}, fmt.Errorf("secret 10.0.0.1: %w", refusal)
-		}}
-		a := ask(t, newHandler(t, shop), "POST", "/deduct_stock/mutex", "")
+		a := ask(t, newHandler(t, refusing(fmt.Errorf("secret 10.0.0.1: %w", refusal))), "POST", "/deduct_stock/mutex", "")
 		if p := problem(t, a); !strings.HasPrefix(p.Detail, want) || strings.Contains(a.body, "secret") {
 			t.Errorf("detail = %q, want %q", p.Detail, want)
 		}
@@ -217,10 +203,7 @@ func TestCausesAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the clock stands still: what is held back is held back
 		cause := errors.New("dial 10.0.0.1")
 		var log *bytes.Buffer
-		shop := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
-			return stock.Receipt{}, fmt.Errorf("%w: %w", stock.ErrUnavailable, cause)
-		}}
-		h := newHandler(t, shop, func(o *Options) { log = logged(o) })
+		h := newHandler(t, refusing(fmt.Errorf("%w: %w", stock.ErrUnavailable, cause)), func(o *Options) { log = logged(o) })
 		for range 3 {
 			ask(t, h, "POST", "/deduct_stock/mutex", "")
 		}

@@ -14,10 +14,6 @@ type Multi struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	stops  []func() bool // of the watches over the leases
-
-	// chained says that each lease was acquired with the context of the one before it: the last one carries them all.
-	chained bool
-	release func(context.Context) error // releases all of them at once; nil = each has its release
 }
 
 // errNoKeys: holding nothing protects nothing.
@@ -34,7 +30,7 @@ func AcquireAll(ctx context.Context, l Locker, keys ...string) (*Multi, error) {
 		return nil, errNoKeys
 	}
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
-	m := &Multi{keys: keys, chained: true, cancel: func(error) {}}
+	m := &Multi{keys: keys, cancel: func(error) {}}
 	chain := ctx
 	for _, key := range keys {
 		m.look() // if a lease has expired by now, its context ends the wait for the next one
@@ -48,14 +44,6 @@ func AcquireAll(ctx context.Context, l Locker, keys ...string) (*Multi, error) {
 	}
 	m.watch(chain)
 	return m, nil
-}
-
-// NewMulti returns a hold of keys, which are sorted and without duplicates, by leases in the same order, for a locker that acquires several
-// keys at once. release must release all of them, and may be repeated.
-func NewMulti(ctx context.Context, keys []string, leases []Lease, release func(context.Context) error) *Multi {
-	m := &Multi{keys: keys, leases: leases, release: release}
-	m.watch(ctx)
-	return m
 }
 
 // watch makes m's context, which derives from ctx and ends with each lease.
@@ -80,7 +68,7 @@ func (m *Multi) look() {
 	}
 }
 
-// multiContext is a context that carries the values of several leases. Like theirs, it looks at the clock before it says that it has not
+// multiContext is the context of several leases. Like theirs, it looks at the clock before it says that it has not
 // ended.
 type multiContext struct {
 	context.Context
@@ -95,19 +83,6 @@ func (c multiContext) Done() <-chan struct{} {
 func (c multiContext) Err() error {
 	c.m.look()
 	return c.Context.Err()
-}
-
-// Value asks the leases last: the private values of the context package must be those of this context.
-func (c multiContext) Value(key any) any {
-	if v := c.Context.Value(key); v != nil || c.m.chained {
-		return v
-	}
-	for _, lease := range c.m.leases {
-		if v := lease.Context().Value(key); v != nil {
-			return v
-		}
-	}
-	return nil
 }
 
 // Fence is 0: several keys have no common fencing token. See [Multi.FenceOf].
@@ -128,9 +103,6 @@ func (m *Multi) Release(ctx context.Context) error {
 		stop()
 	}
 	m.cancel(context.Canceled)
-	if m.release != nil {
-		return m.release(ctx)
-	}
 	var errs []error
 	for i := len(m.leases) - 1; i >= 0; i-- {
 		if err := m.leases[i].Release(ctx); err != nil {

@@ -1,5 +1,5 @@
 // Package page writes a report as a single HTML file. It has no scripts and loads nothing; it has light and dark colours, fits wide and
-// narrow windows, and draws its charts as inline SVG. [Page] is the document; [Lines], [Bars] and [Forest] are the charts; [Hide] removes secrets.
+// narrow windows, and draws its charts as inline SVG. [Page] is the document; [Lines] and [Bars] are the charts; [Hide] removes secrets.
 package page
 
 import (

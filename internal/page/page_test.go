@@ -137,15 +137,6 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Zero is in the middle, the widest interval ends near the edge, and an effect without an interval has no mark.
-func TestForest(t *testing.T) {
-	t.Parallel()
-	html := string(Forest{Rows: []Effect{{Name: "<a>", Low: -0.2, Estimate: -0.1, High: 0.1, Text: "x"}, {Name: "b", None: true}}}.HTML())
-	if !strings.Contains(html, "left:1%;width:73.5%") || !strings.Contains(html, "left:25.5%") || !strings.Contains(html, "&lt;a&gt;") || strings.Count(html, "<b ") != 1 {
-		t.Errorf("forest:\n%s", html)
-	}
-}
-
 // The longest bar fills its track, thin lines included.
 func TestBars(t *testing.T) {
 	t.Parallel()

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strconv"
@@ -17,26 +19,41 @@ import (
 	"lastitem/internal/api"
 )
 
-// A call is one generated request.
+// A call is one generated request: one that the document allows, or one with a single fault.
 type call struct {
 	op       *operation
 	method   string // that of op, HEAD, or one that the path lacks
 	declared bool
+	token    bool // it has the admin token
 	path     map[string]string
-	query    string
-	header   [][2]string
-	body     string
-	raw      string // the bytes of the request, as sent
-
-	// What the examiner finds out.
-	fields map[string]string // those of query and form as they are, those of a JSON body as JSON
-	mode   string
-	wrong  string // why the document forbids the request, "" = it does not
-	vague  bool   // the document does not say
-	broken bool   // it is no HTTP request
+	query    []field
+	body     []field // JSON texts if kind is JSON
+	kind     string  // of the body
+	key      string
+	fault    string // why the document forbids the request, "" = it does not
 }
 
-// generator makes requests from a document. Half of them are meant to be allowed; the examiner decides what they are.
+type field struct{ name, text string }
+
+const jsonKind = "application/json"
+
+// value is the text of a field, wherever it stands; "" = it is not given.
+func (c *call) value(name string) string {
+	for _, f := range slices.Concat(c.query, c.body) {
+		if f.name == name {
+			return strings.Trim(f.text, `"`)
+		}
+	}
+	return ""
+}
+
+// without takes a field away.
+func (c *call) without(name string) {
+	is := func(f field) bool { return f.name == name }
+	c.query, c.body = slices.DeleteFunc(c.query, is), slices.DeleteFunc(c.body, is)
+}
+
+// generator makes requests from a document.
 type generator struct {
 	*rand.Rand
 	doc     *openapi3.T
@@ -45,8 +62,6 @@ type generator struct {
 	modes   map[string]api.Mode
 	names   []string            // of the modes, sorted
 	cursors map[string][]string // by product, as they were answered
-	madness float64             // how likely a part of the current request is hostile
-	budget  int                 // how many more hostile parts the current request may have
 }
 
 func newGenerator(t *testing.T, h http.Handler, document []byte, p plan) *generator {
@@ -63,11 +78,8 @@ func newGenerator(t *testing.T, h http.Handler, document []byte, p plan) *genera
 		if op.spec.RequestBody != nil {
 			weight += 8
 		}
-		if p.path != "" && op.path != p.path {
-			weight = 0
-		}
-		for range weight {
-			g.weights = append(g.weights, i)
+		if p.path == "" || op.path == p.path {
+			g.weights = append(g.weights, slices.Repeat([]int{i}, weight)...)
 		}
 	}
 	var all api.Modes
@@ -92,14 +104,6 @@ func pick[T any](g *generator, all ...T) T { return all[g.IntN(len(all))] }
 
 func (g *generator) chance(p float64) bool { return g.Float64() < p }
 
-func (g *generator) hostile() bool {
-	if g.budget == 0 || !g.chance(g.madness) {
-		return false
-	}
-	g.budget--
-	return true
-}
-
 // learn keeps what later requests need of an answer.
 func (g *generator) learn(c *call, a answer) {
 	var page struct {
@@ -113,135 +117,197 @@ func (g *generator) learn(c *call, a answer) {
 // foreign are methods that paths may lack.
 var foreign = []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"}
 
-// call makes the next request.
+// call makes the next request. Half of them have a fault.
 func (g *generator) call() *call {
-	g.madness, g.budget = pick(g, 0.15, 0.3, 0.5), pick(g, 0, 0, 0, 1, 1, 1, 2, 99) // one hostile part tells most about the rule for it
-	c := &call{op: g.ops[pick(g, g.weights...)], declared: true, path: map[string]string{}}
-	c.method = c.op.method
-	if other := pick(g, foreign...); g.chance(0.03) && c.op.item.GetOperation(cmp.Or(map[string]string{"BREW": "CONNECT"}[other], other)) == nil {
-		c.method, c.declared, g.budget = other, false, 0
-	} else if c.method == http.MethodGet && g.chance(0.05) {
-		c.method = http.MethodHead
+	for {
+		c := &call{op: g.ops[pick(g, g.weights...)], declared: true, path: map[string]string{}}
+		c.method, c.token = c.op.method, c.op.secured() || g.chance(0.5)
+		if other := pick(g, foreign...); g.chance(0.03) && c.op.item.GetOperation(cmp.Or(map[string]string{"BREW": "CONNECT"}[other], other)) == nil {
+			c.method, c.declared = other, false
+		} else if c.method == http.MethodGet && g.chance(0.05) {
+			c.method = http.MethodHead
+		}
+		g.fill(c)
+		if !c.declared || g.chance(0.4) {
+			return c
+		}
+		f := pick(g, faults...)
+		made := f.make(g, c)
+		if made {
+			c.fault = f.name
+			return c
+		}
 	}
-	g.authorize(c)
-	c.query = strings.Join(g.params(c), "&")
-	g.addBody(c)
-	c.examine(g)
-	if n, err := strconv.Atoi(c.fields["hold_ms"]); err == nil && n > 20 && c.token() { // nobody waits for half a minute here
-		c.header = slices.DeleteFunc(c.header, func(h [2]string) bool { return h[0] == "Authorization" })
-		c.examine(g)
-	}
-	c.write()
-	return c
 }
 
-// params makes the parameters, and returns the pairs of the query.
-func (g *generator) params(c *call) (query []string) {
+// fill gives a request parameters and a body that the document allows.
+func (g *generator) fill(c *call) {
 	for _, p := range c.op.params {
 		switch p.In {
 		case openapi3.ParameterInPath:
-			c.path[p.Name] = cmp.Or(g.param(p, c), "%zz") // an empty one would make another path
+			c.path[p.Name] = g.valid(c, p.Name, p.Schema.Value)
 		case openapi3.ParameterInQuery:
-			if g.chance(0.25) && g.fits(c, p.Name) {
-				query = append(query, g.pair(p.Name, g.param(p, c))...)
+			if g.wants(c, p.Name) && g.chance(0.5) {
+				c.query = append(c.query, field{p.Name, g.valid(c, p.Name, p.Schema.Value)})
 			}
 		case openapi3.ParameterInHeader:
-			for _, likely := range []bool{g.chance(0.4) || g.modes[c.path["mode"]].KeyRequired, g.hostile()} {
-				if likely {
-					c.header = append(c.header, [2]string{p.Name, strings.NewReplacer("\r", "", "\n", "").Replace(g.param(p, c))})
-				}
+			if g.mode(c).KeyRequired || g.chance(0.4) {
+				c.key = g.valid(c, p.Name, p.Schema.Value)
 			}
 		}
 	}
-	if g.hostile() {
-		query = append(query, pick(g, "nope=1", "Quantity=1", "stock=7", "limit=5", "wait_ms=1", "exclude=redis", "items=[]", "quantity=1;wait_ms=1", "%zz=1", "a=%", "%ff=%fe", "=", "&&", strings.Repeat("x", 5000)+"=1", "mode[]=rwlock"))
+	b := c.op.spec.RequestBody
+	if b == nil {
+		return
 	}
-	return query
-}
-
-// fits says whether a request should have a field. The fields of experiments are mostly left out where the mode does not take them.
-func (g *generator) fits(c *call, name string) bool {
-	if name != "lease_ms" && name != "depth" && name != "hold_ms" {
-		return true
-	}
-	return c.token() && slices.Contains(g.modes[c.path["mode"]].Holds, name) || g.chance(0.1)
-}
-
-// pair writes a field for a query or a form, now and then twice.
-func (g *generator) pair(name, text string) []string {
-	one := url.QueryEscape(name) + "=" + url.QueryEscape(text)
-	if g.hostile() && g.chance(0.3) {
-		return []string{one, one}
-	}
-	return []string{one}
-}
-
-// authorize sends the token, another one, or none.
-func (g *generator) authorize(c *call) {
-	secured := c.op.spec.Security != nil && len((*c.op.spec.Security)[0]) > 0
-	if g.chance(0.5) || secured && g.chance(0.8) {
-		c.header = append(c.header, [2]string{"Authorization", "Bearer t0ken"})
-	} else if g.chance(0.2) {
-		c.header = append(c.header, [2]string{"Authorization", pick(g, "", "Bearer", "Bearer ", "Bearer wrong", "Basic t0ken", "t0ken", "Bearer t0ken t0ken", "Bearer \xff")})
-	}
-}
-
-// addBody adds a body where the document has one, and now and then where it has none.
-func (g *generator) addBody(c *call) {
-	if c.op.spec.RequestBody == nil {
-		if g.hostile() {
-			c.body = pick(g, "{}", "x", strings.Repeat(" ", 70_000))
+	c.kind = pick(g, slices.Sorted(maps.Keys(b.Value.Content))...)
+	s := b.Value.Content[c.kind].Schema.Value
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		if required := slices.Contains(s.Required, name); required || g.wants(c, name) && g.chance(0.5) {
+			c.body = append(c.body, field{name, g.inBody(c, name, s.Properties[name].Value)})
 		}
-		return
-	}
-	b := c.op.spec.RequestBody.Value
-	if g.hostile() || !b.Required && g.chance(0.3) {
-		return
-	}
-	var kinds []string
-	for kind := range b.Content {
-		kinds = append(kinds, kind)
-	}
-	slices.Sort(kinds)
-	kind := pick(g, kinds...)
-	s := b.Content[kind].Schema.Value
-	if kind == "application/json" {
-		c.body = g.document(s, c)
-	} else {
-		c.body = strings.Join(g.form(s, c), "&")
-	}
-	if g.hostile() {
-		kind = pick(g, "", "text/plain", "application/xml", "multipart/form-data; boundary=x", "application/json; charset=latin1", "application/json/x",
-			"application/jsonx", "*/*", "application/x-www-form-urlencoded; charset=utf-16", "\xff", "application/problem+json", kinds[0])
-	} else {
-		kind += pick(g, "", "", "", "; charset=utf-8", ";charset=UTF-8")
-	}
-	c.header = append(c.header, [2]string{"Content-Type", kind})
-	if g.hostile() && g.chance(0.3) {
-		c.header = append(c.header, [2]string{"Content-Type", kind})
 	}
 }
 
-// write makes the bytes of the request.
-func (c *call) write() {
-	target := c.op.path
+// mode is what GET /modes says of the mode of a deduction; the zero value if there is none.
+func (g *generator) mode(c *call) api.Mode {
+	if c.op.method != http.MethodPost {
+		return api.Mode{}
+	}
+	return g.modes[c.path["mode"]]
+}
+
+// wants says whether a request may have a field besides those that it has.
+func (g *generator) wants(c *call, name string) bool {
+	switch name {
+	case "lease_ms", "depth", "hold_ms":
+		return c.token && slices.Contains(g.mode(c).Holds, name) && c.value(name) == ""
+	case "store":
+		return len(g.mode(c).Stores) > 0 && c.value(name) == ""
+	case "items":
+		return c.value("product_id") == "" && c.value("quantity") == ""
+	case "product_id", "quantity":
+		return c.value("items") == "" && c.value(name) == ""
+	case "cursor":
+		return len(g.cursors[c.path["id"]]) > 0
+	case "wait_ms":
+		return (c.op.path != "/products/{id}" || c.value("mode") != "") && c.value(name) == ""
+	}
+	return c.value(name) == ""
+}
+
+// usual are values that make requests collide with each other and find existing products.
+var usual = map[string][]string{
+	"id": {"101", "102", "103"}, "product_id": {"101", "102", "103"}, "quantity": {"1", "2", "3"}, "wait_ms": {"0", "5"}, "stock": {"100", "1000000000"},
+	"segments": {"0", "4"}, "lease_ms": {"0", "50", "60000"}, "depth": {"0", "1", "2"}, "hold_ms": {"0", "1", "20"}, "Idempotency-Key": {"a", "b", "c", `"d"`},
+	"code": {"sold_out", "internal", "not_found", "no_such"},
+}
+
+// valid makes a value that the document allows, as the path, a query and a form have it.
+func (g *generator) valid(c *call, name string, s *openapi3.Schema) string {
+	texts := usual[name]
+	switch {
+	case name == "mode" && c.op.path == "/products/{id}":
+		return "rwlock"
+	case name == "mode" && g.chance(0.95):
+		return pick(g, g.names...)
+	case name == "store":
+		return string(pick(g, g.mode(c).Stores...))
+	case name == "cursor":
+		return pick(g, g.cursors[c.path["id"]]...)
+	case len(texts) > 0 && (g.chance(0.75) || name == "lease_ms" || name == "hold_ms" || name == "code"): // nobody waits for half a minute here
+		return pick(g, texts...)
+	case len(s.Enum) > 0:
+		return fmt.Sprint(pick(g, s.Enum...))
+	case s.Type.Is("integer"):
+		low, high := limits(s)
+		if name == "segments" && g.chance(0.98) { // miniredis looks at all of its keys at each command
+			high = 10
+		}
+		return strconv.FormatInt(pick(g, low, low+1, high-1, high), 10)
+	case s.Pattern != "": // of a name
+		return pick(g, "no-such-thing", "x", "0-0", strings.Repeat("a-b-", 500)+"c")
+	case s.MaxLength == nil:
+		return "x"
+	}
+	return strings.Repeat(pick(g, "k", "~"), pick(g, int(s.MinLength), 2, 17, int(*s.MaxLength)))
+}
+
+// inBody makes a value that the document allows, as the body has it.
+func (g *generator) inBody(c *call, name string, s *openapi3.Schema) string {
+	switch {
+	case s.Type.Is("array"):
+		n := 1
+		if g.mode(c).Cart {
+			n = pick(g, 1, 2, 3, int(*s.MaxItems))
+		}
+		return g.cart(c, n, s)
+	case c.kind != jsonKind || s.Type.Is("integer"):
+		return g.valid(c, name, s)
+	}
+	return strconv.Quote(g.valid(c, name, s))
+}
+
+// cart is a JSON array of so many lines.
+func (g *generator) cart(c *call, n int, s *openapi3.Schema) string {
+	lines := make([]string, n)
+	for i := range lines {
+		line := s.Items.Value.Properties
+		lines[i] = fmt.Sprintf(`{"product_id":%s,"quantity":%s}`, g.valid(c, "product_id", line["product_id"].Value), g.valid(c, "quantity", line["quantity"].Value))
+	}
+	return "[" + strings.Join(lines, ",") + "]"
+}
+
+func limits(s *openapi3.Schema) (low, high int64) {
+	low, high = 0, 1<<63-1
+	if s.Min != nil {
+		low = int64(*s.Min)
+	}
+	if s.Max != nil {
+		high = int64(*s.Max)
+	}
+	return low, high
+}
+
+// send sends the request to h.
+func (c *call) send(t *testing.T, h http.Handler) answer {
+	t.Helper()
+	target, text := "http://localhost"+c.op.path+"?"+pairs(c.query), pairs(c.body)
 	for name, value := range c.path {
-		escaped := url.PathEscape(value)
-		if value == "%zz" { // as it is
-			escaped = value
+		target = strings.Replace(target, "{"+name+"}", url.PathEscape(value), 1)
+	}
+	if c.kind == jsonKind && len(c.body) > 0 {
+		members := make([]string, len(c.body))
+		for i, f := range c.body {
+			members[i] = strconv.Quote(f.name) + ":" + f.text
 		}
-		target = strings.Replace(target, "{"+name+"}", escaped, 1)
+		text = "{" + strings.Join(members, " ,") + "}"
 	}
-	if c.query != "" {
-		target += "?" + c.query
+	req, err := http.NewRequestWithContext(t.Context(), c.method, target, strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: localhost\r\n", c.method, target)
-	for _, h := range c.header {
-		fmt.Fprintf(&b, "%s: %s\r\n", h[0], h[1])
+	set := func(name, value string) {
+		if value != "" {
+			req.Header.Set(name, value)
+		}
 	}
-	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n%s", len(c.body), c.body)
-	c.raw = b.String()
+	set("Content-Type", c.kind)
+	set("Idempotency-Key", c.key)
+	if c.token {
+		set("Authorization", "Bearer t0ken")
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, req)
+	return answer{w.Result(), w.Body.String(), fmt.Sprintf("%s %s %.2000q", c.method, target, text)}
+}
+
+func pairs(fields []field) string {
+	var all []string
+	for _, f := range fields {
+		all = append(all, url.QueryEscape(f.name)+"="+url.QueryEscape(f.text))
+	}
+	return strings.Join(all, "&")
 }
 
 // operation is a method of a path, as the document has it.
@@ -258,6 +324,11 @@ func (o *operation) name() string { return o.method + " " + o.path }
 // named says that the document promises to refuse fields that it does not name.
 func (o *operation) named() bool {
 	return slices.ContainsFunc([]string{"/deduct_stock", "/modes", "/products"}, func(p string) bool { return strings.HasPrefix(o.path, p) })
+}
+
+// secured says that the document demands the token.
+func (o *operation) secured() bool {
+	return o.spec.Security != nil && len((*o.spec.Security)[0]) > 0
 }
 
 func operationsOf(doc *openapi3.T) (all []*operation) {
@@ -280,4 +351,117 @@ func operationsOf(doc *openapi3.T) (all []*operation) {
 	}
 	slices.SortFunc(all, func(a, b *operation) int { return strings.Compare(a.name(), b.name()) })
 	return all
+}
+
+// faults make of a request that the document allows one that it, or GET /modes, forbids. A fault that a request cannot have returns false, and
+// another request is made. What a decoder must refuse besides, the tables of package handler list.
+var faults = []struct {
+	name string
+	make func(g *generator, c *call) bool
+}{
+	{"a bad value", (*generator).badValue},
+	{"a bad value", (*generator).badValue}, // there are many kinds of them
+	{"an unknown field", func(g *generator, c *call) bool {
+		list := &c.query
+		if len(c.body) > 0 && g.chance(0.5) {
+			list = &c.body
+		}
+		*list = append(*list, field{pick(g, "nope", "Quantity", "quantity "), "1"})
+		return c.op.named()
+	}},
+	{"a field that is required is missing", func(_ *generator, c *call) bool {
+		c.without("stock")
+		return c.op.spec.RequestBody != nil && c.op.spec.RequestBody.Value.Required
+	}},
+	{"no token", func(_ *generator, c *call) bool {
+		c.token = false
+		return c.op.secured()
+	}},
+	{"what its mode does not take", (*generator).foreignToMode},
+}
+
+// Values that no integer, no name and no enumeration has.
+var (
+	badTexts = []string{"", " ", "-1", "1.0", "1e2", "-0", "01", " 1", "0x1", "NaN", `"1"`, "٣", "1" + strings.Repeat("0", 400), "REDIS", "redis,sql,etcd", "\x00", "\xff\xfe", "😀", "<script>"}
+	badJSON  = []string{"null", "true", `""`, `"x"`, "{}", "[[]]", "-1", "1.5", "1e2", "-0", `"REDIS"`, "[]", "[null]", "[{}]", `[{"product_id":101,"nope":1}]`, "1" + strings.Repeat("0", 400)}
+)
+
+// badValue spoils a field of the path, of the query or of the body.
+func (g *generator) badValue(c *call) bool {
+	schemas := map[string]*openapi3.Schema{}
+	for _, p := range c.op.params {
+		if s := p.Schema.Value; p.In != openapi3.ParameterInHeader && (s.Type.Is("integer") || len(s.Enum) > 0 || s.Pattern != "") {
+			schemas[p.In+" "+p.Name] = s
+		}
+	}
+	if len(c.body) > 0 {
+		for name, p := range c.op.spec.RequestBody.Value.Content[c.kind].Schema.Value.Properties {
+			schemas["body "+name] = p.Value
+		}
+	}
+	places := slices.Sorted(maps.Keys(schemas))
+	if len(places) == 0 {
+		return false
+	}
+	place := pick(g, places...)
+	in, name, _ := strings.Cut(place, " ")
+	text := pick(g, badTexts...)
+	if in == "body" && c.kind == jsonKind {
+		text = pick(g, badJSON...)
+	}
+	if near := beyond(schemas[place]); len(near) > 0 && g.chance(0.4) {
+		text = pick(g, near...)
+	}
+	c.without(name)
+	switch in {
+	case "body":
+		c.body = append(c.body, field{name, text})
+	case openapi3.ParameterInQuery:
+		c.query = append(c.query, field{name, text})
+	default:
+		c.path[name] = text
+	}
+	return in != openapi3.ParameterInPath || text != "" // that would be another path
+}
+
+// beyond are the values next to the limits of a schema.
+func beyond(s *openapi3.Schema) (all []string) {
+	if s.Min != nil {
+		all = append(all, strconv.FormatInt(int64(*s.Min)-1, 10))
+	}
+	if s.Max != nil {
+		all = append(all, strconv.FormatInt(int64(*s.Max)+1, 10))
+	}
+	return all
+}
+
+// foreignToMode gives a deduction what GET /modes says that its mode does not take, or takes away the key that it needs.
+func (g *generator) foreignToMode(c *call) bool {
+	m := g.mode(c)
+	if m.Name == "" {
+		return false
+	}
+	add := func(name, text string) {
+		c.without(name)
+		c.query = append(c.query, field{name, text})
+	}
+	switch pick(g, "store", "hold", "cart", "key") {
+	case "store":
+		store := pick(g, api.Redis, api.SQL, api.Etcd)
+		add("store", string(store))
+		return !slices.Contains(m.Stores, store)
+	case "hold":
+		name := pick(g, "lease_ms", "depth", "hold_ms")
+		add(name, pick(g, "50", "1", "20"))
+		c.token = true
+		return !slices.Contains(m.Holds, name)
+	case "cart":
+		for _, name := range []string{"items", "product_id", "quantity"} {
+			c.without(name)
+		}
+		c.kind, c.body = jsonKind, []field{{"items", `[{"product_id":101},{"product_id":102}]`}}
+		return !m.Cart
+	}
+	c.key = ""
+	return m.KeyRequired
 }

@@ -1,11 +1,9 @@
 package replica
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -189,18 +187,17 @@ type plan struct {
 func explore(t *testing.T, h http.Handler, document []byte, p plan) *exploration {
 	t.Helper()
 	e := &exploration{generator: newGenerator(t, h, document, p), count: map[string]int{}, valid: map[string]bool{}}
-	l := dial(t, h)
 	for i := range p.requests {
 		c := e.call()
-		a := l.ask(t, c)
+		a := c.send(t, h)
 		for again := 0; e.overtaxed(c, a) && again < 3; again++ {
 			e.count["repeated"]++
 			waitFor(t, h)
-			a = l.ask(t, c)
+			a = c.send(t, h)
 		}
 		for _, f := range e.judge(c, a) {
-			e.found = append(e.found, finding{f.rule, fmt.Sprintf("%s\nrequest %d, forbidden because %q: %q\nanswer: %d %v %.2000s",
-				f.text, i, c.wrong, c.raw, a.StatusCode, a.Header, a.body)})
+			e.found = append(e.found, finding{f.rule, fmt.Sprintf("%s\nrequest %d, forbidden because of %q: %s\nanswer: %d %v %.2000s",
+				f.text, i, c.fault, a.request, a.StatusCode, a.Header, a.body)})
 		}
 		if len(e.found) >= p.most {
 			break
@@ -238,17 +235,17 @@ func (e *exploration) judge(c *call, a answer) (found []finding) {
 		add(shaped, "%v", err)
 	}
 	switch served := a.StatusCode < http.StatusMultipleChoices; {
-	case served && c.wrong != "":
+	case served && c.fault != "":
 		add(refused, "served")
-	case c.broken == (a.Header.Get(api.HeaderRequestID) != ""):
-		add(shaped, "X-Request-Id %q", a.Header.Get(api.HeaderRequestID))
-	case !served && c.wrong == "" && !c.vague && len(found) == 0 && p.Code != "" && !e.mayRefuse(c, p.Code):
+	case a.Header.Get(api.HeaderRequestID) == "":
+		add(shaped, "no X-Request-Id")
+	case !served && c.fault == "" && len(found) == 0 && p.Code != "" && !e.mayRefuse(c, p.Code):
 		add(accepted, "%s", p.Detail)
 	}
 	if a.StatusCode < http.StatusMultipleChoices {
 		e.count[c.op.name()+" served"]++
 	}
-	if c.wrong != "" {
+	if c.fault != "" {
 		e.count[c.op.name()+" forbidden"]++
 	}
 	return found
@@ -299,13 +296,13 @@ func waitFor(t *testing.T, h http.Handler) {
 func (e *exploration) mayFail(c *call, code api.Code) bool {
 	switch code {
 	case api.ModeUnavailable:
-		m, known := e.modes[c.mode]
+		m, known := e.modes[c.path["mode"]]
 		return known && !m.Available
 	case api.LockBusy: // many locks, or a slow backend
-		wait, err := strconv.Atoi(c.fields["wait_ms"])
+		wait, err := strconv.Atoi(c.value("wait_ms"))
 		return err == nil && wait > 0 && wait < 1000
 	case api.LockLost, api.OutcomeUnknown:
-		return c.fields["lease_ms"] != "" && c.fields["lease_ms"] != "0"
+		return c.value("lease_ms") != "" && c.value("lease_ms") != "0"
 	}
 	return false
 }
@@ -321,55 +318,8 @@ func (e *exploration) mayRefuse(c *call, code api.Code) bool {
 	return e.mayFail(c, code)
 }
 
-// answer is a response whose body has been read.
+// answer is a response whose body has been read, and the request, for people.
 type answer struct {
 	*http.Response
-	body string
-}
-
-// line is a connection to a replica. It reconnects whenever the replica has closed the connection.
-type line struct {
-	addr string
-	conn net.Conn
-	in   *bufio.Reader
-}
-
-// dial serves h as 'shop serve' does, and returns a connection to it.
-func dial(t *testing.T, h http.Handler) *line {
-	t.Helper()
-	addr, _ := serveRaw(t, h, "1")
-	l := &line{addr: addr}
-	t.Cleanup(func() {
-		if l.conn != nil {
-			_ = l.conn.Close()
-		}
-	})
-	return l
-}
-
-// ask sends the bytes of a request and reads one answer.
-func (l *line) ask(t *testing.T, c *call) answer {
-	t.Helper()
-	if l.conn == nil {
-		var err error
-		if l.conn, err = net.Dial("tcp", l.addr); err != nil {
-			t.Fatal(err)
-		}
-		l.in = bufio.NewReader(l.conn)
-	}
-	_ = l.conn.SetDeadline(time.Now().Add(time.Minute))
-	_, _ = io.WriteString(l.conn, c.raw) // a refused body need not be read
-	res, err := http.ReadResponse(l.in, &http.Request{Method: c.method})
-	if err != nil {
-		t.Fatalf("%q was answered with %v", c.raw, err)
-	}
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatalf("%q: body: %v", c.raw, err)
-	}
-	if res.Close {
-		_ = l.conn.Close()
-		l.conn = nil
-	}
-	return answer{res, string(body)}
+	body, request string
 }

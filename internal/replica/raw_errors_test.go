@@ -83,6 +83,10 @@ func TestBrokenRequestsAreProblems(t *testing.T) {
 		{"HTTP/1.0 with a chunked body", "POST /deduct_stock/lua-lock HTTP/1.0\r\n" + host + "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" +
 			"d\r\n{\"quantity\":3}\r\n0\r\n\r\n", 400},
 		{"two encodings", line + host + "Content-Type: application/json\r\nContent-Encoding: identity\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", 415},
+		{"a query with a semicolon", "POST /deduct_stock/lua-lock?product_id=101;quantity=5 HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n", 400},
+		{"a query that ends in an escape", "POST /deduct_stock/lua-lock?product_id=101&quantity=5% HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n", 400},
+		{"a query with no escape", "POST /deduct_stock/lua-lock?%zz=1&product_id=101 HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n", 400},
+		{"a product twice", "POST /deduct_stock/lua-lock?product_id=101&product_id=102 HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n", 400},
 		{"minus zero", "POST /deduct_stock/lua-lock?wait_ms=-0 HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n", 400},
 		{"a slash in the name of the mode", "POST /deduct_stock/lua-lock%2f HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n", 404},
 		{"a form of another site's page", line + host + "Origin: https://evil.example\r\nContent-Length: 0\r\n\r\n", 403},

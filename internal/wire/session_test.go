@@ -21,27 +21,16 @@ import (
 // Hold.From is the client address that the server sees on the connection of the held command.
 func TestHoldNamesTheServersSideOfTheConnection(t *testing.T) {
 	t.Parallel()
-	server := testenv.Redis(t)
-	o, err := redis.ParseURL(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	past := redis.NewClient(o)
-	t.Cleanup(func() { _ = past.Close() })
-	p := newProxy(t, o.Addr, wire.Redis)
-	by := *o
-	by.Addr, by.MaxRetries = p.Addr, -1
-	c := redis.NewClient(&by)
-	t.Cleanup(func() { _ = c.Close() })
+	p := redisProxy(t, redis.Options{})
 	h := p.Add(wire.Rule{Match: named("GET")})
 	if from := h.From(); from != "" {
 		t.Errorf("From before anything is held = %q, want none", from)
 	}
 	done := make(chan error, 1)
-	go func() { done <- c.Get(t.Context(), server.Prefix+"x").Err() }()
+	go func() { done <- p.far.Get(t.Context(), p.prefix+"x").Err() }()
 	reached(t, h)
 	from := h.From()
-	clients, err := past.ClientList(t.Context()).Result()
+	clients, err := p.near.ClientList(t.Context()).Result()
 	if err != nil {
 		t.Fatal(err)
 	}

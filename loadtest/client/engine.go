@@ -29,13 +29,12 @@ type Engine interface {
 
 // The engines.
 const (
-	EngineRaw     = "raw"     // one keep-alive connection per worker, own parser: the least the generator can cost
-	EngineNetHTTP = "nethttp" // net/http's client
-	EngineResty   = "resty"   // resty over net/http
+	EngineRaw   = "raw"   // one keep-alive connection per worker, own parser: the least the generator can cost
+	EngineResty = "resty" // resty over net/http
 )
 
 // EngineNames lists the engines, the default first.
-var EngineNames = []string{EngineRaw, EngineNetHTTP, EngineResty}
+var EngineNames = []string{EngineRaw, EngineResty}
 
 // Target is the service that the engines of a run send to.
 type Target struct {
@@ -97,9 +96,6 @@ func NewEngines(name string, t Target) ([]Engine, error) {
 	switch name {
 	case EngineRaw, "":
 		build = func() Engine { return newRaw(t) }
-	case EngineNetHTTP:
-		shared := newNetHTTP(t)
-		build = func() Engine { return shared.worker() }
 	case EngineResty:
 		shared := newResty(t)
 		build = func() Engine { return shared.worker() }

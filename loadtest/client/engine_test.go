@@ -54,90 +54,42 @@ func TestEngineSendsTheCallAndReadsTheAnswer(t *testing.T) {
 	})
 }
 
-func TestEngineReadsProblems(t *testing.T) {
-	t.Parallel()
-	eachEngine(t, func(t *testing.T, name string) {
-		u := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", api.ProblemType)
-			w.Header().Set("Retry-After", "2")
-			w.WriteHeader(http.StatusServiceUnavailable)
-			fmt.Fprint(w, `{"type":"/problems/lock_busy","title":"Lock \"busy\"","status":503,"code":"lock_busy"}`)
-		})
-		got := engine(t, name, u, patience).Do(buy())
-		want := Answer{Status: 503, Problem: true, Code: api.LockBusy, RetryAfter: 2 * time.Second, Sent: true}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("Do() (-want +got):\n%s", diff)
-		}
-	})
-}
-
-func TestEngineReadsChunkedAnswers(t *testing.T) {
-	t.Parallel()
-	eachEngine(t, func(t *testing.T, name string) {
-		u := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			for _, part := range []string{`{"order_id":`, `"o-`, `9"}`, "\n"} {
-				fmt.Fprint(w, part)
-				w.(http.Flusher).Flush()
-			}
-		})
-		e := engine(t, name, u, patience)
-		for range 3 {
-			if got := e.Do(buy()); got.OrderID != "o-9" || got.Err != "" {
-				t.Errorf("Do() = %+v, want order o-9", got)
-			}
-		}
-	})
-}
-
-// What a server says before its answer (1xx) is not the answer, nor are its headers, and the connection goes on.
-func TestEngineSkipsInterimAnswers(t *testing.T) {
+// Three calls on one connection, or on three where the server says that it closes it.
+func TestEngineReadsAnswers(t *testing.T) {
 	t.Parallel()
 	const interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\nX-Replica: hint\r\nRetry-After: 9\r\nIdempotent-Replayed: true\r\n\r\n"
-	eachEngine(t, func(t *testing.T, name string) {
-		server := newWire(t, says(interim+okAnswer))
-		e := engine(t, name, server.url, patience)
-		for i := range 3 {
-			want := Answer{Status: 200, OrderID: "o-1", Remaining: 499, HasRemaining: true, Replica: "r1", Sent: true}
-			if diff := cmp.Diff(want, e.Do(buy())); diff != "" {
-				t.Errorf("Do() %d (-want +got):\n%s", i, diff)
-			}
-		}
-		if n := server.conns.Load(); n != 1 {
-			t.Errorf("3 requests took %d connections, want 1", n)
-		}
-	})
-}
-
-func TestEngineKeepsItsConnection(t *testing.T) {
-	t.Parallel()
-	eachEngine(t, func(t *testing.T, name string) {
-		server := newWire(t, says(okAnswer))
-		e := engine(t, name, server.url, patience)
-		for i := range 20 {
-			if got := e.Do(buy()); got.OrderID != "o-1" {
-				t.Fatalf("Do() %d = %+v, want order o-1", i, got)
-			}
-		}
-		if n := server.conns.Load(); n != 1 {
-			t.Errorf("20 requests took %d connections, want 1", n)
-		}
-	})
-}
-
-func TestEngineReconnectsAfterAnAnnouncedClose(t *testing.T) {
-	t.Parallel()
-	eachEngine(t, func(t *testing.T, name string) {
-		u := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Connection", "close")
-			fmt.Fprint(w, `{"order_id":"o-1"}`)
+	ok := Answer{Status: 200, OrderID: "o-1", Remaining: 499, HasRemaining: true, Replica: "r1", Sent: true}
+	for _, tt := range []struct {
+		name, text string
+		want       Answer
+		conns      int64
+	}{
+		{"interim answers first, which are none", interim + okAnswer, ok, 1},
+		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nD\r\n{\"order_id\":\"\r\n6\r\no-9\"}\n\r\n0\r\n\r\n", Answer{Status: 200, OrderID: "o-9", Sent: true}, 1},
+		{"the last of a connection", strings.Replace(okAnswer, "\r\n", "\r\nConnection: close\r\n", 1), ok, 3},
+		{
+			"a problem", "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 2\r\nContent-Length: 44\r\n\r\n" +
+				`{"title":"Lock \"busy\"","code":"lock_busy"}`, Answer{Status: 503, Problem: true, Code: api.LockBusy, RetryAfter: 2 * time.Second, Sent: true}, 1,
+		},
+		{"a body that need not be read", "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>", Answer{Status: 502, Sent: true}, 1},
+		{"a redirect, which it does not follow", "HTTP/1.1 307 Temporary Redirect\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n", Answer{Status: 307, Sent: true}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			eachEngine(t, func(t *testing.T, name string) {
+				server := newWire(t, says(tt.text))
+				e := engine(t, name, server.url, patience)
+				for i := range 3 {
+					if diff := cmp.Diff(tt.want, e.Do(buy())); diff != "" {
+						t.Errorf("Do() %d (-want +got):\n%s", i, diff)
+					}
+				}
+				if c, n := server.conns.Load(), server.requests.Load(); c != tt.conns || n != 3 {
+					t.Errorf("%d requests over %d connections, want 3 over %d", n, c, tt.conns)
+				}
+			})
 		})
-		e := engine(t, name, u, patience)
-		for i := range 10 {
-			if got := e.Do(buy()); got.Err != "" || got.OrderID != "o-1" {
-				t.Fatalf("Do() %d = %+v, want order o-1", i, got)
-			}
-		}
-	})
+	}
 }
 
 // If the server closes the connection after it has read a request, the outcome is unknown, and the engine does not send again.
@@ -244,28 +196,6 @@ func TestEngineRefusesBadAnswers(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestEngineIgnoresWhatItNeedNotRead(t *testing.T) {
-	t.Parallel()
-	eachEngine(t, func(t *testing.T, name string) {
-		server := newWire(t, says("HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>"))
-		got := engine(t, name, server.url, patience).Do(buy())
-		if diff := cmp.Diff(Answer{Status: 502, Sent: true}, got); diff != "" {
-			t.Errorf("Do() (-want +got):\n%s", diff)
-		}
-	})
-}
-
-func TestEngineDoesNotFollowRedirects(t *testing.T) {
-	t.Parallel()
-	eachEngine(t, func(t *testing.T, name string) {
-		server := newWire(t, says("HTTP/1.1 307 Temporary Redirect\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n"))
-		got := engine(t, name, server.url, patience).Do(buy())
-		if got.Status != 307 || server.requests.Load() != 1 {
-			t.Errorf("Do() = %+v after %d requests, want 307 after 1", got, server.requests.Load())
-		}
-	})
 }
 
 // An engine notices that the server has closed an idle connection before it writes to it.

@@ -1,7 +1,10 @@
 package client
 
 import (
+	"bytes"
 	"context"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -11,8 +14,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// restyEngine is resty, tuned: one client for the whole run (a client per request would open a connection per request), the same
-// transport as the net/http engine, no trace, no retries, and no parsing of bodies by resty.
+// restyEngine is resty, tuned: one client for the whole run (a client per request would open a connection per request), no trace, no
+// retries, no redirects, and no parsing of bodies by resty.
 type restyEngine struct {
 	client  *resty.Client
 	timeout time.Duration
@@ -48,7 +51,7 @@ func (w *restyWorker) Connect() error { return nil }
 // Close closes the pool's idle connections, including those of other workers.
 func (w *restyWorker) Close() { w.shared.client.GetClient().CloseIdleConnections() }
 
-// Do sends the call.
+// Do sends the call. It uses a context's deadline, because the client's Timeout costs several times as much.
 func (w *restyWorker) Do(call *Call) Answer {
 	ctx, cancel := context.WithTimeout(context.Background(), w.shared.timeout)
 	defer cancel()
@@ -67,6 +70,64 @@ func (w *restyWorker) Do(call *Call) Answer {
 		return Answer{Err: transportError(err), Sent: !dialFailed(err)}
 	}
 	return w.reader.answer(resp.StatusCode(), resp.Header(), resp.RawResponse.Body)
+}
+
+// newTransport returns net/http's transport, tuned: a pool with a connection for every worker (the default keeps two, and opens and closes
+// the others all the time), no compression, no HTTP/2.
+func newTransport(t Target) http.RoundTripper {
+	return once{&http.Transport{
+		// Dialling gives up before the request does, so that its error says that nothing was sent.
+		DialContext:         (&net.Dialer{Timeout: t.Timeout * 9 / 10}).DialContext,
+		MaxIdleConnsPerHost: max(t.Workers, 1),
+		MaxIdleConns:        0, // no limit
+		DisableCompression:  true,
+		ForceAttemptHTTP2:   false,
+		TLSHandshakeTimeout: t.Timeout,
+	}}
+}
+
+// once is a transport that sends each request once. After a broken connection, [http.Transport] sends a request again if it considers it
+// repeatable: every GET, and a POST with an Idempotency-Key, if it can produce the body again. A body without GetBody prevents that.
+type once struct{ *http.Transport }
+
+// RoundTrip sends req with a body that can be read only once.
+func (o once) RoundTrip(req *http.Request) (*http.Response, error) {
+	single := *req // a transport must not change the request
+	single.GetBody = nil
+	if (single.Body == nil || single.Body == http.NoBody) && (single.Method != http.MethodPost || single.Header.Get(api.HeaderKey) != "") {
+		single.Body = io.NopCloser(strings.NewReader(""))
+	}
+	return o.Transport.RoundTrip(&single)
+}
+
+// reader turns net/http's responses into answers, reusing its buffer.
+type reader struct {
+	opaque bool
+	buf    bytes.Buffer
+}
+
+// answer reads the body to its end, so that the connection can be used again, and takes the wanted fields.
+func (r *reader) answer(status int, header http.Header, body io.Reader) Answer {
+	a := Answer{
+		Status:     status,
+		Sent:       true,
+		Problem:    IsProblem([]byte(header.Get("Content-Type"))),
+		Replica:    header.Get(api.HeaderReplica),
+		Replayed:   strings.EqualFold(header.Get(api.HeaderReplayed), "true"),
+		RetryAfter: retryAfter(header.Get("Retry-After")),
+	}
+	r.buf.Reset()
+	n, err := r.buf.ReadFrom(io.LimitReader(body, maxBody+1))
+	if err == nil && n > maxBody {
+		err = badAnswer("more than %d bytes", maxBody)
+	}
+	if err == nil && !r.opaque {
+		err = readFields(r.buf.Bytes(), &a)
+	}
+	if err != nil {
+		a.Err = transportError(err)
+	}
+	return a
 }
 
 // Silent keeps resty's warnings away from the progress on stderr.

@@ -47,7 +47,7 @@ type Plan struct {
 	Store    api.Store     `json:"store,omitempty"`
 	Seed     uint64        `json:"seed"`
 
-	Engine string `json:"engine"` // raw, nethttp, resty
+	Engine string `json:"engine"` // raw, resty
 	Repeat int    `json:"repeat"` // repetitions, interleaved over the modes
 	// Insist is how many extra runs a mode that claims to break gets while none has broken: the claim says what can happen, and the
 	// scheduler decides whether it does. A mode that claims to be exact gets no extra runs.

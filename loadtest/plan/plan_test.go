@@ -57,7 +57,7 @@ func TestValidate(t *testing.T) {
 		{"retry", Plan{Retry: -1}, "--retry"},
 		{"unsafe without retry", Plan{RetryUnsafe: true}, "--retry-unsafe needs --retry"},
 		{"repeat", Plan{Repeat: -1}, "--repeat"},
-		{"engine", Plan{Engine: "curl"}, `--engine must be raw, nethttp, resty, not "curl"`},
+		{"engine", Plan{Engine: "curl"}, `--engine must be raw, resty, not "curl"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

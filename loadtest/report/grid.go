@@ -174,6 +174,11 @@ func (g grid) markdown(b *strings.Builder) {
 // divided matches where a line break is no space: after a hyphen, between two Chinese characters, before a slash or a full-width bracket.
 var divided = regexp.MustCompile(`-\n|(\p{Han})\n(\p{Han})|\n([/（])`)
 
+// markdownText escapes the characters that would end a table cell or be read as markup.
+func markdownText(text string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(text)
+}
+
 // oneLine joins the lines of a column's head.
 func oneLine(head string) string {
 	return strings.ReplaceAll(divided.ReplaceAllString(head, "$1$2$3"), "\n", " ")

@@ -17,10 +17,8 @@ func Say(lang, key string, args ...any) string {
 		texts = messages["en"]
 	}
 	format, ok := texts[key]
-	for _, more := range []map[string]string{pageTexts(lang), deltaTexts(lang)} {
-		if !ok {
-			format, ok = more[key]
-		}
+	if !ok {
+		format, ok = pageTexts(lang)[key]
 	}
 	if !ok {
 		return key

@@ -16,7 +16,6 @@ import (
 func all(lang string) map[string]string {
 	texts := maps.Clone(messages[lang])
 	maps.Copy(texts, pageTexts(lang))
-	maps.Copy(texts, deltaTexts(lang))
 	return texts
 }
 

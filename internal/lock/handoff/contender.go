@@ -160,9 +160,6 @@ func (e *Engine) onGrantMessage(token, mark string, fence uint64, serverTime int
 	for w := range c.waiters.all() {
 		w.contended = true
 	}
-	if p := e.pollers[c.key]; p != nil {
-		p.noteSeen()
-	}
 	// The acquire in flight may arrive after the release: a second one, or a read's, whose release is not remembered.
 	c.mayArriveLate = c.mayArriveLate || c.state == asking && (c.reacquired || c.mode == reading)
 	at := c.grantedSince(serverTime)

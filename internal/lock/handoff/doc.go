@@ -2,10 +2,10 @@
 // that waiter's process. So a waiter sends nothing while it waits, and a free lock costs two commands.
 //
 // Start with [New] and [Engine], then read lua/pass.lua, which hands a lock over, and contender.go, which has the waiters of this process.
-// acquire.go sends an attempt and handles its reply. poll.go and peek.go serve waiters whose message was lost. lease.go is the hold that a
+// acquire.go sends an attempt and handles its reply. poll.go serves waiters whose message was lost. lease.go is the hold that a
 // lease belongs to, and entry.go its re-entries; timers.go renews it, and reconnect.go checks it when the server may have been replaced.
 // pubsub.go and subscriber.go receive the messages, request.go and scripts.go send scripts, readwrite.go is the read-write lock. states.go has
-// the states of the two tables below. multi.go acquires several locks in one command, leasetime.go ends a lease at its time, inspect.go and
+// the states of the two tables below. leasetime.go ends a lease at its time, inspect.go and
 // force.go are for operators, process.go and version.go name processes and versions in tokens, logger.go reports what no caller hears.
 //
 // # Contenders
@@ -59,7 +59,7 @@
 // request may queue a token that has no waiter, or make it an owner. There is one rule:
 //
 //   - Every script that queues a token or makes it an owner checks the tombstone of that token first. acquire.lua, rw_read.lua and rw_write.lua
-//     check that of their token, acquire_all.lua those of all, poll.lua and rw_poll.lua that of each of theirs, release.lua that of the token that it queues. The other
+//     check that of their token, poll.lua and rw_poll.lua that of each of theirs, release.lua that of the token that it queues. The other
 //     scripts grant the lock only to tokens in the queue, which have none: a cancel writes the tombstone and removes the token from the queue
 //     in one script. raise.lua and the renewals require that the token is the owner.
 //   - An attempt with a request that was not answered is cancelled, once, when it ends: after the release if its lock was held, else at once.

@@ -73,8 +73,7 @@ type Options struct {
 // A free lock costs two commands. A held lock has a queue in Redis. The release script makes the first waiter of the queue
 // the owner and tells its process by a message, so waiting costs nothing and the next holder sends nothing. For all locks
 // together, one connection listens and one timer renews and expires: there is no goroutine per lock. A message may be lost,
-// so every process polls the keys that it waits for, by default within two seconds: one command per key, or one for hundreds of keys if
-// there are many.
+// so every process polls each key that it waits for, by default within two seconds.
 //
 // The engine assumes that the clocks of this process and of the Redis server run at the same speed within 1 %. It does not protect from a
 // holder whose whole process stops and goes on writing afterwards. Check its [lock.Lease.Fence] at the data; fences go back only with their
@@ -103,9 +102,7 @@ type Engine struct {
 	pollers      map[string]*poller       // by key: a waiter of this process is in its queue in Redis
 	byChannel    map[string]*fifo[poller] // the same pollers, by the suffix of the channel that carries their messages
 	renewals     alarms
-	groups       []*group      // of keys that are polled together; new keys join the last
-	polls        alarms        // all alarms that are not renewals
-	polledAt     time.Duration // when keys were last polled
+	polls        alarms // all alarms that are not renewals
 	cleanups     []cleanup
 	cleanupAlarm alarm // when the cleanups are sent again
 	cleaningUp   bool  // the cleanups are being sent

@@ -44,9 +44,6 @@ func Example_choosing() {
 	forced, err := engine.ForceRelease(ctx, "lock:{101}")
 	fmt.Println("evicted:", len(forced.Evicted), "the fence has risen:", forced.Fence > lease.Fence(), err)
 	fmt.Println("released:", lease.Release(ctx))
-	// Several keys in one command.
-	cart, err := engine.AcquireAll(ctx, "lock:{7}:a", "lock:{7}:b")
-	fmt.Println("cart:", cart.FenceOf("lock:{7}:a") > 0, err, cart.Release(ctx))
 	// A prefix.
 	_, client, end := locktest.EmbeddedRedis()
 	defer end()
@@ -62,7 +59,6 @@ func Example_choosing() {
 	// holders: 1 in this process: true <nil>
 	// evicted: 1 the fence has risen: true <nil>
 	// released: lock: lease lost
-	// cart: true <nil> <nil>
 	// key in Redis: shop-7:lock:{101} <nil>
 	// with a logger: <nil>
 }

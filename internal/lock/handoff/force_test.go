@@ -167,7 +167,7 @@ func TestForceReleaseWithoutAnAnswer(t *testing.T) {
 
 // The eviction message overtakes the reply that grants the lock. The caller gets no lease for that grant and waits for the lock again.
 func TestForceReleaseOvertakesTheGrant(t *testing.T) {
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read", "together"} {
+	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, links := network(t, 2)
@@ -183,18 +183,10 @@ func TestForceReleaseOvertakesTheGrant(t *testing.T) {
 				}})
 				e, operator := links[0].processOn(t, c, handoff.Options{}), links[1].process(t, handoff.Options{})
 				subscribe(t, e.Fair(), operator.Fair())
-				locktest.Release(t, acquireAll(t, e, "k{1}", "l{1}"))
 				locktest.Warm(t, pick(e, name), "k{1}")
 				got := make(chan lock.Lease, 1)
 				keep.Store(true)
-				go func() {
-					if name == "together" {
-						m := acquireAll(t, e, "k{1}", "l{1}")
-						got <- fenced{m, m.FenceOf("k{1}")}
-						return
-					}
-					got <- locktest.Obtain(t, pick(e, name), "k{1}")
-				}()
+				go func() { got <- locktest.Obtain(t, pick(e, name), "k{1}") }()
 				synctest.Wait()
 				forced := force(t, operator, "k{1}", 1)
 				synctest.Wait()
@@ -245,14 +237,6 @@ func TestForceReleaseOfAWaiterThatMissedItsGrant(t *testing.T) {
 		}
 	}
 }
-
-// fenced is a lease of several keys with the fence of one.
-type fenced struct {
-	lock.Lease
-	fence uint64
-}
-
-func (f fenced) Fence() uint64 { return f.fence }
 
 // The operator may be the holder's own process, which knows at once, also without a subscription. Its waiters go on.
 func TestForceReleaseInTheHoldersProcess(t *testing.T) {

@@ -203,12 +203,6 @@ func (h *hold) releaseInRedis(ctx context.Context, next string) error {
 	if next != "" {
 		e.onReleaseReply(c, next, a)
 	}
-	return h.released(ctx, released, a)
-}
-
-// released returns the outcome of a release, of which the server has said released and a.
-func (h *hold) released(ctx context.Context, released int64, a answer) error {
-	e, c := h.e, h.c
 	switch {
 	case errors.Is(a.err, ErrVersion): // the reader is out
 		return fmt.Errorf("lock: engine: released, but not alone: %w", a.err)

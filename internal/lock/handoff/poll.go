@@ -16,15 +16,10 @@ import (
 // poller polls one key for the contenders of this process that are in its queue, in case a message is lost.
 type poller struct {
 	contenders fifo[contender] // in the order in which they queued
-	alarm      alarm           // its next poll, unless the poll is in flight or its group's
-	group      *group          // whose polls it shares, nil = none
-	index      int             // position in the group
-	joinedAt   time.Duration   // when it joined the group
+	alarm      alarm           // its next poll, unless the poll is in flight
 	key        string
-	queue      string        // Keys.Queue
 	suffix     string        // suffix of the channel that carries its messages
 	place      place[poller] // among the keys of that channel
-	polledAt   time.Duration // when it was last polled alone
 	failures   int
 	inFlight   bool
 }
@@ -33,13 +28,11 @@ type poller struct {
 // found in time.
 func (e *Engine) longestPoll() time.Duration { return e.grantTimeout * 4 / 5 }
 
-// nextPoll is the time until the next poll of a key. If the owner's TTL is known, the poll comes soon after it runs out. With many keys
-// the time is random, by an eighth: otherwise polls that began together, or were all late, would stay together.
+// nextPoll is the time until the next poll of a key. If the owner's TTL is known, the poll comes soon after it runs out. The time is random,
+// by an eighth: otherwise polls of many keys that began together, or were all late, would stay together.
 func (e *Engine) nextPoll(ttl time.Duration) time.Duration {
 	d := e.longestPoll()
-	if len(e.pollers) > fewPolls {
-		d -= rand.N(d / 8)
-	}
+	d -= rand.N(d / 8)
 	if ttl > 0 {
 		d = min(d, ttl+rand.N(ttl/8+10*time.Millisecond))
 	}
@@ -50,7 +43,7 @@ func (e *Engine) nextPoll(ttl time.Duration) time.Duration {
 func (e *Engine) watch(c *contender, ttl time.Duration) {
 	p := e.pollers[c.key]
 	if p == nil {
-		p = &poller{key: c.key, queue: scriptKeys(c.key, "")[1], suffix: e.channelSuffix(c.key), polledAt: e.now()}
+		p = &poller{key: c.key, suffix: e.channelSuffix(c.key)}
 		p.alarm.poller, p.place.member = p, p
 		e.pollers[c.key] = p
 		if e.byChannel[p.suffix] == nil {
@@ -58,20 +51,11 @@ func (e *Engine) watch(c *contender, ttl time.Duration) {
 		}
 		e.byChannel[p.suffix].push(&p.place)
 	}
-	p.noteSeen()
 	p.contenders.push(&c.place)
-	at := e.now() + e.nextPoll(ttl)
-	switch {
-	case p.inFlight:
-	case e.mayShare(p):
-		e.join(p, at)
-	default:
-		e.quit(p)
-		e.pollNoLaterThan(p, at)
-	}
+	e.pollNoLaterThan(p, e.now()+e.nextPoll(ttl))
 }
 
-// pollNoLaterThan polls a key alone, unless its next poll is early enough, or in flight. The mutex is held.
+// pollNoLaterThan polls a key, unless its next poll is early enough, or in flight. The mutex is held.
 func (e *Engine) pollNoLaterThan(p *poller, at time.Duration) {
 	if !p.inFlight && (p.alarm.index == 0 || p.alarm.at > at) {
 		e.schedule(&p.alarm, at)
@@ -83,10 +67,8 @@ func (e *Engine) unwatch(c *contender) {
 	if p == nil {
 		return
 	}
-	p.noteSeen()
 	p.contenders.remove(&c.place)
 	if p.contenders.size == 0 {
-		e.quit(p)
 		e.unschedule(&p.alarm)
 		delete(e.pollers, c.key)
 		q := e.byChannel[p.suffix]
@@ -98,7 +80,7 @@ func (e *Engine) unwatch(c *contender) {
 }
 
 // pollAll polls the keys whose messages come through the channel with the suffix tail: messages may have been missed before the channel was
-// subscribed (again). Thousands of keys are polled one after the other, as fast as polls may be sent.
+// subscribed (again). The polls of thousands of keys are spread over a while.
 func (e *Engine) pollAll(tail string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,28 +89,41 @@ func (e *Engine) pollAll(tail string) {
 		return
 	}
 	now := e.now()
-	spread := time.Duration(q.size)*e.pollGap()/pollBurst + 1
+	spread := time.Duration(q.size) * pollSpread
 	for p := range q.all() {
-		switch g := p.group; {
-		case g == nil:
-			e.pollNoLaterThan(p, now+rand.N(spread))
-		case !g.allQueues:
-			g.allQueues = true
-			e.peekNoLaterThan(g, now+rand.N(spread))
-		}
+		e.pollNoLaterThan(p, now+rand.N(spread))
 	}
 }
 
-// pollSize bounds the waiters of one poll.
-const pollSize = 500
+// pollSize bounds the waiters of one poll, and pollBurst the polls of one tick. pollSpread is the mean time between two polls of pollAll.
+const (
+	pollSize   = 500
+	pollBurst  = 250
+	pollSpread = 40 * time.Microsecond
+)
+
+// pollDue handles the polls that are due, the oldest first, and leaves what exceeds one burst to the next tick. The mutex is held.
+func (e *Engine) pollDue(now time.Duration) {
+	for n := 0; n < pollBurst && len(e.polls) > 0 && e.polls[0].at <= now; n++ {
+		a := e.polls[0]
+		e.unschedule(a)
+		switch {
+		case a.poller != nil:
+			e.poll(a.poller)
+		case a == &e.cleanupAlarm:
+			e.spawn(e.cleanAll)
+		case a.contender.state == draining:
+			e.reacquire(a.contender, byTimer)
+		}
+	}
+}
 
 // poll sends one command for all contenders of a key. The mutex is held.
 func (e *Engine) poll(p *poller) {
 	if p.inFlight {
 		return
 	}
-	p.inFlight, p.polledAt = true, e.now()
-	e.quit(p)
+	p.inFlight = true
 	e.unschedule(&p.alarm)
 	// The rest has its turn with the next poll: Lua unpacks only so many values at once.
 	var contenders []*contender
@@ -222,12 +217,7 @@ func (e *Engine) scheduleNext(p *poller, polled []*contender, ttl time.Duration)
 			}
 		}
 	}
-	at := e.now() + e.nextPoll(ttl)
-	if e.mayShare(p) {
-		e.join(p, at)
-	} else {
-		e.schedule(&p.alarm, at)
-	}
+	e.schedule(&p.alarm, e.now()+e.nextPoll(ttl))
 }
 
 // missed reports that a message for c was lost after c was last seen in the queue. The mutex is held.

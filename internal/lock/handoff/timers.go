@@ -7,13 +7,11 @@ import (
 	"time"
 )
 
-// alarm is a moment at which something must be done: for a contender its renewal or the end of its lease, for a poller or a group of them the
-// next poll. One timer of the process serves all alarms, through two heaps: renewals may be made early, so that many share a command, and polls may not.
+// alarm is a moment at which something must be done: for a contender its renewal or the end of its lease, for a poller the next poll. One timer of the process serves all alarms, through two heaps: renewals may be made early, so that many share a command, and polls may not.
 type alarm struct {
 	at        time.Duration
 	contender *contender
 	poller    *poller
-	group     *group
 	in        *alarms // the heap that it is in, nil = none
 	index     int     // position in it, from 1
 }
@@ -75,7 +73,7 @@ func (e *Engine) unschedule(a *alarm) {
 func (e *Engine) next() (at time.Duration, ok bool) {
 	ok = len(e.polls) > 0
 	if ok {
-		at = max(e.polls[0].at, e.polledAt+e.pollGap())
+		at = e.polls[0].at
 	}
 	if len(e.renewals) > 0 && (!ok || e.renewals[0].at < at) {
 		at, ok = e.renewals[0].at, true
@@ -108,9 +106,7 @@ func (e *Engine) tick() {
 	if len(e.renewals) > 0 && e.renewals[0].at <= now {
 		e.renewDue(now)
 	}
-	if now >= e.polledAt+e.pollGap() {
-		e.pollDue(now)
-	}
+	e.pollDue(now)
 	e.armed = 0
 	e.arm()
 }
