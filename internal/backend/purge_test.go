@@ -1,13 +1,13 @@
 package backend_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/wait"
@@ -33,41 +33,28 @@ func TestPurges(t *testing.T) {
 			}
 		})
 		ctx := t.Context()
-		if err := s.Redis.Reset(ctx, 1, 2, 0, func(int) []string { return nil }); err != nil {
+		answers, older := server.Prefix+"answers:{1}", server.Prefix+"answers-old:{1}"
+		if err := s.Client.HSet(ctx, answers, "", "the run", "k", "an answer").Err(); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.SQL.Reset(ctx, 1, 2, 0); err != nil {
 			t.Fatal(err)
 		}
-		answer := idempotency.Template{Status: 200, Pieces: []string{"", ""}}
-		if _, err := s.Redis.Sell(ctx, store.Sale{
-			Orders: []store.Order{{ID: "o", ProductID: 1, Quantity: 1}}, Key: []byte("k"), Fingerprint: make([]byte, 32),
-			Sold: func() idempotency.Template { return answer }, Refused: func(int) idempotency.Template { return answer },
-		}); err != nil {
-			t.Fatal(err)
-		}
 		if err := s.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {
-			if _, _, err := tx.ClaimKey([]byte("k"), 1, make([]byte, 32), time.Now().UnixMicro()); err != nil {
-				return err
-			}
-			return tx.KeepAnswer([]byte("k"), idempotency.Record{Status: 200, Body: []byte("{}")})
+			_, _, err := tx.ClaimKey([]byte("k"), 1, make([]byte, 32), time.Now().UnixMicro())
+			return err
 		}); err != nil {
 			t.Fatal(err)
 		}
 		wait.NoError(t, "both are purged", func() error {
-			n, err := s.Client.Exists(ctx, server.Prefix+"answers-old:{1}").Result()
-			if err != nil {
-				return err
-			}
-			answers, err := s.Client.HLen(ctx, server.Prefix+"answers:{1}").Result()
-			if err != nil {
-				return err
-			}
-			f, err := s.SQL.Facts(ctx, 1, true)
-			if err == nil && n == 0 && answers == 1 && len(f.Keys) == 0 { // the name of the run stays
+			left, errR := s.Client.HKeys(ctx, answers).Result()
+			old, errO := s.Client.Exists(ctx, older).Result()
+			f, errQ := s.SQL.Facts(ctx, 1, true)
+			err := errors.Join(errR, errO, errQ)
+			if err == nil && len(left) == 1 && old+int64(len(f.Keys)) == 0 { // the name of the run stays
 				return nil
 			}
-			return fmt.Errorf("Redis holds %d fields, older ones %d, SQL %d keys, %v", answers, n, len(f.Keys), err)
+			return fmt.Errorf("Redis holds %q, and older answers: %d; SQL %d keys; %w", left, old, len(f.Keys), err)
 		})
 		if clients := s.Client.ClientList(ctx).Val(); !strings.Contains(clients, "name=lastitem-purge") {
 			t.Errorf("no connection is named after the purge:\n%s", clients)
