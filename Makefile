@@ -93,10 +93,6 @@ test-newer: build ## the tests of locks and stores, and a demo, on MySQL 9, Redi
 rolling: build ## replace three replicas of the last release under load; fails if a request is lost: OLD=commit COMPOSE=1
 	@PATH="$$PATH:/usr/local/sbin:/usr/sbin:/sbin" scripts/rolling $(if $(COMPOSE),--compose) '$(OLD)'
 
-.PHONY: purge-cost
-purge-cost: build ## measure accepted requests and p99 with the purge running and without, in turn: rounds=7
-	@PATH="$$PATH:/usr/local/sbin:/usr/sbin:/sbin" scripts/purge-cost '$(or $(rounds),7)'
-
 .PHONY: reads
 reads: build ## measure the memory and time that eight readers of many orders, and an audit, take: orders=1000000
 	@export SHOP_TEST_TIER=all READS_TEST_ORDERS='$(or $(orders),1000000)'; $(test_path); export PATH; \

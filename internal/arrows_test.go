@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 	"internal/redisbatch":       {},
 	"internal/replica": {"internal/api", "internal/backend", "internal/handler", "internal/idempotency", "internal/kafkalog", "internal/lock/coord",
 		"internal/lock/handoff", "internal/lock/textbook", "internal/server", "internal/shop", "internal/spans", "internal/step", "internal/stock",
-		"internal/store", "internal/localstack"}, // the last one in tests only
+		"internal/localstack"}, // the last one in tests only
 	"internal/server": {"internal/api"},
 	"internal/shop": {"internal/stock", "internal/kafkalog", "internal/lock", "internal/lock/handoff", "internal/store", "internal/idempotency",
 		"internal/step"},

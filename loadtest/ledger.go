@@ -13,17 +13,17 @@ import (
 	"lastitem/internal/api"
 )
 
-// ledgerTries is how often a ledger is read if its pages do not add up, because orders were added or purged between the pages.
+// ledgerTries is how often a ledger is read if its pages do not add up, because orders were added between the pages.
 const ledgerTries = 4
 
 // errTorn says that the pages of a ledger do not show one moment.
 var errTorn = fault(api.Text{
-	En: "the pages of the ledger do not add up to its totals: orders are added or purged while it is read",
-	Zh: "账本各页加起来与总数对不上：读取期间有订单增加或被清理",
+	En: "the pages of the ledger do not add up to its totals: orders are added while it is read",
+	Zh: "账本各页加起来与总数对不上：读取期间有订单增加",
 })
 
 // Ledger returns a product's initial and current stock, its orders and its keys, in all stores. It reads all pages, and reads again if
-// their rows do not add up to the totals of the first page. If there are several, it looks whether the product was sold or purged meanwhile.
+// their rows do not add up to the totals of the first page. If there are several, it looks whether the product was sold meanwhile.
 func (c *Control) Ledger(ctx context.Context, product int64) (*api.Ledger, error) {
 	for try := 1; ; try++ {
 		ledger, err := c.readLedger(ctx, product)
@@ -64,7 +64,7 @@ func (c *Control) readLedger(ctx context.Context, product int64) (*api.Ledger, e
 		if err := c.getPatiently(ctx, path+"?limit=1", &now); err != nil {
 			return nil, err
 		}
-		all.Moved = !maps.Equal(now.Totals, all.Totals) || !maps.Equal(now.Purged, all.Purged) || !maps.Equal(now.Initial, all.Initial)
+		all.Moved = !maps.Equal(now.Totals, all.Totals) || !maps.Equal(now.Initial, all.Initial)
 	}
 	return all, nil
 }

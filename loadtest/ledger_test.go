@@ -81,18 +81,16 @@ func TestLedgerOfTornPages(t *testing.T) {
 	}
 }
 
-// The keys of later pages are younger than the totals if the product is sold or purged meanwhile; a ledger of one page is of one moment.
+// The keys of later pages are younger than the totals if the product is sold meanwhile; a ledger of one page is of one moment.
 func TestLedgerSaysThatItMoved(t *testing.T) {
 	t.Parallel()
-	sold, purged := pageOf(4, "z", 1), pageOf(3, "z", 1)
-	purged.Purged = map[api.Store]api.Purged{api.SQL: {Keys: 1}}
+	sold := pageOf(4, "z", 1)
 	for name, c := range map[string]struct {
 		pages []any
 		want  bool
 	}{
 		"at rest": {[]any{pageOf(3, "a", 1, 2), pageOf(0, "", 3), pageOf(3, "z", 1)}, false},
 		"sold":    {[]any{pageOf(3, "a", 1, 2), pageOf(0, "", 3), sold}, true},
-		"purged":  {[]any{pageOf(3, "a", 1, 2), pageOf(0, "", 3), purged}, true},
 		"a page":  {[]any{pageOf(3, "", 1, 2, 3), sold}, false},
 	} {
 		control, _ := ledgerOf(t, c.pages...)

@@ -100,7 +100,7 @@ func TestSettingsAreNamedAsGiven(t *testing.T) {
 		{"SHOP_LOCK_TTL", "5s", []string{"--lock-ttl", "1ms"}, "shop: --lock-ttl is 1ms, want at least 50ms"},
 		{"SHOP_LISTEN", "8080", nil, `SHOP_LISTEN is "8080", want host:port`},
 		{"SHOP_LISTEN", ":8080", []string{"--listen", "8080"}, `--listen is "8080", want host:port`},
-		{"SHOP_KEEP_KEYS", "", []string{"--keep-keys", "900h"}, "SHOP_KEEP_ORDERS is 168h0m0s and --keep-keys is 900h0m0s"},
+		{"SHOP_KEEP_KEYS", "", []string{"--keep-keys", "1us"}, "--keep-keys is 1µs, want 0 or at least 1ms"},
 		{"SHOP_PROTECT_READS", "", []string{"--protect-reads=perhaps"}, `--protect-reads is "perhaps", want true or false`},
 	} {
 		t.Run(tt.want, func(t *testing.T) {

@@ -157,7 +157,6 @@ type Orders struct {
 	Initial    map[Store]int64  `json:"initial,omitzero"`
 	Stock      map[Store]int64  `json:"stock,omitzero"`
 	Totals     map[Store]Totals `json:"totals,omitzero"`
-	Purged     map[Store]Purged `json:"purged,omitempty"`
 	AsOf       time.Time        `json:"as_of,omitzero"`
 	Orders     []Order          `json:"orders"`
 	NextCursor string           `json:"next_cursor,omitempty"`
@@ -173,18 +172,11 @@ type KeyRow struct {
 	Mode string `json:"mode,omitempty"`
 }
 
-// Purged counts the rows of a product that one store has removed after their retention. Their units were sold.
-type Purged struct {
-	Orders int64 `json:"orders"` // order rows
-	Units  int64 `json:"units"`  // the units of those rows
-	Keys   int64 `json:"keys"`   // first answers to idempotency keys
-}
-
 // Ledger is the body of GET /products/{id}/ledger: the raw facts that a judge needs, in pages. Initial is the count that PUT
 // .../stock set; it is never computed from the current count. A store that could not be read is missing from the maps and named in Unavailable.
 //
 // The first page carries everything besides the rows, read from one snapshot per store: if the mode writes stock and order in one step,
-// Initial = Stock + Totals.Units + Purged.Units holds even while sales go on. Later pages carry rows only. Within a page the oldest
+// Initial = Stock + Totals.Units holds even while sales go on. Later pages carry rows only. Within a page the oldest
 // orders come first; the pages go through the stores one after the other.
 type Ledger struct {
 	ProductID int64           `json:"product_id"`
@@ -193,8 +185,6 @@ type Ledger struct {
 	Segments  []int64         `json:"segments,omitempty"`
 	// Totals counts all order rows of the snapshot, on all pages.
 	Totals map[Store]Totals `json:"totals,omitzero"`
-	// Purged counts the rows purged from Orders and Keys since the stock was set; stores without purged rows are left out.
-	Purged map[Store]Purged `json:"purged,omitempty"`
 	// KeepKeysMS is for how long an idempotency key is kept, in milliseconds; 0 = forever. An order that repeats a key later is a new one.
 	KeepKeysMS int64 `json:"keep_keys_ms,omitempty"`
 	// AsOf is when the first snapshot began, by the replica's clock: they contain everything that was answered before.
@@ -204,7 +194,7 @@ type Ledger struct {
 	// NextCursor is the cursor of the next page; "" on the last one.
 	NextCursor  string           `json:"next_cursor,omitempty"`
 	Unavailable map[Store]string `json:"unavailable,omitempty"`
-	// Moved says that the product was sold or purged while a client read the pages: the orders are of the first page's moment, but the keys of
+	// Moved says that the product was sold while a client read the pages: the orders are of the first page's moment, but the keys of
 	// later pages are not.
 	Moved bool `json:"-"`
 }

@@ -117,9 +117,7 @@ type Report struct {
 	Initial int64 `json:"initial"`
 	Final   int64 `json:"final"`
 	Orders  int   `json:"orders"` // rows
-	Sold    int64 `json:"sold"`   // units of all order rows, including purged ones
-	// Purged counts the rows that the shop removed from the ledger after their retention.
-	Purged api.Purged `json:"purged,omitzero"`
+	Sold    int64 `json:"sold"`   // units of all order rows
 
 	Oversold    int64 `json:"oversold"`
 	LostUpdates int64 `json:"lost_updates"`

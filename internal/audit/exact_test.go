@@ -11,17 +11,15 @@ import (
 	"lastitem/internal/api"
 )
 
-// exactShop executes requests one at a time, honours keys, loses answers, and purges. It is exact by construction.
+// exactShop executes requests one at a time, honours keys for a time, and loses answers. It is exact by construction.
 type exactShop struct {
 	rng        *rand.Rand
 	keys       time.Duration // how long keys are kept; 0 = forever
-	orders     time.Duration // how long orders are kept; 0 = forever
 	bare       bool          // the orders do not show their keys
 	remaining  bool          // the orders say what they left
 	ledger     *api.Ledger
 	stock      int64
 	stored     map[string]storedAnswer
-	purged     api.Purged
 	quantities map[string]int64
 }
 
@@ -35,7 +33,7 @@ type storedAnswer struct {
 // run executes a few requests of random times and returns what the judge gets.
 func (x *exactShop) run() Input {
 	initial := x.rng.Int64N(7)
-	x.stock, x.stored, x.quantities, x.purged = initial, map[string]storedAnswer{}, map[string]int64{}, api.Purged{}
+	x.stock, x.stored, x.quantities = initial, map[string]storedAnswer{}, map[string]int64{}
 	x.ledger = &api.Ledger{ProductID: 101, Initial: map[api.Store]int64{api.SQL: initial}, KeepKeysMS: x.keys.Milliseconds()}
 	type execution struct {
 		at time.Duration
@@ -63,9 +61,7 @@ func (x *exactShop) run() Input {
 		x.ledger.Keys = nil
 	}
 	x.ledger.Stock = map[api.Store]int64{api.SQL: x.stock}
-	if x.purged != (api.Purged{}) {
-		x.ledger.Purged = map[api.Store]api.Purged{api.SQL: x.purged}
-	}
+	x.ledger.AsOf = noon.Add(order[len(order)-1].at)
 	return Input{Mode: "m", Store: api.SQL, Ledger: x.ledger, Sequential: true, Directed: true, History: ops}
 }
 
@@ -88,21 +84,13 @@ func (x *exactShop) request() Op {
 	return o
 }
 
-// purge removes old keys and orders.
+// purge removes old keys.
 func (x *exactShop) purge(now time.Duration) {
 	for key, a := range x.stored {
 		if x.keys > 0 && now-a.at >= x.keys {
 			delete(x.stored, key)
-			x.purged.Keys++
 		}
 	}
-	x.ledger.Orders = slices.DeleteFunc(x.ledger.Orders, func(o api.Order) bool {
-		old := x.orders > 0 && now-o.CreatedAt.Sub(noon) >= x.orders
-		if old {
-			x.purged.Orders, x.purged.Units = x.purged.Orders+1, x.purged.Units+o.Quantity
-		}
-		return old
-	})
 }
 
 // execute answers a request, or loses its answer.
@@ -150,14 +138,13 @@ func (x *exactShop) sell(o Op, now time.Duration, id string) storedAnswer {
 	return storedAnswer{now, OK, id, x.stock}
 }
 
-// No history of an exact shop is called broken, whatever answers are lost and whatever is purged.
+// No history of an exact shop is called broken, whatever answers are lost.
 func TestExactShopIsNotBlamed(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	for name, x := range map[string]exactShop{
 		"keys are kept":                     {remaining: true},
 		"keys are used again":               {remaining: true, keys: 20 * ms},
-		"orders are purged":                 {keys: 20 * ms, orders: 30 * ms},
 		"orders show no keys":               {bare: true, remaining: true},
 		"orders show neither keys nor rest": {bare: true},
 	} {

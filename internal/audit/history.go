@@ -42,7 +42,9 @@ func (j *judge) hear() {
 	j.claims = make([]claim, len(j.rows))
 	lost := j.hearAcks()
 	lost = append(lost, j.hearReplays()...)
-	j.blameLost()
+	if j.r.AckLost > 0 {
+		j.find('A')
+	}
 	j.hearStored()
 	j.resolve()
 	j.order()
@@ -90,28 +92,6 @@ func (j *judge) hearAcks() (lost []sale) {
 		j.violate("OA", sayAckedTooMuch, acked, j.r.Initial)
 	}
 	return lost
-}
-
-// blameLost reports acknowledged orders that are missing, except as many as were purged.
-func (j *judge) blameLost() {
-	ids := map[string]bool{} // a replay of a lost order counts once
-	for _, op := range j.ops {
-		if _, there := j.byID[op.OrderID]; op.Outcome == OK && op.OrderID != "" && !there {
-			ids[op.OrderID] = true
-		}
-	}
-	switch purged := j.r.Purged.Orders; {
-	case int64(len(ids)) <= purged:
-		j.r.AckLost = 0
-	default:
-		j.r.AckLost -= int(purged)
-	}
-	if n := min(int64(len(ids)), j.r.Purged.Orders); n > 0 {
-		j.r.Unchecked = append(j.r.Unchecked, j.say(sayAckPurged, n))
-	}
-	if j.r.AckLost > 0 {
-		j.find('A')
-	}
 }
 
 // noteKey counts a double charge that the rows do not show by themselves: another order acknowledged for the same key.
@@ -176,7 +156,9 @@ func (j *judge) hearReplays() (lost []sale) {
 		}
 		switch {
 		case !there:
-			j.r.AckLost++
+			if op.OrderID != "" {
+				j.r.AckLost++
+			}
 			if !seen { // else the first answer for the key has been counted as sold
 				j.orderOf[op.Key] = op.OrderID
 				lost = append(lost, sale{calls[op.Key], op.Quantity})

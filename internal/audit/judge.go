@@ -11,10 +11,9 @@ import (
 //
 // From the ledger alone:
 //
-//   - conservation: initial = stock now + units ordered + units of purged orders; too much is O, too little is L; no stock or
-//     segment below zero;
+//   - conservation: initial = stock now + units ordered; too much is O, too little is L; no stock or segment below zero;
 //   - order ids present and unique, quantities positive; two orders for one idempotency key while it is kept are D;
-//   - stored first answers and orders agree, both ways;
+//   - stored first answers and orders agree, both ways, while answers are kept;
 //   - no unit is carried by two orders, none lies outside the stock that there was, and no order left less than there is now.
 //
 // With a history:
@@ -30,9 +29,6 @@ import (
 //
 // Then it asks whether the data could have shown a failure: something was sold, requests overlapped, more than one of
 // several replicas took part, and the stock ran out where the plan meant it to; else the verdict is VACUOUS.
-//
-// Only the sums of purged rows are known. As many acknowledged orders and stored answers as were purged may be missing, and
-// Report.Unchecked says how many are; more than that are violations.
 //
 // BROKEN outranks missing data, because every rule looks only at data that is there; orders of another product or mode in
 // the ledger, and a stock that somebody else set during the run, are the exceptions, for then nobody knows whose fault it was. It takes O(n log n) in orders and answers.
@@ -137,13 +133,10 @@ func (j *judge) open() bool {
 	if !known {
 		return j.lack(sayNoStock, j.in.Store)
 	}
-	j.r.Initial, j.r.Final, j.r.Purged = initial, now, l.Purged[j.in.Store]
+	j.r.Initial, j.r.Final = initial, now
 	if j.in.Stock != nil && *j.in.Stock != initial {
 		j.tainted = true
 		j.lack(sayStockSet, initial, *j.in.Stock)
-	}
-	if p := j.r.Purged; p != (api.Purged{}) {
-		j.r.Unchecked = append(j.r.Unchecked, j.say(sayPurged, p.Orders, p.Units, p.Keys))
 	}
 	j.openRows()
 	j.openHistory()

@@ -41,7 +41,6 @@ func TestKeyUsedAgain(t *testing.T) {
 	const s = int64(time.Second)
 	first, later := at("o1", "k", 4, 0), at("o2", "k", 3, 11*time.Second)
 	bought, again := op(OK, 0, 1, 1, "o1", "k"), op(OK, 11*s-1, 11*s+1, 1, "o2", "k")
-	removed := map[api.Store]api.Purged{api.SQL: {Keys: 1}}
 	for name, c := range map[string]struct {
 		ledger  *api.Ledger
 		answers []api.KeyRow
@@ -67,7 +66,7 @@ func TestKeyUsedAgain(t *testing.T) {
 		"too soon":                 {books(5, 3, first, at("o2", "k", 3, 8*time.Second)), nil, []Op{bought, op(OK, 8*s-1, 8*s+1, 1, "o2", "k")}, Broken, "D"},
 	} {
 		l := c.ledger
-		l.KeepKeysMS, l.Keys, l.Purged = 10_000, c.answers, removed
+		l.KeepKeysMS, l.Keys, l.AsOf = 10_000, c.answers, noon.Add(13*time.Second)
 		r := Judge(Input{Store: api.SQL, Ledger: l})
 		if c.ops != nil {
 			r = heard(l, c.ops...)
@@ -232,6 +231,48 @@ func TestForeignKeys(t *testing.T) {
 	} {
 		if r := JudgeForeign(10, c.after, c.ops, ""); r.Verdict != c.want {
 			t.Errorf("%s: want %s, got %s", name, c.want, r.Text("en"))
+		}
+	}
+}
+
+// reuse makes the first order use the key of the fourth, which was created so many milliseconds before it, where keys are kept for 100.
+func reuse(l *api.Ledger, apart int) {
+	l.KeepKeysMS = 100
+	l.Orders[0].Key, l.Orders[0].CreatedAt = "k4", l.Orders[3].CreatedAt.Add(time.Duration(-apart)*time.Millisecond)
+}
+
+// expire removes the answer to the fourth order, which is so many milliseconds old, where keys are kept for 100.
+func expire(l *api.Ledger, age int) {
+	l.KeepKeysMS, l.AsOf = 100, l.Orders[3].CreatedAt.Add(time.Duration(age)*time.Millisecond)
+	l.Keys = l.Keys[1:]
+}
+
+// A key protects its request for its retention. The judge allows for a tenth of it, at most a minute, since clocks differ.
+func TestDoublesAndRetention(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		kept         time.Duration
+		at           []time.Duration // when the orders of one key were created
+		twice, later int
+	}{
+		"one order":                   {24 * time.Hour, []time.Duration{0}, 0, 0},
+		"at the same time":            {24 * time.Hour, []time.Duration{0, 0}, 1, 0},
+		"kept forever":                {0, []time.Duration{0, 1e6 * time.Hour}, 1, 0},
+		"more than a minute too soon": {24 * time.Hour, []time.Duration{0, 24*time.Hour - time.Minute - time.Microsecond}, 1, 0},
+		"less than a minute too soon": {24 * time.Hour, []time.Duration{0, 24*time.Hour - time.Minute}, 0, 1},
+		"within nine tenths":          {10 * time.Second, []time.Duration{0, 9*time.Second - time.Microsecond}, 1, 0},
+		"after nine tenths":           {10 * time.Second, []time.Duration{0, 9 * time.Second}, 0, 1},
+		"later, and then twice":       {10 * time.Second, []time.Duration{0, 30 * time.Second, 31 * time.Second}, 1, 1},
+		"out of order":                {10 * time.Second, []time.Duration{30 * time.Second, 1 * time.Second, 0}, 1, 1},
+		"always later":                {10 * time.Second, []time.Duration{0, 10 * time.Second, 20 * time.Second}, 0, 2},
+	} {
+		uses := []use[string]{{"another", 5, 0}, {"other", 5, 1}}
+		for _, at := range c.at {
+			uses = append(uses, use[string]{"key", at.Microseconds(), len(uses)})
+		}
+		j := judge{in: Input{Ledger: &api.Ledger{KeepKeysMS: c.kept.Milliseconds()}}}
+		if twice, later := doubles(uses, j.kept()); twice != c.twice || len(later) != c.later {
+			t.Errorf("%s: doubles() = %d, %v, want %d, %d", name, twice, later, c.twice, c.later)
 		}
 	}
 }

@@ -7,17 +7,17 @@ import (
 	"lastitem/internal/api"
 )
 
-// count sums the order rows, including purged ones.
+// count sums the order rows.
 func (j *judge) count() {
 	r := &j.r
-	r.Orders, r.Sold = len(j.rows), r.Purged.Units
+	r.Orders = len(j.rows)
 	for _, o := range j.rows {
 		r.Sold = add(r.Sold, o.Quantity)
 	}
 }
 
-// conserve checks that no unit appeared or vanished: initial = stock now + units of the order rows + units of purged rows. A lost update
-// oversells while the stock is 0 or more, so the sign of the stock is checked last, and proves nothing on its own.
+// conserve checks that no unit appeared or vanished: initial = stock now + units of the order rows. A lost update oversells while the
+// stock is 0 or more, so the sign of the stock is checked last, and proves nothing on its own.
 //
 // An example: of 10 units two buyers read 10, both write 9, both order. Two units are sold, 9 are left: one lost update,
 // a unit that will be sold again, and oversold is 0 until it is. Run to the end, 11 are sold and the stock is 0: oversold 1.
@@ -109,8 +109,8 @@ func (j *judge) blameIDs(repeated, unnamed, empty int) {
 
 // inspectKeys holds the stored first answers against the orders, both ways. Which modes store answers is read off the
 // data: a mode does if one of its orders has a stored answer, and then all its orders with a key must have one; the others
-// only note the key on the order. A status of 0 is a row in progress. Rows that may have been purged do not count as missing. Only the stored
-// answers of SQL are in the ledger, and they are about its orders only.
+// only note the key on the order. A status of 0 is a row in progress. Answers that may have been removed after their retention are not
+// missing. Only the stored answers of SQL are in the ledger, and they are about its orders only.
 func (j *judge) inspectKeys() {
 	if j.in.Store != api.SQL {
 		return
@@ -133,8 +133,7 @@ func (j *judge) inspectKeys() {
 			ordered[o.Key], keeps[o.Mode] = true, true
 		}
 	}
-	var promised, unstored int64
-	denied := 0
+	promised, unstored, denied, expired := 0, 0, 0, 0
 	for key, k := range j.stored { // a promise without its order is what every replay will repeat
 		if k.Status == http.StatusOK && !ordered[key] {
 			promised++
@@ -145,13 +144,15 @@ func (j *judge) inspectKeys() {
 		switch {
 		case o.Key == "" || !keeps[o.Mode]:
 		case stored && j.outlived(o.CreatedAt, k.CreatedAt):
+		case !stored && j.outlived(o.CreatedAt, j.in.Ledger.AsOf):
+			expired++
 		case !stored || k.Status == 0: // order and answer are not one transaction: a repetition would be charged
 			unstored++
 		case k.Status != http.StatusOK: // charged, but the stored answer refuses
 			denied++
 		}
 	}
-	j.blameKeys(promised, unstored, denied)
+	j.blameKeys(promised, unstored, denied, expired)
 }
 
 // answer returns the stored answer of a mode to a key. A mode that is not known may be any.
@@ -160,16 +161,19 @@ func (j *judge) answer(key, mode string) (k api.KeyRow, stored bool) {
 	return k, stored && key != "" && (k.Mode == "" || mode == "" || k.Mode == mode)
 }
 
-// blameKeys reports stored answers and orders that disagree, except as many as were purged.
-func (j *judge) blameKeys(promised, unstored int64, denied int) {
-	if promised > j.r.Purged.Orders {
-		j.violate("A", sayPromised, promised-j.r.Purged.Orders)
+// blameKeys reports stored answers and orders that disagree, and how many orders are older than the retention of their answers.
+func (j *judge) blameKeys(promised, unstored, denied, expired int) {
+	if promised > 0 {
+		j.violate("A", sayPromised, promised)
 	}
-	if unstored > j.r.Purged.Keys {
-		j.violate("", sayUnstored, unstored-j.r.Purged.Keys)
+	if unstored > 0 {
+		j.violate("", sayUnstored, unstored)
 	}
 	if denied > 0 {
 		j.violate("", sayDenied, denied)
+	}
+	if expired > 0 {
+		j.r.Unchecked = append(j.r.Unchecked, j.say(sayExpired, expired, j.keyRetention()))
 	}
 }
 

@@ -8,13 +8,9 @@ import (
 // sale is one deduction that happened, at its call or later.
 type sale struct{ call, quantity int64 }
 
-// sales returns all units sold according to the rows, to acknowledgements, or to the sums of the purge; the times of the last are unknown.
+// sales returns all units sold according to the rows or to acknowledgements.
 func (j *judge) sales(lost []sale) []sale {
-	purged := j.r.Purged.Units
-	for _, s := range lost { // including the purged ones
-		purged = add(purged, -s.quantity)
-	}
-	all := append(slices.Clip(lost), sale{always, max(0, purged)})
+	all := slices.Clip(lost)
 	for i, c := range j.claims { // twice the same id is two rows, and both have been taken from somewhere
 		call := c.call
 		if !c.made {

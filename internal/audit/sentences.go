@@ -42,9 +42,8 @@ var (
 // What was not checked.
 var (
 	sayLedgerOnly  = t("without a history: whether acknowledged orders are all there, refusals were justified, and orders were asked for", "没有请求历史，未检查：已确认的订单是否都在、拒绝是否有理、订单是否有人请求")
-	sayPurged      = t("%d purged [order|orders] for %d [unit|units], and %d purged [answer|answers]: they are counted, but cannot be checked one by one", "已清理订单 %d 条（共 %d 件）、应答 %d 条：已计入合计，但无法逐条检查")
-	sayAckPurged   = t("%d acknowledged [order is|orders are] not in the ledger, and may be among the purged ones", "%d 条已确认的订单不在账本中，可能在已清理之列")
-	sayMoved       = t("the stored answers to idempotency keys were not compared with the orders: the product was sold or purged while its pages were read; GET /products/{id}/audit reads one moment", "幂等键保存的应答没有与订单核对：逐页读取期间商品在售卖或清理；GET /products/{id}/audit 读的是同一时刻")
+	sayExpired     = t("%d [order is|orders are] older than the retention of idempotency keys, %s: their stored answers may have been removed", "%d 条订单早于幂等键的保留期 %s：对应的应答可能已清理")
+	sayMoved       = t("the stored answers to idempotency keys were not compared with the orders: the product was sold while its pages were read; GET /products/{id}/audit reads one moment", "幂等键保存的应答没有与订单核对：逐页读取期间商品在售卖；GET /products/{id}/audit 读的是同一时刻")
 	sayReusedKeys  = t("%d [order uses an idempotency key again|orders use idempotency keys again] after the key's retention of %s, as new requests may", "%d 条订单在保留期 %s 过后再次使用同一个幂等键，按新请求计")
 	sayManyRows    = t("only the first %[2]d of %[1]d orders were searched for a repeated id or idempotency key", "共 %d 条订单，只在前 %d 条中查找了重复的编号和幂等键")
 	sayManyKeys    = t("only the first %[2]d of %[1]d stored answers were compared with the orders", "共 %d 条已存应答，只有前 %d 条与订单核对过")

@@ -44,7 +44,7 @@ type stored struct {
 }
 
 // keyedRows counts the orders of one mode with an idempotency key, by the kind of the key's stored answer.
-type keyedRows struct{ none, pending, ok, other int64 }
+type keyedRows struct{ none, expired, pending, ok, other int }
 
 // The kinds of a stored answer.
 const (
@@ -60,7 +60,6 @@ func NewTally(l *api.Ledger, store api.Store, orders int64, lang string) *Tally 
 	t.j = judge{in: Input{Store: store, Ledger: l, Lang: lang}, r: Report{Store: store, Lang: lang}}
 	t.judged = t.j.open()
 	t.ids = make([]uint64, 0, min(max(orders, 0), maxPrints))
-	t.j.r.Sold = t.j.r.Purged.Units
 	return t
 }
 
@@ -139,7 +138,11 @@ func (t *Tally) match(o api.Order) {
 		i, found = t.answerOf(o.Key, "")
 	}
 	if !found {
-		m.none++
+		if t.j.outlived(o.CreatedAt, t.j.in.Ledger.AsOf) {
+			m.expired++
+		} else {
+			m.none++
+		}
 		return
 	}
 	t.answered[i] = true
@@ -179,13 +182,6 @@ func (t *Tally) lay(o api.Order) {
 		t.below++
 	}
 	t.carried.add(sp, t.j.r.Initial)
-}
-
-// Missed adds orders and units that were purged while the rows were read.
-func (t *Tally) Missed(orders, units int64) {
-	t.j.r.Purged.Orders += orders
-	t.j.r.Purged.Units += units
-	t.j.r.Sold = add(t.j.r.Sold, units)
 }
 
 // Disputed says whether some unit belongs to several orders, or never existed: then pass all orders to Witness.
@@ -268,7 +264,7 @@ func (t *Tally) repeated() (rows, keyed int) {
 
 // holdKeys compares the stored answers with the orders, both ways; judge.inspectKeys has the rules.
 func (t *Tally) holdKeys() {
-	var promised, unstored, denied int64
+	promised, unstored, denied, expired := 0, 0, 0, 0
 	for i, a := range t.answers {
 		if a.hash&3 == kindOK && (len(t.answered) == 0 || !t.answered[i]) {
 			promised++
@@ -286,7 +282,8 @@ func (t *Tally) holdKeys() {
 		unstored += m.pending
 		if all {
 			unstored += m.none
+			expired += m.expired
 		}
 	}
-	t.j.blameKeys(promised, unstored, int(denied))
+	t.j.blameKeys(promised, unstored, denied, expired)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -54,7 +55,7 @@ func alike(a, b Report) string {
 // Every mutant that the judge finds in a ledger, the tally finds too: they say the same.
 func TestTallyIsTheJudge(t *testing.T) {
 	t.Parallel()
-	for _, m := range slices.Concat([]mutant{{"good", func(*Input, *api.Ledger) {}, Exact, "", ""}}, ledgerMutants, keyMutants(), purgeMutants()) {
+	for _, m := range slices.Concat([]mutant{{"good", func(*Input, *api.Ledger) {}, Exact, "", ""}}, ledgerMutants, keyMutants(), retentionMutants()) {
 		in := good()
 		m.change(&in, in.Ledger)
 		if in.Ledger == nil {
@@ -108,13 +109,13 @@ func keyMutants() []mutant {
 	}
 }
 
-func purgeMutants() []mutant {
+// retentionMutants are about keys whose answers may have been removed.
+func retentionMutants() []mutant {
 	return []mutant{
-		{"purged orders", func(_ *Input, l *api.Ledger) { purge(l, "o1", "o4") }, Exact, "", ""},
 		{"a key used again after its retention", func(_ *Input, l *api.Ledger) { reuse(l, 101) }, Exact, "", ""},
 		{"a key used again within its retention", func(_ *Input, l *api.Ledger) { reuse(l, 89) }, Broken, "D", ""},
-		{"a purged key", func(_ *Input, l *api.Ledger) { purgeKey(l, "k4") }, Exact, "", ""},
-		{"more missing than purged", func(_ *Input, l *api.Ledger) { purge(l, "o1"); l.Orders = l.Orders[1:] }, Broken, "L", ""},
+		{"an order older than the retention of its missing answer", func(_ *Input, l *api.Ledger) { expire(l, 100) }, Exact, "", ""},
+		{"an order younger than the retention of its missing answer", func(_ *Input, l *api.Ledger) { expire(l, 89) }, Broken, "", ""},
 	}
 }
 
@@ -170,10 +171,7 @@ func chance(r *rand.Rand) *api.Ledger {
 	for i := range r.IntN(5) {
 		l.Keys = append(l.Keys, api.KeyRow{Key: fmt.Sprint("k", i), Status: []int{200, 200, 0, 409}[r.IntN(4)], Mode: []string{"", "m", "other"}[r.IntN(3)]})
 	}
-	if r.IntN(4) == 0 {
-		l.Purged = map[api.Store]api.Purged{api.SQL: {Orders: int64(r.IntN(2)), Units: int64(r.IntN(3)), Keys: int64(r.IntN(2))}}
-	}
-	l.KeepKeysMS = int64(r.IntN(4)) // the rows are milliseconds apart
+	l.KeepKeysMS, l.AsOf = int64(r.IntN(4)), noon.Add(time.Duration(r.IntN(8))*time.Millisecond) // the rows are milliseconds apart
 	return l
 }
 
@@ -197,21 +195,6 @@ func TestTallyBeyondItsLimit(t *testing.T) {
 	in.Ledger.Stock[api.SQL]++
 	if r := tallied(in.Ledger, api.SQL, 2); r.Found != "O" {
 		t.Errorf("a lost update beyond the limit: %s", r.Text("en"))
-	}
-}
-
-func TestTallyCountsWhatWasPurgedMeanwhile(t *testing.T) {
-	t.Parallel()
-	in := good()
-	rows := in.Ledger.Orders
-	in.Ledger.Orders, in.Ledger.Keys = nil, nil
-	tally := NewTally(in.Ledger, api.SQL, 7, "en")
-	for _, o := range rows[2:] {
-		tally.Order(o)
-	}
-	tally.Missed(2, 2)
-	if r := tally.Report(); r.Verdict != Exact || r.Sold != 10 || r.Purged.Orders != 2 {
-		t.Errorf("Report = %s", r.Text("en"))
 	}
 }
 

@@ -36,7 +36,7 @@ func (j *judge) weigh() {
 func (j *judge) weighSales() {
 	r := &j.r
 	switch {
-	case r.Orders == 0 && r.Purged.Orders == 0 && r.Answers[OK] == 0:
+	case r.Orders == 0 && r.Answers[OK] == 0:
 		j.idle(sayNothingSold, j.turnedAway())
 	case !j.in.WantSoldOut || j.in.History != nil && r.Answers[Refused] > 0:
 	case r.Final > 0:

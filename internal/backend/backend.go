@@ -48,7 +48,7 @@ type Config struct {
 	// Patience bounds the waiting for servers, and Health says how they are probed.
 	Patience Patience
 	Health   Health
-	// Purge says what is removed, and when. Redis keeps an answer for Purge.Keep.Keys at least.
+	// Purge says when answers are removed. Redis keeps an answer for Purge.Keep at least.
 	Purge Purge
 	// Name returns the setting that gave a backend's address, such as "SHOP_ETCD"; an error about the address begins with it. nil = it does not.
 	Name func(backend string) string
@@ -125,7 +125,7 @@ func (s *Set) openRedis(cfg Config) error {
 		return err
 	}
 	s.Client, s.Redis = c, store.NewRedis(c, cfg.Prefix)
-	s.Redis.KeepAnswers(cfg.Purge.Keep.Keys)
+	s.Redis.KeepAnswers(cfg.Purge.Keep)
 	return s.probeRedis(cfg)
 }
 

@@ -11,23 +11,23 @@ import (
 	"lastitem/internal/store"
 )
 
-// Purge sets how often old orders and keys are removed, and from which age on.
+// Purge sets how often old answers to idempotency keys are removed, and from which age on.
 type Purge struct {
 	Every time.Duration // 0 = never
-	Keep  store.Retention
+	Keep  time.Duration // 0 = forever
 }
 
 // purger purges one store, over a separate connection, until it is closed. Every replica has one per store; those of several replicas may
 // run at the same time.
 type purger struct {
 	name  string
-	purge func(context.Context, store.Retention) (store.Purged, error)
+	purge func(context.Context, time.Duration) (int64, error)
 	close func() error
 }
 
-// startPurges starts a purger for each store that keeps orders.
+// startPurges starts a purger for each store that keeps answers.
 func (s *Set) startPurges(cfg Config) error {
-	if cfg.Purge.Every <= 0 {
+	if cfg.Purge.Every <= 0 || cfg.Purge.Keep <= 0 {
 		return nil
 	}
 	var all []purger
@@ -45,15 +45,6 @@ func (s *Set) startPurges(cfg Config) error {
 			var own *store.SQL
 			own, err = store.NewSQL(db)
 			all = append(all, purger{"sql", own.Purge, func() error { return closeSQL(db) }})
-		}
-		errs = append(errs, err)
-	}
-	if s.EtcdStore != nil {
-		c, err := cfg.ownEtcd("purge")
-		if err == nil {
-			own := store.NewEtcd(c, cfg.Prefix)
-			own.AnswersWithin(cfg.Patience.orDefault().Etcd)
-			all = append(all, purger{"etcd", own.Purge, c.Close})
 		}
 		errs = append(errs, err)
 	}
@@ -84,8 +75,8 @@ func (p purger) run(ctx context.Context, how Purge, log *slog.Logger) {
 		case <-time.After(how.Every - how.Every/4 + rand.N(how.Every/2+1)):
 		}
 		gone, err := p.purge(ctx, how.Keep)
-		if gone != (store.Purged{}) {
-			log.Info("purged", "store", p.name, "orders", gone.Orders, "units", gone.Units, "keys", gone.Keys)
+		if gone > 0 {
+			log.Info("purged", "store", p.name, "keys", gone)
 		}
 		why := ""
 		if err != nil && ctx.Err() == nil {

@@ -61,7 +61,6 @@ func (h *Handler) page(id int64, l shop.Ledger, first bool, asOf time.Time) api.
 	if first {
 		out.AsOf, out.KeepKeysMS = asOf.UTC(), h.Shop.KeepKeys().Milliseconds()
 		out.Initial, out.Stock, out.Totals = map[api.Store]int64{}, map[api.Store]int64{}, map[api.Store]api.Totals{}
-		out.Purged = map[api.Store]api.Purged{}
 	}
 	for name, f := range l.Facts {
 		store := api.Store(name)
@@ -72,9 +71,6 @@ func (h *Handler) page(id int64, l shop.Ledger, first bool, asOf time.Time) api.
 			continue
 		}
 		out.Initial[store], out.Stock[store], out.Totals[store] = f.Initial, f.Stock, api.Totals(f.Totals)
-		if p := api.Purged(f.Purged); p != (api.Purged{}) {
-			out.Purged[store] = p
-		}
 		if name == stock.Redis {
 			out.Segments = f.Segments
 		}

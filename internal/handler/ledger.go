@@ -24,7 +24,7 @@ func (h *Handler) orders(c *gin.Context) outcome {
 		return outcome{code: h.fail(c, err)}
 	}
 	return h.send(c, api.Orders{
-		ProductID: body.ProductID, Initial: body.Initial, Stock: body.Stock, Totals: body.Totals, Purged: body.Purged, AsOf: body.AsOf,
+		ProductID: body.ProductID, Initial: body.Initial, Stock: body.Stock, Totals: body.Totals, AsOf: body.AsOf,
 		Orders: body.Orders, NextCursor: body.NextCursor,
 	})
 }
@@ -163,7 +163,6 @@ func (h *Handler) judge(id int64, store stock.Store, snap *shop.Snapshot, lang s
 	if err := snap.Orders(each(func(o *shop.Order) { t.Order(order(store, *o)) })); err != nil {
 		return audit.Report{}, err
 	}
-	t.Missed(snap.Missed.Orders, snap.Missed.Units)
 	if t.Disputed() {
 		if err := snap.Orders(each(func(o *shop.Order) { t.Witness(order(store, *o)) })); err != nil {
 			return audit.Report{}, err

@@ -113,8 +113,7 @@ func (a answer) result(m request) (stock.Receipt, error) {
 
 // Lifetime is the age from which a record is void: its request was answered "unknown" long ago. Until then a duplicate must find a row
 // that keeps it from having a second effect. Within one run that is the row of its key
-// in idempotent_log or, without a key, its row in orders, which is kept at least as long. Where keys are kept for less than twice
-// Lifetime, a record is void after half of that time ([idempotency.Retention.Oldest]): the other half is for clocks that differ. In another
+// in idempotent_log or, without a key, its row in orders. Where keys are kept for less than twice Lifetime, a record is void after half of that time ([idempotency.Retention.Oldest]): the other half is for clocks that differ. In another
 // run a record is void at any age. Topics that this shop makes keep records for topicRetention. Topics made by somebody else may have
 // another retention, or none: that changes nothing, since each record has its time and its run.
 const (

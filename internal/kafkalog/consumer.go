@@ -160,7 +160,7 @@ func (l *link) dropOld(batch []request) (rest []request) {
 // tooOld says that a request is void by its age.
 func (m request) tooOld() bool { return time.Since(m.Order.CreatedAt()) > Lifetime }
 
-// errTooOld is a record whose rows may have been purged; see [Lifetime]. Whether it was executed cannot be known: by another consumer, or by
+// errTooOld is a record whose key may have been purged; see [Lifetime]. Whether it was executed cannot be known: by another consumer, or by
 // a commit of this one whose answer was lost. It is not executed now.
 var errTooOld = fmt.Errorf("%w: the record is older than %s", stock.ErrUnknown, Lifetime)
 

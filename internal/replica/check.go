@@ -91,22 +91,18 @@ func (c Config) validateTimes() (errs []error) {
 	return errs
 }
 
-// validateRetention refuses retention times that contradict each other: a key that outlives its order would replay an answer whose order is gone.
+// validateRetention refuses retention times that are out of range.
 func (c Config) validateRetention() (errs []error) {
 	for _, x := range []struct {
 		name  string
 		value time.Duration
-	}{{"SHOP_KEEP_KEYS", c.KeepKeys}, {"SHOP_KEEP_ORDERS", c.KeepOrders}, {"SHOP_PURGE_INTERVAL", c.PurgeEvery}} {
+	}{{"SHOP_KEEP_KEYS", c.KeepKeys}, {"SHOP_PURGE_INTERVAL", c.PurgeEvery}} {
 		if x.value < 0 || x.value > 0 && x.value < time.Millisecond {
 			errs = append(errs, api.Text{En: "%s is %s, want 0 or at least 1ms", Zh: "%s 为 %s，应为 0 或至少 1ms"}.Errorf(c.name(x.name), x.value))
 		}
 	}
 	if c.PurgeEvery > mostPurges {
 		errs = append(errs, api.Text{En: "%s is %s, want 0 or at most %s", Zh: "%s 为 %s，应为 0 或至多 %s"}.Errorf(c.name("SHOP_PURGE_INTERVAL"), c.PurgeEvery, mostPurges))
-	}
-	if c.KeepOrders > 0 && (c.KeepKeys == 0 || c.KeepKeys > c.KeepOrders) {
-		errs = append(errs, api.Text{En: "%s is %s and %s is %s, want orders kept at least as long as keys (0 = forever)", Zh: "%s 为 %s，%s 为 %s：订单的保留时间不得短于幂等键（0 表示永久）"}.Errorf(
-			c.name("SHOP_KEEP_ORDERS"), c.KeepOrders, c.name("SHOP_KEEP_KEYS"), c.KeepKeys))
 	}
 	return errs
 }

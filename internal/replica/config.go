@@ -13,7 +13,6 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/store"
 )
 
 // Config is the settings of a replica. [Read] reads it, with the defaults of its tags, and [Config.Validate] checks it. The tags help and zh
@@ -62,8 +61,7 @@ type Config struct {
 	KafkaRebalance time.Duration `env:"SHOP_KAFKA_REBALANCE" envDefault:"6s" help:"how long the consumer group waits for a member during a rebalance" zh:"重新分配分区时，消费者组等待一个成员的最长时间"`
 
 	KeepKeys   time.Duration `env:"SHOP_KEEP_KEYS" envDefault:"24h" group:"retention" help:"minimum time for which the first answer to an Idempotency-Key is kept, except refusals by redis-lua: ten minutes, and of each product only the last 10,000 to 20,000; a key repeated later deducts again; 0: forever" zh:"Idempotency-Key 的首次应答至少保留多久，redis-lua 的拒绝除外：只留十分钟，且每个商品只留最近的 10,000 到 20,000 条；之后重复该键会再次扣减；0 表示永久保留"`
-	KeepOrders time.Duration `env:"SHOP_KEEP_ORDERS" envDefault:"168h" help:"how long orders are kept, at least as long as keys; audits still count purged orders; 0: forever" zh:"订单保留多久，不得短于键的保留时间；已清理的订单仍计入审计；0 表示永久保留"`
-	PurgeEvery time.Duration `env:"SHOP_PURGE_INTERVAL" envDefault:"1m" help:"time between two purges of older orders and keys; every replica purges in small batches on separate connections; 0: no purges" zh:"两次清理过期数据的间隔；每个副本都在专用连接上小批量执行；0 表示不清理"`
+	PurgeEvery time.Duration `env:"SHOP_PURGE_INTERVAL" envDefault:"1m" help:"time between two purges of older keys; every replica purges in small batches on separate connections; 0: no purges" zh:"两次清理过期键的间隔；每个副本都在专用连接上小批量执行；0 表示不清理"`
 
 	OTLP        string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" group:"traces" help:"collector that deductions are sent to as OpenTelemetry traces, over OTLP/HTTP: http://localhost:4318; without it there are no traces" zh:"把每次扣减作为 OpenTelemetry trace 发往这个 collector（OTLP/HTTP），如 http://localhost:4318；不设则没有 trace"`
 	OTLPHeaders string `env:"OTEL_EXPORTER_OTLP_HEADERS" help:"HTTP headers for the collector: name=value, several comma-separated, the values percent-encoded" zh:"发往 collector 的 HTTP 头：名=值，可用逗号分隔多个，值用百分号编码"`
@@ -84,7 +82,7 @@ func (c Config) backends(o Options) backend.Config {
 		},
 		Health: backend.Health{Every: c.HealthEvery, Within: c.HealthWithin}, Log: o.Log,
 		Name:  func(backend string) string { return c.name("SHOP_" + strings.ToUpper(backend)) },
-		Purge: backend.Purge{Every: c.PurgeEvery, Keep: store.Retention{Orders: c.KeepOrders, Keys: c.KeepKeys}},
+		Purge: backend.Purge{Every: c.PurgeEvery, Keep: c.KeepKeys},
 	}
 }
 

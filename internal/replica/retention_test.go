@@ -19,7 +19,7 @@ func TestKeyAfterItsRetention(t *testing.T) {
 	redis := testenv.Miniredis(t)
 	r := startReplica(t, Config{
 		Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16,
-		KeepKeys: 3 * time.Second, KeepOrders: time.Hour, PurgeEvery: 100 * time.Millisecond,
+		KeepKeys: 3 * time.Second, PurgeEvery: 100 * time.Millisecond,
 	})
 	waitReady(t, r)
 	for _, mode := range []string{"idempotent", "queue", "redis-lua"} {

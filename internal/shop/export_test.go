@@ -20,6 +20,3 @@ func (s *Shop) DeductAnswered(ctx context.Context, mode string, req stock.Reques
 	_, err := e.deductor.Deduct(a.NewContext(ctx), req)
 	return err
 }
-
-// SetTrimBatch makes the shop trim a product of far fewer rows.
-func (s *Shop) SetTrimBatch(n int) { s.trimBatch = n }

@@ -5,11 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync/atomic"
 	"time"
 
-	"lastitem/internal/kafkalog"
 	"lastitem/internal/lock"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
@@ -46,25 +43,15 @@ func (s *Shop) SetStock(ctx context.Context, product, units int64, segments int)
 	if err := s.settable(); err != nil { // if one store cannot be set, the new run is void in the others too
 		return err
 	}
-	begun := time.Now()
-	many, err := s.trim(ctx, product)
-	if err == nil {
-		var wait time.Duration
-		if many { // its keys go in one statement
-			wait = max(0, s.trimWait()-time.Since(begun))
-		}
-		_, err = within(ctx, s, wait, true, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, s.setStock(ctx, product, units, segments)
-		})
-	}
-	if many && err != nil {
-		err = fmt.Errorf("%w; old orders may have been removed before, which are counted as purged", err)
-		if !errors.Is(err, stock.ErrUnknown) {
-			err = fmt.Errorf("%w: %w", stock.ErrUnknown, err)
-		}
-	}
+	_, err := within(ctx, s, max(0, setLimit-2*cmp.Or(s.options.Work, defaultWork)), true, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.setStock(ctx, product, units, segments)
+	})
 	return err
 }
+
+// setLimit bounds the setting of a stock, which takes the longer the more orders there are, together with the reading of the product that
+// follows it, within [Options.Work].
+const setLimit = 55 * time.Second
 
 // settable returns the errors of the configured stores that are known not to answer.
 func (s *Shop) settable() error {
@@ -75,60 +62,6 @@ func (s *Shop) settable() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// trimLimit bounds the removal of a product's old rows, together with the two steps that follow it: setting the stock and reading it again,
-// each within [Options.Work]. Without progress the removal ends sooner. What it leaves of the time is for setting the stock.
-const trimLimit = 55 * time.Second
-
-// trimWait is trimLimit without the time of those two steps.
-func (s *Shop) trimWait() time.Duration {
-	return max(0, trimLimit-2*cmp.Or(s.options.Work, defaultWork))
-}
-
-// trimBatch is how many rows one transaction of trim removes.
-const trimBatch = 2000
-
-// trim removes most of the orders of a product that has very many rows, so that setting the stock is quick. Each removed order is counted as
-// purged, and a repeated call goes on with the others. many says that there are very many, and some may have been removed.
-func (s *Shop) trim(ctx context.Context, product int64) (many bool, err error) {
-	var stores []trimmer
-	if q := s.backends.SQL; q != nil {
-		stores = append(stores, q)
-	}
-	if e := s.backends.Etcd; e != nil {
-		stores = append(stores, e)
-	}
-	// Twice, since the clocks of replicas differ.
-	how := store.Trimming{Batch: s.trimBatch, Log: s.logMode(), Since: time.Now().Add(-2 * kafkalog.Lifetime).UnixMicro()}
-	var removing atomic.Bool // atomic: after its deadline the function below may still run
-	_, err = within(ctx, s, s.trimWait(), true, func(ctx context.Context) (none struct{}, err error) {
-		return none, s.progressing(ctx, func(ctx context.Context, progress func()) error {
-			how.Progress = func() { removing.Store(true); progress() }
-			for _, t := range stores {
-				if err := t.Trim(ctx, product, how); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	})
-	return removing.Load(), err
-}
-
-// logMode names the mode whose requests come from a log; "" = there is none.
-func (s *Shop) logMode() string {
-	for _, e := range s.entries {
-		if slices.Contains(e.mode.Needs, stock.NeedKafka) {
-			return e.mode.Name
-		}
-	}
-	return ""
-}
-
-// trimmer is a store whose reset takes the longer the more orders there are.
-type trimmer interface {
-	Trim(ctx context.Context, product int64, how store.Trimming) error
 }
 
 func (s *Shop) setStock(ctx context.Context, product, units int64, segments int) error {

@@ -47,10 +47,8 @@ type Shop struct {
 	entries  []*entry
 	byName   map[string]*entry
 	known    known
-	// trimBatch is the constant of that name, except in a test.
-	trimBatch int
-	closers   []func(context.Context) error
-	running   sync.WaitGroup // running requests, including those already answered at their deadline
+	closers  []func(context.Context) error
+	running  sync.WaitGroup // running requests, including those already answered at their deadline
 }
 
 type entry struct {
@@ -73,7 +71,7 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 	if err := stock.Servable(modes); err != nil {
 		return nil, err
 	}
-	s := &Shop{backends: b, options: o, byName: map[string]*entry{}, trimBatch: trimBatch}
+	s := &Shop{backends: b, options: o, byName: map[string]*entry{}}
 	for _, m := range modes {
 		e := &entry{mode: m}
 		if e.err = b.configured(m.Needs); e.err == nil {

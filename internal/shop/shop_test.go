@@ -3,7 +3,6 @@ package shop_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -341,68 +340,6 @@ func TestLedgerNamesWhatIsDown(t *testing.T) {
 		if _, err := shop.Deduct(t.Context(), mode, stocktest.Request(product, 1, "k")); !errors.Is(err, want) {
 			t.Errorf("%s without Redis: Deduct() = %v, want %v", mode, err, want)
 		}
-	}
-}
-
-// Old orders are removed before the stock is set. If it then cannot be set, the answer does not say that nothing happened; and before a store
-// that is known not to answer nothing is removed.
-func TestSetStockAfterATrim(t *testing.T) {
-	t.Parallel()
-	dsn := testenv.SQLite(t)
-	set, err := backend.Open(backend.Config{SQL: dsn, Conns: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { set.Close() })
-	if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
-		t.Fatal(err)
-	}
-	b, down := on(set, ""), errors.New("down")
-	silent := false
-	b.Down = func(stock.Backend) error {
-		if silent {
-			return down
-		}
-		return nil
-	}
-	shop := open(t, b)
-	shop.SetTrimBatch(1)
-	const orders = 60
-	if err := shop.SetStock(t.Context(), 1, orders+1, 0); err != nil {
-		t.Fatal(err)
-	}
-	for i := range orders {
-		if _, err := shop.Deduct(t.Context(), "queue", stocktest.Request(1, 1, fmt.Sprint(i))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	purged := func() int64 {
-		t.Helper()
-		l, err := shop.Ledger(t.Context(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l.Facts[stock.SQL].Purged.Orders
-	}
-	silent = true
-	if err := shop.SetStock(t.Context(), 1, 5, 0); !errors.Is(err, down) || errors.Is(err, stock.ErrUnknown) {
-		t.Errorf("SetStock() of a store that does not answer = %v, want a refusal", err)
-	}
-	silent = false
-	if n := purged(); n != 0 {
-		t.Errorf("it has removed %d orders, want none", n)
-	}
-	if err := set.DB.Exec("DROP TABLE record_lock").Error; err != nil {
-		t.Fatal(err)
-	}
-	if err := shop.SetStock(t.Context(), 1, 5, 0); !errors.Is(err, stock.ErrUnknown) {
-		t.Errorf("SetStock() = %v, want ErrUnknown: %d orders are removed", err, purged())
-	}
-	if n := purged(); n != orders {
-		t.Errorf("%d orders removed, want %d", n, orders)
-	}
-	if r, err := shop.Deduct(t.Context(), "queue", stocktest.Request(1, 1, "0")); err != nil || !r.Replayed {
-		t.Errorf("Deduct() with a key of the run that goes on = %+v, %v, want its first answer", r, err)
 	}
 }
 

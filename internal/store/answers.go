@@ -15,10 +15,11 @@ import (
 
 // This file keeps the answers to idempotency keys in Redis, where [Redis.Sell] finds them.
 //
-// The answers for a product are in four hashes, so that a reset or a purge deletes them as a whole, without a scan:
+// The answers for a product are in four hashes, so that a reset or a [Redis.Purge] deletes them as a whole, without a scan:
 //
-//	answers:{101}       answers to sales; the field "" names the run
-//	answers-old:{101}   the answers that the last purge moved here; the next purge deletes them
+//	answers:{101}       answers to sales, and those of replicas without retention; the field "" names the run
+//	answers-old:{101}   the answers that a purge moved here; a later purge deletes them
+//	answers-moved:{101} when it moved them
 //	refusals:{101}      at most 10,000 refusals, until ten minutes after the last one
 //	refusals-old:{101}  the 10,000 refusals before them
 //	key:<key>           the claim of the key: the product that it was used for, and by which sale. The same key for another product is another payload

@@ -23,7 +23,6 @@ import (
 //	stock/101               the count, or "segmented:5000" of a product that is segmented in Redis
 //	initial/101             what Reset set
 //	orders/101/<order id>   an order, JSON
-//	purged/101              sums of purged orders, JSON; valid only if written after initial/101
 type Etcd struct {
 	c      *clientv3.Client
 	prefix string
@@ -94,7 +93,6 @@ func (e *Etcd) Reset(ctx context.Context, product, stock int64, segments int) er
 		clientv3.OpPut(e.key("stock", product), count),
 		clientv3.OpPut(e.key("initial", product), initial),
 		clientv3.OpDelete(e.orderPrefix(product), clientv3.WithPrefix()),
-		clientv3.OpDelete(e.key("purged", product)),
 	).Commit()
 	return etcdWriteError(err)
 }
@@ -117,18 +115,16 @@ func (e *Etcd) Facts(ctx context.Context, product int64, orders bool) (Facts, er
 	if err != nil || !orders {
 		return f, err
 	}
-	f.Orders, err = etcdOrders(res.Responses[3].GetResponseRange().Kvs)
+	f.Orders, err = etcdOrders(res.Responses[2].GetResponseRange().Kvs)
 	return f, err
 }
 
 // askFacts are the reads whose answers etcdFacts decodes.
 func (e *Etcd) askFacts(product int64) []clientv3.Op {
-	return []clientv3.Op{
-		clientv3.OpGet(e.key("stock", product)), clientv3.OpGet(e.key("initial", product)), clientv3.OpGet(e.key("purged", product)),
-	}
+	return []clientv3.Op{clientv3.OpGet(e.key("stock", product)), clientv3.OpGet(e.key("initial", product))}
 }
 
-// etcdFacts decodes the answers to askFacts: a product's count, its initial count, and the sums of purged orders.
+// etcdFacts decodes the answers to askFacts: a product's count and its initial count.
 func etcdFacts(res *clientv3.TxnResponse, product int64) (f Facts, err error) {
 	for i, dest := range []*int64{&f.Stock, &f.Initial} {
 		kvs := res.Responses[i].GetResponseRange().Kvs
@@ -142,8 +138,7 @@ func etcdFacts(res *clientv3.TxnResponse, product int64) (f Facts, err error) {
 			return Facts{}, err
 		}
 	}
-	f.Purged, err = purgedSince(res.Responses[1].GetResponseRange().Kvs, res.Responses[2].GetResponseRange().Kvs)
-	return f, err
+	return f, nil
 }
 
 func etcdOrders(kvs []*mvccpb.KeyValue) ([]Order, error) {
@@ -157,18 +152,6 @@ func etcdOrders(kvs []*mvccpb.KeyValue) ([]Order, error) {
 		}
 	}
 	return all, nil
-}
-
-// purgedSince decodes the sums of purged orders if they were written after the stock was set. A replica of an earlier version does not
-// delete the sums when it sets the stock.
-func purgedSince(initial, purged []*mvccpb.KeyValue) (p Purged, err error) {
-	if len(initial) == 0 || len(purged) == 0 || purged[0].ModRevision < initial[0].ModRevision {
-		return p, nil
-	}
-	if err := json.Unmarshal(purged[0].Value, &p); err != nil {
-		return p, fmt.Errorf("%w: %s: %w", ErrUnavailable, purged[0].Key, err)
-	}
-	return p, nil
 }
 
 // etcdReadError maps an error of a read: nothing was changed.

@@ -38,7 +38,7 @@ func (e *Etcd) first(ctx context.Context, product int64, want Want) (f Facts, p 
 	if f, err = etcdFacts(res, product); err != nil {
 		return f, p, err
 	}
-	rows := res.Responses[3].GetResponseRange()
+	rows := res.Responses[2].GetResponseRange()
 	if f.Orders, err = etcdOrders(rows.Kvs[:min(len(rows.Kvs), max(want.Orders, 0))]); err != nil {
 		return f, p, err
 	}

@@ -170,7 +170,6 @@ func TestEtcdAnswersWithin(t *testing.T) {
 		"Read":     func() error { _, err := e.Read(t.Context(), 1); return err },
 		"Snapshot": func() error { _, _, err := e.Snapshot(t.Context(), 1, want); return err },
 		"Page":     func() error { _, _, err := e.Page(t.Context(), 1, store.Position{}, want); return err },
-		"Purge":    func() error { _, err := e.Purge(t.Context(), store.Retention{Orders: time.Hour}); return err },
 	} {
 		if err := request(); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s() = %v, want that the time limit has passed", name, err)

@@ -9,8 +9,7 @@ type Totals struct{ Orders, Units int64 }
 // Want limits the rows of a page, by kind.
 type Want struct{ Orders, Keys int }
 
-// Position is a reader's position in a product's rows in one store; the zero value is before the first row. A purge removes the oldest
-// rows and leaves positions valid: a row that is purged before it was read is skipped, and counted as purged.
+// Position is a reader's position in a product's rows in one store; the zero value is before the first row.
 type Position struct {
 	// Order is the last order that was read; Until is the last order of the reader's first snapshot. Both are numbers in SQLite, which
 	// only appends, and ids elsewhere. In Redis they are the number of the next order, and the number after the last one.
@@ -20,8 +19,6 @@ type Position struct {
 	Key []byte `json:"k,omitempty"`
 	// Revision is the revision of the first snapshot in etcd.
 	Revision int64 `json:"r,omitempty"`
-	// Purged is how many orders had been purged at the last read, in Redis.
-	Purged int64 `json:"p,omitempty"`
 	// NoOrders and NoKeys say that none is left to read.
 	NoOrders bool `json:"x,omitempty"`
 	NoKeys   bool `json:"y,omitempty"`
@@ -36,8 +33,6 @@ type Snapshot struct {
 	// Orders calls each with batches of all order rows, roughly the oldest first. each must not keep a batch. An error of each ends
 	// the reading and is returned.
 	Orders func(each func([]Order) error) error
-	// Missed counts the rows of the snapshot that were purged before the last call of Orders reached them.
-	Missed Totals
 	// Keys does the same for the rows of the idempotency table; nil if the store has none.
 	Keys func(each func([]KeyRow) error) error
 }

@@ -2,44 +2,35 @@ package store
 
 import (
 	"context"
-	"math"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
-// A purge removes rows that are older than a [Retention], in batches. The transaction or script that removes a batch also adds it to the
-// product's [Purged]. So any number of replicas may purge at the same time, and die while they do: every removed row is counted exactly
-// once.
+// A purge removes the answers to idempotency keys that are older than their retention, step by step. Any number of replicas may purge at the
+// same time, and die while they do. Orders stay until the stock is set again.
 
-// Retention is how long orders, and the answers to idempotency keys, are kept. 0 = forever.
-type Retention struct{ Orders, Keys time.Duration }
-
-// purgeBatch is the maximum number of orders, and of keys, in one transaction or script. The pause between two batches is as long as the
-// last batch took, so that a purge uses a store for at most half of the time; purgeRest is the shortest pause.
+// purgeBatch is the maximum number of keys in one transaction. The pause between two steps is as long as the last step took, so that a purge
+// uses a store for at most half of the time; purgeRest is the shortest pause.
 const (
 	purgeBatch = 200
 	purgeRest  = 5 * time.Millisecond
 )
 
-// add sums the removals of several batches.
-func (p *Purged) add(more Purged) {
-	p.Orders, p.Units, p.Keys = p.Orders+more.Orders, p.Units+more.Units, p.Keys+more.Keys
-}
-
-// cutoff is the time in microseconds before which a row with this retention is old; for rows kept forever no time is.
-func cutoff(keep time.Duration) int64 {
-	if keep == 0 {
-		return math.MinInt64
-	}
-	return time.Now().Add(-keep).UnixMicro()
-}
-
-// batches calls one until it finds nothing more, or fails, or ctx ends, and sums the removals.
-func batches(ctx context.Context, one func() (gone Purged, more bool, err error)) (sum Purged, err error) {
+// inSteps calls step until it finds nothing more, or fails, or ctx ends, and sums the removals.
+func inSteps(ctx context.Context, step func() (gone int64, more bool, err error)) (sum int64, err error) {
 	for more := true; more && ctx.Err() == nil; {
-		var gone Purged
+		var gone int64
 		begun := time.Now()
-		gone, more, err = one()
-		sum.add(gone)
+		gone, more, err = step()
+		sum += gone
 		if err != nil {
 			return sum, err
 		}
@@ -49,4 +40,83 @@ func batches(ctx context.Context, one func() (gone Purged, more bool, err error)
 		}
 	}
 	return sum, ctx.Err()
+}
+
+// purgeTimeout bounds one transaction. It is longer than a statement waits for SQLite's write lock, so a wait in vain is a conflict.
+const purgeTimeout = 15 * time.Second
+
+// Purge removes the keys that are older than keep, which is above 0, until none is left, and returns how many. It locks no row that a sale
+// needs, unless a key is repeated at the moment of its removal. If a transaction fails, those before it are committed.
+func (s *SQL) Purge(ctx context.Context, keep time.Duration) (int64, error) {
+	return inSteps(ctx, func() (int64, bool, error) { return s.purge(ctx, time.Now().Add(-keep).UnixMicro()) })
+}
+
+// purge finds the oldest keys without a lock, and removes them. A key that was removed and used again meanwhile stays.
+func (s *SQL) purge(ctx context.Context, before int64) (gone int64, more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
+	defer cancel()
+	query := s.db.WithContext(ctx).Raw(s.q.oldKeys, before, purgeBatch)
+	old, err := scanRows(query, func(rows *sql.Rows, key *any) error { return rows.Scan(key) })
+	if err != nil || len(old) == 0 {
+		return 0, false, err
+	}
+	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) (err error) {
+		gone, err = tx.affected(list(s.q.purgeKeys, len(old)), append(old, before)...)
+		return err
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	return gone, len(old) == purgeBatch, nil
+}
+
+//go:embed lua/purge.lua
+var purgeSource string
+
+var purgeScript = redis.NewScript(purgeSource)
+
+// scanCount is how many keys one SCAN inspects; Redis does nothing else meanwhile.
+const scanCount = 500
+
+// Purge removes answers to sales that are older than keep, which is above 0, at the latest at twice that age, and returns how many. It finds
+// the products with SCAN. If one product fails, Purge still handles the others, and returns the error.
+func (r *Redis) Purge(ctx context.Context, keep time.Duration) (int64, error) {
+	cluster, ok := r.c.(*redis.ClusterClient)
+	if !ok {
+		return r.purge(ctx, r.c, keep)
+	}
+	var sum atomic.Int64 // the masters are scanned at the same time
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
+		gone, err := r.purge(ctx, master, keep)
+		sum.Add(gone)
+		return err
+	})
+	return sum.Load(), err
+}
+
+// purge purges the products of one server.
+func (r *Redis) purge(ctx context.Context, server redis.Cmdable, keep time.Duration) (int64, error) {
+	var errs []error
+	var cursor uint64
+	head := r.prefix + "answers:{"
+	glob := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
+	sum, err := inSteps(ctx, func() (gone int64, more bool, err error) {
+		var keys []string
+		if keys, cursor, err = server.Scan(ctx, cursor, glob.Replace(head)+"*}", scanCount).Result(); err != nil {
+			return 0, false, fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
+		}
+		for _, key := range keys {
+			id, ok := strings.CutSuffix(strings.TrimPrefix(key, head), "}")
+			product, err := strconv.ParseInt(id, 10, 64)
+			if !ok || err != nil {
+				continue // not a key of ours
+			}
+			hashes := []string{r.key("answers", product), r.key("answers-old", product), r.key("answers-moved", product)}
+			n, err := purgeScript.Run(ctx, r.c, hashes, keep.Milliseconds()).Int64()
+			gone += n
+			errs = append(errs, writeError(err))
+		}
+		return gone, cursor != 0, nil
+	})
+	return sum, errors.Join(append(errs, err)...)
 }

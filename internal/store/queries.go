@@ -19,7 +19,7 @@ type queries struct {
 	setVersion, setUpdated            string
 	readForUpdate, readNowait         string // MySQL only
 	deleteCartKeys, unkeyCarts        string
-	deleteLock, deletePurged          string
+	deleteLock                        string
 	setFenced                         string
 	raiseFence, raiseFenceStrictly    string
 
@@ -28,10 +28,7 @@ type queries struct {
 
 	totals, ordersPage, cartKeysPage, keysPage string
 	ordersOf, keysOf, cartKeysOf               string
-	oldKeys, lockKeys, purgeKeys               string
-	oldOrders, lockOrders, purgeOrders         string
-	addPurged                                  string
-	many, trimOrders                           string
+	oldKeys, purgeKeys                         string
 }
 
 func loadQueries(dialect string) (queries, error) {
@@ -44,16 +41,13 @@ func loadQueries(dialect string) (queries, error) {
 		"keys": &q.keys, "delete_keys": &q.deleteKeys, "reset": &q.reset,
 		"set_version": &q.setVersion, "set_updated": &q.setUpdated,
 		"read_for_update": &q.readForUpdate, "read_for_update_nowait": &q.readNowait,
-		"delete_cart_keys": &q.deleteCartKeys, "unkey_carts": &q.unkeyCarts, "delete_lock": &q.deleteLock, "delete_purged": &q.deletePurged,
+		"delete_cart_keys": &q.deleteCartKeys, "unkey_carts": &q.unkeyCarts, "delete_lock": &q.deleteLock,
 		"set_fenced": &q.setFenced, "raise_fence": &q.raiseFence, "raise_fence_strictly": &q.raiseFenceStrictly,
 		"read_locked": &q.readLocked, "insert_answers": &q.insertAnswers, "read_answers": &q.readAnswers,
 		"read_run": &q.readRun, "take_of_run": &q.takeOfRun, "sold": &q.sold, "any_sold": &q.anySold,
 		"totals": &q.totals, "orders_page": &q.ordersPage, "cart_keys_page": &q.cartKeysPage, "keys_page": &q.keysPage,
 		"orders_of": &q.ordersOf, "keys_of": &q.keysOf, "cart_keys_of": &q.cartKeysOf,
-		"old_keys": &q.oldKeys, "lock_keys": &q.lockKeys, "purge_keys": &q.purgeKeys,
-		"old_orders": &q.oldOrders, "lock_orders": &q.lockOrders, "purge_orders": &q.purgeOrders,
-		"add_purged": &q.addPurged,
-		"many":       &q.many, "trim_orders": &q.trimOrders,
+		"old_keys": &q.oldKeys, "purge_keys": &q.purgeKeys,
 	} {
 		text, err := sqlFiles.ReadFile("sql/" + dialect + "/" + name + ".sql")
 		if errors.Is(err, fs.ErrNotExist) {
@@ -74,4 +68,9 @@ func statement(text string) string {
 		}
 	}
 	return strings.Join(kept, "\n")
+}
+
+// list expands the "(?)" of a statement to n parameters.
+func list(query string, n int) string {
+	return strings.Replace(query, "(?)", "(?"+strings.Repeat(", ?", n-1)+")", 1)
 }

@@ -28,12 +28,10 @@ import (
 //	initial:{101}    what Reset set
 //	orders:{101}     the orders, JSON, the oldest first
 //	answers:{101}    by idempotency key: fingerprint, status and body of the first answer; see answers.go
-//	purged:{101}     sums of purged orders, units and keys; run is the run that they belong to
 type Redis struct {
 	c        redis.UniversalClient
 	prefix   string
 	scripts  *redisbatch.Batcher
-	sums     sums
 	refusing atomic.Bool // the last sale was refused
 	keep     time.Duration
 	spread   atomic.Bool // Redis is a cluster: no script reaches all keys
@@ -145,7 +143,7 @@ func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, a
 	if err != nil {
 		return err
 	}
-	gone := append(also(max(old, segments)), r.key("orders", product), r.key("purged", product))
+	gone := append(also(max(old, segments)), r.key("orders", product), r.key("answers-moved", product))
 	gone = append(gone, r.answerKeys(product)...)
 	for i := range old {
 		gone = append(gone, r.segmentKey(product, i))
@@ -250,9 +248,6 @@ func (r *Redis) Facts(ctx context.Context, product int64, orders bool) (Facts, e
 		return Facts{}, readError(err, product)
 	}
 	f := Facts{Initial: initial}
-	if f.Purged, err = r.purged(ctx, product); err != nil {
-		return Facts{}, err
-	}
 	for _, n := range counts {
 		f.Stock += n
 	}
@@ -275,15 +270,6 @@ func (r *Redis) missing(ctx context.Context, product int64, unknown error) error
 		return countLost("redis", product)
 	}
 	return unknown
-}
-
-// purged reads the sums of purged rows since the last reset.
-func (r *Redis) purged(ctx context.Context, product int64) (Purged, error) {
-	s, err := r.rawView(ctx, product, 0, 0, -1)
-	if err != nil {
-		return Purged{}, err
-	}
-	return s.purged(product)
 }
 
 func (r *Redis) orders(ctx context.Context, product int64) ([]Order, error) {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -10,28 +11,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The orders in Redis are a list that grows at its end, and that a purge shortens at its start. An order's number, counted since the
-// stock was set, is its index plus the number of purged orders. A purge changes no number, and orders below a number never change.
+// The orders in Redis are a list that only grows at its end, until the stock is set again. An order's number is its index.
 
-// view is what one script reads of a product: a snapshot, and rows from one number on. On a cluster the segments are in other slots,
+// view is what one script reads of a product: a snapshot, and its first rows. On a cluster the segments are in other slots,
 // and are read after it.
 type view struct {
 	Facts
-	first int64 // the number of the first row
-	end   int64 // the number that the next order will have
-	rows  []string
-	last  string // the row below end, "" if there is none
+	end  int64 // the number that the next order will have
+	rows []string
+	last string // the row below end, "" if there is none
 }
 
-// Snapshot reads a product in one script: its facts and totals, and its first orders. The position is the one after them.
+// Snapshot reads a product in one script: its facts, and its first orders. The position is the one after them. The units of the remaining orders
+// are summed afterwards: Redis cannot sum a list.
 func (r *Redis) Snapshot(ctx context.Context, product int64, want Want) (Facts, Position, error) {
-	s, err := r.sums.of(ctx, product)
-	if err != nil {
-		return Facts{}, Position{}, err
-	}
-	defer s.done()
 	for range maxMoves {
-		v, err := r.view(ctx, product, want.Orders)
+		v, err := r.view(ctx, product, max(want.Orders, 0))
 		if err != nil {
 			return Facts{}, Position{}, err
 		}
@@ -39,19 +34,40 @@ func (r *Redis) Snapshot(ctx context.Context, product int64, want Want) (Facts, 
 		if f.Orders, err = r.decodeOrders(ctx, v.rows, product); err != nil {
 			return Facts{}, Position{}, err
 		}
-		units, ok, err := r.unitsBelow(ctx, product, s, v)
+		f.Totals.Orders = v.end
+		f.Totals.Units, err = r.units(ctx, product, v)
+		if errors.Is(err, errSetAgain) {
+			continue
+		}
 		if err != nil {
 			return Facts{}, Position{}, err
 		}
-		if !ok {
-			continue
-		}
-		f.Totals = Totals{Orders: v.end - v.first, Units: units - v.Purged.Units}
-		p := Position{Until: strconv.FormatInt(v.end, 10), Purged: v.Purged.Orders, NoKeys: true}
-		p.passed(v.first+int64(len(v.rows)), v.end)
+		p := Position{Until: strconv.FormatInt(v.end, 10), NoKeys: true}
+		p.passed(int64(len(v.rows)), v.end)
 		return f, p, nil
 	}
-	return Facts{}, Position{}, fmt.Errorf("%w: orders of product %d are purged faster than they are summed", ErrUnavailable, product)
+	return Facts{}, Position{}, setAgain(product)
+}
+
+// units sums the orders of a snapshot.
+func (r *Redis) units(ctx context.Context, product int64, v view) (sum int64, err error) {
+	add := func(rows []string) error {
+		for _, row := range rows {
+			var o struct {
+				Quantity int64 `json:"quantity"`
+			}
+			if err := json.Unmarshal([]byte(row), &o); err != nil {
+				return fmt.Errorf("%w: an order of product %d: %w", ErrUnavailable, product, err)
+			}
+			sum += o.Quantity
+		}
+		return nil
+	}
+	if err := add(v.rows); err != nil {
+		return 0, err
+	}
+	err = r.walk(ctx, product, v, int64(len(v.rows)), add)
+	return sum, err
 }
 
 // Page reads the orders after a position, and returns the position after them.
@@ -66,19 +82,15 @@ func (r *Redis) Page(ctx context.Context, product int64, p Position, want Want) 
 	if err1 != nil || err2 != nil || from < 0 {
 		return f, p, ErrPosition
 	}
-	c := view{Facts: Facts{Purged: Purged{Orders: p.Purged}}}
-	for more := true; more; more = len(c.rows) == 0 && from < c.first && c.first < end { // the whole page was purged: read the next one
-		from = max(from, c.first)
-		if c, err = r.chunk(ctx, product, from, min(end, from+int64(want.Orders)), c.Purged.Orders); err != nil {
-			return f, p, err
-		}
-	}
-	if f.Orders, err = r.decodeOrders(ctx, c.rows, product); err != nil {
+	rows, err := r.rows(ctx, product, from, min(end, from+int64(want.Orders)))
+	if err != nil {
 		return f, p, err
 	}
-	next.Purged = c.Purged.Orders
-	reached := c.first + int64(len(c.rows))
-	if len(c.rows) == 0 { // all were purged, or the product was set again and has fewer orders
+	if f.Orders, err = r.decodeOrders(ctx, rows, product); err != nil {
+		return f, p, err
+	}
+	reached := from + int64(len(rows))
+	if len(rows) == 0 { // the product was set again and has fewer orders
 		reached = end
 	}
 	next.passed(reached, end)
@@ -90,101 +102,69 @@ func (p *Position) passed(number, end int64) {
 	p.Order, p.NoOrders = strconv.FormatInt(number, 10), number >= end
 }
 
-// Scan reads a product in one script and calls body with the snapshot, which has no later orders. Missed counts the orders that a
-// purge removes while the rows are being read.
+// Scan reads a product in one script and calls body with the snapshot, which has no later orders.
 func (r *Redis) Scan(ctx context.Context, product int64, body func(*Snapshot) error) error {
 	v, err := r.view(ctx, product, 0)
 	if err != nil {
 		return err
 	}
 	s := &Snapshot{Facts: v.Facts}
-	s.Totals.Orders = v.end - v.first
+	s.Totals.Orders = v.end
 	s.Orders = func(each func([]Order) error) error {
-		read := Totals{Orders: v.Purged.Orders, Units: v.Purged.Units} // sums below the next row
-		s.Missed = Totals{}
-		err := r.walk(ctx, product, v.first, v.end, func(c view) error {
-			if !v.followed(c) {
-				return errSetAgain
-			}
-			orders, err := r.decodeOrders(ctx, c.rows, product)
+		err := r.walk(ctx, product, v, 0, func(rows []string) error {
+			orders, err := r.decodeOrders(ctx, rows, product)
 			if err != nil {
 				return err
-			}
-			if gap := c.first - read.Orders; gap > 0 {
-				s.Missed.Orders += gap
-				s.Missed.Units += c.Purged.Units - read.Units
-				read = Totals{Orders: c.first, Units: c.Purged.Units}
-			}
-			read.Orders += int64(len(orders))
-			for _, o := range orders {
-				read.Units += o.Quantity
 			}
 			return each(orders)
 		})
 		if errors.Is(err, errSetAgain) {
-			err = fmt.Errorf("%w: product %d: %w", ErrUnavailable, product, err)
+			err = setAgain(product)
 		}
 		return err
 	}
 	return body(s)
 }
 
-// followed says whether a chunk can be of the same run as the snapshot: if it reaches the end, its last row must be the one that was there.
-func (v view) followed(c view) bool {
-	return c.first+int64(len(c.rows)) < v.end || c.rows[len(c.rows)-1] == v.last
-}
-
-// errSetAgain says that the orders of a snapshot are gone, and not because they were purged.
+// errSetAgain says that the orders of a snapshot are gone.
 var errSetAgain = errors.New("the stock was set again while the orders were read")
 
-// walk reads the orders with numbers from first to below end, in batches. It skips orders that are purged meanwhile.
-func (r *Redis) walk(ctx context.Context, product, first, end int64, each func(view) error) error {
-	purged := first
-	for at := first; at < end; {
-		c, err := r.chunk(ctx, product, at, min(end, at+batchRows), purged)
+func setAgain(product int64) error {
+	return fmt.Errorf("%w: product %d: %w", ErrUnavailable, product, errSetAgain)
+}
+
+// walk reads the orders of a snapshot from a number on, in batches. The last one must still be the one that was there.
+func (r *Redis) walk(ctx context.Context, product int64, v view, from int64, each func([]string) error) error {
+	for from < v.end {
+		rows, err := r.rows(ctx, product, from, min(v.end, from+batchRows))
 		if err != nil {
 			return err
 		}
-		purged = c.Purged.Orders
-		switch {
-		case len(c.rows) > 0:
-			if err := each(c); err != nil {
-				return err
-			}
-		case c.first <= at:
+		from += int64(len(rows))
+		if len(rows) == 0 || from == v.end && rows[len(rows)-1] != v.last {
 			return errSetAgain
 		}
-		at = c.first + int64(len(c.rows))
+		if err := each(rows); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// maxMoves is how many purges may interfere with the reading of one chunk.
-const maxMoves = 20
-
-// chunk reads the orders with numbers from from to below to. A number's index depends on how many orders were purged: if that is not
-// as the caller assumed, chunk reads again. It skips purged orders, so first may be above from.
-func (r *Redis) chunk(ctx context.Context, product, from, to, purged int64) (v view, err error) {
-	for range maxMoves {
-		at := max(from-purged, 0)
-		s, err := r.rawView(ctx, product, 0, at, max(to-purged, at+1)-1)
-		if err != nil {
-			return v, err
-		}
-		if v.Purged, err = s.purged(product); err != nil {
-			return v, err
-		}
-		if v.Purged.Orders == purged {
-			v.first, v.rows = purged+at, s.rows
-			if v.first >= to {
-				v.rows = nil // all of them were purged
-			}
-			return v, nil
-		}
-		purged = v.Purged.Orders
+// rows reads the orders with numbers from from to below to.
+func (r *Redis) rows(ctx context.Context, product, from, to int64) ([]string, error) {
+	if from >= to {
+		return nil, nil
 	}
-	return v, fmt.Errorf("%w: orders of product %d are purged faster than they are read", ErrUnavailable, product)
+	rows, err := r.c.LRange(ctx, r.key("orders", product), from, to-1).Result()
+	if err != nil {
+		return nil, readError(err, product)
+	}
+	return rows, nil
 }
+
+// maxMoves is how often the stock may be set while a snapshot is read.
+const maxMoves = 20
 
 // view reads a product and its first n orders in one script, except for segments in other slots.
 func (r *Redis) view(ctx context.Context, product int64, n int) (view, error) {
@@ -205,7 +185,7 @@ func (r *Redis) tryView(ctx context.Context, product int64, segments, n int) (v 
 	if r.spread.Load() {
 		together = 0
 	}
-	s, err := r.rawView(ctx, product, together, 0, int64(n)-1)
+	s, err := r.rawView(ctx, product, together, n)
 	if redis.HasErrorPrefix(err, "CROSSSLOT") {
 		r.spread.Store(true)
 		return v, 0, nil // that is not the number of segments: it is tried again
@@ -221,10 +201,7 @@ func (r *Redis) tryView(ctx context.Context, product int64, segments, n int) (v 
 	if v.Initial, err = number(s.initial); err != nil {
 		return v, 0, fmt.Errorf("%w: product %d has a count but no initial count: %w", ErrUnavailable, product, err)
 	}
-	if v.Purged, err = s.purged(product); err != nil {
-		return v, 0, err
-	}
-	v.first, v.end, v.rows, v.last = v.Purged.Orders, v.Purged.Orders+s.length, s.rows, s.last
+	v.end, v.rows, v.last = s.length, s.rows, s.last
 	stock, _ := s.stock.(string)
 	mark, isSplit := strings.CutPrefix(stock, segmentedMark)
 	if !isSplit {

@@ -151,14 +151,11 @@ func TestRedisCartOutlivesItsAnswer(t *testing.T) {
 		sell("e", "cart", false, first, second)
 		check("sold again", first, "cart")
 		check("sold again", second, "one", "", "", "cart")
-		if _, err := r.Purge(t.Context(), store.Retention{Orders: time.Hour}); err != nil { // all of them are from 1970
-			t.Error(err)
-		}
 		sell("f", "more", false, first, second)
-		check("after a purge", second, "more")
+		check("sold once more", second, "one", "", "", "cart", "more")
 		reset(t, r, second, 9, 0) // does not touch the answer
 		sell("g", "more", true, first, second)
-		check("after a reset of the other product", first, "more")
+		check("after a reset of the other product", first, "cart", "more")
 	}
 	t.Parallel()
 	for name, open := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis} {

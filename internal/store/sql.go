@@ -148,9 +148,8 @@ func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, loc
 			if err := tx.exec(s.q.reset, product, stock, stock, segments, newRun()); err != nil {
 				return err
 			}
-			// A cart's key is found through its orders, so the orders are deleted after it. A purge that ran meanwhile adds its sums last, so
-			// they are deleted last.
-			for _, q := range []string{s.q.unkeyCarts, s.q.deleteCartKeys, s.q.deleteKeys, s.q.deleteOrders, s.q.deletePurged} {
+			// A cart's key is found through its orders, so the orders are deleted after it.
+			for _, q := range []string{s.q.unkeyCarts, s.q.deleteCartKeys, s.q.deleteKeys, s.q.deleteOrders} {
 				if err := tx.exec(q, product); err != nil {
 					return err
 				}
@@ -196,7 +195,7 @@ func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (Facts, err
 // scanFacts scans a row of the query facts.
 func scanFacts(row *sql.Row, f *Facts) error {
 	var segments int
-	return row.Scan(&f.Initial, &f.Stock, &f.LeaseSeq, &segments, &f.Purged.Orders, &f.Purged.Units, &f.Purged.Keys)
+	return row.Scan(&f.Initial, &f.Stock, &f.LeaseSeq, &segments)
 }
 
 func (s *SQL) orders(db *gorm.DB, product int64) ([]Order, error) {

@@ -87,14 +87,4 @@ type Facts struct {
 	Segments []int64 // Redis only
 	Orders   []Order
 	Keys     []KeyRow // SQL only
-	// Purged counts the rows that were purged from Orders and Keys since the stock was set; their units were sold.
-	Purged Purged
-}
-
-// Purged counts the purged rows of a product. The transaction or script that removes rows also counts them; a reset of the stock
-// clears the counts.
-type Purged struct {
-	Orders int64 // rows
-	Units  int64 // of those rows
-	Keys   int64 // answers to idempotency keys; in Redis and SQL
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/columns"
 	"lastitem/loadtest"
@@ -263,18 +262,14 @@ const (
 	noteLines     = 2 // violations, missing data
 )
 
-// judgeNotes returns the lines under a row: units sold more than once, violations, missing data, and what could not be checked because
-// orders were purged.
+// judgeNotes returns the lines under a row: units sold more than once, violations, and missing data.
 func judgeNotes(s loadtest.Summary, lang string) []string {
 	var evidence []audit.Evidence
-	var violations, missing, unchecked []string
+	var violations, missing []string
 	for _, r := range s.Reports {
 		evidence = append(evidence, r.Evidence...)
 		violations = append(violations, r.Violations...)
 		missing = append(missing, r.Missing...)
-		if r.Purged != (api.Purged{}) {
-			unchecked = append(unchecked, r.Unchecked...)
-		}
 	}
 	var notes []string
 	for i, e := range evidence {
@@ -285,8 +280,7 @@ func judgeNotes(s loadtest.Summary, lang string) []string {
 		notes = append(notes, kept(e.Text(lang)))
 	}
 	notes = append(notes, capped(violations, "violation", lang)...)
-	notes = append(notes, capped(missing, "missing", lang)...)
-	return append(notes, capped(unchecked, "unchecked", lang)...)
+	return append(notes, capped(missing, "missing", lang)...)
 }
 
 // capped returns the first few sentences, and a line that counts the rest.

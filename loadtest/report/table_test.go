@@ -138,25 +138,6 @@ func TestDiscountedRunIsShown(t *testing.T) {
 }
 
 // The log of a run is printed under it if the run failed or its claim was not confirmed.
-// Under the row of a run whose orders were partly purged stands what could not be checked; other runs have no such line.
-func TestPurgedUnderARow(t *testing.T) {
-	t.Parallel()
-	const sentence = "4 purged orders for 4 units: they are counted, but cannot be checked one by one"
-	for _, purged := range []int64{0, 4} {
-		r := resulttest.Exact("lua-lock", 12*time.Millisecond)
-		r.Verdicts[0].Purged, r.Verdicts[0].Unchecked = api.Purged{Orders: purged}, []string{sentence}
-		var table, single strings.Builder
-		if err := errors.Join(WriteTable(&table, resulttest.Comparison(r), Style{Lang: "en", Width: 200}), WriteText(&single, r, Style{Lang: "en", Width: 200})); err != nil {
-			t.Fatal(err)
-		}
-		for _, text := range []string{table.String(), single.String()} {
-			if strings.Contains(text, "unchecked: "+sentence) != (purged > 0) {
-				t.Errorf("%d purged orders: the text says\n%s", purged, text)
-			}
-		}
-	}
-}
-
 func TestLogUnderARow(t *testing.T) {
 	wrong := resulttest.Broken("mutex", api.Exact)
 	wrong.Log = []string{"replica 1: panic"}

@@ -27,12 +27,11 @@ CREATE TABLE IF NOT EXISTS orders (
   fence           BIGINT UNSIGNED NOT NULL DEFAULT 0,
   created_us      BIGINT          NOT NULL,
   PRIMARY KEY (id, product_id),
-  KEY orders_product (product_id),
-  KEY orders_created (created_us)
+  KEY orders_product (product_id)
 ) ENGINE = InnoDB;
 
 -- idempotent_log: the first answer under a key, and the mode that gave it: the same key in another mode is another payload. Keys are bytes:
--- no case folding, no trailing-blank equality. The purge finds the oldest by created_us.
+-- no case folding, no trailing-blank equality. Retention finds the oldest by created_us.
 CREATE TABLE IF NOT EXISTS idempotent_log (
   idempotency_key VARBINARY(255) NOT NULL PRIMARY KEY,
   product_id      BIGINT         NOT NULL,
@@ -52,14 +51,4 @@ CREATE TABLE IF NOT EXISTS record_lock (
   owner      VARBINARY(64)   NOT NULL,
   expires_us BIGINT          NULL,
   fence      BIGINT UNSIGNED NOT NULL DEFAULT 0
-) ENGINE = InnoDB;
-
--- purged: sums of a product's purged rows (orders, their units, and keys), so that audits still add up. A row is valid only while its
--- run is the product's.
-CREATE TABLE IF NOT EXISTS purged (
-  product_id BIGINT NOT NULL PRIMARY KEY,
-  run        BIGINT NOT NULL,
-  order_rows BIGINT NOT NULL DEFAULT 0,
-  units      BIGINT NOT NULL DEFAULT 0,
-  key_rows   BIGINT NOT NULL DEFAULT 0
 ) ENGINE = InnoDB;

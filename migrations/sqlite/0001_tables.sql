@@ -31,10 +31,8 @@ CREATE TABLE IF NOT EXISTS orders (
 
 CREATE INDEX IF NOT EXISTS orders_product ON orders (product_id);
 
-CREATE INDEX IF NOT EXISTS orders_created ON orders (created_us);
-
 -- idempotent_log: the first answer under a key, and the mode that gave it: the same key in another mode is another payload. Keys are bytes,
--- compared as bytes. The purge finds the oldest by created_us.
+-- compared as bytes. Retention finds the oldest by created_us.
 CREATE TABLE IF NOT EXISTS idempotent_log (
   idempotency_key BLOB    NOT NULL PRIMARY KEY,
   product_id      INTEGER NOT NULL,
@@ -56,14 +54,4 @@ CREATE TABLE IF NOT EXISTS record_lock (
   owner      BLOB    NOT NULL,
   expires_us INTEGER NULL,
   fence      INTEGER NOT NULL DEFAULT 0
-);
-
--- purged: sums of a product's purged rows (orders, their units, and keys), so that audits still add up. A row is valid only while its
--- run is the product's.
-CREATE TABLE IF NOT EXISTS purged (
-  product_id INTEGER NOT NULL PRIMARY KEY,
-  run        INTEGER NOT NULL,
-  order_rows INTEGER NOT NULL DEFAULT 0,
-  units      INTEGER NOT NULL DEFAULT 0,
-  key_rows   INTEGER NOT NULL DEFAULT 0
 );

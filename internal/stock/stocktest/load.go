@@ -152,16 +152,13 @@ func (h *Harness) Ledger(t testing.TB, product int64) *api.Ledger {
 	}
 	out := &api.Ledger{
 		ProductID: product, Initial: map[api.Store]int64{}, Stock: map[api.Store]int64{},
-		Purged: map[api.Store]api.Purged{}, Unavailable: map[api.Store]string{},
+		Unavailable: map[api.Store]string{},
 	}
 	for s, err := range l.Unavailable {
 		out.Unavailable[api.Store(s)] = err.Error()
 	}
 	for s, f := range l.Facts {
 		out.Initial[api.Store(s)], out.Stock[api.Store(s)] = f.Initial, f.Stock
-		if p := api.Purged(f.Purged); p != (api.Purged{}) {
-			out.Purged[api.Store(s)] = p
-		}
 		if s == stock.Redis {
 			out.Segments = f.Segments
 		}

@@ -1,2 +1,0 @@
--- ?1 = product id.
-DELETE FROM purged WHERE product_id = ?

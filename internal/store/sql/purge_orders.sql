@@ -1,2 +1,0 @@
--- ?... = ids.
-DELETE /* lastitem-purge */ FROM orders WHERE id IN (?)
