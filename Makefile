@@ -99,7 +99,7 @@ purge-cost: build ## measure accepted requests and p99 with the purge running an
 
 .PHONY: reads
 reads: build ## measure the memory and time that eight readers of many orders, and an audit, take: orders=1000000
-	@export READS_TEST_ORDERS='$(or $(orders),1000000)'; $(test_path); export PATH; \
+	@export SHOP_TEST_TIER=all READS_TEST_ORDERS='$(or $(orders),1000000)'; $(test_path); export PATH; \
 	exec bin/shop with-stack -- go test -run '^TestReadersAreCheap$$' -count 1 -v -timeout 30m ./cmd/shop
 
 .PHONY: console-cost
@@ -114,7 +114,7 @@ lab-mutants: ## whether the lab finds defects that are put into the modes: a bin
 .PHONY: track-record
 track-record: build ## run every command of docs/track-record.md: under five minutes
 	@export SHOP_TEST_TRACK_RECORD=all; $(test_path); export PATH; \
-	exec bin/shop with-stack -- go test -count=1 -timeout 20m -v -run '^TestStackCommands$$/^track_record$$' ./cmd/shop
+	exec bin/shop with-stack -- go test -count=1 -timeout 20m -v -run '^TestTrackRecordRuns$$' ./cmd/shop
 
 .PHONY: soak
 soak: build ## the lock engine under random faults, with -race: cuts in one process, and several processes on Redis, Redis 8, Valkey 9 and clusters; prints the seeds: minutes=30 seed=...
@@ -155,7 +155,8 @@ generate: ## write the generated files anew
 
 .PHONY: traces
 traces: ## write the traces in the modes' pages anew, as real servers show them
-	@$(test_path); export PATH; go test -count=1 -run '^TestTraces$$|^TestTraceOfAHeldLock$$' ./cmd/shop -update && go generate ./cmd/shop
+	@export SHOP_TEST_TIER=all; $(test_path); export PATH; \
+	go test -count=1 -run '^TestTraces$$|^TestTraceOfAHeldLock$$' ./cmd/shop -update && go generate ./cmd/shop
 
 .PHONY: pictures
 pictures: ## take the pictures of docs/pictures anew, from the console's page in Chromium

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,10 +39,7 @@ func TestConsoleCost(t *testing.T) {
 	if err != nil || rounds < 1 {
 		t.Fatalf("%s is %q, want a number of rounds", envConsoleCost, os.Getenv(envConsoleCost))
 	}
-	shop := filepath.Join(t.TempDir(), "shop")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	shop := program(t)
 	stack, err := localstack.Start(t.Context(), localstack.Options{
 		Replicas: 3, Only: []string{}, Binary: shop, Token: "t0ken", Env: []string{"SHOP_EVENTS=true"}, Log: t.Logf,
 	})

@@ -5,8 +5,11 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -102,12 +105,13 @@ func testUpConsole(t *testing.T, s stackJSON) {
 	})
 }
 
-// testUpWithoutConsole holds what a production 'shop serve' has of the console: nothing.
-func testUpWithoutConsole(t *testing.T, shop string) {
+// TestUpWithoutConsole holds what a production 'shop serve' has of the console: nothing. Then the console is served beside the stack, as
+// docker-compose does. At the end the terminal of 'shop up' is closed, whose shell and kernel both say so: it ends as after Ctrl-C, with its
+// file of the token.
+func TestUpWithoutConsole(t *testing.T) {
 	t.Parallel()
-	cmd, s := startUp(t, shop, "--no-console")
-	t.Cleanup(func() { _ = cmd.Wait() })
-	t.Cleanup(func() { _ = cmd.Process.Signal(os.Interrupt) })
+	shop, file := program(t), filepath.Join(t.TempDir(), "up.env")
+	cmd, s := startUp(t, shop, "--no-console", "--env", file)
 	if s.Console != "" {
 		t.Errorf("shop up --no-console printed the console %q", s.Console)
 	}
@@ -121,13 +125,24 @@ func testUpWithoutConsole(t *testing.T, shop string) {
 			}
 		}
 	}
+	t.Run("console", func(t *testing.T) { testConsole(t, shop, s) })
+	for range 2 {
+		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond) // two signals of a kind that come at once are one
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("shop up after SIGHUP: %v, want exit 0", err)
+	}
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("%v; want the file of --env removed at the end", err)
+	}
+	wantGone(t, s)
 }
 
-// testConsole serves the console beside a stack that runs already, as docker-compose does.
-func testConsole(t *testing.T, shop string) {
-	up, s := startUp(t, shop, "--no-console")
-	t.Cleanup(func() { _ = up.Wait() })
-	t.Cleanup(func() { _ = up.Process.Signal(os.Interrupt) })
+// testConsole serves the console beside a stack that runs already.
+func testConsole(t *testing.T, shop string, s stackJSON) {
 	args := []string{"console", "--listen", "127.0.0.1:0", "--url", s.URL, "--host", "shop.example,Other.example"}
 	for _, r := range s.Replicas {
 		args = append(args, "--replica", r.URL)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,7 +57,7 @@ func TestDemoJSONOnly(t *testing.T) {
 
 // A mode that claims to break and does not is run again, as often as the plan says; a plan without a name does not insist.
 func TestDemoInsists(t *testing.T) {
-	url := startFakeShop(t, &fakeShop{exact: true})
+	var all sync.WaitGroup // a run waits more than it works
 	for _, tt := range []struct {
 		cmd   *cobra.Command
 		args  []string
@@ -64,21 +65,25 @@ func TestDemoInsists(t *testing.T) {
 	}{
 		{newDemo("en"), []string{"-o", "json", "--replicas", "1"}, 5},
 		{newLoadtest("en"), []string{"-o", "json"}, 0},
-		{newLoadtest("en"), []string{"-o", "json", "--plan", "five"}, 20},
-		{newLoadtest("en"), []string{"-o", "json", "--plan", "five", "--insist", "1"}, 2},
+		{newLoadtest("en"), []string{"-o", "json", "--plan", "five", "--insist", "1"}, 2}, // of 20: see TestPlanFlags
 	} {
-		code, out, errOut := commandLine(t.Context(), tt.cmd, append(tt.args, "--url", url, "--token", fakeToken, "--mode", "unsafe,lua-lock",
-			"--vus", "4", "--requests", "60", "--stock", "20", "--quiet")...)
-		var c loadtest.Comparison
-		if err := json.Unmarshal([]byte(out), &c); err != nil || len(c.Summaries) != 2 {
-			t.Fatalf("%s: JSON %v with %d summaries, want 2\n%s%s", tt.cmd.Name(), err, len(c.Summaries), out, errOut)
-		}
-		unsafe, exact := c.Summaries[0], c.Summaries[1]
-		if code != exitFailed || unsafe.Tries != tt.tries || exact.Tries != 0 {
-			t.Errorf("%s: exit code %d, tries of %s %d, of %s %d, want %d, %d and 0",
-				tt.cmd.Name(), code, unsafe.Mode, unsafe.Tries, exact.Mode, exact.Tries, exitFailed, tt.tries)
-		}
+		url := startFakeShop(t, &fakeShop{exact: true})
+		all.Go(func() {
+			code, out, errOut := commandLine(t.Context(), tt.cmd, append(tt.args, "--url", url, "--token", fakeToken, "--mode", "unsafe,lua-lock",
+				"--vus", "4", "--requests", "60", "--stock", "20", "--quiet")...)
+			var c loadtest.Comparison
+			if err := json.Unmarshal([]byte(out), &c); err != nil || len(c.Summaries) != 2 {
+				t.Errorf("%s: JSON %v with %d summaries, want 2\n%s%s", tt.cmd.Name(), err, len(c.Summaries), out, errOut)
+				return
+			}
+			unsafe, exact := c.Summaries[0], c.Summaries[1]
+			if code != exitFailed || unsafe.Tries != tt.tries || exact.Tries != 0 {
+				t.Errorf("%s: exit code %d, tries of %s %d, of %s %d, want %d, %d and 0",
+					tt.cmd.Name(), code, unsafe.Mode, unsafe.Tries, exact.Mode, exact.Tries, exitFailed, tt.tries)
+			}
+		})
 	}
+	all.Wait()
 }
 
 func TestDemoUsage(t *testing.T) {

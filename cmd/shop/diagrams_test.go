@@ -17,8 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
 	manual "lastitem/docs"
 	"lastitem/internal/book"
 	"lastitem/internal/testenv"
@@ -100,15 +98,7 @@ const drawing = `mermaid.initialize({startOnLoad: false, theme: "neutral", secur
 // draw has Chromium draw diagrams.
 func draw(t *testing.T, sources map[string]string) (pictures map[string]string) {
 	t.Helper()
-	path := testenv.Program(t, "chromium", "chromium")
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Env("TMPDIR="+temporary(t)))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	b := &tab{t: t, ctx: ctx}
+	b := openTab(t, "")
 	js := func(expression string) string { return eval[string](b, expression) }
 	js(string(mermaid(t)) + ";''")
 	js(drawing + ";''")

@@ -26,12 +26,14 @@ import (
 	"lastitem/loadtest"
 )
 
-// testKafka puts the mode kafka on a real broker through what production does to it, under a load in which each key is asked for on two
+// TestKafkaStorm puts the mode kafka on a real broker through what production does to it, under a load in which each key is asked for on two
 // replicas at a time, and again until it has an answer: replicas killed and replaced, the broker killed, its topics deleted, its disk
 // lost. In the end each key that was sold has one order.
-func testKafka(t *testing.T, shop string) {
+func TestKafkaStorm(t *testing.T) {
+	testenv.Slow(t, "kills a real broker, which starts again and again")
 	t.Parallel()
 	testenv.Installed(t, localstack.Redis, localstack.MySQL, localstack.Nginx, localstack.Kafka)
+	shop := program(t)
 	k := startKafkaStorm(t, shop)
 	k.sells(t, "at first")
 	for i := range k.stack.Replicas { // each time the group forms again

@@ -1,16 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"lastitem/faultlab"
+	"lastitem/internal/localstack"
+	"lastitem/internal/testenv"
 )
 
 // ownService is a command line that passes our own binary to --serve as if it were somebody else's service.
@@ -25,10 +25,13 @@ func ownService(shop, mode string, more ...string) []string {
 	return append(args, more...)
 }
 
-// testLabServe: a pause breaks lua-lock of a service that the lab only knows how to start, ask and read; --replay of the saved file breaks it
+// A pause breaks lua-lock of a service that the lab only knows how to start, ask and read; --replay of the saved file breaks it
 // again; lease-seq of the same service is not broken.
-func testLabServe(t *testing.T, shop string) {
-	needLab(t)
+func TestLabServe(t *testing.T) {
+	testenv.Slow(t, "plays dozens of schedules on real servers")
+	t.Parallel()
+	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	shop := program(t)
 	story := filepath.Join(t.TempDir(), "story.json")
 	out, code := runShop(t, shop, ownService(shop, "lua-lock", "--fault", "pause", "--out", story)...)
 	if code != exitFailed || !strings.Contains(out, "pause       O ") || !strings.Contains(out, "lock:lua-lock:{#} (700ms)") {
@@ -52,9 +55,12 @@ func testLabServe(t *testing.T, shop string) {
 	}
 }
 
-// testLabServeSays: where the lab cannot test a service, the error names the option to change.
-func testLabServeSays(t *testing.T, shop string) {
-	needLab(t)
+// Where the lab cannot test a service, the error names the option to change.
+func TestLabServeSays(t *testing.T) {
+	testenv.Slow(t, "starts real servers for each mistake")
+	t.Parallel()
+	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	shop := program(t)
 	tests := map[string]struct {
 		args []string
 		want string
@@ -68,22 +74,12 @@ func testLabServeSays(t *testing.T, shop string) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			errOut, code := shopSays(t, shop, ownService(shop, "sql-atomic", append([]string{"--fault", "replicas", "--lanes", "1"}, tt.args...)...)...)
+			_, errOut, code := shopSays(t, shop, ownService(shop, "sql-atomic", append([]string{"--fault", "replicas", "--lanes", "1"}, tt.args...)...)...)
 			if code != exitFailed || !strings.Contains(errOut, tt.want) {
 				t.Errorf("exit %d, want %d and %q:\n%s", code, exitFailed, tt.want, errOut)
 			}
 		})
 	}
-}
-
-// shopSays runs a command of the shop to its end, and returns what it said on stderr, and its exit code.
-func shopSays(t *testing.T, shop string, args ...string) (errOut string, code int) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), shop, args...)
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	_ = cmd.Run() // the code says how it ended
-	return said.String(), cmd.ProcessState.ExitCode()
 }
 
 // A command line that cannot work is refused before anything is started.

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +15,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv/need"
+	"lastitem/internal/testenv"
 )
 
 // The committed matrix covers every mode and fault, and says what the modes claim. A service that the lab does not run is not in it.
@@ -50,19 +47,12 @@ func TestMatrixSaysWhatIsClaimed(t *testing.T) {
 	}
 }
 
-// needLab skips the test where the lab's servers are missing.
-func needLab(t *testing.T) {
-	t.Helper()
-	for _, server := range []string{localstack.Redis, localstack.MySQL} {
-		if _, err := localstack.Find(server); err != nil {
-			need.Missing(t, server, err)
-		}
-	}
-}
-
-// testLab: the lab breaks lua-lock without a hint, does not break lease-seq, and plays a story again from its file.
-func testLab(t *testing.T, shop string) {
-	needLab(t)
+// The lab breaks lua-lock without a hint, does not break lease-seq, and plays a story again from its file.
+func TestLab(t *testing.T) {
+	testenv.Slow(t, "plays dozens of schedules on real servers")
+	t.Parallel()
+	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	shop := program(t)
 	story := filepath.Join(t.TempDir(), "story.json")
 	page := filepath.Join(t.TempDir(), "page.html")
 	out, code := runShop(t, shop, "lab", "--mode", "lua-lock", "--store", "sql", "--fault", "pause", "--all", "--lanes", "4", "-o", "json", "--html", page)
@@ -132,25 +122,6 @@ func testThirdOnOneReplica(t *testing.T, shop string) {
 	if out, code := runShop(t, shop, "lab", "--replay", file, "--times", "2"); code != exitOK {
 		t.Errorf("mutex under threads, three requests: exit %d, want %d:\n%s", code, exitOK, out)
 	}
-}
-
-// runShop runs a command of the shop to its end, and returns what it printed, without its progress, and its exit code.
-func runShop(t *testing.T, shop string, args ...string) (out string, code int) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), shop, args...)
-	var progress bytes.Buffer
-	cmd.Stderr = &progress
-	text, err := cmd.Output()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatalf("shop %q: %v", args, err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("shop %q:\n%s", args, progress.String())
-		}
-	})
-	return string(text), cmd.ProcessState.ExitCode()
 }
 
 // --replay has a result in JSON as well, on stdout or in a file, and ends with the same exit code.

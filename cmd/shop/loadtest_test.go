@@ -153,7 +153,7 @@ func commandLine(ctx context.Context, cmd *cobra.Command, args ...string) (code 
 }
 
 func TestLoadtestExitCodes(t *testing.T) {
-	url := startFakeShop(t, &fakeShop{})
+	t.Parallel()
 	small := []string{"--vus", "4", "--requests", "60", "--stock", "20"}
 	tests := []struct {
 		name string
@@ -192,7 +192,8 @@ func TestLoadtestExitCodes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			args := []string{"--url", url, "--token", fakeToken}
+			t.Parallel()
+			args := []string{"--url", startFakeShop(t, &fakeShop{}), "--token", fakeToken}
 			if !strings.Contains(strings.Join(tt.args, " "), "--rate") && !strings.Contains(strings.Join(tt.args, " "), "--loops") {
 				args = append(args, small...)
 			}
@@ -236,29 +237,18 @@ func TestLoadtestInterrupted(t *testing.T) {
 	}
 }
 
-func TestLoadtestForms(t *testing.T) {
-	url := startFakeShop(t, &fakeShop{})
-	dir := t.TempDir()
-	history := filepath.Join(dir, "history.jsonl")
-	base := []string{"--url", url, "--token", fakeToken, "--mode", "lua-lock,unsafe", "--vus", "2", "--requests", "30", "--stock", "10"}
-	tests := []struct{ form, prefix string }{
-		{"json", "{\n"}, {"csv", "mode,store,plan,"}, {"bench", "goos: "}, {"markdown", "| mode |"},
-	}
-	for _, tt := range tests {
-		code, out, errOut := commandLine(t.Context(), newLoadtest("en"), append(base, "-o", tt.form, "--history", history)...)
-		if code != exitOK || !strings.HasPrefix(out, tt.prefix) {
-			t.Errorf("%s: exit code %d, printed %.60q, want %d and %q first\n%s", tt.form, code, out, exitOK, tt.prefix, errOut)
-		}
-		if errOut != "" {
-			t.Errorf("%s: progress on what is no terminal: %q", tt.form, errOut)
-		}
+// Every request is a line of the history. TestOutput has the forms of the result.
+func TestLoadtestHistory(t *testing.T) {
+	t.Parallel()
+	url, history := startFakeShop(t, &fakeShop{}), filepath.Join(t.TempDir(), "history.jsonl")
+	code, out, errOut := commandLine(t.Context(), newLoadtest("en"), "--url", url, "--token", fakeToken, "--mode", "lua-lock,unsafe", "--vus", "2",
+		"--requests", "30", "--stock", "10", "-o", "csv", "--history", history)
+	if code != exitOK || !strings.HasPrefix(out, "mode,store,plan,") || errOut != "" {
+		t.Errorf("exit code %d, printed %.60q and %q; want %d and no progress on what is no terminal", code, out, errOut, exitOK)
 	}
 	lines, err := os.ReadFile(history)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := bytes.Count(lines, []byte("\n")); n != 60 {
-		t.Errorf("history has %d lines, want 60", n)
+	if n := bytes.Count(lines, []byte("\n")); err != nil || n != 60 {
+		t.Errorf("history has %d lines, %v, want 60", n, err)
 	}
 }
 

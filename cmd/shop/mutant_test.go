@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"lastitem/internal/testenv"
 )
 
 // mutant is a defect that somebody might put into a mode, and the cell in which the lab must find it.
@@ -67,15 +69,23 @@ var mutants = []mutant{
 	},
 }
 
-// TestMutantsCompile: each mutant can still be put into the sources. 'make lab-mutants' has the lab find them.
+// TestMutantsApply: each mutant can still be put into the sources. 'make lab-mutants' has the lab find them.
+func TestMutantsApply(t *testing.T) {
+	t.Parallel()
+	for _, m := range mutants {
+		if m.mode == "" || m.store == "" || m.fault == "" || m.letters == "" {
+			t.Errorf("%+v: where must the lab find it?", m)
+		}
+		overlay(t, m.edits)
+	}
+}
+
+// TestMutantsCompile: what was put into the sources is Go.
 func TestMutantsCompile(t *testing.T) {
+	testenv.Slow(t, "compiles what each mutant is part of")
 	t.Parallel()
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			if m.mode == "" || m.store == "" || m.fault == "" || m.letters == "" {
-				t.Errorf("%+v: where must the lab find it?", m)
-			}
 			pkg := path.Dir(m.edits[0].file)
 			if path.Ext(m.edits[0].file) != ".go" {
 				pkg = path.Dir(pkg) // a file that is embedded

@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"lastitem/internal/localstack"
+	"lastitem/internal/testenv"
 )
 
 // TestMutants builds a shop for each defect and has the lab explore the cell that the defect is about.
 func TestMutants(t *testing.T) {
-	needLab(t)
+	testenv.Installed(t, localstack.Redis, localstack.MySQL)
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			shop := buildMutant(t, m.edits)

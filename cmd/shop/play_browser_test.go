@@ -33,34 +33,54 @@ type tab struct {
 	wrong []string
 }
 
-// temporary is a directory for what Chromium leaves behind when it is killed. Unlike t.TempDir it allows for processes that still write
-// while it is removed.
-func temporary(t *testing.T) string {
+// chromium is the browser of all tests, started when the first tab is opened.
+var chromium struct {
+	sync.Mutex
+	ctx   context.Context //nolint:containedctx // chromedp keeps the browser in it
+	close []func()
+}
+
+// startChromium returns the context of the browser.
+func startChromium(path string) (context.Context, error) {
+	chromium.Lock()
+	defer chromium.Unlock()
+	if chromium.ctx != nil {
+		return chromium.ctx, nil
+	}
+	dir, err := os.MkdirTemp("", "lastitem-chromium-")
+	if err != nil {
+		return nil, err
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Env("TMPDIR="+dir))
+	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, closeTab := chromedp.NewContext(allocator)
+	chromium.close = []func(){closeTab, end, func() { _ = os.RemoveAll(dir) }}
+	if err := chromedp.Do(ctx); err != nil {
+		return nil, err
+	}
+	chromium.ctx = ctx
+	return ctx, nil
+}
+
+// closeChromium ends the browser, and removes what it left behind.
+func closeChromium() {
+	for _, end := range chromium.close {
+		end()
+	}
+}
+
+// openTab opens a tab that shares nothing with other tabs, such as cookies.
+func openTab(t *testing.T, base string) *tab {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "lastitem-chromium-") //nolint:usetesting // TempDir fails the test when a file appears during the removal
+	ctx, err := startChromium(testenv.Program(t, "chromium", "chromium"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		for end := time.Now().Add(10 * time.Second); os.RemoveAll(dir) != nil && time.Now().Before(end); { // its processes may still be ending
-			time.Sleep(50 * time.Millisecond)
-		}
-	})
-	return dir
-}
-
-// openTab starts a browser.
-func openTab(t *testing.T, base string) *tab {
-	t.Helper()
-	path := testenv.Program(t, "chromium", "chromium")
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Env("TMPDIR="+temporary(t)))
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
+	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	b := &tab{t: t, ctx: ctx, base: base}
 	if err := chromedp.Listen(ctx, b.note); err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,11 +22,7 @@ const maxPicture = 300 << 10
 // TestPictures takes the pictures that the documentation shows, from the page in a browser, in both languages.
 func TestPictures(t *testing.T) {
 	dir := need.Asked(t, envPictures, "make pictures")
-	shop := filepath.Join(t.TempDir(), "shop")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	b := pictureTab(t, startPlay(t, shop))
+	b := pictureTab(t, startPlay(t, program(t)))
 	for _, lang := range []string{"en", "zh"} {
 		b.take(dir, lang)
 	}

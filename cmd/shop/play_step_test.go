@@ -1,114 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-
-	"lastitem/internal/localstack"
-	"lastitem/internal/testenv"
 )
-
-// testPlayStep holds the page Step: by its API every lesson, in the browser the first.
-func testPlayStep(t *testing.T, shop string) {
-	testenv.Installed(t, localstack.Redis, localstack.MySQL)
-	p := startPlay(t, shop)
-	t.Run("lessons", func(t *testing.T) { testLessons(t, p) })
-	t.Run("browser", func(t *testing.T) { testStepBrowser(t, p) })
-}
-
-// console calls the console's API.
-func (p playing) console(t *testing.T, method, path, body string, into any) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, p.base+"/console/api/"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+p.token)
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s %s = %s %s, %v", method, path, body, res.Status, text, err)
-	}
-	if err := json.Unmarshal(text, into); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// stepState is what the tests read of a schedule's end.
-type stepState struct {
-	Lesson, Moves string
-	Won           int
-	Clients       []struct{ Can []string }
-}
-
-// step plays a schedule by the console's API.
-func (p playing) step(t *testing.T, lesson, moves string) (end stepState) {
-	t.Helper()
-	p.console(t, "POST", "step", fmt.Sprintf(`{"lesson":%q,"moves":%q}`, lesson, moves), &end)
-	return end
-}
-
-// onward makes a client's move, and all that it can make after that, up to its answer.
-func (p playing) onward(t *testing.T, at stepState, client int, verb string) stepState {
-	t.Helper()
-	for len(at.Moves) < 70 && slices.Contains(at.Clients[client].Can, verb) {
-		at, verb = p.step(t, at.Lesson, at.Moves+"ab"[client:client+1]+verb), ""
-	}
-	return at
-}
-
-// testLessons plays the way of every lesson. Against the two that have none it loses the answer to each of A's commands, or stops A there until
-// its locks have expired and B has bought, and then A goes on and both ask again.
-func testLessons(t *testing.T, p playing) {
-	var all struct {
-		Lessons []struct{ Name, Way string }
-	}
-	p.console(t, "GET", "lessons", "", &all)
-	for _, l := range all.Lessons {
-		if l.Way != "" {
-			end := p.step(t, l.Name, l.Way)
-			for try := 1; try < 5 && end.Moves != l.Way; try++ { // on a busy machine a client may give up a command that waits for its move
-				p.step(t, l.Name, "")
-				end = p.step(t, l.Name, l.Way)
-			}
-			if end.Won < 0 || end.Moves != l.Way {
-				t.Errorf("%s, %s: won after %d, played %s; want it won", l.Name, l.Way, end.Won, end.Moves)
-			}
-			continue
-		}
-		for k := range 7 {
-			for _, harm := range []string{"al", "asx"} {
-				at := p.onward(t, p.step(t, l.Name, strings.Repeat("a", k)+harm), 1, "")
-				for _, next := range []struct {
-					client int
-					verb   string
-				}{{0, "c"}, {0, ""}, {0, "r"}, {1, ""}, {1, "r"}} {
-					at = p.onward(t, at, next.client, next.verb)
-				}
-				if at.Won >= 0 || len(at.Moves) < 15 {
-					t.Errorf("%s is won after %d of %s, with %+v, want that it cannot be won", l.Name, at.Won, at.Moves, at.Clients)
-				}
-			}
-		}
-	}
-	if len(all.Lessons) != 10 {
-		t.Errorf("%d lessons, want 10", len(all.Lessons))
-	}
-}
 
 // moved waits until so many moves have been played.
 func (b *tab) moved(n int) {
@@ -139,30 +38,12 @@ func testStepBrowser(t *testing.T, p playing) {
 		t.Errorf("the browser keeps %s, want the lesson that was won", kept)
 	}
 	b.shot("step-won-en-light")
-	testStepThought(t, b)
 	testStepKeys(t, b)
 	testStepFails(b)
 	testStepLink(t, b)
 	testStepGivenUp(t, b)
 	testPlayAxe(t, b, axeSteps)
 	b.clean()
-}
-
-// testStepThought thinks before each move for longer than a lock waits for an answer: time does not pass.
-func testStepThought(t *testing.T, b *tab) {
-	t.Helper()
-	eval[string](b, `location.hash = '#/step/lock-out'`)
-	b.wait(`document.querySelector('.lessons [aria-current] code')?.textContent === 'setnx' && document.querySelectorAll('.client.phase-held').length === 2`)
-	for i, does := range []string{"a", "ak"} {
-		time.Sleep(2500 * time.Millisecond)
-		eval[bool](b, `document.querySelector('[data-does=`+does+`]').click() ?? true`)
-		b.moved(i + 1)
-	}
-	if got := eval[string](b, `document.querySelector('.client.is-a .next').textContent`); !strings.HasPrefix(got, "Its process is gone.") {
-		t.Errorf("after a thought, A: %q, want that it was killed with the lock", got)
-	}
-	eval[string](b, `location.hash = '#/step/sell-twice/abaabb'`)
-	b.moved(6)
 }
 
 // testStepKeys plays with the keyboard alone, and takes moves back.

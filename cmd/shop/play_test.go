@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"lastitem/internal/console"
+	"lastitem/internal/localstack"
+	"lastitem/internal/testenv"
 )
 
 // playing is a 'shop play' of the tests.
@@ -138,9 +140,24 @@ func (p playing) run(t *testing.T, mode string) (end snapshot) {
 	}
 }
 
-// testPlay makes runs on real replicas: the numbers that the console counts in their streams are those that the judge finds.
-func testPlay(t *testing.T, shop string) {
-	p := startPlay(t, shop)
+// TestPlay holds 'shop play': its runs by the console's API, and the page in a browser. TestStepper of faultlab/stepper has the lessons.
+func TestPlay(t *testing.T) {
+	t.Parallel()
+	p := startPlay(t, program(t))
+	t.Run("runs", func(t *testing.T) { testRuns(t, p) })
+	t.Run("browser", func(t *testing.T) {
+		t.Parallel()
+		testPlayBrowser(t, p)
+	})
+	t.Run("step", func(t *testing.T) {
+		t.Parallel()
+		testenv.Installed(t, localstack.Redis, localstack.MySQL)
+		testStepBrowser(t, p)
+	})
+}
+
+// testRuns makes runs on real replicas: the numbers that the console counts in their streams are those that the judge finds.
+func testRuns(t *testing.T, p playing) {
 	for mode, exact := range map[string]bool{"unsafe": false, "lease-seq": true, "queue": true, "lua-lock": true} {
 		end := p.run(t, mode)
 		verdict := judged(t, end)
@@ -154,7 +171,6 @@ func testPlay(t *testing.T, shop string) {
 			t.Errorf("%s: %d sections on lanes %v", mode, f.Sections, f.Lanes)
 		}
 	}
-	t.Run("browser", func(t *testing.T) { testPlayBrowser(t, p) })
 }
 
 // judged returns the judge's report of a run.

@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,6 +38,7 @@ const mostMemory = 50 << 20
 // TestReadersAreCheap lets eight readers at once page through the orders of a product, in Redis and in MySQL, then audit it, and
 // measures what that adds to the memory of the replica, a process of its own.
 func TestReadersAreCheap(t *testing.T) {
+	testenv.Slow(t, "reads thousands of orders many times")
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		need.Missing(t, "/proc", err) // memory is read there
 	}
@@ -98,13 +98,9 @@ func TestReadersAreCheap(t *testing.T) {
 // startServe runs a replica as a process of its own, and returns its address when it is ready.
 func startServe(t *testing.T, env ...string) (base string, pid int) {
 	t.Helper()
-	shop := filepath.Join(t.TempDir(), "shop")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
 	addr := port.Free(t)
 	var said bytes.Buffer
-	cmd := exec.Command(shop, "serve", "--listen", addr)
+	cmd := exec.Command(program(t), "serve", "--listen", addr)
 	cmd.Env = append(append(os.Environ(), "SHOP_ADMIN_TOKEN=t0ken"), env...)
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {

@@ -10,8 +10,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// testReports opens the HTML reports of each command in a browser: axe-core finds nothing, and nothing is wider than the window.
-func testReports(t *testing.T, shop string) {
+// TestReports opens the HTML reports of each command in a browser: axe-core finds nothing, and nothing is wider than the window.
+func TestReports(t *testing.T) {
+	t.Parallel()
+	shop := program(t)
 	balancer := strings.Fields(startUntil(t, "  balancer ", shop, "up", "--port", "0", "--backend", "embedded", "--no-console"))[0]
 	dir := t.TempDir()
 	b := openTab(t, "file://"+dir)

@@ -15,8 +15,9 @@ import (
 )
 
 // --rtt takes effect: the three commands of unsafe take at least three round trips, the claims still hold, and the JSON has the RTT.
-func testRTT(t *testing.T, shop string) {
+func TestRTT(t *testing.T) {
 	t.Parallel()
+	shop := program(t)
 	const rtt = 10 * time.Millisecond
 	for name, argv := range map[string][]string{
 		"demo":     {"demo", "--backend", "embedded", "-o", "json"},

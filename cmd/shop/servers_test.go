@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // serversSeen adds to docs/servers.json, with -update, what runs of 'shop demo' have seen: "newer=out/a.json,out/b.json", as
@@ -125,27 +123,6 @@ func TestServersTable(t *testing.T) {
 			}
 			table += fmt.Sprintf("| %s | %s%s%s |\n", row.what[lang], strings.Join(rows[row.name], comma[lang]), stop[lang], row.besides[lang])
 		}
-		between(t, name, "<!-- servers:begin -->\n", "<!-- servers:end -->\n", table)
-	}
-}
-
-// between holds what a README shows between two markers against want, or with -update writes it.
-func between(t *testing.T, name, begin, end, want string) {
-	t.Helper()
-	text := readDoc(t, name)
-	before, rest, ok := strings.Cut(text, begin)
-	_, after, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		t.Fatalf("%s: want %s... %s", name, begin, end)
-	}
-	whole := before + begin + want + end + after
-	if *update {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(whole), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(whole, text); diff != "" {
-		t.Errorf("%s: run 'make generate' (-want +got):\n%s", name, diff)
+		between(t, name, "servers", table)
 	}
 }

@@ -62,6 +62,7 @@ func slowly(t *testing.T, server string, wait time.Duration) (addr string) {
 // On a slow durable MySQL many requests of a plan are told that the lock is busy, or that they were overtaken, and the plan's requests
 // are spent before the stock is: the run goes on until somebody is told that it is out, and counts. Without that it is vacuous.
 func TestRunOnASlowDurableMySQL(t *testing.T) {
+	testenv.Slow(t, "each statement waits for a slow network and a durable disk")
 	t.Parallel()
 	durable := localstack.Options{SQLConf: []string{"--log-bin=bin", "--sync-binlog=1"}} // innodb_flush_log_at_trx_commit is 1 anyway
 	cfg, err := mysql.ParseDSN(testenv.OwnWith(t, durable, localstack.MySQL).SQL.URL)

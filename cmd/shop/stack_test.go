@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -20,41 +19,10 @@ import (
 	"time"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/wait"
 	"lastitem/loadtest"
 )
-
-// TestStackCommands runs the commands around the local stack as a user does: in a binary of their own, told by signals.
-func TestStackCommands(t *testing.T) {
-	t.Parallel()
-	shop := filepath.Join(t.TempDir(), "shop")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	t.Run("kafka", func(t *testing.T) { testKafka(t, shop) })
-	t.Run("up", func(t *testing.T) { testUp(t, shop) })
-	t.Run("play", func(t *testing.T) { testPlay(t, shop) })
-	t.Run("console", func(t *testing.T) { testConsole(t, shop) })
-	t.Run("up without console", func(t *testing.T) { testUpWithoutConsole(t, shop) })
-	t.Run("play step", func(t *testing.T) { testPlayStep(t, shop) })
-	t.Run("reports", func(t *testing.T) { testReports(t, shop) })
-	t.Run("rolling", func(t *testing.T) { testRolling(t, shop) })
-	t.Run("up restarts", func(t *testing.T) { testUpRestarts(t, shop) })
-	t.Run("up without restarts", func(t *testing.T) { testUpNoRestart(t, shop) })
-	t.Run("up hung up", func(t *testing.T) { testUpHungUp(t, shop) })
-	t.Run("up killed", func(t *testing.T) { testUpKilled(t, shop) })
-	t.Run("up ends its replicas well", func(t *testing.T) { testUpEndsWell(t, shop) })
-	t.Run("up refuses", func(t *testing.T) { testUpRefuses(t, shop) })
-	t.Run("rtt", func(t *testing.T) { testRTT(t, shop) })
-	t.Run("lab", func(t *testing.T) { testLab(t, shop) })
-	t.Run("track record", func(t *testing.T) { testTrackRecord(t, shop) })
-	t.Run("lab serve", func(t *testing.T) { testLabServe(t, shop) })
-	t.Run("lab serve says", func(t *testing.T) { testLabServeSays(t, shop) })
-	t.Run("trace", func(t *testing.T) { testTrace(t, shop) })
-	t.Run("with-stack code", func(t *testing.T) { testWithStackCode(t, shop) })
-	t.Run("with-stack signal", func(t *testing.T) { testWithStackSignal(t, shop) })
-	t.Run("with-stack require", func(t *testing.T) { testWithStackRequire(t, shop) })
-}
 
 // A check of a service leaves no connection open: while a stack starts, each replica is checked every 20 ms.
 func TestServesLeavesNoConnection(t *testing.T) {
@@ -150,7 +118,10 @@ func wantGone(t *testing.T, s stackJSON) {
 	})
 }
 
-func testUp(t *testing.T, shop string) {
+// TestUp starts a stack, uses its parts, and ends it by Ctrl-C.
+func TestUp(t *testing.T) {
+	t.Parallel()
+	shop := linked(t)
 	cmd, s := startUp(t, shop)
 	if s.Token != "t0ken" || len(s.Replicas) != 2 || !strings.HasPrefix(s.SQL.URL, "sqlite:") {
 		t.Errorf("shop up printed %+v", s)
@@ -174,32 +145,13 @@ func testUp(t *testing.T, shop string) {
 		t.Errorf("PUT stock by the balancer = %s %s", res.Status, body)
 	}
 	testUpVersion(t, shop, s)
+	testUpRefuses(t, shop, s)
 	testUpConsole(t, s)
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("shop up after Ctrl-C: %v, want exit 0", err)
-	}
-	wantGone(t, s)
-}
-
-// testUpHungUp closes the terminal of 'shop up', whose shell and kernel both say so: it ends as after Ctrl-C, with its file of the token.
-func testUpHungUp(t *testing.T, shop string) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "up.env")
-	cmd, s := startUp(t, shop, "--no-console", "--env", file)
-	for range 2 {
-		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(50 * time.Millisecond) // two signals of a kind that come at once are one
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("shop up after SIGHUP: %v, want exit 0", err)
-	}
-	if _, err := os.Stat(file); !os.IsNotExist(err) {
-		t.Errorf("%v; want the file of --env removed at the end", err)
 	}
 	wantGone(t, s)
 }
@@ -219,10 +171,11 @@ func whyNot(t *testing.T, url, mode string) string {
 	return m.Why
 }
 
-// testRolling is make rolling in short, from this binary to itself: nothing is lost behind the built-in balancer either.
-func testRolling(t *testing.T, shop string) {
+// TestRolling is make rolling in short, from this binary to itself: nothing is lost behind the built-in balancer either.
+func TestRolling(t *testing.T) {
+	testenv.Slow(t, "replaces each replica under load")
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), shop, "rolling", "--backend", "embedded", "--rate", "20", "--mode", "sql-atomic,redis-lua")
+	cmd := exec.CommandContext(t.Context(), program(t), "rolling", "--backend", "embedded", "--rate", "20", "--mode", "sql-atomic,redis-lua")
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "EXACT: nothing was lost") {
 		t.Errorf("shop rolling: %v\n%s", err, out)
@@ -248,10 +201,11 @@ func testUpVersion(t *testing.T, shop string, s stackJSON) {
 	}
 }
 
-// testUpRestarts kills a replica and the balancer; both come back on their addresses.
-func testUpRestarts(t *testing.T, shop string) {
+// TestUpRestarts kills a replica and the balancer; both come back on their addresses. When 'shop up' itself is killed, nothing is left.
+func TestUpRestarts(t *testing.T) {
+	testenv.Slow(t, "waits until killed parts have started again")
 	t.Parallel()
-	cmd, s := startUp(t, shop)
+	cmd, s := startUp(t, program(t))
 	for _, part := range []localstack.Service{s.Replicas[0], s.Balancer} {
 		if err := syscall.Kill(part.PID, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -269,10 +223,11 @@ func testUpRestarts(t *testing.T, shop string) {
 	wantGone(t, s)
 }
 
-// testUpNoRestart kills a replica of a stack that is not to start it again: the command ends, says which part died, and leaves nothing.
-func testUpNoRestart(t *testing.T, shop string) {
+// TestUpNoRestart kills a replica of a stack that is not to start it again: the command ends, says which part died, and leaves nothing.
+func TestUpNoRestart(t *testing.T) {
+	testenv.Slow(t, "has a stack of its own to kill a part of")
 	t.Parallel()
-	cmd, s := startUp(t, shop, "--no-restart")
+	cmd, s := startUp(t, program(t), "--no-restart")
 	if err := syscall.Kill(s.Replicas[1].PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -285,16 +240,9 @@ func testUpNoRestart(t *testing.T, shop string) {
 	wantGone(t, s)
 }
 
-func testUpKilled(t *testing.T, shop string) {
-	cmd, s := startUp(t, shop)
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	wantGone(t, s)
-}
-
-// testUpEndsWell ends a stack right after a deduction: its replica, which would drain for minutes on SIGTERM, ends by itself, and so sends the
+// TestUpEndsWell ends a stack right after a deduction: its replica, which would drain for minutes on SIGTERM, ends by itself, and so sends the
 // trace that waits.
-func testUpEndsWell(t *testing.T, shop string) {
+func TestUpEndsWell(t *testing.T) {
 	t.Parallel()
 	var batches atomic.Int64
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -302,7 +250,7 @@ func testUpEndsWell(t *testing.T, shop string) {
 		batches.Add(1)
 	}))
 	t.Cleanup(collector.Close)
-	cmd, s := startUpIn(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_BSP_SCHEDULE_DELAY=600000", "SHOP_DRAIN=10m"}, shop, "--no-console")
+	cmd, s := startUpIn(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_BSP_SCHEDULE_DELAY=600000", "SHOP_DRAIN=10m"}, program(t), "--no-console")
 	if res, body := answered(t, "POST", s.URL+"/deduct_stock/sql-atomic?product_id=101"); res.StatusCode != http.StatusOK {
 		t.Errorf("POST /deduct_stock/sql-atomic = %s %s", res.Status, body)
 	}
@@ -318,33 +266,26 @@ func testUpEndsWell(t *testing.T, shop string) {
 	wantGone(t, s)
 }
 
-func testUpRefuses(t *testing.T, shop string) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = taken.Close() }()
-	_, port, _ := net.SplitHostPort(taken.Addr().String())
-	for _, c := range []struct {
-		args []string
-		code int
-		want string
-	}{
-		{[]string{"--port", port}, exitFailed, "choose another with --port"},
-		{[]string{"--port", "65536"}, exitUsage, "--port 65536"},
-		{[]string{"--replicas", "0"}, exitUsage, "--replicas 0"},
-		{[]string{"--backend", "docker"}, exitUsage, "--backend docker"},
-		{[]string{"now"}, exitUsage, "now"},
-	} {
-		out, err := exec.CommandContext(t.Context(), shop, append([]string{"up"}, c.args...)...).CombinedOutput()
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != c.code || !strings.Contains(string(out), c.want) {
-			t.Errorf("shop up %s: %v, %s\nwant exit %d and %q", strings.Join(c.args, " "), err, out, c.code, c.want)
-		}
+// testUpRefuses: a second stack cannot listen where the first does. [TestUsage] has what is refused before.
+func testUpRefuses(t *testing.T, shop string, s stackJSON) {
+	t.Helper()
+	_, port, _ := net.SplitHostPort(s.Balancer.Addr)
+	if _, said, code := shopSays(t, shop, "up", "--backend", "embedded", "--port", port); code != exitFailed || !strings.Contains(said, "choose another with --port") {
+		t.Errorf("shop up on a port that is taken: exit %d, %s\nwant exit %d, and what to do", code, said, exitFailed)
 	}
 }
 
+// TestWithStack: with-stack gives a command servers, ends as it does, and passes signals on.
+func TestWithStack(t *testing.T) {
+	t.Parallel()
+	shop := program(t)
+	t.Run("code", func(t *testing.T) { testWithStackCode(t, shop) })
+	t.Run("signal", func(t *testing.T) { testWithStackSignal(t, shop) })
+	t.Run("require", func(t *testing.T) { testWithStackRequire(t, shop) })
+}
+
 func testWithStackCode(t *testing.T, shop string) {
+	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), shop, "with-stack", "--", "sh", "-c",
 		`[ -n "$SHOP_TEST_REDIS" ] && echo redis; [ -n "$SHOP_TEST_SQL" ] && echo mysql; exit 7`)
 	out, err := cmd.Output()
@@ -360,6 +301,7 @@ func testWithStackCode(t *testing.T, shop string) {
 }
 
 func testWithStackSignal(t *testing.T, shop string) {
+	t.Parallel()
 	// Given servers: this is about signals. 'wait' lets the shell run its trap at once.
 	cmd := exec.CommandContext(t.Context(), shop, "with-stack", "--", "sh", "-c",
 		`trap 'kill $! ; exit 9' TERM; sleep 60 & echo $$; wait`)
@@ -387,6 +329,7 @@ func testWithStackSignal(t *testing.T, shop string) {
 }
 
 func testWithStackRequire(t *testing.T, shop string) {
+	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), shop, "with-stack", "--require", "redis,oracle", "--", "true")
 	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitUsage {
 		t.Errorf("--require oracle: exit %d, want %d\n%s", cmd.ProcessState.ExitCode(), exitUsage, out)

@@ -20,6 +20,7 @@ import (
 // TestTraceOfAHeldLock holds the picture in the watchdog's page against a run with a TTL of 3 s: but for the times, which are in TTLs, it is
 // that of 'shop trace watchdog --hold 25s --rival'.
 func TestTraceOfAHeldLock(t *testing.T) {
+	testenv.Slow(t, "holds a lock for many seconds")
 	testenv.Installed(t, localstack.Redis, localstack.MySQL)
 	flags := traceFlags{quantity: 1, key: "trace-1", lang: "en", backend: localstack.Auto, depth: -1, hold: 7500 * time.Millisecond, ttl: 3 * time.Second, rival: true}
 	d, err := flags.deduction("watchdog")

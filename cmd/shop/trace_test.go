@@ -31,15 +31,6 @@ func serversFor(m stock.Mode) []string {
 	return names
 }
 
-// TestMain lets a copy of the test binary be the embedded broker of the traces.
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "embedded-kafka" {
-		main()
-	}
-	_ = os.Setenv("LC_ALL", "C") // the texts that the tests look for are English; the processes that they start inherit it
-	os.Exit(m.Run())
-}
-
 // TestTraces holds the traces in the modes' pages against what real servers see; Kafka's broker is embedded.
 func TestTraces(t *testing.T) {
 	t.Parallel()
@@ -214,8 +205,10 @@ type tracedJSON struct {
 	Steps   []tracedStep      `json:"steps"`
 }
 
-// testTrace traces on embedded servers, where one side is all there is to see.
-func testTrace(t *testing.T, shop string) {
+// TestTraceEmbedded traces on embedded servers, where one side is all there is to see.
+func TestTraceEmbedded(t *testing.T) {
+	t.Parallel()
+	shop := program(t)
 	got := traceEmbedded(t, shop, "idempotent")
 	if !strings.Contains(got.Servers["redis"], "miniredis") {
 		t.Errorf("idempotent: %v", got.Servers)

@@ -10,86 +10,67 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv/need"
+	"lastitem/internal/testenv"
 )
 
 // envTrackRecord set to "all" runs every command of the track record; otherwise the test runs a few.
 const envTrackRecord = "SHOP_TEST_TRACK_RECORD"
 
-// breakage is a row of the track record without its description.
-type breakage struct{ source, command, shows, seconds string }
-
 // sampledRecords is how many lab commands are run by default. The first rows need only Redis and MySQL.
 const sampledRecords = 2
 
-var link = regexp.MustCompile(`^\[[^\]]+\]\((https://[^)]+)\)$`)
+var source = regexp.MustCompile(`^\[[^\]]+\]\(https://[^)]+\)$`)
 
-// recordsOf reads the rows of a language.
-func recordsOf(t *testing.T, name string) (all []breakage) {
-	t.Helper()
-	for line := range strings.Lines(readDoc(t, name)) {
-		cells := cellsOf(line)
-		if len(cells) != 5 || strings.HasPrefix(cells[0], "---") || !strings.HasPrefix(cells[2], "`") {
-			continue
-		}
-		source := link.FindStringSubmatch(cells[1])
-		if len(source) != 2 || cells[0] == "" {
-			t.Errorf("%s: want words and a link: %s", name, line)
-			continue
-		}
-		all = append(all, breakage{source[1], strings.Trim(cells[2], "`"), strings.Trim(cells[3], "`"), cells[4]})
-	}
-	return all
-}
-
-// Both languages have the same sources, commands and outcomes, and each command runs something that exists.
+// TestTrackRecord: every row has a source, a command that runs something that exists, what it shows, and its seconds.
 func TestTrackRecord(t *testing.T) {
 	t.Parallel()
-	en, zh := recordsOf(t, "docs/track-record.md"), recordsOf(t, "docs/track-record.zh.md")
-	if diff := cmp.Diff(en, zh, cmp.AllowUnexported(breakage{})); diff != "" {
-		t.Errorf("the languages differ (-en +zh):\n%s", diff)
-	}
-	if len(en) < 15 {
-		t.Errorf("%d rows, want 15 or more", len(en))
-	}
-	for _, r := range en {
-		wantRuns(t, "docs/track-record.md", r.command)
-		if _, err := strconv.Atoi(r.seconds); err != nil || r.shows == "" {
-			t.Errorf("%s: shows %q in %q seconds, want an outcome and a number", r.command, r.shows, r.seconds)
+	c := newCommands(t)
+	wantSameColumns(t, "docs/track-record", 5, 3)
+	for _, doc := range []string{"docs/track-record.md", "docs/track-record.zh.md"} {
+		rows := rowsOf(t, doc, 5)
+		for _, row := range rows {
+			c.wantCell(doc, row[2])
+			if _, err := strconv.Atoi(row[4]); err != nil || !source.MatchString(row[1]) {
+				t.Errorf("%s: %q: want a link to the source, and a number of seconds", doc, row)
+			}
+		}
+		if len(rows) < 15 {
+			t.Errorf("%s: %d rows, want 15 or more", doc, len(rows))
 		}
 	}
 }
 
-// testTrackRecord runs a few lab commands of the track record, or all commands: each must show the outcome that the page claims.
-func testTrackRecord(t *testing.T, shop string) {
-	needLab(t)
+// TestTrackRecordRuns runs a few lab commands of the track record, or all commands: each must show the outcome that the page claims.
+func TestTrackRecordRuns(t *testing.T) {
+	t.Parallel()
+	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	shop := program(t)
 	all := os.Getenv(envTrackRecord) == "all"
 	played := 0
-	for _, r := range recordsOf(t, "docs/track-record.md") {
-		args, ours := strings.CutPrefix(r.command, "bin/shop ")
+	for _, row := range rowsOf(t, "docs/track-record.md", 5) {
+		command, shows := strings.Trim(row[2], "`"), strings.Trim(row[3], "`")
+		args, ours := strings.CutPrefix(command, "bin/shop ")
 		lab := strings.HasPrefix(args, "lab ")
 		if !all && (!lab || played == sampledRecords) {
 			continue
 		}
 		played++
-		t.Run(r.command, func(t *testing.T) {
+		t.Run(command, func(t *testing.T) {
 			switch {
 			case lab:
-				runLabRecord(t, shop, strings.Fields(args), r.shows)
+				runLabRecord(t, shop, strings.Fields(args), shows)
 			case ours:
 				out, code := runShop(t, shop, append(strings.Fields(args), "--out", "")...)
-				if code != exitOK || !strings.Contains(out, r.shows) {
-					t.Errorf("exit %d, want %d with %q:\n%s", code, exitOK, r.shows, out)
+				if code != exitOK || !strings.Contains(out, shows) {
+					t.Errorf("exit %d, want %d with %q:\n%s", code, exitOK, shows, out)
 				}
 			default:
-				cmd := exec.CommandContext(t.Context(), "sh", "-c", r.command+" -v")
+				cmd := exec.CommandContext(t.Context(), "sh", "-c", command+" -v")
 				cmd.Dir = root
 				out, err := cmd.CombinedOutput()
-				if err != nil || !strings.Contains(string(out), "--- "+r.shows) {
-					t.Errorf("%v, want %s:\n%s", err, r.shows, out)
+				if err != nil || !strings.Contains(string(out), "--- "+shows) {
+					t.Errorf("%v, want %s:\n%s", err, shows, out)
 				}
 			}
 		})
@@ -104,18 +85,13 @@ func runLabRecord(t *testing.T, shop string, args []string, shows string) {
 	t.Helper()
 	for _, service := range []string{localstack.Etcd, localstack.ZooKeeper, localstack.Redlock} {
 		for i, arg := range args {
-			if arg != "--mode" || args[i+1] != service {
-				continue
-			}
-			if _, err := localstack.Find(service); err != nil {
-				need.Missing(t, service, err)
+			if arg == "--mode" && args[i+1] == service {
+				testenv.Installed(t, service)
 			}
 		}
 	}
 	if slices.Contains(args, "clock-jump") {
-		if _, err := localstack.Find(localstack.Compiler); err != nil {
-			need.Missing(t, localstack.Compiler, err)
-		}
+		testenv.Installed(t, localstack.Compiler)
 	}
 	out, code := runShop(t, shop, append(args, "-o", "json")...)
 	var res struct {

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lastitem/internal/localstack"
+	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/need"
 	"lastitem/internal/testenv/wait"
 )
@@ -123,20 +125,11 @@ func (p *tty) await(t *testing.T, pattern string) {
 	})
 }
 
-// TestTerminal runs the commands that show their progress on a terminal.
-func TestTerminal(t *testing.T) {
-	t.Parallel()
-	shop := filepath.Join(t.TempDir(), "shop")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", shop, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	t.Run("demo", func(t *testing.T) { testDemoTerminal(t, shop) })
-	t.Run("lab", func(t *testing.T) { testLabTerminal(t, shop) })
-}
-
 // The lab has one line too, below the lines of the cells that are through. Ctrl-C leaves the cells so far and the terminal as it was.
-func testLabTerminal(t *testing.T, shop string) {
-	needLab(t)
+func TestLabTerminal(t *testing.T) {
+	t.Parallel()
+	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	shop := program(t)
 	user, program := terminalFor(t)
 	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
 	if err != nil {
@@ -178,8 +171,9 @@ func testLabTerminal(t *testing.T, shop string) {
 }
 
 // On a terminal a run has one line, with a sparkline. Ctrl-C leaves the result so far, the terminal as it was, and no process or file.
-func testDemoTerminal(t *testing.T, shop string) {
-	dir := t.TempDir()
+func TestDemoTerminal(t *testing.T) {
+	t.Parallel()
+	shop, dir := program(t), t.TempDir()
 	user, program := terminalFor(t)
 	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
 	if err != nil {

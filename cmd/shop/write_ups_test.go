@@ -2,12 +2,14 @@ package main
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/api"
+	"lastitem/internal/localstack"
 )
 
 // numbersBlock is what 'shop write-ups -o markdown' printed, in docs/articles.md.
@@ -56,7 +58,6 @@ func TestWriteUpNumbers(t *testing.T) {
 
 // TestNumbersCanBeRun: every run of a number is a valid plan of a mode that there is, and factors compare two runs of one plan.
 func TestNumbersCanBeRun(t *testing.T) {
-	known := knownModes()
 	for _, n := range numbers() {
 		if n.what.En == "" || n.what.Zh == "" || n.theirs.En == "" || n.theirs.Zh == "" {
 			t.Errorf("%+v: want all texts in both languages", n)
@@ -67,8 +68,8 @@ func TestNumbersCanBeRun(t *testing.T) {
 		}
 		for _, r := range n.runs {
 			p, err := r.load()
-			if err != nil || p.Validate() != nil || !known[r.mode] {
-				t.Errorf("%s: %+v: %v, %v; known %v", n.what.En, r, err, p.Validate(), known[r.mode])
+			if err != nil || p.Validate() != nil || !slices.Contains(modeNames(), r.mode) {
+				t.Errorf("%s: %+v: %v, %v; want a plan of a mode", n.what.En, r, err, p.Validate())
 			}
 			if (p.Segments > 0) != (r.mode == "segmented") {
 				t.Errorf("%s: %s with %d segments", n.what.En, r.mode, p.Segments)
@@ -106,10 +107,9 @@ func TestNumbersOfRuns(t *testing.T) {
 	}
 }
 
-// TestWriteUpRuns: the runs of the fifth write-up leave what they must, measured on a stack with embedded servers.
-func TestWriteUpRuns(t *testing.T) {
-	t.Parallel()
-	stack := embeddedStack(t, 1)
+// testWriteUpRuns: the runs of the fifth write-up leave what they must.
+func testWriteUpRuns(t *testing.T, stack *localstack.Stack) {
+	t.Helper()
 	f := writeUpsFlags{lang: "en", quiet: true}
 	s := service{url: stack.URL, token: stack.Token, replicas: 1, lang: "en"}
 	m, err := f.runOne(t.Context(), io.Discard, s, numberRun{mode: "watchdog", plan: "five", replicas: 1})

@@ -71,7 +71,7 @@ var problems = []struct {
 	{err: errDraining, code: api.BackendUnavailable, detail: "this replica is draining"},
 	{err: errNotReady, code: api.BackendUnavailable},
 	{err: stock.ErrLockClosed, code: api.BackendUnavailable, detail: "this replica is shutting down"},
-	{err: stock.ErrLockVersion, code: api.BackendUnavailable, detail: "a replica of another version, whose locks this one does not understand, has the lock or waits for it; nothing was deducted"},
+	{err: stock.ErrLockVersion, code: api.BackendUnavailable, detail: "a replica of another version, whose locks this one does not understand, has the lock; nothing was deducted"},
 	{err: stock.ErrLockUnavailable, code: api.BackendUnavailable},
 	{err: stock.ErrUnavailable, code: api.BackendUnavailable},
 }

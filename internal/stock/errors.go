@@ -28,7 +28,7 @@ var (
 	ErrLockBusy        = lock.ErrBusy
 	ErrLockLost        = lock.ErrLost // only before the first write
 	ErrLockUnavailable = lock.ErrUnavailable
-	ErrLockVersion     = handoff.ErrVersion             // together with ErrLockUnavailable: a rolling upgrade across versions of the lock engine
+	ErrLockVersion     = handoff.ErrVersion             // together with ErrLockUnavailable: a replica with another version of the lock engine
 	ErrLockClosed      = handoff.ErrClosed              // the process is shutting down
 	ErrContended       = errors.New("stock: contended") // lost a race that the store decided
 	ErrUnavailable     = store.ErrUnavailable

@@ -15,24 +15,6 @@ import (
 	"lastitem/internal/wire"
 )
 
-func TestGRPC(t *testing.T) {
-	t.Parallel()
-	var r wire.Recorder
-	etcd := testenv.Etcd(t)
-	tapped := testenv.Coordination{Addr: tap(t, &r, etcd.Addr, wire.GRPC), Prefix: etcd.Prefix}
-	c := tapped.EtcdClient(t)
-	r.Forget() // what the client has said to see that it can
-	if _, err := c.Put(t.Context(), etcd.Prefix+"a", "1"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Get(t.Context(), etcd.Prefix+"a"); err != nil {
-		t.Fatal(err)
-	}
-	want(t, []string{
-		`KV.Put key:"` + etcd.Prefix + `a" value:"1"`, `KV.Range key:"` + etcd.Prefix + `a"`,
-	}, recorded(t, &r))
-}
-
 // etcdProxy is a proxy before an etcd, a client through it and one past it.
 func etcdProxy(t *testing.T) (p *wire.Proxy, far, near *clientv3.Client, prefix string) {
 	t.Helper()

@@ -5,8 +5,8 @@
 // acquire.go sends an attempt and handles its reply. poll.go serves waiters whose message was lost. lease.go is the hold that a
 // lease belongs to, and entry.go its re-entries; timers.go renews it, and reconnect.go checks it when the server may have been replaced.
 // pubsub.go and subscriber.go receive the messages, request.go and scripts.go send scripts, readwrite.go is the read-write lock. states.go has
-// the states of the two tables below. leasetime.go ends a lease at its time, inspect.go and
-// force.go are for operators, process.go and version.go name processes and versions in tokens, logger.go reports what no caller hears.
+// the states of the two tables below. leasetime.go ends a lease at its time, inspect.go and force.go are for operators, process.go names
+// processes in tokens, logger.go reports what no caller hears.
 //
 // # Contenders
 //

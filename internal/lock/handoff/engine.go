@@ -24,6 +24,9 @@ var (
 	ErrClosed = errors.New("lock: engine closed")
 	// ErrReplicas: too few replicas confirmed the lock in time; it was released again. It comes with [lock.ErrUnavailable].
 	ErrReplicas = errors.New("lock: not enough replicas")
+	// ErrVersion: another version of the engine, or something that is no engine, has written the key of the lock. It comes with
+	// [lock.ErrUnavailable], and nothing is held. From the Release of a read it says that the lock is released, and was not held alone.
+	ErrVersion = errors.New("lock: another version of the engine is in use")
 )
 
 // Options says how an engine's locks behave. The zero value of a field is its default.

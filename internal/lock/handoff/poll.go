@@ -2,7 +2,6 @@ package handoff
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -170,7 +169,7 @@ func (e *Engine) onPoll(p *poller, contenders []*contender, tokens []string, a a
 		e.cancelLatePoll(c, p.key, tokens[i], a)
 		switch {
 		case c.token != tokens[i] || c.state != queued:
-		case p.failures >= maxTries || errors.Is(a.err, ErrVersion):
+		case p.failures >= maxTries:
 			e.failWaiters(c, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, a.err), true)
 		case a.err != nil:
 		case slices.Contains(found, c.token):

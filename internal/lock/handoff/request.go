@@ -61,5 +61,5 @@ func (r *request) toBatch() *redisbatch.Call {
 }
 
 func (r *request) complete(e *Engine, sent *redisbatch.Call) {
-	r.reply, r.err, r.sent = sent.Reply, explainVersion(sent.Err), sent.Sent.Sub(e.epoch)
+	r.reply, r.err, r.sent = sent.Reply, versionError(sent.Err), sent.Sent.Sub(e.epoch)
 }

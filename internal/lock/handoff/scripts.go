@@ -112,6 +112,14 @@ func refused(err error) bool {
 	})
 }
 
+// versionError returns [ErrVersion] for the refusal of a script, and every other error as it is.
+func versionError(err error) error {
+	if redis.HasErrorPrefix(err, "LOCKVERSION") {
+		return ErrVersion
+	}
+	return err
+}
+
 // do sends a request until it is answered, for at most a few seconds; r.tries is how often.
 func (e *Engine) do(r *request) {
 	for began := e.now(); ; {
@@ -169,7 +177,7 @@ func (e *Engine) sendReplicated(key string, r *request) {
 		return nil
 	})
 	r.reply, r.err = asked.Result()
-	r.err = explainVersion(r.err)
+	r.err = versionError(r.err)
 	e.moved(r.err)
 	if verdict, several := r.reply.([]any); r.err != nil || several && (len(verdict) == 0 || number(verdict[0]) <= 0) {
 		return

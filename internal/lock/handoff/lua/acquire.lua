@@ -21,8 +21,7 @@ if owner == ARGV[1] then
   call('PEXPIRE', KEYS[1], ARGV[2])
   return {1, counter(), 0, '0', 0}
 end
-local other = other_version(owner)
-if other then return other end
+if foreign(owner) then return refusal end
 if ARGV[4] == '1' then enqueue(ARGV[1]) end
 if not owner then
   check_last_grant()

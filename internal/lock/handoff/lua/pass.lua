@@ -26,10 +26,13 @@ end
 
 local function process_of(token) return string.match(token, '^[^.]+') or '' end
 
--- foreign says whether a token is of an engine of another version, whose scripts may differ. A version begins a token; the first had none.
+-- foreign says whether a token is of an engine of another version, whose scripts may differ: a token begins with its version.
 local function foreign(token)
   return token and string.sub(token, 1, 3) ~= 'v2-' and string.find(token, '^[^.]+%.%w+%.%d+%.%d+$') ~= nil
 end
+
+-- refusal is the answer to an acquire whose lock a foreign token owns.
+local refusal = redis.error_reply('LOCKVERSION the owner of the lock has no token of this version')
 
 -- note_grant notes a grant: the fencing counter (the next grant moves it, and so makes the note void), the time at which the grant ends
 -- unless it is renewed, and the process that has it. The first renewal deletes the note.
@@ -39,9 +42,11 @@ end
 
 -- include fence.lua
 
--- channel_of returns the channel of a token's process if the process is subscribed to it at this server, else nil. The reply to PUBLISH
+-- channel_of returns the channel of a token's process if the process is subscribed to it at this server, else nil; nil too for a foreign
+-- token, whose process may not understand the message. The reply to PUBLISH
 -- would say so too late; besides, it does not count clients of replicas, and it counts clients that subscribe to all channels.
 local function channel_of(token)
+  if foreign(token) then return nil end
   local shard = publish == 'SPUBLISH' and ':' .. string.match(KEYS[2], '{[^}]*}') or ''
   local channel = channels .. process_of(token) .. shard
   return redis.call('PUBSUB', shard == '' and 'NUMSUB' or 'SHARDNUMSUB', channel)[2] > 0 and channel or nil
@@ -72,23 +77,6 @@ local function check_last_grant()
   if ends and ends - now() < 10 and name ~= process_of(ARGV[1]) then remove_waiters({[name] = true}) end
 end
 
--- other_version returns an error that names the process of another version that owns the lock, reads (its token is reader), or is the first
--- in the queue; nil if there is none. Tokens of such processes that are gone are removed from the queue.
-local function other_version(owner, reader)
-  local other = foreign(owner) and owner or foreign(reader) and reader or nil
-  while not other do
-    local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
-    if not foreign(first) then return nil end
-    if channel_of(first) then
-      other = first
-    else
-      redis.call('ZREM', KEYS[2], first)
-      skipped = skipped + 1
-    end
-  end
-  return redis.error_reply('LOCKVERSION ' .. process_of(other))
-end
-
 -- hand_over gives the lock to the first waiter and returns its token. The reply of the script tells the caller if the token is one of its
 -- own (mine); any other process gets a message.
 local function hand_over(mine)
@@ -96,7 +84,7 @@ local function hand_over(mine)
     local token = redis.call('ZPOPMIN', KEYS[2])[1]
     if not token then redis.call('DEL', KEYS[1]) return nil end
     if mine[token] then return token, grant(token, ARGV[2]) end
-    local channel = not foreign(token) and channel_of(token)
+    local channel = channel_of(token)
     if channel then
       local fence = grant(token, string.match(token, '%.(%d+)$'))
       redis.call(publish, channel, token .. string.format(' %.0f ', fence) .. now() .. ' ' .. KEYS[1])

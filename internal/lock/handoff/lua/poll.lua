@@ -6,7 +6,6 @@
 -- include pass.lua
 keep_queue() -- first: see release.lua
 local owner, fence, mine, found, vanished = redis.call('GET', KEYS[1]), nil, {}, {}, 0
-if foreign(owner) then return other_version(owner) end
 local ended = redis.call('MGET', unpack(KEYS, 5))
 for i = 1, #ended do
   local token = i == 1 and ARGV[1] or ARGV[i + 2]

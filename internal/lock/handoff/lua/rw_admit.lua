@@ -38,7 +38,7 @@ local function admit(mine)
     if not token then redis.call('DEL', KEYS[1]) return fences end
     local reads, timeout = string.match(token, '%.(%d+)%.(%d+)$')
     reads = reads == '0' and (mine[token] or notified < most)
-    local channel = mine[token] or not foreign(token) and channel_of(token)
+    local channel = mine[token] or channel_of(token)
     if channel then
       local px, fence = mine[token] and ARGV[2] or timeout, nil
       if reads then add_reader(token, px) fence = counter() else fence = grant(token, px) end
@@ -51,14 +51,11 @@ local function admit(mine)
   end
 end
 
--- no_token is the error about an owner that is no token: something else has written the key.
-local no_token = redis.error_reply('LOCKVERSION no token')
-
 -- admit_writer tells the writer that owns the write lock that it is in, if the last reader has left. The writer counts its lease from this
--- message, as from any grant by message. It returns an error if the owner is no token.
+-- message, as from any grant by message. It returns an error if the owner is no token: something else has written the key.
 local function admit_writer(owner)
   local timeout = string.match(owner, '%.(%d+)$')
-  if not timeout then return no_token end
+  if not timeout then return refusal end
   if reader_count() > 0 then return end
   if redis.call('PTTL', KEYS[1]) < tonumber(timeout) then redis.call('PEXPIRE', KEYS[1], timeout) end
   local channel = channel_of(owner)

@@ -6,7 +6,6 @@
 -- include rw_admit.lua
 keep_queue() -- first: see release.lua
 local owner, mine, found, at, vanished = redis.call('GET', KEYS[1]), {}, {}, tonumber(now()), 0
-if foreign(owner) then return other_version(owner) end
 local ended = redis.call('MGET', unpack(KEYS, 5, #KEYS - 1))
 for i = 1, #KEYS - 5 do
   local token = i == 1 and ARGV[1] or ARGV[i + 2]

@@ -23,14 +23,13 @@ end
 if tonumber(redis.call('ZSCORE', readers, ARGV[1]) or 0) > tonumber(now()) then
   if owner then -- it waits for this reader, and its fencing tokens are above this reader's
     local fences = string.match(owner, '%.(%d+)%.%d+$')
-    if not fences then return no_token end
+    if not fences then return refusal end
     last = last - fences
   end
   add_reader(ARGV[1], ARGV[2])
   return {1, last, 0, '0', 0}
 end
-local other = other_version(owner)
-if other then return other end
+if foreign(owner) then return refusal end
 if ARGV[4] == '1' then enqueue(ARGV[1]) end
 if not owner then
   check_last_grant()

@@ -16,9 +16,7 @@ if owner == ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
   fence = counter()
 else
-  local first = redis.call('ZRANGEBYSCORE', readers, '(' .. now(), '+inf', 'LIMIT', 0, 1)[1] -- one that has expired keeps nobody out
-  local other = other_version(owner, first)
-  if other then return other end
+  if foreign(owner) then return refusal end
   if ARGV[4] == '1' then enqueue(ARGV[1]) end
   if not owner then
     check_last_grant()

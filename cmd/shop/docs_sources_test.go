@@ -2,15 +2,13 @@ package main
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 )
 
-// A source is an outbound link of the documents, and how it was confirmed.
-type source struct {
+// A cited is an outbound link of the documents, and how it was confirmed.
+type cited struct {
 	URL       string `json:"url"`
 	Confirmed bool   `json:"confirmed"` // somebody looked it up, and it says what the documents cite it for
 	How       string `json:"how"`       // how it was confirmed; begins with "unverified" if it was not
@@ -24,21 +22,14 @@ var (
 	citation = regexp.MustCompile(`#\d{2,5}\b|\bRFC ?\d{4}\b|\b(?:SIGMOD|OSDI|SOSP|NSDI|VLDB|ATC) ?\d{4}\b`)
 )
 
-// citing reads every document that may cite somebody: the READMEs, docs/ without the generated pages, and the essays.
+// citing are the documents that may cite somebody, without their blocks: not the generated ones.
 func citing(t *testing.T) map[string]string {
 	t.Helper()
-	texts := map[string]string{}
-	for _, pattern := range []string{"README*.md", "CONTRIBUTING.md", "docs/*.md", "docs/decisions/*.md", "internal/stock/doc/*.md"} {
-		files, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			texts[file] = fences.ReplaceAllString(string(text), "")
+	texts := docs(t)
+	for name, text := range texts {
+		texts[name] = fences.ReplaceAllString(text, "")
+		if strings.HasPrefix(name, "docs/modes/") || strings.HasPrefix(name, "examples/") {
+			delete(texts, name)
 		}
 	}
 	return texts
@@ -46,7 +37,7 @@ func citing(t *testing.T) map[string]string {
 
 // TestSources: docs/sources.json lists the outbound links, all of them and no other, and says how each was confirmed.
 func TestSources(t *testing.T) {
-	var listed []source
+	var listed []cited
 	if err := json.Unmarshal([]byte(readDoc(t, "docs/sources.json")), &listed); err != nil {
 		t.Fatal(err)
 	}
