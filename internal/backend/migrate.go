@@ -42,7 +42,7 @@ var ErrOtherMigrations = api.Text{En: "backend: the database is of another versi
 
 // otherMigration names the first migration that differs, and says how to begin anew.
 var otherMigration = api.Text{
-	En: "%w: it records migration %d, %s. To begin anew, without its data: drop the database and create it empty; of SQLite, remove the file; of 'make up', 'make down'",
+	En: "%w: it records migration %d, %s. To begin anew, without its data: drop the database and create it empty; with SQLite, remove the file; with 'make up', run 'make down'",
 	Zh: "%w：其中记录的迁移 %d 是 %s。要从头开始（数据不保留）：删库后重建空库；SQLite 则删除数据库文件；'make up' 的库用 'make down' 删除",
 }
 
