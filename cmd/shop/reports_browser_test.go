@@ -29,7 +29,7 @@ func TestReports(t *testing.T) {
 				t.Fatalf("shop %s: exit %d, %v, want %d\n%s", name, code, err, want, out)
 			}
 		}
-		report(exitOK, "demo", "--mode", "unsafe,lua-lock,zookeeper", "--stock", "200", "--backend", "embedded")
+		report(exitOK, "demo", "--mode", "unsafe,lua-lock,zookeeper", "--stock", "200", "--backend", "embedded", "--out", file("demo")+".json")
 		report(exitThreshold, "loadtest", "--url", balancer, "--mode", "lua-lock,redis-lua", "--stock", "200",
 			"--threshold", "oversold==0", "--threshold", "p(50)<1us")
 		report(exitOK, "lab", "--mode", "unsafe", "--fault", "threads")

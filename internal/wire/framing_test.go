@@ -207,17 +207,14 @@ func kafkaAnswers(number int32, r kmsg.Response) string {
 	return framed(string(r.AppendTo(b)))
 }
 
-// talks are transcripts and what is to be heard of them.
-func talks() map[string]struct {
+// A talk is a transcript and what is to be heard of it.
+type talk struct {
 	codec Codec
 	text  []byte
 	want  []string
-} {
-	type talk = struct {
-		codec Codec
-		text  []byte
-		want  []string
-	}
+}
+
+func talks() map[string]talk {
 	const all = 0xffffffff &^ (capTLS | capCompress | capZstd | capOptionalMetadata | capQueryAttributes | capDeprecateEOF)
 	const maria = (all | capDeprecateEOF) &^ capLongPassword
 	metadata := talk{
@@ -296,22 +293,18 @@ func talks() map[string]struct {
 	}
 }
 
-func grpcTalk() (talk struct {
-	codec Codec
-	text  []byte
-	want  []string
-}) {
+func grpcTalk() (t talk) {
 	var c, s http2
 	get := grpcBytes(&pb.RangeRequest{Key: []byte("lock/7")})
 	watch := grpcBytes(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("a")}}})
 	created := grpcBytes(&pb.WatchResponse{Created: true})
 	event := grpcBytes(&pb.WatchResponse{Events: []*mvccpb.Event{{Type: mvccpb.DELETE, Kv: &mvccpb.KeyValue{Key: []byte("a")}}}})
-	talk.codec, talk.want = GRPC, []string{
+	t.codec, t.want = GRPC, []string{
 		`KV.Range key:"lock/7" | KV.Range lock/#`, `poll Watch.Watch create_request:<key:"a" >`, `answer Watch.Watch create_request:<key:"a" >`,
 		"push events DELETE a", `answer KV.Range key:"lock/7"`, "push events DELETE a", `KV.Range key:"lock/7" | KV.Range lock/#`,
 		`answer KV.Range key:"lock/7" 14`,
 	}
-	talk.text = transcript(
+	t.text = transcript(
 		client(http2Preface, string(appendFrame(nil, 4, 0, 0, nil)), c.headers(1, false, ":path", "/etcdserverpb.KV/Range", "x", "y"), c.data(1, false, get[:3])),
 		client(c.headers(3, false, ":path", "/etcdserverpb.Watch/Watch", "x", "y"), c.data(1, false, get[3:]), c.data(1, true, ""), c.data(3, false, watch)),
 		server(string(appendFrame(nil, 4, 0, 0, nil)), s.headers(3, false, ":status", "200"), s.data(3, false, created+event)),
@@ -320,34 +313,26 @@ func grpcTalk() (talk struct {
 		client(c.headers(5, false, ":path", "/etcdserverpb.KV/Range", "x", "y"), c.data(5, true, get)),
 		server(s.headers(5, true, ":status", "200", "grpc-status", "14", "a", "b")),
 	)
-	return talk
+	return t
 }
 
-func zooKeeperTalk() (talk struct {
-	codec Codec
-	text  []byte
-	want  []string
-}) {
-	talk.codec, talk.want = ZooKeeper, []string{
+func zooKeeperTalk() (t talk) {
+	t.codec, t.want = ZooKeeper, []string{
 		"setup connect", "answer connect", "create /lock/7 | create /lock/#", "poll ping", "answer create /lock/7 -110", "push deleted /lock/7", "answer ping",
 		"setup closeSession", "answer closeSession",
 	}
 	number := func(n int32) string { return string(binary.BigEndian.AppendUint32(nil, uint32(n))) }
 	answer := func(n, failed int32) string { return framed(number(n) + "zxidzxid" + number(failed)) }
-	talk.text = transcript(
+	t.text = transcript(
 		client(framed("hello")), server(framed("hello")),
 		client(framed(number(1)+number(1)+framed("/lock/7")), framed(number(-2)+number(11))),
 		server(answer(1, -110), framed(number(-1)+"zxidzxid"+number(0)+number(2)+number(3)+framed("/lock/7")), answer(-2, 0)),
 		client(framed(number(2)+number(-11))), server(answer(2, 0)),
 	)
-	return talk
+	return t
 }
 
-func kafkaTalk() (talk struct {
-	codec Codec
-	text  []byte
-	want  []string
-}) {
+func kafkaTalk() (t talk) {
 	metadata, produce, none, fetch := kmsg.NewPtrMetadataRequest(), kmsg.NewPtrProduceRequest(), kmsg.NewPtrProduceRequest(), kmsg.NewPtrFetchRequest()
 	metadata.SetVersion(9)
 	known := metadata.ResponseKind().(*kmsg.MetadataResponse)
@@ -360,16 +345,16 @@ func kafkaTalk() (talk struct {
 	produce.Acks = -1
 	none.Acks = 0
 	fetch.SetVersion(12)
-	talk.codec, talk.want = Kafka, []string{
+	t.codec, t.want = Kafka, []string{
 		"poll Metadata", "answer Metadata", "Produce sales/2:  | Produce sales", "Produce sales/2:  | Produce sales", "poll Fetch",
 		"answer Produce sales/2:", "answer Fetch",
 	}
-	talk.text = transcript(
+	t.text = transcript(
 		client(kafkaAsks(1, metadata)), server(kafkaAnswers(1, known)),
 		client(kafkaAsks(2, produce), kafkaAsks(3, none), kafkaAsks(4, fetch)),
 		server(kafkaAnswers(2, produce.ResponseKind()), kafkaAnswers(4, fetch.ResponseKind())),
 	)
-	return talk
+	return t
 }
 
 // Whatever the network cuts, the messages are the same, and so is what goes on.
