@@ -94,14 +94,7 @@ func testUpConsole(t *testing.T, s stackJSON) {
 		b := openTab(t, s.URL)
 		b.do("open", chromedp.Navigate(s.URL+"/?lang=en#token=t0ken")) // a browser takes the fragment along where it is redirected
 		b.wait(`!!document.querySelector('.go')`)
-		if got := b.run("unsafe"); !strings.HasPrefix(got, "Oversold. ") {
-			t.Errorf("unsafe: %q, want that it oversold", got)
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		for _, w := range b.wrong {
-			t.Error(w)
-		}
+		b.clean()
 	})
 }
 
@@ -180,9 +173,7 @@ func TestConsoleRefuses(t *testing.T) {
 		{"x", []string{"--url", "http://127.0.0.1:1", "--replica", "http://127.0.0.1:1", "--host", "a.example,b.example:80"}, "--host b.example:80: want a name"},
 	} {
 		t.Setenv(envToken, c.token)
-		if code, _, said := commandLine(t.Context(), newConsoleCommand("en"), c.args...); code != exitUsage || !strings.Contains(said, c.want) {
-			t.Errorf("shop console %q with the token %q: exit %d, %s; want %d and %q", c.args, c.token, code, said, exitUsage, c.want)
-		}
+		wantRefused(t, newConsoleCommand("en"), c.want, c.args...)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"lastitem/internal/localstack"
 	"lastitem/internal/testenv/need"
 )
 
@@ -67,4 +68,20 @@ func shopSays(t *testing.T, shop string, args ...string) (out, errOut string, co
 		t.Fatalf("shop %q: %v", args, err)
 	}
 	return printed.String(), said.String(), cmd.ProcessState.ExitCode()
+}
+
+// startStack starts a stack of the program, which ends with the test.
+func startStack(t *testing.T, o localstack.Options) *localstack.Stack {
+	t.Helper()
+	o.Binary, o.Log = program(t), t.Logf
+	stack, err := localstack.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stack.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return stack
 }
