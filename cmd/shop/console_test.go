@@ -20,7 +20,8 @@ import (
 // envTestConsole is the address of a console, with its token, that is looked at by the browser test.
 const envTestConsole = "SHOP_TEST_CONSOLE"
 
-// TestRunningConsole looks at the console of a stack that runs already, such as the one of make up, as testPlayBrowser does.
+// TestRunningConsole looks at the console of a stack that runs already, such as the one of make up, as testPlayBrowser
+// does.
 func TestRunningConsole(t *testing.T) {
 	address := need.Asked(t, envTestConsole, "by hand, to the address of a console")
 	u, err := url.Parse(address)
@@ -58,7 +59,8 @@ func answered(t *testing.T, method, address string, header ...string) (*http.Res
 	return res, string(body)
 }
 
-// testUpConsole holds the console of 'shop up', which is reached by the balancer: which clients get it, which may use it, and a run.
+// testUpConsole holds the console of 'shop up', which is reached by the balancer: which clients get it, which may use
+// it, and a run.
 func testUpConsole(t *testing.T, s stackJSON) {
 	if s.Console != s.URL+"/console/#token=t0ken" {
 		t.Errorf("shop up printed the console %q", s.Console)
@@ -98,9 +100,9 @@ func testUpConsole(t *testing.T, s stackJSON) {
 	})
 }
 
-// TestUpWithoutConsole holds what a production 'shop serve' has of the console: nothing. Then the console is served beside the stack, as
-// docker-compose does. At the end the terminal of 'shop up' is closed, whose shell and kernel both say so: it ends as after Ctrl-C, with its
-// file of the token.
+// TestUpWithoutConsole holds what a production 'shop serve' has of the console: nothing. Then the console is served
+// beside the stack, as docker-compose does. At the end the terminal of 'shop up' is closed, whose shell and kernel both
+// say so: it ends as after Ctrl-C, with its file of the token.
 func TestUpWithoutConsole(t *testing.T) {
 	t.Parallel()
 	shop, file := program(t), filepath.Join(t.TempDir(), "up.env")
@@ -177,7 +179,8 @@ func TestConsoleRefuses(t *testing.T) {
 	}
 }
 
-// The driver sends the load to the balancer where all replicas are wanted, to the one replica, or to a balancer of its own.
+// The driver sends the load to the balancer where all replicas are wanted, to the one replica, or to a balancer of its
+// own.
 func TestDriverAddress(t *testing.T) {
 	t.Parallel()
 	d := driverOf(&localstack.Stack{URL: "http://balancer", Replicas: []localstack.Service{{Addr: "a:1"}, {Addr: "b:2"}, {Addr: "c:3"}}}, 0, nil)

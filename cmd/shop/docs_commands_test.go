@@ -37,10 +37,13 @@ type commands struct {
 
 func newCommands(t *testing.T) *commands {
 	t.Helper()
-	return &commands{t: t, makefile: readDoc(t, "Makefile"), root: newRoot("en"), modes: modeNames(), seen: map[string]int{}}
+	return &commands{
+		t: t, makefile: readDoc(t, "Makefile"), root: newRoot("en"), modes: modeNames(), seen: map[string]int{},
+	}
 }
 
-// want checks that what a command names exists: targets and variables of make, commands and flags of shop, tests, faults, modes, paths.
+// want checks that what a command names exists: targets and variables of make, commands and flags of shop, tests,
+// faults, modes, paths.
 func (c *commands) want(doc, command string) {
 	c.t.Helper()
 	bare := quoted.ReplaceAllString(command, "''")

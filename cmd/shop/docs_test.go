@@ -213,14 +213,16 @@ func anchorsOf(text string) map[string]bool {
 	return all
 }
 
-// TestTranslationsAgree: both languages of a document have the same sections, tables, markers, code, commands and links.
+// TestTranslationsAgree: both languages of a document have the same sections, tables, markers, code, commands and
+// links.
 func TestTranslationsAgree(t *testing.T) {
 	t.Parallel()
 	all := docs(t)
 	for name, zh := range all {
 		switch {
 		case !strings.HasSuffix(name, ".zh.md"):
-			oneLanguage := name == "CONTRIBUTING.md" || strings.HasPrefix(name, "docs/decisions/") || strings.HasPrefix(name, "examples/")
+			oneLanguage := name == "CONTRIBUTING.md" || strings.HasPrefix(name, "docs/decisions/") ||
+				strings.HasPrefix(name, "examples/")
 			if all[other(name)] == "" && !oneLanguage {
 				t.Errorf("%s: there is no %s", name, other(name))
 			}

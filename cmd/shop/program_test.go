@@ -30,8 +30,8 @@ func program(t *testing.T) string {
 	return linked(t)
 }
 
-// linked gives the test binary the name shop, under which it is the program: nothing is built. The path is the test's own, so that it can
-// tell its processes from those of others.
+// linked gives the test binary the name shop, under which it is the program: nothing is built. The path is the test's
+// own, so that it can tell its processes from those of others.
 func linked(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()

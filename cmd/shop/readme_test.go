@@ -105,7 +105,8 @@ func TestReadmeCurls(t *testing.T) {
 	}
 }
 
-// curlAny runs the curl that stands for every mode: it deducts, or says what the mode lacks where GET /modes says so too.
+// curlAny runs the curl that stands for every mode: it deducts, or says what the mode lacks where GET /modes says so
+// too.
 func curlAny(t *testing.T, stack *localstack.Stack, command string, curled map[string]bool) {
 	t.Helper()
 	_, listed := curl(t, stack, "curl localhost:8080/modes")
@@ -129,7 +130,8 @@ func curlAny(t *testing.T, stack *localstack.Stack, command string, curled map[s
 	}
 }
 
-// TestPageRuns runs the curls of tables in docs/, and a write-up, against a stack with embedded backends, as 'shop up' leaves it.
+// TestPageRuns runs the curls of tables in docs/, and a write-up, against a stack with embedded backends, as 'shop up'
+// leaves it.
 func TestPageRuns(t *testing.T) {
 	testenv.Slow(t, "runs the commands of all pages")
 	t.Parallel()

@@ -125,8 +125,9 @@ func (p *tty) await(t *testing.T, pattern string) {
 	})
 }
 
-// interrupted runs a command on a terminal, presses Ctrl-C when it shows what during matches, and returns the lines that it leaves when after is
-// there. The command leaves the terminal as it was, an empty line under the cursor, and no process or file.
+// interrupted runs a command on a terminal, presses Ctrl-C when it shows what during matches, and returns the lines
+// that it leaves when after is there. The command leaves the terminal as it was, an empty line under the cursor, and no
+// process or file.
 func interrupted(t *testing.T, during, after string, args ...string) []string {
 	t.Helper()
 	shop, files := program(t), t.TempDir()
