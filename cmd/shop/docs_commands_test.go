@@ -146,13 +146,13 @@ func TestDocsNameWhatExists(t *testing.T) {
 	}
 }
 
-// tests are the tests and examples of a package, by its folder from the root.
-var tests sync.Map
+// testsByFolder keeps what testsIn has found.
+var testsByFolder sync.Map
 
 // testsIn lists the tests and examples of a package, by its folder from the root.
 func testsIn(t *testing.T, dir string) []string {
 	t.Helper()
-	if names, ok := tests.Load(dir); ok {
+	if names, ok := testsByFolder.Load(dir); ok {
 		return names.([]string)
 	}
 	files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
@@ -169,6 +169,6 @@ func testsIn(t *testing.T, dir string) []string {
 			names = append(names, f[1])
 		}
 	}
-	tests.Store(dir, names)
+	testsByFolder.Store(dir, names)
 	return names
 }
