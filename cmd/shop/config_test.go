@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -87,7 +86,7 @@ func TestSettingsPrecedence(t *testing.T) {
 	}
 }
 
-// An error names the setting as the user gave it: by its flag, or by its variable.
+// An error names the setting as the user gave it, by its flag or by its variable, and says what it should be.
 func TestSettingsAreNamedAsGiven(t *testing.T) {
 	for _, tt := range []struct {
 		variable, value string
@@ -102,31 +101,18 @@ func TestSettingsAreNamedAsGiven(t *testing.T) {
 		{"SHOP_LISTEN", ":8080", []string{"--listen", "8080"}, `--listen is "8080", want host:port`},
 		{"SHOP_KEEP_KEYS", "", []string{"--keep-keys", "1us"}, "--keep-keys is 1µs, want 0 or at least 1ms"},
 		{"SHOP_PROTECT_READS", "", []string{"--protect-reads=perhaps"}, `--protect-reads is "perhaps", want true or false`},
+		{"SHOP_LOCK_TTL", "10", nil, `SHOP_LOCK_TTL is "10", want a duration with its unit, such as 10s`},
+		{"SHOP_DRAIN", "x", nil, `SHOP_DRAIN is "x", want a duration with its unit, such as 10s`},
+		{"SHOP_CONNS", "many", nil, `SHOP_CONNS is "many", want a whole number`},
+		{"SHOP_CONNS", "99999999999999999999", nil, `SHOP_CONNS is "99999999999999999999", want `},
+		{"SHOP_LOG_LEVEL", "loud", nil, `SHOP_LOG_LEVEL is "loud", want debug, info`},
+		{"SHOP_LOG_FORMAT", "xml", nil, `SHOP_LOG_FORMAT is "xml", want text or json`},
+		{"SHOP_MISSING", "etcd", nil, `SHOP_MISSING is "etcd", want JSON`},
+		{"SHOP_HOSTS", "http://a", nil, `SHOP_HOSTS is "http://a", want `},
 	} {
 		t.Run(tt.want, func(t *testing.T) {
 			t.Setenv(tt.variable, tt.value)
-			code, _, errOut := commandLine(t.Context(), newRoot("en"), append([]string{"serve", "--redis", "redis://127.0.0.1:1"}, tt.args...)...)
-			if code != exitUsage || !strings.Contains(errOut, tt.want) {
-				t.Errorf("exit %d, %q; want %d and %q", code, errOut, exitUsage, tt.want)
-			}
-		})
-	}
-}
-
-// A setting that cannot be read is named as it is set, with what it should be.
-func TestConfigUnreadable(t *testing.T) {
-	for setting, want := range map[string]string{
-		"SHOP_LOCK_TTL=10": "such as 10s", "SHOP_DRAIN=x": "such as 10s", "SHOP_CONNS=many": "a whole number", "SHOP_LOG_LEVEL=loud": "debug, info",
-		"SHOP_CONNS=99999999999999999999": "64 bits", "SHOP_MISSING=etcd": "JSON", "SHOP_LOG_FORMAT=xml": "text or json", "SHOP_HOSTS=http://a": "without a port",
-	} {
-		name, value, _ := strings.Cut(setting, "=")
-		t.Run(name, func(t *testing.T) {
-			t.Setenv(name, value)
-			t.Setenv("SHOP_REDIS", "redis://127.0.0.1:1")
-			code, _, errOut := commandLine(t.Context(), newServe("en"))
-			if code != exitUsage || !strings.Contains(errOut, fmt.Sprintf("%s is %q, want ", name, value)) || !strings.Contains(errOut, want) {
-				t.Errorf("%s: exit %d, %s; want exit %d, and %q", setting, code, errOut, exitUsage, want)
-			}
+			wantRefused(t, newRoot("en"), tt.want, append([]string{"serve", "--redis", "redis://127.0.0.1:1"}, tt.args...)...)
 		})
 	}
 }

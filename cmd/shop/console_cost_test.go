@@ -39,14 +39,7 @@ func TestConsoleCost(t *testing.T) {
 	if err != nil || rounds < 1 {
 		t.Fatalf("%s is %q, want a number of rounds", envConsoleCost, os.Getenv(envConsoleCost))
 	}
-	shop := program(t)
-	stack, err := localstack.Start(t.Context(), localstack.Options{
-		Replicas: 3, Only: []string{}, Binary: shop, Token: "t0ken", Env: []string{"SHOP_EVENTS=true"}, Log: t.Logf,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = stack.Close() })
+	stack := startStack(t, localstack.Options{Replicas: 3, Only: []string{}, Token: "t0ken", Env: []string{"SHOP_EVENTS=true"}})
 	awaitModes(t.Context(), stack)
 	d := driverOf(stack, 0, nil)
 	c, err := newConsole(d, t.Logf, nil)
@@ -69,7 +62,7 @@ func TestConsoleCost(t *testing.T) {
 			t.Run(spec.Modes[0], func(t *testing.T) { w.measure(t, spec) })
 		}
 	})
-	t.Run("page", func(t *testing.T) { testPageCost(t, startPlay(t, shop)) })
+	t.Run("page", func(t *testing.T) { testPageCost(t, startPlay(t, program(t))) })
 }
 
 // costSpec is the load of a round: long enough that its beginning and its end do not matter.

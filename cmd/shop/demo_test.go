@@ -42,19 +42,6 @@ func TestDemoGivenURL(t *testing.T) {
 	}
 }
 
-func TestDemoJSONOnly(t *testing.T) {
-	url := startFakeShop(t, &fakeShop{})
-	code, out, errOut := commandLine(t.Context(), newDemo("en"), "--url", url, "--token", fakeToken, "--replicas", "1", "--mode", "proud",
-		"--vus", "4", "--requests", "60", "--stock", "20", "-o", "json", "--quiet")
-	var c loadtest.Comparison
-	if err := json.Unmarshal([]byte(out), &c); err != nil {
-		t.Fatalf("stdout is not JSON alone: %v\n%s", err, out)
-	}
-	if code != exitFailed || c.Summaries[0].Finding != "contradicted" {
-		t.Errorf("exit code %d, finding %s, want %d, contradicted\n%s", code, c.Summaries[0].Finding, exitFailed, errOut)
-	}
-}
-
 // A mode that claims to break and does not is run again, as often as the plan says; a plan without a name does not insist.
 func TestDemoInsists(t *testing.T) {
 	var all sync.WaitGroup // a run waits more than it works
@@ -100,10 +87,7 @@ func TestDemoUsage(t *testing.T) {
 		`unknown mode "zz*"`:      {"--mode", "zz*"},
 	}
 	for want, args := range tests {
-		code, _, errOut := commandLine(t.Context(), newDemo("en"), args...)
-		if code != exitUsage || !strings.Contains(errOut, want) {
-			t.Errorf("demo %v: exit code %d, %q; want %d, %q", args, code, errOut, exitUsage, want)
-		}
+		wantRefused(t, newDemo("en"), want, args...)
 	}
 }
 

@@ -1,9 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha512"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -142,32 +141,23 @@ func slim(picture string) string {
 	})
 }
 
-// mermaid fetches the library with npm, and checks its hash.
+// mermaid fetches the library with npm, which says its hash.
 func mermaid(t *testing.T) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	npm := func(name string, args ...string) {
+	run := func(name string, args ...string) []byte {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, name, args...)
 		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("a diagram is new, and drawing it takes %s: %v\n%s", name, err, out)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("a diagram is new, and drawing it takes %s: %v", name, err)
 		}
+		return out
 	}
-	npm("npm", "pack", "--silent", "mermaid@"+mermaidVersion)
-	archive, err := os.ReadFile(filepath.Join(dir, "mermaid-"+mermaidVersion+".tgz"))
-	if err != nil {
-		t.Fatal(err)
+	if packed := run("npm", "pack", "--json", "mermaid@"+mermaidVersion); !bytes.Contains(packed, []byte(mermaidHash)) {
+		t.Fatalf("mermaid %s is %s, want the hash %s", mermaidVersion, packed, mermaidHash)
 	}
-	sum := sha512.Sum512(archive)
-	if got := "sha512-" + base64.StdEncoding.EncodeToString(sum[:]); got != mermaidHash {
-		t.Fatalf("mermaid %s has the hash %s, want %s", mermaidVersion, got, mermaidHash)
-	}
-	npm("tar", "-xzf", "mermaid-"+mermaidVersion+".tgz", "package/dist/mermaid.min.js")
-	text, err := os.ReadFile(filepath.Join(dir, "package", "dist", "mermaid.min.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return run("tar", "-xzOf", "mermaid-"+mermaidVersion+".tgz", "package/dist/mermaid.min.js")
 }

@@ -37,10 +37,13 @@ type commands struct {
 
 func newCommands(t *testing.T) *commands {
 	t.Helper()
-	return &commands{t: t, makefile: readDoc(t, "Makefile"), root: newRoot("en"), modes: modeNames(), seen: map[string]int{}}
+	return &commands{
+		t: t, makefile: readDoc(t, "Makefile"), root: newRoot("en"), modes: modeNames(), seen: map[string]int{},
+	}
 }
 
-// want checks that what a command names exists: targets and variables of make, commands and flags of shop, tests, faults, modes, paths.
+// want checks that what a command names exists: targets and variables of make, commands and flags of shop, tests,
+// faults, modes, paths.
 func (c *commands) want(doc, command string) {
 	c.t.Helper()
 	bare := quoted.ReplaceAllString(command, "''")
@@ -143,13 +146,13 @@ func TestDocsNameWhatExists(t *testing.T) {
 	}
 }
 
-// tests are the tests and examples of a package, by its folder from the root.
-var tests sync.Map
+// testsByFolder keeps what testsIn has found.
+var testsByFolder sync.Map
 
 // testsIn lists the tests and examples of a package, by its folder from the root.
 func testsIn(t *testing.T, dir string) []string {
 	t.Helper()
-	if names, ok := tests.Load(dir); ok {
+	if names, ok := testsByFolder.Load(dir); ok {
 		return names.([]string)
 	}
 	files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
@@ -166,6 +169,6 @@ func testsIn(t *testing.T, dir string) []string {
 			names = append(names, f[1])
 		}
 	}
-	tests.Store(dir, names)
+	testsByFolder.Store(dir, names)
 	return names
 }

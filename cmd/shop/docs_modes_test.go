@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"lastitem/internal/api"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/pages"
 )
@@ -38,8 +39,8 @@ func markdownBelow(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestModePages holds docs/ against 'shop modes --docs', which also removes the page of a mode that is no more, and the tables of the READMEs
-// against 'shop modes -o markdown'. A page has what its mode has.
+// TestModePages holds docs/ against 'shop modes --docs', which also removes the page of a mode that is no more. A page has
+// what its mode has.
 func TestModePages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -68,15 +69,27 @@ func TestModePages(t *testing.T) {
 			t.Fatalf("docs/%s and maybe others are stale: run 'make generate' (-want +got):\n%s", name, diff)
 		}
 	}
+	for _, m := range stock.Modes() {
+		wantModePage(t, m, "en", want)
+		wantModePage(t, m, "zh", want)
+	}
+}
+
+// TestModeTables holds the mode tables of the READMEs against 'shop modes -o markdown'.
+func TestModeTables(t *testing.T) {
 	for lang, name := range readmes {
 		code, table, errOut := commandLine(t.Context(), newModes("en"), "-o", "markdown", "--lang", lang)
 		if code != exitOK {
 			t.Fatalf("shop modes: exit %d: %s", code, errOut)
 		}
 		between(t, name, "modes", table)
-		for _, m := range stock.Modes() {
-			wantModePage(t, m, lang, want)
-		}
+	}
+}
+
+// TestGlossary holds the hazards and letters of the glossary against their source.
+func TestGlossary(t *testing.T) {
+	for lang := range readmes {
+		between(t, "docs/"+pages.Name("glossary", lang), "meanings", api.Definitions(lang))
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"lastitem/internal/stock/pages"
 )
 
-// Tables whose rows must hold more than what TestDocsNameWhatExists wants of each document. That both languages have the same modes, verdicts,
-// commands and links is proven by TestTranslationsAgree.
+// Tables whose rows must hold more than what TestDocsNameWhatExists wants of each document. That both languages have
+// the same modes, verdicts, commands and links is proven by TestTranslationsAgree.
 
 var verdicts = []string{"✓", "✗", "½"}
 
@@ -75,7 +75,8 @@ func wantWords(t *testing.T, doc string, words ...string) {
 	}
 }
 
-// TestWriteUps: every claim has a verdict, a mode, a test and a command that exist, and no mode and no exhibit is left out.
+// TestWriteUps: every claim has a verdict, a mode, a test and a command that exist, and no mode and no exhibit is left
+// out.
 func TestWriteUps(t *testing.T) {
 	t.Parallel()
 	c := newCommands(t)
@@ -86,11 +87,13 @@ func TestWriteUps(t *testing.T) {
 		for _, row := range rows {
 			mode, test := strings.Trim(row[3], "`"), strings.Trim(row[4], "`")
 			pkg, name, _ := strings.Cut(test, ".")
-			if !slices.Contains(verdicts, row[1]) || !slices.Contains(c.modes, mode) || !slices.Contains(testsIn(t, folderOf(pkg)), name) {
+			if !slices.Contains(verdicts, row[1]) || !slices.Contains(c.modes, mode) ||
+				!slices.Contains(testsIn(t, folderOf(pkg)), name) {
 				t.Errorf("%s: %q: want a verdict, a mode and a test", doc, row)
 			}
 			command := c.wantCell(doc, row[5])
-			if want := fmt.Sprintf("go test -run '^%s$' ./%s", name, folderOf(pkg)); strings.HasPrefix(command, "go test") && command != want {
+			want := fmt.Sprintf("go test -run '^%s$' ./%s", name, folderOf(pkg))
+			if strings.HasPrefix(command, "go test") && command != want {
 				t.Errorf("%s: %s: want %s", doc, command, want)
 			}
 			for _, what := range []string{row[0], mode, test} {
@@ -132,15 +135,16 @@ func folderOf(pkg string) string {
 // headingLine is a line of the list of headings: the heading, its context, and where to look.
 var headingLine = regexp.MustCompile(`(?m)^\* \*\*(.+?)\*\*.*?→ (.+)$`)
 
-// TestArticles maps the write-ups to modes and commands, which fit together, and a reader finds their words: in the rows, or in the list of headings
-// that the rows do not have word by word, each with the beginning of a row, or a link.
+// TestArticles maps the write-ups to modes and commands, which fit together, and a reader finds their words: in the
+// rows, or in the list of headings that the rows do not have word by word, each with the beginning of a row, or a link.
 func TestArticles(t *testing.T) {
 	t.Parallel()
 	c := newCommands(t)
 	var before []string
 	for _, doc := range []string{"docs/articles.md", "docs/articles.zh.md"} {
 		var begins []string
-		sections := strings.Split(strings.Replace(readDoc(t, doc), numbersBlock(t, doc), "", 1), "\n## ")[1:] // the numbers have rows of another kind
+		text := strings.Replace(readDoc(t, doc), numbersBlock(t, doc), "", 1) // which has rows of another kind
+		sections := strings.Split(text, "\n## ")[1:]
 		for i, section := range sections {
 			rows := 0
 			for line := range strings.Lines(section) {
@@ -148,7 +152,8 @@ func TestArticles(t *testing.T) {
 				if cells == nil || cells[1] == "" || strings.HasPrefix(cells[0], "---") {
 					continue
 				}
-				if len(cells) != 5 || slices.Contains(cells, "") || linkedMode(doc, cells[2]) == "" || !slices.Contains(verdicts, cells[1]) {
+				if len(cells) != 5 || slices.Contains(cells, "") || linkedMode(doc, cells[2]) == "" ||
+					!slices.Contains(verdicts, cells[1]) {
 					t.Errorf("%s: want five full cells, with a verdict and a mode: %s", doc, line)
 					continue
 				}
@@ -166,7 +171,8 @@ func TestArticles(t *testing.T) {
 		before = headings
 		wantWords(t, doc, "curl -X PUT localhost:8080/products/101/stock ") // a load sells the product that the curls ask for
 	}
-	wantWords(t, "docs/articles.zh.md", strings.Fields("案例1 案例2 案例3 案例4 案例5 案例6 多例模式 事务模式 集群模式 羊群效应 脑裂 延迟重启 误删 续期 重入 CAP Curator 优惠券 闰秒 乐观锁 悲观锁 QPS")...)
+	wantWords(t, "docs/articles.zh.md", strings.Fields(`案例1 案例2 案例3 案例4 案例5 案例6 多例模式 事务模式
+		集群模式 羊群效应 脑裂 延迟重启 误删 续期 重入 CAP Curator 优惠券 闰秒 乐观锁 悲观锁 QPS`)...)
 }
 
 // wantItsMode checks that a command runs the mode of its row, if it names any.
@@ -180,7 +186,8 @@ func wantItsMode(t *testing.T, mode, command string) {
 	}
 }
 
-// wantHeadings checks where the headings lead, and that those that say little are there as often as the write-ups have them.
+// wantHeadings checks where the headings lead, and that those that say little are there as often as the write-ups have
+// them.
 func wantHeadings(t *testing.T, doc string, rows []string) (headings []string) {
 	t.Helper()
 	general := map[string]int{
@@ -192,7 +199,8 @@ func wantHeadings(t *testing.T, doc string, rows []string) (headings []string) {
 		if _, ok := general[m[1]]; ok {
 			general[m[1]]--
 		}
-		if begins := func(row string) bool { return strings.HasPrefix(row, m[2]) }; !strings.HasPrefix(m[2], "[") && !slices.ContainsFunc(rows, begins) {
+		begins := func(row string) bool { return strings.HasPrefix(row, m[2]) }
+		if !strings.HasPrefix(m[2], "[") && !slices.ContainsFunc(rows, begins) {
 			t.Errorf("%s: %s leads to %q, with which no row begins", doc, m[1], m[2])
 		}
 	}
@@ -204,8 +212,9 @@ func wantHeadings(t *testing.T, doc string, rows []string) (headings []string) {
 	return headings
 }
 
-// TestChoose: at most twelve questions, each of which is reached and leads on; each answer is one mode with one command, and the
-// claims beside it are those of the mode. Every symptom has a mode that shows it, a command and a mode to take instead.
+// TestChoose: at most twelve questions, each of which is reached and leads on; each answer is one mode with one
+// command, and the claims beside it are those of the mode. Every symptom has a mode that shows it, a command and a mode
+// to take instead.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	c := newCommands(t)
@@ -224,7 +233,8 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%s: the questions lead to %v, and the answers are %v", doc, leaves, answered)
 		}
 		paragraph := strings.SplitN(readDoc(t, doc), "\n\n", 3)[1]
-		if m := regexp.MustCompile("\\[`([a-z-]+)`\\]").FindStringSubmatch(paragraph); len(m) != 2 || !slices.Contains(leaves, m[1]) {
+		m := regexp.MustCompile("\\[`([a-z-]+)`\\]").FindStringSubmatch(paragraph)
+		if len(m) != 2 || !slices.Contains(leaves, m[1]) {
 			t.Errorf("%s: want the default answer in its first line, a mode that the questions lead to: %s", doc, paragraph)
 		}
 		for _, row := range tables[2] {
@@ -323,8 +333,9 @@ func TestEssayTables(t *testing.T) {
 	}
 }
 
-// TestInterview: every question has one command, and what it prints; what an exhibit prints is held to it by the exhibit. The first twelve
-// questions are those of the write-ups, each with a short answer, the usual wrong one and what follows.
+// TestInterview: every question has one command, and what it prints; what an exhibit prints is held to it by the
+// exhibit. The first twelve questions are those of the write-ups, each with a short answer, the usual wrong one and
+// what follows.
 func TestInterview(t *testing.T) {
 	t.Parallel()
 	mutants := readDoc(t, "internal/stock/mutants_test.go")
@@ -393,7 +404,6 @@ func TestMeanings(t *testing.T) {
 				t.Errorf("%s does not explain its hazards and letters", page)
 			}
 		}
-		between(t, "docs/"+pages.Name("glossary", lang), "meanings", api.Definitions(lang))
 	}
 }
 

@@ -64,7 +64,7 @@ type outline struct {
 	Markers  []string
 	Commands []string   // lines of shell blocks, without comments; after a curl, the status that its comment begins with
 	Code     []string   // other blocks; of one that may hold translated words, only its kind and its number of lines
-	Rows     [][]string // of tables: the cells that are in no language, see fact
+	Rows     [][]string // of tables: the cells that are in no language, see fact, sorted
 	Links    []string   // where they lead, without a fragment
 }
 
@@ -72,8 +72,8 @@ var (
 	// wordsOfNote are the words of a note in a diagram, which are in the language of the page.
 	wordsOfNote = regexp.MustCompile(`(?m)^(Note over [^:]*): .*$`)
 	marker      = regexp.MustCompile(`^<!-- [a-z]+:(begin|end) -->$`)
-	// fact is a cell with a command, a link, a verdict or a number alone.
-	fact = regexp.MustCompile("^(`[^`]+ [^`]+`|\\[[^]]*\\]\\([^)]*\\)|[✓✗½]|[0-9.,]+)$")
+	// fact is a cell with a command, a verdict or a number alone.
+	fact = regexp.MustCompile("^(`[^`]+ [^`]+`|[✓✗½]|[0-9.,]+)$")
 	// translated ends the name of a document or a picture that is there in both languages.
 	translated = regexp.MustCompile(`\.(?:en|zh)(\.md|\.webp)\b`)
 )
@@ -126,7 +126,7 @@ func (o *outline) prose(line string) {
 		var facts []string
 		for _, c := range cells {
 			if fact.MatchString(c) {
-				facts = append(facts, translated.ReplaceAllString(c, "$1"))
+				facts = append(facts, c)
 			}
 		}
 		slices.Sort(facts)
@@ -213,14 +213,16 @@ func anchorsOf(text string) map[string]bool {
 	return all
 }
 
-// TestTranslationsAgree: both languages of a document have the same sections, tables, markers, code, commands and links.
+// TestTranslationsAgree: both languages of a document have the same sections, tables, markers, code, commands and
+// links.
 func TestTranslationsAgree(t *testing.T) {
 	t.Parallel()
 	all := docs(t)
 	for name, zh := range all {
 		switch {
 		case !strings.HasSuffix(name, ".zh.md"):
-			oneLanguage := name == "CONTRIBUTING.md" || strings.HasPrefix(name, "docs/decisions/") || strings.HasPrefix(name, "examples/")
+			oneLanguage := name == "CONTRIBUTING.md" || strings.HasPrefix(name, "docs/decisions/") ||
+				strings.HasPrefix(name, "examples/")
 			if all[other(name)] == "" && !oneLanguage {
 				t.Errorf("%s: there is no %s", name, other(name))
 			}

@@ -12,16 +12,17 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/replica"
+	"lastitem/loadtest"
 )
 
 // Exit codes of every subcommand; exitCodes says what each means. 'with-stack' ends with the code of its COMMAND.
 const (
-	exitOK           = 0
-	exitFailed       = 1
+	exitOK           = loadtest.ExitConfirmed
+	exitFailed       = loadtest.ExitContradicted
 	exitUsage        = 2
-	exitInconclusive = 3
-	exitThreshold    = 99
-	exitInterrupted  = 130
+	exitInconclusive = loadtest.ExitUndecided
+	exitThreshold    = loadtest.ExitThreshold
+	exitInterrupted  = loadtest.ExitInterrupted
 )
 
 // exitCodes is the table of exit codes, which every help text ends with.

@@ -33,14 +33,13 @@ func TestKafkaStorm(t *testing.T) {
 	testenv.Slow(t, "kills a real broker, which starts again and again")
 	t.Parallel()
 	testenv.Installed(t, localstack.Redis, localstack.MySQL, localstack.Nginx, localstack.Kafka)
-	shop := program(t)
-	k := startKafkaStorm(t, shop)
+	k := startKafkaStorm(t)
 	k.sells(t, "at first")
 	for i := range k.stack.Replicas { // each time the group forms again
 		k.kill(t, fmt.Sprintf("replica %d", i+1), func() {})
 		k.sells(t, fmt.Sprintf("after replica %d was killed", i+1))
 	}
-	if err := k.stack.Roll(t.Context(), 1, shop); err != nil {
+	if err := k.stack.Roll(t.Context(), 1, program(t)); err != nil {
 		t.Fatal(err)
 	}
 	k.sells(t, "after replica 2 was told to end, and started again")
@@ -75,22 +74,14 @@ const (
 	kafkaStock   = 1_000_000
 )
 
-func startKafkaStorm(t *testing.T, shop string) *kafkaStorm {
+func startKafkaStorm(t *testing.T) *kafkaStorm {
 	t.Helper()
 	k := &kafkaStorm{keys: map[string]string{}, other: map[string]int{}}
-	var err error
-	k.stack, err = localstack.Start(t.Context(), localstack.Options{
+	k.stack = startStack(t, localstack.Options{
 		Replicas: 3, Backend: localstack.Local, Only: []string{localstack.Redis, localstack.MySQL, localstack.Kafka},
-		Binary: shop, Restart: true, Log: t.Logf, Env: []string{"SHOP_KAFKA_SESSION=3s"},
+		Restart: true, Env: []string{"SHOP_KAFKA_SESSION=3s"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := k.stack.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	var err error
 	if k.control, err = loadtest.NewControl(k.stack.URL, k.stack.Token); err != nil {
 		t.Fatal(err)
 	}

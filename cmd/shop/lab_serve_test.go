@@ -103,13 +103,7 @@ func TestLabServeUsage(t *testing.T) {
 		"replay as well": {ownService("shop", "lua-lock", "--replay", "x.json"), "exclude each other"},
 	}
 	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			code, _, errOut := commandLine(t.Context(), newRoot("en"), tt.args...)
-			if code != exitUsage || !strings.Contains(errOut, tt.want) {
-				t.Errorf("exit %d, %q; want %d, %q", code, errOut, exitUsage, tt.want)
-			}
-		})
+		t.Run(name, func(t *testing.T) { wantRefused(t, newRoot("en"), tt.want, tt.args...) })
 	}
 }
 

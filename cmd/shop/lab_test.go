@@ -201,12 +201,6 @@ func TestLabUsage(t *testing.T) {
 		"unknown mode":   {[]string{"--replay", story(`{"worst":{"schedule":{"mode":"none","store":"sql","fault":"pause"}}}`)}, `unknown mode "none"`},
 		"without victim": {[]string{"--replay", story(`{"worst":{"schedule":{"mode":"lua-lock","store":"sql","fault":"pause"}}}`)}, "needs the position of the victim"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			code, _, errOut := commandLine(t.Context(), newRoot("en"), append([]string{"lab"}, tt.args...)...)
-			if code != exitUsage || !strings.Contains(errOut, tt.want) {
-				t.Errorf("exit %d, %q; want %d, %q", code, errOut, exitUsage, tt.want)
-			}
-		})
+		t.Run(name, func(t *testing.T) { wantRefused(t, newRoot("en"), tt.want, append([]string{"lab"}, tt.args...)...) })
 	}
 }

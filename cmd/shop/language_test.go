@@ -177,11 +177,7 @@ func TestUsageInChinese(t *testing.T) {
 		"loadtest --mode all --rate -1":     "--rate 应为每秒 0 到 1000000",
 		"loadtest --mode all --threshold x": "无效的阈值 \"x\"：",
 	} {
-		args := append([]string{"--lang", "zh"}, strings.Fields(line)...)
-		code, _, errOut := commandLine(t.Context(), newRoot("zh"), args...)
-		if code != exitUsage || !strings.Contains(errOut, want) {
-			t.Errorf("shop %s: exit %d, %q; want exit %d, %q", line, code, errOut, exitUsage, want)
-		}
+		wantRefused(t, newRoot("zh"), want, append([]string{"--lang", "zh"}, strings.Fields(line)...)...)
 	}
 }
 

@@ -347,16 +347,3 @@ func TestZeroIsNotTheDefault(t *testing.T) {
 		}
 	})
 }
-
-// The codes that package loadtest computes are the program's.
-func TestExitCodesAgree(t *testing.T) {
-	pairs := [][2]int{
-		{exitOK, loadtest.ExitConfirmed}, {exitFailed, loadtest.ExitContradicted}, {exitInconclusive, loadtest.ExitUndecided},
-		{exitThreshold, loadtest.ExitThreshold}, {exitInterrupted, loadtest.ExitInterrupted},
-	}
-	for _, p := range pairs {
-		if p[0] != p[1] {
-			t.Errorf("exit code %d of shop is %d in loadtest", p[0], p[1])
-		}
-	}
-}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 func TestInterrupted(t *testing.T) {
@@ -46,6 +48,14 @@ func TestResultsThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// wantRefused wants a command line refused before anything is started, and the error to say why.
+func wantRefused(t *testing.T, cmd *cobra.Command, want string, args ...string) {
+	t.Helper()
+	if code, _, said := commandLine(t.Context(), cmd, args...); code != exitUsage || !strings.Contains(said, want) {
+		t.Errorf("shop %q: exit %d, %q; want exit %d and %q", args, code, said, exitUsage, want)
+	}
+}
+
 // A wrong command line is told with the help of the command that it was meant for.
 func TestUsage(t *testing.T) {
 	t.Parallel()
@@ -79,9 +89,6 @@ func TestUsage(t *testing.T) {
 		"settings --docs x --out y":             "these flags exclude each other: --docs --out\n",
 		"loadtest --mode mutex --request GET/x": "Try 'shop loadtest --help'.\n",
 	} {
-		code, _, errOut := commandLine(t.Context(), newRoot("en"), strings.Fields(line)...)
-		if code != exitUsage || !strings.Contains(errOut, want) {
-			t.Errorf("shop %s: exit %d, %q; want exit %d, %q", line, code, errOut, exitUsage, want)
-		}
+		wantRefused(t, newRoot("en"), want, strings.Fields(line)...)
 	}
 }

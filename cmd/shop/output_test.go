@@ -36,10 +36,7 @@ func TestOutput(t *testing.T) {
 		{[]string{"migrate", "--list"}, []string{formText, formJSON}},
 	} {
 		name := tt.args[0]
-		want := `--output "xml": want ` + orList(tt.forms).En
-		if code, _, errOut := commandLine(t.Context(), newRoot("en"), append(slices.Clone(tt.args), "-o", "xml")...); code != exitUsage || !strings.Contains(errOut, want) {
-			t.Errorf("%s -o xml: exit %d, %q; want %d and %q", name, code, errOut, exitUsage, want)
-		}
+		wantRefused(t, newRoot("en"), `--output "xml": want `+orList(tt.forms).En, append(slices.Clone(tt.args), "-o", "xml")...)
 		for _, form := range tt.forms {
 			args, file := append(slices.Clone(tt.args), "-o", form), filepath.Join(t.TempDir(), "new", "result")
 			if len(tt.args) > len(load) {
@@ -96,15 +93,9 @@ func TestOutByEnding(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"-o", "json"}, {"--out", filepath.Join(t.TempDir(), "essay.json")}} { // there is no essay in JSON
-		code, _, errOut := commandLine(t.Context(), newRoot("en"), append([]string{"modes", "lua-lock"}, args...)...)
-		if code != exitUsage || !strings.Contains(errOut, "essay is Markdown") {
-			t.Errorf("modes lua-lock %v: exit %d, %q; want %d", args, code, errOut, exitUsage)
-		}
+		wantRefused(t, newRoot("en"), "essay is Markdown", append([]string{"modes", "lua-lock"}, args...)...)
 	}
-	code, _, errOut := commandLine(t.Context(), newRoot("en"), "modes", "--out", "modes.csv")
-	if want := "--out modes.csv: this command writes text, json or markdown"; code != exitUsage || !strings.Contains(errOut, want) {
-		t.Errorf("modes --out modes.csv: exit %d, %q; want %d and %q", code, errOut, exitUsage, want)
-	}
+	wantRefused(t, newRoot("en"), "--out modes.csv: this command writes text, json or markdown", "modes", "--out", "modes.csv")
 }
 
 // A command whose result is JSON by default writes a file beside the text, too.

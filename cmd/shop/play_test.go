@@ -40,8 +40,8 @@ func startPlay(t *testing.T, shop string) playing {
 	return playing{address: address, base: "http://" + u.Host, token: "t0ken"}
 }
 
-// startUntil starts a command with the token t0ken, and waits until it prints a line that begins with prefix; it returns the rest of that
-// line. The command is interrupted at the end of the test, and must then succeed.
+// startUntil starts a command with the token t0ken, and waits until it prints a line that begins with prefix; it
+// returns the rest of that line. The command is interrupted at the end of the test, and must then succeed.
 func startUntil(t *testing.T, prefix, shop string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(shop, args...)
@@ -140,7 +140,8 @@ func (p playing) run(t *testing.T, mode string) (end snapshot) {
 	}
 }
 
-// TestPlay holds 'shop play': its runs by the console's API, and the page in a browser. TestStepper of faultlab/stepper has the lessons.
+// TestPlay holds 'shop play': its runs by the console's API, and the page in a browser. TestStepper of faultlab/stepper
+// has the lessons.
 func TestPlay(t *testing.T) {
 	t.Parallel()
 	p := startPlay(t, program(t))
@@ -156,7 +157,8 @@ func TestPlay(t *testing.T) {
 	})
 }
 
-// testRuns makes runs on real replicas: the numbers that the console counts in their streams are those that the judge finds.
+// testRuns makes runs on real replicas: the numbers that the console counts in their streams are those that the judge
+// finds.
 func testRuns(t *testing.T, p playing) {
 	for mode, exact := range map[string]bool{"unsafe": false, "lease-seq": true, "queue": true, "lua-lock": true} {
 		end := p.run(t, mode)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"lastitem/internal/localstack"
 	"lastitem/internal/testenv/need"
 )
 
@@ -29,8 +30,8 @@ func program(t *testing.T) string {
 	return linked(t)
 }
 
-// linked gives the test binary the name shop, under which it is the program: nothing is built. The path is the test's own, so that it can
-// tell its processes from those of others.
+// linked gives the test binary the name shop, under which it is the program: nothing is built. The path is the test's
+// own, so that it can tell its processes from those of others.
 func linked(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -67,4 +68,20 @@ func shopSays(t *testing.T, shop string, args ...string) (out, errOut string, co
 		t.Fatalf("shop %q: %v", args, err)
 	}
 	return printed.String(), said.String(), cmd.ProcessState.ExitCode()
+}
+
+// startStack starts a stack of the program, which ends with the test.
+func startStack(t *testing.T, o localstack.Options) *localstack.Stack {
+	t.Helper()
+	o.Binary, o.Log = program(t), t.Logf
+	stack, err := localstack.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stack.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return stack
 }

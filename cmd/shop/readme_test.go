@@ -72,7 +72,7 @@ func TestReadmeBegins(t *testing.T) {
 func TestReadmeCurls(t *testing.T) {
 	t.Parallel()
 	testenv.Program(t, "curl", "curl")
-	stack := embeddedStack(t, 3)
+	stack := startStack(t, localstack.Options{Replicas: 3, Backend: localstack.Embedded})
 	curled := map[string]bool{} // the modes that a curl succeeded with, or told what they lack
 	for _, command := range outlineOf(readDoc(t, "README.md")).Commands {
 		if !strings.HasPrefix(command, "curl ") {
@@ -105,24 +105,8 @@ func TestReadmeCurls(t *testing.T) {
 	}
 }
 
-// embeddedStack starts a shop with embedded backends.
-func embeddedStack(t *testing.T, replicas int) *localstack.Stack {
-	t.Helper()
-	stack, err := localstack.Start(t.Context(), localstack.Options{
-		Replicas: replicas, Backend: localstack.Embedded, Binary: program(t), Log: t.Logf,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stack.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return stack
-}
-
-// curlAny runs the curl that stands for every mode: it deducts, or says what the mode lacks where GET /modes says so too.
+// curlAny runs the curl that stands for every mode: it deducts, or says what the mode lacks where GET /modes says so
+// too.
 func curlAny(t *testing.T, stack *localstack.Stack, command string, curled map[string]bool) {
 	t.Helper()
 	_, listed := curl(t, stack, "curl localhost:8080/modes")
@@ -146,7 +130,8 @@ func curlAny(t *testing.T, stack *localstack.Stack, command string, curled map[s
 	}
 }
 
-// TestPageRuns runs the curls of tables in docs/, and a write-up, against a stack with embedded backends, as 'shop up' leaves it.
+// TestPageRuns runs the curls of tables in docs/, and a write-up, against a stack with embedded backends, as 'shop up'
+// leaves it.
 func TestPageRuns(t *testing.T) {
 	testenv.Slow(t, "runs the commands of all pages")
 	t.Parallel()
@@ -165,7 +150,7 @@ func TestPageRuns(t *testing.T) {
 			t.Errorf("%s has no curl at all: the test does not see what it should", name)
 		}
 	}
-	stack := embeddedStack(t, 1)
+	stack := startStack(t, localstack.Options{Replicas: 1, Backend: localstack.Embedded})
 	if err := firstStock(t.Context(), stack); err != nil {
 		t.Fatal(err)
 	}

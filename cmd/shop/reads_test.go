@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,10 +21,10 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/backend"
+	"lastitem/internal/localstack"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/need"
-	"lastitem/internal/testenv/port"
 	"lastitem/loadtest"
 )
 
@@ -46,12 +45,12 @@ func TestReadersAreCheap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	redis, dsn := testenv.Redis(t), testenv.MySQL(t)
-	migrate(t, dsn)
-	base, pid := startServe(t, "SHOP_REDIS="+redis.URL, "SHOP_REDIS_PREFIX="+redis.Prefix, "SHOP_SQL="+dsn)
+	testenv.Installed(t, localstack.Redis, localstack.MySQL, localstack.Nginx)
+	stack := startStack(t, localstack.Options{Replicas: 1, Backend: localstack.Local, Only: []string{localstack.Redis, localstack.MySQL}})
+	base, pid := stack.Replicas[0].URL, stack.Replicas[0].PID
 	const inRedis, inSQL = 101, 102
 	for _, product := range []int64{inRedis, inSQL} {
-		c, err := loadtest.NewControl(base, "t0ken")
+		c, err := loadtest.NewControl(base, stack.Token)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,70 +59,29 @@ func TestReadersAreCheap(t *testing.T) {
 		}
 		c.Close()
 	}
-	pushOrders(t, redis, inRedis, orders)
-	insertOrders(t, dsn, inSQL, orders)
+	pushOrders(t, stack.Redis.URL, inRedis, orders)
+	insertOrders(t, stack.SQL.URL, inSQL, orders)
 	before := memory(t, pid, "VmRSS:")
-	for name, product := range map[string]int64{"redis": inRedis, "mysql": inSQL} {
-		start := time.Now()
-		first, bytes, err := readAll(t.Context(), base, product, orders)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+	for what, read := range map[string]func(product int64) error{
+		"all pages": func(product int64) error { return readAll(t, base, product, orders) },
+		"the audit": func(product int64) error { return auditOnce(t.Context(), base, product, orders) },
+	} {
+		for name, product := range map[string]int64{"redis": inRedis, "mysql": inSQL} {
+			start := time.Now()
+			if err := read(product); err != nil {
+				t.Fatalf("%s of %s: %v", what, name, err)
+			}
+			one := time.Since(start).Round(time.Millisecond)
+			start = time.Now()
+			atOnce(t, func() error { return read(product) })
+			grown := memory(t, pid, "VmHWM:") - before
+			t.Logf("%s of %s: one reader %s, eight at once %s, memory %d MB above the %d MB before",
+				what, name, one, time.Since(start).Round(time.Millisecond), grown>>20, before>>20)
+			if grown > mostMemory {
+				t.Errorf("readers of %s added %d MB to the replica, want less than %d", what, grown>>20, mostMemory>>20)
+			}
 		}
-		t.Logf("%s: one reader: the first page after %s, all %d orders after %s, %.1f MB", name, first.Round(time.Millisecond), orders, time.Since(start).Round(time.Millisecond), float64(bytes)/1e6)
-		start = time.Now()
-		atOnce(t, func() error {
-			_, _, err := readAll(t.Context(), base, product, orders)
-			return err
-		})
-		t.Logf("%s: eight readers at once: %s, memory %d MB above the %d MB before", name, time.Since(start).Round(time.Millisecond), (memory(t, pid, "VmHWM:")-before)>>20, before>>20)
 	}
-	if grown := memory(t, pid, "VmHWM:") - before; grown > mostMemory {
-		t.Errorf("readers added %d MB to the replica, want less than %d", grown>>20, mostMemory>>20)
-	}
-	for name, product := range map[string]int64{"redis": inRedis, "mysql": inSQL} {
-		start := time.Now()
-		if err := auditOnce(t.Context(), base, product, orders); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		t.Logf("%s: one audit: %s", name, time.Since(start).Round(time.Millisecond))
-		start = time.Now()
-		atOnce(t, func() error { return auditOnce(t.Context(), base, product, orders) })
-		t.Logf("%s: eight audits at once: %s, memory %d MB above", name, time.Since(start).Round(time.Millisecond), (memory(t, pid, "VmHWM:")-before)>>20)
-	}
-	if grown := memory(t, pid, "VmHWM:") - before; grown > mostMemory {
-		t.Errorf("readers and audits added %d MB to the replica, want less than %d", grown>>20, mostMemory>>20)
-	}
-}
-
-// startServe runs a replica as a process of its own, and returns its address when it is ready.
-func startServe(t *testing.T, env ...string) (base string, pid int) {
-	t.Helper()
-	addr := port.Free(t)
-	var said bytes.Buffer
-	cmd := exec.Command(program(t), "serve", "--listen", addr)
-	cmd.Env = append(append(os.Environ(), "SHOP_ADMIN_TOKEN=t0ken"), env...)
-	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("the replica said:\n%s", &said)
-		}
-	})
-	c, err := loadtest.NewControl("http://"+addr, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if err := c.WaitReady(ctx); err != nil {
-		t.Fatal(err)
-	}
-	return "http://" + addr, cmd.Process.Pid
 }
 
 // memory reads a line of a process's status, in bytes.
@@ -158,37 +116,28 @@ func sold(product int64, n, orders int) store.Order {
 
 const fillBatch = 1000
 
-func pushOrders(t *testing.T, r *testenv.RedisServer, product int64, orders int) {
+func pushOrders(t *testing.T, address string, product int64, orders int) {
 	t.Helper()
+	c, err := backend.OpenRedis(address, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
 	for n := 0; n < orders; {
-		pipe := r.Client.Pipeline()
+		pipe := c.Pipeline()
 		for end := min(orders, n+fillBatch); n < end; n++ {
 			row, err := json.Marshal(sold(product, n, orders))
 			if err != nil {
 				t.Fatal(err)
 			}
-			pipe.RPush(t.Context(), fmt.Sprintf("%sorders:{%d}", r.Prefix, product), row)
+			pipe.RPush(t.Context(), fmt.Sprintf("lastitem:orders:{%d}", product), row)
 		}
 		if _, err := pipe.Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := r.Client.Set(t.Context(), fmt.Sprintf("%sstock:{%d}", r.Prefix, product), 7, 0).Err(); err != nil {
+	if err := c.Set(t.Context(), fmt.Sprintf("lastitem:stock:{%d}", product), 7, 0).Err(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func migrate(t *testing.T, dsn string) {
-	t.Helper()
-	db, err := backend.OpenSQL(dsn, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := backend.Migrate(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
-	if pool, err := db.DB(); err == nil {
-		pool.Close()
 	}
 }
 
@@ -238,34 +187,34 @@ func atOnce(t *testing.T, one func() error) {
 }
 
 // readAll pages through a ledger without keeping it, and holds the first page against the law and the rows against the first page.
-func readAll(ctx context.Context, base string, product int64, orders int) (first time.Duration, size int, err error) {
-	start, read := time.Now(), 0
+func readAll(t *testing.T, base string, product int64, orders int) error {
+	start, read, size := time.Now(), 0, 0
 	for cursor, page := "", 0; cursor != "" || page == 0; page++ {
 		var l api.Ledger
 		path := fmt.Sprintf("%s/products/%d/ledger?limit=1000", base, product)
 		if cursor != "" {
 			path += "&cursor=" + url.QueryEscape(cursor)
 		}
-		n, err := get(ctx, path, &l)
+		n, err := get(t.Context(), path, &l)
 		if err != nil {
-			return 0, 0, err
+			return err
 		}
 		if page == 0 {
-			first = time.Since(start)
 			var units int64
 			for s, t := range l.Totals {
 				units += l.Initial[s] - l.Stock[s] - t.Units
 			}
 			if units != 0 {
-				return 0, 0, fmt.Errorf("the first page is %d units off: %v, %v, %v", units, l.Initial, l.Stock, l.Totals)
+				return fmt.Errorf("the first page is %d units off: %v, %v, %v", units, l.Initial, l.Stock, l.Totals)
 			}
+			t.Logf("product %d: the first page after %s", product, time.Since(start).Round(time.Millisecond))
 		}
 		read, size, cursor = read+len(l.Orders), size+n, l.NextCursor
 	}
 	if read != orders {
-		return 0, 0, fmt.Errorf("the pages hold %d orders, want %d", read, orders)
+		return fmt.Errorf("the pages hold %d orders in %d bytes, want %d", read, size, orders)
 	}
-	return first, size, nil
+	return nil
 }
 
 // auditOnce audits a product.

@@ -23,7 +23,7 @@ func TestReports(t *testing.T) {
 		report := func(want int, name string, args ...string) {
 			t.Helper()
 			cmd := exec.CommandContext(t.Context(), shop, append([]string{name, "--html", file(name) + ".html", "--lang", lang}, args...)...)
-			cmd.Env = append(os.Environ(), "SHOP_ADMIN_TOKEN=t0ken")
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "SHOP_ADMIN_TOKEN=t0ken")
 			out, err := cmd.CombinedOutput()
 			if code := cmd.ProcessState.ExitCode(); code != want {
 				t.Fatalf("shop %s: exit %d, %v, want %d\n%s", name, code, err, want, out)

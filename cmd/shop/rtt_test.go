@@ -75,11 +75,6 @@ func TestRTTUsage(t *testing.T) {
 		{newLoadtest, []string{"--rtt", "1ms", "--mode", "unsafe", "--replicas", "1000"}, "each is a process"},
 	}
 	for _, tt := range tests {
-		cmd := tt.make("en")
-		name := cmd.Name()
-		code, _, errOut := commandLine(t.Context(), cmd, tt.args...)
-		if code != exitUsage || !strings.Contains(errOut, tt.want) {
-			t.Errorf("%s %v: exit code %d, %q; want %d, %q", name, tt.args, code, errOut, exitUsage, tt.want)
-		}
+		wantRefused(t, tt.make("en"), tt.want, tt.args...)
 	}
 }

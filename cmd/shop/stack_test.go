@@ -171,7 +171,8 @@ func whyNot(t *testing.T, url, mode string) string {
 	return m.Why
 }
 
-// TestRolling is make rolling in short, from this binary to itself: nothing is lost behind the built-in balancer either.
+// TestRolling is make rolling in short, from this binary to itself: nothing is lost behind the built-in balancer
+// either.
 func TestRolling(t *testing.T) {
 	testenv.Slow(t, "replaces each replica under load")
 	t.Parallel()
@@ -201,7 +202,8 @@ func testUpVersion(t *testing.T, shop string, s stackJSON) {
 	}
 }
 
-// TestUpRestarts kills a replica and the balancer; both come back on their addresses. When 'shop up' itself is killed, nothing is left.
+// TestUpRestarts kills a replica and the balancer; both come back on their addresses. When 'shop up' itself is killed,
+// nothing is left.
 func TestUpRestarts(t *testing.T) {
 	testenv.Slow(t, "waits until killed parts have started again")
 	t.Parallel()
@@ -223,7 +225,8 @@ func TestUpRestarts(t *testing.T) {
 	wantGone(t, s)
 }
 
-// TestUpNoRestart kills a replica of a stack that is not to start it again: the command ends, says which part died, and leaves nothing.
+// TestUpNoRestart kills a replica of a stack that is not to start it again: the command ends, says which part died, and
+// leaves nothing.
 func TestUpNoRestart(t *testing.T) {
 	testenv.Slow(t, "has a stack of its own to kill a part of")
 	t.Parallel()
@@ -240,8 +243,8 @@ func TestUpNoRestart(t *testing.T) {
 	wantGone(t, s)
 }
 
-// TestUpEndsWell ends a stack right after a deduction: its replica, which would drain for minutes on SIGTERM, ends by itself, and so sends the
-// trace that waits.
+// TestUpEndsWell ends a stack right after a deduction: its replica, which would drain for minutes on SIGTERM, ends by
+// itself, and so sends the trace that waits.
 func TestUpEndsWell(t *testing.T) {
 	t.Parallel()
 	var batches atomic.Int64
@@ -270,7 +273,8 @@ func TestUpEndsWell(t *testing.T) {
 func testUpRefuses(t *testing.T, shop string, s stackJSON) {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(s.Balancer.Addr)
-	if _, said, code := shopSays(t, shop, "up", "--backend", "embedded", "--port", port); code != exitFailed || !strings.Contains(said, "choose another with --port") {
+	_, said, code := shopSays(t, shop, "up", "--backend", "embedded", "--port", port)
+	if code != exitFailed || !strings.Contains(said, "choose another with --port") {
 		t.Errorf("shop up on a port that is taken: exit %d, %s\nwant exit %d, and what to do", code, said, exitFailed)
 	}
 }

@@ -181,10 +181,7 @@ func TestTraceRefuses(t *testing.T) {
 		{"", "missing: want shop trace MODE"},
 		{"unsafe mutex", `unexpected argument "mutex"`},
 	} {
-		code, _, errOut := commandLine(t.Context(), newTrace("en"), strings.Fields(c.args)...)
-		if code != exitUsage || !strings.Contains(errOut, c.want) {
-			t.Errorf("shop trace %s: exit %d, %s; want exit %d, %q", c.args, code, errOut, exitUsage, c.want)
-		}
+		wantRefused(t, newTrace("en"), c.want, strings.Fields(c.args)...)
 	}
 }
 

@@ -125,21 +125,21 @@ func (p *tty) await(t *testing.T, pattern string) {
 	})
 }
 
-// The lab has one line too, below the lines of the cells that are through. Ctrl-C leaves the cells so far and the terminal as it was.
-func TestLabTerminal(t *testing.T) {
-	t.Parallel()
-	testenv.Installed(t, localstack.Redis, localstack.MySQL)
-	shop := program(t)
+// interrupted runs a command on a terminal, presses Ctrl-C when it shows what during matches, and returns the lines
+// that it leaves when after is there. The command leaves the terminal as it was, an empty line under the cursor, and no
+// process or file.
+func interrupted(t *testing.T, during, after string, args ...string) []string {
+	t.Helper()
+	shop, files := program(t), t.TempDir()
 	user, program := terminalFor(t)
 	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := t.TempDir()
-	p := &tty{user: user, cmd: exec.Command(shop, "lab", "--fault", "threads,replicas", "--lang", "en")}
+	p := &tty{user: user, cmd: exec.Command(shop, append(args, "--lang", "en")...)}
 	p.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "TERM=") }), "TERM=xterm", "TMPDIR="+files)
 	p.start(t, program)
-	p.await(t, `\r\x1b\[K\[[1-9]\d*/\d+\] \S+ (redis|sql|etcd) (threads|replicas)  \d+ of \d+ schedules  [▁▂▃▄▅▆▇█·]{2,} \d+\.\d/s  about \d`)
+	p.await(t, `\r\x1b\[K`+during)
 	if _, err := user.WriteString("\x03"); err != nil { // Ctrl-C
 		t.Fatal(err)
 	}
@@ -147,75 +147,51 @@ func TestLabTerminal(t *testing.T) {
 	if code := p.cmd.ProcessState.ExitCode(); code != exitInterrupted {
 		t.Errorf("exit code %d, want %d", code, exitInterrupted)
 	}
-	p.await(t, `shop: interrupted: .*\r?\n`)
+	p.await(t, after+`\r?\n`)
 	lines := shown(p.written())
 	if last := lines[len(lines)-1]; last != "" {
 		t.Errorf("the cursor is left after %q, want an empty line", last)
 	}
-	for _, line := range lines {
-		if strings.HasPrefix(line, "[") || strings.Contains(line, "^C") || strings.Contains(line, "/s") && strings.Contains(line, "as claimed") {
-			t.Errorf("the line of progress is left on the terminal: %q", line)
-		}
+	now, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
+	if err != nil || *now != *before || strings.Contains(p.written(), "\x1b[?") {
+		t.Errorf("the settings of the terminal are %+v, want as before %+v, and no mode switched (%v)", now, before, err)
 	}
-	all := strings.Join(lines, "\n")
+	if left := regexp.MustCompile(`(?m)^.*(/s  (accepted|about) |\^C).*$`).FindString(strings.Join(lines, "\n")); left != "" {
+		t.Errorf("the line of progress is left on the terminal: %q", left)
+	}
+	wantNothingLeft(t, shop, files)
+	return lines
+}
+
+// The lab has one line, below the lines of the cells that are through. Ctrl-C leaves the cells so far.
+func TestLabTerminal(t *testing.T) {
+	t.Parallel()
+	testenv.Installed(t, localstack.Redis, localstack.MySQL)
+	all := strings.Join(interrupted(t, `\[[1-9]\d*/\d+\] \S+ (redis|sql|etcd) (threads|replicas)  \d+ of \d+ schedules  [▁▂▃▄▅▆▇█·]{2,} \d+\.\d/s  about \d`,
+		`shop: interrupted: .*`, "lab", "--fault", "threads,replicas"), "\n")
+	if strings.Contains("\n"+all, "\n[") {
+		t.Errorf("the line of progress is left on the terminal:\n%s", all)
+	}
 	for _, want := range []string{"as claimed, ", "\nInterrupted: the other cells have not been played to their end.", " cells, "} {
 		if !strings.Contains(all, want) {
 			t.Errorf("the terminal shows no %q:\n%s", want, all)
 		}
 	}
-	after, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
-	if err != nil || *after != *before || strings.Contains(p.written(), "\x1b[?") {
-		t.Errorf("the settings of the terminal are %+v, want as before %+v (%v)", after, before, err)
-	}
-	wantNothingLeft(t, shop, files)
 }
 
-// On a terminal a run has one line, with a sparkline. Ctrl-C leaves the result so far, the terminal as it was, and no process or file.
+// On a terminal a run has one line, with a sparkline. Ctrl-C leaves the result so far, also in the files.
 func TestDemoTerminal(t *testing.T) {
 	t.Parallel()
-	shop, dir := program(t), t.TempDir()
-	user, program := terminalFor(t)
-	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, files := filepath.Join(dir, "page.html"), filepath.Join(dir, "tmp")
-	if err := os.Mkdir(files, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	p := &tty{user: user, cmd: exec.Command(shop, "demo", "--backend", "embedded", "--replicas", "2", "--mode", "noop,lua-lock", "--stock", "1000000",
-		"--requests", "2000000", "--lang", "en", "--out", "", "--html", page)}
-	p.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "TERM=") }), "TERM=xterm", "TMPDIR="+files)
-	p.start(t, program)
-	p.await(t, `\r\x1b\[K\[1/2\] noop \d+\.\ds +\d+%  [▁▂▃▄▅▆▇█·]{2,} \d+/s  accepted \d+`)
-	if _, err := user.WriteString("\x03"); err != nil { // Ctrl-C
-		t.Fatal(err)
-	}
-	_ = p.cmd.Wait()
-	if code := p.cmd.ProcessState.ExitCode(); code != exitInterrupted {
-		t.Errorf("exit code %d, want %d", code, exitInterrupted)
-	}
-	p.await(t, `html: .*page\.html\r?\n`)
-	lines := shown(p.written())
-	if last := lines[len(lines)-1]; last != "" {
-		t.Errorf("the cursor is left after %q, want an empty line", last)
-	}
-	for _, line := range lines {
-		if strings.HasPrefix(line, "[") && strings.Contains(line, "accepted") || strings.Contains(line, "^C") {
-			t.Errorf("the line of progress is left on the terminal: %q", line)
-		}
-	}
-	if all := strings.Join(lines, "\n"); !strings.Contains(all, "interrupted: the figures are partial") || strings.Contains(p.written(), "\x1b[?") {
-		t.Errorf("the terminal shows:\n%s\nwant the result so far, and no mode of the terminal switched", all)
-	}
-	after, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
-	if err != nil || *after != *before {
-		t.Errorf("the settings of the terminal are %+v, want as before %+v (%v)", after, before, err)
+	page := filepath.Join(t.TempDir(), "page.html")
+	all := strings.Join(interrupted(t, `\[1/2\] noop \d+\.\ds +\d+%  [▁▂▃▄▅▆▇█·]{2,} \d+/s  accepted \d+`, `html: .*page\.html`,
+		"demo", "--backend", "embedded", "--replicas", "2", "--mode", "noop,lua-lock", "--stock", "1000000", "--requests", "2000000",
+		"--out", "", "--html", page), "\n")
+	if !strings.Contains(all, "interrupted: the figures are partial") {
+		t.Errorf("the terminal shows:\n%s\nwant the result so far", all)
 	}
 	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "Interrupted: the figures are partial.") {
 		t.Errorf("the page of an interrupted run: %v, %d bytes, want one that says so", err, len(text))
 	}
-	wantNothingLeft(t, shop, files)
 }
 
 // wantNothingLeft waits until no process of the program and no file in the directory of temporary files is left.

@@ -101,10 +101,7 @@ func TestUpKeepsWhatIsNotItsFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		code, out, errOut := commandLine(t.Context(), newRoot("en"), "up", "--redis", "redis://127.0.0.1:1", "--env", path(name))
-		if code != exitUsage || !strings.Contains(errOut, "shop: --env "+path(name)+": ") {
-			t.Errorf("shop up --env %s: exit %d, %s%s; want exit %d and why", name, code, out, errOut, exitUsage)
-		}
+		wantRefused(t, newRoot("en"), "shop: --env "+path(name)+": ", "up", "--redis", "redis://127.0.0.1:1", "--env", path(name))
 		if _, err := writeEnv(path(name), &localstack.Stack{Token: "t"}); err == nil {
 			t.Errorf("writeEnv replaced %s", name)
 		}
