@@ -356,7 +356,7 @@ func TestNginxErrors(t *testing.T) {
 // nothing was sent: nginx then passes a POST, and only a POST, to the next replica.
 func TestNginxSendsOnce(t *testing.T) {
 	t.Parallel()
-	e := startEdge(t, 0, "proxy_read_timeout 20s", "proxy_read_timeout 2s")
+	e := startEdge(t, 0, "proxy_read_timeout 20s", "proxy_read_timeout 1s")
 	for _, method := range []string{"POST", "PUT", "GET"} {
 		for _, path := range []string{"/", "/dies", "/hangs"} {
 			t.Run(method+path, func(t *testing.T) {

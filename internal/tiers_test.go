@@ -59,7 +59,7 @@ func functions(t *testing.T) map[string]function {
 			case *ast.FuncDecl:
 				s := function{mentions: mentions(decl, dir, imports), tagged: tagged}
 				s.test = strings.HasSuffix(file, "_test.go") && decl.Recv == nil && strings.HasPrefix(decl.Name.Name, "Test")
-				s.slow = s.test && len(decl.Body.List) > 0 && slices.Contains(mentions(decl.Body.List[0], dir, imports), "internal/testenv.Slow")
+				s.slow = s.test && len(decl.Body.List) > 0 && callsSlow(mentions(decl.Body.List[0], dir, imports))
 				found[dir+"."+decl.Name.Name] = s
 			case *ast.GenDecl:
 				for _, spec := range decl.Specs {
@@ -91,6 +91,11 @@ func mentions(n ast.Node, dir string, imports map[string]string) (names []string
 		return true
 	})
 	return names
+}
+
+// callsSlow says whether testenv.Slow is among the names, or need.Slow, which it calls.
+func callsSlow(names []string) bool {
+	return slices.Contains(names, "internal/testenv.Slow") || slices.Contains(names, "internal/testenv/need.Slow")
 }
 
 // reaches returns what a function mentions, and what that mentions, and so on.
@@ -125,7 +130,7 @@ func TestTiers(t *testing.T) {
 	found, later, calls := functions(t), map[string][]string{}, map[string]map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		s, dir := found[name], name[:strings.LastIndex(name, ".")]
-		if dir != "internal/testenv" && !s.slow && slices.Contains(s.mentions, "internal/testenv.Slow") {
+		if dir != "internal/testenv" && !s.slow && callsSlow(s.mentions) {
 			t.Errorf("%s calls testenv.Slow: only the first statement of a test that go test lists may do that", name)
 		}
 		if !s.test {

@@ -33,6 +33,7 @@ func TestKafkaTopicsLost(t *testing.T) {
 
 // Topics that somebody deletes on a real broker, in the middle of a sale: every replica makes them again, and sells.
 func TestKafkaTopicsDeleted(t *testing.T) {
+	testenv.Slow(t, "starts Apache Kafka")
 	t.Parallel()
 	sellsAfterLoss(t, kafkaEnv(t), func(h *stocktest.Harness) {
 		c, err := h.Replicas[0].Set.Kafka()
@@ -92,7 +93,7 @@ func awaitSale(t *testing.T, r *stocktest.Replica, product int64, name string) {
 func TestKafkaFewPartitions(t *testing.T) {
 	t.Parallel()
 	env := stocktest.Embedded(t)
-	env.Kafka = testenv.KafkaOrEmbedded(t, env.Prefix)
+	env.Kafka = testenv.EmbeddedKafka(t).Seeds
 	before := stocktest.Open(t, env, 1, nil)
 	c, err := before.Replicas[0].Set.Kafka()
 	if err != nil {
@@ -194,31 +195,31 @@ func TestKafkaRedeliveryWhenSoldOut(t *testing.T) {
 }
 
 // The log may hold one record twice, side by side: it has one effect. The column of keys holds what clients gave, and nothing else.
-func TestKafkaTwiceInTheLog(t *testing.T) {
-	onEachKafka(t, func(t *testing.T, h *stocktest.Harness) {
-		product, r := h.Product(t, 9, 0), h.Replicas[0]
-		if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 2, ""); err != nil {
-			t.Fatalf("Deduct() = %v, want nil", err)
+func TestKafkaTwiceInTheLog(t *testing.T) { onEachKafka(t, kafkaTwiceInTheLog) }
+
+func kafkaTwiceInTheLog(t *testing.T, h *stocktest.Harness) {
+	product, r := h.Product(t, 9, 0), h.Replicas[0]
+	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 2, ""); err != nil {
+		t.Fatalf("Deduct() = %v, want nil", err)
+	}
+	request := records(t, r, "requests", 1, isRequest)[0]
+	again := strings.ReplaceAll(request, orderOf(t, request).ID, "0197a000-0000-7000-8000-000000000000")
+	for range 3 {
+		produce(t, r, "requests", product, again)
+	}
+	awaitAnswers(t, r, "0197a000-0000-7000-8000-000000000000", 3)
+	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Stock: 5, Sold: 4, Orders: 2}); got != want {
+		t.Errorf("books = %+v, want %+v", got, want)
+	}
+	l, err := r.Ledger(t.Context(), product)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range l.Facts[stock.SQL].Orders {
+		if len(o.Key) > 0 {
+			t.Errorf("order %s has the key %q, want none: its client gave none", o.ID, o.Key)
 		}
-		request := records(t, r, "requests", 1, isRequest)[0]
-		again := strings.ReplaceAll(request, orderOf(t, request).ID, "0197a000-0000-7000-8000-000000000000")
-		for range 3 {
-			produce(t, r, "requests", product, again)
-		}
-		awaitAnswers(t, r, "0197a000-0000-7000-8000-000000000000", 3)
-		if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Stock: 5, Sold: 4, Orders: 2}); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
-		l, err := r.Ledger(t.Context(), product)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, o := range l.Facts[stock.SQL].Orders {
-			if len(o.Key) > 0 {
-				t.Errorf("order %s has the key %q, want none: its client gave none", o.ID, o.Key)
-			}
-		}
-	})
+	}
 }
 
 type orderInLog struct {
@@ -238,22 +239,22 @@ func orderOf(t *testing.T, request string) orderInLog {
 }
 
 // A record that is older than the rows that would tell it was executed are kept for certain is void.
-func TestKafkaTooOld(t *testing.T) {
-	onEachKafka(t, func(t *testing.T, h *stocktest.Harness) {
-		product, r := h.Product(t, 9, 0), h.Replicas[0]
-		if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 2, ""); err != nil {
-			t.Fatalf("Deduct() = %v, want nil", err)
-		}
-		request := records(t, r, "requests", 1, isRequest)[0]
-		const id = "0197a000-0000-7000-8000-000000000001"
-		o := orderOf(t, request)
-		old := strings.NewReplacer(o.ID, id, fmt.Sprint(o.Created), fmt.Sprint(o.Created-time.Hour.Microseconds())).Replace(request)
-		produce(t, r, "requests", product, old)
-		if answer := awaitAnswers(t, r, id, 1)[0]; !strings.Contains(answer, `"error":"unknown"`) {
-			t.Errorf("answer to a record of an hour ago = %s, want unknown", answer)
-		}
-		if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Stock: 7, Sold: 2, Orders: 1}); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
-	})
+func TestKafkaTooOld(t *testing.T) { onEachKafka(t, kafkaTooOld) }
+
+func kafkaTooOld(t *testing.T, h *stocktest.Harness) {
+	product, r := h.Product(t, 9, 0), h.Replicas[0]
+	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 2, ""); err != nil {
+		t.Fatalf("Deduct() = %v, want nil", err)
+	}
+	request := records(t, r, "requests", 1, isRequest)[0]
+	const id = "0197a000-0000-7000-8000-000000000001"
+	o := orderOf(t, request)
+	old := strings.NewReplacer(o.ID, id, fmt.Sprint(o.Created), fmt.Sprint(o.Created-time.Hour.Microseconds())).Replace(request)
+	produce(t, r, "requests", product, old)
+	if answer := awaitAnswers(t, r, id, 1)[0]; !strings.Contains(answer, `"error":"unknown"`) {
+		t.Errorf("answer to a record of an hour ago = %s, want unknown", answer)
+	}
+	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Stock: 7, Sold: 2, Orders: 1}); got != want {
+		t.Errorf("books = %+v, want %+v", got, want)
+	}
 }

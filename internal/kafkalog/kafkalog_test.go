@@ -12,12 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/stocktest"
@@ -25,23 +23,36 @@ import (
 	"lastitem/internal/testenv/wait"
 )
 
-// onEachKafka runs a test on every set of backends, with three replicas, and on each kind of broker.
+// onEachKafka runs a test on every set of backends, with three replicas and an embedded broker. TestKafkaItself runs it on a real one.
 func onEachKafka(t *testing.T, test func(*testing.T, *stocktest.Harness)) {
 	t.Parallel()
-	run := func(name string, open func(*testing.T) stocktest.Env) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, stocktest.Open(t, open(t), 3, stock.Modes()))
-		})
-	}
 	for _, e := range stocktest.Envs {
-		run(e.Name, func(t *testing.T) stocktest.Env {
+		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
 			env := e.Open(t)
 			env.Kafka = testenv.EmbeddedKafka(t).Seeds
-			return env
+			test(t, stocktest.Open(t, env, 3, stock.Modes()))
 		})
 	}
-	run("kafka+mysql", kafkaEnv)
+}
+
+func TestKafkaItself(t *testing.T) {
+	testenv.Slow(t, "starts Apache Kafka")
+	t.Parallel()
+	for name, test := range map[string]func(*testing.T, *stocktest.Harness){
+		"reset in the middle":              kafkaResetInTheMiddle,
+		"outlives a database that is down": kafkaOutlivesADatabaseThatIsDown,
+		"skips invalid records":            kafkaSkipsInvalidRecords,
+		"too old meanwhile":                kafkaTooOldMeanwhile,
+		"redelivery without its key":       kafkaRedeliveryWithoutItsKey,
+		"twice in the log":                 kafkaTwiceInTheLog,
+		"too old":                          kafkaTooOld,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, stocktest.Open(t, kafkaEnv(t), 3, stock.Modes()))
+		})
+	}
 }
 
 // kafkaEnv is a real broker and a real database.
@@ -50,66 +61,6 @@ func kafkaEnv(t *testing.T) stocktest.Env {
 	env := stocktest.On(testenv.Miniredis(t), testenv.MySQL(t))
 	env.Kafka = testenv.Kafka(t, env.Prefix)
 	return env
-}
-
-func TestKafkaReplays(t *testing.T) {
-	onEachKafka(t, func(t *testing.T, h *stocktest.Harness) {
-		product := h.Product(t, 9, 0)
-		deduct := func(i int, quantity int64, key string) (stock.Receipt, error) {
-			return h.Replicas[i].Deduct(t.Context(), "kafka", stock.SQL, product, quantity, key)
-		}
-		key := fmt.Sprintf("%d\x00\xff", product)
-		first, err := deduct(0, 2, key)
-		if err != nil || first.Stored == nil || first.Replayed {
-			t.Fatalf("first Deduct() = %+v, %v, want a stored answer", first, err)
-		}
-		if want := stocktest.Answer(first, nil); !bytes.Equal(first.Stored.Body, want.Body) || first.Stored.Status != want.Status {
-			t.Errorf("answer stored = %d %s, want %d %s", first.Stored.Status, first.Stored.Body, want.Status, want.Body)
-		}
-		refused, err := deduct(1, 8, key+"refusal")
-		if !errors.Is(err, stock.ErrSoldOut) || refused.Stored == nil {
-			t.Fatalf("Deduct(8 of 7) = %+v, %v, want ErrSoldOut and a stored answer", refused, err)
-		}
-		for i := range h.Replicas {
-			again, err := deduct(i, 2, key)
-			if diff := cmp.Diff(stock.Receipt{Stored: first.Stored, Replayed: true}, again); err != nil || diff != "" {
-				t.Errorf("repeated Deduct() on %d: %v (-want +got):\n%s", i, err, diff)
-			}
-			again, err = deduct(i, 8, key+"refusal")
-			if diff := cmp.Diff(stock.Receipt{Stored: refused.Stored, Replayed: true}, again); err != nil || diff != "" {
-				t.Errorf("repeated refusal on %d: %v (-want +got):\n%s", i, err, diff)
-			}
-			if r, err := deduct(i, 1, ""); err != nil || r.Replayed {
-				t.Errorf("Deduct() without a key = %+v, %v, want a sale", r, err)
-			}
-		}
-		if _, err := deduct(2, 1, key); !errors.Is(err, stock.ErrKeyReused) {
-			t.Errorf("Deduct(1) with the key of Deduct(2) = %v, want ErrKeyReused", err)
-		}
-		want := stocktest.Books{Initial: 9, Stock: 4, Sold: 5, Orders: 4, Keys: 2}
-		if got := h.Books(t, product, stock.SQL); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
-	})
-}
-
-// Bodies are bytes, and come back as they are, over the wire and from the table.
-func TestKafkaAnyBody(t *testing.T) {
-	onEachKafka(t, func(t *testing.T, h *stocktest.Harness) {
-		body := []byte("\x00\xff'\"\\?:name @p\r\n\u2028%d")
-		req := stocktest.Request(h.Product(t, 9, 0), 1, "any")
-		req.Answer = func(stock.Receipt, error) idempotency.Answer { return idempotency.Answer{Status: 299, Body: body} }
-		for i := range 2 {
-			r, err := h.Replicas[i].Shop.Deduct(t.Context(), "kafka", req)
-			if err != nil || r.Stored.Status != 299 || !bytes.Equal(r.Stored.Body, body) || r.Replayed != (i > 0) {
-				t.Errorf("Deduct() %d = %+v, %v, want 299 %q", i, r, err, body)
-			}
-		}
-	})
-}
-
-func TestKafkaTwice(t *testing.T) {
-	onEachKafka(t, func(t *testing.T, h *stocktest.Harness) { h.ExactTwice(t, "kafka", stock.SQL) })
 }
 
 // A consumer that dies between the commit of the database and that of its offsets: the requests are delivered again, to another
@@ -218,31 +169,31 @@ func TestKafkaResetOnTheWay(t *testing.T) {
 }
 
 // A reset waits for a consumer in the middle of its transaction, and takes away what that has done.
-func TestKafkaResetInTheMiddle(t *testing.T) {
-	onEachKafka(t, func(t *testing.T, h *stocktest.Harness) {
-		product := h.Product(t, 5, 0)
-		hold := make(chan struct{})
-		resume := sync.OnceFunc(func() { close(hold) })
-		defer resume()
-		awaitWritten := firstAt(t, h, step.Written, func() { <-hold })
-		deducted := stocktest.Go(t, func() (stock.Receipt, error) {
-			return h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, "key")
-		})
-		awaitWritten()
-		set := make(chan error, 1)
-		go func() { set <- h.Replicas[1].SetStock(t.Context(), product, 3, 0) }()
-		time.Sleep(100 * time.Millisecond) // most likely it waits for the row now; if not, it comes later, to the same effect
-		resume()
-		if err := <-set; err != nil {
-			t.Fatalf("SetStock() = %v, want nil", err)
-		}
-		if r := deducted(); r.Err != nil {
-			t.Errorf("Deduct() before the reset = %v, want nil", r.Err)
-		}
-		if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 3, Stock: 3}); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
+func TestKafkaResetInTheMiddle(t *testing.T) { onEachKafka(t, kafkaResetInTheMiddle) }
+
+func kafkaResetInTheMiddle(t *testing.T, h *stocktest.Harness) {
+	product := h.Product(t, 5, 0)
+	hold := make(chan struct{})
+	resume := sync.OnceFunc(func() { close(hold) })
+	defer resume()
+	awaitWritten := firstAt(t, h, step.Written, func() { <-hold })
+	deducted := stocktest.Go(t, func() (stock.Receipt, error) {
+		return h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, "key")
 	})
+	awaitWritten()
+	set := make(chan error, 1)
+	go func() { set <- h.Replicas[1].SetStock(t.Context(), product, 3, 0) }()
+	time.Sleep(100 * time.Millisecond) // most likely it waits for the row now; if not, it comes later, to the same effect
+	resume()
+	if err := <-set; err != nil {
+		t.Fatalf("SetStock() = %v, want nil", err)
+	}
+	if r := deducted(); r.Err != nil {
+		t.Errorf("Deduct() before the reset = %v, want nil", r.Err)
+	}
+	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 3, Stock: 3}); got != want {
+		t.Errorf("books = %+v, want %+v", got, want)
+	}
 }
 
 // The log outlives the database: no run of a new one is one of the old one.
@@ -330,27 +281,29 @@ func TestKafkaPanics(t *testing.T) {
 // What the database turns down for now is in the log, and may be delivered again: "nothing happened" would be false then, so it is
 // tried until it is done.
 func TestKafkaOutlivesADatabaseThatIsDown(t *testing.T) {
-	onEachKafka(t, func(t *testing.T, h *stocktest.Harness) {
-		product := h.Product(t, 5, 0)
-		db := h.Replicas[0].Set.DB
-		if err := db.Exec("ALTER TABLE orders RENAME TO gone").Error; err != nil {
-			t.Fatal(err)
-		}
-		awaitTry := firstAt(t, h, step.Committed, func() {})
-		await := stocktest.Go(t, func() (stock.Receipt, error) {
-			return h.Replicas[1].Deduct(t.Context(), "kafka", stock.SQL, product, 1, "")
-		})
-		awaitTry()
-		if err := db.Exec("ALTER TABLE gone RENAME TO orders").Error; err != nil {
-			t.Fatal(err)
-		}
-		if r := await(); r.Err != nil || *r.Receipt.Remaining != 4 {
-			t.Errorf("Deduct() = %+v, %v, want 4 left", r.Receipt, r.Err)
-		}
-		if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
+	onEachKafka(t, kafkaOutlivesADatabaseThatIsDown)
+}
+
+func kafkaOutlivesADatabaseThatIsDown(t *testing.T, h *stocktest.Harness) {
+	product := h.Product(t, 5, 0)
+	db := h.Replicas[0].Set.DB
+	if err := db.Exec("ALTER TABLE orders RENAME TO gone").Error; err != nil {
+		t.Fatal(err)
+	}
+	awaitTry := firstAt(t, h, step.Committed, func() {})
+	await := stocktest.Go(t, func() (stock.Receipt, error) {
+		return h.Replicas[1].Deduct(t.Context(), "kafka", stock.SQL, product, 1, "")
 	})
+	awaitTry()
+	if err := db.Exec("ALTER TABLE gone RENAME TO orders").Error; err != nil {
+		t.Fatal(err)
+	}
+	if r := await(); r.Err != nil || *r.Receipt.Remaining != 4 {
+		t.Errorf("Deduct() = %+v, %v, want 4 left", r.Receipt, r.Err)
+	}
+	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
+		t.Errorf("books = %+v, want %+v", got, want)
+	}
 }
 
 // firstAt calls then when some replica is at a point for the first time. The function that it returns waits until one is.

@@ -50,6 +50,7 @@ func TestClockOfRedis(t *testing.T) {
 
 // A database shows the clock that it was started with. Its time-outs, which it computes as points in time, last as long as before.
 func TestClockOfMySQL(t *testing.T) {
+	need.Slow(t, "two servers, whose clocks it must compile")
 	t.Parallel()
 	s := clockStack(t, MySQL)
 	clock := newClock(t, s, "sql clock")
@@ -74,11 +75,7 @@ func TestClockNeedsACompiler(t *testing.T) {
 // clockStack starts a stack without any part.
 func clockStack(t *testing.T, backends ...string) *Stack {
 	t.Helper()
-	for _, name := range append(backends, Compiler) {
-		if _, err := Find(name); err != nil {
-			need.Missing(t, name, err)
-		}
-	}
+	wants(t, append(backends, Compiler)...)
 	return startStack(t, Options{Only: []string{}})
 }
 

@@ -25,6 +25,7 @@ func coordinationBackends(t *testing.T) (all []string, missing error) {
 
 func TestCoordinationStartsAndEnds(t *testing.T) {
 	t.Parallel()
+	need.NotQuick(t, "etcd, ZooKeeper or Consul")
 	all, missing := coordinationBackends(t)
 	if len(all) == 0 {
 		need.Missing(t, "etcd, ZooKeeper or Consul", missing)

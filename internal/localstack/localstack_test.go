@@ -24,6 +24,9 @@ import (
 // by SHOP_TEST_REQUIRE, must be.
 func backendsToTry(t *testing.T) []string {
 	t.Helper()
+	if testing.Short() {
+		return []string{Embedded}
+	}
 	for _, b := range []string{Redis, MySQL, Nginx} {
 		if _, err := Find(b); err != nil {
 			need.Without(t, b, err) // the embedded ones only
@@ -31,6 +34,17 @@ func backendsToTry(t *testing.T) []string {
 		}
 	}
 	return []string{Embedded, Local}
+}
+
+// wants skips the test in the first tier, and where the programs are not installed.
+func wants(t *testing.T, backends ...string) {
+	t.Helper()
+	for _, b := range backends {
+		need.NotQuick(t, b)
+		if _, err := Find(b); err != nil {
+			need.Missing(t, b, err)
+		}
+	}
 }
 
 func TestStartAndClose(t *testing.T) {
@@ -184,28 +198,36 @@ func TestKeeperKilled(t *testing.T) {
 	}
 }
 
+// A part that dies ends the stack.
 func TestChildKilled(t *testing.T) {
 	t.Parallel()
-	for _, backend := range backendsToTry(t) {
-		for _, name := range []string{"redis", "sql", "replica 2", "balancer"} {
-			if backend == Embedded && name == "sql" {
-				continue // a file
+	childKilled(t, Embedded, "redis", "replica 2", "balancer")
+}
+
+func TestLocalChildKilled(t *testing.T) {
+	need.Slow(t, "four stacks of real servers")
+	t.Parallel()
+	wants(t, Redis, MySQL, Nginx)
+	childKilled(t, Local, "redis", "sql", "replica 2", "balancer")
+}
+
+func childKilled(t *testing.T, backend string, names ...string) {
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := startStack(t, Options{Replicas: 2, Backend: backend, Only: []string{Redis, MySQL}})
+			tr := partsOf(s)
+			if err := syscall.Kill(tr.PIDs[name], syscall.SIGKILL); err != nil {
+				t.Fatal(err)
 			}
-			t.Run(backend+"/"+name, func(t *testing.T) {
-				s := startStack(t, Options{Replicas: 2, Backend: backend, Only: []string{Redis, MySQL}})
-				tr := partsOf(s)
-				if err := syscall.Kill(tr.PIDs[name], syscall.SIGKILL); err != nil {
-					t.Fatal(err)
-				}
-				wantDied(t, s, name+" has died: signal: killed")
-				if err := s.Close(); err != nil {
-					t.Error(err)
-				}
-				if left := tr.left(); left != nil {
-					t.Errorf("left behind when Close returned: %v", left)
-				}
-			})
-		}
+			wantDied(t, s, name+" has died: signal: killed")
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if left := tr.left(); left != nil {
+				t.Errorf("left behind when Close returned: %v", left)
+			}
+		})
 	}
 }
 

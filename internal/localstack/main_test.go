@@ -101,7 +101,7 @@ func playReplica([]string) error {
 
 // playParent starts a stack, prints it and waits to be killed.
 func playParent(args []string) error {
-	s, err := Start(context.Background(), Options{Replicas: 2, Backend: args[0]})
+	s, err := Start(context.Background(), Options{Replicas: 2, Backend: args[0], Extras: []string{}})
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/redis/go-redis/v9"
-
-	"lastitem/internal/testenv/need"
 )
 
 // With Restart a part that loses its data by dying ends the stack, and the error says what is gone.
@@ -33,9 +31,7 @@ func TestRestartSaysWhatIsLost(t *testing.T) {
 		t.Run(c.kind+"/"+c.part, func(t *testing.T) {
 			t.Parallel()
 			if c.kind == Local {
-				if _, err := Find(c.backend); err != nil {
-					need.Missing(t, c.backend, err)
-				}
+				wants(t, c.backend)
 			}
 			s := startStack(t, Options{Only: []string{c.backend}, Backend: c.kind, Restart: true})
 			if err := syscall.Kill(s.PID(c.part), syscall.SIGKILL); err != nil {
@@ -79,9 +75,7 @@ func TestRestartKeepsData(t *testing.T) {
 	} {
 		t.Run(c.backend, func(t *testing.T) {
 			t.Parallel()
-			if _, err := Find(c.backend); err != nil {
-				need.Missing(t, c.backend, err)
-			}
+			wants(t, c.backend)
 			s := startStack(t, Options{Only: []string{c.backend}, Backend: Local, Restart: true, RedisConf: c.conf})
 			if err := c.write(t, s); err != nil {
 				t.Fatal(err)

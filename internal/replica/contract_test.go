@@ -17,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testenv"
 )
 
 // A finding is an answer that breaks a rule of the contract.
@@ -34,10 +35,21 @@ const (
 )
 
 // Requests that are made from openapi.json, allowed and forbidden ones, of every path and method, on a whole replica: the answers keep the
-// rules above. SHOP_TEST_SEED chooses other requests, SHOP_TEST_REQUESTS how many.
+// rules above. SHOP_TEST_SEED chooses other requests.
 func TestGeneratedRequests(t *testing.T) {
 	t.Parallel()
-	seed, n := envNumber("SHOP_TEST_SEED", 1), envNumber("SHOP_TEST_REQUESTS", 3000)
+	generatedRequests(t, 300)
+}
+
+// SHOP_TEST_REQUESTS says how many.
+func TestManyGeneratedRequests(t *testing.T) {
+	testenv.Slow(t, "ten times the requests of TestGeneratedRequests")
+	t.Parallel()
+	generatedRequests(t, envNumber("SHOP_TEST_REQUESTS", 3000))
+}
+
+func generatedRequests(t *testing.T, n uint64) {
+	seed := envNumber("SHOP_TEST_SEED", 1)
 	t.Logf("SHOP_TEST_SEED=%d SHOP_TEST_REQUESTS=%d", seed, n)
 	r := openReplica(t)
 	e := explore(t, r, documentOf(t, r), plan{seed: seed, requests: n, most: 20})

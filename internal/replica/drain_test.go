@@ -101,7 +101,7 @@ func TestDrainingReplica(t *testing.T) {
 	defer stop()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- r.listenAndServe(ctx, Config{Listen: addr, Drain: 15 * time.Second})
+		ended <- r.listenAndServe(ctx, Config{Listen: addr, Drain: 5 * time.Second})
 	}()
 	status := func(path string) (int, bool, error) {
 		res, err := http.Get("http://" + addr + path)

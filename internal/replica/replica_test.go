@@ -227,6 +227,7 @@ func TestCartSoldAgainAfterAReset(t *testing.T) {
 }
 
 func TestModesOnServices(t *testing.T) {
+	testenv.Slow(t, "starts etcd, ZooKeeper, Consul and five masters of Redis")
 	t.Parallel()
 	var nodes []string
 	for _, n := range testenv.RedisNodes(t, 5) {
@@ -285,6 +286,7 @@ func TestModesOnServicesOutOfReach(t *testing.T) {
 	const nowhere = "127.0.0.1:1"
 	r := openWithServices(t, Config{
 		Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3", ZooKeeper: nowhere, Etcd: "http://" + nowhere, Consul: "http://" + nowhere,
+		HealthWithin: 2 * time.Second,
 	})
 	for name, why := range map[string]string{
 		"redlock": "0 of 3 nodes answer", "zookeeper": "zookeeper: ", "etcd": "etcd: ", "etcd-txn": "etcd: ", "consul": "connection refused",

@@ -39,6 +39,9 @@ type frozen struct {
 	*stocktest.Harness
 	calls atomic.Int64
 	last  int64 // the last product
+
+	without []stock.Backend // that are not there
+	stores  int             // that are
 }
 
 func (f *frozen) shop() *stocktest.Replica { return f.Replicas[0] }
@@ -65,6 +68,9 @@ func (f *frozen) uses(t *testing.T, backends ...stock.Backend) []use {
 	of := map[stock.Store]stock.Backend{stock.Redis: stock.NeedRedis, stock.SQL: stock.NeedSQL, stock.Etcd: stock.NeedEtcd}
 	var all []use
 	for _, m := range stock.Modes() {
+		if slices.ContainsFunc(m.Needs, func(b stock.Backend) bool { return slices.Contains(f.without, b) }) {
+			continue
+		}
 		for _, s := range m.Stores {
 			if slices.ContainsFunc(backends, func(b stock.Backend) bool { return of[s] == b || slices.Contains(m.Needs, b) }) {
 				all = append(all, use{mode: m, store: s, products: make([]int64, 3)})
@@ -100,43 +106,59 @@ func (f *frozen) deduct(t *testing.T, u use, product int, wait time.Duration) er
 // they begin. When the server goes on, they are served again.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
-	s := testenv.Own(t, "redis", "mysql", "etcd", "zookeeper", "consul", "redlock")
-	f := &frozen{}
+	s := testenv.Own(t, "redis", "mysql")
+	f := openFrozen(t, stocktest.Env{Redis: s.Redis.URL, SQL: s.SQL.URL})
+	t.Run("redis", func(t *testing.T) {
+		f.round(t, []int{s.Redis.PID}, []stock.Backend{stock.NeedRedis}, stock.Redis)
+	})
+	t.Run("sql", func(t *testing.T) {
+		f.round(t, []int{s.SQL.PID}, []stock.Backend{stock.NeedSQL, stock.NeedMySQL}, stock.SQL)
+	})
+}
+
+func TestFrozenServices(t *testing.T) {
+	testenv.Slow(t, "starts etcd, ZooKeeper, Consul and six servers of Redis")
+	t.Parallel()
+	s := testenv.Own(t, "redis", "etcd", "zookeeper", "consul", "redlock")
+	pids := []int{s.Etcd.PID, s.ZooKeeper.PID, s.Consul.PID}
 	var nodes []string
-	var pids []int
-	for _, n := range s.Redlock {
-		nodes, pids = append(nodes, n.URL), append(pids, n.PID)
+	for i, n := range s.Redlock {
+		nodes = append(nodes, n.URL)
+		if i < 3 {
+			pids = append(pids, n.PID)
+		}
 	}
-	f.Harness = stocktest.Open(t, stocktest.Env{
-		Redis: s.Redis.URL, SQL: s.SQL.URL, Redlock: strings.Join(nodes, ","), Etcd: s.Etcd.URL, ZooKeeper: s.ZooKeeper.URL,
-		Consul: s.Consul.URL, Kafka: testenv.EmbeddedKafka(t).Seeds, Prefix: "frozen:", Work: frozenWork,
-		Health: backend.Health{Every: 2 * time.Second, Within: 500 * time.Millisecond},
-	}, 1, f.counted())
-	for _, round := range []struct {
-		name   string
-		pids   []int
-		needs  []stock.Backend
-		stores []stock.Store
-	}{
-		{"redis", []int{s.Redis.PID}, []stock.Backend{stock.NeedRedis}, []stock.Store{stock.Redis}},
-		{"sql", []int{s.SQL.PID}, []stock.Backend{stock.NeedSQL, stock.NeedMySQL}, []stock.Store{stock.SQL}},
-		{
-			"coordination", append(pids[:3:3], s.Etcd.PID, s.ZooKeeper.PID, s.Consul.PID),
-			[]stock.Backend{stock.NeedRedlock, stock.NeedEtcd, stock.NeedZooKeeper, stock.NeedConsul}, []stock.Store{stock.Etcd},
-		},
-	} {
-		t.Run(round.name, func(t *testing.T) {
-			uses := f.uses(t, round.needs...)
-			for _, u := range uses { // each once, to open sessions and connections
-				awaitSold(t, f, u, 0)
-			}
-			goOn := freeze(t, round.pids)
-			f.inTime(t, uses)
-			f.atOnce(t, uses, round.needs, round.stores)
-			goOn()
-			f.again(t, uses, round.needs)
-		})
+	f := openFrozen(t, stocktest.Env{
+		Redis: s.Redis.URL, SQL: testenv.SQLite(t), Redlock: strings.Join(nodes, ","), Etcd: s.Etcd.URL, ZooKeeper: s.ZooKeeper.URL, Consul: s.Consul.URL,
+	})
+	f.round(t, pids, []stock.Backend{stock.NeedRedlock, stock.NeedEtcd, stock.NeedZooKeeper, stock.NeedConsul}, stock.Etcd)
+}
+
+func openFrozen(t *testing.T, e stocktest.Env) *frozen {
+	t.Helper()
+	f := &frozen{stores: 2}
+	if e.Etcd == "" {
+		f.without = []stock.Backend{stock.NeedRedlock, stock.NeedEtcd, stock.NeedZooKeeper, stock.NeedConsul}
+	} else {
+		f.stores++
 	}
+	e.Kafka, e.Prefix, e.Work = testenv.EmbeddedKafka(t).Seeds, "frozen:", frozenWork
+	e.Health = backend.Health{Every: 2 * time.Second, Within: 500 * time.Millisecond}
+	f.Harness = stocktest.Open(t, e, 1, f.counted())
+	return f
+}
+
+// round stops the processes of some backends, one of which keeps the stock at a store.
+func (f *frozen) round(t *testing.T, pids []int, needs []stock.Backend, at stock.Store) {
+	uses := f.uses(t, needs...)
+	for _, u := range uses { // each once, to open sessions and connections
+		awaitSold(t, f, u, 0)
+	}
+	goOn := freeze(t, pids)
+	f.inTime(t, uses)
+	f.atOnce(t, uses, needs, at)
+	goOn()
+	f.again(t, uses, needs)
 }
 
 // freeze stops processes until the returned function is called, or the test ends.
@@ -195,7 +217,7 @@ func (f *frozen) health(t *testing.T, needs []stock.Backend, down bool) {
 }
 
 // atOnce sends requests that the health check refuses.
-func (f *frozen) atOnce(t *testing.T, uses []use, needs []stock.Backend, stores []stock.Store) {
+func (f *frozen) atOnce(t *testing.T, uses []use, needs []stock.Backend, at stock.Store) {
 	t.Helper()
 	f.health(t, needs, true)
 	calls := f.calls.Load()
@@ -208,16 +230,14 @@ func (f *frozen) atOnce(t *testing.T, uses []use, needs []stock.Backend, stores 
 		t.Errorf("%d of %d requests were begun", n, len(uses))
 	}
 	id := uses[0].products[1]
-	for _, s := range stores {
-		wait.NoError(t, "a ledger without "+string(s), func() error { // on a busy machine a probe of another store may be late too
-			if l, err := f.shop().Ledger(t.Context(), id); err != nil || !errors.Is(l.Unavailable[s], stock.ErrUnavailable) || len(l.Facts) != 2 {
-				return fmt.Errorf("Ledger() = %+v, %w, want the facts of two stores, and %s unavailable", l, err, s)
-			}
-			return nil
-		})
-		if err := f.shop().SetStock(t.Context(), id, 9, 0); !errors.Is(err, stock.ErrUnavailable) {
-			t.Errorf("SetStock() = %v, want ErrUnavailable", err)
+	wait.NoError(t, "a ledger without "+string(at), func() error { // on a busy machine a probe of another store may be late too
+		if l, err := f.shop().Ledger(t.Context(), id); err != nil || !errors.Is(l.Unavailable[at], stock.ErrUnavailable) || len(l.Facts) != f.stores-1 {
+			return fmt.Errorf("Ledger() = %+v, %w, want the facts of the other stores, and %s unavailable", l, err, at)
 		}
+		return nil
+	})
+	if err := f.shop().SetStock(t.Context(), id, 9, 0); !errors.Is(err, stock.ErrUnavailable) {
+		t.Errorf("SetStock() = %v, want ErrUnavailable", err)
 	}
 	if !slices.Contains(needs, stock.NeedSQL) {
 		awaitSold(t, f, use{mode: beside(t), store: stock.SQL, products: uses[0].products}, 1)

@@ -39,22 +39,26 @@ func TestFencingOfTwoStaleReaders(t *testing.T) {
 	})
 }
 
-// If B has written already, all three modes refuse A: the usual illustration of fencing.
+// If B has written already, these modes refuse A: the usual illustration of fencing. The next token is one more than B's.
 func TestFencingRefusesStaleWrite(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
-		for _, mode := range []string{"fencing", "fencing-read", "fencing-strict"} {
-			product := h.Product(t, 1, 0)
+		for _, mode := range []string{"lease-seq", "fencing", "fencing-read", "fencing-strict"} {
+			product := h.Product(t, 2, 0)
 			a := hold(t, h.Replicas[0], step.Read, mode, stock.SQL, product, "a")
 			h.DeleteLocks(t)
 			r, err := h.Replicas[1].Deduct(t.Context(), mode, stock.SQL, product, 1, "b")
-			if err != nil || r.Fence != 2 {
-				t.Errorf("%s: B's Deduct() = fence %d, %v, want 2", mode, r.Fence, err)
+			if err != nil {
+				t.Errorf("%s: B's Deduct() = %v, want nil", mode, err)
 			}
 			if err := a.goOn(t); !errors.Is(err, stock.ErrContended) {
 				t.Errorf("%s: A's Deduct() = %v, want ErrContended", mode, err)
 			}
-			if got := h.Books(t, product, stock.SQL); got != soldOnce {
-				t.Errorf("%s: books = %+v, want %+v", mode, got, soldOnce)
+			again, err := h.Replicas[0].Deduct(t.Context(), mode, stock.SQL, product, 1, "a")
+			if err != nil || again.Fence != r.Fence+1 {
+				t.Errorf("%s: A's second Deduct() = fence %d, %v, want %d", mode, again.Fence, err, r.Fence+1)
+			}
+			if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 2, Stock: 0, Sold: 2, Orders: 2}); got != want {
+				t.Errorf("%s: books = %+v, want %+v", mode, got, want)
 			}
 		}
 	})

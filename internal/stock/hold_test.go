@@ -11,11 +11,11 @@ import (
 	"lastitem/internal/stock/stocktest"
 )
 
-// leaseLoad is work of 1.5 s under the lock, with or without a lease time of 0.5 s.
+// leaseLoad is work of 0.9 s under the lock, with or without a lease time of 0.3 s.
 func leaseLoad(mode string, s stock.Store, lease time.Duration) stocktest.Plan {
 	return stocktest.Plan{
-		Mode: mode, Store: s, Replicas: 3, Stock: 4, Quantity: 1, Clients: 6, Requests: 12,
-		Hold: stock.Hold{Lease: lease, Work: 1500 * time.Millisecond},
+		Mode: mode, Store: s, Replicas: 3, Stock: 4, Quantity: 1, Clients: 6, Requests: 9,
+		Hold: stock.Hold{Lease: lease, Work: 900 * time.Millisecond},
 	}
 }
 
@@ -24,7 +24,7 @@ func leaseLoad(mode string, s stock.Store, lease time.Duration) stocktest.Plan {
 func TestLeaseTimeOversells(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Real(t), 3, stock.Modes())
-	const short = 500 * time.Millisecond
+	const short = 300 * time.Millisecond
 	for _, c := range []struct {
 		mode  string
 		store stock.Store
@@ -47,7 +47,7 @@ func TestLeaseTimeOversells(t *testing.T) {
 	t.Run("lease-seq", func(t *testing.T) {
 		t.Parallel()
 		plan := leaseLoad("lease-seq", stock.SQL, short)
-		plan.Requests = 24 // some are refused as contended
+		plan.Requests = 18 // some are refused as contended
 		r := h.Load(t, plan)
 		if r.Oversold+r.LostUpdates+r.Leaked != 0 {
 			t.Errorf("lease-seq with a lease time shorter than its work:\n%s", r.Text("en"))

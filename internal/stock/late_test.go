@@ -125,6 +125,7 @@ func TestLateWriteInRedis(t *testing.T) {
 	if _, err := a.Deduct(t.Context(), "redis-lua", stock.Redis, others.Product(t, 1, 0), 1, ""); err != nil { // its script is loaded
 		t.Fatal(err)
 	}
+	var finish []func()
 	for _, c := range []struct {
 		mode     string
 		segments int
@@ -140,20 +141,25 @@ func TestLateWriteInRedis(t *testing.T) {
 			key += "#0"
 		}
 		held := inRedis.Add(wire.Rule{Match: writes("stock", key)})
-		_, err := a.Deduct(t.Context(), c.mode, stock.Redis, product, 1, "")
-		if !errors.Is(err, stock.ErrUnknown) {
-			t.Fatalf("%s: Deduct() without an answer = %v, want ErrUnknown", c.mode, err)
-		}
-		reached(t, held)
-		for range c.rivals {
-			if _, err := others.Replicas[0].Deduct(t.Context(), c.mode, stock.Redis, product, 1, ""); err != nil {
-				t.Fatalf("%s: the rival's Deduct() = %v", c.mode, err)
+		late := stocktest.Go(t, func() (stock.Receipt, error) { return a.Deduct(t.Context(), c.mode, stock.Redis, product, 1, "") })
+		finish = append(finish, func() {
+			if r := late(); !errors.Is(r.Err, stock.ErrUnknown) {
+				t.Fatalf("%s: Deduct() without an answer = %v, want ErrUnknown", c.mode, r.Err)
 			}
-		}
-		before := others.Books(t, product, stock.Redis).Stock
-		held.Pass()
-		wait.Until(t, "another stock", func() bool { return others.Books(t, product, stock.Redis).Stock != before })
-		wantClaimed(t, c.mode, stock.Redis, lateWrite, others.Books(t, product, stock.Redis), int64(c.rivals), c.want)
+			reached(t, held)
+			for range c.rivals {
+				if _, err := others.Replicas[0].Deduct(t.Context(), c.mode, stock.Redis, product, 1, ""); err != nil {
+					t.Fatalf("%s: the rival's Deduct() = %v", c.mode, err)
+				}
+			}
+			before := others.Books(t, product, stock.Redis).Stock
+			held.Pass()
+			wait.Until(t, "another stock", func() bool { return others.Books(t, product, stock.Redis).Stock != before })
+			wantClaimed(t, c.mode, stock.Redis, lateWrite, others.Books(t, product, stock.Redis), int64(c.rivals), c.want)
+		})
+	}
+	for _, f := range finish {
+		f()
 	}
 }
 
@@ -161,10 +167,13 @@ func TestLateWriteInRedis(t *testing.T) {
 func TestLateCommit(t *testing.T) {
 	t.Parallel()
 	e := stocktest.Real(t)
-	far, _, inSQL := behindGates(t, e)
-	far.Patience = impatient
-	a, others := stocktest.Open(t, far, 1, stock.Modes()).Replicas[0], stocktest.Open(t, e, 1, stock.Modes())
-	for _, c := range []struct {
+	others := stocktest.Open(t, e, 1, stock.Modes())
+	var products []int64 // before a transaction that is held up has locks
+	for range 11 {
+		products = append(products, others.Product(t, 5, 0))
+	}
+	var finish []func()
+	for i, c := range []struct {
 		mode    string
 		commits int  // the last of these is held up; an earlier one raises the fence
 		reads   bool // the rival's read does not wait for the row that the first has written
@@ -174,43 +183,57 @@ func TestLateCommit(t *testing.T) {
 		{"sql-atomic", 1, false, ""}, {"sql-for-update", 1, false, ""}, {"fencing-read", 2, false, ""}, {"fencing-strict", 2, false, ""},
 		{"idempotent", 1, false, ""}, {"queue", 1, false, ""},
 	} {
-		mode, product := c.mode, others.Product(t, 5, 0)
+		mode, product := c.mode, products[i]
+		far, _, inSQL := behindGates(t, e)
+		far.Patience = impatient
+		a := stocktest.Open(t, far, 1, []stock.Mode{named(t, mode, nil)}).Replicas[0]
 		held := inSQL.Add(wire.Rule{Match: nthCommit(c.commits)})
-		began := time.Now()
-		_, err := a.Deduct(t.Context(), mode, stock.SQL, product, 1, mode+" late")
-		if !errors.Is(err, stock.ErrUnknown) {
-			t.Fatalf("%s: Deduct() with its COMMIT unanswered = %v, want ErrUnknown", mode, err)
-		}
-		if took := time.Since(began); took > 20*time.Second {
-			t.Errorf("%s: given up after %s: the bound of COMMIT is %s", mode, took, impatient.Settle)
-		}
-		reached(t, held)
-		rival := others.Replicas[0].Hold(t, step.Read)
-		if !c.reads { // the rival does not read, or its read waits for the row
-			rival.Resume()
-		}
-		sold := stocktest.Go(t, func() (stock.Receipt, error) {
-			return others.Replicas[0].Deduct(rival.Ctx, mode, stock.SQL, product, 1, mode+" rival")
+		var took time.Duration
+		late := stocktest.Go(t, func() (r stock.Receipt, err error) {
+			began := time.Now()
+			r, err = a.Deduct(t.Context(), mode, stock.SQL, product, 1, mode+" late")
+			took = time.Since(began)
+			return r, err
 		})
-		if c.reads {
-			rival.Await(t)
-			rival.Resume()
-		}
-		held.Pass()
-		var acked int64
-		if r := sold(); r.Err == nil {
-			acked = 1
-		} else if !errors.Is(r.Err, stock.ErrContended) {
-			t.Errorf("%s: the rival's Deduct() = %v", mode, r.Err)
-		}
-		wait.Until(t, "one order more", func() bool { return int64(others.Books(t, product, stock.SQL).Orders) == acked+1 })
-		wantClaimed(t, mode, stock.SQL, lateWrite, others.Books(t, product, stock.SQL), acked, c.want)
+		finish = append(finish, func() {
+			if r := late(); !errors.Is(r.Err, stock.ErrUnknown) {
+				t.Fatalf("%s: Deduct() with its COMMIT unanswered = %v, want ErrUnknown", mode, r.Err)
+			}
+			if took > 20*time.Second {
+				t.Errorf("%s: given up after %s: the bound of COMMIT is %s", mode, took, impatient.Settle)
+			}
+			reached(t, held)
+			rival := others.Replicas[0].Hold(t, step.Read)
+			if !c.reads { // the rival does not read, or its read waits for the row
+				rival.Resume()
+			}
+			sold := stocktest.Go(t, func() (stock.Receipt, error) {
+				return others.Replicas[0].Deduct(rival.Ctx, mode, stock.SQL, product, 1, mode+" rival")
+			})
+			if c.reads {
+				rival.Await(t)
+				rival.Resume()
+			}
+			held.Pass()
+			var acked int64
+			if r := sold(); r.Err == nil {
+				acked = 1
+			} else if !errors.Is(r.Err, stock.ErrContended) {
+				t.Errorf("%s: the rival's Deduct() = %v", mode, r.Err)
+			}
+			wait.Until(t, "one order more", func() bool { return int64(others.Books(t, product, stock.SQL).Orders) == acked+1 })
+			wantClaimed(t, mode, stock.SQL, lateWrite, others.Books(t, product, stock.SQL), acked, c.want)
+		})
+	}
+	for _, f := range finish {
+		f()
 	}
 }
 
 // An etcd transaction is held up on its way until its sender has given up and its lease has ended. A rival sells. Then the transaction
 // arrives.
 func TestLateTransactionInEtcd(t *testing.T) {
+	testenv.Slow(t, "starts etcd, ZooKeeper and Consul")
 	t.Parallel()
 	e := stocktest.Embedded(t).WithServices(t)
 	far := e
@@ -242,31 +265,30 @@ func TestLateTransactionInEtcd(t *testing.T) {
 func TestPauseAfterTheWrite(t *testing.T) {
 	t.Parallel()
 	e := stocktest.Embedded(t)
-	e.Patience.Settle = 3 * time.Second
+	e.Patience.Settle = 2 * time.Second
 	h := stocktest.Open(t, e, 1, stock.Modes())
+	var finish []func()
 	for _, mode := range []string{"setnx", "watchdog", "segmented", "redis-decr"} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			product := h.Product(t, 5, 0)
-			held := h.Replicas[0].Hold(t, step.Written)
-			sold := stocktest.Go(t, func() (stock.Receipt, error) {
-				return h.Replicas[0].Deduct(held.Ctx, mode, stock.Redis, product, 1, "")
-			})
-			held.Await(t)
-			time.Sleep(3 * e.Patience.Settle)
-			held.Resume()
-			if r := sold(); r.Err != nil {
-				t.Errorf("Deduct() = %v, want nil", r.Err)
+		product := h.Product(t, 5, 0)
+		a := hold(t, h.Replicas[0], step.Written, mode, stock.Redis, product, "")
+		finish = append(finish, func() {
+			if err := a.goOn(t); err != nil {
+				t.Errorf("%s: Deduct() = %v, want nil", mode, err)
 			}
 			if got, want := h.Books(t, product, stock.Redis), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
-				t.Errorf("books = %+v, want %+v", got, want)
+				t.Errorf("%s: books = %+v, want %+v", mode, got, want)
 			}
 		})
+	}
+	time.Sleep(3 * e.Patience.Settle)
+	for _, f := range finish {
+		f()
 	}
 }
 
 // The Redis that holds the stock fails over between the writes of the count and the order. The lock's store does not matter.
 func TestFailoverBetweenWriteAndOrder(t *testing.T) {
+	testenv.Slow(t, "starts etcd, ZooKeeper, Consul and seven servers of Redis")
 	t.Parallel()
 	nodes := testenv.RedisNodes(t, 2, "repl-diskless-sync-delay 0")
 	e := stocktest.Env{Redis: nodes[0].URL, SQL: testenv.SQLite(t), Prefix: "failover:"}.WithServices(t)

@@ -368,10 +368,6 @@ func TestQueueLosesADeadlock(t *testing.T) {
 	}
 }
 
-func TestQueueTwice(t *testing.T) {
-	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) { h.ExactTwice(t, "queue", stock.SQL) })
-}
-
 // An address may make the server count matched rows instead of changed ones; then a key that exists would look new.
 func TestQueueReplaysWhateverTheAddressCounts(t *testing.T) {
 	t.Parallel()

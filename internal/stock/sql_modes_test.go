@@ -18,15 +18,6 @@ func one(ctx context.Context, r *stocktest.Replica, mode string, product int64, 
 	return func() (stock.Receipt, error) { return r.Deduct(ctx, mode, stock.SQL, product, 1, key) }
 }
 
-func TestUnsafeSQLSellsTwice(t *testing.T) {
-	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
-		want := stocktest.Books{Initial: 1, Stock: 0, Sold: 2, Orders: 2}
-		if got := sellTwice(t, h, h.Replicas[0], h.Replicas[0], "unsafe-sql", stock.SQL); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
-	})
-}
-
 // The lock is free before the commit. A stops between the two; B gets the lock, and reads units that A has already sold.
 func TestUnlockedBeforeCommit(t *testing.T) {
 	t.Parallel()

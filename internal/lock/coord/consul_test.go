@@ -73,6 +73,7 @@ func TestConsulSessionDestroyed(t *testing.T) {
 
 // With a lock-delay longer than the time between two renewals the holder is told before a rival is let in.
 func TestConsulLockDelay(t *testing.T) {
+	testenv.Slow(t, "a lock-delay of 6 s passes")
 	t.Parallel()
 	s := testenv.Consul(t)
 	c, key := s.ConsulClient(t), s.Prefix+"k"
@@ -156,6 +157,7 @@ func TestConsulWaitEndsWithAnError(t *testing.T) {
 
 // After a lost answer the lock must not remain with a session that stays alive.
 func TestConsulUnreachable(t *testing.T) {
+	testenv.Slow(t, "waits for the bound of a call")
 	t.Parallel()
 	s := testenv.Consul(t)
 	r := locktest.NewRelay(t, s.Addr)

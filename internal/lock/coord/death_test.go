@@ -18,6 +18,7 @@ import (
 )
 
 func TestDeaths(t *testing.T) {
+	testenv.Slow(t, "sessions of 15 s end")
 	t.Parallel()
 	for name, make := range map[string]func(*testing.T) *locktest.World{
 		"etcd": etcdWorld, "zookeeper": zooKeeperWorld, "consul": consulWorld,

@@ -69,25 +69,6 @@ func TestEtcdLeaseRevoked(t *testing.T) {
 	})
 }
 
-// The holder is cut off: its own clock tells it before the server lets the rival in.
-func TestEtcdCutOff(t *testing.T) {
-	t.Parallel()
-	s := testenv.Etcd(t)
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String()}
-	holder, rival := newEtcd(t, far.EtcdClient(t), 10*time.Second, nil), newEtcd(t, s.EtcdClient(t), time.Minute, nil)
-	key := s.Prefix + "k"
-	lease := locktest.Obtain(t, holder, key)
-	r.Cut.Store(true)
-	second := locktest.Obtain(t, rival, key)
-	locktest.WantLost(t, lease, 0)
-	if err := lease.Release(t.Context()); err == nil {
-		t.Error("Release without a network = nil")
-	}
-	locktest.WantBusy(t, rival, key, "after a release that could not be sent")
-	locktest.Release(t, second)
-}
-
 // A stale holder's write is refused by the server, and so is its stale release; the owner's goes through.
 func TestEtcdIsOwner(t *testing.T) {
 	t.Parallel()
@@ -141,47 +122,6 @@ func TestEtcdFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-// A waiter dies. The next one watches its key, and must not mistake its end for the holder's.
-func TestEtcdDeadWaiterAdmitsNobody(t *testing.T) {
-	t.Parallel()
-	s := testenv.Etcd(t)
-	c := s.EtcdClient(t)
-	key := s.Prefix + "k"
-	holder := locktest.Obtain(t, newEtcd(t, c, time.Minute, nil), key)
-	dead, next := newEtcd(t, s.EtcdClient(t), 20*time.Second, nil), newEtcd(t, s.EtcdClient(t), time.Minute, nil)
-	queued := func(n int) {
-		wait.Until(t, "another key in the queue", func() bool { return len(etcdLeases(t, c, s.Prefix)) == n })
-	}
-	died, got := make(chan error, 1), make(chan lock.Lease, 1)
-	go func() {
-		_, err := dead.Acquire(t.Context(), key)
-		died <- err
-	}()
-	queued(2)
-	go func() {
-		lease, err := next.Acquire(t.Context(), key)
-		if err != nil {
-			t.Errorf("the next waiter: %v", err)
-		}
-		got <- lease
-	}()
-	queued(3)
-	if _, err := c.Revoke(t.Context(), etcdLeases(t, c, s.Prefix)[1]); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-died; !errors.Is(err, lock.ErrUnavailable) {
-		t.Errorf("the waiter without a session: %v, want ErrUnavailable", err)
-	}
-	queued(2)
-	select {
-	case <-got:
-		t.Fatal("the death of a waiter admitted the next one")
-	case <-time.After(200 * time.Millisecond):
-	}
-	locktest.Release(t, holder)
-	locktest.Release(t, <-got)
-}
-
 func TestEtcdFencesRise(t *testing.T) {
 	t.Parallel()
 	s := testenv.Etcd(t)
@@ -190,6 +130,7 @@ func TestEtcdFencesRise(t *testing.T) {
 
 // If the server does not answer, neither the caller nor its cleanup may hang forever (etcd issue 18082).
 func TestEtcdUnreachable(t *testing.T) {
+	testenv.Slow(t, "waits for the bound of a call")
 	t.Parallel()
 	s := testenv.Etcd(t)
 	r := locktest.NewRelay(t, s.Addr)

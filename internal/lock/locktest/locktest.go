@@ -92,7 +92,7 @@ func (k Kind) excludes(t *testing.T) {
 // fight is the contention itself. Each entry costs a write or two that the server may have to sync, so the rate depends on the server,
 // and fight goes on as long as entries succeed. After longFight it suffices that every goroutine has entered a few times.
 func (k Kind) fight(t *testing.T) {
-	const perProcess, rounds, least, longFight = 6, 15, 3, 15 * time.Second
+	const perProcess, rounds, least, longFight = 6, 6, 3, 15 * time.Second
 	key := k.Key()
 	var inside, entered atomic.Int64
 	var wg sync.WaitGroup

@@ -32,6 +32,7 @@ func jumpingSQL(t *testing.T) (open func() *gorm.DB, jumpTo func(offset time.Dur
 // The lease of a row depends on the database's clock. A jump past the TTL lets a rival in while the holder is alive and renews; the fence
 // rises, so a write that checks it is refused to the first holder. A jump back makes the row of a dead holder last longer by the jump.
 func TestSQLLeaseDatabaseClockJumps(t *testing.T) {
+	testenv.Slow(t, "a server with a clock of its own, which it must compile")
 	t.Parallel()
 	open, jumpTo := jumpingSQL(t)
 	db := open()
@@ -79,6 +80,7 @@ func TestSQLLeaseDatabaseClockJumps(t *testing.T) {
 
 // If a holder's row has expired by a jump and nobody has taken it, the holder is told at its next renewal: the row is not revived.
 func TestSQLLeaseJumpWithoutRival(t *testing.T) {
+	testenv.Slow(t, "a server with a clock of its own, which it must compile")
 	t.Parallel()
 	open, jumpTo := jumpingSQL(t)
 	db := open()

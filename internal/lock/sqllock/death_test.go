@@ -13,6 +13,7 @@ import (
 )
 
 func TestSQLDeaths(t *testing.T) {
+	testenv.Slow(t, "sessions of 15 s end")
 	t.Parallel()
 	for name, make := range map[string]func(*testing.T) *locktest.World{
 		"sql-lease":      func(t *testing.T) *locktest.World { return leaseWorld(t, testenv.MySQL(t)) },

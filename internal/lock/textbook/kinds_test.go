@@ -85,8 +85,12 @@ func textbookKinds(s *testenv.RedisServer) []locktest.Kind {
 }
 
 func TestRedlockConformance(t *testing.T) { // not parallel: a node that is slower than its time-out has failed
+	t.Run("all up", func(t *testing.T) { redlockConformance(t, testenv.RedisNodes(t, 5), 0) })
+}
+
+func TestRedlockConformanceOfFewer(t *testing.T) { // not parallel, see above
+	testenv.Slow(t, "the suite of Redlock twice more")
 	nodes := testenv.RedisNodes(t, 5)
-	t.Run("all up", func(t *testing.T) { redlockConformance(t, nodes, 0) })
 	t.Run("guarded", func(t *testing.T) {
 		const guard = 100 * time.Millisecond // the nodes are old enough soon
 		everybody, _ := seeing(t, nodes, guard, 0, 1, 2, 3, 4)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -165,40 +166,23 @@ func TestWatchdogSubscribesOverOneConnection(t *testing.T) {
 
 // A lost message must not strand a waiter: it sleeps for the rest of the TTL, and no longer.
 func TestWatchdogSurvivesLostMessages(t *testing.T) {
-	t.Parallel()
-	s := testenv.Redis(t)
-	a, b := locktest.RedisClient(t, s), locktest.RedisClient(t, s)
-	holder := textbook.NewWatchdog(a, 10*time.Second, nil, nil)
-	w := wakeups(t, b)
-	waiter := textbook.NewWatchdog(b, 10*time.Second, w, nil)
-	key := s.Prefix + "silent"
-	lease, err := holder.Acquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make(chan error, 1)
-	go func() {
-		l, err := waiter.Acquire(t.Context(), key)
-		if err == nil {
-			err = l.Release(context.Background())
+	synctest.Test(t, func(t *testing.T) {
+		c, m, _ := locktest.Bubble(t)
+		lease := locktest.Take(t, textbook.NewWatchdog(c, locktest.TTL, nil, nil), "k")
+		waiter, start := textbook.NewWatchdog(c, locktest.TTL, wakeups(t, c), nil), time.Now()
+		got := make(chan lock.Lease)
+		go func() { got <- locktest.Obtain(t, waiter, "k") }()
+		synctest.Wait()
+		m.Del("k") // released without a word
+		next := <-got
+		if took := time.Since(start); took > locktest.TTL+time.Second {
+			t.Errorf("the waiter got in after %s, want the TTL of %s at most", took, locktest.TTL)
 		}
-		got <- err
-	}()
-	subscribed(t, s, key)
-	if err := s.Client.Del(t.Context(), key).Err(); err != nil { // released without a word
-		t.Fatal(err)
-	}
-	select {
-	case err := <-got:
-		if err != nil {
-			t.Fatal(err)
+		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release = %v, want ErrLost", err)
 		}
-	case <-time.After(locktest.Soon):
-		t.Fatal("the waiter relied on a message that never came")
-	}
-	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("Release = %v, want ErrLost", err)
-	}
+		locktest.Release(t, next)
+	})
 }
 
 // The answer to the release of an inner entry is lost, and it is released again: the outer entry is still there.
@@ -241,7 +225,7 @@ func TestWatchdogReleaseDuringAHungRenewal(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
 	cl, key := locktest.RedisClient(t, s), s.Prefix+"hung"
-	l := textbook.NewWatchdog(cl, 30*time.Second, nil, nil) // a renewal may take a third of this TTL
+	l := textbook.NewWatchdog(cl, 6*time.Second, nil, nil) // a renewal may take a third of this TTL
 	locktest.Warm(t, l, key)
 	lease := locktest.Obtain(t, l, key)
 	var first atomic.Bool

@@ -14,20 +14,7 @@ import (
 	"time"
 
 	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/need"
 )
-
-// redissonJars returns the directory with the jars of Redisson, or the reason why there are none.
-var redissonJars = sync.OnceValues(func() (string, error) {
-	var why bytes.Buffer
-	cmd := exec.Command("scripts/real-redisson")
-	cmd.Dir, cmd.Stderr = "../../..", &why
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, strings.TrimSpace(why.String()))
-	}
-	return strings.TrimSpace(string(out)), nil
-})
 
 // The clients of a peer, by their lockWatchdogTimeout. With a time-out of an hour, only a message wakes a waiter in time.
 const (
@@ -46,13 +33,9 @@ type peer struct {
 	answers map[string]chan string // by client and thread
 }
 
-// newPeer starts a peer on the test's server.
-func newPeer(t *testing.T, s *testenv.RedisServer) *peer {
+// newPeer starts a peer on the test's server, with the jars of a directory.
+func newPeer(t *testing.T, s *testenv.RedisServer, jars string) *peer {
 	t.Helper()
-	jars, err := redissonJars()
-	if err != nil {
-		need.Missing(t, "redisson", err)
-	}
 	o := s.Client.Options()
 	cmd := exec.CommandContext(t.Context(), "java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", jars+"/*",
 		"testdata/RedissonPeer.java", hourly+"=3600000", fmt.Sprint(quick, "=", quickTTL.Milliseconds()))
@@ -68,7 +51,7 @@ func newPeer(t *testing.T, s *testenv.RedisServer) *peer {
 	p := &peer{t: t, answers: map[string]chan string{}}
 	in, err := cmd.StdinPipe()
 	out, outErr := cmd.StdoutPipe()
-	if err = errors.Join(err, outErr, cmd.Start()); err != nil {
+	if err := errors.Join(err, outErr, cmd.Start()); err != nil {
 		t.Fatal(err)
 	}
 	p.in = in

@@ -18,13 +18,15 @@ import (
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/need"
 	"lastitem/internal/testenv/wait"
 )
 
 // The watchdog and a real Redisson on one Redis are one lock.
 func TestRedisson(t *testing.T) {
+	jars := need.Asked(t, "SHOP_TEST_REDISSON", "the directory that scripts/real-redisson prints; needs Java")
 	s := testenv.Redis(t)
-	p := newPeer(t, s)
+	p := newPeer(t, s, jars)
 	for name, test := range map[string]func(t *testing.T, s *testenv.RedisServer, p *peer, key string){
 		"exclude each other":   redissonExcludes,
 		"woken by ours":        redissonIsWoken,

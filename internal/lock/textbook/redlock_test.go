@@ -118,7 +118,7 @@ func redlockAbandoned(t *testing.T, nodes []*testenv.RedisNode) {
 			return err
 		}})
 	}
-	l := textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL, NodeTimeout: 5 * time.Second}, nil)
+	l := textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL, NodeTimeout: 2 * time.Second}, nil)
 	_, err := l.Acquire(t.Context(), "abandoned")
 	if !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Acquire = %v, want ErrUnavailable because of time-outs", err)

@@ -7,10 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"lastitem/internal/testenv"
 )
 
 // An unchanged skeleton is complete, compiles, and passes the conformance suite, so its author starts from passing tests.
 func TestSkeletonIsAMode(t *testing.T) {
+	testenv.Slow(t, "compiles the tests of package stock")
 	t.Parallel()
 	stock, err := filepath.Abs("..")
 	if err != nil {
@@ -48,7 +51,7 @@ func TestSkeletonIsAMode(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", file, "-count=1", "-v", "-run", "^TestModesAreValid$|^TestConformance$/miniredis.*/some-mode", ".")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-short", "-overlay", file, "-count=1", "-v", "-run", "^TestModesAreValid$|^TestConformance$/miniredis.*/some-mode", ".")
 	cmd.Dir = stock
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "some-mode/redis/order") {

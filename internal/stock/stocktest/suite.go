@@ -20,23 +20,37 @@ import (
 // Rounds is how often a load is repeated until a mode that claims to break is seen to break.
 const Rounds = 50
 
-// Run runs the suite for every mode, on every store that may keep its count.
-func Run(t *testing.T, env Env) {
-	h := Open(t, env, 3, stock.Modes())
-	for _, m := range stock.Modes() {
+// Run runs the suite for modes, on every store that may keep their count. A mode without its backends must say that it is unavailable.
+func Run(t *testing.T, env Env, modes []stock.Mode) {
+	h := Open(t, env, 3, modes)
+	for _, m := range modes {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
-			if slices.ContainsFunc(m.Needs, func(b stock.Backend) bool { return !env.has(b) }) {
-				unavailable(t, h, m)
-				return
-			}
-			if len(m.Stores) == 0 {
-				baseline(t, h, m)
-			}
-			for _, s := range m.Stores { // one after the other: they may share a lock, as with one for all products
-				t.Run(string(s), cell{h, m, s}.run)
-			}
+			h.run(t, m)
 		})
+	}
+}
+
+// RunApart is Run with an Env for each mode: an embedded Redis looks at all its keys in every command.
+func RunApart(t *testing.T, open func(*testing.T) Env, modes []stock.Mode) {
+	for _, m := range modes {
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			Open(t, open(t), 3, []stock.Mode{m}).run(t, m)
+		})
+	}
+}
+
+func (h *Harness) run(t *testing.T, m stock.Mode) {
+	if slices.ContainsFunc(m.Needs, func(b stock.Backend) bool { return !h.env.has(b) }) {
+		unavailable(t, h, m)
+		return
+	}
+	if len(m.Stores) == 0 {
+		baseline(t, h, m)
+	}
+	for _, s := range m.Stores { // one after the other: they may share a lock, as with one for all products
+		t.Run(string(s), cell{h, m, s}.run)
 	}
 }
 
@@ -86,9 +100,12 @@ func (c cell) run(t *testing.T) {
 		t.Run("cart", c.cart)
 	}
 	claims := c.mode.Claims[c.at]
-	t.Run("threads", func(t *testing.T) { c.claim(t, claims.Threads, 1) })
+	if claims.Retry == "." {
+		t.Run("answers", c.answers)
+	}
+	t.Run("threads", func(t *testing.T) { c.claim(t, claims.Threads, 1, 1) })
 	if claims.Threads == "." {
-		t.Run("replicas", func(t *testing.T) { c.claim(t, claims.Replicas, 3) })
+		t.Run("replicas", func(t *testing.T) { c.claim(t, claims.Replicas, 3, 3) })
 	}
 }
 
@@ -107,21 +124,19 @@ func (c cell) product(t *testing.T, units int64) int64 {
 }
 
 // claim checks the mode's claim. A mode that claims to break gets several rounds, but must never break in another way.
-func (c cell) claim(t *testing.T, claim string, replicas int) {
-	for _, quantity := range []int64{1, 3} {
-		p := Plan{
-			Mode: c.mode.Name, Store: c.at, Replicas: replicas, Segments: c.mode.Segments,
-			Stock: 20*quantity + quantity - 1, Quantity: quantity, Clients: 9, Requests: 36,
-		}
-		report := c.h.Load(t, p)
-		finding, why := audit.Check(report, api.Outcomes(claim))
-		for i := 1; i < Rounds && notShown(report, claim); i++ {
-			report = c.h.Load(t, p)
-			finding, why = audit.Check(report, api.Outcomes(claim))
-		}
-		if finding != audit.Confirmed {
-			t.Errorf("claim %q with %d replicas: %s, want confirmed:\n\t%s\n%s", claim, replicas, finding, Lines(why), report.Text("en"))
-		}
+func (c cell) claim(t *testing.T, claim string, replicas int, quantity int64) {
+	p := Plan{
+		Mode: c.mode.Name, Store: c.at, Replicas: replicas, Segments: c.mode.Segments,
+		Stock: 20*quantity + quantity - 1, Quantity: quantity, Clients: 9, Requests: 36,
+	}
+	report := c.h.Load(t, p)
+	finding, why := audit.Check(report, api.Outcomes(claim))
+	for i := 1; i < Rounds && notShown(report, claim); i++ {
+		report = c.h.Load(t, p)
+		finding, why = audit.Check(report, api.Outcomes(claim))
+	}
+	if finding != audit.Confirmed {
+		t.Errorf("claim %q with %d replicas: %s, want confirmed:\n\t%s\n%s", claim, replicas, finding, Lines(why), report.Text("en"))
 	}
 }
 

@@ -12,6 +12,17 @@ import (
 // Env names what must be there, separated by commas.
 const Env = "SHOP_TEST_REQUIRE"
 
+// EnvTier is testenv.EnvTier.
+const EnvTier = "SHOP_TEST_TIER"
+
+// Slow is testenv.Slow for packages that testenv imports.
+func Slow(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv(EnvTier) != "all" {
+		t.Skipf("slow, make test-all (or %s=all) runs it: %s", EnvTier, why)
+	}
+}
+
 // NotQuick skips the test in the first tier, which starts no installed program, for want of name.
 func NotQuick(t testing.TB, name string) {
 	t.Helper()

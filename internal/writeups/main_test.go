@@ -1,0 +1,9 @@
+package writeups_test
+
+import (
+	"testing"
+
+	"lastitem/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
