@@ -11,11 +11,13 @@ import (
 	"lastitem/internal/lock/lease"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
 )
 
 func TestLuaFencedTokensRise(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, m, _ := locktest.Bubble(t)
+	bubble(t, func(t *testing.T, c *redis.Client, m *miniredis.Miniredis) {
 		l := textbook.NewLuaFenced(c, locktest.TTL, nil)
 		first := locktest.Take(t, l, "k{1}")
 		if _, err := l.Acquire(lock.WithWait(t.Context(), 0), "k{1}"); !errors.Is(err, lock.ErrBusy) {

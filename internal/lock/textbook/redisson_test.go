@@ -9,9 +9,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
@@ -123,8 +123,7 @@ func redissonIsWoken(t *testing.T, s *testenv.RedisServer, p *peer, key string) 
 
 // A waiter sends nothing until the TTL that it was told has run out, like a waiter of Redisson.
 func TestWatchdogWaiterDoesNotPoll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _, _ := locktest.Bubble(t)
+	bubble(t, func(t *testing.T, c *redis.Client, _ *miniredis.Miniredis) {
 		const ttl = time.Hour
 		holder := locktest.Take(t, textbook.NewWatchdog(c, ttl, nil, nil).WithLease(ttl), "k")
 		l := textbook.NewWatchdog(c, ttl, wakeups(t, c), nil)

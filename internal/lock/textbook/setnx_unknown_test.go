@@ -10,7 +10,6 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/locktest"
-	"lastitem/internal/lock/textbook"
 	"lastitem/internal/testenv"
 	gates "lastitem/internal/wire"
 )
@@ -20,10 +19,7 @@ import (
 func TestSetNXTakesBackWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
-	for name, make := range map[string]func(redisClient) lock.Locker{
-		"setnx":        func(c redisClient) lock.Locker { return textbook.NewSetNX(c, nil) },
-		"setnx-expire": func(c redisClient) lock.Locker { return textbook.NewSetNXExpire(c, time.Hour, nil) },
-	} {
+	for _, name := range []string{"setnx", "setnx-expire"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var gate *gates.Proxy
@@ -43,6 +39,7 @@ func TestSetNXTakesBackWhatItDoesNotKnow(t *testing.T) {
 			o.MaxRetries, o.ContextTimeoutEnabled, o.ReadTimeout = -1, true, 5*time.Second
 			far := redis.NewClient(o)
 			t.Cleanup(func() { _ = far.Close() })
+			make := func(c *redis.Client) lock.Locker { return all[name].process(t, c, time.Hour, nil) }
 			l, rival, key := make(far), make(locktest.RedisClient(t, s)), s.Prefix+name
 			locktest.Warm(t, l, key)
 			held := gate.Add(gates.Rule{Answer: true, Match: func(c gates.Call) bool {

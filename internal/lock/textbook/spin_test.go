@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
@@ -14,11 +14,8 @@ import (
 	"lastitem/internal/lock/textbook"
 )
 
-type redisClient = redis.UniversalClient
-
 func TestSpinBacksOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _, _ := locktest.Bubble(t)
+	bubble(t, func(t *testing.T, c *redis.Client, _ *miniredis.Miniredis) {
 		locktest.Take(t, textbook.NewSpin(c, locktest.TTL, nil), "k")
 		var tries []time.Time
 		c.AddHook(locktest.SendHook{Name: "set", Send: func(_ context.Context, send func() error) error {
