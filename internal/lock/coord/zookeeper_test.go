@@ -99,8 +99,7 @@ func closeSession(t *testing.T, addr string, hello []byte) {
 func TestZooKeeperSessionClosed(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	far, r := relayed(t, s)
 	const session = 20 * time.Second
 	holder, rival := zooKeeperLock(t, far, session), zooKeeperLock(t, s, 30*time.Second)
 	locktest.SessionEnds(t, holder, rival, "k", session, func() { closeSession(t, s.Addr, <-r.Hello) })
@@ -143,12 +142,23 @@ func zkAnswerTo(operation uint32) func(sent []byte) func(received []byte) bool {
 	}
 }
 
+// zkAsked tells whether an operation is asked for from now on.
+func zkAsked(r *locktest.Relay, operation uint32) *atomic.Bool {
+	var asked atomic.Bool
+	r.Losing(false, func(sent []byte) func([]byte) bool { // loses nothing
+		if zkAnswerTo(operation)(sent) != nil {
+			asked.Store(true)
+		}
+		return nil
+	})
+	return &asked
+}
+
 // The answer to the create is lost with its connection: the node exists, but its name is not known.
 func TestZooKeeperFindsItsOrphan(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	far, r := relayed(t, s)
 	l, see := zooKeeperLock(t, far, 20*time.Second), s.ZooKeeperConn(t, 20*time.Second)
 	locktest.Warm(t, l, "k")
 	create := r.Losing(false, zkAnswerTo(zkCreate))
@@ -167,8 +177,7 @@ func TestZooKeeperFindsItsOrphan(t *testing.T) {
 func TestZooKeeperDeletesItsOrphan(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	far, r := relayed(t, s)
 	l, see := zooKeeperLock(t, far, 30*time.Second), s.ZooKeeperConn(t, 30*time.Second)
 	locktest.Warm(t, l, "k")
 	create := r.Losing(true, zkAnswerTo(zkCreate))
@@ -234,8 +243,7 @@ func TestZooKeeperFencesRise(t *testing.T) {
 func TestZooKeeperLostRelease(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	far, r := relayed(t, s)
 	lease := locktest.Obtain(t, zooKeeperLock(t, far, 20*time.Second), "k")
 	remove := r.Losing(false, zkAnswerTo(zkDelete))
 	if err := lease.Release(t.Context()); errors.Is(err, lock.ErrLost) {
@@ -251,8 +259,7 @@ func TestZooKeeperLostRelease(t *testing.T) {
 func TestZooKeeperLeavesNoWatches(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	far, r := relayed(t, s)
 	l := zooKeeperLock(t, far, 30*time.Second)
 	locktest.Warm(t, l, "k")
 	held := locktest.Obtain(t, zooKeeperLock(t, s, 30*time.Second), "k")
@@ -288,18 +295,9 @@ func TestZooKeeperLeavesNoWatches(t *testing.T) {
 func TestZooKeeperAsksTheLeader(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	far, r := relayed(t, s)
 	lease := locktest.Obtain(t, zooKeeperLock(t, far, 20*time.Second), "k")
-	var asked atomic.Bool
-	r.Losing(false, func(sent []byte) func([]byte) bool { // nothing
-		for _, q := range zkFrames(sent) {
-			if len(q) >= 8 && binary.BigEndian.Uint32(q[4:]) == zkSync {
-				asked.Store(true)
-			}
-		}
-		return nil
-	})
+	asked := zkAsked(r, zkSync)
 	wait.Until(t, "a renewal by the leader", asked.Load)
 	locktest.Release(t, lease)
 }
@@ -338,21 +336,12 @@ func TestZooKeeperRefusedCreate(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	far, r := relayed(t, s)
 	l := zooKeeperLock(t, far, 30*time.Second)
 	if _, err := l.Acquire(t.Context(), "k"); !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, zk.ErrNoAuth) {
 		t.Fatalf("Acquire = %v, want ErrUnavailable with the reason", err)
 	}
-	var asked atomic.Bool
-	r.Losing(false, func(sent []byte) func([]byte) bool { // nothing
-		for _, q := range zkFrames(sent) {
-			if len(q) >= 8 && binary.BigEndian.Uint32(q[4:]) == zkGetChildren {
-				asked.Store(true)
-			}
-		}
-		return nil
-	})
+	asked := zkAsked(r, zkGetChildren)
 	time.Sleep(time.Second) // five turns of a cleanup
 	if asked.Load() {
 		t.Error("a cleanup is repeated")

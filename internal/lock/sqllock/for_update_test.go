@@ -34,21 +34,13 @@ func TestSQLForUpdateConnectionKilled(t *testing.T) {
 	admin := openSQL(t, dsn, 1)
 	const ttl = 9 * time.Second
 	holder := forUpdate(t, openSQL(t, dsn, 1), ttl, nil)
-	lease := locktest.Obtain(t, holder, "k")
-	for _, id := range sessionsOf(t, admin) {
-		if err := admin.Exec("KILL ?", id).Error; err != nil {
-			t.Fatal(err)
+	locktest.SessionEnds(t, holder, forUpdate(t, openSQL(t, dsn, 2), time.Minute, nil), "k", ttl, func() {
+		for _, id := range sessionsOf(t, admin) {
+			if err := admin.Exec("KILL ?", id).Error; err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	rival := forUpdate(t, openSQL(t, dsn, 2), time.Minute, nil)
-	second := locktest.Obtain(t, rival, "k")
-	locktest.WantLost(t, lease, ttl)
-	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("late Release = %v, want ErrLost", err)
-	}
-	locktest.WantBusy(t, holder, "k", "after the late Release")
-	locktest.Release(t, second)
-	locktest.Warm(t, holder, "k")
+	})
 }
 
 // A wait that is longer than the TTL does not count towards it.

@@ -11,12 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
-
-	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 )
 
 func TestSetNXOfDeadHolderStaysForEver(t *testing.T) {
