@@ -200,11 +200,7 @@ func TestZooKeeperDeletesItsOrphan(t *testing.T) {
 	create := r.Losing(true, zkAnswerTo(zkCreate))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	failed := make(chan error, 1)
-	go func() {
-		_, err := l.Acquire(ctx, "k")
-		failed <- err
-	}()
+	failed := locktest.Attempt(ctx, l, "k")
 	create.Happened(t)
 	cancel()
 	if err := <-failed; !errors.Is(err, context.Canceled) {
@@ -243,20 +239,10 @@ func TestZooKeeperDeadWaiterAdmitsNobody(t *testing.T) {
 	queued := func(n int) {
 		wait.Until(t, "the queue has another length", func() bool { return len(zkNodes(t, see, s.Prefix)) == n })
 	}
-	died, got := make(chan error, 1), make(chan lock.Lease, 1)
-	go func() {
-		_, err := dead.Acquire(t.Context(), "k")
-		died <- err
-	}()
+	died := locktest.Attempt(t.Context(), dead, "k")
 	queued(2)
 	next := zooKeeperLock(t, s, 20*time.Second)
-	go func() {
-		lease, err := next.Acquire(t.Context(), "k")
-		if err != nil {
-			t.Errorf("the next waiter: %v", err)
-		}
-		got <- lease
-	}()
+	got := locktest.Waiter(t, next, "k")
 	queued(3)
 	conn.Close()
 	if err := <-died; !errors.Is(err, lock.ErrUnavailable) {

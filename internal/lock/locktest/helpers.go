@@ -35,6 +35,29 @@ func Obtain(t *testing.T, l lock.Locker, key string) lock.Lease {
 	return lease
 }
 
+// Waiter acquires in the background, and sends the lease.
+func Waiter(t *testing.T, l lock.Locker, key string) <-chan lock.Lease {
+	got := make(chan lock.Lease, 1)
+	go func() {
+		lease, err := l.Acquire(t.Context(), key)
+		if err != nil {
+			t.Errorf("the waiter's Acquire = %v", err)
+		}
+		got <- lease
+	}()
+	return got
+}
+
+// Attempt acquires in the background, and sends the error.
+func Attempt(ctx context.Context, l lock.Locker, key string) <-chan error {
+	got := make(chan error, 1)
+	go func() {
+		_, err := l.Acquire(ctx, key)
+		got <- err
+	}()
+	return got
+}
+
 // Release releases a lease. If the outcome is unknown, as on a busy machine, it tries again.
 func Release(t *testing.T, lease lock.Lease) {
 	t.Helper()

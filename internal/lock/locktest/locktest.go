@@ -185,11 +185,7 @@ func (k Kind) cancelledWait(t *testing.T) {
 	t.Parallel()
 	rival, key, lease := k.held(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	failed := make(chan error, 1)
-	go func() {
-		_, err := rival.Acquire(ctx, key)
-		failed <- err
-	}()
+	failed := Attempt(ctx, rival, key)
 	time.Sleep(moment)
 	cancel()
 	WantGaveUp(t, within(t, failed))
@@ -213,19 +209,10 @@ func (k Kind) cancelledBefore(t *testing.T) {
 func (k Kind) releaseWakes(t *testing.T) {
 	t.Parallel()
 	rival, key, lease := k.held(t)
-	got := make(chan error, 1)
-	go func() {
-		l, err := rival.Acquire(t.Context(), key)
-		if err == nil {
-			err = l.Release(context.Background())
-		}
-		got <- err
-	}()
+	got := Waiter(t, rival, key)
 	time.Sleep(moment)
 	Release(t, lease)
-	if err := within(t, got); err != nil {
-		t.Fatalf("the waiter: %v", err)
-	}
+	Release(t, within(t, got))
 }
 
 func (k Kind) releaseRepeated(t *testing.T) {
@@ -283,13 +270,12 @@ func (k Kind) steps(t *testing.T) {
 	}
 }
 
-func within(t *testing.T, c <-chan error) error {
+func within[T any](t *testing.T, c <-chan T) (came T) {
 	t.Helper()
 	select {
-	case err := <-c:
-		return err
+	case came = <-c:
 	case <-time.After(enough):
 		t.Fatalf("nothing happened within %s", enough)
-		return nil
 	}
+	return came
 }

@@ -84,10 +84,7 @@ func TestWatchdogCutOffStopsTrusting(t *testing.T) {
 		lease := locktest.Take(t, textbook.NewWatchdog(c, locktest.TTL, nil, nil), "k")
 		time.Sleep(95 * time.Second) // several renewals
 		cut()
-		<-lease.Context().Done()
-		if !errors.Is(context.Cause(lease.Context()), lock.ErrLost) {
-			t.Errorf("cause = %v, want ErrLost", context.Cause(lease.Context()))
-		}
+		locktest.WantLost(t, lease, locktest.TTL)
 		if !m.Exists("k") {
 			t.Error("the key expired while its holder still trusted it")
 		}
@@ -131,6 +128,12 @@ func TestWatchdogReenters(t *testing.T) {
 		l := textbook.NewWatchdog(c, locktest.TTL, nil, nil)
 		outer := locktest.Take(t, l, "k")
 		locktest.WantBusy(t, l, "k", "Acquire without the lease's context")
+		dead, cancel := context.WithCancel(outer.Context())
+		cancel()
+		if _, err := l.Acquire(dead, "k"); err == nil {
+			t.Fatal("Acquire with a dead context succeeded")
+		}
+		locktest.WantBusy(t, l, "k", "after a failed re-entry, which does not undo the entry that its caller has")
 		inner, err := l.Acquire(outer.Context(), "k")
 		if err != nil {
 			t.Fatalf("Acquire with the lease's context = %v", err)
@@ -138,7 +141,13 @@ func TestWatchdogReenters(t *testing.T) {
 		if fields, _ := m.HKeys("k"); len(fields) != 1 || m.HGet("k", fields[0]) != "2" {
 			t.Errorf("hash %v, want one owner with count 2", fields)
 		}
-		locktest.Release(t, inner)
+		lost := &locktest.LostAnswers{Name: "evalsha"}
+		c.AddHook(lost)
+		lost.Left.Store(1)
+		if err := inner.Release(t.Context()); err == nil {
+			t.Fatal("Release with its answer lost = nil, want unknown")
+		}
+		locktest.Release(t, inner) // and not the outer entry
 		if err := context.Cause(outer.Context()); err != nil || !m.Exists("k") {
 			t.Errorf("the inner release ended the outer lease (%v)", err)
 		}
@@ -189,33 +198,13 @@ func TestWatchdogReentryKeepsItsCallersContext(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.Del("a")
-		<-detached.Context().Done()
-		if cause := context.Cause(detached.Context()); !errors.Is(cause, lock.ErrLost) {
-			t.Errorf("cause = %v, want ErrLost", cause)
-		}
+		locktest.WantLost(t, detached, locktest.TTL)
 		_ = detached.Release(t.Context())
 		for i := len(leases) - 1; i >= 0; i-- {
 			_ = leases[i].Release(t.Context())
 		}
 		locktest.Release(t, locktest.Take(t, l, "a"))
 		locktest.Release(t, locktest.Take(t, l, "b"))
-	})
-}
-
-// A re-entry that fails must not undo the entry that its caller has.
-func TestWatchdogFailedReentryKeepsTheLock(t *testing.T) {
-	bubble(t, func(t *testing.T, c *redis.Client, _ *miniredis.Miniredis) {
-		l := textbook.NewWatchdog(c, locktest.TTL, nil, nil)
-		outer := locktest.Take(t, l, "k")
-		dead, cancel := context.WithCancel(outer.Context())
-		cancel()
-		if _, err := l.Acquire(dead, "k"); err == nil {
-			t.Fatal("Acquire with a dead context succeeded")
-		}
-		locktest.WantBusy(t, l, "k", "a rival's Acquire after a failed re-entry")
-		if err := outer.Release(t.Context()); err != nil {
-			t.Errorf("Release = %v", err)
-		}
 	})
 }
 
@@ -236,19 +225,9 @@ func TestWatchdogPassesTheWakeUpOn(t *testing.T) {
 			}
 			return send()
 		}})
-		left, got := make(chan error, 1), make(chan lock.Lease, 1)
-		go func() {
-			_, err := l.Acquire(ctx, "k")
-			left <- err
-		}()
+		left := locktest.Attempt(ctx, l, "k")
 		time.Sleep(10 * time.Millisecond) // it is the first to wait
-		go func() {
-			lease, err := l.Acquire(t.Context(), "k")
-			if err != nil {
-				t.Errorf("Acquire = %v", err)
-			}
-			got <- lease
-		}()
+		got := locktest.Waiter(t, l, "k")
 		time.Sleep(10 * time.Millisecond)
 		woken.Store(true)
 		start := time.Now()
@@ -368,22 +347,16 @@ func TestWatchdogWaiterPollsAfterItsWakeupsAreClosed(t *testing.T) {
 		w := wakeups(t, c)
 		l := textbook.NewWatchdog(c, locktest.TTL, w, nil)
 		holder := locktest.Take(t, textbook.NewWatchdog(c, locktest.TTL, nil, nil), "k")
-		got := make(chan lock.Lease, 2)
+		var got []<-chan lock.Lease
 		for range 2 {
-			go func() {
-				lease, err := l.Acquire(t.Context(), "k")
-				if err != nil {
-					t.Errorf("Acquire = %v", err)
-				}
-				got <- lease
-			}()
+			got = append(got, locktest.Waiter(t, l, "k"))
 		}
 		time.Sleep(time.Second) // they are subscribed, and sleep
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
 		m.Del("k") // released without a word
-		for range 2 {
+		for _, got := range got {
 			start := time.Now()
 			lease := <-got
 			if took := time.Since(start); took > 100*time.Millisecond {

@@ -79,34 +79,10 @@ func TestRedlockOverFive(t *testing.T) {
 	t.Run("restart with guard", func(t *testing.T) { redlockGuarded(t, nodes) })
 }
 
-// Three of five answer and the lock is held; the request to the fourth node is still on its way when the lock is released.
-func redlockLateGrant(t *testing.T, nodes []*testenv.RedisNode) {
-	all, clients := masters(t, nodes)
-	gate, landed := make(chan struct{}), make(chan error, 1)
-	clients[4].AddHook(locktest.SendHook{Name: "set", Send: func(_ context.Context, send func() error) error {
-		<-gate
-		err := send()
-		landed <- err
-		return err
-	}})
-	clients[3].AddHook(locktest.SendHook{Name: "set", Send: func(context.Context, func() error) error { return errors.New("refused") }})
-	l := patient(all)
-	lease := locktest.Take(t, l, "late")
-	if err := lease.Release(t.Context()); err != nil {
-		t.Fatalf("Release = %v", err)
-	}
-	close(gate)
-	if err := <-landed; err != nil {
-		t.Fatalf("the late acquire was not granted (%v): nothing is shown", err)
-	}
-	wait.Until(t, "the late grant is taken back", func() bool { return holders(t, clients, "late") == 0 })
-}
-
-// Two of five answer in time, so the acquire fails; the others grant after that.
-func redlockAbandoned(t *testing.T, nodes []*testenv.RedisNode) {
-	all, clients := masters(t, nodes)
-	gate, landed := make(chan struct{}), make(chan error, 3)
-	for _, c := range clients[2:] {
+// landLate holds back the acquires of some clients, and returns what lets them through.
+func landLate(t *testing.T, clients ...*redis.Client) (land func()) {
+	gate, landed := make(chan struct{}), make(chan error, len(clients))
+	for _, c := range clients {
 		c.AddHook(locktest.SendHook{Name: "set", Send: func(_ context.Context, send func() error) error {
 			<-gate
 			err := send()
@@ -114,6 +90,30 @@ func redlockAbandoned(t *testing.T, nodes []*testenv.RedisNode) {
 			return err
 		}})
 	}
+	return func() {
+		close(gate)
+		for range clients {
+			if err := <-landed; err != nil {
+				t.Fatalf("a late acquire was not granted (%v): nothing is shown", err)
+			}
+		}
+	}
+}
+
+// Three of five answer and the lock is held; the request to the fourth node is still on its way when the lock is released.
+func redlockLateGrant(t *testing.T, nodes []*testenv.RedisNode) {
+	all, clients := masters(t, nodes)
+	land := landLate(t, clients[4])
+	clients[3].AddHook(locktest.SendHook{Name: "set", Send: func(context.Context, func() error) error { return errors.New("refused") }})
+	locktest.Release(t, locktest.Take(t, patient(all), "late"))
+	land()
+	wait.Until(t, "the late grant is taken back", func() bool { return holders(t, clients, "late") == 0 })
+}
+
+// Two of five answer in time, so the acquire fails; the others grant after that.
+func redlockAbandoned(t *testing.T, nodes []*testenv.RedisNode) {
+	all, clients := masters(t, nodes)
+	land := landLate(t, clients[2:]...)
 	l := textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL, NodeTimeout: 2 * time.Second}, nil)
 	_, err := l.Acquire(t.Context(), "abandoned")
 	if !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
@@ -128,12 +128,7 @@ func redlockAbandoned(t *testing.T, nodes []*testenv.RedisNode) {
 	if n := holders(t, clients[:2], "abandoned"); n != 0 {
 		t.Errorf("%d of the two grants in time were left behind", n)
 	}
-	close(gate)
-	for range 3 {
-		if err := <-landed; err != nil {
-			t.Fatalf("a late acquire was not granted (%v): nothing is shown", err)
-		}
-	}
+	land()
 	wait.Until(t, "the late grants are taken back", func() bool { return holders(t, clients, "abandoned") == 0 })
 }
 

@@ -116,11 +116,7 @@ func TestRedlockDeaths(t *testing.T) {
 	bubbled("waiting", func(t *testing.T, s three) {
 		lease := locktest.Take(t, s.lives(t), "k")
 		l, dead := s.dies(t, 0)
-		died := make(chan error, 1)
-		go func() {
-			_, err := l.Acquire(t.Context(), "k")
-			died <- err
-		}()
+		died := locktest.Attempt(t.Context(), l, "k")
 		time.Sleep(locktest.TTL / 10)
 		dead.Store(true)
 		if err := <-died; !errors.Is(err, lock.ErrUnavailable) {
