@@ -3,8 +3,6 @@ package sqllock_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -135,32 +133,4 @@ func TestSQLForUpdateUnreachable(t *testing.T) {
 	}
 	r.Heal()
 	locktest.Warm(t, l, "k")
-}
-
-// All callers that wait for a row that does not exist yet get their turn.
-func TestSQLForUpdateFirstUse(t *testing.T) {
-	t.Parallel()
-	l := forUpdate(t, openSQL(t, testenv.MySQL(t), 24), 10*time.Second, nil)
-	start := time.Now()
-	for n := range 10 {
-		key := fmt.Sprint("first use ", n)
-		var wg sync.WaitGroup
-		for range 20 {
-			wg.Go(func() {
-				var lease lock.Lease
-				err := locktest.Again(t.Context(), func() (err error) {
-					lease, err = l.Acquire(lock.WithWait(t.Context(), locktest.Soon), key)
-					return err
-				})
-				if err == nil {
-					err = locktest.Again(t.Context(), func() error { return lease.Release(context.Background()) })
-				}
-				if err != nil {
-					t.Errorf("%s: %v", key, err)
-				}
-			})
-		}
-		wg.Wait()
-	}
-	t.Logf("ten first uses by twenty took %s", time.Since(start).Round(time.Millisecond))
 }
