@@ -54,9 +54,7 @@ func TestAcquireAllSortsAndDropsDuplicates(t *testing.T) {
 	if a, c, z, all := m.FenceOf("a"), m.FenceOf("c"), m.FenceOf("z"), m.Fence(); a != 10 || c != 30 || z != 0 || all != 0 {
 		t.Errorf("fences %d, %d, %d, %d, want 10, 30, 0, 0", a, c, z, all)
 	}
-	if err := m.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	locktest.Release(t, m)
 	if want := []string{"c", "b", "a"}; !slices.Equal(released, want) {
 		t.Errorf("released %v, want %v", released, want)
 	}
@@ -77,9 +75,7 @@ func TestAcquireAllIsAllOrNothing(t *testing.T) {
 			t.Errorf("%q was left locked", key)
 		}
 	}
-	if err := held.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	locktest.Release(t, held)
 }
 
 func TestMultiReleaseAttemptsAll(t *testing.T) {
@@ -138,9 +134,7 @@ func TestAcquireAllLooksAtItsLeases(t *testing.T) {
 	default:
 		t.Error("Done() is open, although a lease has ended")
 	}
-	if err := m.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	locktest.Release(t, m)
 }
 
 // The time for a lookup in the context of many leases is proportional to their number.

@@ -32,17 +32,11 @@ func TestCutOffHolderHearsNothing(t *testing.T) {
 	const ttl = time.Second
 	a, b := textbook.NewWatchdog(cut, ttl, nil, nil), textbook.NewWatchdog(server.Client, time.Minute, nil, nil)
 	key := server.Prefix + "lock"
-	held, err := a.Acquire(lock.WithWait(t.Context(), soon), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	held := locktest.Acquire(lock.WithWait(t.Context(), soon), t, a, key)
 	s.says("A", "acquire, TTL 1 s, renewed every third of it", "held")
 	w.Cut.Store(true)
 	s.says("", "the network between A and Redis is cut", "")
-	second, err := b.Acquire(lock.WithWait(t.Context(), soon), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := locktest.Acquire(lock.WithWait(t.Context(), soon), t, b, key)
 	s.says("B", "acquire", "held, when A's second was over")
 	select {
 	case <-held.Context().Done():
@@ -52,9 +46,7 @@ func TestCutOffHolderHearsNothing(t *testing.T) {
 	lost := errors.Is(context.Cause(held.Context()), lock.ErrLost)
 	s.is("A", "its lease's context", fmt.Sprintf("ended, lost: %t", lost), "ended, lost: true")
 	s.note("no message reached A: A's own clock says that the lease has ended, counted from its last renewal")
-	if err := second.Release(t.Context()); err != nil {
-		t.Errorf("B's release: %v", err)
-	}
+	locktest.Release(t, second)
 }
 
 // Lock and data in one etcd: the write asks for the lock's revision in the same transaction.

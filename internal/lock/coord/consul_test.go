@@ -175,16 +175,12 @@ func TestConsulAcquireTellsOfALostSession(t *testing.T) {
 	l := newConsul(t, c, long, nil)
 	lease := locktest.Obtain(t, l, s.Prefix+"held")
 	destroySession(t, c, s.Prefix+"held")
-	if _, err := l.Acquire(lock.WithWait(t.Context(), 0), key); !errors.Is(err, lock.ErrUnavailable) {
-		t.Errorf("Acquire = %v, want ErrUnavailable", err)
-	}
+	locktest.WantUnavailable(lock.WithWait(t.Context(), 0), t, l, key, "Acquire")
 	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
 		t.Errorf("the other hold of the session: cause %v, want ErrLost", cause)
 	}
 	locktest.Warm(t, l, key)
-	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("Release = %v, want ErrLost", err)
-	}
+	locktest.ReleaseLost(t, lease, "Release")
 }
 
 // The server refuses a release, although the key is still ours: that is not ErrLost, and the release is repeated in the background.
@@ -202,9 +198,7 @@ func TestConsulRefusesARelease(t *testing.T) {
 	locktest.Warm(t, l, key)
 	lease := locktest.Obtain(t, l, key)
 	left.Store(2) // with the index of the acquire, and with that of the key as it is
-	if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-		t.Errorf("Release = %v, want unknown", err)
-	}
+	locktest.ReleaseUnknown(t, lease, "Release")
 	locktest.Warm(t, newConsul(t, s.ConsulClient(t), promptly, nil), key)
 	locktest.Warm(t, l, key)
 }

@@ -2,7 +2,6 @@ package coord_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -112,9 +111,7 @@ func TestIsOwner(t *testing.T) {
 		if of.write(t, s, first) {
 			t.Error("the write of a holder whose session is gone went through")
 		}
-		if err := first.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("stale Release = %v, want ErrLost", err)
-		}
+		locktest.ReleaseLost(t, first, "stale Release")
 		if !of.write(t, s, second) {
 			t.Error("the second owner's write was refused")
 		}
@@ -139,18 +136,12 @@ func TestLostAnswers(t *testing.T) {
 		l, keys := of.lock(t, s, time.Minute, losingTo(lost)), of.keys(t, s)
 		locktest.Warm(t, l, key)
 		lost.Left.Store(1)
-		if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
-			t.Errorf("Acquire = %v, want ErrUnavailable", err)
-		}
+		locktest.WantUnavailable(t.Context(), t, l, key, "Acquire")
 		wait.Until(t, "no key is left", func() bool { return keys(s.Prefix) == 0 })
 		lease := locktest.Obtain(t, l, key)
 		lost.Left.Store(1)
-		if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release = %v, want unknown", err)
-		}
-		if err := lease.Release(t.Context()); err != nil {
-			t.Errorf("Release repeated = %v, want nil", err)
-		}
+		locktest.ReleaseUnknown(t, lease, "Release")
+		locktest.Release(t, lease)
 		locktest.Warm(t, near, key)
 	})
 }
@@ -199,15 +190,11 @@ func TestUnreachable(t *testing.T) {
 		lease := locktest.Obtain(t, l, s.Prefix+"held")
 		r.Cut.Store(true)
 		start := time.Now()
-		if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
-			t.Errorf("Acquire = %v, want ErrUnavailable", err)
-		}
+		locktest.WantUnavailable(t.Context(), t, l, key, "Acquire")
 		if took := time.Since(start); took > locktest.Soon {
 			t.Errorf("Acquire took %s", took)
 		}
-		if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release = %v, want unknown", err)
-		}
+		locktest.ReleaseUnknown(t, lease, "Release")
 		r.Heal()
 		locktest.Warm(t, near, key)
 		locktest.Warm(t, near, s.Prefix+"held") // released in the background

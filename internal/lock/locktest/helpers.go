@@ -58,6 +58,16 @@ func Attempt(ctx context.Context, l lock.Locker, key string) <-chan error {
 	return got
 }
 
+// Acquire acquires with a context.
+func Acquire(ctx context.Context, t *testing.T, l lock.Locker, key string) lock.Lease {
+	t.Helper()
+	lease, err := l.Acquire(ctx, key)
+	if err != nil {
+		t.Fatalf("Acquire = %v", err)
+	}
+	return lease
+}
+
 // Release releases a lease. If the outcome is unknown, as on a busy machine, it tries again.
 func Release(t *testing.T, lease lock.Lease) {
 	t.Helper()
@@ -65,6 +75,30 @@ func Release(t *testing.T, lease lock.Lease) {
 	defer cancel()
 	if err := Again(ctx, func() error { return lease.Release(t.Context()) }); err != nil {
 		t.Fatalf("Release: %v", err)
+	}
+}
+
+// ReleaseUnknown releases a lease, and wants that the outcome is unknown.
+func ReleaseUnknown(t *testing.T, lease lock.Lease, why string) {
+	t.Helper()
+	if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+		t.Errorf("%s = %v, want unknown", why, err)
+	}
+}
+
+// ReleaseLost releases a lease that is lost.
+func ReleaseLost(t *testing.T, lease lock.Lease, why string) {
+	t.Helper()
+	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+		t.Errorf("%s = %v, want ErrLost", why, err)
+	}
+}
+
+// WantUnavailable fails unless the store of a lock cannot be asked.
+func WantUnavailable(ctx context.Context, t *testing.T, l lock.Locker, key, why string) {
+	t.Helper()
+	if _, err := l.Acquire(ctx, key); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("%s = %v, want ErrUnavailable", why, err)
 	}
 }
 
@@ -130,9 +164,7 @@ func SessionEnds(t *testing.T, holder, rival lock.Locker, key string, within tim
 	if lease.Fence() != 0 && second.Fence() <= lease.Fence() {
 		t.Errorf("the rival's fence is %d, after %d", second.Fence(), lease.Fence())
 	}
-	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("late Release = %v, want ErrLost", err)
-	}
+	ReleaseLost(t, lease, "late Release")
 	WantBusy(t, holder, key, "after the late Release, with a new session")
 	Release(t, second)
 	Warm(t, holder, key)

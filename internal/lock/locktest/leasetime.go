@@ -27,9 +27,7 @@ func (k Kind) leaseTime(t *testing.T) {
 	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
 		t.Errorf("a rival is in, and the holder's context has the cause %v, want ErrLost", cause)
 	}
-	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("late Release = %v, want ErrLost", err)
-	}
+	ReleaseLost(t, lease, "late Release")
 	WantBusy(t, all[0], key, "after the late Release")
 	Release(t, rival)
 	if _, err := all[0].Acquire(lock.WithLease(t.Context(), 0), key); !errors.Is(err, lock.ErrLeaseTime) {

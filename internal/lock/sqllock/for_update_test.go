@@ -66,10 +66,7 @@ func TestSQLForUpdatePoolExhausted(t *testing.T) {
 		}
 	}
 	locktest.Release(t, lease)
-	free, err := l.Acquire(lock.WithWait(t.Context(), 0), "another")
-	if err != nil {
-		t.Fatalf("Acquire with a free connection = %v", err)
-	}
+	free := locktest.Acquire(lock.WithWait(t.Context(), 0), t, l, "another")
 	locktest.Release(t, free)
 }
 

@@ -105,8 +105,6 @@ func TestSQLLeaseReleaseDuringAHungRenewal(t *testing.T) {
 	wait.Until(t, "a renewal was sent", func() bool { return r.Asked.Load() > n })
 	time.Sleep(50 * time.Millisecond) // and dropped
 	r.Cut.Store(false)                // other connections work
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v, want nil", err)
-	}
+	locktest.Release(t, lease)
 	locktest.Warm(t, sqlLease(t, openSQL(t, dsn, 4), time.Minute, nil), "k")
 }

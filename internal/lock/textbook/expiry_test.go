@@ -71,9 +71,7 @@ func TestWatchdogLearnsOfItsLoss(t *testing.T) {
 		if took := time.Since(start); took > locktest.TTL/3+time.Second {
 			t.Errorf("told after %s, the next renewal was due after %s", took, locktest.TTL/3)
 		}
-		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release = %v, want ErrLost", err)
-		}
+		locktest.ReleaseLost(t, lease, "Release")
 	})
 }
 
@@ -88,9 +86,7 @@ func TestWatchdogCutOffStopsTrusting(t *testing.T) {
 		if !m.Exists("k") {
 			t.Error("the key expired while its holder still trusted it")
 		}
-		if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release without a network = %v, want unknown", err)
-		}
+		locktest.ReleaseUnknown(t, lease, "Release without a network")
 		time.Sleep(locktest.TTL)
 	})
 }
@@ -134,10 +130,7 @@ func TestWatchdogReenters(t *testing.T) {
 			t.Fatal("Acquire with a dead context succeeded")
 		}
 		locktest.WantBusy(t, l, "k", "after a failed re-entry, which does not undo the entry that its caller has")
-		inner, err := l.Acquire(outer.Context(), "k")
-		if err != nil {
-			t.Fatalf("Acquire with the lease's context = %v", err)
-		}
+		inner := locktest.Acquire(outer.Context(), t, l, "k")
 		if fields, _ := m.HKeys("k"); len(fields) != 1 || m.HGet("k", fields[0]) != "2" {
 			t.Errorf("hash %v, want one owner with count 2", fields)
 		}
@@ -172,18 +165,12 @@ func TestWatchdogReentryKeepsItsCallersContext(t *testing.T) {
 		ctx := lock.WithWait(t.Context(), 0)
 		var leases []lock.Lease
 		for _, key := range []string{"a", "b", "a", "b", "b"} {
-			lease, err := l.Acquire(ctx, key)
-			if err != nil {
-				t.Fatalf("Acquire of %q as number %d = %v", key, len(leases)+1, err)
-			}
+			lease := locktest.Acquire(ctx, t, l, key)
 			leases, ctx = append(leases, lease), lease.Context()
 		}
 		type note struct{}
 		under, cancel := context.WithCancel(context.WithValue(ctx, note{}, "caller's"))
-		inner, err := l.Acquire(under, "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		inner := locktest.Acquire(under, t, l, "a")
 		if got := inner.Context().Value(note{}); got != "caller's" {
 			t.Errorf("value %v in the lease's context, want the caller's", got)
 		}
@@ -193,10 +180,7 @@ func TestWatchdogReentryKeepsItsCallersContext(t *testing.T) {
 		}
 		locktest.Release(t, inner)
 
-		detached, err := l.Acquire(context.WithoutCancel(ctx), "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		detached := locktest.Acquire(context.WithoutCancel(ctx), t, l, "a")
 		m.Del("a")
 		locktest.WantLost(t, detached, locktest.TTL)
 		_ = detached.Release(t.Context())
@@ -262,10 +246,7 @@ func TestLateGrantIsUndoneByItsOwnOwner(t *testing.T) {
 			}
 			return err
 		}})
-		lease, err := l.Acquire(lock.WithWait(t.Context(), 2*locktest.TTL), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := locktest.Acquire(lock.WithWait(t.Context(), 2*locktest.TTL), t, l, "k")
 		if got := owner(); got == first {
 			t.Errorf("the hold has the owner value %s of the late grant: the command that undoes that one would delete it", got)
 		}
@@ -297,14 +278,10 @@ func TestReleaseRepeatedAfterALoss(t *testing.T) {
 				}
 				lost.Left.Store(1)
 			}
-			if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-				t.Errorf("Release = %v, want unknown", err)
-			}
+			locktest.ReleaseUnknown(t, lease, "Release")
 			time.Sleep(locktest.TTL) // the key expires
 			down.Store(false)
-			if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-				t.Errorf("Release repeated = %v, want ErrLost", err)
-			}
+			locktest.ReleaseLost(t, lease, "Release repeated")
 		})
 	}
 }
@@ -322,10 +299,7 @@ func TestWatchdogWithLeaseEnds(t *testing.T) {
 			}
 		}
 		time.Sleep(3 * time.Second)
-		inner, err := l.Acquire(outer.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
+		inner := locktest.Acquire(outer.Context(), t, l, "k")
 		left("a re-entry", 2*time.Second)
 		time.Sleep(time.Second)
 		locktest.Release(t, inner)
@@ -347,16 +321,16 @@ func TestWatchdogWaiterPollsAfterItsWakeupsAreClosed(t *testing.T) {
 		w := wakeups(t, c)
 		l := textbook.NewWatchdog(c, locktest.TTL, w, nil)
 		holder := locktest.Take(t, textbook.NewWatchdog(c, locktest.TTL, nil, nil), "k")
-		var got []<-chan lock.Lease
+		got := make(chan lock.Lease, 2) // in the order in which they get in
 		for range 2 {
-			got = append(got, locktest.Waiter(t, l, "k"))
+			go func() { got <- <-locktest.Waiter(t, l, "k") }()
 		}
 		time.Sleep(time.Second) // they are subscribed, and sleep
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
 		m.Del("k") // released without a word
-		for _, got := range got {
+		for range 2 {
 			start := time.Now()
 			lease := <-got
 			if took := time.Since(start); took > 100*time.Millisecond {

@@ -2,7 +2,6 @@ package textbook_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -37,18 +36,12 @@ func TestLostAnswer(t *testing.T) {
 			cl.AddHook(acquire)
 			cl.AddHook(release)
 			acquire.Left.Store(1)
-			if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
-				t.Fatalf("Acquire with its answer lost = %v, want ErrUnavailable", err)
-			}
+			locktest.WantUnavailable(t.Context(), t, l, key, "Acquire with its answer lost")
 			free("the lost answer granted it")
 			lease := locktest.Obtain(t, l, key)
 			release.Left.Store(1)
-			if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-				t.Fatalf("Release with its answer lost = %v, want unknown", err)
-			}
-			if err := lease.Release(t.Context()); err != nil {
-				t.Errorf("Release repeated = %v, want nil", err)
-			}
+			locktest.ReleaseUnknown(t, lease, "Release with its answer lost")
+			locktest.Release(t, lease)
 			free("released twice")
 		})
 	}
@@ -153,9 +146,7 @@ func TestWatchdogReleaseDuringAHungRenewal(t *testing.T) {
 		return send()
 	}})
 	<-hung
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("Release = %v, want nil", err)
-	}
+	locktest.Release(t, lease)
 	if n := s.Client.Exists(t.Context(), key).Val(); n != 0 {
 		t.Error("the lock is still there")
 	}

@@ -28,12 +28,8 @@ func TestLuaFencedTokensRise(t *testing.T) {
 		if first.Fence() != 1 || second.Fence() != 2 {
 			t.Errorf("fences %d and %d, want 1 and 2: a refused try takes none", first.Fence(), second.Fence())
 		}
-		if err := first.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("late Release = %v, want ErrLost", err)
-		}
-		if err := second.Release(t.Context()); err != nil {
-			t.Errorf("Release = %v", err)
-		}
+		locktest.ReleaseLost(t, first, "late Release")
+		locktest.Release(t, second)
 		if counter := lease.BesideKey("k{1}", "fence"); !m.Exists(counter) || m.TTL(counter) != 0 {
 			t.Errorf("the counter %s expires in %s, want that it stays", counter, m.TTL(counter))
 		}

@@ -1,7 +1,6 @@
 package textbook_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -30,13 +29,8 @@ func TestMultiEndsWithAnyOfItsLeases(t *testing.T) {
 					t.Fatalf("ended while all were renewed: %v", err)
 				}
 				server.Del(lost)
-				<-multi.Context().Done()
-				if cause := context.Cause(multi.Context()); !errors.Is(cause, lock.ErrLost) {
-					t.Errorf("cause = %v, want ErrLost", cause)
-				}
-				if err := multi.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-					t.Errorf("Release = %v, want ErrLost", err)
-				}
+				locktest.WantLost(t, multi, 0)
+				locktest.ReleaseLost(t, multi, "Release")
 				if keys := slices.DeleteFunc(server.Keys(), isLatch); len(keys) != 0 {
 					t.Errorf("Release left %v behind", keys)
 				}
@@ -76,9 +70,7 @@ func TestMultiCarriesAllItsLeases(t *testing.T) {
 			t.Fatalf("re-entry = %v", err)
 		}
 		for _, m := range []*lock.Multi{inner, outer} {
-			if err := m.Release(t.Context()); err != nil {
-				t.Errorf("Release = %v", err)
-			}
+			locktest.Release(t, m)
 		}
 	})
 }

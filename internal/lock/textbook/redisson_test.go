@@ -3,7 +3,6 @@ package textbook_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/lock"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/testenv"
@@ -158,10 +156,7 @@ func redissonWakes(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
 func redissonEntries(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
 	l, _ := ours(t, s, time.Hour)
 	outer := locktest.Obtain(t, l, key)
-	inner, err := l.Acquire(outer.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	inner := locktest.Acquire(outer.Context(), t, l, key)
 	if got := p.do(hourly, "a", "entries", key); !strings.HasSuffix(got, "=2}") || strings.Count(got, "=") != 1 {
 		t.Errorf("Redisson sees the entries %s, want one owner with two", got)
 	}
@@ -221,9 +216,7 @@ func redissonUnlocksItsOwn(t *testing.T, s *testenv.RedisServer, p *peer, key st
 	p.want(hourly, "a", "unlock", key, "IllegalMonitorStateException")
 	p.want(hourly, "a", "forceUnlock", key, "true")
 	p.want(hourly, "b", "tryLock", key, "true")
-	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("Release of a lock that is Redisson's = %v, want ErrLost", err)
-	}
+	locktest.ReleaseLost(t, lease, "Release of a lock that is Redisson's")
 	locktest.WantBusy(t, l, key, "beside Redisson's lock")
 	p.want(hourly, "b", "unlock", key, "done")
 }
@@ -233,7 +226,5 @@ func redissonForces(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
 	lease := locktest.Obtain(t, l, key)
 	p.want(hourly, "a", "forceUnlock", key, "true")
 	locktest.WantLost(t, lease, quickTTL)
-	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("Release = %v, want ErrLost", err)
-	}
+	locktest.ReleaseLost(t, lease, "Release")
 }

@@ -140,9 +140,7 @@ func redlockLostAnswers(t *testing.T, nodes []*testenv.RedisNode) {
 		lost.Left.Store(1)
 		c.AddHook(lost)
 	}
-	if _, err := l.Acquire(t.Context(), "lost"); !errors.Is(err, lock.ErrUnavailable) {
-		t.Errorf("Acquire with three answers lost = %v, want ErrUnavailable", err)
-	}
+	locktest.WantUnavailable(t.Context(), t, l, "lost", "Acquire with three answers lost")
 	wait.Until(t, "the grants whose answers were lost are taken back", func() bool { return holders(t, clients, "lost") == 0 })
 
 	lease := locktest.Take(t, l, "lost release")
@@ -152,12 +150,8 @@ func redlockLostAnswers(t *testing.T, nodes []*testenv.RedisNode) {
 		release.Left.Store(1)
 		c.AddHook(release)
 	}
-	if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-		t.Errorf("Release with three answers lost = %v, want unknown", err)
-	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("Release repeated = %v, want nil", err)
-	}
+	locktest.ReleaseUnknown(t, lease, "Release with three answers lost")
+	locktest.Release(t, lease)
 }
 
 func redlockLost(t *testing.T, nodes []*testenv.RedisNode) {
@@ -254,9 +248,7 @@ func TestRedlockDelete(t *testing.T) {
 	if n := holders(t, clients, "k"); n > 1 {
 		t.Errorf("%d nodes still hold it, want one at most", n)
 	}
-	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("Release() of a deleted lock = %v, want ErrLost", err)
-	}
+	locktest.ReleaseLost(t, lease, "Release() of a deleted lock")
 	alone, _ := seeing(t, nodes, 0, 0)
 	if err := alone.Delete(t.Context(), "k"); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("Delete() on one of three nodes = %v, want ErrUnavailable", err)
