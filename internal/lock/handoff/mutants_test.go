@@ -248,7 +248,7 @@ var mutants = []mutant{
 	{
 		name:  "an attempt that is given up is not cancelled",
 		edits: []testenv.Edit{{"contender.go", "if cancel && !unsent {", "if cancel && unsent {"}},
-		kills: []string{"TestEngineContextEndsInEachPhase/answer_lost"},
+		kills: []string{"TestEngineAcquireArrivesLate/held_false"},
 		rows:  []string{"asking + giving up -> idle"},
 	},
 	{
@@ -256,7 +256,7 @@ var mutants = []mutant{
 		edits: []testenv.Edit{{
 			"readwrite.go", "a.sent+ttl*2/5))\n\te.rejectOverdue(c, true)", "a.sent+ttl*2/5))\n\te.rejectOverdue(c, false)",
 		}},
-		kills: []string{"TestEngineWithWaitOnHungRedis/rw-write"},
+		kills: []string{"TestReadWriteBoundedWaitForReaders"},
 		rows:  []string{"draining + giving up -> idle"},
 	},
 	{
@@ -360,12 +360,12 @@ var mutants = []mutant{
 	{
 		name:  "the holders of a cohort have the same fence",
 		edits: []testenv.Edit{{"contender.go", "c.fence++", ""}},
-		kills: []string{"TestEngineConformance/miniredis/handoff"},
+		kills: []string{"TestEngineScriptsSentTwice/miniredis/handoff"},
 	},
 	{
 		name:  "a release that finds another owner succeeds",
 		edits: []testenv.Edit{{"lease.go", "case released == 1:", "case released >= 0:"}},
-		kills: []string{"TestForceReleaseOfAProcessThatNeverWaited/fair"},
+		kills: []string{"TestEngineNewcomerDoesNotOvertake"},
 		rows:  []string{"ended -> lost: the release finds another owner"},
 	},
 	{

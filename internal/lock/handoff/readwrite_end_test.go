@@ -200,25 +200,25 @@ func TestReadWriteLostAnswerAfterALongWait(t *testing.T) {
 	})
 }
 
-// A writer whose wait runs out while readers are in gives up its ownership.
+// A writer whose wait runs out beside readers, or before the reply says so, gives up its ownership at once.
 func TestReadWriteBoundedWaitForReaders(t *testing.T) {
-	s := testenv.Redis(t)
-	rw, key := onServer(t, s, handoff.Options{}).ReadWrite(), s.Prefix+"{1}"
-	held := locktest.Obtain(t, rw.Read(), key)
-	for _, most := range []time.Duration{0, time.Millisecond, 100 * time.Millisecond} {
-		if _, err := rw.Write().Acquire(lock.WithWait(t.Context(), most), key); !errors.Is(err, lock.ErrBusy) {
-			t.Errorf("Acquire with wait %s beside a reader = %v, want ErrBusy", most, err)
-		}
-		wait.Until(t, "the write lock is free", func() bool {
-			lease, err := locktest.TryOnce(rw.Read(), key)
-			if err == nil {
-				released(t, lease)
+	synctest.Test(t, func(t *testing.T) {
+		m, links := network(t, 2)
+		rw := links[0].process(t, handoff.Options{}).ReadWrite()
+		subscribe(t, rw.Write(), links[1].process(t, handoff.Options{}).Fair())
+		held := locktest.Obtain(t, rw.Read(), "k{1}")
+		links[0].slow.Store(int64(slowness))
+		for _, most := range []time.Duration{0, slowness / 2, 10 * slowness} {
+			if _, err := rw.Write().Acquire(lock.WithWait(t.Context(), most), "k{1}"); !errors.Is(err, lock.ErrBusy) {
+				t.Errorf("Acquire with wait %s beside a reader = %v, want ErrBusy", most, err)
 			}
-			return err == nil
-		})
-	}
-	released(t, held)
-	nothingLeftOn(t, s, key)
+			time.Sleep(5 * slowness) // the cancel has arrived
+			released(t, locktest.Take(t, rw.Read(), "k{1}"))
+		}
+		released(t, held)
+		synctest.Wait()
+		nothingLeft(t, m, "k{1}")
+	})
 }
 
 // The set of readers does not outlive the last of them, also where engines have different TTLs.
