@@ -34,7 +34,7 @@ func TestRedissonPage(t *testing.T) {
 			}
 			places++
 			m := redissonLink.FindStringSubmatch(l[1])
-			if m == nil || len(m[2]) > len(m[3]) || len(m[2]) == len(m[3]) && m[2] > m[3] {
+			if len(m) == 0 || len(m[2]) > len(m[3]) || len(m[2]) == len(m[3]) && m[2] > m[3] {
 				t.Errorf("%s: %s: want a file of Redisson at one of two tags, with lines", name, l[1])
 			}
 		}
