@@ -70,6 +70,18 @@ func TestGrantFromBeforeAnEviction(t *testing.T) {
 	}
 }
 
+// The reply to an acquire of an earlier attempt says nothing about the present one.
+func TestReplyAboutAnEarlierAttempt(t *testing.T) {
+	t.Parallel()
+	e, got := unansweredWriter(t)
+	e.onAcquireReply(&request{contender: got, token: e.token(got.number+1, got.fences()), reply: int64(2)})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if got.state != asking {
+		t.Errorf("state %s, want %s", stateNames[got.state], stateNames[asking])
+	}
+}
+
 // unansweredWriter is a writer that is asking, on an engine whose server does not answer.
 func unansweredWriter(t *testing.T) (*Engine, *contender) {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lastitem/internal/lock"
@@ -207,4 +208,22 @@ func TestEngineFenced(t *testing.T) {
 		t.Errorf("Acquire where the resource does not answer = %v, want ErrUnavailable", err)
 	}
 	nothingLeftOn(t, s, key)
+}
+
+// The lock is lost, and another process has it, while the resource is asked. The caller gets no fence: it could be that of the new holder.
+func TestEngineFencedLosesTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, links := network(t, 2)
+		rival := links[1].process(t, handoff.Options{}).Fair()
+		var held lock.Lease
+		l := links[0].process(t, handoff.Options{}).Fenced(func(context.Context, string) (uint64, error) {
+			m.Del("k{1}")
+			held = locktest.Obtain(t, rival, "k{1}")
+			return held.Fence() - 1, nil
+		})
+		if lease, err := l.Acquire(t.Context(), "k{1}"); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Acquire = %v, %v beside %d, want ErrLost", lease, err, held.Fence())
+		}
+		locktest.Release(t, held)
+	})
 }

@@ -72,26 +72,31 @@ func (p *recorder) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// The first of two sendings of an acquire arrives when the read is over: it grants nothing.
+// The first of two sendings of an acquire arrives when the read, or the write, is over: it grants nothing.
 func TestReadWriteLateAcquire(t *testing.T) {
 	s := testenv.Redis(t)
-	c, lost, sent, key := locktest.RedisClient(t, s), &locktest.LostAnswers{Name: "evalsha"}, &recorder{}, s.Prefix+"{1}"
-	l := engine(t, c, handoff.Options{}).ReadWrite().Read()
-	locktest.Warm(t, l, key)
-	c.AddHook(sent)
-	c.AddHook(lost)
-	lost.Left.Store(1)
-	released(t, locktest.Obtain(t, l, key))
-	if len(sent.sent) != 3 {
-		t.Fatalf("%d scripts, want an acquire twice and a release", len(sent.sent))
+	for name, scripts := range map[string]int{"rw-read": 3, "rw-write": 4} { // an acquire twice, a release, of a write the cancel
+		t.Run(name, func(t *testing.T) {
+			c, lost, sent, key := locktest.RedisClient(t, s), &locktest.LostAnswers{Name: "evalsha"}, &recorder{}, s.Prefix+name+"{1}"
+			l := pick(engine(t, c, handoff.Options{}), name)
+			locktest.Warm(t, l, key)
+			c.AddHook(sent)
+			c.AddHook(lost)
+			lost.Left.Store(1)
+			released(t, locktest.Obtain(t, l, key))
+			if len(sent.sent) != scripts {
+				t.Fatalf("%d scripts, want %d", len(sent.sent), scripts)
+			}
+			locktest.Warm(t, onServer(t, s, handoff.Options{}).ReadWrite().Write(), key) // Redis remembers this release now
+			if err := s.Client.Do(t.Context(), sent.sent[0]...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			keys := handoff.KeysOf(key)
+			if n := s.Client.Exists(t.Context(), keys.Lock, keys.Queue, keys.Readers).Val(); n != 0 {
+				t.Error("a read or write that is over got in again, or queued")
+			}
+		})
 	}
-	if err := s.Client.Do(t.Context(), sent.sent[0]...).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if n := s.Client.Exists(t.Context(), handoff.KeysOf(key).Readers).Val(); n != 0 {
-		t.Error("a read that is over got in again")
-	}
-	nothingLeftOn(t, s, key)
 }
 
 // delayedReply is a client hook that keeps back the reply to one script until deliver is closed.
