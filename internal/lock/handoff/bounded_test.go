@@ -37,7 +37,7 @@ func failedAcquire(ctx context.Context, t *testing.T, l lock.Locker, key string)
 // A TTL that is shorter than a round trip to Redis makes a lock useless: Acquire says so, whether or not its wait is bounded, and leaves
 // nothing behind.
 func TestEngineTTLShorterThanARoundTrip(t *testing.T) {
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range allLocks {
 		for _, ttl := range []time.Duration{50 * time.Millisecond, 55 * time.Millisecond} {
 			for how, c := range map[string]struct {
 				bound func(context.Context) context.Context
@@ -71,7 +71,7 @@ func TestEngineTTLShorterThanARoundTrip(t *testing.T) {
 // A bounded wait ends even if Redis does not answer: after its own time and the limit of one attempt. A lock that was taken meanwhile is
 // given back (invariant 5).
 func TestEngineWithWaitOnHungRedis(t *testing.T) {
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range allLocks {
 		for _, c := range []struct{ wait, limit, most time.Duration }{
 			{0, 0, time.Second},
 			{0, 300 * time.Millisecond, 300 * time.Millisecond},

@@ -7,7 +7,6 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,36 +19,59 @@ import (
 	"lastitem/internal/testenv/wait"
 )
 
-// In a cluster messages go through the shard of their key: hand-offs, contention and renewals over keys of all masters.
+// onCluster is the engine of one more process on a cluster.
+func onCluster(t *testing.T, o *redis.ClusterOptions, e handoff.Options, hooks ...redis.Hook) *handoff.Engine {
+	t.Helper()
+	own := *o
+	c := redis.NewClusterClient(&own)
+	t.Cleanup(func() { _ = c.Close() })
+	for _, h := range hooks {
+		c.AddHook(h)
+	}
+	return engine(t, c, calm(e))
+}
+
+// In a cluster messages go through the shard of their key: hand-offs, force releases and renewals over keys of all masters.
 func TestEngineCluster(t *testing.T) {
+	testenv.Slow(t, "starts a cluster, and waits for what the engine does after several TTLs")
 	t.Parallel()
 	o := testenv.RedisCluster(t, 3)
-	process := func(t *testing.T, e handoff.Options) *handoff.Engine {
-		own := *o
-		c := redis.NewClusterClient(&own)
-		t.Cleanup(func() { _ = c.Close() })
-		return engine(t, c, calm(e))
-	}
 	for _, name := range []string{"handoff", "fair"} {
-		t.Run("contention/"+name, func(t *testing.T) {
-			clusterContention(t, pick(process(t, handoff.Options{}), name), pick(process(t, handoff.Options{}), name))
-		})
 		t.Run("hand-off/"+name, func(t *testing.T) {
-			a, b := pick(process(t, handoff.Options{}), name), pick(process(t, handoff.Options{}), name)
-			clusterHandoff(t, a, b)
+			clusterHandoff(t, pick(onCluster(t, o, handoff.Options{}), name), pick(onCluster(t, o, handoff.Options{}), name))
 		})
 	}
 	t.Run("channels", func(t *testing.T) {
 		short := handoff.Options{TTL: 2500 * time.Millisecond} // long enough for a busy machine: what nobody uses is left after five
-		a, b := process(t, short), process(t, short)
+		a, b := onCluster(t, o, short), onCluster(t, o, short)
 		clusterHandoff(t, a.Fair(), b.Fair())
 		wait.Until(t, "a process that no longer waits, and does not listen", func() bool { return shardChannels(t, o) == 0 })
 		wait.Until(t, "a connection to each master that has been left", func() bool { return pubSubConnections(t, o) == 0 })
 		clusterHandoff(t, a.Fair(), b.Fair())
 	})
+	for _, prefix := range []string{"shop:", "{shop}:"} { // a prefix may have a hash tag, which puts all locks into one slot, or none
+		t.Run("prefix/"+prefix, func(t *testing.T) {
+			clusterHandoff(t, onCluster(t, o, handoff.Options{Prefix: prefix}).Fair(), onCluster(t, o, handoff.Options{Prefix: prefix}).Fair())
+		})
+	}
+	t.Run("force release", func(t *testing.T) { // the client repeats commands
+		a, b := onCluster(t, o, handoff.Options{}), onCluster(t, o, handoff.Options{})
+		for _, name := range allLocks {
+			lease := locktest.Obtain(t, pick(a, name), "forced")
+			got, _ := async(t.Context(), b.ReadWrite().Write(), "forced")
+			wait.Until(t, "a waiter", func() bool { return inspect(t, b, "forced").Waiting == 1 })
+			forced, err := a.ForceRelease(t.Context(), "forced")
+			next := <-got
+			if err != nil || lease.Fence() >= forced.Fence || forced.Fence >= next.Fence() {
+				t.Errorf("%v, fences %d, %d, %d, want them to rise", err, lease.Fence(), forced.Fence, next.Fence())
+			}
+			wantReleaseLost(t, lease)
+			locktest.Release(t, next)
+		}
+	})
 	t.Run("renewal", func(t *testing.T) {
 		// Beside a load of 20 a lock with a TTL of three seconds was lost.
-		l := process(t, handoff.Options{TTL: 9 * time.Second}).Handoff()
+		l := onCluster(t, o, handoff.Options{TTL: 9 * time.Second}).Handoff()
 		var leases []lock.Lease
 		for i := range 60 { // two with each tag, and as many without any
 			leases = append(leases, locktest.Obtain(t, l, fmt.Sprintf("renewed-%d{%d}", i, i/2)), locktest.Obtain(t, l, fmt.Sprintf("renewed-%d", i)))
@@ -59,6 +81,37 @@ func TestEngineCluster(t *testing.T) {
 			if err := lease.Release(t.Context()); err != nil {
 				t.Fatalf("Release = %v", err)
 			}
+		}
+	})
+	// Every hash tag has its own channel. When a channel is confirmed, its own keys are polled and no others: the cost of a waiter does not
+	// depend on how many there are.
+	t.Run("waiters", func(t *testing.T) {
+		holder := onCluster(t, o, handoff.Options{}).Handoff()
+		for _, n := range []int{50, 200} {
+			counted := &spy{}
+			e := onCluster(t, o, handoff.Options{}, counted)
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			key := func(i int) string { return fmt.Sprintf("of-%d{%d}", n, i) }
+			for i := range n {
+				held := locktest.Obtain(t, holder, key(i))
+				t.Cleanup(func() { _ = held.Release(context.Background()) })
+			}
+			start := time.Now()
+			for i := range n {
+				wg.Go(func() { _, _ = e.Handoff().Acquire(ctx, key(i)) })
+				time.Sleep(time.Millisecond) // so that their channels are confirmed one after the other
+			}
+			for i := range n {
+				wait.Until(t, "a waiter in the queue", func() bool { return e.Watches(key(i)) })
+			}
+			each := float64(counted.scripts.Load()) / float64(n)
+			polls := time.Since(start).Seconds() // a slow machine's waiters are polled meanwhile, less than once a second
+			if each < 1 || each > 4+polls {
+				t.Errorf("%d waiters: %.1f scripts each in %.1f s, want 1 at least, 4 at most, and a poll a second", n, each, polls)
+			}
+			cancel()
+			wg.Wait()
 		}
 	})
 }
@@ -89,37 +142,6 @@ func pubSubConnections(t *testing.T, o *redis.ClusterOptions) (n int) {
 		n += strings.Count(all, "\n")
 	}
 	return n
-}
-
-// clusterContention has two processes contend for keys of several masters, and checks exclusion and fences.
-func clusterContention(t *testing.T, ls ...lock.Locker) {
-	var wg sync.WaitGroup
-	for k := range 6 {
-		key, inside, fence := fmt.Sprintf("fought-for-%d", k), new(atomic.Int64), uint64(0)
-		for g := range 6 {
-			wg.Go(func() {
-				for range 20 {
-					ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-					lease, err := ls[g%len(ls)].Acquire(ctx, key)
-					if err != nil {
-						cancel()
-						t.Errorf("Acquire: %v", err)
-						return
-					}
-					if n := inside.Add(1); n != 1 || lease.Fence() <= fence {
-						t.Errorf("%s: %d holders at once, fence %d after %d", key, n, lease.Fence(), fence)
-					}
-					fence = lease.Fence()
-					inside.Add(-1)
-					if err := lease.Release(ctx); err != nil {
-						t.Errorf("Release: %v", err)
-					}
-					cancel()
-				}
-			})
-		}
-	}
-	wg.Wait()
 }
 
 // clusterHandoff passes locks from a to b, by messages: by polls alone it would take two seconds each time.
@@ -201,13 +223,7 @@ type clusterPair struct {
 
 func newClusterPair(t *testing.T, o *redis.ClusterOptions) clusterPair {
 	t.Helper()
-	process := func() lock.Locker {
-		own := *o
-		c := redis.NewClusterClient(&own)
-		t.Cleanup(func() { _ = c.Close() })
-		return engine(t, c, handoff.Options{}).Fair()
-	}
-	p := clusterPair{a: process(), b: process()}
+	p := clusterPair{a: onCluster(t, o, handoff.Options{}).Fair(), b: onCluster(t, o, handoff.Options{}).Fair()}
 	for _, addr := range o.Addrs {
 		p.nodes = append(p.nodes, connect(t, &redis.Options{Addr: addr, Username: o.Username, Password: o.Password}))
 	}
@@ -257,10 +273,14 @@ func (p clusterPair) handOff(t *testing.T, n int, keys ...string) {
 	}
 }
 
-// A subscriber's connection with channels of several slots is lost and replaced, with all its channels.
-func TestEngineClusterListenerReconnects(t *testing.T) {
+// A subscriber's connection with channels of several slots is lost and replaced, with all its channels. Then a slot moves to another node
+// while a lock of it is held and waited for: its waiter subscribes there, and the waiters of other locks are not disturbed, although the old
+// node refuses the moved channel.
+func TestEngineClusterSlotMoves(t *testing.T) {
+	testenv.Slow(t, "starts a cluster")
 	t.Parallel()
-	p := newClusterPair(t, testenv.RedisCluster(t, 3))
+	o := testenv.RedisCluster(t, 3)
+	p := newClusterPair(t, o)
 	p.handOff(t, 0, p.keys...)
 	if err := p.nodes[0].Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err(); err != nil {
 		t.Fatal(err)
@@ -268,15 +288,6 @@ func TestEngineClusterListenerReconnects(t *testing.T) {
 	for range 2 {
 		p.handOff(t, 0, p.keys...)
 	}
-}
-
-// A slot moves to another node while a lock of it is held and waited for: its waiter subscribes there, and the waiters of other locks are
-// not disturbed, although the old node refuses the moved channel.
-func TestEngineClusterSlotMoves(t *testing.T) {
-	t.Parallel()
-	o := testenv.RedisCluster(t, 3)
-	p := newClusterPair(t, o)
-	p.handOff(t, 0, p.keys...)
 	moved := p.keys[0]
 	held, released := p.waits(t, 0, moved)
 	p.move(t, o, moved)

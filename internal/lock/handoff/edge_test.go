@@ -1,18 +1,11 @@
 package handoff_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
@@ -43,45 +36,6 @@ func TestEngineStaleMessage(t *testing.T) {
 	}
 }
 
-// A key, and the same key in braces, are two locks: the release of one does not serve a waiter of the other.
-func TestEngineKeyInBraces(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 2)
-		l := pick(links[0].process(t, handoff.Options{}), name)
-		bare, held := locktest.Obtain(t, l, "a"), locktest.Obtain(t, l, "{a}")
-		got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "{a}")
-		_ = bare.Release(t.Context())
-		synctest.Wait()
-		if len(got) > 0 {
-			t.Errorf("fence %d was let in beside %d", (<-got).Fence(), held.Fence())
-		}
-		_ = held.Release(t.Context())
-		_ = (<-got).Release(t.Context())
-	})
-}
-
-// A context that carries a hold and was detached from it ends with it all the same.
-func TestEngineDetachedReentry(t *testing.T) {
-	t.Parallel()
-	s := testenv.Redis(t)
-	key := s.Prefix + "{1}"
-	l := onServer(t, s, handoff.Options{TTL: 3 * time.Second}).Handoff()
-	outer := locktest.Obtain(t, l, key)
-	inner, err := l.Acquire(context.WithoutCancel(outer.Context()), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Client.Del(t.Context(), key)
-	select {
-	case <-inner.Context().Done():
-	case <-time.After(testenv.Still):
-		t.Fatal("the inner context outlived the lost lock")
-	}
-	if cause := context.Cause(inner.Context()); !errors.Is(cause, lock.ErrLost) {
-		t.Errorf("cause %v, want ErrLost", cause)
-	}
-}
-
 // Two engines on two databases: the hold of one does not hide that of the other.
 func TestEngineReentryThroughAnother(t *testing.T) {
 	t.Parallel()
@@ -105,47 +59,6 @@ func TestEngineReentryThroughAnother(t *testing.T) {
 	}
 }
 
-// A release that was not answered is sent again in the background, whatever its context was.
-func TestEngineFailedReleaseIsSentAgain(t *testing.T) {
-	t.Parallel()
-	s := testenv.Redis(t)
-	key := s.Prefix + "{1}"
-	c, refused := locktest.RedisClient(t, s), &refuse{}
-	ctx := lock.WithWait(t.Context(), 0)
-	lease, err := engine(t, c, handoff.Options{}).Handoff().Acquire(ctx, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.AddHook(refused)
-	refused.down.Store(true)
-	start := time.Now()
-	if err := lease.Release(ctx); err == nil || errors.Is(err, lock.ErrLost) {
-		t.Errorf("Release without a server = %v, want unknown", err)
-	}
-	if took := time.Since(start); took < 20*time.Millisecond {
-		t.Errorf("gave up after %s: it did not pause between its tries", took)
-	}
-	refused.down.Store(false)
-	nothingLeftOn(t, s, key)
-}
-
-// refuse is a client hook that fails every command while it is down.
-type refuse struct {
-	testenv.Hook
-	down atomic.Bool
-}
-
-func (r *refuse) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if !r.down.Load() {
-			return next(ctx, cmd)
-		}
-		err := &net.OpError{Op: "read", Err: io.EOF}
-		cmd.SetErr(err)
-		return err
-	}
-}
-
 // A message contains the whole key, even if the key has a NUL byte: a grant to an ended waiter is cancelled under that key.
 func TestEngineMessageNamesTheKey(t *testing.T) {
 	t.Parallel()
@@ -155,7 +68,7 @@ func TestEngineMessageNamesTheKey(t *testing.T) {
 	if _, err := all.Receive(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range allLocks {
 		key := s.Prefix + name + "\x00{1}\x00 \n"
 		holder := name
 		if name == "rw-read" {

@@ -103,7 +103,7 @@ func TestEngineFenceTTL(t *testing.T) {
 // would be first. The fence rises too, although the counter began with the waiter's ticket.
 func TestEngineTicketsOutliveAWaiter(t *testing.T) {
 	s := testenv.Redis(t)
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range allLocks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			key := s.Prefix + "{" + name + "}"
@@ -133,7 +133,7 @@ func TestEngineTicketsOutliveAWaiter(t *testing.T) {
 // A counter that has only tickets left, for example after a waiter gave up, does not make the fence begin at one.
 func TestEngineFenceWhereOnlyTicketsAreLeft(t *testing.T) {
 	s := testenv.Redis(t)
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range allLocks {
 		t.Run(name, func(t *testing.T) {
 			key := s.Prefix + "{" + name + "}"
 			fence := handoff.KeysOf(key).Fence

@@ -70,24 +70,3 @@ func TestFifoLeavingLooksAtNoOthers(t *testing.T) {
 		t.Error("it did not leave, or its neighbours do not know")
 	}
 }
-
-// The waiters of a contender leave through that queue.
-func TestThousandsLeave(t *testing.T) {
-	const n = 40000
-	c := &contender{e: &Engine{}, attempt: attempt{state: granted}}
-	all := make([]*waiter, n)
-	for i := range all {
-		all[i] = &waiter{}
-		all[i].place.member = all[i]
-		c.waiters.push(&all[i].place)
-	}
-	c.waiters.first.after = nil // no way from the front to the others
-	for _, w := range slices.Backward(all[1:]) {
-		if h := c.e.leave(c, w); h != nil {
-			t.Fatal("a waiter that was granted nothing has a hold")
-		}
-	}
-	if c.waiters.size != 1 {
-		t.Errorf("%d are left of %d, want 1", c.waiters.size, n)
-	}
-}

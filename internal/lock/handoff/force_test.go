@@ -9,13 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
 )
 
 func force(t *testing.T, e *handoff.Engine, key string, evicted int) handoff.Forced {
@@ -48,7 +45,7 @@ func wantReleaseLost(t *testing.T, lease lock.Lease) {
 // An operator's process takes the lock from a holder: the next waiter has it, and the holder knows it, without any delay. The fences of the
 // evicted, of the operator and of the next holder rise in this order.
 func TestForceRelease(t *testing.T) {
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range allLocks {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, links := network(t, 3)
@@ -79,7 +76,7 @@ func TestForceRelease(t *testing.T) {
 // A holder whose process has no subscription learns of it with its next renewal, or with its release; also where the client repeats
 // commands, so that a release that finds nothing might be the second.
 func TestForceReleaseOfAProcessThatNeverWaited(t *testing.T) {
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range allLocks {
 		for _, retries := range []int{-1, 3} {
 			for _, rest := range []time.Duration{0, locktest.TTL / 2} {
 				t.Run(name, func(t *testing.T) {
@@ -105,7 +102,7 @@ func TestForceReleaseOfAProcessThatNeverWaited(t *testing.T) {
 // The lock was passed on and released again before the evicted holder releases. Redis remembers the last releaser only, and the release may
 // be one that was sent twice: still the holder learns that it was evicted.
 func TestForceReleaseBeforeTheNextHolder(t *testing.T) {
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range allLocks {
 		for how, retries := range map[string]int{"client that repeats": 3, "answer lost": -1, "all answers lost": -1} {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -165,46 +162,10 @@ func TestForceReleaseWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// The eviction message overtakes the reply that grants the lock. The caller gets no lease for that grant and waits for the lock again.
-func TestForceReleaseOvertakesTheGrant(t *testing.T) {
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				_, links := network(t, 2)
-				var keep atomic.Bool
-				deliver := make(chan struct{})
-				c := links[0].client()
-				c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
-					err := send()
-					if keep.CompareAndSwap(true, false) {
-						<-deliver
-					}
-					return err
-				}})
-				e, operator := links[0].processOn(t, c, handoff.Options{}), links[1].process(t, handoff.Options{})
-				subscribe(t, e.Fair(), operator.Fair())
-				locktest.Warm(t, pick(e, name), "k{1}")
-				got := make(chan lock.Lease, 1)
-				keep.Store(true)
-				go func() { got <- locktest.Obtain(t, pick(e, name), "k{1}") }()
-				synctest.Wait()
-				forced := force(t, operator, "k{1}", 1)
-				synctest.Wait()
-				close(deliver)
-				lease := <-got
-				if lease.Fence() <= forced.Fence {
-					t.Errorf("fence %d was given out after an eviction that raised it to %d", lease.Fence(), forced.Fence)
-				}
-				locktest.Release(t, lease)
-			})
-		})
-	}
-}
-
 // A waiter whose grant's message was lost is evicted while it seems to wait still. It comes back at once, or with its next poll if the message
 // of the eviction was lost too.
 func TestForceReleaseOfAWaiterThatMissedItsGrant(t *testing.T) {
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range allLocks {
 		for missed, within := range map[string]time.Duration{"the grant": 100 * time.Millisecond, "both messages": 5 * time.Second} {
 			t.Run(name+"/"+missed, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -305,57 +266,4 @@ func TestForceReleaseOfAForeignOwner(t *testing.T) {
 			t.Errorf("ForceRelease of a list = %v, want ErrUnavailable", err)
 		}
 	})
-}
-
-// The same on a real Redis, with its own answers, and in a cluster, where the client repeats commands and messages are sharded.
-func TestForceReleaseOnServers(t *testing.T) {
-	t.Run("redis", func(t *testing.T) {
-		s := testenv.Redis(t)
-		forceOn(t, s.Prefix+"{1}", func() redis.UniversalClient { return locktest.RedisClient(t, s) })
-	})
-	t.Run("cluster", func(t *testing.T) {
-		o := testenv.RedisCluster(t, 3)
-		forceOn(t, "k", func() redis.UniversalClient {
-			own := *o
-			c := redis.NewClusterClient(&own)
-			t.Cleanup(func() { _ = c.Close() })
-			return c
-		})
-	})
-}
-
-func forceOn(t *testing.T, key string, client func() redis.UniversalClient) {
-	t.Helper()
-	o := patient(handoff.Options{})
-	holder, waiter, operator := engine(t, client(), o), engine(t, client(), o), engine(t, client(), o)
-	for _, name := range []string{"handoff", "fair", "rw-write"} {
-		lease := locktest.Obtain(t, pick(holder, name), key)
-		got := make(chan lock.Lease, 1)
-		go func() {
-			next, err := pick(waiter, name).Acquire(t.Context(), key)
-			if err != nil {
-				t.Errorf("the waiter: %v", err)
-				next = lease
-			}
-			got <- next
-		}()
-		wait.Until(t, "a waiter", func() bool { return inspect(t, operator, key).Queue == 1 })
-		forced := force(t, operator, key, 1)
-		next := <-got
-		if lease.Fence() >= forced.Fence || forced.Fence >= next.Fence() {
-			t.Errorf("fences %d, %d, %d, want them to rise", lease.Fence(), forced.Fence, next.Fence())
-		}
-		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("%s: Release of the evicted = %v, want ErrLost", name, err)
-		}
-		locktest.WantBusy(t, pick(operator, name), key, "after the late release")
-		locktest.Release(t, next)
-	}
-	readers := []lock.Lease{locktest.Obtain(t, holder.ReadWrite().Read(), key), locktest.Obtain(t, waiter.ReadWrite().Read(), key)}
-	force(t, operator, key, 2)
-	for _, lease := range readers {
-		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release of an evicted reader = %v, want ErrLost", err)
-		}
-	}
 }

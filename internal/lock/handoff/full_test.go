@@ -50,8 +50,9 @@ func isFull(t *testing.T, c *redis.Client) {
 
 // On a server that is full and evicts nothing, holders can still release, waiters can leave, and waiters that had queued get in.
 func TestEngineFullRedis(t *testing.T) {
+	testenv.Slow(t, "fills a server for each pair of locks")
 	t.Parallel()
-	for _, kinds := range [][2]string{{"handoff", "handoff"}, {"fair", "fair"}, {"rw-write", "rw-write"}, {"rw-write", "rw-read"}, {"rw-read", "rw-write"}} {
+	for _, kinds := range pairs {
 		t.Run(kinds[0]+" then "+kinds[1], func(t *testing.T) {
 			t.Parallel()
 			node := testenv.RedisNodes(t, 1, "maxmemory 16mb", "maxmemory-policy noeviction")[0]
@@ -94,6 +95,7 @@ func TestEngineFullRedis(t *testing.T) {
 
 // A reader is renewed on a full server.
 func TestEngineFullRedisRenewsReaders(t *testing.T) {
+	testenv.Slow(t, "fills a server")
 	t.Parallel()
 	node := testenv.RedisNodes(t, 1, "maxmemory 16mb", "maxmemory-policy noeviction")[0]
 	admin := connect(t, options(t, node))

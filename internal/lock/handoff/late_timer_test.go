@@ -32,7 +32,7 @@ func (g *blockingAdder) Add(float64) {
 func TestEngineContextEndsWithoutATimer(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range allLocks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const ttl = 3 * time.Second
@@ -69,20 +69,5 @@ func TestEngineContextEndsWithoutATimer(t *testing.T) {
 				_ = lease.Release(t.Context()) // any of them may have been lost by now
 			}
 		})
-	}
-}
-
-// The cost of a clock check for a caller of a lease's context.
-func BenchmarkContextErr(b *testing.B) {
-	s := testenv.Redis(b)
-	lease, err := engine(b, locktest.RedisClient(b, s), handoff.Options{}).Handoff().Acquire(b.Context(), s.Prefix+"{1}")
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx := lease.Context()
-	for b.Loop() {
-		if ctx.Err() != nil {
-			b.Fatal("it has ended")
-		}
 	}
 }

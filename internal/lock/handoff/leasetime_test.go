@@ -210,25 +210,3 @@ func TestLeaseTimeAndReentry(t *testing.T) {
 		}
 	})
 }
-
-// Waiters of a process that queue behind a holder with a lease time are served at its end, and are renewed themselves.
-func TestLeaseTimeEndsForOneHolderOnly(t *testing.T) {
-	every(t, func(t *testing.T, p leased) {
-		if p.held != p.key {
-			return // readers do not wait for each other
-		}
-		lease, err := p.locker.Acquire(lock.WithLease(t.Context(), time.Second), p.key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, _ := waits(t.Context(), p.locker, p.key)
-		second := <-got
-		if lease.Context().Err() == nil {
-			t.Error("two holders at once")
-		}
-		time.Sleep(2 * time.Minute)
-		if err := second.Release(t.Context()); err != nil {
-			t.Errorf("Release = %v", err)
-		}
-	})
-}

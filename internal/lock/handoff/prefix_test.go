@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
@@ -17,6 +15,7 @@ import (
 
 // Two tenants of one Redis have the same keys, and nothing in common. Each user may touch nothing but what has its prefix.
 func TestPrefixKeepsTenantsApart(t *testing.T) {
+	testenv.Slow(t, "starts a server")
 	node := testenv.RedisNodes(t, 1)[0]
 	admin := connect(t, options(t, node))
 	tenant := func(prefix string) *handoff.Engine {
@@ -94,18 +93,4 @@ func TestPrefixIsNotTheResources(t *testing.T) {
 		locktest.Release(t, inner)
 	}
 	locktest.Release(t, lease)
-}
-
-// In a cluster a prefix may have a hash tag, which puts all locks into one slot, or none.
-func TestPrefixInACluster(t *testing.T) {
-	o := testenv.RedisCluster(t, 3)
-	for _, prefix := range []string{"shop:", "{shop}:"} {
-		process := func() lock.Locker {
-			own := *o
-			c := redis.NewClusterClient(&own)
-			t.Cleanup(func() { _ = c.Close() })
-			return engine(t, c, handoff.Options{Prefix: prefix}).Fair()
-		}
-		clusterHandoff(t, process(), process())
-	}
 }

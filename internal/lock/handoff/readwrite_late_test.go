@@ -2,7 +2,6 @@ package handoff_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -11,48 +10,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
 )
-
-func TestReadWriteLostAnswers(t *testing.T) {
-	s := testenv.Redis(t)
-	for _, name := range []string{"rw-read", "rw-write"} {
-		t.Run(name, func(t *testing.T) {
-			c, lost, key := locktest.RedisClient(t, s), &locktest.LostAnswers{Name: "evalsha"}, s.Prefix+name+"{1}"
-			e := engine(t, c, handoff.Options{})
-			l, other := pick(e, name), onServer(t, s, handoff.Options{}).ReadWrite().Write()
-			locktest.Warm(t, l, key)
-			c.AddHook(lost)
-			for n := range int64(3) {
-				lost.Left.Store(n)
-				lease, err := l.Acquire(t.Context(), key)
-				if err != nil {
-					t.Fatalf("Acquire with %d answers lost = %v", n, err)
-				}
-				locktest.WantBusy(t, other, key, "while it is held")
-				lost.Left.Store(n)
-				if err := lease.Release(t.Context()); err != nil {
-					t.Errorf("Release with %d answers lost = %v, want nil", n, err)
-				}
-			}
-			lost.Left.Store(3)
-			if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
-				t.Errorf("Acquire with all answers lost = %v, want ErrUnavailable", err)
-			}
-			nothingLeftOn(t, s, key)
-			lease := locktest.Obtain(t, l, key)
-			lost.Left.Store(3)
-			if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-				t.Errorf("Release with all answers lost = %v, want unknown", err)
-			}
-			released(t, lease)
-			nothingLeftOn(t, s, key)
-		})
-	}
-}
 
 // recorder is a client hook that records the scripts sent, so that a test can deliver one of them late.
 type recorder struct {

@@ -4,25 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
 )
 
 // A server loses its memory and all connections. A holder whose process is subscribed, or sends anything afterwards, learns of it within a
 // second, however long its TTL is (invariant 2).
 func TestEngineReconnectRenewsHolds(t *testing.T) {
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range allLocks {
 		for how, after := range map[string]func(t *testing.T, l, other lock.Locker) (noticed func()){
 			"listens": func(t *testing.T, l, other lock.Locker) func() {
 				subscribe(t, l, other)
@@ -92,53 +86,4 @@ func TestEngineReconnectKeepsHolds(t *testing.T) {
 			released(t, lease)
 		}
 	})
-}
-
-// following is a client that finds its server as if by a name: the server that at points to.
-func following(t *testing.T, at *atomic.Pointer[redis.Options]) *redis.Client {
-	t.Helper()
-	o := *at.Load()
-	o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", at.Load().Addr)
-	}
-	o.CredentialsProvider = func() (string, string) { return at.Load().Username, at.Load().Password }
-	return connect(t, &o)
-}
-
-// A real server is killed and comes back empty, or becomes a replica of an empty one: the TTL of the holders is ten minutes.
-func TestEngineHoldersLearnOfANewServer(t *testing.T) {
-	t.Parallel()
-	for how, change := range map[string]func(t *testing.T, nodes []*testenv.RedisNode, at *atomic.Pointer[redis.Options]){
-		"restarted empty": func(t *testing.T, nodes []*testenv.RedisNode, at *atomic.Pointer[redis.Options]) {
-			nodes[0].Kill()
-			nodes[0].Start()
-			at.Store(options(t, nodes[0]))
-		},
-		"failed over": func(t *testing.T, nodes []*testenv.RedisNode, at *atomic.Pointer[redis.Options]) {
-			old, successor := connect(t, options(t, nodes[0])), options(t, nodes[1])
-			host, port, _ := net.SplitHostPort(successor.Addr)
-			if err := errors.Join(old.ConfigSet(t.Context(), "masterauth", successor.Password).Err(), old.ReplicaOf(t.Context(), host, port).Err()); err != nil {
-				t.Fatal(err)
-			}
-			at.Store(successor)
-		},
-	} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			nodes := testenv.RedisNodes(t, 2)
-			var at atomic.Pointer[redis.Options]
-			at.Store(options(t, nodes[0]))
-			l := engine(t, following(t, &at), handoff.Options{TTL: 10 * time.Minute}).Fair()
-			held := locktest.Obtain(t, l, "held")
-			change(t, nodes, &at)
-			wait.Until(t, "a server", func() bool {
-				lease, err := l.Acquire(lock.WithWait(t.Context(), 0), "other")
-				if err == nil {
-					_ = lease.Release(t.Context())
-				}
-				return err == nil
-			})
-			locktest.WantLost(t, held, 0)
-		})
-	}
 }

@@ -3,7 +3,6 @@ package handoff_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -38,6 +37,7 @@ func connect(t testing.TB, o *redis.Options) *redis.Client {
 
 // A real replica confirms what is acquired; without it nothing is.
 func TestEngineReplica(t *testing.T) {
+	testenv.Slow(t, "starts two servers")
 	t.Parallel()
 	nodes := testenv.RedisNodes(t, 2, "repl-diskless-sync-delay 0")
 	o := options(t, nodes[0])
@@ -52,7 +52,7 @@ func TestEngineReplica(t *testing.T) {
 	})
 	for _, name := range []string{"handoff", "fair"} {
 		t.Run("confirmed/"+name, func(t *testing.T) {
-			contendAndCheck(t, s, name, func() *redis.Client { return locktest.RedisClient(t, s) }, handoff.Options{Replicas: 1, ReplicasTimeout: 20 * time.Second})
+			contend(t, s, name, func() *redis.Client { return locktest.RedisClient(t, s) }, handoff.Options{Replicas: 1, ReplicasTimeout: 20 * time.Second})
 		})
 	}
 	dead := handoff.KeysOf("dead first").Queue
@@ -104,99 +104,9 @@ func TestEngineReplica(t *testing.T) {
 	}
 }
 
-// A process's pub/sub connection stays at a master that was made a replica. The new master knows no subscriber of that process and skips it.
-// The process notices, and subscribes at the new master soon.
-func TestEngineSubscribedAtAFormerMaster(t *testing.T) {
-	t.Parallel()
-	nodes := testenv.RedisNodes(t, 2, "repl-diskless-sync-delay 0")
-	all := []*redis.Options{options(t, nodes[0]), options(t, nodes[1])}
-	servers := []*redis.Client{connect(t, options(t, nodes[0])), connect(t, options(t, nodes[1]))}
-	var master atomic.Int64
-	follow := func(replica, of int) {
-		host, port, _ := net.SplitHostPort(all[of].Addr)
-		c := servers[replica]
-		if err := errors.Join(c.ConfigSet(t.Context(), "masterauth", all[of].Password).Err(), c.ReplicaOf(t.Context(), host, port).Err()); err != nil {
-			t.Fatal(err)
-		}
-		wait.Until(t, "a replica", func() bool {
-			return strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up")
-		})
-	}
-	process := func() lock.Locker { // which finds the master as by its name
-		o := options(t, nodes[0])
-		o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "tcp", all[master.Load()].Addr)
-		}
-		o.CredentialsProvider = func() (string, string) { return all[master.Load()].Username, all[master.Load()].Password }
-		return engine(t, connect(t, o), handoff.Options{}).Fair()
-	}
-	queue := func(l lock.Locker, key string, place int64) chan lock.Lease {
-		got := make(chan lock.Lease, 1)
-		go func() {
-			if lease, err := l.Acquire(lock.WithWait(t.Context(), mustHappenWithin), key); err == nil {
-				got <- lease
-			} else {
-				t.Errorf("Acquire = %v", err)
-			}
-		}()
-		wait.Until(t, "a waiter", func() bool {
-			return servers[master.Load()].ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == place
-		})
-		return got
-	}
-	follow(1, 0)
-	stays := process()
-	held := locktest.Obtain(t, process(), "before")
-	got := queue(stays, "before", 1)
-	locktest.Release(t, held)
-	locktest.Release(t, served(t, "the waiter", got))
-	if err := servers[1].ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
-		t.Fatal(err)
-	}
-	master.Store(1)
-	follow(0, 1)
-	held = locktest.Obtain(t, process(), "after")
-	first, second := queue(stays, "after", 1), queue(process(), "after", 2)
-	locktest.Release(t, held)
-	held = served(t, "the waiter that is subscribed", second)
-	select {
-	case lease := <-first:
-		t.Fatalf("fence %d was let in beside %d", lease.Fence(), held.Fence())
-	case <-time.After(300 * time.Millisecond): // what must not happen
-	}
-	locktest.Release(t, held)
-	locktest.Release(t, served(t, "the waiter that is subscribed again", first))
-}
-
-// The server's scripts are flushed again and again, also between two requests of one batch.
-func TestEngineScriptsAreFlushed(t *testing.T) {
-	t.Parallel()
-	node := testenv.RedisNodes(t, 1)[0]
-	admin := connect(t, options(t, node))
-	s := &testenv.RedisServer{URL: node.URL, Client: admin}
-	ended, flushed := make(chan struct{}), make(chan int)
-	go func() {
-		for n := 0; ; n++ {
-			select {
-			case <-ended:
-				flushed <- n
-				return
-			case <-time.After(time.Millisecond):
-				_ = admin.ScriptFlush(context.Background())
-			}
-		}
-	}()
-	for _, name := range []string{"handoff", "fair", "rw-write"} {
-		contendAndCheck(t, s, name, func() *redis.Client { return connect(t, options(t, node)) }, handoff.Options{})
-	}
-	close(ended)
-	if n := <-flushed; n < 10 {
-		t.Errorf("flushed %d times, want enough to tell", n)
-	}
-}
-
 // A server that refuses subscribers is not tried again at once.
 func TestEngineSubscriberIsRefused(t *testing.T) {
+	testenv.Slow(t, "starts a server, and watches the engine for seconds")
 	t.Parallel()
 	node := testenv.RedisNodes(t, 1)[0]
 	admin := connect(t, options(t, node))
@@ -235,95 +145,5 @@ func TestEngineSubscriberIsRefused(t *testing.T) {
 	locktest.Release(t, held)
 	if err := <-got; err != nil {
 		t.Error(err)
-	}
-}
-
-// A Redis user with only the permissions that [handoff.New] lists.
-func TestEngineUnderACL(t *testing.T) {
-	t.Parallel()
-	node := testenv.RedisNodes(t, 1)[0]
-	admin := connect(t, options(t, node))
-	rules := []any{
-		"ACL", "SETUSER", "shop", "on", ">secret", "~{lock}*", "&lock:engine:*",
-		"+@connection", "+@read", "+@write", "+@scripting", "+@pubsub", "+time", "+wait",
-	}
-	if err := admin.Do(t.Context(), rules...).Err(); err != nil {
-		t.Fatal(err)
-	}
-	s := &testenv.RedisServer{URL: node.URL, Client: admin, Prefix: "{lock}"}
-	for _, name := range []string{"handoff", "fair", "rw-write"} {
-		contendAndCheck(t, s, name, func() *redis.Client {
-			o := options(t, node)
-			o.Username, o.Password = "shop", "secret"
-			return connect(t, o)
-		}, handoff.Options{})
-	}
-}
-
-// A server comes back with its data from disk: a lease that has not expired meanwhile is still its holder's. If it comes back empty, the
-// fence rises all the same (invariant 3).
-func TestEngineServerRestarts(t *testing.T) {
-	t.Parallel()
-	for disk, conf := range map[string][]string{
-		"AOF":     {"appendonly yes", "appendfsync always"},
-		"RDB":     {"dbfilename lock.rdb"},
-		"nothing": {"appendonly no", `save ""`},
-	} {
-		for _, name := range []string{"handoff", "fair"} {
-			t.Run(disk+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				node := testenv.RedisNodes(t, 1, append(conf, fmt.Sprintf("dir %q", t.TempDir()))...)[0]
-				restarts(t, node, name, disk)
-			})
-		}
-	}
-}
-
-func restarts(t *testing.T, node *testenv.RedisNode, name, disk string) {
-	var now atomic.Pointer[redis.Options]
-	now.Store(options(t, node))
-	o := options(t, node)
-	o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", now.Load().Addr)
-	}
-	o.CredentialsProvider = func() (string, string) { return now.Load().Username, now.Load().Password }
-	c := connect(t, o)
-	l := pick(engine(t, c, handoff.Options{}), name)
-	locktest.Warm(t, l, "k")
-	held := locktest.Obtain(t, l, "held")
-	last := locktest.Obtain(t, l, "k")
-	if err := last.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if disk == "RDB" {
-			if err := c.Save(t.Context()).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		node.Kill()
-		node.Start()
-		now.Store(options(t, node))
-		wait.Until(t, "a server", func() bool { return c.Ping(t.Context()).Err() == nil })
-		next := locktest.Obtain(t, l, "k")
-		if next.Fence() <= last.Fence() {
-			t.Errorf("fence %d after %d and a restart, want it to rise", next.Fence(), last.Fence())
-		}
-		if err := next.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		last = next
-	}
-	if disk == "nothing" {
-		if err := held.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release of what a restart wiped out = %v, want ErrLost", err)
-		}
-		return
-	}
-	if _, err := l.Acquire(lock.WithWait(t.Context(), 0), "held"); !errors.Is(err, lock.ErrBusy) {
-		t.Errorf("Acquire of what is held = %v, want ErrBusy", err)
-	}
-	if err := held.Release(t.Context()); err != nil {
-		t.Errorf("Release of what was held over the restarts = %v, want nil", err)
 	}
 }

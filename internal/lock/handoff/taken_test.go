@@ -44,6 +44,7 @@ func main() {
 
 // The engine can be taken away, from any directory: it builds in a module of another name, and locks on a real server.
 func TestEngineCanBeTakenAway(t *testing.T) {
+	testenv.Slow(t, "compiles a module")
 	t.Parallel()
 	s := testenv.Redis(t)
 	script, err := filepath.Abs("../../../scripts/take-lock")

@@ -27,7 +27,7 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 		if err := s.Client.Set(ctx, key, other+".1.16.2500", time.Minute).Err(); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+		for _, name := range allLocks {
 			for _, wait := range []time.Duration{0, locktest.Soon} {
 				_, err := pick(e, name).Acquire(lock.WithWait(ctx, wait), key)
 				if !errors.Is(err, handoff.ErrVersion) || !errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrBusy) {

@@ -98,7 +98,7 @@ func (h *hung) end(t *testing.T) {
 // While Redis is silent, calls wait for their turn in the batcher. Those whose callers leave meanwhile are never sent, and need no cancel.
 func TestEngineUnsentAcquiresAreWithdrawn(t *testing.T) {
 	s := testenv.Redis(t)
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range allLocks {
 		t.Run(name, func(t *testing.T) {
 			h := newHung(t, s)
 			h.fill(t, s)
@@ -127,7 +127,7 @@ func TestEngineUnsentAcquiresAreWithdrawn(t *testing.T) {
 // The first acquire was executed and its reply was lost; the second one is withdrawn when the caller leaves. The lock is given back.
 func TestEngineWithdrawnRepetitionIsCancelled(t *testing.T) {
 	s := testenv.Redis(t)
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range allLocks {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
