@@ -3,6 +3,7 @@ package handoff_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -343,5 +344,202 @@ func TestEngineKeepsAConnectionThatMissedNothing(t *testing.T) {
 		}
 		_ = held.Release(t.Context())
 		_ = (<-last).Release(t.Context())
+	})
+}
+
+// silentProcessCost is the time that a silent process may cost its rivals: one grant that it does not answer, and the time until a poll finds this.
+const silentProcessCost = 2500*time.Millisecond + 600*time.Millisecond
+
+// A process that is silent while its connections stay open costs its rivals one grant timeout in all, however many of its waiters are in
+// the queue, and wherever they are (invariant 6).
+func TestEngineSilentProcessCostsOneGrant(t *testing.T) {
+	for name, c := range map[string]struct{ holder, silent, rival []string }{
+		"fair":                  {[]string{"fair"}, []string{"fair"}, nil},
+		"writers":               {[]string{"rw-write"}, []string{"rw-write"}, nil},
+		"readers":               {[]string{"rw-write"}, []string{"rw-read"}, nil},
+		"readers and writers":   {[]string{"rw-write"}, []string{"rw-read", "rw-write"}, nil},
+		"fair, between rivals":  {[]string{"fair"}, []string{"fair"}, []string{"fair"}},
+		"write, between rivals": {[]string{"rw-write"}, []string{"rw-write"}, []string{"rw-write"}},
+		"read, between rivals":  {[]string{"rw-write"}, []string{"rw-read"}, []string{"rw-write"}},
+	} {
+		for _, k := range []int{1, 5} {
+			t.Run(fmt.Sprintf("%s/%d", name, k), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					_, links := network(t, 3)
+					held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), c.holder[0]), "k{1}")
+					silent, rival := links[1].process(t, handoff.Options{}), links[2].process(t, handoff.Options{})
+					var rivals, silenced []chan lock.Lease
+					for i := range k {
+						got, _ := waits(t.Context(), pick(silent, c.silent[i%len(c.silent)]), "k{1}")
+						silenced = append(silenced, got)
+						if c.rival != nil {
+							got, _ = waits(t.Context(), pick(rival, c.rival[0]), "k{1}")
+							rivals = append(rivals, got)
+						}
+					}
+					last, _ := waits(t.Context(), pick(rival, c.holder[0]), "k{1}")
+					links[1].powerOff()
+					time.Sleep(3 * time.Second) // it has not polled for a while
+					start := time.Now()
+					released(t, held)
+					for _, got := range append(rivals, last) {
+						released(t, <-got)
+					}
+					if took := time.Since(start); took > silentProcessCost {
+						t.Errorf("the rivals waited %s for a silent process, want one grant timeout of 2.5 s", took)
+					}
+					links[1].heal() // it goes on, and all of its waiters get in, though at other places
+					var wg sync.WaitGroup
+					for _, got := range silenced {
+						wg.Go(func() { released(t, <-got) })
+					}
+					wg.Wait()
+				})
+			})
+		}
+	}
+}
+
+// A process that is alive keeps its places, even if the lock of one of its holders expires or is deleted by hand (invariant 8).
+func TestEngineLapseSkipsOnlySilentProcesses(t *testing.T) {
+	for i, kind := range []string{"fair", "rw-write", "fair", "rw-write"} {
+		since := time.Duration(i/2) * 5 * time.Second // since the grant: before and after the first poll
+		t.Run(fmt.Sprint(kind, " ", since), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, links := network(t, 2)
+				a, b := pick(links[0].process(t, handoff.Options{}), kind), pick(links[1].process(t, handoff.Options{}), kind)
+				lost := locktest.Obtain(t, a, "k{1}")
+				var order []chan lock.Lease
+				for i := range 6 {
+					got, _ := waits(t.Context(), []lock.Locker{a, b}[i%2], "k{1}")
+					order = append(order, got)
+				}
+				time.Sleep(since)
+				m.Del("k{1}")
+				for i, got := range order {
+					lease := <-got
+					synctest.Wait()
+					for j, later := range order[i+1:] {
+						if len(later) > 0 {
+							t.Fatalf("waiter %d was served with %d", i+1+j, i)
+						}
+					}
+					released(t, lease)
+				}
+				_ = lost.Release(t.Context())
+			})
+		})
+	}
+}
+
+// A waiter of another process is overtaken by no more than a cohort, in number and in time (invariant 8).
+func TestEngineCohortIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		o    handoff.Options
+		work time.Duration
+		most int64 // holders of the other process after the waiter has queued
+	}{
+		"number":  {handoff.Options{Cohort: 5, CohortTime: time.Hour}, time.Millisecond, 5},
+		"one":     {handoff.Options{Cohort: 1, CohortTime: time.Hour}, time.Millisecond, 1},
+		"default": {handoff.Options{CohortTime: time.Hour}, time.Millisecond, 16},
+		"time":    {handoff.Options{Cohort: 1000}, 20 * time.Millisecond, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, links := network(t, 2)
+				l := links[0].process(t, c.o).Handoff()
+				ctx, stop := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				var entered atomic.Int64
+				for range 40 {
+					go func() {
+						defer func() { done <- struct{}{} }()
+						for ctx.Err() == nil {
+							lease, err := l.Acquire(ctx, "k{1}")
+							if err != nil {
+								return
+							}
+							entered.Add(1)
+							time.Sleep(c.work)
+							_ = lease.Release(ctx)
+						}
+					}()
+				}
+				other := links[1].process(t, c.o).Handoff()
+				for range 3 {
+					time.Sleep(100 * time.Millisecond)
+					before := entered.Load()
+					lease := locktest.Obtain(t, other, "k{1}")
+					// One may be inside when it queues, and one more entered while its request was on its way.
+					if got := entered.Load() - before; got > c.most+1 {
+						t.Errorf("%d others entered before it, want %d at most", got, c.most)
+					}
+					if err := lease.Release(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				stop()
+				for range 40 {
+					<-done
+				}
+			})
+		})
+	}
+}
+
+// Fair serves in the order of arrival, over processes, and whatever the messages do (invariant 8).
+func TestEngineFairIsFirstComeFirstServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, links := network(t, 3)
+		var ls []lock.Locker
+		for _, w := range links {
+			ls = append(ls, w.process(t, handoff.Options{}).Fair())
+		}
+		held := locktest.Obtain(t, ls[0], "k{1}")
+		var order []chan lock.Lease
+		for i := range 30 {
+			got, _ := waits(t.Context(), ls[i*7%3], "k{1}")
+			order = append(order, got)
+		}
+		links[1].dropsMessages.Store(true)
+		for i, got := range order {
+			if err := held.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			held = <-got
+			synctest.Wait()
+			for j, later := range order[i+1:] {
+				if len(later) > 0 {
+					t.Fatalf("waiter %d was served with %d", i+1+j, i)
+				}
+			}
+		}
+		_ = held.Release(t.Context())
+	})
+}
+
+// A newcomer that finds the lock without an owner but with waiters does not overtake them: its acquire hands the lock to the first of them,
+// before their next poll (invariants 6 and 8).
+func TestEngineNewcomerDoesNotOvertake(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, links := network(t, 3)
+		lost := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
+		m.Del("k{1}")
+		newcomer := pick(links[2].process(t, handoff.Options{}), name)
+		if _, err := newcomer.Acquire(lock.WithWait(t.Context(), 0), "k{1}"); !errors.Is(err, lock.ErrBusy) {
+			t.Errorf("the newcomer's Acquire = %v, want ErrBusy", err)
+		}
+		synctest.Wait()
+		select {
+		case lease := <-got:
+			_ = lease.Release(t.Context())
+		default:
+			t.Error("the newcomer did not let the waiter in")
+		}
+		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release of what was deleted = %v, want ErrLost", err)
+		}
 	})
 }

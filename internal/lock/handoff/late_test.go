@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,34 +146,39 @@ func TestEngineArrivesLate(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(what, func(t *testing.T) {
-			both(t, func(t *testing.T, name string) {
-				m, links := network(t, 2)
-				s := late{t: t, link: links[1], delete: func() { m.Del("k{1}") }}
-				retries, o := -1, handoff.Options{}
-				if strings.HasSuffix(what, repeats) {
-					retries = 1
-				}
-				if what == "release that queues" {
-					o.Cohort = 1 // so that each release goes to Redis
-				}
-				s.other, s.l = pick(links[0].process(t, handoff.Options{}), name), pick(links[1].processOn(t, links[1].retrying(retries), o), name)
-				locktest.Warm(t, s.l, "k{1}")
-				subscribe(t, s.l, s.other)
-				end := happens(s)
-				time.Sleep(2 * time.Second) // a cancel has arrived
-				if links[1].deliver() == 0 {
-					t.Error("no request was kept back")
-				}
-				synctest.Wait()
-				if n := queued(m, "k{1}"); n != 0 {
-					t.Errorf("%d in the queue after a late request", n)
-				}
-				end()
-				synctest.Wait()
-				nothingLeft(t, m, "k{1}")
+		for name, rival := range map[string]string{"handoff": "handoff", "fair": "fair", "rw-write": "rw-write", "rw-read": "rw-write"} {
+			if what == "release that queues" && name != "handoff" {
+				continue // others queue by themselves
+			}
+			t.Run(what+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					m, links := network(t, 2)
+					s := late{t: t, link: links[1], delete: func() { m.Del("k{1}"); m.Del(handoff.KeysOf("k{1}").Readers) }}
+					retries, o := -1, handoff.Options{}
+					if strings.HasSuffix(what, repeats) {
+						retries = 1
+					}
+					if what == "release that queues" {
+						o.Cohort = 1 // so that each release goes to Redis
+					}
+					s.other, s.l = pick(links[0].process(t, handoff.Options{}), rival), pick(links[1].processOn(t, links[1].retrying(retries), o), name)
+					locktest.Warm(t, s.l, "k{1}")
+					subscribe(t, s.l, s.other)
+					end := happens(s)
+					time.Sleep(2 * time.Second) // a cancel has arrived
+					if links[1].deliver() == 0 {
+						t.Error("no request was kept back")
+					}
+					synctest.Wait()
+					if n := queued(m, "k{1}"); n != 0 {
+						t.Errorf("%d in the queue after a late request", n)
+					}
+					end()
+					synctest.Wait()
+					nothingLeft(t, m, "k{1}")
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -266,4 +272,46 @@ func TestEngineReleaseOfALostAndCancelledLease(t *testing.T) {
 		locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
 		wantReleaseLost(t, lost)
 	})
+}
+
+// The message that grants a read overtakes the reply to its acquire, which says that it is queued.
+func TestReadWriteMessageOvertakesAnswer(t *testing.T) {
+	for name, holder := range map[string]string{"let in": "rw-write", "granted the write lock": "fair"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, links := network(t, 2)
+				a, c, counted := links[0].process(t, handoff.Options{}), links[1].client(), &spy{}
+				var keep atomic.Bool
+				deliver := make(chan struct{})
+				c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
+					err := send()
+					if keep.CompareAndSwap(true, false) {
+						<-deliver
+					}
+					return err
+				}})
+				c.AddHook(counted)
+				l := links[1].processOn(t, c, handoff.Options{}).ReadWrite().Read()
+				subscribe(t, l, a.ReadWrite().Write())
+				held := locktest.Obtain(t, pick(a, holder), "k{1}")
+				keep.Store(true)
+				got, _ := waits(t.Context(), l, "k{1}")
+				before := counted.scripts.Load()
+				released(t, held)
+				synctest.Wait()           // the message has been read
+				if holder == "rw-write" { // all is said: it is in, and out again, before the answer
+					released(t, <-got)
+					close(deliver)
+				} else { // it sends another acquire, at once and not with the next poll
+					close(deliver)
+					released(t, <-got)
+					if n := counted.scripts.Load() - before; n != 2 {
+						t.Errorf("%d scripts, want an acquire and a release", n)
+					}
+				}
+				synctest.Wait()
+				nothingLeft(t, m, "k{1}")
+			})
+		})
+	}
 }

@@ -25,7 +25,7 @@ var mutants = []mutant{
 			{"lua/acquire.lua", "call('EXISTS', KEYS[1], KEYS[2], KEYS[5]) == 0", "call('EXISTS', KEYS[1], KEYS[2]) == 0"},
 			{"lua/acquire.lua", "(released or call('EXISTS', KEYS[5]) == 1)", "released"},
 		},
-		kills: []string{"TestEngineArrivesLate/acquire,_given_up$"},
+		kills: []string{"TestEngineArrivesLate/acquire,_given_up$/fair"},
 	},
 	{
 		name: "an acquire overtakes the queue",
@@ -61,7 +61,7 @@ var mutants = []mutant{
 		edits: []testenv.Edit{{
 			"lua/release.lua", "redis.call('RENAME', KEYS[1], KEYS[4])", "redis.call('DEL', KEYS[1])",
 		}},
-		kills: []string{"TestEngineArrivesLate/acquire,_free_since,_client_that_repeats"},
+		kills: []string{"TestEngineArrivesLate/acquire,_free_since,_client_that_repeats/fair"},
 		rows:  []string{"granted + release -> idle"},
 	},
 	{
@@ -120,7 +120,7 @@ var mutants = []mutant{
 			"lua/poll.lua", "local ended = redis.call('MGET', unpack(KEYS, 5))",
 			"local ended = {} for i = 5, #KEYS do ended[i - 4] = false end",
 		}},
-		kills: []string{"TestEngineArrivesLate/poll,_given_up"},
+		kills: []string{"TestEngineArrivesLate/poll,_given_up/fair"},
 	},
 	{
 		name:  "a poll does not queue a token that has vanished",
@@ -139,7 +139,7 @@ var mutants = []mutant{
 		edits: []testenv.Edit{{
 			"lua/rw_read.lua", "local owner, ended = seen[1], seen[2]", "local owner, ended = seen[1], false",
 		}},
-		kills: []string{"TestReadWriteLateAcquire/rw-read"},
+		kills: []string{"TestEngineArrivesLate/acquire,_held_twice_since/rw-read"},
 	},
 	{
 		name: "a writer gets in beside readers",
@@ -155,7 +155,7 @@ var mutants = []mutant{
 			"lua/rw_write.lua", "local owner, ended = seen[1], seen[3] or seen[2] == ARGV[1]",
 			"local owner, ended = seen[1], seen[2] == ARGV[1]",
 		}},
-		kills: []string{"TestReadWriteLateAcquire/rw-write"},
+		kills: []string{"TestEngineArrivesLate/acquire,_held_twice_since/rw-write"},
 	},
 	{
 		name: "a reader that has expired keeps a writer out",
@@ -181,7 +181,7 @@ var mutants = []mutant{
 	{
 		name:  "a read that is over leaves no tombstone",
 		edits: []testenv.Edit{{"lua/rw_leave.lua", "redis.call('SET', KEYS[5], 1, 'PX', ARGV[4])", ""}},
-		kills: []string{"TestReadWriteLateAcquire/rw-read"},
+		kills: []string{"TestEngineArrivesLate/acquire,_held_twice_since/rw-read"},
 	},
 	{
 		name: "a release hands over the write lock of another owner",
@@ -335,7 +335,7 @@ var mutants = []mutant{
 			"poll.go", "c.mayArriveLate = c.mayArriveLate || unanswered",
 			"c.mayArriveLate = c.mayArriveLate && unanswered",
 		}},
-		kills: []string{"TestEngineArrivesLate/poll,_granted_after_the_repetition"},
+		kills: []string{"TestEngineArrivesLate/poll,_granted_after_the_repetition/fair"},
 	},
 	{
 		name:  "a renewal does not notice another owner",
@@ -348,7 +348,7 @@ var mutants = []mutant{
 		edits: []testenv.Edit{{
 			"lease.go", "h.cancelled = h.mayArriveLate || c.lease > 0", "h.cancelled = c.lease > 0",
 		}},
-		kills: []string{"TestEngineArrivesLate/acquire,_lost"},
+		kills: []string{"TestEngineArrivesLate/acquire,_lost/fair"},
 		rows:  []string{"granted + loss -> idle"},
 	},
 	{

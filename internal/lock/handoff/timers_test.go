@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,35 +98,34 @@ func TestEngineMaxHoldSpoilsNoRenewal(t *testing.T) {
 // A thousand locks, taken over two seconds, share their renewals: a command a second at a TTL of 30 s, which is 30 for each
 // TTL, whatever it is. A lock that is held has no goroutine.
 func TestEngineRenewalsAreShared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const locks, apart = 1000, 2 * time.Millisecond
-		_, links := network(t, 1)
-		c, counted := links[0].client(), &spy{}
-		l := links[0].processOn(t, c, handoff.Options{}).Handoff()
-		locktest.Warm(t, l, "0")
-		leases, goroutines := make([]lock.Lease, locks), runtime.NumGoroutine()
-		for i := range leases {
-			leases[i] = locktest.Obtain(t, l, fmt.Sprintf("%d", i))
-			time.Sleep(apart)
-		}
-		if n := runtime.NumGoroutine(); n > goroutines+20 {
-			t.Errorf("%d goroutines with %d locks held, %d with none", n, locks, goroutines)
-		}
-		c.AddHook(counted)
-		time.Sleep(locktest.TTL * 5 / 2)
-		// The first renewal may find a server that does not know the script, and send each of its commands twice.
-		if got, least, most := counted.scripts.Load(), int64(2*locks/100), int64(30*5/2+locks/100); got < least || got > most {
-			t.Errorf("%d renewal commands for %d locks in 2.5 TTL, want %d to %d", got, locks, least, most)
-		}
-		for _, lease := range leases {
-			if err := lease.Context().Err(); err != nil {
-				t.Fatalf("a lease ended: %v", context.Cause(lease.Context()))
-			}
-			if err := lease.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
+	for name, key := range map[string]string{"handoff": "%d", "rw-read": "readers of one key%.0d"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const locks, apart = 1000, 2 * time.Millisecond
+				_, links := network(t, 1)
+				c, counted := links[0].client(), &spy{}
+				l := pick(links[0].processOn(t, c, handoff.Options{}), name)
+				locktest.Warm(t, l, "first")
+				leases, goroutines := make([]lock.Lease, locks), runtime.NumGoroutine()
+				for i := range leases {
+					leases[i] = locktest.Obtain(t, l, fmt.Sprintf(key, i))
+					time.Sleep(apart)
+				}
+				if n := runtime.NumGoroutine(); n > goroutines+20 {
+					t.Errorf("%d goroutines with %d locks held, %d with none", n, locks, goroutines)
+				}
+				c.AddHook(counted)
+				time.Sleep(locktest.TTL * 5 / 2)
+				// The first renewal may find a server that does not know the script, and send each of its commands twice.
+				if got, least, most := counted.scripts.Load(), int64(2*locks/100), int64(30*5/2+locks/100); got < least || got > most {
+					t.Errorf("%d renewal commands for %d locks in 2.5 TTL, want %d to %d", got, locks, least, most)
+				}
+				for _, lease := range leases {
+					released(t, lease)
+				}
+			})
+		})
+	}
 }
 
 func TestEngineMaxHold(t *testing.T) {
@@ -192,4 +193,129 @@ func TestEngineContextEndsInEachPhase(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Every key that a process waits for is polled each two seconds, by itself, however many of its callers wait for it. The polls spread out, also when all waits began together, and after
+// all keys lost their connection together.
+func TestEnginePollsOfManyKeysSpreadOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const keys = 100
+		m, links := network(t, 1)
+		c, counted := links[0].client(), &spy{}
+		t.Cleanup(func() { _ = c.Close() })
+		c.AddHook(counted)
+		l := engine(t, c, handoff.Options{}).Handoff()
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		t.Cleanup(func() {
+			cancel()
+			waiting.Wait()
+		})
+		for i := range keys {
+			key := fmt.Sprintf("many{%d}", i)
+			if err := m.Set(key, "somebody else"); err != nil {
+				t.Fatal(err)
+			}
+			for range 8 {
+				waiting.Go(func() {
+					if _, err := l.Acquire(ctx, key); err == nil {
+						t.Errorf("%s: let in beside its holder", key)
+					}
+				})
+			}
+		}
+		synctest.Wait()
+		for _, when := range []string{"all began together", "all lost their connection"} {
+			time.Sleep(20 * time.Second)
+			polls := make([]int64, 80) // in 50 ms each, 4 s in all
+			for i := range polls {
+				before := counted.scripts.Load()
+				time.Sleep(50 * time.Millisecond)
+				polls[i] = counted.scripts.Load() - before
+			}
+			sum := int64(0)
+			for _, n := range polls {
+				sum += n
+			}
+			if most := slices.Max(polls); sum < 2*keys || sum > 5*keys/2 || most > 15 {
+				t.Errorf("%s: %d polls of %d keys in 4 s, and %d in one 50 ms, want one for each key in 1.75 to 2 s, spread out", when, sum, keys, most)
+			}
+			links[0].cut()
+		}
+	})
+}
+
+// A server loses its memory and all connections. A holder whose process is subscribed, or sends anything afterwards, learns of it within a
+// second, however long its TTL is (invariant 2).
+func TestEngineReconnectRenewsHolds(t *testing.T) {
+	for _, name := range allLocks {
+		for how, after := range map[string]func(t *testing.T, l, other lock.Locker) (noticed func()){
+			"listens": func(t *testing.T, l, other lock.Locker) func() {
+				subscribe(t, l, other)
+				return func() {}
+			},
+			"sends": func(t *testing.T, l, _ lock.Locker) func() {
+				locktest.Warm(t, l, "k{0}") // over a connection that will be lost
+				return func() {
+					synctest.Wait()
+					released(t, locktest.Obtain(t, l, "k{0}"))
+				}
+			},
+		} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					m, links := network(t, 2)
+					o := handoff.Options{TTL: 10 * time.Minute}
+					l, other := pick(links[0].process(t, o), name), pick(links[1].process(t, o), "rw-write")
+					notice := after(t, l, other)
+					var held []lock.Lease
+					for i := range 250 {
+						held = append(held, locktest.Obtain(t, l, fmt.Sprintf("k{%d}", 1+i)))
+					}
+					m.FlushAll()
+					links[0].cut()
+					rival := locktest.Obtain(t, other, "k{1}")
+					start := time.Now()
+					notice()
+					for _, lease := range held {
+						<-lease.Context().Done()
+						if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
+							t.Fatalf("cause = %v, want ErrLost", cause)
+						}
+					}
+					if took := time.Since(start); took > time.Second {
+						t.Errorf("the last of %d holders learned of its loss after %s, want a second at most", len(held), took)
+					}
+					released(t, rival)
+				})
+			})
+		}
+	}
+}
+
+// A server that was out of reach for a while and comes back unchanged costs no holder its lock, and each holder a renewal or two.
+func TestEngineReconnectKeepsHolds(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, links := network(t, 2)
+		c, counted := links[0].client(), &spy{}
+		c.AddHook(counted)
+		l, other := pick(links[0].processOn(t, c, handoff.Options{TTL: time.Hour}), name), pick(links[1].process(t, handoff.Options{}), name)
+		subscribe(t, l, other)
+		var held []lock.Lease
+		for i := range 250 {
+			held = append(held, locktest.Obtain(t, l, fmt.Sprintf("k{%d}", 1+i)))
+		}
+		before := counted.scripts.Load()
+		const cuts = 4
+		for range cuts {
+			links[0].cut()
+			time.Sleep(5 * time.Second)
+		}
+		if n := counted.scripts.Load() - before; n < 3*cuts || n > 9*cuts {
+			t.Errorf("%d scripts for %d holds after %d reconnects, want 3 of 100 holds each, or a few more", n, len(held), cuts)
+		}
+		for _, lease := range held {
+			released(t, lease)
+		}
+	})
 }

@@ -30,7 +30,6 @@ type link struct {
 	slow          atomic.Int64 // what the server sends takes so long, as a time.Duration
 	lateMessages  atomic.Int64 // and messages, but not answers, take so long
 	keep          atomic.Bool  // scripts that are sent are kept back, see deliver
-	writes        atomic.Int64 // of clients
 	mu            sync.Mutex
 	conns         []*socket
 	kept          [][]byte
@@ -266,7 +265,6 @@ func (c *socket) Read(p []byte) (int, error) { return c.in.read(p) }
 func (c *socket) Write(p []byte) (int, error) {
 	introduced := c.introduced.Load()
 	if !c.server {
-		c.link.writes.Add(1)
 		introduced = !introduction.Match(p)
 		if introduced {
 			c.peer.introduced.Store(true)
