@@ -21,12 +21,14 @@ func once(ctx context.Context, r *stocktest.Replica, product, quantity int64, ke
 	return r.Deduct(ctx, "idempotent", stock.SQL, product, quantity, key)
 }
 
-// A key belongs to the first request, of whichever product, until the stock of that is set.
-func TestIdempotentKeyOfAnotherProduct(t *testing.T) {
+// A key belongs to the first request, of whichever product, until the stock of that is set. The suite has more on what is replayed.
+func TestIdempotentReplays(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)
-		if _, err := once(t.Context(), h.Replicas[0], product, 2, "sale"); err != nil {
-			t.Fatalf("Deduct() = %v, want nil", err)
+		for i := range 2 {
+			if r, err := once(t.Context(), h.Replicas[i], product, 2, "sale"); err != nil || r.Replayed != (i > 0) {
+				t.Fatalf("Deduct() %d = %+v, %v, want a replay: %t", i, r, err, i > 0)
+			}
 		}
 		if _, err := once(t.Context(), h.Replicas[1], h.Product(t, 5, 0), 2, "sale"); !errors.Is(err, stock.ErrKeyReused) {
 			t.Errorf("Deduct() of another product with the same key = %v, want ErrKeyReused", err)

@@ -217,41 +217,8 @@ func TestQueueRepeatsWithinABatch(t *testing.T) {
 	})
 }
 
-// Another payload under a key that has an answer is refused; a repetition of the first payload after it, in the same batch, is not.
-func TestQueueRepeatsBehindAnotherPayload(t *testing.T) {
-	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
-		product := h.Product(t, 9, 0)
-		q := newQueue(t, h, 9)
-		q.resume() // an idle queue, with a product of its own
-		q = &aQueue{Deductor: q.Deductor, t: t, h: h, product: product}
-		sold, err := q.Deduct(t.Context(), q.request(2, "k"))
-		if err != nil || sold.Stored == nil {
-			t.Fatalf("Deduct() = %+v, %v, want a stored answer", sold, err)
-		}
-		held := h.Replicas[0].Hold(t, step.Written)
-		first := stocktest.Go(t, func() (stock.Receipt, error) { return q.Deduct(held.Ctx, q.request(1, "")) })
-		held.Await(t)
-		other := q.join(t.Context(), q.request(1, "k"), 1)
-		again := q.join(t.Context(), q.request(2, "k"), 2)
-		held.Resume()
-		if r := first(); r.Err != nil {
-			t.Errorf("the first's Deduct() = %v, want nil", r.Err)
-		}
-		if r := other(); !errors.Is(r.Err, stock.ErrKeyReused) {
-			t.Errorf("Deduct() of another payload = %v, want ErrKeyReused", r.Err)
-		}
-		r := again()
-		if diff := cmp.Diff(stock.Receipt{Stored: sold.Stored, Replayed: true}, r.Receipt); r.Err != nil || diff != "" {
-			t.Errorf("the repetition's Deduct() = %v (-want +got):\n%s", r.Err, diff)
-		}
-		want := stocktest.Books{Initial: 9, Stock: 6, Sold: 3, Orders: 2, Keys: 1}
-		if got := h.Books(t, product, stock.SQL); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
-	})
-}
-
-// Keys that already have an answer, from this mode or from idempotent, do not make the rest of their batch fail.
+// Keys that already have an answer, from this mode or from idempotent, do not make the rest of their batch fail. Another payload under such a
+// key is refused; a repetition of the first payload after it, in the same batch, is not.
 func TestQueueReplays(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 9, 0)
@@ -271,9 +238,9 @@ func TestQueueReplays(t *testing.T) {
 		first := stocktest.Go(t, func() (stock.Receipt, error) { return q.Deduct(held.Ctx, q.request(1, "")) })
 		held.Await(t)
 		fresh := q.join(t.Context(), q.request(1, "fresh"), 1)
-		again := q.join(t.Context(), q.request(2, "queue"), 2)
-		mixed := q.join(t.Context(), q.request(2, "idempotent"), 3)
-		reused := q.join(t.Context(), q.request(1, "queue"), 4)
+		reused := q.join(t.Context(), q.request(1, "queue"), 2)
+		again := q.join(t.Context(), q.request(2, "queue"), 3)
+		mixed := q.join(t.Context(), q.request(2, "idempotent"), 4)
 		plain := q.join(t.Context(), q.request(1, ""), 5)
 		held.Resume()
 		for name, await := range map[string]func() stocktest.Result{"first": first, "fresh": fresh, "plain": plain} {

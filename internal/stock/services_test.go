@@ -10,7 +10,6 @@ import (
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/stocktest"
-	"lastitem/internal/testenv"
 )
 
 // sessionEnds ends A's session at the server, as happens when A is paused for longer than its TTL. A is not told.
@@ -68,7 +67,6 @@ func overtaken(t *testing.T, h *stocktest.Harness, mode string, s stock.Store, p
 
 // A holder whose session has ended sells a unit that its rival has sold: consensus does not protect a write to another store.
 func TestSessionEndedSellsTwice(t *testing.T) {
-	testenv.Slow(t, "starts etcd, ZooKeeper and Consul")
 	t.Parallel()
 	for mode, end := range sessionEnds {
 		for _, s := range []stock.Store{stock.Redis, stock.SQL} {
@@ -176,7 +174,6 @@ func TestResetFreesRedlock(t *testing.T) {
 
 // The same schedule in which etcd sells twice: the transaction asks whose the lock is, and the stale write is refused.
 func TestEtcdTxnRefusesStaleWrite(t *testing.T) {
-	testenv.Slow(t, "starts etcd, ZooKeeper and Consul")
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Embedded(t).WithServices(t), 2, stock.Modes())
 	a := h.Replicas[0]

@@ -73,7 +73,6 @@ func TestConsulSessionDestroyed(t *testing.T) {
 
 // With a lock-delay longer than the time between two renewals the holder is told before a rival is let in.
 func TestConsulLockDelay(t *testing.T) {
-	testenv.Slow(t, "a lock-delay of 6 s passes")
 	t.Parallel()
 	s := testenv.Consul(t)
 	c, key := s.ConsulClient(t), s.Prefix+"k"

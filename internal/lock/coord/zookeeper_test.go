@@ -106,6 +106,24 @@ func TestZooKeeperSessionClosed(t *testing.T) {
 	locktest.SessionEnds(t, holder, rival, "k", session, func() { closeSession(t, s.Addr, <-r.Hello) })
 }
 
+func TestZooKeeperCutOff(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	r := locktest.NewRelay(t, s.Addr)
+	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	holder, rival := zooKeeperLock(t, far, 10*time.Second), zooKeeperLock(t, s, 30*time.Second)
+	lease := locktest.Obtain(t, holder, "k")
+	r.Cut.Store(true)
+	second := locktest.Obtain(t, rival, "k")
+	locktest.WantLost(t, lease, 0)
+	if err := lease.Release(t.Context()); err == nil {
+		t.Error("Release without a network = nil")
+	}
+	locktest.WantBusy(t, rival, "k", "after a release that could not be sent")
+	locktest.Release(t, second)
+	r.Heal() // so that the connection can be closed
+}
+
 // The numbers of ZooKeeper's operations.
 const (
 	zkCreate      = 1
@@ -205,6 +223,45 @@ func TestZooKeeperFirstComeFirstServed(t *testing.T) {
 	if left := zkNodes(t, see, s.Prefix); len(left) != 0 {
 		t.Errorf("nodes %v left behind", left)
 	}
+}
+
+// A waiter dies. The next one watches its node, and must not mistake its end for the holder's.
+func TestZooKeeperDeadWaiterAdmitsNobody(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	see := s.ZooKeeperConn(t, 20*time.Second)
+	holder := locktest.Obtain(t, zooKeeperLock(t, s, 20*time.Second), "k")
+	dead, conn := newZooKeeper(t, s, 20*time.Second, nil)
+	queued := func(n int) {
+		wait.Until(t, "the queue has another length", func() bool { return len(zkNodes(t, see, s.Prefix)) == n })
+	}
+	died, got := make(chan error, 1), make(chan lock.Lease, 1)
+	go func() {
+		_, err := dead.Acquire(t.Context(), "k")
+		died <- err
+	}()
+	queued(2)
+	next := zooKeeperLock(t, s, 20*time.Second)
+	go func() {
+		lease, err := next.Acquire(t.Context(), "k")
+		if err != nil {
+			t.Errorf("the next waiter: %v", err)
+		}
+		got <- lease
+	}()
+	queued(3)
+	conn.Close()
+	if err := <-died; !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("the waiter without a session: %v, want ErrUnavailable", err)
+	}
+	queued(2)
+	select {
+	case <-got:
+		t.Fatal("the death of a waiter admitted the next one")
+	case <-time.After(200 * time.Millisecond):
+	}
+	locktest.Release(t, holder)
+	locktest.Release(t, <-got)
 }
 
 // The lock's node is a container, which the server deletes: numbers start again with the next one, fences do not.

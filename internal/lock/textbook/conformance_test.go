@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := server(t)
-			for _, k := range kinds(s) {
+			for _, k := range append(kinds(s), textbookKinds(s)...) {
 				locktest.Run(t, k)
 			}
 		})

@@ -29,20 +29,6 @@ func (s several) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	return m, nil
 }
 
-func TestTextbookConformance(t *testing.T) {
-	t.Parallel()
-	for name, server := range map[string]func(testing.TB) *testenv.RedisServer{
-		"redis": testenv.Redis, "miniredis": testenv.Miniredis,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for _, k := range textbookKinds(server(t)) {
-				locktest.Run(t, k)
-			}
-		})
-	}
-}
-
 func textbookKinds(s *testenv.RedisServer) []locktest.Kind {
 	var n atomic.Int64
 	kind := func(name string, process func(redisClient, time.Duration, *step.Stream) lock.Locker, except ...string) locktest.Kind {
