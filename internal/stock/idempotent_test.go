@@ -21,25 +21,6 @@ func once(ctx context.Context, r *stocktest.Replica, product, quantity int64, ke
 	return r.Deduct(ctx, "idempotent", stock.SQL, product, quantity, key)
 }
 
-// A key belongs to the first request, of whichever product, until the stock of that is set. The suite has more on what is replayed.
-func TestIdempotentReplays(t *testing.T) {
-	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
-		product := h.Product(t, 5, 0)
-		for i := range 2 {
-			if r, err := once(t.Context(), h.Replicas[i], product, 2, "sale"); err != nil || r.Replayed != (i > 0) {
-				t.Fatalf("Deduct() %d = %+v, %v, want a replay: %t", i, r, err, i > 0)
-			}
-		}
-		if _, err := once(t.Context(), h.Replicas[1], h.Product(t, 5, 0), 2, "sale"); !errors.Is(err, stock.ErrKeyReused) {
-			t.Errorf("Deduct() of another product with the same key = %v, want ErrKeyReused", err)
-		}
-		h.SetStock(t, product, 5, 0)
-		if r, err := once(t.Context(), h.Replicas[2], product, 1, "sale"); err != nil || r.Replayed {
-			t.Errorf("Deduct() after SetStock = %+v, %v, want a first execution: the keys are cleared", r, err)
-		}
-	})
-}
-
 // There are as many keys as requests, so a lock on a key must leave nothing that lives much longer than the TTL.
 func TestIdempotentLeavesNoLocks(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
@@ -115,9 +96,7 @@ func TestIdempotentLockLost(t *testing.T) {
 		if diff := cmp.Diff(stock.Receipt{Stored: want.Receipt.Stored, Replayed: true}, got.Receipt); got.Err != nil || diff != "" {
 			t.Errorf("the rival's Deduct(): %v (-want +got):\n%s", got.Err, diff)
 		}
-		if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1, Keys: 1}); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
+		h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1, Keys: 1})
 	})
 }
 
@@ -205,9 +184,7 @@ func TestIdempotentKeepsNoFailure(t *testing.T) {
 				t.Errorf("Deduct() with key %d, which failed before, = %+v, %v, want a first execution", i+1, r, err)
 			}
 		}
-		if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 2, Sold: 3, Orders: 3, Keys: 3}); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
+		h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 5, Stock: 2, Sold: 3, Orders: 3, Keys: 3})
 	})
 }
 
