@@ -248,7 +248,7 @@ var mutants = []mutant{
 	{
 		name:  "an attempt that is given up is not cancelled",
 		edits: []testenv.Edit{{"contender.go", "if cancel && !unsent {", "if cancel && unsent {"}},
-		kills: []string{"TestEngineAcquireArrivesLate/held_false"},
+		kills: []string{"TestEngineArrivesLate/acquire,_given_up$/fair"},
 		rows:  []string{"asking + giving up -> idle"},
 	},
 	{
