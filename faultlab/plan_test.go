@@ -3,6 +3,9 @@ package faultlab
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +13,118 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 )
+
+// Only a letter counts as broken. A hazard that had nothing to strike is not reported.
+func TestDrawnAdd(t *testing.T) {
+	t.Parallel()
+	d := &Drawn{Outcomes: map[api.Outcomes]int{}}
+	told := 0
+	for _, o := range []api.Outcomes{api.Exact, Idle, Diverged, Vacuous, "O", Failed} {
+		d.add(Randomly{Found: func(Played) { told++ }}, Played{Outcome: o})
+	}
+	if d.Schedules != 6 || len(d.Broken) != 1 || told != 4 {
+		t.Errorf("%d schedules, %d broken, %d told; want 6, 1, 4", d.Schedules, len(d.Broken), told)
+	}
+}
+
+func TestDescendants(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		children map[int][]int
+		want     []int
+	}{
+		"alone":                {map[int][]int{2: {3}}, []int{1}},
+		"two generations":      {map[int][]int{1: {2, 3}, 3: {4}}, []int{1, 2, 3, 4}},
+		"a pid was used again": {map[int][]int{1: {2}, 2: {3}, 3: {2}}, []int{1, 2, 3}},
+	} {
+		if got := descendants(1, test.children); !slices.Equal(got, test.want) {
+			t.Errorf("%s: descendants(1) = %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// Blocked follows from the answers between the holder's pause and its resumption.
+func TestBlockedFor(t *testing.T) {
+	t.Parallel()
+	event := func(actor string, what rig.What, text string) rig.Event {
+		return rig.Event{Actor: actor, What: what, Text: text}
+	}
+	asked, paused, resumed := event("B", rig.Asked, ""), event("A", rig.Paused, ""), event("A", rig.Resumed, "")
+	ok, busy := event("B", rig.Answered, "ok"), event("B", rig.Answered, "declined lock_busy")
+	for name, c := range map[string]struct {
+		events []rig.Event
+		want   Blocked
+	}{
+		"nobody stood still":       {[]rig.Event{asked, ok}, ""},
+		"served at once":           {[]rig.Event{paused, asked, ok, resumed}, NotBlocked},
+		"sold out is served":       {[]rig.Event{paused, asked, event("B", rig.Answered, "refused sold_out"), resumed}, NotBlocked},
+		"served after a while":     {[]rig.Event{paused, asked, busy, asked, busy, asked, ok, resumed}, UntilLease},
+		"never turned away, stuck": {[]rig.Event{paused, asked, event("B", rig.Blocked, ""), resumed, ok}, UntilHolder},
+		"turned away to the end":   {[]rig.Event{paused, asked, busy, asked, busy, resumed, asked, ok}, UntilHolder},
+		"A's own answer":           {[]rig.Event{paused, event("A", rig.Answered, "ok"), asked, busy, resumed}, UntilHolder},
+	} {
+		if got := blockedFor(c.events); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// The same seed draws the same schedules, each hazard can play its schedules, and every position, cut and variant is drawn.
+func TestDrawn(t *testing.T) {
+	t.Parallel()
+	var steps []rig.Position
+	for _, pattern := range []string{"SET", "GET", "SET", "DEL"} {
+		steps = append(steps, rig.Position{Server: "redis", Pattern: pattern, Nth: 1, Cut: rig.Command})
+	}
+	path := rig.Path{Steps: steps, Finished: 3}
+	for _, f := range fault.Ladder {
+		draw := func(n uint64) (Schedule, bool) {
+			return drawn(api.Mode{Name: "m"}, Cell{Mode: "m", Store: api.Redis, Fault: f.Name}, path, rand.New(rand.NewPCG(7, n)))
+		}
+		kinds, orders, none := map[string]bool{}, map[string]bool{}, 0
+		for n := range uint64(400) {
+			s, ok := draw(n)
+			again, _ := draw(n)
+			if s.String() != again.String() {
+				t.Fatalf("%s: %s, and the second time %s", f.Name, s, again)
+			}
+			switch {
+			case !ok:
+				none++
+				continue
+			case s.A == nil && !f.AtEnd:
+				t.Errorf("%s: nobody is held: %s", f.Name, s)
+			case s.A != nil && !slices.Contains(f.Cuts, s.A.Cut):
+				t.Errorf("%s: a cut of another hazard: %s", f.Name, s)
+			case s.A != nil && f.Finished && s.A.Pattern != "DEL":
+				t.Errorf("%s: the victim has not finished: %s", f.Name, s)
+			case f.Rival && s.B == nil || s.B != nil && !f.Rival && !f.Pairs:
+				t.Errorf("%s: the rival: %s", f.Name, s)
+			case s.C != nil && s.B == nil || (s.C == nil) != (s.Order == ""):
+				t.Errorf("%s: the third request: %s", f.Name, s)
+			case s.Check() != nil:
+				t.Errorf("%s: %s: %v", f.Name, s, s.Check())
+			}
+			kinds[fmt.Sprint(s.A == nil, s.B == nil, s.Variant)] = true
+			if s.C != nil {
+				orders[s.Order] = true
+			}
+			if s.A != nil {
+				kinds[s.A.Pattern+string(s.A.Cut)] = true
+			}
+		}
+		if thirds := f.Pairs; thirds && len(orders) != len(fault.Orders) || !thirds && len(orders) > 0 {
+			t.Errorf("%s: orders of three in 400 draws: %v", f.Name, orders)
+		}
+		want := 3 * len(f.Cuts)
+		if f.Finished {
+			want = len(f.Cuts)
+		}
+		if len(kinds) < want || none == 400 {
+			t.Errorf("%s: only %v in 400 draws, %d of them none", f.Name, kinds, none)
+		}
+	}
+}
 
 // A file with a schedule that cannot be played is refused before anything is started; every committed witness can be played.
 func TestScheduleCheck(t *testing.T) {
