@@ -154,18 +154,18 @@ func TestEngineArrivesLate(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					m, links := network(t, 2)
 					s := late{t: t, link: links[1], delete: func() { m.Del("k{1}"); m.Del(handoff.KeysOf("k{1}").Readers) }}
-					retries, o := -1, handoff.Options{}
+					retries, o, cancelled := -1, handoff.Options{}, 2*time.Second
 					if strings.HasSuffix(what, repeats) {
 						retries = 1
 					}
 					if what == "release that queues" {
-						o.Cohort = 1 // so that each release goes to Redis
+						o.Cohort, cancelled = 1, 500*time.Millisecond // so that each release goes to Redis, and this one is not repeated
 					}
 					s.other, s.l = pick(links[0].process(t, handoff.Options{}), rival), pick(links[1].processOn(t, links[1].retrying(retries), o), name)
 					locktest.Warm(t, s.l, "k{1}")
 					subscribe(t, s.l, s.other)
 					end := happens(s)
-					time.Sleep(2 * time.Second) // a cancel has arrived
+					time.Sleep(cancelled)
 					if links[1].deliver() == 0 {
 						t.Error("no request was kept back")
 					}

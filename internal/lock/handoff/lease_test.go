@@ -24,50 +24,43 @@ const shortTTL = 300 * time.Millisecond
 // the request, not from the reply (invariant 2).
 func TestEngineLeaseCountsFromTheSending(t *testing.T) {
 	t.Parallel()
+	o := handoff.Options{TTL: shortTTL}
+	slow := func(w []*link) { w[1].slow.Store(int64(slowness)) }
+	told := func(t *testing.T, w []*link, name string, before func()) lock.Lease {
+		held := locktest.Obtain(t, pick(w[0].process(t, o), name), "k{1}")
+		got, _ := waits(t.Context(), pick(w[1].process(t, o), name), "k{1}")
+		before()
+		_ = held.Release(t.Context())
+		return <-got
+	}
 	ways := map[string]func(t *testing.T, w []*link, name string) lock.Lease{
 		"asked": func(t *testing.T, w []*link, name string) lock.Lease {
-			w[1].slow.Store(int64(slowness))
-			return locktest.Obtain(t, pick(w[1].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
+			slow(w)
+			return locktest.Obtain(t, pick(w[1].process(t, o), name), "k{1}")
 		},
 		"renewed": func(t *testing.T, w []*link, name string) lock.Lease {
-			lease := locktest.Obtain(t, pick(w[1].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
+			lease := locktest.Obtain(t, pick(w[1].process(t, o), name), "k{1}")
 			time.Sleep(shortTTL) // the server knows the script now
-			w[1].slow.Store(int64(slowness))
+			slow(w)
 			time.Sleep(2*shortTTL + shortTTL/2)
 			return lease
 		},
 		"told by a message": func(t *testing.T, w []*link, name string) lock.Lease {
-			held := locktest.Obtain(t, pick(w[0].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
-			got, _ := waits(t.Context(), pick(w[1].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
-			time.Sleep(shortTTL)
-			w[1].slow.Store(int64(slowness))
-			_ = held.Release(t.Context())
-			return <-got
+			return told(t, w, name, func() { time.Sleep(shortTTL); slow(w) })
 		},
 		"told by a message, fast": func(t *testing.T, w []*link, name string) lock.Lease {
-			held := locktest.Obtain(t, pick(w[0].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
-			got, _ := waits(t.Context(), pick(w[1].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
-			_ = held.Release(t.Context())
-			return <-got
+			return told(t, w, name, func() {})
 		},
 		"found by the poll": func(t *testing.T, w []*link, name string) lock.Lease {
-			held := locktest.Obtain(t, pick(w[0].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
-			got, _ := waits(t.Context(), pick(w[1].process(t, handoff.Options{TTL: shortTTL}), name), "k{1}")
-			w[1].dropsMessages.Store(true)
-			w[1].slow.Store(int64(slowness))
-			_ = held.Release(t.Context())
-			return <-got
+			return told(t, w, name, func() { w[1].dropsMessages.Store(true); slow(w) })
 		},
 		"asked again with the release": func(t *testing.T, w []*link, name string) lock.Lease {
 			l := pick(w[1].process(t, handoff.Options{TTL: shortTTL, Cohort: 1}), name)
-			elsewhere := locktest.Obtain(t, pick(w[0].process(t, handoff.Options{TTL: shortTTL}), name), "k{2}")
-			subscribed, _ := waits(t.Context(), l, "k{2}") // so that nothing is connected while the network is slow
-			_ = elsewhere.Release(t.Context())
-			_ = (<-subscribed).Release(t.Context())
+			subscribe(t, l, pick(w[0].process(t, o), name)) // so that nothing is connected while the network is slow
 			held := locktest.Obtain(t, l, "k{1}")
 			got, _ := waits(t.Context(), l, "k{1}")
 			time.Sleep(shortTTL) // it listens now
-			w[1].slow.Store(int64(slowness))
+			slow(w)
 			go func() { _ = held.Release(context.Background()) }()
 			return <-got
 		},

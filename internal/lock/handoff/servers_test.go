@@ -259,80 +259,64 @@ func fill(t *testing.T, c *redis.Client) {
 	}
 }
 
-// isFull fails unless the server refuses a write now.
-func isFull(t *testing.T, c *redis.Client) {
-	t.Helper()
-	if err := c.Set(t.Context(), "one more", "x", 0).Err(); !redis.HasErrorPrefix(err, "OOM") {
-		t.Errorf("SET on a full server = %v, want OOM", err)
-	}
-}
-
-// On a server that is full and evicts nothing, holders can still release, waiters can leave, and waiters that had queued get in.
+// On a server that is full and evicts nothing, holders can still release, waiters can leave, waiters that had queued get in, and readers are
+// renewed.
 func TestEngineFullRedis(t *testing.T) {
 	testenv.Slow(t, "fills a server for each pair of locks")
 	t.Parallel()
-	for _, kinds := range pairs {
-		t.Run(kinds[0]+" then "+kinds[1], func(t *testing.T) {
+	for _, p := range pairs {
+		t.Run(p[0]+" then "+p[1], func(t *testing.T) {
 			t.Parallel()
 			node := testenv.RedisNodes(t, 1, "maxmemory 16mb", "maxmemory-policy noeviction")[0]
 			admin := connect(t, options(t, node))
 			s := &testenv.RedisServer{URL: node.URL, Client: admin}
-			process := func(kind string) lock.Locker {
-				return pick(engine(t, connect(t, options(t, node)), handoff.Options{TTL: 10 * time.Minute}), kind)
+			process := func(kind string, ttl time.Duration) lock.Locker {
+				return pick(engine(t, connect(t, options(t, node)), handoff.Options{TTL: ttl}), kind)
 			}
-			queue := handoff.KeysOf("k").Queue
 			waiting := func(n int64) {
 				t.Helper()
-				wait.Until(t, fmt.Sprint(n, " in the queue"), func() bool { return admin.ZCard(t.Context(), queue).Val() == n })
+				wait.Until(t, fmt.Sprint(n, " in the queue"), func() bool {
+					return admin.ZCard(t.Context(), handoff.KeysOf("k").Queue).Val() == n
+				})
 			}
-			held := locktest.Obtain(t, process(kinds[0]), "k")
-			first := queueing(t, s, process(kinds[1]), "k", 1)
-			queued := admin.ZCard(t.Context(), queue).Val() // not a writer that waits for a reader
+			const long = 10 * time.Minute
+			held := locktest.Obtain(t, process(p[0], long), "k")
+			first := queueing(t, s, process(p[1], long), "k", 1)
+			queued := admin.ZCard(t.Context(), handoff.KeysOf("k").Queue).Val() // not a writer that waits for a reader
 			ctx, leave := context.WithCancel(t.Context())
-			_, failed := async(ctx, process(kinds[1]), "k")
+			_, failed := async(ctx, process(p[1], long), "k")
 			waiting(queued + 1)
-			last, _ := async(t.Context(), process(kinds[1]), "k")
+			last, _ := async(t.Context(), process(p[1], long), "k")
 			waiting(queued + 2)
+			reader := locktest.Obtain(t, process("rw-read", 5*time.Second), "read")
 			fill(t, admin)
 			leave()
 			locktest.WantGaveUp(t, <-failed)
 			waiting(queued + 1)
 			released(t, held)
 			lease := served(t, "the first waiter", first)
-			if kinds[1] == "rw-read" { // they share
+			if p[1] == "rw-read" { // they share
 				released(t, served(t, "the last waiter", last))
 				released(t, lease)
-				isFull(t, admin)
-				return
+			} else {
+				released(t, lease)
+				released(t, served(t, "the last waiter", last))
 			}
-			released(t, lease)
-			released(t, served(t, "the last waiter", last))
-			isFull(t, admin)
+			expiry := func() float64 {
+				all := admin.ZRangeWithScores(t.Context(), handoff.KeysOf("read").Readers, 0, -1).Val()
+				if len(all) != 1 {
+					t.Fatalf("%d readers, want 1; the lease's context: %v", len(all), reader.Context().Err())
+				}
+				return all[0].Score
+			}
+			before := expiry()
+			wait.Until(t, "a renewal", func() bool { return expiry() > before })
+			released(t, reader)
+			if err := admin.Set(t.Context(), "one more", "x", 0).Err(); !redis.HasErrorPrefix(err, "OOM") {
+				t.Errorf("SET on a full server = %v, want OOM", err)
+			}
 		})
 	}
-}
-
-// A reader is renewed on a full server.
-func TestEngineFullRedisRenewsReaders(t *testing.T) {
-	testenv.Slow(t, "fills a server")
-	t.Parallel()
-	node := testenv.RedisNodes(t, 1, "maxmemory 16mb", "maxmemory-policy noeviction")[0]
-	admin := connect(t, options(t, node))
-	rw := engine(t, connect(t, options(t, node)), handoff.Options{TTL: 5 * time.Second}).ReadWrite()
-	lease := locktest.Obtain(t, rw.Read(), "k")
-	fill(t, admin)
-	readers := handoff.KeysOf("k").Readers
-	expiry := func() float64 {
-		all := admin.ZRangeWithScores(t.Context(), readers, 0, -1).Val()
-		if len(all) != 1 {
-			t.Fatalf("%d readers, want 1; the lease's context: %v", len(all), lease.Context().Err())
-		}
-		return all[0].Score
-	}
-	before := expiry()
-	wait.Until(t, "a renewal", func() bool { return expiry() > before })
-	isFull(t, admin)
-	released(t, lease)
 }
 
 // Two tenants of one Redis have the same keys, and nothing in common. Each user may touch nothing but what has its prefix.
@@ -366,20 +350,11 @@ func TestPrefixKeepsTenantsApart(t *testing.T) {
 	held := locktest.Obtain(t, a.Handoff(), "k")
 	var took []time.Duration
 	for range 5 { // messages come through, too
-		got := make(chan lock.Lease, 1)
-		go func() {
-			lease, err := c.Fair().Acquire(t.Context(), "k")
-			if err != nil {
-				t.Errorf("the waiter: %v", err)
-			}
-			got <- lease
-		}()
+		got, _ := async(t.Context(), c.Fair(), "k")
 		wait.Until(t, "a waiter", func() bool { return inspect(t, c, "k").Queue == 1 })
 		began := time.Now()
 		locktest.Release(t, held)
-		if held = <-got; held == nil {
-			return
-		}
+		held = served(t, "the waiter", got)
 		took = append(took, time.Since(began))
 		a, c = c, a
 	}
@@ -686,6 +661,7 @@ func TestEngineClusterSlotMoves(t *testing.T) {
 	for range 2 {
 		p.handOff(t, 0, p.keys...)
 	}
+	p.hangs(t)
 	moved := p.keys[0]
 	held, released := p.waits(t, 0, moved)
 	p.move(t, o, moved)
@@ -697,6 +673,35 @@ func TestEngineClusterSlotMoves(t *testing.T) {
 		p.handOff(t, 0, p.keys[1:]...)
 		p.handOff(t, 1, moved)
 	}
+}
+
+// hangs has the first node hang: that holds up its own locks only.
+func (p clusterPair) hangs(t *testing.T) {
+	t.Helper()
+	healthy := 0
+	for p.slot(t, fmt.Sprint("healthy-", healthy)) < 6000 {
+		healthy++
+	}
+	locktest.Warm(t, p.a, fmt.Sprint("healthy-", healthy))
+	if err := p.nodes[0].Do(t.Context(), "CLIENT", "PAUSE", time.Minute.Milliseconds(), "WRITE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for i := range 24 { // more than one node has batches
+		wg.Go(func() { _, _ = p.a.Acquire(ctx, fmt.Sprintf("hung-%d{%s}", i, p.keys[0])) })
+		time.Sleep(20 * time.Millisecond)
+	}
+	start := time.Now()
+	locktest.Warm(t, p.a, fmt.Sprint("healthy-", healthy))
+	if took := time.Since(start); took > 1500*time.Millisecond {
+		t.Errorf("a cycle at a healthy node took %s: it waited for the node that hangs", took)
+	}
+	if err := p.nodes[0].Do(t.Context(), "CLIENT", "UNPAUSE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	wg.Wait()
 }
 
 // move brings the slot of key from the first node to the second.

@@ -95,13 +95,13 @@ func TestEngineMaxHoldSpoilsNoRenewal(t *testing.T) {
 	})
 }
 
-// A thousand locks, taken over two seconds, share their renewals: a command a second at a TTL of 30 s, which is 30 for each
+// Five hundred locks, taken over two seconds, share their renewals: a command a second at a TTL of 30 s, which is 30 for each
 // TTL, whatever it is. A lock that is held has no goroutine.
 func TestEngineRenewalsAreShared(t *testing.T) {
 	for name, key := range map[string]string{"handoff": "%d", "rw-read": "readers of one key%.0d"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const locks, apart = 1000, 2 * time.Millisecond
+				const locks, apart = 500, 4 * time.Millisecond
 				_, links := network(t, 1)
 				c, counted := links[0].client(), &spy{}
 				l := pick(links[0].processOn(t, c, handoff.Options{}), name)
@@ -291,31 +291,4 @@ func TestEngineReconnectRenewsHolds(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A server that was out of reach for a while and comes back unchanged costs no holder its lock, and each holder a renewal or two.
-func TestEngineReconnectKeepsHolds(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 2)
-		c, counted := links[0].client(), &spy{}
-		c.AddHook(counted)
-		l, other := pick(links[0].processOn(t, c, handoff.Options{TTL: time.Hour}), name), pick(links[1].process(t, handoff.Options{}), name)
-		subscribe(t, l, other)
-		var held []lock.Lease
-		for i := range 250 {
-			held = append(held, locktest.Obtain(t, l, fmt.Sprintf("k{%d}", 1+i)))
-		}
-		before := counted.scripts.Load()
-		const cuts = 4
-		for range cuts {
-			links[0].cut()
-			time.Sleep(5 * time.Second)
-		}
-		if n := counted.scripts.Load() - before; n < 3*cuts || n > 9*cuts {
-			t.Errorf("%d scripts for %d holds after %d reconnects, want 3 of 100 holds each, or a few more", n, len(held), cuts)
-		}
-		for _, lease := range held {
-			released(t, lease)
-		}
-	})
 }
