@@ -235,18 +235,6 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// reuse makes the first order use the key of the fourth, which was created so many milliseconds before it, where keys are kept for 100.
-func reuse(l *api.Ledger, apart int) {
-	l.KeepKeysMS = 100
-	l.Orders[0].Key, l.Orders[0].CreatedAt = "k4", l.Orders[3].CreatedAt.Add(time.Duration(-apart)*time.Millisecond)
-}
-
-// expire removes the answer to the fourth order, which is so many milliseconds old, where keys are kept for 100.
-func expire(l *api.Ledger, age int) {
-	l.KeepKeysMS, l.AsOf = 100, l.Orders[3].CreatedAt.Add(time.Duration(age)*time.Millisecond)
-	l.Keys = l.Keys[1:]
-}
-
 // A key protects its request for its retention. The judge allows for a tenth of it, at most a minute, since clocks differ.
 func TestDoublesAndRetention(t *testing.T) {
 	t.Parallel()

@@ -64,6 +64,10 @@ var ledgerMutants = []mutant{
 		l.Orders = slices.Delete(l.Orders, 1, 2)
 		l.Stock[api.SQL]++
 	}, Broken, "A", ""},
+	{"row and request dropped, its unit put back, and later orders found it gone", func(in *Input, l *api.Ledger) {
+		drop(in, l, "o2")
+		l.Stock[api.SQL]++
+	}, Broken, "", "left less than the 1 in stock now, and a deduction never raises the stock"},
 	{"row repeated", func(_ *Input, l *api.Ledger) { l.Orders = append(l.Orders, l.Orders[1]) }, Broken, "O", "the id of another"},
 	{"row without id", func(_ *Input, l *api.Ledger) { l.Orders[5].OrderID = "" }, Broken, "", "no id"},
 	{"row for nothing", func(_ *Input, l *api.Ledger) { l.Orders = append(l.Orders, row("o8", 0, 0, "", 8)) }, Broken, "", "of zero or less"},

@@ -55,7 +55,7 @@ func alike(a, b Report) string {
 // Every mutant that the judge finds in a ledger, the tally finds too: they say the same.
 func TestTallyIsTheJudge(t *testing.T) {
 	t.Parallel()
-	for _, m := range slices.Concat([]mutant{{"good", func(*Input, *api.Ledger) {}, Exact, "", ""}}, ledgerMutants, keyMutants(), retentionMutants()) {
+	for _, m := range slices.Concat([]mutant{{"good", func(*Input, *api.Ledger) {}, Exact, "", ""}}, ledgerMutants) {
 		in := good()
 		m.change(&in, in.Ledger)
 		if in.Ledger == nil {
@@ -70,53 +70,9 @@ func TestTallyIsTheJudge(t *testing.T) {
 	}
 }
 
-// An order that was removed, and its units put back, leave sums that are right; that later orders found fewer units than are there now
-// does not fit.
-func TestUnitsPutBack(t *testing.T) {
-	t.Parallel()
-	in := good()
-	l := in.Ledger
-	l.Orders, l.Stock[api.SQL] = slices.Delete(l.Orders, 1, 2), 1
-	want := []string{"1 order left less than the 1 in stock now, and a deduction never raises the stock"}
-	for name, r := range map[string]Report{
-		"Judge": Judge(Input{Store: api.SQL, Ledger: l}), "Tally": tallied(l, api.SQL, maxPrints),
-	} {
-		if r.Verdict != Broken || r.Found != "" || !slices.Equal(r.Violations, want) {
-			t.Errorf("%s = %s %q %q, want BROKEN, no letter, and %q", name, r.Verdict, r.Found, r.Violations, want)
-		}
-	}
-}
-
 func withoutLang(r Report) Report {
 	r.Lang = ""
 	return r
-}
-
-// keyMutants break stored answers and orders apart, as far as a ledger alone shows it.
-func keyMutants() []mutant {
-	return []mutant{
-		{"an answer without its order", func(_ *Input, l *api.Ledger) { l.Keys = append(l.Keys, api.KeyRow{Key: "x", Status: 200}) }, Broken, "", ""},
-		{"an order without its answer", func(_ *Input, l *api.Ledger) { l.Keys = l.Keys[1:] }, Broken, "", ""},
-		{"an answer in progress", func(_ *Input, l *api.Ledger) { l.Keys[0].Status = 0 }, Broken, "", ""},
-		{"an order that was refused", func(_ *Input, l *api.Ledger) { l.Keys[0].Status = 409 }, Broken, "", ""},
-		{"a mode that stores no answers", func(_ *Input, l *api.Ledger) { l.Keys = nil }, Exact, "", ""},
-		{"two orders for one key", func(_ *Input, l *api.Ledger) { l.Orders[0].Key = "k4" }, Broken, "D", ""},
-		{"the same order twice, with its key", func(_ *Input, l *api.Ledger) { l.Orders = append(l.Orders, l.Orders[3]) }, Broken, "O", ""},
-		{"a unit sold three times", func(_ *Input, l *api.Ledger) {
-			l.Orders = append(l.Orders, row("o8", 1, 6, "", 9), row("o9", 2, 6, "", 8))
-		}, Broken, "O", ""},
-		{"a unit beyond the last", func(_ *Input, l *api.Ledger) { l.Orders = append(l.Orders, row("o8", 2, -1, "", 9)) }, Broken, "O", ""},
-	}
-}
-
-// retentionMutants are about keys whose answers may have been removed.
-func retentionMutants() []mutant {
-	return []mutant{
-		{"a key used again after its retention", func(_ *Input, l *api.Ledger) { reuse(l, 101) }, Exact, "", ""},
-		{"a key used again within its retention", func(_ *Input, l *api.Ledger) { reuse(l, 89) }, Broken, "D", ""},
-		{"an order older than the retention of its missing answer", func(_ *Input, l *api.Ledger) { expire(l, 100) }, Exact, "", ""},
-		{"an order younger than the retention of its missing answer", func(_ *Input, l *api.Ledger) { expire(l, 89) }, Broken, "", ""},
-	}
 }
 
 // Where chance writes the ledger the two agree as well.

@@ -54,6 +54,16 @@ func open(t *testing.T, dsn string) *gorm.DB {
 	return db
 }
 
+// migrated returns a pool of its own on a database with its tables.
+func migrated(t *testing.T, dsn string) *gorm.DB {
+	t.Helper()
+	db := open(t, dsn)
+	if _, err := backend.Migrate(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
 func exec(t *testing.T, db *gorm.DB, statement string) {
 	t.Helper()
 	if err := db.WithContext(t.Context()).Exec(statement).Error; err != nil {
@@ -167,10 +177,7 @@ func TestMigrateLongDatabaseName(t *testing.T) {
 // to begin anew.
 func TestMigrateRefusesAnotherVersion(t *testing.T) {
 	onEach(t, func(t *testing.T, dsn string) {
-		db := open(t, dsn)
-		if _, err := backend.Migrate(t.Context(), db); err != nil {
-			t.Fatal(err)
-		}
+		db := migrated(t, dsn)
 		for differs, record := range map[string][2]string{
 			"another name": {"UPDATE lastitem_migrations SET name = '0001_stock.sql' WHERE number = 1", "migration 1, 0001_stock.sql"},
 			"a gap":        {"UPDATE lastitem_migrations SET number = 2 WHERE number = 1", "migration 2, 0001_tables.sql"},
@@ -201,10 +208,7 @@ func TestMigrateRefusesAnotherVersion(t *testing.T) {
 // A database is ready when the last of the migrations has been applied, not the first: a mode wants all of its tables and columns.
 func TestNotReadyBeforeTheLastMigration(t *testing.T) {
 	onEach(t, func(t *testing.T, dsn string) {
-		db := open(t, dsn)
-		if _, err := backend.Migrate(t.Context(), db); err != nil {
-			t.Fatal(err)
-		}
+		db := migrated(t, dsn)
 		last := "(SELECT * FROM (SELECT MAX(number) FROM lastitem_migrations) AS numbers)"
 		exec(t, db, "UPDATE lastitem_migrations SET number = number + 1000 WHERE number = "+last)
 		set, err := backend.Open(backend.Config{SQL: dsn, Conns: 1, Health: backend.Health{Every: 10 * time.Millisecond}})
@@ -259,10 +263,7 @@ func TestDialectsAgree(t *testing.T) {
 // Writers of three processes read and then write in one transaction: none of them may fail.
 func TestConcurrentWriters(t *testing.T) {
 	onEach(t, func(t *testing.T, dsn string) {
-		first := open(t, dsn)
-		if _, err := backend.Migrate(t.Context(), first); err != nil {
-			t.Fatal(err)
-		}
+		first := migrated(t, dsn)
 		const processes, writers, times = 3, 3, 8
 		s, err := store.NewSQL(first)
 		if err != nil {

@@ -11,10 +11,7 @@ import (
 func TestMigratedDoesNotGuess(t *testing.T) {
 	t.Parallel()
 	dsn := testenv.MySQL(t)
-	db := open(t, dsn)
-	if _, err := backend.Migrate(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
+	db := migrated(t, dsn)
 	if there, err := backend.Migrated(t.Context(), db); !there || err != nil {
 		t.Errorf("Migrated() = %t, %v, want true, nil", there, err)
 	}

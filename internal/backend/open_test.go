@@ -114,7 +114,7 @@ func TestOpenWithoutServers(t *testing.T) {
 	set, err := backend.Open(backend.Config{
 		Redis: "redis://127.0.0.1:1/0", SQL: "root:x@tcp(127.0.0.1:1)/shop", Conns: 1,
 		Redlock:   "redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3",
-		ZooKeeper: "127.0.0.1:1", Etcd: "http://127.0.0.1:1", Consul: "http://127.0.0.1:1",
+		ZooKeeper: "no.such.host.invalid:2181,127.0.0.1:1", Etcd: "http://127.0.0.1:1", Consul: "http://127.0.0.1:1",
 	})
 	if err != nil {
 		t.Fatalf("Open() = %v, want nil", err)

@@ -172,19 +172,8 @@ func TestRedlockNeedsAMajorityThatWrites(t *testing.T) {
 func TestMySQLIsProbedByAWrite(t *testing.T) {
 	t.Parallel()
 	own := testenv.Own(t, "mysql")
-	admin, err := backend.OpenSQL(own.SQL.URL, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	do := func(statement string) {
-		t.Helper()
-		if err := admin.WithContext(t.Context()).Exec(statement).Error; err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
-	}
-	if _, err := backend.Migrate(t.Context(), admin); err != nil {
-		t.Fatal(err)
-	}
+	admin := migrated(t, own.SQL.URL)
+	do := func(statement string) { t.Helper(); exec(t, admin, statement) }
 	do("CREATE USER plain@'%' IDENTIFIED BY 'plain'") // whoever administers a server may write to one that is read-only
 	do("GRANT ALL ON lastitem.* TO plain@'%'")
 	do("SET GLOBAL log_output = 'TABLE'")

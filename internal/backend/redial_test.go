@@ -11,21 +11,6 @@ import (
 	"lastitem/internal/testenv/wait"
 )
 
-// A replica starts while the name of its ZooKeeper is unknown: the modes without it work.
-func TestOpenUnknownZooKeeper(t *testing.T) {
-	t.Parallel()
-	s, err := Open(Config{ZooKeeper: "no.such.host.invalid:2181,127.0.0.1:1"})
-	if err != nil {
-		t.Fatalf("Open() = %v, want nil", err)
-	}
-	if s.Check("zookeeper") == nil {
-		t.Error("Check(zookeeper) = nil, want an error")
-	}
-	if err := s.Close(); err != nil {
-		t.Errorf("Close() = %v", err)
-	}
-}
-
 // The ensemble hands out its servers as the client's own provider does, which Java's client has too.
 func TestEnsembleLikeTheClientsOwn(t *testing.T) {
 	t.Parallel()

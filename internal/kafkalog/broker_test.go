@@ -55,10 +55,8 @@ func sellsAfterLoss(t *testing.T, env stocktest.Env, lose func(*stocktest.Harnes
 	env.Log = slog.New(slog.NewTextHandler(&log, nil))
 	h := stocktest.Open(t, env, 3, stock.Modes())
 	product := h.Product(t, 9, 0)
-	for i, r := range h.Replicas {
-		if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
-			t.Fatalf("Deduct() on %d = %v, want nil", i, err)
-		}
+	for _, r := range h.Replicas {
+		r.Sell(t, "kafka", stock.SQL, product, 1, "")
 	}
 	lose(h)
 	for _, r := range h.Replicas { // one that has not noticed may sell on topics that another has made
@@ -70,9 +68,7 @@ func sellsAfterLoss(t *testing.T, env stocktest.Env, lose func(*stocktest.Harnes
 	for _, r := range h.Replicas {
 		awaitSale(t, r, product, "later")
 	}
-	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Sold: 9, Orders: 9, Keys: 6}); got != want {
-		t.Errorf("books = %+v, want %+v", got, want)
-	}
+	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 9, Sold: 9, Orders: 9, Keys: 6})
 }
 
 // awaitSale asks, with one key, until a unit is sold: what is lost on the way is asked for again.
@@ -110,10 +106,8 @@ func TestKafkaFewPartitions(t *testing.T) {
 	h := stocktest.Open(t, env, 3, stock.Modes())
 	for range 4 { // on both partitions
 		product := h.Product(t, 3, 0)
-		for i, r := range h.Replicas {
-			if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
-				t.Errorf("Deduct() on %d = %v, want nil", i, err)
-			}
+		for _, r := range h.Replicas {
+			r.Sell(t, "kafka", stock.SQL, product, 1, "")
 		}
 	}
 	for _, line := range []string{"requests partitions=2 wanted=12", "answers partitions=1 wanted=16"} {
@@ -166,32 +160,8 @@ func TestKafkaGroupIsLate(t *testing.T) {
 	}
 	late.Store(false)
 	h.Replicas[0].AwaitMode(t, "kafka")
-	if _, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
-		t.Errorf("Deduct() = %v, want nil", err)
-	}
-	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
-		t.Errorf("books = %+v, want %+v: what was declined is not sold", got, want)
-	}
-}
-
-// Delivered again when its own units were the last ones, a request without a key is not refused: it was sold them.
-func TestKafkaRedeliveryWhenSoldOut(t *testing.T) {
-	onRedelivery(t, func(t *testing.T, h *stocktest.Harness, product int64, succeed func(between func()) *stocktest.Replica) {
-		sold, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 4, "")
-		if err != nil {
-			t.Fatalf("A's Deduct() = %v, want nil", err)
-		}
-		b := succeed(func() {})
-		for _, answer := range awaitAnswers(t, b, sold.OrderID, 2) {
-			if !strings.Contains(answer, `"count":1`) || strings.Contains(answer, `"refused"`) {
-				t.Errorf("answer to A = %s, want that it was sold, and 1 left", answer)
-			}
-		}
-		want := stocktest.Books{Initial: 5, Stock: 1, Sold: 4, Orders: 1}
-		if got := h.Books(t, product, stock.SQL); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
-	})
+	h.Replicas[0].Sell(t, "kafka", stock.SQL, product, 1, "")
+	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1})
 }
 
 // The log may hold one record twice, side by side: it has one effect. The column of keys holds what clients gave, and nothing else.
@@ -199,18 +169,14 @@ func TestKafkaTwiceInTheLog(t *testing.T) { onEachKafka(t, kafkaTwiceInTheLog) }
 
 func kafkaTwiceInTheLog(t *testing.T, h *stocktest.Harness) {
 	product, r := h.Product(t, 9, 0), h.Replicas[0]
-	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 2, ""); err != nil {
-		t.Fatalf("Deduct() = %v, want nil", err)
-	}
+	r.Sell(t, "kafka", stock.SQL, product, 2, "")
 	request := records(t, r, "requests", 1, isRequest)[0]
 	again := strings.ReplaceAll(request, orderOf(t, request).ID, "0197a000-0000-7000-8000-000000000000")
 	for range 3 {
 		produce(t, r, "requests", product, again)
 	}
 	awaitAnswers(t, r, "0197a000-0000-7000-8000-000000000000", 3)
-	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Stock: 5, Sold: 4, Orders: 2}); got != want {
-		t.Errorf("books = %+v, want %+v", got, want)
-	}
+	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 9, Stock: 5, Sold: 4, Orders: 2})
 	l, err := r.Ledger(t.Context(), product)
 	if err != nil {
 		t.Fatal(err)
@@ -243,9 +209,7 @@ func TestKafkaTooOld(t *testing.T) { onEachKafka(t, kafkaTooOld) }
 
 func kafkaTooOld(t *testing.T, h *stocktest.Harness) {
 	product, r := h.Product(t, 9, 0), h.Replicas[0]
-	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 2, ""); err != nil {
-		t.Fatalf("Deduct() = %v, want nil", err)
-	}
+	r.Sell(t, "kafka", stock.SQL, product, 2, "")
 	request := records(t, r, "requests", 1, isRequest)[0]
 	const id = "0197a000-0000-7000-8000-000000000001"
 	o := orderOf(t, request)
@@ -254,7 +218,5 @@ func kafkaTooOld(t *testing.T, h *stocktest.Harness) {
 	if answer := awaitAnswers(t, r, id, 1)[0]; !strings.Contains(answer, `"error":"unknown"`) {
 		t.Errorf("answer to a record of an hour ago = %s, want unknown", answer)
 	}
-	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Stock: 7, Sold: 2, Orders: 1}); got != want {
-		t.Errorf("books = %+v, want %+v", got, want)
-	}
+	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 9, Stock: 7, Sold: 2, Orders: 1})
 }

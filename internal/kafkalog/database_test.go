@@ -2,7 +2,6 @@ package kafkalog_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -87,9 +86,7 @@ func TestKafkaSkipsInvalidRecords(t *testing.T) { onEachKafka(t, kafkaSkipsInval
 
 func kafkaSkipsInvalidRecords(t *testing.T, h *stocktest.Harness) {
 	product, r := h.Product(t, 9, 0), h.Replicas[0]
-	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 2, fmt.Sprint(product)); err != nil {
-		t.Fatalf("Deduct() = %v, want nil", err)
-	}
+	r.Sell(t, "kafka", stock.SQL, product, 2, fmt.Sprint(product))
 	request := records(t, r, "requests", 1, isRequest)[0]
 	id := orderOf(t, request).ID
 	keyAt := strings.Index(request, `"key":"`) + len(`"key":"`)
@@ -120,12 +117,8 @@ func kafkaSkipsInvalidRecords(t *testing.T, h *stocktest.Harness) {
 		}
 		produce(t, r, "requests", product, bad)
 	}
-	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
-		t.Errorf("Deduct() behind them = %v, want nil", err)
-	}
-	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Stock: 6, Sold: 3, Orders: 2, Keys: 1}); got != want {
-		t.Errorf("books = %+v, want %+v", got, want)
-	}
+	r.Sell(t, "kafka", stock.SQL, product, 1, "")
+	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 9, Stock: 6, Sold: 3, Orders: 2, Keys: 1})
 }
 
 // A request that becomes too old while the database is away is not sold when that is back.
@@ -133,9 +126,7 @@ func TestKafkaTooOldMeanwhile(t *testing.T) { onEachKafka(t, kafkaTooOldMeanwhil
 
 func kafkaTooOldMeanwhile(t *testing.T, h *stocktest.Harness) {
 	product, r := h.Product(t, 9, 0), h.Replicas[0]
-	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 2, ""); err != nil {
-		t.Fatalf("Deduct() = %v, want nil", err)
-	}
+	r.Sell(t, "kafka", stock.SQL, product, 2, "")
 	request := records(t, r, "requests", 1, isRequest)[0]
 	if err := r.Set.DB.Exec("ALTER TABLE orders RENAME TO gone").Error; err != nil {
 		t.Fatal(err)
@@ -154,9 +145,7 @@ func kafkaTooOldMeanwhile(t *testing.T, h *stocktest.Harness) {
 		t.Errorf("answer to a record that became too old = %s, want unknown", answer)
 	}
 	awaitSale(t, r, product, "behind it")
-	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 9, Stock: 6, Sold: 3, Orders: 2, Keys: 1}); got != want {
-		t.Errorf("books = %+v, want %+v", got, want)
-	}
+	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 9, Stock: 6, Sold: 3, Orders: 2, Keys: 1})
 }
 
 // A record whose key has been removed before its order is recognised by that, and does not hold up those after it.
@@ -170,10 +159,7 @@ func kafkaRedeliveryWithoutItsKey(t *testing.T, h *stocktest.Harness) {
 
 func redeliverWithoutKey(t *testing.T, h *stocktest.Harness, units int64) {
 	product, r := h.Product(t, units, 0), h.Replicas[0]
-	sold, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 2, fmt.Sprint(product))
-	if err != nil {
-		t.Fatalf("Deduct() = %v, want nil", err)
-	}
+	sold := r.Sell(t, "kafka", stock.SQL, product, 2, fmt.Sprint(product))
 	request := records(t, r, "requests", 1, func(value []byte) bool { return bytes.Contains(value, []byte(sold.OrderID)) })[0]
 	if err := r.Set.DB.Exec("DELETE FROM idempotent_log WHERE product_id = ?", product).Error; err != nil {
 		t.Fatal(err)
@@ -183,12 +169,8 @@ func redeliverWithoutKey(t *testing.T, h *stocktest.Harness, units int64) {
 	if again := awaitAnswers(t, r, sold.OrderID, 2)[1]; !strings.Contains(again, left) || strings.Contains(again, `"error"`) {
 		t.Errorf("second answer = %s, want that it was sold, and %s", again, left)
 	}
-	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
-		t.Errorf("Deduct() behind it = %v, want nil", err)
-	}
-	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: units, Stock: units - 3, Sold: 3, Orders: 2}); got != want {
-		t.Errorf("books = %+v, want %+v", got, want)
-	}
+	r.Sell(t, "kafka", stock.SQL, product, 1, "")
+	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: units, Stock: units - 3, Sold: 3, Orders: 2})
 }
 
 // Where a product is segmented while a request is on its way nobody knows what became of it.
@@ -196,9 +178,7 @@ func TestKafkaSegmentedOnTheWay(t *testing.T) {
 	t.Parallel()
 	_, h, product := ownKafka(t)
 	r := h.Replicas[0]
-	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
-		t.Fatalf("Deduct() = %v, want nil", err)
-	}
+	r.Sell(t, "kafka", stock.SQL, product, 1, "")
 	request := records(t, r, "requests", 1, isRequest)[0]
 	h.SetStock(t, product, 6, 3)
 	now := strings.Replace(request, orderOf(t, request).ID, "0197a000-0000-7000-8000-000000000003", 1)
@@ -211,7 +191,5 @@ func TestKafkaSegmentedOnTheWay(t *testing.T) {
 	if answer := awaitAnswers(t, r, "0197a000-0000-7000-8000-000000000003", 1)[0]; !strings.Contains(answer, `"error":"segmented"`) {
 		t.Errorf("answer to a request of this run = %s, want segmented", answer)
 	}
-	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); !errors.Is(err, stock.ErrSegmented) {
-		t.Errorf("Deduct() of a product that is segmented = %v, want ErrSegmented", err)
-	}
+	r.Refuse(t, stock.ErrSegmented, "kafka", stock.SQL, product, 1, "")
 }

@@ -29,9 +29,7 @@ func TestKafkaAnswersWithoutALeader(t *testing.T) {
 	t.Parallel()
 	broker, h, product := ownKafka(t)
 	r := h.Replicas[0]
-	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
-		t.Fatalf("Deduct() = %v, want nil", err)
-	}
+	r.Sell(t, "kafka", stock.SQL, product, 1, "")
 	request := records(t, r, "requests", 1, isRequest)[0]
 	listens, err := strconv.ParseInt(replyTo.FindStringSubmatch(request)[1], 10, 32)
 	if err != nil {
@@ -96,9 +94,7 @@ func TestKafkaEndedLinkTakesNothing(t *testing.T) {
 	awaitWritten()
 	broker.Restart(t)
 	awaitReason(t, r, "starting over")
-	if _, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); !errors.Is(err, stock.ErrUnavailable) {
-		t.Errorf("Deduct() over a link that has ended = %v, want ErrUnavailable: nothing is sent", err)
-	}
+	r.Refuse(t, stock.ErrUnavailable, "kafka", stock.SQL, product, 1, "")
 	resume()
 	if got := held(); !errors.Is(got.Err, stock.ErrUnknown) {
 		t.Errorf("Deduct() over it before = %v, want ErrUnknown", got.Err)
@@ -117,9 +113,7 @@ func TestKafkaClosesBesideASilentCoordinator(t *testing.T) {
 		})
 	}
 	silent.Store(true)
-	if _, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
-		t.Fatalf("Deduct() = %v, want nil", err)
-	}
+	h.Replicas[0].Sell(t, "kafka", stock.SQL, product, 1, "")
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
 	if err := h.Replicas[0].Close(ctx); err != nil {

@@ -50,12 +50,7 @@ func TestCoordinationStartsAndEnds(t *testing.T) {
 	if s.Redis.PID != 0 || s.SQL.URL != "" {
 		t.Errorf("started %q and %q, which were not asked for", s.Redis.Kind, s.SQL.Kind)
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if left := tr.left(); left != nil {
-		t.Errorf("left behind when Close returned: %v", left)
-	}
+	wantCleanEnd(t, s, tr)
 }
 
 // wantSession fails unless the agent makes sessions, which it does later than it writes keys.
@@ -72,15 +67,6 @@ func wantSession(t *testing.T, url string) {
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {
 		t.Errorf("a session is refused with %s", res.Status)
-	}
-}
-
-func TestCoordinationIsNeverEmbedded(t *testing.T) {
-	t.Parallel()
-	for _, b := range []string{Etcd, ZooKeeper, Consul} {
-		if _, err := Start(t.Context(), Options{Only: []string{b}, Backend: Embedded}); err == nil || !strings.Contains(err.Error(), "no embedded "+b) {
-			t.Errorf("Start(embedded %s) = %v, want an error that says so", b, err)
-		}
 	}
 }
 

@@ -96,12 +96,7 @@ func TestExtrasOfReplicas(t *testing.T) {
 	if slices.Contains(there, Redlock) && len(slices.Compact(nodes)) != 5 {
 		t.Errorf("Redlock's nodes are %q, want five", nodes)
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if left := tr.left(); left != nil {
-		t.Errorf("left behind when Close returned: %v", left)
-	}
+	wantCleanEnd(t, s, tr)
 }
 
 // Extras that Only names are there, or Start fails; those that it does not name are not started.

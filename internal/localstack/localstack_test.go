@@ -1,10 +1,12 @@
 package localstack
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -79,12 +81,8 @@ func TestStartAndClose(t *testing.T) {
 				t.Errorf("private directory: %v, %v, want mode 0700", info.Mode(), err)
 			}
 			tr := partsOf(s)
-			if err := errors.Join(s.Close(), s.Close()); err != nil {
-				t.Error(err)
-			}
-			if left := tr.left(); left != nil {
-				t.Errorf("left behind when Close returned: %v", left)
-			}
+			wantCleanEnd(t, s, tr)
+			wantCleanEnd(t, s, tr)
 			if err := s.Err(); err != nil {
 				t.Errorf("Err() after Close = %v, want nil", err)
 			}
@@ -92,6 +90,7 @@ func TestStartAndClose(t *testing.T) {
 	}
 }
 
+// askEnv returns the environment of the replica that a balancer chooses.
 func askEnv(t *testing.T, url string) map[string]string {
 	t.Helper()
 	res, err := probes.Get(url + "/env")
@@ -102,11 +101,7 @@ func askEnv(t *testing.T, url string) map[string]string {
 	if res.StatusCode != http.StatusOK || res.Header.Get("X-Upstream") == "" {
 		t.Errorf("GET /env: %s, X-Upstream %q", res.Status, res.Header.Get("X-Upstream"))
 	}
-	var env map[string]string
-	if err := json.NewDecoder(res.Body).Decode(&env); err != nil {
-		t.Fatal(err)
-	}
-	return env
+	return parseEnv(t, res.Body)
 }
 
 // envOf returns the environment of the replica at an address.
@@ -116,8 +111,12 @@ func envOf(t *testing.T, addr string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var env map[string]string
-	if err := json.Unmarshal(body, &env); err != nil {
+	return parseEnv(t, bytes.NewReader(body))
+}
+
+func parseEnv(t *testing.T, r io.Reader) (env map[string]string) {
+	t.Helper()
+	if err := json.NewDecoder(r).Decode(&env); err != nil {
 		t.Fatal(err)
 	}
 	return env
@@ -221,12 +220,7 @@ func childKilled(t *testing.T, backend string, names ...string) {
 				t.Fatal(err)
 			}
 			wantDied(t, s, name+" has died: signal: killed")
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-			if left := tr.left(); left != nil {
-				t.Errorf("left behind when Close returned: %v", left)
-			}
+			wantCleanEnd(t, s, tr)
 		})
 	}
 }
@@ -251,12 +245,7 @@ func TestStoppedChild(t *testing.T) {
 	if err := syscall.Kill(tr.PIDs["replica 1"], syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if left := tr.left(); left != nil {
-		t.Errorf("left behind when Close returned: %v", left)
-	}
+	wantCleanEnd(t, s, tr)
 }
 
 // Close waits for a last command in addition to everything else.
@@ -467,31 +456,12 @@ func TestSQLConfComesLast(t *testing.T) {
 	}
 }
 
-// Several stacks may be given one slice of lines, also one with room behind its end.
-func TestRedisConfIsOnlyRead(t *testing.T) {
+// Several servers may be given one slice of lines, also one with room behind its end. Two that append to one file lose each other's data, and
+// at times do not start.
+func TestRedisConf(t *testing.T) {
 	t.Parallel()
 	lines := []string{"appendonly yes", "maxmemory 1mb", "the caller's own"}
 	s := &Stack{Dir: t.TempDir(), opts: Options{RedisConf: lines[:2]}}
-	argv, err := s.redisServer("redis-server", Redis, "").setup("127.0.0.1:1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	conf, err := os.ReadFile(argv[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasSuffix(string(conf), "\nappendonly yes\nmaxmemory 1mb\n") {
-		t.Errorf("redis.conf ends without the lines:\n%s", conf)
-	}
-	if lines[2] != "the caller's own" {
-		t.Errorf("what is behind the end of the lines became %q", lines[2])
-	}
-}
-
-// Two servers that append to one file lose each other's data, and at times do not start.
-func TestRedisServersShareNoDirectory(t *testing.T) {
-	t.Parallel()
-	s := &Stack{Dir: t.TempDir()}
 	seen := map[string]string{}
 	for _, name := range []string{Redis, redlockName(0), redlockName(1)} {
 		argv, err := s.redisServer("redis-server", name, "").setup("127.0.0.1:1")
@@ -501,6 +471,9 @@ func TestRedisServersShareNoDirectory(t *testing.T) {
 		conf, err := os.ReadFile(argv[1])
 		if err != nil {
 			t.Fatal(err)
+		}
+		if name == Redis && !strings.HasSuffix(string(conf), "\nappendonly yes\nmaxmemory 1mb\n") || lines[2] != "the caller's own" {
+			t.Errorf("redis.conf ends without the lines, or what is behind their end became %q:\n%s", lines[2], conf)
 		}
 		_, line, _ := strings.Cut(string(conf), "\ndir ")
 		dir, _, _ := strings.Cut(line, "\n")

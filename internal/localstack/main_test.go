@@ -120,9 +120,8 @@ func playLeave(args []string) error {
 
 // traces is what a stack would leave behind.
 type traces struct {
-	Dir   string
-	PIDs  map[string]int
-	Addrs []string
+	Dir  string
+	PIDs map[string]int
 }
 
 func partsOf(s *Stack) traces {
@@ -131,7 +130,6 @@ func partsOf(s *Stack) traces {
 	for _, sv := range slices.Concat(others, s.Replicas, s.Redlock) {
 		if sv.PID != 0 {
 			tr.PIDs[sv.Name] = sv.PID
-			tr.Addrs = append(tr.Addrs, sv.Addr)
 		}
 	}
 	return tr
@@ -145,11 +143,7 @@ func (tr traces) left() []string {
 			left = append(left, fmt.Sprintf("%s (process %d)", name, pid))
 		}
 	}
-	for _, addr := range tr.Addrs {
-		if listenable(addr) != nil && !strangersPort(addr, tr.PIDs["keeper"]) {
-			left = append(left, "port "+addr+heldBy(addr))
-		}
-	}
+	left = append(left, ofSession(tr.PIDs["keeper"])...) // such as the workers of nginx
 	if _, err := os.Stat(tr.Dir); err == nil {
 		left = append(left, tr.Dir)
 	}
@@ -168,6 +162,17 @@ func wantNothingLeft(t *testing.T, tr traces) {
 		}
 		return nil
 	})
+}
+
+// wantCleanEnd closes a stack, and wants nothing of it left as soon as Close returns.
+func wantCleanEnd(t *testing.T, s *Stack, tr traces) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if left := tr.left(); left != nil {
+		t.Errorf("left behind when Close returned: %v", left)
+	}
 }
 
 // startStack starts one and closes it with the test.

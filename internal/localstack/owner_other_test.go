@@ -2,8 +2,5 @@
 
 package localstack
 
-// strangersPort says whether a process outside a session listens on a port. Where nobody can tell, it is not.
-func strangersPort(string, int) bool { return false }
-
-// heldBy describes the processes that listen on a port, where that can be told.
-func heldBy(string) string { return "" }
+// ofSession describes the processes of a session, where that can be told.
+func ofSession(int) []string { return nil }

@@ -26,11 +26,7 @@ func (f deductorFunc) Deduct(ctx context.Context, r stock.Request) (stock.Receip
 // as returns a shop with one mode, which has the name and the needs of mutex and deducts by f.
 func as(t testing.TB, o shop.Options, f deductorFunc) *shop.Shop {
 	t.Helper()
-	set, err := backend.Open(backend.Config{Redis: "redis://127.0.0.1:1", Conns: 1, Health: backend.Health{Every: -1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = set.Close() })
+	set := opened(t, backend.Config{Redis: "redis://127.0.0.1:1", Conns: 1, Health: backend.Health{Every: -1}})
 	for _, m := range stock.Modes() {
 		if m.Name == "mutex" {
 			m.New = func(stock.Deps) (stock.Deductor, error) { return f, nil }
@@ -144,10 +140,7 @@ func TestEveryModeAsksBeforeItWrites(t *testing.T) {
 				if err := h.Replicas[0].DeductAnswered(t.Context(), m.Name, req); !errors.Is(err, stock.ErrTooLate) {
 					t.Errorf("Deduct() = %v, want ErrTooLate", err)
 				}
-				want := stocktest.Books{Initial: 3, Stock: 3}
-				if got := h.Books(t, product, s); got != want {
-					t.Errorf("books = %+v, want %+v", got, want)
-				}
+				h.WantBooks(t, product, s, stocktest.Books{Initial: 3, Stock: 3})
 			})
 		}
 	}

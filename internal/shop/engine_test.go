@@ -22,14 +22,7 @@ var byEngine = map[string]stock.Store{
 func engineShop(t *testing.T, o handoff.Options) (*shop.Shop, *handoff.Engine) {
 	t.Helper()
 	r := testenv.Miniredis(t)
-	set, err := backend.Open(backend.Config{Redis: r.URL, SQL: testenv.SQLite(t), Prefix: r.Prefix, Conns: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { set.Close() })
-	if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
-		t.Fatal(err)
-	}
+	set := opened(t, backend.Config{Redis: r.URL, SQL: testenv.SQLite(t), Prefix: r.Prefix, Conns: 8})
 	e := engine(t, set, o)
 	b := on(set, r.Prefix)
 	b.Lockers.Engine = e

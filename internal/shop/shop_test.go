@@ -34,6 +34,22 @@ func engine(t *testing.T, set *backend.Set, o handoff.Options) *handoff.Engine {
 	return e
 }
 
+// opened returns a set of backends, with the tables if there is SQL.
+func opened(t testing.TB, cfg backend.Config) *backend.Set {
+	t.Helper()
+	set, err := backend.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { set.Close() })
+	if cfg.SQL != "" {
+		if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return set
+}
+
 // on returns the Backends of a shop on set, without an engine.
 func on(set *backend.Set, prefix string) shop.Backends {
 	return shop.Backends{
@@ -69,11 +85,7 @@ func TestUnavailableModes(t *testing.T) {
 	r := testenv.Miniredis(t)
 	only := func(cfg backend.Config) shop.Backends {
 		cfg.Prefix, cfg.Conns = r.Prefix, 2
-		set, err := backend.Open(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { set.Close() })
+		set := opened(t, cfg)
 		b := on(set, r.Prefix)
 		if set.Client != nil {
 			b.Lockers.Engine = engine(t, set, handoff.Options{})
@@ -128,11 +140,7 @@ func TestUnavailableModes(t *testing.T) {
 func TestUnavailableStore(t *testing.T) {
 	t.Parallel()
 	r := testenv.Miniredis(t)
-	set, err := backend.Open(backend.Config{Redis: r.URL, Prefix: r.Prefix, Conns: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { set.Close() })
+	set := opened(t, backend.Config{Redis: r.URL, Prefix: r.Prefix, Conns: 2})
 	shop := open(t, on(set, r.Prefix))
 	for _, mode := range []string{"mutex", "lua-lock", "setnx"} {
 		req := stocktest.Request(1, 1, "k")
@@ -149,16 +157,7 @@ func TestStoreThatWasAddedLater(t *testing.T) {
 	t.Parallel()
 	r, dsn := testenv.Miniredis(t), testenv.SQLite(t)
 	start := func(c backend.Config) *shop.Shop {
-		set, err := backend.Open(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { set.Close() })
-		if c.SQL != "" {
-			if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
-				t.Fatal(err)
-			}
-		}
+		set := opened(t, c)
 		return open(t, on(set, r.Prefix))
 	}
 	before := start(backend.Config{Redis: r.URL, Prefix: r.Prefix, Conns: 2})
@@ -190,17 +189,8 @@ func TestSetStockInPart(t *testing.T) {
 		sql     string
 		unknown bool
 	}{"the only store": {"", false}, "one of two stores": {dsn, true}} {
-		set, err := backend.Open(backend.Config{Redis: "redis://127.0.0.1:1", SQL: c.sql, Conns: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { set.Close() })
+		set := opened(t, backend.Config{Redis: "redis://127.0.0.1:1", SQL: c.sql, Conns: 2})
 		b := shop.Backends{Redis: set.Redis, SQL: set.SQL}
-		if c.sql != "" {
-			if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
-				t.Fatal(err)
-			}
-		}
 		s, err := shop.New(b, shop.Options{}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -214,11 +204,7 @@ func TestSetStockInPart(t *testing.T) {
 func TestCheckSaysWhatIsDown(t *testing.T) {
 	t.Parallel()
 	r := testenv.Miniredis(t)
-	set, err := backend.Open(backend.Config{Redis: r.URL, SQL: testenv.SQLite(t), Conns: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { set.Close() })
+	set := opened(t, backend.Config{Redis: r.URL, SQL: testenv.SQLite(t), Conns: 2})
 	down := errors.New("no route to it")
 	b := on(set, "")
 	b.Lockers.Engine = engine(t, set, handoff.Options{})
@@ -262,6 +248,7 @@ func TestDeductChecksItsRequest(t *testing.T) {
 		"too many":      {"sql-atomic", stock.Request{Items: make([]stock.Item, stock.MaxItems+1)}, stock.ErrInvalid},
 		"a long key":    {"idempotent", stock.Request{Items: []stock.Item{item}, Key: make([]byte, idempotency.MaxKey+1)}, stock.ErrInvalid},
 		"default store": {"mutex", stock.Request{Items: []stock.Item{item}}, nil},
+		"two lines":     {"redis-lua", stock.Request{Items: []stock.Item{item, item}}, nil},
 	} {
 		if _, err := h.Replicas[0].Shop.Deduct(t.Context(), c.mode, c.req); !errors.Is(err, c.want) {
 			t.Errorf("%s: Deduct() = %v, want %v", name, err, c.want)
@@ -273,21 +260,15 @@ func TestDeductChecksItsRequest(t *testing.T) {
 			t.Errorf("%s with store etcd: Deduct() = %v, want %q", mode, err, want)
 		}
 	}
-	if got, want := h.Books(t, product, stock.Redis), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
-		t.Errorf("redis = %+v, want %+v", got, want)
-	}
-	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 5}); got != want {
-		t.Errorf("sql = %+v, want %+v", got, want)
-	}
+	h.WantBooks(t, product, stock.Redis, stocktest.Books{Initial: 5, Stock: 2, Sold: 3, Orders: 2})
+	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 5, Stock: 5})
 }
 
 func TestSetStockStartsAfresh(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 3)
 		a := h.Replicas[0]
-		if _, err := a.Deduct(t.Context(), "segmented", stock.Redis, product, 1, "k"); err != nil {
-			t.Fatal(err)
-		}
+		a.Sell(t, "segmented", stock.Redis, product, 1, "k")
 		c := a.Backends.Lockers.Client
 		for _, key := range []string{
 			"lock:setnx:{%}", "lock:lua-lock:{%}", "lock:watchdog:{%}", "lock:handoff:{%}", "lock:handoff:{%}:queue", "lock:lease-seq:{%}:last",
@@ -307,9 +288,7 @@ func TestSetStockStartsAfresh(t *testing.T) {
 			t.Errorf("locks after SetStock: %v, want none, and two fencing counters, which must not go back", keys)
 		}
 		for _, s := range []stock.Store{stock.Redis, stock.SQL} {
-			if got, want := h.Books(t, product, s), (stocktest.Books{Initial: 4, Stock: 4}); got != want {
-				t.Errorf("%s after SetStock = %+v, want %+v", s, got, want)
-			}
+			h.WantBooks(t, product, s, stocktest.Books{Initial: 4, Stock: 4})
 		}
 		if _, err := a.Ledger(t.Context(), product+1000); !errors.Is(err, stock.ErrUnknownProduct) {
 			t.Errorf("Ledger() of a product that nobody made = %v, want ErrUnknownProduct", err)
@@ -321,11 +300,7 @@ func TestLedgerNamesWhatIsDown(t *testing.T) {
 	t.Parallel()
 	e := stocktest.Embedded(t)
 	product := stocktest.Open(t, e, 1, stock.Modes()).Product(t, 5, 0)
-	set, err := backend.Open(backend.Config{Redis: "redis://127.0.0.1:1/0", SQL: e.SQL, Conns: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { set.Close() })
+	set := opened(t, backend.Config{Redis: "redis://127.0.0.1:1/0", SQL: e.SQL, Conns: 2})
 	b := on(set, "")
 	b.Lockers.Engine = engine(t, set, handoff.Options{})
 	shop := open(t, b)

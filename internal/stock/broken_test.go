@@ -1,7 +1,6 @@
 package stock_test
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
@@ -14,16 +13,9 @@ import (
 func sellTwice(t *testing.T, h *stocktest.Harness, a, b *stocktest.Replica, mode string, s stock.Store) stocktest.Books {
 	t.Helper()
 	product := h.Product(t, 1, 0)
-	held := a.Hold(t, step.Read)
-	first := stocktest.Go(t, func() (stock.Receipt, error) { return a.Deduct(held.Ctx, mode, s, product, 1, "a") })
-	held.Await(t)
-	if _, err := b.Deduct(t.Context(), mode, s, product, 1, "b"); err != nil {
-		t.Fatalf("B's Deduct() while A has read = %v, want nil", err)
-	}
-	held.Resume()
-	if r := first(); r.Err != nil {
-		t.Fatalf("A's Deduct() = %v, want nil", r.Err)
-	}
+	first := hold(t, a, step.Read, mode, s, product, "a")
+	b.Sell(t, mode, s, product, 1, "b")
+	first.sells(t)
 	return h.Books(t, product, s)
 }
 
@@ -66,17 +58,9 @@ func TestLockLostSellsTwice(t *testing.T) {
 func lockLost(t *testing.T, h *stocktest.Harness, mode string, s stock.Store) {
 	product, b := h.Product(t, 1, 0), h.Replicas[1]
 	a := hold(t, h.Replicas[0], step.Read, mode, s, product, "a")
-	if _, err := b.Deduct(t.Context(), mode, s, product, 1, "b"); !errors.Is(err, stock.ErrLockBusy) {
-		t.Errorf("B's Deduct() while A holds the lock = %v, want ErrLockBusy", err)
-	}
+	b.Refuse(t, stock.ErrLockBusy, mode, s, product, 1, "b")
 	h.DeleteLocks(t)
-	if _, err := b.Deduct(t.Context(), mode, s, product, 1, "b"); err != nil {
-		t.Errorf("B's Deduct() once the lock is gone = %v, want nil", err)
-	}
-	if err := a.goOn(t); err != nil {
-		t.Errorf("A's Deduct() = %v, want nil", err)
-	}
-	if got := h.Books(t, product, s); got != soldTwice {
-		t.Errorf("books = %+v, want %+v", got, soldTwice)
-	}
+	b.Sell(t, mode, s, product, 1, "b")
+	a.sells(t)
+	h.WantBooks(t, product, s, soldTwice)
 }

@@ -32,9 +32,7 @@ func TestFencingOfTwoStaleReaders(t *testing.T) {
 			if errB != nil {
 				t.Errorf("%s: B's Deduct() = %v, want nil", mode, errB)
 			}
-			if got := h.Books(t, product, stock.SQL); got != want {
-				t.Errorf("%s: books = %+v, want %+v", mode, got, want)
-			}
+			h.WantBooks(t, product, stock.SQL, want, mode)
 		}
 	})
 }
@@ -46,10 +44,7 @@ func TestFencingRefusesStaleWrite(t *testing.T) {
 			product := h.Product(t, 2, 0)
 			a := hold(t, h.Replicas[0], step.Read, mode, stock.SQL, product, "a")
 			h.DeleteLocks(t)
-			r, err := h.Replicas[1].Deduct(t.Context(), mode, stock.SQL, product, 1, "b")
-			if err != nil {
-				t.Errorf("%s: B's Deduct() = %v, want nil", mode, err)
-			}
+			r := h.Replicas[1].Sell(t, mode, stock.SQL, product, 1, "b")
 			if err := a.goOn(t); !errors.Is(err, stock.ErrContended) {
 				t.Errorf("%s: A's Deduct() = %v, want ErrContended", mode, err)
 			}
@@ -57,9 +52,7 @@ func TestFencingRefusesStaleWrite(t *testing.T) {
 			if err != nil || again.Fence != r.Fence+1 {
 				t.Errorf("%s: A's second Deduct() = fence %d, %v, want %d", mode, again.Fence, err, r.Fence+1)
 			}
-			if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 2, Stock: 0, Sold: 2, Orders: 2}); got != want {
-				t.Errorf("%s: books = %+v, want %+v", mode, got, want)
-			}
+			h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 2, Stock: 0, Sold: 2, Orders: 2}, mode)
 		}
 	})
 }
@@ -77,15 +70,9 @@ func TestFencingOfATokenGivenTwice(t *testing.T) {
 			if refused := errors.Is(err, stock.ErrContended); refused != (want == soldOnce) || !refused && err != nil {
 				t.Errorf("%s: B's Deduct() with A's token = %v, want that it is refused: %t", mode, err, want == soldOnce)
 			}
-			if err := a.goOn(t); err != nil {
-				t.Errorf("%s: A's Deduct() = %v, want nil", mode, err)
-			}
-			if got := h.Books(t, product, stock.SQL); got != want {
-				t.Errorf("%s: books = %+v, want %+v", mode, got, want)
-			}
-			if _, err := h.Replicas[1].Deduct(t.Context(), mode, stock.SQL, product, 1, "c"); !errors.Is(err, stock.ErrSoldOut) {
-				t.Errorf("%s: Deduct() with the next token = %v, want ErrSoldOut", mode, err)
-			}
+			a.sells(t)
+			h.WantBooks(t, product, stock.SQL, want, mode)
+			h.Replicas[1].Refuse(t, stock.ErrSoldOut, mode, stock.SQL, product, 1, "c")
 		}
 	})
 }
@@ -125,11 +112,7 @@ func TestFencingModesMix(t *testing.T) {
 			}
 		}
 		a := hold(t, h.Replicas[0], step.Locked, "fencing", stock.SQL, product, "a")
-		if _, err := h.Replicas[1].Deduct(t.Context(), "fencing-strict", stock.SQL, product, 1, "b"); !errors.Is(err, stock.ErrLockBusy) {
-			t.Errorf("fencing-strict beside fencing: Deduct() = %v, want ErrLockBusy", err)
-		}
-		if err := a.goOn(t); err != nil {
-			t.Errorf("A's Deduct() = %v, want nil", err)
-		}
+		h.Replicas[1].Refuse(t, stock.ErrLockBusy, "fencing-strict", stock.SQL, product, 1, "b")
+		a.sells(t)
 	})
 }

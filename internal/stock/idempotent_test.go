@@ -115,9 +115,7 @@ func TestIdempotentLockLost(t *testing.T) {
 		if diff := cmp.Diff(stock.Receipt{Stored: want.Receipt.Stored, Replayed: true}, got.Receipt); got.Err != nil || diff != "" {
 			t.Errorf("the rival's Deduct(): %v (-want +got):\n%s", got.Err, diff)
 		}
-		if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1, Keys: 1}); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
+		h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1, Keys: 1})
 	})
 }
 
@@ -205,9 +203,7 @@ func TestIdempotentKeepsNoFailure(t *testing.T) {
 				t.Errorf("Deduct() with key %d, which failed before, = %+v, %v, want a first execution", i+1, r, err)
 			}
 		}
-		if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 2, Sold: 3, Orders: 3, Keys: 3}); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
+		h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 5, Stock: 2, Sold: 3, Orders: 3, Keys: 3})
 	})
 }
 

@@ -32,24 +32,24 @@ func (h held) goOn(t *testing.T) error {
 	return h.result().Err
 }
 
+// sells lets the deduction finish, which must succeed.
+func (h held) sells(t *testing.T) {
+	t.Helper()
+	if err := h.goOn(t); err != nil {
+		t.Errorf("Deduct() that was held = %v, want nil", err)
+	}
+}
+
 // A holds the lock and B does not get it; then C finds the lock free, because B's finally has deleted it.
 func TestSetNXFinallyBreaksBySchedule(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		const mode = "setnx-finally"
 		product := h.Product(t, 1, 0)
 		a := hold(t, h.Replicas[0], step.Read, mode, stock.Redis, product, "a")
-		if _, err := h.Replicas[1].Deduct(t.Context(), mode, stock.Redis, product, 1, "b"); !errors.Is(err, stock.ErrLockBusy) {
-			t.Errorf("B's Deduct() = %v, want ErrLockBusy", err)
-		}
-		if _, err := h.Replicas[2].Deduct(t.Context(), mode, stock.Redis, product, 1, "c"); err != nil {
-			t.Errorf("C's Deduct() = %v, want nil", err)
-		}
-		if err := a.goOn(t); err != nil {
-			t.Errorf("A's Deduct() = %v, want nil", err)
-		}
-		if got, want := h.Books(t, product, stock.Redis), (stocktest.Books{Initial: 1, Stock: 0, Sold: 2, Orders: 2}); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
+		h.Replicas[1].Refuse(t, stock.ErrLockBusy, mode, stock.Redis, product, 1, "b")
+		h.Replicas[2].Sell(t, mode, stock.Redis, product, 1, "c")
+		a.sells(t)
+		h.WantBooks(t, product, stock.Redis, soldTwice)
 	})
 }
 
@@ -73,9 +73,7 @@ func lateRelease(t *testing.T, h *stocktest.Harness, mode string, s stock.Store,
 	a := hold(t, h.Replicas[0], step.Releasing, mode, s, product, "a")
 	h.DeleteLocks(t)
 	b := hold(t, h.Replicas[1], step.Read, mode, s, product, "b")
-	if err := a.goOn(t); err != nil {
-		t.Errorf("A's Deduct() = %v, want nil", err)
-	}
+	a.sells(t)
 	_, err := h.Replicas[2].Deduct(t.Context(), mode, s, product, 1, "c")
 	want := stocktest.Books{Initial: 2, Stock: 0, Sold: 2, Orders: 2}
 	if broken {
@@ -84,12 +82,8 @@ func lateRelease(t *testing.T, h *stocktest.Harness, mode string, s stock.Store,
 	if (err == nil) != broken || err != nil && !errors.Is(err, stock.ErrLockBusy) {
 		t.Errorf("C's Deduct() while B holds the lock = %v, want that it gets in: %t", err, broken)
 	}
-	if err := b.goOn(t); err != nil {
-		t.Errorf("B's Deduct() = %v, want nil", err)
-	}
-	if got := h.Books(t, product, s); got != want {
-		t.Errorf("books = %+v, want %+v", got, want)
-	}
+	b.sells(t)
+	h.WantBooks(t, product, s, want)
 }
 
 // A lock lost before the check is noticed. For a lock lost after it, see TestLockLostSellsTwice.
@@ -110,14 +104,10 @@ func TestLockThenCheckFindsAnEarlyLoss(t *testing.T) {
 					t.Errorf("%s, with a rival: %t: A's Deduct() = %v, want ErrLockLost", s, rival, err)
 				}
 				if rival {
-					if err := b.goOn(t); err != nil {
-						t.Errorf("%s: B's Deduct() = %v, want nil", s, err)
-					}
+					b.sells(t)
 					want = stocktest.Books{Initial: 2, Stock: 1, Sold: 1, Orders: 1}
 				}
-				if got := h.Books(t, product, s); got != want {
-					t.Errorf("%s, with a rival: %t: books = %+v, want %+v", s, rival, got, want)
-				}
+				h.WantBooks(t, product, s, want, rival)
 			}
 		}
 	})
@@ -129,18 +119,12 @@ func TestGlobalLockIsOneForAllProducts(t *testing.T) {
 		one, other := h.Product(t, 1, 0), h.Product(t, 1, 0)
 		for mode, want := range map[string]error{"global-lock": stock.ErrLockBusy, "handoff": nil} {
 			a := hold(t, h.Replicas[0], step.Locked, mode, stock.Redis, one, "a")
-			if _, err := h.Replicas[1].Deduct(t.Context(), mode, stock.Redis, other, 1, "b"); !errors.Is(err, want) {
-				t.Errorf("%s: Deduct() of another product = %v, want %v", mode, err, want)
-			}
+			h.Replicas[1].Refuse(t, want, mode, stock.Redis, other, 1, "b")
 			if mode == "global-lock" { // a reset of the other product must not take the lock from a holder
 				h.SetStock(t, other, 1, 0)
-				if _, err := h.Replicas[1].Deduct(t.Context(), mode, stock.Redis, other, 1, "b"); !errors.Is(err, want) {
-					t.Errorf("%s: Deduct() after SetStock of another product = %v, want %v", mode, err, want)
-				}
+				h.Replicas[1].Refuse(t, want, mode, stock.Redis, other, 1, "b")
 			}
-			if err := a.goOn(t); err != nil {
-				t.Errorf("%s: A's Deduct() = %v, want nil", mode, err)
-			}
+			a.sells(t)
 			h.SetStock(t, one, 1, 0)
 		}
 	})

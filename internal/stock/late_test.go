@@ -148,9 +148,7 @@ func TestLateWriteInRedis(t *testing.T) {
 			}
 			reached(t, held)
 			for range c.rivals {
-				if _, err := others.Replicas[0].Deduct(t.Context(), c.mode, stock.Redis, product, 1, ""); err != nil {
-					t.Fatalf("%s: the rival's Deduct() = %v", c.mode, err)
-				}
+				others.Replicas[0].Sell(t, c.mode, stock.Redis, product, 1, "")
 			}
 			before := others.Books(t, product, stock.Redis).Stock
 			held.Pass()
@@ -247,9 +245,7 @@ func TestLateTransactionInEtcd(t *testing.T) {
 	late := stocktest.Go(t, func() (stock.Receipt, error) { return a.Deduct(t.Context(), "etcd-txn", stock.Etcd, product, 1, "") })
 	reached(t, held)
 	revokeLease(t, others.Replicas[0])
-	if _, err := others.Replicas[0].Deduct(t.Context(), "etcd-txn", stock.Etcd, product, 1, ""); err != nil {
-		t.Fatalf("the rival's Deduct() = %v", err)
-	}
+	others.Replicas[0].Sell(t, "etcd-txn", stock.Etcd, product, 1, "")
 	if r := late(); !errors.Is(r.Err, stock.ErrUnknown) {
 		t.Errorf("Deduct() without an answer = %v, want ErrUnknown", r.Err)
 	}
@@ -272,12 +268,8 @@ func TestPauseAfterTheWrite(t *testing.T) {
 		product := h.Product(t, 5, 0)
 		a := hold(t, h.Replicas[0], step.Written, mode, stock.Redis, product, "")
 		finish = append(finish, func() {
-			if err := a.goOn(t); err != nil {
-				t.Errorf("%s: Deduct() = %v, want nil", mode, err)
-			}
-			if got, want := h.Books(t, product, stock.Redis), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
-				t.Errorf("%s: books = %+v, want %+v", mode, got, want)
-			}
+			a.sells(t)
+			h.WantBooks(t, product, stock.Redis, stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}, mode)
 		})
 	}
 	time.Sleep(3 * e.Patience.Settle)

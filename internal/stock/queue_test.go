@@ -130,10 +130,7 @@ func TestQueueServesInOrder(t *testing.T) {
 				t.Errorf("%s: Deduct() = %v, want refused, with %d there", name, r.Err, c.has)
 			}
 		}
-		want := stocktest.Books{Initial: 6, Stock: 0, Sold: 6, Orders: 3, Keys: 3}
-		if got := h.Books(t, q.product, stock.SQL); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
+		h.WantBooks(t, q.product, stock.SQL, stocktest.Books{Initial: 6, Stock: 0, Sold: 6, Orders: 3, Keys: 3})
 	})
 }
 
@@ -176,10 +173,7 @@ func TestQueueTurnsAway(t *testing.T) {
 		}
 	}
 	q.until(0, 0)
-	want := stocktest.Books{Initial: 1 << 20, Stock: 1<<20 - served - 1, Sold: served + 1, Orders: served + 1}
-	if got := h.Books(t, q.product, stock.SQL); got != want {
-		t.Errorf("books = %+v, want %+v", got, want)
-	}
+	h.WantBooks(t, q.product, stock.SQL, stocktest.Books{Initial: 1 << 20, Stock: 1<<20 - served - 1, Sold: served + 1, Orders: served + 1})
 }
 
 // One key several times in a batch: one effect, and its answer to all; another payload under it is refused.
@@ -210,10 +204,7 @@ func TestQueueRepeatsWithinABatch(t *testing.T) {
 		if r := shortAgain(); r.Err != nil || !r.Receipt.Replayed || !bytes.Equal(r.Receipt.Stored.Body, refused.Receipt.Stored.Body) {
 			t.Errorf("Deduct(9) again = %+v, %v, want that refusal replayed", r.Receipt, r.Err)
 		}
-		want := stocktest.Books{Initial: 5, Stock: 2, Sold: 3, Orders: 2, Keys: 2}
-		if got := h.Books(t, q.product, stock.SQL); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
+		h.WantBooks(t, q.product, stock.SQL, stocktest.Books{Initial: 5, Stock: 2, Sold: 3, Orders: 2, Keys: 2})
 	})
 }
 
@@ -257,10 +248,7 @@ func TestQueueReplays(t *testing.T) {
 				t.Errorf("Deduct() %s = %+v, %v, want ErrKeyReused", what, r.Receipt, r.Err)
 			}
 		}
-		want := stocktest.Books{Initial: 9, Stock: 2, Sold: 7, Orders: 5, Keys: 3}
-		if got := h.Books(t, product, stock.SQL); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
+		h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 9, Stock: 2, Sold: 7, Orders: 5, Keys: 3})
 	})
 }
 
@@ -287,10 +275,7 @@ func TestQueuePanics(t *testing.T) {
 				t.Errorf("Deduct() beside it = %v, want nil", r.Err)
 			}
 		}
-		want := stocktest.Books{Initial: 5, Stock: 2, Sold: 3, Orders: 3, Keys: 1}
-		if got := h.Books(t, q.product, stock.SQL); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
+		h.WantBooks(t, q.product, stock.SQL, stocktest.Books{Initial: 5, Stock: 2, Sold: 3, Orders: 3, Keys: 1})
 	})
 }
 
@@ -329,10 +314,7 @@ func TestQueueLosesADeadlock(t *testing.T) {
 	if r := sold(); r.Err != nil || r.Receipt.Replayed || *r.Receipt.Remaining != 3 {
 		t.Errorf("Deduct() = %+v, %v, want 3 left", r.Receipt, r.Err)
 	}
-	want := stocktest.Books{Initial: 5, Stock: 3, Sold: 2, Orders: 1, Keys: 1}
-	if got := h.Books(t, product, stock.SQL); got != want {
-		t.Errorf("books = %+v, want %+v", got, want)
-	}
+	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 5, Stock: 3, Sold: 2, Orders: 1, Keys: 1})
 }
 
 // An address may make the server count matched rows instead of changed ones; then a key that exists would look new.
@@ -351,7 +333,5 @@ func TestQueueReplaysWhateverTheAddressCounts(t *testing.T) {
 			t.Errorf("Deduct() %d with one key = %+v, %v, want a replay: %t", i, got, err, i > 0)
 		}
 	}
-	if got, want := h.Books(t, product, stock.SQL), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1, Keys: 1}); got != want {
-		t.Errorf("books = %+v, want %+v", got, want)
-	}
+	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1, Keys: 1})
 }

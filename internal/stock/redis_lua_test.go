@@ -28,9 +28,7 @@ func TestRedisLuaCart(t *testing.T) {
 		for product, want := range map[int64]stocktest.Books{
 			a: {Initial: 5, Stock: 4, Sold: 1, Orders: 1}, b: {Initial: 2, Stock: 0, Sold: 2, Orders: 1},
 		} {
-			if got := h.Books(t, product, stock.Redis); got != want {
-				t.Errorf("books of %d = %+v, want %+v", product, got, want)
-			}
+			h.WantBooks(t, product, stock.Redis, want)
 		}
 	})
 }

@@ -51,9 +51,7 @@ func TestRWLockReadersSeeNoHalfDeduction(t *testing.T) {
 			})
 			waiting.Await(t)
 			waiting.Resume()
-			if err := writer.goOn(t); err != nil {
-				t.Errorf("Deduct() = %v, want nil", err)
-			}
+			writer.sells(t)
 			if r := read(); r.Err != nil || !whole || left != int64(4-i) {
 				t.Errorf("ReadLocked() = %v, whole: %t, %d left, want whole books and %d units", r.Err, whole, left, 4-i)
 			}
@@ -84,16 +82,12 @@ func TestRWLockReadersShare(t *testing.T) {
 			if err != nil {
 				t.Errorf("ReadLocked() beside another = %v, want nil", err)
 			}
-			if _, err := h.Replicas[2].Deduct(t.Context(), "rwlock", stock.Redis, product, 1, "k"); !errors.Is(err, stock.ErrLockBusy) {
-				t.Errorf("Deduct() beside a reader = %v, want ErrLockBusy", err)
-			}
+			h.Replicas[2].Refuse(t, stock.ErrLockBusy, "rwlock", stock.Redis, product, 1, "k")
 			return nil
 		})
 		if err != nil {
 			t.Errorf("ReadLocked() = %v, want nil", err)
 		}
-		if _, err := h.Replicas[2].Deduct(t.Context(), "rwlock", stock.Redis, product, 1, "k"); err != nil {
-			t.Errorf("Deduct() once they have left = %v, want nil", err)
-		}
+		h.Replicas[2].Sell(t, "rwlock", stock.Redis, product, 1, "k")
 	})
 }

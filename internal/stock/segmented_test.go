@@ -1,7 +1,6 @@
 package stock_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -46,17 +45,13 @@ func TestSegmentedDrawsOnSeveral(t *testing.T) {
 		}{
 			{7, []int64{0, 0, 1, 2}}, {3, []int64{0, 0, 0, 0}},
 		} {
-			if _, err := h.Replicas[i].Deduct(t.Context(), "segmented", stock.Redis, product, c.quantity, fmt.Sprint(i)); err != nil {
-				t.Fatalf("Deduct(%d) = %v, want nil", c.quantity, err)
-			}
+			h.Replicas[i].Sell(t, "segmented", stock.Redis, product, c.quantity, fmt.Sprint(i))
 			p, err := h.Replicas[0].Product(t.Context(), product)
 			if diff := cmp.Diff(c.want, p.Segments); err != nil || diff != "" {
 				t.Errorf("segments after Deduct(%d): %v (-want +got):\n%s", c.quantity, err, diff)
 			}
 		}
-		if _, err := h.Replicas[0].Deduct(t.Context(), "segmented", stock.Redis, product, 1, "end"); !errors.Is(err, stock.ErrSoldOut) {
-			t.Errorf("Deduct(1 of 0) = %v, want ErrSoldOut", err)
-		}
+		h.Replicas[0].Refuse(t, stock.ErrSoldOut, "segmented", stock.Redis, product, 1, "end")
 	})
 }
 
@@ -64,14 +59,8 @@ func TestSegmentedDrawsOnSeveral(t *testing.T) {
 func TestSegmentedOnOneCounter(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 3, 0)
-		if _, err := h.Replicas[0].Deduct(t.Context(), "segmented", stock.Redis, product, 2, "1"); err != nil {
-			t.Fatalf("Deduct(2) = %v, want nil", err)
-		}
-		if _, err := h.Replicas[1].Deduct(t.Context(), "lua-lock", stock.Redis, product, 1, "2"); err != nil {
-			t.Errorf("lua-lock afterwards: Deduct(1) = %v, want nil", err)
-		}
-		if got, want := h.Books(t, product, stock.Redis), (stocktest.Books{Initial: 3, Stock: 0, Sold: 3, Orders: 2}); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
+		h.Replicas[0].Sell(t, "segmented", stock.Redis, product, 2, "1")
+		h.Replicas[1].Sell(t, "lua-lock", stock.Redis, product, 1, "2")
+		h.WantBooks(t, product, stock.Redis, stocktest.Books{Initial: 3, Stock: 0, Sold: 3, Orders: 2})
 	})
 }

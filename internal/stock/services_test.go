@@ -41,28 +41,19 @@ func revokeLease(t *testing.T, a *stocktest.Replica) {
 	}
 }
 
-// overtaken has A stop after its read with the lock held, ends A's lock, and lets B deduct one unit. resume lets A go on and returns its
-// result.
-func overtaken(t *testing.T, h *stocktest.Harness, mode string, s stock.Store, product int64, end func()) (resume func() stocktest.Result) {
+// overtaken has A stop after its read with the lock held, ends A's lock, and lets B deduct one unit.
+func overtaken(t *testing.T, h *stocktest.Harness, mode string, s stock.Store, product int64, end func()) (first held) {
 	t.Helper()
 	a, b := h.Replicas[0], h.Replicas[1]
-	held := a.Hold(t, step.Read)
-	first := stocktest.Go(t, func() (stock.Receipt, error) { return a.Deduct(held.Ctx, mode, s, product, 1, "a") })
-	held.Await(t)
-	if _, err := b.Deduct(t.Context(), mode, s, product, 1, "b"); !errors.Is(err, stock.ErrLockBusy) {
-		t.Fatalf("B's Deduct() while A holds the lock = %v, want ErrLockBusy", err)
-	}
+	first = hold(t, a, step.Read, mode, s, product, "a")
+	b.Refuse(t, stock.ErrLockBusy, mode, s, product, 1, "b")
 	end()
 	req := stocktest.Request(product, 1, "b")
 	req.Store, req.Wait = s, stocktest.Patience
 	if _, err := b.Shop.Deduct(t.Context(), mode, req); err != nil {
 		t.Fatalf("B's Deduct() once A's lock has ended = %v, want nil", err)
 	}
-	return func() stocktest.Result {
-		t.Helper()
-		held.Resume()
-		return first()
-	}
+	return first
 }
 
 // A holder whose session has ended sells a unit that its rival has sold: consensus does not protect a write to another store.
@@ -74,14 +65,9 @@ func TestSessionEndedSellsTwice(t *testing.T) {
 				t.Parallel()
 				h := stocktest.Open(t, stocktest.Embedded(t).WithServices(t), 2, stock.Modes())
 				product := h.Product(t, 1, 0)
-				resume := overtaken(t, h, mode, s, product, func() { end(t, h.Replicas[0]) })
-				if r := resume(); r.Err != nil {
-					t.Errorf("A's Deduct() = %v, want nil", r.Err)
-				}
-				want := stocktest.Books{Initial: 1, Stock: 0, Sold: 2, Orders: 2}
-				if got := h.Books(t, product, s); got != want {
-					t.Errorf("books = %+v, want %+v", got, want)
-				}
+				first := overtaken(t, h, mode, s, product, func() { end(t, h.Replicas[0]) })
+				first.sells(t)
+				h.WantBooks(t, product, s, soldTwice)
 			})
 		}
 	}
@@ -96,21 +82,14 @@ func TestRedlockMajorityForgotSellsTwice(t *testing.T) {
 	a, b := h.Replicas[0], h.Replicas[1]
 	for _, s := range []stock.Store{stock.Redis, stock.SQL} {
 		product := h.Product(t, 1, 0)
-		resume := overtaken(t, h, "redlock", s, product, func() {
+		first := overtaken(t, h, "redlock", s, product, func() {
 			everywhere(t, a)
 			forget(t, a, 0, 1)
-			if _, err := b.Deduct(t.Context(), "redlock", s, product, 1, "b"); !errors.Is(err, stock.ErrLockBusy) {
-				t.Fatalf("B's Deduct() when two of five nodes have forgotten A = %v, want ErrLockBusy", err)
-			}
+			b.Refuse(t, stock.ErrLockBusy, "redlock", s, product, 1, "b")
 			forget(t, a, 2)
 		})
-		if r := resume(); r.Err != nil {
-			t.Errorf("%s: A's Deduct() = %v, want nil", s, r.Err)
-		}
-		want := stocktest.Books{Initial: 1, Stock: 0, Sold: 2, Orders: 2}
-		if got := h.Books(t, product, s); got != want {
-			t.Errorf("%s: books = %+v, want %+v", s, got, want)
-		}
+		first.sells(t)
+		h.WantBooks(t, product, s, soldTwice)
 	}
 }
 
@@ -156,20 +135,13 @@ func TestResetFreesRedlock(t *testing.T) {
 	h := stocktest.Open(t, env, 2, stock.Modes())
 	a, b := h.Replicas[0], h.Replicas[1]
 	product := h.Product(t, 1, 0)
-	held := a.Hold(t, step.Locked)
-	first := stocktest.Go(t, func() (stock.Receipt, error) { return a.Deduct(held.Ctx, "redlock", stock.Redis, product, 1, "a") })
-	held.Await(t)
+	held := hold(t, a, step.Locked, "redlock", stock.Redis, product, "a")
 	nodes[4].Kill()
 	if err := b.SetStock(t.Context(), product, 5, 0); err != nil {
 		t.Errorf("SetStock() with one node that cannot be reached = %v, want nil", err)
 	}
-	if _, err := b.Deduct(t.Context(), "redlock", stock.Redis, product, 1, "b"); err != nil {
-		t.Errorf("B's Deduct() after the reset = %v, want nil", err)
-	}
-	held.Resume()
-	if r := first(); r.Err != nil {
-		t.Errorf("A's Deduct() = %v, want nil", r.Err)
-	}
+	b.Sell(t, "redlock", stock.Redis, product, 1, "b")
+	held.sells(t)
 }
 
 // The same schedule in which etcd sells twice: the transaction asks whose the lock is, and the stale write is refused.
@@ -178,11 +150,9 @@ func TestEtcdTxnRefusesStaleWrite(t *testing.T) {
 	h := stocktest.Open(t, stocktest.Embedded(t).WithServices(t), 2, stock.Modes())
 	a := h.Replicas[0]
 	product := h.Product(t, 5, 0)
-	resume := overtaken(t, h, "etcd-txn", stock.Etcd, product, func() { revokeLease(t, a) })
-	if r := resume(); !errors.Is(r.Err, stock.ErrContended) {
-		t.Errorf("A's Deduct() = %v, want ErrContended", r.Err)
+	first := overtaken(t, h, "etcd-txn", stock.Etcd, product, func() { revokeLease(t, a) })
+	if err := first.goOn(t); !errors.Is(err, stock.ErrContended) {
+		t.Errorf("A's Deduct() = %v, want ErrContended", err)
 	}
-	if got, want := h.Books(t, product, stock.Etcd), (stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1}); got != want {
-		t.Errorf("books = %+v, want %+v", got, want)
-	}
+	h.WantBooks(t, product, stock.Etcd, stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1})
 }

@@ -13,11 +13,6 @@ import (
 	"lastitem/internal/stock/stocktest"
 )
 
-// one sends a request for one unit of a product with the stock in SQL.
-func one(ctx context.Context, r *stocktest.Replica, mode string, product int64, key string) func() (stock.Receipt, error) {
-	return func() (stock.Receipt, error) { return r.Deduct(ctx, mode, stock.SQL, product, 1, key) }
-}
-
 // The lock is free before the commit. A stops between the two; B gets the lock, and reads units that A has already sold.
 func TestUnlockedBeforeCommit(t *testing.T) {
 	t.Parallel()
@@ -26,23 +21,11 @@ func TestUnlockedBeforeCommit(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			a, product := h.Replicas[0], h.Product(t, 1, 0)
-			released, read := a.Hold(t, step.Released), b.Hold(t, step.Read)
-			first := stocktest.Go(t, one(released.Ctx, a, mode, product, "a"))
-			released.Await(t)
-			second := stocktest.Go(t, one(read.Ctx, b, mode, product, "b"))
-			read.Await(t)
-			released.Resume()
-			if r := first(); r.Err != nil {
-				t.Fatalf("A's Deduct() = %v, want nil", r.Err)
-			}
-			read.Resume()
-			if r := second(); r.Err != nil {
-				t.Fatalf("B's Deduct() = %v, want nil", r.Err)
-			}
-			want := stocktest.Books{Initial: 1, Stock: 0, Sold: 2, Orders: 2}
-			if got := h.Books(t, product, stock.SQL); got != want {
-				t.Errorf("books = %+v, want %+v", got, want)
-			}
+			first := hold(t, a, step.Released, mode, stock.SQL, product, "a")
+			second := hold(t, b, step.Read, mode, stock.SQL, product, "b")
+			first.sells(t)
+			second.sells(t)
+			h.WantBooks(t, product, stock.SQL, soldTwice)
 		})
 	}
 }
@@ -50,16 +33,12 @@ func TestUnlockedBeforeCommit(t *testing.T) {
 // overtakenSQL lets B buy a unit after A has read, and returns A's result, and the row's time as A read it and as B left it.
 func overtakenSQL(t *testing.T, h *stocktest.Harness, mode string, product int64) (a stocktest.Result, read, left string) {
 	t.Helper()
-	held := h.Replicas[0].Hold(t, step.Read)
-	first := stocktest.Go(t, one(held.Ctx, h.Replicas[0], mode, product, "a"))
-	held.Await(t)
+	first := hold(t, h.Replicas[0], step.Read, mode, stock.SQL, product, "a")
 	read = updatedAt(t, h, product)
-	if _, err := h.Replicas[1].Deduct(t.Context(), mode, stock.SQL, product, 1, "b"); err != nil {
-		t.Fatalf("B's Deduct() while A has read = %v, want nil", err)
-	}
+	h.Replicas[1].Sell(t, mode, stock.SQL, product, 1, "b")
 	left = updatedAt(t, h, product)
-	held.Resume()
-	return first(), read, left
+	first.Resume()
+	return first.result(), read, left
 }
 
 func updatedAt(t *testing.T, h *stocktest.Harness, product int64) string {
@@ -112,17 +91,12 @@ func TestSQLVersionOvertaken(t *testing.T) {
 				return
 			}
 			reads++
-			if _, err := h.Replicas[1].Deduct(t.Context(), "sql-version", stock.SQL, product, 1, "b"); err != nil {
-				t.Errorf("B's Deduct() = %v, want nil", err)
-			}
+			h.Replicas[1].Sell(t, "sql-version", stock.SQL, product, 1, "b")
 		})
-		if _, err := one(w.Ctx, h.Replicas[0], "sql-version", product, "a")(); !errors.Is(err, stock.ErrContended) || reads < 2 {
+		if _, err := h.Replicas[0].Deduct(w.Ctx, "sql-version", stock.SQL, product, 1, "a"); !errors.Is(err, stock.ErrContended) || reads < 2 {
 			t.Errorf("overtakenSQL each time: Deduct() = %v after %d reads, want ErrContended after several", err, reads)
 		}
-		want := stocktest.Books{Initial: 100, Stock: 100 - reads, Sold: reads, Orders: int(reads)}
-		if got := h.Books(t, product, stock.SQL); got != want {
-			t.Errorf("books = %+v, want %+v", got, want)
-		}
+		h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 100, Stock: 100 - reads, Sold: reads, Orders: int(reads)})
 	})
 }
 
@@ -146,9 +120,7 @@ func TestSQLUniqueHolderDies(t *testing.T) {
 			}
 		}
 		h.SetStock(t, product, 5, 0)
-		if _, err := one(t.Context(), h.Replicas[1], "sql-unique", product, "k")(); err != nil {
-			t.Errorf("Deduct() after SetStock = %v, want nil", err)
-		}
+		h.Replicas[1].Sell(t, "sql-unique", stock.SQL, product, 1, "k")
 	})
 }
 
@@ -157,9 +129,7 @@ func TestSQLForUpdateHangsUpWaiting(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Real(t), 2, stock.Modes())
 	a, b, product := h.Replicas[0], h.Replicas[1], h.Product(t, 5, 0)
-	held := a.Hold(t, step.Locked)
-	first := stocktest.Go(t, one(held.Ctx, a, "sql-for-update", product, "a"))
-	held.Await(t)
+	first := hold(t, a, step.Locked, "sql-for-update", stock.SQL, product, "a")
 	waiting := b.Watch(t, nil)
 	req := stocktest.Request(product, 1, "b")
 	req.Wait = stocktest.Patience
@@ -169,15 +139,7 @@ func TestSQLForUpdateHangsUpWaiting(t *testing.T) {
 	if r := second(); !errors.Is(r.Err, stock.ErrLockBusy) || !errors.Is(r.Err, context.Canceled) {
 		t.Errorf("B's Deduct() = %v, want ErrLockBusy, since its client has gone", r.Err)
 	}
-	held.Resume()
-	if r := first(); r.Err != nil {
-		t.Errorf("A's Deduct() = %v, want nil", r.Err)
-	}
-	if _, err := one(t.Context(), b, "sql-atomic", product, "c")(); err != nil {
-		t.Errorf("Deduct() afterwards = %v, want nil", err)
-	}
-	want := stocktest.Books{Initial: 5, Stock: 3, Sold: 2, Orders: 2}
-	if got := h.Books(t, product, stock.SQL); got != want {
-		t.Errorf("books = %+v, want %+v", got, want)
-	}
+	first.sells(t)
+	b.Sell(t, "sql-atomic", stock.SQL, product, 1, "c")
+	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 5, Stock: 3, Sold: 2, Orders: 2})
 }

@@ -21,11 +21,7 @@ func TestCommitIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate, err := wire.NewProxy("sql", cfg.Addr, wire.MySQL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(gate.Close)
+	gate := gate(t, cfg.Addr, wire.MySQL)
 	near := openSQL(t, dsn)
 	cfg.Addr = gate.Addr
 	s := openSQL(t, cfg.FormatDSN())

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
+	"lastitem/internal/wire"
 )
 
 // openEtcd returns a store on a real etcd, and the prefix of its keys.
@@ -116,14 +118,14 @@ func TestEtcdWriteErrors(t *testing.T) {
 	if err := e.Reset(t.Context(), 1, 5, 0); err != nil {
 		t.Fatalf("Reset() = %v", err)
 	}
-	p := (&cutProxy{pattern: []byte(s.Prefix + "orders/1/lost"), http2: true}).listen(t, s.Addr)
-	far := store.NewEtcd((&testenv.Coordination{Addr: p.addr}).EtcdClient(t), s.Prefix)
+	p := gate(t, s.Addr, wire.GRPC)
+	far := store.NewEtcd((&testenv.Coordination{Addr: p.Addr}).EtcdClient(t), s.Prefix)
 	lost := someOrder("lost", 1)
-	p.armed.Store(true)
+	held := cut(t, p, regexp.QuoteMeta(s.Prefix+"orders/1/lost"))
 	if ok, err := far.Write(t.Context(), always, 4, lost); ok || !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("Write() whose answer is lost = %t, %v, want ErrUnknown", ok, err)
 	}
-	if p.cuts.Load() == 0 {
+	if !wasCut(held) {
 		t.Fatal("no answer was cut: nothing is shown")
 	}
 	wantFacts(t, e, 1, store.Facts{Initial: 5, Stock: 4, Orders: []store.Order{lost}})

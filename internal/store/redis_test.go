@@ -14,16 +14,32 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
+	"lastitem/internal/wire"
 )
+
+// servers are the real and the embedded Redis.
+var servers = map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis}
 
 // onEachRedis runs a test on the real and on the embedded Redis.
 func onEachRedis(t *testing.T, test func(*testing.T, *store.Redis, *testenv.RedisServer)) {
 	t.Parallel()
-	for name, open := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis} {
+	for name, open := range servers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := open(t)
 			test(t, store.NewRedis(r.Client, r.Prefix), r)
+		})
+	}
+}
+
+// onClustersToo runs a test on each Redis, and on a cluster, with its own client and with that of a plain server.
+func onClustersToo(t *testing.T, test func(t *testing.T, r *store.Redis, cluster bool)) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) { test(t, r, false) })
+	for name, addresses := range map[string]int{"cluster": 2, "node of a cluster": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, _ := onCluster(t, addresses)
+			test(t, r, true)
 		})
 	}
 }
@@ -107,16 +123,25 @@ func TestRedisSplitsIntoSegments(t *testing.T) {
 	})
 }
 
+// On a cluster the segments of a product lie in several slots, so no transaction reaches all of them.
 func TestRedisSetSegments(t *testing.T) {
-	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
-		reset(t, r, 1, 9, 3)
+	onClustersToo(t, func(t *testing.T, r *store.Redis, _ bool) {
+		reset(t, r, 1, 10, 3)
+		f, p, err := r.Snapshot(t.Context(), 1, store.Want{Orders: 3})
+		if err != nil || !slices.Equal(f.Segments, []int64{4, 3, 3}) || f.Stock != 10 || !p.End() {
+			t.Errorf("Snapshot() = %+v, %+v, %v, want segments of 4, 3 and 3", f, p, err)
+		}
 		for _, counts := range []map[int]int64{{1: 0}, {0: 1, 2: 2}} {
 			if err := r.SetSegments(t.Context(), 1, counts, true); err != nil {
 				t.Errorf("SetSegments(%v) = %v, want nil", counts, err)
 			}
 		}
-		if counts, _, err := r.Segments(t.Context(), 1); err != nil || !cmp.Equal(counts, []int64{1, 0, 2}) {
-			t.Errorf("Segments() = %v, %v, want [1 0 2]", counts, err)
+		want := []int64{1, 0, 2}
+		if counts, _, err := r.Segments(t.Context(), 1); err != nil || !cmp.Equal(counts, want) {
+			t.Errorf("Segments() = %v, %v, want %v", counts, err, want)
+		}
+		if f, _, err := r.Snapshot(t.Context(), 1, store.Want{Orders: 5}); err != nil || !slices.Equal(f.Segments, want) {
+			t.Errorf("Snapshot() = %+v, %v, want the segments %v", f, err, want)
 		}
 		if n, err := r.ReadSegment(t.Context(), 1, 2, true); n != 2 || err != nil {
 			t.Errorf("ReadSegment(2) = %d, %v, want 2", n, err)
@@ -183,14 +208,17 @@ func TestRedisDamagedData(t *testing.T) {
 	})
 }
 
-// upstream returns host and port of a redis URL.
-func upstream(t *testing.T, url string) string {
+// behindGate returns a client that reaches a Redis through a proxy.
+func behindGate(t *testing.T, s *testenv.RedisServer) (*wire.Proxy, redis.UniversalClient) {
 	t.Helper()
-	o, err := redis.ParseURL(url)
+	addr := s.Client.Options().Addr
+	p := gate(t, addr, wire.Redis)
+	c, err := backend.OpenRedis(strings.Replace(s.URL, addr, p.Addr, 1), 4)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return o.Addr
+	t.Cleanup(func() { c.Close() })
+	return p, c
 }
 
 // The answer is lost after the server has acted: the store must neither report that it did not happen, nor send it again.
@@ -204,58 +232,32 @@ func TestRedisLostReply(t *testing.T) {
 		product int64
 		want    store.Facts
 	}{
-		"Set": {"$3\r\nset", func(ctx context.Context, r *store.Redis) error { return r.Set(ctx, 1, 4) },
+		"Set": {"^SET ", func(ctx context.Context, r *store.Redis) error { return r.Set(ctx, 1, 4) },
 			1, store.Facts{Initial: 5, Stock: 4, Orders: []store.Order{}}},
-		"Append": {"$5\r\nrpush", func(ctx context.Context, r *store.Redis) error { return r.Append(ctx, someOrder("a", 1)) },
+		"Append": {"^RPUSH ", func(ctx context.Context, r *store.Redis) error { return r.Append(ctx, someOrder("a", 1)) },
 			1, store.Facts{Initial: 5, Stock: 5, Orders: []store.Order{someOrder("a", 1)}}},
-		"SetSegments one": {"$3\r\nset", func(ctx context.Context, r *store.Redis) error {
+		"SetSegments one": {"^SET ", func(ctx context.Context, r *store.Redis) error {
 			return r.SetSegments(ctx, 2, map[int]int64{0: 1}, true)
 		}, 2, store.Facts{Initial: 6, Stock: 4, Segments: []int64{1, 3}, Orders: []store.Order{}}},
-		"SetSegments two": {"$4\r\nexec", func(ctx context.Context, r *store.Redis) error {
+		"SetSegments two": {"EXEC", func(ctx context.Context, r *store.Redis) error {
 			return r.SetSegments(ctx, 2, map[int]int64{0: 1, 1: 1}, true)
 		}, 2, store.Facts{Initial: 6, Stock: 2, Segments: []int64{1, 1}, Orders: []store.Order{}}},
 	} {
 		reset(t, direct, 1, 5, 0)
 		reset(t, direct, 2, 6, 2)
-		p := newCutProxy(t, upstream(t, s.URL), c.pattern)
-		client, err := backend.OpenRedis(strings.Replace(s.URL, upstream(t, s.URL), p.addr, 1), 4)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p, client := behindGate(t, s)
 		through := store.NewRedis(client, s.Prefix)
 		if _, err := through.Read(t.Context(), 1); err != nil {
 			t.Fatalf("Read() through the proxy = %v", err)
 		}
-		p.armed.Store(true)
-		if err := c.write(t.Context(), through); !errors.Is(err, store.ErrUnknown) || p.cuts.Load() != 1 {
-			t.Errorf("%s without an answer = %v after %d cuts, want ErrUnknown after 1", name, err, p.cuts.Load())
+		lost := cut(t, p, c.pattern)
+		if err := c.write(t.Context(), through); !errors.Is(err, store.ErrUnknown) || !wasCut(lost) {
+			t.Errorf("%s, cut off: %t = %v, want ErrUnknown", name, wasCut(lost), err)
 		}
-		client.Close()
 		got, err := direct.Facts(t.Context(), c.product, true)
 		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
 			t.Errorf("%s was applied, though: %v (-want +got):\n%s", name, err, diff)
 		}
-	}
-}
-
-// A command that must not be repeated is sent once, even if its answer is lost.
-func TestRedisClientDoesNotRetry(t *testing.T) {
-	t.Parallel()
-	s := testenv.Redis(t)
-	p := newCutProxy(t, upstream(t, s.URL), "decrby")
-	c, err := backend.OpenRedis(strings.Replace(s.URL, upstream(t, s.URL), p.addr, 1), 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	key := s.Prefix + "stock"
-	if err := c.Set(t.Context(), key, 100, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
-	p.armed.Store(true)
-	err = c.DecrBy(t.Context(), key, 1).Err()
-	if n := s.Client.Get(t.Context(), key).Val(); err == nil || n != "99" {
-		t.Errorf("DECRBY whose answer was lost = %v, stock %s, want an error and 99: applied once", err, n)
 	}
 }
 

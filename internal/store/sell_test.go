@@ -4,19 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/backend"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
+	"lastitem/internal/wire"
 )
 
 // sale returns a sale of one unit of each product, with a key unless that is "".
@@ -122,7 +121,12 @@ func keysRead(t *testing.T, r *store.Redis, product int64) map[string][]string {
 // Setting the stock of a cart's first product deletes the cart's answer, so that the same request sells again. The earlier orders of the
 // other products then have no key: no two orders have the same one.
 func TestRedisCartOutlivesItsAnswer(t *testing.T) {
-	test := func(t *testing.T, r *store.Redis, first, second int64) {
+	onClustersToo(t, func(t *testing.T, r *store.Redis, _ bool) {
+		reset(t, r, 1, 1, 0)
+		first, second := int64(1), int64(2) // on a cluster, in the same slot as product 1
+		for _, err := r.Sell(t.Context(), sale("x", "", 1, second)); errors.Is(err, store.ErrCrossSlot); _, err = r.Sell(t.Context(), sale("x", "", 1, second)) {
+			second++
+		}
 		check := func(when string, product int64, want ...string) {
 			t.Helper()
 			for how, got := range keysRead(t, r, product) {
@@ -156,24 +160,6 @@ func TestRedisCartOutlivesItsAnswer(t *testing.T) {
 		reset(t, r, second, 9, 0) // does not touch the answer
 		sell("g", "more", true, first, second)
 		check("after a reset of the other product", first, "cart", "more")
-	}
-	t.Parallel()
-	for name, open := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t)
-			test(t, store.NewRedis(s.Client, s.Prefix), 1, 2)
-		})
-	}
-	t.Run("cluster", func(t *testing.T) {
-		t.Parallel()
-		r := onClusterNode(t, 2)
-		reset(t, r, 1, 1, 0)
-		second := int64(2) // in the same slot as product 1
-		for _, err := r.Sell(t.Context(), sale("x", "", 1, second)); errors.Is(err, store.ErrCrossSlot); _, err = r.Sell(t.Context(), sale("x", "", 1, second)) {
-			second++
-		}
-		test(t, r, 1, second)
 	})
 }
 
@@ -211,24 +197,19 @@ func TestRedisSellLostReply(t *testing.T) {
 	s := testenv.Redis(t)
 	direct := store.NewRedis(s.Client, s.Prefix)
 	reset(t, direct, 1, 5, 0)
-	p := newCutProxy(t, upstream(t, s.URL), "evalsha")
-	client, err := backend.OpenRedis(strings.Replace(s.URL, upstream(t, s.URL), p.addr, 1), 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	p, client := behindGate(t, s)
 	through := store.NewRedis(client, s.Prefix)
 	if _, err := through.Sell(t.Context(), sale("a", "", 1)); err != nil {
 		t.Fatalf("Sell() through the proxy = %v", err)
 	}
-	p.armed.Store(true)
-	if _, err := through.Sell(t.Context(), sale("b", "", 1)); !errors.Is(err, store.ErrUnknown) || p.cuts.Load() != 1 {
-		t.Errorf("Sell() without a key, cut off = %v after %d cuts, want ErrUnknown after 1", err, p.cuts.Load())
+	lost := cut(t, p, "^EVALSHA ")
+	if _, err := through.Sell(t.Context(), sale("b", "", 1)); !errors.Is(err, store.ErrUnknown) || !wasCut(lost) {
+		t.Errorf("Sell() without a key, cut off: %t = %v, want ErrUnknown", wasCut(lost), err)
 	}
-	p.armed.Store(true)
+	lost = cut(t, p, "^EVALSHA ")
 	got, err := through.Sell(t.Context(), sale("c", "k", 1))
-	if err != nil || !got.Earlier || string(got.Answer.Body) != "c left 2, 2." || p.cuts.Load() != 2 {
-		t.Errorf("Sell() with a key, cut off = %+v, %v after %d cuts, want its own answer after 2", got, err, p.cuts.Load())
+	if err != nil || !got.Earlier || string(got.Answer.Body) != "c left 2, 2." || !wasCut(lost) {
+		t.Errorf("Sell() with a key, cut off: %t = %+v, %v, want its own answer", wasCut(lost), got, err)
 	}
 	if f, err := direct.Facts(t.Context(), 1, true); err != nil || f.Stock != 2 || len(f.Orders) != 3 {
 		t.Errorf("Facts() = %+v, %v, want 2 left and 3 orders: each sale once", f, err)
@@ -241,25 +222,19 @@ func TestRedisSellLostReplyThenDown(t *testing.T) {
 	s := testenv.Redis(t)
 	direct := store.NewRedis(s.Client, s.Prefix)
 	reset(t, direct, 1, 5, 0)
-	p := newCutProxy(t, upstream(t, s.URL), "evalsha")
-	o := *s.Client.Options()
-	o.MaxRetries, o.DialerRetries = -1, 1
-	o.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
-		addr := p.addr
-		if p.cuts.Load() > 0 {
-			addr = "127.0.0.1:1" // nobody
-		}
-		return (&net.Dialer{}).DialContext(ctx, network, addr)
-	}
-	client := redis.NewClient(&o)
-	defer client.Close()
+	p, client := behindGate(t, s)
 	through := store.NewRedis(client, s.Prefix)
 	if _, err := through.Sell(t.Context(), sale("a", "", 1)); err != nil {
 		t.Fatalf("Sell() through the proxy = %v", err)
 	}
-	p.armed.Store(true)
-	if _, err := through.Sell(t.Context(), sale("b", "k", 1)); !errors.Is(err, store.ErrUnknown) || p.cuts.Load() != 1 {
-		t.Errorf("Sell() of which the server knows, and is down = %v after %d cuts, want ErrUnknown after 1", err, p.cuts.Load())
+	lost := p.Add(wire.Rule{Answer: true, Match: func(c wire.Call) bool { return strings.HasPrefix(c.Text, "EVALSHA ") }})
+	go func() {
+		<-lost.Reached()
+		p.Turn("127.0.0.1:1") // nobody
+		lost.Drop(true)
+	}()
+	if _, err := through.Sell(t.Context(), sale("b", "k", 1)); !errors.Is(err, store.ErrUnknown) || !wasCut(lost) {
+		t.Errorf("Sell() of which the server knows, and is down = %v, want ErrUnknown", err)
 	}
 	if f, err := direct.Facts(t.Context(), 1, true); err != nil || f.Stock != 3 || len(f.Orders) != 2 {
 		t.Errorf("Facts() = %+v, %v, want 3 left and 2 orders: it was made", f, err)
@@ -304,10 +279,10 @@ func TestRedisSellTogether(t *testing.T) {
 
 func TestRedisSellRefused(t *testing.T) {
 	t.Parallel()
-	if _, err := onClusterNode(t, 1).Sell(t.Context(), sale("a", "", 1, 2)); !errors.Is(err, store.ErrCrossSlot) {
+	r, c := onCluster(t, 1)
+	if _, err := r.Sell(t.Context(), sale("a", "", 1, 2)); !errors.Is(err, store.ErrCrossSlot) {
 		t.Errorf("Sell() of two products in a cluster = %v, want ErrCrossSlot", err)
 	}
-	r, c := onCluster(t, 1)
 	reset(t, r, 3, 0, 0)
 	for range 3 {
 		if _, err := r.Sell(t.Context(), sale("a", "k", 1, 2)); !errors.Is(err, store.ErrCrossSlot) {

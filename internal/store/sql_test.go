@@ -15,6 +15,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
+	"lastitem/internal/wire"
 )
 
 // onEachSQL runs a test on MariaDB or MySQL, and on SQLite.
@@ -28,25 +29,60 @@ func onEachSQL(t *testing.T, test func(*testing.T, *store.SQL)) {
 	}
 }
 
-func openSQL(t *testing.T, dsn string) *store.SQL {
+// openSet opens a database with at most conns connections for plain transactions, and for group commits, without probes.
+func openSet(t *testing.T, dsn string, conns int) *backend.Set {
 	t.Helper()
-	db, err := backend.OpenSQL(dsn, 8)
+	set, err := backend.Open(backend.Config{SQL: dsn, Conns: conns, Health: backend.Health{Every: -1}})
 	if err != nil {
-		t.Fatalf("OpenSQL: %v", err)
+		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if pool, err := db.DB(); err == nil {
-			pool.Close()
-		}
-	})
-	if _, err := backend.Migrate(t.Context(), db); err != nil {
+	t.Cleanup(func() { set.Close() })
+	if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
 		t.Fatalf("Migrate: %v", err)
 	}
-	s, err := store.NewSQL(db)
-	if err != nil {
-		t.Fatalf("NewSQL: %v", err)
+	return set
+}
+
+func openSQL(t *testing.T, dsn string) *store.SQL {
+	t.Helper()
+	return openSet(t, dsn, 8).SQL
+}
+
+// transact runs a body in a transaction.
+type transact func(ctx context.Context, body func(*store.Tx) error) error
+
+// bothTx are the two ways to do so.
+var bothTx = map[string]func(*store.SQL) transact{
+	"Tx": func(s *store.SQL) transact {
+		return func(ctx context.Context, body func(*store.Tx) error) error {
+			return s.Tx(ctx, store.ReadCommitted, body)
+		}
+	},
+	"GroupTx": func(s *store.SQL) transact { return s.GroupTx },
+}
+
+// onBothTx runs a test with Tx and with GroupTx, on a database with at most conns connections for each.
+func onBothTx(t *testing.T, dsn func(*testing.T) string, conns int, test func(*testing.T, *store.SQL, transact)) {
+	t.Parallel()
+	for name, of := range bothTx {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openSet(t, dsn(t), conns).SQL
+			test(t, s, of(s))
+		})
 	}
-	return s
+}
+
+func mySQL(t *testing.T) string { t.Helper(); return testenv.MySQL(t) }
+
+// take returns a body that takes a unit of a product, and returns err.
+func take(t *testing.T, product int64, err error) func(*store.Tx) error {
+	return func(tx *store.Tx) error {
+		if _, ok, err := tx.Take(product, 1); !ok || err != nil {
+			t.Errorf("Take(%d) = %t, %v, want true", product, ok, err)
+		}
+		return err
+	}
 }
 
 func resetSQL(t *testing.T, s *store.SQL, product, stock int64, segments int) {
@@ -203,69 +239,85 @@ func TestSQLClaimKey(t *testing.T) {
 	})
 }
 
-// A body that fails, panics or loses its context leaves nothing.
+// A body that fails, panics or loses its context leaves nothing, and nothing to the next one on its connection. Here there is only one.
 func TestSQLRollsBack(t *testing.T) {
-	onEachSQL(t, func(t *testing.T, s *store.SQL) {
-		resetSQL(t, s, 1, 5, 0)
-		mine := errors.New("mine")
-		take := func(tx *store.Tx) {
-			if _, ok, err := tx.Take(1, 1); !ok || err != nil {
-				t.Errorf("Take() = %t, %v, want true", ok, err)
-			}
-		}
-		if err := inTx(t, s, func(tx *store.Tx) error { take(tx); return mine }); !errors.Is(err, mine) {
-			t.Errorf("Tx() of a body that fails = %v, want its error", err)
-		}
-		func() {
-			defer func() { recover() }()
-			_ = inTx(t, s, func(tx *store.Tx) error { take(tx); panic("crash") })
-		}()
-		ctx, cancel := context.WithCancel(t.Context())
-		if err := s.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error { take(tx); cancel(); return nil }); err == nil {
-			t.Error("Tx() whose context ended before COMMIT = nil, want an error")
-		}
-		if err := s.Tx(ctx, store.ReadCommitted, func(*store.Tx) error { return nil }); !errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("Tx() under an ended context = %v, want ErrUnavailable", err)
-		}
-		do(t, s, func(tx *store.Tx) error { // it would wait for a transaction that is still open
-			if row, err := tx.Read(1); err != nil || row.Stock != 5 {
-				t.Errorf("Read() = %+v, %v, want 5", row, err)
-			}
-			take(tx)
-			return nil
+	for name, dsn := range map[string]func(*testing.T) string{
+		"mysql": mySQL, "sqlite": func(t *testing.T) string { t.Helper(); return testenv.SQLite(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBothTx(t, dsn, 1, func(t *testing.T, s *store.SQL, tx transact) {
+				resetSQL(t, s, 1, 9, 0)
+				resetSQL(t, s, 2, 9, 0)
+				next := func(after string) {
+					t.Helper()
+					if err := tx(t.Context(), take(t, 2, nil)); err != nil {
+						t.Errorf("a transaction after %s = %v, want nil", after, err)
+					}
+				}
+				next("nothing")
+				mine := errors.New("mine")
+				if err := tx(t.Context(), take(t, 1, mine)); !errors.Is(err, mine) {
+					t.Errorf("a transaction whose body fails = %v, want its error", err)
+				}
+				next("an error")
+				func() {
+					defer func() { recover() }()
+					_ = tx(t.Context(), func(tx *store.Tx) error { panic(take(t, 1, nil)(tx)) })
+				}()
+				next("a panic")
+				ctx, cancel := context.WithCancel(t.Context())
+				err := tx(ctx, func(tx *store.Tx) error { defer cancel(); return take(t, 1, nil)(tx) })
+				if err == nil {
+					t.Error("a transaction whose context ended before COMMIT = nil, want an error")
+				}
+				next("a context's end")
+				if err := tx(ctx, take(t, 1, nil)); !errors.Is(err, store.ErrUnavailable) {
+					t.Errorf("a transaction under an ended context = %v, want ErrUnavailable", err)
+				}
+				if one, two := stockOf(t, s, 1), stockOf(t, s, 2); one != 9 || two != 5 {
+					t.Errorf("stocks = %d and %d, want 9 and 5", one, two)
+				}
+			})
 		})
-	})
+	}
 }
 
-// Two transactions take the same two rows in opposite order.
+// Two transactions take the same two rows in opposite order: the one that loses is rolled back as a whole, and may be retried.
 func TestSQLDeadlock(t *testing.T) {
-	t.Parallel()
-	s := openSQL(t, testenv.MySQL(t))
-	resetSQL(t, s, 1, 5, 0)
-	resetSQL(t, s, 2, 5, 0)
-	var both sync.WaitGroup
-	both.Add(2)
-	errs := make(chan error, 2)
-	for _, order := range [][2]int64{{1, 2}, {2, 1}} {
-		go func() {
-			errs <- inTx(t, s, func(tx *store.Tx) error {
-				_, _, err := tx.Take(order[0], 1)
-				both.Done()
-				both.Wait()
-				if err == nil {
-					_, _, err = tx.Take(order[1], 1)
+	onBothTx(t, mySQL, 2, func(t *testing.T, s *store.SQL, tx transact) {
+		resetSQL(t, s, 1, 5, 0)
+		resetSQL(t, s, 2, 5, 0)
+		var both, ended sync.WaitGroup
+		both.Add(2)
+		conflicts := make(chan error, 2)
+		for _, order := range [][2]int64{{1, 2}, {2, 1}} {
+			ended.Go(func() {
+				met := sync.OnceFunc(func() { both.Done(); both.Wait() })
+				swap := func(tx *store.Tx) error {
+					_, _, err := tx.Take(order[0], 1)
+					met()
+					if err == nil {
+						_, _, err = tx.Take(order[1], 1)
+					}
+					return err
 				}
-				return err
+				err := tx(t.Context(), swap)
+				for ; errors.Is(err, store.ErrConflict); err = tx(t.Context(), swap) {
+					conflicts <- err
+				}
+				if err != nil {
+					t.Errorf("a transaction = %v, want nil in the end", err)
+				}
 			})
-		}()
-	}
-	a, b := <-errs, <-errs
-	if (a == nil) == (b == nil) || !errors.Is(errors.Join(a, b), store.ErrConflict) {
-		t.Errorf("Tx() twice = %v and %v, want one nil and one ErrConflict", a, b)
-	}
-	if one, two := stockOf(t, s, 1), stockOf(t, s, 2); one != 4 || two != 4 {
-		t.Errorf("stocks = %d and %d, want 4 and 4: the loser rolled back", one, two)
-	}
+		}
+		ended.Wait()
+		if len(conflicts) != 1 {
+			t.Errorf("%d conflicts, want 1", len(conflicts))
+		}
+		if one, two := stockOf(t, s, 1), stockOf(t, s, 2); one != 3 || two != 3 {
+			t.Errorf("stocks = %d and %d, want 3 and 3", one, two)
+		}
+	})
 }
 
 // impatientMySQL returns a database whose sessions wait for a row lock for one second.
@@ -284,97 +336,94 @@ func impatientMySQL(t *testing.T) string {
 
 // Error 1205 ends only the statement: the earlier writes of the transaction must be rolled back too.
 func TestSQLLockWaitTimeout(t *testing.T) {
-	t.Parallel()
-	s := openSQL(t, impatientMySQL(t))
-	resetSQL(t, s, 1, 5, 0)
-	resetSQL(t, s, 2, 5, 0)
-	do(t, s, func(holder *store.Tx) error {
-		if _, ok, err := holder.Take(1, 1); !ok || err != nil {
-			t.Errorf("the holder's Take() = %t, %v, want true", ok, err)
-		}
-		err := inTx(t, s, func(tx *store.Tx) error {
-			if _, ok, err := tx.Take(2, 1); !ok || err != nil {
-				t.Errorf("the rival's first Take() = %t, %v, want true", ok, err)
+	onBothTx(t, impatientMySQL, 2, func(t *testing.T, s *store.SQL, tx transact) {
+		resetSQL(t, s, 1, 5, 0)
+		resetSQL(t, s, 2, 5, 0)
+		both := func(tx *store.Tx) error {
+			if err := take(t, 2, nil)(tx); err != nil {
+				return err
 			}
 			_, _, err := tx.Take(1, 1)
 			return err
+		}
+		do(t, s, func(holder *store.Tx) error {
+			err := take(t, 1, nil)(holder)
+			if err := tx(t.Context(), both); !errors.Is(err, store.ErrConflict) {
+				t.Errorf("the rival's transaction = %v, want ErrConflict", err)
+			}
+			return err
 		})
-		if !errors.Is(err, store.ErrConflict) {
-			t.Errorf("the rival's Tx() = %v, want ErrConflict", err)
+		if err := tx(t.Context(), both); err != nil {
+			t.Errorf("the rival's transaction again = %v, want nil", err)
 		}
-		return nil
-	})
-	if one, two := stockOf(t, s, 1), stockOf(t, s, 2); one != 4 || two != 5 {
-		t.Errorf("stocks = %d and %d, want 4 and 5: all of the rival rolled back", one, two)
-	}
-}
-
-// through returns a store behind a proxy, and one beside it.
-func through(t *testing.T, pattern string) (s, direct *store.SQL, p *cutProxy) {
-	t.Helper()
-	dsn := testenv.MySQL(t)
-	direct = openSQL(t, dsn)
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p = newCutProxy(t, cfg.Addr, pattern)
-	cfg.Addr = p.addr
-	return openSQL(t, cfg.FormatDSN()), direct, p
-}
-
-func TestSQLLostCommit(t *testing.T) {
-	t.Parallel()
-	s, direct, p := through(t, "\x03COMMIT")
-	resetSQL(t, direct, 1, 5, 0)
-	p.armed.Store(true)
-	err := inTx(t, s, func(tx *store.Tx) error {
-		_, _, err := tx.Take(1, 1)
-		return err
-	})
-	if !errors.Is(err, store.ErrUnknown) || p.cuts.Load() != 1 {
-		t.Errorf("Tx() whose COMMIT was not answered = %v after %d cuts, want ErrUnknown after 1", err, p.cuts.Load())
-	}
-	if got := stockOf(t, direct, 1); got != 4 {
-		t.Errorf("stock = %d, want 4: it was committed, once", got)
-	}
-}
-
-func TestSQLLostStatement(t *testing.T) {
-	t.Parallel()
-	s, direct, p := through(t, "LAST_INSERT_ID")
-	resetSQL(t, direct, 1, 5, 0)
-	p.armed.Store(true)
-	err := inTx(t, s, func(tx *store.Tx) error {
-		_, _, err := tx.Take(1, 1)
-		return err
-	})
-	if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || p.cuts.Load() != 1 {
-		t.Errorf("Tx() whose UPDATE was not answered = %v after %d cuts, want ErrUnavailable after 1", err, p.cuts.Load())
-	}
-	do(t, direct, func(tx *store.Tx) error {
-		if remaining, _, err := tx.Take(1, 1); remaining != 4 || err != nil {
-			t.Errorf("Take() afterwards = %d, %v, want 4: the lost one was rolled back", remaining, err)
+		if one, two := stockOf(t, s, 1), stockOf(t, s, 2); one != 3 || two != 4 {
+			t.Errorf("stocks = %d and %d, want 3 and 4: all of the one that waited rolled back", one, two)
 		}
-		return nil
 	})
+}
+
+// A lost answer to COMMIT: the outcome is unknown, and the key tells it. A lost answer to a statement: nothing happened.
+func TestSQLLostAnswers(t *testing.T) {
+	t.Parallel()
+	for pattern, want := range map[string]error{
+		"^COMMIT$": store.ErrUnknown, "INSERT INTO idempotent_log": store.ErrUnavailable, "LAST_INSERT_ID": store.ErrUnavailable,
+	} {
+		for name, of := range bothTx {
+			t.Run(name+"/"+pattern, func(t *testing.T) {
+				t.Parallel()
+				cfg, err := mysql.ParseDSN(testenv.MySQL(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := gate(t, cfg.Addr, wire.MySQL)
+				cfg.Addr = p.Addr
+				s := openSet(t, cfg.FormatDSN(), 1).SQL
+				tx, committed := of(s), errors.Is(want, store.ErrUnknown)
+				resetSQL(t, s, 1, 5, 0)
+				answers := []store.KeyedAnswer{{
+					Key: []byte("k"), Answer: idempotency.Record{Fingerprint: bytes.Repeat([]byte("f"), 32), Status: 200, Body: []byte("b")},
+				}}
+				inserted, taken := 0, errors.New("taken")
+				sell := func(tx *store.Tx) (err error) {
+					if _, _, err = tx.Take(1, 1); err != nil {
+						return err
+					}
+					if inserted, err = tx.InsertAnswers(1, 3, answers); err == nil && inserted == 0 {
+						err = taken
+					}
+					return err
+				}
+				lost := cut(t, p, pattern)
+				if err := tx(t.Context(), sell); !errors.Is(err, want) || errors.Is(err, store.ErrUnknown) != committed || !wasCut(lost) {
+					t.Errorf("a transaction, cut off: %t = %v, want %v", wasCut(lost), err, want)
+				}
+				if err := tx(t.Context(), sell); errors.Is(err, taken) != committed || inserted == 0 != committed {
+					t.Errorf("a transaction again = %v, %d new keys, want that the key was there: %t", err, inserted, committed)
+				}
+				if got := stockOf(t, s, 1); got != 4 {
+					t.Errorf("stock = %d, want 4: it was taken once", got)
+				}
+				if got, err := s.Answers(t.Context(), [][]byte{[]byte("k")}); err != nil || string(got["k"].Body) != "b" {
+					t.Errorf("Answers() = %v, %v, want the answer", got, err)
+				}
+			})
+		}
+	}
 }
 
 func TestSQLRefused(t *testing.T) {
 	t.Parallel()
-	db, err := backend.OpenSQL("root@tcp(127.0.0.1:1)/shop", 1)
+	set, err := backend.Open(backend.Config{SQL: "root@tcp(127.0.0.1:1)/shop", Conns: 1, Health: backend.Health{Every: -1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.NewSQL(db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	defer set.Close()
+	s := set.SQL
 	_, readErr := s.Read(t.Context(), 1)
 	_, factsErr := s.Facts(t.Context(), 1, true)
+	body := func(*store.Tx) error { t.Error("the body ran without a server"); return nil }
 	for name, err := range map[string]error{
-		"Read": readErr, "Facts": factsErr, "Reset": s.Reset(t.Context(), 1, 1, 0),
-		"Tx": inTx(t, s, func(*store.Tx) error { t.Error("the body ran without a server"); return nil }),
+		"Read": readErr, "Facts": factsErr, "Reset": s.Reset(t.Context(), 1, 1, 0), "Tx": inTx(t, s, body), "GroupTx": s.GroupTx(t.Context(), body),
 	} {
 		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
 			t.Errorf("%s from nobody = %v, want ErrUnavailable", name, err)

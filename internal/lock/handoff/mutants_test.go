@@ -25,7 +25,7 @@ var mutants = []mutant{
 			{"lua/acquire.lua", "call('EXISTS', KEYS[1], KEYS[2], KEYS[5]) == 0", "call('EXISTS', KEYS[1], KEYS[2]) == 0"},
 			{"lua/acquire.lua", "(released or call('EXISTS', KEYS[5]) == 1)", "released"},
 		},
-		kills: []string{"TestEngineAcquireArrivesLate"},
+		kills: []string{"TestEngineArrivesLate/acquire,_given_up$/fair"},
 	},
 	{
 		name: "an acquire overtakes the queue",
@@ -61,7 +61,7 @@ var mutants = []mutant{
 		edits: []testenv.Edit{{
 			"lua/release.lua", "redis.call('RENAME', KEYS[1], KEYS[4])", "redis.call('DEL', KEYS[1])",
 		}},
-		kills: []string{"TestEngineGrantedAcquireArrivesLate/free_since,_client_that_repeats"},
+		kills: []string{"TestEngineArrivesLate/acquire,_free_since,_client_that_repeats/fair"},
 		rows:  []string{"granted + release -> idle"},
 	},
 	{
@@ -69,7 +69,7 @@ var mutants = []mutant{
 		edits: []testenv.Edit{{
 			"lua/release.lua", "ARGV[4] ~= '' and redis.call('EXISTS', KEYS[5]) == 0", "ARGV[4] ~= ''",
 		}},
-		kills: []string{"TestEngineReleaseArrivesLate"},
+		kills: []string{"TestEngineArrivesLate/release_that_queues/handoff"},
 	},
 	{
 		name: "a renewal renews the lock of another owner",
@@ -95,7 +95,7 @@ var mutants = []mutant{
 	{
 		name:  "a process without a subscription is granted the lock",
 		edits: []testenv.Edit{{"lua/pass.lua", "[2] > 0 and channel or nil", "[2] >= 0 and channel or nil"}},
-		kills: []string{"TestEngineSkipsDeadProcesses"},
+		kills: []string{"TestEngineSomebodyGetsInSoon/dead,_and"},
 	},
 	{
 		name:  "each waiter of a silent process costs a grant",
@@ -120,33 +120,33 @@ var mutants = []mutant{
 			"lua/poll.lua", "local ended = redis.call('MGET', unpack(KEYS, 5))",
 			"local ended = {} for i = 5, #KEYS do ended[i - 4] = false end",
 		}},
-		kills: []string{"TestEnginePollArrivesLate"},
+		kills: []string{"TestEngineArrivesLate/poll,_given_up/fair"},
 	},
 	{
 		name:  "a poll does not queue a token that has vanished",
 		edits: []testenv.Edit{{"lua/poll.lua", "    enqueue(token)\n", ""}},
-		kills: []string{"TestEngineQueueVanishes"},
+		kills: []string{"TestEngineSomebodyGetsInSoon/the_lock_and_the_queue_vanish"},
 	},
 	{
 		name: "a reader gets in beside a writer",
 		edits: []testenv.Edit{{
 			"lua/rw_read.lua", "if last and not owner and not ended and", "if last and not ended and",
 		}},
-		kills: []string{"TestReadWriteExclusion"},
+		kills: []string{"TestEngineContendedCommands/rw"},
 	},
 	{
 		name: "the acquire of a read does not check its tombstone",
 		edits: []testenv.Edit{{
 			"lua/rw_read.lua", "local owner, ended = seen[1], seen[2]", "local owner, ended = seen[1], false",
 		}},
-		kills: []string{"TestReadWriteLateAcquire/rw-read"},
+		kills: []string{"TestEngineArrivesLate/acquire,_held_twice_since/rw-read"},
 	},
 	{
 		name: "a writer gets in beside readers",
 		edits: []testenv.Edit{{
 			"lua/rw_write.lua", "if reader_count() == 0 then return {2,", "if fence then return {2,",
 		}},
-		kills: []string{"TestReadWriteExclusion"},
+		kills: []string{"TestEngineContendedCommands/rw"},
 		rows:  []string{"asking + reply -> draining"},
 	},
 	{
@@ -155,7 +155,7 @@ var mutants = []mutant{
 			"lua/rw_write.lua", "local owner, ended = seen[1], seen[3] or seen[2] == ARGV[1]",
 			"local owner, ended = seen[1], seen[2] == ARGV[1]",
 		}},
-		kills: []string{"TestReadWriteLateAcquire/rw-write"},
+		kills: []string{"TestEngineArrivesLate/acquire,_held_twice_since/rw-write"},
 	},
 	{
 		name: "a reader that has expired keeps a writer out",
@@ -167,7 +167,7 @@ var mutants = []mutant{
 	{
 		name:  "the first reader to leave lets the writer in",
 		edits: []testenv.Edit{{"lua/rw_admit.lua", "if reader_count() > 0 then return end", ""}},
-		kills: []string{"TestReadWriteStateMachine"},
+		kills: []string{"TestStateMachine/read-write"},
 		rows:  []string{"draining + message -> granted"},
 	},
 	{
@@ -181,7 +181,7 @@ var mutants = []mutant{
 	{
 		name:  "a read that is over leaves no tombstone",
 		edits: []testenv.Edit{{"lua/rw_leave.lua", "redis.call('SET', KEYS[5], 1, 'PX', ARGV[4])", ""}},
-		kills: []string{"TestReadWriteLateAcquire/rw-read"},
+		kills: []string{"TestEngineArrivesLate/acquire,_held_twice_since/rw-read"},
 	},
 	{
 		name: "a release hands over the write lock of another owner",
@@ -189,7 +189,7 @@ var mutants = []mutant{
 			"lua/rw_release.lua", "if redis.call('GET', KEYS[1]) ~= ARGV[1] then",
 			"if redis.call('EXISTS', KEYS[1]) == 0 then",
 		}},
-		kills: []string{"TestForceReleaseOnServers/redis"},
+		kills: []string{"TestForceRelease/rw-write"},
 	},
 	{
 		name: "a renewal lets a lost reader in again",
@@ -235,20 +235,20 @@ var mutants = []mutant{
 		edits: []testenv.Edit{{
 			"contender.go", "e.spawn(func() { e.sendCancel(key, token) })\n\t\treturn\n", "return\n",
 		}},
-		kills: []string{"TestEngineGrantToAnEndedWaiter"},
+		kills: []string{"TestEngineSomebodyGetsInSoon/gone,_cancel_lost"},
 	},
 	{
 		name: "a draining writer ignores messages",
 		edits: []testenv.Edit{{
 			"contender.go", "if c.state == granted || c.evicted {", "if c.state >= draining || c.evicted {",
 		}},
-		kills: []string{"TestReadWriteCosts"},
+		kills: []string{"TestEngineCosts"},
 		rows:  []string{"draining + message -> draining"},
 	},
 	{
 		name:  "an attempt that is given up is not cancelled",
 		edits: []testenv.Edit{{"contender.go", "if cancel && !unsent {", "if cancel && unsent {"}},
-		kills: []string{"TestEngineContextEndsInEachPhase/answer_lost"},
+		kills: []string{"TestEngineArrivesLate/acquire,_given_up$/fair"},
 		rows:  []string{"asking + giving up -> idle"},
 	},
 	{
@@ -256,7 +256,7 @@ var mutants = []mutant{
 		edits: []testenv.Edit{{
 			"readwrite.go", "a.sent+ttl*2/5))\n\te.rejectOverdue(c, true)", "a.sent+ttl*2/5))\n\te.rejectOverdue(c, false)",
 		}},
-		kills: []string{"TestEngineWithWaitOnHungRedis/rw-write"},
+		kills: []string{"TestReadWriteBoundedWaitForReaders"},
 		rows:  []string{"draining + giving up -> idle"},
 	},
 	{
@@ -280,7 +280,7 @@ var mutants = []mutant{
 			"acquire.go", "if c.waiters.size > 0 {\n\t\t\te.watch(c, a.ttl)",
 			"if c.waiters.size < 0 {\n\t\t\te.watch(c, a.ttl)",
 		}},
-		kills: []string{"TestEngineQueueVanishes"},
+		kills: []string{"TestEngineSomebodyGetsInSoon/the_lock_and_the_queue_vanish"},
 		rows:  []string{"asking + reply -> queued"},
 	},
 	{
@@ -326,7 +326,7 @@ var mutants = []mutant{
 		edits: []testenv.Edit{{
 			"poll.go", "case slices.Contains(found, c.token):", "case slices.Contains(found, c.key):",
 		}},
-		kills: []string{"TestEngineAllMessagesLost"},
+		kills: []string{"TestEngineSomebodyGetsInSoon/its_messages_are_lost"},
 		rows:  []string{"queued + poll -> asking"},
 	},
 	{
@@ -335,7 +335,7 @@ var mutants = []mutant{
 			"poll.go", "c.mayArriveLate = c.mayArriveLate || unanswered",
 			"c.mayArriveLate = c.mayArriveLate && unanswered",
 		}},
-		kills: []string{"TestEngineGrantedPollArrivesLate"},
+		kills: []string{"TestEngineArrivesLate/poll,_granted_after_the_repetition/fair"},
 	},
 	{
 		name:  "a renewal does not notice another owner",
@@ -348,7 +348,7 @@ var mutants = []mutant{
 		edits: []testenv.Edit{{
 			"lease.go", "h.cancelled = h.mayArriveLate || c.lease > 0", "h.cancelled = c.lease > 0",
 		}},
-		kills: []string{"TestEngineLostAcquireArrivesLate"},
+		kills: []string{"TestEngineArrivesLate/acquire,_lost/fair"},
 		rows:  []string{"granted + loss -> idle"},
 	},
 	{
@@ -360,12 +360,12 @@ var mutants = []mutant{
 	{
 		name:  "the holders of a cohort have the same fence",
 		edits: []testenv.Edit{{"contender.go", "c.fence++", ""}},
-		kills: []string{"TestEngineConformance/miniredis/handoff"},
+		kills: []string{"TestEngineScriptsSentTwice/miniredis/handoff"},
 	},
 	{
 		name:  "a release that finds another owner succeeds",
 		edits: []testenv.Edit{{"lease.go", "case released == 1:", "case released >= 0:"}},
-		kills: []string{"TestForceReleaseOfAProcessThatNeverWaited/fair"},
+		kills: []string{"TestEngineNewcomerDoesNotOvertake"},
 		rows:  []string{"ended -> lost: the release finds another owner"},
 	},
 	{

@@ -251,6 +251,24 @@ func (r *Replica) Deduct(ctx context.Context, mode string, s stock.Store, produc
 	return r.Shop.Deduct(ctx, mode, req)
 }
 
+// Sell is Deduct that must succeed.
+func (r *Replica) Sell(t testing.TB, mode string, s stock.Store, product, quantity int64, key string) stock.Receipt {
+	t.Helper()
+	got, err := r.Deduct(t.Context(), mode, s, product, quantity, key)
+	if err != nil {
+		t.Errorf("%s on %s: Deduct(%d of product %d with key %q) = %v, want nil", mode, r.Options.Replica, quantity, product, key, err)
+	}
+	return got
+}
+
+// Refuse is Deduct that must fail with want.
+func (r *Replica) Refuse(t testing.TB, want error, mode string, s stock.Store, product, quantity int64, key string) {
+	t.Helper()
+	if got, err := r.Deduct(t.Context(), mode, s, product, quantity, key); !errors.Is(err, want) {
+		t.Errorf("%s on %s: Deduct(%d of product %d with key %q) = %+v, %v, want %v", mode, r.Options.Replica, quantity, product, key, got, err, want)
+	}
+}
+
 // Request is a request for one product with a key, not waiting for locks.
 func Request(product, quantity int64, key string) stock.Request {
 	return stock.Request{Items: []stock.Item{{ProductID: product, Quantity: quantity}}, Key: []byte(key), Answer: Answer}
@@ -376,6 +394,14 @@ func (h *Harness) Books(t testing.TB, product int64, s stock.Store) Books {
 		b.Sold += o.Quantity
 	}
 	return b
+}
+
+// WantBooks compares a product's books in one store; of says in a failure what was tried.
+func (h *Harness) WantBooks(t testing.TB, product int64, s stock.Store, want Books, of ...any) {
+	t.Helper()
+	if got := h.Books(t, product, s); got != want {
+		t.Errorf("%v books of product %d in %s = %+v, want %+v", of, product, s, got, want)
+	}
 }
 
 // Books sums up a product in one store. They balance when Initial = Stock + Sold.

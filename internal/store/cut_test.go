@@ -1,0 +1,44 @@
+package store_test
+
+import (
+	"regexp"
+	"testing"
+
+	"lastitem/internal/wire"
+)
+
+// gate puts a proxy before the server at an address.
+func gate(t *testing.T, addr string, codec wire.Codec) *wire.Proxy {
+	t.Helper()
+	p, err := wire.NewProxy("server", addr, codec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// cut loses the answer to the next command whose text has a pattern: when the answer comes, both ends of the connection are closed.
+func cut(t *testing.T, p *wire.Proxy, pattern string) *wire.Hold {
+	t.Helper()
+	match := regexp.MustCompile(pattern).MatchString
+	held := p.Add(wire.Rule{Answer: true, Match: func(c wire.Call) bool { return match(c.Text) }})
+	go func() {
+		select {
+		case <-held.Reached():
+			held.Drop(true)
+		case <-t.Context().Done():
+		}
+	}()
+	return held
+}
+
+// wasCut reports whether an answer was lost.
+func wasCut(h *wire.Hold) bool {
+	select {
+	case <-h.Reached():
+		return true
+	default:
+		return false
+	}
+}
