@@ -360,7 +360,7 @@ var mutants = []mutant{
 	{
 		name:  "the holders of a cohort have the same fence",
 		edits: []testenv.Edit{{"contender.go", "c.fence++", ""}},
-		kills: []string{"TestEngineScriptsSentTwice/miniredis/handoff"},
+		kills: []string{"TestEngineScriptsSentTwice/handoff"},
 	},
 	{
 		name:  "a release that finds another owner succeeds",
