@@ -132,7 +132,7 @@ var mutants = []mutant{
 		edits: []testenv.Edit{{
 			"lua/rw_read.lua", "if last and not owner and not ended and", "if last and not ended and",
 		}},
-		kills: []string{"TestEngineContendedCommands/rw"},
+		kills: []string{"TestStateMachine/read-write"},
 	},
 	{
 		name: "the acquire of a read does not check its tombstone",
@@ -146,7 +146,7 @@ var mutants = []mutant{
 		edits: []testenv.Edit{{
 			"lua/rw_write.lua", "if reader_count() == 0 then return {2,", "if fence then return {2,",
 		}},
-		kills: []string{"TestEngineContendedCommands/rw"},
+		kills: []string{"TestStateMachine/read-write"},
 		rows:  []string{"asking + reply -> draining"},
 	},
 	{
@@ -360,7 +360,7 @@ var mutants = []mutant{
 	{
 		name:  "the holders of a cohort have the same fence",
 		edits: []testenv.Edit{{"contender.go", "c.fence++", ""}},
-		kills: []string{"TestEngineScriptsSentTwice/miniredis/handoff"},
+		kills: []string{"TestEngineScriptsSentTwice/handoff"},
 	},
 	{
 		name:  "a release that finds another owner succeeds",
