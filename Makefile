@@ -107,6 +107,10 @@ console-cost: ## measure what the console's page costs a browser, and what watch
 lab-mutants: ## whether the lab finds defects that are put into the modes: a binary for each, a few minutes
 	@$(test_path) go test -tags mutants -count=1 -timeout 20m -run '^TestMutants$$' -v ./cmd/shop
 
+.PHONY: engine-mutants
+engine-mutants: ## whether the lock engine's tests find defects that are put into it: a binary for each, under fifteen minutes
+	@$(test_path) go test -tags mutants -count=1 -timeout 30m -run '^TestMutantsAreFound$$' -v ./internal/lock/handoff
+
 .PHONY: track-record
 track-record: build ## run every command of docs/track-record.md: under five minutes
 	@export SHOP_TEST_TRACK_RECORD=all; $(test_path); export PATH; \

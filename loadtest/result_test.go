@@ -2,16 +2,61 @@ package loadtest
 
 import (
 	"cmp"
+	"encoding/xml"
+	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"go.uber.org/goleak"
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/loadtest/client"
 	"lastitem/loadtest/plan"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestEnvironment(t *testing.T) {
+	e := ThisEnvironment()
+	if e.Go == "" || e.CPUs < 1 || e.GOMAXPROCS < 1 || e.Time.IsZero() {
+		t.Errorf("ThisEnvironment() = %+v, want every field of the machine known", e)
+	}
+	path := filepath.Join(t.TempDir(), "cpuinfo")
+	if err := os.WriteFile(path, []byte("processor\t: 0\nmodel name\t: Example CPU @ 2GHz\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := cpuModel(path); got != "Example CPU @ 2GHz" {
+		t.Errorf("cpuModel = %q, want the model name", got)
+	}
+	if got := cpuModel(path + ".none"); got != "" {
+		t.Errorf("cpuModel of no file = %q, want nothing", got)
+	}
+}
+
+// patience is how long a test waits for an event that must happen.
+const patience = 20 * time.Second
+
+// serve starts a standard HTTP server.
+func serve(t *testing.T, h http.HandlerFunc) *url.URL {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
 
 func TestUnmet(t *testing.T) {
 	t.Parallel()
@@ -64,5 +109,150 @@ func TestDeclinedRequestsContradictNothing(t *testing.T) {
 	}
 	if s := SummarizeRuns([]Result{res}); res.Finding != audit.Undecided || s.Standing() != audit.Undecided || !strings.Contains(strings.Join(s.Why, " "), "1 of 5") {
 		t.Errorf("finding %s, of the summary %s (%q), want undecided, since 1 of 5 requests was accepted", res.Finding, s.Standing(), s.Why)
+	}
+}
+
+// jmxProperties reads every named property of a JMeter test plan: name to values.
+func jmxProperties(t *testing.T, path string) map[string][]string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	properties := map[string][]string{}
+	name := ""
+	for d := xml.NewDecoder(f); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return properties
+		}
+		if err != nil {
+			t.Fatalf("%s is not well-formed: %v", path, err)
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			name = ""
+			for _, a := range token.Attr {
+				if a.Name.Local == "name" {
+					name = a.Value
+				}
+			}
+		case xml.CharData:
+			if text := strings.TrimSpace(string(token)); name != "" && text != "" {
+				properties[name] = append(properties[name], text)
+			}
+		case xml.EndElement:
+			name = ""
+		}
+	}
+}
+
+// The shipped JMeter plan equals the plan "jmeter", so that both measure the same.
+func TestJMeterPlanIsOurs(t *testing.T) {
+	properties := jmxProperties(t, "jmeter/deduct_stock.jmx")
+	plans, ok := plan.Named("jmeter")
+	if !ok || len(plans) != 1 {
+		t.Fatalf("Named(jmeter) = %v, %t, want one plan", plans, ok)
+	}
+	p := plans[0].WithDefaults()
+	want := map[string]string{
+		"ThreadGroup.num_threads": "${__P(threads," + strconv.Itoa(p.VUs) + ")}",
+		"LoopController.loops":    "${__P(loops," + strconv.Itoa(p.Loops) + ")}",
+		"HTTPSampler.domain":      "${__P(host,localhost)}",
+		"HTTPSampler.port":        "${__P(port,8080)}",
+		"HTTPSampler.path":        "/deduct_stock/${__P(mode,lua-lock)}?wait_ms=" + strconv.FormatInt(p.Wait.Milliseconds(), 10),
+		"HTTPSampler.method":      "POST",
+		"Argument.value":          `{"product_id":${__P(product,` + strconv.FormatInt(p.Product, 10) + `)},"quantity":` + strconv.FormatInt(p.Quantity, 10) + `}`,
+	}
+	for name, value := range want {
+		if got := strings.Join(properties[name], "|"); got != value {
+			t.Errorf("%s = %q, want %q", name, got, value)
+		}
+	}
+	if got := strings.Join(properties["49586"], "|"); !strings.Contains(got, "200") || !strings.Contains(got, "409") {
+		t.Errorf("response assertion accepts %q, want 200 and 409", got)
+	}
+}
+
+// On a slow service most requests are refused as busy, and the plan's requests are used up before the stock: the run goes on until a
+// request is refused as sold out. It does not go on after overselling, nor forever.
+func TestRunUntilTheStockIsOut(t *testing.T) {
+	t.Parallel()
+	mostlyBusy := func() func(http.ResponseWriter, *http.Request) bool {
+		var n atomic.Int64
+		return func(w http.ResponseWriter, _ *http.Request) bool {
+			turned := n.Add(1)%4 != 0
+			if turned {
+				refuse(w, api.LockBusy, "busy")
+			}
+			return turned
+		}
+	}
+	alwaysBusy := func(w http.ResponseWriter, _ *http.Request) bool {
+		time.Sleep(time.Millisecond)
+		refuse(w, api.LockBusy, "busy")
+		return true
+	}
+	invalid := func(w http.ResponseWriter, _ *http.Request) bool {
+		refuse(w, api.InvalidRequest, "quantity")
+		return true
+	}
+	tests := []struct {
+		name    string
+		shop    *fakeShop
+		claim   api.Outcomes
+		sellOut time.Duration
+		verdict audit.Verdict
+		extra   bool
+	}{
+		{"slow", &fakeShop{fail: mostlyBusy()}, api.Exact, patience, audit.Exact, true},
+		{"slow, and it may not go on", &fakeShop{fail: mostlyBusy()}, api.Exact, 0, audit.Vacuous, false},
+		{"fast", &fakeShop{}, api.Exact, patience, audit.Exact, false},
+		{"oversells", &fakeShop{broken: map[string]bool{"m": true}}, "O", patience, audit.Broken, false},
+		{"takes no such request", &fakeShop{fail: invalid}, api.Exact, patience, audit.Vacuous, false},
+		{"stuck", &fakeShop{fail: alwaysBusy}, "X", 100 * time.Millisecond, audit.Broken, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.shop.replicas = 1
+			plan := Plan{VUs: 8, Requests: 90, Stock: 60, Wait: time.Second, SellOut: tt.sellOut}
+			res, err := Run(t.Context(), tt.shop.open(t), shopMode("m", tt.claim), plan, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := res.Verdicts[0]; v.Verdict != tt.verdict || (res.Extra > 0) != tt.extra || res.Sent != 90+res.Extra {
+				t.Errorf("verdict %s, %d sent, %d of them extra; want %s, extra %t\n%s", v.Verdict, res.Sent, res.Extra, tt.verdict, tt.extra, v.Text("en"))
+			}
+		})
+	}
+}
+
+// If an open loop drops more than one arrival in a hundred, the service did not get the planned load: the run does not count, and the
+// exit code says undecided, whatever the verdict on the stock.
+func TestDroppedArrivalsDiscountTheRun(t *testing.T) {
+	t.Parallel()
+	slow := &fakeShop{replicas: 1, fail: func(http.ResponseWriter, *http.Request) bool { time.Sleep(50 * time.Millisecond); return false }}
+	control := slow.open(t)
+	plan := Plan{Name: "open", Rate: 200, Duration: 500 * time.Millisecond, MaxInFlight: 2, Stock: 1000}
+	res, err := Run(t.Context(), control, shopMode("m", api.Exact), plan, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Dropped == 0 || !strings.Contains(res.Discounted, "were dropped, more than 1%") || res.Finding != audit.Confirmed {
+		t.Fatalf("%d dropped, discounted %q, finding %s; want drops, the reason, confirmed", res.Dropped, res.Discounted, res.Finding)
+	}
+	c := Comparison{Results: []Result{res}, Summaries: Summarize([]Result{res})}
+	if code := c.ExitCode(); code != ExitUndecided {
+		t.Errorf("exit code %d, want %d", code, ExitUndecided)
+	}
+	res.Sent, res.Dropped = 990, 10
+	if why := discounted(&res, "en"); why != "" {
+		t.Errorf("10 of 1000 dropped: %q, want a run that counts", why)
+	}
+	res.Dropped = 11
+	if why := discounted(&res, "zh"); why == "" || strings.Contains(why, "%!") {
+		t.Errorf("11 of 1001 dropped: %q, want a reason", why)
 	}
 }

@@ -53,22 +53,6 @@ func TestSumUpSeesTwoInside(t *testing.T) {
 	}
 }
 
-func TestConcludeTakesRatiosPerRound(t *testing.T) {
-	raw := &result{Contender: rawName, Rounds: figure.Rounds{{mRate: 100}, {mRate: 1000}, {mRate: 10}}}
-	mine := &result{Contender: "handoff", Rounds: figure.Rounds{{mRate: 200}, {mRate: 2000}, {mRate: 30}}}
-	o := outcome{Results: []*result{raw, mine}}
-	o.conclude()
-	if got := mine.ToRaw.Of(mRate); got != 2 {
-		t.Errorf("ratio to raw %v, want 2, the median of 2, 2, 3", got)
-	}
-	if got := mine.ToCeiling.Of(mRate); got.Known() {
-		t.Errorf("ratio to a ceiling that was not measured: %v, want none", got)
-	}
-	if got, want := mine.Median.Of(mSpread), figure.Number(1970.0/200); got != want {
-		t.Errorf("spread %v, want %v", got, want)
-	}
-}
-
 func TestJudge(t *testing.T) {
 	row := func(name string, m figure.Measures) *result {
 		return &result{Contender: name, Rounds: figure.Rounds{m}}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/url"
 
-	"lastitem/bench/netdelay"
+	"lastitem/internal/wire"
 )
 
 // reached has the servers that a window's workers connect to.
@@ -48,11 +48,11 @@ func (b *bench) reach(ctx context.Context, s scenario, c contender) (r reached, 
 		if err != nil {
 			return r, err
 		}
-		d, err := netdelay.New(ctx, u.Host, s.delay)
+		d, err := wire.NewDelayed("redis", u.Host, wire.Raw, s.delay)
 		if err != nil {
 			return r, err
 		}
-		u.Host = d.Addr()
+		u.Host = d.Addr
 		r.url, r.closing = u.String(), func() error { d.Close(); return nil }
 	}
 	return r, nil

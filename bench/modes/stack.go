@@ -12,9 +12,9 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/bench/netdelay"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/wire"
 	"lastitem/loadtest"
 )
 
@@ -39,7 +39,7 @@ type sites struct {
 	direct, balanced, far *site
 
 	farStack *localstack.Stack
-	delay    *netdelay.Proxy
+	delay    *wire.Proxy
 }
 
 // openSites starts the servers and the replicas.
@@ -130,10 +130,10 @@ func (all *sites) openFar(ctx context.Context) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	if all.delay, err = netdelay.New(context.WithoutCancel(ctx), u.Host, distance); err != nil {
+	if all.delay, err = wire.NewDelayed("redis", u.Host, wire.Raw, distance); err != nil {
 		return nil, err
 	}
-	u.Host = all.delay.Addr()
+	u.Host = all.delay.Addr
 	all.farStack, err = localstack.Start(ctx, localstack.Options{
 		Replicas: 1, Backend: all.options.backend, Binary: all.options.shop,
 		Only: []string{localstack.Redis, localstack.MySQL}, Redis: u.String(), SQL: all.stack.SQL.URL,

@@ -25,7 +25,7 @@ var modeLink = regexp.MustCompile("^\\[`([a-z-]+)`\\]\\(modes/([a-z-]+)((?:\\.zh
 // linkedMode is the mode to whose page a cell leads; "" = it does not, or leads to a page in the other language.
 func linkedMode(doc, cell string) string {
 	m := modeLink.FindStringSubmatch(cell)
-	if m == nil || m[1] != m[2] || strings.Contains(doc, ".zh.") != (m[3] != "") || !slices.Contains(modeNames(), m[1]) {
+	if len(m) == 0 || m[1] != m[2] || strings.Contains(doc, ".zh.") != (m[3] != "") || !slices.Contains(modeNames(), m[1]) {
 		return ""
 	}
 	return m[1]
@@ -149,7 +149,7 @@ func TestArticles(t *testing.T) {
 			rows := 0
 			for line := range strings.Lines(section) {
 				cells := cellsOf(line)
-				if cells == nil || cells[1] == "" || strings.HasPrefix(cells[0], "---") {
+				if len(cells) == 0 || cells[1] == "" || strings.HasPrefix(cells[0], "---") {
 					continue
 				}
 				if len(cells) != 5 || slices.Contains(cells, "") || linkedMode(doc, cells[2]) == "" ||

@@ -1,12 +1,22 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"lastitem/internal/localstack"
+	"lastitem/internal/testenv/need"
 )
 
 func TestInterrupted(t *testing.T) {
@@ -90,5 +100,184 @@ func TestUsage(t *testing.T) {
 		"loadtest --mode mutex --request GET/x": "Try 'shop loadtest --help'.\n",
 	} {
 		wantRefused(t, newRoot("en"), want, strings.Fields(line)...)
+	}
+}
+
+// TestMain lets a copy of the test binary be the program, see [program], or the embedded broker of the traces.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "shop" || len(os.Args) > 1 && os.Args[1] == "embedded-kafka" {
+		main()
+	}
+	_ = os.Setenv("LC_ALL", "C") // the texts that the tests look for are English; the processes that they start inherit it
+	code := m.Run()
+	closeChromium()
+	os.Exit(code)
+}
+
+// program returns the path of a shop for processes of its own. In the first tier only [TestUp] starts any.
+func program(t *testing.T) string {
+	t.Helper()
+	need.NotQuick(t, "processes of the program")
+	return linked(t)
+}
+
+// linked gives the test binary the name shop, under which it is the program: nothing is built. The path is the test's
+// own, so that it can tell its processes from those of others.
+func linked(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop := filepath.Join(t.TempDir(), "shop")
+	if err := os.Link(self, shop); err != nil {
+		t.Fatal(err)
+	}
+	return shop
+}
+
+// runShop runs a command of the shop to its end, and returns what it printed, without its progress, and its exit code.
+func runShop(t *testing.T, shop string, args ...string) (out string, code int) {
+	t.Helper()
+	out, errOut, code := shopSays(t, shop, args...)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("shop %q:\n%s", args, errOut)
+		}
+	})
+	return out, code
+}
+
+// shopSays is runShop with what the command said on stderr.
+func shopSays(t *testing.T, shop string, args ...string) (out, errOut string, code int) {
+	t.Helper()
+	var printed, said bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), shop, args...)
+	cmd.Stdout, cmd.Stderr = &printed, &said
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatalf("shop %q: %v", args, err)
+	}
+	return printed.String(), said.String(), cmd.ProcessState.ExitCode()
+}
+
+// startStack starts a stack of the program, which ends with the test.
+func startStack(t *testing.T, o localstack.Options) *localstack.Stack {
+	t.Helper()
+	o.Binary, o.Log = program(t), t.Logf
+	stack, err := localstack.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stack.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return stack
+}
+
+// The shell completes the values of flags and arguments. In a comma-separated list it offers only the values that are not there yet.
+func TestCompletions(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string][]string{
+		"modes ":                          {"noop", "lua-lock"},
+		"trace ":                          {"lua-lock"},
+		"trace lua-lock --store ":         {"redis", "sql", "etcd"},
+		"demo --mode ":                    {"lua-lock"},
+		"demo --backend ":                 {"auto", "embedded", "local"},
+		"loadtest --mode lua-lock,":       {"lua-lock,fair"},
+		"loadtest --plan ":                {"jmeter", "five"},
+		"loadtest --engine ":              {"raw", "resty"},
+		"lab --mode lua-lock --fault pa":  {"pause"},
+		"audit --lang ":                   {"en", "zh"},
+		"loadtest --mode lua-lock,fa":     {"lua-lock,fair"},
+		"lab --fault pause,cra":           {"pause,crash"},
+		"up --mode ":                      {},
+		"loadtest --mode lua-lock,lua-lo": {},
+	} {
+		words := strings.Split(args, " ")
+		_, out, _ := commandLine(t.Context(), newRoot("en"), append([]string{"__complete"}, words...)...)
+		lines := strings.Split(out, "\n")
+		for _, w := range want {
+			if !slices.Contains(lines, w) {
+				t.Errorf("shop %s<TAB>: %q, want %q among them", args, lines, w)
+			}
+		}
+		if len(want) == 0 && (slices.Contains(lines, "lua-lock") || slices.Contains(lines, "lua-lock,lua-lock")) {
+			t.Errorf("shop %s<TAB>: %q, want no mode, or none twice", args, lines)
+		}
+	}
+}
+
+// Every command that users see stands in a section of the help.
+func TestCommandsAreGrouped(t *testing.T) {
+	t.Parallel()
+	for _, cmd := range newRoot("en").Commands() {
+		if !cmd.Hidden && cmd.GroupID == "" {
+			t.Errorf("shop %s is in no group", cmd.Name())
+		}
+	}
+}
+
+// The same thing ends every command with the same code.
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	url := startFakeShop(t, &fakeShop{})
+	load := " --url " + url + " --token TOKEN --vus 4 --requests 60 --stock 20 --replicas 1 --quiet --out -"
+	nobody := " --url http://127.0.0.1:1"
+	for code, lines := range map[int][]string{
+		exitOK: {
+			"version", "modes", "settings", "migrate --list", "demo --mode lua-lock" + load, "loadtest --mode unsafe" + load,
+		},
+		exitFailed: {
+			"demo --mode proud" + load, "loadtest --mode proud" + load, "demo --mode all --token x" + nobody, "loadtest --mode all" + nobody,
+			"stock 101" + nobody, "rolling" + nobody, "modes --out /dev/null/modes.json",
+		},
+		exitUsage: {
+			"demo --nope", "up --port x", "up --replicas 0", "modes nobody", "trace", "trace nobody", "loadtest", "loadtest --mode all --plan nobody" + load,
+			"audit --product 0", "audit --lang fr", "lab --mode nobody", "lab --fault nobody", "lab --lanes 0", "serve --lock-ttl soon", "serve --conns 0 --redis x",
+			"serve --redis zz", "migrate --sql zzz",
+			"migrate", "migrate --nope", "stock 0", "rolling --backend docker", "settings more", "version --output xml", "nobody", "demo --output xml",
+			"stock 101 --lang fr", "lab --output csv", "trace unsafe --output csv", "audit --out x.csv",
+		},
+		exitInconclusive: {"audit" + nobody, "loadtest --mode lua-lock --vus 4 --requests 60 --stock 20 --replicas 3 --token TOKEN --url " + url},
+		exitThreshold:    {"loadtest --mode unsafe --threshold oversold==0" + load},
+	} {
+		for _, line := range lines {
+			args := strings.Fields(line)
+			for i, arg := range args {
+				if arg == "TOKEN" {
+					args[i] = fakeToken
+				}
+			}
+			if got, out, errOut := commandLine(t.Context(), newRoot("en"), args...); got != code {
+				t.Errorf("shop %s: exit %d, want %d\n%.500s%s", line, got, code, out, errOut)
+			}
+		}
+	}
+}
+
+// The help of every command ends with the table, and a text of its own names no code that the table lacks.
+func TestExitHelp(t *testing.T) {
+	t.Parallel()
+	known := map[int]bool{}
+	for _, x := range exitCodes {
+		if known[x.code] || x.means.En == "" || x.means.Zh == "" {
+			t.Errorf("exit code %d is listed twice, or without a meaning", x.code)
+		}
+		known[x.code] = true
+	}
+	named := regexp.MustCompile(`exits? (?:with|code) (\d+)`)
+	for _, cmd := range newRoot("en").Commands() {
+		_, out, _ := commandLine(t.Context(), newRoot("en"), cmd.Name(), "--help")
+		if !cmd.Hidden && !strings.Contains(out, "\nExit codes:\n"+exitHelp("en")) {
+			t.Errorf("shop %s --help does not list the exit codes:\n%s", cmd.Name(), out)
+		}
+		for _, m := range named.FindAllStringSubmatch(cmd.Long, -1) {
+			if code, err := strconv.Atoi(m[1]); err != nil || !known[code] {
+				t.Errorf("shop %s --help: %q is not in the table", cmd.Name(), m[0])
+			}
+		}
 	}
 }

@@ -40,10 +40,11 @@ func TestMutants(t *testing.T) {
 }
 
 // buildMutant builds the shop with the edits.
-func buildMutant(t *testing.T, edits []edit) string {
+func buildMutant(t *testing.T, edits []testenv.Edit) string {
 	t.Helper()
 	shop := filepath.Join(t.TempDir(), "shop")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-overlay", overlay(t, edits), "-o", shop, ".").CombinedOutput()
+	overlay := testenv.Overlay(t, filepath.Join("..", ".."), edits)
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-overlay", overlay, "-o", shop, ".").CombinedOutput()
 	if err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}

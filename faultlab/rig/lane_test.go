@@ -2,12 +2,14 @@ package rig
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +17,137 @@ import (
 	"lastitem/internal/testenv"
 	"lastitem/internal/wire"
 )
+
+// An actor that is cut off from a service reaches none of its nodes, and nothing that it sends is delivered later. Other services, and other
+// actors, are not cut off.
+func TestPart(t *testing.T) {
+	t.Parallel()
+	l := serversOnly(t, Equipment{})
+	cut, other, rival := dial(t, l.A, redlockNode), dial(t, l.A, localstack.Redis), dial(t, l.B, redlockNode)
+	l.A.Part(true, localstack.Redlock)
+	cut.send("SET", "k", "v")
+	cut.wantSilence("a command over the cut")
+	for what, c := range map[string]*client{"another service": other, "another actor": rival} {
+		if got := c.do("EXISTS", "k"); got != "0" {
+			t.Errorf("%s: EXISTS = %q, want 0", what, got)
+		}
+	}
+	l.A.Part(false, localstack.Redlock)
+	if got := dial(t, l.A, redlockNode).do("EXISTS", "k"); got != "0" {
+		t.Errorf("EXISTS after the cut = %q, want 0: the command is lost", got)
+	}
+	l.A.Part(true, localstack.Redis)
+	l.A.join()
+	if l.A.parted {
+		t.Error("join has left the actor cut off")
+	}
+	if got := dial(t, l.A, localstack.Redis).do("PING"); got != "PONG" {
+		t.Errorf("PING after join = %q", got)
+	}
+}
+
+// HoldMessage holds one message to one subscriber. Messages to other subscribers, and the answers to commands, pass.
+func TestHoldMessage(t *testing.T) {
+	t.Parallel()
+	l := serversOnly(t, Equipment{})
+	a, b := dial(t, l.A, localstack.Redis), dial(t, l.B, localstack.Redis)
+	for _, c := range []*client{a, b} {
+		if got, want := c.do("SUBSCRIBE", "news"), "subscribe news 1"; got != want {
+			t.Fatalf("SUBSCRIBE = %q, want %q", got, want)
+		}
+	}
+	h := l.A.HoldMessage(localstack.Redis)
+	tell(t, l, localstack.Redis, "PUBLISH", "news", "one")
+	select {
+	case <-h.Reached():
+	case <-time.After(generous):
+		t.Fatal("the message was not held")
+	}
+	const want = "message news one"
+	if got, err := b.read(generous); got != want {
+		t.Errorf("B reads %q, %v, want %q", got, err, want)
+	}
+	a.wantSilence("a held message")
+	h.Pass()
+	if got, err := a.read(generous); got != want {
+		t.Errorf("A reads %q, %v, want %q", got, err, want)
+	}
+	tell(t, l, localstack.Redis, "PUBLISH", "news", "two")
+	if got, err := a.read(generous); got != "message news two" {
+		t.Errorf("A reads %q, %v, want the second message", got, err)
+	}
+}
+
+// A command that is held for one request does not block the next request of the same replica, which may only be slow.
+func TestSettleBesideAHeldRequest(t *testing.T) {
+	t.Parallel()
+	var conn *client
+	var asked atomic.Int64
+	turn := make(chan struct{})
+	s := serving(t, func(*Actor) {
+		if asked.Add(1) == 1 {
+			conn.do("SET", "k", "v")
+			return
+		}
+		<-turn
+	})
+	s.Lane.Service.Waits, s.Lane.pace = true, mostStill // so that only the held command could block the second request
+	conn = dial(t, s.Lane.B, localstack.Redis)
+	first, hold, err := s.Hold(t.Context(), s.Lane.B, beforeSet, "first", generous)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := s.Ask(s.Lane.B, "second")
+	go func() {
+		time.Sleep(3 * blockedAfter)
+		close(turn)
+	}()
+	if s.Settle(t.Context(), s.Lane.B, second) {
+		t.Errorf("Settle() = blocked, events %v; want it answered", s.Events())
+	}
+	third := s.Ask(s.Lane.B, "third")
+	if s.Settle(t.Context(), s.Lane.B, third) || !s.Settle(t.Context(), s.Lane.B, first) {
+		t.Errorf("the third is blocked, or the first is not: events %v", s.Events())
+	}
+	hold.Pass()
+	if err := first.Wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A request that waits is blocked, although its process goes on sending keep-alives: one that the proxy knows as such, or any other command.
+func TestSettleBesideKeepAlives(t *testing.T) {
+	t.Parallel()
+	for _, keepAlive := range [][]string{{"BLPOP", "session", "0.01"}, {"GET", "session"}} {
+		t.Run(keepAlive[0], func(t *testing.T) {
+			t.Parallel()
+			s, turn := besideKeepAlives(t, keepAlive...)
+			ctx, cancel := context.WithTimeout(t.Context(), generous)
+			defer cancel()
+			p := s.Ask(s.Lane.B, "key")
+			if !s.Settle(ctx, s.Lane.B, p) || !s.happened(Blocked) {
+				t.Errorf("Settle() = answered or ended by its context, events %v; want it blocked", s.Events())
+			}
+			close(turn)
+		})
+	}
+}
+
+// A trace ends, although its process goes on sending keep-alives, and has none of them.
+func TestSettledBesideKeepAlives(t *testing.T) {
+	t.Parallel()
+	s, turn := besideKeepAlives(t, "BLPOP", "session", "0.01")
+	defer close(turn)
+	conn := dial(t, s.Lane.B, localstack.Redis)
+	since := wire.LastID()
+	conn.do("SET", "k", "v")
+	ctx, cancel := context.WithTimeout(t.Context(), generous)
+	defer cancel()
+	calls, err := s.Lane.settled(ctx, s.Lane.B, since)
+	if err != nil || len(calls) != 1 || calls[0].Pattern != "SET k" {
+		t.Errorf("settled() = %v, %v; want SET k alone", calls, err)
+	}
+}
 
 // redlockNode is the second server of a lane in a test.
 const redlockNode = "redlock 3"

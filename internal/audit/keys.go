@@ -78,8 +78,8 @@ func (j *judge) reusable() bool {
 	return time.Duration(last-first) >= j.kept()
 }
 
-// outlived says whether the answer to an order's request may have been removed before a later time, which may be that of the answer to a later
-// request with its key.
+// outlived says whether the answer to an order's request may have been removed before a later time, which may be that
+// of the answer to a later request with its key.
 func (j *judge) outlived(ordered, later time.Time) bool {
 	return j.kept() > 0 && later.Sub(ordered) >= j.kept()
 }

@@ -16,8 +16,8 @@ func (j *judge) count() {
 	}
 }
 
-// conserve checks that no unit appeared or vanished: initial = stock now + units of the order rows. A lost update oversells while the
-// stock is 0 or more, so the sign of the stock is checked last, and proves nothing on its own.
+// conserve checks that no unit appeared or vanished: initial = stock now + units of the order rows. A lost update
+// oversells while the stock is 0 or more, so the sign of the stock is checked last, and proves nothing on its own.
 //
 // An example: of 10 units two buyers read 10, both write 9, both order. Two units are sold, 9 are left: one lost update,
 // a unit that will be sold again, and oversold is 0 until it is. Run to the end, 11 are sold and the stock is 0: oversold 1.
@@ -109,8 +109,8 @@ func (j *judge) blameIDs(repeated, unnamed, empty int) {
 
 // inspectKeys holds the stored first answers against the orders, both ways. Which modes store answers is read off the
 // data: a mode does if one of its orders has a stored answer, and then all its orders with a key must have one; the others
-// only note the key on the order. A status of 0 is a row in progress. Answers that may have been removed after their retention are not
-// missing. Only the stored answers of SQL are in the ledger, and they are about its orders only.
+// only note the key on the order. A status of 0 is a row in progress. Answers that may have been removed after their
+// retention are not missing. Only the stored answers of SQL are in the ledger, and they are about its orders only.
 func (j *judge) inspectKeys() {
 	if j.in.Store != api.SQL {
 		return
@@ -161,7 +161,8 @@ func (j *judge) answer(key, mode string) (k api.KeyRow, stored bool) {
 	return k, stored && key != "" && (k.Mode == "" || mode == "" || k.Mode == mode)
 }
 
-// blameKeys reports stored answers and orders that disagree, and how many orders are older than the retention of their answers.
+// blameKeys reports stored answers and orders that disagree, and how many orders are older than the retention of their
+// answers.
 func (j *judge) blameKeys(promised, unstored, denied, expired int) {
 	if promised > 0 {
 		j.violate("A", sayPromised, promised)

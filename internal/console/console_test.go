@@ -494,43 +494,6 @@ func TestTooManyPages(t *testing.T) {
 	}
 }
 
-// The matrix and its witnesses are served to clients with a session; if the console has none, the answer is 404.
-func TestMatrix(t *testing.T) {
-	t.Parallel()
-	facts := Facts{Matrix: map[string]int{"cells": 1}, Witness: func(w Witness) (any, bool) { return w, w.Letter == "O" }}
-	c := New(Options{Token: token, Facts: facts}, &fakeDriver{})
-	t.Cleanup(c.Close)
-	none := New(Options{Token: token}, &fakeDriver{})
-	t.Cleanup(none.Close)
-	for name, x := range map[string]struct {
-		c          *Console
-		path, with string
-		status     int
-		body       string
-	}{
-		"no session":      {c, "matrix", "", 401, "no session"},
-		"the matrix":      {c, "matrix", token, 200, `{"cells":1}`},
-		"a witness":       {c, "witness?mode=m&store=sql&fault=pause&letter=O", token, 200, `{"Mode":"m","Store":"sql","Fault":"pause","Letter":"O"}`},
-		"no such witness": {c, "witness?mode=m&store=sql&fault=pause&letter=D", token, 404, "not found"},
-		"witness, no one": {c, "witness?letter=O", "", 401, "no session"},
-		"no matrix":       {none, "matrix", token, 404, "not found"},
-		"no witnesses":    {none, "witness?letter=O", token, 404, "not found"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			req := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/console/api/"+x.path, nil)
-			if x.with != "" {
-				req.Header.Set("Authorization", "Bearer "+x.with)
-			}
-			w := httptest.NewRecorder()
-			x.c.ServeHTTP(w, req)
-			if w.Code != x.status || !strings.Contains(w.Body.String(), x.body) {
-				t.Errorf("%s = %d %s, want %d %s", x.path, w.Code, w.Body, x.status, x.body)
-			}
-		})
-	}
-}
-
 // fakeBook has one page and one picture.
 type fakeBook struct{}
 
@@ -539,26 +502,41 @@ func (fakeBook) Page(name, lang string) (any, bool) { return name + " " + lang, 
 func (fakeBook) Search(words, lang string) any      { return words + " " + lang }
 func (fakeBook) Picture(name string) ([]byte, bool) { return []byte("<svg/>"), name == "a/b.svg" }
 
-// The documentation is served to clients with a session, and a picture may not run anything.
-func TestBook(t *testing.T) {
+// The matrix, its witnesses and the documentation are served to clients with a session; a console that has none of them answers 404, and a
+// picture may not run anything.
+func TestFacts(t *testing.T) {
 	t.Parallel()
-	c := New(Options{Token: token, Facts: Facts{Book: fakeBook{}}}, &fakeDriver{})
-	t.Cleanup(c.Close)
+	facts := Facts{Book: fakeBook{}, Matrix: map[string]int{"cells": 1}, Witness: func(w Witness) (any, bool) { return w, w.Letter == "O" }}
+	full, none := New(Options{Token: token, Facts: facts}, &fakeDriver{}), New(Options{Token: token}, &fakeDriver{})
+	t.Cleanup(full.Close)
+	t.Cleanup(none.Close)
+	ask := func(c *Console, path, with string) *httptest.ResponseRecorder {
+		req := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/console/api/"+path, nil)
+		req.Header.Set("Authorization", "Bearer "+with)
+		w := httptest.NewRecorder()
+		c.ServeHTTP(w, req)
+		return w
+	}
 	for path, want := range map[string]string{
 		"pages": `"list en"`, "pages?lang=zh": `"list zh"`, "pages/modes/m?lang=zh": `"modes/m zh"`, "pages/n": "not found", "search?q=x&lang=zh": `"x zh"`,
-		"picture/a/b.svg": "<svg/>", "picture/c.svg": "not found",
+		"picture/a/b.svg": "<svg/>", "picture/c.svg": "not found", "matrix": `{"cells":1}`,
+		"witness?mode=m&store=sql&fault=pause&letter=O": `{"Mode":"m","Store":"sql","Fault":"pause","Letter":"O"}`,
+		"witness?mode=m&store=sql&fault=pause&letter=D": "not found",
 	} {
-		for _, with := range []string{"", token} {
-			req := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/console/api/"+path, nil)
-			req.Header.Set("Authorization", "Bearer "+with)
-			w := httptest.NewRecorder()
-			c.ServeHTTP(w, req)
-			if with == "" && w.Code != http.StatusUnauthorized || with != "" && !strings.Contains(w.Body.String(), want) {
-				t.Errorf("%s with %q = %d %s, want %s", path, with, w.Code, w.Body, want)
-			}
-			if policy := w.Header().Get("Content-Security-Policy"); want == "<svg/>" && with != "" && !strings.Contains(policy, "default-src 'none'") {
-				t.Errorf("a picture has the policy %s", policy)
-			}
+		w := ask(full, path, token)
+		if !strings.Contains(w.Body.String(), want) || (w.Code == http.StatusNotFound) != (want == "not found") {
+			t.Errorf("%s = %d %s, want %s", path, w.Code, w.Body, want)
+		}
+		if policy := w.Header().Get("Content-Security-Policy"); want == "<svg/>" && !strings.Contains(policy, "default-src 'none'") {
+			t.Errorf("a picture has the policy %s", policy)
+		}
+		if w := ask(full, path, ""); w.Code != http.StatusUnauthorized {
+			t.Errorf("%s without a session = %d %s", path, w.Code, w.Body)
+		}
+	}
+	for _, path := range []string{"matrix", "witness?letter=O"} {
+		if w := ask(none, path, token); w.Code != http.StatusNotFound {
+			t.Errorf("%s of a console without facts = %d %s", path, w.Code, w.Body)
 		}
 	}
 }

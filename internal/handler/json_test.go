@@ -1,9 +1,17 @@
 package handler
 
 import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/api"
+	"lastitem/internal/stock"
 )
 
 // walk lists what a reader finds in a body: names, values, and the brackets of what is nested.
@@ -73,5 +81,112 @@ func TestReader(t *testing.T) {
 		if err != errSyntax { //nolint:errorlint // the reader has this error only
 			t.Errorf("%q = %v, want %v", body, err, errSyntax)
 		}
+	}
+}
+
+// BenchmarkJSON reads a body, without the rest of the request.
+func BenchmarkJSON(b *testing.B) {
+	for _, c := range []struct {
+		name, body string
+		fails      bool
+	}{
+		{"single", `{"product_id":101,"quantity":1}`, false},
+		{"cart", `{"items":[` + cartOf(20) + `]}`, false},
+		{"unknown", `{"product_id":101,"quantity":1,"price":2}`, true},
+		{"blanks", `{"product_id":101,` + strings.Repeat(" ", 1<<10) + `"quantity":1}`, false},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			raw := []byte(c.body)
+			b.ReportAllocs()
+			for b.Loop() {
+				in := decoder{target: &deduction{}}
+				if err := in.json(raw); (err != nil) != c.fails {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// openAPIPath writes a route of gin as the document does.
+func openAPIPath(path string) string {
+	parts := strings.Split(path, "/")
+	for i, p := range parts {
+		if name, ok := strings.CutPrefix(p, ":"); ok {
+			parts[i] = "{" + name + "}"
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+func TestOpenAPIIsValid(t *testing.T) {
+	t.Parallel()
+	if err := document.Validate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if document.OpenAPI != "3.1.0" {
+		t.Errorf("version %s", document.OpenAPI)
+	}
+	if !jsontext.Value(openAPIDocument).IsValid() {
+		t.Error("it is not JSON, or an object has two members of one name")
+	}
+}
+
+func TestOpenAPIHasTheRoutes(t *testing.T) {
+	t.Parallel()
+	var served, written []string
+	for _, r := range newHandler(t, &fakeShop{}).engine.Routes() {
+		served = append(served, r.Method+" "+openAPIPath(r.Path))
+	}
+	for path, item := range document.Paths.Map() {
+		for method := range item.Operations() {
+			written = append(written, method+" "+path)
+		}
+	}
+	slices.Sort(served)
+	slices.Sort(written)
+	if !slices.Equal(served, written) {
+		t.Errorf("served:\n%s\nwritten:\n%s", strings.Join(served, "\n"), strings.Join(written, "\n"))
+	}
+}
+
+func TestOpenAPIHasTheCodes(t *testing.T) {
+	t.Parallel()
+	var written []api.Code
+	for _, v := range document.Components.Schemas["Code"].Value.Enum {
+		written = append(written, api.Code(v.(string)))
+	}
+	slices.Sort(written)
+	if want := slices.Sorted(maps.Keys(api.Codes)); !slices.Equal(written, want) {
+		t.Errorf("codes %v, want %v", written, want)
+	}
+}
+
+func TestOpenAPIHasTheHazards(t *testing.T) {
+	t.Parallel()
+	if got := document.Components.Schemas["Claims"].Value.Required; !slices.Equal(got, stock.Hazards) {
+		t.Errorf("hazards %v, want %v", got, stock.Hazards)
+	}
+}
+
+func TestOpenAPIHasTheFields(t *testing.T) {
+	t.Parallel()
+	for schema, names := range map[string][]string{
+		"Deduct": deductionNames, "Line": lineNames, "SetStock": stockLevelNames,
+		"DeductForm": slices.DeleteFunc(slices.Clone(deductionNames), func(s string) bool { return s == "items" }),
+	} {
+		got := slices.Sorted(maps.Keys(document.Components.Schemas[schema].Value.Properties))
+		want := slices.Sorted(slices.Values(names))
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has fields %v, want %v", schema, got, want)
+		}
+	}
+}
+
+func TestOpenAPIIsServed(t *testing.T) {
+	t.Parallel()
+	a := ask(t, newHandler(t, &fakeShop{}), "GET", "/openapi.json", "")
+	if a.StatusCode != http.StatusOK || a.body != string(openAPIDocument) {
+		t.Errorf("GET /openapi.json = %d, %d bytes", a.StatusCode, len(a.body))
 	}
 }

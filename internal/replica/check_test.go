@@ -1,13 +1,96 @@
 package replica
 
 import (
+	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/internal/backend"
+	"lastitem/internal/stock"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// An attempt to get a lock waits for Redis for half of SHOP_LOCK_TIMEOUT: a Redis that is silent for 1.6 s delays it, where by default it would
+// have been given up after a second.
+func TestLockTimeout(t *testing.T) {
+	t.Parallel()
+	redis := testenv.RedisNodes(t, 1)[0].URL
+	r, err := New(Config{
+		Replica: "1", Redis: redis, DefaultMode: "noop", LockTTL: time.Minute, Conns: 2, HealthEvery: noProbes,
+		WorkTimeout: testenv.Still, RedisTimeout: testenv.Still, SettleTimeout: testenv.Still, LockTimeout: 2 * testenv.Still,
+	}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	if err := r.Shop.SetStock(t.Context(), 1, 5, 0); err != nil {
+		t.Fatal(err)
+	}
+	c, err := backend.OpenRedis(redis, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	began := time.Now()
+	if err := c.Do(t.Context(), "CLIENT", "PAUSE", 1600, "ALL").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Shop.Deduct(t.Context(), "handoff", stock.Request{Items: []stock.Item{{ProductID: 1, Quantity: 1}}})
+	if took := time.Since(began); err != nil || took < time.Second {
+		t.Errorf("Deduct() while Redis is silent = %v after %v, want a sale when it answers again", err, took)
+	}
+}
+
+// A key that is repeated after its retention sells again, and the audit, which still sees the first order, does not call that a double
+// charge.
+func TestKeyAfterItsRetention(t *testing.T) {
+	t.Parallel()
+	redis := testenv.Miniredis(t)
+	r := startReplica(t, Config{
+		Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16,
+		KeepKeys: 3 * time.Second, PurgeEvery: 100 * time.Millisecond,
+	})
+	waitReady(t, r)
+	for _, mode := range []string{"idempotent", "queue", "redis-lua"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			product := map[string]string{"idempotent": "101", "queue": "102", "redis-lua": "103"}[mode]
+			send(t, r, http.MethodPut, "/products/"+product+"/stock", `{"stock":9}`, http.StatusOK)
+			deduct := func() (a api.Deduction) {
+				t.Helper()
+				body := sendKeyed(t, r, http.MethodPost, "/deduct_stock/"+mode, mode, `{"product_id":`+product+`}`, http.StatusOK)
+				if err := json.Unmarshal([]byte(body), &a); err != nil || t.Failed() {
+					t.Fatal(body, err)
+				}
+				return a
+			}
+			first := deduct()
+			wait.Until(t, "the key is purged", func() bool { return deduct().OrderID != first.OrderID })
+			var l api.Ledger
+			if err := json.Unmarshal([]byte(send(t, r, http.MethodGet, "/products/"+product+"/ledger", "", http.StatusOK)), &l); err != nil {
+				t.Fatal(err)
+			}
+			var a struct {
+				Verdict audit.Verdict
+				Reports []audit.Report
+			}
+			if err := json.Unmarshal([]byte(send(t, r, http.MethodGet, "/products/"+product+"/audit", "", http.StatusOK)), &a); err != nil {
+				t.Fatal(err)
+			}
+			if len(l.Orders) != 2 || l.Orders[0].Key != l.Orders[1].Key || a.Verdict != audit.Exact {
+				t.Errorf("%d orders, and the audit is %s: %+v; want 2 of one key, and EXACT", len(l.Orders), a.Verdict, a.Reports)
+			}
+		})
+	}
+}
 
 func TestConfigValidate(t *testing.T) {
 	t.Parallel()

@@ -43,14 +43,15 @@ func (s *Shop) SetStock(ctx context.Context, product, units int64, segments int)
 	if err := s.settable(); err != nil { // if one store cannot be set, the new run is void in the others too
 		return err
 	}
-	_, err := within(ctx, s, max(0, setLimit-2*cmp.Or(s.options.Work, defaultWork)), true, func(ctx context.Context) (struct{}, error) {
+	wait := max(0, setLimit-2*cmp.Or(s.options.Work, defaultWork))
+	_, err := within(ctx, s, wait, true, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.setStock(ctx, product, units, segments)
 	})
 	return err
 }
 
-// setLimit bounds the setting of a stock, which takes the longer the more orders there are, together with the reading of the product that
-// follows it, within [Options.Work].
+// setLimit bounds the setting of a stock, which takes the longer the more orders there are, together with the reading
+// of the product that follows it, within [Options.Work].
 const setLimit = 55 * time.Second
 
 // settable returns the errors of the configured stores that are known not to answer.

@@ -21,6 +21,25 @@ func once(ctx context.Context, r *stocktest.Replica, product, quantity int64, ke
 	return r.Deduct(ctx, "idempotent", stock.SQL, product, quantity, key)
 }
 
+// A key belongs to the first request, of whichever product, until the stock of that is set. The suite has more on what is replayed.
+func TestIdempotentReplays(t *testing.T) {
+	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
+		product := h.Product(t, 5, 0)
+		for i := range 2 {
+			if r, err := once(t.Context(), h.Replicas[i], product, 2, "sale"); err != nil || r.Replayed != (i > 0) {
+				t.Fatalf("Deduct() %d = %+v, %v, want a replay: %t", i, r, err, i > 0)
+			}
+		}
+		if _, err := once(t.Context(), h.Replicas[1], h.Product(t, 5, 0), 2, "sale"); !errors.Is(err, stock.ErrKeyReused) {
+			t.Errorf("Deduct() of another product with the same key = %v, want ErrKeyReused", err)
+		}
+		h.SetStock(t, product, 5, 0)
+		if r, err := once(t.Context(), h.Replicas[2], product, 1, "sale"); err != nil || r.Replayed {
+			t.Errorf("Deduct() after SetStock = %+v, %v, want a first execution: the keys are cleared", r, err)
+		}
+	})
+}
+
 // There are as many keys as requests, so a lock on a key must leave nothing that lives much longer than the TTL.
 func TestIdempotentLeavesNoLocks(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -77,9 +76,6 @@ func (r *Redis) answerKeys(product int64) []string {
 		r.key("answers", product), r.key("answers-old", product), r.key("refusals", product), r.key("refusals-old", product),
 	}
 }
-
-// newRunName draws a random name for a run: the time from one reset of a product to the next.
-func newRunName() string { return "run-" + strconv.FormatUint(rand.Uint64(), 36) }
 
 // answer returns the stored answer to a key for a product, "" = none.
 func (r *Redis) answer(ctx context.Context, product int64, key []byte) (string, error) {

@@ -14,11 +14,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A purge removes the answers to idempotency keys that are older than their retention, step by step. Any number of replicas may purge at the
-// same time, and die while they do. Orders stay until the stock is set again.
+// A purge removes the answers to idempotency keys that are older than their retention, step by step. Any number of
+// replicas may purge at the same time, and die while they do. Orders stay until the stock is set again.
 
-// purgeBatch is the maximum number of keys in one transaction. The pause between two steps is as long as the last step took, so that a purge
-// uses a store for at most half of the time; purgeRest is the shortest pause.
+// purgeBatch is the maximum number of keys in one transaction. The pause between two steps is as long as the last step
+// took, so that a purge uses a store for at most half of the time; purgeRest is the shortest pause.
 const (
 	purgeBatch = 200
 	purgeRest  = 5 * time.Millisecond
@@ -42,11 +42,13 @@ func inSteps(ctx context.Context, step func() (gone int64, more bool, err error)
 	return sum, ctx.Err()
 }
 
-// purgeTimeout bounds one transaction. It is longer than a statement waits for SQLite's write lock, so a wait in vain is a conflict.
+// purgeTimeout bounds one transaction. It is longer than a statement waits for SQLite's write lock, so a wait in vain
+// is a conflict.
 const purgeTimeout = 15 * time.Second
 
-// Purge removes the keys that are older than keep, which is above 0, until none is left, and returns how many. It locks no row that a sale
-// needs, unless a key is repeated at the moment of its removal. If a transaction fails, those before it are committed.
+// Purge removes the keys that are older than keep, which is above 0, until none is left, and returns how many. It locks
+// no row that a sale needs, unless a key is repeated at the moment of its removal. If a transaction fails, those before
+// it are committed.
 func (s *SQL) Purge(ctx context.Context, keep time.Duration) (int64, error) {
 	return inSteps(ctx, func() (int64, bool, error) { return s.purge(ctx, time.Now().Add(-keep).UnixMicro()) })
 }
@@ -78,8 +80,9 @@ var purgeScript = redis.NewScript(purgeSource)
 // scanCount is how many keys one SCAN inspects; Redis does nothing else meanwhile.
 const scanCount = 500
 
-// Purge removes answers to sales that are older than keep, which is above 0, at the latest at twice that age, and returns how many. It finds
-// the products with SCAN. If one product fails, Purge still handles the others, and returns the error.
+// Purge removes answers to sales that are older than keep, which is above 0, at the latest at twice that age, and
+// returns how many. It finds the products with SCAN. If one product fails, Purge still handles the others, and returns
+// the error.
 func (r *Redis) Purge(ctx context.Context, keep time.Duration) (int64, error) {
 	cluster, ok := r.c.(*redis.ClusterClient)
 	if !ok {
@@ -111,8 +114,8 @@ func (r *Redis) purge(ctx context.Context, server redis.Cmdable, keep time.Durat
 			if !ok || err != nil {
 				continue // not a key of ours
 			}
-			hashes := []string{r.key("answers", product), r.key("answers-old", product), r.key("answers-moved", product)}
-			n, err := purgeScript.Run(ctx, r.c, hashes, keep.Milliseconds()).Int64()
+			answers := []string{key, r.key("answers-old", product), r.key("answers-moved", product)}
+			n, err := purgeScript.Run(ctx, r.c, answers, keep.Milliseconds()).Int64()
 			gone += n
 			errs = append(errs, writeError(err))
 		}

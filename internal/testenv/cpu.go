@@ -22,8 +22,8 @@ func CPUTime(t testing.TB) time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// RedisCPUTime is the CPU time of a server until now, user and system.
-func RedisCPUTime(t testing.TB, c *redis.Client) (sum time.Duration) {
+// redisCPUTime is the CPU time of a server until now, user and system.
+func redisCPUTime(t testing.TB, c *redis.Client) (sum time.Duration) {
 	t.Helper()
 	info, err := c.Info(t.Context(), "cpu").Result()
 	if err != nil {
@@ -64,10 +64,10 @@ func CPUPerOp(b *testing.B, c *redis.Client, goroutines int, worker func(g int) 
 	}
 	work(20 * goroutines) // connects
 	b.ReportAllocs()
-	server, own := RedisCPUTime(b, c), CPUTime(b)
+	server, own := redisCPUTime(b, c), CPUTime(b)
 	b.ResetTimer()
 	work(b.N)
 	b.StopTimer()
 	b.ReportMetric(float64(CPUTime(b)-own)/float64(b.N), "cpu-ns/op")
-	b.ReportMetric(float64(RedisCPUTime(b, c)-server)/float64(b.N), "server-ns/op")
+	b.ReportMetric(float64(redisCPUTime(b, c)-server)/float64(b.N), "server-ns/op")
 }

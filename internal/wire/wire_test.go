@@ -2,14 +2,59 @@ package wire_test
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
+	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 	"lastitem/internal/wire"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, testenv.IgnoreServers()) }
+
+// BenchmarkProxy says what a command costs past a proxy: the difference between the two.
+func BenchmarkProxy(b *testing.B) {
+	s := testenv.Redis(b)
+	addr := s.Client.Options().Addr
+	p, err := wire.NewProxy("redis", addr, wire.Redis)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(p.Close)
+	for name, addr := range map[string]string{"direct": addr, "proxied": p.Addr} {
+		b.Run("redis/"+name, func(b *testing.B) {
+			o := *s.Client.Options()
+			o.Addr = addr
+			c := redis.NewClient(&o)
+			b.Cleanup(func() { _ = c.Close() })
+			for b.Loop() {
+				if err := c.Get(b.Context(), s.Prefix+"stock:{101}").Err(); err != nil && err != redis.Nil { //nolint:errorlint // it is that
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("digest", func(b *testing.B) {
+		for b.Loop() {
+			wire.SQLDigest("UPDATE product_stock SET stock = 99, fence = 2, lease_seq = lease_seq + 1, version = version + 1 WHERE id = 101 AND fence <= 2")
+		}
+	})
+	b.Run("key", func(b *testing.B) {
+		for b.Loop() {
+			wire.Key("lastitem:lock:handoff:{101}:ended:0123456789abcdef0123456789abcdef")
+		}
+	})
+}
 
 // tap puts a tap before a server.
 func tap(t *testing.T, r *wire.Recorder, addr string, codec wire.Codec) string {
@@ -60,5 +105,147 @@ func TestTapEnds(t *testing.T) {
 	tap.Close()
 	if err := c.Ping(ctx).Err(); err == nil {
 		t.Error("a ping by a tap that is closed: no error")
+	}
+}
+
+// Answers of every shape pass, a held one waits, and Consul's blocking query is a poll.
+func TestHTTPAnswers(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/chunks":
+			for range 3 {
+				_, _ = io.WriteString(w, strings.Repeat("c", 1000))
+				w.(http.Flusher).Flush()
+			}
+		case "/sized":
+			_, _ = io.WriteString(w, strings.Repeat("s", 3000))
+		case "/close":
+			w.Header().Set("Connection", "close")
+			w.Header().Set("Transfer-Encoding", "identity")
+			_, _ = io.WriteString(w, strings.Repeat("e", 3000))
+		case "/none":
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			http.Error(w, "no", http.StatusConflict)
+		}
+	}))
+	t.Cleanup(server.Close)
+	p := newProxy(t, server.Listener.Addr().String(), wire.HTTP)
+	client := &http.Client{Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
+	do := func(method, path string) (int, int) {
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+p.Addr+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, len(body)
+	}
+	held := p.Add(wire.Rule{Answer: true, Match: is("GET /sized")})
+	go func() { reached(t, held); held.Pass() }()
+	for _, c := range []struct {
+		method, path string
+		status, size int
+	}{
+		{"GET", "/chunks", 200, 3000}, {"GET", "/sized", 200, 3000}, {"HEAD", "/sized", 200, 0}, {"GET", "/none", 204, 0},
+		{"POST", "/no?index=7", 409, 3}, {"GET", "/no?index=7", 409, 3}, {"GET", "/close", 200, 3000}, {"GET", "/none", 204, 0},
+	} {
+		if status, size := do(c.method, c.path); status != c.status || size != c.size {
+			t.Errorf("%s %s: %d with %d bytes, want %d with %d", c.method, c.path, status, size, c.status, c.size)
+		}
+	}
+	wait.Until(t, "all is answered", func() bool { return len(p.Unanswered()) == 0 })
+	for _, c := range p.Since(0) {
+		if c.Answered.IsZero() || (c.Failed == "409") != strings.HasPrefix(c.Pattern[4:], "/no?") && c.Pattern[:4] == "GET " || c.Poll != (c.Text == "GET /no?index=7") {
+			t.Errorf("%+v", c)
+		}
+	}
+	if p.Err() != nil {
+		t.Error(p.Err())
+	}
+}
+
+func TestZooKeeper(t *testing.T) {
+	t.Parallel()
+	var r wire.Recorder
+	server := testenv.ZooKeeper(t)
+	c, _, err := zk.Connect([]string{tap(t, &r, server.Addr, wire.ZooKeeper)}, 10*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	if _, err := c.Create(server.Prefix, []byte("1"), 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Children(server.Prefix); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(server.Prefix, -1); err != nil {
+		t.Fatal(err)
+	}
+	want(t, []string{"create " + server.Prefix, "getChildren2 " + server.Prefix, "delete " + server.Prefix}, recorded(t, &r))
+}
+
+// A command and an answer are held, and the event of a watch is lost, while the session lives.
+func TestZooKeeperCuts(t *testing.T) {
+	t.Parallel()
+	s := testenv.ZooKeeper(t)
+	p := newProxy(t, s.Addr, wire.ZooKeeper)
+	open := func(addr string) *zk.Conn {
+		c, _, err := zk.Connect([]string{addr}, 20*time.Second, zk.WithLogInfo(false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+	far, near := open(p.Addr), open(s.Addr)
+	for _, answer := range []bool{false, true} {
+		path := fmt.Sprintf("%s-%t", s.Prefix, answer)
+		h := p.Add(wire.Rule{Answer: answer, Match: func(c wire.Call) bool { return c.Text == "create "+path }})
+		done := make(chan error, 1)
+		go func() {
+			_, err := far.Create(path, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+			done <- err
+		}()
+		reached(t, h)
+		if there, _, err := near.Exists(path); err != nil || there != answer {
+			t.Errorf("while it is held (answer: %t) the node is there: %t, %v", answer, there, err)
+		}
+		h.Pass()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	path := s.Prefix + "-true"
+	_, _, events, err := far.ExistsW(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := p.Add(wire.Rule{Push: true, Match: func(c wire.Call) bool { return c.Text == "deleted "+path }})
+	if err := near.Delete(path, -1); err != nil {
+		t.Fatal(err)
+	}
+	reached(t, lost)
+	lost.Drop(false)
+	if there, _, err := far.Exists(path); there || err != nil {
+		t.Errorf("the node is there: %t, %v", there, err)
+	}
+	select {
+	case e := <-events:
+		t.Errorf("the lost event came: %+v", e)
+	default:
+	}
+	if len(p.Unanswered()) > 0 || p.Err() != nil {
+		t.Error(p.Unanswered(), p.Err())
 	}
 }

@@ -13,10 +13,7 @@ import (
 
 // The comment of a listing says that SET NX answers 1 or 0. That is SETNX; SET NX answers OK or nil.
 func TestSetNXAnswersOK(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := c[0], c[1]
+	s, a, b := withAB(t)
 	a.do("OK", "SET @lock a NX PX 30000")
 	b.do("(nil)", "SET @lock b NX PX 30000")
 	s.note("a client that expects 1 never sees it, and believes that somebody else has the lock that it holds")
@@ -29,10 +26,7 @@ func TestSetNXAnswersOK(t *testing.T) {
 
 // A reentrant lock's release script whose last branch deletes the key and returns nothing: the caller gets nil for the release that worked.
 func TestReleaseReturnsNothing(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := c[0], c[1]
+	s, a, b := withAB(t)
 	const release = `if (redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0) then return 0; end
 local lockCount = redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
 if (lockCount > 0) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 1; else redis.call('DEL', KEYS[1]) end`
@@ -46,7 +40,6 @@ if (lockCount > 0) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 1; else r
 
 // The time-line of a TTL of 10 s: each request takes longer than its lock lives, and deletes the lock of the next one.
 func TestThreeRequestsDeleteEachOther(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	_, c := s.redis("1", "2", "3", "4")
 	at := func(seconds int) { s.says("", fmt.Sprintf("t = %d s", seconds), "") }
@@ -68,7 +61,6 @@ func TestThreeRequestsDeleteEachOther(t *testing.T) {
 
 // etcd's revision counts transactions: the keys that one transaction writes have the same. The keys of one lease go together.
 func TestEtcdRevisionOfATransaction(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	server := testenv.Etcd(t)
 	c, ctx := server.EtcdClient(t), t.Context()
@@ -116,10 +108,7 @@ func TestEtcdRevisionOfATransaction(t *testing.T) {
 
 // A lock row with host and thread, so that its owner may enter again: without a count the first release is everybody's.
 func TestReentrantRowWithoutACount(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql([]string{"CREATE TABLE method_lock (name VARCHAR(64) PRIMARY KEY, owner VARCHAR(64) NOT NULL) ENGINE = InnoDB"}, "A", "B")
-	a, b := c[0], c[1]
+	s, a, b := onMySQL(t, "CREATE TABLE method_lock (name VARCHAR(64) PRIMARY KEY, owner VARCHAR(64) NOT NULL) ENGINE = InnoDB")
 	a.exec("1 affected", "INSERT INTO method_lock VALUES ('stock', 'host1:27')")
 	a.value("host1:27", "SELECT owner FROM method_lock WHERE name = 'stock'")
 	s.note("the row has A's host and thread, so A enters again")
@@ -134,13 +123,9 @@ var handled = regexp.MustCompile(`cmdstat_(?:set|eval):calls=(\d+)`)
 
 // More nodes cost more commands, and survive more failures: with three, two that are down stop everybody.
 func TestRedlockCostsANodeEach(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	servers := testenv.RedisNodes(t, 7)
-	var nodes []client
-	for _, n := range servers {
-		nodes = append(nodes, s.node("", n))
-	}
+	nodes := s.masters(servers)
 	take := func(n int) (granted int) {
 		t.Helper()
 		for _, node := range nodes[:n] {

@@ -40,7 +40,6 @@ func (s *story) lockService(endpoint, call string, request map[string]any) (key 
 // lockResponse.getKey().toString(), kept for the release: in jetcd 0.5 that is the name of a class and a hash code. etcd unlocks any key without
 // an error, whether there is one or not.
 func TestJetcdUnlocksAnotherKey(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	server := testenv.Etcd(t)
 	c, ctx := server.EtcdClient(t), t.Context()

@@ -56,10 +56,8 @@ func (l *redisLock) tick(want string) {
 
 // One field for the renewal task of every key: the second lock overwrites the task of the first.
 func TestOneRenewalTaskForAllKeys(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := &redisLock{client: c[0]}, c[1]
+	s, first, b := withAB(t)
+	a := &redisLock{client: first}
 	a.lock("lock:101", "a1")
 	a.lock("lock:102", "a2")
 	a.tick("[lock:101: 1 lock:102: 1]")
@@ -77,10 +75,7 @@ func TestOneRenewalTaskForAllKeys(t *testing.T) {
 // A renewal thread for each acquire that succeeds, and a re-entry succeeds too. It ends when it sees that the lock is gone, which it looks for
 // every half of a TTL.
 func TestRenewalThreadForEachReentry(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A")
-	a := c[0]
+	s, a := withA(t)
 	const acquire = "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then " +
 		"redis.call('hincrby', KEYS[1], ARGV[1], 1) redis.call('pexpire', KEYS[1], 30000) return 1 end return 0"
 	const release = "if redis.call('hincrby', KEYS[1], ARGV[1], -1) == 0 then redis.call('del', KEYS[1]) return 1 end return 0"
@@ -119,7 +114,6 @@ func TestRenewalThreadForEachReentry(t *testing.T) {
 
 // A service of its own renews all locks that it finds: it cannot know that a holder has died.
 func TestRenewalByAnotherService(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	_, c := s.redis("A", "R", "B")
 	a, renewer, b := c[0], c[1], c[2]
@@ -136,10 +130,7 @@ func TestRenewalByAnotherService(t *testing.T) {
 
 // if (tryLock(...)) { deduct } return "system busy": whoever has bought is told that the shop is busy, and buys again.
 func TestSuccessFallsThrough(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A")
-	a := c[0]
+	s, a := withA(t)
 	a.do("OK", "SET @stock 10")
 	deduct := func() string {
 		t.Helper()
@@ -158,12 +149,8 @@ func TestSuccessFallsThrough(t *testing.T) {
 
 // Redlock as it is often retold: where a majority has granted the lock, the client shall release it on all nodes.
 func TestRedlockReleasesOnSuccess(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
-	var nodes []client
-	for _, n := range testenv.RedisNodes(t, 5) {
-		nodes = append(nodes, s.node("", n))
-	}
+	nodes := s.masters(testenv.RedisNodes(t, 5))
 	acquire := func(who, want string) {
 		t.Helper()
 		granted := 0

@@ -11,20 +11,20 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/testenv"
 )
 
 // A holder that is cut off hears nothing, neither of its loss nor of its failed renewals. Its own clock tells it.
 func TestCutOffHolderHearsNothing(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	server := testenv.Redis(t)
 	o, err := redis.ParseURL(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWire(s, o.Addr)
+	w := locktest.NewRelay(t, o.Addr)
 	far := *o
 	far.Addr, far.MaxRetries, far.ContextTimeoutEnabled = w.Addr().String(), -1, true
 	cut := redis.NewClient(&far)
@@ -37,7 +37,7 @@ func TestCutOffHolderHearsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.says("A", "acquire, TTL 1 s, renewed every third of it", "held")
-	w.isCut()
+	w.Cut.Store(true)
 	s.says("", "the network between A and Redis is cut", "")
 	second, err := b.Acquire(lock.WithWait(t.Context(), soon), key)
 	if err != nil {
@@ -59,7 +59,6 @@ func TestCutOffHolderHearsNothing(t *testing.T) {
 
 // Lock and data in one etcd: the write asks for the lock's revision in the same transaction.
 func TestEtcdGuardsTheWrite(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	server := testenv.Etcd(t)
 	c, ctx := server.EtcdClient(t), t.Context()

@@ -13,10 +13,7 @@ import (
 
 // In Lua only false and nil are false. 0 is true, and so is what HEXISTS and EXISTS answer, whatever they answer.
 func TestZeroIsTrueInLua(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A")
-	a := c[0]
+	s, a := withA(t)
 	a.eval("true", "if 0 then 'true' else 'false'", `if 0 then return 'true' else return 'false' end`, "none")
 	a.eval("true", "if redis.call('HEXISTS', none, x) then 'true' else 'false'",
 		`if redis.call('HEXISTS', KEYS[1], 'x') then return 'true' else return 'false' end`, "none")
@@ -40,10 +37,7 @@ const (
 
 // if HEXISTS then PEXPIRE: always true, so it renews the lock of whoever has it, and its own loss is never seen.
 func TestRenewalRenewsAnothersLock(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := c[0], c[1]
+	s, a, b := withAB(t)
 	a.do("1", "HSET @lock a 1")
 	a.expires("lock")
 	b.do("1", "HSET @lock b 1")
@@ -60,10 +54,7 @@ func TestRenewalRenewsAnothersLock(t *testing.T) {
 
 // The other way round the same slip never renews: the guard that means "not ours" always fires, and 1 == true never holds.
 func TestRenewalNeverRenews(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A")
-	a := c[0]
+	s, a := withA(t)
 	a.do("1", "HSET @lock a 1")
 	a.do("1", "PEXPIRE @lock 20000")
 	a.eval("0", "if HEXISTS (meant: is it another's?) then 0, else PEXPIRE", renewUnless, "lock", "a", 60000)
@@ -77,22 +68,17 @@ func TestRenewalNeverRenews(t *testing.T) {
 
 // The same slip in the acquire: EXISTS answers 0, which is true, so the lock is always taken.
 func TestAcquireIfExists(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A")
+	_, a := withA(t)
 	const set = " then return 'taken' end redis.call('SET', KEYS[1], ARGV[1], 'PX', 30000) return 'mine'"
 	const naive, right = "if redis.call('EXISTS', KEYS[1])" + set, "if redis.call('EXISTS', KEYS[1]) == 1" + set
-	c[0].do("0", "EXISTS @lock")
-	c[0].eval("taken", "if EXISTS then 'taken'", naive, "lock", "a")
-	c[0].eval("mine", "if EXISTS == 1 then 'taken'", right, "lock", "a")
+	a.do("0", "EXISTS @lock")
+	a.eval("taken", "if EXISTS then 'taken'", naive, "lock", "a")
+	a.eval("mine", "if EXISTS == 1 then 'taken'", right, "lock", "a")
 }
 
 // A script is one step, but no transaction: what it did before its error stays.
 func TestScriptsDoNotRollBack(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A")
-	a := c[0]
+	s, a := withA(t)
 	a.do("OK", "SET @stock 5")
 	a.eval("(error) WRONGTYPE Operation against a key holding the wrong kind of value", "DECR stock; LPUSH stock order",
 		`redis.call('DECR', KEYS[1]) return redis.call('LPUSH', KEYS[1], ARGV[1])`, "stock", "order")
@@ -103,7 +89,6 @@ func TestScriptsDoNotRollBack(t *testing.T) {
 // WAIT in the script that takes the lock. Redis 7.0 refuses it, after what stood before it was done; Redis 8 and Valkey 9 let it in,
 // where it waits for nothing: it says at once how many replicas had acknowledged what came before.
 func TestWaitInsideAScript(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	server, c := s.redis("A")
 	a := c[0]
@@ -139,7 +124,6 @@ func about(s *story, server *redis.Client) (name, version string) {
 
 // WAIT in the transaction that takes the lock: it cannot wait, and counts who had acknowledged what came before the transaction.
 func TestWaitInsideMulti(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	master, replica, wires := replicas(s, 1)
 	conn := master.c.(*redis.Client).Conn()
@@ -152,7 +136,7 @@ func TestWaitInsideMulti(t *testing.T) {
 		m := acknowledged.FindStringSubmatch(master.quietly("INFO replication"))
 		return len(m) == 3 && m[1] == m[2]
 	})
-	wires[0].isCut()
+	wires[0].Cut.Store(true)
 	s.note("the replica no longer receives anything")
 	a.do("OK", "MULTI")
 	a.do("QUEUED", "INCR fence")
@@ -165,10 +149,7 @@ func TestWaitInsideMulti(t *testing.T) {
 
 // A count that the script adds to is one too high when it is sent twice: an answer was lost, the client sent again.
 func TestReentrySentTwice(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := c[0], c[1]
+	s, a, b := withAB(t)
 	const enter = "if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then " +
 		"redis.call('PEXPIRE', KEYS[1], 30000) return redis.call('HINCRBY', KEYS[1], ARGV[1], 1) end return 'busy'"
 	const leave = "local n = redis.call('HINCRBY', KEYS[1], ARGV[1], -1) if n == 0 then redis.call('DEL', KEYS[1]) end return n"

@@ -11,10 +11,7 @@ import (
 
 // "Redis is single-threaded, so a read and a write need no lock."
 func TestSingleThreadIsNoTransaction(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := c[0], c[1]
+	s, a, b := withAB(t)
 	a.do("OK", "SET @stock 1")
 	a.do("1", "GET @stock")
 	b.do("1", "GET @stock")
@@ -29,10 +26,7 @@ func TestSingleThreadIsNoTransaction(t *testing.T) {
 
 // "MULTI makes a transaction": its commands do not see each other's answers, so nothing can be decided between them.
 func TestMultiWithoutWatchLosesUpdates(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := c[0], c[1]
+	s, a, b := withAB(t)
 	b.do("OK", "SET @stock 5")
 	a.do("5", "GET @stock")
 	a.do("OK", "MULTI")
@@ -53,10 +47,7 @@ func TestMultiWithoutWatchLosesUpdates(t *testing.T) {
 
 // GET, compare, DEL: between the comparison and the DEL the key changes hands.
 func TestGetThenDel(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, all := s.redis("A", "B", "C")
-	a, b, c := all[0], all[1], all[2]
+	s, a, b, c := withABC(t)
 	a.do("OK", "SET @lock a NX PX 30000")
 	a.do("a", "GET @lock")
 	a.expires("lock")
@@ -71,7 +62,6 @@ func TestGetThenDel(t *testing.T) {
 
 // try { if (setnx) ... } finally { del }: whoever did not get the lock deletes it too.
 func TestFinallyOfTheLoser(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	server, _ := s.redis()
 	l := textbook.NewSetNXFinally(server, nil)
@@ -91,10 +81,7 @@ func TestFinallyOfTheLoser(t *testing.T) {
 
 // EXPIRE counts in seconds, PEXPIRE in milliseconds, and neither can tell that you meant the other.
 func TestMillisecondsToExpire(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A")
-	a := c[0]
+	s, a := withA(t)
 	a.do("1", "SETNX @lock a")
 	a.do("1", "EXPIRE @lock 30000")
 	a.do("30000", "TTL @lock")
@@ -108,10 +95,7 @@ func TestMillisecondsToExpire(t *testing.T) {
 
 // SETNX, then EXPIRE: a holder that dies in between leaves a lock that never ends.
 func TestSetnxThenExpire(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := c[0], c[1]
+	s, a, b := withAB(t)
 	a.do("1", "SETNX @lock a")
 	s.note("kill -9 before EXPIRE lock 30")
 	b.do("0", "SETNX @lock b")
@@ -121,10 +105,7 @@ func TestSetnxThenExpire(t *testing.T) {
 
 // SET without NX or KEEPTTL replaces the value and the expiry.
 func TestSetDropsTheTTL(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := c[0], c[1]
+	s, a, b := withAB(t)
 	a.do("OK", "SET @lock a NX EX 30")
 	a.do("OK", "SET @lock a")
 	a.do("-1", "TTL @lock")
@@ -136,10 +117,7 @@ func TestSetDropsTheTTL(t *testing.T) {
 
 // The lock from before SET NX PX: the value is the time of its end by the holder's clock, and GETSET takes over.
 func TestGetSetWithClientClocks(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, all := s.redis("A", "B", "C")
-	a, b, c := all[0], all[1], all[2]
+	s, a, b, c := withABC(t)
 	a.do("1", "SETNX @lock 1000") // by A's clock it is 970
 	b.do("1000", "GET @lock")
 	s.note("B's clock is 40 s ahead of A's: 1010 > 1000, expired")
@@ -152,10 +130,7 @@ func TestGetSetWithClientClocks(t *testing.T) {
 
 // The thread's id, or its name, as the owner: another process has a thread of that id.
 func TestThreadIDIsNoOwner(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, all := s.redis("A", "B", "C")
-	a, b, c := all[0], all[1], all[2]
+	s, a, b, c := withABC(t)
 	const release = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
 	a.do("OK", "SET @lock thread-27 NX PX 30000")
 	a.expires("lock")
@@ -167,10 +142,7 @@ func TestThreadIDIsNoOwner(t *testing.T) {
 
 // DECRBY first, INCRBY back when below zero: nobody oversells, but a smaller request is refused that could have been served.
 func TestDecrRefusesWhatIsInStock(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := c[0], c[1]
+	s, a, b := withAB(t)
 	a.do("OK", "SET @stock 1")
 	a.do("-1", "DECRBY @stock 2")
 	b.do("-2", "DECRBY @stock 1")
@@ -181,10 +153,7 @@ func TestDecrRefusesWhatIsInStock(t *testing.T) {
 
 // A request is bound to one segment by its hash, and "sold out" is what that segment says.
 func TestSegmentSaysSoldOut(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := c[0], c[1]
+	s, a, b := withAB(t)
 	a.do("OK", "MSET @stock#0 1 @stock#1 1 @stock#2 1")
 	a.do("0", "DECR @stock#2")
 	b.do("-1", "DECR @stock#2")
@@ -194,10 +163,7 @@ func TestSegmentSaysSoldOut(t *testing.T) {
 
 // SETNX request id as idempotency: the mark is there before the work is done.
 func TestMarkBeforeTheWork(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A")
-	a := c[0]
+	s, a := withA(t)
 	a.do("OK", "SET @stock 1")
 	a.do("OK", "SET @request:4711 1 NX EX 86400")
 	s.note("kill -9 before the deduction; the client tries again")
@@ -208,7 +174,6 @@ func TestMarkBeforeTheWork(t *testing.T) {
 
 // A release that is announced to everybody wakes everybody, and one gets in.
 func TestBroadcastWakesAll(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	server, c := s.redis("A")
 	const waiters = 8
@@ -234,10 +199,7 @@ func TestBroadcastWakesAll(t *testing.T) {
 
 // The work outlives the TTL. No release script helps, as nothing was released by mistake.
 func TestWorkOutlivesTheTTL(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := c[0], c[1]
+	s, a, b := withAB(t)
 	a.do("OK", "SET @stock 1")
 	a.do("OK", "SET @lock a NX PX 30000")
 	a.do("1", "GET @stock")
@@ -253,10 +215,7 @@ func TestWorkOutlivesTheTTL(t *testing.T) {
 
 // "Is it still mine?", asked before the write: the answer is of the past when it arrives.
 func TestAskingBeforeTheWrite(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := c[0], c[1]
+	s, a, b := withAB(t)
 	a.do("OK", "SET @stock 1")
 	a.do("OK", "SET @lock a NX PX 30000")
 	a.do("1", "GET @stock")
@@ -275,10 +234,7 @@ func TestAskingBeforeTheWrite(t *testing.T) {
 
 // A widely read listing: sold is counted up while total >= sold.
 func TestOffByOneInTheScript(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A")
-	a := c[0]
+	s, a := withA(t)
 	const widely = "local total = tonumber(redis.call('HGET', KEYS[1], 'total')) " +
 		"local sold = tonumber(redis.call('HGET', KEYS[1], 'sold')) " +
 		"if total >= sold then return redis.call('HINCRBY', KEYS[1], 'sold', 1) end return 'sold out'"
@@ -292,10 +248,7 @@ func TestOffByOneInTheScript(t *testing.T) {
 
 // A job that writes the database's count over the live one in Redis, to put right what has drifted.
 func TestRefillOverTheCounter(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B", "C")
-	a, b, job := c[0], c[1], c[2]
+	s, a, b, job := withABC(t)
 	a.do("OK", "SET @stock 2")
 	a.do("1", "DECR @stock")
 	b.do("0", "DECR @stock")

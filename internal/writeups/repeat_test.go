@@ -2,43 +2,17 @@ package writeups_test
 
 import (
 	"bytes"
-	"context"
-	"io"
-	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
 )
 
-// lossy loses the answer to the first DECR that passes: the server has done it, the connection breaks.
-type lossy struct {
-	net.Conn
-	lose   *atomic.Bool
-	broken atomic.Bool
-}
-
-func (l *lossy) Write(b []byte) (int, error) {
-	if bytes.Contains(bytes.ToLower(b), []byte("decr")) && l.lose.CompareAndSwap(true, false) {
-		l.broken.Store(true)
-	}
-	return l.Conn.Write(b)
-}
-
-func (l *lossy) Read(b []byte) (int, error) {
-	n, err := l.Conn.Read(b)
-	if l.broken.Load() {
-		return 0, io.EOF
-	}
-	return n, err
-}
-
 // A client that sends a command again when its answer does not come.
 func TestClientSendsAgain(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	server := testenv.Redis(t)
 	s.prefix = server.Prefix
@@ -53,14 +27,15 @@ func TestClientSendsAgain(t *testing.T) {
 		{"retries: 3, the default", "8", "8", 3},
 		{"retries: none", "(error) EOF", "9", -1},
 	} {
-		var lose atomic.Bool
-		lose.Store(true)
+		relay := locktest.NewRelay(t, o.Addr)
+		relay.Losing(false, func(sent []byte) func([]byte) bool { // Redis has done the DECR
+			if !bytes.Contains(bytes.ToLower(sent), []byte("decr")) {
+				return nil
+			}
+			return func([]byte) bool { return true }
+		})
 		own := *o
-		own.MaxRetries = c.retries
-		own.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-			return &lossy{Conn: conn, lose: &lose}, err
-		}
+		own.Addr, own.MaxRetries = relay.Addr().String(), c.retries
 		unlucky := redis.NewClient(&own)
 		t.Cleanup(func() { _ = unlucky.Close() })
 		a := client{s, "A", unlucky}
@@ -74,10 +49,7 @@ func TestClientSendsAgain(t *testing.T) {
 
 // A message comes at least once: its consumer did the work and died before it said so.
 func TestRedeliveryDeductsTwice(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := c[0], c[1]
+	s, a, b := withAB(t)
 	a.do("OK", "SET @stock 10")
 	a.do("OK", "XGROUP CREATE @orders workers 0 MKSTREAM")
 	a.do("1-1", "XADD @orders 1-1 order 4711")

@@ -4,93 +4,17 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/wait"
 )
 
-// wire carries bytes from replicas to their master until it is cut; then it swallows them, as a network that drops packets does.
-type wire struct {
-	net.Listener
-	to  string
-	mu  sync.Mutex
-	cut bool
-	all []net.Conn
-}
-
-// newWire listens in front of a server.
-func newWire(s *story, to string) *wire {
-	s.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.Fatal(err)
-	}
-	w := &wire{Listener: l, to: to}
-	done := make(chan struct{})
-	go func() { defer close(done); w.serve() }()
-	s.Cleanup(func() {
-		_ = l.Close()
-		<-done
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, c := range w.all {
-			_ = c.Close()
-		}
-	})
-	return w
-}
-
-func (w *wire) serve() {
-	for {
-		near, err := w.Accept()
-		if err != nil {
-			return
-		}
-		far, err := net.Dial("tcp", w.to)
-		if err != nil {
-			_ = near.Close()
-			continue
-		}
-		w.mu.Lock()
-		w.all = append(w.all, near, far)
-		w.mu.Unlock()
-		go w.pump(near, far)
-		go w.pump(far, near)
-	}
-}
-
-func (w *wire) pump(to, from net.Conn) {
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buf)
-		if err != nil {
-			return
-		}
-		w.mu.Lock()
-		cut := w.cut
-		w.mu.Unlock()
-		if cut {
-			continue
-		}
-		if _, err := to.Write(buf[:n]); err != nil {
-			return
-		}
-	}
-}
-
-// isCut drops what comes from now on.
-func (w *wire) isCut() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cut = true
-}
-
-// replicas gives a master and n replicas of it, each behind a wire of its own, once all are in step.
-func replicas(s *story, n int, conf ...string) (master client, all []client, wires []*wire) {
+// replicas gives a master and n replicas of it, each behind a relay of its own, once all are in step.
+func replicas(s *story, n int, conf ...string) (master client, all []client, wires []*locktest.Relay) {
 	s.Helper()
 	nodes := testenv.RedisNodes(s, n+1, append(conf, "repl-diskless-sync-delay 0")...)
 	master = s.node("A", nodes[0])
@@ -99,7 +23,7 @@ func replicas(s *story, n int, conf ...string) (master client, all []client, wir
 		s.Fatal(err)
 	}
 	for _, node := range nodes[1:] {
-		w := newWire(s, o.Addr)
+		w := locktest.NewRelay(s.T, o.Addr)
 		r := s.node("B", node)
 		r.follow(w.Addr().String(), o.Password)
 		all, wires = append(all, r), append(wires, w)
@@ -126,10 +50,9 @@ func (c client) follow(addr, password string) {
 
 // A lock is written to the master, the master is gone, the replica that follows it never heard of the lock.
 func TestFailoverLosesTheLock(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	master, replica, wires := replicas(s, 1)
-	wires[0].isCut()
+	wires[0].Cut.Store(true)
 	master.do("OK", "SET lock a NX PX 30000")
 	s.note("the master dies, and the replica is promoted")
 	replica[0].do("OK", "REPLICAOF NO ONE")
@@ -139,12 +62,11 @@ func TestFailoverLosesTheLock(t *testing.T) {
 
 // min-replicas-to-write looks at how old the replicas' last word is, not at whether they have this write.
 func TestMinReplicasToWriteNarrows(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	master, replica, wires := replicas(s, 2, "min-replicas-to-write 1", "min-replicas-max-lag 60")
 	master.do("[min-replicas-to-write 1]", "CONFIG GET min-replicas-to-write")
-	wires[0].isCut()
-	wires[1].isCut()
+	wires[0].Cut.Store(true)
+	wires[1].Cut.Store(true)
 	master.do("OK", "SET lock a NX PX 30000")
 	s.note("the replicas are cut off, and the master still accepts the write: it heard from them less than min-replicas-max-lag ago")
 	replica[0].do("OK", "REPLICAOF NO ONE")
@@ -162,17 +84,16 @@ func TestMinReplicasToWriteNarrows(t *testing.T) {
 
 // WAIT counts replicas, not the one that will be promoted; and an answer of 0 takes nothing back.
 func TestWaitNarrows(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	master, replica, wires := replicas(s, 2)
-	wires[1].isCut()
+	wires[1].Cut.Store(true)
 	master.do("OK", "SET lock a NX PX 30000")
 	master.do("1", "WAIT 1 20000")
 	s.note("one of two replicas has the lock; the other one is promoted")
 	replica[1].do("OK", "REPLICAOF NO ONE")
 	replica[1].do("OK", "SET lock b NX PX 30000")
 	s.note("A and B both hold the lock")
-	wires[0].isCut()
+	wires[0].Cut.Store(true)
 	master.do("OK", "SET late a NX PX 30000")
 	master.do("0", "WAIT 1 100")
 	master.do("a", "GET late")
@@ -181,7 +102,6 @@ func TestWaitNarrows(t *testing.T) {
 
 // A cache that may evict anything evicts locks.
 func TestEvictionTakesTheLock(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	node := testenv.RedisNodes(t, 1, "maxmemory 4mb", "maxmemory-policy allkeys-lru", "maxmemory-samples 10")[0]
 	a, b := s.node("A", node), s.node("B", node)
@@ -201,12 +121,8 @@ func TestEvictionTakesTheLock(t *testing.T) {
 
 // Five masters forget a holder that has stopped as surely as one does.
 func TestRedlockExpiresEverywhere(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
-	var nodes []client
-	for _, n := range testenv.RedisNodes(t, 5) {
-		nodes = append(nodes, s.node("", n))
-	}
+	nodes := s.masters(testenv.RedisNodes(t, 5))
 	all := func(who, command, want string) {
 		t.Helper()
 		n := 0

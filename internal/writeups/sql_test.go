@@ -16,11 +16,8 @@ var one = []string{
 
 // @Transactional outside, lock inside: the lock is released, and the commit comes after.
 func TestUnlockBeforeCommit(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql(one, "A", "B")
-	a, b := c[0], c[1]
-	for _, who := range c {
+	s, a, b := onMySQL(t, one...)
+	for _, who := range []session{a, b} {
 		who.exec("ok", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
 	}
 	a.exec("1 affected", "UPDATE product_stock SET stock = 10 WHERE id = 101")
@@ -39,10 +36,7 @@ func TestUnlockBeforeCommit(t *testing.T) {
 
 // The transaction has read something before it waits for the lock: after it has the lock, it still sees the past.
 func TestSnapshotBeforeTheLock(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql(one, "A", "B")
-	a, b := c[0], c[1]
+	s, a, b := onMySQL(t, one...)
 	a.exec("ok", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 	a.exec("ok", "BEGIN")
 	a.value("2", "SELECT COUNT(*) FROM product_stock")
@@ -57,12 +51,9 @@ func TestSnapshotBeforeTheLock(t *testing.T) {
 
 // REPEATABLE READ does not keep two transactions from writing what each has computed from the same read.
 func TestRepeatableReadLosesUpdates(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql(one, "A", "B")
-	a, b := c[0], c[1]
+	s, a, b := onMySQL(t, one...)
 	a.exec("1 affected", "UPDATE product_stock SET stock = 10 WHERE id = 101")
-	for _, who := range c {
+	for _, who := range []session{a, b} {
 		who.exec("ok", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 		who.exec("ok", "BEGIN")
 		who.value("10", "SELECT stock FROM product_stock WHERE id = 101")
@@ -80,10 +71,7 @@ func TestRepeatableReadLosesUpdates(t *testing.T) {
 
 // FOR UPDATE outside of a transaction is released with the end of its own statement.
 func TestForUpdateWithoutATransaction(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql(one, "A", "B")
-	a, b := c[0], c[1]
+	s, a, b := onMySQL(t, one...)
 	a.value("1", "SELECT stock FROM product_stock WHERE id = 101 FOR UPDATE")
 	b.value("1", "SELECT stock FROM product_stock WHERE id = 101 FOR UPDATE NOWAIT")
 	s.note("autocommit: A's lock ended with its SELECT")
@@ -95,11 +83,8 @@ func TestForUpdateWithoutATransaction(t *testing.T) {
 
 // FOR UPDATE locks what it scans: by the primary key one row, without an index every one.
 func TestForUpdateWithoutAnIndex(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql(one, "A", "B")
-	a, b := c[0], c[1]
-	for _, who := range c {
+	_, a, b := onMySQL(t, one...)
+	for _, who := range []session{a, b} {
 		who.exec("ok", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 	}
 	a.exec("ok", "BEGIN")
@@ -114,11 +99,8 @@ func TestForUpdateWithoutAnIndex(t *testing.T) {
 
 // FOR UPDATE on a row that is not there: both lock the gap, neither the other, and their INSERTs deadlock.
 func TestForUpdateOfAMissingRow(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql(one, "A", "B")
-	a, b := c[0], c[1]
-	for _, who := range c {
+	s, a, b := onMySQL(t, one...)
+	for _, who := range []session{a, b} {
 		who.exec("ok", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 		who.exec("ok", "BEGIN")
 		who.value("no row", "SELECT stock FROM product_stock WHERE id = 500 FOR UPDATE")
@@ -137,10 +119,7 @@ func TestForUpdateOfAMissingRow(t *testing.T) {
 
 // UPDATE ... WHERE stock = what was read: an ABA happens, and harms nobody, as the number is all that the write depends on.
 func TestCompareTheStockABA(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql(one, "A", "B")
-	a, b := c[0], c[1]
+	s, a, b := onMySQL(t, one...)
 	a.exec("1 affected", "UPDATE product_stock SET stock = 5 WHERE id = 101")
 	a.value("5", "SELECT stock FROM product_stock WHERE id = 101")
 	b.exec("1 affected", "UPDATE product_stock SET stock = stock - 1 WHERE id = 101")
@@ -151,13 +130,9 @@ func TestCompareTheStockABA(t *testing.T) {
 
 // A time as the version: two writes within one tick of it look alike.
 func TestUpdateTimeAsVersion(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql([]string{
-		"CREATE TABLE product_stock (id INT PRIMARY KEY, stock INT NOT NULL, update_time DATETIME NOT NULL) ENGINE = InnoDB",
-		"INSERT INTO product_stock VALUES (101, 10, '2026-11-11 00:00:00')",
-	}, "A", "B")
-	for _, who := range c {
+	s, a, b := onMySQL(t, "CREATE TABLE product_stock (id INT PRIMARY KEY, stock INT NOT NULL, update_time DATETIME NOT NULL) ENGINE = InnoDB",
+		"INSERT INTO product_stock VALUES (101, 10, '2026-11-11 00:00:00')")
+	for _, who := range []session{a, b} {
 		who.value("10", "SELECT stock FROM product_stock WHERE id = 101")
 	}
 	s.note("A and B have read 10 and 00:00:00, and both write within that second; somebody else restocks in between")
@@ -166,15 +141,14 @@ func TestUpdateTimeAsVersion(t *testing.T) {
 	for i, write := range []string{"9", "stock + 5", "9"} {
 		who := []string{"A", "C", "B"}[i]
 		s.is(who, "SET stock = "+write+", update_time = NOW() WHERE id = 101 AND update_time = 00:00:00",
-			c[0].run(t.Context(), fmt.Sprintf(set, write)), "1 affected")
+			a.run(t.Context(), fmt.Sprintf(set, write)), "1 affected")
 	}
-	c[0].value("9", "SELECT stock FROM product_stock WHERE id = 101")
+	a.value("9", "SELECT stock FROM product_stock WHERE id = 101")
 	s.note("two units sold and five restocked, but only one taken")
 }
 
 // A lock is a row, without an end. Its holder dies and it stays; so a job deletes what is old, and deletes a living holder's.
 func TestReaperOfTheLockTable(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	c := s.mysql([]string{
 		"CREATE TABLE method_lock (name VARCHAR(64) PRIMARY KEY, " +
@@ -201,7 +175,6 @@ func TestReaperOfTheLockTable(t *testing.T) {
 
 // GET_LOCK belongs to a connection, and a pool gives you any.
 func TestGetLockBelongsToAConnection(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	c := s.mysql(nil, "c1", "c2")
 	c[0].value("1", "SELECT GET_LOCK(CONCAT(DATABASE(), ':101'), 0)")
@@ -216,10 +189,7 @@ func TestGetLockBelongsToAConnection(t *testing.T) {
 
 // Two carts with the same products in opposite order.
 func TestCartsInOppositeOrder(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql(one, "A", "B")
-	a, b := c[0], c[1]
+	s, a, b := onMySQL(t, one...)
 	const first, second = "UPDATE product_stock SET stock = stock - 1 WHERE id = 101 AND stock >= 1",
 		"UPDATE product_stock SET stock = stock - 1 WHERE id = 102 AND stock >= 1"
 	a.exec("ok", "BEGIN")
@@ -246,27 +216,22 @@ func TestCartsInOppositeOrder(t *testing.T) {
 
 // The condition asks for one, the statement takes several.
 func TestConditionAboveZero(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql(one, "A")
-	c[0].exec("1 affected", "UPDATE product_stock SET stock = stock - 4 WHERE id = 101 AND stock > 0")
-	c[0].value("-3", "SELECT stock FROM product_stock WHERE id = 101")
-	c[0].exec("1 affected", "UPDATE product_stock SET stock = 1 WHERE id = 101")
-	c[0].exec("0 affected", "UPDATE product_stock SET stock = stock - 4 WHERE id = 101 AND stock >= 4")
+	_, a, _ := onMySQL(t, one...)
+	a.exec("1 affected", "UPDATE product_stock SET stock = stock - 4 WHERE id = 101 AND stock > 0")
+	a.value("-3", "SELECT stock FROM product_stock WHERE id = 101")
+	a.exec("1 affected", "UPDATE product_stock SET stock = 1 WHERE id = 101")
+	a.exec("0 affected", "UPDATE product_stock SET stock = stock - 4 WHERE id = 101 AND stock >= 4")
 }
 
 // An unpaid order is cancelled by the clock and by its buyer at once, and both put its units back.
 func TestCancelReturnsTwice(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql(append(slices.Clone(one), "CREATE TABLE orders (id INT PRIMARY KEY, state VARCHAR(16) NOT NULL) ENGINE = InnoDB",
-		"INSERT INTO orders VALUES (1, 'unpaid'), (2, 'unpaid')"), "A", "B")
-	a, b := c[0], c[1]
+	s, a, b := onMySQL(t, append(slices.Clone(one), "CREATE TABLE orders (id INT PRIMARY KEY, state VARCHAR(16) NOT NULL) ENGINE = InnoDB",
+		"INSERT INTO orders VALUES (1, 'unpaid'), (2, 'unpaid')")...)
 	const back = "UPDATE product_stock SET stock = stock + 1 WHERE id = 101"
-	for _, who := range c {
+	for _, who := range []session{a, b} {
 		who.value("unpaid", "SELECT state FROM orders WHERE id = 1")
 	}
-	for _, who := range c {
+	for _, who := range []session{a, b} {
 		who.exec("1 affected", back)
 	}
 	a.exec("1 affected", "UPDATE orders SET state = 'cancelled' WHERE id = 1")
@@ -280,10 +245,7 @@ func TestCancelReturnsTwice(t *testing.T) {
 // while (true) { SELECT ... FOR UPDATE; if (row != null) return; } on a table without the row: the loop never ends, and at REPEATABLE READ its
 // gap lock keeps everybody from inserting the row.
 func TestForUpdateLoopsOnAMissingRow(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql([]string{"CREATE TABLE distribute_lock (lock_name VARCHAR(64) PRIMARY KEY) ENGINE = InnoDB"}, "A", "B")
-	a, b := c[0], c[1]
+	s, a, b := onMySQL(t, "CREATE TABLE distribute_lock (lock_name VARCHAR(64) PRIMARY KEY) ENGINE = InnoDB")
 	const find = "SELECT lock_name FROM distribute_lock WHERE lock_name = 'stock' FOR UPDATE"
 	const insert = "INSERT INTO distribute_lock VALUES ('stock')"
 	a.exec("ok", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -304,10 +266,7 @@ func TestForUpdateLoopsOnAMissingRow(t *testing.T) {
 
 // The isolation level of a connection that has set none.
 func TestReadCommittedIsNotTheDefault(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql(one, "A", "B")
-	a, b := c[0], c[1]
+	s, a, b := onMySQL(t, one...)
 	var name, level string
 	show := "SHOW VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')" // MariaDB calls it tx_isolation until 11.1
 	if err := a.QueryRowContext(t.Context(), show).Scan(&name, &level); err != nil {
@@ -324,13 +283,8 @@ func TestReadCommittedIsNotTheDefault(t *testing.T) {
 
 // The lock around the section, the transaction around both: @Transactional on the method that locks and guards with lease_seq.
 func TestLeaseSeqInsideTheTransaction(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql([]string{
-		"CREATE TABLE product_stock (id INT PRIMARY KEY, stock INT NOT NULL, lease_seq INT NOT NULL) ENGINE = InnoDB",
-		"INSERT INTO product_stock VALUES (1, 100, 0)",
-	}, "A", "B")
-	a, b := c[0], c[1]
+	s, a, b := onMySQL(t, "CREATE TABLE product_stock (id INT PRIMARY KEY, stock INT NOT NULL, lease_seq INT NOT NULL) ENGINE = InnoDB",
+		"INSERT INTO product_stock VALUES (1, 100, 0)")
 	const read = "SELECT lease_seq FROM product_stock WHERE id = 1"
 	const deduct = "UPDATE product_stock SET stock = stock - 1, lease_seq = lease_seq + 1 WHERE id = 1 AND lease_seq = 0 AND stock >= 1"
 	a.exec("ok", "BEGIN")
@@ -350,14 +304,9 @@ func TestLeaseSeqInsideTheTransaction(t *testing.T) {
 
 // A small table: it is the index that decides which rows are locked, not the size.
 func TestSmallTableLocksOneRow(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql([]string{
-		"CREATE TABLE product_stock (id INT PRIMARY KEY, sku INT NOT NULL, stock INT NOT NULL) ENGINE = InnoDB",
-		"INSERT INTO product_stock (id, sku, stock) VALUES (101, 1, 1), (102, 2, 1), (103, 3, 1)",
-	}, "A", "B")
-	a, b := c[0], c[1]
-	for _, who := range c {
+	s, a, b := onMySQL(t, "CREATE TABLE product_stock (id INT PRIMARY KEY, sku INT NOT NULL, stock INT NOT NULL) ENGINE = InnoDB",
+		"INSERT INTO product_stock (id, sku, stock) VALUES (101, 1, 1), (102, 2, 1), (103, 3, 1)")
+	for _, who := range []session{a, b} {
 		who.exec("ok", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 	}
 	const other = "SELECT stock FROM product_stock WHERE id = 103 FOR UPDATE NOWAIT"

@@ -2,12 +2,12 @@ package writeups_test
 
 import "testing"
 
+// fenced is a table of products whose rows hold the highest token they have seen.
+const fenced = "CREATE TABLE product_stock (id INT PRIMARY KEY, stock INT NOT NULL, fence INT NOT NULL)"
+
 // A fencing token that is drawn beside the lock, not with it: the order of the tokens is not the order of the holders.
 func TestTokenFromASeparateIncr(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := c[0], c[1]
+	s, a, b := withAB(t)
 	a.do("OK", "SET @lock a NX PX 30000")
 	s.note("A stops before its INCR")
 	a.expires("lock")
@@ -19,10 +19,7 @@ func TestTokenFromASeparateIncr(t *testing.T) {
 
 // Drawn before the lock it is the other way round: the right holder is refused.
 func TestTokenBeforeTheLock(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := c[0], c[1]
+	s, a, b := withAB(t)
 	a.do("1", "INCR @fence")
 	b.do("2", "INCR @fence")
 	b.do("OK", "SET @lock b NX PX 30000")
@@ -34,10 +31,7 @@ func TestTokenBeforeTheLock(t *testing.T) {
 
 // The token is read when it is needed: whoever asks late is told the number of somebody else.
 func TestTokenReadLater(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	_, c := s.redis("A", "B")
-	a, b := c[0], c[1]
+	s, a, b := withAB(t)
 	const acquire = "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 30000) " +
 		"then return redis.call('INCR', KEYS[1] .. ':fence') end return 0"
 	a.eval("1", "SET NX and INCR in one script", acquire, "lock", "a")
@@ -49,13 +43,7 @@ func TestTokenReadLater(t *testing.T) {
 
 // The fence is checked on the write only. Both reads are of old, the tokens rise, and every write is accepted.
 func TestFenceOnTheWriteOnly(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql([]string{
-		"CREATE TABLE product_stock (id INT PRIMARY KEY, stock INT NOT NULL, fence INT NOT NULL)",
-		"INSERT INTO product_stock VALUES (101, 1, 0)",
-	}, "A", "B")
-	a, b := c[0], c[1]
+	s, a, b := onMySQL(t, fenced, "INSERT INTO product_stock VALUES (101, 1, 0)")
 	a.value("1", "SELECT stock FROM product_stock WHERE id = 101")
 	s.note("A has token 1, stops, and loses the lock; B gets it with token 2")
 	b.value("1", "SELECT stock FROM product_stock WHERE id = 101")
@@ -72,13 +60,7 @@ func TestFenceOnTheWriteOnly(t *testing.T) {
 
 // A counter that went back, as after a failover, gives a token twice. Not older is not enough: it must be newer.
 func TestSameTokenTwice(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql([]string{
-		"CREATE TABLE product_stock (id INT PRIMARY KEY, stock INT NOT NULL, fence INT NOT NULL)",
-		"INSERT INTO product_stock VALUES (101, 10, 6)",
-	}, "A", "B")
-	a, b := c[0], c[1]
+	s, a, b := onMySQL(t, fenced, "INSERT INTO product_stock VALUES (101, 10, 6)")
 	s.note("A has token 7; a failover loses the last INCR; B has token 7 too")
 	a.exec("1 affected", "UPDATE product_stock SET fence = 7 WHERE id = 101 AND fence <= 7")
 	a.value("10", "SELECT stock FROM product_stock WHERE id = 101")
@@ -95,13 +77,7 @@ func TestSameTokenTwice(t *testing.T) {
 // A holder that writes twice with one token. Where the row wants a higher token for each write, its second write is refused although nobody else
 // has the lock; where the same token will do, the second write passes also when a rival has the lock, until the rival has shown its own.
 func TestHolderWritesTwice(t *testing.T) {
-	t.Parallel()
-	s := tell(t)
-	c := s.mysql([]string{
-		"CREATE TABLE product_stock (id INT PRIMARY KEY, stock INT NOT NULL, fence INT NOT NULL)",
-		"INSERT INTO product_stock VALUES (101, 1, 0)",
-	}, "A", "B")
-	a, b := c[0], c[1]
+	s, a, b := onMySQL(t, fenced, "INSERT INTO product_stock VALUES (101, 1, 0)")
 	a.exec("1 affected", "UPDATE product_stock SET fence = 100 WHERE id = 101 AND fence < 100")
 	a.exec("0 affected", "UPDATE product_stock SET stock = 0, fence = 100 WHERE id = 101 AND fence < 100")
 	s.note("100 is not above 100: the rightful holder is refused")

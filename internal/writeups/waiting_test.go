@@ -62,7 +62,6 @@ func (w *waiting) pollEvery(sleep time.Duration) {
 // A busy loop without a sleep, sleeps of 50 and 100 ms, and a queue that is told: what waiting costs the server, and how long the lock is free
 // before the waiter has it. The second depends on the machine and is only told.
 func TestBusyLoop(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	server := testenv.Redis(t)
 	o, err := redis.ParseURL(server.URL)
@@ -142,12 +141,8 @@ func (w *waiting) queue(t *testing.T, holder *redis.Client, key string) {
 // Redlock with a split vote: the clients ask at the same moment, each is first on some nodes, and nobody has a majority. If they all try again
 // at the same moment, it happens again.
 func TestRedlockSplitVote(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
-	var nodes []client
-	for _, n := range testenv.RedisNodes(t, 5) {
-		nodes = append(nodes, s.node("", n))
-	}
+	nodes := s.masters(testenv.RedisNodes(t, 5))
 	set := func(node int, who string) bool { return nodes[node].quietly("SET lock "+who+" NX PX 30000") == "OK" }
 	release := func(who string) {
 		t.Helper()

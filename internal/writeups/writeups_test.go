@@ -38,8 +38,9 @@ type story struct {
 	lines  []string
 }
 
-// tell begins a story. When the exhibit is over, the documents must show it as it was told.
+// tell begins a story, beside others. When the exhibit is over, the documents must show it as it was told.
 func tell(t *testing.T) *story {
+	t.Parallel()
 	s := &story{T: t}
 	t.Cleanup(func() {
 		if !t.Failed() && !t.Skipped() {
@@ -131,6 +132,31 @@ func (s *story) redis(names ...string) (server *redis.Client, all []client) {
 		all = append(all, client{s, name, conn})
 	}
 	return r.Client, all
+}
+
+// withABC begins a story with three clients of one Redis.
+func withABC(t *testing.T) (s *story, a, b, c client) {
+	s = tell(t)
+	_, all := s.redis("A", "B", "C")
+	return s, all[0], all[1], all[2]
+}
+
+func withAB(t *testing.T) (s *story, a, b client) {
+	s, a, b, _ = withABC(t)
+	return s, a, b
+}
+
+func withA(t *testing.T) (*story, client) {
+	s, a, _, _ := withABC(t)
+	return s, a
+}
+
+// masters connects to independent servers.
+func (s *story) masters(servers []*testenv.RedisNode) (all []client) {
+	for _, n := range servers {
+		all = append(all, s.node("", n))
+	}
+	return all
 }
 
 // node connects to a server of the test's own, on which keys need no prefix.
@@ -237,6 +263,13 @@ func (s *story) mysql(tables []string, names ...string) []session {
 		all = append(all, session{s, name, conn})
 	}
 	return all
+}
+
+// onMySQL begins a story with two connections to a database with tables.
+func onMySQL(t *testing.T, tables ...string) (s *story, a, b session) {
+	s = tell(t)
+	all := s.mysql(tables, "A", "B")
+	return s, all[0], all[1]
 }
 
 // exec runs a statement that returns no rows, and wants so many affected.

@@ -46,7 +46,6 @@ func (n *naive) wait(predecessor string) <-chan zk.Event {
 
 // The predecessor was no holder but a waiter, and it died.
 func TestZooKeeperDoesNotLookAgain(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	server := testenv.ZooKeeper(t)
 	admin := server.ZooKeeperConn(t, time.Minute)
@@ -119,7 +118,6 @@ func (n *native) lock(s *story, between, watching func()) (unnoticed string) {
 // The listing for ZooKeeper's own client: a predecessor that has gone before it was watched is an exception, which is printed, and the caller
 // takes the return for the lock. And its latch opens once: whoever locks with it again does not wait.
 func TestZooKeeperNoNodeIsNoLock(t *testing.T) {
-	t.Parallel()
 	s := tell(t)
 	server := testenv.ZooKeeper(t)
 	admin := server.ZooKeeperConn(t, time.Minute)

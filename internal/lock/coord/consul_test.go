@@ -19,7 +19,6 @@ import (
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/step"
 	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
 )
 
 // Sessions with a negligible lock-delay: one whose loss is noticed soon, and one that does not end during a test.
@@ -89,50 +88,6 @@ func TestConsulLockDelay(t *testing.T) {
 	locktest.Release(t, second)
 }
 
-func TestConsulIsOwner(t *testing.T) {
-	t.Parallel()
-	s := testenv.Consul(t)
-	c, key := s.ConsulClient(t), s.Prefix+"k"
-	write := func(lease lock.Lease, value string) bool {
-		ok, _, _, err := c.Txn().Txn(api.TxnOps{
-			{KV: lease.(*coord.ConsulLease).IsOwner()},
-			{KV: &api.KVTxnOp{Verb: api.KVSet, Key: s.Prefix + "stock", Value: []byte(value)}},
-		}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ok
-	}
-	first := locktest.Obtain(t, newConsul(t, c, promptly, nil), key)
-	if !write(first, "4999") {
-		t.Error("the owner's write was refused")
-	}
-	destroySession(t, c, key)
-	second := locktest.Obtain(t, newConsul(t, c, promptly, nil), key)
-	if write(first, "4999") {
-		t.Error("the write of a holder whose session is gone went through")
-	}
-	if !write(second, "4998") {
-		t.Error("the second owner's write was refused")
-	}
-	if err := first.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("stale Release = %v, want ErrLost", err)
-	}
-	if !write(second, "4997") {
-		t.Error("the stale release took the second owner's key away")
-	}
-	locktest.Release(t, second)
-	if pair, _, err := c.KV().Get(key, nil); pair != nil || err != nil {
-		t.Errorf("the key is still there: %v, %v", pair, err)
-	}
-}
-
-func TestConsulFencesRise(t *testing.T) {
-	t.Parallel()
-	s := testenv.Consul(t)
-	locktest.FencesRise(t, s.Prefix+"k", newConsul(t, s.ConsulClient(t), promptly, nil), newConsul(t, s.ConsulClient(t), promptly, nil))
-}
-
 // A wait that ends holds nothing: never a lease of nil without an error (Vitess issue 8309).
 func TestConsulWaitEndsWithAnError(t *testing.T) {
 	t.Parallel()
@@ -154,29 +109,6 @@ func TestConsulWaitEndsWithAnError(t *testing.T) {
 	locktest.Release(t, lease)
 }
 
-// After a lost answer the lock must not remain with a session that stays alive.
-func TestConsulUnreachable(t *testing.T) {
-	testenv.Slow(t, "waits for the bound of a call")
-	t.Parallel()
-	s := testenv.Consul(t)
-	r := locktest.NewRelay(t, s.Addr)
-	key := s.Prefix + "k"
-	l := newConsul(t, (&testenv.Coordination{Addr: r.Addr().String()}).ConsulClient(t), long, nil)
-	locktest.Warm(t, l, key)
-	lease := locktest.Obtain(t, l, s.Prefix+"held")
-	r.Cut.Store(true)
-	if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
-		t.Errorf("Acquire = %v, want ErrUnavailable", err)
-	}
-	if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-		t.Errorf("Release = %v, want unknown", err)
-	}
-	r.Cut.Store(false)
-	near := newConsul(t, s.ConsulClient(t), promptly, nil)
-	locktest.Warm(t, near, key)
-	locktest.Warm(t, near, s.Prefix+"held") // released in the background
-}
-
 // Consul's locks are advisory: any client may write to a held key. The holder must still be able to release it.
 func TestConsulKeyWrittenTo(t *testing.T) {
 	t.Parallel()
@@ -190,65 +122,6 @@ func TestConsulKeyWrittenTo(t *testing.T) {
 	locktest.Release(t, lease)
 	wantFree := newConsul(t, s.ConsulClient(t), promptly, nil)
 	locktest.Warm(t, wantFree, key)
-}
-
-// The acquire arrives after its caller has left: the session must not hold the key without a holder.
-func TestConsulLateAcquire(t *testing.T) {
-	t.Parallel()
-	s := testenv.Consul(t)
-	late, key := newDetained("txn"), s.Prefix+"k"
-	l := newConsul(t, meddledConsul(t, s, late.meddle), long, nil)
-	locktest.Warm(t, l, key)
-	late.leavesTooEarly(t, l, key)
-	locktest.Warm(t, newConsul(t, s.ConsulClient(t), promptly, nil), key)
-	locktest.Warm(t, l, key)
-}
-
-// The acquire arrives after its process, which is still alive, has undone it: the key must not stay for as long as the process lives.
-func TestConsulAcquireAfterCleanup(t *testing.T) {
-	t.Parallel()
-	for name, holds := range map[string]bool{"idle process": false, "process that holds another lock": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := testenv.Consul(t)
-			late, key := newDetained("txn"), s.Prefix+"k"
-			l := newConsul(t, meddledConsul(t, s, late.meddle), promptly, nil)
-			locktest.Warm(t, l, key)
-			if holds {
-				other := locktest.Obtain(t, l, s.Prefix+"other")
-				defer locktest.Release(t, other)
-			}
-			late.arrivesAfterCleanup(t, l, key)
-			locktest.Warm(t, newConsul(t, s.ConsulClient(t), promptly, nil), key)
-			locktest.Warm(t, l, key)
-		})
-	}
-}
-
-func TestConsulLostAnswers(t *testing.T) {
-	t.Parallel()
-	s := testenv.Consul(t)
-	lost := &locktest.LostAnswers{Name: "txn"}
-	c, key := s.ConsulClient(t), s.Prefix+"k"
-	l := newConsul(t, meddledConsul(t, s, losingTo(lost)), long, nil)
-	locktest.Warm(t, l, key)
-	lost.Left.Store(1)
-	if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
-		t.Errorf("Acquire = %v, want ErrUnavailable", err)
-	}
-	wait.Until(t, "the key that the lost answer granted is gone", func() bool {
-		pair, _, err := c.KV().Get(key, nil)
-		return pair == nil && err == nil
-	})
-	lease := locktest.Obtain(t, l, key)
-	lost.Left.Store(1)
-	if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-		t.Errorf("Release = %v, want unknown", err)
-	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("Release repeated = %v, want nil", err)
-	}
-	locktest.Warm(t, newConsul(t, c, promptly, nil), key)
 }
 
 // refusing answers transactions as Consul does when it refuses them, with a reason that reason returns; "" = it does not refuse.

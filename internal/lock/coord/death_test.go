@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/coord"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
 )
@@ -21,7 +20,13 @@ func TestDeaths(t *testing.T) {
 	testenv.Slow(t, "sessions of 15 s end")
 	t.Parallel()
 	for name, make := range map[string]func(*testing.T) *locktest.World{
-		"etcd": etcdWorld, "zookeeper": zooKeeperWorld, "consul": consulWorld,
+		"zookeeper": zooKeeperWorld,
+		"etcd": func(t *testing.T) *locktest.World {
+			return keyWorld(t, stores["etcd"], true, map[string]string{"lease": "LeaseGrant", "key": "Txn"})
+		},
+		"consul": func(t *testing.T) *locktest.World {
+			return keyWorld(t, stores["consul"], false, map[string]string{"session": "create", "key": "txn"})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -42,33 +47,40 @@ func after(r *locktest.Relay, name string) meddle {
 	}
 }
 
-func etcdWorld(t *testing.T) *locktest.World {
-	s := testenv.Etcd(t)
-	c := s.EtcdClient(t)
+// keyWorld is the world of a lock whose keys' sessions a test can meddle with; dying has the calls after which a process dies.
+func keyWorld(t *testing.T, of store, queue bool, dying map[string]string) *locktest.World {
+	s := of.server(t)
 	far := func(t *testing.T, call string) (lock.Locker, *locktest.Relay) {
-		r := locktest.NewRelay(t, s.Addr)
-		l := newEtcd(t, meddledEtcd(t, &testenv.Coordination{Addr: r.Addr().String()}, after(r, call)), locktest.MortalTTL, nil)
+		far, r := relayed(t, s)
+		l := of.lock(t, far, locktest.MortalTTL, after(r, call))
 		t.Cleanup(r.Heal)
 		return l, r
 	}
-	dying := func(call string) func(*testing.T) lock.Locker {
-		return func(t *testing.T) lock.Locker { l, _ := far(t, call); return l }
-	}
-	return &locktest.World{
-		Key: s.Prefix + "k", Queue: true,
-		Lives:  func(t *testing.T) lock.Locker { return newEtcd(t, s.EtcdClient(t), time.Minute, nil) },
+	keys := of.keys(t, s)
+	w := &locktest.World{
+		Key: s.Prefix + "k", Queue: queue,
+		Lives:  func(t *testing.T) lock.Locker { return of.lock(t, s, time.Minute, straight) },
 		Mortal: func(t *testing.T) (lock.Locker, *locktest.Relay) { return far(t, "") },
-		Dying:  map[string]func(*testing.T) lock.Locker{"lease": dying("LeaseGrant"), "key": dying("Txn")},
-		Traces: func(t *testing.T, key string) int { return len(etcdLeases(t, c, key+"/")) },
+		Dying:  map[string]func(*testing.T) lock.Locker{},
+		Traces: func(t *testing.T, key string) int {
+			if queue {
+				key += "/"
+			}
+			return keys(key)
+		},
 	}
+	for name, call := range dying {
+		w.Dying[name] = func(t *testing.T) lock.Locker { l, _ := far(t, call); return l }
+	}
+	return w
 }
 
 func zooKeeperWorld(t *testing.T) *locktest.World {
 	s := testenv.ZooKeeper(t)
 	see := s.ZooKeeperConn(t, time.Minute)
 	far := func(t *testing.T) (lock.Locker, *locktest.Relay) {
-		r := locktest.NewRelay(t, s.Addr)
-		l := zooKeeperLock(t, &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}, locktest.MortalTTL)
+		far, r := relayed(t, s)
+		l := zooKeeperLock(t, far, locktest.MortalTTL)
 		t.Cleanup(r.Heal)
 		return l, r
 	}
@@ -79,13 +91,12 @@ func zooKeeperWorld(t *testing.T) *locktest.World {
 			return l
 		}
 	}
-	const list = 12 // GetChildren2
 	return &locktest.World{
 		Key: "k", Queue: true,
 		Lives:  func(t *testing.T) lock.Locker { return zooKeeperLock(t, s, 30*time.Second) },
 		Mortal: far,
 		Dying: map[string]func(*testing.T) lock.Locker{
-			"session": dying(zkSync), "node": dying(zkCreate), "look at the others": dying(list), "fence": dying(zkExists),
+			"session": dying(zkSync), "node": dying(zkCreate), "look at the others": dying(zkGetChildren), "fence": dying(zkExists),
 		},
 		Traces: func(t *testing.T, key string) int {
 			names, _, err := see.Children(path.Join(s.Prefix, key))
@@ -93,34 +104,6 @@ func zooKeeperWorld(t *testing.T) *locktest.World {
 				t.Fatal(err)
 			}
 			return len(names)
-		},
-	}
-}
-
-func consulWorld(t *testing.T) *locktest.World {
-	s := testenv.Consul(t)
-	c, key := s.ConsulClient(t), s.Prefix+"k"
-	far := func(t *testing.T, call string) (lock.Locker, *locktest.Relay) {
-		r := locktest.NewRelay(t, s.Addr)
-		o := coord.ConsulOptions{TTL: locktest.MortalTTL, LockDelay: time.Millisecond}
-		l := newConsul(t, meddledConsul(t, &testenv.Coordination{Addr: r.Addr().String()}, after(r, call)), o, nil)
-		t.Cleanup(r.Heal)
-		return l, r
-	}
-	dying := func(call string) func(*testing.T) lock.Locker {
-		return func(t *testing.T) lock.Locker { l, _ := far(t, call); return l }
-	}
-	return &locktest.World{
-		Key:    key,
-		Lives:  func(t *testing.T) lock.Locker { return newConsul(t, s.ConsulClient(t), long, nil) },
-		Mortal: func(t *testing.T) (lock.Locker, *locktest.Relay) { return far(t, "") },
-		Dying:  map[string]func(*testing.T) lock.Locker{"session": dying("create"), "key": dying("txn")},
-		Traces: func(t *testing.T, key string) int {
-			keys, _, err := c.KV().Keys(key, "", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return len(keys)
 		},
 	}
 }

@@ -69,43 +69,6 @@ func TestEtcdLeaseRevoked(t *testing.T) {
 	})
 }
 
-// A stale holder's write is refused by the server, and so is its stale release; the owner's goes through.
-func TestEtcdIsOwner(t *testing.T) {
-	t.Parallel()
-	s := testenv.Etcd(t)
-	c := s.EtcdClient(t)
-	key, stock := s.Prefix+"k", s.Prefix+"stock"
-	write := func(lease lock.Lease, value string) bool {
-		owner := lease.(*coord.EtcdLease).IsOwner()
-		res, err := c.Txn(t.Context()).If(owner).Then(clientv3.OpPut(stock, value)).Commit()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return res.Succeeded
-	}
-	first := locktest.Obtain(t, newEtcd(t, c, time.Minute, nil), key)
-	if !write(first, "4999") {
-		t.Error("the owner's write was refused")
-	}
-	if _, err := c.Revoke(t.Context(), etcdLeases(t, c, s.Prefix+"k")[0]); err != nil {
-		t.Fatal(err)
-	}
-	second := locktest.Obtain(t, newEtcd(t, c, time.Minute, nil), key)
-	if write(first, "4999") {
-		t.Error("the write of a holder whose lease is gone went through")
-	}
-	if !write(second, "4998") {
-		t.Error("the second owner's write was refused")
-	}
-	if err := first.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("stale Release = %v, want ErrLost", err)
-	}
-	if !write(second, "4997") {
-		t.Error("the stale release took the second owner's key away")
-	}
-	locktest.Release(t, second)
-}
-
 func TestEtcdFirstComeFirstServed(t *testing.T) {
 	t.Parallel()
 	s := testenv.Etcd(t)
@@ -119,91 +82,6 @@ func TestEtcdFirstComeFirstServed(t *testing.T) {
 	}
 	if left := etcdLeases(t, c, s.Prefix); len(left) != 0 {
 		t.Errorf("%d keys left behind", len(left))
-	}
-}
-
-func TestEtcdFencesRise(t *testing.T) {
-	t.Parallel()
-	s := testenv.Etcd(t)
-	locktest.FencesRise(t, s.Prefix+"k", newEtcd(t, s.EtcdClient(t), 10*time.Second, nil), newEtcd(t, s.EtcdClient(t), 10*time.Second, nil))
-}
-
-// If the server does not answer, neither the caller nor its cleanup may hang forever (etcd issue 18082).
-func TestEtcdUnreachable(t *testing.T) {
-	testenv.Slow(t, "waits for the bound of a call")
-	t.Parallel()
-	s := testenv.Etcd(t)
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String()}
-	l := newEtcd(t, far.EtcdClient(t), 10*time.Second, nil)
-	locktest.Warm(t, l, s.Prefix+"k")
-	r.Cut.Store(true)
-	start := time.Now()
-	if _, err := l.Acquire(t.Context(), s.Prefix+"k"); !errors.Is(err, lock.ErrUnavailable) {
-		t.Errorf("Acquire = %v, want ErrUnavailable", err)
-	}
-	if took := time.Since(start); took > locktest.Soon {
-		t.Errorf("Acquire took %s", took)
-	}
-	r.Heal() // a key left by the attempt is deleted once the server can be reached again
-	locktest.Warm(t, newEtcd(t, s.EtcdClient(t), 10*time.Second, nil), s.Prefix+"k")
-}
-
-// The answer to the put is lost: the key is deleted, although its lease stays alive. The answer to the release is lost: repeating it
-// returns nil.
-func TestEtcdLostAnswers(t *testing.T) {
-	t.Parallel()
-	s := testenv.Etcd(t)
-	lost := &locktest.LostAnswers{Name: "Txn"}
-	c, key := s.EtcdClient(t), s.Prefix+"k"
-	l := newEtcd(t, meddledEtcd(t, s, losingTo(lost)), time.Minute, nil)
-	locktest.Warm(t, l, key)
-	lost.Left.Store(1)
-	if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
-		t.Errorf("Acquire = %v, want ErrUnavailable", err)
-	}
-	wait.Until(t, "no key is left", func() bool { return len(etcdLeases(t, c, s.Prefix)) == 0 })
-	lease := locktest.Obtain(t, l, key)
-	lost.Left.Store(1)
-	if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-		t.Errorf("Release = %v, want unknown", err)
-	}
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("Release repeated = %v, want nil", err)
-	}
-	locktest.Warm(t, newEtcd(t, c, time.Minute, nil), key)
-}
-
-// The put arrives after its caller has left: the delete of the key must come after the put.
-func TestEtcdLatePut(t *testing.T) {
-	t.Parallel()
-	s := testenv.Etcd(t)
-	late, c, key := newDetained("Txn"), s.EtcdClient(t), s.Prefix+"k"
-	l := newEtcd(t, meddledEtcd(t, s, late.meddle), time.Minute, nil)
-	locktest.Warm(t, l, key)
-	late.leavesTooEarly(t, l, key)
-	wait.Until(t, "no key is left", func() bool { return len(etcdLeases(t, c, s.Prefix)) == 0 })
-	locktest.Warm(t, newEtcd(t, c, time.Minute, nil), key)
-}
-
-// The put arrives after its process, which is still alive, has deleted its key: the key must not stay for as long as the process lives.
-func TestEtcdPutAfterCleanup(t *testing.T) {
-	t.Parallel()
-	for name, holds := range map[string]bool{"idle process": false, "process that holds another lock": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := testenv.Etcd(t)
-			late, key := newDetained("Txn"), s.Prefix+"k"
-			l := newEtcd(t, meddledEtcd(t, s, late.meddle), 9*time.Second, nil)
-			locktest.Warm(t, l, key)
-			if holds {
-				other := locktest.Obtain(t, l, s.Prefix+"other")
-				defer locktest.Release(t, other)
-			}
-			late.arrivesAfterCleanup(t, l, key)
-			locktest.Warm(t, newEtcd(t, s.EtcdClient(t), time.Minute, nil), key)
-			locktest.Warm(t, l, key)
-		})
 	}
 }
 

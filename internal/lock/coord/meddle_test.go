@@ -92,11 +92,7 @@ func (d *detained) leavesTooEarly(t *testing.T, l lock.Locker, key string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	d.armed.Store(true)
-	left := make(chan error, 1)
-	go func() {
-		_, err := l.Acquire(ctx, key)
-		left <- err
-	}()
+	left := locktest.Attempt(ctx, l, key)
 	<-d.asked
 	cancel()
 	locktest.WantGaveUp(t, <-left)

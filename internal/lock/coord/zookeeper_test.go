@@ -99,8 +99,7 @@ func closeSession(t *testing.T, addr string, hello []byte) {
 func TestZooKeeperSessionClosed(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	far, r := relayed(t, s)
 	const session = 20 * time.Second
 	holder, rival := zooKeeperLock(t, far, session), zooKeeperLock(t, s, 30*time.Second)
 	locktest.SessionEnds(t, holder, rival, "k", session, func() { closeSession(t, s.Addr, <-r.Hello) })
@@ -109,8 +108,7 @@ func TestZooKeeperSessionClosed(t *testing.T) {
 func TestZooKeeperCutOff(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	far, r := relayed(t, s)
 	holder, rival := zooKeeperLock(t, far, 10*time.Second), zooKeeperLock(t, s, 30*time.Second)
 	lease := locktest.Obtain(t, holder, "k")
 	r.Cut.Store(true)
@@ -161,12 +159,23 @@ func zkAnswerTo(operation uint32) func(sent []byte) func(received []byte) bool {
 	}
 }
 
+// zkAsked tells whether an operation is asked for from now on.
+func zkAsked(r *locktest.Relay, operation uint32) *atomic.Bool {
+	var asked atomic.Bool
+	r.Losing(false, func(sent []byte) func([]byte) bool { // loses nothing
+		if zkAnswerTo(operation)(sent) != nil {
+			asked.Store(true)
+		}
+		return nil
+	})
+	return &asked
+}
+
 // The answer to the create is lost with its connection: the node exists, but its name is not known.
 func TestZooKeeperFindsItsOrphan(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	far, r := relayed(t, s)
 	l, see := zooKeeperLock(t, far, 20*time.Second), s.ZooKeeperConn(t, 20*time.Second)
 	locktest.Warm(t, l, "k")
 	create := r.Losing(false, zkAnswerTo(zkCreate))
@@ -185,18 +194,13 @@ func TestZooKeeperFindsItsOrphan(t *testing.T) {
 func TestZooKeeperDeletesItsOrphan(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	far, r := relayed(t, s)
 	l, see := zooKeeperLock(t, far, 30*time.Second), s.ZooKeeperConn(t, 30*time.Second)
 	locktest.Warm(t, l, "k")
 	create := r.Losing(true, zkAnswerTo(zkCreate))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	failed := make(chan error, 1)
-	go func() {
-		_, err := l.Acquire(ctx, "k")
-		failed <- err
-	}()
+	failed := locktest.Attempt(ctx, l, "k")
 	create.Happened(t)
 	cancel()
 	if err := <-failed; !errors.Is(err, context.Canceled) {
@@ -235,20 +239,10 @@ func TestZooKeeperDeadWaiterAdmitsNobody(t *testing.T) {
 	queued := func(n int) {
 		wait.Until(t, "the queue has another length", func() bool { return len(zkNodes(t, see, s.Prefix)) == n })
 	}
-	died, got := make(chan error, 1), make(chan lock.Lease, 1)
-	go func() {
-		_, err := dead.Acquire(t.Context(), "k")
-		died <- err
-	}()
+	died := locktest.Attempt(t.Context(), dead, "k")
 	queued(2)
 	next := zooKeeperLock(t, s, 20*time.Second)
-	go func() {
-		lease, err := next.Acquire(t.Context(), "k")
-		if err != nil {
-			t.Errorf("the next waiter: %v", err)
-		}
-		got <- lease
-	}()
+	got := locktest.Waiter(t, next, "k")
 	queued(3)
 	conn.Close()
 	if err := <-died; !errors.Is(err, lock.ErrUnavailable) {
@@ -291,8 +285,7 @@ func TestZooKeeperFencesRise(t *testing.T) {
 func TestZooKeeperLostRelease(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	far, r := relayed(t, s)
 	lease := locktest.Obtain(t, zooKeeperLock(t, far, 20*time.Second), "k")
 	remove := r.Losing(false, zkAnswerTo(zkDelete))
 	if err := lease.Release(t.Context()); errors.Is(err, lock.ErrLost) {
@@ -308,8 +301,7 @@ func TestZooKeeperLostRelease(t *testing.T) {
 func TestZooKeeperLeavesNoWatches(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	far, r := relayed(t, s)
 	l := zooKeeperLock(t, far, 30*time.Second)
 	locktest.Warm(t, l, "k")
 	held := locktest.Obtain(t, zooKeeperLock(t, s, 30*time.Second), "k")
@@ -345,18 +337,9 @@ func TestZooKeeperLeavesNoWatches(t *testing.T) {
 func TestZooKeeperAsksTheLeader(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	far, r := relayed(t, s)
 	lease := locktest.Obtain(t, zooKeeperLock(t, far, 20*time.Second), "k")
-	var asked atomic.Bool
-	r.Losing(false, func(sent []byte) func([]byte) bool { // nothing
-		for _, q := range zkFrames(sent) {
-			if len(q) >= 8 && binary.BigEndian.Uint32(q[4:]) == zkSync {
-				asked.Store(true)
-			}
-		}
-		return nil
-	})
+	asked := zkAsked(r, zkSync)
 	wait.Until(t, "a renewal by the leader", asked.Load)
 	locktest.Release(t, lease)
 }
@@ -395,21 +378,12 @@ func TestZooKeeperRefusedCreate(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	r := locktest.NewRelay(t, s.Addr)
-	far := &testenv.Coordination{Addr: r.Addr().String(), Prefix: s.Prefix}
+	far, r := relayed(t, s)
 	l := zooKeeperLock(t, far, 30*time.Second)
 	if _, err := l.Acquire(t.Context(), "k"); !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, zk.ErrNoAuth) {
 		t.Fatalf("Acquire = %v, want ErrUnavailable with the reason", err)
 	}
-	var asked atomic.Bool
-	r.Losing(false, func(sent []byte) func([]byte) bool { // nothing
-		for _, q := range zkFrames(sent) {
-			if len(q) >= 8 && binary.BigEndian.Uint32(q[4:]) == zkGetChildren {
-				asked.Store(true)
-			}
-		}
-		return nil
-	})
+	asked := zkAsked(r, zkGetChildren)
 	time.Sleep(time.Second) // five turns of a cleanup
 	if asked.Load() {
 		t.Error("a cleanup is repeated")

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +18,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 // A message is delayed until another process has the lock and the waiter has queued again.
@@ -40,45 +41,6 @@ func TestEngineStaleMessage(t *testing.T) {
 	}
 	if err := (<-got).Release(t.Context()); err != nil {
 		t.Error(err)
-	}
-}
-
-// A key, and the same key in braces, are two locks: the release of one does not serve a waiter of the other.
-func TestEngineKeyInBraces(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 2)
-		l := pick(links[0].process(t, handoff.Options{}), name)
-		bare, held := locktest.Obtain(t, l, "a"), locktest.Obtain(t, l, "{a}")
-		got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "{a}")
-		_ = bare.Release(t.Context())
-		synctest.Wait()
-		if len(got) > 0 {
-			t.Errorf("fence %d was let in beside %d", (<-got).Fence(), held.Fence())
-		}
-		_ = held.Release(t.Context())
-		_ = (<-got).Release(t.Context())
-	})
-}
-
-// A context that carries a hold and was detached from it ends with it all the same.
-func TestEngineDetachedReentry(t *testing.T) {
-	t.Parallel()
-	s := testenv.Redis(t)
-	key := s.Prefix + "{1}"
-	l := onServer(t, s, handoff.Options{TTL: 3 * time.Second}).Handoff()
-	outer := locktest.Obtain(t, l, key)
-	inner, err := l.Acquire(context.WithoutCancel(outer.Context()), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Client.Del(t.Context(), key)
-	select {
-	case <-inner.Context().Done():
-	case <-time.After(testenv.Still):
-		t.Fatal("the inner context outlived the lost lock")
-	}
-	if cause := context.Cause(inner.Context()); !errors.Is(cause, lock.ErrLost) {
-		t.Errorf("cause %v, want ErrLost", cause)
 	}
 }
 
@@ -105,81 +67,29 @@ func TestEngineReentryThroughAnother(t *testing.T) {
 	}
 }
 
-// A release that was not answered is sent again in the background, whatever its context was.
-func TestEngineFailedReleaseIsSentAgain(t *testing.T) {
-	t.Parallel()
-	s := testenv.Redis(t)
-	key := s.Prefix + "{1}"
-	c, refused := locktest.RedisClient(t, s), &refuse{}
-	ctx := lock.WithWait(t.Context(), 0)
-	lease, err := engine(t, c, handoff.Options{}).Handoff().Acquire(ctx, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.AddHook(refused)
-	refused.down.Store(true)
-	start := time.Now()
-	if err := lease.Release(ctx); err == nil || errors.Is(err, lock.ErrLost) {
-		t.Errorf("Release without a server = %v, want unknown", err)
-	}
-	if took := time.Since(start); took < 20*time.Millisecond {
-		t.Errorf("gave up after %s: it did not pause between its tries", took)
-	}
-	refused.down.Store(false)
-	nothingLeftOn(t, s, key)
-}
-
-// refuse is a client hook that fails every command while it is down.
-type refuse struct {
-	testenv.Hook
-	down atomic.Bool
-}
-
-func (r *refuse) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if !r.down.Load() {
-			return next(ctx, cmd)
-		}
-		err := &net.OpError{Op: "read", Err: io.EOF}
-		cmd.SetErr(err)
-		return err
-	}
-}
-
 // A message contains the whole key, even if the key has a NUL byte: a grant to an ended waiter is cancelled under that key.
 func TestEngineMessageNamesTheKey(t *testing.T) {
-	t.Parallel()
-	s := testenv.Redis(t)
-	all := s.Client.PSubscribe(t.Context(), "lock:engine:*")
-	defer all.Close()
-	if _, err := all.Receive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
-		key := s.Prefix + name + "\x00{1}\x00 \n"
-		holder := name
-		if name == "rw-read" {
-			holder = "rw-write"
-		}
-		held := locktest.Obtain(t, pick(onServer(t, s, handoff.Options{}), holder), key)
-		got := queueing(t, s, pick(onServer(t, s, handoff.Options{}), name), key, 1)
-		released(t, held)
-		released(t, served(t, name, got))
-		said := func() bool {
-			m, err := all.ReceiveMessage(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(m.Payload, s.Prefix+name) {
-				return false // another test's
-			}
-			if !strings.HasSuffix(m.Payload, " "+key) {
-				t.Errorf("the message is %q, want it to end with the key %q", m.Payload, key)
-			}
-			return true
-		}
-		for !said() {
-		}
+	for _, p := range pairs {
+		t.Run(p[0]+" then "+p[1], func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, links := network(t, 3)
+				c := links[2].client()
+				t.Cleanup(func() { _ = c.Close() })
+				all := c.PSubscribe(t.Context(), "lock:engine:*")
+				t.Cleanup(func() { _ = all.Close() })
+				if _, err := all.Receive(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				const key = "k\x00{1}\x00 \n"
+				held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), p[0]), key)
+				got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), p[1]), key)
+				released(t, held)
+				released(t, <-got)
+				if m, err := all.ReceiveMessage(t.Context()); err != nil || !strings.HasSuffix(m.Payload, " "+key) {
+					t.Errorf("the message is %v, %v, want it to end with the key %q", m, err, key)
+				}
+			})
+		})
 	}
 }
 
@@ -216,4 +126,217 @@ func TestEngineReentry(t *testing.T) {
 		t.Errorf("Acquire with a released lease's context = %v, want ErrLost", err)
 	}
 	nothingLeftOn(t, s, key)
+}
+
+// Messages that an engine cannot read change nothing. A token that is not its own, or ended, is cancelled, and nothing else is sent, except
+// the poll of the waiter, which may be due.
+func TestUnreadableMessages(t *testing.T) {
+	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
+		key := s.Prefix + "{1}"
+		held := locktest.Take(t, onServer(t, s, handoff.Options{}).Fair(), key)
+		c, sent := locktest.RedisClient(t, s), &spy{}
+		got, _ := async(t.Context(), engine(t, c, handoff.Options{GrantTimeout: 30 * time.Second}).Fair(), key)
+		wait.Until(t, "a waiter", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
+		token := s.Client.ZRange(t.Context(), handoff.KeysOf(key).Queue, 0, 0).Val()[0]
+		process, rest, _ := strings.Cut(token, ".")
+		number, _, _ := strings.Cut(rest, ".")
+		publish := func(m string) {
+			if n := s.Client.Publish(t.Context(), "lock:engine:"+process, m).Val(); n != 1 {
+				t.Fatalf("%d processes heard %q", n, m)
+			}
+		}
+		now := strconv.FormatInt(time.Now().UnixMilli(), 10)
+		publish("first.1.1.2500 7 " + now + " " + key)
+		wait.Until(t, "a cancel, after which the server knows its script", func() bool {
+			return len(s.Client.Keys(t.Context(), s.Prefix+"*first.1.1.2500").Val()) == 1
+		})
+		c.AddHook(sent)
+		unreadable := []string{"", " ", token, token + " 7", "   ", token + " q7 " + now + " " + key, token + " 7 then " + key}
+		var foreign []string
+		for _, other := range []string{
+			"ABCDEFGHIJKLMNOP.1.1.2500", "ABCDEFGHIJKLMNOP." + rest, number + ".1.1.2500", "v3-" + token[3:],
+			process + ".zz.1.2500", process + "." + number + ".2.2500",
+		} {
+			foreign = append(foreign, other+" 7 "+now+" "+key, other+" x7 "+now+" "+key)
+		}
+		for _, m := range slices.Concat(unreadable, foreign) {
+			publish(m)
+		}
+		cancels, commands := int64(len(foreign)/2), func() int64 { return sent.scripts.Load() - sent.polls.Load() }
+		wait.Until(t, "the cancels", func() bool { return commands() >= cancels })
+		select {
+		case lease := <-got:
+			t.Fatalf("a message that nobody understands granted %v", lease)
+		case <-time.After(100 * time.Millisecond):
+		}
+		if n := commands(); n != cancels {
+			t.Errorf("%d commands, want %d cancels", n, cancels)
+		}
+		locktest.Release(t, held)
+		locktest.Release(t, served(t, "the waiter", got))
+	})
+}
+
+// A context that is detached from a lease's context, for example for a background job, acquires the lock again after the lease was released
+// normally.
+func TestEngineAcquireAfterRelease(t *testing.T) {
+	for _, kinds := range [][2]string{{"handoff", "handoff"}, {"fair", "fair"}, {"rw-write", "rw-write"}, {"rw-read", "rw-read"}, {"rw-read", "rw-write"}} {
+		t.Run(kinds[0]+" then "+kinds[1], func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, links := network(t, 1)
+				e := links[0].process(t, handoff.Options{})
+				first := locktest.Obtain(t, pick(e, kinds[0]), "k{1}")
+				job := context.WithoutCancel(first.Context())
+				released(t, first)
+				l := pick(e, kinds[1])
+				second, err := l.Acquire(lock.WithWait(job, 0), "k{1}")
+				if err != nil {
+					t.Fatalf("Acquire after a release = %v", err)
+				}
+				if second.Context().Err() != nil || kinds[1] != "rw-read" && second.Fence() <= first.Fence() {
+					t.Errorf("fence %d after %d, context %v: want another hold", second.Fence(), first.Fence(), second.Context().Err())
+				}
+				inner, err := l.Acquire(lock.WithWait(second.Context(), 0), "k{1}")
+				if err != nil {
+					t.Fatalf("re-entry = %v", err)
+				}
+				released(t, inner)
+				released(t, second)
+				synctest.Wait()
+				nothingLeft(t, m, "k{1}")
+			})
+		})
+	}
+}
+
+// A hold that was lost stays lost, before and after its release: its work must not go on as if nothing had happened.
+func TestEngineAcquireAfterLoss(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, links := network(t, 1)
+		l := pick(links[0].process(t, handoff.Options{}), name)
+		lost := locktest.Obtain(t, l, "k{1}")
+		job := context.WithoutCancel(lost.Context())
+		m.Del("k{1}")
+		<-lost.Context().Done()
+		for _, when := range []string{"before", "after"} {
+			if _, err := l.Acquire(lock.WithWait(job, 0), "k{1}"); !errors.Is(err, lock.ErrLost) {
+				t.Errorf("Acquire %s the release = %v, want ErrLost", when, err)
+			}
+			_ = lost.Release(t.Context())
+		}
+	})
+}
+
+// If the caller's context ends while the resource is asked, the wait ends, as it does everywhere; a bounded wait also bounds the query.
+func TestEngineFencedEndsWithItsCaller(t *testing.T) {
+	gone := errors.New("gone home")
+	synctest.Test(t, func(t *testing.T) {
+		m, links := network(t, 1)
+		e := links[0].process(t, handoff.Options{})
+		asked := make(chan struct{}, 1)
+		l := e.Fenced(func(ctx context.Context, _ string) (uint64, error) {
+			asked <- struct{}{}
+			<-ctx.Done()
+			return 0, ctx.Err()
+		})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go func() {
+			<-asked
+			cancel(gone)
+		}()
+		if _, err := failedAcquire(ctx, t, l, "k{1}"); !errors.Is(err, lock.ErrBusy) || !errors.Is(err, gone) {
+			t.Errorf("Acquire whose context ended = %v, want ErrBusy and the cause", err)
+		}
+		synctest.Wait()
+		nothingLeft(t, m, "k{1}")
+		for wait, most := range map[time.Duration]time.Duration{0: time.Second, 3 * time.Second: 4 * time.Second} {
+			took, err := failedAcquire(lock.WithWait(t.Context(), wait), t, l, "k{1}")
+			if <-asked; !errors.Is(err, lock.ErrUnavailable) || took > most {
+				t.Errorf("Acquire that waits %s = %v after %s, want ErrUnavailable after %s at most", wait, err, took, most)
+			}
+			synctest.Wait()
+			nothingLeft(t, m, "k{1}")
+		}
+	})
+}
+
+// A lock whose owner has a token of another version is refused, whether or not the caller may wait, and nothing is left behind. What is no token
+// at all is just somebody's. A queued token of another version is skipped, although its process listens.
+func TestAnotherVersionIsRefused(t *testing.T) {
+	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
+		ctx, e, other := t.Context(), onServer(t, s, handoff.Options{}), "v3-ABCDEFGHIJKLMNOP-1-host"
+		key, next := s.Prefix+"{3}", s.Prefix+"{4}"
+		if err := s.Client.Set(ctx, key, other+".1.16.2500", time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range allLocks {
+			for _, wait := range []time.Duration{0, 10 * time.Second} {
+				_, err := pick(e, name).Acquire(lock.WithWait(ctx, wait), key)
+				if !errors.Is(err, handoff.ErrVersion) || !errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrBusy) {
+					t.Errorf("%s, wait %s: Acquire = %v, want ErrVersion", name, wait, err)
+				}
+			}
+		}
+		wait.Until(t, "nothing left in the queue", func() bool { return inspect(t, e, key).Queue == 0 })
+		if err := s.Client.Set(ctx, s.Prefix+"{2}", "5f6d1f5e-0a0b-4c4d-8e8f-000000000000", time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+		locktest.WantBusy(t, e.Handoff(), s.Prefix+"{2}", "held by another kind of lock")
+
+		heard := s.Client.Subscribe(ctx, "lock:engine:"+other)
+		defer heard.Close()
+		if _, err := heard.Receive(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"fair", "rw-write"} {
+			held := locktest.Take(t, pick(e, name), next)
+			if err := s.Client.ZAdd(ctx, handoff.KeysOf(next).Queue, redis.Z{Member: other + ".2.1.2500"}).Err(); err != nil {
+				t.Fatal(err)
+			}
+			locktest.Release(t, held)
+			locktest.Warm(t, pick(e, name), next)
+		}
+	})
+}
+
+// Something that is no engine takes the key while a reader is in, and does not wait for the reader. What the reader asks for next says so,
+// and the reader is out after that.
+func TestReaderMeetsAnOwnerThatIsNoToken(t *testing.T) {
+	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
+		for i, owner := range []string{"5f6d1f5e-0a0b-4c4d-8e8f-000000000000", "", "two\r\nlines", "a.1", "v2-.1.x.y"} {
+			key := fmt.Sprintf("%s{%d}", s.Prefix, i)
+			keys, take := handoff.KeysOf(key), func() {
+				if err := s.Client.Set(t.Context(), key, owner, time.Hour).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			e := onServer(t, s, handoff.Options{})
+			read := locktest.Take(t, e.ReadWrite().Read(), key)
+			take()
+			if err := read.Release(t.Context()); owner != "a.1" && (!errors.Is(err, handoff.ErrVersion) || !strings.Contains(err.Error(), "released, but")) {
+				t.Errorf("owner %q: Release = %v, want ErrVersion, and that the lock is released", owner, err)
+			}
+			c := locktest.RedisClient(t, s)
+			again := engine(t, c, handoff.Options{})
+			s.Client.Del(t.Context(), key)
+			locktest.Warm(t, again.ReadWrite().Read(), key)
+			var taken atomic.Bool
+			c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
+				err := send()
+				if taken.CompareAndSwap(false, true) {
+					take()
+					err = send()
+				}
+				return err
+			}})
+			_, err := again.ReadWrite().Read().Acquire(lock.WithWait(t.Context(), 0), key)
+			if !errors.Is(err, handoff.ErrVersion) || !errors.Is(err, lock.ErrUnavailable) {
+				t.Errorf("owner %q: Acquire, sent again = %v, want ErrVersion", owner, err)
+			}
+			wait.Until(t, "no reader is in", func() bool { return s.Client.ZCard(t.Context(), keys.Readers).Val() == 0 })
+			if got := s.Client.Get(t.Context(), key).Val(); got != owner {
+				t.Errorf("the key has %q, want %q", got, owner)
+			}
+		}
+	})
 }

@@ -1,12 +1,17 @@
 package handoff_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lastitem/internal/lock"
@@ -25,12 +30,15 @@ func TestEngineFenceWithoutItsCounter(t *testing.T) {
 		"read-write": {"rw-write", "rw-read", "rw-write", "rw-read", "rw-read", "rw-write", "rw-write"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for how, wait := range map[string]time.Duration{"at once": 0, "queueing": mustHappenWithin} {
+			for how, wait := range map[string]time.Duration{"at once": 0, "queueing": mustHappenWithin, "only tickets are left": 0} {
 				e, key := onServer(t, s, handoff.Options{}), s.Prefix+"{"+name+how+"}"
 				var last uint64
 				for i, turn := range turns {
 					if s.Client.Del(t.Context(), handoff.KeysOf(key).Fence).Val() == 0 && i > 0 {
 						t.Fatal("there is no counter")
+					}
+					if how == "only tickets are left" { // as after a waiter gave up
+						s.Client.HSet(t.Context(), handoff.KeysOf(key).Fence, "ticket", 7)
 					}
 					lease, err := pick(e, turn).Acquire(lock.WithWait(t.Context(), wait), key)
 					if err != nil {
@@ -102,7 +110,7 @@ func TestEngineFenceTTL(t *testing.T) {
 // would be first. The fence rises too, although the counter began with the waiter's ticket.
 func TestEngineTicketsOutliveAWaiter(t *testing.T) {
 	s := testenv.Redis(t)
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range allLocks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			key := s.Prefix + "{" + name + "}"
@@ -125,28 +133,6 @@ func TestEngineTicketsOutliveAWaiter(t *testing.T) {
 			}
 			released(t, lease)
 			released(t, served(t, "the second waiter", second))
-		})
-	}
-}
-
-// A counter that has only tickets left, for example after a waiter gave up, does not make the fence begin at one.
-func TestEngineFenceWhereOnlyTicketsAreLeft(t *testing.T) {
-	s := testenv.Redis(t)
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
-		t.Run(name, func(t *testing.T) {
-			key := s.Prefix + "{" + name + "}"
-			fence := handoff.KeysOf(key).Fence
-			l := pick(onServer(t, s, handoff.Options{}), name)
-			held := locktest.Obtain(t, pick(onServer(t, s, handoff.Options{}), "rw-write"), key)
-			released(t, held)
-			s.Client.Del(t.Context(), fence)
-			s.Client.HSet(t.Context(), fence, "ticket", 7)
-			s.Client.PExpire(t.Context(), fence, time.Hour)
-			lease := locktest.Obtain(t, l, key)
-			if lease.Fence() <= held.Fence() {
-				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
-			}
-			released(t, lease)
 		})
 	}
 }
@@ -207,4 +193,77 @@ func TestEngineFenced(t *testing.T) {
 		t.Errorf("Acquire where the resource does not answer = %v, want ErrUnavailable", err)
 	}
 	nothingLeftOn(t, s, key)
+}
+
+// The lock is lost, and another process has it, while the resource is asked. The caller gets no fence: it could be that of the new holder.
+func TestEngineFencedLosesTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, links := network(t, 2)
+		rival := links[1].process(t, handoff.Options{}).Fair()
+		var held lock.Lease
+		l := links[0].process(t, handoff.Options{}).Fenced(func(context.Context, string) (uint64, error) {
+			m.Del("k{1}")
+			held = locktest.Obtain(t, rival, "k{1}")
+			return held.Fence() - 1, nil
+		})
+		if lease, err := l.Acquire(t.Context(), "k{1}"); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Acquire = %v, %v beside %d, want ErrLost", lease, err, held.Fence())
+		}
+		locktest.Release(t, held)
+	})
+}
+
+// A message says when a lock was granted at the latest, and its receiver counts the lease from then. So the script reads the clock before
+// it sets the lock. If it read the clock later, and the server stopped in between, the receiver would rely on an expired lock.
+func TestGrantIsNoYoungerThanItsMessage(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	key := s.Prefix + "{granted}"
+	held, got := contended(t, s, key)
+	lines := monitor(t, s)
+	if err := held.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := (<-got).Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var inside []string // the commands of scripts about this key up to the message, and all that ask for the time
+	for lines.Scan() {
+		_, command, script := strings.Cut(lines.Text(), "lua] ")
+		if script && (strings.HasPrefix(command, `"TIME"`) || strings.Contains(command, key)) {
+			inside = append(inside, command)
+		}
+		if strings.HasPrefix(command, `"PUBLISH"`) && strings.Contains(command, key) {
+			break
+		}
+	}
+	set := slices.IndexFunc(inside, func(c string) bool { return strings.HasPrefix(c, `"SET" "`+key+`"`) })
+	if set < 0 || !slices.ContainsFunc(inside[:set], func(c string) bool { return strings.HasPrefix(c, `"TIME"`) }) ||
+		slices.ContainsFunc(inside[set:], func(c string) bool { return strings.HasPrefix(c, `"TIME"`) }) {
+		t.Errorf("the clock is read after the lock was set, or not at all: %q", inside)
+	}
+}
+
+// monitor returns the commands that a server runs from now on, for a minute at most.
+func monitor(t *testing.T, s *testenv.RedisServer) *bufio.Scanner {
+	t.Helper()
+	o := s.Client.Options()
+	conn, err := net.Dial("tcp", o.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(testenv.Still)); err != nil {
+		t.Fatal(err)
+	}
+	lines, commands := bufio.NewScanner(conn), []string{"MONITOR"}
+	if o.Password != "" {
+		commands = []string{"AUTH " + o.Password, "MONITOR"}
+	}
+	for _, command := range commands {
+		if _, err := fmt.Fprintf(conn, "%s\r\n", command); err != nil || !lines.Scan() || lines.Text() != "+OK" {
+			t.Fatalf("%s: %v, %q", command, err, lines.Text())
+		}
+	}
+	return lines
 }

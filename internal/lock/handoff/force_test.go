@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
@@ -17,6 +17,139 @@ import (
 	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/wait"
 )
+
+// onServers runs a test on a real Redis and on an embedded one.
+func onServers(t *testing.T, f func(t *testing.T, s *testenv.RedisServer)) {
+	for name, server := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis} {
+		t.Run(name, func(t *testing.T) { f(t, server(t)) })
+	}
+}
+
+func inspect(t *testing.T, e *handoff.Engine, key string) handoff.Inspection {
+	t.Helper()
+	found, err := e.Inspect(t.Context(), key)
+	if err != nil {
+		t.Fatalf("Inspect: %v", err)
+	}
+	return found
+}
+
+// wantHere fails unless a holder is this process.
+func wantHere(t *testing.T, h handoff.Holder, reads bool) {
+	t.Helper()
+	host, _ := os.Hostname()
+	if h.Host != host || h.PID != os.Getpid() || h.Reads != reads || h.TTL <= 0 || h.TTL > locktest.TTL {
+		t.Errorf("holder %+v, want %s, %d, reads %t, and a TTL up to %s", h, host, os.Getpid(), reads, locktest.TTL)
+	}
+}
+
+func TestEngineInspect(t *testing.T) {
+	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
+		key := s.Prefix + "{1}"
+		a, b := onServer(t, s, handoff.Options{}), onServer(t, s, handoff.Options{})
+		if free := inspect(t, a, key); len(free.Holders) != 0 || free.Queue != 0 || free.Waiting != 0 || free.Fence != 0 {
+			t.Errorf("a lock that nobody has used: %+v", free)
+		}
+		held := locktest.Obtain(t, a.Handoff(), key)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		failed := make(chan error, 4)
+		for _, l := range []lock.Locker{b.Handoff(), b.Handoff(), b.Fair(), a.Fair()} {
+			go func() {
+				_, err := l.Acquire(ctx, key)
+				failed <- err
+			}()
+		}
+		var found handoff.Inspection
+		wait.Until(t, "three attempts in the queue, and two that know their place", func() bool {
+			found = inspect(t, b, key)
+			return found.Queue == 3 && len(found.Places) == 2 && found.Waiting == 3
+		})
+		own := inspect(t, a, key)
+		if places := slices.Concat(found.Places, own.Places); own.Waiting != 1 || !slices.IsSorted(found.Places) || len(places) != 3 || places[0]+places[1]+places[2] != 6 {
+			t.Errorf("places %v and %v (%d waiting), want 1 to 3", found.Places, own.Places, own.Waiting)
+		}
+		if found.Fence < held.Fence() || len(found.Holders) != 1 {
+			t.Fatalf("%+v, want one holder and at least its fence %d", found, held.Fence())
+		}
+		wantHere(t, found.Holders[0], false)
+		cancel()
+		for range 4 {
+			<-failed
+		}
+		locktest.Release(t, held)
+		wait.Until(t, "a free lock", func() bool {
+			found = inspect(t, b, key)
+			return len(found.Holders) == 0 && found.Queue == 0 && found.Waiting == 0
+		})
+	})
+}
+
+func TestEngineInspectReadWrite(t *testing.T) {
+	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
+		key := s.Prefix + "{1}"
+		e := onServer(t, s, handoff.Options{})
+		first, second := locktest.Obtain(t, e.ReadWrite().Read(), key), locktest.Obtain(t, e.ReadWrite().Read(), key)
+		got := make(chan error, 1)
+		go func() {
+			lease, err := e.ReadWrite().Write().Acquire(t.Context(), key)
+			if err == nil {
+				err = lease.Release(context.Background())
+			}
+			got <- err
+		}()
+		var found handoff.Inspection
+		wait.Until(t, "a writer, which waits, and two readers", func() bool {
+			found = inspect(t, e, key)
+			return len(found.Holders) == 3 && found.Waiting == 1
+		})
+		for i, h := range found.Holders {
+			wantHere(t, h, i > 0)
+		}
+		locktest.Release(t, first)
+		locktest.Release(t, second)
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The host is found in the token, whatever its name is made of. An owner that is no engine's token has none.
+func TestEngineInspectNamesHosts(t *testing.T) {
+	s := testenv.Miniredis(t)
+	e := onServer(t, s, handoff.Options{})
+	for token, want := range map[string]handoff.Holder{
+		"v2-ABCDEFGHIJKLMNOP-77-web-7%2Eshop%2Eexample.1.16.2500": {Host: "web-7.shop.example", PID: 77},
+		"v2-ABCDEFGHIJKLMNOP-1-%E5%BA%97%20%25.1.16.2500":         {Host: "店 %", PID: 1},
+		"5f6d1f5e-0a0b-4c4d-8e8f-000000000000":                    {},
+		"a value by hand":                                         {},
+	} {
+		if err := s.Client.Set(t.Context(), s.Prefix+"k", token, time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+		found := inspect(t, e, s.Prefix+"k")
+		if len(found.Holders) != 1 || found.Holders[0].Host != want.Host || found.Holders[0].PID != want.PID {
+			t.Errorf("%s: %+v, want %+v", token, found.Holders, want)
+		}
+	}
+}
+
+// A Redis that does not answer holds Inspect up for no longer than ctx lasts.
+func TestEngineInspectUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, links := network(t, 1)
+		e := links[0].process(t, handoff.Options{})
+		inspect(t, e, "k")
+		links[0].replies.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err := e.Inspect(ctx, "k")
+		if took := time.Since(began); !errors.Is(err, lock.ErrUnavailable) || took > 150*time.Millisecond {
+			t.Errorf("Inspect = %v after %s, want ErrUnavailable after 100 ms", err, took)
+		}
+	})
+}
 
 func force(t *testing.T, e *handoff.Engine, key string, evicted int) handoff.Forced {
 	t.Helper()
@@ -48,7 +181,7 @@ func wantReleaseLost(t *testing.T, lease lock.Lease) {
 // An operator's process takes the lock from a holder: the next waiter has it, and the holder knows it, without any delay. The fences of the
 // evicted, of the operator and of the next holder rise in this order.
 func TestForceRelease(t *testing.T) {
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range allLocks {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, links := network(t, 3)
@@ -76,58 +209,46 @@ func TestForceRelease(t *testing.T) {
 	}
 }
 
-// A holder whose process has no subscription learns of it with its next renewal, or with its release; also where the client repeats
-// commands, so that a release that finds nothing might be the second.
+// A holder whose process has no subscription learns of it with its next renewal, or with its release; also where the release may be one that
+// was sent twice, because the client repeats commands or an answer was lost, and although the lock was passed on and released again meanwhile
+// and Redis remembers the last releaser only.
 func TestForceReleaseOfAProcessThatNeverWaited(t *testing.T) {
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
-		for _, retries := range []int{-1, 3} {
-			for _, rest := range []time.Duration{0, locktest.TTL / 2} {
-				t.Run(name, func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						_, links := network(t, 2)
-						l := pick(links[0].processOn(t, links[0].retrying(retries), handoff.Options{}), name)
-						lease := locktest.Obtain(t, l, "k{1}")
-						force(t, links[1].process(t, handoff.Options{}), "k{1}", 1)
-						if time.Sleep(rest); rest > 0 && lease.Context().Err() == nil {
-							t.Errorf("%s after the force release the holder's context is alive", rest)
-						}
-						if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-							t.Errorf("Release of the evicted = %v, want ErrLost", err)
-						}
-						locktest.Warm(t, l, "k{1}")
-					})
-				})
-			}
-		}
-	}
-}
-
-// The lock was passed on and released again before the evicted holder releases. Redis remembers the last releaser only, and the release may
-// be one that was sent twice: still the holder learns that it was evicted.
-func TestForceReleaseBeforeTheNextHolder(t *testing.T) {
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
-		for how, retries := range map[string]int{"client that repeats": 3, "answer lost": -1, "all answers lost": -1} {
+	for _, name := range allLocks {
+		for how, c := range map[string]struct {
+			retries int
+			rest    time.Duration
+			rival   bool
+			lost    int64 // answers to the release
+		}{
+			"released": {retries: -1}, "renewed": {retries: -1, rest: locktest.TTL / 2},
+			"client that repeats": {retries: 3}, "client that repeats, renewed": {retries: 3, rest: locktest.TTL / 2},
+			"client that repeats, rival": {retries: 3, rival: true},
+			"answer lost, rival":         {retries: -1, rival: true, lost: 1},
+			"all answers lost, rival":    {retries: -1, rival: true, lost: maxTries},
+		} {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					_, links := network(t, 2)
-					c, lost := links[0].retrying(retries), &locktest.LostAnswers{Name: "evalsha"}
-					l, operator := pick(links[0].processOn(t, c, handoff.Options{}), name), links[1].process(t, handoff.Options{})
+					client, lost := links[0].retrying(c.retries), &locktest.LostAnswers{Name: "evalsha"}
+					l, operator := pick(links[0].processOn(t, client, handoff.Options{}), name), links[1].process(t, handoff.Options{})
 					locktest.Warm(t, l, "k{1}")
 					lease := locktest.Obtain(t, l, "k{1}")
 					force(t, operator, "k{1}", 1)
-					locktest.Warm(t, pick(operator, name), "k{1}")
-					if retries < 0 {
-						c.AddHook(lost)
-						lost.Left.Store(1)
+					if c.rival {
+						locktest.Warm(t, pick(operator, name), "k{1}")
 					}
-					if how == "all answers lost" {
-						lost.Left.Store(maxTries)
+					if time.Sleep(c.rest); c.rest > 0 && lease.Context().Err() == nil {
+						t.Errorf("%s after the force release the holder's context is alive", c.rest)
+					}
+					client.AddHook(lost)
+					if lost.Left.Store(c.lost); c.lost == maxTries {
 						if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
 							t.Errorf("Release with all answers lost = %v, want unknown", err)
 						}
 						time.Sleep(2 * time.Second) // past the cancel that follows
 					}
 					wantReleaseLost(t, lease)
+					locktest.Warm(t, l, "k{1}")
 				})
 			})
 		}
@@ -165,46 +286,10 @@ func TestForceReleaseWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// The eviction message overtakes the reply that grants the lock. The caller gets no lease for that grant and waits for the lock again.
-func TestForceReleaseOvertakesTheGrant(t *testing.T) {
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				_, links := network(t, 2)
-				var keep atomic.Bool
-				deliver := make(chan struct{})
-				c := links[0].client()
-				c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
-					err := send()
-					if keep.CompareAndSwap(true, false) {
-						<-deliver
-					}
-					return err
-				}})
-				e, operator := links[0].processOn(t, c, handoff.Options{}), links[1].process(t, handoff.Options{})
-				subscribe(t, e.Fair(), operator.Fair())
-				locktest.Warm(t, pick(e, name), "k{1}")
-				got := make(chan lock.Lease, 1)
-				keep.Store(true)
-				go func() { got <- locktest.Obtain(t, pick(e, name), "k{1}") }()
-				synctest.Wait()
-				forced := force(t, operator, "k{1}", 1)
-				synctest.Wait()
-				close(deliver)
-				lease := <-got
-				if lease.Fence() <= forced.Fence {
-					t.Errorf("fence %d was given out after an eviction that raised it to %d", lease.Fence(), forced.Fence)
-				}
-				locktest.Release(t, lease)
-			})
-		})
-	}
-}
-
 // A waiter whose grant's message was lost is evicted while it seems to wait still. It comes back at once, or with its next poll if the message
 // of the eviction was lost too.
 func TestForceReleaseOfAWaiterThatMissedItsGrant(t *testing.T) {
-	for _, name := range []string{"handoff", "fair", "rw-write", "rw-read"} {
+	for _, name := range allLocks {
 		for missed, within := range map[string]time.Duration{"the grant": 100 * time.Millisecond, "both messages": 5 * time.Second} {
 			t.Run(name+"/"+missed, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -305,57 +390,4 @@ func TestForceReleaseOfAForeignOwner(t *testing.T) {
 			t.Errorf("ForceRelease of a list = %v, want ErrUnavailable", err)
 		}
 	})
-}
-
-// The same on a real Redis, with its own answers, and in a cluster, where the client repeats commands and messages are sharded.
-func TestForceReleaseOnServers(t *testing.T) {
-	t.Run("redis", func(t *testing.T) {
-		s := testenv.Redis(t)
-		forceOn(t, s.Prefix+"{1}", func() redis.UniversalClient { return locktest.RedisClient(t, s) })
-	})
-	t.Run("cluster", func(t *testing.T) {
-		o := testenv.RedisCluster(t, 3)
-		forceOn(t, "k", func() redis.UniversalClient {
-			own := *o
-			c := redis.NewClusterClient(&own)
-			t.Cleanup(func() { _ = c.Close() })
-			return c
-		})
-	})
-}
-
-func forceOn(t *testing.T, key string, client func() redis.UniversalClient) {
-	t.Helper()
-	o := patient(handoff.Options{})
-	holder, waiter, operator := engine(t, client(), o), engine(t, client(), o), engine(t, client(), o)
-	for _, name := range []string{"handoff", "fair", "rw-write"} {
-		lease := locktest.Obtain(t, pick(holder, name), key)
-		got := make(chan lock.Lease, 1)
-		go func() {
-			next, err := pick(waiter, name).Acquire(t.Context(), key)
-			if err != nil {
-				t.Errorf("the waiter: %v", err)
-				next = lease
-			}
-			got <- next
-		}()
-		wait.Until(t, "a waiter", func() bool { return inspect(t, operator, key).Queue == 1 })
-		forced := force(t, operator, key, 1)
-		next := <-got
-		if lease.Fence() >= forced.Fence || forced.Fence >= next.Fence() {
-			t.Errorf("fences %d, %d, %d, want them to rise", lease.Fence(), forced.Fence, next.Fence())
-		}
-		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("%s: Release of the evicted = %v, want ErrLost", name, err)
-		}
-		locktest.WantBusy(t, pick(operator, name), key, "after the late release")
-		locktest.Release(t, next)
-	}
-	readers := []lock.Lease{locktest.Obtain(t, holder.ReadWrite().Read(), key), locktest.Obtain(t, waiter.ReadWrite().Read(), key)}
-	force(t, operator, key, 2)
-	for _, lease := range readers {
-		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release of an evicted reader = %v, want ErrLost", err)
-		}
-	}
 }

@@ -3,6 +3,7 @@ package handoff_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,126 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 )
+
+// stage is a lock that is held by the first of three processes; the other two have a waiter each, in this order.
+type stage struct {
+	t           *testing.T
+	links       []*link
+	own         lock.Locker // the first process's
+	held        lock.Lease
+	first, next <-chan lock.Lease
+	firstFailed <-chan error
+	leaves      context.CancelFunc // the first waiter
+	vanish      func()             // deletes the lock and the queue
+}
+
+// Whatever happens to the lock, to the first waiter, its process or its messages: somebody gets in soon (invariants 5 and 6). happens returns who.
+func TestEngineSomebodyGetsInSoon(t *testing.T) {
+	powerOff := func(s *stage) <-chan lock.Lease { // the grant's message is lost, and so is the cancel
+		s.links[1].powerOff()
+		_ = s.held.Release(s.t.Context())
+		return s.next
+	}
+	for name, c := range map[string]struct {
+		o       handoff.Options
+		happens func(s *stage) <-chan lock.Lease
+		within  time.Duration
+	}{
+		"silent":                     {handoff.Options{}, powerOff, 3 * time.Second},
+		"silent, GrantTimeout 400ms": {handoff.Options{GrantTimeout: 400 * time.Millisecond}, powerOff, 480 * time.Millisecond},
+		"silent, GrantTimeout 1h":    {handoff.Options{GrantTimeout: time.Hour}, powerOff, 36 * time.Second}, // the TTL bounds it
+		"gone, cancel lost": {handoff.Options{}, func(s *stage) <-chan lock.Lease { // its process passes the grant on
+			s.links[1].calls.Store(true)
+			s.leaves()
+			<-s.firstFailed
+			time.Sleep(2400 * time.Millisecond) // the cancel is given up for now
+			s.links[1].heal()
+			_ = s.held.Release(s.t.Context())
+			return s.next
+		}, 500 * time.Millisecond},
+		"dead, and somebody listens to all channels": {handoff.Options{}, func(s *stage) <-chan lock.Lease {
+			c := s.links[3].client()
+			s.t.Cleanup(func() { _ = c.Close() })
+			all := c.PSubscribe(s.t.Context(), "*")
+			s.t.Cleanup(func() { _ = all.Close() })
+			if _, err := all.Receive(s.t.Context()); err != nil {
+				s.t.Fatal(err)
+			}
+			s.links[1].down.Store(true)
+			s.links[1].cut()
+			synctest.Wait()
+			_ = s.held.Release(s.t.Context())
+			return s.next
+		}, 500 * time.Millisecond},
+		"reconnects": {handoff.Options{}, func(s *stage) <-chan lock.Lease { // and polls at once
+			s.links[1].down.Store(true)
+			s.links[1].cut()
+			_ = s.held.Release(s.t.Context())
+			_ = (<-s.next).Release(s.t.Context())
+			time.Sleep(20 * time.Millisecond)
+			s.links[1].heal()
+			return s.first
+		}, 500 * time.Millisecond},
+		"its messages are lost": {handoff.Options{}, func(s *stage) <-chan lock.Lease { // a poll finds the grant
+			s.links[1].dropsMessages.Store(true)
+			time.Sleep(300 * time.Millisecond)
+			_ = s.held.Release(s.t.Context())
+			return s.first
+		}, 2100 * time.Millisecond},
+		"the lock and the queue vanish": {handoff.Options{}, func(s *stage) <-chan lock.Lease { // as after a FLUSHALL or a failover
+			s.vanish()
+			both := make(chan lock.Lease)
+			for _, got := range []<-chan lock.Lease{s.first, s.next} {
+				go func() { both <- <-got }()
+			}
+			_ = (<-both).Release(s.t.Context())
+			return both
+		}, 2500 * time.Millisecond},
+		"the lock is lost, and a waiter is of its process": {handoff.Options{}, func(s *stage) <-chan lock.Lease {
+			own, _ := waits(s.t.Context(), s.own, "k{1}")
+			s.vanish()
+			for _, got := range []<-chan lock.Lease{s.first, s.next} {
+				go func() {
+					select {
+					case lease := <-got:
+						_ = lease.Release(context.Background())
+					case <-s.t.Context().Done():
+					}
+				}()
+			}
+			return own
+		}, locktest.TTL / 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			both(t, func(t *testing.T, name string) {
+				m, links := network(t, 4)
+				var ls []lock.Locker
+				for _, w := range links[:3] {
+					ls = append(ls, pick(w.process(t, c.o), name))
+				}
+				s := &stage{t: t, links: links, own: ls[0], held: locktest.Obtain(t, ls[0], "k{1}")}
+				ctx, cancel := context.WithCancel(t.Context())
+				s.leaves = cancel
+				s.first, s.firstFailed = waits(ctx, ls[1], "k{1}")
+				s.next, _ = waits(t.Context(), ls[2], "k{1}")
+				s.vanish = func() {
+					keys := handoff.KeysOf("k{1}")
+					m.Del(keys.Lock)
+					m.Del(keys.Queue)
+				}
+				who := c.happens(s)
+				start := time.Now()
+				lease := <-who
+				if took := time.Since(start); took > c.within {
+					t.Errorf("got in after %s, want %s at most", took, c.within)
+				}
+				_ = lease.Release(t.Context())
+				_ = s.held.Release(t.Context())
+				cancel()
+			})
+		})
+	}
+}
 
 // cancelledByGrant ends after its waiter has been granted the lock and before it looks: both happen while Done is asked for.
 type cancelledByGrant struct {
@@ -63,32 +184,6 @@ func TestEngineGrantRacesWithCancel(t *testing.T) {
 	})
 }
 
-// A waiter has gone and its cancel was lost. If it is granted the lock after that, its process passes the grant on as soon as the message
-// arrives (invariant 5).
-func TestEngineGrantToAnEndedWaiter(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		m, links := network(t, 3)
-		held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-		ctx, cancel := context.WithCancel(t.Context())
-		_, failed := waits(ctx, pick(links[1].process(t, handoff.Options{}), name), "k{1}")
-		next, _ := waits(t.Context(), pick(links[2].process(t, handoff.Options{}), name), "k{1}")
-		links[1].calls.Store(true)
-		cancel()
-		<-failed
-		time.Sleep(2400 * time.Millisecond) // the cancel is given up for now
-		links[1].heal()
-		start := time.Now()
-		_ = held.Release(t.Context())
-		lease := <-next
-		if took := time.Since(start); took > 500*time.Millisecond {
-			t.Errorf("the next one entered after %s", took)
-		}
-		_ = lease.Release(t.Context())
-		time.Sleep(2 * time.Second)
-		nothingLeft(t, m, "k{1}")
-	})
-}
-
 // A cancel that was lost is sent again, within two seconds of the network's return (invariant 5).
 func TestEngineCancelIsSentAgain(t *testing.T) {
 	for _, outage := range []time.Duration{300 * time.Millisecond, 2400 * time.Millisecond, time.Minute} {
@@ -123,97 +218,6 @@ func TestEngineCancelIsSentAgain(t *testing.T) {
 	}
 }
 
-// A subscriber that was cut off polls as soon as it is subscribed again, and does not wait for the next poll (invariant 6).
-func TestEngineReconnectPollsAtOnce(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 2)
-		held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-		got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
-		links[1].down.Store(true)
-		links[1].cut()
-		_ = held.Release(t.Context())
-		time.Sleep(20 * time.Millisecond)
-		links[1].heal()
-		start := time.Now()
-		<-got
-		if took := time.Since(start); took > 500*time.Millisecond {
-			t.Errorf("the waiter entered %s after its connection was back", took)
-		}
-	})
-}
-
-// A grant whose message is lost, of a waiter that then gives up while its cancel is lost as well, holds the others up for a
-// GrantTimeout at most, and not for a TTL (invariant 6).
-func TestEngineGrantIsAnsweredOrExpires(t *testing.T) {
-	for given, want := range map[time.Duration]time.Duration{0: 2500 * time.Millisecond, 400 * time.Millisecond: 400 * time.Millisecond, time.Hour: 30 * time.Second} {
-		both(t, func(t *testing.T, name string) {
-			_, links := network(t, 3)
-			o := handoff.Options{GrantTimeout: given}
-			held := locktest.Obtain(t, pick(links[0].process(t, o), name), "k{1}")
-			waits(t.Context(), pick(links[1].process(t, o), name), "k{1}")
-			next, _ := waits(t.Context(), pick(links[2].process(t, o), name), "k{1}")
-			links[1].powerOff()
-			start := time.Now()
-			_ = held.Release(t.Context())
-			<-next
-			if took := time.Since(start); took > want*6/5 {
-				t.Errorf("GrantTimeout %s: the next one entered after %s, want %s at most", given, took, want)
-			}
-		})
-	}
-}
-
-// Waiters that vanish from the queue, as after a FLUSHALL or a failover, find their place again, and the lock that is
-// free meanwhile (invariant 6).
-func TestEngineQueueVanishes(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		m, links := network(t, 2)
-		lost := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-		l := pick(links[1].process(t, handoff.Options{}), name)
-		got, _ := waits(t.Context(), l, "k{1}")
-		also, _ := waits(t.Context(), l, "k{1}")
-		keys := handoff.KeysOf("k{1}")
-		for _, k := range []string{keys.Lock, keys.Queue} {
-			m.Del(k)
-		}
-		start := time.Now()
-		lease := <-got
-		_ = lease.Release(t.Context())
-		<-also
-		if took := time.Since(start); took > 2500*time.Millisecond {
-			t.Errorf("the waiters entered after %s, want 2.5 s at most", took)
-		}
-		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release of what vanished = %v, want ErrLost", err)
-		}
-	})
-}
-
-// When a lease is lost, the waiters of its process start a new attempt, and get the lock (invariant 6).
-func TestEngineLossLetsWaitersIn(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		m, links := network(t, 1)
-		l := pick(links[0].process(t, handoff.Options{}), name)
-		lost := locktest.Obtain(t, l, "k{1}")
-		first, _ := waits(t.Context(), l, "k{1}")
-		second, _ := waits(t.Context(), l, "k{1}")
-		keys := handoff.KeysOf("k{1}")
-		for _, k := range []string{keys.Lock, keys.Queue} {
-			m.Del(k)
-		}
-		start := time.Now()
-		_ = (<-first).Release(t.Context())
-		_ = (<-second).Release(t.Context())
-		if took := time.Since(start); took > locktest.TTL/2 {
-			t.Errorf("the waiters entered after %s, the next renewal was due after %s", took, locktest.TTL*2/5)
-		}
-		<-lost.Context().Done()
-		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release = %v, want ErrLost", err)
-		}
-	})
-}
-
 // A process that has only had waiters of its own is not subscribed yet. It subscribes when its release queues behind another process, and
 // then gets messages like any other.
 func TestEngineSubscribesBeforeItQueues(t *testing.T) {
@@ -238,35 +242,6 @@ func TestEngineSubscribesBeforeItQueues(t *testing.T) {
 		if took := time.Since(start); took > 500*time.Millisecond {
 			t.Errorf("told after %s", took)
 		}
-	})
-}
-
-// A client that subscribes to all channels, for example to watch them, does not count as the process of a waiter, which has gone.
-func TestEngineSkipsDeadProcesses(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 4)
-		c := links[3].client()
-		t.Cleanup(func() { _ = c.Close() })
-		all := c.PSubscribe(t.Context(), "*")
-		t.Cleanup(func() { _ = all.Close() })
-		if _, err := all.Receive(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-		ctx, gone := context.WithCancel(t.Context())
-		_, failed := waits(ctx, pick(links[1].process(t, handoff.Options{}), name), "k{1}")
-		next, _ := waits(t.Context(), pick(links[2].process(t, handoff.Options{}), name), "k{1}")
-		links[1].down.Store(true)
-		links[1].cut()
-		synctest.Wait()
-		start := time.Now()
-		_ = held.Release(t.Context())
-		_ = (<-next).Release(t.Context())
-		if took := time.Since(start); took > 500*time.Millisecond {
-			t.Errorf("the next one entered after %s", took)
-		}
-		gone()
-		<-failed
 	})
 }
 
@@ -369,5 +344,202 @@ func TestEngineKeepsAConnectionThatMissedNothing(t *testing.T) {
 		}
 		_ = held.Release(t.Context())
 		_ = (<-last).Release(t.Context())
+	})
+}
+
+// silentProcessCost is the time that a silent process may cost its rivals: one grant that it does not answer, and the time until a poll finds this.
+const silentProcessCost = 2500*time.Millisecond + 600*time.Millisecond
+
+// A process that is silent while its connections stay open costs its rivals one grant timeout in all, however many of its waiters are in
+// the queue, and wherever they are (invariant 6).
+func TestEngineSilentProcessCostsOneGrant(t *testing.T) {
+	for name, c := range map[string]struct{ holder, silent, rival []string }{
+		"fair":                  {[]string{"fair"}, []string{"fair"}, nil},
+		"writers":               {[]string{"rw-write"}, []string{"rw-write"}, nil},
+		"readers":               {[]string{"rw-write"}, []string{"rw-read"}, nil},
+		"readers and writers":   {[]string{"rw-write"}, []string{"rw-read", "rw-write"}, nil},
+		"fair, between rivals":  {[]string{"fair"}, []string{"fair"}, []string{"fair"}},
+		"write, between rivals": {[]string{"rw-write"}, []string{"rw-write"}, []string{"rw-write"}},
+		"read, between rivals":  {[]string{"rw-write"}, []string{"rw-read"}, []string{"rw-write"}},
+	} {
+		for _, k := range []int{1, 5} {
+			t.Run(fmt.Sprintf("%s/%d", name, k), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					_, links := network(t, 3)
+					held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), c.holder[0]), "k{1}")
+					silent, rival := links[1].process(t, handoff.Options{}), links[2].process(t, handoff.Options{})
+					var rivals, silenced []chan lock.Lease
+					for i := range k {
+						got, _ := waits(t.Context(), pick(silent, c.silent[i%len(c.silent)]), "k{1}")
+						silenced = append(silenced, got)
+						if c.rival != nil {
+							got, _ = waits(t.Context(), pick(rival, c.rival[0]), "k{1}")
+							rivals = append(rivals, got)
+						}
+					}
+					last, _ := waits(t.Context(), pick(rival, c.holder[0]), "k{1}")
+					links[1].powerOff()
+					time.Sleep(3 * time.Second) // it has not polled for a while
+					start := time.Now()
+					released(t, held)
+					for _, got := range append(rivals, last) {
+						released(t, <-got)
+					}
+					if took := time.Since(start); took > silentProcessCost {
+						t.Errorf("the rivals waited %s for a silent process, want one grant timeout of 2.5 s", took)
+					}
+					links[1].heal() // it goes on, and all of its waiters get in, though at other places
+					var wg sync.WaitGroup
+					for _, got := range silenced {
+						wg.Go(func() { released(t, <-got) })
+					}
+					wg.Wait()
+				})
+			})
+		}
+	}
+}
+
+// A process that is alive keeps its places, even if the lock of one of its holders expires or is deleted by hand (invariant 8).
+func TestEngineLapseSkipsOnlySilentProcesses(t *testing.T) {
+	for i, kind := range []string{"fair", "rw-write", "fair", "rw-write"} {
+		since := time.Duration(i/2) * 5 * time.Second // since the grant: before and after the first poll
+		t.Run(fmt.Sprint(kind, " ", since), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, links := network(t, 2)
+				a, b := pick(links[0].process(t, handoff.Options{}), kind), pick(links[1].process(t, handoff.Options{}), kind)
+				lost := locktest.Obtain(t, a, "k{1}")
+				var order []chan lock.Lease
+				for i := range 6 {
+					got, _ := waits(t.Context(), []lock.Locker{a, b}[i%2], "k{1}")
+					order = append(order, got)
+				}
+				time.Sleep(since)
+				m.Del("k{1}")
+				for i, got := range order {
+					lease := <-got
+					synctest.Wait()
+					for j, later := range order[i+1:] {
+						if len(later) > 0 {
+							t.Fatalf("waiter %d was served with %d", i+1+j, i)
+						}
+					}
+					released(t, lease)
+				}
+				_ = lost.Release(t.Context())
+			})
+		})
+	}
+}
+
+// A waiter of another process is overtaken by no more than a cohort, in number and in time (invariant 8).
+func TestEngineCohortIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		o    handoff.Options
+		work time.Duration
+		most int64 // holders of the other process after the waiter has queued
+	}{
+		"number":  {handoff.Options{Cohort: 5, CohortTime: time.Hour}, time.Millisecond, 5},
+		"one":     {handoff.Options{Cohort: 1, CohortTime: time.Hour}, time.Millisecond, 1},
+		"default": {handoff.Options{CohortTime: time.Hour}, time.Millisecond, 16},
+		"time":    {handoff.Options{Cohort: 1000}, 20 * time.Millisecond, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, links := network(t, 2)
+				l := links[0].process(t, c.o).Handoff()
+				ctx, stop := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				var entered atomic.Int64
+				for range 40 {
+					go func() {
+						defer func() { done <- struct{}{} }()
+						for ctx.Err() == nil {
+							lease, err := l.Acquire(ctx, "k{1}")
+							if err != nil {
+								return
+							}
+							entered.Add(1)
+							time.Sleep(c.work)
+							_ = lease.Release(ctx)
+						}
+					}()
+				}
+				other := links[1].process(t, c.o).Handoff()
+				for range 3 {
+					time.Sleep(100 * time.Millisecond)
+					before := entered.Load()
+					lease := locktest.Obtain(t, other, "k{1}")
+					// One may be inside when it queues, and one more entered while its request was on its way.
+					if got := entered.Load() - before; got > c.most+1 {
+						t.Errorf("%d others entered before it, want %d at most", got, c.most)
+					}
+					if err := lease.Release(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				stop()
+				for range 40 {
+					<-done
+				}
+			})
+		})
+	}
+}
+
+// Fair serves in the order of arrival, over processes, and whatever the messages do (invariant 8).
+func TestEngineFairIsFirstComeFirstServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, links := network(t, 3)
+		var ls []lock.Locker
+		for _, w := range links {
+			ls = append(ls, w.process(t, handoff.Options{}).Fair())
+		}
+		held := locktest.Obtain(t, ls[0], "k{1}")
+		var order []chan lock.Lease
+		for i := range 30 {
+			got, _ := waits(t.Context(), ls[i*7%3], "k{1}")
+			order = append(order, got)
+		}
+		links[1].dropsMessages.Store(true)
+		for i, got := range order {
+			if err := held.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			held = <-got
+			synctest.Wait()
+			for j, later := range order[i+1:] {
+				if len(later) > 0 {
+					t.Fatalf("waiter %d was served with %d", i+1+j, i)
+				}
+			}
+		}
+		_ = held.Release(t.Context())
+	})
+}
+
+// A newcomer that finds the lock without an owner but with waiters does not overtake them: its acquire hands the lock to the first of them,
+// before their next poll (invariants 6 and 8).
+func TestEngineNewcomerDoesNotOvertake(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, links := network(t, 3)
+		lost := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
+		m.Del("k{1}")
+		newcomer := pick(links[2].process(t, handoff.Options{}), name)
+		if _, err := newcomer.Acquire(lock.WithWait(t.Context(), 0), "k{1}"); !errors.Is(err, lock.ErrBusy) {
+			t.Errorf("the newcomer's Acquire = %v, want ErrBusy", err)
+		}
+		synctest.Wait()
+		select {
+		case lease := <-got:
+			_ = lease.Release(t.Context())
+		default:
+			t.Error("the newcomer did not let the waiter in")
+		}
+		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release of what was deleted = %v, want ErrLost", err)
+		}
 	})
 }

@@ -112,6 +112,7 @@ func TestEngineKeysExpireInUse(t *testing.T) {
 
 // The work of the server for a hand-off does not depend on how many wait (invariant 9).
 func TestEngineHandoffCostsTheSameInALongQueue(t *testing.T) {
+	testenv.Slow(t, "starts a server")
 	t.Parallel()
 	node := testenv.RedisNodes(t, 1)[0]
 	s := &testenv.RedisServer{URL: node.URL}
@@ -166,87 +167,6 @@ func calls(t *testing.T, c *redis.Client) (n int) {
 		n += v
 	}
 	return n
-}
-
-// absolute is a number as long as a time of day in milliseconds.
-var absolute = regexp.MustCompile(`^\d{12,}$`)
-
-// timeless is a client hook that fails where an absolute time is sent: server time comes from PX and TIME (invariant 11).
-type timeless struct {
-	testenv.Hook
-	t *testing.T
-}
-
-func (h timeless) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		h.check(cmd)
-		return next(ctx, cmd)
-	}
-}
-
-func (h timeless) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		for _, cmd := range cmds {
-			h.check(cmd)
-		}
-		return next(ctx, cmds)
-	}
-}
-
-func (h timeless) check(cmd redis.Cmder) {
-	for _, arg := range cmd.Args() {
-		if absolute.MatchString(fmt.Sprint(arg)) {
-			h.t.Errorf("%s was sent an absolute time: %v", cmd.Name(), arg)
-		}
-	}
-}
-
-func TestEngineSendsNoTimeOfDay(t *testing.T) {
-	for _, name := range []string{"handoff", "fair"} {
-		t.Run(name, func(t *testing.T) {
-			s := testenv.Redis(t)
-			contendAndCheck(t, s, name, func() *redis.Client {
-				c := locktest.RedisClient(t, s)
-				c.AddHook(timeless{t: t})
-				return c
-			}, handoff.Options{})
-		})
-	}
-}
-
-// Five thousand held locks: no goroutine of their own, and little memory.
-func TestEngineHeldLocksAreCheap(t *testing.T) {
-	s := testenv.Redis(t)
-	// No renewal may be on its way when the memory is measured.
-	l := onServer(t, s, handoff.Options{TTL: time.Hour}).Handoff()
-	locktest.Warm(t, l, s.Prefix+"{0}")
-	const locks = 5000
-	keys, leases := make([]string, locks), make([]lock.Lease, locks)
-	for i := range keys {
-		keys[i] = fmt.Sprintf("%s{%d}", s.Prefix, i)
-	}
-	ctx := context.Background()
-	before, heap := runtime.NumGoroutine(), heapInUse()
-	for i, key := range keys {
-		lease, err := l.Acquire(ctx, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		leases[i] = lease
-	}
-	if after := runtime.NumGoroutine(); after > before+10 {
-		t.Errorf("%d goroutines with %d locks held, %d with none", after, locks, before)
-	}
-	bytes := (heapInUse() - heap) / locks
-	t.Logf("%d bytes for each held lock", bytes)
-	if bytes > 600 {
-		t.Errorf("%d bytes for each held lock, want at most 600", bytes)
-	}
-	for _, lease := range leases {
-		if err := lease.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // heapInUse is what remains reachable.

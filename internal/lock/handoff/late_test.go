@@ -3,96 +3,182 @@ package handoff_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 )
 
-// A request that arrives long after its caller has given up has no effect any more (invariants 4 and 5).
-func TestEngineAcquireArrivesLate(t *testing.T) {
-	for _, held := range []bool{false, true} {
-		t.Run(fmt.Sprintf("held %t", held), func(t *testing.T) {
-			both(t, func(t *testing.T, name string) {
-				m, links := network(t, 2)
-				other := pick(links[0].process(t, handoff.Options{}), name)
-				l := pick(links[1].process(t, handoff.Options{}), name)
-				locktest.Warm(t, l, "k{1}")
-				subscribe(t, l, other)
-				var holder lock.Lease
-				if held {
-					holder = locktest.Obtain(t, other, "k{1}")
-				}
-				links[1].keep.Store(true)
-				ctx, cancel := context.WithCancel(t.Context())
-				_, failed := waits(ctx, l, "k{1}")
-				links[1].keep.Store(false)
-				cancel()
-				if err := <-failed; !errors.Is(err, lock.ErrBusy) {
-					t.Errorf("Acquire = %v, want ErrBusy", err)
-				}
-				time.Sleep(2 * time.Second)
-				if n := links[1].deliver(); n == 0 {
-					t.Error("no request was kept back")
-				}
-				synctest.Wait()
-				if n := queued(m, "k{1}"); n != 0 {
-					t.Errorf("%d in the queue after a late request", n)
-				}
-				if held {
-					_ = holder.Release(t.Context())
-				}
-				synctest.Wait()
-				nothingLeft(t, m, "k{1}")
-			})
-		})
-	}
+// maxTries is how often the engine sends a call.
+const maxTries = 3
+
+// late is two processes of which the second has what it sends kept back.
+type late struct {
+	t        *testing.T
+	l, other lock.Locker
+	link     *link
+	delete   func() // deletes the lock
 }
 
-// The same, of a request that was sent again, granted and released meanwhile; once, to a waiter, or several times since.
-func TestEngineGrantedAcquireArrivesLate(t *testing.T) {
-	since := map[string]func(l, other lock.Locker, held lock.Lease) (end func()){
-		"free since": func(_, _ lock.Locker, held lock.Lease) func() {
-			_ = held.Release(context.Background())
-			return func() {}
+// kept has f's requests kept back. The engine sends them again.
+func (s late) kept(f func()) {
+	s.link.keep.Store(true)
+	f()
+	s.link.keep.Store(false)
+}
+
+// acquired is a lease whose first request is kept back.
+func (s late) acquired() lock.Lease {
+	var got chan lock.Lease
+	s.kept(func() { got, _ = waits(s.t.Context(), s.l, "k{1}") })
+	return <-got
+}
+
+// givenUp is an acquire, or else the first poll, whose waiter gives up.
+func (s late) givenUp(poll bool) {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	var failed chan error
+	acquire := func() { _, failed = waits(ctx, s.l, "k{1}") }
+	if poll {
+		acquire()
+		s.kept(pollOnce)
+	} else {
+		s.kept(acquire)
+	}
+	cancel()
+	locktest.WantGaveUp(s.t, <-failed)
+}
+
+// pollOnce is long enough for a poll.
+func pollOnce() { time.Sleep(2100 * time.Millisecond) }
+
+// granted is a waiter that gets the lock some time after its first poll, which is kept back.
+func (s late) granted(after time.Duration) {
+	held := locktest.Obtain(s.t, s.other, "k{1}")
+	got, _ := waits(s.t.Context(), s.l, "k{1}")
+	s.kept(pollOnce)
+	time.Sleep(after)
+	locktest.Release(s.t, held)
+	released(s.t, <-got)
+}
+
+// A request that arrives long after its caller has given up, or has had the lock because it was sent again, has no effect any more
+// (invariants 4 and 5).
+func TestEngineArrivesLate(t *testing.T) {
+	nothing := func() {}
+	// Of a client that repeats by itself, and does not tell, the last releaser is remembered, and no other.
+	const repeats = ", client that repeats"
+	free := func(s late) func() {
+		locktest.Release(s.t, s.acquired())
+		return nothing
+	}
+	passedOn := func(s late) func() {
+		held := s.acquired()
+		got, _ := waits(s.t.Context(), s.other, "k{1}")
+		locktest.Release(s.t, held)
+		next := <-got
+		return func() { locktest.Release(s.t, next) }
+	}
+	for what, happens := range map[string]func(s late) (end func()){
+		"acquire, given up": func(s late) func() { s.givenUp(false); return nothing },
+		"acquire, given up while it is held": func(s late) func() {
+			held := locktest.Obtain(s.t, s.other, "k{1}")
+			s.givenUp(false)
+			return func() { locktest.Release(s.t, held) }
 		},
-		"passed on": func(_, other lock.Locker, held lock.Lease) func() {
-			got, _ := waits(context.Background(), other, "k{1}")
-			_ = held.Release(context.Background())
-			next := <-got
-			return func() { _ = next.Release(context.Background()) }
-		},
-		"held by another since": func(_, other lock.Locker, held lock.Lease) func() {
-			_ = held.Release(context.Background())
-			next, _ := other.Acquire(context.Background(), "k{1}")
-			_ = next.Release(context.Background())
-			return func() {}
-		},
-		"held twice since": func(l, other lock.Locker, held lock.Lease) func() {
-			_ = held.Release(context.Background())
-			for _, l := range []lock.Locker{other, l} {
-				next, _ := l.Acquire(context.Background(), "k{1}")
-				_ = next.Release(context.Background())
+		"acquire, refused": func(s late) func() {
+			held := locktest.Obtain(s.t, s.other, "k{1}")
+			var failed chan error
+			s.kept(func() {
+				_, failed = async(lock.WithWait(s.t.Context(), 0), s.l, "k{1}")
+				synctest.Wait()
+			})
+			if err := <-failed; !errors.Is(err, lock.ErrBusy) {
+				s.t.Errorf("Acquire = %v, want ErrBusy", err)
 			}
-			return func() {}
+			locktest.Release(s.t, held)
+			return nothing
 		},
-	}
-	for when, happens := range since {
-		t.Run(when, func(t *testing.T) {
-			both(t, func(t *testing.T, name string) { lateAcquire(t, name, -1, happens) })
-		})
-	}
-	// A client that repeats by itself does not tell: then the last releaser is remembered, and no other.
-	for _, when := range []string{"free since", "passed on"} {
-		t.Run(when+", client that repeats", func(t *testing.T) {
-			both(t, func(t *testing.T, name string) { lateAcquire(t, name, 1, since[when]) })
-		})
+		"acquire, free since": free, "acquire, free since" + repeats: free,
+		"acquire, passed on": passedOn, "acquire, passed on" + repeats: passedOn,
+		"acquire, held twice since": func(s late) func() {
+			locktest.Release(s.t, s.acquired())
+			locktest.Warm(s.t, s.other, "k{1}")
+			locktest.Warm(s.t, s.l, "k{1}")
+			return nothing
+		},
+		"acquire, lost": func(s late) func() {
+			lost := s.acquired()
+			s.delete()
+			<-lost.Context().Done()
+			locktest.Warm(s.t, s.other, "k{1}")
+			return func() { wantReleaseLost(s.t, lost) }
+		},
+		"poll, given up": func(s late) func() {
+			held := locktest.Obtain(s.t, s.other, "k{1}")
+			s.givenUp(true)
+			return func() { locktest.Release(s.t, held) }
+		},
+		"poll, granted after the repetition": func(s late) func() { s.granted(time.Second); return nothing },
+		"poll, granted before it":            func(s late) func() { s.granted(0); return nothing },
+		"release that queues": func(s late) func() { // its waiter has given up, and the next contender need not wait for a TTL
+			held := locktest.Obtain(s.t, s.l, "k{1}")
+			ctx, cancel := context.WithCancel(s.t.Context())
+			_, failed := waits(ctx, s.l, "k{1}")
+			s.kept(func() {
+				if err := held.Release(s.t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+					s.t.Fatalf("Release without an answer = %v, want unknown", err)
+				}
+			})
+			cancel()
+			<-failed
+			return func() {
+				start := time.Now()
+				locktest.Release(s.t, locktest.Obtain(s.t, s.other, "k{1}"))
+				if took := time.Since(start); took > 2500*time.Millisecond {
+					s.t.Errorf("the next contender got in after %s, want 2.5 s at most", took)
+				}
+			}
+		},
+	} {
+		for name, rival := range map[string]string{"handoff": "handoff", "fair": "fair", "rw-write": "rw-write", "rw-read": "rw-write"} {
+			if what == "release that queues" && name != "handoff" {
+				continue // others queue by themselves
+			}
+			t.Run(what+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					m, links := network(t, 2)
+					s := late{t: t, link: links[1], delete: func() { m.Del("k{1}"); m.Del(handoff.KeysOf("k{1}").Readers) }}
+					retries, o, cancelled := -1, handoff.Options{}, 2*time.Second
+					if strings.HasSuffix(what, repeats) {
+						retries = 1
+					}
+					if what == "release that queues" {
+						o.Cohort, cancelled = 1, 500*time.Millisecond // so that each release goes to Redis, and this one is not repeated
+					}
+					s.other, s.l = pick(links[0].process(t, handoff.Options{}), rival), pick(links[1].processOn(t, links[1].retrying(retries), o), name)
+					locktest.Warm(t, s.l, "k{1}")
+					subscribe(t, s.l, s.other)
+					end := happens(s)
+					time.Sleep(cancelled)
+					if links[1].deliver() == 0 {
+						t.Error("no request was kept back")
+					}
+					synctest.Wait()
+					if n := queued(m, "k{1}"); n != 0 {
+						t.Errorf("%d in the queue after a late request", n)
+					}
+					end()
+					synctest.Wait()
+					nothingLeft(t, m, "k{1}")
+				})
+			})
+		}
 	}
 }
 
@@ -105,82 +191,7 @@ func subscribe(t *testing.T, l, other lock.Locker) {
 	_ = (<-got).Release(t.Context())
 }
 
-// lateAcquire has an acquire arrive after it was repeated and granted, and something else happened.
-func lateAcquire(t *testing.T, name string, retries int, happens func(l, other lock.Locker, held lock.Lease) (end func())) {
-	m, links := network(t, 2)
-	other := pick(links[0].process(t, handoff.Options{}), name)
-	l := pick(links[1].processOn(t, links[1].retrying(retries), handoff.Options{}), name)
-	locktest.Warm(t, l, "k{1}")
-	subscribe(t, l, other)
-	links[1].keep.Store(true)
-	got, _ := waits(t.Context(), l, "k{1}")
-	links[1].keep.Store(false)
-	end := happens(l, other, <-got)
-	time.Sleep(time.Second)
-	if n := links[1].deliver(); n == 0 {
-		t.Error("no request was kept back")
-	}
-	synctest.Wait()
-	if n := queued(m, "k{1}"); n != 0 {
-		t.Errorf("%d in the queue after a late request", n)
-	}
-	end()
-	synctest.Wait()
-	nothingLeft(t, m, "k{1}")
-}
-
-// A poll that arrives after its waiter has given up does not queue for it again (invariants 4 and 5).
-func TestEnginePollArrivesLate(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		m, links := network(t, 2)
-		locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-		l := pick(links[1].process(t, handoff.Options{}), name)
-		ctx, cancel := context.WithCancel(t.Context())
-		_, failed := waits(ctx, l, "k{1}")
-		links[1].keep.Store(true)
-		time.Sleep(2100 * time.Millisecond) // past one poll
-		links[1].keep.Store(false)
-		cancel()
-		<-failed
-		time.Sleep(2 * time.Second)
-		if n := links[1].deliver(); n == 0 {
-			t.Error("no poll was kept back")
-		}
-		synctest.Wait()
-		if n := queued(m, "k{1}"); n != 0 {
-			t.Errorf("%d in the queue after a late poll", n)
-		}
-	})
-}
-
-// The same, of a poll that was repeated, and whose waiter has had the lock since.
-func TestEngineGrantedPollArrivesLate(t *testing.T) {
-	for when, since := range map[string]time.Duration{"granted after the repetition": time.Second, "granted before it": 0} {
-		t.Run(when, func(t *testing.T) {
-			both(t, func(t *testing.T, name string) {
-				m, links := network(t, 2)
-				held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-				got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
-				links[1].keep.Store(true)
-				time.Sleep(2100 * time.Millisecond) // past one poll
-				links[1].keep.Store(false)
-				time.Sleep(since)
-				_ = held.Release(t.Context())
-				if err := (<-got).Release(t.Context()); err != nil {
-					t.Errorf("Release = %v", err)
-				}
-				time.Sleep(2 * time.Second)
-				if n := links[1].deliver(); n == 0 {
-					t.Error("no poll was kept back")
-				}
-				synctest.Wait()
-				nothingLeft(t, m, "k{1}")
-			})
-		})
-	}
-}
-
-// The same, while its waiter holds the lock for a lease time that is longer than the TTL: the lock does not expire earlier, and nobody else gets
+// A poll arrives late while its waiter holds the lock for a lease time that is longer than the TTL: the lock does not expire earlier, and nobody else gets
 // in (invariant 2).
 func TestEngineLatePollKeepsTheLeaseTime(t *testing.T) {
 	every(t, func(t *testing.T, p leased) {
@@ -232,14 +243,14 @@ func TestEngineRepeatedAcquireKeepsItsPlace(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 3)
 		held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-		l := pick(links[1].process(t, handoff.Options{}), name)
-		subscribe(t, l, pick(links[2].process(t, handoff.Options{}), name))
+		l, other := pick(links[1].process(t, handoff.Options{}), name), pick(links[2].process(t, handoff.Options{}), name)
+		subscribe(t, l, other)
 		links[1].keep.Store(true)
 		first, _ := waits(t.Context(), l, "k{1}")
 		links[1].keep.Store(false)
 		time.Sleep(time.Second) // it was sent again, and has queued
-		second, _ := waits(t.Context(), pick(links[2].process(t, handoff.Options{}), name), "k{1}")
-		if n := links[1].deliver(); n == 0 {
+		second, _ := waits(t.Context(), other, "k{1}")
+		if links[1].deliver() == 0 {
 			t.Error("no request was kept back")
 		}
 		synctest.Wait()
@@ -251,160 +262,56 @@ func TestEngineRepeatedAcquireKeepsItsPlace(t *testing.T) {
 	})
 }
 
-// The same, of an acquire whose lease was lost meanwhile.
-func TestEngineLostAcquireArrivesLate(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		m, links := network(t, 2)
-		other := pick(links[0].process(t, handoff.Options{}), name)
-		l := pick(links[1].process(t, handoff.Options{}), name)
-		locktest.Warm(t, l, "k{1}")
-		links[1].keep.Store(true)
-		got, _ := waits(t.Context(), l, "k{1}")
-		links[1].keep.Store(false)
-		lost := <-got
-		m.Del("k{1}")
-		<-lost.Context().Done()
-		locktest.Warm(t, other, "k{1}")
-		time.Sleep(time.Second)
-		if n := links[1].deliver(); n == 0 {
-			t.Error("no request was kept back")
-		}
-		synctest.Wait()
-		nothingLeft(t, m, "k{1}")
-		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release = %v, want ErrLost", err)
-		}
-	})
-}
-
-// The same, of an acquire that follows a release whose answers were lost, and that had queued for the next one here: a message
-// was faster.
-func TestEngineAcquireAfterLostReleaseArrivesLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, links := network(t, 2)
-		other := links[0].process(t, handoff.Options{}).Handoff()
-		c, lost := links[1].client(), &loseThenKeep{LostAnswers: locktest.LostAnswers{Name: "evalsha"}, link: links[1]}
-		c.AddHook(lost)
-		l := links[1].processOn(t, c, handoff.Options{Cohort: 1}).Handoff()
-		subscribe(t, l, other)
-		held := locktest.Obtain(t, l, "k{1}")
-		own, _ := waits(t.Context(), l, "k{1}")
-		got, _ := waits(t.Context(), other, "k{1}")
-		lost.Left.Store(maxTries)
-		if err := held.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release = %v, want unknown", err)
-		}
-		synctest.Wait() // until the acquire that follows is kept back
-		_ = (<-got).Release(t.Context())
-		lease := <-own
-		links[1].keep.Store(false)
-		_ = lease.Release(t.Context())
-		locktest.Warm(t, other, "k{1}")
-		if n := links[1].deliver(); n == 0 {
-			t.Error("no request was kept back")
-		}
-		synctest.Wait()
-		nothingLeft(t, m, "k{1}")
-	})
-}
-
-// maxTries is how often the engine sends a call.
-const maxTries = 3
-
-// loseThenKeep keeps back what is sent after the last answer that it loses.
-type loseThenKeep struct {
-	locktest.LostAnswers
-	link *link
-}
-
-func (h *loseThenKeep) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	swallowed := h.LostAnswers.ProcessHook(next)
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		last := h.Left.Load() == 1
-		err := swallowed(ctx, cmd)
-		if last {
-			h.link.keep.Store(true)
-		}
-		return err
-	}
-}
-
-// The same, of an acquire that was repeated for a caller that does not wait, and that was answered with 'held'.
-func TestEngineRefusedAcquireArrivesLate(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		m, links := network(t, 2)
-		held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-		l := pick(links[1].process(t, handoff.Options{}), name)
-		links[1].keep.Store(true)
-		failed := make(chan error, 1)
-		go func() {
-			_, err := l.Acquire(lock.WithWait(t.Context(), 0), "k{1}")
-			failed <- err
-		}()
-		synctest.Wait()
-		links[1].keep.Store(false)
-		if err := <-failed; !errors.Is(err, lock.ErrBusy) {
-			t.Errorf("Acquire = %v, want ErrBusy", err)
-		}
-		_ = held.Release(t.Context())
-		time.Sleep(time.Second)
-		if n := links[1].deliver(); n == 0 {
-			t.Error("no request was kept back")
-		}
-		synctest.Wait()
-		nothingLeft(t, m, "k{1}")
-	})
-}
-
 // A lease was lost and its attempt cancelled, which Redis remembers like a release. The holder's release reports the loss all the same.
 func TestEngineReleaseOfALostAndCancelledLease(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 2)
-		other := pick(links[0].process(t, handoff.Options{}), name)
 		l := pick(links[1].process(t, handoff.Options{MaxHold: locktest.TTL}), name)
-		links[1].keep.Store(true)
-		got, _ := waits(t.Context(), l, "k{1}")
-		links[1].keep.Store(false)
-		lost := <-got
+		lost := late{t: t, l: l, link: links[1]}.acquired()
 		<-lost.Context().Done()
-		locktest.Obtain(t, other, "k{1}")
-		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release after somebody else was let in = %v, want ErrLost", err)
-		}
+		locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		wantReleaseLost(t, lost)
 	})
 }
 
-// A release that also queues its process again arrives late, after the waiter for which it queues has given up: nobody holds the lock from
-// then on (invariants 4 and 5), and the next contender gets in with the next poll, not after a TTL.
-func TestEngineReleaseArrivesLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, links := network(t, 2)
-		other := links[0].process(t, handoff.Options{}).Handoff()
-		l := links[1].process(t, handoff.Options{Cohort: 1}).Handoff() // so that each release goes to Redis
-		locktest.Warm(t, l, "k{1}")
-		subscribe(t, l, other)
-		held := locktest.Obtain(t, l, "k{1}")
-		ctx, cancel := context.WithCancel(t.Context())
-		_, failed := waits(ctx, l, "k{1}")
-		links[1].keep.Store(true)
-		if err := held.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-			t.Fatalf("Release without an answer = %v, want unknown", err)
-		}
-		links[1].keep.Store(false)
-		cancel()
-		<-failed
-		time.Sleep(500 * time.Millisecond) // the cancel of the waiter has arrived
-		if n := links[1].deliver(); n == 0 {
-			t.Fatal("no request was kept back")
-		}
-		synctest.Wait()
-		start := time.Now()
-		next := locktest.Obtain(t, other, "k{1}")
-		if took := time.Since(start); took > 2500*time.Millisecond {
-			t.Errorf("the next contender got in after %s, want 2.5 s at most", took)
-		}
-		_ = next.Release(t.Context())
-		synctest.Wait()
-		nothingLeft(t, m, "k{1}")
-	})
+// The message that grants a read overtakes the reply to its acquire, which says that it is queued.
+func TestReadWriteMessageOvertakesAnswer(t *testing.T) {
+	for name, holder := range map[string]string{"let in": "rw-write", "granted the write lock": "fair"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, links := network(t, 2)
+				a, c, counted := links[0].process(t, handoff.Options{}), links[1].client(), &spy{}
+				var keep atomic.Bool
+				deliver := make(chan struct{})
+				c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
+					err := send()
+					if keep.CompareAndSwap(true, false) {
+						<-deliver
+					}
+					return err
+				}})
+				c.AddHook(counted)
+				l := links[1].processOn(t, c, handoff.Options{}).ReadWrite().Read()
+				subscribe(t, l, a.ReadWrite().Write())
+				held := locktest.Obtain(t, pick(a, holder), "k{1}")
+				keep.Store(true)
+				got, _ := waits(t.Context(), l, "k{1}")
+				before := counted.scripts.Load()
+				released(t, held)
+				synctest.Wait()           // the message has been read
+				if holder == "rw-write" { // all is said: it is in, and out again, before the answer
+					released(t, <-got)
+					close(deliver)
+				} else { // it sends another acquire, at once and not with the next poll
+					close(deliver)
+					released(t, <-got)
+					if n := counted.scripts.Load() - before; n != 2 {
+						t.Errorf("%d scripts, want an acquire and a release", n)
+					}
+				}
+				synctest.Wait()
+				nothingLeft(t, m, "k{1}")
+			})
+		})
+	}
 }

@@ -2,190 +2,248 @@ package handoff_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
-// released releases a lease. Unlike with [locktest.Release], the first answer counts: an unknown outcome is an error.
-func released(t *testing.T, l lock.Lease) {
-	t.Helper()
-	if err := l.Release(context.Background()); err != nil {
-		t.Errorf("Release = %v, want nil", err)
-	}
-}
-
-func TestReadWriteCosts(t *testing.T) {
+// Readers overlap, so that there is always one: the writer gets in all the same.
+func TestReadWriteWriterIsNotStarved(t *testing.T) {
 	s := testenv.Redis(t)
-	c, counted := locktest.RedisClient(t, s), &spy{}
-	rw, key := engine(t, c, calm(handoff.Options{})).ReadWrite(), s.Prefix+"{1}"
-	// Before commands are counted, each script has run and the process is subscribed.
-	for range 2 {
-		r := locktest.Obtain(t, rw.Read(), key)
-		w := queueing(t, s, rw.Write(), key, 1)
-		next := queueing(t, s, rw.Read(), key, 2)
-		released(t, r)
-		released(t, served(t, "the writer", w))
-		released(t, served(t, "the next reader", next))
-		released(t, locktest.Obtain(t, rw.Write(), key))
-	}
-	c.AddHook(counted)
-	cost := func(what string, want int64, f func()) {
-		t.Helper()
-		before := counted.scripts.Load()
-		if f(); counted.scripts.Load()-before != want {
-			t.Errorf("%s: %d commands, want %d", what, counted.scripts.Load()-before, want)
-		}
-	}
-	cost("a free read", 2, func() { released(t, locktest.Obtain(t, rw.Read(), key)) })
-	cost("a free write", 2, func() { released(t, locktest.Obtain(t, rw.Write(), key)) })
-	cost("a read beside another, and that one", 4, func() {
-		a, b := locktest.Obtain(t, rw.Read(), key), locktest.Obtain(t, rw.Read(), key)
-		released(t, a)
-		released(t, b)
-	})
-	cost("a read, a write that waits for it, ten reads that wait for both", 24, func() {
-		r := locktest.Obtain(t, rw.Read(), key)
-		w := queueing(t, s, rw.Write(), key, 1)
-		var next []chan lock.Lease
-		for i := range 10 {
-			next = append(next, queueing(t, s, rw.Read(), key, 2+i))
-		}
-		released(t, r)
-		released(t, served(t, "the writer", w))
-		for _, r := range next {
-			released(t, served(t, "a reader", r))
-		}
-	})
-}
-
-// rwJudge checks that a writer is alone and that a reader's fence lies between those of the writes before and after it.
-type rwJudge struct {
-	t                *testing.T
-	readers, writers atomic.Int64
-	most             atomic.Int64 // readers at once
-	mu               sync.Mutex
-	read, wrote      uint64
-}
-
-func (p *rwJudge) enter(l lock.Lease, write bool) {
-	if write {
-		if w, r := p.writers.Add(1), p.readers.Load(); w != 1 || r != 0 {
-			p.t.Errorf("%d writers beside %d readers", w, r)
-		}
-	} else if r, w := p.readers.Add(1), p.writers.Load(); w != 0 {
-		p.t.Errorf("a reader beside %d writers", w)
-	} else if r > p.most.Load() {
-		p.most.Store(r)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if f := l.Fence(); f <= p.wrote || write && f <= p.read {
-		p.t.Errorf("fence %d (write %t) after write %d and read %d, want it to rise", f, write, p.wrote, p.read)
-	}
-	if write {
-		p.wrote = l.Fence()
-	} else {
-		p.read = max(p.read, l.Fence())
-	}
-}
-
-func (p *rwJudge) leave(write bool) {
-	if write {
-		p.writers.Add(-1)
-	} else {
-		p.readers.Add(-1)
-	}
-}
-
-// release releases a hold of no more than a ping. If that is lost, the message says whether the machine stood still for as long as a
-// grant by message lasts, or the wall clock, by which Redis expires keys, moved.
-func (p *rwJudge) release(l lock.Lease, write bool, since time.Time) {
-	held := time.Since(since)
-	if err := l.Release(p.t.Context()); err != nil {
-		moved := time.Now().Round(0).Sub(since.Round(0)) - time.Since(since)
-		p.t.Errorf("Release (write %t) = %v, want nil; held for %s, answered after %s, the wall clock moved by %s", write, err, held, time.Since(since), moved)
-	}
-}
-
-// readersAndWriters has readers and writers of four engines acquire and release.
-func readersAndWriters(t *testing.T, s *testenv.RedisServer, c func() *redis.Client) {
-	t.Helper()
-	key := s.Prefix + t.Name() + "{1}"
-	p := &rwJudge{t: t}
-	ctx, entered := testenv.Progress(t, testenv.Still)
+	key := s.Prefix + "{1}"
+	readers := onServer(t, s, handoff.Options{}).ReadWrite().Read()
+	writer := onServer(t, s, handoff.Options{}).ReadWrite().Write()
+	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	for range 4 {
-		rw := engine(t, c(), patient(handoff.Options{})).ReadWrite()
-		for g := range 8 {
-			wg.Go(func() {
-				for i := range 40 {
-					write := (g+i)%4 == 0
-					l := rw.Read()
-					if write {
-						l = rw.Write()
-					}
-					lease, err := l.Acquire(ctx, key)
-					if err != nil {
-						t.Errorf("Acquire: %v (%v)", err, context.Cause(ctx))
-						return
-					}
-					entered()
-					since := time.Now()
-					p.enter(lease, write)
-					s.Client.Ping(ctx)
-					p.leave(write)
-					p.release(lease, write, since)
+	var in [2]atomic.Bool
+	for i := range in {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				lease, err := readers.Acquire(ctx, key)
+				if err != nil {
+					return
 				}
-			})
+				in[i].Store(true)
+				// It leaves only when the other one is in as well, or cannot get in because somebody waits.
+				for start := time.Now(); ctx.Err() == nil && !in[1-i].Load() && time.Since(start) < 50*time.Millisecond; {
+					time.Sleep(time.Millisecond)
+				}
+				in[i].Store(false)
+				released(t, lease)
+			}
+		})
+	}
+	for range 20 {
+		got, failed := async(t.Context(), writer, key)
+		select {
+		case lease := <-got:
+			released(t, lease)
+		case err := <-failed:
+			t.Fatal(err)
+		case <-time.After(locktest.Soon):
+			t.Fatal("the writer is starved")
 		}
 	}
+	stop()
 	wg.Wait()
-	if p.most.Load() < 2 {
-		t.Error("no two readers were in at once")
+	nothingLeftOn(t, s, key)
+}
+
+// Readers and writers of all processes get in in the order of arrival; adjacent readers get in together.
+func TestReadWriteOrder(t *testing.T) {
+	s := testenv.Redis(t)
+	key := s.Prefix + "{1}"
+	var rw []handoff.ReadWrite
+	for range 3 {
+		rw = append(rw, onServer(t, s, handoff.Options{}).ReadWrite())
+	}
+	first := locktest.Obtain(t, rw[0].Write(), key)
+	order := "rrwwrrrwr"
+	got := make([]chan lock.Lease, len(order))
+	for i, want := range order {
+		l := rw[i%3].Read()
+		if want == 'w' {
+			l = rw[i%3].Write()
+		}
+		got[i] = queueing(t, s, l, key, i+1)
+	}
+	released(t, first)
+	fence := first.Fence()
+	for i := 0; i < len(order); {
+		n := 1 // how many get in together
+		for order[i] == 'r' && i+n < len(order) && order[i+n] == 'r' {
+			n++
+		}
+		var in []lock.Lease
+		for _, c := range got[i : i+n] {
+			in = append(in, served(t, fmt.Sprintf("one of %d to %d", i, i+n), c))
+		}
+		i += n
+		for j, c := range got[i:] {
+			if len(c) > 0 {
+				t.Fatalf("%d got in before its turn", i+j)
+			}
+		}
+		for _, l := range in {
+			if l.Fence() <= fence {
+				t.Errorf("fence %d after %d, want it to rise", l.Fence(), fence)
+			}
+			released(t, l)
+		}
+		fence = in[0].Fence()
 	}
 	nothingLeftOn(t, s, key)
 }
 
-func TestReadWriteExclusion(t *testing.T) {
+// More readers than one script admits: the last of them admits the rest.
+func TestReadWriteManyReadersAtOnce(t *testing.T) {
 	s := testenv.Redis(t)
-	counted := &spy{}
-	readersAndWriters(t, s, func() *redis.Client {
-		c := locktest.RedisClient(t, s)
-		c.AddHook(counted)
-		return c
-	})
-	if got := float64(counted.scripts.Load()) / (4 * 8 * 40); got > 2.2 {
-		t.Errorf("%.2f commands for each acquisition, want 2.2 at most", got)
+	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
+	rw := engine(t, c, calm(handoff.Options{})).ReadWrite()
+	const readers = 250
+	held := locktest.Obtain(t, onServer(t, s, handoff.Options{}).ReadWrite().Write(), key)
+	first := queueing(t, s, rw.Read(), key, 1)
+	c.AddHook(counted)
+	got := []chan lock.Lease{first}
+	for range readers - 1 {
+		one, _ := async(t.Context(), rw.Read(), key)
+		got = append(got, one)
 	}
+	wait.Until(t, "all queue", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == readers })
+	released(t, held)
+	var in []lock.Lease
+	for _, one := range got {
+		in = append(in, served(t, "a reader", one))
+	}
+	if n := counted.scripts.Load(); n > readers+10 {
+		t.Errorf("%d commands for %d readers", n, readers)
+	}
+	locktest.WantBusy(t, rw.Write(), key, "while it is held")
+	for _, lease := range in {
+		released(t, lease)
+	}
+	nothingLeftOn(t, s, key)
 }
 
-// Every script arrives twice, and the engine gets the second reply.
-func TestReadWriteScriptsSentTwice(t *testing.T) {
-	servers := map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis}
-	for server, give := range servers {
-		t.Run(server, func(t *testing.T) {
-			s, twice := give(t), &spy{}
-			twice.resend.Store(true)
-			readersAndWriters(t, s, func() *redis.Client {
-				o, err := redis.ParseURL(s.URL)
-				if err != nil {
-					t.Fatal(err)
-				}
-				o.MaxRetries = 1 // says that an answer may be the second
-				c := redis.NewClient(o)
-				t.Cleanup(func() { _ = c.Close() })
-				c.AddHook(twice)
-				return c
-			})
-		})
+func TestReadWriteReentry(t *testing.T) {
+	s := testenv.Redis(t)
+	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
+	e := engine(t, c, calm(handoff.Options{}))
+	rw := e.ReadWrite()
+	read, write := locktest.Obtain(t, rw.Read(), key), locktest.Obtain(t, rw.Write(), key+"2")
+	c.AddHook(counted)
+	for _, refused := range []lock.Locker{rw.Write(), e.Fair(), e.Handoff()} {
+		if _, err := refused.Acquire(read.Context(), key); !errors.Is(err, handoff.ErrUpgrade) {
+			t.Errorf("more than a read within a read = %v, want ErrUpgrade", err)
+		}
 	}
+	var inner []lock.Lease
+	for l, outer := range map[lock.Locker]lock.Lease{rw.Read(): read, rw.Write(): write, e.Fair(): write} {
+		k := key
+		if outer == write {
+			k = key + "2"
+		}
+		lease, err := l.Acquire(outer.Context(), k)
+		if err != nil {
+			t.Fatalf("re-entry: %v", err)
+		}
+		inner = append(inner, lease)
+	}
+	within, err := rw.Read().Acquire(write.Context(), key+"2")
+	if err != nil {
+		t.Fatalf("a read within a write = %v", err)
+	}
+	if within.Fence() != write.Fence() {
+		t.Errorf("a read within write %d has fence %d", write.Fence(), within.Fence())
+	}
+	released(t, read)
+	released(t, write)
+	released(t, within)
+	if n := counted.scripts.Load(); n != 0 {
+		t.Errorf("re-entry cost %d commands", n)
+	}
+	for _, l := range inner {
+		if l.Context().Err() != nil {
+			t.Error("the outer release ended an inner lease")
+		}
+		released(t, l)
+	}
+	nothingLeftOn(t, s, key)
+	nothingLeftOn(t, s, key+"2")
+	fair := locktest.Obtain(t, e.Fair(), key)
+	if _, err := rw.Write().Acquire(fair.Context(), key); !errors.Is(err, handoff.ErrUpgrade) {
+		t.Errorf("a write within a lock that knows no readers = %v, want ErrUpgrade", err)
+	}
+	released(t, fair)
+}
+
+// A writer that has asked often whether the readers have left asks once more if an answer is lost, as at the beginning.
+func TestReadWriteLostAnswerAfterALongWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, links := network(t, 2)
+		c, lost := links[1].client(), &locktest.LostAnswers{Name: "evalsha"}
+		c.AddHook(lost)
+		held := locktest.Obtain(t, links[0].process(t, handoff.Options{}).ReadWrite().Read(), "k{1}")
+		got, failed := waits(t.Context(), links[1].processOn(t, c, handoff.Options{}).ReadWrite().Write(), "k{1}")
+		time.Sleep(20 * time.Second)
+		lost.Left.Store(1)
+		time.Sleep(5 * time.Second)
+		if lost.Left.Load() > 0 {
+			t.Error("no answer was lost")
+		}
+		released(t, held)
+		select {
+		case lease := <-got:
+			released(t, lease)
+		case err := <-failed:
+			t.Errorf("Acquire = %v after one lost answer", err)
+		}
+		synctest.Wait()
+		nothingLeft(t, m, "k{1}")
+	})
+}
+
+// The set of readers does not outlive the last of them, also where engines have different TTLs.
+func TestReadWriteReadersExpire(t *testing.T) {
+	s := testenv.Redis(t)
+	key := s.Prefix + "{1}"
+	long := locktest.Obtain(t, onServer(t, s, handoff.Options{TTL: time.Minute}).ReadWrite().Read(), key)
+	short := locktest.Obtain(t, onServer(t, s, handoff.Options{TTL: 20 * time.Second}).ReadWrite().Read(), key)
+	if left := s.Client.PTTL(t.Context(), handoff.KeysOf(key).Readers).Val(); left > time.Minute || left < 30*time.Second {
+		t.Errorf("the readers expire in %s, want a minute at most, and not with the shorter TTL", left)
+	}
+	released(t, long)
+	released(t, short)
+	nothingLeftOn(t, s, key)
+}
+
+// A writer whose wait runs out beside readers, or before the reply says so, gives up its ownership at once.
+func TestReadWriteBoundedWaitForReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, links := network(t, 2)
+		rw := links[0].process(t, handoff.Options{}).ReadWrite()
+		subscribe(t, rw.Write(), links[1].process(t, handoff.Options{}).Fair())
+		held := locktest.Obtain(t, rw.Read(), "k{1}")
+		links[0].slow.Store(int64(slowness))
+		for _, most := range []time.Duration{0, slowness / 2, 10 * slowness} {
+			if _, err := rw.Write().Acquire(lock.WithWait(t.Context(), most), "k{1}"); !errors.Is(err, lock.ErrBusy) {
+				t.Errorf("Acquire with wait %s beside a reader = %v, want ErrBusy", most, err)
+			}
+			time.Sleep(5 * slowness) // the cancel has arrived
+			released(t, locktest.Take(t, rw.Read(), "k{1}"))
+		}
+		released(t, held)
+		synctest.Wait()
+		nothingLeft(t, m, "k{1}")
+	})
 }

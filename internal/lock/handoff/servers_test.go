@@ -5,7 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,6 +43,7 @@ func connect(t testing.TB, o *redis.Options) *redis.Client {
 
 // A real replica confirms what is acquired; without it nothing is.
 func TestEngineReplica(t *testing.T) {
+	testenv.Slow(t, "starts two servers")
 	t.Parallel()
 	nodes := testenv.RedisNodes(t, 2, "repl-diskless-sync-delay 0")
 	o := options(t, nodes[0])
@@ -52,7 +58,7 @@ func TestEngineReplica(t *testing.T) {
 	})
 	for _, name := range []string{"handoff", "fair"} {
 		t.Run("confirmed/"+name, func(t *testing.T) {
-			contendAndCheck(t, s, name, func() *redis.Client { return locktest.RedisClient(t, s) }, handoff.Options{Replicas: 1, ReplicasTimeout: 20 * time.Second})
+			contend(t, s, name, func() *redis.Client { return locktest.RedisClient(t, s) }, handoff.Options{Replicas: 1, ReplicasTimeout: 20 * time.Second})
 		})
 	}
 	dead := handoff.KeysOf("dead first").Queue
@@ -92,111 +98,11 @@ func TestEngineReplica(t *testing.T) {
 	if err := <-failed; !errors.Is(err, handoff.ErrReplicas) {
 		t.Errorf("Acquire = %v, want ErrReplicas", err)
 	}
-	for _, name := range []string{"handoff", "fair"} {
-		t.Run("cut off/"+name, func(t *testing.T) {
-			key := "alone-" + name
-			l := pick(onServer(t, s, handoff.Options{Replicas: 1, ReplicasTimeout: 50 * time.Millisecond}), name)
-			if _, err := l.Acquire(ctx, key); !errors.Is(err, handoff.ErrReplicas) {
-				t.Errorf("Acquire = %v, want ErrReplicas", err)
-			}
-			nothingLeftOn(t, s, key)
-		})
-	}
-}
-
-// A process's pub/sub connection stays at a master that was made a replica. The new master knows no subscriber of that process and skips it.
-// The process notices, and subscribes at the new master soon.
-func TestEngineSubscribedAtAFormerMaster(t *testing.T) {
-	t.Parallel()
-	nodes := testenv.RedisNodes(t, 2, "repl-diskless-sync-delay 0")
-	all := []*redis.Options{options(t, nodes[0]), options(t, nodes[1])}
-	servers := []*redis.Client{connect(t, options(t, nodes[0])), connect(t, options(t, nodes[1]))}
-	var master atomic.Int64
-	follow := func(replica, of int) {
-		host, port, _ := net.SplitHostPort(all[of].Addr)
-		c := servers[replica]
-		if err := errors.Join(c.ConfigSet(t.Context(), "masterauth", all[of].Password).Err(), c.ReplicaOf(t.Context(), host, port).Err()); err != nil {
-			t.Fatal(err)
-		}
-		wait.Until(t, "a replica", func() bool {
-			return strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up")
-		})
-	}
-	process := func() lock.Locker { // which finds the master as by its name
-		o := options(t, nodes[0])
-		o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "tcp", all[master.Load()].Addr)
-		}
-		o.CredentialsProvider = func() (string, string) { return all[master.Load()].Username, all[master.Load()].Password }
-		return engine(t, connect(t, o), handoff.Options{}).Fair()
-	}
-	queue := func(l lock.Locker, key string, place int64) chan lock.Lease {
-		got := make(chan lock.Lease, 1)
-		go func() {
-			if lease, err := l.Acquire(lock.WithWait(t.Context(), mustHappenWithin), key); err == nil {
-				got <- lease
-			} else {
-				t.Errorf("Acquire = %v", err)
-			}
-		}()
-		wait.Until(t, "a waiter", func() bool {
-			return servers[master.Load()].ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == place
-		})
-		return got
-	}
-	follow(1, 0)
-	stays := process()
-	held := locktest.Obtain(t, process(), "before")
-	got := queue(stays, "before", 1)
-	locktest.Release(t, held)
-	locktest.Release(t, served(t, "the waiter", got))
-	if err := servers[1].ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
-		t.Fatal(err)
-	}
-	master.Store(1)
-	follow(0, 1)
-	held = locktest.Obtain(t, process(), "after")
-	first, second := queue(stays, "after", 1), queue(process(), "after", 2)
-	locktest.Release(t, held)
-	held = served(t, "the waiter that is subscribed", second)
-	select {
-	case lease := <-first:
-		t.Fatalf("fence %d was let in beside %d", lease.Fence(), held.Fence())
-	case <-time.After(300 * time.Millisecond): // what must not happen
-	}
-	locktest.Release(t, held)
-	locktest.Release(t, served(t, "the waiter that is subscribed again", first))
-}
-
-// The server's scripts are flushed again and again, also between two requests of one batch.
-func TestEngineScriptsAreFlushed(t *testing.T) {
-	t.Parallel()
-	node := testenv.RedisNodes(t, 1)[0]
-	admin := connect(t, options(t, node))
-	s := &testenv.RedisServer{URL: node.URL, Client: admin}
-	ended, flushed := make(chan struct{}), make(chan int)
-	go func() {
-		for n := 0; ; n++ {
-			select {
-			case <-ended:
-				flushed <- n
-				return
-			case <-time.After(time.Millisecond):
-				_ = admin.ScriptFlush(context.Background())
-			}
-		}
-	}()
-	for _, name := range []string{"handoff", "fair", "rw-write"} {
-		contendAndCheck(t, s, name, func() *redis.Client { return connect(t, options(t, node)) }, handoff.Options{})
-	}
-	close(ended)
-	if n := <-flushed; n < 10 {
-		t.Errorf("flushed %d times, want enough to tell", n)
-	}
 }
 
 // A server that refuses subscribers is not tried again at once.
 func TestEngineSubscriberIsRefused(t *testing.T) {
+	testenv.Slow(t, "starts a server, and watches the engine for seconds")
 	t.Parallel()
 	node := testenv.RedisNodes(t, 1)[0]
 	admin := connect(t, options(t, node))
@@ -238,92 +144,653 @@ func TestEngineSubscriberIsRefused(t *testing.T) {
 	}
 }
 
-// A Redis user with only the permissions that [handoff.New] lists.
-func TestEngineUnderACL(t *testing.T) {
-	t.Parallel()
-	node := testenv.RedisNodes(t, 1)[0]
-	admin := connect(t, options(t, node))
-	rules := []any{
-		"ACL", "SETUSER", "shop", "on", ">secret", "~{lock}*", "&lock:engine:*",
-		"+@connection", "+@read", "+@write", "+@scripting", "+@pubsub", "+time", "+wait",
+// sentinel is a master with a replica and a sentinel that promotes the replica when the master is gone. It returns the two servers, the
+// master first, and clients that find the current master.
+func sentinel(t *testing.T) (nodes []*testenv.RedisNode, client func() *redis.Client) {
+	t.Helper()
+	const password = "of both"
+	nodes = testenv.RedisNodes(t, 2, "repl-diskless-sync-delay 0")
+	master := options(t, nodes[0])
+	host, port, _ := net.SplitHostPort(master.Addr)
+	for i, n := range nodes {
+		c := connect(t, options(t, n))
+		if err := errors.Join(c.ConfigSet(t.Context(), "masterauth", password).Err(), c.ConfigSet(t.Context(), "requirepass", password).Err()); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			continue
+		}
+		if err := c.ReplicaOf(t.Context(), host, port).Err(); err != nil {
+			t.Fatal(err)
+		}
+		wait.Until(t, "a replica", func() bool {
+			return strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up")
+		})
 	}
-	if err := admin.Do(t.Context(), rules...).Err(); err != nil {
-		t.Fatal(err)
-	}
-	s := &testenv.RedisServer{URL: node.URL, Client: admin, Prefix: "{lock}"}
-	for _, name := range []string{"handoff", "fair", "rw-write"} {
-		contendAndCheck(t, s, name, func() *redis.Client {
-			o := options(t, node)
-			o.Username, o.Password = "shop", "secret"
-			return connect(t, o)
-		}, handoff.Options{})
+	watch := options(t, testenv.RedisSentinel(t,
+		fmt.Sprintf("sentinel monitor shop %s %s 1", host, port), fmt.Sprintf("sentinel auth-pass shop %q", password),
+		"sentinel down-after-milliseconds shop 5000", "sentinel failover-timeout shop 10000"))
+	watching := redis.NewSentinelClient(watch)
+	t.Cleanup(func() { _ = watching.Close() })
+	wait.Until(t, "a sentinel that knows the replica", func() bool {
+		replicas, err := watching.Replicas(t.Context(), "shop").Result()
+		return err == nil && len(replicas) == 1 && replicas[0]["flags"] == "slave"
+	})
+	return nodes, func() *redis.Client {
+		c := redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: "shop", SentinelAddrs: []string{watch.Addr}, SentinelPassword: watch.Password, Password: password,
+			MaxRetries: -1, ContextTimeoutEnabled: true,
+		})
+		t.Cleanup(func() { _ = c.Close() })
+		return c
 	}
 }
 
-// A server comes back with its data from disk: a lease that has not expired meanwhile is still its holder's. If it comes back empty, the
-// fence rises all the same (invariant 3).
-func TestEngineServerRestarts(t *testing.T) {
+// The master goes while its lock is held and waited for. What had reached the replica is as it was: the holder holds on, the
+// waiter is served by the new master, and fences rise.
+func TestEngineSentinelFailsOver(t *testing.T) {
+	testenv.Slow(t, "has a master, a replica and a sentinel for each lock")
 	t.Parallel()
-	for disk, conf := range map[string][]string{
-		"AOF":     {"appendonly yes", "appendfsync always"},
-		"RDB":     {"dbfilename lock.rdb"},
-		"nothing": {"appendonly no", `save ""`},
-	} {
-		for _, name := range []string{"handoff", "fair"} {
-			t.Run(disk+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				node := testenv.RedisNodes(t, 1, append(conf, fmt.Sprintf("dir %q", t.TempDir()))...)[0]
-				restarts(t, node, name, disk)
-			})
+	for _, name := range []string{"handoff", "fair", "rw-write"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nodes, client := sentinel(t)
+			c := client()
+			o := calm(handoff.Options{TTL: 10 * time.Minute})
+			a, b := pick(engine(t, c, o), name), pick(engine(t, client(), o), name)
+			held := locktest.Obtain(t, a, "k")
+			got := make(chan lock.Lease, 1)
+			go func() {
+				if lease, err := b.Acquire(lock.WithWait(t.Context(), mustHappenWithin), "k"); err == nil {
+					got <- lease
+				} else {
+					t.Errorf("Acquire = %v", err)
+				}
+			}()
+			wait.Until(t, "a waiter", func() bool { return c.ZCard(t.Context(), handoff.KeysOf("k").Queue).Val() == 1 })
+			conn := c.Conn()
+			if err := conn.Set(t.Context(), "last", 1, 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if n, err := conn.Wait(t.Context(), 1, locktest.Soon).Result(); n != 1 || err != nil {
+				t.Fatalf("%d replicas have it all, %v, want one", n, err)
+			}
+			_ = conn.Close()
+			nodes[0].Kill()
+			wait.Until(t, "a new master", func() bool { return c.Set(t.Context(), "last", 2, 0).Err() == nil })
+			if len(got) > 0 || held.Context().Err() != nil {
+				t.Errorf("the holder has lost it: %v, or somebody else has it", held.Context().Err())
+			}
+			locktest.Release(t, held)
+			lease := served(t, "the waiter", got)
+			if lease.Fence() <= held.Fence() {
+				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
+			}
+			locktest.Release(t, lease)
+			next := locktest.Obtain(t, a, "k")
+			if next.Fence() <= lease.Fence() {
+				t.Errorf("fence %d after %d, want it to rise", next.Fence(), lease.Fence())
+			}
+			locktest.Release(t, next)
+		})
+	}
+}
+
+// fill writes to a server until its memory is full, and then lowers the limit below what is in use, so that it stays full.
+func fill(t *testing.T, c *redis.Client) {
+	t.Helper()
+	ballast := strings.Repeat("x", 64<<10)
+	for i := 0; ; i++ {
+		err := c.Set(t.Context(), fmt.Sprint("ballast-", i), ballast, 0).Err()
+		if redis.HasErrorPrefix(err, "OOM") {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	used := c.InfoMap(t.Context(), "memory").Item("Memory", "used_memory")
+	n, err := strconv.Atoi(used)
+	if err != nil {
+		t.Fatalf("used_memory %q: %v", used, err)
+	}
+	if err := c.ConfigSet(t.Context(), "maxmemory", strconv.Itoa(n/2)).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// On a server that is full and evicts nothing, holders can still release, waiters can leave, waiters that had queued get in, and readers are
+// renewed.
+func TestEngineFullRedis(t *testing.T) {
+	testenv.Slow(t, "fills a server for each pair of locks")
+	t.Parallel()
+	for _, p := range pairs {
+		t.Run(p[0]+" then "+p[1], func(t *testing.T) {
+			t.Parallel()
+			node := testenv.RedisNodes(t, 1, "maxmemory 16mb", "maxmemory-policy noeviction")[0]
+			admin := connect(t, options(t, node))
+			s := &testenv.RedisServer{URL: node.URL, Client: admin}
+			process := func(kind string, ttl time.Duration) lock.Locker {
+				return pick(engine(t, connect(t, options(t, node)), handoff.Options{TTL: ttl}), kind)
+			}
+			waiting := func(n int64) {
+				t.Helper()
+				wait.Until(t, fmt.Sprint(n, " in the queue"), func() bool {
+					return admin.ZCard(t.Context(), handoff.KeysOf("k").Queue).Val() == n
+				})
+			}
+			const long = 10 * time.Minute
+			held := locktest.Obtain(t, process(p[0], long), "k")
+			first := queueing(t, s, process(p[1], long), "k", 1)
+			queued := admin.ZCard(t.Context(), handoff.KeysOf("k").Queue).Val() // not a writer that waits for a reader
+			ctx, leave := context.WithCancel(t.Context())
+			_, failed := async(ctx, process(p[1], long), "k")
+			waiting(queued + 1)
+			last, _ := async(t.Context(), process(p[1], long), "k")
+			waiting(queued + 2)
+			reader := locktest.Obtain(t, process("rw-read", 5*time.Second), "read")
+			fill(t, admin)
+			leave()
+			locktest.WantGaveUp(t, <-failed)
+			waiting(queued + 1)
+			released(t, held)
+			lease := served(t, "the first waiter", first)
+			if p[1] == "rw-read" { // they share
+				released(t, served(t, "the last waiter", last))
+				released(t, lease)
+			} else {
+				released(t, lease)
+				released(t, served(t, "the last waiter", last))
+			}
+			expiry := func() float64 {
+				all := admin.ZRangeWithScores(t.Context(), handoff.KeysOf("read").Readers, 0, -1).Val()
+				if len(all) != 1 {
+					t.Fatalf("%d readers, want 1; the lease's context: %v", len(all), reader.Context().Err())
+				}
+				return all[0].Score
+			}
+			before := expiry()
+			wait.Until(t, "a renewal", func() bool { return expiry() > before })
+			released(t, reader)
+			if err := admin.Set(t.Context(), "one more", "x", 0).Err(); !redis.HasErrorPrefix(err, "OOM") {
+				t.Errorf("SET on a full server = %v, want OOM", err)
+			}
+		})
+	}
+}
+
+// Two tenants of one Redis have the same keys, and nothing in common. Each user may touch nothing but what has its prefix.
+func TestPrefixKeepsTenantsApart(t *testing.T) {
+	testenv.Slow(t, "starts a server")
+	node := testenv.RedisNodes(t, 1)[0]
+	admin := connect(t, options(t, node))
+	tenant := func(prefix string) *handoff.Engine {
+		o := options(t, node)
+		o.Username, o.Password = strings.TrimSuffix(prefix, ":"), "secret"
+		rules := []any{"ACL", "SETUSER", o.Username, "on", ">secret", "~" + prefix + "*", "&" + prefix + "*",
+			"+@connection", "+@read", "+@write", "+@scripting", "+@pubsub", "+time", "+wait"}
+		if err := admin.Do(t.Context(), rules...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return engine(t, connect(t, o), patient(handoff.Options{Prefix: prefix}))
+	}
+	a, b, plain := tenant("one:"), tenant("two:"), engine(t, admin, handoff.Options{})
+	for _, key := range []string{"k", "{k}", "x{k}y", "a}b", "a{b", "with blank", "{}"} {
+		ls := []lock.Lease{locktest.Obtain(t, a.Handoff(), key), locktest.Obtain(t, b.Fair(), key), locktest.Obtain(t, plain.Handoff(), key)}
+		locktest.WantBusy(t, a.Fair(), key, "the same tenant")
+		for _, lease := range ls {
+			locktest.Release(t, lease)
+		}
+		readers := []lock.Lease{locktest.Obtain(t, a.ReadWrite().Read(), key), locktest.Obtain(t, a.ReadWrite().Read(), key)}
+		for _, lease := range readers {
+			locktest.Release(t, lease)
+		}
+	}
+	c := tenant("one:")
+	held := locktest.Obtain(t, a.Handoff(), "k")
+	var took []time.Duration
+	for range 5 { // messages come through, too
+		got, _ := async(t.Context(), c.Fair(), "k")
+		wait.Until(t, "a waiter", func() bool { return inspect(t, c, "k").Queue == 1 })
+		began := time.Now()
+		locktest.Release(t, held)
+		held = served(t, "the waiter", got)
+		took = append(took, time.Since(began))
+		a, c = c, a
+	}
+	locktest.WantTold(t, took)
+	force(t, a, "k", 1)
+	channels := strings.Join(admin.PubSubChannels(t.Context(), "*").Val(), " ")
+	if !strings.HasPrefix(channels, "one:lock:engine:") || strings.Contains(channels, " lock:engine:") {
+		t.Errorf("channels %s, want only those below one:", channels)
+	}
+	for _, key := range admin.Keys(t.Context(), "*one:*").Val() {
+		if !strings.HasPrefix(key, "one:") {
+			t.Errorf("key %s does not begin with its prefix", key)
+		}
+	}
+	if k := a.KeysOf("k"); admin.Exists(t.Context(), k.Fence).Val() != 1 || k.Lock != "one:{k}." || a.KeysOf("{k}").Lock != "one:{k}" || plain.KeysOf("k") != handoff.KeysOf("k") {
+		t.Errorf("KeysOf = %+v, want what is in Redis", k)
+	}
+}
+
+// The resource is asked for the key as its user calls it.
+func TestPrefixIsNotTheResources(t *testing.T) {
+	s := testenv.Miniredis(t)
+	e := onServer(t, s, handoff.Options{Prefix: s.Prefix + "shop:"})
+	lease := locktest.Obtain(t, e.Fenced(func(_ context.Context, key string) (uint64, error) {
+		if key != "lock:{101}" {
+			t.Errorf("asked for %s", key)
+		}
+		return 0, nil
+	}), "lock:{101}")
+	if inner, err := e.Handoff().Acquire(lease.Context(), "lock:{101}"); err != nil {
+		t.Errorf("re-entry = %v", err)
+	} else {
+		locktest.Release(t, inner)
+	}
+	locktest.Release(t, lease)
+}
+
+// onCluster is the engine of one more process on a cluster.
+func onCluster(t *testing.T, o *redis.ClusterOptions, e handoff.Options, hooks ...redis.Hook) *handoff.Engine {
+	t.Helper()
+	own := *o
+	c := redis.NewClusterClient(&own)
+	t.Cleanup(func() { _ = c.Close() })
+	for _, h := range hooks {
+		c.AddHook(h)
+	}
+	return engine(t, c, calm(e))
+}
+
+// In a cluster messages go through the shard of their key: hand-offs, force releases and renewals over keys of all masters.
+func TestEngineCluster(t *testing.T) {
+	testenv.Slow(t, "starts a cluster, and waits for what the engine does after several TTLs")
+	t.Parallel()
+	o := testenv.RedisCluster(t, 3)
+	for _, name := range []string{"handoff", "fair"} {
+		t.Run("hand-off/"+name, func(t *testing.T) {
+			clusterHandoff(t, pick(onCluster(t, o, handoff.Options{}), name), pick(onCluster(t, o, handoff.Options{}), name))
+		})
+	}
+	t.Run("channels", func(t *testing.T) {
+		short := handoff.Options{TTL: 2500 * time.Millisecond} // long enough for a busy machine: what nobody uses is left after five
+		a, b := onCluster(t, o, short), onCluster(t, o, short)
+		clusterHandoff(t, a.Fair(), b.Fair())
+		wait.Until(t, "a process that no longer waits, and does not listen", func() bool { return shardChannels(t, o) == 0 })
+		wait.Until(t, "a connection to each master that has been left", func() bool { return pubSubConnections(t, o) == 0 })
+		clusterHandoff(t, a.Fair(), b.Fair())
+	})
+	for _, prefix := range []string{"shop:", "{shop}:"} { // a prefix may have a hash tag, which puts all locks into one slot, or none
+		t.Run("prefix/"+prefix, func(t *testing.T) {
+			clusterHandoff(t, onCluster(t, o, handoff.Options{Prefix: prefix}).Fair(), onCluster(t, o, handoff.Options{Prefix: prefix}).Fair())
+		})
+	}
+	t.Run("force release", func(t *testing.T) { // the client repeats commands
+		a, b := onCluster(t, o, handoff.Options{}), onCluster(t, o, handoff.Options{})
+		for _, name := range allLocks {
+			lease := locktest.Obtain(t, pick(a, name), "forced")
+			got, _ := async(t.Context(), b.ReadWrite().Write(), "forced")
+			wait.Until(t, "a waiter", func() bool { return inspect(t, b, "forced").Waiting == 1 })
+			forced, err := a.ForceRelease(t.Context(), "forced")
+			next := <-got
+			if err != nil || lease.Fence() >= forced.Fence || forced.Fence >= next.Fence() {
+				t.Errorf("%v, fences %d, %d, %d, want them to rise", err, lease.Fence(), forced.Fence, next.Fence())
+			}
+			wantReleaseLost(t, lease)
+			locktest.Release(t, next)
+		}
+	})
+	t.Run("renewal", func(t *testing.T) {
+		// Beside a load of 20 a lock with a TTL of three seconds was lost.
+		l := onCluster(t, o, handoff.Options{TTL: 9 * time.Second}).Handoff()
+		var leases []lock.Lease
+		for i := range 60 { // two with each tag, and as many without any
+			leases = append(leases, locktest.Obtain(t, l, fmt.Sprintf("renewed-%d{%d}", i, i/2)), locktest.Obtain(t, l, fmt.Sprintf("renewed-%d", i)))
+		}
+		time.Sleep(12 * time.Second) // there is nothing to wait for: they must not end
+		for _, lease := range leases {
+			if err := lease.Release(t.Context()); err != nil {
+				t.Fatalf("Release = %v", err)
+			}
+		}
+	})
+	// Every hash tag has its own channel. When a channel is confirmed, its own keys are polled and no others: the cost of a waiter does not
+	// depend on how many there are.
+	t.Run("waiters", func(t *testing.T) {
+		holder := onCluster(t, o, handoff.Options{}).Handoff()
+		for _, n := range []int{50, 200} {
+			counted := &spy{}
+			e := onCluster(t, o, handoff.Options{}, counted)
+			ctx, cancel := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			key := func(i int) string { return fmt.Sprintf("of-%d{%d}", n, i) }
+			for i := range n {
+				held := locktest.Obtain(t, holder, key(i))
+				t.Cleanup(func() { _ = held.Release(context.Background()) })
+			}
+			start := time.Now()
+			for i := range n {
+				wg.Go(func() { _, _ = e.Handoff().Acquire(ctx, key(i)) })
+				time.Sleep(time.Millisecond) // so that their channels are confirmed one after the other
+			}
+			for i := range n {
+				wait.Until(t, "a waiter in the queue", func() bool { return e.Watches(key(i)) })
+			}
+			each := float64(counted.scripts.Load()) / float64(n)
+			polls := time.Since(start).Seconds() // a slow machine's waiters are polled meanwhile, less than once a second
+			if each < 1 || each > 4+polls {
+				t.Errorf("%d waiters: %.1f scripts each in %.1f s, want 1 at least, 4 at most, and a poll a second", n, each, polls)
+			}
+			cancel()
+			wg.Wait()
+		}
+	})
+}
+
+// shardChannels counts the shard channels that have subscribers.
+func shardChannels(t *testing.T, o *redis.ClusterOptions) (n int) {
+	t.Helper()
+	for _, addr := range o.Addrs {
+		c := redis.NewClient(&redis.Options{Addr: addr, Username: o.Username, Password: o.Password})
+		all, err := c.PubSubShardChannels(t.Context(), "").Result()
+		if err = errors.Join(err, c.Close()); err != nil {
+			t.Fatal(err)
+		}
+		n += len(all)
+	}
+	return n
+}
+
+// pubSubConnections counts the connections that are subscribed.
+func pubSubConnections(t *testing.T, o *redis.ClusterOptions) (n int) {
+	t.Helper()
+	for _, addr := range o.Addrs {
+		c := redis.NewClient(&redis.Options{Addr: addr, Username: o.Username, Password: o.Password})
+		all, err := c.Do(t.Context(), "CLIENT", "LIST", "TYPE", "pubsub").Text()
+		if err = errors.Join(err, c.Close()); err != nil {
+			t.Fatal(err)
+		}
+		n += strings.Count(all, "\n")
+	}
+	return n
+}
+
+// clusterHandoff passes locks from a to b, by messages: by polls alone it would take two seconds each time.
+func clusterHandoff(t *testing.T, a, b lock.Locker) {
+	const keys, rounds = 6, 5
+	var took []time.Duration
+	for k := range keys {
+		key := fmt.Sprintf("handed-%d", k)
+		for range rounds {
+			held := locktest.Obtain(t, a, key)
+			got := make(chan error, 1)
+			waiting := make(chan struct{})
+			go func() {
+				close(waiting)
+				lease, err := b.Acquire(t.Context(), key)
+				if err == nil {
+					err = lease.Release(context.Background())
+				}
+				got <- err
+			}()
+			<-waiting
+			if _, err := a.Acquire(lock.WithWait(t.Context(), 20*time.Millisecond), key); !errors.Is(err, lock.ErrBusy) {
+				t.Fatalf("Acquire of a held lock = %v, want ErrBusy", err)
+			}
+			start := time.Now()
+			if err := held.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-got; err != nil {
+				t.Fatal(err)
+			}
+			took = append(took, time.Since(start))
+		}
+	}
+	locktest.WantTold(t, took)
+}
+
+// A cluster that does not answer delays no caller for longer than the caller's context lasts.
+func TestEngineClusterDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // whose connections nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	const never = 10 * time.Minute
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{l.Addr().String()}, MaxRetries: -1, ReadTimeout: never})
+	e, err := handoff.New(c, handoff.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	failed := make(chan error, 1)
+	go func() {
+		_, err := e.Fair().Acquire(ctx, "k")
+		failed <- err
+	}()
+	select {
+	case err := <-failed:
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Acquire = %v, want DeadlineExceeded", err)
+		}
+	case <-time.After(testenv.Still):
+		t.Error("Acquire outlived its context")
+	}
+	_ = l.Close()
+	if err := errors.Join(e.Close(t.Context()), c.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// clusterPair are two processes on a cluster, its nodes, and keys of several slots of the first one.
+type clusterPair struct {
+	a, b  lock.Locker
+	nodes []*redis.Client
+	keys  []string
+}
+
+func newClusterPair(t *testing.T, o *redis.ClusterOptions) clusterPair {
+	t.Helper()
+	p := clusterPair{a: onCluster(t, o, handoff.Options{}).Fair(), b: onCluster(t, o, handoff.Options{}).Fair()}
+	for _, addr := range o.Addrs {
+		p.nodes = append(p.nodes, connect(t, &redis.Options{Addr: addr, Username: o.Username, Password: o.Password}))
+	}
+	for i := 0; len(p.keys) < 3; i++ {
+		if key := fmt.Sprintf("of-the-first-%d", i); p.slot(t, key) < 5000 {
+			p.keys = append(p.keys, key)
+		}
+	}
+	return p
+}
+
+func (p clusterPair) slot(t *testing.T, key string) int64 {
+	t.Helper()
+	slot, err := p.nodes[0].ClusterKeySlot(t.Context(), key).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slot
+}
+
+// waits has b wait for what a holds; n is the node that has the key.
+func (p clusterPair) waits(t *testing.T, n int, key string) (held lock.Lease, released chan error) {
+	t.Helper()
+	held, released = locktest.Obtain(t, p.a, key), make(chan error, 1)
+	go func() {
+		lease, err := p.b.Acquire(lock.WithWait(t.Context(), mustHappenWithin), key)
+		if err == nil {
+			err = lease.Release(t.Context())
+		}
+		released <- err
+	}()
+	wait.Until(t, "a waiter", func() bool {
+		return len(released) > 0 || p.nodes[n].ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1
+	})
+	return held, released
+}
+
+// handOff passes every key from a to b.
+func (p clusterPair) handOff(t *testing.T, n int, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
+		held, released := p.waits(t, n, key)
+		locktest.Release(t, held)
+		if err := <-released; err != nil {
+			t.Errorf("%s: the waiter got %v", key, err)
 		}
 	}
 }
 
-func restarts(t *testing.T, node *testenv.RedisNode, name, disk string) {
-	var now atomic.Pointer[redis.Options]
-	now.Store(options(t, node))
-	o := options(t, node)
-	o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", now.Load().Addr)
-	}
-	o.CredentialsProvider = func() (string, string) { return now.Load().Username, now.Load().Password }
-	c := connect(t, o)
-	l := pick(engine(t, c, handoff.Options{}), name)
-	locktest.Warm(t, l, "k")
-	held := locktest.Obtain(t, l, "held")
-	last := locktest.Obtain(t, l, "k")
-	if err := last.Release(t.Context()); err != nil {
+// A subscriber's connection with channels of several slots is lost and replaced, with all its channels. Then a slot moves to another node
+// while a lock of it is held and waited for: its waiter subscribes there, and the waiters of other locks are not disturbed, although the old
+// node refuses the moved channel.
+func TestEngineClusterSlotMoves(t *testing.T) {
+	testenv.Slow(t, "starts a cluster")
+	t.Parallel()
+	o := testenv.RedisCluster(t, 3)
+	p := newClusterPair(t, o)
+	p.handOff(t, 0, p.keys...)
+	if err := p.nodes[0].Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err(); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if disk == "RDB" {
-			if err := c.Save(t.Context()).Err(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		node.Kill()
-		node.Start()
-		now.Store(options(t, node))
-		wait.Until(t, "a server", func() bool { return c.Ping(t.Context()).Err() == nil })
-		next := locktest.Obtain(t, l, "k")
-		if next.Fence() <= last.Fence() {
-			t.Errorf("fence %d after %d and a restart, want it to rise", next.Fence(), last.Fence())
-		}
-		if err := next.Release(t.Context()); err != nil {
+		p.handOff(t, 0, p.keys...)
+	}
+	p.hangs(t)
+	moved := p.keys[0]
+	held, released := p.waits(t, 0, moved)
+	p.move(t, o, moved)
+	locktest.Release(t, held)
+	if err := <-released; err != nil {
+		t.Errorf("whose slot moved got %v", err)
+	}
+	for range 2 {
+		p.handOff(t, 0, p.keys[1:]...)
+		p.handOff(t, 1, moved)
+	}
+}
+
+// hangs has the first node hang: that holds up its own locks only.
+func (p clusterPair) hangs(t *testing.T) {
+	t.Helper()
+	healthy := 0
+	for p.slot(t, fmt.Sprint("healthy-", healthy)) < 6000 {
+		healthy++
+	}
+	locktest.Warm(t, p.a, fmt.Sprint("healthy-", healthy))
+	if err := p.nodes[0].Do(t.Context(), "CLIENT", "PAUSE", time.Minute.Milliseconds(), "WRITE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for i := range 24 { // more than one node has batches
+		wg.Go(func() { _, _ = p.a.Acquire(ctx, fmt.Sprintf("hung-%d{%s}", i, p.keys[0])) })
+		time.Sleep(20 * time.Millisecond)
+	}
+	start := time.Now()
+	locktest.Warm(t, p.a, fmt.Sprint("healthy-", healthy))
+	if took := time.Since(start); took > 1500*time.Millisecond {
+		t.Errorf("a cycle at a healthy node took %s: it waited for the node that hangs", took)
+	}
+	if err := p.nodes[0].Do(t.Context(), "CLIENT", "UNPAUSE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	wg.Wait()
+}
+
+// move brings the slot of key from the first node to the second.
+func (p clusterPair) move(t *testing.T, o *redis.ClusterOptions, key string) {
+	t.Helper()
+	slot, ids := p.slot(t, key), make([]string, len(p.nodes))
+	do := func(n int, args ...any) {
+		t.Helper()
+		if err := p.nodes[n].Do(t.Context(), args...).Err(); err != nil {
 			t.Fatal(err)
 		}
-		last = next
 	}
-	if disk == "nothing" {
-		if err := held.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release of what a restart wiped out = %v, want ErrLost", err)
+	for i, n := range p.nodes {
+		ids[i] = n.ClusterMyID(t.Context()).Val()
+	}
+	do(1, "CLUSTER", "SETSLOT", slot, "IMPORTING", ids[0])
+	do(0, "CLUSTER", "SETSLOT", slot, "MIGRATING", ids[1])
+	host, port, _ := net.SplitHostPort(o.Addrs[1])
+	migrate := []any{"MIGRATE", host, port, "", 0, (10 * time.Second).Milliseconds(), "AUTH", o.Password, "KEYS"}
+	for _, k := range p.nodes[0].ClusterGetKeysInSlot(t.Context(), int(slot), 100).Val() {
+		migrate = append(migrate, k)
+	}
+	do(0, migrate...)
+	for _, n := range []int{1, 0, 2} {
+		do(n, "CLUSTER", "SETSLOT", slot, "NODE", ids[1])
+	}
+}
+
+// A program of another module, which uses only the packages that the script copies.
+const takenProgram = `package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/locks/lock"
+	"example.com/locks/lock/handoff"
+)
+
+func main() {
+	options, err := redis.ParseURL(os.Getenv("REDIS_URL"))
+	if err != nil {
+		panic(err)
+	}
+	options.MaxRetries, options.ContextTimeoutEnabled = -1, true
+	engine, err := handoff.New(redis.NewClient(options), handoff.Options{})
+	if err != nil {
+		panic(err)
+	}
+	ctx, key := context.Background(), os.Args[1]
+	lease, err := engine.Handoff().Acquire(ctx, key)
+	fmt.Println("acquired:", err)
+	_, err = engine.Fair().Acquire(lock.WithWait(ctx, 0), key)
+	fmt.Println("a rival:", err)
+	fmt.Println("released:", lease.Release(ctx), engine.Close(ctx))
+}
+`
+
+// The engine can be taken away, from any directory: it builds in a module of another name, and locks on a real server.
+func TestEngineCanBeTakenAway(t *testing.T) {
+	testenv.Slow(t, "compiles a module")
+	t.Parallel()
+	s := testenv.Redis(t)
+	script, err := filepath.Abs("../../../scripts/take-lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := t.TempDir()
+	dir := filepath.Join(elsewhere, "locks")
+	run := func(in, name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir = in
+		cmd.Env = append(os.Environ(), "REDIS_URL="+s.URL, "GOFLAGS=", "GOWORK=off")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
 		}
-		return
+		return string(out)
 	}
-	if _, err := l.Acquire(lock.WithWait(t.Context(), 0), "held"); !errors.Is(err, lock.ErrBusy) {
-		t.Errorf("Acquire of what is held = %v, want ErrBusy", err)
+	run(elsewhere, script, "locks", "example.com/locks") // from a directory of the user's
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(takenProgram), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if err := held.Release(t.Context()); err != nil {
-		t.Errorf("Release of what was held over the restarts = %v, want nil", err)
+	want := "acquired: <nil>\na rival: lock: busy\nreleased: <nil> <nil>\n"
+	if got := run(dir, "go", "run", ".", s.Prefix+"taken"); got != want {
+		t.Errorf("the program printed\n%swant\n%s", got, want)
 	}
 }

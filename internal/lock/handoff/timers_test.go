@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +24,9 @@ func both(t *testing.T, f func(t *testing.T, name string)) {
 		})
 	}
 }
+
+// pairs are two locks of which the second must wait for the first.
+var pairs = [][2]string{{"handoff", "handoff"}, {"fair", "fair"}, {"rw-write", "rw-write"}, {"rw-write", "rw-read"}, {"rw-read", "rw-write"}}
 
 // mustHappenWithin bounds how long a test waits for what must happen, so that it fails and does not hang: in a bubble the clock never stops
 // while a lease is renewed.
@@ -41,27 +47,6 @@ func waits(ctx context.Context, l lock.Locker, key string) (got chan lock.Lease,
 	}()
 	synctest.Wait()
 	return got, failed
-}
-
-func TestEngineRenews(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		m, links := network(t, 1)
-		lease := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-		for range 60 {
-			time.Sleep(10 * time.Second)
-			if remaining := m.TTL("k{1}"); remaining < locktest.TTL/2 {
-				t.Fatalf("%s left of a TTL of %s", remaining, locktest.TTL)
-			}
-		}
-		if err := lease.Context().Err(); err != nil {
-			t.Fatalf("the lease ended: %v", err)
-		}
-		if err := lease.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * locktest.TTL)
-		nothingLeft(t, m, "k{1}")
-	})
 }
 
 // A renewal that is lost is sent again in time, also of a lock that was granted by a message and must be renewed sooner; also if the client
@@ -110,75 +95,37 @@ func TestEngineMaxHoldSpoilsNoRenewal(t *testing.T) {
 	})
 }
 
-// A thousand locks, taken over two seconds, share their renewals: a command a second at a TTL of 30 s, which is 30 for each
-// TTL, whatever it is.
+// Five hundred locks, taken over two seconds, share their renewals: a command a second at a TTL of 30 s, which is 30 for each
+// TTL, whatever it is. A lock that is held has no goroutine.
 func TestEngineRenewalsAreShared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const locks, apart = 1000, 2 * time.Millisecond
-		_, links := network(t, 1)
-		c, counted := links[0].client(), &spy{}
-		l := links[0].processOn(t, c, handoff.Options{}).Handoff()
-		leases := make([]lock.Lease, locks)
-		for i := range leases {
-			leases[i] = locktest.Obtain(t, l, fmt.Sprintf("%d", i))
-			time.Sleep(apart)
-		}
-		c.AddHook(counted)
-		time.Sleep(locktest.TTL * 5 / 2)
-		// The first renewal may find a server that does not know the script, and send each of its commands twice.
-		if got, least, most := counted.scripts.Load(), int64(2*locks/100), int64(30*5/2+locks/100); got < least || got > most {
-			t.Errorf("%d renewal commands for %d locks in 2.5 TTL, want %d to %d", got, locks, least, most)
-		}
-		for _, lease := range leases {
-			if err := lease.Context().Err(); err != nil {
-				t.Fatalf("a lease ended: %v", context.Cause(lease.Context()))
-			}
-			if err := lease.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-}
-
-func TestEngineCutOffHolderExpires(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		m, links := network(t, 1)
-		lease := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-		time.Sleep(95 * time.Second)
-		links[0].down.Store(true)
-		links[0].cut()
-		<-lease.Context().Done()
-		if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
-			t.Errorf("cause = %v, want ErrLost", cause)
-		}
-		if !m.Exists("k{1}") {
-			t.Error("the lock expired while its holder still trusted it")
-		}
-		if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release without a network = %v, want unknown", err)
-		}
-	})
-}
-
-func TestEngineLearnsOfItsLoss(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		m, links := network(t, 1)
-		l := pick(links[0].process(t, handoff.Options{}), name)
-		lease := locktest.Obtain(t, l, "k{1}")
-		m.Del("k{1}")
-		start := time.Now()
-		<-lease.Context().Done()
-		if took := time.Since(start); took > locktest.TTL/2 {
-			t.Errorf("told after %s, the next renewal was due after %s", took, locktest.TTL*2/5)
-		}
-		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release = %v, want ErrLost", err)
-		}
-		next := locktest.Obtain(t, l, "k{1}")
-		if next.Fence() <= lease.Fence() {
-			t.Errorf("fence %d after %d, want it to rise", next.Fence(), lease.Fence())
-		}
-	})
+	for name, key := range map[string]string{"handoff": "%d", "rw-read": "readers of one key%.0d"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const locks, apart = 500, 4 * time.Millisecond
+				_, links := network(t, 1)
+				c, counted := links[0].client(), &spy{}
+				l := pick(links[0].processOn(t, c, handoff.Options{}), name)
+				locktest.Warm(t, l, "first")
+				leases, goroutines := make([]lock.Lease, locks), runtime.NumGoroutine()
+				for i := range leases {
+					leases[i] = locktest.Obtain(t, l, fmt.Sprintf(key, i))
+					time.Sleep(apart)
+				}
+				if n := runtime.NumGoroutine(); n > goroutines+20 {
+					t.Errorf("%d goroutines with %d locks held, %d with none", n, locks, goroutines)
+				}
+				c.AddHook(counted)
+				time.Sleep(locktest.TTL * 5 / 2)
+				// The first renewal may find a server that does not know the script, and send each of its commands twice.
+				if got, least, most := counted.scripts.Load(), int64(2*locks/100), int64(30*5/2+locks/100); got < least || got > most {
+					t.Errorf("%d renewal commands for %d locks in 2.5 TTL, want %d to %d", got, locks, least, most)
+				}
+				for _, lease := range leases {
+					released(t, lease)
+				}
+			})
+		})
+	}
 }
 
 func TestEngineMaxHold(t *testing.T) {
@@ -194,36 +141,6 @@ func TestEngineMaxHold(t *testing.T) {
 		locktest.Obtain(t, l, "k{1}")
 		if entered := time.Since(start); entered > time.Minute+locktest.TTL {
 			t.Errorf("the next one entered after %s", entered)
-		}
-	})
-}
-
-// Every message is lost: a poll finds each grant within two seconds.
-func TestEngineAllMessagesLost(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 2)
-		holder := pick(links[0].process(t, handoff.Options{}), name)
-		waiter := pick(links[1].process(t, handoff.Options{}), name)
-		links[1].dropsMessages.Store(true)
-		for range 20 {
-			lease := locktest.Obtain(t, holder, "k{1}")
-			got, failed := waits(t.Context(), waiter, "k{1}")
-			time.Sleep(300 * time.Millisecond)
-			start := time.Now()
-			if err := lease.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			select {
-			case err := <-failed:
-				t.Fatal(err)
-			case next := <-got:
-				if took := time.Since(start); took > 2100*time.Millisecond {
-					t.Errorf("progress after %s, want two seconds at most", took)
-				}
-				if err := next.Release(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
 		}
 	})
 }
@@ -245,118 +162,133 @@ func TestEngineContextEndsInEachPhase(t *testing.T) {
 		},
 	}
 	for phase, end := range phases {
-		t.Run(phase, func(t *testing.T) {
-			both(t, func(t *testing.T, name string) {
-				m, links := network(t, 2)
-				holder := pick(links[0].process(t, handoff.Options{}), name)
-				waiter := pick(links[1].process(t, handoff.Options{}), name)
-				held := locktest.Obtain(t, holder, "k{1}")
-				ctx, cancel := context.WithCancel(t.Context())
-				got, failed := waits(ctx, waiter, "k{1}")
-				end(links[1], held, cancel)
-				start := time.Now()
-				select {
-				case lease := <-got: // it was faster
-					_ = lease.Release(t.Context())
-				case err := <-failed:
-					if !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.Canceled) {
-						t.Errorf("Acquire = %v, want ErrBusy and Canceled", err)
+		for _, p := range pairs {
+			t.Run(phase+"/"+p[0]+" then "+p[1], func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					m, links := network(t, 2)
+					holder, waiter := pick(links[0].process(t, handoff.Options{}), p[0]), pick(links[1].process(t, handoff.Options{}), p[1])
+					held := locktest.Obtain(t, holder, "k{1}")
+					ctx, cancel := context.WithCancel(t.Context())
+					got, failed := waits(ctx, waiter, "k{1}")
+					end(links[1], held, cancel)
+					start := time.Now()
+					select {
+					case lease := <-got: // it was faster
+						_ = lease.Release(t.Context())
+					case err := <-failed:
+						if !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.Canceled) {
+							t.Errorf("Acquire = %v, want ErrBusy and Canceled", err)
+						}
 					}
-				}
-				if took := time.Since(start); took > 5*time.Millisecond {
-					t.Errorf("returned after %s", took)
-				}
-				links[1].calls.Store(false)
-				links[1].replies.Store(false)
-				time.Sleep(2 * time.Second)
-				_ = held.Release(t.Context())
-				synctest.Wait()
-				nothingLeft(t, m, "k{1}")
-			})
-		})
-	}
-}
-
-// A process that dies, waiting or holding, delays the others by a grant timeout or a TTL at most.
-func TestEngineProcessDies(t *testing.T) {
-	for step, most := range map[string]time.Duration{"queued": time.Second, "half open": 3 * time.Second, "holding": locktest.TTL + 3*time.Second} {
-		t.Run(step, func(t *testing.T) {
-			both(t, func(t *testing.T, name string) {
-				_, links := network(t, 3)
-				var ls []lock.Locker
-				for _, w := range links {
-					ls = append(ls, pick(w.process(t, handoff.Options{}), name))
-				}
-				held := locktest.Obtain(t, ls[0], "k{1}")
-				dead, _ := waits(context.Background(), ls[1], "k{1}")
-				last, failed := waits(context.Background(), ls[2], "k{1}")
-				release := func() {
-					if err := held.Release(t.Context()); err != nil {
-						t.Fatal(err)
+					if took := time.Since(start); took > 5*time.Millisecond {
+						t.Errorf("returned after %s", took)
 					}
-				}
-				die := func() { // nothing that it sends arrives any more, and nothing arrives at it
-					links[1].down.Store(true)
-					links[1].calls.Store(true)
-					links[1].replies.Store(true)
-				}
-				switch step {
-				case "queued":
-					die()
-					links[1].cut()
+					links[1].calls.Store(false)
+					links[1].replies.Store(false)
+					time.Sleep(2 * time.Second)
+					_ = held.Release(t.Context())
 					synctest.Wait()
-					release()
-				case "half open":
-					die()
-					release()
-				case "holding":
-					release()
-					<-dead
-					die()
-				}
-				start := time.Now()
-				select {
-				case <-last:
-				case err := <-failed:
-					t.Fatal(err)
-				}
-				if took := time.Since(start); took > most {
-					t.Errorf("the next one entered after %s, want %s at most", took, most)
-				}
+					nothingLeft(t, m, "k{1}")
+				})
 			})
-		})
+		}
 	}
 }
 
-// Sixty-four waiters of four processes cost one command in about two seconds for each process, whichever process holds the lock.
-func TestEngineWaitersCostNothing(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 5)
-		counted := &spy{}
-		locktest.Obtain(t, pick(links[4].process(t, handoff.Options{}), name), "k{1}")
+// Every key that a process waits for is polled each two seconds, by itself, however many of its callers wait for it. The polls spread out, also when all waits began together, and after
+// all keys lost their connection together.
+func TestEnginePollsOfManyKeysSpreadOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const keys = 100
+		m, links := network(t, 1)
+		c, counted := links[0].client(), &spy{}
+		t.Cleanup(func() { _ = c.Close() })
+		c.AddHook(counted)
+		l := engine(t, c, handoff.Options{}).Handoff()
 		ctx, cancel := context.WithCancel(t.Context())
-		var failures []chan error
-		for _, w := range links[:4] {
-			c := w.client()
-			t.Cleanup(func() { _ = c.Close() })
-			c.AddHook(counted)
-			l := pick(engine(t, c, handoff.Options{}), name)
-			for range 16 {
-				_, failed := waits(ctx, l, "k{1}")
-				failures = append(failures, failed)
+		var waiting sync.WaitGroup
+		t.Cleanup(func() {
+			cancel()
+			waiting.Wait()
+		})
+		for i := range keys {
+			key := fmt.Sprintf("many{%d}", i)
+			if err := m.Set(key, "somebody else"); err != nil {
+				t.Fatal(err)
+			}
+			for range 8 {
+				waiting.Go(func() {
+					if _, err := l.Acquire(ctx, key); err == nil {
+						t.Errorf("%s: let in beside its holder", key)
+					}
+				})
 			}
 		}
-		time.Sleep(10 * time.Second) // the server knows all scripts now
-		before := counted.scripts.Load()
-		const minutes = 5
-		time.Sleep(minutes * time.Minute)
-		if got := counted.scripts.Load() - before; got > 4*(minutes*60*4/7+1) {
-			t.Errorf("%d commands in %d minutes, want one in 1.75 s of each of 4 processes at most", got, minutes)
-		}
-		cancel()
-		for _, failed := range failures {
-			<-failed
+		synctest.Wait()
+		for _, when := range []string{"all began together", "all lost their connection"} {
+			time.Sleep(20 * time.Second)
+			polls := make([]int64, 80) // in 50 ms each, 4 s in all
+			for i := range polls {
+				before := counted.scripts.Load()
+				time.Sleep(50 * time.Millisecond)
+				polls[i] = counted.scripts.Load() - before
+			}
+			sum := int64(0)
+			for _, n := range polls {
+				sum += n
+			}
+			if most := slices.Max(polls); sum < 2*keys || sum > 5*keys/2 || most > 15 {
+				t.Errorf("%s: %d polls of %d keys in 4 s, and %d in one 50 ms, want one for each key in 1.75 to 2 s, spread out", when, sum, keys, most)
+			}
+			links[0].cut()
 		}
 	})
+}
+
+// A server loses its memory and all connections. A holder whose process is subscribed, or sends anything afterwards, learns of it within a
+// second, however long its TTL is (invariant 2).
+func TestEngineReconnectRenewsHolds(t *testing.T) {
+	for _, name := range allLocks {
+		for how, after := range map[string]func(t *testing.T, l, other lock.Locker) (noticed func()){
+			"listens": func(t *testing.T, l, other lock.Locker) func() {
+				subscribe(t, l, other)
+				return func() {}
+			},
+			"sends": func(t *testing.T, l, _ lock.Locker) func() {
+				locktest.Warm(t, l, "k{0}") // over a connection that will be lost
+				return func() {
+					synctest.Wait()
+					released(t, locktest.Obtain(t, l, "k{0}"))
+				}
+			},
+		} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					m, links := network(t, 2)
+					o := handoff.Options{TTL: 10 * time.Minute}
+					l, other := pick(links[0].process(t, o), name), pick(links[1].process(t, o), "rw-write")
+					notice := after(t, l, other)
+					var held []lock.Lease
+					for i := range 250 {
+						held = append(held, locktest.Obtain(t, l, fmt.Sprintf("k{%d}", 1+i)))
+					}
+					m.FlushAll()
+					links[0].cut()
+					rival := locktest.Obtain(t, other, "k{1}")
+					start := time.Now()
+					notice()
+					for _, lease := range held {
+						<-lease.Context().Done()
+						if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
+							t.Fatalf("cause = %v, want ErrLost", cause)
+						}
+					}
+					if took := time.Since(start); took > time.Second {
+						t.Errorf("the last of %d holders learned of its loss after %s, want a second at most", len(held), took)
+					}
+					released(t, rival)
+				})
+			})
+		}
+	}
 }

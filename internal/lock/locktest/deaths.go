@@ -68,21 +68,10 @@ func (w *World) diesWaiting(t *testing.T) {
 	l, net := w.Mortal(t)
 	Warm(t, l, w.Key+" before") // so that all further commands are for this lock
 	asked := net.Asked.Load()
-	died := make(chan error, 1)
-	go func() {
-		_, err := l.Acquire(t.Context(), w.Key)
-		died <- err
-	}()
+	died := Attempt(t.Context(), l, w.Key)
 	wait.Until(t, "the mortal waits", func() bool { return net.Asked.Load() > asked+1 && (!w.Queue || w.Traces(t, w.Key) == 2) })
-	got := make(chan lock.Lease, 1)
 	behind := w.Lives(t)
-	go func() {
-		lease, err := behind.Acquire(t.Context(), w.Key)
-		if err != nil {
-			t.Errorf("the waiter behind the dead one: %v", err)
-		}
-		got <- lease
-	}()
+	got := Waiter(t, behind, w.Key)
 	if w.Queue {
 		wait.Until(t, "another waits behind it", func() bool { return w.Traces(t, w.Key) == 3 })
 	}

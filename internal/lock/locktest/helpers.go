@@ -35,6 +35,29 @@ func Obtain(t *testing.T, l lock.Locker, key string) lock.Lease {
 	return lease
 }
 
+// Waiter acquires in the background, and sends the lease.
+func Waiter(t *testing.T, l lock.Locker, key string) <-chan lock.Lease {
+	got := make(chan lock.Lease, 1)
+	go func() {
+		lease, err := l.Acquire(t.Context(), key)
+		if err != nil {
+			t.Errorf("the waiter's Acquire = %v", err)
+		}
+		got <- lease
+	}()
+	return got
+}
+
+// Attempt acquires in the background, and sends the error.
+func Attempt(ctx context.Context, l lock.Locker, key string) <-chan error {
+	got := make(chan error, 1)
+	go func() {
+		_, err := l.Acquire(ctx, key)
+		got <- err
+	}()
+	return got
+}
+
 // Release releases a lease. If the outcome is unknown, as on a busy machine, it tries again.
 func Release(t *testing.T, lease lock.Lease) {
 	t.Helper()
@@ -97,14 +120,14 @@ func WantLost(t *testing.T, lease lock.Lease, within time.Duration) {
 }
 
 // SessionEnds checks a lock whose holder's session is ended at the server: the holder must be told, the rival gets in with a higher
-// fence, and the old holder's release must not free the rival's lock.
+// fence (0 = the lock has none), and the old holder's release must not free the rival's lock.
 func SessionEnds(t *testing.T, holder, rival lock.Locker, key string, within time.Duration, end func()) {
 	t.Helper()
 	lease := Obtain(t, holder, key)
 	end()
 	WantLost(t, lease, within)
 	second := Obtain(t, rival, key)
-	if second.Fence() <= lease.Fence() {
+	if lease.Fence() != 0 && second.Fence() <= lease.Fence() {
 		t.Errorf("the rival's fence is %d, after %d", second.Fence(), lease.Fence())
 	}
 	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {

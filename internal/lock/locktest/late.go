@@ -96,7 +96,7 @@ func (k Kind) lateBeside(t *testing.T, wait time.Duration) {
 	k.canBeHad(t, rival, key)
 }
 
-// canBeHad is isFree for a lease with a short TTL, which may end before its release on a busy machine, or before its acquire returns.
+// canBeHad is Warm for a lease with a short TTL, which may end before its release on a busy machine, or before its acquire returns.
 func (k Kind) canBeHad(t *testing.T, l lock.Locker, key string) {
 	t.Helper()
 	var lease lock.Lease

@@ -19,27 +19,23 @@ func (k Kind) leaseTime(t *testing.T) {
 		if _, err := all[0].Acquire(lock.WithLease(t.Context(), d), key); !errors.Is(err, lock.ErrLeaseTime) {
 			t.Fatalf("Acquire = %v, want ErrLeaseTime", err)
 		}
-		k.isFree(t, all[len(all)-1], key)
+		Warm(t, all[len(all)-1], key)
 		return
 	}
 	lease := k.obtainFor(t, all[0], key, d)
-	rival := acquire(t, all[len(all)-1], key) // waits for the end of the lease
+	rival := Obtain(t, all[len(all)-1], key) // waits for the end of the lease
 	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
 		t.Errorf("a rival is in, and the holder's context has the cause %v, want ErrLost", cause)
 	}
 	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("late Release = %v, want ErrLost", err)
 	}
-	if _, err := all[0].Acquire(lock.WithWait(t.Context(), 0), key); !errors.Is(err, lock.ErrBusy) {
-		t.Errorf("Acquire after the late Release = %v, want ErrBusy: it let go of the rival's lock", err)
-	}
-	if err := rival.Release(t.Context()); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	WantBusy(t, all[0], key, "after the late Release")
+	Release(t, rival)
 	if _, err := all[0].Acquire(lock.WithLease(t.Context(), 0), key); !errors.Is(err, lock.ErrLeaseTime) {
 		t.Errorf("Acquire with a lease time of 0 = %v, want ErrLeaseTime", err)
 	}
-	k.isFree(t, all[0], key)
+	Warm(t, all[0], key)
 }
 
 // obtainFor takes a free lock for d. On a busy machine an answer may take so long that the lock reports its store as unavailable.

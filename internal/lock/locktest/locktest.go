@@ -136,34 +136,17 @@ func (k Kind) held(t *testing.T) (rival lock.Locker, key string, lease lock.Leas
 	t.Helper()
 	all := k.processes(t, 2)
 	key = k.Key()
-	lease = acquire(t, all[0], key)
+	lease = Obtain(t, all[0], key)
 	t.Cleanup(func() { _ = lease.Release(context.Background()) })
 	return all[len(all)-1], key, lease
-}
-
-func acquire(t *testing.T, l lock.Locker, key string) lock.Lease {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), enough)
-	t.Cleanup(cancel)
-	var lease lock.Lease
-	if err := Again(ctx, func() (err error) { lease, err = l.Acquire(ctx, key); return err }); err != nil {
-		t.Fatalf("Acquire: %v", err)
-	}
-	return lease
 }
 
 func (k Kind) busyAtOnce(t *testing.T) {
 	t.Parallel()
 	rival, key, lease := k.held(t)
-	if _, err := answered(t, rival, key); !errors.Is(err, lock.ErrBusy) {
-		t.Fatalf("Acquire with wait 0 of a held lock = %v, want ErrBusy", err)
-	}
+	WantBusy(t, rival, key, "it is held")
 	Release(t, lease)
-	free, err := answered(t, rival, key)
-	if err != nil {
-		t.Fatalf("Acquire with wait 0 of a free lock = %v", err)
-	}
-	Release(t, free)
+	Release(t, Take(t, rival, key))
 }
 
 // answered repeats an Acquire with wait 0 until its servers have answered in time. On a busy machine some may not; that says nothing
@@ -202,19 +185,12 @@ func (k Kind) cancelledWait(t *testing.T) {
 	t.Parallel()
 	rival, key, lease := k.held(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	failed := make(chan error, 1)
-	go func() {
-		_, err := rival.Acquire(ctx, key)
-		failed <- err
-	}()
+	failed := Attempt(ctx, rival, key)
 	time.Sleep(moment)
 	cancel()
-	err := within(t, failed)
-	if !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled Acquire = %v, want ErrBusy with context.Canceled", err)
-	}
+	WantGaveUp(t, within(t, failed))
 	Release(t, lease)
-	k.isFree(t, rival, key)
+	Warm(t, rival, key)
 }
 
 func (k Kind) cancelledBefore(t *testing.T) {
@@ -227,42 +203,26 @@ func (k Kind) cancelledBefore(t *testing.T) {
 			t.Fatalf("Release: %v", err)
 		}
 	}
-	k.isFree(t, l, key)
-}
-
-// isFree fails unless the key can be acquired now or soon: anything that a cancelled Acquire leaves must go away by itself.
-func (k Kind) isFree(t *testing.T, l lock.Locker, key string) {
-	t.Helper()
-	lease := acquire(t, l, key)
-	Release(t, lease)
+	Warm(t, l, key)
 }
 
 func (k Kind) releaseWakes(t *testing.T) {
 	t.Parallel()
 	rival, key, lease := k.held(t)
-	got := make(chan error, 1)
-	go func() {
-		l, err := rival.Acquire(t.Context(), key)
-		if err == nil {
-			err = l.Release(context.Background())
-		}
-		got <- err
-	}()
+	got := Waiter(t, rival, key)
 	time.Sleep(moment)
 	Release(t, lease)
-	if err := within(t, got); err != nil {
-		t.Fatalf("the waiter: %v", err)
-	}
+	Release(t, within(t, got))
 }
 
 func (k Kind) releaseRepeated(t *testing.T) {
 	t.Parallel()
 	rival, key, lease := k.held(t)
 	Release(t, lease)
-	second := acquire(t, rival, key)
+	second := Obtain(t, rival, key)
 	Release(t, lease)
-	if _, err := answered(t, k.processes(t, 1)[0], key); !k.Local && !errors.Is(err, lock.ErrBusy) {
-		t.Errorf("a repeated Release let go of the next holder's lock: Acquire = %v, want ErrBusy", err)
+	if !k.Local {
+		WantBusy(t, k.processes(t, 1)[0], key, "after a repeated Release")
 	}
 	Release(t, second)
 }
@@ -279,17 +239,13 @@ func (k Kind) releaseDetached(t *testing.T) {
 	if err := lease.Release(ctx); err != nil {
 		t.Fatalf("Release with a dead context = %v, want nil", err)
 	}
-	k.isFree(t, l, key)
+	Warm(t, l, key)
 }
 
 func (k Kind) keysApart(t *testing.T) {
 	t.Parallel()
 	rival, _, _ := k.held(t)
-	other, err := answered(t, rival, k.Key())
-	if err != nil {
-		t.Fatalf("Acquire of another key = %v", err)
-	}
-	Release(t, other)
+	Release(t, Take(t, rival, k.Key()))
 }
 
 func (k Kind) steps(t *testing.T) {
@@ -304,28 +260,22 @@ func (k Kind) steps(t *testing.T) {
 			seen = append(seen, e.Point)
 		}
 	})()
-	lease := acquire(t, k.Process(t, &stream), k.Key())
+	lease := Obtain(t, k.Process(t, &stream), k.Key())
 	Release(t, lease)
 	mu.Lock()
 	defer mu.Unlock()
 	want := []step.Point{step.Waiting, step.Locked, step.Releasing, step.Released}
-	if len(seen) != len(want) {
+	if !slices.Equal(seen, want) {
 		t.Fatalf("steps %v, want %v", seen, want)
-	}
-	for i := range want {
-		if seen[i] != want[i] {
-			t.Fatalf("steps %v, want %v", seen, want)
-		}
 	}
 }
 
-func within(t *testing.T, c <-chan error) error {
+func within[T any](t *testing.T, c <-chan T) (came T) {
 	t.Helper()
 	select {
-	case err := <-c:
-		return err
+	case came = <-c:
 	case <-time.After(enough):
 		t.Fatalf("nothing happened within %s", enough)
-		return nil
 	}
+	return came
 }

@@ -3,8 +3,6 @@ package sqllock_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -34,21 +32,13 @@ func TestSQLForUpdateConnectionKilled(t *testing.T) {
 	admin := openSQL(t, dsn, 1)
 	const ttl = 9 * time.Second
 	holder := forUpdate(t, openSQL(t, dsn, 1), ttl, nil)
-	lease := locktest.Obtain(t, holder, "k")
-	for _, id := range sessionsOf(t, admin) {
-		if err := admin.Exec("KILL ?", id).Error; err != nil {
-			t.Fatal(err)
+	locktest.SessionEnds(t, holder, forUpdate(t, openSQL(t, dsn, 2), time.Minute, nil), "k", ttl, func() {
+		for _, id := range sessionsOf(t, admin) {
+			if err := admin.Exec("KILL ?", id).Error; err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	rival := forUpdate(t, openSQL(t, dsn, 2), time.Minute, nil)
-	second := locktest.Obtain(t, rival, "k")
-	locktest.WantLost(t, lease, ttl)
-	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("late Release = %v, want ErrLost", err)
-	}
-	locktest.WantBusy(t, holder, "k", "after the late Release")
-	locktest.Release(t, second)
-	locktest.Warm(t, holder, "k")
+	})
 }
 
 // A wait that is longer than the TTL does not count towards it.
@@ -143,32 +133,4 @@ func TestSQLForUpdateUnreachable(t *testing.T) {
 	}
 	r.Heal()
 	locktest.Warm(t, l, "k")
-}
-
-// All callers that wait for a row that does not exist yet get their turn.
-func TestSQLForUpdateFirstUse(t *testing.T) {
-	t.Parallel()
-	l := forUpdate(t, openSQL(t, testenv.MySQL(t), 24), 10*time.Second, nil)
-	start := time.Now()
-	for n := range 10 {
-		key := fmt.Sprint("first use ", n)
-		var wg sync.WaitGroup
-		for range 20 {
-			wg.Go(func() {
-				var lease lock.Lease
-				err := locktest.Again(t.Context(), func() (err error) {
-					lease, err = l.Acquire(lock.WithWait(t.Context(), locktest.Soon), key)
-					return err
-				})
-				if err == nil {
-					err = locktest.Again(t.Context(), func() error { return lease.Release(context.Background()) })
-				}
-				if err != nil {
-					t.Errorf("%s: %v", key, err)
-				}
-			})
-		}
-		wg.Wait()
-	}
-	t.Logf("ten first uses by twenty took %s", time.Since(start).Round(time.Millisecond))
 }

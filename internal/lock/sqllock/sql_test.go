@@ -42,31 +42,28 @@ func sqlPool(t *testing.T, db *gorm.DB) *sql.DB {
 	return p
 }
 
-func sqlLease(t *testing.T, db *gorm.DB, ttl time.Duration, s *step.Stream) *sqllock.LeaseRow {
+// made is a lock on a database that can have it.
+func made[L any](t *testing.T, l L, err error) L {
 	t.Helper()
-	l, err := sqllock.NewLeaseRow(db, ttl, s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
+}
+
+func sqlLease(t *testing.T, db *gorm.DB, ttl time.Duration, s *step.Stream) *sqllock.LeaseRow {
+	l, err := sqllock.NewLeaseRow(db, ttl, s)
+	return made(t, l, err)
 }
 
 func sqlUnique(t *testing.T, db *gorm.DB, s *step.Stream) *sqllock.Unique {
-	t.Helper()
 	l, err := sqllock.NewUnique(db, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return made(t, l, err)
 }
 
 func forUpdate(t *testing.T, db *gorm.DB, ttl time.Duration, s *step.Stream) *sqllock.ForUpdate {
-	t.Helper()
 	l, err := sqllock.NewForUpdate(db, ttl, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return made(t, l, err)
 }
 
 // databases are the databases of the row locks.

@@ -12,6 +12,7 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/step"
 )
 
 // exampleMasters returns several independent masters.
@@ -52,29 +53,11 @@ func ExampleNewSetNXExpire() {
 	// Output: a TTL later: <nil>
 }
 
-// A blind DEL: the release of a slow holder lets a third client in while the second is inside.
-func ExampleNewSetNXTTL() {
+// lateRelease lets a holder outlive its TTL, and release when the next one is in.
+func lateRelease(make func(redis.UniversalClient, time.Duration, *step.Stream) *textbook.SetNX) {
 	server, client, stop := locktest.EmbeddedRedis()
 	defer stop()
-	locker := textbook.NewSetNXTTL(client, 10*time.Second, nil)
-	slow, _ := locktest.TryOnce(locker, "lock:{101}")
-	server.FastForward(10 * time.Second)
-	_, second := locktest.TryOnce(locker, "lock:{101}")
-	fmt.Println("the second is in:", second == nil)
-	fmt.Println("the late release:", slow.Release(context.Background()))
-	_, third := locktest.TryOnce(locker, "lock:{101}")
-	fmt.Println("the third is in:", third == nil)
-	// Output:
-	// the second is in: true
-	// the late release: <nil>
-	// the third is in: true
-}
-
-// With an owner value a late release is refused, unless the key changes hands between its GET and its DEL.
-func ExampleNewSetNXOwner() {
-	server, client, stop := locktest.EmbeddedRedis()
-	defer stop()
-	locker := textbook.NewSetNXOwner(client, 10*time.Second, nil)
+	locker := make(client, 10*time.Second, nil)
 	slow, _ := locktest.TryOnce(locker, "lock:{101}")
 	server.FastForward(10 * time.Second)
 	_, second := locktest.TryOnce(locker, "lock:{101}")
@@ -82,6 +65,20 @@ func ExampleNewSetNXOwner() {
 	fmt.Println("the late release:", slow.Release(context.Background()))
 	_, third := locktest.TryOnce(locker, "lock:{101}")
 	fmt.Println("the third:", third)
+}
+
+// A blind DEL: the release of a slow holder lets a third client in while the second is inside.
+func ExampleNewSetNXTTL() {
+	lateRelease(textbook.NewSetNXTTL)
+	// Output:
+	// the second is in: true
+	// the late release: <nil>
+	// the third: <nil>
+}
+
+// With an owner value a late release is refused, unless the key changes hands between its GET and its DEL.
+func ExampleNewSetNXOwner() {
+	lateRelease(textbook.NewSetNXOwner)
 	// Output:
 	// the second is in: true
 	// the late release: lock: lease lost

@@ -5,83 +5,36 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
 )
 
-func TestLuaExpires(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, m, _ := locktest.Bubble(t)
-		l := textbook.NewLua(c, locktest.TTL, nil)
-		lease, err := l.Acquire(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		start := time.Now()
-		<-lease.Context().Done()
-		if lived := time.Since(start); lived >= locktest.TTL || lived < locktest.TTL*98/100 {
-			t.Errorf("the lease could be trusted for %s of a TTL of %s", lived, locktest.TTL)
-		}
-		if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
-			t.Errorf("cause = %v, want ErrLost", cause)
-		}
-		if !m.Exists("k") {
-			t.Error("the key expired before its holder was told")
-		}
-		rival, err := l.Acquire(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(start); took < locktest.TTL {
-			t.Errorf("a rival entered after %s, the TTL is %s", took, locktest.TTL)
-		}
-		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("late Release = %v, want ErrLost", err)
-		}
-		if !m.Exists("k") {
-			t.Error("a late Release deleted the rival's key")
-		}
-		if err := rival.Release(t.Context()); err != nil {
-			t.Errorf("the rival's Release = %v", err)
-		}
-	})
-}
-
 func TestSetNXOfDeadHolderStaysForEver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _, _ := locktest.Bubble(t)
+	bubble(t, func(t *testing.T, c *redis.Client, _ *miniredis.Miniredis) {
 		l := textbook.NewSetNX(c, nil)
-		if _, err := l.Acquire(t.Context(), "k"); err != nil { // the holder dies
-			t.Fatal(err)
-		}
+		locktest.Take(t, l, "k") // the holder dies
 		time.Sleep(24 * time.Hour)
-		if _, err := l.Acquire(lock.WithWait(t.Context(), time.Minute), "k"); !errors.Is(err, lock.ErrBusy) {
-			t.Errorf("Acquire after a day = %v, want ErrBusy", err)
-		}
+		locktest.WantBusy(t, l, "k", "after a day")
 	})
 }
 
 func TestSetNXReleaseDeletesTheNextHolders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, m, _ := locktest.Bubble(t)
+	bubble(t, func(t *testing.T, c *redis.Client, m *miniredis.Miniredis) {
 		l := textbook.NewSetNX(c, nil)
-		first, err := l.Acquire(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := locktest.Take(t, l, "k")
 		m.Del("k") // somebody cleared the stuck lock by hand
-		if _, err := l.Acquire(t.Context(), "k"); err != nil {
-			t.Fatal(err)
-		}
-		if err := first.Release(t.Context()); err != nil {
-			t.Fatalf("Release = %v", err)
-		}
+		locktest.Take(t, l, "k")
+		locktest.Release(t, first)
 		if m.Exists("k") {
 			t.Error("the blind DEL spared the second holder's key: this exhibit no longer shows its flaw")
 		}
@@ -89,13 +42,9 @@ func TestSetNXReleaseDeletesTheNextHolders(t *testing.T) {
 }
 
 func TestWatchdogRenews(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, m, _ := locktest.Bubble(t)
+	bubble(t, func(t *testing.T, c *redis.Client, m *miniredis.Miniredis) {
 		l := textbook.NewWatchdog(c, locktest.TTL, nil, nil)
-		lease, err := l.Acquire(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := locktest.Take(t, l, "k")
 		for range 60 {
 			time.Sleep(10 * time.Second)
 			if left := m.TTL("k"); left < locktest.TTL*6/10 {
@@ -105,9 +54,7 @@ func TestWatchdogRenews(t *testing.T) {
 		if err := context.Cause(lease.Context()); err != nil {
 			t.Fatalf("lease ended: %v", err)
 		}
-		if err := lease.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		locktest.Release(t, lease)
 		time.Sleep(locktest.TTL)
 		if m.Exists("k") {
 			t.Error("the lock came back after its release")
@@ -115,30 +62,9 @@ func TestWatchdogRenews(t *testing.T) {
 	})
 }
 
-func TestWatchdogWithLeaseEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, m, _ := locktest.Bubble(t)
-		lease, err := textbook.NewWatchdog(c, locktest.TTL, nil, nil).WithLease(5*time.Second).Acquire(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(6 * time.Second)
-		if !errors.Is(context.Cause(lease.Context()), lock.ErrLost) || m.Exists("k") {
-			t.Error("a fixed lease time was renewed")
-		}
-		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release = %v, want ErrLost", err)
-		}
-	})
-}
-
 func TestWatchdogLearnsOfItsLoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, m, _ := locktest.Bubble(t)
-		lease, err := textbook.NewWatchdog(c, locktest.TTL, nil, nil).Acquire(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
+	bubble(t, func(t *testing.T, c *redis.Client, m *miniredis.Miniredis) {
+		lease := locktest.Take(t, textbook.NewWatchdog(c, locktest.TTL, nil, nil), "k")
 		m.Del("k")
 		start := time.Now()
 		<-lease.Context().Done()
@@ -155,16 +81,10 @@ func TestWatchdogLearnsOfItsLoss(t *testing.T) {
 func TestWatchdogCutOffStopsTrusting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, m, cut := locktest.Bubble(t)
-		lease, err := textbook.NewWatchdog(c, locktest.TTL, nil, nil).Acquire(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := locktest.Take(t, textbook.NewWatchdog(c, locktest.TTL, nil, nil), "k")
 		time.Sleep(95 * time.Second) // several renewals
 		cut()
-		<-lease.Context().Done()
-		if !errors.Is(context.Cause(lease.Context()), lock.ErrLost) {
-			t.Errorf("cause = %v, want ErrLost", context.Cause(lease.Context()))
-		}
+		locktest.WantLost(t, lease, locktest.TTL)
 		if !m.Exists("k") {
 			t.Error("the key expired while its holder still trusted it")
 		}
@@ -178,8 +98,7 @@ func TestWatchdogCutOffStopsTrusting(t *testing.T) {
 // The answers to renewals are lost for longer than the TTL, so that the lease has ended. From then on it is not renewed, and a rival gets in
 // although nobody has released the lock.
 func TestWatchdogDoesNotRenewALostLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _, _ := locktest.Bubble(t)
+	bubble(t, func(t *testing.T, c *redis.Client, _ *miniredis.Miniredis) {
 		l := textbook.NewWatchdog(c, locktest.TTL, nil, nil)
 		lease := locktest.Take(t, l, "k")
 		var lost atomic.Bool
@@ -205,16 +124,16 @@ func TestWatchdogDoesNotRenewALostLease(t *testing.T) {
 }
 
 func TestWatchdogReenters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, m, _ := locktest.Bubble(t)
+	bubble(t, func(t *testing.T, c *redis.Client, m *miniredis.Miniredis) {
 		l := textbook.NewWatchdog(c, locktest.TTL, nil, nil)
-		outer, err := l.Acquire(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
+		outer := locktest.Take(t, l, "k")
+		locktest.WantBusy(t, l, "k", "Acquire without the lease's context")
+		dead, cancel := context.WithCancel(outer.Context())
+		cancel()
+		if _, err := l.Acquire(dead, "k"); err == nil {
+			t.Fatal("Acquire with a dead context succeeded")
 		}
-		if _, err := l.Acquire(lock.WithWait(t.Context(), 0), "k"); !errors.Is(err, lock.ErrBusy) {
-			t.Errorf("Acquire without the lease's context = %v, want ErrBusy: re-entry is explicit", err)
-		}
+		locktest.WantBusy(t, l, "k", "after a failed re-entry, which does not undo the entry that its caller has")
 		inner, err := l.Acquire(outer.Context(), "k")
 		if err != nil {
 			t.Fatalf("Acquire with the lease's context = %v", err)
@@ -222,9 +141,13 @@ func TestWatchdogReenters(t *testing.T) {
 		if fields, _ := m.HKeys("k"); len(fields) != 1 || m.HGet("k", fields[0]) != "2" {
 			t.Errorf("hash %v, want one owner with count 2", fields)
 		}
-		if err := inner.Release(t.Context()); err != nil {
-			t.Fatal(err)
+		lost := &locktest.LostAnswers{Name: "evalsha"}
+		c.AddHook(lost)
+		lost.Left.Store(1)
+		if err := inner.Release(t.Context()); err == nil {
+			t.Fatal("Release with its answer lost = nil, want unknown")
 		}
+		locktest.Release(t, inner) // and not the outer entry
 		if err := context.Cause(outer.Context()); err != nil || !m.Exists("k") {
 			t.Errorf("the inner release ended the outer lease (%v)", err)
 		}
@@ -232,9 +155,7 @@ func TestWatchdogReenters(t *testing.T) {
 		if !m.Exists("k") {
 			t.Error("the inner release stopped the watchdog of the outer lease")
 		}
-		if err := outer.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		locktest.Release(t, outer)
 		if m.Exists("k") {
 			t.Error("the last release left the lock behind")
 		}
@@ -246,8 +167,7 @@ func TestWatchdogReenters(t *testing.T) {
 
 // A re-entry's lease carries what its caller's context carries, and ends with it, or with the hold.
 func TestWatchdogReentryKeepsItsCallersContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, m, _ := locktest.Bubble(t)
+	bubble(t, func(t *testing.T, c *redis.Client, m *miniredis.Miniredis) {
 		l := textbook.NewWatchdog(c, locktest.TTL, nil, nil)
 		ctx := lock.WithWait(t.Context(), 0)
 		var leases []lock.Lease
@@ -278,10 +198,7 @@ func TestWatchdogReentryKeepsItsCallersContext(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.Del("a")
-		<-detached.Context().Done()
-		if cause := context.Cause(detached.Context()); !errors.Is(cause, lock.ErrLost) {
-			t.Errorf("cause = %v, want ErrLost", cause)
-		}
+		locktest.WantLost(t, detached, locktest.TTL)
 		_ = detached.Release(t.Context())
 		for i := len(leases) - 1; i >= 0; i-- {
 			_ = leases[i].Release(t.Context())
@@ -291,34 +208,10 @@ func TestWatchdogReentryKeepsItsCallersContext(t *testing.T) {
 	})
 }
 
-// A re-entry that fails must not undo the entry that its caller has.
-func TestWatchdogFailedReentryKeepsTheLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _, _ := locktest.Bubble(t)
-		l := textbook.NewWatchdog(c, locktest.TTL, nil, nil)
-		outer, err := l.Acquire(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		dead, cancel := context.WithCancel(outer.Context())
-		cancel()
-		if _, err := l.Acquire(dead, "k"); err == nil {
-			t.Fatal("Acquire with a dead context succeeded")
-		}
-		if _, err := l.Acquire(lock.WithWait(t.Context(), 0), "k"); !errors.Is(err, lock.ErrBusy) {
-			t.Errorf("a rival's Acquire after a failed re-entry = %v, want ErrBusy", err)
-		}
-		if err := outer.Release(t.Context()); err != nil {
-			t.Errorf("Release = %v", err)
-		}
-	})
-}
-
 // The waiter that a release wakes gives up at that moment: the next waiter of its process is woken instead, and does not sleep until its
 // poll while the lock is free.
 func TestWatchdogPassesTheWakeUpOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _, _ := locktest.Bubble(t)
+	bubble(t, func(t *testing.T, c *redis.Client, _ *miniredis.Miniredis) {
 		l := textbook.NewWatchdog(c, locktest.TTL, wakeups(t, c), nil)
 		holder := locktest.Take(t, textbook.NewWatchdog(c, locktest.TTL, nil, nil), "k")
 		type who struct{}
@@ -332,19 +225,9 @@ func TestWatchdogPassesTheWakeUpOn(t *testing.T) {
 			}
 			return send()
 		}})
-		left, got := make(chan error, 1), make(chan lock.Lease, 1)
-		go func() {
-			_, err := l.Acquire(ctx, "k")
-			left <- err
-		}()
+		left := locktest.Attempt(ctx, l, "k")
 		time.Sleep(10 * time.Millisecond) // it is the first to wait
-		go func() {
-			lease, err := l.Acquire(t.Context(), "k")
-			if err != nil {
-				t.Errorf("Acquire = %v", err)
-			}
-			got <- lease
-		}()
+		got := locktest.Waiter(t, l, "k")
 		time.Sleep(10 * time.Millisecond)
 		woken.Store(true)
 		start := time.Now()
@@ -358,150 +241,98 @@ func TestWatchdogPassesTheWakeUpOn(t *testing.T) {
 	})
 }
 
-// A release was certainly not sent. So if the lock is gone when the release is repeated, the lock was lost.
-func TestReleaseThatWasNeverSent(t *testing.T) {
-	for name, make := range map[string]func(redisClient) lock.Locker{
-		"setnx-ttl": func(c redisClient) lock.Locker { return textbook.NewSetNXTTL(c, locktest.TTL, nil) },
-		"lua":       func(c redisClient) lock.Locker { return textbook.NewLua(c, locktest.TTL, nil) },
-		"watchdog":  func(c redisClient) lock.Locker { return textbook.NewWatchdog(c, locktest.TTL, nil, nil) },
-		"redlock": func(c redisClient) lock.Locker {
-			return textbook.NewRedlock(textbook.RedlockOptions{Nodes: []textbook.RedlockNode{{Client: c}}, TTL: locktest.TTL}, nil)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c, _, _ := locktest.Bubble(t)
-				var down atomic.Bool
-				c.AddHook(locktest.SendHook{Name: "", Send: func(_ context.Context, send func() error) error {
-					if down.Load() {
-						return &net.OpError{Op: "dial", Err: errors.New("down")}
-					}
-					return send()
-				}})
-				lease := locktest.Take(t, make(c), "k")
-				down.Store(true)
-				if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-					t.Errorf("Release without a server = %v, want unknown", err)
-				}
-				time.Sleep(locktest.TTL) // the key expires
-				down.Store(false)
-				if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-					t.Errorf("Release repeated = %v, want ErrLost", err)
-				}
-			})
-		})
-	}
-}
-
 // A grant comes too late and is undone, but the command that undoes it is delayed by the network, until the next try has been granted. It must
 // not delete that hold.
 func TestLateGrantIsUndoneByItsOwnOwner(t *testing.T) {
-	for name, c := range map[string]struct {
-		acquire string // the command that acquires
-		make    func(redisClient) lock.Locker
-	}{
-		"setnx-ttl":   {"set", func(c redisClient) lock.Locker { return textbook.NewSetNXTTL(c, locktest.TTL, nil) }},
-		"setnx-owner": {"set", func(c redisClient) lock.Locker { return textbook.NewSetNXOwner(c, locktest.TTL, nil) }},
-		"lua":         {"set", func(c redisClient) lock.Locker { return textbook.NewLua(c, locktest.TTL, nil) }},
-		"lua-fenced":  {"evalsha", func(c redisClient) lock.Locker { return textbook.NewLuaFenced(c, locktest.TTL, nil) }},
-		"spin":        {"set", func(c redisClient) lock.Locker { return textbook.NewSpin(c, locktest.TTL, nil) }},
-		"watchdog":    {"evalsha", func(c redisClient) lock.Locker { return textbook.NewWatchdog(c, locktest.TTL, nil, nil) }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cl, m, _ := locktest.Bubble(t)
-				owner := func() string {
-					if m.Type("k") == "hash" {
-						fields, _ := m.HKeys("k")
-						return fields[0]
-					}
-					value, _ := m.Get("k")
-					return value
-				}
-				l := c.make(cl)
-				locktest.Release(t, locktest.Take(t, l, "k")) // the scripts are loaded
-				var first string
-				cl.AddHook(locktest.SendHook{Name: c.acquire, Send: func(_ context.Context, send func() error) error {
-					err := send()
-					if first == "" {
-						first = owner()
-						time.Sleep(locktest.TTL - locktest.TTL/200) // too late, and not expired yet
-					}
-					return err
-				}})
-				lease, err := l.Acquire(lock.WithWait(t.Context(), 2*locktest.TTL), "k")
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := owner(); got == first {
-					t.Errorf("the hold has the owner value %s of the late grant: the command that undoes that one would delete it", got)
-				}
-				_ = lease.Release(t.Context())
-			})
-		})
-	}
+	each(t, "setnx-ttl setnx-owner lua lua-fenced spin watchdog-polling", func(t *testing.T, o one, l lock.Locker, c *redis.Client, m *miniredis.Miniredis) {
+		owner := func() string {
+			if m.Type("k") == "hash" {
+				fields, _ := m.HKeys("k")
+				return fields[0]
+			}
+			value, _ := m.Get("k")
+			return value
+		}
+		var first string
+		c.AddHook(locktest.SendHook{Name: o.acquire, Send: func(_ context.Context, send func() error) error {
+			err := send()
+			if first == "" {
+				first = owner()
+				time.Sleep(locktest.TTL - locktest.TTL/200) // too late, and not expired yet
+			}
+			return err
+		}})
+		lease, err := l.Acquire(lock.WithWait(t.Context(), 2*locktest.TTL), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := owner(); got == first {
+			t.Errorf("the hold has the owner value %s of the late grant: the command that undoes that one would delete it", got)
+		}
+		_ = lease.Release(t.Context())
+	})
 }
 
-// A lease ends, its release gets no answer, and it is repeated: the lock was lost, whatever the first release did.
+// A release fails, and it is repeated when the lease has ended: the lock was lost, whether the first release never arrived or its answer was lost.
 func TestReleaseRepeatedAfterALoss(t *testing.T) {
-	for name, c := range map[string]struct {
-		release string // the command that releases
-		make    func(redisClient) lock.Locker
-	}{
-		"setnx-ttl":   {"del", func(c redisClient) lock.Locker { return textbook.NewSetNXTTL(c, locktest.TTL, nil) }},
-		"setnx-owner": {"del", func(c redisClient) lock.Locker { return textbook.NewSetNXOwner(c, locktest.TTL, nil) }},
-		"lua":         {"evalsha", func(c redisClient) lock.Locker { return textbook.NewLua(c, locktest.TTL, nil) }},
-		"redlock": {"evalsha", func(c redisClient) lock.Locker {
-			return textbook.NewRedlock(textbook.RedlockOptions{Nodes: []textbook.RedlockNode{{Client: c}}, TTL: locktest.TTL}, nil)
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cl, _, _ := locktest.Bubble(t)
-				l := c.make(cl)
-				locktest.Release(t, locktest.Take(t, l, "k")) // the scripts are loaded
-				lost := &locktest.LostAnswers{Name: c.release}
-				cl.AddHook(lost)
-				lease := locktest.Take(t, l, "k")
+	const neverSent, answerLost = "setnx-ttl lua watchdog-polling redlock", "setnx-ttl setnx-owner lua redlock"
+	for _, names := range []string{neverSent, answerLost} {
+		each(t, names, func(t *testing.T, o one, l lock.Locker, c *redis.Client, _ *miniredis.Miniredis) {
+			var down atomic.Bool
+			lost := &locktest.LostAnswers{Name: o.release}
+			c.AddHook(lost)
+			c.AddHook(locktest.SendHook{Name: "", Send: func(_ context.Context, send func() error) error {
+				if down.Load() {
+					return &net.OpError{Op: "dial", Err: errors.New("down")}
+				}
+				return send()
+			}})
+			lease := locktest.Take(t, l, "k")
+			if names == neverSent {
+				down.Store(true)
+			} else {
 				<-lease.Context().Done()
-				if name != "setnx-owner" { // it does not send its DEL once the key has expired
+				if !strings.HasSuffix(t.Name(), "setnx-owner") { // it does not send its DEL once the key has expired
 					time.Sleep(locktest.TTL)
 				}
 				lost.Left.Store(1)
-				if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-					t.Errorf("Release with its answer lost = %v, want unknown", err)
-				}
-				if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-					t.Errorf("Release repeated = %v, want ErrLost", err)
-				}
-			})
+			}
+			if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
+				t.Errorf("Release = %v, want unknown", err)
+			}
+			time.Sleep(locktest.TTL) // the key expires
+			down.Store(false)
+			if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+				t.Errorf("Release repeated = %v, want ErrLost", err)
+			}
 		})
 	}
 }
 
-// A re-entry shares the end of a hold with a lease time: neither the entry nor its release prolongs it.
-func TestWatchdogReentryDoesNotProlongALease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, m, _ := locktest.Bubble(t)
+// A fixed lease time is not renewed. A re-entry shares its end: neither the entry nor its release prolongs it.
+func TestWatchdogWithLeaseEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, c *redis.Client, m *miniredis.Miniredis) {
 		l := textbook.NewWatchdog(c, locktest.TTL, nil, nil).WithLease(5 * time.Second)
 		start := time.Now()
 		outer := locktest.Take(t, l, "k")
+		left := func(after string, want time.Duration) {
+			t.Helper()
+			if got := m.TTL("k"); got > want || got < want-100*time.Millisecond {
+				t.Errorf("after %s the key has %s to live, want %s", after, got, want)
+			}
+		}
 		time.Sleep(3 * time.Second)
 		inner, err := l.Acquire(outer.Context(), "k")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left := m.TTL("k"); left > 2*time.Second || left < 1900*time.Millisecond {
-			t.Errorf("after a re-entry the key has %s to live, want 2s", left)
-		}
+		left("a re-entry", 2*time.Second)
 		time.Sleep(time.Second)
 		locktest.Release(t, inner)
-		if left := m.TTL("k"); left > time.Second || left < 900*time.Millisecond {
-			t.Errorf("after the release of a re-entry the key has %s to live, want 1s", left)
-		}
-		<-outer.Context().Done()
-		if lived := time.Since(start); lived > 5*time.Second || !errors.Is(context.Cause(outer.Context()), lock.ErrLost) {
-			t.Errorf("the lease ended after %s, want 5s, because of %v, want ErrLost", lived, context.Cause(outer.Context()))
+		left("the release of a re-entry", time.Second)
+		locktest.WantLost(t, outer, 0)
+		if lived := time.Since(start); lived > 5*time.Second {
+			t.Errorf("the lease ended after %s, want 5s", lived)
 		}
 		time.Sleep(100 * time.Millisecond)
 		if m.Exists("k") {
@@ -512,27 +343,20 @@ func TestWatchdogReentryDoesNotProlongALease(t *testing.T) {
 
 // The wake-ups are closed while a waiter sleeps for the TTL of the holder: it goes on by polling.
 func TestWatchdogWaiterPollsAfterItsWakeupsAreClosed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, m, _ := locktest.Bubble(t)
+	bubble(t, func(t *testing.T, c *redis.Client, m *miniredis.Miniredis) {
 		w := wakeups(t, c)
 		l := textbook.NewWatchdog(c, locktest.TTL, w, nil)
 		holder := locktest.Take(t, textbook.NewWatchdog(c, locktest.TTL, nil, nil), "k")
-		got := make(chan lock.Lease, 2)
+		var got []<-chan lock.Lease
 		for range 2 {
-			go func() {
-				lease, err := l.Acquire(t.Context(), "k")
-				if err != nil {
-					t.Errorf("Acquire = %v", err)
-				}
-				got <- lease
-			}()
+			got = append(got, locktest.Waiter(t, l, "k"))
 		}
 		time.Sleep(time.Second) // they are subscribed, and sleep
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
 		m.Del("k") // released without a word
-		for range 2 {
+		for _, got := range got {
 			start := time.Now()
 			lease := <-got
 			if took := time.Since(start); took > 100*time.Millisecond {

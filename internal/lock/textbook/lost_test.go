@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -22,48 +21,35 @@ import (
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
-	for name, c := range map[string]struct {
-		acquire string // the command that acquires
-		make    func(*redis.Client) lock.Locker
-	}{
-		"lua":      {"set", func(c *redis.Client) lock.Locker { return textbook.NewLua(c, time.Minute, nil) }},
-		"watchdog": {"evalsha", func(c *redis.Client) lock.Locker { return textbook.NewWatchdog(c, time.Minute, nil, nil) }},
-	} {
-		t.Run(name+"/acquire", func(t *testing.T) {
+	for _, name := range []string{"setnx", "setnx-expire", "lua", "watchdog-polling"} {
+		c := all[name]
+		t.Run(name, func(t *testing.T) {
 			cl, key := locktest.RedisClient(t, s), s.Prefix+t.Name()
-			l := c.make(cl)
+			l := c.process(t, cl, time.Minute, nil)
 			locktest.Warm(t, l, key)
-			lost := &locktest.LostAnswers{Name: c.acquire}
-			cl.AddHook(lost)
-			lost.Left.Store(1)
+			free := func(why string) {
+				t.Helper()
+				if n := s.Client.Exists(t.Context(), key).Val(); n != 0 {
+					t.Errorf("%s: the lock is still there", why)
+				}
+			}
+			acquire, release := &locktest.LostAnswers{Name: c.acquire}, &locktest.LostAnswers{Name: c.release}
+			cl.AddHook(acquire)
+			cl.AddHook(release)
+			acquire.Left.Store(1)
 			if _, err := l.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
 				t.Fatalf("Acquire with its answer lost = %v, want ErrUnavailable", err)
 			}
-			if n := s.Client.Exists(t.Context(), key).Val(); n != 0 {
-				t.Error("the lock that the lost answer granted was not taken back")
-			}
-			locktest.Warm(t, l, key)
-		})
-		t.Run(name+"/release", func(t *testing.T) {
-			cl, key := locktest.RedisClient(t, s), s.Prefix+t.Name()
-			l := c.make(cl)
-			locktest.Warm(t, l, key)
-			lost := &locktest.LostAnswers{Name: "evalsha"}
-			cl.AddHook(lost)
-			lease, err := l.Acquire(t.Context(), key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			lost.Left.Store(1)
+			free("the lost answer granted it")
+			lease := locktest.Obtain(t, l, key)
+			release.Left.Store(1)
 			if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
 				t.Fatalf("Release with its answer lost = %v, want unknown", err)
 			}
 			if err := lease.Release(t.Context()); err != nil {
 				t.Errorf("Release repeated = %v, want nil", err)
 			}
-			if n := s.Client.Exists(t.Context(), key).Val(); n != 0 {
-				t.Error("the lock is still there")
-			}
+			free("released twice")
 		})
 	}
 }
@@ -95,23 +81,15 @@ func TestWatchdogIsWokenByBroadcast(t *testing.T) {
 	for range 10 {
 		lease := locktest.Obtain(t, holder, key)
 		tries.Store(0)
-		got := make(chan error, 1)
-		go func() {
-			l, err := waiter.Acquire(t.Context(), key)
-			if err == nil {
-				err = l.Release(context.Background())
-			}
-			got <- err
-		}()
+		got := locktest.Waiter(t, waiter, key)
 		subscribed(t, s, key)
 		// Its first try, one before it waits, and one when the subscription is confirmed: after that it sleeps.
 		wait.Until(t, "the waiter sleeps", func() bool { return tries.Load() >= 3 })
 		start := time.Now()
 		locktest.Release(t, lease)
-		if err := <-got; err != nil {
-			t.Fatal(err)
-		}
+		second := <-got
 		took = append(took, time.Since(start))
+		locktest.Release(t, second)
 	}
 	locktest.WantTold(t, took)
 }
@@ -128,17 +106,11 @@ func TestWatchdogSubscribesOverOneConnection(t *testing.T) {
 	waiter := textbook.NewWatchdog(c, time.Minute, wakeups(t, c), nil)
 	const locks = 8
 	var leases []lock.Lease
-	got := make(chan error, locks)
+	var got []<-chan lock.Lease
 	for i := range locks {
 		key := fmt.Sprint(s.Prefix, "many", i)
 		leases = append(leases, locktest.Obtain(t, holder, key))
-		go func() {
-			lease, err := waiter.Acquire(t.Context(), key)
-			if err == nil {
-				err = lease.Release(context.Background())
-			}
-			got <- err
-		}()
+		got = append(got, locktest.Waiter(t, waiter, key))
 		subscribed(t, s, key)
 	}
 	all, err := s.Client.Do(t.Context(), "CLIENT", "LIST", "TYPE", "pubsub").Text()
@@ -154,69 +126,9 @@ func TestWatchdogSubscribesOverOneConnection(t *testing.T) {
 	if connections != 1 {
 		t.Errorf("waiters for %d locks subscribe over %d connections, want 1:\n%s", locks, connections, all)
 	}
-	for _, lease := range leases {
+	for i, lease := range leases {
 		locktest.Release(t, lease)
-	}
-	for range locks {
-		if err := <-got; err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// A lost message must not strand a waiter: it sleeps for the rest of the TTL, and no longer.
-func TestWatchdogSurvivesLostMessages(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, m, _ := locktest.Bubble(t)
-		lease := locktest.Take(t, textbook.NewWatchdog(c, locktest.TTL, nil, nil), "k")
-		waiter, start := textbook.NewWatchdog(c, locktest.TTL, wakeups(t, c), nil), time.Now()
-		got := make(chan lock.Lease)
-		go func() { got <- locktest.Obtain(t, waiter, "k") }()
-		synctest.Wait()
-		m.Del("k") // released without a word
-		next := <-got
-		if took := time.Since(start); took > locktest.TTL+time.Second {
-			t.Errorf("the waiter got in after %s, want the TTL of %s at most", took, locktest.TTL)
-		}
-		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release = %v, want ErrLost", err)
-		}
-		locktest.Release(t, next)
-	})
-}
-
-// The answer to the release of an inner entry is lost, and it is released again: the outer entry is still there.
-func TestWatchdogInnerReleaseRepeated(t *testing.T) {
-	t.Parallel()
-	s := testenv.Redis(t)
-	cl, key := locktest.RedisClient(t, s), s.Prefix+"inner"
-	l := textbook.NewWatchdog(cl, time.Minute, nil, nil)
-	locktest.Warm(t, l, key)
-	lost := &locktest.LostAnswers{Name: "evalsha"}
-	cl.AddHook(lost)
-	outer, err := l.Acquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	inner, err := l.Acquire(outer.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lost.Left.Store(1)
-	if err := inner.Release(t.Context()); err == nil {
-		t.Fatal("Release with its answer lost = nil, want unknown")
-	}
-	if err := inner.Release(t.Context()); err != nil {
-		t.Errorf("Release repeated = %v, want nil", err)
-	}
-	if n := s.Client.Exists(t.Context(), key).Val(); n != 1 {
-		t.Error("the outer entry is gone")
-	}
-	if err := outer.Release(t.Context()); err != nil {
-		t.Errorf("outer Release = %v, want nil", err)
-	}
-	if n := s.Client.Exists(t.Context(), key).Val(); n != 0 {
-		t.Error("the lock is still there")
+		locktest.Release(t, <-got[i])
 	}
 }
 

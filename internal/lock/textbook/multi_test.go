@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/locktest"
@@ -18,8 +20,7 @@ import (
 func TestMultiEndsWithAnyOfItsLeases(t *testing.T) {
 	for _, lost := range []string{"a", "b", "c"} {
 		t.Run(lost, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c, server, _ := locktest.Bubble(t)
+			bubble(t, func(t *testing.T, c *redis.Client, server *miniredis.Miniredis) {
 				multi, err := lock.AcquireAll(t.Context(), textbook.NewWatchdog(c, locktest.TTL, nil, nil), "a", "b", "c")
 				if err != nil {
 					t.Fatal(err)
@@ -49,8 +50,7 @@ func isLatch(key string) bool { return strings.HasPrefix(key, "redisson_unlock_l
 
 // If a key is lost while AcquireAll waits for another one, the wait ends.
 func TestAcquireAllDoesNotWaitOnALostKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _, _ := locktest.Bubble(t)
+	bubble(t, func(t *testing.T, c *redis.Client, _ *miniredis.Miniredis) {
 		locktest.Take(t, textbook.NewLua(c, 100*locktest.TTL, nil), "b")
 		start := time.Now()
 		_, err := lock.AcquireAll(t.Context(), textbook.NewLua(c, locktest.TTL, nil), "a", "b")
@@ -65,8 +65,7 @@ func TestAcquireAllDoesNotWaitOnALostKey(t *testing.T) {
 
 // An AcquireAll under its own context enters every one of its keys again.
 func TestMultiCarriesAllItsLeases(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _, _ := locktest.Bubble(t)
+	bubble(t, func(t *testing.T, c *redis.Client, _ *miniredis.Miniredis) {
 		l := textbook.NewWatchdog(c, locktest.TTL, nil, nil)
 		outer, err := lock.AcquireAll(t.Context(), l, "a", "b")
 		if err != nil {

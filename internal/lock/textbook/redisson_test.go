@@ -9,9 +9,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
@@ -51,22 +51,15 @@ func ours(t *testing.T, s *testenv.RedisServer, ttl time.Duration) (*textbook.Wa
 	return textbook.NewWatchdog(c, ttl, wakeups(t, c), nil), c
 }
 
-func refused(t *testing.T, l lock.Locker, key string) {
-	t.Helper()
-	if _, err := l.Acquire(lock.WithWait(t.Context(), 0), key); !errors.Is(err, lock.ErrBusy) {
-		t.Fatalf("Acquire beside Redisson's lock = %v, want ErrBusy", err)
-	}
-}
-
 func redissonExcludes(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
 	l, _ := ours(t, s, time.Hour)
 	lease := locktest.Obtain(t, l, key)
 	p.want(hourly, "a", "tryLock", key, "false")
 	locktest.Release(t, lease)
 	p.want(hourly, "a", "tryLock", key, "true")
-	refused(t, l, key)
+	locktest.WantBusy(t, l, key, "beside Redisson's lock")
 	p.want(hourly, "a", "unlock", key, "done")
-	locktest.Release(t, locktest.Obtain(t, l, key))
+	locktest.Warm(t, l, key)
 }
 
 // tries counts how often a client found the lock taken, in the server's own log of commands.
@@ -123,8 +116,7 @@ func redissonIsWoken(t *testing.T, s *testenv.RedisServer, p *peer, key string) 
 
 // A waiter sends nothing until the TTL that it was told has run out, like a waiter of Redisson.
 func TestWatchdogWaiterDoesNotPoll(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _, _ := locktest.Bubble(t)
+	bubble(t, func(t *testing.T, c *redis.Client, _ *miniredis.Miniredis) {
 		const ttl = time.Hour
 		holder := locktest.Take(t, textbook.NewWatchdog(c, ttl, nil, nil).WithLease(ttl), "k")
 		l := textbook.NewWatchdog(c, ttl, wakeups(t, c), nil)
@@ -133,14 +125,8 @@ func TestWatchdogWaiterDoesNotPoll(t *testing.T) {
 			sent.Add(1)
 			return send()
 		}})
-		start, got := time.Now(), make(chan lock.Lease)
-		go func() {
-			lease, err := l.Acquire(t.Context(), "k")
-			if err != nil {
-				t.Errorf("Acquire = %v", err)
-			}
-			got <- lease
-		}()
+		start := time.Now()
+		got := locktest.Waiter(t, l, "k")
 		time.Sleep(ttl / 2)
 		if n := sent.Load(); n > 3 {
 			t.Errorf("a waiter tried %d times in half an hour, want at most 3: at first, before it sleeps and when it is subscribed", n)
@@ -159,20 +145,11 @@ func redissonWakes(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
 	l, _ := ours(t, s, time.Hour)
 	p.want(hourly, "a", "tryLock", key, "true")
 	tried := tries(t, s, key)
-	got := make(chan error, 1)
-	go func() {
-		lease, err := l.Acquire(lock.WithWait(t.Context(), time.Hour), key)
-		if err == nil {
-			err = lease.Release(context.Background())
-		}
-		got <- err
-	}()
+	got := locktest.Waiter(t, l, key)
 	subscribed(t, s, key)
 	wait.Until(t, "our waiter sleeps", func() bool { return tried.Load() >= 3 })
 	p.want(hourly, "a", "unlock", key, "done")
-	if err := <-got; err != nil {
-		t.Fatal(err)
-	}
+	locktest.Release(t, <-got)
 	if n := tried.Load(); n != 3 {
 		t.Errorf("it found the lock taken %d times, want 3: it polled", n)
 	}
@@ -199,9 +176,9 @@ func redissonEntries(t *testing.T, s *testenv.RedisServer, p *peer, key string) 
 		t.Errorf("we see the entries %v, want two of %s", got, owner)
 	}
 	p.want(hourly, "a", "unlock", key, "done")
-	refused(t, l, key)
+	locktest.WantBusy(t, l, key, "beside Redisson's lock")
 	p.want(hourly, "a", "unlock", key, "done")
-	locktest.Release(t, locktest.Obtain(t, l, key))
+	locktest.Warm(t, l, key)
 }
 
 // renewed waits until a lock was renewed twice, so that it has outlived a TTL or is about to.
@@ -233,9 +210,9 @@ func redissonRenews(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
 	l, _ := ours(t, s, time.Hour)
 	p.want(quick, "a", "tryLock", key, "true")
 	renewed(t, s, key)
-	refused(t, l, key)
+	locktest.WantBusy(t, l, key, "beside Redisson's lock")
 	p.want(quick, "a", "unlock", key, "done")
-	locktest.Release(t, locktest.Obtain(t, l, key))
+	locktest.Warm(t, l, key)
 }
 
 func redissonUnlocksItsOwn(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
@@ -247,7 +224,7 @@ func redissonUnlocksItsOwn(t *testing.T, s *testenv.RedisServer, p *peer, key st
 	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("Release of a lock that is Redisson's = %v, want ErrLost", err)
 	}
-	refused(t, l, key)
+	locktest.WantBusy(t, l, key, "beside Redisson's lock")
 	p.want(hourly, "b", "unlock", key, "done")
 }
 
@@ -255,10 +232,7 @@ func redissonForces(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
 	l, _ := ours(t, s, quickTTL)
 	lease := locktest.Obtain(t, l, key)
 	p.want(hourly, "a", "forceUnlock", key, "true")
-	<-lease.Context().Done()
-	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
-		t.Errorf("the lease ended because of %v, want ErrLost", cause)
-	}
+	locktest.WantLost(t, lease, quickTTL)
 	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("Release = %v, want ErrLost", err)
 	}

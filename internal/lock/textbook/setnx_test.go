@@ -5,8 +5,10 @@ import (
 	"errors"
 	"runtime"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/locktest"
@@ -26,8 +28,7 @@ func at(t *testing.T, p step.Point, f func()) *step.Stream {
 }
 
 func TestSetNXExpireOfHolderThatDiesInBetweenStaysForEver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, m, _ := locktest.Bubble(t)
+	bubble(t, func(t *testing.T, c *redis.Client, m *miniredis.Miniredis) {
 		died := make(chan struct{})
 		go func() {
 			defer close(died)
@@ -45,48 +46,33 @@ func TestSetNXExpireOfHolderThatDiesInBetweenStaysForEver(t *testing.T) {
 	})
 }
 
-// The holder outlives its TTL, a rival enters, and only then the holder releases.
+// The holder is told of its end before its key expires; it outlives its TTL, a rival enters, and only then the holder releases.
 func TestLateRelease(t *testing.T) {
-	for name, c := range map[string]struct {
-		rung  func(redisClient, time.Duration) lock.Locker
-		blind bool
-	}{
-		"setnx-expire": {func(c redisClient, d time.Duration) lock.Locker { return textbook.NewSetNXExpire(c, d, nil) }, true},
-		"setnx-ttl":    {func(c redisClient, d time.Duration) lock.Locker { return textbook.NewSetNXTTL(c, d, nil) }, true},
-		"setnx-owner":  {func(c redisClient, d time.Duration) lock.Locker { return textbook.NewSetNXOwner(c, d, nil) }, false},
-		"lua-lock":     {func(c redisClient, d time.Duration) lock.Locker { return textbook.NewLua(c, d, nil) }, false},
-		"spin":         {func(c redisClient, d time.Duration) lock.Locker { return textbook.NewSpin(c, d, nil) }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cl, _, _ := locktest.Bubble(t)
-				l := c.rung(cl, locktest.TTL)
-				late := locktest.Take(t, l, "k")
-				<-late.Context().Done()
-				if cause := context.Cause(late.Context()); !errors.Is(cause, lock.ErrLost) {
-					t.Errorf("cause = %v, want ErrLost", cause)
-				}
-				if locktest.Enters(t, l, "k") {
-					t.Error("a rival entered before the TTL was over")
-				}
-				time.Sleep(locktest.TTL)
-				rival := locktest.Take(t, l, "k")
-				err := late.Release(t.Context())
-				if got := errors.Is(err, lock.ErrLost); got == c.blind {
-					t.Errorf("late Release = %v; blind: %t", err, c.blind)
-				}
-				if got := locktest.Enters(t, l, "k"); got != c.blind {
-					t.Errorf("a third one entered beside the rival (%v): %t, want %t", rival.Context().Err(), got, c.blind)
-				}
-			})
+	const blind, owned = "setnx-expire setnx-ttl", "setnx-owner lua spin"
+	for _, names := range []string{blind, owned} {
+		each(t, names, func(t *testing.T, _ one, l lock.Locker, _ *redis.Client, m *miniredis.Miniredis) {
+			start := time.Now()
+			late := locktest.Take(t, l, "k")
+			locktest.WantLost(t, late, locktest.TTL)
+			if lived := time.Since(start); lived < locktest.TTL*98/100 || !m.Exists("k") || locktest.Enters(t, l, "k") {
+				t.Errorf("the lease ended after %s, want a moment before the TTL of %s, when the key is still there", lived, locktest.TTL)
+			}
+			time.Sleep(locktest.TTL)
+			rival := locktest.Take(t, l, "k")
+			err := late.Release(t.Context())
+			if got := errors.Is(err, lock.ErrLost); got == (names == blind) {
+				t.Errorf("late Release = %v; blind: %t", err, names == blind)
+			}
+			if got := locktest.Enters(t, l, "k"); got != (names == blind) {
+				t.Errorf("a third one entered beside the rival (%v): %t, want %t", rival.Context().Err(), got, names == blind)
+			}
 		})
 	}
 }
 
 // The key expires between the comparison and the DEL.
 func TestSetNXOwnerDeletesTheRivalsKeyAfterComparing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _, _ := locktest.Bubble(t)
+	bubble(t, func(t *testing.T, c *redis.Client, _ *miniredis.Miniredis) {
 		others := textbook.NewSetNXOwner(c, locktest.TTL, nil)
 		var rival lock.Lease
 		l := textbook.NewSetNXOwner(c, locktest.TTL, at(t, step.Releasing, func() {
@@ -98,20 +84,6 @@ func TestSetNXOwnerDeletesTheRivalsKeyAfterComparing(t *testing.T) {
 		}
 		if !locktest.Enters(t, others, "k") || rival.Context().Err() != nil {
 			t.Error("nobody entered beside the rival: this exhibit no longer shows its flaw")
-		}
-	})
-}
-
-func TestSetNXFinallyOfALoserDeletesTheHoldersKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, _, _ := locktest.Bubble(t)
-		l := textbook.NewSetNXFinally(c, nil)
-		holder := locktest.Take(t, l, "k")
-		if locktest.Enters(t, l, "k") {
-			t.Error("the second contender entered at once")
-		}
-		if !locktest.Enters(t, l, "k") || holder.Context().Err() != nil {
-			t.Error("the loser's finally spared the holder's key: this exhibit no longer shows its flaw")
 		}
 	})
 }

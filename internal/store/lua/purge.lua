@@ -1,6 +1,6 @@
--- Deletes the older part of the answers to a product's sales, and makes the others the older part, once in the time for which they are kept.
--- KEYS[1] answers, 2 answers-old, 3 when answers were last moved there, in milliseconds. ARGV[1] the milliseconds to keep answers. Returns how
--- many it deleted.
+-- Deletes the older part of the answers to a product's sales, and makes the others the older part, once in the time for
+-- which they are kept. KEYS[1] answers, 2 answers-old, 3 when answers were last moved there, in milliseconds. ARGV[1]
+-- the milliseconds to keep answers. Returns how many it deleted.
 local run, since, time = redis.call('HGET', KEYS[1], ''), tonumber(redis.call('GET', KEYS[3]) or ''), redis.call('TIME')
 local now, gone = time[1] * 1000 + math.floor(time[2] / 1000), 0
 local due = since and now - since >= tonumber(ARGV[1])

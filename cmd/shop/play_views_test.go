@@ -1,0 +1,286 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"lastitem/internal/testenv/need"
+)
+
+// testPlayRead opens the page of a mode from its run, follows it back to the button, and searches all pages.
+func testPlayRead(t *testing.T, b *tab) {
+	t.Helper()
+	b.look(1440, "light")
+	eval[string](b, `location.hash = '#/read/modes/fencing-strict'`)
+	b.wait(`!!document.querySelector('.prose h1')?.textContent.startsWith('fencing-strict') && document.querySelectorAll('.pages a[aria-current]').length === 1`)
+	if got := eval[string](b, `document.querySelector('.page-tools a').getAttribute('href')`); got != "#/run/fencing-strict" {
+		t.Errorf("beside the page is a link to %s, want the run of the mode", got)
+	}
+	if got := eval[string](b, `document.querySelector('.prose').lang`); got != "zh-CN" {
+		t.Errorf("the page is in %s, want Chinese", got)
+	}
+	b.shot("read-zh-light")
+	eval[bool](b, `(() => {
+		const search = document.getElementById('r-search');
+		search.value = '看门狗';
+		search.dispatchEvent(new Event('input'));
+		return true;
+	})()`)
+	b.wait(`document.querySelectorAll('.hits mark').length > 3 && [...document.querySelectorAll('.hits mark')].every((m) => m.textContent === '看门狗')`)
+	b.shot("search-zh-light")
+	eval[bool](b, `document.querySelector('.hits a').click() ?? true`)
+	b.wait(`document.querySelector('.prose') !== null && document.getElementById('r-search').value === ''`)
+	b.look(390, "dark")
+	b.wait(`document.documentElement.scrollWidth <= 390`)
+	b.shot("read-zh-dark-390")
+	eval[string](b, `location.hash = '#/read/locks'`)
+	b.wait(`!!document.querySelector('.prose h1') && document.querySelector('.pages a[aria-current]')?.getAttribute('href') === '#/read/locks' && document.documentElement.scrollWidth <= 390`)
+	eval[string](b, `location.hash = '#/read/choose'`)
+	b.wait(`document.querySelector('.pages a[aria-current]')?.getAttribute('href') === '#/read/choose' && !!document.querySelector('.prose td a code')`)
+	for _, width := range []int64{1280, 390} {
+		b.look(width, "light")
+		if got := eval[string](b, `[...document.querySelectorAll('.prose td a code')].filter((c) => c.getClientRects().length > 1).map((c) => c.textContent).join(' ')`); got != "" {
+			t.Errorf("at %d px, names of modes are broken over several lines: %s", width, got)
+		}
+		if got := eval[string](b, `[...document.querySelectorAll('.prose td')].filter((td) => getComputedStyle(td).whiteSpace === 'nowrap' && td.textContent !== td.querySelector('code')?.textContent).map((td) => td.textContent).join('; ')`); got != "" {
+			t.Errorf("at %d px, sentences do not wrap: %s", width, got)
+		}
+	}
+	eval[string](b, `location.hash = '#/read/articles'`) // has wide code and wide tables
+	b.wait(`document.querySelector('.pages a[aria-current]')?.getAttribute('href') === '#/read/articles' && !!document.querySelector('.prose pre') && document.documentElement.scrollWidth <= 390`)
+}
+
+// testPlayMatrix filters the matrix, opens a cell that is broken and one that is exact, and plays the first one's schedule by keys.
+func testPlayMatrix(t *testing.T, b *tab) {
+	t.Helper()
+	b.look(1440, "light")
+	eval[string](b, `location.hash = '#/matrix'`)
+	b.wait(`document.querySelectorAll('.grid td a').length > 300`)
+	b.shot("matrix-zh-light")
+	eval[bool](b, `(() => {
+		const show = document.getElementById('m-outcome');
+		show.value = 'X';
+		show.dispatchEvent(new Event('change'));
+		return true;
+	})()`)
+	if names := eval[string](b, `[...document.querySelectorAll('.grid tbody code')].map((c) => c.textContent).join(' ')`); names == "" || strings.Contains(names, "lua-lock") {
+		t.Errorf("the modes that get stuck are %q, want some, and not lua-lock", names)
+	}
+	eval[string](b, `location.hash = '#/matrix/lua-lock/sql/pause/O'`)
+	b.wait(`document.querySelectorAll('.story-row').length > 20`)
+	eval[bool](b, `document.querySelector('.story-box').focus() ?? true`)
+	b.do("home", chromedp.KeyEvent(kb.Home))
+	for range 4 {
+		b.do("right", chromedp.KeyEvent(kb.ArrowRight))
+	}
+	if got := eval[string](b, `document.querySelector('.story [aria-current=step] .is-held') ? document.querySelector('.where').textContent.split(' ')[0] : document.querySelector('.story [aria-current=step]').textContent`); got != "4" {
+		t.Errorf("after four steps A is not held at step 4: %q", got)
+	}
+	b.do("space", chromedp.KeyEvent(" "))
+	b.wait(`Number(document.querySelector('.where').textContent.split(' ')[0]) > 4`)
+	b.do("space", chromedp.KeyEvent(" "))
+	if got := eval[string](b, `[...document.querySelectorAll('.ledger .figure-value')].map((f) => f.textContent).join(' ')`); got != "10 8 3" {
+		t.Errorf("the ledger says %s, want 10 at first, 8 left, 3 ordered", got)
+	}
+	b.do("end", chromedp.KeyEvent(kb.End))
+	if got := eval[string](b, `document.querySelector('.story').textContent`); !strings.Contains(got, "应答：成功") {
+		t.Errorf("the story in Chinese says %q, want an answer in Chinese", got)
+	}
+	b.shot("witness-zh-light")
+	b.look(390, "dark")
+	b.wait(`document.documentElement.scrollWidth <= 390`)
+	b.shot("witness-zh-dark-390")
+	eval[string](b, `location.hash = '#/matrix/lease-seq/sql/pause'`)
+	b.wait(`document.querySelector('.witness .verdict.is-good .verdict-line') !== null`)
+	eval[string](b, `location.hash = '#/matrix'`)
+	b.wait(`document.querySelectorAll('.grid td a').length > 0 && document.documentElement.scrollWidth <= 390`)
+	b.shot("matrix-zh-dark-390")
+}
+
+// axeSum is the SHA-256 of axe.min.js of axe-core 4.14.1.
+const axeSum = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
+
+// axePages are the pages that axe-core looks at, and what is there when they have been drawn.
+var axePages = map[string]string{
+	"#/run":     `.verdict-line, .empty`,
+	"#/compare": `.compare tbody tr, .empty`,
+	"#/matrix":  `.grid td a`, "#/matrix/setnx/redis/failover/L": `.story-row`, "#/matrix/lease-seq/sql/pause": `.witness .verdict`,
+	"#/read/modes/lua-lock": `.prose h1`, "#/read/interview": `.prose h1`, "#/read/console": `.prose h1`,
+}
+
+// axeSteps are schedules of the page Step: at the start, with a client that waits, one that is dead and one that is stopped, won, and impossible.
+var axeSteps = map[string]string{
+	"#/step/unsafe": `.client`, "#/step/before-commit/aaaaaabbbb": `.phase-waiting`, "#/step/lock-out/aakb": `.phase-dead`, "#/step/watchdog/aaasx": `.phase-stopped`,
+	"#/step/fencing/aaxbbaaaabbbb": `.verdict`, "#/step/charge-twice/aaaalarah": `.phase-executed`,
+}
+
+// axeScript returns a script that defines axe.
+func axeScript(t *testing.T) string {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join("testdata", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := sha256.Sum256(script); hex.EncodeToString(sum[:]) != axeSum {
+		t.Fatal("axe.min.js is not the one that was vendored")
+	}
+	return string(script) + "\ntrue"
+}
+
+// axe returns what axe-core finds wrong with the document as it is, a line for each rule. The document has run the script.
+func (b *tab) axe() []string {
+	b.t.Helper()
+	eval[bool](b, `(() => {
+		window.axeFound = null;
+		axe.run(document, { resultTypes: ['violations'] }).then((r) => { window.axeFound =
+			r.violations.map((v) => v.id + ': ' + v.nodes.slice(0, 4).map((n) => n.target.join(' ') + ' ' + n.failureSummary.split('\n')[1]).join(' | ')).join('\n'); });
+		return true;
+	})()`)
+	b.wait(`window.axeFound !== null`)
+	return strings.FieldsFunc(eval[string](b, `window.axeFound`), func(r rune) bool { return r == '\n' })
+}
+
+// testPlayAxe lets axe-core look at pages in both themes and languages, wide and narrow. It finds nothing.
+func testPlayAxe(t *testing.T, b *tab, pages map[string]string) {
+	t.Helper()
+	eval[bool](b, axeScript(t))
+	for i, theme := range []string{"light", "dark"} {
+		b.look([]int64{1440, 390}[i], theme)
+		eval[bool](b, `document.getElementById('lang').click() ?? true`)
+		for page, sign := range pages {
+			eval[bool](b, `(() => {
+				document.getElementById('main').replaceChildren();
+				if (location.hash === '`+page+`') dispatchEvent(new HashChangeEvent('hashchange')); // the last page of the round before
+				location.hash = '`+page+`';
+				return true;
+			})()`)
+			b.wait(`document.querySelector('` + sign + `') !== null`)
+			for _, line := range b.axe() {
+				t.Errorf("%s, %s: %s", page, theme, line)
+			}
+		}
+	}
+}
+
+// envPictures names the directory of the documentation's pictures, which TestPictures writes: make pictures.
+const envPictures = "SHOP_TEST_PICTURES"
+
+// maxPicture bounds a picture, in bytes: a README is read over slow lines too.
+const maxPicture = 300 << 10
+
+// TestPictures takes the pictures that the documentation shows, from the page in a browser, in both languages.
+func TestPictures(t *testing.T) {
+	dir := need.Asked(t, envPictures, "make pictures")
+	b := pictureTab(t, startPlay(t, program(t)))
+	for _, lang := range []string{"en", "zh"} {
+		b.take(dir, lang)
+	}
+	b.clean()
+}
+
+// pictures is a tab that takes pictures.
+type pictures struct {
+	*tab
+	address string
+}
+
+func pictureTab(t *testing.T, p playing) pictures {
+	t.Helper()
+	b := pictures{openTab(t, p.base), p.address}
+	b.look(1280, "light")
+	return b
+}
+
+// take takes the four pictures in a language.
+func (b pictures) take(dir, lang string) {
+	b.t.Helper()
+	b.do("open", chromedp.Navigate(strings.Replace(b.address, "#", "?lang="+lang+"#", 1)))
+	b.wait(`!!document.querySelector('.go')`)
+	b.run("unsafe")
+	b.wait(redOverlaps)
+	b.save(dir, "run."+lang, "")
+	b.save(dir, "timeline."+lang, "document.querySelector('canvas.lanes').closest('section')")
+	eval[string](b.tab, `location.hash = '#/matrix'`)
+	b.wait(`document.querySelectorAll('main table tbody tr').length > 30`)
+	b.save(dir, "matrix."+lang, "")
+	eval[string](b.tab, `location.hash = '#/step/sell-twice/abaabb'`)
+	b.wait(`!!document.querySelector('.verdict.is-good .verdict-line')`)
+	b.save(dir, "step."+lang, "")
+}
+
+// save writes a picture of what is in the window, or of an element.
+func (b pictures) save(dir, name, element string) {
+	b.t.Helper()
+	eval[bool](b.tab, `(scrollTo(0, 0), true)`)
+	box := []float64{0, 0, 1280, 860}
+	if element != "" {
+		box = eval[[]float64](b.tab, fmt.Sprintf(`(() => { const r = %s.getBoundingClientRect(); return [r.x - 16, r.y + scrollY - 16, r.width + 32, r.height + 32]; })()`, element))
+	}
+	quality, beyond := int64(85), true
+	got, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{
+		Format: "webp", Quality: &quality, CaptureBeyondViewport: &beyond,
+		Clip: &page.Viewport{X: box[0], Y: box[1], Width: box[2], Height: box[3], Scale: 1},
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if len(got.Data) < 5<<10 || len(got.Data) > maxPicture {
+		b.t.Errorf("%s has %d bytes, want 5 to 300 kB", name, len(got.Data))
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".webp"), got.Data, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// TestReports opens the HTML reports of each command in a browser: axe-core finds nothing, and nothing is wider than the window.
+func TestReports(t *testing.T) {
+	t.Parallel()
+	shop := program(t)
+	balancer := strings.Fields(startUntil(t, "  balancer ", shop, "up", "--port", "0", "--backend", "embedded", "--no-console"))[0]
+	dir := t.TempDir()
+	b := openTab(t, "file://"+dir)
+	script := axeScript(t)
+	for i, lang := range []string{"en", "zh"} {
+		file := func(name string) string { return filepath.Join(dir, name+"-"+lang) }
+		report := func(want int, name string, args ...string) {
+			t.Helper()
+			cmd := exec.CommandContext(t.Context(), shop, append([]string{name, "--html", file(name) + ".html", "--lang", lang}, args...)...)
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "SHOP_ADMIN_TOKEN=t0ken")
+			out, err := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != want {
+				t.Fatalf("shop %s: exit %d, %v, want %d\n%s", name, code, err, want, out)
+			}
+		}
+		report(exitOK, "demo", "--mode", "unsafe,lua-lock,zookeeper", "--stock", "200", "--backend", "embedded", "--out", file("demo")+".json")
+		report(exitThreshold, "loadtest", "--url", balancer, "--mode", "lua-lock,redis-lua", "--stock", "200",
+			"--threshold", "oversold==0", "--threshold", "p(50)<1us")
+		report(exitOK, "lab", "--mode", "unsafe", "--fault", "threads")
+		for _, name := range []string{"demo", "loadtest", "lab"} {
+			b.do("open", chromedp.Navigate("file://"+file(name)+".html"))
+			eval[bool](b, `document.querySelectorAll('details').forEach((d) => { d.open = true; }) ?? true`)
+			eval[bool](b, script)
+			for j, width := range []int64{1280, 390} {
+				theme := []string{"light", "dark"}[(i+j)%2]
+				b.look(width, theme)
+				for _, line := range b.axe() {
+					t.Errorf("%s, %s, %s, %d px: %s", name, lang, theme, width, line)
+				}
+				if w := eval[int64](b, `document.documentElement.scrollWidth`); w > width {
+					t.Errorf("%s, %s: %d px wide in a window of %d", name, lang, w, width)
+				}
+				b.shot(strings.Join([]string{"report", name, lang, theme}, "-"))
+			}
+		}
+	}
+	b.clean()
+}

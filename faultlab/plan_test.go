@@ -1,0 +1,217 @@
+package faultlab
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"lastitem/faultlab/fault"
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+)
+
+// Only a letter counts as broken. A hazard that had nothing to strike is not reported.
+func TestDrawnAdd(t *testing.T) {
+	t.Parallel()
+	d := &Drawn{Outcomes: map[api.Outcomes]int{}}
+	told := 0
+	for _, o := range []api.Outcomes{api.Exact, Idle, Diverged, Vacuous, "O", Failed} {
+		d.add(Randomly{Found: func(Played) { told++ }}, Played{Outcome: o})
+	}
+	if d.Schedules != 6 || len(d.Broken) != 1 || told != 4 {
+		t.Errorf("%d schedules, %d broken, %d told; want 6, 1, 4", d.Schedules, len(d.Broken), told)
+	}
+}
+
+func TestDescendants(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		children map[int][]int
+		want     []int
+	}{
+		"alone":                {map[int][]int{2: {3}}, []int{1}},
+		"two generations":      {map[int][]int{1: {2, 3}, 3: {4}}, []int{1, 2, 3, 4}},
+		"a pid was used again": {map[int][]int{1: {2}, 2: {3}, 3: {2}}, []int{1, 2, 3}},
+	} {
+		if got := descendants(1, test.children); !slices.Equal(got, test.want) {
+			t.Errorf("%s: descendants(1) = %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// Blocked follows from the answers between the holder's pause and its resumption.
+func TestBlockedFor(t *testing.T) {
+	t.Parallel()
+	event := func(actor string, what rig.What, text string) rig.Event {
+		return rig.Event{Actor: actor, What: what, Text: text}
+	}
+	asked, paused, resumed := event("B", rig.Asked, ""), event("A", rig.Paused, ""), event("A", rig.Resumed, "")
+	ok, busy := event("B", rig.Answered, "ok"), event("B", rig.Answered, "declined lock_busy")
+	for name, c := range map[string]struct {
+		events []rig.Event
+		want   Blocked
+	}{
+		"nobody stood still":       {[]rig.Event{asked, ok}, ""},
+		"served at once":           {[]rig.Event{paused, asked, ok, resumed}, NotBlocked},
+		"sold out is served":       {[]rig.Event{paused, asked, event("B", rig.Answered, "refused sold_out"), resumed}, NotBlocked},
+		"served after a while":     {[]rig.Event{paused, asked, busy, asked, busy, asked, ok, resumed}, UntilLease},
+		"never turned away, stuck": {[]rig.Event{paused, asked, event("B", rig.Blocked, ""), resumed, ok}, UntilHolder},
+		"turned away to the end":   {[]rig.Event{paused, asked, busy, asked, busy, resumed, asked, ok}, UntilHolder},
+		"A's own answer":           {[]rig.Event{paused, event("A", rig.Answered, "ok"), asked, busy, resumed}, UntilHolder},
+	} {
+		if got := blockedFor(c.events); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// The same seed draws the same schedules, each hazard can play its schedules, and every position, cut and variant is drawn.
+func TestDrawn(t *testing.T) {
+	t.Parallel()
+	var steps []rig.Position
+	for _, pattern := range []string{"SET", "GET", "SET", "DEL"} {
+		steps = append(steps, rig.Position{Server: "redis", Pattern: pattern, Nth: 1, Cut: rig.Command})
+	}
+	path := rig.Path{Steps: steps, Finished: 3}
+	for _, f := range fault.Ladder {
+		draw := func(n uint64) (Schedule, bool) {
+			return drawn(api.Mode{Name: "m"}, Cell{Mode: "m", Store: api.Redis, Fault: f.Name}, path, rand.New(rand.NewPCG(7, n)))
+		}
+		kinds, orders, none := map[string]bool{}, map[string]bool{}, 0
+		for n := range uint64(400) {
+			s, ok := draw(n)
+			again, _ := draw(n)
+			if s.String() != again.String() {
+				t.Fatalf("%s: %s, and the second time %s", f.Name, s, again)
+			}
+			switch {
+			case !ok:
+				none++
+				continue
+			case s.A == nil && !f.AtEnd:
+				t.Errorf("%s: nobody is held: %s", f.Name, s)
+			case s.A != nil && !slices.Contains(f.Cuts, s.A.Cut):
+				t.Errorf("%s: a cut of another hazard: %s", f.Name, s)
+			case s.A != nil && f.Finished && s.A.Pattern != "DEL":
+				t.Errorf("%s: the victim has not finished: %s", f.Name, s)
+			case f.Rival && s.B == nil || s.B != nil && !f.Rival && !f.Pairs:
+				t.Errorf("%s: the rival: %s", f.Name, s)
+			case s.C != nil && s.B == nil || (s.C == nil) != (s.Order == ""):
+				t.Errorf("%s: the third request: %s", f.Name, s)
+			case s.Check() != nil:
+				t.Errorf("%s: %s: %v", f.Name, s, s.Check())
+			}
+			kinds[fmt.Sprint(s.A == nil, s.B == nil, s.Variant)] = true
+			if s.C != nil {
+				orders[s.Order] = true
+			}
+			if s.A != nil {
+				kinds[s.A.Pattern+string(s.A.Cut)] = true
+			}
+		}
+		if thirds := f.Pairs; thirds && len(orders) != len(fault.Orders) || !thirds && len(orders) > 0 {
+			t.Errorf("%s: orders of three in 400 draws: %v", f.Name, orders)
+		}
+		want := 3 * len(f.Cuts)
+		if f.Finished {
+			want = len(f.Cuts)
+		}
+		if len(kinds) < want || none == 400 {
+			t.Errorf("%s: only %v in 400 draws, %d of them none", f.Name, kinds, none)
+		}
+	}
+}
+
+// A file with a schedule that cannot be played is refused before anything is started; every committed witness can be played.
+func TestScheduleCheck(t *testing.T) {
+	t.Parallel()
+	held := &rig.Position{Server: "redis", Pattern: "GET", Nth: 1, Cut: rig.Command}
+	broken := &rig.Position{Server: "redis", Pattern: "GET", Nth: 1, Cut: "sideways"}
+	for want, s := range map[string]Schedule{
+		`unknown fault "nofault"`:                  {Fault: "nofault", A: held},
+		"needs the position of the victim":         {Fault: api.Pause},
+		`does not hold the victim at a cut "sidew`: {Fault: api.Pause, A: broken},
+		"needs the position of the rival":          {Fault: api.Late, A: held},
+		`a rival is not held at a cut "sideways"`:  {Fault: api.Pause, A: held, B: broken},
+		`a third request is not held at a cut "si`: {Fault: api.Pause, A: held, B: held, C: broken},
+		"crash does not hold a third request":      {Fault: api.Crash, A: held, B: held, C: held},
+		"late does not hold a third request":       {Fault: api.Late, A: held, B: held, C: held},
+		"pause does not hold a third request here": {Fault: api.Pause, A: held, C: held},
+		"there is no position c":                   {Fault: api.Pause, A: held, B: held, Order: "BAC"},
+		`the order "ABB" is none of A, B and C`:    {Fault: api.Pause, A: held, B: held, C: held, Order: "ABB"},
+		`locks do not expire "forced" in a sched`:  {Fault: api.Slow, A: held, Expiry: Forced},
+		`locks do not expire "now" in a schedule`:  {Fault: api.Pause, A: held, Expiry: "now"},
+	} {
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Check(%v) = %v, want %q", s, err, want)
+		}
+	}
+	for _, s := range []Schedule{
+		{Fault: api.Pause, A: held, B: held, C: held, Order: "CAB", Expiry: Forced}, {Fault: api.Slow, A: held, B: held, C: held},
+		{Fault: api.Crash, A: held, Expiry: Forced}, {Fault: api.Pause, A: held, Expiry: Awaited},
+	} {
+		if err := s.Check(); err != nil {
+			t.Errorf("Check(%v) = %v, want nil", s, err)
+		}
+	}
+	matrix, err := Committed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range matrix.Cells {
+		for letter, s := range c.Witnesses {
+			if err := s.Check(); err != nil {
+				t.Errorf("the witness of %s %s %s %s: %v", c.Mode, c.Store, c.Fault, letter, err)
+			}
+		}
+	}
+}
+
+// A file that is older than third requests and forced expiry keeps its meaning; a new file stores both.
+func TestScheduleFile(t *testing.T) {
+	t.Parallel()
+	const old = `{"mode":"lua-lock","store":"sql","fault":"pause","a":{"server":"redis","pattern":"GET","nth":1,"cut":"command"},` +
+		`"b":{"server":"redis","pattern":"SET","nth":2,"cut":"answer"}}`
+	added := strings.TrimSuffix(old, "}") + `,"c":{"server":"sql","pattern":"COMMIT","nth":1,"cut":"command"},"order":"CBA","expiry":"forced"}`
+	for _, file := range []string{old, added} {
+		var s Schedule
+		if err := errors.Join(json.Unmarshal([]byte(file), &s), s.Check()); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := json.Marshal(s); err != nil || string(got) != file {
+			t.Errorf("written again: %s, %v; want %s", got, err, file)
+		}
+		if s.Order == "CBA" && !strings.HasSuffix(s.String(), "C before sql: COMMIT, on in the order CBA, expiry forced") {
+			t.Errorf("String() = %q", s)
+		}
+	}
+}
+
+// If nothing can be played, the reason names the mode and the obstacle.
+func TestCheckCells(t *testing.T) {
+	t.Parallel()
+	claims := map[api.Hazard]api.Outcomes{api.Threads: ".", api.Replicas: ".", api.Slow: "–"}
+	modes := []api.Mode{
+		{Name: "safe", Stores: []api.Store{api.SQL}, Claims: map[api.Store]map[api.Hazard]api.Outcomes{api.SQL: claims}},
+		{Name: "broken", Stores: []api.Store{api.SQL}, Claims: map[api.Store]map[api.Hazard]api.Outcomes{api.SQL: {api.Threads: "O"}}},
+	}
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Modes: []string{"safe"}, Faults: []api.Hazard{api.Replicas}}, ""},
+		{Options{Modes: []string{"safe"}, Faults: []api.Hazard{api.Slow}}, "safe (sql), slow: cannot happen to this mode"},
+		{Options{Modes: []string{"broken"}, Faults: []api.Hazard{api.Pause}}, "broken (sql), pause: threads breaks the mode already (O)"},
+		{Options{Modes: []string{"broken"}, Faults: []api.Hazard{fault.LostReply.Name}}, "threads breaks the mode already"},
+		{Options{Modes: []string{"safe"}, Stores: []api.Store{api.Redis}}, "safe keeps its count in sql, not in redis"},
+	} {
+		err := CheckCells(modes, c.o)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("CheckCells(%v %v) = %v, want %q", c.o.Modes, c.o.Faults, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package rig
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/internal/localstack"
+	"lastitem/internal/testenv"
+	"lastitem/internal/wire"
+)
+
+// Where the threads' states cannot be read, a pause fails at once, and says why.
+func TestPauseNeedsLinux(t *testing.T) {
+	t.Parallel()
+	for system, want := range map[string]bool{"linux": true, "darwin": false, "freebsd": false} {
+		if err := showsThreads(system); (err == nil) != want || err != nil && !strings.Contains(err.Error(), "Linux only") {
+			t.Errorf("showsThreads(%s) = %v, want nil: %t", system, err, want)
+		}
+	}
+}
+
+// The examples' scripts give --serve the path of a program as one word, whatever is in it.
+func TestExamplesQuoteTheirPrograms(t *testing.T) {
+	t.Parallel()
+	const program = "/a user's/.cache/bin/program"
+	shop := filepath.Join(t.TempDir(), "shop")
+	syscall.ForkLock.RLock() // a child would hold the file open, and it could not be executed: https://go.dev/issue/22315
+	err := os.WriteFile(shop, []byte("#!/bin/sh\nwhile [ \"$1\" != --serve ]; do shift; done; printf %s \"$2\""), 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, variable := range map[string]string{"redis-py-flask": "PYTHON", "redsync": "EXAMPLE", "redisson": "JAVA"} {
+		cmd := exec.CommandContext(t.Context(), "../../examples/"+name+"/explore")
+		cmd.Env = append(os.Environ(), "SHOP="+shop, variable+"="+program)
+		line, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s/explore: %v", name, err)
+		}
+		if words, err := SplitWords(string(line)); err != nil || words[0] != program {
+			t.Errorf("%s/explore starts %q (%v), want %q", name, words, err, program)
+		}
+	}
+}
+
+// Cutting the append-only file back to an earlier length loses the writes since then, and no earlier ones.
+func TestRestartFrom(t *testing.T) {
+	t.Parallel()
+	l := serversOnly(t, Equipment{Conf: "appendonly yes;appendfsync everysec"})
+	length := func() int64 {
+		t.Helper()
+		n, err := l.Logged(t.Context(), localstack.Redis)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	empty := length()
+	tell(t, l, localstack.Redis, "SET", "kept", "v")
+	synced := length()
+	tell(t, l, localstack.Redis, "SET", "lost", "v")
+	if all := length(); empty >= synced || synced >= all {
+		t.Errorf("Logged = %d, %d, %d after 0, 1 and 2 commands, want more each time", empty, synced, all)
+	}
+	if err := l.RestartFrom(t.Context(), localstack.Redis, synced); err != nil {
+		t.Fatal(err)
+	}
+	if got := tell(t, l, localstack.Redis, "KEYS", "*"); got != "kept" {
+		t.Errorf("KEYS = %q after the last command was cut off, want \"kept\"", got)
+	}
+}
+
+// A command is identified by its kind and its occurrence among those of its kind, never by its number.
+func TestPositions(t *testing.T) {
+	t.Parallel()
+	call := func(pattern string) wire.Call { return wire.Call{Server: "redis", Pattern: pattern} }
+	at := func(pattern string, nth int) Position {
+		return Position{Server: "redis", Pattern: pattern, Nth: nth, Cut: Command}
+	}
+	got := positions([]wire.Call{
+		{Server: "redis", Pattern: "HELLO", Setup: true}, call("GET"), {Server: "redis", Pattern: "BLPOP", Poll: true}, call("SET"), call("GET"),
+	})
+	if diff := cmp.Diff([]Position{at("GET", 1), at("SET", 1), at("GET", 2)}, got); diff != "" {
+		t.Errorf("positions (-want +got):\n%s", diff)
+	}
+	// A renewal that came in one run only is no part of the request; a release that was late in one run is.
+	runs := [][]Position{
+		{at("GET", 1), at("SET", 1), at("DEL", 1)},
+		{at("GET", 1), at("PEXPIRE", 1), at("SET", 1), at("DEL", 1)},
+		{at("GET", 1), at("SET", 1)},
+	}
+	want := []Position{at("GET", 1), at("SET", 1), at("DEL", 1)}
+	if diff := cmp.Diff(want, common(runs)); diff != "" {
+		t.Errorf("what most runs have (-want +got):\n%s", diff)
+	}
+}
+
+// To the servers of a lane the TTL has passed: a lock is gone, a key with a longer life lives a TTL less, and a key without a TTL stays.
+// The keys of other lanes, which may be on the same server, are unchanged.
+func TestExpire(t *testing.T) {
+	t.Parallel()
+	l := serversOnly(t, Equipment{})
+	l.number, l.TTL = 3, 10*time.Minute
+	l.links[0].env, l.links[1].env = "SHOP_REDIS", "SHOP_REDLOCK"
+	const lock, fence, forever, others = "lane3:lock:m:{1}", "lane3:lock:m:{1}:fence", "lane3:lock:setnx:{1}", "lane13:lock:m:{1}"
+	for _, server := range l.OwnServers() {
+		tell(t, l, server, "SET", lock, "a", "PX", "600000")
+		tell(t, l, server, "SET", fence, "7", "PX", "1200000")
+		tell(t, l, server, "SET", forever, "a")
+		tell(t, l, server, "SET", others, "a", "PX", "600000")
+	}
+	n, err := l.Expire(t.Context(), localstack.Etcd) // the lane has no etcd, and so no session to end
+	if err != nil || n != 4 {
+		t.Errorf("Expire = %d, %v, want 4", n, err)
+	}
+	for _, server := range l.OwnServers() {
+		for key, want := range map[string][2]int{lock: {-2, -2}, fence: {300_000, 600_000}, forever: {-1, -1}, others: {300_000, 600_000}} {
+			if left := pttl(t, l, server, key); left < want[0] || left > want[1] {
+				t.Errorf("%s: PTTL %s = %d, want %d to %d", server, key, left, want[0], want[1])
+			}
+		}
+	}
+	l.Service.Alone = true // no other lane is on its Redis
+	if n, err := l.Expire(t.Context()); err != nil || n != 4 {
+		t.Errorf("Expire on servers of its own = %d, %v, want 4: the fence and the other key on both", n, err)
+	}
+}
+
+// A clock that jumps forward ends the lock at once and stays where it is; one that jumps back lengthens the lock's life until the next
+// reset. No other server's clock moves.
+func TestJump(t *testing.T) {
+	t.Parallel()
+	testenv.Installed(t, localstack.Compiler)
+	l := serversOnly(t, Equipment{Clock: true})
+	lock := func() {
+		for _, server := range l.OwnServers() {
+			tell(t, l, server, "SET", "lock", "a", "NX", "PX", "60000")
+		}
+	}
+	left := func(server string) int { return pttl(t, l, server, "lock") }
+	jump := func(by time.Duration) {
+		t.Helper()
+		if err := l.Jump(t.Context(), by, localstack.Redis); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock()
+	jump(time.Hour)
+	if here, there := left(localstack.Redis), left(redlockNode); here != -2 || there < 0 {
+		t.Errorf("PTTL after a jump forward = %d, on another server %d, want no lock (-2), and one there", here, there)
+	}
+	lock()
+	jump(-time.Hour)
+	if here, there := left(localstack.Redis), left(redlockNode); here <= 3600000 || there > 60000 {
+		t.Errorf("PTTL after a jump back = %d, on another server %d, want more than an hour, and at most a minute there", here, there)
+	}
+	for range 2 { // the second time there is nothing to restore
+		if err := l.restoreClocks(); err != nil {
+			t.Fatal(err)
+		}
+		if offset := l.laneServers[localstack.Redis].clock.Offset(); offset != time.Hour {
+			t.Errorf("after restoreClocks the clock is %v ahead, want 1h", offset)
+		}
+	}
+	if here := left(localstack.Redis); here > 60000 {
+		t.Errorf("PTTL after restoreClocks = %d, want at most a minute", here)
+	}
+}
+
+// judged returns the verdict on a scene in which one of two units was sold and nothing went wrong.
+func judged(t *testing.T, accuse func(s *Scene)) audit.Report {
+	t.Helper()
+	left := int64(1)
+	l := &Lane{A: &Actor{}, B: &Actor{}, C: &Actor{}, Service: Service{Ledger: func(context.Context, *Lane) (*api.Ledger, error) {
+		return &api.Ledger{
+			ProductID: 1, Initial: map[api.Store]int64{api.SQL: 2}, Stock: map[api.Store]int64{api.SQL: 1},
+			Orders: []api.Order{{OrderID: "a", ProductID: 1, Quantity: 1, Remaining: &left, Store: api.SQL, Mode: "m", Key: "k"}},
+		}, nil
+	}}}
+	s := &Scene{Lane: l, ask: Ask{Mode: "m", Store: api.SQL, Product: 1}, began: time.Now()}
+	done := make(chan struct{})
+	close(done)
+	s.ops = []*Pending{{done: done, op: audit.Op{Call: 1, Return: 2, ProductID: 1, Quantity: 1, Key: "k", Outcome: audit.OK, OrderID: "a", Remaining: &left}}}
+	accuse(s)
+	r, err := s.Judge(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Accuse adds a letter, and its reason, to what the judge finds; without Accuse the judge finds nothing in this scene.
+func TestAccuse(t *testing.T) {
+	t.Parallel()
+	if r := judged(t, func(*Scene) {}); r.Verdict != audit.Exact || r.Found != "" {
+		t.Errorf("without Accuse: %s %q, want exact: %v %v", r.Verdict, r.Found, r.Violations, r.Missing)
+	}
+	r := judged(t, func(s *Scene) { s.Accuse("X", "nobody woke up") })
+	if r.Verdict != audit.Broken || r.Found != "X" || !strings.Contains(strings.Join(r.Violations, " "), "nobody woke up") {
+		t.Errorf("accused of X: %s %q %q, want broken, X and the reason", r.Verdict, r.Found, r.Violations)
+	}
+	r = judged(t, func(s *Scene) {
+		s.ops[0].op.OrderID = "lost"
+		s.Accuse("A", "no such order")
+	})
+	if r.Verdict != audit.Broken || strings.Count(r.Found, "A") != 1 {
+		t.Errorf("accused of A, which the judge has found too: %s %q, want broken, and A once", r.Verdict, r.Found)
+	}
+}
+
+// A stuck request that bought something has an unknown outcome; nobody told its client that nothing happened. The others count as turned
+// away.
+func TestDecline(t *testing.T) {
+	t.Parallel()
+	order := func(key string) api.Order { return api.Order{Key: key, Quantity: 1} }
+	for name, c := range map[string]struct {
+		orders []api.Order
+		want   []audit.Outcome // of an ok, a lost answer, and two stuck requests a and b
+	}{
+		"nobody bought": {nil, []audit.Outcome{audit.OK, audit.Unknown, audit.Declined, audit.Declined}},
+		"b bought":      {[]api.Order{order("ok"), order("b")}, []audit.Outcome{audit.OK, audit.Unknown, audit.Declined, audit.Unknown}},
+		"by the number": {[]api.Order{order(""), order(""), order("")}, []audit.Outcome{audit.OK, audit.Unknown, audit.Unknown, audit.Declined}},
+	} {
+		s := &Scene{}
+		for i, key := range []string{"ok", "lost", "a", "b"} {
+			p := &Pending{stuck: i > 1, op: audit.Op{Key: key, Quantity: 1, Outcome: audit.Unknown}}
+			if i == 0 {
+				p.op.Outcome = audit.OK
+			}
+			s.ops = append(s.ops, p)
+		}
+		history := s.History()
+		s.decline(history, c.orders)
+		for i, want := range c.want {
+			if history[i].Outcome != want || (want == audit.Declined) != (history[i].Code == api.LockBusy) {
+				t.Errorf("%s: request %d is %s %q, want %s", name, i, history[i].Outcome, history[i].Code, want)
+			}
+		}
+	}
+}
+
+// A service whose answers have no order id and whose orders have no key: a repeated request that is sold again is a double charge.
+func TestRepeatedWithoutKeys(t *testing.T) {
+	t.Parallel()
+	l := &Lane{A: &Actor{Name: "A"}, B: &Actor{Name: "B"}, C: &Actor{Name: "C"}}
+	l.Service.Waits = true
+	l.Service.Ledger = func(context.Context, *Lane) (*api.Ledger, error) {
+		ledger := &api.Ledger{ProductID: 1001, Initial: map[api.Store]int64{theirStore: 10}, Stock: map[api.Store]int64{theirStore: 7}}
+		for _, id := range []string{"1", "2", "3"} {
+			ledger.Orders = append(ledger.Orders, api.Order{OrderID: id, ProductID: 1001, Quantity: 1, Store: theirStore})
+		}
+		return ledger, nil
+	}
+	s := &Scene{Lane: l, ask: Ask{Store: theirStore}, began: time.Now()}
+	for i, key := range []string{"k", "k", "another"} {
+		call := int64(20 * i)
+		s.ops = append(s.ops, &Pending{op: audit.Op{Client: i, Call: call, Return: call + 10, ProductID: 1001, Quantity: 1, Key: key, Outcome: audit.OK}})
+	}
+	s.GiveUp(s.ops[0])
+	r, err := s.Judge(t.Context())
+	if err != nil || r.Found != "D" {
+		t.Errorf("Judge() = %v, %s; want D", err, r.Text("en"))
+	}
+}

@@ -1,0 +1,299 @@
+package faultlab
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"lastitem/faultlab/fault"
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+)
+
+// Where stderr is no terminal, the lab says now and then how far it is, without a control character, and the lines of others are left alone.
+func TestStatusLineElsewhere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		line := NewStatusLine(&out, "zh")
+		cell := Cell{Mode: "lua-lock", Store: api.SQL, Fault: api.Pause}
+		for n := range 61 { // a schedule a second
+			line.Tally(Tally{Cells: 4, Done: 1, Schedules: n + 1, Expected: 121, Cell: cell})
+			if n == 40 {
+				fmt.Fprintln(line, "a cell")
+			}
+			time.Sleep(time.Second)
+		}
+		line.Clear()
+		spark := "  " + strings.Repeat("█", lineRates) + " 1.0/秒"
+		want := "[1/4] lua-lock sql pause  调度 31/121" + spark + "  约剩 1m30s\na cell\n[1/4] lua-lock sql pause  调度 61/121" + spark + "  约剩 1m0s\n"
+		if out.String() != want {
+			t.Errorf("the lab said:\n%s\nwant:\n%s", out.String(), want)
+		}
+	})
+}
+
+// The repeated refusals of a rival take one line of the story.
+func TestStoryFoldsBusyAnswers(t *testing.T) {
+	t.Parallel()
+	var lines []Line
+	add := func(actor string, event rig.What, text string) {
+		lines = append(lines, Line{At: time.Duration(len(lines)) * time.Millisecond, Actor: actor, Event: event, Text: text})
+	}
+	add("A", rig.Held, "before redis: SET stock:{#}")
+	for range 3 {
+		add("B", rig.Asked, "")
+		add("B", "", "redis: SET lock NX")
+		add("B", rig.Answered, "declined lock_busy")
+	}
+	add("B", rig.Asked, "")
+	add("B", "", "redis: SET lock NX")
+	add("B", rig.Answered, "ok")
+	var b strings.Builder
+	(&Story{Lines: lines, Initial: 10, Left: 9, Ordered: 1}).write(&b, storyTexts["en"])
+	text := b.String()
+	for what, times := range map[string]int{"> asks 3 times: lock_busy": 1, "> a client asks": 1, "SET lock NX": 1, "< ok": 1, "ledger: 10 at first, 9 left, 1 ordered": 1} {
+		if got := strings.Count(text, what); got != times {
+			t.Errorf("%q stands %d times, want %d:\n%s", what, got, times, text)
+		}
+	}
+}
+
+// The number of schedules in all is estimated from the cells that have begun, and from the matrix.
+func TestTallyExpects(t *testing.T) {
+	t.Parallel()
+	var told []Tally
+	x := tallying{tell: func(t Tally) { told = append(told, t) }}
+	s := Schedule{Mode: "m", Store: api.SQL, Fault: api.Pause}
+	x.selected([]int{10, 20, -1})
+	x.begin(10, 12)
+	x.played(s)
+	x.begin(20, 2)
+	x.done()
+	x.begin(-1, 5)
+	want := []Tally{
+		{Cells: 3, Expected: 30},
+		{Cells: 3, Expected: 12 + 20 + 12},
+		{Cells: 3, Expected: 44, Schedules: 1},
+		{Cells: 3, Expected: 12 + 2 + 7, Schedules: 1},
+		{Cells: 3, Expected: 21, Schedules: 1, Done: 1},
+		{Cells: 3, Expected: 19, Schedules: 1, Done: 1},
+	}
+	for i := range told {
+		if i >= 2 {
+			want[i].Cell = Cell{Mode: "m", Store: api.SQL, Fault: api.Pause}
+		}
+		got := told[i]
+		if got.Cells != want[i].Cells || got.Done != want[i].Done || got.Schedules != want[i].Schedules || got.Expected != want[i].Expected || got.Cell.Mode != want[i].Cell.Mode {
+			t.Errorf("tally %d = %+v, want %+v", i, got, want[i])
+		}
+	}
+	if len(told) != len(want) {
+		t.Errorf("%d tallies were told, want %d", len(told), len(want))
+	}
+}
+
+// What will be played of a cell is known from the matrix: its witnesses, or all its schedules.
+func TestGuess(t *testing.T) {
+	t.Parallel()
+	s := Schedule{Mode: "m", Store: api.SQL, Fault: api.Pause}
+	known := Cell{Mode: "m", Store: api.SQL, Fault: api.Pause, Tried: 30, Witnesses: map[string]Schedule{"O": s}}
+	exact := Cell{Mode: "m", Store: api.SQL, Fault: api.Threads, Tried: 12}
+	l := &lab{matrix: Matrix{Cells: []Cell{known, exact}}}
+	guess := func(c Cell, o Options) int { l.o = o; return l.guess(c) }
+	for name, got := range map[string][2]int{
+		"witnesses":   {guess(known, Options{}), 1},
+		"all":         {guess(known, Options{All: true}), 30},
+		"exact":       {guess(exact, Options{}), 12},
+		"unknown":     {guess(Cell{Mode: "other"}, Options{}), -1},
+		"with a pair": {guess(exact, Options{Pairs: true}), -1},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s: guess() = %d, want %d", name, got[0], got[1])
+		}
+	}
+}
+
+// The hazards of the ladder stand in one table. Of all hazards each has its column, in several tables that fit, and a row is where it has a cell.
+func TestOutcomesFit(t *testing.T) {
+	t.Parallel()
+	var ladder []api.Hazard
+	for _, f := range fault.Ladder {
+		ladder = append(ladder, f.Name)
+	}
+	if got := bands(ladder); len(got) != 1 {
+		t.Errorf("the ladder takes %d tables, want 1", len(got))
+	}
+	all := fault.Names()
+	if got := slices.Concat(bands(all)...); !slices.Equal(got, all) {
+		t.Errorf("the tables have %v, want %v", got, all)
+	}
+	r := &Result{}
+	for _, name := range all {
+		r.Cells = append(r.Cells, Cell{Mode: "m", Store: api.SQL, Fault: name, Found: api.Exact})
+	}
+	r.Cells = append(r.Cells, Cell{Mode: "n", Store: api.SQL, Fault: all[0], Found: "O", Wrong: []string{"why"}})
+	var b strings.Builder
+	r.writeTable(&b, reportWords["en"])
+	for line := range strings.Lines(b.String()) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, " \n")); n > 130 {
+			t.Errorf("%d columns, want at most 130: %s", n, line)
+		}
+	}
+	if n := strings.Count(b.String(), "\nm "); n != len(bands(all)) {
+		t.Errorf("mode m has %d rows, want one in each of %d tables", n, len(bands(all)))
+	}
+	if n := strings.Count(b.String(), "\nn "); n != 1 || !strings.Contains(b.String(), "O (!)") {
+		t.Errorf("mode n has %d rows, want one, with O (!):\n%s", n, b.String())
+	}
+}
+
+// The report tells a schedule that showed an unclaimed letter, with its commands.
+func TestUnclaimedIsTold(t *testing.T) {
+	t.Parallel()
+	odd := played("SET", "O")
+	odd.Story = &Story{Lines: []Line{{Actor: "A", Text: "redis: SET stock 4"}}}
+	all := []Played{played("GET", "."), odd}
+	r, cell := &Result{}, sum(Cell{Mode: "m", Store: api.Redis, Fault: api.Pause, Claim: api.Exact}, all)
+	r.add(&lab{}, cell, all)
+	if len(r.Unclaimed) != 1 || r.Unclaimed[0].Outcome != "O" {
+		t.Errorf("unclaimed are %+v, want the schedule with a story", r.Unclaimed)
+	}
+	var told Result
+	told.add(&lab{told: true}, cell, all)
+	if len(told.Unclaimed) > 0 {
+		t.Errorf("unclaimed are %+v, want none where every story stands elsewhere", told.Unclaimed)
+	}
+	var b strings.Builder
+	if err := r.Write(&b, "en"); err != nil || !strings.Contains(b.String(), odd.Schedule.String()+": O\n") || !strings.Contains(b.String(), "SET stock 4") {
+		t.Errorf("Write() = %v, want the schedule and its commands:\n%s", err, b.String())
+	}
+}
+
+// Every committed witness has a recorded story that shows its letters and holds A where the schedule says, and no story is left over.
+func TestTalesOfWitnesses(t *testing.T) {
+	t.Parallel()
+	matrix, err := Committed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tales, err := Tales()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]Tale{}
+	for _, x := range tales {
+		byName[x.Schedule] = x
+	}
+	if len(byName) != len(tales) || len(tales) < 700 {
+		t.Errorf("%d stories of %d schedules, want one each, and some hundred", len(tales), len(byName))
+	}
+	for _, w := range matrix.Witnesses() {
+		name := w.Schedule.String()
+		x, there := byName[name]
+		delete(byName, name)
+		switch {
+		case !there:
+			t.Errorf("%s has no story: 'shop lab --tell faultlab/stories' records it", name)
+		case !w.Shows(x.Outcome):
+			t.Errorf("the story of %s shows %s, want %s", name, x.Outcome, w.Letters)
+		case w.Schedule.A != nil && !has(x, rig.Held) && !has(x, rig.Broken):
+			t.Errorf("in the story of %s nobody is held", name)
+		}
+		for i, s := range x.Steps {
+			if i > 0 && s.At < x.Steps[i-1].At || !slices.Contains([]string{"A", "B", "C"}, s.Actor) || s.Event == "" && s.Text == "" {
+				t.Errorf("%s: step %d, %+v, is out of order or empty", name, i, s)
+			}
+		}
+	}
+	for name := range byName {
+		t.Errorf("%s is no witness any more: 'shop lab --tell faultlab/stories' takes its story out", name)
+	}
+}
+
+func has(x Tale, e rig.What) bool {
+	for _, s := range x.Steps {
+		if s.Event == e {
+			return true
+		}
+	}
+	return false
+}
+
+// A step survives JSON, to a tenth of a millisecond, and clients that are refused again and again become one step.
+func TestTaleFolds(t *testing.T) {
+	t.Parallel()
+	p := Played{Outcome: "O", Story: &Story{Initial: 10, Left: 8, Ordered: 3, Lines: []Line{
+		{At: 1234567 * time.Nanosecond, Actor: "A", Event: rig.Held, Text: "before redis: GET"},
+		{At: 2 * time.Millisecond, Actor: "B", Event: rig.Asked}, {At: 3 * time.Millisecond, Actor: "B", Event: rig.Answered, Text: "declined lock_busy"},
+		{At: 4 * time.Millisecond, Actor: "B", Event: rig.Asked}, {At: 5 * time.Millisecond, Actor: "B", Event: rig.Answered, Text: "declined lock_busy"},
+		{At: 6 * time.Millisecond, Actor: "B", Text: "redis: SET x"},
+	}}}
+	text, err := talesJSON([]Tale{p.tale()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `[
+{"schedule":", ","outcome":"O","why":"","initial":10,"left":8,"ordered":3,"steps":[[1.2,"A","held","before redis: GET"],[2,"B","busy","2"],[6,"B","","redis: SET x"]]}
+]
+`
+	if string(text) != want {
+		t.Errorf("talesJSON = %s, want %s", text, want)
+	}
+	var back []Tale
+	if err := json.Unmarshal(text, &back); err != nil || back[0].Steps[0] != (Step{1200 * time.Microsecond, "A", rig.Held, "before redis: GET"}) {
+		t.Errorf("read back: %+v, %v", back, err)
+	}
+}
+
+// Retell adds played schedules, keeps the tales it has, drops those that are no witnesses, and names a schedule that did not show its letter.
+func TestRetell(t *testing.T) {
+	t.Parallel()
+	held := func(at string) Schedule {
+		return Schedule{Mode: "m", Fault: api.Slow, A: &rig.Position{Server: "redis", Pattern: at, Nth: 1, Cut: rig.Command}}
+	}
+	one, two, three := held("GET"), held("SET"), held("DEL")
+	m := Matrix{Cells: []Cell{{Mode: "m", Fault: api.Slow, Witnesses: map[string]Schedule{"O": one, "L": two, "A": three}}}}
+	all, err := m.Retell([]Tale{{Schedule: two.String(), Why: "known"}, {Schedule: "gone"}},
+		[]Played{{Schedule: one, Outcome: "OL", Story: &Story{}}, {Schedule: three, Outcome: api.Exact, Story: &Story{}}})
+	if err == nil || !strings.Contains(err.Error(), three.String()+": ., want A") || strings.Contains(err.Error(), one.String()) {
+		t.Errorf("Retell: %v, want that the third schedule did not show A", err)
+	}
+	names := map[string]string{}
+	for _, x := range all {
+		names[x.Schedule] = string(x.Outcome) + x.Why
+	}
+	if len(names) != 2 || names[one.String()] != "OL" || names[two.String()] != "known" {
+		t.Errorf("Retell = %v, want the new story of one and the known one of two", names)
+	}
+}
+
+// Stories survive a directory with a file for each mode; the file of a mode without stories is removed.
+func TestTalesOfDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	want := []Tale{{Schedule: "a (redis), slow, A", Outcome: "O"}, {Schedule: "a (sql), slow, A"}, {Schedule: "b, slow, A", Steps: []Step{{Actor: "A", Text: "GET"}}}}
+	for _, all := range [][]Tale{append([]Tale{{Schedule: "gone, slow, A"}}, want...), want} {
+		if err := WriteTales(dir, all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := ReadTales(os.DirFS(dir))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("ReadTales = %+v, %v; want %+v", got, err, want)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "c.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadTales(os.DirFS(dir)); err == nil || !strings.Contains(err.Error(), "c.json") {
+		t.Errorf("ReadTales of a broken file: %v, want its name", err)
+	}
+}

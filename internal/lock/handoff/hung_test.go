@@ -1,0 +1,371 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+// While a server stays out of reach, a cleanup is sent only for as long as what its attempt may have left behind can live.
+func TestEngineCleanupsEnd(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		_, links := network(t, 1)
+		c, counted := links[0].client(), &spy{}
+		t.Cleanup(func() { _ = c.Close() })
+		c.AddHook(counted)
+		l := pick(engine(t, c, handoff.Options{}), name)
+		held := locktest.Obtain(t, l, "k{held}")
+		links[0].down.Store(true)
+		links[0].cut()
+		for i := range 20 {
+			if _, err := l.Acquire(t.Context(), fmt.Sprintf("k{%d}", i)); !errors.Is(err, lock.ErrUnavailable) {
+				t.Fatalf("Acquire without a server = %v, want ErrUnavailable", err)
+			}
+		}
+		_ = held.Release(t.Context())
+		time.Sleep(locktest.TTL / 2)
+		before := counted.scripts.Load()
+		time.Sleep(5 * time.Second)
+		if counted.scripts.Load() == before {
+			t.Error("nothing is cleaned up while something may be left behind")
+		}
+		time.Sleep(2 * time.Minute)
+		before = counted.scripts.Load()
+		time.Sleep(time.Minute)
+		if n := counted.scripts.Load() - before; n != 0 {
+			t.Errorf("%d commands in a minute that begins more than two after the last attempt", n)
+		}
+	})
+}
+
+// More cleanups than are remembered: a release whose answer was lost is among those that are, although it came last.
+func TestEngineCleanupIsNotCrowdedOut(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, links := network(t, 1)
+		if _, err := m.Lpush("k{list}", "an element"); err != nil {
+			t.Fatal(err)
+		}
+		l := pick(links[0].process(t, handoff.Options{}), name)
+		held := locktest.Obtain(t, l, "k{1}")
+		refused := make(chan error)
+		const n = 1500
+		for range n {
+			go func() {
+				_, err := l.Acquire(t.Context(), "k{list}")
+				refused <- err
+			}()
+		}
+		for range n {
+			if err := <-refused; !errors.Is(err, lock.ErrUnavailable) {
+				t.Fatalf("Acquire of a list = %v, want ErrUnavailable", err)
+			}
+		}
+		links[0].calls.Store(true)
+		if err := held.Release(t.Context()); err == nil {
+			t.Fatal("Release = nil without an answer")
+		}
+		links[0].heal()
+		start := time.Now()
+		for m.Exists("k{1}") && time.Since(start) < locktest.TTL/2 {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("the lock was free %s after the server was back", took)
+		}
+	})
+}
+
+// A lock whose key has been made a list does not break the renewal of the locks that are renewed in the same command.
+func TestEngineRenewsBesideAWrongType(t *testing.T) {
+	for _, name := range []string{"handoff", "rw-read"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, links := network(t, 1)
+				l, key := pick(links[0].process(t, handoff.Options{}), name), handoff.KeysOf("bad").Lock
+				if name == "rw-read" {
+					key = handoff.KeysOf("bad").Readers
+				}
+				well, spoilt := locktest.Obtain(t, l, "good"), locktest.Obtain(t, l, "bad")
+				m.Del(key)
+				if _, err := m.Lpush(key, "an element"); err != nil {
+					t.Fatal(err)
+				}
+				<-spoilt.Context().Done()
+				time.Sleep(2 * locktest.TTL)
+				if err := well.Context().Err(); err != nil {
+					t.Errorf("the lease beside it ended: %v", err)
+				}
+				_ = spoilt.Release(t.Context())
+				locktest.Release(t, well)
+			})
+		})
+	}
+}
+
+// failedAcquire acquires, and returns the error and how long that took; it fails after a minute, or if the lock was acquired.
+func failedAcquire(ctx context.Context, t *testing.T, l lock.Locker, key string) (time.Duration, error) {
+	t.Helper()
+	start := time.Now()
+	got, failed := async(ctx, l, key)
+	select {
+	case err := <-failed:
+		return time.Since(start), err
+	case lease := <-got:
+		_ = lease.Release(context.Background())
+		t.Fatal("the lock was acquired")
+	case <-time.After(time.Minute):
+		t.Fatal("Acquire has not come back after a minute")
+	}
+	return 0, nil
+}
+
+// A TTL that is shorter than a round trip to Redis makes a lock useless: Acquire says so, whether or not its wait is bounded, and leaves
+// nothing behind.
+func TestEngineTTLShorterThanARoundTrip(t *testing.T) {
+	for _, name := range allLocks {
+		for _, ttl := range []time.Duration{50 * time.Millisecond, 55 * time.Millisecond} {
+			for how, c := range map[string]struct {
+				bound func(context.Context) context.Context
+				most  time.Duration
+			}{
+				"bounded":  {func(ctx context.Context) context.Context { return lock.WithWait(ctx, 500*time.Millisecond) }, 1500 * time.Millisecond},
+				"a try":    {func(ctx context.Context) context.Context { return lock.WithWait(ctx, 0) }, time.Second},
+				"no bound": {func(ctx context.Context) context.Context { return ctx }, time.Second},
+			} {
+				t.Run(fmt.Sprint(name, "/", ttl, "/", how), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						m, links := network(t, 1)
+						l := pick(links[0].process(t, handoff.Options{TTL: ttl}), name)
+						links[0].slow.Store(int64(40 * time.Millisecond))
+						took, err := failedAcquire(c.bound(t.Context()), t, l, "k{1}")
+						if !errors.Is(err, lock.ErrUnavailable) || !strings.Contains(err.Error(), "TTL of "+ttl.String()) {
+							t.Errorf("Acquire = %v, want ErrUnavailable and the TTL", err)
+						}
+						if took > c.most {
+							t.Errorf("Acquire took %s, want %s at most", took, c.most)
+						}
+						time.Sleep(time.Second)
+						nothingLeft(t, m, "k{1}")
+					})
+				})
+			}
+		}
+	}
+}
+
+// A bounded wait ends even if Redis does not answer: after its own time and the limit of one attempt. A lock that was taken meanwhile is
+// given back (invariant 5).
+func TestEngineWithWaitOnHungRedis(t *testing.T) {
+	for _, name := range allLocks {
+		for _, c := range []struct{ wait, limit, most time.Duration }{
+			{0, 0, time.Second},
+			{0, 300 * time.Millisecond, 300 * time.Millisecond},
+			{1500 * time.Millisecond, 0, 2500 * time.Millisecond},
+			{5 * time.Second, 200 * time.Millisecond, 5200 * time.Millisecond},
+		} {
+			for _, hears := range []bool{false, true} {
+				t.Run(fmt.Sprint(name, "/", c.wait, "/", c.limit, "/", hears), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						m, links := network(t, 2)
+						w := links[0]
+						unhurried := redis.NewClient(&redis.Options{
+							Addr: "127.0.0.1:1", MaxRetries: -1, ContextTimeoutEnabled: true, Dialer: w.dial, ReadTimeout: 3 * time.Second,
+						})
+						l := pick(w.processOn(t, unhurried, handoff.Options{AttemptLimit: c.limit}), name)
+						released(t, locktest.Obtain(t, l, "k{1}"))
+						w.replies.Store(true)
+						w.calls.Store(!hears)
+						took, err := failedAcquire(lock.WithWait(t.Context(), c.wait), t, l, "k{1}")
+						if !errors.Is(err, lock.ErrUnavailable) {
+							t.Errorf("Acquire = %v, want ErrUnavailable", err)
+						}
+						if took > c.most {
+							t.Errorf("Acquire took %s, want %s at most", took, c.most)
+						}
+						w.heal()
+						time.Sleep(10 * time.Second)
+						nothingLeft(t, m, "k{1}")
+						released(t, locktest.Obtain(t, pick(links[1].process(t, handoff.Options{}), name), "k{1}"))
+					})
+				})
+			}
+		}
+	}
+}
+
+// A caller that only tries does not end the wait of other callers of its process that use the same attempt.
+func TestEngineTryLeavesOthersWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, links := network(t, 1)
+		l := links[0].process(t, handoff.Options{AttemptLimit: 100 * time.Millisecond}).Handoff()
+		released(t, locktest.Obtain(t, l, "k{1}"))
+		links[0].slow.Store(int64(150 * time.Millisecond))
+		got, _ := waits(t.Context(), l, "k{1}")
+		if took, err := failedAcquire(lock.WithWait(t.Context(), 0), t, l, "k{1}"); !errors.Is(err, lock.ErrUnavailable) || took > 100*time.Millisecond {
+			t.Errorf("Acquire = %v after %s, want ErrUnavailable after 100 ms", err, took)
+		}
+		released(t, <-got)
+		synctest.Wait()
+		nothingLeft(t, m, "k{1}")
+	})
+}
+
+// A holder passes the lock on within its process, and its time may run out while the renewal is in flight. The engine waits for the end of
+// the renewal and does not check again and again: then the clock of this bubble would stand still.
+func TestEngineMaxHoldWhileRenewing(t *testing.T) {
+	stuck := time.AfterFunc(testenv.Still, func() { panic("the clock of the bubble stands still") })
+	defer stuck.Stop()
+	synctest.Test(t, func(t *testing.T) {
+		_, links := network(t, 1)
+		l := links[0].process(t, handoff.Options{TTL: 3 * time.Second, MaxHold: 1500 * time.Millisecond, CohortTime: time.Hour}).Handoff()
+		released(t, locktest.Obtain(t, l, "k{1}"))
+		first := locktest.Obtain(t, l, "k{1}")
+		got, _ := waits(t.Context(), l, "k{1}")
+		time.Sleep(1100 * time.Millisecond)
+		links[0].slow.Store(int64(150 * time.Millisecond)) // a renewal is due after 1.2 s
+		links[0].replies.Store(true)
+		time.Sleep(200 * time.Millisecond)
+		released(t, first)
+		second := <-got
+		time.Sleep(time.Second)
+		links[0].heal()
+		released(t, second)
+	})
+}
+
+// hung is an engine on a Redis that does not answer. Its client counts the scripts.
+type hung struct {
+	*handoff.Engine
+	m        *miniredis.Miniredis
+	counted  *spy
+	inFlight atomic.Int64
+	lose     chan struct{} // closed: the first write, which Redis has executed, fails
+	answer   chan struct{} // closed: Redis answers
+	holders  sync.WaitGroup
+}
+
+func (h *hung) send(_ context.Context, send func() error) error {
+	if h.inFlight.Add(1) == 1 {
+		err := send()
+		select {
+		case <-h.answer:
+			return err
+		case <-h.lose:
+			return io.ErrUnexpectedEOF
+		}
+	}
+	<-h.answer
+	return send()
+}
+
+// onHung runs a test in a bubble for each of the engine's locks.
+func onHung(t *testing.T, f func(t *testing.T, h *hung, name string)) {
+	for _, name := range allLocks {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, links := network(t, 1)
+				c := links[0].client()
+				h := &hung{m: m, counted: &spy{}, lose: make(chan struct{}), answer: make(chan struct{})}
+				h.Engine = links[0].processOn(t, c, handoff.Options{TTL: time.Hour, CallTimeout: time.Hour})
+				for _, name := range allLocks { // the server knows the scripts then
+					locktest.Warm(t, pick(h.Engine, name), "{"+name+"}")
+				}
+				c.AddHook(h.counted)
+				c.AddHook(locktest.SendHook{Name: "evalsha", Send: h.send})
+				f(t, h, name)
+			})
+		})
+	}
+}
+
+// slots is how many batches the engine has in flight at most.
+const slots = 16
+
+// fill occupies the free slots with acquires of keys of their own.
+func (h *hung) fill(t *testing.T) {
+	for i := h.inFlight.Load(); i < slots; i++ {
+		h.hold(t, fmt.Sprintf("{slot%d}", i))
+	}
+	if n := h.inFlight.Load(); n != slots {
+		t.Fatalf("%d writes in flight, want %d", n, slots)
+	}
+}
+
+// hold acquires and releases in the background.
+func (h *hung) hold(t *testing.T, key string) {
+	h.holders.Go(func() {
+		lease, err := h.Handoff().Acquire(context.Background(), key)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		released(t, lease)
+	})
+	time.Sleep(time.Second) // it is late now, and another batch may be sent beside it
+}
+
+// end has Redis answer again, and returns when the engine has sent all that it will send.
+func (h *hung) end() {
+	close(h.answer)
+	h.holders.Wait()
+	time.Sleep(time.Second)
+}
+
+// While Redis is silent, calls wait for their turn in the batcher. Those whose callers leave meanwhile are never sent, and need no cancel.
+func TestEngineUnsentAcquiresAreWithdrawn(t *testing.T) {
+	onHung(t, func(t *testing.T, h *hung, name string) {
+		h.fill(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var failures []chan error
+		for i := range 200 {
+			_, failed := async(ctx, pick(h.Engine, name), fmt.Sprintf("{%s%d}", name, i/2))
+			failures = append(failures, failed)
+		}
+		synctest.Wait()
+		cancel()
+		for _, failed := range failures {
+			locktest.WantGaveUp(t, <-failed)
+		}
+		h.end()
+		if got := h.counted.scripts.Load(); got != 2*slots {
+			t.Errorf("%d commands, want an acquire and a release of each of %d holders", got, slots)
+		}
+	})
+}
+
+// The first acquire was executed and its reply was lost; the second one is withdrawn when the caller leaves. The lock is given back.
+func TestEngineWithdrawnRepetitionIsCancelled(t *testing.T) {
+	onHung(t, func(t *testing.T, h *hung, name string) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		_, failed := async(ctx, pick(h.Engine, name), "k{1}")
+		time.Sleep(time.Second)
+		h.fill(t)
+		h.hold(t, "{last}") // it waits for a slot,
+		close(h.lose)       // and has the one that becomes free here
+		time.Sleep(time.Second)
+		if n := h.inFlight.Load(); n != slots+1 {
+			t.Errorf("%d writes, want %d", n, slots+1)
+		}
+		cancel()
+		locktest.WantGaveUp(t, <-failed)
+		h.end()
+		nothingLeft(t, h.m, "k{1}")
+	})
+}

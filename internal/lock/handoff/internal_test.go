@@ -1,0 +1,270 @@
+package handoff
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/testenv"
+)
+
+// A grant message overtakes the reply to an acquire, and does not suffice, so another acquire is sent. A second message overtakes this one,
+// which may thus arrive after the release: the attempt must be cancelled then. (A writer gets a message without a mark from cancel.lua, which
+// does not count readers, and the second message from the last reader.)
+func TestOvertakenAcquireMayArriveLate(t *testing.T) {
+	t.Parallel()
+	e, got := unansweredWriter(t)
+	e.onGrantMessage(got.token, "", 2, 1, "k")
+	e.mu.Lock()
+	e.handleReply(got, answer{sent: e.now(), time: 1}, true) // to the first acquire: it has queued
+	e.mu.Unlock()
+	e.onGrantMessage(got.token, markAlone, 2, 2, "k")
+	e.mu.Lock()
+	if got.state != granted || !got.mayArriveLate {
+		t.Errorf("state %d, may arrive late: %t, want %d, true", got.state, got.mayArriveLate, granted)
+	}
+	e.mu.Unlock()
+}
+
+// A release that queues the process again was not answered, so it may arrive late and queue the token then: the attempt must be cancelled.
+func TestUnansweredReleaseMayArriveLate(t *testing.T) {
+	t.Parallel()
+	e, got := unansweredWriter(t)
+	e.onReleaseReply(got, got.token, answer{err: net.ErrClosed, verdict: -1})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !got.mayArriveLate {
+		t.Error("the attempt is not cancelled at its end")
+	}
+}
+
+// A writer is evicted, by its own process, before it reads the message that granted it the lock, and while an acquire that was sent twice, and
+// executed before the eviction, has not been answered. Neither the message nor the answer grants anything.
+func TestGrantFromBeforeAnEviction(t *testing.T) {
+	t.Parallel()
+	for before, happens := range map[string]func(e *Engine, c *contender){
+		"draining": func(e *Engine, c *contender) { e.onGrantMessage(c.token, markDrain, 2, 1, "k") },
+		"queued": func(e *Engine, c *contender) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.handleReply(c, answer{sent: e.now(), time: 1}, true)
+		},
+	} {
+		t.Run(before, func(t *testing.T) {
+			t.Parallel()
+			e, got := unansweredWriter(t)
+			evicted := got.token
+			happens(e, got)
+			e.onEvicted(evicted)
+			e.onGrantMessage(evicted, markAlone, 2, 2, "k")
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if got.state == granted {
+				t.Fatal("granted by the message")
+			}
+			e.handleReply(got, answer{verdict: 2, fence: 2, sent: e.now(), time: 2}, true)
+			if got.state != asking || got.token == evicted {
+				t.Errorf("state %s, same token: %t, want %s with a new token", stateNames[got.state], got.token == evicted, stateNames[asking])
+			}
+		})
+	}
+}
+
+// The reply to an acquire of an earlier attempt says nothing about the present one.
+func TestReplyAboutAnEarlierAttempt(t *testing.T) {
+	t.Parallel()
+	e, got := unansweredWriter(t)
+	e.onAcquireReply(&request{contender: got, token: e.token(got.number+1, got.fences()), reply: int64(2)})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if got.state != asking {
+		t.Errorf("state %s, want %s", stateNames[got.state], stateNames[asking])
+	}
+}
+
+// unansweredWriter is a writer that is asking, on an engine whose server does not answer.
+func unansweredWriter(t *testing.T) (*Engine, *contender) {
+	t.Helper()
+	silent := make(chan struct{})
+	client := redis.NewClient(&redis.Options{MaxRetries: -1, Dialer: func(context.Context, string, string) (net.Conn, error) {
+		<-silent
+		return nil, net.ErrClosed
+	}})
+	e, err := New(client, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		close(silent)
+		_ = e.Close(context.Background())
+		_ = client.Close()
+	})
+	w := &waiter{ctx: t.Context(), ready: make(chan struct{})}
+	w.place.member = w
+	c, err := e.enqueue(w, "k", writing, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, c
+}
+
+// The engine is tested from outside; here is what only a cluster has, whose nodes fail one by one.
+
+// sharded is an engine that subscribes to shard channels through c, and sends c nothing else.
+func sharded(t *testing.T, c *redis.Client, ttl time.Duration) *Engine {
+	t.Helper()
+	e, err := New(c, Options{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.publish = "SPUBLISH"
+	t.Cleanup(func() {
+		if err := errors.Join(e.Close(context.Background()), c.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// A node is out of reach for longer than an unused channel is kept: a waiter of its locks is subscribed again when it is back.
+func TestSubscriptionOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	o := *testenv.Redis(t).Client.Options()
+	var up atomic.Bool
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if !up.Load() {
+			time.Sleep(200 * time.Millisecond)
+			return nil, errors.New("down")
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
+	e := sharded(t, redis.NewClient(&o), minTTL)
+	time.AfterFunc(time.Second, func() { up.Store(true) })
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Still)
+	defer cancel()
+	if err := e.subscriber.awaitSubscribed(ctx, "k"); err != nil {
+		t.Errorf("awaitSubscribed = %v, want nil", err)
+	}
+}
+
+// The connections to two nodes have each missed a message: neither has to wait until the other has been replaced.
+func TestSubscriberMissesAtTwoNodes(t *testing.T) {
+	e := sharded(t, redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}), 0)
+	keys := []string{"a", "b"}
+	for _, key := range keys {
+		e.subscriber.byNode[key] = &nodeSubscriber{channels: map[string]*channel{e.subscriber.channel(key): {confirmed: true}}}
+	}
+	for _, key := range keys {
+		e.subscriber.missed(key, e.now())
+		if !e.subscriber.byNode[key].suspect {
+			t.Errorf("the connection for %s is not suspect", key)
+		}
+	}
+	clear(e.subscriber.byNode)
+}
+
+// The locks that one command renews have one slot and one script, whatever their keys are.
+func TestRenewalGroupOfSimilarNames(t *testing.T) {
+	e := sharded(t, redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}), 0)
+	reader, other := &contender{key: "a", mode: reading}, &contender{key: "a readers", mode: exclusive}
+	if e.renewalGroup(reader) == e.renewalGroup(other) {
+		t.Errorf("a read of %q and a lock of %q are both of batch %q", reader.key, other.key, e.renewalGroup(other))
+	}
+}
+
+// A tick touches no alarm that is not due. The alarms here belong to nothing, so touching one would crash. They are due soon, like the
+// polls and renewals of a busy process.
+func TestTickStopsAtTheFirstAlarmThatIsNotDue(t *testing.T) {
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer c.Close()
+	e, err := New(c, Options{TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close(t.Context()) }()
+	const n = 1000
+	e.mu.Lock()
+	for i := range n {
+		e.schedule(&alarm{}, e.now()+time.Minute+time.Duration(i))
+		e.schedule(&alarm{contender: &contender{attempt: attempt{state: granted}}}, e.now()+time.Minute+time.Duration(i))
+	}
+	e.mu.Unlock()
+	e.tick()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.polls) != n || len(e.renewals) != n {
+		t.Errorf("%d and %d alarms are left of %d each", len(e.polls), len(e.renewals), n)
+	}
+}
+
+// namesInOrder lists the names of a queue's members forwards, and fails if the list backwards differs.
+func namesInOrder(t *testing.T, q *fifo[string]) (names []string) {
+	t.Helper()
+	for name := range q.all() {
+		names = append(names, *name)
+	}
+	var back []string
+	for p := q.last; p != nil; p = p.before {
+		back = append(back, *p.member)
+	}
+	slices.Reverse(back)
+	if !slices.Equal(names, back) || len(names) != q.size {
+		t.Errorf("forwards %v, backwards %v, size %d", names, back, q.size)
+	}
+	return names
+}
+
+func queueOf(names ...string) (*fifo[string], []*place[string]) {
+	q, places := &fifo[string]{}, make([]*place[string], len(names))
+	for i := range names {
+		places[i] = &place[string]{member: &names[i]}
+		q.push(places[i])
+	}
+	return q, places
+}
+
+func TestFifo(t *testing.T) {
+	for _, leaves := range [][]int{{}, {0}, {2}, {4}, {0, 4}, {1, 2, 3}, {4, 3, 2, 1, 0}, {0, 1, 2, 3, 4}} {
+		q, places := queueOf("a", "b", "c", "d", "e")
+		want := []string{"a", "b", "c", "d", "e"}
+		for _, i := range leaves {
+			name := *places[i].member
+			want = slices.DeleteFunc(want, func(other string) bool { return other == name })
+			if !q.remove(places[i]) || q.remove(places[i]) {
+				t.Errorf("%s leaves: want true, and false the second time", name)
+			}
+			if got := namesInOrder(t, q); !slices.Equal(got, want) {
+				t.Errorf("after %v left there are %v, want %v", leaves, got, want)
+			}
+		}
+		for _, name := range want {
+			if got := *q.pop(); got != name {
+				t.Errorf("pop() = %s, want %s", got, name)
+			}
+		}
+		q.push(places[2])
+		if got := namesInOrder(t, q); !slices.Equal(got, []string{"c"}) {
+			t.Errorf("after one came back there are %v", got)
+		}
+	}
+	q, _ := queueOf("a", "b", "c")
+	other, places := queueOf("d")
+	if q.remove(places[0]) || other.size != 1 {
+		t.Error("removed from a queue that it was not in")
+	}
+}
+
+// Leaving takes constant time. Here the links from both ends to the member that leaves are cut, so a search for it would fail.
+func TestFifoLeavingLooksAtNoOthers(t *testing.T) {
+	q, places := queueOf("a", "b", "c", "d", "e", "f", "g")
+	places[1].after, places[5].before = nil, nil
+	if !q.remove(places[3]) || places[2].after != places[4] || places[4].before != places[2] {
+		t.Error("it did not leave, or its neighbours do not know")
+	}
+}

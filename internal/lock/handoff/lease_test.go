@@ -1,0 +1,489 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+// shortTTL is not much longer than slowness: a lease that is counted from the reply lasts too long.
+const shortTTL = 300 * time.Millisecond
+
+// However a lease was acquired, with the network dead afterwards it ends before its key expires in Redis: it is counted from the sending of
+// the request, not from the reply (invariant 2).
+func TestEngineLeaseCountsFromTheSending(t *testing.T) {
+	t.Parallel()
+	o := handoff.Options{TTL: shortTTL}
+	slow := func(w []*link) { w[1].slow.Store(int64(slowness)) }
+	told := func(t *testing.T, w []*link, name string, before func()) lock.Lease {
+		held := locktest.Obtain(t, pick(w[0].process(t, o), name), "k{1}")
+		got, _ := waits(t.Context(), pick(w[1].process(t, o), name), "k{1}")
+		before()
+		_ = held.Release(t.Context())
+		return <-got
+	}
+	ways := map[string]func(t *testing.T, w []*link, name string) lock.Lease{
+		"asked": func(t *testing.T, w []*link, name string) lock.Lease {
+			slow(w)
+			return locktest.Obtain(t, pick(w[1].process(t, o), name), "k{1}")
+		},
+		"renewed": func(t *testing.T, w []*link, name string) lock.Lease {
+			lease := locktest.Obtain(t, pick(w[1].process(t, o), name), "k{1}")
+			time.Sleep(shortTTL) // the server knows the script now
+			slow(w)
+			time.Sleep(2*shortTTL + shortTTL/2)
+			return lease
+		},
+		"told by a message": func(t *testing.T, w []*link, name string) lock.Lease {
+			return told(t, w, name, func() { time.Sleep(shortTTL); slow(w) })
+		},
+		"told by a message, fast": func(t *testing.T, w []*link, name string) lock.Lease {
+			return told(t, w, name, func() {})
+		},
+		"found by the poll": func(t *testing.T, w []*link, name string) lock.Lease {
+			return told(t, w, name, func() { w[1].dropsMessages.Store(true); slow(w) })
+		},
+		"asked again with the release": func(t *testing.T, w []*link, name string) lock.Lease {
+			l := pick(w[1].process(t, handoff.Options{TTL: shortTTL, Cohort: 1}), name)
+			subscribe(t, l, pick(w[0].process(t, o), name)) // so that nothing is connected while the network is slow
+			held := locktest.Obtain(t, l, "k{1}")
+			got, _ := waits(t.Context(), l, "k{1}")
+			time.Sleep(shortTTL) // it listens now
+			slow(w)
+			go func() { _ = held.Release(context.Background()) }()
+			return <-got
+		},
+		"passed on here": func(t *testing.T, w []*link, name string) lock.Lease {
+			l := pick(w[1].process(t, handoff.Options{TTL: shortTTL, CohortTime: time.Minute}), name)
+			held := locktest.Obtain(t, l, "k{1}")
+			got, _ := waits(t.Context(), l, "k{1}")
+			time.Sleep(shortTTL + shortTTL/3)
+			go func() { _ = held.Release(context.Background()) }()
+			return <-got
+		},
+	}
+	for way, have := range ways {
+		t.Run(way, func(t *testing.T) {
+			both(t, func(t *testing.T, name string) {
+				m, links := network(t, 2)
+				lease := have(t, links, name)
+				links[1].powerOff()
+				endsBefore(t, m, lease)
+			})
+		})
+	}
+}
+
+// endsBefore waits for the end of a lease, and fails if the server's key did not outlive it by the margin.
+func endsBefore(t *testing.T, m *miniredis.Miniredis, lease lock.Lease) {
+	t.Helper()
+	start := time.Now()
+	<-lease.Context().Done()
+	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
+		t.Errorf("cause = %v, want ErrLost", cause)
+	}
+	if remaining := m.TTL("k{1}"); remaining < shortTTL/100+time.Millisecond {
+		t.Errorf("the lease ended %s before the lock expired, want a margin of %s", remaining, shortTTL/100+2*time.Millisecond)
+	}
+	if lived := time.Since(start); lived < shortTTL/8 {
+		t.Errorf("the lease lived for %s more only", lived)
+	}
+}
+
+// A lease that the server no longer has ends with the next renewal. Neither renewals nor the release touch another owner's key
+// (invariant 1).
+func TestEngineLeavesForeignKeysAlone(t *testing.T) {
+	both(t, func(t *testing.T, name string) {
+		m, links := network(t, 1)
+		lease := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+		if err := m.Set("k{1}", "somebody else"); err != nil {
+			t.Fatal(err)
+		}
+		m.SetTTL("k{1}", locktest.TTL)
+		start := time.Now()
+		select {
+		case <-lease.Context().Done():
+		case <-time.After(mustHappenWithin):
+		}
+		if took := time.Since(start); took > locktest.TTL/2 {
+			t.Errorf("told after %s, the next renewal was due after %s", took, locktest.TTL*2/5)
+		}
+		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release = %v, want ErrLost", err)
+		}
+		synctest.Wait()
+		if owner, _ := m.Get("k{1}"); owner != "somebody else" {
+			t.Errorf("the owner is %q, want somebody else", owner)
+		}
+		if remaining, want := m.TTL("k{1}"), locktest.TTL-time.Since(start); remaining > want {
+			t.Errorf("%s left of somebody else's TTL, want %s", remaining, want)
+		}
+	})
+}
+
+// After a release has begun nothing else is sent about the lock (invariant 7), at any point of a renewal's period, and whatever the renewal
+// in flight is answered.
+func TestEngineNoRenewalAfterRelease(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, name string) {
+		for offset := 2 * time.Millisecond; offset < shortTTL; offset += 20 * time.Millisecond {
+			m, links := network(t, 1)
+			c, counted := links[0].client(), &spy{}
+			t.Cleanup(func() { _ = c.Close() })
+			c.AddHook(counted)
+			l := pick(engine(t, c, handoff.Options{TTL: shortTTL}), name)
+			lease := locktest.Obtain(t, l, "k{1}")
+			time.Sleep(shortTTL) // the server knows all scripts now
+			if err := lease.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			lease = locktest.Obtain(t, l, "k{1}")
+			links[0].slow.Store(int64(slowness / 3))
+			time.Sleep(offset)
+			before := counted.scripts.Load()
+			if err := lease.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * shortTTL)
+			if got := counted.scripts.Load() - before; got != 1 {
+				t.Errorf("%d commands from the release on, %s after the acquire, want 1", got, offset)
+			}
+			nothingLeft(t, m, "k{1}")
+		}
+	})
+}
+
+// every runs a test in a bubble for each of the engine's locks, with two processes; rival is a lock that excludes it.
+func every(t *testing.T, f func(t *testing.T, p leased)) {
+	for _, name := range []string{"handoff", "fair", "fenced", "rw-write", "rw-read"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, links := network(t, 2)
+				p := leased{key: "k{1}", held: "k{1}", scripts: &spy{}, links: links}
+				p.ttl = func() time.Duration { return m.TTL(p.held) }
+				c := links[0].client()
+				own, other := links[0].processOn(t, c, handoff.Options{}), links[1].process(t, handoff.Options{})
+				p.locker, p.rival = pick(own, name), other.Fair()
+				switch name {
+				case "fenced":
+					p.locker = own.Fenced(func(context.Context, string) (uint64, error) { return 0, nil })
+				case "rw-read", "rw-write":
+					p.rival = other.ReadWrite().Write()
+				}
+				if name == "rw-read" {
+					p.held = handoff.KeysOf(p.key).Readers
+				}
+				p.end(t, time.Second) // loads the scripts, as the next three lines do
+				renewed := locktest.Obtain(t, p.locker, p.key)
+				time.Sleep(locktest.TTL / 2)
+				locktest.Release(t, renewed)
+				locktest.Warm(t, p.rival, p.key)
+				c.AddHook(p.scripts)
+				f(t, p)
+			})
+		})
+	}
+}
+
+// leased is what a test of a lease time needs. held is the key that the lock has while it is held, ttl its TTL, and scripts counts what the
+// locker's process sends.
+type leased struct {
+	locker, rival lock.Locker
+	key, held     string
+	ttl           func() time.Duration
+	scripts       *spy
+	links         []*link
+}
+
+// end takes the lock for d and returns the lease after its end.
+func (p leased) end(t *testing.T, d time.Duration) lock.Lease {
+	t.Helper()
+	began := time.Now()
+	lease, err := p.locker.Acquire(lock.WithLease(t.Context(), d), p.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "TTL of the key", p.ttl(), d)
+	<-lease.Context().Done()
+	near(t, "time until the end", time.Since(began), d)
+	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
+		t.Errorf("cause = %v, want ErrLost", cause)
+	}
+	synctest.Wait()
+	return lease
+}
+
+// near fails unless got is at most 2 % and 10 ms less than want.
+func near(t *testing.T, what string, got, want time.Duration) {
+	t.Helper()
+	if got > want || got < want-want/50-10*time.Millisecond {
+		t.Errorf("%s: %s, want %s or a little less", what, got, want)
+	}
+}
+
+// The lease time may be shorter or longer than the engine's TTL: one command takes the lock for it, none renews it, it ends at its time, and
+// a rival need not wait any longer.
+func TestLeaseTimeIsNotRenewed(t *testing.T) {
+	every(t, func(t *testing.T, p leased) {
+		for _, d := range []time.Duration{300 * time.Millisecond, 5 * time.Second, 90 * time.Second} {
+			p.scripts.scripts.Store(0)
+			lease := p.end(t, d)
+			if n := p.scripts.scripts.Load(); n != 2 { // the acquire, and the cancel at the end
+				t.Errorf("%d scripts for a lease time of %s, want 2", n, d)
+			}
+			second := locktest.Take(t, p.rival, p.key)
+			if second.Fence() <= lease.Fence() {
+				t.Errorf("the rival's fence is %d, after %d", second.Fence(), lease.Fence())
+			}
+			if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+				t.Errorf("late Release = %v, want ErrLost", err)
+			}
+			locktest.Release(t, second)
+		}
+	})
+}
+
+// A lock that was waited for comes by a message, which grants it for the grant timeout only. It still has its lease time, and no more.
+func TestLeaseTimeAfterAWait(t *testing.T) {
+	every(t, func(t *testing.T, p leased) {
+		for _, d := range []time.Duration{time.Second, 2500 * time.Millisecond, 10 * time.Second, 90 * time.Second} {
+			first := locktest.Obtain(t, p.rival, p.key)
+			got, _ := waits(lock.WithLease(t.Context(), d), p.locker, p.key)
+			time.Sleep(9 * time.Second) // polls change nothing; the next one is due a second later
+			locktest.Release(t, first)
+			lease := <-got
+			began := time.Now()
+			p.scripts.scripts.Store(0)
+			next, _ := waits(t.Context(), p.rival, p.key)
+			time.Sleep(min(d/2, 2*time.Second))
+			if p.held == p.key { // a writer that waits keeps the readers' key for longer
+				near(t, "TTL of the key", p.ttl(), max(d, 2500*time.Millisecond)-time.Since(began))
+			}
+			second := <-next // at the end, by a message
+			near(t, "time until a waiting rival gets in", time.Since(began), d)
+			if err := lease.Context().Err(); err == nil {
+				t.Error("the lease has not ended")
+			}
+			if n := p.scripts.scripts.Load(); n > 2 {
+				t.Errorf("%d scripts for a lease time of %s, want one renewal at most, and the cancel", n, d)
+			}
+			if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+				t.Errorf("late Release = %v, want ErrLost", err)
+			}
+			locktest.Release(t, second)
+		}
+	})
+}
+
+// A holder that releases in time frees the lock then, like any other; a process that dies keeps it for the lease time.
+func TestLeaseTimeOfTheDead(t *testing.T) {
+	every(t, func(t *testing.T, p leased) {
+		lease, err := p.locker.Acquire(lock.WithLease(t.Context(), time.Minute), p.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		locktest.Release(t, lease)
+		locktest.Release(t, locktest.Take(t, p.rival, p.key))
+
+		began := time.Now()
+		if _, err = p.locker.Acquire(lock.WithLease(t.Context(), 10*time.Second), p.key); err != nil {
+			t.Fatal(err)
+		}
+		p.links[0].powerOff()
+		p.links[0].cut()
+		locktest.Release(t, locktest.Obtain(t, p.rival, p.key))
+		if took := time.Since(began); took < 10*time.Second || took > 13*time.Second { // a poll finds it
+			t.Errorf("a rival got in after %s, want 10 s and a poll at most", took)
+		}
+	})
+}
+
+// A reconnect has the hold checked, and does not move its end.
+func TestLeaseTimeAfterAReconnect(t *testing.T) {
+	every(t, func(t *testing.T, p leased) {
+		began := time.Now()
+		lease, err := p.locker.Acquire(lock.WithLease(t.Context(), 20*time.Second), p.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		p.links[0].cut()
+		locktest.Warm(t, p.locker, "other{1}")
+		time.Sleep(5 * time.Second)
+		if err := context.Cause(lease.Context()); err != nil {
+			t.Errorf("the lease ended: %v", err)
+		}
+		near(t, "TTL of the key", p.ttl(), 10*time.Second)
+		<-lease.Context().Done()
+		near(t, "time until the end", time.Since(began), 20*time.Second)
+		_ = lease.Release(t.Context())
+	})
+}
+
+// A re-entry shares the end of a hold that has one. It is refused in a hold that is renewed, whose lock would outlive it.
+func TestLeaseTimeAndReentry(t *testing.T) {
+	every(t, func(t *testing.T, p leased) {
+		outer, err := p.locker.Acquire(lock.WithLease(t.Context(), 5*time.Second), p.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner, err := p.locker.Acquire(lock.WithLease(outer.Context(), time.Hour), p.key)
+		if err != nil {
+			t.Fatalf("re-entry = %v", err)
+		}
+		<-inner.Context().Done()
+		if err := inner.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release of the re-entry = %v, want ErrLost", err)
+		}
+		if err := outer.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("Release = %v, want ErrLost", err)
+		}
+
+		renewed := locktest.Obtain(t, p.locker, p.key)
+		if _, err := p.locker.Acquire(lock.WithLease(renewed.Context(), time.Second), p.key); !errors.Is(err, lock.ErrLeaseTime) {
+			t.Errorf("re-entry with a lease time = %v, want ErrLeaseTime", err)
+		}
+		locktest.Release(t, renewed)
+		for _, d := range []time.Duration{-1, 0, 49 * time.Millisecond} {
+			if _, err := p.locker.Acquire(lock.WithLease(t.Context(), d), p.key); !errors.Is(err, lock.ErrLeaseTime) {
+				t.Errorf("Acquire with a lease time of %s = %v, want ErrLeaseTime", d, err)
+			}
+		}
+	})
+}
+
+// blockingAdder is an Adder that blocks once, after block. The engine reports its metrics under its mutex, so none of its timers can proceed
+// meanwhile.
+type blockingAdder struct {
+	blocked          atomic.Bool
+	reached, unblock chan struct{}
+}
+
+func (g *blockingAdder) Add(float64) {
+	if g.blocked.CompareAndSwap(true, false) {
+		close(g.reached)
+		<-g.unblock
+	}
+}
+
+// A process that was stopped may run its holder before its timers. Here the engine's timer cannot proceed at all. Still every context of
+// the hold has ended when anybody checks it past the TTL, and so have the contexts derived from it.
+func TestEngineContextEndsWithoutATimer(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	for _, name := range []string{"handoff", "rw-read"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const ttl = 3 * time.Second
+			g := &blockingAdder{reached: make(chan struct{}), unblock: make(chan struct{})}
+			e := onServer(t, s, handoff.Options{TTL: ttl, Metrics: handoff.Metrics{Acquired: g}})
+			l, key := pick(e, name), s.Prefix+"{"+name+"}"
+			lease := locktest.Obtain(t, l, key)
+			inner, err := l.Acquire(context.WithoutCancel(lease.Context()), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			derived, cancel := context.WithCancel(lease.Context())
+			defer cancel()
+			g.blocked.Store(true)
+			other := make(chan lock.Lease)
+			go func() { other <- locktest.Obtain(t, l, key+"other") }()
+			<-g.reached
+			time.Sleep(ttl)
+			for which, ctx := range map[string]context.Context{"lease": lease.Context(), "detached re-entry": inner.Context()} {
+				if err := ctx.Err(); !errors.Is(err, context.Canceled) || !errors.Is(context.Cause(ctx), lock.ErrLost) {
+					t.Errorf("%s: Err() = %v because of %v past the TTL, want ErrLost", which, err, context.Cause(ctx))
+				}
+				select {
+				case <-ctx.Done():
+				default:
+					t.Errorf("%s: Done() is open past the TTL", which)
+				}
+			}
+			if err := derived.Err(); err == nil {
+				t.Error("a derived context: Err() = nil after the lease's said that it has ended")
+			}
+			close(g.unblock)
+			for _, lease := range []lock.Lease{<-other, inner, lease} {
+				_ = lease.Release(t.Context()) // any of them may have been lost by now
+			}
+		})
+	}
+}
+
+// A lease's context is made at the first call of Context: it is the same as one that was made at the beginning.
+func TestEngineContextMadeLate(t *testing.T) {
+	gone := errors.New("gone home")
+	for name, c := range map[string]struct {
+		end  func(lease lock.Lease, cancel context.CancelCauseFunc)
+		want error
+	}{
+		"lost":     {func(lock.Lease, context.CancelCauseFunc) { time.Sleep(2 * time.Minute) }, lock.ErrLost},
+		"released": {func(lease lock.Lease, _ context.CancelCauseFunc) { _ = lease.Release(context.Background()) }, context.Canceled},
+		"caller":   {func(_ lock.Lease, cancel context.CancelCauseFunc) { cancel(gone) }, gone},
+		"lost, then the caller": {func(_ lock.Lease, cancel context.CancelCauseFunc) {
+			time.Sleep(2 * time.Minute)
+			cancel(gone)
+		}, lock.ErrLost},
+		"released, then the caller": {func(lease lock.Lease, cancel context.CancelCauseFunc) {
+			_ = lease.Release(context.Background())
+			cancel(gone)
+		}, context.Canceled},
+		"the caller, then released": {func(lease lock.Lease, cancel context.CancelCauseFunc) {
+			cancel(gone)
+			_ = lease.Release(context.Background())
+		}, gone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, links := network(t, 1)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				lease, err := links[0].process(t, handoff.Options{MaxHold: time.Minute}).Handoff().Acquire(ctx, "k{1}")
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.end(lease, cancel)
+				if got := context.Cause(lease.Context()); !errors.Is(got, c.want) {
+					t.Errorf("the context asked for afterwards has ended with %v, want %v", got, c.want)
+				}
+				_ = lease.Release(context.Background())
+			})
+		})
+	}
+}
+
+// All callers of Context get the same context, which ends with the hold.
+func TestEngineContextOfManyCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, links := network(t, 1)
+		lease := locktest.Obtain(t, links[0].process(t, handoff.Options{}).Handoff(), "k{1}")
+		var wg sync.WaitGroup
+		all := make([]context.Context, 8)
+		for i := range all {
+			wg.Go(func() {
+				all[i] = lease.Context()
+				if i%4 == 3 {
+					_ = lease.Release(context.Background())
+				}
+			})
+		}
+		wg.Wait()
+		for _, ctx := range all {
+			if ctx != all[0] || ctx.Err() == nil {
+				t.Errorf("one got %v, which has ended with %v; the first %v", ctx, ctx.Err(), all[0])
+			}
+		}
+	})
+}
