@@ -313,34 +313,3 @@ func TestConnectionsAreUTF8(t *testing.T) {
 		t.Errorf("character sets = %s, %s, want utf8mb4", client, connection)
 	}
 }
-
-func TestPoolsAndChecks(t *testing.T) {
-	t.Parallel()
-	r := testenv.Redis(t)
-	set, err := backend.Open(backend.Config{Redis: r.URL, SQL: testenv.SQLite(t), Prefix: r.Prefix, Conns: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { set.Close() })
-	wait.NoError(t, "Redis is up", func() error { return set.Check("redis") })
-	if err := set.Client.Ping(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := set.Check("sql"); err == nil {
-		t.Error("Check(sql) before the migrations = nil, want an error: there are no tables")
-	}
-	if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
-		t.Fatal(err)
-	}
-	wait.NoError(t, "SQL is up, after the migrations", func() error { return set.Check("sql") })
-	var names []string
-	for _, p := range set.Pools() {
-		names = append(names, p.Name)
-		if p.Total < 1 || p.Total > 2 {
-			t.Errorf("pool %s has %d connections, want 1 or 2", p.Name, p.Total)
-		}
-	}
-	if diff := cmp.Diff([]string{"redis", "sql"}, names); diff != "" {
-		t.Errorf("pools (-want +got):\n%s", diff)
-	}
-}

@@ -158,16 +158,18 @@ func readings(t *testing.T, s *store.SQL, product int64) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
 	read := func(how string, keys []store.KeyRow) { all[how] = append(all[how], named(keys)...) }
-	for _, n := range []int{1, 9} {
+	for _, n := range []int{1, 4, 9} {
 		how, want := fmt.Sprintf("pages of %d", n), store.Want{Orders: n, Keys: n}
 		f, p, err := s.Snapshot(t.Context(), product, want)
 		read(how, f.Keys)
+		total, orders := f.Totals.Orders, len(f.Orders)
 		for tries := 0; err == nil && !p.End() && tries < 20; tries++ {
-			f, p, err = s.Page(t.Context(), product, p, want)
+			f, p, err = s.Page(t.Context(), product, throughJSON(t, p), want)
 			read(how, f.Keys)
+			orders += len(f.Orders)
 		}
-		if err != nil || !p.End() {
-			t.Errorf("%s of product %d end at %+v, %v", how, product, p, err)
+		if err != nil || !p.End() || int64(orders) != total {
+			t.Errorf("%s of product %d end at %+v, %v, after %d of %d orders", how, product, p, err, orders, total)
 		}
 	}
 	if err := s.Scan(t.Context(), product, func(snap *store.Snapshot) error {

@@ -33,6 +33,13 @@ var (
 	never  = clientv3.Compare(clientv3.Version("nobody has this key"), ">", 0)
 )
 
+func resetEtcd(t *testing.T, e *store.Etcd, product, stock int64, segments int) {
+	t.Helper()
+	if err := e.Reset(t.Context(), product, stock, segments); err != nil {
+		t.Fatalf("Reset(%d, %d, %d): %v", product, stock, segments, err)
+	}
+}
+
 func wantFacts(t *testing.T, e *store.Etcd, product int64, want store.Facts) {
 	t.Helper()
 	got, err := e.Facts(t.Context(), product, true)
@@ -51,9 +58,7 @@ func TestEtcdReadsWhatItWrote(t *testing.T) {
 		t.Errorf("Facts() of a product that nobody made = %v, want ErrUnknownProduct", err)
 	}
 	for _, product := range []int64{1, 10} { // 10's keys begin with 1's
-		if err := e.Reset(t.Context(), product, 5, 0); err != nil {
-			t.Fatalf("Reset() = %v", err)
-		}
+		resetEtcd(t, e, product, 5, 0)
 	}
 	a, b, other := someOrder("z", 1), someOrder("a", 1), someOrder("m", 10) // the older one has the greater id
 	b.Remaining, b.Key = nil, nil
@@ -69,9 +74,7 @@ func TestEtcdReadsWhatItWrote(t *testing.T) {
 	if got, err := e.Facts(t.Context(), 1, false); err != nil || got.Orders != nil {
 		t.Errorf("Facts() without orders = %+v, %v, want none", got, err)
 	}
-	if err := e.Reset(t.Context(), 1, 7, 0); err != nil {
-		t.Errorf("Reset() = %v, want nil", err)
-	}
+	resetEtcd(t, e, 1, 7, 0)
 	wantFacts(t, e, 1, store.Facts{Initial: 7, Stock: 7})
 	wantFacts(t, e, 10, store.Facts{Initial: 5, Stock: -3, Orders: []store.Order{other}})
 }
@@ -79,9 +82,7 @@ func TestEtcdReadsWhatItWrote(t *testing.T) {
 func TestEtcdGuard(t *testing.T) {
 	t.Parallel()
 	e, _, _ := openEtcd(t)
-	if err := e.Reset(t.Context(), 1, 5, 0); err != nil {
-		t.Fatalf("Reset() = %v", err)
-	}
+	resetEtcd(t, e, 1, 5, 0)
 	if ok, err := e.Write(t.Context(), never, 4, someOrder("a", 1)); ok || err != nil {
 		t.Errorf("Write() under a guard that does not hold = %t, %v, want false", ok, err)
 	}
@@ -91,17 +92,13 @@ func TestEtcdGuard(t *testing.T) {
 func TestEtcdSegmentedProduct(t *testing.T) {
 	t.Parallel()
 	e, c, s := openEtcd(t)
-	if err := e.Reset(t.Context(), 1, 5, 3); err != nil {
-		t.Fatalf("Reset() = %v", err)
-	}
+	resetEtcd(t, e, 1, 5, 3)
 	if _, err := e.Read(t.Context(), 1); !errors.Is(err, store.ErrSegmented) {
 		t.Errorf("Read() of a segmented product = %v, want ErrSegmented", err)
 	}
 	wantFacts(t, e, 1, store.Facts{Initial: 5, Stock: 5})
 	for key, value := range map[string]string{"stock/1": "many", "orders/1/a": "{"} {
-		if err := e.Reset(t.Context(), 1, 5, 0); err != nil {
-			t.Fatalf("Reset() = %v", err)
-		}
+		resetEtcd(t, e, 1, 5, 0)
 		if _, err := c.Put(t.Context(), s.Prefix+key, value); err != nil {
 			t.Fatal(err)
 		}
@@ -115,9 +112,7 @@ func TestEtcdSegmentedProduct(t *testing.T) {
 func TestEtcdWriteErrors(t *testing.T) {
 	t.Parallel()
 	e, _, s := openEtcd(t)
-	if err := e.Reset(t.Context(), 1, 5, 0); err != nil {
-		t.Fatalf("Reset() = %v", err)
-	}
+	resetEtcd(t, e, 1, 5, 0)
 	p := gate(t, s.Addr, wire.GRPC)
 	far := store.NewEtcd((&testenv.Coordination{Addr: p.Addr}).EtcdClient(t), s.Prefix)
 	lost := someOrder("lost", 1)
@@ -163,9 +158,7 @@ func TestEtcdOutOfReach(t *testing.T) {
 func TestEtcdAnswersWithin(t *testing.T) {
 	t.Parallel()
 	e, _, _ := openEtcd(t)
-	if err := e.Reset(t.Context(), 1, 5, 0); err != nil {
-		t.Fatalf("Reset() = %v", err)
-	}
+	resetEtcd(t, e, 1, 5, 0)
 	e.AnswersWithin(time.Nanosecond)
 	want := store.Want{Orders: 1}
 	for name, request := range map[string]func() error{

@@ -71,11 +71,7 @@ func onEachShelf(t *testing.T, test func(*testing.T, shelf)) {
 	etcd := func(t *testing.T) shelf {
 		e, c, s := openEtcd(t)
 		return shelf{e.Snapshot, e.Page, e.Scan,
-			func(t *testing.T, product, stock int64) {
-				if err := e.Reset(t.Context(), product, stock, 0); err != nil {
-					t.Fatal(err)
-				}
-			},
+			func(t *testing.T, product, stock int64) { resetEtcd(t, e, product, stock, 0) },
 			func(ctx context.Context, o store.Order) error {
 				_, err := e.Write(ctx, always, *o.Remaining, o)
 				return err
@@ -352,28 +348,11 @@ func TestSQLPagesOfKeys(t *testing.T) {
 			return errors.Join(err, tx.InsertOrder(cart))
 		})
 		want := []string{"\x00\xff", "\x01\xff", "\x02\xff", "\x03\xff", "\x04\xff", "\x05\xff", "\x06\xff", "\x07\xff", "\x08\xff", "cart of m", "refused"}
-		f, p, err := s.Snapshot(t.Context(), 1, store.Want{Orders: 4, Keys: 4})
-		got, orders := named(f.Keys), len(f.Orders)
-		for tries := 0; err == nil && !p.End() && tries < 20; tries++ {
-			f, p, err = s.Page(t.Context(), 1, throughJSON(t, p), store.Want{Orders: 4, Keys: 4})
-			got, orders = append(got, named(f.Keys)...), orders+len(f.Orders)
-		}
-		slices.Sort(got)
-		if err != nil || orders != 10 || !slices.Equal(got, want) {
-			t.Errorf("pages hold %d orders and keys %q, %v, want 10 and %q", orders, got, err, want)
-		}
-		got = nil
-		if err := s.Scan(t.Context(), 1, func(snap *store.Snapshot) error {
-			return snap.Keys(func(batch []store.KeyRow) error {
-				got = append(got, named(batch)...)
-				return nil
-			})
-		}); err != nil {
-			t.Fatal(err)
-		}
-		slices.Sort(got)
-		if !slices.Equal(got, want) {
-			t.Errorf("a scan holds keys %q, want %q", got, want)
+		for how, got := range readings(t, s, 1) {
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: keys %q, want %q", how, got, want)
+			}
 		}
 		if f, p, err := s.Snapshot(t.Context(), 2, store.Want{Orders: 4}); err != nil || len(f.Orders) != 1 || !p.NoKeys {
 			t.Errorf("Snapshot() without keys = %+v, %+v, %v", f, p, err)
@@ -400,9 +379,7 @@ func compact(t *testing.T, c *clientv3.Client) {
 func TestEtcdPagesAfterCompaction(t *testing.T) {
 	t.Parallel()
 	e, c, _ := openEtcd(t)
-	if err := e.Reset(t.Context(), 1, 100, 0); err != nil {
-		t.Fatal(err)
-	}
+	resetEtcd(t, e, 1, 100, 0)
 	for n := range 9 {
 		if _, err := e.Write(t.Context(), always, 5, nth(n, 1, 5)); err != nil {
 			t.Fatal(err)
@@ -423,9 +400,7 @@ func TestEtcdPagesAfterCompaction(t *testing.T) {
 func TestEtcdScanDuringCompaction(t *testing.T) {
 	t.Parallel()
 	e, c, _ := openEtcd(t)
-	if err := e.Reset(t.Context(), 1, 100, 0); err != nil {
-		t.Fatal(err)
-	}
+	resetEtcd(t, e, 1, 100, 0)
 	if _, err := e.Write(t.Context(), always, 95, nth(0, 1, 5)); err != nil {
 		t.Fatal(err)
 	}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/backend"
 	"lastitem/internal/idempotency"
@@ -222,7 +225,19 @@ func TestRedisSellLostReplyThenDown(t *testing.T) {
 	s := testenv.Redis(t)
 	direct := store.NewRedis(s.Client, s.Prefix)
 	reset(t, direct, 1, 5, 0)
-	p, client := behindGate(t, s)
+	o := *s.Client.Options()
+	p := gate(t, o.Addr, wire.Redis)
+	var down atomic.Bool
+	o.MaxRetries, o.DialerRetries = -1, 1
+	o.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		addr := p.Addr
+		if down.Load() {
+			addr = "127.0.0.1:1" // nobody
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, addr)
+	}
+	client := redis.NewClient(&o)
+	defer client.Close()
 	through := store.NewRedis(client, s.Prefix)
 	if _, err := through.Sell(t.Context(), sale("a", "", 1)); err != nil {
 		t.Fatalf("Sell() through the proxy = %v", err)
@@ -230,7 +245,7 @@ func TestRedisSellLostReplyThenDown(t *testing.T) {
 	lost := p.Add(wire.Rule{Answer: true, Match: func(c wire.Call) bool { return strings.HasPrefix(c.Text, "EVALSHA ") }})
 	go func() {
 		<-lost.Reached()
-		p.Turn("127.0.0.1:1") // nobody
+		down.Store(true)
 		lost.Drop(true)
 	}()
 	if _, err := through.Sell(t.Context(), sale("b", "k", 1)); !errors.Is(err, store.ErrUnknown) || !wasCut(lost) {
