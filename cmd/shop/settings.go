@@ -74,6 +74,7 @@ var otherSettings = []replica.Setting{
 	{Name: "SHOP_TEST_CONSOLE_COST", Help: both("rounds of the measurement of the console's costs; `make console-cost` sets it", "测量控制台开销的轮数，由 `make console-cost` 设置"), Group: "tests"},
 	{Name: "SHOP_TEST_PICTURES", Help: both("directory of the documentation's pictures, which are taken again; `make pictures` sets it", "存放文档截图的目录，截图会重新生成；由 `make pictures` 设置"), Group: "tests"},
 	{Name: "SHOP_TEST_TIER", Help: both("all: the slow tests run too; `make test-all` sets it", "设为 all 时也跑慢测试；由 `make test-all` 设置"), Group: "tests"},
+	{Name: "SHOP_TEST_REDISSON", Help: both("directory that `scripts/real-redisson` prints: the tests on Redisson itself run", "`scripts/real-redisson` 打印的目录；设了它才跑真实 Redisson 上的测试"), Group: "tests"},
 	{Name: "SHOP_TEST_RACE", Default: "yes", Help: both("no: the tests run without the race detector", "设为 no 时测试不带竞态检测"), Group: "tests"},
 	{Name: "SHOP_TEST_SEED", Default: "1", Help: both("seed of the requests that a test generates from the OpenAPI document", "测试根据 OpenAPI 文档生成请求时用的随机种子"), Group: "tests"},
 	{Name: "SHOP_TEST_REQUESTS", Default: "3000", Help: both("number of these requests", "生成多少个这样的请求"), Group: "tests"},
