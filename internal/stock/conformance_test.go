@@ -1,13 +1,23 @@
 package stock_test
 
 import (
+	"flag"
+	"fmt"
+	"os"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/audit"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/stocktest"
 	"lastitem/internal/testenv"
 )
+
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // The embedded servers in the first tier, the real ones in the next, where the race detector would make the embedded ones slow.
 func TestConformance(t *testing.T) {
@@ -58,4 +68,155 @@ func TestConformanceElsewhere(t *testing.T) {
 		shared(t, func(t *testing.T) stocktest.Env { return stocktest.On(testenv.Redis(t), testenv.SQLite(t)) })
 	})
 	t.Run("cluster", func(t *testing.T) { shared(t, stocktest.Cluster) })
+}
+
+// The guarded modes may share a product: each sees the writes of the other.
+func TestGuardedModesMix(t *testing.T) {
+	t.Parallel()
+	for _, e := range stocktest.Envs {
+		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
+			h := stocktest.Open(t, e.Open(t), 3, stock.Modes())
+			const units, clients, each = 60, 9, 10
+			product := h.Product(t, units, 0)
+			var wg sync.WaitGroup
+			for c := range clients {
+				mode := []string{"lease-seq", "idempotent", "sql-atomic", "sql-version"}[c%4]
+				wg.Go(func() {
+					for i := range each {
+						_, _ = h.Replicas[c%3].Deduct(t.Context(), mode, stock.SQL, product, 1, fmt.Sprintf("%d-%d", c, i))
+					}
+				})
+			}
+			wg.Wait()
+			r := audit.Judge(audit.Input{Store: "sql", Ledger: h.Ledger(t, product)})
+			if r.Verdict != audit.Exact {
+				t.Errorf("several guarded modes on one product: %s\n%s", r.Verdict, r.Text("en"))
+			}
+		})
+	}
+}
+
+// A key belongs to the store that keeps it. All modes on SQL share their keys; redis-lua has its own, so it may sell once more under the
+// same key.
+func TestKeysOfTheStoresAreApart(t *testing.T) {
+	t.Parallel()
+	h := stocktest.Open(t, stocktest.Embedded(t), 1, stock.Modes())
+	product := h.Product(t, 5, 0)
+	for _, c := range []struct {
+		mode  string
+		store stock.Store
+		want  error
+	}{
+		{"redis-lua", stock.Redis, nil}, {"queue", stock.SQL, nil}, {"idempotent", stock.SQL, stock.ErrKeyReused},
+	} {
+		h.Replicas[0].Refuse(t, c.want, c.mode, c.store, product, 1, "k")
+	}
+	for _, s := range []stock.Store{stock.Redis, stock.SQL} {
+		if got := h.Books(t, product, s); got.Stock != 4 || got.Sold != 1 {
+			t.Errorf("%s: books = %+v, want one unit sold", s, got)
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// The claims are in the modes and once more in one file, so that nobody changes one by accident.
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	const golden = "testdata/claims.txt"
+	text, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var head []string // the comment
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			head = append(head, line)
+		}
+	}
+	var got strings.Builder
+	got.WriteString(strings.Join(head, ""))
+	for _, m := range stock.Modes() {
+		if len(m.Stores) == 0 {
+			got.WriteString(m.Name + "\n")
+		}
+		for _, s := range m.Stores {
+			row := m.Claims[s].Row()
+			for i, o := range row {
+				if o == "" {
+					row[i] = "_"
+				}
+			}
+			got.WriteString(m.Name + " " + string(s) + ": " + strings.Join(row, " ") + "\n")
+		}
+	}
+	if *update {
+		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(text), got.String()); diff != "" {
+		t.Errorf("claims (-%s +modes; -update writes what the modes claim):\n%s", golden, diff)
+	}
+}
+
+func TestModesAreValid(t *testing.T) {
+	t.Parallel()
+	if err := stock.Validate(stock.Modes()); err != nil {
+		t.Error(err)
+	}
+	for _, m := range stock.Modes() {
+		d, err := m.Doc()
+		if err != nil || len(d.En) < 200 || len(d.Zh) < 100 {
+			t.Errorf("essay of %s: %d and %d bytes, %v, want both", m.Name, len(d.En), len(d.Zh), err)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	exact := stock.Claims{Threads: ".", Replicas: "."}
+	claims := func(c stock.Claims) func(*stock.Mode) {
+		return func(m *stock.Mode) { m.Claims = map[stock.Store]stock.Claims{stock.Redis: c} }
+	}
+	for name, c := range map[string]struct {
+		change func(*stock.Mode)
+		want   string
+	}{
+		"nothing":              {func(*stock.Mode) {}, ""},
+		"camel case":           {func(m *stock.Mode) { m.Name = "luaLock" }, "kebab-case"},
+		"no name":              {func(m *stock.Mode) { m.Name = "" }, "kebab-case"},
+		"trailing dash":        {func(m *stock.Mode) { m.Name = "mutex-" }, "kebab-case"},
+		"name taken":           {func(m *stock.Mode) { m.Name = "noop" }, "not unique"},
+		"no essay":             {func(m *stock.Mode) { m.Name = "nobody" }, "nobody.en.md"},
+		"no English title":     {func(m *stock.Mode) { m.Title.En = "" }, "title or New"},
+		"no Chinese title":     {func(m *stock.Mode) { m.Title.Zh = "" }, "title or New"},
+		"no New":               {func(m *stock.Mode) { m.New = nil }, "title or New"},
+		"no claims":            {func(m *stock.Mode) { m.Claims = nil }, "claims for 0 stores, has 1"},
+		"unclaimed store":      {func(m *stock.Mode) { m.Stores = []stock.Store{stock.SQL} }, "claims nothing for threads"},
+		"one store too many":   {func(m *stock.Mode) { m.Stores = append(m.Stores, stock.SQL) }, "claims for 1 stores, has 2"},
+		"unknown letter":       {claims(stock.Claims{Threads: "Q"}), `threads: "Q" is no outcome`},
+		"letters out of order": {claims(stock.Claims{Threads: ".", Replicas: ".", Failover: "AO"}), `failover: "AO" is no outcome`},
+		"exact and broken":     {claims(stock.Claims{Threads: ".O"}), "no outcome"},
+		"nothing at threads":   {claims(stock.Claims{Replicas: "."}), "claims nothing for threads"},
+		"nothing at replicas":  {claims(stock.Claims{Threads: "."}), "claims nothing for replicas"},
+		"on after threads":     {claims(stock.Claims{Threads: "O", Replicas: "."}), "broken by threads and claims something for replicas"},
+		"on after replicas":    {claims(stock.Claims{Threads: ".", Replicas: "O", Retry: "D"}), "broken by concurrency alone and claims more"},
+		"cannot happen":        {claims(stock.Claims{Threads: ".", Replicas: ".", Slow: "–", Failover: "OLDXA"}), ""},
+	} {
+		modes := stock.Modes()
+		i := slices.IndexFunc(modes, func(m stock.Mode) bool { return m.Name == "unsafe" })
+		claims(exact)(&modes[i])
+		c.change(&modes[i])
+		err := stock.Validate(modes)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: Validate() = %v, want %q", name, err, c.want)
+		}
+		served := err == nil || strings.HasPrefix(name, "no essay") // a missing essay stops no server
+		if err := stock.Servable(modes); (err == nil) != served {
+			t.Errorf("%s: Servable() = %v, want an error = %t", name, err, !served)
+		}
+	}
 }

@@ -1,6 +1,81 @@
 package writeups_test
 
-import "testing"
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/lock/textbook"
+	"lastitem/internal/testenv"
+)
+
+// A client that sends a command again when its answer does not come.
+func TestClientSendsAgain(t *testing.T) {
+	s := tell(t)
+	server := testenv.Redis(t)
+	s.prefix = server.Prefix
+	o, err := redis.ParseURL(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, came, left string
+		retries          int
+	}{
+		{"retries: 3, the default", "8", "8", 3},
+		{"retries: none", "(error) EOF", "9", -1},
+	} {
+		relay := locktest.NewRelay(t, o.Addr)
+		relay.Losing(false, func(sent []byte) func([]byte) bool { // Redis has done the DECR
+			if !bytes.Contains(bytes.ToLower(sent), []byte("decr")) {
+				return nil
+			}
+			return func([]byte) bool { return true }
+		})
+		own := *o
+		own.Addr, own.MaxRetries = relay.Addr().String(), c.retries
+		unlucky := redis.NewClient(&own)
+		t.Cleanup(func() { _ = unlucky.Close() })
+		a := client{s, "A", unlucky}
+		s.note("%s", c.name)
+		a.do("OK", "SET @stock 10")
+		a.do(c.came, "DECR @stock")
+		a.do(c.left, "GET @stock")
+	}
+	s.note("one order; the first client took two units, the second does not know whether it took one")
+}
+
+// A message comes at least once: its consumer did the work and died before it said so.
+func TestRedeliveryDeductsTwice(t *testing.T) {
+	s, a, b := withAB(t)
+	a.do("OK", "SET @stock 10")
+	a.do("OK", "XGROUP CREATE @orders workers 0 MKSTREAM")
+	a.do("1-1", "XADD @orders 1-1 order 4711")
+	got := a.quietly("XREADGROUP GROUP workers a COUNT 1 STREAMS @orders >")
+	if !strings.Contains(got, "4711") {
+		t.Fatalf("A was given %s", got)
+	}
+	s.says("A", "XREADGROUP GROUP workers a STREAMS orders >", "order 4711")
+	a.do("9", "DECR @stock")
+	s.note("A is killed before XACK")
+	got = b.quietly("XAUTOCLAIM @orders workers b 0 0")
+	if !strings.Contains(got, "4711") {
+		t.Fatalf("B was given %s", got)
+	}
+	s.says("B", "XAUTOCLAIM orders workers b 0 0", "order 4711")
+	b.do("8", "DECR @stock")
+	b.do("1", "XACK @orders workers 1-1")
+	s.note("one order, two units taken: the deduction needs an idempotency row in its own transaction")
+}
 
 // fenced is a table of products whose rows hold the highest token they have seen.
 const fenced = "CREATE TABLE product_stock (id INT PRIMARY KEY, stock INT NOT NULL, fence INT NOT NULL)"
@@ -88,4 +163,83 @@ func TestHolderWritesTwice(t *testing.T) {
 	a.exec("1 affected", "UPDATE product_stock SET stock = 0, fence = 100 WHERE id = 101 AND fence <= 100")
 	b.exec("1 affected", "UPDATE product_stock SET stock = 0, fence = 101 WHERE id = 101 AND fence <= 101")
 	s.note("100 is not below 100: A passes as well, and the unit is sold twice")
+}
+
+// A holder that is cut off hears nothing, neither of its loss nor of its failed renewals. Its own clock tells it.
+func TestCutOffHolderHearsNothing(t *testing.T) {
+	s := tell(t)
+	server := testenv.Redis(t)
+	o, err := redis.ParseURL(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := locktest.NewRelay(t, o.Addr)
+	far := *o
+	far.Addr, far.MaxRetries, far.ContextTimeoutEnabled = w.Addr().String(), -1, true
+	cut := redis.NewClient(&far)
+	t.Cleanup(func() { _ = cut.Close() })
+	const ttl = time.Second
+	a, b := textbook.NewWatchdog(cut, ttl, nil, nil), textbook.NewWatchdog(server.Client, time.Minute, nil, nil)
+	key := server.Prefix + "lock"
+	held := locktest.Acquire(lock.WithWait(t.Context(), soon), t, a, key)
+	s.says("A", "acquire, TTL 1 s, renewed every third of it", "held")
+	w.Cut.Store(true)
+	s.says("", "the network between A and Redis is cut", "")
+	second := locktest.Acquire(lock.WithWait(t.Context(), soon), t, b, key)
+	s.says("B", "acquire", "held, when A's second was over")
+	select {
+	case <-held.Context().Done():
+	case <-time.After(soon):
+		t.Fatal("A was never told")
+	}
+	lost := errors.Is(context.Cause(held.Context()), lock.ErrLost)
+	s.is("A", "its lease's context", fmt.Sprintf("ended, lost: %t", lost), "ended, lost: true")
+	s.note("no message reached A: A's own clock says that the lease has ended, counted from its last renewal")
+	locktest.Release(t, second)
+}
+
+// Lock and data in one etcd: the write asks for the lock's revision in the same transaction.
+func TestEtcdGuardsTheWrite(t *testing.T) {
+	s := tell(t)
+	server := testenv.Etcd(t)
+	c, ctx := server.EtcdClient(t), t.Context()
+	at := func(key string) string { return server.Prefix + key }
+	acquire := func(who string) (clientv3.LeaseID, int64) {
+		t.Helper()
+		lease, err := c.Grant(ctx, 60)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := c.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(at("lock")), "=", 0)).
+			Then(clientv3.OpPut(at("lock"), who, clientv3.WithLease(lease.ID))).Commit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.is(who, "txn: if lock is not there, then put lock with my lease", fmt.Sprint(r.Succeeded), "true")
+		return lease.ID, r.Header.Revision
+	}
+	write := func(who string, revision int64, want string) {
+		t.Helper()
+		r, err := c.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(at("lock")), "=", revision)).
+			Then(clientv3.OpPut(at("stock"), "0")).Commit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.is(who, "txn: if lock was created by me, then put stock 0", fmt.Sprint(r.Succeeded), want)
+	}
+	if _, err := c.Put(ctx, at("stock"), "1"); err != nil {
+		t.Fatal(err)
+	}
+	lease, a := acquire("A")
+	s.note("A has read stock 1 and stops; its lease ends")
+	if _, err := c.Revoke(ctx, lease); err != nil {
+		t.Fatal(err)
+	}
+	_, b := acquire("B")
+	if b <= a {
+		t.Errorf("B's revision %d is not above A's, %d", b, a)
+	}
+	write("B", b, "true")
+	write("A", a, "false")
+	s.note("A wakes up, and etcd refuses it; B's revision is above A's: a fencing token")
 }

@@ -2,15 +2,169 @@ package client
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"lastitem/internal/api"
+	"lastitem/internal/audit"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// answers are the fuzzer's seeds: one for each framing of an answer, and some that no parser should accept.
+var answers = []string{
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+	"HTTP/1.1 200\r\ncontent-length:2\r\n\r\n{}HTTP/1.1 204 X\r\n\r\n",
+	"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/1.1 409 Conflict\r\nContent-Type: application/problem+json\r\nX-Replica: 2\r\nRetry-After: 7\r\nContent-Length: 19\r\n\r\n{\"code\":\"sold_out\"}",
+	"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\nuntil the end",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\nA\r\n0123456789\r\n0\r\nT: t\r\n\r\n",
+	"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n1\r\na\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+	"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
+	"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
+	"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+	"HTTP/1.x 200 OK\r\n\r\n",
+	"HTTP/1.1 200 OK\nContent-Length: 2\n\n{}",
+	"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", readBuffer) + "\r\n\r\n",
+}
+
+// FuzzParser: an answer that both this parser and that of net/http accept is the same to both, body included; one that comes byte by
+// byte is the same as one that comes at once; and no answer takes more memory than the limit. The seeds run in every test;
+// 'go test -fuzz FuzzParser ./loadtest/client' looks for more.
+func FuzzParser(f *testing.F) {
+	for _, text := range answers {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		parse := func(r io.Reader) (Answer, bool, []byte, error) {
+			p := parser{opaque: true, names: interned{}}
+			a, reusable, err := p.read(bufio.NewReaderSize(r, readBuffer))
+			return a, reusable, p.body, err
+		}
+		got, reusable, body, err := parse(bytes.NewReader(text))
+		if len(body) > maxBody+readBuffer {
+			t.Fatalf("the body has %d bytes, want at most %d", len(body), maxBody)
+		}
+		slow, slowReusable, slowBody, slowErr := parse(iotest.OneByteReader(bytes.NewReader(text)))
+		if (err == nil) != (slowErr == nil) || err == nil && (!cmp.Equal(got, slow) || reusable != slowReusable || !bytes.Equal(body, slowBody)) {
+			t.Fatalf("at once: %+v %t %q %v\nbyte by byte: %+v %t %q %v", got, reusable, body, err, slow, slowReusable, slowBody, slowErr)
+		}
+		if err != nil {
+			return
+		}
+		status, wanted, ok := byNetHTTP(text)
+		if ok && (got.Status != status || !bytes.Equal(body, wanted)) {
+			t.Fatalf("%d %q, want as by net/http %d %q", got.Status, body, status, wanted)
+		}
+	})
+}
+
+// byNetHTTP reads the answer with net/http; false if that does not accept it.
+func byNetHTTP(text []byte) (status int, body []byte, ok bool) {
+	in := bufio.NewReader(bytes.NewReader(text))
+	for {
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			return 0, nil, false
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil {
+			return 0, nil, false
+		}
+		if resp.StatusCode >= 200 {
+			return resp.StatusCode, body, true
+		}
+	}
+}
+
+func TestClassifyEveryCode(t *testing.T) {
+	t.Parallel()
+	for code, facts := range api.Codes {
+		want := Reading{Outcome: audit.Declined, Kind: Refused, Code: string(code)}
+		switch {
+		case code == api.SoldOut:
+			want.Outcome = audit.Refused
+		case facts.Happened == api.NoForNow:
+			want.Again = true
+		case facts.Happened == api.Unknown:
+			want.Outcome, want.Kind, want.Again = audit.Unknown, Failed, true
+		}
+		got := Classify(&Answer{Status: facts.Status, Problem: true, Code: code, Sent: true})
+		if got != want {
+			t.Errorf("classify(%s) = %+v, want %+v", code, got, want)
+		}
+	}
+}
+
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	unknown := func(code string) Reading {
+		return Reading{Outcome: audit.Unknown, Kind: Failed, Code: code, Again: true}
+	}
+	tests := []struct {
+		name   string
+		answer Answer
+		want   Reading
+	}{
+		{"ok", Answer{Status: 200, Sent: true, OrderID: "o"}, Reading{Outcome: audit.OK, Kind: Accepted, Code: "ok"}},
+		{"created", Answer{Status: 201, Sent: true}, unknown("http_201")},
+		{"html", Answer{Status: 502, Sent: true}, unknown("http_502")},
+		{"code without problem+json", Answer{Status: 409, Sent: true, Code: api.SoldOut}, unknown("http_409")},
+		{"problem under a good status", Answer{Status: 202, Problem: true, Sent: true, Code: api.SoldOut}, unknown("http_202")},
+		{"problem without a code", Answer{Status: 409, Problem: true, Sent: true}, unknown("http_409")},
+		{"code nobody knows", Answer{Status: 409, Problem: true, Sent: true, Code: "odd"}, unknown("http_409")},
+		{"timeout", Answer{Sent: true, Err: ErrTimeout}, unknown("timeout")},
+		{"reset", Answer{Sent: true, Err: ErrReset}, unknown("reset")},
+		{"half an ok", Answer{Status: 200, Sent: true, Err: ErrEOF}, unknown("eof")},
+		{"unreadable ok", Answer{Status: 200, Sent: true, Err: ErrBadAnswer}, unknown("bad_answer")},
+		{"not connected", Answer{Err: ErrRefused}, Reading{Outcome: audit.Declined, Kind: Failed, Code: "refused_connection", Again: true}},
+		{"dial timed out", Answer{Err: ErrTimeout}, Reading{Outcome: audit.Declined, Kind: Failed, Code: "refused_connection", Again: true}},
+	}
+	for _, tt := range tests {
+		if got := Classify(&tt.answer); got != tt.want {
+			t.Errorf("%s: classify() = %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestClassifyForeign(t *testing.T) {
+	t.Parallel()
+	read := ByStatus([]int{200, 201}, []int{409, 410})
+	tests := map[int]audit.Outcome{
+		200: audit.OK, 201: audit.OK, 409: audit.Refused, 410: audit.Refused, 400: audit.Unknown, 500: audit.Unknown, 302: audit.Unknown,
+	}
+	for status, want := range tests {
+		if got := read(&Answer{Status: status, Sent: true}); got.Outcome != want {
+			t.Errorf("status %d = %+v, want %s", status, got, want)
+		}
+	}
+	if got := read(&Answer{Status: 200, Sent: true, Err: ErrEOF}); got.Outcome != audit.Unknown {
+		t.Errorf("half a 200 = %+v, want unknown", got)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{
+		"": 0, "0": 0, "1": time.Second, "120": 2 * time.Minute, "Fri, 20 Nov 2026 12:00:00 GMT": 0, "-1": 0, "99999999999999999999": 0,
+	} {
+		if got := retryAfter(text); got != want {
+			t.Errorf("retryAfter(%q) = %v, want %v", text, got, want)
+		}
+	}
+}
 
 func TestParserReads(t *testing.T) {
 	t.Parallel()

@@ -3,12 +3,20 @@ package report
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
+	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
@@ -16,6 +24,42 @@ import (
 	"lastitem/loadtest/resulttest"
 	"lastitem/loadtest/words"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares got with testdata/name, or rewrites it under -update.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; run go test ./loadtest/report -update", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got), run with -update if that is right:\n%s", path, diff)
+	}
+}
+
+// fullComparison has every kind of row and note that a table can show.
+func fullComparison() loadtest.Comparison {
+	noisy := resulttest.Exact("lua-lock", 12*time.Millisecond)
+	noisy.Noisy = []string{"the machine was busy before the load: 0.85 cores", "the hypervisor took 0.03 cores away"}
+	vacuous := resulttest.Vacuous("watchdog")
+	vacuous.Noisy = []string{"the hypervisor took 0.11 cores away"}
+	c := resulttest.Comparison(resulttest.Baseline(), resulttest.Broken("unsafe", "O"), resulttest.Broken("mutex", api.Exact), noisy, vacuous)
+	c.Skipped = []loadtest.SkippedMode{{Mode: "segmented", Why: "needs redis, which is down"}}
+	c.Failed = []loadtest.FailedRun{{Mode: "setnx", Repetition: 1, Why: "loadtest: set stock: connection refused"}}
+	c.Crossed = []loadtest.Crossing{{Mode: "lua-lock", Threshold: "p(99)<50ms", Value: "60ms"}}
+	return c
+}
 
 // openRun is an open-loop run that lasts several seconds, with lag and dropped arrivals.
 func openRun() loadtest.Result {
@@ -121,5 +165,121 @@ func TestSparkline(t *testing.T) {
 	}
 	if got, _ := sparkline([]loadtest.Window{{For: time.Second}, {For: time.Second}}); got != "··" {
 		t.Errorf("sparkline of nothing = %q, want %q", got, "··")
+	}
+}
+
+func TestSummaryShowsTheWorst(t *testing.T) {
+	second, third := resulttest.Broken("lua-lock", api.Exact), resulttest.Exact("lua-lock", 6*time.Millisecond)
+	second.Repetition, second.AcceptedPerSecond = 2, 100
+	third.Repetition, third.AcceptedPerSecond = 3, 1000
+	got := loadtest.Summarize([]loadtest.Result{resulttest.Exact("lua-lock", 2*time.Millisecond), second, third})
+	if len(got) != 1 {
+		t.Fatalf("%d summaries, want 1", len(got))
+	}
+	s := got[0]
+	if s.Worst != 2 || s.Verdict != audit.Broken || s.Finding != audit.Contradicted || s.Oversold != 213 {
+		t.Errorf("shows repetition %d, %s, %s, oversold %d; want the broken one", s.Worst, s.Verdict, s.Finding, s.Oversold)
+	}
+	if want := (loadtest.Spread{Median: 625, Min: 100, Max: 1000}); s.AcceptedPerSecond != want {
+		t.Errorf("accepted/s = %+v, want %+v", s.AcceptedPerSecond, want)
+	}
+	if s.P50 != 2*time.Millisecond {
+		t.Errorf("p50 = %v, want the median 2ms", s.P50)
+	}
+}
+
+// A run that accepted nothing has a rate, which is 0, and no latency.
+func TestLatencyOfRunsThatSold(t *testing.T) {
+	down := resulttest.Exact("lua-lock", 0)
+	down.AcceptedPerSecond, down.Latency = 0, nil
+	s := loadtest.SummarizeRuns([]loadtest.Result{resulttest.Exact("lua-lock", 10*time.Millisecond), down})
+	if s.P50 != 10*time.Millisecond || s.AcceptedPerSecond.Min != 0 {
+		t.Errorf("p50 = %v, %+v accepted/s, want the 10ms of the run that sold, and the rates of both", s.P50, s.AcceptedPerSecond)
+	}
+	if s = loadtest.SummarizeRuns([]loadtest.Result{down}); s.P50 != 0 {
+		t.Errorf("p50 = %v without a sale, want 0", s.P50)
+	}
+}
+
+// A product of which nothing was sold says nothing about the others of its run.
+func TestVerdictOnSeveralProducts(t *testing.T) {
+	product := func(r loadtest.Result, v audit.Verdict) loadtest.Result {
+		r.Verdicts = append(slices.Clone(r.Verdicts), audit.Report{Mode: r.Mode, Store: api.Redis, Verdict: v})
+		return r
+	}
+	for _, tt := range []struct {
+		name string
+		runs []loadtest.Result
+		want audit.Verdict
+		code int
+	}{
+		{"exact", []loadtest.Result{product(resulttest.Exact("a", time.Millisecond), audit.Vacuous)}, audit.Exact, loadtest.ExitConfirmed},
+		{"broken once", []loadtest.Result{resulttest.Broken("a", "O"), product(resulttest.NothingSeen("a"), audit.Vacuous)}, audit.Broken, loadtest.ExitConfirmed},
+		{"never broken", []loadtest.Result{product(resulttest.NothingSeen("a"), audit.Vacuous)}, audit.Exact, loadtest.ExitContradicted},
+	} {
+		c := resulttest.Comparison(tt.runs...)
+		if s := c.Summaries[0]; s.Verdict != tt.want || c.ExitCode() != tt.code {
+			t.Errorf("%s: %s, exit code %d, want %s and %d", tt.name, s.Verdict, c.ExitCode(), tt.want, tt.code)
+		}
+	}
+}
+
+// A mode that claims to break confirms its claim if one run of thirty breaks, and the report says how many did. A mode that claims to be exact
+// must be exact in every run. A break outside the claim contradicts it, however many runs broke as claimed.
+func TestRepetitionsAgainstTheClaim(t *testing.T) {
+	broken, outside := resulttest.Broken("unsafe", "O"), resulttest.Broken("unsafe", "O")
+	outside.Verdicts[0].Found, outside.Finding = "OL", audit.Contradicted
+	never, vacuous := resulttest.NothingSeen("unsafe"), resulttest.Vacuous("unsafe")
+	vacuous.Claim = "O"
+	again := resulttest.Broken("unsafe", "O")
+	again.Tries = 4
+	exact, wrong := resulttest.Exact("unsafe", time.Millisecond), resulttest.Broken("unsafe", api.Exact)
+	blind := resulttest.Vacuous("unsafe")
+	tests := []struct {
+		name    string
+		runs    []loadtest.Result
+		finding audit.Finding
+		row     string
+		counts  string
+		code    int
+	}{
+		{"breaks in 27 of 30", slices.Concat(slices.Repeat([]loadtest.Result{broken}, 27), slices.Repeat([]loadtest.Result{never}, 3)),
+			audit.Confirmed, "BROKEN O 27/30", "BROKEN O 27/30, EXACT 3/30", loadtest.ExitConfirmed},
+		{"breaks once, last", []loadtest.Result{never, never, broken}, audit.Confirmed, "BROKEN O 1/3", "BROKEN O 1/3, EXACT 2/3", loadtest.ExitConfirmed},
+		{"breaks when run again", []loadtest.Result{again}, audit.Confirmed, "BROKEN O 1/4", "BROKEN O 1/4, EXACT 3/4", loadtest.ExitConfirmed},
+		{"breaks beside a vacuous run", []loadtest.Result{vacuous, broken}, audit.Confirmed, "BROKEN O 1/2", "BROKEN O 1/2, VACUOUS 1/2", loadtest.ExitConfirmed},
+		{"never breaks", []loadtest.Result{never, never, never}, audit.Contradicted, "EXACT 3/3", "EXACT 3/3", loadtest.ExitContradicted},
+		{"breaks outside its claim", []loadtest.Result{broken, outside, never}, audit.Contradicted, "BROKEN OL 2/3", "BROKEN OL 2/3, EXACT 1/3", loadtest.ExitContradicted},
+		{"is exact as claimed", []loadtest.Result{exact, exact, exact}, audit.Confirmed, "EXACT 3/3", "EXACT 3/3", loadtest.ExitConfirmed},
+		{"claims exact, broken once", []loadtest.Result{exact, wrong, exact}, audit.Contradicted, "BROKEN O 1/3", "BROKEN O 1/3, EXACT 2/3", loadtest.ExitContradicted},
+		{"claims exact, vacuous once", []loadtest.Result{exact, blind, exact}, audit.Undecided, "VACUOUS 1/3", "VACUOUS 1/3, EXACT 2/3", loadtest.ExitUndecided},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := resulttest.Comparison(tt.runs...)
+			s := c.Summaries[0]
+			if s.Finding != tt.finding || c.ExitCode() != tt.code {
+				t.Errorf("finding %s, exit code %d, want %s, %d", s.Finding, c.ExitCode(), tt.finding, tt.code)
+			}
+			if got := rowVerdict(s, "en"); got != tt.row {
+				t.Errorf("verdict column = %q, want %q", got, tt.row)
+			}
+			if got := verdictCounts(s); got != tt.counts {
+				t.Errorf("counts = %q, want %q", got, tt.counts)
+			}
+			if tt.finding == audit.Confirmed && s.Claim != api.Exact && s.Oversold == 0 {
+				t.Errorf("the row shows oversold 0, want the counts of a run that broke")
+			}
+			for _, write := range []func(io.Writer, loadtest.Comparison) error{WriteJSON, WriteBench} {
+				var b strings.Builder
+				if err := write(&b, c); err != nil {
+					t.Fatal(err)
+				}
+				json := fmt.Sprintf("%q: %d", s.Verdict, s.Verdicts[s.Verdict])
+				if !strings.Contains(b.String(), json) && !strings.Contains(b.String(), tt.counts+"\n") {
+					t.Errorf("output has neither %s nor %q:\n%s", json, tt.counts, b.String())
+				}
+			}
+		})
 	}
 }

@@ -1,8 +1,18 @@
 package textbook_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +24,143 @@ import (
 	"lastitem/internal/lock/lease"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/step"
+	"lastitem/internal/testenv"
 )
+
+func TestMain(m *testing.M) { locktest.Main(m) }
+
+// If any one of the keys is lost, the hold of all keys ends.
+func TestMultiEndsWithAnyOfItsLeases(t *testing.T) {
+	for _, lost := range []string{"a", "b", "c"} {
+		t.Run(lost, func(t *testing.T) {
+			bubble(t, func(t *testing.T, c *redis.Client, server *miniredis.Miniredis) {
+				multi, err := lock.AcquireAll(t.Context(), textbook.NewWatchdog(c, locktest.TTL, nil, nil), "a", "b", "c")
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * locktest.TTL)
+				if err := multi.Context().Err(); err != nil {
+					t.Fatalf("ended while all were renewed: %v", err)
+				}
+				server.Del(lost)
+				locktest.WantLost(t, multi, 0)
+				locktest.ReleaseLost(t, multi, "Release")
+				if keys := slices.DeleteFunc(server.Keys(), isLatch); len(keys) != 0 {
+					t.Errorf("Release left %v behind", keys)
+				}
+			})
+		})
+	}
+}
+
+// isLatch reports whether a key only stores the answer to a release; it expires by itself.
+func isLatch(key string) bool { return strings.HasPrefix(key, "redisson_unlock_latch:") }
+
+// If a key is lost while AcquireAll waits for another one, the wait ends.
+func TestAcquireAllDoesNotWaitOnALostKey(t *testing.T) {
+	bubble(t, func(t *testing.T, c *redis.Client, _ *miniredis.Miniredis) {
+		locktest.Take(t, textbook.NewLua(c, 100*locktest.TTL, nil), "b")
+		start := time.Now()
+		_, err := lock.AcquireAll(t.Context(), textbook.NewLua(c, locktest.TTL, nil), "a", "b")
+		if !errors.Is(err, lock.ErrLost) || !errors.Is(err, lock.ErrBusy) {
+			t.Errorf("AcquireAll = %v, want ErrBusy because of ErrLost", err)
+		}
+		if took := time.Since(start); took > locktest.TTL {
+			t.Errorf("gave up after %s, the first key was lost after %s", took, locktest.TTL)
+		}
+	})
+}
+
+// An AcquireAll under its own context enters every one of its keys again.
+func TestMultiCarriesAllItsLeases(t *testing.T) {
+	bubble(t, func(t *testing.T, c *redis.Client, _ *miniredis.Miniredis) {
+		l := textbook.NewWatchdog(c, locktest.TTL, nil, nil)
+		outer, err := lock.AcquireAll(t.Context(), l, "a", "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner, err := lock.AcquireAll(lock.WithWait(outer.Context(), 0), l, "b", "a")
+		if err != nil {
+			t.Fatalf("re-entry = %v", err)
+		}
+		for _, m := range []*lock.Multi{inner, outer} {
+			locktest.Release(t, m)
+		}
+	})
+}
+
+// at returns a stream whose reader runs f at one point.
+func at(t *testing.T, p step.Point, f func()) *step.Stream {
+	var s step.Stream
+	t.Cleanup(s.Subscribe(func(_ context.Context, e step.Event) {
+		if e.Point == p {
+			f()
+		}
+	}))
+	return &s
+}
+
+func TestSetNXExpireOfHolderThatDiesInBetweenStaysForEver(t *testing.T) {
+	bubble(t, func(t *testing.T, c *redis.Client, m *miniredis.Miniredis) {
+		died := make(chan struct{})
+		go func() {
+			defer close(died)
+			_, err := textbook.NewSetNXExpire(c, locktest.TTL, at(t, step.Acquiring, runtime.Goexit)).Acquire(t.Context(), "k")
+			t.Errorf("Acquire came back from the dead: %v", err)
+		}()
+		<-died
+		if left := m.TTL("k"); left != 0 || !m.Exists("k") {
+			t.Errorf("the key expires in %s: this exhibit no longer shows its flaw", left)
+		}
+		rival := textbook.NewSetNXExpire(c, locktest.TTL, nil)
+		if _, err := rival.Acquire(lock.WithWait(t.Context(), 20*locktest.TTL), "k"); !errors.Is(err, lock.ErrBusy) {
+			t.Errorf("Acquire after twenty TTLs = %v, want ErrBusy", err)
+		}
+	})
+}
+
+// The holder is told of its end before its key expires; it outlives its TTL, a rival enters, and only then the holder releases.
+func TestLateRelease(t *testing.T) {
+	const blind, owned = "setnx-expire setnx-ttl", "setnx-owner lua spin"
+	for _, names := range []string{blind, owned} {
+		each(t, names, func(t *testing.T, _ one, l lock.Locker, _ *redis.Client, m *miniredis.Miniredis) {
+			start := time.Now()
+			late := locktest.Take(t, l, "k")
+			locktest.WantLost(t, late, locktest.TTL)
+			if lived := time.Since(start); lived < locktest.TTL*98/100 || !m.Exists("k") || locktest.Enters(t, l, "k") {
+				t.Errorf("the lease ended after %s, want a moment before the TTL of %s, when the key is still there", lived, locktest.TTL)
+			}
+			time.Sleep(locktest.TTL)
+			rival := locktest.Take(t, l, "k")
+			err := late.Release(t.Context())
+			if got := errors.Is(err, lock.ErrLost); got == (names == blind) {
+				t.Errorf("late Release = %v; blind: %t", err, names == blind)
+			}
+			if got := locktest.Enters(t, l, "k"); got != (names == blind) {
+				t.Errorf("a third one entered beside the rival (%v): %t, want %t", rival.Context().Err(), got, names == blind)
+			}
+		})
+	}
+}
+
+// The key expires between the comparison and the DEL.
+func TestSetNXOwnerDeletesTheRivalsKeyAfterComparing(t *testing.T) {
+	bubble(t, func(t *testing.T, c *redis.Client, _ *miniredis.Miniredis) {
+		others := textbook.NewSetNXOwner(c, locktest.TTL, nil)
+		var rival lock.Lease
+		l := textbook.NewSetNXOwner(c, locktest.TTL, at(t, step.Releasing, func() {
+			time.Sleep(locktest.TTL)
+			rival = locktest.Take(t, others, "k")
+		}))
+		if err := locktest.Take(t, l, "k").Release(t.Context()); err != nil {
+			t.Errorf("Release = %v: it noticed, this exhibit no longer shows its flaw", err)
+		}
+		if !locktest.Enters(t, others, "k") || rival.Context().Err() != nil {
+			t.Error("nobody entered beside the rival: this exhibit no longer shows its flaw")
+		}
+	})
+}
 
 func TestLuaFencedTokensRise(t *testing.T) {
 	bubble(t, func(t *testing.T, c *redis.Client, m *miniredis.Miniredis) {
@@ -89,4 +235,96 @@ func TestSpinBacksOff(t *testing.T) {
 			t.Errorf("%d tries in %s", n, patience)
 		}
 	})
+}
+
+// The clients of a peer, by their lockWatchdogTimeout. With a time-out of an hour, only a message wakes a waiter in time.
+const (
+	hourly = "hourly"
+	quick  = "quick"
+
+	quickTTL = 9 * time.Second
+)
+
+// peer is a Java process with a real Redisson.
+type peer struct {
+	t  *testing.T
+	in io.Writer
+
+	mu      sync.Mutex
+	answers map[string]chan string // by client and thread
+}
+
+// newPeer starts a peer on the test's server, with the jars of a directory.
+func newPeer(t *testing.T, s *testenv.RedisServer, jars string) *peer {
+	t.Helper()
+	o := s.Client.Options()
+	cmd := exec.CommandContext(t.Context(), "java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", jars+"/*",
+		"testdata/RedissonPeer.java", hourly+"=3600000", fmt.Sprint(quick, "=", quickTTL.Milliseconds()))
+	cmd.Env = append(os.Environ(), "PEER_ADDRESS=redis://"+o.Addr, fmt.Sprint("PEER_DATABASE=", o.DB))
+	if o.Password != "" {
+		cmd.Env = append(cmd.Env, "PEER_PASSWORD="+o.Password)
+	}
+	if o.Username != "" {
+		cmd.Env = append(cmd.Env, "PEER_USERNAME="+o.Username)
+	}
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	p := &peer{t: t, answers: map[string]chan string{}}
+	in, err := cmd.StdinPipe()
+	out, outErr := cmd.StdoutPipe()
+	if err := errors.Join(err, outErr, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	p.in = in
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || lines.Text() != "ready" {
+		_ = cmd.Wait()
+		t.Fatalf("the peer says %q, and\n%s", lines.Text(), said.String())
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for lines.Scan() {
+			word := strings.SplitN(lines.Text(), " ", 3)
+			p.answer(word[0] + " " + word[1]) <- word[2]
+		}
+	}()
+	t.Cleanup(func() {
+		_ = in.Close() // this ends the process
+		<-read
+		_ = cmd.Wait()
+	})
+	return p
+}
+
+func (p *peer) answer(who string) chan string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answers[who] == nil {
+		p.answers[who] = make(chan string, 16)
+	}
+	return p.answers[who]
+}
+
+// start lets a thread of a client run an operation, and returns the channel of its answer.
+func (p *peer) start(client, thread, operation, key string, wait time.Duration) <-chan string {
+	p.t.Helper()
+	if _, err := fmt.Fprintln(p.in, client, thread, operation, key, wait.Milliseconds()); err != nil {
+		p.t.Fatal(err)
+	}
+	return p.answer(client + " " + thread)
+}
+
+// do is start, and waits for the answer.
+func (p *peer) do(client, thread, operation, key string) string {
+	p.t.Helper()
+	return <-p.start(client, thread, operation, key, 0)
+}
+
+// want fails unless the answer is want.
+func (p *peer) want(client, thread, operation, key, want string) {
+	p.t.Helper()
+	if got := p.do(client, thread, operation, key); got != want {
+		p.t.Fatalf("Redisson's %s of %s = %s, want %s", operation, key, got, want)
+	}
 }

@@ -1,6 +1,8 @@
 package shop_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -8,12 +10,79 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/lock"
+	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/stocktest"
 	"lastitem/internal/testenv"
 )
+
+// The mode belongs to the payload of a key: another mode neither replays the answer nor sells.
+func TestKeyOfAnotherMode(t *testing.T) {
+	t.Parallel()
+	for _, e := range stocktest.Envs {
+		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
+			env := e.Open(t)
+			env.Kafka = testenv.EmbeddedKafka(t).Seeds
+			h := stocktest.Open(t, env, 1, stock.Modes())
+			modes := []string{"idempotent", "queue", "kafka"}
+			for i, first := range modes {
+				product := h.Product(t, 9, 0)
+				key := fmt.Sprint(product)
+				h.Replicas[0].Sell(t, first, stock.SQL, product, 1, key)
+				for j, mode := range modes {
+					r, err := h.Replicas[0].Deduct(t.Context(), mode, stock.SQL, product, 1, key)
+					switch {
+					case i == j && (err != nil || !r.Replayed):
+						t.Errorf("%s again: Deduct() = %+v, %v, want a replay", mode, r, err)
+					case i != j && !errors.Is(err, stock.ErrKeyReused):
+						t.Errorf("%s after %s: Deduct() = %+v, %v, want ErrKeyReused", mode, first, r, err)
+					}
+				}
+				h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 9, Stock: 8, Sold: 1, Orders: 1, Keys: 1}, first)
+			}
+		})
+	}
+}
+
+// The work that a request asks for extends its deadline.
+func TestHoldExtendsTheDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit, work, wait = 2 * time.Second, 25 * time.Second, time.Second
+		var ends time.Time
+		s := as(t, shop.Options{Work: limit}, func(ctx context.Context, _ stock.Request) (stock.Receipt, error) {
+			ends, _ = ctx.Deadline()
+			return stock.Receipt{}, nil
+		})
+		req, begin := stocktest.Request(101, 1, ""), time.Now()
+		req.Wait, req.Hold.Work = wait, work
+		if _, err := s.Deduct(t.Context(), "mutex", req); err != nil {
+			t.Fatalf("Deduct() = %v", err)
+		}
+		if got, want := ends.Sub(begin), wait+work+limit; got != want {
+			t.Errorf("the deadline is %s after the beginning, want %s", got, want)
+		}
+	})
+}
+
+// If the lock refuses a lease time, the error names the field.
+func TestLeaseTimeRefusedByTheLock(t *testing.T) {
+	t.Parallel()
+	s := as(t, shop.Options{}, func(context.Context, stock.Request) (stock.Receipt, error) {
+		return stock.Receipt{}, lock.ErrLeaseTime
+	})
+	_, err := s.Deduct(t.Context(), "mutex", stocktest.Request(101, 1, ""))
+	var e *stock.InvalidError
+	if !errors.As(err, &e) || e.Field != "lease_ms" {
+		t.Errorf("Deduct() = %v, want lease_ms refused", err)
+	}
+}
 
 // leastRights reads from docs/servers.md the documented rights of the shop: the rules of a Redis user, with the shop's prefix, and the
 // privileges of the MySQL accounts of 'shop migrate' and 'shop serve'.

@@ -1,9 +1,0 @@
-package stock_test
-
-import (
-	"testing"
-
-	"lastitem/internal/testenv"
-)
-
-func TestMain(m *testing.M) { testenv.Main(m) }
