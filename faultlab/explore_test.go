@@ -1,15 +1,21 @@
 package faultlab
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
 
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/audit"
 )
 
 func TestUnclaimed(t *testing.T) {
@@ -116,5 +122,249 @@ func TestPatientLanes(t *testing.T) {
 	}
 	if first, rest := patientFirst(l.groups); !slices.Equal(first, []*group{patient}) || !slices.Equal(rest, []*group{plain, expiring}) {
 		t.Errorf("patient %v, others %v", first, rest)
+	}
+}
+
+// at is a schedule that holds A at a command.
+func at(pattern string) Schedule {
+	return Schedule{Mode: "m", Store: api.Redis, Fault: api.Pause, A: &rig.Position{Server: "redis", Pattern: pattern, Nth: 1, Cut: rig.Command}}
+}
+
+func played(pattern string, o api.Outcomes) Played { return Played{Schedule: at(pattern), Outcome: o} }
+
+// A cell is compared with its claim both ways, and a schedule that tested nothing is reported as well.
+func TestCellIsHeldAgainstItsClaim(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		claim  api.Outcomes
+		played []Played
+		found  api.Outcomes
+		wrong  []string // the beginnings of the sentences, in order
+	}{
+		"exact":                      {".", []Played{played("GET", ".")}, ".", nil},
+		"broken as claimed":          {"OL", []Played{played("GET", "L"), played("SET", "O")}, "OL", nil},
+		"found, not claimed":         {".", []Played{played("GET", "."), played("SET", "O")}, "O", []string{"found O, which is not claimed: m (redis), pause, A before redis: SET"}},
+		"claimed, not found":         {"O", []Played{played("GET", ".")}, ".", []string{"claimed O, which no schedule showed"}},
+		"one of two found":           {"OL", []Played{played("GET", "O")}, "O", []string{"claimed L, which no schedule showed"}},
+		"position missed":            {".", []Played{played("GET", "."), {Schedule: at("SET"), Outcome: Diverged, Why: "gone"}}, ".", []string{"DIVERGED: m (redis), pause, A before redis: SET: gone"}},
+		"nothing to judge":           {".", []Played{{Schedule: at("SET"), Outcome: Vacuous, Why: "no data"}}, "", []string{"VACUOUS: m (redis), pause, A before redis: SET: no data"}},
+		"nothing was judged":         {"O", []Played{{Schedule: at("SET"), Outcome: Failed, Why: "lost"}}, "", []string{"FAILED: m (redis), pause, A before redis: SET: lost"}},
+		"broken, no letter":          {"O", []Played{played("GET", "O"), {Schedule: at("SET"), Outcome: Unexplained, Why: "twins"}}, "O!", []string{"m (redis), pause, A before redis: SET: twins"}},
+		"nothing to strike at, once": {".", []Played{played("SET", Idle), played("GET", ".")}, ".", nil},
+		"nothing to strike at":       {".", []Played{played("SET", Idle)}, "", []string{"VACUOUS: the hazard found nothing to strike at"}},
+		"nothing was played":         {".", nil, "", []string{"VACUOUS: no schedule was played"}},
+		"more than it claimed":       {"L", []Played{played("GET", "LX")}, "LX", []string{"found X"}},
+	} {
+		got := sum(Cell{Mode: "m", Store: api.Redis, Fault: api.Pause, Claim: c.claim}, c.played)
+		tried := len(slices.DeleteFunc(slices.Clone(c.played), func(p Played) bool { return p.Outcome == Idle }))
+		if got.Found != c.found || got.Tried != tried {
+			t.Errorf("%s: found %q in %d schedules, want %q in %d", name, got.Found, got.Tried, c.found, tried)
+		}
+		if !slices.EqualFunc(got.Wrong, c.wrong, strings.HasPrefix) {
+			t.Errorf("%s: wrong %q, want %q", name, got.Wrong, c.wrong)
+		}
+	}
+}
+
+// Schedules that could not be judged teach an update of the matrix nothing: the known claim stays.
+func TestLearnsFromWhatWasJudged(t *testing.T) {
+	t.Parallel()
+	l := &lab{o: Options{Learn: true}}
+	known := Cell{Mode: "m", Store: api.Redis, Fault: fault.Beyond[0].Name, Claim: "O"}
+	for want, all := range map[api.Outcomes][]Played{
+		"L": {played("GET", "L")}, ".": {played("GET", ".")}, "O": {{Schedule: at("SET"), Outcome: Failed, Why: "lost"}},
+	} {
+		if got := l.expect(known, all).Claim; got != want {
+			t.Errorf("%v: claim %q, want %q", all, got, want)
+		}
+	}
+}
+
+// The witness of a letter is the first schedule that shows it.
+func TestCellKeepsTheFirstWitness(t *testing.T) {
+	t.Parallel()
+	c := sum(Cell{Claim: "OL"}, []Played{played("GET", "."), played("SET", "O"), played("RPUSH", "OL")})
+	want := map[string]Schedule{"O": at("SET"), "L": at("RPUSH")}
+	if diff := cmp.Diff(want, c.Witnesses); diff != "" {
+		t.Errorf("witnesses (-want +got):\n%s", diff)
+	}
+}
+
+// A committed witness that shows its letter stays the witness, whatever the other schedules show beside their own letters.
+func TestCellKeepsTheCommittedWitness(t *testing.T) {
+	t.Parallel()
+	committed := map[string]Schedule{"O": at("SET"), "X": at("RPUSH")}
+	for _, first := range []api.Outcomes{"O", "OX"} { // the order of two events that the lab does not control
+		c := sum(Cell{Claim: "OX", committed: committed}, []Played{played("SET", first), played("RPUSH", "X")})
+		if diff := cmp.Diff(committed, c.Witnesses); diff != "" {
+			t.Errorf("witnesses if the first schedule shows %s (-want +got):\n%s", first, diff)
+		}
+	}
+}
+
+// A verdict becomes letters; letters that belong to another fault are left out.
+func TestOutcomeOfAVerdict(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		report audit.Report
+		ignore string
+		want   api.Outcomes
+	}{
+		"exact":               {audit.Report{Verdict: audit.Exact}, "", "."},
+		"broken":              {audit.Report{Verdict: audit.Broken, Found: "O L"}, "", "OL"},
+		"ignored":             {audit.Report{Verdict: audit.Broken, Found: "X"}, "X", "."},
+		"ignored, and more":   {audit.Report{Verdict: audit.Broken, Found: "L X"}, "X", "L"},
+		"ignored, and a rule": {audit.Report{Verdict: audit.Broken, Found: "X", Violations: []string{"an order that nobody asked for"}}, "X", Unexplained},
+		"ignored, data lacks": {audit.Report{Verdict: audit.Inconclusive, Found: "X"}, "X", Vacuous},
+		"broken, no letter":   {audit.Report{Verdict: audit.Broken}, "", Unexplained},
+		"the ledger is shut":  {audit.Report{Verdict: audit.Inconclusive}, "", Vacuous},
+		"nothing could break": {audit.Report{Verdict: audit.Vacuous}, "X", Vacuous},
+	} {
+		if got, _ := outcome(c.report, c.ignore); got != c.want {
+			t.Errorf("%s: outcome %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// The committed matrix has the format of 'shop lab --update', so that the diff of an update shows only changed cells.
+func TestMatrixIsAsWritten(t *testing.T) {
+	t.Parallel()
+	m, err := Committed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := m.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(text, committed) {
+		t.Error("matrix.json is not what Matrix.JSON writes")
+	}
+}
+
+// A request that is held until a lock expires, or for as long as one may take to, must not be given up by its client: that would be a lost
+// reply. A living session of Consul once outlasted the client by 5 s under slow.
+func TestClientsOutlastLocks(t *testing.T) {
+	t.Parallel()
+	for _, need := range []string{"", "etcd", "zookeeper", "consul"} {
+		if d := outlive(api.Mode{Needs: []string{need}}, DefaultTTL); d+5*time.Second > rig.Patience {
+			t.Errorf("a lock of %q may outlive its holder by %s, and clients wait %s", need, d, rig.Patience)
+		}
+	}
+}
+
+// sheet returns the page of a lab that played two cells. One of them was broken by two schedules, of which only the first has a story.
+func sheet(t *testing.T, lang string, change func(*Result)) string {
+	t.Helper()
+	story := &Story{Initial: 10, Left: 9, Ordered: 2, Lines: []Line{
+		{At: time.Millisecond, Actor: "A", Event: rig.Asked},
+		{At: 2 * time.Millisecond, Actor: "A", Text: "redis: SET lock <script>alert('t0ken-of-mine')</script>"},
+		{At: 3 * time.Millisecond, Actor: "A", Event: rig.Paused},
+		{At: 4 * time.Millisecond, Actor: "B", Event: rig.Answered, Text: "ok"},
+	}}
+	a, b := at("GET"), at("SET")
+	all := []Played{{Schedule: a, Outcome: "O", Story: story}, {Schedule: b, Outcome: "L"}, {Schedule: at("DEL"), Outcome: ".", Story: story}}
+	c := sum(Cell{Mode: "m", Store: api.Redis, Fault: api.Pause, Claim: "O"}, all)
+	r := &Result{
+		Cells: []Cell{c, {Mode: "safe", Store: api.SQL, Fault: api.Pause, Claim: ".", Found: ".", Tried: 3}}, Told: witnesses(c, all),
+		Servers: map[string]string{"redis": "redis-server 7.0.15"}, TTL: 600 * time.Millisecond, Schedules: 6, Took: time.Second,
+	}
+	if len(r.Told) != 2 {
+		t.Errorf("%d schedules are kept, want the witnesses of the two letters", len(r.Told))
+	}
+	if change != nil {
+		change(r)
+	}
+	var out strings.Builder
+	o := PageOptions{Lang: lang, Version: "abc", Command: "bin/shop lab --mode 'm&n'", Made: time.Unix(0, 0), Secrets: []string{"t0ken-of-mine"}}
+	if err := r.WritePage(&out, o); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// The page tells the schedules of the broken cells, and nothing in it is loaded or run.
+func TestSheet(t *testing.T) {
+	t.Parallel()
+	for _, lang := range []string{"en", "zh"} {
+		text := sheet(t, lang, nil)
+		root, err := html.Parse(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lanes := map[string]int{} // texts by the class of their cell
+		for n := range root.Descendants() {
+			if n.Data == "script" || n.Data == "img" || n.Data == "iframe" {
+				t.Errorf("%s: there is a <%s>", lang, n.Data)
+			}
+			for _, a := range n.Attr {
+				if a.Key == "class" && n.Data == "td" {
+					lanes[a.Val]++
+				}
+				if a.Key == "src" || a.Key == "href" && a.Val != "data:," {
+					t.Errorf("%s: <%s %s=%q>", lang, n.Data, a.Key, a.Val)
+				}
+			}
+		}
+		if lanes["client"] != 2 || lanes["lab"] != 1 {
+			t.Errorf("%s: cells %v, want two of clients and one of the lab", lang, lanes)
+		}
+		for _, bad := range []string{"t0ken-of-mine", "<script", "http://", "https://", "%!"} {
+			if strings.Contains(text, bad) {
+				t.Errorf("%s: the page has %q", lang, bad)
+			}
+		}
+		for _, want := range []string{
+			"m (redis), pause, A before redis: GET: O", "&lt;script&gt;", "SIGSTOP", "redis-server 7.0.15", "600ms", "git checkout abc",
+			"bin/shop lab --mode &#39;m&amp;n&#39;", "OL (!)", ". = ", "L, which is not claimed",
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: the page has no %q:\n%s", lang, want, text)
+			}
+		}
+		if strings.Contains(text, "redis: DEL") {
+			t.Errorf("%s: the page tells a schedule that broke nothing", lang)
+		}
+	}
+}
+
+// A broken cell without stories names its schedules, and a foreign service is not called a mode.
+func TestSheetWithoutStories(t *testing.T) {
+	t.Parallel()
+	text := sheet(t, "en", func(r *Result) { r.Told = nil })
+	if !strings.Contains(text, "No story was recorded") || !strings.Contains(text, "A before redis: SET") {
+		t.Errorf("the page does not name the schedules:\n%s", text)
+	}
+	text = sheet(t, "en", func(r *Result) { r.Serve = &rig.Foreign{}; r.Cells[0].Wrong = nil })
+	if !strings.Contains(text, "Fault lab: your service") || !strings.Contains(text, "Of 2 faults, 1 breaks the service.") {
+		t.Errorf("the page of a foreign service:\n%s", text)
+	}
+}
+
+// The report on a foreign service says that nothing broke it only if every schedule proved something, and its page is green only then.
+func TestUnprovenService(t *testing.T) {
+	t.Parallel()
+	held, lost := played("GET", "."), Played{Schedule: at("SET"), Outcome: Failed, Why: "lost"}
+	for name, tt := range map[string]struct {
+		played       []Played
+		banner, text string
+	}{
+		"proved":       {[]Played{held}, `good"><p><strong>Nothing broke it.<`, "\nNothing broke it: no schedule oversold"},
+		"in part":      {[]Played{held, lost}, `warm"><p><strong>Nothing broke it, but some schedules proved nothing.<`, "\nNothing broke it, but some schedules proved nothing.\n"},
+		"not at all":   {[]Played{lost}, `warm"><p><strong>No schedule could be judged.<`, "\nNo schedule could be judged.\n"},
+		"and broke it": {[]Played{lost, played("GET", "O")}, `bad"><p><strong>Of 1 fault, 1 breaks the service.<`, "\nFaults that break the service"},
+	} {
+		r := &Result{Serve: &rig.Foreign{}, Took: time.Second}
+		r.add(&lab{}, sum(Cell{Mode: rig.ServiceName, Fault: api.Pause, Claim: Unclaimed}, tt.played), tt.played)
+		var page, text strings.Builder
+		if err := errors.Join(r.WritePage(&page, PageOptions{Lang: "en"}), r.WriteServe(&text, "en")); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(page.String(), tt.banner) {
+			t.Errorf("%s: the page has no %q:\n%s", name, tt.banner, page.String())
+		}
+		if !strings.Contains(text.String(), tt.text) {
+			t.Errorf("%s: the text has no %q:\n%s", name, tt.text, text.String())
+		}
 	}
 }

@@ -53,9 +53,6 @@ func NewControl(baseURL, token string) (*Control, error) {
 	return &Control{base: base, client: client}, nil
 }
 
-// URL returns the address of the service, without a slash at its end.
-func (c *Control) URL() string { return c.base }
-
 // Close closes the idle connections.
 func (c *Control) Close() { c.client.GetClient().CloseIdleConnections() }
 
@@ -64,13 +61,6 @@ func (c *Control) Modes(ctx context.Context) ([]api.Mode, error) {
 	var modes api.Modes
 	err := c.get(ctx, "/modes", &modes)
 	return modes.Modes, err
-}
-
-// Mode returns one mode, with its essay.
-func (c *Control) Mode(ctx context.Context, name string) (api.Mode, error) {
-	var mode api.Mode
-	err := c.get(ctx, "/modes/"+url.PathEscape(name), &mode)
-	return mode, err
 }
 
 // Product returns the stock of a product in every store.

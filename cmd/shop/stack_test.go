@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/internal/api"
 	"lastitem/internal/localstack"
 	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/wait"
@@ -164,11 +166,12 @@ func whyNot(t *testing.T, url, mode string) string {
 		t.Fatal(err)
 	}
 	defer control.Close()
-	m, err := control.Mode(t.Context(), mode)
-	if err != nil {
-		t.Fatal(err)
+	all, err := control.Modes(t.Context())
+	i := slices.IndexFunc(all, func(m api.Mode) bool { return m.Name == mode })
+	if err != nil || i < 0 {
+		t.Fatalf("%d modes, none of the name %s: %v", len(all), mode, err)
 	}
-	return m.Why
+	return all[i].Why
 }
 
 // TestRolling is make rolling in short, from this binary to itself: nothing is lost behind the built-in balancer

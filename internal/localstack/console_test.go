@@ -2,11 +2,17 @@ package localstack
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/redis/go-redis/v9"
 )
 
 // consoleBesides returns the URL of every kind of balancer that has a console beside the shop. The console tells who asked it, and its
@@ -110,4 +116,166 @@ func TestNoConsole(t *testing.T) {
 			}
 		}
 	}
+}
+
+// With Restart a part that loses its data by dying ends the stack, and the error says what is gone.
+func TestRestartSaysWhatIsLost(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		backend string // of Options.Only
+		kind    string // of Options.Backend
+		part    string
+		want    string
+	}{
+		{Redis, Embedded, "redis", "its data were in memory"},
+		{Kafka, Embedded, Kafka, "its topics were in memory"},
+		{Redis, Local, "redis", "its data were in memory"},
+		{Redlock, Local, redlockName(2), "its locks were in memory"},
+		{Consul, Local, Consul, "its sessions and keys were in memory"},
+	} {
+		t.Run(c.kind+"/"+c.part, func(t *testing.T) {
+			t.Parallel()
+			if c.kind == Local {
+				wants(t, c.backend)
+			}
+			s := startStack(t, Options{Only: []string{c.backend}, Backend: c.kind, Restart: true})
+			if err := syscall.Kill(s.PID(c.part), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			wantDied(t, s, c.part+" has died: signal: killed (not started again: "+c.want+")")
+		})
+	}
+}
+
+// A store that writes to files is killed and started again, and what it had confirmed is there.
+func TestRestartKeepsData(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		backend    string
+		conf       []string // for Redis
+		write, get func(t *testing.T, s *Stack) error
+	}{
+		{Redis, []string{"appendonly yes"}, func(t *testing.T, s *Stack) error {
+			return redisDoes(t, s, func(c *redis.Client) error { return c.Set(t.Context(), "k", "v", 0).Err() })
+		}, func(t *testing.T, s *Stack) error {
+			return redisDoes(t, s, func(c *redis.Client) error { return c.Get(t.Context(), "k").Err() })
+		}},
+		{Etcd, nil, func(t *testing.T, s *Stack) error {
+			return etcdSays(t, s, "put", `{"key":"aw==","value":"dg=="}`, "revision")
+		},
+			func(t *testing.T, s *Stack) error { return etcdSays(t, s, "range", `{"key":"aw=="}`, `"dg=="`) }},
+		{ZooKeeper, nil, func(t *testing.T, s *Stack) error {
+			return zooKeeperDoes(t, s, func(c *zk.Conn) error {
+				_, err := c.Create("/k", []byte("v"), 0, zk.WorldACL(zk.PermAll))
+				return err
+			})
+		}, func(t *testing.T, s *Stack) error {
+			return zooKeeperDoes(t, s, func(c *zk.Conn) error {
+				if v, _, err := c.Get("/k"); err != nil || string(v) != "v" {
+					return errors.Join(errors.New("it has "+string(v)), err)
+				}
+				return nil
+			})
+		}},
+	} {
+		t.Run(c.backend, func(t *testing.T) {
+			t.Parallel()
+			wants(t, c.backend)
+			s := startStack(t, Options{Only: []string{c.backend}, Backend: Local, Restart: true, RedisConf: c.conf})
+			if err := c.write(t, s); err != nil {
+				t.Fatal(err)
+			}
+			before := s.PID(c.backend)
+			if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			for end := time.Now().Add(readyWithin); s.PID(c.backend) == before; time.Sleep(readyPolling) {
+				if s.Err() != nil || time.Now().After(end) {
+					t.Fatalf("%s does not come back: %v", c.backend, s.Err())
+				}
+			}
+			if err := c.get(t, s); err != nil {
+				t.Errorf("%s after it was started again: %v", c.backend, err)
+			}
+		})
+	}
+}
+
+func redisDoes(t *testing.T, s *Stack, do func(*redis.Client) error) error {
+	t.Helper()
+	o, err := redis.ParseURL(s.Redis.URL)
+	if err != nil {
+		return err
+	}
+	c := redis.NewClient(o)
+	return errors.Join(do(c), c.Close())
+}
+
+func etcdSays(t *testing.T, s *Stack, op, ask, want string) error {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.Etcd.URL+"/v3/kv/"+op, strings.NewReader(ask))
+	if err != nil {
+		return err
+	}
+	res, err := probes.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err == nil && !strings.Contains(string(body), want) {
+		err = errors.New(string(body))
+	}
+	return err
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+func zooKeeperDoes(t *testing.T, s *Stack, do func(*zk.Conn) error) error {
+	t.Helper()
+	c, _, err := zk.Connect([]string{s.ZooKeeper.Addr}, 10*time.Second, zk.WithLogger(silent{}))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return do(c)
+}
+
+// A restart that fails says how long it waits, and that is how long.
+func TestRestartSaysWhenItTriesAgain(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, Options{Only: []string{}})
+	type said struct {
+		wait time.Duration
+		at   time.Time
+	}
+	tries, enough := make(chan said, 1), make(chan struct{})
+	s.opts.Log = func(format string, args ...any) {
+		if strings.HasSuffix(format, "trying again in %v") {
+			select {
+			case tries <- said{args[2].(time.Duration), time.Now()}:
+			case <-enough:
+			}
+		}
+	}
+	revived := make(chan struct{})
+	go func() {
+		defer close(revived)
+		s.revive(part{sv: server{name: "x", setup: func(string) ([]string, error) { return nil, errors.New("no") }}}, "killed")
+	}()
+	last := <-tries
+	for range 3 {
+		next := <-tries
+		if took := next.at.Sub(last.at); took < last.wait || next.wait != 2*last.wait {
+			t.Errorf("tried after %v, then again in %v, want %v or more, and twice that", took, next.wait, last.wait)
+		}
+		last = next
+	}
+	close(enough)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	<-revived
 }

@@ -1,9 +1,14 @@
 package localstack_test
 
 import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"lastitem/internal/localstack"
 	"lastitem/internal/testenv"
@@ -19,4 +24,48 @@ func TestNginxConfIsValid(t *testing.T) {
 	if err != nil || strings.Contains(string(out), "[warn]") {
 		t.Errorf("nginx -t: %v\n%s", err, out)
 	}
+}
+
+// A replica that hangs up in the middle of a POST: with the rule Resend, nginx sends the POST to
+// the next one; otherwise it answers 502 itself.
+func TestSpawnNginxSendsAgain(t *testing.T) {
+	t.Parallel()
+	testenv.Nginx(t)
+	first := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	t.Cleanup(first.Close)
+	next := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "next") }))
+	t.Cleanup(next.Close)
+	s := testenv.OwnWith(t, localstack.Options{Only: []string{}})
+	for name, want := range map[bool]int{true: http.StatusOK, false: http.StatusBadGateway} {
+		n, err := s.SpawnNginx(t.Context(), localstack.NginxServer{
+			Name: fmt.Sprintf("nginx %t", name), First: address(first), Next: address(next), Resend: name, Read: time.Minute,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := post(t.Context(), t, "http://"+n.Addr+"/deduct_stock"); got != want {
+			t.Errorf("resend %t: POST answers %d, want %d", name, got, want)
+		}
+	}
+}
+
+func address(s *httptest.Server) string { return strings.TrimPrefix(s.URL, "http://") }
+
+// post returns the status of the answer.
+func post(ctx context.Context, t *testing.T, to string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	return res.StatusCode
 }

@@ -1,13 +1,18 @@
 package writeups_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/wait"
@@ -142,4 +147,168 @@ func TestRedlockExpiresEverywhere(t *testing.T) {
 	}
 	all("B", "SET lock b NX PX 30000", "OK")
 	s.note("A wakes up and writes: a majority decides which client may begin, not which one has stopped")
+}
+
+// sends counts the commands that a client sends.
+type sends struct {
+	testenv.Hook
+	atomic.Int64
+}
+
+func (n *sends) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		n.Add(1)
+		return next(ctx, cmd)
+	}
+}
+
+func (n *sends) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		n.Add(int64(len(cmds)))
+		return next(ctx, cmds)
+	}
+}
+
+// waiting is a client that waits for a lock of its own that somebody else holds.
+type waiting struct {
+	name    string
+	sent    sends
+	c       *redis.Client
+	acquire func(ctx context.Context, key string) error
+	release func(key string) error // by its holder
+	got     chan time.Time
+}
+
+// pollEvery waits as the listings do: SET NX, and after each refusal a sleep.
+func (w *waiting) pollEvery(sleep time.Duration) {
+	w.acquire = func(ctx context.Context, key string) error {
+		for ctx.Err() == nil {
+			if ok, err := w.c.SetNX(ctx, key, "waiter", time.Minute).Result(); ok || err != nil {
+				return err
+			}
+			time.Sleep(sleep)
+		}
+		return ctx.Err()
+	}
+}
+
+// A busy loop without a sleep, sleeps of 50 and 100 ms, and a queue that is told: what waiting costs the server, and how long the lock is free
+// before the waiter has it. The second depends on the machine and is only told.
+func TestBusyLoop(t *testing.T) {
+	s := tell(t)
+	server := testenv.Redis(t)
+	o, err := redis.ParseURL(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := []*waiting{{name: "no sleep"}, {name: "sleep 50 ms"}, {name: "sleep 100 ms"}, {name: "handoff"}}
+	for i, w := range kinds {
+		w.c, w.got = redis.NewClient(o), make(chan time.Time, 1)
+		w.c.AddHook(&w.sent)
+		t.Cleanup(func() { _ = w.c.Close() })
+		w.pollEvery([]time.Duration{0, 50 * time.Millisecond, 100 * time.Millisecond, 0}[i])
+		key := server.Prefix + w.name
+		w.release = func(key string) error { return server.Client.Del(context.Background(), key).Err() }
+		if w.name == "handoff" {
+			w.queue(t, server.Client, key)
+		} else if err := server.Client.Set(t.Context(), key, "holder", time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	for _, w := range kinds {
+		go func() {
+			if err := w.acquire(t.Context(), server.Prefix+w.name); err != nil {
+				t.Errorf("%s: %v", w.name, err)
+			}
+			w.got <- time.Now()
+		}()
+	}
+	busy := kinds[0]
+	wait.Until(s, "the busy loop has sent 2000 commands in 400 ms or more", func() bool { return busy.sent.Load() >= 2000 && time.Since(began) > 400*time.Millisecond })
+	took := time.Since(began)
+	for _, w := range kinds {
+		sent := w.sent.Load()
+		released := time.Now()
+		if err := w.release(server.Prefix + w.name); err != nil {
+			t.Fatal(err)
+		}
+		late := (<-w.got).Sub(released)
+		s.says("", fmt.Sprintf("%-12s waits %3d ms", w.name, took.Milliseconds()), fmt.Sprintf("%6d commands, in after %6.2f ms", sent, late.Seconds()*1000))
+		if w != busy && sent*3 > busy.sent.Load() {
+			t.Errorf("%s sent %d commands, and the busy loop %d: this exhibit no longer shows its flaw", w.name, sent, busy.sent.Load())
+		}
+	}
+	s.note("a waiter without a sleep keeps its connection and the server busy; with a sleep it gets the lock late; a queue avoids both")
+}
+
+// queue waits in the engine's queue, where another engine holds the lock.
+func (w *waiting) queue(t *testing.T, holder *redis.Client, key string) {
+	t.Helper()
+	var engines []*handoff.Engine
+	for _, c := range []*redis.Client{holder, w.c} {
+		e, err := handoff.New(c, handoff.Options{CallTimeout: testenv.Still, GrantTimeout: testenv.Still, TTL: testenv.Still})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = e.Close(context.Background()) })
+		engines = append(engines, e)
+	}
+	held, err := engines[0].Handoff().Acquire(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.release = func(string) error { return held.Release(context.Background()) }
+	var l lock.Lease
+	w.acquire = func(ctx context.Context, key string) (err error) {
+		l, err = engines[1].Handoff().Acquire(ctx, key)
+		return err
+	}
+	t.Cleanup(func() {
+		if l != nil {
+			_ = l.Release(context.Background())
+		}
+	})
+}
+
+// Redlock with a split vote: the clients ask at the same moment, each is first on some nodes, and nobody has a majority. If they all try again
+// at the same moment, it happens again.
+func TestRedlockSplitVote(t *testing.T) {
+	s := tell(t)
+	nodes := s.masters(testenv.RedisNodes(t, 5))
+	set := func(node int, who string) bool { return nodes[node].quietly("SET lock "+who+" NX PX 30000") == "OK" }
+	release := func(who string) {
+		t.Helper()
+		for _, node := range nodes {
+			if err := node.c.Eval(t.Context(), releaseMine, []string{"lock"}, who).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	first := []string{"A", "A", "B", "B", "C"} // on each node
+	for range 2 {
+		granted := map[string]int{}
+		for node := range nodes {
+			for _, who := range []string{first[node], "A", "B", "C"} {
+				if set(node, who) {
+					granted[who]++
+				}
+			}
+		}
+		for _, who := range []string{"A", "B", "C"} {
+			s.is(who, "asks five nodes, while the others ask as well", fmt.Sprintf("%d of 5", granted[who]), fmt.Sprintf("%d of 5", strings.Count(strings.Join(first, ""), who)))
+		}
+		s.note("three are needed: all release, and try again after the same delay")
+		for _, who := range []string{"A", "B", "C"} {
+			release(who)
+		}
+	}
+	s.note("now each draws a random delay, and B's is the shortest")
+	granted := 0
+	for node := range nodes {
+		if set(node, "B") {
+			granted++
+		}
+	}
+	s.is("B", "asks five nodes, before the others wake up", fmt.Sprintf("%d of 5", granted), "5 of 5")
 }

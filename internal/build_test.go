@@ -3,13 +3,76 @@ package internal_test
 import (
 	"flag"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
+
+// The load generator and the lab send what a customer sends: a figure or a verdict under a lease time that no customer can ask for would be
+// one about another service.
+func TestNoRunIsAnExperiment(t *testing.T) {
+	field := regexp.MustCompile(`lease_ms|hold_ms|[?&"]depth["=]`)
+	files := 0
+	for _, dir := range []string{"../loadtest", "../faultlab"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+				return err
+			}
+			files++
+			text, err := os.ReadFile(path)
+			if found := field.Find(text); found != nil {
+				t.Errorf("%s sends %s: experiments with the lock are not for runs", path, found)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files < 10 {
+		t.Errorf("%d files looked at", files)
+	}
+}
+
+// The image is built from all that the program is made of: .dockerignore leaves out everything but the directories that it names.
+func TestImageHasItsSources(t *testing.T) {
+	text, err := os.ReadFile("../.dockerignore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(text), "\n")
+	for dir := range arrows {
+		top, _, _ := strings.Cut(dir, "/")
+		if top != "deploy" && top != "examples" && !slices.Contains(lines, "!"+top) { // the program imports nothing of these
+			t.Errorf(".dockerignore leaves out %s, with package %s", top, dir)
+		}
+	}
+}
+
+// The image says from which commit it was built: the Dockerfile takes it as an argument, and Compose passes it on. (That scripts/compose sets
+// it is tested in deploy.)
+func TestImageNamesItsCommit(t *testing.T) {
+	for name, want := range map[string][]string{
+		"../Dockerfile":         {"ARG GIT_COMMIT", "-X main.commit=$GIT_COMMIT"},
+		"../docker-compose.yml": {"GIT_COMMIT:"},
+	} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(string(text), w) {
+				t.Errorf("%s lacks %q", name, w)
+			}
+		}
+	}
+}
 
 //go:generate go test -count=1 -run ^TestPackagePicture$ . -update
 
