@@ -49,7 +49,7 @@ var ledgerMutants = []mutant{
 		in.History = append(in.History, op(OK, 96, 105, 1, "o8", ""))
 	}, Broken, "O", ""},
 	{"lost update, stock at 0", func(in *Input, l *api.Ledger) {
-		l.Orders = append(l.Orders, row("o8", 1, 5, "", 8))
+		l.Orders = append(l.Orders, row("o8", 1, 5, "", 3)) // written after the other, by its time before it
 		in.History = append(in.History, op(OK, 21, 41, 1, "o8", ""))
 	}, Broken, "O", ""},
 	{"a segment below nothing, the sum right", func(in *Input, l *api.Ledger) {
