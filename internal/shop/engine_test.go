@@ -212,7 +212,7 @@ func TestPanicReachesTheRequest(t *testing.T) {
 	t.Parallel()
 	s := as(t, shop.Options{}, func(context.Context, stock.Request) (stock.Receipt, error) { panic("boom") })
 	defer func() {
-		if got := fmt.Sprint(recover()); !strings.Contains(got, "boom") || !strings.Contains(got, "deadline_test.go") {
+		if got := fmt.Sprint(recover()); !strings.Contains(got, "boom") || !strings.Contains(got, "engine_test.go") {
 			t.Errorf("recover() = %s", got)
 		}
 	}()
