@@ -354,20 +354,3 @@ func TestContextsEndWithoutTimers(t *testing.T) {
 		}
 	})
 }
-
-// The cost of a clock check for a caller of a lease's context.
-func BenchmarkContextErr(b *testing.B) {
-	plain, cancel := context.WithCancel(b.Context())
-	defer cancel()
-	expiry := NewExpiry(b.Context(), time.Now(), time.Hour)
-	defer expiry.Stop()
-	for name, ctx := range map[string]context.Context{"plain": plain, "lease": expiry.Context()} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				if ctx.Err() != nil {
-					b.Fatal("it has ended")
-				}
-			}
-		})
-	}
-}
