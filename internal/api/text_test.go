@@ -5,7 +5,40 @@ import (
 	"fmt"
 	"io/fs"
 	"testing"
+	"time"
 )
+
+// A form follows the integer before it, whatever verbs stand between; texts without forms are those of fmt.
+func TestSprintf(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		format string
+		args   []any
+		want   string
+	}{
+		{"%d [order is|orders are] left", []any{1}, "1 order is left"},
+		{"%d [order is|orders are] left", []any{0}, "0 orders are left"},
+		{"%d [order|orders] for %d [unit|units]", []any{int64(2), uint8(1)}, "2 orders for 1 unit"},
+		{"%d%% of %s: %d [unit|units]", []any{1, "x", 3}, "1% of x: 3 units"},
+		{"%d%%: %d [unit|units], %d [order|orders]", []any{5, 1, 2}, "5%: 1 unit, 2 orders"},
+		{"%d of %d [claim|claims] in %v", []any{2, 1, time.Minute}, "2 of 1 claim in 1m0s"},
+		{"only %[2]d [row|rows] of %[1]d [row|rows]", []any{2, 1}, "only 1 row of 2 rows"},
+		{"%d file[|s], %5.1f [a|b]", []any{1, 2.0}, "1 file,   2.0 a"},
+		{"%s [one|many]", []any{"[a|b]"}, "[a|b] many"},
+		{"[sic] %s | [x]", []any{"y"}, "[sic] y | [x]"},
+	} {
+		if got := Sprintf(tt.format, tt.args...); got != tt.want {
+			t.Errorf("Sprintf(%q, %v) = %q, want %q", tt.format, tt.args, got, tt.want)
+		}
+	}
+	err := Text{En: "%d [claim|claims] failed", Zh: "%d 条声明失败"}.Errorf(1)
+	if got := err.Error(); got != "1 claim failed" {
+		t.Errorf("Errorf() = %q, want %q", got, "1 claim failed")
+	}
+	if got := ErrorIn("en", err); got != "1 claim failed" {
+		t.Errorf("ErrorIn() = %q, want %q", got, "1 claim failed")
+	}
+}
 
 // An error follows the language however deep it is wrapped, and still wraps what it is made of.
 func TestErrorIn(t *testing.T) {

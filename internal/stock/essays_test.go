@@ -44,7 +44,7 @@ func diagramFaults(text string) (faults []string) {
 		if m := participant.FindStringSubmatch(line); m != nil {
 			declared[m[1]] = true
 		}
-		if names = message.FindStringSubmatch(line); names != nil && silent[names[1]] {
+		if names = message.FindStringSubmatch(line); len(names) > 1 && silent[names[1]] {
 			bad(names[1] + " is stopped or dead, and sends nothing")
 		}
 		if m := note.FindStringSubmatch(line); m != nil {

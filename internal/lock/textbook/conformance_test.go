@@ -27,15 +27,17 @@ type one struct {
 }
 
 // on adapts the constructor of a lock with a TTL.
-func on[L lock.Locker](make func(redis.UniversalClient, time.Duration, *step.Stream) L) locktest.RedisProcess {
+func on[L lock.Locker](construct func(redis.UniversalClient, time.Duration, *step.Stream) L) locktest.RedisProcess {
 	return func(_ *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker {
-		return make(c, ttl, st)
+		return construct(c, ttl, st)
 	}
 }
 
 // forEver adapts the constructor of a lock without a TTL.
-func forEver(make func(redis.UniversalClient, *step.Stream) *textbook.SetNX) locktest.RedisProcess {
-	return func(_ *testing.T, c *redis.Client, _ time.Duration, st *step.Stream) lock.Locker { return make(c, st) }
+func forEver(construct func(redis.UniversalClient, *step.Stream) *textbook.SetNX) locktest.RedisProcess {
+	return func(_ *testing.T, c *redis.Client, _ time.Duration, st *step.Stream) lock.Locker {
+		return construct(c, st)
+	}
 }
 
 func polling(c redis.UniversalClient, ttl time.Duration, st *step.Stream) *textbook.Watchdog {

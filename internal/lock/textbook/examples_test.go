@@ -54,10 +54,10 @@ func ExampleNewSetNXExpire() {
 }
 
 // lateRelease lets a holder outlive its TTL, and release when the next one is in.
-func lateRelease(make func(redis.UniversalClient, time.Duration, *step.Stream) *textbook.SetNX) {
+func lateRelease(construct func(redis.UniversalClient, time.Duration, *step.Stream) *textbook.SetNX) {
 	server, client, stop := locktest.EmbeddedRedis()
 	defer stop()
-	locker := make(client, 10*time.Second, nil)
+	locker := construct(client, 10*time.Second, nil)
 	slow, _ := locktest.TryOnce(locker, "lock:{101}")
 	server.FastForward(10 * time.Second)
 	_, second := locktest.TryOnce(locker, "lock:{101}")
