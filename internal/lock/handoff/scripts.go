@@ -156,6 +156,9 @@ func (e *Engine) parse(reply any, sent time.Duration, err error) answer {
 		a.verdict = number(v[0])
 	}
 	a.fence, a.ttl, a.time = uint64(number(v[1])), time.Duration(number(v[2]))*time.Millisecond, number(v[3])
+	if a.verdict == 0 && a.ttl >= 0 { // PTTL leaves out a part of a millisecond, and 0 is unknown
+		a.ttl += time.Millisecond
+	}
 	e.m.skipped(number(v[4]))
 	return a
 }

@@ -2,7 +2,7 @@
 -- a free lock goes to the first in the queue.
 -- KEYS, ARGV[1..3]: see pass.lua; ARGV[1] and ARGV[4..] are the tokens, KEYS[5..] their tombstones
 -- Returns {the tokens that have ended (evicted: force.lua) and the one that owns the lock, separated by spaces; last fence, or how many had
--- vanished; PTTL of the owner; time; skipped}.
+-- vanished; PTTL of the owner, -1 = it is one of them; time; skipped}.
 -- include pass.lua
 keep_queue() -- first: see release.lua
 local owner, fence, mine, found, vanished = redis.call('GET', KEYS[1]), nil, {}, {}, 0
@@ -25,6 +25,6 @@ if mine[owner] then
   if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end -- a lease time may be longer
   found[#found + 1] = owner
   -- The time is for the other waiters: a message from before it is of a grant that has ended.
-  return {table.concat(found, ' '), fence or counter(), 0, now(), skipped}
+  return {table.concat(found, ' '), fence or counter(), -1, now(), skipped}
 end
 return {table.concat(found, ' '), vanished, redis.call('PTTL', KEYS[1]), now(), skipped}
