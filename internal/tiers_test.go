@@ -23,7 +23,7 @@ const (
 )
 
 // suites are the conformance suites: every rule of theirs is a subtest.
-var suites = []string{"internal/lock/locktest.Run", "internal/stock/stocktest.Run"}
+var suites = []string{"internal/lock/locktest.()run", "internal/stock/stocktest.()run"}
 
 // function is a function of ours, or a variable, and the names that it mentions: of its own package or "folder.Name".
 type function struct {
@@ -33,7 +33,7 @@ type function struct {
 	slow     bool // it begins with testenv.Slow
 }
 
-// functions reads all functions and variables of the module, by "folder.Name"; a method has the name of its type's folder alone.
+// functions reads all functions and variables of the module, by "folder.Name"; a method by "folder.()Name", whatever its type.
 func functions(t *testing.T) map[string]function {
 	t.Helper()
 	found := map[string]function{}
@@ -60,7 +60,11 @@ func functions(t *testing.T) map[string]function {
 				s := function{mentions: mentions(decl, dir, imports), tagged: tagged}
 				s.test = strings.HasSuffix(file, "_test.go") && decl.Recv == nil && strings.HasPrefix(decl.Name.Name, "Test")
 				s.slow = s.test && len(decl.Body.List) > 0 && callsSlow(mentions(decl.Body.List[0], dir, imports))
-				found[dir+"."+decl.Name.Name] = s
+				if decl.Recv != nil {
+					found[dir+".()"+decl.Name.Name] = s
+				} else {
+					found[dir+"."+decl.Name.Name] = s
+				}
 			case *ast.GenDecl:
 				for _, spec := range decl.Specs {
 					if v, ok := spec.(*ast.ValueSpec); ok {
@@ -83,8 +87,10 @@ func mentions(n ast.Node, dir string, imports map[string]string) (names []string
 		case *ast.SelectorExpr:
 			if x, ok := n.X.(*ast.Ident); ok && imports[x.Name] != "" {
 				names = append(names, imports[x.Name]+"."+n.Sel.Name)
-				return false
+			} else {
+				names = append(append(names, dir+".()"+n.Sel.Name), mentions(n.X, dir, imports)...)
 			}
+			return false
 		case *ast.Ident:
 			names = append(names, dir+"."+n.Name)
 		}
@@ -127,7 +133,7 @@ func (s function) tierOf(reached map[string]bool) string {
 // slow tests of a package, and if testenv.Slow stands where scripts/test does not find it.
 func TestTiers(t *testing.T) {
 	t.Parallel()
-	found, later, calls := functions(t), map[string][]string{}, map[string]map[string][]string{}
+	found, later, calls := functions(t), map[string][]string{}, map[[2]string][]string{} // calls: by suite and folder
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		s, dir := found[name], name[:strings.LastIndex(name, ".")]
 		if !strings.HasPrefix(dir, "internal/testenv") && !s.slow && callsSlow(s.mentions) {
@@ -141,22 +147,16 @@ func TestTiers(t *testing.T) {
 		later[tier] = append(later[tier], name)
 		for _, suite := range suites {
 			if reached[suite] {
-				if calls[suite] == nil {
-					calls[suite] = map[string][]string{}
-				}
-				calls[suite][dir] = append(calls[suite][dir], tier)
+				calls[[2]string{suite, dir}] = append(calls[[2]string{suite, dir}], tier)
 			}
 		}
 	}
 	for _, suite := range suites {
-		if found[suite].mentions == nil {
-			t.Errorf("there is no %s", suite)
-		}
 		inQuick := false
-		for dir, tiers := range calls[suite] {
-			inQuick = inQuick || slices.Contains(tiers, quick)
-			if !slices.Contains(tiers, quick) && !slices.Contains(tiers, normal) {
-				t.Errorf("%s calls %s in the tiers %v only", dir, suite, tiers)
+		for at, tiers := range calls {
+			inQuick = inQuick || at[0] == suite && slices.Contains(tiers, quick)
+			if at[0] == suite && !slices.Contains(tiers, quick) && !slices.Contains(tiers, normal) {
+				t.Errorf("%s calls %s in the tiers %v only", at[1], at[0], tiers)
 			}
 		}
 		if !inQuick {
