@@ -167,7 +167,7 @@ var mutants = []mutant{
 	{
 		name:  "the first reader to leave lets the writer in",
 		edits: []testenv.Edit{{"lua/rw_admit.lua", "if reader_count() > 0 then return end", ""}},
-		kills: []string{"TestStateMachine/read-write"},
+		kills: []string{"TestReadWriteBoundedWaitForReaders"},
 		rows:  []string{"draining + message -> granted"},
 	},
 	{

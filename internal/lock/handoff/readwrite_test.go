@@ -227,7 +227,8 @@ func TestReadWriteReadersExpire(t *testing.T) {
 	nothingLeftOn(t, s, key)
 }
 
-// A writer whose wait runs out beside readers, or before the reply says so, gives up its ownership at once.
+// A writer whose wait runs out beside readers, or before the reply says so, gives up its ownership at once. One that waits gets in when the
+// last reader leaves.
 func TestReadWriteBoundedWaitForReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, links := network(t, 2)
@@ -242,7 +243,16 @@ func TestReadWriteBoundedWaitForReaders(t *testing.T) {
 			time.Sleep(5 * slowness) // the cancel has arrived
 			released(t, locktest.Take(t, rw.Read(), "k{1}"))
 		}
+		other := locktest.Obtain(t, rw.Read(), "k{1}")
+		got, _ := waits(t.Context(), rw.Write(), "k{1}")
+		time.Sleep(5 * slowness)
 		released(t, held)
+		time.Sleep(5 * slowness)
+		if len(got) > 0 {
+			t.Error("a writer got in when the first of two readers left")
+		}
+		released(t, other)
+		released(t, <-got)
 		synctest.Wait()
 		nothingLeft(t, m, "k{1}")
 	})
