@@ -386,7 +386,7 @@ func TestEngineSilentProcessCostsOneGrant(t *testing.T) {
 						released(t, <-got)
 					}
 					if took := time.Since(start); took > silentProcessCost {
-						t.Errorf("the rivals waited %s for a silent process, want one grant timeout of 2.5 s", took)
+						t.Fatalf("the rivals waited %s for a silent process, want one grant timeout of 2.5 s", took)
 					}
 					links[1].heal() // it goes on, and all of its waiters get in, though at other places
 					var wg sync.WaitGroup

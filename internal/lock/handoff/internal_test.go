@@ -14,6 +14,19 @@ import (
 	"lastitem/internal/testenv"
 )
 
+// IsPoll reports whether a script is a waiter's poll, for tests outside of this package.
+func IsPoll(cmd redis.Cmder) bool {
+	script, _ := cmd.Args()[1].(string) // its hash or its text
+	return script == enginePoll.Hash() || redis.NewScript(script).Hash() == enginePoll.Hash()
+}
+
+// Watches says whether the engine polls key: one of its waiters knows that it is in the queue.
+func (e *Engine) Watches(key string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.pollers[key] != nil
+}
+
 // A grant message overtakes the reply to an acquire, and does not suffice, so another acquire is sent. A second message overtakes this one,
 // which may thus arrive after the release: the attempt must be cancelled then. (A writer gets a message without a mark from cancel.lua, which
 // does not count readers, and the second message from the last reader.)

@@ -99,7 +99,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "each waiter of a silent process costs a grant",
-		edits: []testenv.Edit{{"lua/pass.lua", "if ends and ends - now() < 10 and", "if not ends and"}},
+		edits: []testenv.Edit{{"lua/pass.lua", "if ends and ends - now() < 10 and", "if false and"}},
 		kills: []string{"TestEngineSilentProcessCostsOneGrant/fair/5"},
 	},
 	{
@@ -295,7 +295,7 @@ var mutants = []mutant{
 		edits: []testenv.Edit{{
 			"acquire.go", "queue := c.mayQueue() && e.subscriber.subscribed(c.key)", "queue := c.mayQueue()",
 		}},
-		kills: []string{"TestEngineSubscribesBeforeItQueues"},
+		kills: []string{"TestEngineMetrics"},
 		rows:  []string{"idle + start -> asking"},
 	},
 	{
