@@ -6,9 +6,6 @@ import (
 	"lastitem/internal/testenv/need"
 )
 
-// EnvTier is "all" while make test-all runs the tests of the last tier.
-const EnvTier = need.EnvTier
-
 // Slow puts a test into the last tier, and skips it elsewhere; why says what makes it slow. It is the first statement of a test that go test
 // lists, because scripts/test finds the tests of the tier by that.
 func Slow(t testing.TB, why string) {

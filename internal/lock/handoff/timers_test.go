@@ -227,7 +227,7 @@ func TestEnginePollsOfManyKeysSpreadOut(t *testing.T) {
 		synctest.Wait()
 		for _, when := range []string{"all began together", "all lost their connection"} {
 			time.Sleep(2 * time.Minute) // each poll adds a random part of an eighth to where its key stands
-			polls := make([]int64, 80) // in 50 ms each, 4 s in all
+			polls := make([]int64, 80)  // in 50 ms each, 4 s in all
 			for i := range polls {
 				before := counted.scripts.Load()
 				time.Sleep(50 * time.Millisecond)

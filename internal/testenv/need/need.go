@@ -12,7 +12,7 @@ import (
 // Env names what must be there, separated by commas.
 const Env = "SHOP_TEST_REQUIRE"
 
-// EnvTier is testenv.EnvTier.
+// EnvTier is "all" while make test-all runs the tests of the last tier.
 const EnvTier = "SHOP_TEST_TIER"
 
 // Slow is testenv.Slow for packages that testenv imports.
