@@ -3,6 +3,7 @@
 package chaos_test
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -34,11 +35,8 @@ type server struct {
 // program returns the server that SHOP_PROGRAM_REDIS names, else the installed one.
 func program(t *testing.T) string {
 	t.Helper()
-	name := os.Getenv("SHOP_PROGRAM_REDIS")
-	if name == "" {
-		name = "redis-server"
-	}
-	path, err := exec.LookPath(name)
+	need.NotQuick(t, "redis")
+	path, err := exec.LookPath(cmp.Or(os.Getenv("SHOP_PROGRAM_REDIS"), "redis-server"))
 	if err != nil {
 		need.Missing(t, "redis", err)
 	}
