@@ -74,7 +74,7 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
-// TestMutantsCompile: what was put into the sources is Go.
+// TestMutantsCompile checks that each mutant compiles.
 func TestMutantsCompile(t *testing.T) {
 	testenv.Slow(t, "compiles what each mutant is part of")
 	t.Parallel()
