@@ -40,9 +40,9 @@ var ErrForeignTables = api.Text{En: "backend: the database has tables of lastite
 // ErrOtherMigrations says that the database records other migrations than those of this program.
 var ErrOtherMigrations = api.Text{En: "backend: the database is of another version of lastitem", Zh: "backend: 这个库属于另一个版本的 lastitem"}.Errorf()
 
-// otherMigration names the first migration that differs, and says how to begin anew.
+// otherMigration names the first migration that differs, and says how to start over.
 var otherMigration = api.Text{
-	En: "%w: it records migration %d, %s. To begin anew, without its data: drop the database and create it empty; with SQLite, remove the file; with 'make up', run 'make down'",
+	En: "%w: it records migration %d, %s. To start over, without its data: drop the database and create it empty; with SQLite, remove the file; with 'make up', run 'make down'",
 	Zh: "%w：其中记录的迁移 %d 是 %s。要从头开始（数据不保留）：删库后重建空库；SQLite 则删除数据库文件；'make up' 的库用 'make down' 删除",
 }
 

@@ -174,7 +174,7 @@ func TestMigrateLongDatabaseName(t *testing.T) {
 }
 
 // What a database records must be the first of this program's migrations, by number and name; else nothing is changed, and the error says how
-// to begin anew.
+// to start over.
 func TestMigrateRefusesAnotherVersion(t *testing.T) {
 	onEach(t, func(t *testing.T, dsn string) {
 		db := migrated(t, dsn)
@@ -193,7 +193,7 @@ func TestMigrateRefusesAnotherVersion(t *testing.T) {
 			if !errors.Is(err, backend.ErrOtherMigrations) || len(applied) > 0 {
 				t.Fatalf("Migrate() with %s = %v, %v, want ErrOtherMigrations", differs, applied, err)
 			}
-			for lang, anew := range map[string]string{"en": "To begin anew", "zh": "要从头开始"} {
+			for lang, anew := range map[string]string{"en": "To start over", "zh": "要从头开始"} {
 				if said := api.ErrorIn(lang, err); !strings.Contains(said, anew) || lang == "en" && !strings.Contains(said, record[1]) {
 					t.Errorf("Migrate() with %s says %q, want %q and %q", differs, said, record[1], anew)
 				}
