@@ -13,7 +13,7 @@ RUN go mod download
 # The commit for 'shop version' and build_info; scripts/compose passes it, since the build sees no .git.
 ARG GIT_COMMIT
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w -X main.commit=$GIT_COMMIT" -o /shop ./cmd/shop
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags nomsgpack -ldflags="-s -w -X main.commit=$GIT_COMMIT" -o /shop ./cmd/shop
 
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /shop /shop

@@ -69,7 +69,7 @@ down: ## stop make up, and remove its data
 .PHONY: build
 build: ## bin/shop
 	@echo 'building bin/shop (the first time: a minute or two)'
-	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-X main.commit=$$(scripts/commit)" -o bin/shop ./cmd/shop
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags nomsgpack -ldflags "-s -w -X main.commit=$$(scripts/commit)" -o bin/shop ./cmd/shop
 
 .PHONY: quick
 quick: ## the tests that need nothing but Go, under 3 minutes: packages=./internal/... test_flags='-run Lock'
