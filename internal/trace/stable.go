@@ -59,7 +59,7 @@ func stabilize(tr Trace) stabilizer {
 	if number := strconv.FormatUint(answer.Fence, 10); nowWord.MatchString(number) {
 		s.clock = number
 	} else if answer.Fence > 0 && slices.ContainsFunc(tr.Mode.Needs, counting) {
-		s.fence = regexp.MustCompile(fmt.Sprintf(`("(?:fence|Index)\\?":|, )%d(, <now>|,"|}|$)`, answer.Fence))
+		s.fence = regexp.MustCompile(fmt.Sprintf(`("(?:fence|Index)\\?":|, )%d(, <now>|,\\?"|}|$)`, answer.Fence))
 	}
 	return s
 }
