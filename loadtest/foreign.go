@@ -161,7 +161,7 @@ func judgeForeign(res *Result, before, after map[int64]level, lang string) {
 		if len(missing) > 0 {
 			report.Missing = missing
 		} else {
-			report = audit.JudgeForeign(was.stock, is.stock, histories[product], lang)
+			report = audit.JudgeForeign(was.stock, is.stock, audit.Input{History: histories[product], Lang: lang, Stopped: res.Partial})
 			if is.early {
 				tooEarly(&report)
 			}
