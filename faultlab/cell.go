@@ -37,6 +37,8 @@ type Cell struct {
 	// Wrong has a sentence for each mistake: an outcome that is not claimed, a claimed outcome that was not found, a schedule that diverged or
 	// was vacuous.
 	Wrong []string `json:"wrong,omitempty"`
+	// Untested says why the fault was not played on a foreign service, or not at every position; zero = it was.
+	Untested api.Text `json:"untested,omitzero"`
 }
 
 // letters of the outcomes, in the order in which they are written.
@@ -79,6 +81,12 @@ func sum(c Cell, played []Played) Cell {
 	}
 	if c.judged > 0 {
 		c.Found = found(c.Witnesses)
+		switch {
+		case c.Found != api.Exact:
+			c.Untested = api.Text{} // it is broken, whatever was not tried
+		case c.Untested != (api.Text{}):
+			c.Found = Untested
+		}
 	}
 	c.hold()
 	return c

@@ -43,7 +43,8 @@ func Explore(ctx context.Context, o Options) (*Result, error) {
 // explore plays cell after cell. The next cell begins while the last schedules of the one before are still being played.
 func (l *lab) explore(ctx context.Context) (*Result, error) {
 	cells := l.cells(l.o)
-	if len(cells) == 0 {
+	untried := l.untried()
+	if len(cells)+len(untried) == 0 {
 		return nil, l.nothing()
 	}
 	alone := oneSubject(cells) || l.o.Serve != nil // the result has a worst schedule
@@ -75,9 +76,16 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 		return l.exploreGroup(ctx, g, done)
 	})
 	slices.SortFunc(res.Cells, func(a, b Cell) int { return index(cells, a) - index(cells, b) })
+	for _, c := range untried {
+		res.Cells = append(res.Cells, c)
+		slices.SortStableFunc(res.Cells, func(a, b Cell) int { return rung(a) - rung(b) })
+	}
 	res.Worst = ofAll(worsts, cells)
 	return res, err
 }
+
+// rung is the place of a cell's fault.
+func rung(c Cell) int { return slices.Index(fault.Names(), c.Fault) }
 
 // oneSubject reports whether all cells are of one mode and one fault, so that they differ in the store at most.
 func oneSubject(cells []Cell) bool {

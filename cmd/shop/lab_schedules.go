@@ -152,7 +152,9 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	if err != nil {
 		return err
 	}
-	if o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log); told.Serve != nil {
+	if told.Serve == nil {
+		o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log)
+	} else {
 		if o.Serve, err = equip(told.Serve); err != nil {
 			return err
 		}

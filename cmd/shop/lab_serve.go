@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/faultlab"
+	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 )
@@ -22,6 +23,7 @@ type serveFlags struct {
 	ok, refused, declined string
 	setup                 []string
 	lockTTL               string
+	allowed               []string
 }
 
 // defaultServeLanes is smaller than for our own service: three replicas of an unknown service may be heavy.
@@ -39,6 +41,7 @@ func (s *serveFlags) register(set *pflag.FlagSet, lang string) {
 	text(&f.Request, "request", "", both("what a client sends: METHOD PATH [BODY], with {{product}} and {{key}}", "客户端发送的请求：METHOD PATH [BODY]，可用 {{product}} 和 {{key}}"))
 	several(&f.Headers, "header", both("'Name: value' for every request to your service", "发往你的服务的每个请求都带的请求头 'Name: value'"))
 	text(&f.KeyHeader, "key-header", "", both("header for an idempotency key; the fault retry needs a key", "放幂等键的请求头；故障 retry 需要幂等键"))
+	set.BoolVar(&f.RepeatWithoutKey, "repeat-without-key", false, both("play the fault retry as a client without a key does: it sends the same request again", "像没有幂等键的客户端那样演练 retry：同样的请求再发一次").In(lang))
 	text(&s.ok, "ok", "200,201", both("HTTP statuses that mean: sold", "表示“卖出”的 HTTP 状态码"))
 	text(&f.OK.Body, "ok-body", "", both("regular expression that the body of a sold answer must match as well", "卖出的应答，其正文还须匹配这个正则表达式"))
 	text(&s.refused, "refused", "409", both("HTTP statuses that mean: sold out", "表示“售罄”的 HTTP 状态码"))
@@ -57,6 +60,7 @@ func (s *serveFlags) register(set *pflag.FlagSet, lang string) {
 	text(&f.Orders.SQL, "orders-sql", "", both("query that returns the orders of {{product}}: order_id, and quantity and idempotency_key if there are such columns", "查询 {{product}} 的订单的 SQL：order_id，如果有这些列再加 quantity 和 idempotency_key"))
 	text(&f.Orders.Redis, "orders-redis", "", both("Redis command that returns the orders: ids, or JSON objects with these fields", "返回订单的 Redis 命令：订单号，或带上述字段的 JSON 对象"))
 	text(&f.Orders.URL, "orders-url", "", both("path of your service that returns the orders; after '#' a JSON pointer into the answer", "你的服务中返回订单的路径；'#' 之后是应答中的 JSON pointer"))
+	set.StringSliceVar(&s.allowed, "allow-untested", nil, both("faults, comma-separated, that may stay untested ('?'): without it exit code 3 instead of 0", "允许没有试过（“?”）的故障，逗号分隔；不给则退出码为 3 而不是 0").In(lang))
 	text(&s.lockTTL, "lock-ttl", "", both("TTL of your service's locks (default: read from Redis; with {{ttl_ms}} or {{ttl_s}} in --serve the lab sets it)", "你的服务的锁的 TTL（默认从 Redis 读出；--serve 里写了 {{ttl_ms}} 或 {{ttl_s}} 则由实验室设置）"))
 }
 
@@ -86,6 +90,11 @@ func (s *serveFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
 			return nil, usage(both("--setup-sql: %w", "--setup-sql：%w"), err)
 		}
 		f.SetupSQL = append(f.SetupSQL, more...)
+	}
+	for _, name := range s.allowed {
+		if !slices.ContainsFunc(fault.Ladder, func(x fault.Fault) bool { return string(x.Name) == name }) {
+			return nil, usage(both("--allow-untested %q: there is no such fault", "--allow-untested %q：没有这种故障"), name)
+		}
 	}
 	if s.lockTTL != "" {
 		if f.LockTTL, err = time.ParseDuration(s.lockTTL); err != nil || f.LockTTL < time.Millisecond || f.LockTTL > time.Minute {
@@ -169,18 +178,22 @@ func exploreServe(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *fau
 	default:
 		fmt.Fprintln(line, serveAgain[f.lang].unsaved)
 	}
-	return unbroken(res)
+	return unbroken(res, f.serve.allowed)
 }
 
-// unbroken returns nil if nothing broke the service and every schedule proved something; the error carries the exit code.
-func unbroken(res *faultlab.Result) error {
+// unbroken returns nil if nothing broke the service, every schedule proved something, and everything was tried that allowed does not name; the
+// error carries the exit code.
+func unbroken(res *faultlab.Result, allowed []string) error {
+	untested := res.Untested(allowed...)
 	switch n := res.Broken(); {
 	case n > 0:
 		return &exitError{code: exitFailed, err: both("of %[2]d [fault|faults], %[1]d [breaks|break] the service", "%d 种故障打破了这个服务（共 %d 种）").Errorf(n, len(res.Cells))}
 	case res.Judged == 0:
 		return &exitError{code: exitInconclusive, err: both("none of %d [schedule|schedules] could be judged", "%d 个调度没有一个能够判定").Errorf(res.Schedules)}
-	case !res.Exact():
+	case !res.Proved():
 		return &exitError{code: exitFailed, err: both("nothing broke the service, but some schedules proved nothing: see above", "没有故障打破这个服务，但有些调度什么也没证明，见上").Errorf()}
+	case len(untested) > 0:
+		return &exitError{code: exitInconclusive, err: both("not everything was tried: see above; --allow-untested %s accepts that", "不是全部都试过，见上；加 --allow-untested %s 表示接受").Errorf(strings.Join(untested, ","))}
 	}
 	return nil
 }

@@ -140,6 +140,19 @@ func (f *Foreign) answerOf(ctx context.Context, replica string, a Ask) (op audit
 	return f.answer(res, body), fmt.Sprintf("%s %s answered %s: %.300s", req.Method, req.URL.RequestURI(), res.Status, bytes.TrimSpace(body)), err
 }
 
+// moreThanCustomers says whether there are more orders than customers who may have one, if a customer repeated a request: only then two requests
+// have one key. It needs no name of an order, neither in the answers nor by key.
+func moreThanCustomers(seen []audit.Op, orders []api.Order) bool {
+	customers, repeated := map[string]bool{}, false
+	for _, op := range seen {
+		if op.Outcome == audit.OK || op.Outcome == audit.Unknown {
+			repeated = repeated || customers[op.Key]
+			customers[op.Key] = true
+		}
+	}
+	return repeated && len(orders) > len(customers)
+}
+
 // soldTwice says whether one key was answered with two orders. The lab has seen both answers, even one for which the client no longer
 // waited; the ledger shows the second order only if orders have keys.
 func soldTwice(seen []audit.Op) bool {

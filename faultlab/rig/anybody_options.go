@@ -22,6 +22,9 @@ func (f *Foreign) Check() error {
 			return err // one mistake at a time
 		}
 	}
+	if f.RepeatWithoutKey && f.HasKey() {
+		return api.Text{En: "--repeat-without-key: the requests carry a key (--key-header, or {{key}})", Zh: "--repeat-without-key：请求带着幂等键（--key-header 或 {{key}}）"}.Errorf()
+	}
 	return f.checkSources()
 }
 

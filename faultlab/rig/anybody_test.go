@@ -187,6 +187,27 @@ func TestNamed(t *testing.T) {
 	}
 }
 
+// Without keys and names, a repeated request was sold twice if there are more orders than customers.
+func TestMoreThanCustomers(t *testing.T) {
+	t.Parallel()
+	is := func(outcome audit.Outcome, key string) audit.Op { return audit.Op{Outcome: outcome, Key: key} }
+	for name, c := range map[string]struct {
+		seen   []audit.Op
+		orders int
+		want   bool
+	}{
+		"sold twice":      {[]audit.Op{is(audit.OK, "1"), is(audit.OK, "1"), is(audit.OK, "2")}, 3, true},
+		"the same order":  {[]audit.Op{is(audit.OK, "1"), is(audit.OK, "1"), is(audit.OK, "2")}, 2, false},
+		"no answer":       {[]audit.Op{is(audit.Unknown, "1"), is(audit.OK, "1"), is(audit.OK, "2")}, 3, true},
+		"nobody repeated": {[]audit.Op{is(audit.OK, "1"), is(audit.OK, "2")}, 3, false},
+		"busy":            {[]audit.Op{is(audit.Declined, "1"), is(audit.OK, "1"), is(audit.OK, "2")}, 2, false},
+	} {
+		if got := moreThanCustomers(c.seen, make([]api.Order, c.orders)); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
 // Two orders for one key are seen also if orders have no keys; a replay of the same order is one order.
 func TestSoldTwice(t *testing.T) {
 	t.Parallel()

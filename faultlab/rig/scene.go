@@ -72,8 +72,9 @@ func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
 		Resumed: int64(s.resumed), Bound: s.bound,
 	})
-	if s.Lane.Service.Waits && soldTwice(s.seen()) && !strings.Contains(r.Found, "D") {
-		s.Accuse("D", "two orders were sold for one idempotency key")
+	twice := s.Lane.Service.Waits && soldTwice(s.seen()) || s.Lane.Service.Keyless && moreThanCustomers(s.seen(), ledger.Orders)
+	if twice && !strings.Contains(r.Found, "D") {
+		s.Accuse("D", "one request was sold twice: the service made an order of its repetition too")
 	}
 	if s.accused != "" {
 		if !strings.Contains(r.Found, s.accused) {
