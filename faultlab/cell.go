@@ -37,6 +37,8 @@ type Cell struct {
 	// Wrong has a sentence for each mistake: an outcome that is not claimed, a claimed outcome that was not found, a schedule that diverged or
 	// was vacuous.
 	Wrong []string `json:"wrong,omitempty"`
+	// Unexplained is the rule that was broken where no letter names it ("!"), of a foreign service.
+	Unexplained string `json:"unexplained,omitempty"`
 	// Untested says why the fault was not played on a foreign service, or not at every position; zero = it was.
 	Untested api.Text `json:"untested,omitzero"`
 }
@@ -72,7 +74,11 @@ func sum(c Cell, played []Played) Cell {
 			for _, letter := range string(p.Outcome) {
 				if c.prefers(p.Schedule, string(letter)) {
 					c.Witnesses[string(letter)] = p.Schedule
-					if letter == '!' && c.Claim != Unclaimed {
+					switch {
+					case letter != '!':
+					case c.Claim == Unclaimed:
+						c.Unexplained = p.Why
+					default:
 						c.Wrong = append(c.Wrong, p.Schedule.String()+": "+p.Why)
 					}
 				}

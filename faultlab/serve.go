@@ -10,7 +10,6 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
-	"lastitem/internal/wire"
 )
 
 // Unclaimed is the claim of a foreign service: every letter found is reported, and no letter is expected.
@@ -52,11 +51,7 @@ func inside(f fault.Fault, path rig.Path) api.Text {
 		return api.Text{}
 	}
 	for _, at := range path.Steps {
-		kind := ""
-		if at.Server == rig.Database {
-			kind = wire.SQLInside(at.Pattern)
-		}
-		if why, is := insideTexts[kind]; is {
+		if why := at.Inside(); why != (api.Text{}) {
 			return api.Text{
 				En: fmt.Sprintf("%q %s: no schedule can stop inside it, where another request may come between; put load on it with 'shop loadtest --url --request'", at.Pattern, why.En),
 				Zh: fmt.Sprintf("%q %s：没有调度能停在它内部，而别的请求可能正好插在那里；请用 'shop loadtest --url --request' 压测", at.Pattern, why.Zh),
@@ -64,12 +59,6 @@ func inside(f fault.Fault, path rig.Path) api.Text {
 		}
 	}
 	return api.Text{}
-}
-
-var insideTexts = map[string]api.Text{
-	wire.SQLProcedure:  {En: "runs a procedure or a function inside the database", Zh: "在数据库内部执行存储过程或函数"},
-	wire.SQLStatements: {En: "is several statements in one message", Zh: "是一条消息里的多条语句"},
-	wire.SQLSubquery:   {En: "reads and writes in one statement", Zh: "在一条语句里既读又写"},
 }
 
 // meet sends a foreign service requests without any fault, finds out the TTL of its locks, and describes it as a mode.
@@ -177,15 +166,18 @@ func (r *Result) Untested(allowed ...string) (names []string) {
 	return names
 }
 
-// held returns the faults that were played at every position, and broke nothing.
-func (r *Result) held() string {
+// held returns the faults that were played at every position, and broke nothing, after the separator; "" = none.
+func (r *Result) held(separator string) string {
 	var names []string
 	for _, c := range r.Cells {
 		if c.Found == api.Exact {
 			names = append(names, string(c.Fault))
 		}
 	}
-	return strings.Join(names, ", ")
+	if names == nil {
+		return ""
+	}
+	return separator + strings.Join(names, ", ")
 }
 
 // ofAll returns the worst schedule of several cells.

@@ -1,6 +1,7 @@
 package faultlab
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -16,16 +17,16 @@ type serveWords struct {
 	fault, found, tried         string
 	breaks, holds, wrong, locks string
 	unsure, unjudged, never     string
-	untested                    string
+	untested, colon             string
 	letters                     map[byte]string
 }
 
 var serveTexts = map[string]serveWords{
 	"en": {
 		fault: "fault", found: "found", tried: "schedules", breaks: "\nFaults that break the service, and the first position that showed each letter:\n",
-		holds:    "\nNothing that was played broke it: %s.\n",
-		untested: "\nNot tried:\n",
-		unsure:   "\nNothing broke it, but some schedules proved nothing.\n", unjudged: "\nNo schedule could be judged.\n",
+		holds:    "\nNothing that was played broke it%s.\n",
+		untested: "\nNot tried:\n", colon: ": ",
+		unsure: "\nNothing broke it, but some schedules proved nothing.\n", unjudged: "\nNo schedule could be judged.\n",
 		wrong: "\nSchedules that proved nothing:\n", locks: "\nLocks seen in Redis while a request was held: %s\n", never: "%s (never expires)",
 		letters: map[byte]string{
 			'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order", 'D': "a repeated request was charged twice",
@@ -34,9 +35,9 @@ var serveTexts = map[string]serveWords{
 	},
 	"zh": {
 		fault: "故障", found: "结果", tried: "调度数", breaks: "\n打破服务的故障，以及每个字母最先出现的位置：\n",
-		holds:    "\n演练过的故障都没有打破它：%s。\n",
-		untested: "\n没有试过：\n",
-		unsure:   "\n没有打破，但有些调度什么也没证明。\n", unjudged: "\n没有一个调度能够判定。\n",
+		holds:    "\n演练过的故障都没有打破它%s。\n",
+		untested: "\n没有试过：\n", colon: "：",
+		unsure: "\n没有打破，但有些调度什么也没证明。\n", unjudged: "\n没有一个调度能够判定。\n",
 		wrong: "\n什么也没证明的调度：\n", locks: "\n请求被停住时 Redis 里看到的锁：%s\n", never: "%s（永不过期）",
 		letters: map[byte]string{
 			'O': "超卖，或丢失更新", 'L': "少卖：库存没了，却没有订单", 'D': "重发的请求又扣了一次",
@@ -58,7 +59,7 @@ func (r *Result) WriteServe(w io.Writer, lang string) error {
 	case r.Broken() > 0:
 		b.WriteString(t.breaks)
 	case r.Proved() && r.Judged > 0:
-		fmt.Fprintf(&b, t.holds, r.held())
+		fmt.Fprintf(&b, t.holds, r.held(t.colon))
 	case r.Judged == 0:
 		b.WriteString(t.unjudged)
 	default:
@@ -66,7 +67,11 @@ func (r *Result) WriteServe(w io.Writer, lang string) error {
 	}
 	for _, c := range r.Cells {
 		for _, letter := range slices.SortedFunc(maps.Keys(c.Witnesses), byLetter) {
-			fmt.Fprintf(&b, "  %s %s  %s\n      %s\n", columns.Left(string(c.Fault), 10), letter, t.letters[letter[0]], c.Witnesses[letter].where())
+			means := t.letters[letter[0]]
+			if letter == string(Unexplained) {
+				means = cmp.Or(c.Unexplained, means)
+			}
+			fmt.Fprintf(&b, "  %s %s  %s\n      %s\n", columns.Left(string(c.Fault), 10), letter, means, c.Witnesses[letter].where())
 		}
 	}
 	title := t.untested

@@ -35,7 +35,7 @@ var sheetTemplate = template.Must(template.New("lab").Funcs(template.FuncMap{"ke
 type sheetWords struct {
 	Title, TitleServe, Outcomes, Mode, Blocked, Schedules, Explain, Untold, Environment, Again string
 	Good, Bad, ServeGood, ServeBad, ServeUnsure, ServeUnjudged                                 string
-	ExactCell, Untested                                                                        string
+	ExactCell, Untested, Colon                                                                 string
 	Exact, Version, Machine, Cores, Servers, TTL, Made                                         string
 }
 
@@ -46,8 +46,8 @@ var sheetTexts = map[string]sheetWords{
 		Explain: "For each letter one schedule, command by command: what the replicas A, B and C sent, what their clients saw, and where the lab struck.",
 		Untold:  "No story was recorded; the schedules are:", Environment: "Environment", Again: "How to repeat it",
 		Good: "Every outcome is as claimed.", Bad: "Of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be.",
-		ServeGood: "Nothing that was played broke it: %s.", ServeBad: "Of %[2]d [fault|faults], %[1]d [breaks|break] the service.", ServeUnsure: "Nothing broke it, but some schedules proved nothing.", ServeUnjudged: "No schedule could be judged.",
-		ExactCell: "exact", Untested: "? = not tried, or not at every position",
+		ServeGood: "Nothing that was played broke it%s.", ServeBad: "Of %[2]d [fault|faults], %[1]d [breaks|break] the service.", ServeUnsure: "Nothing broke it, but some schedules proved nothing.", ServeUnjudged: "No schedule could be judged.",
+		ExactCell: "exact", Colon: ": ", Untested: "? = not tried, or not at every position",
 		Exact: "exact (.): no schedule broke anything; the number beside it: how many schedules were played", Version: "lastitem", Machine: "machine", Cores: "%s/%s, %d [core|cores], %s", Servers: "servers", TTL: "TTL of the locks", Made: "time",
 	},
 	"zh": {
@@ -56,8 +56,8 @@ var sheetTexts = map[string]sheetWords{
 		Explain: "每个字母一个调度，逐条命令：副本 A、B、C 发了什么，客户端看到了什么，实验在哪里出手。",
 		Untold:  "没有记录过程；调度如下：", Environment: "环境", Again: "如何复现",
 		Good: "所有结果都与声明一致。", Bad: "%d/%d 个格子与应有的结果不符。",
-		ServeGood: "演练过的故障都没有打破它：%s。", ServeBad: "%d/%d 种故障打破了服务。", ServeUnsure: "没有故障打破它，但有的调度什么也没证明。", ServeUnjudged: "没有一个调度能够判定。",
-		ExactCell: "精确", Untested: "? = 没有试过，或有的位置没有试过",
+		ServeGood: "演练过的故障都没有打破它%s。", ServeBad: "%d/%d 种故障打破了服务。", ServeUnsure: "没有故障打破它，但有的调度什么也没证明。", ServeUnjudged: "没有一个调度能够判定。",
+		ExactCell: "精确", Colon: "：", Untested: "? = 没有试过，或有的位置没有试过",
 		Exact: "精确（.）：没有一个调度出错；旁边的数字是跑了几个调度", Version: "lastitem", Machine: "机器", Cores: "%s/%s，%d 核，%s", Servers: "服务端", TTL: "锁的 TTL", Made: "时间",
 	},
 }
@@ -184,7 +184,7 @@ func (r *Result) serveBanner(t sheetWords) (tone, sentence string) {
 		if len(r.Untested()) > 0 {
 			tone = "warm"
 		}
-		return tone, fmt.Sprintf(t.ServeGood, r.held())
+		return tone, fmt.Sprintf(t.ServeGood, r.held(t.Colon))
 	case r.Judged == 0:
 		return "warm", t.ServeUnjudged
 	default:
