@@ -122,7 +122,7 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 		plans, err := l.choose(ctx, g, &c)
 		l.tally.begin(l.guess(c), len(plans))
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil || errors.Is(err, rig.ErrOutOfReach):
 			return nil, err
 		case err != nil: // the other cells are still played
 			c.Wrong = append(c.Wrong, string(Failed)+": "+err.Error())
@@ -264,6 +264,9 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, letters 
 		p, err := Play(ctx, lane, l.mode(s.Mode), s)
 		if ctx.Err() != nil {
 			return p, context.Cause(ctx)
+		}
+		if errors.Is(err, rig.ErrOutOfReach) {
+			return p, err
 		}
 		if err != nil {
 			lane.Abandon()

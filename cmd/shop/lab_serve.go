@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -165,6 +166,9 @@ func exploreServe(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *fau
 	}
 	res, err := faultlab.Explore(cmd.Context(), o)
 	line.Clear()
+	if errors.Is(err, rig.ErrOutOfReach) {
+		return misuse(err)
+	}
 	if err != nil {
 		return f.interrupted(cmd, res, err)
 	}
