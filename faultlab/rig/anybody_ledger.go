@@ -41,9 +41,11 @@ func (f *Foreign) ledger(ctx context.Context, l *Lane) (*api.Ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("faultlab: --stock-...: %w", err)
 	}
-	rows, err := f.Orders.read(ctx, l, f, "orders")
-	if err != nil {
-		return nil, err
+	var rows []row
+	if f.Orders != (Source{}) {
+		if rows, err = f.Orders.read(ctx, l, f, "orders"); err != nil {
+			return nil, err
+		}
 	}
 	ledger := &api.Ledger{
 		ProductID: l.Product(), Orders: []api.Order{},
@@ -81,7 +83,11 @@ func (s Source) read(ctx context.Context, l *Lane, f *Foreign, what string) ([]r
 		return rows, nil
 	}
 	path, pointer, _ := strings.Cut(s.URL, "#")
-	req, err := f.toSend(l.asker(), "GET "+path, values)
+	base := l.asker()
+	if host := hostOf(path); host != "" {
+		base, path = host, strings.TrimPrefix(path, host)
+	}
+	req, err := f.toSend(base, "GET "+path, values)
 	if err != nil {
 		return nil, err
 	}
