@@ -50,6 +50,8 @@ const letters = "OLDXA!"
 func sum(c Cell, played []Played) Cell {
 	struck := slices.DeleteFunc(slices.Clone(played), func(p Played) bool { return p.Outcome == Idle })
 	switch {
+	case len(played) == 0 && len(c.Wrong) == 0 && c.Claim == Unclaimed: // such as late, where nothing is left to clean up
+		c.Found = api.NotApplicable
 	case len(played) == 0 && len(c.Wrong) == 0:
 		c.Wrong = append(c.Wrong, string(Vacuous)+": no schedule was played")
 	case len(played) > 0 && len(struck) == 0:

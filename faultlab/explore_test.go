@@ -359,6 +359,7 @@ func TestUntested(t *testing.T) {
 		r.add(&lab{}, sum(Cell{Mode: rig.ServiceName, Fault: name, Claim: Unclaimed, Untested: inside(f, path("CALL buy(?)"))}, []Played{p}), []Played{p})
 	}
 	r.Cells = append(r.Cells, (&lab{o: Options{Serve: &service}}).untried()...)
+	r.Cells = append(r.Cells, sum(Cell{Mode: rig.ServiceName, Fault: api.Late, Claim: Unclaimed}, nil)) // nothing is left to clean up
 	if got := r.Untested(); !slices.Equal(got, []string{"threads", "retry"}) || r.Broken() != 1 {
 		t.Errorf("untested %v, broken %d, want threads and retry, and replicas broken all the same", got, r.Broken())
 	}

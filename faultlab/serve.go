@@ -149,11 +149,16 @@ func (l *lab) untried() []Cell {
 func (r *Result) Broken() int {
 	n := 0
 	for _, c := range r.Cells {
-		if strings.Trim(string(c.Found), string(api.Exact+Untested)) != "" {
+		if c.broken() {
 			n++
 		}
 	}
 	return n
+}
+
+// broken says whether some letter was found.
+func (c Cell) broken() bool {
+	return !slices.Contains([]api.Outcomes{"", api.Exact, Untested, api.NotApplicable}, c.Found)
 }
 
 // Untested returns the faults that were not played, or not at every position, except those of allowed.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"lastitem/internal/api"
 	"lastitem/internal/columns"
 )
 
@@ -126,5 +125,5 @@ func (c Cell) ServeLine(lang string) string {
 
 // Proved says whether nothing broke in what was played, and every schedule proved something.
 func (r *Result) Proved() bool {
-	return !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Found != api.Exact && c.Found != Untested || len(c.Wrong) > 0 })
+	return !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Found == "" || c.broken() || len(c.Wrong) > 0 })
 }

@@ -216,7 +216,7 @@ func (r *Result) pageRows(t sheetWords) (faults []string, rows []labRow) {
 			cell = labCell{Text: string(c.Found) + " (!)", Tone: "bad"}
 		case c.Found == api.Exact: // a dot is easily overlooked
 			cell = labCell{Text: t.ExactCell, Tone: "good"}
-		case r.Serve != nil && c.Found != Untested:
+		case r.Serve != nil && c.broken():
 			cell.Tone = "bad"
 		}
 		if c.Tried > 0 {

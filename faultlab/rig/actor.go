@@ -168,10 +168,12 @@ func (a *Actor) Ended(ctx context.Context) error {
 }
 
 // Discard drops what a killed process had sent and the proxies have not delivered, and waits until the servers have ended its sessions.
-// ErrOutOfReach: the process has not been killed.
+// ErrOutOfReach: the process was killed, and goes on.
 func (a *Actor) Discard(ctx context.Context) error {
-	if err := a.ended(ctx, reachWithin); err != nil {
-		return err
+	if !a.alive() {
+		if err := a.ended(ctx, reachWithin); err != nil {
+			return err
+		}
 	}
 	for server, p := range a.proxies {
 		if err := p.Discard(ctx); err != nil {
