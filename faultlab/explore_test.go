@@ -342,7 +342,8 @@ func TestSheetWithoutStories(t *testing.T) {
 	}
 }
 
-// A fault that was not played, or that could not strike inside a command, is a "?" with its reason in every form, and no all-clear names it.
+// A fault that was not played, or that could not strike inside a command, is a "?" with its reason in every form, and
+// no all-clear names it.
 func TestUntested(t *testing.T) {
 	t.Parallel()
 	path := func(pattern string) rig.Path {

@@ -15,7 +15,8 @@ import (
 // Unclaimed is the claim of a foreign service: every letter found is reported, and no letter is expected.
 const Unclaimed api.Outcomes = "?"
 
-// Untested is what was found of a fault that was not played on a foreign service, or not at every position; see [Cell].Untested.
+// Untested is what was found of a fault that was not played on a foreign service, or not at every position; see
+// [Cell].Untested.
 const Untested api.Outcomes = "?"
 
 // only returns the servers that the exploration needs; nil = all.
@@ -44,8 +45,9 @@ func (l *lab) equipment(f fault.Fault) rig.Equipment {
 	return e
 }
 
-// inside says why a fault that interleaves two requests was not played at every position of a foreign service: some command does several
-// things inside the database. Zero = every position can be held. A dead or stopped process does not interrupt such a command.
+// inside says why a fault that interleaves two requests was not played at every position of a foreign service: some
+// command does several things inside the database. Zero = every position can be held. A dead or stopped process does
+// not interrupt such a command.
 func inside(f fault.Fault, path rig.Path) api.Text {
 	if f.Name != api.Threads && f.Name != api.Replicas {
 		return api.Text{}

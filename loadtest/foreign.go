@@ -15,14 +15,16 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// Foreign describes a service that is not ours: how to request a product, what an answer means, and how to set and read the stock.
+// Foreign describes a service that is not ours: how to request a product, what an answer means, and how to set and read
+// the stock.
 type Foreign struct {
 	// Name stands for the mode in the result.
 	Name string
 	// URL is the address of the service, http or https.
 	URL string
-	// Request is "METHOD /path" or "METHOD /path body", Headers are "Name: value"; in both {{product}}, {{quantity}} and {{key}} are replaced.
-	// Each request has a new key, and its repetitions have the same one. KeyHeader is a header for the key; "" = none.
+	// Request is "METHOD /path" or "METHOD /path body", Headers are "Name: value"; in both {{product}}, {{quantity}}
+	// and {{key}} are replaced. Each request has a new key, and its repetitions have the same one. KeyHeader is a
+	// header for the key; "" = none.
 	Request   string
 	Headers   []string
 	KeyHeader string
@@ -30,7 +32,8 @@ type Foreign struct {
 	Read func(status int, body []byte) audit.Op
 	// Reset sets the stock of a product and deletes its orders; nil = a run begins with the stock that there is.
 	Reset func(ctx context.Context, product, stock int64) error
-	// Ledger reads the stock of a product that had initial units; nil = it cannot be read, and the verdict is INCONCLUSIVE.
+	// Ledger reads the stock of a product that had initial units; nil = it cannot be read, and the verdict is
+	// INCONCLUSIVE.
 	Ledger func(ctx context.Context, product, initial int64) (*api.Ledger, error)
 	// Named completes the answers by the orders of the ledger; nil = the ledger has no orders.
 	Named func(ops []audit.Op, rows []api.Order) []audit.Op
@@ -45,10 +48,11 @@ const (
 	holdKey      = "{{key}}"
 )
 
-// RunForeign runs the plan against a service that is not ours, against no claim, since it makes none. It judges the run from what the clients
-// saw and from the stock before and after or, where the orders can be read, from these. It sets the stock before, by Reset; without it
-// Plan.Stock is the stock that it finds. It ignores Store, Segments and Wait, and sends no warm-up, because that would sell units. Answers of
-// which the first are all failures end the run with an error that has the first of them. Otherwise it is like [Run].
+// RunForeign runs the plan against a service that is not ours, against no claim, since it makes none. It judges the run
+// from what the clients saw and from the stock before and after or, where the orders can be read, from these. It sets
+// the stock before, by Reset; without it Plan.Stock is the stock that it finds. It ignores Store, Segments and Wait,
+// and sends no warm-up, because that would sell units. Answers of which the first are all failures end the run with an
+// error that has the first of them. Otherwise it is like [Run].
 func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progress)) (Result, error) {
 	plan = plan.WithDefaults()
 	plan.Warmup = 0 // the result describes the run as it was made
@@ -125,8 +129,8 @@ func (h *hope) lost() error {
 	}, h.failed.Load(), *h.first.Load())
 }
 
-// Ready resets the stock of every product of the plan, and reads it. An error: a run would prove nothing. Without Reset it sets the stock of the
-// plan to what it has read.
+// Ready resets the stock of every product of the plan, and reads it. An error: a run would prove nothing. Without Reset
+// it sets the stock of the plan to what it has read.
 func (f Foreign) Ready(ctx context.Context, p *Plan) error {
 	_, err := f.ready(ctx, p)
 	return err
@@ -243,7 +247,9 @@ func judgeForeign(res *Result, f Foreign, before, after map[int64]level) {
 		if histories[product] == nil && res.Plan.Products > 1 {
 			continue // not requested
 		}
-		in := audit.Input{History: histories[product], Lang: f.Lang, Stopped: res.Partial, WantSoldOut: wantSoldOut(res)}
+		in := audit.Input{
+			History: histories[product], Lang: f.Lang, Stopped: res.Partial, Partial: res.Partial, WantSoldOut: wantSoldOut(res),
+		}
 		report := audit.Report{Verdict: audit.Inconclusive, Lang: f.Lang}
 		was, is := before[product], after[product]
 		missing := slices.Concat(was.missing(api.Text{En: "before", Zh: "前"}, f.Lang), is.missing(api.Text{En: "after", Zh: "后"}, f.Lang))
@@ -251,7 +257,7 @@ func judgeForeign(res *Result, f Foreign, before, after map[int64]level) {
 		case len(missing) > 0:
 			report.Missing = missing
 		case f.Named != nil:
-			in.Store, in.Ledger, in.History, in.Partial = is.store, is.ledger, f.Named(in.History, is.ledger.Orders), res.Partial
+			in.Store, in.Ledger, in.History = is.store, is.ledger, f.Named(in.History, is.ledger.Orders)
 			report = audit.Judge(in)
 		default:
 			report = audit.JudgeForeign(was.stock, is.stock, in)
@@ -307,8 +313,9 @@ func (l level) missing(when api.Text, lang string) []string {
 	return []string{api.ErrorIn(lang, why)}
 }
 
-// settleAll reads every product of the run; if outcomes are unknown, it waits until the stock has stopped changing. Nobody knows how long such
-// a service goes on with a request after its client has left; settleServer is as good a guess as any.
+// settleAll reads every product of the run; if outcomes are unknown, it waits until the stock has stopped changing.
+// Nobody knows how long such a service goes on with a request after its client has left; settleServer is as good a
+// guess as any.
 func (f Foreign) settleAll(ctx context.Context, res *Result, before map[int64]level) map[int64]level {
 	if f.Ledger == nil {
 		return nil

@@ -213,7 +213,8 @@ func TestForeignInChinese(t *testing.T) {
 	}
 }
 
-// The stock is reset before a run, and a run that would prove nothing sends nothing. Failures without another answer end it, and are shown.
+// The stock is reset before a run, and a run that would prove nothing sends nothing. Failures without another answer
+// end it, and are shown.
 func TestForeignIsReady(t *testing.T) {
 	t.Parallel()
 	stock, asked, broken := int64(0), new(atomic.Int64), new(atomic.Bool)

@@ -109,8 +109,8 @@ func exploreServe(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *fau
 	return unbroken(res, f.serve.allowed)
 }
 
-// unbroken returns nil if nothing broke the service, every schedule proved something, and everything was tried that allowed does not name; the
-// error carries the exit code.
+// unbroken returns nil if nothing broke the service, every schedule proved something, and everything was tried that
+// allowed does not name; the error carries the exit code.
 func unbroken(res *faultlab.Result, allowed []string) error {
 	untested := res.Untested(allowed...)
 	switch n := res.Broken(); {

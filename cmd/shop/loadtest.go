@@ -152,8 +152,8 @@ func (f *loadtestFlags) comparing(ctx context.Context) (loadtest.Comparing, erro
 	return what, err
 }
 
-// foreign completes what by the service that is not lastitem. A stock that cannot be reset or read is a mistake of the command line: it is found
-// before any load.
+// foreign completes what by the service that is not lastitem. A stock that cannot be reset or read is a mistake of the
+// command line: it is found before any load.
 func (f *loadtestFlags) foreign(ctx context.Context, what *loadtest.Comparing) error {
 	d := f.service.f
 	if err := f.service.read(&d); err != nil {
@@ -169,7 +169,9 @@ func (f *loadtestFlags) foreign(ctx context.Context, what *loadtest.Comparing) e
 	if err != nil {
 		return misuse(err)
 	}
-	x := loadtest.Foreign{Name: f.name, URL: f.url, Request: d.Request, Headers: d.Headers, KeyHeader: d.KeyHeader, Read: d.Read, Lang: f.lang}
+	x := loadtest.Foreign{
+		Name: f.name, URL: f.url, Request: d.Request, Headers: d.Headers, KeyHeader: d.KeyHeader, Read: d.Read, Lang: f.lang,
+	}
 	if u, err := url.Parse(f.url); err == nil {
 		x.Name = cmp.Or(x.Name, u.Host)
 	}
@@ -198,7 +200,8 @@ func (f *loadtestFlags) foreign(ctx context.Context, what *loadtest.Comparing) e
 		}
 	}
 	what.Lang, what.Modes = f.lang, []api.Mode{{Name: x.Name, Available: true}}
-	what.Run = func(ctx context.Context, _ api.Mode, p loadtest.Plan, progress func(loadtest.Progress)) (loadtest.Result, error) {
+	type told = func(loadtest.Progress)
+	what.Run = func(ctx context.Context, _ api.Mode, p loadtest.Plan, progress told) (loadtest.Result, error) {
 		return loadtest.RunForeign(ctx, x, p, progress)
 	}
 	return nil

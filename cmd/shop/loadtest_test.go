@@ -253,8 +253,8 @@ func TestLoadtestHistory(t *testing.T) {
 	}
 }
 
-// A service that answers everything with 200 can be described to the load test as to the lab: what its answers mean, its headers, how its stock
-// is set before each run. Without that nothing is sent that would prove nothing.
+// A service that answers everything with 200 can be described to the load test as to the lab: what its answers mean,
+// its headers, how its stock is set before each run. Without that nothing is sent that would prove nothing.
 func TestLoadtestForeign(t *testing.T) {
 	var mu sync.Mutex
 	stock, sent := 0, 0

@@ -12,8 +12,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// serviceFlags describe what is sent to a service that is not lastitem, what its answers mean, and how its stock is set and read: the same for
-// 'shop lab --serve' and 'shop loadtest --request'.
+// serviceFlags describe what is sent to a service that is not lastitem, what its answers mean, and how its stock is set
+// and read: the same for 'shop lab --serve' and 'shop loadtest --request'.
 type serviceFlags struct {
 	f                     rig.Foreign
 	ok, refused, declined string

@@ -126,9 +126,11 @@ func (a *Actor) Pause(ctx context.Context) error {
 	}
 	within, cancel := context.WithTimeout(ctx, reachWithin)
 	defer cancel()
-	if err := until(within, "the threads to stop", func() bool { return allStopped(a.run.PID, stopped) }); err != nil && ctx.Err() == nil {
+	err := until(within, "the threads to stop", func() bool { return allStopped(a.run.PID, stopped) })
+	switch {
+	case err != nil && ctx.Err() == nil:
 		return outOfReach("after SIGSTOP a process that the command started still runs")
-	} else if err != nil {
+	case err != nil:
 		return err
 	}
 	return a.standsStill(ctx)

@@ -55,8 +55,8 @@ func TestPauseBesideAZombie(t *testing.T) {
 	}
 }
 
-// A service that leaves the process group of its command is out of the signals' reach: at its start, after SIGSTOP and after SIGKILL. Here the
-// test itself has the port.
+// A service that leaves the process group of its command is out of the signals' reach: at its start, after SIGSTOP and
+// after SIGKILL. Here the test itself has the port.
 func TestOutOfReach(t *testing.T) {
 	t.Parallel()
 	port, err := net.Listen("tcp", "127.0.0.1:0")

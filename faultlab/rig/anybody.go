@@ -47,7 +47,8 @@ type Foreign struct {
 	// Dir is the working directory of the replicas.
 	Dir string `json:"-"`
 
-	anonymous bool // nothing connects a key with its order: answers contain no order id, and orders no key; known after Try
+	// anonymous: nothing connects a key with its order, as answers contain no order id, and orders no key; known after Try.
+	anonymous bool
 }
 
 // Meaning describes the answers with one outcome: they have one of the HTTP statuses, and their body matches the regular expression Body ("" =
@@ -109,7 +110,8 @@ func (f *Foreign) HasKey() bool {
 	return f.KeyHeader != "" || slices.Contains(mentions(append(slices.Clone(f.Headers), f.Request)...), "key")
 }
 
-// WhyNoRetry says why the fault retry cannot be played; zero = it can. Whether the orders can be told apart is known after [Foreign.Try].
+// WhyNoRetry says why the fault retry cannot be played; zero = it can. Whether the orders can be told apart is known
+// after [Foreign.Try].
 func (f *Foreign) WhyNoRetry() api.Text {
 	switch {
 	case f.HasKey() && f.anonymous:

@@ -146,8 +146,8 @@ func (f *Foreign) answerOf(ctx context.Context, replica string, a Ask) (op audit
 	return f.answer(res, body), fmt.Sprintf("%s %s answered %s: %.300s", req.Method, req.URL.RequestURI(), res.Status, bytes.TrimSpace(body)), err
 }
 
-// moreThanCustomers says whether there are more orders than customers who may have one, if a customer repeated a request: only then two requests
-// have one key. It needs no name of an order, neither in the answers nor by key.
+// moreThanCustomers says whether there are more orders than customers who may have one, if a customer repeated a
+// request: only then two requests have one key. It needs no name of an order, neither in the answers nor by key.
 func moreThanCustomers(seen []audit.Op, orders []api.Order) bool {
 	customers, repeated := map[string]bool{}, false
 	for _, op := range seen {

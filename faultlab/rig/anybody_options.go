@@ -11,7 +11,10 @@ import (
 
 // Check returns the first mistake in the description as an error that names the option to change; nil = none.
 func (f *Foreign) Check() error {
-	errs := []error{f.checkLaunch(), f.checkRequests(), f.checkReset(), f.Stock.check("stock", false), f.Orders.check("orders", false), f.checkMeanings()}
+	errs := []error{
+		f.checkLaunch(), f.checkRequests(), f.checkReset(), f.Stock.check("stock", false), f.Orders.check("orders", false),
+		f.checkMeanings(),
+	}
 	for _, err := range errs {
 		if err != nil {
 			return err // one mistake at a time

@@ -19,15 +19,16 @@ type Remote struct {
 	lane Lane // of which only the stores and the address are set
 }
 
-// At returns the service at an address, with its stores: a Redis URL and a DSN or mysql:// URL of a database, "" = none. Its commands are run
-// as they are: nothing else in these stores is touched.
+// At returns the service at an address, with its stores: a Redis URL and a DSN or mysql:// URL of a database, "" =
+// none. Its commands are run as they are: nothing else in these stores is touched.
 func (f *Foreign) At(base, redis, database string) (*Remote, error) {
 	r := &Remote{f: f, lane: Lane{base: strings.TrimRight(base, "/")}}
 	if u, err := url.Parse(redis); err != nil || redis != "" && u.Host == "" {
 		return nil, api.Text{En: "--redis: want redis://host:port/db", Zh: "--redis：应为 redis://host:port/db"}.Errorf()
 	} else if redis != "" {
 		password, _ := u.User.Password()
-		r.lane.laneRedis = node{run: &localstack.Running{Addr: u.Host}, password: password, database: strings.Trim(u.Path, "/")}
+		at := &localstack.Running{Addr: u.Host}
+		r.lane.laneRedis = node{run: at, password: password, database: strings.Trim(u.Path, "/")}
 	}
 	if u, err := url.Parse(database); err == nil && u.Scheme == "mysql" {
 		password, _ := u.User.Password()

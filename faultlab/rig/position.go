@@ -47,8 +47,8 @@ var insideTexts = map[string]api.Text{
 	wire.SQLSubquery:   {En: "reads and writes in one statement", Zh: "在一条语句里既读又写"},
 }
 
-// Inside says that the command does several things inside its server, between which no request can be held; zero = it does not, as far as its
-// text shows.
+// Inside says that the command does several things inside its server, between which no request can be held; zero = it
+// does not, as far as its text shows.
 func (p Position) Inside() api.Text {
 	if p.Server != Database {
 		return api.Text{}

@@ -15,7 +15,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// ErrOutOfReach means that signals do not reach a foreign service: what the lab calls killed or stopped would go on. It ends the exploration.
+// ErrOutOfReach means that signals do not reach a foreign service: what the lab calls killed or stopped would go on. It
+// ends the exploration.
 var ErrOutOfReach = api.Text{
 	En: "signals do not reach your service: --serve must start it in the foreground, without daemon, setsid, nohup & or a process manager",
 	Zh: "信号到不了你的服务：--serve 必须让它在前台运行，不要用守护进程方式、setsid、nohup & 或进程管理器",
@@ -28,7 +29,8 @@ func outOfReach(format string, args ...any) error {
 	return fmt.Errorf("%w (%s)", ErrOutOfReach, fmt.Sprintf(format, args...))
 }
 
-// inReach returns an error if a process outside the group that gets the signals listens on the replica's port. Our own service is known not to.
+// inReach returns an error if a process outside the group that gets the signals listens on the replica's port. Our own
+// service is known not to.
 func (a *Actor) inReach() error {
 	if !a.lane.Service.Waits {
 		return nil
@@ -52,7 +54,8 @@ func (a *Actor) ended(ctx context.Context, within time.Duration) error {
 	return err
 }
 
-// standsStill returns an error if a stopped replica goes on: a process that listens on its port runs or, where these cannot be seen, it answers.
+// standsStill returns an error if a stopped replica goes on: a process that listens on its port runs or, where these
+// cannot be seen, it answers.
 func (a *Actor) standsStill(ctx context.Context) error {
 	pids := listeners(a.run.Addr)
 	for _, pid := range pids {

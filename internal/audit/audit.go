@@ -124,7 +124,8 @@ type Report struct {
 	Oversold    int64 `json:"oversold"`
 	LostUpdates int64 `json:"lost_updates"`
 	Leaked      int64 `json:"leaked"`
-	// Overdrawn is how far the counter is below zero beyond what was ordered: no unit is missing, but a restock of as many is swallowed.
+	// Overdrawn is how far the counter is below zero beyond what was ordered: no unit is missing, but a restock of as
+	// many is swallowed.
 	Overdrawn int64 `json:"overdrawn,omitempty"`
 	// Doubles counts orders beyond the first for one key; AckLost counts ok answers without their order.
 	Doubles int `json:"doubles"`

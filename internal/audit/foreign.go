@@ -15,8 +15,9 @@ import (
 //   - refusals by the closed form of [Judge], where unanswered requests may have taken the units that are gone
 //     without an acknowledgement, as early as possible.
 //
-// Where such units exist the verdict is INCONCLUSIVE, since a sale cannot be told from a leak; where there are none, the
-// unanswered requests took nothing. Two equal answers for one key are a replay, marked or not. Of in it looks at History, Stopped and Lang.
+// Where such units exist the verdict is INCONCLUSIVE, since a sale cannot be told from a leak; where there are none,
+// the unanswered requests took nothing. Two equal answers for one key are a replay, marked or not. Of in it looks at
+// History, Stopped and Lang.
 func JudgeForeign(before, after int64, in Input) Report {
 	history := in.History
 	j := judge{

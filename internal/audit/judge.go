@@ -29,7 +29,8 @@ import (
 //   - X: from some moment on everybody was turned away as busy and nobody finished, although there was stock.
 //
 // Then it asks whether the data could have shown a failure: something was sold, requests overlapped, more than one of
-// several replicas took part, the stock ran out where the plan meant it to, and nobody stopped the run; else the verdict is VACUOUS.
+// several replicas took part, the stock ran out where the plan meant it to, and nobody stopped the run; else the
+// verdict is VACUOUS.
 //
 // BROKEN outranks missing data, because every rule looks only at data that is there; orders of another product or mode in
 // the ledger, and a stock that somebody else set during the run, are the exceptions, for then nobody knows whose fault it was. It takes O(n log n) in orders and answers.

@@ -33,8 +33,8 @@ func (j *judge) conserve() {
 	j.conserveSegments()
 }
 
-// gone tells apart the units that are gone without an order. Refused requests that take units and put none back leave the counter below zero:
-// those units were never there, so none of them is missing.
+// gone tells apart the units that are gone without an order. Refused requests that take units and put none back leave
+// the counter below zero: those units were never there, so none of them is missing.
 func (j *judge) gone(units int64) {
 	j.r.Overdrawn = min(max(0, -j.r.Final), units)
 	j.r.Leaked = units - j.r.Overdrawn

@@ -59,8 +59,11 @@ func unsettled(reports []Report) []Report {
 
 // OnlyLost says that units were taken for which there is no order, and that nothing else is wrong. That may be a sale under way.
 func (r Report) OnlyLost() bool {
-	overdrawn := r.Overdrawn > 0 && len(r.Violations) == 1 // a refusal that has not put its units back yet
-	return r.Verdict == Broken && (r.Found == "L" && len(r.Violations) == 0 || (r.Found == "L" || r.Found == "") && overdrawn)
+	said := 0
+	if r.Overdrawn > 0 { // a refusal that has not put its units back yet
+		said = 1
+	}
+	return r.Verdict == Broken && (r.Found == "L" || r.Found == "" && said > 0) && len(r.Violations) == said
 }
 
 // Settle returns the last of several reports on one store of a product, each judged from a ledger alone and in the order of their making.

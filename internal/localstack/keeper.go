@@ -215,7 +215,8 @@ waiting:
 	}
 }
 
-// bury waits for the orphans that have ended, and returns the others. The caller has the mutex, so that no orphan is a child just made.
+// bury waits for the orphans that have ended, and returns the others. The caller has the mutex, so that no orphan is a
+// child just made.
 func (k *keeper) bury() (living []int) {
 	for _, pid := range childrenOf(os.Getpid()) {
 		ours := func(c *child) bool { return c.cmd.Process.Pid == pid }
@@ -243,7 +244,8 @@ func childrenOf(parent int) (all []int) {
 	return all
 }
 
-// endOrphans ends what children left behind outside their groups, and what that started: it becomes ours when its parent ends.
+// endOrphans ends what children left behind outside their groups, and what that started: it becomes ours when its
+// parent ends.
 func (k *keeper) endOrphans() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

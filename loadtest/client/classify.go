@@ -76,7 +76,8 @@ func classifyTransport(a *Answer) (Reading, bool) {
 	}
 }
 
-// ByOutcome returns a function that classifies the answers of a service that is not ours as read does, and notes the order that it finds.
+// ByOutcome returns a function that classifies the answers of a service that is not ours as read does, and notes the
+// order that it finds.
 func ByOutcome(read func(status int, body []byte) audit.Op) func(*Answer) Reading {
 	return func(a *Answer) Reading {
 		if r, done := classifyTransport(a); done {
