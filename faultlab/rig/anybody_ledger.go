@@ -102,9 +102,9 @@ func (s Source) read(ctx context.Context, l *Lane, f *Foreign, what string) ([]r
 	return rowsIn(found, scalar(found)), nil
 }
 
-// named completes the answers of a foreign service. An answer without an order's id gets the id of an order that no other answer names: the one
+// Named completes the answers of a foreign service. An answer without an order's id gets the id of an order that no other answer names: the one
 // with the same key or, if orders have no keys, the next. An answer that repeats the key and the order of an earlier one is a replay.
-func named(ops []audit.Op, rows []api.Order) []audit.Op {
+func Named(ops []audit.Op, rows []api.Order) []audit.Op {
 	taken := map[string]bool{}
 	answered := map[[2]string]bool{}
 	for i, op := range ops {

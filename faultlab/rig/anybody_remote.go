@@ -87,6 +87,3 @@ func (r *Remote) Ledger(ctx context.Context, product, initial int64) (*api.Ledge
 func (f *Foreign) Read(status int, body []byte) audit.Op {
 	return f.answer(&http.Response{StatusCode: status}, body)
 }
-
-// Named completes the answers that do not name their order by the rows that nothing else names.
-func Named(ops []audit.Op, rows []api.Order) []audit.Op { return named(ops, rows) }

@@ -66,7 +66,7 @@ func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
 	history := s.History()
 	s.decline(history, ledger.Orders)
 	if s.Lane.Service.Waits {
-		history = named(history, ledger.Orders)
+		history = Named(history, ledger.Orders)
 	}
 	r := audit.Judge(audit.Input{
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
