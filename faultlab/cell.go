@@ -37,6 +37,10 @@ type Cell struct {
 	// Wrong has a sentence for each mistake: an outcome that is not claimed, a claimed outcome that was not found, a schedule that diverged or
 	// was vacuous.
 	Wrong []string `json:"wrong,omitempty"`
+	// Unexplained is the rule that was broken where no letter names it ("!"), of a foreign service.
+	Unexplained string `json:"unexplained,omitempty"`
+	// Untested says why the fault was not played on a foreign service, or not at every position; zero = it was.
+	Untested api.Text `json:"untested,omitzero"`
 }
 
 // letters of the outcomes, in the order in which they are written.
@@ -46,6 +50,8 @@ const letters = "OLDXA!"
 func sum(c Cell, played []Played) Cell {
 	struck := slices.DeleteFunc(slices.Clone(played), func(p Played) bool { return p.Outcome == Idle })
 	switch {
+	case len(played) == 0 && len(c.Wrong) == 0 && c.Claim == Unclaimed: // such as late, where nothing is left to clean up
+		c.Found = api.NotApplicable
 	case len(played) == 0 && len(c.Wrong) == 0:
 		c.Wrong = append(c.Wrong, string(Vacuous)+": no schedule was played")
 	case len(played) > 0 && len(struck) == 0:
@@ -70,7 +76,11 @@ func sum(c Cell, played []Played) Cell {
 			for _, letter := range string(p.Outcome) {
 				if c.prefers(p.Schedule, string(letter)) {
 					c.Witnesses[string(letter)] = p.Schedule
-					if letter == '!' && c.Claim != Unclaimed {
+					switch {
+					case letter != '!':
+					case c.Claim == Unclaimed:
+						c.Unexplained = p.Why
+					default:
 						c.Wrong = append(c.Wrong, p.Schedule.String()+": "+p.Why)
 					}
 				}
@@ -79,6 +89,12 @@ func sum(c Cell, played []Played) Cell {
 	}
 	if c.judged > 0 {
 		c.Found = found(c.Witnesses)
+		switch {
+		case c.Found != api.Exact:
+			c.Untested = api.Text{} // it is broken, whatever was not tried
+		case c.Untested != (api.Text{}):
+			c.Found = Untested
+		}
 	}
 	c.hold()
 	return c

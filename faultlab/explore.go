@@ -43,7 +43,8 @@ func Explore(ctx context.Context, o Options) (*Result, error) {
 // explore plays cell after cell. The next cell begins while the last schedules of the one before are still being played.
 func (l *lab) explore(ctx context.Context) (*Result, error) {
 	cells := l.cells(l.o)
-	if len(cells) == 0 {
+	untried := l.untried()
+	if len(cells)+len(untried) == 0 {
 		return nil, l.nothing()
 	}
 	alone := oneSubject(cells) || l.o.Serve != nil // the result has a worst schedule
@@ -75,9 +76,16 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 		return l.exploreGroup(ctx, g, done)
 	})
 	slices.SortFunc(res.Cells, func(a, b Cell) int { return index(cells, a) - index(cells, b) })
+	for _, c := range untried {
+		res.Cells = append(res.Cells, c)
+		slices.SortStableFunc(res.Cells, func(a, b Cell) int { return rung(a) - rung(b) })
+	}
 	res.Worst = ofAll(worsts, cells)
 	return res, err
 }
+
+// rung is the place of a cell's fault.
+func rung(c Cell) int { return slices.Index(fault.Names(), c.Fault) }
 
 // oneSubject reports whether all cells are of one mode and one fault, so that they differ in the store at most.
 func oneSubject(cells []Cell) bool {
@@ -114,7 +122,7 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 		plans, err := l.choose(ctx, g, &c)
 		l.tally.begin(l.guess(c), len(plans))
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil || errors.Is(err, rig.ErrOutOfReach):
 			return nil, err
 		case err != nil: // the other cells are still played
 			c.Wrong = append(c.Wrong, string(Failed)+": "+err.Error())
@@ -256,6 +264,9 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, letters 
 		p, err := Play(ctx, lane, l.mode(s.Mode), s)
 		if ctx.Err() != nil {
 			return p, context.Cause(ctx)
+		}
+		if errors.Is(err, rig.ErrOutOfReach) {
+			return p, err
 		}
 		if err != nil {
 			lane.Abandon()

@@ -3,6 +3,7 @@ package faultlab
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -316,7 +317,7 @@ func TestSheet(t *testing.T) {
 		}
 		for _, want := range []string{
 			"m (redis), pause, A before redis: GET: O", "&lt;script&gt;", "SIGSTOP", "redis-server 7.0.15", "600ms", "git checkout abc",
-			"bin/shop lab --mode &#39;m&amp;n&#39;", "OL (!)", ". = ", "L, which is not claimed",
+			"bin/shop lab --mode &#39;m&amp;n&#39;", "OL (!) · 3", " · 3</td>", "L, which is not claimed",
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: the page has no %q:\n%s", lang, want, text)
@@ -341,6 +342,55 @@ func TestSheetWithoutStories(t *testing.T) {
 	}
 }
 
+// A fault that was not played, or that could not strike inside a command, is a "?" with its reason in every form, and
+// no all-clear names it.
+func TestUntested(t *testing.T) {
+	t.Parallel()
+	path := func(pattern string) rig.Path {
+		return rig.Path{Steps: []rig.Position{{Server: rig.Database, Pattern: "SELECT a"}, {Server: rig.Database, Pattern: pattern}}}
+	}
+	service := rig.Foreign{Request: "POST /buy"}
+	r := &Result{Serve: &service, Took: time.Second}
+	for _, name := range []api.Hazard{api.Threads, api.Replicas, api.Crash} {
+		f, _ := fault.Named(name)
+		p := played("GET", ".")
+		if name == api.Replicas {
+			p = played("GET", "O")
+		}
+		r.add(&lab{}, sum(Cell{Mode: rig.ServiceName, Fault: name, Claim: Unclaimed, Untested: inside(f, path("CALL buy(?)"))}, []Played{p}), []Played{p})
+	}
+	r.Cells = append(r.Cells, (&lab{o: Options{Serve: &service}}).untried()...)
+	r.Cells = append(r.Cells, sum(Cell{Mode: rig.ServiceName, Fault: api.Late, Claim: Unclaimed}, nil)) // nothing is left to clean up
+	if got := r.Untested(); !slices.Equal(got, []string{"threads", "retry"}) || r.Broken() != 1 {
+		t.Errorf("untested %v, broken %d, want threads and retry, and replicas broken all the same", got, r.Broken())
+	}
+	r.Cells = slices.Delete(r.Cells, 1, 2)
+	var sheet, text strings.Builder
+	raw, err := json.Marshal(r)
+	if err := errors.Join(err, r.WritePage(&sheet, PageOptions{Lang: "en"}), r.WriteServe(&text, "en")); err != nil {
+		t.Fatal(err)
+	}
+	for form, has := range map[string]string{"json": string(raw), "html": html.UnescapeString(sheet.String()), "text": text.String()} {
+		for _, want := range []string{`CALL buy(?)`, "no schedule can stop inside it", "--repeat-without-key"} {
+			if !strings.Contains(has, want) {
+				t.Errorf("%s has no %q:\n%s", form, want, has)
+			}
+		}
+		if form != "json" && !strings.Contains(has, "Nothing that was played broke it: crash.") || strings.Contains(has, `banner good`) {
+			t.Errorf("%s gives an all-clear beyond crash:\n%s", form, has)
+		}
+	}
+	service.RepeatWithoutKey = true
+	if got := (&lab{o: Options{Serve: &service}}).untried(); got != nil || theirs(&service).Claims[""][api.Retry] != Unclaimed {
+		t.Errorf("with --repeat-without-key: untried %v, and retry is not played", got)
+	}
+	for _, pattern := range []string{"UPDATE stock SET n = n - ? WHERE n >= ?", "SELECT n FROM stock WHERE id = ? FOR UPDATE"} {
+		if why := inside(fault.Threads, path(pattern)); why != (api.Text{}) {
+			t.Errorf("%s: %s, want nothing inside", pattern, why)
+		}
+	}
+}
+
 // The report on a foreign service says that nothing broke it only if every schedule proved something, and its page is green only then.
 func TestUnprovenService(t *testing.T) {
 	t.Parallel()
@@ -349,7 +399,7 @@ func TestUnprovenService(t *testing.T) {
 		played       []Played
 		banner, text string
 	}{
-		"proved":       {[]Played{held}, `good"><p><strong>Nothing broke it.<`, "\nNothing broke it: no schedule oversold"},
+		"proved":       {[]Played{held}, `good"><p><strong>Nothing that was played broke it: pause.<`, "\nNothing that was played broke it: pause.\n"},
 		"in part":      {[]Played{held, lost}, `warm"><p><strong>Nothing broke it, but some schedules proved nothing.<`, "\nNothing broke it, but some schedules proved nothing.\n"},
 		"not at all":   {[]Played{lost}, `warm"><p><strong>No schedule could be judged.<`, "\nNo schedule could be judged.\n"},
 		"and broke it": {[]Played{lost, played("GET", "O")}, `bad"><p><strong>Of 1 fault, 1 breaks the service.<`, "\nFaults that break the service"},

@@ -76,6 +76,10 @@ func (l *lab) choose(ctx context.Context, g *group, c *Cell) (chosen []Schedule,
 		return l.witnessesOf(*c), nil
 	}
 	all, err := l.plan(ctx, g, *c)
+	if f, _ := fault.Named(c.Fault); err == nil && l.o.Serve != nil {
+		path, _ := l.path(ctx, g, *c) // which plan has traced
+		c.Untested = inside(f, path)
+	}
 	m := l.mode(c.Mode)
 	switch {
 	case err != nil:

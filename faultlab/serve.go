@@ -2,6 +2,7 @@ package faultlab
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,6 +14,10 @@ import (
 
 // Unclaimed is the claim of a foreign service: every letter found is reported, and no letter is expected.
 const Unclaimed api.Outcomes = "?"
+
+// Untested is what was found of a fault that was not played on a foreign service, or not at every position; see
+// [Cell].Untested.
+const Untested api.Outcomes = "?"
 
 // only returns the servers that the exploration needs; nil = all.
 func (o Options) only() []string {
@@ -40,6 +45,24 @@ func (l *lab) equipment(f fault.Fault) rig.Equipment {
 	return e
 }
 
+// inside says why a fault that interleaves two requests was not played at every position of a foreign service: some
+// command does several things inside the database. Zero = every position can be held. A dead or stopped process does
+// not interrupt such a command.
+func inside(f fault.Fault, path rig.Path) api.Text {
+	if f.Name != api.Threads && f.Name != api.Replicas {
+		return api.Text{}
+	}
+	for _, at := range path.Steps {
+		if why := at.Inside(); why != (api.Text{}) {
+			return api.Text{
+				En: fmt.Sprintf("%q %s: no schedule can stop inside it, where another request may come between; put load on it with 'shop loadtest --url --request'", at.Pattern, why.En),
+				Zh: fmt.Sprintf("%q %s：没有调度能停在它内部，而别的请求可能正好插在那里；请用 'shop loadtest --url --request' 压测", at.Pattern, why.Zh),
+			}
+		}
+	}
+	return api.Text{}
+}
+
 // meet sends a foreign service requests without any fault, finds out the TTL of its locks, and describes it as a mode.
 func (l *lab) meet(ctx context.Context) error {
 	f, lane := l.o.Serve, l.groups[0].lanes[0]
@@ -47,12 +70,11 @@ func (l *lab) meet(ctx context.Context) error {
 		return err
 	}
 	l.modes = []api.Mode{theirs(f)}
-	if f.HasKey() && f.Anonymous() {
-		l.o.Log("retry is left out: the answers do not name the order (--order-id), and the orders have no field idempotency_key, so that a second order for one key cannot be told from another customer's")
-	}
 	switch {
 	case f.LockTTL > 0:
 		l.o.TTL = f.LockTTL
+	case !f.UsesRedis(): // there is none to look for locks in
+		return nil
 	case !f.TakesTTL():
 		if err := l.readTTL(ctx, lane); err != nil {
 			return err
@@ -96,7 +118,7 @@ func theirs(f *rig.Foreign) api.Mode {
 	claims := map[api.Hazard]api.Outcomes{}
 	for _, x := range fault.Ladder {
 		switch {
-		case x.Name == api.Retry && (!f.HasKey() || f.Anonymous()):
+		case x.Name == api.Retry && f.WhyNoRetry() != (api.Text{}):
 		case x.Lane.Pair != "" && !f.UsesRedis():
 		default:
 			claims[x.Name] = Unclaimed
@@ -113,15 +135,56 @@ func theirs(f *rig.Foreign) api.Mode {
 	}
 }
 
+// untried returns the cells of the selected faults that cannot be played on the service at all.
+func (l *lab) untried() []Cell {
+	retry := Cell{Mode: rig.ServiceName, Fault: api.Retry, Claim: Unclaimed, Found: Untested}
+	if l.o.Serve == nil || !selectedFault(l.o, fault.Retry) {
+		return nil
+	}
+	if retry.Untested = l.o.Serve.WhyNoRetry(); retry.Untested == (api.Text{}) {
+		return nil
+	}
+	return []Cell{retry}
+}
+
 // Broken counts the broken cells.
 func (r *Result) Broken() int {
 	n := 0
 	for _, c := range r.Cells {
-		if strings.Trim(string(c.Found), string(api.Exact)) != "" {
+		if c.broken() {
 			n++
 		}
 	}
 	return n
+}
+
+// broken says whether some letter was found.
+func (c Cell) broken() bool {
+	return !slices.Contains([]api.Outcomes{"", api.Exact, Untested, api.NotApplicable}, c.Found)
+}
+
+// Untested returns the faults that were not played, or not at every position, except those of allowed.
+func (r *Result) Untested(allowed ...string) (names []string) {
+	for _, c := range r.Cells {
+		if c.Found == Untested && !slices.Contains(allowed, string(c.Fault)) {
+			names = append(names, string(c.Fault))
+		}
+	}
+	return names
+}
+
+// held returns the faults that were played at every position, and broke nothing, after the separator; "" = none.
+func (r *Result) held(separator string) string {
+	var names []string
+	for _, c := range r.Cells {
+		if c.Found == api.Exact {
+			names = append(names, string(c.Fault))
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return separator + strings.Join(names, ", ")
 }
 
 // ofAll returns the worst schedule of several cells.
@@ -145,7 +208,7 @@ func CheckFaults(f *rig.Foreign, selected []api.Hazard) error {
 		switch {
 		case can[name] != "":
 		case name == api.Retry:
-			return api.Text{En: "--fault retry needs --key-header, or {{key}} in --request: without a key the service cannot tell a repeated request from a second order", Zh: "--fault retry 要求给出 --key-header，或在 --request 里写 {{key}}：没有幂等键，服务分不清重复的请求和第二个订单"}.Errorf()
+			return api.Text{En: "--fault retry needs --key-header, or {{key}} in --request: without a key the service cannot tell a repeated request from a second order; --repeat-without-key shows what it then does", Zh: "--fault retry 要求给出 --key-header，或在 --request 里写 {{key}}：没有幂等键，服务分不清重复的请求和第二个订单；加 --repeat-without-key 可以看它会怎么做"}.Errorf()
 		case name == api.Failover:
 			return api.Text{En: "--fault failover needs a service that uses Redis", Zh: "--fault failover 要求你的服务使用 Redis"}.Errorf()
 		default:

@@ -1,13 +1,13 @@
 package faultlab
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
 
-	"lastitem/internal/api"
 	"lastitem/internal/columns"
 )
 
@@ -16,28 +16,31 @@ type serveWords struct {
 	fault, found, tried         string
 	breaks, holds, wrong, locks string
 	unsure, unjudged, never     string
+	untested, colon             string
 	letters                     map[byte]string
 }
 
 var serveTexts = map[string]serveWords{
 	"en": {
 		fault: "fault", found: "found", tried: "schedules", breaks: "\nFaults that break the service, and the first position that showed each letter:\n",
-		holds:  "\nNothing broke it: no schedule oversold, lost stock, charged twice, lost an order or got stuck.\n",
+		holds:    "\nNothing that was played broke it%s.\n",
+		untested: "\nNot tried:\n", colon: ": ",
 		unsure: "\nNothing broke it, but some schedules proved nothing.\n", unjudged: "\nNo schedule could be judged.\n",
 		wrong: "\nSchedules that proved nothing:\n", locks: "\nLocks seen in Redis while a request was held: %s\n", never: "%s (never expires)",
 		letters: map[byte]string{
-			'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order", 'D': "one idempotency key was charged twice",
-			'X': "stuck: nobody is served any more", 'A': "an acknowledged order is lost", '!': "the answers contradict the ledger",
+			'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order", 'D': "a repeated request was charged twice",
+			'X': "stuck: nobody is served any more", 'A': "an acknowledged order is lost", '!': "the answers contradict the ledger, or the counter is below zero",
 		},
 	},
 	"zh": {
 		fault: "故障", found: "结果", tried: "调度数", breaks: "\n打破服务的故障，以及每个字母最先出现的位置：\n",
-		holds:  "\n没有打破：没有一个调度超卖、少卖、重复扣减、丢订单或卡死。\n",
+		holds:    "\n演练过的故障都没有打破它%s。\n",
+		untested: "\n没有试过：\n", colon: "：",
 		unsure: "\n没有打破，但有些调度什么也没证明。\n", unjudged: "\n没有一个调度能够判定。\n",
 		wrong: "\n什么也没证明的调度：\n", locks: "\n请求被停住时 Redis 里看到的锁：%s\n", never: "%s（永不过期）",
 		letters: map[byte]string{
-			'O': "超卖，或丢失更新", 'L': "少卖：库存没了，却没有订单", 'D': "同一个幂等键扣了两次",
-			'X': "卡死：再也没有人能下单", 'A': "已确认的订单丢了", '!': "应答与账本矛盾",
+			'O': "超卖，或丢失更新", 'L': "少卖：库存没了，却没有订单", 'D': "重发的请求又扣了一次",
+			'X': "卡死：再也没有人能下单", 'A': "已确认的订单丢了", '!': "应答与账本矛盾，或计数器为负",
 		},
 	},
 }
@@ -54,8 +57,8 @@ func (r *Result) WriteServe(w io.Writer, lang string) error {
 	switch {
 	case r.Broken() > 0:
 		b.WriteString(t.breaks)
-	case r.Exact():
-		b.WriteString(t.holds)
+	case r.Proved() && r.Judged > 0:
+		fmt.Fprintf(&b, t.holds, r.held(t.colon))
 	case r.Judged == 0:
 		b.WriteString(t.unjudged)
 	default:
@@ -63,10 +66,21 @@ func (r *Result) WriteServe(w io.Writer, lang string) error {
 	}
 	for _, c := range r.Cells {
 		for _, letter := range slices.SortedFunc(maps.Keys(c.Witnesses), byLetter) {
-			fmt.Fprintf(&b, "  %s %s  %s\n      %s\n", columns.Left(string(c.Fault), 10), letter, t.letters[letter[0]], c.Witnesses[letter].where())
+			means := t.letters[letter[0]]
+			if letter == string(Unexplained) {
+				means = cmp.Or(c.Unexplained, means)
+			}
+			fmt.Fprintf(&b, "  %s %s  %s\n      %s\n", columns.Left(string(c.Fault), 10), letter, means, c.Witnesses[letter].where())
 		}
 	}
-	title := t.wrong
+	title := t.untested
+	for _, c := range r.Cells {
+		if c.Found == Untested {
+			b.WriteString(title + "  ? " + columns.Left(string(c.Fault), 10) + c.Untested.In(lang) + "\n")
+			title = ""
+		}
+	}
+	title = t.wrong
 	for _, c := range r.Cells {
 		for _, why := range c.Wrong {
 			b.WriteString(title + "  " + why + "\n")
@@ -109,7 +123,7 @@ func (c Cell) ServeLine(lang string) string {
 	return line + "\n"
 }
 
-// Exact says whether nothing broke and every schedule proved something.
-func (r *Result) Exact() bool {
-	return !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Found != api.Exact || len(c.Wrong) > 0 })
+// Proved says whether nothing broke in what was played, and every schedule proved something.
+func (r *Result) Proved() bool {
+	return !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Found == "" || c.broken() || len(c.Wrong) > 0 })
 }

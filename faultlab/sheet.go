@@ -35,6 +35,7 @@ var sheetTemplate = template.Must(template.New("lab").Funcs(template.FuncMap{"ke
 type sheetWords struct {
 	Title, TitleServe, Outcomes, Mode, Blocked, Schedules, Explain, Untold, Environment, Again string
 	Good, Bad, ServeGood, ServeBad, ServeUnsure, ServeUnjudged                                 string
+	ExactCell, Untested, Colon                                                                 string
 	Exact, Version, Machine, Cores, Servers, TTL, Made                                         string
 }
 
@@ -45,8 +46,9 @@ var sheetTexts = map[string]sheetWords{
 		Explain: "For each letter one schedule, command by command: what the replicas A, B and C sent, what their clients saw, and where the lab struck.",
 		Untold:  "No story was recorded; the schedules are:", Environment: "Environment", Again: "How to repeat it",
 		Good: "Every outcome is as claimed.", Bad: "Of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be.",
-		ServeGood: "Nothing broke it.", ServeBad: "Of %[2]d [fault|faults], %[1]d [breaks|break] the service.", ServeUnsure: "Nothing broke it, but some schedules proved nothing.", ServeUnjudged: "No schedule could be judged.",
-		Exact: ". = exact: no schedule broke anything", Version: "lastitem", Machine: "machine", Cores: "%s/%s, %d [core|cores], %s", Servers: "servers", TTL: "TTL of the locks", Made: "time",
+		ServeGood: "Nothing that was played broke it%s.", ServeBad: "Of %[2]d [fault|faults], %[1]d [breaks|break] the service.", ServeUnsure: "Nothing broke it, but some schedules proved nothing.", ServeUnjudged: "No schedule could be judged.",
+		ExactCell: "exact", Colon: ": ", Untested: "? = not tried, or not at every position",
+		Exact: "exact (.): no schedule broke anything; the number beside it: how many schedules were played", Version: "lastitem", Machine: "machine", Cores: "%s/%s, %d [core|cores], %s", Servers: "servers", TTL: "TTL of the locks", Made: "time",
 	},
 	"zh": {
 		Title: "故障实验：%d 个格子", TitleServe: "故障实验：你的服务", Outcomes: "结果", Mode: "模式",
@@ -54,8 +56,9 @@ var sheetTexts = map[string]sheetWords{
 		Explain: "每个字母一个调度，逐条命令：副本 A、B、C 发了什么，客户端看到了什么，实验在哪里出手。",
 		Untold:  "没有记录过程；调度如下：", Environment: "环境", Again: "如何复现",
 		Good: "所有结果都与声明一致。", Bad: "%d/%d 个格子与应有的结果不符。",
-		ServeGood: "没有故障打破它。", ServeBad: "%d/%d 种故障打破了服务。", ServeUnsure: "没有故障打破它，但有的调度什么也没证明。", ServeUnjudged: "没有一个调度能够判定。",
-		Exact: ". = 精确：没有一个调度出错", Version: "lastitem", Machine: "机器", Cores: "%s/%s，%d 核，%s", Servers: "服务端", TTL: "锁的 TTL", Made: "时间",
+		ServeGood: "演练过的故障都没有打破它%s。", ServeBad: "%d/%d 种故障打破了服务。", ServeUnsure: "没有故障打破它，但有的调度什么也没证明。", ServeUnjudged: "没有一个调度能够判定。",
+		ExactCell: "精确", Colon: "：", Untested: "? = 没有试过，或有的位置没有试过",
+		Exact: "精确（.）：没有一个调度出错；旁边的数字是跑了几个调度", Version: "lastitem", Machine: "机器", Cores: "%s/%s，%d 核，%s", Servers: "服务端", TTL: "锁的 TTL", Made: "时间",
 	},
 }
 
@@ -137,6 +140,9 @@ func (r *Result) pageOf(o PageOptions) labPage {
 		for _, why := range c.Wrong {
 			v.Wrong = append(v.Wrong, strings.TrimSpace(c.name()+": "+why))
 		}
+		if c.Found == Untested {
+			v.LeftOut = append(v.LeftOut, "? "+string(c.Fault)+": "+c.Untested.In(o.Lang))
+		}
 	}
 	for _, why := range r.LeftOut {
 		v.LeftOut = append(v.LeftOut, strings.TrimSpace(fmt.Sprintf(reportWords[o.Lang].leftOut, why)))
@@ -147,7 +153,7 @@ func (r *Result) pageOf(o PageOptions) labPage {
 			v.Tone = "warm"
 		}
 	}
-	v.Faults, v.Rows = r.pageRows()
+	v.Faults, v.Rows = r.pageRows(t)
 	v.Letters = r.pageLetters(o.Lang)
 	for _, c := range r.Cells {
 		if c.Fault == api.Pause && c.BlockedFor > 0 {
@@ -173,8 +179,12 @@ func (r *Result) serveBanner(t sheetWords) (tone, sentence string) {
 	switch n := r.Broken(); {
 	case n > 0:
 		return "bad", api.Sprintf(t.ServeBad, n, len(r.Cells))
-	case r.Exact():
-		return "good", t.ServeGood
+	case r.Proved() && r.Judged > 0:
+		tone = "good"
+		if len(r.Untested()) > 0 {
+			tone = "warm"
+		}
+		return tone, fmt.Sprintf(t.ServeGood, r.held(t.Colon))
 	case r.Judged == 0:
 		return "warm", t.ServeUnjudged
 	default:
@@ -188,7 +198,7 @@ func (c Cell) name() string {
 }
 
 // pageRows returns the faults that were played, and the letters that they showed for each mode and store.
-func (r *Result) pageRows() (faults []string, rows []labRow) {
+func (r *Result) pageRows(t sheetWords) (faults []string, rows []labRow) {
 	for _, f := range fault.All() {
 		if slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Fault == f.Name }) {
 			faults = append(faults, string(f.Name))
@@ -204,10 +214,13 @@ func (r *Result) pageRows() (faults []string, rows []labRow) {
 		switch {
 		case len(c.Wrong) > 0:
 			cell = labCell{Text: string(c.Found) + " (!)", Tone: "bad"}
-		case c.Found == api.Exact:
-			cell.Tone = "good"
-		case r.Serve != nil:
+		case c.Found == api.Exact: // a dot is easily overlooked
+			cell = labCell{Text: t.ExactCell, Tone: "good"}
+		case r.Serve != nil && c.broken():
 			cell.Tone = "bad"
+		}
+		if c.Tried > 0 {
+			cell.Text += fmt.Sprintf(" · %d", c.Tried)
 		}
 		rows[i].Cells[slices.Index(faults, string(c.Fault))] = cell
 	}
@@ -219,6 +232,9 @@ func (r *Result) pageLetters(lang string) []string {
 	var all []string
 	if slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Found == api.Exact }) {
 		all = append(all, sheetTexts[lang].Exact)
+	}
+	if len(r.Untested()) > 0 {
+		all = append(all, sheetTexts[lang].Untested)
 	}
 	for _, letter := range letters {
 		if slices.ContainsFunc(r.Cells, func(c Cell) bool { return strings.ContainsRune(string(c.Found), letter) }) {

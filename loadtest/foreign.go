@@ -3,36 +3,40 @@ package loadtest
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
-
-	"github.com/go-resty/resty/v2"
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/loadtest/client"
 )
 
-// Foreign describes a service that is not ours: how to request a product, what the status of an answer means, and where to read the
-// remaining stock.
+// Foreign describes a service that is not ours: how to request a product, what an answer means, and how to set and read
+// the stock.
 type Foreign struct {
+	// Name stands for the mode in the result.
+	Name string
 	// URL is the address of the service, http or https.
 	URL string
-	// Request is "METHOD /path" or "METHOD /path body", where {{product}}, {{quantity}} and {{key}} are replaced; each request has a new
-	// key, and its repetitions have the same one.
-	Request string
-	// OKStatus lists the statuses for "sold", default 200; RefusedStatus those for "none left", default 409. Every other status is an
-	// unknown outcome.
-	OKStatus, RefusedStatus []int
-	// StockURL returns the stock to a GET; {{product}} is replaced. It may be a path of URL. Without it, or if it cannot be read, the
-	// verdict is INCONCLUSIVE.
-	StockURL string
-	// StockJSONPath leads to the number, as in "data.items[0].stock"; "" = the whole answer is the number.
-	StockJSONPath string
+	// Request is "METHOD /path" or "METHOD /path body", Headers are "Name: value"; in both {{product}}, {{quantity}}
+	// and {{key}} are replaced. Each request has a new key, and its repetitions have the same one. KeyHeader is a
+	// header for the key; "" = none.
+	Request   string
+	Headers   []string
+	KeyHeader string
+	// Read classifies an answer, and takes the order's id from it; only its Outcome and OrderID count.
+	Read func(status int, body []byte) audit.Op
+	// Reset sets the stock of a product and deletes its orders; nil = a run begins with the stock that there is.
+	Reset func(ctx context.Context, product, stock int64) error
+	// Ledger reads the stock of a product that had initial units; nil = it cannot be read, and the verdict is
+	// INCONCLUSIVE.
+	Ledger func(ctx context.Context, product, initial int64) (*api.Ledger, error)
+	// Named completes the answers by the orders of the ledger; nil = the ledger has no orders.
+	Named func(ops []audit.Op, rows []api.Order) []audit.Op
 	// Lang is the language of the judge's sentences: "zh", else English.
 	Lang string
 }
@@ -44,55 +48,130 @@ const (
 	holdKey      = "{{key}}"
 )
 
-// foreignName stands for the mode in the result of a service that has none.
-const foreignName = "foreign"
-
-// RunForeign runs the plan against a service that is not ours. It judges the run by [audit.JudgeForeign], from what the clients saw and
-// from the stock before and after, against the claim to be exact. It does not set the stock; do that before. It ignores Plan.Stock,
-// Store, Segments and Wait, and sends no warm-up, because that would sell units. Otherwise it is like [Run].
+// RunForeign runs the plan against a service that is not ours, against no claim, since it makes none. It judges the run
+// from what the clients saw and from the stock before and after or, where the orders can be read, from these. It sets
+// the stock before, by Reset; without it Plan.Stock is the stock that it finds. It ignores Store, Segments and Wait,
+// and sends no warm-up, because that would sell units. Answers of which the first are all failures end the run with an
+// error that has the first of them. Otherwise it is like [Run].
 func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progress)) (Result, error) {
 	plan = plan.WithDefaults()
 	plan.Warmup = 0 // the result describes the run as it was made
-	f.OKStatus, f.RefusedStatus = orList(f.OKStatus, http.StatusOK), orList(f.RefusedStatus, http.StatusConflict)
 	base, script, err := f.prepare(plan)
 	if err != nil {
 		return Result{}, err
 	}
+	phase := phases(Progress{Mode: f.Name, Plan: plan.Name}, progress)
+	phase(Resetting)
+	before, err := f.ready(ctx, &plan)
+	if err != nil {
+		return Result{}, err
+	}
+	loading, stop := context.WithCancel(ctx)
+	defer stop()
+	hopes := &hope{stop: stop}
+	script.classify = hopes.hear(script.classify)
 	d, err := newDriver(plan, client.Target{URL: base, Opaque: true}, script, true)
 	if err != nil {
 		return Result{}, err
 	}
 	d.lang = f.Lang
 	defer d.close()
-	shelf := newShelf(f, base)
-	defer shelf.close()
-	phase := phases(Progress{Mode: foreignName, Plan: plan.Name}, progress)
-	phase(Resetting)
-	before := shelf.readAll(ctx, plan)
-	res := Result{Mode: foreignName, Repetition: 1, Engine: plan.Engine, Plan: plan}
-	if err := d.load(ctx, &res, phase(Driving), progress); err != nil {
+	res := Result{Mode: f.Name, Foreign: true, Repetition: 1, Engine: plan.Engine, Plan: plan, Finding: audit.Unclaimed}
+	if err := d.load(loading, &res, phase(Driving), progress); err != nil {
 		return Result{}, err
+	}
+	if res.Partial && ctx.Err() == nil {
+		return Result{}, hopes.lost()
 	}
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards(&res))
 	defer cancel()
 	phase(Settling)
-	now := shelf.settleAll(after, &res)
+	now := f.settleAll(after, &res, before)
 	phase(Judging)
-	judgeForeign(&res, before, now, f.Lang)
+	judgeForeign(&res, f, before, now)
 	return res, nil
 }
 
-// orList returns the list, or a list of only d if it is empty.
-func orList(list []int, d int) []int {
-	if len(list) == 0 {
-		return []int{d}
+// hopeless is after how many failures a load without any other answer is ended.
+const hopeless = 50
+
+// hope ends a load of which every answer is a failure: it proves nothing, and the service may be in trouble.
+type hope struct {
+	failed, other atomic.Int64
+	first         atomic.Pointer[string]
+	stop          func()
+}
+
+// hear returns a classify that also counts.
+func (h *hope) hear(classify func(*client.Answer) client.Reading) func(*client.Answer) client.Reading {
+	return func(a *client.Answer) client.Reading {
+		read := classify(a)
+		switch {
+		case read.Kind != client.Failed:
+			h.other.Store(1)
+		case h.other.Load() == 0:
+			if h.failed.Add(1) == 1 {
+				first := strings.TrimSpace(fmt.Sprintf("%s %.300s", read.Code, a.Body))
+				h.first.Store(&first)
+			}
+			if h.failed.Load() >= hopeless {
+				h.stop()
+			}
+		}
+		return read
 	}
-	return list
+}
+
+// lost is the error of a load that was ended.
+func (h *hope) lost() error {
+	return fault(api.Text{
+		En: "ended after %d failures without another answer; the first: %s", Zh: "连续失败 %d 次，没有别的应答，已停止；第一个：%s",
+	}, h.failed.Load(), *h.first.Load())
+}
+
+// Ready resets the stock of every product of the plan, and reads it. An error: a run would prove nothing. Without Reset
+// it sets the stock of the plan to what it has read.
+func (f Foreign) Ready(ctx context.Context, p *Plan) error {
+	_, err := f.ready(ctx, p)
+	return err
+}
+
+func (f Foreign) ready(ctx context.Context, p *Plan) (map[int64]level, error) {
+	levels := map[int64]level{}
+	for i := range p.Products {
+		product := p.Product + int64(i)
+		if f.Reset != nil {
+			if err := f.Reset(ctx, product, p.Stock); err != nil {
+				return nil, fault(api.Text{En: "the stock of product %d cannot be reset: %w", Zh: "商品 %d 的库存无法重设：%w"}, product, err)
+			}
+		}
+		if f.Ledger == nil {
+			continue
+		}
+		l, err := f.Ledger(ctx, product, p.Stock)
+		if err != nil {
+			return nil, fault(api.Text{En: "the stock of product %d cannot be read: %w", Zh: "商品 %d 的库存读取失败：%w"}, product, err)
+		}
+		levels[product] = levelOf(l, nil)
+		switch stock := levels[product].stock; {
+		case f.Reset != nil && stock != p.Stock:
+			return nil, fault(api.Text{En: "the reset of product %d left a stock of %d, want %d", Zh: "商品 %d 重设之后库存为 %d，应为 %d"}, product, stock, p.Stock)
+		case len(l.Orders) > 0:
+			return nil, fault(api.Text{En: "product %d has %d orders before the run: delete them, by --reset-url or --reset-sql", Zh: "运行之前商品 %d 已有 %d 条订单：请用 --reset-url 或 --reset-sql 删除"}, product, len(l.Orders))
+		case stock < p.Quantity:
+			return nil, fault(api.Text{
+				En: "the stock of product %d is %d, a run before may have sold it: set it again, or give --reset-url or --reset-sql, which set it before each run",
+				Zh: "商品 %d 的库存为 %d，可能已被之前的运行卖光：请重新设好，或用 --reset-url、--reset-sql 在每次运行之前重设",
+			}, product, stock)
+		case f.Reset == nil:
+			p.Stock = stock
+		}
+	}
+	return levels, nil
 }
 
 // Validate returns the mistakes in the description of the service, or in the plan for it; nil if there are none.
 func (f Foreign) Validate(p Plan) error {
-	f.OKStatus, f.RefusedStatus = orList(f.OKStatus, http.StatusOK), orList(f.RefusedStatus, http.StatusConflict)
 	_, _, err := f.prepare(p)
 	return err
 }
@@ -105,11 +184,6 @@ func (f Foreign) prepare(p Plan) (*url.URL, script, error) {
 	base, err := url.Parse(f.URL)
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
 		return nil, script{}, fault(api.Text{En: "--url must be a URL like http://127.0.0.1:8080, not %q", Zh: "--url 应为 http://127.0.0.1:8080 这样的地址，不能是 %q"}, f.URL)
-	}
-	for _, status := range f.OKStatus {
-		if slices.Contains(f.RefusedStatus, status) {
-			return nil, script{}, fault(api.Text{En: "status %d is in --ok-status and in --refused-status", Zh: "状态码 %d 同时在 --ok-status 和 --refused-status 里"}, status)
-		}
 	}
 	s, err := f.script(p)
 	return base, s, err
@@ -124,28 +198,46 @@ func (f Foreign) script(p Plan) (script, error) {
 	if method == "" || strings.ToUpper(method) != method || !strings.HasPrefix(path, "/") {
 		return script{}, fault(api.Text{En: `--request must be like 'POST /path {"id":{{product}}}', not %q`, Zh: `--request 应为 'POST /path {"id":{{product}}}' 这样，不能是 %q`}, f.Request)
 	}
-	keyed := strings.Contains(f.Request, holdKey)
-	if p.Retry > 0 && !keyed && !p.RetryUnsafe {
-		return script{}, fault(api.Text{En: "--retry needs %s in --request, or --retry-unsafe: a repetition may deduct twice", Zh: "--retry 要求 --request 里有 %s，或者加 --retry-unsafe：重试可能重复扣减"}, holdKey)
-	}
-	// The body is either JSON or a form; the template has no place for another content type.
+	keyed := f.KeyHeader != "" || strings.Contains(f.Request+strings.Join(f.Headers, ""), holdKey)
+	// The body is either JSON or a form; a header may say otherwise.
 	contentType := "application/x-www-form-urlencoded"
 	if strings.HasPrefix(body, "{") || strings.HasPrefix(body, "[") {
 		contentType = "application/json"
 	}
+	headers := make([][2]string, 0, len(f.Headers)+1)
+	for _, h := range f.Headers {
+		name, value, ok := strings.Cut(h, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(h, "\r\n") {
+			return script{}, fault(api.Text{En: "--header %q: want 'Name: value'", Zh: "--header %q：应为 'Name: value'"}, h)
+		}
+		if strings.EqualFold(name, "Content-Type") {
+			contentType = strings.TrimSpace(value)
+			continue
+		}
+		headers = append(headers, [2]string{name, strings.TrimSpace(value)})
+	}
+	if f.KeyHeader != "" {
+		headers = append(headers, [2]string{f.KeyHeader, holdKey})
+	}
+	if p.Retry > 0 && !keyed && !p.RetryUnsafe {
+		return script{}, fault(api.Text{En: "--retry needs %s in --request, --key-header, or --retry-unsafe: a repetition may deduct twice", Zh: "--retry 要求 --request 里有 %s，或给出 --key-header，或加 --retry-unsafe：重试可能重复扣减"}, holdKey)
+	}
 	return script{
 		keyed:    keyed,
-		classify: client.ByStatus(f.OKStatus, f.RefusedStatus),
+		classify: client.ByOutcome(f.Read),
 		fill: func(c *client.Call, product int64, key string) {
 			fill := strings.NewReplacer(holdProduct, strconv.FormatInt(product, 10),
 				holdQuantity, strconv.FormatInt(p.Quantity, 10), holdKey, key)
 			c.Method, c.Path, c.ContentType, c.Body = method, fill.Replace(path), contentType, []byte(fill.Replace(body))
+			for _, h := range headers {
+				c.Headers = append(c.Headers, [2]string{h[0], fill.Replace(h[1])})
+			}
 		},
 	}, nil
 }
 
-// judgeForeign judges each product, and compares the reports with the claim to be exact, which every such service makes implicitly.
-func judgeForeign(res *Result, before, after map[int64]level, lang string) {
+// judgeForeign judges each product. There is no claim to compare the reports with.
+func judgeForeign(res *Result, f Foreign, before, after map[int64]level) {
 	histories := map[int64][]audit.Op{}
 	for _, op := range res.History {
 		histories[op.ProductID] = append(histories[op.ProductID], op)
@@ -155,34 +247,56 @@ func judgeForeign(res *Result, before, after map[int64]level, lang string) {
 		if histories[product] == nil && res.Plan.Products > 1 {
 			continue // not requested
 		}
-		report := audit.Report{Verdict: audit.Inconclusive, Lang: lang}
+		in := audit.Input{
+			History: histories[product], Lang: f.Lang, Stopped: res.Partial, Partial: res.Partial, WantSoldOut: wantSoldOut(res),
+		}
+		report := audit.Report{Verdict: audit.Inconclusive, Lang: f.Lang}
 		was, is := before[product], after[product]
-		missing := slices.Concat(was.missing(api.Text{En: "before", Zh: "前"}, lang), is.missing(api.Text{En: "after", Zh: "后"}, lang))
-		if len(missing) > 0 {
+		missing := slices.Concat(was.missing(api.Text{En: "before", Zh: "前"}, f.Lang), is.missing(api.Text{En: "after", Zh: "后"}, f.Lang))
+		switch {
+		case len(missing) > 0:
 			report.Missing = missing
-		} else {
-			report = audit.JudgeForeign(was.stock, is.stock, histories[product], lang)
-			if is.early {
-				tooEarly(&report)
-			}
+		case f.Named != nil:
+			in.Store, in.Ledger, in.History = is.store, is.ledger, f.Named(in.History, is.ledger.Orders)
+			report = audit.Judge(in)
+		default:
+			report = audit.JudgeForeign(was.stock, is.stock, in)
+		}
+		if is.early && len(missing) == 0 {
+			tooEarly(&report)
 		}
 		report.Mode, report.ProductID = res.Mode, product
 		res.Verdicts = append(res.Verdicts, report)
+		if report.Oversold > 0 && report.Answers[audit.Refused] == 0 {
+			res.Why = append(res.Why, api.Text{
+				En: "no request was refused although the stock ran out: does the service answer everything with the same status? --ok-body and --refused-body tell such answers apart",
+				Zh: "库存已卖光，却没有一个请求被拒绝：服务是不是什么都用同一个状态码应答？可用 --ok-body 和 --refused-body 区分",
+			}.In(f.Lang))
+		}
 	}
-	// A service that sells implicitly claims to be exact.
-	res.Claim = api.Exact
-	res.Finding, res.Why = hold(res.Verdicts, res.Claim)
-	if _, unmet := res.Unmet(); unmet != "" {
-		res.Why, res.Finding = append(res.Why, unmet), findingOf(*res)
+	if finding, unmet := res.Unmet(); unmet != "" {
+		res.Why, res.Finding = append(res.Why, unmet), finding
 	}
 }
 
 // level is a reading of the stock. early says that a request without an answer could still change it.
 type level struct {
-	stock int64
-	err   error
-	read  bool
-	early bool
+	stock  int64
+	store  api.Store
+	ledger *api.Ledger // nil = not read
+	err    error
+	early  bool
+}
+
+// levelOf returns what a ledger of one store says.
+func levelOf(l *api.Ledger, err error) level {
+	if l == nil {
+		return level{err: err}
+	}
+	for store, stock := range l.Stock {
+		return level{stock: stock, store: store, ledger: l, err: err}
+	}
+	return level{err: err}
 }
 
 // missing returns why there is no reading; nil if there is one.
@@ -191,74 +305,30 @@ func (l level) missing(when api.Text, lang string) []string {
 	switch {
 	case l.err != nil:
 		why = api.Text{En: "the stock %s the run could not be read: %w", Zh: "运行%s的库存读取失败：%w"}.Errorf(when, l.err)
-	case !l.read:
-		why = api.Text{En: "the stock %s the run was not read", Zh: "运行%s的库存没有读取"}.Errorf(when)
+	case l.ledger == nil:
+		why = api.Text{En: "the stock %s the run was not read: give --stock-url, --stock-sql or --stock-redis", Zh: "运行%s的库存没有读取：请给出 --stock-url、--stock-sql 或 --stock-redis"}.Errorf(when)
 	default:
 		return nil
 	}
 	return []string{api.ErrorIn(lang, why)}
 }
 
-// shelf reads the stock of a foreign service.
-type shelf struct {
-	url, path string
-	client    *resty.Client
-}
-
-// newShelf returns the reader of f's stock.
-func newShelf(f Foreign, base *url.URL) *shelf {
-	address := f.StockURL
-	if strings.HasPrefix(address, "/") {
-		address = strings.TrimRight(base.String(), "/") + address
+// settleAll reads every product of the run; if outcomes are unknown, it waits until the stock has stopped changing.
+// Nobody knows how long such a service goes on with a request after its client has left; settleServer is as good a
+// guess as any.
+func (f Foreign) settleAll(ctx context.Context, res *Result, before map[int64]level) map[int64]level {
+	if f.Ledger == nil {
+		return nil
 	}
-	return &shelf{url: address, path: f.StockJSONPath, client: resty.New().SetTimeout(10 * time.Second).SetLogger(client.Silent{})}
-}
-
-// close closes the idle connections.
-func (s *shelf) close() { s.client.GetClient().CloseIdleConnections() }
-
-// read reads the stock of one product.
-func (s *shelf) read(ctx context.Context, product int64) (int64, error) {
-	if s.url == "" {
-		return 0, fault(api.Text{En: "--stock-url was not given", Zh: "没有给出 --stock-url"})
-	}
-	address := strings.ReplaceAll(s.url, holdProduct, strconv.FormatInt(product, 10))
-	resp, err := s.client.R().SetContext(ctx).Get(address)
-	if err != nil {
-		return 0, fmt.Errorf("loadtest: %w", err)
-	}
-	if !resp.IsSuccess() {
-		return 0, fault(api.Text{En: "GET %s: %s", Zh: "GET %s：%s"}, address, resp.Status())
-	}
-	return numberAt(resp.Body(), s.path)
-}
-
-// readAll reads the stock of every product of the plan.
-func (s *shelf) readAll(ctx context.Context, p Plan) map[int64]level {
-	levels := map[int64]level{}
-	for i := range p.Products {
-		product := p.Product + int64(i)
-		stock, err := s.read(ctx, product)
-		levels[product] = level{stock: stock, err: err, read: true}
-	}
-	return levels
-}
-
-// settleAll reads the stock of every product of the run; if outcomes are unknown, it waits until the stock has stopped changing. Nobody knows
-// how long such a service goes on with a request after its client has left; settleServer is as good a guess as any.
-func (s *shelf) settleAll(ctx context.Context, res *Result) map[int64]level {
 	left := func(op audit.Op) int64 { return op.Return }
 	return each(asked(res, left), func(product, last int64) level {
-		read := func(ctx context.Context) (int64, error) { return s.read(ctx, product) }
-		now := level{read: true}
-		if last >= 0 {
-			quiet := res.Started.Add(time.Duration(last) + settleServer)
-			var late bool
-			now.stock, late, now.err = settle(ctx, read, func(a, b int64) bool { return a == b }, quiet)
-			now.early = !late
-		} else {
-			now.stock, now.err = read(ctx)
+		read := func(ctx context.Context) (*api.Ledger, error) { return f.Ledger(ctx, product, before[product].stock) }
+		if last < 0 {
+			return levelOf(read(ctx))
 		}
+		l, late, err := settle(ctx, read, sameLedger, res.Started.Add(time.Duration(last)+settleServer))
+		now := levelOf(l, err)
+		now.early = !late
 		return now
 	})
 }

@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"lastitem/internal/api"
 	"lastitem/internal/audit"
 )
 
@@ -19,23 +21,16 @@ import (
 type foreignShop struct {
 	mu    sync.Mutex
 	stock int64
+	reads int
 	take  func(stock int64) (left int64, ok bool)
 	lose  func() bool // whether to lose the answer
-	blind bool        // the stock cannot be read
+	blind bool        // the stock cannot be read after the run
 	keys  map[string]int
 }
 
 func (s *foreignShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.Method == http.MethodGet {
-		if s.blind {
-			fmt.Fprint(w, `{"data":[]}`)
-			return
-		}
-		fmt.Fprintf(w, `{"data":[{"sku":7,"left":"%d"}]}`, s.stock)
-		return
-	}
 	var body struct {
 		N   int64  `json:"n"`
 		Key string `json:"key"`
@@ -58,6 +53,31 @@ func (s *foreignShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "thank you")
 }
 
+// ledger reads the stock as Foreign.Ledger does.
+func (s *foreignShop) ledger(_ context.Context, product, initial int64) (*api.Ledger, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reads++; s.blind && s.reads > 1 {
+		return nil, errTorn
+	}
+	return shelfOf(product, initial, s.stock), nil
+}
+
+func shelfOf(product, initial, stock int64) *api.Ledger {
+	return &api.Ledger{ProductID: product, Initial: map[api.Store]int64{"service": initial}, Stock: map[api.Store]int64{"service": stock}}
+}
+
+// byStatus classifies answers: one status is sold, another sold out.
+func byStatus(sold, out int) func(int, []byte) audit.Op {
+	return func(status int, _ []byte) audit.Op {
+		outcome, known := map[int]audit.Outcome{sold: audit.OK, out: audit.Refused}[status]
+		if !known {
+			outcome = audit.Unknown
+		}
+		return audit.Op{Outcome: outcome}
+	}
+}
+
 func TestRunForeign(t *testing.T) {
 	t.Parallel()
 	right := func(stock int64) (int64, bool) {
@@ -72,28 +92,27 @@ func TestRunForeign(t *testing.T) {
 		shop    *foreignShop
 		verdict audit.Verdict
 		found   string
-		finding audit.Finding
 	}{
 		{"loses answers after the sale", &foreignShop{take: right, lose: func() bool {
 			losable++
 			return losable%10 == 0
-		}}, audit.Inconclusive, "", audit.Undecided},
-		{"exact", &foreignShop{take: right}, audit.Exact, "", audit.Confirmed},
-		{"oversells", &foreignShop{take: func(s int64) (int64, bool) { return max(0, s-1), true }}, audit.Broken, "O", audit.Contradicted},
+		}}, audit.Inconclusive, ""},
+		{"exact", &foreignShop{take: right}, audit.Exact, ""},
+		{"oversells", &foreignShop{take: func(s int64) (int64, bool) { return max(0, s-1), true }}, audit.Broken, "O"},
 		{"loses updates", &foreignShop{take: func(s int64) (int64, bool) {
 			calls++
 			if calls%5 == 0 && s > 0 {
 				return s, true
 			}
 			return right(s)
-		}}, audit.Broken, "O", audit.Contradicted},
+		}}, audit.Broken, "O"},
 		{"leaks", &foreignShop{take: func(s int64) (int64, bool) {
 			if s > 1 && s%10 == 0 {
 				return s - 2, true
 			}
 			return right(s)
-		}}, audit.Broken, "L", audit.Contradicted},
-		{"does not say", &foreignShop{take: right, blind: true}, audit.Inconclusive, "", audit.Undecided},
+		}}, audit.Broken, "L"},
+		{"does not say", &foreignShop{take: right, blind: true}, audit.Inconclusive, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,15 +121,18 @@ func TestRunForeign(t *testing.T) {
 			u := serve(t, tt.shop.ServeHTTP)
 			res, err := RunForeign(t.Context(), Foreign{
 				URL: u.String(), Request: `POST /buy?sku={{product}} {"n":{{quantity}},"key":"{{key}}"}`,
-				OKStatus: []int{201}, RefusedStatus: []int{410},
-				StockURL: "/shelf?sku={{product}}", StockJSONPath: "data[0].left",
+				Name: "theirs", Read: byStatus(201, 410), Ledger: tt.shop.ledger,
 			}, Plan{VUs: 5, Requests: 80, Product: 7}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := res.Verdicts[0]
-			if got.Verdict != tt.verdict || got.Found != tt.found || res.Finding != tt.finding {
-				t.Errorf("verdict %s, found %q, finding %s (%q), want %s, %q, %s", got.Verdict, got.Found, res.Finding, res.Why, tt.verdict, tt.found, tt.finding)
+			if got.Verdict != tt.verdict || got.Found != tt.found || res.Finding != audit.Unclaimed || res.Claim != "" || res.Plan.Stock != 50 {
+				t.Errorf("verdict %s, found %q, finding %s, claim %q, stock %d, want %s, %q, no claim, and the 50 that it had",
+					got.Verdict, got.Found, res.Finding, res.Claim, res.Plan.Stock, tt.verdict, tt.found)
+			}
+			if hint := strings.Contains(strings.Join(res.Why, ""), "--ok-body"); hint != (tt.name == "oversells") {
+				t.Errorf("why %q, want a hint only where nobody was refused", res.Why)
 			}
 			if len(tt.shop.keys) != 80 {
 				t.Errorf("%d distinct keys, want 80", len(tt.shop.keys))
@@ -135,7 +157,7 @@ func TestRunForeignRefuses(t *testing.T) {
 		{"no request", func(f *Foreign, _ *Plan) { f.Request = "" }, "--request must be like"},
 		{"no path", func(f *Foreign, _ *Plan) { f.Request = "POST" }, "--request must be like"},
 		{"no method", func(f *Foreign, _ *Plan) { f.Request = "/buy" }, "--request must be like"},
-		{"both", func(f *Foreign, _ *Plan) { f.OKStatus, f.RefusedStatus = []int{200, 409}, []int{409} }, "status 409 is in --ok-status and in --refused-status"},
+		{"header", func(f *Foreign, _ *Plan) { f.Headers = []string{"X"} }, "--header"},
 		{"retry without key", func(_ *Foreign, p *Plan) { p.Retry = 1 }, "--retry needs {{key}}"},
 		{"plan", func(_ *Foreign, p *Plan) { p.Zipf = 0.5 }, "--zipf"},
 	}
@@ -151,16 +173,17 @@ func TestRunForeignRefuses(t *testing.T) {
 // A service may go on with a request after its client has left. A stock that was read before that is over proves nothing.
 func TestForeignIsReadTooEarly(t *testing.T) {
 	t.Parallel()
-	u := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, 4) })
-	shelf := newShelf(Foreign{StockURL: "/stock"}, u)
-	defer shelf.close()
+	f := Foreign{Lang: "en", Ledger: func(_ context.Context, product, initial int64) (*api.Ledger, error) {
+		return shelfOf(product, initial, 4), nil
+	}}
+	before := map[int64]level{1: levelOf(shelfOf(1, 5, 5), nil)}
 	history := []audit.Op{{Outcome: audit.OK, ProductID: 1, Quantity: 1, Return: 1}, {Client: 1, Outcome: audit.Unknown, ProductID: 1, Quantity: 1, Return: int64(10 * time.Second)}}
 	for ago, want := range map[time.Duration]audit.Verdict{20 * time.Second: audit.Inconclusive, time.Minute: audit.Exact} {
 		res := Result{Mode: "foreign", Plan: Plan{Product: 1, Products: 1}, History: history, Started: time.Now().Add(-ago)}
 		ctx, cancel := context.WithTimeout(t.Context(), (settleReads+2)*settleEvery)
-		after := shelf.settleAll(ctx, &res)
+		after := f.settleAll(ctx, &res, before)
 		cancel()
-		judgeForeign(&res, map[int64]level{1: {stock: 5, read: true}}, after, "en")
+		judgeForeign(&res, f, before, after)
 		if v := res.Verdicts[0]; v.Verdict != want {
 			t.Errorf("read %s after the start: %s (%q), want %s", ago, v.Verdict, v.Missing, want)
 		}
@@ -173,10 +196,10 @@ func TestForeignInChinese(t *testing.T) {
 	han := regexp.MustCompile(`\p{Han}`)
 	history := []audit.Op{{Outcome: audit.OK, ProductID: 1, Quantity: 1}, {Outcome: audit.Unknown, ProductID: 1, Quantity: 1}}
 	for name, after := range map[string]map[int64]level{
-		"oversold": {1: {stock: 5, read: true}}, "undecided": {1: {stock: 3, read: true}}, "unread": {}, "unreadable": {1: {err: errTorn}},
+		"oversold": {1: levelOf(shelfOf(1, 5, 5), nil)}, "undecided": {1: levelOf(shelfOf(1, 5, 3), nil)}, "unread": {}, "unreadable": {1: {err: errTorn}},
 	} {
 		res := Result{Mode: "foreign", Plan: Plan{Product: 1, Products: 1}, History: history}
-		judgeForeign(&res, map[int64]level{1: {stock: 5, read: true}}, after, "zh")
+		judgeForeign(&res, Foreign{Lang: "zh"}, map[int64]level{1: levelOf(shelfOf(1, 5, 5), nil)}, after)
 		v := res.Verdicts[0]
 		said := slices.Concat(res.Why, v.Missing, v.Violations, v.Unchecked)
 		if len(said) == 0 {
@@ -190,33 +213,51 @@ func TestForeignInChinese(t *testing.T) {
 	}
 }
 
-func TestNumberAt(t *testing.T) {
+// The stock is reset before a run, and a run that would prove nothing sends nothing. Failures without another answer
+// end it, and are shown.
+func TestForeignIsReady(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		body, path string
-		want       int64
-		ok         bool
-	}{
-		{`7`, "", 7, true},
-		{` "7" `, "", 7, true},
-		{`{"a":{"b":[{"c":-3}]}}`, "a.b[0].c", -3, true},
-		{`{"a":{"b":[{"c":-3}]}}`, "$.a.b[0].c", -3, true},
-		{`[[1,2],[3,9007199254740993]]`, "[1][1]", 9007199254740993, true},
-		{`{"stock":{"redis":5}}`, "stock.redis", 5, true},
-		{`{"a":1.5}`, "a", 0, false},
-		{`{"a":null}`, "a", 0, false},
-		{`{"a":"many"}`, "a", 0, false},
-		{`{"a":[1]}`, "a[1]", 0, false},
-		{`{"a":[1]}`, "a[x]", 0, false},
-		{`{"a":[1]}`, "a.0", 0, false},
-		{`{"a":1}`, "b", 0, false},
-		{`{"a":1}`, "a.b", 0, false},
-		{`<html>`, "", 0, false},
+	stock, asked, broken := int64(0), new(atomic.Int64), new(atomic.Bool)
+	u := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1); broken.Load() {
+			http.Error(w, "Access denied for user", http.StatusInternalServerError)
+		}
+	})
+	f := Foreign{
+		Name: "theirs", URL: u.String(), Request: "POST /buy", Read: byStatus(200, 409),
+		Ledger: func(_ context.Context, product, initial int64) (*api.Ledger, error) {
+			return shelfOf(product, initial, stock), nil
+		},
 	}
-	for _, tt := range tests {
-		got, err := numberAt([]byte(tt.body), tt.path)
-		if got != tt.want || (err == nil) != tt.ok {
-			t.Errorf("numberAt(%s, %q) = %d, %v, want %d", tt.body, tt.path, got, err, tt.want)
+	reset := func(_ context.Context, _, to int64) error { stock = to; return nil }
+	long := Plan{VUs: 2, Requests: 100_000, Product: 7, Stock: 60}
+	for _, tt := range []struct {
+		name   string
+		change func(f *Foreign)
+		want   string
+		sent   int64 // at most
+	}{
+		{"sold out before", func(*Foreign) {}, "the stock of product 7 is 0", 0},
+		{"cannot be read", func(f *Foreign) {
+			f.Ledger = func(context.Context, int64, int64) (*api.Ledger, error) { return nil, errTorn }
+		}, "cannot be read", 0},
+		{"cannot be reset", func(f *Foreign) { f.Reset = func(context.Context, int64, int64) error { return errTorn } }, "cannot be reset", 0},
+		{"the reset does nothing", func(f *Foreign) { f.Reset = func(context.Context, int64, int64) error { return nil } }, "left a stock of 0, want 60", 0},
+		{"fails for ever", func(f *Foreign) { f.Reset = reset; broken.Store(true) }, "the first: http_500 Access denied for user", 2 * hopeless},
+	} {
+		service := f
+		tt.change(&service)
+		asked.Store(0)
+		if _, err := RunForeign(t.Context(), service, long, nil); err == nil || !strings.Contains(err.Error(), tt.want) || asked.Load() > tt.sent {
+			t.Errorf("%s: %v after %d requests, want %q after at most %d", tt.name, err, asked.Load(), tt.want, tt.sent)
+		}
+	}
+	broken.Store(false)
+	f.Reset = reset
+	for range 2 {
+		stock = 3
+		if res, err := RunForeign(t.Context(), f, Plan{VUs: 2, Requests: 4, Product: 7, Stock: 60}, nil); err != nil || res.Verdicts[0].Initial != 60 {
+			t.Errorf("RunForeign() = %+v, %v, want a run that began with 60", res.Verdicts, err)
 		}
 	}
 }

@@ -35,6 +35,7 @@ func judge(res *Result, with judging) {
 			Stock:       &res.Plan.Stock,
 			WantSoldOut: wantSoldOut(res),
 			Partial:     res.Partial,
+			Stopped:     res.Partial,
 		})
 		switch {
 		case book.err != nil:

@@ -12,6 +12,7 @@ import (
 // Result is one run of one mode: one plan, once.
 type Result struct {
 	Mode       string    `json:"mode"`
+	Foreign    bool      `json:"foreign,omitempty"` // a service that is not ours, see [RunForeign]: it makes no claim
 	Store      api.Store `json:"store,omitempty"`
 	Repetition int       `json:"repetition"`      // from 1
 	Tries      int       `json:"tries,omitempty"` // the number of this run if earlier runs showed nothing, see [Plan].Insist; 0 = the first
@@ -65,7 +66,7 @@ type Result struct {
 // be exact contradicts its claim if the service accepted what the plan sells. If requests were declined or are unknown, the run does not decide.
 // A mode with another claim misses nothing.
 func (r Result) Unmet() (audit.Finding, string) {
-	if r.Plan.MustEnd == nil || r.Claim != api.Exact {
+	if r.Plan.MustEnd == nil || r.Claim != api.Exact && !r.Foreign {
 		return "", ""
 	}
 	accepted := r.Latency[client.Accepted].Count

@@ -181,11 +181,12 @@ func TestNothingSent(t *testing.T) {
 	}
 	ours := Result{Store: api.Redis, Started: time.Now(), Plan: Plan{Product: 1, Products: 1, Stock: 5}}
 	judge(&ours, judging{mode: shopMode("m", api.Exact), books: settleAll(t.Context(), c, &ours), lang: "en"})
-	u := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, 5) })
-	shelf := newShelf(Foreign{StockURL: "/stock"}, u)
-	defer shelf.close()
+	f := Foreign{Lang: "en", Ledger: func(_ context.Context, product, initial int64) (*api.Ledger, error) {
+		return shelfOf(product, initial, 5), nil
+	}}
 	foreign := Result{Mode: "foreign", Started: time.Now(), Plan: ours.Plan}
-	judgeForeign(&foreign, map[int64]level{1: {stock: 5, read: true}}, shelf.settleAll(t.Context(), &foreign), "en")
+	before := map[int64]level{1: levelOf(shelfOf(1, 5, 5), nil)}
+	judgeForeign(&foreign, f, before, f.settleAll(t.Context(), &foreign, before))
 	for _, res := range []Result{ours, foreign} {
 		v := res.Verdicts[0]
 		if v.Verdict != audit.Inconclusive || v.Final != 5 || !slices.Equal(v.Missing, []string{"the history holds no request for this product", "nothing was sold"}) {

@@ -62,7 +62,7 @@ current session; for all sessions put the line into the shell's start-up file. I
 var completions = map[string]func() []string{
 	"mode":  modeNames,
 	"store": func() []string { return []string{string(stock.Redis), string(stock.SQL), string(stock.Etcd)} },
-	"fault": faultNames,
+	"fault": faultNames, "allow-untested": faultNames,
 	"plan": func() (names []string) {
 		for _, p := range plan.All {
 			names = append(names, p.Name)

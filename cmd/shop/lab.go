@@ -47,7 +47,7 @@ docs/lab-anybody.md; examples/ has three services to begin with.
 Needs redis-server and mariadbd or mysqld on PATH.
 
 The lab exits with 1 if a finding is not as claimed, if something broke your service, or if a schedule failed, was vacuous or
-diverged; with 3 if no schedule at all could be judged. With --random it exits with 1 if a schedule broke something, and with 3
+diverged; with 3 if no schedule at all could be judged, or if nothing broke your service but not everything was tried. With --random it exits with 1 if a schedule broke something, and with 3
 if one could not be played or none could be judged.`,
 			`在私有服务器上逐个演练每种故障的调度：三个副本，每个副本与每个服务器之间各有一个代理。把请求依次停在它的每一条命令上，就在这里注入故障，让第二个请求（对手）得到处理，再由裁判读库存和订单。服务里没有任何为实验室准备的代码。实验室把所见与模式的声明对照：出现没有声明的字母算失败，声明了却没有出现的也算失败。
 
@@ -61,7 +61,7 @@ if one could not be played or none could be judged.`,
 
 PATH 上要有 redis-server，以及 mariadbd 或 mysqld。
 
-退出码为 1：结果与声明不符、你的服务被打破，或有调度没跑成（FAILED）、无效（VACUOUS）、走偏（DIVERGED）；为 3：没有一个调度能够判定。带 --random 时，为 1：有调度打破了必须精确的格子；为 3：有调度没跑成，或没有一个能够判定。`).In(lang),
+退出码为 1：结果与声明不符、你的服务被打破，或有调度没跑成（FAILED）、无效（VACUOUS）、走偏（DIVERGED）；为 3：没有一个调度能够判定，或你的服务没有被打破，但不是全部都试过。带 --random 时，为 1：有调度打破了必须精确的格子；为 3：有调度没跑成，或没有一个能够判定。`).In(lang),
 		Example: "  shop lab\n  shop lab --mode lua-lock --fault pause\n  shop lab --mode lua-lock --fault pause --out story.json\n  shop lab --replay story.json\n  shop lab --mode etcd --fault pause,crash --expiry forced\n  shop lab --random --seed 7 --for 10m\n" +
 			"  shop lab --serve 'python app.py --port {{port}} --redis {{redis}}' --request 'POST /buy?product={{product}}' \\\n" +
 			"    --reset-redis 'SET stock:{{product}} {{stock}}' --stock-redis 'GET stock:{{product}}' --orders-redis 'LRANGE orders:{{product}} 0 -1'",
@@ -97,6 +97,9 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 	if err := f.exclude(service != nil); err != nil {
 		return err
 	}
+	if service == nil && f.replay == "" {
+		o.Extras = labExtras(f.modes, o.Log)
+	}
 	switch {
 	case f.random.random:
 		return randomLab(cmd, f, o, line)
@@ -105,7 +108,7 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 	case f.replay != "":
 		return replayLab(cmd, f, o)
 	case service != nil:
-		o.Serve, o.Extras = service, nil
+		o.Serve = service
 		return exploreServe(cmd, f, o, line)
 	}
 	return exploreModes(cmd, f, o, line)
@@ -186,7 +189,7 @@ func (f *labFlags) print(cmd *cobra.Command, res *faultlab.Result) error {
 // write writes the text.
 func (f *labFlags) write(w io.Writer, res *faultlab.Result) error {
 	told := res.Played
-	if len(told) == 0 && res.Worst != nil && (res.Serve == nil || !res.Exact()) {
+	if len(told) == 0 && res.Worst != nil && (res.Serve == nil || !res.Proved()) {
 		told = []faultlab.Played{*res.Worst}
 	}
 	for _, p := range told {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/faultlab"
+	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/stock"
 )
@@ -152,7 +153,9 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	if err != nil {
 		return err
 	}
-	if o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log); told.Serve != nil {
+	if told.Serve == nil {
+		o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log)
+	} else {
 		if o.Serve, err = equip(told.Serve); err != nil {
 			return err
 		}
@@ -165,6 +168,9 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), both("playing it %d times: %s\n", "重放 %d 次：%s\n").In(f.lang), f.times, told.Worst.Schedule)
 	played, err := faultlab.Replay(cmd.Context(), o, told.Worst.Schedule, f.times)
+	if errors.Is(err, rig.ErrOutOfReach) {
+		return misuse(err)
+	}
 	if err != nil {
 		return err
 	}

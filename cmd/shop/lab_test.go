@@ -243,7 +243,7 @@ func TestLabServe(t *testing.T) {
 		t.Errorf("replay: exit %d, want %d and O 3/3:\n%s", code, exitOK, out)
 	}
 	out, code = runShop(t, shop, ownService(shop, "lease-seq", "--fault", "pause")...)
-	if code != exitOK || !strings.Contains(out, "Nothing broke it") {
+	if code != exitOK || !strings.Contains(out, "Nothing that was played broke it: pause.") {
 		t.Errorf("lease-seq: exit %d, want %d:\n%s", code, exitOK, out)
 	}
 }
@@ -291,6 +291,8 @@ func TestLabServeUsage(t *testing.T) {
 		"a bad status":   {ownService("shop", "lua-lock", "--ok", "2xx"), "--ok \"2xx\""},
 		"a bad TTL":      {ownService("shop", "lua-lock", "--lock-ttl", "soon"), "--lock-ttl"},
 		"no such file":   {ownService("shop", "lua-lock", "--setup-sql", "@no/such.sql"), "--setup-sql"},
+		"allowed what":   {ownService("shop", "lua-lock", "--allow-untested", "nothing"), "--allow-untested \"nothing\""},
+		"a key or none":  {ownService("shop", "lua-lock", "--key-header", "K", "--repeat-without-key"), "the requests carry a key"},
 		"retry, no key":  {ownService("shop", "lua-lock", "--fault", "retry"), "--key-header"},
 		"two stocks":     {ownService("shop", "lua-lock", "--stock-sql", "SELECT 1"), "want one of them"},
 		"replay as well": {ownService("shop", "lua-lock", "--replay", "x.json"), "exclude each other"},
@@ -310,6 +312,9 @@ func TestLabExitCodes(t *testing.T) {
 	}{
 		"as claimed": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "."}}}, exitOK, exitOK},
 		"a letter":   {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "O", Wrong: wrong}}}, exitFailed, exitFailed},
+		"untested":   {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "."}, {Fault: "threads", Found: "?"}}}, exitOK, exitInconclusive},
+		"allowed":    {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "."}, {Fault: "retry", Found: "?"}}}, exitOK, exitOK},
+		"both":       {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "O"}, {Fault: "threads", Found: "?"}}}, exitOK, exitFailed},
 		"one judged": {faultlab.Result{Schedules: 2, Judged: 1, Cells: []faultlab.Cell{{Found: ".", Wrong: wrong}}}, exitFailed, exitFailed},
 		"none":       {faultlab.Result{Schedules: 2, Cells: []faultlab.Cell{{Wrong: wrong}}}, exitInconclusive, exitInconclusive},
 	} {
@@ -320,7 +325,7 @@ func TestLabExitCodes(t *testing.T) {
 			}
 			return exitOK
 		}
-		if ours, serve := code(asClaimed(&tt.res)), code(unbroken(&tt.res)); ours != tt.ours || serve != tt.serve {
+		if ours, serve := code(asClaimed(&tt.res)), code(unbroken(&tt.res, []string{"retry"})); ours != tt.ours || serve != tt.serve {
 			t.Errorf("%s: exit %d for our modes and %d for a service, want %d and %d", name, ours, serve, tt.ours, tt.serve)
 		}
 	}

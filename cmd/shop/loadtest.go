@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
 	"lastitem/internal/page"
@@ -40,7 +42,8 @@ type loadtestFlags struct {
 	lang           string
 	quiet, noColor bool
 
-	foreign loadtest.Foreign
+	service                     serviceFlags // that is not lastitem
+	stockPath, redis, sql, name string
 }
 
 func newLoadtest(lang string) *cobra.Command {
@@ -61,7 +64,9 @@ The stock is set before each run, which deletes the orders of those products, an
 products or set their stock meanwhile: what others sell looks like the mode's mistake.
 
 With --request it can be pointed at a service that is not lastitem: '{{product}}', '{{quantity}}' and '{{key}}' are filled
-in, and the verdict comes from the clients' history and the stock before and after (--stock-url).
+in, and the verdict comes from the clients' history and the stock before and after (--stock-url), and from the orders if they can
+be read (--orders-url). --reset-url or --reset-sql sets the stock before each run; without them a run begins with the stock that
+is there. If the stock cannot be reset or read, nothing is sent.
 
 With --repeat, a claim to be exact needs every run to be exact; a claim to break needs one broken run. The verdict column counts
 the runs, as in BROKEN O 27/30. If an open loop drops more than 1% of its arrivals, the load was not the planned one and the
@@ -77,7 +82,7 @@ Named plans, which the other flags override:
 
 每次运行之前会重设库存，这会删除这些商品的订单，并且需要管理员令牌。运行期间不要让别人卖这些商品或重设库存：别人的成交会被算成该模式的错。
 
-加 --request 可以压测不是 lastitem 的服务：'{{product}}'、'{{quantity}}' 和 '{{key}}' 会被填好，判定依据是客户端的请求历史和前后的库存（--stock-url）。
+加 --request 可以压测不是 lastitem 的服务：'{{product}}'、'{{quantity}}' 和 '{{key}}' 会被填好，判定依据是客户端的请求历史和前后的库存（--stock-url）；读得到订单（--orders-url）时也看订单。--reset-url 或 --reset-sql 在每次运行之前设好库存；不给则从现有的库存开始。库存无法重设或读取时，什么都不发。
 
 加 --repeat 时，声明精确要求每次运行都精确；声明会出错只要有一次出错。判定一栏给出次数，如 BROKEN O 27/30。开环压测丢弃的到达超过 1% 时，负载就不是计划中的负载，这次运行不作数：对库存的判定仍然成立，退出码为 3。
 
@@ -90,7 +95,7 @@ Named plans, which the other flags override:
   shop loadtest --mode noop --stages 10s:100,30s:2000 --lang zh
   shop loadtest --mode all --repeat 6 -o bench --out modes.txt && benchstat -col /mode modes.txt
   shop loadtest --url http://localhost:9000 --request 'POST /buy {"id":{{product}},"n":{{quantity}}}' \
-    --ok-status 200 --refused-status 409 --stock-url '/items/{{product}}' --stock-json-path data.stock`,
+    --reset-url 'PUT /items/{{product}} {"stock":{{stock}}}' --stock-url '/items/{{product}}#/data/stock'`,
 		Args: arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return runLoadtest(cmd, &f) }),
 	}
@@ -136,22 +141,70 @@ func (f *loadtestFlags) comparing(ctx context.Context) (loadtest.Comparing, erro
 	if what.Plans, err = f.plan.plans(); err != nil {
 		return what, err
 	}
-	if f.foreign.Request != "" {
-		f.foreign.URL, f.foreign.Lang, what.Lang = f.url, f.lang, f.lang
-		for _, p := range what.Plans {
-			if err := f.foreign.Validate(p); err != nil {
-				return what, misuse(err)
-			}
-		}
-		what.Modes = []api.Mode{{Name: "foreign", Available: true}}
-		what.Run = func(ctx context.Context, _ api.Mode, p loadtest.Plan, progress func(loadtest.Progress)) (loadtest.Result, error) {
-			return loadtest.RunForeign(ctx, f.foreign, p, progress)
-		}
-		return what, nil
+	if f.service.f.Request != "" {
+		return what, f.foreign(ctx, &what)
+	}
+	if err := alone(f.plan.set, "request"); err != nil {
+		return what, err
 	}
 	s := service{url: f.url, token: f.token, replicas: f.replicas, lang: f.lang}
 	err = s.fill(ctx, &what, f.mode)
 	return what, err
+}
+
+// foreign completes what by the service that is not lastitem. A stock that cannot be reset or read is a mistake of the
+// command line: it is found before any load.
+func (f *loadtestFlags) foreign(ctx context.Context, what *loadtest.Comparing) error {
+	d := f.service.f
+	if err := f.service.read(&d); err != nil {
+		return err
+	}
+	if f.stockPath != "" {
+		d.Stock.URL += "#/" + strings.NewReplacer("$.", "", ".", "/", "[", "/", "]", "").Replace(f.stockPath)
+	}
+	remote, err := d.At(f.url, f.redis, f.sql)
+	if err == nil {
+		err = remote.Check()
+	}
+	if err != nil {
+		return misuse(err)
+	}
+	x := loadtest.Foreign{
+		Name: f.name, URL: f.url, Request: d.Request, Headers: d.Headers, KeyHeader: d.KeyHeader, Read: d.Read, Lang: f.lang,
+	}
+	if u, err := url.Parse(f.url); err == nil {
+		x.Name = cmp.Or(x.Name, u.Host)
+	}
+	if len(d.ResetSQL)+len(d.ResetRedis)+len(d.ResetURL) > 0 {
+		x.Reset = remote.Reset
+	}
+	if d.Stock != (rig.Source{}) {
+		x.Ledger = remote.Ledger
+	}
+	if d.Orders != (rig.Source{}) {
+		x.Named = rig.Named
+	}
+	for _, p := range what.Plans {
+		if err := x.Validate(p); err != nil {
+			return misuse(err)
+		}
+	}
+	if err := remote.Setup(ctx); err != nil {
+		return misuse(err)
+	}
+	for i := range what.Plans {
+		if err := x.Ready(ctx, &what.Plans[i]); ctx.Err() != nil {
+			return &exitError{code: exitInterrupted}
+		} else if err != nil {
+			return misuse(err)
+		}
+	}
+	what.Lang, what.Modes = f.lang, []api.Mode{{Name: x.Name, Available: true}}
+	type told = func(loadtest.Progress)
+	what.Run = func(ctx context.Context, _ api.Mode, p loadtest.Plan, progress told) (loadtest.Result, error) {
+		return loadtest.RunForeign(ctx, x, p, progress)
+	}
+	return nil
 }
 
 // service is a running lastitem, as the commands that put load on it know it.

@@ -102,11 +102,11 @@ func (f *loadtestFlags) addOutput(cmd *cobra.Command) {
 
 // foreignFlags declares a service that is not lastitem.
 func (f *loadtestFlags) foreignFlags(set *pflag.FlagSet) {
-	set.StringVar(&f.foreign.Request, "request", "", both(`what to send it: 'METHOD /path body'`, `发什么给它：'METHOD /path body'`).In(f.lang))
-	set.IntSliceVar(&f.foreign.OKStatus, "ok-status", nil, both("its statuses that mean deducted (default 200)", "表示扣减成功的状态码（默认 200）").In(f.lang))
-	set.IntSliceVar(&f.foreign.RefusedStatus, "refused-status", nil, both("its statuses that mean sold out (default 409)", "表示售罄的状态码（默认 409）").In(f.lang))
-	set.StringVar(&f.foreign.StockURL, "stock-url", "", both("address that answers a GET with the stock of a product", "用 GET 查询商品库存的地址").In(f.lang))
-	set.StringVar(&f.foreign.StockJSONPath, "stock-json-path", "", both("where in that answer, as in data.items[0].stock", "库存在该应答中的位置，如 data.items[0].stock").In(f.lang))
+	f.service.register(set, f.lang)
+	set.StringVar(&f.stockPath, "stock-json-path", "", both("the same as the pointer after '#' in --stock-url, as in data.items[0].stock", "等同于 --stock-url 中 '#' 之后的指针，如 data.items[0].stock").In(f.lang))
+	set.StringVar(&f.redis, "redis", "", both("its Redis, for the flags that end in -redis", "它的 Redis，供以 -redis 结尾的选项使用").In(f.lang))
+	set.StringVar(&f.sql, "sql", "", both("its MySQL or MariaDB, for the flags that end in -sql: mysql://user:password@host:port/db", "它的 MySQL 或 MariaDB，供以 -sql 结尾的选项使用：mysql://user:password@host:port/db").In(f.lang))
+	set.StringVar(&f.name, "name", "", both("its name in the reports (default: the host of --url)", "它在报告中的名字（默认为 --url 的主机）").In(f.lang))
 }
 
 // planNames names the named plans.
@@ -240,7 +240,7 @@ func (f *planFlags) given(names ...string) bool {
 // check refuses what is wrong on its face, before anything is sent.
 func (f *loadtestFlags) check() ([]loadtest.Threshold, error) {
 	switch {
-	case f.mode == "" && f.foreign.Request == "":
+	case f.mode == "" && f.service.f.Request == "":
 		return nil, usage(both("--mode wants a mode, or all; a service that is not lastitem wants --request", "请用 --mode 指定模式，或 all；压测不是 lastitem 的服务请用 --request"))
 	case f.details && f.output.form != formText:
 		return nil, usage(both("--details goes with the text, not with --output %s", "--details 用于文本格式，不能与 --output %s 同用"), f.output.form)

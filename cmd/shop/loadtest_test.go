@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -252,32 +253,63 @@ func TestLoadtestHistory(t *testing.T) {
 	}
 }
 
+// A service that answers everything with 200 can be described to the load test as to the lab: what its answers mean,
+// its headers, how its stock is set before each run. Without that nothing is sent that would prove nothing.
 func TestLoadtestForeign(t *testing.T) {
 	var mu sync.Mutex
-	stock := 20
+	stock, sent := 0, 0
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /buy", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("POST /buy", func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		if stock == 0 {
-			w.WriteHeader(http.StatusGone)
-			return
+		sent++
+		switch {
+		case r.Header.Get("X-Shop") != "7":
+			fmt.Fprint(w, `{"code":1}`)
+		case stock == 0:
+			fmt.Fprint(w, `{"code":409}`)
+		default:
+			stock--
+			fmt.Fprint(w, `{"code":0}`)
 		}
-		stock--
-		w.WriteHeader(http.StatusCreated)
+	})
+	mux.HandleFunc("PUT /items/101/{stock}", func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		stock, _ = strconv.Atoi(r.PathValue("stock"))
 	})
 	mux.HandleFunc("GET /items/101", func(w http.ResponseWriter, _ *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]int{"stock": stock}})
+		fmt.Fprintf(w, `{"data":{"stock":%d}}`, stock)
 	})
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	code, out, errOut := commandLine(t.Context(), newLoadtest("en"), "--url", server.URL, "--request", `POST /buy {"id":{{product}}}`,
-		"--ok-status", "201", "--refused-status", "410", "--stock-url", "/items/{{product}}", "--stock-json-path", "data.stock",
-		"--vus", "4", "--requests", "60", "--wait", "40s") // the limit of wait_ms is not its own
-	if code != exitOK || !strings.Contains(out, "EXACT") {
-		t.Errorf("exit code %d, want %d and EXACT\n%s%s", code, exitOK, out, errOut)
+	bodies := []string{"--ok-status", "200", "--ok-body", `"code":0`, "--refused", "200", "--refused-body", "409", "--declined-status", "200", "--declined-body", `"code":1`}
+	reset := []string{"--reset-url", "PUT /items/{{product}}/{{stock}}"}
+	read := []string{"--stock-url", "/items/{{product}}", "--stock-json-path", "data.stock"}
+	header := []string{"--header", "X-Shop: 7"}
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+		want string
+		sent bool
+	}{
+		{"nothing to sell", slices.Concat(bodies, header, read), exitUsage, "the stock of product 101 is 0", false},
+		{"no such stock", slices.Concat(bodies, header, []string{"--stock-url", "/nothing"}), exitUsage, "404 page not found", false},
+		{"twice", slices.Concat(bodies, header, reset, read, []string{"--repeat", "2", "--name", "theirs"}), exitOK, "seen: EXACT 2/2", true},
+		{"every 200 is sold", slices.Concat(header, reset, read), exitFailed, "--ok-body and", true},
+		{"without the header", slices.Concat(bodies, reset, read), exitFailed, "seen: BROKEN X", true},
+		{"its orders", slices.Concat(bodies, header, reset, read, []string{"--orders-url", "/items/{{product}}#/data/none"}), exitUsage, "no /data/none", false},
+		{"no database", slices.Concat(bodies, header, read, []string{"--reset-sql", "UPDATE"}), exitUsage, "--sql", false},
+	} {
+		stock, sent = 0, 0
+		args := append([]string{"--url", server.URL, "--request", `POST /buy {"id":{{product}}}`, "--vus", "4", "--requests", "60", "--stock", "20"}, tt.args...)
+		code, out, errOut := commandLine(t.Context(), newLoadtest("en"), append(args, "--wait", "40s")...) // the limit of wait_ms is not its own
+		if code != tt.code || !strings.Contains(out+errOut, tt.want) || (sent > 0) != tt.sent || strings.Contains(out, "confirmed") {
+			t.Errorf("%s: exit code %d, want %d and %q; sent %d; and no claim\n%s%s", tt.name, code, tt.code, tt.want, sent, out, errOut)
+		}
 	}
 }
 

@@ -74,7 +74,7 @@ func TestUsage(t *testing.T) {
 		"demo --vus many":                       "--vus \"many\": want a whole number\nTry 'shop demo --help'.\n",
 		"loadtest --wait 10":                    "--wait \"10\": want a duration with its unit, such as 10s or 500ms\nTry 'shop loadtest --help'.\n",
 		"loadtest --rate x":                     "--rate \"x\": want a number\n",
-		"loadtest --ok-status a":                "want whole numbers, separated by commas\n",
+		"loadtest --request GET --ok-status a":  "--ok \"a\": want HTTP statuses",
 		"up --no-restart=perhaps":               "want true or false\n",
 		"up --port 99999999999999999999":        "64 bits\n",
 		"up --port 65536":                       "--port 65536",

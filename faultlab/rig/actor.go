@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"runtime"
 	"slices"
@@ -81,7 +80,7 @@ func (a *Actor) start(ctx context.Context) error {
 		return err
 	}
 	a.run, a.URL, a.stopped = run, "http://"+run.Addr, false
-	return nil
+	return a.inReach()
 }
 
 // servers returns the names of the actor's servers among these, with all nodes of a service.
@@ -122,7 +121,19 @@ func (a *Actor) Pause(ctx context.Context) error {
 		return fmt.Errorf("faultlab: stop %s: %w", a.Name, err)
 	}
 	a.stopped = true
-	return until(ctx, "the threads of "+a.Name+" to stop", func() bool { return allStopped(a.run.PID, stopped) })
+	if a.lane == nil || !a.lane.Service.Waits {
+		return until(ctx, "the threads of "+a.Name+" to stop", func() bool { return allStopped(a.run.PID, stopped) })
+	}
+	within, cancel := context.WithTimeout(ctx, reachWithin)
+	defer cancel()
+	err := until(within, "the threads to stop", func() bool { return allStopped(a.run.PID, stopped) })
+	switch {
+	case err != nil && ctx.Err() == nil:
+		return outOfReach("after SIGSTOP a process that the command started still runs")
+	case err != nil:
+		return err
+	}
+	return a.standsStill(ctx)
 }
 
 // Resume continues a paused process (SIGCONT).
@@ -142,13 +153,7 @@ func (a *Actor) Terminate(ctx context.Context) error {
 	if err := syscall.Kill(a.run.PID, syscall.SIGTERM); err != nil {
 		return fmt.Errorf("faultlab: terminate %s: %w", a.Name, err)
 	}
-	return until(ctx, a.Name+" to take no more connections", func() bool {
-		conn, err := net.DialTimeout("tcp", a.run.Addr, turnedAwayWithin)
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err != nil
-	})
+	return until(ctx, a.Name+" to take no more connections", func() bool { return !a.accepts() })
 }
 
 // turnedAwayWithin bounds an attempt to connect: a replica that accepts no connections may also leave the attempt unanswered.
@@ -165,7 +170,13 @@ func (a *Actor) Ended(ctx context.Context) error {
 }
 
 // Discard drops what a killed process had sent and the proxies have not delivered, and waits until the servers have ended its sessions.
+// ErrOutOfReach: the process was killed, and goes on.
 func (a *Actor) Discard(ctx context.Context) error {
+	if !a.alive() {
+		if err := a.ended(ctx, reachWithin); err != nil {
+			return err
+		}
+	}
 	for server, p := range a.proxies {
 		if err := p.Discard(ctx); err != nil {
 			return fmt.Errorf("faultlab: the sessions of %s with %s: %w", a.Name, server, err)

@@ -3,7 +3,9 @@ package rig
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -50,5 +52,40 @@ func TestPauseBesideAZombie(t *testing.T) {
 	}
 	if allStopped(pid, "Z") {
 		t.Error("a process that is paused counts as ended")
+	}
+}
+
+// A service that leaves the process group of its command is out of the signals' reach: at its start, after SIGSTOP and
+// after SIGKILL. Here the test itself has the port.
+func TestOutOfReach(t *testing.T) {
+	t.Parallel()
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sleep", "600")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	if got := listeners(port.Addr().String()); len(got) != 1 || got[0] != os.Getpid() {
+		t.Fatalf("listeners() = %v, want this process, %d", got, os.Getpid())
+	}
+	a := &Actor{Name: "A", lane: &Lane{Service: Service{Waits: true}}, run: &localstack.Running{PID: cmd.Process.Pid, Addr: port.Addr().String()}}
+	for name, err := range map[string]error{
+		"start": a.inReach(), "SIGSTOP": a.Pause(t.Context()), "SIGKILL": a.ended(t.Context(), 50*time.Millisecond),
+	} {
+		if !errors.Is(err, ErrOutOfReach) {
+			t.Errorf("%s: %v, want that the signal does not reach the service", name, err)
+		}
+	}
+	_ = port.Close()
+	for name, err := range map[string]error{
+		"start": a.inReach(), "SIGSTOP": a.Pause(t.Context()), "SIGKILL": a.ended(t.Context(), 20*time.Second),
+	} {
+		if err != nil {
+			t.Errorf("%s, the port closed: %v", name, err)
+		}
 	}
 }

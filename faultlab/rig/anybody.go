@@ -23,6 +23,8 @@ type Foreign struct {
 	Headers []string `json:"headers,omitempty"`
 	// KeyHeader is the header of the idempotency key; "" = no such header, but Request and Headers may contain {{key}}.
 	KeyHeader string `json:"key_header,omitempty"`
+	// RepeatWithoutKey plays the retry of a client that has no key.
+	RepeatWithoutKey bool `json:"repeat_without_key,omitempty"`
 	// OK, Refused (sold out) and Declined (busy, nothing happened) classify an answer. Any other answer is unknown: the sale may have happened.
 	OK       Meaning `json:"ok"`
 	Refused  Meaning `json:"refused"`
@@ -45,12 +47,9 @@ type Foreign struct {
 	// Dir is the working directory of the replicas.
 	Dir string `json:"-"`
 
-	anonymous bool // see Anonymous
+	// anonymous: nothing connects a key with its order, as answers contain no order id, and orders no key; known after Try.
+	anonymous bool
 }
-
-// Anonymous says, after [Foreign.Try], whether nothing connects a key with its order: answers contain no order id, and orders no key. In that
-// case the lab cannot find out whether a repeated request was sold twice.
-func (f *Foreign) Anonymous() bool { return f.anonymous }
 
 // Meaning describes the answers with one outcome: they have one of the HTTP statuses, and their body matches the regular expression Body ("" =
 // any).
@@ -111,11 +110,29 @@ func (f *Foreign) HasKey() bool {
 	return f.KeyHeader != "" || slices.Contains(mentions(append(slices.Clone(f.Headers), f.Request)...), "key")
 }
 
+// WhyNoRetry says why the fault retry cannot be played; zero = it can. Whether the orders can be told apart is known
+// after [Foreign.Try].
+func (f *Foreign) WhyNoRetry() api.Text {
+	switch {
+	case f.HasKey() && f.anonymous:
+		return api.Text{
+			En: "the answers do not name the order (--order-id), and the orders have no field idempotency_key: a second order for one key cannot be told from another customer's",
+			Zh: "应答里没有订单号（--order-id），订单里也没有 idempotency_key 字段：分不清同一个键的第二个订单和别人的订单",
+		}
+	case !f.HasKey() && !f.RepeatWithoutKey:
+		return api.Text{
+			En: "the requests carry no idempotency key (--key-header, or {{key}} in --request), so none was repeated; --repeat-without-key repeats one as a client without a key does",
+			Zh: "请求不带幂等键（--key-header，或 --request 里的 {{key}}），所以没有重发过；加 --repeat-without-key 则像没有幂等键的客户端那样重发",
+		}
+	}
+	return api.Text{}
+}
+
 // Service returns the description in the form that a lane runs.
 func (f *Foreign) Service() Service {
 	return Service{
 		Argv: f.argv, Env: f.env, Ready: f.ready, Reset: f.reset, Request: f.request, Answer: f.answer, Ledger: f.ledger,
-		Setup: f.setup, Dir: f.Dir, Alone: true, Waits: true, Open: !f.takesPassword(),
+		Setup: f.setup, Dir: f.Dir, Alone: true, Waits: true, Open: !f.takesPassword(), Keyless: !f.HasKey(),
 	}
 }
 

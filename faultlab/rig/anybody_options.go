@@ -11,18 +11,33 @@ import (
 
 // Check returns the first mistake in the description as an error that names the option to change; nil = none.
 func (f *Foreign) Check() error {
-	errs := []error{f.checkLaunch(), f.checkRequests(), f.checkReset(), f.Stock.check("stock"), f.Orders.check("orders")}
-	for name, m := range map[string]Meaning{"ok": f.OK, "refused": f.Refused, "declined": f.Declined} {
-		if _, err := regexp.Compile(m.Body); err != nil {
-			errs = append(errs, fmt.Errorf("--%s-body: %w", name, err))
-		}
+	errs := []error{
+		f.checkLaunch(), f.checkRequests(), f.checkReset(), f.Stock.check("stock", false), f.Orders.check("orders", false),
+		f.checkMeanings(),
 	}
 	for _, err := range errs {
 		if err != nil {
 			return err // one mistake at a time
 		}
 	}
+	if f.RepeatWithoutKey && f.HasKey() {
+		return api.Text{En: "--repeat-without-key: the requests carry a key (--key-header, or {{key}})", Zh: "--repeat-without-key：请求带着幂等键（--key-header 或 {{key}}）"}.Errorf()
+	}
 	return f.checkSources()
+}
+
+func (f *Foreign) checkMeanings() error {
+	for name, m := range map[string]Meaning{"ok": f.OK, "refused": f.Refused, "declined": f.Declined} {
+		if _, err := regexp.Compile(m.Body); err != nil {
+			return fmt.Errorf("--%s-body: %w", name, err)
+		}
+	}
+	for _, status := range f.OK.Statuses {
+		if f.OK.Body+f.Refused.Body == "" && slices.Contains(f.Refused.Statuses, status) {
+			return api.Text{En: "status %d means both sold and sold out: tell the answers apart by --ok-body and --refused-body", Zh: "状态码 %d 既表示卖出又表示售罄：请用 --ok-body 和 --refused-body 区分"}.Errorf(status)
+		}
+	}
+	return nil
 }
 
 func (f *Foreign) checkLaunch() error {
@@ -74,6 +89,10 @@ func (f *Foreign) checkReset() error {
 	if len(f.ResetSQL)+len(f.ResetRedis)+len(f.ResetURL) == 0 {
 		return api.Text{En: "give --reset-sql, --reset-redis or --reset-url: every schedule begins with {{stock}} units of {{product}} and no orders", Zh: "请给出 --reset-sql、--reset-redis 或 --reset-url：每个调度开始时 {{product}} 有 {{stock}} 件库存，没有订单"}.Errorf()
 	}
+	return f.checkResets()
+}
+
+func (f *Foreign) checkResets() error {
 	for _, text := range f.ResetURL {
 		if _, _, _, err := splitRequest(text); err != nil {
 			return api.Text{En: "--reset-url %q: %w", Zh: "--reset-url %q：%w"}.Errorf(text, err)
@@ -96,18 +115,28 @@ func (f *Foreign) checkReset() error {
 	return nil
 }
 
+// usesCommands and usesDatabase say whether an option reads or resets Redis or SQL.
+func (f *Foreign) usesCommands() bool {
+	return f.Stock.Redis+f.Orders.Redis != "" || len(f.ResetRedis) > 0
+}
+
+func (f *Foreign) usesDatabase() bool {
+	return f.Stock.SQL+f.Orders.SQL != "" || len(f.ResetSQL)+len(f.SetupSQL) > 0
+}
+
 // checkSources returns an error if an option reads or resets Redis or SQL although the service does not use that server.
 func (f *Foreign) checkSources() error {
-	if (f.Stock.Redis != "" || f.Orders.Redis != "" || len(f.ResetRedis) > 0) && !f.UsesRedis() {
+	if f.usesCommands() && !f.UsesRedis() {
 		return api.Text{En: "--serve has no {{redis}}: the lab has no Redis to read or to reset", Zh: "--serve 里没有 {{redis}}：实验室没有可读、可重置的 Redis"}.Errorf()
 	}
-	if (f.Stock.SQL != "" || f.Orders.SQL != "" || len(f.ResetSQL)+len(f.SetupSQL) > 0) && !f.UsesSQL() {
+	if f.usesDatabase() && !f.UsesSQL() {
 		return api.Text{En: "--serve has no {{mysql}}: the lab has no database to read or to reset", Zh: "--serve 里没有 {{mysql}}：实验室没有可读、可重置的数据库"}.Errorf()
 	}
 	return nil
 }
 
-func (s Source) check(what string) error {
+// check returns the mistake in a source; absolute says that it may be a URL instead of a path of the service.
+func (s Source) check(what string, absolute bool) error {
 	given := 0
 	for _, text := range []string{s.SQL, s.Redis, s.URL} {
 		if text != "" {
@@ -123,7 +152,7 @@ func (s Source) check(what string) error {
 	if _, err := SplitWords(s.Redis); err != nil {
 		return fmt.Errorf("--%s-redis: %w", what, err)
 	}
-	if s.URL != "" && !strings.HasPrefix(s.URL, "/") {
+	if s.URL != "" && !strings.HasPrefix(s.URL, "/") && (!absolute || hostOf(s.URL) == "") {
 		return api.Text{En: "--%s-url %q: want a path of your service, as in /products/{{product}}#/stock", Zh: "--%s-url %q：应为你的服务的路径，如 /products/{{product}}#/stock"}.Errorf(what, s.URL)
 	}
 	return nil

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
@@ -92,11 +94,28 @@ func (f *Foreign) answer(res *http.Response, body []byte) audit.Op {
 }
 
 func (m Meaning) fits(status int, body []byte) bool {
-	if !slices.Contains(m.Statuses, status) {
-		return false
+	return slices.Contains(m.Statuses, status) && (m.Body == "" || expression(m.Body).Match(body))
+}
+
+// expressions keeps the compiled ones: a load test reads thousands of answers a second.
+var expressions sync.Map
+
+func expression(text string) *regexp.Regexp {
+	if known, ok := expressions.Load(text); ok {
+		return known.(*regexp.Regexp)
 	}
-	is, err := regexp.Match(m.Body, body)
-	return err == nil && is
+	compiled := regexp.MustCompile(text) // Check has compiled it once
+	expressions.Store(text, compiled)
+	return compiled
+}
+
+// hostOf returns scheme and host of an absolute URL; "" = it is a path.
+func hostOf(address string) string {
+	u, err := url.Parse(strings.NewReplacer("{", "", "}", "").Replace(address))
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
 }
 
 // orderIn returns the order's id in an answer; "" = the answer has none.

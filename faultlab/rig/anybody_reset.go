@@ -29,12 +29,29 @@ func (l *Lane) exec(ctx context.Context, option string, statements []string, val
 
 // reset runs the resets of the description, and returns an error unless the ledger then shows the stock and no orders.
 func (f *Foreign) reset(ctx context.Context, l *Lane, r Reset) error {
-	values := map[string]string{"product": strconv.FormatInt(r.Product, 10), "stock": strconv.FormatInt(r.Stock, 10)}
 	if f.UsesRedis() && !f.KeepRedis {
 		if _, err := l.redis().do(ctx, "FLUSHALL"); err != nil {
 			return err
 		}
 	}
+	if err := f.runResets(ctx, l, r); err != nil {
+		return err
+	}
+	ledger, err := f.ledger(ctx, l)
+	if err != nil {
+		return err
+	}
+	if ledger.Stock[theirStore] != r.Stock || len(ledger.Orders) > 0 {
+		return fmt.Errorf("faultlab: the reset did not reset product %[3]d: it has %[1]d units and %[2]d orders, want %[4]d and none; see --reset-sql, --reset-redis and --reset-url",
+			ledger.Stock[theirStore], len(ledger.Orders), r.Product, r.Stock)
+	}
+	l.initial = r.Stock
+	return nil
+}
+
+// runResets runs the resets of the description.
+func (f *Foreign) runResets(ctx context.Context, l *Lane, r Reset) error {
+	values := map[string]string{"product": strconv.FormatInt(r.Product, 10), "stock": strconv.FormatInt(r.Stock, 10)}
 	if err := l.exec(ctx, "reset-sql", f.ResetSQL, values); err != nil {
 		return err
 	}
@@ -52,14 +69,5 @@ func (f *Foreign) reset(ctx context.Context, l *Lane, r Reset) error {
 			return fmt.Errorf("--reset-url: %w", err)
 		}
 	}
-	ledger, err := f.ledger(ctx, l)
-	if err != nil {
-		return err
-	}
-	if ledger.Stock[theirStore] != r.Stock || len(ledger.Orders) > 0 {
-		return fmt.Errorf("faultlab: the reset did not reset product %[3]d: it has %[1]d units and %[2]d orders, want %[4]d and none; see --reset-sql, --reset-redis and --reset-url",
-			ledger.Stock[theirStore], len(ledger.Orders), r.Product, r.Stock)
-	}
-	l.initial = r.Stock
 	return nil
 }

@@ -170,7 +170,7 @@ func TestNamed(t *testing.T) {
 	t.Parallel()
 	ok := func(id, key string) audit.Op { return audit.Op{Outcome: audit.OK, OrderID: id, Key: key} }
 	rows := []api.Order{{OrderID: "a"}, {OrderID: "b"}}
-	got := named([]audit.Op{ok("", "1"), ok("a", "2"), ok("a", "2"), ok("", "3"), {Outcome: audit.Unknown}}, rows)
+	got := Named([]audit.Op{ok("", "1"), ok("a", "2"), ok("a", "2"), ok("", "3"), {Outcome: audit.Unknown}}, rows)
 	var ids []string
 	for _, op := range got {
 		ids = append(ids, op.OrderID)
@@ -181,9 +181,30 @@ func TestNamed(t *testing.T) {
 	if got[1].Replayed || !got[2].Replayed {
 		t.Errorf("the second answer to a key is a replay, the first is none: %v, %v", got[1].Replayed, got[2].Replayed)
 	}
-	keyed := named([]audit.Op{ok("", "2"), ok("", "1")}, []api.Order{{OrderID: "a", Key: "1"}, {OrderID: "b", Key: "2"}})
+	keyed := Named([]audit.Op{ok("", "2"), ok("", "1")}, []api.Order{{OrderID: "a", Key: "1"}, {OrderID: "b", Key: "2"}})
 	if keyed[0].OrderID != "b" || keyed[1].OrderID != "a" {
 		t.Errorf("by key: %s, %s, want b, a", keyed[0].OrderID, keyed[1].OrderID)
+	}
+}
+
+// Without keys and names, a repeated request was sold twice if there are more orders than customers.
+func TestMoreThanCustomers(t *testing.T) {
+	t.Parallel()
+	is := func(outcome audit.Outcome, key string) audit.Op { return audit.Op{Outcome: outcome, Key: key} }
+	for name, c := range map[string]struct {
+		seen   []audit.Op
+		orders int
+		want   bool
+	}{
+		"sold twice":      {[]audit.Op{is(audit.OK, "1"), is(audit.OK, "1"), is(audit.OK, "2")}, 3, true},
+		"the same order":  {[]audit.Op{is(audit.OK, "1"), is(audit.OK, "1"), is(audit.OK, "2")}, 2, false},
+		"no answer":       {[]audit.Op{is(audit.Unknown, "1"), is(audit.OK, "1"), is(audit.OK, "2")}, 3, true},
+		"nobody repeated": {[]audit.Op{is(audit.OK, "1"), is(audit.OK, "2")}, 3, false},
+		"busy":            {[]audit.Op{is(audit.Declined, "1"), is(audit.OK, "1"), is(audit.OK, "2")}, 2, false},
+	} {
+		if got := moreThanCustomers(c.seen, make([]api.Order, c.orders)); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
 	}
 }
 

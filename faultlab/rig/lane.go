@@ -46,6 +46,7 @@ type Lane struct {
 	laneServers map[string]*node                    // the servers of Equipment.Own, by name
 	client      *http.Client
 	patience    time.Duration // see LaneOptions.Patience
+	base        string        // the address of a service that somebody else runs, see Remote; "" = the lane's replicas
 	initial     int64         // the stock that a foreign service was last reset to
 }
 

@@ -22,6 +22,7 @@ import (
 type node struct {
 	run      *localstack.Running
 	password string
+	database string           // SELECTed first; "" = 0
 	child    localstack.Child // how to start it again
 	dir      string           // the directory of its data, if it keeps any
 	starts   int
@@ -116,10 +117,14 @@ func (n node) ask(ctx context.Context, addr string, words []string) ([]string, e
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	r := bufio.NewReader(conn)
-	commands := [][]string{words}
+	var commands [][]string
 	if n.password != "" {
-		commands = [][]string{{"AUTH", n.password}, words}
+		commands = append(commands, []string{"AUTH", n.password})
 	}
+	if n.database != "" {
+		commands = append(commands, []string{"SELECT", n.database})
+	}
+	commands = append(commands, words)
 	var all []string
 	for _, command := range commands {
 		if _, err := io.WriteString(conn, respCommand(command)); err != nil {

@@ -66,14 +66,16 @@ func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
 	history := s.History()
 	s.decline(history, ledger.Orders)
 	if s.Lane.Service.Waits {
-		history = named(history, ledger.Orders)
+		history = Named(history, ledger.Orders)
 	}
 	r := audit.Judge(audit.Input{
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
 		Resumed: int64(s.resumed), Bound: s.bound,
 	})
-	if s.Lane.Service.Waits && soldTwice(s.seen()) && !strings.Contains(r.Found, "D") {
-		s.Accuse("D", "two orders were sold for one idempotency key")
+	theirs, seen := s.Lane.Service, s.seen()
+	twice := theirs.Waits && soldTwice(seen) || theirs.Keyless && moreThanCustomers(seen, ledger.Orders)
+	if twice && !strings.Contains(r.Found, "D") {
+		s.Accuse("D", "one request was sold twice: the service made an order of its repetition too")
 	}
 	if s.accused != "" {
 		if !strings.Contains(r.Found, s.accused) {

@@ -33,6 +33,8 @@ type Service struct {
 	Alone, Open bool
 	// Waits says that the service decides how long a request waits for a lock; the lab cannot. Its answers may also lack the order's id.
 	Waits bool
+	// Keyless says that requests carry no key: those with the same one in a history are one customer's all the same.
+	Keyless bool
 }
 
 // Launch holds the settings with which a replica is started.

@@ -70,6 +70,8 @@ type Input struct {
 	// Partial says that History lacks requests (an interrupted run, other clients): orders that no answer accounts for
 	// are then no violation, and count as sold before the first request.
 	Partial bool
+	// Stopped says that somebody stopped the run: what it did not come to might have broken.
+	Stopped bool
 	// Sequential says that the schedule is sequential on purpose, a retry for one: overlapping requests are not demanded.
 	Sequential bool
 	// Directed says that the history is one schedule, played on purpose: that nobody was served, or that few asked, is then no
@@ -93,7 +95,7 @@ const (
 	Exact        Verdict = "EXACT"        // every check that applies passed, on data that could have failed it
 	Broken       Verdict = "BROKEN"       // at least one outcome of Report.Found was seen
 	Inconclusive Verdict = "INCONCLUSIVE" // data is missing
-	Vacuous      Verdict = "VACUOUS"      // the data could not have shown a failure: nothing was sold, one replica served all, ...
+	Vacuous      Verdict = "VACUOUS"      // the data could not have shown a failure: nothing was sold, one replica served all, somebody stopped the run, ...
 )
 
 // Report is the verdict on one product after one run. Units are units of stock unless said otherwise.
@@ -122,6 +124,9 @@ type Report struct {
 	Oversold    int64 `json:"oversold"`
 	LostUpdates int64 `json:"lost_updates"`
 	Leaked      int64 `json:"leaked"`
+	// Overdrawn is how far the counter is below zero beyond what was ordered: no unit is missing, but a restock of as
+	// many is swallowed.
+	Overdrawn int64 `json:"overdrawn,omitempty"`
 	// Doubles counts orders beyond the first for one key; AckLost counts ok answers without their order.
 	Doubles int `json:"doubles"`
 	AckLost int `json:"ack_lost"`

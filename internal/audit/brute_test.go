@@ -171,7 +171,7 @@ func TestForeignIsSound(t *testing.T) {
 		s := randomSmall(r)
 		after := s.initial - s.sold() + int64(max(0, r.IntN(8)-5)) - int64(max(0, r.IntN(8)-5))
 		want := linear(s.ops, 0, s.initial, nil, anySale, func(stock int64, _ []int64) bool { return stock == after })
-		got := JudgeForeign(s.initial, after, s.ops, "")
+		got := JudgeForeign(s.initial, after, Input{History: s.ops})
 		seen[got.Verdict]++
 		if got.Answers[Unknown] == 0 && unsafe(got) == want || unsafe(got) && want || got.Verdict == Exact && !want {
 			t.Fatalf("JudgeForeign = %s, search says %v\ninitial %d after %d\nops %+v\n%s", got.Verdict, want, s.initial, after, s.ops, got.Text("en"))

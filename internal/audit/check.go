@@ -45,7 +45,7 @@ func Check(r Report, claim api.Outcomes) (Finding, []string) {
 }
 
 // checkBroken compares what was seen with what was claimed. A report is BROKEN by a letter or a violation, so if
-// nothing is outside the claim, a claimed letter was seen.
+// nothing is outside the claim, a claimed letter was seen. A claim to leak covers a counter that stays below zero.
 func checkBroken(r Report, claimed string) (Finding, []string) {
 	var seen, outside []string
 	for _, l := range r.Found {
@@ -55,7 +55,13 @@ func checkBroken(r Report, claimed string) (Finding, []string) {
 			outside = append(outside, unclaimed(r, claimed, byte(l)))
 		}
 	}
-	outside = append(outside, r.Violations...)
+	for _, v := range r.Violations {
+		if r.Overdrawn > 0 && strings.Contains(claimed, "L") && v == say(r.Lang, sayOverdrawn, r.Final, r.Overdrawn) {
+			seen = append(seen, v) // such units are lost too, once there are as many
+		} else {
+			outside = append(outside, v)
+		}
+	}
 	if len(outside) > 0 {
 		return Contradicted, outside
 	}

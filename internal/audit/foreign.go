@@ -15,11 +15,13 @@ import (
 //   - refusals by the closed form of [Judge], where unanswered requests may have taken the units that are gone
 //     without an acknowledgement, as early as possible.
 //
-// Where such units exist the verdict is INCONCLUSIVE, since a sale cannot be told from a leak; where there are none, the
-// unanswered requests took nothing. Two equal answers for one key are a replay, marked or not. lang is the language of the sentences.
-func JudgeForeign(before, after int64, history []Op, lang string) Report {
+// Where such units exist the verdict is INCONCLUSIVE, since a sale cannot be told from a leak; where there are none,
+// the unanswered requests took nothing. Two equal answers for one key are a replay, marked or not. Of in it looks at
+// History, Stopped and Lang.
+func JudgeForeign(before, after int64, in Input) Report {
+	history := in.History
 	j := judge{
-		in: Input{History: history, Lang: lang}, r: Report{Initial: before, Final: after, Answers: map[Outcome]int{}, Lang: lang},
+		in: in, r: Report{Initial: before, Final: after, Answers: map[Outcome]int{}, Lang: in.Lang},
 		rows: []api.Order{}, orderOf: map[string]string{}, ops: history,
 	}
 	// The rules about rows have nothing to work on; those about answers, order in time and concurrency apply unchanged.
@@ -91,16 +93,8 @@ func (j *judge) balance(unknown int64) {
 	r := &j.r
 	r.Oversold = max(0, r.Sold-r.Initial)
 	r.LostUpdates = max(0, add(r.Final, r.Sold)-r.Initial)
-	r.Leaked = max(0, r.Initial-add(add(r.Final, r.Sold), unknown))
-	if r.Oversold > 0 || r.LostUpdates > 0 {
-		j.find('O')
-	}
-	if r.Leaked > 0 {
-		j.find('L')
-	}
-	if r.Final < 0 {
-		j.violate("OL", sayNegative, r.Final)
-	}
+	j.gone(max(0, r.Initial-add(add(r.Final, r.Sold), unknown)))
+	j.blameSums()
 }
 
 // spend gives the units that are gone without an acknowledgement to the unanswered requests, the earliest first. After lost

@@ -11,7 +11,8 @@ import (
 //
 // From the ledger alone:
 //
-//   - conservation: initial = stock now + units ordered; too much is O, too little is L; no stock or segment below zero;
+//   - conservation: initial = stock now + units ordered; too much is O, too little is L, where a stock below zero counts as zero;
+//   - no stock or segment is below zero;
 //   - order ids present and unique, quantities positive; two orders for one idempotency key while it is kept are D;
 //   - stored first answers and orders agree, both ways, while answers are kept;
 //   - no unit is carried by two orders, none lies outside the stock that there was, and no order left less than there is now.
@@ -28,7 +29,8 @@ import (
 //   - X: from some moment on everybody was turned away as busy and nobody finished, although there was stock.
 //
 // Then it asks whether the data could have shown a failure: something was sold, requests overlapped, more than one of
-// several replicas took part, and the stock ran out where the plan meant it to; else the verdict is VACUOUS.
+// several replicas took part, the stock ran out where the plan meant it to, and nobody stopped the run; else the
+// verdict is VACUOUS.
 //
 // BROKEN outranks missing data, because every rule looks only at data that is there; orders of another product or mode in
 // the ledger, and a stock that somebody else set during the run, are the exceptions, for then nobody knows whose fault it was. It takes O(n log n) in orders and answers.

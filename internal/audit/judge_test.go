@@ -186,6 +186,9 @@ func TestForeign(t *testing.T) {
 		{"unanswered took nothing", 100, 95, append(sold(5), op(Unknown, 2, 0, 1, "", "")), Exact, ""},
 		{"refused while in stock", 100, 95, append(sold(5), op(Refused, 2, 9, 1, "", "")), Broken, ""},
 		{"negative stock", 4, -1, sold(5), Broken, "O"},
+		{"negative stock, every unit sold", 5, -3, sold(5), Broken, ""},
+		{"negative stock, one unit gone", 6, -3, sold(5), Broken, "L"},
+		{"negative stock by an unanswered request", 5, -1, append(sold(5), op(Unknown, 2, 0, 1, "", "")), Broken, ""},
 		{"two orders for a key", 5, 0, two, Broken, "D"},
 		{"the same order for a key", 4, 0, again, Exact, ""},
 		{"a marked replay", 4, 0, append(sold(4), replay), Exact, ""},
@@ -195,7 +198,7 @@ func TestForeign(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if r := JudgeForeign(c.before, c.after, c.history, ""); r.Verdict != c.verdict || r.Found != c.found {
+			if r := JudgeForeign(c.before, c.after, Input{History: c.history}); r.Verdict != c.verdict || r.Found != c.found {
 				t.Errorf("JudgeForeign = %s %q, want %s %q\n%s", r.Verdict, r.Found, c.verdict, c.found, r.Text("en"))
 			}
 		})
@@ -205,9 +208,9 @@ func TestForeign(t *testing.T) {
 // TestForeignUnknownAfterLostUpdate checks that a refusal is not blamed where unanswered requests may have sold the rest.
 func TestForeignUnknownAfterLostUpdate(t *testing.T) {
 	t.Parallel()
-	r := JudgeForeign(2, 1, []Op{
+	r := JudgeForeign(2, 1, Input{History: []Op{
 		op(OK, 0, 9, 1, "", ""), op(Unknown, 1, 0, 1, "", ""), op(Refused, 2, 5, 1, "", ""), op(OK, 20, 22, 1, "", ""),
-	}, "")
+	}})
 	if r.Found != "O" || len(r.Violations) > 0 {
 		t.Errorf("JudgeForeign found %q and %q, want O alone", r.Found, r.Violations)
 	}

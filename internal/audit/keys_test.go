@@ -229,7 +229,7 @@ func TestForeignKeys(t *testing.T) {
 		"never answered, charged at most once": {8, []Op{op(Unknown, 0, 0, 1, "", "k"), op(Unknown, 19, 0, 1, "", "k"), op(OK, 19, 25, 1, "", "i"), no}, Inconclusive},
 		"never answered, charged twice":        {7, []Op{op(Unknown, 0, 0, 1, "", "k"), op(Unknown, 19, 0, 1, "", "k"), op(OK, 19, 25, 1, "", "i"), no}, Broken},
 	} {
-		if r := JudgeForeign(10, c.after, c.ops, ""); r.Verdict != c.want {
+		if r := JudgeForeign(10, c.after, Input{History: c.ops}); r.Verdict != c.want {
 			t.Errorf("%s: want %s, got %s", name, c.want, r.Text("en"))
 		}
 	}

@@ -27,19 +27,34 @@ func (j *judge) conserve() {
 	accounted := add(r.Final, r.Sold)
 	r.LostUpdates = max(0, accounted-r.Initial)
 	if accounted < r.Initial { // no max here: with an absurd sum the difference might wrap round
-		r.Leaked = r.Initial - accounted
+		j.gone(r.Initial - accounted)
 	}
+	j.blameSums()
+	j.conserveSegments()
+}
+
+// gone tells apart the units that are gone without an order. Refused requests that take units and put none back leave
+// the counter below zero: those units were never there, so none of them is missing.
+func (j *judge) gone(units int64) {
+	j.r.Overdrawn = min(max(0, -j.r.Final), units)
+	j.r.Leaked = units - j.r.Overdrawn
+}
+
+// blameSums reports what the sums show. Below zero, more was taken than there was: by orders, which is O, or by nobody.
+func (j *judge) blameSums() {
+	r := &j.r
 	if r.Oversold > 0 || r.LostUpdates > 0 {
 		j.find('O')
 	}
 	if r.Leaked > 0 {
 		j.find('L')
 	}
-	// Below zero, more was taken than there was: by orders (O) or by nobody (L), so one of the two has been found.
-	if r.Final < 0 {
-		j.violate("OL", sayNegative, r.Final)
+	switch {
+	case r.Overdrawn > 0:
+		j.violate("", sayOverdrawn, r.Final, r.Overdrawn)
+	case r.Final < 0:
+		j.violate("O", sayNegative, r.Final)
 	}
-	j.conserveSegments()
 }
 
 // conserveSegments checks the segments of a segmented product: one may be short where the sum is not.

@@ -42,7 +42,11 @@ func keep(in *Input, outcomes ...Outcome) {
 
 var ledgerMutants = []mutant{
 	{"stock one more", func(_ *Input, l *api.Ledger) { l.Stock[api.SQL]++ }, Broken, "O", ""},
-	{"stock one less", func(_ *Input, l *api.Ledger) { l.Stock[api.SQL]-- }, Broken, "L", ""},
+	{"one unit more at the start", func(_ *Input, l *api.Ledger) { l.Initial[api.SQL]++ }, Broken, "L", ""},
+	{"stock below zero, every unit ordered", func(_ *Input, l *api.Ledger) { l.Stock[api.SQL]-- }, Broken, "", "is at -1: 1 unit was taken from below zero"},
+	{"stock below zero, and a unit leaked", func(_ *Input, l *api.Ledger) {
+		l.Initial[api.SQL], l.Stock[api.SQL] = 11, -2
+	}, Broken, "L", "is at -2: 2 units were taken from below zero"},
 	{"negative stock, an order for each unit", func(in *Input, l *api.Ledger) {
 		l.Stock[api.SQL] = -1
 		l.Orders = append(l.Orders, row("o8", 1, -1, "", 8))
@@ -250,6 +254,7 @@ var dataMutants = []mutant{
 		keep(in, OK, Unknown)
 	}, Vacuous, "", "1 of 10 units left"},
 	{"nobody refused", func(in *Input, _ *api.Ledger) { keep(in, OK, Unknown) }, Vacuous, "", "no request was refused as sold out"},
+	{"somebody stopped the run", func(in *Input, _ *api.Ledger) { in.Stopped = true }, Vacuous, "", "stopped before its end"},
 	{"one after the other", func(in *Input, l *api.Ledger) {
 		drop(in, l, "o4", "o5", "o6")
 		l.Keys, l.Stock[api.SQL] = nil, 5

@@ -34,6 +34,7 @@ var (
 	sayNothingSold    = t("nothing was sold%s", "什么都没卖出%s")
 	sayStockLeft      = t("the plan asked for more than the stock, but the stock did not run out: %d of %d units left%s", "计划请求量大于库存，但库存没有售罄：剩 %d，共 %d%s")
 	sayNobodyRefused  = t("the plan asked for more than the stock, but no request was refused as sold out%s", "计划请求量大于库存，但没有人得到“售罄”的应答%s")
+	sayStopped        = t("the run was stopped before its end", "运行中途被停止")
 	sayOneReplica     = t("replica %s served everything, though there were %d", "全部由副本 %s 处理，而副本共有 %d 个")
 	sayNoOverlap      = t("no two requests ran at the same time", "没有任何两个请求同时进行")
 	sayNoOverlapApart = t("no two requests ran at the same time on different replicas", "没有任何两个请求在不同副本上同时进行")
@@ -56,6 +57,7 @@ var (
 // Broken rules.
 var (
 	sayNegative          = t("the stock is %d", "库存为 %d")
+	sayOverdrawn         = t("the counter is at %d: %d [unit was|units were] taken from below zero and not put back, so a restock of as many is swallowed", "计数器为 %d：减到零以下之后又扣了 %d 件而没有加回，之后补货会先被这个负数吃掉")
 	saySegmentNegative   = t("segment %d holds %d", "第 %d 段的库存为 %d")
 	sayRepeatedID        = t("%d order [row repeats|rows repeat] the id of another", "%d 条订单与其他订单编号重复")
 	sayUnnamed           = t("%d order [row has|rows have] no id", "%d 条订单没有编号")

@@ -59,7 +59,11 @@ func unsettled(reports []Report) []Report {
 
 // OnlyLost says that units were taken for which there is no order, and that nothing else is wrong. That may be a sale under way.
 func (r Report) OnlyLost() bool {
-	return r.Verdict == Broken && r.Found == "L" && len(r.Violations) == 0
+	said := 0
+	if r.Overdrawn > 0 { // a refusal that has not put its units back yet
+		said = 1
+	}
+	return r.Verdict == Broken && (r.Found == "L" || r.Found == "" && said > 0) && len(r.Violations) == said
 }
 
 // Settle returns the last of several reports on one store of a product, each judged from a ledger alone and in the order of their making.
@@ -68,12 +72,13 @@ func (r Report) OnlyLost() bool {
 // which units are lost and which are being sold. Units that stay lost while nothing else moves are lost.
 func Settle(looks []Report) Report {
 	last := looks[len(looks)-1]
-	fewest, most := last.Leaked, last.Leaked
+	gone := func(r Report) int64 { return r.Leaked + r.Overdrawn }
+	fewest, most := gone(last), gone(last)
 	for _, r := range looks {
 		if !r.OnlyLost() {
 			return last
 		}
-		fewest, most = min(fewest, r.Leaked), max(most, r.Leaked)
+		fewest, most = min(fewest, gone(r)), max(most, gone(r))
 	}
 	if first := looks[0]; first.Final == last.Final && first.Sold == last.Sold {
 		return last

@@ -15,6 +15,9 @@ func (j *judge) weigh() {
 	if j.rows == nil || j.in.Directed {
 		return // the ledger could not be opened, or enough was asked on purpose
 	}
+	if j.in.Stopped {
+		j.idle(sayStopped)
+	}
 	j.weighSales()
 	j.weighSpread()
 	if j.in.History == nil || len(j.ops) == 0 {

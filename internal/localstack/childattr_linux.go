@@ -7,3 +7,10 @@ import "syscall"
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
+
+// adopt makes the keeper the parent of what its children leave behind, so that it can end that too. Without it only
+// their groups end.
+func adopt() {
+	const setChildSubreaper = 36 // see prctl(2)
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0)
+}

@@ -9,3 +9,6 @@ import "syscall"
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
+
+// adopt does nothing: only Linux lets a process adopt what its children leave behind.
+func adopt() {}

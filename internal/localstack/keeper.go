@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -79,6 +82,7 @@ func RunKeeper(in io.Reader, out io.Writer) error {
 	// A death signal follows the thread that forked, not the process: all children come from this one.
 	runtime.LockOSThread()
 	raiseFileLimit()
+	adopt()
 
 	dir, err := os.MkdirTemp(tempBase(), "lastitem-")
 	if err != nil {
@@ -99,6 +103,7 @@ func RunKeeper(in io.Reader, out io.Writer) error {
 		k.start(s)
 	}
 	k.endAll()
+	k.endOrphans()
 	for _, s := range k.lastCommands {
 		k.lastCommand(s)
 	}
@@ -117,13 +122,14 @@ func (k *keeper) say(e event) {
 
 // start starts what s asks for, reports that, and reports again when it has ended.
 func (k *keeper) start(s spec) {
+	k.mu.Lock()
 	c, err := k.spawn(s)
 	if err != nil {
+		k.mu.Unlock()
 		k.say(event{Event: "failed", ID: s.ID, Error: err.Error()})
 		return
 	}
 	pid := c.cmd.Process.Pid
-	k.mu.Lock()
 	k.children[s.ID] = c
 	k.mu.Unlock()
 	k.say(event{Event: "started", ID: s.ID, PID: pid})
@@ -132,6 +138,7 @@ func (k *keeper) start(s spec) {
 		killGroup(pid) // what the child itself started and left behind
 		k.mu.Lock()
 		delete(k.children, s.ID)
+		k.bury()
 		k.mu.Unlock()
 		close(c.done)
 		how := exitedWell
@@ -205,6 +212,52 @@ waiting:
 	}
 	for _, c := range all {
 		<-c.done
+	}
+}
+
+// bury waits for the orphans that have ended, and returns the others. The caller has the mutex, so that no orphan is a
+// child just made.
+func (k *keeper) bury() (living []int) {
+	for _, pid := range childrenOf(os.Getpid()) {
+		ours := func(c *child) bool { return c.cmd.Process.Pid == pid }
+		if slices.ContainsFunc(slices.Collect(maps.Values(k.children)), ours) {
+			continue
+		}
+		if got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); got == 0 && err == nil {
+			living = append(living, pid)
+		}
+	}
+	return living
+}
+
+// childrenOf returns the processes that a process has started or adopted, where /proc shows it.
+func childrenOf(parent int) (all []int) {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		for pid := range strings.FieldsSeq(string(text)) {
+			if n, err := strconv.Atoi(pid); err == nil {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
+// endOrphans ends what children left behind outside their groups, and what that started: it becomes ours when its
+// parent ends.
+func (k *keeper) endOrphans() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for range 1000 { // however deep; each round ends those whose parents ended in the round before
+		all := k.bury()
+		if all == nil {
+			return
+		}
+		for _, pid := range all {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -110,7 +110,11 @@ func (s *Stack) await(ctx context.Context, sv server, addr string, p *process) e
 	go func() {
 		select {
 		case <-p.exited:
-			cancel(api.Text{En: "%w: %s", Zh: "%w：%s"}.Errorf(errEarlyExit, p.how))
+			text := api.Text{En: "%w: %s", Zh: "%w：%s"}
+			if p.how == exitedWell {
+				text = api.Text{En: "%w: %s (it must stay in the foreground)", Zh: "%w：%s（它必须留在前台）"}
+			}
+			cancel(text.Errorf(errEarlyExit, p.how))
 		case <-ctx.Done():
 		}
 	}()

@@ -1,6 +1,7 @@
 package localstack
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"lastitem/internal/testenv/wait"
 )
 
 // ofSession describes the living processes of a session, as /proc has them. A stack's processes are in the session of its keeper, whose number
@@ -41,5 +44,34 @@ func TestOfSession(t *testing.T) {
 	_ = p.Wait()
 	if all := ofSession(session); all != nil {
 		t.Errorf("processes of a session that has ended: %q", all)
+	}
+}
+
+// A child that leaves its group, and even its session, does not outlive the stack.
+func TestNothingLeftOutsideTheGroup(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, Options{Only: []string{}})
+	file := filepath.Join(t.TempDir(), "pid")
+	_, err := s.Spawn(t.Context(), Child{
+		Name: "starter",
+		Argv: func(string) []string {
+			return []string{"sh", "-c", "setsid sh -c 'echo $$ > " + file + "; sleep 600; true' & exec sleep 600"}
+		},
+		Ready: func(context.Context, string) error { _, err := os.Stat(file); return err },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var session int
+	wait.NoError(t, "the number of the process", func() error {
+		text, _ := os.ReadFile(file)
+		_, err := fmt.Sscan(string(text), &session)
+		return err
+	})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if all := ofSession(session); all != nil {
+		t.Errorf("after Close: %q", all)
 	}
 }

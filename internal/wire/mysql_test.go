@@ -238,3 +238,29 @@ func TestMySQLRefuses(t *testing.T) {
 		t.Errorf("Err() = %v", err)
 	}
 }
+
+// What does several things inside the database is known by its digest.
+func TestSQLInside(t *testing.T) {
+	t.Parallel()
+	for statement, want := range map[string]string{
+		"CALL buy(7, 'k')":                        wire.SQLProcedure,
+		"/* app */ call buy(?, @out)":             wire.SQLProcedure,
+		"SELECT buy_one(7)":                       wire.SQLProcedure,
+		"EXECUTE s USING @a":                      wire.SQLProcedure,
+		"BEGIN; UPDATE a SET n = 1; COMMIT":       wire.SQLStatements,
+		"BEGIN NOT ATOMIC SELECT 1; END":          wire.SQLStatements,
+		"INSERT INTO o SELECT 1 FROM s":           wire.SQLSubquery,
+		"insert into o(a) (select 1 from dual)":   wire.SQLSubquery,
+		"UPDATE s SET n = (SELECT COUNT(*) - 1)":  wire.SQLSubquery,
+		"UPDATE s SET n = n - 1 WHERE n >= 1;":    "",
+		"INSERT INTO o(t) VALUES ('a; SELECT b')": "",
+		"SELECT n FROM s WHERE id = 7 FOR UPDATE": "",
+		"SELECT LAST_INSERT_ID()":                 "",
+		"SELECT COUNT(*) FROM o":                  "",
+		"COMMIT":                                  "",
+	} {
+		if got := wire.SQLInside(wire.SQLDigest(statement)); got != want {
+			t.Errorf("wire.SQLInside(%s) = %q, want %q", wire.SQLDigest(statement), got, want)
+		}
+	}
+}

@@ -48,6 +48,36 @@ func SQLDigest(statement string) string {
 	return out
 }
 
+// The kinds of statements that do several things inside the database, between which no proxy can hold them.
+const (
+	SQLProcedure  = "procedure"  // a stored procedure or function, or a prepared text
+	SQLStatements = "statements" // several statements in one message
+	SQLSubquery   = "subquery"   // a write that takes what it writes, or where, from a SELECT of its own
+)
+
+var (
+	procedures = regexp.MustCompile(`(?i)^(?:CALL|DO|EXECUTE)\b`)
+	functions  = regexp.MustCompile(`(?i)^SELECT (\w+)\(`)
+	subqueries = regexp.MustCompile(`(?i)^(?:INSERT|REPLACE|UPDATE|DELETE|WITH\b.*\) (?:UPDATE|DELETE))\b.*\bSELECT\b`)
+	builtIn    = regexp.MustCompile(`(?i)^(?:LAST_INSERT_ID|ROW_COUNT|FOUND_ROWS|GET_LOCK|RELEASE_LOCK|RELEASE_ALL_LOCKS|IS_FREE_LOCK|IS_USED_LOCK|` +
+		`VERSION|DATABASE|SCHEMA|USER|CURRENT_USER|SESSION_USER|CONNECTION_ID|UUID|UUID_SHORT|RAND|NOW|SYSDATE|UNIX_TIMESTAMP|UTC_TIMESTAMP|` +
+		`CURRENT_TIMESTAMP|SLEEP|COUNT|MAX|MIN|SUM|COALESCE|IFNULL|IF|CAST|EXISTS|CONCAT)$`)
+)
+
+// SQLInside says which of these kinds a statement is, by its digest; "" = none. It cannot see triggers.
+func SQLInside(digest string) string {
+	call := functions.FindStringSubmatch(digest)
+	switch {
+	case strings.Contains(digest, ";"):
+		return SQLStatements
+	case procedures.MatchString(digest), call != nil && !builtIn.MatchString(call[1]):
+		return SQLProcedure
+	case subqueries.MatchString(digest):
+		return SQLSubquery
+	}
+	return ""
+}
+
 // digest is a statement so far. Values in a row are told apart from the lists around them by the last few bytes.
 type digest struct {
 	out   []byte

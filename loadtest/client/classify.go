@@ -2,7 +2,6 @@ package client
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 
 	"lastitem/internal/api"
@@ -77,18 +76,22 @@ func classifyTransport(a *Answer) (Reading, bool) {
 	}
 }
 
-// ByStatus returns a function that classifies the answers of a service that is not ours, by status alone: a status in neither list is
-// unknown.
-func ByStatus(ok, refused []int) func(*Answer) Reading {
+// ByOutcome returns a function that classifies the answers of a service that is not ours as read does, and notes the
+// order that it finds.
+func ByOutcome(read func(status int, body []byte) audit.Op) func(*Answer) Reading {
 	return func(a *Answer) Reading {
 		if r, done := classifyTransport(a); done {
 			return r
 		}
-		switch {
-		case slices.Contains(ok, a.Status):
+		op := read(a.Status, a.Body)
+		a.OrderID = op.OrderID
+		switch op.Outcome {
+		case audit.OK:
 			return Reading{Outcome: audit.OK, Kind: Accepted, Code: CodeOK}
-		case slices.Contains(refused, a.Status):
+		case audit.Refused:
 			return Reading{Outcome: audit.Refused, Kind: Refused, Code: CodeRefused}
+		case audit.Declined:
+			return Reading{Outcome: audit.Declined, Kind: Refused, Code: string(api.LockBusy), Again: true}
 		default:
 			return Reading{Outcome: audit.Unknown, Kind: Failed, Code: statusCode(a.Status), Again: true}
 		}

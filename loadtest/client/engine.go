@@ -53,8 +53,9 @@ type Call struct {
 	Method      string
 	Path        string // with its query
 	Body        []byte
-	ContentType string // sent if there is a body
-	Key         string // the Idempotency-Key; "" = none
+	ContentType string      // sent if there is a body
+	Key         string      // the Idempotency-Key; "" = none
+	Headers     [][2]string // more of them, names and values; nil = none
 }
 
 // Answer is the answer to a call, or why there is none.
@@ -71,6 +72,8 @@ type Answer struct {
 	Replica      string
 	Replayed     bool
 	RetryAfter   time.Duration // 0 = not given
+	// Body is the body of an answer that is not parsed, valid until the engine's next call.
+	Body []byte
 	// Err is why there is no usable answer: one of the Err constants, "" if there is one.
 	Err string
 	// Sent says that the service may have seen the request. It is false only where no connection could be had.

@@ -92,6 +92,25 @@ func TestEngineReadsAnswers(t *testing.T) {
 	}
 }
 
+// Headers reach a service that is not ours, Host included, and its body is kept.
+func TestEngineHeaders(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Host, r.Header["X-A"], r.ContentLength) }))
+	t.Cleanup(server.Close)
+	u, _ := url.Parse(server.URL)
+	for _, name := range EngineNames {
+		engines, err := NewEngines(name, Target{URL: u, Timeout: patience, Workers: 1, Opaque: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := &Call{Method: "POST", Path: "/buy", Body: []byte("n=1"), ContentType: "text/plain", Headers: [][2]string{{"host", "shop.example"}, {"X-A", "1"}}}
+		if a := engines[0].Do(call); string(a.Body) != "shop.example[1] 3" {
+			t.Errorf("%s: the service read %q (%s), want the host and the header", name, a.Body, a.Err)
+		}
+		engines[0].Close()
+	}
+}
+
 // If the server closes the connection after it has read a request, the outcome is unknown, and the engine does not send again.
 func TestEngineNeverSendsTwice(t *testing.T) {
 	t.Parallel()

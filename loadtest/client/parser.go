@@ -67,7 +67,9 @@ func (p *parser) read(in *bufio.Reader) (a Answer, reusable bool, err error) {
 	}
 	// HTTP/1.1 connections stay open unless a header says otherwise; HTTP/1.0 ones close unless a header says otherwise.
 	reusable = !h.close && !untilClose && (h.minor == 1 || h.keep)
-	if !p.opaque {
+	if p.opaque {
+		a.Body = p.body
+	} else {
 		err = readFields(p.body, &a)
 	}
 	return a, reusable, err

@@ -141,14 +141,26 @@ func TestClassify(t *testing.T) {
 
 func TestClassifyForeign(t *testing.T) {
 	t.Parallel()
-	read := ByStatus([]int{200, 201}, []int{409, 410})
+	read := ByOutcome(func(status int, body []byte) audit.Op {
+		outcome, known := map[int]audit.Outcome{200: audit.OK, 201: audit.OK, 409: audit.Refused, 410: audit.Refused, 429: audit.Declined}[status]
+		switch {
+		case string(body) == "sold out":
+			outcome = audit.Refused
+		case !known:
+			outcome = audit.Unknown
+		}
+		return audit.Op{Outcome: outcome, OrderID: "o-1"}
+	})
 	tests := map[int]audit.Outcome{
-		200: audit.OK, 201: audit.OK, 409: audit.Refused, 410: audit.Refused, 400: audit.Unknown, 500: audit.Unknown, 302: audit.Unknown,
+		200: audit.OK, 201: audit.OK, 409: audit.Refused, 410: audit.Refused, 400: audit.Unknown, 500: audit.Unknown, 302: audit.Unknown, 429: audit.Declined,
 	}
 	for status, want := range tests {
 		if got := read(&Answer{Status: status, Sent: true}); got.Outcome != want {
 			t.Errorf("status %d = %+v, want %s", status, got, want)
 		}
+	}
+	if a := (Answer{Status: 200, Sent: true, Body: []byte("sold out")}); read(&a).Outcome != audit.Refused || a.OrderID != "o-1" {
+		t.Errorf("a 200 that says sold out = %+v, want refused, and the order's id", a)
 	}
 	if got := read(&Answer{Status: 200, Sent: true, Err: ErrEOF}); got.Outcome != audit.Unknown {
 		t.Errorf("half a 200 = %+v, want unknown", got)

@@ -29,6 +29,7 @@ type raw struct {
 	tls     *tls.Config // nil = plain
 	prefix  string      // put before every path
 	headers string      // the headers that every request has
+	host    string      // in them
 
 	conn    net.Conn
 	in      *bufio.Reader
@@ -41,7 +42,7 @@ type raw struct {
 func newRaw(t Target) *raw {
 	host, port := t.URL.Hostname(), t.URL.Port()
 	r := &raw{
-		timeout: t.Timeout,
+		timeout: t.Timeout, host: t.URL.Host,
 		headers: " HTTP/1.1\r\nHost: " + t.URL.Host + "\r\nUser-Agent: lastitem\r\n",
 		in:      bufio.NewReaderSize(nil, readBuffer),
 	}
@@ -181,7 +182,18 @@ func (r *raw) appendRequest(b []byte, call *Call) []byte {
 	b = append(b, ' ')
 	b = append(b, r.prefix...)
 	b = append(b, call.Path...)
-	b = append(b, r.headers...)
+	headers := r.headers
+	for _, h := range call.Headers {
+		if strings.EqualFold(h[0], "Host") {
+			headers = strings.Replace(headers, r.host, h[1], 1)
+		}
+	}
+	b = append(b, headers...)
+	for _, h := range call.Headers {
+		if !strings.EqualFold(h[0], "Host") {
+			b = append(append(append(append(b, h[0]...), ": "...), h[1]...), "\r\n"...)
+		}
+	}
 	if len(call.Body) > 0 {
 		b = append(b, "Content-Type: "...)
 		b = append(b, call.ContentType...)

@@ -62,6 +62,9 @@ func (w *restyWorker) Do(call *Call) Answer {
 	if call.Key != "" {
 		req.SetHeader(api.HeaderKey, call.Key)
 	}
+	for _, h := range call.Headers {
+		req.SetHeader(h[0], h[1])
+	}
 	resp, err := req.Execute(call.Method, call.Path)
 	if resp != nil && resp.RawResponse != nil {
 		defer func() { _ = resp.RawResponse.Body.Close() }()
@@ -121,7 +124,9 @@ func (r *reader) answer(status int, header http.Header, body io.Reader) Answer {
 	if err == nil && n > maxBody {
 		err = badAnswer("more than %d bytes", maxBody)
 	}
-	if err == nil && !r.opaque {
+	if r.opaque {
+		a.Body = r.buf.Bytes()
+	} else if err == nil {
 		err = readFields(r.buf.Bytes(), &a)
 	}
 	if err != nil {

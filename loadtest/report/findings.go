@@ -122,6 +122,9 @@ func legend(c loadtest.Comparison, lang string) string {
 
 // confirmedLine counts the claims that were confirmed.
 func confirmedLine(c loadtest.Comparison, lang string) (color, text string) {
+	if foreign(c) {
+		return "", words.Say(lang, "no claim made")
+	}
 	claims, confirmed := 0, 0
 	for _, s := range c.Summaries {
 		if s.Finding == audit.Unclaimed || s.Finding == "" {
@@ -145,6 +148,9 @@ func confirmedLine(c loadtest.Comparison, lang string) (color, text string) {
 	return color, words.Say(lang, "all confirmed", confirmed, claims, where)
 }
 
+// foreign says whether the runs are of a service that is not ours.
+func foreign(c loadtest.Comparison) bool { return len(c.Results) > 0 && c.Results[0].Foreign }
+
 // findingLine describes a mode's claim that was not confirmed.
 func findingLine(s loadtest.Summary, name, lang string) (color, text string) {
 	seen := rowVerdict(s, lang)
@@ -159,6 +165,9 @@ func findingLine(s loadtest.Summary, name, lang string) (color, text string) {
 		return yellow, words.Say(lang, "undecided", name, cmp.Or(why, seen))
 	}
 	if s.Verdict != "" {
+		if why != "" {
+			seen += " (" + why + ")"
+		}
 		return verdictColor(s.Verdict), words.Say(lang, "unclaimed mode", name, seen)
 	}
 	if s.Standing() == audit.Undecided {

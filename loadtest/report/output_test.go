@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -281,5 +282,32 @@ func TestRepetitionsAgainstTheClaim(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A service that is not ours makes no claim: no report says that it kept one, speaks of its replicas, or gives a reason twice.
+func TestForeignReport(t *testing.T) {
+	t.Parallel()
+	for verdict, banner := range map[audit.Verdict]string{
+		audit.Exact: "The stock was deducted exactly.", audit.Broken: "The stock was not deducted exactly.", audit.Vacuous: "could not be decided",
+	} {
+		r := loadtest.Result{
+			Mode: "theirs", Foreign: true, Finding: audit.Unclaimed, Repetition: 1, Plan: loadtest.Plan{VUs: 2, Requests: 4, Stock: 3},
+			Verdicts: []audit.Report{{Verdict: verdict, Missing: []string{"why it is so"}}},
+		}
+		c := loadtest.Comparison{Results: []loadtest.Result{r}, Summaries: loadtest.Summarize([]loadtest.Result{r})}
+		var text, page strings.Builder
+		style := Style{Lang: "en"}
+		if err := errors.Join(WriteText(&text, r, style), WriteFindings(&text, c, style), WritePage(&page, c, "en", nil)); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(page.String(), banner) || strings.Contains(page.String(), "Every claim held") {
+			t.Errorf("%s: the page has no %q, or tells of claims:\n%s", verdict, banner, page.String())
+		}
+		said := text.String()
+		if strings.Count(said, "why it is so") != 1 || strings.Contains(said, "\nclaim: ") ||
+			strings.Contains(said, "one replica") || strings.Contains(said, "service time") {
+			t.Errorf("%s: the text tells of a claim, of replicas, of one time twice, or gives the reason not once:\n%s", verdict, said)
+		}
 	}
 }

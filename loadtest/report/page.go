@@ -155,8 +155,14 @@ func pageOf(c loadtest.Comparison, lang string) pageView {
 func sentence(c loadtest.Comparison, lang string) (tone, text string) {
 	switch c.ExitCode() {
 	case loadtest.ExitConfirmed:
+		if foreign(c) {
+			return "good", words.Say(lang, "page exact")
+		}
 		return "good", words.Say(lang, "page held")
 	case loadtest.ExitContradicted:
+		if foreign(c) {
+			return "bad", words.Say(lang, "page inexact")
+		}
 		return "bad", words.Say(lang, "page contradicted")
 	case loadtest.ExitThreshold:
 		return "bad", words.Say(lang, "page crossed")

@@ -75,7 +75,7 @@ func writeAggregate(b *strings.Builder, r loadtest.Result, style Style) {
 			g.rows = append(g.rows, latencyRow(words.Say(lang, "row "+string(k)), l))
 		}
 	}
-	if len(g.rows) > 0 {
+	if len(g.rows) > 0 && r.Plan.Open() { // in a closed loop a request is due when it is sent
 		b.WriteString("\n" + words.Say(lang, "service time") + "\n")
 		g.write(b, style)
 	}
@@ -206,7 +206,7 @@ func writeVerdict(b *strings.Builder, r loadtest.Result, style Style) {
 			writeNote(b, note, style, "  ")
 		}
 	}
-	if r.Claim == "" && r.Finding == "" {
+	if r.Claim == "" && r.Finding == "" || r.Foreign { // it makes no claim; the findings say the rest
 		return
 	}
 	text := words.Say(lang, "report claim", words.ClaimText(lang, r.Claim), words.Say(lang, string(r.Finding)))
@@ -215,6 +215,10 @@ func writeVerdict(b *strings.Builder, r loadtest.Result, style Style) {
 	}
 	b.WriteString(style.paint(text, findingColor(r.Finding)) + "\n")
 	for _, why := range r.Why {
+		told := func(v audit.Report) bool { return slices.Contains(v.Missing, why) }
+		if slices.ContainsFunc(r.Verdicts, told) {
+			continue
+		}
 		writeNote(b, why, style, "  ")
 	}
 }

@@ -10,6 +10,7 @@ func pageTexts(lang string) map[string]string {
 
 var pageEn = map[string]string{
 	"page title one": "Load test of %s", "page title several": "Load test of %d modes",
+	"page exact": "The stock was deducted exactly.", "page inexact": "The stock was not deducted exactly.",
 	"page held": "Every claim held.", "page contradicted": "A claim does not hold.", "page crossed": "A threshold was crossed.",
 	"page undecided": "Something could not be decided.", "page interrupted": "Interrupted: the figures are partial.",
 	"page verdicts": "Verdicts", "page thresholds": "Thresholds", "page threshold": "threshold", "page measured": "measured", "page outcome": "outcome",
@@ -33,6 +34,7 @@ var pageEn = map[string]string{
 
 var pageZh = map[string]string{ //nolint:gosec // the word "token" beside long texts
 	"page title one": "%s 压测报告", "page title several": "%d 个模式的压测报告",
+	"page exact": "库存扣减精确。", "page inexact": "库存扣减不精确。",
 	"page held": "所有声明都成立。", "page contradicted": "有声明不成立。", "page crossed": "有阈值被突破。",
 	"page undecided": "有结果无法判定。", "page interrupted": "已中断：数据不完整。",
 	"page verdicts": "判定", "page thresholds": "阈值", "page threshold": "阈值", "page measured": "实测", "page outcome": "结果",

@@ -105,6 +105,7 @@ var messages = map[string]map[string]string{
 		"crossed":        "threshold crossed: %s: %s is %s",
 		"interrupted":    "interrupted: the figures are partial",
 		"no claims":      "no claim was checked",
+		"no claim made":  "a service that is not lastitem makes no claim; it is judged all the same",
 		"runs":           "k/n beside a verdict: k of n runs ended so, and the counts of the row are those of one of them",
 		"repetitions":    "speeds are medians of %d [repetition|repetitions]",
 
@@ -165,6 +166,7 @@ var messages = map[string]map[string]string{
 		"crossed":        "超出阈值：%s：%s，实际为 %s",
 		"interrupted":    "已中断：数据不完整",
 		"no claims":      "没有可核对的声明",
+		"no claim made":  "不是 lastitem 的服务没有声明，照样判定",
 		"runs":           "判定后的 k/n：n 次运行中有 k 次是这个判定，该行的数量取其中一次",
 		"repetitions":    "速度取 %d 轮的中位数",
 

@@ -1,0 +1,89 @@
+package rig
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/internal/localstack"
+)
+
+// Remote resets and reads a foreign service that somebody else runs, by the same description as the lab's.
+type Remote struct {
+	f    *Foreign
+	lane Lane // of which only the stores and the address are set
+}
+
+// At returns the service at an address, with its stores: a Redis URL and a DSN or mysql:// URL of a database, "" =
+// none. Its commands are run as they are: nothing else in these stores is touched.
+func (f *Foreign) At(base, redis, database string) (*Remote, error) {
+	r := &Remote{f: f, lane: Lane{base: strings.TrimRight(base, "/")}}
+	if u, err := url.Parse(redis); err != nil || redis != "" && u.Host == "" {
+		return nil, api.Text{En: "--redis: want redis://host:port/db", Zh: "--redis：应为 redis://host:port/db"}.Errorf()
+	} else if redis != "" {
+		password, _ := u.User.Password()
+		at := &localstack.Running{Addr: u.Host}
+		r.lane.laneRedis = node{run: at, password: password, database: strings.Trim(u.Path, "/")}
+	}
+	if u, err := url.Parse(database); err == nil && u.Scheme == "mysql" {
+		password, _ := u.User.Password()
+		database = fmt.Sprintf("%s:%s@tcp(%s)%s?%s", u.User.Username(), password, u.Host, u.Path, u.RawQuery)
+	}
+	var err error
+	if database != "" {
+		r.lane.db, err = sql.Open("mysql", database)
+	}
+	return r, err
+}
+
+// Check returns the first mistake in the description for a service that somebody else runs; nil = none.
+func (r *Remote) Check() error {
+	f := r.f
+	errs := []error{f.checkMeanings(), f.checkResets()}
+	for what, s := range map[string]Source{"stock": f.Stock, "orders": f.Orders} {
+		if s != (Source{}) {
+			errs = append(errs, s.check(what, true))
+		}
+	}
+	if f.usesDatabase() && r.lane.db == nil {
+		errs = append(errs, api.Text{En: "--sql: want the database for the options whose names end in -sql", Zh: "--sql：以 -sql 结尾的选项要用到数据库，请给出它的地址"}.Errorf())
+	}
+	if f.usesCommands() && r.lane.laneRedis.run == nil {
+		errs = append(errs, api.Text{En: "--redis: want the Redis for the options whose names end in -redis", Zh: "--redis：以 -redis 结尾的选项要用到 Redis，请给出它的地址"}.Errorf())
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Setup runs SetupSQL, once.
+func (r *Remote) Setup(ctx context.Context) error {
+	return r.lane.exec(ctx, "setup-sql", r.f.SetupSQL, nil)
+}
+
+// Reset sets the stock of a product and deletes its orders.
+func (r *Remote) Reset(ctx context.Context, product, stock int64) error {
+	l := r.lane
+	l.number = int(product - firstProduct)
+	return r.f.runResets(ctx, &l, Reset{Product: product, Stock: stock})
+}
+
+// Ledger reads the stock of a product that had initial units at first and, if Orders is set, its orders.
+func (r *Remote) Ledger(ctx context.Context, product, initial int64) (*api.Ledger, error) {
+	l := r.lane
+	l.number, l.initial = int(product-firstProduct), initial
+	return r.f.ledger(ctx, &l)
+}
+
+// Read classifies an answer of the service, and takes the order's id from it.
+func (f *Foreign) Read(status int, body []byte) audit.Op {
+	return f.answer(&http.Response{StatusCode: status}, body)
+}
