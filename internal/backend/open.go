@@ -19,6 +19,7 @@ import (
 	"gorm.io/gorm/logger"
 
 	"lastitem/internal/api"
+	"lastitem/internal/redact"
 	"lastitem/internal/sqlite"
 	"lastitem/internal/store"
 )
@@ -51,7 +52,7 @@ func openRedis(address string, l link) (redis.UniversalClient, error) {
 func redisOptions(address string) (*redis.UniversalOptions, error) {
 	want := api.Text{En: "want redis://host:port/db", Zh: "应为 redis://主机:端口/库号"}
 	bad := func(part string, err error) error {
-		return api.Text{En: "backend: Redis address %q: %s (%s)", Zh: "backend: Redis 地址 %q：%s（%s）"}.Errorf(Redact(part), reason(err), want)
+		return api.Text{En: "backend: Redis address %q: %s (%s)", Zh: "backend: Redis 地址 %q：%s（%s）"}.Errorf(redact.Address(part), reason(err), want)
 	}
 	if strings.Contains(address, "master_name=") {
 		plain, files, err := takeTLSFiles(address)
@@ -122,7 +123,7 @@ func openSQL(dsn string, l link) (*gorm.DB, error) {
 		case sqlite.Busy(err) && try < openTries:
 			time.Sleep(50 * time.Millisecond)
 		case sqlite.CannotOpen(err):
-			return nil, api.Text{En: "backend: open %s: the file cannot be read or written, or not be made", Zh: "backend: 打开 %s：文件无法读写，或无法创建"}.Errorf(Redact(dsn))
+			return nil, api.Text{En: "backend: open %s: the file cannot be read or written, or not be made", Zh: "backend: 打开 %s：文件无法读写，或无法创建"}.Errorf(redact.Address(dsn))
 		default:
 			return nil, err
 		}
@@ -143,7 +144,7 @@ func tryOpenSQL(dsn string, l link) (*gorm.DB, error) {
 	})
 	if err != nil {
 		_ = pool.Close() // nothing was sent yet
-		return nil, fmt.Errorf("backend: open %s: %w", Redact(dsn), err)
+		return nil, fmt.Errorf("backend: open %s: %w", redact.Address(dsn), err)
 	}
 	return db, nil
 }
@@ -252,7 +253,7 @@ func parseMySQL(dsn string) (*driver.Config, error) {
 		}
 		cfg, err := driver.ParseDSN("tcp(" + host + ")/" + strings.TrimPrefix(u.EscapedPath(), "/") + "?" + u.RawQuery)
 		if err != nil {
-			return nil, api.Text{En: "backend: SQL address %q: %w (%s)", Zh: "backend: SQL 地址 %q：%w（%s）"}.Errorf(Redact(dsn), err, want)
+			return nil, api.Text{En: "backend: SQL address %q: %w (%s)", Zh: "backend: SQL 地址 %q：%w（%s）"}.Errorf(redact.Address(dsn), err, want)
 		}
 		cfg.User = u.User.Username()
 		cfg.Passwd, _ = u.User.Password()
@@ -260,7 +261,7 @@ func parseMySQL(dsn string) (*driver.Config, error) {
 	}
 	cfg, err := driver.ParseDSN(dsn)
 	if err != nil {
-		return nil, api.Text{En: "backend: SQL address %q: %w (%s)", Zh: "backend: SQL 地址 %q：%w（%s）"}.Errorf(Redact(dsn), err, want)
+		return nil, api.Text{En: "backend: SQL address %q: %w (%s)", Zh: "backend: SQL 地址 %q：%w（%s）"}.Errorf(redact.Address(dsn), err, want)
 	}
 	return checkedMySQL(cfg, want)
 }

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"lastitem/internal/api"
+	"lastitem/internal/redact"
 	"lastitem/internal/store"
 )
 
@@ -310,7 +311,7 @@ func endpoints(service, addresses string) ([]string, error) {
 		part = strings.TrimSpace(part)
 		u, err := url.Parse(part)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, api.Text{En: "backend: %s address %q: want http://host:port", Zh: "backend: %s 地址 %q：应为 http://主机:端口"}.Errorf(service, Redact(part))
+			return nil, api.Text{En: "backend: %s address %q: want http://host:port", Zh: "backend: %s 地址 %q：应为 http://主机:端口"}.Errorf(service, redact.Address(part))
 		}
 		all = append(all, part)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/redact"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 )
@@ -113,13 +114,10 @@ func (c Config) log(o Options) {
 	if c.Token != "" {
 		token = "set"
 	}
-	all := []any{"listen", c.Listen, "replica", c.Replica, "redis", backend.Redact(c.Redis), "sql", backend.Redact(c.SQL)}
-	for _, x := range [][2]string{
-		{"redlock", backend.RedactList(c.Redlock)}, {"zookeeper", c.ZooKeeper}, {"etcd", backend.RedactList(c.Etcd)}, {"consul", backend.Redact(c.Consul)},
-		{"kafka", c.Kafka},
-	} {
+	all := []any{"listen", c.Listen, "replica", c.Replica, "redis", redact.Address(c.Redis), "sql", redact.Address(c.SQL)}
+	for _, x := range [][2]string{{"redlock", c.Redlock}, {"zookeeper", c.ZooKeeper}, {"etcd", c.Etcd}, {"consul", c.Consul}, {"kafka", c.Kafka}} {
 		if x[1] != "" {
-			all = append(all, x[0], x[1])
+			all = append(all, x[0], redact.Address(x[1]))
 		}
 	}
 	o.Log.Info("shop", append(all, "default_mode", c.DefaultMode, "lock_ttl", c.LockTTL, "admin_token", token, "version", o.Version)...)

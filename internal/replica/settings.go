@@ -14,6 +14,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"lastitem/internal/api"
+	"lastitem/internal/redact"
 )
 
 // SettingsError is the error of settings that cannot be read, or cannot be right: nothing was started.
@@ -106,7 +107,7 @@ func (c Config) unreadable(err error, environment map[string]string) error {
 	}
 	field, _ := reflect.TypeFor[Config]().FieldByName(e.Name)
 	name := field.Tag.Get("env")
-	return api.Text{En: "%s is %q, want %s", Zh: "%s 为 %q，应为%s"}.Errorf(c.name(name), environment[name], Wanted(kind(e.Type), e.Err))
+	return api.Text{En: "%s is %q, want %s", Zh: "%s 为 %q，应为%s"}.Errorf(c.name(name), redact.Address(environment[name]), Wanted(kind(e.Type), e.Err))
 }
 
 // Wanted describes a valid value, for an error about one that cannot be parsed. kind is a [Setting.Kind], or the type of a flag as package
