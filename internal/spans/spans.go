@@ -98,7 +98,7 @@ func New(steps *step.Stream, o Options) (*Exporter, error) {
 // tracesURL returns the URL to which a collector's traces are posted.
 func tracesURL(endpoint string) (string, error) {
 	u, err := url.Parse(endpoint)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Fragment != "" {
 		return "", fmt.Errorf("spans: endpoint %q: want http://host:port or https://host:port", endpoint)
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/") + "/v1/traces"
