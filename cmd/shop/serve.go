@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
@@ -41,6 +43,9 @@ after the requests in flight.`,
 // serve runs a replica until the command's context ends.
 func serve(cmd *cobra.Command, c replica.Config) error {
 	log := c.Logger(cmd.ErrOrStderr())
+	for _, u := range unknownSettings(os.Environ()) {
+		log.Warn("unknown setting", "name", u.name, "nearest", u.nearest)
+	}
 	redis.SetLogger(redisLog{log}) // its own logger belongs to the whole process, and so does this command
 	return replica.Run(cmd.Context(), c, replica.Options{Log: log, Version: version()})
 }

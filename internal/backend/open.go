@@ -340,6 +340,9 @@ func openGroups(dsn string, l link) (*sql.DB, error) {
 // paramsSQL matches the parameters of an address. The driver takes a slash in them, as in a file's name, for the one before the database.
 var paramsSQL = regexp.MustCompile(`\?\w+=[^?@()]*$`)
 
+// networkSQL matches a DSN with a network, or none.
+var networkSQL = regexp.MustCompile(`(?:^|@)(?:(?:tcp6?|unix)\(|(?:tcp|unix)?/)`)
+
 // parseMySQL reads a DSN of go-sql-driver/mysql or a mysql:// URL.
 func parseMySQL(dsn string) (*driver.Config, error) {
 	want := api.Text{
@@ -363,6 +366,9 @@ func parseMySQL(dsn string) (*driver.Config, error) {
 		cfg.User = u.User.Username()
 		cfg.Passwd, _ = u.User.Password()
 		return checkedMySQL(cfg, want)
+	}
+	if !networkSQL.MatchString(dsn) { // the driver's error would quote a part of the password
+		return nil, api.Text{En: "backend: SQL address %q: %s", Zh: "backend: SQL 地址 %q：%s"}.Errorf(redact.Address(dsn), want)
 	}
 	cfg, err := driver.ParseDSN(dsn)
 	if err != nil {

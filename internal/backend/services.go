@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -334,7 +335,8 @@ func dialConsul(address string, l link) (c *consul.Client, closing func() error,
 // hostPort says whether an address is host:port and nothing else.
 func hostPort(address string) bool {
 	host, port, err := net.SplitHostPort(address)
-	return err == nil && host != "" && port != "" && !strings.ContainsAny(address, "@/?#")
+	_, number := strconv.ParseUint(port, 10, 16)
+	return err == nil && number == nil && host != "" && !strings.ContainsAny(address, "@/?#")
 }
 
 // endpoints reads the URLs of a service, and refuses what its client would ignore. The URLs that it returns have no user.

@@ -31,7 +31,7 @@ var (
 	account   = regexp.MustCompile(`[\w.%$-]*:(?:\\.|[^\s"'/\\])+@(?:[\w.-]+|\[[0-9a-fA-F:.]+\]):\d+\b`)
 
 	// known matches what stands in the place of a secret and is none: a switch, a variable of a shell, a placeholder of ours, an example.
-	known = regexp.MustCompile(`^(?:["']?(?:true|false|\.\.\.|\$\{?[A-Z_]+\}?|\$\(.*|\{\{\w+\}\})?["']?|(?i:bearer|basic) (?:\.\.\.|\*\*\*|\$.*))$|` + example.String())
+	known = regexp.MustCompile(`^(?:["']?(?:true|false|set|unset: .*|\.\.\.|\$\{?[A-Z_]+\}?|\$\(.*|\{\{\w+\}\})?["']?|(?i:bearer|basic) (?:\.\.\.|\*\*\*|\$.*))$|` + example.String())
 	// example matches the words that help texts and errors have in the place of a password or a port.
 	example = regexp.MustCompile(`^(?:password|密码|SECRET|port|端口|\*\*\*)$`)
 	// harmless matches the parameters of an address that help, and values that are no secret.
@@ -89,8 +89,15 @@ func one(text string, strict bool) string {
 		server = rest[:i]
 	}
 	at := strings.LastIndex(rest, "@")
-	if !strict && validHosts(server) {
-		at = -1 // it stands further behind
+	before := rest[:strings.Index(rest+"?", "?")]
+	switch user, inQuery := strings.LastIndex(before, "@"), at >= len(before); {
+	case validHosts(server) && (!strict || user < 0 && inQuery):
+		at = -1 // it is part of a parameter, or of a path
+	case user >= 0 && inQuery && strict: // either of a password, or of a parameter
+		user, _, _ := strings.Cut(rest, ":")
+		return scheme + user + ":" + Hidden
+	case user >= 0 && inQuery:
+		at = user
 	}
 	switch {
 	case at >= 0:
@@ -112,9 +119,9 @@ func userInfo(text string, at int, scheme string) string {
 	switch {
 	case example.MatchString(password):
 		return text
-	case found:
+	case found && !strings.Contains(user, "@"):
 		return user + ":" + Hidden + text[at:]
-	case scheme != "":
+	case found || scheme != "":
 		return Hidden + text[at:]
 	}
 	return text

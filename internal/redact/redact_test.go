@@ -35,6 +35,8 @@ func TestAddress(t *testing.T) {
 		"redis://h/0?password=1234#x":                                                "redis://h/0?password=***",
 		"redis://h/0#geheim":                                                         "redis://h/0#***",
 		"shop:geheim@tcp(h)/db?password=zzz&autocommit=1&allowNativePasswords=false": "shop:***@tcp(h)/db?password=***&autocommit=1&allowNativePasswords=false",
+		"redis://h:1/0?password=a@b:geheim":                                          "redis://h:1/0?password=***",
+		"redis://u:a@b?c=d@geheim":                                                   "redis://u:***",
 		"redis+sentinel://u:geheim@a:1,b:2/m/0":                                      "redis+sentinel://u:***@a:1,b:2/m/0",
 		"u:geheim@h:2181,h:2182":                                                     "u:***@h:2181,h:2182",
 	} {

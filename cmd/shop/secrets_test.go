@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"lastitem/internal/replica"
+)
+
+// mark begins and ends every planted secret, so that no part of one gets lost among other words.
+const mark = "Qz7"
+
+// plants are secrets with everything that ends an address, a parameter or a quotation.
+var plants = []string{mark + "s3cret" + mark, mark + `a@b:c,d"e` + mark, mark + "%41%2F" + mark, mark + "a b/c?d=e" + mark, mark + "#" + mark}
+
+// places are where a secret (§) can stand in the value of any flag or setting, addresses first; strict are those of what is an address as a whole.
+var (
+	places = []string{
+		"redis://u:§@127.0.0.1:1/0", "redis://127.0.0.1:1/0?master_name=m&password=§", "u:§@tcp(127.0.0.1:1)/db", "mysql://u:§@127.0.0.1:1/db?sslpassword=§",
+		"http://u:§@127.0.0.1:1", "http://127.0.0.1:1/x?access_token=§", "u:§@127.0.0.1:1", "Authorization: Bearer §", "API_TOKEN=§", `POST /x {"password":"§"}`,
+	}
+	strict = append([]string{
+		"redis+sentinel://u:§@127.0.0.1:1/m/0?sentinel_password=§", "redis://127.0.0.1:1/0?pasword=§", "redis://127.0.0.1:1/0#§", "redis://§@127.0.0.1:1",
+		"redis://:§", "redis://u:§@127.0.0.1:1,redis://u:§@127.0.0.1:2", "http://u:§@127.0.0.1:1,http://v:§@127.0.0.1:1", "sqlite:/tmp/x?key=§",
+	}, places[:7]...)
+)
+
+// planted calls try with each value that holds a secret; each address has all of the secrets in turn.
+func planted(address bool, try func(value string)) {
+	if !address {
+		for _, place := range places {
+			try(strings.ReplaceAll(place, "§", plants[0]))
+		}
+		return
+	}
+	for i, place := range strict {
+		for k := range 2 {
+			try(strings.ReplaceAll(place, "§", plants[(2*i+k)%len(plants)]))
+		}
+	}
+}
+
+// until is a writer that calls a function when a text has been written.
+type until struct {
+	mu   sync.Mutex
+	all  bytes.Buffer
+	text string
+	then func()
+}
+
+func (u *until) Write(p []byte) (int, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.all.Write(p); strings.Contains(u.all.String(), u.text) {
+		u.then()
+	}
+	return len(p), nil
+}
+
+// wantNoSecret looks for the mark in what was printed.
+func wantNoSecret(t *testing.T, what, said string) {
+	t.Helper()
+	if at := strings.Index(said, mark); at >= 0 {
+		t.Errorf("%s shows the secret: %s", what, said[max(0, at-200):min(len(said), at+100)])
+	}
+}
+
+// wantNoSecretFile looks for the mark in every file of the working directory.
+func wantNoSecretFile(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		wantNoSecret(t, path, string(text))
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// No setting of a replica shows a secret, wherever it stands in the value, in either format of the log. The settings are those of the table,
+// so a new one is tried too.
+func TestSecretsOfSettingsNeverLeave(t *testing.T) {
+	t.Parallel()
+	for _, s := range replica.Settings() {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			try := func(value string) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				said := &until{text: "lock_ttl", then: cancel}
+				cmd := newRoot("en")
+				cmd.SetArgs([]string{"serve", "--listen=127.0.0.1:0", "--redis=redis://127.0.0.1:1/0", "--health-interval=0",
+					"--log-format=" + []string{"text", "json"}[len(value)%2], "--" + s.Flag() + "=" + value})
+				cmd.SetOut(said)
+				cmd.SetErr(said)
+				ran, err := cmd.ExecuteContextC(ctx)
+				finish(ran, err, "en")
+				wantNoSecret(t, s.Name+"="+value, said.all.String())
+				if said.all.Len() == 0 {
+					t.Errorf("%s=%s: nothing was said", s.Name, value)
+				}
+			}
+			planted(s.Secret || s.Group == "backends" && s.Kind == "string" && !strings.HasSuffix(s.Name, "PREFIX"), try)
+			if s.Name == envToken || strings.HasSuffix(s.Name, "HEADERS") {
+				try(plants[0])
+				try("authorization=" + plants[0])
+			}
+		})
+	}
+}
+
+// starting are the commands that would start servers, with arguments that they refuse, or that name a server instead.
+var starting = map[string]string{
+	"demo": "--url=http://127.0.0.1:1", "rolling": "--url=http://127.0.0.1:1", "up": "--backend=none", "play": "--backend=none", "trace": "none",
+	"lab": "--store=none", "write-ups": "--backend=none", "stock": "101", "audit": "101",
+}
+
+// No flag of any command shows a secret. The context is over, so that no command goes far.
+func TestSecretsOfFlagsNeverLeave(t *testing.T) {
+	t.Chdir(t.TempDir())
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	tried := 0
+	for _, g := range groups("en") {
+		for _, c := range g.commands {
+			c.Flags().VisitAll(func(f *pflag.Flag) {
+				if f.Value.Type() == "bool" || f.Value.Type() == "FILE" {
+					return
+				}
+				try := func(value string) {
+					tried++
+					args := []string{c.Name(), "--" + f.Name + "=" + value}
+					address := f.Name == "url" || slices.Contains(ownFlags, f.Name)
+					if with := starting[c.Name()]; with != "" && (!address || c.Name() == "stock" || c.Name() == "audit") {
+						args = append(args, with)
+					}
+					_, out, errOut := commandLine(over, newRoot("en"), args...)
+					wantNoSecret(t, strings.Join(args, " "), out+errOut)
+				}
+				planted(f.Name == "url" || slices.Contains(ownFlags, f.Name), try)
+				if f.Name == "token" {
+					try(plants[0])
+				}
+			})
+		}
+	}
+	if tried < 500 {
+		t.Errorf("%d values were tried, want those of all flags", tried)
+	}
+	wantNoSecretFile(t)
+}
+
+// The files of a load test, in every form, hold no password of --url and none of the request, and are what they were otherwise.
+func TestSecretsOfResultsNeverLeave(t *testing.T) {
+	url := startFakeShop(t, &fakeShop{})
+	t.Chdir(t.TempDir())
+	for _, form := range []string{"json", "html", "md", "csv", "bench", "txt"} {
+		code, out, errOut := commandLine(t.Context(), newRoot("en"), "loadtest", "--url", strings.Replace(url, "http://", "http://u:"+plants[0]+"@", 1), "--token", fakeToken,
+			"--mode", "lua-lock", "--vus", "2", "--requests", "20", "--stock", "5", "--out", "r."+form, "--history", "h.jsonl")
+		if code != exitOK {
+			t.Errorf("%s: exit %d, %s", form, code, errOut)
+		}
+		wantNoSecret(t, form, out+errOut)
+	}
+	wantNoSecretFile(t)
+}
+
+// Texts without a secret pass as they are: the help of every command, and the settings.
+func TestRedactionLeavesHelp(t *testing.T) {
+	t.Parallel()
+	for _, lang := range []string{"en", "zh"} {
+		_, out, _ := commandLine(t.Context(), newRoot(lang), "settings", "--lang", lang)
+		if strings.Contains(out, "***") {
+			t.Errorf("shop settings shows stars:\n%s", out)
+		}
+	}
+}
+
+// A mistyped setting is told, with the setting that was meant; variables of tests, of Kubernetes and of others are not.
+func TestUnknownSettings(t *testing.T) {
+	t.Parallel()
+	environ := []string{
+		"SHOP_LISTN=:1", "SHOP_REDIS_FILES=x", "SHOP_WHATEVER_THAT_IS=1", "SHOP_CONSUL_FILE=x", "HOME=/", "SHOP_GUEST={}", "SHOP_TEST_NEW=1", "SHOP_PROGRAM_ETCD=x",
+		"SHOP_SERVICE_HOST=10.0.0.1", "SHOP_PORT_8080_TCP_ADDR=10.0.0.1", "SHOP_REDIS_SERVICE_PORT=1", "SHOP_REDIS_PORT=tcp://10.0.0.1:6379", "SHOP_REDIS_FILE=x",
+	}
+	for _, s := range append(replica.Settings(), otherSettings...) {
+		environ = append(environ, s.Name+"=x")
+	}
+	want := []unknown{{"SHOP_CONSUL_FILE", "SHOP_SQL_FILE"}, {"SHOP_LISTN", "SHOP_LISTEN"}, {"SHOP_REDIS_FILES", "SHOP_REDIS_FILE"}, {"SHOP_WHATEVER_THAT_IS", ""}}
+	if got := unknownSettings(environ); !slices.Equal(got, want) {
+		t.Errorf("unknownSettings() = %v, want %v", got, want)
+	}
+}
+
+// A replica logs it, too.
+func TestServeWarnsOfUnknownSettings(t *testing.T) {
+	t.Setenv("SHOP_LISTN", plants[0])
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	said := &until{text: "lock_ttl", then: cancel}
+	cmd := newRoot("en")
+	cmd.SetArgs([]string{"serve", "--redis", "redis://127.0.0.1:1/0", "--listen", "127.0.0.1:0"})
+	cmd.SetErr(said)
+	if err := cmd.ExecuteContext(ctx); err != nil || !strings.Contains(said.all.String(), "level=WARN msg=\"unknown setting\" name=SHOP_LISTN nearest=SHOP_LISTEN") {
+		t.Errorf("serve = %v, with\n%s", err, said.all.String())
+	}
+	wantNoSecret(t, "SHOP_LISTN", said.all.String())
+}
