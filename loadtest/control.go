@@ -43,7 +43,7 @@ var ErrUnauthorized = api.Text{En: "the service wants its admin token", Zh: "服
 // and the ledger can be read, but no run can be started.
 func NewControl(baseURL, token string) (*Control, error) {
 	u, err := url.Parse(baseURL)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, fault(api.Text{En: "--url must be a URL like http://127.0.0.1:8080, not %q", Zh: "--url 应为 http://127.0.0.1:8080 这样的地址，不能是 %q"}, redact.Address(baseURL))
 	}
 	base := strings.TrimRight(u.String(), "/")

@@ -99,7 +99,7 @@ func (s *serveFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
 func unserved(set *pflag.FlagSet) (err error) {
 	ours := set.Lookup("serve").Annotations[sectionAnnotation]
 	set.Visit(func(f *pflag.Flag) {
-		if err == nil && f.Name != "serve" && slices.Equal(f.Annotations[sectionAnnotation], ours) {
+		if err == nil && f.Name != "serve" && !(set.Changed("replay") && (f.Name == "env" || f.Name == "header")) && slices.Equal(f.Annotations[sectionAnnotation], ours) {
 			err = usage(both("--%s needs --serve", "--%s 须与 --serve 同用"), f.Name)
 		}
 	})

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +15,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"lastitem/faultlab"
+	"lastitem/faultlab/rig"
+	"lastitem/internal/api"
+	"lastitem/internal/redact"
 	"lastitem/internal/replica"
 )
 
@@ -218,4 +224,42 @@ func TestServeWarnsOfUnknownSettings(t *testing.T) {
 		t.Errorf("serve = %v, with\n%s", err, said.all.String())
 	}
 	wantNoSecret(t, "SHOP_LISTN", said.all.String())
+}
+
+// A story holds the names of --env and --header. --replay says which values are missing, takes them from flags or the environment, and shows
+// what it is going to run before it starts anything.
+func TestStoryHoldsNoValues(t *testing.T) {
+	t.Chdir(t.TempDir())
+	served := rig.Foreign{
+		Serve: "app {{port}} {{redis}}", Env: []string{"API_TOKEN=" + plants[0], "REDIS_PASSWORD={{redis_password}}", "SALT=" + plants[0]},
+		Headers: []string{"Authorization: Bearer " + plants[0], "X-Tenant: " + plants[0]}, Request: "POST /buy?product={{product}}",
+		ResetRedis: []string{"SET s 1"}, ResetURL: []string{"POST /reset"}, Stock: rig.Source{Redis: "GET s"}, Orders: rig.Source{Redis: "LRANGE o 0 -1"},
+	}
+	result := faultlab.Result{Serve: &served, Worst: &faultlab.Played{Schedule: faultlab.Schedule{Mode: rig.ServiceName, Fault: api.Crash, A: &rig.Position{Server: "redis", Pattern: "GET", Nth: 1, Cut: "command"}}, Outcome: "L"}}
+	told, err := json.Marshal(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served.Serve += " --password=" + redact.Hidden
+	masked, err := json.Marshal(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile("story.json", told, 0o600), os.WriteFile("masked.json", masked, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	wantNoSecretFile(t)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	wantRefused(t, newRoot("en"), "--env API_TOKEN ($API_TOKEN), --env SALT ($SALT), --header Authorization ($AUTHORIZATION), --header X-Tenant ($X_TENANT)",
+		"lab", "--replay", "story.json")
+	t.Setenv("SALT", plants[0])
+	t.Setenv("X_TENANT", plants[0])
+	given := []string{"--env", "API_TOKEN=" + plants[0], "--header", "authorization: Bearer " + plants[0]}
+	code, out, errOut := commandLine(over, newRoot("en"), append([]string{"lab", "--replay", "story.json"}, given...)...)
+	wantNoSecret(t, "--replay", out+errOut)
+	if code != exitInterrupted || !strings.Contains(errOut, `runs this command: "app {{port}} {{redis}}"`) || !strings.Contains(errOut, `"POST /reset"`) {
+		t.Errorf("lab --replay: exit %d, %s; want the command and the requests", code, errOut)
+	}
+	wantRefused(t, newRoot("en"), "a secret was left out", append([]string{"lab", "--replay", "masked.json"}, given...)...)
 }

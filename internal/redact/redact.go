@@ -25,7 +25,7 @@ var (
 	fieldHTML = regexp.MustCompile(`(?i)(&#34;` + secretName + `&#34;\s*:\s*&#34;)(.*?)(&#34;)`)
 	header    = regexp.MustCompile("(?i)((?:\\b(?:proxy-)?authorization|\\b(?:set-)?cookie|\\bx-[\\w-]*(?:token|key|secret|auth)[\\w-]*|\\bapi-?key)\\s*[:=]\\s*)((?:\\\\.|[^\"'`<>\\\\\r\n])+)")
 	variable  = regexp.MustCompile("(\\b[A-Z0-9_]*(?:PASS(?:WORD|WD|PHRASE)?|PWD|PW|SECRET|TOKEN|CREDENTIALS?|AUTH|(?:API|ACCESS|PRIVATE)_?KEY)(?:_[A-Z0-9_]+)?=)('[^']*'|\"(?:\\\\.|[^\"\\\\])*\"|" + inQuotes + "+)")
-	parameter = regexp.MustCompile("(?i)((?:[?&;#]|\\\\u0026)" + secretName + "=)((?:\\\\[^u]|[^&\\s\"'`<>\\\\])*)")
+	parameter = regexp.MustCompile("(?i)((?:[?&;#]|--|\\\\u0026)" + secretName + "=)((?:\\\\[^u]|[^&\\s\"'`<>\\\\])*)")
 	link      = regexp.MustCompile("[A-Za-z][A-Za-z0-9+.-]*://(?:\\\\.|[^\\s\"'`<>\\\\，。；：、（）])*")
 	dsn       = regexp.MustCompile(`[\w.%$-]*:` + inQuotes + `*@(?:tcp6?|unix|\w+)\(`)
 	account   = regexp.MustCompile(`[\w.%$-]*:(?:\\.|[^\s"'/\\])+@(?:[\w.-]+|\[[0-9a-fA-F:.]+\]):\d+\b`)
@@ -36,9 +36,10 @@ var (
 	example = regexp.MustCompile(`^(?:password|密码|SECRET|port|端口|\*\*\*)$`)
 	// harmless matches the parameters of an address that help, and values that are no secret.
 	harmless = regexp.MustCompile(`^(?:(?:master_name|addr|db|username|sentinel_username|tls|tls_ca|tls_cert|tls_key|skip_verify|loc|charset|collation)=[^#]*|[\w.]+=(?:\d{1,4}(?:ms|s|m|h)?)?)$`)
-	// pair matches a variable NAME=value or a header "Name: value" that is a secret; alone, a key is one too.
-	pair   = regexp.MustCompile(`(?is)^(\s*(?:` + secretName + `|(?:[\w.-]*[-_])?key)\s*[:=]\s*)(.+)$`)
-	secret = regexp.MustCompile("(?i)^" + secretName + "=")
+	// pair matches a variable NAME=value or a header "Name: value", and told a value of them that is none: a number, a duration, a media type.
+	pair   = regexp.MustCompile(`(?s)^(\s*[\w.-]+\s*[:=]\s*)(.+)$`)
+	told   = regexp.MustCompile(`^(?:[\d.]+(?:ms|s|m|h)?|(?:application|text)/[\w.+-]+(?:; *charset=[\w-]+)?|(?:\{\{\w+\}\}[:/]*)+)$`)
+	secret = regexp.MustCompile("(?i)^" + secretName + `\s*[:=]`)
 	// host matches a server with its port, and what may follow them in a sentence.
 	host = regexp.MustCompile(`^(?:\[[0-9a-fA-F:.%]*\]|[^:@]*)(?::(?:\d{1,5}(?:\W.*)?|port|端口)?)?$`)
 	list = regexp.MustCompile(`,\s*[a-z][a-z0-9+.-]*://`)
@@ -156,12 +157,19 @@ func parameters(text string) string {
 	return text[:i+1] + strings.Join(parts, "&")
 }
 
-// Pair replaces the secret in a variable NAME=value or a header "Name: value".
+// Pair replaces the value of a variable NAME=value or a header "Name: value", unless it is an address, whose secrets are replaced, or no secret
+// by its form. Any name may be that of a secret.
 func Pair(text string) string {
-	if m := pair.FindStringSubmatch(text); m != nil && !known.MatchString(m[2]) {
-		return m[1] + Hidden
+	m := pair.FindStringSubmatch(text)
+	switch {
+	case m == nil:
+		return Text(text)
+	case known.MatchString(m[2]), told.MatchString(m[2]) && !secret.MatchString(m[1]):
+		return text
+	case strings.Contains(m[2], "://") && !secret.MatchString(m[1]):
+		return m[1] + Address(m[2])
 	}
-	return Text(text)
+	return m[1] + Hidden
 }
 
 // Secrets returns what is hidden of a text in its redacted form, as written and unescaped.
