@@ -42,7 +42,7 @@ func shop() int {
 	}
 	if cmd, _, err := root.Find(os.Args[1:]); err == nil && !cmd.Hidden && cmd.Name() != "serve" { // which logs them, as hidden commands' children do
 		for _, u := range unknownSettings(os.Environ()) {
-			fmt.Fprintf(redact.Writer(os.Stderr), both("shop: warning: %s is no setting%s\n", "shop: 警告：没有配置项 %s%s\n").In(lang), u.name, u.hint().In(lang))
+			fmt.Fprintf(redact.Writer(os.Stderr), both("shop: warning: %s is no setting; the nearest is %s\n", "shop: 警告：没有配置项 %s，最接近的是 %s\n").In(lang), u.name, u.nearest)
 		}
 	}
 	cmd, err := root.ExecuteContextC(ctx)

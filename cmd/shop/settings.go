@@ -114,15 +114,8 @@ func settingNames(s replica.Setting, mark string) string {
 	return mark + s.Name
 }
 
-// unknown is a variable that begins like a setting and is none. nearest is the setting whose name differs least; "" if all differ much.
+// unknown is a variable that begins like a setting and is none, with the setting whose name differs least.
 type unknown struct{ name, nearest string }
-
-func (u unknown) hint() api.Text {
-	if u.nearest == "" {
-		return api.Text{}
-	}
-	return both(fmt.Sprintf(" (did you mean %s?)", u.nearest), fmt.Sprintf("（是不是 %s？）", u.nearest))
-}
 
 // foreignSettings match variables of our tests and between our processes, and those that Kubernetes sets for a Service named shop or shop-....
 var foreignSettings = regexp.MustCompile(`^SHOP_(?:TEST_|PROGRAM_|GUEST$)|_SERVICE_(?:HOST|PORT(?:_\w+)?)$|_PORT(?:_\d+_(?:TCP|UDP)(?:_\w+)?)?$`)
@@ -142,11 +135,7 @@ func unknownSettings(environ []string) (all []unknown) {
 			continue
 		}
 		distance := func(of string) int { return loadtest.EditDistance(name, of) }
-		nearest := slices.MinFunc(names, func(a, b string) int { return distance(a) - distance(b) })
-		if distance(nearest) > max(2, len(name)/3) {
-			nearest = ""
-		}
-		all = append(all, unknown{name, nearest})
+		all = append(all, unknown{name, slices.MinFunc(names, func(a, b string) int { return distance(a) - distance(b) })})
 	}
 	slices.SortFunc(all, func(a, b unknown) int { return strings.Compare(a.name, b.name) })
 	return all

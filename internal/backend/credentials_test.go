@@ -60,26 +60,18 @@ func TestNoPartOfAnAddressIsIgnored(t *testing.T) {
 			t.Errorf("Open(%+v) = %v, want an error with %q and no secret", c.config, err, c.want)
 		}
 	}
-	for _, dsn := range []string{"u:p@tcp(h)/db?charset=utf8mb4&parseTime=True&loc=Local&clientFoundRows=false", "mysql://u:p@h/db?autocommit=1"} {
-		db, err := backend.OpenSQL(dsn, 1)
+	for _, c := range []backend.Config{ // and a server that is down keeps no replica from starting
+		{SQL: "u:p@tcp(127.0.0.1:1)/db?charset=utf8mb4&parseTime=True&loc=Asia/Shanghai&clientFoundRows=false"},
+		{SQL: "mysql://u:p@127.0.0.1:1/db?autocommit=1"}, {Etcd: "http://shop:geheim@127.0.0.1:1"},
+	} {
+		c.Conns = 1
+		s, err := backend.Open(c)
 		if err != nil {
-			t.Errorf("OpenSQL(%s) = %v, want it to open", dsn, err)
+			t.Errorf("Open(%+v) = %v, want it to open", c, err)
 			continue
 		}
-		if pool, err := db.DB(); err == nil {
-			_ = pool.Close()
-		}
+		_ = s.Close()
 	}
-}
-
-// A server that is down keeps no replica from starting, whether it wants a password or not.
-func TestOpenEtcdWithPasswordWhileItIsDown(t *testing.T) {
-	t.Parallel()
-	s, err := backend.Open(backend.Config{Etcd: "http://shop:geheim@127.0.0.1:1", Conns: 1})
-	if err != nil {
-		t.Fatalf("Open() = %v, want a set whose etcd is down", err)
-	}
-	defer s.Close()
 }
 
 // The servers and the Sentinels have users of their own, and an address in each of its forms leads to the master.

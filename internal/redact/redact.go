@@ -21,8 +21,7 @@ const inQuotes = "(?:\\\\.|[^\\s\"'`<>\\\\])"
 const secretName = `[\w.%-]*(?:pass|pwd|pw\b|secret|token|credential|auth|jwt|cookie|(?:api|access|private|account)[-_.]?key|signature|\bsig\b)[\w.%-]*`
 
 var (
-	field     = regexp.MustCompile(`(?i)(\\*"` + secretName + `\\*"\s*:\s*\\*")((?:\\[^"]|[^"\\])*)`)
-	fieldHTML = regexp.MustCompile(`(?i)(&#34;` + secretName + `&#34;\s*:\s*&#34;)(.*?)(&#34;)`)
+	field     = regexp.MustCompile(`(?i)((?:\\*"|&#34;)` + secretName + `(?:\\*"|&#34;)\s*:\s*(?:\\*"|&#34;))((?:\\[^"]|[^"&\\]|&(?:[^#]|#[^3]|#3[^4]))*)`)
 	header    = regexp.MustCompile("(?i)((?:\\b(?:proxy-)?authorization|\\b(?:set-)?cookie|\\bx-[\\w-]*(?:token|key|secret|auth)[\\w-]*|\\bapi-?key)\\s*[:=]\\s*)((?:\\\\.|[^\"'`<>\\\\\r\n])+)")
 	variable  = regexp.MustCompile("(\\b[A-Z0-9_]*(?:PASS(?:WORD|WD|PHRASE)?|PWD|PW|SECRET|TOKEN|CREDENTIALS?|AUTH|(?:API|ACCESS|PRIVATE)_?KEY)(?:_[A-Z0-9_]+)?=)('[^']*'|\"(?:\\\\.|[^\"\\\\])*\"|" + inQuotes + "+)")
 	parameter = regexp.MustCompile("(?i)((?:[?&;#]|--|\\\\u0026)" + secretName + "=)((?:\\\\[^u]|[^&\\s\"'`<>\\\\])*)")
@@ -47,13 +46,13 @@ var (
 
 // Text replaces the secrets in a text by stars and leaves the rest as it is.
 func Text(text string) string {
-	for _, where := range []*regexp.Regexp{field, fieldHTML, header, variable, parameter} {
+	for _, where := range []*regexp.Regexp{field, header, variable, parameter} {
 		text = where.ReplaceAllStringFunc(text, func(found string) string {
 			m := where.FindStringSubmatch(found)
 			if known.MatchString(m[2]) || strings.HasSuffix(m[1], "_FILE=") {
 				return found
 			}
-			return m[1] + Hidden + strings.Join(m[3:], "")
+			return m[1] + Hidden
 		})
 	}
 	text = link.ReplaceAllStringFunc(text, func(found string) string { return addresses(found, false) })
