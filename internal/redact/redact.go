@@ -24,13 +24,13 @@ var (
 	field     = regexp.MustCompile(`(?i)((?:\\*"|&#34;)` + secretName + `(?:\\*"|&#34;)\s*:\s*(?:\\*"|&#34;))((?:\\[^"]|[^"&\\]|&(?:[^#]|#[^3]|#3[^4]))*)`)
 	header    = regexp.MustCompile("(?i)((?:\\b(?:proxy-)?authorization|\\b(?:set-)?cookie|\\bx-[\\w-]*(?:token|key|secret|auth)[\\w-]*|\\bapi-?key)\\s*[:=]\\s*)((?:\\\\.|[^\"'`<>\\\\\r\n])+)")
 	variable  = regexp.MustCompile("(\\b[A-Z0-9_]*(?:PASS(?:WORD|WD|PHRASE)?|PWD|PW|SECRET|TOKEN|CREDENTIALS?|AUTH|(?:API|ACCESS|PRIVATE)_?KEY)(?:_[A-Z0-9_]+)?=)('[^']*'|\"(?:\\\\.|[^\"\\\\])*\"|" + inQuotes + "+)")
-	parameter = regexp.MustCompile("(?i)((?:[?&;#]|--|\\\\u0026)" + secretName + "=)((?:\\\\[^u]|[^&\\s\"'`<>\\\\])*)")
+	parameter = regexp.MustCompile("(?i)((?:[?&;#]|--|\\\\u0026)" + secretName + "=)((?:\\\\.|[^&\\s\"'`<>\\\\])*)")
 	link      = regexp.MustCompile("[A-Za-z][A-Za-z0-9+.-]*://(?:\\\\.|[^\\s\"'`<>\\\\，。；：、（）])*")
 	dsn       = regexp.MustCompile(`[\w.%$-]*:` + inQuotes + `*@(?:tcp6?|unix|\w+)\(`)
 	account   = regexp.MustCompile(`[\w.%$-]*:(?:\\.|[^\s"'/\\])+@(?:[\w.-]+|\[[0-9a-fA-F:.]+\]):\d+\b`)
 
 	// known matches what stands in the place of a secret and is none: a switch, a variable of a shell, a placeholder of ours, an example.
-	known = regexp.MustCompile(`^(?:["']?(?:true|false|set|unset: .*|\.\.\.|\$\{?[A-Z_]+\}?|\$\(.*|\{\{\w+\}\})?["']?|(?i:bearer|basic) (?:\.\.\.|\*\*\*|\$.*))$|` + example.String())
+	known = regexp.MustCompile(`^(?:["']?(?:true|false|set|unset: .*|\.\.\.|\$\{?[A-Z_]+\}?|\$\(.*|\{\{\w+\}\})?["']?|\*\*\*&#3[49];|(?i:bearer|basic) (?:\.\.\.|\*\*\*|\$.*))$|` + example.String())
 	// example matches the words that help texts and errors have in the place of a password or a port.
 	example = regexp.MustCompile(`^(?:password|密码|SECRET|port|端口|\*\*\*)$`)
 	// harmless matches the parameters of an address that help, and values that are no secret.

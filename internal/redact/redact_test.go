@@ -58,7 +58,7 @@ func TestTextLeavesTheRest(t *testing.T) {
 		"redis://[:密码@]主机:端口/库号，TLS 写 rediss://；http://127.0.0.1:8080，再看", "see http://h:1. (http://h:2) http://h:3;",
 		"admin_token=set lock:{101} token 17, fence=3", `{"token":""}`, "Authorization: Bearer $SHOP_ADMIN_TOKEN", "SHOP_ADMIN_TOKEN_FILE=/run/secrets/token",
 		"http://localhost:8080/items?page=2&email=a@b.example", "DB_PASSWORD={{mysql_password}}", `level=INFO msg=shop redis="redis://h:1/0" at=12:30:01`,
-		"dial tcp 127.0.0.1:6379: connect: connection refused", "export SHOP_ADMIN_TOKEN=$(cat token)", "go.example/mod@v1.2.3 https://h/mod@v1",
+		"--env &#39;API_TOKEN=***&#39; --sql 'u:***@tcp(h)/db'", "dial tcp 127.0.0.1:6379: connect: connection refused", "export SHOP_ADMIN_TOKEN=$(cat token)", "go.example/mod@v1.2.3 https://h/mod@v1",
 	} {
 		if got := redact.Text(text); got != text {
 			t.Errorf("Text(%q) = %q, want it unchanged", text, got)
