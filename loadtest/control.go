@@ -15,6 +15,7 @@ import (
 	"github.com/go-resty/resty/v2"
 
 	"lastitem/internal/api"
+	"lastitem/internal/redact"
 	"lastitem/loadtest/client"
 )
 
@@ -42,8 +43,8 @@ var ErrUnauthorized = api.Text{En: "the service wants its admin token", Zh: "服
 // and the ledger can be read, but no run can be started.
 func NewControl(baseURL, token string) (*Control, error) {
 	u, err := url.Parse(baseURL)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, fault(api.Text{En: "--url must be a URL like http://127.0.0.1:8080, not %q", Zh: "--url 应为 http://127.0.0.1:8080 这样的地址，不能是 %q"}, baseURL)
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return nil, fault(api.Text{En: "--url must be a URL like http://127.0.0.1:8080, not %q", Zh: "--url 应为 http://127.0.0.1:8080 这样的地址，不能是 %q"}, redact.Address(baseURL))
 	}
 	base := strings.TrimRight(u.String(), "/")
 	client := resty.New().SetBaseURL(base).SetTimeout(controlTimeout).SetLogger(client.Silent{}).SetHeader("Accept", "application/json")
@@ -86,7 +87,7 @@ func (c *Control) WaitReady(ctx context.Context) error {
 			return nil
 		}
 		if !rest(ctx, 50*time.Millisecond) {
-			return fault(api.Text{En: "%s is not ready: %w", Zh: "%s 尚未就绪：%w"}, c.base, err)
+			return fault(api.Text{En: "%s is not ready: %w", Zh: "%s 尚未就绪：%w"}, redact.Address(c.base), err)
 		}
 	}
 }

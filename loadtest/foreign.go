@@ -12,6 +12,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/redact"
 	"lastitem/loadtest/client"
 )
 
@@ -183,7 +184,7 @@ func (f Foreign) prepare(p Plan) (*url.URL, script, error) {
 	}
 	base, err := url.Parse(f.URL)
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return nil, script{}, fault(api.Text{En: "--url must be a URL like http://127.0.0.1:8080, not %q", Zh: "--url 应为 http://127.0.0.1:8080 这样的地址，不能是 %q"}, f.URL)
+		return nil, script{}, fault(api.Text{En: "--url must be a URL like http://127.0.0.1:8080, not %q", Zh: "--url 应为 http://127.0.0.1:8080 这样的地址，不能是 %q"}, redact.Address(f.URL))
 	}
 	s, err := f.script(p)
 	return base, s, err

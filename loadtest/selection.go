@@ -53,7 +53,7 @@ func Select(all []api.Mode, pattern string) ([]api.Mode, error) {
 func unknownMode(all []api.Mode, word string) error {
 	nearest, best := "", len(word)
 	for _, m := range all {
-		if d := editDistance(word, m.Name); d < best {
+		if d := EditDistance(word, m.Name); d < best {
 			nearest, best = m.Name, d
 		}
 	}
@@ -72,8 +72,8 @@ func modeNames(all []api.Mode) string {
 	return strings.Join(names, ", ")
 }
 
-// editDistance counts the insertions, deletions and substitutions between two ASCII names (Levenshtein).
-func editDistance(a, b string) int {
+// EditDistance counts the insertions, deletions and substitutions between two ASCII names (Levenshtein).
+func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/backend"
+	"lastitem/internal/redact"
 )
 
 // notAgain are the flags that say where a result goes and how it looks, and the one that is a secret.
@@ -32,16 +31,15 @@ func again(command string, set *pflag.FlagSet) string {
 	return strings.Join(words, " ")
 }
 
-// credential matches a value of --header or --env that holds one: its name, what follows the name, the credential.
-var credential = regexp.MustCompile(`(?i)^((?:proxy-)?authorization|cookie|[\w-]*(?:token|secret|password|api[_-]?key)[\w-]*)(\s*[:=]\s*)(.+)$`)
-
-// masked is a value of a flag without passwords and other credentials. A placeholder such as {{redis_password}} is none.
+// masked is a value of a flag without passwords and other credentials.
 func masked(flag, value string) string {
-	m := credential.FindStringSubmatch(value)
-	if m == nil || flag != "header" && flag != "env" || strings.Contains(m[3], "{{") {
-		return backend.RedactList(value)
+	switch {
+	case flag == "header" || flag == "env":
+		return redact.Pair(value)
+	case flag == "url" || slices.Contains(ownFlags, flag):
+		return redact.Address(value)
 	}
-	return m[1] + m[2] + "***"
+	return redact.Text(value)
 }
 
 // values are the values of a flag: one for each time that it is to be given.
@@ -72,29 +70,14 @@ func argument(word string) string {
 func secretsIn(set *pflag.FlagSet, more ...string) []string {
 	secrets := append(slices.Clone(more), adminToken())
 	set.VisitAll(func(f *pflag.Flag) {
-		switch value := f.Value.String(); {
-		case f.Name == "token":
-			secrets = append(secrets, value)
-		case f.Value.Type() == "string":
-			for _, address := range append(strings.Split(value, ","), value) {
-				secrets = append(secrets, passwordIn(address)...)
-			}
+		if f.Name == "token" {
+			secrets = append(secrets, f.Value.String())
+		}
+		for _, value := range values(f) {
+			secrets = append(secrets, redact.Secrets(value, masked(f.Name, value))...)
 		}
 	})
 	secrets = slices.DeleteFunc(secrets, func(s string) bool { return s == "" })
 	slices.Sort(secrets)
 	return slices.Compact(secrets)
-}
-
-// passwordIn returns what backend.Redact masks in an address, as written and unescaped.
-func passwordIn(address string) []string {
-	before, after, masked := strings.Cut(backend.Redact(address), "***")
-	if !masked || len(address) < len(before)+len(after) {
-		return nil
-	}
-	password := address[len(before) : len(address)-len(after)]
-	if plain, err := url.PathUnescape(password); err == nil && plain != password {
-		return []string{password, plain}
-	}
-	return []string{password}
 }

@@ -45,7 +45,7 @@ func (b *beside) write(result func(w io.Writer, form string) error, secret bool)
 	if err != nil {
 		return err
 	}
-	return errors.Join(result(f, b.form), f.Close())
+	return errors.Join(redacted(f, func(w io.Writer) error { return result(w, b.form) }), f.Close())
 }
 
 // gives says whether the result is written in that form anywhere.

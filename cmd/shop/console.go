@@ -19,6 +19,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/book"
 	"lastitem/internal/console"
+	"lastitem/internal/redact"
 	"lastitem/web"
 )
 
@@ -109,7 +110,7 @@ func (f consoleFlags) driver(token string) (*playDriver, error) {
 func plainURL(flag, value string) (*url.URL, error) {
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
-		return nil, usage(both("--%s %s: want http://host:port", "--%s %s：应为 http://主机:端口"), flag, value)
+		return nil, usage(both("--%s %s: want http://host:port", "--%s %s：应为 http://主机:端口"), flag, redact.Address(value))
 	}
 	return u, nil
 }

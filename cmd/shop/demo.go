@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
 	"lastitem/internal/localstack/guest"
+	"lastitem/internal/redact"
 	"lastitem/loadtest"
 	"lastitem/loadtest/plan"
 	"lastitem/loadtest/report"
@@ -150,7 +151,7 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 	}
 	what := loadtest.Comparing{Version: builtFrom(), Plans: []loadtest.Plan{plan}, Replicas: f.replicas}
 	if f.url != "" {
-		what.Stack = []string{api.Sprintf(givenStack.In(f.lang), f.url, f.replicas)}
+		what.Stack = []string{api.Sprintf(givenStack.In(f.lang), redact.Address(f.url), f.replicas)}
 		fmt.Fprintln(notes, what.Stack[0])
 		return f.compare(cmd.Context(), cmd, service{url: f.url, token: f.token, replicas: f.replicas, lang: f.lang}, what)
 	}

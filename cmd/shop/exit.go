@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/api"
+	"lastitem/internal/redact"
 	"lastitem/internal/replica"
 	"lastitem/loadtest"
 )
@@ -70,7 +71,7 @@ func finish(cmd *cobra.Command, err error, lang string) int {
 	}
 	var e *exitError
 	if !errors.As(err, &e) {
-		fmt.Fprintf(cmd.ErrOrStderr(), both("shop: %s\nTry '%s --help'.\n", "shop: %s\n用法见 '%s --help'。\n").In(lang), api.ErrorIn(lang, legible(err)), cmd.CommandPath())
+		fmt.Fprintf(redact.Writer(cmd.ErrOrStderr()), both("shop: %s\nTry '%s --help'.\n", "shop: %s\n用法见 '%s --help'。\n").In(lang), api.ErrorIn(lang, legible(err)), cmd.CommandPath())
 		return exitUsage
 	}
 	if e.err != nil {
@@ -78,7 +79,7 @@ func finish(cmd *cobra.Command, err error, lang string) int {
 		if cmd.Name() != "loadtest" { // a user of 'shop modes' would take the package's name for that of another command
 			text = strings.TrimPrefix(text, "loadtest: ")
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "shop: %s\n", text)
+		fmt.Fprintf(redact.Writer(cmd.ErrOrStderr()), "shop: %s\n", text)
 	}
 	return e.code
 }
@@ -122,10 +123,12 @@ func legible(err error) error {
 	return err
 }
 
-// run adapts a command body to cobra: an error that carries no exit code becomes exitUsage if it is about the settings of a replica, else
+// run adapts a command body to cobra: what it prints passes package redact, and an error that carries no exit code becomes exitUsage if it is about the settings of a replica, else
 // exitFailed or, after Ctrl-C, exitInterrupted.
 func run(body func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		cmd.SetOut(redact.Writer(cmd.OutOrStdout()))
+		cmd.SetErr(redact.Writer(cmd.ErrOrStderr()))
 		if err := checkLang(cmd.Flags()); err != nil {
 			return err
 		}

@@ -70,7 +70,7 @@ func (f *labFlags) addCells(set *pflag.FlagSet) {
 func (f *labFlags) addSchedules(set *pflag.FlagSet) {
 	set.BoolVar(&f.all, "all", false, both("play every schedule", "跑全部调度").In(f.lang))
 	set.BoolVar(&f.pairs, "pairs", false, both("also hold the rival at each of its commands: two preemptions; takes long", "对手也依次停在它的每条命令上，即两次抢占；很慢").In(f.lang))
-	set.StringVar(&f.replay, "replay", "", both("play the schedule of this file again, the JSON of one cell", "重放这个文件（单个格子的 JSON）里的调度").In(f.lang))
+	set.StringVar(&f.replay, "replay", "", both("play the schedule of this file again, the JSON of one cell; the file of a service of your own runs the command in it, with --env and --header given again", "重放这个文件（单个格子的 JSON）里的调度；若是你自己的服务，会运行文件里的命令，--env 和 --header 要重新给出").In(f.lang))
 	set.IntVar(&f.times, "times", 20, both("how often --replay plays it", "--replay 重放几次").In(f.lang))
 	set.IntVar(&f.lanes, "lanes", faultlab.DefaultLanes, both("how many schedules that wait for a lock to expire are played side by side", "需要等锁过期的调度，同时跑几个").In(f.lang))
 	set.StringVar(&f.ttl, "ttl", faultlab.DefaultTTL.String(), both("TTL of the locks where they shall expire", "需要等锁过期时锁的 TTL").In(f.lang))

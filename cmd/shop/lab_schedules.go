@@ -19,6 +19,7 @@ import (
 	"lastitem/faultlab"
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/redact"
 	"lastitem/internal/stock"
 )
 
@@ -156,9 +157,21 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	if told.Serve == nil {
 		o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log)
 	} else {
+		if missing := told.Serve.Complete(f.serve.f.Env, f.serve.f.Headers, os.LookupEnv); missing != nil {
+			return usage(both("--replay %s: the file holds no values of variables and headers; give them by these flags or variables: %s",
+				"--replay %s：文件里不含变量和请求头的值，请用这些选项或环境变量给出：%s"), f.replay, strings.Join(missing, ", "))
+		}
 		if o.Serve, err = equip(told.Serve); err != nil {
 			return err
 		}
+		for _, text := range append([]string{o.Serve.Serve, o.Serve.Request, o.Serve.Ready, o.Serve.Stock.URL, o.Serve.Orders.URL}, o.Serve.ResetURL...) {
+			if strings.Contains(text, redact.Hidden) {
+				return usage(both("--replay %s: a secret was left out of %q: run the lab again with the secret in --env or --header", "--replay %s：%q 里的密码没有写进文件：请把它放进 --env 或 --header，重跑一次实验室"), f.replay, text)
+			}
+		}
+		notes := cmd.ErrOrStderr()
+		fmt.Fprintf(notes, both("the file runs this command: %q\nand sends: %q\n", "文件要运行的命令：%q\n要发送的请求：%q\n").In(f.lang),
+			o.Serve.Serve, append([]string{o.Serve.Request}, o.Serve.ResetURL...))
 		if !cmd.Flags().Changed("lanes") {
 			o.Lanes = defaultServeLanes
 		}

@@ -46,6 +46,9 @@ func (s *serveFlags) register(set *pflag.FlagSet, lang string) {
 // service checks the flags and returns the service that they describe; nil without --serve.
 func (s *serveFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
 	if s.f.Serve == "" {
+		if cmd.Flags().Changed("replay") { // its file has only the names of these
+			return nil, alone(cmd.Flags(), "serve", "env", "header")
+		}
 		return nil, alone(cmd.Flags(), "serve")
 	}
 	f := s.f

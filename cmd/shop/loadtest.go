@@ -18,6 +18,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
 	"lastitem/internal/page"
+	"lastitem/internal/redact"
 	"lastitem/loadtest"
 	"lastitem/loadtest/report"
 )
@@ -136,7 +137,7 @@ func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
 
 // comparing returns what to compare: modes of lastitem, or the one service that is not.
 func (f *loadtestFlags) comparing(ctx context.Context) (loadtest.Comparing, error) {
-	what := loadtest.Comparing{Version: builtFrom(), Replicas: f.replicas, Stack: []string{f.url}}
+	what := loadtest.Comparing{Version: builtFrom(), Replicas: f.replicas, Stack: []string{redact.Address(f.url)}}
 	var err error
 	if what.Plans, err = f.plan.plans(); err != nil {
 		return what, err

@@ -14,6 +14,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
+
+	"lastitem/internal/redact"
+	"lastitem/internal/replica"
 )
 
 func main() { os.Exit(shop()) }
@@ -33,7 +36,16 @@ func shop() int {
 	redis.SetLogger(redisLog{slog.New(slog.DiscardHandler)}) // what matters of it comes back as an error; serve logs the rest
 	cobra.EnableCommandSorting = false                       // a variable of cobra's; ours are in the order of commands
 	lang := language(os.Args[1:], os.Getenv)
-	cmd, err := newRoot(lang).ExecuteContextC(ctx)
+	root := newRoot(lang)
+	if err := replica.ReadFiles(); err != nil {
+		return finish(root, misuse(err), lang)
+	}
+	if cmd, _, err := root.Find(os.Args[1:]); err == nil && !cmd.Hidden && cmd.Name() != "serve" { // which logs them, as hidden commands' children do
+		for _, u := range unknownSettings(os.Environ()) {
+			fmt.Fprintf(redact.Writer(os.Stderr), both("shop: warning: %s is no setting; the nearest is %s\n", "shop: 警告：没有配置项 %s，最接近的是 %s\n").In(lang), u.name, u.nearest)
+		}
+	}
+	cmd, err := root.ExecuteContextC(ctx)
 	return finish(cmd, err, lang)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/redact"
 	"lastitem/internal/replica"
 )
 
@@ -50,9 +51,9 @@ at once are safe. Tables of the same names that lastitem did not make are left a
 		}
 		return out.write(cmd, func(w io.Writer, form string) error {
 			if form == formJSON {
-				return writeIndented(w, map[string]any{"database": backend.Redact(*dsn), "applied": append([]int{}, applied...)})
+				return writeIndented(w, map[string]any{"database": redact.Address(*dsn), "applied": append([]int{}, applied...)})
 			}
-			_, err := fmt.Fprintf(w, both("%s: %d applied, up to date\n", "%s：执行了 %d 个迁移，已是最新\n").In(lang), backend.Redact(*dsn), len(applied))
+			_, err := fmt.Fprintf(w, both("%s: %d applied, up to date\n", "%s：执行了 %d 个迁移，已是最新\n").In(lang), redact.Address(*dsn), len(applied))
 			return err
 		})
 	})

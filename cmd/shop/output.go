@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"lastitem/internal/redact"
 )
 
 // The forms that a result can have. Each command offers some of them.
@@ -149,7 +152,11 @@ func (o *output) language(cmd *cobra.Command, lang string) string {
 func (o *output) write(cmd *cobra.Command, result func(w io.Writer, form string) error) error {
 	var errs []error
 	if o.stdoutForm != "" {
-		errs = append(errs, result(cmd.OutOrStdout(), o.stdoutForm))
+		stdout := cmd.OutOrStdout()
+		if o.secret {
+			stdout = redact.Plain(stdout)
+		}
+		errs = append(errs, result(stdout, o.stdoutForm))
 	}
 	files := o.besides
 	if o.file != "" {
@@ -186,7 +193,18 @@ func toFile(path string, secret bool, write func(w io.Writer) error) error {
 			return errors.Join(err, f.Close())
 		}
 	}
-	return errors.Join(write(f), f.Close())
+	if secret {
+		return errors.Join(write(f), f.Close())
+	}
+	return errors.Join(redacted(f, write), f.Close())
+}
+
+// redacted writes a result as a whole, since a writer of a page writes an address in parts.
+func redacted(w io.Writer, write func(w io.Writer) error) error {
+	var b bytes.Buffer
+	err := write(&b)
+	_, failed := redact.Writer(w).Write(b.Bytes())
+	return errors.Join(err, failed)
 }
 
 // writable makes sure that a file can be written to; "" and "-" are none.

@@ -21,6 +21,7 @@ import (
 	"lastitem/internal/console"
 	"lastitem/internal/localstack"
 	"lastitem/internal/localstack/guest"
+	"lastitem/internal/redact"
 	"lastitem/loadtest"
 	"lastitem/loadtest/plan"
 )
@@ -111,7 +112,7 @@ func (f playFlags) private(cmd *cobra.Command, l net.Listener, g *guest.Guest) e
 		}
 		defer c.Close()
 		page := "http://" + l.Addr().String()
-		if err := f.tell(cmd.OutOrStdout(), consoleAddress(page, stack.Token)); err != nil {
+		if err := f.tell(redact.Plain(cmd.OutOrStdout()), consoleAddress(page, stack.Token)); err != nil {
 			return err
 		}
 		if is, _ := columns.Terminal(cmd.OutOrStdout()); is && !f.noOpen {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"os"
 
 	"github.com/redis/go-redis/v9"
@@ -17,11 +16,11 @@ func newServe(lang string) *cobra.Command {
 		Long: both(`Run one replica of the shop, on the backends that its settings name. 'shop up' runs a whole stack.
 
 Each setting is a flag and an environment variable; the flag comes before the variable, and the variable before the default. Other
-users of the machine can read a flag's value, so give passwords by variables. SIGTERM and Ctrl-C end the replica with exit code 0,
-after the requests in flight.`,
+users of the machine can read a flag's value, so give passwords by variables, or in files: SHOP_REDIS_FILE names one. SIGTERM and
+Ctrl-C end the replica with exit code 0, after the requests in flight.`,
 			`运行服务的一个副本，用哪些后端由配置项指定。整套环境用 'shop up'。
 
-每个配置项既是命令行选项，也是环境变量；优先级：命令行选项 > 环境变量 > 默认值。同一台机器上的其他用户看得到命令行选项的值，所以密码请用环境变量给。收到 SIGTERM 或 Ctrl-C 后，处理完在途的请求再以 0 退出。`).In(lang),
+每个配置项既是命令行选项，也是环境变量；优先级：命令行选项 > 环境变量 > 默认值。同一台机器上的其他用户看得到命令行选项的值，所以密码请用环境变量给，或写在文件里，用 SHOP_REDIS_FILE 这样的变量指明文件。收到 SIGTERM 或 Ctrl-C 后，处理完在途的请求再以 0 退出。`).In(lang),
 		Example: "  SHOP_REDIS=redis://localhost:6379/0 shop serve\n  shop serve --sql sqlite:/tmp/shop.db --listen :9000 --lock-ttl 5s",
 		Args:    arguments(0, 0),
 	}
@@ -36,14 +35,17 @@ after the requests in flight.`,
 		if err := c.Validate(); err != nil {
 			return err
 		}
-		return serve(cmd.Context(), c)
+		return serve(cmd, c)
 	})
 	return cmd
 }
 
-// serve runs a replica until ctx ends.
-func serve(ctx context.Context, c replica.Config) error {
-	log := c.Logger(os.Stderr)
+// serve runs a replica until the command's context ends.
+func serve(cmd *cobra.Command, c replica.Config) error {
+	log := c.Logger(cmd.ErrOrStderr())
+	for _, u := range unknownSettings(os.Environ()) {
+		log.Warn("unknown setting", "name", u.name, "nearest", u.nearest)
+	}
 	redis.SetLogger(redisLog{log}) // its own logger belongs to the whole process, and so does this command
-	return replica.Run(ctx, c, replica.Options{Log: log, Version: version()})
+	return replica.Run(cmd.Context(), c, replica.Options{Log: log, Version: version()})
 }

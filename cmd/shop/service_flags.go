@@ -78,11 +78,11 @@ func (s *serviceFlags) read(f *rig.Foreign) (err error) {
 	return nil
 }
 
-// alone refuses a flag that describes a service if the flag that says which one is missing: it would say nothing.
-func alone(set *pflag.FlagSet, which string) (err error) {
+// alone refuses a flag that describes a service, but for some, if the flag that says which one is missing: it would say nothing.
+func alone(set *pflag.FlagSet, which string, but ...string) (err error) {
 	ours := set.Lookup(which).Annotations[sectionAnnotation]
 	set.Visit(func(f *pflag.Flag) {
-		if err == nil && f.Name != which && slices.Equal(f.Annotations[sectionAnnotation], ours) {
+		if err == nil && f.Name != which && !slices.Contains(but, f.Name) && slices.Equal(f.Annotations[sectionAnnotation], ours) {
 			err = usage(both("--%s needs --%s", "--%s 须与 --%s 同用"), f.Name, which)
 		}
 	})

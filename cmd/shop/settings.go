@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +16,7 @@ import (
 	"lastitem/internal/columns"
 	"lastitem/internal/replica"
 	"lastitem/internal/stock/pages"
+	"lastitem/loadtest"
 	"lastitem/loadtest/report"
 )
 
@@ -92,7 +95,7 @@ func (g givenSettings) add(set *pflag.FlagSet, lang string) {
 		section(set, group.text.In(lang), func() {
 			for _, s := range replica.Settings() {
 				if s.Group == group.name {
-					f := set.VarPF(&settingFlag{given: g, setting: s}, s.Flag(), "", s.Help.In(lang)+" [$"+s.Name+"]")
+					f := set.VarPF(&settingFlag{given: g, setting: s}, s.Flag(), "", s.Help.In(lang)+" ["+settingNames(s, "$")+"]")
 					f.DefValue = s.Default
 					if s.Kind == "bool" {
 						f.NoOptDefVal = "true"
@@ -101,6 +104,41 @@ func (g givenSettings) add(set *pflag.FlagSet, lang string) {
 			}
 		})
 	}
+}
+
+// settingNames are the variables of a setting, each after a mark.
+func settingNames(s replica.Setting, mark string) string {
+	if s.Secret {
+		return mark + s.Name + ", " + mark + s.Name + replica.InFile
+	}
+	return mark + s.Name
+}
+
+// unknown is a variable that begins like a setting and is none, with the setting whose name differs least.
+type unknown struct{ name, nearest string }
+
+// foreignSettings match variables of our tests and between our processes, and those that Kubernetes sets for a Service named shop or shop-....
+var foreignSettings = regexp.MustCompile(`^SHOP_(?:TEST_|PROGRAM_|GUEST$)|_SERVICE_(?:HOST|PORT(?:_\w+)?)$|_PORT(?:_\d+_(?:TCP|UDP)(?:_\w+)?)?$`)
+
+// unknownSettings lists the variables SHOP_... of an environment that nothing reads.
+func unknownSettings(environ []string) (all []unknown) {
+	var names []string
+	for _, s := range append(replica.Settings(), otherSettings...) {
+		names = append(names, s.Name)
+		if s.Secret {
+			names = append(names, s.Name+replica.InFile)
+		}
+	}
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		if !strings.HasPrefix(name, "SHOP_") || foreignSettings.MatchString(name) || slices.Contains(names, name) {
+			continue
+		}
+		distance := func(of string) int { return loadtest.EditDistance(name, of) }
+		all = append(all, unknown{name, slices.MinFunc(names, func(a, b string) int { return distance(a) - distance(b) })})
+	}
+	slices.SortFunc(all, func(a, b unknown) int { return strings.Compare(a.name, b.name) })
+	return all
 }
 
 // settingFlag notes the value of a setting; it is parsed with those of the variables.
@@ -134,7 +172,7 @@ func writeSettings(w io.Writer, lang string, wide int) error {
 			if s.Group != g.name {
 				continue
 			}
-			b.WriteString("  " + s.Name)
+			b.WriteString("  " + settingNames(s, ""))
 			if s.Default != "" {
 				b.WriteString("=" + s.Default)
 			}
@@ -191,6 +229,8 @@ var settingsPage = map[string]struct{ title, other, intro, setting, standard, he
 		"# Settings", "中文",
 		"lastitem's own environment variables, and the common ones that it respects; `shop settings` lists them too. Those of a replica, in the\n" +
 			"sections down to Logs, are also flags of `shop serve`: `SHOP_LOCK_TTL` is `--lock-ttl`. A flag comes before its variable, and the variable before the default.\n" +
+			"`SHOP_REDIS_FILE` and the other names that end with `_FILE` name a file with the value, for passwords and tokens; give one of the two. A variable\n" +
+			"`SHOP_...` that is no setting gets a warning at start.\n" +
 			"Durations need a unit: `500ms`, `10s`, `24h`. An invalid value stops the program at start, with a message that says what is valid.\n" +
 			"The Go runtime and libraries read further variables, which their documentation describes (`GOMEMLIMIT`, Consul's `CONSUL_HTTP_TOKEN`);\n" +
 			"scripts and [tests](../CONTRIBUTING.md#one-test-one-server) have variables of their own.\n\n" +
@@ -202,6 +242,7 @@ var settingsPage = map[string]struct{ title, other, intro, setting, standard, he
 		"# 配置项", "English",
 		"lastitem 自己的环境变量，以及它识别的通用环境变量，`shop settings` 也会列出。副本的配置项（到日志为止）同时是 `shop serve` 的命令行选项：\n" +
 			"`SHOP_LOCK_TTL` 对应 `--lock-ttl`。优先级：命令行选项 > 环境变量 > 默认值。\n" +
+			"`SHOP_REDIS_FILE` 等以 `_FILE` 结尾的变量指定一个文件，值从文件中读取，供密码和令牌使用；两种方式只能用一种。不是配置项的 `SHOP_...` 变量，启动时会有警告。\n" +
 			"时长要带单位：`500ms`、`10s`、`24h`。值无法解析时启动失败，并说明应填什么。\n" +
 			"依赖库还会读取各自文档里的变量（如 Go 的 `GOMEMLIMIT`、Consul 的 `CONSUL_HTTP_TOKEN`），脚本和[测试](../CONTRIBUTING.md#one-test-one-server)也有自己的变量。\n\n" +
 			"`docker-compose.yml` 会把 `.env` 里副本的配置项和 `OTEL_` 开头的通用变量（`OTEL_BSP_*` 除外）传给副本。以下几项由它自己设定：\n" +
@@ -227,7 +268,7 @@ func settingsTable(lang string) string {
 			if s.Default != "" {
 				standard = "`" + s.Default + "`"
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.Name, standard, strings.ReplaceAll(s.Help.In(lang), "|", "\\|"))
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", "`"+strings.ReplaceAll(settingNames(s, ""), ", ", "`, `")+"`", standard, strings.ReplaceAll(s.Help.In(lang), "|", "\\|"))
 		}
 	}
 	return b.String()

@@ -59,7 +59,7 @@ func TestSettingsAreComplete(t *testing.T) {
 		if listed[s.Name] {
 			t.Errorf("%s is listed twice", s.Name)
 		}
-		listed[s.Name] = true
+		listed[s.Name], listed[s.Name+replica.InFile] = true, s.Secret
 		if s.Help.En == "" || s.Help.Zh == "" {
 			t.Errorf("%s has no text in English or in Chinese", s.Name)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"lastitem/internal/localstack"
 	"lastitem/internal/localstack/guest"
+	"lastitem/internal/redact"
 )
 
 // upFlags are the flags of 'shop up'.
@@ -214,7 +215,7 @@ func printStack(w io.Writer, s *localstack.Stack, f *upFlags) error {
 	for _, b := range backends {
 		url := b.URL
 		if b.PID == 0 {
-			url = localstack.Masked(url)
+			url = redact.Address(url)
 		}
 		line(b.Name, url, b.Kind)
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // Foreign describes somebody else's service, in any language: how to start it, what to send, how to reset and read its stock. Its texts may
-// contain placeholders such as {{port}}; [Foreign.Check] names those that are allowed. It is stored with a story, so that a replay needs
-// nothing else.
+// contain placeholders such as {{port}}; [Foreign.Check] names those that are allowed. It is stored with a story, without the values
+// of Env and Headers: see [Foreign.Complete].
 type Foreign struct {
 	// Serve is the command line of a replica; Env are variables added to its environment, NAME=VALUE.
 	Serve string   `json:"serve"`

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"lastitem/internal/api"
+	"lastitem/internal/redact"
 )
 
 // OpenKafka returns a client for the brokers at the addresses (host:port, several comma-separated), with further options. It
@@ -23,8 +23,8 @@ func OpenKafka(addresses string, opts ...kgo.Opt) (*kgo.Client, error) {
 	var seeds []string
 	for part := range strings.SplitSeq(addresses, ",") {
 		seed := strings.TrimSpace(part)
-		if host, port, err := net.SplitHostPort(seed); err != nil || host == "" || port == "" {
-			return nil, api.Text{En: "backend: Kafka address %q: want host:port", Zh: "backend: Kafka 地址 %q：应为 主机:端口"}.Errorf(seed)
+		if !hostPort(seed) {
+			return nil, api.Text{En: "backend: Kafka address %q: want host:port, with no user, path or parameter", Zh: "backend: Kafka 地址 %q：应为 主机:端口，不带用户、路径和参数"}.Errorf(redact.Address(seed))
 		}
 		seeds = append(seeds, seed)
 	}

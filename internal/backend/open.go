@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,13 +21,14 @@ import (
 	"gorm.io/gorm/logger"
 
 	"lastitem/internal/api"
+	"lastitem/internal/redact"
 	"lastitem/internal/sqlite"
 	"lastitem/internal/store"
 )
 
-// OpenRedis returns a client for a redis:// URL, for a comma-separated list of them (a cluster), or for a URL of a sentinel
-// with ?master_name= (and ?addr= for further sentinels). rediss:// is TLS; the server's certificate is verified, by ?tls_ca= where
-// that is given, unless it says ?skip_verify=true. It sends nothing yet.
+// OpenRedis returns a client for a redis:// URL, for a comma-separated list of them (a cluster), or for Sentinels: see [sentinelURL].
+// rediss:// is TLS; the server's certificate is verified, by ?tls_ca= where that is given, unless it says ?skip_verify=true. It sends
+// nothing yet.
 func OpenRedis(address string, conns int) (redis.UniversalClient, error) {
 	return openRedis(address, link{conns: conns})
 }
@@ -49,36 +52,29 @@ func openRedis(address string, l link) (redis.UniversalClient, error) {
 }
 
 func redisOptions(address string) (*redis.UniversalOptions, error) {
-	want := api.Text{En: "want redis://host:port/db", Zh: "应为 redis://主机:端口/库号"}
-	bad := func(part string, err error) error {
-		return api.Text{En: "backend: Redis address %q: %s (%s)", Zh: "backend: Redis 地址 %q：%s（%s）"}.Errorf(Redact(part), reason(err), want)
+	want := api.Text{
+		En: "want redis://host:port/db, or redis+sentinel://host:port,host:port/MASTER/db for Sentinel",
+		Zh: "应为 redis://主机:端口/库号；哨兵（Sentinel）写 redis+sentinel://主机:端口,主机:端口/主节点名/库号",
 	}
-	if strings.Contains(address, "master_name=") {
-		plain, files, err := takeTLSFiles(address)
+	bad := func(part string, err error) error {
+		return api.Text{En: "backend: Redis address %q: %s (%s)", Zh: "backend: Redis 地址 %q：%s（%s）"}.Errorf(redact.Address(part), reason(err), want)
+	}
+	if u := sentinelURL(address); u != "" {
+		o, err := sentinelOptions(u)
 		if err != nil {
 			return nil, bad(address, err)
 		}
-		o, err := redis.ParseFailoverURL(plain)
-		if err != nil {
-			return nil, bad(address, err)
-		}
-		if o.TLSConfig, err = redisTLS(o.TLSConfig, files); err != nil {
-			return nil, bad(address, err)
-		}
-		return &redis.UniversalOptions{
-			MasterName: o.MasterName, Addrs: o.SentinelAddrs, SentinelUsername: o.SentinelUsername, SentinelPassword: o.SentinelPassword,
-			Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig,
-		}, nil
+		return o, nil
 	}
 	all := &redis.UniversalOptions{}
 	for part := range strings.SplitSeq(address, ",") {
 		part = strings.TrimSpace(part)
 		o, err := redisNode(part)
+		if err == nil && len(all.Addrs) > 0 {
+			err = fitsCluster(all, o)
+		}
 		if err != nil {
 			return nil, bad(part, err)
-		}
-		if len(all.Addrs) > 0 && (all.TLSConfig == nil) != (o.TLSConfig == nil) {
-			return nil, bad(part, api.Text{En: "redis:// and rediss:// in one list", Zh: "redis:// 和 rediss:// 不能混在一个列表里"}.Errorf())
 		}
 		all.Addrs = append(all.Addrs, o.Addr)
 		all.Username, all.Password, all.DB, all.TLSConfig = o.Username, o.Password, o.DB, o.TLSConfig
@@ -86,9 +82,25 @@ func redisOptions(address string) (*redis.UniversalOptions, error) {
 	return all, nil
 }
 
+// fitsCluster refuses what a cluster would ignore of the URL of a further node.
+func fitsCluster(all *redis.UniversalOptions, o *redis.Options) error {
+	switch {
+	case (all.TLSConfig == nil) != (o.TLSConfig == nil):
+		return api.Text{En: "redis:// and rediss:// in one list", Zh: "redis:// 和 rediss:// 不能混在一个列表里"}.Errorf()
+	case all.Username != o.Username || all.Password != o.Password:
+		return api.Text{En: "the user and the password must be the same in the whole list", Zh: "列表中各地址的用户名和密码必须相同"}.Errorf()
+	case all.DB != 0 || o.DB != 0:
+		return api.Text{En: "a list is a cluster, which has database 0 only", Zh: "列表表示集群，而集群只有 0 号库"}.Errorf()
+	}
+	return nil
+}
+
 // redisNode reads the URL of one server.
 func redisNode(address string) (*redis.Options, error) {
 	plain, files, err := takeTLSFiles(address)
+	if err == nil {
+		err = onlyUsed(plain, "db", "skip_verify")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +113,93 @@ func redisNode(address string) (*redis.Options, error) {
 	}
 	o.TLSConfig, err = redisTLS(o.TLSConfig, files)
 	return o, err
+}
+
+// onlyUsed refuses a URL with parameters other than those named, or with a fragment: they would be ignored.
+func onlyUsed(address string, names ...string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return err
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return err
+	}
+	for name := range query {
+		if !slices.Contains(names, name) {
+			return api.Text{En: "the parameter %q is not used", Zh: "不使用参数 %q"}.Errorf(name)
+		}
+	}
+	if strings.Contains(address, "#") {
+		return api.Text{En: "what follows # is not used; in a password write %%23", Zh: "不使用 # 之后的部分；密码里的 # 请写成 %%23"}.Errorf()
+	}
+	return nil
+}
+
+// sentinelURL returns an address of Sentinels as redis://[user:password@]host:port/db?master_name=...&addr=...; "" for any other. Besides
+// that form it reads redis+sentinel://[user:password@]host:port,host:port/MASTER/db; rediss is TLS, also to the Sentinels.
+func sentinelURL(address string) string {
+	rest, query, _ := strings.Cut(address, "?")
+	scheme, rest, _ := strings.Cut(rest, "://")
+	scheme, alias := strings.CutSuffix(scheme, "+sentinel")
+	values, err := url.ParseQuery(query)
+	named := strings.Contains(query, "master_name=")
+	if err != nil && named || !alias && !named { // a query that cannot be read is refused where the whole address is
+		return map[bool]string{true: address}[named]
+	}
+	at := strings.LastIndex(rest, "@") + 1
+	hosts, path, _ := strings.Cut(rest[at:], "/")
+	all := strings.Split(hosts, ",")
+	if alias && !named {
+		master, db, _ := strings.Cut(path, "/")
+		values.Set("master_name", master)
+		path = db
+	}
+	for _, further := range all[1:] {
+		values.Add("addr", strings.TrimSpace(further))
+	}
+	return scheme + "://" + rest[:at] + all[0] + "/" + path + "?" + values.Encode()
+}
+
+// sentinelOptions reads what sentinelURL returns. The user and the password before the @ are the servers', as in every address; those of the
+// Sentinels are sentinel_username= and sentinel_password=. Where username= or password= are given, those are the servers', and what stands
+// before the @ is the Sentinels', as go-redis has it.
+func sentinelOptions(address string) (*redis.UniversalOptions, error) {
+	plain, files, err := takeTLSFiles(address)
+	if err == nil {
+		err = onlyUsed(plain, "master_name", "addr", "db", "skip_verify", "username", "password", "sentinel_username", "sentinel_password")
+	}
+	if err != nil {
+		return nil, err
+	}
+	u, _ := url.Parse(plain) // onlyUsed has read it
+	query := u.Query()
+	sentinel := [2]string{query.Get("sentinel_username"), query.Get("sentinel_password")}
+	query.Del("sentinel_username")
+	query.Del("sentinel_password")
+	u.RawQuery = query.Encode()
+	o, err := redis.ParseFailoverURL(u.String())
+	if err != nil {
+		return nil, err
+	}
+	before := [2]string{o.SentinelUsername, o.SentinelPassword}
+	switch none := [2]string{}; {
+	case o.MasterName == "" || strings.ContainsAny(o.MasterName, "/,?#"):
+		return nil, api.Text{En: "no name of a master", Zh: "缺少主节点名"}.Errorf()
+	case o.Username == "" && o.Password == "":
+		o.Username, o.Password = before[0], before[1]
+	case before != none && sentinel != none:
+		return nil, api.Text{En: "two passwords for the Sentinels", Zh: "哨兵的密码给了两次"}.Errorf()
+	case before != none:
+		sentinel = before
+	}
+	if o.TLSConfig, err = redisTLS(o.TLSConfig, files); err != nil {
+		return nil, err
+	}
+	return &redis.UniversalOptions{
+		MasterName: o.MasterName, Addrs: o.SentinelAddrs, SentinelUsername: sentinel[0], SentinelPassword: sentinel[1],
+		Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig,
+	}, nil
 }
 
 // openTries is how often an SQLite file is tried that others are switching to WAL at the same moment; SQLite does not
@@ -122,7 +221,7 @@ func openSQL(dsn string, l link) (*gorm.DB, error) {
 		case sqlite.Busy(err) && try < openTries:
 			time.Sleep(50 * time.Millisecond)
 		case sqlite.CannotOpen(err):
-			return nil, api.Text{En: "backend: open %s: the file cannot be read or written, or not be made", Zh: "backend: 打开 %s：文件无法读写，或无法创建"}.Errorf(Redact(dsn))
+			return nil, api.Text{En: "backend: open %s: the file cannot be read or written, or not be made", Zh: "backend: 打开 %s：文件无法读写，或无法创建"}.Errorf(redact.Address(dsn))
 		default:
 			return nil, err
 		}
@@ -143,7 +242,7 @@ func tryOpenSQL(dsn string, l link) (*gorm.DB, error) {
 	})
 	if err != nil {
 		_ = pool.Close() // nothing was sent yet
-		return nil, fmt.Errorf("backend: open %s: %w", Redact(dsn), err)
+		return nil, fmt.Errorf("backend: open %s: %w", redact.Address(dsn), err)
 	}
 	return db, nil
 }
@@ -163,7 +262,7 @@ func dialect(dsn string, l link) (gorm.Dialector, *sql.DB, error) {
 	if file != "" {
 		connector, err := sqlite.Connector(file)
 		if err != nil {
-			return nil, nil, fmt.Errorf("backend: SQL address %q: %w", dsn, err)
+			return nil, nil, fmt.Errorf("backend: SQL address %q: %w", redact.Address(dsn), err)
 		}
 		pool := sql.OpenDB(connector)
 		return sqlite.Dialector{Pool: pool}, pool, nil
@@ -183,16 +282,16 @@ func SQLiteFile(dsn string) (string, error) {
 		return "", nil
 	}
 	file = strings.TrimPrefix(file, "//")
-	if file == "" || strings.HasPrefix(file, ":") {
-		return "", api.Text{En: "backend: SQL address %q: want sqlite:/path/to/file.db, a file that every replica can open", Zh: "backend: SQL 地址 %q：应为 sqlite:/路径/文件.db，即每个副本都能打开的文件"}.Errorf(dsn)
+	if file == "" || strings.HasPrefix(file, ":") || strings.Contains(file, "?") { // it has no parameters
+		return "", api.Text{En: "backend: SQL address %q: want sqlite:/path/to/file.db, a file that every replica can open", Zh: "backend: SQL 地址 %q：应为 sqlite:/路径/文件.db，即每个副本都能打开的文件"}.Errorf(redact.Address(dsn))
 	}
 	dir := filepath.Dir(file)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return "", api.Text{En: "backend: SQL address %q: there is no directory %s", Zh: "backend: SQL 地址 %q：没有目录 %s"}.Errorf(dsn, dir)
+		return "", api.Text{En: "backend: SQL address %q: there is no directory %s", Zh: "backend: SQL 地址 %q：没有目录 %s"}.Errorf(redact.Address(dsn), dir)
 	}
 	// It is not opened to see: closing it again would end the locks that this process may hold on it.
 	if info, err := os.Stat(file); err == nil && info.IsDir() {
-		return "", api.Text{En: "backend: SQL address %q: it is a directory, want a file in it", Zh: "backend: SQL 地址 %q：这是目录，应为其中的文件"}.Errorf(dsn)
+		return "", api.Text{En: "backend: SQL address %q: it is a directory, want a file in it", Zh: "backend: SQL 地址 %q：这是目录，应为其中的文件"}.Errorf(redact.Address(dsn))
 	}
 	return file, nil
 }
@@ -200,6 +299,9 @@ func SQLiteFile(dsn string) (string, error) {
 // mysqlConnector makes connections for a MySQL DSN or URL.
 func mysqlConnector(dsn string, l link) (sqldriver.Connector, error) {
 	cfg, err := parseMySQL(dsn)
+	if err == nil {
+		err = ignoredSQL(dsn)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -235,15 +337,22 @@ func openGroups(dsn string, l link) (*sql.DB, error) {
 	return pool, nil
 }
 
+// paramsSQL matches the parameters of an address. The driver takes a slash in them, as in a file's name, for the one before the database.
+var paramsSQL = regexp.MustCompile(`\?\w+=[^?@()]*$`)
+
+// networkSQL matches a DSN with a network, or none.
+var networkSQL = regexp.MustCompile(`(?:^|@)(?:(?:tcp6?|unix)\(|(?:tcp|unix)?/)`)
+
 // parseMySQL reads a DSN of go-sql-driver/mysql or a mysql:// URL.
 func parseMySQL(dsn string) (*driver.Config, error) {
 	want := api.Text{
 		En: "want user:password@tcp(host:port)/database, mysql://user:password@host:port/database or sqlite:/path/to/file.db",
 		Zh: "应为 用户:密码@tcp(主机:端口)/库名、mysql://用户:密码@主机:端口/库名 或 sqlite:/路径/文件.db",
 	}
+	dsn = paramsSQL.ReplaceAllStringFunc(dsn, func(params string) string { return strings.ReplaceAll(params, "/", "%2F") })
 	if strings.HasPrefix(dsn, "mysql://") {
 		u, err := url.Parse(dsn)
-		if err != nil || u.Host == "" {
+		if err != nil || u.Host == "" || strings.Contains(dsn, "#") {
 			return nil, api.Text{En: "backend: SQL address: not a URL (%s)", Zh: "backend: SQL 地址：不是 URL（%s）"}.Errorf(want) // the URL may hold a password
 		}
 		host := u.Host
@@ -252,17 +361,34 @@ func parseMySQL(dsn string) (*driver.Config, error) {
 		}
 		cfg, err := driver.ParseDSN("tcp(" + host + ")/" + strings.TrimPrefix(u.EscapedPath(), "/") + "?" + u.RawQuery)
 		if err != nil {
-			return nil, api.Text{En: "backend: SQL address %q: %w (%s)", Zh: "backend: SQL 地址 %q：%w（%s）"}.Errorf(Redact(dsn), err, want)
+			return nil, api.Text{En: "backend: SQL address %q: %w (%s)", Zh: "backend: SQL 地址 %q：%w（%s）"}.Errorf(redact.Address(dsn), err, want)
 		}
 		cfg.User = u.User.Username()
 		cfg.Passwd, _ = u.User.Password()
 		return checkedMySQL(cfg, want)
 	}
+	if !networkSQL.MatchString(dsn) { // the driver's error would quote a part of the password
+		return nil, api.Text{En: "backend: SQL address %q: %s", Zh: "backend: SQL 地址 %q：%s"}.Errorf(redact.Address(dsn), want)
+	}
 	cfg, err := driver.ParseDSN(dsn)
 	if err != nil {
-		return nil, api.Text{En: "backend: SQL address %q: %w (%s)", Zh: "backend: SQL 地址 %q：%w（%s）"}.Errorf(Redact(dsn), err, want)
+		return nil, api.Text{En: "backend: SQL address %q: %w (%s)", Zh: "backend: SQL 地址 %q：%w（%s）"}.Errorf(redact.Address(dsn), err, want)
 	}
 	return checkedMySQL(cfg, want)
+}
+
+// ignoredSQL refuses the parameters that mysqlConnector replaces by its own, unless they say the same.
+func ignoredSQL(dsn string) error {
+	for part := range strings.SplitSeq(dsn[strings.LastIndex(dsn, "?")+1:], "&") {
+		name, _, _ := strings.Cut(part, "=")
+		if instead, ok := map[string]string{
+			"timeout": "SHOP_DIAL_TIMEOUT", "readTimeout": "SHOP_SQL_TIMEOUT", "writeTimeout": "SHOP_SQL_TIMEOUT",
+			"clientFoundRows": "clientFoundRows=false", "interpolateParams": "interpolateParams=true", "charset": "charset=utf8mb4",
+		}[name]; ok && part != instead {
+			return api.Text{En: "backend: SQL address: the parameter %q is not used; what holds is %s", Zh: "backend: SQL 地址：不使用参数 %q，起作用的是 %s"}.Errorf(name, instead)
+		}
+	}
+	return nil
 }
 
 // checkedMySQL wants a database, and reads the certificates that the address names.
@@ -279,7 +405,8 @@ func checkedMySQL(cfg *driver.Config, want api.Text) (*driver.Config, error) {
 // reason is why an address cannot be read. The errors of net/url quote what they could not read, and that may be a password.
 func reason(err error) error {
 	var quoting *url.Error
-	if errors.As(err, &quoting) {
+	var escape url.EscapeError
+	if errors.As(err, &quoting) || errors.As(err, &escape) {
 		return api.Text{En: "not a URL", Zh: "不是 URL"}.Errorf()
 	}
 	return err

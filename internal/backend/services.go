@@ -9,9 +9,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -22,6 +25,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"lastitem/internal/api"
+	"lastitem/internal/redact"
 	"lastitem/internal/store"
 )
 
@@ -44,6 +48,9 @@ func (s *Set) openRedlock(cfg Config) error {
 			return err
 		}
 		s.closing = append(s.closing, c.Close)
+		if named := sentinelURL(address); named != "" {
+			address = named
+		}
 		u, _ := url.Parse(address)                                     // openRedis has read it
 		node := strings.ToLower(u.Host) + u.Query().Get("master_name") // the Sentinels of several masters may be the same
 		if named[node] {
@@ -66,8 +73,8 @@ func (s *Set) openZooKeeper(cfg Config) error {
 	var servers []string
 	for part := range strings.SplitSeq(cfg.ZooKeeper, ",") {
 		server := strings.TrimSpace(part)
-		if _, port, found := strings.Cut(server, ":"); server == "" || !found || port == "" || strings.Contains(server, "/") {
-			return api.Text{En: "backend: ZooKeeper address %q: want host:port", Zh: "backend: ZooKeeper 地址 %q：应为 主机:端口"}.Errorf(server)
+		if !hostPort(server) {
+			return api.Text{En: "backend: ZooKeeper address %q: want host:port, with no user, path or parameter", Zh: "backend: ZooKeeper 地址 %q：应为 主机:端口，不带用户、路径和参数"}.Errorf(redact.Address(server))
 		}
 		servers = append(servers, server)
 	}
@@ -243,16 +250,23 @@ const (
 )
 
 func dialEtcd(addresses string, l link) (*clientv3.Client, error) {
-	endpoints, err := endpoints("etcd", addresses)
+	endpoints, user, err := endpoints("etcd", addresses)
 	if err != nil {
 		return nil, err
 	}
+	password, _ := user.Password()
+	for _, e := range endpoints {
+		if u, _ := url.Parse(e); strings.Trim(u.Path, "/") != "" || user != nil && (user.Username() == "" || password == "") {
+			return nil, api.Text{En: "backend: etcd address %q: want http://user:password@host:port, with no path", Zh: "backend: etcd 地址 %q：应为 http://用户:密码@主机:端口，不带路径"}.Errorf(e)
+		}
+	}
 	o := clientv3.Config{
+		Username: user.Username(), Password: password,
 		Endpoints: endpoints, Logger: zap.NewNop(), DialKeepAliveTime: etcdPing, DialKeepAliveTimeout: etcdPong,
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: leastBackoff, Multiplier: 2, Jitter: 0.2, MaxDelay: mostBackoff},
 			MinConnectTimeout: l.patience.orDefault().Dial,
-		})},
+		}), grpc.WithChainUnaryInterceptor(signInLater())},
 	}
 	if l.name != "" {
 		o.DialOptions = append(o.DialOptions, grpc.WithUserAgent(l.name))
@@ -264,6 +278,18 @@ func dialEtcd(addresses string, l link) (*clientv3.Client, error) {
 	return c, nil
 }
 
+// signInLater answers the first request for a token itself, with none. clientv3.New sends it and would fail while the server is down; the
+// server's refusal of the first command without a token makes the client ask again.
+func signInLater() grpc.UnaryClientInterceptor {
+	var begun atomic.Bool
+	return func(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if method == "/etcdserverpb.Auth/Authenticate" && !begun.Swap(true) {
+			return nil
+		}
+		return invoke(ctx, method, req, reply, c, opts...)
+	}
+}
+
 // consulBlocks is the longest blocking query of a lock, with the sixteenth that Consul adds.
 const consulBlocks = 11 * time.Second
 
@@ -271,9 +297,12 @@ func (s *Set) openConsul(cfg Config) error {
 	if cfg.Consul == "" {
 		return nil
 	}
-	endpoints, err := endpoints("Consul", cfg.Consul)
+	endpoints, user, err := endpoints("Consul", cfg.Consul)
 	if err != nil {
 		return err
+	}
+	if user != nil {
+		return api.Text{En: "backend: Consul address: the user is not used; a token is given by CONSUL_HTTP_TOKEN, and a proxy's user by CONSUL_HTTP_AUTH", Zh: "backend: Consul 地址：不使用其中的用户名；令牌用 CONSUL_HTTP_TOKEN 给出，代理的用户名和密码用 CONSUL_HTTP_AUTH"}.Errorf()
 	}
 	if len(endpoints) > 1 {
 		return api.Text{En: "backend: Consul has one address, that of the agent beside this process", Zh: "backend: Consul 只有一个地址，即本进程旁边的 agent"}.Errorf()
@@ -303,16 +332,26 @@ func dialConsul(address string, l link) (c *consul.Client, closing func() error,
 	return c, func() error { o.Transport.CloseIdleConnections(); return nil }, nil
 }
 
-// endpoints reads the URLs of a service.
-func endpoints(service, addresses string) ([]string, error) {
-	var all []string
-	for part := range strings.SplitSeq(addresses, ",") {
+// hostPort says whether an address is host:port and nothing else.
+func hostPort(address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	_, number := strconv.ParseUint(port, 10, 16)
+	return err == nil && number == nil && host != "" && !strings.ContainsAny(address, "@/?#")
+}
+
+// endpoints reads the URLs of a service, and refuses what its client would ignore. The URLs that it returns have no user.
+func endpoints(service, addresses string) (all []string, user *url.Userinfo, err error) {
+	for i, part := range strings.Split(addresses, ",") {
 		part = strings.TrimSpace(part)
 		u, err := url.Parse(part)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, api.Text{En: "backend: %s address %q: want http://host:port", Zh: "backend: %s 地址 %q：应为 http://主机:端口"}.Errorf(service, Redact(part))
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.ContainsAny(part, "?#") {
+			return nil, nil, api.Text{En: "backend: %s address %q: want http://host:port", Zh: "backend: %s 地址 %q：应为 http://主机:端口"}.Errorf(service, redact.Address(part))
 		}
-		all = append(all, part)
+		if i > 0 && (!reflect.DeepEqual(u.User, user) || !strings.HasPrefix(all[0], u.Scheme+":")) {
+			return nil, nil, api.Text{En: "backend: %s: the scheme, the user and the password must be the same in the whole list", Zh: "backend: %s：列表中各地址的协议、用户名和密码必须相同"}.Errorf(service)
+		}
+		user, u.User = u.User, nil
+		all = append(all, u.String())
 	}
-	return all, nil
+	return all, user, nil
 }

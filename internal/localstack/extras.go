@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"lastitem/internal/api"
+	"lastitem/internal/redact"
 )
 
 // extras are the backends that only a few modes need. Except for Kafka there are no embedded ones.
@@ -22,7 +23,7 @@ const redlockNodes = 5
 func (s *Stack) startExtra(ctx context.Context, backend string) error {
 	if own := s.opts.own(backend); own != "" {
 		s.takeOwn(backend, own)
-		s.opts.Log("%s: %s, as given", backend, maskedList(own))
+		s.opts.Log("%s: %s, as given", backend, redact.Address(own))
 		return nil
 	}
 	why, err := s.tryExtra(ctx, backend)
@@ -229,15 +230,6 @@ func (s *Stack) Extras() []Extra {
 		}
 	}
 	return there
-}
-
-// maskedList is Masked for several addresses, comma-separated.
-func maskedList(addresses string) string {
-	all := strings.Split(addresses, ",")
-	for i, a := range all {
-		all[i] = Masked(strings.TrimSpace(a))
-	}
-	return strings.Join(all, ",")
 }
 
 // Kinds returns the kinds and versions of the servers by their names; those that are not there are left out.

@@ -20,7 +20,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -377,23 +376,6 @@ func listenable(addr string) error {
 // given describes a server of the user's own, without its password.
 func given(name, url string) Service {
 	return Service{Name: name, Kind: "given", URL: url}
-}
-
-// Masked returns a URL or DSN with its password, if any, replaced by stars.
-func Masked(url string) string {
-	scheme, rest := "", url
-	if i := strings.Index(url, "://"); i >= 0 {
-		scheme, rest = url[:i+3], url[i+3:]
-	}
-	at := strings.LastIndex(rest, "@")
-	if at < 0 {
-		return url
-	}
-	user, _, found := strings.Cut(rest[:at], ":")
-	if !found {
-		return url
-	}
-	return scheme + user + ":***" + rest[at:]
 }
 
 // grace is how long a replica or balancer may take to end; see spec.GraceMS. A replica may send its last traces for 3 s.

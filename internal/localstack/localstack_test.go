@@ -430,22 +430,6 @@ func TestGivenPrograms(t *testing.T) {
 	}
 }
 
-func TestMasked(t *testing.T) {
-	t.Parallel()
-	for url, want := range map[string]string{
-		"redis://:pw@h:1/0":           "redis://:***@h:1/0",
-		"redis://u:p@w@h:1/0":         "redis://u:***@h:1/0",
-		"redis://h:1":                 "redis://h:1",
-		"root:pw@tcp(127.0.0.1:1)/db": "root:***@tcp(127.0.0.1:1)/db",
-		"root@tcp(127.0.0.1:1)/db":    "root@tcp(127.0.0.1:1)/db",
-		"sqlite:/var/lib/lastitem.db": "sqlite:/var/lib/lastitem.db",
-	} {
-		if got := Masked(url); got != want {
-			t.Errorf("Masked(%q) = %q, want %q", url, got, want)
-		}
-	}
-}
-
 // What the caller says of the server's settings overrides ours.
 func TestSQLConfComesLast(t *testing.T) {
 	t.Parallel()

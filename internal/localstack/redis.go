@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"lastitem/internal/api"
+	"lastitem/internal/redact"
 )
 
 // startRedis fills in s.Redis. With Auto a real server that does not start gives way to the embedded one, and the log says
@@ -17,7 +18,7 @@ import (
 func (s *Stack) startRedis(ctx context.Context) error {
 	if s.opts.Redis != "" {
 		s.Redis = given(Redis, s.opts.Redis)
-		s.opts.Log("redis: %s, as given", Masked(s.opts.Redis))
+		s.opts.Log("redis: %s, as given", redact.Address(s.opts.Redis))
 		return nil
 	}
 	path, why, err := s.opts.choose(Redis)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"lastitem/internal/api"
+	"lastitem/internal/redact"
 )
 
 // pidFile is written by the server, into the private directory.
@@ -22,7 +23,7 @@ const pidFile = "mysql.pid"
 func (s *Stack) startSQL(ctx context.Context) error {
 	if s.opts.SQL != "" {
 		s.SQL = given("sql", s.opts.SQL)
-		s.opts.Log("sql: %s, as given", Masked(s.opts.SQL))
+		s.opts.Log("sql: %s, as given", redact.Address(s.opts.SQL))
 		if strings.HasPrefix(s.opts.SQL, "sqlite:") {
 			s.lack(MySQL, s.opts.tell(s.opts.advised(MySQL, api.Text{En: "the database given is SQLite", Zh: "你指定的数据库是 SQLite"}.Errorf())))
 		}

@@ -11,16 +11,18 @@ import (
 	"time"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/redact"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 )
 
 // Config is the settings of a replica. [Read] reads it, with the defaults of its tags, and [Config.Validate] checks it. The tags help and zh
-// are the setting's line in 'shop serve --help' and in docs/settings.md; group begins a new group there (see [Settings]).
+// are the setting's line in 'shop serve --help' and in docs/settings.md; group begins a new group there, and secret marks a value that can
+// hold a password or a token (see [Settings]).
 type Config struct {
 	Listen       string `env:"SHOP_LISTEN" envDefault:"127.0.0.1:8080" group:"replica" help:"address to listen on" zh:"监听地址"`
 	Replica      string `env:"SHOP_REPLICA" envDefault:"1" help:"name of this replica, in X-Replica and on its orders" zh:"副本名，出现在 X-Replica 和订单里"`
-	Token        string `env:"SHOP_ADMIN_TOKEN" help:"bearer token of the routes that set stock; without it they answer 401" zh:"设置库存的接口所需的管理员令牌；不设则这些接口返回 401"`
+	Token        string `env:"SHOP_ADMIN_TOKEN" secret:"true" help:"bearer token of the routes that set stock; without it they answer 401" zh:"设置库存的接口所需的管理员令牌；不设则这些接口返回 401"`
 	ProtectReads bool   `env:"SHOP_PROTECT_READS" envDefault:"false" help:"require the admin token for orders, ledger, audit and metrics as well" zh:"读取订单、账本、审计和指标也需要管理员令牌"`
 	Events       bool   `env:"SHOP_EVENTS" envDefault:"false" help:"serve GET /events, the live steps that the console shows; wants the admin token" zh:"提供 GET /events，即控制台所显示的实时步骤流；需管理员令牌"`
 
@@ -32,11 +34,11 @@ type Config struct {
 	LockReplicas int           `env:"SHOP_LOCK_REPLICAS" envDefault:"0" help:"number of Redis replicas that must confirm each lock of the lock engine within 1s (WAIT); 0: none" zh:"锁引擎每次加锁须有多少个 Redis 从节点在 1s 内确认（WAIT）；0 表示不等"`
 	Drain        time.Duration `env:"SHOP_DRAIN" envDefault:"0s" help:"how long a replica goes on answering, while not ready, before it shuts down; Ctrl-C (SIGINT) skips that" zh:"下线前以“未就绪”状态继续服务多久；用 Ctrl-C（SIGINT）结束则跳过这一步"`
 
-	Redis     string  `env:"SHOP_REDIS" group:"backends" help:"redis://[:password@]host:port/db, or rediss:// for TLS; a comma-separated list for a cluster" zh:"redis://[:密码@]主机:端口/库号，TLS 写 rediss://；集群用逗号分隔多个地址"`
-	SQL       string  `env:"SHOP_SQL" help:"user:password@tcp(host:port)/db for MySQL (?tls=true), or sqlite:/path/to/file.db" zh:"MySQL 写 用户:密码@tcp(主机:端口)/库名（?tls=true），SQLite 写 sqlite:/路径/文件.db"`
-	Redlock   string  `env:"SHOP_REDLOCK" help:"redis:// URLs of independent masters, comma-separated, commonly five, for the mode redlock" zh:"红锁（redlock 模式）所用的相互独立的 Redis 主节点地址，逗号分隔，通常五个"`
+	Redis     string  `env:"SHOP_REDIS" secret:"true" group:"backends" help:"redis://[:password@]host:port/db, or rediss:// for TLS; a comma-separated list for a cluster; redis+sentinel://host:port,host:port/MASTER/db for Sentinel" zh:"redis://[:密码@]主机:端口/库号，TLS 写 rediss://；集群用逗号分隔多个地址；哨兵写 redis+sentinel://主机:端口,主机:端口/主节点名/库号"`
+	SQL       string  `env:"SHOP_SQL" secret:"true" help:"user:password@tcp(host:port)/db for MySQL (?tls=true), or sqlite:/path/to/file.db" zh:"MySQL 写 用户:密码@tcp(主机:端口)/库名（?tls=true），SQLite 写 sqlite:/路径/文件.db"`
+	Redlock   string  `env:"SHOP_REDLOCK" secret:"true" help:"redis:// URLs of independent masters, comma-separated, commonly five, for the mode redlock" zh:"红锁（redlock 模式）所用的相互独立的 Redis 主节点地址，逗号分隔，通常五个"`
 	ZooKeeper string  `env:"SHOP_ZOOKEEPER" help:"host:port, several comma-separated, for the mode zookeeper" zh:"主机:端口，可用逗号分隔多个，供 zookeeper 模式使用"`
-	Etcd      string  `env:"SHOP_ETCD" help:"http://host:port, several comma-separated, for the modes on etcd" zh:"http://主机:端口，可用逗号分隔多个，供 etcd 各模式使用"`
+	Etcd      string  `env:"SHOP_ETCD" secret:"true" help:"http://[user:password@]host:port, several comma-separated, for the modes on etcd" zh:"http://[用户:密码@]主机:端口，可用逗号分隔多个，供 etcd 各模式使用"`
 	Consul    string  `env:"SHOP_CONSUL" help:"http://host:port of the agent, for the mode consul" zh:"Consul agent 的 http://主机:端口，供 consul 模式使用"`
 	Kafka     string  `env:"SHOP_KAFKA" help:"host:port, several comma-separated, for the mode kafka" zh:"主机:端口，可用逗号分隔多个，供 kafka 模式使用"`
 	Prefix    string  `env:"SHOP_REDIS_PREFIX" envDefault:"lastitem:" help:"prefix of every key in Redis and etcd" zh:"Redis 和 etcd 中所有键的前缀"`
@@ -63,8 +65,8 @@ type Config struct {
 	KeepKeys   time.Duration `env:"SHOP_KEEP_KEYS" envDefault:"24h" group:"retention" help:"minimum time for which the first answer to an Idempotency-Key is kept, except refusals: ten minutes at most, in Redis the last 10,000 to 20,000 of each product and none while more than half of its memory is used, in SQL the last 50,000; a key repeated later deducts again; 0: forever" zh:"Idempotency-Key 的首次应答至少保留多久，拒绝除外：最多留十分钟，Redis 里每个商品只留最近的 10,000 到 20,000 条，内存用过半就不再留，SQL 里总共只留最近的 50,000 条；之后重复该键会再次扣减；0 表示永久保留"`
 	PurgeEvery time.Duration `env:"SHOP_PURGE_INTERVAL" envDefault:"1m" help:"time between two purges of older keys; every replica purges in small batches on separate connections; 0: no purges" zh:"两次清理过期键的间隔；每个副本都在专用连接上小批量执行；0 表示不清理"`
 
-	OTLP        string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" group:"traces" help:"collector that deductions are sent to as OpenTelemetry traces, over OTLP/HTTP: http://localhost:4318; without it there are no traces" zh:"把每次扣减作为 OpenTelemetry trace 发往这个 collector（OTLP/HTTP），如 http://localhost:4318；不设则没有 trace"`
-	OTLPHeaders string `env:"OTEL_EXPORTER_OTLP_HEADERS" help:"HTTP headers for the collector: name=value, several comma-separated, the values percent-encoded" zh:"发往 collector 的 HTTP 头：名=值，可用逗号分隔多个，值用百分号编码"`
+	OTLP        string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" secret:"true" group:"traces" help:"collector that deductions are sent to as OpenTelemetry traces, over OTLP/HTTP: http://localhost:4318; without it there are no traces" zh:"把每次扣减作为 OpenTelemetry trace 发往这个 collector（OTLP/HTTP），如 http://localhost:4318；不设则没有 trace"`
+	OTLPHeaders string `env:"OTEL_EXPORTER_OTLP_HEADERS" secret:"true" help:"HTTP headers for the collector: name=value, several comma-separated, the values percent-encoded" zh:"发往 collector 的 HTTP 头：名=值，可用逗号分隔多个，值用百分号编码"`
 
 	LogLevel  slog.Level `env:"SHOP_LOG_LEVEL" envDefault:"info" group:"logs" help:"debug, info, warn or error" zh:"debug、info、warn 或 error"`
 	LogFormat logFormat  `env:"SHOP_LOG_FORMAT" envDefault:"text" help:"text (logfmt) or json, one line per record" zh:"text（logfmt）或 json，每条一行"`
@@ -113,13 +115,10 @@ func (c Config) log(o Options) {
 	if c.Token != "" {
 		token = "set"
 	}
-	all := []any{"listen", c.Listen, "replica", c.Replica, "redis", backend.Redact(c.Redis), "sql", backend.Redact(c.SQL)}
-	for _, x := range [][2]string{
-		{"redlock", backend.RedactList(c.Redlock)}, {"zookeeper", c.ZooKeeper}, {"etcd", backend.RedactList(c.Etcd)}, {"consul", backend.Redact(c.Consul)},
-		{"kafka", c.Kafka},
-	} {
+	all := []any{"listen", c.Listen, "replica", c.Replica, "redis", redact.Address(c.Redis), "sql", redact.Address(c.SQL)}
+	for _, x := range [][2]string{{"redlock", c.Redlock}, {"zookeeper", c.ZooKeeper}, {"etcd", c.Etcd}, {"consul", c.Consul}, {"kafka", c.Kafka}} {
 		if x[1] != "" {
-			all = append(all, x[0], x[1])
+			all = append(all, x[0], redact.Address(x[1]))
 		}
 	}
 	o.Log.Info("shop", append(all, "default_mode", c.DefaultMode, "lock_ttl", c.LockTTL, "admin_token", token, "version", o.Version)...)

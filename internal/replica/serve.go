@@ -15,15 +15,15 @@ import (
 	"lastitem/internal/server"
 )
 
-// Run logs the settings, and runs a replica until ctx ends. Then it drains for as long as the settings say, unless the process got a SIGINT,
+// Run logs the settings once they are checked, and runs a replica until ctx ends. Then it drains for as long as the settings say, unless the process got a SIGINT,
 // lets the requests in flight finish, and returns nil.
 func Run(ctx context.Context, c Config, o Options) error {
-	c.log(o)
 	r, err := New(c, o)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	c.log(o)
 	return r.listenAndServe(ctx, c)
 }
 

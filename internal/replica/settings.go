@@ -3,6 +3,7 @@ package replica
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"lastitem/internal/api"
+	"lastitem/internal/redact"
 )
 
 // SettingsError is the error of settings that cannot be read, or cannot be right: nothing was started.
@@ -58,8 +60,9 @@ type Setting struct {
 	Name    string   `json:"name"`    // of the environment variable
 	Default string   `json:"default"` // "" = none
 	Help    api.Text `json:"help"`
-	Group   string   `json:"-"` // its group in lists
-	Kind    string   `json:"-"` // of its value, as the placeholder in the help: duration, int, bool, level, names, JSON, format or string
+	Group   string   `json:"-"`                // its group in lists
+	Secret  bool     `json:"secret,omitempty"` // it can hold a password or a token, and can be read from a file: see [ReadFiles]
+	Kind    string   `json:"-"`                // of its value, as the placeholder in the help: duration, int, bool, level, names, JSON, format or string
 }
 
 // Settings lists the settings of a replica in the order of [Config], a group after the other.
@@ -72,9 +75,38 @@ func Settings() []Setting {
 			continue
 		}
 		group = cmp.Or(f.Tag.Get("group"), group)
-		all = append(all, Setting{name, f.Tag.Get("envDefault"), api.Text{En: f.Tag.Get("help"), Zh: f.Tag.Get("zh")}, group, kind(f.Type)})
+		all = append(all, Setting{name, f.Tag.Get("envDefault"), api.Text{En: f.Tag.Get("help"), Zh: f.Tag.Get("zh")}, group, f.Tag.Get("secret") == "true", kind(f.Type)})
 	}
 	return all
+}
+
+// InFile is appended to the name of a variable that can hold a secret, for one that names a file with the value.
+const InFile = "_FILE"
+
+// ReadFiles sets the variables of this process whose values stand in files, as SHOP_REDIS where SHOP_REDIS_FILE names one, without the line
+// breaks at its end. The error names each file that cannot be read, and each value that is given in both ways.
+func ReadFiles() error {
+	var errs []error
+	for _, s := range Settings() {
+		file := os.Getenv(s.Name + InFile)
+		if !s.Secret || file == "" {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		value := strings.TrimRight(string(text), "\r\n")
+		switch {
+		case os.Getenv(s.Name) != "":
+			err = api.Text{En: "it and %s are both set; set one of them", Zh: "与 %s 不能同时设置，只能设置其中之一"}.Errorf(s.Name)
+		case err == nil && value == "":
+			err = api.Text{En: "%s is empty", Zh: "%s 是空的"}.Errorf(file)
+		case err == nil:
+			err = errors.Join(os.Setenv(s.Name, value), os.Unsetenv(s.Name+InFile)) // replicas of a stack that inherit both would refuse them
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", s.Name+InFile, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Flag returns the flag of a setting, without dashes: of SHOP_LOCK_TTL it is lock-ttl.
@@ -106,7 +138,7 @@ func (c Config) unreadable(err error, environment map[string]string) error {
 	}
 	field, _ := reflect.TypeFor[Config]().FieldByName(e.Name)
 	name := field.Tag.Get("env")
-	return api.Text{En: "%s is %q, want %s", Zh: "%s 为 %q，应为%s"}.Errorf(c.name(name), environment[name], Wanted(kind(e.Type), e.Err))
+	return api.Text{En: "%s is %q, want %s", Zh: "%s 为 %q，应为%s"}.Errorf(c.name(name), redact.Address(environment[name]), Wanted(kind(e.Type), e.Err))
 }
 
 // Wanted describes a valid value, for an error about one that cannot be parsed. kind is a [Setting.Kind], or the type of a flag as package

@@ -23,6 +23,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
+	"lastitem/internal/redact"
 	"lastitem/internal/step"
 )
 
@@ -98,8 +99,8 @@ func New(steps *step.Stream, o Options) (*Exporter, error) {
 // tracesURL returns the URL to which a collector's traces are posted.
 func tracesURL(endpoint string) (string, error) {
 	u, err := url.Parse(endpoint)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", fmt.Errorf("spans: endpoint %q: want http://host:port or https://host:port", endpoint)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Fragment != "" {
+		return "", fmt.Errorf("spans: endpoint %q: want http://host:port or https://host:port", redact.Address(endpoint))
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/") + "/v1/traces"
 	return u.String(), nil

@@ -9,7 +9,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/localstack"
+	"lastitem/internal/redact"
 )
 
 // RedisUser creates a user with the given ACL rules only, until the test ends, and returns its URL.
@@ -25,7 +25,7 @@ func RedisUser(t testing.TB, r *RedisServer, rules ...string) string {
 		args = append(args, rule)
 	}
 	if err := r.Client.Do(t.Context(), args...).Err(); err != nil {
-		t.Fatalf("testenv: make a user at %s: %v", localstack.Masked(r.URL), err)
+		t.Fatalf("testenv: make a user at %s: %v", redact.Address(r.URL), err)
 	}
 	o := *r.Client.Options()
 	t.Cleanup(func() {

@@ -30,6 +30,7 @@ import (
 	"go.uber.org/goleak"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/redact"
 	"lastitem/internal/testenv/need"
 )
 
@@ -111,7 +112,7 @@ func connect(t testing.TB, url string) *RedisServer {
 	r := &RedisServer{Client: redis.NewClient(opt), URL: url, Prefix: "t:" + name() + ":"}
 	if err := r.Client.Ping(t.Context()).Err(); err != nil {
 		_ = r.Client.Close()
-		t.Fatalf("testenv: Redis at %s: %v", localstack.Masked(url), err)
+		t.Fatalf("testenv: Redis at %s: %v", redact.Address(url), err)
 	}
 	t.Cleanup(func() { _ = r.Client.Close() })
 	return r

@@ -15,6 +15,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/localstack"
+	"lastitem/internal/redact"
 )
 
 // extrasPatience is how long a guest waits for the user's servers to answer.
@@ -41,7 +42,7 @@ func (g *Guest) openExtras(ctx context.Context) (*backend.Set, error) {
 		for err := set.Check(name); err != nil; err = set.Check(name) {
 			select {
 			case <-ctx.Done():
-				return nil, errors.Join(fmt.Errorf("--%s %s: %w", name, backend.RedactList(address), err), set.Close())
+				return nil, errors.Join(fmt.Errorf("--%s %s: %w", name, redact.Address(address), err), set.Close())
 			case <-time.After(20 * time.Millisecond):
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/localstack"
+	"lastitem/internal/redact"
 )
 
 // Servers are the servers that the user gives to a stack instead of having it start some, as addresses; "" = start one.
@@ -64,7 +65,7 @@ func New(ctx context.Context, own Servers) (*Guest, error) {
 		}
 		defer func() { _ = c.Close() }()
 		if err := c.Ping(ctx).Err(); err != nil {
-			return nil, fmt.Errorf("--redis %s: %w", backend.Redact(own.Redis), err)
+			return nil, fmt.Errorf("--redis %s: %w", redact.Address(own.Redis), err)
 		}
 	}
 	if err := errors.Join(g.lookAtExtras(ctx), g.lookAtKafka(ctx)); err != nil || own.SQL == "" {
@@ -87,7 +88,7 @@ func New(ctx context.Context, own Servers) (*Guest, error) {
 	}
 	ours, err := backend.Migrated(ctx, db)
 	if err != nil {
-		return nil, fmt.Errorf("--sql %s: %w", backend.Redact(own.SQL), err)
+		return nil, fmt.Errorf("--sql %s: %w", redact.Address(own.SQL), err)
 	}
 	if !ours {
 		g.Own.SQL = own.SQL
