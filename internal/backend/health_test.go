@@ -37,7 +37,7 @@ func TestReadsWhatIsThereAfterItsTime(t *testing.T) {
 		}
 		sent <- err
 	}()
-	c, err := withLastLook(&redis.UniversalOptions{DialTimeout: time.Minute})(context.Background(), "tcp", l.Addr().String())
+	c, err := withLastLook(&redis.UniversalOptions{DialTimeout: time.Minute}, func() {})(context.Background(), "tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,8 @@ func TestHealthOff(t *testing.T) {
 			t.Errorf("Check(%s), Down(%s) = %v", name, name, err)
 		}
 	}
-	if err := errors.Join(s.Ready(), s.Close()); err != nil {
+	_, err = s.Ready([]string{"redis", "sql"}, nil)
+	if err := errors.Join(err, s.Close()); err != nil {
 		t.Error(err)
 	}
 }

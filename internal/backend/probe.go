@@ -37,9 +37,10 @@ func (s *Set) probeRedis(cfg Config) error {
 	mark := newMark(cfg.Prefix, cfg.Health)
 	ask := func(ctx context.Context) error { return mark.write(ctx, c) }
 	if cluster, ok := c.(*redis.ClusterClient); ok {
-		ask = func(ctx context.Context) error {
-			return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return mark.writeSlot(ctx, node) })
-		}
+		requests, _ := s.Client.(*redis.ClusterClient)
+		s.masters = &masters{c: cluster, requests: requests, mark: mark}
+		s.Redis.Avoid(s.masters.down)
+		ask = s.masters.ask
 	}
 	s.watch(cfg, "redis", probe{ask, store.RedisAnswered, c.Close})
 	return nil

@@ -93,8 +93,10 @@ func TestRedisIsProbedByAWrite(t *testing.T) {
 		if err := c.Ping(t.Context()).Err(); err != nil {
 			t.Errorf("%s: PING: %v", way.setting, err)
 		}
-		if err := s.Ready(); err == nil || !strings.HasPrefix(err.Error(), "redis: ") || s.Ready("redis") != nil {
-			t.Errorf("%s: Ready() = %v, without redis %v", way.setting, err, s.Ready("redis"))
+		out, err := s.Ready(nil, nil)
+		_, without := s.Ready(nil, []string{"redis"})
+		if err == nil || !strings.HasPrefix(err.Error(), "redis: ") || len(out) != 1 || without != nil {
+			t.Errorf("%s: Ready() = %q, %v, without redis %v", way.setting, out, err, without)
 		}
 		change(way.good)
 		becomes(t, s, "redis", false)

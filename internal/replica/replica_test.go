@@ -62,7 +62,10 @@ func startReplica(t *testing.T, c Config) *Replica {
 // waitReady waits until the probes have seen the backends answer.
 func waitReady(t *testing.T, r *Replica) {
 	t.Helper()
-	wait.NoError(t, "ready", func() error { return r.Backends.Ready() })
+	wait.NoError(t, "ready", func() error {
+		_, err := r.Backends.Ready([]string{"redis", "sql"}, nil)
+		return err
+	})
 }
 
 // send asks h, with the target as the idempotency key, and wants the status.

@@ -36,6 +36,7 @@ type Redis struct {
 	keep     time.Duration
 	spread   atomic.Bool // Redis is a cluster: no script reaches all keys
 	rooms    rooms
+	avoid    func(keys ...string) error
 }
 
 // NewRedis returns the store on c. Every key starts with prefix. The client must not retry commands by itself
@@ -46,6 +47,13 @@ func NewRedis(c redis.UniversalClient, prefix string) *Redis {
 	r.spread.Store(cluster)
 	return r
 }
+
+// Avoid has the store ask before it claims an idempotency key on a cluster whether the claim's master is known to be out. Call it before the
+// first sale.
+func (r *Redis) Avoid(down func(keys ...string) error) { r.avoid = down }
+
+// CountKey is the key of a product's count. In a cluster all that belongs to the product is in its slot.
+func (r *Redis) CountKey(product int64) string { return r.key("stock", product) }
 
 // eval runs a script and returns its reply. It does not end with the caller's context, because a script that was sent may run; the client's
 // time-outs bound it.

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"errors"
 	"net"
 	"strconv"
 	"strings"
@@ -16,13 +17,42 @@ import (
 // Each master has a range of slots, in the order of the addresses.
 func RedisCluster(t testing.TB, masters int) *redis.ClusterOptions {
 	t.Helper()
+	return redisCluster(t, masters, masters)
+}
+
+// RedisFailover starts a Redis Cluster of three masters with a replica each, whose addresses come after those of the masters: the replica of a
+// master that has been silent for 1.5 s takes over. conf are lines for their redis.conf.
+func RedisFailover(t testing.TB, conf ...string) *redis.ClusterOptions {
+	t.Helper()
+	const masters = 3
+	o := redisCluster(t, masters, 2*masters, append(conf, "cluster-node-timeout 1500", "cluster-replica-validity-factor 0", "repl-diskless-sync-delay 0")...)
+	client := func(i int) *redis.Client {
+		c := redis.NewClient(&redis.Options{Addr: o.Addrs[i], Username: o.Username, Password: o.Password})
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	for i := range masters {
+		id, c := client(i).ClusterMyID(t.Context()).Val(), client(i+masters)
+		if err := errors.Join(c.ConfigSet(t.Context(), "masterauth", o.Password).Err(), c.ClusterReplicate(t.Context(), id).Err()); err != nil {
+			t.Fatal(err)
+		}
+		_ = client(i).ConfigSet(t.Context(), "masterauth", o.Password) // it will be a replica
+		wait.Until(t, "a replica", func() bool {
+			return strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up")
+		})
+	}
+	return o
+}
+
+func redisCluster(t testing.TB, masters, nodes int, conf ...string) *redis.ClusterOptions {
+	t.Helper()
 	const slots = 16384
 	all := &redis.ClusterOptions{ContextTimeoutEnabled: true}
 	first := "" // the port of the first node's bus
-	for i := range masters {
+	for i := range nodes {
 		// By default the bus has the port 10,000 above the server's, which an outgoing connection may have.
 		_, bus, _ := net.SplitHostPort(port.Free(t))
-		o, err := redis.ParseURL(RedisNodes(t, 1, "cluster-enabled yes", "cluster-port "+bus)[0].URL)
+		o, err := redis.ParseURL(RedisNodes(t, 1, append(conf, "cluster-enabled yes", "cluster-port "+bus)...)[0].URL)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +65,9 @@ func RedisCluster(t testing.TB, masters int) *redis.ClusterOptions {
 		// As redis-cli --cluster create does. Nodes that all begin at epoch 0 resolve that by gossip; a slot that moves before
 		// all have heard the outcome can be taken back from its new node, and then each of the two says that the other has it.
 		p.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
-		p.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", slots*i/masters, slots*(i+1)/masters-1)
+		if i < masters {
+			p.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", slots*i/masters, slots*(i+1)/masters-1)
+		}
 		if i > 0 {
 			host, number, _ := net.SplitHostPort(all.Addrs[0])
 			p.Do(ctx, "CLUSTER", "MEET", host, number, first)
@@ -49,7 +81,7 @@ func RedisCluster(t testing.TB, masters int) *redis.ClusterOptions {
 	for _, addr := range all.Addrs {
 		c := redis.NewClient(&redis.Options{Addr: addr, Username: all.Username, Password: all.Password})
 		t.Cleanup(func() { _ = c.Close() })
-		n := strconv.Itoa(masters)
+		n := strconv.Itoa(nodes)
 		wait.Until(t, "a cluster", func() bool {
 			info := c.ClusterInfo(t.Context()).Val()
 			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:"+n) &&

@@ -1,0 +1,140 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/store"
+)
+
+// The client of a Redis Cluster asks anew which master has which slot after MOVED. A dead master never says MOVED, and no command is sent
+// again to another node, because it might deduct twice: without the reloads below a fail-over would stay unnoticed for reloadEvery.
+const (
+	reloadEvery  = 5 * time.Second
+	reloadRest   = 250 * time.Millisecond // between two reloads after failures
+	reloadWithin = 300 * time.Millisecond // the node that is asked may be the one that hangs
+	reloadTries  = 3
+)
+
+// reloader reloads the slots of a client whose connection fails.
+type reloader struct {
+	c       atomic.Pointer[redis.ClusterClient] // nil = there is no cluster
+	resting atomic.Bool
+}
+
+func (r *reloader) failed() {
+	c := r.c.Load()
+	if c == nil || !r.resting.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		_, _ = reload(c, known)
+		time.AfterFunc(reloadRest, func() { r.resting.Store(false) })
+	}()
+}
+
+// known is what [reload] does with a master that is only to be known.
+func known(*redis.Client) error { return nil }
+
+// reload has a client ask one of the nodes which master has which slot, and calls each for every master that the client knows then. It returns
+// what each has returned, by the addresses of the masters; the error is that of a client which knows none.
+func reload(c *redis.ClusterClient, each func(*redis.Client) error) (map[string]error, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), reloadWithin)
+	defer cancel()
+	var mu sync.Mutex
+	all := map[string]error{}
+	err := c.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
+		err := each(node)
+		mu.Lock()
+		defer mu.Unlock()
+		all[node.Options().Addr] = err
+		return nil
+	})
+	return all, err
+}
+
+// masters are the masters of a cluster. Each is probed by itself, so that one that is out takes only its own products with it.
+type masters struct {
+	c, requests *redis.ClusterClient // of the probes, and of the requests
+	mark        *mark
+	followed    []string                         // the masters that the client of the requests knows
+	last        map[string]error                 // by address: what the last probe found
+	out         atomic.Pointer[map[string]error] // why masters are out; nil = a probe has found that none is
+	every       atomic.Bool                      // all are
+}
+
+// ask has each master write. Its error names those that do not.
+func (m *masters) ask(ctx context.Context) error {
+	all, err := reload(m.c, func(node *redis.Client) error { return m.mark.writeSlot(ctx, node) })
+	if err != nil {
+		return err
+	}
+	m.follow(slices.Sorted(maps.Keys(all)))
+	out := map[string]error{}
+	var errs []error
+	for _, addr := range slices.Sorted(maps.Keys(all)) {
+		err := all[addr]
+		if err == nil {
+			continue
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", addr, err))
+		if store.RedisAnswered(err) || m.last[addr] != nil {
+			out[addr] = err
+		}
+	}
+	m.last = all
+	m.every.Store(len(out) == len(all))
+	m.out.Store(&out)
+	return errors.Join(errs...)
+}
+
+// follow has the client of the requests know the masters that the probes have found: it must not send to one that was replaced, which may hang.
+func (m *masters) follow(found []string) {
+	for try := 0; try < reloadTries && !slices.Equal(found, m.followed); try++ {
+		all, _ := reload(m.requests, known)
+		m.followed = slices.Sorted(maps.Keys(all))
+	}
+}
+
+// down says why the master of a key is out; without a key, why all masters are. It is nil where Redis itself answers that the cluster is down:
+// asking costs nothing, and only Redis knows when that ends.
+func (m *masters) down(keys ...string) error {
+	out := m.out.Load()
+	switch {
+	case out == nil || len(*out) == 0:
+		return nil
+	case len(keys) == 0 && m.every.Load():
+		return outage(slices.Collect(maps.Values(*out))...)
+	}
+	for _, key := range keys {
+		node, err := m.c.MasterForKey(context.Background(), key) // from memory: a probe has asked
+		if err != nil {
+			continue
+		}
+		addr := node.Options().Addr
+		if err := outage((*out)[addr]); err != nil {
+			return fmt.Errorf("%s: %w", addr, err)
+		}
+	}
+	return nil
+}
+
+// outage joins the errors of masters for a request that would be sent to one of them; nil if it may be sent.
+func outage(all ...error) error {
+	err := errors.Join(all...)
+	switch {
+	case redis.IsClusterDownError(err):
+		return nil
+	case store.RedisAnswered(err):
+		return fmt.Errorf("%w: %w", store.ErrRefused, err)
+	}
+	return err
+}
