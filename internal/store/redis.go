@@ -165,13 +165,16 @@ func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, a
 	if err = writeError(err); err == nil {
 		err = r.setCount(ctx, product, stock, segments)
 	}
-	if errors.Is(err, ErrUnavailable) && slices.ContainsFunc(done, succeeded) { // "nothing happened" would be false
+	if errors.Is(err, ErrUnavailable) && slices.ContainsFunc(done, applied) { // "nothing happened" would be false
 		err = fmt.Errorf("%w: orders deleted: %w", ErrUnknown, err)
 	}
 	return err
 }
 
 func succeeded(c redis.Cmder) bool { return c.Err() == nil }
+
+// applied says that a write has happened, or may have.
+func applied(c redis.Cmder) bool { return !errors.Is(writeError(c.Err()), ErrUnavailable) }
 
 // setCount writes the count of a product, or those of its segments, in one script; on a cluster in one script per slot, the product
 // itself last. A MULTI would not do: if memory is full, Redis refuses all of it.
