@@ -37,7 +37,9 @@ func TestReadsWhatIsThereAfterItsTime(t *testing.T) {
 		}
 		sent <- err
 	}()
-	c, err := withLastLook(&redis.UniversalOptions{DialTimeout: time.Minute}, func() {})(context.Background(), "tcp", l.Addr().String())
+	failures := 0
+	dial := withLastLook(&redis.UniversalOptions{DialTimeout: time.Minute}, func() { failures++ })
+	c, err := dial(context.Background(), "tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,9 +58,14 @@ func TestReadsWhatIsThereAfterItsTime(t *testing.T) {
 	if err != nil || string(p[:n]) != "+OK\r\n" {
 		t.Errorf("Read = %q, %v, want the answer", p[:n], err)
 	}
+	failures = 0 // of the first reads, before it had crossed
 	_ = c.SetReadDeadline(time.Now().Add(-time.Second))
 	if n, err := c.Read(p); err == nil {
 		t.Errorf("Read of nothing = %q, nil, want a time-out", p[:n])
+	}
+	_ = l.Close()
+	if _, err := dial(context.Background(), "tcp", l.Addr().String()); err == nil || failures != 2 {
+		t.Errorf("%d failures noticed after a time-out and a refused connection (%v), want 2", failures, err)
 	}
 }
 
