@@ -104,7 +104,7 @@ func TestMastersAreOutByThemselves(t *testing.T) {
 	addr = heir.Addr()
 	second.Store(&addr)
 	if err := probe(); err != nil {
-		t.Errorf("a probe after the fail-over: %v", err)
+		t.Errorf("a probe after the failover: %v", err)
 	}
 	want("failed over", false, false)
 	if node, err := m.requests.MasterForKey(t.Context(), ofB); err != nil || !strings.HasSuffix(node.Options().Addr, heir.Port()) {

@@ -19,12 +19,12 @@ import (
 	"lastitem/internal/testenv/wait"
 )
 
-// clusterModes are sold through a fail-over: a script, a lock with the stock in Redis, a lock with the stock in SQL, and keys in both.
+// clusterModes are sold through a failover: a script, a lock with the stock in Redis, a lock with the stock in SQL, and keys in both.
 var clusterModes = []struct {
 	mode  string
 	keyed bool
 	first int64 // the first of its three products, one for each master
-	exact bool  // its claims promise that a fail-over leaves the ledger exact
+	exact bool  // its claims promise that a failover leaves the ledger exact
 }{
 	{"redis-lua", false, 0, true}, {"redis-lua", true, 3, true}, {"handoff", false, 6, false}, {"lease-seq", false, 9, true}, {"idempotent", true, 12, true},
 }
