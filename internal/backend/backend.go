@@ -87,6 +87,7 @@ type Set struct {
 	log     *slog.Logger
 	groups  *sql.DB // of group commits
 	healths map[string]*health
+	slots   reloader // of the client
 	masters *masters // of the Redis Cluster; nil = Redis is none
 	closing []func() error
 	ending  func() error // of the purges, before the clients close; nil = there are none
@@ -122,7 +123,9 @@ func (s *Set) openRedis(cfg Config) error {
 	if cfg.Redis == "" {
 		return nil
 	}
-	c, err := openRedis(cfg.Redis, cfg.pool())
+	l := cfg.pool()
+	l.slots = &s.slots
+	c, err := openRedis(cfg.Redis, l)
 	if err != nil {
 		return err
 	}

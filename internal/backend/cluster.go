@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,7 @@ const (
 type reloader struct {
 	c       atomic.Pointer[redis.ClusterClient] // nil = there is no cluster
 	resting atomic.Bool
+	conns   sync.Map // net.Conn -> the address that it was dialed by
 }
 
 func (r *reloader) failed() {
@@ -39,6 +41,17 @@ func (r *reloader) failed() {
 		_, _ = reload(c, known)
 		time.AfterFunc(reloadRest, func() { r.resting.Store(false) })
 	}()
+}
+
+// cut closes the connections to all but the masters. Whoever waits there for one that was replaced learns at once that no answer will come,
+// instead of when its time is over: a hung master would hold up its products for longer than it takes to replace it.
+func (r *reloader) cut(masters []string) {
+	r.conns.Range(func(conn, addr any) bool {
+		if !slices.Contains(masters, addr.(string)) {
+			_ = conn.(net.Conn).Close()
+		}
+		return true
+	})
 }
 
 // known is what [reload] does with a master that is only to be known.
@@ -63,12 +76,13 @@ func reload(c *redis.ClusterClient, each func(*redis.Client) error) (map[string]
 
 // masters are the masters of a cluster. Each is probed by itself, so that one that is out takes only its own products with it.
 type masters struct {
-	c, requests *redis.ClusterClient // of the probes, and of the requests
-	mark        *mark
-	followed    []string                         // the masters that the client of the requests knows
-	last        map[string]error                 // by address: what the last probe found
-	out         atomic.Pointer[map[string]error] // why masters are out; nil = a probe has found that none is
-	every       atomic.Bool                      // all are
+	c        *redis.ClusterClient // of the probes
+	requests *reloader
+	mark     *mark
+	followed []string                         // the masters that the client of the requests knows
+	last     map[string]error                 // by address: what the last probe found
+	out      atomic.Pointer[map[string]error] // why masters are out; nil = none was asked yet
+	every    atomic.Bool                      // all are
 }
 
 // ask has each master write. Its error names those that do not.
@@ -99,8 +113,10 @@ func (m *masters) ask(ctx context.Context) error {
 // follow has the client of the requests know the masters that the probes have found: it must not send to one that was replaced, which may hang.
 func (m *masters) follow(found []string) {
 	for try := 0; try < reloadTries && !slices.Equal(found, m.followed); try++ {
-		all, _ := reload(m.requests, known)
-		m.followed = slices.Sorted(maps.Keys(all))
+		all, _ := reload(m.requests.c.Load(), known)
+		if m.followed = slices.Sorted(maps.Keys(all)); slices.Equal(found, m.followed) {
+			m.requests.cut(found)
+		}
 	}
 }
 

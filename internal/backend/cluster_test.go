@@ -3,6 +3,8 @@ package backend
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -61,8 +63,9 @@ func TestMastersAreOutByThemselves(t *testing.T) {
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-	m := &masters{c: client(), requests: client(), mark: newMark("", Health{})}
-	s := &Set{masters: m, Redis: store.NewRedis(m.requests, ""), healths: map[string]*health{}}
+	m := &masters{c: client(), requests: &reloader{}, mark: newMark("", Health{})}
+	m.requests.c.Store(client())
+	s := &Set{masters: m, Redis: store.NewRedis(m.requests.c.Load(), ""), healths: map[string]*health{}}
 	probe := func() error { return m.ask(t.Context()) }
 	want := func(when string, outB, outAll bool) {
 		t.Helper()
@@ -101,13 +104,22 @@ func TestMastersAreOutByThemselves(t *testing.T) {
 	want("silent once", false, false)
 	_ = probe()
 	want("silent twice", true, false)
+	old, err := m.requests.c.Load().MasterForKey(t.Context(), ofB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hung, waiting := net.Pipe() // a request that waits for an answer
+	m.requests.conns.Store(hung, old.Options().Addr)
 	addr = heir.Addr()
 	second.Store(&addr)
 	if err := probe(); err != nil {
 		t.Errorf("a probe after the failover: %v", err)
 	}
 	want("failed over", false, false)
-	if node, err := m.requests.MasterForKey(t.Context(), ofB); err != nil || !strings.HasSuffix(node.Options().Addr, heir.Port()) {
+	if n, err := waiting.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the connection to the old master brings %d bytes, %v, want its end", n, err)
+	}
+	if node, err := m.requests.c.Load().MasterForKey(t.Context(), ofB); err != nil || !strings.HasSuffix(node.Options().Addr, heir.Port()) {
 		t.Errorf("the client of the requests knows %v, %v, want the new master", node, err)
 	}
 	a.SetError("OOM")

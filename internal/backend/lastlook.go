@@ -18,7 +18,7 @@ const lastLook = time.Millisecond
 // up with the answer in its socket, but the timer fires first: without this the answer to a write would be lost, and its outcome unknown.
 type lastLookConn struct {
 	net.Conn
-	failed func() // is called when no answer has come in time
+	slots *reloader // hears of a read that ended without an answer
 }
 
 // Read reads data that is there, or arrives in time.
@@ -28,9 +28,15 @@ func (c lastLookConn) Read(p []byte) (int, error) {
 		return n, err
 	}
 	if n, err = c.Conn.Read(p); err != nil {
-		c.failed()
+		c.slots.failed()
 	}
 	return n, err
+}
+
+// Close closes the connection.
+func (c lastLookConn) Close() error {
+	c.slots.conns.Delete(c.Conn)
+	return c.Conn.Close()
 }
 
 // rawConn is one whose client can see whether the server has closed it.
@@ -39,18 +45,19 @@ type rawConn struct {
 	syscall.Conn
 }
 
-// withLastLook makes a dialer return such connections. It calls failed too if no connection can be made.
-func withLastLook(o *redis.UniversalOptions, failed func()) func(context.Context, string, string) (net.Conn, error) {
+// withLastLook makes a dialer return such connections. slots hears of them, and if none can be made.
+func withLastLook(o *redis.UniversalOptions, slots *reloader) func(context.Context, string, string) (net.Conn, error) {
 	dial := redis.NewDialer(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig})
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
 		if err != nil {
-			failed()
+			slots.failed()
 			return nil, err
 		}
+		slots.conns.Store(c, address)
 		if raw, ok := c.(syscall.Conn); ok {
-			return rawConn{lastLookConn{c, failed}, raw}, nil
+			return rawConn{lastLookConn{c, slots}, raw}, nil
 		}
-		return lastLookConn{c, failed}, nil
+		return lastLookConn{c, slots}, nil
 	}
 }

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
@@ -44,8 +45,8 @@ func openRedis(address string, l link) (redis.UniversalClient, error) {
 	all.DialerRetries = 1 // a server that is down is reported, not waited for: the caller knows how long it can wait
 	p := l.patience.orDefault()
 	all.DialTimeout, all.ReadTimeout, all.WriteTimeout = p.Dial, p.Redis, p.Redis
-	var slots reloader
-	all.Dialer = withLastLook(all, slots.failed)
+	slots := cmp.Or(l.slots, &reloader{})
+	all.Dialer = withLastLook(all, slots)
 	if len(all.Addrs) == 1 || all.MasterName != "" {
 		return redis.NewUniversalClient(all), nil
 	}

@@ -37,8 +37,7 @@ func (s *Set) probeRedis(cfg Config) error {
 	mark := newMark(cfg.Prefix, cfg.Health)
 	ask := func(ctx context.Context) error { return mark.write(ctx, c) }
 	if cluster, ok := c.(*redis.ClusterClient); ok {
-		requests, _ := s.Client.(*redis.ClusterClient)
-		s.masters = &masters{c: cluster, requests: requests, mark: mark}
+		s.masters = &masters{c: cluster, requests: &s.slots, mark: mark}
 		s.Redis.Avoid(s.masters.down)
 		ask = s.masters.ask
 	}
