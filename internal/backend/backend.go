@@ -181,6 +181,9 @@ func (s *Set) some(name string) bool {
 // it asks about the masters of these products.
 func (s *Set) Down(name string, products ...int64) error {
 	if name == "redis" && s.masters != nil && s.masters.out.Load() != nil {
+		if len(*s.masters.out.Load()) == 0 {
+			return nil
+		}
 		keys := make([]string, len(products))
 		for i, p := range products {
 			keys[i] = s.Redis.CountKey(p)

@@ -125,7 +125,7 @@ func (m *masters) follow(found []string) {
 func (m *masters) down(keys ...string) error {
 	out := m.out.Load()
 	switch {
-	case out == nil || len(*out) == 0:
+	case out == nil:
 		return nil
 	case len(keys) == 0 && m.every.Load():
 		return outage(slices.Collect(maps.Values(*out))...)
