@@ -127,7 +127,7 @@ func wantOnlyMark(t *testing.T, c *redis.Client) {
 	t.Errorf("keys: %v, want the mark", keys)
 }
 
-// Of a cluster each master is asked; of a Redlock most nodes must write.
+// Of a cluster each master is asked, and one that refuses takes its own products with it; of a Redlock most nodes must write.
 func TestEachMasterIsProbed(t *testing.T) {
 	t.Parallel()
 	o := testenv.RedisCluster(t, 3)
@@ -139,12 +139,25 @@ func TestEachMasterIsProbed(t *testing.T) {
 	}
 	s := probing(t, backend.Config{Redis: strings.Join(addresses, ",")})
 	becomes(t, s, "redis", false)
+	for i, c := range all {
+		set(t, c, "maxmemory", "1")
+		wait.Until(t, "a full master is named", func() bool { return strings.Contains(fmt.Sprint(s.Out("redis")), o.Addrs[i]+": OOM") })
+		out := 0
+		for product := range int64(30) {
+			if errors.Is(s.Down("redis", product), store.ErrRefused) {
+				out++
+			}
+		}
+		if err := errors.Join(s.Check("redis"), s.Down("redis")); out == 0 || out > 20 || err != nil {
+			t.Errorf("with one of three masters full %d of 30 products are out, and all: %v; want a third", out, err)
+		}
+		set(t, c, "maxmemory", "0")
+		wait.NoError(t, "none is full", func() error { return s.Out("redis") })
+	}
 	for _, c := range all {
 		set(t, c, "maxmemory", "1")
-		becomes(t, s, "redis", true)
-		set(t, c, "maxmemory", "0")
-		becomes(t, s, "redis", false)
 	}
+	becomes(t, s, "redis", true)
 }
 
 func TestRedlockNeedsAMajorityThatWrites(t *testing.T) {
