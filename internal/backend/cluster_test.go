@@ -41,22 +41,20 @@ func TestClusterClientAsksAnewAfterAFailure(t *testing.T) {
 }
 
 // Each master of a cluster is out by itself: at once if it refuses, at the second silence if it does not answer, and not for requests if it says
-// that the cluster is down. When another takes over, the client of the requests knows it before a request may be sent.
+// that the cluster is down. When another takes over, the client of the requests knows it before a request may be sent, and the connections
+// to the old one end.
 func TestMastersAreOutByThemselves(t *testing.T) {
 	t.Parallel()
 	a, b, heir := miniredis.RunT(t), miniredis.RunT(t), miniredis.RunT(t)
-	const half = 8192
-	ofA, ofB := "stock:{1}", "stock:{2}" // slots 9842 and 5649
-	var second atomic.Pointer[string]
-	addr := b.Addr()
-	second.Store(&addr)
+	var second atomic.Value
+	second.Store(b.Addr())
 	client := func() *redis.ClusterClient {
 		c := redis.NewClusterClient(&redis.ClusterOptions{
 			MaxRedirects: -1, MaxRetries: -1, DialerRetries: 1,
-			ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) { // product 1 has slot 9842, 2 has 5649
 				return []redis.ClusterSlot{
-					{Start: half, End: 2*half - 1, Nodes: []redis.ClusterNode{{Addr: a.Addr()}}},
-					{Start: 0, End: half - 1, Nodes: []redis.ClusterNode{{Addr: *second.Load()}}},
+					{Start: 8192, End: 16383, Nodes: []redis.ClusterNode{{Addr: a.Addr()}}},
+					{Start: 0, End: 8191, Nodes: []redis.ClusterNode{{Addr: second.Load().(string)}}},
 				}, nil
 			},
 		})
@@ -66,67 +64,51 @@ func TestMastersAreOutByThemselves(t *testing.T) {
 	m := &masters{c: client(), requests: &reloader{}, mark: newMark("", Health{})}
 	m.requests.c.Store(client())
 	s := &Set{masters: m, Redis: store.NewRedis(m.requests.c.Load(), ""), healths: map[string]*health{}}
-	probe := func() error { return m.ask(t.Context()) }
-	want := func(when string, outB, outAll bool) {
-		t.Helper()
-		if err := errors.Join(m.down(ofA), s.Down("redis", 1)); (err != nil) != outAll {
-			t.Errorf("%s: a request for the other master: %v", when, err)
-		}
-		if err := s.Down("redis", 1, 2); (err != nil) != outB {
-			t.Errorf("%s: a request for both masters: %v, want an error: %t", when, err, outB)
-		}
-		if err := s.Down("redis"); (err != nil) != outAll {
-			t.Errorf("%s: a request for any: %v, want an error: %t", when, err, outAll)
+	hung, waiting := net.Pipe() // a request that waits for an answer of b
+	m.requests.conns.Store(hung, ":"+b.Port())
+	say := func(said string, to ...*miniredis.Miniredis) func() {
+		return func() {
+			for _, r := range to {
+				r.SetError(said)
+			}
 		}
 	}
-	if err := probe(); err != nil {
-		t.Fatal(err)
+	for _, step := range []struct {
+		name       string
+		do         func()
+		named      string // in the error of the probe
+		first, any bool   // requests for product 1, and for any, are refused
+		second     error  // those for 2
+	}{
+		{"well", func() {}, "", false, false, nil},
+		{"full", say("OOM is full", b), b.Port() + ": OOM", false, false, store.ErrRefused},
+		{"the cluster is down", say("CLUSTERDOWN Hash slot not served", b), "CLUSTERDOWN", false, false, nil},
+		{"well again", say("", b), "", false, false, nil},
+		{"silent once", b.Close, b.Port() + ": dial", false, false, nil},
+		{"silent twice", func() {}, b.Port() + ": dial", false, false, net.ErrClosed},
+		{"replaced", func() { second.Store(heir.Addr()) }, "", false, false, nil},
+		{"all full", say("OOM is full", a, heir), "OOM", true, true, store.ErrRefused},
+	} {
+		step.do()
+		if err := m.ask(t.Context()); err == nil != (step.named == "") || err != nil && !strings.Contains(err.Error(), step.named) {
+			t.Errorf("%s: the probe found %v, want %q", step.name, err, step.named)
+		}
+		if err := s.Down("redis", 1); err != nil != step.first {
+			t.Errorf("%s: product 1: %v", step.name, err)
+		}
+		err := s.Down("redis", 1, 2)
+		if err == nil != (step.second == nil) || errors.Is(step.second, store.ErrRefused) != errors.Is(err, store.ErrRefused) {
+			t.Errorf("%s: products 1 and 2: %v, want %v", step.name, err, step.second)
+		}
+		if err := s.Down("redis"); err != nil != step.any || s.some("redis") == step.any {
+			t.Errorf("%s: any: %v", step.name, err)
+		}
 	}
-	want("well", false, false)
-	b.SetError("OOM command not allowed when used memory > 'maxmemory'.")
-	if err := probe(); err == nil || !strings.Contains(err.Error(), b.Port()+": OOM") || !s.some("redis") {
-		t.Errorf("a probe of a full master: %v, want its name", err)
+	if err := m.requests.c.Load().Set(t.Context(), "{2}", 1, 0).Err(); !strings.Contains(err.Error(), "OOM") {
+		t.Errorf("a request for the new master: %v, want it sent there", err)
 	}
-	want("full", true, false)
-	if err := m.down(ofB); !errors.Is(err, store.ErrRefused) {
-		t.Errorf("down of a full master = %v, want ErrRefused", err)
-	}
-	b.SetError("CLUSTERDOWN Hash slot not served")
-	if err := probe(); err == nil {
-		t.Error("a probe of a cluster that is down found nothing")
-	}
-	want("the cluster is down", false, false)
-	b.SetError("")
-	_ = probe()
-	want("well again", false, false)
-	b.Close()
-	_ = probe()
-	want("silent once", false, false)
-	_ = probe()
-	want("silent twice", true, false)
-	old, err := m.requests.c.Load().MasterForKey(t.Context(), ofB)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hung, waiting := net.Pipe() // a request that waits for an answer
-	m.requests.conns.Store(hung, old.Options().Addr)
-	addr = heir.Addr()
-	second.Store(&addr)
-	if err := probe(); err != nil {
-		t.Errorf("a probe after the failover: %v", err)
-	}
-	want("failed over", false, false)
-	if n, err := waiting.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("the connection to the old master brings %d bytes, %v, want its end", n, err)
-	}
-	if node, err := m.requests.c.Load().MasterForKey(t.Context(), ofB); err != nil || !strings.HasSuffix(node.Options().Addr, heir.Port()) {
-		t.Errorf("the client of the requests knows %v, %v, want the new master", node, err)
-	}
-	a.SetError("OOM")
-	heir.SetError("OOM")
-	_ = probe()
-	want("all full", true, true)
-	if s.some("redis") {
-		t.Error("some masters are out, want all")
+	_ = waiting.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := waiting.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the connection to the old master has %v, want its end", err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -127,39 +126,7 @@ func wantOnlyMark(t *testing.T, c *redis.Client) {
 	t.Errorf("keys: %v, want the mark", keys)
 }
 
-// Of a cluster each master is asked, and one that refuses takes its own products with it; of a Redlock most nodes must write.
-func TestEachMasterIsProbed(t *testing.T) {
-	t.Parallel()
-	o := testenv.RedisCluster(t, 3)
-	var all []*redis.Client
-	var addresses []string
-	for _, addr := range o.Addrs {
-		u := url.URL{Scheme: "redis", User: url.UserPassword("", o.Password), Host: addr}
-		all, addresses = append(all, client(t, u.String())), append(addresses, u.String())
-	}
-	s := probing(t, backend.Config{Redis: strings.Join(addresses, ",")})
-	becomes(t, s, "redis", false)
-	for i, c := range all {
-		set(t, c, "maxmemory", "1")
-		wait.Until(t, "a full master is named", func() bool { return strings.Contains(fmt.Sprint(s.Out("redis")), o.Addrs[i]+": OOM") })
-		out := 0
-		for product := range int64(30) {
-			if errors.Is(s.Down("redis", product), store.ErrRefused) {
-				out++
-			}
-		}
-		if err := errors.Join(s.Check("redis"), s.Down("redis")); out == 0 || out > 20 || err != nil {
-			t.Errorf("with one of three masters full %d of 30 products are out, and all: %v; want a third", out, err)
-		}
-		set(t, c, "maxmemory", "0")
-		wait.NoError(t, "none is full", func() error { return s.Out("redis") })
-	}
-	for _, c := range all {
-		set(t, c, "maxmemory", "1")
-	}
-	becomes(t, s, "redis", true)
-}
-
+// Of a Redlock most nodes must write.
 func TestRedlockNeedsAMajorityThatWrites(t *testing.T) {
 	t.Parallel()
 	var addresses []string

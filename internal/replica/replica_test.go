@@ -91,17 +91,10 @@ func sendKeyed(t *testing.T, h http.Handler, method, target, key, body string, w
 // A backend that is out takes the replica out of the balancer only if nothing else can be sold from, or the operator says so.
 func TestReadyWithoutABackend(t *testing.T) {
 	t.Parallel()
-	for want, c := range map[int]Config{
-		http.StatusOK:                 {Redis: "redis://127.0.0.1:1/0", SQL: testenv.SQLite(t)},
-		http.StatusServiceUnavailable: {Redis: "redis://127.0.0.1:1/0", SQL: testenv.SQLite(t), ReadyNeeds: backendNames{"redis"}},
-	} {
-		r := startReplica(t, c)
-		wait.NoError(t, "SQL answers, and Redis does not", func() error {
-			_, err := r.Backends.Ready([]string{"sql"}, nil)
-			return err
-		})
-		body := send(t, r, http.MethodGet, "/readyz", "", want)
-		if !strings.Contains(body, "redis: dial tcp 127.0.0.1:1: connect: connection refused") {
+	for want, needs := range map[int]backendNames{http.StatusOK: nil, http.StatusServiceUnavailable: {"redis"}} {
+		r := startReplica(t, Config{Redis: "redis://127.0.0.1:1/0", SQL: testenv.SQLite(t), ReadyNeeds: needs})
+		wait.NoError(t, "SQL answers", func() error { _, err := r.Backends.Ready([]string{"sql"}, nil); return err })
+		if body := send(t, r, http.MethodGet, "/readyz", "", want); !strings.Contains(body, "redis: dial tcp 127.0.0.1:1: connect: connection refused") {
 			t.Errorf("/readyz = %s, want the backend that is out", body)
 		}
 		send(t, r, http.MethodGet, "/readyz?exclude=redis", "", http.StatusOK)

@@ -20,28 +20,28 @@ func RedisCluster(t testing.TB, masters int) *redis.ClusterOptions {
 	return redisCluster(t, masters, masters)
 }
 
-// RedisFailover starts a Redis Cluster of three masters with a replica each, whose addresses come after those of the masters: the replica of a
-// master that has been silent for 1.5 s takes over. conf are lines for their redis.conf.
-func RedisFailover(t testing.TB, conf ...string) *redis.ClusterOptions {
+// RedisFailover starts a Redis Cluster of three masters, and then a replica for each, which takes over when its master has been silent for
+// 1.5 s. It returns the options of a client of the cluster, and a client of each node. conf are lines for their redis.conf.
+func RedisFailover(t testing.TB, conf ...string) (o *redis.ClusterOptions, nodes []*redis.Client) {
 	t.Helper()
 	const masters = 3
-	o := redisCluster(t, masters, 2*masters, append(conf, "cluster-node-timeout 1500", "cluster-replica-validity-factor 0", "repl-diskless-sync-delay 0")...)
-	client := func(i int) *redis.Client {
-		c := redis.NewClient(&redis.Options{Addr: o.Addrs[i], Username: o.Username, Password: o.Password})
+	o = redisCluster(t, masters, 2*masters, append(conf, "cluster-node-timeout 1500", "repl-diskless-sync-delay 0")...)
+	for i, addr := range o.Addrs {
+		c := redis.NewClient(&redis.Options{Addr: addr, Username: o.Username, Password: o.Password})
 		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}
-	for i := range masters {
-		id, c := client(i).ClusterMyID(t.Context()).Val(), client(i+masters)
-		if err := errors.Join(c.ConfigSet(t.Context(), "masterauth", o.Password).Err(), c.ClusterReplicate(t.Context(), id).Err()); err != nil {
+		nodes = append(nodes, c)
+		err := c.ConfigSet(t.Context(), "masterauth", o.Password).Err()
+		if i >= masters {
+			err = errors.Join(err, c.ClusterReplicate(t.Context(), nodes[i-masters].ClusterMyID(t.Context()).Val()).Err())
+			wait.Until(t, "a replica", func() bool {
+				return strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up")
+			})
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-		_ = client(i).ConfigSet(t.Context(), "masterauth", o.Password) // it will be a replica
-		wait.Until(t, "a replica", func() bool {
-			return strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up")
-		})
 	}
-	return o
+	return o, nodes
 }
 
 func redisCluster(t testing.TB, masters, nodes int, conf ...string) *redis.ClusterOptions {
