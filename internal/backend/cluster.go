@@ -38,7 +38,7 @@ func (r *reloader) failed() {
 		return
 	}
 	go func() {
-		_, _ = reload(c, known)
+		_, _, _ = reload(c, known)
 		time.AfterFunc(reloadRest, func() { r.resting.Store(false) })
 	}()
 }
@@ -58,20 +58,22 @@ func (r *reloader) cut(masters []string) {
 func known(*redis.Client) error { return nil }
 
 // reload has a client ask one of the nodes which master has which slot, and calls each for every master that the client knows then. It returns
-// what each has returned, by the addresses of the masters; the error is that of a client which knows none.
-func reload(c *redis.ClusterClient, each func(*redis.Client) error) (map[string]error, error) {
+// what each has returned, by the addresses of the masters, and whether the node that was asked has answered; the error is that of a client
+// which knows no master.
+func reload(c *redis.ClusterClient, each func(*redis.Client) error) (all map[string]error, fresh bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), reloadWithin)
 	defer cancel()
 	var mu sync.Mutex
-	all := map[string]error{}
-	err := c.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
+	all, fresh = map[string]error{}, true
+	err = c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		late := ctx.Err() != nil
 		err := each(node)
 		mu.Lock()
 		defer mu.Unlock()
-		all[node.Options().Addr] = err
+		all[node.Options().Addr], fresh = err, fresh && !late
 		return nil
 	})
-	return all, err
+	return all, fresh, err
 }
 
 // masters are the masters of a cluster. Each is probed by itself, so that one that is out takes only its own products with it.
@@ -85,9 +87,20 @@ type masters struct {
 	every    atomic.Bool                      // all are
 }
 
-// ask has each master write. Its error names those that do not.
+// ask has each master write. Its error names those that do not. One that was silent before gets less time: while it is waited for nobody
+// notices that it was replaced.
 func (m *masters) ask(ctx context.Context) error {
-	all, err := reload(m.c, func(node *redis.Client) error { return m.mark.writeSlot(ctx, node) })
+	short, cancel := context.WithTimeout(ctx, 2*reloadWithin)
+	defer cancel()
+	for try, fresh := 0, false; try < reloadTries && !fresh; try++ {
+		_, fresh, _ = reload(m.c, known)
+	}
+	all, _, err := reload(m.c, func(node *redis.Client) error {
+		if last := m.last[node.Options().Addr]; last != nil && !store.RedisAnswered(last) {
+			return m.mark.writeSlot(short, node)
+		}
+		return m.mark.writeSlot(ctx, node)
+	})
 	if err != nil {
 		return err
 	}
@@ -113,7 +126,7 @@ func (m *masters) ask(ctx context.Context) error {
 // follow has the client of the requests know the masters that the probes have found: it must not send to one that was replaced, which may hang.
 func (m *masters) follow(found []string) {
 	for try := 0; try < reloadTries && !slices.Equal(found, m.followed); try++ {
-		all, _ := reload(m.requests.c.Load(), known)
+		all, _, _ := reload(m.requests.c.Load(), known)
 		if m.followed = slices.Sorted(maps.Keys(all)); slices.Equal(found, m.followed) {
 			m.requests.cut(found)
 		}

@@ -39,7 +39,7 @@ func TestRedisClusterFailover(t *testing.T) {
 			var all []*buyer
 			var buying sync.WaitGroup
 			for id := int64(1); len(all) < 15; id++ {
-				master, mode := len(all)%3, []string{"redis-lua", "redis-lua keyed", "handoff", "lease-seq", "idempotent keyed"}[len(all)/3]
+				master, mode := len(all)%3, []string{"redis-lua", "redis-lua +key", "handoff", "lease-seq", "idempotent +key"}[len(all)/3]
 				if at, err := slots.MasterForKey(ctx, r.Backends.Redis.CountKey(id)); err != nil || at.Options().Addr != o.Addrs[master] {
 					continue
 				}

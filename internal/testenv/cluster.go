@@ -25,7 +25,7 @@ func RedisCluster(t testing.TB, masters int) *redis.ClusterOptions {
 func RedisFailover(t testing.TB, conf ...string) (o *redis.ClusterOptions, nodes []*redis.Client) {
 	t.Helper()
 	const masters = 3
-	o = redisCluster(t, masters, 2*masters, append(conf, "cluster-node-timeout 1500", "repl-diskless-sync-delay 0")...)
+	o = redisCluster(t, masters, 2*masters, append(conf, "cluster-node-timeout 1500", "repl-diskless-sync-delay 0", "repl-ping-replica-period 1")...)
 	for i, addr := range o.Addrs {
 		c := redis.NewClient(&redis.Options{Addr: addr, Username: o.Username, Password: o.Password})
 		t.Cleanup(func() { _ = c.Close() })
@@ -33,8 +33,9 @@ func RedisFailover(t testing.TB, conf ...string) (o *redis.ClusterOptions, nodes
 		err := c.ConfigSet(t.Context(), "masterauth", o.Password).Err()
 		if i >= masters {
 			err = errors.Join(err, c.ClusterReplicate(t.Context(), nodes[i-masters].ClusterMyID(t.Context()).Val()).Err())
-			wait.Until(t, "a replica", func() bool {
-				return strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up")
+			wait.Until(t, "a replica that gets all writes", func() bool {
+				said := nodes[i-masters].Info(t.Context(), "replication").Val()
+				return strings.Contains(said, "state=online") && !strings.Contains(said, ",offset=0,")
 			})
 		}
 		if err != nil {
