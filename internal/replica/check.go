@@ -32,11 +32,12 @@ func (c Config) Validate() error {
 	given := map[string]string{
 		"redis": c.Redis, "sql": c.SQL, "redlock": c.Redlock, "zookeeper": c.ZooKeeper, "etcd": c.Etcd, "consul": c.Consul, "kafka": c.Kafka,
 	}
+	maps.DeleteFunc(given, func(_, address string) bool { return address == "" })
 	for _, name := range c.ReadyNeeds {
 		if given[name] == "" {
 			errs = append(errs, api.Text{
 				En: "%s names %q, want backends that are configured: %s", Zh: "%s 里的 %q 不是已配置的后端，应为：%s",
-			}.Errorf(c.name("SHOP_READY_NEEDS"), name, strings.Join(configured(given), ",")))
+			}.Errorf(c.name("SHOP_READY_NEEDS"), name, strings.Join(slices.Sorted(maps.Keys(given)), ",")))
 		}
 	}
 	errs = append(errs, c.validateTimes()...)
@@ -45,12 +46,6 @@ func (c Config) Validate() error {
 		return &SettingsError{err}
 	}
 	return nil
-}
-
-// configured lists the backends that have an address.
-func configured(given map[string]string) []string {
-	maps.DeleteFunc(given, func(_, address string) bool { return address == "" })
-	return slices.Sorted(maps.Keys(given))
 }
 
 // mostReplica is the longest name of a replica, in bytes: orders keep it in a column of so many characters, and MySQL refuses the sale of a
