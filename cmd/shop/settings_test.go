@@ -93,6 +93,8 @@ func twoValues(t *testing.T, s replica.Setting) (one, other string) {
 		return "7m0s", "8m0s"
 	case "names":
 		return "one.example", "other.example"
+	case "backends":
+		return "redis", "sql"
 	case "JSON":
 		return `{"etcd":"one"}`, `{"etcd":"other"}`
 	case "level":

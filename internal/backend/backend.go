@@ -13,6 +13,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -86,6 +87,8 @@ type Set struct {
 	log     *slog.Logger
 	groups  *sql.DB // of group commits
 	healths map[string]*health
+	slots   reloader // of the client
+	masters *masters // of the Redis Cluster; nil = Redis is none
 	closing []func() error
 	ending  func() error // of the purges, before the clients close; nil = there are none
 }
@@ -120,7 +123,9 @@ func (s *Set) openRedis(cfg Config) error {
 	if cfg.Redis == "" {
 		return nil
 	}
-	c, err := openRedis(cfg.Redis, cfg.pool())
+	l := cfg.pool()
+	l.slots = &s.slots
+	c, err := openRedis(cfg.Redis, l)
 	if err != nil {
 		return err
 	}
@@ -155,11 +160,36 @@ func (s *Set) openSQL(cfg Config) error {
 
 // Check says why a backend ("redis", "sql", "redlock", "zookeeper", "etcd", "consul", "kafka") cannot be used, as of the last probe;
 // nil when it can, or is not configured. It does not wait. An error that wraps [store.ErrRefused] is an answer of the server. Every
-// backend but Kafka and SQLite is asked to write: each master of a cluster, and the nodes of a Redlock, of which a majority must.
-func (s *Set) Check(name string) error { return s.healths[name].check() }
+// backend but Kafka and SQLite is asked to write: each master of a cluster, of which one must, and the nodes of a Redlock, of which a majority
+// must.
+func (s *Set) Check(name string) error {
+	if s.some(name) {
+		return nil
+	}
+	return s.Out(name)
+}
 
-// Down is [Set.Check] for a caller that is about to send a request: it is nil also until the first probe has ended.
-func (s *Set) Down(name string) error {
+// Out is [Set.Check], but not nil while any master of a cluster is out.
+func (s *Set) Out(name string) error { return s.healths[name].check() }
+
+// some says that masters of the cluster are out, and not all.
+func (s *Set) some(name string) bool {
+	return name == "redis" && s.masters != nil && s.masters.out.Load() != nil && !s.masters.every.Load()
+}
+
+// Down is [Set.Check] for a caller that is about to send a request about products: it is nil also until the first probe has ended. In a cluster
+// it asks about the masters of these products.
+func (s *Set) Down(name string, products ...int64) error {
+	if name == "redis" && s.masters != nil && s.masters.out.Load() != nil {
+		if len(*s.masters.out.Load()) == 0 {
+			return nil
+		}
+		keys := make([]string, len(products))
+		for i, p := range products {
+			keys[i] = s.Redis.CountKey(p)
+		}
+		return s.masters.down(keys...)
+	}
 	if err := s.Check(name); !errors.Is(err, errNotAsked) {
 		return err
 	}
@@ -169,17 +199,39 @@ func (s *Set) Down(name string) error {
 // Backends names the backends that are configured, sorted.
 func (s *Set) Backends() []string { return slices.Sorted(maps.Keys(s.healths)) }
 
-// Ready returns why Redis or SQL, which every replica needs, cannot be used; it ignores the backends in without. If another backend is down,
-// only its modes are unavailable.
-func (s *Set) Ready(without ...string) error {
-	var errs []error
-	for _, name := range []string{"redis", "sql"} {
-		if err := s.Check(name); err != nil && !slices.Contains(without, name) {
-			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+// Ready lists what is out: the backends, and the masters of a cluster. Its error says why the replica should get no requests: a store has not been
+// asked yet, one of needs cannot be used, or none of the stores can. The backends in without are ignored.
+func (s *Set) Ready(needs, without []string) (out []string, err error) {
+	var errs, idle []error
+	usable := false
+	for _, name := range s.Backends() {
+		if slices.Contains(without, name) {
+			continue
+		}
+		if why := s.Out(name); why != nil {
+			for line := range strings.SplitSeq(why.Error(), "\n") {
+				out = append(out, name+": "+line)
+			}
+		}
+		why := s.Check(name)
+		store := slices.Contains(stores, name)
+		switch {
+		case why == nil:
+			usable = usable || store
+		case slices.Contains(needs, name) || store && errors.Is(why, errNotAsked):
+			errs = append(errs, fmt.Errorf("%s: %w", name, why))
+		case store:
+			idle = append(idle, fmt.Errorf("%s: %w", name, why))
 		}
 	}
-	return errors.Join(errs...)
+	if !usable {
+		errs = append(errs, idle...)
+	}
+	return out, errors.Join(errs...)
 }
+
+// stores are the backends that keep stock: without any nothing can be served.
+var stores = []string{"redis", "sql", "etcd"}
 
 // StopProbes ends the probes, and so their writes. [Set.Check] goes on returning what the last ones found.
 func (s *Set) StopProbes() {

@@ -37,7 +37,15 @@ func TestReadsWhatIsThereAfterItsTime(t *testing.T) {
 		}
 		sent <- err
 	}()
-	c, err := withLastLook(&redis.UniversalOptions{DialTimeout: time.Minute})(context.Background(), "tcp", l.Addr().String())
+	var slots reloader
+	var asked atomic.Int32
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+		asked.Add(1)
+		return nil, nil
+	}})
+	defer cluster.Close()
+	dial := withLastLook(&redis.UniversalOptions{DialTimeout: time.Minute}, &slots)
+	c, err := dial(context.Background(), "tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,10 +64,12 @@ func TestReadsWhatIsThereAfterItsTime(t *testing.T) {
 	if err != nil || string(p[:n]) != "+OK\r\n" {
 		t.Errorf("Read = %q, %v, want the answer", p[:n], err)
 	}
+	slots.c.Store(cluster) // the first reads may have been too early
 	_ = c.SetReadDeadline(time.Now().Add(-time.Second))
 	if n, err := c.Read(p); err == nil {
 		t.Errorf("Read of nothing = %q, nil, want a time-out", p[:n])
 	}
+	wait.Until(t, "a cluster is asked for its slots after a time-out", func() bool { return asked.Load() > 0 })
 }
 
 // The ensemble hands out its servers as the client's own provider does, which Java's client has too.
@@ -293,7 +303,8 @@ func TestHealthOff(t *testing.T) {
 			t.Errorf("Check(%s), Down(%s) = %v", name, name, err)
 		}
 	}
-	if err := errors.Join(s.Ready(), s.Close()); err != nil {
+	_, err = s.Ready([]string{"redis", "sql"}, nil)
+	if err := errors.Join(err, s.Close()); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,7 +16,10 @@ const lastLook = time.Millisecond
 
 // lastLookConn reads an answer that has arrived although the deadline has passed. A process that was stopped for longer than a time-out wakes
 // up with the answer in its socket, but the timer fires first: without this the answer to a write would be lost, and its outcome unknown.
-type lastLookConn struct{ net.Conn }
+type lastLookConn struct {
+	net.Conn
+	slots *reloader // hears of a read that ended without an answer
+}
 
 // Read reads data that is there, or arrives in time.
 func (c lastLookConn) Read(p []byte) (int, error) {
@@ -24,7 +27,16 @@ func (c lastLookConn) Read(p []byte) (int, error) {
 	if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || c.SetReadDeadline(time.Now().Add(lastLook)) != nil {
 		return n, err
 	}
-	return c.Conn.Read(p)
+	if n, err = c.Conn.Read(p); err != nil {
+		c.slots.failed()
+	}
+	return n, err
+}
+
+// Close closes the connection.
+func (c lastLookConn) Close() error {
+	c.slots.conns.Delete(c.Conn)
+	return c.Conn.Close()
 }
 
 // rawConn is one whose client can see whether the server has closed it.
@@ -33,17 +45,19 @@ type rawConn struct {
 	syscall.Conn
 }
 
-// withLastLook makes a dialer return such connections.
-func withLastLook(o *redis.UniversalOptions) func(context.Context, string, string) (net.Conn, error) {
+// withLastLook makes a dialer return such connections. slots hears of them, and if none can be made.
+func withLastLook(o *redis.UniversalOptions, slots *reloader) func(context.Context, string, string) (net.Conn, error) {
 	dial := redis.NewDialer(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig})
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)
 		if err != nil {
+			slots.failed()
 			return nil, err
 		}
+		slots.conns.Store(c, address)
 		if raw, ok := c.(syscall.Conn); ok {
-			return rawConn{lastLookConn{c}, raw}, nil
+			return rawConn{lastLookConn{c, slots}, raw}, nil
 		}
-		return lastLookConn{c}, nil
+		return lastLookConn{c, slots}, nil
 	}
 }

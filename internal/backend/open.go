@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
@@ -47,8 +48,16 @@ func openRedis(address string, l link) (redis.UniversalClient, error) {
 	all.DialerRetries = 1 // a server that is down is reported, not waited for: the caller knows how long it can wait
 	p := l.patience.orDefault()
 	all.DialTimeout, all.ReadTimeout, all.WriteTimeout = p.Dial, p.Redis, p.Redis
-	all.Dialer = withLastLook(all)
-	return redis.NewUniversalClient(all), nil
+	slots := cmp.Or(l.slots, &reloader{})
+	all.Dialer = withLastLook(all, slots)
+	if len(all.Addrs) == 1 || all.MasterName != "" {
+		return redis.NewUniversalClient(all), nil
+	}
+	o := all.Cluster()
+	o.ClusterStateReloadInterval = reloadEvery
+	c := redis.NewClusterClient(o)
+	slots.c.Store(c)
+	return c, nil
 }
 
 func redisOptions(address string) (*redis.UniversalOptions, error) {

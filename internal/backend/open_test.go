@@ -98,14 +98,15 @@ func TestOpenWithoutServers(t *testing.T) {
 			t.Errorf("Check(%s) = nil, want an error", name)
 		}
 	}
-	if err := set.Ready(); err == nil || !strings.Contains(err.Error(), "redis: ") || !strings.Contains(err.Error(), "sql: ") {
+	if _, err := set.Ready(nil, nil); err == nil || !strings.Contains(err.Error(), "redis: ") || !strings.Contains(err.Error(), "sql: ") {
 		t.Errorf("Ready() = %v, want both named", err)
 	}
 	if err := set.Close(); err != nil {
 		t.Errorf("Close() = %v, want nil", err)
 	}
 	nothing, err := backend.Open(backend.Config{})
-	if err != nil || nothing.Ready() != nil || nothing.Close() != nil || len(nothing.Pools()) != 0 {
+	_, none := nothing.Ready(nil, nil)
+	if err != nil || none != nil || nothing.Close() != nil || len(nothing.Pools()) != 0 {
 		t.Errorf("Open(nothing) = %+v, %v, want a set that is ready", nothing, err)
 	}
 }

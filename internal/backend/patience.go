@@ -35,6 +35,7 @@ type link struct {
 	conns    int
 	name     string // the name that the connections give to the server; "" = none
 	patience Patience
+	slots    *reloader // of its client, if that is one of a cluster; nil = nobody else needs it
 }
 
 // own is the link of a background job: one connection, named after the job.

@@ -37,9 +37,9 @@ func (s *Set) probeRedis(cfg Config) error {
 	mark := newMark(cfg.Prefix, cfg.Health)
 	ask := func(ctx context.Context) error { return mark.write(ctx, c) }
 	if cluster, ok := c.(*redis.ClusterClient); ok {
-		ask = func(ctx context.Context) error {
-			return cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return mark.writeSlot(ctx, node) })
-		}
+		s.masters = &masters{c: cluster, requests: &s.slots, mark: mark}
+		s.Redis.Avoid(s.masters.down)
+		ask = s.masters.ask
 	}
 	s.watch(cfg, "redis", probe{ask, store.RedisAnswered, c.Close})
 	return nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -93,8 +92,10 @@ func TestRedisIsProbedByAWrite(t *testing.T) {
 		if err := c.Ping(t.Context()).Err(); err != nil {
 			t.Errorf("%s: PING: %v", way.setting, err)
 		}
-		if err := s.Ready(); err == nil || !strings.HasPrefix(err.Error(), "redis: ") || s.Ready("redis") != nil {
-			t.Errorf("%s: Ready() = %v, without redis %v", way.setting, err, s.Ready("redis"))
+		out, err := s.Ready(nil, nil)
+		_, without := s.Ready(nil, []string{"redis"})
+		if err == nil || !strings.HasPrefix(err.Error(), "redis: ") || len(out) != 1 || without != nil {
+			t.Errorf("%s: Ready() = %q, %v, without redis %v", way.setting, out, err, without)
 		}
 		change(way.good)
 		becomes(t, s, "redis", false)
@@ -125,26 +126,7 @@ func wantOnlyMark(t *testing.T, c *redis.Client) {
 	t.Errorf("keys: %v, want the mark", keys)
 }
 
-// Of a cluster each master is asked; of a Redlock most nodes must write.
-func TestEachMasterIsProbed(t *testing.T) {
-	t.Parallel()
-	o := testenv.RedisCluster(t, 3)
-	var all []*redis.Client
-	var addresses []string
-	for _, addr := range o.Addrs {
-		u := url.URL{Scheme: "redis", User: url.UserPassword("", o.Password), Host: addr}
-		all, addresses = append(all, client(t, u.String())), append(addresses, u.String())
-	}
-	s := probing(t, backend.Config{Redis: strings.Join(addresses, ",")})
-	becomes(t, s, "redis", false)
-	for _, c := range all {
-		set(t, c, "maxmemory", "1")
-		becomes(t, s, "redis", true)
-		set(t, c, "maxmemory", "0")
-		becomes(t, s, "redis", false)
-	}
-}
-
+// Of a Redlock most nodes must write.
 func TestRedlockNeedsAMajorityThatWrites(t *testing.T) {
 	t.Parallel()
 	var addresses []string

@@ -73,9 +73,9 @@ type Options struct {
 	Answered func(step.Answered)
 	// DefaultMode is the mode behind POST /deduct_stock.
 	DefaultMode string
-	// Ready returns an error that names the unusable ones among the backends that every replica needs, except those in exclude. It
-	// answers from memory. /readyz shows the text of the error.
-	Ready func(exclude []string) error
+	// Ready lists the backends that are out, except those in exclude, and returns an error if the replica should get no requests. It answers
+	// from memory. /readyz shows the texts.
+	Ready func(exclude []string) (out []string, err error)
 	// Registry takes the metrics; nil = one of its own.
 	Registry *prometheus.Registry
 	// PoolStats reads the connection pools for /metrics; nil = none are shown.

@@ -193,7 +193,7 @@ func TestRequestIDIsReplaced(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	t.Parallel()
-	h := newHandler(t, &fakeShop{}, func(o *Options) { o.Ready = func([]string) error { return errors.New("down") } })
+	h := newHandler(t, &fakeShop{}, func(o *Options) { o.Ready = func([]string) ([]string, error) { return nil, errors.New("down") } })
 	h.Drain()
 	a := ask(t, h, "GET", "/healthz", "")
 	if want := `{"status":"ok","replica":"2"}` + "\n"; a.StatusCode != http.StatusOK || a.body != want {
@@ -205,15 +205,16 @@ func TestReady(t *testing.T) {
 	t.Parallel()
 	var log *bytes.Buffer
 	down := map[string]error{}
+	var out []string
 	h := newHandler(t, &fakeShop{}, func(o *Options) {
 		log = logged(o)
-		o.Ready = func(exclude []string) error {
+		o.Ready = func(exclude []string) ([]string, error) {
 			for name, err := range down {
 				if !slices.Contains(exclude, name) {
-					return fmt.Errorf("%s: %w", name, err)
+					return out, fmt.Errorf("%s: %w", name, err)
 				}
 			}
-			return nil
+			return out, nil
 		}
 	})
 	ready := func(query string, want int, detail string) {
@@ -226,7 +227,9 @@ func TestReady(t *testing.T) {
 			t.Errorf("/readyz%s = %s", query, a.body)
 		}
 	}
-	ready("", http.StatusOK, `"ready"`)
+	ready("", http.StatusOK, `"ready","replica":"2"}`)
+	out = []string{"redis: 10.0.0.1:6379: refused"}
+	ready("", http.StatusOK, `"out":["redis: 10.0.0.1:6379: refused"]`)
 	down["redis"] = errors.New("OOM command not allowed")
 	ready("", http.StatusServiceUnavailable, "redis: OOM command not allowed")
 	ready("?exclude=sql", http.StatusServiceUnavailable, "redis: OOM command not allowed")

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,6 +65,11 @@ func (s *Stack) backendsEnv(replica int) ([]string, error) {
 			}
 		}
 		env = append(env, "SHOP_"+strings.ToUpper(name)+"="+strings.Join(urls, ","))
+	}
+	if os.Getenv("SHOP_READY_NEEDS") == "" { // what was started is to be served
+		needs := []string{"redis", "sql"}
+		needs = slices.DeleteFunc(needs, func(name string) bool { return servers[name][0].URL == "" })
+		env = append(env, "SHOP_READY_NEEDS="+strings.Join(needs, ","))
 	}
 	return env, nil
 }

@@ -2,7 +2,10 @@ package replica
 
 import (
 	"errors"
+	"maps"
 	"net"
+	"slices"
+	"strings"
 	"time"
 
 	"lastitem/internal/api"
@@ -25,6 +28,17 @@ func (c Config) Validate() error {
 	}
 	if c.LockReplicas < 0 {
 		errs = append(errs, api.Text{En: "%s is %d, want at least 0", Zh: "%s 为 %d，应至少为 0"}.Errorf(c.name("SHOP_LOCK_REPLICAS"), c.LockReplicas))
+	}
+	given := map[string]string{
+		"redis": c.Redis, "sql": c.SQL, "redlock": c.Redlock, "zookeeper": c.ZooKeeper, "etcd": c.Etcd, "consul": c.Consul, "kafka": c.Kafka,
+	}
+	maps.DeleteFunc(given, func(_, address string) bool { return address == "" })
+	for _, name := range c.ReadyNeeds {
+		if given[name] == "" {
+			errs = append(errs, api.Text{
+				En: "%s names %q, want backends that are configured: %s", Zh: "%s 里的 %q 不是已配置的后端，应为：%s",
+			}.Errorf(c.name("SHOP_READY_NEEDS"), name, strings.Join(slices.Sorted(maps.Keys(given)), ",")))
+		}
 	}
 	errs = append(errs, c.validateTimes()...)
 	errs = append(errs, c.validateRetention()...)

@@ -34,6 +34,8 @@ type Config struct {
 	LockReplicas int           `env:"SHOP_LOCK_REPLICAS" envDefault:"0" help:"number of Redis replicas that must confirm each lock of the lock engine within 1s (WAIT); 0: none" zh:"锁引擎每次加锁须有多少个 Redis 从节点在 1s 内确认（WAIT）；0 表示不等"`
 	Drain        time.Duration `env:"SHOP_DRAIN" envDefault:"0s" help:"how long a replica goes on answering, while not ready, before it shuts down; Ctrl-C (SIGINT) skips that" zh:"下线前以“未就绪”状态继续服务多久；用 Ctrl-C（SIGINT）结束则跳过这一步"`
 
+	ReadyNeeds backendNames `env:"SHOP_READY_NEEDS" help:"backends without which /readyz answers 503, comma-separated: redis,sql; by default it does so only if none of Redis, SQL and etcd can be used, since modes without the missing one are served" zh:"缺了哪些后端 /readyz 就返回 503，逗号分隔，如 redis,sql；默认只有 Redis、SQL、etcd 都不可用时才返回 503，因为不用故障后端的模式照常服务"`
+
 	Redis     string  `env:"SHOP_REDIS" secret:"true" group:"backends" help:"redis://[:password@]host:port/db, or rediss:// for TLS; a comma-separated list for a cluster; redis+sentinel://host:port,host:port/MASTER/db for Sentinel" zh:"redis://[:密码@]主机:端口/库号，TLS 写 rediss://；集群用逗号分隔多个地址；哨兵写 redis+sentinel://主机:端口,主机:端口/主节点名/库号"`
 	SQL       string  `env:"SHOP_SQL" secret:"true" help:"user:password@tcp(host:port)/db for MySQL (?tls=true), or sqlite:/path/to/file.db" zh:"MySQL 写 用户:密码@tcp(主机:端口)/库名（?tls=true），SQLite 写 sqlite:/路径/文件.db"`
 	Redlock   string  `env:"SHOP_REDLOCK" secret:"true" help:"redis:// URLs of independent masters, comma-separated, commonly five, for the mode redlock" zh:"红锁（redlock 模式）所用的相互独立的 Redis 主节点地址，逗号分隔，通常五个"`
@@ -145,6 +147,15 @@ func (h *hostNames) UnmarshalText(text []byte) error {
 		}
 		*h = append(*h, name)
 	}
+	return nil
+}
+
+// backendNames are names of backends.
+type backendNames []string
+
+// UnmarshalText reads names separated by commas.
+func (n *backendNames) UnmarshalText(text []byte) error {
+	*n = strings.FieldsFunc(strings.ToLower(string(text)), func(r rune) bool { return r == ',' || r == ' ' })
 	return nil
 }
 

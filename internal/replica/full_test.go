@@ -104,7 +104,7 @@ func startFullRedis(t *testing.T) (r *Replica, admin *redis.Client) {
 	}
 	admin = redis.NewClient(o)
 	t.Cleanup(func() { _ = admin.Close() })
-	r = startReplica(t, Config{Redis: node.URL, SQL: testenv.SQLite(t)})
+	r = startReplica(t, Config{Redis: node.URL, SQL: testenv.SQLite(t), ReadyNeeds: backendNames{"redis"}})
 	awaitMode(t, r, "lease-seq", func(m api.Mode) bool { return m.Available })
 	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":9}`, http.StatusOK)
 	return r, admin

@@ -73,10 +73,10 @@ func poolStats(set *backend.Set) func() []handler.Pool {
 	}
 }
 
-// backendsUp is the metric shop_backend_up of each configured backend, from [backend.Set.Check].
+// backendsUp is the metric shop_backend_up of each configured backend, from [backend.Set.Out].
 type backendsUp struct{ set *backend.Set }
 
-var backendUp = prometheus.NewDesc("shop_backend_up", "1 if the last health check found the backend usable, else 0.", []string{"backend"}, nil)
+var backendUp = prometheus.NewDesc("shop_backend_up", "1 if the last health check found the backend usable, else 0: also while one master of a Redis Cluster is out.", []string{"backend"}, nil)
 
 // Describe names the metric.
 func (backendsUp) Describe(ch chan<- *prometheus.Desc) { ch <- backendUp }
@@ -85,7 +85,7 @@ func (backendsUp) Describe(ch chan<- *prometheus.Desc) { ch <- backendUp }
 func (b backendsUp) Collect(ch chan<- prometheus.Metric) {
 	for _, name := range b.set.Backends() {
 		up := 1.0
-		if b.set.Check(name) != nil {
+		if b.set.Out(name) != nil {
 			up = 0
 		}
 		ch <- prometheus.MustNewConstMetric(backendUp, prometheus.GaugeValue, up, name)

@@ -87,7 +87,9 @@ func (r *Replica) build(c Config, o Options) (err error) {
 		Lockers:    stock.Lockers{Client: r.Backends.Client, Prefix: c.Prefix, TTL: c.LockTTL, Wakeups: r.wakeups, Engine: r.engine},
 		Kafka:      r.Backends.Kafka,
 		KafkaGroup: kafkalog.Group{Session: c.KafkaSession, Heartbeat: c.KafkaHeartbeat, Rebalance: c.KafkaRebalance},
-		Missing:    c.Missing, Check: named(r.Backends.Check), Down: named(r.Backends.Down),
+		Missing:    c.Missing,
+		Check:      func(b stock.Backend) error { return r.Backends.Check(named(b)) },
+		Down:       func(b stock.Backend, products ...int64) error { return r.Backends.Down(named(b), products...) },
 	}
 	r.serviceLocks(c, &on.Lockers, steps)
 	r.Shop, err = shop.New(on, shop.Options{
@@ -113,7 +115,8 @@ func (r *Replica) build(c Config, o Options) (err error) {
 		Answered: answered,
 		Shop:     r.Shop, Steps: steps, Replica: c.Replica, DefaultMode: c.DefaultMode, Registry: registry,
 		AdminToken: c.Token, ProtectReads: c.ProtectReads, Events: c.Events, Hosts: c.servedHosts(),
-		Ready: func(exclude []string) error { return r.Backends.Ready(exclude...) }, PoolStats: poolStats(r.Backends), Log: r.log,
+		Ready:     func(exclude []string) ([]string, error) { return r.Backends.Ready(c.ReadyNeeds, exclude) },
+		PoolStats: poolStats(r.Backends), Log: r.log,
 	})
 	return err
 }
@@ -153,14 +156,12 @@ func (r *Replica) serviceLocks(c Config, l *stock.Lockers, steps *step.Stream) {
 	}
 }
 
-// named asks about a backend by the name that the set has for it.
-func named(ask func(string) error) func(stock.Backend) error {
-	return func(b stock.Backend) error {
-		if b == stock.NeedMySQL {
-			b = stock.NeedSQL
-		}
-		return ask(string(b))
+// named is the name that the set has for a backend.
+func named(b stock.Backend) string {
+	if b == stock.NeedMySQL {
+		b = stock.NeedSQL
 	}
+	return string(b)
 }
 
 const (

@@ -62,7 +62,10 @@ func startReplica(t *testing.T, c Config) *Replica {
 // waitReady waits until the probes have seen the backends answer.
 func waitReady(t *testing.T, r *Replica) {
 	t.Helper()
-	wait.NoError(t, "ready", func() error { return r.Backends.Ready() })
+	wait.NoError(t, "ready", func() error {
+		_, err := r.Backends.Ready([]string{"redis", "sql"}, nil)
+		return err
+	})
 }
 
 // send asks h, with the target as the idempotency key, and wants the status.
@@ -83,6 +86,19 @@ func sendKeyed(t *testing.T, h http.Handler, method, target, key, body string, w
 		t.Errorf("%s %s = %d %s, want %d", method, target, rec.Code, rec.Body, want)
 	}
 	return rec.Body.String()
+}
+
+// A backend that is out takes the replica out of the balancer only if nothing else can be sold from, or the operator says so.
+func TestReadyWithoutABackend(t *testing.T) {
+	t.Parallel()
+	for want, needs := range map[int]backendNames{http.StatusOK: nil, http.StatusServiceUnavailable: {"redis"}} {
+		r := startReplica(t, Config{Redis: "redis://127.0.0.1:1/0", SQL: testenv.SQLite(t), ReadyNeeds: needs})
+		wait.NoError(t, "SQL answers", func() error { _, err := r.Backends.Ready([]string{"sql"}, nil); return err })
+		if body := send(t, r, http.MethodGet, "/readyz", "", want); !strings.Contains(body, "redis: dial tcp 127.0.0.1:1: connect: connection refused") {
+			t.Errorf("/readyz = %s, want the backend that is out", body)
+		}
+		send(t, r, http.MethodGet, "/readyz?exclude=redis", "", http.StatusOK)
+	}
 }
 
 func TestEngineClosedIsUnavailable(t *testing.T) {

@@ -125,7 +125,7 @@ func (c Config) name(variable string) string {
 // kinds are the values of [Setting.Kind] that are not Go's names of types.
 var kinds = map[reflect.Type]string{
 	reflect.TypeFor[time.Duration](): "duration", reflect.TypeFor[slog.Level](): "level",
-	reflect.TypeFor[hostNames](): "names", reflect.TypeFor[reasons](): "JSON", reflect.TypeFor[logFormat](): "format",
+	reflect.TypeFor[hostNames](): "names", reflect.TypeFor[backendNames](): "backends", reflect.TypeFor[reasons](): "JSON", reflect.TypeFor[logFormat](): "format",
 }
 
 func kind(t reflect.Type) string { return cmp.Or(kinds[t], t.String()) }

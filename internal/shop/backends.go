@@ -27,7 +27,9 @@ type Backends struct {
 	Missing map[stock.Backend]string
 	// Check says why a backend cannot be used right now, nil when it can. It answers from a cache, without waiting. Down is like Check,
 	// but returns nil as long as the backend's health is unknown: requests that need a backend which is down fail at once.
-	Check, Down func(stock.Backend) error
+	// In a cluster it asks about the masters of the products.
+	Check func(stock.Backend) error
+	Down  func(b stock.Backend, products ...int64) error
 }
 
 func (b Backends) configured(needs []stock.Backend) error {
@@ -78,13 +80,13 @@ func (b Backends) keeps(at stock.Store) error {
 	return b.has(at.Backend())
 }
 
-// down returns an error if one of these backends is known to be down, so that a request fails at once and sends nothing.
-func (b Backends) down(needs ...stock.Backend) error {
+// down returns an error if one of these backends is known to be down for the products, so that a request fails at once and sends nothing.
+func (b Backends) down(products []int64, needs ...stock.Backend) error {
 	for _, n := range needs {
 		if b.Down == nil {
 			break
 		}
-		if err := b.Down(n); err != nil {
+		if err := b.Down(n, products...); err != nil {
 			return &stock.NotReadyError{Why: fmt.Sprintf("%s: %v", n, err), Err: err}
 		}
 	}
@@ -92,8 +94,8 @@ func (b Backends) down(needs ...stock.Backend) error {
 }
 
 // silent is down for requests that only read, or repair: a backend that refuses writes still answers them.
-func (b Backends) silent(s stock.Store) error {
-	if err := b.down(s.Backend()); err != nil && !errors.Is(err, store.ErrRefused) {
+func (b Backends) silent(s stock.Store, product int64) error {
+	if err := b.down([]int64{product}, s.Backend()); err != nil && !errors.Is(err, store.ErrRefused) {
 		return err
 	}
 	return nil

@@ -67,7 +67,7 @@ func (s *Shop) pageAfter(ctx context.Context, id int64, p Page) (Ledger, error) 
 		if r == nil {
 			return l, invalid("cursor", "names a store that is not configured")
 		}
-		if err := s.backends.silent(name); err != nil {
+		if err := s.backends.silent(name, id); err != nil {
 			return l, err
 		}
 		f, at, err := r.Page(ctx, id, at, p.want(left))

@@ -40,7 +40,7 @@ func (l Ledger) Down() error {
 // a run starts here. No request for the product may be in flight; requests that Kafka delivers again later are void. segments > 0 splits
 // the count in Redis. If a store fails, and another may have been set, the error is stock.ErrUnknown: call it again.
 func (s *Shop) SetStock(ctx context.Context, product, units int64, segments int) error {
-	if err := s.settable(); err != nil { // if one store cannot be set, the new run is void in the others too
+	if err := s.settable(product); err != nil { // if one store cannot be set, the new run is void in the others too
 		return err
 	}
 	wait := max(0, setLimit-2*cmp.Or(s.options.Work, defaultWork))
@@ -55,11 +55,11 @@ func (s *Shop) SetStock(ctx context.Context, product, units int64, segments int)
 const setLimit = 55 * time.Second
 
 // settable returns the errors of the configured stores that are known not to answer.
-func (s *Shop) settable() error {
+func (s *Shop) settable(product int64) error {
 	var errs []error
 	for _, at := range stock.Stores() {
 		if s.backends.has(at.Backend()) == nil {
-			errs = append(errs, s.backends.silent(at))
+			errs = append(errs, s.backends.silent(at, product))
 		}
 	}
 	return errors.Join(errs...)
@@ -139,7 +139,7 @@ func (s *Shop) readLocked(ctx context.Context, mode string, product int64, wait 
 	case e.err != nil:
 		return &stock.ModeError{Mode: mode, Lacks: e.err}
 	}
-	if err := s.backends.down(e.mode.Needs...); err != nil {
+	if err := s.backends.down([]int64{product}, e.mode.Needs...); err != nil {
 		return err
 	}
 	if e.mode.Counter {
@@ -201,7 +201,7 @@ func (s *Shop) collect(id int64, ask func(stock.Store, reader) (store.Facts, err
 			continue
 		}
 		var f store.Facts
-		err := s.backends.silent(name)
+		err := s.backends.silent(name, id)
 		if err == nil {
 			f, err = ask(name, r)
 		}

@@ -198,9 +198,15 @@ func (s *Shop) deduct(ctx context.Context, e *entry, req stock.Request) (stock.R
 	if len(e.mode.Needs) == 0 { // it never blocks
 		return e.deductor.Deduct(ctx, req)
 	}
-	err := s.backends.down(e.mode.Needs...)
+	var products []int64
+	if !e.mode.KeyRequired { // its lock is on the key
+		for _, item := range req.Items {
+			products = append(products, item.ProductID)
+		}
+	}
+	err := s.backends.down(products, e.mode.Needs...)
 	if err == nil && req.Store != "" {
-		err = s.backends.down(req.Store.Backend())
+		err = s.backends.down(products, req.Store.Backend())
 	}
 	if err != nil {
 		return stock.Receipt{}, err

@@ -116,6 +116,11 @@ func (t *selling) claim(ctx context.Context) (out Sold, done bool, err error) {
 			return Sold{}, true, sellError(err)
 		}
 	}
+	if t.r.avoid != nil {
+		if err := t.r.avoid(t.r.claimKey(t.Key)); err != nil {
+			return Sold{}, true, fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
+		}
+	}
 	for !t.claimed {
 		t.own = t.owner(strconv.FormatInt(time.Now().UnixMilli(), 10))
 		reply, err := t.r.eval(claimScript, []string{t.r.claimKey(t.Key)}, []any{t.own, t.void, t.r.keep.Milliseconds(), refusedClaim.Milliseconds()})

@@ -36,6 +36,7 @@ type Redis struct {
 	keep     time.Duration
 	spread   atomic.Bool // Redis is a cluster: no script reaches all keys
 	rooms    rooms
+	avoid    func(keys ...string) error
 }
 
 // NewRedis returns the store on c. Every key starts with prefix. The client must not retry commands by itself
@@ -46,6 +47,13 @@ func NewRedis(c redis.UniversalClient, prefix string) *Redis {
 	r.spread.Store(cluster)
 	return r
 }
+
+// Avoid has the store ask before it claims an idempotency key on a cluster whether the claim's master is known to be out. Call it before the
+// first sale.
+func (r *Redis) Avoid(down func(keys ...string) error) { r.avoid = down }
+
+// CountKey is the key of a product's count. In a cluster all that belongs to the product is in its slot.
+func (r *Redis) CountKey(product int64) string { return r.key("stock", product) }
 
 // eval runs a script and returns its reply. It does not end with the caller's context, because a script that was sent may run; the client's
 // time-outs bound it.
@@ -157,13 +165,16 @@ func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, a
 	if err = writeError(err); err == nil {
 		err = r.setCount(ctx, product, stock, segments)
 	}
-	if errors.Is(err, ErrUnavailable) && slices.ContainsFunc(done, succeeded) { // "nothing happened" would be false
+	if errors.Is(err, ErrUnavailable) && slices.ContainsFunc(done, applied) { // "nothing happened" would be false
 		err = fmt.Errorf("%w: orders deleted: %w", ErrUnknown, err)
 	}
 	return err
 }
 
 func succeeded(c redis.Cmder) bool { return c.Err() == nil }
+
+// applied says that a write has happened, or may have.
+func applied(c redis.Cmder) bool { return !errors.Is(writeError(c.Err()), ErrUnavailable) }
 
 // setCount writes the count of a product, or those of its segments, in one script; on a cluster in one script per slot, the product
 // itself last. A MULTI would not do: if memory is full, Redis refuses all of it.

@@ -101,10 +101,13 @@ func (r *Redis) SetSegments(ctx context.Context, product int64, counts map[int]i
 			err = errors.Join(err, c.Err())
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("%w: redis: %w", ErrUnknown, err)
+	switch {
+	case err == nil:
+		return nil
+	case !slices.ContainsFunc(done, applied): // every node refused, as one does that is not ready
+		return writeError(err)
 	}
-	return nil
+	return fmt.Errorf("%w: redis: %w", ErrUnknown, err)
 }
 
 func (r *Redis) segmentName(product int64, i int, split bool) string {

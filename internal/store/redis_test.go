@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
@@ -284,6 +285,39 @@ func TestRedisRefused(t *testing.T) {
 		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
 			t.Errorf("%s = %v, want ErrUnavailable: nothing was changed", name, err)
 		}
+	}
+}
+
+// What a server of a cluster says while it is not ready, or a slot moves, means that nothing happened, whatever was sent.
+func TestRedisNotReady(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	c, err := backend.OpenRedis("redis://"+m.Addr()+",redis://"+m.Addr(), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	r := store.NewRedis(c, "")
+	reset(t, r, 1, 5, 0)
+	reset(t, r, 2, 6, 2)
+	left := int64(4)
+	take := func(int64) (store.Order, error) { return store.Order{ID: "w", ProductID: 1, Remaining: &left}, nil }
+	for _, said := range []string{"CLUSTERDOWN Hash slot not served", "LOADING the dataset", "TRYAGAIN during rehashing of slot", "MASTERDOWN"} {
+		m.SetError(said)
+		_, added := r.Add(t.Context(), 1, -1)
+		_, sold := r.Sell(t.Context(), sale("s", "", 1))
+		_, keyed := r.Sell(t.Context(), of("one", sale("s", "k", 1)))
+		for name, err := range map[string]error{
+			"Set": r.Set(t.Context(), 1, 1), "SetToo": r.SetToo(t.Context(), 1, 1), "Add": added, "Sell": sold, "Sell with a key": keyed,
+			"Append": r.Append(t.Context(), someOrder("a", 1)), "Reset": r.Reset(t.Context(), 2, 1, 2, noKeys),
+			"SetSegments": r.SetSegments(t.Context(), 2, map[int]int64{0: 1, 1: 1}, true),
+			"Watch":       r.Watch(t.Context(), 1, take, func(ctx context.Context, f func(context.Context) error) error { return f(ctx) }),
+		} {
+			if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
+				t.Errorf("%s after %s = %v, want ErrUnavailable: nothing was changed", name, said, err)
+			}
+		}
+		m.SetError("")
 	}
 }
 

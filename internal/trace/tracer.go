@@ -178,12 +178,13 @@ func (t *Tracer) available(ctx context.Context, mode string) error {
 		if slices.Contains(status.Mode.Needs, stock.NeedMySQL) && !t.replica.Backends.SQL.MySQL() {
 			return fmt.Errorf("mode %s is not available on %s: %w", mode, t.kinds["sql"], status.Err)
 		}
-		if err == nil && status.Err == nil && t.replica.Backends.Ready() == nil {
+		_, out := t.replica.Backends.Ready([]string{"redis", "sql"}, nil)
+		if err == nil && status.Err == nil && out == nil {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("mode %s is not available: %w", mode, errors.Join(err, status.Err, t.replica.Backends.Ready()))
+			return fmt.Errorf("mode %s is not available: %w", mode, errors.Join(err, status.Err, out))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

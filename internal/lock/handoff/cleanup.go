@@ -1,6 +1,7 @@
 package handoff
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -13,14 +14,13 @@ type cleanup struct {
 	endedAt    time.Duration // the attempt, on the engine's clock
 }
 
-// How many cleanups are kept, how long they rest between two tries, how many are in flight at a time, and for how long at least a cleanup
-// is retried after the end of its attempt. By then a lock that was granted to the attempt has expired. A token that is left in the queue
-// costs others one message and its answer.
+// How many cleanups are kept, how long they rest between two tries, and for how long at least a cleanup is retried after the end of its
+// attempt. By then a lock that was granted to the attempt has expired. A token that is left in the queue costs others one message and its
+// answer.
 const (
-	maxCleanups      = 1000
-	cleanupInterval  = time.Second
-	cleanupsInFlight = 16
-	minCleanupAge    = 2 * time.Minute
+	maxCleanups     = 1000
+	cleanupInterval = time.Second
+	minCleanupAge   = 2 * time.Minute
 )
 
 // cleanLater stores the token of an attempt that ended at the time ended, so that it is cancelled later. It stores nothing if err says that
@@ -35,7 +35,7 @@ func (e *Engine) cleanLater(key, token string, ended time.Duration, err error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.cleanups) == maxCleanups {
+	if len(e.cleanups) >= maxCleanups {
 		e.report(cleanupDropped, e.cleanups[0].key, nil)
 		e.cleanups = slices.Delete(e.cleanups, 0, 1)
 	}
@@ -45,29 +45,21 @@ func (e *Engine) cleanLater(key, token string, ended time.Duration, err error) {
 	}
 }
 
-// cleanAll sends the cleanups that are recent enough to matter. Several are in flight at a time, because each may wait as long as the
-// server is silent.
+// cleanAll sends the cleanups that are recent enough to matter. The first that a node does not answer ends those of the node: while it is out
+// one is tried at a time, each time another.
 func (e *Engine) cleanAll() {
 	e.mu.Lock()
 	all := e.cleanups
 	e.cleanups, e.cleaningUp = nil, true
 	e.mu.Unlock()
-	var sending sync.WaitGroup
-	ahead := make(chan struct{}, cleanupsInFlight)
+	byNode := map[string][]cleanup{}
 	for _, c := range all {
-		ahead <- struct{}{}
-		if e.isClosed() {
-			break
-		}
-		if e.now()-c.endedAt > max(e.o.TTL, minCleanupAge) {
-			<-ahead
-			e.report(cleanupDropped, c.key, nil)
-			continue
-		}
-		sending.Go(func() {
-			e.cancelSince(c.key, c.token, c.endedAt)
-			<-ahead
-		})
+		at, _, _ := e.subscriber.locate(context.Background(), c.key)
+		byNode[at] = append(byNode[at], c)
+	}
+	var sending sync.WaitGroup
+	for _, of := range byNode {
+		sending.Go(func() { e.cleanNode(of) })
 	}
 	sending.Wait()
 	e.mu.Lock()
@@ -75,5 +67,22 @@ func (e *Engine) cleanAll() {
 	e.cleaningUp = false
 	if len(e.cleanups) > 0 {
 		e.schedule(&e.cleanupAlarm, e.now()+cleanupInterval)
+	}
+}
+
+// cleanNode sends the cleanups of one node.
+func (e *Engine) cleanNode(of []cleanup) {
+	for i, c := range of {
+		switch {
+		case e.isClosed():
+			return
+		case e.now()-c.endedAt > max(e.o.TTL, minCleanupAge):
+			e.report(cleanupDropped, c.key, nil)
+		case !e.cancelSince(c.key, c.token, c.endedAt):
+			e.mu.Lock()
+			e.cleanups = append(slices.Clone(of[i+1:]), e.cleanups...)
+			e.mu.Unlock()
+			return
+		}
 	}
 }

@@ -221,8 +221,8 @@ func (e *Engine) newRelease(c *contender, token, next string) *request {
 // sendCancel cancels an attempt; if that fails, again later.
 func (e *Engine) sendCancel(key, token string) { e.cancelSince(key, token, e.now()) }
 
-// cancelSince cancels an attempt that ended at the time ended.
-func (e *Engine) cancelSince(key, token string, ended time.Duration) {
+// cancelSince cancels an attempt that ended at the time ended. It returns false if that was not answered.
+func (e *Engine) cancelSince(key, token string, ended time.Duration) (answered bool) {
 	m := modeOf(token)
 	r := e.newRequest(m.scripts().cancel, m, key, token).add(cancelTombstone, e.fenceTTL)
 	e.do(r)
@@ -232,6 +232,7 @@ func (e *Engine) cancelSince(key, token string, ended time.Duration) {
 	if v, _ := r.reply.([]any); len(v) == 2 {
 		e.m.skipped(number(v[1]))
 	}
+	return r.err == nil || refused(r.err)
 }
 
 // How long (ms) a tombstone lasts: of a cancelled attempt, and of a released read whose acquire may arrive once more.

@@ -121,11 +121,11 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 		KeepKeys: idempotency.Retention(time.Hour),
 	}
 	if env.Health != (backend.Health{}) {
-		b.Down = func(b stock.Backend) error {
+		b.Down = func(b stock.Backend, products ...int64) error {
 			if b == stock.NeedMySQL {
 				b = stock.NeedSQL
 			}
-			return set.Down(string(b))
+			return set.Down(string(b), products...)
 		}
 	}
 	closers := services(set, &b.Lockers, steps)
