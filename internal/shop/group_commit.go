@@ -21,16 +21,18 @@ type groupCommit struct {
 	sql   *store.SQL
 	steps *step.Stream
 	keep  idempotency.Retention
+
+	repeated func() // is told of each transaction that is tried again; nil = nobody is
 }
 
-// groupTries is how often a batch is sent at most, if the database ends its transaction or some of its keys are taken.
+// groupTries is how often a batch is sent at most if some of its keys are taken, or orders there.
 const groupTries = 10
 
 // Commit deducts for a batch of requests for one product, as [stock.Group] says.
 func (g groupCommit) Commit(product int64, batch []*stock.Ticket) {
 	todo, repeated := firsts(batch)
 	for try := 1; len(todo) > 0; try++ {
-		panicked, err := g.tryCommit(product, todo)
+		panicked, err := g.retried(product, todo)
 		switch {
 		case err == nil && panicked == nil:
 			todo = nil
@@ -43,7 +45,6 @@ func (g groupCommit) Commit(product int64, batch []*stock.Ticket) {
 			todo = nil
 		case try < groupTries && (errors.Is(err, errKeysTaken) || errors.Is(err, store.ErrOrderExists)):
 			todo = g.replayTaken(product, todo)
-		case try < groupTries && errors.Is(err, store.ErrConflict):
 		default:
 			fail(todo, err)
 			todo = nil
@@ -90,8 +91,20 @@ func fail(batch []*stock.Ticket, err error) {
 	}
 }
 
-// errKeysTaken counts as a conflict when the last try fails: nothing happened.
-var errKeysTaken = fmt.Errorf("%w: some keys have an answer", store.ErrConflict)
+// errKeysTaken says that nothing happened.
+var errKeysTaken = fmt.Errorf("%w: some keys have an answer", stock.ErrContended)
+
+// retried tries one transaction again while the database decides for another.
+func (g groupCommit) retried(product int64, batch []*stock.Ticket) (panicked any, err error) {
+	err = store.Retry(context.Background(), 0, func(n int) (err error) {
+		if n > 0 && g.repeated != nil {
+			g.repeated()
+		}
+		panicked, err = g.tryCommit(product, batch)
+		return err
+	})
+	return panicked, err
+}
 
 // tryCommit is one transaction. If it fails or panics, nothing happened, unless the error is ErrUnknown.
 func (g groupCommit) tryCommit(product int64, batch []*stock.Ticket) (panicked any, err error) {

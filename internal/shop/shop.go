@@ -38,6 +38,8 @@ type Options struct {
 	KeepKeys idempotency.Retention
 	// Gauge registers a metric whose value read returns; nil = no metrics.
 	Gauge func(name, help string, read func() float64)
+	// Repeated is told of each transaction that is tried again, with its mode; nil = nobody is.
+	Repeated func(mode string)
 }
 
 // Shop runs the modes over one set of backends. It is safe for concurrent use.
@@ -86,7 +88,7 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 // build builds a mode.
 func (s *Shop) build(e *entry) {
 	m, b, o := e.mode, s.backends, s.options
-	group := groupCommit{sql: b.SQL, steps: o.Steps, keep: o.KeepKeys}
+	group := groupCommit{sql: b.SQL, steps: o.Steps, keep: o.KeepKeys, repeated: func() { s.repeated(m.Name) }}
 	deps := stock.Deps{
 		Redis: b.Redis, SQL: b.SQL, Etcd: b.Etcd,
 		Orders:  &stock.Orders{Mode: m.Name, Replica: o.Replica, Redis: b.Redis, SQL: b.SQL, Steps: o.Steps},
@@ -211,6 +213,28 @@ func (s *Shop) deduct(ctx context.Context, e *entry, req stock.Request) (stock.R
 				return stock.Receipt{}, err
 			}
 		}
-		return e.deductor.Deduct(ctx, req)
+		return s.retried(ctx, e, req)
 	})
+}
+
+// retried calls the mode again while the store has decided for another request, until the request's wait is over. Each call is a whole
+// deduction, with the same key: it reads again.
+func (s *Shop) retried(ctx context.Context, e *entry, req stock.Request) (r stock.Receipt, err error) {
+	until := time.Now().Add(req.Wait)
+	err = store.Retry(ctx, req.Wait, func(n int) (err error) {
+		if n > 0 {
+			s.repeated(e.mode.Name)
+			req.Wait = max(0, time.Until(until))
+		}
+		r, err = e.deductor.Deduct(ctx, req)
+		return err
+	})
+	return r, err
+}
+
+// repeated counts a transaction of a mode that is tried again.
+func (s *Shop) repeated(mode string) {
+	if s.options.Repeated != nil {
+		s.options.Repeated(mode)
+	}
 }

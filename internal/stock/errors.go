@@ -34,6 +34,10 @@ var (
 	ErrUnavailable     = store.ErrUnavailable
 	ErrModeUnavailable = errors.New("stock: mode unavailable")
 
+	// errOvertaken is returned by a write that asks whether the row has changed since it was read. Nothing happened, and package shop tries
+	// again while the request may wait; then it is ErrContended.
+	errOvertaken = fmt.Errorf("%w: somebody has written since the read", store.ErrConflict)
+
 	// Unknown: it was sent, and no answer came.
 	ErrUnknown = store.ErrUnknown
 	// ErrOtherRun refuses a request from a log that was made before the stock was set, or so long ago that its key may have been purged.

@@ -62,7 +62,7 @@ func (l leaseSeqDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 	err = d.Orders.InTx(ctx, order, func(tx *store.Tx) error {
 		ok, err := tx.TakeAt(item.ProductID, item.Quantity, row.LeaseSeq)
 		if err == nil && !ok { // affected rows 0: somebody wrote since the read
-			err = ErrContended
+			err = errOvertaken
 		}
 		return err
 	})
