@@ -88,6 +88,7 @@ func (r *Replica) build(c Config, o Options) (err error) {
 		Kafka:      r.Backends.Kafka,
 		KafkaGroup: kafkalog.Group{Session: c.KafkaSession, Heartbeat: c.KafkaHeartbeat, Rebalance: c.KafkaRebalance},
 		Missing:    c.Missing, Check: named(r.Backends.Check), Down: named(r.Backends.Down),
+		Ask: func(ctx context.Context, b stock.Backend) error { return r.Backends.Ask(ctx, string(b)) },
 	}
 	r.serviceLocks(c, &on.Lockers, steps)
 	r.Shop, err = shop.New(on, shop.Options{

@@ -2,6 +2,7 @@ package shop
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 
@@ -28,6 +29,8 @@ type Backends struct {
 	// Check says why a backend cannot be used right now, nil when it can. It answers from a cache, without waiting. Down is like Check,
 	// but returns nil as long as the backend's health is unknown: requests that need a backend which is down fail at once.
 	Check, Down func(stock.Backend) error
+	// Ask probes a backend now; nil = no backend is ever probed.
+	Ask func(context.Context, stock.Backend) error
 }
 
 func (b Backends) configured(needs []stock.Backend) error {

@@ -49,6 +49,7 @@ type Shop struct {
 	entries  []*entry
 	byName   map[string]*entry
 	known    known
+	outage   *outage
 	closers  []func(context.Context) error
 	running  sync.WaitGroup // running requests, including those already answered at their deadline
 }
@@ -56,7 +57,8 @@ type Shop struct {
 type entry struct {
 	mode     stock.Mode
 	deductor stock.Deductor // nil when err is set
-	readers  lock.Locker    // nil where the mode has none
+	required []stock.Backend
+	readers  lock.Locker // nil where the mode has none
 	err      error
 	usable   func() error // nil = only the backends decide
 }
@@ -66,6 +68,8 @@ type Status struct {
 	Mode stock.Mode
 	Err  error
 	Down bool // everything that the mode needs is configured, and Err may pass
+	// Unlocked is why the mode deducts without its lock, which only saves work; nil if it does not.
+	Unlocked error
 }
 
 // New builds every mode whose backends are configured; the others stay listed with the reason.
@@ -74,9 +78,10 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 		return nil, err
 	}
 	s := &Shop{backends: b, options: o, byName: map[string]*entry{}}
+	s.outage = s.newOutage()
 	for _, m := range modes {
-		e := &entry{mode: m}
-		if e.err = b.configured(m.Needs); e.err == nil {
+		e := &entry{mode: m, required: m.Required()}
+		if e.err = b.configured(e.required); e.err == nil {
 			s.build(e)
 		}
 		s.entries = append(s.entries, e)
@@ -93,7 +98,7 @@ func (s *Shop) build(e *entry) {
 		Redis: b.Redis, SQL: b.SQL, Etcd: b.Etcd,
 		Orders:  &stock.Orders{Mode: m.Name, Replica: o.Replica, Redis: b.Redis, SQL: b.SQL, Steps: o.Steps},
 		Locks:   locks{mode: m.Name, prefix: b.Lockers.Prefix, log: o.Log},
-		Lockers: b.Lockers, Group: group, Steps: o.Steps,
+		Lockers: b.Lockers, Optional: s.outage.acquire, Group: group, Steps: o.Steps,
 	}
 	if slices.Contains(m.Needs, stock.NeedKafka) {
 		log := kafkalog.Open(kafkalog.Options{
@@ -153,7 +158,7 @@ func (s *Shop) status(e *entry) Status {
 		return Status{Mode: e.mode, Err: e.err}
 	}
 	if s.backends.Check != nil {
-		for _, b := range e.mode.Needs {
+		for _, b := range e.required {
 			if err := s.backends.Check(b); err != nil {
 				return Status{Mode: e.mode, Err: fmt.Errorf("%s: %w", b, err), Down: true}
 			}
@@ -163,7 +168,11 @@ func (s *Shop) status(e *entry) Status {
 		err := e.usable()
 		return Status{Mode: e.mode, Err: err, Down: err != nil}
 	}
-	return Status{Mode: e.mode}
+	status := Status{Mode: e.mode}
+	if len(e.mode.Optional) > 0 {
+		status.Unlocked = s.outage.out()
+	}
+	return status
 }
 
 // Deduct takes units by the named mode, within the request's wait and [Options.Work]. Its error wraps one of the sentinels of package stock.
@@ -200,7 +209,7 @@ func (s *Shop) deduct(ctx context.Context, e *entry, req stock.Request) (stock.R
 	if len(e.mode.Needs) == 0 { // it never blocks
 		return e.deductor.Deduct(ctx, req)
 	}
-	err := s.backends.down(e.mode.Needs...)
+	err := s.backends.down(e.required...)
 	if err == nil && req.Store != "" {
 		err = s.backends.down(req.Store.Backend())
 	}
