@@ -10,20 +10,24 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	my "github.com/go-sql-driver/mysql"
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
+	"lastitem/internal/backend"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/stocktest"
 	"lastitem/internal/store"
 )
 
-// scripted is a MySQL that takes every statement, and answers its first COMMITs with these errors; the last one stays.
+// scripted is a MySQL that takes every statement, and answers its first COMMITs with these errors; the last one stays. refusal is its answer
+// to START TRANSACTION.
 type scripted struct {
 	driver.Conn
+	refusal error
 	commits []error
 	sent    int // COMMITs
 }
@@ -33,7 +37,10 @@ func (s *scripted) Driver() driver.Driver                        { return nil }
 func (s *scripted) Close() error                                 { return nil }
 
 func (s *scripted) ExecContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Result, error) {
-	if !strings.HasPrefix(query, "COMMIT") {
+	switch {
+	case strings.HasPrefix(query, "START"):
+		return taken{}, s.refusal
+	case !strings.HasPrefix(query, "COMMIT"):
 		return taken{}, nil
 	}
 	s.sent++
@@ -46,11 +53,32 @@ type taken struct{}
 func (taken) LastInsertId() (int64, error) { return 7, nil }
 func (taken) RowsAffected() (int64, error) { return 1, nil }
 
+// shop returns a shop on the database.
+func (s *scripted) shop(t *testing.T, o shop.Options) (sh *shop.Shop, done func()) {
+	t.Helper()
+	pool := sql.OpenDB(s)
+	db, err := gorm.Open(mysql.New(mysql.Config{Conn: pool, SkipInitializeWithVersion: true}),
+		&gorm.Config{SkipDefaultTransaction: true, DisableAutomaticPing: true, Logger: logger.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := store.NewSQL(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sh, err = shop.New(shop.Backends{SQL: rows}, o, stock.Modes()); err != nil {
+		t.Fatal(err)
+	}
+	return sh, func() { _ = pool.Close() }
+}
+
+// number is an error of MySQL.
+func number(n uint16) error { return &my.MySQLError{Number: n, Message: "as the server says"} }
+
 // A transaction that the database ended in favour of another one, at its COMMIT too, is tried again while its request may wait, and
 // counted. One whose COMMIT was not answered never is.
 func TestConflictsAreTriedAgain(t *testing.T) {
 	t.Parallel()
-	number := func(n uint16) error { return &my.MySQLError{Number: n, Message: "try restarting transaction"} }
 	lost := errors.New("unexpected EOF")
 	for name, c := range map[string]struct {
 		commits []error
@@ -71,27 +99,13 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				server := &scripted{commits: c.commits}
-				pool := sql.OpenDB(server)
-				defer pool.Close()
-				db, err := gorm.Open(mysql.New(mysql.Config{Conn: pool, SkipInitializeWithVersion: true}),
-					&gorm.Config{SkipDefaultTransaction: true, DisableAutomaticPing: true, Logger: logger.Discard})
-				if err != nil {
-					t.Fatal(err)
-				}
-				s, err := store.NewSQL(db)
-				if err != nil {
-					t.Fatal(err)
-				}
-				repeated := 0
-				sh, err := shop.New(shop.Backends{SQL: s}, shop.Options{Repeated: func(string) { repeated++ }}, stock.Modes())
-				if err != nil {
-					t.Fatal(err)
-				}
+				server, repeated := &scripted{commits: c.commits}, 0
+				sh, done := server.shop(t, shop.Options{Repeated: func(string) { repeated++ }})
+				defer done()
 				req := stocktest.Request(101, 1, "")
 				req.Wait = c.wait
 				began := time.Now()
-				_, err = sh.Deduct(t.Context(), "sql-atomic", req)
+				_, err := sh.Deduct(t.Context(), "sql-atomic", req)
 				took := time.Since(began)
 				if !errors.Is(err, c.want) || c.want == nil && err != nil {
 					t.Errorf("Deduct() = %v, want %v", err, c.want)
@@ -107,5 +121,44 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A refusal by a server is told from silence, and one that stays from one that may pass: of a deduction, and of the setting of a stock, which
+// then sets no other store.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err                error
+		refused, forbidden bool
+	}{
+		"1142": {number(1142), true, true}, "1568": {number(1568), true, true}, "1146": {number(1146), true, true},
+		"1040": {number(1040), true, false}, "1290": {number(1290), true, false}, "silence": {errors.New("i/o timeout"), false, false},
+	} {
+		sh, done := (&scripted{refusal: c.err}).shop(t, shop.Options{})
+		defer done()
+		_, err := sh.Deduct(t.Context(), "sql-atomic", stocktest.Request(101, 1, ""))
+		for what, err := range map[string]error{"Deduct": err, "SetStock": sh.SetStock(t.Context(), 101, 5, 0)} {
+			if errors.Is(err, stock.ErrRefused) != c.refused || errors.Is(err, stock.ErrForbidden) != c.forbidden || errors.Is(err, stock.ErrUnknown) ||
+				!errors.Is(err, stock.ErrUnavailable) || !strings.Contains(err.Error(), c.err.Error()) {
+				t.Errorf("%s: %s() = %v, want ErrUnavailable, ErrRefused: %t, ErrForbidden: %t", name, what, err, c.refused, c.forbidden)
+			}
+		}
+	}
+}
+
+// A lock's Redis that refuses has answered too.
+func TestRefusalsOfALock(t *testing.T) {
+	t.Parallel()
+	server := miniredis.RunT(t)
+	sh := open(t, on(opened(t, backend.Config{Redis: "redis://" + server.Addr(), Conns: 2}), ""))
+	for answer, forbidden := range map[string]bool{"MISCONF Redis is configured to save RDB snapshots": false, "NOPERM User shop has no permissions": true} {
+		server.SetError(answer)
+		req := stocktest.Request(101, 1, "")
+		req.Store = stock.Redis
+		_, err := sh.Deduct(t.Context(), "lua-lock", req)
+		if !errors.Is(err, stock.ErrLockUnavailable) || !errors.Is(err, stock.ErrRefused) || errors.Is(err, stock.ErrForbidden) != forbidden {
+			t.Errorf("%s: Deduct() = %v, want ErrLockUnavailable and ErrRefused, ErrForbidden: %t", answer, err, forbidden)
+		}
 	}
 }

@@ -196,12 +196,24 @@ func (s *Shop) Deduct(ctx context.Context, mode string, req stock.Request) (stoc
 		err = fmt.Errorf("%w: %w", stock.ErrContended, err)
 	case errors.Is(err, stock.ErrLeaseTime): // redlock has a limit of its own
 		err = invalid(string(stock.LeaseField), "the lock of mode "+mode+" cannot end after this time")
+	default:
+		err = refusal(err)
 	}
 	// Another store may have the product: a store that was added to a running shop is empty until the stock is set again.
 	if unknown, ok := errors.AsType[*stock.ProductError](err); ok && unknown.Store == "" {
 		unknown.Store = string(req.Store)
 	}
 	return r, err
+}
+
+// refusal says of an error that means "nothing happened" whether a server has refused.
+func refusal(err error) error {
+	if errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrLockUnavailable) {
+		if kind := store.Refusal(err); kind != nil {
+			return fmt.Errorf("%w: %w", kind, err)
+		}
+	}
+	return err
 }
 
 // deduct calls the mode, unless a backend that it needs is known to be down.

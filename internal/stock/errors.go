@@ -32,6 +32,8 @@ var (
 	ErrLockClosed      = handoff.ErrClosed              // the process is shutting down
 	ErrContended       = errors.New("stock: contended") // lost a race that the store decided
 	ErrUnavailable     = store.ErrUnavailable
+	ErrRefused         = store.ErrRefused   // together with ErrUnavailable or ErrLockUnavailable: a server has answered, and refuses
+	ErrForbidden       = store.ErrForbidden // the same, and it will go on refusing until an operator changes that
 	ErrModeUnavailable = errors.New("stock: mode unavailable")
 
 	// errOvertaken is returned by a write that asks whether the row has changed since it was read. Nothing happened, and package shop tries

@@ -246,6 +246,22 @@ func Conflict(err error) bool {
 	return sqlite.Busy(err)
 }
 
+// forbidden are the numbers of refusals that stay: of rights, of what is not there, of a setting of the server.
+var forbidden = []uint16{1044, 1045, 1049, 1054, 1064, 1142, 1143, 1146, 1175, 1227, 1364, 1370, 1568, 1698}
+
+// Refusal is ErrForbidden or ErrRefused if err is the answer of a server that refuses, else nil.
+func Refusal(err error) error {
+	var my *mysql.MySQLError
+	isSQL := errors.As(err, &my)
+	switch {
+	case isSQL && slices.Contains(forbidden, my.Number), redisForbids(err):
+		return ErrForbidden
+	case isSQL || RedisAnswered(err):
+		return ErrRefused
+	}
+	return nil
+}
+
 // SQLAnswered says that err is an answer of the MySQL server, which therefore is reachable and refuses.
 func SQLAnswered(err error) bool {
 	var my *mysql.MySQLError
