@@ -289,18 +289,17 @@ func awaitSold(t *testing.T, f *frozen, u use, product int) {
 // optional are the modes whose lock only saves work.
 var optional = []string{"idempotent", "lease-seq"}
 
-// sellOut has 64 clients buy all the units of a product.
-func sellOut(t *testing.T, s *shop.Shop, rows *store.SQL, mode string, product, units int64) {
+// sellOut has 64 clients buy all the units of some products.
+func sellOut(t *testing.T, s *shop.Shop, rows *store.SQL, mode string, units int64, products ...int64) {
 	t.Helper()
 	var clients sync.WaitGroup
 	var sold atomic.Int64
 	for client := range 64 {
 		clients.Go(func() {
 			for n := 0; ; n++ {
-				req := stocktest.Request(product, 1, fmt.Sprintf("%d/%s/%d/%d", product, mode, client, n))
+				req := stocktest.Request(products[client%len(products)], 1, fmt.Sprintf("%d/%s/%d/%d", products[0], mode, client, n))
 				req.Store, req.Wait = stock.SQL, stocktest.Patience
-				_, err := s.Deduct(t.Context(), mode, req)
-				if err != nil {
+				if _, err := s.Deduct(t.Context(), mode, req); err != nil {
 					if !errors.Is(err, stock.ErrSoldOut) {
 						t.Errorf("%s: Deduct() = %v, want a sale or that it is sold out", mode, err)
 					}
@@ -311,8 +310,10 @@ func sellOut(t *testing.T, s *shop.Shop, rows *store.SQL, mode string, product, 
 		})
 	}
 	clients.Wait()
-	if row, err := rows.Read(t.Context(), product); sold.Load() != units || err != nil || row.Stock != 0 {
-		t.Errorf("%s: %d sold, %+v, %v, want all %d", mode, sold.Load(), row, err, units)
+	for _, product := range products {
+		if row, err := rows.Read(t.Context(), product); sold.Load() != units || err != nil || row.Stock != 0 {
+			t.Errorf("%s: %d sold in all, %d left of product %d, %v, want all %d sold", mode, sold.Load(), row.Stock, product, err, units)
+		}
 	}
 }
 
@@ -342,7 +343,7 @@ func TestWithoutAnyRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 		unlocked(t, s, mode, true)
-		sellOut(t, s, set.SQL, mode, product, 20)
+		sellOut(t, s, set.SQL, mode, 20, product)
 	}
 }
 
@@ -391,7 +392,7 @@ func TestRedisIsOut(t *testing.T) {
 				r.Sell(t, mode, stock.SQL, products[i], 1, mode+name+" first")
 				unlocked(t, r.Shop, mode, true)
 				before := asked.Load()
-				sellOut(t, r.Shop, r.Backends.SQL, mode, products[i], 198)
+				sellOut(t, r.Shop, r.Backends.SQL, mode, 198, products[i])
 				if n := asked.Load() - before; n > 0 {
 					t.Errorf("%s: %d requests asked for the lock", mode, n)
 				}

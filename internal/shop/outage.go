@@ -14,23 +14,23 @@ import (
 // outage lets the modes whose lock only saves work deduct without it while its service is out: then nobody waits for the lock. There is one
 // per shop.
 //
-//	A   Acquire ··· 25 ms ··· probe: no answer within half a second ── out: deducts without the lock, as does all that comes
-//	B                                                               Acquire: no lock, at once
-//	every half a second, if there are requests: probe ── answered: the lock is taken again
+//	A   Acquire ··· 25 ms ··· probe: no answer within half a second ── out: A and all others go on without the lock
+//	B                                                                       Acquire: no lock, at once ··· probe: answered ── C: locks
 type outage struct {
 	absent error                       // why there is no such service; nil = there is
-	ask    func(context.Context) error // probes the service; nil = it is never asked
+	ask    func(context.Context) error // probes the service; nil = there are no probes
 	down   func() error                // why the service is known to be out; answers at once
 	log    *slog.Logger                // nil = none
 	spawn  func(func())
 
 	mu       sync.Mutex
-	why      error         // nil = the lock is taken
-	gone     chan struct{} // closed when the service goes out
-	again    time.Time     // when the service is probed next
-	pause    time.Duration // before the first probe of the next outage; it doubles while one follows the other without a lock in between
-	probing  chan struct{} // closed when the probe under way has ended; nil = there is none
-	answered time.Time     // when the service last answered a probe
+	why      error              // nil = the lock is taken
+	up       context.Context    // ends when the service goes out
+	fall     context.CancelFunc // ends it
+	again    time.Time          // when the service is probed next, if it is out
+	pause    time.Duration      // the last time until then; it doubles while no lock is got in between
+	probing  bool
+	answered time.Time // the last probe
 }
 
 const (
@@ -42,12 +42,13 @@ const (
 
 // newOutage is about Redis, where the locks of the engine are.
 func (s *Shop) newOutage() *outage {
-	o := &outage{absent: s.backends.has(stock.NeedRedis), log: s.options.Log, spawn: s.running.Go, gone: make(chan struct{})}
+	o := &outage{absent: s.backends.has(stock.NeedRedis), log: s.options.Log, spawn: s.running.Go}
+	o.up, o.fall = context.WithCancel(context.Background())
 	if o.absent == nil && s.backends.Lockers.Engine == nil {
 		o.absent = errors.New("no lock engine")
 	}
 	if o.absent != nil && o.log != nil && s.backends.SQL != nil {
-		o.log.Info("deductions go without the lock that saves them work", "modes", "idempotent, lease-seq", "err", o.absent)
+		o.log.Info("deductions go without the lock that only saves work", "err", o.absent)
 	}
 	o.down = func() error { return s.backends.down(stock.NeedRedis) }
 	if ask := s.backends.Ask; ask != nil {
@@ -55,7 +56,7 @@ func (s *Shop) newOutage() *outage {
 	}
 	if s.options.Gauge != nil {
 		s.options.Gauge("shop_optional_lock_out", "1 while the modes whose lock only saves work deduct without it, because Redis is out or there is none.", func() float64 {
-			if o.out() != nil {
+			if _, why := o.state(); why != nil {
 				return 1
 			}
 			return 0
@@ -64,21 +65,21 @@ func (s *Shop) newOutage() *outage {
 	return o
 }
 
-// out is why the lock is not taken now, nil if it is. It lets the service be probed when that is due.
-func (o *outage) out() error {
+// state is why the lock is not taken now; nil if it is, until up ends. It has the service probed when that is due.
+func (o *outage) state() (up context.Context, why error) {
 	if o.absent != nil {
-		return o.absent
+		return nil, o.absent
 	}
 	down := o.down()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case down != nil && o.why == nil:
+	case down != nil:
 		o.goOut(down)
-	case down == nil && o.why != nil && time.Now().After(o.again):
-		o.startProbe()
+	case o.why != nil && time.Now().After(o.again):
+		o.spawn(o.probe)
 	}
-	return o.why
+	return o.up, o.why
 }
 
 // goOut notes that the service is out. The mutex is held.
@@ -88,107 +89,71 @@ func (o *outage) goOut(why error) {
 	}
 	o.pause = min(max(2*o.pause, firstPause), mostPause)
 	o.why, o.again = why, time.Now().Add(o.pause)
-	close(o.gone)
+	o.fall()
 	if o.log != nil {
-		o.log.Warn("deductions go on without the lock that saves them work", "err", why)
+		o.log.Warn("deductions go on without the lock that only saves work", "err", why)
 	}
 }
 
-// failed notes an error of the lock.
-func (o *outage) failed(why error) {
+// probe asks the service whether it answers, unless somebody has just done so.
+func (o *outage) probe() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.goOut(why)
-}
-
-// startProbe begins a probe, unless one is under way. The mutex is held.
-func (o *outage) startProbe() (ended <-chan struct{}) {
-	if o.probing != nil {
-		return o.probing
+	if o.probing || o.why == nil && time.Since(o.answered) < suspicious {
+		return
 	}
-	done := make(chan struct{})
-	o.probing = done
-	o.spawn(func() {
-		defer close(done)
-		ctx, cancel := context.WithTimeout(context.Background(), probeWithin)
-		defer cancel()
-		var err error
-		if o.ask != nil {
-			err = o.ask(ctx)
-		}
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.probing = nil
-		switch {
-		case err != nil:
-			o.goOut(err)
-			o.again = time.Now().Add(probeWithin)
-		case o.why != nil:
-			o.why, o.gone = nil, make(chan struct{})
-			if o.log != nil {
-				o.log.Info("deductions take the lock again")
-			}
-		}
-		if err == nil {
-			o.answered = time.Now()
-		}
-	})
-	return done
-}
-
-// look probes the service, if nobody has just done so, and returns why it is out.
-func (o *outage) look() error {
+	o.probing = true
+	o.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), probeWithin)
+	defer cancel()
+	var err error
+	if o.ask != nil {
+		err = o.ask(ctx)
+	}
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.why == nil && time.Since(o.answered) > suspicious {
-		ended := o.startProbe()
-		o.mu.Unlock()
-		<-ended
-		o.mu.Lock()
-	}
-	return o.why
-}
-
-// watch calls giveUp if the service goes out before ctx has ended.
-func (o *outage) watch(ctx context.Context, giveUp func(error)) {
-	first := time.AfterFunc(suspicious, func() {
-		for ctx.Err() == nil {
-			if err := o.look(); err != nil {
-				giveUp(err)
-				return
-			}
-			select {
-			case <-time.After(probeWithin / 2):
-			case <-ctx.Done():
-			}
+	o.probing = false
+	switch {
+	case err != nil:
+		o.goOut(err)
+		o.again = time.Now().Add(probeWithin)
+		return
+	case o.why != nil:
+		o.why = nil
+		o.up, o.fall = context.WithCancel(context.Background())
+		if o.log != nil {
+			o.log.Info("deductions take the lock again")
 		}
-	})
-	context.AfterFunc(ctx, func() { first.Stop() })
+	}
+	o.answered = time.Now()
 }
 
 // acquire takes the lock, or returns a lease on nothing if the service is out.
 func (o *outage) acquire(ctx context.Context, take func(context.Context) (lock.Lease, error)) (lock.Lease, error) {
-	if o.out() != nil {
+	up, why := o.state()
+	if why != nil {
 		return unlocked{ctx}, nil
 	}
-	asking, giveUp := context.WithCancelCause(ctx)
-	waiting, taken := context.WithCancel(asking)
-	o.watch(waiting, giveUp)
+	asking, giveUp := context.WithCancel(ctx)
+	stop := context.AfterFunc(up, giveUp)
+	slow := time.AfterFunc(suspicious, o.probe)
 	lease, err := take(asking)
-	taken()
+	slow.Stop()
+	stop()
 	if err == nil {
 		o.mu.Lock()
 		o.pause = 0
 		o.mu.Unlock()
-		return &sparedLease{lease, o, giveUp}, nil
+		return &sparedLease{lease, o, up, giveUp}, nil
 	}
-	gaveUp := ctx.Err() == nil && asking.Err() != nil
-	giveUp(nil)
-	if errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, stock.ErrLockClosed) && !gaveUp {
-		o.failed(err)
-		gaveUp = true
+	out := up.Err() != nil && ctx.Err() == nil
+	giveUp()
+	if errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, stock.ErrLockClosed) && !out {
+		out = true
+		o.mu.Lock()
+		o.goOut(err)
+		o.mu.Unlock()
 	}
-	if gaveUp {
+	if out {
 		return unlocked{ctx}, nil
 	}
 	return nil, err
@@ -210,26 +175,23 @@ func (unlocked) Release(context.Context) error { return nil }
 type sparedLease struct {
 	lock.Lease
 	o   *outage
-	end context.CancelCauseFunc
+	up  context.Context
+	end context.CancelFunc
 }
 
 // Release gives the lease up; if the service is out, in the background.
 func (l *sparedLease) Release(ctx context.Context) error {
-	l.o.mu.Lock()
-	gone := l.o.gone
-	l.o.mu.Unlock()
-	waiting, released := context.WithCancel(context.WithoutCancel(ctx))
-	l.o.watch(waiting, func(error) {})
-	var err error
+	released := make(chan error, 1)
+	slow := time.AfterFunc(suspicious, l.o.probe)
+	defer slow.Stop()
 	l.o.spawn(func() {
-		defer l.end(nil)
-		defer released()
-		err = l.Lease.Release(waiting)
+		defer l.end()
+		released <- l.Lease.Release(context.WithoutCancel(ctx))
 	})
 	select {
-	case <-waiting.Done():
+	case err := <-released:
 		return err
-	case <-gone:
+	case <-l.up.Done():
 		return nil
 	}
 }

@@ -71,7 +71,7 @@ func TestOutage(t *testing.T) {
 				var log bytes.Buffer
 				s, down := &service{}, atomic.Bool{}
 				o := &outage{
-					ask: s.do, log: slog.New(slog.NewTextHandler(&log, nil)), spawn: spawned.Go, gone: make(chan struct{}),
+					ask: s.do, log: slog.New(slog.NewTextHandler(&log, nil)), spawn: spawned.Go,
 					down: func() error {
 						if down.Load() {
 							return errRefused
@@ -79,6 +79,7 @@ func TestOutage(t *testing.T) {
 						return nil
 					},
 				}
+				o.up, o.fall = context.WithCancel(t.Context())
 				acquire := func(most time.Duration) lock.Lease {
 					t.Helper()
 					began := time.Now()
@@ -110,7 +111,7 @@ func TestOutage(t *testing.T) {
 					t.Errorf("%d lines in the log, want one:\n%s", got, &log)
 				}
 				set(false, false, false)
-				for o.out() != nil && time.Since(began) < time.Minute {
+				for _, why := o.state(); why != nil && time.Since(began) < time.Minute; _, why = o.state() {
 					time.Sleep(10 * time.Millisecond)
 				}
 				if back := time.Since(began) - 10*time.Second; back > 2*time.Second {
@@ -133,7 +134,8 @@ func TestOutageOfABusyLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{} // whose holder is slow; the probe is answered
 		s.hang.Store(true)
-		o := &outage{ask: (&service{}).do, down: func() error { return nil }, spawn: func(f func()) { go f() }, gone: make(chan struct{})}
+		o := &outage{ask: (&service{}).do, down: func() error { return nil }, spawn: func(f func()) { go f() }}
+		o.up, o.fall = context.WithCancel(t.Context())
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		began := time.Now()

@@ -170,7 +170,7 @@ func (s *Shop) status(e *entry) Status {
 	}
 	status := Status{Mode: e.mode}
 	if len(e.mode.Optional) > 0 {
-		status.Unlocked = s.outage.out()
+		_, status.Unlocked = s.outage.state()
 	}
 	return status
 }
