@@ -171,6 +171,7 @@ func (s *Set) probeSQL(cfg Config) error {
 					return err
 				}
 				migrated = true
+				s.warnOfGalera(ctx, pool, comment)
 			}
 			return transact(ctx, pool, comment, statements)
 		},
@@ -194,4 +195,13 @@ func transact(ctx context.Context, pool *sql.DB, comment string, statements []st
 		}
 	}
 	return nil
+}
+
+// warnOfGalera warns if a read at a node of Galera may be older than the last commit at another one.
+func (s *Set) warnOfGalera(ctx context.Context, pool *sql.DB, comment string) {
+	var on, wait int
+	err := pool.QueryRowContext(ctx, comment+"SELECT @@wsrep_on, @@wsrep_sync_wait").Scan(&on, &wait) // an error: it is none
+	if err == nil && on == 1 && wait&1 == 0 {
+		s.log.Warn("with two writers of Galera a lock outside the database oversells: set wsrep_sync_wait=1 in the SQL address, or write to one node")
+	}
 }
