@@ -11,10 +11,8 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	my "github.com/go-sql-driver/mysql"
-	"gorm.io/driver/mysql"
+	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
 
 	"lastitem/internal/backend"
 	"lastitem/internal/shop"
@@ -53,12 +51,20 @@ type taken struct{}
 func (taken) LastInsertId() (int64, error) { return 7, nil }
 func (taken) RowsAffected() (int64, error) { return 1, nil }
 
+// dialect is as much of MySQL's as the store asks of gorm.
+type dialect struct {
+	gorm.Dialector
+	pool *sql.DB
+}
+
+func (dialect) Name() string                   { return "mysql" }
+func (d dialect) Initialize(db *gorm.DB) error { db.ConnPool = d.pool; return nil }
+
 // shop returns a shop on the database.
 func (s *scripted) shop(t *testing.T, o shop.Options) (sh *shop.Shop, done func()) {
 	t.Helper()
 	pool := sql.OpenDB(s)
-	db, err := gorm.Open(mysql.New(mysql.Config{Conn: pool, SkipInitializeWithVersion: true}),
-		&gorm.Config{SkipDefaultTransaction: true, DisableAutomaticPing: true, Logger: logger.Discard})
+	db, err := gorm.Open(dialect{pool: pool}, &gorm.Config{DisableAutomaticPing: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +79,7 @@ func (s *scripted) shop(t *testing.T, o shop.Options) (sh *shop.Shop, done func(
 }
 
 // number is an error of MySQL.
-func number(n uint16) error { return &my.MySQLError{Number: n, Message: "as the server says"} }
+func number(n uint16) error { return &mysql.MySQLError{Number: n, Message: "as the server says"} }
 
 // A transaction that the database ended in favour of another one, at its COMMIT too, is tried again while its request may wait, and
 // counted. One whose COMMIT was not answered never is.
