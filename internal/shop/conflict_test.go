@@ -102,30 +102,20 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 		"and lost later":    {[]error{number(1213), lost}, time.Minute, stock.ErrUnknown, 2},
 		"refused, no rival": {[]error{number(1142)}, time.Minute, stock.ErrUnknown, 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				server, repeated := &scripted{commits: c.commits}, 0
-				sh, done := server.shop(t, shop.Options{Repeated: func(string) { repeated++ }})
-				defer done()
-				req := stocktest.Request(101, 1, "")
-				req.Wait = c.wait
-				began := time.Now()
-				_, err := sh.Deduct(t.Context(), "sql-atomic", req)
-				took := time.Since(began)
-				if !errors.Is(err, c.want) || c.want == nil && err != nil {
-					t.Errorf("Deduct() = %v, want %v", err, c.want)
-				}
-				if c.sent > 0 && server.sent != c.sent || c.sent == 0 && server.sent <= 10 {
-					t.Errorf("%d COMMITs, want %d (0 = more than ten)", server.sent, c.sent)
-				}
-				if repeated != server.sent-1 {
-					t.Errorf("%d repetitions counted, want %d", repeated, server.sent-1)
-				}
-				if c.sent == 0 && (took < c.wait || took > c.wait+time.Second) {
-					t.Errorf("given up after %s, want after the wait of %s", took, c.wait)
-				}
-			})
+		synctest.Test(t, func(t *testing.T) {
+			server, repeated := &scripted{commits: c.commits}, 0
+			sh, done := server.shop(t, shop.Options{Repeated: func(string) { repeated++ }})
+			defer done()
+			req := stocktest.Request(101, 1, "")
+			req.Wait = c.wait
+			began := time.Now()
+			_, err := sh.Deduct(t.Context(), "sql-atomic", req)
+			if took := time.Since(began); !errors.Is(err, c.want) || c.sent == 0 && (took < c.wait || took > c.wait+time.Second) {
+				t.Errorf("%s: Deduct() = %v after %s, want %v, if repeated after the wait of %s", name, err, took, c.want, c.wait)
+			}
+			if c.sent > 0 && server.sent != c.sent || server.sent < 11 && c.sent == 0 || repeated != server.sent-1 {
+				t.Errorf("%s: %d COMMITs, %d repetitions counted, want %d (0 = more than ten)", name, server.sent, repeated, c.sent)
+			}
 		})
 	}
 }
