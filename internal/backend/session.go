@@ -3,9 +3,7 @@ package backend
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"lastitem/internal/api"
@@ -23,16 +21,13 @@ var sessionNeeds = [][2]string{
 	{"time_zone", "'+00:00'"},
 }
 
-// isolation is for reads outside a transaction; a transaction sets its own.
-const isolation = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
-
-// setSession makes a session what the shop needs.
+// setSession makes a session what the shop needs. The isolation is for reads outside a transaction; a transaction sets its own.
 func setSession(ctx context.Context, c driver.ExecerContext) error {
-	set := make([]string, len(sessionNeeds))
-	for i, need := range sessionNeeds {
-		set[i] = "SESSION " + need[0] + "=" + need[1]
+	set := "SET "
+	for _, need := range sessionNeeds {
+		set += "SESSION " + need[0] + "=" + need[1] + ", "
 	}
-	for _, statement := range []string{"SET " + strings.Join(set, ", "), isolation} {
+	for _, statement := range []string{strings.TrimSuffix(set, ", "), "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"} {
 		if _, err := c.ExecContext(ctx, statement, nil); err != nil {
 			return fmt.Errorf("the session cannot be made what the shop needs: %w", err)
 		}
@@ -42,14 +37,14 @@ func setSession(ctx context.Context, c driver.ExecerContext) error {
 
 // checkSession refuses parameters of an address that the shop would overwrite with something else.
 func checkSession(params map[string]string) error {
-	var errs []error
-	for name, value := range params {
-		i := slices.IndexFunc(sessionNeeds, func(need [2]string) bool { return strings.EqualFold(need[0], name) })
-		if i >= 0 && value != sessionNeeds[i][1] {
-			errs = append(errs, api.Text{
-				En: "backend: SQL address: %s=%s is not possible: the shop needs %s", Zh: "backend: SQL 地址：%s=%s 不行：shop 需要 %s",
-			}.Errorf(name, value, sessionNeeds[i][1]))
+	for _, need := range sessionNeeds {
+		for name, value := range params {
+			if strings.EqualFold(need[0], name) && value != need[1] {
+				return api.Text{
+					En: "backend: SQL address: %s=%s is not possible: the shop needs %s", Zh: "backend: SQL 地址：%s=%s 不行：shop 需要 %s",
+				}.Errorf(name, value, need[1])
+			}
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }

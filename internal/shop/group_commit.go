@@ -22,7 +22,7 @@ type groupCommit struct {
 	steps *step.Stream
 	keep  idempotency.Retention
 
-	repeated func() // is told of each transaction that is tried again; nil = nobody is
+	repeated func() // is told of each transaction that is tried again
 }
 
 // groupTries is how often a batch is sent at most if some of its keys are taken, or orders there.
@@ -32,7 +32,7 @@ const groupTries = 10
 func (g groupCommit) Commit(product int64, batch []*stock.Ticket) {
 	todo, repeated := firsts(batch)
 	for try := 1; len(todo) > 0; try++ {
-		panicked, err := g.retried(product, todo)
+		panicked, err := g.tryCommit(product, todo)
 		switch {
 		case err == nil && panicked == nil:
 			todo = nil
@@ -94,31 +94,25 @@ func fail(batch []*stock.Ticket, err error) {
 // errKeysTaken says that nothing happened.
 var errKeysTaken = fmt.Errorf("%w: some keys have an answer", stock.ErrContended)
 
-// retried tries one transaction again while the database decides for another.
-func (g groupCommit) retried(product int64, batch []*stock.Ticket) (panicked any, err error) {
-	err = store.Retry(context.Background(), 0, func(n int) (err error) {
-		if n > 0 && g.repeated != nil {
-			g.repeated()
-		}
-		panicked, err = g.tryCommit(product, batch)
-		return err
-	})
-	return panicked, err
-}
-
-// tryCommit is one transaction. If it fails or panics, nothing happened, unless the error is ErrUnknown.
+// tryCommit is one transaction, tried again while the database decides for another. If it fails or panics, nothing happened, unless the error
+// is ErrUnknown.
 func (g groupCommit) tryCommit(product int64, batch []*stock.Ticket) (panicked any, err error) {
 	ctx, cancel := stock.Settling(context.Background())
 	defer cancel()
 	defer func() { panicked = recover() }()
-	return nil, g.sql.GroupTx(ctx, func(tx *store.Tx) error {
-		if err := g.take(tx, product, batch); err != nil {
-			return err
+	return nil, store.Retry(ctx, 0, func(n int) error {
+		if n > 0 {
+			g.repeated()
 		}
-		if err := g.insertOrders(tx, batch); err != nil {
-			return err
-		}
-		return insertAnswers(tx, product, batch)
+		return g.sql.GroupTx(ctx, func(tx *store.Tx) error {
+			if err := g.take(tx, product, batch); err != nil {
+				return err
+			}
+			if err := g.insertOrders(tx, batch); err != nil {
+				return err
+			}
+			return insertAnswers(tx, product, batch)
+		})
 	})
 }
 
