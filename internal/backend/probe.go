@@ -140,12 +140,14 @@ func (m *mark) writeSlot(ctx context.Context, node *redis.Client) error {
 	return err
 }
 
-// The probes of the database. MySQL is asked in a transaction, as by a request. An UPDATE that finds no row costs no log and no sync, goes to no replica by row, waits for no row,
-// and is refused by a server that is read-only (1290), like any other, before it looks; and it needs the tables, without which
-// there is nothing to deduct from. A file of SQLite has one writer at a time, for which a probe would wait: it is read.
+// The probes of the database. MySQL is asked in a transaction, as by a request. An UPDATE that finds no row costs no
+// log and no sync, goes to no replica by row, waits for no row, and is refused by a server that is read-only (1290),
+// like any other, before it looks; and it needs the tables, without which there is nothing to deduct from. A file of
+// SQLite has one writer at a time, for which a probe would wait: it is read.
 var (
 	probeMySQL = []string{
-		"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION", "UPDATE product_stock SET stock = stock WHERE id = 0", "COMMIT",
+		"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION",
+		"UPDATE product_stock SET stock = stock WHERE id = 0", "COMMIT",
 	}
 	probeSQLite = []string{"SELECT 1 FROM product_stock WHERE id = 0"}
 )
@@ -202,6 +204,7 @@ func (s *Set) warnOfGalera(ctx context.Context, pool *sql.DB, comment string) {
 	var on, wait int
 	err := pool.QueryRowContext(ctx, comment+"SELECT @@wsrep_on, @@wsrep_sync_wait").Scan(&on, &wait) // an error: it is none
 	if err == nil && on == 1 && wait&1 == 0 {
-		s.log.Warn("with two writers of Galera a lock outside the database oversells: set wsrep_sync_wait=1 in the SQL address, or write to one node")
+		s.log.Warn("with two writers of Galera a lock outside the database oversells: " +
+			"set wsrep_sync_wait=1 in the SQL address, or write to one node")
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"lastitem/internal/api"
 )
 
-// sessionNeeds is what the statements of the shop need of a session of MySQL, whatever the defaults of its server are. It is set once per
-// connection, after the parameters of the address: a server that refuses it is not used, and /readyz says why.
+// sessionNeeds is what the statements of the shop need of a session of MySQL, whatever the defaults of its server are.
+// It is set once per connection, after the parameters of the address: a server that refuses it is not used, and /readyz
+// says why.
 var sessionNeeds = [][2]string{
 	{"autocommit", "1"},       // a read outside a transaction begins none, whose snapshot would stay
 	{"completion_type", "0"},  // COMMIT begins no other transaction
@@ -21,13 +22,15 @@ var sessionNeeds = [][2]string{
 	{"time_zone", "'+00:00'"},
 }
 
-// setSession makes a session what the shop needs. The isolation is for reads outside a transaction; a transaction sets its own.
+// setSession makes a session what the shop needs. The isolation is for reads outside a transaction; a transaction sets
+// its own.
 func setSession(ctx context.Context, c driver.ExecerContext) error {
 	set := "SET "
 	for _, need := range sessionNeeds {
 		set += "SESSION " + need[0] + "=" + need[1] + ", "
 	}
-	for _, statement := range []string{strings.TrimSuffix(set, ", "), "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"} {
+	const isolation = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+	for _, statement := range []string{strings.TrimSuffix(set, ", "), isolation} {
 		if _, err := c.ExecContext(ctx, statement, nil); err != nil {
 			return fmt.Errorf("the session cannot be made what the shop needs: %w", err)
 		}

@@ -21,8 +21,8 @@ import (
 	"lastitem/internal/store"
 )
 
-// scripted is a MySQL that takes every statement, and answers its first COMMITs with these errors; the last one stays. refusal is its answer
-// to START TRANSACTION.
+// scripted is a MySQL that takes every statement, and answers its first COMMITs with these errors; the last one stays.
+// refusal is its answer to START TRANSACTION.
 type scripted struct {
 	driver.Conn
 	refusal error
@@ -81,8 +81,8 @@ func (s *scripted) shop(t *testing.T, o shop.Options) (sh *shop.Shop, done func(
 // number is an error of MySQL.
 func number(n uint16) error { return &mysql.MySQLError{Number: n, Message: "as the server says"} }
 
-// A transaction that the database ended in favour of another one, at its COMMIT too, is tried again while its request may wait, and
-// counted. One whose COMMIT was not answered never is.
+// A transaction that the database ended in favour of another one, at its COMMIT too, is tried again while its request
+// may wait, and counted. One whose COMMIT was not answered never is.
 func TestConflictsAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("unexpected EOF")
@@ -120,8 +120,8 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// A refusal by a server is told from silence, and one that stays from one that may pass: of a deduction, and of the setting of a stock, which
-// then sets no other store.
+// A refusal by a server is told from silence, and one that stays from one that may pass: of a deduction, and of the
+// setting of a stock, which then sets no other store.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -80,8 +80,8 @@ func engineShop(t *testing.T, o handoff.Options) (*shop.Shop, *handoff.Engine) {
 	return shop, e
 }
 
-// wantNothingDone sends a request by each mode of the engine but those that sell without the lock: it fails with the expected error, and
-// nothing is deducted.
+// wantNothingDone sends a request by each mode of the engine but those that sell without the lock: it fails with the
+// expected error, and nothing is deducted.
 func wantNothingDone(t *testing.T, shop *shop.Shop, want error, sell ...string) {
 	t.Helper()
 	for mode, s := range byEngine {

@@ -347,8 +347,8 @@ func TestWithoutAnyRedis(t *testing.T) {
 	}
 }
 
-// A Redis that is stopped, read-only or gone costs the modes whose lock only saves work a second at most: after that nobody asks for the lock,
-// and 64 clients sell everything.
+// A Redis that is stopped, read-only or gone costs the modes whose lock only saves work a second at most: after that
+// nobody asks for the lock, and 64 clients sell everything.
 func TestRedisIsOut(t *testing.T) {
 	t.Parallel()
 	for name, breakIt := range map[string]func(*testing.T, *testenv.RedisNode) (mend func()){

@@ -94,8 +94,8 @@ func fail(batch []*stock.Ticket, err error) {
 // errKeysTaken says that nothing happened.
 var errKeysTaken = fmt.Errorf("%w: some keys have an answer", stock.ErrContended)
 
-// tryCommit is one transaction, tried again while the database decides for another. If it fails or panics, nothing happened, unless the error
-// is ErrUnknown.
+// tryCommit is one transaction, tried again while the database decides for another. If it fails or panics, nothing
+// happened, unless the error is ErrUnknown.
 func (g groupCommit) tryCommit(product int64, batch []*stock.Ticket) (panicked any, err error) {
 	ctx, cancel := stock.Settling(context.Background())
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"lastitem/internal/stock"
 )
 
-// outage lets the modes whose lock only saves work deduct without it while its service is out: then nobody waits for the lock. There is one
-// per shop.
+// outage lets the modes whose lock only saves work deduct without it while its service is out: then nobody waits for
+// the lock. There is one per shop.
 //
 //	A   Acquire ··· 25 ms ··· probe: no answer within half a second ── out: A and all others go on without the lock
 //	B                                                                       Acquire: no lock, at once ··· probe: answered ── C: locks
@@ -55,7 +55,8 @@ func (s *Shop) newOutage() *outage {
 		o.ask = func(ctx context.Context) error { return ask(ctx, stock.NeedRedis) }
 	}
 	if s.options.Gauge != nil {
-		s.options.Gauge("shop_optional_lock_out", "1 while the modes whose lock only saves work deduct without it, because Redis is out or there is none.", func() float64 {
+		const help = "1 while the modes whose lock only saves work deduct without it, because Redis is out or there is none."
+		s.options.Gauge("shop_optional_lock_out", help, func() float64 {
 			if _, why := o.state(); why != nil {
 				return 1
 			}

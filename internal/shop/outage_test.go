@@ -56,8 +56,8 @@ func newTestOutage(t *testing.T, s *service, spawn func(func())) (o *outage, log
 	return o, log
 }
 
-// Within a second of the first request to a service that hangs or refuses, nobody waits longer than 50 ms for the lock or its release; the log
-// says so once; and the lock is taken again soon after the service has come back.
+// Within a second of the first request to a service that hangs or refuses, nobody waits longer than 50 ms for the lock
+// or its release; the log says so once; and the lock is taken again soon after the service has come back.
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"hangs", "refuses"} {

@@ -18,8 +18,8 @@ var hostile = []string{
 	"sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE'", "TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
 }
 
-// A session is what the shop needs, whatever the server's defaults are: every mode with its stock in SQL sells what another replica has set,
-// and no replica reads an old stock.
+// A session is what the shop needs, whatever the server's defaults are: every mode with its stock in SQL sells what
+// another replica has set, and no replica reads an old stock.
 func TestHostileSessionDefaults(t *testing.T) {
 	t.Parallel()
 	own := testenv.Own(t, "mysql")
@@ -55,8 +55,9 @@ func TestHostileSessionDefaults(t *testing.T) {
 	}
 }
 
-// Orders of different products lock two further rows in any order, as triggers and foreign keys do, so that the database ends transactions
-// as victims (1213). With every mode 64 clients sell all the stock, and none is told that it lost.
+// Orders of different products lock two further rows in any order, as triggers and foreign keys do, so that the
+// database ends transactions as victims (1213). With every mode 64 clients sell all the stock, and none is told that it
+// lost.
 func TestDeadlocksAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	redis, dsn := testenv.Miniredis(t), testenv.MySQL(t)

@@ -238,8 +238,8 @@ func (s *Shop) deduct(ctx context.Context, e *entry, req stock.Request) (stock.R
 	})
 }
 
-// retried calls the mode again while the store has decided for another request, until the request's wait is over. Each call is a whole
-// deduction, with the same key: it reads again.
+// retried calls the mode again while the store has decided for another request, until the request's wait is over. Each
+// call is a whole deduction, with the same key: it reads again.
 func (s *Shop) retried(ctx context.Context, e *entry, req stock.Request) (r stock.Receipt, err error) {
 	until := time.Now().Add(req.Wait)
 	err = store.Retry(ctx, req.Wait, func(n int) (err error) {

@@ -169,8 +169,8 @@ func TestFencingOfTwoStaleReaders(t *testing.T) {
 	})
 }
 
-// If B has written already, these modes refuse A: the usual illustration of fencing. The next token is one more than B's. lease-seq reads
-// again by itself, and sells the other unit.
+// If B has written already, these modes refuse A: the usual illustration of fencing. The next token is one more than
+// B's. lease-seq reads again by itself, and sells the other unit.
 func TestFencingRefusesStaleWrite(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		for _, mode := range []string{"lease-seq", "fencing", "fencing-read", "fencing-strict"} {

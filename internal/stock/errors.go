@@ -36,8 +36,8 @@ var (
 	ErrForbidden       = store.ErrForbidden // the same, and it will go on refusing until an operator changes that
 	ErrModeUnavailable = errors.New("stock: mode unavailable")
 
-	// errOvertaken is returned by a write that asks whether the row has changed since it was read. Nothing happened, and package shop tries
-	// again while the request may wait; then it is ErrContended.
+	// errOvertaken is returned by a write that asks whether the row has changed since it was read. Nothing happened, and
+	// package shop tries again while the request may wait; then it is ErrContended.
 	errOvertaken = fmt.Errorf("%w: somebody has written since the read", store.ErrConflict)
 
 	// Unknown: it was sent, and no answer came.

@@ -10,9 +10,10 @@ import (
 	"lastitem/internal/store"
 )
 
-// idempotent makes a repeated request harmless: the key's row, the conditional update and the order are one transaction, so that either
-// all three are there or none. A lock on the key answers "in flight" to most rivals; where it is lost, the unique index blocks the rival
-// until the first has committed, and then the rival replays the first answer. So it is while Redis is out, too: nobody waits for the lock.
+// idempotent makes a repeated request harmless: the key's row, the conditional update and the order are one
+// transaction, so that either all three are there or none. A lock on the key answers "in flight" to most rivals; where
+// it is lost, the unique index blocks the rival until the first has committed, and then the rival replays the first
+// answer. So it is while Redis is out, too: nobody waits for the lock.
 //
 //	A   INSERT key ── UPDATE stock ── INSERT order ── keep answer ── COMMIT ── answer lost
 //	A again, same key     INSERT IGNORE: 0 rows ── the answer kept: same status, same bytes, no second charge

@@ -25,7 +25,8 @@ var redisWatch = Mode{
 
 type redisWatchDeductor struct{ deps Deps }
 
-// Deduct is one round. After store.ErrConflict, which says that somebody has written since the read, package shop begins the next one.
+// Deduct is one round. After store.ErrConflict, which says that somebody has written since the read, package shop
+// begins the next one.
 func (w redisWatchDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	d, item := w.deps, req.Items[0]
 	var order store.Order
