@@ -70,7 +70,8 @@ type Mode struct {
 	Default bool `json:"default"`
 	// Claims holds, per store and hazard, the claimed outcomes.
 	Claims map[Store]map[Hazard]Outcomes `json:"claims"`
-	// Available is false where a need is unmet; Why then says which.
+	// Available is false where a need is unmet; Why then says which. Where it is true, Why says that the mode deducts
+	// without its lock.
 	Available bool   `json:"available"`
 	Why       string `json:"why,omitempty"`
 	// Down says that the mode is not available because a backend does not work now, and not because it lacks one.

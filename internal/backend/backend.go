@@ -196,6 +196,15 @@ func (s *Set) Down(name string, products ...int64) error {
 	return nil
 }
 
+// Ask probes a backend now, over the connection of its probes; nil if it is not configured, or never probed.
+func (s *Set) Ask(ctx context.Context, name string) error {
+	h := s.healths[name]
+	if h == nil {
+		return nil
+	}
+	return h.probe.ask(ctx)
+}
+
 // Backends names the backends that are configured, sorted.
 func (s *Set) Backends() []string { return slices.Sorted(maps.Keys(s.healths)) }
 

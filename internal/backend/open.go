@@ -408,7 +408,7 @@ func checkedMySQL(cfg *driver.Config, want api.Text) (*driver.Config, error) {
 	if err := mysqlTLS(cfg); err != nil {
 		return nil, api.Text{En: "backend: SQL address: %w", Zh: "backend: SQL 地址：%w"}.Errorf(err)
 	}
-	return cfg, nil
+	return cfg, checkSession(cfg.Params)
 }
 
 // reason is why an address cannot be read. The errors of net/url quote what they could not read, and that may be a password.

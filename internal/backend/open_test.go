@@ -66,6 +66,8 @@ func TestBadAddresses(t *testing.T) {
 		"sql: no database":           {"", "root:geheim@tcp(h:3306)/", "names no database"},
 		"sql: unknown network":       {"", "root:geheim@h:3306/shop", "want user:password@tcp(host:port)/database"},
 		"sql: bad parameter":         {"", "root:geheim@tcp(h:3306)/shop?parseTime=maybe", "maybe"},
+		"sql: stale reads":           {"", "root:geheim@tcp(h:3306)/shop?autocommit=0", "the shop needs 1"},
+		"sql: any case":              {"", "mysql://root:geheim@h/shop?Completion_Type=1", "the shop needs 0"},
 		"mysql URL: no database":     {"", "mysql://root:geheim@h:3306", "names no database"},
 		"mysql URL: no host":         {"", "mysql:///shop", "not a URL"},
 		"mysql URL: bad port":        {"", "mysql://root:geheim@h:x/shop", "not a URL"},

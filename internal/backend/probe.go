@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strconv"
@@ -139,12 +140,16 @@ func (m *mark) writeSlot(ctx context.Context, node *redis.Client) error {
 	return err
 }
 
-// The probes of the database. An UPDATE that finds no row costs no log and no sync, goes to no replica by row, waits for no row,
-// and is refused by a server that is read-only (1290), like any other, before it looks; and it needs the tables, without which
-// there is nothing to deduct from. A file of SQLite has one writer at a time, for which a probe would wait: it is read.
-const (
-	probeMySQL  = "UPDATE product_stock SET stock = stock WHERE id = 0"
-	probeSQLite = "SELECT 1 FROM product_stock WHERE id = 0"
+// The probes of the database. MySQL is asked in a transaction, as by a request. An UPDATE that finds no row costs no
+// log and no sync, goes to no replica by row, waits for no row, and is refused by a server that is read-only (1290),
+// like any other, before it looks; and it needs the tables, without which there is nothing to deduct from. A file of
+// SQLite has one writer at a time, for which a probe would wait: it is read.
+var (
+	probeMySQL = []string{
+		"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION",
+		"UPDATE product_stock SET stock = stock WHERE id = 0", "COMMIT",
+	}
+	probeSQLite = []string{"SELECT 1 FROM product_stock WHERE id = 0"}
 )
 
 func (s *Set) probeSQL(cfg Config) error {
@@ -152,9 +157,13 @@ func (s *Set) probeSQL(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	query := probeSQLite
+	pool, err := db.DB()
+	if err != nil {
+		return err
+	}
+	statements, comment := probeSQLite, ""
 	if s.SQL.MySQL() {
-		query = Comment(job) + probeMySQL
+		statements, comment = probeMySQL, Comment(job)
 	}
 	migrated := false
 	s.watch(cfg, "sql", probe{
@@ -164,11 +173,38 @@ func (s *Set) probeSQL(cfg Config) error {
 					return err
 				}
 				migrated = true
+				s.warnOfGalera(ctx, pool, comment)
 			}
-			return db.WithContext(ctx).Exec(query).Error
+			return transact(ctx, pool, comment, statements)
 		},
 		refused: store.SQLAnswered,
 		close:   func() error { return closeSQL(db) },
 	})
 	return nil
+}
+
+// transact executes the statements of a probe on one connection, whose transaction does not outlive an error.
+func transact(ctx context.Context, pool *sql.DB, comment string, statements []string) error {
+	c, err := pool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // back to the pool
+	for _, statement := range statements {
+		if _, err := c.ExecContext(ctx, comment+statement); err != nil {
+			_, _ = c.ExecContext(ctx, comment+"ROLLBACK") // fails where the connection has, and its transaction with it
+			return err
+		}
+	}
+	return nil
+}
+
+// warnOfGalera warns if a read at a node of Galera may be older than the last commit at another one.
+func (s *Set) warnOfGalera(ctx context.Context, pool *sql.DB, comment string) {
+	var on, wait int
+	err := pool.QueryRowContext(ctx, comment+"SELECT @@wsrep_on, @@wsrep_sync_wait").Scan(&on, &wait) // an error: it is none
+	if err == nil && on == 1 && wait&1 == 0 {
+		s.log.Warn("with two writers of Galera a lock outside the database oversells: " +
+			"set wsrep_sync_wait=1 in the SQL address, or write to one node")
+	}
 }

@@ -39,7 +39,7 @@ type mysqlConn interface {
 	driver.Validator
 }
 
-// Connect makes a connection.
+// Connect makes a connection, whose session is what the shop needs.
 func (r refusing) Connect(ctx context.Context) (driver.Conn, error) {
 	c, err := r.Connector.Connect(ctx)
 	if err != nil {
@@ -48,6 +48,9 @@ func (r refusing) Connect(ctx context.Context) (driver.Conn, error) {
 	my, ok := c.(mysqlConn)
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("backend: %T lacks methods of a connection to MySQL", c), c.Close())
+	}
+	if err := setSession(ctx, my); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
 	return &refusingConn{mysqlConn: my}, nil
 }

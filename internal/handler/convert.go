@@ -36,8 +36,11 @@ func (h *Handler) mode(s shop.Status) api.Mode {
 		}
 		out.Claims[api.Store(store)] = row
 	}
-	if s.Err != nil {
+	switch {
+	case s.Err != nil:
 		out.Why = s.Err.Error()
+	case s.Unlocked != nil:
+		out.Why = "it deducts without its lock, which only saves work: " + s.Unlocked.Error()
 	}
 	return out
 }

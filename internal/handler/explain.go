@@ -75,8 +75,8 @@ var explanations = map[api.Code]api.Text{
 		En: "another request won the race for this product; nothing was deducted",
 		Zh: "同一商品的另一个请求抢先完成；没有扣减库存"},
 	api.BackendUnavailable: {
-		En: "a backend did not answer; nothing was deducted",
-		Zh: "后端没有应答；没有扣减库存"},
+		En: "a backend did not answer, or refused; nothing was deducted",
+		Zh: "后端没有应答，或拒绝了请求；没有扣减库存"},
 	api.ModeUnavailable: {
 		En: "this mode lacks a backend; GET /modes/{mode} says which, and what to do",
 		Zh: "此模式缺少所需的后端；GET /modes/{mode} 说明缺少哪一个以及如何处理"},

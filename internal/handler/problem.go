@@ -26,6 +26,7 @@ var (
 	errDraining         = errors.New("handler: draining")
 	errNotReady         = errors.New("handler: not ready")
 	errPartlySet        = errors.New("handler: some stores may have been set")
+	errPartlyForbidden  = errors.New("handler: some stores are set, and others refuse")
 )
 
 // problems maps each error to its code; the first row that errors.Is finds wins. An unknown outcome stands above everything
@@ -36,6 +37,7 @@ var problems = []struct {
 	detail string
 }{
 	// It is not known whether stock was deducted, or set.
+	{err: errPartlyForbidden, code: api.OutcomeUnknown, detail: "some stores may have been set, and another refuses until an operator changes that; the log says why"},
 	{err: errPartlySet, code: api.OutcomeUnknown, detail: "some stores may have been set, and others not; the request may be repeated, and sets all of them"},
 	{err: stock.ErrUnknown, code: api.OutcomeUnknown},
 
@@ -72,6 +74,8 @@ var problems = []struct {
 	{err: errNotReady, code: api.BackendUnavailable},
 	{err: stock.ErrLockClosed, code: api.BackendUnavailable, detail: "this replica is shutting down"},
 	{err: stock.ErrLockVersion, code: api.BackendUnavailable, detail: "a replica of another version, whose locks this one does not understand, has the lock; nothing was deducted"},
+	{err: stock.ErrForbidden, code: api.BackendUnavailable, detail: "a backend refuses this until an operator changes that, and a repetition does not; the log says why; nothing was deducted"},
+	{err: stock.ErrRefused, code: api.BackendUnavailable, detail: "a backend answered, and refuses for now; the log says why; nothing was deducted"},
 	{err: stock.ErrLockUnavailable, code: api.BackendUnavailable},
 	{err: stock.ErrUnavailable, code: api.BackendUnavailable},
 }

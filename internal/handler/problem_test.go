@@ -57,6 +57,8 @@ var sentinels = map[string]struct {
 	"ErrLockVersion":     {fmt.Errorf("%w: %w", stock.ErrLockUnavailable, stock.ErrLockVersion), api.BackendUnavailable},
 	"ErrContended":       {stock.ErrContended, api.Contended},
 	"ErrUnavailable":     {stock.ErrUnavailable, api.BackendUnavailable},
+	"ErrRefused":         {fmt.Errorf("%w: %w", stock.ErrLockUnavailable, stock.ErrRefused), api.BackendUnavailable},
+	"ErrForbidden":       {fmt.Errorf("%w: %w", stock.ErrForbidden, stock.ErrUnavailable), api.BackendUnavailable},
 	"ErrModeUnavailable": {stock.ErrModeUnavailable, api.ModeUnavailable},
 	"ErrUnknown":         {stock.ErrUnknown, api.OutcomeUnknown},
 	"ErrOtherRun":        {stock.ErrOtherRun, api.OutcomeUnknown},
@@ -79,6 +81,28 @@ func TestLockVersionIsExplained(t *testing.T) {
 	a := ask(t, newHandler(t, &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) { return stock.Receipt{}, s.err }}), "POST", "/deduct_stock/mutex", "")
 	if p := problem(t, a); !strings.Contains(p.Detail, "another version") || p.Happened != api.NoForNow || a.Header.Get("Retry-After") == "" || a.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("%d %s, Retry-After %q: want 503, the version, and when to try again", a.StatusCode, a.body, a.Header.Get("Retry-After"))
+	}
+}
+
+// A server that refuses has answered, and a repetition does not help against what an operator must change.
+func TestRefusalIsExplained(t *testing.T) {
+	t.Parallel()
+	for name, detail := range map[string]string{
+		"ErrRefused": "a backend answered, and refuses for now", "ErrForbidden": "until an operator changes that, and a repetition does not",
+	} {
+		a := ask(t, newHandler(t, refusing(sentinels[name].err)), "POST", "/deduct_stock/mutex", "")
+		if p := problem(t, a); !strings.Contains(p.Detail, detail) {
+			t.Errorf("%s: %s, want %q in it", name, a.body, detail)
+		}
+	}
+	for _, setErr := range []error{
+		fmt.Errorf("%w: %w", stock.ErrForbidden, stock.ErrUnavailable), fmt.Errorf("%w: %w", stock.ErrUnknown, stock.ErrForbidden),
+	} {
+		h := newHandler(t, &fakeShop{setStock: func(int64, int64, int) error { return setErr }})
+		a := ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Content-Type", "application/json", "Authorization", "Bearer "+adminToken)
+		if p := problem(t, a); strings.Contains(a.body, "may be repeated") || !strings.Contains(p.Detail, "until an operator changes that") {
+			t.Errorf("PUT of a stock that is refused for good: %s", a.body)
+		}
 	}
 }
 

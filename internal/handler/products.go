@@ -97,7 +97,10 @@ func (h *Handler) setStock(c *gin.Context) outcome {
 		p, err = h.Shop.Product(c.Request.Context(), id)
 	}
 	if err != nil {
-		if begun {
+		switch {
+		case begun && errors.Is(err, stock.ErrForbidden):
+			err = fmt.Errorf("%w: %w", errPartlyForbidden, err)
+		case begun:
 			err = fmt.Errorf("%w: %w", errPartlySet, err)
 		}
 		return outcome{code: h.fail(c, err)}

@@ -131,7 +131,8 @@ func TestFullRedis(t *testing.T) {
 	if seen-before > 3 {
 		t.Errorf("modes were available after %d probes of a full Redis, want 3 at most", seen-before)
 	}
-	for _, mode := range []string{"redis-lua", "lease-seq", "handoff"} {
+	awaitMode(t, r, "lease-seq", func(m api.Mode) bool { return m.Available && strings.Contains(m.Why, "OOM") }) // without its lock
+	for _, mode := range []string{"redis-lua", "fencing-strict", "handoff"} {
 		awaitMode(t, r, mode, func(m api.Mode) bool { return !m.Available && strings.Contains(m.Why, "OOM") })
 		begun := admin.Info(t.Context(), "commandstats").Val()
 		rec := httptest.NewRecorder()
@@ -143,7 +144,7 @@ func TestFullRedis(t *testing.T) {
 			t.Errorf("%s sent something to a Redis that is known to refuse", mode)
 		}
 	}
-	for _, mode := range []string{"sql-atomic", "queue", "unsafe-sql", "noop"} {
+	for _, mode := range []string{"sql-atomic", "queue", "unsafe-sql", "noop", "lease-seq"} {
 		send(t, r, http.MethodPost, "/deduct_stock/"+mode, "", http.StatusOK)
 	}
 	readsNeedNoMemory(t, r)
@@ -194,7 +195,7 @@ func TestRedisAtTheBrim(t *testing.T) {
 	}
 	pushed, full := fillAgain(t, admin)
 	wait.Until(t, "a Redis that takes no kilobyte more", func() bool { return full.Load() > 0 })
-	awaitMode(t, r, "lease-seq", func(m api.Mode) bool { return !m.Available && strings.Contains(m.Why, "OOM") })
+	awaitMode(t, r, "handoff", func(m api.Mode) bool { return !m.Available && strings.Contains(m.Why, "OOM") })
 	send(t, r, http.MethodGet, "/readyz", "", http.StatusServiceUnavailable)
 	room := pushed.Load()
 	begun, seen := probesOf(t, admin)

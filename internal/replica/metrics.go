@@ -108,3 +108,13 @@ func gauges(registry *prometheus.Registry) func(name, help string, read func() f
 		_ = registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
 	}
 }
+
+// repeats returns a function that counts the transactions which are tried again, by mode.
+func repeats(registry *prometheus.Registry) func(mode string) {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "shop_conflicts_repeated_total",
+		Help: "Deductions that were tried again, because the store had decided for another; nothing had happened.",
+	}, []string{"mode"})
+	_ = registry.Register(c) // a name that is taken leaves it uncounted
+	return func(mode string) { c.WithLabelValues(mode).Inc() }
+}

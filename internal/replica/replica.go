@@ -90,11 +90,12 @@ func (r *Replica) build(c Config, o Options) (err error) {
 		Missing:    c.Missing,
 		Check:      func(b stock.Backend) error { return r.Backends.Check(named(b)) },
 		Down:       func(b stock.Backend, products ...int64) error { return r.Backends.Down(named(b), products...) },
+		Ask:        func(ctx context.Context, b stock.Backend) error { return r.Backends.Ask(ctx, named(b)) },
 	}
 	r.serviceLocks(c, &on.Lockers, steps)
 	r.Shop, err = shop.New(on, shop.Options{
 		Replica: c.Replica, Steps: steps, Log: r.log, Work: c.WorkTimeout, Settle: c.SettleTimeout,
-		KeepKeys: idempotency.Retention(c.KeepKeys), Gauge: gauges(registry),
+		KeepKeys: idempotency.Retention(c.KeepKeys), Gauge: gauges(registry), Repeated: repeats(registry),
 	}, stock.Modes())
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package shop
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 
@@ -30,6 +31,8 @@ type Backends struct {
 	// In a cluster it asks about the masters of the products.
 	Check func(stock.Backend) error
 	Down  func(b stock.Backend, products ...int64) error
+	// Ask probes a backend now; nil = no backend is ever probed.
+	Ask func(context.Context, stock.Backend) error
 }
 
 func (b Backends) configured(needs []stock.Backend) error {

@@ -15,8 +15,11 @@ import (
 	"time"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/shop"
+	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/store"
 	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/wait"
 )
@@ -72,7 +75,7 @@ func (f *frozen) uses(t *testing.T, backends ...stock.Backend) []use {
 			continue
 		}
 		for _, s := range m.Stores {
-			if slices.ContainsFunc(backends, func(b stock.Backend) bool { return of[s] == b || slices.Contains(m.Needs, b) }) {
+			if slices.ContainsFunc(backends, func(b stock.Backend) bool { return of[s] == b || slices.Contains(m.Required(), b) }) {
 				all = append(all, use{mode: m, store: s, products: make([]int64, 3)})
 			}
 		}
@@ -280,5 +283,119 @@ func awaitSold(t *testing.T, f *frozen, u use, product int) {
 			t.Errorf("%s/%s = %v, want a sale", u.mode.Name, u.store, err)
 			return
 		}
+	}
+}
+
+// optional are the modes whose lock only saves work.
+var optional = []string{"idempotent", "lease-seq"}
+
+// sellOut has 64 clients buy all the units of some products.
+func sellOut(t *testing.T, s *shop.Shop, rows *store.SQL, mode string, units int64, products ...int64) {
+	t.Helper()
+	var clients sync.WaitGroup
+	var sold atomic.Int64
+	for client := range 64 {
+		clients.Go(func() {
+			for n := 0; ; n++ {
+				req := stocktest.Request(products[client%len(products)], 1, fmt.Sprintf("%d/%s/%d/%d", products[0], mode, client, n))
+				req.Store, req.Wait = stock.SQL, stocktest.Patience
+				if _, err := s.Deduct(t.Context(), mode, req); err != nil {
+					if !errors.Is(err, stock.ErrSoldOut) {
+						t.Errorf("%s: Deduct() = %v, want a sale or that it is sold out", mode, err)
+					}
+					return
+				}
+				sold.Add(1)
+			}
+		})
+	}
+	clients.Wait()
+	for _, product := range products {
+		if row, err := rows.Read(t.Context(), product); sold.Load() != units || err != nil || row.Stock != 0 {
+			t.Errorf("%s: %d sold in all, %d left of product %d, %v, want all %d sold", mode, sold.Load(), row.Stock, product, err, units)
+		}
+	}
+}
+
+// unlocked waits until a mode says that it deducts without its lock, or that it does not.
+func unlocked(t *testing.T, s *shop.Shop, mode string, want bool) {
+	t.Helper()
+	wait.NoError(t, fmt.Sprintf("%s deducts without its lock: %t", mode, want), func() error {
+		m, err := s.Mode(mode)
+		if err == nil && (m.Err != nil || (m.Unlocked != nil) != want) {
+			err = fmt.Errorf("Mode() = %v, unlocked: %w", m.Err, m.Unlocked)
+		}
+		return err
+	})
+}
+
+// On SQL alone the modes sell everything without a lock, and say so.
+func TestWithoutAnyRedis(t *testing.T) {
+	t.Parallel()
+	set := opened(t, backend.Config{SQL: testenv.SQLite(t), Conns: 8})
+	if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, on(set, ""))
+	for i, mode := range optional {
+		product := int64(i + 1)
+		if err := s.SetStock(t.Context(), product, 20, 0); err != nil {
+			t.Fatal(err)
+		}
+		unlocked(t, s, mode, true)
+		sellOut(t, s, set.SQL, mode, 20, product)
+	}
+}
+
+// A Redis that is stopped, read-only or gone costs the modes whose lock only saves work a second at most: after that
+// nobody asks for the lock, and 64 clients sell everything.
+func TestRedisIsOut(t *testing.T) {
+	t.Parallel()
+	for name, breakIt := range map[string]func(*testing.T, *testenv.RedisNode) (mend func()){
+		"stopped": func(t *testing.T, n *testenv.RedisNode) func() { return freeze(t, []int{n.PID()}) },
+		"read-only": func(t *testing.T, n *testenv.RedisNode) func() {
+			r := opened(t, backend.Config{Redis: n.URL, Conns: 1})
+			r.Client.Do(t.Context(), "REPLICAOF", "127.0.0.1", "1")
+			return func() { r.Client.Do(t.Context(), "REPLICAOF", "NO", "ONE") }
+		},
+		"gone": func(_ *testing.T, n *testenv.RedisNode) func() { n.Kill(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			node := testenv.RedisNodes(t, 1)[0]
+			h := stocktest.Open(t, stocktest.Env{
+				Redis: node.URL, SQL: testenv.MySQL(t), Prefix: name + ":", Health: backend.Health{Every: time.Second, Within: 900 * time.Millisecond},
+			}, 1, stock.Modes())
+			r := h.Replicas[0]
+			var asked atomic.Int64
+			t.Cleanup(r.Options.Steps.Subscribe(func(_ context.Context, e step.Event) {
+				if e.Point == step.Waiting {
+					asked.Add(1)
+				}
+			}))
+			products := []int64{101, 102}
+			for i, mode := range optional {
+				wait.NoError(t, "SQL is used", func() error { return errors.Join(r.Set.Check("sql"), r.SetStock(t.Context(), products[i], 200, 0)) })
+				unlocked(t, r.Shop, mode, false)
+				r.Sell(t, mode, stock.SQL, products[i], 1, mode+name)
+			}
+			if asked.Load() == 0 {
+				t.Error("nobody asked for a lock, and Redis is there")
+			}
+			mend := breakIt(t, node)
+			for i, mode := range optional {
+				r.Sell(t, mode, stock.SQL, products[i], 1, mode+name+" first")
+				unlocked(t, r.Shop, mode, true)
+				before := asked.Load()
+				sellOut(t, r.Shop, r.Backends.SQL, mode, 198, products[i])
+				if n := asked.Load() - before; n > 0 {
+					t.Errorf("%s: %d requests asked for the lock", mode, n)
+				}
+			}
+			if mend != nil {
+				mend()
+				unlocked(t, r.Shop, "lease-seq", false)
+			}
+		})
 	}
 }

@@ -21,9 +21,11 @@ type groupCommit struct {
 	sql   *store.SQL
 	steps *step.Stream
 	keep  idempotency.Retention
+
+	repeated func() // is told of each transaction that is tried again
 }
 
-// groupTries is how often a batch is sent at most, if the database ends its transaction or some of its keys are taken.
+// groupTries is how often a batch is sent at most if some of its keys are taken, or orders there.
 const groupTries = 10
 
 // Commit deducts for a batch of requests for one product, as [stock.Group] says.
@@ -43,7 +45,6 @@ func (g groupCommit) Commit(product int64, batch []*stock.Ticket) {
 			todo = nil
 		case try < groupTries && (errors.Is(err, errKeysTaken) || errors.Is(err, store.ErrOrderExists)):
 			todo = g.replayTaken(product, todo)
-		case try < groupTries && errors.Is(err, store.ErrConflict):
 		default:
 			fail(todo, err)
 			todo = nil
@@ -90,22 +91,28 @@ func fail(batch []*stock.Ticket, err error) {
 	}
 }
 
-// errKeysTaken counts as a conflict when the last try fails: nothing happened.
-var errKeysTaken = fmt.Errorf("%w: some keys have an answer", store.ErrConflict)
+// errKeysTaken says that nothing happened.
+var errKeysTaken = fmt.Errorf("%w: some keys have an answer", stock.ErrContended)
 
-// tryCommit is one transaction. If it fails or panics, nothing happened, unless the error is ErrUnknown.
+// tryCommit is one transaction, tried again while the database decides for another. If it fails or panics, nothing
+// happened, unless the error is ErrUnknown.
 func (g groupCommit) tryCommit(product int64, batch []*stock.Ticket) (panicked any, err error) {
 	ctx, cancel := stock.Settling(context.Background())
 	defer cancel()
 	defer func() { panicked = recover() }()
-	return nil, g.sql.GroupTx(ctx, func(tx *store.Tx) error {
-		if err := g.take(tx, product, batch); err != nil {
-			return err
+	return nil, store.Retry(ctx, 0, func(n int) error {
+		if n > 0 {
+			g.repeated()
 		}
-		if err := g.insertOrders(tx, batch); err != nil {
-			return err
-		}
-		return insertAnswers(tx, product, batch)
+		return g.sql.GroupTx(ctx, func(tx *store.Tx) error {
+			if err := g.take(tx, product, batch); err != nil {
+				return err
+			}
+			if err := g.insertOrders(tx, batch); err != nil {
+				return err
+			}
+			return insertAnswers(tx, product, batch)
+		})
 	})
 }
 

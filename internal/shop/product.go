@@ -76,12 +76,16 @@ func (s *Shop) setStock(ctx context.Context, product, units int64, segments int)
 		set++
 		s.known.add(stock.Store(store), product)
 	}
+	if q := s.backends.SQL; q != nil { // first, since it is what an operator may have forbidden: then no other store is set
+		err := refusal(q.Reset(ctx, product, units, segments, s.locks("sql-unique").Key(product)))
+		if errors.Is(err, stock.ErrForbidden) {
+			return fmt.Errorf("sql: %w", err)
+		}
+		done("sql", err)
+	}
 	if r := s.backends.Redis; r != nil {
 		locks := func(segments int) []string { return s.lockKeys(product, segments) }
-		done("redis", r.Reset(ctx, product, units, segments, locks))
-	}
-	if q := s.backends.SQL; q != nil {
-		done("sql", q.Reset(ctx, product, units, segments, s.locks("sql-unique").Key(product)))
+		done("redis", refusal(r.Reset(ctx, product, units, segments, locks)))
 	}
 	if e := s.backends.Etcd; e != nil {
 		done("etcd", e.Reset(ctx, product, units, segments))

@@ -38,6 +38,8 @@ type Options struct {
 	KeepKeys idempotency.Retention
 	// Gauge registers a metric whose value read returns; nil = no metrics.
 	Gauge func(name, help string, read func() float64)
+	// Repeated is told of each transaction that is tried again, with its mode; nil = nobody is.
+	Repeated func(mode string)
 }
 
 // Shop runs the modes over one set of backends. It is safe for concurrent use.
@@ -47,6 +49,7 @@ type Shop struct {
 	entries  []*entry
 	byName   map[string]*entry
 	known    known
+	outage   *outage
 	closers  []func(context.Context) error
 	running  sync.WaitGroup // running requests, including those already answered at their deadline
 }
@@ -54,7 +57,8 @@ type Shop struct {
 type entry struct {
 	mode     stock.Mode
 	deductor stock.Deductor // nil when err is set
-	readers  lock.Locker    // nil where the mode has none
+	required []stock.Backend
+	readers  lock.Locker // nil where the mode has none
 	err      error
 	usable   func() error // nil = only the backends decide
 }
@@ -64,6 +68,8 @@ type Status struct {
 	Mode stock.Mode
 	Err  error
 	Down bool // everything that the mode needs is configured, and Err may pass
+	// Unlocked is why the mode deducts without its lock, which only saves work; nil if it does not.
+	Unlocked error
 }
 
 // New builds every mode whose backends are configured; the others stay listed with the reason.
@@ -72,9 +78,10 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 		return nil, err
 	}
 	s := &Shop{backends: b, options: o, byName: map[string]*entry{}}
+	s.outage = s.newOutage()
 	for _, m := range modes {
-		e := &entry{mode: m}
-		if e.err = b.configured(m.Needs); e.err == nil {
+		e := &entry{mode: m, required: m.Required()}
+		if e.err = b.configured(e.required); e.err == nil {
 			s.build(e)
 		}
 		s.entries = append(s.entries, e)
@@ -86,12 +93,12 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 // build builds a mode.
 func (s *Shop) build(e *entry) {
 	m, b, o := e.mode, s.backends, s.options
-	group := groupCommit{sql: b.SQL, steps: o.Steps, keep: o.KeepKeys}
+	group := groupCommit{sql: b.SQL, steps: o.Steps, keep: o.KeepKeys, repeated: func() { s.repeated(m.Name) }}
 	deps := stock.Deps{
 		Redis: b.Redis, SQL: b.SQL, Etcd: b.Etcd,
 		Orders:  &stock.Orders{Mode: m.Name, Replica: o.Replica, Redis: b.Redis, SQL: b.SQL, Steps: o.Steps},
 		Locks:   locks{mode: m.Name, prefix: b.Lockers.Prefix, log: o.Log},
-		Lockers: b.Lockers, Group: group, Steps: o.Steps,
+		Lockers: b.Lockers, Optional: s.outage.acquire, Group: group, Steps: o.Steps,
 	}
 	if slices.Contains(m.Needs, stock.NeedKafka) {
 		log := kafkalog.Open(kafkalog.Options{
@@ -151,7 +158,7 @@ func (s *Shop) status(e *entry) Status {
 		return Status{Mode: e.mode, Err: e.err}
 	}
 	if s.backends.Check != nil {
-		for _, b := range e.mode.Needs {
+		for _, b := range e.required {
 			if err := s.backends.Check(b); err != nil {
 				return Status{Mode: e.mode, Err: fmt.Errorf("%s: %w", b, err), Down: true}
 			}
@@ -161,7 +168,11 @@ func (s *Shop) status(e *entry) Status {
 		err := e.usable()
 		return Status{Mode: e.mode, Err: err, Down: err != nil}
 	}
-	return Status{Mode: e.mode}
+	status := Status{Mode: e.mode}
+	if len(e.mode.Optional) > 0 {
+		_, status.Unlocked = s.outage.state()
+	}
+	return status
 }
 
 // Deduct takes units by the named mode, within the request's wait and [Options.Work]. Its error wraps one of the sentinels of package stock.
@@ -185,12 +196,24 @@ func (s *Shop) Deduct(ctx context.Context, mode string, req stock.Request) (stoc
 		err = fmt.Errorf("%w: %w", stock.ErrContended, err)
 	case errors.Is(err, stock.ErrLeaseTime): // redlock has a limit of its own
 		err = invalid(string(stock.LeaseField), "the lock of mode "+mode+" cannot end after this time")
+	default:
+		err = refusal(err)
 	}
 	// Another store may have the product: a store that was added to a running shop is empty until the stock is set again.
 	if unknown, ok := errors.AsType[*stock.ProductError](err); ok && unknown.Store == "" {
 		unknown.Store = string(req.Store)
 	}
 	return r, err
+}
+
+// refusal says of an error that means "nothing happened" whether a server has refused.
+func refusal(err error) error {
+	if errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrLockUnavailable) {
+		if kind := store.Refusal(err); kind != nil {
+			return fmt.Errorf("%w: %w", kind, err)
+		}
+	}
+	return err
 }
 
 // deduct calls the mode, unless a backend that it needs is known to be down.
@@ -204,7 +227,7 @@ func (s *Shop) deduct(ctx context.Context, e *entry, req stock.Request) (stock.R
 			products = append(products, item.ProductID)
 		}
 	}
-	err := s.backends.down(products, e.mode.Needs...)
+	err := s.backends.down(products, e.required...)
 	if err == nil && req.Store != "" {
 		err = s.backends.down(products, req.Store.Backend())
 	}
@@ -217,6 +240,28 @@ func (s *Shop) deduct(ctx context.Context, e *entry, req stock.Request) (stock.R
 				return stock.Receipt{}, err
 			}
 		}
-		return e.deductor.Deduct(ctx, req)
+		return s.retried(ctx, e, req)
 	})
+}
+
+// retried calls the mode again while the store has decided for another request, until the request's wait is over. Each
+// call is a whole deduction, with the same key: it reads again.
+func (s *Shop) retried(ctx context.Context, e *entry, req stock.Request) (r stock.Receipt, err error) {
+	until := time.Now().Add(req.Wait)
+	err = store.Retry(ctx, req.Wait, func(n int) (err error) {
+		if n > 0 {
+			s.repeated(e.mode.Name)
+			req.Wait = max(0, time.Until(until))
+		}
+		r, err = e.deductor.Deduct(ctx, req)
+		return err
+	})
+	return r, err
+}
+
+// repeated counts a transaction of a mode that is tried again.
+func (s *Shop) repeated(mode string) {
+	if s.options.Repeated != nil {
+		s.options.Repeated(mode)
+	}
 }

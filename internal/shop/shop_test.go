@@ -105,13 +105,13 @@ func TestUnavailableModes(t *testing.T) {
 		on  shop.Backends
 		why map[string]string // "" = available
 	}{
-		"nothing": {shop.Backends{}, map[string]string{"noop": "", "unsafe": "SHOP_REDIS", "lease-seq": "SHOP_REDIS"}},
+		"nothing": {shop.Backends{}, map[string]string{"noop": "", "unsafe": "SHOP_REDIS", "lease-seq": "SHOP_SQL"}},
 		"redis":   {only(backend.Config{Redis: r.URL}), map[string]string{"unsafe": "", "lease-seq": "SHOP_SQL", "lua-lock": "SHOP_SQL"}},
-		"sqlite":  {only(backend.Config{SQL: testenv.SQLite(t)}), map[string]string{"handoff": "SHOP_REDIS", "idempotent": "SHOP_REDIS"}},
+		"sqlite":  {only(backend.Config{SQL: testenv.SQLite(t)}), map[string]string{"handoff": "SHOP_REDIS", "fencing-strict": "SHOP_REDIS", "idempotent": "", "lease-seq": ""}},
 		"both":    {both, map[string]string{"handoff": "", "lease-seq": "", "lua-lock": "InnoDB"}},
 		"no engine": {noEngine, map[string]string{
 			"watchdog": "", "fencing": "", "handoff": "lock engine", "fair": "lock engine", "rwlock": "lock engine", "global-lock": "lock engine",
-			"segmented": "lock engine", "lease-seq": "lock engine", "idempotent": "lock engine",
+			"segmented": "lock engine", "lease-seq": "", "idempotent": "",
 		}},
 	} {
 		shop, err := shop.New(c.on, shop.Options{}, modes)
@@ -309,7 +309,7 @@ func TestLedgerNamesWhatIsDown(t *testing.T) {
 		t.Errorf("Ledger() without Redis = %+v, %v, want SQL's facts and Redis unavailable", l, err)
 	}
 	for mode, want := range map[string]error{
-		"unsafe": stock.ErrUnavailable, "setnx": stock.ErrLockUnavailable, "idempotent": stock.ErrLockUnavailable,
+		"unsafe": stock.ErrUnavailable, "setnx": stock.ErrLockUnavailable, "idempotent": nil, "lease-seq": nil,
 		"handoff": stock.ErrUnavailable, // it looks the product up before it locks
 	} {
 		if _, err := shop.Deduct(t.Context(), mode, stocktest.Request(product, 1, "k")); !errors.Is(err, want) {

@@ -23,12 +23,14 @@ type Deps struct {
 	SQL   *store.SQL
 	Etcd  *store.Etcd
 
-	Orders  *Orders      // makes the mode's orders and writes them
-	Locks   Locks        // names the mode's locks and gives them up
-	Lockers Lockers      // the services that a mode takes its lock from
-	Group   Group        // commits several deductions as one
-	Log     Log          // sends a deduction to the replica that consumes its product
-	Steps   *step.Stream // is told every step
+	Orders  *Orders // makes the mode's orders and writes them
+	Locks   Locks   // names the mode's locks and gives them up
+	Lockers Lockers // the services that a mode takes its lock from
+	// Optional takes a lock that only saves work. While its service is out it returns a lease on nothing, at once.
+	Optional func(ctx context.Context, take func(context.Context) (lock.Lease, error)) (lock.Lease, error)
+	Group    Group        // commits several deductions as one
+	Log      Log          // sends a deduction to the replica that consumes its product
+	Steps    *step.Stream // is told every step
 }
 
 // Locks names the locks of a mode and gives them up. Each mode has its own: the keys of two modes differ in type.

@@ -32,7 +32,13 @@ var (
 	ErrLockClosed      = handoff.ErrClosed              // the process is shutting down
 	ErrContended       = errors.New("stock: contended") // lost a race that the store decided
 	ErrUnavailable     = store.ErrUnavailable
+	ErrRefused         = store.ErrRefused   // together with ErrUnavailable or ErrLockUnavailable: a server has answered, and refuses
+	ErrForbidden       = store.ErrForbidden // the same, and it will go on refusing until an operator changes that
 	ErrModeUnavailable = errors.New("stock: mode unavailable")
+
+	// errOvertaken is returned by a write that asks whether the row has changed since it was read. Nothing happened, and
+	// package shop tries again while the request may wait; then it is ErrContended.
+	errOvertaken = fmt.Errorf("%w: somebody has written since the read", store.ErrConflict)
 
 	// Unknown: it was sent, and no answer came.
 	ErrUnknown = store.ErrUnknown

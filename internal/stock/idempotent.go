@@ -4,14 +4,16 @@ import (
 	"context"
 
 	"lastitem/internal/idempotency"
+	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
 )
 
-// idempotent makes a repeated request harmless: the key's row, the conditional update and the order are one transaction, so that either
-// all three are there or none. A lock on the key answers "in flight" to most rivals; where it is lost, the unique index blocks the rival
-// until the first has committed, and then the rival replays the first answer.
+// idempotent makes a repeated request harmless: the key's row, the conditional update and the order are one
+// transaction, so that either all three are there or none. A lock on the key answers "in flight" to most rivals; where
+// it is lost, the unique index blocks the rival until the first has committed, and then the rival replays the first
+// answer. So it is while Redis is out, too: nobody waits for the lock.
 //
 //	A   INSERT key ── UPDATE stock ── INSERT order ── keep answer ── COMMIT ── answer lost
 //	A again, same key     INSERT IGNORE: 0 rows ── the answer kept: same status, same bytes, no second charge
@@ -19,6 +21,7 @@ var idempotent = Mode{
 	Name:        "idempotent",
 	Title:       Text{"Key row, conditional update and order in one transaction; the first answer is replayed", "幂等：幂等键、条件更新、订单同一事务，重复请求原样返回首次结果"},
 	Needs:       []Backend{NeedRedis, NeedSQL},
+	Optional:    []Backend{NeedRedis},
 	Stores:      []Store{SQL},
 	Cart:        true,
 	KeyRequired: true,
@@ -26,11 +29,11 @@ var idempotent = Mode{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: ".", LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
-		l, err := d.Lockers.handoff()
+		l, _ := d.Lockers.handoff() // without an engine, nothing is ever locked
 		return idempotentDeductor{d, &idempotency.Lock{
 			Locker: l, Client: d.Lockers.Client, Prefix: d.Lockers.Prefix, TTL: d.Lockers.TTL,
 			Counter: func(name string) string { return handoff.KeysOf(name).Fence },
-		}}, err
+		}}, nil
 	},
 }
 
@@ -40,7 +43,7 @@ type idempotentDeductor struct {
 }
 
 func (i idempotentDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
-	lease, err := i.keys.Acquire(ctx, req.Key)
+	lease, err := i.deps.Optional(ctx, func(ctx context.Context) (lock.Lease, error) { return i.keys.Acquire(ctx, req.Key) })
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -2,7 +2,6 @@ package stock
 
 import (
 	"context"
-	"errors"
 
 	"lastitem/internal/step"
 	"lastitem/internal/store"
@@ -26,12 +25,9 @@ var redisWatch = Mode{
 
 type redisWatchDeductor struct{ deps Deps }
 
+// Deduct is one round. After store.ErrConflict, which says that somebody has written since the read, package shop
+// begins the next one.
 func (w redisWatchDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
-	return retryContended(ctx, req, w.try)
-}
-
-// try is one round. ErrContended says that nothing happened, because somebody has written since the read.
-func (w redisWatchDeductor) try(ctx context.Context, req Request) (Receipt, error) {
 	d, item := w.deps, req.Items[0]
 	var order store.Order
 	take := func(have int64) (_ store.Order, err error) {
@@ -47,9 +43,6 @@ func (w redisWatchDeductor) try(ctx context.Context, req Request) (Receipt, erro
 		return order, err
 	}
 	err := d.Redis.Watch(ctx, item.ProductID, take, Settle)
-	if errors.Is(err, store.ErrConflict) {
-		return Receipt{}, ErrContended
-	}
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -2,9 +2,6 @@ package stock
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
-	"time"
 
 	"lastitem/internal/step"
 	"lastitem/internal/store"
@@ -30,18 +27,14 @@ var sqlVersion = Mode{
 	},
 }
 
-// optimistic reads, computes, and writes if the row is unchanged; otherwise it begins again.
+// optimistic reads, computes, and writes if the row is unchanged.
 type optimistic struct {
 	deps  Deps
 	write func(tx *store.Tx, o store.Order, read store.Row) (ok bool, err error)
 }
 
+// Deduct is one round. After errOvertaken package shop begins the next one.
 func (o optimistic) Deduct(ctx context.Context, req Request) (Receipt, error) {
-	return retryContended(ctx, req, o.try)
-}
-
-// try is one round; ErrContended says that nothing happened, because somebody has written since the read.
-func (o optimistic) try(ctx context.Context, req Request) (Receipt, error) {
 	d, item := o.deps, req.Items[0]
 	row, err := d.SQL.Read(ctx, item.ProductID)
 	if err != nil {
@@ -59,7 +52,7 @@ func (o optimistic) try(ctx context.Context, req Request) (Receipt, error) {
 	err = d.Orders.InTx(ctx, order, func(tx *store.Tx) error {
 		ok, err := o.write(tx, order, row)
 		if err == nil && !ok {
-			err = ErrContended
+			err = errOvertaken
 		}
 		return err
 	})
@@ -67,30 +60,4 @@ func (o optimistic) try(ctx context.Context, req Request) (Receipt, error) {
 		return Receipt{}, err
 	}
 	return Receipt{OrderID: order.ID, Remaining: &remaining}, nil
-}
-
-// How often an overtaken deduction is tried at least, whatever its wait_ms, which bounds the tries after that; and how long it sleeps
-// before it is tried again: a random time whose bound doubles, so that requests that collided once do not collide again.
-const (
-	optimisticTries = 10
-	optimisticSleep = time.Millisecond
-	longestSleep    = 50 * time.Millisecond
-)
-
-// retryContended repeats try while it returns ErrContended, which says that nothing has happened: at least ten times, and until the
-// request's wait is over. It is for the modes whose write does nothing if somebody has written since they read.
-func retryContended(ctx context.Context, req Request, try func(context.Context, Request) (Receipt, error)) (Receipt, error) {
-	sleep, deadline := optimisticSleep, time.Now().Add(req.Wait)
-	for n := 1; ; n++ {
-		r, err := try(ctx, req)
-		if !errors.Is(err, ErrContended) || n >= optimisticTries && time.Now().After(deadline) {
-			return r, err
-		}
-		select {
-		case <-time.After(rand.N(sleep)):
-		case <-ctx.Done():
-			return Receipt{}, err
-		}
-		sleep = min(2*sleep, longestSleep)
-	}
 }

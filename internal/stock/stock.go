@@ -8,6 +8,7 @@ package stock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"lastitem/internal/idempotency"
@@ -162,6 +163,8 @@ type Mode struct {
 	Name  string // kebab-case, the word in the URL
 	Title Text   // one line; the essay is embedded from doc/<name>.en.md and .zh.md
 	Needs []Backend
+	// Optional lists those of Needs without which the mode works too: its lock only saves work. See [Deps].Optional.
+	Optional []Backend
 	// Stores is where the count may live, the default first; empty only for the baseline.
 	Stores []Store
 	// Cart says that several products may be deducted at once.
@@ -183,6 +186,11 @@ type Mode struct {
 	New func(Deps) (Deductor, error)
 	// Readers is the lock for reading a product, so that no deduction is half done meanwhile; nil = the mode has none.
 	Readers func(Deps) (lock.Locker, error)
+}
+
+// Required lists the backends without which the mode does not work.
+func (m Mode) Required() []Backend {
+	return slices.DeleteFunc(slices.Clone(m.Needs), func(b Backend) bool { return slices.Contains(m.Optional, b) })
 }
 
 // Claims is one row of the design's table. "." exact, "" broken at an earlier hazard already, "–" cannot happen, else letters: O oversold

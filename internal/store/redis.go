@@ -318,3 +318,11 @@ func RedisAnswered(err error) bool {
 	var answered redis.Error
 	return errors.As(err, &answered)
 }
+
+// redisForbids says that err is a refusal for want of rights.
+func redisForbids(err error) bool {
+	var answered redis.Error
+	return errors.As(err, &answered) && slices.ContainsFunc([]string{"NOPERM", "NOAUTH", "WRONGPASS"}, func(code string) bool {
+		return redis.HasErrorPrefix(answered, code)
+	})
+}

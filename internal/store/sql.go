@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -141,9 +142,8 @@ func (s *SQL) renew(err error) {
 // Reset sets the stock of a product and deletes its orders, its idempotency keys and the given locks without expiry. A cart has
 // one key: it goes with the first of its products that is reset, and the orders of the others stay, without it.
 func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, locks ...string) error {
-	var err error
-	for range 5 { // concurrent resets may deadlock on each other's index gaps
-		err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
+	return Retry(ctx, 0, func(int) error { // concurrent resets may deadlock on each other's index gaps
+		return s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
 			// The row comes first: every deduction under its lock has either committed by then, or comes after the reset.
 			if err := tx.exec(s.q.reset, product, stock, stock, segments, newRun()); err != nil {
 				return err
@@ -161,11 +161,7 @@ func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, loc
 			}
 			return nil
 		})
-		if !errors.Is(err, ErrConflict) {
-			return err
-		}
-	}
-	return err
+	})
 }
 
 // newRun draws a name that no other run has, in this database or in another one behind the same log.
@@ -228,8 +224,15 @@ func scanRows[T any](query *gorm.DB, scan func(*sql.Rows, *T) error) ([]T, error
 const (
 	erCheckread       = 1020 // MariaDB: the row changed since the snapshot
 	erLockWaitTimeout = 1205
-	erLockDeadlock    = 1213
+	erLockDeadlock    = 1213 // also Galera's and group replication's answer to the COMMIT of the transaction that lost
+
+	// TiDB rolls back the transaction that lost, and says so at its COMMIT.
+	erTiDBForUpdate = 8002
+	erTiDBRetryable = 8022
+	erTiDBConflict  = 9007
 )
+
+var conflicts = []uint16{erCheckread, erLockWaitTimeout, erLockDeadlock, erTiDBForUpdate, erTiDBRetryable, erTiDBConflict}
 
 // erDupEntry says that a primary key is taken.
 const erDupEntry = 1062
@@ -238,9 +241,25 @@ const erDupEntry = 1062
 func Conflict(err error) bool {
 	var my *mysql.MySQLError
 	if errors.As(err, &my) {
-		return my.Number == erCheckread || my.Number == erLockWaitTimeout || my.Number == erLockDeadlock
+		return slices.Contains(conflicts, my.Number)
 	}
 	return sqlite.Busy(err)
+}
+
+// forbidden are the numbers of refusals that stay: of rights, of what is not there, of a setting of the server.
+var forbidden = []uint16{1044, 1045, 1049, 1054, 1064, 1142, 1143, 1146, 1175, 1227, 1364, 1370, 1568, 1698}
+
+// Refusal is ErrForbidden or ErrRefused if err is the answer of a server that refuses, else nil.
+func Refusal(err error) error {
+	var my *mysql.MySQLError
+	isSQL := errors.As(err, &my)
+	switch {
+	case isSQL && slices.Contains(forbidden, my.Number), redisForbids(err):
+		return ErrForbidden
+	case isSQL || RedisAnswered(err):
+		return ErrRefused
+	}
+	return nil
 }
 
 // SQLAnswered says that err is an answer of the MySQL server, which therefore is reachable and refuses.

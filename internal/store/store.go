@@ -19,6 +19,9 @@ var (
 	ErrUnavailable = errors.New("store: unavailable")
 	// ErrRefused: the server is reachable but refuses the command, because Redis's memory is full or the database is read-only.
 	ErrRefused = errors.New("store: refused")
+	// ErrForbidden: the server refuses the command, and will until an operator changes that: rights, a missing table, a
+	// setting.
+	ErrForbidden = fmt.Errorf("%w until an operator changes that", ErrRefused)
 	// ErrConflict: the database ended the transaction in favour of another one (deadlock, lock wait, snapshot). Nothing was changed.
 	ErrConflict = errors.New("store: transaction conflict")
 	// ErrRowBusy: another transaction held the row for the caller's whole wait. Nothing was changed.

@@ -69,6 +69,9 @@ func (n *RedisNode) Start() {
 	}
 }
 
+// PID is the server's process.
+func (n *RedisNode) PID() int { return n.stack.Redis.PID }
+
 // Kill ends the server, and all that it knew. It may be repeated.
 func (n *RedisNode) Kill() {
 	n.t.Helper()

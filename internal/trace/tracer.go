@@ -245,7 +245,7 @@ func (t *Tracer) calls(m stock.Mode, from, to time.Time) []wire.Call {
 func background(text string) bool {
 	for _, prefix := range []string{
 		"PING", "HELLO ", "AUTH ", "CLIENT ", "ECHO ", "SLOWLOG ", // Redis
-		"SELECT 1 FROM product_stock WHERE id = 0", backend.Comment("health"), "SET NAMES ", "SELECT UNIX_TIMESTAMP(event_time)", // SQL
+		"SELECT 1 FROM product_stock WHERE id = 0", backend.Comment("health"), "SET NAMES ", "SET SESSION ", "SELECT UNIX_TIMESTAMP(event_time)", // SQL
 		"sync /", "setData /lastitem-health", // ZooKeeper
 		"KV.Txn compare:<result:LESS key:", "/etcdserverpb.Lease/LeaseKeepAlive ", "PUT /v1/session/renew/",
 	} {

@@ -121,6 +121,7 @@ func open(t testing.TB, env Env, name string, modes []stock.Mode) *Replica {
 		KeepKeys: idempotency.Retention(time.Hour),
 	}
 	if env.Health != (backend.Health{}) {
+		b.Ask = func(ctx context.Context, b stock.Backend) error { return set.Ask(ctx, string(b)) }
 		b.Down = func(b stock.Backend, products ...int64) error {
 			if b == stock.NeedMySQL {
 				b = stock.NeedSQL

@@ -1,0 +1,34 @@
+package backend_test
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/testenv"
+)
+
+// A node of Galera whose reads may be old is warned of, unless the address says that they wait.
+func TestGaleraIsWarnedOf(t *testing.T) {
+	testenv.Slow(t, "starts a node of Galera")
+	const provider = "/usr/lib/galera/libgalera_smm.so"
+	if _, err := os.Stat(provider); err != nil {
+		t.Skipf("no Galera: apt-get install galera-4 (%v)", err)
+	}
+	t.Parallel()
+	dsn := testenv.MySQLNodes(t, 1, "--wsrep-on=ON", "--wsrep-provider="+provider, "--wsrep-cluster-address=gcomm://", "--binlog-format=ROW",
+		"--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:4567")[0]
+	migrated(t, dsn)
+	for parameter, want := range map[string]bool{"": true, "?wsrep_sync_wait=1": false} {
+		var log bytes.Buffer
+		s := probing(t, backend.Config{SQL: dsn + parameter, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		becomes(t, s, "sql", false)
+		s.StopProbes()
+		if strings.Contains(log.String(), "oversells") != want {
+			t.Errorf("%q: a warning: %t, want %t:\n%s", parameter, !want, want, &log)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package shop_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/go-sql-driver/mysql"
+	"gorm.io/gorm"
+
+	"lastitem/internal/backend"
+	"lastitem/internal/shop"
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/store"
+)
+
+// scripted is a MySQL that takes every statement, and answers its first COMMITs with these errors; the last one stays.
+// refusal is its answer to START TRANSACTION.
+type scripted struct {
+	driver.Conn
+	refusal error
+	commits []error
+	sent    int // COMMITs
+}
+
+func (s *scripted) Connect(context.Context) (driver.Conn, error) { return s, nil }
+func (s *scripted) Driver() driver.Driver                        { return nil }
+func (s *scripted) Close() error                                 { return nil }
+
+func (s *scripted) ExecContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Result, error) {
+	switch {
+	case strings.HasPrefix(query, "START"):
+		return taken{}, s.refusal
+	case !strings.HasPrefix(query, "COMMIT"):
+		return taken{}, nil
+	}
+	s.sent++
+	return taken{}, s.commits[min(s.sent, len(s.commits))-1]
+}
+
+// taken is the answer to a conditional update: one row, 7 left.
+type taken struct{}
+
+func (taken) LastInsertId() (int64, error) { return 7, nil }
+func (taken) RowsAffected() (int64, error) { return 1, nil }
+
+// dialect is as much of MySQL's as the store asks of gorm.
+type dialect struct {
+	gorm.Dialector
+	pool *sql.DB
+}
+
+func (dialect) Name() string                   { return "mysql" }
+func (d dialect) Initialize(db *gorm.DB) error { db.ConnPool = d.pool; return nil }
+
+// shop returns a shop on the database.
+func (s *scripted) shop(t *testing.T, o shop.Options) (sh *shop.Shop, done func()) {
+	t.Helper()
+	pool := sql.OpenDB(s)
+	db, err := gorm.Open(dialect{pool: pool}, &gorm.Config{DisableAutomaticPing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := store.NewSQL(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sh, err = shop.New(shop.Backends{SQL: rows}, o, stock.Modes()); err != nil {
+		t.Fatal(err)
+	}
+	return sh, func() { _ = pool.Close() }
+}
+
+// number is an error of MySQL.
+func number(n uint16) error { return &mysql.MySQLError{Number: n, Message: "as the server says"} }
+
+// A transaction that the database ended in favour of another one, at its COMMIT too, is tried again while its request
+// may wait, and counted. One whose COMMIT was not answered never is.
+func TestConflictsAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("unexpected EOF")
+	for name, c := range map[string]struct {
+		commits []error
+		wait    time.Duration
+		want    error
+		sent    int // 0 = more than ten
+	}{
+		"1213, as Galera":   {[]error{number(1213), number(1213), nil}, 0, nil, 3},
+		"1020":              {[]error{number(1020), nil}, 0, nil, 2},
+		"1205":              {[]error{number(1205), nil}, 0, nil, 2},
+		"9007, as TiDB":     {[]error{number(9007), number(8022), nil}, 0, nil, 3},
+		"every time":        {[]error{number(1213)}, 0, stock.ErrContended, 10},
+		"for a long time":   {[]error{number(1213)}, time.Minute, stock.ErrContended, 0},
+		"the answer lost":   {[]error{lost}, time.Minute, stock.ErrUnknown, 1},
+		"and lost later":    {[]error{number(1213), lost}, time.Minute, stock.ErrUnknown, 2},
+		"refused, no rival": {[]error{number(1142)}, time.Minute, stock.ErrUnknown, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server, repeated := &scripted{commits: c.commits}, 0
+			sh, done := server.shop(t, shop.Options{Repeated: func(string) { repeated++ }})
+			defer done()
+			req := stocktest.Request(101, 1, "")
+			req.Wait = c.wait
+			began := time.Now()
+			_, err := sh.Deduct(t.Context(), "sql-atomic", req)
+			if took := time.Since(began); !errors.Is(err, c.want) || c.sent == 0 && (took < c.wait || took > c.wait+time.Second) {
+				t.Errorf("%s: Deduct() = %v after %s, want %v, if repeated after the wait of %s", name, err, took, c.want, c.wait)
+			}
+			if c.sent > 0 && server.sent != c.sent || server.sent < 11 && c.sent == 0 || repeated != server.sent-1 {
+				t.Errorf("%s: %d COMMITs, %d repetitions counted, want %d (0 = more than ten)", name, server.sent, repeated, c.sent)
+			}
+		})
+	}
+}
+
+// A refusal by a server is told from silence, and one that stays from one that may pass: of a deduction, and of the
+// setting of a stock, which then sets no other store.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err                error
+		refused, forbidden bool
+	}{
+		"1142": {number(1142), true, true}, "1568": {number(1568), true, true}, "1146": {number(1146), true, true},
+		"1040": {number(1040), true, false}, "1290": {number(1290), true, false}, "silence": {errors.New("i/o timeout"), false, false},
+	} {
+		sh, done := (&scripted{refusal: c.err}).shop(t, shop.Options{})
+		defer done()
+		_, err := sh.Deduct(t.Context(), "sql-atomic", stocktest.Request(101, 1, ""))
+		for what, err := range map[string]error{"Deduct": err, "SetStock": sh.SetStock(t.Context(), 101, 5, 0)} {
+			if errors.Is(err, stock.ErrRefused) != c.refused || errors.Is(err, stock.ErrForbidden) != c.forbidden || errors.Is(err, stock.ErrUnknown) ||
+				!errors.Is(err, stock.ErrUnavailable) || !strings.Contains(err.Error(), c.err.Error()) {
+				t.Errorf("%s: %s() = %v, want ErrUnavailable, ErrRefused: %t, ErrForbidden: %t", name, what, err, c.refused, c.forbidden)
+			}
+		}
+	}
+}
+
+// A lock's Redis that refuses has answered too.
+func TestRefusalsOfALock(t *testing.T) {
+	t.Parallel()
+	server := miniredis.RunT(t)
+	sh := open(t, on(opened(t, backend.Config{Redis: "redis://" + server.Addr(), Conns: 2}), ""))
+	for answer, forbidden := range map[string]bool{"MISCONF Redis is configured to save RDB snapshots": false, "NOPERM User shop has no permissions": true} {
+		server.SetError(answer)
+		req := stocktest.Request(101, 1, "")
+		req.Store = stock.Redis
+		_, err := sh.Deduct(t.Context(), "lua-lock", req)
+		if !errors.Is(err, stock.ErrLockUnavailable) || !errors.Is(err, stock.ErrRefused) || errors.Is(err, stock.ErrForbidden) != forbidden {
+			t.Errorf("%s: Deduct() = %v, want ErrLockUnavailable and ErrRefused, ErrForbidden: %t", answer, err, forbidden)
+		}
+	}
+}
