@@ -6,7 +6,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,6 +78,49 @@ func BenchmarkEvalSHA(b *testing.B) {
 						key := s.Prefix + strconv.Itoa(g)
 						return func() error { return send(key) }
 					})
+				})
+			}
+		}
+	}
+}
+
+// Each operation is one EVALSHA beside 32 goroutines that keep the processors busy. The median counts: an answer that is not there at once
+// costs any client the time of the whole run queue.
+func BenchmarkBusy(b *testing.B) {
+	s := testenv.Redis(b)
+	add.Load(b.Context(), s.Client)
+	for _, procs := range []int{1, 2} {
+		for _, goroutines := range []int{1, 4} {
+			for _, with := range contenders {
+				b.Run(fmt.Sprintf("procs=%d/g=%d/variant=%s", procs, goroutines, with.name), func(b *testing.B) {
+					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+					var busy, callers sync.WaitGroup
+					var done atomic.Bool
+					send := with.make(b, s.Client)
+					for range 32 {
+						busy.Go(func() {
+							for !done.Load() {
+							}
+						})
+					}
+					defer busy.Wait()
+					defer done.Store(true)
+					var next atomic.Int64
+					took := make([]time.Duration, b.N)
+					for g := range goroutines {
+						callers.Go(func() {
+							for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+								began := time.Now()
+								if err := send(s.Prefix + strconv.Itoa(g)); err != nil {
+									b.Error(err)
+								}
+								took[i-1] = time.Since(began)
+							}
+						})
+					}
+					callers.Wait()
+					slices.Sort(took)
+					b.ReportMetric(float64(took[b.N/2]), "p50-ns")
 				})
 			}
 		}
