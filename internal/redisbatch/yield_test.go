@@ -23,8 +23,8 @@ func (h onSend) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(context.Context, redis.Cmder) error { h.f(); return nil }
 }
 
-// A call that is made alone does not wait for goroutines that could run. Beside a call in flight such goroutines run first, since their calls
-// may share the batch, until that has taken long.
+// A call that is made alone does not wait for goroutines that could run. Beside a call in flight such goroutines run
+// first, since their calls may share the batch, until that has taken long.
 func TestYields(t *testing.T) { // alone on the only processor
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var send func()
@@ -58,7 +58,8 @@ func TestYields(t *testing.T) { // alone on the only processor
 	<-sent
 	defer b.Wait()
 	defer close(answer)
-	if !ranFirst(20*time.Millisecond) && !ranFirst(20*time.Millisecond) { // each 61st time the scheduler prefers the one that yields
+	// Each 61st time the scheduler prefers the one that yields.
+	if !ranFirst(20*time.Millisecond) && !ranFirst(20*time.Millisecond) {
 		t.Error("beside a call in flight, no other goroutine ran first")
 	}
 	rarely("after a long yield")

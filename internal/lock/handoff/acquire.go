@@ -46,6 +46,7 @@ func (e *Engine) onAcquireReply(r *request) {
 	if c.token != token || c.state != asking { // given up meanwhile, or granted by a message that came before the reply
 		return
 	}
+	c.mayArriveLate = c.mayArriveLate || r.late
 	resend := func(wait func() error) {
 		e.spawn(func() {
 			err := wait()

@@ -160,8 +160,9 @@ func (e *Engine) onGrantMessage(token, mark string, fence uint64, serverTime int
 	for w := range c.waiters.all() {
 		w.contended = true
 	}
-	// The acquire in flight may arrive after the release: a second one, or a read's, whose release is not remembered.
-	c.mayArriveLate = c.mayArriveLate || c.state == asking && (c.reacquired || c.mode == reading)
+	// The acquire in flight may arrive after the release: a second one, maybe the client's, or a read's, whose release
+	// is not remembered.
+	c.mayArriveLate = c.mayArriveLate || c.state == asking && (c.reacquired || c.mode == reading || e.repeatsAfter < never)
 	at := c.grantedSince(serverTime)
 	// A message from before a reply that said queued is of a grant that has ended.
 	late := validUntil(at, c.grantTimeout())-e.now() < c.grantTimeout()/4

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -82,21 +83,21 @@ type Options struct {
 // holder whose whole process stops and goes on writing afterwards. Check its [lock.Lease.Fence] at the data; fences go back only with their
 // Redis, and those of [Engine.Fenced] not even then.
 type Engine struct {
-	c             redis.UniversalClient
-	o             Options
-	id            string
-	publish       string // PUBLISH, or SPUBLISH where the client is a cluster's
-	route         string // publish and the prefix of all channels, for the scripts
-	ttl           string // in ms
-	fenceTTL      string // [Options.FenceTTL] in ms
-	grantTimeout  time.Duration
-	failover      *failoverWatch
-	clientRetries bool // the client repeats commands on its own, so that any answer may be the second
-	epoch         time.Time
-	subscriber    subscriber
-	batches       *redisbatch.Batcher
-	m             meter
-	log           backgroundLog
+	c            redis.UniversalClient
+	o            Options
+	id           string
+	publish      string // PUBLISH, or SPUBLISH where the client is a cluster's
+	route        string // publish and the prefix of all channels, for the scripts
+	ttl          string // in ms
+	fenceTTL     string // [Options.FenceTTL] in ms
+	grantTimeout time.Duration
+	failover     *failoverWatch
+	repeatsAfter time.Duration // the client may send a request again so long after it; never if it does not repeat
+	epoch        time.Time
+	subscriber   subscriber
+	batches      *redisbatch.Batcher
+	m            meter
+	log          backgroundLog
 
 	mu           sync.Mutex // guards everything below, and every contender and hold
 	lastNumber   uint64
@@ -128,9 +129,10 @@ const (
 // evicts any key. An evicted lock is free while its holder still relies on it. The application must not use the names of [Keys] for its own
 // keys.
 //
-// Let c have ContextTimeoutEnabled, or short timeouts, and MaxRetries -1: the engine repeats what was not answered, and
-// can tell a repeated release from a lost lease. A client that repeats by itself hides that: Release then says nil where
-// the lock was deleted by hand.
+// Let c have ContextTimeoutEnabled, or short timeouts, and MaxRetries -1, in a cluster also MaxRedirects -1: the engine
+// repeats what was not answered, and knows then that a copy may arrive late. With a client that repeats by itself, it
+// takes every answer that took longer than the client's MinRetryBackoff for the second one: that costs a command more
+// for such a hold, and Release says nil where the lock was deleted by hand.
 func New(c redis.UniversalClient, o Options) (*Engine, error) {
 	if c == nil {
 		return nil, errors.New("lock: engine: no client")
@@ -147,10 +149,12 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 	e.failover = &failoverWatch{epoch: e.epoch}
 	switch c := c.(type) {
 	case *redis.Client:
-		e.clientRetries = c.Options().MaxRetries > 0
+		o := c.Options()
+		e.mayRepeat(o.MaxRetries, o.MinRetryBackoff, o.MaxRetryBackoff)
 		watchDials(e.failover, c)
 	case *redis.ClusterClient:
-		e.clientRetries = true // it follows redirections
+		o := c.Options()
+		e.mayRepeat(max(o.MaxRedirects, o.MaxRetries), o.MinRetryBackoff, o.MaxRetryBackoff)
 		e.publish = "SPUBLISH" // in a cluster a server knows only its own subscribers
 	case *redis.Ring:
 		return nil, errors.New("lock: engine: a redis.Ring may listen at another server than a key's; give each server an engine")
@@ -160,6 +164,16 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 	e.subscriber.init(e)
 	e.batches = redisbatch.New(c, o.CallTimeout)
 	return e, nil
+}
+
+const never = time.Duration(math.MaxInt64)
+
+// mayRepeat notes when the client sends again, on its own, what was not answered: after the shorter of these pauses.
+func (e *Engine) mayRepeat(retries int, minPause, maxPause time.Duration) {
+	e.repeatsAfter = never
+	if retries > 0 {
+		e.repeatsAfter = min(minPause, maxPause)
+	}
 }
 
 func (o *Options) setDefaults() {

@@ -61,7 +61,7 @@ var mutants = []mutant{
 		edits: []testenv.Edit{{
 			"lua/release.lua", "redis.call('RENAME', KEYS[1], KEYS[4])", "redis.call('DEL', KEYS[1])",
 		}},
-		kills: []string{"TestEngineArrivesLate/acquire,_free_since,_client_that_repeats/fair"},
+		kills: []string{"TestEngineRandomCuts/fair"},
 		rows:  []string{"granted + release -> idle"},
 	},
 	{

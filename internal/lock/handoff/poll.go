@@ -153,7 +153,7 @@ func (e *Engine) poll(p *poller) {
 			e.do(r)
 		}
 		a := e.parse(r.reply, r.sent, r.err)
-		a.retried = r.tries > 1
+		a.late = r.late
 		e.onPoll(p, contenders, tokens, a)
 	})
 }
@@ -229,7 +229,7 @@ func (e *Engine) missed(c *contender) {
 // cancelLatePoll cancels the token of an attempt that ended while a poll of it was in flight: the poll may have queued it after the release,
 // or, if it was not answered, may still do so. An attempt that goes on is cancelled at its end if a poll was not answered. The mutex is held.
 func (e *Engine) cancelLatePoll(c *contender, key, token string, a answer) {
-	unanswered := a.err != nil || a.retried
+	unanswered := a.err != nil || a.late
 	switch {
 	case c.token == token:
 		c.mayArriveLate = c.mayArriveLate || unanswered

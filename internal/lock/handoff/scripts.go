@@ -73,7 +73,7 @@ type answer struct {
 	ttl     time.Duration
 	time    int64         // the server's clock, ms
 	sent    time.Duration // when the request was sent, on the engine's clock
-	retried bool          // sent more than once: an earlier one may have had an effect as well
+	late    bool          // sent more than once: another copy may have had an effect as well, or will
 	err     error
 }
 
@@ -180,7 +180,7 @@ func (e *Engine) sendReplicated(key string, r *request) {
 		return nil
 	})
 	r.reply, r.err = asked.Result()
-	r.err = versionError(r.err)
+	r.err, r.late = versionError(r.err), e.now()-r.sent >= e.repeatsAfter
 	e.moved(r.err)
 	if verdict, several := r.reply.([]any); r.err != nil || several && (len(verdict) == 0 || number(verdict[0]) <= 0) {
 		return
@@ -194,7 +194,7 @@ func (e *Engine) sendReplicated(key string, r *request) {
 // lock, or -1 if that is because its holder was evicted.
 func (e *Engine) sendRelease(h *hold, next string) (released int64, a answer) {
 	c, token := h.c, h.token
-	if c.mode == reading && (h.mayArriveLate || e.clientRetries) {
+	if c.mode == reading && h.mayArriveLate {
 		next = readTombstone
 	}
 	r := e.newRelease(c, token, next)
@@ -204,7 +204,7 @@ func (e *Engine) sendRelease(h *hold, next string) (released int64, a answer) {
 		return number(r.reply), answer{err: r.err, verdict: -1}
 	}
 	a = e.parse(v[1:], r.sent, nil)
-	a.retried = e.clientRetries || r.tries > 1
+	a.late = r.late
 	return number(v[0]), a
 }
 
