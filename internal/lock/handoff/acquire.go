@@ -37,6 +37,8 @@ func (e *Engine) sendAcquire(c *contender) {
 	})
 }
 
+func unavailable(err error) error { return fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, err) }
+
 // onAcquireReply handles the outcome of an acquire. If the acquire must be sent again, a goroutine of its own does that.
 func (e *Engine) onAcquireReply(r *request) {
 	c, token := r.contender, r.token
@@ -56,15 +58,21 @@ func (e *Engine) onAcquireReply(r *request) {
 				return
 			}
 			if err != nil {
-				e.failWaiters(c, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, err), true)
+				e.failWaiters(c, unavailable(err), true)
 				return
 			}
 			e.sendAcquire(c)
 		})
 	}
+	if again(r.err) && c.mayQueue() {
+		c.failOverdue(unavailable(r.err))
+		c.refusals = min(c.refusals+1, maxTries)
+		resend(func() error { return lease.Pause(context.Background(), againPause(int(c.refusals)), nil) })
+		return
+	}
 	c.unanswered++
 	if !permanent(r.err) && c.unanswered < maxTries {
-		c.mayArriveLate = true
+		c.mayArriveLate = c.mayArriveLate || !again(r.err)
 		rest := retryPause(int(c.unanswered))
 		resend(func() error { return lease.Pause(context.Background(), rest, nil) })
 		return
@@ -83,7 +91,7 @@ func (e *Engine) onAcquireReply(r *request) {
 func (e *Engine) handleReply(c *contender, a answer, queue bool) bool {
 	switch {
 	case a.err != nil:
-		e.failWaiters(c, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, a.err), true)
+		e.failWaiters(c, unavailable(a.err), true)
 	case a.verdict < 0 || c.evicted:
 		key, token, cancel := c.key, c.token, c.mayArriveLate
 		e.endAttempt(c, byReply)

@@ -41,6 +41,7 @@ type attempt struct {
 
 	state         state
 	unanswered    uint8 // while asking: acquires since the last reply
+	refusals      uint8 // while asking: acquires that the server was not ready for, see again
 	lateGrants    uint8 // while asking: grants whose replies took too long
 	acquireAgain  bool  // while asking: a message came while an acquire was in flight, so another must follow its reply
 	renewing      bool  // while granted: a renewal is in flight
@@ -200,13 +201,19 @@ func (e *Engine) leave(c *contender, w *waiter) *hold {
 func (e *Engine) rejectOverdue(c *contender, cancel bool) {
 	for w := range c.waiters.all() {
 		w.contended = true
-		if w.overdue {
-			c.waiters.remove(&w.place)
-			w.resolve(nil, lock.ErrBusy)
-		}
 	}
+	c.failOverdue(lock.ErrBusy)
 	if c.waiters.size == 0 && c.state != granted {
 		e.failWaiters(c, nil, cancel)
+	}
+}
+
+func (c *contender) failOverdue(err error) {
+	for w := range c.waiters.all() {
+		if w.overdue {
+			c.waiters.remove(&w.place)
+			w.resolve(nil, err)
+		}
 	}
 }
 

@@ -2,13 +2,11 @@ package handoff
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
-	"lastitem/internal/lock"
 	"lastitem/internal/lock/lease"
 )
 
@@ -170,7 +168,7 @@ func (e *Engine) onPoll(p *poller, contenders []*contender, tokens []string, a a
 		switch {
 		case c.token != tokens[i] || c.state != queued:
 		case p.failures >= maxTries:
-			e.failWaiters(c, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, a.err), true)
+			e.failWaiters(c, unavailable(a.err), true)
 		case a.err != nil:
 		case slices.Contains(found, c.token):
 			e.missed(c)
@@ -198,9 +196,11 @@ func unqueued(contenders []*contender, tokens []string) (n uint64) {
 // noteOutcome counts the polls of p that failed one after the other.
 func (p *poller) noteOutcome(err error) {
 	p.inFlight = false
-	p.failures++
-	if err == nil {
+	switch {
+	case err == nil:
 		p.failures = 0
+	case !again(err):
+		p.failures++
 	}
 }
 

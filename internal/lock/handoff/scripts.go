@@ -112,6 +112,17 @@ func refused(err error) bool {
 	})
 }
 
+// again says that the server has not executed a request because it is not ready, or a slot is on its way to another node:
+// the request is sent again for as long as its caller waits. All keys of a script must be at one node, so that nothing
+// can be done about a lock while its slot moves.
+func again(err error) bool {
+	return err != nil && slices.ContainsFunc([]string{"TRYAGAIN ", "ASK ", "MOVED ", "CLUSTERDOWN ", "LOADING ", "MASTERDOWN "},
+		func(code string) bool { return redis.HasErrorPrefix(err, code) })
+}
+
+// againPause is how long to wait after so many such answers.
+func againPause(n int) time.Duration { return min(retryPause(min(n, maxTries)), 100*time.Millisecond) }
+
 // versionError returns [ErrVersion] for the refusal of a script, and every other error as it is.
 func versionError(err error) error {
 	if redis.HasErrorPrefix(err, "LOCKVERSION") {
@@ -122,14 +133,21 @@ func versionError(err error) error {
 
 // do sends a request until it is answered, for at most a few seconds; r.tries is how often.
 func (e *Engine) do(r *request) {
+	refusals := 0
 	for began := e.now(); ; {
 		r.tries++
 		e.doOnce(r)
 		e.noteReply(r.err)
+		rest := retryPause(r.tries)
+		if again(r.err) {
+			r.tries--
+			refusals++
+			rest = againPause(refusals)
+		}
 		if permanent(r.err) || r.tries == maxTries || e.now()-began > e.o.CallTimeout {
 			return
 		}
-		_ = lease.Pause(context.Background(), retryPause(r.tries), nil)
+		_ = lease.Pause(context.Background(), rest, nil)
 	}
 }
 
