@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"lastitem/internal/lock"
@@ -36,8 +37,6 @@ func (e *Engine) sendAcquire(c *contender) {
 		e.onAcquireReply(r)
 	})
 }
-
-func unavailable(err error) error { return fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, err) }
 
 // onAcquireReply handles the outcome of an acquire. If the acquire must be sent again, a goroutine of its own does that.
 func (e *Engine) onAcquireReply(r *request) {
@@ -157,8 +156,13 @@ type engineKey struct {
 func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, error) {
 	key = e.keyName(key)
 	d, err := lease.TTL(ctx, "engine", 0, minTTL)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case d > longest:
+		return nil, fmt.Errorf("%w: engine: %s is longer than %s", lock.ErrLeaseTime, d, longest)
+	case e.publish == "SPUBLISH" && lease.HashTag(key) == "" && (key == "" || strings.Contains(key, "}")):
+		return nil, fmt.Errorf("%w: %q", ErrKey, key)
 	}
 	if d > 0 && m == handingOff { // the other waiters of a shared contender would have the lease time too
 		m = exclusive

@@ -1,6 +1,7 @@
 package handoff
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"errors"
@@ -21,8 +22,14 @@ import (
 
 // The errors that only the engine has.
 var (
-	// ErrClosed: the engine was closed while the caller waited, or before. The caller holds nothing.
-	ErrClosed = errors.New("lock: engine closed")
+	// ErrClosed: the engine was closed while the caller waited, or before. The caller holds nothing. It is a [lock.ErrUnavailable].
+	ErrClosed = fmt.Errorf("%w: engine closed", lock.ErrUnavailable)
+	// ErrRefused: Redis refuses the request for a reason that only an operator can change: the rights of the user, the type
+	// of a key. It comes with [lock.ErrUnavailable]; a repetition is of no use.
+	ErrRefused = errors.New("lock: refused by the server")
+	// ErrKey: the other keys of the lock cannot be kept in the slot of this key: in a cluster, a key without a hash tag must
+	// have no brace that closes. Nothing was sent.
+	ErrKey = errors.New("lock: no hash tag fits the key")
 	// ErrReplicas: too few replicas confirmed the lock in time; it was released again. It comes with [lock.ErrUnavailable].
 	ErrReplicas = errors.New("lock: not enough replicas")
 	// ErrVersion: another version of the engine, or something that is no engine, has written the key of the lock. It comes with
@@ -62,6 +69,8 @@ type Options struct {
 	// a hash tag gets one then, so that the keys beside it have the prefix too; see [Engine.KeysOf]. If the prefix has braces, it must contain
 	// a whole hash tag. Default none.
 	Prefix string
+	// Probe begins the name of the lock that [Engine.Check] takes; default "lock:check:".
+	Probe string
 	// Logger gets a warning when something goes wrong in the background, where no caller sees it: a renewal or a cancel without an answer, a
 	// lost lease, a lost message or subscription, a late grant. There is at most one line about each kind in ten seconds; it says how many
 	// were omitted. Nil = nothing is logged. [Metrics] count the same.
@@ -122,6 +131,9 @@ const (
 	minFence = time.Minute // polls extend the counter of a waited-for key much more often
 )
 
+// longest bounds all times: a multiple of a longer one does not fit in a [time.Duration].
+const longest = 10 * 365 * 24 * time.Hour
+
 // New returns an engine on c. It sends nothing yet. Close it. Under ACLs its user needs +@connection +@read
 // +@write +@scripting +@pubsub +time +wait and the channels lock:engine:* (with [Options.Prefix]: below that prefix), in a cluster +cluster as well.
 //
@@ -151,13 +163,16 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 	case *redis.Client:
 		o := c.Options()
 		e.mayRepeat(o.MaxRetries, o.MinRetryBackoff, o.MaxRetryBackoff)
-		watchDials(e.failover, c)
+		e.failover.stale = func() uint32 { return c.PoolStats().StaleConns }
+		e.failover.staleConns.Store(e.failover.stale())
 	case *redis.ClusterClient:
 		o := c.Options()
 		e.mayRepeat(max(o.MaxRedirects, o.MaxRetries), o.MinRetryBackoff, o.MaxRetryBackoff)
 		e.publish = "SPUBLISH" // in a cluster a server knows only its own subscribers
 	case *redis.Ring:
 		return nil, errors.New("lock: engine: a redis.Ring may listen at another server than a key's; give each server an engine")
+	default:
+		return nil, fmt.Errorf("lock: engine: %T is neither a *redis.Client nor a *redis.ClusterClient: trace with hooks instead", c)
 	}
 	e.route = e.publish + " " + o.Prefix + engineChannel
 	e.log.log = o.Logger
@@ -185,6 +200,7 @@ func (o *Options) setDefaults() {
 	setDefault(&o.FenceTTL, time.Hour)
 	setDefault(&o.AttemptLimit, time.Second)
 	setDefault(&o.CallTimeout, lease.CleanupTimeout)
+	o.Probe = cmp.Or(o.Probe, "lock:check:")
 }
 
 // check refuses options that are out of bounds.
@@ -192,6 +208,8 @@ func (o *Options) check() error {
 	switch {
 	case o.TTL < minTTL:
 		return fmt.Errorf("lock: engine: TTL %s, want at least %s", o.TTL, minTTL)
+	case max(o.TTL, o.CohortTime, o.GrantTimeout, o.AttemptLimit, o.CallTimeout, o.MaxHold, o.ReplicasTimeout, o.FenceTTL) > longest:
+		return fmt.Errorf("lock: engine: a time is above the longest, %s", longest)
 	case o.FenceTTL < minFence:
 		return fmt.Errorf("lock: engine: FenceTTL %s, want at least %s", o.FenceTTL, minFence)
 	case o.Cohort < 1 || o.Replicas < 0 || o.ReplicasTimeout < time.Millisecond ||

@@ -106,8 +106,12 @@ func permanent(err error) bool {
 // user, or the slots of the keys. Before Redis 7 the message of an error within a script begins with the script's name, and the code comes
 // after it.
 func refused(err error) bool {
+	return hasCode(err, "WRONGTYPE", "NOPERM", "NOAUTH", "WRONGPASS", "CROSSSLOT")
+}
+
+func hasCode(err error, codes ...string) bool {
 	inScript := redis.HasErrorPrefix(err, "Error ") // HasErrorPrefix ignores a leading ERR
-	return slices.ContainsFunc([]string{"WRONGTYPE", "NOPERM", "NOAUTH", "WRONGPASS", "CROSSSLOT"}, func(code string) bool {
+	return slices.ContainsFunc(codes, func(code string) bool {
 		return redis.HasErrorPrefix(err, code) || inScript && strings.Contains(err.Error(), ": "+code+" ")
 	})
 }
