@@ -28,6 +28,18 @@ func WaitContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }
 
+type reentryKey struct{}
+
+// WithReentry lets every Acquire under ctx enter again the hold that ctx carries, where the lock is reentrant. Without it such
+// an Acquire waits like anybody else's: in Go a lease's context goes to many goroutines, which the lock must keep apart, and
+// to jobs that go on in the background beside the next holder.
+func WithReentry(ctx context.Context) context.Context {
+	return context.WithValue(ctx, reentryKey{}, true)
+}
+
+// MayReenter says whether [WithReentry] has been set for every Acquire under ctx.
+func MayReenter(ctx context.Context) bool { return ctx.Value(reentryKey{}) != nil }
+
 // GaveUp is the error of a wait that has ended: ErrBusy, joined with the cause of ctx if it was ctx that ended the wait.
 func GaveUp(ctx context.Context) error {
 	if ctx.Err() != nil {

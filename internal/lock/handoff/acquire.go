@@ -168,7 +168,7 @@ func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, e
 		m = exclusive
 	}
 	e.o.Steps.At(ctx, step.Waiting, key)
-	if h, ok := ctx.Value(engineKey{e, key}).(*hold); ok {
+	if h, ok := ctx.Value(engineKey{e, key}).(*hold); ok && (lock.MayReenter(ctx) || !h.c.mode.covers(m)) {
 		if l, err := h.reenter(ctx, m); l != nil || err != nil {
 			return l, err
 		}

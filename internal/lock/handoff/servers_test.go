@@ -385,7 +385,7 @@ func TestPrefixIsNotTheResources(t *testing.T) {
 		}
 		return 0, nil
 	}), "lock:{101}")
-	if inner, err := e.Handoff().Acquire(lease.Context(), "lock:{101}"); err != nil {
+	if inner, err := e.Handoff().Acquire(lock.WithReentry(lease.Context()), "lock:{101}"); err != nil {
 		t.Errorf("re-entry = %v", err)
 	} else {
 		locktest.Release(t, inner)
