@@ -6,18 +6,55 @@ import (
 	"time"
 )
 
+// bound is how long an Acquire may wait.
+type bound struct {
+	wait   time.Duration
+	until  time.Time // the end of the wait; zero until it has begun
+	shared bool      // it has begun for several Acquires
+}
+
 type waitKey struct{}
 
-// WithWait bounds how long an Acquire under ctx waits for a held lock; 0 fails at once. It is not a deadline of ctx, which would also cut
-// off the first attempt.
+// WithWait bounds how long an Acquire under ctx waits for a held lock; 0 fails at once. The wait begins with each Acquire
+// anew. It is not a deadline of ctx, which would also cut off the first attempt.
 func WithWait(ctx context.Context, wait time.Duration) context.Context {
-	return context.WithValue(ctx, waitKey{}, time.Now().Add(wait))
+	return context.WithValue(ctx, waitKey{}, bound{wait: wait})
+}
+
+// BeginWait begins the wait of an Acquire under ctx: a [Locker] calls it first. [ShareWait] begins one for several.
+func BeginWait(ctx context.Context) context.Context {
+	b, bounded := ctx.Value(waitKey{}).(bound)
+	if !bounded || b.shared {
+		return ctx
+	}
+	b.until = time.Now().Add(b.wait)
+	return context.WithValue(ctx, waitKey{}, b)
+}
+
+// ShareWait begins one wait for all Acquires under ctx together, which [WithWait] bounds.
+func ShareWait(ctx context.Context) context.Context {
+	b, bounded := ctx.Value(waitKey{}).(bound)
+	if !bounded {
+		return ctx
+	}
+	return context.WithValue(ctx, waitKey{}, bound{b.wait, time.Now().Add(b.wait), true})
+}
+
+// endShare gives every Acquire under ctx a wait of its own again.
+func endShare(ctx context.Context) context.Context {
+	if b, bounded := ctx.Value(waitKey{}).(bound); bounded {
+		return WithWait(ctx, b.wait)
+	}
+	return ctx
 }
 
 // WaitUntil returns the time until which an Acquire under ctx may wait; false means that [WithWait] set no bound.
 func WaitUntil(ctx context.Context) (until time.Time, bounded bool) {
-	until, bounded = ctx.Value(waitKey{}).(time.Time)
-	return until, bounded
+	b, bounded := ctx.Value(waitKey{}).(bound)
+	if bounded && b.until.IsZero() {
+		b.until = time.Now().Add(b.wait)
+	}
+	return b.until, bounded
 }
 
 // WaitContext returns ctx with a deadline: it also ends when its WithWait has run out.

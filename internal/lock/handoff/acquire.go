@@ -154,7 +154,7 @@ type engineKey struct {
 
 // acquire re-enters the hold that ctx carries, or waits for a new one.
 func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, error) {
-	key = e.keyName(key)
+	ctx, key = lock.BeginWait(ctx), e.keyName(key)
 	d, err := lease.TTL(ctx, "engine", 0, minTTL)
 	switch {
 	case err != nil:

@@ -89,6 +89,7 @@ type holdKey string
 // the holder's TTL as Redis last reported it, whichever comes first. Besides that it does not poll: like a waiter of Redisson, it sleeps
 // for the rest of that TTL if the message is lost.
 func (l *Watchdog) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	ctx = lock.BeginWait(ctx)
 	l.steps.At(ctx, step.Waiting, key)
 	if h, ok := ctx.Value(holdKey(key)).(*hold); ok && lock.MayReenter(ctx) {
 		return h.enter(ctx)
