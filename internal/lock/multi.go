@@ -42,7 +42,7 @@ func AcquireAll(ctx context.Context, l Locker, keys ...string) (*Multi, error) {
 		m.leases = append(m.leases, lease)
 		chain = lease.Context()
 	}
-	m.watch(endShare(chain))
+	m.watch(beginWait(chain, false)) // an Acquire within has a wait of its own again
 	return m, nil
 }
 

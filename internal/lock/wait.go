@@ -23,29 +23,21 @@ func WithWait(ctx context.Context, wait time.Duration) context.Context {
 
 // BeginWait begins the wait of an Acquire under ctx: a [Locker] calls it first. [ShareWait] begins one for several.
 func BeginWait(ctx context.Context) context.Context {
-	b, bounded := ctx.Value(waitKey{}).(bound)
-	if !bounded || b.shared {
+	if b, _ := ctx.Value(waitKey{}).(bound); b.shared {
 		return ctx
 	}
-	b.until = time.Now().Add(b.wait)
-	return context.WithValue(ctx, waitKey{}, b)
+	return beginWait(ctx, false)
 }
 
 // ShareWait begins one wait for all Acquires under ctx together, which [WithWait] bounds.
-func ShareWait(ctx context.Context) context.Context {
+func ShareWait(ctx context.Context) context.Context { return beginWait(ctx, true) }
+
+func beginWait(ctx context.Context, shared bool) context.Context {
 	b, bounded := ctx.Value(waitKey{}).(bound)
 	if !bounded {
 		return ctx
 	}
-	return context.WithValue(ctx, waitKey{}, bound{b.wait, time.Now().Add(b.wait), true})
-}
-
-// endShare gives every Acquire under ctx a wait of its own again.
-func endShare(ctx context.Context) context.Context {
-	if b, bounded := ctx.Value(waitKey{}).(bound); bounded {
-		return WithWait(ctx, b.wait)
-	}
-	return ctx
+	return context.WithValue(ctx, waitKey{}, bound{b.wait, time.Now().Add(b.wait), shared})
 }
 
 // WaitUntil returns the time until which an Acquire under ctx may wait; false means that [WithWait] set no bound.

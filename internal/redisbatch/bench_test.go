@@ -90,39 +90,30 @@ func BenchmarkBusy(b *testing.B) {
 	s := testenv.Redis(b)
 	add.Load(b.Context(), s.Client)
 	for _, procs := range []int{1, 2} {
-		for _, goroutines := range []int{1, 4} {
-			for _, with := range contenders {
-				b.Run(fmt.Sprintf("procs=%d/g=%d/variant=%s", procs, goroutines, with.name), func(b *testing.B) {
-					defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-					var busy, callers sync.WaitGroup
-					var done atomic.Bool
-					send := with.make(b, s.Client)
-					for range 32 {
-						busy.Go(func() {
-							for !done.Load() {
-							}
-						})
+		for _, with := range contenders {
+			b.Run(fmt.Sprintf("procs=%d/variant=%s", procs, with.name), func(b *testing.B) {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+				var busy sync.WaitGroup
+				var done atomic.Bool
+				for range 32 {
+					busy.Go(func() {
+						for !done.Load() {
+						}
+					})
+				}
+				send, took := with.make(b, s.Client), []time.Duration(nil)
+				for b.Loop() {
+					began := time.Now()
+					if err := send(s.Prefix + "busy"); err != nil {
+						b.Error(err)
 					}
-					defer busy.Wait()
-					defer done.Store(true)
-					var next atomic.Int64
-					took := make([]time.Duration, b.N)
-					for g := range goroutines {
-						callers.Go(func() {
-							for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-								began := time.Now()
-								if err := send(s.Prefix + strconv.Itoa(g)); err != nil {
-									b.Error(err)
-								}
-								took[i-1] = time.Since(began)
-							}
-						})
-					}
-					callers.Wait()
-					slices.Sort(took)
-					b.ReportMetric(float64(took[b.N/2]), "p50-ns")
-				})
-			}
+					took = append(took, time.Since(began))
+				}
+				done.Store(true)
+				busy.Wait()
+				slices.Sort(took)
+				b.ReportMetric(float64(took[len(took)/2]), "p50-ns")
+			})
 		}
 	}
 }

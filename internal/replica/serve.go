@@ -81,15 +81,10 @@ func (r *Replica) checkEngine(ctx context.Context) {
 	if r.engine == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, engineCheck)
-	defer cancel()
 	if err := r.engine.Check(ctx); errors.Is(err, handoff.ErrRefused) {
 		r.log.Warn("lock engine: Redis refuses what it needs", "err", err)
 	}
 }
-
-// engineCheck bounds the check of the lock engine.
-const engineCheck = 10 * time.Second
 
 // firstMigration is how long a replica waits for its tables before it listens.
 const firstMigration = 20 * time.Second

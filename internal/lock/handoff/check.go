@@ -42,16 +42,17 @@ func (e *Engine) check(ctx context.Context) error {
 		k := KeysOf(key)
 		_ = e.c.Del(context.WithoutCancel(ctx), k.Fence, k.LastReleaser).Err()
 	}()
+	channel := e.subscriber.channel(key)
 	if err := e.subscriber.awaitSubscribed(ctx, key); err != nil {
-		return fmt.Errorf("subscribe to %s: %w", e.subscriber.channel(key), unavailable(err))
+		return fmt.Errorf("subscribe to %s: %w", channel, unavailable(err))
 	}
-	r := newRequest(engineCheck, key).add(e.publish, e.subscriber.channel(key))
+	r := newRequest(engineCheck, key).add(e.publish, channel)
 	e.do(r)
-	switch {
-	case r.err != nil:
-		return fmt.Errorf("publish to %s: %w", e.subscriber.channel(key), unavailable(r.err))
-	case number(r.reply) == 0:
-		return fmt.Errorf("%w: the server does not count the subscriber of %s", lock.ErrUnavailable, e.subscriber.channel(key))
+	if r.err == nil && number(r.reply) == 0 {
+		r.err = errors.New("nobody is subscribed")
+	}
+	if r.err != nil {
+		return fmt.Errorf("publish to %s: %w", channel, unavailable(r.err))
 	}
 	return e.checkMemory(ctx, key)
 }
@@ -63,33 +64,30 @@ func (e *Engine) checkMemory(ctx context.Context, key string) error {
 		return unavailable(err)
 	}
 	memory, err := node.ConfigGet(ctx, "maxmemory*").Result()
-	if policy := memory["maxmemory-policy"]; err == nil && policy != "noeviction" && memory["maxmemory"] != "0" {
+	if policy := memory["maxmemory-policy"]; err == nil && policy != "" && policy != "noeviction" && memory["maxmemory"] != "0" {
 		return fmt.Errorf("%w: maxmemory-policy is %s, which may evict a held lock; want noeviction", ErrRefused, policy)
 	}
 	return nil
 }
 
-// rightsMissing says that the user of the client lacks a right.
-func rightsMissing(err error) bool {
-	return hasCode(err, "NOPERM", "NOAUTH", "WRONGPASS") || notInScript(err)
-}
-
-// reportRights reports a right that is missing where the caller may not hear of it.
+// reportRights reports that the user of the client lacks a right, where the caller may not hear of it.
 func (e *Engine) reportRights(err error) {
 	if rightsMissing(err) {
 		e.report(rightMissing, "", err)
 	}
 }
 
-// notInScript says that a script was refused one of its commands. Redis 7.0 says so without a code. The script may have
-// done its work before: the release that may not publish has passed the lock on.
-func notInScript(err error) bool {
-	return hasCode(err, "The user executing the script can't")
+func rightsMissing(err error) bool {
+	return hasCode(err, "NOPERM", "NOAUTH", "WRONGPASS", notInScript)
 }
+
+// notInScript is what Redis 7.0 says instead of a code if a script may not send one of its commands. The script may have done
+// its work before: the release that may not publish has passed the lock on.
+const notInScript = "The user executing the script can't"
 
 // unavailable is the error of a caller whose request got this answer, or none.
 func unavailable(err error) error {
-	if refused(err) || notInScript(err) {
+	if refused(err) || hasCode(err, notInScript) {
 		return fmt.Errorf("%w: engine: %w: %w", lock.ErrUnavailable, ErrRefused, err)
 	}
 	return fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, err)
