@@ -7,11 +7,14 @@ import (
 	"testing"
 )
 
-// TestLockNames: docs/locks.md names what the packages of the locks declare, and a constructor in each row of its table.
+// TestLockNames: docs/locks.md names what the packages of the locks declare, and a constructor in each row of its
+// table.
 func TestLockNames(t *testing.T) {
 	t.Parallel()
 	source := map[string]string{}
-	for name, dir := range map[string]string{"lock": "", "textbook": "textbook", "handoff": "handoff", "coord": "coord", "sqllock": "sqllock"} {
+	for name, dir := range map[string]string{
+		"lock": "", "textbook": "textbook", "handoff": "handoff", "coord": "coord", "sqllock": "sqllock",
+	} {
 		files, _ := filepath.Glob(filepath.Join("../../internal/lock", dir, "*.go"))
 		for _, file := range files {
 			text, err := os.ReadFile(file)

@@ -15,8 +15,8 @@ type bound struct {
 
 type waitKey struct{}
 
-// WithWait bounds how long an Acquire under ctx waits for a held lock; 0 fails at once. The wait begins with each Acquire
-// anew. It is not a deadline of ctx, which would also cut off the first attempt.
+// WithWait bounds how long an Acquire under ctx waits for a held lock; 0 fails at once. The wait begins with each
+// Acquire anew. It is not a deadline of ctx, which would also cut off the first attempt.
 func WithWait(ctx context.Context, wait time.Duration) context.Context {
 	return context.WithValue(ctx, waitKey{}, bound{wait: wait})
 }
@@ -59,9 +59,9 @@ func WaitContext(ctx context.Context) (context.Context, context.CancelFunc) {
 
 type reentryKey struct{}
 
-// WithReentry lets every Acquire under ctx enter again the hold that ctx carries, where the lock is reentrant. Without it such
-// an Acquire waits like anybody else's: in Go a lease's context goes to many goroutines, which the lock must keep apart, and
-// to jobs that go on in the background beside the next holder.
+// WithReentry lets every Acquire under ctx enter again the hold that ctx carries, where the lock is reentrant.
+// Without it such an Acquire waits like anybody else's: in Go a lease's context goes to many goroutines, which the
+// lock must keep apart, and to jobs that go on in the background beside the next holder.
 func WithReentry(ctx context.Context) context.Context {
 	return context.WithValue(ctx, reentryKey{}, true)
 }

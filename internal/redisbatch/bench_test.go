@@ -84,8 +84,8 @@ func BenchmarkEvalSHA(b *testing.B) {
 	}
 }
 
-// Each operation is one EVALSHA beside 32 goroutines that keep the processors busy. The median counts: an answer that is
-// not there at once costs any client the time of the whole run queue.
+// Each operation is one EVALSHA beside 32 goroutines that keep the processors busy. The median counts: an answer
+// that is not there at once costs any client the time of the whole run queue.
 func BenchmarkBusy(b *testing.B) {
 	s := testenv.Redis(b)
 	add.Load(b.Context(), s.Client)

@@ -162,9 +162,9 @@ func (l *lane) round() {
 	}
 }
 
-// yield lets other callers run first, if any are awaited: an answer wakes several at once, and their next calls join
-// this batch. Where the processors are full, a yield waits for all that could run, for 10 ms each. So nothing yields for
-// a while after one that took long.
+// yield lets other callers run first, if any are awaited: an answer wakes several at once, and their next calls
+// join this batch. Where the processors are full, a yield waits for all that could run, for 10 ms each. So nothing
+// yields for a while after one that took long.
 func (l *lane) yield() {
 	l.mu.Lock()
 	busy := len(l.flights) > 0 && time.Now().After(l.rushing)

@@ -75,8 +75,8 @@ func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 	return server.Drainer{Server: srv, Listener: l, Cut: cut, Interrupted: interrupted, Log: r.log}.Drain(c.Drain)
 }
 
-// checkEngine warns of what the lock engine would miss in Redis only when a lock is waited for. A Redis that is away is for
-// the health checks to report.
+// checkEngine warns of what the lock engine would miss in Redis only when a lock is waited for. A Redis that is
+// away is for the health checks to report.
 func (r *Replica) checkEngine(ctx context.Context) {
 	if r.engine == nil {
 		return

@@ -16,10 +16,11 @@ var (
 	engineCheck = newScript(engineCheckSource)
 )
 
-// Check tries what the engine needs of Redis, for the start of a program: else a right that its user lacks shows only when
-// a lock is waited for. It takes and releases [Options.Probe], subscribes to the engine's channel, publishes to it, and
-// reads maxmemory-policy if it may. The error says what does not work; it is [ErrRefused] if only an operator can change
-// that, and [lock.ErrUnavailable] too if Redis does not answer. In a cluster it tries the master of one slot.
+// Check tries what the engine needs of Redis, for the start of a program: else a right that its user lacks shows
+// only when a lock is waited for. It takes and releases [Options.Probe], subscribes to the engine's channel,
+// publishes to it, and reads maxmemory-policy if it may. The error says what does not work; it is [ErrRefused] if
+// only an operator can change that, and [lock.ErrUnavailable] too if Redis does not answer. In a cluster it tries
+// the master of one slot.
 func (e *Engine) Check(ctx context.Context) error {
 	err := e.within(ctx, func() error { return e.check(ctx) })
 	if err != nil {
@@ -64,7 +65,8 @@ func (e *Engine) checkMemory(ctx context.Context, key string) error {
 		return unavailable(err)
 	}
 	memory, err := node.ConfigGet(ctx, "maxmemory*").Result()
-	if policy := memory["maxmemory-policy"]; err == nil && policy != "" && policy != "noeviction" && memory["maxmemory"] != "0" {
+	policy := memory["maxmemory-policy"]
+	if err == nil && policy != "" && policy != "noeviction" && memory["maxmemory"] != "0" {
 		return fmt.Errorf("%w: maxmemory-policy is %s, which may evict a held lock; want noeviction", ErrRefused, policy)
 	}
 	return nil
@@ -81,8 +83,8 @@ func rightsMissing(err error) bool {
 	return hasCode(err, "NOPERM", "NOAUTH", "WRONGPASS", notInScript)
 }
 
-// notInScript is what Redis 7.0 says instead of a code if a script may not send one of its commands. The script may have done
-// its work before: the release that may not publish has passed the lock on.
+// notInScript is what Redis 7.0 says instead of a code if a script may not send one of its commands. The script
+// may have done its work before: the release that may not publish has passed the lock on.
 const notInScript = "The user executing the script can't"
 
 // unavailable is the error of a caller whose request got this answer, or none.
@@ -91,12 +93,4 @@ func unavailable(err error) error {
 		return fmt.Errorf("%w: engine: %w: %w", lock.ErrUnavailable, ErrRefused, err)
 	}
 	return fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, err)
-}
-
-// releaseUnknown is the error of a release that got this answer, or none.
-func releaseUnknown(err error) error {
-	if refused(err) {
-		err = errors.Join(ErrRefused, err)
-	}
-	return fmt.Errorf("lock: engine: release unknown: %w", err)
 }

@@ -63,8 +63,8 @@ type counted struct{ atomic.Int64 }
 
 func (c *counted) Add(n float64) { c.Int64.Add(int64(n)) }
 
-// Each right that the engine needs, and a policy that evicts locks, is named at the start; and a waiter without channels
-// hears of it at once.
+// Each right that the engine needs, and a policy that evicts locks, is named at the start; and a waiter without
+// channels hears of it at once.
 func TestEngineCheck(t *testing.T) {
 	t.Parallel()
 	node := testenv.RedisNodes(t, 1)[0]

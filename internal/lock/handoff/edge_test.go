@@ -177,8 +177,9 @@ func TestUnreadableMessages(t *testing.T) {
 	})
 }
 
-// The goroutines that get a lease's context exclude each other, and the holder, unless they ask to re-enter; so does a job in
-// the background, whose context is detached. After the lease was released normally, the job acquires the lock, re-entry or not.
+// The goroutines that get a lease's context exclude each other, and the holder, unless they ask to re-enter; so
+// does a job in the background, whose context is detached. After the lease was released normally, the job acquires
+// the lock, re-entry or not.
 func TestEngineAcquireAfterRelease(t *testing.T) {
 	for _, kinds := range [][2]string{{"handoff", "handoff"}, {"fair", "fair"}, {"rw-write", "rw-write"}, {"rw-read", "rw-read"}, {"rw-read", "rw-write"}} {
 		t.Run(kinds[0]+" then "+kinds[1], func(t *testing.T) {
@@ -222,7 +223,8 @@ func TestEngineAcquireAfterRelease(t *testing.T) {
 	}
 }
 
-// A hold that was lost stays lost for those who re-enter, before and after its release: its work must not go on as if nothing had happened.
+// A hold that was lost stays lost for those who re-enter, before and after its release: its work must not go on as
+// if nothing had happened.
 func TestEngineAcquireAfterLoss(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, links := network(t, 1)

@@ -22,13 +22,14 @@ import (
 
 // The errors that only the engine has.
 var (
-	// ErrClosed: the engine was closed while the caller waited, or before. The caller holds nothing. It is a [lock.ErrUnavailable].
+	// ErrClosed: the engine was closed while the caller waited, or before. The caller holds nothing. It is also
+	// [lock.ErrUnavailable].
 	ErrClosed = fmt.Errorf("%w: engine closed", lock.ErrUnavailable)
-	// ErrRefused: Redis refuses the request for a reason that only an operator can change: the rights of the user, the type
-	// of a key. It comes with [lock.ErrUnavailable]; a repetition is of no use.
+	// ErrRefused: Redis refuses the request for a reason that only an operator can change: the rights of the user, the
+	// type of a key. It comes with [lock.ErrUnavailable]; a repetition is of no use.
 	ErrRefused = errors.New("lock: refused by the server")
-	// ErrKey: the other keys of the lock cannot be kept in the slot of this key: in a cluster, a key without a hash tag must
-	// have no brace that closes. Nothing was sent.
+	// ErrKey: the other keys of the lock cannot be kept in the slot of this key: in a cluster, a key without a hash
+	// tag must have no brace that closes. Nothing was sent.
 	ErrKey = errors.New("lock: no hash tag fits the key")
 	// ErrReplicas: too few replicas confirmed the lock in time; it was released again. It comes with [lock.ErrUnavailable].
 	ErrReplicas = errors.New("lock: not enough replicas")
@@ -172,7 +173,7 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 	case *redis.Ring:
 		return nil, errors.New("lock: engine: a redis.Ring may listen at another server than a key's; give each server an engine")
 	default:
-		return nil, fmt.Errorf("lock: engine: %T is neither a *redis.Client nor a *redis.ClusterClient: trace with hooks instead", c)
+		return nil, fmt.Errorf("lock: engine: %T is no *redis.Client or *redis.ClusterClient: to trace, use hooks", c)
 	}
 	e.route = e.publish + " " + o.Prefix + engineChannel
 	e.log.log = o.Logger
@@ -208,7 +209,8 @@ func (o *Options) check() error {
 	switch {
 	case o.TTL < minTTL:
 		return fmt.Errorf("lock: engine: TTL %s, want at least %s", o.TTL, minTTL)
-	case max(o.TTL, o.CohortTime, o.GrantTimeout, o.AttemptLimit, o.CallTimeout, o.MaxHold, o.ReplicasTimeout, o.FenceTTL) > longest:
+	case max(o.TTL, o.CohortTime, o.GrantTimeout, o.AttemptLimit) > longest,
+		max(o.CallTimeout, o.MaxHold, o.ReplicasTimeout, o.FenceTTL) > longest:
 		return fmt.Errorf("lock: engine: a time is above the longest, %s", longest)
 	case o.FenceTTL < minFence:
 		return fmt.Errorf("lock: engine: FenceTTL %s, want at least %s", o.FenceTTL, minFence)

@@ -51,7 +51,7 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		"no client":     {},
 		"redis.Ring":    {c: ring},
-		"neither":       {c: struct{ *redis.Client }{c}},
+		"is no":         {c: struct{ *redis.Client }{c}},
 		"a time is abo": {c: c, o: handoff.Options{TTL: 200 * 365 * 24 * time.Hour}},
 		"the longest":   {c: c, o: handoff.Options{MaxHold: math.MaxInt64}},
 		"TTL 49ms":      {c: c, o: handoff.Options{TTL: 49 * time.Millisecond}},

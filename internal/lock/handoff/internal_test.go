@@ -113,7 +113,9 @@ func TestClientThatRepeats(t *testing.T) {
 		"at once":            {redis.NewClient(&redis.Options{MinRetryBackoff: -1}), 0},
 		"cluster":            {redis.NewClusterClient(&redis.ClusterOptions{MinRetryBackoff: 30}), 30},
 		"cluster, none":      {redis.NewClusterClient(&redis.ClusterOptions{MaxRedirects: -1}), never},
-		"cluster, its nodes": {redis.NewClusterClient(&redis.ClusterOptions{MaxRedirects: -1, MaxRetries: 1, MinRetryBackoff: -1}), 0},
+		"cluster, its nodes": {
+			redis.NewClusterClient(&redis.ClusterOptions{MaxRedirects: -1, MaxRetries: 1, MinRetryBackoff: -1}), 0,
+		},
 	} {
 		e, err := New(test.c, Options{})
 		if err != nil {

@@ -209,7 +209,7 @@ func (h *hold) releaseInRedis(ctx context.Context, next string) error {
 	case a.err != nil:
 		h.releaseUnknown = true
 		e.cleanLater(c.key, h.token, e.now(), a.err) // else the lock would stay for the rest of its TTL
-		return releaseUnknown(a.err)
+		return fmt.Errorf("lock: engine: release unknown: %w", a.err)
 	case h.cancelled: // the cancel is remembered as a release, and was sent when others could be granted the lock
 		return lock.ErrLost
 	case released == 1:
@@ -242,7 +242,7 @@ func (h *hold) notOwner(retried, evicted bool) error {
 		was, err := e.wasEvicted(h.c.key, h.token)
 		if err != nil {
 			h.releaseUnknown = true
-			return releaseUnknown(err)
+			return fmt.Errorf("lock: engine: release unknown: %w", err)
 		}
 		sent = !was
 	}

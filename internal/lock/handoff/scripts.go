@@ -116,9 +116,9 @@ func hasCode(err error, codes ...string) bool {
 	})
 }
 
-// again says that the server has not executed a request because it is not ready, or a slot is on its way to another node:
-// the request is sent again for as long as its caller waits. All keys of a script must be at one node, so that nothing
-// can be done about a lock while its slot moves.
+// again says that the server has not executed a request because it is not ready, or a slot is on its way to
+// another node: the request is sent again for as long as its caller waits. All keys of a script must be at one
+// node, so that nothing can be done about a lock while its slot moves.
 func again(err error) bool {
 	return err != nil && slices.ContainsFunc([]string{"TRYAGAIN ", "ASK ", "MOVED ", "CLUSTERDOWN ", "LOADING ", "MASTERDOWN "},
 		func(code string) bool { return redis.HasErrorPrefix(err, code) })
