@@ -32,7 +32,7 @@ type Locker interface {
 // A Lease is one hold of a lock. It is the identity of its holder; goroutines have none.
 type Lease interface {
 	// Context ends, with cause [ErrLost], when the lease can no longer be trusted. It carries the lease, so that an
-	// Acquire with it re-enters where the lock is reentrant.
+	// Acquire under [WithReentry] of it re-enters where the lock is reentrant.
 	Context() context.Context
 	// Fence is the fencing token, which rises with every hold of the key; 0 = this lock issues none. The lock's constructor documents
 	// when it may go back.

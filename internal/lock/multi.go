@@ -31,7 +31,7 @@ func AcquireAll(ctx context.Context, l Locker, keys ...string) (*Multi, error) {
 	}
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
 	m := &Multi{keys: keys, cancel: func(error) {}}
-	chain := ctx
+	chain := ShareWait(ctx)
 	for _, key := range keys {
 		m.look() // if a lease has expired by now, its context ends the wait for the next one
 		lease, err := l.Acquire(chain, key)
@@ -42,7 +42,7 @@ func AcquireAll(ctx context.Context, l Locker, keys ...string) (*Multi, error) {
 		m.leases = append(m.leases, lease)
 		chain = lease.Context()
 	}
-	m.watch(chain)
+	m.watch(beginWait(chain, false)) // an Acquire within has a wait of its own again
 	return m, nil
 }
 

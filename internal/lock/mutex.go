@@ -27,6 +27,7 @@ func NewMutex(steps *step.Stream) *Mutex {
 
 // Acquire waits for key inside this process. It refuses a lease time: [ErrLeaseTime].
 func (m *Mutex) Acquire(ctx context.Context, key string) (Lease, error) {
+	ctx = BeginWait(ctx)
 	if err := RefuseLease(ctx, "mutex"); err != nil {
 		return nil, err
 	}

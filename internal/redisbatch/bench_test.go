@@ -6,7 +6,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,6 +80,40 @@ func BenchmarkEvalSHA(b *testing.B) {
 					})
 				})
 			}
+		}
+	}
+}
+
+// Each operation is one EVALSHA beside 32 goroutines that keep the processors busy. The median counts: an answer
+// that is not there at once costs any client the time of the whole run queue.
+func BenchmarkBusy(b *testing.B) {
+	s := testenv.Redis(b)
+	add.Load(b.Context(), s.Client)
+	for _, procs := range []int{1, 2} {
+		for _, with := range contenders {
+			b.Run(fmt.Sprintf("procs=%d/variant=%s", procs, with.name), func(b *testing.B) {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+				var busy sync.WaitGroup
+				var done atomic.Bool
+				for range 32 {
+					busy.Go(func() {
+						for !done.Load() {
+						}
+					})
+				}
+				send, took := with.make(b, s.Client), []time.Duration(nil)
+				for b.Loop() {
+					began := time.Now()
+					if err := send(s.Prefix + "busy"); err != nil {
+						b.Error(err)
+					}
+					took = append(took, time.Since(began))
+				}
+				done.Store(true)
+				busy.Wait()
+				slices.Sort(took)
+				b.ReportMetric(float64(took[len(took)/2]), "p50-ns")
+			})
 		}
 	}
 }

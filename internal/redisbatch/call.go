@@ -18,7 +18,8 @@ type Call struct {
 	// Set when the call is answered.
 	Reply any
 	Err   error     // of this call alone: the server's error, or the reason why no answer was read; then the script may have run
-	Sent  time.Time // when it was last sent
+	Began time.Time // when it was first sent
+	Sent  time.Time // when it was last sent: again if the server did not have the script
 
 	then    func()
 	ready   sync.WaitGroup
@@ -74,6 +75,9 @@ func (c *Call) command(ctx context.Context, to redis.Scripter, full bool) *redis
 }
 
 func (c *Call) take(cmd *redis.Cmd, sent time.Time) {
+	if c.Began.IsZero() {
+		c.Began = sent
+	}
 	c.Sent = sent
 	c.Reply, c.Err = cmd.Result()
 }

@@ -22,6 +22,12 @@ const (
 	late   = time.Millisecond
 )
 
+// A yield of more than slow is the last one for the time of rush.
+const (
+	slow = 5 * time.Millisecond
+	rush = time.Second
+)
+
 // lane sends the calls for one server.
 type lane struct {
 	b *Batcher
@@ -33,7 +39,8 @@ type lane struct {
 	flights   []*flight // the oldest first
 	sent      int       // calls in them
 	timer     *time.Timer
-	watched   bool // the timer is set
+	watched   bool      // the timer is set
+	rushing   time.Time // no yield before
 }
 
 // flight is a batch in flight.
@@ -138,9 +145,7 @@ func (l *lane) run() {
 
 // round gathers a batch, sends it, and tells the callers that they are answered.
 func (l *lane) round() {
-	if !l.b.hasty {
-		runtime.Gosched() // an answer wakes several callers at once: their next calls join this batch
-	}
+	l.yield()
 	f := l.take()
 	if len(f.calls) > 0 {
 		l.b.exec(f.calls, l.b.limit)
@@ -154,6 +159,25 @@ func (l *lane) round() {
 	l.sent -= len(f.calls)
 	if l.resting() {
 		l.idle.Broadcast()
+	}
+}
+
+// yield lets other callers run first, if any are awaited: an answer wakes several at once, and their next calls
+// join this batch. Where the processors are full, a yield waits for all that could run, for 10 ms each. So nothing
+// yields for a while after one that took long.
+func (l *lane) yield() {
+	l.mu.Lock()
+	busy := len(l.flights) > 0 && time.Now().After(l.rushing)
+	l.mu.Unlock()
+	if l.b.hasty || !busy {
+		return
+	}
+	began := time.Now()
+	runtime.Gosched()
+	if took := time.Since(began); took > slow {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.rushing = time.Now().Add(rush)
 	}
 }
 

@@ -58,6 +58,7 @@ func engineMetrics(r prometheus.Registerer) (handoff.Metrics, error) {
 		Resubscribed:   counter("resubscribed", "Subscriptions that were lost and are back."),
 		CleanupFailed:  counter("cleanup_failed", "Cancels of attempts without an answer; they are repeated."),
 		CleanupDropped: counter("cleanup_dropped", "Cancels of attempts that were given up."),
+		RightMissing:   counter("right_missing", "Requests that Redis refused to the user of the client."),
 	}
 	return m, errors.Join(errs...)
 }

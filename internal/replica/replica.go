@@ -130,6 +130,7 @@ func (r *Replica) newEngine(c Config, steps *step.Stream, registry prometheus.Re
 	}
 	return handoff.New(r.Backends.Client, handoff.Options{
 		TTL: c.LockTTL, Replicas: c.LockReplicas, AttemptLimit: c.LockTimeout / 2, CallTimeout: c.LockTimeout, Steps: steps, Metrics: m, Logger: r.log,
+		Probe: c.Prefix + "lock:check:",
 	})
 }
 

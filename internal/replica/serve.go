@@ -12,6 +12,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/backend"
+	"lastitem/internal/lock/handoff"
 	"lastitem/internal/server"
 )
 
@@ -46,6 +47,7 @@ func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 		}.Errorf(c.Listen, err)
 	}
 	r.log.Info("listening", "on", l.Addr().String())
+	go r.checkEngine(ctx)
 	base, cut := context.WithCancel(context.Background())
 	defer cut()
 	srv := &http.Server{
@@ -71,6 +73,17 @@ func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 	}
 	r.Drain()
 	return server.Drainer{Server: srv, Listener: l, Cut: cut, Interrupted: interrupted, Log: r.log}.Drain(c.Drain)
+}
+
+// checkEngine warns of what the lock engine would miss in Redis only when a lock is waited for. A Redis that is
+// away is for the health checks to report.
+func (r *Replica) checkEngine(ctx context.Context) {
+	if r.engine == nil {
+		return
+	}
+	if err := r.engine.Check(ctx); errors.Is(err, handoff.ErrRefused) {
+		r.log.Warn("lock engine: Redis refuses what it needs", "err", err)
+	}
 }
 
 // firstMigration is how long a replica waits for its tables before it listens.

@@ -98,7 +98,7 @@ func (r Request) acquire(ctx context.Context, take func(context.Context) (lock.L
 	}
 	held := entries{first}
 	for range r.Hold.Depth {
-		again, err := take(held[len(held)-1].Context())
+		again, err := take(lock.WithReentry(held[len(held)-1].Context()))
 		if err != nil {
 			return nil, errors.Join(err, held.Release(ctx))
 		}

@@ -40,7 +40,7 @@ type segmentedDeductor struct {
 // Deduct reads the counts before it locks. If all segments together hold too little, it refuses without a lock: counts only fall, so
 // waiting would not help. If one segment holds enough, it takes the units there; otherwise it draws on several.
 func (s segmentedDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
-	ctx = lock.WithWait(ctx, req.Wait)
+	ctx = lock.ShareWait(lock.WithWait(ctx, req.Wait))
 	deadline := time.Now().Add(req.Wait)
 	item := req.Items[0]
 	for {

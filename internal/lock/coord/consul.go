@@ -90,6 +90,7 @@ func (l *Consul) open(ctx context.Context) (*lease.Session, error) {
 
 // Acquire waits for its turn in this process, and then for the key.
 func (l *Consul) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	ctx = lock.BeginWait(ctx)
 	if err := lock.RefuseLease(ctx, "consul"); err != nil {
 		return nil, err
 	}

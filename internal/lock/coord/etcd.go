@@ -79,6 +79,7 @@ func noLease(err error) error {
 
 // Acquire puts a new key and waits until it is the oldest.
 func (e *Etcd) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	ctx = lock.BeginWait(ctx)
 	if err := lock.RefuseLease(ctx, "etcd"); err != nil {
 		return nil, err
 	}

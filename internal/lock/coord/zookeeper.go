@@ -81,6 +81,7 @@ func (l *ZooKeeper) open(ctx context.Context) (*lease.Session, error) {
 
 // Acquire makes a node and waits until it is the lowest.
 func (l *ZooKeeper) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	ctx = lock.BeginWait(ctx)
 	if err := lock.RefuseLease(ctx, "zookeeper"); err != nil {
 		return nil, err
 	}

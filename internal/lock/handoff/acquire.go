@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"lastitem/internal/lock"
@@ -46,6 +47,7 @@ func (e *Engine) onAcquireReply(r *request) {
 	if c.token != token || c.state != asking { // given up meanwhile, or granted by a message that came before the reply
 		return
 	}
+	c.mayArriveLate = c.mayArriveLate || r.late
 	resend := func(wait func() error) {
 		e.spawn(func() {
 			err := wait()
@@ -55,15 +57,21 @@ func (e *Engine) onAcquireReply(r *request) {
 				return
 			}
 			if err != nil {
-				e.failWaiters(c, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, err), true)
+				e.failWaiters(c, unavailable(err), true)
 				return
 			}
 			e.sendAcquire(c)
 		})
 	}
+	if again(r.err) && c.mayQueue() {
+		c.failOverdue(unavailable(r.err))
+		c.refusals = min(c.refusals+1, maxTries)
+		resend(func() error { return lease.Pause(context.Background(), againPause(int(c.refusals)), nil) })
+		return
+	}
 	c.unanswered++
 	if !permanent(r.err) && c.unanswered < maxTries {
-		c.mayArriveLate = true
+		c.mayArriveLate = c.mayArriveLate || !again(r.err)
 		rest := retryPause(int(c.unanswered))
 		resend(func() error { return lease.Pause(context.Background(), rest, nil) })
 		return
@@ -82,7 +90,7 @@ func (e *Engine) onAcquireReply(r *request) {
 func (e *Engine) handleReply(c *contender, a answer, queue bool) bool {
 	switch {
 	case a.err != nil:
-		e.failWaiters(c, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, a.err), true)
+		e.failWaiters(c, unavailable(a.err), true)
 	case a.verdict < 0 || c.evicted:
 		key, token, cancel := c.key, c.token, c.mayArriveLate
 		e.endAttempt(c, byReply)
@@ -146,16 +154,21 @@ type engineKey struct {
 
 // acquire re-enters the hold that ctx carries, or waits for a new one.
 func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, error) {
-	key = e.keyName(key)
+	ctx, key = lock.BeginWait(ctx), e.keyName(key)
 	d, err := lease.TTL(ctx, "engine", 0, minTTL)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case d > longest:
+		return nil, fmt.Errorf("%w: engine: %s is longer than %s", lock.ErrLeaseTime, d, longest)
+	case e.publish == "SPUBLISH" && lease.HashTag(key) == "" && (key == "" || strings.Contains(key, "}")):
+		return nil, fmt.Errorf("%w: %q", ErrKey, key)
 	}
 	if d > 0 && m == handingOff { // the other waiters of a shared contender would have the lease time too
 		m = exclusive
 	}
 	e.o.Steps.At(ctx, step.Waiting, key)
-	if h, ok := ctx.Value(engineKey{e, key}).(*hold); ok {
+	if h, ok := ctx.Value(engineKey{e, key}).(*hold); ok && (lock.MayReenter(ctx) || !h.c.mode.covers(m)) {
 		if l, err := h.reenter(ctx, m); l != nil || err != nil {
 			return l, err
 		}

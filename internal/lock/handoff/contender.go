@@ -41,6 +41,7 @@ type attempt struct {
 
 	state         state
 	unanswered    uint8 // while asking: acquires since the last reply
+	refusals      uint8 // while asking: acquires that the server was not ready for, see again
 	lateGrants    uint8 // while asking: grants whose replies took too long
 	acquireAgain  bool  // while asking: a message came while an acquire was in flight, so another must follow its reply
 	renewing      bool  // while granted: a renewal is in flight
@@ -160,8 +161,9 @@ func (e *Engine) onGrantMessage(token, mark string, fence uint64, serverTime int
 	for w := range c.waiters.all() {
 		w.contended = true
 	}
-	// The acquire in flight may arrive after the release: a second one, or a read's, whose release is not remembered.
-	c.mayArriveLate = c.mayArriveLate || c.state == asking && (c.reacquired || c.mode == reading)
+	// The acquire in flight may arrive after the release: a second one, maybe the client's, or a read's, whose release
+	// is not remembered.
+	c.mayArriveLate = c.mayArriveLate || c.state == asking && (c.reacquired || c.mode == reading || e.repeatsAfter < never)
 	at := c.grantedSince(serverTime)
 	// A message from before a reply that said queued is of a grant that has ended.
 	late := validUntil(at, c.grantTimeout())-e.now() < c.grantTimeout()/4
@@ -199,13 +201,19 @@ func (e *Engine) leave(c *contender, w *waiter) *hold {
 func (e *Engine) rejectOverdue(c *contender, cancel bool) {
 	for w := range c.waiters.all() {
 		w.contended = true
-		if w.overdue {
-			c.waiters.remove(&w.place)
-			w.resolve(nil, lock.ErrBusy)
-		}
 	}
+	c.failOverdue(lock.ErrBusy)
 	if c.waiters.size == 0 && c.state != granted {
 		e.failWaiters(c, nil, cancel)
+	}
+}
+
+func (c *contender) failOverdue(err error) {
+	for w := range c.waiters.all() {
+		if w.overdue {
+			c.waiters.remove(&w.place)
+			w.resolve(nil, err)
+		}
 	}
 }
 

@@ -62,9 +62,10 @@
 //     check that of their token, poll.lua and rw_poll.lua that of each of theirs, release.lua that of the token that it queues. The other
 //     scripts grant the lock only to tokens in the queue, which have none: a cancel writes the tombstone and removes the token from the queue
 //     in one script. raise.lua and the renewals require that the token is the owner.
-//   - An attempt with a request that was not answered is cancelled, once, when it ends: after the release if its lock was held, else at once.
-//     The cancel writes the tombstone; the release of a read writes it itself. If a poll is in flight when the attempt ends, its outcome
-//     triggers the cancel. A cancel that fails is repeated, see cleanup.go. An acquire that still waits to be sent when its attempt ends is
+//   - An attempt with a request that was not answered, or that the client may have sent twice (see [New]), is cancelled,
+//     once, when it ends: after the release if its lock was held, else at once. The cancel writes the tombstone; the
+//     release of a read writes it itself. If a poll is in flight when the attempt ends, its outcome triggers the cancel.
+//     A cancel that fails is repeated, see cleanup.go. An acquire that still waits to be sent when its attempt ends is
 //     withdrawn; if it was the first request of the attempt, no cancel is needed.
 //
 // An acquire that a message has overtaken has reached Redis, because it queued the token. It may only arrive later if it was not the first of

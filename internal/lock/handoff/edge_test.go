@@ -52,7 +52,7 @@ func TestEngineReentryThroughAnother(t *testing.T) {
 	a := onServer(t, s, handoff.Options{}).Fair()
 	b := engine(t, locktest.RedisClient(t, testenv.Miniredis(t)), handoff.Options{}).Fair()
 	outer := locktest.Obtain(t, a, key)
-	middle, err := b.Acquire(outer.Context(), key)
+	middle, err := b.Acquire(lock.WithReentry(outer.Context()), key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestEngineReentry(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := counted.scripts.Load()
-	inner, err := e.Fair().Acquire(outer.Context(), key)
+	inner, err := e.Fair().Acquire(lock.WithReentry(outer.Context()), key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestEngineReentry(t *testing.T) {
 	if err := inner.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Handoff().Acquire(outer.Context(), key); !errors.Is(err, lock.ErrLost) {
+	if _, err := e.Handoff().Acquire(lock.WithReentry(outer.Context()), key); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("Acquire with a released lease's context = %v, want ErrLost", err)
 	}
 	nothingLeftOn(t, s, key)
@@ -177,8 +177,9 @@ func TestUnreadableMessages(t *testing.T) {
 	})
 }
 
-// A context that is detached from a lease's context, for example for a background job, acquires the lock again after the lease was released
-// normally.
+// The goroutines that get a lease's context exclude each other, and the holder, unless they ask to re-enter; so
+// does a job in the background, whose context is detached. After the lease was released normally, the job acquires
+// the lock, re-entry or not.
 func TestEngineAcquireAfterRelease(t *testing.T) {
 	for _, kinds := range [][2]string{{"handoff", "handoff"}, {"fair", "fair"}, {"rw-write", "rw-write"}, {"rw-read", "rw-read"}, {"rw-read", "rw-write"}} {
 		t.Run(kinds[0]+" then "+kinds[1], func(t *testing.T) {
@@ -186,9 +187,22 @@ func TestEngineAcquireAfterRelease(t *testing.T) {
 				m, links := network(t, 1)
 				e := links[0].process(t, handoff.Options{})
 				first := locktest.Obtain(t, pick(e, kinds[0]), "k{1}")
-				job := context.WithoutCancel(first.Context())
+				job, l := context.WithoutCancel(first.Context()), pick(e, kinds[1])
+				for _, ctx := range []context.Context{first.Context(), job} {
+					beside, err := l.Acquire(lock.WithWait(ctx, 0), "k{1}")
+					switch {
+					case err == nil && kinds[1] == "rw-read": // another reader
+						released(t, beside)
+					case kinds[0] == "rw-read" && kinds[1] == "rw-write":
+						if !errors.Is(err, handoff.ErrUpgrade) {
+							t.Errorf("Acquire of the write lock by a reader = %v, want ErrUpgrade", err)
+						}
+					case kinds[0] != "rw-read" && !errors.Is(err, lock.ErrBusy):
+						t.Errorf("Acquire beside the hold = %v, want ErrBusy", err)
+					}
+				}
 				released(t, first)
-				l := pick(e, kinds[1])
+				job = lock.WithReentry(job)
 				second, err := l.Acquire(lock.WithWait(job, 0), "k{1}")
 				if err != nil {
 					t.Fatalf("Acquire after a release = %v", err)
@@ -196,7 +210,7 @@ func TestEngineAcquireAfterRelease(t *testing.T) {
 				if second.Context().Err() != nil || kinds[1] != "rw-read" && second.Fence() <= first.Fence() {
 					t.Errorf("fence %d after %d, context %v: want another hold", second.Fence(), first.Fence(), second.Context().Err())
 				}
-				inner, err := l.Acquire(lock.WithWait(second.Context(), 0), "k{1}")
+				inner, err := l.Acquire(lock.WithReentry(lock.WithWait(second.Context(), 0)), "k{1}")
 				if err != nil {
 					t.Fatalf("re-entry = %v", err)
 				}
@@ -209,13 +223,14 @@ func TestEngineAcquireAfterRelease(t *testing.T) {
 	}
 }
 
-// A hold that was lost stays lost, before and after its release: its work must not go on as if nothing had happened.
+// A hold that was lost stays lost for those who re-enter, before and after its release: its work must not go on as
+// if nothing had happened.
 func TestEngineAcquireAfterLoss(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, links := network(t, 1)
 		l := pick(links[0].process(t, handoff.Options{}), name)
 		lost := locktest.Obtain(t, l, "k{1}")
-		job := context.WithoutCancel(lost.Context())
+		job := lock.WithReentry(context.WithoutCancel(lost.Context()))
 		m.Del("k{1}")
 		<-lost.Context().Done()
 		for _, when := range []string{"before", "after"} {

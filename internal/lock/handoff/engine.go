@@ -1,11 +1,13 @@
 package handoff
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -20,8 +22,15 @@ import (
 
 // The errors that only the engine has.
 var (
-	// ErrClosed: the engine was closed while the caller waited, or before. The caller holds nothing.
-	ErrClosed = errors.New("lock: engine closed")
+	// ErrClosed: the engine was closed while the caller waited, or before. The caller holds nothing. It is also
+	// [lock.ErrUnavailable].
+	ErrClosed = fmt.Errorf("%w: engine closed", lock.ErrUnavailable)
+	// ErrRefused: Redis refuses the request for a reason that only an operator can change: the rights of the user, the
+	// type of a key. It comes with [lock.ErrUnavailable]; a repetition is of no use.
+	ErrRefused = errors.New("lock: refused by the server")
+	// ErrKey: the other keys of the lock cannot be kept in the slot of this key: in a cluster, a key without a hash
+	// tag must have no brace that closes. Nothing was sent.
+	ErrKey = errors.New("lock: no hash tag fits the key")
 	// ErrReplicas: too few replicas confirmed the lock in time; it was released again. It comes with [lock.ErrUnavailable].
 	ErrReplicas = errors.New("lock: not enough replicas")
 	// ErrVersion: another version of the engine, or something that is no engine, has written the key of the lock. It comes with
@@ -61,6 +70,8 @@ type Options struct {
 	// a hash tag gets one then, so that the keys beside it have the prefix too; see [Engine.KeysOf]. If the prefix has braces, it must contain
 	// a whole hash tag. Default none.
 	Prefix string
+	// Probe begins the name of the lock that [Engine.Check] takes; default "lock:check:".
+	Probe string
 	// Logger gets a warning when something goes wrong in the background, where no caller sees it: a renewal or a cancel without an answer, a
 	// lost lease, a lost message or subscription, a late grant. There is at most one line about each kind in ten seconds; it says how many
 	// were omitted. Nil = nothing is logged. [Metrics] count the same.
@@ -82,21 +93,21 @@ type Options struct {
 // holder whose whole process stops and goes on writing afterwards. Check its [lock.Lease.Fence] at the data; fences go back only with their
 // Redis, and those of [Engine.Fenced] not even then.
 type Engine struct {
-	c             redis.UniversalClient
-	o             Options
-	id            string
-	publish       string // PUBLISH, or SPUBLISH where the client is a cluster's
-	route         string // publish and the prefix of all channels, for the scripts
-	ttl           string // in ms
-	fenceTTL      string // [Options.FenceTTL] in ms
-	grantTimeout  time.Duration
-	failover      *failoverWatch
-	clientRetries bool // the client repeats commands on its own, so that any answer may be the second
-	epoch         time.Time
-	subscriber    subscriber
-	batches       *redisbatch.Batcher
-	m             meter
-	log           backgroundLog
+	c            redis.UniversalClient
+	o            Options
+	id           string
+	publish      string // PUBLISH, or SPUBLISH where the client is a cluster's
+	route        string // publish and the prefix of all channels, for the scripts
+	ttl          string // in ms
+	fenceTTL     string // [Options.FenceTTL] in ms
+	grantTimeout time.Duration
+	failover     *failoverWatch
+	repeatsAfter time.Duration // the client may send a request again so long after it; never if it does not repeat
+	epoch        time.Time
+	subscriber   subscriber
+	batches      *redisbatch.Batcher
+	m            meter
+	log          backgroundLog
 
 	mu           sync.Mutex // guards everything below, and every contender and hold
 	lastNumber   uint64
@@ -121,6 +132,9 @@ const (
 	minFence = time.Minute // polls extend the counter of a waited-for key much more often
 )
 
+// longest bounds all times: a multiple of a longer one does not fit in a [time.Duration].
+const longest = 10 * 365 * 24 * time.Hour
+
 // New returns an engine on c. It sends nothing yet. Close it. Under ACLs its user needs +@connection +@read
 // +@write +@scripting +@pubsub +time +wait and the channels lock:engine:* (with [Options.Prefix]: below that prefix), in a cluster +cluster as well.
 //
@@ -128,9 +142,10 @@ const (
 // evicts any key. An evicted lock is free while its holder still relies on it. The application must not use the names of [Keys] for its own
 // keys.
 //
-// Let c have ContextTimeoutEnabled, or short timeouts, and MaxRetries -1: the engine repeats what was not answered, and
-// can tell a repeated release from a lost lease. A client that repeats by itself hides that: Release then says nil where
-// the lock was deleted by hand.
+// Let c have ContextTimeoutEnabled, or short timeouts, and MaxRetries -1, in a cluster also MaxRedirects -1: the engine
+// repeats what was not answered, and knows then that a copy may arrive late. With a client that repeats by itself, it
+// takes every answer that took longer than the client's MinRetryBackoff for the second one: that costs a command more
+// for such a hold, and Release says nil where the lock was deleted by hand.
 func New(c redis.UniversalClient, o Options) (*Engine, error) {
 	if c == nil {
 		return nil, errors.New("lock: engine: no client")
@@ -147,19 +162,34 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 	e.failover = &failoverWatch{epoch: e.epoch}
 	switch c := c.(type) {
 	case *redis.Client:
-		e.clientRetries = c.Options().MaxRetries > 0
-		watchDials(e.failover, c)
+		o := c.Options()
+		e.mayRepeat(o.MaxRetries, o.MinRetryBackoff, o.MaxRetryBackoff)
+		e.failover.stale = func() uint32 { return c.PoolStats().StaleConns }
+		e.failover.staleConns.Store(e.failover.stale())
 	case *redis.ClusterClient:
-		e.clientRetries = true // it follows redirections
+		o := c.Options()
+		e.mayRepeat(max(o.MaxRedirects, o.MaxRetries), o.MinRetryBackoff, o.MaxRetryBackoff)
 		e.publish = "SPUBLISH" // in a cluster a server knows only its own subscribers
 	case *redis.Ring:
 		return nil, errors.New("lock: engine: a redis.Ring may listen at another server than a key's; give each server an engine")
+	default:
+		return nil, fmt.Errorf("lock: engine: %T is no *redis.Client or *redis.ClusterClient: to trace, use hooks", c)
 	}
 	e.route = e.publish + " " + o.Prefix + engineChannel
 	e.log.log = o.Logger
 	e.subscriber.init(e)
 	e.batches = redisbatch.New(c, o.CallTimeout)
 	return e, nil
+}
+
+const never = time.Duration(math.MaxInt64)
+
+// mayRepeat notes when the client sends again, on its own, what was not answered: after the shorter of these pauses.
+func (e *Engine) mayRepeat(retries int, minPause, maxPause time.Duration) {
+	e.repeatsAfter = never
+	if retries > 0 {
+		e.repeatsAfter = min(minPause, maxPause)
+	}
 }
 
 func (o *Options) setDefaults() {
@@ -171,6 +201,7 @@ func (o *Options) setDefaults() {
 	setDefault(&o.FenceTTL, time.Hour)
 	setDefault(&o.AttemptLimit, time.Second)
 	setDefault(&o.CallTimeout, lease.CleanupTimeout)
+	o.Probe = cmp.Or(o.Probe, "lock:check:")
 }
 
 // check refuses options that are out of bounds.
@@ -178,6 +209,9 @@ func (o *Options) check() error {
 	switch {
 	case o.TTL < minTTL:
 		return fmt.Errorf("lock: engine: TTL %s, want at least %s", o.TTL, minTTL)
+	case max(o.TTL, o.CohortTime, o.GrantTimeout, o.AttemptLimit) > longest,
+		max(o.CallTimeout, o.MaxHold, o.ReplicasTimeout, o.FenceTTL) > longest:
+		return fmt.Errorf("lock: engine: a time is above the longest, %s", longest)
 	case o.FenceTTL < minFence:
 		return fmt.Errorf("lock: engine: FenceTTL %s, want at least %s", o.FenceTTL, minFence)
 	case o.Cohort < 1 || o.Replicas < 0 || o.ReplicasTimeout < time.Millisecond ||

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -50,6 +51,9 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		"no client":     {},
 		"redis.Ring":    {c: ring},
+		"is no":         {c: struct{ *redis.Client }{c}},
+		"a time is abo": {c: c, o: handoff.Options{TTL: 200 * 365 * 24 * time.Hour}},
+		"the longest":   {c: c, o: handoff.Options{MaxHold: math.MaxInt64}},
 		"TTL 49ms":      {c: c, o: handoff.Options{TTL: 49 * time.Millisecond}},
 		"FenceTTL 59s":  {c: c, o: handoff.Options{FenceTTL: 59 * time.Second}},
 		"bound is nega": {c: c, o: handoff.Options{MaxHold: -1}},
@@ -247,7 +251,7 @@ func TestEngineScriptsSentTwice(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				o.MaxRetries = 1 // says that an answer may be the second
+				o.MaxRetries, o.MinRetryBackoff = 1, -1 // any answer may be the second
 				c := connect(t, o)
 				c.AddHook(twice)
 				return c
@@ -371,7 +375,9 @@ func TestEngineClose(t *testing.T) {
 		for i, name := range waiters {
 			_, failed := async(context.Background(), pick(e, name), key)
 			failures = append(failures, failed)
-			wait.Until(t, name+" waits", func() bool { return inspect(t, e, key).Waiting == i+1 })
+			wait.Until(t, name+" waits", func() bool { // and a writer keeps readers out by now
+				return inspect(t, e, key).Waiting == i+1 && s.Client.Exists(t.Context(), key).Val() == 1
+			})
 		}
 		wait.Until(t, "a waiter in the queue", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() > 0 })
 		if err := e.Close(t.Context()); err != nil {

@@ -17,7 +17,7 @@ type engineLease struct {
 }
 
 // Context ends with ErrLost if the lock was not renewed in time, or was held for too long. Its Err and Done compare the clock with that end
-// and do not rely on a timer. An Acquire with it re-enters.
+// and do not rely on a timer. An Acquire under [lock.WithReentry] of it re-enters.
 func (l *engineLease) Context() context.Context {
 	if l.ctx != nil {
 		return l.ctx

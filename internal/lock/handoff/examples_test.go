@@ -90,6 +90,11 @@ func ExampleEngine() {
 	}
 	defer client.Close()
 	defer engine.Close(context.Background())
+	ctx := context.Background()
+
+	if err := engine.Check(ctx); err != nil {
+		slog.Warn("locks", "err", err)
+	}
 
 	var seen uint64 // in the row
 	log := slog.New(slog.DiscardHandler)

@@ -156,7 +156,7 @@ func TestEngineFenced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inner, err := l.Acquire(lease.Context(), key)
+		inner, err := l.Acquire(lock.WithReentry(lease.Context()), key)
 		if err != nil || inner.Fence() != lease.Fence() {
 			t.Errorf("re-entry: fence %v, %v, want the hold's %d", inner, err, lease.Fence())
 		}

@@ -32,6 +32,7 @@ type fencedLocker struct {
 // that cannot be topped is an error of the resource too.
 // [lock.WithWait] also bounds seen, through its context. Acquire may then take [Options.AttemptLimit] longer than the wait.
 func (f fencedLocker) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	ctx = lock.BeginWait(ctx)
 	began := time.Now()
 	got, err := f.e.acquire(ctx, key, handingOff)
 	if err != nil {

@@ -543,3 +543,33 @@ func TestEngineNewcomerDoesNotOvertake(t *testing.T) {
 		}
 	})
 }
+
+// A queue has more dead waiters than a script may handle: the server is not busy with all of them at once, and a living
+// waiter after them gets in soon.
+func TestEngineManyAreGone(t *testing.T) {
+	for _, name := range allLocks {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, links := network(t, 2)
+				holder := links[0].process(t, handoff.Options{}).ReadWrite().Write()
+				held := locktest.Obtain(t, holder, "k{1}")
+				for i := range 1500 {
+					if _, err := m.ZAdd(handoff.KeysOf("k{1}").Queue, 0, fmt.Sprintf("v2-gone.%d.1.2500", i)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
+				locktest.Release(t, held)
+				if n := queued(m, "k{1}"); n < 501 {
+					t.Errorf("one release has removed %d of 1501 waiters, want 1000 at most", 1501-n)
+				}
+				if _, err := holder.Acquire(lock.WithWait(t.Context(), 0), "k{1}"); !errors.Is(err, lock.ErrBusy) {
+					t.Errorf("Acquire = %v, want ErrBusy: nobody overtakes the living waiter", err)
+				}
+				released(t, <-got)
+				synctest.Wait()
+				nothingLeft(t, m, "k{1}")
+			})
+		})
+	}
+}

@@ -101,6 +101,33 @@ func TestReplyAboutAnEarlierAttempt(t *testing.T) {
 	}
 }
 
+// The engine knows which clients send a request again on their own, and how soon.
+func TestClientThatRepeats(t *testing.T) {
+	t.Parallel()
+	for why, test := range map[string]struct {
+		c    redis.UniversalClient
+		want time.Duration
+	}{
+		"none":               {redis.NewClient(&redis.Options{MaxRetries: -1}), never},
+		"default":            {redis.NewClient(&redis.Options{MinRetryBackoff: time.Hour, MaxRetryBackoff: 20}), 20},
+		"at once":            {redis.NewClient(&redis.Options{MinRetryBackoff: -1}), 0},
+		"cluster":            {redis.NewClusterClient(&redis.ClusterOptions{MinRetryBackoff: 30}), 30},
+		"cluster, none":      {redis.NewClusterClient(&redis.ClusterOptions{MaxRedirects: -1}), never},
+		"cluster, its nodes": {
+			redis.NewClusterClient(&redis.ClusterOptions{MaxRedirects: -1, MaxRetries: 1, MinRetryBackoff: -1}), 0,
+		},
+	} {
+		e, err := New(test.c, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.repeatsAfter != test.want {
+			t.Errorf("%s: repeats after %s, want %s", why, e.repeatsAfter, test.want)
+		}
+		_ = test.c.Close()
+	}
+}
+
 // unansweredWriter is a writer that is asking, on an engine whose server does not answer.
 func unansweredWriter(t *testing.T) (*Engine, *contender) {
 	t.Helper()

@@ -14,7 +14,7 @@ import (
 // its holders.
 //
 // There are also tombstones. A cancelled attempt leaves one for a minute. A read lock leaves one for ten seconds if its acquire may have been
-// sent twice; with a client that repeats commands by itself, that is always.
+// sent twice.
 type Keys struct {
 	Lock         string // the owner's token, for as long as the lock is held
 	Queue        string // the waiters' tokens; expires FenceTTL after a waiter last joined or was polled

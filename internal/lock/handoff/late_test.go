@@ -71,12 +71,19 @@ func (s late) granted(after time.Duration) {
 // (invariants 4 and 5).
 func TestEngineArrivesLate(t *testing.T) {
 	nothing := func() {}
-	// Of a client that repeats by itself, and does not tell, the last releaser is remembered, and no other.
+	// The client repeats by itself and does not tell.
 	const repeats = ", client that repeats"
 	free := func(s late) func() {
 		locktest.Release(s.t, s.acquired())
 		return nothing
 	}
+	heldTwice := func(s late) func() {
+		locktest.Release(s.t, s.acquired())
+		locktest.Warm(s.t, s.other, "k{1}")
+		locktest.Warm(s.t, s.l, "k{1}")
+		return nothing
+	}
+	granted := func(s late) func() { s.granted(time.Second); return nothing }
 	passedOn := func(s late) func() {
 		held := s.acquired()
 		got, _ := waits(s.t.Context(), s.other, "k{1}")
@@ -106,12 +113,7 @@ func TestEngineArrivesLate(t *testing.T) {
 		},
 		"acquire, free since": free, "acquire, free since" + repeats: free,
 		"acquire, passed on": passedOn, "acquire, passed on" + repeats: passedOn,
-		"acquire, held twice since": func(s late) func() {
-			locktest.Release(s.t, s.acquired())
-			locktest.Warm(s.t, s.other, "k{1}")
-			locktest.Warm(s.t, s.l, "k{1}")
-			return nothing
-		},
+		"acquire, held twice since": heldTwice, "acquire, held twice since" + repeats: heldTwice,
 		"acquire, lost": func(s late) func() {
 			lost := s.acquired()
 			s.delete()
@@ -124,8 +126,8 @@ func TestEngineArrivesLate(t *testing.T) {
 			s.givenUp(true)
 			return func() { locktest.Release(s.t, held) }
 		},
-		"poll, granted after the repetition": func(s late) func() { s.granted(time.Second); return nothing },
-		"poll, granted before it":            func(s late) func() { s.granted(0); return nothing },
+		"poll, granted after the repetition": granted, "poll, granted after the repetition" + repeats: granted,
+		"poll, granted before it": func(s late) func() { s.granted(0); return nothing },
 		"release that queues": func(s late) func() { // its waiter has given up, and the next contender need not wait for a TTL
 			held := locktest.Obtain(s.t, s.l, "k{1}")
 			ctx, cancel := context.WithCancel(s.t.Context())

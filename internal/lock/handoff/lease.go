@@ -216,7 +216,7 @@ func (h *hold) releaseInRedis(ctx context.Context, next string) error {
 		e.o.Steps.At(ctx, step.Released, c.key)
 		return nil
 	}
-	return h.notOwner(a.retried, released < 0)
+	return h.notOwner(a.late, released < 0)
 }
 
 // onReleaseReply handles the reply to a release that queues the token next of c.

@@ -338,7 +338,7 @@ func TestLeaseTimeAndReentry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inner, err := p.locker.Acquire(lock.WithLease(outer.Context(), time.Hour), p.key)
+		inner, err := p.locker.Acquire(lock.WithReentry(lock.WithLease(outer.Context(), time.Hour)), p.key)
 		if err != nil {
 			t.Fatalf("re-entry = %v", err)
 		}
@@ -351,7 +351,8 @@ func TestLeaseTimeAndReentry(t *testing.T) {
 		}
 
 		renewed := locktest.Obtain(t, p.locker, p.key)
-		if _, err := p.locker.Acquire(lock.WithLease(renewed.Context(), time.Second), p.key); !errors.Is(err, lock.ErrLeaseTime) {
+		again := lock.WithReentry(lock.WithLease(renewed.Context(), time.Second))
+		if _, err := p.locker.Acquire(again, p.key); !errors.Is(err, lock.ErrLeaseTime) {
 			t.Errorf("re-entry with a lease time = %v, want ErrLeaseTime", err)
 		}
 		locktest.Release(t, renewed)
@@ -390,7 +391,7 @@ func TestEngineContextEndsWithoutATimer(t *testing.T) {
 			e := onServer(t, s, handoff.Options{TTL: ttl, Metrics: handoff.Metrics{Acquired: g}})
 			l, key := pick(e, name), s.Prefix+"{"+name+"}"
 			lease := locktest.Obtain(t, l, key)
-			inner, err := l.Acquire(context.WithoutCancel(lease.Context()), key)
+			inner, err := l.Acquire(lock.WithReentry(context.WithoutCancel(lease.Context())), key)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,6 +18,7 @@ const (
 	resubscribed
 	cleanupFailed
 	cleanupDropped
+	rightMissing
 	troubles
 )
 
@@ -28,6 +29,7 @@ var troubleTexts = [troubles]string{
 	messageMissed:  "lock: a message was lost; a poll has found that out",
 	resubscribed:   "lock: the subscription was lost, and is back",
 	cleanupFailed:  "lock: a cancel was not answered; it is repeated",
+	rightMissing:   "lock: the user of the Redis client lacks a right; see Engine.Check",
 	cleanupDropped: "lock: a cancel was given up; the lock may stay taken until its TTL is over",
 }
 

@@ -21,8 +21,8 @@ type Metrics struct {
 	Acquired, Contended, TimedOut, Lost, RenewFailed, Skipped Adder
 	// GrantLate counts grants that came so late that they had to be asked for again; Missed messages that were lost, and whose grant a poll
 	// found; Resubscribed subscriptions that were lost and are back; CleanupFailed cancels without an answer, which are repeated;
-	// CleanupDropped cancels that were given up.
-	GrantLate, Missed, Resubscribed, CleanupFailed, CleanupDropped Adder
+	// CleanupDropped cancels that were given up; RightMissing requests that Redis refused to the user of the client.
+	GrantLate, Missed, Resubscribed, CleanupFailed, CleanupDropped, RightMissing Adder
 }
 
 // of returns the counter of a kind of trouble.
@@ -40,6 +40,8 @@ func (m *meter) of(t trouble) Adder {
 		return m.Resubscribed
 	case cleanupFailed:
 		return m.CleanupFailed
+	case rightMissing:
+		return m.RightMissing
 	default:
 		return m.CleanupDropped
 	}

@@ -86,7 +86,7 @@ func TestEngineMetrics(t *testing.T) {
 		_ = first.Release(t.Context())
 		second := <-got
 		time.Sleep(5 * time.Second)
-		if inner, err := l.Acquire(second.Context(), "k{1}"); err != nil { // an entry is not a hold
+		if inner, err := l.Acquire(lock.WithReentry(second.Context()), "k{1}"); err != nil { // an entry is not a hold
 			t.Error(err)
 		} else {
 			_ = inner.Release(t.Context())

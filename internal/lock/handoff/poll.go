@@ -2,13 +2,11 @@ package handoff
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
-	"lastitem/internal/lock"
 	"lastitem/internal/lock/lease"
 )
 
@@ -153,7 +151,7 @@ func (e *Engine) poll(p *poller) {
 			e.do(r)
 		}
 		a := e.parse(r.reply, r.sent, r.err)
-		a.retried = r.tries > 1
+		a.late = r.late
 		e.onPoll(p, contenders, tokens, a)
 	})
 }
@@ -170,7 +168,7 @@ func (e *Engine) onPoll(p *poller, contenders []*contender, tokens []string, a a
 		switch {
 		case c.token != tokens[i] || c.state != queued:
 		case p.failures >= maxTries:
-			e.failWaiters(c, fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, a.err), true)
+			e.failWaiters(c, unavailable(a.err), true)
 		case a.err != nil:
 		case slices.Contains(found, c.token):
 			e.missed(c)
@@ -198,9 +196,11 @@ func unqueued(contenders []*contender, tokens []string) (n uint64) {
 // noteOutcome counts the polls of p that failed one after the other.
 func (p *poller) noteOutcome(err error) {
 	p.inFlight = false
-	p.failures++
-	if err == nil {
+	switch {
+	case err == nil:
 		p.failures = 0
+	case !again(err):
+		p.failures++
 	}
 }
 
@@ -229,7 +229,7 @@ func (e *Engine) missed(c *contender) {
 // cancelLatePoll cancels the token of an attempt that ended while a poll of it was in flight: the poll may have queued it after the release,
 // or, if it was not answered, may still do so. An attempt that goes on is cancelled at its end if a poll was not answered. The mutex is held.
 func (e *Engine) cancelLatePoll(c *contender, key, token string, a answer) {
-	unanswered := a.err != nil || a.retried
+	unanswered := a.err != nil || a.late
 	switch {
 	case c.token == token:
 		c.mayArriveLate = c.mayArriveLate || unanswered

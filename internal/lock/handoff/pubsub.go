@@ -2,6 +2,7 @@ package handoff
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -35,6 +36,7 @@ type nodeSubscriber struct {
 	disconnected bool          // its connection was lost, and no channel has been confirmed since
 	suspect      bool          // it missed a message, or was lost, and must be replaced
 	suspectedAt  time.Duration // when it last became suspect because of a missed message
+	refusal      error         // why the server last refused a subscription; nil once it has confirmed one
 }
 
 // channel is a subscription to one channel.
@@ -105,7 +107,7 @@ func (s *subscriber) subscribed(key string) bool {
 }
 
 // awaitSubscribed subscribes to messages about key and returns when the server has confirmed that. If a server refuses, it tries again:
-// another node may have the key now.
+// another node may have the key now; but not if the user lacks the right.
 func (s *subscriber) awaitSubscribed(ctx context.Context, key string) error {
 	name := s.channel(key)
 	for rest := time.Duration(0); ; {
@@ -139,10 +141,22 @@ func (s *subscriber) awaitSubscribed(ctx context.Context, key string) error {
 			rest = min(2*rest+tryPause, 100*time.Millisecond)
 			_ = s.subscribe(ps, name) // the listener gets the same error
 		}
+		var ended error
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return ctx.Err()
+			ended = ctx.Err()
+		}
+		s.mu.Lock()
+		refusal := n.refusal
+		s.mu.Unlock()
+		switch {
+		case rightsMissing(refusal):
+			return refusal
+		case ended != nil && refusal != nil:
+			return fmt.Errorf("%w: %w", ended, refusal)
+		case ended != nil:
+			return ended
 		}
 	}
 }

@@ -382,7 +382,7 @@ func (s *model) actions() map[string]action {
 func (s *model) reenter(t *rapid.T) {
 	outer := s.in[s.one(t)]
 	l, write := s.locker(t, false)
-	inner, err := l.Acquire(lock.WithWait(outer.Context(), 0), s.key)
+	inner, err := l.Acquire(lock.WithReentry(lock.WithWait(outer.Context(), 0)), s.key)
 	switch {
 	case errors.Is(err, lock.ErrBusy): // the lease is of the other process
 	case write && !outer.write:

@@ -153,13 +153,13 @@ func TestReadWriteReentry(t *testing.T) {
 		if outer == write {
 			k = key + "2"
 		}
-		lease, err := l.Acquire(outer.Context(), k)
+		lease, err := l.Acquire(lock.WithReentry(outer.Context()), k)
 		if err != nil {
 			t.Fatalf("re-entry: %v", err)
 		}
 		inner = append(inner, lease)
 	}
-	within, err := rw.Read().Acquire(write.Context(), key+"2")
+	within, err := rw.Read().Acquire(lock.WithReentry(write.Context()), key+"2")
 	if err != nil {
 		t.Fatalf("a read within a write = %v", err)
 	}

@@ -3,7 +3,6 @@ package handoff
 import (
 	"context"
 	"errors"
-	"net"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -21,7 +20,8 @@ type failoverWatch struct {
 	epoch       time.Time
 	suspectedAt atomic.Int64  // when a failover was last suspected
 	confirmedAt atomic.Int64  // the last suspectedAt after which the holds were confirmed
-	staleConns  atomic.Uint32 // how many connections the client's pool had discarded when it last dialed
+	staleConns  atomic.Uint32 // how many connections the client's pool had discarded at the last reply
+	stale       func() uint32 // how many it has; nil in a cluster
 }
 
 // confirmDelay is how long confirmIfSuspected waits before it renews the holds: a fault that breaks one connection breaks others.
@@ -33,11 +33,16 @@ func (d *failoverWatch) suspect() { d.suspectedAt.Store(int64(time.Since(d.epoch
 // noteReply handles the outcome of a request. In a cluster it does nothing, because the outcome says nothing about the other nodes. There the
 // renewals themselves, which are repeated soon, and the subscribers notice.
 func (e *Engine) noteReply(err error) {
+	e.reportRights(err)
 	switch {
 	case e.publish == "SPUBLISH":
 	case mayBeFailover(err):
 		e.failover.suspect()
 	case err == nil:
+		// The client may have replaced a connection that the server has closed, although no call has failed.
+		if stale := e.failover.stale(); e.failover.staleConns.Swap(stale) != stale {
+			e.failover.suspect()
+		}
 		e.confirmIfSuspected()
 	}
 }
@@ -100,37 +105,4 @@ func (e *Engine) reconnected(at string) {
 		node, _, err := e.subscriber.locate(context.Background(), c.key)
 		return err != nil || node == at
 	})
-}
-
-// dialHook is a hook for a client of one server. The client may replace a connection that the server has closed although no call has failed;
-// that may be a failover too. The hook outlives the engine, as the client does, so it has no reference to the engine.
-type dialHook struct {
-	failover *failoverWatch
-	stats    func() *redis.PoolStats
-}
-
-func watchDials(d *failoverWatch, c *redis.Client) {
-	d.staleConns.Store(c.PoolStats().StaleConns)
-	c.AddHook(dialHook{d, c.PoolStats})
-}
-
-// DialHook is called for every connection that is made.
-func (d dialHook) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := next(ctx, network, addr)
-		if err == nil {
-			if stale := d.stats().StaleConns; d.failover.staleConns.Swap(stale) != stale {
-				d.failover.suspect()
-			}
-		}
-		return conn, err
-	}
-}
-
-// ProcessHook leaves commands as they are.
-func (dialHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-// ProcessPipelineHook leaves pipelines as they are.
-func (dialHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }

@@ -20,6 +20,7 @@ type request struct {
 	tries int
 	reply any
 	err   error
+	late  bool // a copy of it may arrive after its answer
 }
 
 // newRequest is a request to run s with keys.
@@ -62,4 +63,5 @@ func (r *request) toBatch() *redisbatch.Call {
 
 func (r *request) complete(e *Engine, sent *redisbatch.Call) {
 	r.reply, r.err, r.sent = sent.Reply, versionError(sent.Err), sent.Sent.Sub(e.epoch)
+	r.late = r.late || r.tries > 1 || time.Since(sent.Began) >= e.repeatsAfter
 }

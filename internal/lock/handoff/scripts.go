@@ -73,7 +73,7 @@ type answer struct {
 	ttl     time.Duration
 	time    int64         // the server's clock, ms
 	sent    time.Duration // when the request was sent, on the engine's clock
-	retried bool          // sent more than once: an earlier one may have had an effect as well
+	late    bool          // sent more than once: another copy may have had an effect as well, or will
 	err     error
 }
 
@@ -106,11 +106,26 @@ func permanent(err error) bool {
 // user, or the slots of the keys. Before Redis 7 the message of an error within a script begins with the script's name, and the code comes
 // after it.
 func refused(err error) bool {
+	return hasCode(err, "WRONGTYPE", "NOPERM", "NOAUTH", "WRONGPASS", "CROSSSLOT")
+}
+
+func hasCode(err error, codes ...string) bool {
 	inScript := redis.HasErrorPrefix(err, "Error ") // HasErrorPrefix ignores a leading ERR
-	return slices.ContainsFunc([]string{"WRONGTYPE", "NOPERM", "NOAUTH", "WRONGPASS", "CROSSSLOT"}, func(code string) bool {
+	return slices.ContainsFunc(codes, func(code string) bool {
 		return redis.HasErrorPrefix(err, code) || inScript && strings.Contains(err.Error(), ": "+code+" ")
 	})
 }
+
+// again says that the server has not executed a request because it is not ready, or a slot is on its way to
+// another node: the request is sent again for as long as its caller waits. All keys of a script must be at one
+// node, so that nothing can be done about a lock while its slot moves.
+func again(err error) bool {
+	return err != nil && slices.ContainsFunc([]string{"TRYAGAIN ", "ASK ", "MOVED ", "CLUSTERDOWN ", "LOADING ", "MASTERDOWN "},
+		func(code string) bool { return redis.HasErrorPrefix(err, code) })
+}
+
+// againPause is how long to wait after so many such answers.
+func againPause(n int) time.Duration { return min(retryPause(min(n, maxTries)), 100*time.Millisecond) }
 
 // versionError returns [ErrVersion] for the refusal of a script, and every other error as it is.
 func versionError(err error) error {
@@ -122,14 +137,21 @@ func versionError(err error) error {
 
 // do sends a request until it is answered, for at most a few seconds; r.tries is how often.
 func (e *Engine) do(r *request) {
+	refusals := 0
 	for began := e.now(); ; {
 		r.tries++
 		e.doOnce(r)
 		e.noteReply(r.err)
+		rest := retryPause(r.tries)
+		if again(r.err) {
+			r.tries--
+			refusals++
+			rest = againPause(refusals)
+		}
 		if permanent(r.err) || r.tries == maxTries || e.now()-began > e.o.CallTimeout {
 			return
 		}
-		_ = lease.Pause(context.Background(), retryPause(r.tries), nil)
+		_ = lease.Pause(context.Background(), rest, nil)
 	}
 }
 
@@ -180,7 +202,7 @@ func (e *Engine) sendReplicated(key string, r *request) {
 		return nil
 	})
 	r.reply, r.err = asked.Result()
-	r.err = versionError(r.err)
+	r.err, r.late = versionError(r.err), e.now()-r.sent >= e.repeatsAfter
 	e.moved(r.err)
 	if verdict, several := r.reply.([]any); r.err != nil || several && (len(verdict) == 0 || number(verdict[0]) <= 0) {
 		return
@@ -194,7 +216,7 @@ func (e *Engine) sendReplicated(key string, r *request) {
 // lock, or -1 if that is because its holder was evicted.
 func (e *Engine) sendRelease(h *hold, next string) (released int64, a answer) {
 	c, token := h.c, h.token
-	if c.mode == reading && (h.mayArriveLate || e.clientRetries) {
+	if c.mode == reading && h.mayArriveLate {
 		next = readTombstone
 	}
 	r := e.newRelease(c, token, next)
@@ -204,7 +226,7 @@ func (e *Engine) sendRelease(h *hold, next string) (released int64, a answer) {
 		return number(r.reply), answer{err: r.err, verdict: -1}
 	}
 	a = e.parse(v[1:], r.sent, nil)
-	a.retried = e.clientRetries || r.tries > 1
+	a.late = r.late
 	return number(v[0]), a
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -384,7 +385,7 @@ func TestPrefixIsNotTheResources(t *testing.T) {
 		}
 		return 0, nil
 	}), "lock:{101}")
-	if inner, err := e.Handoff().Acquire(lease.Context(), "lock:{101}"); err != nil {
+	if inner, err := e.Handoff().Acquire(lock.WithReentry(lease.Context()), "lock:{101}"); err != nil {
 		t.Errorf("re-entry = %v", err)
 	} else {
 		locktest.Release(t, inner)
@@ -653,6 +654,7 @@ func TestEngineClusterSlotMoves(t *testing.T) {
 	testenv.Slow(t, "starts a cluster")
 	t.Parallel()
 	o := testenv.RedisCluster(t, 3)
+	o.MaxRedirects = -1 // so that the engine alone repeats
 	p := newClusterPair(t, o)
 	p.handOff(t, 0, p.keys...)
 	if err := p.nodes[0].Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err(); err != nil {
@@ -664,7 +666,19 @@ func TestEngineClusterSlotMoves(t *testing.T) {
 	p.hangs(t)
 	moved := p.keys[0]
 	held, released := p.waits(t, 0, moved)
-	p.move(t, o, moved)
+	near := "near{" + moved + "}" // a lock in the same slot
+	nearby := locktest.Obtain(t, p.a, near)
+	var done sync.WaitGroup
+	p.move(t, o, moved, func() {
+		done.Go(func() { locktest.Release(t, nearby) })
+		done.Go(func() { locktest.Warm(t, p.b, "free{"+moved+"}") })
+		refusals := regexp.MustCompile(`errorstat_(ASK|TRYAGAIN):count=\d\d`)
+		wait.Until(t, "both are asked again and again", func() bool {
+			return len(refusals.FindAllString(p.nodes[0].Info(t.Context(), "errorstats").Val(), -1)) == 2
+		})
+	})
+	done.Wait()
+	locktest.Warm(t, p.b, near)
 	locktest.Release(t, held)
 	if err := <-released; err != nil {
 		t.Errorf("whose slot moved got %v", err)
@@ -704,8 +718,8 @@ func (p clusterPair) hangs(t *testing.T) {
 	wg.Wait()
 }
 
-// move brings the slot of key from the first node to the second.
-func (p clusterPair) move(t *testing.T, o *redis.ClusterOptions, key string) {
+// move brings the slot of key from the first node to the second, and calls during when it is on its way.
+func (p clusterPair) move(t *testing.T, o *redis.ClusterOptions, key string, during func()) {
 	t.Helper()
 	slot, ids := p.slot(t, key), make([]string, len(p.nodes))
 	do := func(n int, args ...any) {
@@ -719,6 +733,7 @@ func (p clusterPair) move(t *testing.T, o *redis.ClusterOptions, key string) {
 	}
 	do(1, "CLUSTER", "SETSLOT", slot, "IMPORTING", ids[0])
 	do(0, "CLUSTER", "SETSLOT", slot, "MIGRATING", ids[1])
+	during()
 	host, port, _ := net.SplitHostPort(o.Addrs[1])
 	migrate := []any{"MIGRATE", host, port, "", 0, (10 * time.Second).Milliseconds(), "AUTH", o.Password, "KEYS"}
 	for _, k := range p.nodes[0].ClusterGetKeysInSlot(t.Context(), int(slot), 100).Val() {

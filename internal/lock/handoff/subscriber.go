@@ -114,8 +114,10 @@ func (s *subscriber) markUnconfirmed(n *nodeSubscriber) {
 // again, in a cluster maybe at another node. It returns false if no channel is confirmed: then the connection itself may have been refused.
 func (s *subscriber) onRefused(n *nodeSubscriber, err error) (heard bool) {
 	s.e.moved(err)
+	s.e.reportRights(err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	n.refusal = err
 	for name, c := range n.channels {
 		if !c.confirmed {
 			delete(n.channels, name)
@@ -154,7 +156,7 @@ func (s *subscriber) onConfirm(n *nodeSubscriber, name string, ended bool) {
 	if c := n.channels[name]; ended {
 		delete(n.channels, name)
 	} else if c != nil {
-		c.confirmed, c.since = true, s.e.now()
+		c.confirmed, c.since, n.refusal = true, s.e.now(), nil
 	}
 	again := n.disconnected && !ended
 	n.disconnected = n.disconnected && ended

@@ -49,6 +49,7 @@ func NewForUpdate(db *gorm.DB, ttl time.Duration, steps *step.Stream) (*ForUpdat
 // Acquire waits for a connection and then for the row. The server does the waiting in whole seconds, and wakes the waiter at once; the
 // rest of less than a second is polled.
 func (l *ForUpdate) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	ctx = lock.BeginWait(ctx)
 	if err := lock.RefuseLease(ctx, "sql-for-update"); err != nil {
 		return nil, err
 	}

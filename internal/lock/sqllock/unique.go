@@ -39,6 +39,7 @@ const sqlRetry = 50 * time.Millisecond
 
 // Acquire tries to insert the row, sleeping 1 to 50 ms between tries.
 func (l *Unique) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	ctx = lock.BeginWait(ctx)
 	if err := lock.RefuseLease(ctx, "sql-unique"); err != nil {
 		return nil, err
 	}
@@ -136,6 +137,7 @@ func NewLeaseRow(db *gorm.DB, ttl time.Duration, steps *step.Stream) (*LeaseRow,
 // Acquire takes the row, or looks at it every 1 to 50 ms until it is free or has expired and then tries again. Looking locks
 // nothing, so the holder's own statements do not wait for the losers'.
 func (l *LeaseRow) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	ctx = lock.BeginWait(ctx)
 	if err := lock.RefuseLease(ctx, "sql-lease"); err != nil {
 		return nil, err
 	}

@@ -179,7 +179,7 @@ func ExampleWatchdog() {
 	if errors.Is(err, lock.ErrBusy) {
 		fmt.Println("somebody else is at it")
 	}
-	inner, err := locker.Acquire(lease.Context(), "lock:{101}")
+	inner, err := locker.Acquire(lock.WithReentry(lease.Context()), "lock:{101}")
 	fmt.Println("re-entered:", err == nil)
 	fmt.Println("inner released:", inner.Release(ctx))
 	fmt.Println("outer released:", lease.Release(ctx))

@@ -130,7 +130,7 @@ func TestWatchdogReenters(t *testing.T) {
 			t.Fatal("Acquire with a dead context succeeded")
 		}
 		locktest.WantBusy(t, l, "k", "after a failed re-entry, which does not undo the entry that its caller has")
-		inner := locktest.Acquire(outer.Context(), t, l, "k")
+		inner := locktest.Acquire(lock.WithReentry(outer.Context()), t, l, "k")
 		if fields, _ := m.HKeys("k"); len(fields) != 1 || m.HGet("k", fields[0]) != "2" {
 			t.Errorf("hash %v, want one owner with count 2", fields)
 		}
@@ -152,7 +152,7 @@ func TestWatchdogReenters(t *testing.T) {
 		if m.Exists("k") {
 			t.Error("the last release left the lock behind")
 		}
-		if _, err := l.Acquire(outer.Context(), "k"); !errors.Is(err, lock.ErrLost) {
+		if _, err := l.Acquire(lock.WithReentry(outer.Context()), "k"); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("Acquire with a released lease's context = %v, want ErrLost", err)
 		}
 	})
@@ -162,7 +162,7 @@ func TestWatchdogReenters(t *testing.T) {
 func TestWatchdogReentryKeepsItsCallersContext(t *testing.T) {
 	bubble(t, func(t *testing.T, c *redis.Client, m *miniredis.Miniredis) {
 		l := textbook.NewWatchdog(c, locktest.TTL, nil, nil)
-		ctx := lock.WithWait(t.Context(), 0)
+		ctx := lock.WithReentry(lock.WithWait(t.Context(), 0))
 		var leases []lock.Lease
 		for _, key := range []string{"a", "b", "a", "b", "b"} {
 			lease := locktest.Acquire(ctx, t, l, key)
@@ -299,7 +299,7 @@ func TestWatchdogWithLeaseEnds(t *testing.T) {
 			}
 		}
 		time.Sleep(3 * time.Second)
-		inner := locktest.Acquire(outer.Context(), t, l, "k")
+		inner := locktest.Acquire(lock.WithReentry(outer.Context()), t, l, "k")
 		left("a re-entry", 2*time.Second)
 		time.Sleep(time.Second)
 		locktest.Release(t, inner)

@@ -66,6 +66,7 @@ func (l *Lua) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 
 // poll tries until it has the lock, sleeping between tries as long as sleep says.
 func (l *Lua) poll(ctx context.Context, key string, sleep func() time.Duration) (lock.Lease, error) {
+	ctx = lock.BeginWait(ctx)
 	l, err := l.leased(ctx)
 	if err != nil {
 		return nil, err

@@ -80,7 +80,7 @@ func TestMultiCarriesAllItsLeases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inner, err := lock.AcquireAll(lock.WithWait(outer.Context(), 0), l, "b", "a")
+		inner, err := lock.AcquireAll(lock.WithReentry(lock.WithWait(outer.Context(), 0)), l, "b", "a")
 		if err != nil {
 			t.Fatalf("re-entry = %v", err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/lock"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/testenv"
@@ -156,7 +157,7 @@ func redissonWakes(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
 func redissonEntries(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
 	l, _ := ours(t, s, time.Hour)
 	outer := locktest.Obtain(t, l, key)
-	inner := locktest.Acquire(outer.Context(), t, l, key)
+	inner := locktest.Acquire(lock.WithReentry(outer.Context()), t, l, key)
 	if got := p.do(hourly, "a", "entries", key); !strings.HasSuffix(got, "=2}") || strings.Count(got, "=") != 1 {
 		t.Errorf("Redisson sees the entries %s, want one owner with two", got)
 	}

@@ -83,6 +83,7 @@ const (
 
 // Acquire asks all nodes at once, and again after a random delay while others hold the key on too many of them.
 func (l *Redlock) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	ctx = lock.BeginWait(ctx)
 	l, err := l.leased(ctx)
 	if err != nil {
 		return nil, err

@@ -58,6 +58,7 @@ func NewSetNX(c redis.UniversalClient, steps *step.Stream) *SetNX {
 
 // Acquire makes one try every 50 ms.
 func (l *SetNX) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	ctx = lock.BeginWait(ctx)
 	if err := lock.RefuseLease(ctx, l.name); err != nil {
 		return nil, err
 	}

@@ -37,8 +37,9 @@ var (
 // Redis Cluster Redisson may use sharded channels, which this lock does not hear. There the two still exclude each other, but a waiter
 // wakes only when the TTL ends.
 //
-// Re-entry is explicit: an Acquire with the context of a lease enters that lease again. Redisson identifies the owner by its thread. A
-// goroutine has no identity, so each hold has a number in place of the thread's id.
+// Re-entry is explicit: an Acquire under [lock.WithReentry] of a lease's context enters that lease again. Redisson
+// identifies the owner by its thread. A goroutine has no identity, so each hold has a number in place of the
+// thread's id.
 //
 // What breaks it: a process that stops as a whole (a long pause, a suspended machine). Its watchdog stops with it, the key expires, a
 // rival enters, and the process finishes its write when it continues.
@@ -85,12 +86,14 @@ const (
 // holdKey finds, in a context, the hold of one key; the value is a *hold.
 type holdKey string
 
-// Acquire enters the lease that ctx carries, or takes the lock. Between tries it waits for the broadcast of a release, or for the rest of
-// the holder's TTL as Redis last reported it, whichever comes first. Besides that it does not poll: like a waiter of Redisson, it sleeps
-// for the rest of that TTL if the message is lost.
+// Acquire enters the lease that ctx carries ([lock.WithReentry]), or takes the lock. Between tries it waits for
+// the broadcast of a release, or for the rest of the holder's TTL as Redis last reported it, whichever comes
+// first. Besides that it does not poll: like a waiter of Redisson, it sleeps for the rest of that TTL if the
+// message is lost.
 func (l *Watchdog) Acquire(ctx context.Context, key string) (lock.Lease, error) {
+	ctx = lock.BeginWait(ctx)
 	l.steps.At(ctx, step.Waiting, key)
-	if h, ok := ctx.Value(holdKey(key)).(*hold); ok {
+	if h, ok := ctx.Value(holdKey(key)).(*hold); ok && lock.MayReenter(ctx) {
 		return h.enter(ctx)
 	}
 	l, err := l.leased(ctx)

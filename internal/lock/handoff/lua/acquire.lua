@@ -26,7 +26,7 @@ if ARGV[4] == '1' then enqueue(ARGV[1]) end
 if not owner then
   check_last_grant()
   local token, fence = hand_over({[ARGV[1]] = true})
-  if not token then token, fence = ARGV[1], grant(ARGV[1], ARGV[2]) end
+  if not token and not more then token, fence = ARGV[1], grant(ARGV[1], ARGV[2]) end
   if token == ARGV[1] then return {1, fence, 0, '0', skipped} end
 end
-return {0, 0, call('PTTL', KEYS[1]), now(), skipped}
+return {0, 0, more and soon or call('PTTL', KEYS[1]), now(), skipped}

@@ -5,6 +5,9 @@
 -- A token is "process.number.fences.timeout": how many fencing tokens it reserves, how long (ms) a grant by message may stay unanswered.
 local publish, channels = string.match(ARGV[3], '^(%u+) (.*)$')
 local skipped, keep, memory = 0, ARGV[#ARGV], 60000 -- ms; memory is how long an outcome is kept for a duplicate of the request
+-- The server is busy while a script runs, so none takes more than most tokens from the queue. If more are left, the lock
+-- stays free, nobody overtakes the queue, and the reply names a short time (ms) after which a waiter polls again.
+local most, taken, more, soon = 1000, 0, false, 10
 
 -- now returns the server's time in ms, read before the script grants anything. If it were read after the SET, and the server stopped in
 -- between, a grant's message would name too late a time: the receiver counts its lease from then. Since Redis 7.2, TIME does not change
@@ -45,11 +48,22 @@ end
 -- channel_of returns the channel of a token's process if the process is subscribed to it at this server, else nil; nil too for a foreign
 -- token, whose process may not understand the message. The reply to PUBLISH
 -- would say so too late; besides, it does not count clients of replicas, and it counts clients that subscribe to all channels.
+-- Redis is asked once about each process.
+local subscribed = {}
 local function channel_of(token)
   if foreign(token) then return nil end
-  local shard = publish == 'SPUBLISH' and ':' .. string.match(KEYS[2], '{[^}]*}') or ''
-  local channel = channels .. process_of(token) .. shard
-  return redis.call('PUBSUB', shard == '' and 'NUMSUB' or 'SHARDNUMSUB', channel)[2] > 0 and channel or nil
+  local name, shard = process_of(token), publish == 'SPUBLISH' and ':' .. string.match(KEYS[2], '{[^}]*}') or ''
+  local channel = channels .. name .. shard
+  if subscribed[name] == nil then
+    subscribed[name] = redis.call('PUBSUB', shard == '' and 'NUMSUB' or 'SHARDNUMSUB', channel)[2] > 0
+  end
+  return subscribed[name] and channel or nil
+end
+
+-- next_token takes the first token from the queue; nil = it is empty, or there are more of the dead than one script handles.
+local function next_token()
+  more, taken = taken == most, taken + 1
+  return not more and redis.call('ZPOPMIN', KEYS[2])[1] or nil
 end
 
 -- remove_waiters removes the waiters of silent processes (a set) from the queue. A process that is alive queues them again with its next
@@ -81,7 +95,7 @@ end
 -- own (mine); any other process gets a message.
 local function hand_over(mine)
   while true do
-    local token = redis.call('ZPOPMIN', KEYS[2])[1]
+    local token = next_token()
     if not token then redis.call('DEL', KEYS[1]) return nil end
     if mine[token] then return token, grant(token, ARGV[2]) end
     local channel = channel_of(token)

@@ -27,4 +27,4 @@ if mine[owner] then
   -- The time is for the other waiters: a message from before it is of a grant that has ended.
   return {table.concat(found, ' '), fence or counter(), -1, now(), skipped}
 end
-return {table.concat(found, ' '), vanished, redis.call('PTTL', KEYS[1]), now(), skipped}
+return {table.concat(found, ' '), vanished, more and soon or redis.call('PTTL', KEYS[1]), now(), skipped}

@@ -22,4 +22,4 @@ end
 enqueue(ARGV[4])
 local token, fence = hand_over({[ARGV[4]] = true})
 if token == ARGV[4] then return {1, 1, fence, 0, '0', skipped} end
-return {1, 0, 0, redis.call('PTTL', KEYS[1]), now(), skipped}
+return {1, 0, 0, more and soon or redis.call('PTTL', KEYS[1]), now(), skipped}

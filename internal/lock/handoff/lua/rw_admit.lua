@@ -5,12 +5,12 @@
 -- A reader's token reserves no fencing token. A message says with a mark what it grants: r = a read, w = the write lock, and no reader is
 -- in, d = the write lock while readers are in, and w follows when the last of them leaves.
 -- include pass.lua
-local readers, most = KEYS[#KEYS], 100 -- so many readers are admitted by messages of one script; the next one admits the others
+local readers, messages = KEYS[#KEYS], 100 -- so many readers are admitted by messages of one script; the next one admits the others
 
 -- reader_count counts the readers. A reader that has expired has neither left nor renewed: its process is silent, unless it is the caller's.
 local function reader_count()
   local silent = {}
-  for _, token in ipairs(redis.call('ZRANGEBYSCORE', readers, '-inf', now())) do
+  for _, token in ipairs(redis.call('ZRANGEBYSCORE', readers, '-inf', now(), 'LIMIT', 0, most)) do
     redis.call('ZREM', readers, token)
     if process_of(token) ~= process_of(ARGV[1]) then silent[process_of(token)] = true end
   end
@@ -34,10 +34,10 @@ end
 local function admit(mine)
   local fences, free, notified = {}, reader_count() == 0, 0
   while true do
-    local token = redis.call('ZPOPMIN', KEYS[2])[1]
+    local token = next_token()
     if not token then redis.call('DEL', KEYS[1]) return fences end
     local reads, timeout = string.match(token, '%.(%d+)%.(%d+)$')
-    reads = reads == '0' and (mine[token] or notified < most)
+    reads = reads == '0' and (mine[token] or notified < messages)
     local channel = mine[token] or channel_of(token)
     if channel then
       local px, fence = mine[token] and ARGV[2] or timeout, nil

@@ -32,4 +32,4 @@ if not owner then
   check_last_grant()
   for token in pairs(admit(mine)) do found[#found + 1] = token end
 end
-return {table.concat(found, ' '), vanished, redis.call('PTTL', KEYS[1]), now(), skipped}
+return {table.concat(found, ' '), vanished, more and soon or redis.call('PTTL', KEYS[1]), now(), skipped}

@@ -34,10 +34,10 @@ if ARGV[4] == '1' then enqueue(ARGV[1]) end
 if not owner then
   check_last_grant()
   last = admit({[ARGV[1]] = true})[ARGV[1]]
-  if not last and ARGV[4] ~= '1' and redis.call('EXISTS', KEYS[1]) == 0 then
+  if not last and not more and ARGV[4] ~= '1' and redis.call('EXISTS', KEYS[1]) == 0 then
     add_reader(ARGV[1], ARGV[2])
     last = counter()
   end
   if last then return {1, last, 0, '0', skipped} end
 end
-return {0, 0, redis.call('PTTL', KEYS[1]), now(), skipped}
+return {0, 0, more and soon or redis.call('PTTL', KEYS[1]), now(), skipped}

@@ -21,10 +21,10 @@ else
   if not owner then
     check_last_grant()
     fence = admit({[ARGV[1]] = true})[ARGV[1]]
-    if not fence and ARGV[4] ~= '1' and redis.call('EXISTS', KEYS[1]) + reader_count() == 0 then fence = grant(ARGV[1], ARGV[2]) end
+    if not fence and not more and ARGV[4] ~= '1' and redis.call('EXISTS', KEYS[1]) + reader_count() == 0 then fence = grant(ARGV[1], ARGV[2]) end
   end
 end
-if not fence then return {0, 0, redis.call('PTTL', KEYS[1]), now(), skipped} end
+if not fence then return {0, 0, more and soon or redis.call('PTTL', KEYS[1]), now(), skipped} end
 if reader_count() == 0 then return {2, fence, 0, now(), skipped} end
 local first, last = redis.call('ZRANGE', readers, 0, 0, 'WITHSCORES')[2], redis.call('ZRANGE', readers, -1, -1, 'WITHSCORES')[2]
 redis.call('PEXPIRE', readers, math.max(1, last - now()) + 10000) -- so that reader_count still sees the readers that have expired

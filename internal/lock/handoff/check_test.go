@@ -1,0 +1,130 @@
+package handoff_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/lock"
+	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testenv"
+)
+
+// A loop that repeats can tell what never heals from what may, and what was never sent.
+func TestEngineErrors(t *testing.T) {
+	for answer, final := range map[said]bool{
+		"WRONGTYPE Operation against a key": true, "NOPERM no": true, "CROSSSLOT Keys": true, "TRYAGAIN later": false,
+		"ERR The user executing the script can't run this command": true, "OOM command not allowed": false,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			_, links := network(t, 1)
+			e, refusal := refusing(t, links[0], handoff.Options{})
+			refusal.Store(&answer)
+			_, err := e.Fair().Acquire(lock.WithWait(t.Context(), 0), "k")
+			if !errors.Is(err, lock.ErrUnavailable) || errors.Is(err, handoff.ErrRefused) != final {
+				t.Errorf("%s: Acquire = %v, want ErrUnavailable, and ErrRefused: %t", answer, err, final)
+			}
+			refusal.Store(nil)
+			ages := lock.WithLease(t.Context(), 200*365*24*time.Hour)
+			if _, err := e.Fair().Acquire(ages, "k"); !errors.Is(err, lock.ErrLeaseTime) {
+				t.Errorf("Acquire for 200 years = %v, want ErrLeaseTime", err)
+			}
+		})
+	}
+	if !errors.Is(handoff.ErrClosed, lock.ErrUnavailable) {
+		t.Error("ErrClosed is not ErrUnavailable")
+	}
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, MaxRedirects: -1})
+	defer c.Close()
+	e, prefixed := engine(t, c, handoff.Options{}), engine(t, c, handoff.Options{Prefix: "p:"})
+	for key, want := range map[string][2]bool{
+		"": {true, true}, "{}": {true, false}, "{}x": {true, false}, "a{}b": {true, false}, "a}b": {true, false},
+		"a": {}, "a{": {}, "a{b}": {}, "}a{b}": {},
+	} {
+		for i, e := range []*handoff.Engine{e, prefixed} {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := e.Fair().Acquire(ctx, key); errors.Is(err, handoff.ErrKey) != want[i] {
+				t.Errorf("Acquire(%q), prefix: %t, = %v, want ErrKey: %t", key, i == 1, err, want[i])
+			}
+		}
+	}
+}
+
+// counted is a metric.
+type counted struct{ atomic.Int64 }
+
+func (c *counted) Add(n float64) { c.Int64.Add(int64(n)) }
+
+// Each right that the engine needs, and a policy that evicts locks, is named at the start; and a waiter without
+// channels hears of it at once.
+func TestEngineCheck(t *testing.T) {
+	t.Parallel()
+	node := testenv.RedisNodes(t, 1)[0]
+	admin := connect(t, options(t, node))
+	do := func(t *testing.T, args ...any) {
+		t.Helper()
+		if err := admin.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		rules []any
+		want  string // of the error; "" = there is none
+	}{
+		"documented": {[]any{
+			"resetchannels", "&lock:engine:*", "-@all", "+@connection", "+@read", "+@write", "+@scripting", "+@pubsub", "+time",
+		}, ""},
+		"no channel":  {[]any{"resetchannels"}, "subscribe to lock:engine:"},
+		"no publish":  {[]any{"-publish"}, "publish to lock:engine:"},
+		"no pubsub":   {[]any{"-pubsub"}, "publish to lock:engine:"},
+		"no scripts":  {[]any{"-@scripting"}, "evalsha"},
+		"other keys":  {[]any{"resetkeys", "~shop:*"}, "key"},
+		"evicts":      {nil, "volatile-lru"},
+		"evicts none": {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options(t, node)
+			o.Username, o.Password = strings.ReplaceAll(name, " ", "-"), "p"
+			do(t, append([]any{"ACL", "SETUSER", o.Username, "on", ">p", "~*", "&*", "+@all"}, test.rules...)...)
+			if name == "evicts" {
+				do(t, "CONFIG", "SET", "maxmemory", "1gb", "maxmemory-policy", "volatile-lru")
+				defer do(t, "CONFIG", "SET", "maxmemory", "0")
+			}
+			var missing counted
+			e := engine(t, connect(t, o), handoff.Options{Metrics: handoff.Metrics{RightMissing: &missing}})
+			err := e.Check(t.Context())
+			if (test.want == "") != (err == nil) ||
+				err != nil && (!errors.Is(err, handoff.ErrRefused) || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("Check = %v, want ErrRefused with %q", err, test.want)
+			}
+			if refused := test.want != "" && name != "evicts"; refused != (missing.Load() > 0) {
+				t.Errorf("%d rights missing, want some: %t", missing.Load(), refused)
+			}
+			if left := admin.Keys(t.Context(), "*check*").Val(); len(left) > 0 {
+				t.Errorf("left behind: %q", left)
+			}
+			if name == "no channel" {
+				held := locktest.Obtain(t, engine(t, admin, handoff.Options{}).Fair(), "k")
+				start := time.Now()
+				_, err := e.Fair().Acquire(lock.WithWait(t.Context(), time.Minute), "k")
+				if !errors.Is(err, handoff.ErrRefused) || time.Since(start) > time.Second {
+					t.Errorf("a waiter without channels: %v after %s, want ErrRefused at once", err, time.Since(start))
+				}
+				locktest.Release(t, held)
+			}
+		})
+	}
+	nobody := connect(t, &redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
+	err := engine(t, nobody, handoff.Options{}).Check(t.Context())
+	if !errors.Is(err, lock.ErrUnavailable) || errors.Is(err, handoff.ErrRefused) {
+		t.Errorf("Check without a server = %v, want ErrUnavailable only", err)
+	}
+}
