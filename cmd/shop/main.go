@@ -14,6 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
+
+	"lastitem/internal/columns"
 )
 
 func main() { os.Exit(shop()) }
@@ -33,7 +35,10 @@ func shop() int {
 	redis.SetLogger(redisLog{slog.New(slog.DiscardHandler)}) // what matters of it comes back as an error; serve logs the rest
 	cobra.EnableCommandSorting = false                       // a variable of cobra's; ours are in the order of commands
 	lang := language(os.Args[1:], os.Getenv)
-	cmd, err := newRoot(lang).ExecuteContextC(ctx)
+	root := newRoot(lang)
+	root.SetOut(columns.Clean(os.Stdout)) // every command writes by way of these two
+	root.SetErr(columns.Clean(os.Stderr))
+	cmd, err := root.ExecuteContextC(ctx)
 	return finish(cmd, err, lang)
 }
 

@@ -35,7 +35,7 @@ type output struct {
 	file string // of the flag; "" and "-" = stdout
 
 	forms []string // the command's, the default first
-	usual string   // a JSON file written beside the text if neither flag is given; "" = none
+	usual string   // a JSON file written beside the text if no flag says where the result goes; "" = none
 
 	besides []*beside // further files, each with a flag of its own
 	secret  bool      // files are for the user alone: the result has passwords in it
@@ -95,7 +95,8 @@ func (o *output) check(cmd *cobra.Command) error {
 	o.chosen = o.chosen || cmd.Flags().Changed("output")
 	o.stdoutForm = o.form
 	file := o.file
-	if !cmd.Flags().Changed("out") && o.chosen {
+	elsewhere := slices.ContainsFunc(o.besides, func(b *beside) bool { return b.file != "" })
+	if !cmd.Flags().Changed("out") && (o.chosen || elsewhere) {
 		o.file, file = "", "" // the usual file stands beside the text alone
 	}
 	switch ending := endings[strings.ToLower(filepath.Ext(file))]; {
@@ -168,9 +169,29 @@ func (o *output) write(cmd *cobra.Command, result func(w io.Writer, form string)
 	return errors.Join(errs...)
 }
 
+// makeDir makes the directory of a file, if the one above it is there: a mistyped path leaves no directories, least of all at the root of
+// the file system.
+func makeDir(path string) error {
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	_, err = os.Stat(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if above := filepath.Dir(dir); above != filepath.Dir(above) {
+		err = os.Mkdir(dir, 0o755)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return both("there is no directory %s; make it first", "没有目录 %s；请先建好").Errorf(dir)
+	}
+	return err
+}
+
 // toFile writes a file, and makes its directory. A secret file can be read by the user alone, even one that was there and could be read by all.
 func toFile(path string, secret bool, write func(w io.Writer) error) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := makeDir(path); err != nil {
 		return err
 	}
 	mode := fs.FileMode(0o666)
@@ -194,7 +215,7 @@ func writable(path string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := makeDir(path); err != nil {
 		return err
 	}
 	info, err := os.Lstat(path)

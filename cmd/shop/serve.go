@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"os"
-
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
@@ -36,14 +33,14 @@ after the requests in flight.`,
 		if err := c.Validate(); err != nil {
 			return err
 		}
-		return serve(cmd.Context(), c)
+		return serve(cmd, c)
 	})
 	return cmd
 }
 
 // serve runs a replica until ctx ends.
-func serve(ctx context.Context, c replica.Config) error {
-	log := c.Logger(os.Stderr)
+func serve(cmd *cobra.Command, c replica.Config) error {
+	log := c.Logger(cmd.ErrOrStderr())
 	redis.SetLogger(redisLog{log}) // its own logger belongs to the whole process, and so does this command
-	return replica.Run(ctx, c, replica.Options{Log: log, Version: version()})
+	return replica.Run(cmd.Context(), c, replica.Options{Log: log, Version: version()})
 }

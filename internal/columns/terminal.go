@@ -11,7 +11,7 @@ import (
 // Terminal says whether w is a terminal, and how many columns it has. If w is not a terminal, wide is the value of the variable COLUMNS. 0 =
 // unknown.
 func Terminal(w io.Writer) (is bool, wide int) {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f, ok := w.(interface{ Fd() uintptr }); ok && term.IsTerminal(int(f.Fd())) {
 		if wide, _, err := term.GetSize(int(f.Fd())); err == nil {
 			return true, wide
 		}
