@@ -211,7 +211,7 @@ func newShelf(f Foreign, base *url.URL) *shelf {
 	if strings.HasPrefix(address, "/") {
 		address = strings.TrimRight(base.String(), "/") + address
 	}
-	return &shelf{url: address, path: f.StockJSONPath, client: resty.New().SetTimeout(10 * time.Second).SetLogger(client.Silent{})}
+	return &shelf{url: address, path: f.StockJSONPath, client: resty.New().SetTimeout(10 * time.Second).SetResponseBodyLimit(1 << 20).SetLogger(client.Silent{})}
 }
 
 // close closes the idle connections.

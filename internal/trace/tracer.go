@@ -227,7 +227,7 @@ func (t *Tracer) send(ctx context.Context, method, target, body string, header h
 		return 0, "", err
 	}
 	defer func() { _ = res.Body.Close() }()
-	answer, err := io.ReadAll(res.Body)
+	answer, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	return res.StatusCode, strings.TrimSpace(string(answer)), err
 }
 
