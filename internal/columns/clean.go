@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"unicode"
 	"unicode/utf8"
 )
@@ -31,13 +32,17 @@ func Clean(f *os.File) *Cleaner {
 // Fd says which file it is, for [Terminal].
 func (c *Cleaner) Fd() uintptr { return c.to.Fd() }
 
-// Rewrite replaces the last line of w, a terminal, by text.
+// Rewrite replaces the last line of w, a terminal, by text. It moves the cursor past all writers around the terminal.
 func Rewrite(w io.Writer, text string) {
-	to := w
-	if c, ok := w.(*Cleaner); ok {
-		to = c.to
+	const begin = "\r\x1b[K"
+	f, ok := w.(interface{ Fd() uintptr })
+	if ok {
+		_, err := syscall.Write(int(f.Fd()), []byte(begin))
+		ok = err == nil
 	}
-	_, _ = io.WriteString(to, "\r\x1b[K")
+	if !ok {
+		text = begin + text
+	}
 	_, _ = io.WriteString(w, text)
 }
 
