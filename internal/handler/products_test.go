@@ -422,6 +422,9 @@ func TestWrongTokensAreLimited(t *testing.T) {
 			t.Fatalf("the right token beside wrong ones = %s, want it to reach the shop", p.Code)
 		}
 	}
+	if p := problem(t, ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Content-Type", "application/json")); p.Code != api.Unauthorized {
+		t.Errorf("no token after too many wrong ones = %s, want %s: it is no guess", p.Code, api.Unauthorized)
+	}
 	if codes[api.Unauthorized] < tokenBurst || codes[api.RateLimited] == 0 || len(codes) != 2 {
 		t.Errorf("%d wrong tokens = %v, want %d unauthorized and the rest rate_limited", 3*tokenBurst, codes, tokenBurst)
 	}
