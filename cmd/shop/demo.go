@@ -176,6 +176,7 @@ func (f *demoFlags) private(cmd *cobra.Command, notes io.Writer, g *guest.Guest,
 	}
 	return private(cmd.Context(), options, func(ctx context.Context, stack *localstack.Stack) error {
 		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), stack.MarkLogs, f.rtt, stack.Kinds()
+		what.Instead = stack.Instead()
 		return f.compare(ctx, cmd, service{url: stack.URL, token: stack.Token, replicas: f.replicas, lang: f.lang}, what)
 	})
 }

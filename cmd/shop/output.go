@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -234,10 +235,19 @@ func writable(path string) error {
 	return err
 }
 
-// writeIndented writes v as JSON that people can read too.
+// schema is the number of the form of results in JSON. It rises when a field goes, or gets another name, unit or meaning, but not when one
+// is added: see docs/reports.md.
+const schema = 1
+
+// writeIndented writes v, an object, as JSON that people can read too. The schema is its first field.
 func writeIndented(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "{\n  \"schema\": %d,\n%s", schema, bytes.TrimPrefix(b.Bytes(), []byte("{\n")))
+	return err
 }

@@ -69,7 +69,7 @@ func firstLine(s string) string {
 func hasForm(form, text string) bool {
 	switch form {
 	case formJSON:
-		return json.Valid([]byte(text))
+		return json.Valid([]byte(text)) && strings.HasPrefix(text, "{\n  \"schema\": 1,\n")
 	case formCSV:
 		return strings.HasPrefix(text, "mode,store,")
 	case formBench:

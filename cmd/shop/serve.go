@@ -1,9 +1,12 @@
 package main
 
 import (
-	"github.com/redis/go-redis/v9"
+	"errors"
+	"log/slog"
+
 	"github.com/spf13/cobra"
 
+	"lastitem/internal/backend"
 	"lastitem/internal/replica"
 )
 
@@ -25,9 +28,9 @@ after the requests in flight.`,
 	given := givenSettings{}
 	given.add(cmd.Flags(), lang)
 	section(cmd.Flags(), both("Language", "语言").In(lang), func() { addLang(cmd.Flags(), &lang) })
-	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
-		c, err := replica.Read(given)
-		if err != nil {
+	var c replica.Config
+	body := run(func(cmd *cobra.Command, _ []string) (err error) {
+		if c, err = replica.Read(given); err != nil {
 			return err
 		}
 		if err := c.Validate(); err != nil {
@@ -35,12 +38,22 @@ after the requests in flight.`,
 		}
 		return serve(cmd, c)
 	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := body(cmd, args)
+		var e *exitError
+		if c.LogFormat == "json" && errors.As(err, &e) && e.err != nil { // to the last line
+			c.Logger(cmd.ErrOrStderr()).Error("shop ends", "err", e.err)
+			return &exitError{code: e.code}
+		}
+		return err
+	}
 	return cmd
 }
 
 // serve runs a replica until ctx ends.
 func serve(cmd *cobra.Command, c replica.Config) error {
 	log := c.Logger(cmd.ErrOrStderr())
-	redis.SetLogger(redisLog{log}) // its own logger belongs to the whole process, and so does this command
+	backend.LibraryLogs(log) // their loggers belong to the whole process, and so does this command
+	slog.SetDefault(log)
 	return replica.Run(cmd.Context(), c, replica.Options{Log: log, Version: version()})
 }

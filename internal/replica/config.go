@@ -30,6 +30,7 @@ type Config struct {
 	LockTTL      time.Duration `env:"SHOP_LOCK_TTL" envDefault:"10s" help:"expiry of the locks that have one, at most 24h" zh:"带过期时间的锁的 TTL，最多 24h"`
 	RedlockGuard time.Duration `env:"SHOP_REDLOCK_GUARD" envDefault:"0s" help:"how long a Redlock node grants nothing after a restart: the longest SHOP_LOCK_TTL of all replicas, since a lock that the node forgot has expired by then; 0: no guard" zh:"红锁节点重启后多久之内不给任何人加锁，应为所有副本中最长的 SHOP_LOCK_TTL：节点忘掉的锁到那时都已过期；0 表示不设防"`
 	LockReplicas int           `env:"SHOP_LOCK_REPLICAS" envDefault:"0" help:"number of Redis replicas that must confirm each lock of the lock engine within 1s (WAIT); 0: none" zh:"锁引擎每次加锁须有多少个 Redis 从节点在 1s 内确认（WAIT）；0 表示不等"`
+	FailFast     bool          `env:"SHOP_FAIL_FAST" envDefault:"false" help:"end, instead of trying again, if Redis or SQL refuses the account (password, rights) before the replica has been ready" zh:"就绪之前，如果 Redis 或 SQL 拒绝该账号（密码或权限不对），直接退出而不再重试"`
 	Drain        time.Duration `env:"SHOP_DRAIN" envDefault:"0s" help:"how long a replica goes on answering, while not ready, before it shuts down; Ctrl-C (SIGINT) skips that" zh:"下线前以“未就绪”状态继续服务多久；用 Ctrl-C（SIGINT）结束则跳过这一步"`
 
 	Redis     string  `env:"SHOP_REDIS" group:"backends" help:"redis://[:password@]host:port/db, or rediss:// for TLS; a comma-separated list for a cluster" zh:"redis://[:密码@]主机:端口/库号，TLS 写 rediss://；集群用逗号分隔多个地址"`
