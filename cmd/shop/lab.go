@@ -97,6 +97,9 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 	if err := f.exclude(service != nil); err != nil {
 		return err
 	}
+	if service == nil && f.replay == "" {
+		o.Extras = labExtras(f.modes, o.Log)
+	}
 	switch {
 	case f.random.random:
 		return randomLab(cmd, f, o, line)
@@ -105,7 +108,7 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 	case f.replay != "":
 		return replayLab(cmd, f, o)
 	case service != nil:
-		o.Serve, o.Extras = service, nil
+		o.Serve = service
 		return exploreServe(cmd, f, o, line)
 	}
 	return exploreModes(cmd, f, o, line)

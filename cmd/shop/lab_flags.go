@@ -100,7 +100,6 @@ func (f *labFlags) options(line *faultlab.StatusLine) (faultlab.Options, error) 
 	}
 	o.TTL, o.Learn, o.Expiry = ttl, f.update != "", faultlab.Expiry(f.expiry)
 	o.Log = func(format string, args ...any) { fmt.Fprintf(line, format+"\n", args...) }
-	o.Extras = labExtras(f.modes, o.Log)
 	o.Binary, err = os.Executable()
 	o.Tally = line.Tally
 	o.Progress = func(c faultlab.Cell) {

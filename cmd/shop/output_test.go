@@ -98,6 +98,9 @@ func TestNoFileUnasked(t *testing.T) {
 	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
 		t.Errorf("left behind: %v, %v, want nothing", left, err)
 	}
+	if code, _, errOut := commandLine(t.Context(), newRoot("en"), "lab", "--replay", filepath.Join(dir, "none.json")); code != exitUsage || strings.Count(errOut, "\n") != 1 {
+		t.Errorf("lab --replay of no file: exit %d, %q, want that and no more", code, errOut)
+	}
 	for _, flag := range []string{"--html", "--markdown"} {
 		o, cmd := output{usual: "out/demo.json"}, &cobra.Command{}
 		o.add(cmd, "en", comparisonForms...)
