@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 	"unicode"
@@ -18,7 +17,7 @@ type Cleaner struct {
 	terminal bool
 
 	mu   sync.Mutex
-	rest []byte // the beginning of a rune or of a sequence, until the next Write brings the rest
+	rest []byte // the beginning of a rune, until the next Write brings the rest
 }
 
 // Clean returns f as a writer that shows control characters as \u001b instead of sending them, other than \n and \t: in the name of a replica,
@@ -77,9 +76,6 @@ func (c *Cleaner) next(out *bytes.Buffer, left []byte) int {
 			if bytes.HasPrefix(left, []byte(s)) {
 				out.WriteString(s)
 				return len(s)
-			}
-			if strings.HasPrefix(s, string(left)) {
-				return 0
 			}
 		}
 	}

@@ -246,7 +246,7 @@ func (l *keeperClient) run(ctx context.Context, name string, argv []string) erro
 		return fmt.Errorf("localstack: %s: %w", name, context.Cause(ctx))
 	}
 	if p.how != exitedWell {
-		return fmt.Errorf("localstack: %s: %s%s%s", name, p.how, l.cause(p.log), tail(p.log))
+		return fmt.Errorf("localstack: %s: %s%s%s", name, p.how, cause(p.log), tail(p.log))
 	}
 	return nil
 }
@@ -302,13 +302,8 @@ func (l *keeperClient) close() error {
 const keeperPatience = 15 * time.Second
 
 // tail returns the last lines of a log for an error message, indented, on lines of their own; "" when there are none.
-// leastSpace is the room, in bytes, below which a disk is named as the cause: a database needs more than a hundred megabytes, and gives up
-// before the last of them are written.
-const leastSpace = 32 << 20
-
-// cause says why a process has ended, as far as its log and the disk tell: its last line about an error, and that the disk is full.
-func (l *keeperClient) cause(log string) string {
-	var text string
+// cause says why a process has ended, as far as its log tells: by a line about a full disk, else by the last about an error.
+func cause(log string) (text string) {
 	for _, line := range lastLines(log, 0, 1000) {
 		if wrong.MatchString(line) && !strings.HasSuffix(line, "Aborting") {
 			text = ": " + strings.TrimSpace(line)
@@ -317,10 +312,6 @@ func (l *keeperClient) cause(log string) string {
 			text += " (no space left on device)"
 			break
 		}
-	}
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(l.dir, &disk); err == nil && uint64(disk.Bavail)*uint64(disk.Bsize) < leastSpace { //nolint:unconvert // differs by system
-		text += fmt.Sprintf(" (no space left on device? only %d MiB are free in %s)", uint64(disk.Bavail)*uint64(disk.Bsize)>>20, l.dir)
 	}
 	return text
 }

@@ -85,18 +85,6 @@ func TestFailFast(t *testing.T) {
 	}
 }
 
-// A busy replica opens a connection per store and client, as often as SHOP_CONNS says.
-func TestFilesOfAReplica(t *testing.T) {
-	t.Parallel()
-	for want, c := range map[uint64]Config{
-		64 + 3*64: {Conns: 64, Redis: "redis://h/0", SQL: "u@tcp(h)/d"}, 64 + 6*10: {Conns: 10, Redis: "redis://a,redis://b", Redlock: "redis://c,redis://d,redis://e"},
-	} {
-		if got := c.files(); got != want {
-			t.Errorf("files() = %d, want %d", got, want)
-		}
-	}
-}
-
 // A replica that Ctrl-C ends does not drain: nobody waits for that at a terminal, and the keeper of a local stack ends its replicas so. It does
 // not run beside other tests, since all replicas of the process get the signal.
 func TestInterruptedReplicaDoesNotDrain(t *testing.T) {

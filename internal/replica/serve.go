@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -23,9 +22,8 @@ func Run(ctx context.Context, c Config, o Options) error {
 	c.log(o)
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
-		if need := c.files(); uint64(files.Cur) < need { //nolint:unconvert // not everywhere the same type
-			o.Log.Warn("too few file descriptors for SHOP_CONNS: raise the limit (ulimit -n, LimitNOFILE) or lower SHOP_CONNS",
-				"limit", files.Cur, "want_at_least", need)
+		if need := 3*c.Conns + 64; uint64(files.Cur) < uint64(need) { //nolint:unconvert // Redis, SQL and clients; not everywhere the same type
+			o.Log.Warn("too few file descriptors for SHOP_CONNS: raise the limit (ulimit -n) or lower SHOP_CONNS", "limit", files.Cur, "want", need)
 		}
 	}
 	r, err := New(c, o)
@@ -34,17 +32,6 @@ func Run(ctx context.Context, c Config, o Options) error {
 	}
 	defer r.Close()
 	return r.listenAndServe(ctx, c)
-}
-
-// files is how many file descriptors a busy replica opens: its pools, as many clients as can use them, and what help of SHOP_CONNS names besides.
-func (c Config) files() uint64 {
-	stores := 0
-	for _, address := range []string{c.Redis, c.SQL, c.Redlock} {
-		if address != "" {
-			stores += 1 + strings.Count(address, ",")
-		}
-	}
-	return uint64((stores+1)*c.Conns + 64)
 }
 
 // writeTimeout ends a request together with its connection, from the last byte of the header to the last of the answer: wait_ms and hold_ms
