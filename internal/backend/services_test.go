@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
 	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/wait"
@@ -99,7 +100,9 @@ func TestPurges(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := s.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {
-			_, _, err := tx.ClaimKey([]byte("k"), 1, make([]byte, 32), time.Now().UnixMicro())
+			_, err := tx.InsertAnswers(1, time.Now().UnixMicro(), []store.KeyedAnswer{
+				{Key: []byte("k"), Answer: idempotency.Record{Fingerprint: make([]byte, 32), Status: 200, Body: []byte("{}")}},
+			})
 			return err
 		}); err != nil {
 			t.Fatal(err)

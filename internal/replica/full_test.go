@@ -18,6 +18,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/stock"
 	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/wait"
 )
@@ -276,13 +277,62 @@ func fillRedis(t *testing.T, c *redis.Client) {
 			t.Fatal(err)
 		}
 	}
-	var used int64
+	used := memoryOf(t, c)
+	if err := c.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(used-4<<20)).Err(); err != nil {
+		t.Fatalf("maxmemory below %d: %v", used, err)
+	}
+}
+
+// Refusals of many products together leave a Redis its other half: while anybody asks for products that are sold out, each time with
+// another key, a product in stock is sold by every mode.
+func TestRefusalsLeaveRoom(t *testing.T) {
+	t.Parallel()
+	r, admin := startFullRedis(t)
+	const soldOut, requests, limit = 40, 40_000, 12 << 20
+	if err := admin.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(limit)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range soldOut {
+		send(t, r, http.MethodPut, fmt.Sprintf("/products/%d/stock", 200+i), `{"stock":0}`, http.StatusOK)
+	}
+	var modes []string
+	for _, m := range stock.Modes() {
+		if s, err := r.Shop.Mode(m.Name); err == nil && s.Err == nil && m.Segments == 0 {
+			modes = append(modes, m.Name)
+		}
+	}
+	var next atomic.Int64
+	var flood sync.WaitGroup
+	for range 4 {
+		flood.Go(func() {
+			for n := next.Add(1); n <= requests && !t.Failed(); n = next.Add(1) {
+				target := fmt.Sprintf("/deduct_stock/redis-lua?product_id=%d", 200+n%soldOut)
+				sendKeyed(t, r, http.MethodPost, target, fmt.Sprintf("flood-%d", n), "", http.StatusConflict)
+			}
+		})
+	}
+	for round := 0; next.Load() < requests && !t.Failed(); round++ {
+		send(t, r, http.MethodPut, "/products/101/stock", `{"stock":100}`, http.StatusOK)
+		for _, mode := range modes {
+			sendKeyed(t, r, http.MethodPost, "/deduct_stock/"+mode+"?product_id=101", fmt.Sprint(mode, round), "", http.StatusOK)
+		}
+	}
+	flood.Wait()
+	if used := memoryOf(t, admin); used > limit*3/4 {
+		t.Errorf("Redis uses %d of %d bytes", used, limit)
+	}
+	if len(modes) < 20 {
+		t.Errorf("%d modes were tried: %v", len(modes), modes)
+	}
+}
+
+// memoryOf is how many bytes a Redis uses.
+func memoryOf(t *testing.T, c *redis.Client) (used int64) {
+	t.Helper()
 	for line := range strings.Lines(c.Info(t.Context(), "memory").Val()) {
 		if value, ok := strings.CutPrefix(line, "used_memory:"); ok {
 			_, _ = fmt.Sscan(value, &used)
 		}
 	}
-	if err := c.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(used-4<<20)).Err(); err != nil {
-		t.Fatalf("maxmemory below %d: %v", used, err)
-	}
+	return used
 }

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -46,18 +47,44 @@ func inSteps(ctx context.Context, step func() (gone int64, more bool, err error)
 // is a conflict.
 const purgeTimeout = 15 * time.Second
 
-// Purge removes the keys that are older than keep, which is above 0, until none is left, and returns how many. It locks
-// no row that a sale needs, unless a key is repeated at the moment of its removal. If a transaction fails, those before
-// it are committed.
+// Purge removes the keys of sales that are older than keep, which is above 0, until none is left, and returns how many. It
+// locks no row that a sale needs, unless a key is repeated at the moment of its removal. If a transaction fails, those
+// before it are committed.
 func (s *SQL) Purge(ctx context.Context, keep time.Duration) (int64, error) {
-	return inSteps(ctx, func() (int64, bool, error) { return s.purge(ctx, time.Now().Add(-keep).UnixMicro()) })
+	return inSteps(ctx, func() (int64, bool, error) {
+		return s.purge(ctx, http.StatusOK, time.Now().Add(-keep).UnixMicro())
+	})
+}
+
+// A refusal costs the client nothing, so clients can cause any number of them. Each keeps a row of up to 1 kB.
+const (
+	keepRefusals = 10 * time.Minute
+	mostRefusals = 50_000
+)
+
+// PurgeRefusals is like [SQL.Purge] for the keys of refusals: it removes those that are older than keep (0 = forever) or than
+// ten minutes, and of the others all but the newest 50,000 of all products. A request whose refusal was forgotten is
+// executed again, which is safe: the refusal changed nothing.
+func (s *SQL) PurgeRefusals(ctx context.Context, keep time.Duration) (int64, error) {
+	if keep == 0 {
+		keep = keepRefusals
+	}
+	var surplus int64 // when the newest of those beyond 50,000 was made; 0 = there are none
+	err := s.db.WithContext(ctx).Raw(s.q.surplusKeys, http.StatusConflict, mostRefusals).Scan(&surplus).Error
+	if err != nil {
+		return 0, statementError(err)
+	}
+	return inSteps(ctx, func() (int64, bool, error) {
+		before := time.Now().Add(-min(keep, keepRefusals)).UnixMicro()
+		return s.purge(ctx, http.StatusConflict, max(before, surplus+1))
+	})
 }
 
 // purge finds the oldest keys without a lock, and removes them. A key that was removed and used again meanwhile stays.
-func (s *SQL) purge(ctx context.Context, before int64) (gone int64, more bool, err error) {
+func (s *SQL) purge(ctx context.Context, status int, before int64) (gone int64, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
 	defer cancel()
-	query := s.db.WithContext(ctx).Raw(s.q.oldKeys, before, purgeBatch)
+	query := s.db.WithContext(ctx).Raw(s.q.oldKeys, status, before, purgeBatch)
 	old, err := scanRows(query, func(rows *sql.Rows, key *any) error { return rows.Scan(key) })
 	if err != nil || len(old) == 0 {
 		return 0, false, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -136,6 +137,42 @@ func TestPurgeSQL(t *testing.T) {
 			}
 			return err
 		})
+	})
+}
+
+// Of refusals only young ones stay, and of these the newest of all products; a sale of any age stays.
+func TestPurgeRefusals(t *testing.T) {
+	onEachSQL(t, func(t *testing.T, s *store.SQL) {
+		const most, surplus, step = 50_000, 450, 1000
+		now := time.Now()
+		keep := func(head string, count, status int, age time.Duration) {
+			t.Helper()
+			var answers []store.KeyedAnswer
+			for i := range count {
+				answers = append(answers, store.KeyedAnswer{
+					Key: fmt.Appendf(nil, "%s-%d", head, i), Answer: idempotency.Record{Fingerprint: make([]byte, 32), Status: status, Body: []byte("{}")},
+				})
+			}
+			do(t, s, func(tx *store.Tx) error {
+				_, err := tx.InsertAnswers(int64(count), now.Add(-age).UnixMicro(), answers)
+				return err
+			})
+		}
+		keep("sale", 5, http.StatusOK, time.Hour)
+		keep("old", 300, http.StatusConflict, 11*time.Minute)
+		keep("surplus", surplus, http.StatusConflict, time.Minute)
+		for i := range most / step {
+			keep(fmt.Sprint("newest", i), step, http.StatusConflict, time.Second)
+		}
+		for _, want := range []int64{300 + surplus, 0} {
+			if gone, err := s.PurgeRefusals(t.Context(), 0); err != nil || gone != want {
+				t.Errorf("PurgeRefusals() = %d, %v, want %d", gone, err, want)
+			}
+		}
+		left, err := s.Answers(t.Context(), [][]byte{[]byte("sale-0"), []byte("old-0"), []byte("surplus-0"), []byte("newest0-0")})
+		if _, sale := left["sale-0"]; err != nil || len(left) != 2 || !sale {
+			t.Errorf("Answers() = %v, %v, want those of sale-0 and newest0-0", left, err)
+		}
 	})
 }
 

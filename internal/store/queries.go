@@ -28,7 +28,7 @@ type queries struct {
 
 	totals, ordersPage, cartKeysPage, keysPage string
 	ordersOf, keysOf, cartKeysOf               string
-	oldKeys, purgeKeys                         string
+	oldKeys, surplusKeys, purgeKeys            string
 }
 
 func loadQueries(dialect string) (queries, error) {
@@ -47,7 +47,7 @@ func loadQueries(dialect string) (queries, error) {
 		"read_run": &q.readRun, "take_of_run": &q.takeOfRun, "sold": &q.sold, "any_sold": &q.anySold,
 		"totals": &q.totals, "orders_page": &q.ordersPage, "cart_keys_page": &q.cartKeysPage, "keys_page": &q.keysPage,
 		"orders_of": &q.ordersOf, "keys_of": &q.keysOf, "cart_keys_of": &q.cartKeysOf,
-		"old_keys": &q.oldKeys, "purge_keys": &q.purgeKeys,
+		"old_keys": &q.oldKeys, "surplus_keys": &q.surplusKeys, "purge_keys": &q.purgeKeys,
 	} {
 		text, err := sqlFiles.ReadFile("sql/" + dialect + "/" + name + ".sql")
 		if errors.Is(err, fs.ErrNotExist) {

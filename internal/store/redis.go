@@ -35,6 +35,7 @@ type Redis struct {
 	refusing atomic.Bool // the last sale was refused
 	keep     time.Duration
 	spread   atomic.Bool // Redis is a cluster: no script reaches all keys
+	rooms    rooms
 }
 
 // NewRedis returns the store on c. Every key starts with prefix. The client must not retry commands by itself

@@ -44,7 +44,7 @@ type Sold struct {
 	Available int64
 	// Remaining is the stock of the first product after the sale.
 	Remaining int64
-	// Answer is the answer stored under the key, nil without a key. Earlier says that it was there before, and nothing was done.
+	// Answer is the answer stored under the key, nil without a key, and for a refusal that is not kept. Earlier says that it was there before, and nothing was done.
 	Answer      *idempotency.Answer
 	Earlier     bool
 	Fingerprint []byte // of the payload that the earlier answer is for
@@ -58,7 +58,7 @@ const sellTries = 3
 // cluster, else ErrCrossSlot.
 func (r *Redis) Sell(ctx context.Context, s Sale) (Sold, error) {
 	t := selling{Sale: s, r: r, rendered: -1}
-	if len(s.Orders) == 1 && r.refusing.Load() {
+	if len(s.Orders) == 1 && len(s.Key) > 0 && r.refusing.Load() && t.keeps(ctx) {
 		t.rendered = 0
 	}
 	if len(s.Key) > 0 {
@@ -112,7 +112,7 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 		return t.claimedFor(ctx, owner)
 	}
 	out, err = t.outcome(reply, t.sold, refused)
-	if err == nil && out.Short >= 0 && keyed && out.Answer == nil {
+	if err == nil && out.Short >= 0 && keyed && out.Answer == nil && t.keeps(ctx) {
 		t.rendered = out.Short // store the refusal before answering it. While counts only fall, the same product stays short, or an earlier one becomes so
 		return out, true, nil
 	}
@@ -120,6 +120,11 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 		t.unclaim()
 	}
 	return out, false, err
+}
+
+// keeps says whether the refusal of this sale would be stored.
+func (t *selling) keeps(ctx context.Context) bool {
+	return t.r.keepsRefusals(ctx, t.r.key("refusals", t.Orders[0].ProductID))
 }
 
 // failed says whether to try again after an error, and what the error is if not.

@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS orders (
 ) ENGINE = InnoDB;
 
 -- idempotent_log: the first answer under a key, and the mode that gave it: the same key in another mode is another payload. Keys are bytes:
--- no case folding, no trailing-blank equality. Retention finds the oldest by created_us.
+-- no case folding, no trailing-blank equality. Retention finds the oldest of a status by created_us.
 CREATE TABLE IF NOT EXISTS idempotent_log (
   idempotency_key VARBINARY(255) NOT NULL PRIMARY KEY,
   product_id      BIGINT         NOT NULL,
@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS idempotent_log (
   created_us      BIGINT         NOT NULL,
   mode            VARCHAR(64)    NOT NULL DEFAULT '',
   KEY idempotent_log_product (product_id),
-  KEY idempotent_log_created (created_us)
+  KEY idempotent_log_age (status, created_us)
 ) ENGINE = InnoDB;
 
 -- record_lock: the locks that are rows. expires_us is microseconds since the epoch by the database's own clock, 0 = free, NULL =

@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS orders (
 CREATE INDEX IF NOT EXISTS orders_product ON orders (product_id);
 
 -- idempotent_log: the first answer under a key, and the mode that gave it: the same key in another mode is another payload. Keys are bytes,
--- compared as bytes. Retention finds the oldest by created_us.
+-- compared as bytes. Retention finds the oldest of a status by created_us.
 CREATE TABLE IF NOT EXISTS idempotent_log (
   idempotency_key BLOB    NOT NULL PRIMARY KEY,
   product_id      INTEGER NOT NULL,
@@ -45,7 +45,7 @@ CREATE TABLE IF NOT EXISTS idempotent_log (
 
 CREATE INDEX IF NOT EXISTS idempotent_log_product ON idempotent_log (product_id);
 
-CREATE INDEX IF NOT EXISTS idempotent_log_created ON idempotent_log (created_us);
+CREATE INDEX IF NOT EXISTS idempotent_log_age ON idempotent_log (status, created_us);
 
 -- record_lock: the locks that are rows. expires_us is microseconds since the epoch by the database's own clock, 0 = free, NULL =
 -- never: the row without expiry. fence counts the holds of the key, so the row of a lock that has a fence stays.
