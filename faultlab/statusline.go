@@ -74,7 +74,7 @@ func (l *StatusLine) Clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.terminal && !l.begun.IsZero() { // ^C may stand there too
-		fmt.Fprint(l.w, "\r\x1b[K")
+		columns.Rewrite(l.w, "")
 	}
 	l.shown = ""
 }
@@ -82,7 +82,7 @@ func (l *StatusLine) Clear() {
 // show replaces the line; l.mu is held.
 func (l *StatusLine) show(text string) {
 	if l.shown != "" || text != "" {
-		fmt.Fprintf(l.w, "\r\x1b[K%s", text)
+		columns.Rewrite(l.w, text)
 	}
 	l.shown = text
 }

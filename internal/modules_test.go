@@ -12,7 +12,7 @@ import (
 // and the clients with which tests look at servers directly.
 var modules = map[string][]string{
 	"cmd/shop": {
-		"github.com/redis/go-redis/v9", "github.com/spf13/cobra", "github.com/spf13/pflag",
+		"github.com/spf13/cobra", "github.com/spf13/pflag",
 	},
 
 	"examples/gorm": {"gorm.io/driver/mysql", "gorm.io/gorm"}, // listings for users of gorm

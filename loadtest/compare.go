@@ -22,7 +22,7 @@ func Fits(m api.Mode, p Plan) error { return fits(p.WithDefaults(), m) }
 // the rest goes on. When ctx ends, the results so far are returned with Partial set. The error is the error of Each, or
 // [ErrUnauthorized], which every further run would return.
 func Compare(ctx context.Context, what Comparing) (Comparison, error) {
-	c := Comparison{Environment: ThisEnvironment(), Stack: what.Stack, Plans: namedApart(what.Plans), Results: []Result{}}
+	c := Comparison{Environment: ThisEnvironment(), Stack: what.Stack, Instead: what.Instead, Plans: namedApart(what.Plans), Results: []Result{}}
 	c.Environment.Version = what.Version
 	c.Environment.Replicas, c.Environment.RTT, c.Environment.Servers = what.Replicas, what.RTT, what.Servers
 	jobs := c.jobs(what)

@@ -13,7 +13,9 @@ type Comparison struct {
 	Environment Environment `json:"environment"`
 	// Stack describes the servers behind the address, one sentence each, worded by the caller.
 	Stack []string `json:"stack,omitempty"`
-	Plans []Plan   `json:"plans"`
+	// Instead says of each store that is not the one that the user will take it for why it is not, worded by the caller.
+	Instead []string `json:"instead,omitempty"`
+	Plans   []Plan   `json:"plans"`
 	// Results holds every run, in the order they were made.
 	Results []Result `json:"results"`
 	// Summaries has a line per mode and plan, in the order of the modes.
@@ -80,8 +82,8 @@ type Comparing struct {
 	// Lang is the language of the reasons why a mode was skipped or a run failed: "zh", else English.
 	Lang string
 	// RTT is the round trip added between the replicas and their servers, for the report only; 0 = none.
-	RTT   time.Duration
-	Stack []string
+	RTT            time.Duration
+	Stack, Instead []string // see [Comparison]
 	// Servers are the kinds and versions of the servers by their names, for the report only; nil = not known.
 	Servers map[string]string
 	// MarkLogs is called before each run. It returns a function that returns the last lines, at most n per process, that the

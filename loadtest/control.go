@@ -29,12 +29,17 @@ type Control struct {
 	// Lang is the language of the judge's sentences: "zh", else English.
 	Lang string
 
-	base   string
-	client *resty.Client
+	base    string
+	client  *resty.Client
+	maxRows int // of a ledger
 }
 
-// controlTimeout bounds one control call; a ledger of a million orders takes some seconds.
-const controlTimeout = 60 * time.Second
+// What may be at the other end is not always a shop: a control call is bounded in time, its answer in bytes, and a ledger in rows.
+const (
+	controlTimeout = 60 * time.Second // a page of a ledger takes less than a second
+	maxAnswer      = 64 << 20         // bytes; the longest answer of a shop is a page of its ledger, some megabytes
+	maxLedger      = 10_000_000       // rows
+)
 
 // ErrUnauthorized is returned by [Control.SetStock], wrapped, if the token is missing or wrong.
 var ErrUnauthorized = api.Text{En: "the service wants its admin token", Zh: "服务需要管理员令牌"}.Errorf()
@@ -47,11 +52,11 @@ func NewControl(baseURL, token string) (*Control, error) {
 		return nil, fault(api.Text{En: "--url must be a URL like http://127.0.0.1:8080, not %q", Zh: "--url 应为 http://127.0.0.1:8080 这样的地址，不能是 %q"}, redact.Address(baseURL))
 	}
 	base := strings.TrimRight(u.String(), "/")
-	client := resty.New().SetBaseURL(base).SetTimeout(controlTimeout).SetLogger(client.Silent{}).SetHeader("Accept", "application/json")
+	client := resty.New().SetBaseURL(base).SetTimeout(controlTimeout).SetResponseBodyLimit(maxAnswer).SetLogger(client.Silent{}).SetHeader("Accept", "application/json")
 	if token != "" {
 		client.SetAuthScheme("Bearer").SetAuthToken(token).SetDisableWarn(true)
 	}
-	return &Control{base: base, client: client}, nil
+	return &Control{base: base, client: client, maxRows: maxLedger}, nil
 }
 
 // Close closes the idle connections.
@@ -139,6 +144,9 @@ func unreached(method, path string, err error) error {
 		path, err = e.URL, e.Err
 	}
 	var hint api.Text
+	if errors.Is(err, resty.ErrResponseBodyTooLarge) {
+		return fault(api.Text{En: "%s %s: the answer has more than %d MiB; is that address lastitem's?", Zh: "%s %s：应答超过 %d MiB；这个地址是 lastitem 吗？"}, method, path, maxAnswer>>20)
+	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		hint = api.Text{En: "; is a shop running there? 'shop up' starts one, --url names another", Zh: "；那里有服务在运行吗？'shop up' 可以起一套，--url 可以换地址"}
 	}

@@ -40,11 +40,14 @@ func (c *Control) readLedger(ctx context.Context, product int64) (*api.Ledger, e
 	if err := c.getPatiently(ctx, path, all); err != nil {
 		return nil, err
 	}
-	paged := all.NextCursor != ""
+	paged, rows := all.NextCursor != "", 0
 	for cursor := all.NextCursor; cursor != ""; {
 		var page api.Ledger
 		if err := c.getPatiently(ctx, path+"?cursor="+url.QueryEscape(cursor), &page); err != nil {
 			return nil, err
+		}
+		if rows += max(1, len(page.Orders)+len(page.Keys)); rows > c.maxRows {
+			return nil, fault(api.Text{En: "GET %s: more than %d rows", Zh: "GET %s：超过 %d 行"}, path, c.maxRows)
 		}
 		if page.NextCursor == cursor {
 			return nil, fault(api.Text{En: "GET %s: the cursor of a page leads back to the same page", Zh: "GET %s：某一页的 cursor 又指回这一页"}, path)

@@ -1,9 +1,12 @@
 package loadtest
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -284,6 +287,36 @@ func TestControl(t *testing.T) {
 	}
 	if l, err := c.Ledger(ctx, 6); err == nil || l != nil {
 		t.Errorf("Ledger(6) = %+v, %v, want nil and an error", l, err)
+	}
+}
+
+// An answer is read up to a bound, and so is a ledger of many pages.
+func TestControlReadsNoEndlessAnswer(t *testing.T) {
+	t.Parallel()
+	var pages atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n := pages.Add(1); strings.HasSuffix(r.URL.Path, "/ledger") && n < 200 {
+			fmt.Fprintf(w, `{"orders":[],"next_cursor":"%d"}`, n)
+			return
+		}
+		blanks := bytes.Repeat([]byte(" "), 1<<20)
+		for range maxAnswer>>20 + 1 { // not for ever: if it is read, then to this end
+			_, _ = w.Write(blanks)
+		}
+	}))
+	t.Cleanup(server.Close)
+	c, err := NewControl(server.URL, testToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.maxRows = 100
+	_, byGet := c.Modes(t.Context())
+	byPut := c.SetStock(t.Context(), 101, 1, 0)
+	_, ledger := c.Ledger(t.Context(), 101)
+	for want, got := range map[string]error{"/modes: the answer has more than 64 MiB": byGet, "/stock: the answer has more than 64 MiB": byPut, "more than 100 rows": ledger} {
+		if got == nil || !strings.Contains(got.Error(), want) {
+			t.Errorf("an answer without an end: %v, want %q", got, want)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package loadtest
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"lastitem/internal/api"
@@ -38,7 +37,7 @@ func Select(all []api.Mode, pattern string) ([]api.Mode, error) {
 		}
 	}
 	if words == 0 {
-		return nil, fault(api.Text{En: "no mode given: %w; there are: %s", Zh: "没有给出模式：%w；可选的有：%s"}, ErrUnknownMode, modeNames(all))
+		return nil, fault(api.Text{En: "no mode given: %w; there are: %s", Zh: "没有给出模式：%w；可选的有：%s"}, ErrUnknownMode, strings.Join(modeNames(all), ", "))
 	}
 	var selected []api.Mode
 	for i, m := range all {
@@ -51,43 +50,17 @@ func Select(all []api.Mode, pattern string) ([]api.Mode, error) {
 
 // unknownMode returns the error for an unknown name, with the nearest name if that is near enough for a typing error.
 func unknownMode(all []api.Mode, word string) error {
-	nearest, best := "", len(word)
-	for _, m := range all {
-		if d := EditDistance(word, m.Name); d < best {
-			nearest, best = m.Name, d
-		}
-	}
 	var hint api.Text
-	if nearest != "" && best <= max(2, len(word)/2) {
+	if nearest := api.Nearest(word, modeNames(all)); nearest != "" {
 		hint = api.Text{En: fmt.Sprintf(" (did you mean %q?)", nearest), Zh: fmt.Sprintf("（是不是 %q？）", nearest)}
 	}
-	return fault(api.Text{En: "%w %q%s; there are: %s", Zh: "%w %q%s；可选的有：%s"}, ErrUnknownMode, word, hint, modeNames(all))
+	return fault(api.Text{En: "%w %q%s; there are: %s", Zh: "%w %q%s；可选的有：%s"}, ErrUnknownMode, word, hint, strings.Join(modeNames(all), ", "))
 }
 
-func modeNames(all []api.Mode) string {
+func modeNames(all []api.Mode) []string {
 	names := make([]string, len(all))
 	for i, m := range all {
 		names[i] = m.Name
 	}
-	return strings.Join(names, ", ")
-}
-
-// EditDistance counts the insertions, deletions and substitutions between two ASCII names (Levenshtein).
-func EditDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		above := slices.Clone(row)
-		row[0] = i + 1
-		for j := range len(b) {
-			substitute := above[j]
-			if a[i] != b[j] {
-				substitute++
-			}
-			row[j+1] = min(above[j+1]+1, row[j]+1, substitute)
-		}
-	}
-	return row[len(b)]
+	return names
 }

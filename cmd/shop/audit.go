@@ -3,8 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -38,10 +40,10 @@ ordered, is every order there once, and does no unit belong to two? The ledger i
 being sold meanwhile: if units seem lost, it is read again, for a second.
 
 It exits with 0 if the product is exact, 1 if it is broken, and 3 if the audit is inconclusive (data is missing) or vacuous
-(nothing was sold). A store from which nothing was sold does not count if the product was sold from another.`,
+(nothing was sold); without a shop at the address it ends with 1, as every command. A store from which nothing was sold does not count if the product was sold from another.`,
 			`根据账本判定运行中的服务里的一种商品：初始库存是否等于剩余加已售，每个订单是否恰好一份，有没有一件卖给了两个人。账本从服务取来，在本机判定。商品正在售卖也可以判定：看起来少了库存时会重读，持续一秒。
 
-退出码：精确为 0，出错为 1，无法判定（缺数据）或无效（什么都没卖出）为 3。商品如果从别的存储卖出，没有卖出的存储不计。`).In(lang),
+退出码：精确为 0，出错为 1，无法判定（缺数据）或无效（什么都没卖出）为 3；该地址没有服务时为 1，和其他命令一样。商品如果从别的存储卖出，没有卖出的存储不计。`).In(lang),
 		Example: "  shop audit\n  shop audit --product 205 --store sql --lang zh\n  shop audit --product 205 -o json --out audit.json",
 		Args:    arguments(0, 0),
 		RunE:    run(func(cmd *cobra.Command, _ []string) error { return runAudit(cmd, &f) }),
@@ -75,6 +77,10 @@ func runAudit(cmd *cobra.Command, f *auditFlags) error {
 	reports, err := judgeRunning(cmd.Context(), control, f.product, store, f.lang)
 	if cmd.Context().Err() != nil {
 		return &exitError{code: exitInterrupted}
+	}
+	var silent net.Error
+	if errors.As(err, &silent) { // no shop is there, as for any other command: not one whose data are missing
+		return err
 	}
 	if err != nil {
 		return &exitError{code: exitInconclusive, err: fmt.Errorf("%s: %w", audit.Inconclusive, err)}

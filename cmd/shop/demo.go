@@ -67,7 +67,7 @@ With --url nothing is started: the load goes to a stack that is already running,
 token. The stock of product 101 is set and its orders are deleted.
 
 The JSON holds the environment, every run with its percentiles and verdicts, and a summary per mode: the Go type
-loadtest.Comparison. Without -o and --out it is written to out/demo.json, beside the table on stdout.`,
+loadtest.Comparison. Without -o, --out, --html and --markdown it is written to out/demo.json, beside the table on stdout.`,
 			`在本机起一套服务（见 'shop up'），让每个模式都在全新的库存上、经过负载均衡、承受同样的压力，请求比库存多，然后每个模式输出一行：判定和证据。跑完不留任何东西。
 
 声明要双向核对：声明精确的必须精确，声明会出错的必须真的测出错。声明会出错却没测出来的会重跑，最多共五次；声明精确的只跑一次。
@@ -83,7 +83,7 @@ loadtest.Comparison. Without -o and --out it is written to out/demo.json, beside
 
 加 --url 则什么都不启动，直接压测已经在运行的环境，例如 docker-compose 起的；需要它的管理员令牌。商品 101 的库存会被重设，订单会被删除。
 
-JSON 里有环境、每次运行的百分位和判定、每个模式的汇总，即 Go 类型 loadtest.Comparison。不带 -o 和 --out 时，表格输出到 stdout，JSON 写入 out/demo.json。`).In(lang),
+JSON 里有环境、每次运行的百分位和判定、每个模式的汇总，即 Go 类型 loadtest.Comparison。不带 -o、--out、--html、--markdown 时，表格输出到 stdout，JSON 写入 out/demo.json。`).In(lang),
 		Example: `  shop demo
   shop demo --mode mutex --replicas 1
   shop demo --mode 'unsafe,lua-lock' --backend embedded --lang zh
@@ -177,6 +177,7 @@ func (f *demoFlags) private(cmd *cobra.Command, notes io.Writer, g *guest.Guest,
 	}
 	return private(cmd.Context(), options, func(ctx context.Context, stack *localstack.Stack) error {
 		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), stack.MarkLogs, f.rtt, stack.Kinds()
+		what.Instead = stack.Instead()
 		return f.compare(ctx, cmd, service{url: stack.URL, token: stack.Token, replicas: f.replicas, lang: f.lang}, what)
 	})
 }

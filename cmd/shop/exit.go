@@ -77,7 +77,7 @@ func finish(cmd *cobra.Command, err error, lang string) int {
 	if e.err != nil {
 		text := api.ErrorIn(lang, e.err)
 		if cmd.Name() != "loadtest" { // a user of 'shop modes' would take the package's name for that of another command
-			text = strings.TrimPrefix(text, "loadtest: ")
+			text = strings.ReplaceAll(text, "loadtest: ", "")
 		}
 		fmt.Fprintf(redact.Writer(cmd.ErrOrStderr()), "shop: %s\n", text)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/replica"
 	"lastitem/internal/server"
 )
 
@@ -93,7 +95,10 @@ func newBalance() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "balancer at %s\n", l.Addr())
+			c, _ := replica.Read(nil) // for the log alone: what else is wrong, the replicas say
+			log := c.Logger(cmd.ErrOrStderr())
+			log.Info("listening", "on", l.Addr().String())
+			slog.SetDefault(log) // what net/http says
 			var options []localstack.BalancerOption
 			if keepFailing {
 				options = append(options, localstack.KeepFailing)

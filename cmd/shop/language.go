@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -36,17 +37,18 @@ func language(args []string, getenv func(string) string) string {
 	return lang
 }
 
-// localeLanguage is the language of the locale that the environment names, if reports are written in it, else English.
+// localeLanguage is the language of the locale that the environment names, if reports are written in it, else English; also English on a
+// terminal of another character set than UTF-8 (zh_CN.GBK), which would show our Chinese as other characters.
 func localeLanguage(getenv func(string) string) string {
-	for _, name := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
-		if locale := getenv(name); locale != "" {
-			if strings.HasPrefix(strings.ToLower(locale), "zh") {
-				return "zh"
-			}
-			return "en"
-		}
+	locale := func(category string) string {
+		return strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv(category), getenv("LANG")))
 	}
-	return "en"
+	_, charset, named := strings.Cut(locale("LC_CTYPE"), ".")
+	charset, _, _ = strings.Cut(charset, "@")
+	if !strings.HasPrefix(locale("LC_MESSAGES"), "zh") || named && charset != "utf-8" && charset != "utf8" {
+		return "en"
+	}
+	return "zh"
 }
 
 // addLang declares --lang, whose default is what lang holds.

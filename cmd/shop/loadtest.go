@@ -270,6 +270,7 @@ func (f *loadtestFlags) private(cmd *cobra.Command, thresholds []loadtest.Thresh
 			return err
 		}
 		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), stack.MarkLogs, f.rtt, stack.Kinds()
+		what.Instead = stack.Instead()
 		return f.compare(ctx, cmd, what, thresholds)
 	})
 }
@@ -331,7 +332,7 @@ func writeComparison(w io.Writer, form, lang string, c loadtest.Comparison, secr
 	case formBench:
 		return report.WriteBench(w, c)
 	}
-	return report.WriteJSON(w, c)
+	return writeIndented(w, c)
 }
 
 // report writes the comparison: as text the report of a single run, else a table.

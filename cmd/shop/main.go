@@ -12,10 +12,10 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/redact"
+	"lastitem/internal/backend"
+	"lastitem/internal/columns"
 	"lastitem/internal/replica"
 )
 
@@ -33,28 +33,22 @@ func shop() int {
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	redis.SetLogger(redisLog{slog.New(slog.DiscardHandler)}) // what matters of it comes back as an error; serve logs the rest
-	cobra.EnableCommandSorting = false                       // a variable of cobra's; ours are in the order of commands
+	backend.LibraryLogs(slog.New(slog.DiscardHandler)) // serve logs them
+	cobra.EnableCommandSorting = false                 // a variable of cobra's; ours are in the order of commands
 	lang := language(os.Args[1:], os.Getenv)
 	root := newRoot(lang)
+	root.SetOut(columns.Clean(os.Stdout)) // every command writes by way of these two
+	root.SetErr(columns.Clean(os.Stderr))
 	if err := replica.ReadFiles(); err != nil {
 		return finish(root, misuse(err), lang)
 	}
 	if cmd, _, err := root.Find(os.Args[1:]); err == nil && !cmd.Hidden && cmd.Name() != "serve" { // which logs them, as hidden commands' children do
 		for _, u := range unknownSettings(os.Environ()) {
-			fmt.Fprintf(redact.Writer(os.Stderr), both("shop: warning: %s is no setting; the nearest is %s\n", "shop: 警告：没有配置项 %s，最接近的是 %s\n").In(lang), u.name, u.nearest)
+			fmt.Fprintf(root.ErrOrStderr(), both("shop: warning: %s is no setting; the nearest is %s\n", "shop: 警告：没有配置项 %s，最接近的是 %s\n").In(lang), u.name, u.nearest)
 		}
 	}
 	cmd, err := root.ExecuteContextC(ctx)
 	return finish(cmd, err, lang)
-}
-
-// redisLog takes what go-redis says by itself, such as each failed dial; what matters of it comes back as an error too.
-type redisLog struct{ log *slog.Logger }
-
-// Printf logs at level debug.
-func (r redisLog) Printf(ctx context.Context, format string, args ...any) {
-	r.log.DebugContext(ctx, "go-redis", "said", fmt.Sprintf(format, args...))
 }
 
 // newRoot returns the tree of commands, with its texts in the language lang.

@@ -232,7 +232,7 @@ func TestExitCodes(t *testing.T) {
 		},
 		exitFailed: {
 			"demo --mode proud" + load, "loadtest --mode proud" + load, "demo --mode all --token x" + nobody, "loadtest --mode all" + nobody,
-			"stock 101" + nobody, "rolling" + nobody, "modes --out /dev/null/modes.json",
+			"stock 101" + nobody, "audit" + nobody, "rolling" + nobody, "modes --out /dev/null/modes.json",
 		},
 		exitUsage: {
 			"demo --nope", "up --port x", "up --replicas 0", "modes nobody", "trace", "trace nobody", "loadtest", "loadtest --mode all --plan nobody" + load,
@@ -241,7 +241,7 @@ func TestExitCodes(t *testing.T) {
 			"migrate", "migrate --nope", "stock 0", "rolling --backend docker", "settings more", "version --output xml", "nobody", "demo --output xml",
 			"stock 101 --lang fr", "lab --output csv", "trace unsafe --output csv", "audit --out x.csv",
 		},
-		exitInconclusive: {"audit" + nobody, "loadtest --mode lua-lock --vus 4 --requests 60 --stock 20 --replicas 3 --token TOKEN --url " + url},
+		exitInconclusive: {"loadtest --mode lua-lock --vus 4 --requests 60 --stock 20 --replicas 3 --token TOKEN --url " + url},
 		exitThreshold:    {"loadtest --mode unsafe --threshold oversold==0" + load},
 	} {
 		for _, line := range lines {
@@ -253,6 +253,8 @@ func TestExitCodes(t *testing.T) {
 			}
 			if got, out, errOut := commandLine(t.Context(), newRoot("en"), args...); got != code {
 				t.Errorf("shop %s: exit %d, want %d\n%.500s%s", line, got, code, out, errOut)
+			} else if strings.HasSuffix(line, nobody) && !strings.HasPrefix(line, "loadtest") && strings.Contains(errOut, "loadtest:") {
+				t.Errorf("shop %s names another command: %s", line, errOut)
 			}
 		}
 	}

@@ -38,7 +38,7 @@ type output struct {
 	file string // of the flag; "" and "-" = stdout
 
 	forms []string // the command's, the default first
-	usual string   // a JSON file written beside the text if neither flag is given; "" = none
+	usual string   // a JSON file written beside the text if no flag says where the result goes; "" = none
 
 	besides []*beside // further files, each with a flag of its own
 	secret  bool      // files are for the user alone: the result has passwords in it
@@ -98,7 +98,8 @@ func (o *output) check(cmd *cobra.Command) error {
 	o.chosen = o.chosen || cmd.Flags().Changed("output")
 	o.stdoutForm = o.form
 	file := o.file
-	if !cmd.Flags().Changed("out") && o.chosen {
+	elsewhere := slices.ContainsFunc(o.besides, func(b *beside) bool { return b.file != "" })
+	if !cmd.Flags().Changed("out") && (o.chosen || elsewhere) {
 		o.file, file = "", "" // the usual file stands beside the text alone
 	}
 	switch ending := endings[strings.ToLower(filepath.Ext(file))]; {
@@ -175,9 +176,29 @@ func (o *output) write(cmd *cobra.Command, result func(w io.Writer, form string)
 	return errors.Join(errs...)
 }
 
+// makeDir makes the directory of a file, if the one above it is there: a mistyped path leaves no directories, least of all at the root of
+// the file system.
+func makeDir(path string) error {
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	_, err = os.Stat(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if above := filepath.Dir(dir); above != filepath.Dir(above) {
+		err = os.Mkdir(dir, 0o755)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return both("there is no directory %s; make it first", "没有目录 %s；请先建好").Errorf(dir)
+	}
+	return err
+}
+
 // toFile writes a file, and makes its directory. A secret file can be read by the user alone, even one that was there and could be read by all.
 func toFile(path string, secret bool, write func(w io.Writer) error) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := makeDir(path); err != nil {
 		return err
 	}
 	mode := fs.FileMode(0o666)
@@ -212,7 +233,7 @@ func writable(path string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := makeDir(path); err != nil {
 		return err
 	}
 	info, err := os.Lstat(path)
@@ -231,10 +252,19 @@ func writable(path string) error {
 	return err
 }
 
-// writeIndented writes v as JSON that people can read too.
+// schema is the number of the form of results in JSON. It rises when a field goes, or gets another name, unit or meaning, but not when one
+// is added: see docs/reports.md.
+const schema = 1
+
+// writeIndented writes v, an object, as JSON that people can read too. The schema is its first field.
 func writeIndented(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "{\n  \"schema\": %d,\n%s", schema, bytes.TrimPrefix(b.Bytes(), []byte("{\n")))
+	return err
 }

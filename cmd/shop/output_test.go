@@ -2,11 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -67,7 +69,7 @@ func firstLine(s string) string {
 func hasForm(form, text string) bool {
 	switch form {
 	case formJSON:
-		return json.Valid([]byte(text))
+		return json.Valid([]byte(text)) && strings.HasPrefix(text, "{\n  \"schema\": 1,\n")
 	case formCSV:
 		return strings.HasPrefix(text, "mode,store,")
 	case formBench:
@@ -76,6 +78,61 @@ func hasForm(form, text string) bool {
 		return strings.Contains(text, "| --- |")
 	}
 	return text != "" && !json.Valid([]byte(text)) && !strings.Contains(text, "| --- |")
+}
+
+// A path that is mistyped makes no directories, and a result that a flag sends elsewhere is not written to the usual file as well.
+func TestNoFileUnasked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, missing := range []string{"/no-such-directory/x.html", filepath.Join(dir, "missing", "dir", "x.html")} {
+		want := "there is no directory " + filepath.Dir(missing)
+		if err := writable(missing); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("writable(%s) = %v, want %q", missing, err, want)
+			_ = os.Remove("/no-such-directory")
+		}
+		if err := toFile(missing, false, func(io.Writer) error { return nil }); err == nil {
+			t.Errorf("toFile(%s) made its directories", missing)
+			_ = os.RemoveAll("/no-such-directory")
+		}
+	}
+	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
+		t.Errorf("left behind: %v, %v, want nothing", left, err)
+	}
+	if code, _, errOut := commandLine(t.Context(), newRoot("en"), "lab", "--replay", filepath.Join(dir, "none.json")); code != exitUsage || strings.Count(errOut, "\n") != 1 {
+		t.Errorf("lab --replay of no file: exit %d, %q, want that and no more", code, errOut)
+	}
+	for _, flag := range []string{"--html", "--markdown"} {
+		o, cmd := output{usual: "out/demo.json"}, &cobra.Command{}
+		o.add(cmd, "en", comparisonForms...)
+		o.addBesides(cmd, formHTML, formMarkdown)
+		err := cmd.ParseFlags([]string{flag, filepath.Join(dir, "x")})
+		if err := errors.Join(err, o.check(cmd)); err != nil || o.file != "" {
+			t.Errorf("demo %s FILE writes %q too, %v, want no file that nobody named", flag, o.file, err)
+		}
+	}
+}
+
+// What goes to the terminal is cleaned on its way, so that no command can forget it: none writes past the command's own output.
+func TestNothingIsPrintedPastTheCommand(t *testing.T) {
+	t.Parallel()
+	allowed := map[string]int{"main.go": 2, "hidden.go": 1, "with_stack.go": 2} // the cleaned writers; the keeper's pipe; a child's own output
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d files, %v, want the package", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := len(regexp.MustCompile(`os\.Std(out|err)|fmt\.Print`).FindAll(text, -1))
+		if !strings.HasSuffix(file, "_test.go") && n != allowed[file] {
+			t.Errorf("%s writes past the command %d times, want %d: use cmd.OutOrStdout and cmd.ErrOrStderr", file, n, allowed[file])
+		}
+	}
+	if text := readDoc(t, "cmd/shop/main.go"); !strings.Contains(text, "SetOut(columns.Clean(os.Stdout))") || !strings.Contains(text, "SetErr(columns.Clean(os.Stderr))") {
+		t.Error("the program's own output is not cleaned")
+	}
 }
 
 // Without --output the ending of the file says its form, and the text is printed beside it.
@@ -170,7 +227,8 @@ func TestLanguages(t *testing.T) {
 		all, messages, lang, want string
 	}{
 		{"", "", "", "en"}, {"", "", "zh_CN.UTF-8", "zh"}, {"", "", "de_DE.UTF-8", "en"}, {"C", "", "zh_CN.UTF-8", "en"},
-		{"", "zh_TW", "en_US", "zh"}, {"", "en_US", "zh_CN", "en"}, {"", "", "C.UTF-8", "en"},
+		{"", "zh_TW", "en_US", "zh"}, {"", "en_US", "zh_CN", "en"}, {"", "", "C.UTF-8", "en"}, {"zh_CN.utf8", "", "", "zh"},
+		{"zh_CN.GBK", "", "", "en"}, {"", "", "zh_TW.Big5", "en"}, {"", "zh_CN.UTF-8", "zh_CN.GB18030@stroke", "en"},
 	} {
 		environment := map[string]string{"LC_ALL": tt.all, "LC_MESSAGES": tt.messages, "LANG": tt.lang}
 		if got := localeLanguage(func(name string) string { return environment[name] }); got != tt.want {

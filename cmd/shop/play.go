@@ -80,6 +80,7 @@ func play(cmd *cobra.Command, f playFlags) error {
 	if err := checkRTT(cmd.Flags(), f.rtt, ownFlags...); err != nil {
 		return err
 	}
+	defer announceEnd(cmd, f.lang)()
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(f.port)))
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return otherPort.Errorf(err)

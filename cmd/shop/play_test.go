@@ -63,6 +63,9 @@ func startUntil(t *testing.T, prefix, shop string, args ...string) string {
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("shop %s after Ctrl-C: %v\n%s", args[0], err, &said)
 		}
+		if says := strings.Contains(said.String(), "ending the stack"); says != (args[0] == "play" || args[0] == "up") {
+			t.Errorf("shop %s after Ctrl-C says %q", args[0], &said)
+		}
 	})
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {

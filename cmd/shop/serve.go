@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
+	"log/slog"
 	"os"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"lastitem/internal/backend"
 	"lastitem/internal/replica"
 )
 
@@ -27,9 +29,9 @@ Ctrl-C end the replica with exit code 0, after the requests in flight.`,
 	given := givenSettings{}
 	given.add(cmd.Flags(), lang)
 	section(cmd.Flags(), both("Language", "语言").In(lang), func() { addLang(cmd.Flags(), &lang) })
-	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
-		c, err := replica.Read(given)
-		if err != nil {
+	var c replica.Config
+	body := run(func(cmd *cobra.Command, _ []string) (err error) {
+		if c, err = replica.Read(given); err != nil {
 			return err
 		}
 		if err := c.Validate(); err != nil {
@@ -37,6 +39,15 @@ Ctrl-C end the replica with exit code 0, after the requests in flight.`,
 		}
 		return serve(cmd, c)
 	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := body(cmd, args)
+		var e *exitError
+		if c.LogFormat == "json" && errors.As(err, &e) && e.err != nil { // to the last line
+			c.Logger(cmd.ErrOrStderr()).Error("shop ends", "err", e.err)
+			return &exitError{code: e.code}
+		}
+		return err
+	}
 	return cmd
 }
 
@@ -46,6 +57,7 @@ func serve(cmd *cobra.Command, c replica.Config) error {
 	for _, u := range unknownSettings(os.Environ()) {
 		log.Warn("unknown setting", "name", u.name, "nearest", u.nearest)
 	}
-	redis.SetLogger(redisLog{log}) // its own logger belongs to the whole process, and so does this command
+	backend.LibraryLogs(log) // their loggers belong to the whole process, and so does this command
+	slog.SetDefault(log)
 	return replica.Run(cmd.Context(), c, replica.Options{Log: log, Version: version()})
 }

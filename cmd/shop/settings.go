@@ -16,7 +16,6 @@ import (
 	"lastitem/internal/columns"
 	"lastitem/internal/replica"
 	"lastitem/internal/stock/pages"
-	"lastitem/loadtest"
 	"lastitem/loadtest/report"
 )
 
@@ -48,7 +47,7 @@ var otherSettings = []replica.Setting{
 	{Name: "OTEL_TRACES_SAMPLER", Default: "parentbased_always_on", Help: both("which deductions are traced; see OpenTelemetry's documentation", "哪些扣减产生 trace，取值见 OpenTelemetry 文档"), Group: "common"},
 	{Name: "OTEL_TRACES_SAMPLER_ARG", Help: both("argument of the sampler, such as the share of deductions: 0.01", "采样器的参数，例如采样比例 0.01"), Group: "common"},
 	{Name: "OTEL_BSP_*", Help: both("how traces are batched before they are sent; see OpenTelemetry's documentation", "trace 发送前如何攒批，各变量见 OpenTelemetry 文档"), Group: "common"},
-	{Name: "LANG", Help: both("language of the command line, as --lang: Chinese if it begins with zh; LC_ALL and LC_MESSAGES come before it", "命令行的语言，同 --lang：以 zh 开头则为中文；LC_ALL 和 LC_MESSAGES 优先于它"), Group: "common"},
+	{Name: "LANG", Help: both("language of the command line, as --lang: Chinese if it begins with zh and its character set is UTF-8 (zh_CN.GBK: English); LC_ALL and LC_MESSAGES come before it", "命令行的语言，同 --lang：以 zh 开头且字符集为 UTF-8 则为中文（zh_CN.GBK 用英文）；LC_ALL 和 LC_MESSAGES 优先于它"), Group: "common"},
 	{Name: "NO_COLOR", Help: both("any value turns colours off, and so does TERM=dumb", "设为任意值则不用颜色；TERM=dumb 同样如此"), Group: "common"},
 	{Name: "COLUMNS", Help: both("width of results that are not written to a terminal", "结果不输出到终端时的宽度"), Group: "common"},
 	{Name: "TMPDIR", Default: "/tmp", Help: both("directory in which local stacks create their own directories", "本地环境在这个目录下建自己的目录"), Group: "common"},
@@ -134,7 +133,7 @@ func unknownSettings(environ []string) (all []unknown) {
 		if !strings.HasPrefix(name, "SHOP_") || foreignSettings.MatchString(name) || slices.Contains(names, name) {
 			continue
 		}
-		distance := func(of string) int { return loadtest.EditDistance(name, of) }
+		distance := func(of string) int { return api.EditDistance(name, of) }
 		all = append(all, unknown{name, slices.MinFunc(names, func(a, b string) int { return distance(a) - distance(b) })})
 	}
 	slices.SortFunc(all, func(a, b unknown) int { return strings.Compare(a.name, b.name) })

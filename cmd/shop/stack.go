@@ -180,6 +180,13 @@ func private(ctx context.Context, o localstack.Options, body func(context.Contex
 	return closed(err, stack.Close())
 }
 
+// announceEnd says at once that Ctrl-C was noticed, since ending a stack takes seconds. Call what it returns at the end of the command.
+func announceEnd(cmd *cobra.Command, lang string) (undo func() bool) {
+	return context.AfterFunc(cmd.Context(), func() {
+		fmt.Fprintln(cmd.ErrOrStderr(), both("ending the stack; this takes some seconds", "正在停止整套环境，需要几秒").In(lang))
+	})
+}
+
 // closed joins the error of a command with the error of its cleanup. The exit code of err is kept.
 func closed(err, closing error) error {
 	var e *exitError

@@ -93,13 +93,13 @@ func (p *progressLine) write(text string, stay bool) {
 	if stay {
 		end = "\n"
 	}
-	fmt.Fprintf(p.w, "\r\x1b[K%s%s", columns.Fitted(text, p.columns), end)
+	columns.Rewrite(p.w, columns.Fitted(text, p.columns)+end)
 }
 
 // clear removes the line that is being rewritten, so that the result begins on an empty one.
 func (p *progressLine) clear() {
 	if p != nil && p.terminal {
-		fmt.Fprint(p.w, "\r\x1b[K")
+		columns.Rewrite(p.w, "")
 	}
 }
 

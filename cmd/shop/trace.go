@@ -136,7 +136,7 @@ func traceOnce(cmd *cobra.Command, f *traceFlags, d trace.Deduction) error {
 	return f.output.write(cmd, func(w io.Writer, form string) error {
 		switch {
 		case form == formJSON:
-			return t.WriteJSON(w, tr)
+			return writeIndented(w, t.JSON(tr))
 		case f.stable:
 			return tr.WriteStable(w)
 		}

@@ -90,6 +90,7 @@ func up(cmd *cobra.Command, f *upFlags) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
+	defer announceEnd(cmd, f.lang)()
 	var log stackLog
 	o := f.options(log.to(cmd.ErrOrStderr()))
 	con, err := f.listen(&o, &log)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
+	"regexp"
 
 	"lastitem/internal/localstack"
 )
@@ -61,8 +61,17 @@ func (u *upConsole) close() {
 	}
 }
 
-// envBegins is how every file of --env begins, by which a later 'shop up' knows that it may replace it.
+// envBegins is how the line of [exports] begins.
 const envBegins = "export SHOP_ADMIN_TOKEN="
+
+// envMark is the first line of every file of --env. ownEnv matches the whole of such a file, by which a later 'shop up' knows that it may
+// replace it: a file that the user has written for the shop, or added a line to, is not ours.
+const envMark = "# written by 'shop up', which deletes it at its end\n"
+
+var ownEnv = regexp.MustCompile(`^` + envMark + envBegins + word + `( REDIS=` + word + `)?( SQL=` + word + `)?\n$`)
+
+// word matches what shellWord writes.
+const word = `'([^']|'\\'')*'`
 
 // checkEnv refuses a file of --env that cannot be written, or that 'shop up' did not write and must not replace, since it deletes the file
 // at the end: a device such as /dev/null, a link, a directory, a file with other contents. "" is none, and an empty file may be replaced.
@@ -79,7 +88,7 @@ func checkEnv(file string) error {
 		if err != nil {
 			return fmt.Errorf("--env: %w", err)
 		}
-		if !strings.HasPrefix(string(text), envBegins) {
+		if !ownEnv.Match(text) {
 			return usage(foreignEnv, file)
 		}
 	}
@@ -93,7 +102,7 @@ func checkEnv(file string) error {
 var foreignEnv = both("--env %s: 'shop up' did not write it, and would delete it at the end; name a new file",
 	"--env %s：它不是 'shop up' 写的，而结束时会删除这个文件；请换一个新文件名")
 
-// writeEnv writes the line of [exports] to a file, for other shells to source while the stack is up. Only the user may read it, since
+// writeEnv writes [envMark] and the line of [exports] to a file, for other shells to source while the stack is up. Only the user may read it, since
 // it holds the token. remove deletes it, because a later stack has another token, unless another stack has replaced it by now; with
 // file "" both do nothing.
 func writeEnv(file string, s *localstack.Stack) (remove func() error, err error) {
@@ -107,7 +116,7 @@ func writeEnv(file string, s *localstack.Stack) (remove func() error, err error)
 	if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
 		return nil, fmt.Errorf("--env: %w", err)
 	}
-	text := exports(s) + "\n"
+	text := envMark + exports(s) + "\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("--env: %w", err)
 	}

@@ -99,11 +99,13 @@ func TestUpKeepsWhatIsNotItsFile(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	err := errors.Join(os.Mkdir(path("directory"), 0o755), os.WriteFile(path("notes"), []byte("SHOP_PORT=8080\n"), 0o600),
+		os.WriteFile(path("by-hand"), []byte("export SHOP_ADMIN_TOKEN='mine'\n"), 0o600),
+		os.WriteFile(path("longer"), []byte(envMark+"export SHOP_ADMIN_TOKEN='mine'\nexport DB_PASSWORD=precious\n"), 0o600),
 		os.Symlink("notes", path("link")), syscall.Mkfifo(path("pipe"), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"directory", "notes", "link", "pipe"} {
+	for _, name := range []string{"directory", "notes", "by-hand", "longer", "link", "pipe"} {
 		before, err := os.Lstat(path(name))
 		if err != nil {
 			t.Fatal(err)

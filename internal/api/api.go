@@ -4,7 +4,13 @@
 // judge another implementation. It imports nothing of ours. Start with [Deduction], [Problem] and [Ledger].
 package api
 
-import "time"
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
 
 // Store names where the count lives.
 type Store string
@@ -200,12 +206,21 @@ type Ledger struct {
 	Moved bool `json:"-"`
 }
 
-// KeyText writes an idempotency key, which is bytes, as text: each byte becomes the rune of its value, as ISO 8859-1
-// does, so no two keys read alike.
+// KeyText writes an idempotency key, which is bytes, as text: as it is where it is UTF-8, and each other byte as \xe9. A backslash before an x
+// is written as \x5c, so no two keys read alike.
 func KeyText(key []byte) string {
-	runes := make([]rune, len(key))
-	for i, b := range key {
-		runes[i] = rune(b)
+	if utf8.Valid(key) && !bytes.Contains(key, []byte(`\x`)) {
+		return string(key)
 	}
-	return string(runes)
+	var b strings.Builder
+	for len(key) > 0 {
+		r, n := utf8.DecodeRune(key)
+		if r == utf8.RuneError && n == 1 || r == '\\' && len(key) > 1 && key[1] == 'x' {
+			fmt.Fprintf(&b, `\x%02x`, key[0])
+		} else {
+			b.Write(key[:n])
+		}
+		key = key[n:]
+	}
+	return b.String()
 }

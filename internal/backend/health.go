@@ -111,7 +111,7 @@ func (h *health) down() bool {
 func (h *health) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, h.probing.Within)
 	defer cancel()
-	err := h.probe.ask(ctx)
+	err := explained(h.probe.ask(ctx))
 	switch {
 	case err == nil:
 		return nil

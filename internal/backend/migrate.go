@@ -48,7 +48,8 @@ var otherMigration = api.Text{
 
 // Migrate applies what is missing, in order, and returns the numbers it applied. Several replicas may call it at once: one
 // goes first, the others wait for it (at most a minute) and find nothing to do.
-func Migrate(ctx context.Context, db *gorm.DB) ([]int, error) {
+func Migrate(ctx context.Context, db *gorm.DB) (applied []int, err error) {
+	defer func() { err = explained(err) }()
 	all, err := Migrations(db.Name())
 	if err != nil {
 		return nil, err
@@ -172,7 +173,8 @@ func createMigrationsTable(ctx context.Context, conn *sql.Conn) error {
 
 // Migrated says whether the database holds lastitem's tables. An error means that this could not be found out, for instance because the
 // database does not answer, or [ErrForeignTables] or [ErrOtherMigrations].
-func Migrated(ctx context.Context, db *gorm.DB) (bool, error) {
+func Migrated(ctx context.Context, db *gorm.DB) (done bool, err error) {
+	defer func() { err = explained(err) }()
 	all, err := Migrations(db.Name())
 	if err != nil {
 		return false, err

@@ -191,6 +191,9 @@ func (d *decoder) json(body []byte) error {
 	if !utf8.Valid(body) {
 		return invalid("body", errUTF8.Error())
 	}
+	if bytes.HasPrefix(body, []byte("\ufeff")) {
+		return invalid("body", "begins with a byte order mark (EF BB BF), as files from Windows do; send UTF-8 without it")
+	}
 	r, _ := readers.Get().(*reader)
 	r.start(body)
 	err := d.body(r)

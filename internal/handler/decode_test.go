@@ -170,7 +170,7 @@ func TestRefusedInput(t *testing.T) {
 		{"", `{quantity:1}`, "body", "invalid character"},
 		{"", `{"quantity":1,}`, "body", "invalid character"},
 		{"", `{"quantity":NaN}`, "body", "invalid character"},
-		{"", "\xef\xbb\xbf{}", "body", "invalid character"},
+		{"", "\xef\xbb\xbf{}", "body", "byte order mark"},
 		{"", " ", "body", "unexpected end"},
 		{"", `[]`, "body", "must be a JSON object"},
 		{"", `null`, "body", "must be a JSON object"},

@@ -27,7 +27,7 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 	mode := h.DefaultMode
 	if name, given := c.Params.Get("mode"); given {
 		if mode = h.known[name]; mode == "" {
-			return outcome{code: h.fail(c, stock.ErrUnknownMode)}
+			return h.unknownMode(c, name)
 		}
 	}
 	d, err := readDeduction(c.Request, underlying(c))

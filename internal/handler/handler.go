@@ -96,7 +96,7 @@ type Handler struct {
 	admin    [sha256.Size]byte
 	metrics  *metrics
 	tap      tap // without watchers unless Options.Events
-	throttle throttle
+	throttle step.Throttle
 	guesses  bucket
 	pages    gate          // GET .../orders and .../ledger
 	audits   gate          // GET .../audit

@@ -315,6 +315,38 @@ func TestIndexNamesEveryRoute(t *testing.T) {
 	}
 }
 
+// The index is read by people who copy its last line into a shell.
+func TestIndexEchoesNoShell(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, &fakeShop{})
+	for host, want := range map[string]string{
+		"shop.example:81": "shop.example:81", "[::1]:8080": "[::1]:8080", "127.0.0.1": "127.0.0.1",
+		"a'b;$(id)": "localhost:8080", "a`id`": "localhost:8080", "x/y": "localhost:8080",
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if !strings.Contains(w.Body.String(), "'http://"+want+"/deduct_stock/") {
+			t.Errorf("Host %q: %q, want %s", host, w.Body, want)
+		}
+	}
+}
+
+func TestUnknownModeNamesTheNearest(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, &fakeShop{})
+	for _, path := range []string{"/deduct_stock/mutx", "/modes/mutx"} {
+		method := map[bool]string{true: "POST", false: "GET"}[strings.HasPrefix(path, "/deduct")]
+		if a := ask(t, h, method, path, ""); a.StatusCode != http.StatusNotFound || !strings.Contains(problem(t, a).Detail, "did you mean mutex?") {
+			t.Errorf("%s %s = %d %s, want it to name mutex", method, path, a.StatusCode, a.body)
+		}
+	}
+	if a := ask(t, h, "GET", "/modes/"+strings.Repeat("x", 5000), ""); strings.Contains(a.body, "did you mean") {
+		t.Errorf("a name like none = %s", a.body)
+	}
+}
+
 func TestProblemsAreExplained(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &fakeShop{})

@@ -3,8 +3,10 @@ package handler
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -143,6 +145,15 @@ func (h *Handler) fail(c *gin.Context, err error) api.Code {
 		c.Writer.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(busy.Again().Seconds()))))
 	}
 	return h.refuse(c, p)
+}
+
+// unknownMode refuses a mode that there is not, and names the nearest one.
+func (h *Handler) unknownMode(c *gin.Context, name string) outcome {
+	p := problemOf(stock.ErrUnknownMode, c.Request.URL.EscapedPath())
+	if nearest := api.Nearest(name[:min(len(name), 64)], slices.Sorted(maps.Keys(h.known))); nearest != "" {
+		p.Detail += fmt.Sprintf("; did you mean %s?", nearest)
+	}
+	return outcome{code: h.refuse(c, p)}
 }
 
 // refuse writes a problem.

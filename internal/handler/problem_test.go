@@ -237,21 +237,6 @@ func TestCausesAreLogged(t *testing.T) {
 	})
 }
 
-func TestThrottleCountsWhatItHeldBack(t *testing.T) {
-	t.Parallel()
-	var th throttle
-	now := epoch
-	th.allow(api.Internal, now)
-	th.allow(api.Internal, now)
-	th.allow(api.Internal, now)
-	if _, ok := th.allow(api.OutcomeUnknown, now); !ok {
-		t.Error("one code silences another")
-	}
-	if skipped, ok := th.allow(api.Internal, now.Add(2e9)); !ok || skipped != 2 {
-		t.Errorf("allow after 2 s = %d, %t, want 2, true", skipped, ok)
-	}
-}
-
 func TestAClientThatLeftIsNotLogged(t *testing.T) {
 	t.Parallel()
 	var log *bytes.Buffer

@@ -31,7 +31,7 @@ func (h *Handler) listModes(c *gin.Context) outcome {
 func (h *Handler) showMode(c *gin.Context) outcome {
 	s, err := h.Shop.Mode(c.Param("mode"))
 	if err != nil {
-		return outcome{code: h.fail(c, err)}
+		return h.unknownMode(c, c.Param("mode"))
 	}
 	m := h.mode(s)
 	if doc, err := s.Mode.Doc(); err == nil {
@@ -115,6 +115,9 @@ func (h *Handler) authorize(r *http.Request) error {
 		return errNoAdminToken
 	}
 	given := r.Header["Authorization"]
+	if len(given) == 0 { // no guess
+		return errUnauthorized
+	}
 	if len(given) != 1 {
 		return h.wrongToken(time.Now())
 	}

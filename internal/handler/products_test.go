@@ -41,7 +41,7 @@ func soldOnce(int64) (shop.Ledger, error) {
 var wantOrders = func() []api.Order {
 	nine := int64(9)
 	return []api.Order{
-		{OrderID: "order-0", ProductID: 101, Quantity: 1, Remaining: &nine, Mode: "mutex", Store: "sql", Replica: "2", Key: "kÿ", CreatedAt: epoch},
+		{OrderID: "order-0", ProductID: 101, Quantity: 1, Remaining: &nine, Mode: "mutex", Store: "sql", Replica: "2", Key: `k\xff`, CreatedAt: epoch},
 		{OrderID: "order-1", ProductID: 101, Quantity: 1, Remaining: &nine, Mode: "mutex", Store: "redis", Replica: "2", CreatedAt: epoch.Add(time.Microsecond)},
 	}
 }()
@@ -185,7 +185,7 @@ func TestOrdersAndLedgerOfAllStoresByTime(t *testing.T) {
 		}
 		got.AsOf = time.Time{}
 		if path == "ledger" {
-			want.Segments, want.Keys = []int64{4, 5}, []api.KeyRow{{Key: "kÿ", Status: 200, CreatedAt: epoch, Mode: "mutex"}}
+			want.Segments, want.Keys = []int64{4, 5}, []api.KeyRow{{Key: `k\xff`, Status: 200, CreatedAt: epoch, Mode: "mutex"}}
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s: %s", path, d)
@@ -421,6 +421,9 @@ func TestWrongTokensAreLimited(t *testing.T) {
 		if p := problem(t, put(adminToken)); p.Code != api.Internal {
 			t.Fatalf("the right token beside wrong ones = %s, want it to reach the shop", p.Code)
 		}
+	}
+	if p := problem(t, ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Content-Type", "application/json")); p.Code != api.Unauthorized {
+		t.Errorf("no token after too many wrong ones = %s, want %s: it is no guess", p.Code, api.Unauthorized)
 	}
 	if codes[api.Unauthorized] < tokenBurst || codes[api.RateLimited] == 0 || len(codes) != 2 {
 		t.Errorf("%d wrong tokens = %v, want %d unauthorized and the rest rate_limited", 3*tokenBurst, codes, tokenBurst)

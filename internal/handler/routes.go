@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -144,6 +145,12 @@ func (h *Handler) sample(c *gin.Context, out outcome, start time.Time) {
 
 // notFound answers for paths that no route has.
 func (h *Handler) notFound(c *gin.Context) outcome {
+	if c.Request.Method == "PRI" { // the preface of HTTP/2, which net/http hands on to whoever may speak it
+		p := api.NewProblem(api.InvalidRequest, "this port speaks HTTP/1.1", "")
+		p.Status = http.StatusHTTPVersionNotSupported
+		c.Writer.Header()["Connection"] = lastOne
+		return outcome{code: h.refuse(c, p)}
+	}
 	return outcome{code: h.fail(c, errNotFound)}
 }
 
@@ -159,6 +166,9 @@ func (h *Handler) methodNotAllowed(c *gin.Context) outcome {
 	return outcome{code: h.fail(c, errMethodNotAllowed)}
 }
 
+// plainHost matches the host names and addresses that servers have, with a port.
+var plainHost = regexp.MustCompile(`^[\w.-]+(:\d+)?$|^\[[0-9a-fA-F:.]+\](:\d+)?$`)
+
 // index names the endpoints, for people who open the address in a browser.
 func (h *Handler) index(c *gin.Context) outcome {
 	var b strings.Builder
@@ -166,7 +176,11 @@ func (h *Handler) index(c *gin.Context) outcome {
 	for _, r := range h.routes {
 		fmt.Fprintf(&b, "%-5s %-24s %s · %s\n", r.method, r.path, r.does.En, r.does.Zh)
 	}
-	fmt.Fprintf(&b, "\ncurl -X POST 'http://%s/deduct_stock/%s?product_id=101'\n", c.Request.Host, h.DefaultMode)
+	host := c.Request.Host
+	if !plainHost.MatchString(host) { // the line is for a shell
+		host = "localhost:8080"
+	}
+	fmt.Fprintf(&b, "\ncurl -X POST 'http://%s/deduct_stock/%s?product_id=101'\n", host, h.DefaultMode)
 	write(c, http.StatusOK, typeText, []byte(b.String()))
 	return outcome{}
 }

@@ -247,6 +247,7 @@ func TestStrangeTargets(t *testing.T) {
 		"GET /%2e%2e/modes":                  404,
 		"GET /modes/../modes":                404,
 		"POST *":                             404,
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n":   505, // what follows is not read
 		"CONNECT shop:80":                    405, // what is served there, /, is served to GET
 	} {
 		res, body := raw(t, s, fmt.Sprintf("%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", target))

@@ -60,6 +60,8 @@ func NewBalancer(targets []string, options ...BalancerOption) http.Handler {
 		},
 	}
 	shops := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A header that Connection names would be dropped, as the idempotency key of a client that names it. nginx passes it on.
+		r.Header.Del("Connection")
 		if body, ok := readBody(w, r); ok {
 			proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), passageKey{}, &passage{body: body})))
 		}

@@ -86,6 +86,7 @@ func RunKeeper(in io.Reader, out io.Writer) error {
 
 	dir, err := os.MkdirTemp(tempBase(), "lastitem-")
 	if err != nil {
+		_ = json.NewEncoder(out).Encode(event{Event: "failed", Error: err.Error()})
 		return fmt.Errorf("localstack: make a private directory: %w", err)
 	}
 	k := &keeper{dir: dir, enc: json.NewEncoder(out), children: map[int]*child{}}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -71,6 +72,13 @@ func newKeeperClient(binary string, died func(p *process, how string)) (*keeperC
 	var hello event
 	if events.Decode(&hello) != nil || hello.Dir == "" {
 		_ = cmd.Process.Kill()
+		if hello.Error != "" {
+			_ = cmd.Wait()
+			err := api.Text{
+				En: "localstack: no private directory can be made: %s; TMPDIR names where", Zh: "localstack: 无法创建私有目录：%s；位置由 TMPDIR 指定",
+			}.Errorf(hello.Error)
+			return nil, errors.Join(err, in.Close(), out.Close())
+		}
 		err := fmt.Errorf("localstack: '%s keeper' does not answer; is it the shop binary?", binary)
 		return nil, errors.Join(err, in.Close(), out.Close(), cmd.Wait())
 	}
@@ -238,7 +246,7 @@ func (l *keeperClient) run(ctx context.Context, name string, argv []string) erro
 		return fmt.Errorf("localstack: %s: %w", name, context.Cause(ctx))
 	}
 	if p.how != exitedWell {
-		return fmt.Errorf("localstack: %s: %s%s", name, p.how, tail(p.log))
+		return fmt.Errorf("localstack: %s: %s%s%s", name, p.how, cause(p.log), tail(p.log))
 	}
 	return nil
 }
@@ -294,6 +302,26 @@ func (l *keeperClient) close() error {
 const keeperPatience = 15 * time.Second
 
 // tail returns the last lines of a log for an error message, indented, on lines of their own; "" when there are none.
+// cause says why a process has ended, as far as its log tells: by a line about a full disk, else by the last about an error.
+func cause(log string) (text string) {
+	for _, line := range lastLines(log, 0, 1000) {
+		if wrong.MatchString(line) && !strings.HasSuffix(line, "Aborting") {
+			text = ": " + strings.TrimSpace(line)
+		}
+		if full.MatchString(line) {
+			text += " (no space left on device)"
+			break
+		}
+	}
+	return text
+}
+
+// wrong matches lines in which servers and installers say why they end, and full those that mean ENOSPC.
+var (
+	wrong = regexp.MustCompile(`(?i)\berror\b|errcode|fatal|no space left|permission denied|cannot|can't`)
+	full  = regexp.MustCompile(`(?i)no space left|err(or|code|no)[: =]+28\b`)
+)
+
 func tail(file string) string {
 	const most = 2048
 	data, err := os.ReadFile(file)

@@ -95,7 +95,7 @@ func (s *Stack) attempt(ctx context.Context, sv server, addr string) (*process, 
 			case <-time.After(killedWithin):
 			}
 		}
-		return nil, fmt.Errorf("localstack: %s: %w%s", sv.name, err, tail(p.log))
+		return nil, fmt.Errorf("localstack: %s: %w%s%s", sv.name, err, cause(p.log), tail(p.log))
 	}
 	return p, nil
 }

@@ -153,6 +153,7 @@ type Stack struct {
 	parts   map[string]part // what runs, by name
 	ports   sync.Map        // addresses handed out
 	lacking sync.Map        // backend -> why, for the user
+	instead sync.Map        // backend -> what stands in for it and why, for the user
 	clocks  clockLibrary
 	delays  delays
 	done    chan struct{}
@@ -305,6 +306,25 @@ func together(ctx context.Context, fs []func(context.Context) error) error {
 	}
 	wg.Wait()
 	return context.Cause(ctx)
+}
+
+// insteadOf notes that an embedded store stands in for an installed one that did not start: not what the user believes to test.
+func (s *Stack) insteadOf(backend, embedded, installed, why string) {
+	s.instead.Store(backend, api.Text{
+		En: "%s is %s, not the installed %s, which does not start: %s", Zh: "%s 用的是 %s，不是本机安装的 %s，后者启动失败：%s",
+	}.Errorf(backend, embedded, installed, firstLine(why)))
+}
+
+// Instead says of each store that is not the installed one why it is not, in a sentence.
+func (s *Stack) Instead() []string {
+	var all []string
+	s.instead.Range(func(_, text any) bool {
+		err, _ := text.(error)
+		all = append(all, s.opts.tell(err))
+		return true
+	})
+	slices.Sort(all)
+	return all
 }
 
 // Done is closed when a part has died on its own; Err then says which. Close does not close it.

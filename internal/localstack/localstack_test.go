@@ -408,6 +408,37 @@ func TestMissingPrograms(t *testing.T) {
 	}
 }
 
+// A store that is installed and does not start is replaced, but neither silently nor without its reason: that of a full disk is named. It is
+// not parallel, since it changes the environment.
+func TestInsteadOfWhatDoesNotStart(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir+":/usr/bin:/bin")
+	for name, script := range map[string]string{
+		"mariadbd":           "echo '10.11.1-MariaDB'",
+		"mariadb-install-db": "echo '[ERROR] InnoDB: preallocating 9 bytes failed with error 28'; echo '[ERROR] Aborting'; for i in 1 2 3 4 5 6 7 8 9; do echo advertising; done; exit 1",
+		"redis-server":       "echo '7.0.15'; echo '*** FATAL CONFIG FILE ERROR ***'; exit 1",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := startStack(t, Options{})
+	said := strings.Join(s.Instead(), "\n")
+	for _, want := range []string{
+		"redis is miniredis, not the installed redis-server 7.0.15, which does not start: redis: ", "*** FATAL CONFIG FILE ERROR ***",
+		"sql is SQLite, not the installed mariadbd, which does not start: sql install: exit status 1: [ERROR] InnoDB: preallocating 9 bytes failed with error 28 (no space left on device)",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("Instead() = %q, want %q", said, want)
+		}
+	}
+	t.Setenv("TMPDIR", filepath.Join(dir, "missing"))
+	_, err := Start(t.Context(), Options{Backend: Embedded})
+	if err == nil || !strings.Contains(err.Error(), "no private directory can be made: ") || !strings.Contains(err.Error(), "no such file or directory") {
+		t.Errorf("Start in a TMPDIR that is not there = %v, want that said", err)
+	}
+}
+
 // TestGivenPrograms is not parallel: it changes the environment.
 func TestGivenPrograms(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "some-server")

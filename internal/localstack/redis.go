@@ -35,6 +35,7 @@ func (s *Stack) startRedis(ctx context.Context) error {
 			return err
 		}
 		why = s.opts.tell(err)
+		s.insteadOf(Redis, "miniredis", redisKind(path), why)
 	}
 	s.Redis, err = s.launch(ctx, s.miniredis())
 	if err != nil {

@@ -36,6 +36,7 @@ func (s *Stack) startReplica(ctx context.Context, i int) error {
 				"SHOP_LISTEN=" + addr,
 				"SHOP_REPLICA=" + number,
 				"SHOP_ADMIN_TOKEN=" + s.Token,
+				"SHOP_FAIL_FAST=true",
 				missing,
 			}, backends, s.opts.Env)
 		},

@@ -42,6 +42,7 @@ func (s *Stack) startSQL(ctx context.Context) error {
 			return err
 		}
 		why = s.opts.tell(err)
+		s.insteadOf("sql", "SQLite", filepath.Base(path), why)
 	}
 	file := filepath.Join(s.Dir, "lastitem.db")
 	s.SQL = Service{Name: "sql", Kind: "embedded SQLite", URL: "sqlite:" + file}

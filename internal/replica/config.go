@@ -32,6 +32,7 @@ type Config struct {
 	LockTTL      time.Duration `env:"SHOP_LOCK_TTL" envDefault:"10s" help:"expiry of the locks that have one, at most 24h" zh:"带过期时间的锁的 TTL，最多 24h"`
 	RedlockGuard time.Duration `env:"SHOP_REDLOCK_GUARD" envDefault:"0s" help:"how long a Redlock node grants nothing after a restart: the longest SHOP_LOCK_TTL of all replicas, since a lock that the node forgot has expired by then; 0: no guard" zh:"红锁节点重启后多久之内不给任何人加锁，应为所有副本中最长的 SHOP_LOCK_TTL：节点忘掉的锁到那时都已过期；0 表示不设防"`
 	LockReplicas int           `env:"SHOP_LOCK_REPLICAS" envDefault:"0" help:"number of Redis replicas that must confirm each lock of the lock engine within 1s (WAIT); 0: none" zh:"锁引擎每次加锁须有多少个 Redis 从节点在 1s 内确认（WAIT）；0 表示不等"`
+	FailFast     bool          `env:"SHOP_FAIL_FAST" envDefault:"false" help:"end, instead of trying again, if Redis or SQL refuses the account (password, rights) before the replica has been ready" zh:"就绪之前，如果 Redis 或 SQL 拒绝该账号（密码或权限不对），直接退出而不再重试"`
 	Drain        time.Duration `env:"SHOP_DRAIN" envDefault:"0s" help:"how long a replica goes on answering, while not ready, before it shuts down; Ctrl-C (SIGINT) skips that" zh:"下线前以“未就绪”状态继续服务多久；用 Ctrl-C（SIGINT）结束则跳过这一步"`
 
 	ReadyNeeds backendNames `env:"SHOP_READY_NEEDS" help:"backends without which /readyz answers 503, comma-separated: redis,sql; by default it does so only if none of Redis, SQL and etcd can be used, since modes without the missing one are served" zh:"缺了哪些后端 /readyz 就返回 503，逗号分隔，如 redis,sql；默认只有 Redis、SQL、etcd 都不可用时才返回 503，因为不用故障后端的模式照常服务"`

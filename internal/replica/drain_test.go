@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+
 	"lastitem/internal/backend"
 	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/port"
@@ -58,6 +60,28 @@ func TestReplicaOfAnotherVersionEnds(t *testing.T) {
 	}
 	if err := migrateUntilDone(t.Context(), r.log, r.Backends, nil); !errors.Is(err, backend.ErrOtherMigrations) {
 		t.Errorf("migrateUntilDone() = %v, want ErrOtherMigrations", err)
+	}
+}
+
+// With SHOP_FAIL_FAST a replica whose account is refused ends, and says where the rights are documented; otherwise it goes on trying.
+func TestFailFast(t *testing.T) {
+	t.Parallel()
+	redis := miniredis.RunT(t)
+	redis.RequireAuth("right")
+	c := Config{Redis: "redis://:wrong@" + redis.Addr(), SQL: testenv.SQLite(t), HealthWithin: testenv.Still, Listen: "127.0.0.1:0"}
+	for _, failFast := range []bool{true, false} {
+		c.FailFast = failFast
+		r := startReplica(t, c)
+		ctx, end := context.WithCancel(t.Context())
+		if !failFast {
+			wait.Until(t, "refused", func() bool { return errors.Is(r.Backends.Check("redis"), backend.ErrRights) })
+			end()
+		}
+		err := r.listenAndServe(ctx, c)
+		end()
+		if errors.Is(err, backend.ErrRights) != failFast || !failFast && err != nil {
+			t.Errorf("fail fast %t: listenAndServe() = %v", failFast, err)
+		}
 	}
 }
 

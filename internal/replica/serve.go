@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"lastitem/internal/api"
@@ -19,6 +20,12 @@ import (
 // Run logs the settings once they are checked, and runs a replica until ctx ends. Then it drains for as long as the settings say, unless the process got a SIGINT,
 // lets the requests in flight finish, and returns nil.
 func Run(ctx context.Context, c Config, o Options) error {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
+		if need := 3*c.Conns + 64; uint64(files.Cur) < uint64(need) { //nolint:unconvert // Redis, SQL and clients; not everywhere the same type
+			o.Log.Warn("too few file descriptors for SHOP_CONNS: raise the limit (ulimit -n) or lower SHOP_CONNS", "limit", files.Cur, "want", need)
+		}
+	}
 	r, err := New(c, o)
 	if err != nil {
 		return err
@@ -36,7 +43,7 @@ func (c Config) writeTimeout() time.Duration { return 3*c.WorkTimeout + 75*time.
 func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 	interrupted := server.Interrupts()
 	defer signal.Stop(interrupted)
-	applied, err := r.migrateFirst(ctx)
+	applied, err := r.migrateFirst(ctx, c.FailFast)
 	if err != nil {
 		return err
 	}
@@ -58,14 +65,22 @@ func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      c.writeTimeout(),
 		IdleTimeout:       120 * time.Second,
+		ErrorLog:          slog.NewLogLogger(r.log.Handler(), slog.LevelWarn),
 	}
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
 	go func() { failed <- fmt.Errorf("serve: %w", srv.Serve(server.Problems(l, c.Replica))) }()
 	go func() {
 		if err := migrateUntilDone(ctx, r.log, r.Backends, applied); err != nil {
 			failed <- err
 		}
 	}()
+	if c.FailFast {
+		go func() {
+			if err := r.refused(ctx); err != nil {
+				failed <- err
+			}
+		}()
+	}
 	select {
 	case err := <-failed:
 		return err
@@ -86,20 +101,35 @@ func (r *Replica) checkEngine(ctx context.Context) {
 	}
 }
 
+// refused waits until the replica is ready, or until a backend refuses its account, which is the error.
+func (r *Replica) refused(ctx context.Context) error {
+	for {
+		_, err := r.Backends.Ready(r.Backends.Backends(), nil)
+		if err == nil || errors.Is(err, backend.ErrRights) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
 // firstMigration is how long a replica waits for its tables before it listens.
 const firstMigration = 20 * time.Second
 
 // migrateFirst brings the tables up to date before the replica listens: a balancer without health checks sends it requests from then
 // on, and in a rolling deploy they would meet the tables of the version before. It returns the migrations that it applied. The database of
 // another version is an error; one that is away is waited for by migrateUntilDone, which also says what is wrong.
-func (r *Replica) migrateFirst(ctx context.Context) ([]int, error) {
+func (r *Replica) migrateFirst(ctx context.Context, failFast bool) ([]int, error) {
 	if r.Backends.DB == nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, firstMigration)
 	defer cancel()
 	applied, err := backend.Migrate(ctx, r.Backends.DB)
-	if !errors.Is(err, backend.ErrOtherMigrations) {
+	if !errors.Is(err, backend.ErrOtherMigrations) && !(failFast && errors.Is(err, backend.ErrRights)) {
 		err = nil
 	}
 	return applied, err

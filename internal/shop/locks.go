@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/step"
 	"lastitem/internal/stock"
 )
 
@@ -15,6 +17,7 @@ type locks struct {
 	mode   string
 	prefix string
 	log    *slog.Logger
+	quiet  *step.Throttle
 }
 
 // Key names the mode's lock of a product.
@@ -30,16 +33,20 @@ func (l locks) SegmentKey(product int64, segment int) string {
 	return fmt.Sprintf("%slock:segmented:{%d#%d}", l.prefix, product, segment)
 }
 
-// Release gives a lease up, and logs a failure.
+// Release gives a lease up, and logs a failure, one a second: when a server dies, all leases in flight fail at once.
 func (l locks) Release(ctx context.Context, lease lock.Lease) {
-	if err := lease.Release(ctx); err != nil && l.log != nil {
-		l.log.WarnContext(ctx, "release", "err", err)
+	err := lease.Release(ctx)
+	if err == nil || l.log == nil {
+		return
+	}
+	if skipped, ok := l.quiet.Allow(l.mode, time.Now()); ok {
+		l.log.WarnContext(ctx, "release", "mode", l.mode, "err", err, "not_logged", skipped)
 	}
 }
 
 // locks names the locks of a mode.
 func (s *Shop) locks(mode string) locks {
-	return locks{mode: mode, prefix: s.backends.Lockers.Prefix, log: s.options.Log}
+	return locks{mode: mode, prefix: s.backends.Lockers.Prefix, log: s.options.Log, quiet: &s.releases}
 }
 
 // lockKeys lists the lock keys that may exist for a product with so many segments, for a reset to delete.

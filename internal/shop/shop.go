@@ -51,6 +51,7 @@ type Shop struct {
 	known    known
 	outage   *outage
 	closers  []func(context.Context) error
+	releases step.Throttle  // of the log
 	running  sync.WaitGroup // running requests, including those already answered at their deadline
 }
 
@@ -97,7 +98,7 @@ func (s *Shop) build(e *entry) {
 	deps := stock.Deps{
 		Redis: b.Redis, SQL: b.SQL, Etcd: b.Etcd,
 		Orders:  &stock.Orders{Mode: m.Name, Replica: o.Replica, Redis: b.Redis, SQL: b.SQL, Steps: o.Steps},
-		Locks:   locks{mode: m.Name, prefix: b.Lockers.Prefix, log: o.Log},
+		Locks:   s.locks(m.Name),
 		Lockers: b.Lockers, Optional: s.outage.acquire, Group: group, Steps: o.Steps,
 	}
 	if slices.Contains(m.Needs, stock.NeedKafka) {

@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -160,15 +159,12 @@ func stepsJSON(steps []Step) []stepJSON {
 	return all
 }
 
-// WriteJSON prints a trace as JSON; the times are microseconds from the beginning of the request.
-func (t *Tracer) WriteJSON(w io.Writer, tr Trace) error {
+// JSON is a trace as an object of JSON; the times are microseconds from the beginning of the request.
+func (t *Tracer) JSON(tr Trace) map[string]any {
 	servers := map[string]string{}
 	for _, name := range t.serversOf(tr) {
 		servers[name] = t.kinds[name]
 	}
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
 	out := map[string]any{
 		"mode": tr.Mode.Name, "store": tr.Store, "quantity": tr.Quantity, "key": tr.Key, "request": "POST " + tr.Target,
 		"status": tr.Status, "answer": tr.Answer, "took_us": tr.Took.Microseconds(), "servers": servers, "steps": stepsJSON(tr.Steps),
@@ -178,5 +174,5 @@ func (t *Tracer) WriteJSON(w io.Writer, tr Trace) error {
 			"request": "POST " + r.Target, "status": r.Status, "answer": r.Answer, "sent_us": r.Began.Microseconds(), "took_us": r.Took.Microseconds(),
 		}
 	}
-	return enc.Encode(out)
+	return out
 }

@@ -1,6 +1,6 @@
 // Package trace deducts once on private servers, with a proxy before each of them, and lists the commands of that deduction as both sides saw
 // them: when a command passed the wire and when its answer did, when the server saw it, how long it ran, and what its scripts did.
-// Start with [New] and [Tracer.Deduct]; [Tracer.WriteTable], [Tracer.WriteJSON] and [Trace.WriteStable] print what it returns.
+// Start with [New] and [Tracer.Deduct]; [Tracer.WriteTable] and [Trace.WriteStable] print what it returns, and [Tracer.JSON] is it for programs.
 package trace
 
 import (
@@ -228,7 +228,7 @@ func (t *Tracer) send(ctx context.Context, method, target, body string, header h
 		return 0, "", err
 	}
 	defer func() { _ = res.Body.Close() }()
-	answer, err := io.ReadAll(res.Body)
+	answer, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
 	return res.StatusCode, strings.TrimSpace(string(answer)), err
 }
 

@@ -1,3 +1,3 @@
 // Package report writes the results of package loadtest: for people ([WriteTable], [WriteText], [WriteMarkdown], [WritePage], in English or
-// Chinese), and for programs ([WriteJSON], [WriteCSV], [WriteBench], [WriteHistory]). Start reading at [WriteTable].
+// Chinese), and for programs (encoding/json, [WriteCSV], [WriteBench], [WriteHistory]). Start reading at [WriteTable].
 package report

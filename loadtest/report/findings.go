@@ -32,6 +32,9 @@ func writeFindings(b *strings.Builder, c loadtest.Comparison, style Style) {
 			b.WriteString(style.paint(l, color) + "\n")
 		}
 	}
+	for _, text := range c.Instead {
+		line(yellow, text)
+	}
 	for _, text := range signs(c, style.Lang) {
 		line(dim, text)
 	}

@@ -20,14 +20,6 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// WriteJSON writes the whole comparison as indented JSON, without the histories, for which there is [WriteHistory].
-func WriteJSON(w io.Writer, c loadtest.Comparison) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(c)
-}
-
 // HistoryLine is one line of a history file: a request as its client saw it, and the run that it belongs to. It can also be decoded as an
 // [audit.Op].
 type HistoryLine struct {

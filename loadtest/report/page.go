@@ -119,7 +119,7 @@ func WritePage(w io.Writer, c loadtest.Comparison, lang string, secrets []string
 
 // pageOf collects the data of the page.
 func pageOf(c loadtest.Comparison, lang string) pageView {
-	v := pageView{Thresholds: c.Thresholds, Signs: signs(c, lang), Noise: noiseLines(c, lang)}
+	v := pageView{Thresholds: c.Thresholds, Signs: signs(c, lang), Noise: append(slices.Clone(c.Instead), noiseLines(c, lang)...)}
 	v.Title = words.Say(lang, "page title several", len(c.Summaries))
 	v.ModesTitle = words.Say(lang, "page modes")
 	if len(c.Summaries) == 1 {

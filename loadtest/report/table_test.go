@@ -144,7 +144,7 @@ func TestLogUnderARow(t *testing.T) {
 	c := resulttest.Comparison(wrong)
 	c.Failed = []loadtest.FailedRun{{Mode: "unsafe", Repetition: 1, Why: "no", Log: []string{"replica 2: redis: OOM command not allowed"}}}
 	var table, text strings.Builder
-	if err := errors.Join(WriteTable(&table, c, Style{}), WriteJSON(&text, c)); err != nil {
+	if err := errors.Join(WriteTable(&table, c, Style{}), writeJSON(&text, c)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"replica 2: redis: OOM command not allowed", "replica 1: panic"} {

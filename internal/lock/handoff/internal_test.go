@@ -108,11 +108,11 @@ func TestClientThatRepeats(t *testing.T) {
 		c    redis.UniversalClient
 		want time.Duration
 	}{
-		"none":               {redis.NewClient(&redis.Options{MaxRetries: -1}), never},
-		"default":            {redis.NewClient(&redis.Options{MinRetryBackoff: time.Hour, MaxRetryBackoff: 20}), 20},
-		"at once":            {redis.NewClient(&redis.Options{MinRetryBackoff: -1}), 0},
-		"cluster":            {redis.NewClusterClient(&redis.ClusterOptions{MinRetryBackoff: 30}), 30},
-		"cluster, none":      {redis.NewClusterClient(&redis.ClusterOptions{MaxRedirects: -1}), never},
+		"none":          {redis.NewClient(&redis.Options{MaxRetries: -1}), never},
+		"default":       {redis.NewClient(&redis.Options{MinRetryBackoff: time.Hour, MaxRetryBackoff: 20}), 20},
+		"at once":       {redis.NewClient(&redis.Options{MinRetryBackoff: -1}), 0},
+		"cluster":       {redis.NewClusterClient(&redis.ClusterOptions{MinRetryBackoff: 30}), 30},
+		"cluster, none": {redis.NewClusterClient(&redis.ClusterOptions{MaxRedirects: -1}), never},
 		"cluster, its nodes": {
 			redis.NewClusterClient(&redis.ClusterOptions{MaxRedirects: -1, MaxRetries: 1, MinRetryBackoff: -1}), 0,
 		},
