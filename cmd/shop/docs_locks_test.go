@@ -15,7 +15,7 @@ func TestLockNames(t *testing.T) {
 	for name, dir := range map[string]string{
 		"lock": "", "textbook": "textbook", "handoff": "handoff", "coord": "coord", "sqllock": "sqllock",
 	} {
-		files, _ := filepath.Glob(filepath.Join("../../internal/lock", dir, "*.go"))
+		files, _ := filepath.Glob(filepath.Join(root, "internal", "lock", dir, "*.go"))
 		for _, file := range files {
 			text, err := os.ReadFile(file)
 			if err != nil {

@@ -143,7 +143,8 @@ func (f *loadtestFlags) comparing(ctx context.Context) (loadtest.Comparing, erro
 		return what, err
 	}
 	if f.service.f.Request != "" {
-		return what, f.foreign(ctx, &what)
+		err := f.foreign(ctx, &what)
+		return what, err
 	}
 	if err := alone(f.plan.set, "request"); err != nil {
 		return what, err

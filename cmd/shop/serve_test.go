@@ -79,7 +79,7 @@ func TestLogOfAProcessIsJSON(t *testing.T) {
 	wait.Until(t, "listening", func() bool { return strings.Contains(log.String(), "listening") })
 	for range 60 {
 		if conn, err := net.Dial("tcp", addr); err == nil {
-			defer conn.Close()
+			t.Cleanup(func() { _ = conn.Close() })
 		}
 	}
 	wait.Until(t, "too many files", func() bool { return strings.Contains(log.String(), "too many open files") })

@@ -117,7 +117,7 @@ func settingNames(s replica.Setting, mark string) string {
 type unknown struct{ name, nearest string }
 
 // foreignSettings match variables of our tests and between our processes, and those that Kubernetes sets for a Service named shop or shop-....
-var foreignSettings = regexp.MustCompile(`^SHOP_(?:TEST_|PROGRAM_|GUEST$)|_SERVICE_(?:HOST|PORT(?:_\w+)?)$|_PORT(?:_\d+_(?:TCP|UDP)(?:_\w+)?)?$`)
+var foreignSettings = regexp.MustCompile(`^SHOP_(?:TEST_|PROGRAM_)|^SHOP_GUEST$|_SERVICE_(?:HOST|PORT(?:_\w+)?)$|_PORT(?:_\d+_(?:TCP|UDP)(?:_\w+)?)?$`)
 
 // unknownSettings lists the variables SHOP_... of an environment that nothing reads.
 func unknownSettings(environ []string) (all []unknown) {

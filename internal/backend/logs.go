@@ -27,8 +27,10 @@ type libraryLog struct {
 
 // Printf logs at level debug.
 func (l libraryLog) Printf(ctx context.Context, format string, args ...any) {
-	l.log.DebugContext(ctx, l.name, "said", fmt.Sprintf(format, args...))
+	l.log.DebugContext(ctx, "a library says", "name", l.name, "text", fmt.Sprintf(format, args...))
 }
 
 // Print does the same.
-func (l libraryLog) Print(args ...any) { l.log.Debug(l.name, "said", fmt.Sprint(args...)) }
+func (l libraryLog) Print(args ...any) {
+	l.log.Debug("a library says", "name", l.name, "text", fmt.Sprint(args...))
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"unicode"
@@ -53,7 +54,7 @@ func (c *Cleaner) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out bytes.Buffer
-	left := append(c.rest, p...)
+	left := slices.Concat(c.rest, p)
 	c.rest = nil
 	for len(left) > 0 {
 		n := c.next(&out, left)

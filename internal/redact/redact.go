@@ -18,7 +18,7 @@ const Hidden = "***"
 const inQuotes = "(?:\\\\.|[^\\s\"'`<>\\\\])"
 
 // secretName matches the name of a parameter, header or variable whose value is a secret.
-const secretName = `[\w.%-]*(?:pass|pwd|pw\b|secret|token|credential|auth|jwt|cookie|(?:api|access|private|account)[-_.]?key|signature|\bsig\b)[\w.%-]*`
+const secretName = `[\w.%-]*(?:pass|pwd|pw\b|secret|token|credential|auth|jwt|cookie|(?:api|access|private|account)[-_.]?key|signature|\bsig\b)[\w.%-]*` //nolint:gosec // a pattern, no secret
 
 var (
 	field     = regexp.MustCompile(`(?i)((?:\\*"|&#34;)` + secretName + `(?:\\*"|&#34;)\s*:\s*(?:\\*"|&#34;))((?:\\[^"]|[^"&\\]|&(?:[^#]|#[^3]|#3[^4]))*)`)
@@ -101,7 +101,7 @@ func one(text string, strict bool) string {
 	}
 	switch {
 	case at >= 0:
-		server, rest = "", userInfo(rest, at, scheme)
+		rest = userInfo(rest, at, scheme)
 	case scheme != "" && !validHosts(server): // cut off, as at a comma in the password, or a password without its host
 		host, _, _ := strings.Cut(server, ":")
 		rest = host + ":" + Hidden + rest[len(server):]

@@ -59,7 +59,7 @@ func TestYields(t *testing.T) { // alone on the only processor
 	defer b.Wait()
 	defer close(answer)
 	// Each 61st time the scheduler prefers the one that yields.
-	if !ranFirst(20*time.Millisecond) && !ranFirst(20*time.Millisecond) {
+	if first := ranFirst(20 * time.Millisecond); !first && !ranFirst(20*time.Millisecond) {
 		t.Error("beside a call in flight, no other goroutine ran first")
 	}
 	rarely("after a long yield")

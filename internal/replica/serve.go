@@ -129,7 +129,7 @@ func (r *Replica) migrateFirst(ctx context.Context, failFast bool) ([]int, error
 	ctx, cancel := context.WithTimeout(ctx, firstMigration)
 	defer cancel()
 	applied, err := backend.Migrate(ctx, r.Backends.DB)
-	if !errors.Is(err, backend.ErrOtherMigrations) && !(failFast && errors.Is(err, backend.ErrRights)) {
+	if !errors.Is(err, backend.ErrOtherMigrations) && (!failFast || !errors.Is(err, backend.ErrRights)) {
 		err = nil
 	}
 	return applied, err

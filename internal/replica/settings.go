@@ -92,7 +92,7 @@ func ReadFiles() error {
 		if !s.Secret || file == "" {
 			continue
 		}
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(file) //nolint:gosec // the operator names it
 		value := strings.TrimRight(string(text), "\r\n")
 		switch {
 		case os.Getenv(s.Name) != "":

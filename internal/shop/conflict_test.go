@@ -132,7 +132,7 @@ func TestRefusals(t *testing.T) {
 		"1040": {number(1040), true, false}, "1290": {number(1290), true, false}, "silence": {errors.New("i/o timeout"), false, false},
 	} {
 		sh, done := (&scripted{refusal: c.err}).shop(t, shop.Options{})
-		defer done()
+		t.Cleanup(done)
 		_, err := sh.Deduct(t.Context(), "sql-atomic", stocktest.Request(101, 1, ""))
 		for what, err := range map[string]error{"Deduct": err, "SetStock": sh.SetStock(t.Context(), 101, 5, 0)} {
 			if errors.Is(err, stock.ErrRefused) != c.refused || errors.Is(err, stock.ErrForbidden) != c.forbidden || errors.Is(err, stock.ErrUnknown) ||

@@ -323,7 +323,7 @@ func unlocked(t *testing.T, s *shop.Shop, mode string, want bool) {
 	wait.NoError(t, fmt.Sprintf("%s deducts without its lock: %t", mode, want), func() error {
 		m, err := s.Mode(mode)
 		if err == nil && (m.Err != nil || (m.Unlocked != nil) != want) {
-			err = fmt.Errorf("Mode() = %v, unlocked: %w", m.Err, m.Unlocked)
+			return fmt.Errorf("Mode() = %w, unlocked: %w", m.Err, m.Unlocked)
 		}
 		return err
 	})

@@ -70,7 +70,7 @@ func SQLInside(digest string) string {
 	switch {
 	case strings.Contains(digest, ";"):
 		return SQLStatements
-	case procedures.MatchString(digest), call != nil && !builtIn.MatchString(call[1]):
+	case procedures.MatchString(digest), len(call) > 1 && !builtIn.MatchString(call[1]):
 		return SQLProcedure
 	case subqueries.MatchString(digest):
 		return SQLSubquery

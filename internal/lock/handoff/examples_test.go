@@ -93,7 +93,7 @@ func ExampleEngine() {
 	ctx := context.Background()
 
 	if err := engine.Check(ctx); err != nil {
-		slog.Warn("locks", "err", err)
+		fmt.Println(err)
 	}
 
 	var seen uint64 // in the row
