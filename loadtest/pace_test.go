@@ -16,6 +16,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testenv/fakeshop"
 	"lastitem/internal/testenv/wait"
 	"lastitem/loadtest/client"
 )
@@ -270,7 +271,7 @@ func (k *keys) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func problem(code api.Code) func(http.ResponseWriter, *http.Request) {
-	return func(w http.ResponseWriter, _ *http.Request) { refuse(w, code, "") }
+	return func(w http.ResponseWriter, _ *http.Request) { fakeshop.Refuse(w, code, "") }
 }
 
 func TestRetriesKeepTheirKey(t *testing.T) {
