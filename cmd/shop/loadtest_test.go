@@ -105,7 +105,6 @@ func TestLoadtestExitCodes(t *testing.T) {
 		{"unknown language", []string{"--mode", "all", "--lang", "de"}, exitUsage, "en or zh"},
 		{"bad threshold", []string{"--mode", "all", "--threshold", "p(99)<50"}, exitUsage, "duration with its unit"},
 		{"bad stages", []string{"--mode", "all", "--stages", "10s"}, exitUsage, "10s:100,30s:2000"},
-		{"two lengths", []string{"--mode", "all", "--loops", "3", "--duration", "1s"}, exitUsage, "exclude each other"},
 		{"no such form", []string{"--mode", "all", "-o", "xml"}, exitUsage, `--output "xml": want text, json, csv, markdown, bench or html`},
 		{"a backend is not configured", []string{"--mode", "mutex-in-tx"}, exitUsage, "nothing to run: mutex-in-tx: needs mysql"},
 		{"a backend does not answer", []string{"--mode", "etcd"}, exitInconclusive, "nothing to run: etcd: etcd: i/o timeout"},
@@ -186,8 +185,6 @@ func TestLoadtestForeign(t *testing.T) {
 	stock, sent := 0, 0
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /buy", func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
 		sent++
 		switch {
 		case r.Header.Get("X-Shop") != "7":
@@ -199,17 +196,13 @@ func TestLoadtestForeign(t *testing.T) {
 			fmt.Fprint(w, `{"code":0}`)
 		}
 	})
-	mux.HandleFunc("PUT /items/101/{stock}", func(_ http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("PUT /items/101/{stock}", func(_ http.ResponseWriter, r *http.Request) { stock, _ = strconv.Atoi(r.PathValue("stock")) })
+	mux.HandleFunc("GET /items/101", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"data":{"stock":%d}}`, stock) })
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		stock, _ = strconv.Atoi(r.PathValue("stock"))
-	})
-	mux.HandleFunc("GET /items/101", func(w http.ResponseWriter, _ *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		fmt.Fprintf(w, `{"data":{"stock":%d}}`, stock)
-	})
-	server := httptest.NewServer(mux)
+		mux.ServeHTTP(w, r)
+	}))
 	defer server.Close()
 	bodies := []string{"--ok-status", "200", "--ok-body", `"code":0`, "--refused", "200", "--refused-body", "409", "--declined-status", "200", "--declined-body", `"code":1`}
 	reset := []string{"--reset-url", "PUT /items/{{product}}/{{stock}}"}
