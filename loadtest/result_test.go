@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/xml"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -113,45 +112,32 @@ func TestDeclinedRequestsContradictNothing(t *testing.T) {
 	}
 }
 
-// jmxProperties reads every named property of a JMeter test plan: name to values.
-func jmxProperties(t *testing.T, path string) map[string][]string {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
+// element is one of a JMeter test plan.
+type element struct {
+	Name  string    `xml:"name,attr"`
+	Text  string    `xml:",chardata"`
+	Below []element `xml:",any"`
+}
+
+// into adds the texts of the elements with a name.
+func (e element) into(properties map[string][]string) {
+	if text := strings.TrimSpace(e.Text); e.Name != "" && text != "" {
+		properties[e.Name] = append(properties[e.Name], text)
 	}
-	defer f.Close()
-	properties := map[string][]string{}
-	name := ""
-	for d := xml.NewDecoder(f); ; {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return properties
-		}
-		if err != nil {
-			t.Fatalf("%s is not well-formed: %v", path, err)
-		}
-		switch token := token.(type) {
-		case xml.StartElement:
-			name = ""
-			for _, a := range token.Attr {
-				if a.Name.Local == "name" {
-					name = a.Value
-				}
-			}
-		case xml.CharData:
-			if text := strings.TrimSpace(string(token)); name != "" && text != "" {
-				properties[name] = append(properties[name], text)
-			}
-		case xml.EndElement:
-			name = ""
-		}
+	for _, x := range e.Below {
+		x.into(properties)
 	}
 }
 
 // The shipped JMeter plan equals the plan "jmeter", so that both measure the same.
 func TestJMeterPlanIsOurs(t *testing.T) {
-	properties := jmxProperties(t, "jmeter/deduct_stock.jmx")
+	text, err := os.ReadFile("jmeter/deduct_stock.jmx")
+	var root element
+	if err := errors.Join(err, xml.Unmarshal(text, &root)); err != nil {
+		t.Fatal(err)
+	}
+	properties := map[string][]string{}
+	root.into(properties)
 	plans, ok := plan.Named("jmeter")
 	if !ok || len(plans) != 1 {
 		t.Fatalf("Named(jmeter) = %v, %t, want one plan", plans, ok)
