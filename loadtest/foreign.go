@@ -279,11 +279,10 @@ type level struct {
 
 // levelOf returns what a ledger of one store says.
 func levelOf(l *api.Ledger, err error) level {
-	if l == nil {
-		return level{err: err}
-	}
-	for store, stock := range l.Stock {
-		return level{stock: stock, store: store, ledger: l, err: err}
+	if l != nil {
+		for store, stock := range l.Stock {
+			return level{stock: stock, store: store, ledger: l, err: err}
+		}
 	}
 	return level{err: err}
 }
