@@ -196,16 +196,21 @@ func TestLabUsage(t *testing.T) {
 	}
 }
 
+// ownSettings are the variables and headers of ownService, of which a story holds the names only.
+var ownSettings = []string{
+	"--env", "SHOP_ADMIN_TOKEN=token", "--env", "SHOP_LOCK_TTL=700ms", "--env", "SHOP_HEALTH_INTERVAL=0", "--env", "SHOP_PURGE_INTERVAL=0",
+	"--header", "Authorization: Bearer token",
+}
+
 // ownService is a command line that passes our own binary to --serve as if it were somebody else's service.
 func ownService(shop, mode string, more ...string) []string {
 	args := []string{
 		"lab", "--serve", "'" + shop + "' serve", "--env", "SHOP_LISTEN={{addr}}", "--env", "SHOP_REDIS={{redis}}", "--env", "SHOP_SQL={{mysql_dsn}}",
-		"--env", "SHOP_ADMIN_TOKEN=token", "--env", "SHOP_LOCK_TTL=700ms", "--env", "SHOP_HEALTH_INTERVAL=0", "--env", "SHOP_PURGE_INTERVAL=0",
-		"--request", "POST /deduct_stock/" + mode + "?product_id={{product}}&store=sql&wait_ms=0", "--header", "Authorization: Bearer token",
+		"--request", "POST /deduct_stock/" + mode + "?product_id={{product}}&store=sql&wait_ms=0",
 		"--reset-url", `PUT /products/{{product}}/stock {"stock":{{stock}}}`,
 		"--stock-url", "/products/{{product}}#/stock/sql", "--orders-url", "/products/{{product}}/orders#/orders",
 	}
-	return append(args, more...)
+	return slices.Concat(args, ownSettings, more)
 }
 
 // A pause breaks lua-lock of a service that the lab only knows how to start, ask and read; --replay of the saved file breaks it
@@ -228,7 +233,7 @@ func TestLabServe(t *testing.T) {
 	if err := json.Unmarshal(text, &told); err != nil || told.Serve == nil || told.Worst == nil || told.Worst.Story == nil {
 		t.Fatalf("%s holds no service and story: %v", story, err)
 	}
-	out, code = runShop(t, shop, "lab", "--replay", story, "--times", "3")
+	out, code = runShop(t, shop, append([]string{"lab", "--replay", story, "--times", "3"}, ownSettings...)...)
 	if code != exitOK || !strings.Contains(out, "O 3/3") {
 		t.Errorf("replay: exit %d, want %d and O 3/3:\n%s", code, exitOK, out)
 	}
