@@ -33,7 +33,7 @@ var replaced = []struct {
 	{word: regexp.MustCompile(`压测端|压测引擎|负载发生器`), instead: "压测工具"},
 	{word: regexp.MustCompile(`嵌入式`), instead: "内嵌"},
 	{word: regexp.MustCompile(`故障(转移|切换)`), instead: "主从切换"},
-	{word: regexp.MustCompile(`主库|从库([^存]|$)`), instead: "主节点、从节点", only: []string{"docs/servers.zh.md"}}, // which speaks of MySQL
+	{word: regexp.MustCompile(`主库|从库([^存]|$)`), instead: "主节点、从节点", only: []string{"docs/servers.zh.md", "docs/scale.zh.md"}}, // which speak of MySQL
 
 	{word: regexp.MustCompile(`(?i)\bfail-over`), instead: "failover"},
 	{word: regexp.MustCompile(`(?i)\bhand-over`), instead: "handover"},
