@@ -9,7 +9,6 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
 )
 
 func TestOpenRedis(t *testing.T) {
@@ -103,37 +102,5 @@ func TestOpenNewSQLiteAtOnce(t *testing.T) {
 		}
 		close(begin)
 		wg.Wait()
-	}
-}
-
-// Each service answers its check once it is up, and is closed with nothing left running.
-func TestOpenServices(t *testing.T) {
-	t.Parallel()
-	var nodes []string
-	for _, n := range testenv.RedisNodes(t, 3) {
-		nodes = append(nodes, n.URL)
-	}
-	r, dsn := testenv.Redis(t), testenv.SQLite(t)
-	migrated(t, dsn)
-	set, err := backend.Open(backend.Config{
-		Redis: r.URL, SQL: dsn, Prefix: r.Prefix, Conns: 2, Redlock: strings.Join(nodes, ","), ZooKeeper: testenv.ZooKeeper(t).Addr,
-		Etcd: "http://" + testenv.Etcd(t).Addr, Consul: "http://" + testenv.Consul(t).Addr,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"redis", "sql", "redlock", "zookeeper", "etcd", "consul"} {
-		wait.NoError(t, name+" is up", func() error { return set.Check(name) })
-	}
-	if err := set.Client.Ping(t.Context()).Err(); err != nil { // health has a connection of its own
-		t.Fatal(err)
-	}
-	for _, p := range set.Pools() {
-		if p.Total < 1 || p.Total > 2 {
-			t.Errorf("pool %s has %d connections, want 1 or 2", p.Name, p.Total)
-		}
-	}
-	if err := set.Close(); err != nil {
-		t.Errorf("Close() = %v", err)
 	}
 }
