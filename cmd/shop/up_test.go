@@ -122,14 +122,6 @@ func TestUpKeepsWhatIsNotItsFile(t *testing.T) {
 	}
 }
 
-func TestVersion(t *testing.T) {
-	t.Parallel()
-	code, out, errOut := commandLine(t.Context(), newVersion("en"))
-	if code != exitOK || strings.TrimSpace(out) != "shop version "+version() {
-		t.Errorf("shop version = %d, %q, %q; want the version", code, out, errOut)
-	}
-}
-
 // The result says the same as text, in both languages, and as JSON; a replica that served nothing makes it inconclusive.
 func TestRollingReport(t *testing.T) {
 	t.Parallel()
