@@ -41,7 +41,7 @@ func TestResultsThatCannotBeWritten(t *testing.T) {
 	for _, c := range []struct {
 		command string
 		flag    string
-	}{{"demo", "--out"}, {"loadtest", "--out"}, {"loadtest", "--history"}} {
+	}{{"demo", "--out"}, {"loadtest", "--out"}, {"loadtest", "--history"}, {"loadtest", "--html"}} {
 		for _, file := range []string{"/dev/null/x.json", dir} {
 			args := []string{c.command, "--url", url, "--token", fakeToken, "--mode", "lua-lock", c.flag, file}
 			code, out, errOut := commandLine(t.Context(), newRoot("en"), args...)
@@ -118,26 +118,33 @@ func TestUsage(t *testing.T) {
 		"loadtest --rtt 1ms --request POST/buy":                     "leave out --request",
 		"loadtest --rtt 1ms --mode zz*":                             `unknown mode "zz*"`,
 		"loadtest --rtt 1ms --mode unsafe --replicas 1000":          "each is a process",
-		"trace nobody":                          `unknown mode "nobody"`,
-		"trace mutexx":                          `did you mean "mutex"?`,
-		"trace set*":                            "want the name of one mode",
-		"trace noop --store sql":                "the stores of noop are []",
-		"trace unsafe --store sql":              `--store sql: the stores of unsafe are ["redis"]`,
-		"trace unsafe --quantity 0":             "--quantity 0",
-		"trace unsafe --quantity 101":           "--quantity 101",
-		"trace unsafe --lang fr":                `--lang "fr"`,
-		"trace unsafe --backend docker":         "--backend docker",
-		"trace watchdog --hold 31s":             "hold_ms: must be between 0 and 30000",
-		"trace watchdog --hold 1s --depth 11":   "depth: must be between 0 and 10",
-		"trace lua-lock --hold 1s --depth 1":    "has no lock that its holder can enter again",
-		"trace unsafe --hold 1s":                "takes no lock on the product",
-		"trace watchdog --rival":                "--rival needs --hold",
-		"trace watchdog --hold 1s --ttl 10ms":   "--ttl 10ms",
-		"trace kafka --backend local":           "--backend local: kafka needs Kafka",
-		"trace unsafe -o json --stable":         "--stable goes with the text",
-		"trace":                                 "missing: want shop trace MODE",
-		"trace unsafe mutex":                    `unexpected argument "mutex"`,
-		"loadtest --mode mutex --request GET/x": "Try 'shop loadtest --help'.\n",
+		"loadtest --mode x --html -":                                "-o html",
+		"lab --random --html x.html":                                "exclude --random, --replay and --tell",
+		"lab --replay x.json -o html":                               "exclude --random, --replay and --tell",
+		"lab --tell stories --out y.html":                           "these flags exclude each other: --out --tell",
+		"lab --docs elsewhere --out y.json":                         "these flags exclude each other: --docs --out",
+		"audit --store disk":                                        "disk",
+		"audit --url localhost":                                     "localhost",
+		"trace nobody":                                              `unknown mode "nobody"`,
+		"trace mutexx":                                              `did you mean "mutex"?`,
+		"trace set*":                                                "want the name of one mode",
+		"trace noop --store sql":                                    "the stores of noop are []",
+		"trace unsafe --store sql":                                  `--store sql: the stores of unsafe are ["redis"]`,
+		"trace unsafe --quantity 0":                                 "--quantity 0",
+		"trace unsafe --quantity 101":                               "--quantity 101",
+		"trace unsafe --lang fr":                                    `--lang "fr"`,
+		"trace unsafe --backend docker":                             "--backend docker",
+		"trace watchdog --hold 31s":                                 "hold_ms: must be between 0 and 30000",
+		"trace watchdog --hold 1s --depth 11":                       "depth: must be between 0 and 10",
+		"trace lua-lock --hold 1s --depth 1":                        "has no lock that its holder can enter again",
+		"trace unsafe --hold 1s":                                    "takes no lock on the product",
+		"trace watchdog --rival":                                    "--rival needs --hold",
+		"trace watchdog --hold 1s --ttl 10ms":                       "--ttl 10ms",
+		"trace kafka --backend local":                               "--backend local: kafka needs Kafka",
+		"trace unsafe -o json --stable":                             "--stable goes with the text",
+		"trace":                                                     "missing: want shop trace MODE",
+		"trace unsafe mutex":                                        `unexpected argument "mutex"`,
+		"loadtest --mode mutex --request GET/x":                     "Try 'shop loadtest --help'.\n",
 	} {
 		wantRefused(t, newRoot("en"), want, strings.Fields(line)...)
 	}

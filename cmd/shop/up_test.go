@@ -248,18 +248,6 @@ func TestStepSummaryIsAppendedTo(t *testing.T) {
 			t.Errorf("stdout is not JSON alone:\n%s", out)
 		}
 	}
-	wantRefused(t, newRoot("en"), "-o html", "loadtest", "--mode", "x", "--html", "-")
-	for line, want := range map[string]string{
-		"lab --random --html x.html":         "exclude --random, --replay and --tell",
-		"lab --replay x.json -o html":        "exclude --random, --replay and --tell",
-		"lab --tell stories --out y.html":    "these flags exclude each other: --out --tell",
-		"lab --docs elsewhere --out y.json ": "these flags exclude each other: --docs --out",
-	} {
-		wantRefused(t, newRoot("en"), want, strings.Fields(line)...)
-	}
-	if code, _, errOut := commandLine(t.Context(), newRoot("en"), "loadtest", "--mode", "x", "--html", dir); code != exitFailed || !strings.Contains(errOut, "shop: --html: ") {
-		t.Errorf("--html of a directory: exit %d, %q, want %d before anything is run", code, errOut, exitFailed)
-	}
 }
 
 // What a shell would take apart is quoted, tokens are left out, and passwords are masked and known as secrets.
