@@ -141,7 +141,8 @@ func shopOnCluster(t *testing.T, o *redis.ClusterOptions) *Replica {
 func strike(t *testing.T, c *redis.Client, signal syscall.Signal) {
 	t.Helper()
 	var pid int
-	_, _ = fmt.Sscan(c.InfoMap(t.Context(), "server").Item("Server", "process_id"), &pid)
+	_, rest, _ := strings.Cut(c.Info(t.Context(), "server").Val(), "process_id:")
+	_, _ = fmt.Sscan(rest, &pid)
 	if pid == 0 || syscall.Kill(pid, signal) != nil {
 		t.Fatalf("no process to signal: %d", pid)
 	}
