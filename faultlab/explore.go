@@ -76,16 +76,14 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 		return l.exploreGroup(ctx, g, done)
 	})
 	slices.SortFunc(res.Cells, func(a, b Cell) int { return index(cells, a) - index(cells, b) })
-	for _, c := range untried {
-		res.Cells = append(res.Cells, c)
-		slices.SortStableFunc(res.Cells, func(a, b Cell) int { return rung(a) - rung(b) })
+	if untried != nil { // all are the service's
+		res.Cells = append(res.Cells, untried...)
+		names := fault.Names()
+		slices.SortFunc(res.Cells, func(a, b Cell) int { return slices.Index(names, a.Fault) - slices.Index(names, b.Fault) })
 	}
 	res.Worst = ofAll(worsts, cells)
 	return res, err
 }
-
-// rung is the place of a cell's fault.
-func rung(c Cell) int { return slices.Index(fault.Names(), c.Fault) }
 
 // oneSubject reports whether all cells are of one mode and one fault, so that they differ in the store at most.
 func oneSubject(cells []Cell) bool {

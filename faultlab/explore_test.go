@@ -365,12 +365,12 @@ func TestUntested(t *testing.T) {
 		t.Errorf("untested %v, broken %d, want threads and retry, and replicas broken all the same", got, r.Broken())
 	}
 	r.Cells = slices.Delete(r.Cells, 1, 2)
-	var sheet, text strings.Builder
+	page, text := reported(t, r)
 	raw, err := json.Marshal(r)
-	if err := errors.Join(err, r.WritePage(&sheet, PageOptions{Lang: "en"}), r.WriteServe(&text, "en")); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
-	for form, has := range map[string]string{"json": string(raw), "html": html.UnescapeString(sheet.String()), "text": text.String()} {
+	for form, has := range map[string]string{"json": string(raw), "html": html.UnescapeString(page), "text": text} {
 		for _, want := range []string{`CALL buy(?)`, "no schedule can stop inside it", "--repeat-without-key"} {
 			if !strings.Contains(has, want) {
 				t.Errorf("%s has no %q:\n%s", form, want, has)
@@ -406,15 +406,18 @@ func TestUnprovenService(t *testing.T) {
 	} {
 		r := &Result{Serve: &rig.Foreign{}, Took: time.Second}
 		r.add(&lab{}, sum(Cell{Mode: rig.ServiceName, Fault: api.Pause, Claim: Unclaimed}, tt.played), tt.played)
-		var page, text strings.Builder
-		if err := errors.Join(r.WritePage(&page, PageOptions{Lang: "en"}), r.WriteServe(&text, "en")); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(page.String(), tt.banner) {
-			t.Errorf("%s: the page has no %q:\n%s", name, tt.banner, page.String())
-		}
-		if !strings.Contains(text.String(), tt.text) {
-			t.Errorf("%s: the text has no %q:\n%s", name, tt.text, text.String())
+		if page, text := reported(t, r); !strings.Contains(page, tt.banner) || !strings.Contains(text, tt.text) {
+			t.Errorf("%s: the page has no %q, or the text no %q:\n%s\n%s", name, tt.banner, tt.text, page, text)
 		}
 	}
+}
+
+// reported returns the page and the text on a service.
+func reported(t *testing.T, r *Result) (page, text string) {
+	t.Helper()
+	var p, s strings.Builder
+	if err := errors.Join(r.WritePage(&p, PageOptions{Lang: "en"}), r.WriteServe(&s, "en")); err != nil {
+		t.Fatal(err)
+	}
+	return p.String(), s.String()
 }

@@ -73,14 +73,12 @@ func (l *lab) meet(ctx context.Context) error {
 	switch {
 	case f.LockTTL > 0:
 		l.o.TTL = f.LockTTL
-	case !f.UsesRedis(): // there is none to look for locks in
+	case !f.UsesRedis() || f.TakesTTL(): // there is none to look for locks in, or it is known
 		return nil
-	case !f.TakesTTL():
+	default:
 		if err := l.readTTL(ctx, lane); err != nil {
 			return err
 		}
-	default:
-		return nil
 	}
 	for _, lane := range l.groups[0].lanes {
 		lane.TTL = l.o.TTL
@@ -137,25 +135,15 @@ func theirs(f *rig.Foreign) api.Mode {
 
 // untried returns the cells of the selected faults that cannot be played on the service at all.
 func (l *lab) untried() []Cell {
-	retry := Cell{Mode: rig.ServiceName, Fault: api.Retry, Claim: Unclaimed, Found: Untested}
-	if l.o.Serve == nil || !selectedFault(l.o, fault.Retry) {
+	if l.o.Serve == nil || !selectedFault(l.o, fault.Retry) || l.o.Serve.WhyNoRetry() == (api.Text{}) {
 		return nil
 	}
-	if retry.Untested = l.o.Serve.WhyNoRetry(); retry.Untested == (api.Text{}) {
-		return nil
-	}
-	return []Cell{retry}
+	return []Cell{{Mode: rig.ServiceName, Fault: api.Retry, Claim: Unclaimed, Found: Untested, Untested: l.o.Serve.WhyNoRetry()}}
 }
 
 // Broken counts the broken cells.
 func (r *Result) Broken() int {
-	n := 0
-	for _, c := range r.Cells {
-		if c.broken() {
-			n++
-		}
-	}
-	return n
+	return len(slices.DeleteFunc(slices.Clone(r.Cells), func(c Cell) bool { return !c.broken() }))
 }
 
 // broken says whether some letter was found.
@@ -164,27 +152,26 @@ func (c Cell) broken() bool {
 }
 
 // Untested returns the faults that were not played, or not at every position, except those of allowed.
-func (r *Result) Untested(allowed ...string) (names []string) {
-	for _, c := range r.Cells {
-		if c.Found == Untested && !slices.Contains(allowed, string(c.Fault)) {
-			names = append(names, string(c.Fault))
-		}
-	}
-	return names
+func (r *Result) Untested(allowed ...string) []string {
+	return slices.DeleteFunc(r.faults(Untested), func(name string) bool { return slices.Contains(allowed, name) })
 }
 
 // held returns the faults that were played at every position, and broke nothing, after the separator; "" = none.
 func (r *Result) held(separator string) string {
-	var names []string
+	if names := r.faults(api.Exact); names != nil {
+		return separator + strings.Join(names, ", ")
+	}
+	return ""
+}
+
+// faults returns the faults of which this was found.
+func (r *Result) faults(found api.Outcomes) (names []string) {
 	for _, c := range r.Cells {
-		if c.Found == api.Exact {
+		if c.Found == found {
 			names = append(names, string(c.Fault))
 		}
 	}
-	if names == nil {
-		return ""
-	}
-	return separator + strings.Join(names, ", ")
+	return names
 }
 
 // ofAll returns the worst schedule of several cells.

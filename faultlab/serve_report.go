@@ -73,18 +73,18 @@ func (r *Result) WriteServe(w io.Writer, lang string) error {
 			fmt.Fprintf(&b, "  %s %s  %s\n      %s\n", columns.Left(string(c.Fault), 10), letter, means, c.Witnesses[letter].where())
 		}
 	}
-	title := t.untested
+	untested, wrong := []string{t.untested}, []string{t.wrong}
 	for _, c := range r.Cells {
 		if c.Found == Untested {
-			b.WriteString(title + "  ? " + columns.Left(string(c.Fault), 10) + c.Untested.In(lang) + "\n")
-			title = ""
+			untested = append(untested, "  ? "+columns.Left(string(c.Fault), 10)+c.Untested.In(lang)+"\n")
+		}
+		for _, why := range c.Wrong {
+			wrong = append(wrong, "  "+why+"\n")
 		}
 	}
-	title = t.wrong
-	for _, c := range r.Cells {
-		for _, why := range c.Wrong {
-			b.WriteString(title + "  " + why + "\n")
-			title = ""
+	for _, list := range [][]string{untested, wrong} {
+		if len(list) > 1 {
+			b.WriteString(strings.Join(list, ""))
 		}
 	}
 	if len(r.Leases) > 0 {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/page"
@@ -199,10 +198,8 @@ func (c Cell) name() string {
 
 // pageRows returns the faults that were played, and the letters that they showed for each mode and store.
 func (r *Result) pageRows(t sheetWords) (faults []string, rows []labRow) {
-	for _, f := range fault.All() {
-		if slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Fault == f.Name }) {
-			faults = append(faults, string(f.Name))
-		}
+	for _, name := range r.hazards() {
+		faults = append(faults, string(name))
 	}
 	for _, c := range r.Cells {
 		i := slices.IndexFunc(rows, func(row labRow) bool { return row.Name == c.Mode && row.Store == string(c.Store) })

@@ -81,24 +81,25 @@ var arrows = map[string][]string{
 	"internal/book":    {"docs"}, // in its test
 
 	// For tests only; see testOnly.
-	"internal/lock/locktest":   {"internal/lock", "internal/step", "internal/testenv"},
-	"loadtest/resulttest":      {"internal/api", "internal/audit", "loadtest", "loadtest/client"},
-	"internal/stock/newmode":   {"internal/stock"}, // a command for people who add a mode
-	"internal/stock/stocktest": {"internal/stock", "internal/shop", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "internal/idempotency", "internal/step", "internal/testenv"},
-	"internal/testenv":         {"internal/backend", "internal/localstack", "internal/redact"},
-	"internal/testenv/need":    {},
-	"internal/testenv/port":    {},
-	"internal/testenv/wait":    {},
-	"internal/lock/chaos":      {"internal/lock", "internal/lock/handoff"},                           // a test only: the engine in several processes
-	"internal/writeups":        {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"}, // tests of listings from other people's write-ups
-	"internal":                 {},                                                                   // this file
-	"deploy":                   {},
+	"internal/lock/locktest":    {"internal/lock", "internal/step", "internal/testenv"},
+	"loadtest/resulttest":       {"internal/api", "internal/audit", "loadtest", "loadtest/client"},
+	"internal/stock/newmode":    {"internal/stock"}, // a command for people who add a mode
+	"internal/stock/stocktest":  {"internal/stock", "internal/shop", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "internal/idempotency", "internal/step", "internal/testenv"},
+	"internal/testenv":          {"internal/backend", "internal/localstack", "internal/redact"},
+	"internal/testenv/need":     {},
+	"internal/testenv/port":     {},
+	"internal/testenv/wait":     {},
+	"internal/testenv/fakeshop": {"internal/api"},
+	"internal/lock/chaos":       {"internal/lock", "internal/lock/handoff"},                           // a test only: the engine in several processes
+	"internal/writeups":         {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"}, // tests of listings from other people's write-ups
+	"internal":                  {},                                                                   // this file
+	"deploy":                    {},
 }
 
 // testOnly packages are imported by tests, and by each other. testAids are further packages that both may import: those that open a store, the judge
 // with its vocabulary, and the proxies that delay answers.
 var (
-	testOnly = []string{"internal/testenv", "internal/testenv/need", "internal/testenv/port", "internal/testenv/wait", "internal/lock/locktest", "internal/stock/stocktest", "loadtest/resulttest"}
+	testOnly = []string{"internal/testenv", "internal/testenv/need", "internal/testenv/port", "internal/testenv/wait", "internal/testenv/fakeshop", "internal/lock/locktest", "internal/stock/stocktest", "loadtest/resulttest"}
 	testAids = []string{"internal/backend", "migrations", "internal/audit", "internal/api", "internal/wire"}
 )
 

@@ -107,15 +107,24 @@ func TestCompareSkipsWhatDoesNotFit(t *testing.T) {
 	}
 }
 
+// The replicas' log lines during a run that failed are kept.
 func TestCompareGoesOnAfterAFailure(t *testing.T) {
-	r := runner{fail: "unsafe"}
-	c, err := loadtest.Compare(t.Context(), loadtest.Comparing{Modes: threeModes, Plans: []loadtest.Plan{{Name: "demo"}}, Run: r.run, Replicas: 3})
+	r, logged := runner{fail: "unsafe"}, 0
+	c, err := loadtest.Compare(t.Context(), loadtest.Comparing{
+		Modes: threeModes, Plans: []loadtest.Plan{{Name: "demo"}}, Run: r.run, Replicas: 3,
+		MarkLogs: func() func(int) []string {
+			logged++
+			return func(n int) []string { return []string{"replica 2: OOM", "and no more"}[:min(n, 1)] }
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []loadtest.FailedRun{{Mode: "unsafe", Plan: "demo", Repetition: 1, Why: "loadtest: set stock: connection refused"}}
-	if diff := cmp.Diff(want, c.Failed); diff != "" {
-		t.Errorf("Failed (-want +got):\n%s", diff)
+	want := []loadtest.FailedRun{{
+		Mode: "unsafe", Plan: "demo", Repetition: 1, Why: "loadtest: set stock: connection refused", Log: []string{"replica 2: OOM"},
+	}}
+	if diff := cmp.Diff(want, c.Failed); diff != "" || logged != 2 || c.Results[0].Log != nil {
+		t.Errorf("marked %d times, log of the good run %q, Failed (-want +got):\n%s", logged, c.Results[0].Log, diff)
 	}
 	r.wrong = api.Text{En: "no stock", Zh: "没有库存"}.Errorf()
 	c, err = loadtest.Compare(t.Context(), loadtest.Comparing{Modes: threeModes, Plans: []loadtest.Plan{{Name: "demo"}}, Run: r.run, Lang: "zh", Replicas: 3})
@@ -236,28 +245,6 @@ func TestCompareInsists(t *testing.T) {
 				t.Errorf("exit code %d, want %d", got, tt.code)
 			}
 		})
-	}
-}
-
-// The replicas' log lines during a run that failed or was not confirmed are kept.
-func TestLogOfAFailedRow(t *testing.T) {
-	t.Parallel()
-	logged := 0
-	r := runner{fail: "unsafe"}
-	c, err := loadtest.Compare(t.Context(), loadtest.Comparing{
-		Modes: threeModes, Plans: []loadtest.Plan{{Name: "demo"}}, Run: r.run,
-		MarkLogs: func() func(int) []string {
-			logged++
-			return func(n int) []string {
-				return []string{"replica 2: redis: OOM command not allowed", "and no more"}[:min(n, 1)]
-			}
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if logged != 2 || len(c.Failed) != 1 || len(c.Failed[0].Log) != 1 || c.Results[0].Log != nil {
-		t.Errorf("marked %d times, failed %+v, log of the good run %q; want 2, one line, none", logged, c.Failed, c.Results[0].Log)
 	}
 }
 

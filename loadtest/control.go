@@ -84,19 +84,6 @@ func (c *Control) SetStock(ctx context.Context, product, stock int64, segments i
 	return explain(http.MethodPut, path, resp, err)
 }
 
-// WaitReady returns nil when the service is ready. If ctx ends first, the error contains the service's last answer.
-func (c *Control) WaitReady(ctx context.Context) error {
-	for {
-		err := c.get(ctx, "/readyz", nil)
-		if err == nil {
-			return nil
-		}
-		if !rest(ctx, 50*time.Millisecond) {
-			return fault(api.Text{En: "%s is not ready: %w", Zh: "%s 尚未就绪：%w"}, redact.Address(c.base), err)
-		}
-	}
-}
-
 // get reads path into body, unless that is nil.
 func (c *Control) get(ctx context.Context, path string, body any) error {
 	resp, err := c.client.R().SetContext(ctx).Get(path)

@@ -67,10 +67,9 @@ func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progres
 	if err != nil {
 		return Result{}, err
 	}
-	loading, stop := context.WithCancel(ctx)
-	defer stop()
-	hopes := &hope{stop: stop}
-	script.classify = hopes.hear(script.classify)
+	loading, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	script.classify = hopeful(script.classify, stop)
 	d, err := newDriver(plan, client.Target{URL: base, Opaque: true}, script, true)
 	if err != nil {
 		return Result{}, err
@@ -82,7 +81,7 @@ func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progres
 		return Result{}, err
 	}
 	if res.Partial && ctx.Err() == nil {
-		return Result{}, hopes.lost()
+		return Result{}, context.Cause(loading)
 	}
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards(&res))
 	defer cancel()
@@ -96,38 +95,27 @@ func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progres
 // hopeless is after how many failures a load without any other answer is ended.
 const hopeless = 50
 
-// hope ends a load of which every answer is a failure: it proves nothing, and the service may be in trouble.
-type hope struct {
-	failed, other atomic.Int64
-	first         atomic.Pointer[string]
-	stop          func()
-}
-
-// hear returns a classify that also counts.
-func (h *hope) hear(classify func(*client.Answer) client.Reading) func(*client.Answer) client.Reading {
+// hopeful is classify that stops a load of which every answer is a failure: it proves nothing, and the service may be in trouble.
+func hopeful(classify func(*client.Answer) client.Reading, stop func(error)) func(*client.Answer) client.Reading {
+	var failed atomic.Int64
+	var other atomic.Bool
+	var first atomic.Pointer[string]
 	return func(a *client.Answer) client.Reading {
 		read := classify(a)
 		switch {
 		case read.Kind != client.Failed:
-			h.other.Store(1)
-		case h.other.Load() == 0:
-			if h.failed.Add(1) == 1 {
-				first := strings.TrimSpace(fmt.Sprintf("%s %.300s", read.Code, a.Body))
-				h.first.Store(&first)
-			}
-			if h.failed.Load() >= hopeless {
-				h.stop()
+			other.Store(true)
+		case !other.Load():
+			said := strings.TrimSpace(fmt.Sprintf("%s %.300s", read.Code, a.Body))
+			first.CompareAndSwap(nil, &said)
+			if n := failed.Add(1); n >= hopeless {
+				stop(fault(api.Text{
+					En: "ended after %d failures without another answer; the first: %s", Zh: "连续失败 %d 次，没有别的应答，已停止；第一个：%s",
+				}, n, *first.Load()))
 			}
 		}
 		return read
 	}
-}
-
-// lost is the error of a load that was ended.
-func (h *hope) lost() error {
-	return fault(api.Text{
-		En: "ended after %d failures without another answer; the first: %s", Zh: "连续失败 %d 次，没有别的应答，已停止；第一个：%s",
-	}, h.failed.Load(), *h.first.Load())
 }
 
 // Ready resets the stock of every product of the plan, and reads it. An error: a run would prove nothing. Without Reset
@@ -291,11 +279,10 @@ type level struct {
 
 // levelOf returns what a ledger of one store says.
 func levelOf(l *api.Ledger, err error) level {
-	if l == nil {
-		return level{err: err}
-	}
-	for store, stock := range l.Stock {
-		return level{stock: stock, store: store, ledger: l, err: err}
+	if l != nil {
+		for store, stock := range l.Stock {
+			return level{stock: stock, store: store, ledger: l, err: err}
+		}
 	}
 	return level{err: err}
 }

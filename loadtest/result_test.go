@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/xml"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -20,6 +19,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testenv/fakeshop"
 	"lastitem/loadtest/client"
 	"lastitem/loadtest/plan"
 )
@@ -96,14 +96,14 @@ func TestDeclinedRequestsContradictNothing(t *testing.T) {
 	t.Parallel()
 	five, _ := plan.Named("five")
 	var n atomic.Int64
-	shop := &fakeShop{replicas: 1, fail: func(w http.ResponseWriter, _ *http.Request) bool {
+	shop := &fakeshop.Shop{Replicas: 1, Fail: func(w http.ResponseWriter, _ *http.Request) bool {
 		turned := n.Add(1) > 1
 		if turned {
-			refuse(w, api.LockBusy, "busy")
+			fakeshop.Refuse(w, api.LockBusy, "busy")
 		}
 		return turned
 	}}
-	res, err := Run(t.Context(), shop.open(t), shopMode("m", api.Exact), five[0], nil)
+	res, err := Run(t.Context(), open(t, shop), shopMode("m", api.Exact), five[0], nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,45 +112,32 @@ func TestDeclinedRequestsContradictNothing(t *testing.T) {
 	}
 }
 
-// jmxProperties reads every named property of a JMeter test plan: name to values.
-func jmxProperties(t *testing.T, path string) map[string][]string {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
+// element is one of a JMeter test plan.
+type element struct {
+	Name  string    `xml:"name,attr"`
+	Text  string    `xml:",chardata"`
+	Below []element `xml:",any"`
+}
+
+// into adds the texts of the elements with a name.
+func (e element) into(properties map[string][]string) {
+	if text := strings.TrimSpace(e.Text); e.Name != "" && text != "" {
+		properties[e.Name] = append(properties[e.Name], text)
 	}
-	defer f.Close()
-	properties := map[string][]string{}
-	name := ""
-	for d := xml.NewDecoder(f); ; {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return properties
-		}
-		if err != nil {
-			t.Fatalf("%s is not well-formed: %v", path, err)
-		}
-		switch token := token.(type) {
-		case xml.StartElement:
-			name = ""
-			for _, a := range token.Attr {
-				if a.Name.Local == "name" {
-					name = a.Value
-				}
-			}
-		case xml.CharData:
-			if text := strings.TrimSpace(string(token)); name != "" && text != "" {
-				properties[name] = append(properties[name], text)
-			}
-		case xml.EndElement:
-			name = ""
-		}
+	for _, x := range e.Below {
+		x.into(properties)
 	}
 }
 
 // The shipped JMeter plan equals the plan "jmeter", so that both measure the same.
 func TestJMeterPlanIsOurs(t *testing.T) {
-	properties := jmxProperties(t, "jmeter/deduct_stock.jmx")
+	text, err := os.ReadFile("jmeter/deduct_stock.jmx")
+	var root element
+	if err := errors.Join(err, xml.Unmarshal(text, &root)); err != nil {
+		t.Fatal(err)
+	}
+	properties := map[string][]string{}
+	root.into(properties)
 	plans, ok := plan.Named("jmeter")
 	if !ok || len(plans) != 1 {
 		t.Fatalf("Named(jmeter) = %v, %t, want one plan", plans, ok)
@@ -184,41 +171,41 @@ func TestRunUntilTheStockIsOut(t *testing.T) {
 		return func(w http.ResponseWriter, _ *http.Request) bool {
 			turned := n.Add(1)%4 != 0
 			if turned {
-				refuse(w, api.LockBusy, "busy")
+				fakeshop.Refuse(w, api.LockBusy, "busy")
 			}
 			return turned
 		}
 	}
 	alwaysBusy := func(w http.ResponseWriter, _ *http.Request) bool {
 		time.Sleep(time.Millisecond)
-		refuse(w, api.LockBusy, "busy")
+		fakeshop.Refuse(w, api.LockBusy, "busy")
 		return true
 	}
 	invalid := func(w http.ResponseWriter, _ *http.Request) bool {
-		refuse(w, api.InvalidRequest, "quantity")
+		fakeshop.Refuse(w, api.InvalidRequest, "quantity")
 		return true
 	}
 	tests := []struct {
 		name    string
-		shop    *fakeShop
+		shop    *fakeshop.Shop
 		claim   api.Outcomes
 		sellOut time.Duration
 		verdict audit.Verdict
 		extra   bool
 	}{
-		{"slow", &fakeShop{fail: mostlyBusy()}, api.Exact, patience, audit.Exact, true},
-		{"slow, and it may not go on", &fakeShop{fail: mostlyBusy()}, api.Exact, 0, audit.Vacuous, false},
-		{"fast", &fakeShop{}, api.Exact, patience, audit.Exact, false},
-		{"oversells", &fakeShop{broken: map[string]bool{"m": true}}, "O", patience, audit.Broken, false},
-		{"takes no such request", &fakeShop{fail: invalid}, api.Exact, patience, audit.Vacuous, false},
-		{"stuck", &fakeShop{fail: alwaysBusy}, "X", 100 * time.Millisecond, audit.Broken, true},
+		{"slow", &fakeshop.Shop{Fail: mostlyBusy()}, api.Exact, patience, audit.Exact, true},
+		{"slow, and it may not go on", &fakeshop.Shop{Fail: mostlyBusy()}, api.Exact, 0, audit.Vacuous, false},
+		{"fast", &fakeshop.Shop{}, api.Exact, patience, audit.Exact, false},
+		{"oversells", &fakeshop.Shop{Broken: map[string]bool{"m": true}}, "O", patience, audit.Broken, false},
+		{"takes no such request", &fakeshop.Shop{Fail: invalid}, api.Exact, patience, audit.Vacuous, false},
+		{"stuck", &fakeshop.Shop{Fail: alwaysBusy}, "X", 100 * time.Millisecond, audit.Broken, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			tt.shop.replicas = 1
+			tt.shop.Replicas = 1
 			plan := Plan{VUs: 8, Requests: 90, Stock: 60, Wait: time.Second, SellOut: tt.sellOut}
-			res, err := Run(t.Context(), tt.shop.open(t), shopMode("m", tt.claim), plan, nil)
+			res, err := Run(t.Context(), open(t, tt.shop), shopMode("m", tt.claim), plan, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -233,8 +220,8 @@ func TestRunUntilTheStockIsOut(t *testing.T) {
 // exit code says undecided, whatever the verdict on the stock.
 func TestDroppedArrivalsDiscountTheRun(t *testing.T) {
 	t.Parallel()
-	slow := &fakeShop{replicas: 1, fail: func(http.ResponseWriter, *http.Request) bool { time.Sleep(50 * time.Millisecond); return false }}
-	control := slow.open(t)
+	slow := &fakeshop.Shop{Replicas: 1, Fail: func(http.ResponseWriter, *http.Request) bool { time.Sleep(50 * time.Millisecond); return false }}
+	control := open(t, slow)
 	plan := Plan{Name: "open", Rate: 200, Duration: 500 * time.Millisecond, MaxInFlight: 2, Stock: 1000}
 	res, err := Run(t.Context(), control, shopMode("m", api.Exact), plan, nil)
 	if err != nil {

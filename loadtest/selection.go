@@ -3,6 +3,7 @@ package loadtest
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"lastitem/internal/api"
@@ -14,7 +15,7 @@ var ErrUnknownMode = api.Text{En: "unknown mode", Zh: "没有模式"}.Errorf()
 // Select returns the modes that a comma-separated pattern names, in the order of all and each once: names, globs such as
 // "set*", or "all". A word that matches nothing is an error wrapping [ErrUnknownMode] that lists the modes and the nearest name.
 func Select(all []api.Mode, pattern string) ([]api.Mode, error) {
-	wanted := make([]bool, len(all))
+	wanted := map[string]bool{}
 	words := 0
 	for word := range strings.SplitSeq(pattern, ",") {
 		word = strings.TrimSpace(word)
@@ -23,13 +24,13 @@ func Select(all []api.Mode, pattern string) ([]api.Mode, error) {
 		}
 		words++
 		found := false
-		for i, m := range all {
+		for _, m := range all {
 			ok, err := path.Match(word, m.Name)
 			if err != nil {
 				return nil, fault(api.Text{En: "mode pattern %q: %w", Zh: "模式的通配符 %q：%w"}, word, err)
 			}
 			if ok || word == "all" {
-				wanted[i], found = true, true
+				wanted[m.Name], found = true, true
 			}
 		}
 		if !found {
@@ -39,13 +40,7 @@ func Select(all []api.Mode, pattern string) ([]api.Mode, error) {
 	if words == 0 {
 		return nil, fault(api.Text{En: "no mode given: %w; there are: %s", Zh: "没有给出模式：%w；可选的有：%s"}, ErrUnknownMode, strings.Join(modeNames(all), ", "))
 	}
-	var selected []api.Mode
-	for i, m := range all {
-		if wanted[i] {
-			selected = append(selected, m)
-		}
-	}
-	return selected, nil
+	return slices.DeleteFunc(slices.Clone(all), func(m api.Mode) bool { return !wanted[m.Name] }), nil
 }
 
 // unknownMode returns the error for an unknown name, with the nearest name if that is near enough for a typing error.

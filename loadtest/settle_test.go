@@ -16,6 +16,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testenv/fakeshop"
 	"lastitem/loadtest/client"
 )
 
@@ -152,8 +153,8 @@ func TestEarlyLedger(t *testing.T) {
 // Products are settled at the same time: one after the other, those of a run over many products would not be read in time.
 func TestManyProductsSettleAtOnce(t *testing.T) {
 	t.Parallel()
-	shop := &fakeShop{replicas: 1}
-	c := shop.open(t)
+	shop := &fakeshop.Shop{Replicas: 1}
+	c := open(t, shop)
 	const products = 3 * settleAtOnce
 	res := Result{Started: time.Now().Add(-time.Hour), Plan: Plan{Product: 1}}
 	for product := range int64(products) {
@@ -174,8 +175,8 @@ func TestManyProductsSettleAtOnce(t *testing.T) {
 // The verdict of a run that sent nothing says so, and not that the stock could not be read.
 func TestNothingSent(t *testing.T) {
 	t.Parallel()
-	shop := &fakeShop{replicas: 1}
-	c := shop.open(t)
+	shop := &fakeshop.Shop{Replicas: 1}
+	c := open(t, shop)
 	if err := c.SetStock(t.Context(), 1, 5, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -203,14 +204,14 @@ func ledgerOf(t *testing.T, pages ...any) (*Control, *int) {
 		page := pages[min(*asked, len(pages)-1)]
 		*asked++
 		if code, is := page.(api.Code); is {
-			refuse(w, code, "")
+			fakeshop.Refuse(w, code, "")
 			return
 		}
 		l := page.(api.Ledger)
 		if first := l.Totals != nil; first != (r.URL.Query().Get("cursor") == "") {
 			t.Errorf("question %d = %s", *asked, r.URL)
 		}
-		send(w, l)
+		fakeshop.Send(w, l)
 	}))
 	t.Cleanup(server.Close)
 	c, err := NewControl(server.URL, "")

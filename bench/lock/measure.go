@@ -71,10 +71,7 @@ func sumUp(s scenario, window, rtt time.Duration, reports []*report) figure.Meas
 		m[mBytes], m[mGoroutines] = figure.Number(all.Bytes), figure.Number(all.Growth)
 		return m
 	}
-	done := int64(0)
-	for _, d := range all.Done {
-		done += d
-	}
+	done := all.total()
 	m[mRate] = figure.Number(done) * perSecond
 	m[mCommands] = figure.Ratio(figure.Number(all.Commands), figure.Number(done))
 	if s.loop() == kindFree {
@@ -94,15 +91,11 @@ func sumUp(s scenario, window, rtt time.Duration, reports []*report) figure.Meas
 
 // sumUpFailover does not check the order of the holds, because the failover loses unreplicated writes of the locks and of the counter.
 func sumUpFailover(all report, perSecond figure.Number) figure.Measures {
-	done := int64(0)
-	for _, d := range all.Done {
-		done += d
-	}
 	waits := all.Cut
 	for _, s := range all.Sections {
 		waits = append(waits, s.Acquired-s.Asked)
 	}
-	return figure.Measures{mRate: figure.Number(done) * perSecond, mFailures: figure.Number(all.Errors), mWaitMax: milli(percentile(waits, 100))}
+	return figure.Measures{mRate: figure.Number(all.total()) * perSecond, mFailures: figure.Number(all.Errors), mWaitMax: milli(percentile(waits, 100))}
 }
 
 // recovery returns the time from a promotion until the first acquisition whose critical section succeeded. If there was none, it is the
@@ -187,10 +180,8 @@ type outcome struct {
 }
 
 func (o *outcome) of(contender string) *result {
-	for _, r := range o.Results {
-		if r.Contender == contender {
-			return r
-		}
+	if i := slices.IndexFunc(o.Results, func(r *result) bool { return r.Contender == contender }); i >= 0 {
+		return o.Results[i]
 	}
 	return &result{Contender: contender}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"lastitem/bench/figure"
 )
@@ -34,15 +35,11 @@ var colours = map[family]figure.Colour{ours: figure.Blue, library: figure.Amber,
 
 // draw returns the picture as SVG, nil if its scenario was not measured.
 func draw(f facts, outcomes []*outcome) []byte {
-	var o *outcome
-	for _, candidate := range outcomes {
-		if candidate.Name == drawn {
-			o = candidate
-		}
-	}
-	if o == nil || len(o.Results) == 0 {
+	i := slices.IndexFunc(outcomes, func(o *outcome) bool { return o.Name == drawn })
+	if i < 0 || len(outcomes[i].Results) == 0 {
 		return nil
 	}
+	o := outcomes[i]
 	p := figure.Picture{
 		Title: "Locks on one Redis: " + o.Title,
 		Legend: []figure.Key{

@@ -55,6 +55,14 @@ type report struct {
 	Growth   int     // kindHold: goroutines more than before
 }
 
+// total is the number of acquisitions in the window.
+func (r *report) total() (n int64) {
+	for _, d := range r.Done {
+		n += d
+	}
+	return n
+}
+
 // A section is one hold of the hot key, with times of a clock.
 type section struct {
 	Number                   int64 // the value that it wrote to the counter: 1 is the first

@@ -49,36 +49,23 @@ func (f *randomFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// randomTexts are the words of the report, by language.
-var randomTexts = map[string]struct{ seed, found, sum, right string }{
-	"en": {
-		"seed %d, for %v: 'shop lab --random --seed %[1]d' draws the same schedules again",
-		"%s: %s: %s",
-		"seed %d: %d [schedule|schedules] of %d [cell|cells] in %v, %d of them with the rival held too, %d with a third request held as well: %s",
-		"Every cell that must be exact was exact. That is no proof: 'shop lab --all' plays every schedule.",
-	},
-	"zh": {
-		"种子 %d，时长 %v：'shop lab --random --seed %[1]d' 会抽出同样的调度",
-		"%s：%s：%s",
-		"种子 %d：%d 个调度，%d 个格子，用时 %v，其中 %d 个调度同时拦住了对手，%d 个还拦住了第三个请求：%s",
-		"应当精确的都没有被打破。这不是证明，要穷举请用 'shop lab --all'。",
-	},
-}
-
 // randomLab plays random schedules. Each that broke something is written to a file for --replay.
 func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultlab.StatusLine) error {
 	if !cmd.Flags().Changed("seed") {
 		f.random.seed = rand.Uint64() >> 32
 	}
-	text, notes := randomTexts[f.lang], cmd.OutOrStdout()
+	notes := cmd.OutOrStdout()
 	if !f.output.text() {
 		notes = cmd.ErrOrStderr()
 	}
-	fmt.Fprintf(notes, text.seed+"\n", f.random.seed, f.random.length)
+	fmt.Fprintf(notes, both("seed %d, for %v: 'shop lab --random --seed %[1]d' draws the same schedules again\n",
+		"种子 %d，时长 %v：'shop lab --random --seed %[1]d' 会抽出同样的调度\n").In(f.lang), f.random.seed, f.random.length)
 	o.Progress = nil
 	line.Lasts(f.random.length)
 	d, err := faultlab.Random(cmd.Context(), o, faultlab.Randomly{Seed: f.random.seed, For: f.random.length, Found: func(p faultlab.Played) {
-		line.Above(func() { fmt.Fprintf(notes, text.found+"\n", p.Outcome, p.Schedule, p.Why) })
+		line.Above(func() {
+			fmt.Fprintf(notes, both("%s: %s: %s\n", "%s：%s：%s\n").In(f.lang), p.Outcome, p.Schedule, p.Why)
+		})
 	}})
 	line.Clear()
 	if d == nil {
@@ -99,7 +86,9 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultl
 	for _, outcome := range slices.Sorted(maps.Keys(d.Outcomes)) {
 		outcomes = append(outcomes, fmt.Sprintf("%s %d", outcome, d.Outcomes[outcome]))
 	}
-	fmt.Fprint(notes, api.Sprintf(text.sum+"\n", d.Seed, d.Schedules, d.Cells, d.Took.Round(time.Second), d.Pairs, d.Thirds, strings.Join(outcomes, ", ")))
+	sum := both("seed %d: %d [schedule|schedules] of %d [cell|cells] in %v, %d of them with the rival held too, %d with a third request held as well: %s\n",
+		"种子 %d：%d 个调度，%d 个格子，用时 %v，其中 %d 个调度同时拦住了对手，%d 个还拦住了第三个请求：%s\n").In(f.lang)
+	fmt.Fprint(notes, api.Sprintf(sum, d.Seed, d.Schedules, d.Cells, d.Took.Round(time.Second), d.Pairs, d.Thirds, strings.Join(outcomes, ", ")))
 	switch {
 	case err != nil:
 		return err
@@ -110,7 +99,8 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultl
 	case d.Outcomes["."] == 0:
 		return &exitError{code: exitInconclusive, err: both("none of %d [schedule|schedules] could be judged", "%d 个调度没有一个能够判定").Errorf(d.Schedules)}
 	}
-	fmt.Fprintln(notes, text.right)
+	fmt.Fprintln(notes, both("Every cell that must be exact was exact. That is no proof: 'shop lab --all' plays every schedule.",
+		"应当精确的都没有被打破。这不是证明，要穷举请用 'shop lab --all'。").In(f.lang))
 	return nil
 }
 

@@ -105,9 +105,10 @@ func exploreServe(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *fau
 	switch {
 	case res.Broken() == 0:
 	case f.output.fileForm == formJSON:
-		fmt.Fprintf(line, serveAgain[f.lang].saved+"\n", f.output.file)
+		fmt.Fprintf(line, both("to play the worst schedule again: shop lab --replay %s\n", "重放最坏的调度：shop lab --replay %s\n").In(f.lang), f.output.file)
 	default:
-		fmt.Fprintln(line, serveAgain[f.lang].unsaved)
+		fmt.Fprintln(line, both("to play the worst schedule again: run this command with --out story.json, then shop lab --replay story.json",
+			"重放最坏的调度：先给本命令加上 --out story.json 运行一次，再执行 shop lab --replay story.json").In(f.lang))
 	}
 	return unbroken(res, f.serve.allowed)
 }
@@ -127,16 +128,4 @@ func unbroken(res *faultlab.Result, allowed []string) error {
 		return &exitError{code: exitInconclusive, err: both("not everything was tried: see above; --allow-untested %s accepts that", "不是全部都试过，见上；加 --allow-untested %s 表示接受").Errorf(strings.Join(untested, ","))}
 	}
 	return nil
-}
-
-// serveAgain says how the worst schedule is played again, by language.
-var serveAgain = map[string]struct{ saved, unsaved string }{
-	"en": {
-		"to play the worst schedule again: shop lab --replay %s",
-		"to play the worst schedule again: run this command with --out story.json, then shop lab --replay story.json",
-	},
-	"zh": {
-		"重放最坏的调度：shop lab --replay %s",
-		"重放最坏的调度：先给本命令加上 --out story.json 运行一次，再执行 shop lab --replay story.json",
-	},
 }

@@ -54,7 +54,6 @@ func TestLab(t *testing.T) {
 	t.Parallel()
 	testenv.Installed(t, localstack.Redis, localstack.MySQL)
 	shop := program(t)
-	story := filepath.Join(t.TempDir(), "story.json")
 	page := filepath.Join(t.TempDir(), "page.html")
 	out, code := runShop(t, shop, "lab", "--mode", "lua-lock", "--store", "sql", "--fault", "pause", "--all", "--lanes", "4", "-o", "json", "--html", page)
 	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "UPDATE product_stock") || !strings.Contains(string(text), "SIGSTOP") {
@@ -63,10 +62,7 @@ func TestLab(t *testing.T) {
 	if code != exitOK || !strings.Contains(out, `"found": "O"`) {
 		t.Fatalf("lua-lock under pause: exit %d, want %d and O:\n%s", code, exitOK, out)
 	}
-	if err := os.WriteFile(story, []byte(out), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, code = runShop(t, shop, "lab", "--replay", story, "--times", "5", "--lanes", "4")
+	out, code = runShop(t, shop, "lab", "--replay", fileOf(t, out), "--times", "5", "--lanes", "4")
 	if code != exitOK || !strings.Contains(out, "O 5/5") {
 		t.Errorf("replay: exit %d, want %d and O 5/5:\n%s", code, exitOK, out)
 	}
@@ -82,6 +78,16 @@ func TestLab(t *testing.T) {
 	}
 }
 
+// fileOf returns the name of a file with this text.
+func fileOf(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // testThird: a schedule with a third held request is played in the order that its file names.
 func testThird(t *testing.T, shop, story string) {
 	var told faultlab.Result
@@ -95,11 +101,7 @@ func testThird(t *testing.T, shop, story string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "third.json")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, code := runShop(t, shop, "lab", "--replay", file, "--times", "1", "--lanes", "1")
+	out, code := runShop(t, shop, "lab", "--replay", fileOf(t, string(text)), "--times", "1", "--lanes", "1")
 	var on []int // the columns of those that go on
 	for line := range strings.Lines(out) {
 		if before, _, ok := strings.Cut(line, "** let go on"); ok {
@@ -116,11 +118,7 @@ func testThird(t *testing.T, shop, story string) {
 func testThirdOnOneReplica(t *testing.T, shop string) {
 	const at = `{"server":"sql","pattern":"START TRANSACTION","nth":1,"cut":"answer"}`
 	story := `{"worst":{"schedule":{"mode":"mutex","store":"sql","fault":"threads","a":` + at + `,"b":` + at + `,"c":` + at + `,"order":"ACB"},"outcome":"."}}`
-	file := filepath.Join(t.TempDir(), "threads.json")
-	if err := os.WriteFile(file, []byte(story), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, code := runShop(t, shop, "lab", "--replay", file, "--times", "2"); code != exitOK {
+	if out, code := runShop(t, shop, "lab", "--replay", fileOf(t, story), "--times", "2"); code != exitOK {
 		t.Errorf("mutex under threads, three requests: exit %d, want %d:\n%s", code, exitOK, out)
 	}
 }
@@ -175,13 +173,7 @@ func TestReplayInEveryForm(t *testing.T) {
 // A command line or a --replay file that leaves nothing to play is refused before a server is started.
 func TestLabUsage(t *testing.T) {
 	t.Parallel()
-	story := func(text string) string {
-		name := filepath.Join(t.TempDir(), "story.json")
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return name
-	}
+	story := func(text string) string { return fileOf(t, text) }
 	for name, tt := range map[string]struct {
 		args []string
 		want string
@@ -193,8 +185,6 @@ func TestLabUsage(t *testing.T) {
 		"not measured":   {[]string{"--expiry", "forced", "--all", "--update", "matrix.json"}, "--update and --expiry forced exclude each other"},
 		"as in the file": {[]string{"--expiry", "forced", "--replay", "story.json"}, "exclude each other: --expiry --replay"},
 		"told in files":  {[]string{"--tell", "stories", "-o", "json", "--lanes", "0"}, "exclude each other: --output --tell"},
-		"told, a file":   {[]string{"--tell", "stories", "--out", "x.json", "--lanes", "0"}, "exclude each other: --out --tell"},
-		"pages, a file":  {[]string{"--docs", "docs", "--out", "x.json"}, "exclude each other: --docs --out"},
 		"no JSON":        {[]string{"--replay", story(`{"worst": 3`)}, "is no JSON"},
 		"endless":        {[]string{"--replay", "/dev/zero"}, "is no JSON"},
 		"no story":       {[]string{"--replay", story(`{}`)}, `no schedule in "worst"`},
@@ -206,16 +196,21 @@ func TestLabUsage(t *testing.T) {
 	}
 }
 
+// ownSettings are the variables and headers of ownService, of which a story holds the names only.
+var ownSettings = []string{
+	"--env", "SHOP_ADMIN_TOKEN=token", "--env", "SHOP_LOCK_TTL=700ms", "--env", "SHOP_HEALTH_INTERVAL=0", "--env", "SHOP_PURGE_INTERVAL=0",
+	"--header", "Authorization: Bearer token",
+}
+
 // ownService is a command line that passes our own binary to --serve as if it were somebody else's service.
 func ownService(shop, mode string, more ...string) []string {
 	args := []string{
 		"lab", "--serve", "'" + shop + "' serve", "--env", "SHOP_LISTEN={{addr}}", "--env", "SHOP_REDIS={{redis}}", "--env", "SHOP_SQL={{mysql_dsn}}",
-		"--env", "SHOP_ADMIN_TOKEN=token", "--env", "SHOP_LOCK_TTL=700ms", "--env", "SHOP_HEALTH_INTERVAL=0", "--env", "SHOP_PURGE_INTERVAL=0",
-		"--request", "POST /deduct_stock/" + mode + "?product_id={{product}}&store=sql&wait_ms=0", "--header", "Authorization: Bearer token",
+		"--request", "POST /deduct_stock/" + mode + "?product_id={{product}}&store=sql&wait_ms=0",
 		"--reset-url", `PUT /products/{{product}}/stock {"stock":{{stock}}}`,
 		"--stock-url", "/products/{{product}}#/stock/sql", "--orders-url", "/products/{{product}}/orders#/orders",
 	}
-	return append(args, more...)
+	return slices.Concat(args, ownSettings, more)
 }
 
 // A pause breaks lua-lock of a service that the lab only knows how to start, ask and read; --replay of the saved file breaks it
@@ -238,7 +233,7 @@ func TestLabServe(t *testing.T) {
 	if err := json.Unmarshal(text, &told); err != nil || told.Serve == nil || told.Worst == nil || told.Worst.Story == nil {
 		t.Fatalf("%s holds no service and story: %v", story, err)
 	}
-	out, code = runShop(t, shop, "lab", "--replay", story, "--times", "3")
+	out, code = runShop(t, shop, append([]string{"lab", "--replay", story, "--times", "3"}, ownSettings...)...)
 	if code != exitOK || !strings.Contains(out, "O 3/3") {
 		t.Errorf("replay: exit %d, want %d and O 3/3:\n%s", code, exitOK, out)
 	}
@@ -294,7 +289,6 @@ func TestLabServeUsage(t *testing.T) {
 		"allowed what":   {ownService("shop", "lua-lock", "--allow-untested", "nothing"), "--allow-untested \"nothing\""},
 		"a key or none":  {ownService("shop", "lua-lock", "--key-header", "K", "--repeat-without-key"), "the requests carry a key"},
 		"retry, no key":  {ownService("shop", "lua-lock", "--fault", "retry"), "--key-header"},
-		"two stocks":     {ownService("shop", "lua-lock", "--stock-sql", "SELECT 1"), "want one of them"},
 		"replay as well": {ownService("shop", "lua-lock", "--replay", "x.json"), "exclude each other"},
 	}
 	for name, tt := range tests {
@@ -334,11 +328,7 @@ func TestLabExitCodes(t *testing.T) {
 // A file of statements ends each with a semicolon at the end of a line.
 func TestStatements(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "schema.sql")
-	if err := os.WriteFile(file, []byte("CREATE TABLE a (\n x INT\n);\r\nINSERT INTO a VALUES (';');\n\nINSERT INTO a VALUES (2)\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	all, err := statements("@" + file)
+	all, err := statements("@" + fileOf(t, "CREATE TABLE a (\n x INT\n);\r\nINSERT INTO a VALUES (';');\n\nINSERT INTO a VALUES (2)\n"))
 	if err != nil || len(all) != 3 || !strings.HasPrefix(all[1], "INSERT INTO a VALUES (';')") {
 		t.Errorf("statements = %q, %v, want three", all, err)
 	}

@@ -205,25 +205,20 @@ func (f *planFlags) override(p *loadtest.Plan) {
 	if f.given("stock", "quantity") && !f.given(lengths...) {
 		p.Requests = 0 // the default follows the stock
 	}
-	from := f.plan
-	overrides := map[string]func(){
-		"vus": func() { p.VUs = from.VUs }, "loops": func() { p.Loops = from.Loops },
-		"requests": func() { p.Requests = from.Requests }, "duration": func() { p.Duration = from.Duration },
-		"rate": func() { p.Rate = from.Rate }, "stages": func() { p.Stages = from.Stages },
-		"max-in-flight": func() { p.MaxInFlight = from.MaxInFlight }, "burst": func() { p.Burst = from.Burst },
-		"warmup": func() { p.Warmup = from.Warmup }, "timeout": func() { p.Timeout = from.Timeout },
-		"retry": func() { p.Retry = from.Retry }, "retry-unsafe": func() { p.RetryUnsafe = from.RetryUnsafe },
-		"product": func() { p.Product = from.Product }, "products": func() { p.Products = from.Products },
-		"zipf": func() { p.Zipf = from.Zipf }, "stock": func() { p.Stock = from.Stock },
-		"segments": func() { p.Segments = from.Segments }, "quantity": func() { p.Quantity = from.Quantity },
-		"wait": func() { p.Wait = from.Wait }, "store": func() { p.Store = from.Store },
-		"engine": func() { p.Engine = from.Engine }, "repeat": func() { p.Repeat = from.Repeat }, "insist": func() { p.Insist = from.Insist },
-		"sell-out": func() { p.SellOut = from.SellOut }, "seed": func() { p.Seed = from.Seed },
-	}
-	for name, apply := range overrides {
-		if f.given(name) {
-			apply()
+	into, fresh := planFlags{}, pflag.NewFlagSet("", pflag.ContinueOnError)
+	into.add(fresh, "en")
+	into.plan = *p
+	f.set.Visit(func(x *pflag.Flag) {
+		if own := fresh.Lookup(x.Name); own != nil {
+			_ = own.Value.Set(x.Value.String()) // which it has taken once
 		}
+	})
+	*p = into.plan
+	if f.given("stages") {
+		p.Stages = f.plan.Stages
+	}
+	if f.given("store") {
+		p.Store = f.plan.Store
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testenv/fakeshop"
 	"lastitem/loadtest"
 	"lastitem/loadtest/plan"
 )
@@ -28,117 +28,43 @@ import (
 // fakeShop is the least service that the load generator takes for lastitem. In mode "lua-lock" it sells exactly, in any other
 // whatever is asked for.
 type fakeShop struct {
-	mu       sync.Mutex
-	products map[string]*fakeProduct
-	// deducted is called after each deduction, one at a time.
+	// deducted is called before each deduction, one at a time.
 	deducted func()
 	exact    bool // every mode sells as "lua-lock" does
-}
-
-type fakeProduct struct {
-	initial, stock int64
-	orders         []api.Order
 }
 
 // fakeWork is how long the fake takes, so that requests overlap: the judge does not accept a run in which none do.
 const fakeWork = 2 * time.Millisecond
 
-const fakeToken = "let me in"
+const fakeToken = fakeshop.Token
 
 func startFakeShop(t *testing.T, s *fakeShop) string {
 	t.Helper()
 	claims := func(o api.Outcomes) map[api.Store]map[api.Hazard]api.Outcomes {
 		return map[api.Store]map[api.Hazard]api.Outcomes{api.Redis: {api.Threads: o}}
 	}
-	modes := api.Modes{Modes: []api.Mode{
-		{Name: "noop", Baseline: true, Available: true},
-		{Name: "unsafe", Stores: []api.Store{api.Redis}, Claims: claims("O"), Available: true},
-		{Name: "proud", Stores: []api.Store{api.Redis}, Claims: claims(api.Exact), Available: true},
-		{Name: "lua-lock", Stores: []api.Store{api.Redis}, Claims: claims(api.Exact), Available: true},
-		{Name: "etcd", Stores: []api.Store{api.Etcd}, Why: "etcd: i/o timeout", Down: true},
-		{Name: "mutex-in-tx", Stores: []api.Store{api.SQL}, Why: "needs mysql"},
-	}}
-	answer := func(w http.ResponseWriter, body any) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set(api.HeaderReplica, "1")
-		_ = json.NewEncoder(w).Encode(body)
+	var mu sync.Mutex
+	shop := fakeshop.Shop{
+		Modes: []api.Mode{
+			{Name: "noop", Baseline: true, Available: true},
+			{Name: "unsafe", Stores: []api.Store{api.Redis}, Claims: claims("O"), Available: true},
+			{Name: "proud", Stores: []api.Store{api.Redis}, Claims: claims(api.Exact), Available: true},
+			{Name: "lua-lock", Stores: []api.Store{api.Redis}, Claims: claims(api.Exact), Available: true},
+			{Name: "etcd", Stores: []api.Store{api.Etcd}, Why: "etcd: i/o timeout", Down: true},
+			{Name: "mutex-in-tx", Stores: []api.Store{api.SQL}, Why: "needs mysql"},
+		},
+		Broken: map[string]bool{"noop": !s.exact, "unsafe": !s.exact, "proud": !s.exact},
+		Fail: func(http.ResponseWriter, *http.Request) bool {
+			time.Sleep(fakeWork)
+			if s.deducted != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				s.deducted()
+			}
+			return false
+		},
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /modes", func(w http.ResponseWriter, _ *http.Request) { answer(w, modes) })
-	mux.HandleFunc("PUT /products/{id}/stock", s.setStock)
-	mux.HandleFunc("GET /products/{id}/ledger", func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		id, _ := strconv.ParseInt(r.PathValue("id"), 10, 64)
-		p := s.products[r.PathValue("id")]
-		answer(w, api.Ledger{
-			ProductID: id, Orders: p.orders,
-			Initial: map[api.Store]int64{api.Redis: p.initial}, Stock: map[api.Store]int64{api.Redis: p.stock},
-		})
-	})
-	mux.HandleFunc("POST /deduct_stock/{mode}", func(w http.ResponseWriter, r *http.Request) {
-		var asked api.Deduction
-		_ = json.NewDecoder(r.Body).Decode(&asked)
-		time.Sleep(fakeWork)
-		if body, ok := s.deduct(r.PathValue("mode"), asked.ProductID); ok {
-			answer(w, body)
-		} else {
-			w.Header().Set(api.HeaderReplica, "1")
-			refuse(w, api.SoldOut)
-		}
-	})
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
-func refuse(w http.ResponseWriter, code api.Code) {
-	p := api.NewProblem(code, "", "")
-	w.Header().Set("Content-Type", api.ProblemType)
-	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p)
-}
-
-func (s *fakeShop) setStock(w http.ResponseWriter, r *http.Request) {
-	var body api.SetStock
-	if r.Header.Get("Authorization") != "Bearer "+fakeToken {
-		refuse(w, api.Unauthorized)
-		return
-	}
-	if json.NewDecoder(r.Body).Decode(&body) != nil {
-		refuse(w, api.InvalidRequest)
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.products == nil {
-		s.products = map[string]*fakeProduct{}
-	}
-	s.products[r.PathValue("id")] = &fakeProduct{initial: body.Stock, stock: body.Stock, orders: []api.Order{}}
-	w.WriteHeader(http.StatusNoContent)
-}
-
-// deduct sells one unit. Modes other than "lua-lock" never take it off the shelf: they sell the first one again and again.
-func (s *fakeShop) deduct(mode string, product int64) (api.Deduction, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.deducted != nil {
-		s.deducted()
-	}
-	p := s.products[strconv.FormatInt(product, 10)]
-	remaining := p.initial - 1
-	if mode == "lua-lock" || s.exact {
-		if p.stock == 0 {
-			return api.Deduction{}, false
-		}
-		p.stock--
-		remaining = p.stock
-	}
-	id := "order-" + strconv.Itoa(len(p.orders))
-	p.orders = append(p.orders, api.Order{
-		OrderID: id, ProductID: product, Quantity: 1, Remaining: &remaining, Mode: mode, Store: api.Redis, Replica: "1", CreatedAt: time.Now(),
-	})
-	return api.Deduction{Mode: mode, ProductID: product, Quantity: 1, Remaining: &remaining, OrderID: id}, true
+	return shop.Start(t)
 }
 
 // commandLine runs a command line and returns its exit code with what it printed.
@@ -179,7 +105,6 @@ func TestLoadtestExitCodes(t *testing.T) {
 		{"unknown language", []string{"--mode", "all", "--lang", "de"}, exitUsage, "en or zh"},
 		{"bad threshold", []string{"--mode", "all", "--threshold", "p(99)<50"}, exitUsage, "duration with its unit"},
 		{"bad stages", []string{"--mode", "all", "--stages", "10s"}, exitUsage, "10s:100,30s:2000"},
-		{"two lengths", []string{"--mode", "all", "--loops", "3", "--duration", "1s"}, exitUsage, "exclude each other"},
 		{"no such form", []string{"--mode", "all", "-o", "xml"}, exitUsage, `--output "xml": want text, json, csv, markdown, bench or html`},
 		{"a backend is not configured", []string{"--mode", "mutex-in-tx"}, exitUsage, "nothing to run: mutex-in-tx: needs mysql"},
 		{"a backend does not answer", []string{"--mode", "etcd"}, exitInconclusive, "nothing to run: etcd: etcd: i/o timeout"},
@@ -260,8 +185,6 @@ func TestLoadtestForeign(t *testing.T) {
 	stock, sent := 0, 0
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /buy", func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
 		sent++
 		switch {
 		case r.Header.Get("X-Shop") != "7":
@@ -273,17 +196,13 @@ func TestLoadtestForeign(t *testing.T) {
 			fmt.Fprint(w, `{"code":0}`)
 		}
 	})
-	mux.HandleFunc("PUT /items/101/{stock}", func(_ http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("PUT /items/101/{stock}", func(_ http.ResponseWriter, r *http.Request) { stock, _ = strconv.Atoi(r.PathValue("stock")) })
+	mux.HandleFunc("GET /items/101", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"data":{"stock":%d}}`, stock) })
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
-		stock, _ = strconv.Atoi(r.PathValue("stock"))
-	})
-	mux.HandleFunc("GET /items/101", func(w http.ResponseWriter, _ *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		fmt.Fprintf(w, `{"data":{"stock":%d}}`, stock)
-	})
-	server := httptest.NewServer(mux)
+		mux.ServeHTTP(w, r)
+	}))
 	defer server.Close()
 	bodies := []string{"--ok-status", "200", "--ok-body", `"code":0`, "--refused", "200", "--refused-body", "409", "--declined-status", "200", "--declined-body", `"code":1`}
 	reset := []string{"--reset-url", "PUT /items/{{product}}/{{stock}}"}

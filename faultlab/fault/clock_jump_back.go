@@ -51,10 +51,7 @@ var ClockJumpBack = Fault{
 			p.pass(p.Lane.A, held)
 			return p.meet(ctx, a)
 		}
-		p.Lane.A.Kill()
-		p.Note(p.Lane.A, rig.Killed, "")
-		held.Drop(false)
-		if err := p.Lane.A.Discard(ctx); err != nil {
+		if err := p.kill(ctx, held); err != nil {
 			return err
 		}
 		p.Over(p.Outlive)

@@ -19,10 +19,7 @@ var Crash = Fault{
 		if err != nil {
 			return err
 		}
-		p.Lane.A.Kill()
-		p.Note(p.Lane.A, rig.Killed, "")
-		held.Drop(false)
-		if err := p.Lane.A.Discard(ctx); err != nil {
+		if err := p.kill(ctx, held); err != nil {
 			return err
 		}
 		if err := p.expire(ctx); err != nil {

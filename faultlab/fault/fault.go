@@ -152,12 +152,28 @@ func (p *Play) pass(a *rig.Actor, h *wire.Hold) {
 
 // meet waits for answers, and has C ask once more, as the next customer would.
 func (p *Play) meet(ctx context.Context, all ...*rig.Pending) error {
+	if err := answers(ctx, all); err != nil {
+		return err
+	}
+	return p.next(ctx)
+}
+
+// answers waits for them.
+func answers(ctx context.Context, all []*rig.Pending) error {
 	for _, one := range all {
 		if err := one.Wait(ctx); err != nil {
 			return err
 		}
 	}
-	return p.next(ctx)
+	return nil
+}
+
+// kill ends A, which is held, with what it had sent and nobody has received.
+func (p *Play) kill(ctx context.Context, held *wire.Hold) error {
+	p.Lane.A.Kill()
+	p.Note(p.Lane.A, rig.Killed, "")
+	held.Drop(false)
+	return p.Lane.A.Discard(ctx)
 }
 
 // next has C ask until it is served.

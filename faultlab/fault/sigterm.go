@@ -42,10 +42,8 @@ const freeWithin = 5 * time.Second
 
 // freed waits for the answers, and has C ask until it is served. It does not wait for a TTL: a living holder must have released its locks.
 func (p *Play) freed(ctx context.Context, all ...*rig.Pending) error {
-	for _, one := range all {
-		if err := one.Wait(ctx); err != nil {
-			return err
-		}
+	if err := answers(ctx, all); err != nil {
+		return err
 	}
 	p.Over(freeWithin)
 	return p.AskAlone(ctx, p.Lane.C, freeWithin)

@@ -121,16 +121,11 @@ func (a *Actor) Pause(ctx context.Context) error {
 		return fmt.Errorf("faultlab: stop %s: %w", a.Name, err)
 	}
 	a.stopped = true
+	still, what := func() bool { return allStopped(a.run.PID, stopped) }, "the threads of "+a.Name+" to stop"
 	if a.lane == nil || !a.lane.Service.Waits {
-		return until(ctx, "the threads of "+a.Name+" to stop", func() bool { return allStopped(a.run.PID, stopped) })
+		return until(ctx, what, still)
 	}
-	within, cancel := context.WithTimeout(ctx, reachWithin)
-	defer cancel()
-	err := until(within, "the threads to stop", func() bool { return allStopped(a.run.PID, stopped) })
-	switch {
-	case err != nil && ctx.Err() == nil:
-		return outOfReach("after SIGSTOP a process that the command started still runs")
-	case err != nil:
+	if err := obeyed(ctx, reachWithin, what, still, "after SIGSTOP a process that the command started still runs"); err != nil {
 		return err
 	}
 	return a.standsStill(ctx)

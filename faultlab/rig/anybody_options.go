@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,14 +12,9 @@ import (
 
 // Check returns the first mistake in the description as an error that names the option to change; nil = none.
 func (f *Foreign) Check() error {
-	errs := []error{
-		f.checkLaunch(), f.checkRequests(), f.checkReset(), f.Stock.check("stock", false), f.Orders.check("orders", false),
-		f.checkMeanings(),
-	}
-	for _, err := range errs {
-		if err != nil {
-			return err // one mistake at a time
-		}
+	stock, orders := f.Stock.check("stock", false), f.Orders.check("orders", false)
+	if err := cmp.Or(f.checkLaunch(), f.checkRequests(), f.checkReset(), stock, orders, f.checkMeanings()); err != nil {
+		return err // one mistake at a time
 	}
 	if f.RepeatWithoutKey && f.HasKey() {
 		return api.Text{En: "--repeat-without-key: the requests carry a key (--key-header, or {{key}})", Zh: "--repeat-without-key：请求带着幂等键（--key-header 或 {{key}}）"}.Errorf()

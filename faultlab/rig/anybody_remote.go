@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -44,22 +45,19 @@ func (f *Foreign) At(base, redis, database string) (*Remote, error) {
 // Check returns the first mistake in the description for a service that somebody else runs; nil = none.
 func (r *Remote) Check() error {
 	f := r.f
-	errs := []error{f.checkMeanings(), f.checkResets()}
+	err := cmp.Or(f.checkMeanings(), f.checkResets())
 	for what, s := range map[string]Source{"stock": f.Stock, "orders": f.Orders} {
 		if s != (Source{}) {
-			errs = append(errs, s.check(what, true))
+			err = cmp.Or(err, s.check(what, true))
 		}
 	}
-	if f.usesDatabase() && r.lane.db == nil {
-		errs = append(errs, api.Text{En: "--sql: want the database for the options whose names end in -sql", Zh: "--sql：以 -sql 结尾的选项要用到数据库，请给出它的地址"}.Errorf())
-	}
-	if f.usesCommands() && r.lane.laneRedis.run == nil {
-		errs = append(errs, api.Text{En: "--redis: want the Redis for the options whose names end in -redis", Zh: "--redis：以 -redis 结尾的选项要用到 Redis，请给出它的地址"}.Errorf())
-	}
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
+	switch {
+	case err != nil:
+		return err
+	case f.usesDatabase() && r.lane.db == nil:
+		return api.Text{En: "--sql: want the database for the options whose names end in -sql", Zh: "--sql：以 -sql 结尾的选项要用到数据库，请给出它的地址"}.Errorf()
+	case f.usesCommands() && r.lane.laneRedis.run == nil:
+		return api.Text{En: "--redis: want the Redis for the options whose names end in -redis", Zh: "--redis：以 -redis 结尾的选项要用到 Redis，请给出它的地址"}.Errorf()
 	}
 	return nil
 }

@@ -187,43 +187,32 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// Without keys and names, a repeated request was sold twice if there are more orders than customers.
-func TestMoreThanCustomers(t *testing.T) {
-	t.Parallel()
-	is := func(outcome audit.Outcome, key string) audit.Op { return audit.Op{Outcome: outcome, Key: key} }
-	for name, c := range map[string]struct {
-		seen   []audit.Op
-		orders int
-		want   bool
-	}{
-		"sold twice":      {[]audit.Op{is(audit.OK, "1"), is(audit.OK, "1"), is(audit.OK, "2")}, 3, true},
-		"the same order":  {[]audit.Op{is(audit.OK, "1"), is(audit.OK, "1"), is(audit.OK, "2")}, 2, false},
-		"no answer":       {[]audit.Op{is(audit.Unknown, "1"), is(audit.OK, "1"), is(audit.OK, "2")}, 3, true},
-		"nobody repeated": {[]audit.Op{is(audit.OK, "1"), is(audit.OK, "2")}, 3, false},
-		"busy":            {[]audit.Op{is(audit.Declined, "1"), is(audit.OK, "1"), is(audit.OK, "2")}, 2, false},
-	} {
-		if got := moreThanCustomers(c.seen, make([]api.Order, c.orders)); got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
-		}
-	}
-}
-
-// Two orders for one key are seen also if orders have no keys; a replay of the same order is one order.
+// A repeated request was sold twice if its two answers name two orders or, without keys and names, if there are more orders than customers. A
+// replay of the same order is one order.
 func TestSoldTwice(t *testing.T) {
 	t.Parallel()
-	ok := func(id, key string) audit.Op { return audit.Op{Outcome: audit.OK, OrderID: id, Key: key} }
+	is := func(outcome audit.Outcome, id, key string) audit.Op {
+		return audit.Op{Outcome: outcome, OrderID: id, Key: key}
+	}
+	ok := func(id, key string) audit.Op { return is(audit.OK, id, key) }
 	for name, c := range map[string]struct {
-		seen []audit.Op
-		want bool
+		seen      []audit.Op
+		orders    int
+		two, more bool
 	}{
-		"two orders":  {[]audit.Op{ok("a", "1"), ok("c", "2"), ok("b", "1")}, true},
-		"a replay":    {[]audit.Op{ok("a", "1"), ok("a", "1"), ok("b", "2")}, false},
-		"no ids":      {[]audit.Op{ok("", "1"), ok("b", "1")}, false},
-		"no keys":     {[]audit.Op{ok("a", ""), ok("b", "")}, false},
-		"one unknown": {[]audit.Op{{Outcome: audit.Unknown, OrderID: "a", Key: "1"}, ok("b", "1")}, false},
+		"sold twice":      {[]audit.Op{ok("", "1"), ok("", "1"), ok("", "2")}, 3, false, true},
+		"the same order":  {[]audit.Op{ok("", "1"), ok("", "1"), ok("", "2")}, 2, false, false},
+		"no answer":       {[]audit.Op{is(audit.Unknown, "", "1"), ok("", "1"), ok("", "2")}, 3, false, true},
+		"nobody repeated": {[]audit.Op{ok("", "1"), ok("", "2")}, 3, false, false},
+		"busy":            {[]audit.Op{is(audit.Declined, "", "1"), ok("", "1"), ok("", "2")}, 2, false, false},
+		"two orders":      {[]audit.Op{ok("a", "1"), ok("c", "2"), ok("b", "1")}, 2, true, false},
+		"a replay":        {[]audit.Op{ok("a", "1"), ok("a", "1"), ok("b", "2")}, 2, false, false},
+		"one has no id":   {[]audit.Op{ok("", "1"), ok("b", "1")}, 1, false, false},
+		"no keys":         {[]audit.Op{ok("a", ""), ok("b", "")}, 1, false, false},
+		"one unknown":     {[]audit.Op{is(audit.Unknown, "a", "1"), ok("b", "1")}, 1, false, false},
 	} {
-		if got := soldTwice(c.seen); got != c.want {
-			t.Errorf("%s: %t, want %t", name, got, c.want)
+		if two, more := soldTwice(c.seen), moreThanCustomers(c.seen, make([]api.Order, c.orders)); two != c.two || more != c.more {
+			t.Errorf("%s: two orders %t, more than customers %t, want %t, %t", name, two, more, c.two, c.more)
 		}
 	}
 }

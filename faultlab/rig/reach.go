@@ -45,11 +45,16 @@ func (a *Actor) inReach() error {
 
 // ended returns an error if the port of a killed replica still takes connections.
 func (a *Actor) ended(ctx context.Context, within time.Duration) error {
+	return obeyed(ctx, within, "the port to close", func() bool { return !a.accepts() }, "after SIGKILL "+a.run.Addr+" still takes connections")
+}
+
+// obeyed waits until a signal has had its effect; if that takes too long, the signal does not reach the service.
+func obeyed(ctx context.Context, within time.Duration, what string, is func() bool, otherwise string) error {
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	err := until(limited, "the port to close", func() bool { return !a.accepts() })
+	err := until(limited, what, is)
 	if err != nil && ctx.Err() == nil {
-		return outOfReach("after SIGKILL %s still takes connections", a.run.Addr)
+		return outOfReach("%s", otherwise)
 	}
 	return err
 }

@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -310,23 +309,12 @@ func TestStep(t *testing.T) {
 		"elsewhere":         {without, "GET", "state", "", "", 200, `"steps":false`},
 		"lessons elsewhere": {without, "GET", "lessons", "", "", 404, "local stack"},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), tt.method, tt.at.URL+"/console/api/"+tt.path, strings.NewReader(tt.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+token)
-		req.Header.Set("Content-Type", "application/json")
+		headers := slices.Clone(asJSON)
 		if key, value, ok := strings.Cut(tt.header, ": "); ok {
-			req.Header.Set(key, value)
+			headers = append(headers, key, value)
 		}
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(res.Body)
-		_ = res.Body.Close()
-		if res.StatusCode != tt.want || !strings.Contains(string(body), tt.says) {
-			t.Errorf("%s: %s %s, want %d and %q", name, res.Status, body, tt.want, tt.says)
+		if status, body, _ := ask(t, tt.at, tt.method, "/console/api/"+tt.path, tt.body, headers...); status != tt.want || !strings.Contains(body, tt.says) {
+			t.Errorf("%s: %d %s, want %d and %q", name, status, body, tt.want, tt.says)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -55,6 +56,34 @@ func listen(t *testing.T) net.Listener {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	return l
+}
+
+// dial connects to an address until the test ends.
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// between is a proxy that holds what a rule says, and both ends of a connection on which the client has sent text.
+func between(t *testing.T, text string, rule wire.Rule) (p *wire.Proxy, hold *wire.Hold, client, server net.Conn) {
+	t.Helper()
+	l := listen(t)
+	p = newProxy(t, l.Addr().String(), wire.Redis)
+	hold, client = p.Add(rule), dial(t, p.Addr)
+	if _, err := io.WriteString(client, text); err != nil {
+		t.Fatal(err)
+	}
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return p, hold, client, server
 }
 
 func newProxy(t *testing.T, addr string, codec wire.Codec) *wire.Proxy {
@@ -160,11 +189,7 @@ func TestDropResets(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t, testenv.Miniredis(t).Client.Options().Addr, wire.Redis)
 	h := p.Add(wire.Rule{})
-	conn, err := net.Dial("tcp", p.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dial(t, p.Addr)
 	if _, err := conn.Write([]byte("SET a b\r\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -285,11 +310,7 @@ func TestSever(t *testing.T) {
 			t.Errorf("SET = %v, want a time-out", err)
 		}
 	}
-	conn, err := net.Dial("tcp", p.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dial(t, p.Addr)
 	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -346,20 +367,7 @@ func TestDiscard(t *testing.T) {
 // Discard gives up with its context where a server keeps the connection.
 func TestDiscardIsBounded(t *testing.T) {
 	t.Parallel()
-	l := listen(t)
-	p := newProxy(t, l.Addr().String(), wire.Redis)
-	client, err := net.Dial("tcp", p.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	if _, err := client.Write([]byte("PING\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	p, _, client, server := between(t, "PING\r\n", wire.Rule{Match: is("nothing")})
 	if _, err := server.Read(make([]byte, 1)); err != nil { // the proxy has dialed
 		t.Fatal(err)
 	}
@@ -368,30 +376,5 @@ func TestDiscardIsBounded(t *testing.T) {
 	defer cancel()
 	if err := p.Discard(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Discard() = %v, want that it gave up", err)
-	}
-}
-
-// Turn sends new connections elsewhere, and lets what is held come to its end where it was sent.
-func TestTurn(t *testing.T) {
-	t.Parallel()
-	p := redisProxy(t, redis.Options{PoolSize: 1})
-	other := testenv.Miniredis(t)
-	held := p.Add(wire.Rule{Answer: true, Match: is("SET " + wire.Key(p.prefix+"k"))})
-	done := make(chan error, 1)
-	go func() { done <- p.far.Set(t.Context(), p.prefix+"k", "1", 0).Err() }()
-	reached(t, held)
-	p.Turn(other.Client.Options().Addr)
-	held.Pass()
-	if err := <-done; err != nil {
-		t.Errorf("SET = %v, want its answer", err)
-	}
-	if err := p.far.Set(t.Context(), p.prefix+"new", "1", 0).Err(); err != nil {
-		t.Errorf("SET on a new connection = %v", err)
-	}
-	if n := p.near.Exists(t.Context(), p.prefix+"new").Val(); n != 0 {
-		t.Error("the new connection went to the old server")
-	}
-	if n := other.Client.Exists(t.Context(), p.prefix+"new").Val(); n != 1 {
-		t.Error("the new connection did not go to the new server")
 	}
 }

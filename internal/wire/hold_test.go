@@ -9,9 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,7 +20,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
 	"lastitem/internal/wire"
 )
 
@@ -28,67 +27,38 @@ func named(command string) func(wire.Call) bool {
 	return func(c wire.Call) bool { return strings.HasPrefix(c.Text, command+" ") }
 }
 
-// A command that its client has given up arrives when it is let pass, and not before.
-func TestAbandonedCommandArrivesLater(t *testing.T) {
+// Turn sends new connections elsewhere. One on which an answer was held ends with it: its client does not use it once more.
+func TestTurn(t *testing.T) {
 	t.Parallel()
 	p := redisProxy(t, redis.Options{})
-	stock := p.prefix + "stock"
-	hold := p.Add(wire.Rule{Match: named("SET")})
-	failed := make(chan error, 1)
-	go func() { failed <- p.far.Set(t.Context(), stock, 9, 0).Err() }()
-	<-hold.Reached()
-	hold.Abandon()
-	if err := <-failed; err == nil {
-		t.Fatal("the client has an answer to a command that is held")
-	}
-	if n := p.near.Exists(t.Context(), stock).Val(); n != 0 {
-		t.Fatal("the command has arrived before it was let pass")
-	}
-	hold.Pass()
-	wait.Until(t, "the command has arrived", func() bool { return p.near.Get(t.Context(), stock).Val() == "9" })
-}
-
-// A connection that was turned to another server ends with the answer that was held on it: its client does not use it once more.
-func TestTurnedConnectionEndsWithItsAnswer(t *testing.T) {
-	t.Parallel()
-	p := redisProxy(t, redis.Options{})
-	other := testenv.Miniredis(t).Client.Options().Addr
+	other, stock := testenv.Miniredis(t).Client, p.prefix+"stock"
 	for round := range 400 {
 		hold := p.Add(wire.Rule{Match: named("GET"), Answer: true})
-		ended := make(chan error, 1)
+		answered, ended := make(chan error, 1), make(chan error, 1)
 		go func() {
-			_ = p.far.Get(t.Context(), "stock").Err() // whatever it says
-			ended <- p.far.Set(t.Context(), "stock", round, 0).Err()
+			answered <- p.far.Get(t.Context(), stock).Err()
+			ended <- p.far.Set(t.Context(), stock, round, 0).Err()
 		}()
 		<-hold.Reached()
-		p.Turn(other)
+		p.Turn(other.Options().Addr)
 		hold.Pass()
+		if err := <-answered; err != nil && !errors.Is(err, redis.Nil) {
+			t.Fatalf("round %d: GET = %v, want its answer", round, err)
+		}
 		if err := <-ended; err != nil {
 			t.Fatalf("round %d: the command after the answer went to a connection that had ended: %v", round, err)
 		}
+	}
+	if old, new := p.near.Exists(t.Context(), stock).Val(), other.Exists(t.Context(), stock).Val(); old != 0 || new != 1 {
+		t.Errorf("%d keys at the old server and %d at the new one, want the new connection there", old, new)
 	}
 }
 
 // An answer that is dropped takes nothing with it that the server has sent before.
 func TestDropLeavesEarlierAnswers(t *testing.T) {
 	t.Parallel()
-	l := listen(t)
-	p := newProxy(t, l.Addr().String(), wire.Redis)
-	h := p.Add(wire.Rule{Answer: true, Match: is("GET b")})
-	client, err := net.Dial("tcp", p.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
 	const asked = "GET a\r\nGET b\r\n"
-	if _, err := io.WriteString(client, asked); err != nil {
-		t.Fatal(err)
-	}
-	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
+	_, h, client, server := between(t, asked, wire.Rule{Answer: true, Match: is("GET b")})
 	if _, err := io.ReadFull(server, make([]byte, len(asked))); err != nil {
 		t.Fatal(err)
 	}
@@ -157,24 +127,12 @@ func TestZooKeeperSessionIsSeen(t *testing.T) {
 // After Abandon the server sees the end of the connection only after it has answered: a server that reads both at once may not execute the command.
 func TestAbandonedConnectionEndsAfterTheAnswer(t *testing.T) {
 	t.Parallel()
-	l := listen(t)
-	p := newProxy(t, l.Addr().String(), wire.Redis)
-	h := p.Add(wire.Rule{Match: named("SET")})
-	client, err := net.Dial("tcp", p.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	if _, err := io.WriteString(client, "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = server.Close() })
+	_, h, client, server := between(t, "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n", wire.Rule{Match: named("SET")})
 	reached(t, h)
 	h.Abandon()
+	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("after Abandon the client reads %v, want a reset", err)
+	}
 	h.Pass()
 	r := bufio.NewReader(server)
 	for range 7 {

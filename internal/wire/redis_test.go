@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -276,11 +275,7 @@ func TestRedisTurnsReplicasAway(t *testing.T) {
 // sent sends text to a proxy, and returns what the connection reads until its end.
 func sent(t *testing.T, p *wire.Proxy, text string) ([]byte, error) {
 	t.Helper()
-	conn, err := net.Dial("tcp", p.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dial(t, p.Addr)
 	if _, err := conn.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}

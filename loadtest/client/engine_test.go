@@ -95,9 +95,7 @@ func TestEngineReadsAnswers(t *testing.T) {
 // Headers reach a service that is not ours, Host included, and its body is kept.
 func TestEngineHeaders(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Host, r.Header["X-A"], r.ContentLength) }))
-	t.Cleanup(server.Close)
-	u, _ := url.Parse(server.URL)
+	u := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Host, r.Header["X-A"], r.ContentLength) })
 	for _, name := range EngineNames {
 		engines, err := NewEngines(name, Target{URL: u, Timeout: patience, Workers: 1, Opaque: true})
 		if err != nil {

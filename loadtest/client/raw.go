@@ -186,14 +186,11 @@ func (r *raw) appendRequest(b []byte, call *Call) []byte {
 	for _, h := range call.Headers {
 		if strings.EqualFold(h[0], "Host") {
 			headers = strings.Replace(headers, r.host, h[1], 1)
+		} else {
+			headers += h[0] + ": " + h[1] + "\r\n"
 		}
 	}
 	b = append(b, headers...)
-	for _, h := range call.Headers {
-		if !strings.EqualFold(h[0], "Host") {
-			b = append(append(append(append(b, h[0]...), ": "...), h[1]...), "\r\n"...)
-		}
-	}
 	if len(call.Body) > 0 {
 		b = append(b, "Content-Type: "...)
 		b = append(b, call.ContentType...)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -109,21 +108,11 @@ func TestWriteBench(t *testing.T) {
 	golden(t, "report.bench.txt", b.String())
 }
 
-// writeJSON writes a comparison as the commands do, but for the schema.
-func writeJSON(w io.Writer, c loadtest.Comparison) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(c)
-}
-
 func TestWriteJSON(t *testing.T) {
 	want := fullComparison()
-	var b strings.Builder
-	if err := writeJSON(&b, want); err != nil {
-		t.Fatal(err)
-	}
 	var got loadtest.Comparison
-	if err := json.Unmarshal([]byte(b.String()), &got); err != nil {
+	text, err := json.Marshal(want)
+	if err := errors.Join(err, json.Unmarshal(text, &got)); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want.Results, got.Results); diff != "" {
@@ -278,15 +267,14 @@ func TestRepetitionsAgainstTheClaim(t *testing.T) {
 			if tt.finding == audit.Confirmed && s.Claim != api.Exact && s.Oversold == 0 {
 				t.Errorf("the row shows oversold 0, want the counts of a run that broke")
 			}
-			for _, write := range []func(io.Writer, loadtest.Comparison) error{writeJSON, WriteBench} {
-				var b strings.Builder
-				if err := write(&b, c); err != nil {
-					t.Fatal(err)
-				}
-				json := fmt.Sprintf("%q: %d", s.Verdict, s.Verdicts[s.Verdict])
-				if !strings.Contains(b.String(), json) && !strings.Contains(b.String(), tt.counts+"\n") {
-					t.Errorf("output has neither %s nor %q:\n%s", json, tt.counts, b.String())
-				}
+			var bench strings.Builder
+			text, err := json.Marshal(c)
+			if err := errors.Join(err, WriteBench(&bench, c)); err != nil {
+				t.Fatal(err)
+			}
+			want := fmt.Sprintf("%q:%d", s.Verdict, s.Verdicts[s.Verdict])
+			if !strings.Contains(string(text), want) || !strings.Contains(bench.String(), tt.counts+"\n") {
+				t.Errorf("JSON has no %s, or the benchmark no %q:\n%s\n%s", want, tt.counts, text, bench.String())
 			}
 		})
 	}

@@ -16,6 +16,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/lock/locktest"
 )
 
 // world has the processes and servers of a run.
@@ -24,7 +25,7 @@ type world struct {
 	rng     *rand.Rand
 	servers []*server // one, with a replica for failovers, or a cluster
 	replica *server
-	relays  []*relay // one for each worker; none in a cluster, whose nodes the clients find themselves
+	relays  []*locktest.Relay // one for each worker; none in a cluster, whose nodes the clients find themselves
 	workers []*worker
 	losses  []loss
 	story   []string // the faults so far, with their times
@@ -50,22 +51,22 @@ var everywhere = map[string]fault{
 var alone = map[string]fault{
 	"cut": func(w *world) {
 		r := w.anyRelay()
-		r.shut.Store(true)
-		r.cut()
+		r.Shut.Store(true)
+		r.CloseAll()
 		time.Sleep(w.upTo(ttl))
-		r.heal()
+		heal(r)
 	},
 	"hang": func(w *world) {
 		r := w.anyRelay()
-		r.hangs.Store(true)
+		r.Hangs.Store(true)
 		time.Sleep(w.upTo(2 * ttl))
-		r.heal()
+		heal(r)
 	},
 	"delay": func(w *world) {
 		r := w.anyRelay()
-		r.delay.Store(int64(w.upTo(ttl / 10)))
+		r.Delay.Store(int64(w.upTo(ttl / 10)))
 		time.Sleep(w.upTo(ttl))
-		r.heal()
+		heal(r)
 	},
 	"empty restart": func(w *world) {
 		w.losing(false, w.servers[0].kill, w.servers[0].start)
@@ -76,7 +77,14 @@ var alone = map[string]fault{
 func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rng.Int64N(int64(d))) }
 func (w *world) anyWorker() *worker                 { return w.workers[w.rng.IntN(len(w.workers))] }
 func (w *world) anyServer() *server                 { return w.servers[w.rng.IntN(len(w.servers))] }
-func (w *world) anyRelay() *relay                   { return w.relays[w.rng.IntN(len(w.relays))] }
+func (w *world) anyRelay() *locktest.Relay          { return w.relays[w.rng.IntN(len(w.relays))] }
+
+// heal ends the faults of the network. Its connections go on.
+func heal(r *locktest.Relay) {
+	r.Shut.Store(false)
+	r.Hangs.Store(false)
+	r.Delay.Store(0)
+}
 
 // losing notes a loss of the locks, and then makes the servers usable again.
 func (w *world) losing(failover bool, lose, restore func()) {
@@ -101,7 +109,7 @@ func (w *world) failover() {
 		old.kill()
 		w.replica.do("REPLICAOF", "NO", "ONE")
 		for _, r := range w.relays {
-			r.turn(w.replica.addr)
+			r.Turn(w.replica.addr)
 		}
 	}, func() {})
 	w.servers[0], w.replica = w.replica, old
@@ -127,8 +135,8 @@ func newWorld(t *testing.T, nodes int, seed uint64, log string) *world {
 	for i := range 4 {
 		j := job{Addrs: addrs, Worker: i, Seed: seed, Log: log, Handoffs: handoffs, Fairs: fairs}
 		if nodes == 1 {
-			w.relays = append(w.relays, newRelay(t, w.servers[0].addr))
-			j.Addrs = []string{w.relays[i].l.Addr().String()}
+			w.relays = append(w.relays, locktest.NewRelay(t, w.servers[0].addr))
+			j.Addrs = []string{w.relays[i].Addr().String()}
 		}
 		w.workers = append(w.workers, &worker{t: t, job: j})
 		t.Cleanup(w.workers[i].kill)
@@ -144,7 +152,7 @@ func keys(kind string) []string { return []string{kind + "{a}", kind + "{b}", ki
 func (w *world) settle() {
 	w.t.Helper()
 	for _, r := range w.relays {
-		r.heal()
+		heal(r)
 	}
 	addrs := []string{w.servers[0].addr}
 	if len(w.servers) > 1 {

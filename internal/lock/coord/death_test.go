@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,19 +22,20 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/locktest"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/wait"
 )
 
 func TestMain(m *testing.M) { locktest.Main(m) }
 
-// fifo starts waiters for a held lock one after the other and returns the order in which they got it. queued waits until n of
-// them stand in the queue.
-func fifo(t *testing.T, l lock.Locker, key string, n int, queued func(n int)) []int {
+// fifo starts waiters for a held lock one after the other, and wants them to get it in this order. queued counts
+// the holder and the waiters at the server.
+func fifo(t *testing.T, l lock.Locker, key string, queued func() int) {
 	t.Helper()
 	lease := locktest.Obtain(t, l, key)
 	var mu sync.Mutex
 	var order []int
 	var wg sync.WaitGroup
-	for i := range n {
+	for i := range 8 {
 		wg.Go(func() {
 			lease, err := l.Acquire(lock.WithWait(t.Context(), locktest.Soon), key)
 			if err != nil {
@@ -47,11 +49,16 @@ func fifo(t *testing.T, l lock.Locker, key string, n int, queued func(n int)) []
 				t.Errorf("Release: %v", err)
 			}
 		})
-		queued(i + 2)
+		wait.Until(t, "another in the queue", func() bool { return queued() == i+2 })
 	}
 	locktest.Release(t, lease)
 	wg.Wait()
-	return order
+	if !slices.IsSorted(order) {
+		t.Errorf("served in the order %v", order)
+	}
+	if n := queued(); n != 0 {
+		t.Errorf("%d left behind", n)
+	}
 }
 
 func TestDeaths(t *testing.T) {

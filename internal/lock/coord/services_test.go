@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"path"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -79,16 +78,7 @@ func TestEtcdFirstComeFirstServed(t *testing.T) {
 	t.Parallel()
 	s := testenv.Etcd(t)
 	c := s.EtcdClient(t)
-	key := s.Prefix + "k"
-	order := fifo(t, newEtcd(t, c, 10*time.Second, nil), key, 8, func(n int) {
-		wait.Until(t, "another key in the queue", func() bool { return len(etcdLeases(t, c, s.Prefix)) == n })
-	})
-	if !slices.IsSorted(order) {
-		t.Errorf("served in the order %v", order)
-	}
-	if left := etcdLeases(t, c, s.Prefix); len(left) != 0 {
-		t.Errorf("%d keys left behind", len(left))
-	}
+	fifo(t, newEtcd(t, c, 10*time.Second, nil), s.Prefix+"k", func() int { return len(etcdLeases(t, c, s.Prefix)) })
 }
 
 // Close frees all locks at once, and tells the holders.
@@ -179,14 +169,6 @@ func destroySession(t *testing.T, c *api.Client, key string) {
 	}
 }
 
-func TestConsulSessionDestroyed(t *testing.T) {
-	t.Parallel()
-	s := testenv.Consul(t)
-	c, key := s.ConsulClient(t), s.Prefix+"k"
-	holder, rival := newConsul(t, c, promptly, nil), newConsul(t, s.ConsulClient(t), promptly, nil)
-	locktest.SessionEnds(t, holder, rival, key, 10*time.Second, func() { destroySession(t, c, key) })
-}
-
 // With a lock-delay longer than the time between two renewals the holder is told before a rival is let in.
 func TestConsulLockDelay(t *testing.T) {
 	t.Parallel()
@@ -237,8 +219,7 @@ func TestConsulKeyWrittenTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	locktest.Release(t, lease)
-	wantFree := newConsul(t, s.ConsulClient(t), promptly, nil)
-	locktest.Warm(t, wantFree, key)
+	locktest.Warm(t, newConsul(t, s.ConsulClient(t), promptly, nil), key)
 }
 
 // refusing answers transactions as Consul does when it refuses them, with a reason that reason returns; "" = it does not refuse.

@@ -36,12 +36,8 @@ func TestEngineStaleMessage(t *testing.T) {
 		t.Fatalf("an old message let somebody in with fence %d beside %d", lease.Fence(), held.Fence())
 	case <-time.After(300 * time.Millisecond): // what must not happen
 	}
-	if err := held.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := (<-got).Release(t.Context()); err != nil {
-		t.Error(err)
-	}
+	released(t, held)
+	released(t, <-got)
 }
 
 // Two engines on two databases: the hold of one does not hide that of the other.
@@ -52,43 +48,33 @@ func TestEngineReentryThroughAnother(t *testing.T) {
 	a := onServer(t, s, handoff.Options{}).Fair()
 	b := engine(t, locktest.RedisClient(t, testenv.Miniredis(t)), handoff.Options{}).Fair()
 	outer := locktest.Obtain(t, a, key)
-	middle, err := b.Acquire(lock.WithReentry(outer.Context()), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	inner, err := a.Acquire(lock.WithWait(middle.Context(), 0), key)
-	if err != nil {
-		t.Fatalf("re-entry = %v", err)
-	}
+	middle := locktest.Acquire(lock.WithReentry(outer.Context()), t, b, key)
+	inner := locktest.Acquire(lock.WithWait(middle.Context(), 0), t, a, key)
 	for _, lease := range []lock.Lease{inner, middle, outer} {
-		if err := lease.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		released(t, lease)
 	}
 }
 
 // A message contains the whole key, even if the key has a NUL byte: a grant to an ended waiter is cancelled under that key.
 func TestEngineMessageNamesTheKey(t *testing.T) {
 	for _, p := range pairs {
-		t.Run(p[0]+" then "+p[1], func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				_, links := network(t, 3)
-				c := links[2].client()
-				t.Cleanup(func() { _ = c.Close() })
-				all := c.PSubscribe(t.Context(), "lock:engine:*")
-				t.Cleanup(func() { _ = all.Close() })
-				if _, err := all.Receive(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				const key = "k\x00{1}\x00 \n"
-				held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), p[0]), key)
-				got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), p[1]), key)
-				released(t, held)
-				released(t, <-got)
-				if m, err := all.ReceiveMessage(t.Context()); err != nil || !strings.HasSuffix(m.Payload, " "+key) {
-					t.Errorf("the message is %v, %v, want it to end with the key %q", m, err, key)
-				}
-			})
+		inBubble(t, p[0]+" then "+p[1], func(t *testing.T) {
+			_, links := network(t, 3)
+			c := links[2].client()
+			t.Cleanup(func() { _ = c.Close() })
+			all := c.PSubscribe(t.Context(), "lock:engine:*")
+			t.Cleanup(func() { _ = all.Close() })
+			if _, err := all.Receive(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			const key = "k\x00{1}\x00 \n"
+			held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), p[0]), key)
+			got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), p[1]), key)
+			released(t, held)
+			released(t, <-got)
+			if m, err := all.ReceiveMessage(t.Context()); err != nil || !strings.HasSuffix(m.Payload, " "+key) {
+				t.Errorf("the message is %v, %v, want it to end with the key %q", m, err, key)
+			}
 		})
 	}
 }
@@ -98,30 +84,20 @@ func TestEngineReentry(t *testing.T) {
 	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
 	e := engine(t, c, handoff.Options{})
 	c.AddHook(counted)
-	outer, err := e.Handoff().Acquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	outer := locktest.Acquire(t.Context(), t, e.Handoff(), key)
 	before := counted.scripts.Load()
-	inner, err := e.Fair().Acquire(lock.WithReentry(outer.Context()), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	inner := locktest.Acquire(lock.WithReentry(outer.Context()), t, e.Fair(), key)
 	if inner.Fence() != outer.Fence() {
 		t.Errorf("re-entry has fence %d, want the hold's %d", inner.Fence(), outer.Fence())
 	}
-	if err := outer.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	released(t, outer)
 	if err := inner.Context().Err(); err != nil {
 		t.Errorf("the outer release ended the inner lease: %v", err)
 	}
 	if got := counted.scripts.Load() - before; got != 0 {
 		t.Errorf("re-entry cost %d commands", got)
 	}
-	if err := inner.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	released(t, inner)
 	if _, err := e.Handoff().Acquire(lock.WithReentry(outer.Context()), key); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("Acquire with a released lease's context = %v, want ErrLost", err)
 	}
@@ -131,7 +107,7 @@ func TestEngineReentry(t *testing.T) {
 // Messages that an engine cannot read change nothing. A token that is not its own, or ended, is cancelled, and nothing else is sent, except
 // the poll of the waiter, which may be due.
 func TestUnreadableMessages(t *testing.T) {
-	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
+	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
 		key := s.Prefix + "{1}"
 		held := locktest.Take(t, onServer(t, s, handoff.Options{}).Fair(), key)
 		c, sent := locktest.RedisClient(t, s), &spy{}
@@ -182,43 +158,34 @@ func TestUnreadableMessages(t *testing.T) {
 // the lock, re-entry or not.
 func TestEngineAcquireAfterRelease(t *testing.T) {
 	for _, kinds := range [][2]string{{"handoff", "handoff"}, {"fair", "fair"}, {"rw-write", "rw-write"}, {"rw-read", "rw-read"}, {"rw-read", "rw-write"}} {
-		t.Run(kinds[0]+" then "+kinds[1], func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				m, links := network(t, 1)
-				e := links[0].process(t, handoff.Options{})
-				first := locktest.Obtain(t, pick(e, kinds[0]), "k{1}")
-				job, l := context.WithoutCancel(first.Context()), pick(e, kinds[1])
-				for _, ctx := range []context.Context{first.Context(), job} {
-					beside, err := l.Acquire(lock.WithWait(ctx, 0), "k{1}")
-					switch {
-					case err == nil && kinds[1] == "rw-read": // another reader
-						released(t, beside)
-					case kinds[0] == "rw-read" && kinds[1] == "rw-write":
-						if !errors.Is(err, handoff.ErrUpgrade) {
-							t.Errorf("Acquire of the write lock by a reader = %v, want ErrUpgrade", err)
-						}
-					case kinds[0] != "rw-read" && !errors.Is(err, lock.ErrBusy):
-						t.Errorf("Acquire beside the hold = %v, want ErrBusy", err)
+		inBubble(t, kinds[0]+" then "+kinds[1], func(t *testing.T) {
+			m, links := network(t, 1)
+			e := links[0].process(t, handoff.Options{})
+			first := locktest.Obtain(t, pick(e, kinds[0]), "k{1}")
+			job, l := context.WithoutCancel(first.Context()), pick(e, kinds[1])
+			for _, ctx := range []context.Context{first.Context(), job} {
+				beside, err := l.Acquire(lock.WithWait(ctx, 0), "k{1}")
+				switch {
+				case err == nil && kinds[1] == "rw-read": // another reader
+					released(t, beside)
+				case kinds[0] == "rw-read" && kinds[1] == "rw-write":
+					if !errors.Is(err, handoff.ErrUpgrade) {
+						t.Errorf("Acquire of the write lock by a reader = %v, want ErrUpgrade", err)
 					}
+				case kinds[0] != "rw-read" && !errors.Is(err, lock.ErrBusy):
+					t.Errorf("Acquire beside the hold = %v, want ErrBusy", err)
 				}
-				released(t, first)
-				job = lock.WithReentry(job)
-				second, err := l.Acquire(lock.WithWait(job, 0), "k{1}")
-				if err != nil {
-					t.Fatalf("Acquire after a release = %v", err)
-				}
-				if second.Context().Err() != nil || kinds[1] != "rw-read" && second.Fence() <= first.Fence() {
-					t.Errorf("fence %d after %d, context %v: want another hold", second.Fence(), first.Fence(), second.Context().Err())
-				}
-				inner, err := l.Acquire(lock.WithReentry(lock.WithWait(second.Context(), 0)), "k{1}")
-				if err != nil {
-					t.Fatalf("re-entry = %v", err)
-				}
-				released(t, inner)
-				released(t, second)
-				synctest.Wait()
-				nothingLeft(t, m, "k{1}")
-			})
+			}
+			released(t, first)
+			job = lock.WithReentry(job)
+			second := locktest.Acquire(lock.WithWait(job, 0), t, l, "k{1}")
+			if second.Context().Err() != nil || kinds[1] != "rw-read" && second.Fence() <= first.Fence() {
+				t.Errorf("fence %d after %d, context %v: want another hold", second.Fence(), first.Fence(), second.Context().Err())
+			}
+			inner := locktest.Acquire(lock.WithReentry(lock.WithWait(second.Context(), 0)), t, l, "k{1}")
+			released(t, inner)
+			released(t, second)
+			nothingLeft(t, m, "k{1}")
 		})
 	}
 }
@@ -262,14 +229,12 @@ func TestEngineFencedEndsWithItsCaller(t *testing.T) {
 		if _, err := failedAcquire(ctx, t, l, "k{1}"); !errors.Is(err, lock.ErrBusy) || !errors.Is(err, gone) {
 			t.Errorf("Acquire whose context ended = %v, want ErrBusy and the cause", err)
 		}
-		synctest.Wait()
 		nothingLeft(t, m, "k{1}")
 		for wait, most := range map[time.Duration]time.Duration{0: time.Second, 3 * time.Second: 4 * time.Second} {
 			took, err := failedAcquire(lock.WithWait(t.Context(), wait), t, l, "k{1}")
 			if <-asked; !errors.Is(err, lock.ErrUnavailable) || took > most {
 				t.Errorf("Acquire that waits %s = %v after %s, want ErrUnavailable after %s at most", wait, err, took, most)
 			}
-			synctest.Wait()
 			nothingLeft(t, m, "k{1}")
 		}
 	})
@@ -278,7 +243,7 @@ func TestEngineFencedEndsWithItsCaller(t *testing.T) {
 // A lock whose owner has a token of another version is refused, whether or not the caller may wait, and nothing is left behind. What is no token
 // at all is just somebody's. A queued token of another version is skipped, although its process listens.
 func TestAnotherVersionIsRefused(t *testing.T) {
-	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
+	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
 		ctx, e, other := t.Context(), onServer(t, s, handoff.Options{}), "v3-ABCDEFGHIJKLMNOP-1-host"
 		key, next := s.Prefix+"{3}", s.Prefix+"{4}"
 		if err := s.Client.Set(ctx, key, other+".1.16.2500", time.Minute).Err(); err != nil {
@@ -317,7 +282,7 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 // Something that is no engine takes the key while a reader is in, and does not wait for the reader. What the reader asks for next says so,
 // and the reader is out after that.
 func TestReaderMeetsAnOwnerThatIsNoToken(t *testing.T) {
-	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
+	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
 		for i, owner := range []string{"5f6d1f5e-0a0b-4c4d-8e8f-000000000000", "", "two\r\nlines", "a.1", "v2-.1.x.y"} {
 			key := fmt.Sprintf("%s{%d}", s.Prefix, i)
 			keys, take := handoff.KeysOf(key), func() {

@@ -1,11 +1,8 @@
 package handoff_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,10 +37,7 @@ func TestEngineFenceWithoutItsCounter(t *testing.T) {
 					if how == "only tickets are left" { // as after a waiter gave up
 						s.Client.HSet(t.Context(), handoff.KeysOf(key).Fence, "ticket", 7)
 					}
-					lease, err := pick(e, turn).Acquire(lock.WithWait(t.Context(), wait), key)
-					if err != nil {
-						t.Fatal(err)
-					}
+					lease := locktest.Acquire(lock.WithWait(t.Context(), wait), t, pick(e, turn), key)
 					if lease.Fence() <= last {
 						t.Errorf("%s, %s: fence %d after %d, want it to rise", how, turn, lease.Fence(), last)
 					}
@@ -66,14 +60,10 @@ func TestEngineFenceHandedOverWithoutItsCounter(t *testing.T) {
 			s.Client.HDel(t.Context(), handoff.KeysOf(key).Fence, "fence")
 			released(t, held)
 			lease := served(t, "the waiter", next)
-			if lease.Fence() <= held.Fence() {
-				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
-			}
+			locktest.WantHigher(t, held, lease)
 			released(t, lease)
 			last := locktest.Obtain(t, pick(onServer(t, s, handoff.Options{}), name), key)
-			if last.Fence() <= lease.Fence() {
-				t.Errorf("fence %d after %d, want it to rise", last.Fence(), lease.Fence())
-			}
+			locktest.WantHigher(t, lease, last)
 			released(t, last)
 		})
 	}
@@ -128,9 +118,7 @@ func TestEngineTicketsOutliveAWaiter(t *testing.T) {
 			second := queueing(t, s, pick(onServer(t, s, handoff.Options{}), "rw-write"), key, 2)
 			released(t, held)
 			lease := served(t, "the first waiter", first)
-			if lease.Fence() <= held.Fence() {
-				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
-			}
+			locktest.WantHigher(t, held, lease)
 			released(t, lease)
 			released(t, served(t, "the second waiter", second))
 		})
@@ -152,24 +140,17 @@ func TestEngineFenced(t *testing.T) {
 		case 4:
 			s.Client.HSet(t.Context(), fences, "fence", 7)
 		}
-		lease, err := l.Acquire(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := locktest.Acquire(t.Context(), t, l, key)
 		inner, err := l.Acquire(lock.WithReentry(lease.Context()), key)
 		if err != nil || inner.Fence() != lease.Fence() {
 			t.Errorf("re-entry: fence %v, %v, want the hold's %d", inner, err, lease.Fence())
 		}
-		if err := inner.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		released(t, inner)
 		if lease.Fence() <= last.Load() {
 			t.Fatalf("fence %d, want more than %d", lease.Fence(), last.Load())
 		}
 		last.Store(lease.Fence())
-		if err := lease.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		released(t, lease)
 	}
 	for _, high := range []uint64{1<<53 - 1, 1<<64 - 1} { // Lua could not count on from there
 		l := e.Fenced(func(context.Context, string) (uint64, error) { return high, nil })
@@ -189,9 +170,7 @@ func TestEngineFenced(t *testing.T) {
 	}
 	released(t, lease)
 	broken := e.Fenced(func(context.Context, string) (uint64, error) { return 0, errors.New("no answer") })
-	if _, err := broken.Acquire(t.Context(), key); !errors.Is(err, lock.ErrUnavailable) {
-		t.Errorf("Acquire where the resource does not answer = %v, want ErrUnavailable", err)
-	}
+	locktest.WantUnavailable(t.Context(), t, broken, key, "Acquire where the resource does not answer")
 	nothingLeftOn(t, s, key)
 }
 
@@ -220,13 +199,12 @@ func TestGrantIsNoYoungerThanItsMessage(t *testing.T) {
 	s := testenv.Redis(t)
 	key := s.Prefix + "{granted}"
 	held, got := contended(t, s, key)
-	lines := monitor(t, s)
-	if err := held.Release(t.Context()); err != nil {
+	lines, conn := locktest.Monitor(t, s)
+	if err := conn.SetDeadline(time.Now().Add(testenv.Still)); err != nil {
 		t.Fatal(err)
 	}
-	if err := (<-got).Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	released(t, held)
+	released(t, <-got)
 	var inside []string // the commands of scripts about this key up to the message, and all that ask for the time
 	for lines.Scan() {
 		_, command, script := strings.Cut(lines.Text(), "lua] ")
@@ -242,28 +220,4 @@ func TestGrantIsNoYoungerThanItsMessage(t *testing.T) {
 		slices.ContainsFunc(inside[set:], func(c string) bool { return strings.HasPrefix(c, `"TIME"`) }) {
 		t.Errorf("the clock is read after the lock was set, or not at all: %q", inside)
 	}
-}
-
-// monitor returns the commands that a server runs from now on, for a minute at most.
-func monitor(t *testing.T, s *testenv.RedisServer) *bufio.Scanner {
-	t.Helper()
-	o := s.Client.Options()
-	conn, err := net.Dial("tcp", o.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(testenv.Still)); err != nil {
-		t.Fatal(err)
-	}
-	lines, commands := bufio.NewScanner(conn), []string{"MONITOR"}
-	if o.Password != "" {
-		commands = []string{"AUTH " + o.Password, "MONITOR"}
-	}
-	for _, command := range commands {
-		if _, err := fmt.Fprintf(conn, "%s\r\n", command); err != nil || !lines.Scan() || lines.Text() != "+OK" {
-			t.Fatalf("%s: %v, %q", command, err, lines.Text())
-		}
-	}
-	return lines
 }

@@ -18,13 +18,6 @@ import (
 	"lastitem/internal/testenv/wait"
 )
 
-// onServers runs a test on a real Redis and on an embedded one.
-func onServers(t *testing.T, f func(t *testing.T, s *testenv.RedisServer)) {
-	for name, server := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis} {
-		t.Run(name, func(t *testing.T) { f(t, server(t)) })
-	}
-}
-
 func inspect(t *testing.T, e *handoff.Engine, key string) handoff.Inspection {
 	t.Helper()
 	found, err := e.Inspect(t.Context(), key)
@@ -44,7 +37,7 @@ func wantHere(t *testing.T, h handoff.Holder, reads bool) {
 }
 
 func TestEngineInspect(t *testing.T) {
-	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
+	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
 		key := s.Prefix + "{1}"
 		a, b := onServer(t, s, handoff.Options{}), onServer(t, s, handoff.Options{})
 		if free := inspect(t, a, key); len(free.Holders) != 0 || free.Queue != 0 || free.Waiting != 0 || free.Fence != 0 {
@@ -53,12 +46,10 @@ func TestEngineInspect(t *testing.T) {
 		held := locktest.Obtain(t, a.Handoff(), key)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		failed := make(chan error, 4)
+		var failures []chan error
 		for _, l := range []lock.Locker{b.Handoff(), b.Handoff(), b.Fair(), a.Fair()} {
-			go func() {
-				_, err := l.Acquire(ctx, key)
-				failed <- err
-			}()
+			_, failed := async(ctx, l, key)
+			failures = append(failures, failed)
 		}
 		var found handoff.Inspection
 		wait.Until(t, "three attempts in the queue, and two that know their place", func() bool {
@@ -74,7 +65,7 @@ func TestEngineInspect(t *testing.T) {
 		}
 		wantHere(t, found.Holders[0], false)
 		cancel()
-		for range 4 {
+		for _, failed := range failures {
 			<-failed
 		}
 		locktest.Release(t, held)
@@ -86,18 +77,11 @@ func TestEngineInspect(t *testing.T) {
 }
 
 func TestEngineInspectReadWrite(t *testing.T) {
-	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
+	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
 		key := s.Prefix + "{1}"
 		e := onServer(t, s, handoff.Options{})
 		first, second := locktest.Obtain(t, e.ReadWrite().Read(), key), locktest.Obtain(t, e.ReadWrite().Read(), key)
-		got := make(chan error, 1)
-		go func() {
-			lease, err := e.ReadWrite().Write().Acquire(t.Context(), key)
-			if err == nil {
-				err = lease.Release(context.Background())
-			}
-			got <- err
-		}()
+		got, _ := async(t.Context(), e.ReadWrite().Write(), key)
 		var found handoff.Inspection
 		wait.Until(t, "a writer, which waits, and two readers", func() bool {
 			found = inspect(t, e, key)
@@ -108,9 +92,7 @@ func TestEngineInspectReadWrite(t *testing.T) {
 		}
 		locktest.Release(t, first)
 		locktest.Release(t, second)
-		if err := <-got; err != nil {
-			t.Error(err)
-		}
+		released(t, served(t, "the writer", got))
 	})
 }
 
@@ -168,43 +150,34 @@ func wantEvicted(t *testing.T, lease lock.Lease) {
 	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
 		t.Errorf("cause of the evicted = %v, want ErrLost", cause)
 	}
-	wantReleaseLost(t, lease)
-}
-
-func wantReleaseLost(t *testing.T, lease lock.Lease) {
-	t.Helper()
-	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("Release of the evicted = %v, want ErrLost", err)
-	}
+	locktest.ReleaseLost(t, lease, "Release of the evicted")
 }
 
 // An operator's process takes the lock from a holder: the next waiter has it, and the holder knows it, without any delay. The fences of the
 // evicted, of the operator and of the next holder rise in this order.
 func TestForceRelease(t *testing.T) {
 	for _, name := range allLocks {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				_, links := network(t, 3)
-				holder, waiter := pick(links[0].process(t, handoff.Options{}), name), pick(links[1].process(t, handoff.Options{}), map[bool]string{true: "rw-write", false: name}[name == "rw-read"])
-				operator := links[2].process(t, handoff.Options{})
-				subscribe(t, holder, waiter)
-				lease := locktest.Obtain(t, holder, "k{1}")
-				got, _ := waits(t.Context(), waiter, "k{1}")
-				began := time.Now()
-				forced := force(t, operator, "k{1}", map[bool]int{true: 2, false: 1}[name == "rw-read"]) // the writer that waits for the reader is one
-				next := <-got                                                                            // a writer that was evicted while it waited for the reader comes back with another token
-				if took := time.Since(began); took > 100*time.Millisecond {
-					t.Errorf("the next holder got in after %s", took)
-				}
-				synctest.Wait()
-				wantEvicted(t, lease)
-				if lease.Fence() >= forced.Fence || forced.Fence >= next.Fence() {
-					t.Errorf("fences %d, %d, %d, want them to rise", lease.Fence(), forced.Fence, next.Fence())
-				}
-				locktest.WantBusy(t, pick(operator, name), "k{1}", "after the late release")
-				locktest.Release(t, next)
-				force(t, operator, "k{1}", 0)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			_, links := network(t, 3)
+			holder, waiter := pick(links[0].process(t, handoff.Options{}), name), pick(links[1].process(t, handoff.Options{}), map[bool]string{true: "rw-write", false: name}[name == "rw-read"])
+			operator := links[2].process(t, handoff.Options{})
+			subscribe(t, holder, waiter)
+			lease := locktest.Obtain(t, holder, "k{1}")
+			got, _ := waits(t.Context(), waiter, "k{1}")
+			began := time.Now()
+			forced := force(t, operator, "k{1}", map[bool]int{true: 2, false: 1}[name == "rw-read"]) // the writer that waits for the reader is one
+			next := <-got                                                                            // a writer that was evicted while it waited for the reader comes back with another token
+			if took := time.Since(began); took > 100*time.Millisecond {
+				t.Errorf("the next holder got in after %s", took)
+			}
+			synctest.Wait()
+			wantEvicted(t, lease)
+			if lease.Fence() >= forced.Fence || forced.Fence >= next.Fence() {
+				t.Errorf("fences %d, %d, %d, want them to rise", lease.Fence(), forced.Fence, next.Fence())
+			}
+			locktest.WantBusy(t, pick(operator, name), "k{1}", "after the late release")
+			locktest.Release(t, next)
+			force(t, operator, "k{1}", 0)
 		})
 	}
 }
@@ -226,30 +199,26 @@ func TestForceReleaseOfAProcessThatNeverWaited(t *testing.T) {
 			"answer lost, rival":         {retries: -1, rival: true, lost: 1},
 			"all answers lost, rival":    {retries: -1, rival: true, lost: maxTries},
 		} {
-			t.Run(name+"/"+how, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					_, links := network(t, 2)
-					client, lost := links[0].retrying(c.retries), &locktest.LostAnswers{Name: "evalsha"}
-					l, operator := pick(links[0].processOn(t, client, handoff.Options{}), name), links[1].process(t, handoff.Options{})
-					locktest.Warm(t, l, "k{1}")
-					lease := locktest.Obtain(t, l, "k{1}")
-					force(t, operator, "k{1}", 1)
-					if c.rival {
-						locktest.Warm(t, pick(operator, name), "k{1}")
-					}
-					if time.Sleep(c.rest); c.rest > 0 && lease.Context().Err() == nil {
-						t.Errorf("%s after the force release the holder's context is alive", c.rest)
-					}
-					client.AddHook(lost)
-					if lost.Left.Store(c.lost); c.lost == maxTries {
-						if err := lease.Release(t.Context()); err == nil || errors.Is(err, lock.ErrLost) {
-							t.Errorf("Release with all answers lost = %v, want unknown", err)
-						}
-						time.Sleep(2 * time.Second) // past the cancel that follows
-					}
-					wantReleaseLost(t, lease)
-					locktest.Warm(t, l, "k{1}")
-				})
+			inBubble(t, name+"/"+how, func(t *testing.T) {
+				_, links := network(t, 2)
+				client, lost := links[0].retrying(c.retries), &locktest.LostAnswers{Name: "evalsha"}
+				l, operator := pick(links[0].processOn(t, client, handoff.Options{}), name), links[1].process(t, handoff.Options{})
+				locktest.Warm(t, l, "k{1}")
+				lease := locktest.Obtain(t, l, "k{1}")
+				force(t, operator, "k{1}", 1)
+				if c.rival {
+					locktest.Warm(t, pick(operator, name), "k{1}")
+				}
+				if time.Sleep(c.rest); c.rest > 0 && lease.Context().Err() == nil {
+					t.Errorf("%s after the force release the holder's context is alive", c.rest)
+				}
+				client.AddHook(lost)
+				if lost.Left.Store(c.lost); c.lost == maxTries {
+					locktest.ReleaseUnknown(t, lease, "Release with all answers lost")
+					time.Sleep(2 * time.Second) // past the cancel that follows
+				}
+				locktest.ReleaseLost(t, lease, "Release of the evicted")
+				locktest.Warm(t, l, "k{1}")
 			})
 		}
 	}
@@ -258,13 +227,13 @@ func TestForceReleaseOfAProcessThatNeverWaited(t *testing.T) {
 // The answer to a force release is lost, and the next holder gets in before the command is sent again. The operator learns all the same whom
 // it has evicted, and the fence that refuses them and not the next holder.
 func TestForceReleaseWithoutAnAnswer(t *testing.T) {
-	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
+	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
 		for _, name := range []string{"handoff", "rw-write", "rw-read"} {
 			key, c := s.Prefix+name+"{1}", locktest.RedisClient(t, s)
 			holder, rival, operator := onServer(t, s, handoff.Options{}), onServer(t, s, handoff.Options{}), engine(t, c, handoff.Options{})
 			first := locktest.Obtain(t, pick(holder, name), key+"first")
 			force(t, operator, key+"first", 1) // loads the scripts
-			wantReleaseLost(t, first)
+			locktest.ReleaseLost(t, first, "Release of the evicted")
 			var sent atomic.Int64
 			var next lock.Lease
 			c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
@@ -280,7 +249,7 @@ func TestForceReleaseWithoutAnAnswer(t *testing.T) {
 			if lease.Fence() >= forced.Fence || forced.Fence >= next.Fence() {
 				t.Errorf("fences %d, %d, %d, want them to rise", lease.Fence(), forced.Fence, next.Fence())
 			}
-			wantReleaseLost(t, lease)
+			locktest.ReleaseLost(t, lease, "Release of the evicted")
 			locktest.Release(t, next)
 		}
 	})
@@ -291,33 +260,31 @@ func TestForceReleaseWithoutAnAnswer(t *testing.T) {
 func TestForceReleaseOfAWaiterThatMissedItsGrant(t *testing.T) {
 	for _, name := range allLocks {
 		for missed, within := range map[string]time.Duration{"the grant": 100 * time.Millisecond, "both messages": 5 * time.Second} {
-			t.Run(name+"/"+missed, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					m, links := network(t, 3)
-					holder, waiter := links[0].process(t, handoff.Options{}), pick(links[1].process(t, handoff.Options{}), name)
-					operator := links[2].process(t, handoff.Options{})
-					rival := pick(holder, map[bool]string{true: "rw-write", false: name}[name == "rw-read"])
-					subscribe(t, waiter, rival)
-					lease := locktest.Obtain(t, rival, "k{1}")
-					got, _ := waits(t.Context(), waiter, "k{1}")
-					links[1].dropsMessages.Store(true)
-					locktest.Release(t, lease)
-					synctest.Wait()
-					links[1].dropsMessages.Store(missed == "both messages")
-					began := time.Now()
-					forced := force(t, operator, "k{1}", 1)
-					lease = <-got
-					if took := time.Since(began); took > within {
-						t.Errorf("the waiter got in after %s, want %s at most", took, within)
-					}
-					if lease.Fence() <= forced.Fence {
-						t.Errorf("fence %d, the eviction raised it to %d", lease.Fence(), forced.Fence)
-					}
-					locktest.Release(t, lease)
-					links[1].dropsMessages.Store(false)
-					time.Sleep(5 * time.Second) // cancels and cleanups
-					nothingLeft(t, m, "k{1}")
-				})
+			inBubble(t, name+"/"+missed, func(t *testing.T) {
+				m, links := network(t, 3)
+				holder, waiter := links[0].process(t, handoff.Options{}), pick(links[1].process(t, handoff.Options{}), name)
+				operator := links[2].process(t, handoff.Options{})
+				rival := pick(holder, map[bool]string{true: "rw-write", false: name}[name == "rw-read"])
+				subscribe(t, waiter, rival)
+				lease := locktest.Obtain(t, rival, "k{1}")
+				got, _ := waits(t.Context(), waiter, "k{1}")
+				links[1].dropsMessages.Store(true)
+				locktest.Release(t, lease)
+				synctest.Wait()
+				links[1].dropsMessages.Store(missed == "both messages")
+				began := time.Now()
+				forced := force(t, operator, "k{1}", 1)
+				lease = <-got
+				if took := time.Since(began); took > within {
+					t.Errorf("the waiter got in after %s, want %s at most", took, within)
+				}
+				if lease.Fence() <= forced.Fence {
+					t.Errorf("fence %d, the eviction raised it to %d", lease.Fence(), forced.Fence)
+				}
+				locktest.Release(t, lease)
+				links[1].dropsMessages.Store(false)
+				time.Sleep(5 * time.Second) // cancels and cleanups
+				nothingLeft(t, m, "k{1}")
 			})
 		}
 	}
@@ -375,7 +342,7 @@ func TestForceReleaseOfReaders(t *testing.T) {
 
 // An owner that no engine has put there, such as another kind of lock, can be evicted too. A Redis that does not answer is no success.
 func TestForceReleaseOfAForeignOwner(t *testing.T) {
-	onServers(t, func(t *testing.T, s *testenv.RedisServer) {
+	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
 		e := onServer(t, s, handoff.Options{})
 		if err := s.Client.Set(t.Context(), s.Prefix+"{1}", "a value by hand", 0).Err(); err != nil {
 			t.Fatal(err)

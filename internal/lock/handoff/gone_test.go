@@ -363,71 +363,73 @@ func TestEngineSilentProcessCostsOneGrant(t *testing.T) {
 		"read, between rivals":  {[]string{"rw-write"}, []string{"rw-read"}, []string{"rw-write"}},
 	} {
 		for _, k := range []int{1, 5} {
-			t.Run(fmt.Sprintf("%s/%d", name, k), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					_, links := network(t, 3)
-					held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), c.holder[0]), "k{1}")
-					silent, rival := links[1].process(t, handoff.Options{}), links[2].process(t, handoff.Options{})
-					var rivals, silenced []chan lock.Lease
-					for i := range k {
-						got, _ := waits(t.Context(), pick(silent, c.silent[i%len(c.silent)]), "k{1}")
-						silenced = append(silenced, got)
-						if c.rival != nil {
-							got, _ = waits(t.Context(), pick(rival, c.rival[0]), "k{1}")
-							rivals = append(rivals, got)
-						}
+			inBubble(t, fmt.Sprintf("%s/%d", name, k), func(t *testing.T) {
+				_, links := network(t, 3)
+				held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), c.holder[0]), "k{1}")
+				silent, rival := links[1].process(t, handoff.Options{}), links[2].process(t, handoff.Options{})
+				var rivals, silenced []chan lock.Lease
+				for i := range k {
+					got, _ := waits(t.Context(), pick(silent, c.silent[i%len(c.silent)]), "k{1}")
+					silenced = append(silenced, got)
+					if c.rival != nil {
+						got, _ = waits(t.Context(), pick(rival, c.rival[0]), "k{1}")
+						rivals = append(rivals, got)
 					}
-					last, _ := waits(t.Context(), pick(rival, c.holder[0]), "k{1}")
-					links[1].powerOff()
-					time.Sleep(3 * time.Second) // it has not polled for a while
-					start := time.Now()
-					released(t, held)
-					for _, got := range append(rivals, last) {
-						released(t, <-got)
-					}
-					if took := time.Since(start); took > silentProcessCost {
-						t.Fatalf("the rivals waited %s for a silent process, want one grant timeout of 2.5 s", took)
-					}
-					links[1].heal() // it goes on, and all of its waiters get in, though at other places
-					var wg sync.WaitGroup
-					for _, got := range silenced {
-						wg.Go(func() { released(t, <-got) })
-					}
-					wg.Wait()
-				})
+				}
+				last, _ := waits(t.Context(), pick(rival, c.holder[0]), "k{1}")
+				links[1].powerOff()
+				time.Sleep(3 * time.Second) // it has not polled for a while
+				start := time.Now()
+				released(t, held)
+				for _, got := range append(rivals, last) {
+					released(t, <-got)
+				}
+				if took := time.Since(start); took > silentProcessCost {
+					t.Fatalf("the rivals waited %s for a silent process, want one grant timeout of 2.5 s", took)
+				}
+				links[1].heal() // it goes on, and all of its waiters get in, though at other places
+				var wg sync.WaitGroup
+				for _, got := range silenced {
+					wg.Go(func() { released(t, <-got) })
+				}
+				wg.Wait()
 			})
 		}
 	}
+}
+
+// inTurn is the lease of a waiter. It fails if one of those after it has the lock too.
+func inTurn(t *testing.T, order []chan lock.Lease, i int) lock.Lease {
+	t.Helper()
+	lease := <-order[i]
+	synctest.Wait()
+	for j, later := range order[i+1:] {
+		if len(later) > 0 {
+			t.Fatalf("waiter %d was served with %d", i+1+j, i)
+		}
+	}
+	return lease
 }
 
 // A process that is alive keeps its places, even if the lock of one of its holders expires or is deleted by hand (invariant 8).
 func TestEngineLapseSkipsOnlySilentProcesses(t *testing.T) {
 	for i, kind := range []string{"fair", "rw-write", "fair", "rw-write"} {
 		since := time.Duration(i/2) * 5 * time.Second // since the grant: before and after the first poll
-		t.Run(fmt.Sprint(kind, " ", since), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				m, links := network(t, 2)
-				a, b := pick(links[0].process(t, handoff.Options{}), kind), pick(links[1].process(t, handoff.Options{}), kind)
-				lost := locktest.Obtain(t, a, "k{1}")
-				var order []chan lock.Lease
-				for i := range 6 {
-					got, _ := waits(t.Context(), []lock.Locker{a, b}[i%2], "k{1}")
-					order = append(order, got)
-				}
-				time.Sleep(since)
-				m.Del("k{1}")
-				for i, got := range order {
-					lease := <-got
-					synctest.Wait()
-					for j, later := range order[i+1:] {
-						if len(later) > 0 {
-							t.Fatalf("waiter %d was served with %d", i+1+j, i)
-						}
-					}
-					released(t, lease)
-				}
-				_ = lost.Release(t.Context())
-			})
+		inBubble(t, fmt.Sprint(kind, " ", since), func(t *testing.T) {
+			m, links := network(t, 2)
+			a, b := pick(links[0].process(t, handoff.Options{}), kind), pick(links[1].process(t, handoff.Options{}), kind)
+			lost := locktest.Obtain(t, a, "k{1}")
+			var order []chan lock.Lease
+			for i := range 6 {
+				got, _ := waits(t.Context(), []lock.Locker{a, b}[i%2], "k{1}")
+				order = append(order, got)
+			}
+			time.Sleep(since)
+			m.Del("k{1}")
+			for i := range order {
+				released(t, inTurn(t, order, i))
+			}
+			_ = lost.Release(t.Context())
 		})
 	}
 }
@@ -445,45 +447,41 @@ func TestEngineCohortIsBounded(t *testing.T) {
 		"default": {handoff.Options{CohortTime: time.Hour}, time.Millisecond, 16},
 		"time":    {handoff.Options{Cohort: 1000}, 20 * time.Millisecond, 3},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				_, links := network(t, 2)
-				l := links[0].process(t, c.o).Handoff()
-				ctx, stop := context.WithCancel(t.Context())
-				done := make(chan struct{})
-				var entered atomic.Int64
-				for range 40 {
-					go func() {
-						defer func() { done <- struct{}{} }()
-						for ctx.Err() == nil {
-							lease, err := l.Acquire(ctx, "k{1}")
-							if err != nil {
-								return
-							}
-							entered.Add(1)
-							time.Sleep(c.work)
-							_ = lease.Release(ctx)
+		inBubble(t, name, func(t *testing.T) {
+			_, links := network(t, 2)
+			l := links[0].process(t, c.o).Handoff()
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			var entered atomic.Int64
+			for range 40 {
+				go func() {
+					defer func() { done <- struct{}{} }()
+					for ctx.Err() == nil {
+						lease, err := l.Acquire(ctx, "k{1}")
+						if err != nil {
+							return
 						}
-					}()
-				}
-				other := links[1].process(t, c.o).Handoff()
-				for range 3 {
-					time.Sleep(100 * time.Millisecond)
-					before := entered.Load()
-					lease := locktest.Obtain(t, other, "k{1}")
-					// One may be inside when it queues, and one more entered while its request was on its way.
-					if got := entered.Load() - before; got > c.most+1 {
-						t.Errorf("%d others entered before it, want %d at most", got, c.most)
+						entered.Add(1)
+						time.Sleep(c.work)
+						_ = lease.Release(ctx)
 					}
-					if err := lease.Release(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+				}()
+			}
+			other := links[1].process(t, c.o).Handoff()
+			for range 3 {
+				time.Sleep(100 * time.Millisecond)
+				before := entered.Load()
+				lease := locktest.Obtain(t, other, "k{1}")
+				// One may be inside when it queues, and one more entered while its request was on its way.
+				if got := entered.Load() - before; got > c.most+1 {
+					t.Errorf("%d others entered before it, want %d at most", got, c.most)
 				}
-				stop()
-				for range 40 {
-					<-done
-				}
-			})
+				released(t, lease)
+			}
+			stop()
+			for range 40 {
+				<-done
+			}
 		})
 	}
 }
@@ -503,17 +501,9 @@ func TestEngineFairIsFirstComeFirstServed(t *testing.T) {
 			order = append(order, got)
 		}
 		links[1].dropsMessages.Store(true)
-		for i, got := range order {
-			if err := held.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			held = <-got
-			synctest.Wait()
-			for j, later := range order[i+1:] {
-				if len(later) > 0 {
-					t.Fatalf("waiter %d was served with %d", i+1+j, i)
-				}
-			}
+		for i := range order {
+			released(t, held)
+			held = inTurn(t, order, i)
 		}
 		_ = held.Release(t.Context())
 	})
@@ -538,9 +528,7 @@ func TestEngineNewcomerDoesNotOvertake(t *testing.T) {
 		default:
 			t.Error("the newcomer did not let the waiter in")
 		}
-		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release of what was deleted = %v, want ErrLost", err)
-		}
+		locktest.ReleaseLost(t, lost, "Release of what was deleted")
 	})
 }
 
@@ -548,28 +536,25 @@ func TestEngineNewcomerDoesNotOvertake(t *testing.T) {
 // waiter after them gets in soon.
 func TestEngineManyAreGone(t *testing.T) {
 	for _, name := range allLocks {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				m, links := network(t, 2)
-				holder := links[0].process(t, handoff.Options{}).ReadWrite().Write()
-				held := locktest.Obtain(t, holder, "k{1}")
-				for i := range 1500 {
-					if _, err := m.ZAdd(handoff.KeysOf("k{1}").Queue, 0, fmt.Sprintf("v2-gone.%d.1.2500", i)); err != nil {
-						t.Fatal(err)
-					}
+		inBubble(t, name, func(t *testing.T) {
+			m, links := network(t, 2)
+			holder := links[0].process(t, handoff.Options{}).ReadWrite().Write()
+			held := locktest.Obtain(t, holder, "k{1}")
+			for i := range 1500 {
+				if _, err := m.ZAdd(handoff.KeysOf("k{1}").Queue, 0, fmt.Sprintf("v2-gone.%d.1.2500", i)); err != nil {
+					t.Fatal(err)
 				}
-				got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
-				locktest.Release(t, held)
-				if n := queued(m, "k{1}"); n < 501 {
-					t.Errorf("one release has removed %d of 1501 waiters, want 1000 at most", 1501-n)
-				}
-				if _, err := holder.Acquire(lock.WithWait(t.Context(), 0), "k{1}"); !errors.Is(err, lock.ErrBusy) {
-					t.Errorf("Acquire = %v, want ErrBusy: nobody overtakes the living waiter", err)
-				}
-				released(t, <-got)
-				synctest.Wait()
-				nothingLeft(t, m, "k{1}")
-			})
+			}
+			got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
+			locktest.Release(t, held)
+			if n := queued(m, "k{1}"); n < 501 {
+				t.Errorf("one release has removed %d of 1501 waiters, want 1000 at most", 1501-n)
+			}
+			if _, err := holder.Acquire(lock.WithWait(t.Context(), 0), "k{1}"); !errors.Is(err, lock.ErrBusy) {
+				t.Errorf("Acquire = %v, want ErrBusy: nobody overtakes the living waiter", err)
+			}
+			released(t, <-got)
+			nothingLeft(t, m, "k{1}")
 		})
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,22 +23,13 @@ import (
 )
 
 func TestEngineConformance(t *testing.T) {
-	t.Parallel()
-	for name, server := range map[string]func(testing.TB) *testenv.RedisServer{
-		"redis": testenv.Redis, "miniredis": testenv.Miniredis,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := server(t)
-			var n atomic.Int64
-			key := func() string { return fmt.Sprintf("%slock:{%d}", s.Prefix, n.Add(1)) }
-			for _, name := range []string{"handoff", "fair", "rw-write"} {
-				locktest.Run(t, locktest.RedisKind(s, name, key, func(t *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker {
-					return pick(engine(t, c, patient(handoff.Options{TTL: ttl, Steps: st})), name)
-				}))
-			}
-		})
-	}
+	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
+		for _, name := range []string{"handoff", "fair", "rw-write"} {
+			locktest.Run(t, locktest.RedisKind(s, name, func(t *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker {
+				return pick(engine(t, c, patient(handoff.Options{TTL: ttl, Steps: st})), name)
+			}))
+		}
+	})
 }
 
 // Nothing grows with the number of keys that were ever locked: no memory and no goroutine here, and in Redis nothing without
@@ -156,9 +146,7 @@ func TestEngineHandoffCostsTheSameInALongQueue(t *testing.T) {
 		}
 		wait.Until(t, "all in the queue", func() bool { return admin.ZCard(ctx, handoff.KeysOf(key).Queue).Val() == int64(waiting) })
 		before := calls(t, admin)
-		if err := held.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		released(t, held)
 		lease := <-got
 		cost[waiting] = calls(t, admin) - before
 		cancel()

@@ -94,26 +94,24 @@ func TestEngineCleanupIsNotCrowdedOut(t *testing.T) {
 // A lock whose key has been made a list does not break the renewal of the locks that are renewed in the same command.
 func TestEngineRenewsBesideAWrongType(t *testing.T) {
 	for _, name := range []string{"handoff", "rw-read"} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				m, links := network(t, 1)
-				l, key := pick(links[0].process(t, handoff.Options{}), name), handoff.KeysOf("bad").Lock
-				if name == "rw-read" {
-					key = handoff.KeysOf("bad").Readers
-				}
-				well, spoilt := locktest.Obtain(t, l, "good"), locktest.Obtain(t, l, "bad")
-				m.Del(key)
-				if _, err := m.Lpush(key, "an element"); err != nil {
-					t.Fatal(err)
-				}
-				<-spoilt.Context().Done()
-				time.Sleep(2 * locktest.TTL)
-				if err := well.Context().Err(); err != nil {
-					t.Errorf("the lease beside it ended: %v", err)
-				}
-				_ = spoilt.Release(t.Context())
-				locktest.Release(t, well)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			m, links := network(t, 1)
+			l, key := pick(links[0].process(t, handoff.Options{}), name), handoff.KeysOf("bad").Lock
+			if name == "rw-read" {
+				key = handoff.KeysOf("bad").Readers
+			}
+			well, spoilt := locktest.Obtain(t, l, "good"), locktest.Obtain(t, l, "bad")
+			m.Del(key)
+			if _, err := m.Lpush(key, "an element"); err != nil {
+				t.Fatal(err)
+			}
+			<-spoilt.Context().Done()
+			time.Sleep(2 * locktest.TTL)
+			if err := well.Context().Err(); err != nil {
+				t.Errorf("the lease beside it ended: %v", err)
+			}
+			_ = spoilt.Release(t.Context())
+			locktest.Release(t, well)
 		})
 	}
 }
@@ -148,21 +146,19 @@ func TestEngineTTLShorterThanARoundTrip(t *testing.T) {
 				"a try":    {func(ctx context.Context) context.Context { return lock.WithWait(ctx, 0) }, time.Second},
 				"no bound": {func(ctx context.Context) context.Context { return ctx }, time.Second},
 			} {
-				t.Run(fmt.Sprint(name, "/", ttl, "/", how), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						m, links := network(t, 1)
-						l := pick(links[0].process(t, handoff.Options{TTL: ttl}), name)
-						links[0].slow.Store(int64(40 * time.Millisecond))
-						took, err := failedAcquire(c.bound(t.Context()), t, l, "k{1}")
-						if !errors.Is(err, lock.ErrUnavailable) || !strings.Contains(err.Error(), "TTL of "+ttl.String()) {
-							t.Errorf("Acquire = %v, want ErrUnavailable and the TTL", err)
-						}
-						if took > c.most {
-							t.Errorf("Acquire took %s, want %s at most", took, c.most)
-						}
-						time.Sleep(time.Second)
-						nothingLeft(t, m, "k{1}")
-					})
+				inBubble(t, fmt.Sprint(name, "/", ttl, "/", how), func(t *testing.T) {
+					m, links := network(t, 1)
+					l := pick(links[0].process(t, handoff.Options{TTL: ttl}), name)
+					links[0].slow.Store(int64(40 * time.Millisecond))
+					took, err := failedAcquire(c.bound(t.Context()), t, l, "k{1}")
+					if !errors.Is(err, lock.ErrUnavailable) || !strings.Contains(err.Error(), "TTL of "+ttl.String()) {
+						t.Errorf("Acquire = %v, want ErrUnavailable and the TTL", err)
+					}
+					if took > c.most {
+						t.Errorf("Acquire took %s, want %s at most", took, c.most)
+					}
+					time.Sleep(time.Second)
+					nothingLeft(t, m, "k{1}")
 				})
 			}
 		}
@@ -180,29 +176,27 @@ func TestEngineWithWaitOnHungRedis(t *testing.T) {
 			{5 * time.Second, 200 * time.Millisecond, 5200 * time.Millisecond},
 		} {
 			for _, hears := range []bool{false, true} {
-				t.Run(fmt.Sprint(name, "/", c.wait, "/", c.limit, "/", hears), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						m, links := network(t, 2)
-						w := links[0]
-						unhurried := redis.NewClient(&redis.Options{
-							Addr: "127.0.0.1:1", MaxRetries: -1, ContextTimeoutEnabled: true, Dialer: w.dial, ReadTimeout: 3 * time.Second,
-						})
-						l := pick(w.processOn(t, unhurried, handoff.Options{AttemptLimit: c.limit}), name)
-						released(t, locktest.Obtain(t, l, "k{1}"))
-						w.replies.Store(true)
-						w.calls.Store(!hears)
-						took, err := failedAcquire(lock.WithWait(t.Context(), c.wait), t, l, "k{1}")
-						if !errors.Is(err, lock.ErrUnavailable) {
-							t.Errorf("Acquire = %v, want ErrUnavailable", err)
-						}
-						if took > c.most {
-							t.Errorf("Acquire took %s, want %s at most", took, c.most)
-						}
-						w.heal()
-						time.Sleep(10 * time.Second)
-						nothingLeft(t, m, "k{1}")
-						released(t, locktest.Obtain(t, pick(links[1].process(t, handoff.Options{}), name), "k{1}"))
+				inBubble(t, fmt.Sprint(name, "/", c.wait, "/", c.limit, "/", hears), func(t *testing.T) {
+					m, links := network(t, 2)
+					w := links[0]
+					unhurried := redis.NewClient(&redis.Options{
+						Addr: "127.0.0.1:1", MaxRetries: -1, ContextTimeoutEnabled: true, Dialer: w.dial, ReadTimeout: 3 * time.Second,
 					})
+					l := pick(w.processOn(t, unhurried, handoff.Options{AttemptLimit: c.limit}), name)
+					released(t, locktest.Obtain(t, l, "k{1}"))
+					w.replies.Store(true)
+					w.calls.Store(!hears)
+					took, err := failedAcquire(lock.WithWait(t.Context(), c.wait), t, l, "k{1}")
+					if !errors.Is(err, lock.ErrUnavailable) {
+						t.Errorf("Acquire = %v, want ErrUnavailable", err)
+					}
+					if took > c.most {
+						t.Errorf("Acquire took %s, want %s at most", took, c.most)
+					}
+					w.heal()
+					time.Sleep(10 * time.Second)
+					nothingLeft(t, m, "k{1}")
+					released(t, locktest.Obtain(t, pick(links[1].process(t, handoff.Options{}), name), "k{1}"))
 				})
 			}
 		}
@@ -221,7 +215,6 @@ func TestEngineTryLeavesOthersWaiting(t *testing.T) {
 			t.Errorf("Acquire = %v after %s, want ErrUnavailable after 100 ms", err, took)
 		}
 		released(t, <-got)
-		synctest.Wait()
 		nothingLeft(t, m, "k{1}")
 	})
 }
@@ -277,19 +270,17 @@ func (h *hung) send(_ context.Context, send func() error) error {
 // onHung runs a test in a bubble for each of the engine's locks.
 func onHung(t *testing.T, f func(t *testing.T, h *hung, name string)) {
 	for _, name := range allLocks {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				m, links := network(t, 1)
-				c := links[0].client()
-				h := &hung{m: m, counted: &spy{}, lose: make(chan struct{}), answer: make(chan struct{})}
-				h.Engine = links[0].processOn(t, c, handoff.Options{TTL: time.Hour, CallTimeout: time.Hour})
-				for _, name := range allLocks { // the server knows the scripts then
-					locktest.Warm(t, pick(h.Engine, name), "{"+name+"}")
-				}
-				c.AddHook(h.counted)
-				c.AddHook(locktest.SendHook{Name: "evalsha", Send: h.send})
-				f(t, h, name)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			m, links := network(t, 1)
+			c := links[0].client()
+			h := &hung{m: m, counted: &spy{}, lose: make(chan struct{}), answer: make(chan struct{})}
+			h.Engine = links[0].processOn(t, c, handoff.Options{TTL: time.Hour, CallTimeout: time.Hour})
+			for _, name := range allLocks { // the server knows the scripts then
+				locktest.Warm(t, pick(h.Engine, name), "{"+name+"}")
+			}
+			c.AddHook(h.counted)
+			c.AddHook(locktest.SendHook{Name: "evalsha", Send: h.send})
+			f(t, h, name)
 		})
 	}
 }

@@ -119,7 +119,7 @@ func TestEngineArrivesLate(t *testing.T) {
 			s.delete()
 			<-lost.Context().Done()
 			locktest.Warm(s.t, s.other, "k{1}")
-			return func() { wantReleaseLost(s.t, lost) }
+			return func() { locktest.ReleaseLost(s.t, lost, "Release of the evicted") }
 		},
 		"poll, given up": func(s late) func() {
 			held := locktest.Obtain(s.t, s.other, "k{1}")
@@ -152,33 +152,30 @@ func TestEngineArrivesLate(t *testing.T) {
 			if what == "release that queues" && name != "handoff" {
 				continue // others queue by themselves
 			}
-			t.Run(what+"/"+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					m, links := network(t, 2)
-					s := late{t: t, link: links[1], delete: func() { m.Del("k{1}"); m.Del(handoff.KeysOf("k{1}").Readers) }}
-					retries, o, cancelled := -1, handoff.Options{}, 2*time.Second
-					if strings.HasSuffix(what, repeats) {
-						retries = 1
-					}
-					if what == "release that queues" {
-						o.Cohort, cancelled = 1, 500*time.Millisecond // so that each release goes to Redis, and this one is not repeated
-					}
-					s.other, s.l = pick(links[0].process(t, handoff.Options{}), rival), pick(links[1].processOn(t, links[1].retrying(retries), o), name)
-					locktest.Warm(t, s.l, "k{1}")
-					subscribe(t, s.l, s.other)
-					end := happens(s)
-					time.Sleep(cancelled)
-					if links[1].deliver() == 0 {
-						t.Error("no request was kept back")
-					}
-					synctest.Wait()
-					if n := queued(m, "k{1}"); n != 0 {
-						t.Errorf("%d in the queue after a late request", n)
-					}
-					end()
-					synctest.Wait()
-					nothingLeft(t, m, "k{1}")
-				})
+			inBubble(t, what+"/"+name, func(t *testing.T) {
+				m, links := network(t, 2)
+				s := late{t: t, link: links[1], delete: func() { m.Del("k{1}"); m.Del(handoff.KeysOf("k{1}").Readers) }}
+				retries, o, cancelled := -1, handoff.Options{}, 2*time.Second
+				if strings.HasSuffix(what, repeats) {
+					retries = 1
+				}
+				if what == "release that queues" {
+					o.Cohort, cancelled = 1, 500*time.Millisecond // so that each release goes to Redis, and this one is not repeated
+				}
+				s.other, s.l = pick(links[0].process(t, handoff.Options{}), rival), pick(links[1].processOn(t, links[1].retrying(retries), o), name)
+				locktest.Warm(t, s.l, "k{1}")
+				subscribe(t, s.l, s.other)
+				end := happens(s)
+				time.Sleep(cancelled)
+				if links[1].deliver() == 0 {
+					t.Error("no request was kept back")
+				}
+				synctest.Wait()
+				if n := queued(m, "k{1}"); n != 0 {
+					t.Errorf("%d in the queue after a late request", n)
+				}
+				end()
+				nothingLeft(t, m, "k{1}")
 			})
 		}
 	}
@@ -272,48 +269,45 @@ func TestEngineReleaseOfALostAndCancelledLease(t *testing.T) {
 		lost := late{t: t, l: l, link: links[1]}.acquired()
 		<-lost.Context().Done()
 		locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-		wantReleaseLost(t, lost)
+		locktest.ReleaseLost(t, lost, "Release of the evicted")
 	})
 }
 
 // The message that grants a read overtakes the reply to its acquire, which says that it is queued.
 func TestReadWriteMessageOvertakesAnswer(t *testing.T) {
 	for name, holder := range map[string]string{"let in": "rw-write", "granted the write lock": "fair"} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				m, links := network(t, 2)
-				a, c, counted := links[0].process(t, handoff.Options{}), links[1].client(), &spy{}
-				var keep atomic.Bool
-				deliver := make(chan struct{})
-				c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
-					err := send()
-					if keep.CompareAndSwap(true, false) {
-						<-deliver
-					}
-					return err
-				}})
-				c.AddHook(counted)
-				l := links[1].processOn(t, c, handoff.Options{}).ReadWrite().Read()
-				subscribe(t, l, a.ReadWrite().Write())
-				held := locktest.Obtain(t, pick(a, holder), "k{1}")
-				keep.Store(true)
-				got, _ := waits(t.Context(), l, "k{1}")
-				before := counted.scripts.Load()
-				released(t, held)
-				synctest.Wait()           // the message has been read
-				if holder == "rw-write" { // all is said: it is in, and out again, before the answer
-					released(t, <-got)
-					close(deliver)
-				} else { // it sends another acquire, at once and not with the next poll
-					close(deliver)
-					released(t, <-got)
-					if n := counted.scripts.Load() - before; n != 2 {
-						t.Errorf("%d scripts, want an acquire and a release", n)
-					}
+		inBubble(t, name, func(t *testing.T) {
+			m, links := network(t, 2)
+			a, c, counted := links[0].process(t, handoff.Options{}), links[1].client(), &spy{}
+			var keep atomic.Bool
+			deliver := make(chan struct{})
+			c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
+				err := send()
+				if keep.CompareAndSwap(true, false) {
+					<-deliver
 				}
-				synctest.Wait()
-				nothingLeft(t, m, "k{1}")
-			})
+				return err
+			}})
+			c.AddHook(counted)
+			l := links[1].processOn(t, c, handoff.Options{}).ReadWrite().Read()
+			subscribe(t, l, a.ReadWrite().Write())
+			held := locktest.Obtain(t, pick(a, holder), "k{1}")
+			keep.Store(true)
+			got, _ := waits(t.Context(), l, "k{1}")
+			before := counted.scripts.Load()
+			released(t, held)
+			synctest.Wait()           // the message has been read
+			if holder == "rw-write" { // all is said: it is in, and out again, before the answer
+				released(t, <-got)
+				close(deliver)
+			} else { // it sends another acquire, at once and not with the next poll
+				close(deliver)
+				released(t, <-got)
+				if n := counted.scripts.Load() - before; n != 2 {
+					t.Errorf("%d scripts, want an acquire and a release", n)
+				}
+			}
+			nothingLeft(t, m, "k{1}")
 		})
 	}
 }

@@ -89,10 +89,7 @@ func TestEngineLeaseCountsFromTheSending(t *testing.T) {
 func endsBefore(t *testing.T, m *miniredis.Miniredis, lease lock.Lease) {
 	t.Helper()
 	start := time.Now()
-	<-lease.Context().Done()
-	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
-		t.Errorf("cause = %v, want ErrLost", cause)
-	}
+	locktest.WantLost(t, lease, 0)
 	if remaining := m.TTL("k{1}"); remaining < shortTTL/100+time.Millisecond {
 		t.Errorf("the lease ended %s before the lock expired, want a margin of %s", remaining, shortTTL/100+2*time.Millisecond)
 	}
@@ -119,9 +116,7 @@ func TestEngineLeavesForeignKeysAlone(t *testing.T) {
 		if took := time.Since(start); took > locktest.TTL/2 {
 			t.Errorf("told after %s, the next renewal was due after %s", took, locktest.TTL*2/5)
 		}
-		if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release = %v, want ErrLost", err)
-		}
+		locktest.ReleaseLost(t, lease, "Release")
 		synctest.Wait()
 		if owner, _ := m.Get("k{1}"); owner != "somebody else" {
 			t.Errorf("the owner is %q, want somebody else", owner)
@@ -145,16 +140,12 @@ func TestEngineNoRenewalAfterRelease(t *testing.T) {
 			l := pick(engine(t, c, handoff.Options{TTL: shortTTL}), name)
 			lease := locktest.Obtain(t, l, "k{1}")
 			time.Sleep(shortTTL) // the server knows all scripts now
-			if err := lease.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			released(t, lease)
 			lease = locktest.Obtain(t, l, "k{1}")
 			links[0].slow.Store(int64(slowness / 3))
 			time.Sleep(offset)
 			before := counted.scripts.Load()
-			if err := lease.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			released(t, lease)
 			time.Sleep(2 * shortTTL)
 			if got := counted.scripts.Load() - before; got != 1 {
 				t.Errorf("%d commands from the release on, %s after the acquire, want 1", got, offset)
@@ -167,31 +158,29 @@ func TestEngineNoRenewalAfterRelease(t *testing.T) {
 // every runs a test in a bubble for each of the engine's locks, with two processes; rival is a lock that excludes it.
 func every(t *testing.T, f func(t *testing.T, p leased)) {
 	for _, name := range []string{"handoff", "fair", "fenced", "rw-write", "rw-read"} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				m, links := network(t, 2)
-				p := leased{key: "k{1}", held: "k{1}", scripts: &spy{}, links: links}
-				p.ttl = func() time.Duration { return m.TTL(p.held) }
-				c := links[0].client()
-				own, other := links[0].processOn(t, c, handoff.Options{}), links[1].process(t, handoff.Options{})
-				p.locker, p.rival = pick(own, name), other.Fair()
-				switch name {
-				case "fenced":
-					p.locker = own.Fenced(func(context.Context, string) (uint64, error) { return 0, nil })
-				case "rw-read", "rw-write":
-					p.rival = other.ReadWrite().Write()
-				}
-				if name == "rw-read" {
-					p.held = handoff.KeysOf(p.key).Readers
-				}
-				p.end(t, time.Second) // loads the scripts, as the next three lines do
-				renewed := locktest.Obtain(t, p.locker, p.key)
-				time.Sleep(locktest.TTL / 2)
-				locktest.Release(t, renewed)
-				locktest.Warm(t, p.rival, p.key)
-				c.AddHook(p.scripts)
-				f(t, p)
-			})
+		inBubble(t, name, func(t *testing.T) {
+			m, links := network(t, 2)
+			p := leased{key: "k{1}", held: "k{1}", scripts: &spy{}, links: links}
+			p.ttl = func() time.Duration { return m.TTL(p.held) }
+			c := links[0].client()
+			own, other := links[0].processOn(t, c, handoff.Options{}), links[1].process(t, handoff.Options{})
+			p.locker, p.rival = pick(own, name), other.Fair()
+			switch name {
+			case "fenced":
+				p.locker = own.Fenced(func(context.Context, string) (uint64, error) { return 0, nil })
+			case "rw-read", "rw-write":
+				p.rival = other.ReadWrite().Write()
+			}
+			if name == "rw-read" {
+				p.held = handoff.KeysOf(p.key).Readers
+			}
+			p.end(t, time.Second) // loads the scripts, as the next three lines do
+			renewed := locktest.Obtain(t, p.locker, p.key)
+			time.Sleep(locktest.TTL / 2)
+			locktest.Release(t, renewed)
+			locktest.Warm(t, p.rival, p.key)
+			c.AddHook(p.scripts)
+			f(t, p)
 		})
 	}
 }
@@ -210,10 +199,7 @@ type leased struct {
 func (p leased) end(t *testing.T, d time.Duration) lock.Lease {
 	t.Helper()
 	began := time.Now()
-	lease, err := p.locker.Acquire(lock.WithLease(t.Context(), d), p.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := locktest.Acquire(lock.WithLease(t.Context(), d), t, p.locker, p.key)
 	near(t, "TTL of the key", p.ttl(), d)
 	<-lease.Context().Done()
 	near(t, "time until the end", time.Since(began), d)
@@ -243,12 +229,8 @@ func TestLeaseTimeIsNotRenewed(t *testing.T) {
 				t.Errorf("%d scripts for a lease time of %s, want 2", n, d)
 			}
 			second := locktest.Take(t, p.rival, p.key)
-			if second.Fence() <= lease.Fence() {
-				t.Errorf("the rival's fence is %d, after %d", second.Fence(), lease.Fence())
-			}
-			if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-				t.Errorf("late Release = %v, want ErrLost", err)
-			}
+			locktest.WantHigher(t, lease, second)
+			locktest.ReleaseLost(t, lease, "late Release")
 			locktest.Release(t, second)
 		}
 	})
@@ -278,9 +260,7 @@ func TestLeaseTimeAfterAWait(t *testing.T) {
 			if n := p.scripts.scripts.Load(); n > 2 {
 				t.Errorf("%d scripts for a lease time of %s, want one renewal at most, and the cancel", n, d)
 			}
-			if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-				t.Errorf("late Release = %v, want ErrLost", err)
-			}
+			locktest.ReleaseLost(t, lease, "late Release")
 			locktest.Release(t, second)
 		}
 	})
@@ -289,17 +269,12 @@ func TestLeaseTimeAfterAWait(t *testing.T) {
 // A holder that releases in time frees the lock then, like any other; a process that dies keeps it for the lease time.
 func TestLeaseTimeOfTheDead(t *testing.T) {
 	every(t, func(t *testing.T, p leased) {
-		lease, err := p.locker.Acquire(lock.WithLease(t.Context(), time.Minute), p.key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := locktest.Acquire(lock.WithLease(t.Context(), time.Minute), t, p.locker, p.key)
 		locktest.Release(t, lease)
 		locktest.Release(t, locktest.Take(t, p.rival, p.key))
 
 		began := time.Now()
-		if _, err = p.locker.Acquire(lock.WithLease(t.Context(), 10*time.Second), p.key); err != nil {
-			t.Fatal(err)
-		}
+		locktest.Acquire(lock.WithLease(t.Context(), 10*time.Second), t, p.locker, p.key)
 		p.links[0].powerOff()
 		p.links[0].cut()
 		locktest.Release(t, locktest.Obtain(t, p.rival, p.key))
@@ -313,10 +288,7 @@ func TestLeaseTimeOfTheDead(t *testing.T) {
 func TestLeaseTimeAfterAReconnect(t *testing.T) {
 	every(t, func(t *testing.T, p leased) {
 		began := time.Now()
-		lease, err := p.locker.Acquire(lock.WithLease(t.Context(), 20*time.Second), p.key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := locktest.Acquire(lock.WithLease(t.Context(), 20*time.Second), t, p.locker, p.key)
 		time.Sleep(5 * time.Second)
 		p.links[0].cut()
 		locktest.Warm(t, p.locker, "other{1}")
@@ -334,21 +306,11 @@ func TestLeaseTimeAfterAReconnect(t *testing.T) {
 // A re-entry shares the end of a hold that has one. It is refused in a hold that is renewed, whose lock would outlive it.
 func TestLeaseTimeAndReentry(t *testing.T) {
 	every(t, func(t *testing.T, p leased) {
-		outer, err := p.locker.Acquire(lock.WithLease(t.Context(), 5*time.Second), p.key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		inner, err := p.locker.Acquire(lock.WithReentry(lock.WithLease(outer.Context(), time.Hour)), p.key)
-		if err != nil {
-			t.Fatalf("re-entry = %v", err)
-		}
+		outer := locktest.Acquire(lock.WithLease(t.Context(), 5*time.Second), t, p.locker, p.key)
+		inner := locktest.Acquire(lock.WithReentry(lock.WithLease(outer.Context(), time.Hour)), t, p.locker, p.key)
 		<-inner.Context().Done()
-		if err := inner.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release of the re-entry = %v, want ErrLost", err)
-		}
-		if err := outer.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release = %v, want ErrLost", err)
-		}
+		locktest.ReleaseLost(t, inner, "Release of the re-entry")
+		locktest.ReleaseLost(t, outer, "Release")
 
 		renewed := locktest.Obtain(t, p.locker, p.key)
 		again := lock.WithReentry(lock.WithLease(renewed.Context(), time.Second))
@@ -391,10 +353,7 @@ func TestEngineContextEndsWithoutATimer(t *testing.T) {
 			e := onServer(t, s, handoff.Options{TTL: ttl, Metrics: handoff.Metrics{Acquired: g}})
 			l, key := pick(e, name), s.Prefix+"{"+name+"}"
 			lease := locktest.Obtain(t, l, key)
-			inner, err := l.Acquire(lock.WithReentry(context.WithoutCancel(lease.Context())), key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			inner := locktest.Acquire(lock.WithReentry(context.WithoutCancel(lease.Context())), t, l, key)
 			derived, cancel := context.WithCancel(lease.Context())
 			defer cancel()
 			g.blocked.Store(true)
@@ -446,21 +405,19 @@ func TestEngineContextMadeLate(t *testing.T) {
 			_ = lease.Release(context.Background())
 		}, gone},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				_, links := network(t, 1)
-				ctx, cancel := context.WithCancelCause(t.Context())
-				defer cancel(nil)
-				lease, err := links[0].process(t, handoff.Options{MaxHold: time.Minute}).Handoff().Acquire(ctx, "k{1}")
-				if err != nil {
-					t.Fatal(err)
-				}
-				c.end(lease, cancel)
-				if got := context.Cause(lease.Context()); !errors.Is(got, c.want) {
-					t.Errorf("the context asked for afterwards has ended with %v, want %v", got, c.want)
-				}
-				_ = lease.Release(context.Background())
-			})
+		inBubble(t, name, func(t *testing.T) {
+			_, links := network(t, 1)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			lease, err := links[0].process(t, handoff.Options{MaxHold: time.Minute}).Handoff().Acquire(ctx, "k{1}")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.end(lease, cancel)
+			if got := context.Cause(lease.Context()); !errors.Is(got, c.want) {
+				t.Errorf("the context asked for afterwards has ended with %v, want %v", got, c.want)
+			}
+			_ = lease.Release(context.Background())
 		})
 	}
 }

@@ -121,9 +121,7 @@ func TestEngineMetricsOfFailures(t *testing.T) {
 
 		lost = locktest.Obtain(t, l, "k{1}")
 		server.Del("k{1}")
-		if err := lost.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Release = %v, want ErrLost", err)
-		}
+		locktest.ReleaseLost(t, lost, "Release")
 		m.want(t, "lost, as the release finds", map[string]float64{"acquired": 2, "lost": 2})
 
 		unrenewed := locktest.Obtain(t, l, "k{2}")
@@ -264,9 +262,7 @@ func TestLoggerHearsOfCleanups(t *testing.T) {
 		if _, err := m.Lpush("list", "x"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Handoff().Acquire(lock.WithWait(t.Context(), time.Second), "list"); !errors.Is(err, lock.ErrUnavailable) {
-			t.Errorf("Acquire of a list = %v, want ErrUnavailable", err)
-		}
+		locktest.WantUnavailable(lock.WithWait(t.Context(), time.Second), t, e.Handoff(), "list", "Acquire of a list")
 		wantTrouble(t, l, counted, "cleanup dropped", "a cancel was given up")
 
 		held := locktest.Obtain(t, links[1].process(t, handoff.Options{}).Fair(), "k{1}")
@@ -293,9 +289,7 @@ func TestLoggerHearsOfLateGrants(t *testing.T) {
 			}
 			e := links[0].process(t, o)
 			links[0].slow.Store(int64(140 * time.Millisecond))
-			if _, err := e.Handoff().Acquire(lock.WithWait(t.Context(), time.Second), "k{1}"); !errors.Is(err, lock.ErrUnavailable) {
-				t.Errorf("Acquire with a TTL shorter than the way = %v, want ErrUnavailable", err)
-			}
+			locktest.WantUnavailable(lock.WithWait(t.Context(), time.Second), t, e.Handoff(), "k{1}", "Acquire with a TTL shorter than the way")
 			links[0].slow.Store(0)
 			if quiet {
 				if n := m["late"].value(); n < 1 || len(l.about("")) > 0 {

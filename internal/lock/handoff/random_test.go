@@ -230,9 +230,10 @@ func queued(m *miniredis.Miniredis, key string) int {
 	return len(tokens)
 }
 
-// nothingLeft fails if a free lock without waiters has an owner, a queue or readers.
+// nothingLeft fails if a free lock without waiters has an owner, a queue or readers, once all in the bubble has been done.
 func nothingLeft(t rapid.TB, m *miniredis.Miniredis, key string) {
 	t.Helper()
+	synctest.Wait()
 	keys := handoff.KeysOf(key)
 	for _, k := range []string{keys.Lock, keys.Queue, keys.Readers} {
 		if m.Exists(k) {
@@ -471,7 +472,6 @@ func stateMachine(t *testing.T, rw bool, most int) (runs int) {
 		for _, l := range s.in {
 			_ = l.Release(context.Background())
 		}
-		synctest.Wait()
 		nothingLeft(t, m, s.key)
 	})
 	return runs

@@ -153,16 +153,10 @@ func TestReadWriteReentry(t *testing.T) {
 		if outer == write {
 			k = key + "2"
 		}
-		lease, err := l.Acquire(lock.WithReentry(outer.Context()), k)
-		if err != nil {
-			t.Fatalf("re-entry: %v", err)
-		}
+		lease := locktest.Acquire(lock.WithReentry(outer.Context()), t, l, k)
 		inner = append(inner, lease)
 	}
-	within, err := rw.Read().Acquire(lock.WithReentry(write.Context()), key+"2")
-	if err != nil {
-		t.Fatalf("a read within a write = %v", err)
-	}
+	within := locktest.Acquire(lock.WithReentry(write.Context()), t, rw.Read(), key+"2")
 	if within.Fence() != write.Fence() {
 		t.Errorf("a read within write %d has fence %d", write.Fence(), within.Fence())
 	}
@@ -208,7 +202,6 @@ func TestReadWriteLostAnswerAfterALongWait(t *testing.T) {
 		case err := <-failed:
 			t.Errorf("Acquire = %v after one lost answer", err)
 		}
-		synctest.Wait()
 		nothingLeft(t, m, "k{1}")
 	})
 }
@@ -253,7 +246,6 @@ func TestReadWriteBoundedWaitForReaders(t *testing.T) {
 		}
 		released(t, other)
 		released(t, <-got)
-		synctest.Wait()
 		nothingLeft(t, m, "k{1}")
 	})
 }

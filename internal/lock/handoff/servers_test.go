@@ -76,26 +76,15 @@ func TestEngineReplica(t *testing.T) {
 	o1 := handoff.Options{Replicas: 1, ReplicasTimeout: 10 * time.Second, Cohort: 1}
 	other, own := onServer(t, s, o1).Handoff(), onServer(t, s, o1).Handoff()
 	held := locktest.Obtain(t, other, "handed on")
-	got := make(chan lock.Lease, 1)
-	acquire := func() error {
-		lease, err := own.Acquire(lock.WithWait(ctx, mustHappenWithin), "handed on")
-		got <- lease
-		return err
-	}
-	failed := make(chan error, 2)
-	go func() { failed <- acquire() }()
-	wait.Until(t, "a waiter", func() bool { return s.Client.ZCard(ctx, handoff.KeysOf("handed on").Queue).Val() == 1 })
+	got := queueing(t, s, own, "handed on", 1)
 	locktest.Release(t, held)
-	held = <-got
-	go func() { failed <- acquire() }()
+	held = served(t, "the waiter", got)
+	_, failed := async(lock.WithWait(ctx, mustHappenWithin), own, "handed on")
 	time.Sleep(50 * time.Millisecond) // it waits within the process, or comes a moment later: nobody may let it in
 	if err := replica.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
 	locktest.Release(t, held)
-	if <-got; <-failed != nil {
-		t.Fatal("no lock while the replica was there")
-	}
 	if err := <-failed; !errors.Is(err, handoff.ErrReplicas) {
 		t.Errorf("Acquire = %v, want ErrReplicas", err)
 	}
@@ -116,15 +105,7 @@ func TestEngineSubscriberIsRefused(t *testing.T) {
 	l := engine(t, connect(t, o), handoff.Options{}).Fair()
 	other := engine(t, connect(t, options(t, node)), handoff.Options{}).Fair()
 	held := locktest.Obtain(t, other, "k")
-	got := make(chan error, 1)
-	go func() {
-		lease, err := l.Acquire(lock.WithWait(t.Context(), mustHappenWithin), "k")
-		if err == nil {
-			err = lease.Release(t.Context())
-		}
-		got <- err
-	}()
-	wait.Until(t, "a waiter", func() bool { return admin.ZCard(t.Context(), handoff.KeysOf("k").Queue).Val() == 1 })
+	got := queueing(t, &testenv.RedisServer{Client: admin}, l, "k", 1)
 	if err := admin.ConfigSet(t.Context(), "requirepass", "another").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -140,9 +121,7 @@ func TestEngineSubscriberIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	locktest.Release(t, held)
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
+	released(t, served(t, "the waiter", got))
 }
 
 // sentinel is a master with a replica and a sentinel that promotes the replica when the master is gone. It returns the two servers, the
@@ -200,15 +179,7 @@ func TestEngineSentinelFailsOver(t *testing.T) {
 			o := calm(handoff.Options{TTL: 10 * time.Minute})
 			a, b := pick(engine(t, c, o), name), pick(engine(t, client(), o), name)
 			held := locktest.Obtain(t, a, "k")
-			got := make(chan lock.Lease, 1)
-			go func() {
-				if lease, err := b.Acquire(lock.WithWait(t.Context(), mustHappenWithin), "k"); err == nil {
-					got <- lease
-				} else {
-					t.Errorf("Acquire = %v", err)
-				}
-			}()
-			wait.Until(t, "a waiter", func() bool { return c.ZCard(t.Context(), handoff.KeysOf("k").Queue).Val() == 1 })
+			got := queueing(t, &testenv.RedisServer{Client: c}, b, "k", 1)
 			conn := c.Conn()
 			if err := conn.Set(t.Context(), "last", 1, 0).Err(); err != nil {
 				t.Fatal(err)
@@ -224,14 +195,10 @@ func TestEngineSentinelFailsOver(t *testing.T) {
 			}
 			locktest.Release(t, held)
 			lease := served(t, "the waiter", got)
-			if lease.Fence() <= held.Fence() {
-				t.Errorf("fence %d after %d, want it to rise", lease.Fence(), held.Fence())
-			}
+			locktest.WantHigher(t, held, lease)
 			locktest.Release(t, lease)
 			next := locktest.Obtain(t, a, "k")
-			if next.Fence() <= lease.Fence() {
-				t.Errorf("fence %d after %d, want it to rise", next.Fence(), lease.Fence())
-			}
+			locktest.WantHigher(t, lease, next)
 			locktest.Release(t, next)
 		})
 	}
@@ -419,8 +386,11 @@ func TestEngineCluster(t *testing.T) {
 		short := handoff.Options{TTL: 2500 * time.Millisecond} // long enough for a busy machine: what nobody uses is left after five
 		a, b := onCluster(t, o, short), onCluster(t, o, short)
 		clusterHandoff(t, a.Fair(), b.Fair())
-		wait.Until(t, "a process that no longer waits, and does not listen", func() bool { return shardChannels(t, o) == 0 })
-		wait.Until(t, "a connection to each master that has been left", func() bool { return pubSubConnections(t, o) == 0 })
+		nodes := nodesOf(t, o)
+		wait.Until(t, "a process that no longer waits or listens, and has left each connection", func() bool {
+			channels, connections := shardChannels(t, nodes)
+			return channels+connections == 0
+		})
 		clusterHandoff(t, a.Fair(), b.Fair())
 	})
 	for _, prefix := range []string{"shop:", "{shop}:"} { // a prefix may have a hash tag, which puts all locks into one slot, or none
@@ -439,7 +409,7 @@ func TestEngineCluster(t *testing.T) {
 			if err != nil || lease.Fence() >= forced.Fence || forced.Fence >= next.Fence() {
 				t.Errorf("%v, fences %d, %d, %d, want them to rise", err, lease.Fence(), forced.Fence, next.Fence())
 			}
-			wantReleaseLost(t, lease)
+			locktest.ReleaseLost(t, lease, "Release of the evicted")
 			locktest.Release(t, next)
 		}
 	})
@@ -452,9 +422,7 @@ func TestEngineCluster(t *testing.T) {
 		}
 		time.Sleep(12 * time.Second) // there is nothing to wait for: they must not end
 		for _, lease := range leases {
-			if err := lease.Release(t.Context()); err != nil {
-				t.Fatalf("Release = %v", err)
-			}
+			released(t, lease)
 		}
 	})
 	// Every hash tag has its own channel. When a channel is confirmed, its own keys are polled and no others: the cost of a waiter does not
@@ -490,32 +458,26 @@ func TestEngineCluster(t *testing.T) {
 	})
 }
 
-// shardChannels counts the shard channels that have subscribers.
-func shardChannels(t *testing.T, o *redis.ClusterOptions) (n int) {
-	t.Helper()
+// nodesOf are clients of a cluster's nodes.
+func nodesOf(t *testing.T, o *redis.ClusterOptions) (nodes []*redis.Client) {
 	for _, addr := range o.Addrs {
-		c := redis.NewClient(&redis.Options{Addr: addr, Username: o.Username, Password: o.Password})
-		all, err := c.PubSubShardChannels(t.Context(), "").Result()
-		if err = errors.Join(err, c.Close()); err != nil {
-			t.Fatal(err)
-		}
-		n += len(all)
+		nodes = append(nodes, connect(t, &redis.Options{Addr: addr, Username: o.Username, Password: o.Password}))
 	}
-	return n
+	return nodes
 }
 
-// pubSubConnections counts the connections that are subscribed.
-func pubSubConnections(t *testing.T, o *redis.ClusterOptions) (n int) {
+// shardChannels counts the shard channels that have subscribers, and the connections that are subscribed.
+func shardChannels(t *testing.T, nodes []*redis.Client) (channels, connections int) {
 	t.Helper()
-	for _, addr := range o.Addrs {
-		c := redis.NewClient(&redis.Options{Addr: addr, Username: o.Username, Password: o.Password})
-		all, err := c.Do(t.Context(), "CLIENT", "LIST", "TYPE", "pubsub").Text()
-		if err = errors.Join(err, c.Close()); err != nil {
+	for _, c := range nodes {
+		all, err := c.PubSubShardChannels(t.Context(), "").Result()
+		list, failed := c.Do(t.Context(), "CLIENT", "LIST", "TYPE", "pubsub").Text()
+		if err = errors.Join(err, failed); err != nil {
 			t.Fatal(err)
 		}
-		n += strings.Count(all, "\n")
+		channels, connections = channels+len(all), connections+strings.Count(list, "\n")
 	}
-	return n
+	return channels, connections
 }
 
 // clusterHandoff passes locks from a to b, by messages: by polls alone it would take two seconds each time.
@@ -526,27 +488,13 @@ func clusterHandoff(t *testing.T, a, b lock.Locker) {
 		key := fmt.Sprintf("handed-%d", k)
 		for range rounds {
 			held := locktest.Obtain(t, a, key)
-			got := make(chan error, 1)
-			waiting := make(chan struct{})
-			go func() {
-				close(waiting)
-				lease, err := b.Acquire(t.Context(), key)
-				if err == nil {
-					err = lease.Release(context.Background())
-				}
-				got <- err
-			}()
-			<-waiting
+			got := locktest.Waiter(t, b, key)
 			if _, err := a.Acquire(lock.WithWait(t.Context(), 20*time.Millisecond), key); !errors.Is(err, lock.ErrBusy) {
 				t.Fatalf("Acquire of a held lock = %v, want ErrBusy", err)
 			}
 			start := time.Now()
-			if err := held.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-got; err != nil {
-				t.Fatal(err)
-			}
+			released(t, held)
+			locktest.Release(t, <-got)
 			took = append(took, time.Since(start))
 		}
 	}
@@ -569,18 +517,8 @@ func TestEngineClusterDoesNotAnswer(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	failed := make(chan error, 1)
-	go func() {
-		_, err := e.Fair().Acquire(ctx, "k")
-		failed <- err
-	}()
-	select {
-	case err := <-failed:
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Acquire = %v, want DeadlineExceeded", err)
-		}
-	case <-time.After(testenv.Still):
-		t.Error("Acquire outlived its context")
+	if _, err := failedAcquire(ctx, t, e.Fair(), "k"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Acquire = %v, want DeadlineExceeded", err)
 	}
 	_ = l.Close()
 	if err := errors.Join(e.Close(t.Context()), c.Close()); err != nil {
@@ -597,10 +535,7 @@ type clusterPair struct {
 
 func newClusterPair(t *testing.T, o *redis.ClusterOptions) clusterPair {
 	t.Helper()
-	p := clusterPair{a: onCluster(t, o, handoff.Options{}).Fair(), b: onCluster(t, o, handoff.Options{}).Fair()}
-	for _, addr := range o.Addrs {
-		p.nodes = append(p.nodes, connect(t, &redis.Options{Addr: addr, Username: o.Username, Password: o.Password}))
-	}
+	p := clusterPair{nodes: nodesOf(t, o), a: onCluster(t, o, handoff.Options{}).Fair(), b: onCluster(t, o, handoff.Options{}).Fair()}
 	for i := 0; len(p.keys) < 3; i++ {
 		if key := fmt.Sprintf("of-the-first-%d", i); p.slot(t, key) < 5000 {
 			p.keys = append(p.keys, key)

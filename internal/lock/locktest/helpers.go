@@ -170,6 +170,14 @@ func SessionEnds(t *testing.T, holder, rival lock.Locker, key string, within tim
 	Warm(t, holder, key)
 }
 
+// WantHigher fails unless the fence of the second lease is the higher one.
+func WantHigher(t *testing.T, first, second lock.Lease) {
+	t.Helper()
+	if second.Fence() <= first.Fence() {
+		t.Errorf("fence %d after %d, want it to rise", second.Fence(), first.Fence())
+	}
+}
+
 // FencesRise takes and releases a key and wants every fence to be higher than the one before.
 func FencesRise(t *testing.T, key string, all ...lock.Locker) {
 	t.Helper()

@@ -234,10 +234,7 @@ func (k Kind) releaseDetached(t *testing.T) {
 	t.Parallel()
 	l, key := k.processes(t, 1)[0], k.Key()
 	ctx, cancel := context.WithCancel(t.Context())
-	lease, err := l.Acquire(ctx, key)
-	if err != nil {
-		t.Fatalf("Acquire: %v", err)
-	}
+	lease := Acquire(ctx, t, l, key)
 	cancel()
 	if err := lease.Release(ctx); err != nil {
 		t.Fatalf("Release with a dead context = %v, want nil", err)

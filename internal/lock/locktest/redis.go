@@ -1,13 +1,16 @@
 package locktest
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"net"
 	"net/url"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -57,11 +60,22 @@ func (m dialled) Run() int {
 // RedisProcess makes a locker on a client of its own.
 type RedisProcess func(t *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker
 
+// OnRedis runs a test on a real Redis and on an embedded one, at the same time.
+func OnRedis(t *testing.T, test func(t *testing.T, s *testenv.RedisServer)) {
+	t.Parallel()
+	for name, server := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, server(t))
+		})
+	}
+}
+
 // RedisKind returns a kind of lock on s that has a lease time.
-func RedisKind(s *testenv.RedisServer, name string, key func() string, process RedisProcess) Kind {
+func RedisKind(s *testenv.RedisServer, name string, process RedisProcess) Kind {
 	const lateTTL = 600 * time.Millisecond
 	return Kind{
-		Name: name, Key: key, LeaseTime: true,
+		Name: name, Key: KeysUnder(s.Prefix + name), LeaseTime: true,
 		Process: func(t *testing.T, st *step.Stream) lock.Locker {
 			return process(t, RedisClient(t, s), 30*time.Second, st)
 		},
@@ -97,6 +111,27 @@ func RedisClient(t testing.TB, s *testenv.RedisServer) *redis.Client {
 	c := redis.NewClient(opt)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// Monitor returns the commands that a server runs from now on, and their connection, which closes with the test.
+func Monitor(t *testing.T, s *testenv.RedisServer) (*bufio.Scanner, net.Conn) {
+	t.Helper()
+	o := s.Client.Options()
+	conn, err := net.Dial("tcp", o.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	lines, commands := bufio.NewScanner(conn), []string{"MONITOR"}
+	if o.Password != "" {
+		commands = []string{strings.Join(strings.Fields("AUTH "+o.Username+" "+o.Password), " "), "MONITOR"}
+	}
+	for _, command := range commands {
+		if _, err := fmt.Fprintf(conn, "%s\r\n", command); err != nil || !lines.Scan() || lines.Text() != "+OK" {
+			t.Fatalf("the server answers %q to %.7s", lines.Text(), command)
+		}
+	}
+	return lines, conn
 }
 
 // Bubble returns a Redis inside a synctest bubble, where hours pass in milliseconds. cut makes every connection fail from

@@ -13,10 +13,14 @@ import (
 type Relay struct {
 	net.Listener
 	Cut   atomic.Bool
+	Shut  atomic.Bool  // new connections are closed at once
+	Hangs atomic.Bool  // nothing passes meanwhile, and all of it afterwards
 	Slow  atomic.Int64 // nanoseconds by which answers are delayed
+	Delay atomic.Int64 // nanoseconds by which questions and answers are delayed
 	Asked atomic.Int64 // questions seen
 	Hello chan []byte
 	Lose  atomic.Pointer[Loss]
+	to    atomic.Pointer[string]
 	wg    sync.WaitGroup
 	mu    sync.Mutex
 	all   []net.Conn
@@ -56,8 +60,10 @@ func NewRelay(t *testing.T, to string) *Relay {
 		t.Fatal(err)
 	}
 	r := &Relay{Listener: l, Hello: make(chan []byte, 1)}
-	r.wg.Go(func() { r.serve(to) })
+	r.to.Store(&to)
+	r.wg.Go(r.serve)
 	t.Cleanup(func() {
+		r.Shut.Store(true)
 		_ = l.Close()
 		r.CloseAll()
 		r.wg.Wait()
@@ -71,6 +77,12 @@ func (r *Relay) Heal() {
 	r.CloseAll()
 }
 
+// Turn closes all connections, and directs new ones to another server.
+func (r *Relay) Turn(to string) {
+	r.to.Store(&to)
+	r.CloseAll()
+}
+
 // CloseAll closes all open connections.
 func (r *Relay) CloseAll() {
 	r.mu.Lock()
@@ -81,13 +93,16 @@ func (r *Relay) CloseAll() {
 	r.all = nil
 }
 
-func (r *Relay) serve(to string) {
+func (r *Relay) serve() {
 	for {
 		client, err := r.Accept()
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", to)
+		server, err := net.Dial("tcp", *r.to.Load())
+		if err == nil && r.Shut.Load() {
+			_, err = server.Close(), net.ErrClosed
+		}
 		if err != nil {
 			_ = client.Close()
 			continue
@@ -158,6 +173,10 @@ func (c *relayed) pump(to, from net.Conn, look func([]byte) bool) {
 		if err != nil || !look(buf[:n]) {
 			return
 		}
+		for c.r.Hangs.Load() && !c.r.Shut.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Duration(c.r.Delay.Load()))
 		if c.r.Cut.Load() {
 			continue
 		}

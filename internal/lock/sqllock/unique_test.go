@@ -49,9 +49,7 @@ func TestSQLLeaseOfDeadHolderIsTakenOver(t *testing.T) {
 			t.Errorf("taken over after %s of a TTL of %s", took, ttl)
 		}
 		locktest.WantLost(t, lease, 0)
-		if second.Fence() <= lease.Fence() {
-			t.Errorf("fence %d after %d", second.Fence(), lease.Fence())
-		}
+		locktest.WantHigher(t, lease, second)
 		if err := lease.Release(t.Context()); err == nil {
 			t.Error("Release without a database = nil")
 		}

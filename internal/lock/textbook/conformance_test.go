@@ -2,9 +2,7 @@ package textbook_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,33 +114,24 @@ func each(t *testing.T, names string, test func(t *testing.T, o one, l lock.Lock
 }
 
 func TestConformance(t *testing.T) {
-	t.Parallel()
-	for name, server := range map[string]func(testing.TB) *testenv.RedisServer{
-		"redis": testenv.Redis, "miniredis": testenv.Miniredis,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := server(t)
-			var n atomic.Int64
-			key := func() string { return fmt.Sprintf("%slock:{%d}", s.Prefix, n.Add(1)) }
-			for name, o := range all {
-				k := locktest.RedisKind(s, name, key, o.process)
-				k.LeaseTime = !strings.HasPrefix(name, "setnx")
-				switch name {
-				case "redlock":
-					continue // TestRedlockConformance
-				case "setnx", "setnx-finally":
-					k.Late, k.NoLate = nil, locktest.NeverEnds
-				case "multi":
-					k.Except = []string{"steps"} // it reports the steps of two locks
-				}
-				if name == "setnx-finally" {
-					k.Except = []string{"excludes", "busy at once", "waits no longer than allowed", "cancelled wait", "release wakes", "release repeated"}
-				}
-				locktest.Run(t, k)
+	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
+		for name, o := range all {
+			k := locktest.RedisKind(s, name, o.process)
+			k.LeaseTime = !strings.HasPrefix(name, "setnx")
+			switch name {
+			case "redlock":
+				continue // TestRedlockConformance
+			case "setnx", "setnx-finally":
+				k.Late, k.NoLate = nil, locktest.NeverEnds
+			case "multi":
+				k.Except = []string{"steps"} // it reports the steps of two locks
 			}
-		})
-	}
+			if name == "setnx-finally" {
+				k.Except = []string{"excludes", "busy at once", "waits no longer than allowed", "cancelled wait", "release wakes", "release repeated"}
+			}
+			locktest.Run(t, k)
+		}
+	})
 }
 
 func TestRedlockConformance(t *testing.T) { // not parallel: a node that is slower than its time-out has failed
@@ -169,10 +158,9 @@ func TestRedlockConformanceOfFewer(t *testing.T) { // not parallel, see above
 }
 
 func redlockConformance(t *testing.T, nodes []*testenv.RedisNode, guard time.Duration) {
-	var n atomic.Int64
 	k := locktest.Kind{
 		Name: "redlock", LeaseTime: guard == 0, // the guard is shorter than the lease time of the test
-		Key: func() string { return fmt.Sprint(t.Name(), n.Add(1)) },
+		Key: locktest.KeysUnder(t.Name()),
 		Process: func(t *testing.T, st *step.Stream) lock.Locker {
 			all, _ := masters(t, nodes)
 			// Other packages are tested at the same time: a node that answers slowly has not failed.

@@ -1,10 +1,8 @@
 package textbook_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -64,21 +62,7 @@ func redissonExcludes(t *testing.T, s *testenv.RedisServer, p *peer, key string)
 // tries counts how often a client found the lock taken, in the server's own log of commands.
 func tries(t *testing.T, s *testenv.RedisServer, key string) *atomic.Int64 {
 	t.Helper()
-	o := s.Client.Options()
-	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", o.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(c)
-	say := func(line string) {
-		if _, err := fmt.Fprintln(c, line); err != nil || !lines.Scan() || lines.Text() != "+OK" {
-			t.Fatalf("the server answers %q to %.7s", lines.Text(), line)
-		}
-	}
-	if o.Password != "" {
-		say(strings.Join(strings.Fields("AUTH "+o.Username+" "+o.Password), " "))
-	}
-	say("MONITOR")
+	lines, c := locktest.Monitor(t, s)
 	n, done := &atomic.Int64{}, make(chan struct{})
 	go func() {
 		defer close(done)

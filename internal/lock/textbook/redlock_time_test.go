@@ -88,10 +88,7 @@ func (s three) left() (n int) {
 func (s three) in(t *testing.T) {
 	t.Helper()
 	start := time.Now()
-	lease, err := s.lives(t).Acquire(t.Context(), "k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := locktest.Acquire(t.Context(), t, s.lives(t), "k")
 	if took := time.Since(start); took > locktest.TTL+100*time.Millisecond {
 		t.Errorf("the next one got in after %s, the TTL is %s", took, locktest.TTL)
 	}
