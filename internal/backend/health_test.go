@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -140,7 +141,7 @@ func TestEtcdIsDialledAgainSoon(t *testing.T) {
 func TestHealthLogsNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var log wait.Log
+		var log bytes.Buffer
 		var down atomic.Bool
 		down.Store(true)
 		ping := func(ctx context.Context) error {
