@@ -80,24 +80,6 @@ func TestDemoInsists(t *testing.T) {
 	all.Wait()
 }
 
-func TestDemoUsage(t *testing.T) {
-	tests := map[string][]string{
-		"want 1 to 32":            {"--replicas", "0"},
-		"each is a process":       {"--replicas", "1000"},
-		"en or zh":                {"--lang", "fr"},
-		"exclude each other":      {"--url", "http://localhost:1", "--redis", "redis://localhost"},
-		"--stock must not be neg": {"--stock", "-1"},
-		"--stock 0: want more":    {"--stock", "0"},
-		"--vus 0: want more":      {"--vus", "0"},
-		"--requests 0: want more": {"--requests", "0"},
-		"chosen with --mode":      {"all"},
-		`unknown mode "zz*"`:      {"--mode", "zz*"},
-	}
-	for want, args := range tests {
-		wantRefused(t, newDemo("en"), want, args...)
-	}
-}
-
 // With --strict a mode that cannot be run is an error, told before any other is.
 func TestDemoAll(t *testing.T) {
 	url := startFakeShop(t, &fakeShop{deducted: func() { t.Error("a request was sent") }})
@@ -240,29 +222,6 @@ func TestRTT(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestRTTUsage(t *testing.T) {
-	tests := []struct {
-		make func(lang string) *cobra.Command
-		args []string
-		want string
-	}{
-		{newDemo, []string{"--rtt", "0"}, "--rtt 0s: want more than 0, and at most 1s"},
-		{newDemo, []string{"--rtt", "-1ms"}, "--rtt -1ms: want more than 0"},
-		{newUp, []string{"--rtt", "2s"}, "--rtt 2s: want more than 0, and at most 1s"},
-		{newUp, []string{"--rtt", "1"}, "a duration with its unit"},
-		{newDemo, []string{"--rtt", "1ms", "--url", "http://localhost:1"}, "leave out --url, whose network has a round trip of its own"},
-		{newDemo, []string{"--rtt", "1ms", "--sql", "sqlite:/nonexistent"}, "leave out --sql"},
-		{newUp, []string{"--rtt", "1ms", "--redis", "redis://localhost:1"}, "leave out --redis"},
-		{newLoadtest, []string{"--rtt", "1ms", "--mode", "unsafe", "--url", "http://localhost:1"}, "leave out --url"},
-		{newLoadtest, []string{"--rtt", "1ms", "--request", "POST /buy"}, "leave out --request"},
-		{newLoadtest, []string{"--rtt", "1ms", "--mode", "zz*"}, `unknown mode "zz*"`},
-		{newLoadtest, []string{"--rtt", "1ms", "--mode", "unsafe", "--replicas", "1000"}, "each is a process"},
-	}
-	for _, tt := range tests {
-		wantRefused(t, tt.make("en"), tt.want, tt.args...)
 	}
 }
 

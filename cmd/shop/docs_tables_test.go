@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -422,5 +423,47 @@ func TestLockListings(t *testing.T) {
 	}
 	if listings == 0 {
 		t.Error("found no listing: the test does not see what it should")
+	}
+}
+
+// TestLockNames: docs/locks.md names what the packages of the locks declare, and a constructor in each row of its
+// table.
+func TestLockNames(t *testing.T) {
+	t.Parallel()
+	source := map[string]string{}
+	for _, name := range []string{"lock", "textbook", "handoff", "coord", "sqllock"} {
+		files, _ := filepath.Glob(filepath.Join(root, "internal/lock", strings.TrimPrefix(name, "lock"), "*.go"))
+		for _, file := range files {
+			source[name] += readDoc(t, strings.TrimPrefix(file, root))
+		}
+	}
+	qualified := regexp.MustCompile(`\b(lock|textbook|handoff|coord|sqllock)\.([A-Z]\w*)`)
+	method := regexp.MustCompile("[)`]\\.([A-Z]\\w*)")
+	for _, page := range []string{"docs/locks.md", "docs/locks.zh.md"} {
+		for _, name := range qualified.FindAllStringSubmatch(readDoc(t, page), -1) {
+			if !regexp.MustCompile(`(?m)^(func |type |var |const |\t)` + name[2] + `\b`).MatchString(source[name[1]]) {
+				t.Errorf("%s: there is no %s", page, name[0])
+			}
+		}
+		rows := 0
+		for _, table := range tablesOf(t, page) {
+			if table[0][0] != "`mutex`" {
+				continue
+			}
+			rows += len(table)
+			for _, row := range table {
+				if !qualified.MatchString(row[1]) {
+					t.Errorf("%s: %s: %q names no constructor with its package", page, row[0], row[1])
+				}
+				for _, m := range method.FindAllStringSubmatch(row[1], -1) {
+					if !regexp.MustCompile(`(?m)^func \([^)]*\) ` + m[1] + `\(`).MatchString(source["handoff"]) {
+						t.Errorf("%s: %s: there is no method %s", page, row[0], m[1])
+					}
+				}
+			}
+		}
+		if rows < 20 {
+			t.Errorf("%s: %d constructors: the test does not see what it should", page, rows)
+		}
 	}
 }

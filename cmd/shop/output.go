@@ -105,9 +105,7 @@ func (o *output) check(cmd *cobra.Command) error {
 	switch ending := endings[strings.ToLower(filepath.Ext(file))]; {
 	case file == "" || file == "-":
 		o.file = ""
-	case o.chosen:
-		o.fileForm, o.stdoutForm = o.form, ""
-	case ending == "":
+	case o.chosen, ending == "":
 		o.fileForm, o.stdoutForm = o.form, ""
 	case !slices.Contains(o.forms, ending):
 		return usage(both("--out %s: this command writes %s; choose one with --output", "--out %s：这个命令能写 %s；用 --output 选一种"), file, orList(o.forms))

@@ -132,17 +132,17 @@ func TestSecretsOfFlagsNeverLeave(t *testing.T) {
 				if c.Name() == "serve" || f.Value.Type() == "bool" || f.Value.Type() == "FILE" { // those of serve are settings
 					return
 				}
+				address := f.Name == "url" || slices.Contains(ownFlags, f.Name)
 				try := func(value string) {
 					tried++
 					args := []string{c.Name(), "--" + f.Name + "=" + value}
-					address := f.Name == "url" || slices.Contains(ownFlags, f.Name)
 					if with := starting[c.Name()]; with != "" && (!address || c.Name() == "stock" || c.Name() == "audit") {
 						args = append(args, with)
 					}
 					_, said := over(t, args...)
 					wantNoSecret(t, strings.Join(args, " "), said)
 				}
-				planted(f.Name == "url" || slices.Contains(ownFlags, f.Name), f.Name, try)
+				planted(address, f.Name, try)
 				if f.Name == "token" {
 					try(plants[0])
 				}

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"net"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -48,28 +46,10 @@ func TestLastLineOfTheLogIsJSON(t *testing.T) {
 	}
 }
 
-// locked is a buffer for a process to write to.
-type locked struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *locked) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // A process with too few file descriptors says so at its start, and what net/http then complains about is JSON as well.
 func TestLogOfAProcessIsJSON(t *testing.T) {
 	t.Parallel()
-	addr, log := port.Free(t), new(locked)
+	addr, log := port.Free(t), new(wait.Log)
 	cmd := exec.Command("sh", "-c", `ulimit -n 40; exec "$0" serve`, program(t))
 	cmd.Env = append(cmd.Environ(), "SHOP_LOG_FORMAT=json", "SHOP_LISTEN="+addr, "SHOP_SQL=sqlite:"+filepath.Join(t.TempDir(), "shop.db"))
 	cmd.Stdout, cmd.Stderr = log, log

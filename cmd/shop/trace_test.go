@@ -171,36 +171,6 @@ func wantBothSides(t *testing.T, tr trace.Trace) {
 	}
 }
 
-func TestTraceRefuses(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		args string
-		want string
-	}{
-		{"nobody", `unknown mode "nobody"`},
-		{"mutexx", `did you mean "mutex"?`},
-		{"set*", "want the name of one mode"},
-		{"noop --store sql", "the stores of noop are []"},
-		{"unsafe --store sql", `--store sql: the stores of unsafe are ["redis"]`},
-		{"unsafe --quantity 0", "--quantity 0"},
-		{"unsafe --quantity 101", "--quantity 101"},
-		{"unsafe --lang fr", `--lang "fr"`},
-		{"unsafe --backend docker", "--backend docker"},
-		{"watchdog --hold 31s", "hold_ms: must be between 0 and 30000"},
-		{"watchdog --hold 1s --depth 11", "depth: must be between 0 and 10"},
-		{"lua-lock --hold 1s --depth 1", "has no lock that its holder can enter again"},
-		{"unsafe --hold 1s", "takes no lock on the product"},
-		{"watchdog --rival", "--rival needs --hold"},
-		{"watchdog --hold 1s --ttl 10ms", "--ttl 10ms"},
-		{"kafka --backend local", "--backend local: kafka needs Kafka"},
-		{"unsafe -o json --stable", "--stable goes with the text"},
-		{"", "missing: want shop trace MODE"},
-		{"unsafe mutex", `unexpected argument "mutex"`},
-	} {
-		wantRefused(t, newTrace("en"), c.want, strings.Fields(c.args)...)
-	}
-}
-
 // tracedStep is one of its commands.
 type tracedStep struct {
 	Server  string `json:"server"`

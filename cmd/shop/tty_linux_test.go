@@ -1,8 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -80,14 +79,7 @@ func processesOf(path string) (all []string) {
 type tty struct {
 	cmd  *exec.Cmd
 	user *os.File
-	mu   sync.Mutex
-	said bytes.Buffer
-}
-
-func (p *tty) written() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.said.String()
+	said wait.Log
 }
 
 // start runs the command on the terminal, as its foreground.
@@ -99,18 +91,7 @@ func (p *tty) start(t *testing.T, program *os.File) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
-	go func() {
-		buf := make([]byte, 4096)
-		for {
-			n, err := p.user.Read(buf)
-			p.mu.Lock()
-			p.said.Write(buf[:n])
-			p.mu.Unlock()
-			if err != nil {
-				return
-			}
-		}
-	}()
+	go func() { _, _ = io.Copy(&p.said, p.user) }()
 }
 
 // await waits until the terminal shows what the pattern matches.
@@ -118,7 +99,7 @@ func (p *tty) await(t *testing.T, pattern string) {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
 	wait.NoError(t, pattern, func() error {
-		if said := p.written(); !re.MatchString(said) {
+		if said := p.said.String(); !re.MatchString(said) {
 			return fmt.Errorf("the terminal shows\n%q", said)
 		}
 		return nil
@@ -148,12 +129,12 @@ func interrupted(t *testing.T, during, after string, args ...string) []string {
 		t.Errorf("exit code %d, want %d", code, exitInterrupted)
 	}
 	p.await(t, after+`\r?\n`)
-	lines := shown(p.written())
+	lines := shown(p.said.String())
 	if last := lines[len(lines)-1]; last != "" {
 		t.Errorf("the cursor is left after %q, want an empty line", last)
 	}
 	now, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
-	if err != nil || *now != *before || strings.Contains(p.written(), "\x1b[?") {
+	if err != nil || *now != *before || strings.Contains(p.said.String(), "\x1b[?") {
 		t.Errorf("the settings of the terminal are %+v, want as before %+v, and no mode switched (%v)", now, before, err)
 	}
 	if left := regexp.MustCompile(`(?m)^.*(/s  (accepted|about) |\^C).*$`).FindString(strings.Join(lines, "\n")); left != "" {

@@ -54,7 +54,8 @@ func TestUpPrintsALineToPaste(t *testing.T) {
 	}
 }
 
-// The file of --env sets the same variables in a shell that sources it, only its owner may read it, and it replaces an older one.
+// The file of --env sets the same variables in a shell that sources it, only its owner may read it, and it replaces an older one. At the end a
+// stack deletes its own file: not that of a later stack, and it does not miss one that is gone.
 func TestUpWritesAFileToSource(t *testing.T) {
 	t.Parallel()
 	stack := &localstack.Stack{
@@ -62,16 +63,12 @@ func TestUpWritesAFileToSource(t *testing.T) {
 		SQL: localstack.Service{Kind: "mariadbd", URL: "root@tcp(127.0.0.1:2)/x"},
 	}
 	file := filepath.Join(t.TempDir(), "out", "up.env")
-	for range 2 {
-		if _, err := writeEnv(file, stack); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(file, 0o644); err != nil { // what another run left
-			t.Fatal(err)
-		}
+	removeEarlier, err := writeEnv(file, &localstack.Stack{Token: "earlier"})
+	if err := errors.Join(err, os.Chmod(file, 0o644)); err != nil {
+		t.Fatal(err)
 	}
 	remove, err := writeEnv(file, stack)
-	if err != nil {
+	if err := errors.Join(err, removeEarlier()); err != nil {
 		t.Fatal(err)
 	}
 	if i, err := os.Stat(file); err != nil || i.Mode().Perm() != 0o600 {
@@ -85,8 +82,10 @@ func TestUpWritesAFileToSource(t *testing.T) {
 	if got, want := forAnotherShell(stack, "up.env"), ". './up.env'"; got != want {
 		t.Errorf("a file of the current directory: %s, want %s", got, want)
 	}
-	if err := remove(); err != nil {
-		t.Error(err)
+	for range 2 {
+		if err := remove(); err != nil {
+			t.Errorf("remove() = %v", err)
+		}
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("%v; want the file removed at the end", err)
@@ -120,39 +119,6 @@ func TestUpKeepsWhatIsNotItsFile(t *testing.T) {
 	}
 	if err := checkEnv("/dev/null/up.env"); err == nil {
 		t.Error("checkEnv takes a file that cannot be written")
-	}
-}
-
-// At the end a stack deletes its own file: not that of a later stack, and it does not miss one that is gone.
-func TestUpDeletesItsOwnFile(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "up.env")
-	var removes []func() error
-	for _, token := range []string{"first", "second"} {
-		remove, err := writeEnv(file, &localstack.Stack{Token: token})
-		if err != nil {
-			t.Fatal(err)
-		}
-		removes = append(removes, remove)
-	}
-	if err := removes[0](); err != nil {
-		t.Error(err)
-	}
-	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "second") {
-		t.Errorf("the file of the second stack is %q, %v", text, err)
-	}
-	for range 2 {
-		if err := removes[1](); err != nil {
-			t.Errorf("remove() = %v", err)
-		}
-	}
-}
-
-func TestVersion(t *testing.T) {
-	t.Parallel()
-	code, out, errOut := commandLine(t.Context(), newVersion("en"))
-	if code != exitOK || strings.TrimSpace(out) != "shop version "+version() {
-		t.Errorf("shop version = %d, %q, %q; want the version", code, out, errOut)
 	}
 }
 
@@ -281,18 +247,6 @@ func TestStepSummaryIsAppendedTo(t *testing.T) {
 		if !json.Valid([]byte(out)) {
 			t.Errorf("stdout is not JSON alone:\n%s", out)
 		}
-	}
-	wantRefused(t, newRoot("en"), "-o html", "loadtest", "--mode", "x", "--html", "-")
-	for line, want := range map[string]string{
-		"lab --random --html x.html":         "exclude --random, --replay and --tell",
-		"lab --replay x.json -o html":        "exclude --random, --replay and --tell",
-		"lab --tell stories --out y.html":    "these flags exclude each other: --out --tell",
-		"lab --docs elsewhere --out y.json ": "these flags exclude each other: --docs --out",
-	} {
-		wantRefused(t, newRoot("en"), want, strings.Fields(line)...)
-	}
-	if code, _, errOut := commandLine(t.Context(), newRoot("en"), "loadtest", "--mode", "x", "--html", dir); code != exitFailed || !strings.Contains(errOut, "shop: --html: ") {
-		t.Errorf("--html of a directory: exit %d, %q, want %d before anything is run", code, errOut, exitFailed)
 	}
 }
 

@@ -359,6 +359,7 @@ func parseMySQL(dsn string) (*driver.Config, error) {
 		Zh: "应为 用户:密码@tcp(主机:端口)/库名、mysql://用户:密码@主机:端口/库名 或 sqlite:/路径/文件.db",
 	}
 	dsn = paramsSQL.ReplaceAllStringFunc(dsn, func(params string) string { return strings.ReplaceAll(params, "/", "%2F") })
+	plain, user := dsn, (*url.Userinfo)(nil)
 	if strings.HasPrefix(dsn, "mysql://") {
 		u, err := url.Parse(dsn)
 		if err != nil || u.Host == "" || strings.Contains(dsn, "#") {
@@ -368,22 +369,26 @@ func parseMySQL(dsn string) (*driver.Config, error) {
 		if u.Port() == "" {
 			host += ":3306"
 		}
-		cfg, err := driver.ParseDSN("tcp(" + host + ")/" + strings.TrimPrefix(u.EscapedPath(), "/") + "?" + u.RawQuery)
-		if err != nil {
-			return nil, api.Text{En: "backend: SQL address %q: %w (%s)", Zh: "backend: SQL 地址 %q：%w（%s）"}.Errorf(redact.Address(dsn), err, want)
-		}
-		cfg.User = u.User.Username()
-		cfg.Passwd, _ = u.User.Password()
-		return checkedMySQL(cfg, want)
-	}
-	if !networkSQL.MatchString(dsn) { // the driver's error would quote a part of the password
+		plain, user = "tcp("+host+")/"+strings.TrimPrefix(u.EscapedPath(), "/")+"?"+u.RawQuery, u.User
+	} else if !networkSQL.MatchString(dsn) { // the driver's error would quote a part of the password
 		return nil, api.Text{En: "backend: SQL address %q: %s", Zh: "backend: SQL 地址 %q：%s"}.Errorf(redact.Address(dsn), want)
 	}
-	cfg, err := driver.ParseDSN(dsn)
+	cfg, err := driver.ParseDSN(plain)
 	if err != nil {
 		return nil, api.Text{En: "backend: SQL address %q: %w (%s)", Zh: "backend: SQL 地址 %q：%w（%s）"}.Errorf(redact.Address(dsn), err, want)
 	}
-	return checkedMySQL(cfg, want)
+	if user != nil {
+		cfg.User = user.Username()
+		cfg.Passwd, _ = user.Password()
+	}
+	// It must name a database, and the certificates that it names are read.
+	if cfg.DBName == "" {
+		return nil, api.Text{En: "backend: SQL address names no database: %s", Zh: "backend: SQL 地址里没有库名：%s"}.Errorf(want)
+	}
+	if err := mysqlTLS(cfg); err != nil {
+		return nil, api.Text{En: "backend: SQL address: %w", Zh: "backend: SQL 地址：%w"}.Errorf(err)
+	}
+	return cfg, checkSession(cfg.Params)
 }
 
 // ignoredSQL refuses the parameters that mysqlConnector replaces by its own, unless they say the same.
@@ -398,17 +403,6 @@ func ignoredSQL(dsn string) error {
 		}
 	}
 	return nil
-}
-
-// checkedMySQL wants a database, and reads the certificates that the address names.
-func checkedMySQL(cfg *driver.Config, want api.Text) (*driver.Config, error) {
-	if cfg.DBName == "" {
-		return nil, api.Text{En: "backend: SQL address names no database: %s", Zh: "backend: SQL 地址里没有库名：%s"}.Errorf(want)
-	}
-	if err := mysqlTLS(cfg); err != nil {
-		return nil, api.Text{En: "backend: SQL address: %w", Zh: "backend: SQL 地址：%w"}.Errorf(err)
-	}
-	return cfg, checkSession(cfg.Params)
 }
 
 // reason is why an address cannot be read. The errors of net/url quote what they could not read, and that may be a password.

@@ -65,7 +65,7 @@ const markNode = "/lastitem-" + job
 // client knows no context: a request without an answer is waited for by the next probes as well, until the client gives its
 // connection up.
 func (s *Set) probeZooKeeper(cfg Config, servers []string) error {
-	own, closing, err := dialZooKeeper(servers, cfg.Session)
+	own, closing, err := dialGranting(servers, cfg.Session, func(error) {})
 	if err != nil {
 		return err
 	}

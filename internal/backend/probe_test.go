@@ -100,6 +100,12 @@ func TestRedisIsProbedByAWrite(t *testing.T) {
 		change(way.good)
 		becomes(t, s, "redis", false)
 	}
+	if err := s.Client.Ping(t.Context()).Err(); err != nil { // over another connection than the probes'
+		t.Fatal(err)
+	}
+	if p := s.Pools(); len(p) != 1 || p[0].Name != "redis" || p[0].Total < 1 || p[0].Total > 2 {
+		t.Errorf("Pools() = %+v, want one with 1 or 2 connections", p)
+	}
 	if list := c.ClientList(t.Context()).Val(); !strings.Contains(list, "name=lastitem-health") {
 		t.Errorf("CLIENT LIST: %s", list)
 	}

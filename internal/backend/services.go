@@ -90,11 +90,6 @@ func (s *Set) openZooKeeper(cfg Config) error {
 	return s.probeZooKeeper(cfg, servers)
 }
 
-// dialZooKeeper begins to connect, for a session of its own.
-func dialZooKeeper(servers []string, session time.Duration) (c *zk.Conn, closing func() error, err error) {
-	return dialGranting(servers, session, func(error) {})
-}
-
 // dialGranting begins to connect, to servers that grant the session time-out. For each server that grants less it calls refused, and the client
 // tries the next server.
 func dialGranting(servers []string, session time.Duration, refused func(error)) (c *zk.Conn, closing func() error, err error) {

@@ -1,12 +1,10 @@
 package backend_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,28 +33,10 @@ func TestMigratedDoesNotGuess(t *testing.T) {
 	}
 }
 
-// lines collects a log.
-type lines struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.String()
-}
-
 // A ZooKeeper that grants no session as long as the locks trust theirs is not used, and the log says why, once.
 func TestZooKeeperWithShorterSessions(t *testing.T) {
 	t.Parallel()
-	var log lines
+	var log wait.Log
 	s := probing(t, backend.Config{
 		ZooKeeper: testenv.ZooKeeper(t).Addr, Session: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})

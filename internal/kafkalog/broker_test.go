@@ -1,13 +1,11 @@
 package kafkalog_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -51,7 +49,7 @@ func TestKafkaTopicsDeleted(t *testing.T) {
 // sellsAfterLoss sells on each of three replicas, before the topics are lost and after each replica has noticed.
 func sellsAfterLoss(t *testing.T, env stocktest.Env, lose func(*stocktest.Harness)) {
 	t.Helper()
-	var log lockedLog
+	var log wait.Log
 	env.Log = slog.New(slog.NewTextHandler(&log, nil))
 	h := stocktest.Open(t, env, 3, stock.Modes())
 	product := h.Product(t, 9, 0)
@@ -101,7 +99,7 @@ func TestKafkaFewPartitions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var log lockedLog
+	var log wait.Log
 	env.Log = slog.New(slog.NewTextHandler(&log, nil))
 	h := stocktest.Open(t, env, 3, stock.Modes())
 	for range 4 { // on both partitions
@@ -115,24 +113,6 @@ func TestKafkaFewPartitions(t *testing.T) {
 			t.Errorf("the log has %d lines with %q, want %d:\n%s", n, line, len(h.Replicas), log.String())
 		}
 	}
-}
-
-// lockedLog is a log that several replicas write.
-type lockedLog struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.String()
 }
 
 // While the group has no members nothing is produced that would be sold later: requests are declined, and the mode says why.

@@ -301,7 +301,6 @@ func (l *keeperClient) close() error {
 // keeperPatience bounds an orderly end without a last command: the longest grace, and several times as much for a busy machine.
 const keeperPatience = 15 * time.Second
 
-// tail returns the last lines of a log for an error message, indented, on lines of their own; "" when there are none.
 // cause says why a process has ended, as far as its log tells: by a line about a full disk, else by the last about an error.
 func cause(log string) (text string) {
 	for _, line := range lastLines(log, 0, 1000) {
@@ -322,6 +321,7 @@ var (
 	full  = regexp.MustCompile(`(?i)no space left|err(or|code|no)[: =]+28\b`)
 )
 
+// tail returns the last lines of a log for an error message, indented, on lines of their own; "" when there are none.
 func tail(file string) string {
 	const most = 2048
 	data, err := os.ReadFile(file)

@@ -195,7 +195,8 @@ func TestRTT(t *testing.T) {
 		near := strings.TrimSuffix(strings.TrimPrefix(env["SHOP_REDIS"], "redis://"), "/0")
 		addresses[near] = true
 		began := time.Now()
-		if err := ping(near); err != nil || time.Since(began) < rtt {
+		err := answers(t.Context(), near, command("PING"), func(line []byte) bool { return string(line) == "+PONG\r\n" })
+		if err != nil || time.Since(began) < rtt {
 			t.Errorf("%s: PING took %v (%v), want %v or more", r.Name, time.Since(began), err, rtt)
 		}
 	}
@@ -217,27 +218,6 @@ func TestRTT(t *testing.T) {
 			t.Errorf("%s still listens", address)
 		}
 	}
-}
-
-// ping sends one command to a Redis, and waits for the answer.
-func ping(addr string) error {
-	c, err := net.DialTimeout("tcp", addr, time.Minute)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = c.Close() }()
-	_ = c.SetDeadline(time.Now().Add(time.Minute))
-	if _, err := c.Write([]byte("*1\r\n$4\r\nPING\r\n")); err != nil {
-		return err
-	}
-	answer := make([]byte, 7)
-	if _, err := io.ReadFull(c, answer); err != nil {
-		return err
-	}
-	if string(answer) != "+PONG\r\n" {
-		return fmt.Errorf("PING was answered %q", answer)
-	}
-	return nil
 }
 
 // coordinationBackends are those that are installed or, by SHOP_TEST_REQUIRE, must be.

@@ -24,9 +24,9 @@ import (
 // The log names the migrations that were applied before the replica listened.
 func TestMigrationsAreLogged(t *testing.T) {
 	t.Parallel()
-	lines := make(chan string, 100)
+	var log wait.Log
 	c := Config{Replica: "1", SQL: testenv.SQLite(t), DefaultMode: "noop", LockTTL: time.Second, Conns: 2}
-	r, err := New(c, Options{Log: slog.New(slog.NewTextHandler(lineWriter(lines), nil))})
+	r, err := New(c, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,13 +34,9 @@ func TestMigrationsAreLogged(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.listenAndServe(ctx, Config{Listen: "127.0.0.1:0"}) }()
-	for line := range lines {
-		if strings.Contains(line, "tables up to date") {
-			if !strings.Contains(line, "applied=[1]") {
-				t.Errorf("%s, want the numbers of the migrations", line)
-			}
-			break
-		}
+	wait.Until(t, "the tables are up to date", func() bool { return strings.Contains(log.String(), "tables up to date") })
+	if !strings.Contains(log.String(), `"tables up to date" applied=[1]`) {
+		t.Errorf("%s, want the numbers of the migrations", &log)
 	}
 	stop()
 	if err := <-ended; err != nil {

@@ -132,34 +132,16 @@ func TestAddressesAreNamed(t *testing.T) {
 // A replica whose Redis is away says so by itself.
 func TestDeadBackendIsLogged(t *testing.T) {
 	t.Parallel()
-	lines := make(chan string, 100)
-	log := slog.New(slog.NewTextHandler(lineWriter(lines), nil))
-	r, err := New(Config{Replica: "1", Redis: "redis://127.0.0.1:1", DefaultMode: "noop", LockTTL: time.Second, Conns: 1}, Options{Log: log})
+	var log wait.Log
+	r, err := New(Config{Replica: "1", Redis: "redis://127.0.0.1:1", DefaultMode: "noop", LockTTL: time.Second, Conns: 1},
+		Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	for end := time.After(30 * time.Second); ; {
-		select {
-		case line := <-lines:
-			if strings.Contains(line, "level=WARN") && strings.Contains(line, `"backend does not answer" backend=redis`) {
-				return
-			}
-		case <-end:
-			t.Fatal("no warning in 30 s")
-		}
-	}
-}
-
-// lineWriter sends what is written; a write is a line.
-type lineWriter chan string
-
-func (w lineWriter) Write(p []byte) (int, error) {
-	select {
-	case w <- string(p):
-	default: // nobody reads any more
-	}
-	return len(p), nil
+	wait.Until(t, "a warning", func() bool {
+		return strings.Contains(log.String(), `level=WARN msg="backend does not answer" backend=redis`)
+	})
 }
 
 // An unreachable database is logged once, and not every second.

@@ -147,27 +147,23 @@ func Wanted(kind string, err error) api.Text {
 	if errors.Is(err, strconv.ErrRange) {
 		return api.Text{En: "a number that fits into 64 bits", Zh: "64 位以内的数"}
 	}
-	switch kind {
-	case "duration":
-		return api.Text{En: "a duration with its unit, such as 10s or 500ms", Zh: "带单位的时长，如 10s 或 500ms"}
-	case "int", "int64":
-		return api.Text{En: "a whole number", Zh: "整数"}
-	case "uint64":
-		return api.Text{En: "a whole number, not negative", Zh: "非负整数"}
-	case "float64":
-		return api.Text{En: "a number", Zh: "数字"}
-	case "bool":
-		return api.Text{En: "true or false", Zh: " true 或 false"}
-	case "intSlice":
-		return api.Text{En: "whole numbers, separated by commas", Zh: "逗号分隔的整数"}
-	case "stringSlice":
-		return api.Text{En: "a list separated by commas, with its quotes closed", Zh: "逗号分隔的列表，引号须成对"}
-	case "level":
-		return api.Text{En: "debug, info, warn or error", Zh: " debug、info、warn 或 error"}
-	case "names":
-		return api.Text{En: "host names without a port, separated by commas, or *", Zh: "不带端口的主机名，逗号分隔，或 *"}
-	case "format":
-		return api.Text{En: "text or json", Zh: " text 或 json"}
+	if text, ok := forms[kind]; ok {
+		return text
 	}
 	return api.Text{En: `JSON, such as {"etcd":"start one"}`, Zh: ` JSON，如 {"etcd":"start one"}`}
+}
+
+// forms are the valid values by kind, but for JSON.
+var forms = map[string]api.Text{
+	"duration":    {En: "a duration with its unit, such as 10s or 500ms", Zh: "带单位的时长，如 10s 或 500ms"},
+	"int":         {En: "a whole number", Zh: "整数"},
+	"int64":       {En: "a whole number", Zh: "整数"},
+	"uint64":      {En: "a whole number, not negative", Zh: "非负整数"},
+	"float64":     {En: "a number", Zh: "数字"},
+	"bool":        {En: "true or false", Zh: " true 或 false"},
+	"intSlice":    {En: "whole numbers, separated by commas", Zh: "逗号分隔的整数"},
+	"stringSlice": {En: "a list separated by commas, with its quotes closed", Zh: "逗号分隔的列表，引号须成对"},
+	"level":       {En: "debug, info, warn or error", Zh: " debug、info、warn 或 error"},
+	"names":       {En: "host names without a port, separated by commas, or *", Zh: "不带端口的主机名，逗号分隔，或 *"},
+	"format":      {En: "text or json", Zh: " text 或 json"},
 }

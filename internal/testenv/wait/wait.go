@@ -2,6 +2,8 @@
 package wait
 
 import (
+	"bytes"
+	"sync"
 	"testing"
 	"time"
 )
@@ -34,4 +36,24 @@ func NoError(t testing.TB, what string, try func() error) {
 			t.Fatalf("not within %s: %s: %v", Most, what, err)
 		}
 	}
+}
+
+// Log is what somebody writes while [Until] reads it.
+type Log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// String returns what was written so far.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
