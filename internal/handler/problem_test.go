@@ -80,7 +80,7 @@ func TestRefusalIsExplained(t *testing.T) {
 	t.Parallel()
 	for name, detail := range map[string]string{
 		"ErrRefused": "a backend answered, and refuses for now", "ErrForbidden": "until an operator changes that, and a repetition does not",
-		"ErrLockVersion": "another version",
+		"ErrLockVersion": "another version", "ErrLockClosed": "shutting down",
 	} {
 		a := ask(t, newHandler(t, refusing(sentinels[name].err)), "POST", "/deduct_stock/mutex", "")
 		again, p := a.Header.Get("Retry-After"), problem(t, a)
