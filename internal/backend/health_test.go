@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -138,29 +137,11 @@ func TestEtcdIsDialledAgainSoon(t *testing.T) {
 	t.Logf("after %s", time.Since(begun))
 }
 
-// lockedBuffer is a log that is read while it is written.
-type lockedBuffer struct {
-	sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.Lock()
-	defer b.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.Lock()
-	defer b.Unlock()
-	return b.Buffer.String()
-}
-
 // What a health logs is news: a line when the backend has not answered for a second, a line when it does.
 func TestHealthLogsNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var log lockedBuffer
+		var log bytes.Buffer
 		var down atomic.Bool
 		down.Store(true)
 		ping := func(ctx context.Context) error {
