@@ -100,12 +100,11 @@ var room = strings.Repeat(" ", 4<<10)
 type mark struct {
 	key  string
 	ttl  time.Duration
-	mu   sync.Mutex
-	tags map[string]int // in a cluster: address -> the hash tag of a slot that it has
+	tags sync.Map // in a cluster: address -> the hash tag of a slot that it has, an int
 }
 
 func newMark(prefix string, h Health) *mark {
-	return &mark{key: prefix + "health:", ttl: 10 * h.orDefault().Every, tags: map[string]int{}}
+	return &mark{key: prefix + "health:", ttl: 10 * h.orDefault().Every}
 }
 
 func (m *mark) write(ctx context.Context, c redis.Cmdable) error { return m.writeTag(ctx, c, 0) }
@@ -121,19 +120,15 @@ const slotTries = 64
 // writeSlot writes to one master of a cluster, by the first hash tag whose slot it has. A master without slots is not asked.
 func (m *mark) writeSlot(ctx context.Context, node *redis.Client) error {
 	addr := node.Options().Addr
-	m.mu.Lock()
-	tag := m.tags[addr]
-	m.mu.Unlock()
-	var err error
+	found, _ := m.tags.LoadOrStore(addr, 0)
+	tag, err := found.(int), error(nil)
 	for range slotTries {
 		if err = m.writeTag(ctx, node, tag); !redis.HasErrorPrefix(err, "MOVED") {
 			break
 		}
 		tag++
 	}
-	m.mu.Lock()
-	m.tags[addr] = tag
-	m.mu.Unlock()
+	m.tags.Store(addr, tag)
 	if redis.HasErrorPrefix(err, "MOVED") {
 		return nil
 	}

@@ -2,7 +2,6 @@ package handler
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -321,19 +320,6 @@ func TestOpenAPIHasTheLimitsOfAHold(t *testing.T) {
 		}
 		if got := document.Components.Parameters[name].Value.Schema.Value.Max; got == nil || *got != most {
 			t.Errorf("parameter %s: maximum %v, want %v", name, got, most)
-		}
-	}
-}
-
-func TestModesListWhatTheyHold(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string][]string{
-		"watchdog": {"lease_ms", "depth", "hold_ms"}, "lua-lock": {"lease_ms", "hold_ms"}, "mutex": {"hold_ms"}, "sql-atomic": {},
-	} {
-		var m api.Mode
-		a := ask(t, newHandler(t, &fakeShop{}), "GET", "/modes/"+name, "")
-		if err := json.Unmarshal([]byte(a.body), &m); err != nil || m.Holds == nil || !slices.Equal(m.Holds, want) {
-			t.Errorf("%s holds %v, %v, want %v", name, m.Holds, err, want)
 		}
 	}
 }

@@ -74,25 +74,18 @@ func TestEverySentinelHasItsCode(t *testing.T) {
 	}
 }
 
-// A backend that is not down is not blamed: while two versions of the lock engine run, the answer says so, and when to try again.
-func TestLockVersionIsExplained(t *testing.T) {
-	t.Parallel()
-	s := sentinels["ErrLockVersion"]
-	a := ask(t, newHandler(t, &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) { return stock.Receipt{}, s.err }}), "POST", "/deduct_stock/mutex", "")
-	if p := problem(t, a); !strings.Contains(p.Detail, "another version") || p.Happened != api.NoForNow || a.Header.Get("Retry-After") == "" || a.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("%d %s, Retry-After %q: want 503, the version, and when to try again", a.StatusCode, a.body, a.Header.Get("Retry-After"))
-	}
-}
-
-// A server that refuses has answered, and a repetition does not help against what an operator must change.
+// A backend that is not down is not blamed: while two versions of the lock engine run, the answer says so, and when to try again. A server
+// that refuses has answered, and a repetition does not help against what an operator must change.
 func TestRefusalIsExplained(t *testing.T) {
 	t.Parallel()
 	for name, detail := range map[string]string{
 		"ErrRefused": "a backend answered, and refuses for now", "ErrForbidden": "until an operator changes that, and a repetition does not",
+		"ErrLockVersion": "another version", "ErrLockClosed": "shutting down",
 	} {
 		a := ask(t, newHandler(t, refusing(sentinels[name].err)), "POST", "/deduct_stock/mutex", "")
-		if p := problem(t, a); !strings.Contains(p.Detail, detail) {
-			t.Errorf("%s: %s, want %q in it", name, a.body, detail)
+		again, p := a.Header.Get("Retry-After"), problem(t, a)
+		if !strings.Contains(p.Detail, detail) || p.Happened != api.NoForNow || again == "" || a.StatusCode != 503 {
+			t.Errorf("%s: %d %s, Retry-After %q, want 503, %q", name, a.StatusCode, a.body, again, detail)
 		}
 	}
 	for _, setErr := range []error{
@@ -172,26 +165,19 @@ func TestUnknownOutweighsNo(t *testing.T) {
 	}
 }
 
-func TestSoldOutCarriesItsNumbers(t *testing.T) {
-	t.Parallel()
-	a := ask(t, newHandler(t, refusing(&stock.SoldOutError{ProductID: 101, Requested: 5, Available: 0})), "POST", "/deduct_stock/mutex?quantity=5", "")
-	p := problem(t, a)
-	if a.StatusCode != http.StatusConflict || p.ProductID != 101 || *p.Requested != 5 || p.Available == nil || *p.Available != 0 {
-		t.Errorf("sold out = %d %s", a.StatusCode, a.body)
-	}
-}
-
-func TestARefusedCartNamesTheProduct(t *testing.T) {
+func TestARefusalNamesTheProduct(t *testing.T) {
 	t.Parallel()
 	for code, refusal := range map[api.Code]error{
 		api.UnknownProduct:   &stock.ProductError{Err: stock.ErrUnknownProduct, ProductID: 102},
 		api.ProductSegmented: &stock.ProductError{Err: stock.ErrSegmented, ProductID: 102},
-		api.SoldOut:          &stock.SoldOutError{ProductID: 102, Requested: 1},
+		api.SoldOut:          &stock.SoldOutError{ProductID: 102, Requested: 5, Available: 0},
 	} {
 		a := ask(t, newHandler(t, refusing(fmt.Errorf("by the consumer: %w", refusal))), "POST", "/deduct_stock/sql-atomic", `{"items":[{"product_id":101},{"product_id":102}]}`,
 			"Content-Type", "application/json")
 		if p := problem(t, a); p.Code != code || p.ProductID != 102 || !strings.HasPrefix(p.Detail, "product 102: ") {
 			t.Errorf("%s = %s, want it to name product 102", code, a.body)
+		} else if code == api.SoldOut && (a.StatusCode != 409 || *p.Requested != 5 || p.Available == nil || *p.Available != 0) {
+			t.Errorf("sold out = %d %s, want 409 and its numbers", a.StatusCode, a.body)
 		}
 	}
 }

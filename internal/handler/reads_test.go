@@ -89,17 +89,6 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-func TestStepsWithoutATraceAreIgnored(t *testing.T) {
-	t.Parallel()
-	var steps step.Stream
-	h := newHandler(t, &fakeShop{}, func(o *Options) { o.Steps = &steps })
-	steps.At(t.Context(), step.Waiting, "k")
-	steps.At(t.Context(), step.Locked, "k")
-	if page := ask(t, h, "GET", "/metrics", "").body; strings.Contains(page, "shop_lock_wait_seconds_count") {
-		t.Error("a lock that belongs to no request was counted")
-	}
-}
-
 func TestResultOfEveryCode(t *testing.T) {
 	t.Parallel()
 	want := map[api.Code]audit.Outcome{"": audit.OK, api.SoldOut: audit.Refused, api.OutcomeUnknown: audit.Unknown, api.Internal: audit.Unknown}
@@ -191,13 +180,20 @@ func TestRequestIDIsReplaced(t *testing.T) {
 	}
 }
 
-func TestHealth(t *testing.T) {
+func TestHealthWhileDraining(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &fakeShop{}, func(o *Options) { o.Ready = func([]string) ([]string, error) { return nil, errors.New("down") } })
 	h.Drain()
 	a := ask(t, h, "GET", "/healthz", "")
 	if want := `{"status":"ok","replica":"2"}` + "\n"; a.StatusCode != http.StatusOK || a.body != want {
 		t.Errorf("/healthz = %d %s", a.StatusCode, a.body)
+	}
+	a = ask(t, h, "GET", "/readyz", "")
+	if p := problem(t, a); p.Code != api.BackendUnavailable || !strings.Contains(p.Detail, "draining") {
+		t.Errorf("/readyz while draining = %s", a.body)
+	}
+	if a := ask(t, h, "POST", "/deduct_stock", ""); a.StatusCode != http.StatusOK {
+		t.Errorf("a deduction while draining = %d", a.StatusCode)
 	}
 }
 
@@ -240,19 +236,6 @@ func TestReady(t *testing.T) {
 	ready("?without=redis", http.StatusBadRequest, "unknown field")
 	if log.Len() > 0 {
 		t.Errorf("logged: %s", log)
-	}
-}
-
-func TestDraining(t *testing.T) {
-	t.Parallel()
-	h := newHandler(t, &fakeShop{})
-	h.Drain()
-	a := ask(t, h, "GET", "/readyz", "")
-	if p := problem(t, a); p.Code != api.BackendUnavailable || !strings.Contains(p.Detail, "draining") {
-		t.Errorf("/readyz while draining = %s", a.body)
-	}
-	if a := ask(t, h, "POST", "/deduct_stock", ""); a.StatusCode != http.StatusOK {
-		t.Errorf("a deduction while draining = %d", a.StatusCode)
 	}
 }
 

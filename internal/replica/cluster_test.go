@@ -14,7 +14,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/backend"
 	"lastitem/internal/testenv"
 	"lastitem/internal/testenv/wait"
 )
@@ -124,15 +123,8 @@ func shopOnCluster(t *testing.T, o *redis.ClusterOptions) *Replica {
 		t.Fatal(err)
 	}
 	url := "redis://default:" + o.Password + "@"
-	c.Redis, c.SQL, c.Token, c.Hosts = url+strings.Join(o.Addrs, ","+url), testenv.SQLite(t), "t0ken", hostNames{"*"}
-	r, err := New(c, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
-	if _, err := backend.Migrate(t.Context(), r.Backends.DB); err != nil {
-		t.Fatal(err)
-	}
+	c.Redis, c.SQL, c.Hosts = url+strings.Join(o.Addrs, ","+url), testenv.SQLite(t), hostNames{"*"}
+	r := startReplica(t, c)
 	waitReady(t, r)
 	return r
 }
@@ -140,9 +132,7 @@ func shopOnCluster(t *testing.T, o *redis.ClusterOptions) *Replica {
 // strike sends a signal to a server; one that is stopped goes on at the end of the test.
 func strike(t *testing.T, c *redis.Client, signal syscall.Signal) {
 	t.Helper()
-	var pid int
-	_, rest, _ := strings.Cut(c.Info(t.Context(), "server").Val(), "process_id:")
-	_, _ = fmt.Sscan(rest, &pid)
+	pid := infoOf(t, c, "server", "process_id:")
 	if pid == 0 || syscall.Kill(pid, signal) != nil {
 		t.Fatalf("no process to signal: %d", pid)
 	}

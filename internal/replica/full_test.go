@@ -17,6 +17,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/api"
+	"lastitem/internal/backend"
 	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
 	"lastitem/internal/testenv"
@@ -95,14 +96,13 @@ func makeSpace(t *testing.T, c *clientv3.Client) {
 }
 
 // startFullRedis opens a replica on SQLite and on a Redis of its own, of which admin is a client.
-func startFullRedis(t *testing.T) (r *Replica, admin *redis.Client) {
+func startFullRedis(t *testing.T) (r *Replica, admin redis.UniversalClient) {
 	t.Helper()
 	node := testenv.RedisNodes(t, 1)[0]
-	o, err := redis.ParseURL(node.URL)
+	admin, err := backend.OpenRedis(node.URL, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
-	admin = redis.NewClient(o)
 	t.Cleanup(func() { _ = admin.Close() })
 	r = startReplica(t, Config{Redis: node.URL, SQL: testenv.SQLite(t), ReadyNeeds: backendNames{"redis"}})
 	awaitMode(t, r, "lease-seq", func(m api.Mode) bool { return m.Available })
@@ -134,13 +134,13 @@ func TestFullRedis(t *testing.T) {
 	awaitMode(t, r, "lease-seq", func(m api.Mode) bool { return m.Available && strings.Contains(m.Why, "OOM") }) // without its lock
 	for _, mode := range []string{"redis-lua", "fencing-strict", "handoff"} {
 		awaitMode(t, r, mode, func(m api.Mode) bool { return !m.Available && strings.Contains(m.Why, "OOM") })
-		begun := admin.Info(t.Context(), "commandstats").Val()
+		begun := scripts(t, admin)
 		rec := httptest.NewRecorder()
 		r.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/deduct_stock/"+mode, nil))
 		if rec.Code != http.StatusServiceUnavailable || !strings.Contains(rec.Body.String(), "backend_unavailable") || rec.Header().Get("Retry-After") == "" {
 			t.Errorf("%s = %d %v %s, want 503 backend_unavailable with Retry-After", mode, rec.Code, rec.Header(), rec.Body)
 		}
-		if scripts(begun) != scripts(admin.Info(t.Context(), "commandstats").Val()) {
+		if scripts(t, admin) != begun {
 			t.Errorf("%s sent something to a Redis that is known to refuse", mode)
 		}
 	}
@@ -215,7 +215,7 @@ func TestRedisAtTheBrim(t *testing.T) {
 
 // fillAgain fills a Redis until the end of the test, as a user fills it: with as much at a time as fits, and again when there is room. pushed is
 // how many writes it took, full how often it refused even a kilobyte.
-func fillAgain(t *testing.T, c *redis.Client) (pushed, full *atomic.Int64) {
+func fillAgain(t *testing.T, c redis.UniversalClient) (pushed, full *atomic.Int64) {
 	t.Helper()
 	pushed, full = new(atomic.Int64), new(atomic.Int64)
 	ctx, stop := context.WithCancel(t.Context())
@@ -237,48 +237,41 @@ func fillAgain(t *testing.T, c *redis.Client) (pushed, full *atomic.Int64) {
 }
 
 // probesOf is how many writes by SET a Redis has answered, and refused; probes are the only ones where nobody sets stock.
-func probesOf(t *testing.T, c *redis.Client) (answered, refused int) {
+func probesOf(t *testing.T, c redis.UniversalClient) (answered, refused int) {
 	t.Helper()
-	info, err := c.Info(t.Context(), "commandstats").Result()
+	const sets = "cmdstat_set:"
+	return infoOf(t, c, "commandstats", sets, "calls="), infoOf(t, c, "commandstats", sets, "rejected_calls=")
+}
+
+// scripts is how many scripts a Redis has executed.
+func scripts(t *testing.T, c redis.UniversalClient) int {
+	t.Helper()
+	return infoOf(t, c, "commandstats", "cmdstat_eval:calls=") + infoOf(t, c, "commandstats", "cmdstat_evalsha:calls=")
+}
+
+// infoOf is the number that stands in a section of INFO behind some texts; 0 = they are not there.
+func infoOf(t *testing.T, c redis.UniversalClient, section string, behind ...string) (n int) {
+	t.Helper()
+	rest, err := c.Info(t.Context(), section).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(info) {
-		fields, ok := strings.CutPrefix(strings.TrimSpace(line), "cmdstat_set:")
-		if !ok {
-			continue
-		}
-		for field := range strings.SplitSeq(fields, ",") {
-			switch name, n, _ := strings.Cut(field, "="); name {
-			case "calls":
-				_, _ = fmt.Sscan(n, &answered)
-			case "rejected_calls":
-				_, _ = fmt.Sscan(n, &refused)
-			}
-		}
+	for _, text := range behind {
+		_, rest, _ = strings.Cut(rest, text)
 	}
-	return answered, refused
-}
-
-// scripts is what the command statistics of Redis say of scripts.
-func scripts(info string) (lines string) {
-	for line := range strings.Lines(info) {
-		if strings.HasPrefix(line, "cmdstat_eval") {
-			lines += line
-		}
-	}
-	return lines
+	_, _ = fmt.Sscan(rest, &n)
+	return n
 }
 
 // fillRedis writes eight megabytes to the key "filling", and lets Redis keep four less than it has then.
-func fillRedis(t *testing.T, c *redis.Client) {
+func fillRedis(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	for range 128 {
 		if err := c.RPush(t.Context(), "filling", strings.Repeat("x", 64<<10)).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	used := memoryOf(t, c)
+	used := infoOf(t, c, "memory", "used_memory:")
 	if err := c.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(used-4<<20)).Err(); err != nil {
 		t.Fatalf("maxmemory below %d: %v", used, err)
 	}
@@ -319,21 +312,10 @@ func TestRefusalsLeaveRoom(t *testing.T) {
 		}
 	}
 	flood.Wait()
-	if used := memoryOf(t, admin); used > limit*3/4 {
+	if used := infoOf(t, admin, "memory", "used_memory:"); used > limit*3/4 {
 		t.Errorf("Redis uses %d of %d bytes", used, limit)
 	}
 	if len(modes) < 20 {
 		t.Errorf("%d modes were tried: %v", len(modes), modes)
 	}
-}
-
-// memoryOf is how many bytes a Redis uses.
-func memoryOf(t *testing.T, c *redis.Client) (used int64) {
-	t.Helper()
-	for line := range strings.Lines(c.Info(t.Context(), "memory").Val()) {
-		if value, ok := strings.CutPrefix(line, "used_memory:"); ok {
-			_, _ = fmt.Sscan(value, &used)
-		}
-	}
-	return used
 }

@@ -30,19 +30,11 @@ func TestReplicaMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	page := httptest.NewRecorder()
-	r.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	if want := `version="a1b2c3"} 1`; !strings.Contains(page.Body.String(), "shop_build_info{go=\"go1.") || !strings.Contains(page.Body.String(), want) {
-		t.Errorf("no shop_build_info with %s in\n%s", want, page.Body.String())
+	page := func() string { return send(t, r, http.MethodGet, "/metrics", "", http.StatusOK) }
+	if got := page(); !strings.Contains(got, `shop_build_info{go="go1.`) || !strings.Contains(got, `version="a1b2c3"} 1`) {
+		t.Errorf("no shop_build_info of version a1b2c3 in\n%s", got)
 	}
-	up := func() string {
-		page := httptest.NewRecorder()
-		r.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		_, rest, _ := strings.Cut(page.Body.String(), "shop_backend_up{backend=\"redis\"} ")
-		value, _, _ := strings.Cut(rest, "\n")
-		return value
-	}
-	wait.Until(t, "shop_backend_up of a Redis that answers is 1", func() bool { return up() == "1" })
+	wait.Until(t, "a Redis that answers is up", func() bool { return strings.Contains(page(), "shop_backend_up{backend=\"redis\"} 1\n") })
 }
 
 // engineNumbers reads what the page of metrics says about the lock engine, without the buckets.

@@ -98,19 +98,15 @@ func wantNothingDone(t *testing.T, shop *shop.Shop, want error, sell ...string) 
 	}
 }
 
-func TestEngineClosed(t *testing.T) {
+func TestEngineRefuses(t *testing.T) {
 	t.Parallel()
 	shop, e := engineShop(t, handoff.Options{})
 	if err := e.Close(t.Context()); err != nil {
 		t.Fatalf("Close() = %v", err)
 	}
 	wantNothingDone(t, shop, stock.ErrLockClosed)
-}
-
-// A lock that too few replicas have confirmed is refused, and two modes do without it. Miniredis has no replicas.
-func TestEngineWithoutItsReplicas(t *testing.T) {
-	t.Parallel()
-	shop, _ := engineShop(t, handoff.Options{Replicas: 1})
+	// A lock that too few replicas have confirmed is refused, and two modes do without it. Miniredis has no replicas.
+	shop, _ = engineShop(t, handoff.Options{Replicas: 1})
 	wantNothingDone(t, shop, stock.ErrLockUnavailable, "lease-seq", "idempotent")
 }
 

@@ -68,14 +68,13 @@ func (f *frozen) counted() []stock.Mode {
 // uses lists the ways in which modes need one of the backends, with three products each.
 func (f *frozen) uses(t *testing.T, backends ...stock.Backend) []use {
 	t.Helper()
-	of := map[stock.Store]stock.Backend{stock.Redis: stock.NeedRedis, stock.SQL: stock.NeedSQL, stock.Etcd: stock.NeedEtcd}
 	var all []use
 	for _, m := range stock.Modes() {
 		if slices.ContainsFunc(m.Needs, func(b stock.Backend) bool { return slices.Contains(f.without, b) }) {
 			continue
 		}
 		for _, s := range m.Stores {
-			if slices.ContainsFunc(backends, func(b stock.Backend) bool { return of[s] == b || slices.Contains(m.Required(), b) }) {
+			if slices.ContainsFunc(backends, func(b stock.Backend) bool { return s.Backend() == b || slices.Contains(m.Required(), b) }) {
 				all = append(all, use{mode: m, store: s, products: make([]int64, 3)})
 			}
 		}
@@ -243,19 +242,9 @@ func (f *frozen) atOnce(t *testing.T, uses []use, needs []stock.Backend, at stoc
 		t.Errorf("SetStock() = %v, want ErrUnavailable", err)
 	}
 	if !slices.Contains(needs, stock.NeedSQL) {
-		awaitSold(t, f, use{mode: beside(t), store: stock.SQL, products: uses[0].products}, 1)
+		beside := stock.Mode{Name: "sql-atomic"} // it needs only SQL, which is not frozen
+		awaitSold(t, f, use{mode: beside, store: stock.SQL, products: uses[0].products}, 1)
 	}
-}
-
-// beside returns a mode that needs only SQL, which is not frozen.
-func beside(t *testing.T) stock.Mode {
-	t.Helper()
-	all := stock.Modes()
-	i := slices.IndexFunc(all, func(m stock.Mode) bool { return m.Name == "sql-atomic" })
-	if i < 0 {
-		t.Fatal("there is no sql-atomic")
-	}
-	return all[i]
 }
 
 // again waits until every use sells.

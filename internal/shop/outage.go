@@ -1,6 +1,7 @@
 package shop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -20,7 +21,7 @@ type outage struct {
 	absent error                       // why there is no such service; nil = there is
 	ask    func(context.Context) error // probes the service; nil = there are no probes
 	down   func() error                // why the service is known to be out; answers at once
-	log    *slog.Logger                // nil = none
+	log    *slog.Logger
 	spawn  func(func())
 
 	mu       sync.Mutex
@@ -42,12 +43,12 @@ const (
 
 // newOutage is about Redis, where the locks of the engine are.
 func (s *Shop) newOutage() *outage {
-	o := &outage{absent: s.backends.has(stock.NeedRedis), log: s.options.Log, spawn: s.running.Go}
+	o := &outage{absent: s.backends.has(stock.NeedRedis), log: cmp.Or(s.options.Log, slog.New(slog.DiscardHandler)), spawn: s.running.Go}
 	o.up, o.fall = context.WithCancel(context.Background())
 	if o.absent == nil && s.backends.Lockers.Engine == nil {
 		o.absent = errors.New("no lock engine")
 	}
-	if o.absent != nil && o.log != nil && s.backends.SQL != nil {
+	if o.absent != nil && s.backends.SQL != nil {
 		o.log.Info("deductions go without the lock that only saves work", "err", o.absent)
 	}
 	o.down = func() error { return s.backends.down(nil, stock.NeedRedis) }
@@ -91,9 +92,7 @@ func (o *outage) goOut(why error) {
 	o.pause = min(max(2*o.pause, firstPause), mostPause)
 	o.why, o.again = why, time.Now().Add(o.pause)
 	o.fall()
-	if o.log != nil {
-		o.log.Warn("deductions go on without the lock that only saves work", "err", why)
-	}
+	o.log.Warn("deductions go on without the lock that only saves work", "err", why)
 }
 
 // probe asks the service whether it answers, unless somebody has just done so.
@@ -121,9 +120,7 @@ func (o *outage) probe() {
 	case o.why != nil:
 		o.why = nil
 		o.up, o.fall = context.WithCancel(context.Background())
-		if o.log != nil {
-			o.log.Info("deductions take the lock again")
-		}
+		o.log.Info("deductions take the lock again")
 	}
 	o.answered = time.Now()
 }
@@ -146,18 +143,17 @@ func (o *outage) acquire(ctx context.Context, take func(context.Context) (lock.L
 		o.mu.Unlock()
 		return &sparedLease{lease, o, up, giveUp}, nil
 	}
-	out := up.Err() != nil && ctx.Err() == nil
 	giveUp()
-	if errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, stock.ErrLockClosed) && !out {
-		out = true
+	switch {
+	case up.Err() != nil && ctx.Err() == nil: // it went out meanwhile
+	case errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, stock.ErrLockClosed):
 		o.mu.Lock()
 		o.goOut(err)
 		o.mu.Unlock()
+	default:
+		return nil, err
 	}
-	if out {
-		return unlocked{ctx}, nil
-	}
-	return nil, err
+	return unlocked{ctx}, nil
 }
 
 // unlocked is the lease of a deduction that has no lock.

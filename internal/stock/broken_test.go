@@ -13,33 +13,6 @@ import (
 	"lastitem/internal/stock/stocktest"
 )
 
-// sellTwice sells the one unit of a product twice, by one schedule: A stops after its read, B sells, A goes on.
-func sellTwice(t *testing.T, h *stocktest.Harness, a, b *stocktest.Replica, mode string, s stock.Store) stocktest.Books {
-	t.Helper()
-	product := h.Product(t, 1, 0)
-	first := hold(t, a, step.Read, mode, s, product, "a")
-	b.Sell(t, mode, s, product, 1, "b")
-	first.sells(t)
-	return h.Books(t, product, s)
-}
-
-func TestBreaksBySchedule(t *testing.T) {
-	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
-		for _, c := range []struct {
-			mode  string
-			store stock.Store
-			b     int // the replica of B
-		}{
-			{"unsafe", stock.Redis, 0}, {"unsafe-sql", stock.SQL, 0}, {"mutex-per-request", stock.Redis, 0},
-			{"mutex", stock.Redis, 1}, {"mutex", stock.SQL, 1},
-		} {
-			if got := sellTwice(t, h, h.Replicas[0], h.Replicas[c.b], c.mode, c.store); got != soldTwice {
-				t.Errorf("%s on %s: books = %+v, want %+v", c.mode, c.store, got, soldTwice)
-			}
-		}
-	})
-}
-
 // With the lock deleted, as an expiry would, the lock modes do what unsafe does: they trust it. This stands for the hazards slow and
 // pause, and for failover if the Redis of the lock forgets.
 func TestLockLostSellsTwice(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/stocktest"
-	"lastitem/internal/store"
 	"lastitem/internal/testenv/wait"
 )
 
@@ -276,42 +275,4 @@ func TestQueuePanics(t *testing.T) {
 		}
 		h.WantBooks(t, q.product, stock.SQL, stocktest.Books{Initial: 5, Stock: 2, Sold: 3, Orders: 3, Keys: 1})
 	})
-}
-
-// A batch that loses a deadlock is rolled back as a whole and retried.
-func TestQueueLosesADeadlock(t *testing.T) {
-	t.Parallel()
-	h := stocktest.Open(t, stocktest.Real(t), 1, stock.Modes())
-	product, a := h.Product(t, 5, 0), h.Replicas[0]
-	const others = 50 // rows that the rival has written: InnoDB ends the transaction that has written fewer
-	for range others {
-		h.Product(t, 5, 0)
-	}
-	key := fmt.Sprintf("%d/k", product)
-	held := a.Hold(t, step.Written)
-	sold := stocktest.Go(t, func() (stock.Receipt, error) { return a.Deduct(held.Ctx, "queue", stock.SQL, product, 2, key) })
-	held.Await(t)
-	mine := errors.New("mine")
-	err := a.Backends.SQL.Tx(t.Context(), store.ReadCommitted, func(tx *store.Tx) error {
-		for i := range int64(others) {
-			if err := tx.Set(product+1+i, 4); err != nil {
-				return err
-			}
-		}
-		if _, _, err := tx.ClaimKey([]byte(key), product, bytes.Repeat([]byte("f"), 32), 3); err != nil {
-			return err
-		}
-		held.Resume() // the batch waits for the key, and the rival for the batch's row
-		if _, ok, err := tx.Take(product, 1); err != nil || !ok {
-			return fmt.Errorf("Take() = %t, %w", ok, err)
-		}
-		return mine
-	})
-	if !errors.Is(err, mine) {
-		t.Errorf("the rival's Tx() = %v, want its own error: it wins", err)
-	}
-	if r := sold(); r.Err != nil || r.Receipt.Replayed || *r.Receipt.Remaining != 3 {
-		t.Errorf("Deduct() = %+v, %v, want 3 left", r.Receipt, r.Err)
-	}
-	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 5, Stock: 3, Sold: 2, Orders: 1, Keys: 1})
 }

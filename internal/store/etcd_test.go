@@ -60,6 +60,9 @@ func TestEtcdReadsWhatItWrote(t *testing.T) {
 	for _, product := range []int64{1, 10} { // 10's keys begin with 1's
 		resetEtcd(t, e, product, 5, 0)
 	}
+	if ok, err := e.Write(t.Context(), never, 4, someOrder("a", 1)); ok || err != nil {
+		t.Errorf("Write() under a guard that does not hold = %t, %v, want false", ok, err)
+	}
 	a, b, other := someOrder("z", 1), someOrder("a", 1), someOrder("m", 10) // the older one has the greater id
 	b.Remaining, b.Key = nil, nil
 	for _, o := range []store.Order{a, b, other} {
@@ -77,16 +80,6 @@ func TestEtcdReadsWhatItWrote(t *testing.T) {
 	resetEtcd(t, e, 1, 7, 0)
 	wantFacts(t, e, 1, store.Facts{Initial: 7, Stock: 7})
 	wantFacts(t, e, 10, store.Facts{Initial: 5, Stock: -3, Orders: []store.Order{other}})
-}
-
-func TestEtcdGuard(t *testing.T) {
-	t.Parallel()
-	e, _, _ := openEtcd(t)
-	resetEtcd(t, e, 1, 5, 0)
-	if ok, err := e.Write(t.Context(), never, 4, someOrder("a", 1)); ok || err != nil {
-		t.Errorf("Write() under a guard that does not hold = %t, %v, want false", ok, err)
-	}
-	wantFacts(t, e, 1, store.Facts{Initial: 5, Stock: 5})
 }
 
 func TestEtcdSegmentedProduct(t *testing.T) {

@@ -275,8 +275,10 @@ func TestRedisRefused(t *testing.T) {
 	s.Client.Set(t.Context(), s.Prefix+"orders:{2}", "no list", 0)
 	up := store.NewRedis(s.Client, s.Prefix)
 	_, readErr := down.Read(t.Context(), 1)
+	_, sellErr := down.Sell(t.Context(), sale("a", "", 1))
 	for name, err := range map[string]error{
 		"Read from nobody":    readErr,
+		"Sell to nobody":      sellErr,
 		"Set to nobody":       down.Set(t.Context(), 1, 1),
 		"Append to nobody":    down.Append(t.Context(), someOrder("a", 1)),
 		"Reset at nobody":     down.Reset(t.Context(), 1, 1, 0, noKeys),

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 
@@ -214,28 +213,6 @@ func TestSQLResetsAtOnce(t *testing.T) {
 			})
 		}
 		wg.Wait()
-	})
-}
-
-func TestSQLClaimKey(t *testing.T) {
-	onEachSQL(t, func(t *testing.T, s *store.SQL) {
-		digest := bytes.Repeat([]byte{0, 0xff}, 16)
-		for i, key := range []string{"a", "A", "a ", "\xff", "97", strings.Repeat("\xff", 255), strings.Repeat("\xff", 254)} {
-			want := idempotency.Record{Fingerprint: digest, Status: 200 + i, Body: []byte("\x00\xff" + key)}
-			do(t, s, func(tx *store.Tx) error {
-				if first, _, err := tx.ClaimKey([]byte(key), 1, digest, 1); !first || err != nil {
-					t.Errorf("ClaimKey(%.9q) = %t, %v, want the first", key, first, err)
-				}
-				return tx.KeepAnswer([]byte(key), want)
-			})
-			do(t, s, func(tx *store.Tx) error {
-				first, got, err := tx.ClaimKey([]byte(key), 2, bytes.Repeat([]byte{1}, 32), 2)
-				if diff := cmp.Diff(want, got); first || err != nil || diff != "" {
-					t.Errorf("ClaimKey(%.9q) again = %t, %v, want the answer (-want +got):\n%s", key, first, err, diff)
-				}
-				return nil
-			})
-		}
 	})
 }
 

@@ -43,7 +43,10 @@ func (h *Harness) Load(t testing.TB, p Plan) audit.Report {
 	t.Helper()
 	product := h.Product(t, p.Stock, p.Segments)
 	begin, start := time.Now(), make(chan struct{})
-	histories := make([][]audit.Op, p.Clients)
+	histories, times := make([][]audit.Op, p.Clients), 1
+	if p.Twice {
+		times = 2
+	}
 	var wg sync.WaitGroup
 	ctx, progress := testenv.Progress(t, Patience)
 	for c := range p.Clients {
@@ -51,7 +54,7 @@ func (h *Harness) Load(t testing.TB, p Plan) audit.Report {
 			<-start
 			for i := c; i < p.Requests; i += p.Clients {
 				key := fmt.Sprintf("%d/%d", product, i)
-				for range times(p.Twice) {
+				for range times {
 					histories[c] = append(histories[c], h.send(ctx, t, p, begin, c, product, key))
 					progress()
 				}
@@ -64,13 +67,6 @@ func (h *Harness) Load(t testing.TB, p Plan) audit.Report {
 		Mode: p.Mode, Store: api.Store(p.Store), Replicas: p.Replicas, Ledger: h.Ledger(t, product),
 		History: slices.Concat(histories...), WantSoldOut: true,
 	})
-}
-
-func times(twice bool) int {
-	if twice {
-		return 2
-	}
-	return 1
 }
 
 // send sends one request of one client and returns what the client has learnt.
