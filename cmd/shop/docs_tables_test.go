@@ -432,7 +432,7 @@ func TestLockNames(t *testing.T) {
 	t.Parallel()
 	source := map[string]string{}
 	for _, name := range []string{"lock", "textbook", "handoff", "coord", "sqllock"} {
-		files, _ := filepath.Glob(filepath.Join(root, "internal/lock", strings.TrimPrefix(name, "lock"), "*.go"))
+		files, _ := filepath.Glob(filepath.Join(root, "internal", "lock", strings.TrimPrefix(name, "lock"), "*.go"))
 		for _, file := range files {
 			source[name] += readDoc(t, strings.TrimPrefix(file, root))
 		}

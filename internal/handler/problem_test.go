@@ -84,7 +84,7 @@ func TestRefusalIsExplained(t *testing.T) {
 	} {
 		a := ask(t, newHandler(t, refusing(sentinels[name].err)), "POST", "/deduct_stock/mutex", "")
 		again, p := a.Header.Get("Retry-After"), problem(t, a)
-		if !strings.Contains(p.Detail, detail) || p.Happened != api.NoForNow || again == "" || a.StatusCode != 503 {
+		if !strings.Contains(p.Detail, detail) || p.Happened != api.NoForNow || again == "" || a.StatusCode != http.StatusServiceUnavailable {
 			t.Errorf("%s: %d %s, Retry-After %q, want 503, %q", name, a.StatusCode, a.body, again, detail)
 		}
 	}
@@ -176,7 +176,7 @@ func TestARefusalNamesTheProduct(t *testing.T) {
 			"Content-Type", "application/json")
 		if p := problem(t, a); p.Code != code || p.ProductID != 102 || !strings.HasPrefix(p.Detail, "product 102: ") {
 			t.Errorf("%s = %s, want it to name product 102", code, a.body)
-		} else if code == api.SoldOut && (a.StatusCode != 409 || *p.Requested != 5 || p.Available == nil || *p.Available != 0) {
+		} else if code == api.SoldOut && (a.StatusCode != http.StatusConflict || *p.Requested != 5 || p.Available == nil || *p.Available != 0) {
 			t.Errorf("sold out = %d %s, want 409 and its numbers", a.StatusCode, a.body)
 		}
 	}

@@ -322,7 +322,9 @@ func RedisAnswered(err error) bool {
 // redisForbids says that err is a refusal for want of rights.
 func redisForbids(err error) bool {
 	var answered redis.Error
-	return errors.As(err, &answered) && slices.ContainsFunc([]string{"NOPERM", "NOAUTH", "WRONGPASS"}, func(code string) bool {
+	return errors.As(err, &answered) && slices.ContainsFunc([]string{
+		"NOPERM", "NOAUTH", "WRONGPASS", "The user executing the script can't", "ACL failure in script", // the last two within a script, of Redis 7.0 and newer
+	}, func(code string) bool {
 		return redis.HasErrorPrefix(answered, code)
 	})
 }

@@ -49,8 +49,8 @@ func TestTurn(t *testing.T) {
 			t.Fatalf("round %d: the command after the answer went to a connection that had ended: %v", round, err)
 		}
 	}
-	if old, new := p.near.Exists(t.Context(), stock).Val(), other.Exists(t.Context(), stock).Val(); old != 0 || new != 1 {
-		t.Errorf("%d keys at the old server and %d at the new one, want the new connection there", old, new)
+	if first, second := p.near.Exists(t.Context(), stock).Val(), other.Exists(t.Context(), stock).Val(); first != 0 || second != 1 {
+		t.Errorf("%d keys at the old server and %d at the new one, want the new connection there", first, second)
 	}
 }
 

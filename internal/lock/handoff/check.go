@@ -80,16 +80,18 @@ func (e *Engine) reportRights(err error) {
 }
 
 func rightsMissing(err error) bool {
-	return hasCode(err, "NOPERM", "NOAUTH", "WRONGPASS", notInScript)
+	return hasCode(err, "NOPERM", "NOAUTH", "WRONGPASS") || notInScript(err)
 }
 
-// notInScript is what Redis 7.0 says instead of a code if a script may not send one of its commands. The script
-// may have done its work before: the release that may not publish has passed the lock on.
-const notInScript = "The user executing the script can't"
+// notInScript says that a script may not send one of its commands, for which Redis has no code: it has one text up to
+// 7.0, and another since. The script may have done its work before: the release that may not publish has passed the lock on.
+func notInScript(err error) bool {
+	return hasCode(err, "The user executing the script can't", "ACL failure in script")
+}
 
 // unavailable is the error of a caller whose request got this answer, or none.
 func unavailable(err error) error {
-	if refused(err) || hasCode(err, notInScript) {
+	if refused(err) || notInScript(err) {
 		return fmt.Errorf("%w: engine: %w: %w", lock.ErrUnavailable, ErrRefused, err)
 	}
 	return fmt.Errorf("%w: engine: %w", lock.ErrUnavailable, err)
