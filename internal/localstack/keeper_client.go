@@ -75,7 +75,7 @@ func newKeeperClient(binary string, died func(p *process, how string)) (*keeperC
 		if hello.Error != "" {
 			_ = cmd.Wait()
 			err := api.Text{
-				En: "localstack: no private directory can be made: %s; TMPDIR names where", Zh: "localstack: 无法创建私有目录：%s；位置由 TMPDIR 指定",
+				En: "localstack: no private directory can be made: %s (the variable TMPDIR names the place)", Zh: "localstack: 无法创建私有目录：%s（位置由环境变量 TMPDIR 指定）",
 			}.Errorf(hello.Error)
 			return nil, errors.Join(err, in.Close(), out.Close())
 		}
