@@ -142,6 +142,9 @@ func (s *Set) openSQL(cfg Config) error {
 	if err != nil {
 		return err
 	}
+	if own, _ := ignoredSQL(cfg.SQL); len(own) > 0 {
+		s.log.Warn("the shop needs other values of parameters in the SQL address, and uses those", "without", own)
+	}
 	s.DB = db
 	if s.SQL, err = store.NewSQL(db); err != nil {
 		return err

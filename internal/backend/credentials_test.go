@@ -3,6 +3,7 @@ package backend_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 	"testing"
@@ -69,8 +70,6 @@ func TestAddressesAreRefused(t *testing.T) {
 		{backend.Config{SQL: "sqlite:/dev/null/shop.db"}, "cannot be read or written"},
 		{backend.Config{SQL: "u:geheim@tcp(h)/db?timeout=1s"}, "SHOP_DIAL_TIMEOUT"},
 		{backend.Config{SQL: "u:geheim@tcp(h)/db?loc=Asia/Shanghai&readTimeout=1s"}, "SHOP_SQL_TIMEOUT"},
-		{backend.Config{SQL: "u:geheim@tcp(h)/db?charset=gbk"}, "charset=utf8mb4"},
-		{backend.Config{SQL: "u:geheim@tcp(h)/db?clientFoundRows=true"}, "clientFoundRows=false"},
 		{backend.Config{SQL: "mysql://u:geheim@h/db#x"}, "not a URL"},
 		{backend.Config{SQL: "sqlite:/tmp/shop.db?_pragma=key(geheim)"}, "want sqlite:/path/to/file.db"},
 		{backend.Config{Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2"}, "three or more"},
@@ -101,6 +100,23 @@ func TestAddressesAreRefused(t *testing.T) {
 			strings.Contains(err.Error(), "memory (14)") { // as SQLite says it
 			t.Errorf("Open(%+v) = %v, want an error with %q and no secret", c.config, err, c.want)
 		}
+	}
+}
+
+// Parameters whose other value the shop needs itself are named in the log.
+func TestParametersOfTheShopAreNamed(t *testing.T) {
+	t.Parallel()
+	var log wait.Log
+	s, err := backend.Open(backend.Config{
+		SQL: "u:geheim@tcp(127.0.0.1:1)/db?charset=gbk&parseTime=true&clientFoundRows=true", Conns: 1,
+		Health: backend.Health{Every: -1}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Close()
+	if got := log.String(); strings.Count(got, "WARN") != 1 || !strings.Contains(got, "charset=gbk clientFoundRows=true") {
+		t.Errorf("the log is %q, want a warning with both", got)
 	}
 }
 

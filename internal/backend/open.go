@@ -309,10 +309,17 @@ func SQLiteFile(dsn string) (string, error) {
 func mysqlConnector(dsn string, l link) (sqldriver.Connector, error) {
 	cfg, err := parseMySQL(dsn)
 	if err == nil {
-		err = ignoredSQL(dsn)
+		_, err = ignoredSQL(dsn)
 	}
 	if err != nil {
 		return nil, err
+	}
+	zone := "'+00:00'"
+	for name, value := range cfg.Params {
+		if strings.EqualFold(name, "time_zone") {
+			zone = value
+			delete(cfg.Params, name)
+		}
 	}
 	cfg.InterpolateParams = true     // one round trip a statement instead of two
 	cfg.ClientFoundRows = false      // affected rows are those that changed: that is how a key which is there already is noticed
@@ -329,7 +336,7 @@ func mysqlConnector(dsn string, l link) (sqldriver.Connector, error) {
 	if err != nil {
 		return nil, api.Text{En: "backend: SQL address: %w", Zh: "backend: SQL 地址：%w"}.Errorf(err)
 	}
-	return refusing{connector}, nil
+	return refusing{connector, zone}, nil
 }
 
 // groupConns is how many products' group commits may be under way at a time; others wait, in order.
@@ -391,18 +398,23 @@ func parseMySQL(dsn string) (*driver.Config, error) {
 	return cfg, checkSession(cfg.Params)
 }
 
-// ignoredSQL refuses the parameters that mysqlConnector replaces by its own, unless they say the same.
-func ignoredSQL(dsn string) error {
+// ignoredSQL refuses the time limits that mysqlConnector replaces by those of the settings. It returns the parameters whose other value it
+// needs itself, which applications that share an address may want: they do no harm.
+func ignoredSQL(dsn string) (own []string, err error) {
 	for part := range strings.SplitSeq(dsn[strings.LastIndex(dsn, "?")+1:], "&") {
-		name, _, _ := strings.Cut(part, "=")
-		if instead, ok := map[string]string{
-			"timeout": "SHOP_DIAL_TIMEOUT", "readTimeout": "SHOP_SQL_TIMEOUT", "writeTimeout": "SHOP_SQL_TIMEOUT",
-			"clientFoundRows": "clientFoundRows=false", "interpolateParams": "interpolateParams=true", "charset": "charset=utf8mb4",
-		}[name]; ok && part != instead {
-			return api.Text{En: "backend: SQL address: the parameter %q is not used; what holds is %s", Zh: "backend: SQL 地址：不使用参数 %q，起作用的是 %s"}.Errorf(name, instead)
+		switch name, _, _ := strings.Cut(part, "="); name {
+		case "timeout", "readTimeout", "writeTimeout":
+			return nil, api.Text{
+				En: "backend: SQL address: the parameter %q is not used; set SHOP_DIAL_TIMEOUT or SHOP_SQL_TIMEOUT",
+				Zh: "backend: SQL 地址：不使用参数 %q，请设置 SHOP_DIAL_TIMEOUT 或 SHOP_SQL_TIMEOUT",
+			}.Errorf(name)
+		case "clientFoundRows", "interpolateParams", "charset":
+			if !slices.Contains([]string{"clientFoundRows=false", "interpolateParams=true", "charset=utf8mb4"}, part) {
+				own = append(own, part)
+			}
 		}
 	}
-	return nil
+	return own, nil
 }
 
 // reason is why an address cannot be read. The errors of net/url quote what they could not read, and that may be a password.

@@ -13,7 +13,10 @@ import (
 // refusing makes connections that turn bad as soon as their server refuses a write because it is read-only: an old primary after a
 // failover. [database/sql] drops a bad connection and repeats a statement outside a transaction on another one, which is safe since it
 // was refused; so it finds the new primary. The driver's own rejectReadOnly does that too, but hides the reason.
-type refusing struct{ driver.Connector }
+type refusing struct {
+	driver.Connector
+	zone string // time zone of its sessions, quoted
+}
 
 // The error numbers of a server that refuses writes.
 const (
@@ -49,7 +52,7 @@ func (r refusing) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("backend: %T lacks methods of a connection to MySQL", c), c.Close())
 	}
-	if err := setSession(ctx, my); err != nil {
+	if err := setSession(ctx, my, r.zone); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return &refusingConn{mysqlConn: my}, nil

@@ -19,13 +19,13 @@ var sessionNeeds = [][2]string{
 	{"sql_mode", "'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'"}, // a value that does not fit is an error
 	{"sql_select_limit", "18446744073709551615"},
 	{"unique_checks", "1"}, // the key's row decides which request is the first
-	{"time_zone", "'+00:00'"},
 }
 
-// setSession makes a session what the shop needs. The isolation is for reads outside a transaction; a transaction sets
+// setSession makes a session what the shop needs. Its time zone is the address's, else UTC: times that the server makes are
+// only compared with each other. The isolation is for reads outside a transaction; a transaction sets
 // its own.
-func setSession(ctx context.Context, c driver.ExecerContext) error {
-	set := "SET "
+func setSession(ctx context.Context, c driver.ExecerContext, zone string) error {
+	set := "SET SESSION time_zone=" + zone + ", "
 	for _, need := range sessionNeeds {
 		set += "SESSION " + need[0] + "=" + need[1] + ", "
 	}

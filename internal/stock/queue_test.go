@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -275,4 +276,23 @@ func TestQueuePanics(t *testing.T) {
 		}
 		h.WantBooks(t, q.product, stock.SQL, stocktest.Books{Initial: 5, Stock: 2, Sold: 3, Orders: 3, Keys: 1})
 	})
+}
+
+// An address may make the server count matched rows instead of changed ones; then a key that exists would look new.
+func TestQueueReplaysWhateverTheAddressCounts(t *testing.T) {
+	t.Parallel()
+	env := stocktest.Real(t)
+	sign := "?"
+	if strings.Contains(env.SQL, "?") {
+		sign = "&"
+	}
+	env.SQL += sign + "clientFoundRows=true&charset=gbk&time_zone=%27-10%3A00%27"
+	h := stocktest.Open(t, env, 2, stock.Modes())
+	product := h.Product(t, 5, 0)
+	for i, r := range h.Replicas {
+		if got, err := r.Deduct(t.Context(), "queue", stock.SQL, product, 1, "k"); err != nil || got.Replayed != (i > 0) {
+			t.Errorf("Deduct() %d with one key = %+v, %v, want a replay: %t", i, got, err, i > 0)
+		}
+	}
+	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1, Keys: 1})
 }
