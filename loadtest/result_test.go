@@ -96,12 +96,20 @@ func TestDeclinedRequestsContradictNothing(t *testing.T) {
 	t.Parallel()
 	five, _ := plan.Named("five")
 	var n atomic.Int64
-	shop := &fakeshop.Shop{Replicas: 1, Fail: func(w http.ResponseWriter, _ *http.Request) bool {
-		turned := n.Add(1) > 1
-		if turned {
-			fakeshop.Refuse(w, api.LockBusy, "busy")
+	all := make(chan struct{}) // have come: one that comes after the sale would show that it left its lock behind
+	shop := &fakeshop.Shop{Replicas: 1, Fail: func(w http.ResponseWriter, r *http.Request) bool {
+		switch n.Add(1) {
+		case 1:
+			select {
+			case <-all:
+			case <-r.Context().Done():
+			}
+			return false
+		case 5:
+			close(all)
 		}
-		return turned
+		fakeshop.Refuse(w, api.LockBusy, "busy")
+		return true
 	}}
 	res, err := Run(t.Context(), open(t, shop), shopMode("m", api.Exact), five[0], nil)
 	if err != nil {
