@@ -16,7 +16,7 @@ import (
 	"lastitem/internal/store"
 )
 
-// The client of a Redis Cluster asks anew which master has which slot after MOVED. A dead master never says MOVED, and no command is sent
+// After MOVED the client of a Redis Cluster asks again which master has which slot. A dead master never says MOVED, and no command is sent
 // again to another node, because it might deduct twice: without the reloads below a failover would stay unnoticed for reloadEvery.
 const (
 	reloadEvery  = 5 * time.Second

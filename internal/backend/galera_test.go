@@ -3,24 +3,21 @@ package backend_test
 import (
 	"bytes"
 	"log/slog"
-	"os"
 	"strings"
 	"testing"
 
 	"lastitem/internal/backend"
 	"lastitem/internal/testenv"
+	"lastitem/internal/testenv/port"
 )
 
 // A node of Galera whose reads may be old is warned of, unless the address says that they wait.
 func TestGaleraIsWarnedOf(t *testing.T) {
 	testenv.Slow(t, "starts a node of Galera")
-	const provider = "/usr/lib/galera/libgalera_smm.so"
-	if _, err := os.Stat(provider); err != nil {
-		t.Skipf("no Galera: apt-get install galera-4 (%v)", err)
-	}
+	provider := testenv.Library(t, "galera", "/usr/lib/galera/libgalera_smm.so", "galera-4")
 	t.Parallel()
 	dsn := testenv.MySQLNodes(t, 1, "--wsrep-on=ON", "--wsrep-provider="+provider, "--wsrep-cluster-address=gcomm://", "--binlog-format=ROW",
-		"--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:4567")[0]
+		"--wsrep-provider-options=gmcast.listen_addr=tcp://"+port.Free(t))[0]
 	migrated(t, dsn)
 	for parameter, want := range map[string]bool{"": true, "?wsrep_sync_wait=1": false} {
 		var log bytes.Buffer

@@ -193,9 +193,9 @@ func TestMigrateRefusesAnotherVersion(t *testing.T) {
 			if !errors.Is(err, backend.ErrOtherMigrations) || len(applied) > 0 {
 				t.Fatalf("Migrate() with %s = %v, %v, want ErrOtherMigrations", differs, applied, err)
 			}
-			for lang, anew := range map[string]string{"en": "To start over", "zh": "要从头开始"} {
-				if said := api.ErrorIn(lang, err); !strings.Contains(said, anew) || lang == "en" && !strings.Contains(said, record[1]) {
-					t.Errorf("Migrate() with %s says %q, want %q and %q", differs, said, record[1], anew)
+			for lang, advice := range map[string]string{"en": "To start over", "zh": "要从头开始"} {
+				if said := api.ErrorIn(lang, err); !strings.Contains(said, advice) || lang == "en" && !strings.Contains(said, record[1]) {
+					t.Errorf("Migrate() with %s says %q, want %q and %q", differs, said, record[1], advice)
 				}
 			}
 			if there, err := backend.Migrated(t.Context(), db); there || !errors.Is(err, backend.ErrOtherMigrations) {

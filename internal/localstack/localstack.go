@@ -308,7 +308,7 @@ func together(ctx context.Context, fs []func(context.Context) error) error {
 	return context.Cause(ctx)
 }
 
-// insteadOf notes that an embedded store stands in for an installed one that did not start: not what the user believes to test.
+// insteadOf notes that an installed store did not start and an embedded one replaces it: the user tests another server than expected.
 func (s *Stack) insteadOf(backend, embedded, installed, why string) {
 	s.instead.Store(backend, api.Text{
 		En: "%s is %s, not the installed %s, which does not start: %s", Zh: "%s 用的是 %s，不是本机安装的 %s，后者启动失败：%s",

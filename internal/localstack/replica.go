@@ -67,7 +67,7 @@ func (s *Stack) backendsEnv(replica int) ([]string, error) {
 		}
 		env = append(env, "SHOP_"+strings.ToUpper(name)+"="+strings.Join(urls, ","))
 	}
-	if os.Getenv("SHOP_READY_NEEDS") == "" { // what was started is to be served
+	if os.Getenv("SHOP_READY_NEEDS") == "" { // a replica without a server that this stack started is not ready
 		needs := []string{"redis", "sql"}
 		needs = slices.DeleteFunc(needs, func(name string) bool { return servers[name][0].URL == "" })
 		env = append(env, "SHOP_READY_NEEDS="+strings.Join(needs, ","))

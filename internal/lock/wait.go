@@ -15,8 +15,8 @@ type bound struct {
 
 type waitKey struct{}
 
-// WithWait bounds how long an Acquire under ctx waits for a held lock; 0 fails at once. The wait begins with each
-// Acquire anew. It is not a deadline of ctx, which would also cut off the first attempt.
+// WithWait bounds how long an Acquire under ctx waits for a held lock; 0 fails at once. Each Acquire has
+// the whole wait. It is not a deadline of ctx, which would also cut off the first attempt.
 func WithWait(ctx context.Context, wait time.Duration) context.Context {
 	return context.WithValue(ctx, waitKey{}, bound{wait: wait})
 }
