@@ -432,7 +432,7 @@ func TestInsteadOfWhatDoesNotStart(t *testing.T) {
 			t.Errorf("Instead() = %q, want %q", said, want)
 		}
 	}
-	t.Setenv("TMPDIR", filepath.Join(dir, "missing"))
+	t.Setenv("TMPDIR", "/missing") // short: where a long one leaves no room for a socket, /tmp serves
 	_, err := Start(t.Context(), Options{Backend: Embedded})
 	if err == nil || !strings.Contains(err.Error(), "no private directory can be made: ") || !strings.Contains(err.Error(), "no such file or directory") {
 		t.Errorf("Start in a TMPDIR that is not there = %v, want that said", err)
