@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // promtool accepts the rules, and the series of alerts_test.yml fire what they should and nothing else.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
-	"lastitem/internal/testenv/port"
+	"lastitem/internal/testkit"
 )
 
 // stubConsole tells who asked it; its stream sends two events and then stays open.
@@ -101,7 +101,7 @@ func TestNginxPassesTheConsolesEvents(t *testing.T) {
 // Where the console is down its paths say so, and the shop sells.
 func TestNginxWithoutItsConsole(t *testing.T) {
 	t.Parallel()
-	e := startEdge(t, 1, "console:8090", port.Free(t))
+	e := startEdge(t, 1, "console:8090", testkit.FreePort(t))
 	res, body := e.send(t, "GET", "/console/", nil)
 	wantProblem(t, res, body, http.StatusServiceUnavailable, api.BackendUnavailable)
 	if res.Header.Get("Retry-After") != "1" || !strings.Contains(body, "the console does not answer") {

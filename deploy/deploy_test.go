@@ -20,9 +20,8 @@ import (
 	"time"
 
 	"lastitem/internal/api"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/port"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 const (
@@ -232,8 +231,8 @@ func startEdge(t *testing.T, maxFails int, more ...string) *edge {
 		t.Cleanup(s.Close)
 		return s.Listener.Addr().String()
 	}
-	dir, listen := t.TempDir(), port.Free(t)
-	e.down = port.Free(t)
+	dir, listen := t.TempDir(), testkit.FreePort(t)
+	e.down = testkit.FreePort(t)
 	conf := read(t, composeConf)
 	for from, to := range map[string]string{
 		"shop-1:8080":            replica("1"),
@@ -270,7 +269,7 @@ func startEdge(t *testing.T, maxFails int, more ...string) *edge {
 		}
 	})
 	e.url = "http://" + listen
-	wait.NoError(t, "nginx listens", func() error {
+	testkit.NoError(t, "nginx listens", func() error {
 		conn, err := net.Dial("tcp", listen)
 		if err == nil {
 			_ = conn.Close()

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
 )
 
 // The ledger and the metrics want a token at this edge, and the shop is asked to check it.
@@ -136,14 +136,14 @@ func TestNginxLimitsConnections(t *testing.T) {
 			}
 		})
 	}
-	wait.Until(t, "the requests that hang have reached a replica", func() bool { return e.hits.Load() == 2 })
+	testkit.Until(t, "the requests that hang have reached a replica", func() bool { return e.hits.Load() == 2 })
 	resp, body := e.send(t, "POST", "/", nil)
 	wantProblem(t, resp, body, http.StatusTooManyRequests, api.RateLimited)
 	if resp.Header.Get("Retry-After") == "" || resp.Header.Get("X-Upstream") != "" || e.hits.Load() != 2 {
 		t.Errorf("429 with Retry-After %q, X-Upstream %q, after %d requests passed on", resp.Header.Get("Retry-After"), resp.Header.Get("X-Upstream"), e.hits.Load())
 	}
 	leave()
-	wait.Until(t, "200, since the others have left", func() bool {
+	testkit.Until(t, "200, since the others have left", func() bool {
 		resp, _ := e.send(t, "POST", "/", nil)
 		return resp.StatusCode == http.StatusOK
 	})

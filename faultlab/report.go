@@ -9,7 +9,7 @@ import (
 
 	"lastitem/faultlab/fault"
 	"lastitem/internal/api"
-	"lastitem/internal/columns"
+	"lastitem/internal/report"
 )
 
 // The words of the report, by language.
@@ -104,9 +104,9 @@ func (r *Result) writeTable(b *strings.Builder, t words) {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		b.WriteString(columns.Left(t.mode, 18) + columns.Left(t.store, 6))
+		b.WriteString(report.Left(t.mode, 18) + report.Left(t.store, 6))
 		for _, name := range shown {
-			b.WriteString(columns.Left(string(name), column(name)))
+			b.WriteString(report.Left(string(name), column(name)))
 		}
 		b.WriteString("\n")
 		r.writeRows(b, shown)
@@ -126,10 +126,10 @@ func (r *Result) writeRows(b *strings.Builder, shown []api.Hazard) {
 		}
 		var cells strings.Builder
 		for _, name := range shown {
-			cells.WriteString(columns.Left(row[name], column(name)))
+			cells.WriteString(report.Left(row[name], column(name)))
 		}
 		if strings.TrimSpace(cells.String()) != "" {
-			b.WriteString(columns.Left(first.Mode, 18) + columns.Left(string(first.Store), 6) + cells.String() + "\n")
+			b.WriteString(report.Left(first.Mode, 18) + report.Left(string(first.Store), 6) + cells.String() + "\n")
 		}
 	}
 }

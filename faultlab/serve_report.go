@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"lastitem/internal/columns"
+	"lastitem/internal/report"
 )
 
 // serveWords are the texts of the report on a foreign service, in one language.
@@ -50,9 +50,9 @@ var serveTexts = map[string]serveWords{
 func (r *Result) WriteServe(w io.Writer, lang string) error {
 	t := serveTexts[lang]
 	var b strings.Builder
-	b.WriteString(columns.Left(t.fault, 12) + columns.Left(t.found, 8) + t.tried + "\n")
+	b.WriteString(report.Left(t.fault, 12) + report.Left(t.found, 8) + t.tried + "\n")
 	for _, c := range r.Cells {
-		b.WriteString(columns.Left(string(c.Fault), 12) + columns.Left(string(c.Found), 8) + fmt.Sprint(c.Tried) + "\n")
+		b.WriteString(report.Left(string(c.Fault), 12) + report.Left(string(c.Found), 8) + fmt.Sprint(c.Tried) + "\n")
 	}
 	switch {
 	case r.Broken() > 0:
@@ -70,13 +70,13 @@ func (r *Result) WriteServe(w io.Writer, lang string) error {
 			if letter == string(Unexplained) {
 				means = cmp.Or(c.Unexplained, means)
 			}
-			fmt.Fprintf(&b, "  %s %s  %s\n      %s\n", columns.Left(string(c.Fault), 10), letter, means, c.Witnesses[letter].where())
+			fmt.Fprintf(&b, "  %s %s  %s\n      %s\n", report.Left(string(c.Fault), 10), letter, means, c.Witnesses[letter].where())
 		}
 	}
 	untested, wrong := []string{t.untested}, []string{t.wrong}
 	for _, c := range r.Cells {
 		if c.Found == Untested {
-			untested = append(untested, "  ? "+columns.Left(string(c.Fault), 10)+c.Untested.In(lang)+"\n")
+			untested = append(untested, "  ? "+report.Left(string(c.Fault), 10)+c.Untested.In(lang)+"\n")
 		}
 		for _, why := range c.Wrong {
 			wrong = append(wrong, "  "+why+"\n")
@@ -116,7 +116,7 @@ func (s Schedule) where() string {
 
 // ServeLine is the progress line of one fault of a foreign service, in lang "en" or "zh".
 func (c Cell) ServeLine(lang string) string {
-	line := columns.Left(string(c.Fault), 12) + columns.Left(string(c.Found), 8) + fmt.Sprint(c.Tried)
+	line := report.Left(string(c.Fault), 12) + report.Left(string(c.Found), 8) + fmt.Sprint(c.Tried)
 	if n := len(c.Wrong); n > 0 {
 		line += fmt.Sprintf(" (%s %d)", strings.Trim(serveTexts[lang].wrong, "\n:："), n)
 	}

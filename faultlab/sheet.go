@@ -13,7 +13,7 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
-	"lastitem/internal/page"
+	"lastitem/internal/report"
 )
 
 // PageOptions holds the texts that a page shows besides the result.
@@ -28,7 +28,7 @@ type PageOptions struct {
 //go:embed sheet.tmpl
 var sheetText string
 
-var sheetTemplate = template.Must(template.New("lab").Funcs(template.FuncMap{"kept": page.Kept}).Parse(sheetText))
+var sheetTemplate = template.Must(template.New("lab").Funcs(template.FuncMap{"kept": report.Kept}).Parse(sheetText))
 
 // sheetWords has the texts of the page in one language.
 type sheetWords struct {
@@ -112,11 +112,11 @@ func (r *Result) WritePage(w io.Writer, o PageOptions) error {
 	if err := sheetTemplate.Execute(&body, view); err != nil {
 		return err
 	}
-	p := page.Page{Lang: o.Lang, Title: view.Title, Body: template.HTML(body.String())} //nolint:gosec // made by html/template
+	p := report.Page{Lang: o.Lang, Title: view.Title, Body: template.HTML(body.String())} //nolint:gosec // made by html/template
 	if err := p.Write(&whole); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, page.Hide(whole.String(), o.Secrets))
+	_, err := io.WriteString(w, report.Hide(whole.String(), o.Secrets))
 	return err
 }
 
@@ -127,7 +127,7 @@ func (r *Result) pageOf(o PageOptions) labPage {
 	v.Eyebrow = o.Made.UTC().Format("2006-01-02 15:04 UTC") + " · lastitem " + o.Version
 	var counts strings.Builder
 	r.writeCounts(&counts, reportWords[o.Lang])
-	v.Counts, _, _ = strings.Cut(strings.TrimSpace(page.Grouped(counts.String())), "\n")
+	v.Counts, _, _ = strings.Cut(strings.TrimSpace(report.Grouped(counts.String())), "\n")
 	if n := r.Wrong(); n > 0 {
 		v.Tone, v.Sentence = "bad", api.Sprintf(t.Bad, n, len(r.Cells))
 	}

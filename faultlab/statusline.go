@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
-	"lastitem/internal/columns"
+	"lastitem/internal/report"
 )
 
 // StatusLine tells how far the lab is. On a terminal the last line shows it, below everything that is written by way of it; elsewhere a line is
@@ -46,7 +46,7 @@ var lineWords = map[string]struct{ schedules, known, rate, left, ending string }
 
 // NewStatusLine returns the line for w, in the language lang.
 func NewStatusLine(w io.Writer, lang string) *StatusLine {
-	is, wide := columns.Rewritable(w)
+	is, wide := report.Rewritable(w)
 	return &StatusLine{w: w, lang: lang, terminal: is, columns: wide}
 }
 
@@ -74,7 +74,7 @@ func (l *StatusLine) Clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.terminal && !l.begun.IsZero() { // ^C may stand there too
-		columns.Rewrite(l.w, "")
+		report.Rewrite(l.w, "")
 	}
 	l.shown = ""
 }
@@ -82,7 +82,7 @@ func (l *StatusLine) Clear() {
 // show replaces the line; l.mu is held.
 func (l *StatusLine) show(text string) {
 	if l.shown != "" || text != "" {
-		columns.Rewrite(l.w, text)
+		report.Rewrite(l.w, text)
 	}
 	l.shown = text
 }
@@ -112,7 +112,7 @@ func (l *StatusLine) Tally(t Tally) {
 	}
 	l.last = now
 	if text := l.text(t, now.Sub(l.begun)); l.terminal {
-		l.show(columns.Fitted(text, l.columns))
+		l.show(report.Fitted(text, l.columns))
 	} else {
 		fmt.Fprintln(l.w, text)
 	}
@@ -132,7 +132,7 @@ func (l *StatusLine) text(t Tally, took time.Duration) string {
 		text += api.Sprintf(words.schedules, t.Schedules)
 	}
 	if n := len(l.rates); n > 0 {
-		text += fmt.Sprintf(words.rate, columns.Spark(l.rates), l.rates[n-1])
+		text += fmt.Sprintf(words.rate, report.Spark(l.rates), l.rates[n-1])
 	}
 	if left <= 0 {
 		return text + words.ending

@@ -10,7 +10,7 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
-	"lastitem/internal/columns"
+	"lastitem/internal/report"
 )
 
 // Story is a schedule as it happened: what each replica did, in the order of time.
@@ -102,7 +102,7 @@ func (p Played) text(lang string) string {
 const laneWidth = 50
 
 func (s *Story) write(b *strings.Builder, t storyWords) {
-	fmt.Fprintf(b, "\n%8s  %s%s%s\n", "ms", columns.Left("A", laneWidth), columns.Left("B", laneWidth), "C")
+	fmt.Fprintf(b, "\n%8s  %s%s%s\n", "ms", report.Left("A", laneWidth), report.Left("B", laneWidth), "C")
 	lines := s.Lines
 	for len(lines) > 0 {
 		line := lines[0]

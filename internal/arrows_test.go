@@ -22,75 +22,83 @@ const module = "lastitem"
 var arrows = map[string][]string{
 	"cmd/shop": {"*"},
 
-	"internal/api":              {},
-	"internal/audit":            {"internal/api"},
-	"internal/backend":          {"internal/api", "internal/redact", "internal/sqlite", "internal/store", "migrations"},
-	"internal/handler":          {"internal/shop", "internal/stock", "internal/idempotency", "internal/step", "internal/audit", "internal/api"},
-	"internal/idempotency":      {"internal/lock"},
-	"internal/kafkalog":         {"internal/stock", "internal/store", "internal/idempotency", "internal/step"},
-	"internal/localstack":       {"internal/api", "internal/redact", "internal/wire"},
-	"internal/localstack/guest": {"internal/api", "internal/backend", "internal/localstack", "internal/redact"},
-	"internal/lock":             {"internal/step"},
-	"internal/lock/lease":       {"internal/lock", "internal/step"},
-	"internal/redact":           {},
-	"internal/redisbatch":       {},
-	"internal/replica": {"internal/api", "internal/backend", "internal/handler", "internal/idempotency", "internal/kafkalog", "internal/lock/coord",
-		"internal/lock/handoff", "internal/lock/textbook", "internal/redact", "internal/server", "internal/shop", "internal/spans", "internal/step", "internal/stock",
-		"internal/localstack"}, // the last one in tests only
-	"internal/server": {"internal/api"},
-	"internal/shop": {"internal/stock", "internal/kafkalog", "internal/lock", "internal/lock/handoff", "internal/store", "internal/idempotency",
-		"internal/step"},
-	"internal/spans":  {"internal/redact", "internal/step"},
+	"internal/api":     {},
+	"internal/audit":   {"internal/api"},
+	"internal/backend": {"internal/api", "internal/redact", "internal/sqlite", "internal/store", "migrations"},
+	"internal/handler": {
+		"internal/api", "internal/audit", "internal/idempotency", "internal/shop", "internal/step", "internal/stock",
+	},
+	"internal/idempotency": {"internal/lock"},
+	"internal/shop/kafka":  {"internal/idempotency", "internal/step", "internal/stock", "internal/store"},
+	"internal/localstack":  {"internal/api", "internal/backend", "internal/redact", "internal/wire"},
+	"internal/lock":        {"internal/step"},
+	"internal/redact":      {},
+	"internal/redisbatch":  {},
+	"internal/replica": {
+		"internal/api", "internal/backend", "internal/handler", "internal/idempotency", "internal/localstack",
+		"internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "internal/redact", "internal/shop",
+		"internal/shop/kafka", "internal/step", "internal/stock",
+	}, // the last one in tests only
+	"internal/shop": {
+		"internal/idempotency", "internal/lock", "internal/lock/handoff", "internal/shop/kafka", "internal/step",
+		"internal/stock", "internal/store",
+	},
 	"internal/sqlite": {},
 	"internal/step":   {},
-	"internal/stock": {"internal/lock", "internal/lock/coord", "internal/lock/handoff", "internal/lock/sqllock", "internal/lock/textbook",
-		"internal/store", "internal/idempotency", "internal/step"},
+	"internal/stock": {
+		"internal/idempotency", "internal/lock", "internal/lock/coord", "internal/lock/handoff",
+		"internal/lock/sqllock", "internal/lock/textbook", "internal/step", "internal/store",
+	},
 	"internal/stock/pages": {"internal/api", "internal/stock"},
 	"internal/store":       {"internal/idempotency", "internal/redisbatch", "internal/sqlite"},
 	"internal/wire":        {},
 
-	"internal/columns": {},
-	"internal/page":    {},
-	"internal/trace":   {"internal/backend", "internal/columns", "internal/localstack", "internal/replica", "internal/stock", "internal/wire"},
+	"internal/report": {},
+	"internal/trace": {
+		"internal/backend", "internal/localstack", "internal/replica", "internal/report", "internal/stock",
+		"internal/wire",
+	},
 
 	// The kinds of locks. None of them imports another.
-	"internal/lock/coord":    {"internal/lock", "internal/lock/lease", "internal/step"},
-	"internal/lock/handoff":  {"internal/lock", "internal/lock/lease", "internal/redisbatch", "internal/step"},
-	"internal/lock/sqllock":  {"internal/lock", "internal/lock/lease", "internal/sqlite", "internal/step"},
-	"internal/lock/textbook": {"internal/lock", "internal/lock/lease", "internal/step"},
+	"internal/lock/coord":    {"internal/lock", "internal/step"},
+	"internal/lock/handoff":  {"internal/lock", "internal/redisbatch", "internal/step"},
+	"internal/lock/sqllock":  {"internal/lock", "internal/sqlite", "internal/step"},
+	"internal/lock/textbook": {"internal/lock", "internal/step"},
 
-	"faultlab":         {"internal/api", "internal/audit", "internal/columns", "internal/localstack", "internal/page", "faultlab/fault", "faultlab/rig"},
-	"faultlab/fault":   {"internal/api", "internal/audit", "internal/localstack", "internal/wire", "faultlab/rig"},
-	"faultlab/rig":     {"internal/api", "internal/audit", "internal/localstack", "internal/wire"},
-	"loadtest":         {"internal/api", "internal/audit", "internal/redact", "loadtest/client", "loadtest/plan", "loadtest/words"},
-	"loadtest/report":  {"internal/api", "internal/audit", "internal/columns", "internal/page", "loadtest", "loadtest/client", "loadtest/plan", "loadtest/words"},
-	"loadtest/rolling": {"internal/api", "internal/audit", "loadtest"},
-	"loadtest/words":   {"internal/api", "internal/audit"},
-	"loadtest/plan":    {"internal/api", "loadtest/client"},
-	"loadtest/client":  {"internal/api", "internal/audit"},
-	"migrations":       {},
-	"examples/gorm":    {},
-	"web":              {"internal/api"}, // in tests only
-	"docs":             {},
+	"faultlab": {
+		"faultlab/fault", "faultlab/rig", "internal/api", "internal/audit", "internal/localstack", "internal/report",
+	},
+	"faultlab/fault": {"faultlab/rig", "internal/api", "internal/audit", "internal/localstack", "internal/wire"},
+	"faultlab/rig":   {"internal/api", "internal/audit", "internal/localstack", "internal/wire"},
+	"loadtest":       {"internal/api", "internal/audit", "internal/redact", "loadtest/client", "loadtest/words"},
+	"loadtest/report": {
+		"internal/api", "internal/audit", "internal/report", "loadtest", "loadtest/client", "loadtest/words",
+	},
+	"loadtest/words":  {"internal/api", "internal/audit"},
+	"loadtest/client": {"internal/api", "internal/audit"},
+	"migrations":      {},
+	"examples/gorm":   {},
+	"web":             {"internal/api"}, // in tests only
+	"docs":            {},
 
 	// The page Step: a person schedules two clients on a lane.
 	"faultlab/stepper": {"faultlab/rig", "internal/api", "internal/localstack", "internal/wire"},
 
 	// The console makes no run itself: cmd/shop gives it a driver.
-	"internal/console": {"internal/api"},
-	"internal/book":    {"docs"}, // in its test
+	"internal/console": {"docs", "internal/api"},
 
 	// For tests only; see testOnly.
-	"internal/lock/locktest":    {"internal/lock", "internal/step", "internal/testenv"},
-	"loadtest/resulttest":       {"internal/api", "internal/audit", "loadtest", "loadtest/client"},
-	"internal/stock/newmode":    {"internal/stock"}, // a command for people who add a mode
-	"internal/stock/stocktest":  {"internal/stock", "internal/shop", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "internal/idempotency", "internal/step", "internal/testenv"},
-	"internal/testenv":          {"internal/backend", "internal/localstack", "internal/redact"},
-	"internal/testenv/need":     {},
-	"internal/testenv/port":     {},
-	"internal/testenv/wait":     {},
-	"internal/testenv/fakeshop": {"internal/api"},
-	"internal/lock/chaos":       {"internal/lock", "internal/lock/handoff"},                           // a test only: the engine in several processes
+	"internal/testkit/locktest":   {"internal/lock", "internal/step", "internal/testkit/testenv"},
+	"internal/testkit/resulttest": {"internal/api", "internal/audit", "loadtest", "loadtest/client"},
+	"internal/stock/newmode":      {"internal/stock"}, // a command for people who add a mode
+	"internal/testkit/stocktest": {
+		"internal/idempotency", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook",
+		"internal/shop", "internal/step", "internal/stock", "internal/testkit/testenv",
+	},
+	"internal/testkit/testenv":  {"internal/backend", "internal/localstack", "internal/redact"},
+	"internal/testkit":          {},
+	"internal/testkit/fakeshop": {"internal/api"},
+	"internal/testkit/chaos":    {"internal/lock", "internal/lock/handoff"},                           // a test only: the engine in several processes
 	"internal/writeups":         {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"}, // tests of listings from other people's write-ups
 	"internal":                  {},                                                                   // this file
 	"deploy":                    {},
@@ -99,7 +107,7 @@ var arrows = map[string][]string{
 // testOnly packages are imported by tests, and by each other. testAids are further packages that both may import: those that open a store, the judge
 // with its vocabulary, and the proxies that delay answers.
 var (
-	testOnly = []string{"internal/testenv", "internal/testenv/need", "internal/testenv/port", "internal/testenv/wait", "internal/testenv/fakeshop", "internal/lock/locktest", "internal/stock/stocktest", "loadtest/resulttest"}
+	testOnly = []string{"internal/testkit/testenv", "internal/testkit", "internal/testkit/fakeshop", "internal/testkit/locktest", "internal/testkit/stocktest", "internal/testkit/resulttest"}
 	testAids = []string{"internal/backend", "migrations", "internal/audit", "internal/api", "internal/wire"}
 )
 
@@ -117,7 +125,7 @@ var (
 		"github.com/twmb/franz-go/pkg/kgo": {"NewClient"},
 	}
 	// The lab has a connection of its own to the databases that it harms.
-	dialers = []string{"internal/backend", "internal/testenv", "internal/lock/locktest", "faultlab/rig"}
+	dialers = []string{"internal/backend", "internal/testkit/testenv", "internal/testkit/locktest", "faultlab/rig"}
 )
 
 // check returns what a source file, given by its path in the module, does against the arrows.
@@ -290,7 +298,7 @@ func TestArrowsAreUsed(t *testing.T) {
 		used, want string
 	}{
 		"ours":    {arrows, "internal/lock -> internal/step", "internal/audit -> internal/api"},
-		"modules": {modules, "internal/lock/lease -> github.com/google/uuid", "internal/handler -> github.com/gin-gonic/gin"},
+		"modules": {modules, "internal/lock -> github.com/google/uuid", "internal/handler -> github.com/gin-gonic/gin"},
 	} {
 		all := unused(c.table, map[string]bool{c.used: true})
 		if slices.Contains(all, c.used) || !slices.Contains(all, c.want) {
@@ -325,7 +333,7 @@ func TestArrowsCatch(t *testing.T) {
 		"faultlab imports lock":    {"faultlab/fault/x.go", `import _ "lastitem/internal/lock"`, "must not import internal/lock"},
 		"lock imports step":        {"internal/lock/x.go", `import _ "lastitem/internal/step"`, ""},
 		"textbook imports handoff": {"internal/lock/textbook/x.go", `import _ "lastitem/internal/lock/handoff"`, "must not import internal/lock/handoff"},
-		"lock imports a room":      {"internal/lock/x.go", `import _ "lastitem/internal/lock/lease"`, "must not import internal/lock/lease"},
+		"lock imports a room":      {"internal/lock/x.go", `import _ "lastitem/internal/lock/lease"`, "must not import internal/lock"},
 		"lock imports store":       {"internal/lock/x.go", `import _ "lastitem/internal/store"`, "must not import internal/store"},
 		"coord uses etcd":          {"internal/lock/coord/x.go", `import clientv3 "go.etcd.io/etcd/client/v3"; var _ clientv3.Client`, ""},
 		"lock uses a client":       {"internal/lock/x.go", `import _ "github.com/redis/go-redis/v9"`, "must not import github.com/redis"},
@@ -351,8 +359,8 @@ func TestArrowsCatch(t *testing.T) {
 		"a new package":            {"internal/utils/x.go", `import _ "fmt"`, "add it"},
 		"a new folder below":       {"loadtest/engine/x.go", `import _ "fmt"`, "add it"},
 		"cmd imports all":          {"cmd/shop/x.go", `import _ "lastitem/internal/handler"`, ""},
-		"cmd imports a test aid":   {"cmd/shop/x.go", `import _ "lastitem/internal/testenv"`, "must not import internal/testenv"},
-		"a test imports testenv":   {"internal/lock/x_test.go", `import _ "lastitem/internal/testenv"`, ""},
+		"cmd imports a test aid":   {"cmd/shop/x.go", `import _ "lastitem/internal/testkit/testenv"`, "must not import internal/testkit/testenv"},
+		"a test imports testenv":   {"internal/lock/x_test.go", `import _ "lastitem/internal/testkit/testenv"`, ""},
 		"a test imports itself":    {"internal/lock/x_test.go", `import _ "lastitem/internal/lock"`, ""},
 		"a test judges":            {"internal/stock/x_test.go", `import _ "lastitem/internal/audit"`, ""},
 		"a test opens a store":     {"internal/stock/x_test.go", `import _ "lastitem/internal/backend"`, ""},

@@ -11,51 +11,53 @@ import (
 // modules says which third-party modules each package may import. Every test may also import what the line inTests lists: comparisons,
 // and the clients with which tests look at servers directly.
 var modules = map[string][]string{
-	"cmd/shop": {
-		"github.com/spf13/cobra", "github.com/spf13/pflag",
-	},
+	"cmd/shop": {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 
 	"examples/gorm": {"gorm.io/driver/mysql", "gorm.io/gorm"}, // listings for users of gorm
 
 	"internal/backend": {
 		"github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api",
-		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kadm", "go.etcd.io/etcd/client/v3",
-		"go.uber.org/zap", "google.golang.org/grpc", "gorm.io/driver/mysql", "gorm.io/gorm",
+		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kadm",
+		"go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc", "gorm.io/driver/mysql",
+		"gorm.io/gorm",
 	},
-	"internal/book":        {"github.com/yuin/goldmark"},
-	"internal/columns":     {"golang.org/x/term", "golang.org/x/text"},
-	"internal/handler":     {"github.com/gin-gonic/gin", "github.com/go-json-experiment/json", "github.com/prometheus/client_golang"}, // no client of a store or a lock
+	"internal/console": {"github.com/yuin/goldmark"},
+	"internal/report":  {"golang.org/x/term", "golang.org/x/text"},
+	"internal/handler": {
+		"github.com/gin-gonic/gin", "github.com/go-json-experiment/json", "github.com/prometheus/client_golang",
+	}, // no client of a store or a lock
 	"internal/idempotency": {"github.com/redis/go-redis/v9"},
-	"internal/kafkalog":    {"github.com/google/uuid", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kmsg"},
-	"internal/localstack":  {"github.com/alicebob/miniredis/v2", "github.com/twmb/franz-go/pkg/kfake"},
-	"internal/server":      {"golang.org/x/net", "golang.org/x/sys"},
-	"internal/localstack/guest": {
-		"github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api", "github.com/redis/go-redis/v9", "go.etcd.io/etcd/client/v3",
+	"internal/shop/kafka":  {"github.com/google/uuid", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kmsg"},
+	"internal/localstack": {
+		"github.com/alicebob/miniredis/v2", "github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api",
+		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go/pkg/kfake", "go.etcd.io/etcd/client/v3",
+	},
+	"internal/replica": {
+		"github.com/caarlos0/env/v11", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel",
+		"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/proto/slim/otlp",
+		"golang.org/x/net", "golang.org/x/sys", "google.golang.org/protobuf",
 	},
 	"internal/redisbatch": {"github.com/redis/go-redis/v9"},
-	"internal/replica":    {"github.com/caarlos0/env/v11", "github.com/prometheus/client_golang"},
 	"internal/shop":       {"github.com/twmb/franz-go"},
-	"internal/spans": { // OTLP as messages without services: with them comes a newer gRPC, which the client of etcd would use
-		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/trace", "go.opentelemetry.io/proto/slim/otlp",
-		"google.golang.org/protobuf",
-	},
-	"internal/sqlite": {"gorm.io/gorm", "modernc.org/sqlite"},                     // the only one that knows the driver
-	"internal/stock":  {"github.com/google/uuid", "github.com/redis/go-redis/v9"}, // never gin
+	"internal/sqlite":     {"gorm.io/gorm", "modernc.org/sqlite"},                     // the only one that knows the driver
+	"internal/stock":      {"github.com/google/uuid", "github.com/redis/go-redis/v9"}, // never gin
 	"internal/store": {
 		"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "go.etcd.io/etcd/api/v3",
 		"go.etcd.io/etcd/client/v3", "google.golang.org/grpc", "gorm.io/gorm",
 	},
 	"internal/trace": {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "gorm.io/gorm"},
 	"internal/wire": {
-		"github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kmsg", "go.etcd.io/etcd/api/v3", "golang.org/x/net", "golang.org/x/sys",
+		"github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kmsg", "go.etcd.io/etcd/api/v3", "golang.org/x/net",
+		"golang.org/x/sys",
 	},
 
 	// A package that imports the contract of locks, internal/lock, does not get a client with it.
 	"internal/lock/coord": {
-		"github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api", "go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3",
+		"github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api", "go.etcd.io/etcd/api/v3",
+		"go.etcd.io/etcd/client/v3",
 	},
 	"internal/lock/handoff":  {"github.com/redis/go-redis/v9"},
-	"internal/lock/lease":    {"github.com/google/uuid"},
+	"internal/lock":          {"github.com/google/uuid"},
 	"internal/lock/sqllock":  {"github.com/go-sql-driver/mysql", "gorm.io/gorm"},
 	"internal/lock/textbook": {"github.com/redis/go-redis/v9"},
 
@@ -63,11 +65,14 @@ var modules = map[string][]string{
 	"loadtest":        {"github.com/HdrHistogram/hdrhistogram-go", "github.com/go-resty/resty/v2", "github.com/google/uuid"},
 	"loadtest/client": {"github.com/go-json-experiment/json", "github.com/go-resty/resty/v2"},
 
-	"internal/lock/locktest":   {"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9", "go.uber.org/goleak"},
-	"internal/stock/stocktest": {"github.com/google/go-cmp", "github.com/google/uuid", "go.etcd.io/etcd/client/v3"},
-	"internal/testenv": {
-		"github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api", "github.com/redis/go-redis/v9",
-		"github.com/twmb/franz-go/pkg/kfake", "go.etcd.io/etcd/client/v3", "go.uber.org/goleak", "go.uber.org/zap", "google.golang.org/grpc",
+	"internal/testkit/locktest": {
+		"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9", "go.uber.org/goleak",
+	},
+	"internal/testkit/stocktest": {"github.com/google/go-cmp", "github.com/google/uuid", "go.etcd.io/etcd/client/v3"},
+	"internal/testkit/testenv": {
+		"github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api",
+		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go/pkg/kfake", "go.etcd.io/etcd/client/v3",
+		"go.uber.org/goleak", "go.uber.org/zap", "google.golang.org/grpc",
 	},
 
 	inTests: {

@@ -12,14 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lastitem/internal/testenv/need"
+	"lastitem/internal/testkit"
 )
 
 // script returns the command of a script of the repository.
 func script(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	if _, err := exec.LookPath("bash"); err != nil {
-		need.Missing(t, "bash", err)
+		testkit.Missing(t, "bash", err)
 	}
 	return exec.CommandContext(t.Context(), "../"+name, args...)
 }
@@ -85,7 +85,7 @@ func TestNewerServersQuoteTheirCache(t *testing.T) {
 	t.Parallel()
 	sources, _ := filepath.Glob("/etc/apt/sources.list*")
 	if _, err := os.Stat("/usr/share/keyrings/debian-archive-keyring.gpg"); err != nil || sources == nil {
-		need.Missing(t, "debian", errors.New("no sources or keyring of apt"))
+		testkit.Missing(t, "debian", errors.New("no sources or keyring of apt"))
 	}
 	dir := t.TempDir()
 	// apt-get downloads one package, and dpkg-deb unpacks from it a loader that prints its arguments, a line each.
@@ -98,7 +98,7 @@ for f in lib/libc.so.6 usr/sbin/mysqld usr/sbin/redis-server usr/sbin/valkey-ser
 	cmd.Env = append(os.Environ(), "PATH="+dir+"/bin:"+os.Getenv("PATH"), "XDG_CACHE_HOME="+dir+"/a cache")
 	out, err := cmd.Output()
 	if e := (*exec.ExitError)(nil); errors.As(err, &e) && strings.Contains(string(e.Stderr), "no Debian mirror") {
-		need.Missing(t, "debian", errors.New(strings.TrimSpace(string(e.Stderr))))
+		testkit.Missing(t, "debian", errors.New(strings.TrimSpace(string(e.Stderr))))
 	} else if err != nil {
 		t.Fatal(err)
 	}

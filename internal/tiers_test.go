@@ -23,7 +23,7 @@ const (
 )
 
 // suites are the conformance suites: every rule of theirs is a subtest.
-var suites = []string{"internal/lock/locktest.()run", "internal/stock/stocktest.()run"}
+var suites = []string{"internal/testkit/locktest.()run", "internal/testkit/stocktest.()run"}
 
 // function is a function of ours, or a variable, and the names that it mentions: of its own package or "folder.Name".
 type function struct {
@@ -101,7 +101,7 @@ func mentions(n ast.Node, dir string, imports map[string]string) (names []string
 
 // callsSlow says whether testenv.Slow is among the names, or need.Slow, which it calls.
 func callsSlow(names []string) bool {
-	return slices.Contains(names, "internal/testenv.Slow") || slices.Contains(names, "internal/testenv/need.Slow")
+	return slices.Contains(names, "internal/testkit/testenv.Slow") || slices.Contains(names, "internal/testkit.Slow")
 }
 
 // reaches returns what a function mentions, and what that mentions, and so on.
@@ -117,13 +117,13 @@ func reaches(from string, all map[string]function, seen map[string]bool) map[str
 
 // tierOf is the first tier in which at least a part of a test runs.
 func (s function) tierOf(reached map[string]bool) string {
-	embedded := reached["internal/testenv.Miniredis"] || reached["internal/testenv.SQLite"]
+	embedded := reached["internal/testkit/testenv.Miniredis"] || reached["internal/testkit/testenv.SQLite"]
 	switch {
-	case s.tagged || reached["internal/testenv/need.Asked"]:
+	case s.tagged || reached["internal/testkit.Asked"]:
 		return byHand
 	case s.slow:
 		return all
-	case reached["internal/testenv/need.NotQuick"] && !embedded:
+	case reached["internal/testkit.NotQuick"] && !embedded:
 		return normal
 	}
 	return quick
@@ -136,7 +136,7 @@ func TestTiers(t *testing.T) {
 	found, later, calls := functions(t), map[string][]string{}, map[[2]string][]string{} // calls: by suite and folder
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		s, dir := found[name], name[:strings.LastIndex(name, ".")]
-		if !strings.HasPrefix(dir, "internal/testenv") && !s.slow && callsSlow(s.mentions) {
+		if !strings.HasPrefix(dir, "internal/testkit") && !s.slow && callsSlow(s.mentions) {
 			t.Errorf("%s calls testenv.Slow: only the first statement of a test that go test lists may do that", name)
 		}
 		if !s.test {

@@ -12,8 +12,8 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testkit/resulttest"
 	"lastitem/loadtest"
-	"lastitem/loadtest/resulttest"
 )
 
 var threeModes = []api.Mode{

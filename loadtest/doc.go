@@ -12,8 +12,3 @@
 //
 // Start with [Run] and [Plan]. Package client has the HTTP client of one worker, package plan the possible loads.
 package loadtest
-
-import "lastitem/loadtest/plan"
-
-// Plan describes the load on one mode.
-type Plan = plan.Plan

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"lastitem/loadtest/client"
-	"lastitem/loadtest/plan"
 )
 
 // driver runs one plan: it owns the workers, and decides when each of them sends.
@@ -43,7 +42,7 @@ func newDriver(p Plan, target client.Target, script script, history bool) (*driv
 	}
 	switch {
 	case p.Open():
-		d.planned = int64(plan.NewSchedule(p).Len())
+		d.planned = int64(NewSchedule(p).Len())
 	case p.Loops > 0:
 		d.planned = int64(p.Loops) * int64(p.VUs)
 	default:
@@ -131,7 +130,7 @@ func (d *driver) goOn() bool {
 	accepted, final, last := d.rec.sales()
 	since := max(last, d.late.Load())
 	more := final == 0 && accepted*p.Quantity <= p.Stock &&
-		now-d.late.Load() < int64(p.SellOut) && now-since < int64(p.Wait+plan.AnswerTime)
+		now-d.late.Load() < int64(p.SellOut) && now-since < int64(p.Wait+AnswerTime)
 	if more {
 		d.extra.Add(1)
 	}
@@ -153,7 +152,7 @@ func (d *driver) open(ctx context.Context) {
 	queue := make(chan arrival, d.plan.MaxInFlight)
 	started := 0
 	pick := picker(d.plan, 0)
-	due := plan.NewSchedule(d.plan)
+	due := NewSchedule(d.plan)
 	d.rec.begin()
 	for at, ok := due.Next(); ok; at, ok = due.Next() {
 		if !rest(ctx, at-time.Since(d.rec.start)) || d.stopped() {

@@ -16,8 +16,8 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
-	"lastitem/internal/testenv/fakeshop"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/fakeshop"
 	"lastitem/loadtest/client"
 )
 
@@ -184,7 +184,7 @@ func TestOpenLoopDropsAndCounts(t *testing.T) {
 		defer close(ended)
 		d.drive(t.Context())
 	}()
-	wait.Until(t, "44 of 50 arrivals dropped", func() bool { return d.dropped.Load() == 44 })
+	testkit.Until(t, "44 of 50 arrivals dropped", func() bool { return d.dropped.Load() == 44 })
 	close(release)
 	<-ended
 	var res Result

@@ -19,9 +19,8 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
-	"lastitem/internal/testenv/fakeshop"
+	"lastitem/internal/testkit/fakeshop"
 	"lastitem/loadtest/client"
-	"lastitem/loadtest/plan"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -60,7 +59,7 @@ func serve(t *testing.T, h http.HandlerFunc) *url.URL {
 
 func TestUnmet(t *testing.T) {
 	t.Parallel()
-	five, _ := plan.Named("five")
+	five, _ := Named("five")
 	tests := []struct {
 		name        string
 		claim       api.Outcomes
@@ -94,7 +93,7 @@ func TestUnmet(t *testing.T) {
 // A mode that is right is not called wrong because a rival held the lock: plan "five" cannot decide then.
 func TestDeclinedRequestsContradictNothing(t *testing.T) {
 	t.Parallel()
-	five, _ := plan.Named("five")
+	five, _ := Named("five")
 	var n atomic.Int64
 	all := make(chan struct{}) // have come: one that comes after the sale would show that it left its lock behind
 	shop := &fakeshop.Shop{Replicas: 1, Fail: func(w http.ResponseWriter, r *http.Request) bool {
@@ -146,7 +145,7 @@ func TestJMeterPlanIsOurs(t *testing.T) {
 	}
 	properties := map[string][]string{}
 	root.into(properties)
-	plans, ok := plan.Named("jmeter")
+	plans, ok := Named("jmeter")
 	if !ok || len(plans) != 1 {
 		t.Fatalf("Named(jmeter) = %v, %t, want one plan", plans, ok)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
-	"lastitem/internal/testenv/fakeshop"
+	"lastitem/internal/testkit/fakeshop"
 )
 
 func TestRunConfirmsAnExactMode(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
-	"lastitem/internal/testenv/fakeshop"
+	"lastitem/internal/testkit/fakeshop"
 	"lastitem/loadtest/client"
 )
 

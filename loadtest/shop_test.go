@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"lastitem/internal/api"
-	"lastitem/internal/testenv/fakeshop"
+	"lastitem/internal/testkit/fakeshop"
 )
 
 // open starts the shop and returns its control.

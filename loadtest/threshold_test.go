@@ -10,9 +10,9 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testkit/resulttest"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
-	"lastitem/loadtest/resulttest"
 )
 
 func TestParseThreshold(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"lastitem/bench/figure"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/need"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // buildRedisson builds Redisson's worker in a directory, as Maven would; the jars are those of the other tests.
@@ -64,7 +64,7 @@ func TestRedissonGoesOnAfterAFailure(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 0)
 	if b.leftOut != "" {
-		need.Missing(t, redissonName, errors.New(b.leftOut))
+		testkit.Missing(t, redissonName, errors.New(b.leftOut))
 	}
 	server := testenv.Redis(t)
 	for _, name := range []string{redissonName, "handoff"} {

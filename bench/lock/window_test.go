@@ -14,7 +14,7 @@ import (
 
 	"lastitem/bench/command"
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // TestMain makes the test's program the worker of its own windows.

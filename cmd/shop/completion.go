@@ -8,8 +8,8 @@ import (
 
 	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
+	"lastitem/loadtest"
 	"lastitem/loadtest/client"
-	"lastitem/loadtest/plan"
 	"lastitem/loadtest/words"
 )
 
@@ -64,7 +64,7 @@ var completions = map[string]func() []string{
 	"store": func() []string { return []string{string(stock.Redis), string(stock.SQL), string(stock.Etcd)} },
 	"fault": faultNames, "allow-untested": faultNames,
 	"plan": func() (names []string) {
-		for _, p := range plan.All {
+		for _, p := range loadtest.All {
 			names = append(names, p.Name)
 		}
 		return names

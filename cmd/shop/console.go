@@ -17,7 +17,6 @@ import (
 	"lastitem/faultlab"
 	"lastitem/faultlab/stepper"
 	"lastitem/internal/api"
-	"lastitem/internal/book"
 	"lastitem/internal/console"
 	"lastitem/internal/redact"
 	"lastitem/web"
@@ -156,7 +155,7 @@ func consoleFacts() (console.Facts, error) {
 	if err != nil {
 		return console.Facts{}, err
 	}
-	pages, err := book.New(manual.Files())
+	pages, err := console.NewBook(manual.Files())
 	if err != nil {
 		return console.Facts{}, err
 	}

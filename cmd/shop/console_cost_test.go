@@ -21,7 +21,7 @@ import (
 
 	"lastitem/internal/console"
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv/need"
+	"lastitem/internal/testkit"
 	"lastitem/loadtest"
 )
 
@@ -35,7 +35,7 @@ const (
 
 // TestConsoleCost measures what the page costs the browser, and what being watched costs a run: make console-cost.
 func TestConsoleCost(t *testing.T) {
-	rounds, err := strconv.Atoi(need.Asked(t, envConsoleCost, "make console-cost"))
+	rounds, err := strconv.Atoi(testkit.Asked(t, envConsoleCost, "make console-cost"))
 	if err != nil || rounds < 1 {
 		t.Fatalf("%s is %q, want a number of rounds", envConsoleCost, os.Getenv(envConsoleCost))
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv/need"
+	"lastitem/internal/testkit"
 )
 
 // envTestConsole is the address of a console, with its token, that is looked at by the browser test.
@@ -23,7 +23,7 @@ const envTestConsole = "SHOP_TEST_CONSOLE"
 // TestRunningConsole looks at the console of a stack that runs already, such as the one of make up, as testPlayBrowser
 // does.
 func TestRunningConsole(t *testing.T) {
-	address := need.Asked(t, envTestConsole, "by hand, to the address of a console")
+	address := testkit.Asked(t, envTestConsole, "by hand, to the address of a console")
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)

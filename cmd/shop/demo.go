@@ -12,10 +12,8 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
-	"lastitem/internal/localstack/guest"
 	"lastitem/internal/redact"
 	"lastitem/loadtest"
-	"lastitem/loadtest/plan"
 	"lastitem/loadtest/report"
 )
 
@@ -25,7 +23,7 @@ type demoFlags struct {
 	strict     bool
 	replicas   int
 	backend    string
-	own        guest.Servers
+	own        localstack.Servers
 	extras     []string // that the selected modes need
 	url, token string
 
@@ -169,7 +167,7 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 var givenStack = both("stack: %s, as given, taken to have %d [replica|replicas]", "服务：%s（由你指定），按 %d 个副本计")
 
 // private runs the comparison on a stack of its own.
-func (f *demoFlags) private(cmd *cobra.Command, notes io.Writer, g *guest.Guest, what loadtest.Comparing) error {
+func (f *demoFlags) private(cmd *cobra.Command, notes io.Writer, g *localstack.Guest, what loadtest.Comparing) error {
 	var log stackLog
 	options, err := g.Options(f.options(&log, notes))
 	if err != nil {
@@ -193,7 +191,7 @@ func (f *demoFlags) plan() (loadtest.Plan, error) {
 	if f.replicas < 1 || f.url == "" && f.replicas > maxReplicas {
 		return loadtest.Plan{}, usage(replicasRange, f.replicas, maxReplicas)
 	}
-	plans, ok := plan.Named("demo")
+	plans, ok := loadtest.Named("demo")
 	if !ok || len(plans) != 1 {
 		return loadtest.Plan{}, both("no plan demo", "没有 demo 方案").Errorf()
 	}

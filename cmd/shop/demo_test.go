@@ -18,7 +18,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
 )

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	manual "lastitem/docs"
-	"lastitem/internal/book"
-	"lastitem/internal/testenv"
+	"lastitem/internal/console"
+	"lastitem/internal/testkit/testenv"
 )
 
 // The Mermaid that draws the pictures. It is no dependency of the program: npm fetches it when a picture is missing.
@@ -79,8 +79,8 @@ func diagramSources(t *testing.T) map[string]string {
 			return err
 		}
 		text, err := fs.ReadFile(manual.Files(), name)
-		for _, source := range book.Diagrams(text) {
-			all[book.PictureName(source)] = source
+		for _, source := range console.Diagrams(text) {
+			all[console.PictureName(source)] = source
 		}
 		return err
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/api"
-	"lastitem/internal/columns"
+	layout "lastitem/internal/report"
 )
 
 // annotation of a flag: the section of its command's help.
@@ -47,7 +47,7 @@ const (
 
 // helperFor returns a helper for w.
 func helperFor(w io.Writer, lang string) helper {
-	_, wide := columns.Terminal(w)
+	_, wide := layout.Terminal(w)
 	if wide == 0 {
 		wide = widestHelp
 	}
@@ -78,14 +78,14 @@ func (h helper) paragraphs(text string) string {
 	var lines []string
 	paragraph := ""
 	end := func() {
-		lines = append(lines, columns.Wrap(paragraph, h.wide)...)
+		lines = append(lines, layout.Wrap(paragraph, h.wide)...)
 		paragraph = ""
 	}
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 		switch {
 		case line == "" || strings.HasPrefix(line, " "):
 			end()
-			if m := tableRow.FindStringSubmatch(line); m != nil && columns.Width(line) > h.wide {
+			if m := tableRow.FindStringSubmatch(line); m != nil && layout.Width(line) > h.wide {
 				line = h.hanging(m[1], m[2])
 			}
 			lines = append(lines, strings.TrimRight(line, " "))
@@ -103,7 +103,7 @@ func (h helper) paragraphs(text string) string {
 func joint(before, after string) string {
 	last, _ := utf8.DecodeLastRuneInString(before)
 	first, _ := utf8.DecodeRuneInString(after)
-	if columns.Width(string(last)) == 2 && (columns.Width(string(first)) == 2 || unicode.IsPunct(last)) {
+	if layout.Width(string(last)) == 2 && (layout.Width(string(first)) == 2 || unicode.IsPunct(last)) {
 		return ""
 	}
 	return " "
@@ -149,8 +149,8 @@ func (h helper) commands(b *strings.Builder, c *cobra.Command, g *cobra.Group) {
 
 // hanging writes a text beside its name; the lines after the first begin below the text's beginning.
 func (h helper) hanging(name, text string) string {
-	lines := columns.Wrap(text, max(h.wide-columns.Width(name), narrowestHelp/2))
-	return name + strings.Join(lines, "\n"+strings.Repeat(" ", columns.Width(name)))
+	lines := layout.Wrap(text, max(h.wide-layout.Width(name), narrowestHelp/2))
+	return name + strings.Join(lines, "\n"+strings.Repeat(" ", layout.Width(name)))
 }
 
 // flagSections renders the flags of a command, a section each; those that have none are the last.

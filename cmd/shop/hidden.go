@@ -14,7 +14,6 @@ import (
 
 	"lastitem/internal/localstack"
 	"lastitem/internal/replica"
-	"lastitem/internal/server"
 )
 
 // newKeeper is the hidden process that owns the children of a local stack. It outlives the process that started it only for
@@ -120,7 +119,7 @@ func newBalance() *cobra.Command {
 func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 120 * time.Second}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(server.Problems(l, "")) }()
+	go func() { failed <- srv.Serve(replica.Problems(l, "")) }()
 	select {
 	case err := <-failed:
 		return err

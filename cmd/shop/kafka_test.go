@@ -22,7 +22,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 	"lastitem/loadtest"
 )
 

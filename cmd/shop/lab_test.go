@@ -16,7 +16,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // The committed matrix covers every mode and fault, and says what the modes claim. A service that the lab does not run is not in it.

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/columns"
+	layout "lastitem/internal/report"
 )
 
 // hasChinese says whether a text has Chinese in it.
@@ -117,7 +117,7 @@ func TestHelpFits(t *testing.T) {
 				t.Errorf("shop %q: exit %d, %q", args, code, errOut)
 			}
 			for line := range strings.SplitSeq(out, "\n") {
-				if w := columns.Width(line); w > 110 && !strings.Contains(cmd.Example, line) {
+				if w := layout.Width(line); w > 110 && !strings.Contains(cmd.Example, line) {
 					t.Errorf("shop %q in %s: %d columns: %s", args, lang, w, line)
 				}
 			}

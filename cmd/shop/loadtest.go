@@ -17,8 +17,8 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
-	"lastitem/internal/page"
 	"lastitem/internal/redact"
+	layout "lastitem/internal/report"
 	"lastitem/loadtest"
 	"lastitem/loadtest/report"
 )
@@ -328,7 +328,7 @@ func writeComparison(w io.Writer, form, lang string, c loadtest.Comparison, secr
 	case formMarkdown:
 		var b strings.Builder
 		err := report.WriteMarkdown(&b, c, lang)
-		_, failed := io.WriteString(w, page.HidePlain(b.String(), secrets))
+		_, failed := io.WriteString(w, layout.HidePlain(b.String(), secrets))
 		return errors.Join(err, failed)
 	case formBench:
 		return report.WriteBench(w, c)

@@ -12,7 +12,6 @@ import (
 	"lastitem/internal/handler"
 	"lastitem/internal/stock"
 	"lastitem/loadtest"
-	"lastitem/loadtest/plan"
 )
 
 // planFlags are the flags that describe a plan.
@@ -112,7 +111,7 @@ func (f *loadtestFlags) foreignFlags(set *pflag.FlagSet) {
 // planNames names the named plans.
 func planNames() string {
 	var names []string
-	for _, p := range plan.All {
+	for _, p := range loadtest.All {
 		names = append(names, p.Name)
 	}
 	return strings.Join(names, ", ")
@@ -121,7 +120,7 @@ func planNames() string {
 // planList says what each named plan is, a line each.
 func planList(lang string) string {
 	var b strings.Builder
-	for _, p := range plan.All {
+	for _, p := range loadtest.All {
 		fmt.Fprintf(&b, "  %-10s %s\n", p.Name, p.Title.In(lang))
 	}
 	return strings.TrimRight(b.String(), "\n")
@@ -149,14 +148,14 @@ func (f *planFlags) plans() ([]loadtest.Plan, error) {
 	}
 	plans := []loadtest.Plan{{Wait: f.plan.Wait}}
 	if f.name != "" {
-		named, ok := plan.Named(f.name)
+		named, ok := loadtest.Named(f.name)
 		if !ok {
 			return nil, usage(both("--plan %q: there are %s", "--plan %q：可选的有 %s"), f.name, planNames())
 		}
 		plans = named
 	}
 	if f.given("stages") {
-		stages, err := plan.ParseStages(f.stages)
+		stages, err := loadtest.ParseStages(f.stages)
 		if err != nil {
 			return nil, misuse(err)
 		}

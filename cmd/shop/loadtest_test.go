@@ -20,9 +20,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/api"
-	"lastitem/internal/testenv/fakeshop"
+	"lastitem/internal/testkit/fakeshop"
 	"lastitem/loadtest"
-	"lastitem/loadtest/plan"
 )
 
 // fakeShop is the least service that the load generator takes for lastitem. In mode "lua-lock" it sells exactly, in any other
@@ -233,8 +232,8 @@ func TestLoadtestForeign(t *testing.T) {
 }
 
 func TestPlanFlags(t *testing.T) {
-	five, _ := plan.Named("five")
-	jmeter, _ := plan.Named("jmeter")
+	five, _ := loadtest.Named("five")
+	jmeter, _ := loadtest.Named("jmeter")
 	tests := []struct {
 		name string
 		args []string
@@ -253,7 +252,7 @@ func TestPlanFlags(t *testing.T) {
 		{"the open loop replaces the closed", []string{"--plan", "five", "--rate", "10"},
 			func(p *loadtest.Plan) { p.VUs, p.Loops, p.Burst, p.Rate, p.MustEnd = 0, 0, false, 10, nil }, five[0]},
 		{"stages", []string{"--stages", "1s:10,2s:20"}, func(p *loadtest.Plan) {
-			p.Stages = []plan.Stage{{For: time.Second, Rate: 10}, {For: 2 * time.Second, Rate: 20}}
+			p.Stages = []loadtest.Stage{{For: time.Second, Rate: 10}, {For: 2 * time.Second, Rate: 20}}
 		}, loadtest.Plan{Wait: 3 * time.Second}},
 		{"no waiting", []string{"--plan", "jmeter", "--wait", "0s"}, func(p *loadtest.Plan) { p.Wait = 0 }, jmeter[0]},
 	}

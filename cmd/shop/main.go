@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/columns"
 	"lastitem/internal/replica"
+	layout "lastitem/internal/report"
 )
 
 func main() { os.Exit(shop()) }
@@ -37,8 +37,8 @@ func shop() int {
 	cobra.EnableCommandSorting = false                 // a variable of cobra's; ours are in the order of commands
 	lang := language(os.Args[1:], os.Getenv)
 	root := newRoot(lang)
-	root.SetOut(columns.Clean(os.Stdout)) // every command writes by way of these two
-	root.SetErr(columns.Clean(os.Stderr))
+	root.SetOut(layout.Clean(os.Stdout)) // every command writes by way of these two
+	root.SetErr(layout.Clean(os.Stderr))
 	if err := replica.ReadFiles(); err != nil {
 		return finish(root, misuse(err), lang)
 	}

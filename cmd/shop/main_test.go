@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv/need"
+	"lastitem/internal/testkit"
 )
 
 func TestInterrupted(t *testing.T) {
@@ -164,7 +164,7 @@ func TestMain(m *testing.M) {
 // program returns the path of a shop for processes of its own. In the first tier only [TestUp] starts any.
 func program(t *testing.T) string {
 	t.Helper()
-	need.NotQuick(t, "processes of the program")
+	testkit.NotQuick(t, "processes of the program")
 	return linked(t)
 }
 

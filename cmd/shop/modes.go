@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/columns"
+	layout "lastitem/internal/report"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/pages"
 	"lastitem/loadtest"
@@ -59,7 +59,7 @@ table of the README.`,
 					_, err := io.WriteString(w, pages.Table(lang))
 					return err
 				}
-				_, wide := columns.Terminal(w)
+				_, wide := layout.Terminal(w)
 				return printModes(w, lang, wide)
 			})
 		}),
@@ -152,10 +152,10 @@ func printModes(w io.Writer, lang string, wide int) error {
 	for _, block := range blocks {
 		for _, row := range block.rows {
 			for i, cell := range row {
-				widths[i] = max(widths[i], columns.Width(cell))
+				widths[i] = max(widths[i], layout.Width(cell))
 			}
 		}
-		titles = max(titles, columns.Width(block.title))
+		titles = max(titles, layout.Width(block.title))
 	}
 	whole := titles
 	for _, n := range widths {
@@ -167,7 +167,7 @@ func printModes(w io.Writer, lang string, wide int) error {
 		for i, row := range block.rows {
 			line := ""
 			for j, cell := range row {
-				line += columns.Left(cell, widths[j]) + gap
+				line += layout.Left(cell, widths[j]) + gap
 			}
 			if i == 0 && !below {
 				line += block.title

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // mutant is a defect that somebody might put into a mode, and the cell in which the lab must find it.

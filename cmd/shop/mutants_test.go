@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // TestMutants builds a shop for each defect and has the lab explore the cell that the defect is about.

@@ -17,20 +17,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/api"
-	"lastitem/internal/columns"
 	"lastitem/internal/console"
 	"lastitem/internal/localstack"
-	"lastitem/internal/localstack/guest"
 	"lastitem/internal/redact"
+	layout "lastitem/internal/report"
 	"lastitem/loadtest"
-	"lastitem/loadtest/plan"
 )
 
 // playFlags are the flags of 'shop play'.
 type playFlags struct {
 	port, replicas int
 	backend        string
-	own            guest.Servers
+	own            localstack.Servers
 	rtt            time.Duration
 	noOpen         bool
 	lang           string
@@ -97,7 +95,7 @@ func play(cmd *cobra.Command, f playFlags) error {
 }
 
 // private starts the stack and serves the console on l.
-func (f playFlags) private(cmd *cobra.Command, l net.Listener, g *guest.Guest) error {
+func (f playFlags) private(cmd *cobra.Command, l net.Listener, g *localstack.Guest) error {
 	var log stackLog
 	options, err := g.Options(f.own.Options(localstack.Options{
 		Replicas: f.replicas, Backend: f.backend, Token: adminToken(), Log: log.to(cmd.ErrOrStderr()), Lang: f.lang,
@@ -116,7 +114,7 @@ func (f playFlags) private(cmd *cobra.Command, l net.Listener, g *guest.Guest) e
 		if err := f.tell(redact.Plain(cmd.OutOrStdout()), consoleAddress(page, stack.Token)); err != nil {
 			return err
 		}
-		if is, _ := columns.Terminal(cmd.OutOrStdout()); is && !f.noOpen {
+		if is, _ := layout.Terminal(cmd.OutOrStdout()); is && !f.noOpen {
 			openBrowser(consoleAddress(page, c.OneTimeCode()))
 		}
 		return serveConsole(ctx, l, c)
@@ -179,7 +177,7 @@ func (d *playDriver) Product() int64 { return demoPlan().Product }
 
 // demoPlan is the plan of 'shop demo'.
 func demoPlan() loadtest.Plan {
-	plans, _ := plan.Named("demo")
+	plans, _ := loadtest.Named("demo")
 	return plans[0]
 }
 

@@ -20,7 +20,7 @@ import (
 
 	"lastitem/internal/console"
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // playing is a 'shop play' of the tests.

@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"lastitem/internal/testenv/need"
+	"lastitem/internal/testkit"
 )
 
 // testPlayRead opens the page of a mode from its run, follows it back to the button, and searches all pages.
@@ -180,7 +180,7 @@ const maxPicture = 300 << 10
 
 // TestPictures takes the pictures that the documentation shows, from the page in a browser, in both languages.
 func TestPictures(t *testing.T) {
-	dir := need.Asked(t, envPictures, "make pictures")
+	dir := testkit.Asked(t, envPictures, "make pictures")
 	b := pictureTab(t, startPlay(t, program(t)))
 	for _, lang := range []string{"en", "zh"} {
 		b.take(dir, lang)

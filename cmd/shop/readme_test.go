@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/api"
-	"lastitem/internal/columns"
 	"lastitem/internal/localstack"
+	layout "lastitem/internal/report"
 	"lastitem/internal/stock"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // TestReadmeProblems: the table of problem codes is complete and right.
@@ -59,7 +59,7 @@ func TestReadmeBegins(t *testing.T) {
 		}
 		for _, block := range fences.FindAllString(text, -1) { // a wider one scrolls sideways in a browser
 			for line := range strings.Lines(block) {
-				if n := columns.Width(strings.TrimRight(line, "\n")); n > 110 {
+				if n := layout.Width(strings.TrimRight(line, "\n")); n > 110 {
 					t.Errorf("%s: a line of code of %d columns, want at most 110: %s", name, n, line)
 				}
 			}

@@ -24,8 +24,8 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/localstack"
 	"lastitem/internal/store"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/need"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 	"lastitem/loadtest"
 )
 
@@ -40,7 +40,7 @@ const mostMemory = 50 << 20
 func TestReadersAreCheap(t *testing.T) {
 	testenv.Slow(t, "reads thousands of orders many times")
 	if _, err := os.Stat("/proc/self/status"); err != nil {
-		need.Missing(t, "/proc", err) // memory is read there
+		testkit.Missing(t, "/proc", err) // memory is read there
 	}
 	orders, err := strconv.Atoi(cmp.Or(os.Getenv(envOrders), "15000"))
 	if err != nil {

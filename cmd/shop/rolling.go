@@ -19,7 +19,6 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
 	"lastitem/loadtest"
-	"lastitem/loadtest/rolling"
 )
 
 // rollingFlags are the flags of 'shop rolling'.
@@ -196,7 +195,7 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 		}
 		modes[i] = all[at]
 	}
-	out := rolled{Result: rolling.Result{Served: map[string]int{}, Modes: make([]rolling.Mode, len(modes))}}
+	out := rolled{RollingResult: loadtest.RollingResult{Served: map[string]int{}, Modes: make([]loadtest.RollingMode, len(modes))}}
 	results := make([]loadtest.Result, len(modes))
 	var runs sync.WaitGroup
 	for i, m := range modes {
@@ -207,7 +206,7 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 			}
 			var err error
 			results[i], err = loadtest.Run(ctx, control, m, plan, nil)
-			out.Modes[i] = rolling.Judge(m.Name, results[i], err, f.lang)
+			out.Modes[i] = loadtest.JudgeRolling(m.Name, results[i], err, f.lang)
 		})
 	}
 	runs.Wait()
@@ -221,7 +220,7 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 
 // rolled is the result of the load, with what only the command checks.
 type rolled struct {
-	rolling.Result
+	loadtest.RollingResult
 	everyReplica bool  // all replicas must have served
 	unreplaced   error // why not every replica was replaced under the load
 	err          error // the load did not begin
@@ -250,7 +249,7 @@ func (f *rollingFlags) report(cmd *cobra.Command, r rolled) error {
 	}
 	return errors.Join(err, f.output.write(cmd, func(w io.Writer, form string) error {
 		if form == formJSON {
-			return writeIndented(w, r.Result)
+			return writeIndented(w, r.RollingResult)
 		}
 		return r.WriteText(w, f.lang)
 	}))

@@ -9,8 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"lastitem/internal/testenv/port"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
 )
 
 // everyLine returns the fields msg of a log in JSON, and complains about each line that is not.
@@ -49,20 +48,20 @@ func TestLastLineOfTheLogIsJSON(t *testing.T) {
 // A process with too few file descriptors says so at its start, and what net/http then complains about is JSON as well.
 func TestLogOfAProcessIsJSON(t *testing.T) {
 	t.Parallel()
-	addr, log := port.Free(t), new(wait.Log)
+	addr, log := testkit.FreePort(t), new(testkit.Log)
 	cmd := exec.Command("sh", "-c", `ulimit -n 40; exec "$0" serve`, program(t))
 	cmd.Env = append(cmd.Environ(), "SHOP_LOG_FORMAT=json", "SHOP_LISTEN="+addr, "SHOP_SQL=sqlite:"+filepath.Join(t.TempDir(), "shop.db"))
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "listening", func() bool { return strings.Contains(log.String(), "listening") })
+	testkit.Until(t, "listening", func() bool { return strings.Contains(log.String(), "listening") })
 	for range 60 {
 		if conn, err := net.Dial("tcp", addr); err == nil {
 			t.Cleanup(func() { _ = conn.Close() })
 		}
 	}
-	wait.Until(t, "too many files", func() bool { return strings.Contains(log.String(), "too many open files") })
+	testkit.Until(t, "too many files", func() bool { return strings.Contains(log.String(), "too many open files") })
 	_ = cmd.Process.Signal(syscall.SIGINT)
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)

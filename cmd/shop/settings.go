@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/api"
-	"lastitem/internal/columns"
 	"lastitem/internal/replica"
+	layout "lastitem/internal/report"
 	"lastitem/internal/stock/pages"
 	"lastitem/loadtest/report"
 )
@@ -176,7 +176,7 @@ func writeSettings(w io.Writer, lang string, wide int) error {
 				b.WriteString("=" + s.Default)
 			}
 			b.WriteString("\n")
-			for _, line := range columns.Wrap(s.Help.In(lang), wide-6) {
+			for _, line := range layout.Wrap(s.Help.In(lang), wide-6) {
 				b.WriteString("      " + line + "\n")
 			}
 		}
@@ -208,7 +208,7 @@ func newSettings(lang string) *cobra.Command {
 					_, err := io.WriteString(w, settingsTable(lang))
 					return err
 				}
-				_, wide := columns.Terminal(w)
+				_, wide := layout.Terminal(w)
 				return writeSettings(w, lang, wide)
 			})
 		}),

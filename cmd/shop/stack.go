@@ -15,7 +15,6 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
-	"lastitem/internal/localstack/guest"
 	"lastitem/internal/stock"
 	"lastitem/loadtest"
 )
@@ -24,7 +23,7 @@ import (
 var ownFlags = []string{"redis", "sql", "redlock", "etcd", "zookeeper", "consul", "kafka"}
 
 // addOwn declares the flags of the user's own servers.
-func addOwn(set *pflag.FlagSet, lang string, o *guest.Servers) {
+func addOwn(set *pflag.FlagSet, lang string, o *localstack.Servers) {
 	set.StringVar(&o.Redis, "redis", "", both("your own Redis, as a redis:// URL", "你自己的 Redis，写成 redis:// 地址").In(lang))
 	set.StringVar(&o.SQL, "sql", "", both("your own MySQL, as user:password@tcp(host:port)/database, or sqlite:/path/file.db", "你自己的 MySQL，写成 用户:密码@tcp(主机:端口)/库名；或 sqlite:/路径/文件.db").In(lang))
 	set.StringVar(&o.Redlock, "redlock", "", both("your own Redis masters for Redlock, three or more redis:// URLs, comma-separated", "你自己的、用于红锁的 Redis 主节点，三个以上 redis:// 地址，逗号分隔").In(lang))
@@ -99,14 +98,14 @@ func adviser(lang, command, kind string, takesOwn bool) func(backend string) str
 }
 
 // newGuest makes sure that the user's own servers answer; an address that cannot be one is an error of the command line.
-func newGuest(ctx context.Context, own guest.Servers) (*guest.Guest, error) {
-	g, err := guest.New(ctx, own)
+func newGuest(ctx context.Context, own localstack.Servers) (*localstack.Guest, error) {
+	g, err := localstack.New(ctx, own)
 	return g, usageOfAddress(err)
 }
 
 // usageOfAddress makes an error about an address one of the command line.
 func usageOfAddress(err error) error {
-	var e *guest.AddressError
+	var e *localstack.AddressError
 	if errors.As(err, &e) {
 		return misuse(err)
 	}
@@ -119,7 +118,7 @@ func newGuestLeave() *cobra.Command {
 		Use: "guest-leave", Hidden: true, Args: arguments(0, 0),
 		Short: "Remove what a demo left on the user's servers",
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
-			g, err := guest.FromEnvironment()
+			g, err := localstack.FromEnvironment()
 			if err != nil {
 				return usageOfAddress(err)
 			}

@@ -21,8 +21,8 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 	"lastitem/loadtest"
 )
 
@@ -49,7 +49,7 @@ func TestServesLeavesNoConnection(t *testing.T) {
 			t.Fatal("a service without modes does not serve them all")
 		}
 	}
-	wait.Until(t, "no connection is left", func() bool { return open.Load() == 0 })
+	testkit.Until(t, "no connection is left", func() bool { return open.Load() == 0 })
 }
 
 // stackJSON is what 'shop up -o json' prints.
@@ -112,7 +112,7 @@ func wantGone(t *testing.T, s stackJSON) {
 		}
 		return left
 	}
-	wait.NoError(t, "nothing is left", func() error {
+	testkit.NoError(t, "nothing is left", func() error {
 		if left := left(); left != nil {
 			return fmt.Errorf("there is %v", left)
 		}
@@ -215,7 +215,7 @@ func TestUpRestarts(t *testing.T) {
 		if err := syscall.Kill(part.PID, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		wait.NoError(t, part.Name+" is back", func() error {
+		testkit.NoError(t, part.Name+" is back", func() error {
 			res, err := http.Get(part.URL + "/healthz")
 			if err == nil {
 				_ = res.Body.Close()

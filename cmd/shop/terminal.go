@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"lastitem/internal/audit"
-	"lastitem/internal/columns"
+	layout "lastitem/internal/report"
 	"lastitem/loadtest"
 	"lastitem/loadtest/report"
 )
 
 // styleFor returns how to draw on w: in colour only on a terminal that does not refuse it (NO_COLOR, TERM=dumb).
 func styleFor(w io.Writer, lang string, noColor bool) report.Style {
-	is, wide := columns.Terminal(w)
+	is, wide := layout.Terminal(w)
 	color := is && !noColor && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return report.Style{Lang: lang, Width: wide, Color: color}
 }
@@ -46,7 +46,7 @@ func newProgress(w io.Writer, lang string, quiet, lines bool) *progressLine {
 	if quiet {
 		return nil
 	}
-	is, wide := columns.Rewritable(w)
+	is, wide := layout.Rewritable(w)
 	return &progressLine{w: w, lang: lang, terminal: is, lines: lines, columns: wide}
 }
 
@@ -93,13 +93,13 @@ func (p *progressLine) write(text string, stay bool) {
 	if stay {
 		end = "\n"
 	}
-	columns.Rewrite(p.w, columns.Fitted(text, p.columns)+end)
+	layout.Rewrite(p.w, layout.Fitted(text, p.columns)+end)
 }
 
 // clear removes the line that is being rewritten, so that the result begins on an empty one.
 func (p *progressLine) clear() {
 	if p != nil && p.terminal {
-		columns.Rewrite(p.w, "")
+		layout.Rewrite(p.w, "")
 	}
 }
 
@@ -171,7 +171,7 @@ func (c *course) text(lang string) string {
 	if len(c.rates) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(progressWords[lang].rate, columns.Spark(c.rates), c.rates[len(c.rates)-1])
+	return fmt.Sprintf(progressWords[lang].rate, layout.Spark(c.rates), c.rates[len(c.rates)-1])
 }
 
 // runningText words how far a run is; course is its course.
@@ -208,14 +208,14 @@ func writeRows(w io.Writer, rows [][]string) error {
 	widths := make([]int, len(rows[0]))
 	for _, cells := range rows {
 		for i, cell := range cells {
-			widths[i] = max(widths[i], columns.Width(cell))
+			widths[i] = max(widths[i], layout.Width(cell))
 		}
 	}
 	var b strings.Builder
 	for _, cells := range rows {
 		line := ""
 		for i, cell := range cells {
-			line += columns.Left(cell, widths[i]+2)
+			line += layout.Left(cell, widths[i]+2)
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}

@@ -17,7 +17,7 @@ import (
 
 	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/trace"
 )
 

@@ -16,9 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/need"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // terminalFor opens a terminal of 100 columns: the side of the user, and that of the program.
@@ -26,7 +25,7 @@ func terminalFor(t *testing.T) (user, program *os.File) {
 	t.Helper()
 	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		need.Missing(t, "terminal", err)
+		testkit.Missing(t, "terminal", err)
 	}
 	t.Cleanup(func() { _ = user.Close() })
 	number, err := unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN)
@@ -79,7 +78,7 @@ func processesOf(path string) (all []string) {
 type tty struct {
 	cmd  *exec.Cmd
 	user *os.File
-	said wait.Log
+	said testkit.Log
 }
 
 // start runs the command on the terminal, as its foreground.
@@ -98,7 +97,7 @@ func (p *tty) start(t *testing.T, program *os.File) {
 func (p *tty) await(t *testing.T, pattern string) {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	wait.NoError(t, pattern, func() error {
+	testkit.NoError(t, pattern, func() error {
 		if said := p.said.String(); !re.MatchString(said) {
 			return fmt.Errorf("the terminal shows\n%q", said)
 		}
@@ -178,7 +177,7 @@ func TestDemoTerminal(t *testing.T) {
 // wantNothingLeft waits until no process of the program and no file in the directory of temporary files is left.
 func wantNothingLeft(t *testing.T, program, dir string) {
 	t.Helper()
-	wait.NoError(t, "nothing is left", func() error {
+	testkit.NoError(t, "nothing is left", func() error {
 		left, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/localstack"
-	"lastitem/internal/localstack/guest"
 	"lastitem/internal/redact"
 )
 
@@ -24,7 +23,7 @@ import (
 type upFlags struct {
 	port, replicas int
 	backend, env   string
-	own            guest.Servers
+	own            localstack.Servers
 	output         output
 	lang           string
 	noRestart      bool

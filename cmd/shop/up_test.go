@@ -17,7 +17,6 @@ import (
 	"lastitem/internal/audit"
 	"lastitem/internal/localstack"
 	"lastitem/loadtest"
-	"lastitem/loadtest/rolling"
 )
 
 // The line that 'shop up' prints for another shell sets what the pages' commands use, whatever is in a password, and leaves
@@ -125,7 +124,7 @@ func TestUpKeepsWhatIsNotItsFile(t *testing.T) {
 // The result says the same as text, in both languages, and as JSON; a replica that served nothing makes it inconclusive.
 func TestRollingReport(t *testing.T) {
 	t.Parallel()
-	sold := rolling.Mode{Mode: "lease-seq", Sent: 12, Sold: 10, Answers: map[string]int{"ok": 10, "contended": 2}, Audit: audit.Vacuous, Missing: []string{"no overlap"}}
+	sold := loadtest.RollingMode{Mode: "lease-seq", Sent: 12, Sold: 10, Answers: map[string]int{"ok": 10, "contended": 2}, Audit: audit.Vacuous, Missing: []string{"no overlap"}}
 	all := map[string]int{"r1": 4, "r2": 4, "r3": 4}
 	for name, c := range map[string]struct {
 		r          rolled
@@ -133,18 +132,18 @@ func TestRollingReport(t *testing.T) {
 		want       []string
 		err        string // part of it; "" = none
 	}{
-		"exact":      {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}}, "en", formText, []string{"lease-seq: 12 requests, 10 sold, answers: contended 2, ok 10; audit VACUOUS (no overlap)", "EXACT: nothing was lost; served by r1 4, r2 4, r3 4"}, ""},
-		"Chinese":    {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}}, "zh", formText, []string{"12 个请求", "审计 VACUOUS（no overlap）", "什么都没丢"}, ""},
-		"JSON":       {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}}, "en", formJSON, []string{`"exact": true`, `"contended": 2`, `"no overlap"`}, ""},
-		"lost":       {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{{Mode: "queue", Lost: []string{"reset 1"}}}}}, "en", formJSON, []string{`"exact": false`, `"reset 1"`, `"why": "queue lost requests: reset 1"`}, "queue lost requests: reset 1"},
-		"broken off": {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{{Mode: "queue", Error: "no answer"}}}}, "en", formText, []string{"queue: no answer"}, "queue: no answer"},
-		"ended early": {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}, unreplaced: vacuous(both("too short", "太短"))}, "en", formText, []string{"lease-seq"},
+		"exact":      {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}}, "en", formText, []string{"lease-seq: 12 requests, 10 sold, answers: contended 2, ok 10; audit VACUOUS (no overlap)", "EXACT: nothing was lost; served by r1 4, r2 4, r3 4"}, ""},
+		"Chinese":    {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}}, "zh", formText, []string{"12 个请求", "审计 VACUOUS（no overlap）", "什么都没丢"}, ""},
+		"JSON":       {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}}, "en", formJSON, []string{`"exact": true`, `"contended": 2`, `"no overlap"`}, ""},
+		"lost":       {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{{Mode: "queue", Lost: []string{"reset 1"}}}}}, "en", formJSON, []string{`"exact": false`, `"reset 1"`, `"why": "queue lost requests: reset 1"`}, "queue lost requests: reset 1"},
+		"broken off": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{{Mode: "queue", Error: "no answer"}}}}, "en", formText, []string{"queue: no answer"}, "queue: no answer"},
+		"ended early": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}, unreplaced: vacuous(both("too short", "太短"))}, "en", formText, []string{"lease-seq"},
 			"VACUOUS: too short"},
-		"ended early, JSON": {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}, unreplaced: vacuous(both("too short", "太短"))}, "en", formJSON, []string{`"exact": false`, `"why": "VACUOUS: too short"`},
+		"ended early, JSON": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}, unreplaced: vacuous(both("too short", "太短"))}, "en", formJSON, []string{`"exact": false`, `"why": "VACUOUS: too short"`},
 			"VACUOUS: too short"},
-		"ended early, JSON in Chinese": {rolled{Result: rolling.Result{Served: all, Modes: []rolling.Mode{sold}}, unreplaced: vacuous(both("too short", "太短"))}, "zh", formJSON, []string{`"why": "VACUOUS（无效）：太短"`},
+		"ended early, JSON in Chinese": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}, unreplaced: vacuous(both("too short", "太短"))}, "zh", formJSON, []string{`"why": "VACUOUS（无效）：太短"`},
 			"VACUOUS: too short"},
-		"one replica": {rolled{Result: rolling.Result{Served: map[string]int{"r1": 4}, Modes: []rolling.Mode{sold}}, everyReplica: true}, "en", formText, []string{"lease-seq"},
+		"one replica": {rolled{RollingResult: loadtest.RollingResult{Served: map[string]int{"r1": 4}, Modes: []loadtest.RollingMode{sold}}, everyReplica: true}, "en", formText, []string{"lease-seq"},
 			"VACUOUS: the requests were served by r1 4"},
 	} {
 		var out strings.Builder
@@ -173,7 +172,7 @@ func TestRollingInterrupted(t *testing.T) {
 	for name, r := range map[string]rolled{
 		"while a replica was replaced": {unreplaced: errors.New("localstack: replica 1 does not end: interrupt signal received")},
 		"before that":                  {unreplaced: vacuous(both("the load ended", "压测结束了"))},
-		"with a run cut short":         {Result: rolling.Result{Modes: []rolling.Mode{{Mode: "queue", Error: "context canceled"}}}},
+		"with a run cut short":         {RollingResult: loadtest.RollingResult{Modes: []loadtest.RollingMode{{Mode: "queue", Error: "context canceled"}}}},
 		"before the load":              {err: errors.New("context canceled")},
 	} {
 		ctx, interrupt := context.WithCancel(t.Context())

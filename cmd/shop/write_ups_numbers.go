@@ -6,7 +6,6 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/loadtest"
-	"lastitem/loadtest/plan"
 )
 
 // number is a number that a well-known write-up states, with the runs that measure it here. docs/articles.md prints ours beside theirs.
@@ -80,7 +79,7 @@ func segments(part int, rtt time.Duration) []numberRun {
 
 // load returns the plan of a run.
 func (r numberRun) load() (loadtest.Plan, error) {
-	plans, ok := plan.Named(r.plan)
+	plans, ok := loadtest.Named(r.plan)
 	if !ok || r.part >= len(plans) {
 		return loadtest.Plan{}, both("no plan %s-%d", "没有方案 %s-%d").Errorf(r.plan, r.part)
 	}

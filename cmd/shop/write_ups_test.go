@@ -18,7 +18,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // numbersBlock is what 'shop write-ups -o markdown' printed, in docs/articles.md.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv/need"
+	"lastitem/internal/testkit"
 )
 
 // A service may have a zombie, a child that it has not reaped. No thread of it runs, so a pause need not wait for it.
@@ -31,7 +31,7 @@ func TestPauseBesideAZombie(t *testing.T) {
 		_ = cmd.Wait()
 	})
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)); err != nil {
-		need.Missing(t, "procfs", err) // a kernel without the list of a process's children
+		testkit.Missing(t, "procfs", err) // a kernel without the list of a process's children
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

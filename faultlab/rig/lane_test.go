@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
 

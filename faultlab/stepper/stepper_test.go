@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // binaries is the directory of the shop of this module, once shop has built it.
@@ -287,7 +287,7 @@ func TestIdle(t *testing.T) {
 		defer func() { <-s.busy }()
 		return s.servers == nil
 	}
-	wait.Until(t, "the servers have ended after a second without a move", ended)
+	testkit.Until(t, "the servers have ended after a second without a move", ended)
 	if again := played(t, s, "sell-twice", "aba"); len(again.Steps) != 3 {
 		t.Errorf("after the pause %d moves were played, want 3", len(again.Steps))
 	}

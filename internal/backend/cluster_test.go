@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/store"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
 )
 
 // A client of a cluster whose master is gone asks the others who has the slots now. Both servers here say that they have all of them.
@@ -34,7 +34,7 @@ func TestClusterClientAsksAnewAfterAFailure(t *testing.T) {
 	}
 	first.Close()
 	began := time.Now()
-	wait.Until(t, "the other server is used", func() bool { return c.Set(t.Context(), "after", 1, 0).Err() == nil })
+	testkit.Until(t, "the other server is used", func() bool { return c.Set(t.Context(), "after", 1, 0).Err() == nil })
 	if took := time.Since(began); took > reloadEvery {
 		t.Errorf("the other server was used after %s, want %s at most", took, reloadEvery)
 	}

@@ -12,8 +12,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // What an address says is used, or the program does not start: no part of it is ignored. The error never tells the secret.
@@ -106,7 +106,7 @@ func TestAddressesAreRefused(t *testing.T) {
 // Parameters whose other value the shop needs itself are named in the log.
 func TestParametersOfTheShopAreNamed(t *testing.T) {
 	t.Parallel()
-	var log wait.Log
+	var log testkit.Log
 	s, err := backend.Open(backend.Config{
 		SQL: "u:geheim@tcp(127.0.0.1:1)/db?charset=gbk&parseTime=true&clientFoundRows=true", Conns: 1,
 		Health: backend.Health{Every: -1}, Log: slog.New(slog.NewTextHandler(&log, nil)),
@@ -182,7 +182,7 @@ func TestEtcdCredentials(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wait.NoError(t, "etcd with "+user, func() error {
+		testkit.NoError(t, "etcd with "+user, func() error {
 			if err := s.Check("etcd"); (err == nil) != works {
 				return fmt.Errorf("with %q: %w", user, err)
 			}

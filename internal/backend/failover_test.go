@@ -18,7 +18,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // address is where a database is found: a name, or a proxy, that a failover points at another server. Connections that are open stay.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/port"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // A node of Galera whose reads may be old is warned of, unless the address says that they wait.
@@ -17,7 +17,7 @@ func TestGaleraIsWarnedOf(t *testing.T) {
 	provider := testenv.Library(t, "galera", "/usr/lib/galera/libgalera_smm.so", "galera-4")
 	t.Parallel()
 	dsn := testenv.MySQLNodes(t, 1, "--wsrep-on=ON", "--wsrep-provider="+provider, "--wsrep-cluster-address=gcomm://", "--binlog-format=ROW",
-		"--wsrep-provider-options=gmcast.listen_addr=tcp://"+port.Free(t))[0]
+		"--wsrep-provider-options=gmcast.listen_addr=tcp://"+testkit.FreePort(t))[0]
 	migrated(t, dsn)
 	for parameter, want := range map[string]bool{"": true, "?wsrep_sync_wait=1": false} {
 		var log bytes.Buffer

@@ -17,7 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/store"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
 )
 
 // An answer that has arrived is read although its time is over, as it is after a pause of the process.
@@ -68,7 +68,7 @@ func TestReadsWhatIsThereAfterItsTime(t *testing.T) {
 	if n, err := c.Read(p); err == nil {
 		t.Errorf("Read of nothing = %q, nil, want a time-out", p[:n])
 	}
-	wait.Until(t, "a cluster is asked for its slots after a time-out", func() bool { return asked.Load() > 0 })
+	testkit.Until(t, "a cluster is asked for its slots after a time-out", func() bool { return asked.Load() > 0 })
 }
 
 // The ensemble hands out its servers as the client's own provider does, which Java's client has too.
@@ -133,7 +133,7 @@ func TestEtcdIsDialledAgainSoon(t *testing.T) {
 	}
 	defer s.Close()
 	begun := time.Now()
-	wait.Until(t, "etcd is dialled 24 times", func() bool { return len(dialled) >= 24 })
+	testkit.Until(t, "etcd is dialled 24 times", func() bool { return len(dialled) >= 24 })
 	t.Logf("after %s", time.Since(begun))
 }
 

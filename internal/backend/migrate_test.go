@@ -16,8 +16,8 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // dialects are the databases that the tests run on.
@@ -218,7 +218,7 @@ func TestNotReadyBeforeTheLastMigration(t *testing.T) {
 		t.Cleanup(func() { set.Close() })
 		until := func(want string) {
 			t.Helper()
-			wait.Until(t, want+" in Check(sql)", func() bool { return strings.Contains(fmt.Sprint(set.Check("sql")), want) })
+			testkit.Until(t, want+" in Check(sql)", func() bool { return strings.Contains(fmt.Sprint(set.Check("sql")), want) })
 		}
 		until("not all been applied")
 		exec(t, db, "UPDATE lastitem_migrations SET number = number - 1000 WHERE number > 1000")

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 func TestOpenRedis(t *testing.T) {

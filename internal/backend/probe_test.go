@@ -15,8 +15,8 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // probing is a set that is closed with the test, and well.
@@ -38,7 +38,7 @@ func probing(t *testing.T, cfg backend.Config) *backend.Set {
 // becomes waits until a backend is up, or refuses.
 func becomes(t *testing.T, s *backend.Set, name string, refuses bool) {
 	t.Helper()
-	wait.NoError(t, fmt.Sprintf("%s refuses: %t", name, refuses), func() error {
+	testkit.NoError(t, fmt.Sprintf("%s refuses: %t", name, refuses), func() error {
 		err := s.Down(name)
 		if checked := s.Check(name); refuses && errors.Is(err, store.ErrRefused) || !refuses && err == nil && checked == nil {
 			return nil
@@ -144,14 +144,14 @@ func TestRedlockNeedsAMajorityThatWrites(t *testing.T) {
 	full := client(t, addresses[0])
 	set(t, full, "maxmemory", "1")
 	refused := regexp.MustCompile(`errorstat_OOM:count=([3-9]|[0-9]{2,})\b`)
-	wait.Until(t, "the full node has refused three probes", func() bool {
+	testkit.Until(t, "the full node has refused three probes", func() bool {
 		return refused.MatchString(full.Info(t.Context(), "errorstats").Val())
 	})
 	if err := s.Check("redlock"); err != nil {
 		t.Errorf("Check() with one of three full = %v", err)
 	}
 	set(t, client(t, addresses[1]), "maxmemory", "1")
-	wait.Until(t, "Check() sees that two of three are full", func() bool { return s.Check("redlock") != nil })
+	testkit.Until(t, "Check() sees that two of three are full", func() bool { return s.Check("redlock") != nil })
 	set(t, client(t, addresses[0]), "maxmemory", "0")
 	becomes(t, s, "redlock", false)
 }
@@ -224,7 +224,7 @@ func TestServicesAreProbedByAWrite(t *testing.T) {
 	} {
 		becomes(t, s, name, false)
 		before, _ := log()
-		wait.Until(t, fmt.Sprintf("%d entries in the log of %s, which the probes write", entries, name), func() bool {
+		testkit.Until(t, fmt.Sprintf("%d entries in the log of %s, which the probes write", entries, name), func() bool {
 			after, kept := log()
 			if kept {
 				t.Fatalf("%s: a probe left something behind", name)

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -36,11 +36,11 @@ func TestMigratedDoesNotGuess(t *testing.T) {
 // A ZooKeeper that grants no session as long as the locks trust theirs is not used, and the log says why, once.
 func TestZooKeeperWithShorterSessions(t *testing.T) {
 	t.Parallel()
-	var log wait.Log
+	var log testkit.Log
 	s := probing(t, backend.Config{
 		ZooKeeper: testenv.ZooKeeper(t).Addr, Session: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
-	wait.Until(t, "the refusal is logged", func() bool { return strings.Contains(log.String(), "grants sessions of") })
+	testkit.Until(t, "the refusal is logged", func() bool { return strings.Contains(log.String(), "grants sessions of") })
 	time.Sleep(2 * time.Second) // the client tries again every second
 	if n := strings.Count(log.String(), "grants sessions of"); n != 1 || !strings.Contains(log.String(), "SHOP_LOCK_TTL") {
 		t.Errorf("logged %d times, want once, with the setting:\n%s", n, log.String())
@@ -81,7 +81,7 @@ func TestPurges(t *testing.T) {
 			VALUES (?, 1, ?, 200, '{}', 1)`, []byte("k"), make([]byte, 32)).Error; err != nil {
 			t.Fatal(err)
 		}
-		wait.NoError(t, "both are purged", func() error {
+		testkit.NoError(t, "both are purged", func() error {
 			left, errR := s.Client.HKeys(ctx, answers).Result()
 			old, errO := s.Client.Exists(ctx, older).Result()
 			f, errQ := s.SQL.Facts(ctx, 1, true)

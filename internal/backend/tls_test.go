@@ -20,8 +20,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/need"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // authority signs certificates, and writes them as PEM files below dir.
@@ -106,7 +106,7 @@ func tlsRedis(t *testing.T, a *authority) (password, port string) {
 			return o.Password, port
 		}
 		if strings.Contains(err.Error(), "Unknown option") || strings.Contains(err.Error(), "no such configuration") {
-			need.Missing(t, "a Redis built with TLS", err)
+			testkit.Missing(t, "a Redis built with TLS", err)
 		}
 	}
 	t.Fatal("no free port for TLS")

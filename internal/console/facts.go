@@ -12,19 +12,7 @@ type Facts struct {
 	// Witness returns the body of GET /console/api/witness; false = there is no such witness.
 	Witness func(Witness) (any, bool)
 	// Book is the documentation.
-	Book Book
-}
-
-// Book is the documentation in two languages, "en" and "zh".
-type Book interface {
-	// List is the body of GET /console/api/pages.
-	List(lang string) any
-	// Page is the body of GET /console/api/pages/{page}; false = there is no page with this name.
-	Page(name, lang string) (any, bool)
-	// Search is the body of GET /console/api/search.
-	Search(words, lang string) any
-	// Picture is an SVG of a page.
-	Picture(name string) ([]byte, bool)
+	Book *Book
 }
 
 // matrix serves GET /console/api/matrix.
@@ -65,7 +53,7 @@ func (c *Console) bookRoutes(mux *http.ServeMux) {
 	if book == nil {
 		return
 	}
-	serve := func(route string, answer func(r *http.Request) (any, bool)) {
+	serve := func(route string, answer func(r *http.Request) (body any, there bool)) {
 		mux.HandleFunc(route, c.access.wants(func(w http.ResponseWriter, r *http.Request) {
 			body, there := answer(r)
 			if !there {
@@ -76,7 +64,10 @@ func (c *Console) bookRoutes(mux *http.ServeMux) {
 		}))
 	}
 	serve("GET /console/api/pages", func(r *http.Request) (any, bool) { return book.List(language(r)), true })
-	serve("GET /console/api/pages/{page...}", func(r *http.Request) (any, bool) { return book.Page(r.PathValue("page"), language(r)) })
+	serve("GET /console/api/pages/{page...}", func(r *http.Request) (any, bool) {
+		page, there := book.Page(r.PathValue("page"), language(r))
+		return page, there
+	})
 	serve("GET /console/api/search", func(r *http.Request) (any, bool) { return book.Search(r.URL.Query().Get("q"), language(r)), true })
 	mux.HandleFunc("GET /console/api/picture/{name...}", c.access.wants(func(w http.ResponseWriter, r *http.Request) {
 		picture, there := book.Picture(r.PathValue("name"))

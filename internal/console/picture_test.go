@@ -16,8 +16,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// section returns a deduction that ends with its critical section. Times are microseconds after start.
-func section(request, key string, begin, end int64) api.Finished {
+// sectionOf returns a deduction that ends with its critical section. Times are microseconds after start.
+func sectionOf(request, key string, begin, end int64) api.Finished {
 	return api.Finished{
 		Request: request, Mode: "m", ProductID: 101, At: start + end,
 		Section: &api.Section{Key: key, Begin: start + begin, End: start + end},
@@ -64,15 +64,15 @@ func TestOverlaps(t *testing.T) {
 		found    int64
 		pairs    int
 	}{
-		"one after the other":         {[]api.Finished{section("1-a", "k", 0, 10), section("2-a", "k", 10, 20)}, 0, 0},
-		"one within the other":        {[]api.Finished{section("1-a", "k", 0, 100), section("2-a", "k", 10, 20)}, 2, 1},
-		"the later arrives first":     {[]api.Finished{section("2-a", "k", 10, 20), section("1-a", "k", 0, 100)}, 2, 1},
-		"other keys":                  {[]api.Finished{section("1-a", "k", 0, 100), section("2-a", "l", 10, 20)}, 0, 0},
-		"a long one and many":         {[]api.Finished{section("1-a", "", 0, 100), section("2-a", "", 10, 20), section("2-b", "", 30, 40), section("2-c", "", 120, 140)}, 3, 2},
-		"the long one comes last":     {[]api.Finished{section("2-a", "", 10, 20), section("2-b", "", 30, 40), section("2-c", "", 120, 140), section("1-a", "", 0, 100)}, 3, 2},
-		"three at once":               {[]api.Finished{section("1-a", "", 0, 30), section("2-a", "", 10, 40), section("3-a", "", 20, 50)}, 3, 3},
-		"a section of no length":      {[]api.Finished{section("1-a", "k", 0, 100), section("2-a", "k", 50, 50)}, 0, 0},
-		"the same request once again": {[]api.Finished{section("1-a", "k", 0, 100), section("1-a", "k", 50, 60)}, 0, 0},
+		"one after the other":         {[]api.Finished{sectionOf("1-a", "k", 0, 10), sectionOf("2-a", "k", 10, 20)}, 0, 0},
+		"one within the other":        {[]api.Finished{sectionOf("1-a", "k", 0, 100), sectionOf("2-a", "k", 10, 20)}, 2, 1},
+		"the later arrives first":     {[]api.Finished{sectionOf("2-a", "k", 10, 20), sectionOf("1-a", "k", 0, 100)}, 2, 1},
+		"other keys":                  {[]api.Finished{sectionOf("1-a", "k", 0, 100), sectionOf("2-a", "l", 10, 20)}, 0, 0},
+		"a long one and many":         {[]api.Finished{sectionOf("1-a", "", 0, 100), sectionOf("2-a", "", 10, 20), sectionOf("2-b", "", 30, 40), sectionOf("2-c", "", 120, 140)}, 3, 2},
+		"the long one comes last":     {[]api.Finished{sectionOf("2-a", "", 10, 20), sectionOf("2-b", "", 30, 40), sectionOf("2-c", "", 120, 140), sectionOf("1-a", "", 0, 100)}, 3, 2},
+		"three at once":               {[]api.Finished{sectionOf("1-a", "", 0, 30), sectionOf("2-a", "", 10, 40), sectionOf("3-a", "", 20, 50)}, 3, 3},
+		"a section of no length":      {[]api.Finished{sectionOf("1-a", "k", 0, 100), sectionOf("2-a", "k", 50, 50)}, 0, 0},
+		"the same request once again": {[]api.Finished{sectionOf("1-a", "k", 0, 100), sectionOf("1-a", "k", 50, 60)}, 0, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestPictureIsBounded(t *testing.T) {
 	p.begin(start)
 	const n = 50_000
 	for i := range int64(n) {
-		p.add(events("1", section("1-"+strconv.FormatInt(i, 36), "k", i*10_000, i*10_000+5)))
+		p.add(events("1", sectionOf("1-"+strconv.FormatInt(i, 36), "k", i*10_000, i*10_000+5)))
 		if i%1000 == 0 {
 			p.frame()
 		}
@@ -151,14 +151,14 @@ func TestPictureIsBounded(t *testing.T) {
 func TestPictureTakesOnlyItsRun(t *testing.T) {
 	t.Parallel()
 	p := newPicture("m", 101, []string{"1", "2"})
-	p.add(events("1", section("1-a", "", 0, 10))) // no load has begun
+	p.add(events("1", sectionOf("1-a", "", 0, 10))) // no load has begun
 	p.begin(start)
-	warm, other, early := section("1-b", "", 5000, 5010), section("1-c", "", 5000, 5010), section("1-d", "", -50, -10)
+	warm, other, early := sectionOf("1-b", "", 5000, 5010), sectionOf("1-c", "", 5000, 5010), sectionOf("1-d", "", -50, -10)
 	warm.ProductID, other.Mode = 900_000_001, "other"
-	e := events("2", warm, other, early, section("2-a", "k", 10_000, 10_010))
+	e := events("2", warm, other, early, sectionOf("2-a", "k", 10_000, 10_010))
 	e.LeftOut = 3
 	p.add(e)
-	refused := section("3-a", "", 0, 0)
+	refused := sectionOf("3-a", "", 0, 0)
 	refused.Code, refused.Section, refused.At = api.SoldOut, nil, start+30_000
 	p.add(events("3", refused))
 	p.add(api.Events{Replica: "3", Answers: []api.Answers{
@@ -222,7 +222,7 @@ func TestFramesAddUp(t *testing.T) {
 	var bins []bin // as model.js keeps them
 	width := int64(binWidth)
 	for i, at := range []int64{5, 10, 300, 310, 305, 2000, 290, 40_000, 39_000, 70_000} { // milliseconds
-		p.add(events("1", section("1-"+strconv.Itoa(i), "k", at*1000, at*1000+5)))
+		p.add(events("1", sectionOf("1-"+strconv.Itoa(i), "k", at*1000, at*1000+5)))
 		f, ok := p.frame()
 		if !ok {
 			t.Fatal("no frame, though something has changed")
@@ -251,11 +251,11 @@ func TestFrameIsShared(t *testing.T) {
 	p.begin(start)
 	all := make([]api.Finished, 2*frameBars)
 	for i := range all {
-		all[i] = section("1-"+strconv.FormatInt(int64(i), 36), "k", int64(i)*10, int64(i)*10+5)
+		all[i] = sectionOf("1-"+strconv.FormatInt(int64(i), 36), "k", int64(i)*10, int64(i)*10+5)
 	}
 	for range 2 { // each frame starts its shares from zero
 		p.add(events("1", all...))
-		p.add(events("2", section("2-a", "k", 20, 25)))
+		p.add(events("2", sectionOf("2-a", "k", 20, 25)))
 		f, _ := p.frame()
 		if n := len(f.Bars); n != frameBars/2+1 || f.Bars[n-1].lane != 1 {
 			t.Errorf("%d bars, want %d of the first replica and one of the second", n, frameBars/2)

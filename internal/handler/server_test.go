@@ -19,7 +19,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
 )
 
 // These tests need a real server: what they are about happens between it and the handler.
@@ -39,7 +39,7 @@ func raw(t *testing.T, s *httptest.Server, request string) (*http.Response, stri
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(wait.Most)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(testkit.Most)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.WriteString(c, request); err != nil {
@@ -180,7 +180,7 @@ func TestSlowReadersAreBounded(t *testing.T) {
 		t.Errorf("PUT stock = %d, %d bytes, want it answered in any case", got, len(body))
 	}
 	_ = slow[0].Close()
-	wait.Until(t, "a place is free", func() bool {
+	testkit.Until(t, "a place is free", func() bool {
 		got, _ := status("GET", "/modes", "")
 		return got == http.StatusOK
 	})
@@ -300,7 +300,7 @@ func TestClientThatLeavesEndsTheDeduction(t *testing.T) {
 	}
 	select {
 	case <-ended:
-	case <-time.After(wait.Most):
+	case <-time.After(testkit.Most):
 		t.Error("the deduction goes on")
 	}
 }

@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
-	"lastitem/internal/testenv/need"
-	"lastitem/internal/testenv/port"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
 )
 
 // deadOnSecond is a server whose connections answer one request, take a second, and close without a word: to an HTTP
@@ -96,7 +94,7 @@ func nginxPath(t *testing.T) string {
 	}
 	path, err := Find(Nginx)
 	if err != nil {
-		need.Without(t, Nginx, err)
+		testkit.Without(t, Nginx, err)
 	}
 	return path
 }
@@ -215,7 +213,7 @@ func TestOnlyUnsentMovesOn(t *testing.T) {
 	t.Parallel()
 	one, gotOne := counting(t)
 	two, gotTwo := counting(t)
-	down := port.Free(t)
+	down := testkit.FreePort(t)
 	for edge, url := range keepingEdges(t, one, down, two) {
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodGet} {
 			for _, path := range []string{"/", "/dies"} {
@@ -246,7 +244,7 @@ func TestOnlyUnsentMovesOn(t *testing.T) {
 // TestFailingReplicaIsLeftOut, and serves again once it is back.
 func TestFailingReplicaIsLeftOut(t *testing.T) {
 	t.Parallel()
-	down := port.Free(t)
+	down := testkit.FreePort(t)
 	addr, _ := counting(t)
 	for edge, url := range edges(t, addr, down) {
 		ask := func() string {
@@ -268,7 +266,7 @@ func TestFailingReplicaIsLeftOut(t *testing.T) {
 		}
 		back := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
 		go func() { _ = back.Serve(l) }()
-		wait.Until(t, edge+" asks the replica that is back", func() bool { return ask() == down })
+		testkit.Until(t, edge+" asks the replica that is back", func() bool { return ask() == down })
 		_ = back.Close()
 	}
 }
@@ -276,7 +274,7 @@ func TestFailingReplicaIsLeftOut(t *testing.T) {
 // TestEdgeErrors: a balancer's own errors have the shape of the shop's and say what is known.
 func TestEdgeErrors(t *testing.T) {
 	t.Parallel()
-	addr := port.Free(t)
+	addr := testkit.FreePort(t)
 	for edge, url := range edges(t, addr) {
 		status, code := http.StatusServiceUnavailable, api.BackendUnavailable // nothing was sent
 		res, p := send(t, http.MethodPost, url+"/deduct_stock", "k", "")

@@ -11,7 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/testenv/need"
+	"lastitem/internal/testkit"
 )
 
 const jump = time.Hour
@@ -50,7 +50,7 @@ func TestClockOfRedis(t *testing.T) {
 
 // A database shows the clock that it was started with. Its time-outs, which it computes as points in time, last as long as before.
 func TestClockOfMySQL(t *testing.T) {
-	need.Slow(t, "two servers, whose clocks it must compile")
+	testkit.Slow(t, "two servers, whose clocks it must compile")
 	t.Parallel()
 	s := clockStack(t, MySQL)
 	clock := newClock(t, s, "sql clock")

@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"lastitem/internal/testenv/need"
+	"lastitem/internal/testkit"
 )
 
 // installedExtras are those that can be started here or, by SHOP_TEST_REQUIRE, must be.
@@ -62,7 +62,7 @@ func (l *logged) lineOf(t *testing.T, name string) string {
 // TestExtrasOfReplicas: with replicas every extra that is installed is started, each once and by itself, and the replicas are
 // told of it.
 func TestExtrasOfReplicas(t *testing.T) {
-	need.Slow(t, "starts every server that is installed")
+	testkit.Slow(t, "starts every server that is installed")
 	t.Parallel()
 	there := installedExtras(t)
 	var log logged
@@ -222,7 +222,7 @@ func TestKfake(t *testing.T) {
 
 // A real broker does so too, also after it was killed: what it had taken is there.
 func TestKafkaBroker(t *testing.T) {
-	need.Slow(t, "starts a real Kafka three times")
+	testkit.Slow(t, "starts a real Kafka three times")
 	t.Parallel()
 	wants(t, Kafka)
 	s := startStack(t, Options{Backend: Local, Only: []string{Kafka}, Restart: true})

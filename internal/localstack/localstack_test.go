@@ -18,8 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"lastitem/internal/testenv/need"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
 )
 
 // backendsToTry is what the stack tests run on: always the embedded ones, and the real ones where all are installed or,
@@ -31,7 +30,7 @@ func backendsToTry(t *testing.T) []string {
 	}
 	for _, b := range []string{Redis, MySQL, Nginx} {
 		if _, err := Find(b); err != nil {
-			need.Without(t, b, err) // the embedded ones only
+			testkit.Without(t, b, err) // the embedded ones only
 			return []string{Embedded}
 		}
 	}
@@ -42,9 +41,9 @@ func backendsToTry(t *testing.T) []string {
 func wants(t *testing.T, backends ...string) {
 	t.Helper()
 	for _, b := range backends {
-		need.NotQuick(t, b)
+		testkit.NotQuick(t, b)
 		if _, err := Find(b); err != nil {
-			need.Missing(t, b, err)
+			testkit.Missing(t, b, err)
 		}
 	}
 }
@@ -164,7 +163,7 @@ func TestParentKilledWhileStarting(t *testing.T) {
 		_ = parent.Process.Kill()
 		_ = parent.Wait()
 	}
-	wait.NoError(t, "nothing is left", func() error {
+	testkit.NoError(t, "nothing is left", func() error {
 		if left, _ := filepath.Glob(filepath.Join(tmp, "*")); len(left) > 0 {
 			return fmt.Errorf("there is %v", left)
 		}
@@ -204,7 +203,7 @@ func TestChildKilled(t *testing.T) {
 }
 
 func TestLocalChildKilled(t *testing.T) {
-	need.Slow(t, "four stacks of real servers")
+	testkit.Slow(t, "four stacks of real servers")
 	t.Parallel()
 	wants(t, Redis, MySQL, Nginx)
 	childKilled(t, Local, "redis", "sql", "replica 2", "balancer")

@@ -16,7 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
 )
 
 // TestMain lets a copy of the test binary play every part of the shop that a stack consists of.
@@ -156,7 +156,7 @@ func wantNothingLeft(t *testing.T, tr traces) {
 	if tr.Dir == "" || len(tr.PIDs) == 0 {
 		t.Fatalf("a stack without directory or processes: %+v", tr)
 	}
-	wait.NoError(t, "nothing is left", func() error {
+	testkit.NoError(t, "nothing is left", func() error {
 		if left := tr.left(); left != nil {
 			return fmt.Errorf("there is %s", strings.Join(left, ", "))
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"lastitem/internal/localstack"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 func TestNginxConfIsValid(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
 )
 
 // ofSession describes the living processes of a session, as /proc has them. A stack's processes are in the session of its keeper, whose number
@@ -63,7 +63,7 @@ func TestNothingLeftOutsideTheGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	var session int
-	wait.NoError(t, "the number of the process", func() error {
+	testkit.NoError(t, "the number of the process", func() error {
 		text, _ := os.ReadFile(file)
 		_, err := fmt.Sscan(string(text), &session)
 		return err

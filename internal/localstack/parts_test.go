@@ -19,7 +19,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lastitem/internal/testenv/need"
+	"lastitem/internal/testkit"
 )
 
 // NginxCheck writes the private nginx's configuration into dir and returns the command that checks it.
@@ -227,7 +227,7 @@ func coordinationBackends(t *testing.T) (all []string, missing error) {
 		if _, err := Find(b); err == nil {
 			all = append(all, b)
 		} else {
-			need.Without(t, b, err)
+			testkit.Without(t, b, err)
 			missing = errors.Join(missing, err)
 		}
 	}
@@ -236,10 +236,10 @@ func coordinationBackends(t *testing.T) (all []string, missing error) {
 
 func TestCoordinationStartsAndEnds(t *testing.T) {
 	t.Parallel()
-	need.NotQuick(t, "etcd, ZooKeeper or Consul")
+	testkit.NotQuick(t, "etcd, ZooKeeper or Consul")
 	all, missing := coordinationBackends(t)
 	if len(all) == 0 {
-		need.Missing(t, "etcd, ZooKeeper or Consul", missing)
+		testkit.Missing(t, "etcd, ZooKeeper or Consul", missing)
 	}
 	s := startStack(t, Options{Only: all})
 	tr := partsOf(s)

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/step"
+	"lastitem/internal/testkit/locktest"
 )
 
 func TestMain(m *testing.M) { locktest.Main(m) }

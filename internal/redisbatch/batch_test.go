@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/redisbatch"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 var (
@@ -256,7 +256,7 @@ func TestWithdraw(t *testing.T) {
 	for i := range redisbatch.Slots {
 		sent = append(sent, &redisbatch.Call{Script: double, Args: []any{i}})
 		b.Go(sent[i], func() {})
-		wait.Until(t, "a command in flight", func() bool { return closed.Load() > int64(i) })
+		testkit.Until(t, "a command in flight", func() bool { return closed.Load() > int64(i) })
 	}
 	var told atomic.Int64
 	const calls, keep = 3 * redisbatch.Size, 2*redisbatch.Size + 1

@@ -12,8 +12,8 @@ import (
 	"lastitem/internal/audit"
 	"lastitem/internal/backend"
 	"lastitem/internal/stock"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
@@ -73,7 +73,7 @@ func TestKeyAfterItsRetention(t *testing.T) {
 				return a
 			}
 			first := deduct()
-			wait.Until(t, "the key is purged", func() bool { return deduct().OrderID != first.OrderID })
+			testkit.Until(t, "the key is purged", func() bool { return deduct().OrderID != first.OrderID })
 			var l api.Ledger
 			if err := json.Unmarshal([]byte(send(t, r, http.MethodGet, "/products/"+product+"/ledger", "", http.StatusOK)), &l); err != nil {
 				t.Fatal(err)

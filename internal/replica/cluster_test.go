@@ -14,8 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // A master that dies or hangs under load is replaced, and two seconds later all is sold again, although no command is ever sent twice. Until then
@@ -49,11 +49,11 @@ func TestRedisClusterFailover(t *testing.T) {
 				all = append(all, b)
 			}
 			for _, b := range all {
-				wait.Until(t, "a sale before the fault", func() bool { return b.sold.Load() > 0 })
+				testkit.Until(t, "a sale before the fault", func() bool { return b.sold.Load() > 0 })
 			}
 			struck := time.Now()
 			strike(t, nodes[0], tt.signal)
-			wait.Until(t, "a new master", func() bool {
+			testkit.Until(t, "a new master", func() bool {
 				return strings.Contains(nodes[3].Info(ctx, "replication").Val(), "role:master") &&
 					strings.Contains(nodes[3].ClusterInfo(ctx).Val(), "cluster_state:ok")
 			})

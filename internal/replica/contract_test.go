@@ -17,7 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 
 	"lastitem/internal/api"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // A finding is an answer that breaks a rule of the contract.

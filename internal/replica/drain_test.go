@@ -16,15 +16,14 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/port"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // The log names the migrations that were applied before the replica listened.
 func TestMigrationsAreLogged(t *testing.T) {
 	t.Parallel()
-	var log wait.Log
+	var log testkit.Log
 	c := Config{Replica: "1", SQL: testenv.SQLite(t), DefaultMode: "noop", LockTTL: time.Second, Conns: 2}
 	r, err := New(c, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
@@ -34,7 +33,7 @@ func TestMigrationsAreLogged(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.listenAndServe(ctx, Config{Listen: "127.0.0.1:0"}) }()
-	wait.Until(t, "the tables are up to date", func() bool { return strings.Contains(log.String(), "tables up to date") })
+	testkit.Until(t, "the tables are up to date", func() bool { return strings.Contains(log.String(), "tables up to date") })
 	if !strings.Contains(log.String(), `"tables up to date" applied=[1]`) {
 		t.Errorf("%s, want the numbers of the migrations", &log)
 	}
@@ -70,7 +69,7 @@ func TestFailFast(t *testing.T) {
 		r := startReplica(t, c)
 		ctx, end := context.WithCancel(t.Context())
 		if !failFast {
-			wait.Until(t, "refused", func() bool { return errors.Is(r.Backends.Check("redis"), backend.ErrRights) })
+			testkit.Until(t, "refused", func() bool { return errors.Is(r.Backends.Check("redis"), backend.ErrRights) })
 			end()
 		}
 		err := r.listenAndServe(ctx, c)
@@ -85,14 +84,14 @@ func TestFailFast(t *testing.T) {
 // not run beside other tests, since all replicas of the process get the signal.
 func TestInterruptedReplicaDoesNotDrain(t *testing.T) {
 	r := openReplica(t)
-	addr := port.Free(t)
+	addr := testkit.FreePort(t)
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt) // as in main
 	defer stop()
 	ended := make(chan error, 1)
 	go func() {
 		ended <- r.listenAndServe(ctx, Config{Listen: addr, Drain: 10 * time.Minute})
 	}()
-	wait.Until(t, "an answer", func() bool {
+	testkit.Until(t, "an answer", func() bool {
 		res, err := http.Get("http://" + addr + "/healthz")
 		if err == nil {
 			_ = res.Body.Close()
@@ -116,7 +115,7 @@ func TestInterruptedReplicaDoesNotDrain(t *testing.T) {
 func TestDrainingReplica(t *testing.T) {
 	t.Parallel()
 	r := openReplica(t)
-	addr := port.Free(t)
+	addr := testkit.FreePort(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
@@ -132,12 +131,12 @@ func TestDrainingReplica(t *testing.T) {
 		_, err = io.Copy(io.Discard, res.Body)
 		return res.StatusCode, res.Close, err
 	}
-	wait.Until(t, "an answer", func() bool { _, _, err := status("/healthz"); return err == nil })
+	testkit.Until(t, "an answer", func() bool { _, _, err := status("/healthz"); return err == nil })
 	if got, last, err := status("/healthz"); got != http.StatusOK || last || err != nil {
 		t.Errorf("before: %d, closing %t, %v, want 200 on a connection that stays", got, last, err)
 	}
 	stop()
-	wait.Until(t, "503 on a connection that ends", func() bool {
+	testkit.Until(t, "503 on a connection that ends", func() bool {
 		got, last, err := status("/readyz")
 		if err != nil {
 			t.Fatalf("GET /readyz of a draining replica: %v, want 503", err)

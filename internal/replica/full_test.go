@@ -20,8 +20,8 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // An etcd that has no space left answers reads and refuses writes: that costs the modes that need it, at once and by name, and no
@@ -194,16 +194,16 @@ func TestRedisAtTheBrim(t *testing.T) {
 		t.Fatal(err)
 	}
 	pushed, full := fillAgain(t, admin)
-	wait.Until(t, "a Redis that takes no kilobyte more", func() bool { return full.Load() > 0 })
+	testkit.Until(t, "a Redis that takes no kilobyte more", func() bool { return full.Load() > 0 })
 	awaitMode(t, r, "handoff", func(m api.Mode) bool { return !m.Available && strings.Contains(m.Why, "OOM") })
 	send(t, r, http.MethodGet, "/readyz", "", http.StatusServiceUnavailable)
 	room := pushed.Load()
 	begun, seen := probesOf(t, admin)
-	wait.Until(t, "three more probes, which are refused too", func() bool {
+	testkit.Until(t, "three more probes, which are refused too", func() bool {
 		answered, refused := probesOf(t, admin)
 		if answered > begun {
 			tried := full.Load()
-			wait.Until(t, "another write after the probe", func() bool { return full.Load() > tried+1 })
+			testkit.Until(t, "another write after the probe", func() bool { return full.Load() > tried+1 })
 			if pushed.Load() == room {
 				t.Fatal("a probe was answered by a Redis at the brim")
 			}

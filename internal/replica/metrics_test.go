@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"lastitem/internal/stock"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // /metrics says which build answers, so that a deploy that stopped half-way can be seen, and which backends can be used.
@@ -34,7 +34,7 @@ func TestReplicaMetrics(t *testing.T) {
 	if got := page(); !strings.Contains(got, `shop_build_info{go="go1.`) || !strings.Contains(got, `version="a1b2c3"} 1`) {
 		t.Errorf("no shop_build_info of version a1b2c3 in\n%s", got)
 	}
-	wait.Until(t, "a Redis that answers is up", func() bool { return strings.Contains(page(), "shop_backend_up{backend=\"redis\"} 1\n") })
+	testkit.Until(t, "a Redis that answers is up", func() bool { return strings.Contains(page(), "shop_backend_up{backend=\"redis\"} 1\n") })
 }
 
 // engineNumbers reads what the page of metrics says about the lock engine, without the buckets.

@@ -13,8 +13,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
-	"lastitem/internal/server"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // serveRaw serves h as 'shop serve' and 'shop balance' do, and returns a function that sends bytes and reads one answer.
@@ -25,7 +24,7 @@ func serveRaw(t *testing.T, h http.Handler, replica string) (addr string, send f
 		t.Fatal(err)
 	}
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 20 * time.Second}
-	go func() { _ = srv.Serve(server.Problems(l, replica)) }()
+	go func() { _ = srv.Serve(Problems(l, replica)) }()
 	t.Cleanup(func() { _ = srv.Close() })
 	return l.Addr().String(), func(t *testing.T, request string) (*http.Response, string) {
 		t.Helper()

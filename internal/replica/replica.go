@@ -18,12 +18,11 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/handler"
 	"lastitem/internal/idempotency"
-	"lastitem/internal/kafkalog"
 	"lastitem/internal/lock/coord"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/shop"
-	"lastitem/internal/spans"
+	"lastitem/internal/shop/kafka"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 )
@@ -47,8 +46,8 @@ type Replica struct {
 	log     *slog.Logger
 	wakeups *textbook.Wakeups // nil if there is no Redis, as engine is
 	engine  *handoff.Engine
-	spans   *spans.Exporter // nil without a collector
-	closing []closer        // the locks on other services
+	spans   *Exporter // nil without a collector
+	closing []closer  // the locks on other services
 }
 
 type closer struct {
@@ -86,7 +85,7 @@ func (r *Replica) build(c Config, o Options) (err error) {
 		Redis: r.Backends.Redis, SQL: r.Backends.SQL, Etcd: r.Backends.EtcdStore,
 		Lockers:    stock.Lockers{Client: r.Backends.Client, Prefix: c.Prefix, TTL: c.LockTTL, Wakeups: r.wakeups, Engine: r.engine},
 		Kafka:      r.Backends.Kafka,
-		KafkaGroup: kafkalog.Group{Session: c.KafkaSession, Heartbeat: c.KafkaHeartbeat, Rebalance: c.KafkaRebalance},
+		KafkaGroup: kafka.Group{Session: c.KafkaSession, Heartbeat: c.KafkaHeartbeat, Rebalance: c.KafkaRebalance},
 		Missing:    c.Missing,
 		Check:      func(b stock.Backend) error { return r.Backends.Check(named(b)) },
 		Down:       func(b stock.Backend, products ...int64) error { return r.Backends.Down(named(b), products...) },

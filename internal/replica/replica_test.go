@@ -15,8 +15,8 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/backend"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // quiet are options without a log.
@@ -62,7 +62,7 @@ func startReplica(t *testing.T, c Config) *Replica {
 // waitReady waits until the probes have seen the backends answer.
 func waitReady(t *testing.T, r *Replica) {
 	t.Helper()
-	wait.NoError(t, "ready", func() error {
+	testkit.NoError(t, "ready", func() error {
 		_, err := r.Backends.Ready([]string{"redis", "sql"}, nil)
 		return err
 	})
@@ -93,7 +93,7 @@ func TestReadyWithoutABackend(t *testing.T) {
 	t.Parallel()
 	for want, needs := range map[int]backendNames{http.StatusOK: nil, http.StatusServiceUnavailable: {"redis"}} {
 		r := startReplica(t, Config{Redis: "redis://127.0.0.1:1/0", SQL: testenv.SQLite(t), ReadyNeeds: needs})
-		wait.NoError(t, "SQL answers", func() error { _, err := r.Backends.Ready([]string{"sql"}, nil); return err })
+		testkit.NoError(t, "SQL answers", func() error { _, err := r.Backends.Ready([]string{"sql"}, nil); return err })
 		if body := send(t, r, http.MethodGet, "/readyz", "", want); !strings.Contains(body, "redis: dial tcp 127.0.0.1:1: connect: connection refused") {
 			t.Errorf("/readyz = %s, want the backend that is out", body)
 		}
@@ -119,14 +119,14 @@ func TestAddressesAreNamed(t *testing.T) {
 // A replica whose Redis is away says so by itself.
 func TestDeadBackendIsLogged(t *testing.T) {
 	t.Parallel()
-	var log wait.Log
+	var log testkit.Log
 	r, err := New(Config{Replica: "1", Redis: "redis://127.0.0.1:1", DefaultMode: "noop", LockTTL: time.Second, Conns: 1},
 		Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	wait.Until(t, "a warning", func() bool {
+	testkit.Until(t, "a warning", func() bool {
 		return strings.Contains(log.String(), `level=WARN msg="backend does not answer" backend=redis`)
 	})
 }
@@ -172,7 +172,7 @@ func modeOf(t *testing.T, r *Replica, name string) (m api.Mode) {
 // awaitMode waits until the health of its backends is known to be what good wants.
 func awaitMode(t *testing.T, r *Replica, name string, good func(api.Mode) bool) {
 	t.Helper()
-	wait.NoError(t, "another mode "+name, func() error {
+	testkit.NoError(t, "another mode "+name, func() error {
 		if m := modeOf(t, r, name); !good(m) {
 			return fmt.Errorf("it stays %+v", m)
 		}

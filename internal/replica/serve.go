@@ -14,7 +14,6 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/server"
 )
 
 // Run logs the settings once they are checked, and runs a replica until ctx ends. Then it drains for as long as the settings say, unless the process got a SIGINT,
@@ -41,13 +40,13 @@ func Run(ctx context.Context, c Config, o Options) error {
 func (c Config) writeTimeout() time.Duration { return 3*c.WorkTimeout + 75*time.Second }
 
 func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
-	interrupted := server.Interrupts()
+	interrupted := Interrupts()
 	defer signal.Stop(interrupted)
 	applied, err := r.migrateFirst(ctx, c.FailFast)
 	if err != nil {
 		return err
 	}
-	l, err := server.Listen(c.Listen)
+	l, err := Listen(c.Listen)
 	if err != nil {
 		return api.Text{
 			En: "listen on %s: %w (choose another with --listen or SHOP_LISTEN)", Zh: "监听 %s：%w（用 --listen 或 SHOP_LISTEN 换一个地址）",
@@ -68,7 +67,7 @@ func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 		ErrorLog:          slog.NewLogLogger(r.log.Handler(), slog.LevelWarn),
 	}
 	failed := make(chan error, 3)
-	go func() { failed <- fmt.Errorf("serve: %w", srv.Serve(server.Problems(l, c.Replica))) }()
+	go func() { failed <- fmt.Errorf("serve: %w", srv.Serve(Problems(l, c.Replica))) }()
 	go func() {
 		if err := migrateUntilDone(ctx, r.log, r.Backends, applied); err != nil {
 			failed <- err
@@ -87,7 +86,7 @@ func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 	case <-ctx.Done():
 	}
 	r.Drain()
-	return server.Drainer{Server: srv, Listener: l, Cut: cut, Interrupted: interrupted, Log: r.log}.Drain(c.Drain)
+	return Drainer{Server: srv, Listener: l, Cut: cut, Interrupted: interrupted, Log: r.log}.Drain(c.Drain)
 }
 
 // checkEngine warns of what the lock engine would miss in Redis only when a lock is waited for. A Redis that is

@@ -6,13 +6,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"lastitem/internal/api"
-	"lastitem/internal/spans"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 )
 
 // newSpans starts the export of traces; nil where no collector was named.
-func newSpans(c Config, o Options, steps *step.Stream, registry prometheus.Registerer) (*spans.Exporter, error) {
+func newSpans(c Config, o Options, steps *step.Stream, registry prometheus.Registerer) (*Exporter, error) {
 	if c.OTLP == "" {
 		return nil, nil //nolint:nilnil // there is none, and that is no error
 	}
@@ -22,7 +21,7 @@ func newSpans(c Config, o Options, steps *step.Stream, registry prometheus.Regis
 	if err := registry.Register(lost); err != nil {
 		return nil, err
 	}
-	e, err := spans.New(steps, spans.Options{
+	e, err := NewSpans(steps, SpanOptions{
 		Endpoint: c.OTLP, Headers: c.OTLPHeaders, Replica: c.Replica, Version: o.Version, System: dbSystem(c.SQL), Log: o.Log,
 		Lost: func(n int) { lost.Add(float64(n)) },
 	})

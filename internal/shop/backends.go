@@ -8,7 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"lastitem/internal/kafkalog"
+	"lastitem/internal/shop/kafka"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
 )
@@ -23,7 +23,7 @@ type Backends struct {
 	Lockers stock.Lockers
 	// Kafka makes a client of the brokers, which the caller closes.
 	Kafka      func(...kgo.Opt) (*kgo.Client, error)
-	KafkaGroup kafkalog.Group
+	KafkaGroup kafka.Group
 	// Missing explains why a backend is missing and what to do, if setting a variable is not the remedy.
 	Missing map[stock.Backend]string
 	// Check says why a backend cannot be used right now, nil when it can. It answers from a cache, without waiting. Down is like Check,

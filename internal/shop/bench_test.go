@@ -7,8 +7,8 @@ import (
 
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/stocktest"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/stocktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // The cost of the deadline for a request: a goroutine and a timer.

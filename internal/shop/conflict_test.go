@@ -17,8 +17,8 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/stocktest"
 	"lastitem/internal/store"
+	"lastitem/internal/testkit/stocktest"
 )
 
 // scripted is a MySQL that takes every statement, and answers its first COMMITs with these errors; the last one stays.

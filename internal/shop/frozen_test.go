@@ -18,10 +18,10 @@ import (
 	"lastitem/internal/shop"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/stocktest"
 	"lastitem/internal/store"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/stocktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // The deadline of the requests below, and the tolerance for a busy machine. Without a deadline the drivers' time-outs decide: 10 to 30 s.
@@ -92,7 +92,7 @@ func (f *frozen) uses(t *testing.T, backends ...stock.Backend) []use {
 // set sets the stock of a product, which on a busy machine may take more than one request.
 func (f *frozen) set(t *testing.T, product int64, segments int) {
 	t.Helper()
-	wait.NoError(t, "stock is set", func() error { return f.shop().SetStock(t.Context(), product, 9, segments) })
+	testkit.NoError(t, "stock is set", func() error { return f.shop().SetStock(t.Context(), product, 9, segments) })
 }
 
 // deduct requests one unit by a use.
@@ -214,7 +214,7 @@ func unavailable(err error) bool {
 func (f *frozen) health(t *testing.T, needs []stock.Backend, down bool) {
 	t.Helper()
 	for _, b := range needs {
-		wait.Until(t, fmt.Sprintf("%s is down: %t", b, down), func() bool { return (f.shop().Backends.Down(b) != nil) == down })
+		testkit.Until(t, fmt.Sprintf("%s is down: %t", b, down), func() bool { return (f.shop().Backends.Down(b) != nil) == down })
 	}
 }
 
@@ -232,7 +232,7 @@ func (f *frozen) atOnce(t *testing.T, uses []use, needs []stock.Backend, at stoc
 		t.Errorf("%d of %d requests were begun", n, len(uses))
 	}
 	id := uses[0].products[1]
-	wait.NoError(t, "a ledger without "+string(at), func() error { // on a busy machine a probe of another store may be late too
+	testkit.NoError(t, "a ledger without "+string(at), func() error { // on a busy machine a probe of another store may be late too
 		if l, err := f.shop().Ledger(t.Context(), id); err != nil || !errors.Is(l.Unavailable[at], stock.ErrUnavailable) || len(l.Facts) != f.stores-1 {
 			return fmt.Errorf("Ledger() = %+v, %w, want the facts of the other stores, and %s unavailable", l, err, at)
 		}
@@ -309,7 +309,7 @@ func sellOut(t *testing.T, s *shop.Shop, rows *store.SQL, mode string, units int
 // unlocked waits until a mode says that it deducts without its lock, or that it does not.
 func unlocked(t *testing.T, s *shop.Shop, mode string, want bool) {
 	t.Helper()
-	wait.NoError(t, fmt.Sprintf("%s deducts without its lock: %t", mode, want), func() error {
+	testkit.NoError(t, fmt.Sprintf("%s deducts without its lock: %t", mode, want), func() error {
 		m, err := s.Mode(mode)
 		if err == nil && (m.Err != nil || (m.Unlocked != nil) != want) {
 			return fmt.Errorf("Mode() = %w, unlocked: %w", m.Err, m.Unlocked)
@@ -364,7 +364,7 @@ func TestRedisIsOut(t *testing.T) {
 			}))
 			products := []int64{101, 102}
 			for i, mode := range optional {
-				wait.NoError(t, "SQL is used", func() error { return errors.Join(r.Set.Check("sql"), r.SetStock(t.Context(), products[i], 200, 0)) })
+				testkit.NoError(t, "SQL is used", func() error { return errors.Join(r.Set.Check("sql"), r.SetStock(t.Context(), products[i], 200, 0)) })
 				unlocked(t, r.Shop, mode, false)
 				r.Sell(t, mode, stock.SQL, products[i], 1, mode+name)
 			}

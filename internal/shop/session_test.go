@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/stocktest"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/stocktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // hostile are defaults of a server that a statement of the shop would stumble over.

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"lastitem/internal/idempotency"
-	"lastitem/internal/kafkalog"
 	"lastitem/internal/lock"
+	"lastitem/internal/shop/kafka"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
@@ -102,7 +102,7 @@ func (s *Shop) build(e *entry) {
 		Lockers: b.Lockers, Optional: s.outage.acquire, Group: group, Steps: o.Steps,
 	}
 	if slices.Contains(m.Needs, stock.NeedKafka) {
-		log := kafkalog.Open(kafkalog.Options{
+		log := kafka.Open(kafka.Options{
 			Client: b.Kafka, Group: b.KafkaGroup, Prefix: b.Lockers.Prefix, Run: b.SQL.Run, Ready: group.ready, Commit: group,
 			Gauge: o.Gauge, Steps: o.Steps, Log: o.Log,
 		})

@@ -17,8 +17,8 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/stocktest"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/stocktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // The mode belongs to the payload of a key: another mode neither replays the answer nor sells.

@@ -10,7 +10,7 @@ import (
 	"lastitem/internal/audit"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/testkit/stocktest"
 )
 
 // With the lock deleted, as an expiry would, the lock modes do what unsafe does: they trust it. This stands for the hazards slow and

@@ -13,8 +13,8 @@ import (
 
 	"lastitem/internal/audit"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/stocktest"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/stocktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }

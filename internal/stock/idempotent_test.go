@@ -13,7 +13,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/testkit/stocktest"
 )
 
 // once sends an idempotent request.

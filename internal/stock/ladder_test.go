@@ -7,7 +7,7 @@ import (
 
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/testkit/stocktest"
 )
 
 // held is a deduction of one unit that is stopped at a step.

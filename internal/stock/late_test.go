@@ -15,9 +15,9 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/stocktest"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/stocktest"
+	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
 
@@ -152,7 +152,7 @@ func TestLateWriteInRedis(t *testing.T) {
 			}
 			before := others.Books(t, product, stock.Redis).Stock
 			held.Pass()
-			wait.Until(t, "another stock", func() bool { return others.Books(t, product, stock.Redis).Stock != before })
+			testkit.Until(t, "another stock", func() bool { return others.Books(t, product, stock.Redis).Stock != before })
 			wantClaimed(t, c.mode, stock.Redis, lateWrite, others.Books(t, product, stock.Redis), int64(c.rivals), c.want)
 		})
 	}
@@ -219,7 +219,7 @@ func TestLateCommit(t *testing.T) {
 			} else if !errors.Is(r.Err, stock.ErrContended) {
 				t.Errorf("%s: the rival's Deduct() = %v", mode, r.Err)
 			}
-			wait.Until(t, "one order more", func() bool { return int64(others.Books(t, product, stock.SQL).Orders) == acked+1 })
+			testkit.Until(t, "one order more", func() bool { return int64(others.Books(t, product, stock.SQL).Orders) == acked+1 })
 			wantClaimed(t, mode, stock.SQL, lateWrite, others.Books(t, product, stock.SQL), acked, c.want)
 		})
 	}
@@ -304,7 +304,7 @@ func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 	})
 	reached(t, order)
 	key := far.Prefix + "stock:{" + strconv.FormatInt(halfKnown, 10) + "}"
-	wait.Until(t, "the write has reached the promoted replica", func() bool { return promoted.Get(t.Context(), key).Val() == "4" })
+	testkit.Until(t, "the write has reached the promoted replica", func() bool { return promoted.Get(t.Context(), key).Val() == "4" })
 	if err := promoted.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil { // from now on the master's writes reach no replica
 		t.Fatal(err)
 	}
@@ -368,7 +368,7 @@ func follow(t *testing.T, master, replica *redis.Client) {
 			t.Fatalf("%v: %v", command, err)
 		}
 	}
-	wait.Until(t, "the replica is in step", func() bool {
+	testkit.Until(t, "the replica is in step", func() bool {
 		return strings.Contains(replica.Info(t.Context(), "replication").Val(), "master_link_status:up")
 	})
 }

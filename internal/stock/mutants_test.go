@@ -13,8 +13,8 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/stocktest"
 	"lastitem/internal/store"
+	"lastitem/internal/testkit/stocktest"
 )
 
 // deductor makes a function a Deductor.

@@ -14,8 +14,8 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/stocktest"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/stocktest"
 )
 
 // aQueue is the queue of one replica, whose writer is held in its first batch, the order of one unit.
@@ -45,7 +45,7 @@ func newQueue(t *testing.T, h *stocktest.Harness, units int64) *aQueue {
 // until waits until the given numbers of requests wait and of products have a writer.
 func (q *aQueue) until(writers, waiting int) {
 	q.t.Helper()
-	wait.NoError(q.t, fmt.Sprintf("%d writers, %d waiting", writers, waiting), func() error {
+	testkit.NoError(q.t, fmt.Sprintf("%d writers, %d waiting", writers, waiting), func() error {
 		if w, n := stock.QueueState(q.Deductor, q.product); w != writers || n != waiting {
 			return fmt.Errorf("%d and %d", w, n)
 		}

@@ -12,7 +12,7 @@ import (
 	"lastitem/internal/audit"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/testkit/stocktest"
 )
 
 // Units taken below zero go back, and a smaller request still gets its units.

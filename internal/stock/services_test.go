@@ -9,7 +9,7 @@ import (
 
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/testkit/stocktest"
 )
 
 // sessionEnds ends A's session at the server, as happens when A is paused for longer than its TTL. A is not told.

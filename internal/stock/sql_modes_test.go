@@ -10,7 +10,7 @@ import (
 	"lastitem/internal/lock/sqllock"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/stocktest"
+	"lastitem/internal/testkit/stocktest"
 )
 
 // The lock is free before the commit. A stops between the two; B gets the lock, and reads units that A has already sold.

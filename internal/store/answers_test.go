@@ -15,7 +15,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // onCluster returns a store on a Redis Cluster of one node, which refuses scripts across slots like any other cluster, and its client. That

@@ -13,7 +13,7 @@ import (
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // cart makes an order of several products under one key, which is stored under the first product. If the key exists already, the order

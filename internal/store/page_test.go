@@ -15,7 +15,7 @@ import (
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // shelf is a store whose rows are read in pages, with a function that sells from it.

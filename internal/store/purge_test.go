@@ -12,8 +12,8 @@ import (
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // The answer to a sale is replayed for as long as it is kept, and then the key sells again.
@@ -48,8 +48,8 @@ func TestPurgeRedis(t *testing.T) {
 		}
 		keep = time.Millisecond
 		s.Client.Del(t.Context(), claim) // as if it had expired
-		wait.Until(t, "sale under a key after its retention", func() bool { purge(); return !sell().Earlier })
-		wait.Until(t, "purged answer", func() bool { purge(); return purged > 0 })
+		testkit.Until(t, "sale under a key after its retention", func() bool { purge(); return !sell().Earlier })
+		testkit.Until(t, "purged answer", func() bool { purge(); return purged > 0 })
 		f, err := r.Facts(t.Context(), 1, true)
 		if err != nil || f.Stock != 3 || len(f.Orders) != 2 {
 			t.Errorf("Facts() = %+v, %v, want two sales", f, err)
@@ -68,7 +68,7 @@ func TestPurgeRedisYoungAnswers(t *testing.T) {
 		if _, err := r.Sell(t.Context(), sale("a", "k", 1)); err != nil {
 			t.Fatalf("Sell() = %v", err)
 		}
-		wait.Until(t, "older part of the answers", func() bool {
+		testkit.Until(t, "older part of the answers", func() bool {
 			if _, err := r.Purge(t.Context(), time.Millisecond); err != nil {
 				t.Fatalf("Purge() = %v", err)
 			}

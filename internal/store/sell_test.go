@@ -16,7 +16,7 @@ import (
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
 

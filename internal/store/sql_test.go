@@ -13,7 +13,7 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/store"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"lastitem/internal/store"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
 

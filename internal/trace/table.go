@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/columns"
+	"lastitem/internal/report"
 )
 
 // tableWords are the words of the table, by language.
@@ -103,7 +103,7 @@ func align(rows [][]string, right int) string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], columns.Width(cell))
+			widths[i] = max(widths[i], report.Width(cell))
 		}
 	}
 	var b strings.Builder
@@ -111,9 +111,9 @@ func align(rows [][]string, right int) string {
 		line := ""
 		for i, cell := range row {
 			if i < right {
-				line += columns.Right(cell, widths[i]) + gap
+				line += report.Right(cell, widths[i]) + gap
 			} else {
-				line += columns.Left(cell, widths[i]) + gap
+				line += report.Left(cell, widths[i]) + gap
 			}
 		}
 		b.WriteString(strings.TrimRight(line, " ") + "\n")

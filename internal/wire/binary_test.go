@@ -16,8 +16,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
 
@@ -248,8 +248,8 @@ func TestGRPCCuts(t *testing.T) {
 		t.Errorf("late %d, dropped %d, lost %d; want 0, 0, 1", count("late"), count("dropped"), count("lost"))
 	}
 	late.Pass()
-	wait.Until(t, "the late write arrives", func() bool { return count("late") == 1 })
-	wait.Until(t, "nothing is unanswered", func() bool { return len(p.Unanswered()) == 0 })
+	testkit.Until(t, "the late write arrives", func() bool { return count("late") == 1 })
+	testkit.Until(t, "nothing is unanswered", func() bool { return len(p.Unanswered()) == 0 })
 	if _, err := far.Put(t.Context(), prefix+"last", "1"); err != nil {
 		t.Error(err)
 	}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
 
@@ -170,7 +170,7 @@ func TestCuts(t *testing.T) {
 			case !c.reset && !c.silent && err != nil:
 				t.Errorf("SET = %v", err)
 			}
-			wait.Until(t, "nothing is unanswered", func() bool { return len(p.Unanswered()) == 0 })
+			testkit.Until(t, "nothing is unanswered", func() bool { return len(p.Unanswered()) == 0 })
 			if n := p.near.Exists(t.Context(), key).Val(); (n == 1) != c.executed {
 				t.Errorf("in the end there are %d keys", n)
 			}
@@ -216,8 +216,8 @@ func TestLateWrite(t *testing.T) {
 	}
 	h.Pass()
 	h.Pass()
-	wait.Until(t, "the write arrives", func() bool { return p.near.Get(t.Context(), key).Val() == "late" })
-	wait.Until(t, "it is answered", func() bool { return len(p.Unanswered()) == 0 })
+	testkit.Until(t, "the write arrives", func() bool { return p.near.Get(t.Context(), key).Val() == "late" })
+	testkit.Until(t, "it is answered", func() bool { return len(p.Unanswered()) == 0 })
 }
 
 // A pipeline is cut between its commands.
@@ -239,13 +239,13 @@ func TestPipelineIsCut(t *testing.T) {
 	}()
 	there := func(n int64) bool { return p.near.Exists(t.Context(), name(0), name(1), name(2), name(3)).Val() == n }
 	reached(t, held)
-	wait.Until(t, "the first of four has arrived", func() bool { return there(1) })
+	testkit.Until(t, "the first of four has arrived", func() bool { return there(1) })
 	if n := len(p.Unanswered()); n < 3 {
 		t.Errorf("%d calls are unanswered, want those from the held one on", n)
 	}
 	held.Pass()
 	reached(t, answer)
-	wait.Until(t, "all have arrived", func() bool { return there(4) })
+	testkit.Until(t, "all have arrived", func() bool { return there(4) })
 	select {
 	case err := <-done:
 		t.Fatalf("the pipeline returned (%v) without an answer", err)
@@ -280,7 +280,7 @@ func TestEveryAndCancel(t *testing.T) {
 	for range 3 {
 		go func() { done <- p.far.Incr(t.Context(), p.prefix+"n").Err() }()
 	}
-	wait.Until(t, "three are held", func() bool { return len(p.Unanswered()) == 3 })
+	testkit.Until(t, "three are held", func() bool { return len(p.Unanswered()) == 3 })
 	reached(t, every)
 	if n := p.near.Exists(t.Context(), p.prefix+"n").Val(); n != 0 {
 		t.Error("one has arrived")
@@ -319,7 +319,7 @@ func TestSever(t *testing.T) {
 	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the connection reads %d, %v; want a reset", n, err)
 	}
-	wait.Until(t, "a new connection works", func() bool { return p.far.Set(t.Context(), p.prefix+"k", "3", 0).Err() == nil })
+	testkit.Until(t, "a new connection works", func() bool { return p.far.Set(t.Context(), p.prefix+"k", "3", 0).Err() == nil })
 	if got := p.near.Get(t.Context(), p.prefix+"k").Val(); got != "3" {
 		t.Errorf("the key is %s, want 3: nothing of the partition's time", got)
 	}

@@ -13,8 +13,8 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
 
@@ -212,7 +212,7 @@ func TestMySQLCommit(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := -1
-			wait.Until(t, "the session has ended", func() bool {
+			testkit.Until(t, "the session has ended", func() bool {
 				err := near.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM kept").Scan(&n)
 				return err == nil && n == c.rows
 			})

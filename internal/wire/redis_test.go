@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
 
@@ -198,7 +198,7 @@ func TestRedisPushes(t *testing.T) {
 			if err := sub.Unsubscribe(ctx); err != nil {
 				t.Fatal(err)
 			}
-			wait.Until(t, "all is answered", func() bool {
+			testkit.Until(t, "all is answered", func() bool {
 				return !slices.ContainsFunc(p.Since(0), func(c wire.Call) bool { return c.Answered.IsZero() })
 			})
 			if p.Err() != nil {

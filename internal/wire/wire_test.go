@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
 
@@ -163,7 +163,7 @@ func TestHTTPAnswers(t *testing.T) {
 			t.Errorf("%s %s: %d with %d bytes, want %d with %d", c.method, c.path, status, size, c.status, c.size)
 		}
 	}
-	wait.Until(t, "all is answered", func() bool { return len(p.Unanswered()) == 0 })
+	testkit.Until(t, "all is answered", func() bool { return len(p.Unanswered()) == 0 })
 	for _, c := range p.Since(0) {
 		if c.Answered.IsZero() || (c.Failed == "409") != strings.HasPrefix(c.Pattern[4:], "/no?") && c.Pattern[:4] == "GET " || c.Poll != (c.Text == "GET /no?index=7") {
 			t.Errorf("%+v", c)

@@ -15,8 +15,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // lockService calls etcd's own lock service, as jetcd does, by its JSON gateway.
@@ -196,7 +196,7 @@ func TestZooKeeperNoNodeIsNoLock(t *testing.T) {
 	s.says("B", "zkLock()", fmt.Sprintf("%d in front", len(b.queue(s))))
 	s.is("C", "zkLock(): getChildren; B's session ends; getData(waitPath)", c.lock(s, func() {
 		b.Close()
-		wait.Until(s, "B's node is gone", func() bool {
+		testkit.Until(s, "B's node is gone", func() bool {
 			there, _, err := admin.Exists(server.Prefix + "/" + b.own)
 			return err == nil && !there
 		})

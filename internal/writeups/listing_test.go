@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // The renewal script of the listings: it looks whose lock it is, and its caller ignores the answer.

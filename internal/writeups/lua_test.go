@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // In Lua only false and nil are false. 0 is true, and so is what HEXISTS and EXISTS answer, whatever they answer.
@@ -136,7 +136,7 @@ func TestWaitInsideMulti(t *testing.T) {
 	a.do("OK", "SET stock 5")
 	a.do("1", "WAIT 1 20000")
 	acknowledged := regexp.MustCompile(`(?s)offset=(\d+),.*master_repl_offset:(\d+)`)
-	wait.Until(s, "the replica has acknowledged all, also what WAIT itself sent", func() bool {
+	testkit.Until(s, "the replica has acknowledged all, also what WAIT itself sent", func() bool {
 		m := acknowledged.FindStringSubmatch(master.quietly("INFO replication"))
 		return len(m) == 3 && m[1] == m[2]
 	})

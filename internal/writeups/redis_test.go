@@ -6,7 +6,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
 )
 
 // "Redis is single-threaded, so a read and a write need no lock."
@@ -88,7 +88,7 @@ func TestMillisecondsToExpire(t *testing.T) {
 	s.note("30000 was meant as milliseconds: A dies, and the lock stays for 8 h 20 min")
 	a.do("1", "DEL @lock")
 	a.do("OK", "SET @lock a NX PX 30")
-	wait.Until(s, "the key is gone", func() bool { return a.quietly("EXISTS @lock") == "0" })
+	testkit.Until(s, "the key is gone", func() bool { return a.quietly("EXISTS @lock") == "0" })
 	a.do("-2", "TTL @lock")
 	s.note("30 was meant as seconds: the lock is gone while A works")
 }

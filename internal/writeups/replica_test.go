@@ -13,9 +13,9 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // replicas gives a master and n replicas of it, each behind a relay of its own, once all are in step.
@@ -33,7 +33,7 @@ func replicas(s *story, n int, conf ...string) (master client, all []client, wir
 		r.follow(w.Addr().String(), o.Password)
 		all, wires = append(all, r), append(wires, w)
 	}
-	wait.Until(s, "the master counts its replicas", func() bool {
+	testkit.Until(s, "the master counts its replicas", func() bool {
 		return strings.Count(master.quietly("INFO replication"), "state=online") == n
 	})
 	return master, all, wires
@@ -48,7 +48,7 @@ func (c client) follow(addr, password string) {
 			c.s.Fatalf("%s: %s", command, got)
 		}
 	}
-	wait.Until(c.s, "a replica in step", func() bool {
+	testkit.Until(c.s, "a replica in step", func() bool {
 		return strings.Contains(c.quietly("INFO replication"), "master_link_status:up")
 	})
 }
@@ -80,7 +80,7 @@ func TestMinReplicasToWriteNarrows(t *testing.T) {
 	replica[0].do("OK", "SET lock b NX PX 30000")
 	s.note("A and B both hold the lock")
 	master.do("OK", "CONFIG SET min-replicas-max-lag 1")
-	wait.Until(s, "the master refuses", func() bool {
+	testkit.Until(s, "the master refuses", func() bool {
 		return strings.HasPrefix(master.quietly("SET other a NX"), "(error) NOREPLICAS")
 	})
 	master.do("(error) NOREPLICAS Not enough good replicas to write.", "SET more a NX PX 30000")
@@ -114,7 +114,7 @@ func TestEvictionTakesTheLock(t *testing.T) {
 	a.do("OK", "SET lock a NX PX 600000")
 	page := strings.Repeat("x", 10_000)
 	n := 0
-	wait.Until(s, "the lock is evicted", func() bool {
+	testkit.Until(s, "the lock is evicted", func() bool {
 		n++
 		b.quietly("SET page:" + strings.Repeat("i", n%2_000) + " " + page)
 		return b.quietly("EXISTS lock") == "0"
@@ -225,7 +225,7 @@ func TestBusyLoop(t *testing.T) {
 		}()
 	}
 	busy := kinds[0]
-	wait.Until(s, "the busy loop has sent 2000 commands in 400 ms or more", func() bool { return busy.sent.Load() >= 2000 && time.Since(began) > 400*time.Millisecond })
+	testkit.Until(s, "the busy loop has sent 2000 commands in 400 ms or more", func() bool { return busy.sent.Load() >= 2000 && time.Since(began) > 400*time.Millisecond })
 	took := time.Since(began)
 	for _, w := range kinds {
 		sent := w.sent.Load()

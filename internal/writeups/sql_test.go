@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
 )
 
 // one is a product of which one is left.
@@ -161,7 +161,7 @@ func TestReaperOfTheLockTable(t *testing.T) {
 	b.exec("error 1062", insert)
 	s.note("if A had been killed, nobody could enter again, so a job deletes rows older than 0.1 s. But A is only slow")
 	var reaped string
-	wait.Until(s, "the job deletes the row", func() bool {
+	testkit.Until(s, "the job deletes the row", func() bool {
 		reaped = job.run(t.Context(), reap)
 		return reaped != "0 affected"
 	})

@@ -16,8 +16,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
-	"lastitem/internal/testenv/port"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
 )
 
 // eachEngine runs a test with every engine.
@@ -179,7 +178,7 @@ func TestEngineGivesUpAStalledServer(t *testing.T) {
 func TestEngineNotConnected(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, name string) {
-		u := &url.URL{Scheme: "http", Host: port.Free(t)}
+		u := &url.URL{Scheme: "http", Host: testkit.FreePort(t)}
 		got := engine(t, name, u, patience).Do(buy())
 		if read := Classify(&got); got.Sent || read.Outcome != audit.Declined || read.Code != "refused_connection" || read.Kind != Failed {
 			t.Errorf("Do() = %+v, read as %+v, want declined by refused_connection", got, read)
@@ -227,7 +226,7 @@ func TestRawNoticesAConnectionThatWasClosedAtRest(t *testing.T) {
 		if got := e.Do(buy()); got.Err != "" {
 			t.Fatalf("Do() %d = %+v, want an answer", i, got)
 		}
-		wait.Until(t, "closed by the server", e.closedByServer)
+		testkit.Until(t, "closed by the server", e.closedByServer)
 		e.lastUse = e.lastUse.Add(-2 * restingFor)
 	}
 	if n := server.requests.Load(); n != 5 {
@@ -260,7 +259,7 @@ func TestRawConnectsAhead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wait.Until(t, "one connection", func() bool { return server.conns.Load() == 1 })
+	testkit.Until(t, "one connection", func() bool { return server.conns.Load() == 1 })
 	if got := e.Do(buy()); got.Err != "" || server.conns.Load() != 1 {
 		t.Errorf("Do() = %+v over %d connections, want an answer over 1", got, server.conns.Load())
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"lastitem/internal/audit"
-	"lastitem/internal/columns"
+	layout "lastitem/internal/report"
 	"lastitem/loadtest"
 	"lastitem/loadtest/words"
 )
@@ -24,7 +24,7 @@ type finding struct {
 // writeFindings writes which claims were confirmed, which were not, and why data is missing.
 func writeFindings(b *strings.Builder, c loadtest.Comparison, style Style) {
 	line := func(color, text string) {
-		lines := columns.Wrap(text, style.columns()-2)
+		lines := layout.Wrap(text, style.columns()-2)
 		for i, l := range lines {
 			if i > 0 {
 				l = "  " + l
@@ -315,7 +315,7 @@ func kept(sentence string) string {
 	}
 	parts := strings.Split(sentence, semicolon)
 	for i, p := range parts {
-		parts[i] = columns.Unbroken(p)
+		parts[i] = layout.Unbroken(p)
 	}
 	return strings.Join(parts, semicolon)
 }

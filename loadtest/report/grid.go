@@ -4,8 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"lastitem/internal/columns"
-	"lastitem/internal/page"
+	layout "lastitem/internal/report"
 )
 
 // Style is the language, width and colour of a report.
@@ -56,9 +55,9 @@ type column struct {
 // pad fills text with spaces to n columns of the terminal: on the left if right is set, else on the right.
 func (c column) pad(text string, n int) string {
 	if c.right {
-		return columns.Right(text, n)
+		return layout.Right(text, n)
 	}
-	return columns.Left(text, n)
+	return layout.Left(text, n)
 }
 
 // gridRow is a line of cells with the notes that are printed below it.
@@ -79,10 +78,10 @@ func (g grid) widths() []int {
 	w := make([]int, len(g.columns))
 	for i, c := range g.columns {
 		for line := range strings.SplitSeq(c.head, "\n") {
-			w[i] = max(w[i], columns.Width(line))
+			w[i] = max(w[i], layout.Width(line))
 		}
 		for _, r := range g.rows {
-			w[i] = max(w[i], columns.Width(r.cells[i].text))
+			w[i] = max(w[i], layout.Width(r.cells[i].text))
 		}
 	}
 	return w
@@ -142,7 +141,7 @@ func (g grid) writeHeads(b *strings.Builder, style Style, widths []int) {
 
 // writeNote writes text indented and wrapped to the style's width. Continuation lines are indented further.
 func writeNote(b *strings.Builder, text string, style Style, indent string) {
-	for i, line := range columns.Wrap(text, style.columns()-len(indent)-2) {
+	for i, line := range layout.Wrap(text, style.columns()-len(indent)-2) {
 		if i > 0 {
 			b.WriteString("  ")
 		}
@@ -165,7 +164,7 @@ func (g grid) markdown(b *strings.Builder) {
 	for _, r := range g.rows {
 		var cells []string
 		for _, cell := range r.cells {
-			cells = append(cells, markdownText(page.Grouped(cell.text)))
+			cells = append(cells, markdownText(layout.Grouped(cell.text)))
 		}
 		row(cells)
 	}

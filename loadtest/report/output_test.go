@@ -18,10 +18,9 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testkit/resulttest"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
-	"lastitem/loadtest/plan"
-	"lastitem/loadtest/resulttest"
 	"lastitem/loadtest/words"
 )
 
@@ -65,7 +64,7 @@ func fullComparison() loadtest.Comparison {
 func openRun() loadtest.Result {
 	r := resulttest.Exact("sql-atomic", 3*time.Millisecond)
 	r.Plan.VUs, r.Plan.Requests, r.Plan.Name = 0, 0, ""
-	r.Plan.Stages = []plan.Stage{{For: 2 * time.Second, Rate: 100}, {For: 3 * time.Second, Rate: 400.5}}
+	r.Plan.Stages = []loadtest.Stage{{For: 2 * time.Second, Rate: 100}, {For: 3 * time.Second, Rate: 400.5}}
 	r.Dropped, r.Retried, r.Lag, r.Noisy, r.Partial = 7, 5, resulttest.Latency(750, 200*time.Microsecond), []string{"7 arrivals were dropped"}, true
 	r.Elapsed = 5 * time.Second
 	r.Series = nil

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"lastitem/internal/audit"
-	"lastitem/internal/page"
+	layout "lastitem/internal/report"
 	"lastitem/loadtest"
 	"lastitem/loadtest/words"
 )
@@ -25,7 +25,7 @@ var pageTemplates = func() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	for _, lang := range words.Languages {
 		say := func(key string) string { return strings.ReplaceAll(words.Say(lang, key), "\n", " ") }
-		all[lang] = template.Must(template.New("page").Funcs(template.FuncMap{"say": say, "kept": page.Kept, "grouped": page.Grouped}).Parse(pageText))
+		all[lang] = template.Must(template.New("page").Funcs(template.FuncMap{"say": say, "kept": layout.Kept, "grouped": layout.Grouped}).Parse(pageText))
 	}
 	return all
 }()
@@ -91,7 +91,7 @@ func (g grid) view() gridView {
 			row.Notes = append(row.Notes, spaced(note))
 		}
 		for i, c := range r.cells {
-			row.Cells = append(row.Cells, cellView{Text: page.Grouped(c.text), Tone: tones[c.color], Right: g.columns[i].right})
+			row.Cells = append(row.Cells, cellView{Text: layout.Grouped(c.text), Tone: tones[c.color], Right: g.columns[i].right})
 		}
 		v.Rows = append(v.Rows, row)
 	}
@@ -109,11 +109,11 @@ func WritePage(w io.Writer, c loadtest.Comparison, lang string, secrets []string
 	if err := pageTemplates[lang].Execute(&body, view); err != nil {
 		return err
 	}
-	p := page.Page{Lang: lang, Title: view.Title, Body: template.HTML(body.String())} //nolint:gosec // made by html/template
+	p := layout.Page{Lang: lang, Title: view.Title, Body: template.HTML(body.String())} //nolint:gosec // made by html/template
 	if err := p.Write(&whole); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, page.Hide(whole.String(), secrets))
+	_, err := io.WriteString(w, layout.Hide(whole.String(), secrets))
 	return err
 }
 
@@ -195,7 +195,7 @@ func environmentFacts(c loadtest.Comparison, lang string) []factView {
 	}
 	var plans, seeds []string
 	for _, p := range c.Plans {
-		plans = append(plans, page.Grouped(planLine(p, e, lang)))
+		plans = append(plans, layout.Grouped(planLine(p, e, lang)))
 		if seed := strconv.FormatUint(p.Seed, 10); !slices.Contains(seeds, seed) {
 			seeds = append(seeds, seed)
 		}
@@ -237,7 +237,7 @@ func shownRun(c loadtest.Comparison, s loadtest.Summary) (loadtest.Result, bool)
 func toneOf(v audit.Verdict) string { return tones[verdictColor(v)] }
 
 // inMillis formats a duration in milliseconds with three digits.
-func inMillis(d time.Duration) string { return page.Short(ms(d)) }
+func inMillis(d time.Duration) string { return layout.Short(ms(d)) }
 
 // ms converts a duration to milliseconds.
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

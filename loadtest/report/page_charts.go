@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/page"
+	layout "lastitem/internal/report"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
 	"lastitem/loadtest/words"
@@ -37,7 +37,7 @@ func modeOf(c loadtest.Comparison, s loadtest.Summary, lang string) modeView {
 	if !found {
 		return v
 	}
-	v.Plan = page.Grouped(planLine(withEngine(r), c.Environment, lang))
+	v.Plan = layout.Grouped(planLine(withEngine(r), c.Environment, lang))
 	if s.Repetitions > 1 {
 		v.Shown = words.Say(lang, "page shown", s.Worst, s.Repetitions)
 	}
@@ -47,7 +47,7 @@ func modeOf(c loadtest.Comparison, s loadtest.Summary, lang string) modeView {
 	writeLoad(&load, inText, lang)
 	writeVerdict(&load, r, Style{Lang: lang, Width: math.MaxInt})
 	for line := range strings.Lines(load.String()) {
-		v.Facts = append(v.Facts, spaced(page.Grouped(strings.TrimSpace(line))))
+		v.Facts = append(v.Facts, spaced(layout.Grouped(strings.TrimSpace(line))))
 	}
 	if len(r.Series) > 0 {
 		v.Charts = append(v.Charts, overTime(r, lang), answersOverTime(r, lang))
@@ -90,14 +90,14 @@ func latencyGrids(r loadtest.Result, lang string) []gridView {
 
 // rateBars draws the accepted requests per second of all modes; "" if no mode accepted anything.
 func rateBars(c loadtest.Comparison, lang string) template.HTML {
-	chart := page.Bars{Title: words.Say(lang, "page rates"), Unit: words.Say(lang, "page rates unit")}
+	chart := layout.Bars{Title: words.Say(lang, "page rates"), Unit: words.Say(lang, "page rates unit")}
 	for _, s := range c.Summaries {
 		if a := s.AcceptedPerSecond; s.Accepted > 0 {
 			tone := toneOf(s.Verdict)
 			if tone == "good" {
 				tone = ""
 			}
-			chart.Bars = append(chart.Bars, page.Bar{Name: rowName(s, c), To: a.Median, Low: a.Min, High: a.Max, Text: page.Grouped(rate(a.Median)), Tone: tone})
+			chart.Bars = append(chart.Bars, layout.Bar{Name: rowName(s, c), To: a.Median, Low: a.Min, High: a.Max, Text: layout.Grouped(rate(a.Median)), Tone: tone})
 		}
 	}
 	if chart.Bars == nil {
@@ -108,12 +108,12 @@ func rateBars(c loadtest.Comparison, lang string) template.HTML {
 
 // latencyBars draws the response times of all modes; "" if no mode accepted anything.
 func latencyBars(c loadtest.Comparison, lang string) template.HTML {
-	chart := page.Bars{Title: words.Say(lang, "page latencies"), Unit: words.Say(lang, "page latencies unit"), Log: true}
+	chart := layout.Bars{Title: words.Say(lang, "page latencies"), Unit: words.Say(lang, "page latencies unit"), Log: true}
 	for _, s := range c.Summaries {
 		if s.Accepted > 0 && s.P50 > 0 {
-			chart.Bars = append(chart.Bars, page.Bar{
+			chart.Bars = append(chart.Bars, layout.Bar{
 				Name: rowName(s, c), From: ms(s.P50), To: ms(s.P99), Mark: ms(s.P95),
-				Text: page.Grouped(millis(s.P50) + " / " + millis(s.P95) + " / " + millis(s.P99)),
+				Text: layout.Grouped(millis(s.P50) + " / " + millis(s.P95) + " / " + millis(s.P99)),
 			})
 		}
 	}
@@ -140,20 +140,20 @@ func allCurves(c loadtest.Comparison, lang string) template.HTML {
 
 // curves draws one or several distributions. The x axis is the logarithm of the share of values above a percentile, which gives the tail room.
 func curves(runs []loadtest.Result, lang string) template.HTML {
-	chart := page.Lines{
+	chart := layout.Lines{
 		Title: words.Say(lang, "page curve"), Unit: words.Say(lang, "page curve unit"), Show: words.Say(lang, "page table"),
-		Table: page.Table{Heads: []string{words.Say(lang, "page percentile")}},
+		Table: layout.Table{Heads: []string{words.Say(lang, "page percentile")}},
 	}
 	furthest, values := 0.0, []float64{}
 	var names []string
 	rows := map[float64][]string{}
 	for i, r := range runs {
-		line := page.Line{Name: r.Mode, Area: len(runs) == 1}
+		line := layout.Line{Name: r.Mode, Area: len(runs) == 1}
 		n := float64(r.Latency[client.Accepted].Count)
 		for _, p := range r.Curve {
 			x := nines(p.Percentile, n)
 			furthest = max(furthest, x)
-			line.Points = append(line.Points, page.Point{X: x, Y: ms(p.Value)})
+			line.Points = append(line.Points, layout.Point{X: x, Y: ms(p.Value)})
 			values = append(values, ms(p.Value))
 			for len(rows[p.Percentile]) <= i {
 				rows[p.Percentile] = append(rows[p.Percentile], "–")
@@ -166,7 +166,7 @@ func curves(runs []loadtest.Result, lang string) template.HTML {
 	}
 	for _, p := range []float64{0, 50, 90, 99, 99.9, 99.99, 99.999} {
 		if x := nines(p, math.Inf(1)); x <= furthest {
-			chart.XTicks = append(chart.XTicks, page.Tick{At: x, Label: trimFloat(p) + "%"})
+			chart.XTicks = append(chart.XTicks, layout.Tick{At: x, Label: trimFloat(p) + "%"})
 		}
 	}
 	chart.Log = wide(values)
@@ -220,10 +220,10 @@ func middle(w loadtest.Window) float64 { return (w.At + w.For/2).Seconds() }
 
 // overTime draws the percentiles over the course of a run.
 func overTime(r loadtest.Result, lang string) template.HTML {
-	chart := page.Lines{
+	chart := layout.Lines{
 		Title: words.Say(lang, "page over time"), Unit: words.Say(lang, "page over time unit", windowText(r.Series[0].For)), Show: words.Say(lang, "page table"), XZero: true,
-		Lines: []page.Line{{Name: "p50"}, {Name: "p90"}, {Name: "p99"}},
-		Table: page.Table{Heads: []string{words.Say(lang, "page second"), "p50", "p90", "p99"}},
+		Lines: []layout.Line{{Name: "p50"}, {Name: "p90"}, {Name: "p99"}},
+		Table: layout.Table{Heads: []string{words.Say(lang, "page second"), "p50", "p90", "p99"}},
 	}
 	var values []float64
 	least, most := time.Duration(math.MaxInt64), time.Duration(0)
@@ -235,7 +235,7 @@ func overTime(r loadtest.Result, lang string) template.HTML {
 				y, text = ms(d), inMillis(d)
 				values = append(values, y)
 			}
-			chart.Lines[i].Points = append(chart.Lines[i].Points, page.Point{X: middle(w), Y: y})
+			chart.Lines[i].Points = append(chart.Lines[i].Points, layout.Point{X: middle(w), Y: y})
 			row = append(row, text)
 		}
 		if w.Accepted > 0 {
@@ -255,14 +255,14 @@ func overTime(r loadtest.Result, lang string) template.HTML {
 
 // answersOverTime draws the kinds of answers over the course of a run.
 func answersOverTime(r loadtest.Result, lang string) template.HTML {
-	chart := page.Lines{
+	chart := layout.Lines{
 		Title: words.Say(lang, "page answers"), Unit: words.Say(lang, "page answers unit", windowText(r.Series[0].For)), Show: words.Say(lang, "page table"), XZero: true,
-		Lines: []page.Line{{Name: words.Say(lang, "row accepted"), Area: true}, {Name: words.Say(lang, "row refused")}},
-		Table: page.Table{Heads: []string{words.Say(lang, "page second"), words.Say(lang, "row accepted"), words.Say(lang, "row refused")}},
+		Lines: []layout.Line{{Name: words.Say(lang, "row accepted"), Area: true}, {Name: words.Say(lang, "row refused")}},
+		Table: layout.Table{Heads: []string{words.Say(lang, "page second"), words.Say(lang, "row accepted"), words.Say(lang, "row refused")}},
 	}
 	failures := r.Latency[client.Failed].Count > 0
 	if failures {
-		chart.Lines = append(chart.Lines, page.Line{Name: words.Say(lang, "row failed")})
+		chart.Lines = append(chart.Lines, layout.Line{Name: words.Say(lang, "row failed")})
 		chart.Table.Heads = append(chart.Table.Heads, words.Say(lang, "row failed"))
 	}
 	var most [3]float64
@@ -274,11 +274,11 @@ func answersOverTime(r loadtest.Result, lang string) template.HTML {
 			}
 			y := w.PerSecond(n)
 			most[i] = max(most[i], y)
-			chart.Lines[i].Points = append(chart.Lines[i].Points, page.Point{X: middle(w), Y: y})
-			row = append(row, page.Grouped(strconv.FormatFloat(y, 'f', 0, 64)))
+			chart.Lines[i].Points = append(chart.Lines[i].Points, layout.Point{X: middle(w), Y: y})
+			row = append(row, layout.Grouped(strconv.FormatFloat(y, 'f', 0, 64)))
 		}
 		chart.Table.Rows = append(chart.Table.Rows, row)
 	}
-	chart.Desc = page.Grouped(words.Say(lang, "page answers desc", rate(most[0]), rate(most[1])))
+	chart.Desc = layout.Grouped(words.Say(lang, "page answers desc", rate(most[0]), rate(most[1])))
 	return chart.HTML()
 }

@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/net/html"
 
+	"lastitem/internal/testkit/resulttest"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
-	"lastitem/loadtest/resulttest"
 	"lastitem/loadtest/words"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"lastitem/internal/audit"
-	"lastitem/internal/columns"
+	layout "lastitem/internal/report"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
 	"lastitem/loadtest/words"
@@ -176,7 +176,7 @@ func sparkline(series []loadtest.Window) (spark string, peak int64) {
 		}
 		values = append(values, float64(accepted)/max(span.Seconds(), 1e-9))
 	}
-	return columns.Spark(values), int64(math.Round(slices.Max(values)))
+	return layout.Spark(values), int64(math.Round(slices.Max(values)))
 }
 
 // verdictsShown is the largest number of products whose verdicts the report shows, worst first.

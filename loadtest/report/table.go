@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"lastitem/internal/audit"
-	"lastitem/internal/columns"
+	layout "lastitem/internal/report"
 	"lastitem/loadtest"
 	"lastitem/loadtest/words"
 )
@@ -30,7 +30,7 @@ func WriteTable(w io.Writer, c loadtest.Comparison, style Style) error {
 		b.WriteString("\n")
 	}
 	for _, text := range noiseLines(c, style.Lang) {
-		b.WriteString(style.paint(strings.Join(columns.Wrap(text, style.columns()), "\n  "), yellow) + "\n")
+		b.WriteString(style.paint(strings.Join(layout.Wrap(text, style.columns()), "\n  "), yellow) + "\n")
 	}
 	writeFindings(&b, c, style)
 	_, err := io.WriteString(w, b.String())

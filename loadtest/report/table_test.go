@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"lastitem/internal/audit"
-	"lastitem/internal/columns"
+	layout "lastitem/internal/report"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit/resulttest"
 	"lastitem/loadtest"
-	"lastitem/loadtest/resulttest"
 )
 
 func TestWriteTable(t *testing.T) {
@@ -50,7 +50,7 @@ func TestWriteTable(t *testing.T) {
 			}
 			golden(t, tt.name+".txt", b.String())
 			for line := range strings.Lines(b.String()) {
-				if w := columns.Width(stripColor(strings.TrimSuffix(line, "\n"))); w > tt.style.columns() {
+				if w := layout.Width(stripColor(strings.TrimSuffix(line, "\n"))); w > tt.style.columns() {
 					t.Errorf("line takes %d columns of %d: %s", w, tt.style.columns(), line)
 				}
 			}

@@ -15,7 +15,6 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/lease"
 	"lastitem/internal/step"
 )
 
@@ -32,7 +31,7 @@ type Consul struct {
 	opts     ConsulOptions
 	steps    *step.Stream
 	local    *lock.Mutex
-	sessions *lease.Sessions
+	sessions *lock.Sessions
 }
 
 // ConsulOptions are the times of a session.
@@ -54,7 +53,7 @@ type ConsulOptions struct {
 func NewConsul(c *api.Client, opts ConsulOptions, steps *step.Stream) *Consul {
 	opts.TTL = cmp.Or(opts.TTL, 10*time.Second)
 	l := &Consul{c: c, opts: opts, steps: steps, local: lock.NewMutex(nil)}
-	l.sessions = lease.NewSessions(l.open)
+	l.sessions = lock.NewSessions(l.open)
 	return l
 }
 
@@ -63,7 +62,7 @@ func (l *Consul) Close() error { return l.sessions.Close() }
 
 // open makes a session that depends only on its renewal: with the node's health check, Consul's default, a short fault of the agent's
 // network would take the locks of living processes.
-func (l *Consul) open(ctx context.Context) (*lease.Session, error) {
+func (l *Consul) open(ctx context.Context) (*lock.Session, error) {
 	sent := time.Now()
 	id, _, err := l.c.Session().CreateNoChecks(&api.SessionEntry{
 		Name: "lastitem", TTL: l.opts.TTL.String(), LockDelay: l.opts.LockDelay, Behavior: api.SessionBehaviorDelete,
@@ -71,7 +70,7 @@ func (l *Consul) open(ctx context.Context) (*lease.Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: consul: session: %w", lock.ErrUnavailable, err)
 	}
-	s := &lease.Session{
+	s := &lock.Session{
 		Name: id,
 		Renew: func(ctx context.Context) error {
 			entry, _, err := l.c.Session().Renew(id, (&api.WriteOptions{}).WithContext(ctx))
@@ -108,7 +107,7 @@ func (l *Consul) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 		s.Leave()
 		return nil, err
 	}
-	lease := &ConsulLease{lease.SessionLease{Session: s, Kind: "consul", Key: key, Num: h.index, Steps: l.steps, Free: h.free}}
+	lease := &ConsulLease{lock.SessionLease{Session: s, Kind: "consul", Key: key, Num: h.index, Steps: l.steps, Free: h.free}}
 	lease.Bind(ctx)
 	l.steps.At(ctx, step.Locked, key)
 	return lease, nil
@@ -118,7 +117,7 @@ func (l *Consul) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 // Until then, any hold of the key by our session is this one.
 type consulHold struct {
 	l    *Consul
-	s    *lease.Session
+	s    *lock.Session
 	key  string
 	turn lock.Lease
 
@@ -166,7 +165,7 @@ func (h *consulHold) enter(ctx context.Context) error {
 			if waited {
 				spread = consulSpread
 			}
-			err = lease.Pause(ctx, rand.N(spread), h.s.Context().Done())
+			err = lock.Pause(ctx, rand.N(spread), h.s.Context().Done())
 		}
 		if err != nil {
 			h.pass(ctx)
@@ -178,7 +177,7 @@ func (h *consulHold) enter(ctx context.Context) error {
 // try sends one acquire, as a transaction, because its answer then contains the index. If it is refused because the key is not free, try
 // returns false; any other refusal is an error.
 func (h *consulHold) try(ctx context.Context) (bool, error) {
-	index, over, err := lease.Send(ctx, func(ctx context.Context) (uint64, error) {
+	index, over, err := lock.Send(ctx, func(ctx context.Context) (uint64, error) {
 		res, err := h.txn(ctx, &api.KVTxnOp{Verb: api.KVLock, Key: h.key, Session: h.s.Name})
 		var refusal *consulRefusedError
 		h.unanswered = err != nil && !errors.As(err, &refusal)
@@ -202,7 +201,7 @@ func (h *consulHold) try(ctx context.Context) (bool, error) {
 
 // wait returns when the key looks free, and reports whether it had to wait; the error says that limit has ended.
 func (h *consulHold) wait(ctx, limit context.Context) (waited bool, err error) {
-	if !lease.MayWait(ctx) {
+	if !lock.MayWait(ctx) {
 		return false, lock.GaveUp(ctx)
 	}
 	for seen := uint64(0); ; {
@@ -223,7 +222,7 @@ func (h *consulHold) wait(ctx, limit context.Context) (waited bool, err error) {
 // takeBack undoes an acquire whose outcome is unknown. It first waits for the end of that acquire, which it must not overtake. An acquire
 // without an answer may still arrive, so the session is retired before this process's next contender for the key opens another.
 func (h *consulHold) takeBack(ctx context.Context) error {
-	if err := lease.Await(ctx, h.over); err != nil {
+	if err := lock.Await(ctx, h.over); err != nil {
 		return err
 	}
 	h.mu.Lock()
@@ -307,7 +306,7 @@ func consulIsOwner(key string, index uint64) *api.KVTxnOp {
 
 // txn runs operations on keys. With a [consulRefusedError] the server has applied none of them.
 func (h *consulHold) txn(ctx context.Context, ops ...*api.KVTxnOp) (*api.TxnResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, lease.CommandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, lock.CommandTimeout)
 	defer cancel()
 	all := make(api.TxnOps, len(ops))
 	for i, op := range ops {
@@ -341,7 +340,7 @@ func (r *consulRefusedError) says(texts ...string) bool {
 
 // ConsulLease is the [lock.Lease] of a [Consul]. Its fence is the index that its acquire gave the key: Consul counts them over all
 // writes, so it rises with every hold. (LockIndex does not: it starts again with each key.)
-type ConsulLease struct{ lease.SessionLease }
+type ConsulLease struct{ lock.SessionLease }
 
 // IsOwner is refused by the server unless the lock is held by this lease. In a transaction it guards a write to Consul
 // against a holder whose session ended without its knowledge.

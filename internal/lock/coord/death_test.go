@@ -20,9 +20,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/locktest"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 func TestMain(m *testing.M) { locktest.Main(m) }
@@ -49,7 +49,7 @@ func fifo(t *testing.T, l lock.Locker, key string, queued func() int) {
 				t.Errorf("Release: %v", err)
 			}
 		})
-		wait.Until(t, "another in the queue", func() bool { return queued() == i+2 })
+		testkit.Until(t, "another in the queue", func() bool { return queued() == i+2 })
 	}
 	locktest.Release(t, lease)
 	wg.Wait()

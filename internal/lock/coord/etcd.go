@@ -10,7 +10,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/lease"
 	"lastitem/internal/step"
 )
 
@@ -26,7 +25,7 @@ type Etcd struct {
 	c        *clientv3.Client
 	ttl      time.Duration
 	steps    *step.Stream
-	sessions *lease.Sessions
+	sessions *lock.Sessions
 }
 
 // NewEtcd returns the lock on c, whose lease lives for ttl (whole seconds, at least what the server allows: one and a half
@@ -37,7 +36,7 @@ type Etcd struct {
 // The fence goes back if etcd is restored from a snapshot without --bump-revision.
 func NewEtcd(c *clientv3.Client, ttl time.Duration, steps *step.Stream) *Etcd {
 	e := &Etcd{c: c, ttl: ttl, steps: steps}
-	e.sessions = lease.NewSessions(e.open)
+	e.sessions = lock.NewSessions(e.open)
 	return e
 }
 
@@ -46,13 +45,13 @@ func (e *Etcd) Close() error { return e.sessions.Close() }
 
 // open gets a lease. It is renewed with KeepAliveOnce, because the client's KeepAlive only shows when an answer came, while a lease must
 // be counted from the time its request was sent.
-func (e *Etcd) open(ctx context.Context) (*lease.Session, error) {
+func (e *Etcd) open(ctx context.Context) (*lock.Session, error) {
 	sent := time.Now()
 	g, err := e.c.Grant(ctx, max(1, int64(e.ttl/time.Second)))
 	if err != nil {
 		return nil, fmt.Errorf("%w: etcd: lease: %w", lock.ErrUnavailable, err)
 	}
-	s := &lease.Session{
+	s := &lock.Session{
 		Num: int64(g.ID),
 		Renew: func(ctx context.Context) error {
 			_, err := e.c.KeepAliveOnce(ctx, g.ID)
@@ -89,7 +88,7 @@ func (e *Etcd) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 		return nil, err
 	}
 	h := &etcdHold{e: e, s: s, prefix: segment(key) + "/"}
-	h.node = h.prefix + lease.NewOwner()
+	h.node = h.prefix + lock.NewOwner()
 	if err := h.enter(ctx); err != nil {
 		if !h.refused {
 			s.Tidy(ctx, h.leave) // no other attempt has a key of this name
@@ -97,7 +96,7 @@ func (e *Etcd) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 		s.Leave()
 		return nil, err
 	}
-	l := &EtcdLease{lease.SessionLease{Session: s, Kind: "etcd", Key: key, Num: uint64(h.revision), Steps: e.steps, Free: h.free}, h.node}
+	l := &EtcdLease{lock.SessionLease{Session: s, Kind: "etcd", Key: key, Num: uint64(h.revision), Steps: e.steps, Free: h.free}, h.node}
 	l.Bind(ctx)
 	e.steps.At(ctx, step.Locked, key)
 	return l, nil
@@ -106,7 +105,7 @@ func (e *Etcd) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 // etcdHold is a hold, or a place in the queue: a key and the revision that created it.
 type etcdHold struct {
 	e            *Etcd
-	s            *lease.Session
+	s            *lock.Session
 	prefix, node string
 	revision     int64
 	over         <-chan struct{} // closed when the put is answered, or given up
@@ -116,7 +115,7 @@ type etcdHold struct {
 
 // enter puts the key, and in the same transaction reads the youngest key before it: the one to wait for.
 func (h *etcdHold) enter(ctx context.Context) error {
-	res, over, err := lease.Send(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+	res, over, err := lock.Send(ctx, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 		res, err := h.e.c.Txn(ctx).Then(
 			clientv3.OpGet(h.prefix, append(clientv3.WithLastCreate(), clientv3.WithKeysOnly())...),
 			clientv3.OpPut(h.node, "", clientv3.WithLease(clientv3.LeaseID(h.s.Num))),
@@ -139,7 +138,7 @@ func (h *etcdHold) enter(ctx context.Context) error {
 		return h.s.Failed(ctx, ctx, "etcd", lock.ErrLost)
 	case len(before) == 0:
 		return nil
-	case !lease.MayWait(ctx):
+	case !lock.MayWait(ctx):
 		return lock.GaveUp(ctx)
 	}
 	return h.wait(ctx, string(before[0].Key))
@@ -173,7 +172,7 @@ func (h *etcdHold) wait(ctx context.Context, before string) error {
 // before returns the youngest key older than ours, "" when there is none. It is a transaction on condition that our own key still exists:
 // if the lease ended during the wait, we hold nothing, even if no key is before ours (etcd issue 11456).
 func (h *etcdHold) before(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, lease.CommandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, lock.CommandTimeout)
 	defer cancel()
 	older := append(clientv3.WithLastCreate(), clientv3.WithMaxCreateRev(h.revision-1), clientv3.WithKeysOnly())
 	res, err := h.e.c.Txn(ctx).If(h.isOwner()).Then(clientv3.OpGet(h.prefix, older...)).Commit()
@@ -196,7 +195,7 @@ func (h *etcdHold) isOwner() clientv3.Cmp {
 // leave undoes an attempt whose revision may be unknown. It first waits for the end of the attempt's put, which it must not overtake. A put
 // without an answer may arrive even later, and its key would live as long as the lease that it is attached to.
 func (h *etcdHold) leave(ctx context.Context) error {
-	err := lease.Await(ctx, h.over)
+	err := lock.Await(ctx, h.over)
 	if err == nil {
 		err = h.remove(ctx)
 	}
@@ -213,7 +212,7 @@ func (h *etcdHold) denied(err error) error {
 		return err
 	}
 	h.s.Retire(func(context.Context) error { return nil }) // a delete would be refused again
-	return fmt.Errorf("%w: %w", lease.ErrRefused, err)
+	return fmt.Errorf("%w: %w", lock.ErrRefused, err)
 }
 
 func (h *etcdHold) remove(ctx context.Context) error {
@@ -236,7 +235,7 @@ func (h *etcdHold) free(ctx context.Context) error {
 // EtcdLease is the [lock.Lease] of an [Etcd]. Its fence is the revision that created its key: etcd counts them over all keys, so it
 // rises with every hold.
 type EtcdLease struct {
-	lease.SessionLease
+	lock.SessionLease
 	node string
 }
 

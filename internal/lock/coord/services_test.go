@@ -18,10 +18,10 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/coord"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/step"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 func newEtcd(t *testing.T, c *clientv3.Client, ttl time.Duration, s *step.Stream) *coord.Etcd {
@@ -125,7 +125,7 @@ func TestEtcdPermissionDenied(t *testing.T) {
 	locktest.ReleaseUnknown(t, lease, "Release")
 	denied.Store(false)
 	locktest.Release(t, other)
-	wait.Until(t, "no key is left", func() bool { return len(etcdLeases(t, c, s.Prefix)) == 0 })
+	testkit.Until(t, "no key is left", func() bool { return len(etcdLeases(t, c, s.Prefix)) == 0 })
 }
 
 // Sessions with a negligible lock-delay: one whose loss is noticed soon, and one that does not end during a test.

@@ -10,9 +10,9 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/coord"
-	"lastitem/internal/lock/locktest"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // store is a server whose locks are keys of sessions, and whose calls a test can meddle with.
@@ -137,7 +137,7 @@ func TestLostAnswers(t *testing.T) {
 		locktest.Warm(t, l, key)
 		lost.Left.Store(1)
 		locktest.WantUnavailable(t.Context(), t, l, key, "Acquire")
-		wait.Until(t, "no key is left", func() bool { return keys(s.Prefix) == 0 })
+		testkit.Until(t, "no key is left", func() bool { return keys(s.Prefix) == 0 })
 		lease := locktest.Obtain(t, l, key)
 		lost.Left.Store(1)
 		locktest.ReleaseUnknown(t, lease, "Release")
@@ -153,7 +153,7 @@ func TestLateAcquire(t *testing.T) {
 		l := of.lock(t, s, time.Minute, late.meddle)
 		locktest.Warm(t, l, key)
 		late.leavesTooEarly(t, l, key)
-		wait.Until(t, "no key is left", func() bool { return keys(s.Prefix) == 0 })
+		testkit.Until(t, "no key is left", func() bool { return keys(s.Prefix) == 0 })
 		locktest.Warm(t, near, key)
 		locktest.Warm(t, l, key)
 	})

@@ -12,7 +12,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/lease"
 	"lastitem/internal/step"
 )
 
@@ -35,7 +34,7 @@ type ZooKeeper struct {
 	root     string
 	timeout  time.Duration
 	steps    *step.Stream
-	sessions *lease.Sessions
+	sessions *lock.Sessions
 }
 
 // NewZooKeeper returns the lock on c, whose nodes are made below root ("/locks", made when missing). timeout is the session
@@ -48,7 +47,7 @@ type ZooKeeper struct {
 // The fence goes back if the servers get older data (a backup), or other data: new servers count from the beginning.
 func NewZooKeeper(c *zk.Conn, root string, timeout time.Duration, steps *step.Stream) *ZooKeeper {
 	l := &ZooKeeper{c: zkClient{c}, root: path.Clean("/" + root), timeout: timeout, steps: steps}
-	l.sessions = lease.NewSessions(l.open)
+	l.sessions = lock.NewSessions(l.open)
 	return l
 }
 
@@ -63,12 +62,12 @@ func (l *ZooKeeper) Close() error { return l.sessions.Close() }
 // The leader ends sessions. It answers our request, but counts it only with the next report of the server that we are connected to: servers
 // report twice in a tick which sessions they have heard. Reports and requests reach the leader in order. So its answer proves that it has
 // counted what had been answered half a tick before we sent, which is at most a quarter of the time-out, since that is two ticks or more.
-func (l *ZooKeeper) open(ctx context.Context) (*lease.Session, error) {
+func (l *ZooKeeper) open(ctx context.Context) (*lock.Session, error) {
 	sent := time.Now()
 	if err := l.c.ping(ctx); err != nil {
 		return nil, fmt.Errorf("%w: zookeeper: session: %w", lock.ErrUnavailable, err)
 	}
-	s := &lease.Session{Num: l.c.SessionID(), Lag: l.timeout / 4}
+	s := &lock.Session{Num: l.c.SessionID(), Lag: l.timeout / 4}
 	s.Renew = func(ctx context.Context) error {
 		err := l.c.ping(ctx)
 		if id := l.c.SessionID(); errors.Is(err, zk.ErrSessionExpired) || err == nil && id != s.Num {
@@ -90,7 +89,7 @@ func (l *ZooKeeper) Acquire(ctx context.Context, key string) (lock.Lease, error)
 	if err != nil {
 		return nil, err
 	}
-	h := &zkHold{l: l, s: s, parent: path.Join(l.root, zkSegment(key)), id: lease.NewOwner()}
+	h := &zkHold{l: l, s: s, parent: path.Join(l.root, zkSegment(key)), id: lock.NewOwner()}
 	fence, err := h.enter(ctx)
 	if err != nil {
 		if h.made {
@@ -99,7 +98,7 @@ func (l *ZooKeeper) Acquire(ctx context.Context, key string) (lock.Lease, error)
 		s.Leave()
 		return nil, err
 	}
-	lease := &lease.SessionLease{Session: s, Kind: "zookeeper", Key: key, Num: fence, Steps: l.steps, Free: h.free}
+	lease := &lock.SessionLease{Session: s, Kind: "zookeeper", Key: key, Num: fence, Steps: l.steps, Free: h.free}
 	lease.Bind(ctx)
 	l.steps.At(ctx, step.Locked, key)
 	return lease, nil
@@ -108,7 +107,7 @@ func (l *ZooKeeper) Acquire(ctx context.Context, key string) (lock.Lease, error)
 // zkHold is a hold, or a place in the queue.
 type zkHold struct {
 	l      *ZooKeeper
-	s      *lease.Session
+	s      *lock.Session
 	parent string
 	id     string // random, the beginning of the node's name
 	node   string // the path of the node
@@ -121,7 +120,7 @@ type zkHold struct {
 func (h *zkHold) enter(ctx context.Context) (uint64, error) {
 	limit, stop := h.s.Waiting(ctx)
 	defer stop()
-	ask, cancel := context.WithTimeout(ctx, lease.CommandTimeout)
+	ask, cancel := context.WithTimeout(ctx, lock.CommandTimeout)
 	defer cancel()
 	if err := h.create(ask); err != nil {
 		return 0, h.s.Failed(ctx, ctx, "zookeeper", err)
@@ -131,7 +130,7 @@ func (h *zkHold) enter(ctx context.Context) (uint64, error) {
 		return 0, h.s.Failed(ctx, ctx, "zookeeper", err)
 	}
 	if before != "" {
-		if !lease.MayWait(ctx) {
+		if !lock.MayWait(ctx) {
 			return 0, lock.GaveUp(ctx)
 		}
 		if err := h.wait(limit, before); err != nil {
@@ -256,7 +255,7 @@ func (h *zkHold) before(ctx context.Context) (string, error) {
 // confirm returns the fence of our node once it is the lowest. The node must belong to the session that is watched: the client may have
 // opened another meanwhile (Curator issue 604).
 func (h *zkHold) confirm(ctx context.Context) (uint64, error) {
-	ask, cancel := context.WithTimeout(ctx, lease.CommandTimeout)
+	ask, cancel := context.WithTimeout(ctx, lock.CommandTimeout)
 	defer cancel()
 	stat, err := h.l.c.stat(ask, h.node)
 	if err == nil && (stat.EphemeralOwner != h.s.Num || h.s.Lost()) {
@@ -270,7 +269,7 @@ func (h *zkHold) confirm(ctx context.Context) (uint64, error) {
 
 // leave undoes an attempt: it deletes every node with the attempt's name, after the last create has ended.
 func (h *zkHold) leave(ctx context.Context) error {
-	if err := lease.Await(ctx, h.answered); err != nil {
+	if err := lock.Await(ctx, h.answered); err != nil {
 		return err
 	}
 	found, err := h.find(ctx)

@@ -16,10 +16,10 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/coord"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/step"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // newZooKeeper returns a lock, and its own connection.
@@ -210,7 +210,7 @@ func TestZooKeeperDeletesItsOrphan(t *testing.T) {
 		t.Errorf("nodes %v, want the orphan: this test shows nothing", left)
 	}
 	r.Heal()
-	wait.Until(t, "the orphan is gone", func() bool { return len(zkNodes(t, see, s.Prefix)) == 0 })
+	testkit.Until(t, "the orphan is gone", func() bool { return len(zkNodes(t, see, s.Prefix)) == 0 })
 	locktest.Warm(t, zooKeeperLock(t, s, 20*time.Second), "k")
 }
 
@@ -229,7 +229,7 @@ func TestZooKeeperDeadWaiterAdmitsNobody(t *testing.T) {
 	holder := locktest.Obtain(t, zooKeeperLock(t, s, 20*time.Second), "k")
 	dead, conn := newZooKeeper(t, s, 20*time.Second, nil)
 	queued := func(n int) {
-		wait.Until(t, "the queue has another length", func() bool { return len(zkNodes(t, see, s.Prefix)) == n })
+		testkit.Until(t, "the queue has another length", func() bool { return len(zkNodes(t, see, s.Prefix)) == n })
 	}
 	died := locktest.Attempt(t.Context(), dead, "k")
 	queued(2)
@@ -330,7 +330,7 @@ func TestZooKeeperAsksTheLeader(t *testing.T) {
 	far, r := relayed(t, s)
 	lease := locktest.Obtain(t, zooKeeperLock(t, far, 20*time.Second), "k")
 	asked := zkAsked(r, zkSync)
-	wait.Until(t, "a renewal by the leader", asked.Load)
+	testkit.Until(t, "a renewal by the leader", asked.Load)
 	locktest.Release(t, lease)
 }
 

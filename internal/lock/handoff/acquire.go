@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/lease"
 	"lastitem/internal/step"
 )
 
@@ -66,20 +65,20 @@ func (e *Engine) onAcquireReply(r *request) {
 	if again(r.err) && c.mayQueue() {
 		c.failOverdue(unavailable(r.err))
 		c.refusals = min(c.refusals+1, maxTries)
-		resend(func() error { return lease.Pause(context.Background(), againPause(int(c.refusals)), nil) })
+		resend(func() error { return lock.Pause(context.Background(), againPause(int(c.refusals)), nil) })
 		return
 	}
 	c.unanswered++
 	if !permanent(r.err) && c.unanswered < maxTries {
 		c.mayArriveLate = c.mayArriveLate || !again(r.err)
 		rest := retryPause(int(c.unanswered))
-		resend(func() error { return lease.Pause(context.Background(), rest, nil) })
+		resend(func() error { return lock.Pause(context.Background(), rest, nil) })
 		return
 	}
 	c.unanswered = 0
 	if !e.handleReply(c, e.parse(r.reply, r.sent, r.err), r.queue) {
 		resend(func() error {
-			ctx, cancel := lease.Detached(context.Background())
+			ctx, cancel := lock.Detached(context.Background())
 			defer cancel()
 			return e.subscriber.awaitSubscribed(ctx, c.key)
 		})
@@ -155,13 +154,13 @@ type engineKey struct {
 // acquire re-enters the hold that ctx carries, or waits for a new one.
 func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, error) {
 	ctx, key = lock.BeginWait(ctx), e.keyName(key)
-	d, err := lease.TTL(ctx, "engine", 0, minTTL)
+	d, err := lock.TTL(ctx, "engine", 0, minTTL)
 	switch {
 	case err != nil:
 		return nil, err
 	case d > longest:
 		return nil, fmt.Errorf("%w: engine: %s is longer than %s", lock.ErrLeaseTime, d, longest)
-	case e.publish == "SPUBLISH" && lease.HashTag(key) == "" && (key == "" || strings.Contains(key, "}")):
+	case e.publish == "SPUBLISH" && lock.HashTag(key) == "" && (key == "" || strings.Contains(key, "}")):
 		return nil, fmt.Errorf("%w: %q", ErrKey, key)
 	}
 	if d > 0 && m == handingOff { // the other waiters of a shared contender would have the lease time too

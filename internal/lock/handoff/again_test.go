@@ -11,7 +11,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testkit/locktest"
 )
 
 // said is an error reply of a server.

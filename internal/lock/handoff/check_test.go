@@ -13,8 +13,8 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // A loop that repeats can tell what never heals from what may, and what was never sent.

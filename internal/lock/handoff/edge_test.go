@@ -16,9 +16,9 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // A message is delayed until another process has the lock and the waiter has queued again.
@@ -112,7 +112,7 @@ func TestUnreadableMessages(t *testing.T) {
 		held := locktest.Take(t, onServer(t, s, handoff.Options{}).Fair(), key)
 		c, sent := locktest.RedisClient(t, s), &spy{}
 		got, _ := async(t.Context(), engine(t, c, handoff.Options{GrantTimeout: 30 * time.Second}).Fair(), key)
-		wait.Until(t, "a waiter", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
+		testkit.Until(t, "a waiter", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1 })
 		token := s.Client.ZRange(t.Context(), handoff.KeysOf(key).Queue, 0, 0).Val()[0]
 		process, rest, _ := strings.Cut(token, ".")
 		number, _, _ := strings.Cut(rest, ".")
@@ -123,7 +123,7 @@ func TestUnreadableMessages(t *testing.T) {
 		}
 		now := strconv.FormatInt(time.Now().UnixMilli(), 10)
 		publish("first.1.1.2500 7 " + now + " " + key)
-		wait.Until(t, "a cancel, after which the server knows its script", func() bool {
+		testkit.Until(t, "a cancel, after which the server knows its script", func() bool {
 			return len(s.Client.Keys(t.Context(), s.Prefix+"*first.1.1.2500").Val()) == 1
 		})
 		c.AddHook(sent)
@@ -139,7 +139,7 @@ func TestUnreadableMessages(t *testing.T) {
 			publish(m)
 		}
 		cancels, commands := int64(len(foreign)/2), func() int64 { return sent.scripts.Load() - sent.polls.Load() }
-		wait.Until(t, "the cancels", func() bool { return commands() >= cancels })
+		testkit.Until(t, "the cancels", func() bool { return commands() >= cancels })
 		select {
 		case lease := <-got:
 			t.Fatalf("a message that nobody understands granted %v", lease)
@@ -257,7 +257,7 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 				}
 			}
 		}
-		wait.Until(t, "nothing left in the queue", func() bool { return inspect(t, e, key).Queue == 0 })
+		testkit.Until(t, "nothing left in the queue", func() bool { return inspect(t, e, key).Queue == 0 })
 		if err := s.Client.Set(ctx, s.Prefix+"{2}", "5f6d1f5e-0a0b-4c4d-8e8f-000000000000", time.Minute).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -313,7 +313,7 @@ func TestReaderMeetsAnOwnerThatIsNoToken(t *testing.T) {
 			if !errors.Is(err, handoff.ErrVersion) || !errors.Is(err, lock.ErrUnavailable) {
 				t.Errorf("owner %q: Acquire, sent again = %v, want ErrVersion", owner, err)
 			}
-			wait.Until(t, "no reader is in", func() bool { return s.Client.ZCard(t.Context(), keys.Readers).Val() == 0 })
+			testkit.Until(t, "no reader is in", func() bool { return s.Client.ZCard(t.Context(), keys.Readers).Val() == 0 })
 			if got := s.Client.Get(t.Context(), key).Val(); got != owner {
 				t.Errorf("the key has %q, want %q", got, owner)
 			}

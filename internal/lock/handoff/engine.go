@@ -15,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/lease"
 	"lastitem/internal/redisbatch"
 	"lastitem/internal/step"
 )
@@ -200,7 +199,7 @@ func (o *Options) setDefaults() {
 	setDefault(&o.GrantTimeout, 2500*time.Millisecond)
 	setDefault(&o.FenceTTL, time.Hour)
 	setDefault(&o.AttemptLimit, time.Second)
-	setDefault(&o.CallTimeout, lease.CleanupTimeout)
+	setDefault(&o.CallTimeout, lock.CleanupTimeout)
 	o.Probe = cmp.Or(o.Probe, "lock:check:")
 }
 
@@ -217,7 +216,7 @@ func (o *Options) check() error {
 	case o.Cohort < 1 || o.Replicas < 0 || o.ReplicasTimeout < time.Millisecond ||
 		min(o.CohortTime, o.AttemptLimit, o.CallTimeout, o.MaxHold) < 0:
 		return errors.New("lock: engine: a bound is negative, or ReplicasTimeout is less than 1ms")
-	case strings.ContainsAny(o.Prefix, "{}") && lease.HashTag(o.Prefix) == "":
+	case strings.ContainsAny(o.Prefix, "{}") && lock.HashTag(o.Prefix) == "":
 		return fmt.Errorf("lock: engine: Prefix %q has braces but no whole hash tag", o.Prefix)
 	case o.GrantTimeout < minTTL:
 		return fmt.Errorf("lock: engine: GrantTimeout %s, want at least %s", o.GrantTimeout, minTTL)
@@ -253,7 +252,7 @@ func (l modeLocker) Acquire(ctx context.Context, key string) (lock.Lease, error)
 func (e *Engine) now() time.Duration { return time.Since(e.epoch) }
 
 // validUntil returns until when a lock is surely not expired in Redis, if a request that was sent at sent gave it this TTL.
-func validUntil(sent, ttl time.Duration) time.Duration { return sent + lease.ValidFor(ttl) }
+func validUntil(sent, ttl time.Duration) time.Duration { return sent + lock.ValidFor(ttl) }
 
 // spawn runs f unless the engine is closed. It is called with the mutex held.
 func (e *Engine) spawn(f func()) {

@@ -18,9 +18,9 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // engine returns an engine that is closed with the test, before its client.
@@ -208,7 +208,7 @@ func contend(t *testing.T, s *testenv.RedisServer, name string, c func() *redis.
 func nothingLeftOn(t *testing.T, s *testenv.RedisServer, key string) {
 	t.Helper()
 	keys := handoff.KeysOf(key)
-	wait.NoError(t, "nothing left", func() error {
+	testkit.NoError(t, "nothing left", func() error {
 		if s.Client.Exists(t.Context(), keys.Lock, keys.Queue, keys.Readers).Val() == 0 {
 			return nil
 		}
@@ -371,11 +371,11 @@ func TestEngineClose(t *testing.T) {
 		for i, name := range waiters {
 			_, failed := async(context.Background(), pick(e, name), key)
 			failures = append(failures, failed)
-			wait.Until(t, name+" waits", func() bool { // and a writer keeps readers out by now
+			testkit.Until(t, name+" waits", func() bool { // and a writer keeps readers out by now
 				return inspect(t, e, key).Waiting == i+1 && s.Client.Exists(t.Context(), key).Val() == 1
 			})
 		}
-		wait.Until(t, "a waiter in the queue", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() > 0 })
+		testkit.Until(t, "a waiter in the queue", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() > 0 })
 		if err := e.Close(t.Context()); err != nil {
 			t.Errorf("Close: %v", err)
 		}
@@ -437,7 +437,7 @@ func contended(t *testing.T, s *testenv.RedisServer, key string) (held lock.Leas
 	held = locktest.Obtain(t, onServer(t, s, handoff.Options{}).Fair(), key)
 	other := onServer(t, s, handoff.Options{})
 	got = queueing(t, s, other.Fair(), key, 1)
-	wait.Until(t, "the waiter has its answer", func() bool { return other.Watches(key) })
+	testkit.Until(t, "the waiter has its answer", func() bool { return other.Watches(key) })
 	return held, got
 }
 
@@ -445,7 +445,7 @@ func contended(t *testing.T, s *testenv.RedisServer, key string) (held lock.Leas
 func queueing(t *testing.T, s *testenv.RedisServer, l lock.Locker, key string, waiting int) chan lock.Lease {
 	t.Helper()
 	got, failed := async(t.Context(), l, key)
-	wait.Until(t, fmt.Sprintf("%d wait", waiting), func() bool {
+	testkit.Until(t, fmt.Sprintf("%d wait", waiting), func() bool {
 		select {
 		case err := <-failed:
 			t.Fatalf("Acquire: %v", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/lease"
 	"lastitem/internal/step"
 )
 
@@ -85,6 +84,6 @@ func (h *hold) countEntry(ctx context.Context, m mode) (bool, error) {
 
 // leaseIn returns the lease of a re-entry with ctx.
 func (h *hold) leaseIn(ctx context.Context) *engineLease {
-	inner, stop := lease.Reentered(ctx, h.context())
+	inner, stop := lock.Reentered(ctx, h.context())
 	return &engineLease{h: h, ctx: inner, stop: stop}
 }

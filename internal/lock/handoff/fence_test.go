@@ -13,9 +13,9 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // The counter may go at any time, expired, evicted or flushed: fences rise all the same (invariant 3).
@@ -112,7 +112,7 @@ func TestEngineTicketsOutliveAWaiter(t *testing.T) {
 				t.Errorf("with a waiter the tickets have %s to live, want an hour", got)
 			}
 			s.Client.PExpire(t.Context(), fence, 10*time.Minute)
-			wait.Until(t, "the waiter's next poll keeps the tickets", func() bool {
+			testkit.Until(t, "the waiter's next poll keeps the tickets", func() bool {
 				return s.Client.PTTL(t.Context(), fence).Val() > 30*time.Minute
 			})
 			second := queueing(t, s, pick(onServer(t, s, handoff.Options{}), "rw-write"), key, 2)

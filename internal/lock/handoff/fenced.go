@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/lease"
 )
 
 // Fenced is [Engine.Handoff] whose fences are above every one that the resource has seen, also where those of Redis are not:
@@ -61,7 +60,7 @@ func (f fencedLocker) Acquire(ctx context.Context, key string) (lock.Lease, erro
 		return got, nil
 	}
 	_ = f.e.within(asking, func() error { return l.Release(ctx) }) // it continues in the background if asking has ended
-	if lease.Ended(ctx) {
+	if lock.Ended(ctx) {
 		return nil, lock.GaveUp(ctx)
 	}
 	return nil, fmt.Errorf("%w: engine: fence of %s: %w", lock.ErrUnavailable, key, err)

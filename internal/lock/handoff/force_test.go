@@ -13,9 +13,9 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 func inspect(t *testing.T, e *handoff.Engine, key string) handoff.Inspection {
@@ -52,7 +52,7 @@ func TestEngineInspect(t *testing.T) {
 			failures = append(failures, failed)
 		}
 		var found handoff.Inspection
-		wait.Until(t, "three attempts in the queue, and two that know their place", func() bool {
+		testkit.Until(t, "three attempts in the queue, and two that know their place", func() bool {
 			found = inspect(t, b, key)
 			return found.Queue == 3 && len(found.Places) == 2 && found.Waiting == 3
 		})
@@ -69,7 +69,7 @@ func TestEngineInspect(t *testing.T) {
 			<-failed
 		}
 		locktest.Release(t, held)
-		wait.Until(t, "a free lock", func() bool {
+		testkit.Until(t, "a free lock", func() bool {
 			found = inspect(t, b, key)
 			return len(found.Holders) == 0 && found.Queue == 0 && found.Waiting == 0
 		})
@@ -83,7 +83,7 @@ func TestEngineInspectReadWrite(t *testing.T) {
 		first, second := locktest.Obtain(t, e.ReadWrite().Read(), key), locktest.Obtain(t, e.ReadWrite().Read(), key)
 		got, _ := async(t.Context(), e.ReadWrite().Write(), key)
 		var found handoff.Inspection
-		wait.Until(t, "a writer, which waits, and two readers", func() bool {
+		testkit.Until(t, "a writer, which waits, and two readers", func() bool {
 			found = inspect(t, e, key)
 			return len(found.Holders) == 3 && found.Waiting == 1
 		})

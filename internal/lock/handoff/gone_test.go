@@ -12,7 +12,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testkit/locktest"
 )
 
 // stage is a lock that is held by the first of three processes; the other two have a waiter each, in this order.

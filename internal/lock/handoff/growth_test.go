@@ -16,10 +16,10 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/step"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 func TestEngineConformance(t *testing.T) {
@@ -68,7 +68,7 @@ func TestEngineLeavesNothingBehind(t *testing.T) {
 		round(n*keys, (n+1)*keys)
 		grown = min(grown, int64(heapInUse())-int64(heap))
 	}
-	wait.Until(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= goroutines+4 })
+	testkit.Until(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= goroutines+4 })
 	if grown > keys*100 {
 		t.Errorf("%d bytes more for each key that was locked once", grown/keys)
 	}
@@ -111,11 +111,11 @@ func TestEngineKeysExpireInUse(t *testing.T) {
 		wg.Go(func() { _, _ = l.Acquire(ctx, s.Prefix+"{1}") })
 	}
 	queue := handoff.KeysOf(s.Prefix + "{1}").Queue
-	wait.Until(t, "two in the queue", func() bool { return s.Client.ZCard(t.Context(), queue).Val() == 2 })
+	testkit.Until(t, "two in the queue", func() bool { return s.Client.ZCard(t.Context(), queue).Val() == 2 })
 	wantExpiries(t, s)
 	cancel()
 	wg.Wait()
-	wait.Until(t, "an empty queue", func() bool { return s.Client.ZCard(t.Context(), queue).Val() == 0 })
+	testkit.Until(t, "an empty queue", func() bool { return s.Client.ZCard(t.Context(), queue).Val() == 0 })
 	wantExpiries(t, s)
 	_ = held.Release(t.Context())
 	wantExpiries(t, s)
@@ -144,7 +144,7 @@ func TestEngineHandoffCostsTheSameInALongQueue(t *testing.T) {
 				}
 			})
 		}
-		wait.Until(t, "all in the queue", func() bool { return admin.ZCard(ctx, handoff.KeysOf(key).Queue).Val() == int64(waiting) })
+		testkit.Until(t, "all in the queue", func() bool { return admin.ZCard(ctx, handoff.KeysOf(key).Queue).Val() == int64(waiting) })
 		before := calls(t, admin)
 		released(t, held)
 		lease := <-got

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // IsPoll reports whether a script is a waiter's poll, for tests outside of this package.

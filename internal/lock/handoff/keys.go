@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"lastitem/internal/lock/lease"
+	"lastitem/internal/lock"
 )
 
 // Keys are the keys that the engine keeps in Redis for one lock. Deleting them is harmless while nobody holds the lock or waits for it,
@@ -25,7 +25,7 @@ type Keys struct {
 
 // KeysOf returns the keys of the lock that is called key.
 func KeysOf(key string) Keys {
-	tag, dot := lease.KeyTag(key)
+	tag, dot := lock.KeyTag(key)
 	return Keys{Lock: key, Queue: tag + dot + "queue", Fence: tag + dot + "fence", LastReleaser: tag + dot + "last", Readers: tag + dot + "readers"}
 }
 
@@ -36,7 +36,7 @@ func (e *Engine) KeysOf(key string) Keys { return KeysOf(e.keyName(key)) }
 // keys beside it would begin with a brace. The dot keeps "a" and "{a}" apart.
 func (e *Engine) keyName(key string) string {
 	name := e.o.Prefix + key
-	if e.o.Prefix == "" || lease.HashTag(name) != "" {
+	if e.o.Prefix == "" || lock.HashTag(name) != "" {
 		return name
 	}
 	return e.o.Prefix + "{" + key + "}."
@@ -44,18 +44,18 @@ func (e *Engine) keyName(key string) string {
 
 // scriptKeys returns the [Keys] that every script gets, and the tombstone of a token.
 func scriptKeys(key, token string) [5]string {
-	tag, dot := lease.KeyTag(key)
+	tag, dot := lock.KeyTag(key)
 	beside := tag + dot
 	return [5]string{key, beside + "queue", beside + "fence", beside + "last", beside + "ended:" + token}
 }
 
 func readersKey(key string) string {
-	return lease.BesideKey(key, "readers")
+	return lock.BesideKey(key, "readers")
 }
 
 // hashed is the part of a key that Redis Cluster hashes.
 func hashed(key string) string {
-	if tag := lease.HashTag(key); tag != "" {
+	if tag := lock.HashTag(key); tag != "" {
 		return tag
 	}
 	return key

@@ -11,7 +11,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testkit/locktest"
 )
 
 // maxTries is how often the engine sends a call.

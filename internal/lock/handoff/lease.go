@@ -9,13 +9,12 @@ import (
 	"time"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/lease"
 	"lastitem/internal/step"
 )
 
 // hold is one ownership of the lock by one caller. That caller and each re-entry has a lease of it.
 type hold struct {
-	once           lease.ReleaseOnce // the release
+	once           lock.ReleaseOnce // the release
 	e              *Engine
 	c              *contender
 	token          string
@@ -46,7 +45,7 @@ func (h *hold) context() context.Context {
 			parent = context.WithoutCancel(parent) // whose end came later, or not at all
 		}
 		ended, cancel := context.WithCancelCause(parent)
-		h.ctx, h.cancel = lease.Clocked(ended, h.expireIfDue), cancel
+		h.ctx, h.cancel = lock.Clocked(ended, h.expireIfDue), cancel
 		if h.cause != nil {
 			cancel(h.cause)
 		}

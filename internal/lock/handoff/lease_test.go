@@ -13,8 +13,8 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // shortTTL is not much longer than slowness: a lease that is counted from the reply lasts too long.

@@ -13,7 +13,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testkit/locktest"
 )
 
 // metric is an Adder and an Observer.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // TestMutantsAreFound compiles the tests with each mutant and runs those that must fail. Without a mutant they pass.

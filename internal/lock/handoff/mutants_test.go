@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // mutant is a defect that somebody might put into the engine, and the tests that find it.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/lock/lease"
+	"lastitem/internal/lock"
 )
 
 // poller polls one key for the contenders of this process that are in its queue, in case a message is lost.
@@ -132,7 +132,7 @@ func (e *Engine) poll(p *poller) {
 		}
 	}
 	e.spawn(func() {
-		ctx, cancel := lease.Detached(context.Background())
+		ctx, cancel := lock.Detached(context.Background())
 		defer cancel()
 		r := newRequest(enginePoll)
 		for i, token := range tokens {

@@ -22,7 +22,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testkit/locktest"
 )
 
 // inside checks that nobody shares the lock with a writer, and that fences rise. Who holds an exclusive lock is a writer. A lease is valid

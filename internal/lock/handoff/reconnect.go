@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/lock/lease"
+	"lastitem/internal/lock"
 )
 
 // failoverWatch records that Redis may no longer be the server that granted the holds. A lost connection or a missing reply makes it suspect
@@ -71,7 +71,7 @@ func (e *Engine) confirmIfSuspected() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.spawn(func() {
-		_ = lease.Pause(context.Background(), confirmDelay, nil)
+		_ = lock.Pause(context.Background(), confirmDelay, nil)
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.confirmHolds(func(*contender) bool { return true })

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/lock/lease"
+	"lastitem/internal/lock"
 )
 
 var (
@@ -151,7 +151,7 @@ func (e *Engine) do(r *request) {
 		if permanent(r.err) || r.tries == maxTries || e.now()-began > e.o.CallTimeout {
 			return
 		}
-		_ = lease.Pause(context.Background(), rest, nil)
+		_ = lock.Pause(context.Background(), rest, nil)
 	}
 }
 

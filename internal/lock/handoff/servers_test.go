@@ -20,9 +20,9 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
-	"lastitem/internal/lock/locktest"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // options are those of the tests' clients for a server of the test's own.
@@ -54,7 +54,7 @@ func TestEngineReplica(t *testing.T) {
 	if err := errors.Join(replica.ConfigSet(ctx, "masterauth", o.Password).Err(), replica.ReplicaOf(ctx, host, port).Err()); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "a replica", func() bool {
+	testkit.Until(t, "a replica", func() bool {
 		return strings.Contains(s.Client.Info(ctx, "replication").Val(), "state=online")
 	})
 	for _, name := range []string{"handoff", "fair"} {
@@ -143,7 +143,7 @@ func sentinel(t *testing.T) (nodes []*testenv.RedisNode, client func() *redis.Cl
 		if err := c.ReplicaOf(t.Context(), host, port).Err(); err != nil {
 			t.Fatal(err)
 		}
-		wait.Until(t, "a replica", func() bool {
+		testkit.Until(t, "a replica", func() bool {
 			return strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up")
 		})
 	}
@@ -152,7 +152,7 @@ func sentinel(t *testing.T) (nodes []*testenv.RedisNode, client func() *redis.Cl
 		"sentinel down-after-milliseconds shop 5000", "sentinel failover-timeout shop 10000"))
 	watching := redis.NewSentinelClient(watch)
 	t.Cleanup(func() { _ = watching.Close() })
-	wait.Until(t, "a sentinel that knows the replica", func() bool {
+	testkit.Until(t, "a sentinel that knows the replica", func() bool {
 		replicas, err := watching.Replicas(t.Context(), "shop").Result()
 		return err == nil && len(replicas) == 1 && replicas[0]["flags"] == "slave"
 	})
@@ -189,7 +189,7 @@ func TestEngineSentinelFailsOver(t *testing.T) {
 			}
 			_ = conn.Close()
 			nodes[0].Kill()
-			wait.Until(t, "a new master", func() bool { return c.Set(t.Context(), "last", 2, 0).Err() == nil })
+			testkit.Until(t, "a new master", func() bool { return c.Set(t.Context(), "last", 2, 0).Err() == nil })
 			if len(got) > 0 || held.Context().Err() != nil {
 				t.Errorf("the holder has lost it: %v, or somebody else has it", held.Context().Err())
 			}
@@ -243,7 +243,7 @@ func TestEngineFullRedis(t *testing.T) {
 			}
 			waiting := func(n int64) {
 				t.Helper()
-				wait.Until(t, fmt.Sprint(n, " in the queue"), func() bool {
+				testkit.Until(t, fmt.Sprint(n, " in the queue"), func() bool {
 					return admin.ZCard(t.Context(), handoff.KeysOf("k").Queue).Val() == n
 				})
 			}
@@ -278,7 +278,7 @@ func TestEngineFullRedis(t *testing.T) {
 				return all[0].Score
 			}
 			before := expiry()
-			wait.Until(t, "a renewal", func() bool { return expiry() > before })
+			testkit.Until(t, "a renewal", func() bool { return expiry() > before })
 			released(t, reader)
 			if err := admin.Set(t.Context(), "one more", "x", 0).Err(); !redis.HasErrorPrefix(err, "OOM") {
 				t.Errorf("SET on a full server = %v, want OOM", err)
@@ -319,7 +319,7 @@ func TestPrefixKeepsTenantsApart(t *testing.T) {
 	var took []time.Duration
 	for range 5 { // messages come through, too
 		got, _ := async(t.Context(), c.Fair(), "k")
-		wait.Until(t, "a waiter", func() bool { return inspect(t, c, "k").Queue == 1 })
+		testkit.Until(t, "a waiter", func() bool { return inspect(t, c, "k").Queue == 1 })
 		began := time.Now()
 		locktest.Release(t, held)
 		held = served(t, "the waiter", got)
@@ -387,7 +387,7 @@ func TestEngineCluster(t *testing.T) {
 		a, b := onCluster(t, o, short), onCluster(t, o, short)
 		clusterHandoff(t, a.Fair(), b.Fair())
 		nodes := nodesOf(t, o)
-		wait.Until(t, "a process that no longer waits or listens, and has left each connection", func() bool {
+		testkit.Until(t, "a process that no longer waits or listens, and has left each connection", func() bool {
 			channels, connections := shardChannels(t, nodes)
 			return channels+connections == 0
 		})
@@ -403,7 +403,7 @@ func TestEngineCluster(t *testing.T) {
 		for _, name := range allLocks {
 			lease := locktest.Obtain(t, pick(a, name), "forced")
 			got, _ := async(t.Context(), b.ReadWrite().Write(), "forced")
-			wait.Until(t, "a waiter", func() bool { return inspect(t, b, "forced").Waiting == 1 })
+			testkit.Until(t, "a waiter", func() bool { return inspect(t, b, "forced").Waiting == 1 })
 			forced, err := a.ForceRelease(t.Context(), "forced")
 			next := <-got
 			if err != nil || lease.Fence() >= forced.Fence || forced.Fence >= next.Fence() {
@@ -445,7 +445,7 @@ func TestEngineCluster(t *testing.T) {
 				time.Sleep(time.Millisecond) // so that their channels are confirmed one after the other
 			}
 			for i := range n {
-				wait.Until(t, "a waiter in the queue", func() bool { return e.Watches(key(i)) })
+				testkit.Until(t, "a waiter in the queue", func() bool { return e.Watches(key(i)) })
 			}
 			each := float64(counted.scripts.Load()) / float64(n)
 			polls := time.Since(start).Seconds() // a slow machine's waiters are polled meanwhile, less than once a second
@@ -564,7 +564,7 @@ func (p clusterPair) waits(t *testing.T, n int, key string) (held lock.Lease, re
 		}
 		released <- err
 	}()
-	wait.Until(t, "a waiter", func() bool {
+	testkit.Until(t, "a waiter", func() bool {
 		return len(released) > 0 || p.nodes[n].ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == 1
 	})
 	return held, released
@@ -608,7 +608,7 @@ func TestEngineClusterSlotMoves(t *testing.T) {
 		done.Go(func() { locktest.Release(t, nearby) })
 		done.Go(func() { locktest.Warm(t, p.b, "free{"+moved+"}") })
 		refusals := regexp.MustCompile(`errorstat_(ASK|TRYAGAIN):count=\d\d`)
-		wait.Until(t, "both are asked again and again", func() bool {
+		testkit.Until(t, "both are asked again and again", func() bool {
 			return len(refusals.FindAllString(p.nodes[0].Info(t.Context(), "errorstats").Val(), -1)) == 2
 		})
 	})

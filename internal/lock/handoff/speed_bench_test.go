@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // cycles has so many goroutines acquire and release, each the key that key returns for it, and reports what that costs as

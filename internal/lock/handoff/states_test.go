@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/lock/locktest"
+	"lastitem/internal/testkit/locktest"
 )
 
 // transition is a row of the contender's table.

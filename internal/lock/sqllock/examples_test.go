@@ -11,9 +11,9 @@ import (
 	"gorm.io/gorm"
 
 	"lastitem/internal/backend"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/sqllock"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // exampleMySQL is the address of the server for the example that has no embedded one. It has no output for the go command to check, which would

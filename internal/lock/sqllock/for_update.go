@@ -13,7 +13,6 @@ import (
 	"gorm.io/gorm"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/lease"
 	"lastitem/internal/step"
 )
 
@@ -59,24 +58,24 @@ func (l *ForUpdate) Acquire(ctx context.Context, key string) (lock.Lease, error)
 		return nil, err
 	}
 	sent, err := c.lock(ctx, key)
-	if err == nil && lease.TooLate(sent, l.ttl) { // the server may have ended the connection and granted the row to the next client
+	if err == nil && lock.TooLate(sent, l.ttl) { // the server may have ended the connection and granted the row to the next client
 		err = fmt.Errorf("%w: sql-for-update: the row was granted for %s, and that is over", lock.ErrBusy, l.ttl)
 	}
 	if err != nil {
-		back, cancel := lease.Detached(ctx)
+		back, cancel := lock.Detached(ctx)
 		defer cancel()
 		_ = c.end(back, "ROLLBACK")
 		return nil, err
 	}
-	s := (&lease.Session{Renew: c.alive}).Start(sent, l.ttl)
-	hold := &lease.SessionLease{Session: s, Kind: "sql-for-update", Key: key, Steps: l.steps}
+	s := (&lock.Session{Renew: c.alive}).Start(sent, l.ttl)
+	hold := &lock.SessionLease{Session: s, Kind: "sql-for-update", Key: key, Steps: l.steps}
 	hold.Free = func(ctx context.Context) error {
 		s.Stop()
 		if s.Lost() {
 			c.discard()
 			return lock.ErrLost
 		}
-		ctx, cancel := lease.Detached(ctx) // the time-out begins here, after the renewal in flight
+		ctx, cancel := lock.Detached(ctx) // the time-out begins here, after the renewal in flight
 		defer cancel()
 		return c.end(ctx, "COMMIT")
 	}
@@ -89,22 +88,22 @@ func (l *ForUpdate) Acquire(ctx context.Context, key string) (lock.Lease, error)
 // wait, even if other callers took the free connection first.
 func (l *ForUpdate) conn(ctx context.Context) (*sql.Conn, error) {
 	for {
-		limit, stop := context.WithTimeout(ctx, lease.CommandTimeout)
+		limit, stop := context.WithTimeout(ctx, lock.CommandTimeout)
 		waits := l.exhausted()
 		if waits {
 			stop()
 			limit, stop = lock.WaitContext(ctx)
 		}
 		conn, err := l.t.pool.Conn(limit)
-		late := lease.Ended(limit)
+		late := lock.Ended(limit)
 		stop()
 		switch {
 		case err == nil:
 			return conn, nil
-		case lease.Ended(ctx):
+		case lock.Ended(ctx):
 			return nil, fmt.Errorf("%w: %w", lock.GaveUp(ctx), ErrNoConnection)
 		case late && (waits || l.exhausted()):
-			if waits || !lease.MayWait(ctx) {
+			if waits || !lock.MayWait(ctx) {
 				return nil, fmt.Errorf("%w: %w", lock.ErrBusy, ErrNoConnection)
 			}
 		default:
@@ -144,7 +143,7 @@ type rowConn struct {
 }
 
 func (c *rowConn) exec(ctx context.Context, statement string) error {
-	ctx, cancel := context.WithTimeout(ctx, lease.CommandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, lock.CommandTimeout)
 	defer cancel()
 	_, err := c.conn.ExecContext(ctx, statement)
 	return err
@@ -179,7 +178,7 @@ func (c *rowConn) lock(ctx context.Context, key string) (sent time.Time, err err
 		case sqlTaken(err) || sqlDeadlock(err):
 			err = nil
 			if wait = c.share(ctx); wait == 0 {
-				err = lease.Pause(ctx, time.Millisecond+rand.N(sqlRetry), nil)
+				err = lock.Pause(ctx, time.Millisecond+rand.N(sqlRetry), nil)
 			}
 		}
 		if err != nil {
@@ -206,7 +205,7 @@ func (c *rowConn) row(ctx context.Context, key string, wait time.Duration) error
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, wait+lease.CommandTimeout)
+	ctx, cancel := context.WithTimeout(ctx, wait+lock.CommandTimeout)
 	defer cancel()
 	var got []byte
 	return c.conn.QueryRowContext(ctx, statement, []byte(key)).Scan(&got)
@@ -219,7 +218,7 @@ func (c *rowConn) make(ctx context.Context, key string) error {
 	if err := c.exec(ctx, "ROLLBACK"); err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(ctx, lease.CommandTimeout)
+	bounded, cancel := context.WithTimeout(ctx, lock.CommandTimeout)
 	defer cancel()
 	_, err := c.conn.ExecContext(bounded, c.t.statements["make"], []byte(key))
 	if err != nil && !sqlDuplicate(err) && !sqlTaken(err) && !sqlDeadlock(err) {
@@ -233,7 +232,7 @@ func (c *rowConn) failed(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, lock.ErrBusy):
 		return err
-	case lease.Ended(ctx):
+	case lock.Ended(ctx):
 		return lock.GaveUp(ctx)
 	}
 	return fmt.Errorf("%w: sql-for-update: %w", lock.ErrUnavailable, err)

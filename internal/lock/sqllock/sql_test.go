@@ -12,11 +12,11 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/sqllock"
 	"lastitem/internal/step"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // openSQL returns a pool of its own on a database that has its tables.
@@ -136,7 +136,7 @@ func TestSQLReleaseDuringRenewal(t *testing.T) {
 			lease := locktest.Obtain(t, make(t, openSQL(t, far, 4)), "k")
 			r.Slow.Store(int64(50 * time.Millisecond))
 			n := r.Asked.Load()
-			wait.Until(t, "a renewal was sent", func() bool { return r.Asked.Load() > n })
+			testkit.Until(t, "a renewal was sent", func() bool { return r.Asked.Load() > n })
 			locktest.Release(t, lease)
 		})
 	}
@@ -205,7 +205,7 @@ func jumpingSQL(t *testing.T) (open func() *gorm.DB, jumpTo func(offset time.Dur
 	return open, func(offset time.Duration) {
 		t.Helper()
 		set(offset)
-		wait.Until(t, "the database shows the clock", func() bool {
+		testkit.Until(t, "the database shows the clock", func() bool {
 			var seconds int64
 			err := db.Raw("SELECT UNIX_TIMESTAMP()").Scan(&seconds).Error
 			return err == nil && time.Unix(seconds, 0).Sub(time.Now().Add(offset)).Abs() < time.Minute

@@ -11,7 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 
-	"lastitem/internal/lock/lease"
+	"lastitem/internal/lock"
 	"lastitem/internal/sqlite"
 )
 
@@ -67,7 +67,7 @@ func (t table) bounded(ctx context.Context) (context.Context, context.CancelFunc
 	if t.dialect == "sqlite" {
 		ctx = context.WithoutCancel(ctx)
 	}
-	return context.WithTimeout(ctx, lease.CommandTimeout)
+	return context.WithTimeout(ctx, lock.CommandTimeout)
 }
 
 // exec runs a single statement and returns how many rows it changed. A statement that a deadlock ended did not happen and is sent again:

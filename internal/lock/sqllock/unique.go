@@ -13,7 +13,6 @@ import (
 	"gorm.io/gorm"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/lease"
 	"lastitem/internal/step"
 )
 
@@ -44,7 +43,7 @@ func (l *Unique) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 		return nil, err
 	}
 	l.steps.At(ctx, step.Waiting, key)
-	owner := lease.NewOwner()
+	owner := lock.NewOwner()
 	for {
 		ok, err := l.try(ctx, key, owner)
 		if err != nil {
@@ -54,7 +53,7 @@ func (l *Unique) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 			l.steps.At(ctx, step.Locked, key)
 			return &uniqueLease{l: l, key: key, owner: owner, ctx: ctx}, nil
 		}
-		if err := lease.Pause(ctx, time.Millisecond+rand.N(sqlRetry), nil); err != nil {
+		if err := lock.Pause(ctx, time.Millisecond+rand.N(sqlRetry), nil); err != nil {
 			return nil, err
 		}
 	}
@@ -63,7 +62,7 @@ func (l *Unique) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 // try sends one INSERT, which does not end with ctx, because the server might go on with it. If its answer is lost, or the caller has
 // left, the row is deleted again; if that fails too, the row stays: this lock has no remedy for that.
 func (l *Unique) try(ctx context.Context, key, owner string) (bool, error) {
-	whole, cancel := lease.Detached(ctx)
+	whole, cancel := lock.Detached(ctx)
 	defer cancel()
 	_, err := l.t.exec(whole, "insert", []byte(key), []byte(owner))
 	switch {
@@ -72,10 +71,10 @@ func (l *Unique) try(ctx context.Context, key, owner string) (bool, error) {
 	case sqlDuplicate(err):
 		return false, nil
 	}
-	back, cancel := lease.Detached(ctx)
+	back, cancel := lock.Detached(ctx)
 	defer cancel()
 	_, _ = l.t.exec(back, "delete", []byte(key), []byte(owner))
-	if lease.Ended(ctx) {
+	if lock.Ended(ctx) {
 		return false, lock.GaveUp(ctx)
 	}
 	return false, fmt.Errorf("%w: sql-unique: %w", lock.ErrUnavailable, err)
@@ -85,7 +84,7 @@ type uniqueLease struct {
 	l          *Unique
 	key, owner string
 	ctx        context.Context
-	done       lease.ReleaseOnce
+	done       lock.ReleaseOnce
 	sent       bool // a release was sent whose answer was lost
 }
 
@@ -99,7 +98,7 @@ func (u *uniqueLease) Fence() uint64 { return 0 }
 func (u *uniqueLease) Release(ctx context.Context) error {
 	return u.done.Do(func() error {
 		u.l.steps.At(ctx, step.Releasing, u.key)
-		ctx, cancel := lease.Detached(ctx)
+		ctx, cancel := lock.Detached(ctx)
 		defer cancel()
 		n, err := u.l.t.exec(ctx, "delete", []byte(u.key), []byte(u.owner))
 		if err != nil {
@@ -142,20 +141,20 @@ func (l *LeaseRow) Acquire(ctx context.Context, key string) (lock.Lease, error) 
 		return nil, err
 	}
 	l.steps.At(ctx, step.Waiting, key)
-	owner := lease.NewOwner()
+	owner := lock.NewOwner()
 	for {
 		sent := time.Now()
-		got, over, err := lease.Send(ctx, func(ctx context.Context) (sqlHold, error) { return l.try(ctx, key, owner) })
+		got, over, err := lock.Send(ctx, func(ctx context.Context) (sqlHold, error) { return l.try(ctx, key, owner) })
 		if err == nil && ctx.Err() != nil {
 			err = ctx.Err()
 		}
-		late := got.ours && lease.TooLate(sent, l.ttl)
+		late := got.ours && lock.TooLate(sent, l.ttl)
 		if err != nil || late {
 			l.takeBack(ctx, over, key, owner)
-			owner = lease.NewOwner() // the release may still be on its way: it must not free the next hold
+			owner = lock.NewOwner() // the release may still be on its way: it must not free the next hold
 		}
 		switch {
-		case err != nil && lease.Ended(ctx):
+		case err != nil && lock.Ended(ctx):
 			return nil, lock.GaveUp(ctx)
 		case err != nil:
 			return nil, fmt.Errorf("%w: sql-lease: %w", lock.ErrUnavailable, err)
@@ -207,12 +206,12 @@ func (l *LeaseRow) look(ctx context.Context, key string) (r sqlRow, err error) {
 // wait returns when the row looks free.
 func (l *LeaseRow) wait(ctx context.Context, key string) error {
 	for {
-		if err := lease.Pause(ctx, time.Millisecond+rand.N(sqlRetry), nil); err != nil {
+		if err := lock.Pause(ctx, time.Millisecond+rand.N(sqlRetry), nil); err != nil {
 			return err
 		}
 		r, err := l.look(ctx, key)
 		switch {
-		case lease.Ended(ctx):
+		case lock.Ended(ctx):
 			return lock.GaveUp(ctx)
 		case errors.Is(err, sql.ErrNoRows):
 			return nil // deleted by hand; the next try makes it again
@@ -227,9 +226,9 @@ func (l *LeaseRow) wait(ctx context.Context, key string) error {
 // takeBack undoes a try that may have been granted. It waits for the try's statements, which it must not overtake. If it fails, the row
 // expires.
 func (l *LeaseRow) takeBack(ctx context.Context, over <-chan struct{}, key, owner string) {
-	back, cancel := lease.Detached(ctx)
+	back, cancel := lock.Detached(ctx)
 	defer cancel()
-	if lease.Await(back, over) == nil {
+	if lock.Await(back, over) == nil {
 		_, _ = l.t.exec(back, "release", []byte(key), []byte(owner))
 	}
 }
@@ -243,13 +242,13 @@ func (l *LeaseRow) hold(ctx context.Context, sent time.Time, name, owner string,
 		}
 		return err
 	}
-	s := (&lease.Session{Renew: func(ctx context.Context) error {
+	s := (&lock.Session{Renew: func(ctx context.Context) error {
 		return own(l.t.exec(ctx, "renew", l.ttl.Microseconds(), key, []byte(owner)))
 	}}).Start(sent, l.ttl)
-	hold := &lease.SessionLease{Session: s, Kind: "sql-lease", Key: name, Num: fence, Steps: l.steps}
+	hold := &lock.SessionLease{Session: s, Kind: "sql-lease", Key: name, Num: fence, Steps: l.steps}
 	hold.Free = func(ctx context.Context) error {
 		s.Stop() // first stop the renewal, then release: the time-out begins after the renewal in flight
-		ctx, cancel := lease.Detached(ctx)
+		ctx, cancel := lock.Detached(ctx)
 		defer cancel()
 		return own(l.t.exec(ctx, "release", key, []byte(owner)))
 	}

@@ -9,10 +9,10 @@ import (
 	"gorm.io/gorm"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/sqllock"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 func TestMain(m *testing.M) { locktest.Main(m) }
@@ -70,7 +70,7 @@ func TestSQLLeaseRenews(t *testing.T) {
 		}
 		for range 2 {
 			before := ends()
-			wait.Until(t, "the row's end is put off", func() bool { return ends() > before })
+			testkit.Until(t, "the row's end is put off", func() bool { return ends() > before })
 		}
 		if err := context.Cause(lease.Context()); err != nil {
 			t.Errorf("the lease ended: %v", err)
@@ -107,7 +107,7 @@ func TestSQLLeaseReleaseDuringAHungRenewal(t *testing.T) {
 	lease := locktest.Obtain(t, sqlLease(t, openSQL(t, far, 4), 9*time.Second, nil), "k")
 	n := r.Asked.Load()
 	r.Cut.Store(true)
-	wait.Until(t, "a renewal was sent", func() bool { return r.Asked.Load() > n })
+	testkit.Until(t, "a renewal was sent", func() bool { return r.Asked.Load() > n })
 	time.Sleep(50 * time.Millisecond) // and dropped
 	r.Cut.Store(false)                // other connections work
 	locktest.Release(t, lease)

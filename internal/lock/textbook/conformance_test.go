@@ -11,11 +11,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/step"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // one is a lock on one Redis, with the commands that acquire and release it.
@@ -144,7 +144,7 @@ func TestRedlockConformanceOfFewer(t *testing.T) { // not parallel, see above
 	t.Run("guarded", func(t *testing.T) {
 		const guard = 100 * time.Millisecond // the nodes are old enough soon
 		everybody, _ := seeing(t, nodes, guard, 0, 1, 2, 3, 4)
-		wait.Until(t, "the nodes grant", func() bool {
+		testkit.Until(t, "the nodes grant", func() bool {
 			_, err := everybody.Acquire(t.Context(), "warm")
 			return err == nil
 		})

@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/step"
+	"lastitem/internal/testkit/locktest"
 )
 
 // exampleMasters returns several independent masters.

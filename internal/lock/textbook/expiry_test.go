@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/testkit/locktest"
 )
 
 func TestSetNXOfDeadHolderStaysForEver(t *testing.T) {

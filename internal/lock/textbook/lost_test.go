@@ -11,10 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 func TestLostAnswer(t *testing.T) {
@@ -51,7 +51,7 @@ func TestLostAnswer(t *testing.T) {
 func subscribed(t *testing.T, s *testenv.RedisServer, key string) {
 	t.Helper()
 	channel := "redisson_lock__channel:{" + key + "}"
-	wait.Until(t, "the waiter subscribes", func() bool {
+	testkit.Until(t, "the waiter subscribes", func() bool {
 		return s.Client.PubSubNumSub(t.Context(), channel).Val()[channel] > 0
 	})
 }
@@ -77,7 +77,7 @@ func TestWatchdogIsWokenByBroadcast(t *testing.T) {
 		got := locktest.Waiter(t, waiter, key)
 		subscribed(t, s, key)
 		// Its first try, one before it waits, and one when the subscription is confirmed: after that it sleeps.
-		wait.Until(t, "the waiter sleeps", func() bool { return tries.Load() >= 3 })
+		testkit.Until(t, "the waiter sleeps", func() bool { return tries.Load() >= 3 })
 		start := time.Now()
 		locktest.Release(t, lease)
 		second := <-got

@@ -11,7 +11,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/lease"
 	"lastitem/internal/step"
 )
 
@@ -72,7 +71,7 @@ func (l *Lua) poll(ctx context.Context, key string, sleep func() time.Duration) 
 		return nil, err
 	}
 	l.steps.At(ctx, step.Waiting, key)
-	owner := lease.NewOwner()
+	owner := lock.NewOwner()
 	for {
 		sent := time.Now()
 		ok, fence, err := l.try(ctx, key, owner)
@@ -81,12 +80,12 @@ func (l *Lua) poll(ctx context.Context, key string, sleep func() time.Duration) 
 		}
 		if ok {
 			l.steps.At(ctx, step.Locked, key)
-			return &luaLease{l: l, key: key, owner: owner, fence: fence, expiry: lease.NewExpiry(ctx, sent, l.ttl)}, nil
+			return &luaLease{l: l, key: key, owner: owner, fence: fence, expiry: lock.NewExpiry(ctx, sent, l.ttl)}, nil
 		}
-		if lease.TooLate(sent, l.ttl) { // a late grant is being undone, perhaps still by a delete on its way: it must not delete the next one
-			owner = lease.NewOwner()
+		if lock.TooLate(sent, l.ttl) { // a late grant is being undone, perhaps still by a delete on its way: it must not delete the next one
+			owner = lock.NewOwner()
 		}
-		if err := lease.Pause(ctx, sleep(), nil); err != nil {
+		if err := lock.Pause(ctx, sleep(), nil); err != nil {
 			return nil, err
 		}
 	}
@@ -94,7 +93,7 @@ func (l *Lua) poll(ctx context.Context, key string, sleep func() time.Duration) 
 
 // leased returns the lock with the TTL for an Acquire under ctx.
 func (l *Lua) leased(ctx context.Context) (*Lua, error) {
-	ttl, err := lease.TTL(ctx, l.name, l.ttl, leastTTL)
+	ttl, err := lock.TTL(ctx, l.name, l.ttl, leastTTL)
 	if err != nil || ttl == l.ttl {
 		return l, err
 	}
@@ -108,11 +107,11 @@ func (l *Lua) leased(ctx context.Context) (*Lua, error) {
 func (l *Lua) try(ctx context.Context, key, owner string) (ok bool, fence uint64, err error) {
 	sent := time.Now()
 	if l.fenced {
-		fence, err = luaFencedAcquire.Run(ctx, l.c, []string{key, lease.BesideKey(key, "fence")}, owner, l.ttl.Milliseconds()).Uint64()
+		fence, err = luaFencedAcquire.Run(ctx, l.c, []string{key, lock.BesideKey(key, "fence")}, owner, l.ttl.Milliseconds()).Uint64()
 	} else {
 		err = l.c.SetArgs(ctx, key, owner, redis.SetArgs{Mode: "NX", TTL: l.ttl}).Err()
 	}
-	late := err == nil && lease.TooLate(sent, l.ttl)
+	late := err == nil && lock.TooLate(sent, l.ttl)
 	switch {
 	case err == nil && !late:
 		return true, fence, nil
@@ -120,14 +119,14 @@ func (l *Lua) try(ctx context.Context, key, owner string) (ok bool, fence uint64
 		return false, 0, nil
 	}
 	if !notSent(err) {
-		back, cancel := lease.Detached(ctx)
+		back, cancel := lock.Detached(ctx)
 		defer cancel()
 		luaRelease.Run(back, l.c, []string{key}, owner) // if this fails too, the key expires
 	}
 	switch {
 	case late:
 		return false, 0, nil
-	case lease.Ended(ctx):
+	case lock.Ended(ctx):
 		return false, 0, lock.GaveUp(ctx)
 	}
 	return false, 0, fmt.Errorf("%w: %s: %w", lock.ErrUnavailable, l.name, err)
@@ -151,8 +150,8 @@ type luaLease struct {
 	l          *Lua
 	key, owner string
 	fence      uint64
-	expiry     *lease.Expiry
-	done       lease.ReleaseOnce
+	expiry     *lock.Expiry
+	done       lock.ReleaseOnce
 	sent       bool // a release was sent whose answer was lost
 }
 
@@ -167,7 +166,7 @@ func (s *luaLease) Release(ctx context.Context) error {
 	s.expiry.Stop()
 	return s.done.Do(func() error {
 		s.l.steps.At(ctx, step.Releasing, s.key)
-		ctx, cancel := lease.Detached(ctx)
+		ctx, cancel := lock.Detached(ctx)
 		defer cancel()
 		n, err := luaRelease.Run(ctx, s.l.c, []string{s.key}, s.owner).Int()
 		if err != nil {

@@ -21,11 +21,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/lease"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/step"
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 func TestMain(m *testing.M) { locktest.Main(m) }
@@ -176,7 +175,7 @@ func TestLuaFencedTokensRise(t *testing.T) {
 		}
 		locktest.ReleaseLost(t, first, "late Release")
 		locktest.Release(t, second)
-		if counter := lease.BesideKey("k{1}", "fence"); !m.Exists(counter) || m.TTL(counter) != 0 {
+		if counter := lock.BesideKey("k{1}", "fence"); !m.Exists(counter) || m.TTL(counter) != 0 {
 			t.Errorf("the counter %s expires in %s, want that it stays", counter, m.TTL(counter))
 		}
 	})

@@ -12,16 +12,15 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/need"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // The watchdog and a real Redisson on one Redis are one lock.
 func TestRedisson(t *testing.T) {
-	jars := need.Asked(t, "SHOP_TEST_REDISSON", "the directory that scripts/real-redisson prints; needs Java")
+	jars := testkit.Asked(t, "SHOP_TEST_REDISSON", "the directory that scripts/real-redisson prints; needs Java")
 	s := testenv.Redis(t)
 	p := newPeer(t, s, jars)
 	for name, test := range map[string]func(t *testing.T, s *testenv.RedisServer, p *peer, key string){
@@ -85,7 +84,7 @@ func redissonIsWoken(t *testing.T, s *testenv.RedisServer, p *peer, key string) 
 	lease := locktest.Obtain(t, l, key)
 	tried := tries(t, s, key)
 	got := p.start(hourly, "a", "tryLock", key, time.Hour)
-	wait.Until(t, "Redisson's waiter sleeps", func() bool { return tried.Load() >= 2 })
+	testkit.Until(t, "Redisson's waiter sleeps", func() bool { return tried.Load() >= 2 })
 	subscribed(t, s, key)
 	locktest.Release(t, lease)
 	if answer := <-got; answer != "true" {
@@ -130,7 +129,7 @@ func redissonWakes(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
 	tried := tries(t, s, key)
 	got := locktest.Waiter(t, l, key)
 	subscribed(t, s, key)
-	wait.Until(t, "our waiter sleeps", func() bool { return tried.Load() >= 3 })
+	testkit.Until(t, "our waiter sleeps", func() bool { return tried.Load() >= 3 })
 	p.want(hourly, "a", "unlock", key, "done")
 	locktest.Release(t, <-got)
 	if n := tried.Load(); n != 3 {
@@ -166,7 +165,7 @@ func renewed(t *testing.T, s *testenv.RedisServer, key string) {
 	t.Helper()
 	for range 2 {
 		last := time.Hour
-		wait.Until(t, "the lock is renewed", func() bool {
+		testkit.Until(t, "the lock is renewed", func() bool {
 			left := s.Client.PTTL(t.Context(), key).Val()
 			if left < 0 {
 				t.Fatalf("PTTL = %v: the lock has ended", left)

@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/lease"
 	"lastitem/internal/step"
 )
 
@@ -89,7 +88,7 @@ func (l *Redlock) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 		return nil, err
 	}
 	l.steps.At(ctx, step.Waiting, key)
-	if lease.Ended(ctx) { // the caller has left: a grant would have to be released on every node
+	if lock.Ended(ctx) { // the caller has left: a grant would have to be released on every node
 		return nil, lock.GaveUp(ctx)
 	}
 	for {
@@ -101,7 +100,7 @@ func (l *Redlock) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 		if !errors.Is(err, lock.ErrBusy) {
 			return nil, err
 		}
-		if gone := lease.Pause(ctx, redlockRetryLeast+rand.N(redlockRetryMost-redlockRetryLeast), nil); gone != nil {
+		if gone := lock.Pause(ctx, redlockRetryLeast+rand.N(redlockRetryMost-redlockRetryLeast), nil); gone != nil {
 			return nil, fmt.Errorf("%w; last try: %w", gone, err)
 		}
 	}
@@ -110,7 +109,7 @@ func (l *Redlock) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 // leased returns the lock with the TTL for an Acquire under ctx. A lease time above the restart guard is refused: a node that has restarted
 // would grant the lock again while its holder still relies on it.
 func (l *Redlock) leased(ctx context.Context) (*Redlock, error) {
-	ttl, err := lease.TTL(ctx, "redlock", l.o.TTL, leastTTL)
+	ttl, err := lock.TTL(ctx, "redlock", l.o.TTL, leastTTL)
 	switch {
 	case err != nil || ttl == l.o.TTL:
 		return l, err
@@ -130,8 +129,8 @@ func (l *Redlock) try(ctx context.Context, key string) (*redlockLease, error) {
 	asked := l.ask(ctx, key, &s.claims)
 	yes, failed := l.tally(ctx, s.claims, asked, l.decided)
 	if yes >= l.quorum {
-		s.expiry = lease.NewExpiry(ctx, start, l.o.TTL)
-		if !lease.TooLate(start, l.o.TTL) { // validity: the TTL, minus the time it took, minus the drift between clocks
+		s.expiry = lock.NewExpiry(ctx, start, l.o.TTL)
+		if !lock.TooLate(start, l.o.TTL) { // validity: the TTL, minus the time it took, minus the drift between clocks
 			return s, nil
 		}
 		s.expiry.Stop()
@@ -248,8 +247,8 @@ type redlockLease struct {
 	l      *Redlock
 	key    string
 	claims []*claim
-	expiry *lease.Expiry
-	done   lease.ReleaseOnce
+	expiry *lock.Expiry
+	done   lock.ReleaseOnce
 }
 
 // Context ends with ErrLost when the grants are not valid any more.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/lock/lease"
+	"lastitem/internal/lock"
 )
 
 //go:embed lua/redlock_acquire.lua
@@ -47,7 +47,7 @@ type vote struct {
 
 // ask starts one claim per node. The channel has room for all answers, so claims never block on it.
 func (l *Redlock) ask(ctx context.Context, key string, claims *[]*claim) <-chan vote {
-	owner, answers := lease.NewOwner(), make(chan vote, len(l.o.Nodes))
+	owner, answers := lock.NewOwner(), make(chan vote, len(l.o.Nodes))
 	for _, node := range l.o.Nodes {
 		c := &claim{l: l, node: node, key: key, owner: owner, settled: make(chan struct{})}
 		*claims = append(*claims, c)
@@ -63,7 +63,7 @@ func (l *Redlock) ask(ctx context.Context, key string, claims *[]*claim) <-chan 
 // acquire does not end with ctx or at the node timeout: its command may still be in flight, and a release on another connection would
 // overtake it. It gives up after CleanupTimeout; a grant that comes later still expires.
 func (c *claim) acquire(ctx context.Context) (bool, error) {
-	ctx, cancel := lease.Detached(ctx)
+	ctx, cancel := lock.Detached(ctx)
 	defer cancel()
 	if c.l.o.RestartGuard > 0 {
 		return c.guarded(ctx)
@@ -106,7 +106,7 @@ func (c *claim) release(ctx context.Context, lost bool) (bool, error) {
 	if c.final || !c.granted && (c.err == nil || errors.Is(c.err, ErrRestarted)) {
 		return c.freed, nil
 	}
-	ctx, cancel := lease.Detached(ctx)
+	ctx, cancel := lock.Detached(ctx)
 	defer cancel()
 	n, err := luaRelease.Run(ctx, c.node.Client, []string{c.key}, c.owner).Int()
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
-	"lastitem/internal/testenv"
-	"lastitem/internal/testenv/wait"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/locktest"
+	"lastitem/internal/testkit/testenv"
 )
 
 // masters are the nodes of a Redlock as one process sees them, with clients of its own.
@@ -107,7 +107,7 @@ func redlockLateGrant(t *testing.T, nodes []*testenv.RedisNode) {
 	clients[3].AddHook(locktest.SendHook{Name: "set", Send: func(context.Context, func() error) error { return errors.New("refused") }})
 	locktest.Release(t, locktest.Take(t, patient(all), "late"))
 	land()
-	wait.Until(t, "the late grant is taken back", func() bool { return holders(t, clients, "late") == 0 })
+	testkit.Until(t, "the late grant is taken back", func() bool { return holders(t, clients, "late") == 0 })
 }
 
 // Two of five answer in time, so the acquire fails; the others grant after that.
@@ -129,7 +129,7 @@ func redlockAbandoned(t *testing.T, nodes []*testenv.RedisNode) {
 		t.Errorf("%d of the two grants in time were left behind", n)
 	}
 	land()
-	wait.Until(t, "the late grants are taken back", func() bool { return holders(t, clients, "abandoned") == 0 })
+	testkit.Until(t, "the late grants are taken back", func() bool { return holders(t, clients, "abandoned") == 0 })
 }
 
 func redlockLostAnswers(t *testing.T, nodes []*testenv.RedisNode) {
@@ -141,10 +141,10 @@ func redlockLostAnswers(t *testing.T, nodes []*testenv.RedisNode) {
 		c.AddHook(lost)
 	}
 	locktest.WantUnavailable(t.Context(), t, l, "lost", "Acquire with three answers lost")
-	wait.Until(t, "the grants whose answers were lost are taken back", func() bool { return holders(t, clients, "lost") == 0 })
+	testkit.Until(t, "the grants whose answers were lost are taken back", func() bool { return holders(t, clients, "lost") == 0 })
 
 	lease := locktest.Take(t, l, "lost release")
-	wait.Until(t, "all five granted", func() bool { return holders(t, clients, "lost release") == 5 })
+	testkit.Until(t, "all five granted", func() bool { return holders(t, clients, "lost release") == 5 })
 	for _, c := range clients[:3] {
 		release := &locktest.LostAnswers{Name: "evalsha"}
 		release.Left.Store(1)
@@ -160,7 +160,7 @@ func redlockLost(t *testing.T, nodes []*testenv.RedisNode) {
 	for lost := range 5 {
 		key := fmt.Sprint("gone", lost)
 		lease := locktest.Take(t, l, key)
-		wait.Until(t, "all five granted", func() bool { return holders(t, clients, key) == 5 })
+		testkit.Until(t, "all five granted", func() bool { return holders(t, clients, key) == 5 })
 		for _, c := range clients[:lost] {
 			c.Del(t.Context(), key)
 		}
@@ -197,7 +197,7 @@ func redlockGuarded(t *testing.T, nodes []*testenv.RedisNode) {
 		t.Fatalf("Acquire on nodes never met before = %v, want ErrRestarted", err)
 	}
 	for i, c := range clients { // let the longest TTL pass
-		wait.Until(t, "every node has a boot mark", func() bool { return c.Exists(t.Context(), mark).Val() == 1 })
+		testkit.Until(t, "every node has a boot mark", func() bool { return c.Exists(t.Context(), mark).Val() == 1 })
 		run, _, found := strings.Cut(c.Get(t.Context(), mark).Val(), " ")
 		if !found || len(run) != 40 {
 			t.Fatalf("node %d: boot mark %q has no run id", i, c.Get(t.Context(), mark).Val())
@@ -222,7 +222,7 @@ func redlockGuarded(t *testing.T, nodes []*testenv.RedisNode) {
 		if !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, textbook.ErrRestarted) {
 			t.Errorf("node restarted %s: the rival's Acquire = %v, want ErrRestarted", c.name, err)
 		}
-		wait.Until(t, "the rival's grants are taken back", func() bool { return holders(t, clients[2:], "guarded") == 0 })
+		testkit.Until(t, "the rival's grants are taken back", func() bool { return holders(t, clients[2:], "guarded") == 0 })
 	}
 	if err := held.Context().Err(); err != nil {
 		t.Errorf("the holder's lease has ended meanwhile: %v", err)
@@ -240,7 +240,7 @@ func TestRedlockDelete(t *testing.T) {
 	nodes := testenv.RedisNodes(t, 3)
 	a, clients := seeing(t, nodes, 0, 0, 1, 2)
 	lease := locktest.Obtain(t, a, "k")
-	wait.Until(t, "the last grant has arrived", func() bool { return holders(t, clients, "k") == 3 })
+	testkit.Until(t, "the last grant has arrived", func() bool { return holders(t, clients, "k") == 3 })
 	all, _ := seeing(t, nodes, 0, 0, 1)
 	if err := all.Delete(t.Context(), "k"); err != nil {
 		t.Errorf("Delete() on two of three nodes = %v, want nil", err)

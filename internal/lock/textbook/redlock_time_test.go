@@ -17,8 +17,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/locktest"
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/testkit/locktest"
 )
 
 // three are the masters of a Redlock in a bubble.

@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/lease"
 	"lastitem/internal/step"
 )
 
@@ -63,7 +62,7 @@ func (l *SetNX) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 		return nil, err
 	}
 	l.steps.At(ctx, step.Waiting, key)
-	owner := lease.NewOwner()
+	owner := lock.NewOwner()
 	for {
 		ok, sent, err := l.try(ctx, key, owner)
 		if err != nil {
@@ -73,10 +72,10 @@ func (l *SetNX) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 			l.steps.At(ctx, step.Locked, key)
 			return l.lease(ctx, key, owner, sent), nil
 		}
-		if l.ttl > 0 && lease.TooLate(sent, l.ttl) { // a late grant is being undone, perhaps still later: that must not undo the next one
-			owner = lease.NewOwner()
+		if l.ttl > 0 && lock.TooLate(sent, l.ttl) { // a late grant is being undone, perhaps still later: that must not undo the next one
+			owner = lock.NewOwner()
 		}
-		if err := lease.Pause(ctx, setnxSleep, nil); err != nil {
+		if err := lock.Pause(ctx, setnxSleep, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -87,12 +86,12 @@ func (l *SetNX) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 func (l *SetNX) try(ctx context.Context, key, owner string) (ok bool, sent time.Time, err error) {
 	ok, sent, err = l.take(ctx, key, owner)
 	gone := ok && ctx.Err() != nil // the caller has left meanwhile
-	late := ok && l.ttl > 0 && lease.TooLate(sent, l.ttl)
+	late := ok && l.ttl > 0 && lock.TooLate(sent, l.ttl)
 	switch {
 	case gone || late || err != nil && (ok || !notSent(err)):
 		l.takeBack(ctx, key, owner)
 	case !ok && l.finally:
-		back, cancel := lease.Detached(ctx)
+		back, cancel := lock.Detached(ctx)
 		defer cancel()
 		l.c.Del(back, key)
 	}
@@ -116,7 +115,7 @@ const (
 // server even later, the key stays.
 func (l *SetNX) takeBack(ctx context.Context, key, owner string) {
 	ask := func() bool {
-		back, cancel := lease.Detached(ctx)
+		back, cancel := lock.Detached(ctx)
 		defer cancel()
 		err := luaRelease.Run(back, l.c, []string{key}, owner).Err()
 		return err == nil || errors.Is(err, redis.ErrClosed)
@@ -136,7 +135,7 @@ func (l *SetNX) takeBack(ctx context.Context, key, owner string) {
 
 // setNX takes the key with SETNX, forever.
 func (l *SetNX) setNX(ctx context.Context, key, owner string) (bool, time.Time, error) {
-	ctx, cancel := lease.Detached(ctx)
+	ctx, cancel := lock.Detached(ctx)
 	defer cancel()
 	sent := time.Now()
 	ok, err := l.c.SetNX(ctx, key, owner, 0).Result()
@@ -146,7 +145,7 @@ func (l *SetNX) setNX(ctx context.Context, key, owner string) (bool, time.Time, 
 // del deletes the key, whoever holds it.
 func (l *SetNX) del(ctx context.Context, key, _ string) (int64, error) {
 	l.steps.At(ctx, step.Releasing, key)
-	ctx, cancel := lease.Detached(ctx)
+	ctx, cancel := lock.Detached(ctx)
 	defer cancel()
 	return l.c.Del(ctx, key).Result()
 }
@@ -156,15 +155,15 @@ type setnxLease struct {
 	l          *SetNX
 	key, owner string
 	ctx        context.Context
-	expiry     *lease.Expiry
-	done       lease.ReleaseOnce
+	expiry     *lock.Expiry
+	done       lock.ReleaseOnce
 	sent       bool // a release was sent whose answer was lost
 }
 
 func (l *SetNX) lease(ctx context.Context, key, owner string, sent time.Time) *setnxLease {
 	s := &setnxLease{l: l, key: key, owner: owner, ctx: ctx}
 	if l.ttl > 0 {
-		s.expiry = lease.NewExpiry(ctx, sent, l.ttl)
+		s.expiry = lock.NewExpiry(ctx, sent, l.ttl)
 		s.ctx = s.expiry.Context()
 	}
 	return s

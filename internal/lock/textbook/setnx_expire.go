@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/lock/lease"
+	"lastitem/internal/lock"
 	"lastitem/internal/step"
 )
 
@@ -32,7 +32,7 @@ func (l *SetNX) setNXThenExpire(ctx context.Context, key, owner string) (bool, t
 		return false, sent, err
 	}
 	l.steps.At(ctx, step.Acquiring, key)
-	ctx, cancel := lease.Detached(ctx)
+	ctx, cancel := lock.Detached(ctx)
 	defer cancel()
 	sent = time.Now()
 	if err := l.c.PExpire(ctx, key, l.ttl).Err(); err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/lock/lease"
+	"lastitem/internal/lock"
 	"lastitem/internal/step"
 )
 
@@ -30,7 +30,7 @@ func NewSetNXOwner(c redis.UniversalClient, ttl time.Duration, steps *step.Strea
 
 // getThenDel is two commands; [step.Releasing] lies between them.
 func (l *SetNX) getThenDel(ctx context.Context, key, owner string) (int64, error) {
-	get, cancel := lease.Detached(ctx)
+	get, cancel := lock.Detached(ctx)
 	defer cancel()
 	holder, err := l.c.Get(get, key).Result()
 	if err != nil && !errors.Is(err, redis.Nil) {

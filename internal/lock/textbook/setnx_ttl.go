@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/lock/lease"
+	"lastitem/internal/lock"
 	"lastitem/internal/step"
 )
 
@@ -27,7 +27,7 @@ func NewSetNXTTL(c redis.UniversalClient, ttl time.Duration, steps *step.Stream)
 
 // setNXPX takes the key and starts its expiry in one command.
 func (l *SetNX) setNXPX(ctx context.Context, key, owner string) (bool, time.Time, error) {
-	ctx, cancel := lease.Detached(ctx)
+	ctx, cancel := lock.Detached(ctx)
 	defer cancel()
 	sent := time.Now()
 	err := l.c.SetArgs(ctx, key, owner, redis.SetArgs{Mode: "NX", TTL: l.ttl}).Err()

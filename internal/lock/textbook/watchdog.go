@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/lease"
 	"lastitem/internal/step"
 )
 
@@ -56,7 +55,7 @@ type Watchdog struct {
 // NewWatchdog returns the lock on c. Its TTL is ttl, renewed for as long as the lock is held. Redisson calls this time lockWatchdogTimeout,
 // 30 s by default. wakeups may be nil: waiters then poll.
 func NewWatchdog(c redis.UniversalClient, ttl time.Duration, wakeups *Wakeups, steps *step.Stream) *Watchdog {
-	return &Watchdog{id: lease.NewOwner(), holds: &atomic.Uint64{}, c: c, ttl: ttl, wakeups: wakeups, steps: steps}
+	return &Watchdog{id: lock.NewOwner(), holds: &atomic.Uint64{}, c: c, ttl: ttl, wakeups: wakeups, steps: steps}
 }
 
 // WithLease returns the same lock with a fixed lease time instead of renewal, like tryLock(wait, lease) in the write-ups: the lease ends
@@ -69,7 +68,7 @@ func (l *Watchdog) WithLease(lease time.Duration) *Watchdog {
 
 // leased returns the lock for an Acquire under ctx, which may have a lease time.
 func (l *Watchdog) leased(ctx context.Context) (*Watchdog, error) {
-	d, err := lease.TTL(ctx, "watchdog", 0, leastTTL)
+	d, err := lock.TTL(ctx, "watchdog", 0, leastTTL)
 	if err != nil || d == 0 {
 		return l, err
 	}
@@ -103,7 +102,7 @@ func (l *Watchdog) Acquire(ctx context.Context, key string) (lock.Lease, error) 
 	owner := l.newOwner()
 	sent, ttl, err := l.take(ctx, key, &owner)
 	if err == nil && ttl > 0 {
-		if !lease.MayWait(ctx) {
+		if !lock.MayWait(ctx) {
 			return nil, lock.GaveUp(ctx)
 		}
 		sent, err = l.wait(ctx, key, &owner)
@@ -133,7 +132,7 @@ func (l *Watchdog) wait(ctx context.Context, key string, owner *string) (sent ti
 		if wake == nil || l.wakeups.ended() {
 			wake, ttl = nil, min(ttl, watchdogPoll)
 		}
-		if err := lease.Pause(ctx, ttl, wake); err != nil {
+		if err := lock.Pause(ctx, ttl, wake); err != nil {
 			return sent, err
 		}
 	}
@@ -143,14 +142,14 @@ func (l *Watchdog) wait(ctx context.Context, key string, owner *string) (sent ti
 // if that fails too, the lock expires. The release may even arrive after the next try, so that has another owner.
 func (l *Watchdog) take(ctx context.Context, key string, owner *string) (sent time.Time, ttl time.Duration, err error) {
 	sent, ttl, err = l.try(ctx, key, *owner, 1)
-	late := err == nil && ttl <= 0 && lease.TooLate(sent, l.ttl)
+	late := err == nil && ttl <= 0 && lock.TooLate(sent, l.ttl)
 	switch {
 	case late:
 		ttl = time.Millisecond // treated as held: the next try shows it
 	case err == nil || notSent(err):
 		return sent, ttl, err
 	}
-	back, cancel := lease.Detached(ctx)
+	back, cancel := lock.Detached(ctx)
 	defer cancel()
 	_, _ = l.leave(back, key, *owner, newRequest(), 0)
 	*owner = l.newOwner()
@@ -169,7 +168,7 @@ func (l *Watchdog) try(ctx context.Context, key, owner string, entries int) (sen
 		return sent, l.ttl, nil
 	case err == nil:
 		return sent, max(time.Duration(left)*time.Millisecond, time.Millisecond), nil
-	case lease.Ended(ctx):
+	case lock.Ended(ctx):
 		return sent, 0, lock.GaveUp(ctx)
 	}
 	return sent, 0, fmt.Errorf("%w: watchdog: %w", lock.ErrUnavailable, err)
@@ -187,7 +186,7 @@ func (l *Watchdog) leave(ctx context.Context, key, owner, request string, entrie
 }
 
 // newRequest draws a random id for a release.
-func newRequest() string { return strings.ReplaceAll(lease.NewOwner(), "-", "") }
+func newRequest() string { return strings.ReplaceAll(lock.NewOwner(), "-", "") }
 
 // channelOf names the channel on which the release of a lock is announced.
 func channelOf(key string) string { return redissonName("redisson_lock__channel", key) }

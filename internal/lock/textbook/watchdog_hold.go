@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/lease"
 	"lastitem/internal/step"
 )
 
@@ -16,7 +15,7 @@ import (
 type hold struct {
 	l          *Watchdog
 	key, owner string
-	expiry     *lease.Expiry
+	expiry     *lock.Expiry
 	end        time.Time // of a hold with a lease time
 
 	mu      sync.Mutex // orders renewals and releases: no renewal is sent once the last release has begun
@@ -26,7 +25,7 @@ type hold struct {
 
 func newHold(ctx context.Context, l *Watchdog, key, owner string, sent time.Time) lock.Lease {
 	h := &hold{l: l, key: key, owner: owner, end: sent.Add(l.lease), entries: 1, stop: make(chan struct{})}
-	h.expiry = lease.NewExpiry(ctx, sent, l.ttl)
+	h.expiry = lock.NewExpiry(ctx, sent, l.ttl)
 	if l.lease == 0 {
 		go h.watch()
 	}
@@ -56,7 +55,7 @@ func (h *hold) renew() bool {
 	if h.entries == 0 || h.expiry.Lost() {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.expiry.Context()), min(h.l.ttl/3, lease.CommandTimeout))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.expiry.Context()), min(h.l.ttl/3, lock.CommandTimeout))
 	defer cancel()
 	sent := time.Now()
 	n, err := watchdogRenew.Run(ctx, h.l.c, []string{h.key}, h.l.ttl.Milliseconds(), h.owner).Int()
@@ -101,7 +100,7 @@ func (h *hold) enter(ctx context.Context) (lock.Lease, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case ttl > 0 || lease.TooLate(sent, l.ttl): // another client has the lock, or may have it
+	case ttl > 0 || lock.TooLate(sent, l.ttl): // another client has the lock, or may have it
 		h.expiry.Lose()
 		return nil, lock.ErrLost
 	case l.lease == 0:
@@ -109,7 +108,7 @@ func (h *hold) enter(ctx context.Context) (lock.Lease, error) {
 	}
 	h.entries++
 	h.l.steps.At(ctx, step.Locked, h.key)
-	inner, stop := lease.Reentered(ctx, h.expiry.Context())
+	inner, stop := lock.Reentered(ctx, h.expiry.Context())
 	return newEntry(inner, stop, h), nil
 }
 
@@ -118,7 +117,7 @@ type entry struct {
 	h    *hold
 	ctx  context.Context
 	stop func() // ends the context of a re-entry
-	done lease.ReleaseOnce
+	done lock.ReleaseOnce
 	left bool // released, whatever the outcome of its release
 
 	request string    // the id of its release
@@ -154,7 +153,7 @@ func (e *entry) leave(ctx context.Context) error {
 		}
 	}
 	h.l.steps.At(ctx, step.Releasing, h.key)
-	ctx, cancel := lease.Detached(ctx) // the time-out begins only here: a renewal in flight may have held the mutex for longer
+	ctx, cancel := lock.Detached(ctx) // the time-out begins only here: a renewal in flight may have held the mutex for longer
 	defer cancel()
 	began, l := time.Now(), h.l
 	if h.entries > 0 {

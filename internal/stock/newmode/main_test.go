@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/testenv"
+	"lastitem/internal/testkit/testenv"
 )
 
 // An unchanged skeleton is complete, compiles, and passes the conformance suite, so its author starts from passing tests.

@@ -1,9 +1,0 @@
-package lease_test
-
-import (
-	"testing"
-
-	"lastitem/internal/lock/locktest"
-)
-
-func TestMain(m *testing.M) { locktest.Main(m) }

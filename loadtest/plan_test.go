@@ -1,0 +1,210 @@
+package loadtest
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	stages := []Stage{{For: time.Second, Rate: 10}}
+	tests := []struct {
+		name string
+		plan Plan
+		want string // "" = valid
+	}{
+		{"zero", Plan{}, ""},
+		{"loops", Plan{VUs: 5, Loops: 10, Burst: true}, ""},
+		{"rate for a duration", Plan{Rate: 100, Duration: time.Minute}, ""},
+		{"stages", Plan{Stages: stages, MaxInFlight: 9}, ""},
+		{"a jump, then a ramp down to nothing", Plan{Stages: []Stage{{For: 0, Rate: 10}, {For: 10 * time.Second, Rate: 0}}}, ""},
+		{"a jump alone", Plan{Stages: []Stage{{For: 0, Rate: 10}}}, "--stages has no arrivals"},
+		{"several products", Plan{Products: 9, Zipf: 1.2}, ""},
+		{"loops and duration", Plan{Loops: 1, Duration: 1}, "--loops and --duration exclude each other"},
+		{"requests and loops", Plan{Loops: 1, Requests: 1}, "--loops and --requests exclude each other"},
+		{"all", Plan{Loops: 1, Requests: 1, Duration: 1, Stages: stages}, "--loops, --requests, --duration and --stages exclude each other"},
+		{"rate and stages", Plan{Rate: 1, Stages: stages}, "--rate and --stages exclude each other"},
+		{"rate and requests", Plan{Rate: 1, Requests: 5}, "--requests and --rate exclude each other"},
+		{"vus", Plan{VUs: -1}, "--vus"},
+		{"too many vus", Plan{VUs: 1 << 20}, "--vus"},
+		{"negative loops", Plan{Loops: -1}, "--loops must not be negative"},
+		{"negative rate", Plan{Rate: -1}, "--rate"},
+		{"stage", Plan{Stages: []Stage{{For: -1, Rate: 1}}}, "--stages: stage 1"},
+		{"no arrivals", Plan{Stages: []Stage{{For: time.Second}}}, "--stages has no arrivals"},
+		{"open with vus", Plan{Rate: 1, VUs: 5}, "--vus belongs to a closed loop"},
+		{"open with burst", Plan{Rate: 1, Burst: true}, "--burst belongs to a closed loop"},
+		{"closed with max-in-flight", Plan{MaxInFlight: 5}, "--max-in-flight belongs to an open loop"},
+		{"product", Plan{Product: -1}, "--product"},
+		{"products", Plan{Products: -1}, "--products"},
+		{"the last product", Plan{Product: math.MaxInt64 - 1, Products: 2}, ""},
+		{"the highest product", Plan{Product: math.MaxInt64, Products: 1}, ""},
+		{"beyond the last product", Plan{Product: math.MaxInt64, Products: 2}, "--products 2 from --product 9223372036854775807 on"},
+		{"too many products", Plan{Products: math.MaxInt}, "--products 9223372036854775807 from --product 101 on"},
+		{"zipf", Plan{Products: 5, Zipf: 1}, "--zipf must be greater than 1"},
+		{"zipf alone", Plan{Zipf: 1.5}, "--zipf needs --products"},
+		{"stock", Plan{Stock: -1}, "--stock"},
+		{"segments", Plan{Segments: -1}, "--segments"},
+		{"quantity", Plan{Quantity: -1}, "--quantity"},
+		{"store", Plan{Store: "disk"}, `--store must be redis, sql or etcd, not "disk"`},
+		{"warmup", Plan{Warmup: -1}, "--warmup"},
+		{"wait", Plan{Wait: -1}, "--wait"},
+		{"timeout", Plan{Timeout: -1}, "--timeout"},
+		{"timeout within wait", Plan{Timeout: time.Second, Wait: 3 * time.Second}, "--timeout 1s must exceed --wait 3s"},
+		{"retry", Plan{Retry: -1}, "--retry"},
+		{"unsafe without retry", Plan{RetryUnsafe: true}, "--retry-unsafe needs --retry"},
+		{"repeat", Plan{Repeat: -1}, "--repeat"},
+		{"engine", Plan{Engine: "curl"}, `--engine must be raw, resty, not "curl"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := tt.plan.Validate()
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("Validate() = %v, want nil", err)
+			case tt.want == "":
+				if err := tt.plan.WithDefaults().Validate(); err != nil {
+					t.Errorf("WithDefaults().Validate() = %v, want nil", err)
+				}
+			case err == nil || !strings.Contains(err.Error(), "loadtest: "+tt.want):
+				t.Errorf("Validate() = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestValidateNamesEveryFault(t *testing.T) {
+	t.Parallel()
+	err := Plan{Loops: 1, Requests: 1, Stock: -1, Engine: "curl"}.Validate()
+	for _, flag := range []string{"--loops", "--stock", "--engine"} {
+		if err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("Validate() = %v, want it to name %s", err, flag)
+		}
+	}
+}
+
+func TestWithDefaults(t *testing.T) {
+	t.Parallel()
+	base := Plan{Product: 101, Products: 1, Stock: 500, Quantity: 1, Seed: 1, Engine: "raw", Repeat: 1, Timeout: 7 * time.Second}
+	with := func(change func(*Plan)) Plan {
+		p := base
+		change(&p)
+		return p
+	}
+	tests := []struct {
+		name string
+		plan Plan
+		want Plan
+	}{
+		{"zero", Plan{}, with(func(p *Plan) { p.VUs, p.Requests, p.SellOut = 40, 750, time.Minute })},
+		{"requests", Plan{Requests: 9}, with(func(p *Plan) { p.VUs, p.Requests = 40, 9 })},
+		{"loops", Plan{Loops: 3}, with(func(p *Plan) { p.VUs, p.Loops = 40, 3 })},
+		{"rate", Plan{Rate: 5}, with(func(p *Plan) { p.Rate, p.Duration, p.MaxInFlight = 5, 10*time.Second, 512 })},
+		{"wait", Plan{Wait: 3 * time.Second}, with(func(p *Plan) {
+			p.VUs, p.Requests, p.SellOut, p.Wait, p.Timeout = 40, 750, time.Minute, 3*time.Second, 10*time.Second
+		})},
+		{"by tens", Plan{Stock: 100, Quantity: 10, Products: 2}, with(func(p *Plan) {
+			p.VUs, p.Requests, p.SellOut, p.Stock, p.Quantity, p.Products = 40, 40, time.Minute, 100, 10, 2
+		})},
+	}
+	for _, tt := range tests {
+		if diff := cmp.Diff(tt.want, tt.plan.WithDefaults()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// By default more is requested than there is, so that a mode that oversells can show it.
+func TestDefaultRequestsExceedTheStock(t *testing.T) {
+	t.Parallel()
+	for stock := int64(1); stock <= 30; stock++ {
+		for quantity := int64(1); quantity <= 35; quantity++ {
+			p := Plan{Stock: stock, Quantity: quantity}.WithDefaults()
+			if asked := int64(p.Requests) * quantity; asked <= stock {
+				t.Errorf("stock %d, quantity %d: %d requests ask for %d units, want more than the stock", stock, quantity, p.Requests, asked)
+			}
+			if p.Requests < p.VUs {
+				t.Errorf("stock %d, quantity %d: %d requests of %d VUs, want one of each", stock, quantity, p.Requests, p.VUs)
+			}
+		}
+	}
+}
+
+func TestNamedPlansAreValid(t *testing.T) {
+	t.Parallel()
+	for _, named := range All {
+		plans, ok := Named(named.Name)
+		if !ok || len(plans) == 0 || named.Title.En == "" || named.Title.Zh == "" {
+			t.Errorf("Named(%s) = %v, %v, want plans with a title in both languages", named.Name, plans, ok)
+		}
+		for _, p := range plans {
+			if err := p.WithDefaults().Validate(); err != nil || p.Name != named.Name {
+				t.Errorf("plan %q of %s: %v", p.Name, named.Name, err)
+			}
+		}
+	}
+	if _, ok := Named("nothing"); ok {
+		t.Error("Named(nothing) = true, want false")
+	}
+	if plans, _ := Named("segments"); len(plans) != 2 || plans[0].Segments != 5 || plans[1].Segments != 10 {
+		t.Errorf("Named(segments) = %+v, want 5 and 10 segments", plans)
+	}
+}
+
+func TestParseStages(t *testing.T) {
+	t.Parallel()
+	got, err := ParseStages("10s:100, 500ms:2.5")
+	if diff := cmp.Diff([]Stage{{10 * time.Second, 100}, {500 * time.Millisecond, 2.5}}, got); diff != "" || err != nil {
+		t.Errorf("ParseStages() error %v (-want +got):\n%s", err, diff)
+	}
+	for _, bad := range []string{"", "10s", "10:5", "10s:x", "10s:5,", ":5"} {
+		if _, err := ParseStages(bad); err == nil {
+			t.Errorf("ParseStages(%q) = nil error, want one", bad)
+		}
+	}
+}
+
+func TestSchedule(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		plan Plan
+		want int
+		at   map[int]float64 // arrival to seconds
+	}{
+		{"rate", Plan{Rate: 100, Duration: 3 * time.Second}, 300, map[int]float64{0: 0, 1: 0.01, 150: 1.5, 299: 2.99}},
+		{"slow", Plan{Rate: 0.5, Duration: 5 * time.Second}, 3, map[int]float64{0: 0, 1: 2, 2: 4}},
+		// Up from 0 to 100/s in 2 s: N(t) = 25 t².
+		{"ramp", Plan{Stages: []Stage{{2 * time.Second, 100}}}, 100, map[int]float64{0: 0, 25: 1, 81: 1.8}},
+		{"jump and hold", Plan{Stages: []Stage{{0, 50}, {2 * time.Second, 50}}}, 100, map[int]float64{0: 0, 50: 1, 99: 1.98}},
+		{"up and down", Plan{Stages: []Stage{{time.Second, 100}, {time.Second, 0}}}, 100, map[int]float64{0: 0, 50: 1, 98: 1.8}},
+		{"pause", Plan{Stages: []Stage{{0, 10}, {time.Second, 10}, {0, 0}, {time.Second, 0}, {0, 10}, {time.Second, 10}}}, 20, map[int]float64{9: 0.9, 10: 2, 11: 2.1}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := NewSchedule(tt.plan.WithDefaults())
+			if got := s.Len(); got != tt.want {
+				t.Errorf("Len() = %d, want %d", got, tt.want)
+			}
+			last, n := time.Duration(0), 0
+			for due, ok := s.Next(); ok; due, ok = s.Next() {
+				if want, check := tt.at[n]; check && math.Abs(due.Seconds()-want) > 1e-6 {
+					t.Errorf("arrival %d at %v, want %vs", n, due, want)
+				}
+				if due < last {
+					t.Errorf("arrival %d at %v is before the one at %v", n, due, last)
+				}
+				last = due
+				n++
+			}
+			if n != tt.want {
+				t.Errorf("%d arrivals, want %d", n, tt.want)
+			}
+		})
+	}
+}

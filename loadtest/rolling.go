@@ -1,0 +1,121 @@
+// A rolling update is judged by whether the replacement of replicas under load lost a request: [JudgeRolling] looks at the run of one mode, and a [RollingResult] holds
+// all of them. The load and the replacement are 'shop rolling'.
+
+package loadtest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+)
+
+// RollingResult is what 'shop rolling' prints with -o json.
+type RollingResult struct {
+	Exact  bool           `json:"exact"`         // every replica was replaced, and nothing was lost
+	Why    string         `json:"why,omitempty"` // why it is not
+	Served map[string]int `json:"served"`        // answers, by replica
+	Modes  []RollingMode  `json:"modes"`
+}
+
+// RollingMode counts the outcomes of one mode's requests.
+type RollingMode struct {
+	Mode    string         `json:"mode"`
+	Sent    int            `json:"sent"`
+	Sold    int            `json:"sold"`
+	Answers map[string]int `json:"answers"`           // by code
+	Audit   audit.Verdict  `json:"audit,omitempty"`   // VACUOUS if no two requests overlapped
+	Missing []string       `json:"missing,omitempty"` // why the audit is VACUOUS or INCONCLUSIVE
+	Lost    []string       `json:"lost,omitempty"`    // outcomes that a deploy must not cause
+	Error   string         `json:"error,omitempty"`   // the run broke off
+}
+
+// expected are the answers that a deploy may cause: nothing happened, and no request was lost.
+var expected = []string{"ok", string(api.LockBusy), string(api.Contended)}
+
+// JudgeRolling judges the run of one mode; err is the error that it broke off with. lang is the language of RollingMode.Lost and RollingMode.Error: "zh", else
+// English.
+func JudgeRolling(mode string, r Result, err error, lang string) RollingMode {
+	m := RollingMode{Mode: mode, Sent: r.Sent, Sold: r.Codes["ok"], Answers: r.Codes}
+	if err != nil {
+		m.Error = api.ErrorIn(lang, err)
+		return m
+	}
+	for code, n := range r.Codes {
+		if !slices.Contains(expected, code) {
+			m.Lost = append(m.Lost, fmt.Sprintf("%s %d", code, n))
+		}
+	}
+	if m.Sold == 0 {
+		m.Lost = append(m.Lost, api.Text{En: "nothing was sold", Zh: "什么都没卖出"}.In(lang))
+	}
+	m.Audit = audit.Inconclusive
+	for _, v := range r.Verdicts {
+		m.Audit = v.Verdict
+		m.Missing = v.Missing
+		// A fast mode may have had no two requests at the same time, and is VACUOUS; its orders must still match the answers.
+		if v.Verdict != audit.Exact && v.Verdict != audit.Vacuous || v.Oversold+v.LostUpdates+v.Leaked != 0 {
+			m.Lost = append(m.Lost, fmt.Sprintf(api.Text{En: "the audit says %s", Zh: "审计判定为 %s"}.In(lang), v.Verdict))
+		}
+	}
+	slices.Sort(m.Lost)
+	return m
+}
+
+// Lost returns an error with the lost requests, in both languages; nil = none.
+func (r RollingResult) Lost() error {
+	var errs []error
+	for _, m := range r.Modes {
+		switch {
+		case m.Error != "":
+			errs = append(errs, fmt.Errorf("%s: %s", m.Mode, m.Error))
+		case len(m.Lost) > 0:
+			errs = append(errs, api.Text{En: "%s lost requests: %s", Zh: "%s 丢了请求：%s"}.Errorf(m.Mode, strings.Join(m.Lost, ", ")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Servers lists the replicas with their answers, as in "replica 1 30, replica 2 28".
+func (r RollingResult) Servers() string { return counts(r.Served) }
+
+// counts returns "a 1, b 2".
+func counts(of map[string]int) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, fmt.Sprintf("%s %d", name, of[name]))
+	}
+	return strings.Join(all, ", ")
+}
+
+// texts are the lines of the text, by language.
+var texts = map[string]struct{ mode, why, and, exact string }{
+	"en": {"%s: %d [request|requests], %d sold, answers: %s; audit %s%s\n", " (%s)", "; ", "EXACT: nothing was lost; served by %s\n"},
+	"zh": {"%s：%d 个请求，卖出 %d 件，应答：%s；审计 %s%s\n", "（%s）", "；", "EXACT：什么都没丢；各副本的应答数：%s\n"},
+}
+
+// WriteText writes a line for each mode and, if nothing was lost, one for all, in the language lang.
+func (r RollingResult) WriteText(w io.Writer, lang string) error {
+	said := texts[lang]
+	for _, m := range r.Modes {
+		if m.Error != "" {
+			fmt.Fprintf(w, "%s: %s\n", m.Mode, m.Error)
+			continue
+		}
+		why := ""
+		if len(m.Missing) > 0 {
+			why = fmt.Sprintf(said.why, strings.Join(m.Missing, said.and))
+		}
+		fmt.Fprint(w, api.Sprintf(said.mode, m.Mode, m.Sent, m.Sold, counts(m.Answers), m.Audit, why))
+	}
+	if !r.Exact {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, said.exact, r.Servers())
+	return err
+}

@@ -1,0 +1,56 @@
+package loadtest_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/loadtest"
+)
+
+// Judge tells the answers that a deploy may cause from a lost request.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		codes   map[string]int
+		verdict audit.Report
+		want    string // part of the error; "" = none
+	}{
+		"all sold":                   {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Exact}, ""},
+		"no two requests overlapped": {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Vacuous, Missing: []string{"no overlap"}}, ""},
+		"busy":                       {map[string]int{"ok": 9, "lock_busy": 1, "contended": 1}, audit.Report{Verdict: audit.Exact}, ""},
+		"unknown":                    {map[string]int{"ok": 9, "outcome_unknown": 1}, audit.Report{Verdict: audit.Exact}, "outcome_unknown 1"},
+		"refused":                    {map[string]int{"ok": 9, "backend_unavailable": 2}, audit.Report{Verdict: audit.Exact}, "backend_unavailable 2"},
+		"no answer":                  {map[string]int{"ok": 9, "transport": 1}, audit.Report{Verdict: audit.Exact}, "transport 1"},
+		"nothing":                    {map[string]int{}, audit.Report{Verdict: audit.Vacuous}, "nothing was sold"},
+		"broken":                     {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Broken}, "BROKEN"},
+		"leaked unseen":              {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Vacuous, Leaked: 1}, "VACUOUS"},
+		"nobody can tell":            {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Inconclusive}, "INCONCLUSIVE"},
+	} {
+		r := loadtest.Result{Codes: c.codes, Verdicts: []audit.Report{c.verdict}}
+		m := loadtest.JudgeRolling("redis-lua", r, nil, "en")
+		if !slices.Equal(m.Missing, c.verdict.Missing) {
+			t.Errorf("%s: Missing = %q, want %q", name, m.Missing, c.verdict.Missing)
+		}
+		err := loadtest.RollingResult{Modes: []loadtest.RollingMode{m}}.Lost()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v (%+v), want %q", name, err, m, c.want)
+		}
+	}
+}
+
+// The user reads about lost requests in their own language.
+func TestJudgeInChinese(t *testing.T) {
+	t.Parallel()
+	r := loadtest.Result{Verdicts: []audit.Report{{Verdict: audit.Broken}}}
+	m := loadtest.JudgeRolling("redis-lua", r, nil, "zh")
+	if got, want := strings.Join(m.Lost, "|"), "什么都没卖出|审计判定为 BROKEN"; got != want {
+		t.Errorf("Lost = %q, want %q", got, want)
+	}
+	m = loadtest.JudgeRolling("redis-lua", r, api.Text{En: "no stock", Zh: "没有库存"}.Errorf(), "zh")
+	if m.Error != "没有库存" {
+		t.Errorf("Error = %q, want it in Chinese", m.Error)
+	}
+}
