@@ -8,6 +8,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // Cell is the result for one mode, store and fault.
@@ -40,7 +41,7 @@ type Cell struct {
 	// Unexplained is the rule that was broken where no letter names it ("!"), of a foreign service.
 	Unexplained string `json:"unexplained,omitempty"`
 	// Untested says why the fault was not played on a foreign service, or not at every position; zero = it was.
-	Untested api.Text `json:"untested,omitzero"`
+	Untested text.Text `json:"untested,omitzero"`
 }
 
 // letters of the outcomes, in the order in which they are written.
@@ -91,8 +92,8 @@ func sum(c Cell, played []Played) Cell {
 		c.Found = found(c.Witnesses)
 		switch {
 		case c.Found != api.Exact:
-			c.Untested = api.Text{} // it is broken, whatever was not tried
-		case c.Untested != (api.Text{}):
+			c.Untested = text.Text{} // it is broken, whatever was not tried
+		case c.Untested != (text.Text{}):
 			c.Found = Untested
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/text"
 )
 
 func TestUnclaimed(t *testing.T) {
@@ -234,11 +235,11 @@ func TestMatrixIsAsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := m.JSON()
+	said, err := m.JSON()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(text, committed) {
+	if !bytes.Equal(said, committed) {
 		t.Error("matrix.json is not what Matrix.JSON writes")
 	}
 }
@@ -288,8 +289,8 @@ func sheet(t *testing.T, lang string, change func(*Result)) string {
 func TestSheet(t *testing.T) {
 	t.Parallel()
 	for _, lang := range []string{"en", "zh"} {
-		text := sheet(t, lang, nil)
-		root, err := html.Parse(strings.NewReader(text))
+		said := sheet(t, lang, nil)
+		root, err := html.Parse(strings.NewReader(said))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -311,7 +312,7 @@ func TestSheet(t *testing.T) {
 			t.Errorf("%s: cells %v, want two of clients and one of the lab", lang, lanes)
 		}
 		for _, bad := range []string{"t0ken-of-mine", "<script", "http://", "https://", "%!"} {
-			if strings.Contains(text, bad) {
+			if strings.Contains(said, bad) {
 				t.Errorf("%s: the page has %q", lang, bad)
 			}
 		}
@@ -319,11 +320,11 @@ func TestSheet(t *testing.T) {
 			"m (redis), pause, A before redis: GET: O", "&lt;script&gt;", "SIGSTOP", "redis-server 7.0.15", "600ms", "git checkout abc",
 			"bin/shop lab --mode &#39;m&amp;n&#39;", "OL (!) · 3", " · 3</td>", "L, which is not claimed",
 		} {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: the page has no %q:\n%s", lang, want, text)
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: the page has no %q:\n%s", lang, want, said)
 			}
 		}
-		if strings.Contains(text, "redis: DEL") {
+		if strings.Contains(said, "redis: DEL") {
 			t.Errorf("%s: the page tells a schedule that broke nothing", lang)
 		}
 	}
@@ -332,13 +333,13 @@ func TestSheet(t *testing.T) {
 // A broken cell without stories names its schedules, and a foreign service is not called a mode.
 func TestSheetWithoutStories(t *testing.T) {
 	t.Parallel()
-	text := sheet(t, "en", func(r *Result) { r.Told = nil })
-	if !strings.Contains(text, "No story was recorded") || !strings.Contains(text, "A before redis: SET") {
-		t.Errorf("the page does not name the schedules:\n%s", text)
+	said := sheet(t, "en", func(r *Result) { r.Told = nil })
+	if !strings.Contains(said, "No story was recorded") || !strings.Contains(said, "A before redis: SET") {
+		t.Errorf("the page does not name the schedules:\n%s", said)
 	}
-	text = sheet(t, "en", func(r *Result) { r.Serve = &rig.Foreign{}; r.Cells[0].Wrong = nil })
-	if !strings.Contains(text, "Fault lab: your service") || !strings.Contains(text, "Of 2 faults, 1 breaks the service.") {
-		t.Errorf("the page of a foreign service:\n%s", text)
+	said = sheet(t, "en", func(r *Result) { r.Serve = &rig.Foreign{}; r.Cells[0].Wrong = nil })
+	if !strings.Contains(said, "Fault lab: your service") || !strings.Contains(said, "Of 2 faults, 1 breaks the service.") {
+		t.Errorf("the page of a foreign service:\n%s", said)
 	}
 }
 
@@ -365,12 +366,12 @@ func TestUntested(t *testing.T) {
 		t.Errorf("untested %v, broken %d, want threads and retry, and replicas broken all the same", got, r.Broken())
 	}
 	r.Cells = slices.Delete(r.Cells, 1, 2)
-	page, text := reported(t, r)
+	page, said := reported(t, r)
 	raw, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for form, has := range map[string]string{"json": string(raw), "html": html.UnescapeString(page), "text": text} {
+	for form, has := range map[string]string{"json": string(raw), "html": html.UnescapeString(page), "text": said} {
 		for _, want := range []string{`CALL buy(?)`, "no schedule can stop inside it", "--repeat-without-key"} {
 			if !strings.Contains(has, want) {
 				t.Errorf("%s has no %q:\n%s", form, want, has)
@@ -385,7 +386,7 @@ func TestUntested(t *testing.T) {
 		t.Errorf("with --repeat-without-key: untried %v, and retry is not played", got)
 	}
 	for _, pattern := range []string{"UPDATE stock SET n = n - ? WHERE n >= ?", "SELECT n FROM stock WHERE id = ? FOR UPDATE"} {
-		if why := inside(fault.Threads, path(pattern)); why != (api.Text{}) {
+		if why := inside(fault.Threads, path(pattern)); why != (text.Text{}) {
 			t.Errorf("%s: %s, want nothing inside", pattern, why)
 		}
 	}
@@ -397,7 +398,7 @@ func TestUnprovenService(t *testing.T) {
 	held, lost := played("GET", "."), Played{Schedule: at("SET"), Outcome: Failed, Why: "lost"}
 	for name, tt := range map[string]struct {
 		played       []Played
-		banner, text string
+		banner, said string
 	}{
 		"proved":       {[]Played{held}, `good"><p><strong>Nothing that was played broke it: pause.<`, "\nNothing that was played broke it: pause.\n"},
 		"in part":      {[]Played{held, lost}, `warm"><p><strong>Nothing broke it, but some schedules proved nothing.<`, "\nNothing broke it, but some schedules proved nothing.\n"},
@@ -406,14 +407,14 @@ func TestUnprovenService(t *testing.T) {
 	} {
 		r := &Result{Serve: &rig.Foreign{}, Took: time.Second}
 		r.add(&lab{}, sum(Cell{Mode: rig.ServiceName, Fault: api.Pause, Claim: Unclaimed}, tt.played), tt.played)
-		if page, text := reported(t, r); !strings.Contains(page, tt.banner) || !strings.Contains(text, tt.text) {
-			t.Errorf("%s: the page has no %q, or the text no %q:\n%s\n%s", name, tt.banner, tt.text, page, text)
+		if page, said := reported(t, r); !strings.Contains(page, tt.banner) || !strings.Contains(said, tt.said) {
+			t.Errorf("%s: the page has no %q, or the text no %q:\n%s\n%s", name, tt.banner, tt.said, page, said)
 		}
 	}
 }
 
 // reported returns the page and the text on a service.
-func reported(t *testing.T, r *Result) (page, text string) {
+func reported(t *testing.T, r *Result) (page, said string) {
 	t.Helper()
 	var p, s strings.Builder
 	if err := errors.Join(r.WritePage(&p, PageOptions{Lang: "en"}), r.WriteServe(&s, "en")); err != nil {

@@ -12,6 +12,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // lab has the servers and the lanes of an exploration.
@@ -165,7 +166,7 @@ func (l *lab) openLanes(ctx context.Context, g *group) error {
 	for _, lane := range g.lanes {
 		g.free <- lane
 	}
-	l.o.Log("%s", api.Sprintf("%d [lane|lanes] of three replicas%s", g.size, g.equipment))
+	l.o.Log("%s", text.Sprintf("%d [lane|lanes] of three replicas%s", g.size, g.equipment))
 	return nil
 }
 

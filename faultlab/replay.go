@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // Replay plays one schedule several times, and returns the outcome of each run. It ignores the options that select cells, such as
@@ -26,7 +27,7 @@ func Replay(ctx context.Context, o Options, s Schedule, times int) ([]Played, er
 
 func (l *lab) replay(ctx context.Context, s Schedule, times int) ([]Played, error) {
 	if l.mode(s.Mode).Name == "" {
-		return nil, api.Text{En: "faultlab: unknown mode %q", Zh: "faultlab: 没有模式 %q"}.Errorf(s.Mode)
+		return nil, text.Of("faultlab: unknown mode %q").Errorf(s.Mode)
 	}
 	l.told = true
 	all := make([]Schedule, times)

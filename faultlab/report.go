@@ -10,6 +10,7 @@ import (
 	"lastitem/faultlab/fault"
 	"lastitem/internal/api"
 	"lastitem/internal/report"
+	"lastitem/internal/text"
 )
 
 // The words of the report, by language.
@@ -18,35 +19,23 @@ type words struct {
 	cell, leftOut, interrupted                                               string
 }
 
-var reportWords = map[string]words{
-	"en": {
-		mode: "mode", store: "store", fault: "fault", asClaimed: "Every outcome is as claimed.\n", wrong: "Not as it must be:\n",
-		blocked: "\nWhile A stood still, everybody else was kept out for (longest):\n",
-		counts:  "%d [cell|cells], %d [schedule|schedules] in %.0f s: %.1f a second",
-		again:   "; %d played again (the machine stood still, or the victim was turned away too early)",
-		left:    "; left out: %d [schedule|schedules] of %d [cell|cells] (--all plays them)",
-		cost:    "\nCPU time: %.0f ms per schedule, of which %.0f ms in the lab's own process; peak memory: %d MB",
-		cell:    "%-17s %-5s %-15s %-4s as claimed, %d [schedule|schedules]\n",
-		leftOut: "LEFT OUT, not played: %s\n", interrupted: "Interrupted: the other cells have not been played to their end.\n",
-	},
-	"zh": {
-		mode: "模式", store: "存储", fault: "故障", asClaimed: "所有结果都与声明一致。\n", wrong: "与应有的结果不符：\n",
-		blocked: "\nA 停住期间，其他人最长被挡在外面：\n",
-		counts:  "%d 个格子，%d 个调度，用时 %.0f 秒：每秒 %.1f 个",
-		again:   "；%d 个重跑（机器卡顿，或受害者还没走到那一步就被拒绝）",
-		left:    "；略去 %d 个调度（%d 个格子，--all 全部执行）",
-		cost:    "\nCPU 时间：每个调度 %.0f 毫秒，其中实验室自身进程 %.0f 毫秒；内存峰值 %d MB",
-		cell:    "%-17s %-5s %-15s %-4s 与声明一致，%d 个调度\n",
-		leftOut: "没有跑，略去：%s\n", interrupted: "已中断：其余格子没有跑完。\n",
-	},
-}
+var reportWords = text.Table(words{
+	mode: "mode", store: "store", fault: "fault", asClaimed: "Every outcome is as claimed.\n", wrong: "Not as it must be:\n",
+	blocked: "\nWhile A stood still, everybody else was kept out for (longest):\n",
+	counts:  "%d [cell|cells], %d [schedule|schedules] in %.0f s: %.1f a second",
+	again:   "; %d played again (the machine stood still, or the victim was turned away too early)",
+	left:    "; left out: %d [schedule|schedules] of %d [cell|cells] (--all plays them)",
+	cost:    "\nCPU time: %.0f ms per schedule, of which %.0f ms in the lab's own process; peak memory: %d MB",
+	cell:    "%-17s %-5s %-15s %-4s as claimed, %d [schedule|schedules]\n",
+	leftOut: "LEFT OUT, not played: %s\n", interrupted: "Interrupted: the other cells have not been played to their end.\n",
+})
 
 // Line describes a cell in one line, followed by a line for each mistake.
 func (c Cell) Line(lang string) string {
 	if len(c.Wrong) == 0 {
-		return api.Sprintf(reportWords[lang].cell, c.Mode, c.Store, c.Fault, c.Found, c.Tried)
+		return text.Sprintf(reportWords.In(lang).cell, c.Mode, c.Store, c.Fault, c.Found, c.Tried)
 	}
-	line := fmt.Sprintf("%-17s %-5s %-15s %-4s %s", c.Mode, c.Store, c.Fault, c.Found, reportWords[lang].wrong)
+	line := fmt.Sprintf("%-17s %-5s %-15s %-4s %s", c.Mode, c.Store, c.Fault, c.Found, reportWords.In(lang).wrong)
 	return line + "    " + strings.Join(c.Wrong, "\n    ") + "\n"
 }
 
@@ -63,7 +52,7 @@ func (r *Result) Wrong() int {
 
 // Write writes the report: the table of outcomes, the contradictions, the longest time for which others were blocked, and the counts.
 func (r *Result) Write(w io.Writer, lang string) error {
-	t := reportWords[lang]
+	t := reportWords.In(lang)
 	var b strings.Builder
 	r.writeTable(&b, t)
 	b.WriteString("\n")
@@ -171,7 +160,7 @@ func (r *Result) writeBlocked(b *strings.Builder, t words) {
 }
 
 func (r *Result) writeCounts(b *strings.Builder, t words) {
-	b.WriteString(api.Sprintf("\n"+t.counts, len(r.Cells), r.Schedules, r.Took.Seconds(), float64(r.Schedules)/r.Took.Seconds()))
+	b.WriteString(text.Sprintf("\n"+t.counts, len(r.Cells), r.Schedules, r.Took.Seconds(), float64(r.Schedules)/r.Took.Seconds()))
 	if r.Again > 0 {
 		fmt.Fprintf(b, t.again, r.Again)
 	}
@@ -182,7 +171,7 @@ func (r *Result) writeCounts(b *strings.Builder, t words) {
 		}
 	}
 	if left > 0 {
-		b.WriteString(api.Sprintf(t.left, left, cells))
+		b.WriteString(text.Sprintf(t.left, left, cells))
 	}
 	per := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 / float64(max(1, r.Schedules)) }
 	fmt.Fprintf(b, t.cost+"\n", per(r.Cost.LabCPU+r.Cost.RestCPU), per(r.Cost.LabCPU), r.Cost.Peak>>20)

@@ -12,6 +12,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/text"
 )
 
 // Schedule is one way in which a fault can strike a mode. It can be played again, here or elsewhere.
@@ -50,30 +51,30 @@ func (s Schedule) expiring(how Expiry) Schedule {
 }
 
 func (s Schedule) String() string {
-	text := s.Mode
+	said := s.Mode
 	if s.Store != "" {
-		text += " (" + string(s.Store) + ")"
+		said += " (" + string(s.Store) + ")"
 	}
-	text += ", " + string(s.Fault)
+	said += ", " + string(s.Fault)
 	if s.Variant != "" {
-		text += " (" + s.Variant + ")"
+		said += " (" + s.Variant + ")"
 	}
 	if s.A != nil {
-		text += ", A " + s.A.String()
+		said += ", A " + s.A.String()
 	}
 	if s.B != nil {
-		text += ", B " + s.B.String()
+		said += ", B " + s.B.String()
 	}
 	if s.C != nil {
-		text += ", C " + s.C.String()
+		said += ", C " + s.C.String()
 	}
 	if s.Order != "" {
-		text += ", on in the order " + s.Order
+		said += ", on in the order " + s.Order
 	}
 	if s.Expiry == Forced {
-		text += ", expiry forced"
+		said += ", expiry forced"
 	}
-	return text
+	return said
 }
 
 // Check returns an error if the schedule cannot be played on any servers; nil = it can. Use it for schedules that were read from files.
@@ -81,7 +82,7 @@ func (s Schedule) Check() error {
 	f, known := fault.Named(s.Fault)
 	switch {
 	case !known:
-		return api.Text{En: "unknown fault %q", Zh: "没有故障 %q"}.Errorf(s.Fault)
+		return text.Of("unknown fault %q").Errorf(s.Fault)
 	case s.A == nil && !f.AtEnd:
 		return fmt.Errorf("a schedule of %s needs the position of the victim, a", s.Fault)
 	case s.A != nil && !slices.Contains(f.Cuts, s.A.Cut):

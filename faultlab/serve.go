@@ -2,7 +2,6 @@ package faultlab
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // Unclaimed is the claim of a foreign service: every letter found is reported, and no letter is expected.
@@ -48,19 +48,16 @@ func (l *lab) equipment(f fault.Fault) rig.Equipment {
 // inside says why a fault that interleaves two requests was not played at every position of a foreign service: some
 // command does several things inside the database. Zero = every position can be held. A dead or stopped process does
 // not interrupt such a command.
-func inside(f fault.Fault, path rig.Path) api.Text {
+func inside(f fault.Fault, path rig.Path) text.Text {
 	if f.Name != api.Threads && f.Name != api.Replicas {
-		return api.Text{}
+		return text.Text{}
 	}
 	for _, at := range path.Steps {
-		if why := at.Inside(); why != (api.Text{}) {
-			return api.Text{
-				En: fmt.Sprintf("%q %s: no schedule can stop inside it, where another request may come between; put load on it with 'shop loadtest --url --request'", at.Pattern, why.En),
-				Zh: fmt.Sprintf("%q %s：没有调度能停在它内部，而别的请求可能正好插在那里；请用 'shop loadtest --url --request' 压测", at.Pattern, why.Zh),
-			}
+		if why := at.Inside(); why != (text.Text{}) {
+			return text.Of("%q %s: no schedule can stop inside it, where another request may come between; put load on it with 'shop loadtest --url --request'").With(at.Pattern, why)
 		}
 	}
-	return api.Text{}
+	return text.Text{}
 }
 
 // meet sends a foreign service requests without any fault, finds out the TTL of its locks, and describes it as a mode.
@@ -116,7 +113,7 @@ func theirs(f *rig.Foreign) api.Mode {
 	claims := map[api.Hazard]api.Outcomes{}
 	for _, x := range fault.Ladder {
 		switch {
-		case x.Name == api.Retry && f.WhyNoRetry() != (api.Text{}):
+		case x.Name == api.Retry && f.WhyNoRetry() != (text.Text{}):
 		case x.Lane.Pair != "" && !f.UsesRedis():
 		default:
 			claims[x.Name] = Unclaimed
@@ -135,7 +132,7 @@ func theirs(f *rig.Foreign) api.Mode {
 
 // untried returns the cells of the selected faults that cannot be played on the service at all.
 func (l *lab) untried() []Cell {
-	if l.o.Serve == nil || !selectedFault(l.o, fault.Retry) || l.o.Serve.WhyNoRetry() == (api.Text{}) {
+	if l.o.Serve == nil || !selectedFault(l.o, fault.Retry) || l.o.Serve.WhyNoRetry() == (text.Text{}) {
 		return nil
 	}
 	return []Cell{{Mode: rig.ServiceName, Fault: api.Retry, Claim: Unclaimed, Found: Untested, Untested: l.o.Serve.WhyNoRetry()}}
@@ -195,11 +192,11 @@ func CheckFaults(f *rig.Foreign, selected []api.Hazard) error {
 		switch {
 		case can[name] != "":
 		case name == api.Retry:
-			return api.Text{En: "--fault retry needs --key-header, or {{key}} in --request: without a key the service cannot tell a repeated request from a second order; --repeat-without-key shows what it then does", Zh: "--fault retry 要求给出 --key-header，或在 --request 里写 {{key}}：没有幂等键，服务分不清重复的请求和第二个订单；加 --repeat-without-key 可以看它会怎么做"}.Errorf()
+			return text.Of("--fault retry needs --key-header, or {{key}} in --request: without a key the service cannot tell a repeated request from a second order; --repeat-without-key shows what it then does").Errorf()
 		case name == api.Failover:
-			return api.Text{En: "--fault failover needs a service that uses Redis", Zh: "--fault failover 要求你的服务使用 Redis"}.Errorf()
+			return text.Of("--fault failover needs a service that uses Redis").Errorf()
 		default:
-			return api.Text{En: "--fault %s needs lastitem's own tables, settings or lock names; on your own service the lab plays %s", Zh: "--fault %s 要用到 lastitem 自己的表、配置项或锁名；对你的服务，实验室能跑 %s"}.Errorf(name, faultList(fault.Ladder))
+			return text.Of("--fault %s needs lastitem's own tables, settings or lock names; on your own service the lab plays %s").Errorf(name, faultList(fault.Ladder))
 		}
 	}
 	return nil

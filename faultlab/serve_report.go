@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"lastitem/internal/report"
+	"lastitem/internal/text"
 )
 
 // serveWords are the texts of the report on a foreign service, in one language.
@@ -20,35 +21,22 @@ type serveWords struct {
 	letters                     map[byte]string
 }
 
-var serveTexts = map[string]serveWords{
-	"en": {
-		fault: "fault", found: "found", tried: "schedules", breaks: "\nFaults that break the service, and the first position that showed each letter:\n",
-		holds:    "\nNothing that was played broke it%s.\n",
-		untested: "\nNot tried:\n", colon: ": ",
-		unsure: "\nNothing broke it, but some schedules proved nothing.\n", unjudged: "\nNo schedule could be judged.\n",
-		wrong: "\nSchedules that proved nothing:\n", locks: "\nLocks seen in Redis while a request was held: %s\n", never: "%s (never expires)",
-		letters: map[byte]string{
-			'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order", 'D': "a repeated request was charged twice",
-			'X': "stuck: nobody is served any more", 'A': "an acknowledged order is lost", '!': "the answers contradict the ledger, or the counter is below zero",
-		},
+var serveTexts = text.Table(serveWords{
+	fault: "fault", found: "found", tried: "schedules", breaks: "\nFaults that break the service, and the first position that showed each letter:\n",
+	holds:    "\nNothing that was played broke it%s.\n",
+	untested: "\nNot tried:\n", colon: ": ",
+	unsure: "\nNothing broke it, but some schedules proved nothing.\n", unjudged: "\nNo schedule could be judged.\n",
+	wrong: "\nSchedules that proved nothing:\n", locks: "\nLocks seen in Redis while a request was held: %s\n", never: "%s (never expires)",
+	letters: map[byte]string{
+		'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order", 'D': "a repeated request was charged twice",
+		'X': "stuck: nobody is served any more", 'A': "an acknowledged order is lost", '!': "the answers contradict the ledger, or the counter is below zero",
 	},
-	"zh": {
-		fault: "故障", found: "结果", tried: "调度数", breaks: "\n打破服务的故障，以及每个字母最先出现的位置：\n",
-		holds:    "\n演练过的故障都没有打破它%s。\n",
-		untested: "\n没有试过：\n", colon: "：",
-		unsure: "\n没有打破，但有些调度什么也没证明。\n", unjudged: "\n没有一个调度能够判定。\n",
-		wrong: "\n什么也没证明的调度：\n", locks: "\n请求被停住时 Redis 里看到的锁：%s\n", never: "%s（永不过期）",
-		letters: map[byte]string{
-			'O': "超卖，或丢失更新", 'L': "少卖：库存没了，却没有订单", 'D': "重发的请求又扣了一次",
-			'X': "卡死：再也没有人能下单", 'A': "已确认的订单丢了", '!': "应答与账本矛盾，或计数器为负",
-		},
-	},
-}
+})
 
 // WriteServe writes the report on a foreign service to w, in lang "en" or "zh": a line for each fault, the positions that broke the service,
 // and the locks seen in its Redis. It returns the error of w.
 func (r *Result) WriteServe(w io.Writer, lang string) error {
-	t := serveTexts[lang]
+	t := serveTexts.In(lang)
 	var b strings.Builder
 	b.WriteString(report.Left(t.fault, 12) + report.Left(t.found, 8) + t.tried + "\n")
 	for _, c := range r.Cells {
@@ -99,9 +87,9 @@ func (r *Result) WriteServe(w io.Writer, lang string) error {
 		fmt.Fprintf(&b, t.locks, strings.Join(all, ", "))
 	}
 	if r.Interrupted {
-		b.WriteString("\n" + reportWords[lang].interrupted)
+		b.WriteString("\n" + reportWords.In(lang).interrupted)
 	}
-	r.writeCounts(&b, reportWords[lang])
+	r.writeCounts(&b, reportWords.In(lang))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -118,7 +106,7 @@ func (s Schedule) where() string {
 func (c Cell) ServeLine(lang string) string {
 	line := report.Left(string(c.Fault), 12) + report.Left(string(c.Found), 8) + fmt.Sprint(c.Tried)
 	if n := len(c.Wrong); n > 0 {
-		line += fmt.Sprintf(" (%s %d)", strings.Trim(serveTexts[lang].wrong, "\n:："), n)
+		line += fmt.Sprintf(" (%s %d)", strings.Trim(serveTexts.In(lang).wrong, "\n:："), n)
 	}
 	return line + "\n"
 }

@@ -14,6 +14,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/report"
+	"lastitem/internal/text"
 )
 
 // PageOptions holds the texts that a page shows besides the result.
@@ -38,28 +39,16 @@ type sheetWords struct {
 	Exact, Version, Machine, Cores, Servers, TTL, Made                                         string
 }
 
-var sheetTexts = map[string]sheetWords{
-	"en": {
-		Title: "Fault lab: %d [cell|cells]", TitleServe: "Fault lab: your service", Outcomes: "Outcomes", Mode: "mode",
-		Blocked: "How long the other replicas were kept out while A was stopped", Schedules: "Schedules that broke something",
-		Explain: "For each letter one schedule, command by command: what the replicas A, B and C sent, what their clients saw, and where the lab struck.",
-		Untold:  "No story was recorded; the schedules are:", Environment: "Environment", Again: "How to repeat it",
-		Good: "Every outcome is as claimed.", Bad: "Of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be.",
-		ServeGood: "Nothing that was played broke it%s.", ServeBad: "Of %[2]d [fault|faults], %[1]d [breaks|break] the service.", ServeUnsure: "Nothing broke it, but some schedules proved nothing.", ServeUnjudged: "No schedule could be judged.",
-		ExactCell: "exact", Colon: ": ", Untested: "? = not tried, or not at every position",
-		Exact: "exact (.): no schedule broke anything; the number beside it: how many schedules were played", Version: "lastitem", Machine: "machine", Cores: "%s/%s, %d [core|cores], %s", Servers: "servers", TTL: "TTL of the locks", Made: "time",
-	},
-	"zh": {
-		Title: "故障实验：%d 个格子", TitleServe: "故障实验：你的服务", Outcomes: "结果", Mode: "模式",
-		Blocked: "A 停住期间其他副本被挡在外面多久", Schedules: "出错的调度",
-		Explain: "每个字母一个调度，逐条命令：副本 A、B、C 发了什么，客户端看到了什么，实验在哪里出手。",
-		Untold:  "没有记录过程；调度如下：", Environment: "环境", Again: "如何复现",
-		Good: "所有结果都与声明一致。", Bad: "%d/%d 个格子与应有的结果不符。",
-		ServeGood: "演练过的故障都没有打破它%s。", ServeBad: "%d/%d 种故障打破了服务。", ServeUnsure: "没有故障打破它，但有的调度什么也没证明。", ServeUnjudged: "没有一个调度能够判定。",
-		ExactCell: "精确", Colon: "：", Untested: "? = 没有试过，或有的位置没有试过",
-		Exact: "精确（.）：没有一个调度出错；旁边的数字是跑了几个调度", Version: "lastitem", Machine: "机器", Cores: "%s/%s，%d 核，%s", Servers: "服务端", TTL: "锁的 TTL", Made: "时间",
-	},
-}
+var sheetTexts = text.Table(sheetWords{
+	Title: "Fault lab: %d [cell|cells]", TitleServe: "Fault lab: your service", Outcomes: "Outcomes", Mode: "mode",
+	Blocked: "How long the other replicas were kept out while A was stopped", Schedules: "Schedules that broke something",
+	Explain: "For each letter one schedule, command by command: what the replicas A, B and C sent, what their clients saw, and where the lab struck.",
+	Untold:  "No story was recorded; the schedules are:", Environment: "Environment", Again: "How to repeat it",
+	Good: "Every outcome is as claimed.", Bad: "Of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be.",
+	ServeGood: "Nothing that was played broke it%s.", ServeBad: "Of %[2]d [fault|faults], %[1]d [breaks|break] the service.", ServeUnsure: "Nothing broke it, but some schedules proved nothing.", ServeUnjudged: "No schedule could be judged.",
+	ExactCell: "exact", Colon: ": ", Untested: "? = not tried, or not at every position",
+	Exact: "exact (.): no schedule broke anything; the number beside it: how many schedules were played", Version: "lastitem", Machine: "machine", Cores: "%s/%s, %d [core|cores], %s", Servers: "servers", TTL: "TTL of the locks", Made: "time",
+})
 
 type labPage struct {
 	Words                                  sheetWords
@@ -122,14 +111,14 @@ func (r *Result) WritePage(w io.Writer, o PageOptions) error {
 
 // pageOf collects the data of the page.
 func (r *Result) pageOf(o PageOptions) labPage {
-	t := sheetTexts[o.Lang]
-	v := labPage{Words: t, Title: api.Sprintf(t.Title, len(r.Cells)), Tone: "good", Sentence: t.Good}
+	t := sheetTexts.In(o.Lang)
+	v := labPage{Words: t, Title: text.Sprintf(t.Title, len(r.Cells)), Tone: "good", Sentence: t.Good}
 	v.Eyebrow = o.Made.UTC().Format("2006-01-02 15:04 UTC") + " · lastitem " + o.Version
 	var counts strings.Builder
-	r.writeCounts(&counts, reportWords[o.Lang])
+	r.writeCounts(&counts, reportWords.In(o.Lang))
 	v.Counts, _, _ = strings.Cut(strings.TrimSpace(report.Grouped(counts.String())), "\n")
 	if n := r.Wrong(); n > 0 {
-		v.Tone, v.Sentence = "bad", api.Sprintf(t.Bad, n, len(r.Cells))
+		v.Tone, v.Sentence = "bad", text.Sprintf(t.Bad, n, len(r.Cells))
 	}
 	if r.Serve != nil {
 		v.Title = t.TitleServe
@@ -144,10 +133,10 @@ func (r *Result) pageOf(o PageOptions) labPage {
 		}
 	}
 	for _, why := range r.LeftOut {
-		v.LeftOut = append(v.LeftOut, strings.TrimSpace(fmt.Sprintf(reportWords[o.Lang].leftOut, why)))
+		v.LeftOut = append(v.LeftOut, strings.TrimSpace(fmt.Sprintf(reportWords.In(o.Lang).leftOut, why)))
 	}
 	if r.Interrupted {
-		v.LeftOut = append(v.LeftOut, strings.TrimSpace(reportWords[o.Lang].interrupted))
+		v.LeftOut = append(v.LeftOut, strings.TrimSpace(reportWords.In(o.Lang).interrupted))
 		if v.Tone == "good" {
 			v.Tone = "warm"
 		}
@@ -177,7 +166,7 @@ func (r *Result) pageOf(o PageOptions) labPage {
 func (r *Result) serveBanner(t sheetWords) (tone, sentence string) {
 	switch n := r.Broken(); {
 	case n > 0:
-		return "bad", api.Sprintf(t.ServeBad, n, len(r.Cells))
+		return "bad", text.Sprintf(t.ServeBad, n, len(r.Cells))
 	case r.Proved() && r.Judged > 0:
 		tone = "good"
 		if len(r.Untested()) > 0 {
@@ -228,14 +217,14 @@ func (r *Result) pageRows(t sheetWords) (faults []string, rows []labRow) {
 func (r *Result) pageLetters(lang string) []string {
 	var all []string
 	if slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Found == api.Exact }) {
-		all = append(all, sheetTexts[lang].Exact)
+		all = append(all, sheetTexts.In(lang).Exact)
 	}
 	if len(r.Untested()) > 0 {
-		all = append(all, sheetTexts[lang].Untested)
+		all = append(all, sheetTexts.In(lang).Untested)
 	}
 	for _, letter := range letters {
 		if slices.ContainsFunc(r.Cells, func(c Cell) bool { return strings.ContainsRune(string(c.Found), letter) }) {
-			all = append(all, string(letter)+" = "+serveTexts[lang].letters[byte(letter)])
+			all = append(all, string(letter)+" = "+serveTexts.In(lang).letters[byte(letter)])
 		}
 	}
 	return all
@@ -261,12 +250,12 @@ func (r *Result) pageBroken(c Cell, lang string) labBroken {
 
 // pageStory returns the story of a schedule as the page shows it.
 func (p Played) pageStory(lang string) labStory {
-	t := storyTexts[lang]
+	t := storyTexts.In(lang)
 	s := labStory{Title: p.Schedule.String() + ": " + string(p.Outcome), Why: p.Why}
 	s.Ledger = fmt.Sprintf(t.ledger, p.Story.Initial, p.Story.Left, p.Story.Ordered)
 	for lines := p.Story.Lines; len(lines) > 0; {
 		l := lines[0]
-		text, class := labText{Text: l.text(t)}, "lab"
+		said, class := labText{Text: l.text(t)}, "lab"
 		switch l.Event {
 		case "":
 			class = ""
@@ -275,14 +264,14 @@ func (p Played) pageStory(lang string) labStory {
 		}
 		times, used := turnedAway(lines)
 		if times > 1 {
-			text.Text = fmt.Sprintf(t.busy, times)
+			said.Text = fmt.Sprintf(t.busy, times)
 		} else {
 			used = 1
 		}
 		lines = lines[used:]
-		text.Class = class
+		said.Class = class
 		line := labLine{At: fmt.Sprintf("%.1f", float64(l.At.Microseconds())/1000)}
-		line.Lanes[min(max(int(l.Actor[0]-'A'), 0), len(line.Lanes)-1)] = text
+		line.Lanes[min(max(int(l.Actor[0]-'A'), 0), len(line.Lanes)-1)] = said
 		s.Lines = append(s.Lines, line)
 	}
 	return s
@@ -292,7 +281,7 @@ func (p Played) pageStory(lang string) labStory {
 func (r *Result) pageEnvironment(o PageOptions, t sheetWords) []labFact {
 	facts := []labFact{
 		{t.Made, []string{o.Made.Format(time.RFC3339)}}, {t.Version, []string{o.Version}},
-		{t.Machine, []string{api.Sprintf(t.Cores, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())}},
+		{t.Machine, []string{text.Sprintf(t.Cores, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())}},
 	}
 	var servers []string
 	for _, name := range slices.Sorted(maps.Keys(r.Servers)) {

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"lastitem/internal/api"
 	"lastitem/internal/report"
+	"lastitem/internal/text"
 )
 
 // StatusLine tells how far the lab is. On a terminal the last line shows it, below everything that is written by way of it; elsewhere a line is
@@ -39,10 +39,7 @@ const (
 )
 
 // lineWords are the words of the line, by language.
-var lineWords = map[string]struct{ schedules, known, rate, left, ending string }{
-	"en": {"  %d [schedule|schedules]", "  %d of %d [schedule|schedules]", "  %s %.1f/s", "  about %s left", "  ending"},
-	"zh": {"  %d 个调度", "  调度 %d/%d", "  %s %.1f/秒", "  约剩 %s", "  收尾"},
-}
+var lineWords = text.Table(struct{ schedules, known, rate, left, ending string }{"  %d [schedule|schedules]", "  %d of %d [schedule|schedules]", "  %s %.1f/s", "  about %s left", "  ending"})
 
 // NewStatusLine returns the line for w, in the language lang.
 func NewStatusLine(w io.Writer, lang string) *StatusLine {
@@ -54,8 +51,8 @@ func NewStatusLine(w io.Writer, lang string) *StatusLine {
 func (l *StatusLine) Lasts(d time.Duration) { l.length = d }
 
 // Write writes text above the line.
-func (l *StatusLine) Write(text []byte) (n int, err error) {
-	l.Above(func() { n, err = l.w.Write(text) })
+func (l *StatusLine) Write(said []byte) (n int, err error) {
+	l.Above(func() { n, err = l.w.Write(said) })
 	return n, err
 }
 
@@ -80,11 +77,11 @@ func (l *StatusLine) Clear() {
 }
 
 // show replaces the line; l.mu is held.
-func (l *StatusLine) show(text string) {
-	if l.shown != "" || text != "" {
-		report.Rewrite(l.w, text)
+func (l *StatusLine) show(said string) {
+	if l.shown != "" || said != "" {
+		report.Rewrite(l.w, said)
 	}
-	l.shown = text
+	l.shown = said
 }
 
 // Tally is the callback of Options.Tally.
@@ -111,31 +108,31 @@ func (l *StatusLine) Tally(t Tally) {
 		return
 	}
 	l.last = now
-	if text := l.text(t, now.Sub(l.begun)); l.terminal {
-		l.show(report.Fitted(text, l.columns))
+	if said := l.text(t, now.Sub(l.begun)); l.terminal {
+		l.show(report.Fitted(said, l.columns))
 	} else {
-		fmt.Fprintln(l.w, text)
+		fmt.Fprintln(l.w, said)
 	}
 }
 
 // text words a tally, this long after the first schedule.
 func (l *StatusLine) text(t Tally, took time.Duration) string {
-	words, text := lineWords[l.lang], strings.TrimSpace(fmt.Sprintf("%s %s %s", t.Cell.Mode, t.Cell.Store, t.Cell.Fault))
+	words, said := lineWords.In(l.lang), strings.TrimSpace(fmt.Sprintf("%s %s %s", t.Cell.Mode, t.Cell.Store, t.Cell.Fault))
 	left := l.length - took
 	if t.Cells > 0 {
-		text = fmt.Sprintf("[%d/%d] %s", t.Done, t.Cells, text)
+		said = fmt.Sprintf("[%d/%d] %s", t.Done, t.Cells, said)
 	}
 	if t.Expected > 0 {
-		text += api.Sprintf(words.known, t.Schedules, max(t.Expected, t.Schedules))
+		said += text.Sprintf(words.known, t.Schedules, max(t.Expected, t.Schedules))
 		left = time.Duration(float64(took) * float64(t.Expected-t.Schedules) / float64(max(1, t.Schedules-1)))
 	} else {
-		text += api.Sprintf(words.schedules, t.Schedules)
+		said += text.Sprintf(words.schedules, t.Schedules)
 	}
 	if n := len(l.rates); n > 0 {
-		text += fmt.Sprintf(words.rate, report.Spark(l.rates), l.rates[n-1])
+		said += fmt.Sprintf(words.rate, report.Spark(l.rates), l.rates[n-1])
 	}
 	if left <= 0 {
-		return text + words.ending
+		return said + words.ending
 	}
-	return text + fmt.Sprintf(words.left, left.Round(time.Second))
+	return said + fmt.Sprintf(words.left, left.Round(time.Second))
 }

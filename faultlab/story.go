@@ -11,6 +11,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/report"
+	"lastitem/internal/text"
 )
 
 // Story is a schedule as it happened: what each replica did, in the order of time.
@@ -51,34 +52,19 @@ type storyWords struct {
 	ledger string // a format; its values are initial, left and ordered
 }
 
-var storyTexts = map[string]storyWords{
-	"en": {
-		events: map[rig.What]string{
-			rig.Asked: "> a client asks", rig.Answered: "<", rig.Held: "** held", rig.Passed: "** let go on", rig.Blocked: "** blocked",
-			rig.Paused: "** stopped (SIGSTOP)", rig.Resumed: "** goes on (SIGCONT)", rig.Killed: "** killed (SIGKILL)",
-			rig.Broken: "** its connection breaks", rig.Lost: "** the answer is lost", rig.FailedOver: "** failover",
-			rig.Terminated: "** receives SIGTERM", rig.HasEnded: "** has exited", rig.SessionEnded: "** its session is ended in",
-			rig.DatabaseKilled: "** the database is killed (SIGKILL)", rig.DatabaseBack: "** the database has restarted",
-			rig.RowsLocked: "** another transaction locks rows of", rig.RowsFree: "** the row locks are released",
-			rig.ReadOnly: "** the database is read-only", rig.WritableAgain: "** the database accepts writes again",
-			rig.Struck: "** server:",
-		},
-		busy: "> asks %d times: lock_busy", ledger: "ledger: %d at first, %d left, %d ordered",
+var storyTexts = text.Table(storyWords{
+	events: map[rig.What]string{
+		rig.Asked: "> a client asks", rig.Answered: "<", rig.Held: "** held", rig.Passed: "** let go on", rig.Blocked: "** blocked",
+		rig.Paused: "** stopped (SIGSTOP)", rig.Resumed: "** goes on (SIGCONT)", rig.Killed: "** killed (SIGKILL)",
+		rig.Broken: "** its connection breaks", rig.Lost: "** the answer is lost", rig.FailedOver: "** failover",
+		rig.Terminated: "** receives SIGTERM", rig.HasEnded: "** has exited", rig.SessionEnded: "** its session is ended in",
+		rig.DatabaseKilled: "** the database is killed (SIGKILL)", rig.DatabaseBack: "** the database has restarted",
+		rig.RowsLocked: "** another transaction locks rows of", rig.RowsFree: "** the row locks are released",
+		rig.ReadOnly: "** the database is read-only", rig.WritableAgain: "** the database accepts writes again",
+		rig.Struck: "** server:",
 	},
-	"zh": {
-		events: map[rig.What]string{
-			rig.Asked: "> 客户端发来请求", rig.Answered: "<", rig.Held: "** 停住", rig.Passed: "** 放行", rig.Blocked: "** 被阻塞",
-			rig.Paused: "** 进程停住（SIGSTOP）", rig.Resumed: "** 进程恢复（SIGCONT）", rig.Killed: "** 进程被杀（SIGKILL）",
-			rig.Broken: "** 连接断开", rig.Lost: "** 应答丢失", rig.FailedOver: "** 主从切换",
-			rig.Terminated: "** 收到 SIGTERM", rig.HasEnded: "** 进程已退出", rig.SessionEnded: "** 会话被强行结束：",
-			rig.DatabaseKilled: "** 数据库被杀（SIGKILL）", rig.DatabaseBack: "** 数据库重启完成",
-			rig.RowsLocked: "** 别的事务锁住了行：", rig.RowsFree: "** 行锁释放",
-			rig.ReadOnly: "** 数据库变为只读", rig.WritableAgain: "** 数据库恢复可写",
-			rig.Struck: "** 服务器：",
-		},
-		busy: "> 问了 %d 次：lock_busy", ledger: "账本：起初 %d，剩余 %d，已下单 %d",
-	},
-}
+	busy: "> asks %d times: lock_busy", ledger: "ledger: %d at first, %d left, %d ordered",
+})
 
 // Write writes the outcome of the schedule, and its story in three columns.
 func (p Played) Write(w io.Writer, lang string) error {
@@ -93,7 +79,7 @@ func (p Played) text(lang string) string {
 		fmt.Fprintf(&b, "%s\n", p.Why)
 	}
 	if p.Story != nil {
-		p.Story.write(&b, storyTexts[lang])
+		p.Story.write(&b, storyTexts.In(lang))
 	}
 	return b.String() + "\n"
 }

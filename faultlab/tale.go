@@ -15,6 +15,7 @@ import (
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // Tale is the recorded story of a committed witness. Another run of the same schedule has other times and tokens.
@@ -47,9 +48,9 @@ func (s Step) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
-func (s *Step) UnmarshalJSON(text []byte) error {
+func (s *Step) UnmarshalJSON(said []byte) error {
 	var ms float64
-	if err := json.Unmarshal(text, &[]any{&ms, &s.Actor, &s.Event, &s.Text}); err != nil {
+	if err := json.Unmarshal(said, &[]any{&ms, &s.Actor, &s.Event, &s.Text}); err != nil {
 		return err
 	}
 	s.At = time.Duration(ms * float64(time.Millisecond))
@@ -76,12 +77,12 @@ func ReadTales(dir fs.FS) ([]Tale, error) {
 	}
 	var all []Tale
 	for _, name := range names {
-		text, err := fs.ReadFile(dir, name)
+		said, err := fs.ReadFile(dir, name)
 		if err != nil {
 			return nil, err
 		}
 		var tales []Tale
-		if err := json.Unmarshal(text, &tales); err != nil {
+		if err := json.Unmarshal(said, &tales); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		all = append(all, tales...)
@@ -110,11 +111,11 @@ func WriteTales(dir string, all []Tale) error {
 		}
 	}
 	for mode, tales := range ofMode {
-		text, err := talesJSON(tales)
+		said, err := talesJSON(tales)
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, mode+".json"), text, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, mode+".json"), said, 0o644); err != nil {
 			return err
 		}
 	}
@@ -132,11 +133,11 @@ func (t Tale) mode() string {
 func talesJSON(all []Tale) ([]byte, error) {
 	lines := make([]string, len(all))
 	for i, t := range all {
-		text, err := json.Marshal(t)
+		said, err := json.Marshal(t)
 		if err != nil {
 			return nil, err
 		}
-		lines[i] = string(text)
+		lines[i] = string(said)
 	}
 	return []byte("[\n" + strings.Join(lines, ",\n") + "\n]\n"), nil
 }
@@ -235,7 +236,7 @@ func (l *lab) witnessesOf(c Cell) []Schedule {
 // Hazard is a column of the matrix.
 type Hazard struct {
 	Name  api.Hazard `json:"name"`
-	Title api.Text   `json:"title"`
+	Title text.Text  `json:"title"`
 	// Claimed says that the modes make claims about it.
 	Claimed bool `json:"claimed"`
 }

@@ -58,7 +58,7 @@ func TestStoryFoldsBusyAnswers(t *testing.T) {
 	add("B", "", "redis: SET lock NX")
 	add("B", rig.Answered, "ok")
 	var b strings.Builder
-	(&Story{Lines: lines, Initial: 10, Left: 9, Ordered: 1}).write(&b, storyTexts["en"])
+	(&Story{Lines: lines, Initial: 10, Left: 9, Ordered: 1}).write(&b, storyTexts.In("en"))
 	text := b.String()
 	for what, times := range map[string]int{"> asks 3 times: lock_busy": 1, "> a client asks": 1, "SET lock NX": 1, "< ok": 1, "ledger: 10 at first, 9 left, 1 ordered": 1} {
 		if got := strings.Count(text, what); got != times {
@@ -136,7 +136,7 @@ func TestOutcomesFit(t *testing.T) {
 	}
 	r.Cells = append(r.Cells, Cell{Mode: "n", Store: api.SQL, Fault: all[0], Found: "O", Wrong: []string{"why"}})
 	var b strings.Builder
-	r.writeTable(&b, reportWords["en"])
+	r.writeTable(&b, reportWords.In("en"))
 	for line := range strings.Lines(b.String()) {
 		if n := utf8.RuneCountInString(strings.TrimRight(line, " \n")); n > 130 {
 			t.Errorf("%d columns, want at most 130: %s", n, line)

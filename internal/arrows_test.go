@@ -22,22 +22,22 @@ const module = "lastitem"
 var arrows = map[string][]string{
 	"cmd/shop": {"*"},
 
-	"internal/api":     {},
-	"internal/audit":   {"internal/api"},
-	"internal/backend": {"internal/api", "internal/redact", "internal/sqlite", "internal/store", "migrations"},
+	"internal/api":     {"internal/text"},
+	"internal/audit":   {"internal/api", "internal/text"},
+	"internal/backend": {"internal/redact", "internal/sqlite", "internal/store", "migrations", "internal/text"},
 	"internal/handler": {
-		"internal/api", "internal/audit", "internal/idempotency", "internal/shop", "internal/step", "internal/stock",
+		"internal/api", "internal/audit", "internal/idempotency", "internal/shop", "internal/step", "internal/stock", "internal/text",
 	},
 	"internal/idempotency": {"internal/lock"},
 	"internal/shop/kafka":  {"internal/idempotency", "internal/step", "internal/stock", "internal/store"},
-	"internal/localstack":  {"internal/api", "internal/backend", "internal/redact", "internal/wire"},
+	"internal/localstack":  {"internal/api", "internal/backend", "internal/redact", "internal/wire", "internal/text"},
 	"internal/lock":        {"internal/step"},
 	"internal/redact":      {},
 	"internal/redisbatch":  {},
 	"internal/replica": {
 		"internal/api", "internal/backend", "internal/handler", "internal/idempotency", "internal/localstack",
 		"internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook", "internal/redact", "internal/shop",
-		"internal/shop/kafka", "internal/step", "internal/stock",
+		"internal/shop/kafka", "internal/step", "internal/stock", "internal/text",
 	}, // the last one in tests only
 	"internal/shop": {
 		"internal/idempotency", "internal/lock", "internal/lock/handoff", "internal/shop/kafka", "internal/step",
@@ -47,16 +47,17 @@ var arrows = map[string][]string{
 	"internal/step":   {},
 	"internal/stock": {
 		"internal/idempotency", "internal/lock", "internal/lock/coord", "internal/lock/handoff",
-		"internal/lock/sqllock", "internal/lock/textbook", "internal/step", "internal/store",
+		"internal/lock/sqllock", "internal/lock/textbook", "internal/step", "internal/store", "internal/text",
 	},
-	"internal/stock/pages": {"internal/api", "internal/stock"},
+	"internal/stock/pages": {"internal/api", "internal/stock", "internal/text"},
 	"internal/store":       {"internal/idempotency", "internal/redisbatch", "internal/sqlite"},
+	"internal/text":        {},
 	"internal/wire":        {},
 
 	"internal/report": {},
 	"internal/trace": {
 		"internal/backend", "internal/localstack", "internal/replica", "internal/report", "internal/stock",
-		"internal/wire",
+		"internal/wire", "internal/text",
 	},
 
 	// The kinds of locks. None of them imports another.
@@ -66,23 +67,23 @@ var arrows = map[string][]string{
 	"internal/lock/textbook": {"internal/lock", "internal/step"},
 
 	"faultlab": {
-		"faultlab/fault", "faultlab/rig", "internal/api", "internal/audit", "internal/localstack", "internal/report",
+		"faultlab/fault", "faultlab/rig", "internal/api", "internal/audit", "internal/localstack", "internal/report", "internal/text",
 	},
-	"faultlab/fault": {"faultlab/rig", "internal/api", "internal/audit", "internal/localstack", "internal/wire"},
-	"faultlab/rig":   {"internal/api", "internal/audit", "internal/localstack", "internal/wire"},
-	"loadtest":       {"internal/api", "internal/audit", "internal/redact", "loadtest/client", "loadtest/words"},
+	"faultlab/fault": {"faultlab/rig", "internal/api", "internal/audit", "internal/localstack", "internal/wire", "internal/text"},
+	"faultlab/rig":   {"internal/api", "internal/audit", "internal/localstack", "internal/wire", "internal/text"},
+	"loadtest":       {"internal/api", "internal/audit", "internal/redact", "loadtest/client", "loadtest/words", "internal/text"},
 	"loadtest/report": {
 		"internal/api", "internal/audit", "internal/report", "loadtest", "loadtest/client", "loadtest/words",
 	},
-	"loadtest/words":  {"internal/api", "internal/audit"},
-	"loadtest/client": {"internal/api", "internal/audit"},
+	"loadtest/words":  {"internal/api", "internal/audit", "internal/text"},
+	"loadtest/client": {"internal/api", "internal/audit", "internal/text"},
 	"migrations":      {},
 	"examples/gorm":   {},
 	"web":             {"internal/api"}, // in tests only
 	"docs":            {},
 
 	// The page Step: a person schedules two clients on a lane.
-	"faultlab/stepper": {"faultlab/rig", "internal/api", "internal/localstack", "internal/wire"},
+	"faultlab/stepper": {"faultlab/rig", "internal/api", "internal/localstack", "internal/wire", "internal/text"},
 
 	// The console makes no run itself: cmd/shop gives it a driver.
 	"internal/console": {"docs", "internal/api"},

@@ -11,6 +11,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/text"
 	"lastitem/loadtest/client"
 )
 
@@ -100,7 +101,7 @@ func (c *Comparison) fitting(what Comparing) []job {
 			}
 			if what.Fits != nil {
 				if err := what.Fits(m, p); err != nil {
-					c.skip(SkippedMode{Mode: m.Name, Why: strings.TrimPrefix(api.ErrorIn(what.Lang, err), "loadtest: ")})
+					c.skip(SkippedMode{Mode: m.Name, Why: strings.TrimPrefix(text.ErrorIn(what.Lang, err), "loadtest: ")})
 					continue
 				}
 			}
@@ -143,7 +144,7 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 		return err
 	}
 	if err != nil && ctx.Err() == nil {
-		c.Failed = append(c.Failed, FailedRun{Mode: j.mode.Name, Plan: j.plan.Name, Repetition: j.repetition, Why: api.ErrorIn(what.Lang, err), Log: logged(logLines)})
+		c.Failed = append(c.Failed, FailedRun{Mode: j.mode.Name, Plan: j.plan.Name, Repetition: j.repetition, Why: text.ErrorIn(what.Lang, err), Log: logged(logLines)})
 	}
 	if err != nil && result.Sent == 0 {
 		tell(step)

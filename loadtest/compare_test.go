@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/testkit/resulttest"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 )
 
@@ -126,7 +127,7 @@ func TestCompareGoesOnAfterAFailure(t *testing.T) {
 	if diff := cmp.Diff(want, c.Failed); diff != "" || logged != 2 || c.Results[0].Log != nil {
 		t.Errorf("marked %d times, log of the good run %q, Failed (-want +got):\n%s", logged, c.Results[0].Log, diff)
 	}
-	r.wrong = api.Text{En: "no stock", Zh: "没有库存"}.Errorf()
+	r.wrong = text.Text{En: "no stock", Zh: "没有库存"}.Errorf()
 	c, err = loadtest.Compare(t.Context(), loadtest.Comparing{Modes: threeModes, Plans: []loadtest.Plan{{Name: "demo"}}, Run: r.run, Lang: "zh", Replicas: 3})
 	if err != nil || len(c.Failed) != 1 || c.Failed[0].Why != "没有库存" {
 		t.Errorf("Failed = %+v, %v, want the reason in Chinese", c.Failed, err)

@@ -16,6 +16,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/redact"
+	"lastitem/internal/text"
 	"lastitem/loadtest/client"
 )
 
@@ -42,14 +43,14 @@ const (
 )
 
 // ErrUnauthorized is returned by [Control.SetStock], wrapped, if the token is missing or wrong.
-var ErrUnauthorized = api.Text{En: "the service wants its admin token", Zh: "服务需要管理员令牌"}.Errorf()
+var ErrUnauthorized = text.Of("the service wants its admin token").Errorf()
 
 // NewControl returns the control of the service at baseURL, http or https. token is its admin token; without one the modes
 // and the ledger can be read, but no run can be started.
 func NewControl(baseURL, token string) (*Control, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, fault(api.Text{En: "--url must be a URL like http://127.0.0.1:8080, not %q", Zh: "--url 应为 http://127.0.0.1:8080 这样的地址，不能是 %q"}, redact.Address(baseURL))
+		return nil, fault(text.Of("--url must be a URL like http://127.0.0.1:8080, not %q"), redact.Address(baseURL))
 	}
 	base := strings.TrimRight(u.String(), "/")
 	client := resty.New().SetBaseURL(base).SetTimeout(controlTimeout).SetResponseBodyLimit(maxAnswer).SetLogger(client.Silent{}).SetHeader("Accept", "application/json")
@@ -94,7 +95,7 @@ func (c *Control) get(ctx context.Context, path string, body any) error {
 		return nil
 	}
 	if err := json.Unmarshal(resp.Body(), body); err != nil {
-		return fault(api.Text{En: "GET %s: the answer is not that of lastitem: %w", Zh: "GET %s：应答不像来自 lastitem：%w"}, path, err)
+		return fault(text.Of("GET %s: the answer is not that of lastitem: %w"), path, err)
 	}
 	return nil
 }
@@ -108,15 +109,15 @@ func explain(method, path string, resp *resty.Response, err error) error {
 		return nil
 	}
 	if resp.StatusCode() == http.StatusUnauthorized {
-		hint := api.Text{En: "set SHOP_ADMIN_TOKEN or --token", Zh: "请设置 SHOP_ADMIN_TOKEN 或 --token"}
+		hint := text.Of("set SHOP_ADMIN_TOKEN or --token")
 		if resp.Request.RawRequest.Header.Get("Authorization") != "" {
-			hint = api.Text{En: "the one in SHOP_ADMIN_TOKEN or --token is another", Zh: "SHOP_ADMIN_TOKEN 或 --token 给的令牌不对"}
+			hint = text.Of("the one in SHOP_ADMIN_TOKEN or --token is another")
 		}
-		return fault(api.Text{En: "%s %s: %w: %s", Zh: "%s %s：%w：%s"}, method, path, ErrUnauthorized, hint)
+		return fault(text.Of("%s %s: %w: %s"), method, path, ErrUnauthorized, hint)
 	}
 	var p api.Problem
 	if !client.IsProblem([]byte(resp.Header().Get("Content-Type"))) || json.Unmarshal(resp.Body(), &p) != nil || p.Code == "" {
-		return fault(api.Text{En: "%s %s: %s; is that address lastitem's?", Zh: "%s %s：%s；这个地址是 lastitem 吗？"}, method, path, resp.Status())
+		return fault(text.Of("%s %s: %s; is that address lastitem's?"), method, path, resp.Status())
 	}
 	if p.Detail == "" {
 		p.Detail = p.Title
@@ -130,14 +131,14 @@ func unreached(method, path string, err error) error {
 	if errors.As(err, &e) {
 		path, err = e.URL, e.Err
 	}
-	var hint api.Text
+	var hint text.Text
 	if errors.Is(err, resty.ErrResponseBodyTooLarge) {
-		return fault(api.Text{En: "%s %s: the answer has more than %d MiB; is that address lastitem's?", Zh: "%s %s：应答超过 %d MiB；这个地址是 lastitem 吗？"}, method, path, maxAnswer>>20)
+		return fault(text.Of("%s %s: the answer has more than %d MiB; is that address lastitem's?"), method, path, maxAnswer>>20)
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		hint = api.Text{En: "; is a shop running there? 'shop up' starts one, --url names another", Zh: "；那里有服务在运行吗？'shop up' 可以起一套，--url 可以换地址"}
+		hint = text.Of("; is a shop running there? 'shop up' starts one, --url names another")
 	}
-	return fault(api.Text{En: "%s %s: %w%s", Zh: "%s %s：%w%s"}, method, path, err, hint)
+	return fault(text.Of("%s %s: %w%s"), method, path, err, hint)
 }
 
 // ProblemError is a problem document that the service returned to a control call.

@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/redact"
+	"lastitem/internal/text"
 	"lastitem/loadtest/client"
 )
 
@@ -109,9 +110,7 @@ func hopeful(classify func(*client.Answer) client.Reading, stop func(error)) fun
 			said := strings.TrimSpace(fmt.Sprintf("%s %.300s", read.Code, a.Body))
 			first.CompareAndSwap(nil, &said)
 			if n := failed.Add(1); n >= hopeless {
-				stop(fault(api.Text{
-					En: "ended after %d failures without another answer; the first: %s", Zh: "连续失败 %d 次，没有别的应答，已停止；第一个：%s",
-				}, n, *first.Load()))
+				stop(fault(text.Of("ended after %d failures without another answer; the first: %s"), n, *first.Load()))
 			}
 		}
 		return read
@@ -131,7 +130,7 @@ func (f Foreign) ready(ctx context.Context, p *Plan) (map[int64]level, error) {
 		product := p.Product + int64(i)
 		if f.Reset != nil {
 			if err := f.Reset(ctx, product, p.Stock); err != nil {
-				return nil, fault(api.Text{En: "the stock of product %d cannot be reset: %w", Zh: "商品 %d 的库存无法重设：%w"}, product, err)
+				return nil, fault(text.Of("the stock of product %d cannot be reset: %w"), product, err)
 			}
 		}
 		if f.Ledger == nil {
@@ -139,19 +138,16 @@ func (f Foreign) ready(ctx context.Context, p *Plan) (map[int64]level, error) {
 		}
 		l, err := f.Ledger(ctx, product, p.Stock)
 		if err != nil {
-			return nil, fault(api.Text{En: "the stock of product %d cannot be read: %w", Zh: "商品 %d 的库存读取失败：%w"}, product, err)
+			return nil, fault(text.Of("the stock of product %d cannot be read: %w"), product, err)
 		}
 		levels[product] = levelOf(l, nil)
 		switch stock := levels[product].stock; {
 		case f.Reset != nil && stock != p.Stock:
-			return nil, fault(api.Text{En: "the reset of product %d left a stock of %d, want %d", Zh: "商品 %d 重设之后库存为 %d，应为 %d"}, product, stock, p.Stock)
+			return nil, fault(text.Of("the reset of product %d left a stock of %d, want %d"), product, stock, p.Stock)
 		case len(l.Orders) > 0:
-			return nil, fault(api.Text{En: "product %d has %d orders before the run: delete them, by --reset-url or --reset-sql", Zh: "运行之前商品 %d 已有 %d 条订单：请用 --reset-url 或 --reset-sql 删除"}, product, len(l.Orders))
+			return nil, fault(text.Of("product %d has %d orders before the run: delete them, by --reset-url or --reset-sql"), product, len(l.Orders))
 		case stock < p.Quantity:
-			return nil, fault(api.Text{
-				En: "the stock of product %d is %d, a run before may have sold it: set it again, or give --reset-url or --reset-sql, which set it before each run",
-				Zh: "商品 %d 的库存为 %d，可能已被之前的运行卖光：请重新设好，或用 --reset-url、--reset-sql 在每次运行之前重设",
-			}, product, stock)
+			return nil, fault(text.Of("the stock of product %d is %d, a run before may have sold it: set it again, or give --reset-url or --reset-sql, which set it before each run"), product, stock)
 		case f.Reset == nil:
 			p.Stock = stock
 		}
@@ -172,7 +168,7 @@ func (f Foreign) prepare(p Plan) (*url.URL, script, error) {
 	}
 	base, err := url.Parse(f.URL)
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return nil, script{}, fault(api.Text{En: "--url must be a URL like http://127.0.0.1:8080, not %q", Zh: "--url 应为 http://127.0.0.1:8080 这样的地址，不能是 %q"}, redact.Address(f.URL))
+		return nil, script{}, fault(text.Of("--url must be a URL like http://127.0.0.1:8080, not %q"), redact.Address(f.URL))
 	}
 	s, err := f.script(p)
 	return base, s, err
@@ -185,7 +181,7 @@ func (f Foreign) script(p Plan) (script, error) {
 	path, body, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	body = strings.TrimSpace(body)
 	if method == "" || strings.ToUpper(method) != method || !strings.HasPrefix(path, "/") {
-		return script{}, fault(api.Text{En: `--request must be like 'POST /path {"id":{{product}}}', not %q`, Zh: `--request 应为 'POST /path {"id":{{product}}}' 这样，不能是 %q`}, f.Request)
+		return script{}, fault(text.Of(`--request must be like 'POST /path {"id":{{product}}}', not %q`), f.Request)
 	}
 	keyed := f.KeyHeader != "" || strings.Contains(f.Request+strings.Join(f.Headers, ""), holdKey)
 	// The body is either JSON or a form; a header may say otherwise.
@@ -197,7 +193,7 @@ func (f Foreign) script(p Plan) (script, error) {
 	for _, h := range f.Headers {
 		name, value, ok := strings.Cut(h, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(h, "\r\n") {
-			return script{}, fault(api.Text{En: "--header %q: want 'Name: value'", Zh: "--header %q：应为 'Name: value'"}, h)
+			return script{}, fault(text.Of("--header %q: want 'Name: value'"), h)
 		}
 		if strings.EqualFold(name, "Content-Type") {
 			contentType = strings.TrimSpace(value)
@@ -209,7 +205,7 @@ func (f Foreign) script(p Plan) (script, error) {
 		headers = append(headers, [2]string{f.KeyHeader, holdKey})
 	}
 	if p.Retry > 0 && !keyed && !p.RetryUnsafe {
-		return script{}, fault(api.Text{En: "--retry needs %s in --request, --key-header, or --retry-unsafe: a repetition may deduct twice", Zh: "--retry 要求 --request 里有 %s，或给出 --key-header，或加 --retry-unsafe：重试可能重复扣减"}, holdKey)
+		return script{}, fault(text.Of("--retry needs %s in --request, --key-header, or --retry-unsafe: a repetition may deduct twice"), holdKey)
 	}
 	return script{
 		keyed:    keyed,
@@ -241,7 +237,7 @@ func judgeForeign(res *Result, f Foreign, before, after map[int64]level) {
 		}
 		report := audit.Report{Verdict: audit.Inconclusive, Lang: f.Lang}
 		was, is := before[product], after[product]
-		missing := slices.Concat(was.missing(api.Text{En: "before", Zh: "前"}, f.Lang), is.missing(api.Text{En: "after", Zh: "后"}, f.Lang))
+		missing := slices.Concat(was.missing(text.Of("before"), f.Lang), is.missing(text.Of("after"), f.Lang))
 		switch {
 		case len(missing) > 0:
 			report.Missing = missing
@@ -257,10 +253,7 @@ func judgeForeign(res *Result, f Foreign, before, after map[int64]level) {
 		report.Mode, report.ProductID = res.Mode, product
 		res.Verdicts = append(res.Verdicts, report)
 		if report.Oversold > 0 && report.Answers[audit.Refused] == 0 {
-			res.Why = append(res.Why, api.Text{
-				En: "no request was refused although the stock ran out: does the service answer everything with the same status? --ok-body and --refused-body tell such answers apart",
-				Zh: "库存已卖光，却没有一个请求被拒绝：服务是不是什么都用同一个状态码应答？可用 --ok-body 和 --refused-body 区分",
-			}.In(f.Lang))
+			res.Why = append(res.Why, text.Of("no request was refused although the stock ran out: does the service answer everything with the same status? --ok-body and --refused-body tell such answers apart").In(f.Lang))
 		}
 	}
 	if finding, unmet := res.Unmet(); unmet != "" {
@@ -288,17 +281,17 @@ func levelOf(l *api.Ledger, err error) level {
 }
 
 // missing returns why there is no reading; nil if there is one.
-func (l level) missing(when api.Text, lang string) []string {
+func (l level) missing(when text.Text, lang string) []string {
 	var why error
 	switch {
 	case l.err != nil:
-		why = api.Text{En: "the stock %s the run could not be read: %w", Zh: "运行%s的库存读取失败：%w"}.Errorf(when, l.err)
+		why = text.Of("the stock %s the run could not be read: %w").Errorf(when, l.err)
 	case l.ledger == nil:
-		why = api.Text{En: "the stock %s the run was not read: give --stock-url, --stock-sql or --stock-redis", Zh: "运行%s的库存没有读取：请给出 --stock-url、--stock-sql 或 --stock-redis"}.Errorf(when)
+		why = text.Of("the stock %s the run was not read: give --stock-url, --stock-sql or --stock-redis").Errorf(when)
 	default:
 		return nil
 	}
-	return []string{api.ErrorIn(lang, why)}
+	return []string{text.ErrorIn(lang, why)}
 }
 
 // settleAll reads every product of the run; if outcomes are unknown, it waits until the stock has stopped changing.

@@ -7,6 +7,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/text"
 )
 
 // judging has the judge's input besides the result.
@@ -39,7 +40,7 @@ func judge(res *Result, with judging) {
 		})
 		switch {
 		case book.err != nil:
-			report.Missing = append(report.Missing, api.ErrorIn(with.lang, book.err))
+			report.Missing = append(report.Missing, text.ErrorIn(with.lang, book.err))
 		case book.early:
 			tooEarly(&report)
 		}
@@ -58,10 +59,7 @@ func tooEarly(r *audit.Report) {
 	if r.Verdict != audit.Broken || r.OnlyLost() {
 		r.Verdict = audit.Inconclusive
 	}
-	r.Missing = append(r.Missing, api.Text{
-		En: "the time ran out while an unanswered request could still change the ledger",
-		Zh: "时间用完时，仍有未应答的请求可能改动账本",
-	}.In(r.Lang))
+	r.Missing = append(r.Missing, text.Of("the time ran out while an unanswered request could still change the ledger").In(r.Lang))
 }
 
 // wantSoldOut reports whether the plan requests more than the stock, at any speed of the service: only then does a run without a refusal

@@ -11,16 +11,14 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // ledgerTries is how often a ledger is read if its pages do not add up, because orders were added between the pages.
 const ledgerTries = 4
 
 // errTorn says that the pages of a ledger do not show one moment.
-var errTorn = fault(api.Text{
-	En: "the pages of the ledger do not add up to its totals: orders are added while it is read",
-	Zh: "账本各页加起来与总数对不上：读取期间有订单增加",
-})
+var errTorn = fault(text.Of("the pages of the ledger do not add up to its totals: orders are added while it is read"))
 
 // Ledger returns a product's initial and current stock, its orders and its keys, in all stores. It reads all pages, and reads again if
 // their rows do not add up to the totals of the first page. If there are several, it looks whether the product was sold meanwhile.
@@ -47,10 +45,10 @@ func (c *Control) readLedger(ctx context.Context, product int64) (*api.Ledger, e
 			return nil, err
 		}
 		if rows += max(1, len(page.Orders)+len(page.Keys)); rows > c.maxRows {
-			return nil, fault(api.Text{En: "GET %s: more than %d rows", Zh: "GET %s：超过 %d 行"}, path, c.maxRows)
+			return nil, fault(text.Of("GET %s: more than %d rows"), path, c.maxRows)
 		}
 		if page.NextCursor == cursor {
-			return nil, fault(api.Text{En: "GET %s: the cursor of a page leads back to the same page", Zh: "GET %s：某一页的 cursor 又指回这一页"}, path)
+			return nil, fault(text.Of("GET %s: the cursor of a page leads back to the same page"), path)
 		}
 		all.Orders, all.Keys = append(all.Orders, page.Orders...), append(all.Keys, page.Keys...)
 		cursor = page.NextCursor
@@ -88,7 +86,7 @@ func addUp(l *api.Ledger) error {
 		found[o.Store] = t
 	}
 	if !maps.Equal(found, l.Totals) {
-		return api.Text{En: "%w: %v, and %v were counted", Zh: "%w：%v，而统计数为 %v"}.Errorf(errTorn, found, l.Totals)
+		return text.Of("%w: %v, and %v were counted").Errorf(errTorn, found, l.Totals)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/text"
 	"lastitem/loadtest/client"
 )
 
@@ -76,13 +77,13 @@ func (r Result) Unmet() (audit.Finding, string) {
 		if v.Verdict == audit.Inconclusive || v.Final == must {
 			continue
 		}
-		wrong := api.Text{En: "stock ended at %d, plan %q wants %d", Zh: "最终库存为 %d，而计划 %q 要求 %d"}
+		wrong := text.Of("stock ended at %d, plan %q wants %d")
 		why := fmt.Sprintf(wrong.In(v.Lang), v.Final, r.Plan.Name, must)
 		if accepted*r.Plan.Quantity == sells {
 			return audit.Contradicted, why
 		}
-		short := api.Text{En: ", but only %d of %d [request|requests] succeeded", Zh: "，但 %[2]d 个请求中只有 %[1]d 个成交"}
-		return audit.Undecided, why + api.Sprintf(short.In(v.Lang), accepted, r.Sent)
+		short := text.Of(", but only %d of %d [request|requests] succeeded")
+		return audit.Undecided, why + text.Sprintf(short.In(v.Lang), accepted, r.Sent)
 	}
 	return "", ""
 }

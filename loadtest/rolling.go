@@ -13,6 +13,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/text"
 )
 
 // RollingResult is what 'shop rolling' prints with -o json.
@@ -43,7 +44,7 @@ var expected = []string{"ok", string(api.LockBusy), string(api.Contended)}
 func JudgeRolling(mode string, r Result, err error, lang string) RollingMode {
 	m := RollingMode{Mode: mode, Sent: r.Sent, Sold: r.Codes["ok"], Answers: r.Codes}
 	if err != nil {
-		m.Error = api.ErrorIn(lang, err)
+		m.Error = text.ErrorIn(lang, err)
 		return m
 	}
 	for code, n := range r.Codes {
@@ -52,7 +53,7 @@ func JudgeRolling(mode string, r Result, err error, lang string) RollingMode {
 		}
 	}
 	if m.Sold == 0 {
-		m.Lost = append(m.Lost, api.Text{En: "nothing was sold", Zh: "什么都没卖出"}.In(lang))
+		m.Lost = append(m.Lost, text.Of("nothing was sold").In(lang))
 	}
 	m.Audit = audit.Inconclusive
 	for _, v := range r.Verdicts {
@@ -60,7 +61,7 @@ func JudgeRolling(mode string, r Result, err error, lang string) RollingMode {
 		m.Missing = v.Missing
 		// A fast mode may have had no two requests at the same time, and is VACUOUS; its orders must still match the answers.
 		if v.Verdict != audit.Exact && v.Verdict != audit.Vacuous || v.Oversold+v.LostUpdates+v.Leaked != 0 {
-			m.Lost = append(m.Lost, fmt.Sprintf(api.Text{En: "the audit says %s", Zh: "审计判定为 %s"}.In(lang), v.Verdict))
+			m.Lost = append(m.Lost, fmt.Sprintf(text.Of("the audit says %s").In(lang), v.Verdict))
 		}
 	}
 	slices.Sort(m.Lost)
@@ -75,7 +76,7 @@ func (r RollingResult) Lost() error {
 		case m.Error != "":
 			errs = append(errs, fmt.Errorf("%s: %s", m.Mode, m.Error))
 		case len(m.Lost) > 0:
-			errs = append(errs, api.Text{En: "%s lost requests: %s", Zh: "%s 丢了请求：%s"}.Errorf(m.Mode, strings.Join(m.Lost, ", ")))
+			errs = append(errs, text.Of("%s lost requests: %s").Errorf(m.Mode, strings.Join(m.Lost, ", ")))
 		}
 	}
 	return errors.Join(errs...)
@@ -94,14 +95,11 @@ func counts(of map[string]int) string {
 }
 
 // texts are the lines of the text, by language.
-var texts = map[string]struct{ mode, why, and, exact string }{
-	"en": {"%s: %d [request|requests], %d sold, answers: %s; audit %s%s\n", " (%s)", "; ", "EXACT: nothing was lost; served by %s\n"},
-	"zh": {"%s：%d 个请求，卖出 %d 件，应答：%s；审计 %s%s\n", "（%s）", "；", "EXACT：什么都没丢；各副本的应答数：%s\n"},
-}
+var texts = text.Table(struct{ mode, why, and, exact string }{"%s: %d [request|requests], %d sold, answers: %s; audit %s%s\n", " (%s)", "; ", "EXACT: nothing was lost; served by %s\n"})
 
 // WriteText writes a line for each mode and, if nothing was lost, one for all, in the language lang.
 func (r RollingResult) WriteText(w io.Writer, lang string) error {
-	said := texts[lang]
+	said := texts.In(lang)
 	for _, m := range r.Modes {
 		if m.Error != "" {
 			fmt.Fprintf(w, "%s: %s\n", m.Mode, m.Error)
@@ -111,7 +109,7 @@ func (r RollingResult) WriteText(w io.Writer, lang string) error {
 		if len(m.Missing) > 0 {
 			why = fmt.Sprintf(said.why, strings.Join(m.Missing, said.and))
 		}
-		fmt.Fprint(w, api.Sprintf(said.mode, m.Mode, m.Sent, m.Sold, counts(m.Answers), m.Audit, why))
+		fmt.Fprint(w, text.Sprintf(said.mode, m.Mode, m.Sent, m.Sold, counts(m.Answers), m.Audit, why))
 	}
 	if !r.Exact {
 		return nil

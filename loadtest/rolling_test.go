@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 )
 
@@ -49,7 +49,7 @@ func TestJudgeInChinese(t *testing.T) {
 	if got, want := strings.Join(m.Lost, "|"), "什么都没卖出|审计判定为 BROKEN"; got != want {
 		t.Errorf("Lost = %q, want %q", got, want)
 	}
-	m = loadtest.JudgeRolling("redis-lua", r, api.Text{En: "no stock", Zh: "没有库存"}.Errorf(), "zh")
+	m = loadtest.JudgeRolling("redis-lua", r, text.Text{En: "no stock", Zh: "没有库存"}.Errorf(), "zh")
 	if m.Error != "没有库存" {
 		t.Errorf("Error = %q, want it in Chinese", m.Error)
 	}

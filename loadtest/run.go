@@ -9,6 +9,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/text"
 	"lastitem/loadtest/client"
 )
 
@@ -74,7 +75,7 @@ func (d *driver) load(ctx context.Context, res *Result, base Progress, progress 
 	// No request is in flight now, so any CPU time is used by other programs.
 	quiet := cpuOver(quietWindow)
 	if err := ctx.Err(); err != nil {
-		return fault(api.Text{En: "interrupted before the load: %w", Zh: "开始加压之前被中断：%w"}, err)
+		return fault(text.Of("interrupted before the load: %w"), err)
 	}
 	stop := d.watch(base, progress)
 	before := readCPU()
@@ -108,13 +109,13 @@ func fits(p Plan, m api.Mode) error {
 	}
 	// Every other mode answers 409 on a segmented product, so the run would only measure refusals.
 	if p.Segments > 0 && m.Segments == 0 {
-		return fault(api.Text{En: "mode %s knows no segments: leave out --segments", Zh: "模式 %s 不分段：请去掉 --segments"}, m.Name)
+		return fault(text.Of("mode %s knows no segments: leave out --segments"), m.Name)
 	}
 	if p.Store != "" && !m.Baseline && m.Claims[p.Store] == nil {
-		return fault(api.Text{En: "mode %s does not keep its stock in %s: leave out --store", Zh: "模式 %s 的库存不放在 %s：请去掉 --store"}, m.Name, p.Store)
+		return fault(text.Of("mode %s does not keep its stock in %s: leave out --store"), m.Name, p.Store)
 	}
 	if p.Retry > 0 && !p.RetryUnsafe && !m.Baseline && !idempotent(m, storeOf(p, m)) {
-		return fault(api.Text{En: "mode %s keeps no idempotency keys, a retry may deduct twice: leave out --retry, or add --retry-unsafe", Zh: "模式 %s 不记幂等键，重试可能重复扣减：请去掉 --retry，或加 --retry-unsafe"}, m.Name)
+		return fault(text.Of("mode %s keeps no idempotency keys, a retry may deduct twice: leave out --retry, or add --retry-unsafe"), m.Name)
 	}
 	return nil
 }
@@ -133,11 +134,11 @@ func storeOf(p Plan, m api.Mode) api.Store {
 // shopScript returns the script for our own service with one mode. The bodies are made once; a request only picks one.
 func shopScript(p Plan, m api.Mode) script {
 	body := func(product int64) []byte {
-		text, err := json.Marshal(deductRequest{product, p.Quantity, p.Wait.Milliseconds(), p.Store})
+		said, err := json.Marshal(deductRequest{product, p.Quantity, p.Wait.Milliseconds(), p.Store})
 		if err != nil {
 			return nil // four plain fields, which always encode
 		}
-		return text
+		return said
 	}
 	bodies := make([][]byte, p.Products)
 	for i := range bodies {
@@ -199,6 +200,6 @@ func warmUp(ctx context.Context, c *Control, d *driver, m api.Mode) error {
 }
 
 // fault builds an error of this package.
-func fault(text api.Text, args ...any) error {
-	return fmt.Errorf("loadtest: %w", text.Errorf(args...))
+func fault(said text.Text, args ...any) error {
+	return fmt.Errorf("loadtest: %w", said.Errorf(args...))
 }

@@ -1,16 +1,16 @@
 package loadtest
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // ErrUnknownMode is returned by [Select], wrapped with a list of the modes, for a word that names none.
-var ErrUnknownMode = api.Text{En: "unknown mode", Zh: "没有模式"}.Errorf()
+var ErrUnknownMode = text.Of("unknown mode").Errorf()
 
 // Select returns the modes that a comma-separated pattern names, in the order of all and each once: names, globs such as
 // "set*", or "all". A word that matches nothing is an error wrapping [ErrUnknownMode] that lists the modes and the nearest name.
@@ -27,7 +27,7 @@ func Select(all []api.Mode, pattern string) ([]api.Mode, error) {
 		for _, m := range all {
 			ok, err := path.Match(word, m.Name)
 			if err != nil {
-				return nil, fault(api.Text{En: "mode pattern %q: %w", Zh: "模式的通配符 %q：%w"}, word, err)
+				return nil, fault(text.Of("mode pattern %q: %w"), word, err)
 			}
 			if ok || word == "all" {
 				wanted[m.Name], found = true, true
@@ -38,18 +38,18 @@ func Select(all []api.Mode, pattern string) ([]api.Mode, error) {
 		}
 	}
 	if words == 0 {
-		return nil, fault(api.Text{En: "no mode given: %w; there are: %s", Zh: "没有给出模式：%w；可选的有：%s"}, ErrUnknownMode, strings.Join(modeNames(all), ", "))
+		return nil, fault(text.Of("no mode given: %w; there are: %s"), ErrUnknownMode, strings.Join(modeNames(all), ", "))
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(m api.Mode) bool { return !wanted[m.Name] }), nil
 }
 
 // unknownMode returns the error for an unknown name, with the nearest name if that is near enough for a typing error.
 func unknownMode(all []api.Mode, word string) error {
-	var hint api.Text
+	var hint text.Text
 	if nearest := api.Nearest(word, modeNames(all)); nearest != "" {
-		hint = api.Text{En: fmt.Sprintf(" (did you mean %q?)", nearest), Zh: fmt.Sprintf("（是不是 %q？）", nearest)}
+		hint = text.Of(" (did you mean %q?)").With(nearest)
 	}
-	return fault(api.Text{En: "%w %q%s; there are: %s", Zh: "%w %q%s；可选的有：%s"}, ErrUnknownMode, word, hint, strings.Join(modeNames(all), ", "))
+	return fault(text.Of("%w %q%s; there are: %s"), ErrUnknownMode, word, hint, strings.Join(modeNames(all), ", "))
 }
 
 func modeNames(all []api.Mode) []string {

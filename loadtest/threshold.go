@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/text"
 	"lastitem/loadtest/client"
 )
 
 // ErrThreshold is wrapped in every error of [ParseThreshold].
-var ErrThreshold = api.Text{En: "invalid threshold", Zh: "无效的阈值"}.Errorf()
+var ErrThreshold = text.Of("invalid threshold").Errorf()
 
 // Threshold is a bound that a run must keep, such as p(99)<50ms over the accepted requests, or oversold==0.
 type Threshold struct {
@@ -110,31 +110,31 @@ var thresholdForm = regexp.MustCompile(`^(.+?)(<=|>=|==|!=|<|>)(.+)$`)
 
 // ParseThreshold reads a threshold such as "p(99)<50ms", "avg<=2ms", "oversold==0" or "accepted/s>100". The error says what is wrong,
 // lists the metrics, and wraps [ErrThreshold].
-func ParseThreshold(text string) (Threshold, error) {
-	fail := func(why api.Text, args ...any) (Threshold, error) {
-		return Threshold{}, fault(api.Text{En: "%w %q: %w", Zh: "%w %q：%w"}, ErrThreshold, text, why.Errorf(args...))
+func ParseThreshold(said string) (Threshold, error) {
+	fail := func(why text.Text, args ...any) (Threshold, error) {
+		return Threshold{}, fault(text.Of("%w %q: %w"), ErrThreshold, said, why.Errorf(args...))
 	}
-	plain := strings.Join(strings.Fields(text), "")
+	plain := strings.Join(strings.Fields(said), "")
 	parts := thresholdForm.FindStringSubmatch(plain)
 	if parts == nil {
-		return fail(api.Text{En: "want a metric, one of < <= > >= == !=, and a limit, as in p(99)<50ms", Zh: "应为指标、< <= > >= == != 之一、界限，如 p(99)<50ms"})
+		return fail(text.Of("want a metric, one of < <= > >= == !=, and a limit, as in p(99)<50ms"))
 	}
 	t := Threshold{text: plain, compare: parts[2]}
 	var ok bool
 	if t.metric, ok = metrics[parts[1]]; !ok {
-		return fail(api.Text{En: "no metric %q; there are: %s", Zh: "没有指标 %q；可选的有：%s"}, parts[1], strings.Join(slices.Sorted(maps.Keys(metrics)), ", "))
+		return fail(text.Of("no metric %q; there are: %s"), parts[1], strings.Join(slices.Sorted(maps.Keys(metrics)), ", "))
 	}
 	if t.metric.latency {
 		d, err := time.ParseDuration(parts[3])
 		if err != nil {
-			return fail(api.Text{En: "%s wants a duration with its unit, as in 50ms, not %q", Zh: "%s 要带单位的时长，如 50ms，不能是 %q"}, parts[1], parts[3])
+			return fail(text.Of("%s wants a duration with its unit, as in 50ms, not %q"), parts[1], parts[3])
 		}
 		t.limit = float64(d)
 		return t, nil
 	}
 	limit, err := strconv.ParseFloat(parts[3], 64)
 	if err != nil {
-		return fail(api.Text{En: "%s wants a plain number, not %q", Zh: "%s 要不带单位的数，不能是 %q"}, parts[1], parts[3])
+		return fail(text.Of("%s wants a plain number, not %q"), parts[1], parts[3])
 	}
 	t.limit = limit
 	return t, nil

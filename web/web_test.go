@@ -95,8 +95,8 @@ func TestNamesOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	_, zh, _ := strings.Cut(read(t, "i18n.js"), "\n  zh: {")
 	for _, h := range api.Hazards {
-		if !regexp.MustCompile(`\bh_` + h.Word + `"?: "` + h.Zh + `"`).MatchString(zh) {
-			t.Errorf("the documents call %s %q, and i18n.js does not", h.Word, h.Zh)
+		if !regexp.MustCompile(`\bh_` + h.Word + `"?: "` + h.Named.Zh + `"`).MatchString(zh) {
+			t.Errorf("the documents call %s %q, and i18n.js does not", h.Word, h.Named.Zh)
 		}
 	}
 	for _, l := range api.Letters {

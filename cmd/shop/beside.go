@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // envStepSummary names the file that GitHub Actions shows as the summary of a step. Every program of the step appends to it.
@@ -20,10 +20,9 @@ type beside struct {
 }
 
 // besideHelp is the help of the flags.
-var besideHelp = map[string]api.Text{
-	formHTML: both("also write the result to FILE, as a page that needs no other file", "另把结果写成网页 FILE，单个文件，不依赖其他文件"),
-	formMarkdown: both("also write a summary to FILE, as for a pull request; $"+envStepSummary+" is appended to",
-		"另把摘要写入 FILE，适合贴进 pull request；如果是 $"+envStepSummary+" 则追加"),
+var besideHelp = map[string]text.Text{
+	formHTML:     text.Of("also write the result to FILE, as a page that needs no other file"),
+	formMarkdown: text.Of("also write a summary to FILE, as for a pull request; $%s is appended to").With(envStepSummary),
 }
 
 // addBesides declares the flags --html FILE and --markdown FILE, or those of the forms given.

@@ -8,6 +8,7 @@ import (
 
 	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
 	"lastitem/loadtest/words"
@@ -35,10 +36,9 @@ func newCompletion(lang string) *cobra.Command {
 	names := []string{"bash", "zsh", "fish", "powershell"}
 	cmd := &cobra.Command{
 		Use:   "completion SHELL",
-		Short: both("Print the script for the completion of command lines in bash, zsh, fish or powershell", "打印 bash、zsh、fish 或 powershell 的命令行补全脚本").In(lang),
-		Long: both(`Prints the script by which a shell completes the names of commands, flags, modes, plans and so on. The examples load it for the
-current session; for all sessions put the line into the shell's start-up file. In bash it needs the package bash-completion.`,
-			`打印补全脚本：在 shell 里按 Tab 补全命令、选项、模式、方案等名称。下面的示例只对当前会话生效；写进 shell 的启动文件后对所有会话生效。bash 需要安装软件包 bash-completion。`).In(lang),
+		Short: text.Of("Print the script for the completion of command lines in bash, zsh, fish or powershell").In(lang),
+		Long: text.Of(`Prints the script by which a shell completes the names of commands, flags, modes, plans and so on. The examples load it for the
+current session; for all sessions put the line into the shell's start-up file. In bash it needs the package bash-completion.`).In(lang),
 		Example: `  source <(shop completion bash)
   source <(shop completion zsh)
   shop completion fish | source
@@ -48,12 +48,12 @@ current session; for all sessions put the line into the shell's start-up file. I
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			script, ok := shells[args[0]]
 			if !ok {
-				return usage(both("no completion for %q: want %s", "没有 %q 的补全脚本：应为 %s"), args[0], orList(names))
+				return usage(text.Of("no completion for %q: want %s"), args[0], orList(names))
 			}
 			return script(cmd)
 		}),
 	}
-	cmd.Flags().BoolVar(&plain, "no-descriptions", false, both("leave out the descriptions of commands and flags", "补全时不带命令和选项的说明").In(lang))
+	cmd.Flags().BoolVar(&plain, "no-descriptions", false, text.Of("leave out the descriptions of commands and flags").In(lang))
 	addLang(cmd.Flags(), &lang)
 	return cmd
 }

@@ -19,6 +19,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/console"
 	"lastitem/internal/redact"
+	"lastitem/internal/text"
 	"lastitem/web"
 )
 
@@ -33,26 +34,22 @@ func newConsoleCommand(lang string) *cobra.Command {
 	f := consoleFlags{lang: lang}
 	cmd := &cobra.Command{
 		Use:   "console",
-		Short: both("Serve the console beside a stack that is already running, such as docker-compose's", "为已在运行的环境（例如 docker-compose 起的）提供控制台").In(lang),
-		Long: both(`Serves the page of 'shop play' for a stack that was started by other means. Its runs put load on --url, set the stock of product 101,
+		Short: text.Of("Serve the console beside a stack that is already running, such as docker-compose's").In(lang),
+		Long: text.Of(`Serves the page of 'shop play' for a stack that was started by other means. Its runs put load on --url, set the stock of product 101,
 and delete that product's orders; the live steps come from GET /events of each --replica, so the replicas run with SHOP_EVENTS=true.
 
 It wants the stack's admin token in SHOP_ADMIN_TOKEN, and the page asks for the same token. Everything that needs the proxies of a
-private stack is left out. Behind a proxy under another name than localhost or an IP address, give that name with --host.`,
-			`为用其他方式启动的环境提供 'shop play' 的网页。它的运行会向 --url 加压，重设商品 101 的库存并删除其订单；实时步骤来自每个 --replica 的 GET /events，所以副本要带 SHOP_EVENTS=true 运行。
-
-需要该环境的管理员令牌，放在 SHOP_ADMIN_TOKEN 里，网页也会要同一个令牌。依赖私有环境中代理的功能都不提供。如果经过代理，访问用的名字不是 localhost 或 IP 地址，用 --host 给出这个名字。`).In(lang),
+private stack is left out. Behind a proxy under another name than localhost or an IP address, give that name with --host.`).In(lang),
 		Example: "  SHOP_ADMIN_TOKEN=... shop console --url http://localhost:8080 --replica http://10.0.0.11:8080 --replica http://10.0.0.12:8080",
 		Args:    arguments(0, 0),
 		RunE:    run(func(cmd *cobra.Command, _ []string) error { return serveConsoleOf(cmd, f) }),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:8090", both("address to listen on", "监听地址").In(lang))
-	flags.StringVar(&f.url, "url", "", both("the stack's balancer, which gets the load", "该环境的负载均衡，压力加在它上面").In(lang))
-	flags.StringArrayVar(&f.replicas, "replica", nil, both("a replica, as http://host:port; once for each, in their order", "副本，写成 http://主机:端口；每个副本给一次，按顺序").In(lang))
-	flags.StringSliceVar(&f.hosts, "host", nil, both("host names under which browsers reach the console, comma-separated, as SHOP_HOSTS has them; * = any",
-		"浏览器访问控制台所用的主机名，逗号分隔，写法同 SHOP_HOSTS；* 表示任意").In(lang))
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:8090", text.Of("address to listen on").In(lang))
+	flags.StringVar(&f.url, "url", "", text.Of("the stack's balancer, which gets the load").In(lang))
+	flags.StringArrayVar(&f.replicas, "replica", nil, text.Of("a replica, as http://host:port; once for each, in their order").In(lang))
+	flags.StringSliceVar(&f.hosts, "host", nil, text.Of("host names under which browsers reach the console, comma-separated, as SHOP_HOSTS has them; * = any").In(lang))
 	addLang(flags, &f.lang)
 	return cmd
 }
@@ -73,7 +70,7 @@ func serveConsoleOf(cmd *cobra.Command, f consoleFlags) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), both("console: http://%s/console/, which asks for the admin token\n", "控制台：http://%s/console/，打开后要输入管理员令牌\n").In(f.lang), l.Addr())
+	fmt.Fprintf(cmd.OutOrStdout(), text.Of("console: http://%s/console/, which asks for the admin token\n").In(f.lang), l.Addr())
 	return serveConsole(cmd.Context(), l, c)
 }
 
@@ -81,20 +78,20 @@ func serveConsoleOf(cmd *cobra.Command, f consoleFlags) error {
 func (f consoleFlags) driver(token string) (*playDriver, error) {
 	switch {
 	case token == "":
-		return nil, usage(both("%s is not set: the console wants the stack's admin token", "没有设置 %s：控制台需要该环境的管理员令牌"), envToken)
+		return nil, usage(text.Of("%s is not set: the console wants the stack's admin token"), envToken)
 	case len(f.replicas) == 0:
-		return nil, usage(both("--replica: name each replica of the stack", "--replica：请给出该环境的每个副本"))
+		return nil, usage(text.Of("--replica: name each replica of the stack"))
 	}
 	if _, err := plainURL("url", f.url); err != nil {
 		return nil, err
 	}
 	for _, host := range strings.Fields(strings.Join(f.hosts, " ")) {
 		if host != "*" && strings.ContainsAny(host, ":/*") {
-			return nil, usage(both("--host %s: want a name without a port, or *", "--host %s：应为不带端口的主机名，或 *"), host)
+			return nil, usage(text.Of("--host %s: want a name without a port, or *"), host)
 		}
 	}
 	d := &playDriver{url: strings.TrimSuffix(f.url, "/"), token: token}
-	d.said = []string{api.Sprintf(both("stack: %s, as given, with %d [replica|replicas]", "服务：%s（由你指定），%d 个副本").In(f.lang), d.url, len(f.replicas))}
+	d.said = []string{text.Sprintf(text.Of("stack: %s, as given, with %d [replica|replicas]").In(f.lang), d.url, len(f.replicas))}
 	for _, r := range f.replicas {
 		u, err := plainURL("replica", r)
 		if err != nil {
@@ -109,7 +106,7 @@ func (f consoleFlags) driver(token string) (*playDriver, error) {
 func plainURL(flag, value string) (*url.URL, error) {
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
-		return nil, usage(both("--%s %s: want http://host:port", "--%s %s：应为 http://主机:端口"), flag, redact.Address(value))
+		return nil, usage(text.Of("--%s %s: want http://host:port"), flag, redact.Address(value))
 	}
 	return u, nil
 }

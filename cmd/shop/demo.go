@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/api"
 	"lastitem/internal/localstack"
 	"lastitem/internal/redact"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 	"lastitem/loadtest/report"
 )
@@ -42,8 +42,8 @@ func newDemo(lang string) *cobra.Command {
 	f := demoFlags{lang: lang}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: both("Start a private stack, drive every mode through it, and judge which ones sell exactly", "起一套私有环境，把每个模式压一遍，判定哪些卖得一件不多、一件不少").In(lang),
-		Long: both(`Starts the shop on this machine (see 'shop up'), drives every mode through the balancer with the same load and fresh stock,
+		Short: text.Of("Start a private stack, drive every mode through it, and judge which ones sell exactly").In(lang),
+		Long: text.Of(`Starts the shop on this machine (see 'shop up'), drives every mode through the balancer with the same load and fresh stock,
 asking for more than there is, and prints a row per mode with the verdict and the evidence. Nothing is left behind.
 
 A claim is checked both ways: a mode that claims to be exact must be, and one that claims to break must be seen to.
@@ -65,23 +65,7 @@ With --url nothing is started: the load goes to a stack that is already running,
 token. The stock of product 101 is set and its orders are deleted.
 
 The JSON holds the environment, every run with its percentiles and verdicts, and a summary per mode: the Go type
-loadtest.Comparison. Without -o, --out, --html and --markdown it is written to out/demo.json, beside the table on stdout.`,
-			`在本机起一套服务（见 'shop up'），让每个模式都在全新的库存上、经过负载均衡、承受同样的压力，请求比库存多，然后每个模式输出一行：判定和证据。跑完不留任何东西。
-
-声明要双向核对：声明精确的必须精确，声明会出错的必须真的测出错。声明会出错却没测出来的会重跑，最多共五次；声明精确的只跑一次。
-服务器慢的时候，请求发完后还会继续，直到有请求因售罄被拒绝，最多再跑一分钟。
-单副本核对的是 threads 的声明，多副本核对的是 replicas 的声明：比较一下
-'shop demo --mode mutex --replicas 1' 和 '--replicas 3'。
-
-模式需要的服务器本机没有时（etcd、ZooKeeper、Consul，或只有 SQLite 没有 MySQL），列出原因并跳过；加 --strict 则在运行之前就报错，并说明该装什么。
-
-加 --redis、--sql、--etcd 等选项就用你自己的服务器：key 都带本次运行专用的前缀，表在结束后删除（原来就有的不删）；同名但不是 lastitem 建的表会拒绝使用。
-
-加 --rtt 相当于服务器在机房的另一端：每个副本和每个服务器之间有一个代理，每条消息都延迟半个往返。本机回环上两条命令之间的窗口只有几微秒，很少有请求落进去。
-
-加 --url 则什么都不启动，直接压测已经在运行的环境，例如 docker-compose 起的；需要它的管理员令牌。商品 101 的库存会被重设，订单会被删除。
-
-JSON 里有环境、每次运行的百分位和判定、每个模式的汇总，即 Go 类型 loadtest.Comparison。不带 -o、--out、--html、--markdown 时，表格输出到 stdout，JSON 写入 out/demo.json。`).In(lang),
+loadtest.Comparison. Without -o, --out, --html and --markdown it is written to out/demo.json, beside the table on stdout.`).In(lang),
 		Example: `  shop demo
   shop demo --mode mutex --replicas 1
   shop demo --mode 'unsafe,lua-lock' --backend embedded --lang zh
@@ -100,26 +84,26 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
 	f.set = set
 	set.SortFlags = false
-	section(set, both("Modes", "模式").In(f.lang), func() {
+	section(set, text.Of("Modes").In(f.lang), func() {
 		set.StringVar(&f.mode, "mode", "all", modeHelp.In(f.lang))
-		set.BoolVar(&f.strict, "strict", false, both("fail if a mode is not available here, before anything is run", "有任何一个模式在本机不可用就报错，什么都不运行").In(f.lang))
+		set.BoolVar(&f.strict, "strict", false, text.Of("fail if a mode is not available here, before anything is run").In(f.lang))
 	})
-	section(set, both("Stack", "环境").In(f.lang), func() {
-		set.IntVar(&f.replicas, "replicas", 3, both("replicas to start; with --url: how many are behind it", "启动几个副本；带 --url 时指它后面有几个").In(f.lang))
+	section(set, text.Of("Stack").In(f.lang), func() {
+		set.IntVar(&f.replicas, "replicas", 3, text.Of("replicas to start; with --url: how many are behind it").In(f.lang))
 		set.StringVar(&f.backend, "backend", localstack.Auto, backendHelp.In(f.lang))
 		addRTT(set, f.lang, &f.rtt)
 		addOwn(set, f.lang, &f.own)
 	})
-	section(set, both("Running stack", "已在运行的环境").In(f.lang), func() {
-		set.StringVar(&f.url, "url", "", both("a running stack to use instead of starting one", "使用这个已在运行的环境，不另起一套").In(f.lang))
+	section(set, text.Of("Running stack").In(f.lang), func() {
+		set.StringVar(&f.url, "url", "", text.Of("a running stack to use instead of starting one").In(f.lang))
 		set.StringVar(&f.token, "token", "", tokenHelp.In(f.lang))
 	})
-	section(set, both("Load", "负载").In(f.lang), func() {
-		set.IntVar(&f.vus, "vus", 0, both("clients, instead of the demo's 40", "并发客户端数，代替 demo 的 40").In(f.lang))
-		set.IntVar(&f.requests, "requests", 0, both("requests in all, instead of half as many again as there is stock, and at least one of each client", "请求总数，代替库存的 1.5 倍（且每个客户端至少一个）").In(f.lang))
-		set.Int64Var(&f.stock, "stock", 0, both("stock at the start, instead of the demo's 500", "初始库存，代替 demo 的 500").In(f.lang))
+	section(set, text.Of("Load").In(f.lang), func() {
+		set.IntVar(&f.vus, "vus", 0, text.Of("clients, instead of the demo's 40").In(f.lang))
+		set.IntVar(&f.requests, "requests", 0, text.Of("requests in all, instead of half as many again as there is stock, and at least one of each client").In(f.lang))
+		set.Int64Var(&f.stock, "stock", 0, text.Of("stock at the start, instead of the demo's 500").In(f.lang))
 	})
-	section(set, both("Output", "输出").In(f.lang), func() {
+	section(set, text.Of("Output").In(f.lang), func() {
 		f.output.usual = "out/demo.json"
 		f.output.add(cmd, f.lang, comparisonForms...)
 		f.output.addBesides(cmd, formHTML, formMarkdown)
@@ -149,7 +133,7 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 	}
 	what := loadtest.Comparing{Version: builtFrom(), Plans: []loadtest.Plan{plan}, Replicas: f.replicas}
 	if f.url != "" {
-		what.Stack = []string{api.Sprintf(givenStack.In(f.lang), redact.Address(f.url), f.replicas)}
+		what.Stack = []string{text.Sprintf(givenStack.In(f.lang), redact.Address(f.url), f.replicas)}
 		fmt.Fprintln(notes, what.Stack[0])
 		return f.compare(cmd.Context(), cmd, service{url: f.url, token: f.token, replicas: f.replicas, lang: f.lang}, what)
 	}
@@ -164,7 +148,7 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 }
 
 // givenStack is the note on a stack that is running already.
-var givenStack = both("stack: %s, as given, taken to have %d [replica|replicas]", "服务：%s（由你指定），按 %d 个副本计")
+var givenStack = text.Of("stack: %s, as given, taken to have %d [replica|replicas]")
 
 // private runs the comparison on a stack of its own.
 func (f *demoFlags) private(cmd *cobra.Command, notes io.Writer, g *localstack.Guest, what loadtest.Comparing) error {
@@ -193,7 +177,7 @@ func (f *demoFlags) plan() (loadtest.Plan, error) {
 	}
 	plans, ok := loadtest.Named("demo")
 	if !ok || len(plans) != 1 {
-		return loadtest.Plan{}, both("no plan demo", "没有 demo 方案").Errorf()
+		return loadtest.Plan{}, text.Of("no plan demo").Errorf()
 	}
 	p := plans[0]
 	if f.vus != 0 {

@@ -14,6 +14,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/pages"
+	"lastitem/internal/text"
 )
 
 // Tables whose rows must hold more than what TestDocsNameWhatExists wants of each document. That both languages have
@@ -68,9 +69,9 @@ func wantSameColumns(t *testing.T, doc string, columns int, same ...int) {
 // wantWords checks that a reader who searches for a word finds it.
 func wantWords(t *testing.T, doc string, words ...string) {
 	t.Helper()
-	text := readDoc(t, doc)
+	said := readDoc(t, doc)
 	for _, word := range words {
-		if !strings.Contains(text, word) {
+		if !strings.Contains(said, word) {
 			t.Errorf("%s: a reader who searches for %q finds nothing", doc, word)
 		}
 	}
@@ -144,8 +145,8 @@ func TestArticles(t *testing.T) {
 	var before []string
 	for _, doc := range []string{"docs/articles.md", "docs/articles.zh.md"} {
 		var begins []string
-		text := strings.Replace(readDoc(t, doc), numbersBlock(t, doc), "", 1) // which has rows of another kind
-		sections := strings.Split(text, "\n## ")[1:]
+		said := strings.Replace(readDoc(t, doc), numbersBlock(t, doc), "", 1) // which has rows of another kind
+		sections := strings.Split(said, "\n## ")[1:]
 		for i, section := range sections {
 			rows := 0
 			for line := range strings.Lines(section) {
@@ -378,9 +379,9 @@ func TestMeanings(t *testing.T) {
 	words := map[string]bool{}
 	for _, m := range append(slices.Clone(api.Hazards), api.Letters...) {
 		words[m.Word] = true
-		for _, text := range []api.Text{m.Short, m.Is, m.Story} {
-			if text.En == "" || text.Zh == "" {
-				t.Errorf("%q: want all texts in both languages: %+v", m.Word, text)
+		for _, said := range []text.Text{m.Short, m.Is, m.Story} {
+			if said.En == "" || said.Zh == "" {
+				t.Errorf("%q: want all texts in both languages: %+v", m.Word, said)
 			}
 		}
 	}

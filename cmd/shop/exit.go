@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/api"
 	"lastitem/internal/redact"
 	"lastitem/internal/replica"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 )
 
@@ -29,14 +29,14 @@ const (
 // exitCodes is the table of exit codes, which every help text ends with.
 var exitCodes = []struct {
 	code  int
-	means api.Text
+	means text.Text
 }{
-	{exitOK, both("all is as it must be", "一切符合要求")},
-	{exitFailed, both("an error; or a claim, a product or a service is not as it must be", "发生错误；或有声明、商品、服务不符合要求")},
-	{exitUsage, both("the command line or a setting is wrong", "命令行或配置项有误")},
-	{exitInconclusive, both("nothing can be said: data is missing, or nothing could have failed (vacuous)", "无法判定：缺数据，或这一轮本来就测不出问题（无效）")},
-	{exitThreshold, both("a --threshold was crossed", "超出某个 --threshold")},
-	{exitInterrupted, both("interrupted; the result so far has been printed", "被中断；已有的结果已经输出")},
+	{exitOK, text.Of("all is as it must be")},
+	{exitFailed, text.Of("an error; or a claim, a product or a service is not as it must be")},
+	{exitUsage, text.Of("the command line or a setting is wrong")},
+	{exitInconclusive, text.Of("nothing can be said: data is missing, or nothing could have failed (vacuous)")},
+	{exitThreshold, text.Of("a --threshold was crossed")},
+	{exitInterrupted, text.Of("interrupted; the result so far has been printed")},
 }
 
 // exitHelp renders the table of exit codes.
@@ -71,15 +71,15 @@ func finish(cmd *cobra.Command, err error, lang string) int {
 	}
 	var e *exitError
 	if !errors.As(err, &e) {
-		fmt.Fprintf(redact.Writer(cmd.ErrOrStderr()), both("shop: %s\nTry '%s --help'.\n", "shop: %s\n用法见 '%s --help'。\n").In(lang), api.ErrorIn(lang, legible(err)), cmd.CommandPath())
+		fmt.Fprintf(redact.Writer(cmd.ErrOrStderr()), text.Of("shop: %s\nTry '%s --help'.\n").In(lang), text.ErrorIn(lang, legible(err)), cmd.CommandPath())
 		return exitUsage
 	}
 	if e.err != nil {
-		text := api.ErrorIn(lang, e.err)
+		said := text.ErrorIn(lang, e.err)
 		if cmd.Name() != "loadtest" { // a user of 'shop modes' would take the package's name for that of another command
-			text = strings.ReplaceAll(text, "loadtest: ", "")
+			said = strings.ReplaceAll(said, "loadtest: ", "")
 		}
-		fmt.Fprintf(redact.Writer(cmd.ErrOrStderr()), "shop: %s\n", text)
+		fmt.Fprintf(redact.Writer(cmd.ErrOrStderr()), "shop: %s\n", said)
 	}
 	return e.code
 }
@@ -99,26 +99,26 @@ func legible(err error) error {
 	var bad *pflag.InvalidSyntaxError
 	switch {
 	case errors.As(err, &value):
-		return both("--%s %q: want %s", "--%s %q：应为%s").Errorf(value.GetFlag().Name, value.GetValue(), replica.Wanted(value.GetFlag().Value.Type(), err))
+		return text.Of("--%s %q: want %s").Errorf(value.GetFlag().Name, value.GetValue(), replica.Wanted(value.GetFlag().Value.Type(), err))
 	case errors.As(err, &none) && none.GetSpecifiedShortnames() != "":
 		letter, _ := utf8.DecodeRuneInString(none.GetSpecifiedShortnames()) // the group begins with it; the name is its first byte
-		return both("unknown flag: -%c", "没有这个选项：-%c").Errorf(letter)
+		return text.Of("unknown flag: -%c").Errorf(letter)
 	case errors.As(err, &none):
-		return both("unknown flag: --%s", "没有这个选项：--%s").Errorf(none.GetSpecifiedName())
+		return text.Of("unknown flag: --%s").Errorf(none.GetSpecifiedName())
 	case errors.As(err, &lacks):
-		return both("--%s needs a value", "--%s 需要一个值").Errorf(lacks.GetFlag().Name)
+		return text.Of("--%s needs a value").Errorf(lacks.GetFlag().Name)
 	case errors.As(err, &bad):
-		return both("%s is no flag", "%s 不是选项").Errorf(bad.GetSpecifiedFlag())
+		return text.Of("%s is no flag").Errorf(bad.GetSpecifiedFlag())
 	}
 	if m := noCommand.FindStringSubmatch(err.Error()); m != nil {
 		if m[2] != "" {
-			return both("unknown command %q (did you mean %q?)", "没有命令 %q（是不是 %q？）").Errorf(m[1], m[2])
+			return text.Of("unknown command %q (did you mean %q?)").Errorf(m[1], m[2])
 		}
-		return both("unknown command %q", "没有命令 %q").Errorf(m[1])
+		return text.Of("unknown command %q").Errorf(m[1])
 	}
 	if m := together.FindStringSubmatch(err.Error()); m != nil {
 		flags := "--" + strings.ReplaceAll(m[1], " ", " --")
-		return both("these flags exclude each other: %s", "这些选项不能同时使用：%s").Errorf(flags)
+		return text.Of("these flags exclude each other: %s").Errorf(flags)
 	}
 	return err
 }
@@ -142,21 +142,21 @@ func run(body func(cmd *cobra.Command, args []string) error) func(*cobra.Command
 			return misuse(settings.Err)
 		}
 		if cmd.Context().Err() != nil {
-			return &exitError{code: exitInterrupted, err: both("interrupted: %w", "已中断：%w").Errorf(err)}
+			return &exitError{code: exitInterrupted, err: text.Of("interrupted: %w").Errorf(err)}
 		}
 		return &exitError{code: exitFailed, err: err}
 	}
 }
 
 // usage is an error of the command line.
-func usage(text api.Text, args ...any) error { return misuse(text.Errorf(args...)) }
+func usage(said text.Text, args ...any) error { return misuse(said.Errorf(args...)) }
 
 // misuse marks an error as one of the command line.
 func misuse(err error) error { return &exitError{code: exitUsage, err: err} }
 
 // ended is an error that ends the program with a code.
-func ended(code int, text api.Text, args ...any) error {
-	return &exitError{code: code, err: text.Errorf(args...)}
+func ended(code int, said text.Text, args ...any) error {
+	return &exitError{code: code, err: said.Errorf(args...)}
 }
 
 // arguments checks the number of arguments. Its errors name the argument or the Use line; cobra's own give only a count.
@@ -164,14 +164,14 @@ func arguments(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return both("an argument is missing: want shop %s", "缺少参数：应为 shop %s").Errorf(cmd.Use)
+			return text.Of("an argument is missing: want shop %s").Errorf(cmd.Use)
 		case len(args) <= most:
 			return nil
 		case most == 0 && cmd.Flags().Lookup("mode") != nil:
-			return both("unexpected argument %q: modes are chosen with --mode", "多余的参数 %q：模式用 --mode 指定").Errorf(args[0])
+			return text.Of("unexpected argument %q: modes are chosen with --mode").Errorf(args[0])
 		case most == 0:
-			return both("unexpected argument %q: shop %s takes flags only", "多余的参数 %q：shop %s 只接受选项").Errorf(args[0], cmd.Name())
+			return text.Of("unexpected argument %q: shop %s takes flags only").Errorf(args[0], cmd.Name())
 		}
-		return both("unexpected argument %q: want shop %s", "多余的参数 %q：应为 shop %s").Errorf(args[most], cmd.Use)
+		return text.Of("unexpected argument %q: want shop %s").Errorf(args[most], cmd.Use)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/api"
 	layout "lastitem/internal/report"
+	"lastitem/internal/text"
 )
 
 // annotation of a flag: the section of its command's help.
@@ -74,14 +74,14 @@ func setHelp(root *cobra.Command, lang string) {
 var tableRow = regexp.MustCompile(`^( +\S+ {2,})(.*)$`)
 
 // paragraphs breaks the lines of a text again. A line that begins with a blank stays as it is, unless it is too long.
-func (h helper) paragraphs(text string) string {
+func (h helper) paragraphs(said string) string {
 	var lines []string
 	paragraph := ""
 	end := func() {
 		lines = append(lines, layout.Wrap(paragraph, h.wide)...)
 		paragraph = ""
 	}
-	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(said), "\n") {
 		switch {
 		case line == "" || strings.HasPrefix(line, " "):
 			end()
@@ -111,17 +111,17 @@ func joint(before, after string) string {
 
 // usage is the usage of a command: cobra's, with the flags in sections, and with the exit codes.
 func (h helper) usage(c *cobra.Command) string {
-	say := func(t api.Text) string { return t.In(h.lang) }
+	say := func(t text.Text) string { return t.In(h.lang) }
 	var b strings.Builder
-	b.WriteString(say(both("Usage:", "用法：")))
+	b.WriteString(say(text.Of("Usage:")))
 	if c.Runnable() {
-		b.WriteString("\n  " + strings.ReplaceAll(c.UseLine(), "[flags]", say(both("[flags]", "[选项]"))))
+		b.WriteString("\n  " + strings.ReplaceAll(c.UseLine(), "[flags]", say(text.Of("[flags]"))))
 	}
 	if c.HasAvailableSubCommands() {
-		b.WriteString("\n  " + c.CommandPath() + say(both(" COMMAND", " 命令")))
+		b.WriteString("\n  " + c.CommandPath() + say(text.Of(" COMMAND")))
 	}
 	if c.HasExample() {
-		b.WriteString("\n\n" + say(both("Examples:", "示例：")) + "\n" + c.Example)
+		b.WriteString("\n\n" + say(text.Of("Examples:")) + "\n" + c.Example)
 	}
 	for _, g := range c.Groups() {
 		h.commands(&b, c, g)
@@ -129,9 +129,9 @@ func (h helper) usage(c *cobra.Command) string {
 	if c.HasAvailableLocalFlags() {
 		b.WriteString("\n\n" + h.flagSections(c.LocalFlags()))
 	}
-	b.WriteString("\n\n" + say(both("Exit codes:", "退出码：")) + "\n" + exitHelp(h.lang))
+	b.WriteString("\n\n" + say(text.Of("Exit codes:")) + "\n" + exitHelp(h.lang))
 	if c.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, say(both("\n'%s COMMAND --help' says more about a command.\n", "\n某个命令的详细说明：'%s 命令 --help'。\n")), c.CommandPath())
+		fmt.Fprintf(&b, say(text.Of("\n'%s COMMAND --help' says more about a command.\n")), c.CommandPath())
 	}
 	return b.String()
 }
@@ -147,9 +147,9 @@ func (h helper) commands(b *strings.Builder, c *cobra.Command, g *cobra.Group) {
 	}
 }
 
-// hanging writes a text beside its name; the lines after the first begin below the text's beginning.
-func (h helper) hanging(name, text string) string {
-	lines := layout.Wrap(text, max(h.wide-layout.Width(name), narrowestHelp/2))
+// hanging writes what is said beside its name; the lines after the first begin below the text's beginning.
+func (h helper) hanging(name, said string) string {
+	lines := layout.Wrap(said, max(h.wide-layout.Width(name), narrowestHelp/2))
 	return name + strings.Join(lines, "\n"+strings.Repeat(" ", layout.Width(name)))
 }
 
@@ -173,10 +173,10 @@ func (h helper) flagSections(set *pflag.FlagSet) string {
 	})
 	var b strings.Builder
 	for _, title := range titles {
-		b.WriteString(title + both(":", "：").In(h.lang) + "\n" + h.flags(sections[title]) + "\n")
+		b.WriteString(title + text.Of(":").In(h.lang) + "\n" + h.flags(sections[title]) + "\n")
 	}
 	if rest := sections[""]; rest != nil {
-		b.WriteString(both("Flags:", "选项：").In(h.lang) + "\n" + h.flags(rest))
+		b.WriteString(text.Of("Flags:").In(h.lang) + "\n" + h.flags(rest))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
@@ -190,13 +190,11 @@ func (h helper) flags(set *pflag.FlagSet) string {
 	var b strings.Builder
 	i := 0
 	set.VisitAll(func(f *pflag.Flag) { // in the order of the lines
-		_, text := pflag.UnquoteUsage(f)
-		at := strings.Index(lines[i], text)
-		name, text := lines[i][:at], lines[i][at:]
-		if h.lang == "zh" {
-			text = usualValue.ReplaceAllString(text, "（默认 $1）")
-		}
-		b.WriteString(h.hanging(name, text) + "\n")
+		_, said := pflag.UnquoteUsage(f)
+		at := strings.Index(lines[i], said)
+		name, said := lines[i][:at], lines[i][at:]
+		said = usualValue.ReplaceAllString(said, text.Of(" (default $1)").In(h.lang))
+		b.WriteString(h.hanging(name, said) + "\n")
 		i++
 	})
 	return b.String()
@@ -207,7 +205,7 @@ func newHelp(lang, group string) *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND]",
 		GroupID: group,
-		Short:   both("Print the help of a command", "打印某个命令的帮助").In(lang),
+		Short:   text.Of("Print the help of a command").In(lang),
 		Args:    arguments(0, 1),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 			for _, sub := range cmd.Root().Commands() {
@@ -229,18 +227,18 @@ func newHelp(lang, group string) *cobra.Command {
 
 // addHelpFlags declares --help of a command and those below it, and --version of the first.
 func addHelpFlags(root *cobra.Command, lang string) {
-	root.Flags().BoolP("version", "v", false, both("print the version", "打印版本").In(lang))
+	root.Flags().BoolP("version", "v", false, text.Of("print the version").In(lang))
 	for _, cmd := range append(root.Commands(), root) {
-		cmd.Flags().BoolP("help", "h", false, both("print this help", "打印本帮助").In(lang))
+		cmd.Flags().BoolP("help", "h", false, text.Of("print this help").In(lang))
 	}
 }
 
 // The texts of flags that several commands have.
 var (
-	modeHelp    = both("modes: names, globs like 'set*', joined by commas, or all", "模式：名称，或 'set*' 这样的通配符，逗号分隔；all 表示全部")
-	backendHelp = both("auto, embedded or local (real servers only)", "auto（有真实服务器就用，否则内嵌）、embedded（内嵌）或 local（只用真实服务器）")
-	tokenHelp   = both("admin token (default $"+envToken+")", "管理员令牌（默认 $"+envToken+"）")
-	urlHelp     = both("address of the service, or of the balancer before it", "服务的地址，或它前面的负载均衡的地址")
-	quietHelp   = both("no progress", "不显示进度")
-	noColorHelp = both("no colour, as with NO_COLOR", "不用颜色，同 NO_COLOR")
+	modeHelp    = text.Of("modes: names, globs like 'set*', joined by commas, or all")
+	backendHelp = text.Of("auto, embedded or local (real servers only)")
+	tokenHelp   = text.Of("admin token (default $%s)").With(envToken)
+	urlHelp     = text.Of("address of the service, or of the balancer before it")
+	quietHelp   = text.Of("no progress")
+	noColorHelp = text.Of("no colour, as with NO_COLOR")
 )

@@ -14,6 +14,7 @@ import (
 
 	"lastitem/internal/localstack"
 	"lastitem/internal/replica"
+	"lastitem/internal/text"
 )
 
 // newKeeper is the hidden process that owns the children of a local stack. It outlives the process that started it only for
@@ -88,7 +89,7 @@ func newBalance() *cobra.Command {
 		Args:   arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			if len(targets) == 0 {
-				return usage(both("--to names no replica", "--to 里没有副本"))
+				return usage(text.Of("--to names no replica"))
 			}
 			l, err := net.Listen("tcp", listen)
 			if err != nil {
@@ -151,7 +152,7 @@ func newProbe() *cobra.Command {
 			}
 			defer func() { _ = resp.Body.Close() }()
 			if resp.StatusCode != http.StatusOK {
-				return both("%s answers %s", "%s 返回 %s").Errorf(args[0], resp.Status)
+				return text.Of("%s answers %s").Errorf(args[0], resp.Status)
 			}
 			return nil
 		}),

@@ -11,6 +11,7 @@ import (
 	"lastitem/faultlab"
 	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
+	"lastitem/internal/text"
 )
 
 //go:generate go run . lab --docs ../../docs
@@ -19,8 +20,8 @@ func newLab(lang string) *cobra.Command {
 	f := labFlags{lang: lang}
 	cmd := &cobra.Command{
 		Use:   "lab",
-		Short: both("Try every point at which a fault can strike, and say which modes survive", "在每一个可能的位置注入故障，看哪些模式守得住").In(lang),
-		Long: both(`Plays the schedules of each fault on private servers: three replicas, each with a proxy of its own before every server. A
+		Short: text.Of("Try every point at which a fault can strike, and say which modes survive").In(lang),
+		Long: text.Of(`Plays the schedules of each fault on private servers: three replicas, each with a proxy of its own before every server. A
 request is stopped at each of its commands in turn, the fault is injected there, a second request (the rival) is served, and
 the judge reads stock and orders. The shop contains no code for the lab. The lab compares its findings with the claims of the
 modes: a letter that is not claimed fails, and so does a claimed letter that is not found.
@@ -48,20 +49,7 @@ Needs redis-server and mariadbd or mysqld on PATH.
 
 The lab exits with 1 if a finding is not as claimed, if something broke your service, or if a schedule failed, was vacuous or
 diverged; with 3 if no schedule at all could be judged, or if nothing broke your service but not everything was tried. With --random it exits with 1 if a schedule broke something, and with 3
-if one could not be played or none could be judged.`,
-			`在私有服务器上逐个演练每种故障的调度：三个副本，每个副本与每个服务器之间各有一个代理。把请求依次停在它的每一条命令上，就在这里注入故障，让第二个请求（对手）得到处理，再由裁判读库存和订单。服务里没有任何为实验室准备的代码。实验室把所见与模式的声明对照：出现没有声明的字母算失败，声明了却没有出现的也算失败。
-
-一个格子是一个模式、一种存储、一种故障；一个调度是注入故障的一个位置。默认情况下，已知会出错的格子只跑仓库里记录的见证，必须精确的格子跑全部调度（要用 ZooKeeper、etcd 或 Consul 的模式只抽六个）；--all 两者都跑全部调度。只选一个模式和一种故障时，逐条命令打印最坏的调度；这种格子的 JSON 就是 --replay 要读的文件。
-
---random 在必须精确的格子里随机抽调度，时长由 --for 指定；--seed 相同，抽到的调度就相同。在 threads、replicas、slow 和 pause 中，有些调度还会拦住对手和第三个请求，三者按随机顺序继续。打破了什么的调度写入 out/random-SEED-N.json，供 --replay 用。
-
---expiry forced 在持有者停顿或被 kill（pause、crash）时，立即在服务器上让锁过期，不等 TTL。这样更快，但持有者自己的时钟没有走：写之前看时钟的持有者仍然信任自己的锁，所以实验室可能打破真实停顿打不破的模式；也测不出持有者的时钟说锁已过期之后会怎么做。因此默认是 awaited，也只有 awaited 的结果会写进矩阵。见 docs/lab.zh.md。
-
---serve 用同样的方法检验你自己的服务，不限语言：实验室起它的三个副本，中间放代理，再起私有的 Redis 和 MySQL。你的服务没有声明，所以凡是能打破它的都会报告。见 docs/lab-anybody.zh.md；examples/ 里有三个服务可以先试。
-
-PATH 上要有 redis-server，以及 mariadbd 或 mysqld。
-
-退出码为 1：结果与声明不符、你的服务被打破，或有调度没跑成（FAILED）、无效（VACUOUS）、走偏（DIVERGED）；为 3：没有一个调度能够判定，或你的服务没有被打破，但不是全部都试过。带 --random 时，为 1：有调度打破了必须精确的格子；为 3：有调度没跑成，或没有一个能够判定。`).In(lang),
+if one could not be played or none could be judged.`).In(lang),
 		Example: "  shop lab\n  shop lab --mode lua-lock --fault pause\n  shop lab --mode lua-lock --fault pause --out story.json\n  shop lab --replay story.json\n  shop lab --mode etcd --fault pause,crash --expiry forced\n  shop lab --random --seed 7 --for 10m\n" +
 			"  shop lab --serve 'python app.py --port {{port}} --redis {{redis}}' --request 'POST /buy?product={{product}}' \\\n" +
 			"    --reset-redis 'SET stock:{{product}} {{stock}}' --stock-redis 'GET stock:{{product}}' --orders-redis 'LRANGE orders:{{product}} 0 -1'",
@@ -143,9 +131,9 @@ func exploreModes(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *fau
 func asClaimed(res *faultlab.Result) error {
 	switch n := res.Wrong(); {
 	case res.Judged == 0:
-		return &exitError{code: exitInconclusive, err: both("none of %d [cell|cells] could be judged", "%d 个格子没有一个能够判定").Errorf(len(res.Cells))}
+		return &exitError{code: exitInconclusive, err: text.Of("none of %d [cell|cells] could be judged").Errorf(len(res.Cells))}
 	case n > 0:
-		return &exitError{code: exitFailed, err: both("of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be", "%d 个格子不符合要求（共 %d 个）").Errorf(n, len(res.Cells))}
+		return &exitError{code: exitFailed, err: text.Of("of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be").Errorf(n, len(res.Cells))}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"lastitem/faultlab"
 	"lastitem/faultlab/fault"
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // tellWitnesses plays the committed witnesses that a directory has no story of, and writes their stories to it.
@@ -45,7 +46,7 @@ func tellWitnesses(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	if err := faultlab.WriteTales(f.tell, all); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), both("witnesses with a story: %d of %d\n", "%d 个见证有故事（共 %d 个）\n").In(f.lang), len(all), len(matrix.Witnesses()))
+	fmt.Fprintf(cmd.OutOrStdout(), text.Of("witnesses with a story: %d of %d\n").In(f.lang), len(all), len(matrix.Witnesses()))
 	return failed
 }
 

@@ -7,16 +7,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"lastitem/internal/api"
-	"lastitem/internal/stock"
+	"lastitem/internal/text"
 	"lastitem/loadtest/words"
 )
-
-// both is a text for users in English and in Chinese. A test holds the two against each other.
-func both(en, zh string) api.Text { return api.Text{En: en, Zh: zh} }
-
-// in returns the text in the language lang ("zh", else English).
-func in(t stock.Text, lang string) string { return api.Text(t).In(lang) }
 
 // language is the language of what the command line args gets to read: --lang, else the locale. It is looked for before the flags are parsed,
 // since help and the errors of the parser follow it too. A language that there is not is refused later, by checkLang.
@@ -53,8 +46,7 @@ func localeLanguage(getenv func(string) string) string {
 
 // addLang declares --lang, whose default is what lang holds.
 func addLang(set *pflag.FlagSet, lang *string) {
-	set.StringVar(lang, "lang", *lang, both("language of results, help and errors: en or zh (default: by LC_ALL, LC_MESSAGES or LANG)",
-		"结果、帮助和报错的语言：en 或 zh（默认取自 LC_ALL、LC_MESSAGES 或 LANG）").In(*lang))
+	set.StringVar(lang, "lang", *lang, text.Of("language of results, help and errors: en or zh (default: by LC_ALL, LC_MESSAGES or LANG)").In(*lang))
 	set.Lookup("lang").DefValue = "" // what it is here would differ from one machine's help to another's
 }
 
@@ -64,14 +56,14 @@ func checkLang(set *pflag.FlagSet) error {
 	if f == nil || slices.Contains(words.Languages, f.Value.String()) {
 		return nil
 	}
-	return usage(both("--lang %q: want %s", "--lang %q：应为 %s"), f.Value.String(), orList(words.Languages))
+	return usage(text.Of("--lang %q: want %s"), f.Value.String(), orList(words.Languages))
 }
 
 // orList writes "a, b or c".
-func orList(words []string) api.Text {
+func orList(words []string) text.Text {
 	if len(words) < 2 {
-		return both(strings.Join(words, ""), strings.Join(words, ""))
+		return text.Plain(strings.Join(words, ""))
 	}
 	before, last := words[:len(words)-1], words[len(words)-1]
-	return both(strings.Join(before, ", ")+" or "+last, strings.Join(before, "、")+" 或 "+last)
+	return text.Of("%s or %s").With(text.List(before), last)
 }

@@ -19,6 +19,7 @@ import (
 	"lastitem/internal/localstack"
 	"lastitem/internal/redact"
 	layout "lastitem/internal/report"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 	"lastitem/loadtest/report"
 )
@@ -51,8 +52,8 @@ func newLoadtest(lang string) *cobra.Command {
 	f := loadtestFlags{lang: lang}
 	cmd := &cobra.Command{
 		Use:   "loadtest",
-		Short: both("Put load on one or several modes, and judge the result", "压测一个或几个模式，并判定结果").In(lang),
-		Long: both(`Puts load on a running lastitem, measures it, and judges from the clients' history and the service's ledger whether the
+		Short: text.Of("Put load on one or several modes, and judge the result").In(lang),
+		Long: text.Of(`Puts load on a running lastitem, measures it, and judges from the clients' history and the service's ledger whether the
 stock was deducted exactly. The result goes to stdout, progress to stderr if that is a terminal.
 
 With --rtt the load goes to a private stack instead, started for this run as by 'shop demo'. A proxy between each replica and each server
@@ -74,20 +75,6 @@ the runs, as in BROKEN O 27/30. If an open loop drops more than 1% of its arriva
 run does not count: the verdict on the stock holds, and the exit code is 3.
 
 Named plans, which the other flags override:
-`,
-			`压测运行中的 lastitem，测出数据，并根据客户端的请求历史和服务端的账本判定库存扣得对不对。结果输出到 stdout；stderr 是终端时显示进度。
-
-加 --rtt 则改为压测一套私有环境，像 'shop demo' 那样为这次运行启动；每个副本和每个服务器之间有一个代理，每条消息延迟半个往返。
-
-闭环（--vus 加 --loops、--requests 或 --duration）：客户端收到上一个应答才发下一个请求。开环（--rate、--stages）：请求到点就发，不管应答有没有回来，等待时间从计划时刻算起。
-
-每次运行之前会重设库存，这会删除这些商品的订单，并且需要管理员令牌。运行期间不要让别人卖这些商品或重设库存：别人的成交会被算成该模式的错。
-
-加 --request 可以压测不是 lastitem 的服务：'{{product}}'、'{{quantity}}' 和 '{{key}}' 会被填好，判定依据是客户端的请求历史和前后的库存（--stock-url）；读得到订单（--orders-url）时也看订单。--reset-url 或 --reset-sql 在每次运行之前设好库存；不给则从现有的库存开始。库存无法重设或读取时，什么都不发。
-
-加 --repeat 时，声明精确要求每次运行都精确；声明会出错只要有一次出错。判定一栏给出次数，如 BROKEN O 27/30。开环压测丢弃的到达超过 1% 时，负载就不是计划中的负载，这次运行不作数：对库存的判定仍然成立，退出码为 3。
-
-命名的方案，其他选项可以覆盖其中的值：
 `).In(lang) + planList(lang),
 		Example: `  shop loadtest --url http://localhost:8080 --mode lua-lock --plan jmeter
   shop loadtest --mode 'set*,lua-lock' --vus 50 --requests 2000 --stock 1000 --repeat 6
@@ -108,10 +95,10 @@ Named plans, which the other flags override:
 func (f *loadtestFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.SortFlags = false
-	section(set, both("Target", "目标").In(f.lang), func() { f.addTarget(set) })
+	section(set, text.Of("Target").In(f.lang), func() { f.addTarget(set) })
 	f.plan.add(set, f.lang)
-	section(set, both("Output", "输出").In(f.lang), func() { f.addOutput(cmd) })
-	section(set, both("Foreign service, one that is not lastitem", "别人的服务（不是 lastitem）").In(f.lang), func() { f.foreignFlags(set) })
+	section(set, text.Of("Output").In(f.lang), func() { f.addOutput(cmd) })
+	section(set, text.Of("Foreign service, one that is not lastitem").In(f.lang), func() { f.foreignFlags(set) })
 	cmd.MarkFlagsMutuallyExclusive("request", "mode")
 }
 
@@ -249,7 +236,7 @@ func (f *loadtestFlags) private(cmd *cobra.Command, thresholds []loadtest.Thresh
 		return err
 	}
 	if f.replicas > maxReplicas {
-		return usage(both("--replicas %d: want at most %d, each is a process of its own", "--replicas %d：最多 %d，每个副本是一个进程"), f.replicas, maxReplicas)
+		return usage(text.Of("--replicas %d: want at most %d, each is a process of its own"), f.replicas, maxReplicas)
 	}
 	if _, err := f.plan.plans(); err != nil {
 		return err
@@ -312,7 +299,7 @@ func nothingToRun(skipped []loadtest.SkippedMode) error {
 	if i := slices.IndexFunc(skipped, func(s loadtest.SkippedMode) bool { return s.Down }); i >= 0 {
 		code, first = exitInconclusive, skipped[i]
 	}
-	return ended(code, both("nothing to run: %s: %s", "没有可运行的：%s：%s"), first.Mode, first.Why)
+	return ended(code, text.Of("nothing to run: %s: %s"), first.Mode, first.Why)
 }
 
 // comparisonForms are the forms of the result of a comparison.

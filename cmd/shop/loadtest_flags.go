@@ -11,6 +11,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/handler"
 	"lastitem/internal/stock"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 )
 
@@ -34,41 +35,41 @@ var (
 func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 	f.set = set
 	p := &f.plan
-	section(set, both("Plan", "方案").In(lang), func() {
-		set.StringVar(&f.name, "plan", "", both("a named plan, which the other flags override: ", "命名的方案，其他选项可以覆盖其中的值：").In(lang)+planNames())
-		set.StringVar(&p.Engine, "engine", "", both("HTTP client: raw or resty (default raw)", "HTTP 客户端：raw 或 resty（默认 raw）").In(lang))
-		set.DurationVar(&p.Warmup, "warmup", 0, both("load that is not counted, before each run", "每次运行前的预热时长，不计入结果").In(lang))
-		set.IntVar(&p.Repeat, "repeat", 0, both("repetitions, interleaved over the modes (default 1)", "重复几轮，各模式交替进行（默认 1）").In(lang))
-		set.IntVar(&p.Insist, "insist", 0, both("extra runs for a mode that claims to break, at most so many, until it breaks (default 0; plan demo 4, five 19)", "声明会出错的模式最多再跑几次，直到测出错（默认 0；方案 demo 为 4，five 为 19）").In(lang))
-		set.Uint64Var(&p.Seed, "seed", 0, both("seed of all randomness (default 1)", "所有随机数的种子（默认 1）").In(lang))
+	section(set, text.Of("Plan").In(lang), func() {
+		set.StringVar(&f.name, "plan", "", text.Of("a named plan, which the other flags override: ").In(lang)+planNames())
+		set.StringVar(&p.Engine, "engine", "", text.Of("HTTP client: raw or resty (default raw)").In(lang))
+		set.DurationVar(&p.Warmup, "warmup", 0, text.Of("load that is not counted, before each run").In(lang))
+		set.IntVar(&p.Repeat, "repeat", 0, text.Of("repetitions, interleaved over the modes (default 1)").In(lang))
+		set.IntVar(&p.Insist, "insist", 0, text.Of("extra runs for a mode that claims to break, at most so many, until it breaks (default 0; plan demo 4, five 19)").In(lang))
+		set.Uint64Var(&p.Seed, "seed", 0, text.Of("seed of all randomness (default 1)").In(lang))
 	})
-	section(set, both("Closed loop: the next request after the last answer", "闭环（收到上一个应答才发下一个请求）").In(lang), func() {
-		set.IntVar(&p.VUs, "vus", 0, both("clients, each waiting for its answer (default 40)", "并发客户端数，各自等到应答再发下一个（默认 40）").In(lang))
-		set.IntVar(&p.Loops, "loops", 0, both("requests per client", "每个客户端发几个请求").In(lang))
-		set.IntVar(&p.Requests, "requests", 0, both("requests in all (default half as many again as there is stock, and at least one of each client)", "请求总数（默认为库存的 1.5 倍，且每个客户端至少一个）").In(lang))
-		set.DurationVar(&p.Duration, "duration", 0, both("how long the load lasts (with --rate: default 10s)", "持续多久；带 --rate 时默认 10s").In(lang))
-		set.BoolVar(&p.Burst, "burst", false, both("all clients send their first request at the same moment", "所有客户端在同一时刻发出第一个请求").In(lang))
-		set.DurationVar(&p.SellOut, "sell-out", 0, both("with --requests: how much longer a run may take until the stock is sold out (default 1m if --requests is the default, otherwise 0)", "配合 --requests：请求发完而库存未售罄时，最多再跑多久（--requests 为默认值时默认 1m，否则 0）").In(lang))
+	section(set, text.Of("Closed loop: the next request after the last answer").In(lang), func() {
+		set.IntVar(&p.VUs, "vus", 0, text.Of("clients, each waiting for its answer (default 40)").In(lang))
+		set.IntVar(&p.Loops, "loops", 0, text.Of("requests per client").In(lang))
+		set.IntVar(&p.Requests, "requests", 0, text.Of("requests in all (default half as many again as there is stock, and at least one of each client)").In(lang))
+		set.DurationVar(&p.Duration, "duration", 0, text.Of("how long the load lasts (with --rate: default 10s)").In(lang))
+		set.BoolVar(&p.Burst, "burst", false, text.Of("all clients send their first request at the same moment").In(lang))
+		set.DurationVar(&p.SellOut, "sell-out", 0, text.Of("with --requests: how much longer a run may take until the stock is sold out (default 1m if --requests is the default, otherwise 0)").In(lang))
 	})
-	section(set, both("Open loop: each request when it is due", "开环（请求到点就发）").In(lang), func() {
-		set.Float64Var(&p.Rate, "rate", 0, both("arrivals per second, whether answers come or not", "每秒到达数，不管应答有没有回来").In(lang))
-		set.StringVar(&f.stages, "stages", "", both("ramped arrivals per second, as in 10s:100,30s:2000", "阶梯式的每秒到达数，如 10s:100,30s:2000").In(lang))
-		set.IntVar(&p.MaxInFlight, "max-in-flight", 0, both("most requests in flight; arrivals beyond that are dropped and counted (default 512)", "在途请求的上限，超出的到达会被丢弃并计数（默认 512）").In(lang))
+	section(set, text.Of("Open loop: each request when it is due").In(lang), func() {
+		set.Float64Var(&p.Rate, "rate", 0, text.Of("arrivals per second, whether answers come or not").In(lang))
+		set.StringVar(&f.stages, "stages", "", text.Of("ramped arrivals per second, as in 10s:100,30s:2000").In(lang))
+		set.IntVar(&p.MaxInFlight, "max-in-flight", 0, text.Of("most requests in flight; arrivals beyond that are dropped and counted (default 512)").In(lang))
 	})
-	section(set, both("Data", "数据").In(lang), func() {
-		set.Int64Var(&p.Product, "product", 0, both("first product id (default 101)", "第一个商品的 id（默认 101）").In(lang))
-		set.IntVar(&p.Products, "products", 0, both("how many products (default 1)", "商品数（默认 1）").In(lang))
-		set.Float64Var(&p.Zipf, "zipf", 0, both("skew over the products, greater than 1; 0 is none", "请求在各商品间的偏斜程度，大于 1；0 表示均匀").In(lang))
-		set.Int64Var(&p.Stock, "stock", 0, both("stock of each product at the start (default 500)", "每种商品的初始库存（默认 500）").In(lang))
-		set.IntVar(&p.Segments, "segments", 0, both("segments of the stock; 0 is as many as the mode asks for", "库存分几段；0 表示由模式决定").In(lang))
-		set.StringVar(&f.store, "store", "", both("where the count lives: redis, sql or etcd (default the mode's own)", "库存放在哪里：redis、sql 或 etcd（默认由模式决定）").In(lang))
+	section(set, text.Of("Data").In(lang), func() {
+		set.Int64Var(&p.Product, "product", 0, text.Of("first product id (default 101)").In(lang))
+		set.IntVar(&p.Products, "products", 0, text.Of("how many products (default 1)").In(lang))
+		set.Float64Var(&p.Zipf, "zipf", 0, text.Of("skew over the products, greater than 1; 0 is none").In(lang))
+		set.Int64Var(&p.Stock, "stock", 0, text.Of("stock of each product at the start (default 500)").In(lang))
+		set.IntVar(&p.Segments, "segments", 0, text.Of("segments of the stock; 0 is as many as the mode asks for").In(lang))
+		set.StringVar(&f.store, "store", "", text.Of("where the count lives: redis, sql or etcd (default the mode's own)").In(lang))
 	})
-	section(set, both("Requests", "请求").In(lang), func() {
-		set.Int64Var(&p.Quantity, "quantity", 0, both("units per request (default 1)", "每个请求买几件（默认 1）").In(lang))
-		set.DurationVar(&p.Wait, "wait", 3*time.Second, both("how long a request may wait for a lock; 0 fails at once", "请求最多等锁多久；0 表示抢不到立即返回").In(lang))
-		set.DurationVar(&p.Timeout, "timeout", 0, both("per request; a request that it cuts off is unknown, not failed (default --wait plus 7s)", "单个请求的超时；超时的请求结果未知，不算失败（默认 --wait 加 7s）").In(lang))
-		set.IntVar(&p.Retry, "retry", 0, both("how often to repeat a request that was declined for now or is unknown, with its key", "被暂时拒绝或结果未知的请求，用同一个幂等键重试几次").In(lang))
-		set.BoolVar(&p.RetryUnsafe, "retry-unsafe", false, both("retry even on modes that keep no keys, and see the double charge", "不记幂等键的模式也重试，好看到重复扣减").In(lang))
+	section(set, text.Of("Requests").In(lang), func() {
+		set.Int64Var(&p.Quantity, "quantity", 0, text.Of("units per request (default 1)").In(lang))
+		set.DurationVar(&p.Wait, "wait", 3*time.Second, text.Of("how long a request may wait for a lock; 0 fails at once").In(lang))
+		set.DurationVar(&p.Timeout, "timeout", 0, text.Of("per request; a request that it cuts off is unknown, not failed (default --wait plus 7s)").In(lang))
+		set.IntVar(&p.Retry, "retry", 0, text.Of("how often to repeat a request that was declined for now or is unknown, with its key").In(lang))
+		set.BoolVar(&p.RetryUnsafe, "retry-unsafe", false, text.Of("retry even on modes that keep no keys, and see the double charge").In(lang))
 	})
 }
 
@@ -77,9 +78,9 @@ func (f *loadtestFlags) addTarget(set *pflag.FlagSet) {
 	set.StringVar(&f.url, "url", "http://localhost:8080", urlHelp.In(f.lang))
 	set.StringVar(&f.mode, "mode", "", modeHelp.In(f.lang))
 	set.StringVar(&f.token, "token", "", tokenHelp.In(f.lang))
-	set.IntVar(&f.replicas, "replicas", 0, both("replicas behind the address; 0 is as many as answer, and then a missing one is not noticed", "该地址后面有几个副本；0 表示有几个应答就算几个，此时看不出缺了谁").In(f.lang))
+	set.IntVar(&f.replicas, "replicas", 0, text.Of("replicas behind the address; 0 is as many as answer, and then a missing one is not noticed").In(f.lang))
 	addRTT(set, f.lang, &f.rtt)
-	set.Lookup("rtt").Usage += both("; starts a private stack of --replicas replicas, or 3", "；为此另起一套私有环境，副本数取 --replicas，不给则为 3").In(f.lang)
+	set.Lookup("rtt").Usage += text.Of("; starts a private stack of --replicas replicas, or 3").In(f.lang)
 }
 
 // addOutput declares what is reported, and how.
@@ -88,12 +89,10 @@ func (f *loadtestFlags) addOutput(cmd *cobra.Command) {
 	f.output.add(cmd, f.lang, comparisonForms...)
 	f.output.addBesides(cmd, formHTML, formMarkdown)
 	set.StringArrayVar(&f.thresholds, "threshold", nil,
-		both("bound that must hold, repeatable: p(50|90|95|99|99.9), avg, med, min, max of accepted; accepted/s, requests/s; "+
-			"oversold, leaked, lost_updates, unknown, busy, failed, dropped, accepted",
-			"必须满足的阈值，可给多个。成功请求的 p(50|90|95|99|99.9)、avg、med、min、max；accepted/s、requests/s；"+
-				"oversold、leaked、lost_updates、unknown、busy、failed、dropped、accepted").In(f.lang))
-	set.BoolVar(&f.details, "details", false, both("text: print the full report of every run; if there is only one, it is always printed", "文本格式：打印每次运行的完整报告；只有一次时总会打印").In(f.lang))
-	set.StringVar(&f.history, "history", "", both("write every request as its client saw it to a file, as JSON lines", "把客户端看到的每个请求写入文件，每行一个 JSON").In(f.lang))
+		text.Of("bound that must hold, repeatable: p(50|90|95|99|99.9), avg, med, min, max of accepted; accepted/s, requests/s; "+
+			"oversold, leaked, lost_updates, unknown, busy, failed, dropped, accepted").In(f.lang))
+	set.BoolVar(&f.details, "details", false, text.Of("text: print the full report of every run; if there is only one, it is always printed").In(f.lang))
+	set.StringVar(&f.history, "history", "", text.Of("write every request as its client saw it to a file, as JSON lines").In(f.lang))
 	addLang(set, &f.lang)
 	set.BoolVarP(&f.quiet, "quiet", "q", false, quietHelp.In(f.lang))
 	set.BoolVar(&f.noColor, "no-color", false, noColorHelp.In(f.lang))
@@ -102,10 +101,10 @@ func (f *loadtestFlags) addOutput(cmd *cobra.Command) {
 // foreignFlags declares a service that is not lastitem.
 func (f *loadtestFlags) foreignFlags(set *pflag.FlagSet) {
 	f.service.register(set, f.lang)
-	set.StringVar(&f.stockPath, "stock-json-path", "", both("the same as the pointer after '#' in --stock-url, as in data.items[0].stock", "等同于 --stock-url 中 '#' 之后的指针，如 data.items[0].stock").In(f.lang))
-	set.StringVar(&f.redis, "redis", "", both("its Redis, for the flags that end in -redis", "它的 Redis，供以 -redis 结尾的选项使用").In(f.lang))
-	set.StringVar(&f.sql, "sql", "", both("its MySQL or MariaDB, for the flags that end in -sql: mysql://user:password@host:port/db", "它的 MySQL 或 MariaDB，供以 -sql 结尾的选项使用：mysql://user:password@host:port/db").In(f.lang))
-	set.StringVar(&f.name, "name", "", both("its name in the reports (default: the host of --url)", "它在报告中的名字（默认为 --url 的主机）").In(f.lang))
+	set.StringVar(&f.stockPath, "stock-json-path", "", text.Of("the same as the pointer after '#' in --stock-url, as in data.items[0].stock").In(f.lang))
+	set.StringVar(&f.redis, "redis", "", text.Of("its Redis, for the flags that end in -redis").In(f.lang))
+	set.StringVar(&f.sql, "sql", "", text.Of("its MySQL or MariaDB, for the flags that end in -sql: mysql://user:password@host:port/db").In(f.lang))
+	set.StringVar(&f.name, "name", "", text.Of("its name in the reports (default: the host of --url)").In(f.lang))
 }
 
 // planNames names the named plans.
@@ -135,7 +134,7 @@ var positives = []string{
 func positive(set *pflag.FlagSet, names ...string) error {
 	for _, name := range names {
 		if f := set.Lookup(name); f.Changed && (f.Value.String() == "0" || f.Value.String() == "0s") {
-			return usage(both("--%s %s: want more than 0, or leave it out for the default", "--%s %s：应大于 0；要用默认值就不要给"), name, f.Value)
+			return usage(text.Of("--%s %s: want more than 0, or leave it out for the default"), name, f.Value)
 		}
 	}
 	return nil
@@ -150,7 +149,7 @@ func (f *planFlags) plans() ([]loadtest.Plan, error) {
 	if f.name != "" {
 		named, ok := loadtest.Named(f.name)
 		if !ok {
-			return nil, usage(both("--plan %q: there are %s", "--plan %q：可选的有 %s"), f.name, planNames())
+			return nil, usage(text.Of("--plan %q: there are %s"), f.name, planNames())
 		}
 		plans = named
 	}
@@ -182,9 +181,9 @@ func (f *planFlags) accepted(p loadtest.Plan) error {
 	case f.given("request"):
 		return nil
 	case p.Wait > most:
-		return usage(both("--wait %v: the service takes at most %v", "--wait %v：服务最多接受 %v"), p.Wait, most)
+		return usage(text.Of("--wait %v: the service takes at most %v"), p.Wait, most)
 	case p.Quantity > stock.MaxQuantity:
-		return usage(both("--quantity %d: the service takes 1 to %d", "--quantity %d：服务接受 1 到 %d"), p.Quantity, stock.MaxQuantity)
+		return usage(text.Of("--quantity %d: the service takes 1 to %d"), p.Quantity, stock.MaxQuantity)
 	}
 	return nil
 }
@@ -235,17 +234,17 @@ func (f *planFlags) given(names ...string) bool {
 func (f *loadtestFlags) check() ([]loadtest.Threshold, error) {
 	switch {
 	case f.mode == "" && f.service.f.Request == "":
-		return nil, usage(both("--mode wants a mode, or all; a service that is not lastitem wants --request", "请用 --mode 指定模式，或 all；压测不是 lastitem 的服务请用 --request"))
+		return nil, usage(text.Of("--mode wants a mode, or all; a service that is not lastitem wants --request"))
 	case f.details && f.output.form != formText:
-		return nil, usage(both("--details goes with the text, not with --output %s", "--details 用于文本格式，不能与 --output %s 同用"), f.output.form)
+		return nil, usage(text.Of("--details goes with the text, not with --output %s"), f.output.form)
 	case f.replicas < 0:
-		return nil, usage(both("--replicas %d: want 0 or more", "--replicas %d：应为 0 或更大"), f.replicas)
+		return nil, usage(text.Of("--replicas %d: want 0 or more"), f.replicas)
 	}
 	thresholds := make([]loadtest.Threshold, len(f.thresholds))
-	for i, text := range f.thresholds {
+	for i, said := range f.thresholds {
 		var err error
-		if thresholds[i], err = loadtest.ParseThreshold(text); err != nil {
-			return nil, usage(both("--threshold: %w", "--threshold：%w"), err)
+		if thresholds[i], err = loadtest.ParseThreshold(said); err != nil {
+			return nil, usage(text.Of("--threshold: %w"), err)
 		}
 	}
 	return thresholds, nil

@@ -17,6 +17,7 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/replica"
 	layout "lastitem/internal/report"
+	"lastitem/internal/text"
 )
 
 func main() { os.Exit(shop()) }
@@ -44,7 +45,7 @@ func shop() int {
 	}
 	if cmd, _, err := root.Find(os.Args[1:]); err == nil && !cmd.Hidden && cmd.Name() != "serve" { // which logs them, as hidden commands' children do
 		for _, u := range unknownSettings(os.Environ()) {
-			fmt.Fprintf(root.ErrOrStderr(), both("shop: warning: %s is no setting; the nearest is %s\n", "shop: 警告：没有配置项 %s，最接近的是 %s\n").In(lang), u.name, u.nearest)
+			fmt.Fprintf(root.ErrOrStderr(), text.Of("shop: warning: %s is no setting; the nearest is %s\n").In(lang), u.name, u.nearest)
 		}
 	}
 	cmd, err := root.ExecuteContextC(ctx)
@@ -55,16 +56,13 @@ func shop() int {
 func newRoot(lang string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "shop",
-		Short: both("Sell the last item exactly once, and see which ways of doing it do not", "最后一件只卖一次；哪些写法做不到，跑给你看").In(lang),
-		Long: both(`lastitem: a shop whose one endpoint, /deduct_stock, exists in many modes, from the one that oversells at the second
+		Short: text.Of("Sell the last item exactly once, and see which ways of doing it do not").In(lang),
+		Long: text.Of(`lastitem: a shop whose one endpoint, /deduct_stock, exists in many modes, from the one that oversells at the second
 concurrent request to the ones that hold. Start with 'shop demo'.
 
 Results, help and errors are in English or Chinese: --lang decides, else the locale. Output for programs, and text that people search for, is
 in English only: JSON (except the texts that it has in both languages), CSV, benchmark lines, logs, metrics, and the messages of libraries,
-servers and the operating system.`,
-			`lastitem：一个扣库存的服务，唯一的业务接口 /deduct_stock 有许多种模式，从第二个并发请求就超卖的，到真正守得住的。先试试 'shop demo'。
-
-结果、帮助和报错有英文和中文：由 --lang 决定，否则取自 locale。只有英文的，是给程序读或拿去搜索的内容：JSON（其中本来就有两种语言的文本除外）、CSV、基准测试行、日志、指标，以及第三方库、服务器和操作系统的消息。`).In(lang),
+servers and the operating system.`).In(lang),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -74,7 +72,7 @@ servers and the operating system.`,
 	setHelp(root, lang)
 	all := groups(lang)
 	for _, g := range all {
-		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + both(":", "：").In(lang)})
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + text.Of(":").In(lang)})
 		for _, cmd := range g.commands {
 			cmd.GroupID = g.title
 			complete(cmd)
@@ -125,7 +123,7 @@ func newVersion(lang string) *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: both("Print the version and the commit that this binary was built from", "打印版本号和编译本程序的提交").In(lang),
+		Short: text.Of("Print the version and the commit that this binary was built from").In(lang),
 		Args:  arguments(0, 0),
 	}
 	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
@@ -153,9 +151,9 @@ type group struct {
 // groups lists the commands for users, the ones that they meet first at the top; a file each.
 func groups(lang string) []group {
 	return []group{
-		{both("Try it", "先试试").In(lang), []*cobra.Command{newPlay(lang), newDemo(lang), newUp(lang), newModes(lang), newTrace(lang)}},
-		{both("Judge it", "检验").In(lang), []*cobra.Command{newLoadtest(lang), newWriteUps(lang), newAudit(lang), newLab(lang)}},
-		{both("Run it", "运行").In(lang), []*cobra.Command{
+		{text.Of("Try it").In(lang), []*cobra.Command{newPlay(lang), newDemo(lang), newUp(lang), newModes(lang), newTrace(lang)}},
+		{text.Of("Judge it").In(lang), []*cobra.Command{newLoadtest(lang), newWriteUps(lang), newAudit(lang), newLab(lang)}},
+		{text.Of("Run it").In(lang), []*cobra.Command{
 			newServe(lang), newMigrate(lang), newStock(lang), newRolling(lang), newConsoleCommand(lang), newSettings(lang), newVersion(lang),
 			newCompletion(lang),
 		}},

@@ -10,19 +10,19 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/redact"
 	"lastitem/internal/replica"
+	"lastitem/internal/text"
 )
 
 func newMigrate(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: both("Create or update the tables in the database of SHOP_SQL", "在 SHOP_SQL 的数据库里建表或升级表").In(lang),
-		Long: both(`Create or update the tables in the database of SHOP_SQL (or --sql). 'shop serve' does the same when it starts; several
-at once are safe. Tables of the same names that lastitem did not make are left alone, with an error.`,
-			`在 SHOP_SQL（或 --sql）的数据库里建表或升级表。'shop serve' 启动时也会这样做；几个同时执行也没有问题。同名但不是 lastitem 建的表不会动，而是报错。`).In(lang),
+		Short: text.Of("Create or update the tables in the database of SHOP_SQL").In(lang),
+		Long: text.Of(`Create or update the tables in the database of SHOP_SQL (or --sql). 'shop serve' does the same when it starts; several
+at once are safe. Tables of the same names that lastitem did not make are left alone, with an error.`).In(lang),
 		Args: arguments(0, 0),
 	}
-	dsn := cmd.Flags().String("sql", "", both("database, instead of SHOP_SQL", "数据库，代替 SHOP_SQL").In(lang))
-	list := cmd.Flags().Bool("list", false, both("only list the migrations that this binary holds", "只列出本程序带有的迁移").In(lang))
+	dsn := cmd.Flags().String("sql", "", text.Of("database, instead of SHOP_SQL").In(lang))
+	list := cmd.Flags().Bool("list", false, text.Of("only list the migrations that this binary holds").In(lang))
 	var out output
 	out.add(cmd, lang, formText, formJSON)
 	addLang(cmd.Flags(), &lang)
@@ -39,7 +39,7 @@ at once are safe. Tables of the same names that lastitem did not make are left a
 			*dsn, name = c.SQL, "SHOP_SQL"
 		}
 		if *dsn == "" {
-			return usage(both("no database: set SHOP_SQL or --sql", "没有数据库：请设置 SHOP_SQL 或 --sql"))
+			return usage(text.Of("no database: set SHOP_SQL or --sql"))
 		}
 		db, err := backend.OpenSQL(*dsn, 2)
 		if err != nil {
@@ -53,7 +53,7 @@ at once are safe. Tables of the same names that lastitem did not make are left a
 			if form == formJSON {
 				return writeIndented(w, map[string]any{"database": redact.Address(*dsn), "applied": append([]int{}, applied...)})
 			}
-			_, err := fmt.Fprintf(w, both("%s: %d applied, up to date\n", "%s：执行了 %d 个迁移，已是最新\n").In(lang), redact.Address(*dsn), len(applied))
+			_, err := fmt.Fprintf(w, text.Of("%s: %d applied, up to date\n").In(lang), redact.Address(*dsn), len(applied))
 			return err
 		})
 	})

@@ -9,6 +9,7 @@ import (
 	layout "lastitem/internal/report"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/pages"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 )
 
@@ -23,8 +24,8 @@ func newModes(lang string) *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
 		Use:   "modes [NAME]",
-		Short: both("List the modes of this binary, or print the essay on one", "列出本程序的全部模式，或打印某个模式的文章").In(lang),
-		Long: both(`Lists every way of deducting stock that this binary knows, in teaching order, with the stores it offers and what it claims
+		Short: text.Of("List the modes of this binary, or print the essay on one").In(lang),
+		Long: text.Of(`Lists every way of deducting stock that this binary knows, in teaching order, with the stores it offers and what it claims
 under each hazard. A name prints the essay on that mode: what it does step by step, what breaks it, when to use it.
 
   .  exact      O  oversold or lost update      L  leaked: stock gone without an order
@@ -32,20 +33,13 @@ under each hazard. A name prints the essay on that mode: what it does step by st
   –  cannot happen                              blank: an earlier hazard has broken it already
 
 Nothing is started: GET /modes of a running shop says which modes it can serve. The JSON is in both languages; the Markdown is the
-table of the README.`,
-			`按教学顺序列出本程序知道的扣减库存的全部做法，各能用哪些存储，以及在每种场景下的声明。给出名称则打印该模式的文章：每一步做什么，怎样会出错，什么时候用它。
-
-  .  精确      O  超卖或丢失更新      L  少卖（泄漏）：库存已扣，没有订单
-  X  卡死      A  已确认的订单丢失    D  重复扣减
-  –  不会发生                         空白：在更早的场景已经出错
-
-什么都不启动：运行中的服务能提供哪些模式，由它的 GET /modes 回答。JSON 含两种语言；Markdown 就是 README 里的那张表。`).In(lang),
+table of the README.`).In(lang),
 		Example: "  shop modes\n  shop modes lua-lock --lang zh\n  shop modes -o json",
 		Args:    arguments(0, 1),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 1 && (out.gives(formJSON) || docs != ""):
-				return usage(both("a mode's essay is Markdown: JSON and --docs are for the list", "模式的文章是 Markdown：JSON 和 --docs 只用于列表"))
+				return usage(text.Of("a mode's essay is Markdown: JSON and --docs are for the list"))
 			case docs != "":
 				return pages.Write(docs)
 			}
@@ -67,7 +61,7 @@ table of the README.`,
 	cmd.Flags().SortFlags = false
 	out.add(cmd, lang, formText, formJSON, formMarkdown)
 	addLang(cmd.Flags(), &lang)
-	cmd.Flags().StringVar(&docs, "docs", "", both("write modes.md and a page per mode into this directory, in both languages", "把 modes.md 和每个模式一页写到这个目录，两种语言").In(lang))
+	cmd.Flags().StringVar(&docs, "docs", "", text.Of("write modes.md and a page per mode into this directory, in both languages").In(lang))
 	cmd.MarkFlagsMutuallyExclusive("output", "docs")
 	cmd.MarkFlagsMutuallyExclusive("out", "docs")
 	return cmd
@@ -82,7 +76,7 @@ func printEssay(w io.Writer, name, lang string) error {
 		if err != nil {
 			return err
 		}
-		_, err = io.WriteString(w, in(doc, lang))
+		_, err = io.WriteString(w, doc.In(lang))
 		return err
 	}
 	return noMode(name)
@@ -93,7 +87,7 @@ func noMode(name string) error {
 	if _, err := loadtest.Select(modesHere(), name); err != nil {
 		return misuse(err)
 	}
-	return usage(both("%q: want the name of one mode", "%q：应为一个模式的名称"), name) // it is a pattern
+	return usage(text.Of("%q: want the name of one mode"), name) // it is a pattern
 }
 
 // modeJSON is a mode as 'shop modes -o json' prints it: as GET /modes does, less what only a running shop knows.
@@ -131,15 +125,12 @@ func printModesJSON(w io.Writer) error {
 }
 
 // modeWords are the words of the list, by language.
-var modeWords = map[string]struct{ mode, store, needs, does string }{
-	"en": {"mode", "store", "needs", "what it does"},
-	"zh": {"模式", "存储", "依赖", "做法"},
-}
+var modeWords = text.Table(struct{ mode, store, needs, does string }{"mode", "store", "needs", "what it does"})
 
 // printModes draws the list for a terminal of wide columns; 0 = unknown, then it is as wide as it gets. A mode takes a
 // line per store; its title stands beside the first of them, or where that does not fit below the last.
 func printModes(w io.Writer, lang string, wide int) error {
-	words := modeWords[lang]
+	words := modeWords.In(lang)
 	blocks := []modeBlock{{
 		rows:  [][]string{append(append([]string{words.mode, words.store}, stock.Hazards...), words.needs)},
 		title: words.does,
@@ -192,7 +183,7 @@ type modeBlock struct {
 }
 
 func blockOf(m stock.Mode, lang string) modeBlock {
-	block := modeBlock{title: in(m.Title, lang)}
+	block := modeBlock{title: m.Title.In(lang)}
 	var needs []string
 	for _, b := range m.Needs {
 		needs = append(needs, string(b))

@@ -58,7 +58,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "an ended lease handed out",
-		edits: []testenv.Edit{{"internal/lock/textbook/watchdog.go", "late := err == nil && ttl <= 0 && lease.TooLate(sent, l.ttl)", "late := false"}},
+		edits: []testenv.Edit{{"internal/lock/textbook/watchdog.go", "late := err == nil && ttl <= 0 && lock.TooLate(sent, l.ttl)", "late := false"}},
 		mode:  "watchdog", store: "redis", fault: "slow", letters: "O", pairs: true,
 	},
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/redact"
+	"lastitem/internal/text"
 )
 
 // The forms that a result can have. Each command offers some of them.
@@ -51,9 +52,8 @@ type output struct {
 // add declares the flags.
 func (o *output) add(cmd *cobra.Command, lang string, forms ...string) {
 	o.forms, o.lang = forms, lang
-	help := fmt.Sprintf(both("write the result to FILE: in the form of -o; without -o in the form of its ending (%s), beside the text on stdout",
-		"把结果写入 FILE：格式由 -o 指定；没有 -o 时按扩展名（%s），文本仍输出到 stdout").In(lang), o.endings())
-	cmd.Flags().StringVarP(&o.form, "output", "o", forms[0], both("form of the result: ", "结果的格式：").In(lang)+orList(forms).In(lang))
+	help := fmt.Sprintf(text.Of("write the result to FILE: in the form of -o; without -o in the form of its ending (%s), beside the text on stdout").In(lang), o.endings())
+	cmd.Flags().StringVarP(&o.form, "output", "o", forms[0], text.Of("form of the result: ").In(lang)+orList(forms).In(lang))
 	cmd.Flags().StringVar(&o.file, "out", o.usual, help)
 	cmd.Flags().Lookup("out").Value = fileValue{cmd.Flags().Lookup("out").Value}
 	err := cmd.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -93,7 +93,7 @@ func (o *output) endings() string {
 // check decides on the forms, and makes sure that the file can be written to, before there is a result to lose.
 func (o *output) check(cmd *cobra.Command) error {
 	if !slices.Contains(o.forms, o.form) {
-		return usage(both("--output %q: want %s", "--output %q：应为 %s"), o.form, orList(o.forms))
+		return usage(text.Of("--output %q: want %s"), o.form, orList(o.forms))
 	}
 	o.chosen = o.chosen || cmd.Flags().Changed("output")
 	o.stdoutForm = o.form
@@ -108,7 +108,7 @@ func (o *output) check(cmd *cobra.Command) error {
 	case o.chosen, ending == "":
 		o.fileForm, o.stdoutForm = o.form, ""
 	case !slices.Contains(o.forms, ending):
-		return usage(both("--out %s: this command writes %s; choose one with --output", "--out %s：这个命令能写 %s；用 --output 选一种"), file, orList(o.forms))
+		return usage(text.Of("--out %s: this command writes %s; choose one with --output"), file, orList(o.forms))
 	default:
 		o.fileForm, o.stdoutForm = ending, formText
 		if ending == formText {
@@ -120,7 +120,7 @@ func (o *output) check(cmd *cobra.Command) error {
 	}
 	for _, b := range o.besides {
 		if b.file == "-" {
-			return usage(both("--%s -: want a file; on stdout it is -o %s", "--%s -：应为文件；要输出到 stdout，请用 -o %s"), b.form, b.form)
+			return usage(text.Of("--%s -: want a file; on stdout it is -o %s"), b.form, b.form)
 		}
 		if err := writable(b.file); err != nil {
 			return fmt.Errorf("--%s: %w", b.form, err)
@@ -189,7 +189,7 @@ func makeDir(path string) error {
 		err = os.Mkdir(dir, 0o755)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return both("there is no directory %s; make it first", "没有目录 %s；请先建好").Errorf(dir)
+		return text.Of("there is no directory %s; make it first").Errorf(dir)
 	}
 	return err
 }

@@ -130,7 +130,7 @@ func TestNothingIsPrintedPastTheCommand(t *testing.T) {
 			t.Errorf("%s writes past the command %d times, want %d: use cmd.OutOrStdout and cmd.ErrOrStderr", file, n, allowed[file])
 		}
 	}
-	if text := readDoc(t, "cmd/shop/main.go"); !strings.Contains(text, "SetOut(columns.Clean(os.Stdout))") || !strings.Contains(text, "SetErr(columns.Clean(os.Stderr))") {
+	if text := readDoc(t, "cmd/shop/main.go"); !strings.Contains(text, "SetOut(layout.Clean(os.Stdout))") || !strings.Contains(text, "SetErr(layout.Clean(os.Stderr))") {
 		t.Error("the program's own output is not cleaned")
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"lastitem/internal/localstack"
 	"lastitem/internal/redact"
 	layout "lastitem/internal/report"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 )
 
@@ -38,28 +39,25 @@ func newPlay(lang string) *cobra.Command {
 	f := playFlags{lang: lang}
 	cmd := &cobra.Command{
 		Use:   "play",
-		Short: both("Start a private stack with the console: run the modes in the browser and watch them", "起一套带控制台的私有环境：在浏览器里运行各模式，实时观看").In(lang),
-		Long: both(`Starts the shop on this machine (see 'shop up') and, beside it, the console: a page to run the modes and to watch them. The stock
+		Short: text.Of("Start a private stack with the console: run the modes in the browser and watch them").In(lang),
+		Long: text.Of(`Starts the shop on this machine (see 'shop up') and, beside it, the console: a page to run the modes and to watch them. The stock
 falls, the orders rise, every critical section is a bar on the lane of its replica, and in the end the judge of 'shop demo' says
 what was sold. The page comes from this binary, and asks nothing of other hosts.
 
 The printed address has the admin token after its '#', a part that browsers send to no server. Anyone who has the address can start
-runs. The console listens on 127.0.0.1 only. Ctrl-C ends it all.`,
-			`在本机起一套服务（见 'shop up'），旁边是控制台：一个用来运行和观看各模式的网页。库存下降，订单上升，每个临界区是所在副本那一行上的一段，最后由 'shop demo' 的裁判说卖出了什么。网页来自本程序，不访问其他主机。
-
-打印的地址在 '#' 后面带有管理员令牌，浏览器不会把这一部分发出去。拿到这个地址的人就能发起运行。控制台只监听 127.0.0.1。按 Ctrl-C 全部停止。`).In(lang),
+runs. The console listens on 127.0.0.1 only. Ctrl-C ends it all.`).In(lang),
 		Example: "  shop play\n  shop play --port 9000 --backend embedded --no-open\n  shop play --rtt 1ms",
 		Args:    arguments(0, 0),
 		RunE:    run(func(cmd *cobra.Command, _ []string) error { return play(cmd, f) }),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.IntVar(&f.port, "port", 8090, both("port of the console on 127.0.0.1; 0 takes a free one", "控制台在 127.0.0.1 上的端口；0 表示任选一个空闲的").In(lang))
-	flags.IntVar(&f.replicas, "replicas", 3, both("replicas to start; a run may use fewer", "启动几个副本；某次运行可以少用几个").In(lang))
+	flags.IntVar(&f.port, "port", 8090, text.Of("port of the console on 127.0.0.1; 0 takes a free one").In(lang))
+	flags.IntVar(&f.replicas, "replicas", 3, text.Of("replicas to start; a run may use fewer").In(lang))
 	flags.StringVar(&f.backend, "backend", localstack.Auto, backendHelp.In(lang))
 	addOwn(flags, lang, &f.own)
 	addRTT(flags, lang, &f.rtt)
-	flags.BoolVar(&f.noOpen, "no-open", false, both("only print the address; do not open a browser", "只打印地址，不打开浏览器").In(lang))
+	flags.BoolVar(&f.noOpen, "no-open", false, text.Of("only print the address; do not open a browser").In(lang))
 	addLang(flags, &f.lang)
 	return cmd
 }
@@ -123,8 +121,8 @@ func (f playFlags) private(cmd *cobra.Command, l net.Listener, g *localstack.Gue
 
 // tell prints the address of the page.
 func (f playFlags) tell(w io.Writer, address string) error {
-	text := both("\nconsole: %s\n\nThe address has the admin token in it. Ctrl-C ends it all.\n", "\n控制台：%s\n\n地址里带有管理员令牌。按 Ctrl-C 全部停止。\n")
-	_, err := fmt.Fprintf(w, text.In(f.lang), address)
+	said := text.Of("\nconsole: %s\n\nThe address has the admin token in it. Ctrl-C ends it all.\n")
+	_, err := fmt.Fprintf(w, said.In(f.lang), address)
 	return err
 }
 

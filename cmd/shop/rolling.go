@@ -18,6 +18,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 )
 
@@ -38,19 +39,18 @@ type rollingFlags struct {
 const rolledReplicas = 3
 
 // replacedText is the note on a replica that was replaced.
-var replacedText = both("replica %d replaced in %.1f s, pid %d", "副本 %d 已替换，用时 %.1f 秒，pid %d")
+var replacedText = text.Of("replica %d replaced in %.1f s, pid %d")
 
 // newRolling is the proof that a deploy loses nothing: make rolling.
 func newRolling(lang string) *cobra.Command {
 	f := rollingFlags{lang: lang}
 	cmd := &cobra.Command{
 		Use:   "rolling [flags] [-- COMMAND...]",
-		Short: both("Replace the replicas one after the other under load, and check that no request was lost", "在压力下逐个替换副本，检查有没有丢请求").In(lang),
-		Long: both(`Starts a stack whose three replicas run --old, sends it requests, and replaces one replica after the other by --new, over the
+		Short: text.Of("Replace the replicas one after the other under load, and check that no request was lost").In(lang),
+		Long: text.Of(`Starts a stack whose three replicas run --old, sends it requests, and replaces one replica after the other by --new, over the
 same data. It fails if a request failed or its outcome is unknown, if the audit finds stock or orders wrong, or if the load ended
 before the last replica was replaced. With --url it sends the load to a stack of three replicas that COMMAND replaces meanwhile; without
-a COMMAND it only sends the load.`,
-			`起一套环境，三个副本都运行 --old，一边压测，一边逐个换成 --new，数据不变。有请求失败或结果未知、审计发现库存或订单不符，或最后一个副本替换之前压测就结束，都算失败。带 --url 时压测一套三副本的环境，由 COMMAND 替换其中的副本；不给 COMMAND 就只压测。`).In(lang),
+a COMMAND it only sends the load.`).In(lang),
 		Example: "  shop rolling --old /tmp/shop-of-yesterday\n  shop rolling --url http://localhost:8080 -- scripts/compose roll",
 		Args:    arguments(0, math.MaxInt),
 		RunE:    run(func(cmd *cobra.Command, args []string) error { return runRolling(cmd, &f, args) }),
@@ -58,12 +58,12 @@ a COMMAND it only sends the load.`,
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what follows COMMAND is COMMAND's
 	flags.SortFlags = false
-	flags.StringVar(&f.old, "old", "", both("the binary to begin with (default: this one)", "开始时的程序（默认为本程序）").In(lang))
-	flags.StringVar(&f.new, "new", "", both("the binary to end with (default: this one)", "最后的程序（默认为本程序）").In(lang))
-	flags.StringVar(&f.url, "url", "", both("send the load there, with the token in SHOP_ADMIN_TOKEN", "压测这个地址，令牌取自 SHOP_ADMIN_TOKEN").In(lang))
-	flags.StringSliceVar(&f.modes, "mode", []string{"lease-seq", "idempotent", "redis-lua"}, both("modes to sell by, each a product of its own", "用哪些模式卖，每个模式一种商品").In(lang))
-	flags.Float64Var(&f.rate, "rate", 40, both("requests per second and mode", "每个模式每秒多少请求").In(lang))
-	flags.DurationVar(&f.length, "duration", 10*time.Minute, both("how long the load lasts at most; it ends when the replicas are replaced", "压测最长多久；副本全部替换后即结束").In(lang))
+	flags.StringVar(&f.old, "old", "", text.Of("the binary to begin with (default: this one)").In(lang))
+	flags.StringVar(&f.new, "new", "", text.Of("the binary to end with (default: this one)").In(lang))
+	flags.StringVar(&f.url, "url", "", text.Of("send the load there, with the token in SHOP_ADMIN_TOKEN").In(lang))
+	flags.StringSliceVar(&f.modes, "mode", []string{"lease-seq", "idempotent", "redis-lua"}, text.Of("modes to sell by, each a product of its own").In(lang))
+	flags.Float64Var(&f.rate, "rate", 40, text.Of("requests per second and mode").In(lang))
+	flags.DurationVar(&f.length, "duration", 10*time.Minute, text.Of("how long the load lasts at most; it ends when the replicas are replaced").In(lang))
 	flags.StringVar(&f.backend, "backend", localstack.Auto, backendHelp.In(lang))
 	f.output.add(cmd, lang, formText, formJSON)
 	addLang(flags, &f.lang)
@@ -74,11 +74,11 @@ a COMMAND it only sends the load.`,
 func (f *rollingFlags) check() error {
 	switch {
 	case len(f.modes) == 0:
-		return usage(both("--mode names no mode", "--mode 里没有模式"))
+		return usage(text.Of("--mode names no mode"))
 	case !(f.rate > 0):
-		return usage(both("--rate %v: want more than 0", "--rate %v：应大于 0"), f.rate)
+		return usage(text.Of("--rate %v: want more than 0"), f.rate)
 	case f.length <= 0:
-		return usage(both("--duration %v: want more than 0", "--duration %v：应大于 0"), f.length)
+		return usage(text.Of("--duration %v: want more than 0"), f.length)
 	}
 	return checkBackendFlag(f.backend)
 }
@@ -91,7 +91,7 @@ func runRolling(cmd *cobra.Command, f *rollingFlags, argv []string) error {
 	say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 	switch {
 	case f.url == "" && len(argv) > 0:
-		return usage(both("a COMMAND to replace the replicas wants --url, where they are", "用 COMMAND 替换副本时，请用 --url 给出它们的地址"))
+		return usage(text.Of("a COMMAND to replace the replicas wants --url, where they are"))
 	case f.url != "" && len(argv) > 0:
 		return f.during(cmd, f.url, adminToken(), func(ctx context.Context) error { return replaceBy(ctx, cmd, argv) })
 	case f.url != "":
@@ -142,7 +142,7 @@ func (f *rollingFlags) during(cmd *cobra.Command, url, token string, replace fun
 	early := func(wait time.Duration) error {
 		select {
 		case r := <-done:
-			r.unreplaced = vacuous(both("the load ended before the last replica was replaced; use a longer --duration", "最后一个副本替换之前压测就结束了；请加长 --duration"))
+			r.unreplaced = vacuous(text.Of("the load ended before the last replica was replaced; use a longer --duration"))
 			return f.report(cmd, r)
 		case <-time.After(wait):
 			return nil
@@ -171,8 +171,8 @@ func (f *rollingFlags) during(cmd *cobra.Command, url, token string, replace fun
 }
 
 // vacuous is the error of a run that could not have shown a failure.
-func vacuous(why api.Text, args ...any) error {
-	return ended(exitInconclusive, both("VACUOUS: %w", "VACUOUS（无效）：%w"), why.Errorf(args...))
+func vacuous(why text.Text, args ...any) error {
+	return ended(exitInconclusive, text.Of("VACUOUS: %w"), why.Errorf(args...))
 }
 
 // load sells by every mode at once until enough is closed.
@@ -191,7 +191,7 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 	for i, name := range f.modes {
 		at := slices.IndexFunc(all, func(m api.Mode) bool { return m.Name == name })
 		if at < 0 || !all[at].Available {
-			return rolled{err: usage(both("--mode %s: there is none, or it is not available here", "--mode %s：没有这个模式，或这里不可用"), name)}
+			return rolled{err: usage(text.Of("--mode %s: there is none, or it is not available here"), name)}
 		}
 		modes[i] = all[at]
 	}
@@ -226,7 +226,7 @@ type rolled struct {
 	err          error // the load did not begin
 }
 
-var interruptedText = both("interrupted", "已中断")
+var interruptedText = text.Of("interrupted")
 
 // report writes the result, and returns an error if anything was lost.
 func (f *rollingFlags) report(cmd *cobra.Command, r rolled) error {
@@ -239,13 +239,13 @@ func (f *rollingFlags) report(cmd *cobra.Command, r rolled) error {
 	}
 	err := cmp.Or(r.Lost(), r.unreplaced)
 	if err == nil && r.everyReplica && len(r.Served) != rolledReplicas {
-		err = vacuous(both("the requests were served by %s, want every replica", "处理请求的副本：%s；应为全部副本"), r.Servers())
+		err = vacuous(text.Of("the requests were served by %s, want every replica"), r.Servers())
 	}
 	if interrupted { // what it cut short is no finding
 		err = ended(exitInterrupted, interruptedText)
 	}
 	if r.Exact = err == nil; !r.Exact {
-		r.Why = api.ErrorIn(f.lang, err)
+		r.Why = text.ErrorIn(f.lang, err)
 	}
 	return errors.Join(err, f.output.write(cmd, func(w io.Writer, form string) error {
 		if form == formJSON {

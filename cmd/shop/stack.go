@@ -16,6 +16,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 )
 
@@ -24,13 +25,13 @@ var ownFlags = []string{"redis", "sql", "redlock", "etcd", "zookeeper", "consul"
 
 // addOwn declares the flags of the user's own servers.
 func addOwn(set *pflag.FlagSet, lang string, o *localstack.Servers) {
-	set.StringVar(&o.Redis, "redis", "", both("your own Redis, as a redis:// URL", "你自己的 Redis，写成 redis:// 地址").In(lang))
-	set.StringVar(&o.SQL, "sql", "", both("your own MySQL, as user:password@tcp(host:port)/database, or sqlite:/path/file.db", "你自己的 MySQL，写成 用户:密码@tcp(主机:端口)/库名；或 sqlite:/路径/文件.db").In(lang))
-	set.StringVar(&o.Redlock, "redlock", "", both("your own Redis masters for Redlock, three or more redis:// URLs, comma-separated", "你自己的、用于红锁的 Redis 主节点，三个以上 redis:// 地址，逗号分隔").In(lang))
-	set.StringVar(&o.Etcd, "etcd", "", both("your own etcd, as http://host:port, several comma-separated", "你自己的 etcd，写成 http://主机:端口，多个用逗号分隔").In(lang))
-	set.StringVar(&o.ZooKeeper, "zookeeper", "", both("your own ZooKeeper, as host:port, several comma-separated", "你自己的 ZooKeeper，写成 主机:端口，多个用逗号分隔").In(lang))
-	set.StringVar(&o.Consul, "consul", "", both("your own Consul, as the http://host:port of an agent", "你自己的 Consul，写成某个 agent 的 http://主机:端口").In(lang))
-	set.StringVar(&o.Kafka, "kafka", "", both("your own Kafka, as host:port, several comma-separated", "你自己的 Kafka，写成 主机:端口，多个用逗号分隔").In(lang))
+	set.StringVar(&o.Redis, "redis", "", text.Of("your own Redis, as a redis:// URL").In(lang))
+	set.StringVar(&o.SQL, "sql", "", text.Of("your own MySQL, as user:password@tcp(host:port)/database, or sqlite:/path/file.db").In(lang))
+	set.StringVar(&o.Redlock, "redlock", "", text.Of("your own Redis masters for Redlock, three or more redis:// URLs, comma-separated").In(lang))
+	set.StringVar(&o.Etcd, "etcd", "", text.Of("your own etcd, as http://host:port, several comma-separated").In(lang))
+	set.StringVar(&o.ZooKeeper, "zookeeper", "", text.Of("your own ZooKeeper, as host:port, several comma-separated").In(lang))
+	set.StringVar(&o.Consul, "consul", "", text.Of("your own Consul, as the http://host:port of an agent").In(lang))
+	set.StringVar(&o.Kafka, "kafka", "", text.Of("your own Kafka, as host:port, several comma-separated").In(lang))
 }
 
 // maxReplicas is how many a stack may have on one machine.
@@ -38,15 +39,15 @@ const maxReplicas = 32
 
 // Errors of flags that several commands have.
 var (
-	replicasRange = both("--replicas %d: want 1 to %d, each is a process of its own", "--replicas %d：应为 1 到 %d，每个副本是一个进程")
-	portRange     = both("--port %d: want 0 to 65535", "--port %d：应为 0 到 65535")
-	otherPort     = both("%w; choose another with --port", "%w；用 --port 换一个端口")
+	replicasRange = text.Of("--replicas %d: want 1 to %d, each is a process of its own")
+	portRange     = text.Of("--port %d: want 0 to 65535")
+	otherPort     = text.Of("%w; choose another with --port")
 )
 
 // checkBackendFlag refuses what is none of localstack's values.
 func checkBackendFlag(kind string) error {
 	if !slices.Contains([]string{localstack.Auto, localstack.Embedded, localstack.Local}, kind) {
-		return usage(both("--backend %s: want auto, embedded or local", "--backend %s：应为 auto、embedded 或 local"), kind)
+		return usage(text.Of("--backend %s: want auto, embedded or local"), kind)
 	}
 	return nil
 }
@@ -56,8 +57,7 @@ const maxRTT = time.Second
 
 // addRTT declares --rtt.
 func addRTT(set *pflag.FlagSet, lang string, rtt *time.Duration) {
-	set.DurationVar(rtt, "rtt", 0, both("round trip to add between the replicas and Redis, SQL and the other servers, as 1ms (default: none)",
-		"在副本与 Redis、SQL 等服务器之间加多长的往返时间，如 1ms（默认不加）").In(lang))
+	set.DurationVar(rtt, "rtt", 0, text.Of("round trip to add between the replicas and Redis, SQL and the other servers, as 1ms (default: none)").In(lang))
 }
 
 // checkRTT checks --rtt. others are the flags that exclude it.
@@ -67,12 +67,11 @@ func checkRTT(set *pflag.FlagSet, rtt time.Duration, others ...string) error {
 	}
 	for _, name := range others {
 		if set.Changed(name) {
-			return usage(both("--rtt delays servers that lastitem starts itself; leave out --%s, whose network has a round trip of its own",
-				"--rtt 只能延迟 lastitem 自己起的服务器；请去掉 --%s，它的网络自有往返时间"), name)
+			return usage(text.Of("--rtt delays servers that lastitem starts itself; leave out --%s, whose network has a round trip of its own"), name)
 		}
 	}
 	if rtt <= 0 || rtt > maxRTT {
-		return usage(both("--rtt %v: want more than 0, and at most %v", "--rtt %v：应大于 0，最多 %v"), rtt, maxRTT)
+		return usage(text.Of("--rtt %v: want more than 0, and at most %v"), rtt, maxRTT)
 	}
 	return nil
 }
@@ -84,16 +83,16 @@ func adviser(lang, command, kind string, takesOwn bool) func(backend string) str
 		var ways []string
 		embedded := slices.Contains([]string{localstack.Redis, localstack.MySQL, localstack.Nginx, localstack.Kafka}, backend)
 		if kind == localstack.Embedded || kind == localstack.Local && embedded {
-			ways = append(ways, both("leave out --backend ", "去掉 --backend ").In(lang)+kind)
+			ways = append(ways, text.Of("leave out --backend ").In(lang)+kind)
 		}
 		switch {
 		case !takesOwn || backend == localstack.Nginx:
 		case backend == localstack.MySQL:
-			ways = append(ways, fmt.Sprintf(both("give a MySQL or MariaDB with 'shop %s --sql'", "用 'shop %s --sql' 指定一个 MySQL 或 MariaDB").In(lang), command))
+			ways = append(ways, fmt.Sprintf(text.Of("give a MySQL or MariaDB with 'shop %s --sql'").In(lang), command))
 		default:
-			ways = append(ways, fmt.Sprintf(both("give your own with 'shop %s --%s'", "用 'shop %s --%s' 指定你自己的").In(lang), command, backend))
+			ways = append(ways, fmt.Sprintf(text.Of("give your own with 'shop %s --%s'").In(lang), command, backend))
 		}
-		return strings.Join(ways, both(", or ", "，或").In(lang))
+		return strings.Join(ways, text.Of(", or ").In(lang))
 	}
 }
 
@@ -159,7 +158,7 @@ func private(ctx context.Context, o localstack.Options, body func(context.Contex
 	stack, err := localstack.Start(ctx, o)
 	if err != nil {
 		if ctx.Err() != nil {
-			return &exitError{code: exitInterrupted, err: both("interrupted before the stack was up", "环境还没起好就被中断").Errorf()}
+			return &exitError{code: exitInterrupted, err: text.Of("interrupted before the stack was up").Errorf()}
 		}
 		return err
 	}
@@ -182,7 +181,7 @@ func private(ctx context.Context, o localstack.Options, body func(context.Contex
 // announceEnd says at once that Ctrl-C was noticed, since ending a stack takes seconds. Call what it returns at the end of the command.
 func announceEnd(cmd *cobra.Command, lang string) (undo func() bool) {
 	return context.AfterFunc(cmd.Context(), func() {
-		fmt.Fprintln(cmd.ErrOrStderr(), both("ending the stack; this takes some seconds", "正在停止整套环境，需要几秒").In(lang))
+		fmt.Fprintln(cmd.ErrOrStderr(), text.Of("ending the stack; this takes some seconds").In(lang))
 	})
 }
 
@@ -268,7 +267,7 @@ func allAvailable(what loadtest.Comparing) error {
 	if lacks == nil {
 		return nil
 	}
-	return both("--strict: of %[2]d [mode|modes], %[1]d [is|are] not available:\n  %[3]s", "--strict：%d 个模式不可用（共 %d 个）：\n  %s").Errorf(len(lacks), len(what.Modes), strings.Join(lacks, "\n  "))
+	return text.Of("--strict: of %[2]d [mode|modes], %[1]d [is|are] not available:\n  %[3]s").Errorf(len(lacks), len(what.Modes), strings.Join(lacks, "\n  "))
 }
 
 // stackLog keeps what the stack says about itself, for the JSON, and passes it on.

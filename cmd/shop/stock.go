@@ -12,6 +12,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 )
 
@@ -28,10 +29,9 @@ func newStock(lang string) *cobra.Command {
 	f := stockFlags{lang: lang}
 	cmd := &cobra.Command{
 		Use:   "stock PRODUCT [UNITS]",
-		Short: both("Show the stock of a product, or set it", "查看或设置商品的库存").In(lang),
-		Long: both(`Shows the stock of a product of a running shop in every store. With UNITS it sets the stock first, which makes the
-product if it is new and deletes its orders, locks and idempotency keys; that needs the admin token.`,
-			`查看运行中的服务里某个商品在每种存储中的库存。给出 UNITS 则先设置库存：商品不存在就新建，并删除它的订单、锁和幂等键；需要管理员令牌。`).In(lang),
+		Short: text.Of("Show the stock of a product, or set it").In(lang),
+		Long: text.Of(`Shows the stock of a product of a running shop in every store. With UNITS it sets the stock first, which makes the
+product if it is new and deletes its orders, locks and idempotency keys; that needs the admin token.`).In(lang),
 		Example: "  shop stock 101\n  shop stock 101 5000\n  shop stock 101 5000 --segments 10",
 		Args:    arguments(1, 2),
 		RunE:    run(func(cmd *cobra.Command, args []string) error { return runStock(cmd, &f, args) }),
@@ -40,8 +40,8 @@ product if it is new and deletes its orders, locks and idempotency keys; that ne
 	flags.SortFlags = false
 	flags.StringVar(&f.url, "url", "http://localhost:8080", urlHelp.In(lang))
 	flags.StringVar(&f.token, "token", "", tokenHelp.In(lang))
-	flags.IntVar(&f.segments, "segments", 0, both("split the stock in Redis into so many segments", "把 Redis 里的库存分成几段").In(lang))
-	flags.BoolVar(&f.ifNew, "if-new", false, both("leave a product alone that is there already", "商品已经存在就不动它").In(lang))
+	flags.IntVar(&f.segments, "segments", 0, text.Of("split the stock in Redis into so many segments").In(lang))
+	flags.BoolVar(&f.ifNew, "if-new", false, text.Of("leave a product alone that is there already").In(lang))
 	f.output.add(cmd, lang, formJSON, formText)
 	addLang(flags, &f.lang)
 	return cmd
@@ -50,13 +50,13 @@ product if it is new and deletes its orders, locks and idempotency keys; that ne
 func runStock(cmd *cobra.Command, f *stockFlags, args []string) error {
 	id, err := strconv.ParseInt(args[0], 10, 64)
 	if err != nil || id < 1 {
-		return usage(both("PRODUCT %q: want a number from 1", "PRODUCT %q：应为 1 以上的数"), args[0])
+		return usage(text.Of("PRODUCT %q: want a number from 1"), args[0])
 	}
 	switch {
 	case f.segments < 0:
-		return usage(both("--segments %d: want a number from 0", "--segments %d：应为 0 以上的数"), f.segments)
+		return usage(text.Of("--segments %d: want a number from 0"), f.segments)
 	case len(args) == 1 && (f.segments > 0 || f.ifNew):
-		return usage(both("--segments and --if-new go with UNITS, to set the stock", "--segments 和 --if-new 须与 UNITS 同用，即设置库存时才有意义"))
+		return usage(text.Of("--segments and --if-new go with UNITS, to set the stock"))
 	}
 	if f.token == "" {
 		f.token = adminToken()
@@ -79,9 +79,9 @@ func runStock(cmd *cobra.Command, f *stockFlags, args []string) error {
 		if form == formText {
 			return printProduct(w, p, f.lang)
 		}
-		text, err := json.Marshal(p)
+		said, err := json.Marshal(p)
 		if err == nil {
-			_, err = fmt.Fprintf(w, "%s\n", text)
+			_, err = fmt.Fprintf(w, "%s\n", said)
 		}
 		return err
 	})
@@ -89,20 +89,20 @@ func runStock(cmd *cobra.Command, f *stockFlags, args []string) error {
 
 // printProduct prints the stock of a product, a line per store.
 func printProduct(w io.Writer, p api.Product, lang string) error {
-	text := fmt.Sprintf(both("product %d\n", "商品 %d\n").In(lang), p.ProductID)
+	said := fmt.Sprintf(text.Of("product %d\n").In(lang), p.ProductID)
 	for _, store := range api.Stores {
 		if n, there := p.Stock[store]; there {
-			text += fmt.Sprintf("  %-5s  %d\n", store, n)
+			said += fmt.Sprintf("  %-5s  %d\n", store, n)
 		}
 	}
-	_, err := io.WriteString(w, text)
+	_, err := io.WriteString(w, said)
 	return err
 }
 
 func setStock(cmd *cobra.Command, c *loadtest.Control, f *stockFlags, id int64, units string) error {
 	n, err := strconv.ParseInt(units, 10, 64)
 	if err != nil || n < 0 {
-		return usage(both("UNITS %q: want a number from 0", "UNITS %q：应为 0 以上的数"), units)
+		return usage(text.Of("UNITS %q: want a number from 0"), units)
 	}
 	if f.ifNew {
 		if known, err := productIsKnown(cmd.Context(), c, id); known || err != nil {

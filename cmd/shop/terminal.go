@@ -12,6 +12,7 @@ import (
 
 	"lastitem/internal/audit"
 	layout "lastitem/internal/report"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 	"lastitem/loadtest/report"
 )
@@ -57,7 +58,7 @@ func (p *progressLine) step(s loadtest.Step) {
 	}
 	text := fmt.Sprintf("[%d/%d] %s", s.Index, s.Total, s.Mode)
 	if s.Repetition > 1 {
-		text += fmt.Sprintf(progressWords[p.lang].repetition, s.Repetition)
+		text += fmt.Sprintf(progressWords.In(p.lang).repetition, s.Repetition)
 	}
 	if s.Running == nil {
 		p.course = course{}
@@ -104,32 +105,20 @@ func (p *progressLine) clear() {
 }
 
 // progressWords are the words of the progress, by language.
-var progressWords = map[string]struct {
+var progressWords = text.Table(struct {
 	repetition, interrupted, failed string
 	rate, driving                   string
 	drivingFailed, drivingDrops     string
 	phases                          map[loadtest.Phase]string
 	findings                        map[audit.Finding]string
 }{
-	"en": {
-		repetition: " (repetition %d)", interrupted: " interrupted", failed: " failed",
-		rate: "  %s %.0f/s", driving: "  accepted %d, refused %d", drivingFailed: ", failed %d", drivingDrops: ", dropped %d",
-	},
-	"zh": {
-		repetition: "（第 %d 轮）", interrupted: " 已中断", failed: " 失败",
-		rate: "  %s %.0f/秒", driving: "  成功 %d，拒绝 %d", drivingFailed: "，失败 %d", drivingDrops: "，丢弃 %d",
-		phases: map[loadtest.Phase]string{
-			loadtest.Resetting: "重置库存", loadtest.Warming: "预热", loadtest.Settling: "等待结果确定", loadtest.Judging: "判定",
-		},
-		findings: map[audit.Finding]string{
-			audit.Confirmed: "符合声明", audit.Contradicted: "与声明矛盾", audit.Undecided: "未定", audit.Unclaimed: "无声明",
-		},
-	},
-}
+	repetition: " (repetition %d)", interrupted: " interrupted", failed: " failed",
+	rate: "  %s %.0f/s", driving: "  accepted %d, refused %d", drivingFailed: ", failed %d", drivingDrops: ", dropped %d",
+})
 
 // doneText words how a run ended.
 func doneText(s loadtest.Step, lang string) string {
-	words := progressWords[lang]
+	words := progressWords.In(lang)
 	text := fmt.Sprintf(" ... %.1fs", s.Elapsed.Seconds())
 	switch {
 	case errors.Is(s.Err, context.Canceled):
@@ -171,12 +160,12 @@ func (c *course) text(lang string) string {
 	if len(c.rates) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(progressWords[lang].rate, layout.Spark(c.rates), c.rates[len(c.rates)-1])
+	return fmt.Sprintf(progressWords.In(lang).rate, layout.Spark(c.rates), c.rates[len(c.rates)-1])
 }
 
 // runningText words how far a run is; course is its course.
 func runningText(p loadtest.Progress, course, lang string) string {
-	words := progressWords[lang]
+	words := progressWords.In(lang)
 	if p.Phase != loadtest.Driving {
 		return " " + cmp.Or(words.phases[p.Phase], string(p.Phase))
 	}

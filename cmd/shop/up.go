@@ -17,6 +17,7 @@ import (
 
 	"lastitem/internal/localstack"
 	"lastitem/internal/redact"
+	"lastitem/internal/text"
 )
 
 // upFlags are the flags of 'shop up'.
@@ -37,8 +38,8 @@ func newUp(lang string) *cobra.Command {
 	f := upFlags{lang: lang}
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: both("Start a private stack (Redis, SQL, replicas, balancer) and keep it until interrupted", "起一套私有环境（Redis、SQL、副本、负载均衡），一直运行到 Ctrl-C").In(lang),
-		Long: both(`Starts the shop on this machine: replicas as separate processes behind a balancer, with Redis and SQL. Of each backend it
+		Short: text.Of("Start a private stack (Redis, SQL, replicas, balancer) and keep it until interrupted").In(lang),
+		Long: text.Of(`Starts the shop on this machine: replicas as separate processes behind a balancer, with Redis and SQL. Of each backend it
 takes the URL you give, else a real server found on PATH (redis-server, mariadbd or mysqld, nginx), else an embedded one,
 and says which. Everything is private, on loopback, and gone after Ctrl-C, data included.
 
@@ -51,16 +52,7 @@ MariaDB, etcd, ZooKeeper, Kafka). Where another one dies the stack ends and says
 A browser that opens the address of the balancer gets the console of 'shop play'; curl gets the list of endpoints.
 
 The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if that is set, else a new one. --env writes a file
-that sets it in another shell, together with REDIS and SQL, the addresses of the private servers; the file is deleted at the end.`,
-			`在本机起一套服务：几个副本各是一个进程，前面是负载均衡，后面是 Redis 和 SQL。每种后端依次取：你给的地址，PATH 上的真实服务器（redis-server、mariadbd 或 mysqld、nginx），内嵌的替代品；用了哪一种会说明。全部私有，只监听回环地址，按 Ctrl-C 之后连数据一起消失。
-
-只有部分模式需要的服务器，装了就一并启动：etcd、ZooKeeper、Consul、红锁的五个 Redis，以及 Kafka broker。有 Java 和 Kafka 的 jar 时用真实的 broker（用 scripts/real-kafka 下载），否则用内嵌的（kfake）。
-
-副本和负载均衡退出后会重新启动；数据不随进程消失的存储（MySQL、MariaDB、etcd、ZooKeeper、Kafka）也会。其他进程退出时整套环境结束，并说明丢了什么。
-
-用浏览器打开负载均衡的地址，看到的是 'shop play' 的控制台；用 curl 访问得到接口列表。
-
-管理员令牌是设置库存的接口要的：设置了 SHOP_ADMIN_TOKEN 就用它，否则新生成一个。--env 写一个文件供另一个终端 source，里面有令牌和 REDIS、SQL 两个私有服务器的地址；结束时删除该文件。`).In(lang),
+that sets it in another shell, together with REDIS and SQL, the addresses of the private servers; the file is deleted at the end.`).In(lang),
 		Example: "  shop up\n  shop up --port 9000 --replicas 1 --backend embedded\n" +
 			"  shop up --redis redis://localhost:6379/0 --sql 'shop:secret@tcp(localhost:3306)/lastitem'",
 		Args: arguments(0, 0),
@@ -68,15 +60,15 @@ that sets it in another shell, together with REDIS and SQL, the addresses of the
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.IntVar(&f.port, "port", 8080, both("port of the balancer on 127.0.0.1; 0 takes a free one", "负载均衡在 127.0.0.1 上的端口；0 表示任选一个空闲的").In(lang))
-	flags.IntVar(&f.replicas, "replicas", 3, both("number of replicas", "副本数").In(lang))
+	flags.IntVar(&f.port, "port", 8080, text.Of("port of the balancer on 127.0.0.1; 0 takes a free one").In(lang))
+	flags.IntVar(&f.replicas, "replicas", 3, text.Of("number of replicas").In(lang))
 	flags.StringVar(&f.backend, "backend", localstack.Auto, backendHelp.In(lang))
 	addOwn(flags, lang, &f.own)
-	flags.StringVar(&f.env, "env", "", both("file to write for other shells to source: SHOP_ADMIN_TOKEN, REDIS and SQL", "写一个供其他终端 source 的文件，内有 SHOP_ADMIN_TOKEN、REDIS 和 SQL").In(lang))
+	flags.StringVar(&f.env, "env", "", text.Of("file to write for other shells to source: SHOP_ADMIN_TOKEN, REDIS and SQL").In(lang))
 	flags.Lookup("env").Value = fileValue{flags.Lookup("env").Value}
-	flags.BoolVar(&f.noRestart, "no-restart", false, both("end the stack when a part of it dies; else replicas, balancer and durable stores are started again", "任何一个进程退出就结束整套环境；默认会重启副本、负载均衡和数据持久的存储").In(lang))
-	flags.BoolVar(&f.keepFailing, "keep-failing", false, both("keep a replica that fails in the balancer's round, for a fault under test", "出错的副本也不从负载均衡中摘除，用于故障测试").In(lang))
-	flags.BoolVar(&f.noConsole, "no-console", false, both("leave out the console and GET /events, as on a production 'shop serve'", "不要控制台和 GET /events，与生产中的 'shop serve' 一样").In(lang))
+	flags.BoolVar(&f.noRestart, "no-restart", false, text.Of("end the stack when a part of it dies; else replicas, balancer and durable stores are started again").In(lang))
+	flags.BoolVar(&f.keepFailing, "keep-failing", false, text.Of("keep a replica that fails in the balancer's round, for a fault under test").In(lang))
+	flags.BoolVar(&f.noConsole, "no-console", false, text.Of("leave out the console and GET /events, as on a production 'shop serve'").In(lang))
 	addRTT(flags, lang, &f.rtt)
 	f.output.secret = true
 	f.output.add(cmd, lang, formText, formJSON)
@@ -101,7 +93,7 @@ func up(cmd *cobra.Command, f *upFlags) error {
 	stack, err := localstack.Start(ctx, o)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return &exitError{code: exitInterrupted, err: both("interrupted before the stack was up", "环境还没起好就被中断").Errorf()}
+		return &exitError{code: exitInterrupted, err: text.Of("interrupted before the stack was up").Errorf()}
 	case errors.Is(err, syscall.EADDRINUSE):
 		return otherPort.Errorf(err)
 	case err != nil:
@@ -219,14 +211,14 @@ func printStack(w io.Writer, s *localstack.Stack, f *upFlags) error {
 		}
 		line(b.Name, url, b.Kind)
 	}
-	text := upTexts[f.lang]
+	said := upTexts.In(f.lang)
 	if f.rtt > 0 {
-		line("rtt", f.rtt.String(), text.rtt)
+		line("rtt", f.rtt.String(), said.rtt)
 	}
 	if !f.noConsole {
-		line("console", consoleAddress(s.URL, s.Token), text.console)
+		line("console", consoleAddress(s.URL, s.Token), said.console)
 	}
-	line("token", s.Token, text.token)
+	line("token", s.Token, said.token)
 	line("logs", s.Dir, "")
 	if err := t.Flush(); err != nil {
 		return err
@@ -243,25 +235,17 @@ func printStack(w io.Writer, s *localstack.Stack, f *upFlags) error {
   curl %[1]s/products/101
 
 %[6]s
-`, s.URL, s.Token, forAnotherShell(s, f.env), text.shell, text.try, text.end)
+`, s.URL, s.Token, forAnotherShell(s, f.env), said.shell, said.try, said.end)
 	return err
 }
 
 // upTexts are the sentences around the addresses, by language.
-var upTexts = map[string]struct{ token, shell, try, end, rtt, console string }{
-	"en": {
-		"for the routes that set stock (SHOP_ADMIN_TOKEN)", "For another shell:",
-		"Put 100 of product 101 in stock, sell one, look:", "Ctrl-C ends it all.",
-		"round trip from each replica to its servers; the addresses above bypass the delay",
-		"the modes in the browser, live",
-	},
-	"zh": {
-		"设置库存的接口所需的管理员令牌（SHOP_ADMIN_TOKEN）", "在另一个终端里：",
-		"给商品 101 上架 100 件，卖一件，再看库存：", "按 Ctrl-C 全部停止。",
-		"各副本到后端的往返时间；上面列出的是后端自身的地址，直连不经过这段延迟",
-		"在浏览器里运行各模式并实时观看",
-	},
-}
+var upTexts = text.Table(struct{ token, shell, try, end, rtt, console string }{
+	"for the routes that set stock (SHOP_ADMIN_TOKEN)", "For another shell:",
+	"Put 100 of product 101 in stock, sell one, look:", "Ctrl-C ends it all.",
+	"round trip from each replica to its servers; the addresses above bypass the delay",
+	"the modes in the browser, live",
+})
 
 // forAnotherShell is what to type in another shell: the file that has the variables, or the line that sets them.
 func forAnotherShell(s *localstack.Stack, env string) string {
@@ -288,4 +272,4 @@ func exports(s *localstack.Stack) string {
 }
 
 // shellWord quotes text as one word of a POSIX shell.
-func shellWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+func shellWord(said string) string { return "'" + strings.ReplaceAll(said, "'", `'\''`) + "'" }

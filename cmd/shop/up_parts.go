@@ -8,6 +8,7 @@ import (
 	"regexp"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // upConsole is the console of 'shop up', in the same process. The balancer has to know its address, so that it listens before the
@@ -84,11 +85,11 @@ func checkEnv(file string) error {
 		return usage(foreignEnv, file)
 	}
 	if err == nil && info.Size() > 0 {
-		text, err := os.ReadFile(file)
+		said, err := os.ReadFile(file)
 		if err != nil {
 			return fmt.Errorf("--env: %w", err)
 		}
-		if !ownEnv.Match(text) {
+		if !ownEnv.Match(said) {
 			return usage(foreignEnv, file)
 		}
 	}
@@ -99,8 +100,7 @@ func checkEnv(file string) error {
 }
 
 // foreignEnv is the error of a file that is not one of ours.
-var foreignEnv = both("--env %s: 'shop up' did not write it, and would delete it at the end; name a new file",
-	"--env %s：它不是 'shop up' 写的，而结束时会删除这个文件；请换一个新文件名")
+var foreignEnv = text.Of("--env %s: 'shop up' did not write it, and would delete it at the end; name a new file")
 
 // writeEnv writes [envMark] and the line of [exports] to a file, for other shells to source while the stack is up. Only the user may read it, since
 // it holds the token. remove deletes it, because a later stack has another token, unless another stack has replaced it by now; with
@@ -116,13 +116,13 @@ func writeEnv(file string, s *localstack.Stack) (remove func() error, err error)
 	if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
 		return nil, fmt.Errorf("--env: %w", err)
 	}
-	text := envMark + exports(s) + "\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	said := envMark + exports(s) + "\n"
+	if err := os.WriteFile(file, []byte(said), 0o600); err != nil {
 		return nil, fmt.Errorf("--env: %w", err)
 	}
 	return func() error {
 		now, err := os.ReadFile(file)
-		if os.IsNotExist(err) || err == nil && string(now) != text {
+		if os.IsNotExist(err) || err == nil && string(now) != said {
 			return nil
 		}
 		return os.Remove(file)

@@ -16,6 +16,7 @@ import (
 
 	"lastitem/internal/audit"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 )
 
@@ -137,11 +138,11 @@ func TestRollingReport(t *testing.T) {
 		"JSON":       {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}}, "en", formJSON, []string{`"exact": true`, `"contended": 2`, `"no overlap"`}, ""},
 		"lost":       {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{{Mode: "queue", Lost: []string{"reset 1"}}}}}, "en", formJSON, []string{`"exact": false`, `"reset 1"`, `"why": "queue lost requests: reset 1"`}, "queue lost requests: reset 1"},
 		"broken off": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{{Mode: "queue", Error: "no answer"}}}}, "en", formText, []string{"queue: no answer"}, "queue: no answer"},
-		"ended early": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}, unreplaced: vacuous(both("too short", "太短"))}, "en", formText, []string{"lease-seq"},
+		"ended early": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}, unreplaced: vacuous(text.Text{En: "too short", Zh: "太短"})}, "en", formText, []string{"lease-seq"},
 			"VACUOUS: too short"},
-		"ended early, JSON": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}, unreplaced: vacuous(both("too short", "太短"))}, "en", formJSON, []string{`"exact": false`, `"why": "VACUOUS: too short"`},
+		"ended early, JSON": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}, unreplaced: vacuous(text.Text{En: "too short", Zh: "太短"})}, "en", formJSON, []string{`"exact": false`, `"why": "VACUOUS: too short"`},
 			"VACUOUS: too short"},
-		"ended early, JSON in Chinese": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}, unreplaced: vacuous(both("too short", "太短"))}, "zh", formJSON, []string{`"why": "VACUOUS（无效）：太短"`},
+		"ended early, JSON in Chinese": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}, unreplaced: vacuous(text.Text{En: "too short", Zh: "太短"})}, "zh", formJSON, []string{`"why": "VACUOUS（无效）：太短"`},
 			"VACUOUS: too short"},
 		"one replica": {rolled{RollingResult: loadtest.RollingResult{Served: map[string]int{"r1": 4}, Modes: []loadtest.RollingMode{sold}}, everyReplica: true}, "en", formText, []string{"lease-seq"},
 			"VACUOUS: the requests were served by r1 4"},
@@ -171,7 +172,7 @@ func TestRollingInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]rolled{
 		"while a replica was replaced": {unreplaced: errors.New("localstack: replica 1 does not end: interrupt signal received")},
-		"before that":                  {unreplaced: vacuous(both("the load ended", "压测结束了"))},
+		"before that":                  {unreplaced: vacuous(text.Text{En: "the load ended", Zh: "压测结束了"})},
 		"with a run cut short":         {RollingResult: loadtest.RollingResult{Modes: []loadtest.RollingMode{{Mode: "queue", Error: "context canceled"}}}},
 		"before the load":              {err: errors.New("context canceled")},
 	} {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // The environment of a command under 'shop with-stack'. Tests read it by way of package testenv.
@@ -57,7 +58,7 @@ func withStack(cmd *cobra.Command, require, argv []string) error {
 	stack, err := localstack.Start(cmd.Context(), o)
 	if err != nil {
 		if cmd.Context().Err() != nil {
-			return &exitError{code: exitInterrupted, err: both("interrupted before the backends were up", "后端还没起好就被中断").Errorf()}
+			return &exitError{code: exitInterrupted, err: text.Of("interrupted before the backends were up").Errorf()}
 		}
 		return err
 	}
@@ -83,7 +84,7 @@ func installed(require []string, o localstack.Options, say func(string, ...any))
 	looked := []string{"promtool", "chromium", "terminal"} // tests look for these by themselves
 	for _, name := range require {
 		if all := slices.Concat(known, looked); !slices.Contains(all, name) {
-			return nil, usage(both("--require %s: want some of %s", "--require %s：可选的有 %s"), name, strings.Join(all, ","))
+			return nil, usage(text.Of("--require %s: want some of %s"), name, strings.Join(all, ","))
 		}
 	}
 	given := map[string]bool{localstack.Redis: o.Redis != "", localstack.MySQL: o.SQL != ""}
@@ -92,7 +93,7 @@ func installed(require []string, o localstack.Options, say func(string, ...any))
 		_, err := localstack.Find(name)
 		switch {
 		case err != nil && !given[name] && slices.Contains(require, name):
-			return nil, both("%s is required: %w", "必须有 %s：%w").Errorf(name, err)
+			return nil, text.Of("%s is required: %w").Errorf(name, err)
 		case err != nil && !given[name]:
 			say("no %s: %v", name, err)
 		case name == localstack.Redis || name == localstack.MySQL: // few tests need the others, and start their own

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 )
 
@@ -25,15 +26,12 @@ func newWriteUps(lang string) *cobra.Command {
 	f := writeUpsFlags{lang: lang}
 	cmd := &cobra.Command{
 		Use:   "write-ups",
-		Short: both("Measure the numbers that well-known write-ups state, and print them beside theirs", "把常被引用的文章里的数字量一遍，与原文并排列出").In(lang),
-		Long: both(`Measures the numbers of the write-ups of docs/articles.md here, on private stacks, and prints them beside theirs: the stock that is left
+		Short: text.Of("Measure the numbers that well-known write-ups state, and print them beside theirs").In(lang),
+		Long: text.Of(`Measures the numbers of the write-ups of docs/articles.md here, on private stacks, and prints them beside theirs: the stock that is left
 after JMeter's 50 x 100 requests, the 99 left where 95 is right, the throughput with and without a lock, and how much faster
 segments are than one lock of the same kind, on loopback and with 2 ms to the servers. It takes two to three minutes.
 
-The speeds depend on the machine, and are no verdict. The exit code says whether every mode did what it claims.`,
-			`在私有环境里把 docs/articles.zh.md 里各篇文章的数字量一遍，与原文并排列出：JMeter 50 x 100 次请求之后剩余的库存，应剩 95 却剩下的 99，加锁与不加锁的吞吐量，以及分段比同一种单把锁快多少，本机回环和到服务器的往返时间 2 ms 各一次。需要两三分钟。
-
-速度取决于机器，不是判定。退出码说明每个模式是否与声明一致。`).In(lang),
+The speeds depend on the machine, and are no verdict. The exit code says whether every mode did what it claims.`).In(lang),
 		Example: "  shop write-ups\n  shop write-ups --lang zh\n  shop write-ups -o json --out out/write-ups.json",
 		Args:    arguments(0, 0),
 		RunE:    run(func(cmd *cobra.Command, _ []string) error { return writeUps(cmd, &f) }),
@@ -208,10 +206,7 @@ func (n number) measured(made map[numberRun]measuredRun, lang string) measuredNu
 	case n.shows == showsLeft:
 		m.Ours = grouped(float64(m.Runs[0].Left))
 	case n.shows == showsRates:
-		m.Ours = strings.Join(rates, ", ")
-		if lang == "zh" {
-			m.Ours = strings.Join(rates, "、")
-		}
+		m.Ours = text.List(rates).In(lang)
 	case m.Runs[1].PerSecond > 0:
 		m.Ours = fmt.Sprintf(factorText.In(lang), m.Runs[0].PerSecond/m.Runs[1].PerSecond, rates[0], rates[1])
 	}
@@ -219,29 +214,26 @@ func (n number) measured(made map[numberRun]measuredRun, lang string) measuredNu
 }
 
 // factorText is how a factor is told, with the rates that it comes from.
-var factorText = both("%.1f times (%s, %s)", "%.1f 倍（%s、%s）")
+var factorText = text.Of("%.1f times (%s, %s)")
 
 // grouped writes a number with a comma before each three digits.
 func grouped(v float64) string {
-	text := fmt.Sprintf("%.0f", v)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
+	said := fmt.Sprintf("%.0f", v)
+	for i := len(said) - 3; i > 0; i -= 3 {
+		said = said[:i] + "," + said[i:]
 	}
-	return text
+	return said
 }
 
 // numberHeads are the heads of the table.
-var numberHeads = map[string][]string{
-	"en": {"write-up", "number", "theirs", "ours", "modes"},
-	"zh": {"文章", "数字", "原文", "这里", "模式"},
-}
+var numberHeads = text.Table([]string{"write-up", "number", "theirs", "ours", "modes"})
 
 // writeNumbers writes the numbers in a form.
 func writeNumbers(w io.Writer, form, lang string, measured []measuredNumber) error {
 	if form == formJSON {
 		return writeIndented(w, measured)
 	}
-	rows := [][]string{numberHeads[lang]}
+	rows := [][]string{numberHeads.In(lang)}
 	for _, m := range measured {
 		var modes []string
 		for _, r := range m.Runs {

@@ -7,6 +7,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // The variants of a lost second.
@@ -17,11 +18,8 @@ const (
 
 // AOFLost makes Redis lose the part of its append-only file that was not yet synchronised to disk.
 var AOFLost = Fault{
-	Name: "aof-lost-second",
-	Title: api.Text{
-		En: "Redis with appendfsync everysec loses its last second, as in a power cut: it is killed, its AOF is cut back to the last fsync, and it restarts",
-		Zh: "Redis 用 appendfsync everysec，像断电那样丢掉最后一秒的写入：被杀，AOF 截断到上次 fsync，再启动",
-	},
+	Name:     "aof-lost-second",
+	Title:    text.Of("Redis with appendfsync everysec loses its last second, as in a power cut: it is killed, its AOF is cut back to the last fsync, and it restarts"),
 	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{nothingSynced, syncedSoFar} },
 	AtEnd:    true,

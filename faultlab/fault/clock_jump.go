@@ -10,6 +10,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // everyNode is the variant in which all nodes of a Redlock follow one wrong time server.
@@ -27,12 +28,9 @@ var clocked = rig.Equipment{Own: localstack.Redis + "," + nodes, Clock: true}
 // ClockJump sets the wall clock of the lock's Redis forward past the TTL, as happens when a time server corrects a clock that was slow. Redis
 // computes the expiry of a key from its wall clock, so the lock expires while its holder works.
 var ClockJump = Fault{
-	Name: "clock-jump",
-	Title: api.Text{
-		En: "the wall clock of the Redis that holds the lock, or of one of Redlock's nodes, jumps forward past the TTL",
-		Zh: "锁所在的 Redis（或红锁的一个节点）时钟往前跳，超过 TTL",
-	},
-	Cuts: bothCuts,
+	Name:  "clock-jump",
+	Title: text.Of("the wall clock of the Redis that holds the lock, or of one of Redlock's nodes, jumps forward past the TTL"),
+	Cuts:  bothCuts,
 	Variants: func(m api.Mode) []string {
 		if slices.Contains(m.Needs, localstack.Redlock) {
 			return []string{allGranted, bareMajority, everyNode}

@@ -8,6 +8,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // The variants of a clock that goes back: whether the holder lives or dies.
@@ -19,12 +20,9 @@ const (
 // ClockJumpBack sets the wall clock of the lock's Redis back while somebody holds the lock. The jump prolongs the lock's life, which is
 // harmless as long as the holder lives to release the lock.
 var ClockJumpBack = Fault{
-	Name: "clock-jump-back",
-	Title: api.Text{
-		En: "the same clock is set back by an hour; the holder goes on, or is killed (kill -9)",
-		Zh: "同一个时钟往回拨一小时；持有者照常走完，或者被 kill -9",
-	},
-	Cuts: []rig.Cut{rig.Command},
+	Name:  "clock-jump-back",
+	Title: text.Of("the same clock is set back by an hour; the holder goes on, or is killed (kill -9)"),
+	Cuts:  []rig.Cut{rig.Command},
 	Variants: func(m api.Mode) []string {
 		if slices.Contains(m.Needs, localstack.Redlock) {
 			return []string{oneOfFive, everyNode}

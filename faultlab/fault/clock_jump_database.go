@@ -6,6 +6,7 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // The variants of a database's clock: where it jumps.
@@ -17,11 +18,8 @@ const (
 // ClockJumpDatabase sets the database's wall clock forward or back between the statements of a request. A mode that
 // computes the expiry of a lock or the age of a key from NOW() would break; none of the shop's modes does so.
 var ClockJumpDatabase = Fault{
-	Name: "clock-jump-database",
-	Title: api.Text{
-		En: "the wall clock of the database jumps by an hour, forward or back, before or after each statement",
-		Zh: "在每条语句前后，数据库的时钟往前或往回跳一小时",
-	},
+	Name:     "clock-jump-database",
+	Title:    text.Of("the wall clock of the database jumps by an hour, forward or back, before or after each statement"),
 	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{forward, back} },
 	Skip:     func(_ string, at rig.Position) bool { return !inSQL(at) },

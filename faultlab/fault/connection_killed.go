@@ -5,13 +5,14 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // ConnectionKilled kills the victim's session in the database, as an administrator or a proxy's time-out does. The database rolls back the
 // open transaction; a lock in another server stays.
 var ConnectionKilled = Fault{
 	Name:    "connection-killed",
-	Title:   api.Text{En: "the database kills the session of the victim's transaction (KILL)", Zh: "数据库把受害者正在执行事务的会话 KILL 掉"},
+	Title:   text.Of("the database kills the session of the victim's transaction (KILL)"),
 	Cuts:    bothCuts,
 	Skip:    func(_ string, at rig.Position) bool { return !inSQL(at) },
 	Happens: writesSQL,

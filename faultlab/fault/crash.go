@@ -5,12 +5,13 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // Crash kills the holder by SIGKILL before each of its commands.
 var Crash = Fault{
 	Name:     api.Crash,
-	Title:    api.Text{En: "kill -9 of the holder before each of its commands", Zh: "在持有者的每条命令之前 kill -9"},
+	Title:    text.Of("kill -9 of the holder before each of its commands"),
 	Cuts:     []rig.Cut{rig.Command},
 	Forcible: true,
 	Lane:     rig.Equipment{Expiry: true},

@@ -4,14 +4,14 @@ import (
 	"context"
 
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // DatabaseKilled kills the database by SIGKILL before or after each statement, COMMIT included, and restarts it on the same data. A commit
 // that was answered must survive; a client whose COMMIT was not answered does not know the outcome.
 var DatabaseKilled = Fault{
 	Name:    "database-killed",
-	Title:   api.Text{En: "kill -9 of the database before or after each statement, COMMIT included, and a restart on the same data", Zh: "在每条语句（包括 COMMIT）前后 kill -9 数据库，再用原有数据重启"},
+	Title:   text.Of("kill -9 of the database before or after each statement, COMMIT included, and a restart on the same data"),
 	Cuts:    bothCuts,
 	Skip:    func(_ string, at rig.Position) bool { return !inSQL(at) },
 	AtEnd:   true,
@@ -24,7 +24,7 @@ var DatabaseKilled = Fault{
 // answered in the last second are lost.
 var DatabaseUnflushed = Fault{
 	Name:    "database-killed-unflushed",
-	Title:   api.Text{En: "the same with innodb_flush_log_at_trx_commit=0: COMMIT is answered before the log is written", Zh: "同上，但 innodb_flush_log_at_trx_commit=0：日志还没写，COMMIT 就已应答"},
+	Title:   text.Of("the same with innodb_flush_log_at_trx_commit=0: COMMIT is answered before the log is written"),
 	Cuts:    bothCuts,
 	Skip:    DatabaseKilled.Skip,
 	AtEnd:   true,

@@ -4,14 +4,14 @@ import (
 	"context"
 
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // DeadlockVictim makes a deadlock that the database resolves by rolling back the victim's transaction as a whole (1213). The victim's process
 // goes on.
 var DeadlockVictim = Fault{
 	Name:     "deadlock-victim",
-	Title:    api.Text{En: "another transaction locks two rows in the opposite order, and the database rolls back the victim's transaction (1213)", Zh: "另一个事务按相反的顺序锁两行，数据库回滚受害者的事务（1213）"},
+	Title:    text.Of("another transaction locks two rows in the opposite order, and the database rolls back the victim's transaction (1213)"),
 	Cuts:     []rig.Cut{rig.Command},
 	Variants: tables,
 	Skip:     aboutAnother,

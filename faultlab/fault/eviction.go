@@ -7,12 +7,13 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // Eviction makes Redis run out of memory under a policy that evicts only keys with a TTL, such as locks.
 var Eviction = Fault{
 	Name:  "eviction",
-	Title: api.Text{En: "Redis runs out of memory and evicts every key that has a TTL (volatile-lru), the lock included", Zh: "Redis 内存用尽，淘汰所有带过期时间的键（volatile-lru），锁也在其中"},
+	Title: text.Of("Redis runs out of memory and evicts every key that has a TTL (volatile-lru), the lock included"),
 	Cuts:  bothCuts,
 	AtEnd: true,
 	// The modes left out have no key with a TTL: they have no lock, the lock of setnx has none, and the shop purges the answers of redis-lua
@@ -25,7 +26,7 @@ var Eviction = Fault{
 // EvictionAll is Eviction under a policy that evicts any key, also a lock without a TTL. The stock is in SQL.
 var EvictionAll = Fault{
 	Name:     "eviction-allkeys",
-	Title:    api.Text{En: "Redis runs out of memory and evicts every key (allkeys-lru), the lock included; the stock is in SQL", Zh: "Redis 内存用尽，淘汰所有键（allkeys-lru），锁也在其中；库存在 SQL 里"},
+	Title:    text.Of("Redis runs out of memory and evicts every key (allkeys-lru), the lock included; the stock is in SQL"),
 	Cuts:     bothCuts,
 	Happens:  func(m api.Mode, store api.Store) bool { return lockInRedis(m) && store == api.SQL },
 	Lane:     rig.Equipment{Own: lockServers},

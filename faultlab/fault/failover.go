@@ -7,6 +7,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // The variants of a failover.
@@ -24,7 +25,7 @@ var unreachable = []string{"redlock 4", "redlock 5"}
 // Failover kills the Redis master at every point of a request, and promotes a replica that has not heard of it all.
 var Failover = Fault{
 	Name:  api.Failover,
-	Title: api.Text{En: "the Redis master dies before it has replicated, and the replica is promoted", Zh: "Redis 主节点还没复制就宕机，从节点被提升为主"},
+	Title: text.Of("the Redis master dies before it has replicated, and the replica is promoted"),
 	Cuts:  bothCuts,
 	Variants: func(m api.Mode) []string {
 		all := []string{nothingReplicated, replicatedSoFar}

@@ -6,6 +6,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // The variants of a failover of a master that refuses writes when it has too few replicas: when the link to the replica falls silent.
@@ -19,11 +20,8 @@ const (
 // FailoverMinReplicas is Failover with a master that refuses writes if it has heard from no replica for min-replicas-max-lag. The stock is in
 // SQL.
 var FailoverMinReplicas = Fault{
-	Name: "failover-min-replicas",
-	Title: api.Text{
-		En: "a failover of a master with min-replicas-to-write 1: the link to its replica falls silent, the master refuses writes after the lag, the replica is promoted; the stock is in SQL",
-		Zh: "主从切换，主节点设了 min-replicas-to-write 1：到从节点的链路静默丢包，超过 max-lag 后主节点拒绝写入，从节点被提升；库存在 SQL 里",
-	},
+	Name:     "failover-min-replicas",
+	Title:    text.Of("a failover of a master with min-replicas-to-write 1: the link to its replica falls silent, the master refuses writes after the lag, the replica is promoted; the stock is in SQL"),
 	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{inTheWindow, afterTheLag} },
 	AtEnd:    true,

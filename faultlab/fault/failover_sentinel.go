@@ -6,6 +6,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // splitBrain: the master is alive, and so is the victim's connection to it, but Sentinel, the replica and the other clients cannot reach it.
@@ -15,11 +16,8 @@ const splitBrain = "split-brain"
 // publishes +switch-master. The lab's proxies follow that message, as a TCP proxy in front of Redis would: a client that asked Sentinel for
 // the address would bypass the lab's proxies. The stock is in SQL.
 var FailoverSentinel = Fault{
-	Name: "failover-sentinel",
-	Title: api.Text{
-		En: "a failover by a real redis-sentinel: the master dies, or is cut off from Sentinel and alive; the stock is in SQL",
-		Zh: "由真正的 redis-sentinel 做的主从切换：主节点宕机，或者只是与 Sentinel 失联、自己还活着；库存在 SQL 里",
-	},
+	Name:     "failover-sentinel",
+	Title:    text.Of("a failover by a real redis-sentinel: the master dies, or is cut off from Sentinel and alive; the stock is in SQL"),
 	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{nothingReplicated, replicatedSoFar, splitBrain} },
 	AtEnd:    true,

@@ -7,6 +7,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // laggingReplica: one of two replicas has confirmed the lock, and the other one, which lags, is promoted.
@@ -16,7 +17,7 @@ const laggingReplica = "lagging-replica"
 // covers the lock only.
 var FailoverWait = Fault{
 	Name:     "failover-wait",
-	Title:    api.Text{En: "a failover, where one of two replicas has confirmed every lock (WAIT 1); the stock is in SQL", Zh: "主从切换，但每次加锁都经两个从节点之一确认（WAIT 1）；库存在 SQL 里"},
+	Title:    text.Of("a failover, where one of two replicas has confirmed every lock (WAIT 1); the stock is in SQL"),
 	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{nothingReplicated, replicatedSoFar, laggingReplica} },
 	// If replication is cut before the request, nobody gets a lock, and there is no later command to hold.

@@ -8,13 +8,14 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 	"lastitem/internal/wire"
 )
 
 // Fault is one hazard: which positions of the victim it may strike at, and how.
 type Fault struct {
 	Name  api.Hazard
-	Title api.Text // one line
+	Title text.Text // one line
 	// Cuts are the cuts that are tried at each of the victim's commands.
 	Cuts []rig.Cut
 	// Finished restricts the victim's positions to those after its last write, when only its cleanup is left.

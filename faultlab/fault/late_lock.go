@@ -4,14 +4,14 @@ import (
 	"context"
 
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // LateLock delivers a command after its sender has given it up; the sender stays alive. It is late-write for lock commands: the late command
 // may take a lock that no request knows of, and that the session of the sender's process keeps alive.
 var LateLock = Fault{
 	Name:   "late-lock",
-	Title:  api.Text{En: "a lock command arrives after its sender has given it up and takes the lock; the sender stays alive", Zh: "发送者已放弃的加锁命令事后才到，锁被加上，而发送者还活着"},
+	Title:  text.Of("a lock command arrives after its sender has given it up and takes the lock; the sender stays alive"),
 	Cuts:   []rig.Cut{rig.Severed},
 	Ignore: "OLDA", // late-write covers these
 	// A lock that expires frees the product after its TTL, which the modes' pages describe; a lock that never expires is stuck.

@@ -5,6 +5,7 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // The variants of a late write.
@@ -19,7 +20,7 @@ var rivals = map[string]int{noRival: 0, twoRivals: 2}
 // served: the network had it all the time.
 var LateWrite = Fault{
 	Name:  api.LateWrite,
-	Title: api.Text{En: "the sender gave up or is dead, and its write or COMMIT arrives after a rival was served", Zh: "发送者已放弃或已死，它的写入或 COMMIT 在别人办完之后才到"},
+	Title: text.Of("the sender gave up or is dead, and its write or COMMIT arrives after a rival was served"),
 	Cuts:  []rig.Cut{rig.Command, rig.Severed},
 	// With no rival in between it leaks, with one it may write what the rival has written, with two it takes back a sale.
 	Variants: func(api.Mode) []string { return []string{noRival, twoRivals} },

@@ -8,13 +8,14 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/text"
 )
 
 // LockWaitTimeout locks a row that the victim needs until the victim's statement fails with a lock wait timeout (1205). Only that statement is
 // rolled back: a victim that commits now commits half of its work.
 var LockWaitTimeout = Fault{
 	Name:     "lock-wait-timeout",
-	Title:    api.Text{En: "another transaction holds a row lock longer than innodb_lock_wait_timeout: error 1205 in the middle of the transaction", Zh: "别的事务一直占着行锁，超过 innodb_lock_wait_timeout：事务中途报 1205"},
+	Title:    text.Of("another transaction holds a row lock longer than innodb_lock_wait_timeout: error 1205 in the middle of the transaction"),
 	Cuts:     []rig.Cut{rig.Command},
 	Variants: tables,
 	Skip:     aboutAnother,

@@ -6,12 +6,13 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // LostReply breaks the connection after a server has executed a command and before its answer arrives.
 var LostReply = Fault{
 	Name:    "lost-reply",
-	Title:   api.Text{En: "a server executes a command, and the connection breaks before the answer arrives", Zh: "服务器已执行命令，应答还没回来连接就断了"},
+	Title:   text.Of("a server executes a command, and the connection breaks before the answer arrives"),
 	Cuts:    []rig.Cut{rig.Answer},
 	Happens: always,
 	Lane:    rig.Equipment{Expiry: true},
@@ -21,7 +22,7 @@ var LostReply = Fault{
 // LostReplySilence is LostReply with a connection that stays open: the client receives nothing more until its own deadline.
 var LostReplySilence = Fault{
 	Name:    "lost-reply-silence",
-	Title:   api.Text{En: "a server executes a command, and its answer never arrives: the connection stays open and silent until the client's deadline", Zh: "服务器已执行命令，应答却一直不来：连接没断，也没有任何数据，直到客户端自己超时"},
+	Title:   text.Of("a server executes a command, and its answer never arrives: the connection stays open and silent until the client's deadline"),
 	Cuts:    []rig.Cut{rig.Answer},
 	Happens: always,
 	Lane:    rig.Equipment{Expiry: true, Settings: shortPatience},

@@ -6,17 +6,15 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/text"
 )
 
 // LostReplyRepeated is LostReply with a client that is told "outcome unknown" and sends its request again: with its idempotency key or, in one
 // variant, without a key.
 var LostReplyRepeated = Fault{
-	Name: "lost-reply-repeated",
-	Title: api.Text{
-		En: "the same; the client is told \"outcome unknown\" and sends the request again, with its idempotency key or without one",
-		Zh: "同上，客户端得到“结果未知”后又把请求发了一遍，带着幂等键，或者没有幂等键",
-	},
-	Cuts: []rig.Cut{rig.Answer},
+	Name:  "lost-reply-repeated",
+	Title: text.Of("the same; the client is told \"outcome unknown\" and sends the request again, with its idempotency key or without one"),
+	Cuts:  []rig.Cut{rig.Answer},
 	Variants: func(m api.Mode) []string {
 		if keyOptional(m) {
 			return []string{"", noKey}

@@ -10,6 +10,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/text"
 	"lastitem/internal/wire"
 )
 
@@ -22,11 +23,8 @@ const (
 
 // NginxRetry makes the victim die or hang after its commit. The nginx in front of it sends a POST again to the next replica.
 var NginxRetry = Fault{
-	Name: "nginx-retry",
-	Title: api.Text{
-		En: "the replica dies or hangs after its commit, and nginx sends the POST to the next one (proxy_next_upstream ... non_idempotent)",
-		Zh: "副本提交之后宕机或卡住，nginx 把这个 POST 再发给下一个副本（proxy_next_upstream ... non_idempotent）",
-	},
+	Name:     "nginx-retry",
+	Title:    text.Of("the replica dies or hangs after its commit, and nginx sends the POST to the next one (proxy_next_upstream ... non_idempotent)"),
 	Cuts:     []rig.Cut{rig.Command},
 	Finished: true,
 	Variants: behindNginx,
@@ -38,11 +36,8 @@ var NginxRetry = Fault{
 
 // NginxOnce is NginxRetry with the rule of the shop's own nginx: a request that was sent to a replica is not sent again.
 var NginxOnce = Fault{
-	Name: "nginx-no-retry",
-	Title: api.Text{
-		En: "the same with the shop's own rule: nginx does not send again what it has sent, and answers 502 or 504, outcome unknown",
-		Zh: "同上，但用商店自己的规则：nginx 发出去过的请求不再重发，答 502 或 504，结果未知",
-	},
+	Name:     "nginx-no-retry",
+	Title:    text.Of("the same with the shop's own rule: nginx does not send again what it has sent, and answers 502 or 504, outcome unknown"),
 	Cuts:     NginxRetry.Cuts,
 	Finished: true,
 	Variants: behindNginx,

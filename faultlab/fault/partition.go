@@ -10,12 +10,13 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // Partition silently drops everything between the victim and its lock server for longer than the TTL. The victim can still reach the stock.
 var Partition = Fault{
 	Name:    "partition",
-	Title:   api.Text{En: "the holder is cut off from the lock server for longer than the TTL, and can still reach the stock", Zh: "持有者与锁服务断开，超过 TTL，却仍能访问库存"},
+	Title:   text.Of("the holder is cut off from the lock server for longer than the TTL, and can still reach the stock"),
 	Cuts:    bothCuts,
 	Happens: lockApart,
 	Lane:    rig.Equipment{Expiry: true},
@@ -32,7 +33,7 @@ var Partition = Fault{
 // ShortPartition is Partition that ends before the lock expires.
 var ShortPartition = Fault{
 	Name:    "partition-short",
-	Title:   api.Text{En: "the holder is cut off from the lock server for less than the TTL, and can still reach the stock", Zh: "持有者与锁服务断开，短于 TTL，仍能访问库存"},
+	Title:   text.Of("the holder is cut off from the lock server for less than the TTL, and can still reach the stock"),
 	Cuts:    bothCuts,
 	Happens: lockApart,
 	Lane:    rig.Equipment{Expiry: true},

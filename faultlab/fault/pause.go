@@ -5,12 +5,13 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // Pause stops the holder's process past its TTL, as a long garbage collection or a migrated machine does.
 var Pause = Fault{
 	Name:     api.Pause,
-	Title:    api.Text{En: "the holder's process stands still past the TTL (SIGSTOP), its watchdog too", Zh: "持有者进程整个停住（SIGSTOP），超过 TTL，看门狗也停了"},
+	Title:    text.Of("the holder's process stands still past the TTL (SIGSTOP), its watchdog too"),
 	Cuts:     bothCuts,
 	Variants: enoughAndLast,
 	Pairs:    true,

@@ -11,12 +11,13 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // PushSwallowed drops the message that tells a waiter that the lock is free, or has been handed to it.
 var PushSwallowed = Fault{
 	Name:    "push-swallowed",
-	Title:   api.Text{En: "the message that wakes a waiter is lost: the waiter must notice by itself within seconds", Zh: "唤醒等待者的消息丢了：它必须在几秒内自己发现"},
+	Title:   text.Of("the message that wakes a waiter is lost: the waiter must notice by itself within seconds"),
 	Cuts:    []rig.Cut{rig.Command},
 	Skip:    func(_ string, at rig.Position) bool { return at.Server != localstack.Redis || !releases(at) },
 	Happens: func(m api.Mode, _ api.Store) bool { return slices.Contains(wokenByMessage, m.Name) },

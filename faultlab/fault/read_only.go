@@ -4,14 +4,14 @@ import (
 	"context"
 
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // ReadOnly turns the database read-only, as a failover or an administrator does. The replicas' account has no privilege to write nevertheless,
 // so that every write fails with 1290; reads still work.
 var ReadOnly = Fault{
 	Name:    "read-only",
-	Title:   api.Text{En: "the database becomes read-only in the middle of a request (1290)", Zh: "请求办到一半时数据库被切成只读（1290）"},
+	Title:   text.Of("the database becomes read-only in the middle of a request (1290)"),
 	Cuts:    bothCuts,
 	Skip:    func(_ string, at rig.Position) bool { return !inSQL(at) },
 	Happens: writesSQL,

@@ -7,12 +7,13 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // RedisRestarted kills the Redis that holds the lock and restarts it without its data.
 var RedisRestarted = Fault{
 	Name:     "redis-restarted-empty",
-	Title:    api.Text{En: "Redis is killed and restarts empty: the lock is lost; the stock is in SQL", Zh: "Redis 被杀，重启后数据为空：锁丢了，库存在 SQL 里"},
+	Title:    text.Of("Redis is killed and restarts empty: the lock is lost; the stock is in SQL"),
 	Cuts:     bothCuts,
 	AtEnd:    true,
 	Variants: counters,

@@ -6,16 +6,14 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // RedlockPromoted kills one of the five masters of a Redlock and promotes the replica of that master.
 var RedlockPromoted = Fault{
-	Name: "redlock-promoted",
-	Title: api.Text{
-		En: "one of the five masters of a Redlock dies, and its replica is promoted, which has the lock or has not",
-		Zh: "红锁五个主节点之一宕机，它的从节点被提升，可能有那把锁，也可能没有",
-	},
-	Cuts: bothCuts,
+	Name:  "redlock-promoted",
+	Title: text.Of("one of the five masters of a Redlock dies, and its replica is promoted, which has the lock or has not"),
+	Cuts:  bothCuts,
 	// If all five granted the lock, four still know it. After a bare majority, one promoted replica that lacks the lock is enough to lose it.
 	Variants: func(api.Mode) []string { return []string{allGranted, bareMajority, bareReplicated} },
 	Skip:     skipUnreachable,

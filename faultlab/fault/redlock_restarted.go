@@ -6,6 +6,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // The variants: which nodes the victim reaches, and how one forgets.
@@ -25,7 +26,7 @@ const lockServers = localstack.Redis + ",redlock 1,redlock 2," + forgetful
 // RedlockRestarted kills one of five nodes and restarts it without its data, or replaces it by an empty one.
 var RedlockRestarted = Fault{
 	Name:     "redlock-restarted-empty",
-	Title:    api.Text{En: "one of the five nodes of a Redlock restarts empty, or is replaced by an empty one", Zh: "红锁五个节点之一重启后数据为空，或被换成一个空节点"},
+	Title:    text.Of("one of the five nodes of a Redlock restarts empty, or is replaced by an empty one"),
 	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{allGranted, bareMajority, replaced} },
 	Skip:     skipUnreachable,
@@ -38,7 +39,7 @@ var RedlockRestarted = Fault{
 // RedlockGuarded is RedlockRestarted with nodes that grant no lock for one TTL after a restart.
 var RedlockGuarded = Fault{
 	Name:     "redlock-restart-guarded",
-	Title:    api.Text{En: "the same with the restart guard: a restarted node grants no lock for one TTL", Zh: "同上，但有重启保护：重启过的节点在一个 TTL 内不给任何人加锁"},
+	Title:    text.Of("the same with the restart guard: a restarted node grants no lock for one TTL"),
 	Cuts:     bothCuts,
 	Variants: RedlockRestarted.Variants,
 	Skip:     skipUnreachable,

@@ -5,12 +5,13 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // Retry repeats a request with its key on another replica, because its client gave up waiting.
 var Retry = Fault{
 	Name:  api.Retry,
-	Title: api.Text{En: "the client gives up and repeats the request with the same key", Zh: "客户端等不到应答，带着同一个幂等键重发请求"},
+	Title: text.Of("the client gives up and repeats the request with the same key"),
 	Cuts:  bothCuts,
 	AtEnd: true,
 	Strike: func(ctx context.Context, p *Play) error {

@@ -7,12 +7,13 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // ScriptFlush makes the lane's Redis servers forget all scripts.
 var ScriptFlush = Fault{
 	Name:  "script-flush",
-	Title: api.Text{En: "Redis forgets its scripts (SCRIPT FLUSH) in the middle of a request", Zh: "请求进行到一半，Redis 的脚本缓存被清空（SCRIPT FLUSH）"},
+	Title: text.Of("Redis forgets its scripts (SCRIPT FLUSH) in the middle of a request"),
 	Cuts:  bothCuts,
 	Happens: func(m api.Mode, _ api.Store) bool {
 		return slices.Contains(m.Needs, localstack.Redis) && !slices.Contains(withoutScripts, m.Name)

@@ -7,17 +7,15 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // SecondWrite is the timeline t0 to t6 of the write-ups on fencing tokens. A has written once with its token; its process stops; its lock
 // expires; B gets the lock with a higher token; and A writes a second time with its old token, before or after B. No mode writes twice, so
 // the lab makes the first write in A's name, with A's token, when A reaches its own write.
 var SecondWrite = Fault{
-	Name: "second-write",
-	Title: api.Text{
-		En: "a holder that has already written once with its fencing token stops past the TTL (SIGSTOP) and writes again with the same token, after a rival has got a higher one",
-		Zh: "持有者带着栅栏令牌已经写过一次，进程停住（SIGSTOP）超过 TTL，对手拿到更大的令牌之后，它又带着原来的令牌再写一次",
-	},
+	Name:  "second-write",
+	Title: text.Of("a holder that has already written once with its fencing token stops past the TTL (SIGSTOP) and writes again with the same token, after a rival has got a higher one"),
 	Cuts:  []rig.Cut{rig.Command},
 	Rival: true,
 	Skip: func(_ string, at rig.Position) bool {

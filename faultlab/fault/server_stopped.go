@@ -9,6 +9,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // The variants of a lock server that stops.
@@ -22,7 +23,7 @@ const (
 // ServerStopped stops the lock server by SIGSTOP for longer than the TTL and then lets it go on.
 var ServerStopped = Fault{
 	Name:  "lock-server-stopped",
-	Title: api.Text{En: "the lock server is stopped (SIGSTOP) for longer than the TTL and then goes on", Zh: "锁所在的服务器停住（SIGSTOP），超过 TTL 之后又恢复"},
+	Title: text.Of("the lock server is stopped (SIGSTOP) for longer than the TTL and then goes on"),
 	Cuts:  bothCuts,
 	Variants: func(m api.Mode) []string {
 		if slices.Contains(m.Needs, localstack.Redlock) {

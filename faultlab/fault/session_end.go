@@ -7,6 +7,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 	"lastitem/internal/wire"
 )
 
@@ -14,7 +15,7 @@ import (
 // holder learns of it at its next command.
 var SessionEnd = Fault{
 	Name:  "session-end",
-	Title: api.Text{En: "the holder's lease or session in etcd, ZooKeeper or Consul is ended; the process stays alive", Zh: "etcd 租约、ZooKeeper 或 Consul 会话被终止，持有者进程还活着"},
+	Title: text.Of("the holder's lease or session in etcd, ZooKeeper or Consul is ended; the process stays alive"),
 	Cuts:  bothCuts,
 	// The variants are the services.
 	Variants: services,

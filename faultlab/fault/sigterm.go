@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"lastitem/faultlab/rig"
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // SIGTERM asks the victim's process to shut down in the middle of a request, as every rolling deployment does. The replica must refuse new
 // connections, finish the request, answer truthfully, and release its locks.
 var SIGTERM = Fault{
 	Name:  "sigterm",
-	Title: api.Text{En: "the process receives SIGTERM in the middle of a request and shuts down gracefully", Zh: "请求处理到一半，进程收到 SIGTERM 并优雅退出"},
+	Title: text.Of("the process receives SIGTERM in the middle of a request and shuts down gracefully"),
 	// To the process a command that has not arrived looks like one whose answer has not: one cut is enough.
 	Cuts:    []rig.Cut{rig.Command},
 	Happens: always,

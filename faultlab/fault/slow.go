@@ -5,12 +5,13 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // Slow holds a living replica until its lock has expired, if it does, and a rival was served.
 var Slow = Fault{
 	Name:     api.Slow,
-	Title:    api.Text{En: "the section takes longer than the TTL, the process is alive", Zh: "临界区耗时超过锁的 TTL，进程还活着"},
+	Title:    text.Of("the section takes longer than the TTL, the process is alive"),
 	Cuts:     bothCuts,
 	Variants: enoughAndLast,
 	Pairs:    true,
@@ -27,7 +28,7 @@ var Slow = Fault{
 // Late holds a replica that has finished its work until its lock has expired, and lets it release while a rival is inside.
 var Late = Fault{
 	Name:     api.Late,
-	Title:    api.Text{En: "the holder has finished, its lease has expired, a rival holds the lock, and only then it releases", Zh: "持有者干完了活，租约却已过期，锁到了别人手里，这时它才释放"},
+	Title:    text.Of("the holder has finished, its lease has expired, a rival holds the lock, and only then it releases"),
 	Cuts:     bothCuts,
 	Finished: true,
 	Rival:    true,

@@ -6,12 +6,13 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/text"
 )
 
 // Threads lets a second request run on the same replica while the first one is held.
 var Threads = Fault{
 	Name:  api.Threads,
-	Title: api.Text{En: "a second request on the same replica, at every point of the first", Zh: "同一副本上，第一个请求停在任意一步时，又来一个请求"},
+	Title: text.Of("a second request on the same replica, at every point of the first"),
 	Cuts:  bothCuts, Variants: enoughAndLast, Pairs: true,
 	Strike: func(ctx context.Context, p *Play) error { return interleave(ctx, p, p.Lane.A) },
 }
@@ -19,7 +20,7 @@ var Threads = Fault{
 // Replicas lets a request run on another replica.
 var Replicas = Fault{
 	Name:  api.Replicas,
-	Title: api.Text{En: "a request on another replica, at every point of the first", Zh: "第一个请求停在任意一步时，另一个副本上来了请求"},
+	Title: text.Of("a request on another replica, at every point of the first"),
 	Cuts:  bothCuts, Variants: enoughAndLast, Pairs: true,
 	Strike: func(ctx context.Context, p *Play) error { return interleave(ctx, p, p.Lane.B) },
 }

@@ -7,6 +7,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // Foreign describes somebody else's service, in any language: how to start it, what to send, how to reset and read its stock. Its texts may
@@ -112,20 +113,14 @@ func (f *Foreign) HasKey() bool {
 
 // WhyNoRetry says why the fault retry cannot be played; zero = it can. Whether the orders can be told apart is known
 // after [Foreign.Try].
-func (f *Foreign) WhyNoRetry() api.Text {
+func (f *Foreign) WhyNoRetry() text.Text {
 	switch {
 	case f.HasKey() && f.anonymous:
-		return api.Text{
-			En: "the answers do not name the order (--order-id), and the orders have no field idempotency_key: a second order for one key cannot be told from another customer's",
-			Zh: "应答里没有订单号（--order-id），订单里也没有 idempotency_key 字段：分不清同一个键的第二个订单和别人的订单",
-		}
+		return text.Of("the answers do not name the order (--order-id), and the orders have no field idempotency_key: a second order for one key cannot be told from another customer's")
 	case !f.HasKey() && !f.RepeatWithoutKey:
-		return api.Text{
-			En: "the requests carry no idempotency key (--key-header, or {{key}} in --request), so none was repeated; --repeat-without-key repeats one as a client without a key does",
-			Zh: "请求不带幂等键（--key-header，或 --request 里的 {{key}}），所以没有重发过；加 --repeat-without-key 则像没有幂等键的客户端那样重发",
-		}
+		return text.Of("the requests carry no idempotency key (--key-header, or {{key}} in --request), so none was repeated; --repeat-without-key repeats one as a client without a key does")
 	}
-	return api.Text{}
+	return text.Text{}
 }
 
 // Service returns the description in the form that a lane runs.

@@ -12,6 +12,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/localstack"
+	"lastitem/internal/text"
 )
 
 // Remote resets and reads a foreign service that somebody else runs, by the same description as the lab's.
@@ -25,7 +26,7 @@ type Remote struct {
 func (f *Foreign) At(base, redis, database string) (*Remote, error) {
 	r := &Remote{f: f, lane: Lane{base: strings.TrimRight(base, "/")}}
 	if u, err := url.Parse(redis); err != nil || redis != "" && u.Host == "" {
-		return nil, api.Text{En: "--redis: want redis://host:port/db", Zh: "--redis：应为 redis://host:port/db"}.Errorf()
+		return nil, text.Of("--redis: want redis://host:port/db").Errorf()
 	} else if redis != "" {
 		password, _ := u.User.Password()
 		at := &localstack.Running{Addr: u.Host}
@@ -55,9 +56,9 @@ func (r *Remote) Check() error {
 	case err != nil:
 		return err
 	case f.usesDatabase() && r.lane.db == nil:
-		return api.Text{En: "--sql: want the database for the options whose names end in -sql", Zh: "--sql：以 -sql 结尾的选项要用到数据库，请给出它的地址"}.Errorf()
+		return text.Of("--sql: want the database for the options whose names end in -sql").Errorf()
 	case f.usesCommands() && r.lane.laneRedis.run == nil:
-		return api.Text{En: "--redis: want the Redis for the options whose names end in -redis", Zh: "--redis：以 -redis 结尾的选项要用到 Redis，请给出它的地址"}.Errorf()
+		return text.Of("--redis: want the Redis for the options whose names end in -redis").Errorf()
 	}
 	return nil
 }

@@ -13,14 +13,15 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/text"
 )
 
 // splitRequest reads METHOD PATH [BODY].
-func splitRequest(text string) (method, path, body string, err error) {
-	method, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+func splitRequest(said string) (method, path, body string, err error) {
+	method, rest, _ := strings.Cut(strings.TrimSpace(said), " ")
 	path, body, _ = strings.Cut(strings.TrimSpace(rest), " ")
 	if method == "" || strings.ToUpper(method) != method || !strings.HasPrefix(path, "/") {
-		return "", "", "", api.Text{En: "want METHOD PATH [BODY], as in 'POST /buy?product={{product}}'", Zh: "应为 METHOD PATH [BODY]，如 'POST /buy?product={{product}}'"}.Errorf()
+		return "", "", "", text.Of("want METHOD PATH [BODY], as in 'POST /buy?product={{product}}'").Errorf()
 	}
 	return method, path, strings.TrimSpace(body), nil
 }
@@ -34,8 +35,8 @@ func (f *Foreign) request(replica string, a Ask) (*http.Request, error) {
 }
 
 // toSend makes an HTTP request from METHOD PATH [BODY], its placeholders filled in.
-func (f *Foreign) toSend(replica, text string, values map[string]string) (*http.Request, error) {
-	method, path, body, err := splitRequest(text)
+func (f *Foreign) toSend(replica, said string, values map[string]string) (*http.Request, error) {
+	method, path, body, err := splitRequest(said)
 	if err != nil {
 		return nil, err
 	}
@@ -100,12 +101,12 @@ func (m Meaning) fits(status int, body []byte) bool {
 // expressions keeps the compiled ones: a load test reads thousands of answers a second.
 var expressions sync.Map
 
-func expression(text string) *regexp.Regexp {
-	if known, ok := expressions.Load(text); ok {
+func expression(said string) *regexp.Regexp {
+	if known, ok := expressions.Load(said); ok {
 		return known.(*regexp.Regexp)
 	}
-	compiled := regexp.MustCompile(text) // Check has compiled it once
-	expressions.Store(text, compiled)
+	compiled := regexp.MustCompile(said) // Check has compiled it once
+	expressions.Store(said, compiled)
 	return compiled
 }
 

@@ -3,7 +3,7 @@ package rig
 import (
 	"fmt"
 
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 	"lastitem/internal/wire"
 )
 
@@ -41,17 +41,17 @@ func (p Position) String() string {
 }
 
 // insideTexts say why nothing can be held within a statement, by its kind.
-var insideTexts = map[string]api.Text{
-	wire.SQLProcedure:  {En: "runs a procedure or a function inside the database", Zh: "在数据库内部执行存储过程或函数"},
-	wire.SQLStatements: {En: "is several statements in one message", Zh: "是一条消息里的多条语句"},
-	wire.SQLSubquery:   {En: "reads and writes in one statement", Zh: "在一条语句里既读又写"},
+var insideTexts = map[string]text.Text{
+	wire.SQLProcedure:  text.Of("runs a procedure or a function inside the database"),
+	wire.SQLStatements: text.Of("is several statements in one message"),
+	wire.SQLSubquery:   text.Of("reads and writes in one statement"),
 }
 
 // Inside says that the command does several things inside its server, between which no request can be held; zero = it
 // does not, as far as its text shows.
-func (p Position) Inside() api.Text {
+func (p Position) Inside() text.Text {
 	if p.Server != Database {
-		return api.Text{}
+		return text.Text{}
 	}
 	return insideTexts[wire.SQLInside(p.Pattern)]
 }

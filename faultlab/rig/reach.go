@@ -12,15 +12,12 @@ import (
 	"syscall"
 	"time"
 
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // ErrOutOfReach means that signals do not reach a foreign service: what the lab calls killed or stopped would go on. It
 // ends the exploration.
-var ErrOutOfReach = api.Text{
-	En: "signals do not reach your service: --serve must start it in the foreground, without daemon, setsid, nohup & or a process manager",
-	Zh: "信号到不了你的服务：--serve 必须让它在前台运行，不要用守护进程方式、setsid、nohup & 或进程管理器",
-}.Errorf()
+var ErrOutOfReach = text.Of("signals do not reach your service: --serve must start it in the foreground, without daemon, setsid, nohup & or a process manager").Errorf()
 
 // reachWithin is how long a process may take to stop or end after a signal, on a busy machine.
 const reachWithin = 5 * time.Second
@@ -90,8 +87,8 @@ func (a *Actor) accepts() bool {
 
 // listeners returns the processes that have a listening socket of a port, from /proc; nil = they cannot be seen.
 func listeners(addr string) (pids []int) {
-	_, text, _ := net.SplitHostPort(addr)
-	port, err := strconv.ParseUint(text, 10, 16)
+	_, said, _ := net.SplitHostPort(addr)
+	port, err := strconv.ParseUint(said, 10, 16)
 	if err != nil {
 		return nil
 	}

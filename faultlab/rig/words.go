@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 var placeholder = regexp.MustCompile(`\{\{\s*(\w+)\s*\}\}`)
 
 // expand replaces the placeholders in a text by their values; unknown placeholders stay.
-func expand(text string, values map[string]string) string {
-	return placeholder.ReplaceAllStringFunc(text, func(found string) string {
+func expand(said string, values map[string]string) string {
+	return placeholder.ReplaceAllStringFunc(said, func(found string) string {
 		if v, known := values[placeholder.FindStringSubmatch(found)[1]]; known {
 			return v
 		}
@@ -24,8 +24,8 @@ func expand(text string, values map[string]string) string {
 // mentions returns the names of the placeholders in texts, sorted, each once.
 func mentions(texts ...string) []string {
 	found := map[string]bool{}
-	for _, text := range texts {
-		for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
+	for _, said := range texts {
+		for _, m := range placeholder.FindAllStringSubmatch(said, -1) {
 			found[m[1]] = true
 		}
 	}
@@ -33,10 +33,10 @@ func mentions(texts ...string) []string {
 }
 
 // onlyMentions returns an error that names a placeholder of text that is not known; nil = all are known.
-func onlyMentions(option, text string, known []string) error {
-	for _, name := range mentions(text) {
+func onlyMentions(option, said string, known []string) error {
+	for _, name := range mentions(said) {
 		if !slices.Contains(known, name) {
-			return api.Text{En: "--%s: unknown placeholder {{%s}}; known are {{%s}}", Zh: "--%s：没有占位符 {{%s}}；可用的有 {{%s}}"}.Errorf(option, name, strings.Join(known, "}}, {{"))
+			return text.Of("--%s: unknown placeholder {{%s}}; known are {{%s}}").Errorf(option, name, strings.Join(known, "}}, {{"))
 		}
 	}
 	return nil
@@ -74,7 +74,7 @@ func SplitWords(line string) ([]string, error) {
 		}
 	}
 	if quote != 0 || escaped {
-		return nil, api.Text{En: "a quote is not closed", Zh: "引号没有闭合"}.Errorf()
+		return nil, text.Of("a quote is not closed").Errorf()
 	}
 	if inside {
 		words = append(words, word.String())

@@ -6,6 +6,7 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // Lesson is a mode that the reader tries to break.
@@ -14,12 +15,12 @@ type Lesson struct {
 	Mode  string    `json:"mode"`
 	Store api.Store `json:"store"`
 	Stock int64     `json:"stock"`
-	Title api.Text  `json:"title"`
+	Title text.Text `json:"title"`
 	// Story describes the mode, Aim the state of the stores that wins the lesson, and Moral what the lesson teaches.
-	Story api.Text `json:"story"`
-	Aim   api.Text `json:"aim"`
-	Hint  api.Text `json:"hint"`
-	Moral api.Text `json:"moral"`
+	Story text.Text `json:"story"`
+	Aim   text.Text `json:"aim"`
+	Hint  text.Text `json:"hint"`
+	Moral text.Text `json:"moral"`
 	// Way is a schedule that reaches the aim; "" = no schedule does, and the lesson teaches just that.
 	Way string `json:"way"`
 
@@ -35,9 +36,6 @@ func named(name string) (Lesson, bool) {
 	}
 	return lessons[i], true
 }
-
-// texts returns a text in two languages.
-func texts(en, zh string) api.Text { return api.Text{En: en, Zh: zh} }
 
 // lock returns the name of the key with the lock of the lesson's mode.
 func (l Lesson) lock(lane *rig.Lane) string {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"lastitem/internal/text"
 )
 
 // Store names where the count lives.
@@ -54,10 +56,10 @@ const (
 
 // Mode is one entry of the registry.
 type Mode struct {
-	Name  string `json:"name"`
-	Title Text   `json:"title"`
+	Name  string    `json:"name"`
+	Title text.Text `json:"title"`
 	// Doc is the essay, Markdown; only GET /modes/{mode} carries it.
-	Doc *Text `json:"doc,omitempty"`
+	Doc *text.Text `json:"doc,omitempty"`
 	// Needs lists the backends: "redis", "sql", "mysql", "redlock", "zookeeper", "etcd", "consul", "kafka".
 	Needs []string `json:"needs"`
 	// Stores lists where the count may live, the default first; empty for the baseline.

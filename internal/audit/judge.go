@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // Judge says what the history and the ledger of one run prove, whatever the mode claims.
@@ -258,27 +259,27 @@ func (j *judge) find(letter byte) {
 }
 
 // violate notes a broken rule, and the letters that imply it.
-func (j *judge) violate(implied string, t api.Text, args ...any) {
+func (j *judge) violate(implied string, t text.Text, args ...any) {
 	j.broken = append(j.broken, violation{implied, j.say(t, args...)})
 }
 
 // lack notes missing data; it returns false, so that open can end with it.
-func (j *judge) lack(t api.Text, args ...any) bool {
+func (j *judge) lack(t text.Text, args ...any) bool {
 	j.missing = append(j.missing, j.say(t, args...))
 	return false
 }
 
 // idle notes why the data could not have shown a failure.
-func (j *judge) idle(t api.Text, args ...any) {
+func (j *judge) idle(t text.Text, args ...any) {
 	j.vacuous = append(j.vacuous, j.say(t, args...))
 }
 
-func (j *judge) say(t api.Text, args ...any) string { return say(j.in.Lang, t, args...) }
+func (j *judge) say(t text.Text, args ...any) string { return say(j.in.Lang, t, args...) }
 
 // say fills in a sentence in the language lang.
-func say(lang string, t api.Text, args ...any) string {
+func say(lang string, t text.Text, args ...any) string {
 	if len(args) == 0 {
 		return t.In(lang)
 	}
-	return api.Sprintf(t.In(lang), args...)
+	return text.Sprintf(t.In(lang), args...)
 }

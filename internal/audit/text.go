@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // String is the evidence as an English sentence: "unit 17 was sold 4 times: order 3f2a…9c01d2, replica 1, 12:00:00.123; ...".
@@ -68,7 +69,7 @@ func short(id string) string {
 // that go with them, a line each. The sentences come in the language in which the report was judged.
 func (r Report) Text(lang string) string {
 	var b strings.Builder
-	line := func(label api.Text, format string, args ...any) {
+	line := func(label text.Text, format string, args ...any) {
 		fmt.Fprintf(&b, "  %s  "+format+"\n", append([]any{pad(label.In(lang))}, args...)...)
 	}
 	b.WriteString(r.title(lang))
@@ -84,7 +85,7 @@ func (r Report) Text(lang string) string {
 		line(labelBlocked, "%s", say(lang, sayBlocked, r.Blocked.Round(time.Millisecond)))
 	}
 	for _, part := range []struct {
-		label     api.Text
+		label     text.Text
 		sentences []string
 	}{
 		{labelViolation, r.Violations}, {labelFollows, r.Consequences}, {labelMissing, r.Missing}, {labelUnchecked, r.Unchecked},

@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"lastitem/internal/api"
 	"lastitem/internal/redact"
+	"lastitem/internal/text"
 )
 
 // OpenKafka returns a client for the brokers at the addresses (host:port, several comma-separated), with further options. It
@@ -24,7 +24,7 @@ func OpenKafka(addresses string, opts ...kgo.Opt) (*kgo.Client, error) {
 	for part := range strings.SplitSeq(addresses, ",") {
 		seed := strings.TrimSpace(part)
 		if !hostPort(seed) {
-			return nil, api.Text{En: "backend: Kafka address %q: want host:port, with no user, path or parameter", Zh: "backend: Kafka 地址 %q：应为 主机:端口，不带用户、路径和参数"}.Errorf(redact.Address(seed))
+			return nil, text.Of("backend: Kafka address %q: want host:port, with no user, path or parameter").Errorf(redact.Address(seed))
 		}
 		seeds = append(seeds, seed)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 
-	"lastitem/internal/api"
 	"lastitem/internal/sqlite"
+	"lastitem/internal/text"
 	"lastitem/migrations"
 )
 
@@ -35,16 +35,13 @@ func migrationLock(database string) string {
 }
 
 // ErrForeignTables says that the database holds tables of our names that we did not make.
-var ErrForeignTables = api.Text{En: "backend: the database has tables of lastitem's names that lastitem did not make; give it a database of its own", Zh: "backend: 库里有与 lastitem 同名、但不是它建的表；请给它一个单独的库"}.Errorf()
+var ErrForeignTables = text.Of("backend: the database has tables of lastitem's names that lastitem did not make; give it a database of its own").Errorf()
 
 // ErrOtherMigrations says that the database records other migrations than those of this program.
-var ErrOtherMigrations = api.Text{En: "backend: the database is of another version of lastitem", Zh: "backend: 这个库属于另一个版本的 lastitem"}.Errorf()
+var ErrOtherMigrations = text.Of("backend: the database is of another version of lastitem").Errorf()
 
 // otherMigration names the first migration that differs, and says how to start over.
-var otherMigration = api.Text{
-	En: "%w: it records migration %d, %s. To start over, without its data: drop the database and create it empty; with SQLite, remove the file; with 'make up', run 'make down'",
-	Zh: "%w：其中记录的迁移 %d 是 %s。要从头开始（数据不保留）：删库后重建空库；SQLite 则删除数据库文件；'make up' 的库用 'make down' 删除",
-}
+var otherMigration = text.Of("%w: it records migration %d, %s. To start over, without its data: drop the database and create it empty; with SQLite, remove the file; with 'make up', run 'make down'")
 
 // Migrate applies what is missing, in order, and returns the numbers it applied. Several replicas may call it at once: one
 // goes first, the others wait for it (at most a minute) and find nothing to do.
@@ -80,7 +77,7 @@ func migrateMySQL(ctx context.Context, conn *sql.Conn, all []Migration) ([]int, 
 		return nil, fmt.Errorf("backend: migrate: %w", err)
 	}
 	if got.Int64 != 1 {
-		return nil, api.Text{En: "backend: migrate: another process has been migrating for a minute", Zh: "backend: 迁移：另一个进程已经迁移了一分钟"}.Errorf()
+		return nil, text.Of("backend: migrate: another process has been migrating for a minute").Errorf()
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -259,7 +256,7 @@ func Migrations(dialect string) ([]Migration, error) {
 	}
 	all := make([]Migration, len(files)) // Glob sorts, and the numbers have leading zeros
 	for i, file := range files {
-		text, err := migrations.Files.ReadFile(file)
+		said, err := migrations.Files.ReadFile(file)
 		if err != nil {
 			return nil, fmt.Errorf("backend: migration %s: %w", file, err)
 		}
@@ -268,7 +265,7 @@ func Migrations(dialect string) ([]Migration, error) {
 		if err != nil {
 			return nil, fmt.Errorf("backend: migration %s has no number: %w", file, err)
 		}
-		all[i] = Migration{Number: number, Name: name, SQL: string(text) + "\n"}
+		all[i] = Migration{Number: number, Name: name, SQL: string(said) + "\n"}
 	}
 	return all, nil
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gorm.io/gorm"
 
-	"lastitem/internal/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
 	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
+	"lastitem/internal/text"
 )
 
 // dialects are the databases that the tests run on.
@@ -194,7 +194,7 @@ func TestMigrateRefusesAnotherVersion(t *testing.T) {
 				t.Fatalf("Migrate() with %s = %v, %v, want ErrOtherMigrations", differs, applied, err)
 			}
 			for lang, advice := range map[string]string{"en": "To start over", "zh": "要从头开始"} {
-				if said := api.ErrorIn(lang, err); !strings.Contains(said, advice) || lang == "en" && !strings.Contains(said, record[1]) {
+				if said := text.ErrorIn(lang, err); !strings.Contains(said, advice) || lang == "en" && !strings.Contains(said, record[1]) {
 					t.Errorf("Migrate() with %s says %q, want %q and %q", differs, said, record[1], advice)
 				}
 			}

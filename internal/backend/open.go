@@ -21,10 +21,10 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
-	"lastitem/internal/api"
 	"lastitem/internal/redact"
 	"lastitem/internal/sqlite"
 	"lastitem/internal/store"
+	"lastitem/internal/text"
 )
 
 // OpenRedis returns a client for a redis:// URL, for a comma-separated list of them (a cluster), or for Sentinels: see [sentinelURL].
@@ -61,12 +61,9 @@ func openRedis(address string, l link) (redis.UniversalClient, error) {
 }
 
 func redisOptions(address string) (*redis.UniversalOptions, error) {
-	want := api.Text{
-		En: "want redis://host:port/db, or redis+sentinel://host:port,host:port/MASTER/db for Sentinel",
-		Zh: "应为 redis://主机:端口/库号；哨兵（Sentinel）写 redis+sentinel://主机:端口,主机:端口/主节点名/库号",
-	}
+	want := text.Of("want redis://host:port/db, or redis+sentinel://host:port,host:port/MASTER/db for Sentinel")
 	bad := func(part string, err error) error {
-		return api.Text{En: "backend: Redis address %q: %s (%s)", Zh: "backend: Redis 地址 %q：%s（%s）"}.Errorf(redact.Address(part), reason(err), want)
+		return text.Of("backend: Redis address %q: %s (%s)").Errorf(redact.Address(part), reason(err), want)
 	}
 	if u := sentinelURL(address); u != "" {
 		o, err := sentinelOptions(u)
@@ -95,11 +92,11 @@ func redisOptions(address string) (*redis.UniversalOptions, error) {
 func fitsCluster(all *redis.UniversalOptions, o *redis.Options) error {
 	switch {
 	case (all.TLSConfig == nil) != (o.TLSConfig == nil):
-		return api.Text{En: "redis:// and rediss:// in one list", Zh: "redis:// 和 rediss:// 不能混在一个列表里"}.Errorf()
+		return text.Of("redis:// and rediss:// in one list").Errorf()
 	case all.Username != o.Username || all.Password != o.Password:
-		return api.Text{En: "the user and the password must be the same in the whole list", Zh: "列表中各地址的用户名和密码必须相同"}.Errorf()
+		return text.Of("the user and the password must be the same in the whole list").Errorf()
 	case all.DB != 0 || o.DB != 0:
-		return api.Text{En: "a list is a cluster, which has database 0 only", Zh: "列表表示集群，而集群只有 0 号库"}.Errorf()
+		return text.Of("a list is a cluster, which has database 0 only").Errorf()
 	}
 	return nil
 }
@@ -118,7 +115,7 @@ func redisNode(address string) (*redis.Options, error) {
 		return nil, err
 	}
 	if o.Network == "unix" {
-		return nil, api.Text{En: "sockets are not supported", Zh: "不支持 socket"}.Errorf()
+		return nil, text.Of("sockets are not supported").Errorf()
 	}
 	o.TLSConfig, err = redisTLS(o.TLSConfig, files)
 	return o, err
@@ -136,11 +133,11 @@ func onlyUsed(address string, names ...string) error {
 	}
 	for name := range query {
 		if !slices.Contains(names, name) {
-			return api.Text{En: "the parameter %q is not used", Zh: "不使用参数 %q"}.Errorf(name)
+			return text.Of("the parameter %q is not used").Errorf(name)
 		}
 	}
 	if strings.Contains(address, "#") {
-		return api.Text{En: "what follows # is not used; in a password write %%23", Zh: "不使用 # 之后的部分；密码里的 # 请写成 %%23"}.Errorf()
+		return text.Of("what follows # is not used; in a password write %%23").Errorf()
 	}
 	return nil
 }
@@ -194,11 +191,11 @@ func sentinelOptions(address string) (*redis.UniversalOptions, error) {
 	before := [2]string{o.SentinelUsername, o.SentinelPassword}
 	switch none := [2]string{}; {
 	case o.MasterName == "" || strings.ContainsAny(o.MasterName, "/,?#"):
-		return nil, api.Text{En: "no name of a master", Zh: "缺少主节点名"}.Errorf()
+		return nil, text.Of("no name of a master").Errorf()
 	case o.Username == "" && o.Password == "":
 		o.Username, o.Password = before[0], before[1]
 	case before != none && sentinel != none:
-		return nil, api.Text{En: "two passwords for the Sentinels", Zh: "哨兵的密码给了两次"}.Errorf()
+		return nil, text.Of("two passwords for the Sentinels").Errorf()
 	case before != none:
 		sentinel = before
 	}
@@ -230,7 +227,7 @@ func openSQL(dsn string, l link) (*gorm.DB, error) {
 		case sqlite.Busy(err) && try < openTries:
 			time.Sleep(50 * time.Millisecond)
 		case sqlite.CannotOpen(err):
-			return nil, api.Text{En: "backend: open %s: the file cannot be read or written, or not be made", Zh: "backend: 打开 %s：文件无法读写，或无法创建"}.Errorf(redact.Address(dsn))
+			return nil, text.Of("backend: open %s: the file cannot be read or written, or not be made").Errorf(redact.Address(dsn))
 		default:
 			return nil, err
 		}
@@ -292,15 +289,15 @@ func SQLiteFile(dsn string) (string, error) {
 	}
 	file = strings.TrimPrefix(file, "//")
 	if file == "" || strings.HasPrefix(file, ":") || strings.Contains(file, "?") { // it has no parameters
-		return "", api.Text{En: "backend: SQL address %q: want sqlite:/path/to/file.db, a file that every replica can open", Zh: "backend: SQL 地址 %q：应为 sqlite:/路径/文件.db，即每个副本都能打开的文件"}.Errorf(redact.Address(dsn))
+		return "", text.Of("backend: SQL address %q: want sqlite:/path/to/file.db, a file that every replica can open").Errorf(redact.Address(dsn))
 	}
 	dir := filepath.Dir(file)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return "", api.Text{En: "backend: SQL address %q: there is no directory %s", Zh: "backend: SQL 地址 %q：没有目录 %s"}.Errorf(redact.Address(dsn), dir)
+		return "", text.Of("backend: SQL address %q: there is no directory %s").Errorf(redact.Address(dsn), dir)
 	}
 	// It is not opened to see: closing it again would end the locks that this process may hold on it.
 	if info, err := os.Stat(file); err == nil && info.IsDir() {
-		return "", api.Text{En: "backend: SQL address %q: it is a directory, want a file in it", Zh: "backend: SQL 地址 %q：这是目录，应为其中的文件"}.Errorf(redact.Address(dsn))
+		return "", text.Of("backend: SQL address %q: it is a directory, want a file in it").Errorf(redact.Address(dsn))
 	}
 	return file, nil
 }
@@ -330,11 +327,11 @@ func mysqlConnector(dsn string, l link) (sqldriver.Connector, error) {
 		cfg.ConnectionAttributes = strings.TrimPrefix(cfg.ConnectionAttributes+",program_name:"+l.name, ",")
 	}
 	if err := cfg.Apply(driver.Charset("utf8mb4", "")); err != nil {
-		return nil, api.Text{En: "backend: SQL address: %w", Zh: "backend: SQL 地址：%w"}.Errorf(err)
+		return nil, text.Of("backend: SQL address: %w").Errorf(err)
 	}
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
-		return nil, api.Text{En: "backend: SQL address: %w", Zh: "backend: SQL 地址：%w"}.Errorf(err)
+		return nil, text.Of("backend: SQL address: %w").Errorf(err)
 	}
 	return refusing{connector, zone}, nil
 }
@@ -361,16 +358,13 @@ var networkSQL = regexp.MustCompile(`(?:^|@)(?:(?:tcp6?|unix)\(|(?:tcp|unix)?/)`
 
 // parseMySQL reads a DSN of go-sql-driver/mysql or a mysql:// URL.
 func parseMySQL(dsn string) (*driver.Config, error) {
-	want := api.Text{
-		En: "want user:password@tcp(host:port)/database, mysql://user:password@host:port/database or sqlite:/path/to/file.db",
-		Zh: "应为 用户:密码@tcp(主机:端口)/库名、mysql://用户:密码@主机:端口/库名 或 sqlite:/路径/文件.db",
-	}
+	want := text.Of("want user:password@tcp(host:port)/database, mysql://user:password@host:port/database or sqlite:/path/to/file.db")
 	dsn = paramsSQL.ReplaceAllStringFunc(dsn, func(params string) string { return strings.ReplaceAll(params, "/", "%2F") })
 	plain, user := dsn, (*url.Userinfo)(nil)
 	if strings.HasPrefix(dsn, "mysql://") {
 		u, err := url.Parse(dsn)
 		if err != nil || u.Host == "" || strings.Contains(dsn, "#") {
-			return nil, api.Text{En: "backend: SQL address: not a URL (%s)", Zh: "backend: SQL 地址：不是 URL（%s）"}.Errorf(want) // the URL may hold a password
+			return nil, text.Of("backend: SQL address: not a URL (%s)").Errorf(want) // the URL may hold a password
 		}
 		host := u.Host
 		if u.Port() == "" {
@@ -378,11 +372,11 @@ func parseMySQL(dsn string) (*driver.Config, error) {
 		}
 		plain, user = "tcp("+host+")/"+strings.TrimPrefix(u.EscapedPath(), "/")+"?"+u.RawQuery, u.User
 	} else if !networkSQL.MatchString(dsn) { // the driver's error would quote a part of the password
-		return nil, api.Text{En: "backend: SQL address %q: %s", Zh: "backend: SQL 地址 %q：%s"}.Errorf(redact.Address(dsn), want)
+		return nil, text.Of("backend: SQL address %q: %s").Errorf(redact.Address(dsn), want)
 	}
 	cfg, err := driver.ParseDSN(plain)
 	if err != nil {
-		return nil, api.Text{En: "backend: SQL address %q: %w (%s)", Zh: "backend: SQL 地址 %q：%w（%s）"}.Errorf(redact.Address(dsn), err, want)
+		return nil, text.Of("backend: SQL address %q: %w (%s)").Errorf(redact.Address(dsn), err, want)
 	}
 	if user != nil {
 		cfg.User = user.Username()
@@ -390,10 +384,10 @@ func parseMySQL(dsn string) (*driver.Config, error) {
 	}
 	// It must name a database, and the certificates that it names are read.
 	if cfg.DBName == "" {
-		return nil, api.Text{En: "backend: SQL address names no database: %s", Zh: "backend: SQL 地址里没有库名：%s"}.Errorf(want)
+		return nil, text.Of("backend: SQL address names no database: %s").Errorf(want)
 	}
 	if err := mysqlTLS(cfg); err != nil {
-		return nil, api.Text{En: "backend: SQL address: %w", Zh: "backend: SQL 地址：%w"}.Errorf(err)
+		return nil, text.Of("backend: SQL address: %w").Errorf(err)
 	}
 	return cfg, checkSession(cfg.Params)
 }
@@ -404,10 +398,7 @@ func ignoredSQL(dsn string) (own []string, err error) {
 	for part := range strings.SplitSeq(dsn[strings.LastIndex(dsn, "?")+1:], "&") {
 		switch name, _, _ := strings.Cut(part, "="); name {
 		case "timeout", "readTimeout", "writeTimeout":
-			return nil, api.Text{
-				En: "backend: SQL address: the parameter %q is not used; set SHOP_DIAL_TIMEOUT or SHOP_SQL_TIMEOUT",
-				Zh: "backend: SQL 地址：不使用参数 %q，请设置 SHOP_DIAL_TIMEOUT 或 SHOP_SQL_TIMEOUT",
-			}.Errorf(name)
+			return nil, text.Of("backend: SQL address: the parameter %q is not used; set SHOP_DIAL_TIMEOUT or SHOP_SQL_TIMEOUT").Errorf(name)
 		case "clientFoundRows", "interpolateParams", "charset":
 			if !slices.Contains([]string{"clientFoundRows=false", "interpolateParams=true", "charset=utf8mb4"}, part) {
 				own = append(own, part)
@@ -422,7 +413,7 @@ func reason(err error) error {
 	var quoting *url.Error
 	var escape url.EscapeError
 	if errors.As(err, &quoting) || errors.As(err, &escape) {
-		return api.Text{En: "not a URL", Zh: "不是 URL"}.Errorf()
+		return text.Of("not a URL").Errorf()
 	}
 	return err
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // ErrRights says that a server has refused an account: a wrong password, or a right that it lacks. Trying again is of no use.
-var ErrRights = api.Text{En: "see 'Rights' in docs/servers.md", Zh: "所需权限见 docs/servers.zh.md 的“权限”一节"}.Errorf()
+var ErrRights = text.Of("see 'Rights' in docs/servers.md").Errorf()
 
 // How servers word it: MySQL's numbers for a database, a password, a table, a column, a privilege and a routine, and the beginnings of
 // Redis's answers.
@@ -28,5 +28,5 @@ func explained(err error) error {
 	if !about || errors.Is(err, ErrRights) {
 		return err
 	}
-	return api.Text{En: "%w; %w", Zh: "%w；%w"}.Errorf(err, ErrRights)
+	return text.Of("%w; %w").Errorf(err, ErrRights)
 }

@@ -24,9 +24,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
-	"lastitem/internal/api"
 	"lastitem/internal/redact"
 	"lastitem/internal/store"
+	"lastitem/internal/text"
 )
 
 // The services that the locks of some modes stand on; in etcd stock may live as well.
@@ -38,7 +38,7 @@ func (s *Set) openRedlock(cfg Config) error {
 	}
 	addresses := strings.Split(cfg.Redlock, ",")
 	if len(addresses) < 3 {
-		return api.Text{En: "backend: Redlock: want three or more redis:// URLs of independent masters (five are common), comma-separated, not %d", Zh: "backend: Redlock：应为三个以上相互独立的主节点的 redis:// 地址（通常五个），逗号分隔，不能是 %d 个"}.Errorf(len(addresses))
+		return text.Of("backend: Redlock: want three or more redis:// URLs of independent masters (five are common), comma-separated, not %d").Errorf(len(addresses))
 	}
 	named := map[string]bool{}
 	for _, address := range addresses {
@@ -54,7 +54,7 @@ func (s *Set) openRedlock(cfg Config) error {
 		u, _ := url.Parse(address)                                     // openRedis has read it
 		node := strings.ToLower(u.Host) + u.Query().Get("master_name") // the Sentinels of several masters may be the same
 		if named[node] {
-			return api.Text{En: "backend: Redlock: %s is named twice: want independent masters, each of which grants one vote", Zh: "backend: Redlock：%s 出现了两次：应为相互独立的主节点，每个节点一票"}.Errorf(u.Host)
+			return text.Of("backend: Redlock: %s is named twice: want independent masters, each of which grants one vote").Errorf(u.Host)
 		}
 		named[node] = true
 		s.Redlock = append(s.Redlock, Node{Name: u.Host, Client: c})
@@ -74,7 +74,7 @@ func (s *Set) openZooKeeper(cfg Config) error {
 	for part := range strings.SplitSeq(cfg.ZooKeeper, ",") {
 		server := strings.TrimSpace(part)
 		if !hostPort(server) {
-			return api.Text{En: "backend: ZooKeeper address %q: want host:port, with no user, path or parameter", Zh: "backend: ZooKeeper 地址 %q：应为 主机:端口，不带用户、路径和参数"}.Errorf(redact.Address(server))
+			return text.Of("backend: ZooKeeper address %q: want host:port, with no user, path or parameter").Errorf(redact.Address(server))
 		}
 		servers = append(servers, server)
 	}
@@ -204,10 +204,7 @@ func (g *granting) Read(p []byte) (int, error) {
 	if granted == 0 || granted >= g.least {
 		return n, nil
 	}
-	err = api.Text{
-		En: "backend: ZooKeeper at %s grants sessions of %s at most, and the locks need %s: shorten SHOP_LOCK_TTL, or raise maxSessionTimeout at the server",
-		Zh: "backend: ZooKeeper %s 最多只给 %s 的会话，而锁需要 %s：请调短 SHOP_LOCK_TTL，或调高服务器的 maxSessionTimeout",
-	}.Errorf(g.RemoteAddr(), granted, g.least)
+	err = text.Of("backend: ZooKeeper at %s grants sessions of %s at most, and the locks need %s: shorten SHOP_LOCK_TTL, or raise maxSessionTimeout at the server").Errorf(g.RemoteAddr(), granted, g.least)
 	g.refused(err)
 	return 0, err
 }
@@ -252,7 +249,7 @@ func dialEtcd(addresses string, l link) (*clientv3.Client, error) {
 	password, _ := user.Password()
 	for _, e := range endpoints {
 		if u, _ := url.Parse(e); strings.Trim(u.Path, "/") != "" || user != nil && (user.Username() == "" || password == "") {
-			return nil, api.Text{En: "backend: etcd address %q: want http://user:password@host:port, with no path", Zh: "backend: etcd 地址 %q：应为 http://用户:密码@主机:端口，不带路径"}.Errorf(e)
+			return nil, text.Of("backend: etcd address %q: want http://user:password@host:port, with no path").Errorf(e)
 		}
 	}
 	o := clientv3.Config{
@@ -297,10 +294,10 @@ func (s *Set) openConsul(cfg Config) error {
 		return err
 	}
 	if user != nil {
-		return api.Text{En: "backend: Consul address: the user is not used; a token is given by CONSUL_HTTP_TOKEN, and a proxy's user by CONSUL_HTTP_AUTH", Zh: "backend: Consul 地址：不使用其中的用户名；令牌用 CONSUL_HTTP_TOKEN 给出，代理的用户名和密码用 CONSUL_HTTP_AUTH"}.Errorf()
+		return text.Of("backend: Consul address: the user is not used; a token is given by CONSUL_HTTP_TOKEN, and a proxy's user by CONSUL_HTTP_AUTH").Errorf()
 	}
 	if len(endpoints) > 1 {
-		return api.Text{En: "backend: Consul has one address, that of the agent beside this process", Zh: "backend: Consul 只有一个地址，即本进程旁边的 agent"}.Errorf()
+		return text.Of("backend: Consul has one address, that of the agent beside this process").Errorf()
 	}
 	c, closing, err := dialConsul(endpoints[0], cfg.pool())
 	if err != nil {
@@ -340,10 +337,10 @@ func endpoints(service, addresses string) (all []string, user *url.Userinfo, err
 		part = strings.TrimSpace(part)
 		u, err := url.Parse(part)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.ContainsAny(part, "?#") {
-			return nil, nil, api.Text{En: "backend: %s address %q: want http://host:port", Zh: "backend: %s 地址 %q：应为 http://主机:端口"}.Errorf(service, redact.Address(part))
+			return nil, nil, text.Of("backend: %s address %q: want http://host:port").Errorf(service, redact.Address(part))
 		}
 		if i > 0 && (!reflect.DeepEqual(u.User, user) || !strings.HasPrefix(all[0], u.Scheme+":")) {
-			return nil, nil, api.Text{En: "backend: %s: the scheme, the user and the password must be the same in the whole list", Zh: "backend: %s：列表中各地址的协议、用户名和密码必须相同"}.Errorf(service)
+			return nil, nil, text.Of("backend: %s: the scheme, the user and the password must be the same in the whole list").Errorf(service)
 		}
 		user, u.User = u.User, nil
 		all = append(all, u.String())

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // sessionNeeds is what the statements of the shop need of a session of MySQL, whatever the defaults of its server are.
@@ -43,9 +43,7 @@ func checkSession(params map[string]string) error {
 	for _, need := range sessionNeeds {
 		for name, value := range params {
 			if strings.EqualFold(need[0], name) && value != need[1] {
-				return api.Text{
-					En: "backend: SQL address: %s=%s is not possible: the shop needs %s", Zh: "backend: SQL 地址：%s=%s 不行：shop 需要 %s",
-				}.Errorf(name, value, need[1])
+				return text.Of("backend: SQL address: %s=%s is not possible: the shop needs %s").Errorf(name, value, need[1])
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // The parameters of an address that name PEM files: the CAs to trust instead of the system's, and a client certificate with its key. They
@@ -38,7 +38,7 @@ func takeTLSFiles(address string) (rest string, f tlsFiles, err error) {
 		return address, f, nil
 	}
 	if u.Scheme != "rediss" {
-		return address, f, api.Text{En: "%s and %s, %s are for rediss://", Zh: "%s、%s 和 %s 用于 rediss://"}.Errorf(paramCA, paramCert, paramKey)
+		return address, f, text.Of("%s and %s, %s are for rediss://").Errorf(paramCA, paramCert, paramKey)
 	}
 	for _, name := range []string{paramCA, paramCert, paramKey} {
 		query.Del(name)
@@ -67,7 +67,7 @@ func mysqlTLS(cfg *driver.Config) error {
 		delete(cfg.Params, name)
 	}
 	if cfg.TLSConfig != "true" {
-		return api.Text{En: "%s and %s, %s want tls=true", Zh: "%s、%s 和 %s 须配合 tls=true"}.Errorf(paramCA, paramCert, paramKey)
+		return text.Of("%s and %s, %s want tls=true").Errorf(paramCA, paramCert, paramKey)
 	}
 	return f.into(cfg.TLS)
 }
@@ -77,22 +77,22 @@ func (f tlsFiles) into(c *tls.Config) error {
 	c.MinVersion = tls.VersionTLS12
 	if f.ca != "" {
 		if c.InsecureSkipVerify {
-			return api.Text{En: "%s and skip_verify exclude each other: without verification no certificates are needed", Zh: "%s 与 skip_verify 不能同用：不校验就用不着证书"}.Errorf(paramCA)
+			return text.Of("%s and skip_verify exclude each other: without verification no certificates are needed").Errorf(paramCA)
 		}
-		text, err := os.ReadFile(f.ca)
+		said, err := os.ReadFile(f.ca)
 		if err != nil {
 			return fmt.Errorf("%s: %w", paramCA, err)
 		}
 		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(text) {
-			return api.Text{En: "%s: no certificate in %s", Zh: "%s：%s 里没有证书"}.Errorf(paramCA, f.ca)
+		if !c.RootCAs.AppendCertsFromPEM(said) {
+			return text.Of("%s: no certificate in %s").Errorf(paramCA, f.ca)
 		}
 	}
 	if f.cert == "" && f.key == "" {
 		return nil
 	}
 	if f.cert == "" || f.key == "" {
-		return api.Text{En: "%s and %s go together", Zh: "%s 与 %s 须同时给出"}.Errorf(paramCert, paramKey)
+		return text.Of("%s and %s go together").Errorf(paramCert, paramKey)
 	}
 	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {

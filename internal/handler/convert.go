@@ -14,7 +14,7 @@ import (
 func (h *Handler) mode(s shop.Status) api.Mode {
 	m := s.Mode
 	out := api.Mode{
-		Name: m.Name, Title: api.Text{En: m.Title.En, Zh: m.Title.Zh},
+		Name: m.Name, Title: m.Title,
 		Holds: make([]string, len(m.Holds)), Needs: make([]string, len(m.Needs)), Stores: make([]api.Store, len(m.Stores)),
 		Cart: m.Cart, KeyRequired: m.KeyRequired, Segments: m.Segments,
 		Baseline: len(m.Stores) == 0, Default: m.Name == h.DefaultMode,

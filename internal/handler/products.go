@@ -35,7 +35,7 @@ func (h *Handler) showMode(c *gin.Context) outcome {
 	}
 	m := h.mode(s)
 	if doc, err := s.Mode.Doc(); err == nil {
-		m.Doc = &api.Text{En: doc.En, Zh: doc.Zh}
+		m.Doc = &doc
 	}
 	return h.send(c, m)
 }

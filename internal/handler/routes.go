@@ -14,6 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // tokenRequired is the header with which a proxy restricts a path to the operator. The proxy decides, since it knows which requests come
@@ -37,14 +38,14 @@ type endpoint func(c *gin.Context) outcome
 type route struct {
 	method, path string
 	serve        endpoint
-	does         api.Text
+	does         text.Text
 }
 
 // table lists the routes in the order in which the index shows them. It is the only list: the router, the index and the
 // metric labels are made from it, and the OpenAPI document is tested against it.
 func (h *Handler) table() []route {
 	if h.Events {
-		return append(h.contract(), route{http.MethodGet, "/events", h.events, api.Text{En: "steps as they happen, for the console (admin)", Zh: "实时步骤流，供控制台使用（需管理员令牌）"}})
+		return append(h.contract(), route{http.MethodGet, "/events", h.events, text.Of("steps as they happen, for the console (admin)")})
 	}
 	return h.contract()
 }
@@ -52,21 +53,21 @@ func (h *Handler) table() []route {
 // contract lists the routes that every replica has, and that the OpenAPI document describes.
 func (h *Handler) contract() []route {
 	return []route{
-		{http.MethodPost, "/deduct_stock/{mode}", h.deduct, api.Text{En: "deduct stock by one mode", Zh: "以指定模式扣减库存"}},
-		{http.MethodPost, "/deduct_stock", h.deduct, api.Text{En: "deduct stock by the default mode", Zh: "以默认模式扣减库存"}},
-		{http.MethodGet, "/modes", h.bare(h.listModes), api.Text{En: "every mode, with what it claims", Zh: "所有模式及其声明"}},
-		{http.MethodGet, "/modes/{mode}", h.bare(h.showMode), api.Text{En: "one mode, with its essay", Zh: "单个模式及其说明文章"}},
-		{http.MethodGet, "/products/{id}", h.product, api.Text{En: "stock in every store", Zh: "各存储中的库存"}},
-		{http.MethodPut, "/products/{id}/stock", h.setStock, api.Text{En: "set the stock: a run starts here (admin)", Zh: "设置库存，一轮测试由此开始（需管理员令牌）"}},
-		{http.MethodGet, "/products/{id}/orders", h.guarded(h.orders), api.Text{En: "the order rows, in pages", Zh: "订单行，分页"}},
-		{http.MethodGet, "/products/{id}/ledger", h.guarded(h.ledger), api.Text{En: "the raw facts that a judge needs, in pages", Zh: "供裁判使用的原始事实，分页"}},
-		{http.MethodGet, "/products/{id}/audit", h.guarded(h.audit), api.Text{En: "the verdict", Zh: "判定"}},
-		{http.MethodGet, "/problems/{code}", h.explain, api.Text{En: "what an error code means", Zh: "错误码的含义"}},
-		{http.MethodGet, "/openapi.json", h.openAPI, api.Text{En: "this contract, OpenAPI 3.1", Zh: "本接口的 OpenAPI 3.1 描述"}},
-		{http.MethodGet, "/metrics", h.guarded(h.scrape), api.Text{En: "Prometheus metrics", Zh: "Prometheus 指标"}},
-		{http.MethodGet, "/healthz", h.healthz, api.Text{En: "is the process alive", Zh: "进程是否存活"}},
-		{http.MethodGet, "/readyz", h.readyz, api.Text{En: "ready to serve: backends accept writes, and the replica is not draining", Zh: "能否服务：后端可写且未在下线"}},
-		{http.MethodGet, "/", h.index, api.Text{En: "this list", Zh: "本列表"}},
+		{http.MethodPost, "/deduct_stock/{mode}", h.deduct, text.Of("deduct stock by one mode")},
+		{http.MethodPost, "/deduct_stock", h.deduct, text.Of("deduct stock by the default mode")},
+		{http.MethodGet, "/modes", h.bare(h.listModes), text.Of("every mode, with what it claims")},
+		{http.MethodGet, "/modes/{mode}", h.bare(h.showMode), text.Of("one mode, with its essay")},
+		{http.MethodGet, "/products/{id}", h.product, text.Of("stock in every store")},
+		{http.MethodPut, "/products/{id}/stock", h.setStock, text.Of("set the stock: a run starts here (admin)")},
+		{http.MethodGet, "/products/{id}/orders", h.guarded(h.orders), text.Of("the order rows, in pages")},
+		{http.MethodGet, "/products/{id}/ledger", h.guarded(h.ledger), text.Of("the raw facts that a judge needs, in pages")},
+		{http.MethodGet, "/products/{id}/audit", h.guarded(h.audit), text.Of("the verdict")},
+		{http.MethodGet, "/problems/{code}", h.explain, text.Of("what an error code means")},
+		{http.MethodGet, "/openapi.json", h.openAPI, text.Of("this contract, OpenAPI 3.1")},
+		{http.MethodGet, "/metrics", h.guarded(h.scrape), text.Of("Prometheus metrics")},
+		{http.MethodGet, "/healthz", h.healthz, text.Of("is the process alive")},
+		{http.MethodGet, "/readyz", h.readyz, text.Of("ready to serve: backends accept writes, and the replica is not draining")},
+		{http.MethodGet, "/", h.index, text.Of("this list")},
 	}
 }
 

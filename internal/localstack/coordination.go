@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // etcdServer is one etcd node that does not wait for the disk. The election time-out, which bounds the shortest lease from
@@ -104,7 +104,7 @@ func (s *Stack) consulAgent(path string) server {
 	return server{
 		name:  Consul,
 		kind:  "Consul " + number + " (private)",
-		loses: api.Text{En: "its sessions and keys were in memory", Zh: "会话和键都在内存里"},
+		loses: text.Of("its sessions and keys were in memory"),
 		url:   func(addr string) string { return "http://" + addr },
 		setup: func(addr string) ([]string, error) {
 			_, http, err := net.SplitHostPort(addr)

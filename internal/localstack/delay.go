@@ -2,9 +2,9 @@ package localstack
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 
+	"lastitem/internal/text"
 	"lastitem/internal/wire"
 )
 
@@ -36,20 +36,14 @@ func (s *Stack) delayed(x Service, _ int) (string, error) {
 }
 
 // delayTexts are the parts of the line about the round trip, by language.
-var delayTexts = map[string]struct{ far, near, why, comma, file, broker string }{
-	"en": {"rtt: %v from each replica to %s", "; none to %s", "%s (%s)", ", ", "SQLite is a file", "its broker advertises its own address"},
-	"zh": {"rtt：各副本到 %[2]s 的往返时间为 %[1]v", "；不含 %s", "%s（%s）", "、", "SQLite 是本地文件", "broker 通告的是自己的地址"},
-}
+var delayTexts = text.Table(struct{ far, near, why, file, broker string }{"rtt: %v from each replica to %s", "; none to %s", "%s (%s)", "SQLite is a file", "its broker advertises its own address"})
 
 // logDelays logs the round trip, the servers that it applies to, and those that it does not, with the reason.
 func (s *Stack) logDelays() {
 	d := &s.delays
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	texts, known := delayTexts[s.opts.Lang]
-	if !known {
-		texts = delayTexts["en"]
-	}
+	texts := delayTexts.In(s.opts.Lang)
 	var far, near []string
 	sort := func(name, why string, services ...Service) {
 		switch {
@@ -65,9 +59,9 @@ func (s *Stack) logDelays() {
 	for _, x := range s.Extras() {
 		sort(x.Name, texts.broker, x.Services...)
 	}
-	line := fmt.Sprintf(texts.far, s.opts.RTT, strings.Join(far, texts.comma))
+	line := fmt.Sprintf(texts.far, s.opts.RTT, text.List(far).In(s.opts.Lang))
 	if len(near) > 0 {
-		line += fmt.Sprintf(texts.near, strings.Join(near, texts.comma))
+		line += fmt.Sprintf(texts.near, text.List(near).In(s.opts.Lang))
 	}
 	s.opts.Log("%s", line)
 }

@@ -8,8 +8,8 @@ import (
 	"maps"
 	"strings"
 
-	"lastitem/internal/api"
 	"lastitem/internal/redact"
+	"lastitem/internal/text"
 )
 
 // extras are the backends that only a few modes need. Except for Kafka there are no embedded ones.
@@ -55,8 +55,8 @@ func (s *Stack) Missing() map[string]string {
 
 // missingEnv tells it to a replica, which would advise to set its own variables.
 func (s *Stack) missingEnv() (string, error) {
-	text, err := json.Marshal(s.Missing())
-	return "SHOP_MISSING=" + string(text), err
+	said, err := json.Marshal(s.Missing())
+	return "SHOP_MISSING=" + string(said), err
 }
 
 // tryExtra starts a private extra, or says why it is left out.
@@ -84,7 +84,7 @@ func (o *Options) findExtra(backend string) (string, error) {
 	case backend == Kafka && o.Backend == Embedded:
 		return o.Binary, nil
 	case o.Backend == Embedded:
-		return "", o.advised(backend, api.Text{En: "localstack: there is no embedded %s", Zh: "localstack: 没有内嵌的 %s"}.Errorf(backend))
+		return "", o.advised(backend, text.Of("localstack: there is no embedded %s").Errorf(backend))
 	}
 	path, err := Find(backend)
 	switch {
@@ -100,7 +100,7 @@ func (o *Options) findExtra(backend string) (string, error) {
 func (o *Options) findMySQL() error {
 	_, err := Find(MySQL)
 	if o.Backend == Embedded {
-		err = api.Text{En: "the embedded database is SQLite", Zh: "内嵌的数据库是 SQLite"}.Errorf()
+		err = text.Of("the embedded database is SQLite").Errorf()
 	}
 	if err != nil {
 		return o.advised(MySQL, err)
@@ -118,21 +118,22 @@ func (o *Options) advised(backend string, why error) error {
 	case advice == "":
 		return why
 	case errors.Is(why, errNotInstalled):
-		return api.Text{En: "%w; or %s", Zh: "%w；或者%s"}.Errorf(why, advice)
+		return text.Of("%w; or %s").Errorf(why, advice)
 	default:
-		return api.Text{En: "%w: %s", Zh: "%w：%s"}.Errorf(why, advice)
+		return text.Of("%w: %s").Errorf(why, advice)
 	}
 }
 
 // ErrMissing says that Options.All cannot be had; the error around it lists what is missing and how to install it.
-var ErrMissing = api.Text{En: "localstack: not every mode can run here", Zh: "localstack: 有模式在本机跑不了"}.Errorf()
+var ErrMissing = text.Of("localstack: not every mode can run here").Errorf()
 
 // missing returns ErrMissing with what a mode would lack; nil where that is nothing.
 func (o *Options) missing() error {
-	var lacks api.Text
+	var lacks text.Text
 	lack := func(backend string, why error) {
-		lacks.En += fmt.Sprintf("\n  %s: %s", backend, strings.TrimPrefix(why.Error(), "localstack: "))
-		lacks.Zh += fmt.Sprintf("\n  %s：%s", backend, strings.TrimPrefix(api.ErrorIn("zh", why), "localstack: "))
+		said := text.Of("\n  %s: %s").With(backend, why)
+		lacks.En += strings.Replace(said.En, "localstack: ", "", 1)
+		lacks.Zh += strings.Replace(said.Zh, "localstack: ", "", 1)
 	}
 	if o.SQL == "" {
 		if err := o.findMySQL(); err != nil {
@@ -150,7 +151,7 @@ func (o *Options) missing() error {
 	if lacks.En == "" {
 		return nil
 	}
-	return api.Text{En: "%w:%s", Zh: "%w：%s"}.Errorf(ErrMissing, lacks)
+	return text.Of("%w:%s").Errorf(ErrMissing, lacks)
 }
 
 // takeOwn fills in an extra of the user's own.

@@ -11,53 +11,47 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // program is one real server: the names of its binary, best first, and the package to install.
 type program struct {
 	names   []string
-	install api.Text
+	install text.Text
 	// also looks for what the program needs besides, and says what is missing; nil = nothing.
-	also func() api.Text
+	also func() text.Text
 }
 
 // redisProgram is what Redis and each node of a Redlock run.
-var redisProgram = program{names: []string{"redis-server"}, install: api.Text{En: "apt-get install redis-server, or brew install redis", Zh: "apt-get install redis-server，或 brew install redis"}}
+var redisProgram = program{names: []string{"redis-server"}, install: text.Of("apt-get install redis-server, or brew install redis")}
 
 // programs are the real servers, by backend. MariaDB comes first: where both are there, mysqld is often a link to it.
 var programs = map[string]program{
 	Redis: redisProgram, Redlock: redisProgram,
-	MySQL: {names: []string{"mariadbd", "mysqld"}, install: api.Text{En: "apt-get install mariadb-server, or brew install mariadb", Zh: "apt-get install mariadb-server，或 brew install mariadb"}},
-	Nginx: {names: []string{"nginx"}, install: api.Text{En: "apt-get install nginx-light, or brew install nginx", Zh: "apt-get install nginx-light，或 brew install nginx"}},
-	Etcd:  {names: []string{"etcd"}, install: api.Text{En: "apt-get install etcd-server, or brew install etcd", Zh: "apt-get install etcd-server，或 brew install etcd"}},
-	ZooKeeper: {names: []string{"java"}, install: same("apt-get install zookeeper"), also: func() api.Text {
+	MySQL: {names: []string{"mariadbd", "mysqld"}, install: text.Of("apt-get install mariadb-server, or brew install mariadb")},
+	Nginx: {names: []string{"nginx"}, install: text.Of("apt-get install nginx-light, or brew install nginx")},
+	Etcd:  {names: []string{"etcd"}, install: text.Of("apt-get install etcd-server, or brew install etcd")},
+	ZooKeeper: {names: []string{"java"}, install: text.Plain("apt-get install zookeeper"), also: func() text.Text {
 		if debianZooKeeper() == "" {
-			return same("ZooKeeper (zookeeper.jar)")
+			return text.Plain("ZooKeeper (zookeeper.jar)")
 		}
-		return api.Text{}
+		return text.Text{}
 	}},
-	Kafka: {names: []string{"java"}, install: api.Text{En: "apt-get install openjdk-17-jre-headless maven, then scripts/real-kafka", Zh: "先 apt-get install openjdk-17-jre-headless maven，再 scripts/real-kafka"}, also: func() api.Text {
+	Kafka: {names: []string{"java"}, install: text.Of("apt-get install openjdk-17-jre-headless maven, then scripts/real-kafka"), also: func() text.Text {
 		if kafkaJars() == "" {
-			return api.Text{En: "Apache Kafka (its jars)", Zh: "Apache Kafka（的 jar 包）"}
+			return text.Of("Apache Kafka (its jars)")
 		}
-		return api.Text{}
+		return text.Text{}
 	}},
-	Compiler: {names: []string{"cc", "gcc", "clang"}, install: same("apt-get install gcc libc6-dev")},
-	Consul: {names: []string{"consul"}, install: api.Text{
-		En: "a binary from https://releases.hashicorp.com/consul on PATH (Debian 12 has no package)",
-		Zh: "从 https://releases.hashicorp.com/consul 下载，放到 PATH 上（Debian 12 没有软件包）",
-	}},
+	Compiler: {names: []string{"cc", "gcc", "clang"}, install: text.Plain("apt-get install gcc libc6-dev")},
+	Consul:   {names: []string{"consul"}, install: text.Of("a binary from https://releases.hashicorp.com/consul on PATH (Debian 12 has no package)")},
 }
-
-// same is a text without words.
-func same(text string) api.Text { return api.Text{En: text, Zh: text} }
 
 // extraDirs are where Debian and others put servers although they are not on a user's PATH.
 var extraDirs = []string{"/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin", "/opt/homebrew/sbin"}
 
 // errNotInstalled is in every error of Find, which ends with what to install.
-var errNotInstalled = api.Text{En: "not found", Zh: "没有找到"}.Errorf()
+var errNotInstalled = text.Of("not found").Errorf()
 
 // EnvProgram and the name of a backend in capitals make the variable that names the program of its real server, instead of the one
 // that would be found: SHOP_PROGRAM_MYSQL=/opt/mysql/bin/mysqld. The nodes of a Redlock are SHOP_PROGRAM_REDIS too.
@@ -68,7 +62,7 @@ const EnvProgram = "SHOP_PROGRAM_"
 func Find(backend string) (string, error) {
 	p, ok := programs[backend]
 	if !ok {
-		return "", api.Text{En: "localstack: unknown backend %q", Zh: "localstack: 没有后端 %q"}.Errorf(backend)
+		return "", text.Of("localstack: unknown backend %q").Errorf(backend)
 	}
 	if backend == Redlock {
 		backend = Redis
@@ -79,11 +73,11 @@ func Find(backend string) (string, error) {
 			path, err = filepath.Abs(path)
 		}
 		if err != nil {
-			return "", api.Text{En: "%s is %q: %w", Zh: "%s 为 %q：%w"}.Errorf(name, os.Getenv(name), err)
+			return "", text.Of("%s is %q: %w").Errorf(name, os.Getenv(name), err)
 		}
 		return path, nil
 	}
-	what := api.Text{En: strings.Join(p.names, " or "), Zh: strings.Join(p.names, " 或 ")}
+	what := text.Text{En: strings.Join(p.names, " or "), Zh: strings.Join(p.names, text.Of(" or ").Zh)}
 	for _, name := range p.names {
 		path := lookUp(name)
 		if path == "" {
@@ -96,7 +90,7 @@ func Find(backend string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", api.Text{En: "%s %w; to install it: %s", Zh: "%[2]w %[1]s；安装方法：%[3]s"}.Errorf(what, errNotInstalled, p.install)
+	return "", text.Of("%s %w; to install it: %s").Errorf(what, errNotInstalled, p.install)
 }
 
 // lookUp finds an executable on PATH, then in extraDirs; "" when there is none.
@@ -142,7 +136,7 @@ func atLeast(version string, least ...int) bool {
 const onRequest = "asked for"
 
 // tell tells an error in the language of the options.
-func (o *Options) tell(err error) string { return api.ErrorIn(o.Lang, err) }
+func (o *Options) tell(err error) string { return text.ErrorIn(o.Lang, err) }
 
 // choose picks the real server or the embedded one for a backend by Options.Backend: the path of the real one, "" for
 // embedded, or an error. why completes the sentence "embedded, because".
@@ -155,7 +149,7 @@ func (o *Options) choose(backend string) (path, why string, err error) {
 	case err == nil:
 		return path, "", nil
 	case o.Backend == Local:
-		return "", "", api.Text{En: "localstack: backend %s: %w", Zh: "localstack: 后端 %s：%w"}.Errorf(Local, o.advised(backend, err))
+		return "", "", text.Of("localstack: backend %s: %w").Errorf(Local, o.advised(backend, err))
 	default:
 		return "", o.tell(err), nil
 	}

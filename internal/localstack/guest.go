@@ -15,9 +15,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"lastitem/internal/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/redact"
+	"lastitem/internal/text"
 )
 
 // Servers are the servers that the user gives to a stack instead of having it start some, as addresses; "" = start one.
@@ -101,12 +101,12 @@ const Env = "SHOP_GUEST"
 
 // Options adds what a stack must know to be a guest.
 func (g *Guest) Options(o Options) (Options, error) {
-	text, err := json.Marshal(g)
+	said, err := json.Marshal(g)
 	if err != nil {
 		return o, err
 	}
 	o.Env = append(o.Env, "SHOP_REDIS_PREFIX="+g.Prefix)
-	o.LastCommand, o.LastCommandEnv = []string{"guest-leave"}, []string{Env + "=" + string(text)}
+	o.LastCommand, o.LastCommandEnv = []string{"guest-leave"}, []string{Env + "=" + string(said)}
 	return o, nil
 }
 
@@ -151,7 +151,7 @@ func (g *Guest) Leave(ctx context.Context) error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return api.Text{En: "clean up: %w (keys begin with %s)", Zh: "清理：%w（key 以 %s 开头）"}.Errorf(err, g.Prefix)
+		return text.Of("clean up: %w (keys begin with %s)").Errorf(err, g.Prefix)
 	}
 	return nil
 }

@@ -15,11 +15,11 @@ import (
 	"syscall"
 	"time"
 
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // errKeeperGone is the answer to everything after the keeper has ended.
-var errKeeperGone = api.Text{En: "localstack: the keeper has died", Zh: "localstack: keeper 进程已退出"}.Errorf()
+var errKeeperGone = text.Of("localstack: the keeper has died").Errorf()
 
 // keeperClient is the parent's side of a keeper: its pipes, and what it said about every child.
 type keeperClient struct {
@@ -74,9 +74,7 @@ func newKeeperClient(binary string, died func(p *process, how string)) (*keeperC
 		_ = cmd.Process.Kill()
 		if hello.Error != "" {
 			_ = cmd.Wait()
-			err := api.Text{
-				En: "localstack: no private directory can be made: %s (the variable TMPDIR names the place)", Zh: "localstack: 无法创建私有目录：%s（位置由环境变量 TMPDIR 指定）",
-			}.Errorf(hello.Error)
+			err := text.Of("localstack: no private directory can be made: %s (the variable TMPDIR names the place)").Errorf(hello.Error)
 			return nil, errors.Join(err, in.Close(), out.Close())
 		}
 		err := fmt.Errorf("localstack: '%s keeper' does not answer; is it the shop binary?", binary)
@@ -302,17 +300,17 @@ func (l *keeperClient) close() error {
 const keeperPatience = 15 * time.Second
 
 // cause says why a process has ended, as far as its log tells: by a line about a full disk, else by the last about an error.
-func cause(log string) (text string) {
+func cause(log string) (said string) {
 	for _, line := range lastLines(log, 0, 1000) {
 		if wrong.MatchString(line) && !strings.HasSuffix(line, "Aborting") {
-			text = ": " + strings.TrimSpace(line)
+			said = ": " + strings.TrimSpace(line)
 		}
 		if full.MatchString(line) {
-			text += " (no space left on device)"
+			said += " (no space left on device)"
 			break
 		}
 	}
-	return text
+	return said
 }
 
 // wrong matches lines in which servers and installers say why they end, and full those that mean ENOSPC.

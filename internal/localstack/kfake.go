@@ -8,7 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // StartKfake starts an embedded Kafka broker on addr, whose host must be 127.0.0.1, in this process. It speaks the protocol of
@@ -20,7 +20,7 @@ func StartKfake(addr string) (*kfake.Cluster, error) {
 		return nil, fmt.Errorf("localstack: embedded Kafka: %w", err)
 	}
 	if !at.IP.Equal(net.IPv4(127, 0, 0, 1)) {
-		return nil, api.Text{En: "localstack: embedded Kafka: address %s: it listens on 127.0.0.1 only", Zh: "localstack: 内嵌的 Kafka：地址 %s：它只监听 127.0.0.1"}.Errorf(addr)
+		return nil, text.Of("localstack: embedded Kafka: address %s: it listens on 127.0.0.1 only").Errorf(addr)
 	}
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(at.Port), kfake.AllowAutoTopicCreation(), kfake.DefaultNumPartitions(1))
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Stack) kfake(binary string) server {
 	return server{
 		name:  Kafka,
 		kind:  "embedded kfake",
-		loses: api.Text{En: "its topics were in memory", Zh: "topic 都在内存里"},
+		loses: text.Of("its topics were in memory"),
 		url:   func(addr string) string { return addr },
 		setup: func(addr string) ([]string, error) { return []string{binary, "embedded-kafka", "--listen", addr}, nil },
 		ready: kafkaVersions,

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // server describes one process to bring up on a port. The functions get the address ("127.0.0.1:20123") because it may
@@ -30,7 +30,7 @@ type server struct {
 	grace time.Duration // see spec.GraceMS
 	// loses says what is gone when the process dies, as a sentence. A part that loses nothing ("") may be started again: it keeps no
 	// data, or keeps them in files, which outlive a process also where they are not synced.
-	loses api.Text
+	loses text.Text
 	// mortal says that its end is no end of the stack.
 	mortal bool
 }
@@ -43,7 +43,7 @@ const (
 )
 
 // errEarlyExit: the process ended early, for example because its port was taken.
-var errEarlyExit = api.Text{En: "ended before it was ready", Zh: "还没就绪就退出了"}.Errorf()
+var errEarlyExit = text.Of("ended before it was ready").Errorf()
 
 // launch starts the process and waits until it is ready. Another process may take a port between our choice and its use;
 // then the next port is tried.
@@ -75,7 +75,7 @@ func (s *Stack) launch(ctx context.Context, sv server) (Service, error) {
 func (s *Stack) attempt(ctx context.Context, sv server, addr string) (*process, error) {
 	argv, err := sv.setup(addr)
 	if err != nil {
-		return nil, api.Text{En: "localstack: set %s up: %w", Zh: "localstack: 准备 %s：%w"}.Errorf(sv.name, err)
+		return nil, text.Of("localstack: set %s up: %w").Errorf(sv.name, err)
 	}
 	var env []string
 	if sv.env != nil {
@@ -110,11 +110,11 @@ func (s *Stack) await(ctx context.Context, sv server, addr string, p *process) e
 	go func() {
 		select {
 		case <-p.exited:
-			text := api.Text{En: "%w: %s", Zh: "%w：%s"}
+			said := text.Of("%w: %s")
 			if p.how == exitedWell {
-				text = api.Text{En: "%w: %s (it must stay in the foreground)", Zh: "%w：%s（它必须留在前台）"}
+				said = text.Of("%w: %s (it must stay in the foreground)")
 			}
-			cancel(text.Errorf(errEarlyExit, p.how))
+			cancel(said.Errorf(errEarlyExit, p.how))
 		case <-ctx.Done():
 		}
 	}()
@@ -131,7 +131,7 @@ func (s *Stack) await(ctx context.Context, sv server, addr string, p *process) e
 		}
 		cause := context.Cause(ctx)
 		if errors.Is(cause, context.DeadlineExceeded) {
-			return api.Text{En: "not ready within %v: %w", Zh: "%v 内没有就绪：%w"}.Errorf(readyWithin, errors.Join(cause, err))
+			return text.Of("not ready within %v: %w").Errorf(readyWithin, errors.Join(cause, err))
 		}
 		return cause
 	}
@@ -149,7 +149,7 @@ func (s *Stack) freeAddr() (string, error) {
 			return addr, nil
 		}
 	}
-	return "", api.Text{En: "localstack: no free loopback port between 20000 and 32000", Zh: "localstack: 回环地址上 20000 到 32000 之间没有空闲端口"}.Errorf()
+	return "", text.Of("localstack: no free loopback port between 20000 and 32000").Errorf()
 }
 
 // answers dials addr, sends ask, if any, and looks at the beginning of what comes back. It needs no client library, and a

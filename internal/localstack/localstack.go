@@ -24,7 +24,7 @@ import (
 	"syscall"
 	"time"
 
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // The values of Options.Backend.
@@ -310,16 +310,14 @@ func together(ctx context.Context, fs []func(context.Context) error) error {
 
 // insteadOf notes that an installed store did not start and an embedded one replaces it: the user tests another server than expected.
 func (s *Stack) insteadOf(backend, embedded, installed, why string) {
-	s.instead.Store(backend, api.Text{
-		En: "%s is %s, not the installed %s, which does not start: %s", Zh: "%s 用的是 %s，不是本机安装的 %s，后者启动失败：%s",
-	}.Errorf(backend, embedded, installed, firstLine(why)))
+	s.instead.Store(backend, text.Of("%s is %s, not the installed %s, which does not start: %s").Errorf(backend, embedded, installed, firstLine(why)))
 }
 
 // Instead says of each store that is not the installed one why it is not, in a sentence.
 func (s *Stack) Instead() []string {
 	var all []string
-	s.instead.Range(func(_, text any) bool {
-		err, _ := text.(error)
+	s.instead.Range(func(_, said any) bool {
+		err, _ := said.(error)
 		all = append(all, s.opts.tell(err))
 		return true
 	})
@@ -349,7 +347,7 @@ func (s *Stack) Close() error {
 
 // died is told by the client of the keeper that p, or with p nil the keeper, has ended.
 func (s *Stack) died(p *process, how string) {
-	var lost api.Text
+	var lost text.Text
 	if p != nil && s.opts.Restart {
 		x, ok := s.partNamed(p.name)
 		switch {
@@ -357,14 +355,14 @@ func (s *Stack) died(p *process, how string) {
 			go s.revive(x, how)
 			return
 		case ok:
-			lost = api.Text{En: " (not started again: " + x.sv.loses.En + ")", Zh: "（不会重启：" + x.sv.loses.Zh + "）"}
+			lost = text.Of(" (not started again: %s)").With(x.sv.loses)
 		}
 	}
 	s.once.Do(func() {
 		if p == nil {
 			s.err = fmt.Errorf("%w (%s)", errKeeperGone, how)
 		} else {
-			s.err = api.Text{En: "localstack: %s has died: %s%s%s", Zh: "localstack: %s 已退出：%s%s%s"}.Errorf(p.name, how, lost, tail(p.log))
+			s.err = text.Of("localstack: %s has died: %s%s%s").Errorf(p.name, how, lost, tail(p.log))
 		}
 		close(s.done)
 	})
@@ -378,7 +376,7 @@ func secret() string {
 }
 
 // cannotListen is the error of an address that cannot be listened on.
-var cannotListen = api.Text{En: "localstack: cannot listen on %s: %w", Zh: "localstack: 无法监听 %s：%w"}
+var cannotListen = text.Of("localstack: cannot listen on %s: %w")
 
 // listenable says why an address cannot be listened on; nil when it can.
 func listenable(addr string) error {

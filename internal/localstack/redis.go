@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"lastitem/internal/api"
 	"lastitem/internal/redact"
+	"lastitem/internal/text"
 )
 
 // startRedis fills in s.Redis. With Auto a real server that does not start gives way to the embedded one, and the log says
@@ -58,12 +58,12 @@ func redisKind(path string) string {
 // the machine and writes files with our rights; the password is in a file that only we can read, not in 'ps'.
 func (s *Stack) redisServer(path, name, kind string) server {
 	password := secret()
-	loses := api.Text{En: "its data were in memory", Zh: "数据都在内存里"}
+	loses := text.Of("its data were in memory")
 	switch {
 	case s.opts.persistent():
-		loses = api.Text{}
+		loses = text.Text{}
 	case name != Redis:
-		loses = api.Text{En: "its locks were in memory", Zh: "锁都在内存里"}
+		loses = text.Of("its locks were in memory")
 	}
 	return server{
 		name:  name,
@@ -99,7 +99,7 @@ func (s *Stack) miniredis() server {
 	return server{
 		name:  "redis",
 		kind:  "embedded miniredis",
-		loses: api.Text{En: "its data were in memory", Zh: "数据都在内存里"},
+		loses: text.Of("its data were in memory"),
 		url:   func(addr string) string { return "redis://" + addr + "/0" },
 		setup: func(addr string) ([]string, error) {
 			return []string{s.opts.Binary, "embedded-redis", "--listen", addr}, nil

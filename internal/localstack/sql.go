@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"lastitem/internal/api"
 	"lastitem/internal/redact"
+	"lastitem/internal/text"
 )
 
 // pidFile is written by the server, into the private directory.
@@ -25,7 +25,7 @@ func (s *Stack) startSQL(ctx context.Context) error {
 		s.SQL = given("sql", s.opts.SQL)
 		s.opts.Log("sql: %s, as given", redact.Address(s.opts.SQL))
 		if strings.HasPrefix(s.opts.SQL, "sqlite:") {
-			s.lack(MySQL, s.opts.tell(s.opts.advised(MySQL, api.Text{En: "the database given is SQLite", Zh: "你指定的数据库是 SQLite"}.Errorf())))
+			s.lack(MySQL, s.opts.tell(s.opts.advised(MySQL, text.Of("the database given is SQLite").Errorf())))
 		}
 		return nil
 	}

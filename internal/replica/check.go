@@ -8,35 +8,33 @@ import (
 	"strings"
 	"time"
 
-	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // mistakes collects errors about settings.
 type mistakes []error
 
 // refuse adds an error if something is wrong.
-func (m *mistakes) refuse(wrong bool, text api.Text, args ...any) {
+func (m *mistakes) refuse(wrong bool, said text.Text, args ...any) {
 	if wrong {
-		*m = append(*m, text.Errorf(args...))
+		*m = append(*m, said.Errorf(args...))
 	}
 }
 
 // Validate refuses settings that cannot work; the error names each, by the flag or the variable that gave it.
 func (c Config) Validate() error {
 	var all mistakes
-	all.refuse(c.Redis == "" && c.SQL == "", api.Text{En: "no backend: set SHOP_REDIS or SHOP_SQL (or run 'shop up', which starts everything)", Zh: "没有后端：请设置 SHOP_REDIS 或 SHOP_SQL（或运行 'shop up'，一次起好所有服务）"})
-	all.refuse(!listenable(c.Listen), api.Text{En: "%s is %q, want host:port, such as 127.0.0.1:8080 or :8080", Zh: "%s 为 %q，应为 主机:端口，如 127.0.0.1:8080 或 :8080"}, c.name("SHOP_LISTEN"), c.Listen)
-	all.refuse(len(c.Replica) > mostReplica, api.Text{En: "%s is %d bytes long, want at most %d", Zh: "%s 长 %d 字节，应至多 %d 字节"}, c.name("SHOP_REPLICA"), len(c.Replica), mostReplica)
-	all.refuse(c.Conns < 1, api.Text{En: "%s is %d, want at least 1", Zh: "%s 为 %d，应至少为 1"}, c.name("SHOP_CONNS"), c.Conns)
-	all.refuse(c.LockReplicas < 0, api.Text{En: "%s is %d, want at least 0", Zh: "%s 为 %d，应至少为 0"}, c.name("SHOP_LOCK_REPLICAS"), c.LockReplicas)
+	all.refuse(c.Redis == "" && c.SQL == "", text.Of("no backend: set SHOP_REDIS or SHOP_SQL (or run 'shop up', which starts everything)"))
+	all.refuse(!listenable(c.Listen), text.Of("%s is %q, want host:port, such as 127.0.0.1:8080 or :8080"), c.name("SHOP_LISTEN"), c.Listen)
+	all.refuse(len(c.Replica) > mostReplica, text.Of("%s is %d bytes long, want at most %d"), c.name("SHOP_REPLICA"), len(c.Replica), mostReplica)
+	all.refuse(c.Conns < 1, text.Of("%s is %d, want at least 1"), c.name("SHOP_CONNS"), c.Conns)
+	all.refuse(c.LockReplicas < 0, text.Of("%s is %d, want at least 0"), c.name("SHOP_LOCK_REPLICAS"), c.LockReplicas)
 	given := map[string]string{
 		"redis": c.Redis, "sql": c.SQL, "redlock": c.Redlock, "zookeeper": c.ZooKeeper, "etcd": c.Etcd, "consul": c.Consul, "kafka": c.Kafka,
 	}
 	maps.DeleteFunc(given, func(_, address string) bool { return address == "" })
 	for _, name := range c.ReadyNeeds {
-		all.refuse(given[name] == "", api.Text{
-			En: "%s names %q, want backends that are configured: %s", Zh: "%s 里的 %q 不是已配置的后端，应为：%s",
-		}, c.name("SHOP_READY_NEEDS"), name, strings.Join(slices.Sorted(maps.Keys(given)), ","))
+		all.refuse(given[name] == "", text.Of("%s names %q, want backends that are configured: %s"), c.name("SHOP_READY_NEEDS"), name, strings.Join(slices.Sorted(maps.Keys(given)), ","))
 	}
 	c.validateTimes(&all)
 	c.validateRetention(&all)
@@ -84,15 +82,15 @@ func (c Config) validateTimes(all *mistakes) {
 		{"SHOP_KAFKA_HEARTBEAT", c.KafkaHeartbeat, time.Millisecond, mostKafkaSession},
 		{"SHOP_KAFKA_REBALANCE", c.KafkaRebalance, 10 * time.Millisecond, mostTime},
 	} {
-		all.refuse(x.value < x.least, api.Text{En: "%s is %s, want at least %s", Zh: "%s 为 %s，应至少为 %s"}, c.name(x.name), x.value, x.least)
-		all.refuse(x.value > x.most, api.Text{En: "%s is %s, want at most %s", Zh: "%s 为 %s，应至多为 %s"}, c.name(x.name), x.value, x.most)
+		all.refuse(x.value < x.least, text.Of("%s is %s, want at least %s"), c.name(x.name), x.value, x.least)
+		all.refuse(x.value > x.most, text.Of("%s is %s, want at most %s"), c.name(x.name), x.value, x.most)
 	}
 	all.refuse(c.RedlockGuard != 0 && (c.RedlockGuard < c.LockTTL || c.RedlockGuard > mostTime),
-		api.Text{En: "%s is %s, want 0, or %s (%s) to %s", Zh: "%s 为 %s，应为 0，或在 %s（%s）与 %s 之间"},
+		text.Of("%s is %s, want 0, or %s (%s) to %s"),
 		c.name("SHOP_REDLOCK_GUARD"), c.RedlockGuard, c.name("SHOP_LOCK_TTL"), c.LockTTL, mostTime)
 	all.refuse(c.HealthEvery != noProbes && (c.HealthEvery < time.Millisecond || c.HealthEvery > mostTime),
-		api.Text{En: "%s is %s, want 0, or 1ms to %s", Zh: "%s 为 %s，应为 0，或在 1ms 与 %s 之间"}, c.name("SHOP_HEALTH_INTERVAL"), c.HealthEvery, mostTime)
-	all.refuse(c.KafkaHeartbeat >= c.KafkaSession, api.Text{En: "%s is %s, want less than %s, %s", Zh: "%s 为 %s，应小于 %s，即 %s"},
+		text.Of("%s is %s, want 0, or 1ms to %s"), c.name("SHOP_HEALTH_INTERVAL"), c.HealthEvery, mostTime)
+	all.refuse(c.KafkaHeartbeat >= c.KafkaSession, text.Of("%s is %s, want less than %s, %s"),
 		c.name("SHOP_KAFKA_HEARTBEAT"), c.KafkaHeartbeat, c.name("SHOP_KAFKA_SESSION"), c.KafkaSession)
 }
 
@@ -103,9 +101,9 @@ func (c Config) validateRetention(all *mistakes) {
 		value time.Duration
 	}{{"SHOP_KEEP_KEYS", c.KeepKeys}, {"SHOP_PURGE_INTERVAL", c.PurgeEvery}} {
 		all.refuse(x.value < 0 || x.value > 0 && x.value < time.Millisecond,
-			api.Text{En: "%s is %s, want 0 or at least 1ms", Zh: "%s 为 %s，应为 0 或至少 1ms"}, c.name(x.name), x.value)
+			text.Of("%s is %s, want 0 or at least 1ms"), c.name(x.name), x.value)
 	}
-	all.refuse(c.PurgeEvery > mostPurges, api.Text{En: "%s is %s, want 0 or at most %s", Zh: "%s 为 %s，应为 0 或至多 %s"}, c.name("SHOP_PURGE_INTERVAL"), c.PurgeEvery, mostPurges)
+	all.refuse(c.PurgeEvery > mostPurges, text.Of("%s is %s, want 0 or at most %s"), c.name("SHOP_PURGE_INTERVAL"), c.PurgeEvery, mostPurges)
 }
 
 // listenable says whether an address has the form of one to listen on.

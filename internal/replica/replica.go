@@ -14,7 +14,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"lastitem/internal/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/handler"
 	"lastitem/internal/idempotency"
@@ -25,6 +24,7 @@ import (
 	"lastitem/internal/shop/kafka"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/text"
 )
 
 // Options is what a replica is made of besides its settings.
@@ -100,9 +100,7 @@ func (r *Replica) build(c Config, o Options) (err error) {
 		return err
 	}
 	if _, err := r.Shop.Mode(c.DefaultMode); err != nil {
-		return &SettingsError{api.Text{
-			En: "%s is %q, want a mode that 'shop modes' lists", Zh: "%s 为 %q，应为 'shop modes' 列出的模式",
-		}.Errorf(c.name("SHOP_DEFAULT_MODE"), c.DefaultMode)}
+		return &SettingsError{text.Of("%s is %q, want a mode that 'shop modes' lists").Errorf(c.name("SHOP_DEFAULT_MODE"), c.DefaultMode)}
 	}
 	var answered func(step.Answered) // nil: a typed nil would be called
 	if r.spans, err = newSpans(c, o, steps, registry); err != nil {

@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"lastitem/internal/api"
 	"lastitem/internal/backend"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/text"
 )
 
 // Run logs the settings once they are checked, and runs a replica until ctx ends. Then it drains for as long as the settings say, unless the process got a SIGINT,
@@ -48,9 +48,7 @@ func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
 	}
 	l, err := Listen(c.Listen)
 	if err != nil {
-		return api.Text{
-			En: "listen on %s: %w (choose another with --listen or SHOP_LISTEN)", Zh: "监听 %s：%w（用 --listen 或 SHOP_LISTEN 换一个地址）",
-		}.Errorf(c.Listen, err)
+		return text.Of("listen on %s: %w (choose another with --listen or SHOP_LISTEN)").Errorf(c.Listen, err)
 	}
 	r.log.Info("listening", "on", l.Addr().String())
 	go r.checkEngine(ctx)

@@ -14,8 +14,8 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
-	"lastitem/internal/api"
 	"lastitem/internal/redact"
+	"lastitem/internal/text"
 )
 
 // SettingsError is the error of settings that cannot be read, or cannot be right: nothing was started.
@@ -57,12 +57,12 @@ func Defaults() (Config, error) {
 
 // Setting describes a field of [Config] to a user.
 type Setting struct {
-	Name    string   `json:"name"`    // of the environment variable
-	Default string   `json:"default"` // "" = none
-	Help    api.Text `json:"help"`
-	Group   string   `json:"-"`                // its group in lists
-	Secret  bool     `json:"secret,omitempty"` // it can hold a password or a token, and can be read from a file: see [ReadFiles]
-	Kind    string   `json:"-"`                // of its value, as the placeholder in the help: duration, int, bool, level, names, JSON, format or string
+	Name    string    `json:"name"`    // of the environment variable
+	Default string    `json:"default"` // "" = none
+	Help    text.Text `json:"help"`
+	Group   string    `json:"-"`                // its group in lists
+	Secret  bool      `json:"secret,omitempty"` // it can hold a password or a token, and can be read from a file: see [ReadFiles]
+	Kind    string    `json:"-"`                // of its value, as the placeholder in the help: duration, int, bool, level, names, JSON, format or string
 }
 
 // Settings lists the settings of a replica in the order of [Config], a group after the other.
@@ -75,7 +75,7 @@ func Settings() []Setting {
 			continue
 		}
 		group = cmp.Or(f.Tag.Get("group"), group)
-		all = append(all, Setting{name, f.Tag.Get("envDefault"), api.Text{En: f.Tag.Get("help"), Zh: f.Tag.Get("zh")}, group, f.Tag.Get("secret") == "true", kind(f.Type)})
+		all = append(all, Setting{name, f.Tag.Get("envDefault"), text.Of(f.Tag.Get("help")), group, f.Tag.Get("secret") == "true", kind(f.Type)})
 	}
 	return all
 }
@@ -92,13 +92,13 @@ func ReadFiles() error {
 		if !s.Secret || file == "" {
 			continue
 		}
-		text, err := os.ReadFile(file) //nolint:gosec // the operator names it
-		value := strings.TrimRight(string(text), "\r\n")
+		said, err := os.ReadFile(file) //nolint:gosec // the operator names it
+		value := strings.TrimRight(string(said), "\r\n")
 		switch {
 		case os.Getenv(s.Name) != "":
-			err = api.Text{En: "it and %s are both set; set one of them", Zh: "与 %s 不能同时设置，只能设置其中之一"}.Errorf(s.Name)
+			err = text.Of("it and %s are both set; set one of them").Errorf(s.Name)
 		case err == nil && value == "":
-			err = api.Text{En: "%s is empty", Zh: "%s 是空的"}.Errorf(file)
+			err = text.Of("%s is empty").Errorf(file)
 		case err == nil:
 			err = errors.Join(os.Setenv(s.Name, value), os.Unsetenv(s.Name+InFile)) // replicas of a stack that inherit both would refuse them
 		}
@@ -138,32 +138,32 @@ func (c Config) unreadable(err error, environment map[string]string) error {
 	}
 	field, _ := reflect.TypeFor[Config]().FieldByName(e.Name)
 	name := field.Tag.Get("env")
-	return api.Text{En: "%s is %q, want %s", Zh: "%s 为 %q，应为%s"}.Errorf(c.name(name), redact.Address(environment[name]), Wanted(kind(e.Type), e.Err))
+	return text.Of("%s is %q, want %s").Errorf(c.name(name), redact.Address(environment[name]), Wanted(kind(e.Type), e.Err))
 }
 
 // Wanted describes a valid value, for an error about one that cannot be parsed. kind is a [Setting.Kind], or the type of a flag as package
 // pflag names it; err is the error of parsing, which tells a number that is too large.
-func Wanted(kind string, err error) api.Text {
+func Wanted(kind string, err error) text.Text {
 	if errors.Is(err, strconv.ErrRange) {
-		return api.Text{En: "a number that fits into 64 bits", Zh: "64 位以内的数"}
+		return text.Of("a number that fits into 64 bits")
 	}
-	if text, ok := forms[kind]; ok {
-		return text
+	if said, ok := forms[kind]; ok {
+		return said
 	}
-	return api.Text{En: `JSON, such as {"etcd":"start one"}`, Zh: ` JSON，如 {"etcd":"start one"}`}
+	return text.Of(`JSON, such as {"etcd":"start one"}`)
 }
 
 // forms are the valid values by kind, but for JSON.
-var forms = map[string]api.Text{
-	"duration":    {En: "a duration with its unit, such as 10s or 500ms", Zh: "带单位的时长，如 10s 或 500ms"},
-	"int":         {En: "a whole number", Zh: "整数"},
-	"int64":       {En: "a whole number", Zh: "整数"},
-	"uint64":      {En: "a whole number, not negative", Zh: "非负整数"},
-	"float64":     {En: "a number", Zh: "数字"},
-	"bool":        {En: "true or false", Zh: " true 或 false"},
-	"intSlice":    {En: "whole numbers, separated by commas", Zh: "逗号分隔的整数"},
-	"stringSlice": {En: "a list separated by commas, with its quotes closed", Zh: "逗号分隔的列表，引号须成对"},
-	"level":       {En: "debug, info, warn or error", Zh: " debug、info、warn 或 error"},
-	"names":       {En: "host names without a port, separated by commas, or *", Zh: "不带端口的主机名，逗号分隔，或 *"},
-	"format":      {En: "text or json", Zh: " text 或 json"},
+var forms = map[string]text.Text{
+	"duration":    text.Of("a duration with its unit, such as 10s or 500ms"),
+	"int":         text.Of("a whole number"),
+	"int64":       text.Of("a whole number"),
+	"uint64":      text.Of("a whole number, not negative"),
+	"float64":     text.Of("a number"),
+	"bool":        text.Of("true or false"),
+	"intSlice":    text.Of("whole numbers, separated by commas"),
+	"stringSlice": text.Of("a list separated by commas, with its quotes closed"),
+	"level":       text.Of("debug, info, warn or error"),
+	"names":       text.Of("host names without a port, separated by commas, or *"),
+	"format":      text.Of("text or json"),
 }

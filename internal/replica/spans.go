@@ -26,6 +26,7 @@ import (
 
 	"lastitem/internal/redact"
 	"lastitem/internal/step"
+	"lastitem/internal/text"
 )
 
 // queued is the length of the queue: how many deductions may wait until their spans are created.
@@ -101,7 +102,7 @@ func NewSpans(steps *step.Stream, o SpanOptions) (*Exporter, error) {
 func tracesURL(endpoint string) (string, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Fragment != "" {
-		return "", fmt.Errorf("spans: endpoint %q: want http://host:port or https://host:port", redact.Address(endpoint))
+		return "", text.Of("spans: endpoint %q: want http://host:port or https://host:port").Errorf(redact.Address(endpoint))
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/") + "/v1/traces"
 	return u.String(), nil
@@ -118,7 +119,7 @@ func readHeaders(list string) (http.Header, error) {
 		name = strings.TrimSpace(name)
 		decoded, err := url.PathUnescape(strings.TrimSpace(value))
 		if !ok || name == "" || err != nil {
-			return nil, errors.New("spans: headers: want name=value, several comma-separated, the values percent-encoded")
+			return nil, text.Of("spans: headers: want name=value, several comma-separated, the values percent-encoded").Errorf()
 		}
 		headers.Add(name, decoded)
 	}

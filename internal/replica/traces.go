@@ -5,9 +5,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"lastitem/internal/api"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/text"
 )
 
 // newSpans starts the export of traces; nil where no collector was named.
@@ -26,7 +26,7 @@ func newSpans(c Config, o Options, steps *step.Stream, registry prometheus.Regis
 		Lost: func(n int) { lost.Add(float64(n)) },
 	})
 	if err != nil {
-		return nil, &SettingsError{api.Text{En: "%s: %w", Zh: "%s：%w"}.Errorf(c.name("OTEL_EXPORTER_OTLP_ENDPOINT"), err)}
+		return nil, &SettingsError{text.Of("%s: %w").Errorf(c.name("OTEL_EXPORTER_OTLP_ENDPOINT"), err)}
 	}
 	return e, nil
 }

@@ -6,16 +6,18 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"lastitem/internal/text"
 )
 
 //go:embed doc/*.md
 var docs embed.FS
 
 // Doc returns the essay of a mode in both languages, Markdown.
-func (m Mode) Doc() (Text, error) {
+func (m Mode) Doc() (text.Text, error) {
 	en, errEn := docs.ReadFile("doc/" + m.Name + ".en.md")
 	zh, errZh := docs.ReadFile("doc/" + m.Name + ".zh.md")
-	return Text{En: string(en), Zh: string(zh)}, errors.Join(errEn, errZh)
+	return text.Text{En: string(en), Zh: string(zh)}, errors.Join(errEn, errZh)
 }
 
 // Hazards names the columns of the claims table, in its order.

@@ -1,5 +1,7 @@
 package stock
 
+import "lastitem/internal/text"
+
 // consul gives a key to one session at a time. A session that is not renewed ends, and then nobody can acquire its keys during the
 // lock-delay. So a holder that is merely slow learns of the loss before a rival enters. That narrows the window of a stale write but does
 // not close it: a process that stops for longer still writes.
@@ -8,7 +10,7 @@ package stock
 //	B       blocking query ·············································· acquire (index 90) ── GET 1 ── SET 0 ── order
 var consul = Mode{
 	Name:   "consul",
-	Title:  Text{"Consul: a key held by a session, shut for the lock-delay after its end", "Consul：会话持有 key，会话失效后 lock-delay 内谁也拿不到"},
+	Title:  text.Of("Consul: a key held by a session, shut for the lock-delay after its end"),
 	Needs:  []Backend{NeedRedis, NeedConsul},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsWork,

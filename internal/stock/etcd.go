@@ -1,5 +1,7 @@
 package stock
 
+import "lastitem/internal/text"
+
 // etcd puts a key under a lease that its process keeps alive; the key with the lowest creation revision holds the lock, and each of the
 // others watches the one right before it. The revision is a fencing token that consensus counts. This mode only writes it on the order:
 // the stock is in another store, which does not check it. The mode etcd-txn checks it.
@@ -8,7 +10,7 @@ package stock
 //	B       put (rev 71) ── watch 70 ····· 70 deleted ── GET 1 ── SET 0 ── order, fence 71
 var etcd = Mode{
 	Name:   "etcd",
-	Title:  Text{"etcd: a key under a lease, the lowest creation revision holds the lock", "etcd：租约下的 key，创建版本号（revision）最小者持锁"},
+	Title:  text.Of("etcd: a key under a lease, the lowest creation revision holds the lock"),
 	Needs:  []Backend{NeedRedis, NeedEtcd},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsWork,

@@ -8,6 +8,7 @@ import (
 	"lastitem/internal/lock/coord"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
+	"lastitem/internal/text"
 )
 
 // etcdTxn is the one lock mode that need not trust its lock, because the lock and the stock live in one store: the write says "if the key
@@ -18,7 +19,7 @@ import (
 //	B       lock (rev 71) ─────────── GET 1 ── IF lock = rev 71 THEN stock 0, order: done
 var etcdTxn = Mode{
 	Name:   "etcd-txn",
-	Title:  Text{"etcd lock; stock and order in one etcd transaction that asks for ownership", "etcd 锁；库存和订单也在 etcd，写入事务以“锁仍归我”为条件"},
+	Title:  text.Of("etcd lock; stock and order in one etcd transaction that asks for ownership"),
 	Needs:  []Backend{NeedEtcd},
 	Stores: []Store{Etcd},
 	Holds:  holdsWork,

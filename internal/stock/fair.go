@@ -2,6 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/text"
 )
 
 // fair is the lock engine without the shortcut of handoff: every request queues in Redis, and the requests of all replicas are served in
@@ -11,7 +12,7 @@ import (
 //	replica 2         B: queued ·························· told ── GET 8 ── SET 7 ── order ── release: to C
 var fair = Mode{
 	Name:    "fair",
-	Title:   Text{"The lock engine, strictly first come first served", "自研锁引擎的公平锁：严格先来后到"},
+	Title:   text.Of("The lock engine, strictly first come first served"),
 	Needs:   []Backend{NeedRedis},
 	Stores:  []Store{Redis, SQL},
 	Holds:   holdsAll,

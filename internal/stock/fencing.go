@@ -7,6 +7,7 @@ import (
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
+	"lastitem/internal/text"
 )
 
 // fencing gives every hold of the lock a number, higher than all before it, and the row refuses a write whose number is lower than the
@@ -17,7 +18,7 @@ import (
 //	B                              lock 34 ── read 1 ───────────── write 0 as 34: two orders, one unit
 var fencing = Mode{
 	Name:    "fencing",
-	Title:   Text{"A monotonic fencing token, checked on write only", "单调递增的栅栏令牌，只在写时校验"},
+	Title:   text.Of("A monotonic fencing token, checked on write only"),
 	Needs:   []Backend{NeedRedis, NeedSQL},
 	Stores:  []Store{SQL},
 	Holds:   holdsLease,

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"lastitem/internal/store"
+	"lastitem/internal/text"
 )
 
 // fencingRead shows the row its token before it reads: from then on every older holder is refused, whether its successor has written yet
@@ -14,7 +15,7 @@ import (
 //	B                                           lock 34 ── raise to 34, read 1 ──────────── write 0 as 34
 var fencingRead = Mode{
 	Name:    "fencing-read",
-	Title:   Text{"A fencing token that the read raises too (>=)", "栅栏令牌，读的时候也抬高（>=）"},
+	Title:   text.Of("A fencing token that the read raises too (>=)"),
 	Needs:   []Backend{NeedRedis, NeedSQL},
 	Stores:  []Store{SQL},
 	Holds:   holdsLease,

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"lastitem/internal/store"
+	"lastitem/internal/text"
 )
 
 // fencingStrict takes a token once: the read must raise the row's, not merely match it. After a failover that turned the counter back,
@@ -15,7 +16,7 @@ import (
 //	C                                                                              lock 34 ── raise 33 to 34, read 0: sold out
 var fencingStrict = Mode{
 	Name:    "fencing-strict",
-	Title:   Text{"A fencing token that the read raises strictly: one seen twice is refused", "栅栏令牌，读时严格抬高：见过的令牌一律拒绝"},
+	Title:   text.Of("A fencing token that the read raises strictly: one seen twice is refused"),
 	Needs:   []Backend{NeedRedis, NeedSQL},
 	Stores:  []Store{SQL},
 	Holds:   holdsLease,

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/text"
 )
 
 // globalLock is the lock engine with one key for all products, as a lock around a whole method is. It is as correct as handoff, but all
@@ -13,7 +14,7 @@ import (
 //	product 202       B: waits, for nothing ····················· lock all ── GET 5 ── SET 4 ── order ── release
 var globalLock = Mode{
 	Name:   "global-lock",
-	Title:  Text{"One lock for all products: right, and slow", "所有商品共用一把锁：对，但是慢"},
+	Title:  text.Of("One lock for all products: right, and slow"),
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsAll,

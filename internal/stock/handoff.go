@@ -5,6 +5,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/text"
 )
 
 // handoffMode is the lock engine: waiters stand in a queue in Redis and send nothing; the script that releases the lock makes the first
@@ -15,7 +16,7 @@ import (
 //	replica 2   C: queued ··································································· told ── GET 7 ── ...
 var handoffMode = Mode{
 	Name:    "handoff",
-	Title:   Text{"Our lock engine: a queue, ownership handed over by the release", "自研锁引擎：Redis 里排队，释放时直接把锁交给下一个"},
+	Title:   text.Of("Our lock engine: a queue, ownership handed over by the release"),
 	Needs:   []Backend{NeedRedis},
 	Stores:  []Store{Redis, SQL},
 	Holds:   holdsAll,

@@ -8,6 +8,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
+	"lastitem/internal/text"
 )
 
 // idempotent makes a repeated request harmless: the key's row, the conditional update and the order are one
@@ -19,7 +20,7 @@ import (
 //	A again, same key     INSERT IGNORE: 0 rows ── the answer kept: same status, same bytes, no second charge
 var idempotent = Mode{
 	Name:        "idempotent",
-	Title:       Text{"Key row, conditional update and order in one transaction; the first answer is replayed", "幂等：幂等键、条件更新、订单同一事务，重复请求原样返回首次结果"},
+	Title:       text.Of("Key row, conditional update and order in one transaction; the first answer is replayed"),
 	Needs:       []Backend{NeedRedis, NeedSQL},
 	Optional:    []Backend{NeedRedis},
 	Stores:      []Store{SQL},

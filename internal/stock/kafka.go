@@ -5,6 +5,7 @@ import (
 
 	"lastitem/internal/step"
 	"lastitem/internal/store"
+	"lastitem/internal/text"
 )
 
 // kafka puts the queue outside the process. The request is a record in the partition of its product; the replica that consumes that
@@ -16,7 +17,7 @@ import (
 //	replica 3                                                          poll: A, B again ── rows found: the same answers
 var kafka = Mode{
 	Name:   "kafka",
-	Title:  Text{"Each product in one partition, one consumer, the same transaction", "同一商品进同一分区，单消费者，与 queue 同样的事务"},
+	Title:  text.Of("Each product in one partition, one consumer, the same transaction"),
 	Needs:  []Backend{NeedSQL, NeedKafka},
 	Queued: true,
 	Stores: []Store{SQL},

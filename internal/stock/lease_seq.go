@@ -6,6 +6,7 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
+	"lastitem/internal/text"
 )
 
 // leaseSeq does not trust its lock: the write itself asks whether anybody has written since the read. The lock only keeps rivals from
@@ -15,7 +16,7 @@ import (
 //	B                                  lock ── read seq 7 ── UPDATE ... seq 8 ── order ── commit
 var leaseSeq = Mode{
 	Name:     "lease-seq",
-	Title:    Text{"Lock, then UPDATE ... WHERE lease_seq = ? and the order, one transaction", "先加锁，再 UPDATE ... WHERE lease_seq = ?，与订单同一事务（CAS）"},
+	Title:    text.Of("Lock, then UPDATE ... WHERE lease_seq = ? and the order, one transaction"),
 	Needs:    []Backend{NeedRedis, NeedSQL},
 	Optional: []Backend{NeedRedis},
 	Stores:   []Store{SQL},

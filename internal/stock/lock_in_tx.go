@@ -2,6 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/text"
 )
 
 // lockInTx is mutex-in-tx with Redisson's lock instead of the mutex: the most common bug in published code that looks safe. The requests
@@ -12,7 +13,7 @@ import (
 //	B   BEGIN ── lock: waits ···························· told ── SELECT 1 ── UPDATE (waits for A's row) = 0 ── order ── ...
 var lockInTx = Mode{
 	Name:   "lock-in-tx",
-	Title:  Text{"A Redis lock inside the transaction: unlocked before COMMIT", "分布式锁写在 @Transactional 里面：先解锁，后提交"},
+	Title:  text.Of("A Redis lock inside the transaction: unlocked before COMMIT"),
 	Needs:  []Backend{NeedRedis, NeedMySQL},
 	Stores: []Store{SQL},
 	Holds:  holdsAll,

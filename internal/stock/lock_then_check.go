@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/text"
 )
 
 // lockThenCheck is lua-lock that asks "is it still mine?" before it writes. That detects every loss except one between the answer and the
@@ -13,7 +14,7 @@ import (
 //	B                                                    SET NX ── GET stock 1 ── mine ── SET 0 ── order
 var lockThenCheck = Mode{
 	Name:   "lock-then-check",
-	Title:  Text{"lua-lock that asks \"still mine?\" before the write", "lua-lock，写之前先问一句“锁还是我的吗”"},
+	Title:  text.Of("lua-lock that asks \"still mine?\" before the write"),
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsLease,

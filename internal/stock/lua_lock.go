@@ -2,6 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/text"
 )
 
 // luaLock is the textbook lock: SET NX PX with a random owner, and a script that deletes only the owner's own key. It never releases
@@ -11,7 +12,7 @@ import (
 //	B                                  SET NX ── GET 1 ── SET 0 ── order ── DEL
 var luaLock = Mode{
 	Name:   "lua-lock",
-	Title:  Text{"SET NX PX with an owner; compare-and-delete in one Lua script", "SET NX PX 带持有者标识，用 Lua 脚本比对后删除"},
+	Title:  text.Of("SET NX PX with an owner; compare-and-delete in one Lua script"),
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsLease,

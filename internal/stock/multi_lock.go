@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/text"
 )
 
 // multiLock locks every product of a cart before it reads the first. All requests take the locks in the same order: in the order of their
@@ -13,7 +14,7 @@ import (
 //	B {1,2}   lock 1: waits ············································ lock 1 ── lock 2 ── ...
 var multiLock = Mode{
 	Name:    "multi-lock",
-	Title:   Text{"A cart under the locks of all its products, taken in one order", "购物车联锁：按统一顺序锁住全部商品"},
+	Title:   text.Of("A cart under the locks of all its products, taken in one order"),
 	Needs:   []Backend{NeedRedis},
 	Stores:  []Store{Redis, SQL},
 	Holds:   holdsAll,

@@ -1,6 +1,10 @@
 package stock
 
-import "lastitem/internal/lock"
+import (
+	"lastitem/internal/lock"
+
+	"lastitem/internal/text"
+)
 
 // mutex is readCheckWrite under a process-local mutex. One replica: exact. Three: three mutexes, and they oversell.
 //
@@ -8,7 +12,7 @@ import "lastitem/internal/lock"
 //	replica 2   lock ────── GET 1 ── SET 0 ── order ── unlock       its own mutex, its own "first"
 var mutex = Mode{
 	Name:   "mutex",
-	Title:  Text{"The same under a process-local mutex", "加一把进程内互斥锁"},
+	Title:  text.Of("The same under a process-local mutex"),
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsWork,

@@ -6,6 +6,7 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
+	"lastitem/internal/text"
 )
 
 // mutexInTx takes its lock inside the transaction, and gives it back before COMMIT: what @Transactional on a synchronized method does, or
@@ -15,7 +16,7 @@ import (
 //	B   BEGIN ── lock: waits ······························· SELECT 1 ── UPDATE (waits for A's row) ······ = 0 ── order ── ...
 var mutexInTx = Mode{
 	Name:   "mutex-in-tx",
-	Title:  Text{"A mutex inside the transaction: unlocked before COMMIT", "锁在事务里面：先解锁，后提交"},
+	Title:  text.Of("A mutex inside the transaction: unlocked before COMMIT"),
 	Needs:  []Backend{NeedMySQL},
 	Stores: []Store{SQL},
 	Holds:  holdsWork,

@@ -5,6 +5,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
+	"lastitem/internal/text"
 )
 
 // mutexPerRequest locks a mutex that was made for the request, as the field of a prototype-scoped bean is. Every request gets its lock at
@@ -14,7 +15,7 @@ import (
 //	B       new mutex ── lock ── GET 1 ───────── SET 0 ── order ── unlock       another mutex
 var mutexPerRequest = Mode{
 	Name:   "mutex-per-request",
-	Title:  Text{"A new mutex for each request: every request locks its own", "每个请求 new 一把锁：各锁各的，等于没锁"},
+	Title:  text.Of("A new mutex for each request: every request locks its own"),
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis},
 	Holds:  holdsWork,

@@ -4,13 +4,15 @@ import (
 	"context"
 
 	"github.com/google/uuid"
+
+	"lastitem/internal/text"
 )
 
 // noop touches no store: it measures the cost of HTTP, routing and encoding alone. The speed of every other mode is given as a share of
 // it.
 var noop = Mode{
 	Name:  "noop",
-	Title: Text{"Touches no store: the ceiling for every speed", "不碰任何存储：所有速度的上限"},
+	Title: text.Of("Touches no store: the ceiling for every speed"),
 	New:   func(Deps) (Deductor, error) { return noopDeductor{}, nil },
 }
 

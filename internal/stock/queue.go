@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"lastitem/internal/step"
+	"lastitem/internal/text"
 )
 
 // queue avoids contention for the row: in each replica, one writer per product takes all waiting requests and commits them together. A
@@ -18,7 +19,7 @@ import (
 //	D, E                      queued ·········································· the next batch
 var queue = Mode{
 	Name:   "queue",
-	Title:  Text{"A single writer per product; one transaction for all that wait", "每个商品一个写者，攒批后一个事务提交（组提交）"},
+	Title:  text.Of("A single writer per product; one transaction for all that wait"),
 	Needs:  []Backend{NeedSQL},
 	Queued: true,
 	Stores: []Store{SQL},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"lastitem/internal/step"
+	"lastitem/internal/text"
 )
 
 // redisDecr lets Redis do the arithmetic: DECRBY is atomic, and its answer shows whether the units were there. A request that went below
@@ -16,7 +17,7 @@ import (
 //	C   DECRBY 1 → 0 ── kill -9                                     a unit without an order
 var redisDecr = Mode{
 	Name:   "redis-decr",
-	Title:  Text{"DECRBY, and INCRBY back when below zero", "DECRBY 原子扣减，减成负数再 INCRBY 加回去"},
+	Title:  text.Of("DECRBY, and INCRBY back when below zero"),
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis},
 	Claims: map[Store]Claims{

@@ -8,6 +8,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
+	"lastitem/internal/text"
 )
 
 // redisLua does the whole deduction in one script: check, decrement, order, and with an Idempotency-Key the answer. Redis runs one script
@@ -20,7 +21,7 @@ import (
 //	A again, same key     EVALSHA ── HGET: the answer kept, byte for byte
 var redisLua = Mode{
 	Name:   "redis-lua",
-	Title:  Text{"Check, decrement, order and key in one Lua script", "一个 Lua 脚本完成判断、扣减、订单与幂等键"},
+	Title:  text.Of("Check, decrement, order and key in one Lua script"),
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis},
 	Cart:   true,

@@ -5,6 +5,7 @@ import (
 
 	"lastitem/internal/step"
 	"lastitem/internal/store"
+	"lastitem/internal/text"
 )
 
 // redisWatch is Redis's own optimistic lock: WATCH the count, read it, and send the writes as a transaction, which does nothing if the
@@ -14,7 +15,7 @@ import (
 //	B        WATCH ── GET 1 ── MULTI SET 0 RPUSH EXEC
 var redisWatch = Mode{
 	Name:   "redis-watch",
-	Title:  Text{"WATCH, then MULTI and EXEC: Redis's optimistic lock", "WATCH 加 MULTI/EXEC：Redis 自带的乐观锁"},
+	Title:  text.Of("WATCH, then MULTI and EXEC: Redis's optimistic lock"),
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis},
 	Claims: map[Store]Claims{

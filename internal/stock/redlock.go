@@ -1,5 +1,7 @@
 package stock
 
+import "lastitem/internal/text"
+
 // redlock asks five independent masters, and holds the lock if three grant it soon enough within the TTL. A master that dies loses no
 // lock. A master that forgets its grant does, if that grant was part of a bare majority. Redlock does not prevent a lease from ending
 // while its holder works: there is no renewal, and independent masters have no common order for fencing tokens.
@@ -8,7 +10,7 @@ package stock
 //	B                                          SET NX ×5 ── GET 1 ── SET 0 ── order ── release ×5
 var redlock = Mode{
 	Name:   "redlock",
-	Title:  Text{"Redlock: a majority of five independent Redis masters", "红锁（Redlock）：五个独立的 Redis 主节点，过半数加锁成功才算"},
+	Title:  text.Of("Redlock: a majority of five independent Redis masters"),
 	Needs:  []Backend{NeedRedis, NeedRedlock},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsLease,

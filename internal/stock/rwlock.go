@@ -3,6 +3,7 @@ package stock
 import (
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/text"
 )
 
 // rwlock deducts under the write lock, and lets the product be read under the read lock: GET /products/{id}?mode=rwlock. Readers share
@@ -14,7 +15,7 @@ import (
 //	reader C                      queued ························ told ── 8 units, and the order
 var rwlock = Mode{
 	Name:    "rwlock",
-	Title:   Text{"A write lock to deduct, a read lock to read the stock", "读写锁：扣减拿写锁，查库存拿读锁"},
+	Title:   text.Of("A write lock to deduct, a read lock to read the stock"),
 	Needs:   []Backend{NeedRedis},
 	Stores:  []Store{Redis, SQL},
 	Holds:   holdsAll,

@@ -7,6 +7,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
+	"lastitem/internal/text"
 )
 
 // segmented splits the stock into N segments, a count and a lock each, so that N requests can deduct at once. It sells every unit: if a
@@ -18,7 +19,7 @@ import (
 //	C   #3 empty ── lock #7 ── ...                                  spills over
 var segmented = Mode{
 	Name:     "segmented",
-	Title:    Text{"Stock in N segments, a lock each; empties spill over", "分段锁：库存拆成 N 段各自加锁，空段溢出到其他段"},
+	Title:    text.Of("Stock in N segments, a lock each; empties spill over"),
 	Needs:    []Backend{NeedRedis},
 	Stores:   []Store{Redis},
 	Holds:    holdsAll,

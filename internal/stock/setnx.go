@@ -2,6 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/text"
 )
 
 // setnx is the first distributed lock of every write-up: SETNX, work, DEL, losers sleep 50 ms. Naive on purpose: without an expiry, one
@@ -11,7 +12,7 @@ import (
 //	replica 2   SETNX no ── sleep ── SETNX no ── sleep ── ...       stuck
 var setnx = Mode{
 	Name:   "setnx",
-	Title:  Text{"SETNX, work, DEL: no expiry", "SETNX 加锁、干活、DEL：没有过期时间"},
+	Title:  text.Of("SETNX, work, DEL: no expiry"),
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsWork,

@@ -2,6 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/text"
 )
 
 // setnxExpire is the first repair of setnx: an expiry, by a second command. A holder that dies no longer blocks the product for ever,
@@ -12,7 +13,7 @@ import (
 //	B                                      SETNX ── GET 1 ── SET 0 ── order
 var setnxExpire = Mode{
 	Name:   "setnx-expire",
-	Title:  Text{"SETNX, then EXPIRE as a second command", "SETNX 之后再发一条 EXPIRE"},
+	Title:  text.Of("SETNX, then EXPIRE as a second command"),
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsWork,

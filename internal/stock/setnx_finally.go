@@ -2,6 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/text"
 )
 
 // setnxFinally moves the DEL into a finally, so that no return path forgets it. A request that did not get the lock passes the finally
@@ -12,7 +13,7 @@ import (
 //	C                                  SETNX 1 ── GET 1 ── SET 0 ── order ── DEL
 var setnxFinally = Mode{
 	Name:   "setnx-finally",
-	Title:  Text{"SETNX with the DEL in a finally that losers reach too", "SETNX，DEL 写在 finally 里：没抢到的也会执行"},
+	Title:  text.Of("SETNX with the DEL in a finally that losers reach too"),
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis},
 	Holds:  holdsWork,

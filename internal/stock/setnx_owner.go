@@ -2,6 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/text"
 )
 
 // setnxOwner stores the owner in the key, and compares before it deletes. The comparison and the DEL are two commands, and the key may
@@ -12,7 +13,7 @@ import (
 //	C                                                                       SET NX PX c ── GET 1 ── SET 0 ── order
 var setnxOwner = Mode{
 	Name:   "setnx-owner",
-	Title:  Text{"An owner value; GET, compare, DEL as separate commands", "带持有者标识；GET、比对、DEL 分开执行"},
+	Title:  text.Of("An owner value; GET, compare, DEL as separate commands"),
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsWork,

@@ -2,6 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/text"
 )
 
 // setnxTTL takes key and expiry in one command, so that no death leaves a key forever. Its DEL does not check the owner: a late holder
@@ -12,7 +13,7 @@ import (
 //	C                                                      SET NX PX ── GET 1 ── SET 0 ── order
 var setnxTTL = Mode{
 	Name:   "setnx-ttl",
-	Title:  Text{"SET NX PX in one command; DEL without asking whose", "SET NX PX 一条命令；DEL 时不问是谁的锁"},
+	Title:  text.Of("SET NX PX in one command; DEL without asking whose"),
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsWork,

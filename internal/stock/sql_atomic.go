@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"lastitem/internal/store"
+	"lastitem/internal/text"
 )
 
 // sqlAtomic asks and takes in one statement: stock = stock - n WHERE stock >= n, and the order in the same transaction. There is
@@ -13,7 +14,7 @@ import (
 //	B   BEGIN ── UPDATE - 1 WHERE stock >= 1: waits ············· no row: sold out ── ROLLBACK
 var sqlAtomic = Mode{
 	Name:   "sql-atomic",
-	Title:  Text{"stock = stock - ? WHERE stock >= ?, and the order, one transaction", "条件更新：stock = stock - ? WHERE stock >= ?，与订单同一事务"},
+	Title:  text.Of("stock = stock - ? WHERE stock >= ?, and the order, one transaction"),
 	Needs:  []Backend{NeedSQL},
 	Stores: []Store{SQL},
 	Cart:   true,

@@ -8,6 +8,7 @@ import (
 
 	"lastitem/internal/step"
 	"lastitem/internal/store"
+	"lastitem/internal/text"
 )
 
 // sqlForUpdate locks the row with its read: other transactions wait at their SELECT, and then read the committed stock. The lock ends
@@ -17,7 +18,7 @@ import (
 //	B   BEGIN ── SELECT ... FOR UPDATE: waits ······················· 0 ── sold out
 var sqlForUpdate = Mode{
 	Name:   "sql-for-update",
-	Title:  Text{"SELECT ... FOR UPDATE, UPDATE and the order, one transaction", "悲观锁：SELECT ... FOR UPDATE，判断、更新、写订单同一事务"},
+	Title:  text.Of("SELECT ... FOR UPDATE, UPDATE and the order, one transaction"),
 	Needs:  []Backend{NeedMySQL},
 	Stores: []Store{SQL},
 	Holds:  holdsWork,

@@ -2,6 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/sqllock"
+	"lastitem/internal/text"
 )
 
 // sqlUnique is the lock for a service that has a database and nothing else: INSERT a row under a unique index, work, DELETE it. It has no
@@ -11,7 +12,7 @@ import (
 //	B        INSERT: duplicate ── again ── again ── again ··················· forever
 var sqlUnique = Mode{
 	Name:   "sql-unique",
-	Title:  Text{"A lock row under a unique index, by owner; no expiry", "数据库唯一索引当锁：插入成功即加锁，没有过期时间"},
+	Title:  text.Of("A lock row under a unique index, by owner; no expiry"),
 	Needs:  []Backend{NeedSQL},
 	Stores: []Store{SQL},
 	Holds:  holdsWork,

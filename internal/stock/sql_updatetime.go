@@ -1,6 +1,10 @@
 package stock
 
-import "lastitem/internal/store"
+import (
+	"lastitem/internal/store"
+
+	"lastitem/internal/text"
+)
 
 // sqlUpdatetime is sql-version with a column that most tables already have: updated_at. It records when a row was written, not how often:
 // a DATETIME has whole seconds, and two writes in one second leave the same time.
@@ -9,7 +13,7 @@ import "lastitem/internal/store"
 //	B        SELECT 5, 12:00:07 ── UPDATE = 4, 12:00:07 ── order
 var sqlUpdatetime = Mode{
 	Name:   "sql-updatetime",
-	Title:  Text{"Optimistic by the row's update time: two writes in one tick", "拿 update_time 当版本号：同一秒内写两次就看不出来"},
+	Title:  text.Of("Optimistic by the row's update time: two writes in one tick"),
 	Needs:  []Backend{NeedSQL},
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{SQL: {Threads: "O"}},

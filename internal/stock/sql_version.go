@@ -5,6 +5,7 @@ import (
 
 	"lastitem/internal/step"
 	"lastitem/internal/store"
+	"lastitem/internal/text"
 )
 
 // sqlVersion is the optimistic lock: it reads the row and its version, computes, and writes only if the version is unchanged. No request
@@ -14,7 +15,7 @@ import (
 //	B        SELECT 5, v7 ── UPDATE = 4, v8 ── order
 var sqlVersion = Mode{
 	Name:   "sql-version",
-	Title:  Text{"Optimistic: UPDATE ... WHERE version = ?, bounded retries", "乐观锁：UPDATE ... WHERE version = ?，有限次重试"},
+	Title:  text.Of("Optimistic: UPDATE ... WHERE version = ?, bounded retries"),
 	Needs:  []Backend{NeedSQL},
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{

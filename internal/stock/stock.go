@@ -8,6 +8,7 @@ package stock
 import (
 	"context"
 	"fmt"
+	"lastitem/internal/text"
 	"slices"
 	"time"
 
@@ -146,9 +147,6 @@ const (
 	NeedKafka     Backend = "kafka"
 )
 
-// Text is one text in both languages.
-type Text struct{ En, Zh string }
-
 // Mode is one way of deducting stock. Every list of modes is made from these values.
 //
 // A mode reports its steps ([lastitem/internal/step]) in their order, each once for a deduction that succeeds:
@@ -160,8 +158,8 @@ type Text struct{ En, Zh string }
 //
 // The conformance suite checks that.
 type Mode struct {
-	Name  string // kebab-case, the word in the URL
-	Title Text   // one line; the essay is embedded from doc/<name>.en.md and .zh.md
+	Name  string    // kebab-case, the word in the URL
+	Title text.Text // one line; the essay is embedded from doc/<name>.en.md and .zh.md
 	Needs []Backend
 	// Optional lists those of Needs without which the mode works too: its lock only saves work. See [Deps].Optional.
 	Optional []Backend

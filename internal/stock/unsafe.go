@@ -1,9 +1,11 @@
 package stock
 
+import "lastitem/internal/text"
+
 // unsafe is GET, check, SET, append the order, with nothing around it. It oversells at the second concurrent request.
 var unsafe = Mode{
 	Name:   "unsafe",
-	Title:  Text{"GET, check, SET, append the order: no lock at all", "GET、判断、SET、写订单：完全不加锁"},
+	Title:  text.Of("GET, check, SET, append the order: no lock at all"),
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis},
 	Claims: map[Store]Claims{Redis: {Threads: "O"}},

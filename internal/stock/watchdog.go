@@ -2,6 +2,7 @@ package stock
 
 import (
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/text"
 )
 
 // watchdog is Redisson's lock: reentrant, renewed every third of its TTL for as long as the work takes, with waiters woken by a
@@ -11,7 +12,7 @@ import (
 //	B                                  lock ── GET 1 ── SET 0 ── order
 var watchdog = Mode{
 	Name:   "watchdog",
-	Title:  Text{"Redisson's way: reentrant, renewed by a watchdog, woken by broadcast", "Redisson 的做法：可重入、看门狗续期、广播唤醒"},
+	Title:  text.Of("Redisson's way: reentrant, renewed by a watchdog, woken by broadcast"),
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsAll,

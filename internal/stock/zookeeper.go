@@ -1,5 +1,7 @@
 package stock
 
+import "lastitem/internal/text"
+
 // zookeeper puts an ephemeral sequential node below the lock's node: the lowest number holds the lock, and each of the others watches the
 // one right before it, so that a release wakes one waiter instead of all. The nodes live as long as the session of their process, which
 // the client keeps alive with pings; the ensemble survives the loss of a minority without losing a node.
@@ -8,7 +10,7 @@ package stock
 //	B       create -0000000008 ── watch 7 ········ 7 deleted ── GET 1 ── SET 0 ── order
 var zookeeper = Mode{
 	Name:   "zookeeper",
-	Title:  Text{"ZooKeeper: ephemeral sequential nodes, each waiter watches its predecessor", "ZooKeeper：临时顺序节点，每个等待者只监听前一个节点"},
+	Title:  text.Of("ZooKeeper: ephemeral sequential nodes, each waiter watches its predecessor"),
 	Needs:  []Backend{NeedRedis, NeedZooKeeper},
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsWork,

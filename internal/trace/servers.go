@@ -19,6 +19,7 @@ import (
 	"lastitem/internal/localstack"
 	"lastitem/internal/replica"
 	"lastitem/internal/stock"
+	"lastitem/internal/text"
 	"lastitem/internal/wire"
 )
 
@@ -39,7 +40,7 @@ type Tracer struct {
 	taps       []*wire.Proxy
 	redises    []*redisObserver
 	mysql      *sqlObserver // nil where the database is SQLite
-	notes      []note
+	notes      []text.Text
 	kinds      map[string]string // what each server is, by its name
 	replica    *replica.Replica  // in this process, so that it has the same clock as the taps
 	server     *http.Server
@@ -53,7 +54,6 @@ type Tracer struct {
 }
 
 // note is something that the reader of a trace should know.
-type note struct{ en, zh string }
 
 // redlockNodes is how many masters the mode redlock is given.
 const redlockNodes = 5
@@ -162,10 +162,7 @@ func (t *Tracer) tapOneRedis(ctx context.Context, name string, s *localstack.Sta
 	eye, err := watchRedis(ctx, name, s.Redis.URL)
 	switch {
 	case errors.Is(err, errNoMonitor):
-		t.notes = append(t.notes, note{
-			name + " is " + s.Redis.Kind + ", which has no MONITOR: only the client's side is seen.",
-			name + " 是 " + s.Redis.Kind + "，没有 MONITOR 命令：只能看到客户端这一侧。",
-		})
+		t.notes = append(t.notes, text.Of("%s is %s, which has no MONITOR: only the client's side is seen.").With(name, s.Redis.Kind))
 	case err != nil:
 		return "", err
 	default:
@@ -244,13 +241,9 @@ func (t *Tracer) tapKafka(ctx context.Context, c *replica.Config, o localstack.O
 	if err != nil {
 		return err
 	}
-	t.notes = append(t.notes, note{
-		"A Fetch waits in the broker until there is a record: it stands where its answer came. Where sent is negative, it was waiting\n" +
-			"before the request. Nobody waits for the OffsetCommit: it may pass after the answer to the client. Left out: heartbeats,\n" +
-			"metadata, and fetches that bring nothing.",
-		"Fetch 是长轮询，在 broker 端挂起到有消息为止：按应答返回的时刻排列；发出时间为负，表示请求到来之前它已经在等。\n" +
-			"没有谁在等 OffsetCommit：它可能晚于返回给客户端的应答。未列出：心跳、元数据，以及没有取到消息的 Fetch。",
-	})
+	t.notes = append(t.notes, text.Of("A Fetch waits in the broker until there is a record: it stands where its answer came. Where sent is negative, it was waiting\n"+
+		"before the request. Nobody waits for the OffsetCommit: it may pass after the answer to the client. Left out: heartbeats,\n"+
+		"metadata, and fetches that bring nothing."))
 	c.Kafka = s.Kafka.URL
 	t.kafkaDial = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{Timeout: timeout}).DialContext(ctx, network, addr)

@@ -9,6 +9,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"lastitem/internal/text"
 	"lastitem/internal/wire"
 )
 
@@ -17,10 +18,7 @@ import (
 func (t *Tracer) watchSQLite() {
 	db := t.replica.Backends.DB
 	db.Statement.ConnPool = notedPool{db.Statement.ConnPool, &t.recorder}
-	t.notes = append(t.notes, note{
-		"sql is embedded SQLite, which has no wire: its statements are noted as the replica hands them over.",
-		"sql 是内嵌的 SQLite，没有网络连接：语句在副本交给它时记录。",
-	})
+	t.notes = append(t.notes, text.Of("sql is embedded SQLite, which has no wire: its statements are noted as the replica hands them over."))
 }
 
 // notedPool is a connection pool, or a transaction, whose statements are noted.

@@ -9,38 +9,28 @@ import (
 	"time"
 
 	"lastitem/internal/report"
+	"lastitem/internal/text"
 )
 
 // tableWords are the words of the table, by language.
-var tableWords = map[string]struct {
+var tableWords = text.Table(struct {
 	title, rival, store                    string
 	sent, took, seen, ran, server, command string
 	legend, logs, leftOut                  string
 }{
-	"en": {
-		"%s: one deduction of %d, one replica, nobody else", "%s: one deduction of %d, one replica, and a rival while it holds the lock", ", stock in %s",
-		"sent µs", "took µs", "seen µs", "ran µs", "server", "command",
-		"sent, took: on the wire between replica and server: when the command passed, and how long until its answer had.\n" +
-			"seen, ran: by the server itself (Redis: MONITOR and slow log; MySQL: general and slow log): when it saw the command,\n" +
-			"and how long it worked. All times count from the beginning of the request; lines without a number are what a script\n" +
-			"does inside Redis.",
-		"Proxies, MONITOR and logs cost time as well: compare the lines with each other, not with another run.",
-		"Left out: health probes, and what a new connection says first. Before this request another one has opened the connections and loaded the scripts.",
-	},
-	"zh": {
-		"%s：单副本、无竞争，扣减 %d 件", "%s：单副本，扣减 %d 件，持锁期间来了一个对手", "，库存在 %s",
-		"发出 µs", "耗时 µs", "收到 µs", "执行 µs", "服务", "命令",
-		"发出、耗时：在副本与服务之间的线路上测得：命令何时经过，多久之后应答返回。\n" +
-			"收到、执行：服务自己的记录（Redis：MONITOR 与慢日志；MySQL：general log 与慢日志）：何时收到命令，执行了多久。\n" +
-			"时间都从请求开始算起；没有编号的行是脚本在 Redis 内部执行的命令。",
-		"代理、MONITOR 和日志本身也要花时间：各行之间可以比较，不要与其他运行比较。",
-		"未列出：健康检查的 ping，以及新连接的握手。在此之前已有一次请求建立了连接、加载了脚本。",
-	},
-}
+	"%s: one deduction of %d, one replica, nobody else", "%s: one deduction of %d, one replica, and a rival while it holds the lock", ", stock in %s",
+	"sent µs", "took µs", "seen µs", "ran µs", "server", "command",
+	"sent, took: on the wire between replica and server: when the command passed, and how long until its answer had.\n" +
+		"seen, ran: by the server itself (Redis: MONITOR and slow log; MySQL: general and slow log): when it saw the command,\n" +
+		"and how long it worked. All times count from the beginning of the request; lines without a number are what a script\n" +
+		"does inside Redis.",
+	"Proxies, MONITOR and logs cost time as well: compare the lines with each other, not with another run.",
+	"Left out: health probes, and what a new connection says first. Before this request another one has opened the connections and loaded the scripts.",
+})
 
 // WriteTable draws the table of a trace; lang is en or zh.
 func (t *Tracer) WriteTable(w io.Writer, tr Trace, lang string) error {
-	words := tableWords[lang]
+	words := tableWords.In(lang)
 	rows := [][]string{
 		{"#", words.sent, words.took, words.seen, words.ran, words.server, words.command},
 		{"", "0", micros(tr.Took), "", "", "client", "POST " + tr.Target},
@@ -78,7 +68,7 @@ func (t *Tracer) WriteTable(w io.Writer, tr Trace, lang string) error {
 	}
 	b.WriteString("\n" + align(rows, 5) + "\n" + words.legend + "\n" + words.logs + "\n" + words.leftOut + "\n")
 	for _, n := range t.notes {
-		b.WriteString(map[string]string{"en": n.en, "zh": n.zh}[lang] + "\n")
+		b.WriteString(n.In(lang) + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // Engine is the HTTP client of one worker, used by one goroutine at a time. An engine never sends a request twice, because a request
@@ -93,7 +94,7 @@ const (
 // NewEngines returns t.Workers engines of the kind name.
 func NewEngines(name string, t Target) ([]Engine, error) {
 	if t.URL == nil || t.URL.Host == "" || (t.URL.Scheme != "http" && t.URL.Scheme != "https") {
-		return nil, api.Text{En: "loadtest: the address must be a URL with http or https and a host, not %q", Zh: "loadtest: 地址应为带主机名的 http 或 https 地址，不能是 %q"}.Errorf(t.URL)
+		return nil, text.Of("loadtest: the address must be a URL with http or https and a host, not %q").Errorf(t.URL)
 	}
 	var build func() Engine
 	switch name {
@@ -103,7 +104,7 @@ func NewEngines(name string, t Target) ([]Engine, error) {
 		shared := newResty(t)
 		build = func() Engine { return shared.worker() }
 	default:
-		return nil, api.Text{En: "loadtest: no engine %q; there are %s", Zh: "loadtest: 没有引擎 %q；可选的有 %s"}.Errorf(name, strings.Join(EngineNames, ", "))
+		return nil, text.Of("loadtest: no engine %q; there are %s").Errorf(name, strings.Join(EngineNames, ", "))
 	}
 	engines := make([]Engine, t.Workers)
 	for i := range engines {

@@ -8,34 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // all are the texts of a language.
 func all(lang string) map[string]string {
-	texts := maps.Clone(messages[lang])
-	maps.Copy(texts, pageTexts(lang))
+	texts := maps.Clone(messages.In(lang))
+	maps.Copy(texts, pageTexts.In(lang))
 	return texts
-}
-
-// Both languages say the same things, with the same arguments in the same order.
-func TestMessagesInEveryLanguage(t *testing.T) {
-	verb := regexp.MustCompile(`%[.0-9]*[a-z]`)
-	en := all("en")
-	for _, lang := range Languages {
-		if diff := cmp.Diff(slices.Sorted(maps.Keys(en)), slices.Sorted(maps.Keys(all(lang)))); diff != "" {
-			t.Errorf("keys of %s differ from en (-en +%s):\n%s", lang, lang, diff)
-		}
-		for key, text := range all(lang) {
-			// %% is no verb.
-			verbs := verb.FindAllString(strings.ReplaceAll(text, "%%", ""), -1)
-			want := verb.FindAllString(strings.ReplaceAll(en[key], "%%", ""), -1)
-			if diff := cmp.Diff(want, verbs); diff != "" && !strings.HasPrefix(key, "col ") {
-				t.Errorf("%s %q takes other arguments than en:\n%s", lang, key, diff)
-			}
-		}
-	}
 }
 
 // Every key that the sources name exists, and every text is used.

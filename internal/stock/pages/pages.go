@@ -11,54 +11,35 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/stock"
+	"lastitem/internal/text"
 )
 
 // pageWords are the words of the pages, by language.
-var pageWords = map[string]struct {
+var pageWords = text.Table(struct {
 	title, intro, hazards, defined, all, other, claims, noClaims, diagrams string
 	good, survives, broken, nothing, trace, traced, beside, holds, held    string
 }{
-	"en": {
-		title: "# The modes",
-		intro: "Every way of deducting stock that lastitem knows, in teaching order: broken first, then repaired. A page each: the essay,\n" +
-			"a sequence diagram of the run that goes well and of the one that breaks it, and the commands of one deduction as the\n" +
-			"servers saw them. `shop modes NAME` prints the essay, `shop trace NAME` the commands, with their times.",
-		hazards: "## The hazards and the letters", defined: "[What the columns and letters mean](#the-hazards-and-the-letters)",
-		all: "All modes", other: "中文",
-		claims: "## What it claims", noClaims: "Nothing: it is the baseline, of which every speed is a share.",
-		diagrams: "## In pictures", good: "### The run that goes well", survives: "### A run in which something goes wrong, and the mode survives it", broken: "### The run that breaks it",
-		nothing: "None of the hazards above breaks it, so there is no second picture.",
-		trace:   "## On the wire",
-		traced: "The commands of one deduction, on one replica without other requests, as they passed between the replica and its servers;\n" +
-			"indented lines are commands of a script inside Redis, from its MONITOR. Words in angle brackets differ from run to run. Without\n" +
-			"`--stable` the same command shows the times on both sides of the wire.",
-		beside: "A `Fetch` waits in the broker until there is a record, and is listed at the time of its answer. `OffsetCommit` is last\n" +
-			"because nobody waits for it: it follows the `COMMIT` on the database, and passes before, between or after the rest.\n" +
-			"The broker is the embedded one.",
-		held: "The same with work that takes two and a half TTLs, one re-entry, and a rival that comes meanwhile. `TTLs` is when a command was\n" +
-			"sent, in TTLs since the request began; `…` after a time says that it was sent again later with the same result. The renewals\n" +
-			"come every third of the TTL, and the rival sends nothing between its tries: the message of the release wakes it.",
-		holds: "With the admin token a request may experiment with the lock: %s.",
-	},
-	"zh": {
-		title: "# 全部模式",
-		intro: "lastitem 里扣减库存的全部做法，按教学顺序排列：先坏的，后修好的。每个模式一页：文章、正常与出错两张时序图，\n" +
-			"以及一次扣减实际发出的命令。`shop modes NAME` 打印文章，`shop trace NAME` 打印命令和耗时。",
-		hazards: "## 场景与字母", defined: "[各列与字母的含义](#场景与字母)",
-		all: "全部模式", other: "English",
-		claims: "## 声明", noClaims: "没有：它是基准，其他模式的速度都按它的百分比计算。",
-		diagrams: "## 时序图", good: "### 正常的一次", survives: "### 出了故障、仍然守得住的一次", broken: "### 出错的一次",
-		nothing: "声明里没有能让它出错的场景，所以没有第二张图。",
-		trace:   "## 线路上的命令",
-		traced: "单副本、无竞争，一次扣减在副本与服务之间经过的命令；缩进的是脚本在 Redis 内部执行的命令（来自 MONITOR）。\n" +
-			"尖括号里的内容每次运行都不同。去掉 `--stable`，同一条命令会显示线路两侧的时间。",
-		beside: "`Fetch` 是长轮询，在 broker 端挂起到有消息为止，这里按应答返回的时刻排列。`OffsetCommit` 没有谁在等，所以放在最后：\n" +
-			"它一定晚于数据库的 `COMMIT`，但与 `COMMIT` 之后的各行谁先谁后，每次不一定。这里的 broker 是内嵌的。",
-		held: "同样一次扣减，业务要两个半 TTL，重入一次，中途来了一个对手。`TTLs` 一列是命令发出的时刻，以 TTL 为单位从请求开始算起；\n" +
-			"时刻后面的 `…` 表示之后又发过，结果相同。每三分之一个 TTL 续期一次；对手在两次尝试之间什么都不发，由释放时的广播消息唤醒。",
-		holds: "带管理员令牌的请求可以拿这把锁做实验：%s。",
-	},
-}
+	title: "# The modes",
+	intro: "Every way of deducting stock that lastitem knows, in teaching order: broken first, then repaired. A page each: the essay,\n" +
+		"a sequence diagram of the run that goes well and of the one that breaks it, and the commands of one deduction as the\n" +
+		"servers saw them. `shop modes NAME` prints the essay, `shop trace NAME` the commands, with their times.",
+	hazards: "## The hazards and the letters", defined: "[What the columns and letters mean](#the-hazards-and-the-letters)",
+	all: "All modes", other: "中文",
+	claims: "## What it claims", noClaims: "Nothing: it is the baseline, of which every speed is a share.",
+	diagrams: "## In pictures", good: "### The run that goes well", survives: "### A run in which something goes wrong, and the mode survives it", broken: "### The run that breaks it",
+	nothing: "None of the hazards above breaks it, so there is no second picture.",
+	trace:   "## On the wire",
+	traced: "The commands of one deduction, on one replica without other requests, as they passed between the replica and its servers;\n" +
+		"indented lines are commands of a script inside Redis, from its MONITOR. Words in angle brackets differ from run to run. Without\n" +
+		"`--stable` the same command shows the times on both sides of the wire.",
+	beside: "A `Fetch` waits in the broker until there is a record, and is listed at the time of its answer. `OffsetCommit` is last\n" +
+		"because nobody waits for it: it follows the `COMMIT` on the database, and passes before, between or after the rest.\n" +
+		"The broker is the embedded one.",
+	held: "The same with work that takes two and a half TTLs, one re-entry, and a rival that comes meanwhile. `TTLs` is when a command was\n" +
+		"sent, in TTLs since the request began; `…` after a time says that it was sent again later with the same result. The renewals\n" +
+		"come every third of the TTL, and the rival sends nothing between its tries: the message of the release wakes it.",
+	holds: "With the admin token a request may experiment with the lock: %s.",
+})
 
 // Name returns the file of a mode's page, or of the index, which is beside the directory of the pages.
 func Name(name, lang string) string {
@@ -71,17 +52,18 @@ func Name(name, lang string) string {
 // All returns the index and the pages in both languages, by path below docs/.
 func All() (map[string]string, error) {
 	pages := map[string]string{}
-	for lang, words := range pageWords {
+	for _, lang := range []string{"en", "zh"} {
+		words := pageWords.In(lang)
 		table := modesMarkdown(lang, func(name string) string { return "modes/" + Name(name, lang) })
 		pages[Name("modes", lang)] = fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s\n%s\n\n%s",
 			words.title, words.other, Name("modes", Other(lang)), words.intro, table, words.hazards, api.Definitions(lang))
 		modes := stock.Modes()
 		for i, m := range modes {
-			text, err := page(modes, i, lang)
+			said, err := page(modes, i, lang)
 			if err != nil {
 				return nil, fmt.Errorf("page of %s: %w", m.Name, err)
 			}
-			pages["modes/"+Name(m.Name, lang)] = text
+			pages["modes/"+Name(m.Name, lang)] = said
 		}
 	}
 	return pages, nil
@@ -97,18 +79,18 @@ func Other(lang string) string {
 
 // page returns the page of one mode: its essay, with the claims before its sections, and then the pictures and the commands.
 func page(modes []stock.Mode, i int, lang string) (string, error) {
-	m, words := modes[i], pageWords[lang]
+	m, words := modes[i], pageWords.In(lang)
 	doc, err := m.Doc()
 	if err != nil {
 		return "", err
 	}
-	title, essay, _ := strings.Cut(strings.TrimSpace(inLang(doc, lang)), "\n")
+	title, essay, _ := strings.Cut(strings.TrimSpace(doc.In(lang)), "\n")
 	opening, sections, _ := strings.Cut(essay, "\n## ")
 	var b strings.Builder
 	add := func(parts ...string) { b.WriteString(strings.Join(parts, "\n") + "\n\n") }
 	add(title)
 	add(pageLinks(modes, i, lang))
-	add("*" + inLang(m.Title, lang) + "*")
+	add("*" + m.Title.In(lang) + "*")
 	add(strings.TrimSpace(opening))
 	add(words.claims, "", claimsTable(m, lang))
 	if len(m.Holds) > 0 {
@@ -145,28 +127,25 @@ func page(modes []stock.Mode, i int, lang string) (string, error) {
 	return strings.TrimRight(b.String(), "\n") + "\n", nil
 }
 
-// holdWords describe the fields of an experiment with the lock, by language.
-var holdWords = map[stock.HoldField]map[string]string{
-	stock.LeaseField: {"en": "`lease_ms` ends it after that time, and nothing renews it", "zh": "`lease_ms` 到时锁就结束，没人续期"},
-	stock.DepthField: {"en": "`depth` re-enters it that many times", "zh": "`depth` 再重入这么多次"},
-	stock.WorkField:  {"en": "`hold_ms` makes the work between the read and the write take that long", "zh": "`hold_ms` 让读与写之间的业务耗时这么久"},
+// holdWords describe the fields of an experiment with the lock.
+var holdWords = map[stock.HoldField]text.Text{
+	stock.LeaseField: text.Of("`lease_ms` ends it after that time, and nothing renews it"),
+	stock.DepthField: text.Of("`depth` re-enters it that many times"),
+	stock.WorkField:  text.Of("`hold_ms` makes the work between the read and the write take that long"),
 }
 
 // holdsLine describes the fields that a request may set for the lock of a mode.
 func holdsLine(m stock.Mode, lang string) string {
 	var parts []string
 	for _, f := range m.Holds {
-		parts = append(parts, holdWords[f][lang])
+		parts = append(parts, holdWords[f].In(lang))
 	}
-	if lang == "zh" {
-		return strings.Join(parts, "；")
-	}
-	return strings.Join(parts, "; ")
+	return strings.Join(parts, text.Of("; ").In(lang))
 }
 
 // pageLinks lead to the index, the other language, and the modes before and after.
 func pageLinks(modes []stock.Mode, i int, lang string) string {
-	words := pageWords[lang]
+	words := pageWords.In(lang)
 	links := []string{
 		fmt.Sprintf("[%s](../%s)", words.all, Name("modes", lang)),
 		fmt.Sprintf("[%s](%s)", words.other, Name(modes[i].Name, Other(lang))),
@@ -183,9 +162,9 @@ func pageLinks(modes []stock.Mode, i int, lang string) string {
 // claimsTable is a row per store.
 func claimsTable(m stock.Mode, lang string) string {
 	if len(m.Stores) == 0 {
-		return pageWords[lang].noClaims
+		return pageWords.In(lang).noClaims
 	}
-	words := tableWords[lang]
+	words := tableWords.In(lang)
 	rows := []string{
 		"| " + words.store + " | " + strings.Join(stock.Hazards, " | ") + " |",
 		"| --- |" + strings.Repeat(" --- |", len(stock.Hazards)),
@@ -193,7 +172,7 @@ func claimsTable(m stock.Mode, lang string) string {
 	for _, s := range m.Stores {
 		rows = append(rows, "| "+string(s)+" | "+strings.Join(m.Claims[s].Row(), " | ")+" |")
 	}
-	return strings.Join(append(rows, "", legend(lang)+" "+pageWords[lang].defined), "\n")
+	return strings.Join(append(rows, "", legend(lang)+" "+pageWords.In(lang).defined), "\n")
 }
 
 // Write writes the pages of [All] below dir, and removes the pages of deleted modes.
@@ -205,8 +184,8 @@ func Write(dir string) error {
 	if err := os.MkdirAll(filepath.Join(dir, "modes"), 0o755); err != nil {
 		return err
 	}
-	for name, text := range pages {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+	for name, said := range pages {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(said), 0o644); err != nil {
 			return err
 		}
 	}
@@ -222,5 +201,3 @@ func Write(dir string) error {
 	return nil
 }
 
-// inLang returns a text in the language lang ("zh", else English).
-func inLang(t stock.Text, lang string) string { return api.Text(t).In(lang) }

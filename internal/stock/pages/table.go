@@ -7,36 +7,27 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/stock"
+	"lastitem/internal/text"
 )
 
 // tableWords are the words of the tables of claims, by language.
-var tableWords = map[string]struct{ mode, store, does, stores, baseline string }{
-	"en": {
-		"mode", "store", "what it does",
-		" The default store stands first; where the stores differ, both outcomes are given, as in `L / .`.",
-		"Baseline, without claims: ",
-	},
-	"zh": {
-		"模式", "存储", "做法",
-		"默认存储写在前面；两种存储结果不同时都列出，如 `L / .`。",
-		"基准，不作声明：",
-	},
-}
+var tableWords = text.Table(struct{ mode, store, does, stores, baseline string }{
+	"mode", "store", "what it does",
+	" The default store stands first; where the stores differ, both outcomes are given, as in `L / .`.",
+	"Baseline, without claims: ",
+})
 
 // brokenWords are the words of the READMEs' table, by language.
-var brokenWords = map[string]struct{ by, happens, modes, nothing string }{
-	"en": {"first broken by", "what happens", "modes", "none of these"},
-	"zh": {"最先栽在哪个场景", "发生了什么", "模式", "以上都不怕"},
-}
+var brokenWords = text.Table(struct{ by, happens, modes, nothing string }{"first broken by", "what happens", "modes", "none of these"})
 
 // legend is the line below a table of claims.
 func legend(lang string) string {
-	return api.Legend(lang) + map[string]string{"en": ".", "zh": "。"}[lang]
+	return api.Legend(lang) + text.Of(".").In(lang)
 }
 
 // Table returns the table of the READMEs: for each hazard the modes that it is the first to break, with the stock in their default store.
 func Table(lang string) string {
-	words, pages := brokenWords[lang], "docs/modes/%s.md"
+	words, pages := brokenWords.In(lang), "docs/modes/%s.md"
 	if lang == "zh" {
 		pages = "docs/modes/%s.zh.md"
 	}
@@ -76,13 +67,13 @@ func firstBroken(c stock.Claims) (at int, letters string) {
 
 // modesMarkdown returns the table of the modes, each linked to the address that link returns for its name.
 func modesMarkdown(lang string, link func(name string) string) string {
-	words := tableWords[lang]
+	words := tableWords.In(lang)
 	var b, baselines strings.Builder
 	fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", words.mode, words.store, words.does, strings.Join(stock.Hazards, " | "))
 	b.WriteString("| --- | --- | --- |" + strings.Repeat(" --- |", len(stock.Hazards)) + "\n")
 	for _, m := range stock.Modes() {
 		link := fmt.Sprintf("[`%s`](%s)", m.Name, link(m.Name))
-		title := strings.ReplaceAll(inLang(m.Title, lang), "|", `\|`)
+		title := strings.ReplaceAll(m.Title.In(lang), "|", `\|`)
 		if len(m.Stores) == 0 {
 			fmt.Fprintf(&baselines, "\n%s%s · %s\n", words.baseline, link, title)
 			continue

@@ -1,7 +1,6 @@
-package api
+package text
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -14,7 +13,7 @@ type Text struct {
 
 // In returns the text in the language lang ("zh", else English).
 func (t Text) In(lang string) string {
-	if lang == "zh" {
+	if lang == "zh" && t.Zh != "" {
 		return t.Zh
 	}
 	return t.En
@@ -41,17 +40,7 @@ func (e *textError) Unwrap() []error { return wrapped(e.error) }
 
 // in tells the error in the language lang.
 func (e *textError) in(lang string) string {
-	args := make([]any, len(e.args))
-	for i, arg := range e.args {
-		switch x := arg.(type) {
-		case error:
-			args[i] = errors.New(ErrorIn(lang, x)) // an error, since the format may say %w
-		case Text:
-			args[i] = x.In(lang)
-		default:
-			args[i] = arg
-		}
-	}
+	args := inLanguage(lang, e.args)
 	return fmt.Errorf(numbered(e.text.In(lang), args), args...).Error()
 }
 
