@@ -24,12 +24,12 @@ type mutant struct {
 var mutants = []mutant{
 	{
 		name:  "the guard taken out of lease-seq",
-		edits: []testenv.Edit{{"internal/store/sql/take_at.sql", "lease_seq = ? AND stock >= ?", "? >= 0 AND ? >= 0"}},
+		edits: []testenv.Edit{{"internal/store/sql/both.sql", "lease_seq = ? AND stock >= ?", "? >= 0 AND ? >= 0"}},
 		mode:  "lease-seq", store: "sql", fault: "pause", letters: "O",
 	},
 	{
 		name:  "the fence compared the wrong way",
-		edits: []testenv.Edit{{"internal/store/sql/set_fenced.sql", "AND fence <= ?", "AND (fence >= ? OR fence IS NULL)"}},
+		edits: []testenv.Edit{{"internal/store/sql/both.sql", "version = version + 1 WHERE id = ? AND fence <= ?", "version = version + 1 WHERE id = ? AND (fence >= ? OR fence IS NULL)"}},
 		mode:  "fencing-read", store: "sql", fault: "pause", letters: "O",
 	},
 	{

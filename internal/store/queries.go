@@ -3,14 +3,15 @@ package store
 import (
 	"embed"
 	"errors"
-	"io/fs"
+	"fmt"
+	"maps"
 	"strings"
 )
 
 //go:embed sql
 var sqlFiles embed.FS
 
-// queries are the statements of one dialect, from sql/, or sql/<dialect>/ where the dialects differ.
+// queries are the statements of one dialect: those of sql/both.sql, and those of sql/<dialect>.sql where the dialects differ.
 type queries struct {
 	read, facts, set, take, takeAt    string
 	insertOrder, orders, deleteOrders string
@@ -34,6 +35,12 @@ type queries struct {
 func loadQueries(dialect string) (queries, error) {
 	var q queries
 	var errs []error
+	said := map[string]string{}
+	for _, file := range []string{"both", dialect} {
+		text, err := sqlFiles.ReadFile("sql/" + file + ".sql")
+		errs = append(errs, err)
+		maps.Copy(said, statements(string(text)))
+	}
 	for name, dest := range map[string]*string{
 		"read": &q.read, "facts": &q.facts, "set": &q.set, "take": &q.take, "take_at": &q.takeAt,
 		"insert_order": &q.insertOrder, "orders": &q.orders, "delete_orders": &q.deleteOrders,
@@ -49,25 +56,33 @@ func loadQueries(dialect string) (queries, error) {
 		"orders_of": &q.ordersOf, "keys_of": &q.keysOf, "cart_keys_of": &q.cartKeysOf,
 		"old_keys": &q.oldKeys, "surplus_keys": &q.surplusKeys, "purge_keys": &q.purgeKeys,
 	} {
-		text, err := sqlFiles.ReadFile("sql/" + dialect + "/" + name + ".sql")
-		if errors.Is(err, fs.ErrNotExist) {
-			text, err = sqlFiles.ReadFile("sql/" + name + ".sql")
+		if *dest = said[name]; *dest == "" {
+			errs = append(errs, fmt.Errorf("store: no statement %s for %s", name, dialect))
 		}
-		errs = append(errs, err)
-		*dest = statement(string(text))
+		delete(said, name)
+	}
+	for name := range said {
+		errs = append(errs, fmt.Errorf("store: the statement %s for %s is used nowhere", name, dialect))
 	}
 	return q, errors.Join(errs...)
 }
 
-// statement drops the comment lines: gorm would take their question marks for parameters.
-func statement(text string) string {
-	var kept []string
+// statements returns what follows each line "-- name: X". It drops comments: gorm would take their question marks for parameters.
+func statements(text string) map[string]string {
+	all, name := map[string][]string{}, ""
 	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "--") {
-			kept = append(kept, strings.TrimRight(line, "\n"))
+		line = strings.TrimSpace(line)
+		if said, begins := strings.CutPrefix(line, "-- name: "); begins {
+			name = said
+		} else if line != "" && !strings.HasPrefix(line, "--") {
+			all[name] = append(all[name], line)
 		}
 	}
-	return strings.Join(kept, "\n")
+	joined := map[string]string{}
+	for name, lines := range all {
+		joined[name] = strings.Join(lines, "\n")
+	}
+	return joined
 }
 
 // list expands the "(?)" of a statement to n parameters.

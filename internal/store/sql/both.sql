@@ -1,0 +1,146 @@
+-- name: any_sold
+-- How many of the given orders of a product exist. ?1 = product id, ?... = ids.
+SELECT COUNT(*) FROM orders WHERE product_id = ? AND id IN
+(?)
+
+-- name: cart_keys_of
+-- The keys of carts that contain a product and are stored under another one, each once: older orders with the key are not in its answer.
+-- ?1 = product id.
+SELECT k.idempotency_key, k.status, k.created_us, k.mode FROM orders o
+JOIN orders f ON f.id = o.id AND f.product_id <> o.product_id
+JOIN idempotent_log k ON k.idempotency_key = o.idempotency_key AND k.product_id = f.product_id AND INSTR(k.body, o.id) > 0
+WHERE o.product_id = ?
+
+-- name: delete_keys
+-- ?1 = product id.
+DELETE FROM idempotent_log WHERE product_id = ?
+
+-- name: delete_lock
+-- Deletes a lock that has no expiry, whoever holds it. ?1 = lock key.
+DELETE FROM record_lock WHERE lock_key = ? AND expires_us IS NULL
+
+-- name: delete_orders
+-- ?1 = product id.
+DELETE FROM orders WHERE product_id = ?
+
+-- name: facts
+-- What the ledger shows of a product. ?1 = product id.
+SELECT initial, stock, lease_seq, segments FROM product_stock WHERE id = ?
+
+-- name: insert_order
+-- ?1 id, ?2 product, ?3 quantity, ?4 remaining, ?5 mode, ?6 replica, ?7 key, ?8 fence, ?9 microseconds.
+INSERT INTO orders (id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: keep_answer
+-- Stores the answer in the transaction that it answers. ?1 = status, ?2 = body, ?3 = mode, ?4 = key.
+UPDATE idempotent_log SET status = ?, body = ?, mode = ? WHERE idempotency_key = ?
+
+-- name: keys
+-- The keys of a product. The key of a cart is stored under its first product, and is found through the order that its answer names. ?1 =
+-- product id, ?2 = product id.
+SELECT idempotency_key, status, created_us, mode FROM idempotent_log WHERE product_id = ?
+UNION
+SELECT k.idempotency_key, k.status, k.created_us, k.mode FROM orders o
+JOIN orders f ON f.id = o.id AND f.product_id <> o.product_id
+JOIN idempotent_log k ON k.idempotency_key = o.idempotency_key AND k.product_id = f.product_id AND INSTR(k.body, o.id) > 0
+WHERE o.product_id = ?
+ORDER BY created_us
+
+-- name: keys_of
+-- The keys that are stored under a product. ?1 = product id.
+SELECT idempotency_key, status, created_us, mode FROM idempotent_log WHERE product_id = ?
+
+-- name: keys_page
+-- A page of the keys that are stored under a product. ?1 = product id, ?2 = the last key of the page before, ?3 = how many.
+SELECT idempotency_key, status, created_us, mode FROM idempotent_log
+WHERE product_id = ? AND idempotency_key > ? ORDER BY idempotency_key LIMIT ?
+
+-- name: old_keys
+-- The oldest keys with an answer. ?1 = its status, ?2 = microseconds before which a key is old, ?3 = how many at most.
+SELECT /* lastitem-purge */ idempotency_key FROM idempotent_log WHERE status = ? AND created_us < ? ORDER BY created_us LIMIT ?
+
+-- name: orders
+-- ?1 = product id.
+SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us
+FROM orders WHERE product_id = ? ORDER BY created_us, id
+
+-- name: orders_of
+-- All orders of a product, in the order of the index. ?1 = product id.
+SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us
+FROM orders WHERE product_id = ?
+
+-- name: purge_keys
+-- Deletes those of the given keys that are old; "+ 0" keeps it from locking through the index on the time. ?... = keys,
+-- then the time in microseconds before which a key is old.
+DELETE /* lastitem-purge */ FROM idempotent_log WHERE idempotency_key IN (?) AND created_us + 0 < ?
+
+-- name: raise_fence
+-- Raises the row's fence to a token: lower tokens are refused from now on, an equal one is not. lease_seq rises with it because MySQL
+-- counts the rows that changed, not those that matched: the same token a second time would look refused. ?1 = token, ?2 = product id, ?3
+-- = token. No row = refused.
+UPDATE product_stock SET fence = ?, lease_seq = lease_seq + 1 WHERE id = ? AND fence <= ?
+
+-- name: raise_fence_strictly
+-- Raises the row's fence to a token that the row has not seen yet: tokens up to and including it are refused from now on. ?1 = token, ?2
+-- = product id, ?3 = token. No row = refused.
+UPDATE product_stock SET fence = ?, lease_seq = lease_seq + 1 WHERE id = ? AND fence < ?
+
+-- name: read
+-- The plain, unlocked read that trusting modes begin with. ?1 = product id.
+SELECT stock, lease_seq, version, CAST(updated_at AS CHAR), segments FROM product_stock WHERE id = ?
+
+-- name: read_answers
+-- The first answers under some keys. ?... = keys.
+SELECT idempotency_key, fingerprint, status, body, mode FROM idempotent_log WHERE idempotency_key IN
+(?)
+
+-- name: read_for_update
+-- The read that locks the row until the transaction ends. MariaDB executes the comment with M!, in seconds; MySQL obeys the hint, in
+-- milliseconds. Both end the statement when the time is over, and neither changes a setting of the session. ?1 = seconds, ?2 =
+-- milliseconds, ?3 = product id.
+/*M! SET STATEMENT max_statement_time = ? FOR */
+SELECT /*+ MAX_EXECUTION_TIME(?) */ stock, lease_seq, version, CAST(updated_at AS CHAR), segments
+FROM product_stock WHERE id = ? FOR UPDATE
+
+-- name: read_for_update_nowait
+-- The read that locks the row until the transaction ends, or fails at once if another transaction has it. ?1 = product id.
+SELECT stock, lease_seq, version, CAST(updated_at AS CHAR), segments FROM product_stock WHERE id = ? FOR UPDATE NOWAIT
+
+-- name: read_key
+-- The first answer under a key. ?1 = key.
+SELECT fingerprint, status, body, mode FROM idempotent_log WHERE idempotency_key = ?
+
+-- name: read_run
+-- The run that a product is in. ?1 = product id.
+SELECT run FROM product_stock WHERE id = ?
+
+-- name: set
+-- The trusting write: absolute, whatever the count is now. Every write raises lease_seq and version, so that a writer that compares one
+-- of them notices every write. ?1 = stock, ?2 = product id.
+UPDATE product_stock SET stock = ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ?
+
+-- name: set_fenced
+-- The absolute write with a fencing token: refused once the row has seen a higher one. ?1 = stock, ?2 = token, ?3 = product id, ?4 =
+-- token. No row = refused.
+UPDATE product_stock SET stock = ?, fence = ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ? AND fence <= ?
+
+-- name: set_version
+-- Writes the computed count, unless somebody has written since the version was read. ?1 = stock, ?2 = product id, ?3 = version as read.
+-- No row = refused.
+UPDATE product_stock SET stock = ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ? AND version = ?
+
+-- name: sold
+-- The stock left after each of the given orders of a product. ?1 = product id, ?... = ids.
+SELECT id, remaining FROM orders WHERE product_id = ? AND id IN
+(?)
+
+-- name: surplus_keys
+-- When the newest of the surplus keys with an answer was made. ?1 = its status, ?2 = how many newer keys are no surplus.
+SELECT /* lastitem-purge */ created_us FROM idempotent_log WHERE status = ? ORDER BY created_us DESC LIMIT 1 OFFSET ?
+
+-- name: take_at
+-- Takes units only from the state that was read: nobody may have written since. ?1 = quantity, ?2 = product id,
+-- ?3 = lease_seq as read, ?4 = quantity. No row = refused.
+UPDATE product_stock SET stock = stock - ?, lease_seq = lease_seq + 1, version = version + 1
+WHERE id = ? AND lease_seq = ? AND stock >= ?

@@ -1,2 +1,0 @@
--- ?1 = product id.
-DELETE FROM idempotent_log WHERE product_id = ?

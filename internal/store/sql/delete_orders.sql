@@ -1,2 +1,0 @@
--- ?1 = product id.
-DELETE FROM orders WHERE product_id = ?

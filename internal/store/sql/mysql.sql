@@ -1,0 +1,74 @@
+-- name: cart_keys_page
+-- The keys of the carts in a page of orders that are stored under another product. A key comes with the order that its answer names,
+-- so it is in one page only. ?1 = product id, ?2 = the last order before the page, ?3 = the last order of the page.
+SELECT k.idempotency_key, k.status, k.created_us, k.mode FROM orders o FORCE INDEX (orders_product)
+JOIN orders f ON f.id = o.id AND f.product_id <> o.product_id
+JOIN idempotent_log k ON k.idempotency_key = o.idempotency_key AND k.product_id = f.product_id AND INSTR(k.body, o.id) > 0
+WHERE o.product_id = ? AND o.id > ? AND o.id <= ?
+
+-- name: claim_key
+-- The first to insert the key goes on; a rival blocks here until the first has ended, and then inserts nothing. ?1 = key,
+-- ?2 = product id, ?3 = fingerprint of the payload, ?4 = microseconds.
+INSERT IGNORE INTO idempotent_log (idempotency_key, product_id, fingerprint, body, created_us) VALUES (?, ?, ?, '', ?)
+
+-- name: delete_cart_keys
+-- Deletes the keys of carts that contain a product and are stored under another one. The answer must be that of the cart: another request
+-- may have used the key since it was purged, and would be executed again without it. ?1 = product id.
+DELETE k FROM orders o
+JOIN orders f ON f.id = o.id AND f.product_id <> o.product_id
+JOIN idempotent_log k ON k.idempotency_key = o.idempotency_key AND k.product_id = f.product_id AND INSTR(k.body, o.id) > 0
+WHERE o.product_id = ?
+
+-- name: insert_answers
+-- Stores first answers. If a key exists already, nothing is written and its row does not count as affected. A rival's uncommitted key
+-- blocks until the rival has ended. One tuple per answer: ?1 key, ?2 product, ?3 fingerprint, ?4 status, ?5 body, ?6 microseconds, ?7
+-- mode.
+INSERT INTO idempotent_log (idempotency_key, product_id, fingerprint, status, body, created_us, mode)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON DUPLICATE KEY UPDATE idempotency_key = VALUES(idempotency_key)
+
+-- name: orders_page
+-- A page of the orders of a product by id, which begins with the time; the index on the product has the id after it. ?1 = product id,
+-- ?2 = the last order of the page before, ?3 = the last order to read, ?4 = how many.
+SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, id
+FROM orders FORCE INDEX (orders_product) WHERE product_id = ? AND id > ? AND id <= ? ORDER BY id LIMIT ?
+
+-- name: read_locked
+-- Reads the newest committed row and keeps it until the transaction ends. ?1 = product id.
+SELECT stock, lease_seq, version, CAST(updated_at AS CHAR), segments, run FROM product_stock WHERE id = ? FOR UPDATE
+
+-- name: reset
+-- Creates the product or resets it. lease_seq and version only ever rise. fence starts again, because another store counts the tokens: if
+-- that store has lost its counter, its tokens would be refused until they have caught up. ?1 = id, ?2 = initial, ?3 = stock, ?4 =
+-- segments, ?5 = run.
+INSERT INTO product_stock (id, initial, stock, segments, run) VALUES (?, ?, ?, ?, ?)
+ON DUPLICATE KEY UPDATE initial = VALUES(initial), stock = VALUES(stock), segments = VALUES(segments), run = VALUES(run),
+  lease_seq = lease_seq + 1, version = version + 1, fence = 0
+
+-- name: set_updated
+-- Writes the computed count, unless the row's time differs from the one read; two writes in one second have the same time. The server
+-- sets the time by itself. ?1 = stock, ?2 = product id, ?3 = time as read. No row = refused.
+UPDATE product_stock SET stock = ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ? AND updated_at = ?
+
+-- name: take
+-- Takes units only if they are there; the guard and the write are one statement. LAST_INSERT_ID(x) returns x, the remaining stock, with
+-- the answer, so that the row is not locked during a second query. ?1 = quantity, ?2 = product id, ?3 = quantity. No row = refused.
+UPDATE product_stock SET stock = LAST_INSERT_ID(stock - ?), lease_seq = lease_seq + 1, version = version + 1
+WHERE id = ? AND stock >= ? AND segments = 0
+
+-- name: take_of_run
+-- take.sql, only while the product is still in the given run. ?1 = quantity, ?2 = product id, ?3 = quantity, ?4 = run. No row = refused.
+UPDATE product_stock SET stock = LAST_INSERT_ID(stock - ?), lease_seq = lease_seq + 1, version = version + 1
+WHERE id = ? AND stock >= ? AND segments = 0 AND run = ?
+
+-- name: totals
+-- The number of a product's orders and of their units, the position before the first order, and the last order, for reading pages. ?1 = product id.
+SELECT COUNT(*), COALESCE(SUM(quantity), 0), '', COALESCE(MAX(id), '') FROM orders WHERE product_id = ?
+
+-- name: unkey_carts
+-- Removes the key from the other rows of the carts that contain a product, because its answer will be deleted: so no order has a key
+-- without an answer. The answer to another request with the key stays, see delete_cart_keys.sql. ?1 = product id.
+UPDATE orders o
+JOIN orders f ON f.id = o.id AND f.product_id <> o.product_id
+JOIN idempotent_log k ON k.idempotency_key = o.idempotency_key AND INSTR(k.body, o.id) > 0
+SET f.idempotency_key = NULL WHERE o.product_id = ?

@@ -1,0 +1,78 @@
+-- name: cart_keys_page
+-- The keys of the carts in a page of orders that are stored under another product. A key comes with the order that its answer names,
+-- so it is in one page only. ?1 = product id, ?2 = the last order before the page, ?3 = the last order of the page.
+SELECT k.idempotency_key, k.status, k.created_us, k.mode FROM orders o
+JOIN orders f ON f.id = o.id AND f.product_id <> o.product_id
+JOIN idempotent_log k ON k.idempotency_key = o.idempotency_key AND k.product_id = f.product_id AND INSTR(k.body, o.id) > 0
+WHERE o.product_id = ? AND o.rowid > CAST(? AS INTEGER) AND o.rowid <= CAST(? AS INTEGER)
+
+-- name: claim_key
+-- The first to insert the key goes on; a rival waits for the database until the first has ended, and then inserts nothing.
+-- ?1 = key, ?2 = product id, ?3 = fingerprint of the payload, ?4 = microseconds.
+INSERT OR IGNORE INTO idempotent_log (idempotency_key, product_id, fingerprint, body, created_us) VALUES (?, ?, ?, x'', ?)
+
+-- name: delete_cart_keys
+-- Deletes the keys of carts that contain a product and are stored under another one. The answer must be that of the cart: another request
+-- may have used the key since it was purged, and would be executed again without it. ?1 = product id.
+DELETE FROM idempotent_log WHERE idempotency_key IN (
+  SELECT k.idempotency_key FROM orders o
+  JOIN orders f ON f.id = o.id AND f.product_id <> o.product_id
+  JOIN idempotent_log k ON k.idempotency_key = o.idempotency_key AND k.product_id = f.product_id AND INSTR(k.body, o.id) > 0
+  WHERE o.product_id = ?
+)
+
+-- name: insert_answers
+-- Stores first answers. If a key exists already, nothing is written and its row does not count as affected. One tuple per answer: ?1 key,
+-- ?2 product, ?3 fingerprint, ?4 status, ?5 body, ?6 microseconds, ?7 mode.
+INSERT INTO idempotent_log (idempotency_key, product_id, fingerprint, status, body, created_us, mode)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (idempotency_key) DO NOTHING
+
+-- name: orders_page
+-- A page of the orders of a product in the order of insertion: by rowid, which every index entry ends with. ?1 = product id,
+-- ?2 = the last order of the page before, ?3 = the last order to read, ?4 = how many.
+SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, rowid
+FROM orders WHERE product_id = ? AND rowid > CAST(? AS INTEGER) AND rowid <= CAST(? AS INTEGER) ORDER BY rowid LIMIT ?
+
+-- name: read_locked
+-- A transaction has the whole database locked from its beginning: see _txlock. ?1 = product id.
+SELECT stock, lease_seq, version, CAST(updated_at AS CHAR), segments, run FROM product_stock WHERE id = ?
+
+-- name: reset
+-- Creates the product or resets it. lease_seq and version only ever rise. fence starts again, because another store counts the tokens: if
+-- that store has lost its counter, its tokens would be refused until they have caught up. ?1 = id, ?2 = initial, ?3 = stock, ?4 =
+-- segments, ?5 = run.
+INSERT INTO product_stock (id, initial, stock, segments, run, updated_at) VALUES (?, ?, ?, ?, ?, CURRENT_TIMESTAMP)
+ON CONFLICT (id) DO UPDATE SET initial = excluded.initial, stock = excluded.stock, segments = excluded.segments, run = excluded.run,
+  lease_seq = lease_seq + 1, version = version + 1, fence = 0, updated_at = excluded.updated_at
+
+-- name: set_updated
+-- Writes the computed count, unless the row's time differs from the one read; two writes in one second have the same time. ?1 = stock, ?2
+-- = product id, ?3 = time as read. No row = refused.
+UPDATE product_stock SET stock = ?, lease_seq = lease_seq + 1, version = version + 1, updated_at = CURRENT_TIMESTAMP
+WHERE id = ? AND updated_at = ?
+
+-- name: take
+-- Takes units only if they are there; the guard and the write are one statement. ?1 = quantity, ?2 = product id,
+-- ?3 = quantity. No row = refused.
+UPDATE product_stock SET stock = stock - ?, lease_seq = lease_seq + 1, version = version + 1
+WHERE id = ? AND stock >= ? AND segments = 0 RETURNING stock
+
+-- name: take_of_run
+-- take.sql, only while the product is still in the given run. ?1 = quantity, ?2 = product id, ?3 = quantity, ?4 = run. No row = refused.
+UPDATE product_stock SET stock = stock - ?, lease_seq = lease_seq + 1, version = version + 1
+WHERE id = ? AND stock >= ? AND segments = 0 AND run = ? RETURNING stock
+
+-- name: totals
+-- The number of a product's orders and of their units, the position before the first order, and the last order, for reading pages. ?1 = product id.
+SELECT COUNT(*), COALESCE(SUM(quantity), 0), '0', COALESCE(MAX(rowid), 0) FROM orders WHERE product_id = ?
+
+-- name: unkey_carts
+-- Removes the key from the other rows of the carts that contain a product, because its answer will be deleted: so no order has a key
+-- without an answer. The answer to another request with the key stays, see delete_cart_keys.sql. ?1 = product id.
+UPDATE orders SET idempotency_key = NULL WHERE (id, product_id) IN (
+  SELECT f.id, f.product_id FROM orders o
+  JOIN orders f ON f.id = o.id AND f.product_id <> o.product_id
+  JOIN idempotent_log k ON k.idempotency_key = o.idempotency_key AND INSTR(k.body, o.id) > 0
+  WHERE o.product_id = ?
+)
