@@ -1,6 +1,6 @@
-import { ladder } from "./controls.js";
 import { el, replace } from "./dom.js";
-import { addWords, both, bracketed, lang, number, t } from "./i18n.js";
+import { addWords, both, number, t } from "./i18n.js";
+import { hazardName, outcomeWords } from "./say.js";
 import { get } from "./stream.js";
 import { WitnessView } from "./witness.js";
 import { words } from "./words-matrix.js";
@@ -146,17 +146,6 @@ function square(row, { h, cell, found }) {
   return el("a", { class: `square is-${kind} ${faint}`, href: `#/matrix/${row.m.name}/${row.store}/${h.name}${letter}`, title: says, "aria-label": name,
     "data-cell": [row.m.name, row.store, h.name].join("/") }, sign);
 }
-
-// outcomeWords says what was found, in words.
-export function outcomeWords(cell, found) {
-  if (found === "") return t("matrixBlank");
-  if (found === "–") return t("matrixNa");
-  const text = found === "." ? t("exact") : [...found].map((l) => (l === "!" ? l : t(l))).join(lang() === "zh" ? "、" : ", ");
-  return cell ? text : text + bracketed(t("matrixUnplayed"));
-}
-
-// hazardName is the short name of a hazard: in the reader's language for those with claims.
-export const hazardName = (name) => (ladder.includes(name) ? t(`h_${name}`) : name);
 
 function legend() {
   const item = (kind, sign, text) => el("li", {}, el("span", { class: `square is-${kind}`, "aria-hidden": "true" }, sign), text);

@@ -1,6 +1,6 @@
 import { el, replace } from "./dom.js";
 import { space, t } from "./i18n.js";
-import { command, waited } from "./witness.js";
+import { command, waited } from "./say.js";
 
 const lanes = ["A", "B", "C"];
 const stepEvery = 900; // milliseconds, while it plays

@@ -1,8 +1,10 @@
 import { el, replace } from "./dom.js";
 import { both, t } from "./i18n.js";
-import { address } from "./step.js";
+import { command } from "./say.js";
 import { stores } from "./step-stores.js";
-import { command } from "./witness.js";
+
+// address is the fragment of a schedule.
+export const address = (lesson, moves) => `#/step/${lesson}${moves ? `/${moves}` : ""}`;
 
 // The verbs of a client, as the moves of a schedule have them. The first is the big button.
 const verbs = ["h", "l", "s", "c", "k", "r"];

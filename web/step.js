@@ -1,4 +1,4 @@
-import { Board } from "./step-board.js";
+import { address, Board } from "./step-board.js";
 import { decoded, el, replace } from "./dom.js";
 import { addWords, both, t } from "./i18n.js";
 import { get, post } from "./stream.js";
@@ -136,5 +136,3 @@ export class StepView {
   }
 }
 
-// address is the fragment of a schedule.
-export const address = (lesson, moves) => `#/step/${lesson}${moves ? `/${moves}` : ""}`;

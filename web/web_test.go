@@ -137,3 +137,28 @@ func TestPageIsSafe(t *testing.T) {
 		t.Errorf("index.html has %q inline, which its policy forbids", m)
 	}
 }
+
+// The modules of the page import each other in no circle, so that each can be read after what it stands on.
+func TestModulesHaveNoCircle(t *testing.T) {
+	t.Parallel()
+	imports := map[string][]string{}
+	for _, name := range names(t, ".js") {
+		for _, m := range regexp.MustCompile(`from "\./([\w-]+\.js)"`).FindAllStringSubmatch(read(t, name), -1) {
+			imports[name] = append(imports[name], m[1])
+		}
+	}
+	if len(imports) < 10 {
+		t.Fatalf("%d modules import another, want the page's", len(imports))
+	}
+	var visit func(name string, way []string)
+	visit = func(name string, way []string) {
+		if slices.Contains(way, name) {
+			t.Errorf("a circle: %s", strings.Join(append(way, name), " -> "))
+			return
+		}
+		for _, next := range imports[name] {
+			visit(next, append(slices.Clone(way), name))
+		}
+	}
+	visit("app.js", nil)
+}

@@ -1,7 +1,7 @@
 import { el, replace } from "./dom.js";
-import { both, colon, duration, lang, number, space, t } from "./i18n.js";
-import { hazardName, outcomeWords } from "./matrix.js";
+import { both, colon, lang, number, space, t } from "./i18n.js";
 import { Player } from "./player.js";
+import { command, hazardName, outcomeWords } from "./say.js";
 import { get } from "./stream.js";
 
 const verbs = { O: "oversoldVerb", L: "lostVerb", D: "doubleVerb", X: "stuckVerb", A: "ackVerb" };
@@ -114,11 +114,3 @@ export class WitnessView {
   }
 }
 
-// command is a command as a story has it, without the name space of the lab.
-export function command(text) {
-  const [, server, rest] = /^([\w ]+?): ([^]*)$/.exec(text) ?? [null, "", text];
-  return el("code", { class: "command" }, server && el("span", { class: "server" }, server), rest.replace(/\blane(?:\d+|#):/g, ""));
-}
-
-// waited writes milliseconds for people.
-export const waited = (ms) => duration(ms * 1e6).replace(" ", lang() === "zh" ? " " : " ");
