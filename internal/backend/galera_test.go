@@ -18,7 +18,11 @@ func TestGaleraIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	dsn := testenv.MySQLNodes(t, 1, "--wsrep-on=ON", "--wsrep-provider="+provider, "--wsrep-cluster-address=gcomm://", "--binlog-format=ROW",
 		"--wsrep-provider-options=gmcast.listen_addr=tcp://"+testkit.FreePort(t))[0]
-	migrated(t, dsn)
+	db := open(t, dsn)
+	testkit.NoError(t, "the node answers 1047 until it is ready", func() error {
+		_, err := backend.Migrate(t.Context(), db)
+		return err
+	})
 	for parameter, want := range map[string]bool{"": true, "?wsrep_sync_wait=1": false} {
 		var log bytes.Buffer
 		s := probing(t, backend.Config{SQL: dsn + parameter, Log: slog.New(slog.NewTextHandler(&log, nil))})

@@ -89,7 +89,7 @@ func (t trusting) writeRedis(ctx context.Context, orders []store.Order) error {
 	for i, o := range orders {
 		set := d.Redis.Set
 		if i > 0 {
-			set = d.Redis.SetToo
+			set = d.Redis.FinishSet
 		}
 		err := Settle(ctx, func(ctx context.Context) error { return set(ctx, o.ProductID, *o.Remaining) })
 		if err != nil && i > 0 { // the counts before it are written: "nothing happened" would be false

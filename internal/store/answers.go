@@ -68,15 +68,6 @@ func (e *KeyBusyError) Error() string {
 // it before the first sale.
 func (r *Redis) KeepAnswers(d time.Duration) { r.keep = d }
 
-func (r *Redis) claimKey(key []byte) string { return r.prefix + "key:" + string(key) }
-
-// answerKeys returns the names of a product's hashes, in the order of the script's KEYS.
-func (r *Redis) answerKeys(product int64) []string {
-	return []string{
-		r.key("answers", product), r.key("answers-old", product), r.key("refusals", product), r.key("refusals-old", product),
-	}
-}
-
 // answer returns the stored answer to a key for a product, "" = none.
 func (r *Redis) answer(ctx context.Context, product int64, key []byte) (string, error) {
 	hashes := r.answerKeys(product)

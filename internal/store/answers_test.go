@@ -269,8 +269,8 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 	if err := r.Append(t.Context(), someOrder("late", 3)); err != nil {
 		t.Errorf("Append(), after the count was written = %v, want nil", err)
 	}
-	if err := r.SetToo(t.Context(), 3, 5); err != nil {
-		t.Errorf("SetToo(), after another count was written = %v, want nil", err)
+	if err := r.FinishSet(t.Context(), 3, 5); err != nil {
+		t.Errorf("FinishSet(), after another count was written = %v, want nil", err)
 	}
 	if err := r.Set(t.Context(), 3, 5); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("Set() = %v, want ErrUnavailable", err)

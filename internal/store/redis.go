@@ -29,8 +29,8 @@ import (
 //	orders:{101}     the orders, JSON, the oldest first
 //	answers:{101}    by idempotency key: fingerprint, status and body of the first answer; see answers.go
 type Redis struct {
+	names
 	c        redis.UniversalClient
-	prefix   string
 	scripts  *redisbatch.Batcher
 	refusing atomic.Bool // the last sale was refused
 	keep     time.Duration
@@ -42,7 +42,7 @@ type Redis struct {
 // NewRedis returns the store on c. Every key starts with prefix. The client must not retry commands by itself
 // (MaxRetries -1): a deduction whose answer was lost would be sent twice.
 func NewRedis(c redis.UniversalClient, prefix string) *Redis {
-	r := &Redis{c: c, prefix: prefix, scripts: redisbatch.New(c, 0), keep: idempotency.DefaultRetention}
+	r := &Redis{names: names{prefix}, c: c, scripts: redisbatch.New(c, 0), keep: idempotency.DefaultRetention}
 	_, cluster := c.(*redis.ClusterClient)
 	r.spread.Store(cluster)
 	return r
@@ -51,9 +51,6 @@ func NewRedis(c redis.UniversalClient, prefix string) *Redis {
 // Avoid has the store ask before it claims an idempotency key on a cluster whether the claim's master is known to be out. Call it before the
 // first sale.
 func (r *Redis) Avoid(down func(keys ...string) error) { r.avoid = down }
-
-// CountKey is the key of a product's count. In a cluster all that belongs to the product is in its slot.
-func (r *Redis) CountKey(product int64) string { return r.key("stock", product) }
 
 // eval runs a script and returns its reply. It does not end with the caller's context, because a script that was sent may run; the client's
 // time-outs bound it.
@@ -64,16 +61,6 @@ func (r *Redis) eval(script *redis.Script, keys []string, args []any) (any, erro
 }
 
 const segmentedMark = "segmented:"
-
-func (r *Redis) key(family string, product int64) string {
-	b := make([]byte, 0, 64) // on the stack: a sale has up to seven keys
-	b = append(append(append(b, r.prefix...), family...), ":{"...)
-	return string(append(strconv.AppendInt(b, product, 10), '}'))
-}
-
-func (r *Redis) segmentKey(product int64, segment int) string {
-	return fmt.Sprintf("%sstock:{%d#%d}", r.prefix, product, segment)
-}
 
 // Read returns the count of a product that is not segmented.
 func (r *Redis) Read(ctx context.Context, product int64) (int64, error) {
@@ -100,13 +87,13 @@ func (r *Redis) Set(ctx context.Context, product, stock int64) error {
 	return writeError(r.c.Set(ctx, r.key("stock", product), stock, 0).Err())
 }
 
-// SetToo is Set for a deduction that has already written the count of another product: it works even if Redis is out of memory, because
+// FinishSet is Set for a deduction that has already written the count of another product: it works even if Redis is out of memory, because
 // otherwise the units of the other product would be lost.
-func (r *Redis) SetToo(ctx context.Context, product, stock int64) error {
-	return r.setToo(ctx, r.key("stock", product), stock)
+func (r *Redis) FinishSet(ctx context.Context, product, stock int64) error {
+	return r.finishSet(ctx, r.key("stock", product), stock)
 }
 
-func (r *Redis) setToo(ctx context.Context, key string, stock int64) error {
+func (r *Redis) finishSet(ctx context.Context, key string, stock int64) error {
 	err := r.c.Set(ctx, key, stock, 0).Err()
 	if redis.HasErrorPrefix(err, "OOM") {
 		err = finishScript.Run(ctx, r.c, []string{key}, "SET", stock).Err()

@@ -92,11 +92,11 @@ func (r *Redis) SetSegments(ctx context.Context, product int64, counts map[int]i
 		r.spread.Store(true)
 	}
 	done, err := set(r.c.Pipeline())
-	if err != nil && slices.ContainsFunc(done, succeeded) { // a node whose memory is full refuses its counts; see SetToo
+	if err != nil && slices.ContainsFunc(done, succeeded) { // a node whose memory is full refuses its counts; see FinishSet
 		err = nil
 		for j, c := range done {
 			if redis.HasErrorPrefix(c.Err(), "OOM") {
-				c.SetErr(r.setToo(ctx, keys[j], values[j]))
+				c.SetErr(r.finishSet(ctx, keys[j], values[j]))
 			}
 			err = errors.Join(err, c.Err())
 		}
@@ -108,11 +108,4 @@ func (r *Redis) SetSegments(ctx context.Context, product int64, counts map[int]i
 		return writeError(err)
 	}
 	return fmt.Errorf("%w: redis: %w", ErrUnknown, err)
-}
-
-func (r *Redis) segmentName(product int64, i int, split bool) string {
-	if !split {
-		return r.key("stock", product)
-	}
-	return r.segmentKey(product, i)
 }

@@ -310,7 +310,7 @@ func TestRedisNotReady(t *testing.T) {
 		_, sold := r.Sell(t.Context(), sale("s", "", 1))
 		_, keyed := r.Sell(t.Context(), of("one", sale("s", "k", 1)))
 		for name, err := range map[string]error{
-			"Set": r.Set(t.Context(), 1, 1), "SetToo": r.SetToo(t.Context(), 1, 1), "Add": added, "Sell": sold, "Sell with a key": keyed,
+			"Set": r.Set(t.Context(), 1, 1), "FinishSet": r.FinishSet(t.Context(), 1, 1), "Add": added, "Sell": sold, "Sell with a key": keyed,
 			"Append": r.Append(t.Context(), someOrder("a", 1)), "Reset": r.Reset(t.Context(), 2, 1, 2, noKeys),
 			"SetSegments": r.SetSegments(t.Context(), 2, map[int]int64{0: 1, 1: 1}, true),
 			"Watch":       r.Watch(t.Context(), 1, take, func(ctx context.Context, f func(context.Context) error) error { return f(ctx) }),
