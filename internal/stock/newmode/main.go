@@ -85,6 +85,7 @@ const next = `
 Now change it, in this order:
   internal/stock/modes.go            move the line to its place in the teaching order
   the mode's file                    the steps; Needs, Stores, Claims
+  internal/text/zh.json              its title in Chinese, beside the English one
   doc/%[1]s.{en,zh}.md, .mmd files   what it does, what breaks it; a mode that nothing breaks has no .break.mmd
   go test ./internal/stock           the conformance suite; -run TestClaims -update when the claims changed
   make traces                        the commands on the wire, from real servers
@@ -118,7 +119,12 @@ func Write(dir, name string) (written []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	texts := map[string][]byte{}
+	catalog := filepath.Join(dir, "..", "text", "zh.json")
+	sentences, err := withSentence(catalog, name+": say what it does in one line", name+"：一句话说明做法")
+	if err != nil {
+		return nil, err
+	}
+	texts := map[string][]byte{catalog: sentences}
 	for _, f := range files {
 		text, err := expand(f.from, name)
 		if err != nil {
@@ -136,7 +142,7 @@ func Write(dir, name string) (written []string, err error) {
 		written = append(written, to)
 	}
 	texts[filepath.Join(dir, "modes.go")] = list
-	written = append(written, filepath.Join(dir, "modes.go"))
+	written = append(written, filepath.Join(dir, "modes.go"), catalog)
 	for _, to := range written {
 		if err := os.WriteFile(to, texts[to], 0o600); err != nil {
 			return nil, err
@@ -166,6 +172,21 @@ func withLine(file, variable string) ([]byte, error) {
 		return nil, fmt.Errorf("%s does not have the form that this command expects", file)
 	}
 	return bytes.Replace(text, []byte(end), []byte("\n\t\t"+variable+","+end), 1), nil
+}
+
+// withSentence returns the catalog of texts with one more sentence, in the order of the English ones.
+func withSentence(file, en, zh string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	line, end := fmt.Sprintf("%q: %q,\n", en, zh), len(text)-len("}\n")
+	for at := len("{\n"); at < end; at += bytes.IndexByte(text[at:], '\n') + 1 {
+		if string(text[at:min(at+len(line), end)]) > line {
+			return slices.Concat(text[:at], []byte(line), text[at:]), nil
+		}
+	}
+	return nil, fmt.Errorf("%s does not have the form that this command expects", file)
 }
 
 // identifier is the variable of a mode: that of redis-watch is redisWatchMode. The suffix keeps it from being a word of Go or of the package.

@@ -19,16 +19,21 @@ func TestSkeletonIsAMode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "doc"), 0o755); err != nil {
+	dir := filepath.Join(t.TempDir(), "stock")
+	if err := os.MkdirAll(filepath.Join(dir, "doc"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	list, err := os.ReadFile(filepath.Join(stock, "modes.go"))
-	if err != nil {
+	if err := os.Mkdir(filepath.Join(dir, "..", "text"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "modes.go"), list, 0o600); err != nil {
-		t.Fatal(err)
+	for _, file := range []string{"modes.go", filepath.Join("..", "text", "zh.json")} { // those that get a line
+		text, err := os.ReadFile(filepath.Join(stock, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	written, err := Write(dir, "some-mode")
 	if err != nil {
