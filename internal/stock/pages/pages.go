@@ -200,4 +200,3 @@ func Write(dir string) error {
 	}
 	return nil
 }
-
