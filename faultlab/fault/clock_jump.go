@@ -47,7 +47,7 @@ var ClockJump = Fault{
 		if p.Variant == bareMajority {
 			p.Lane.A.Lose(unreachable...)
 		}
-		return p.upset(ctx, p.jumped(clockJump), func(ctx context.Context) error { return p.Lane.Jump(ctx, clockJump, p.clocksOf()...) })
+		return p.upset(ctx, p.jumped(clockJump), func(ctx context.Context) error { return p.Lane.Own.Jump(ctx, clockJump, p.clocksOf()...) })
 	},
 }
 

@@ -41,7 +41,7 @@ var ClockJumpBack = Fault{
 			return err
 		}
 		p.Note(p.Lane.A, rig.Struck, p.jumped(-clockJump))
-		if err := p.Lane.Jump(ctx, -clockJump, p.clocksOf()...); err != nil {
+		if err := p.Lane.Own.Jump(ctx, -clockJump, p.clocksOf()...); err != nil {
 			return err
 		}
 		if p.Variant == holderLives {

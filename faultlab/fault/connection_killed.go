@@ -22,7 +22,7 @@ var ConnectionKilled = Fault{
 			return err
 		}
 		p.Note(p.Lane.A, rig.SessionEnded, rig.Database)
-		if err := p.Lane.KillSession(ctx, held.From()); err != nil {
+		if err := p.Lane.SQL.KillSession(ctx, held.From()); err != nil {
 			return err
 		}
 		p.pass(p.Lane.A, held)

@@ -31,7 +31,7 @@ var DatabaseUnflushed = Fault{
 	Happens: writesSQL,
 	Lane:    ownSQL,
 	Strike: func(ctx context.Context, p *Play) error {
-		if err := p.Lane.Unflushed(ctx); err != nil {
+		if err := p.Lane.SQL.Unflushed(ctx); err != nil {
 			return err
 		}
 		return p.killDatabase(ctx)
@@ -45,9 +45,9 @@ func (p *Play) killDatabase(ctx context.Context) error {
 		return err
 	}
 	p.Note(p.Lane.A, rig.DatabaseKilled, "")
-	p.Lane.KillDatabase()
+	p.Lane.SQL.Kill()
 	pass()
-	if err := p.Lane.StartDatabase(ctx); err != nil {
+	if err := p.Lane.SQL.Start(ctx); err != nil {
 		return err
 	}
 	p.Note(p.Lane.A, rig.DatabaseBack, "")

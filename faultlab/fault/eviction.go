@@ -48,7 +48,7 @@ func (p *Play) evict(ctx context.Context, policy string) error {
 // outOfMemory sets maxmemory to one byte, so that Redis evicts every key that the policy allows, and then removes the limit. ErrNothing: Redis
 // had no key that the policy allows it to evict.
 func (p *Play) outOfMemory(ctx context.Context, policy string) error {
-	before, err := p.Lane.Evicted(ctx, localstack.Redis)
+	before, err := p.Lane.Own.Evicted(ctx, localstack.Redis)
 	if err != nil {
 		return err
 	}
@@ -59,11 +59,11 @@ func (p *Play) outOfMemory(ctx context.Context, policy string) error {
 		{"PING"}, // Redis evicts before it executes a command
 		{"CONFIG", "SET", "maxmemory", "0"},
 	} {
-		if _, err := p.Lane.Tell(ctx, localstack.Redis, words...); err != nil {
+		if _, err := p.Lane.Own.Tell(ctx, localstack.Redis, words...); err != nil {
 			return fmt.Errorf("faultlab: %q: %w", words, err)
 		}
 	}
-	after, err := p.Lane.Evicted(ctx, localstack.Redis)
+	after, err := p.Lane.Own.Evicted(ctx, localstack.Redis)
 	if err == nil && after == before {
 		err = rig.ErrNothing
 	}

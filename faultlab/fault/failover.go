@@ -86,15 +86,15 @@ func (p *Play) failover(ctx context.Context) error {
 			return err
 		}
 	}
-	return p.Lane.Failover(ctx)
+	return p.Lane.Pair.Failover(ctx)
 }
 
 // cutReplication cuts the link when all that happened is on the replica.
 func (p *Play) cutReplication(ctx context.Context) error {
-	if err := p.Lane.Replicated(ctx); err != nil {
+	if err := p.Lane.Pair.Replicated(ctx); err != nil {
 		return err
 	}
-	return p.Lane.CutReplication(ctx, 1)
+	return p.Lane.Pair.Cut(ctx, 1)
 }
 
 // begin sends the victim's request and holds it, or waits for its answer where it is not to be held.

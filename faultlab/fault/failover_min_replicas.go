@@ -38,7 +38,7 @@ var FailoverMinReplicas = Fault{
 		if err := p.silence(ctx); err != nil {
 			return err
 		}
-		if err := p.Lane.AwaitRefusal(ctx); err != nil {
+		if err := p.Lane.Pair.AwaitRefusal(ctx); err != nil {
 			return err
 		}
 		p.Note(p.Lane.A, rig.Struck, "the master refuses writes (NOREPLICAS)")
@@ -69,10 +69,10 @@ func (p *Play) failoverInWindow(ctx context.Context) error {
 
 // silence waits until the replica has everything that the master has, and then makes the link between them drop everything.
 func (p *Play) silence(ctx context.Context) error {
-	if err := p.Lane.Replicated(ctx); err != nil {
+	if err := p.Lane.Pair.Replicated(ctx); err != nil {
 		return err
 	}
-	p.Lane.SilenceReplication()
+	p.Lane.Pair.Silence()
 	p.Note(p.Lane.A, rig.Struck, "the link to the replica falls silent")
 	return nil
 }

@@ -47,19 +47,19 @@ func (p *Play) cutOff(ctx context.Context, replicas map[string]int) error {
 	if n == 0 {
 		return nil
 	}
-	if err := p.Lane.Replicated(ctx); err != nil {
+	if err := p.Lane.Pair.Replicated(ctx); err != nil {
 		return err
 	}
-	return p.Lane.CutReplication(ctx, n)
+	return p.Lane.Pair.Cut(ctx, n)
 }
 
 // replaceMaster fails over and plays the schedule to its end. The promoted node gets replicas: without them it would grant no lock at all,
 // whether or not it knows the lock.
 func (p *Play) replaceMaster(ctx context.Context, a *rig.Pending, pass func()) error {
-	if err := p.Lane.Failover(ctx); err != nil {
+	if err := p.Lane.Pair.Failover(ctx); err != nil {
 		return err
 	}
-	if err := p.Lane.Replicate(ctx); err != nil {
+	if err := p.Lane.Pair.Replicate(ctx); err != nil {
 		return err
 	}
 	return p.afterFailover(ctx, a, pass)

@@ -25,7 +25,7 @@ var RedisRestarted = Fault{
 			return err
 		}
 		p.Outlive = recovery // no lock is left to wait for
-		return p.upset(ctx, "redis is killed, and starts again empty", func(ctx context.Context) error { return p.Lane.Restart(ctx, localstack.Redis) })
+		return p.upset(ctx, "redis is killed, and starts again empty", func(ctx context.Context) error { return p.Lane.Own.Restart(ctx, localstack.Redis) })
 	},
 }
 
@@ -51,9 +51,9 @@ func counters(m api.Mode) []string {
 func (p *Play) setCounter(ctx context.Context) error {
 	switch p.Variant {
 	case firstToken:
-		return p.Lane.SetFence(ctx, 0)
+		return p.Lane.SQL.SetFence(ctx, 0)
 	case highCounter:
-		return p.Lane.SetFence(ctx, highest)
+		return p.Lane.SQL.SetFence(ctx, highest)
 	}
 	return nil
 }

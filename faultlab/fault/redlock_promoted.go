@@ -35,7 +35,7 @@ var RedlockPromoted = Fault{
 					return err
 				}
 			}
-			return p.Lane.Failover(ctx)
+			return p.Lane.Pair.Failover(ctx)
 		})
 	},
 }

@@ -28,7 +28,7 @@ var SecondWrite = Fault{
 		if err != nil {
 			return err
 		}
-		if err := p.Lane.WriteFence(ctx); err != nil {
+		if err := p.Lane.SQL.WriteFence(ctx); err != nil {
 			return p.spare(ctx, a, held, err)
 		}
 		p.Note(p.Lane.A, rig.Struck, "the row has seen A's token: A has written once")

@@ -42,7 +42,7 @@ var ServerStopped = Fault{
 		}
 		stopped := strings.Split(stoppedServers[p.Variant], ",")
 		for _, server := range stopped {
-			if err := p.Lane.Freeze(server); err != nil {
+			if err := p.Lane.Own.Freeze(server); err != nil {
 				return err
 			}
 		}
@@ -59,7 +59,7 @@ var ServerStopped = Fault{
 			return context.Cause(ctx)
 		}
 		for _, server := range stopped {
-			if err := p.Lane.Thaw(server); err != nil {
+			if err := p.Lane.Own.Thaw(server); err != nil {
 				return err
 			}
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 // redisCommand runs a command of the description on the lane's Redis and returns the values of its answer.
-func (l *Lane) redisCommand(ctx context.Context, option, text string, values map[string]string) ([]string, error) {
+func redisCommand(ctx context.Context, l *Lane, option, text string, values map[string]string) ([]string, error) {
 	words, err := SplitWords(text)
 	if err != nil {
 		return nil, err
@@ -66,13 +66,13 @@ func (s Source) read(ctx context.Context, l *Lane, f *Foreign, what string) ([]r
 	values := map[string]string{"product": strconv.FormatInt(l.Product(), 10)}
 	switch {
 	case s.SQL != "":
-		rows, err := query(ctx, l.db, expand(s.SQL, values))
+		rows, err := query(ctx, l.SQL.db, expand(s.SQL, values))
 		if err != nil {
 			return nil, fmt.Errorf("faultlab: --%s-sql %q: %w", what, s.SQL, err)
 		}
 		return rows, nil
 	case s.Redis != "":
-		all, err := l.redisCommand(ctx, what+"-redis", s.Redis, values)
+		all, err := redisCommand(ctx, l, what+"-redis", s.Redis, values)
 		if err != nil {
 			return nil, err
 		}

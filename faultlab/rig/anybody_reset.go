@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strconv"
 )
@@ -11,16 +12,16 @@ func (f *Foreign) setup(ctx context.Context, l *Lane) error {
 	if !f.UsesSQL() {
 		return nil
 	}
-	if _, err := l.access(); err != nil {
+	if _, err := l.SQL.access(); err != nil {
 		return err
 	}
-	return l.exec(ctx, "setup-sql", f.SetupSQL, nil)
+	return execAll(ctx, l.SQL.db, "setup-sql", f.SetupSQL, nil)
 }
 
-// exec runs statements in the lane's schema, their placeholders filled in. option is the flag that an error names.
-func (l *Lane) exec(ctx context.Context, option string, statements []string, values map[string]string) error {
+// execAll runs statements in the lane's schema, their placeholders filled in. option is the flag that an error names.
+func execAll(ctx context.Context, db *sql.DB, option string, statements []string, values map[string]string) error {
 	for _, s := range statements {
-		if _, err := l.db.ExecContext(ctx, expand(s, values)); err != nil {
+		if _, err := db.ExecContext(ctx, expand(s, values)); err != nil {
 			return fmt.Errorf("faultlab: --%s %q: %w", option, s, err)
 		}
 	}
@@ -52,11 +53,11 @@ func (f *Foreign) reset(ctx context.Context, l *Lane, r Reset) error {
 // runResets runs the resets of the description.
 func (f *Foreign) runResets(ctx context.Context, l *Lane, r Reset) error {
 	values := map[string]string{"product": strconv.FormatInt(r.Product, 10), "stock": strconv.FormatInt(r.Stock, 10)}
-	if err := l.exec(ctx, "reset-sql", f.ResetSQL, values); err != nil {
+	if err := execAll(ctx, l.SQL.db, "reset-sql", f.ResetSQL, values); err != nil {
 		return err
 	}
 	for _, text := range f.ResetRedis {
-		if _, err := l.redisCommand(ctx, "reset-redis", text, values); err != nil {
+		if _, err := redisCommand(ctx, l, "reset-redis", text, values); err != nil {
 			return err
 		}
 	}

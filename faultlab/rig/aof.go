@@ -22,8 +22,8 @@ func (n *node) log() (string, error) {
 // Logged waits until the append-only file of one of the lane's own servers contains every command that was answered, and returns its length in
 // bytes.
 // Redis writes a command to the file before it answers, except while an fsync is under way: then it keeps the command in a buffer.
-func (l *Lane) Logged(ctx context.Context, server string) (int64, error) {
-	n, err := l.ownServer(server)
+func (o *Own) Logged(ctx context.Context, server string) (int64, error) {
+	n, err := o.find(server)
 	if err != nil {
 		return 0, err
 	}
@@ -46,13 +46,13 @@ func (l *Lane) Logged(ctx context.Context, server string) (int64, error) {
 }
 
 // RestartFrom kills one of the lane's own servers, truncates its append-only file to length bytes, and restarts it.
-func (l *Lane) RestartFrom(ctx context.Context, server string, length int64) error {
-	n, err := l.ownServer(server)
+func (o *Own) RestartFrom(ctx context.Context, server string, length int64) error {
+	n, err := o.find(server)
 	if err != nil {
 		return err
 	}
 	n.run.Kill()
-	l.warm = ""
+	o.lane.warm = ""
 	file, err := n.log()
 	if err != nil {
 		return err
@@ -60,5 +60,5 @@ func (l *Lane) RestartFrom(ctx context.Context, server string, length int64) err
 	if err := os.Truncate(file, length); err != nil {
 		return err
 	}
-	return l.startAgain(ctx, n)
+	return o.startAgain(ctx, n)
 }

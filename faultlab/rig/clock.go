@@ -15,33 +15,33 @@ func (s *Servers) Clocks(ctx context.Context) error {
 	return err
 }
 
-// ownClock returns a clock for one of the lane's own servers; nil = the equipment has no clocks.
-func (l *Lane) ownClock(ctx context.Context, e Equipment, name string) (*localstack.Clock, error) {
+// clock returns a clock for one of a lane's own servers; nil = the equipment has no clocks.
+func (s *Servers) clock(ctx context.Context, e Equipment, name string) (*localstack.Clock, error) {
 	if !e.Clock {
 		return nil, nil //nolint:nilnil // nil = the machine's clock
 	}
-	return l.servers.Stack.NewClock(ctx, name)
+	return s.Stack.NewClock(ctx, name)
 }
 
 // Jump sets the wall clocks of some of the lane's own servers forward (by > 0) or back, by several seconds at least, and returns when every
 // server shows it. A clock that was set forward stays there; one that was set back is set forward again at the next reset of the lane. So no
 // schedule sees a time that an earlier one has seen.
-func (l *Lane) Jump(ctx context.Context, by time.Duration, servers ...string) error {
-	l.warm = "" // keys that the warm-up made may have expired
+func (o *Own) Jump(ctx context.Context, by time.Duration, servers ...string) error {
+	o.lane.warm = "" // keys that the warm-up made may have expired
 	for _, server := range servers {
-		clock, _, err := l.clockOf(server)
+		clock, _, err := o.clockOf(server)
 		if err != nil {
 			return err
 		}
 		if by < 0 {
-			l.back[clock] = clock.Offset()
+			o.back[clock] = clock.Offset()
 		}
 		if err := clock.Set(clock.Offset() + by); err != nil {
 			return err
 		}
 	}
 	for _, server := range servers {
-		clock, show, err := l.clockOf(server)
+		clock, show, err := o.clockOf(server)
 		if err != nil {
 			return err
 		}
@@ -57,16 +57,16 @@ func (l *Lane) Jump(ctx context.Context, by time.Duration, servers ...string) er
 }
 
 // clockOf returns the clock of one of the lane's own servers, and a function that asks the server for its time.
-func (l *Lane) clockOf(server string) (*localstack.Clock, func(context.Context) (time.Time, error), error) {
-	if server == Database && l.sqlClock != nil {
-		return l.sqlClock, l.databaseTime, nil
+func (o *Own) clockOf(server string) (*localstack.Clock, func(context.Context) (time.Time, error), error) {
+	if server == Database && o.lane.SQL.clock != nil {
+		return o.lane.SQL.clock, o.lane.SQL.time, nil
 	}
-	n, err := l.ownServer(server)
+	n, err := o.find(server)
 	if err != nil {
 		return nil, nil, err
 	}
 	if n.clock == nil {
-		return nil, nil, fmt.Errorf("faultlab: the clock of %q in lane %d cannot be set", server, l.number)
+		return nil, nil, fmt.Errorf("faultlab: the clock of %q in lane %d cannot be set", server, o.lane.number)
 	}
 	return n.clock, n.time, nil
 }
@@ -84,9 +84,9 @@ func (n *node) time(ctx context.Context) (time.Time, error) {
 	return time.Unix(seconds, 0), err
 }
 
-// databaseTime returns the time of the database's clock.
-func (l *Lane) databaseTime(ctx context.Context) (time.Time, error) {
-	db, err := l.access()
+// time returns the time of the database's clock.
+func (s *SQL) time(ctx context.Context) (time.Time, error) {
+	db, err := s.access()
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -96,12 +96,12 @@ func (l *Lane) databaseTime(ctx context.Context) (time.Time, error) {
 }
 
 // restoreClocks sets clocks forward again that were set back.
-func (l *Lane) restoreClocks() error {
-	for clock, offset := range l.back {
+func (o *Own) restoreClocks() error {
+	for clock, offset := range o.back {
 		if err := clock.Set(offset); err != nil {
 			return err
 		}
-		delete(l.back, clock)
+		delete(o.back, clock)
 	}
 	return nil
 }

@@ -9,27 +9,29 @@ import (
 )
 
 // fenceKey is the key of the fencing counter of the lane's product. Its value is the last token that was granted.
-func (l *Lane) fenceKey() string { return fmt.Sprintf("%sfencing:{%d}:fence", l.prefix(), l.Product()) }
+func (s *SQL) fenceKey() string {
+	return fmt.Sprintf("%sfencing:{%d}:fence", s.lane.prefix(), s.lane.Product())
+}
 
 // SetFence sets the fencing counter of the lane's product in its own Redis, and the highest token that the product's row has seen.
-func (l *Lane) SetFence(ctx context.Context, token int64) error {
-	db, err := l.access()
+func (s *SQL) SetFence(ctx context.Context, token int64) error {
+	db, err := s.access()
 	if err != nil {
 		return err
 	}
-	if _, err := db.ExecContext(ctx, "UPDATE product_stock SET fence = ? WHERE id = ?", token, l.Product()); err != nil {
+	if _, err := db.ExecContext(ctx, "UPDATE product_stock SET fence = ? WHERE id = ?", token, s.lane.Product()); err != nil {
 		return fmt.Errorf("faultlab: %w", err)
 	}
-	_, err = l.Tell(ctx, localstack.Redis, "SET", l.fenceKey(), strconv.FormatInt(token, 10))
+	_, err = s.lane.Own.Tell(ctx, localstack.Redis, "SET", s.fenceKey(), strconv.FormatInt(token, 10))
 	return err
 }
 
 // WriteFence writes to the product's row with the token that was granted last, as its holder would. Then the row has seen that token, and
 // the stock is unchanged. It returns ErrNothing if no token was granted, the row has seen a higher one, or another transaction has locked
 // the row.
-func (l *Lane) WriteFence(ctx context.Context) error {
-	to, _ := l.linkTo(localstack.Redis)
-	text, err := redisDo(ctx, to.addr, passwordOf(to.url), "GET", l.fenceKey())
+func (s *SQL) WriteFence(ctx context.Context) error {
+	to, _ := s.lane.linkTo(localstack.Redis)
+	text, err := redisDo(ctx, to.addr, passwordOf(to.url), "GET", s.fenceKey())
 	if err != nil {
 		return err
 	}
@@ -37,11 +39,11 @@ func (l *Lane) WriteFence(ctx context.Context) error {
 	if err != nil {
 		return ErrNothing
 	}
-	rows, err := l.LockRows(ctx, "product_stock")
+	rows, err := s.LockRows(ctx, "product_stock")
 	if err != nil {
 		return err
 	}
-	res, err := rows.tx.ExecContext(ctx, "UPDATE product_stock SET fence = ?, version = version + 1 WHERE id = ? AND fence <= ?", token, l.Product(), token)
+	res, err := rows.tx.ExecContext(ctx, "UPDATE product_stock SET fence = ?, version = version + 1 WHERE id = ? AND fence <= ?", token, s.lane.Product(), token)
 	if err != nil {
 		rows.Unlock()
 		return fmt.Errorf("faultlab: %w", err)

@@ -8,66 +8,75 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"lastitem/internal/localstack"
 )
 
-// startOwn starts the lane's own servers, which replace the shared ones.
-func (l *Lane) startOwn(ctx context.Context, e Equipment) error {
-	l.laneServers = map[string]*node{}
+// Own is the lane's own Redis servers, which it may kill, stop and empty; see [Equipment.Own].
+type Own struct {
+	lane    *Lane
+	servers map[string]*node                    // by name
+	back    map[*localstack.Clock]time.Duration // clocks that were set back, and their offset before
+}
+
+// start starts the servers, which replace the shared ones.
+func (o *Own) start(ctx context.Context, e Equipment) error {
+	o.servers, o.back = map[string]*node{}, map[*localstack.Clock]time.Duration{}
 	for server := range strings.SplitSeq(e.Own, ",") {
-		i := slices.IndexFunc(l.links, func(x link) bool { return x.server == server })
+		i := slices.IndexFunc(o.lane.links, func(x link) bool { return x.server == server })
 		if i < 0 {
 			continue
 		}
-		name := fmt.Sprintf("lane %d own %s", l.number, server)
-		clock, err := l.ownClock(ctx, e, name)
+		name := fmt.Sprintf("lane %d own %s", o.lane.number, server)
+		clock, err := o.lane.servers.clock(ctx, e, name)
 		if err != nil {
 			return err
 		}
-		n, err := l.servers.startRedis(ctx, name, passwordOf(l.links[i].url), clock, e.conf()...)
+		n, err := o.lane.servers.startRedis(ctx, name, passwordOf(o.lane.links[i].url), clock, e.conf()...)
 		if err != nil {
 			return err
 		}
 		n.young = true
-		l.laneServers[server] = &n
-		l.links[i].addr, l.links[i].url = n.run.Addr, n.url()
+		o.servers[server] = &n
+		o.lane.links[i].addr, o.lane.links[i].url = n.run.Addr, n.url()
 	}
 	return nil
 }
 
-// ownServer returns one of the lane's own servers by name.
-func (l *Lane) ownServer(server string) (*node, error) {
-	n := l.laneServers[server]
+// find returns a server by name.
+func (o *Own) find(server string) (*node, error) {
+	n := o.servers[server]
 	if n == nil {
-		return nil, fmt.Errorf("faultlab: lane %d has no %q of its own", l.number, server)
+		return nil, fmt.Errorf("faultlab: lane %d has no %q of its own", o.lane.number, server)
 	}
 	return n, nil
 }
 
 // Restart kills one of the lane's own servers by SIGKILL and restarts it on the same address. Data that is not on disk is lost.
-func (l *Lane) Restart(ctx context.Context, server string) error {
-	n, err := l.ownServer(server)
+func (o *Own) Restart(ctx context.Context, server string) error {
+	n, err := o.find(server)
 	if err != nil {
 		return err
 	}
 	n.run.Kill()
-	l.warm = "" // its connections and its scripts are gone
+	o.lane.warm = "" // its connections and its scripts are gone
 	n.young = true
-	return l.startAgain(ctx, n)
+	return o.startAgain(ctx, n)
 }
 
 // startAgain restarts one of the lane's own servers that has ended.
-func (l *Lane) startAgain(ctx context.Context, n *node) error {
+func (o *Own) startAgain(ctx context.Context, n *node) error {
 	n.starts++
 	child := n.child
 	child.Name, child.Addr = fmt.Sprintf("%s %d", n.child.Name, n.starts), n.run.Addr
-	run, err := l.servers.Stack.Spawn(ctx, child)
+	run, err := o.lane.servers.Stack.Spawn(ctx, child)
 	if err != nil {
-		return err // restoreOwn tries again: the old run has ended
+		return err // restore tries again: the old run has ended
 	}
 	n.run = run
 	// A client must see at once that its old connection is closed, not at its next command.
-	for server, own := range l.laneServers {
-		for _, a := range l.actors() {
+	for server, own := range o.servers {
+		for _, a := range o.lane.actors() {
 			if own == n {
 				a.proxies[server].Turn(n.run.Addr)
 			}
@@ -78,13 +87,13 @@ func (l *Lane) startAgain(ctx context.Context, n *node) error {
 
 // OutOfGuard waits until the restart guard of one of the lane's own nodes is over. The guard lasts for the TTL; it begins when a client first
 // contacts the node, at the latest when the actors are warmed up.
-func (l *Lane) OutOfGuard(ctx context.Context, server string) error {
-	n, err := l.ownServer(server)
+func (o *Own) OutOfGuard(ctx context.Context, server string) error {
+	n, err := o.find(server)
 	if err != nil || !n.young {
 		return err
 	}
 	select {
-	case <-time.After(l.TTL + guardMargin):
+	case <-time.After(o.lane.TTL + guardMargin):
 		n.young = false
 		return nil
 	case <-ctx.Done():
@@ -95,14 +104,14 @@ func (l *Lane) OutOfGuard(ctx context.Context, server string) error {
 // guardMargin covers the difference between the node's clock, which counts whole milliseconds, and ours.
 const guardMargin = 20 * time.Millisecond
 
-// Freeze stops one of the lane's own servers by SIGSTOP; [Lane.Thaw] continues it.
-func (l *Lane) Freeze(server string) error { return l.signal(server, syscall.SIGSTOP) }
+// Freeze stops one of the lane's own servers by SIGSTOP; [Own.Thaw] continues it.
+func (o *Own) Freeze(server string) error { return o.signal(server, syscall.SIGSTOP) }
 
-// Thaw continues a server that [Lane.Freeze] has stopped, by SIGCONT.
-func (l *Lane) Thaw(server string) error { return l.signal(server, syscall.SIGCONT) }
+// Thaw continues a server that [Own.Freeze] has stopped, by SIGCONT.
+func (o *Own) Thaw(server string) error { return o.signal(server, syscall.SIGCONT) }
 
-func (l *Lane) signal(server string, s syscall.Signal) error {
-	n, err := l.ownServer(server)
+func (o *Own) signal(server string, s syscall.Signal) error {
+	n, err := o.find(server)
 	if err != nil {
 		return err
 	}
@@ -113,27 +122,27 @@ func (l *Lane) signal(server string, s syscall.Signal) error {
 }
 
 // Tell sends a command to one of the lane's own servers, on a separate connection, and returns the answer.
-func (l *Lane) Tell(ctx context.Context, server string, words ...string) (string, error) {
-	n, err := l.ownServer(server)
+func (o *Own) Tell(ctx context.Context, server string, words ...string) (string, error) {
+	n, err := o.find(server)
 	if err != nil {
 		return "", err
 	}
 	return n.do(ctx, words...)
 }
 
-// restoreOwn restarts those of the lane's own servers that have ended, continues stopped ones, and sets clocks forward that were set back.
-func (l *Lane) restoreOwn(ctx context.Context) error {
-	if err := l.restoreClocks(); err != nil {
+// restore restarts those of the lane's own servers that have ended, continues stopped ones, and sets clocks forward that were set back.
+func (o *Own) restore(ctx context.Context) error {
+	if err := o.restoreClocks(); err != nil {
 		return err
 	}
-	for server, n := range l.laneServers {
+	for server, n := range o.servers {
 		select {
 		case <-n.run.Exited():
-			if err := l.startAgain(ctx, n); err != nil {
+			if err := o.startAgain(ctx, n); err != nil {
 				return err
 			}
 		default:
-			if err := l.Thaw(server); err != nil {
+			if err := o.Thaw(server); err != nil {
 				return err
 			}
 		}
@@ -141,12 +150,12 @@ func (l *Lane) restoreOwn(ctx context.Context) error {
 	return nil
 }
 
-// OwnServers returns the names of the lane's own servers, sorted.
-func (l *Lane) OwnServers() []string { return slices.Sorted(maps.Keys(l.laneServers)) }
+// Names returns the names of the servers, sorted.
+func (o *Own) Names() []string { return slices.Sorted(maps.Keys(o.servers)) }
 
 // Evicted returns how many keys one of the lane's own servers has evicted since it started.
-func (l *Lane) Evicted(ctx context.Context, server string) (string, error) {
-	n, err := l.ownServer(server)
+func (o *Own) Evicted(ctx context.Context, server string) (string, error) {
+	n, err := o.find(server)
 	if err != nil {
 		return "", err
 	}

@@ -16,12 +16,12 @@ var Tables = []string{"product_stock", "orders", "idempotent_log", "record_lock"
 
 // rowsOf returns a query that locks the lane's rows of a table, or all rows if the table has no column for the product. It also locks the gaps
 // between them against inserts.
-func (l *Lane) rowsOf(table string) string {
+func (s *SQL) rowsOf(table string) string {
 	switch table {
 	case "product_stock":
-		return fmt.Sprintf("SELECT 1 FROM product_stock WHERE id = %d FOR UPDATE", l.Product())
+		return fmt.Sprintf("SELECT 1 FROM product_stock WHERE id = %d FOR UPDATE", s.lane.Product())
 	case "orders":
-		return fmt.Sprintf("SELECT 1 FROM orders WHERE product_id = %d FOR UPDATE", l.Product())
+		return fmt.Sprintf("SELECT 1 FROM orders WHERE product_id = %d FOR UPDATE", s.lane.Product())
 	default:
 		return "SELECT 1 FROM " + table + " FOR UPDATE"
 	}
@@ -29,9 +29,9 @@ func (l *Lane) rowsOf(table string) string {
 
 // Rows is a transaction of the lab that holds row locks.
 type Rows struct {
-	lane *Lane
-	tx   *sql.Tx
-	id   int64 // of its session
+	db *SQL
+	tx *sql.Tx
+	id int64 // of its session
 }
 
 // The numbers of MySQL's errors about locks.
@@ -45,8 +45,8 @@ const (
 )
 
 // LockRows locks the lane's rows of a table in a transaction of the lab. ErrNothing: another transaction has locked them. The caller unlocks.
-func (l *Lane) LockRows(ctx context.Context, table string) (*Rows, error) {
-	db, err := l.access()
+func (s *SQL) LockRows(ctx context.Context, table string) (*Rows, error) {
+	db, err := s.access()
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (l *Lane) LockRows(ctx context.Context, table string) (*Rows, error) {
 	if err != nil {
 		return nil, fmt.Errorf("faultlab: %w", err)
 	}
-	r := &Rows{lane: l, tx: tx}
+	r := &Rows{db: s, tx: tx}
 	if err := errors.Join(tx.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&r.id), r.try(ctx, table)); err != nil {
 		r.Unlock()
 		return nil, err
@@ -64,7 +64,7 @@ func (l *Lane) LockRows(ctx context.Context, table string) (*Rows, error) {
 
 // try locks the rows of a table without waiting. ErrNothing: another transaction has locked them.
 func (r *Rows) try(ctx context.Context, table string) error {
-	rows, err := r.tx.QueryContext(ctx, r.lane.rowsOf(table)+" NOWAIT")
+	rows, err := r.tx.QueryContext(ctx, r.db.rowsOf(table)+" NOWAIT")
 	if err == nil {
 		defer func() { _ = rows.Close() }()
 		for rows.Next() {
@@ -84,7 +84,7 @@ func (r *Rows) Unlock() { _ = r.tx.Rollback() }
 
 // Weigh makes the transaction modify many rows and wait long for locks, so that InnoDB chooses the other transaction as the deadlock victim.
 func (r *Rows) Weigh(ctx context.Context) error {
-	db, err := r.lane.access()
+	db, err := r.db.access()
 	if err == nil {
 		_, err = db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS lab_weight (n INT)")
 	}
@@ -109,8 +109,8 @@ func (r *Rows) Cross(ctx context.Context, but string) error {
 	if i < 0 {
 		return ErrNothing
 	}
-	go func() { _, _ = r.tx.ExecContext(ctx, r.lane.rowsOf(Tables[i])) }() // ends when the deadlock is resolved, or at Unlock
-	db, err := r.lane.access()
+	go func() { _, _ = r.tx.ExecContext(ctx, r.db.rowsOf(Tables[i])) }() // ends when the deadlock is resolved, or at Unlock
+	db, err := r.db.access()
 	if err != nil {
 		return err
 	}

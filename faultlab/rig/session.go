@@ -23,10 +23,10 @@ var ErrNothing = errors.New("faultlab: nothing to strike at")
 // EndSession ends the victim's session on a lock service; its client stays alive and takes no part in it. The lab connects without the
 // proxies. In etcd and Consul it finds the session by the lane's locks, so the victim must be the only holder. ErrNothing: there is no session.
 func (l *Lane) EndSession(ctx context.Context, service string) error {
-	end := map[string]func(context.Context) (int, error){
-		localstack.Etcd: l.endEtcd, localstack.Consul: l.endConsul, localstack.ZooKeeper: l.endZooKeeper,
+	end := map[string]func(context.Context, *Lane) (int, error){
+		localstack.Etcd: endEtcd, localstack.Consul: endConsul, localstack.ZooKeeper: endZooKeeper,
 	}
-	if n, err := end[service](ctx); n > 0 || err != nil {
+	if n, err := end[service](ctx, l); n > 0 || err != nil {
 		return err
 	}
 	return ErrNothing
@@ -47,7 +47,7 @@ func (l *Lane) linkTo(server string) (link, bool) {
 }
 
 // endEtcd revokes the leases of the keys with the prefix, through etcd's HTTP gateway, and returns their number.
-func (l *Lane) endEtcd(ctx context.Context) (int, error) {
+func endEtcd(ctx context.Context, l *Lane) (int, error) {
 	to, ok := l.linkTo(localstack.Etcd)
 	if !ok {
 		return 0, nil
@@ -77,7 +77,7 @@ func (l *Lane) endEtcd(ctx context.Context) (int, error) {
 }
 
 // endConsul destroys the sessions that hold keys with the prefix, and returns their number.
-func (l *Lane) endConsul(ctx context.Context) (int, error) {
+func endConsul(ctx context.Context, l *Lane) (int, error) {
 	to, ok := l.linkTo(localstack.Consul)
 	if !ok {
 		return 0, nil
@@ -118,7 +118,7 @@ func call(ctx context.Context, method, to string, body, into any) error {
 }
 
 // endZooKeeper closes A's sessions and returns their number. A second connection takes each over by its id and password, which the proxy saw.
-func (l *Lane) endZooKeeper(ctx context.Context) (int, error) {
+func endZooKeeper(ctx context.Context, l *Lane) (int, error) {
 	to, ok := l.linkTo(localstack.ZooKeeper)
 	if !ok {
 		return 0, nil
