@@ -40,8 +40,8 @@ var ClockJumpBack = Fault{
 		if err != nil {
 			return err
 		}
-		p.Note(p.Lane.A, rig.Struck, p.jumped(-clockJump))
-		if err := p.Lane.Own.Jump(ctx, -clockJump, p.clocksOf()...); err != nil {
+		p.Note(p.Lane.A, rig.Struck, jumped(p, -clockJump))
+		if err := p.Lane.Own.Jump(ctx, -clockJump, clocksOf(p)...); err != nil {
 			return err
 		}
 		if p.Variant == holderLives {

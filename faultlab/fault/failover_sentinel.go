@@ -28,7 +28,7 @@ var FailoverSentinel = Fault{
 		if err != nil {
 			return err
 		}
-		if err := p.prepareSwitch(ctx); err != nil {
+		if err := prepareSwitch(ctx, p); err != nil {
 			return err
 		}
 		a, pass, err := p.begin(ctx)
@@ -38,7 +38,7 @@ var FailoverSentinel = Fault{
 		followers := []*rig.Actor{p.Lane.B, p.Lane.C}
 		if p.Variant != splitBrain {
 			followers = append(followers, p.Lane.A)
-			if err := p.killMaster(ctx); err != nil {
+			if err := killMaster(ctx, p); err != nil {
 				return err
 			}
 		}
@@ -51,7 +51,7 @@ var FailoverSentinel = Fault{
 }
 
 // prepareSwitch does what must be done before the request begins.
-func (p *Play) prepareSwitch(ctx context.Context) error {
+func prepareSwitch(ctx context.Context, p *Play) error {
 	if err := p.Lane.Pair.Replicated(ctx); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (p *Play) prepareSwitch(ctx context.Context) error {
 }
 
 // killMaster kills the master. If the variant says so, it first waits until the replica has everything.
-func (p *Play) killMaster(ctx context.Context) error {
+func killMaster(ctx context.Context, p *Play) error {
 	if p.Variant == replicatedSoFar {
 		if err := p.Lane.Pair.Replicated(ctx); err != nil {
 			return err

@@ -21,7 +21,7 @@ var RedisRestarted = Fault{
 	Happens: func(m api.Mode, store api.Store) bool { return lockInRedis(m) && store == api.SQL },
 	Lane:    rig.Equipment{Own: lockServers},
 	Strike: func(ctx context.Context, p *Play) error {
-		if err := p.setCounter(ctx); err != nil {
+		if err := setCounter(ctx, p); err != nil {
 			return err
 		}
 		p.Outlive = recovery // no lock is left to wait for
@@ -48,7 +48,7 @@ func counters(m api.Mode) []string {
 }
 
 // setCounter sets the fencing counter, and the highest token that the row has seen, as the variant says.
-func (p *Play) setCounter(ctx context.Context) error {
+func setCounter(ctx context.Context, p *Play) error {
 	switch p.Variant {
 	case firstToken:
 		return p.Lane.SQL.SetFence(ctx, 0)

@@ -25,13 +25,13 @@ var RedlockPromoted = Fault{
 			p.Lane.A.Lose(unreachable...)
 		}
 		if p.Variant != bareReplicated {
-			if err := p.cutReplication(ctx); err != nil {
+			if err := p.cutReplication(ctx, 1); err != nil {
 				return err
 			}
 		}
 		return p.upset(ctx, forgetful+" dies, and its replica is promoted", func(ctx context.Context) error {
 			if p.Variant == bareReplicated {
-				if err := p.cutReplication(ctx); err != nil {
+				if err := p.cutReplication(ctx, 1); err != nil {
 					return err
 				}
 			}
