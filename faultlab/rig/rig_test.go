@@ -255,13 +255,13 @@ func TestRepeatedWithoutKeys(t *testing.T) {
 	l := &Lane{A: &Actor{Name: "A"}, B: &Actor{Name: "B"}, C: &Actor{Name: "C"}}
 	l.Service.Waits = true
 	l.Service.Ledger = func(context.Context, *Lane) (*api.Ledger, error) {
-		ledger := &api.Ledger{ProductID: 1001, Initial: map[api.Store]int64{theirStore: 10}, Stock: map[api.Store]int64{theirStore: 7}}
+		ledger := &api.Ledger{ProductID: 1001, Initial: map[api.Store]int64{foreignStore: 10}, Stock: map[api.Store]int64{foreignStore: 7}}
 		for _, id := range []string{"1", "2", "3"} {
-			ledger.Orders = append(ledger.Orders, api.Order{OrderID: id, ProductID: 1001, Quantity: 1, Store: theirStore})
+			ledger.Orders = append(ledger.Orders, api.Order{OrderID: id, ProductID: 1001, Quantity: 1, Store: foreignStore})
 		}
 		return ledger, nil
 	}
-	s := &Scene{Lane: l, ask: Ask{Store: theirStore}, began: time.Now()}
+	s := &Scene{Lane: l, ask: Ask{Store: foreignStore}, began: time.Now()}
 	for i, key := range []string{"k", "k", "another"} {
 		call := int64(20 * i)
 		s.ops = append(s.ops, &Pending{op: audit.Op{Client: i, Call: call, Return: call + 10, ProductID: 1001, Quantity: 1, Key: key, Outcome: audit.OK}})

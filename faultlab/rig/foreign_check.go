@@ -70,8 +70,8 @@ func (f *Foreign) sold(ctx context.Context, l *Lane, op audit.Op, text string) e
 	switch {
 	case len(ledger.Orders) != 1:
 		return fmt.Errorf("faultlab: one request was sold, and --orders-... shows %d orders of product %d, want 1 (%s)", len(ledger.Orders), l.Product(), text)
-	case ledger.Stock[theirStore] != Stock-1:
-		return fmt.Errorf("faultlab: one of %d units was sold, and --stock-... shows %d, want %d", Stock, ledger.Stock[theirStore], Stock-1)
+	case ledger.Stock[foreignStore] != Stock-1:
+		return fmt.Errorf("faultlab: one of %d units was sold, and --stock-... shows %d, want %d", Stock, ledger.Stock[foreignStore], Stock-1)
 	case op.OrderID != "" && op.OrderID != ledger.Orders[0].OrderID:
 		return fmt.Errorf("faultlab: the answer names the order %s, --orders-... names it %s; give its place in the answer by --order-id (%s)",
 			op.OrderID, ledger.Orders[0].OrderID, text)
