@@ -382,7 +382,8 @@ func TestUntested(t *testing.T) {
 		}
 	}
 	service.RepeatWithoutKey = true
-	if got := (&lab{o: Options{Serve: &service}}).untried(); got != nil || foreignMode(&service).Claims[""][api.Retry] != Unclaimed {
+	got, claim := (&lab{o: Options{Serve: &service}}).untried(), foreignMode(&service).Claims[""][api.Retry]
+	if got != nil || claim != Unclaimed {
 		t.Errorf("with --repeat-without-key: untried %v, and retry is not played", got)
 	}
 	for _, pattern := range []string{"UPDATE stock SET n = n - ? WHERE n >= ?", "SELECT n FROM stock WHERE id = ? FOR UPDATE"} {

@@ -47,7 +47,9 @@ var ClockJump = Fault{
 		if p.Variant == bareMajority {
 			p.Lane.A.Lose(unreachable...)
 		}
-		return p.upset(ctx, jumped(p, clockJump), func(ctx context.Context) error { return p.Lane.Own.Jump(ctx, clockJump, clocksOf(p)...) })
+		return p.upset(ctx, jumped(p, clockJump), func(ctx context.Context) error {
+			return p.Lane.Own.Jump(ctx, clockJump, clocksOf(p)...)
+		})
 	},
 }
 

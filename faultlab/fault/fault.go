@@ -146,7 +146,9 @@ func (p *Play) victim(ctx context.Context, key string) (*rig.Pending, *wire.Hold
 }
 
 // holding returns a Strike that begins with the victim held at its position.
-func holding(do func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error) func(context.Context, *Play) error {
+func holding(
+	do func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error,
+) func(context.Context, *Play) error {
 	return func(ctx context.Context, p *Play) error {
 		a, held, err := p.victim(ctx, p.NewKey())
 		if err != nil {

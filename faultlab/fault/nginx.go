@@ -63,7 +63,8 @@ func keyOptional(m api.Mode) bool { return slices.Contains([]string{"redis-lua",
 // lockWait is how long a request waits for a lock behind nginx: longer than the TTL, and less than nginx waits.
 const lockWait = rig.ReadTimeout / 2
 
-// strikeBehindNginx sends the request to nginx and harms A when A has committed. again says whether nginx must then send the request to B.
+// strikeBehindNginx sends the request to nginx and harms A when A has committed. again says whether nginx must then send
+// the request to B.
 func strikeBehindNginx(ctx context.Context, p *Play, again bool) error {
 	key := p.keyOf()
 	a, held, err := heldBehindNginx(ctx, p, key)

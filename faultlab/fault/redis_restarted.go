@@ -25,7 +25,9 @@ var RedisRestarted = Fault{
 			return err
 		}
 		p.Outlive = recovery // no lock is left to wait for
-		return p.upset(ctx, "redis is killed, and starts again empty", func(ctx context.Context) error { return p.Lane.Own.Restart(ctx, localstack.Redis) })
+		return p.upset(ctx, "redis is killed, and starts again empty", func(ctx context.Context) error {
+			return p.Lane.Own.Restart(ctx, localstack.Redis)
+		})
 	},
 }
 

@@ -50,7 +50,8 @@ func (e *edge) start(ctx context.Context, replicas [2]string) (err error) {
 	}
 	e.starts++
 	e.run, err = e.lane.servers.Stack.SpawnNginx(ctx, localstack.NginxServer{
-		Name: fmt.Sprintf("lane %d nginx %d", e.lane.number, e.starts), First: e.proxy.Addr, Next: next, Resend: e.resend, Read: ReadTimeout,
+		Name: fmt.Sprintf("lane %d nginx %d", e.lane.number, e.starts), First: e.proxy.Addr, Next: next,
+		Resend: e.resend, Read: ReadTimeout,
 	})
 	if err == nil {
 		e.before = replicas

@@ -60,7 +60,8 @@ func (l *Lane) replaceRedis(ctx context.Context, server string, conf ...string) 
 	return n, nil
 }
 
-// Replicate gives the master the replicas that it should have, and waits until all of them have its data. A nil Pair has nothing to do.
+// Replicate gives the master the replicas that it should have, and waits until all of them have its data. A nil Pair has
+// nothing to do.
 func (p *Pair) Replicate(ctx context.Context) error {
 	if p == nil {
 		return nil
@@ -81,7 +82,8 @@ func (p *Pair) Replicate(ctx context.Context) error {
 	p.old = node{}
 	for len(p.replicas) < p.want {
 		p.starts++
-		n, err := p.lane.servers.startRedis(ctx, fmt.Sprintf("lane %d %s replica %d", p.lane.number, p.server, p.starts), p.master.password, nil, p.conf...)
+		name := fmt.Sprintf("lane %d %s replica %d", p.lane.number, p.server, p.starts)
+		n, err := p.lane.servers.startRedis(ctx, name, p.master.password, nil, p.conf...)
 		if err != nil {
 			return err
 		}
