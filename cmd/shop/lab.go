@@ -74,7 +74,7 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 		return err
 	}
 	if service != nil && !cmd.Flags().Changed("lanes") {
-		f.lanes = defaultServeLanes
+		f.lanes = defaultForeignLanes
 	}
 	line := faultlab.NewStatusLine(cmd.ErrOrStderr(), f.lang)
 	defer line.Clear()
@@ -97,7 +97,7 @@ func runLab(cmd *cobra.Command, f *labFlags) error {
 		return replayLab(cmd, f, o)
 	case service != nil:
 		o.Serve = service
-		return exploreServe(cmd, f, o, line)
+		return exploreForeign(cmd, f, o, line)
 	}
 	return exploreModes(cmd, f, o, line)
 }
@@ -186,7 +186,7 @@ func (f *labFlags) write(w io.Writer, res *faultlab.Result) error {
 		}
 	}
 	if res.Serve != nil {
-		return res.WriteServe(w, f.lang)
+		return res.WriteForeign(w, f.lang)
 	}
 	return res.Write(w, f.lang)
 }

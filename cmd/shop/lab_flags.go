@@ -28,7 +28,7 @@ type labFlags struct {
 	lanes, times                int
 	output                      output
 	random                      randomFlags
-	serve                       serveFlags
+	serve                       foreignFlags
 }
 
 // add declares the flags.
@@ -105,7 +105,7 @@ func (f *labFlags) options(line *faultlab.StatusLine) (faultlab.Options, error) 
 	o.Progress = func(c faultlab.Cell) {
 		said := c.Line(f.lang)
 		if f.serve.f.Serve != "" {
-			said = c.ServeLine(f.lang)
+			said = c.ForeignLine(f.lang)
 		}
 		_, _ = io.WriteString(line, said)
 	}

@@ -159,7 +159,7 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 		fmt.Fprintf(notes, text.Of("the file runs this command: %q\nand sends: %q\n").In(f.lang),
 			o.Serve.Serve, append([]string{o.Serve.Request}, o.Serve.ResetURL...))
 		if !cmd.Flags().Changed("lanes") {
-			o.Lanes = defaultServeLanes
+			o.Lanes = defaultForeignLanes
 		}
 	}
 	if told.TTL > 0 {

@@ -29,17 +29,17 @@ var AOFLost = Fault{
 	Lane: rig.Equipment{Own: localstack.Redis, Conf: "appendonly yes;appendfsync everysec"},
 	Strike: func(ctx context.Context, p *Play) error {
 		p.Outlive += recovery
-		synced, err := p.Lane.Logged(ctx, localstack.Redis)
+		synced, err := p.Lane.Own.Logged(ctx, localstack.Redis)
 		if err != nil {
 			return err
 		}
 		return p.upset(ctx, "redis loses what it had not synchronised: "+p.Variant, func(ctx context.Context) error {
 			if p.Variant == syncedSoFar {
-				if synced, err = p.Lane.Logged(ctx, localstack.Redis); err != nil {
+				if synced, err = p.Lane.Own.Logged(ctx, localstack.Redis); err != nil {
 					return err
 				}
 			}
-			return p.Lane.RestartFrom(ctx, localstack.Redis, synced)
+			return p.Lane.Own.RestartFrom(ctx, localstack.Redis, synced)
 		})
 	},
 }

@@ -47,7 +47,9 @@ var ClockJump = Fault{
 		if p.Variant == bareMajority {
 			p.Lane.A.Lose(unreachable...)
 		}
-		return p.upset(ctx, p.jumped(clockJump), func(ctx context.Context) error { return p.Lane.Jump(ctx, clockJump, p.clocksOf()...) })
+		return p.upset(ctx, jumped(p, clockJump), func(ctx context.Context) error {
+			return p.Lane.Own.Jump(ctx, clockJump, clocksOf(p)...)
+		})
 	},
 }
 
@@ -57,7 +59,7 @@ func expiresInRedis(m api.Mode, store api.Store) bool {
 }
 
 // clocksOf returns the servers whose clocks jump.
-func (p *Play) clocksOf() []string {
+func clocksOf(p *Play) []string {
 	switch {
 	case p.Variant == everyNode:
 		return strings.Split(nodes, ",")
@@ -69,6 +71,6 @@ func (p *Play) clocksOf() []string {
 }
 
 // jumped is the sentence about the jump in a story.
-func (p *Play) jumped(by time.Duration) string {
-	return fmt.Sprintf("the clock of %s jumps by %+.0f min", strings.Join(p.clocksOf(), ", "), by.Minutes())
+func jumped(p *Play, by time.Duration) string {
+	return fmt.Sprintf("the clock of %s jumps by %+.0f min", strings.Join(clocksOf(p), ", "), by.Minutes())
 }

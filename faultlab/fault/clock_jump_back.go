@@ -9,6 +9,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
 	"lastitem/internal/text"
+	"lastitem/internal/wire"
 )
 
 // The variants of a clock that goes back: whether the holder lives or dies.
@@ -35,13 +36,9 @@ var ClockJumpBack = Fault{
 	// Stock that a dead holder has taken without an order is the subject of the fault crash.
 	Ignore: "L",
 	Lane:   rig.Equipment{Expiry: true, Own: clocked.Own, Clock: true},
-	Strike: func(ctx context.Context, p *Play) error {
-		a, held, err := p.victim(ctx, p.NewKey())
-		if err != nil {
-			return err
-		}
-		p.Note(p.Lane.A, rig.Struck, p.jumped(-clockJump))
-		if err := p.Lane.Jump(ctx, -clockJump, p.clocksOf()...); err != nil {
+	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
+		p.Note(p.Lane.A, rig.Struck, jumped(p, -clockJump))
+		if err := p.Lane.Own.Jump(ctx, -clockJump, clocksOf(p)...); err != nil {
 			return err
 		}
 		if p.Variant == holderLives {
@@ -54,5 +51,5 @@ var ClockJumpBack = Fault{
 		}
 		p.Over(p.Outlive)
 		return p.meet(ctx, a)
-	},
+	}),
 }

@@ -28,7 +28,7 @@ var ClockJumpDatabase = Fault{
 	Strike: func(ctx context.Context, p *Play) error {
 		by := map[string]time.Duration{forward: clockJump, back: -clockJump}[p.Variant]
 		return p.upset(ctx, "the database's clock jumps an hour "+p.Variant, func(ctx context.Context) error {
-			return p.Lane.Jump(ctx, by, rig.Database)
+			return p.Lane.Own.Jump(ctx, by, rig.Database)
 		})
 	},
 }

@@ -6,6 +6,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/text"
+	"lastitem/internal/wire"
 )
 
 // ConnectionKilled kills the victim's session in the database, as an administrator or a proxy's time-out does. The database rolls back the
@@ -16,18 +17,14 @@ var ConnectionKilled = Fault{
 	Cuts:    bothCuts,
 	Skip:    func(_ string, at rig.Position) bool { return !inSQL(at) },
 	Happens: writesSQL,
-	Strike: func(ctx context.Context, p *Play) error {
-		a, held, err := p.victim(ctx, p.NewKey())
-		if err != nil {
-			return err
-		}
+	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		p.Note(p.Lane.A, rig.SessionEnded, rig.Database)
-		if err := p.Lane.KillSession(ctx, held.From()); err != nil {
+		if err := p.Lane.SQL.KillSession(ctx, held.From()); err != nil {
 			return err
 		}
 		p.pass(p.Lane.A, held)
 		return p.freed(ctx, a)
-	},
+	}),
 }
 
 // inSQL says whether a position is an SQL statement.

@@ -6,6 +6,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/text"
+	"lastitem/internal/wire"
 )
 
 // Crash kills the holder by SIGKILL before each of its commands.
@@ -15,11 +16,7 @@ var Crash = Fault{
 	Cuts:     []rig.Cut{rig.Command},
 	Forcible: true,
 	Lane:     rig.Equipment{Expiry: true},
-	Strike: func(ctx context.Context, p *Play) error {
-		a, held, err := p.victim(ctx, p.NewKey())
-		if err != nil {
-			return err
-		}
+	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		if err := p.kill(ctx, held); err != nil {
 			return err
 		}
@@ -28,5 +25,5 @@ var Crash = Fault{
 		}
 		p.Over(p.Outlive)
 		return p.meet(ctx, a)
-	},
+	}),
 }

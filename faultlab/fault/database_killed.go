@@ -17,7 +17,7 @@ var DatabaseKilled = Fault{
 	AtEnd:   true,
 	Happens: writesSQL,
 	Lane:    ownSQL,
-	Strike:  func(ctx context.Context, p *Play) error { return p.killDatabase(ctx) },
+	Strike:  killDatabase,
 }
 
 // DatabaseUnflushed is DatabaseKilled with innodb_flush_log_at_trx_commit=0: the control. Commits that were
@@ -31,23 +31,23 @@ var DatabaseUnflushed = Fault{
 	Happens: writesSQL,
 	Lane:    ownSQL,
 	Strike: func(ctx context.Context, p *Play) error {
-		if err := p.Lane.Unflushed(ctx); err != nil {
+		if err := p.Lane.SQL.Unflushed(ctx); err != nil {
 			return err
 		}
-		return p.killDatabase(ctx)
+		return killDatabase(ctx, p)
 	},
 }
 
 // killDatabase kills the database while the victim is held, or when it is done, and restarts it.
-func (p *Play) killDatabase(ctx context.Context) error {
+func killDatabase(ctx context.Context, p *Play) error {
 	a, pass, err := p.begin(ctx)
 	if err != nil {
 		return err
 	}
 	p.Note(p.Lane.A, rig.DatabaseKilled, "")
-	p.Lane.KillDatabase()
+	p.Lane.SQL.Kill()
 	pass()
-	if err := p.Lane.StartDatabase(ctx); err != nil {
+	if err := p.Lane.SQL.Start(ctx); err != nil {
 		return err
 	}
 	p.Note(p.Lane.A, rig.DatabaseBack, "")

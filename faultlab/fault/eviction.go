@@ -20,7 +20,7 @@ var Eviction = Fault{
 	// itself.
 	Happens: func(m api.Mode, s api.Store) bool { return lockInRedis(m) && leased(m, s) && m.Name != "setnx" },
 	Lane:    rig.Equipment{Own: lockServers},
-	Strike:  func(ctx context.Context, p *Play) error { return p.evict(ctx, "volatile-lru") },
+	Strike:  func(ctx context.Context, p *Play) error { return evict(ctx, p, "volatile-lru") },
 }
 
 // EvictionAll is Eviction under a policy that evicts any key, also a lock without a TTL. The stock is in SQL.
@@ -32,23 +32,23 @@ var EvictionAll = Fault{
 	Lane:     rig.Equipment{Own: lockServers},
 	Variants: counters,
 	Strike: func(ctx context.Context, p *Play) error {
-		if err := p.setCounter(ctx); err != nil {
+		if err := setCounter(ctx, p); err != nil {
 			return err
 		}
-		return p.evict(ctx, "allkeys-lru")
+		return evict(ctx, p, "allkeys-lru")
 	},
 }
 
 // evict holds the victim and makes Redis evict keys under the policy.
-func (p *Play) evict(ctx context.Context, policy string) error {
+func evict(ctx context.Context, p *Play, policy string) error {
 	p.Outlive = recovery
-	return p.upset(ctx, "redis evicts, "+policy, func(ctx context.Context) error { return p.outOfMemory(ctx, policy) })
+	return p.upset(ctx, "redis evicts, "+policy, func(ctx context.Context) error { return outOfMemory(ctx, p, policy) })
 }
 
 // outOfMemory sets maxmemory to one byte, so that Redis evicts every key that the policy allows, and then removes the limit. ErrNothing: Redis
 // had no key that the policy allows it to evict.
-func (p *Play) outOfMemory(ctx context.Context, policy string) error {
-	before, err := p.Lane.Evicted(ctx, localstack.Redis)
+func outOfMemory(ctx context.Context, p *Play, policy string) error {
+	before, err := p.Lane.Own.Evicted(ctx, localstack.Redis)
 	if err != nil {
 		return err
 	}
@@ -59,11 +59,11 @@ func (p *Play) outOfMemory(ctx context.Context, policy string) error {
 		{"PING"}, // Redis evicts before it executes a command
 		{"CONFIG", "SET", "maxmemory", "0"},
 	} {
-		if _, err := p.Lane.Tell(ctx, localstack.Redis, words...); err != nil {
+		if _, err := p.Lane.Own.Tell(ctx, localstack.Redis, words...); err != nil {
 			return fmt.Errorf("faultlab: %q: %w", words, err)
 		}
 	}
-	after, err := p.Lane.Evicted(ctx, localstack.Redis)
+	after, err := p.Lane.Own.Evicted(ctx, localstack.Redis)
 	if err == nil && after == before {
 		err = rig.ErrNothing
 	}

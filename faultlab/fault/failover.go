@@ -40,7 +40,7 @@ var Failover = Fault{
 	AtEnd: true,
 	Lane:  rig.Equipment{Pair: localstack.Redis},
 	Strike: func(ctx context.Context, p *Play) error {
-		if err := p.prepareFailover(ctx); err != nil {
+		if err := prepareFailover(ctx, p); err != nil {
 			return err
 		}
 		a, pass, err := p.begin(ctx)
@@ -48,7 +48,7 @@ var Failover = Fault{
 			return err
 		}
 		p.Note(p.Lane.A, rig.FailedOver, p.Variant)
-		if err := p.failover(ctx); err != nil {
+		if err := failover(ctx, p); err != nil {
 			return err
 		}
 		return p.afterFailover(ctx, a, pass)
@@ -66,10 +66,10 @@ func (p *Play) afterFailover(ctx context.Context, a *rig.Pending, pass func()) e
 }
 
 // prepareFailover does what must be done before the request begins.
-func (p *Play) prepareFailover(ctx context.Context) error {
+func prepareFailover(ctx context.Context, p *Play) error {
 	switch p.Variant {
 	case nothingReplicated:
-		return p.cutReplication(ctx)
+		return p.cutReplication(ctx, 1)
 	case nodeForgets:
 		p.Lane.A.Lose(unreachable...)
 	}
@@ -77,24 +77,27 @@ func (p *Play) prepareFailover(ctx context.Context) error {
 }
 
 // failover strikes.
-func (p *Play) failover(ctx context.Context) error {
+func failover(ctx context.Context, p *Play) error {
 	switch p.Variant {
 	case nodeForgets:
 		return p.Lane.Forget(ctx, "redlock 3")
 	case replicatedSoFar:
-		if err := p.cutReplication(ctx); err != nil {
+		if err := p.cutReplication(ctx, 1); err != nil {
 			return err
 		}
 	}
-	return p.Lane.Failover(ctx)
+	return p.Lane.Pair.Failover(ctx)
 }
 
-// cutReplication cuts the link when all that happened is on the replica.
-func (p *Play) cutReplication(ctx context.Context) error {
-	if err := p.Lane.Replicated(ctx); err != nil {
+// cutReplication cuts n replicas off when all that happened is on them.
+func (p *Play) cutReplication(ctx context.Context, n int) error {
+	if n == 0 {
+		return nil
+	}
+	if err := p.Lane.Pair.Replicated(ctx); err != nil {
 		return err
 	}
-	return p.Lane.CutReplication(ctx, 1)
+	return p.Lane.Pair.Cut(ctx, n)
 }
 
 // begin sends the victim's request and holds it, or waits for its answer where it is not to be held.

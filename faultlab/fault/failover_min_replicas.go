@@ -29,16 +29,16 @@ var FailoverMinReplicas = Fault{
 	Lane:     rig.Equipment{Pair: localstack.Redis, Conf: "min-replicas-to-write 1;min-replicas-max-lag 10"},
 	Strike: func(ctx context.Context, p *Play) error {
 		if p.Variant == inTheWindow {
-			return p.failoverInWindow(ctx)
+			return failoverInWindow(ctx, p)
 		}
 		a, pass, err := p.begin(ctx)
 		if err != nil {
 			return err
 		}
-		if err := p.silence(ctx); err != nil {
+		if err := silence(ctx, p); err != nil {
 			return err
 		}
-		if err := p.Lane.AwaitRefusal(ctx); err != nil {
+		if err := p.Lane.Pair.AwaitRefusal(ctx); err != nil {
 			return err
 		}
 		p.Note(p.Lane.A, rig.Struck, "the master refuses writes (NOREPLICAS)")
@@ -55,8 +55,8 @@ var FailoverMinReplicas = Fault{
 }
 
 // failoverInWindow lets the victim take its lock while the link is silent and the master does not refuse writes yet.
-func (p *Play) failoverInWindow(ctx context.Context) error {
-	if err := p.silence(ctx); err != nil {
+func failoverInWindow(ctx context.Context, p *Play) error {
+	if err := silence(ctx, p); err != nil {
 		return err
 	}
 	a, pass, err := p.begin(ctx)
@@ -68,11 +68,11 @@ func (p *Play) failoverInWindow(ctx context.Context) error {
 }
 
 // silence waits until the replica has everything that the master has, and then makes the link between them drop everything.
-func (p *Play) silence(ctx context.Context) error {
-	if err := p.Lane.Replicated(ctx); err != nil {
+func silence(ctx context.Context, p *Play) error {
+	if err := p.Lane.Pair.Replicated(ctx); err != nil {
 		return err
 	}
-	p.Lane.SilenceReplication()
+	p.Lane.Pair.Silence()
 	p.Note(p.Lane.A, rig.Struck, "the link to the replica falls silent")
 	return nil
 }

@@ -24,11 +24,11 @@ var FailoverSentinel = Fault{
 	Happens:  func(m api.Mode, store api.Store) bool { return store == api.SQL && lockInRedis(m) },
 	Lane:     rig.Equipment{Pair: localstack.Redis, Sentinel: true},
 	Strike: func(ctx context.Context, p *Play) error {
-		await, err := p.Lane.AwaitSwitch(ctx)
+		await, err := p.Lane.Pair.AwaitSwitch(ctx)
 		if err != nil {
 			return err
 		}
-		if err := p.prepareSwitch(ctx); err != nil {
+		if err := prepareSwitch(ctx, p); err != nil {
 			return err
 		}
 		a, pass, err := p.begin(ctx)
@@ -38,7 +38,7 @@ var FailoverSentinel = Fault{
 		followers := []*rig.Actor{p.Lane.B, p.Lane.C}
 		if p.Variant != splitBrain {
 			followers = append(followers, p.Lane.A)
-			if err := p.killMaster(ctx); err != nil {
+			if err := killMaster(ctx, p); err != nil {
 				return err
 			}
 		}
@@ -51,28 +51,28 @@ var FailoverSentinel = Fault{
 }
 
 // prepareSwitch does what must be done before the request begins.
-func (p *Play) prepareSwitch(ctx context.Context) error {
-	if err := p.Lane.Replicated(ctx); err != nil {
+func prepareSwitch(ctx context.Context, p *Play) error {
+	if err := p.Lane.Pair.Replicated(ctx); err != nil {
 		return err
 	}
 	switch p.Variant {
 	case nothingReplicated:
-		return p.Lane.RefuseReplication(ctx)
+		return p.Lane.Pair.Refuse(ctx)
 	case splitBrain:
-		p.Lane.SilenceReplication()
+		p.Lane.Pair.Silence()
 		p.Note(p.Lane.A, rig.Struck, "Sentinel and the replica cannot reach the master; A can")
 	}
 	return nil
 }
 
 // killMaster kills the master. If the variant says so, it first waits until the replica has everything.
-func (p *Play) killMaster(ctx context.Context) error {
+func killMaster(ctx context.Context, p *Play) error {
 	if p.Variant == replicatedSoFar {
-		if err := p.Lane.Replicated(ctx); err != nil {
+		if err := p.Lane.Pair.Replicated(ctx); err != nil {
 			return err
 		}
 	}
 	p.Note(p.Lane.A, rig.Struck, "the master is killed")
-	p.Lane.KillMaster()
+	p.Lane.Pair.KillMaster()
 	return nil
 }

@@ -26,7 +26,7 @@ var FailoverWait = Fault{
 	Happens: func(m api.Mode, store api.Store) bool { return store == api.SQL && slices.Contains(onEngine, m.Name) },
 	Lane:    rig.Equipment{Pair: localstack.Redis, Replicas: 2, Settings: "SHOP_LOCK_REPLICAS=1"},
 	Strike: func(ctx context.Context, p *Play) error {
-		if err := p.cutOff(ctx, map[string]int{nothingReplicated: 2, laggingReplica: 1}); err != nil {
+		if err := p.cutReplication(ctx, map[string]int{nothingReplicated: 2, laggingReplica: 1}[p.Variant]); err != nil {
 			return err
 		}
 		a, pass, err := p.begin(ctx)
@@ -34,32 +34,20 @@ var FailoverWait = Fault{
 			return err
 		}
 		p.Note(p.Lane.A, rig.FailedOver, p.Variant)
-		if err := p.cutOff(ctx, map[string]int{replicatedSoFar: 2}); err != nil {
+		if err := p.cutReplication(ctx, map[string]int{replicatedSoFar: 2}[p.Variant]); err != nil {
 			return err
 		}
 		return p.replaceMaster(ctx, a, pass)
 	},
 }
 
-// cutOff waits until all replicas have everything, and then cuts off as many of them as the variant says.
-func (p *Play) cutOff(ctx context.Context, replicas map[string]int) error {
-	n := replicas[p.Variant]
-	if n == 0 {
-		return nil
-	}
-	if err := p.Lane.Replicated(ctx); err != nil {
-		return err
-	}
-	return p.Lane.CutReplication(ctx, n)
-}
-
 // replaceMaster fails over and plays the schedule to its end. The promoted node gets replicas: without them it would grant no lock at all,
 // whether or not it knows the lock.
 func (p *Play) replaceMaster(ctx context.Context, a *rig.Pending, pass func()) error {
-	if err := p.Lane.Failover(ctx); err != nil {
+	if err := p.Lane.Pair.Failover(ctx); err != nil {
 		return err
 	}
-	if err := p.Lane.Replicate(ctx); err != nil {
+	if err := p.Lane.Pair.Replicate(ctx); err != nil {
 		return err
 	}
 	return p.afterFailover(ctx, a, pass)

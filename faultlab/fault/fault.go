@@ -145,6 +145,27 @@ func (p *Play) victim(ctx context.Context, key string) (*rig.Pending, *wire.Hold
 	return p.Hold(ctx, p.Lane.A, *p.A, key, 0)
 }
 
+// holding returns a Strike that begins with the victim held at its position.
+func holding(
+	do func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error,
+) func(context.Context, *Play) error {
+	return func(ctx context.Context, p *Play) error {
+		a, held, err := p.victim(ctx, p.NewKey())
+		if err != nil {
+			return err
+		}
+		return do(ctx, p, a, held)
+	}
+}
+
+// passing returns a function that lets the victim go on.
+func (p *Play) passing(held *wire.Hold) func() error {
+	return func() error {
+		p.pass(p.Lane.A, held)
+		return nil
+	}
+}
+
 // pass lets a held request go on.
 func (p *Play) pass(a *rig.Actor, h *wire.Hold) {
 	p.Note(a, rig.Passed, "")

@@ -5,6 +5,7 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/text"
+	"lastitem/internal/wire"
 )
 
 // LateLock delivers a command after its sender has given it up; the sender stays alive. It is late-write for lock commands: the late command
@@ -17,11 +18,7 @@ var LateLock = Fault{
 	// A lock that expires frees the product after its TTL, which the modes' pages describe; a lock that never expires is stuck.
 	Lane:    rig.Equipment{Expiry: true},
 	Happens: always,
-	Strike: func(ctx context.Context, p *Play) error {
-		a, held, err := p.victim(ctx, p.NewKey())
-		if err != nil {
-			return err
-		}
+	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		p.Note(p.Lane.A, rig.Broken, "")
 		held.Abandon()
 		p.Settle(ctx, p.Lane.A, a)
@@ -34,5 +31,5 @@ var LateLock = Fault{
 		}
 		p.Over(p.Outlive)
 		return p.next(ctx)
-	},
+	}),
 }

@@ -6,6 +6,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/text"
+	"lastitem/internal/wire"
 )
 
 // The variants of a late write.
@@ -27,11 +28,7 @@ var LateWrite = Fault{
 	// The lock of a dead holder is what crash is about.
 	Ignore: "X",
 	Lane:   rig.Equipment{Expiry: true},
-	Strike: func(ctx context.Context, p *Play) error {
-		a, held, err := p.victim(ctx, p.NewKey())
-		if err != nil {
-			return err
-		}
+	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		if p.A.Cut == rig.Severed {
 			p.Note(p.Lane.A, rig.Broken, "")
 			held.Abandon()
@@ -57,5 +54,5 @@ var LateWrite = Fault{
 		}
 		p.Over(p.Outlive)
 		return p.meet(ctx, asked...)
-	},
+	}),
 }

@@ -27,7 +27,7 @@ var LockWaitTimeout = Fault{
 		if err != nil {
 			return err
 		}
-		rows, err := p.Lane.LockRows(ctx, p.Variant)
+		rows, err := p.Lane.SQL.LockRows(ctx, p.Variant)
 		if err != nil {
 			return p.spare(ctx, a, held, err)
 		}

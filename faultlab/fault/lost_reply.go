@@ -16,7 +16,7 @@ var LostReply = Fault{
 	Cuts:    []rig.Cut{rig.Answer},
 	Happens: always,
 	Lane:    rig.Equipment{Expiry: true},
-	Strike:  func(ctx context.Context, p *Play) error { return p.lostReply(ctx, true) },
+	Strike:  func(ctx context.Context, p *Play) error { return lostReply(ctx, p, true) },
 }
 
 // LostReplySilence is LostReply with a connection that stays open: the client receives nothing more until its own deadline.
@@ -26,14 +26,14 @@ var LostReplySilence = Fault{
 	Cuts:    []rig.Cut{rig.Answer},
 	Happens: always,
 	Lane:    rig.Equipment{Expiry: true, Settings: shortPatience},
-	Strike:  func(ctx context.Context, p *Play) error { return p.lostReply(ctx, false) },
+	Strike:  func(ctx context.Context, p *Play) error { return lostReply(ctx, p, false) },
 }
 
 // shortPatience gives the replicas' clients short time-outs, and requests a longer one.
 const shortPatience = "SHOP_REDIS_TIMEOUT=2s SHOP_SQL_TIMEOUT=2s SHOP_SETTLE_TIMEOUT=2s SHOP_ETCD_TIMEOUT=2s SHOP_CONSUL_TIMEOUT=2s SHOP_WORK_TIMEOUT=10s"
 
 // lostReply drops the held answer: with a reset of the connection, or in silence.
-func (p *Play) lostReply(ctx context.Context, reset bool) error {
+func lostReply(ctx context.Context, p *Play, reset bool) error {
 	a, held, err := p.victim(ctx, p.NewKey())
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ var NginxRetry = Fault{
 	AtEnd:    true,
 	Happens:  always,
 	Lane:     rig.Equipment{Expiry: true, Nginx: rig.Resends},
-	Strike:   func(ctx context.Context, p *Play) error { return p.behindNginx(ctx, true) },
+	Strike:   func(ctx context.Context, p *Play) error { return strikeBehindNginx(ctx, p, true) },
 }
 
 // NginxOnce is NginxRetry with the rule of the shop's own nginx: a request that was sent to a replica is not sent again.
@@ -44,7 +44,7 @@ var NginxOnce = Fault{
 	AtEnd:    true,
 	Happens:  always,
 	Lane:     rig.Equipment{Expiry: true, Nginx: rig.SendsOnce},
-	Strike:   func(ctx context.Context, p *Play) error { return p.behindNginx(ctx, false) },
+	Strike:   func(ctx context.Context, p *Play) error { return strikeBehindNginx(ctx, p, false) },
 }
 
 // behindNginx returns the variants of a mode. Those without a key are only for modes that accept a key and do not require one.
@@ -63,14 +63,15 @@ func keyOptional(m api.Mode) bool { return slices.Contains([]string{"redis-lua",
 // lockWait is how long a request waits for a lock behind nginx: longer than the TTL, and less than nginx waits.
 const lockWait = rig.ReadTimeout / 2
 
-// behindNginx sends the request to nginx and harms A when A has committed. again says whether nginx must then send the request to B.
-func (p *Play) behindNginx(ctx context.Context, again bool) error {
+// strikeBehindNginx sends the request to nginx and harms A when A has committed. again says whether nginx must then send
+// the request to B.
+func strikeBehindNginx(ctx context.Context, p *Play, again bool) error {
 	key := p.keyOf()
-	a, held, err := p.heldBehindNginx(ctx, key)
+	a, held, err := heldBehindNginx(ctx, p, key)
 	if err != nil {
 		return err
 	}
-	over, err := p.silenced(ctx, held)
+	over, err := silenced(ctx, p, held)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (p *Play) keyOf() string {
 }
 
 // heldBehindNginx returns when A is held at its position, or when A's answer is held.
-func (p *Play) heldBehindNginx(ctx context.Context, key string) (*rig.Pending, *wire.Hold, error) {
+func heldBehindNginx(ctx context.Context, p *Play, key string) (*rig.Pending, *wire.Hold, error) {
 	if p.A != nil {
 		return p.HoldEdge(ctx, *p.A, key, lockWait)
 	}
@@ -112,7 +113,7 @@ func (p *Play) heldBehindNginx(ctx context.Context, key string) (*rig.Pending, *
 }
 
 // silenced kills or stops A. over lets A go on if it was stopped.
-func (p *Play) silenced(ctx context.Context, held *wire.Hold) (over func() error, err error) {
+func silenced(ctx context.Context, p *Play, held *wire.Hold) (over func() error, err error) {
 	a := p.Lane.A
 	if strings.HasPrefix(p.Variant, dies) {
 		a.Kill()

@@ -21,7 +21,7 @@ var Partition = Fault{
 	Happens: lockApart,
 	Lane:    rig.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
-		return p.partition(ctx, func(a *rig.Pending, pass func()) (*rig.Pending, error) {
+		return partition(ctx, p, func(a *rig.Pending, pass func()) (*rig.Pending, error) {
 			b, err := p.AskUntilServed(ctx, p.Lane.B, p.Outlive)
 			pass()
 			p.Settle(ctx, p.Lane.A, a)
@@ -38,7 +38,7 @@ var ShortPartition = Fault{
 	Happens: lockApart,
 	Lane:    rig.Equipment{Expiry: true},
 	Strike: func(ctx context.Context, p *Play) error {
-		return p.partition(ctx, func(a *rig.Pending, pass func()) (*rig.Pending, error) {
+		return partition(ctx, p, func(a *rig.Pending, pass func()) (*rig.Pending, error) {
 			cut := time.Now()
 			b := p.Ask(p.Lane.B, p.NewKey())
 			p.Settle(ctx, p.Lane.B, b)
@@ -56,7 +56,7 @@ var ShortPartition = Fault{
 }
 
 // partition holds the victim and cuts it off from its lock servers while meanwhile runs.
-func (p *Play) partition(ctx context.Context, meanwhile func(a *rig.Pending, pass func()) (*rig.Pending, error)) error {
+func partition(ctx context.Context, p *Play, meanwhile func(a *rig.Pending, pass func()) (*rig.Pending, error)) error {
 	a, held, err := p.victim(ctx, p.NewKey())
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/text"
+	"lastitem/internal/wire"
 )
 
 // Pause stops the holder's process past its TTL, as a long garbage collection or a migrated machine does.
@@ -17,11 +18,7 @@ var Pause = Fault{
 	Pairs:    true,
 	Forcible: true,
 	Lane:     rig.Equipment{Expiry: true},
-	Strike: func(ctx context.Context, p *Play) error {
-		a, held, err := p.victim(ctx, p.NewKey())
-		if err != nil {
-			return err
-		}
+	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		if err := p.Lane.A.Pause(ctx); err != nil {
 			return err
 		}
@@ -35,5 +32,5 @@ var Pause = Fault{
 			return p.Lane.A.Resume()
 		}
 		return p.overtake(ctx, a, pass)
-	},
+	}),
 }

@@ -12,6 +12,7 @@ import (
 	"lastitem/internal/audit"
 	"lastitem/internal/localstack"
 	"lastitem/internal/text"
+	"lastitem/internal/wire"
 )
 
 // PushSwallowed drops the message that tells a waiter that the lock is free, or has been handed to it.
@@ -23,11 +24,7 @@ var PushSwallowed = Fault{
 	Happens: func(m api.Mode, _ api.Store) bool { return slices.Contains(wokenByMessage, m.Name) },
 	// The TTL is so long that no lock expires and wakes the waiter.
 	Lane: rig.Equipment{Own: lockServers},
-	Strike: func(ctx context.Context, p *Play) error {
-		a, held, err := p.victim(ctx, p.NewKey())
-		if err != nil {
-			return err
-		}
+	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		b := p.AskWithin(p.Lane.B, p.NewKey(), wakeWithin)
 		p.Settle(ctx, p.Lane.B, b)
 		message := p.Lane.B.HoldMessage(localstack.Redis)
@@ -49,7 +46,7 @@ var PushSwallowed = Fault{
 		}
 		p.Outlive = recovery
 		return p.meet(ctx, a, b)
-	},
+	}),
 }
 
 // wakeWithin is how long a waiter may take to notice a free lock without a message: several poll intervals, and less than the TTL.

@@ -23,7 +23,7 @@ var ReadOnly = Fault{
 			return err
 		}
 		p.Note(p.Lane.A, rig.ReadOnly, "")
-		if err := p.Lane.SetReadOnly(ctx, true); err != nil {
+		if err := p.Lane.SQL.SetReadOnly(ctx, true); err != nil {
 			return err
 		}
 		p.pass(p.Lane.A, held)
@@ -34,7 +34,7 @@ var ReadOnly = Fault{
 			return err
 		}
 		p.Note(p.Lane.A, rig.WritableAgain, "")
-		if err := p.Lane.SetReadOnly(ctx, false); err != nil {
+		if err := p.Lane.SQL.SetReadOnly(ctx, false); err != nil {
 			return err
 		}
 		if !p.Failed(p.Lane.A, rig.ReadOnlyError) && !p.Failed(p.Lane.B, rig.ReadOnlyError) {

@@ -21,11 +21,13 @@ var RedisRestarted = Fault{
 	Happens: func(m api.Mode, store api.Store) bool { return lockInRedis(m) && store == api.SQL },
 	Lane:    rig.Equipment{Own: lockServers},
 	Strike: func(ctx context.Context, p *Play) error {
-		if err := p.setCounter(ctx); err != nil {
+		if err := setCounter(ctx, p); err != nil {
 			return err
 		}
 		p.Outlive = recovery // no lock is left to wait for
-		return p.upset(ctx, "redis is killed, and starts again empty", func(ctx context.Context) error { return p.Lane.Restart(ctx, localstack.Redis) })
+		return p.upset(ctx, "redis is killed, and starts again empty", func(ctx context.Context) error {
+			return p.Lane.Own.Restart(ctx, localstack.Redis)
+		})
 	},
 }
 
@@ -48,12 +50,12 @@ func counters(m api.Mode) []string {
 }
 
 // setCounter sets the fencing counter, and the highest token that the row has seen, as the variant says.
-func (p *Play) setCounter(ctx context.Context) error {
+func setCounter(ctx context.Context, p *Play) error {
 	switch p.Variant {
 	case firstToken:
-		return p.Lane.SetFence(ctx, 0)
+		return p.Lane.SQL.SetFence(ctx, 0)
 	case highCounter:
-		return p.Lane.SetFence(ctx, highest)
+		return p.Lane.SQL.SetFence(ctx, highest)
 	}
 	return nil
 }

@@ -25,17 +25,17 @@ var RedlockPromoted = Fault{
 			p.Lane.A.Lose(unreachable...)
 		}
 		if p.Variant != bareReplicated {
-			if err := p.cutReplication(ctx); err != nil {
+			if err := p.cutReplication(ctx, 1); err != nil {
 				return err
 			}
 		}
 		return p.upset(ctx, forgetful+" dies, and its replica is promoted", func(ctx context.Context) error {
 			if p.Variant == bareReplicated {
-				if err := p.cutReplication(ctx); err != nil {
+				if err := p.cutReplication(ctx, 1); err != nil {
 					return err
 				}
 			}
-			return p.Lane.Failover(ctx)
+			return p.Lane.Pair.Failover(ctx)
 		})
 	},
 }

@@ -47,7 +47,7 @@ var RedlockGuarded = Fault{
 	Happens:  needs(localstack.Redlock),
 	Lane:     rig.Equipment{Expiry: true, Own: lockServers, Settings: "SHOP_REDLOCK_GUARD={{ttl}}"},
 	Strike: func(ctx context.Context, p *Play) error {
-		if err := p.Lane.OutOfGuard(ctx, forgetful); err != nil {
+		if err := p.Lane.Own.OutOfGuard(ctx, forgetful); err != nil {
 			return err
 		}
 		return restartNode(ctx, p)
@@ -66,5 +66,7 @@ func restartNode(ctx context.Context, p *Play) error {
 	if p.Variant == replaced {
 		return p.upset(ctx, forgetful+" is replaced by an empty one", func(ctx context.Context) error { return p.Lane.Forget(ctx, forgetful) })
 	}
-	return p.upset(ctx, forgetful+" is killed, and starts again empty", func(ctx context.Context) error { return p.Lane.Restart(ctx, forgetful) })
+	return p.upset(ctx, forgetful+" is killed, and starts again empty", func(ctx context.Context) error {
+		return p.Lane.Own.Restart(ctx, forgetful)
+	})
 }

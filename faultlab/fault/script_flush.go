@@ -22,8 +22,8 @@ var ScriptFlush = Fault{
 	Strike: func(ctx context.Context, p *Play) error {
 		p.Outlive = recovery
 		return p.upset(ctx, "SCRIPT FLUSH", func(ctx context.Context) error {
-			for _, server := range p.Lane.OwnServers() {
-				if _, err := p.Lane.Tell(ctx, server, "SCRIPT", "FLUSH"); err != nil {
+			for _, server := range p.Lane.Own.Names() {
+				if _, err := p.Lane.Own.Tell(ctx, server, "SCRIPT", "FLUSH"); err != nil {
 					return err
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/text"
+	"lastitem/internal/wire"
 )
 
 // SecondWrite is the timeline t0 to t6 of the write-ups on fencing tokens. A has written once with its token; its process stops; its lock
@@ -23,12 +24,8 @@ var SecondWrite = Fault{
 	},
 	Happens: func(m api.Mode, store api.Store) bool { return store == api.SQL && slices.Contains(fenced, m.Name) },
 	Lane:    rig.Equipment{Expiry: true},
-	Strike: func(ctx context.Context, p *Play) error {
-		a, held, err := p.victim(ctx, p.NewKey())
-		if err != nil {
-			return err
-		}
-		if err := p.Lane.WriteFence(ctx); err != nil {
+	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
+		if err := p.Lane.SQL.WriteFence(ctx); err != nil {
 			return p.spare(ctx, a, held, err)
 		}
 		p.Note(p.Lane.A, rig.Struck, "the row has seen A's token: A has written once")
@@ -41,7 +38,7 @@ var SecondWrite = Fault{
 			p.pass(p.Lane.A, held)
 			return p.Lane.A.Resume()
 		})
-	},
+	}),
 }
 
 // fenced are the modes in which the row checks the token.

@@ -10,6 +10,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
 	"lastitem/internal/text"
+	"lastitem/internal/wire"
 )
 
 // The variants of a lock server that stops.
@@ -35,14 +36,10 @@ var ServerStopped = Fault{
 		return lockInRedis(m) || slices.Contains(m.Needs, localstack.Redlock)
 	},
 	Lane: rig.Equipment{Expiry: true, Own: lockServers},
-	Strike: func(ctx context.Context, p *Play) error {
-		a, held, err := p.victim(ctx, p.NewKey())
-		if err != nil {
-			return err
-		}
+	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		stopped := strings.Split(stoppedServers[p.Variant], ",")
 		for _, server := range stopped {
-			if err := p.Lane.Freeze(server); err != nil {
+			if err := p.Lane.Own.Freeze(server); err != nil {
 				return err
 			}
 		}
@@ -59,17 +56,17 @@ var ServerStopped = Fault{
 			return context.Cause(ctx)
 		}
 		for _, server := range stopped {
-			if err := p.Lane.Thaw(server); err != nil {
+			if err := p.Lane.Own.Thaw(server); err != nil {
 				return err
 			}
 		}
 		p.Note(p.Lane.A, rig.Struck, strings.Join(stopped, ", ")+" goes on (SIGCONT)")
 		p.Over(p.Outlive)
 		if p.Variant == holderWaits {
-			return p.overtake(ctx, a, func() error { p.pass(p.Lane.A, held); return nil })
+			return p.overtake(ctx, a, p.passing(held))
 		}
 		return p.meet(ctx, asked...)
-	},
+	}),
 }
 
 // stoppedServers are the servers that stop, by variant.

@@ -21,18 +21,14 @@ var SessionEnd = Fault{
 	Variants: services,
 	Happens:  func(m api.Mode, _ api.Store) bool { return len(services(m)) > 0 },
 	Lane:     rig.Equipment{Expiry: true},
-	Strike: func(ctx context.Context, p *Play) error {
-		a, held, err := p.victim(ctx, p.NewKey())
-		if err != nil {
-			return err
-		}
+	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		if err := p.Lane.EndSession(ctx, p.Variant); err != nil {
 			return p.spare(ctx, a, held, err)
 		}
 		p.Note(p.Lane.A, rig.SessionEnded, p.Variant)
 		p.Over(p.Outlive)
-		return p.overtake(ctx, a, func() error { p.pass(p.Lane.A, held); return nil })
-	},
+		return p.overtake(ctx, a, p.passing(held))
+	}),
 }
 
 // services are the lock services that a mode needs, by the names of localstack.

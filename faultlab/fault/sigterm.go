@@ -6,6 +6,7 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/text"
+	"lastitem/internal/wire"
 )
 
 // SIGTERM asks the victim's process to shut down in the middle of a request, as every rolling deployment does. The replica must refuse new
@@ -16,11 +17,7 @@ var SIGTERM = Fault{
 	// To the process a command that has not arrived looks like one whose answer has not: one cut is enough.
 	Cuts:    []rig.Cut{rig.Command},
 	Happens: always,
-	Strike: func(ctx context.Context, p *Play) error {
-		a, held, err := p.victim(ctx, p.NewKey())
-		if err != nil {
-			return err
-		}
+	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
 		p.Note(p.Lane.A, rig.Terminated, "")
 		if err := p.Lane.A.Terminate(ctx); err != nil {
 			return err
@@ -34,7 +31,7 @@ var SIGTERM = Fault{
 		}
 		p.Note(p.Lane.A, rig.HasEnded, "")
 		return p.freed(ctx)
-	},
+	}),
 }
 
 // freeWithin bounds how long locks may stay held after their holder, alive, had the chance to release them.

@@ -6,6 +6,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/text"
+	"lastitem/internal/wire"
 )
 
 // Slow holds a living replica until its lock has expired, if it does, and a rival was served.
@@ -16,13 +17,9 @@ var Slow = Fault{
 	Variants: enoughAndLast,
 	Pairs:    true,
 	Lane:     rig.Equipment{Expiry: true},
-	Strike: func(ctx context.Context, p *Play) error {
-		a, held, err := p.victim(ctx, p.NewKey())
-		if err != nil {
-			return err
-		}
-		return p.overtake(ctx, a, func() error { p.pass(p.Lane.A, held); return nil })
-	},
+	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
+		return p.overtake(ctx, a, p.passing(held))
+	}),
 }
 
 // Late holds a replica that has finished its work until its lock has expired, and lets it release while a rival is inside.
@@ -33,11 +30,7 @@ var Late = Fault{
 	Finished: true,
 	Rival:    true,
 	Lane:     rig.Equipment{Expiry: true},
-	Strike: func(ctx context.Context, p *Play) error {
-		a, held, err := p.victim(ctx, p.NewKey())
-		if err != nil {
-			return err
-		}
-		return p.rivalHeld(ctx, p.Lane.B, a, p.Outlive, func() error { p.pass(p.Lane.A, held); return nil })
-	},
+	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
+		return p.rivalHeld(ctx, p.Lane.B, a, p.Outlive, p.passing(held))
+	}),
 }

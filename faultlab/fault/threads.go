@@ -33,7 +33,7 @@ func interleave(ctx context.Context, p *Play, rival *rig.Actor) error {
 		return err
 	}
 	if p.B != nil {
-		return p.rivalHeld(ctx, rival, a, 0, func() error { p.pass(p.Lane.A, held); return nil })
+		return p.rivalHeld(ctx, rival, a, 0, p.passing(held))
 	}
 	b := p.Ask(rival, p.NewKey())
 	asked := []*rig.Pending{a, b}

@@ -21,6 +21,8 @@ const (
 
 // edge is the lane's nginx. It sends every request to A, through a proxy, and has B as the next replica.
 type edge struct {
+	lane   *Lane
+	resend bool
 	run    *localstack.Running
 	proxy  *wire.Proxy // in front of A
 	before [2]string   // the URLs of A and B with which it was started
@@ -30,27 +32,26 @@ type edge struct {
 // ReadTimeout is how long the lane's nginx waits for a replica's answer.
 const ReadTimeout = 2 * time.Second
 
-// Edge returns the URL of the lane's nginx. It starts nginx again if A or B has a new address.
-func (l *Lane) Edge(ctx context.Context) (string, error) {
-	e := &l.edge
-	if now := [2]string{l.A.URL, l.B.URL}; e.before != now {
-		if err := l.startEdge(ctx, now); err != nil {
+// url returns the URL of the lane's nginx. It starts nginx again if A or B has a new address.
+func (e *edge) url(ctx context.Context) (string, error) {
+	if now := [2]string{e.lane.A.URL, e.lane.B.URL}; e.before != now {
+		if err := e.start(ctx, now); err != nil {
 			return "", err
 		}
 	}
 	return "http://" + e.run.Addr, nil
 }
 
-func (l *Lane) startEdge(ctx context.Context, replicas [2]string) (err error) {
-	e := &l.edge
+func (e *edge) start(ctx context.Context, replicas [2]string) (err error) {
 	e.end()
 	first, next := strings.TrimPrefix(replicas[0], "http://"), strings.TrimPrefix(replicas[1], "http://")
 	if e.proxy, err = wire.NewProxy("replica A", first, wire.HTTP); err != nil {
 		return err
 	}
 	e.starts++
-	e.run, err = l.servers.Stack.SpawnNginx(ctx, localstack.NginxServer{
-		Name: fmt.Sprintf("lane %d nginx %d", l.number, e.starts), First: e.proxy.Addr, Next: next, Resend: l.nginx == Resends, Read: ReadTimeout,
+	e.run, err = e.lane.servers.Stack.SpawnNginx(ctx, localstack.NginxServer{
+		Name: fmt.Sprintf("lane %d nginx %d", e.lane.number, e.starts), First: e.proxy.Addr, Next: next,
+		Resend: e.resend, Read: ReadTimeout,
 	})
 	if err == nil {
 		e.before = replicas
@@ -66,12 +67,12 @@ func (e *edge) end() {
 	if e.proxy != nil {
 		e.proxy.Close()
 	}
-	*e = edge{starts: e.starts}
+	*e = edge{lane: e.lane, resend: e.resend, starts: e.starts}
 }
 
 // AskEdge sends the lane's nginx a request that waits for a lock.
 func (s *Scene) AskEdge(ctx context.Context, key string, wait time.Duration) (*Pending, error) {
-	edge, err := s.Lane.Edge(ctx)
+	edge, err := s.Lane.edge.url(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +95,7 @@ func (s *Scene) HoldEdge(ctx context.Context, at Position, key string, wait time
 
 // HoldEdgeAnswer sends a request to the lane's nginx and returns when A has answered it and the answer is held on its way to nginx.
 func (s *Scene) HoldEdgeAnswer(ctx context.Context, key string, wait time.Duration) (*Pending, *wire.Hold, error) {
-	if _, err := s.Lane.Edge(ctx); err != nil {
+	if _, err := s.Lane.edge.url(ctx); err != nil {
 		return nil, nil, err
 	}
 	hold := s.Lane.edge.proxy.Add(wire.Rule{Answer: true})

@@ -9,8 +9,8 @@ import (
 type Equipment struct {
 	// Expiry gives locks a short TTL, for faults that wait until a lock expires. Otherwise the TTL is so long that no lock expires.
 	Expiry bool
-	// Pair names a Redis server, "redis" or "redlock 3", that is the lane's own and a master with replicas; see [Lane.Failover]. "" = none.
-	// Replicas is their number, 0 = one. Sentinel makes a redis-sentinel watch them; see [Lane.AwaitSwitch].
+	// Pair names a Redis server, "redis" or "redlock 3", that is the lane's own and a master with replicas; see [Pair.Failover]. "" = none.
+	// Replicas is their number, 0 = one. Sentinel makes a redis-sentinel watch them; see [Pair.AwaitSwitch].
 	Pair     string
 	Replicas int
 	Sentinel bool
@@ -22,7 +22,7 @@ type Equipment struct {
 	// Own names the Redis servers that the lane does not share, "redis,redlock 3"; it may kill, stop and empty them. Servers that the lab
 	// did not start are left out. Conf is added to their redis.conf and to that of the Pair, "maxmemory-policy allkeys-lru;appendonly yes".
 	Own, Conf string
-	// Clock gives each of the lane's own servers a wall clock that can be set; see [Lane.Jump]. It needs a C compiler.
+	// Clock gives each of the lane's own servers a wall clock that can be set; see [Own.Jump]. It needs a C compiler.
 	Clock bool
 	// Nginx puts an nginx in front of A and B: Resends or SendsOnce; see [Scene.AskEdge]. "" = none.
 	Nginx string

@@ -3,7 +3,6 @@ package rig
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
@@ -28,26 +27,23 @@ type Lane struct {
 	// A is the victim, B the rival, C the prober, which also sets the stock and reads the ledger.
 	A, B, C *Actor
 
-	number      int
-	settings    []string
-	servers     *Servers
-	links       []link
-	pace        time.Duration                       // the longest time that a replica took for its first request
-	warm        string                              // the mode and store whose requests all actors have served
-	laneRedis   node                                // the lane's own Redis, if it has one
-	nginx       string                              // see Equipment.Nginx
-	edge        edge                                // its nginx
-	pair        *pair                               // nil = no server has replicas
-	spare       node                                // a Redis that may replace a node of a Redlock
-	db          *sql.DB                             // see access
-	laneSQL     *localstack.RunningSQL              // the lane's own database; nil = the shared one
-	sqlClock    *localstack.Clock                   // of laneSQL; nil = the machine's
-	back        map[*localstack.Clock]time.Duration // clocks that were set back, and their offset before
-	laneServers map[string]*node                    // the servers of Equipment.Own, by name
-	client      *http.Client
-	patience    time.Duration // see LaneOptions.Patience
-	base        string        // the address of a service that somebody else runs, see Remote; "" = the lane's replicas
-	initial     int64         // the stock that a foreign service was last reset to
+	Own  Own
+	SQL  SQL
+	Pair *Pair // nil = no server has replicas
+
+	number    int
+	settings  []string
+	servers   *Servers
+	links     []link
+	pace      time.Duration // the longest time that a replica took for its first request
+	warm      string        // the mode and store whose requests all actors have served
+	laneRedis node          // the lane's own Redis, if it has one
+	edge      edge          // its nginx
+	spare     node          // a Redis that may replace a node of a Redlock
+	client    *http.Client
+	patience  time.Duration // see LaneOptions.Patience
+	base      string        // the address of a service that somebody else runs, see Remote; "" = the lane's replicas
+	initial   int64         // the stock that a foreign service was last reset to
 }
 
 // LaneOptions configures a lane.
@@ -64,13 +60,13 @@ type LaneOptions struct {
 // NewLane starts the replicas of a lane.
 func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 	l := &Lane{
-		back:     map[*localstack.Clock]time.Duration{},
 		settings: strings.Fields(strings.ReplaceAll(o.Equipment.Settings, "{{ttl}}", o.TTL.String())),
-		nginx:    o.Equipment.Nginx,
+		edge:     edge{resend: o.Equipment.Nginx == Resends},
 		Service:  o.Service, TTL: o.TTL, patience: cmp.Or(o.Patience, Patience), number: o.Number, servers: s, links: slices.Clone(s.links),
 		// Each request gets a new connection: a kept one might lead to a process that is dead by now.
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: cmp.Or(o.Patience, Patience)},
 	}
+	l.Own.lane, l.SQL.lane, l.edge.lane = l, l, l
 	if err := l.start(ctx, o.Equipment); err != nil {
 		l.Close()
 		return nil, err
@@ -84,7 +80,7 @@ func (l *Lane) start(ctx context.Context, e Equipment) error {
 		return err
 	}
 	if e.SQL != "" {
-		if err := l.ownSQL(ctx, e); err != nil {
+		if err := l.SQL.start(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -93,7 +89,7 @@ func (l *Lane) start(ctx context.Context, e Equipment) error {
 			return err
 		}
 	}
-	if err := l.startOwn(ctx, e); err != nil {
+	if err := l.Own.start(ctx, e); err != nil {
 		return err
 	}
 	for name, a := range map[string]**Actor{"A": &l.A, "B": &l.B, "C": &l.C} {
@@ -106,14 +102,14 @@ func (l *Lane) start(ctx context.Context, e Equipment) error {
 }
 
 // startRedis starts the lane's own Redis servers, except those of [Equipment.Own].
-func (l *Lane) startRedis(ctx context.Context, e Equipment) error {
+func (l *Lane) startRedis(ctx context.Context, e Equipment) (err error) {
 	switch {
 	case e.Pair != "":
 		return l.startPair(ctx, e)
 	case l.Service.Alone:
-		return l.ownRedis(ctx)
+		l.laneRedis, err = l.replaceRedis(ctx, localstack.Redis)
 	}
-	return nil
+	return err
 }
 
 // startAll starts the replicas: first A alone, which creates the tables, then B and C.
@@ -137,8 +133,8 @@ func (l *Lane) Product() int64 { return firstProduct + int64(l.number) }
 
 // Close ends the replicas, the proxies and the lane's own servers.
 func (l *Lane) Close() {
-	if l.db != nil {
-		_ = l.db.Close()
+	if l.SQL.db != nil {
+		_ = l.SQL.db.Close()
 	}
 	for _, a := range l.actors() {
 		if a == nil {
@@ -150,11 +146,11 @@ func (l *Lane) Close() {
 		a.close()
 	}
 	l.edge.end()
-	if l.laneSQL != nil {
-		l.laneSQL.Kill()
+	if l.SQL.run != nil {
+		l.SQL.run.Kill()
 	}
-	if l.pair != nil && l.pair.link != nil {
-		l.pair.link.Close()
+	if l.Pair != nil && l.Pair.link != nil {
+		l.Pair.link.Close()
 	}
 	for _, n := range l.nodes() {
 		n.run.Kill()
@@ -233,7 +229,7 @@ func (l *Lane) Abandon() {
 
 // Heal restarts dead servers and replicas, and lets stopped ones go on.
 func (l *Lane) Heal(ctx context.Context) error {
-	if err := errors.Join(l.restoreOwn(ctx), l.healSQL(ctx)); err != nil {
+	if err := errors.Join(l.Own.restore(ctx), l.SQL.heal(ctx)); err != nil {
 		return err
 	}
 	var wg sync.WaitGroup
@@ -252,7 +248,7 @@ func (l *Lane) Heal(ctx context.Context) error {
 		}
 	}
 	wg.Wait()
-	return errors.Join(append(errs, l.resetPair(ctx))...)
+	return errors.Join(append(errs, l.Pair.reset(ctx))...)
 }
 
 // Quiesce waits until no server owes a replica an answer.

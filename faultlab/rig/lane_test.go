@@ -170,8 +170,9 @@ func serversOnly(t *testing.T, e Equipment) *Lane {
 		s.links = append(s.links, link{server: name, codec: wire.Redis, url: "redis://default:secret@127.0.0.1:1/0", addr: "127.0.0.1:1"})
 	}
 	e.Own = localstack.Redis + "," + redlockNode
-	l := &Lane{TTL: time.Second, servers: s, links: s.links, back: map[*localstack.Clock]time.Duration{}}
-	if err := l.startOwn(t.Context(), e); err != nil {
+	l := &Lane{TTL: time.Second, servers: s, links: s.links}
+	l.Own.lane = l
+	if err := l.Own.start(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	for name, a := range map[string]**Actor{"A": &l.A, "B": &l.B, "C": &l.C} {
@@ -186,7 +187,7 @@ func serversOnly(t *testing.T, e Equipment) *Lane {
 // tell sends a command to one of the lane's own servers, bypassing the proxies.
 func tell(t *testing.T, l *Lane, server string, words ...string) string {
 	t.Helper()
-	answer, err := l.Tell(t.Context(), server, words...)
+	answer, err := l.Own.Tell(t.Context(), server, words...)
 	if err != nil {
 		t.Fatalf("%q: %v", words, err)
 	}

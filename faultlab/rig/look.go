@@ -91,7 +91,7 @@ func (l *Lane) Fresh(ctx context.Context) error {
 	if err := l.EndKeys(ctx, left...); err != nil {
 		return err
 	}
-	db, err := l.access()
+	db, err := l.SQL.access()
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ var looks = []struct{ table, columns, where string }{
 
 // Tables returns the committed rows of the lane's product. It bypasses the proxies.
 func (l *Lane) Tables(ctx context.Context) ([]Table, error) {
-	db, err := l.access()
+	db, err := l.SQL.access()
 	if err != nil {
 		return nil, err
 	}

@@ -13,18 +13,18 @@ import (
 func TestOwnServerRestartsEmpty(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
-	if got, want := l.OwnServers(), []string{localstack.Redis, redlockNode}; !slices.Equal(got, want) {
+	if got, want := l.Own.Names(), []string{localstack.Redis, redlockNode}; !slices.Equal(got, want) {
 		t.Fatalf("OwnServers = %q, want %q", got, want)
 	}
-	before := l.laneServers[localstack.Redis].run.Addr
+	before := l.Own.servers[localstack.Redis].run.Addr
 	cut, kept := dial(t, l.A, localstack.Redis), dial(t, l.A, redlockNode)
 	cut.do("SET", "k", "v")
 	kept.do("SET", "k", "v")
 	l.warm = "any"
-	if err := l.Restart(t.Context(), localstack.Redis); err != nil {
+	if err := l.Own.Restart(t.Context(), localstack.Redis); err != nil {
 		t.Fatal(err)
 	}
-	if after := l.laneServers[localstack.Redis].run.Addr; after != before || l.warm != "" {
+	if after := l.Own.servers[localstack.Redis].run.Addr; after != before || l.warm != "" {
 		t.Errorf("restarted at %s, warm %q, want at %s and no longer warm", after, l.warm, before)
 	}
 	if answer, err := cut.read(generous); err == nil {
@@ -43,27 +43,27 @@ func TestOwnServersAreRestored(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
 	frozen := dial(t, l.B, localstack.Redis)
-	if err := l.Freeze(localstack.Redis); err != nil {
+	if err := l.Own.Freeze(localstack.Redis); err != nil {
 		t.Fatal(err)
 	}
 	frozen.send("PING")
 	frozen.wantSilence("a frozen server")
-	if err := l.Thaw(localstack.Redis); err != nil {
+	if err := l.Own.Thaw(localstack.Redis); err != nil {
 		t.Fatal(err)
 	}
 	if answer, err := frozen.read(generous); answer != "PONG" {
 		t.Errorf("after Thaw: %q, %v, want PONG", answer, err)
 	}
-	if err := l.Freeze(localstack.Redis); err != nil {
+	if err := l.Own.Freeze(localstack.Redis); err != nil {
 		t.Fatal(err)
 	}
-	l.laneServers[redlockNode].run.Kill()
-	if err := l.restoreOwn(t.Context()); err != nil {
+	l.Own.servers[redlockNode].run.Kill()
+	if err := l.Own.restore(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, server := range l.OwnServers() {
+	for _, server := range l.Own.Names() {
 		if got := tell(t, l, server, "PING"); got != "PONG" {
-			t.Errorf("%s after restoreOwn: %q, want PONG", server, got)
+			t.Errorf("%s after restore: %q, want PONG", server, got)
 		}
 	}
 }
@@ -74,14 +74,14 @@ func TestOwnServerDoesNotRestart(t *testing.T) {
 	l := serversOnly(t, Equipment{})
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := l.Restart(gone, localstack.Redis); err == nil {
+	if err := l.Own.Restart(gone, localstack.Redis); err == nil {
 		t.Fatal("Restart after the end of its context = nil, want an error")
 	}
-	if err := l.restoreOwn(t.Context()); err != nil {
+	if err := l.Own.restore(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := dial(t, l.A, localstack.Redis).do("EXISTS", "k"); got != "0" {
-		t.Errorf("EXISTS after restoreOwn = %s, want an answer", got)
+		t.Errorf("EXISTS after restore = %s, want an answer", got)
 	}
 }
 
@@ -89,10 +89,10 @@ func TestOwnServerDoesNotRestart(t *testing.T) {
 func TestOutOfGuard(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
-	n := l.laneServers[redlockNode]
+	n := l.Own.servers[redlockNode]
 	for _, step := range []func() error{
 		func() error { return nil }, // it has just been started
-		func() error { return l.Restart(t.Context(), redlockNode) },
+		func() error { return l.Own.Restart(t.Context(), redlockNode) },
 	} {
 		if err := step(); err != nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func TestOutOfGuard(t *testing.T) {
 		if !n.young {
 			t.Error("a node that has started is not young")
 		}
-		if err := l.OutOfGuard(t.Context(), redlockNode); err != nil || n.young {
+		if err := l.Own.OutOfGuard(t.Context(), redlockNode); err != nil || n.young {
 			t.Errorf("OutOfGuard = %v, young %t, want neither", err, n.young)
 		}
 	}
@@ -110,7 +110,7 @@ func TestOutOfGuard(t *testing.T) {
 func TestCloseEndsServers(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
-	if err := errors.Join(l.Forget(t.Context(), redlockNode), l.startPair(t.Context(), Equipment{Pair: localstack.Redis}), l.Freeze(redlockNode)); err != nil {
+	if err := errors.Join(l.Forget(t.Context(), redlockNode), l.startPair(t.Context(), Equipment{Pair: localstack.Redis}), l.Own.Freeze(redlockNode)); err != nil {
 		t.Fatal(err)
 	}
 	all := l.nodes()
@@ -167,12 +167,12 @@ func TestOwnServersOnly(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
 	const other = "redlock 1"
-	_, told := l.Tell(t.Context(), other, "PING")
-	_, logged := l.Logged(t.Context(), other)
+	_, told := l.Own.Tell(t.Context(), other, "PING")
+	_, logged := l.Own.Logged(t.Context(), other)
 	for what, err := range map[string]error{
-		"Tell": told, "Logged": logged, "Restart": l.Restart(t.Context(), other), "Freeze": l.Freeze(other), "Thaw": l.Thaw(other),
-		"OutOfGuard": l.OutOfGuard(t.Context(), other), "RestartFrom": l.RestartFrom(t.Context(), other, 0),
-		"Jump": l.Jump(t.Context(), generous, other), "Jump without a clock": l.Jump(t.Context(), generous, redlockNode),
+		"Tell": told, "Logged": logged, "Restart": l.Own.Restart(t.Context(), other), "Freeze": l.Own.Freeze(other), "Thaw": l.Own.Thaw(other),
+		"OutOfGuard": l.Own.OutOfGuard(t.Context(), other), "RestartFrom": l.Own.RestartFrom(t.Context(), other, 0),
+		"Jump": l.Own.Jump(t.Context(), generous, other), "Jump without a clock": l.Own.Jump(t.Context(), generous, redlockNode),
 	} {
 		if err == nil {
 			t.Errorf("%s = nil, want an error", what)

@@ -13,8 +13,9 @@ import (
 	"lastitem/internal/wire"
 )
 
-// pair is the lane's own Redis master with its replicas.
-type pair struct {
+// Pair is the lane's own Redis master with its replicas.
+type Pair struct {
+	lane     *Lane
 	server   string // the master's name as the actors know it: "redis", "redlock 3"
 	master   node
 	old      node // the master that a failover has replaced; it may be alive
@@ -32,9 +33,9 @@ func (l *Lane) startPair(ctx context.Context, e Equipment) error {
 	if err != nil || master.run == nil {
 		return err
 	}
-	l.pair = &pair{server: e.Pair, master: master, want: max(e.Replicas, 1), conf: e.conf()}
+	l.Pair = &Pair{lane: l, server: e.Pair, master: master, want: max(e.Replicas, 1), conf: e.conf()}
 	if e.Sentinel {
-		if l.pair.sentinel, err = l.startSentinel(ctx); err != nil {
+		if l.Pair.sentinel, err = l.startSentinel(ctx); err != nil {
 			return err
 		}
 	}
@@ -59,21 +60,21 @@ func (l *Lane) replaceRedis(ctx context.Context, server string, conf ...string) 
 	return n, nil
 }
 
-// restorePair gives the lane's master the replicas that it should have, and waits until all of them have the master's data.
-func (l *Lane) restorePair(ctx context.Context) error {
-	p := l.pair
+// Replicate gives the master the replicas that it should have, and waits until all of them have its data. A nil Pair has
+// nothing to do.
+func (p *Pair) Replicate(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
 	if p.master.ended() { // a schedule was broken off
-		if err := l.promote(ctx); err != nil {
+		if err := p.promote(ctx); err != nil {
 			return err
 		}
 	}
 	if err := errors.Join(p.heal(ctx), p.openLink()); err != nil {
 		return err
 	}
-	for _, a := range l.actors() {
+	for _, a := range p.lane.actors() {
 		if p.old.run != nil { // some replicas still follow the old master
 			a.proxies[p.server].Turn(p.master.run.Addr)
 		}
@@ -81,7 +82,8 @@ func (l *Lane) restorePair(ctx context.Context) error {
 	p.old = node{}
 	for len(p.replicas) < p.want {
 		p.starts++
-		n, err := l.servers.startRedis(ctx, fmt.Sprintf("lane %d %s replica %d", l.number, p.server, p.starts), p.master.password, nil, p.conf...)
+		name := fmt.Sprintf("lane %d %s replica %d", p.lane.number, p.server, p.starts)
+		n, err := p.lane.servers.startRedis(ctx, name, p.master.password, nil, p.conf...)
 		if err != nil {
 			return err
 		}
@@ -103,7 +105,7 @@ func (l *Lane) restorePair(ctx context.Context) error {
 }
 
 // heal undoes what a schedule that was broken off may have done to the master, and ends a master that was replaced.
-func (p *pair) heal(ctx context.Context) error {
+func (p *Pair) heal(ctx context.Context) error {
 	if p.old.run != nil {
 		p.old.run.Kill()
 	}
@@ -115,16 +117,16 @@ func (p *pair) heal(ctx context.Context) error {
 	return nil
 }
 
-// resetPair is restorePair before a schedule. It also deletes locks that have outlived the schedule before.
-func (l *Lane) resetPair(ctx context.Context) error {
-	if err := l.restorePair(ctx); err != nil || l.pair == nil {
+// reset is Replicate before a schedule. It also deletes locks that have outlived the schedule before.
+func (p *Pair) reset(ctx context.Context) error {
+	if err := p.Replicate(ctx); err != nil || p == nil {
 		return err
 	}
-	return l.pair.unlockAll(ctx)
+	return p.unlockAll(ctx)
 }
 
 // unlockAll deletes leftover locks of all products: a reset of the stock clears the locks of one product only.
-func (p *pair) unlockAll(ctx context.Context) error {
+func (p *Pair) unlockAll(ctx context.Context) error {
 	left, err := p.master.all(ctx, "KEYS", "*:lock:*{all}*")
 	if err == nil && len(left) > 0 {
 		_, err = p.master.do(ctx, append([]string{"DEL"}, left...)...)
@@ -133,7 +135,7 @@ func (p *pair) unlockAll(ctx context.Context) error {
 }
 
 // openLink makes the link lead to the master, and ends every disturbance of it.
-func (p *pair) openLink() (err error) {
+func (p *Pair) openLink() (err error) {
 	if p.link != nil {
 		p.link.Sever(false)
 		return nil
@@ -143,7 +145,7 @@ func (p *pair) openLink() (err error) {
 }
 
 // complete reports whether the master counts all its replicas as online and good, and each replica has heard from the master.
-func (p *pair) complete(ctx context.Context) bool {
+func (p *Pair) complete(ctx context.Context) bool {
 	info, err := p.master.do(ctx, "INFO", "replication")
 	if err != nil || strings.Count(info, "state=online") < p.want {
 		return false
@@ -157,18 +159,15 @@ func (p *pair) complete(ctx context.Context) bool {
 	})
 }
 
-// Replicate gives the lane's master the replicas that it should have, without waiting for the next reset of the lane.
-func (l *Lane) Replicate(ctx context.Context) error { return l.restorePair(ctx) }
-
 // Replicated waits until every replica has everything that the master has.
-func (l *Lane) Replicated(ctx context.Context) error {
-	want, err := l.pair.master.field(ctx, "replication", "master_repl_offset")
+func (p *Pair) Replicated(ctx context.Context) error {
+	want, err := p.master.field(ctx, "replication", "master_repl_offset")
 	if err != nil {
 		return err
 	}
 	w, _ := strconv.ParseInt(want, 10, 64)
 	return until(ctx, "the replicas of Redis", func() bool {
-		return !slices.ContainsFunc(l.pair.replicas, func(n node) bool {
+		return !slices.ContainsFunc(p.replicas, func(n node) bool {
 			has, err := n.field(ctx, "replication", "slave_repl_offset")
 			h, _ := strconv.ParseInt(has, 10, 64)
 			return err != nil || h < w
@@ -176,9 +175,9 @@ func (l *Lane) Replicated(ctx context.Context) error {
 	})
 }
 
-// CutReplication makes the last n replicas ask a dead address for their data, so that they learn nothing more from their master.
-func (l *Lane) CutReplication(ctx context.Context, n int) error {
-	all := l.pair.replicas
+// Cut makes the last n replicas ask a dead address for their data, so that they learn nothing more from their master.
+func (p *Pair) Cut(ctx context.Context, n int) error {
+	all := p.replicas
 	for _, replica := range all[len(all)-n:] {
 		if _, err := replica.do(ctx, "REPLICAOF", "127.0.0.1", "1"); err != nil {
 			return err
@@ -187,41 +186,40 @@ func (l *Lane) CutReplication(ctx context.Context, n int) error {
 	return nil
 }
 
-// RefuseReplication makes the master refuse to replicate, and ends the connections of its replicas. The replicas keep trying
+// Refuse makes the master refuse to replicate, and ends the connections of its replicas. The replicas keep trying
 // to reconnect, and Sentinel sees that they do.
-func (l *Lane) RefuseReplication(ctx context.Context) error {
+func (p *Pair) Refuse(ctx context.Context) error {
 	for _, words := range [][]string{{"ACL", "SETUSER", "default", "-psync", "-sync"}, {"CLIENT", "KILL", "TYPE", "replica"}} {
-		if _, err := l.pair.master.do(ctx, words...); err != nil {
+		if _, err := p.master.do(ctx, words...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// SilenceReplication drops everything between the master and its replicas, in both directions. Their connections stay open.
-func (l *Lane) SilenceReplication() { l.pair.link.Sever(true) }
+// Silence drops everything between the master and its replicas, in both directions. Their connections stay open.
+func (p *Pair) Silence() { p.link.Sever(true) }
 
 // last is the replica that a failover promotes.
-func (p *pair) last() node { return p.replicas[len(p.replicas)-1] }
+func (p *Pair) last() node { return p.replicas[len(p.replicas)-1] }
 
-// Failover kills the master and promotes the last replica, to which all actors then connect. The other replicas are left; [Lane.Replicate]
+// Failover kills the master and promotes the last replica, to which all actors then connect. The other replicas are left; [Pair.Replicate]
 // makes them follow the new master.
-func (l *Lane) Failover(ctx context.Context) error {
-	l.pair.master.run.Kill()
-	return l.promote(ctx)
+func (p *Pair) Failover(ctx context.Context) error {
+	p.master.run.Kill()
+	return p.promote(ctx)
 }
 
-func (l *Lane) promote(ctx context.Context) error {
-	if _, err := l.pair.last().do(ctx, "REPLICAOF", "NO", "ONE"); err != nil {
+func (p *Pair) promote(ctx context.Context) error {
+	if _, err := p.last().do(ctx, "REPLICAOF", "NO", "ONE"); err != nil {
 		return err
 	}
-	l.follow(l.pair.last(), l.actors())
+	p.follow(p.last(), p.lane.actors())
 	return nil
 }
 
 // follow makes a replica the lane's master, to which the actors then connect.
-func (l *Lane) follow(promoted node, actors []*Actor) {
-	p := l.pair
+func (p *Pair) follow(promoted node, actors []*Actor) {
 	p.old, p.master = p.master, promoted
 	p.replicas = slices.DeleteFunc(p.replicas, func(n node) bool { return n.run == promoted.run })
 	p.link.Close()
@@ -235,8 +233,8 @@ func (l *Lane) follow(promoted node, actors []*Actor) {
 var errAccepted = errors.New("faultlab: the master accepts writes")
 
 // AwaitRefusal sets min-replicas-max-lag of the master to a second, and returns when the master refuses writes because it has too few replicas.
-func (l *Lane) AwaitRefusal(ctx context.Context) error {
-	m := l.pair.master
+func (p *Pair) AwaitRefusal(ctx context.Context) error {
+	m := p.master
 	if _, err := m.do(ctx, "CONFIG", "SET", "min-replicas-max-lag", "1"); err != nil {
 		return err
 	}
@@ -265,16 +263,10 @@ func (n node) ended() bool {
 	}
 }
 
-// ownRedis starts a Redis for the lane alone, if the service uses Redis.
-func (l *Lane) ownRedis(ctx context.Context) (err error) {
-	l.laneRedis, err = l.replaceRedis(ctx, localstack.Redis)
-	return err
-}
-
 // redis returns the lane's own Redis; if it is a pair, the current master.
 func (l *Lane) redis() node {
-	if l.pair != nil && l.pair.server == localstack.Redis {
-		return l.pair.master
+	if l.Pair != nil && l.Pair.server == localstack.Redis {
+		return l.Pair.master
 	}
 	return l.laneRedis
 }

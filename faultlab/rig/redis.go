@@ -33,10 +33,10 @@ type node struct {
 // nodes returns the lane's own Redis servers and its sentinel, whether or not they run.
 func (l *Lane) nodes() []node {
 	all := []node{l.laneRedis, l.spare}
-	for _, n := range l.laneServers {
+	for _, n := range l.Own.servers {
 		all = append(all, *n)
 	}
-	if p := l.pair; p != nil {
+	if p := l.Pair; p != nil {
 		all = append(append(all, p.master, p.old), p.replicas...)
 		if p.sentinel != nil {
 			all = append(all, p.sentinel.node)
@@ -268,7 +268,7 @@ func (a *Actor) turnBack() {
 		return
 	}
 	for _, link := range a.lane.links {
-		if a.lane.pair == nil || link.server != a.lane.pair.server {
+		if a.lane.Pair == nil || link.server != a.lane.Pair.server {
 			a.proxies[link.server].Turn(link.addr)
 		}
 	}

@@ -59,7 +59,7 @@ func TestRestartFrom(t *testing.T) {
 	l := serversOnly(t, Equipment{Conf: "appendonly yes;appendfsync everysec"})
 	length := func() int64 {
 		t.Helper()
-		n, err := l.Logged(t.Context(), localstack.Redis)
+		n, err := l.Own.Logged(t.Context(), localstack.Redis)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestRestartFrom(t *testing.T) {
 	if all := length(); empty >= synced || synced >= all {
 		t.Errorf("Logged = %d, %d, %d after 0, 1 and 2 commands, want more each time", empty, synced, all)
 	}
-	if err := l.RestartFrom(t.Context(), localstack.Redis, synced); err != nil {
+	if err := l.Own.RestartFrom(t.Context(), localstack.Redis, synced); err != nil {
 		t.Fatal(err)
 	}
 	if got := tell(t, l, localstack.Redis, "KEYS", "*"); got != "kept" {
@@ -113,7 +113,7 @@ func TestExpire(t *testing.T) {
 	l.number, l.TTL = 3, 10*time.Minute
 	l.links[0].env, l.links[1].env = "SHOP_REDIS", "SHOP_REDLOCK"
 	const lock, fence, forever, others = "lane3:lock:m:{1}", "lane3:lock:m:{1}:fence", "lane3:lock:setnx:{1}", "lane13:lock:m:{1}"
-	for _, server := range l.OwnServers() {
+	for _, server := range l.Own.Names() {
 		tell(t, l, server, "SET", lock, "a", "PX", "600000")
 		tell(t, l, server, "SET", fence, "7", "PX", "1200000")
 		tell(t, l, server, "SET", forever, "a")
@@ -123,7 +123,7 @@ func TestExpire(t *testing.T) {
 	if err != nil || n != 4 {
 		t.Errorf("Expire = %d, %v, want 4", n, err)
 	}
-	for _, server := range l.OwnServers() {
+	for _, server := range l.Own.Names() {
 		for key, want := range map[string][2]int{lock: {-2, -2}, fence: {300_000, 600_000}, forever: {-1, -1}, others: {300_000, 600_000}} {
 			if left := pttl(t, l, server, key); left < want[0] || left > want[1] {
 				t.Errorf("%s: PTTL %s = %d, want %d to %d", server, key, left, want[0], want[1])
@@ -143,14 +143,14 @@ func TestJump(t *testing.T) {
 	testenv.Installed(t, localstack.Compiler)
 	l := serversOnly(t, Equipment{Clock: true})
 	lock := func() {
-		for _, server := range l.OwnServers() {
+		for _, server := range l.Own.Names() {
 			tell(t, l, server, "SET", "lock", "a", "NX", "PX", "60000")
 		}
 	}
 	left := func(server string) int { return pttl(t, l, server, "lock") }
 	jump := func(by time.Duration) {
 		t.Helper()
-		if err := l.Jump(t.Context(), by, localstack.Redis); err != nil {
+		if err := l.Own.Jump(t.Context(), by, localstack.Redis); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -165,10 +165,10 @@ func TestJump(t *testing.T) {
 		t.Errorf("PTTL after a jump back = %d, on another server %d, want more than an hour, and at most a minute there", here, there)
 	}
 	for range 2 { // the second time there is nothing to restore
-		if err := l.restoreClocks(); err != nil {
+		if err := l.Own.restoreClocks(); err != nil {
 			t.Fatal(err)
 		}
-		if offset := l.laneServers[localstack.Redis].clock.Offset(); offset != time.Hour {
+		if offset := l.Own.servers[localstack.Redis].clock.Offset(); offset != time.Hour {
 			t.Errorf("after restoreClocks the clock is %v ahead, want 1h", offset)
 		}
 	}
@@ -255,13 +255,13 @@ func TestRepeatedWithoutKeys(t *testing.T) {
 	l := &Lane{A: &Actor{Name: "A"}, B: &Actor{Name: "B"}, C: &Actor{Name: "C"}}
 	l.Service.Waits = true
 	l.Service.Ledger = func(context.Context, *Lane) (*api.Ledger, error) {
-		ledger := &api.Ledger{ProductID: 1001, Initial: map[api.Store]int64{theirStore: 10}, Stock: map[api.Store]int64{theirStore: 7}}
+		ledger := &api.Ledger{ProductID: 1001, Initial: map[api.Store]int64{foreignStore: 10}, Stock: map[api.Store]int64{foreignStore: 7}}
 		for _, id := range []string{"1", "2", "3"} {
-			ledger.Orders = append(ledger.Orders, api.Order{OrderID: id, ProductID: 1001, Quantity: 1, Store: theirStore})
+			ledger.Orders = append(ledger.Orders, api.Order{OrderID: id, ProductID: 1001, Quantity: 1, Store: foreignStore})
 		}
 		return ledger, nil
 	}
-	s := &Scene{Lane: l, ask: Ask{Store: theirStore}, began: time.Now()}
+	s := &Scene{Lane: l, ask: Ask{Store: foreignStore}, began: time.Now()}
 	for i, key := range []string{"k", "k", "another"} {
 		call := int64(20 * i)
 		s.ops = append(s.ops, &Pending{op: audit.Op{Client: i, Call: call, Return: call + 10, ProductID: 1001, Quantity: 1, Key: key, Outcome: audit.OK}})

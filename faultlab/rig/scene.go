@@ -72,8 +72,8 @@ func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
 		Resumed: int64(s.resumed), Bound: s.bound,
 	})
-	theirs, seen := s.Lane.Service, s.seen()
-	twice := theirs.Waits && soldTwice(seen) || theirs.Keyless && moreThanCustomers(seen, ledger.Orders)
+	service, seen := s.Lane.Service, s.seen()
+	twice := service.Waits && soldTwice(seen) || service.Keyless && moreThanCustomers(seen, ledger.Orders)
 	if twice && !strings.Contains(r.Found, "D") {
 		s.Accuse("D", "one request was sold twice: the service made an order of its repetition too")
 	}

@@ -58,7 +58,7 @@ func (l *Lane) startSentinel(ctx context.Context) (*sentinel, error) {
 }
 
 // monitor makes Sentinel watch the master of a pair through the pair's link, and returns when Sentinel knows all replicas.
-func (s *sentinel) monitor(ctx context.Context, p *pair) error {
+func (s *sentinel) monitor(ctx context.Context, p *Pair) error {
 	if err := s.forget(ctx); err != nil {
 		return err
 	}
@@ -106,13 +106,12 @@ var errSwitched = errors.New("faultlab: Sentinel has promoted a replica by itsel
 
 // Switch is a failover by Sentinel for which the lab waits.
 type Switch struct {
-	lane      *Lane
+	pair      *Pair
 	published *subscription
 }
 
 // AwaitSwitch begins to listen to Sentinel. It returns an error if Sentinel has already promoted a replica. The caller then harms the master.
-func (l *Lane) AwaitSwitch(ctx context.Context) (*Switch, error) {
-	p := l.pair
+func (p *Pair) AwaitSwitch(ctx context.Context) (*Switch, error) {
 	published, err := p.sentinel.subscribe(ctx, "+switch-master")
 	if err != nil {
 		return nil, err
@@ -124,7 +123,7 @@ func (l *Lane) AwaitSwitch(ctx context.Context) (*Switch, error) {
 	if net.JoinHostPort(at[0], at[1]) != p.link.Addr {
 		return nil, errSwitched
 	}
-	return &Switch{l, published}, nil
+	return &Switch{p, published}, nil
 }
 
 // Done returns when Sentinel has detected that the master is down, elected itself, promoted a replica and published +switch-master. The
@@ -140,10 +139,10 @@ func (s *Switch) Done(ctx context.Context, actors ...*Actor) error {
 		return fmt.Errorf("faultlab: Sentinel published %q", told)
 	}
 	promoted := net.JoinHostPort(words[3], words[4])
-	for _, n := range s.lane.pair.replicas {
+	for _, n := range s.pair.replicas {
 		if n.run.Addr == promoted {
-			err := s.lane.pair.sentinel.forget(ctx)
-			s.lane.follow(n, actors)
+			err := s.pair.sentinel.forget(ctx)
+			s.pair.follow(n, actors)
 			return err
 		}
 	}
@@ -151,7 +150,7 @@ func (s *Switch) Done(ctx context.Context, actors ...*Actor) error {
 }
 
 // KillMaster kills the master of the lane's pair by SIGKILL.
-func (l *Lane) KillMaster() { l.pair.master.run.Kill() }
+func (p *Pair) KillMaster() { p.master.run.Kill() }
 
 // subscription is a connection to a server of Redis's protocol that receives the messages of a channel.
 type subscription struct {

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"lastitem/internal/localstack"
@@ -23,10 +24,10 @@ var ErrNothing = errors.New("faultlab: nothing to strike at")
 // EndSession ends the victim's session on a lock service; its client stays alive and takes no part in it. The lab connects without the
 // proxies. In etcd and Consul it finds the session by the lane's locks, so the victim must be the only holder. ErrNothing: there is no session.
 func (l *Lane) EndSession(ctx context.Context, service string) error {
-	end := map[string]func(context.Context) (int, error){
-		localstack.Etcd: l.endEtcd, localstack.Consul: l.endConsul, localstack.ZooKeeper: l.endZooKeeper,
+	end := map[string]func(context.Context, *Lane) (int, error){
+		localstack.Etcd: endEtcd, localstack.Consul: endConsul, localstack.ZooKeeper: endZooKeeper,
 	}
-	if n, err := end[service](ctx); n > 0 || err != nil {
+	if n, err := end[service](ctx, l); n > 0 || err != nil {
 		return err
 	}
 	return ErrNothing
@@ -47,7 +48,7 @@ func (l *Lane) linkTo(server string) (link, bool) {
 }
 
 // endEtcd revokes the leases of the keys with the prefix, through etcd's HTTP gateway, and returns their number.
-func (l *Lane) endEtcd(ctx context.Context) (int, error) {
+func endEtcd(ctx context.Context, l *Lane) (int, error) {
 	to, ok := l.linkTo(localstack.Etcd)
 	if !ok {
 		return 0, nil
@@ -77,7 +78,7 @@ func (l *Lane) endEtcd(ctx context.Context) (int, error) {
 }
 
 // endConsul destroys the sessions that hold keys with the prefix, and returns their number.
-func (l *Lane) endConsul(ctx context.Context) (int, error) {
+func endConsul(ctx context.Context, l *Lane) (int, error) {
 	to, ok := l.linkTo(localstack.Consul)
 	if !ok {
 		return 0, nil
@@ -118,7 +119,7 @@ func call(ctx context.Context, method, to string, body, into any) error {
 }
 
 // endZooKeeper closes A's sessions and returns their number. A second connection takes each over by its id and password, which the proxy saw.
-func (l *Lane) endZooKeeper(ctx context.Context) (int, error) {
+func endZooKeeper(ctx context.Context, l *Lane) (int, error) {
 	to, ok := l.linkTo(localstack.ZooKeeper)
 	if !ok {
 		return 0, nil
@@ -164,4 +165,46 @@ func askZooKeeper(conn net.Conn, message []byte) error {
 	}
 	_, err := io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(size[:])))
 	return err
+}
+
+// ageing shortens the life of every key that matches a pattern and has a TTL, as if that time had passed. ARGV: pattern, milliseconds.
+const ageing = `local n = 0
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+  local left = redis.call('PTTL', key)
+  if left > 0 then
+    redis.call('PEXPIRE', key, left - tonumber(ARGV[2]))
+    n = n + 1
+  end
+end
+return n`
+
+// Expire makes A's locks expire at their servers at once, and returns how many keys and sessions were affected. In every Redis of the lane
+// each key with a TTL loses the lane's TTL from its remaining life; a key without a TTL stays. In the services, given by their localstack
+// names, A's sessions are ended. No clock moves, neither A's nor a server's. No thread of A may run, and A must be the only holder.
+func (l *Lane) Expire(ctx context.Context, services ...string) (int, error) {
+	pattern := "*" + strings.TrimSuffix(l.prefix(), lockPrefix) + "*"
+	if l.Service.Alone { // its keys have no prefix
+		pattern = "*"
+	}
+	total := 0
+	for _, to := range l.links {
+		if to.env != "SHOP_REDIS" && to.env != "SHOP_REDLOCK" {
+			continue
+		}
+		n, err := redisDo(ctx, to.addr, passwordOf(to.url), "EVAL", ageing, "0", pattern, strconv.FormatInt(l.TTL.Milliseconds(), 10))
+		if err != nil {
+			return total, err
+		}
+		aged, _ := strconv.Atoi(n)
+		total += aged
+	}
+	for _, service := range services {
+		switch err := l.EndSession(ctx, service); {
+		case err == nil:
+			total++
+		case !errors.Is(err, ErrNothing):
+			return total, err
+		}
+	}
+	return total, nil
 }

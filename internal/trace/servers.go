@@ -53,8 +53,6 @@ type Tracer struct {
 	kafkaDial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// note is something that the reader of a trace should know.
-
 // redlockNodes is how many masters the mode redlock is given.
 const redlockNodes = 5
 

@@ -70,8 +70,8 @@ func (f *Foreign) sold(ctx context.Context, l *Lane, op audit.Op, text string) e
 	switch {
 	case len(ledger.Orders) != 1:
 		return fmt.Errorf("faultlab: one request was sold, and --orders-... shows %d orders of product %d, want 1 (%s)", len(ledger.Orders), l.Product(), text)
-	case ledger.Stock[theirStore] != Stock-1:
-		return fmt.Errorf("faultlab: one of %d units was sold, and --stock-... shows %d, want %d", Stock, ledger.Stock[theirStore], Stock-1)
+	case ledger.Stock[foreignStore] != Stock-1:
+		return fmt.Errorf("faultlab: one of %d units was sold, and --stock-... shows %d, want %d", Stock, ledger.Stock[foreignStore], Stock-1)
 	case op.OrderID != "" && op.OrderID != ledger.Orders[0].OrderID:
 		return fmt.Errorf("faultlab: the answer names the order %s, --orders-... names it %s; give its place in the answer by --order-id (%s)",
 			op.OrderID, ledger.Orders[0].OrderID, text)
@@ -121,12 +121,12 @@ func (l *Lane) Leases(ctx context.Context, ask Ask, steps []Position) ([]Lease, 
 		if err != nil {
 			return nil, err
 		}
-		during, err := l.ttls(ctx)
+		during, err := ttls(ctx, l.redis())
 		hold.Pass()
 		if err := errors.Join(err, a.Wait(ctx), l.Quiesce(ctx)); err != nil {
 			return nil, err
 		}
-		after, err := l.ttls(ctx)
+		after, err := ttls(ctx, l.redis())
 		if err != nil {
 			return nil, err
 		}
@@ -148,14 +148,14 @@ func (l *Lane) Leases(ctx context.Context, ask Ask, steps []Position) ([]Lease, 
 const leaseUnit = 50 * time.Millisecond
 
 // ttls returns the remaining TTL of each key of the lane's Redis; 0 = never expires.
-func (l *Lane) ttls(ctx context.Context) (map[string]time.Duration, error) {
-	keys, err := l.redis().all(ctx, "KEYS", "*")
+func ttls(ctx context.Context, redis node) (map[string]time.Duration, error) {
+	keys, err := redis.all(ctx, "KEYS", "*")
 	if err != nil {
 		return nil, err
 	}
 	found := map[string]time.Duration{}
 	for _, key := range keys {
-		text, err := l.redis().do(ctx, "PTTL", key)
+		text, err := redis.do(ctx, "PTTL", key)
 		if err != nil {
 			return nil, err
 		}

@@ -122,7 +122,7 @@ func (r *Result) pageOf(o PageOptions) labPage {
 	}
 	if r.Serve != nil {
 		v.Title = t.TitleServe
-		v.Tone, v.Sentence = r.serveBanner(t)
+		v.Tone, v.Sentence = r.foreignBanner(t)
 	}
 	for _, c := range r.Cells {
 		for _, why := range c.Wrong {
@@ -162,8 +162,8 @@ func (r *Result) pageOf(o PageOptions) labPage {
 	return v
 }
 
-// serveBanner returns the colour and the sentence of the banner for a foreign service.
-func (r *Result) serveBanner(t sheetWords) (tone, sentence string) {
+// foreignBanner returns the colour and the sentence of the banner for a foreign service.
+func (r *Result) foreignBanner(t sheetWords) (tone, sentence string) {
 	switch n := r.Broken(); {
 	case n > 0:
 		return "bad", text.Sprintf(t.ServeBad, n, len(r.Cells))
@@ -224,7 +224,7 @@ func (r *Result) pageLetters(lang string) []string {
 	}
 	for _, letter := range letters {
 		if slices.ContainsFunc(r.Cells, func(c Cell) bool { return strings.ContainsRune(string(c.Found), letter) }) {
-			all = append(all, string(letter)+" = "+serveTexts.In(lang).letters[byte(letter)])
+			all = append(all, string(letter)+" = "+foreignTexts.In(lang).letters[byte(letter)])
 		}
 	}
 	return all

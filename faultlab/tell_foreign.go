@@ -12,8 +12,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// serveWords are the texts of the report on a foreign service, in one language.
-type serveWords struct {
+// foreignWords are the texts of the report on a foreign service, in one language.
+type foreignWords struct {
 	fault, found, tried         string
 	breaks, holds, wrong, locks string
 	unsure, unjudged, never     string
@@ -21,7 +21,7 @@ type serveWords struct {
 	letters                     map[byte]string
 }
 
-var serveTexts = text.Table(serveWords{
+var foreignTexts = text.Table(foreignWords{
 	fault: "fault", found: "found", tried: "schedules", breaks: "\nFaults that break the service, and the first position that showed each letter:\n",
 	holds:    "\nNothing that was played broke it%s.\n",
 	untested: "\nNot tried:\n", colon: ": ",
@@ -33,10 +33,10 @@ var serveTexts = text.Table(serveWords{
 	},
 })
 
-// WriteServe writes the report on a foreign service to w, in lang "en" or "zh": a line for each fault, the positions that broke the service,
+// WriteForeign writes the report on a foreign service to w, in lang "en" or "zh": a line for each fault, the positions that broke the service,
 // and the locks seen in its Redis. It returns the error of w.
-func (r *Result) WriteServe(w io.Writer, lang string) error {
-	t := serveTexts.In(lang)
+func (r *Result) WriteForeign(w io.Writer, lang string) error {
+	t := foreignTexts.In(lang)
 	var b strings.Builder
 	b.WriteString(report.Left(t.fault, 12) + report.Left(t.found, 8) + t.tried + "\n")
 	for _, c := range r.Cells {
@@ -102,11 +102,11 @@ func (s Schedule) where() string {
 	return strings.TrimSpace(strings.TrimPrefix(where, ","))
 }
 
-// ServeLine is the progress line of one fault of a foreign service, in lang "en" or "zh".
-func (c Cell) ServeLine(lang string) string {
+// ForeignLine is the progress line of one fault of a foreign service, in lang "en" or "zh".
+func (c Cell) ForeignLine(lang string) string {
 	line := report.Left(string(c.Fault), 12) + report.Left(string(c.Found), 8) + fmt.Sprint(c.Tried)
 	if n := len(c.Wrong); n > 0 {
-		line += fmt.Sprintf(" (%s %d)", strings.Trim(serveTexts.In(lang).wrong, "\n:："), n)
+		line += fmt.Sprintf(" (%s %d)", strings.Trim(foreignTexts.In(lang).wrong, "\n:："), n)
 	}
 	return line + "\n"
 }

@@ -66,7 +66,7 @@ func (l *lab) meet(ctx context.Context) error {
 	if err := f.Try(ctx, lane); err != nil {
 		return err
 	}
-	l.modes = []api.Mode{theirs(f)}
+	l.modes = []api.Mode{foreignMode(f)}
 	switch {
 	case f.LockTTL > 0:
 		l.o.TTL = f.LockTTL
@@ -108,8 +108,8 @@ func (l *lab) readTTL(ctx context.Context, lane *rig.Lane) error {
 	return nil
 }
 
-// theirs describes a foreign service as a mode. Every fault that can happen to it has the claim Unclaimed.
-func theirs(f *rig.Foreign) api.Mode {
+// foreignMode describes a foreign service as a mode. Every fault that can happen to it has the claim Unclaimed.
+func foreignMode(f *rig.Foreign) api.Mode {
 	claims := map[api.Hazard]api.Outcomes{}
 	for _, x := range fault.Ladder {
 		switch {
@@ -187,7 +187,7 @@ func ofAll(worsts []*Played, cells []Cell) *Played {
 
 // CheckFaults returns an error that names the first selected fault that cannot be played on the service, and why; nil = all can.
 func CheckFaults(f *rig.Foreign, selected []api.Hazard) error {
-	can := theirs(f).Claims[""]
+	can := foreignMode(f).Claims[""]
 	for _, name := range selected {
 		switch {
 		case can[name] != "":

@@ -3,6 +3,7 @@ package rig
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,7 +17,7 @@ import (
 )
 
 // redisCommand runs a command of the description on the lane's Redis and returns the values of its answer.
-func (l *Lane) redisCommand(ctx context.Context, option, text string, values map[string]string) ([]string, error) {
+func redisCommand(ctx context.Context, l *Lane, option, text string, values map[string]string) ([]string, error) {
 	words, err := SplitWords(text)
 	if err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func (f *Foreign) ledger(ctx context.Context, l *Lane) (*api.Ledger, error) {
 	}
 	ledger := &api.Ledger{
 		ProductID: l.Product(), Orders: []api.Order{},
-		Initial: map[api.Store]int64{theirStore: l.initial}, Stock: map[api.Store]int64{theirStore: units},
+		Initial: map[api.Store]int64{foreignStore: l.initial}, Stock: map[api.Store]int64{foreignStore: units},
 	}
 	for _, row := range rows {
 		order, err := row.order(l.Product())
@@ -66,13 +67,13 @@ func (s Source) read(ctx context.Context, l *Lane, f *Foreign, what string) ([]r
 	values := map[string]string{"product": strconv.FormatInt(l.Product(), 10)}
 	switch {
 	case s.SQL != "":
-		rows, err := query(ctx, l.db, expand(s.SQL, values))
+		rows, err := query(ctx, l.SQL.db, expand(s.SQL, values))
 		if err != nil {
 			return nil, fmt.Errorf("faultlab: --%s-sql %q: %w", what, s.SQL, err)
 		}
 		return rows, nil
 	case s.Redis != "":
-		all, err := l.redisCommand(ctx, what+"-redis", s.Redis, values)
+		all, err := redisCommand(ctx, l, what+"-redis", s.Redis, values)
 		if err != nil {
 			return nil, err
 		}
@@ -173,4 +174,70 @@ func soldTwice(seen []audit.Op) bool {
 		orders[op.Key] = op.OrderID
 	}
 	return false
+}
+
+// setup runs SetupSQL in the schema of a lane.
+func (f *Foreign) setup(ctx context.Context, l *Lane) error {
+	if !f.UsesSQL() {
+		return nil
+	}
+	if _, err := l.SQL.access(); err != nil {
+		return err
+	}
+	return execAll(ctx, l.SQL.db, "setup-sql", f.SetupSQL, nil)
+}
+
+// execAll runs statements in the lane's schema, their placeholders filled in. option is the flag that an error names.
+func execAll(ctx context.Context, db *sql.DB, option string, statements []string, values map[string]string) error {
+	for _, s := range statements {
+		if _, err := db.ExecContext(ctx, expand(s, values)); err != nil {
+			return fmt.Errorf("faultlab: --%s %q: %w", option, s, err)
+		}
+	}
+	return nil
+}
+
+// reset runs the resets of the description, and returns an error unless the ledger then shows the stock and no orders.
+func (f *Foreign) reset(ctx context.Context, l *Lane, r Reset) error {
+	if f.UsesRedis() && !f.KeepRedis {
+		if _, err := l.redis().do(ctx, "FLUSHALL"); err != nil {
+			return err
+		}
+	}
+	if err := f.runResets(ctx, l, r); err != nil {
+		return err
+	}
+	ledger, err := f.ledger(ctx, l)
+	if err != nil {
+		return err
+	}
+	if ledger.Stock[foreignStore] != r.Stock || len(ledger.Orders) > 0 {
+		return fmt.Errorf("faultlab: the reset did not reset product %[3]d: it has %[1]d units and %[2]d orders, want %[4]d and none; see --reset-sql, --reset-redis and --reset-url",
+			ledger.Stock[foreignStore], len(ledger.Orders), r.Product, r.Stock)
+	}
+	l.initial = r.Stock
+	return nil
+}
+
+// runResets runs the resets of the description.
+func (f *Foreign) runResets(ctx context.Context, l *Lane, r Reset) error {
+	values := map[string]string{"product": strconv.FormatInt(r.Product, 10), "stock": strconv.FormatInt(r.Stock, 10)}
+	if err := execAll(ctx, l.SQL.db, "reset-sql", f.ResetSQL, values); err != nil {
+		return err
+	}
+	for _, text := range f.ResetRedis {
+		if _, err := redisCommand(ctx, l, "reset-redis", text, values); err != nil {
+			return err
+		}
+	}
+	for _, text := range f.ResetURL {
+		req, err := f.toSend(l.asker(), text, values)
+		if err != nil {
+			return err
+		}
+		if _, err := send(req.WithContext(ctx)); err != nil {
+			return fmt.Errorf("--reset-url: %w", err)
+		}
+	}
+	return nil
 }

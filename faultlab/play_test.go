@@ -382,7 +382,8 @@ func TestUntested(t *testing.T) {
 		}
 	}
 	service.RepeatWithoutKey = true
-	if got := (&lab{o: Options{Serve: &service}}).untried(); got != nil || theirs(&service).Claims[""][api.Retry] != Unclaimed {
+	got, claim := (&lab{o: Options{Serve: &service}}).untried(), foreignMode(&service).Claims[""][api.Retry]
+	if got != nil || claim != Unclaimed {
 		t.Errorf("with --repeat-without-key: untried %v, and retry is not played", got)
 	}
 	for _, pattern := range []string{"UPDATE stock SET n = n - ? WHERE n >= ?", "SELECT n FROM stock WHERE id = ? FOR UPDATE"} {
@@ -417,7 +418,7 @@ func TestUnprovenService(t *testing.T) {
 func reported(t *testing.T, r *Result) (page, said string) {
 	t.Helper()
 	var p, s strings.Builder
-	if err := errors.Join(r.WritePage(&p, PageOptions{Lang: "en"}), r.WriteServe(&s, "en")); err != nil {
+	if err := errors.Join(r.WritePage(&p, PageOptions{Lang: "en"}), r.WriteForeign(&s, "en")); err != nil {
 		t.Fatal(err)
 	}
 	return p.String(), s.String()

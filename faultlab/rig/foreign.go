@@ -70,8 +70,8 @@ type Source struct {
 // ServiceName is the name of the only mode of a foreign service.
 const ServiceName = "service"
 
-// theirStore is the store of the stock in the ledger of a foreign service.
-const theirStore api.Store = "service"
+// foreignStore is the store of the stock in the ledger of a foreign service.
+const foreignStore api.Store = "service"
 
 // The placeholders allowed in a command line and its environment, in requests, and in resets.
 var (

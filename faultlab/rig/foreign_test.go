@@ -13,8 +13,8 @@ import (
 	"lastitem/internal/audit"
 )
 
-// theirs returns a valid description of a service.
-func theirs() Foreign {
+// foreignService returns a valid description of a service.
+func foreignService() Foreign {
 	return Foreign{
 		Serve: "app --port {{port}} --redis {{redis}} --mysql {{mysql_dsn}}", Request: "POST /buy?product={{product}}",
 		OK: Meaning{Statuses: []int{200}}, Refused: Meaning{Statuses: []int{409}}, Declined: Meaning{Statuses: []int{423}},
@@ -56,7 +56,7 @@ func TestForeignCheck(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := theirs()
+			f := foreignService()
 			tt.spoil(&f)
 			err := f.Check()
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "%!")) {
@@ -69,7 +69,7 @@ func TestForeignCheck(t *testing.T) {
 // A command line is split as a shell splits it, and its placeholders are filled in after that.
 func TestForeignArgv(t *testing.T) {
 	t.Parallel()
-	f := theirs()
+	f := foreignService()
 	f.Serve = `app --port {{port}} --dsn "{{mysql_dsn}}" 'a b' c\ d ""  {{ttl_ms}} {{redis_password}} {{mysql_host}}:{{mysql_port}}/{{mysql_database}}`
 	l := Launch{TTL: 600 * time.Millisecond, URLs: map[string]string{"SHOP_REDIS": "redis://default:pw@127.0.0.1:2/0", "SHOP_SQL": "me:secret word@tcp(127.0.0.1:3)/lane_0"}}
 	got := f.argv(l, "127.0.0.1:1")
@@ -85,7 +85,7 @@ func TestForeignHeaders(t *testing.T) {
 	got := make(chan *http.Request, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r }))
 	t.Cleanup(s.Close)
-	f := theirs()
+	f := foreignService()
 	f.Headers = []string{"host: shop.example", "X-Key: k-{{key}}"}
 	if _, _, err := f.answerOf(t.Context(), s.URL, Ask{Product: 7, Key: "a"}); err != nil {
 		t.Fatal(err)
@@ -98,8 +98,8 @@ func TestForeignHeaders(t *testing.T) {
 // The status classifies an answer; a meaning with an expression for the body is tried first.
 func TestForeignAnswer(t *testing.T) {
 	t.Parallel()
-	f := theirs()
-	always200 := theirs()
+	f := foreignService()
+	always200 := foreignService()
 	always200.OK.Body, always200.OrderID = `"code": ?0`, "/data/no"
 	always200.Refused = Meaning{Statuses: []int{200}, Body: "sold out"}
 	always200.Declined = Meaning{Statuses: []int{200}}

@@ -17,17 +17,17 @@ import (
 	"lastitem/internal/text"
 )
 
-// serveFlags describe somebody's own service for 'shop lab --serve'.
-type serveFlags struct {
+// foreignFlags describe somebody's own service for 'shop lab --serve'.
+type foreignFlags struct {
 	serviceFlags
 	lockTTL string
 	allowed []string
 }
 
-// defaultServeLanes is smaller than for our own service: three replicas of an unknown service may be heavy.
-const defaultServeLanes = 3
+// defaultForeignLanes is smaller than for our own service: three replicas of an unknown service may be heavy.
+const defaultForeignLanes = 3
 
-func (s *serveFlags) register(set *pflag.FlagSet, lang string) {
+func (s *foreignFlags) register(set *pflag.FlagSet, lang string) {
 	f := &s.f
 	said := func(into *string, name, value string, help text.Text) {
 		set.StringVar(into, name, value, help.In(lang))
@@ -46,7 +46,7 @@ func (s *serveFlags) register(set *pflag.FlagSet, lang string) {
 }
 
 // service checks the flags and returns the service that they describe; nil without --serve.
-func (s *serveFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
+func (s *foreignFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
 	if s.f.Serve == "" {
 		if cmd.Flags().Changed("replay") { // its file has only the names of these
 			return nil, alone(cmd.Flags(), "serve", "env", "header")
@@ -88,8 +88,8 @@ func equip(f *rig.Foreign) (*rig.Foreign, error) {
 	return f, nil
 }
 
-// exploreServe tests a foreign service and reports; the error carries the exit code.
-func exploreServe(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultlab.StatusLine) error {
+// exploreForeign tests a foreign service and reports; the error carries the exit code.
+func exploreForeign(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultlab.StatusLine) error {
 	if err := faultlab.CheckFaults(o.Serve, o.Faults); err != nil {
 		return misuse(err)
 	}

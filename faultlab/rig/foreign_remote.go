@@ -38,7 +38,7 @@ func (f *Foreign) At(base, redis, database string) (*Remote, error) {
 	}
 	var err error
 	if database != "" {
-		r.lane.db, err = sql.Open("mysql", database)
+		r.lane.SQL.db, err = sql.Open("mysql", database)
 	}
 	return r, err
 }
@@ -55,7 +55,7 @@ func (r *Remote) Check() error {
 	switch {
 	case err != nil:
 		return err
-	case f.usesDatabase() && r.lane.db == nil:
+	case f.usesDatabase() && r.lane.SQL.db == nil:
 		return text.Of("--sql: want the database for the options whose names end in -sql").Errorf()
 	case f.usesCommands() && r.lane.laneRedis.run == nil:
 		return text.Of("--redis: want the Redis for the options whose names end in -redis").Errorf()
@@ -65,7 +65,7 @@ func (r *Remote) Check() error {
 
 // Setup runs SetupSQL, once.
 func (r *Remote) Setup(ctx context.Context) error {
-	return r.lane.exec(ctx, "setup-sql", r.f.SetupSQL, nil)
+	return execAll(ctx, r.lane.SQL.db, "setup-sql", r.f.SetupSQL, nil)
 }
 
 // Reset sets the stock of a product and deletes its orders.
