@@ -263,7 +263,7 @@ func TestRestartSaysWhenItTriesAgain(t *testing.T) {
 	revived := make(chan struct{})
 	go func() {
 		defer close(revived)
-		s.revive(part{sv: server{name: "x", setup: func(string) ([]string, error) { return nil, errors.New("no") }}}, "killed")
+		s.procs.revive(part{sv: server{name: "x", setup: func(site) ([]string, error) { return nil, errors.New("no") }}}, "killed")
 	}()
 	last := <-tries
 	for range 3 {
