@@ -124,9 +124,15 @@ func composeRules(t *testing.T) []composeRule {
 		{"only nginx is published", ".", func(name string, s service) bool { return (len(s.Ports) > 0) == (name == "nginx") },
 			[][2]string{{"    profiles: [zookeeper]\n", "    profiles: [zookeeper]\n    ports: [\"2181:2181\"]\n"}}},
 		{"it waits for nothing that only a profile starts", ".", func(_ string, s service) bool {
-			return !slices.ContainsFunc(slices.Collect(maps.Keys(s.DependsOn)), func(other string) bool { return profileOf[other] != "" })
+			for other := range s.DependsOn {
+				if profileOf[other] != "" {
+					return false
+				}
+			}
+			return true
 		}, [][2]string{{
-			"    mysql: {condition: service_healthy}\n", "    mysql: {condition: service_healthy}\n    etcd: {condition: service_healthy}\n",
+			"    mysql: {condition: service_healthy}\n",
+			"    mysql: {condition: service_healthy}\n    etcd: {condition: service_healthy}\n",
 		}}},
 		{"a page of another site cannot use the published port (DNS rebinding)", "shop-", func(_ string, s service) bool {
 			return s.Environment["SHOP_HOSTS"] == "${SHOP_HOSTS:-localhost}"
@@ -142,8 +148,9 @@ func composeRules(t *testing.T) []composeRule {
 			{"  OTEL_TRACES_SAMPLER: ${OTEL_TRACES_SAMPLER:-}\n", ""},
 			{"SHOP_KAFKA: ${SHOP_KAFKA:-}", "SHOP_KAFKA: kafka:9092"},
 		}},
-		{"the console sees what happens", "shop-", func(_ string, s service) bool { return s.Environment["SHOP_EVENTS"] == "true" },
-			[][2]string{{"  SHOP_EVENTS: \"true\"", "  SHOP_EVENTS: \"false\""}}},
+		{"the console sees what happens", "shop-", func(_ string, s service) bool {
+			return s.Environment["SHOP_EVENTS"] == "true"
+		}, [][2]string{{"  SHOP_EVENTS: \"true\"", "  SHOP_EVENTS: \"false\""}}},
 		{"a replica advises the profile of what is missing", "shop-", func(_ string, s service) bool {
 			advice, want := map[string]string{}, map[string]string{}
 			for profile := range profiles {
@@ -154,15 +161,16 @@ func composeRules(t *testing.T) []composeRule {
 		{"etcd forgets the history of keys", "etcd", func(_ string, s service) bool {
 			return s.has("--auto-compaction-mode=periodic") && s.has("--auto-compaction-retention=5m")
 		}, [][2]string{{"      - --auto-compaction-mode=periodic\n", ""}}},
-		{"the console puts its load on nginx, reads each replica, and serves the shops' host names", "console", func(_ string, s service) bool {
+		{"the console loads nginx, reads each replica, serves the shops' names", "console", func(_ string, s service) bool {
 			return s.has("console") && s.has("--url=http://nginx") && s.has("--host=${SHOP_HOSTS:-localhost}") &&
-				s.has("--replica=http://shop-1:8080") && s.has("--replica=http://shop-2:8080") && s.has("--replica=http://shop-3:8080")
+				s.has("--replica=http://shop-1:8080") && s.has("--replica=http://shop-2:8080") &&
+				s.has("--replica=http://shop-3:8080")
 		}, [][2]string{
 			{"      - --replica=http://shop-3:8080\n", ""},
 			{"      - --url=http://nginx\n", ""},
 			{"--host=${SHOP_HOSTS:-localhost}", "--host=localhost"},
 		}},
-		{"the console has the token, and neither an address nor a password of a store", "console", func(_ string, s service) bool {
+		{"the console has the token, and nothing of a store", "console", func(_ string, s service) bool {
 			return slices.Equal(slices.Sorted(maps.Keys(s.Environment)), []string{"GOMEMLIMIT", "SHOP_ADMIN_TOKEN"})
 		}, [][2]string{{"      GOMEMLIMIT: 320MiB\n", "      SHOP_SQL_PASSWORD: x\n"}}},
 		{"nginx finds the console, and does not wait until it is healthy", "nginx", func(_ string, s service) bool {
@@ -232,7 +240,8 @@ func TestRedisMemory(t *testing.T) {
 	redis := readCompose(t, read(t, composeFile)).Services["redis"]
 	limit := atoi(strings.TrimSuffix(redis.Memory, "m"))
 	for where, text := range map[string]string{
-		"docker-compose.yml": fmt.Sprint(redis.Command), "runbook.md": read(t, "../docs/runbook.md"), "runbook.zh.md": read(t, "../docs/runbook.zh.md"),
+		"docker-compose.yml": fmt.Sprint(redis.Command),
+		"runbook.md":         read(t, "../docs/runbook.md"), "runbook.zh.md": read(t, "../docs/runbook.zh.md"),
 	} {
 		found := regexp.MustCompile(`maxmemory (\d+)mb`).FindAllStringSubmatch(text, -1)
 		if len(found) == 0 {
@@ -285,8 +294,8 @@ func newComposeScript(t *testing.T) composeScript {
 	return s
 }
 
-// writePrograms writes files that are executed soon. No test may fork meanwhile: its child would hold a file open for a moment, and a
-// file that is open for writing cannot be executed (ETXTBSY, https://go.dev/issue/22315).
+// writePrograms writes files that are executed soon. No test may fork meanwhile: its child would hold a file open for
+// a moment, and a file that is open for writing cannot be executed (ETXTBSY, https://go.dev/issue/22315).
 func writePrograms(t *testing.T, dir string, programs map[string]string) {
 	t.Helper()
 	syscall.ForkLock.RLock()

@@ -58,21 +58,31 @@ var rules = []struct {
 		}
 		return len(servers) > 0
 	}, "shop-2:8080 max_fails=1", "shop-2:8080"},
-	{"idle connections end before a drain does", func(c string) bool { return has(c, `keepalive 128;[^}]*keepalive_timeout 4s;`) }, "keepalive_timeout 4s", "keepalive_timeout 60s"},
+	{"idle connections end before a drain does", func(c string) bool {
+		return has(c, `keepalive 128;[^}]*keepalive_timeout 4s;`)
+	}, "keepalive_timeout 4s", "keepalive_timeout 60s"},
 	{"slow clients are cut off", func(c string) bool {
 		return has(c, `client_header_timeout 10s;`) && has(c, `client_body_timeout 10s;`) && has(c, `send_timeout 30s;`)
 	}, "client_header_timeout 10s;", ""},
 	{"connections to the replicas are kept", func(c string) bool {
 		return has(c, `(?m)^\s*keepalive 128;`) && has(c, `proxy_http_version 1\.1;`) && has(c, `proxy_set_header Connection "";`)
 	}, `proxy_set_header Connection "";`, ""},
-	{"the service's own problem bodies pass", func(c string) bool { return !has(c, `proxy_intercept_errors\s+on`) }, "server_name _;", "proxy_intercept_errors on;"},
-	{"the body limit is above the service's 64 KiB, and not by much", func(c string) bool { return has(c, `client_max_body_size 80k;`) }, "client_max_body_size 80k", "client_max_body_size 32k"},
-	{"a body has a small buffer", func(c string) bool { return has(c, `client_body_buffer_size 16k;`) }, "client_body_buffer_size 16k", "client_body_buffer_size 128k"},
+	{"the service's own problem bodies pass", func(c string) bool {
+		return !has(c, `proxy_intercept_errors\s+on`)
+	}, "server_name _;", "proxy_intercept_errors on;"},
+	{"the body limit is above the service's 64 KiB, and not by much", func(c string) bool {
+		return has(c, `client_max_body_size 80k;`)
+	}, "client_max_body_size 80k", "client_max_body_size 32k"},
+	{"a body has a small buffer", func(c string) bool {
+		return has(c, `client_body_buffer_size 16k;`)
+	}, "client_body_buffer_size 16k", "client_body_buffer_size 128k"},
 	{"nginx waits longer than a replica may take", func(c string) bool {
 		m := regexp.MustCompile(`(?m)^\t?\s*proxy_read_timeout (\d+)s;`).FindStringSubmatch(c)
 		return len(m) == 2 && time.Duration(atoi(m[1]))*time.Second > longestAnswer
 	}, "proxy_read_timeout 75s", "proxy_read_timeout 65s"},
-	{"X-Upstream says whom nginx asked", func(c string) bool { return has(c, `add_header X-Upstream \$upstream_addr always;`) }, "add_header X-Upstream", "# add_header Upstream"},
+	{"X-Upstream says whom nginx asked", func(c string) bool {
+		return has(c, `add_header X-Upstream \$upstream_addr always;`)
+	}, "add_header X-Upstream", "# add_header Upstream"},
 	{"events are not buffered", func(c string) bool {
 		return has(c, `(?s)location = /events \{[^}]*proxy_buffering off;`) && has(c, `(?s)location /console/ \{.{0,60}proxy_buffering off;`)
 	}, "proxy_buffering off;", ""},

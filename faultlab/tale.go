@@ -63,7 +63,8 @@ func (s *Step) UnmarshalJSON(said []byte) error {
 //go:embed stories/witnesses.json.gz
 var recorded embed.FS
 
-// talesFile is the one file in a directory of stories: a list of tales as JSON, compressed, since commands and times repeat.
+// talesFile is the one file in a directory of stories: a list of tales as JSON, compressed, since commands and times
+// repeat.
 const talesFile = "witnesses.json.gz"
 
 // Tales has the stories of the committed witnesses.
@@ -109,8 +110,8 @@ func unpacked(dir fs.FS) ([]byte, error) {
 	return said, nil
 }
 
-// WriteTales writes what ReadTales reads, in the order given. It leaves a file alone that says the same, since another Go may compress
-// to other bytes.
+// WriteTales writes what ReadTales reads, in the order given. It leaves a file alone that says the same, since
+// another Go may compress to other bytes.
 func WriteTales(dir string, all []Tale) error {
 	said, err := talesJSON(all)
 	if err != nil {

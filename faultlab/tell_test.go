@@ -263,7 +263,8 @@ func TestRetell(t *testing.T) {
 	}
 }
 
-// Stories survive their file, whose bytes are the same each time; what says the same is not written again, and a broken file is named.
+// Stories survive their file, whose bytes are the same each time; what says the same is not written again, and a
+// broken file is named.
 func TestTalesOfDirectory(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir()}

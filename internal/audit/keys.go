@@ -91,7 +91,8 @@ func (m keyRows) of(key, mode string) (k api.KeyRow, stored bool) {
 	return k, stored && key != "" && (k.Mode == "" || mode == "" || k.Mode == mode)
 }
 
-// keyCounts are the stored answers and orders that disagree, and how many orders are older than the retention of their answers.
+// keyCounts are the stored answers and orders that disagree, and how many orders are older than the retention of
+// their answers.
 type keyCounts struct{ promised, unstored, denied, expired int }
 
 func (n keyCounts) blame(f *findings, kept retention) {

@@ -40,8 +40,9 @@ func (j *judge) inspectUnits() {
 	j.units.blame(&j.findings)
 }
 
-// unitCounts are units that belong to several orders, and orders with units that never existed, or that left less than there is now: the
-// count rose, which a deduction never causes. The sums do not show that if an order is missing too.
+// unitCounts are units that belong to several orders, and orders with units that never existed, or that left less
+// than there is now: the count rose, which a deduction never causes. The sums do not show that if an order is missing
+// too.
 type unitCounts struct {
 	shared                 int64
 	negative, above, below int
@@ -75,7 +76,8 @@ func (n *unitCounts) share(layers []span) {
 	}
 }
 
-// ordered says that the order of the sales in time can be read off what they left: every row tells it, and no two share a unit.
+// ordered says that the order of the sales in time can be read off what they left: every row tells it, and no two
+// share a unit.
 func (n *unitCounts) ordered() bool { return n.chained && n.shared == 0 }
 
 func (n *unitCounts) blame(f *findings) {

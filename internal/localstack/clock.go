@@ -66,7 +66,8 @@ func buildClock(ctx context.Context, keeper *keeperClient) (string, error) {
 		return "", fmt.Errorf("localstack: %w", err)
 	}
 	// -z defs: a function that the C library lacks must be an error here, not in the server.
-	return library, keeper.run(ctx, "clock build", []string{compiler, "-shared", "-fPIC", "-O2", "-Wl,-z,defs", "-o", library, source})
+	argv := []string{compiler, "-shared", "-fPIC", "-O2", "-Wl,-z,defs", "-o", library, source}
+	return library, keeper.run(ctx, "clock build", argv)
 }
 
 // Env returns the environment variables for a process that is to use this clock.

@@ -16,8 +16,8 @@ type delays struct {
 	servers map[string]bool // names of the servers that are reached through a proxy
 }
 
-// via is Options.Via where there is an Options.RTT. Kafka gets no proxy: its client connects to the address that the broker
-// advertises, which bypasses a proxy.
+// via is Options.Via where there is an Options.RTT. Kafka gets no proxy: its client connects to the address that the
+// broker advertises, which bypasses a proxy.
 func (d *delays) via(rtt time.Duration) func(x Service, replica int) (string, error) {
 	d.servers = map[string]bool{}
 	return func(x Service, _ int) (string, error) {

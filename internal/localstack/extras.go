@@ -95,7 +95,9 @@ func (s *Stack) launchExtra(ctx context.Context, backend, path string) (err erro
 	case Kafka:
 		return s.startKafka(ctx, path)
 	}
-	describe := map[string]func(path string, o *Options) server{Etcd: etcdServer, ZooKeeper: zooKeeperServer, Consul: consulAgent}
+	describe := map[string]func(path string, o *Options) server{
+		Etcd: etcdServer, ZooKeeper: zooKeeperServer, Consul: consulAgent,
+	}
 	into := s.extra(backend)
 	if *into, err = s.procs.launch(ctx, describe[backend](path, &s.opts)); err != nil {
 		return err

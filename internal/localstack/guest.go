@@ -17,7 +17,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// OwnServers are the servers that the user gives to a stack instead of having it start some, as addresses; "" = start one.
+// OwnServers are the servers that the user gives to a stack instead of having it start some, as addresses; "" = start
+// one.
 type OwnServers struct {
 	Redis, SQL                              string
 	Redlock, Etcd, ZooKeeper, Consul, Kafka string

@@ -158,8 +158,8 @@ func together(ctx context.Context, fs []func(context.Context) error) error {
 	return context.Cause(ctx)
 }
 
-// launchReal starts a real server and says that it came from there. If it does not start, and with Auto an embedded one may take its
-// place, the error is nil and why is not "".
+// launchReal starts a real server and says that it came from there. If it does not start, and with Auto an embedded
+// one may take its place, the error is nil and why is not "".
 func (s *Stack) launchReal(ctx context.Context, sv server, from any) (started Service, why string, err error) {
 	started, err = s.procs.launch(ctx, sv)
 	switch {
