@@ -2,8 +2,10 @@ package deploy_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit/testenv"
 )
 
 const composeFile = "../docker-compose.yml"
@@ -86,143 +89,149 @@ func replicaSettings(t *testing.T) []string {
 	return all
 }
 
-// faults lists what is wrong with a compose file.
-func (c composed) faults(t *testing.T) []string {
+// composeRule holds for each service whose name matches of, and refuses each of the mutants.
+type composeRule struct {
+	name, of string
+	ok       func(name string, s service) bool
+	mutants  [][2]string
+}
+
+// composeRules are what docker-compose.yml may not lose.
+func composeRules(t *testing.T) []composeRule {
 	t.Helper()
-	var wrong []string
-	fault := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	of := map[string]string{} // service -> its profile
+	settings, profileOf := replicaSettings(t), map[string]string{}
 	for profile, p := range profiles {
 		for _, name := range p.services {
-			of[name] = profile
-			if _, ok := c.Services[name]; !ok {
-				fault("profile %s has no service %s", profile, name)
-			}
+			profileOf[name] = profile
 		}
 	}
+	return []composeRule{
+		{"what only some modes need is in a profile", ".", func(name string, s service) bool {
+			return strings.Join(s.Profiles, ",") == profileOf[name]
+		}, [][2]string{
+			{"    profiles: [etcd]\n", ""},
+			{"    profiles: [consul]\n", "    profiles: [consul, kafka]\n"},
+		}},
+		{"it starts again, and says whether it is well", ".", func(_ string, s service) bool {
+			return s.Restart != "" && s.Image != "" && len(s.Healthcheck.Test) > 1
+		}, [][2]string{{"  restart: unless-stopped\n", ""}}},
+		{"it cannot take the machine down", ".", func(_ string, s service) bool {
+			return s.Memory != "" && s.CPUs != "" && s.PIDs > 0
+		}, [][2]string{{"    mem_limit: 512m\n", ""}, {"  pids_limit: 1024\n", ""}}},
+		{"no health check starts a JVM", ".", func(_ string, s service) bool {
+			return !strings.Contains(fmt.Sprint(s.Healthcheck.Test), "kafka-")
+		}, [][2]string{{`bash, -c, 'exec 3<>/dev/tcp/127.0.0.1/9092'`, `/opt/kafka/bin/kafka-broker-api-versions.sh`}}},
+		{"only nginx is published", ".", func(name string, s service) bool { return (len(s.Ports) > 0) == (name == "nginx") },
+			[][2]string{{"    profiles: [zookeeper]\n", "    profiles: [zookeeper]\n    ports: [\"2181:2181\"]\n"}}},
+		{"it waits for nothing that only a profile starts", ".", func(_ string, s service) bool {
+			for other := range s.DependsOn {
+				if profileOf[other] != "" {
+					return false
+				}
+			}
+			return true
+		}, [][2]string{{
+			"    mysql: {condition: service_healthy}\n",
+			"    mysql: {condition: service_healthy}\n    etcd: {condition: service_healthy}\n",
+		}}},
+		{"a page of another site cannot use the published port (DNS rebinding)", "shop-", func(_ string, s service) bool {
+			return s.Environment["SHOP_HOSTS"] == "${SHOP_HOSTS:-localhost}"
+		}, [][2]string{{"  SHOP_HOSTS: ${SHOP_HOSTS:-localhost}", "  SHOP_HOSTS: ${SHOP_HOSTS:-}"}}},
+		{".env reaches a replica, except for what Compose itself sets", "shop-", func(_ string, s service) bool {
+			return !slices.ContainsFunc(settings, func(setting string) bool {
+				value, ok := s.Environment[setting]
+				return !ok || strings.HasPrefix(value, "${"+setting+":-") == slices.Contains(composeSets, setting)
+			})
+		}, [][2]string{
+			{"  SHOP_PROTECT_READS: ${SHOP_PROTECT_READS:-}\n", ""},
+			{"  SHOP_CONNS: ${SHOP_CONNS:-}\n", "  SHOP_CONNS: \"64\"\n"},
+			{"  OTEL_TRACES_SAMPLER: ${OTEL_TRACES_SAMPLER:-}\n", ""},
+			{"SHOP_KAFKA: ${SHOP_KAFKA:-}", "SHOP_KAFKA: kafka:9092"},
+		}},
+		{"the console sees what happens", "shop-", func(_ string, s service) bool {
+			return s.Environment["SHOP_EVENTS"] == "true"
+		}, [][2]string{{"  SHOP_EVENTS: \"true\"", "  SHOP_EVENTS: \"false\""}}},
+		{"a replica advises the profile of what is missing", "shop-", func(_ string, s service) bool {
+			advice, want := map[string]string{}, map[string]string{}
+			for profile := range profiles {
+				want[profile] = "add " + profile + " to the PROFILES of make up"
+			}
+			return json.Unmarshal([]byte(s.Environment["SHOP_MISSING"]), &advice) == nil && maps.Equal(advice, want)
+		}, [][2]string{{`"add etcd to`, `"add kafka to`}, {`, "consul": "`, `, "console": "`}}},
+		{"etcd forgets the history of keys", "etcd", func(_ string, s service) bool {
+			return s.has("--auto-compaction-mode=periodic") && s.has("--auto-compaction-retention=5m")
+		}, [][2]string{{"      - --auto-compaction-mode=periodic\n", ""}}},
+		{"the console loads nginx, reads each replica, serves the shops' names", "console", func(_ string, s service) bool {
+			return s.has("console") && s.has("--url=http://nginx") && s.has("--host=${SHOP_HOSTS:-localhost}") &&
+				s.has("--replica=http://shop-1:8080") && s.has("--replica=http://shop-2:8080") &&
+				s.has("--replica=http://shop-3:8080")
+		}, [][2]string{
+			{"      - --replica=http://shop-3:8080\n", ""},
+			{"      - --url=http://nginx\n", ""},
+			{"--host=${SHOP_HOSTS:-localhost}", "--host=localhost"},
+		}},
+		{"the console has the token, and nothing of a store", "console", func(_ string, s service) bool {
+			return slices.Equal(slices.Sorted(maps.Keys(s.Environment)), []string{"GOMEMLIMIT", "SHOP_ADMIN_TOKEN"})
+		}, [][2]string{{"      GOMEMLIMIT: 320MiB\n", "      SHOP_SQL_PASSWORD: x\n"}}},
+		{"nginx finds the console, and does not wait until it is healthy", "nginx", func(_ string, s service) bool {
+			return fmt.Sprint(s.DependsOn["console"]) == "map[condition:service_started]"
+		}, [][2]string{{"console: {condition: service_started}", "console: {condition: service_healthy}"}}},
+	}
+}
+
+// has says whether an argument is among those of a command that is written as a list.
+func (s service) has(argument string) bool {
+	all, _ := s.Command.([]any)
+	return slices.Contains(all, any(argument))
+}
+
+// breaks returns the services that break a rule.
+func (c composed) breaks(rule composeRule) (wrong []string) {
+	of := regexp.MustCompile("^" + rule.of)
 	for name, s := range c.Services {
-		var want []string
-		if of[name] != "" {
-			want = []string{of[name]}
+		if of.MatchString(name) && !rule.ok(name, s) {
+			wrong = append(wrong, name)
 		}
-		if !slices.Equal(s.Profiles, want) {
-			fault("%s has the profiles %q, want %q", name, s.Profiles, want)
-		}
-		if s.Restart == "" || s.Image == "" || len(s.Healthcheck.Test) < 2 {
-			fault("%s has no restart, image or health check: %+v", name, s)
-		}
-		if s.Memory == "" || s.CPUs == "" || s.PIDs == 0 {
-			fault("%s has no limit of memory, processors or processes: %+v", name, s)
-		}
-		if health := strings.Join(s.Healthcheck.Test, " "); strings.Contains(health, "kafka-") {
-			fault("%s starts a JVM for each health check: %s", name, health)
-		}
-		if (len(s.Ports) > 0) != (name == "nginx") {
-			fault("%s publishes %q: only nginx is published", name, s.Ports)
-		}
-		for other := range s.DependsOn {
-			if of[other] != "" {
-				fault("%s waits for %s, which only a profile starts", name, other)
-			}
-		}
-		if !strings.HasPrefix(name, "shop-") {
-			continue
-		}
-		if replica := "--replica=http://" + name + ":8080"; !slices.Contains(c.Services["console"].arguments(), replica) {
-			fault("the console has no %s: %v", replica, c.Services["console"].Command)
-		}
-		if got, want := s.Environment["SHOP_HOSTS"], "${SHOP_HOSTS:-localhost}"; got != want {
-			fault("%s: SHOP_HOSTS is %q, want %q: a page of any site could use the published port (DNS rebinding)", name, got, want)
-		}
-		for _, setting := range replicaSettings(t) {
-			value, ok := s.Environment[setting]
-			if passed := strings.HasPrefix(value, "${"+setting+":-") && strings.HasSuffix(value, "}"); !ok || passed == slices.Contains(composeSets, setting) {
-				fault("%s: %s is %q; .env must reach a replica, except for what Compose itself sets", name, setting, value)
-			}
-		}
-		if s.Environment["SHOP_EVENTS"] != "true" {
-			fault("%s has no events for the console", name)
-		}
-		missing := map[string]string{}
-		if err := json.Unmarshal([]byte(s.Environment["SHOP_MISSING"]), &missing); err != nil || len(missing) != len(profiles) {
-			fault("%s: SHOP_MISSING is %q (%v), want advice on every profile", name, s.Environment["SHOP_MISSING"], err)
-		}
-		for profile := range profiles {
-			if !strings.Contains(missing[profile], "add "+profile+" to the PROFILES") {
-				fault("%s: SHOP_MISSING advises %q on %s", name, missing[profile], profile)
-			}
-			variable := "SHOP_" + strings.ToUpper(profile)
-			if got, want := s.Environment[variable], "${"+variable+":-}"; got != want {
-				fault("%s: %s is %q, want %q", name, variable, got, want)
-			}
-		}
-	}
-	if args := c.Services["etcd"].arguments(); !slices.Contains(args, "--auto-compaction-mode=periodic") || !slices.Contains(args, "--auto-compaction-retention=5m") {
-		fault("etcd keeps the history of every key: %v", args)
-	}
-	// The console has the token, and neither an address nor a password of a store; nginx finds it, and does not wait until it is healthy.
-	con, edge := c.Services["console"], c.Services["nginx"]
-	if args := con.arguments(); len(args) == 0 || args[0] != "console" || !slices.Contains(args, "--url=http://nginx") {
-		fault("the console is started as %v", con.Command)
-	}
-	if args := con.arguments(); !slices.Contains(args, "--host=${SHOP_HOSTS:-localhost}") {
-		fault("the console does not serve the host names of the shops: %v", args)
-	}
-	for name := range con.Environment {
-		if name != "SHOP_ADMIN_TOKEN" && name != "GOMEMLIMIT" {
-			fault("the console knows %s", name)
-		}
-	}
-	if diff := cmp.Diff(map[string]any{"condition": "service_started"}, edge.DependsOn["console"]); diff != "" || con.Environment["SHOP_ADMIN_TOKEN"] == "" {
-		fault("nginx and the console (-want +got):\n%s%v", diff, con.Environment)
 	}
 	return wrong
 }
 
-// arguments are the command of a service that is written as a list.
-func (s service) arguments() []string {
-	var args []string
-	all, _ := s.Command.([]any)
-	for _, a := range all {
-		args = append(args, fmt.Sprint(a))
-	}
-	return args
-}
-
 func TestCompose(t *testing.T) {
 	text := read(t, composeFile)
-	for _, wrong := range readCompose(t, text).faults(t) {
-		t.Error(wrong)
+	c := readCompose(t, text)
+	want := []string{"redis", "mysql", "shop-1", "shop-2", "shop-3", "console", "nginx"}
+	for _, p := range profiles {
+		want = append(want, p.services...)
 	}
-	// What the rules must reject.
-	for _, m := range [][2]string{
-		{"      - --replica=http://shop-3:8080\n", ""},
-		{"      - --url=http://nginx\n", ""},
-		{"  SHOP_HOSTS: ${SHOP_HOSTS:-localhost}", "  SHOP_HOSTS: ${SHOP_HOSTS:-}"},
-		{"  SHOP_EVENTS: \"true\"", "  SHOP_EVENTS: \"false\""},
-		{"  SHOP_PROTECT_READS: ${SHOP_PROTECT_READS:-}\n", ""},
-		{"  SHOP_CONNS: ${SHOP_CONNS:-}\n", "  SHOP_CONNS: \"64\"\n"},
-		{"  OTEL_TRACES_SAMPLER: ${OTEL_TRACES_SAMPLER:-}\n", ""},
-		{"--host=${SHOP_HOSTS:-localhost}", "--host=localhost"},
-		{"console: {condition: service_started}", "console: {condition: service_healthy}"},
-		{"      GOMEMLIMIT: 320MiB\n", "      SHOP_SQL_PASSWORD: x\n"},
-		{"    profiles: [etcd]\n", ""},
-		{"      - --auto-compaction-mode=periodic\n", ""},
-		{"    mem_limit: 512m\n", ""},
-		{"  pids_limit: 1024\n", ""},
-		{`bash, -c, 'exec 3<>/dev/tcp/127.0.0.1/9092'`, `/opt/kafka/bin/kafka-broker-api-versions.sh`},
-		{`"add etcd to`, `"add kafka to`},
-		{`, "consul": "`, `, "console": "`},
-		{"    profiles: [consul]\n", "    profiles: [consul, kafka]\n"},
-		{"  redlock-5: *redlock\n", ""},
-		{"SHOP_KAFKA: ${SHOP_KAFKA:-}", "SHOP_KAFKA: kafka:9092"},
-		{"    mysql: {condition: service_healthy}\n", "    mysql: {condition: service_healthy}\n    etcd: {condition: service_healthy}\n"},
-		{"    profiles: [zookeeper]\n", "    profiles: [zookeeper]\n    ports: [\"2181:2181\"]\n"},
-	} {
-		mutant := strings.Replace(text, m[0], m[1], 1)
-		if mutant == text || readCompose(t, mutant).faults(t) == nil {
-			t.Errorf("%q in place of %q changes nothing, or is accepted", m[1], m[0])
+	slices.Sort(want)
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(c.Services))); diff != "" {
+		t.Errorf("the services of docker-compose.yml (-want +got):\n%s", diff)
+	}
+	for _, rule := range composeRules(t) {
+		if wrong := c.breaks(rule); wrong != nil {
+			t.Errorf("%s break the rule: %s", wrong, rule.name)
 		}
+		for _, m := range rule.mutants {
+			mutant := strings.Replace(text, m[0], m[1], 1)
+			if mutant == text || readCompose(t, mutant).breaks(rule) == nil {
+				t.Errorf("%q in place of %q changes nothing, or is accepted by the rule: %s", m[1], m[0], rule.name)
+			}
+		}
+	}
+}
+
+// Compose itself reads the file, where it is installed.
+func TestComposeReadsItsFile(t *testing.T) {
+	t.Parallel()
+	docker := testenv.Program(t, "docker", "docker.io")
+	if exec.CommandContext(t.Context(), docker, "compose", "version").Run() != nil {
+		t.Skip("docker has no compose: apt-get install docker-compose-v2")
+	}
+	cmd := exec.CommandContext(t.Context(), docker, "compose", "--file", composeFile, "config", "--quiet")
+	cmd.Env = append(os.Environ(), "COMPOSE_PROFILES=redlock,etcd,zookeeper,consul,kafka",
+		"SHOP_ADMIN_TOKEN=a", "SHOP_REDIS_PASSWORD=b", "SHOP_SQL_PASSWORD=c")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("docker compose config: %v\n%s", err, out)
 	}
 }
 
@@ -231,7 +240,8 @@ func TestRedisMemory(t *testing.T) {
 	redis := readCompose(t, read(t, composeFile)).Services["redis"]
 	limit := atoi(strings.TrimSuffix(redis.Memory, "m"))
 	for where, text := range map[string]string{
-		"docker-compose.yml": strings.Join(redis.arguments(), " "), "runbook.md": read(t, "../docs/runbook.md"), "runbook.zh.md": read(t, "../docs/runbook.zh.md"),
+		"docker-compose.yml": fmt.Sprint(redis.Command),
+		"runbook.md":         read(t, "../docs/runbook.md"), "runbook.zh.md": read(t, "../docs/runbook.zh.md"),
 	} {
 		found := regexp.MustCompile(`maxmemory (\d+)mb`).FindAllStringSubmatch(text, -1)
 		if len(found) == 0 {
@@ -278,26 +288,24 @@ func newComposeScript(t *testing.T) composeScript {
 	}))
 	t.Cleanup(nginx.Close)
 	s := composeScript{t: t, dir: t.TempDir(), port: nginx.URL[strings.LastIndex(nginx.URL, ":")+1:]}
-	for name, text := range map[string]string{
+	writePrograms(t, s.dir, map[string]string{
 		"scripts/compose": read(t, "../scripts/compose"), "scripts/commit": "#!/bin/sh\necho 0123456789ab\n", "bin/docker": fakeDocker,
-	} {
-		file := filepath.Join(s.dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := writeProgram(file, text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	return s
 }
 
-// writeProgram writes a file that is executed soon. No test may fork meanwhile: its child would hold the file open for a moment, and a
-// file that is open for writing cannot be executed (ETXTBSY, https://go.dev/issue/22315).
-func writeProgram(file, text string) error {
+// writePrograms writes files that are executed soon. No test may fork meanwhile: its child would hold a file open for
+// a moment, and a file that is open for writing cannot be executed (ETXTBSY, https://go.dev/issue/22315).
+func writePrograms(t *testing.T, dir string, programs map[string]string) {
+	t.Helper()
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	return os.WriteFile(file, []byte(text), 0o755)
+	for name, text := range programs {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // run runs the script and returns what it said, the lines of .env and what docker was asked.
@@ -444,9 +452,7 @@ func TestComposeUnknownProfile(t *testing.T) {
 	const want = "no profile 'cassandra': there are redlock etcd zookeeper consul kafka, or all, or none"
 	for _, docker := range []string{fakeDocker, "#!/bin/sh\nexit 1\n"} {
 		s := newComposeScript(t)
-		if err := writeProgram(filepath.Join(s.dir, "bin", "docker"), docker); err != nil {
-			t.Fatal(err)
-		}
+		writePrograms(t, s.dir, map[string]string{"bin/docker": docker})
 		for _, list := range []string{"kafka,cassandra", "cassandra all", "all cassandra", "etcd  cassandra "} {
 			said, settings, calls, err := s.run("up", "PROFILES="+list)
 			_, written := os.Stat(filepath.Join(s.dir, ".env"))
@@ -479,13 +485,8 @@ func TestComposeTellsTheConsole(t *testing.T) {
 		t.Errorf("make up: %v, want %q in\n%s", err, want, said)
 	}
 	sick := strings.Replace(fakeDocker, "  'inspect '*)", "  'inspect '*id-of-console) echo unhealthy ;;\n  'inspect '*)", 1)
-	if err := writeProgram(filepath.Join(s.dir, "bin", "docker"), sick); err != nil {
-		t.Fatal(err)
-	}
 	brief := strings.Replace(read(t, "../scripts/compose"), "SECONDS + 15", "SECONDS + 1", 1) // how long it waits for the console
-	if err := writeProgram(filepath.Join(s.dir, "scripts", "compose"), brief); err != nil {
-		t.Fatal(err)
-	}
+	writePrograms(t, s.dir, map[string]string{"bin/docker": sick, "scripts/compose": brief})
 	said, _, _, err = s.run("up", "SHOP_ADMIN_TOKEN=t0ken")
 	if want := "scripts/compose logs console"; err != nil || !strings.Contains(said, want) || !strings.Contains(said, "ready after") {
 		t.Errorf("make up with a console that is not healthy: %v, want %q in\n%s", err, want, said)
@@ -513,19 +514,11 @@ func TestComposeHelp(t *testing.T) {
 func TestRollingLeavesTheEnvBehind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for name, text := range map[string]string{
+	writePrograms(t, dir, map[string]string{
 		"scripts/rolling": read(t, "../scripts/rolling"), "scripts/commit": "#!/bin/sh\necho 0123456789ab\n", "Dockerfile": "FROM a\nFROM b\n",
 		"scripts/compose": "#!/bin/sh\nenv >>\"$SEEN\"\necho SHOP_ADMIN_TOKEN=fresh >.env\n", "bin/shop": "#!/bin/sh\nexec \"$5\" \"$6\"\n",
 		"fake/docker": "#!/bin/sh\necho amd64\n", "fake/go": "#!/bin/sh\nexit 0\n",
-	} {
-		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := writeProgram(file, text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	leaking := []string{
 		"SHOP_NET=10.200.1", "SHOP_ETCD=http://etcd:2379", "SHOP_KAFKA=kafka:9092", "SHOP_REDIS_PASSWORD=old", "SHOP_SQL_PASSWORD=old",
 		"SHOP_ADMIN_TOKEN=old", "SHOP_DRAIN=1s", "SHOP_IMAGE=old", "COMPOSE_PROFILES=etcd,kafka", "OTEL_EXPORTER_OTLP_ENDPOINT=http://x",

@@ -1,10 +1,13 @@
 package faultlab
 
 import (
+	"bytes"
+	"compress/gzip"
 	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -57,8 +60,12 @@ func (s *Step) UnmarshalJSON(said []byte) error {
 	return nil
 }
 
-//go:embed stories/*.json
+//go:embed stories/witnesses.json.gz
 var recorded embed.FS
+
+// talesFile is the one file in a directory of stories: a list of tales as JSON, compressed, since commands and times
+// repeat.
+const talesFile = "witnesses.json.gz"
 
 // Tales has the stories of the committed witnesses.
 func Tales() ([]Tale, error) {
@@ -69,64 +76,62 @@ func Tales() ([]Tale, error) {
 	return ReadTales(dir)
 }
 
-// ReadTales reads a directory of stories: a file MODE.json for each mode, with a list of tales.
+// ReadTales reads a directory of stories; one without the file has none.
 func ReadTales(dir fs.FS) ([]Tale, error) {
-	names, err := fs.Glob(dir, "*.json")
-	if err != nil {
+	said, err := unpacked(dir)
+	if err != nil || said == nil {
 		return nil, err
 	}
 	var all []Tale
-	for _, name := range names {
-		said, err := fs.ReadFile(dir, name)
-		if err != nil {
-			return nil, err
-		}
-		var tales []Tale
-		if err := json.Unmarshal(said, &tales); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		all = append(all, tales...)
+	if err := json.Unmarshal(said, &all); err != nil {
+		return nil, fmt.Errorf("%s: %w", talesFile, err)
 	}
 	return all, nil
 }
 
-// WriteTales writes what ReadTales reads, in the order given, and removes the files of modes without a tale.
-func WriteTales(dir string, all []Tale) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+// unpacked returns the JSON in a directory of stories; nil where there is no file.
+func unpacked(dir fs.FS) ([]byte, error) {
+	f, err := dir.Open(talesFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	old, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", talesFile, err)
+	}
+	said, err := io.ReadAll(z)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", talesFile, err)
+	}
+	return said, nil
+}
+
+// WriteTales writes what ReadTales reads, in the order given. It leaves a file alone that says the same, since
+// another Go may compress to other bytes.
+func WriteTales(dir string, all []Tale) error {
+	said, err := talesJSON(all)
 	if err != nil {
 		return err
 	}
-	ofMode := map[string][]Tale{}
-	for _, t := range all {
-		ofMode[t.mode()] = append(ofMode[t.mode()], t)
+	if old, err := unpacked(os.DirFS(dir)); err == nil && bytes.Equal(old, said) {
+		return nil
 	}
-	for _, path := range old {
-		if _, there := ofMode[strings.TrimSuffix(filepath.Base(path), ".json")]; !there {
-			if err := os.Remove(path); err != nil {
-				return err
-			}
-		}
+	var packed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return err
 	}
-	for mode, tales := range ofMode {
-		said, err := talesJSON(tales)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, mode+".json"), said, 0o644); err != nil {
-			return err
-		}
+	if _, err := z.Write(said); err != nil {
+		return err
 	}
-	return nil
-}
-
-// mode is the mode of the tale's schedule, whose name begins with it.
-func (t Tale) mode() string {
-	name, _, _ := strings.Cut(t.Schedule, ",")
-	name, _, _ = strings.Cut(name, " ")
-	return name
+	if err := errors.Join(z.Close(), os.MkdirAll(dir, 0o755)); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, talesFile), packed.Bytes(), 0o644)
 }
 
 // talesJSON returns tales as a JSON array, one in each line.

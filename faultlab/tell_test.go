@@ -1,7 +1,9 @@
 package faultlab
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -261,24 +263,51 @@ func TestRetell(t *testing.T) {
 	}
 }
 
-// Stories survive a directory with a file for each mode; the file of a mode without stories is removed.
+// Stories survive their file, whose bytes are the same each time; what says the same is not written again, and a
+// broken file is named.
 func TestTalesOfDirectory(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	want := []Tale{{Schedule: "a (redis), slow, A", Outcome: "O"}, {Schedule: "a (sql), slow, A"}, {Schedule: "b, slow, A", Steps: []Step{{Actor: "A", Text: "GET"}}}}
-	for _, all := range [][]Tale{append([]Tale{{Schedule: "gone, slow, A"}}, want...), want} {
-		if err := WriteTales(dir, all); err != nil {
+	dirs := []string{t.TempDir(), t.TempDir()}
+	want := []Tale{
+		{Schedule: "a (redis), slow, A", Outcome: "O"}, {Schedule: "a (sql), slow, A"},
+		{Schedule: "b, slow, A", Steps: []Step{{Actor: "A", Text: "GET"}}},
+	}
+	if got, err := ReadTales(os.DirFS(dirs[0])); got != nil || err != nil {
+		t.Errorf("ReadTales of an empty directory = %v, %v, want none", got, err)
+	}
+	var packed [][]byte
+	for _, dir := range dirs {
+		for _, all := range [][]Tale{{{Schedule: "gone, slow, A"}}, want} {
+			if err := WriteTales(dir, all); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := ReadTales(os.DirFS(dir))
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("ReadTales = %+v, %v; want %+v", got, err, want)
+		}
+		said, err := os.ReadFile(filepath.Join(dir, talesFile))
+		if err != nil {
 			t.Fatal(err)
 		}
+		packed = append(packed, said)
 	}
-	got, err := ReadTales(os.DirFS(dir))
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("ReadTales = %+v, %v; want %+v", got, err, want)
+	if !bytes.Equal(packed[0], packed[1]) {
+		t.Error("the same stories are other bytes the second time")
 	}
-	if err := os.WriteFile(filepath.Join(dir, "c.json"), []byte("{}"), 0o600); err != nil {
+	file := filepath.Join(dirs[0], talesFile)
+	other := slices.Clone(packed[0])
+	other[4] = 1 // the time in the header
+	if err := errors.Join(os.WriteFile(file, other, 0o600), WriteTales(dirs[0], want)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadTales(os.DirFS(dir)); err == nil || !strings.Contains(err.Error(), "c.json") {
+	if now, _ := os.ReadFile(file); !bytes.Equal(now, other) {
+		t.Error("a file that says the same was written again")
+	}
+	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadTales(os.DirFS(dirs[0])); err == nil || !strings.Contains(err.Error(), talesFile) {
 		t.Errorf("ReadTales of a broken file: %v, want its name", err)
 	}
 }

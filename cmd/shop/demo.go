@@ -23,7 +23,7 @@ type demoFlags struct {
 	strict     bool
 	replicas   int
 	backend    string
-	own        localstack.Servers
+	own        localstack.OwnServers
 	extras     []string // that the selected modes need
 	url, token string
 
@@ -153,7 +153,7 @@ var givenStack = text.Of("stack: %s, as given, taken to have %d [replica|replica
 // private runs the comparison on a stack of its own.
 func (f *demoFlags) private(cmd *cobra.Command, notes io.Writer, g *localstack.Guest, what loadtest.Comparing) error {
 	var log stackLog
-	options, err := g.Options(f.options(&log, notes))
+	options, err := g.AddTo(f.options(&log, notes))
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (f *demoFlags) options(log *stackLog, notes io.Writer) localstack.Options {
 	if token == "" {
 		token = adminToken()
 	}
-	return f.own.Options(localstack.Options{
+	return f.own.AddTo(localstack.Options{
 		Replicas: f.replicas, Backend: f.backend, Extras: f.extras, All: f.strict, Token: token, Log: log.to(notes), Lang: f.lang,
 		Advice: adviser(f.lang, "demo", f.backend, true), RTT: f.rtt,
 	})

@@ -30,7 +30,7 @@ const guestTTL = 30 * time.Second
 // userServers are servers of the user's, on which something of the user's is.
 type userServers struct {
 	t         *testing.T
-	own       localstack.Servers
+	own       localstack.OwnServers
 	nodes     []*testenv.RedisNode
 	etcd      *testenv.Coordination
 	zookeeper *testenv.Coordination
@@ -42,7 +42,7 @@ func newUserServers(t *testing.T) userServers {
 	u := userServers{
 		t: t, nodes: testenv.RedisNodes(t, 3), etcd: testenv.Etcd(t), zookeeper: testenv.ZooKeeper(t), consul: testenv.Consul(t),
 	}
-	u.own = localstack.Servers{
+	u.own = localstack.OwnServers{
 		Redlock: u.nodes[0].URL + ", " + u.nodes[1].URL + "," + u.nodes[2].URL,
 		Etcd:    "http://" + u.etcd.Addr, ZooKeeper: u.zookeeper.Addr, Consul: "http://" + u.consul.Addr,
 	}
@@ -144,7 +144,7 @@ func TestGuestLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(localstack.Env, string(text))
+	t.Setenv(localstack.EnvGuest, string(text))
 	if code, _, errOut := commandLine(t.Context(), newGuestLeave()); code != exitOK {
 		t.Fatalf("guest-leave: exit code %d, %s", code, errOut)
 	}
@@ -169,7 +169,7 @@ func TestGuestLeavesTheRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Delete(backend.ZooKeeperRoot, -1) })
-	g, err := newGuest(t.Context(), localstack.Servers{ZooKeeper: z.Addr})
+	g, err := newGuest(t.Context(), localstack.OwnServers{ZooKeeper: z.Addr})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestGuestLeavesKafka(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(broker.Close)
-	g, err := newGuest(t.Context(), localstack.Servers{Kafka: broker.ListenAddrs()[0]})
+	g, err := newGuest(t.Context(), localstack.OwnServers{Kafka: broker.ListenAddrs()[0]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestGuestLeavesKafka(t *testing.T) {
 // Servers that do not answer, and addresses that are none, are told before anything is started.
 func TestGuestRefuses(t *testing.T) {
 	t.Parallel()
-	for want, own := range map[string]localstack.Servers{
+	for want, own := range map[string]localstack.OwnServers{
 		"etcd address \"here:2379\": want http://": {Etcd: "here:2379"},
 		"--redlock: backend: Redlock: want three":  {Redlock: "redis://127.0.0.1:1"},
 		"Kafka address \"here\"":                   {Kafka: "here"},
@@ -253,7 +253,7 @@ func TestGuestRefuses(t *testing.T) {
 		}
 	}
 	// An address that cannot be read is named by its flag.
-	for backend, own := range map[string]localstack.Servers{
+	for backend, own := range map[string]localstack.OwnServers{
 		"redis": {Redis: "x"}, "sql": {SQL: "sqlite:/nowhere/shop.db"}, "redlock": {Redlock: "redis://a"}, "zookeeper": {ZooKeeper: "x"},
 		"etcd": {Etcd: "x"}, "consul": {Consul: "x"}, "kafka": {Kafka: "x"},
 	} {
@@ -262,7 +262,7 @@ func TestGuestRefuses(t *testing.T) {
 			t.Errorf("newGuest(%+v) = %v, want a usage error of --%s", own, err, backend)
 		}
 	}
-	for want, own := range map[string]localstack.Servers{
+	for want, own := range map[string]localstack.OwnServers{
 		"--consul http://127.0.0.1:1: ": {Consul: "http://127.0.0.1:1"}, "--kafka 127.0.0.1:1: ": {Kafka: "127.0.0.1:1"},
 	} {
 		if _, err := newGuest(t.Context(), own); err == nil || !strings.Contains(err.Error(), want) {

@@ -29,7 +29,7 @@ import (
 type playFlags struct {
 	port, replicas int
 	backend        string
-	own            localstack.Servers
+	own            localstack.OwnServers
 	rtt            time.Duration
 	noOpen         bool
 	lang           string
@@ -95,7 +95,7 @@ func play(cmd *cobra.Command, f playFlags) error {
 // private starts the stack and serves the console on l.
 func (f playFlags) private(cmd *cobra.Command, l net.Listener, g *localstack.Guest) error {
 	var log stackLog
-	options, err := g.Options(f.own.Options(localstack.Options{
+	options, err := g.AddTo(f.own.AddTo(localstack.Options{
 		Replicas: f.replicas, Backend: f.backend, Token: adminToken(), Log: log.to(cmd.ErrOrStderr()), Lang: f.lang,
 		Advice: adviser(f.lang, "play", f.backend, true), RTT: f.rtt, Restart: true, Env: []string{"SHOP_EVENTS=true"},
 	}))

@@ -24,7 +24,7 @@ import (
 var ownFlags = []string{"redis", "sql", "redlock", "etcd", "zookeeper", "consul", "kafka"}
 
 // addOwn declares the flags of the user's own servers.
-func addOwn(set *pflag.FlagSet, lang string, o *localstack.Servers) {
+func addOwn(set *pflag.FlagSet, lang string, o *localstack.OwnServers) {
 	set.StringVar(&o.Redis, "redis", "", text.Of("your own Redis, as a redis:// URL").In(lang))
 	set.StringVar(&o.SQL, "sql", "", text.Of("your own MySQL, as user:password@tcp(host:port)/database, or sqlite:/path/file.db").In(lang))
 	set.StringVar(&o.Redlock, "redlock", "", text.Of("your own Redis masters for Redlock, three or more redis:// URLs, comma-separated").In(lang))
@@ -97,8 +97,8 @@ func adviser(lang, command, kind string, takesOwn bool) func(backend string) str
 }
 
 // newGuest makes sure that the user's own servers answer; an address that cannot be one is an error of the command line.
-func newGuest(ctx context.Context, own localstack.Servers) (*localstack.Guest, error) {
-	g, err := localstack.New(ctx, own)
+func newGuest(ctx context.Context, own localstack.OwnServers) (*localstack.Guest, error) {
+	g, err := localstack.NewGuest(ctx, own)
 	return g, usageOfAddress(err)
 }
 
@@ -117,7 +117,7 @@ func newGuestLeave() *cobra.Command {
 		Use: "guest-leave", Hidden: true, Args: arguments(0, 0),
 		Short: "Remove what a demo left on the user's servers",
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
-			g, err := localstack.FromEnvironment()
+			g, err := localstack.GuestFromEnvironment()
 			if err != nil {
 				return usageOfAddress(err)
 			}

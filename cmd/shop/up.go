@@ -24,7 +24,7 @@ import (
 type upFlags struct {
 	port, replicas int
 	backend, env   string
-	own            localstack.Servers
+	own            localstack.OwnServers
 	output         output
 	lang           string
 	noRestart      bool
@@ -128,7 +128,7 @@ func (f *upFlags) check(cmd *cobra.Command) error {
 
 // options returns what to start.
 func (f *upFlags) options(log func(format string, args ...any)) localstack.Options {
-	o := f.own.Options(localstack.Options{
+	o := f.own.AddTo(localstack.Options{
 		Restart: !f.noRestart, KeepFailing: f.keepFailing, Env: drainEnv(), RTT: f.rtt,
 		Replicas: f.replicas, Backend: f.backend, Token: adminToken(), Advice: adviser(f.lang, "up", f.backend, true),
 		Lang: f.lang, Log: log,

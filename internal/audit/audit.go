@@ -9,7 +9,7 @@
 //
 // How the files divide the work: ledger.go and units.go need the ledger only, history.go matches answers with rows,
 // resolve.go handles requests without an answer, linear.go checks the order in time, and weigh.go checks whether the data could have
-// shown a failure at all.
+// shown a failure at all. findings.go collects what they find, and draws the verdict.
 package audit
 
 import (

@@ -21,11 +21,11 @@ import (
 func JudgeForeign(before, after int64, in Input) Report {
 	history := in.History
 	j := judge{
-		in: in, r: Report{Initial: before, Final: after, Answers: map[Outcome]int{}, Lang: in.Lang},
-		rows: []api.Order{}, orderOf: map[string]string{}, ops: history,
+		in: in, findings: findings{r: Report{Initial: before, Final: after, Answers: map[Outcome]int{}, Lang: in.Lang}},
+		records: records{rows: []api.Order{}, ops: history}, orderOf: map[string]string{},
 	}
 	// The rules about rows have nothing to work on; those about answers, order in time and concurrency apply unchanged.
-	j.r.Unchecked = []string{j.say(sayNoRows)}
+	j.skip(sayNoRows)
 	if len(history) == 0 {
 		j.lack(sayEmptyHistory)
 		return j.close()
@@ -104,7 +104,7 @@ func (j *judge) spend(open []sale, units int64) (taken []sale) {
 		return open
 	}
 	if units == 0 {
-		j.r.Unchecked = append(j.r.Unchecked, j.say(sayUnknownIdle, len(open)))
+		j.skip(sayUnknownIdle, len(open))
 		return nil
 	}
 	j.lack(sayUnknownUnits, units, len(open))

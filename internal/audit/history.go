@@ -83,9 +83,7 @@ func (j *judge) hearAcks() (lost []sale) {
 			j.compare(op, row)
 		}
 	}
-	if twice > 0 {
-		j.violate("", sayAckedTwice, twice)
-	}
+	j.each(twice, "", sayAckedTwice)
 	// No order of events acknowledges more than there was. It shows without any row; with all rows there it is O, and where
 	// a failover sold the same units again it is A.
 	if acked > j.r.Initial {
@@ -135,7 +133,7 @@ func (j *judge) compare(op Op, row int) {
 // answer never arrived, the replay tells whose the row is, and the sale may have happened since the first call.
 func (j *judge) hearReplays() (lost []sale) {
 	var calls map[string]int64
-	keyOf := j.acknowledgedKeys()
+	keyOf := acknowledgedKeys(j.ops)
 	wrong := 0
 	for _, op := range j.ops {
 		if op.Outcome != OK || !op.Replayed {
@@ -174,9 +172,7 @@ func (j *judge) hearReplays() (lost []sale) {
 			j.compare(op, row)
 		}
 	}
-	if wrong > 0 {
-		j.violate("D", sayWrongReplay, wrong)
-	}
+	j.each(wrong, "D", sayWrongReplay)
 	return lost
 }
 
@@ -184,20 +180,18 @@ func (j *judge) hearReplays() (lost []sale) {
 func (j *judge) hearStored() {
 	refused := 0
 	for _, op := range j.ops {
-		k, stored := j.answer(op.Key, j.in.Mode)
+		k, stored := j.stored.of(op.Key, j.in.Mode)
 		if op.Outcome == Refused && stored && k.Status == http.StatusOK && !j.late {
 			refused++
 		}
 	}
-	if refused > 0 {
-		j.violate("", sayRefusedSale, refused)
-	}
+	j.each(refused, "", sayRefusedSale)
 }
 
 // acknowledgedKeys returns the key under which each order was first acknowledged; "" where that was without one.
-func (j *judge) acknowledgedKeys() map[string]string {
+func acknowledgedKeys(ops []Op) map[string]string {
 	keys := map[string]string{}
-	for _, op := range j.ops {
+	for _, op := range ops {
 		if _, seen := keys[op.OrderID]; op.Outcome == OK && !op.Replayed && op.OrderID != "" && !seen {
 			keys[op.OrderID] = op.Key
 		}
@@ -242,13 +236,11 @@ func (j *judge) blameRows() {
 			unanswered++
 		}
 	}
-	if despite > 0 {
-		j.violate("", sayDespite, despite)
-	}
+	j.each(despite, "", sayDespite)
 	switch {
 	case unanswered == 0:
 	case j.in.Partial:
-		j.r.Unchecked = append(j.r.Unchecked, j.say(sayPartial, unanswered))
+		j.skip(sayPartial, unanswered)
 	default:
 		j.violate("", sayUnanswered, unanswered)
 	}

@@ -2,10 +2,8 @@ package audit
 
 import (
 	"slices"
-	"strings"
 
 	"lastitem/internal/api"
-	"lastitem/internal/text"
 )
 
 // Judge says what the history and the ledger of one run prove, whatever the mode claims.
@@ -36,7 +34,7 @@ import (
 // BROKEN outranks missing data, because every rule looks only at data that is there; orders of another product or mode in
 // the ledger, and a stock that somebody else set during the run, are the exceptions, for then nobody knows whose fault it was. It takes O(n log n) in orders and answers.
 func Judge(in Input) Report {
-	j := judge{in: in, r: Report{Mode: in.Mode, Store: in.Store, Lang: in.Lang}}
+	j := judge{in: in, findings: findings{r: Report{Mode: in.Mode, Store: in.Store, Lang: in.Lang}}}
 	if j.open() {
 		j.count()
 		j.conserve()
@@ -86,33 +84,23 @@ func Overall(reports []Report) Verdict {
 // judge is one judgement in progress.
 type judge struct {
 	in Input
-	r  Report
+	findings
+	records
 
-	rows    []api.Order           // the order rows of the judged store
-	byID    map[string]int        // order id to its first row
-	orderOf map[string]string     // idempotency key to the first order id seen for it
-	ops     []Op                  // the history of this product
-	claims  []claim               // by row: the answer that accounts for it
-	again   map[int]bool          // rows that use a key again after its retention
-	late    bool                  // the history may do so
-	stored  map[string]api.KeyRow // by idempotency key; see judge.answer
-	// shared is how many units belong to several orders; chained says that every order reports a remaining count.
-	shared  int64
-	chained bool
-
-	letters map[byte]bool // outcomes found so far
-	broken  []violation
-	missing []string // why it is inconclusive
-	vacuous []string // why it is vacuous
-	tainted bool     // the ledger holds orders of another product or mode, or of a run that somebody else began
+	orderOf map[string]string // idempotency key to the first order id seen for it
+	kept    retention
+	again   map[int]bool // rows that use a key again after its retention
+	late    bool         // the history may do so
+	stored  keyRows
+	units   unitCounts
 }
 
-// violation is one broken rule, in words. Many rules break together: overselling below zero also leaves a negative
-// stock. A mode that claims to oversell must not be contradicted by the consequence of what it claims, nor be excused for
-// anything else; so each rule names the letters that imply it, and only if one of these was found is it a consequence.
-type violation struct {
-	implied  string // letters that say it already; "" = none does
-	sentence string
+// records are what the two sides have: the order rows of the judged store, and the requests for its product.
+type records struct {
+	rows   []api.Order
+	byID   map[string]int // order id to its first row
+	ops    []Op
+	claims []claim // by row: the answer that accounts for it
 }
 
 // open takes in the ledger and reports whether there is anything to judge.
@@ -121,7 +109,7 @@ func (j *judge) open() bool {
 	if l == nil {
 		return j.lack(sayNoLedger)
 	}
-	j.r.ProductID = l.ProductID
+	j.r.ProductID, j.kept = l.ProductID, retentionOf(l)
 	if j.in.Store == "" {
 		return j.lack(sayNoStore)
 	}
@@ -193,7 +181,7 @@ func (j *judge) openHistory() {
 		if j.in.Replicas > 0 || j.in.WantSoldOut {
 			j.lack(sayNoHistory)
 		}
-		j.r.Unchecked = append(j.r.Unchecked, j.say(sayLedgerOnly))
+		j.skip(sayLedgerOnly)
 		return
 	}
 	j.ops = h
@@ -204,7 +192,7 @@ func (j *judge) openHistory() {
 	if len(j.ops) == 0 {
 		j.lack(sayEmptyHistory)
 	}
-	j.late = j.reusable()
+	j.late = j.kept.over(j.ops)
 }
 
 // ours tells whether a request was for the judged product. One that was answered with an order of this product after
@@ -217,69 +205,8 @@ func (j *judge) ours(op Op) bool {
 	return here && op.Outcome == OK
 }
 
-// close draws the verdict. Missing data does not weaken evidence of breakage. Without such evidence the data
-// must be complete, and able to show a failure, or the run is not called exact.
+// close asks whether the data could have shown a failure, and draws the verdict.
 func (j *judge) close() Report {
-	r := &j.r
-	for _, l := range []byte(Letters) {
-		if j.letters[l] {
-			r.Found += string(l)
-		}
-	}
-	for _, v := range j.broken {
-		if strings.ContainsAny(r.Found, v.implied) {
-			r.Consequences = append(r.Consequences, v.sentence)
-		} else {
-			r.Violations = append(r.Violations, v.sentence)
-		}
-	}
 	j.weigh()
-	r.Missing = j.missing
-	switch {
-	case !j.tainted && (r.Found != "" || len(r.Violations) > 0):
-		r.Verdict = Broken
-		return *r
-	case len(j.missing) > 0:
-		r.Verdict = Inconclusive
-	case len(j.vacuous) > 0:
-		r.Verdict = Vacuous
-	default:
-		r.Verdict = Exact
-	}
-	r.Missing = append(r.Missing, j.vacuous...)
-	return *r
-}
-
-// find notes that an outcome was seen.
-func (j *judge) find(letter byte) {
-	if j.letters == nil {
-		j.letters = map[byte]bool{}
-	}
-	j.letters[letter] = true
-}
-
-// violate notes a broken rule, and the letters that imply it.
-func (j *judge) violate(implied string, t text.Text, args ...any) {
-	j.broken = append(j.broken, violation{implied, j.say(t, args...)})
-}
-
-// lack notes missing data; it returns false, so that open can end with it.
-func (j *judge) lack(t text.Text, args ...any) bool {
-	j.missing = append(j.missing, j.say(t, args...))
-	return false
-}
-
-// idle notes why the data could not have shown a failure.
-func (j *judge) idle(t text.Text, args ...any) {
-	j.vacuous = append(j.vacuous, j.say(t, args...))
-}
-
-func (j *judge) say(t text.Text, args ...any) string { return say(j.in.Lang, t, args...) }
-
-// say fills in a sentence in the language lang.
-func say(lang string, t text.Text, args ...any) string {
-	if len(args) == 0 {
-		return t.In(lang)
-	}
-	return text.Sprintf(t.In(lang), args...)
+	return j.draw()
 }

@@ -27,7 +27,7 @@ const (
 )
 
 // doubles sorts the uses and counts those that repeat a key while it is kept, which charge twice. later are the rows of those that repeat it
-// after that, which are new requests. kept is from [judge.kept].
+// after that, which are new requests. kept is from [retention.held].
 func doubles[K cmp.Ordered](uses []use[K], kept time.Duration) (twice int, later []int) {
 	slices.SortFunc(uses, func(a, b use[K]) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.micros, b.micros)) })
 	for i := 1; i < len(uses); i++ {
@@ -43,43 +43,63 @@ func doubles[K cmp.Ordered](uses []use[K], kept time.Duration) (twice int, later
 }
 
 // blameDoubles reports the orders that repeat a key.
-func (j *judge) blameDoubles(twice, later int) {
-	if j.r.Doubles = twice; twice > 0 {
-		j.find('D')
+func (f *findings) blameDoubles(twice, later int, kept retention) {
+	if f.r.Doubles = twice; twice > 0 {
+		f.find('D')
 	}
 	if later > 0 {
-		j.r.Unchecked = append(j.r.Unchecked, j.say(sayReusedKeys, later, j.keyRetention()))
+		f.skip(sayReusedKeys, later, time.Duration(kept))
 	}
 }
 
-// kept is for how long the judge holds a key against the shop; 0 = forever.
-func (j *judge) kept() time.Duration {
-	kept := j.keyRetention()
-	return kept - min(uncertain, kept/uncertainPart)
+// retention is for how long the shop keeps keys; 0 = forever, or not known.
+type retention time.Duration
+
+func retentionOf(l *api.Ledger) retention {
+	return retention(max(0, l.KeepKeysMS)) * retention(time.Millisecond)
 }
 
-// keyRetention is for how long the shop keeps keys; 0 = forever, or not known.
-func (j *judge) keyRetention() time.Duration {
-	if j.in.Ledger == nil {
-		return 0 // a foreign service's
-	}
-	return time.Duration(max(0, j.in.Ledger.KeepKeysMS)) * time.Millisecond
+// held is for how long the judge holds a key against the shop; 0 = forever.
+func (d retention) held() time.Duration {
+	return time.Duration(d - min(retention(uncertain), d/uncertainPart))
 }
 
-// reusable says whether a request of the history may have used a key again after its retention.
-func (j *judge) reusable() bool {
-	if j.kept() == 0 || len(j.ops) == 0 {
+// over says whether a request of the history may have used a key again after its retention.
+func (d retention) over(ops []Op) bool {
+	if d == 0 || len(ops) == 0 {
 		return false
 	}
-	first, last := j.ops[0].Call, j.ops[0].Call
-	for _, op := range j.ops {
+	first, last := ops[0].Call, ops[0].Call
+	for _, op := range ops {
 		first, last = min(first, op.Call), max(last, op.Call, op.Return)
 	}
-	return time.Duration(last-first) >= j.kept()
+	return time.Duration(last-first) >= d.held()
 }
 
 // outlived says whether the answer to an order's request may have been removed before a later time, which may be that
 // of the answer to a later request with its key.
-func (j *judge) outlived(ordered, later time.Time) bool {
-	return j.kept() > 0 && later.Sub(ordered) >= j.kept()
+func (d retention) outlived(ordered, later time.Time) bool {
+	return d > 0 && later.Sub(ordered) >= d.held()
+}
+
+// keyRows are stored answers by idempotency key.
+type keyRows map[string]api.KeyRow
+
+// of returns the stored answer of a mode to a key. A mode that is not known may be any.
+func (m keyRows) of(key, mode string) (k api.KeyRow, stored bool) {
+	k, stored = m[key]
+	return k, stored && key != "" && (k.Mode == "" || mode == "" || k.Mode == mode)
+}
+
+// keyCounts are the stored answers and orders that disagree, and how many orders are older than the retention of
+// their answers.
+type keyCounts struct{ promised, unstored, denied, expired int }
+
+func (n keyCounts) blame(f *findings, kept retention) {
+	f.each(n.promised, "A", sayPromised)
+	f.each(n.unstored, "", sayUnstored)
+	f.each(n.denied, "", sayDenied)
+	if n.expired > 0 {
+		f.skip(sayExpired, n.expired, time.Duration(kept))
+	}
 }

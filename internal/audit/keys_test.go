@@ -258,8 +258,8 @@ func TestDoublesAndRetention(t *testing.T) {
 		for _, at := range c.at {
 			uses = append(uses, use[string]{"key", at.Microseconds(), len(uses)})
 		}
-		j := judge{in: Input{Ledger: &api.Ledger{KeepKeysMS: c.kept.Milliseconds()}}}
-		if twice, later := doubles(uses, j.kept()); twice != c.twice || len(later) != c.later {
+		kept := retentionOf(&api.Ledger{KeepKeysMS: c.kept.Milliseconds()})
+		if twice, later := doubles(uses, kept.held()); twice != c.twice || len(later) != c.later {
 			t.Errorf("%s: doubles() = %d, %v, want %d, %d", name, twice, later, c.twice, c.later)
 		}
 	}

@@ -33,30 +33,6 @@ func (j *judge) conserve() {
 	j.conserveSegments()
 }
 
-// gone tells apart the units that are gone without an order. Refused requests that take units and put none back leave
-// the counter below zero: those units were never there, so none of them is missing.
-func (j *judge) gone(units int64) {
-	j.r.Overdrawn = min(max(0, -j.r.Final), units)
-	j.r.Leaked = units - j.r.Overdrawn
-}
-
-// blameSums reports what the sums show. Below zero, more was taken than there was: by orders, which is O, or by nobody.
-func (j *judge) blameSums() {
-	r := &j.r
-	if r.Oversold > 0 || r.LostUpdates > 0 {
-		j.find('O')
-	}
-	if r.Leaked > 0 {
-		j.find('L')
-	}
-	switch {
-	case r.Overdrawn > 0:
-		j.violate("", sayOverdrawn, r.Final, r.Overdrawn)
-	case r.Final < 0:
-		j.violate("O", sayNegative, r.Final)
-	}
-}
-
 // conserveSegments checks the segments of a segmented product: one may be short where the sum is not.
 func (j *judge) conserveSegments() {
 	segments := j.in.Ledger.Segments
@@ -76,21 +52,30 @@ func (j *judge) conserveSegments() {
 	}
 }
 
+// idCounts are the contradictions among order rows.
+type idCounts struct{ repeated, unnamed, empty int }
+
+func (n idCounts) blame(f *findings) {
+	f.each(n.repeated, "", sayRepeatedID)
+	f.each(n.unnamed, "", sayUnnamed)
+	f.each(n.empty, "", sayEmptyOrder)
+}
+
 // inspectRows checks the order rows among themselves: ids unique and present, quantities positive, one order per key while it is kept. No
 // outcome implies the first three: a mode that oversells still has to number its orders.
 func (j *judge) inspectRows() {
-	repeated, unnamed, empty := 0, 0, 0
+	var ids idCounts
 	var uses []use[string]
 	j.orderOf = map[string]string{}
 	for i, o := range j.rows {
 		if o.OrderID == "" {
-			unnamed++
+			ids.unnamed++
 		} else if j.byID[o.OrderID] != i {
-			repeated++
+			ids.repeated++
 			continue // the same order written twice is no second order for its key
 		}
 		if o.Quantity <= 0 {
-			empty++
+			ids.empty++
 		}
 		if o.Key == "" {
 			continue
@@ -100,25 +85,12 @@ func (j *judge) inspectRows() {
 		}
 		uses = append(uses, useOf(o.Key, o, i))
 	}
-	j.blameIDs(repeated, unnamed, empty)
-	twice, later := doubles(uses, j.kept())
-	j.blameDoubles(twice, len(later))
+	ids.blame(&j.findings)
+	twice, later := doubles(uses, j.kept.held())
+	j.blameDoubles(twice, len(later), j.kept)
 	j.again = map[int]bool{}
 	for _, row := range later {
 		j.again[row] = true
-	}
-}
-
-// blameIDs reports contradictions among the order rows.
-func (j *judge) blameIDs(repeated, unnamed, empty int) {
-	if repeated > 0 {
-		j.violate("", sayRepeatedID, repeated)
-	}
-	if unnamed > 0 {
-		j.violate("", sayUnnamed, unnamed)
-	}
-	if empty > 0 {
-		j.violate("", sayEmptyOrder, empty)
 	}
 }
 
@@ -131,66 +103,43 @@ func (j *judge) inspectKeys() {
 		return
 	}
 	if j.in.Ledger.Moved && len(j.in.Ledger.Keys) > 0 {
-		j.r.Unchecked = append(j.r.Unchecked, j.say(sayMoved))
+		j.skip(sayMoved)
 		return
 	}
 	if len(j.in.Ledger.Keys) == 0 {
 		return
 	}
-	j.stored = make(map[string]api.KeyRow, len(j.in.Ledger.Keys))
+	j.stored = make(keyRows, len(j.in.Ledger.Keys))
 	for _, k := range j.in.Ledger.Keys {
 		j.stored[k.Key] = k
 	}
 	// Two passes: whether a mode keeps answers is known only after its last order.
 	ordered, keeps := map[string]bool{}, map[string]bool{}
 	for _, o := range j.rows {
-		if _, stored := j.answer(o.Key, o.Mode); stored {
+		if _, stored := j.stored.of(o.Key, o.Mode); stored {
 			ordered[o.Key], keeps[o.Mode] = true, true
 		}
 	}
-	promised, unstored, denied, expired := 0, 0, 0, 0
+	var n keyCounts
 	for key, k := range j.stored { // a promise without its order is what every replay will repeat
 		if k.Status == http.StatusOK && !ordered[key] {
-			promised++
+			n.promised++
 		}
 	}
 	for _, o := range j.rows {
-		k, stored := j.answer(o.Key, o.Mode)
+		k, stored := j.stored.of(o.Key, o.Mode)
 		switch {
 		case o.Key == "" || !keeps[o.Mode]:
-		case stored && j.outlived(o.CreatedAt, k.CreatedAt):
-		case !stored && j.outlived(o.CreatedAt, j.in.Ledger.AsOf):
-			expired++
+		case stored && j.kept.outlived(o.CreatedAt, k.CreatedAt):
+		case !stored && j.kept.outlived(o.CreatedAt, j.in.Ledger.AsOf):
+			n.expired++
 		case !stored || k.Status == 0: // order and answer are not one transaction: a repetition would be charged
-			unstored++
+			n.unstored++
 		case k.Status != http.StatusOK: // charged, but the stored answer refuses
-			denied++
+			n.denied++
 		}
 	}
-	j.blameKeys(promised, unstored, denied, expired)
-}
-
-// answer returns the stored answer of a mode to a key. A mode that is not known may be any.
-func (j *judge) answer(key, mode string) (k api.KeyRow, stored bool) {
-	k, stored = j.stored[key]
-	return k, stored && key != "" && (k.Mode == "" || mode == "" || k.Mode == mode)
-}
-
-// blameKeys reports stored answers and orders that disagree, and how many orders are older than the retention of their
-// answers.
-func (j *judge) blameKeys(promised, unstored, denied, expired int) {
-	if promised > 0 {
-		j.violate("A", sayPromised, promised)
-	}
-	if unstored > 0 {
-		j.violate("", sayUnstored, unstored)
-	}
-	if denied > 0 {
-		j.violate("", sayDenied, denied)
-	}
-	if expired > 0 {
-		j.r.Unchecked = append(j.r.Unchecked, j.say(sayExpired, expired, j.keyRetention()))
-	}
+	n.blame(&j.findings, j.kept)
 }
 
 // add is a sum that stays at the end of the range instead of wrapping round, so that an absurd quantity cannot hide an

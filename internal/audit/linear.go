@@ -9,14 +9,14 @@ import (
 type sale struct{ call, quantity int64 }
 
 // sales returns all units sold according to the rows or to acknowledgements.
-func (j *judge) sales(lost []sale) []sale {
+func (x records) sales(lost []sale) []sale {
 	all := slices.Clip(lost)
-	for i, c := range j.claims { // twice the same id is two rows, and both have been taken from somewhere
+	for i, c := range x.claims { // twice the same id is two rows, and both have been taken from somewhere
 		call := c.call
 		if !c.made {
 			call = always
 		}
-		all = append(all, sale{call, j.rows[i].Quantity})
+		all = append(all, sale{call, x.rows[i].Quantity})
 	}
 	return all
 }
@@ -26,12 +26,8 @@ func (j *judge) sales(lost []sale) []sale {
 func (j *judge) hearRefusals(sales []sale) {
 	bad, excused := unjustified(j.r.Initial, j.r.Leaked, sales, j.ops)
 	j.r.BadRefusals = bad + excused
-	if bad > 0 {
-		j.violate("", sayBadRefusals, bad)
-	}
-	if excused > 0 {
-		j.violate("L", sayLeakRefusals, excused)
-	}
+	j.each(bad, "", sayBadRefusals)
+	j.each(excused, "L", sayLeakRefusals)
 }
 
 // unjustified counts the refusals that no order of events justifies, and apart from them those that only the leaked
@@ -76,7 +72,7 @@ func unjustified(initial, leaked int64, sales []sale, ops []Op) (bad, excused in
 // and no two rows share a unit. A sale that had returned before another was called must then have left more. Neither
 // the sums nor the refusals see this: every unit is sold once, only not in the order that the answers tell of.
 func (j *judge) hearOrder() {
-	if !j.chained || j.shared > 0 {
+	if !j.units.ordered() {
 		return
 	}
 	inverted, latest := 0, int64(always)
@@ -89,24 +85,22 @@ func (j *judge) hearOrder() {
 			latest = max(latest, c.call)
 		}
 	}
-	if inverted > 0 {
-		j.violate("OA", sayInverted, inverted)
-	}
+	j.each(inverted, "OA", sayInverted)
 }
 
 // inOrder returns the rows by what they left, the most first: the order of the sales in time, if every row says it and none shares a unit.
-func (j *judge) inOrder() []int {
-	rows := make([]int, len(j.rows))
+func (x records) inOrder() []int {
+	rows := make([]int, len(x.rows))
 	for i := range rows {
 		rows[i] = i
 	}
-	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(*j.rows[b].Remaining, *j.rows[a].Remaining) })
+	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(*x.rows[b].Remaining, *x.rows[a].Remaining) })
 	return rows
 }
 
 // order moves each sale after those that left more: it cannot precede their calls.
 func (j *judge) order() {
-	if !j.chained || j.shared > 0 {
+	if !j.units.ordered() {
 		return
 	}
 	latest := int64(always)

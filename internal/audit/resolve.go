@@ -40,9 +40,9 @@ func (j *judge) resolve() {
 		}
 		return found
 	}
-	sold, nameless := j.soldKeys(), 0
+	sold, nameless := soldKeys(j.ops), 0
 	var again []Op
-	for _, op := range j.unresolved() {
+	for _, op := range unresolved(j.ops) {
 		if op.Outcome == OK {
 			nameless++
 		}
@@ -59,16 +59,14 @@ func (j *judge) resolve() {
 		}
 	}
 	// An ok without an order id is not a lost order: its row, if there is one, was matched like that of an unknown request.
-	if nameless > 0 {
-		j.violate("", sayNamelessAck, nameless)
-	}
+	j.each(nameless, "", sayNamelessAck)
 	j.blameRows()
 }
 
 // soldKeys returns the keys for which an order was acknowledged.
-func (j *judge) soldKeys() map[string]bool {
+func soldKeys(ops []Op) map[string]bool {
 	sold := map[string]bool{}
-	for _, op := range j.ops {
+	for _, op := range ops {
 		if op.Outcome == OK && op.OrderID != "" && op.Key != "" {
 			sold[op.Key] = true
 		}
@@ -78,18 +76,18 @@ func (j *judge) soldKeys() map[string]bool {
 
 // unclaimed returns the rows that no answer names: those with a request's key by key, the others by quantity.
 // keyed says whether any row stores a request's key.
-func (j *judge) unclaimed() (byKey map[string][]int, loose map[int64][]int, keyed bool) {
+func (x records) unclaimed() (byKey map[string][]int, loose map[int64][]int, keyed bool) {
 	sent := map[string]bool{}
-	for _, op := range j.ops {
+	for _, op := range x.ops {
 		sent[op.Key] = true
 	}
 	byKey, loose = map[string][]int{}, map[int64][]int{}
-	for i, c := range j.claims {
-		o := j.rows[i]
+	for i, c := range x.claims {
+		o := x.rows[i]
 		ours := o.Key != "" && sent[o.Key]
 		keyed = keyed || ours
 		switch {
-		case c.made || j.byID[o.OrderID] != i && o.OrderID != "":
+		case c.made || x.byID[o.OrderID] != i && o.OrderID != "":
 		case ours:
 			byKey[o.Key] = append(byKey[o.Key], i)
 		default:
@@ -102,14 +100,14 @@ func (j *judge) unclaimed() (byKey map[string][]int, loose map[int64][]int, keye
 // latestCalls returns a function that bounds, for a row, when its request was called at the latest. The orders that a replica
 // acknowledged relate the history's clock to the replica's: each was written before its answer returned. A row without a time, or of a
 // replica that acknowledged no order, may belong to a request of any time.
-func (j *judge) latestCalls() func(api.Order) int64 {
+func (x records) latestCalls() func(api.Order) int64 {
 	type clock struct {
 		base time.Time // the time of the first row, so that nanoseconds do not overflow
 		lag  int64     // the largest created - return of its rows: the replica's clock is at least so far ahead
 	}
 	clocks := map[string]clock{}
-	for i, c := range j.claims {
-		o := j.rows[i]
+	for i, c := range x.claims {
+		o := x.rows[i]
 		if !c.made || c.op < 0 || o.CreatedAt.IsZero() {
 			continue
 		}
@@ -117,7 +115,7 @@ func (j *judge) latestCalls() func(api.Order) int64 {
 		if !seen {
 			at = clock{o.CreatedAt, math.MinInt64}
 		}
-		at.lag = max(at.lag, int64(o.CreatedAt.Sub(at.base))-j.ops[c.op].Return)
+		at.lag = max(at.lag, int64(o.CreatedAt.Sub(at.base))-x.ops[c.op].Return)
 		clocks[o.Replica] = at
 	}
 	return func(o api.Order) int64 {
@@ -131,9 +129,9 @@ func (j *judge) latestCalls() func(api.Order) int64 {
 
 // unresolved returns the requests without a known row, in the order in which they may take one: first the ok answers without an order
 // id, which must have a row, then the unknown ones; both by call time.
-func (j *judge) unresolved() []Op {
+func unresolved(ops []Op) []Op {
 	var open []Op
-	for _, op := range j.ops {
+	for _, op := range ops {
 		if op.Outcome == OK && op.OrderID == "" || !answered(op) && op.Outcome != Declined {
 			open = append(open, op)
 		}

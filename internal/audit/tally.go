@@ -24,17 +24,15 @@ type Tally struct {
 	seed   maphash.Seed
 	limit  int
 
-	ids             []uint64 // hashes of the first orders, up to maxPrints
-	keys            []use[uint64]
-	strangers       int
-	unnamed, empty  int
-	negative, above int
-	below           int
-	carried         coverage
-	answers         []stored // hashes of the first stored answers, up to maxPrints; the last two bits are the kind of the answer
-	stored          int      // the number of all answers
-	answered        []bool   // by answer: whether an order has its key
-	byMode          map[string]*keyedRows
+	ids       []uint64 // hashes of the first orders, up to maxPrints
+	keys      []use[uint64]
+	strangers int
+	rows      idCounts
+	carried   coverage
+	answers   []stored // hashes of the first stored answers, up to maxPrints; the last two bits are the kind of the answer
+	stored    int      // the number of all answers
+	answered  []bool   // by answer: whether an order has its key
+	byMode    map[string]*keyedRows
 }
 
 // stored is a stored answer: the hash of its key, in whose last two bits the kind is, and when it was stored, in Unix microseconds.
@@ -57,7 +55,7 @@ const (
 // report.
 func NewTally(l *api.Ledger, store api.Store, orders int64, lang string) *Tally {
 	t := &Tally{seed: maphash.MakeSeed(), limit: maxPrints, byMode: map[string]*keyedRows{}}
-	t.j = judge{in: Input{Store: store, Ledger: l, Lang: lang}, r: Report{Store: store, Lang: lang}}
+	t.j = judge{in: Input{Store: store, Ledger: l, Lang: lang}, findings: findings{r: Report{Store: store, Lang: lang}}}
 	t.judged = t.j.open()
 	t.ids = make([]uint64, 0, min(max(orders, 0), maxPrints))
 	return t
@@ -100,7 +98,7 @@ func (t *Tally) Order(o api.Order) {
 		r.Replicas[o.Replica]++
 	}
 	if o.Quantity <= 0 {
-		t.empty++
+		t.rows.empty++
 	}
 	t.identify(o)
 	t.lay(o)
@@ -117,7 +115,7 @@ func (t *Tally) identify(o api.Order) {
 		}
 	}
 	if o.OrderID == "" {
-		t.unnamed++
+		t.rows.unnamed++
 	} else if room {
 		t.ids = append(t.ids, maphash.String(t.seed, o.OrderID)&^1|keyed)
 	}
@@ -138,7 +136,7 @@ func (t *Tally) match(o api.Order) {
 		i, found = t.answerOf(o.Key, "")
 	}
 	if !found {
-		if t.j.outlived(o.CreatedAt, t.j.in.Ledger.AsOf) {
+		if t.j.kept.outlived(o.CreatedAt, t.j.in.Ledger.AsOf) {
 			m.expired++
 		} else {
 			m.none++
@@ -146,7 +144,7 @@ func (t *Tally) match(o api.Order) {
 		return
 	}
 	t.answered[i] = true
-	if t.j.outlived(o.CreatedAt, time.UnixMicro(t.answers[i].micros)) {
+	if t.j.kept.outlived(o.CreatedAt, time.UnixMicro(t.answers[i].micros)) {
 		return
 	}
 	switch t.answers[i].hash & 3 {
@@ -168,30 +166,15 @@ func (t *Tally) answerOf(key, mode string) (i int, found bool) {
 
 // lay remembers the units of an order.
 func (t *Tally) lay(o api.Order) {
-	if o.Remaining == nil || o.Quantity <= 0 {
-		return
+	if sp, told := t.j.units.see(o, &t.j.r); told {
+		t.carried.add(sp, t.j.r.Initial)
 	}
-	sp := unitsOf(o, t.j.r.Initial)
-	if sp.last > t.j.r.Initial {
-		t.negative++
-	}
-	if sp.first < 1 {
-		t.above++
-	}
-	if *o.Remaining < t.j.r.Final {
-		t.below++
-	}
-	t.carried.add(sp, t.j.r.Initial)
 }
 
 // Disputed says whether some unit belongs to several orders, or never existed: then pass all orders to Witness.
 func (t *Tally) Disputed() bool {
 	disputed := t.carried.disputed(t.j.r.Initial)
-	for _, l := range disputed {
-		if l.n > 1 {
-			t.j.shared = add(t.j.shared, l.last-l.first+1)
-		}
-	}
+	t.j.units.share(disputed)
 	slices.SortStableFunc(disputed, func(a, b span) int { return cmp.Compare(b.n, a.n) })
 	for _, l := range disputed[:min(len(disputed), maxUnits)] {
 		t.j.r.Evidence = append(t.j.r.Evidence, Evidence{Unit: l.first, Of: t.j.r.Initial, Times: l.n})
@@ -233,16 +216,17 @@ func (t *Tally) Report() Report {
 	}
 	j.conserve()
 	repeated, again := t.repeated()
-	j.blameIDs(repeated, t.unnamed, t.empty)
-	twice, later := doubles(t.keys, j.kept())
-	j.blameDoubles(max(0, twice-again), len(later))
+	t.rows.repeated = repeated
+	t.rows.blame(&j.findings)
+	twice, later := doubles(t.keys, j.kept.held())
+	j.blameDoubles(max(0, twice-again), len(later), j.kept)
 	if j.r.Orders > t.limit {
-		j.r.Unchecked = append(j.r.Unchecked, j.say(sayManyRows, j.r.Orders, t.limit))
+		j.skip(sayManyRows, j.r.Orders, t.limit)
 	}
 	t.holdKeys()
-	j.blameUnits(t.negative, t.above, t.below)
+	j.units.blame(&j.findings)
 	if t.carried.left > 0 {
-		j.r.Unchecked = append(j.r.Unchecked, j.say(sayManyUnits, t.carried.left))
+		j.skip(sayManyUnits, t.carried.left)
 	}
 	return j.close()
 }
@@ -264,26 +248,26 @@ func (t *Tally) repeated() (rows, keyed int) {
 
 // holdKeys compares the stored answers with the orders, both ways; judge.inspectKeys has the rules.
 func (t *Tally) holdKeys() {
-	promised, unstored, denied, expired := 0, 0, 0, 0
+	var n keyCounts
 	for i, a := range t.answers {
 		if a.hash&3 == kindOK && (len(t.answered) == 0 || !t.answered[i]) {
-			promised++
+			n.promised++
 		}
 	}
 	all := t.stored <= t.limit
 	if !all {
-		t.j.r.Unchecked = append(t.j.r.Unchecked, t.j.say(sayManyKeys, t.stored, t.limit))
+		t.j.skip(sayManyKeys, t.stored, t.limit)
 	}
 	for _, m := range t.byMode {
 		if m.pending+m.ok+m.other == 0 {
 			continue // the mode stores only the key
 		}
-		denied += m.other
-		unstored += m.pending
+		n.denied += m.other
+		n.unstored += m.pending
 		if all {
-			unstored += m.none
-			expired += m.expired
+			n.unstored += m.none
+			n.expired += m.expired
 		}
 	}
-	t.j.blameKeys(promised, unstored, denied, expired)
+	n.blame(&t.j.findings, t.j.kept)
 }

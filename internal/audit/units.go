@@ -28,50 +28,66 @@ type span struct {
 func (j *judge) inspectUnits() {
 	s := j.r.Initial
 	spans := make([]span, 0, len(j.rows))
-	negative, above, below := 0, 0, 0
 	for _, o := range j.rows {
-		if o.Remaining == nil || o.Quantity <= 0 {
-			continue
-		}
-		sp := unitsOf(o, s)
-		spans = append(spans, sp)
-		if sp.last > s {
-			negative++
-		}
-		if sp.first < 1 {
-			above++
-		}
-		if *o.Remaining < j.r.Final {
-			below++
+		if sp, told := j.units.see(o, &j.r); told {
+			spans = append(spans, sp)
 		}
 	}
-	j.chained = len(spans) == len(j.rows)
+	j.units.chained = len(spans) == len(j.rows)
 	layers := overlay(spans, s)
-	for _, l := range layers {
-		if l.n > 1 {
-			j.shared = add(j.shared, l.last-l.first+1)
-		}
-	}
+	j.units.share(layers)
 	j.collect(layers)
-	j.blameUnits(negative, above, below)
+	j.units.blame(&j.findings)
 }
 
-// blameUnits reports units that belong to several orders, orders with units that never existed, and orders that left less than there is
-// now: the count rose, which a deduction never causes. The sums do not show that if an order is missing too.
-func (j *judge) blameUnits(negative, above, below int) {
+// unitCounts are units that belong to several orders, and orders with units that never existed, or that left less
+// than there is now: the count rose, which a deduction never causes. The sums do not show that if an order is missing
+// too.
+type unitCounts struct {
+	shared                 int64
+	negative, above, below int
+	chained                bool // every order reports a remaining count
+}
+
+// see returns the units of an order, if it tells them.
+func (n *unitCounts) see(o api.Order, r *Report) (sp span, told bool) {
+	if o.Remaining == nil || o.Quantity <= 0 {
+		return span{}, false
+	}
+	sp = unitsOf(o, r.Initial)
+	if sp.last > r.Initial {
+		n.negative++
+	}
+	if sp.first < 1 {
+		n.above++
+	}
+	if *o.Remaining < r.Final {
+		n.below++
+	}
+	return sp, true
+}
+
+// share counts the units of several orders.
+func (n *unitCounts) share(layers []span) {
+	for _, l := range layers {
+		if l.n > 1 {
+			n.shared = add(n.shared, l.last-l.first+1)
+		}
+	}
+}
+
+// ordered says that the order of the sales in time can be read off what they left: every row tells it, and no two
+// share a unit.
+func (n *unitCounts) ordered() bool { return n.chained && n.shared == 0 }
+
+func (n *unitCounts) blame(f *findings) {
 	// After a failover that rolled the stock back (A), units are sold again, so A implies all but the second.
-	if j.shared > 0 {
-		j.violate("OA", sayShared, j.shared)
+	if n.shared > 0 {
+		f.violate("OA", sayShared, n.shared)
 	}
-	if negative > 0 {
-		j.violate("O", sayRemainingNegative, negative)
-	}
-	if above > 0 {
-		j.violate("OA", sayRemainingAbove, above)
-	}
-	if below > 0 {
-		j.violate("OA", sayRemainingBelow, below, j.r.Final)
-	}
+	f.each(n.negative, "O", sayRemainingNegative)
+	f.each(n.above, "OA", sayRemainingAbove)
+	f.each(n.below, "OA", sayRemainingBelow, f.r.Final)
 }
 
 // unitsOf returns the units that an order carries out of s: r left and q taken are s-r-q+1 to s-r.

@@ -40,12 +40,12 @@ func (j *judge) weighSales() {
 	r := &j.r
 	switch {
 	case r.Orders == 0 && r.Answers[OK] == 0:
-		j.idle(sayNothingSold, j.turnedAway())
+		j.idle(sayNothingSold, turnedAway(j.ops, j.in.Lang))
 	case !j.in.WantSoldOut || j.in.History != nil && r.Answers[Refused] > 0:
 	case r.Final > 0:
-		j.idle(sayStockLeft, r.Final, r.Initial, j.turnedAway())
+		j.idle(sayStockLeft, r.Final, r.Initial, turnedAway(j.ops, j.in.Lang))
 	case j.in.History != nil:
-		j.idle(sayNobodyRefused, j.turnedAway())
+		j.idle(sayNobodyRefused, turnedAway(j.ops, j.in.Lang))
 	}
 }
 
@@ -85,9 +85,9 @@ func replicas(ops []Op) int {
 }
 
 // turnedAway lists, for the end of a sentence, what requests got instead of units: "; refused 3, lock_busy 40".
-func (j *judge) turnedAway() string {
+func turnedAway(ops []Op, lang string) string {
 	count := map[string]int{}
-	for _, op := range j.ops {
+	for _, op := range ops {
 		switch {
 		case op.Outcome == OK:
 		case op.Outcome == Declined && op.Code != "":
@@ -105,7 +105,7 @@ func (j *judge) turnedAway() string {
 	for i, n := range names {
 		names[i] = fmt.Sprintf("%s %d", n, count[n])
 	}
-	if j.in.Lang == "zh" {
+	if lang == "zh" {
 		return "；" + strings.Join(names, "，")
 	}
 	return "; " + strings.Join(names, ", ")

@@ -208,22 +208,22 @@ func (b *bufferPool) Get() []byte {
 func (b *bufferPool) Put(buf []byte) { b.pool.Put(&buf) }
 
 // proxy is the built-in balancer as a process of its own.
-func (s *Stack) proxy(targets []string) server {
+func proxyServer(o *Options, targets []string) server {
 	return server{
 		name: "balancer",
 		kind: "built-in round-robin proxy",
-		addr: s.opts.Listen,
-		url:  func(addr string) string { return "http://" + addr },
-		setup: func(addr string) ([]string, error) {
-			argv := []string{s.opts.Binary, "balance", "--listen", addr}
+		addr: o.Listen,
+		url:  overHTTP,
+		setup: func(at site) ([]string, error) {
+			argv := []string{o.Binary, "balance", "--listen", at.addr}
 			for _, t := range targets {
 				argv = append(argv, "--to", t)
 			}
-			if s.opts.KeepFailing {
+			if o.KeepFailing {
 				argv = append(argv, "--keep-failing")
 			}
-			if s.opts.Console != "" {
-				argv = append(argv, "--console", s.opts.Console)
+			if o.Console != "" {
+				argv = append(argv, "--console", o.Console)
 			}
 			return argv, nil
 		},

@@ -73,11 +73,11 @@ func startEdges(t *testing.T, o Options, balancer http.Handler, targets []string
 	urls := map[string]string{"built-in": builtin.URL}
 	if path := nginxPath(t); path != "" {
 		s := startStack(t, o)
-		sv := s.nginxServer(path, targets)
+		sv := nginxServer(path, targets, &o)
 		sv.ready = func(ctx context.Context, addr string) error {
 			return answers(ctx, addr, "GET\r\n\r\n", func([]byte) bool { return true })
 		}
-		nginx, err := s.launch(t.Context(), sv)
+		nginx, err := s.procs.launch(t.Context(), sv)
 		if err != nil {
 			t.Fatal(err)
 		}

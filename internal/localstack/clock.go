@@ -43,7 +43,7 @@ type clockLibrary struct {
 // NewClock returns a clock that shows the machine's time. name is unique among the clocks of the stack. An error: no C compiler was found, it
 // could not build the library, or this is not Linux; it says what to install.
 func (s *Stack) NewClock(ctx context.Context, name string) (*Clock, error) {
-	s.clocks.once.Do(func() { s.clocks.file, s.clocks.err = s.buildClock(ctx) })
+	s.clocks.once.Do(func() { s.clocks.file, s.clocks.err = buildClock(ctx, s.procs.keeper) })
 	if s.clocks.err != nil {
 		return nil, s.clocks.err
 	}
@@ -53,7 +53,7 @@ func (s *Stack) NewClock(ctx context.Context, name string) (*Clock, error) {
 }
 
 // buildClock compiles the library into the private directory.
-func (s *Stack) buildClock(ctx context.Context) (string, error) {
+func buildClock(ctx context.Context, keeper *keeperClient) (string, error) {
 	if runtime.GOOS != "linux" {
 		return "", errors.New("localstack: the clock of a server can be set on Linux only")
 	}
@@ -61,12 +61,13 @@ func (s *Stack) buildClock(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	source, library := filepath.Join(s.Dir, "clock.c"), filepath.Join(s.Dir, "clock.so")
+	source, library := filepath.Join(keeper.dir, "clock.c"), filepath.Join(keeper.dir, "clock.so")
 	if err := os.WriteFile(source, clockSource, 0o600); err != nil {
 		return "", fmt.Errorf("localstack: %w", err)
 	}
 	// -z defs: a function that the C library lacks must be an error here, not in the server.
-	return library, s.keeper.run(ctx, "clock build", []string{compiler, "-shared", "-fPIC", "-O2", "-Wl,-z,defs", "-o", library, source})
+	argv := []string{compiler, "-shared", "-fPIC", "-O2", "-Wl,-z,defs", "-o", library, source}
+	return library, keeper.run(ctx, "clock build", argv)
 }
 
 // Env returns the environment variables for a process that is to use this clock.

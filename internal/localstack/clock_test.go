@@ -101,11 +101,11 @@ func spawnRedis(t *testing.T, s *Stack, name string, env []string) *redis.Client
 	if err != nil {
 		t.Fatal(err)
 	}
-	sv := s.redisServer(path, name, "")
+	sv := redisServer(path, name, "", &Options{})
 	run, err := s.Spawn(t.Context(), Child{
 		Name: name, Ready: sv.ready, Env: func(string) []string { return env },
 		Argv: func(addr string) []string {
-			argv, err := sv.setup(addr)
+			argv, err := sv.setup(site{addr: addr, dir: s.Dir})
 			if err != nil {
 				t.Error(err)
 			}

@@ -263,7 +263,8 @@ func TestRestartSaysWhenItTriesAgain(t *testing.T) {
 	revived := make(chan struct{})
 	go func() {
 		defer close(revived)
-		s.revive(part{sv: server{name: "x", setup: func(string) ([]string, error) { return nil, errors.New("no") }}}, "killed")
+		never := func(site) ([]string, error) { return nil, errors.New("no") }
+		s.procs.revive(part{sv: server{name: "x", setup: never}}, "killed")
 	}()
 	last := <-tries
 	for range 3 {

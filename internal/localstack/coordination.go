@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,22 +16,22 @@ import (
 
 // etcdServer is one etcd node that does not wait for the disk. The election time-out, which bounds the shortest lease from
 // below (1.5 times, in whole seconds), is half the default: a lease of one second is possible.
-func (s *Stack) etcdServer(path string) server {
+func etcdServer(path string, o *Options) server {
 	number, _ := version(path, "--version")
 	return server{
 		name: Etcd,
 		kind: "etcd " + number + " (private)",
-		url:  func(addr string) string { return "http://" + addr },
-		setup: func(addr string) ([]string, error) {
-			peer, err := s.freeAddr()
+		url:  overHTTP,
+		setup: func(at site) ([]string, error) {
+			peer, err := at.more()
 			return append([]string{
-				path, "--name=lastitem", "--data-dir=" + filepath.Join(s.Dir, "etcd"), "--logger=zap",
-				"--listen-client-urls=http://" + addr, "--advertise-client-urls=http://" + addr,
+				path, "--name=lastitem", "--data-dir=" + at.file("etcd"), "--logger=zap",
+				"--listen-client-urls=http://" + at.addr, "--advertise-client-urls=http://" + at.addr,
 				"--listen-peer-urls=http://" + peer, "--initial-advertise-peer-urls=http://" + peer,
 				"--initial-cluster=lastitem=http://" + peer,
 				"--auto-compaction-mode=periodic", "--auto-compaction-retention=5m",
 				"--heartbeat-interval=50", "--election-timeout=500", "--unsafe-no-fsync",
-			}, s.opts.EtcdArgs...), err
+			}, o.EtcdArgs...), err
 		},
 		ready: func(ctx context.Context, addr string) error { return answers200(ctx, addr, "/health") },
 	}
@@ -43,7 +42,7 @@ const zooKeeperMain = "org.apache.zookeeper.server.ZooKeeperServerMain"
 
 // zooKeeperServer is one ZooKeeper node, started as Debian's packages lay it out, in a small Java machine. A tick of 100 ms allows
 // sessions of 200 ms; the default of two seconds would make every session test wait for four.
-func (s *Stack) zooKeeperServer(java string) server {
+func zooKeeperServer(java string, _ *Options) server {
 	jar := debianZooKeeper()
 	kind := "ZooKeeper (private)"
 	if named, err := filepath.Glob(strings.TrimSuffix(jar, ".jar") + "-[0-9]*.jar"); err == nil && len(named) > 0 {
@@ -52,18 +51,14 @@ func (s *Stack) zooKeeperServer(java string) server {
 	return server{
 		name: ZooKeeper,
 		kind: kind,
-		url:  func(addr string) string { return addr },
-		setup: func(addr string) ([]string, error) {
-			_, port, err := net.SplitHostPort(addr)
-			if err != nil {
-				return nil, err
-			}
-			file := filepath.Join(s.Dir, "zookeeper.cfg")
+		url:  bare,
+		setup: func(at site) ([]string, error) {
+			file := at.file("zookeeper.cfg")
 			conf := fmt.Sprintf("dataDir=%s\nclientPortAddress=127.0.0.1\nclientPort=%s\ntickTime=100\nminSessionTimeout=200\n"+
 				"maxSessionTimeout=60000\nmaxClientCnxns=0\nforceSync=no\nadmin.enableServer=false\n",
-				filepath.Join(s.Dir, "zookeeper"), port)
+				at.file("zookeeper"), at.port())
 			return []string{
-				java, "-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Djava.io.tmpdir=" + s.Dir,
+				java, "-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Djava.io.tmpdir=" + at.dir,
 				"-cp", jar, zooKeeperMain, file,
 			}, os.WriteFile(file, []byte(conf), 0o600)
 		},
@@ -99,25 +94,24 @@ func debianZooKeeper() string {
 
 // consulAgent is one Consul agent in development mode: a server of its own that keeps everything in memory. It takes sessions of a
 // second, where by default ten is the least: a test of a session that ends would wait for twenty.
-func (s *Stack) consulAgent(path string) server {
+func consulAgent(path string, _ *Options) server {
 	number, _ := version(path, "version")
 	return server{
 		name:  Consul,
 		kind:  "Consul " + number + " (private)",
 		loses: text.Of("its sessions and keys were in memory"),
-		url:   func(addr string) string { return "http://" + addr },
-		setup: func(addr string) ([]string, error) {
-			_, http, err := net.SplitHostPort(addr)
-			argv := []string{
+		url:   overHTTP,
+		setup: func(at site) (argv []string, err error) {
+			argv = []string{
 				path, "agent", "-dev", "-bind=127.0.0.1", "-client=127.0.0.1", "-node=lastitem", "-disable-host-node-id",
-				"-data-dir=" + filepath.Join(s.Dir, "consul"), "-http-port=" + http, "-dns-port=-1", "-grpc-port=-1", "-log-level=warn",
+				"-data-dir=" + at.file("consul"), "-http-port=" + at.port(), "-dns-port=-1", "-grpc-port=-1", "-log-level=warn",
 				`-hcl=session_ttl_min="1s"`,
 			}
 			if atLeast(number, 1, 14) { // earlier ones refuse the word; these would all listen on port 8503
 				argv = append(argv, "-hcl=ports { grpc_tls = -1 }")
 			}
 			for _, port := range []string{"-server-port=", "-serf-lan-port=", "-serf-wan-port="} {
-				other, portErr := s.freeAddr()
+				other, portErr := at.more()
 				err = errors.Join(err, portErr)
 				argv = append(argv, port+other[strings.LastIndex(other, ":")+1:])
 			}

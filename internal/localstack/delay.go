@@ -3,6 +3,7 @@ package localstack
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"lastitem/internal/text"
 	"lastitem/internal/wire"
@@ -15,24 +16,23 @@ type delays struct {
 	servers map[string]bool // names of the servers that are reached through a proxy
 }
 
-// delayed is Options.Via where there is an Options.RTT. Kafka gets no proxy: its client connects to the address that the broker advertises,
-// which bypasses a proxy.
-func (s *Stack) delayed(x Service, _ int) (string, error) {
-	if x.Name == Kafka {
-		return x.Addr, nil
+// via is Options.Via where there is an Options.RTT. Kafka gets no proxy: its client connects to the address that the
+// broker advertises, which bypasses a proxy.
+func (d *delays) via(rtt time.Duration) func(x Service, replica int) (string, error) {
+	d.servers = map[string]bool{}
+	return func(x Service, _ int) (string, error) {
+		if x.Name == Kafka {
+			return x.Addr, nil
+		}
+		p, err := wire.NewDelayed(x.Name, x.Addr, wire.Raw, rtt/2)
+		if err != nil {
+			return "", err
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.proxies, d.servers[x.Name] = append(d.proxies, p), true
+		return p.Addr, nil
 	}
-	p, err := wire.NewDelayed(x.Name, x.Addr, wire.Raw, s.opts.RTT/2)
-	if err != nil {
-		return "", err
-	}
-	d := &s.delays
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.servers == nil {
-		d.servers = map[string]bool{}
-	}
-	d.proxies, d.servers[x.Name] = append(d.proxies, p), true
-	return p.Addr, nil
 }
 
 // delayTexts are the parts of the line about the round trip, by language.

@@ -3,13 +3,11 @@ package localstack
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
 
 	"lastitem/internal/redact"
-	"lastitem/internal/text"
 )
 
 // extras are the backends that only a few modes need. Except for Kafka there are no embedded ones.
@@ -73,87 +71,6 @@ func (s *Stack) tryExtra(ctx context.Context, backend string) (why string, err e
 	return strings.TrimPrefix(s.opts.tell(err), "localstack: "), nil
 }
 
-// own is the address that the user gave for an extra.
-func (o *Options) own(backend string) string {
-	return map[string]string{Redlock: o.Redlock, Etcd: o.Etcd, ZooKeeper: o.ZooKeeper, Consul: o.Consul, Kafka: o.Kafka}[backend]
-}
-
-// findExtra returns the program of an extra, which for the embedded Kafka is Options.Binary, or an error that says what to install.
-func (o *Options) findExtra(backend string) (string, error) {
-	switch {
-	case backend == Kafka && o.Backend == Embedded:
-		return o.Binary, nil
-	case o.Backend == Embedded:
-		return "", o.advised(backend, text.Of("localstack: there is no embedded %s").Errorf(backend))
-	}
-	path, err := Find(backend)
-	switch {
-	case err != nil && backend == Kafka && o.Backend == Auto:
-		return o.Binary, nil
-	case err != nil:
-		return "", fmt.Errorf("localstack: %w", o.advised(backend, err))
-	}
-	return path, nil
-}
-
-// findMySQL says why there would be no MySQL; nil where one is installed, and may be started.
-func (o *Options) findMySQL() error {
-	_, err := Find(MySQL)
-	if o.Backend == Embedded {
-		err = text.Of("the embedded database is SQLite").Errorf()
-	}
-	if err != nil {
-		return o.advised(MySQL, err)
-	}
-	return nil
-}
-
-// advised ends the error about a backend that is missing with what the user can do.
-func (o *Options) advised(backend string, why error) error {
-	var advice string
-	if o.Advice != nil {
-		advice = o.Advice(backend)
-	}
-	switch {
-	case advice == "":
-		return why
-	case errors.Is(why, errNotInstalled):
-		return text.Of("%w; or %s").Errorf(why, advice)
-	default:
-		return text.Of("%w: %s").Errorf(why, advice)
-	}
-}
-
-// ErrMissing says that Options.All cannot be had; the error around it lists what is missing and how to install it.
-var ErrMissing = text.Of("localstack: not every mode can run here").Errorf()
-
-// missing returns ErrMissing with what a mode would lack; nil where that is nothing.
-func (o *Options) missing() error {
-	var lacks text.Text
-	lack := func(backend string, why error) {
-		said := text.Of("\n  %s: %s").With(backend, why)
-		lacks.En += strings.Replace(said.En, "localstack: ", "", 1)
-		lacks.Zh += strings.Replace(said.Zh, "localstack: ", "", 1)
-	}
-	if o.SQL == "" {
-		if err := o.findMySQL(); err != nil {
-			lack(MySQL, err)
-		}
-	}
-	for _, backend := range o.useful() {
-		if o.own(backend) != "" {
-			continue
-		}
-		if _, err := o.findExtra(backend); err != nil {
-			lack(backend, err)
-		}
-	}
-	if lacks.En == "" {
-		return nil
-	}
-	return text.Of("%w:%s").Errorf(ErrMissing, lacks)
-}
-
 // takeOwn fills in an extra of the user's own.
 func (s *Stack) takeOwn(backend, addresses string) {
 	if backend != Redlock {
@@ -178,9 +95,11 @@ func (s *Stack) launchExtra(ctx context.Context, backend, path string) (err erro
 	case Kafka:
 		return s.startKafka(ctx, path)
 	}
-	describe := map[string]func(path string) server{Etcd: s.etcdServer, ZooKeeper: s.zooKeeperServer, Consul: s.consulAgent}
+	describe := map[string]func(path string, o *Options) server{
+		Etcd: etcdServer, ZooKeeper: zooKeeperServer, Consul: consulAgent,
+	}
 	into := s.extra(backend)
-	if *into, err = s.launch(ctx, describe[backend](path)); err != nil {
+	if *into, err = s.procs.launch(ctx, describe[backend](path, &s.opts)); err != nil {
 		return err
 	}
 	s.opts.Log("%s: %s at %s (%s)", backend, into.Kind, into.Addr, path)
@@ -194,7 +113,7 @@ func (s *Stack) launchRedlock(ctx context.Context, path string) error {
 	starts := make([]func(context.Context) error, redlockNodes)
 	for i := range nodes {
 		starts[i] = func(ctx context.Context) (err error) {
-			nodes[i], err = s.launch(ctx, s.redisServer(path, redlockName(i), kind))
+			nodes[i], err = s.procs.launch(ctx, redisServer(path, redlockName(i), kind, &s.opts))
 			return err
 		}
 	}

@@ -131,26 +131,3 @@ func atLeast(version string, least ...int) bool {
 	}
 	return true
 }
-
-// onRequest is why an embedded server is used where the user has asked for embedded ones.
-const onRequest = "asked for"
-
-// tell tells an error in the language of the options.
-func (o *Options) tell(err error) string { return text.ErrorIn(o.Lang, err) }
-
-// choose picks the real server or the embedded one for a backend by Options.Backend: the path of the real one, "" for
-// embedded, or an error. why completes the sentence "embedded, because".
-func (o *Options) choose(backend string) (path, why string, err error) {
-	if o.Backend == Embedded {
-		return "", onRequest, nil
-	}
-	path, err = Find(backend)
-	switch {
-	case err == nil:
-		return path, "", nil
-	case o.Backend == Local:
-		return "", "", text.Of("localstack: backend %s: %w").Errorf(Local, o.advised(backend, err))
-	default:
-		return "", o.tell(err), nil
-	}
-}

@@ -1,6 +1,3 @@
-// A guest is a private stack on the user's own servers: it names them ([Servers]), checks that they answer ([New]), and removes
-// everything that the stack has brought there ([Guest.Leave]).
-
 package localstack
 
 import (
@@ -20,14 +17,15 @@ import (
 	"lastitem/internal/text"
 )
 
-// Servers are the servers that the user gives to a stack instead of having it start some, as addresses; "" = start one.
-type Servers struct {
+// OwnServers are the servers that the user gives to a stack instead of having it start some, as addresses; "" = start
+// one.
+type OwnServers struct {
 	Redis, SQL                              string
 	Redlock, Etcd, ZooKeeper, Consul, Kafka string
 }
 
-// Options adds the servers to the parts of a stack.
-func (s Servers) Options(o Options) Options {
+// AddTo adds the servers to the parts of a stack.
+func (s OwnServers) AddTo(o Options) Options {
 	o.Redis, o.SQL = s.Redis, s.SQL
 	o.Redlock, o.Etcd, o.ZooKeeper, o.Consul, o.Kafka = s.Redlock, s.Etcd, s.ZooKeeper, s.Consul, s.Kafka
 	return o
@@ -44,18 +42,18 @@ func (e *AddressError) Unwrap() error { return e.err }
 
 func badAddress(format string, args ...any) error { return &AddressError{fmt.Errorf(format, args...)} }
 
-// Guest is a demo on servers that are the user's own: it touches its own keys and tables there, and takes away what it
+// Guest is a stack on servers that are the user's own: it touches its own keys and tables there, and takes away what it
 // brought. Its keys have a prefix of their own; its tables are dropped unless they were there before. The keeper does that
-// too, in case the demo does not live to.
+// too, in case the stack does not live to.
 type Guest struct {
 	Prefix string
-	Own    Servers // SQL is "" too where the tables were there before
-	File   string  // SQLite file that was not there before
-	Root   bool    // ZooKeeper's [backend.ZooKeeperRoot] was not there before
+	Own    OwnServers // SQL is "" too where the tables were there before
+	File   string     // SQLite file that was not there before
+	Root   bool       // ZooKeeper's [backend.ZooKeeperRoot] was not there before
 }
 
-// New looks at the user's servers before anything is started on them.
-func New(ctx context.Context, own Servers) (*Guest, error) {
+// NewGuest looks at the user's servers before anything is started on them.
+func NewGuest(ctx context.Context, own OwnServers) (*Guest, error) {
 	g := &Guest{Prefix: "lastitem:demo:" + strings.ToLower(rand.Text()[:10]) + ":", Own: own}
 	g.Own.SQL = ""
 	if own.Redis != "" {
@@ -96,34 +94,34 @@ func New(ctx context.Context, own Servers) (*Guest, error) {
 	return g, nil
 }
 
-// Env carries a guest to the keeper's last command; not by argument, since addresses hold passwords.
-const Env = "SHOP_GUEST"
+// EnvGuest carries a guest to the keeper's last command; not by argument, since addresses hold passwords.
+const EnvGuest = "SHOP_GUEST"
 
-// Options adds what a stack must know to be a guest.
-func (g *Guest) Options(o Options) (Options, error) {
+// AddTo adds what a stack must know to be a guest.
+func (g *Guest) AddTo(o Options) (Options, error) {
 	said, err := json.Marshal(g)
 	if err != nil {
 		return o, err
 	}
 	o.Env = append(o.Env, "SHOP_REDIS_PREFIX="+g.Prefix)
-	o.LastCommand, o.LastCommandEnv = []string{"guest-leave"}, []string{Env + "=" + string(said)}
+	o.LastCommand, o.LastCommandEnv = []string{"guest-leave"}, []string{EnvGuest + "=" + string(said)}
 	return o, nil
 }
 
-// FromEnvironment is the guest whose time is over, in the process that the keeper starts then.
-func FromEnvironment() (*Guest, error) {
+// GuestFromEnvironment is the guest whose time is over, in the process that the keeper starts then.
+func GuestFromEnvironment() (*Guest, error) {
 	var g Guest
-	err := json.Unmarshal([]byte(os.Getenv(Env)), &g)
+	err := json.Unmarshal([]byte(os.Getenv(EnvGuest)), &g)
 	if err == nil && g.Prefix == "" {
 		err = errors.New("it has no prefix")
 	}
 	if err != nil {
-		return nil, badAddress("%s: not a guest: %w", Env, err)
+		return nil, badAddress("%s: not a guest: %w", EnvGuest, err)
 	}
 	return &g, nil
 }
 
-// Leave removes what the demo brought; the replicas have ended.
+// Leave removes what the stack brought; the replicas have ended.
 func (g *Guest) Leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()

@@ -9,8 +9,10 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"lastitem/internal/text"
@@ -19,20 +21,46 @@ import (
 // server describes one process to bring up on a port. The functions get the address ("127.0.0.1:20123") because it may
 // change between attempts.
 type server struct {
-	name  string
-	kind  string
-	url   func(addr string) string
-	addr  string                              // fixed; "" = a free loopback port, and another one should that be taken
-	dir   string                              // working directory; "" = the private one
-	setup func(addr string) ([]string, error) // writes what the process reads and returns its command line
-	env   func(addr string) []string          // nil = none
-	ready func(ctx context.Context, addr string) error
-	grace time.Duration // see spec.GraceMS
+	name    string
+	kind    string
+	url     func(addr string) string
+	addr    string                          // fixed; "" = a free loopback port, and another one should that be taken
+	dir     string                          // working directory; "" = the private one
+	prepare func(ctx context.Context) error // what comes before the first attempt; nil = nothing
+	setup   func(at site) ([]string, error) // writes what the process reads and returns its command line
+	env     func(addr string) []string      // nil = none
+	ready   func(ctx context.Context, addr string) error
+	grace   time.Duration // see spec.GraceMS
 	// loses says what is gone when the process dies, as a sentence. A part that loses nothing ("") may be started again: it keeps no
 	// data, or keeps them in files, which outlive a process also where they are not synced.
 	loses text.Text
 	// mortal says that its end is no end of the stack.
 	mortal bool
+}
+
+// site is where a process is set up.
+type site struct {
+	addr string                 // host:port on loopback
+	dir  string                 // the private directory
+	more func() (string, error) // another free address
+}
+
+func (s site) port() string { return s.addr[strings.LastIndex(s.addr, ":")+1:] }
+
+func (s site) file(name string) string { return filepath.Join(s.dir, name) }
+
+// overHTTP and bare are what a client wants: http://host:port, or host:port.
+func overHTTP(addr string) string { return "http://" + addr }
+func bare(addr string) string     { return addr }
+
+// launcher starts processes on ports, and knows what runs, to start it again.
+type launcher struct {
+	keeper *keeperClient
+	opts   *Options
+	ports  sync.Map // addresses handed out
+
+	mu    sync.Mutex
+	parts map[string]part // what runs, by name
 }
 
 const (
@@ -47,18 +75,23 @@ var errEarlyExit = text.Of("ended before it was ready").Errorf()
 
 // launch starts the process and waits until it is ready. Another process may take a port between our choice and its use;
 // then the next port is tried.
-func (s *Stack) launch(ctx context.Context, sv server) (Service, error) {
+func (l *launcher) launch(ctx context.Context, sv server) (Service, error) {
+	if sv.prepare != nil {
+		if err := sv.prepare(ctx); err != nil {
+			return Service{}, err
+		}
+	}
 	for try := 1; ; try++ {
 		addr := sv.addr
 		if addr == "" {
 			var err error
-			if addr, err = s.freeAddr(); err != nil {
+			if addr, err = l.freeAddr(); err != nil {
 				return Service{}, err
 			}
 		}
-		p, err := s.attempt(ctx, sv, addr)
+		p, err := l.attempt(ctx, sv, addr)
 		if err == nil {
-			s.keepPart(sv, addr, p)
+			l.keep(sv, addr, p)
 			return Service{Name: sv.name, Kind: sv.kind, Addr: addr, URL: sv.url(addr), PID: p.pid}, nil
 		}
 		// "in use" in the text shows a rival that has left the port by now. A server that fails for another reason
@@ -67,13 +100,13 @@ func (s *Stack) launch(ctx context.Context, sv server) (Service, error) {
 		if sv.addr != "" || !collided || try == portTries {
 			return Service{}, err
 		}
-		s.opts.Log("%s: %s was taken meanwhile, trying another port", sv.name, addr)
+		l.opts.Log("%s: %s was taken meanwhile, trying another port", sv.name, addr)
 	}
 }
 
 // attempt starts the process once.
-func (s *Stack) attempt(ctx context.Context, sv server, addr string) (*process, error) {
-	argv, err := sv.setup(addr)
+func (l *launcher) attempt(ctx context.Context, sv server, addr string) (*process, error) {
+	argv, err := sv.setup(site{addr: addr, dir: l.keeper.dir, more: l.freeAddr})
 	if err != nil {
 		return nil, text.Of("localstack: set %s up: %w").Errorf(sv.name, err)
 	}
@@ -81,11 +114,11 @@ func (s *Stack) attempt(ctx context.Context, sv server, addr string) (*process, 
 	if sv.env != nil {
 		env = sv.env(addr)
 	}
-	p, err := s.keeper.start(ctx, sv.name, spec{Argv: argv, Env: env, Dir: sv.dir, GraceMS: int(sv.grace.Milliseconds())})
+	p, err := l.keeper.start(ctx, sv.name, spec{Argv: argv, Env: env, Dir: sv.dir, GraceMS: int(sv.grace.Milliseconds())})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.await(ctx, sv, addr, p); err != nil {
+	if err := l.await(ctx, sv, addr, p); err != nil {
 		select {
 		case <-p.exited: // its number may belong to somebody else by now
 		default:
@@ -102,7 +135,7 @@ func (s *Stack) attempt(ctx context.Context, sv server, addr string) (*process, 
 
 // await polls until the process is ready, has ended, or readyWithin is over. A probe under way is abandoned when the
 // process ends: whatever has the port now is no longer of interest.
-func (s *Stack) await(ctx context.Context, sv server, addr string, p *process) error {
+func (l *launcher) await(ctx context.Context, sv server, addr string, p *process) error {
 	ctx, stop := context.WithTimeout(ctx, readyWithin)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -121,7 +154,7 @@ func (s *Stack) await(ctx context.Context, sv server, addr string, p *process) e
 	for {
 		err := sv.ready(ctx, addr)
 		// guard: an answer from a child that has already ended came from another server, which has the port.
-		if err == nil && s.keeper.guard(p, !sv.mortal) {
+		if err == nil && l.keeper.guard(p, !sv.mortal) {
 			return nil
 		}
 		select {
@@ -139,10 +172,10 @@ func (s *Stack) await(ctx context.Context, sv server, addr string, p *process) e
 
 // freeAddr picks a loopback port that nobody listens on and that this stack has not handed out. It stays below the range
 // from which Linux and macOS take the local ports of outgoing connections, so that a busy client does not get in the way.
-func (s *Stack) freeAddr() (string, error) {
+func (l *launcher) freeAddr() (string, error) {
 	for range 200 {
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(12000)))
-		if _, taken := s.ports.LoadOrStore(addr, true); taken {
+		if _, taken := l.ports.LoadOrStore(addr, true); taken {
 			continue
 		}
 		if listenable(addr) == nil {

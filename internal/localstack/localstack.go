@@ -18,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -51,79 +50,6 @@ const (
 // EnvBinary names the shop binary where the running program is not it; see Options.Binary.
 const EnvBinary = "SHOP_BINARY"
 
-// Options says what to start. The zero value starts Redis and SQL, real or embedded, and no replica.
-type Options struct {
-	// Replicas is the number of shop processes; 0 starts the backends only, without a balancer.
-	Replicas int
-	// Listen is the balancer's address, "127.0.0.1:8080"; "" takes a free loopback port.
-	Listen string
-	// Backend is Auto (also ""), Embedded or Local.
-	Backend string
-	// Redis and SQL are the user's own servers, used but neither started nor stopped: a redis:// URL; a DSN of
-	// go-sql-driver or "sqlite:" and a path. "" starts one.
-	Redis, SQL string
-	// Extras of the user's own, likewise. Redlock takes redis:// URLs, Etcd http:// URLs, ZooKeeper and Kafka host:port, several
-	// comma-separated; Consul the http:// URL of an agent.
-	Redlock, Etcd, ZooKeeper, Consul, Kafka string
-	// KeepFailing keeps a replica that fails in the balancer's round, so that a fault under test is met and not avoided. Otherwise
-	// it is left out for two seconds at a time.
-	KeepFailing bool
-	// Console is the address, host:port, of a console to which the balancer sends what begins with /console/; a browser that asks for / is
-	// redirected there. "" = there is none.
-	Console string
-	// Restart starts replicas and the balancer again when they die, and a store whose data outlive it; the end of another part, and
-	// without Restart of any, is the end of the stack.
-	Restart bool
-	// Replica is the shop that the replicas run; "" is Binary.
-	Replica string
-	// RedisConf are lines for the end of redis.conf, where a real Redis is started.
-	RedisConf []string
-	// RedisArgs are for the end of its command line, "--sentinel".
-	RedisArgs []string
-	// SQLConf are options for the end of the command line, "--log-bin=bin", where a real MySQL or MariaDB is started.
-	SQLConf []string
-	// SQLData is the data directory of a real MySQL or MariaDB, filled where it is empty and kept. "" = one of the stack's own. On one that
-	// is not empty the accounts are those that were made before.
-	SQLData string
-	// EtcdArgs are for the end of the command line, "--quota-backend-bytes=4194304", where a real etcd is started.
-	EtcdArgs []string
-	// Schemas are databases to make beside "lastitem", where a real MySQL or MariaDB is started.
-	Schemas []string
-	// Only says which backends are started: Redis, MySQL, Redlock, Etcd, ZooKeeper, Consul, Kafka. The first two always are with
-	// replicas. nil is these two, and with replicas also every extra that is installed: the log says which are not.
-	Only []string
-	// Extras narrows the extras of an Only that is nil to those that the modes in question need; an extra of the user's own stays. nil = all.
-	Extras []string
-	// All makes it an error, before anything is started, that a mode would lack a backend; the error says what to install.
-	All bool
-	// Token is the admin token of the replicas; "" makes a random one.
-	Token string
-	// Env is added to the environment of the replicas.
-	Env []string
-	// LastCommand is a command of the shop, with LastCommandEnv on top of its environment, that the keeper runs when everything
-	// has ended, however that came: it cleans up what is not on this machine. It has half a minute.
-	LastCommand, LastCommandEnv []string
-	// Binary is the shop; "" is $SHOP_BINARY, or else the running program. It is started as 'keeper', 'serve',
-	// 'embedded-redis', 'embedded-kafka' and 'balance'.
-	Binary string
-	// Advice says what the user can do, besides installing a program, where a backend is missing: "give your own with --etcd". It
-	// ends the error or, where the stack does without, the reason that the replicas give. nil or "" = nothing.
-	Advice func(backend string) string
-	// Via returns the address, host:port, that a replica (from 1) must use for a server that has an address; nil = the server's own. It is
-	// called once for each pair of replica and server, by several goroutines: a replica that is started again keeps its addresses. Its
-	// error ends the start.
-	Via func(server Service, replica int) (addr string, err error)
-	// RTT is a round trip to add between the replicas and their servers, by a Via of our own, so that it excludes Via; 0 = none. Kafka and
-	// SQLite, which have no address to put a proxy before, stay as near as they are: the log says so.
-	RTT time.Duration
-	// Log is told what was chosen and why, a line at a time; nil keeps quiet. It is called by several goroutines.
-	Log func(format string, args ...any)
-	// Lang is the language of what Log is told: "zh", else English. Errors, and the reasons that are errors, are English.
-	Lang string
-
-	unasked bool // nobody asked for the extras, so that a missing one is no error
-}
-
 // Service is one running part.
 type Service struct {
 	Name string `json:"name"` // "redis", "sql", "replica 1", "balancer"
@@ -148,12 +74,9 @@ type Stack struct {
 	Etcd, ZooKeeper, Consul, Kafka Service
 
 	opts    Options
-	keeper  *keeperClient
-	partsMu sync.Mutex
-	parts   map[string]part // what runs, by name
-	ports   sync.Map        // addresses handed out
-	lacking sync.Map        // backend -> why, for the user
-	instead sync.Map        // backend -> what stands in for it and why, for the user
+	procs   launcher
+	lacking sync.Map // backend -> why, for the user
+	instead sync.Map // backend -> what stands in for it and why, for the user
 	clocks  clockLibrary
 	delays  delays
 	done    chan struct{}
@@ -169,14 +92,14 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	}
 	s := &Stack{Token: o.Token, opts: o, done: make(chan struct{})}
 	if o.RTT > 0 {
-		s.opts.Via = s.delayed
+		s.opts.Via = s.delays.via(o.RTT)
 	}
-	var err error
-	if s.keeper, err = newKeeperClient(o.Binary, s.died); err != nil {
+	keeper, err := newKeeperClient(o.Binary, s.died)
+	if err != nil {
 		return nil, err
 	}
-	s.Dir = s.keeper.dir
-	if err := s.keeper.lastCommand(o); err != nil {
+	s.procs.keeper, s.procs.opts, s.Dir = keeper, &s.opts, keeper.dir
+	if err := keeper.lastCommand(o); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if err := s.start(ctx); err != nil {
@@ -186,79 +109,6 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 		s.logDelays()
 	}
 	return s, nil
-}
-
-// complete checks the options and fills in the defaults.
-func (o *Options) complete() error {
-	switch o.Backend {
-	case "":
-		o.Backend = Auto
-	case Auto, Embedded, Local:
-	default:
-		return fmt.Errorf("localstack: backend %q: want %s, %s or %s", o.Backend, Auto, Embedded, Local)
-	}
-	if o.Replicas < 0 {
-		return fmt.Errorf("localstack: %d replicas", o.Replicas)
-	}
-	if err := o.completeOnly(); err != nil {
-		return err
-	}
-	if o.Replicas > 0 && o.Listen != "" {
-		if err := listenable(o.Listen); err != nil {
-			return err
-		}
-	}
-	if o.Token == "" {
-		o.Token = secret()
-	}
-	if o.Binary == "" {
-		o.Binary = os.Getenv(EnvBinary)
-	}
-	if o.Binary == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return fmt.Errorf("localstack: which program is this: %w", err)
-		}
-		o.Binary = self
-	}
-	if o.Replica == "" {
-		o.Replica = o.Binary
-	}
-	if o.Log == nil {
-		o.Log = func(string, ...any) {}
-	}
-	o.Log = inLanguage(o.Lang, o.Log)
-	return nil
-}
-
-// completeOnly fills in what is to be started.
-func (o *Options) completeOnly() error {
-	for _, name := range o.Only {
-		if name != Redis && name != MySQL && !slices.Contains(extras, name) {
-			return fmt.Errorf("localstack: unknown backend %q", name)
-		}
-	}
-	needed := []string{Redis, MySQL}
-	switch {
-	case o.Only == nil && o.Replicas > 0:
-		o.Only, o.unasked = slices.Concat(needed, o.useful()), !o.All
-	case o.Only == nil:
-		o.Only = needed
-	case o.Replicas > 0:
-		o.Only = slices.Concat(needed, slices.DeleteFunc(slices.Clone(o.Only), func(name string) bool { return slices.Contains(needed, name) }))
-	}
-	if o.All {
-		return o.missing()
-	}
-	return nil
-}
-
-// useful returns the extras of an Only that is nil.
-func (o *Options) useful() []string {
-	if o.Extras == nil {
-		return extras
-	}
-	return slices.DeleteFunc(slices.Clone(extras), func(name string) bool { return !slices.Contains(o.Extras, name) && o.own(name) == "" })
 }
 
 // start brings up the backends side by side, then the replicas side by side, then the balancer.
@@ -308,6 +158,20 @@ func together(ctx context.Context, fs []func(context.Context) error) error {
 	return context.Cause(ctx)
 }
 
+// launchReal starts a real server and says that it came from there. If it does not start, and with Auto an embedded
+// one may take its place, the error is nil and why is not "".
+func (s *Stack) launchReal(ctx context.Context, sv server, from any) (started Service, why string, err error) {
+	started, err = s.procs.launch(ctx, sv)
+	switch {
+	case err == nil:
+		s.opts.Log("%s: %s at %s (%s)", text.Known(sv.name), started.Kind, started.Addr, from)
+		return started, "", nil
+	case s.opts.Backend == Local || ctx.Err() != nil:
+		return started, "", err
+	}
+	return started, s.opts.tell(err), nil
+}
+
 // insteadOf notes that an installed store did not start and an embedded one replaces it: the user tests another server than expected.
 func (s *Stack) insteadOf(backend, embedded, installed, why string) {
 	s.instead.Store(backend, text.Of("%s is %s, not the installed %s, which does not start: %s").Errorf(backend, embedded, installed, firstLine(why)))
@@ -342,17 +206,17 @@ func (s *Stack) Err() error {
 // seconds to finish their requests. It may be repeated.
 func (s *Stack) Close() error {
 	defer s.delays.close()
-	return s.keeper.close()
+	return s.procs.keeper.close()
 }
 
 // died is told by the client of the keeper that p, or with p nil the keeper, has ended.
 func (s *Stack) died(p *process, how string) {
 	var lost text.Text
 	if p != nil && s.opts.Restart {
-		x, ok := s.partNamed(p.name)
+		x, ok := s.procs.named(p.name)
 		switch {
 		case ok && x.sv.loses.En == "":
-			go s.revive(x, how)
+			go s.procs.revive(x, how)
 			return
 		case ok:
 			lost = text.Of(" (not started again: %s)").With(x.sv.loses)

@@ -179,7 +179,7 @@ func TestKeeperKilled(t *testing.T) {
 			t.Parallel()
 			s := startStack(t, Options{Replicas: 1, Backend: backend, Only: []string{Redis, MySQL}})
 			tr := partsOf(s)
-			keeper := s.keeper.cmd.Process
+			keeper := s.procs.keeper.cmd.Process
 			for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 				if err := keeper.Signal(sig); err != nil {
 					t.Fatal(err)
@@ -252,7 +252,7 @@ func TestLastCommandIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "left")
 	s := startStack(t, Options{Backend: Embedded, Only: []string{Redis}, LastCommand: []string{"leave", file}})
-	s.keeper.patience -= keeperPatience
+	s.procs.keeper.patience -= keeperPatience
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -265,18 +265,18 @@ func TestLastCommandIsWaitedFor(t *testing.T) {
 func TestPortCollision(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, Options{Only: []string{}})
-	sv := s.miniredis()
+	sv := miniredisServer(&s.opts)
 	var stolen net.Listener
 	setup := sv.setup
-	sv.setup = func(addr string) (argv []string, err error) {
+	sv.setup = func(at site) (argv []string, err error) {
 		if stolen == nil {
-			if stolen, err = net.Listen("tcp", addr); err != nil {
+			if stolen, err = net.Listen("tcp", at.addr); err != nil {
 				return nil, err
 			}
 		}
-		return setup(addr)
+		return setup(at)
 	}
-	got, err := s.launch(t.Context(), sv)
+	got, err := s.procs.launch(t.Context(), sv)
 	if stolen != nil {
 		defer func() { _ = stolen.Close() }()
 	}
@@ -463,10 +463,10 @@ func TestGivenPrograms(t *testing.T) {
 // What the caller says of the server's settings overrides ours.
 func TestSQLConfComesLast(t *testing.T) {
 	t.Parallel()
-	s := &Stack{opts: Options{SQLConf: []string{"--log-bin=bin", "--sync-binlog=1"}}}
-	argv := s.mysqlArgv("mariadbd")
-	if got := argv[len(argv)-2:]; !slices.Equal(got, s.opts.SQLConf) {
-		t.Errorf("the command line ends with %q, want %q", got, s.opts.SQLConf)
+	d := &database{conf: []string{"--log-bin=bin", "--sync-binlog=1"}}
+	argv := d.argv()
+	if got := argv[len(argv)-2:]; !slices.Equal(got, d.conf) {
+		t.Errorf("the command line ends with %q, want %q", got, d.conf)
 	}
 }
 
@@ -475,10 +475,10 @@ func TestSQLConfComesLast(t *testing.T) {
 func TestRedisConf(t *testing.T) {
 	t.Parallel()
 	lines := []string{"appendonly yes", "maxmemory 1mb", "the caller's own"}
-	s := &Stack{Dir: t.TempDir(), opts: Options{RedisConf: lines[:2]}}
+	at := site{addr: "127.0.0.1:1", dir: t.TempDir()}
 	seen := map[string]string{}
 	for _, name := range []string{Redis, redlockName(0), redlockName(1)} {
-		argv, err := s.redisServer("redis-server", name, "").setup("127.0.0.1:1")
+		argv, err := redisServer("redis-server", name, "", &Options{RedisConf: lines[:2]}).setup(at)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -125,7 +125,7 @@ type traces struct {
 }
 
 func partsOf(s *Stack) traces {
-	tr := traces{Dir: s.Dir, PIDs: map[string]int{"keeper": s.keeper.cmd.Process.Pid}}
+	tr := traces{Dir: s.Dir, PIDs: map[string]int{"keeper": s.procs.keeper.cmd.Process.Pid}}
 	others := []Service{s.Balancer, s.Redis, s.SQL, s.Etcd, s.ZooKeeper, s.Consul, s.Kafka}
 	for _, sv := range slices.Concat(others, s.Replicas, s.Redlock) {
 		if sv.PID != 0 {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"text/template"
 
@@ -61,20 +60,20 @@ func edgeBody(status int, code api.Code, detail string) string {
 }
 
 // nginxServer is an nginx in one process, without a master, with everything it writes in the private directory.
-func (s *Stack) nginxServer(path string, targets []string) server {
+func nginxServer(path string, targets []string, o *Options) server {
 	number, _ := version(path, "-v")
 	return server{
 		name: "balancer",
 		kind: "nginx " + number,
-		addr: s.opts.Listen,
-		url:  func(addr string) string { return "http://" + addr },
-		setup: func(addr string) ([]string, error) {
-			file := filepath.Join(s.Dir, "nginx.conf")
-			conf, err := renderNginx(edge{listen: addr, targets: targets, keepFailing: s.opts.KeepFailing, console: s.opts.Console})
+		addr: o.Listen,
+		url:  overHTTP,
+		setup: func(at site) ([]string, error) {
+			file := at.file("nginx.conf")
+			conf, err := renderNginx(edge{listen: at.addr, targets: targets, keepFailing: o.KeepFailing, console: o.Console})
 			if err != nil {
 				return nil, err
 			}
-			return nginxArgv(path, number, s.Dir, file), os.WriteFile(file, conf, 0o600)
+			return nginxArgv(path, number, at.dir, file), os.WriteFile(file, conf, 0o600)
 		},
 		ready: func(ctx context.Context, addr string) error { return answers200(ctx, addr, "/readyz") },
 		grace: grace,

@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/alicebob/miniredis/v2"
 
 	"lastitem/internal/redact"
 	"lastitem/internal/text"
@@ -18,7 +19,7 @@ import (
 func (s *Stack) startRedis(ctx context.Context) error {
 	if s.opts.Redis != "" {
 		s.Redis = given(Redis, s.opts.Redis)
-		s.opts.Log("redis: %s, as given", redact.Address(s.opts.Redis))
+		s.opts.Log("%s: %s, as given", Redis, redact.Address(s.opts.Redis))
 		return nil
 	}
 	path, why, err := s.opts.choose(Redis)
@@ -26,22 +27,17 @@ func (s *Stack) startRedis(ctx context.Context) error {
 		return err
 	}
 	if path != "" {
-		s.Redis, err = s.launch(ctx, s.redisServer(path, Redis, redisKind(path)))
-		if err == nil {
-			s.opts.Log("redis: %s at %s (%s)", s.Redis.Kind, s.Redis.Addr, path)
-			return nil
-		}
-		if s.opts.Backend == Local || ctx.Err() != nil {
+		s.Redis, why, err = s.launchReal(ctx, redisServer(path, Redis, redisKind(path), &s.opts), path)
+		if err != nil || why == "" {
 			return err
 		}
-		why = s.opts.tell(err)
 		s.insteadOf(Redis, "miniredis", redisKind(path), why)
 	}
-	s.Redis, err = s.launch(ctx, s.miniredis())
+	s.Redis, err = s.procs.launch(ctx, miniredisServer(&s.opts))
 	if err != nil {
 		return err
 	}
-	s.opts.Log("redis: %s at %s, because: %s", s.Redis.Kind, s.Redis.Addr, why)
+	s.opts.Log("%s: %s at %s, because: %s", Redis, s.Redis.Kind, s.Redis.Addr, why)
 	return nil
 }
 
@@ -56,11 +52,11 @@ func redisKind(path string) string {
 
 // redisServer is a real Redis that keeps nothing on disk. It has a password, because a Redis on loopback obeys every user of
 // the machine and writes files with our rights; the password is in a file that only we can read, not in 'ps'.
-func (s *Stack) redisServer(path, name, kind string) server {
+func redisServer(path, name, kind string, o *Options) server {
 	password := secret()
 	loses := text.Of("its data were in memory")
 	switch {
-	case s.opts.persistent():
+	case o.persistent():
 		loses = text.Text{}
 	case name != Redis:
 		loses = text.Of("its locks were in memory")
@@ -71,22 +67,18 @@ func (s *Stack) redisServer(path, name, kind string) server {
 		loses: loses,
 		// With a user name, since redis-cli sends an empty one otherwise.
 		url: func(addr string) string { return "redis://default:" + password + "@" + addr + "/0" },
-		setup: func(addr string) ([]string, error) {
-			_, port, err := net.SplitHostPort(addr)
-			if err != nil {
-				return nil, err
-			}
-			dir := filepath.Join(s.Dir, strings.ReplaceAll(name, " ", "-")) // its own: with appendonly yes its data are there
+		setup: func(at site) ([]string, error) {
+			dir := at.file(strings.ReplaceAll(name, " ", "-")) // its own: with appendonly yes its data are there
 			if err := os.MkdirAll(dir, 0o700); err != nil {
 				return nil, err
 			}
 			file := filepath.Join(dir, "redis.conf")
 			conf := fmt.Sprintf("bind 127.0.0.1\nport %s\nrequirepass %s\ndir %q\nsave \"\"\nappendonly no\ndaemonize no\n",
-				port, password, dir)
-			for _, line := range s.opts.RedisConf {
+				at.port(), password, dir)
+			for _, line := range o.RedisConf {
 				conf += line + "\n"
 			}
-			return append([]string{path, file}, s.opts.RedisArgs...), os.WriteFile(file, []byte(conf), 0o600)
+			return append([]string{path, file}, o.RedisArgs...), os.WriteFile(file, []byte(conf), 0o600)
 		},
 		ready: func(ctx context.Context, addr string) error {
 			return answers(ctx, addr, command("AUTH", password), func(line []byte) bool { return bytes.HasPrefix(line, []byte("+OK")) })
@@ -95,14 +87,14 @@ func (s *Stack) redisServer(path, name, kind string) server {
 }
 
 // miniredis is the embedded one, a process of ours so that replicas can share it.
-func (s *Stack) miniredis() server {
+func miniredisServer(o *Options) server {
 	return server{
 		name:  "redis",
 		kind:  "embedded miniredis",
 		loses: text.Of("its data were in memory"),
 		url:   func(addr string) string { return "redis://" + addr + "/0" },
-		setup: func(addr string) ([]string, error) {
-			return []string{s.opts.Binary, "embedded-redis", "--listen", addr}, nil
+		setup: func(at site) ([]string, error) {
+			return []string{o.Binary, "embedded-redis", "--listen", at.addr}, nil
 		},
 		ready: func(ctx context.Context, addr string) error {
 			return answers(ctx, addr, command("PING"), func(line []byte) bool { return bytes.HasPrefix(line, []byte("+PONG")) })
@@ -118,4 +110,17 @@ func command(words ...string) string {
 		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
 	}
 	return b.String()
+}
+
+// StartMiniredis starts an embedded Redis on addr ("127.0.0.1:0" takes a free port) in this process. Its keys expire as real
+// time passes, which miniredis by itself leaves to the test. It has no SPUBLISH, SSUBSCRIBE, WAIT or "INFO server".
+// The caller closes it.
+func StartMiniredis(addr string) (*miniredis.Miniredis, error) {
+	m := miniredis.NewMiniRedis()
+	if err := m.StartAddr(addr); err != nil {
+		return nil, fmt.Errorf("localstack: embedded Redis: %w", err)
+	}
+	// Exact: TTLs are brought up to date before every command, so no key lives or dies by the width of a tick.
+	m.ClockTTL(true)
+	return m, nil
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"lastitem/internal/text"
 )
 
 // startReplica fills in s.Replicas[i]. Replicas are processes of their own, so that what is local to a process, such as a
@@ -25,11 +27,11 @@ func (s *Stack) startReplica(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	s.Replicas[i], err = s.launch(ctx, server{
+	s.Replicas[i], err = s.procs.launch(ctx, server{
 		name:  "replica " + number,
 		kind:  "shop serve",
-		url:   func(addr string) string { return "http://" + addr },
-		setup: func(string) ([]string, error) { return []string{s.opts.Replica, "serve"}, nil },
+		url:   overHTTP,
+		setup: func(site) ([]string, error) { return []string{s.opts.Replica, "serve"}, nil },
 		env: func(addr string) []string {
 			// Options.Env last: of a variable given twice the last one counts.
 			return slices.Concat([]string{
@@ -143,22 +145,17 @@ func (s *Stack) startBalancer(ctx context.Context) error {
 		return err
 	}
 	if path != "" {
-		s.Balancer, err = s.launch(ctx, s.nginxServer(path, targets))
-		if err == nil {
-			s.URL = s.Balancer.URL
-			s.opts.Log("balancer: %s at %s (%s)", s.Balancer.Kind, s.Balancer.Addr, path)
-			return nil
-		}
-		if s.opts.Backend == Local || ctx.Err() != nil {
+		s.Balancer, why, err = s.launchReal(ctx, nginxServer(path, targets, &s.opts), path)
+		s.URL = s.Balancer.URL
+		if err != nil || why == "" {
 			return err
 		}
-		why = s.opts.tell(err)
 	}
-	s.Balancer, err = s.launch(ctx, s.proxy(targets))
+	s.Balancer, err = s.procs.launch(ctx, proxyServer(&s.opts, targets))
 	if err != nil {
 		return fmt.Errorf("%w (and no nginx: %s)", err, why)
 	}
 	s.URL = s.Balancer.URL
-	s.opts.Log("balancer: %s at %s, because: %s", s.Balancer.Kind, s.Balancer.Addr, why)
+	s.opts.Log("%s: %s at %s, because: %s", text.Of("balancer"), s.Balancer.Kind, s.Balancer.Addr, why)
 	return nil
 }

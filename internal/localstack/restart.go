@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -25,62 +22,62 @@ type part struct {
 }
 
 // keepPart notes what was launched, to start it again.
-func (s *Stack) keepPart(sv server, addr string, p *process) {
-	s.partsMu.Lock()
-	defer s.partsMu.Unlock()
-	if s.parts == nil {
-		s.parts = map[string]part{}
+func (l *launcher) keep(sv server, addr string, p *process) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.parts == nil {
+		l.parts = map[string]part{}
 	}
-	s.parts[sv.name] = part{sv, addr, p}
+	l.parts[sv.name] = part{sv, addr, p}
 }
 
-func (s *Stack) partNamed(name string) (part, bool) {
-	s.partsMu.Lock()
-	defer s.partsMu.Unlock()
-	x, ok := s.parts[name]
+func (l *launcher) named(name string) (part, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	x, ok := l.parts[name]
 	return x, ok
+}
+
+// revive starts a part that has died again, on its address, until that succeeds or the stack is closed.
+func (l *launcher) revive(x part, how string) {
+	l.opts.Log("%s has died: %s; starting it again", x.sv.name, how)
+	for wait := firstBackoff; ; wait = min(2*wait, lastBackoff) {
+		p, err := l.attempt(context.Background(), x.sv, x.addr)
+		if err == nil {
+			l.keep(x.sv, x.addr, p)
+			l.opts.Log("%s: started again, pid %d", x.sv.name, p.pid)
+			return
+		}
+		if l.keeper.ended() {
+			return
+		}
+		l.opts.Log("%s does not start: %s; trying again in %v", x.sv.name, firstLine(l.opts.tell(err)), wait)
+		select {
+		case <-time.After(wait):
+		case <-l.keeper.gone:
+			return
+		}
+	}
 }
 
 // PID is the process that plays a part now, by the name of its Service; 0 where there is none.
 func (s *Stack) PID(name string) int {
-	x, ok := s.partNamed(name)
+	x, ok := s.procs.named(name)
 	if !ok {
 		return 0
 	}
 	return x.p.pid
 }
 
-// revive starts a part that has died again, on its address, until that succeeds or the stack is closed.
-func (s *Stack) revive(x part, how string) {
-	s.opts.Log("%s has died: %s; starting it again", x.sv.name, how)
-	for wait := firstBackoff; ; wait = min(2*wait, lastBackoff) {
-		p, err := s.attempt(context.Background(), x.sv, x.addr)
-		if err == nil {
-			s.keepPart(x.sv, x.addr, p)
-			s.opts.Log("%s: started again, pid %d", x.sv.name, p.pid)
-			return
-		}
-		if s.keeper.ended() {
-			return
-		}
-		s.opts.Log("%s does not start: %s; trying again in %v", x.sv.name, firstLine(s.opts.tell(err)), wait)
-		select {
-		case <-time.After(wait):
-		case <-s.keeper.gone:
-			return
-		}
-	}
-}
-
 // Roll replaces replica i (from 0) by a process of another binary on the same address: it tells the old one to end, which drains
 // it, waits until it has, and returns when the new one is ready and answers through the balancer.
 func (s *Stack) Roll(ctx context.Context, i int, binary string) error {
 	name := fmt.Sprintf("replica %d", i+1)
-	old, ok := s.partNamed(name)
+	old, ok := s.procs.named(name)
 	if !ok {
 		return fmt.Errorf("localstack: there is no %s", name)
 	}
-	s.keeper.expect(old.p)
+	s.procs.keeper.expect(old.p)
 	if err := syscall.Kill(old.p.pid, syscall.SIGTERM); err != nil {
 		return fmt.Errorf("localstack: end %s: %w", name, err)
 	}
@@ -93,12 +90,12 @@ func (s *Stack) Roll(ctx context.Context, i int, binary string) error {
 		return fmt.Errorf("localstack: %s ended badly: %s%s", name, old.p.how, tail(old.p.log))
 	}
 	sv := old.sv
-	sv.setup = func(string) ([]string, error) { return []string{binary, "serve"}, nil }
-	p, err := s.attempt(ctx, sv, old.addr)
+	sv.setup = func(site) ([]string, error) { return []string{binary, "serve"}, nil }
+	p, err := s.procs.attempt(ctx, sv, old.addr)
 	if err != nil {
 		return err
 	}
-	s.keepPart(sv, old.addr, p)
+	s.procs.keep(sv, old.addr, p)
 	return s.reachable(ctx, fmt.Sprint(i+1))
 }
 
@@ -124,13 +121,3 @@ func (s *Stack) reachable(ctx context.Context, replica string) error {
 		}
 	}
 }
-
-// persistent says whether a private Redis keeps its data when it dies.
-func (o *Options) persistent() bool {
-	return slices.ContainsFunc(o.RedisConf, func(line string) bool {
-		return strings.Join(strings.Fields(strings.ToLower(line)), " ") == "appendonly yes"
-	})
-}
-
-// forget removes a file that a killed server has left.
-func forget(file string) { _ = os.Remove(file) }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -23,7 +22,7 @@ const pidFile = "mysql.pid"
 func (s *Stack) startSQL(ctx context.Context) error {
 	if s.opts.SQL != "" {
 		s.SQL = given("sql", s.opts.SQL)
-		s.opts.Log("sql: %s, as given", redact.Address(s.opts.SQL))
+		s.opts.Log("%s: %s, as given", "sql", redact.Address(s.opts.SQL))
 		if strings.HasPrefix(s.opts.SQL, "sqlite:") {
 			s.lack(MySQL, s.opts.tell(s.opts.advised(MySQL, text.Of("the database given is SQLite").Errorf())))
 		}
@@ -34,14 +33,10 @@ func (s *Stack) startSQL(ctx context.Context) error {
 		return err
 	}
 	if path != "" {
-		if s.SQL, err = s.startMySQL(ctx, path); err == nil {
-			s.opts.Log("sql: %s at %s (%s)", s.SQL.Kind, s.SQL.Addr, path)
-			return nil
-		}
-		if s.opts.Backend == Local || ctx.Err() != nil {
+		d := newDatabase(path, s.Dir, s.opts.SQLData, s.opts.Schemas, s.opts.SQLConf)
+		if s.SQL, why, err = s.launchReal(ctx, d.server(s.procs.keeper), path); err != nil || why == "" {
 			return err
 		}
-		why = s.opts.tell(err)
 		s.insteadOf("sql", "SQLite", filepath.Base(path), why)
 	}
 	file := filepath.Join(s.Dir, "lastitem.db")
@@ -55,47 +50,47 @@ func (s *Stack) startSQL(ctx context.Context) error {
 	return nil
 }
 
-// startMySQL makes a data directory and starts a server on it.
-func (s *Stack) startMySQL(ctx context.Context, path string) (Service, error) {
-	number, said := version(path, "--version")
-	maria := strings.Contains(said, "MariaDB")
-	kind := "MySQL " + number + " (private)"
-	if maria {
-		kind = "MariaDB " + number + " (private)"
-	}
-	files, err := os.ReadDir(s.mysqlData())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Service{}, fmt.Errorf("localstack: %w", err)
-	}
-	fresh := len(files) == 0
-	if fresh {
-		if err := s.installMySQL(ctx, path, maria); err != nil {
-			return Service{}, err
-		}
-	}
-	return s.launch(ctx, s.mysqlServer(path, kind, fresh))
+// database is a real MySQL or MariaDB and its data directory.
+type database struct {
+	program, dir, data string // dir is for its other files
+	schemas, conf      []string
+	number             string // the version
+	maria, fresh       bool   // fresh: there were no data
 }
 
-// mysqlData is the data directory.
-func (s *Stack) mysqlData() string { return cmp.Or(s.opts.SQLData, filepath.Join(s.Dir, "mysql")) }
+// newDatabase looks at the program. With data "" the data directory is in dir.
+func newDatabase(program, dir, data string, schemas, conf []string) *database {
+	number, said := version(program, "--version")
+	return &database{
+		program: program, dir: dir, data: cmp.Or(data, filepath.Join(dir, "mysql")), schemas: schemas, conf: conf,
+		maria: strings.Contains(said, "MariaDB"), number: number,
+	}
+}
 
-// installMySQL fills the data directory with the system tables.
-func (s *Stack) installMySQL(ctx context.Context, path string, maria bool) error {
+// install fills the data directory with the system tables, where it is empty.
+func (d *database) install(ctx context.Context, keeper *keeperClient) error {
+	files, err := os.ReadDir(d.data)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("localstack: %w", err)
+	}
+	if d.fresh = len(files) == 0; !d.fresh {
+		return nil
+	}
 	// A server that begins empties the directory of temporary tables: two that share one destroy each other's.
-	data, temp := "--datadir="+s.mysqlData(), "--tmpdir="+s.Dir
-	argv := []string{path, "--no-defaults", "--initialize-insecure", data, temp}
-	if maria {
+	data, temp := "--datadir="+d.data, "--tmpdir="+d.dir
+	argv := []string{d.program, "--no-defaults", "--initialize-insecure", data, temp}
+	if d.maria {
 		installer := lookUp("mariadb-install-db")
 		if installer == "" {
 			installer = lookUp("mysql_install_db")
 		}
 		if installer == "" {
-			return errors.New("localstack: mariadb-install-db not found; it belongs to the package of " + path)
+			return errors.New("localstack: mariadb-install-db not found; it belongs to the package of " + d.program)
 		}
 		// "socket" lets root in by his user id only: no account without a password is reachable over TCP.
 		argv = []string{installer, "--no-defaults", data, temp, "--auth-root-authentication-method=socket", "--skip-test-db"}
 	}
-	return s.keeper.run(ctx, "sql install", append(argv, asRoot()...))
+	return keeper.run(ctx, "sql install", append(argv, asRoot()...))
 }
 
 // asRoot is the option without which MySQL does not run as root.
@@ -106,31 +101,32 @@ func asRoot() []string {
 	return nil
 }
 
-// mysqlServer is a real MySQL or MariaDB on a fresh data directory: small, for it starts faster then, but as durable as by
+// server is a real MySQL or MariaDB on a fresh data directory: small, for it starts faster then, but as durable as by
 // default, since the cost of a durable commit is one of the things this project measures.
-func (s *Stack) mysqlServer(path, kind string, fresh bool) server {
+func (d *database) server(keeper *keeperClient) server {
+	kind := "MySQL "
+	if d.maria {
+		kind = "MariaDB "
+	}
 	password := secret()
 	return server{
-		name: "sql",
-		kind: kind,
-		url:  func(addr string) string { return "lastitem:" + password + "@tcp(" + addr + ")/lastitem" },
-		setup: func(addr string) ([]string, error) {
-			_, port, err := net.SplitHostPort(addr)
-			if err != nil {
-				return nil, err
-			}
-			forget(filepath.Join(s.Dir, pidFile))
-			argv := append(append(s.mysqlArgv(path), "--port="+port), asRoot()...)
-			if !fresh {
+		name:    "sql",
+		kind:    kind + d.number + " (private)",
+		url:     func(addr string) string { return "lastitem:" + password + "@tcp(" + addr + ")/lastitem" },
+		prepare: func(ctx context.Context) error { return d.install(ctx, keeper) },
+		setup: func(at site) ([]string, error) {
+			_ = os.Remove(filepath.Join(d.dir, pidFile)) // of a server that was killed
+			argv := append(append(d.argv(), "--port="+at.port()), asRoot()...)
+			if !d.fresh {
 				return argv, nil
 			}
-			init := filepath.Join(s.Dir, "init.sql")
-			return append(argv, "--init-file="+init), os.WriteFile(init, []byte(initSQL(password, s.opts.Schemas)), 0o600)
+			init := filepath.Join(d.dir, "init.sql")
+			return append(argv, "--init-file="+init), os.WriteFile(init, []byte(initSQL(password, d.schemas)), 0o600)
 		},
 		// A server writes its pid-file when it has its port. After init-file it greets each client, with
 		// its protocol number in the fifth byte. Without the file, another server with that port may have greeted.
 		ready: func(ctx context.Context, addr string) error {
-			if _, err := os.Stat(filepath.Join(s.Dir, pidFile)); err != nil {
+			if _, err := os.Stat(filepath.Join(d.dir, pidFile)); err != nil {
 				return err
 			}
 			return answers(ctx, addr, "", func(line []byte) bool { return len(line) > 4 && line[4] == 10 })
@@ -138,15 +134,15 @@ func (s *Stack) mysqlServer(path, kind string, fresh bool) server {
 	}
 }
 
-// mysqlArgv is the command line but for the port. "loose" options are skipped by a server that does not know them.
-func (s *Stack) mysqlArgv(path string) []string {
+// argv is the command line but for the port. "loose" options are skipped by a server that does not know them.
+func (d *database) argv() []string {
 	return append([]string{
-		path, "--no-defaults",
-		"--datadir=" + s.mysqlData(),
-		"--socket=" + filepath.Join(s.Dir, "mysql.sock"),
-		"--pid-file=" + filepath.Join(s.Dir, pidFile),
-		"--tmpdir=" + s.Dir,
-		"--secure-file-priv=" + s.Dir,
+		d.program, "--no-defaults",
+		"--datadir=" + d.data,
+		"--socket=" + filepath.Join(d.dir, "mysql.sock"),
+		"--pid-file=" + filepath.Join(d.dir, pidFile),
+		"--tmpdir=" + d.dir,
+		"--secure-file-priv=" + d.dir,
 		"--bind-address=127.0.0.1",
 		"--skip-name-resolve",
 		"--max-connections=500",
@@ -157,7 +153,7 @@ func (s *Stack) mysqlArgv(path string) []string {
 		"--skip-log-bin",
 		"--loose-mysqlx=OFF",                    // MySQL: no second port
 		"--loose-aria-pagecache-buffer-size=8M", // MariaDB
-	}, s.opts.SQLConf...) // last: of an option given twice the last one counts
+	}, d.conf...) // last: of an option given twice the last one counts
 }
 
 // initSQL makes the databases and the one account that may come in over TCP; a statement a line, as init-file wants it.
