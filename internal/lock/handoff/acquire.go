@@ -21,7 +21,7 @@ func (e *Engine) sendAcquire(c *contender) {
 	if queue {
 		flag = "1"
 	}
-	r := e.newRequest(c.mode.scripts().acquire, c.mode, c.key, c.token).add(flag, decimal(c.fences()), e.fenceTTL)
+	r := e.newRequest(c.mode.scripts().acquire, c.mode, c.key, c.token).add(flag, decimal(c.fences()))
 	if c.lease > 0 {
 		r.args[1] = decimal(c.lease.Milliseconds())
 	}

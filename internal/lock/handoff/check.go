@@ -39,10 +39,6 @@ func (e *Engine) check(ctx context.Context) error {
 		return err
 	}
 	key := e.keyName(probe)
-	defer func() { // else its counter would stay for FenceTTL
-		k := KeysOf(key)
-		_ = e.c.Del(context.WithoutCancel(ctx), k.Fence, k.LastReleaser).Err()
-	}()
 	channel := e.subscriber.channel(key)
 	if err := e.subscriber.awaitSubscribed(ctx, key); err != nil {
 		return fmt.Errorf("subscribe to %s: %w", channel, unavailable(err))

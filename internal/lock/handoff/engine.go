@@ -43,7 +43,7 @@ type Options struct {
 	TTL time.Duration
 	// Cohort and CohortTime bound how many holders of one process follow each other before the lock goes on to the next
 	// process; default 16, and no further one after 50 ms. They apply to [Engine.Handoff]. A grant reserves Cohort fences:
-	// with hundreds a counter that was lost may begin below the tokens that it gave out before (see [Keys]).
+	// with hundreds the fence after a failover may be below those before it (see [Keys]).
 	Cohort     int
 	CohortTime time.Duration
 	// GrantTimeout is how long a process may take to answer a grant that it got by a message; default 2.5 s, at most TTL. A process that is
@@ -58,13 +58,9 @@ type Options struct {
 	// MaxHold ends a lease that was held for so long, renewed or not; 0 = never.
 	MaxHold time.Duration
 	// Replicas must confirm every acquire within ReplicasTimeout (default 1 s, in whole milliseconds), else [ErrReplicas].
-	// That narrows the hole of a failover and does not close it: a fence does. 0 = none are asked.
+	// That narrows the hole of a failover and does not close it: a fence, checked at the data, does. 0 = none are asked.
 	Replicas        int
 	ReplicasTimeout time.Duration
-	// FenceTTL is how long, at most, the fencing counter of a key outlives the last grant of the lock and the last wait for it; it outlives
-	// them by half of FenceTTL at least. A read that gets in at once does not count. Default 1 h, at least a minute. If the counter is missing,
-	// the next fence comes from the clock of Redis: see [Keys].
-	FenceTTL time.Duration
 	// Prefix begins the names of all keys and channels of the engine: engines with different prefixes have nothing in common. A key without
 	// a hash tag gets one then, so that the keys beside it have the prefix too; see [Engine.KeysOf]. If the prefix has braces, it must contain
 	// a whole hash tag. Default none.
@@ -89,8 +85,8 @@ type Options struct {
 // so every process polls each key that it waits for, by default within two seconds.
 //
 // The engine assumes that the clocks of this process and of the Redis server run at the same speed within 1 %. It does not protect from a
-// holder whose whole process stops and goes on writing afterwards. Check its [lock.Lease.Fence] at the data; fences go back only with their
-// Redis, and those of [Engine.Fenced] not even then.
+// holder whose whole process stops and goes on writing afterwards. Check its [lock.Lease.Fence] at the data; fences go back
+// only with the clock of Redis (see [Keys]), and those of [Engine.Fenced] not even then.
 type Engine struct {
 	c            redis.UniversalClient
 	o            Options
@@ -98,7 +94,6 @@ type Engine struct {
 	publish      string // PUBLISH, or SPUBLISH where the client is a cluster's
 	route        string // publish and the prefix of all channels, for the scripts
 	ttl          string // in ms
-	fenceTTL     string // [Options.FenceTTL] in ms
 	grantTimeout time.Duration
 	failover     *failoverWatch
 	repeatsAfter time.Duration // the client may send a request again so long after it; never if it does not repeat
@@ -125,11 +120,7 @@ type Engine struct {
 	running      sync.WaitGroup
 }
 
-// The lower bounds of the TTLs of a lock and of its fencing counter.
-const (
-	minTTL   = 50 * time.Millisecond
-	minFence = time.Minute // polls extend the counter of a waited-for key much more often
-)
+const minTTL = 50 * time.Millisecond // of a lock
 
 // longest bounds all times: a multiple of a longer one does not fit in a [time.Duration].
 const longest = 10 * 365 * 24 * time.Hour
@@ -154,7 +145,7 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		c: c, o: o, id: processID(), publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()), fenceTTL: decimal(o.FenceTTL.Milliseconds()),
+		c: c, o: o, id: processID(), publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()),
 		grantTimeout: min(o.TTL, o.GrantTimeout), epoch: time.Now(), m: meter{o.Metrics}, contenders: map[string]*contender{}, attempts: map[uint64]*contender{}, pollers: map[string]*poller{},
 		byChannel: map[string]*fifo[poller]{},
 	}
@@ -197,7 +188,6 @@ func (o *Options) setDefaults() {
 	setDefault(&o.CohortTime, 50*time.Millisecond)
 	setDefault(&o.ReplicasTimeout, time.Second)
 	setDefault(&o.GrantTimeout, 2500*time.Millisecond)
-	setDefault(&o.FenceTTL, time.Hour)
 	setDefault(&o.AttemptLimit, time.Second)
 	setDefault(&o.CallTimeout, lock.CleanupTimeout)
 	o.Probe = cmp.Or(o.Probe, "lock:check:")
@@ -209,10 +199,8 @@ func (o *Options) check() error {
 	case o.TTL < minTTL:
 		return fmt.Errorf("lock: engine: TTL %s, want at least %s", o.TTL, minTTL)
 	case max(o.TTL, o.CohortTime, o.GrantTimeout, o.AttemptLimit) > longest,
-		max(o.CallTimeout, o.MaxHold, o.ReplicasTimeout, o.FenceTTL) > longest:
+		max(o.CallTimeout, o.MaxHold, o.ReplicasTimeout) > longest:
 		return fmt.Errorf("lock: engine: a time is above the longest, %s", longest)
-	case o.FenceTTL < minFence:
-		return fmt.Errorf("lock: engine: FenceTTL %s, want at least %s", o.FenceTTL, minFence)
 	case o.Cohort < 1 || o.Replicas < 0 || o.ReplicasTimeout < time.Millisecond ||
 		min(o.CohortTime, o.AttemptLimit, o.CallTimeout, o.MaxHold) < 0:
 		return errors.New("lock: engine: a bound is negative, or ReplicasTimeout is less than 1ms")

@@ -10,7 +10,7 @@ import (
 )
 
 // Fenced is [Engine.Handoff] whose fences are above every one that the resource has seen, also where those of Redis are not:
-// it failed over to a replica that lagged, or came back from an old backup, or lost the counter while its clock went back. seen
+// it failed over to a server whose clock is behind, or lost the counter while its clock went back (see [Keys]). seen
 // returns the highest fence in the resource for a key, 0 for none; it is asked once for every hold, under the lock.
 //
 // A fence protects only where the resource checks it: in the statement that writes, and refuses what is lower.
@@ -88,7 +88,7 @@ func (e *Engine) within(ctx context.Context, f func() error) error {
 func (h *hold) raise(seen uint64) error {
 	e, c := h.e, h.c
 	fences := uint64(c.fences())
-	r := e.newRequest(engineRaise, c.mode, c.key, h.token).add(decimal(seen), decimal(fences), e.fenceTTL)
+	r := e.newRequest(engineRaise, c.mode, c.key, h.token).add(decimal(seen), decimal(fences))
 	e.do(r)
 	last := uint64(number(r.reply))
 	switch {

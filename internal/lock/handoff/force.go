@@ -70,7 +70,7 @@ func (e *Engine) force(key string, holders []Holder, all *Forced) error {
 			r.key(keys[4])
 		}
 	}
-	r.key(readersKey(key)).add(tokens[0], e.ttl, e.route).add(tokens[1:]...).add(e.fenceTTL)
+	r.key(readersKey(key)).add(tokens[0], e.ttl, e.route).add(tokens[1:]...)
 	e.do(r)
 	v, _ := r.reply.([]any)
 	switch {

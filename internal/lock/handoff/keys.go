@@ -7,18 +7,17 @@ import (
 	"lastitem/internal/lock"
 )
 
-// Keys are the keys that the engine keeps in Redis for one lock. Deleting them is harmless while nobody holds the lock or waits for it,
-// except for Fence. A missing counter starts again from the server's clock, in microseconds. That is above the tokens that it gave out
-// before, unless the clock went back by more than the time since the last grant. A counter that has expired was idle for at least half of
-// [Options.FenceTTL]. After such a jump the fences of a key are too low until the clock has caught up, and data that checks them refuses
-// its holders.
+// Keys are the keys that the engine keeps in Redis for one lock. Deleting them is harmless while nobody holds the lock or
+// waits for it: no fence is below the server's clock, in microseconds. So fences go back, with a counter that was lost or a
+// replica that lagged, only if the clock went back by more than the time since the last grant that is missing. After such a
+// jump they are too low until the clock has caught up, and data that checks them refuses its holders.
 //
 // There are also tombstones. A cancelled attempt leaves one for a minute. A read lock leaves one for ten seconds if its acquire may have been
 // sent twice.
 type Keys struct {
 	Lock         string // the owner's token, for as long as the lock is held
-	Queue        string // the waiters' tokens; expires FenceTTL after a waiter last joined or was polled
-	Fence        string // the fencing counter, the last ticket and the last grantee; expires FenceTTL/2 to FenceTTL after the last grant or wait
+	Queue        string // the waiters' tokens; expires two minutes after a waiter last joined or was polled
+	Fence        string // the fencing counter, the last ticket and the last grantee; expires two minutes after the last grant or wait
 	LastReleaser string // the token of the last release; lasts a TTL or a minute at most
 	Readers      string // the readers' tokens; lasts no longer than the last of them, or ten seconds longer if a writer waits
 }

@@ -21,9 +21,9 @@ type poller struct {
 	inFlight   bool
 }
 
-// longestPoll is the longest time between two polls of a key. It is shorter than the grant timeout, so that a grant whose message was lost is
-// found in time.
-func (e *Engine) longestPoll() time.Duration { return e.grantTimeout * 4 / 5 }
+// longestPoll is the longest time between two polls of a key. It is shorter than the grant timeout, so that a grant whose
+// message was lost is found in time, and half of the time for which Redis keeps a queue (fence.lua) at most.
+func (e *Engine) longestPoll() time.Duration { return min(e.grantTimeout*4/5, time.Minute) }
 
 // nextPoll is the time until the next poll of a key. If the owner's TTL is known, the poll comes soon after it runs out. The time is random,
 // by an eighth: otherwise polls of many keys that began together, or were all late, would stay together.
@@ -146,7 +146,7 @@ func (e *Engine) poll(p *poller) {
 			r.script = engineRWPoll
 			r.key(readersKey(p.key))
 		}
-		r.add(tokens[0], e.ttl, e.route).add(tokens[1:]...).add(e.fenceTTL)
+		r.add(tokens[0], e.ttl, e.route).add(tokens[1:]...)
 		if r.err = e.subscriber.awaitSubscribed(ctx, p.key); r.err == nil {
 			e.do(r)
 		}

@@ -78,7 +78,7 @@ type answer struct {
 }
 
 // newRequest makes a request about one token, with its keys and the first arguments, which are the same for all these scripts. The
-// caller adds the rest; the last argument is always keep.
+// caller adds the rest.
 func (e *Engine) newRequest(s *script, m mode, key, token string) *request {
 	k := scriptKeys(key, token)
 	r := newRequest(s, k[:s.keys]...)
@@ -234,10 +234,10 @@ func (e *Engine) sendRelease(h *hold, next string) (released int64, a answer) {
 func (e *Engine) newRelease(c *contender, token, next string) *request {
 	s := c.mode.scripts().release
 	if next == "" || c.mode.shares() {
-		return e.newRequest(s, c.mode, c.key, token).add(next, e.fenceTTL)
+		return e.newRequest(s, c.mode, c.key, token).add(next)
 	}
 	k := scriptKeys(c.key, next)
-	return newRequest(s, k[:]...).add(token, e.ttl, e.route, next, e.fenceTTL)
+	return newRequest(s, k[:]...).add(token, e.ttl, e.route, next)
 }
 
 // sendCancel cancels an attempt; if that fails, again later.
@@ -246,7 +246,7 @@ func (e *Engine) sendCancel(key, token string) { e.cancelSince(key, token, e.now
 // cancelSince cancels an attempt that ended at the time ended. It returns false if that was not answered.
 func (e *Engine) cancelSince(key, token string, ended time.Duration) (answered bool) {
 	m := modeOf(token)
-	r := e.newRequest(m.scripts().cancel, m, key, token).add(cancelTombstone, e.fenceTTL)
+	r := e.newRequest(m.scripts().cancel, m, key, token).add(cancelTombstone)
 	e.do(r)
 	if r.err != nil {
 		e.cleanLater(key, token, ended, r.err)

@@ -1,27 +1,23 @@
--- Part of the engine's scripts: the fencing counter. KEYS: see pass.lua; keep is how long (ms) it outlives a grant.
+-- Part of the engine's scripts: the fencing counter. KEYS: see pass.lua
 
--- start_counter starts a counter that is new, or was lost, at the server's time in us. That is above all that the counter gave out before,
--- unless the clock went back: a grant reserves sixteen by default, and is at least a round trip after the one before.
-local function start_counter()
+local keep = 120000 -- ms; for how long the counter, and the queue with its tickets, outlive their last use
+
+-- highest returns what no fence so far is above: the counter, or the server's clock in us if that is higher. So a fence
+-- goes back neither with a counter that was lost nor with a replica that lagged, unless the clock goes back by more than
+-- the time since the last grant.
+local function highest()
   local t = redis.call('TIME')
-  return redis.call('HINCRBY', KEYS[3], 'fence', t[1] .. string.format('%06d', t[2]))
+  return math.max(redis.call('HGET', KEYS[3], 'fence') or 0, t[1] * 1000000 + t[2])
 end
 
-local function counter()
-  local fence = redis.call('HGET', KEYS[3], 'fence')
-  if fence then return tonumber(fence) end
-  fence = start_counter()
+local function set_counter(fence)
+  redis.call('HSET', KEYS[3], 'fence', string.format('%.0f', fence))
   redis.call('PEXPIRE', KEYS[3], keep)
   return fence
 end
 
--- grant makes token the owner and returns the last fencing token that it reserves.
-local function grant(token, px)
-  local fences = string.match(token, '%.(%d+)%.%d+$')
-  local fence = redis.call('HINCRBY', KEYS[3], 'fence', fences)
-  if fence == tonumber(fences) then fence = start_counter() end
-  redis.call('PEXPIRE', KEYS[3], keep)
-  redis.call('SET', KEYS[1], token, 'PX', px)
-  note_grant(fence, px, process_of(token))
-  return fence
-end
+-- reserve reserves so many fencing tokens and returns the last of them.
+local function reserve(fences) return set_counter(highest() + fences) end
+
+-- counter returns the last fencing token that was reserved.
+local function counter() return tonumber(redis.call('HGET', KEYS[3], 'fence') or highest()) end

@@ -41,7 +41,7 @@ local function admit(mine)
     local channel = mine[token] or channel_of(token)
     if channel then
       local px, fence = mine[token] and ARGV[2] or timeout, nil
-      if reads then add_reader(token, px) fence = counter() else fence = grant(token, px) end
+      if reads then add_reader(token, px) fence = highest() else fence = grant(token, px) end
       if mine[token] then fences[token] = fence else notify(channel, token, reads and 'r' or free and 'w' or 'd', fence) end
       if not reads then return fences end
       free, notified = false, notified + 1
