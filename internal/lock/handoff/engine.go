@@ -2,12 +2,10 @@ package handoff
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"strings"
 	"sync"
 	"time"
@@ -88,36 +86,25 @@ type Options struct {
 // holder whose whole process stops and goes on writing afterwards. Check its [lock.Lease.Fence] at the data; fences go back
 // only with the clock of Redis (see [Keys]), and those of [Engine.Fenced] not even then.
 type Engine struct {
-	c            redis.UniversalClient
+	clock
 	o            Options
 	id           string
-	publish      string // PUBLISH, or SPUBLISH where the client is a cluster's
-	route        string // publish and the prefix of all channels, for the scripts
-	ttl          string // in ms
 	grantTimeout time.Duration
-	failover     *failoverWatch
-	repeatsAfter time.Duration // the client may send a request again so long after it; never if it does not repeat
-	epoch        time.Time
+	server       server
 	subscriber   subscriber
-	batches      *redisbatch.Batcher
+	keeper       keeper
 	m            meter
 	log          backgroundLog
 
-	mu           sync.Mutex // guards everything below, and every contender and hold
-	lastNumber   uint64
-	contenders   map[string]*contender    // those of Handoff, by key: all its waiters of this process share one
-	attempts     map[uint64]*contender    // contenders by the number of their token, while the attempt lasts
-	pollers      map[string]*poller       // by key: a waiter of this process is in its queue in Redis
-	byChannel    map[string]*fifo[poller] // the same pollers, by the suffix of the channel that carries their messages
-	renewals     alarms
-	polls        alarms // all alarms that are not renewals
-	cleanups     []cleanup
-	cleanupAlarm alarm // when the cleanups are sent again
-	cleaningUp   bool  // the cleanups are being sent
-	timer        *time.Timer
-	armed        time.Duration // when timer fires; 0 = it is not set
-	closed       bool
-	running      sync.WaitGroup
+	mu         sync.Mutex // guards everything below, and every contender and hold
+	lastNumber uint64
+	contenders map[string]*contender // those of Handoff, by key: all its waiters of this process share one
+	attempts   map[string]*contender // contenders by their token, while the attempt lasts
+	pollers    pollers
+	cleaner    cleaner
+	agenda     agenda
+	closed     bool
+	running    sync.WaitGroup
 }
 
 const minTTL = 50 * time.Millisecond // of a lock
@@ -145,41 +132,35 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		c: c, o: o, id: processID(), publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()),
-		grantTimeout: min(o.TTL, o.GrantTimeout), epoch: time.Now(), m: meter{o.Metrics}, contenders: map[string]*contender{}, attempts: map[uint64]*contender{}, pollers: map[string]*poller{},
-		byChannel: map[string]*fifo[poller]{},
+		clock: clock{time.Now()}, o: o, id: processID(), grantTimeout: min(o.TTL, o.GrantTimeout), m: meter{o.Metrics},
+		contenders: map[string]*contender{}, attempts: map[string]*contender{},
 	}
-	e.failover = &failoverWatch{epoch: e.epoch}
+	e.server = server{
+		clock: e.clock, c: c, o: &e.o, publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()), onReply: e.keeper.noteReply, m: &e.m,
+		batches: redisbatch.New(c, o.CallTimeout),
+	}
+	e.keeper.e, e.cleaner.e = e, e
 	switch c := c.(type) {
 	case *redis.Client:
 		o := c.Options()
-		e.mayRepeat(o.MaxRetries, o.MinRetryBackoff, o.MaxRetryBackoff)
-		e.failover.stale = func() uint32 { return c.PoolStats().StaleConns }
-		e.failover.staleConns.Store(e.failover.stale())
+		e.server.mayRepeat(o.MaxRetries, o.MinRetryBackoff, o.MaxRetryBackoff)
+		e.keeper.stale = func() uint32 { return c.PoolStats().StaleConns }
+		e.keeper.staleConns.Store(e.keeper.stale())
 	case *redis.ClusterClient:
 		o := c.Options()
-		e.mayRepeat(max(o.MaxRedirects, o.MaxRetries), o.MinRetryBackoff, o.MaxRetryBackoff)
-		e.publish = "SPUBLISH" // in a cluster a server knows only its own subscribers
+		e.server.mayRepeat(max(o.MaxRedirects, o.MaxRetries), o.MinRetryBackoff, o.MaxRetryBackoff)
+		e.server.publish = "SPUBLISH"
 	case *redis.Ring:
 		return nil, errors.New("lock: engine: a redis.Ring may listen at another server than a key's; give each server an engine")
 	default:
 		return nil, fmt.Errorf("lock: engine: %T is no *redis.Client or *redis.ClusterClient: to trace, use hooks", c)
 	}
-	e.route = e.publish + " " + o.Prefix + engineChannel
-	e.log.log = o.Logger
-	e.subscriber.init(e)
-	e.batches = redisbatch.New(c, o.CallTimeout)
+	e.server.route = e.server.publish + " " + o.Prefix + engineChannel
+	e.subscriber = subscriber{e: e, byNode: map[string]*nodeSubscriber{}, prefix: o.Prefix + engineChannel + e.id}
+	e.pollers = pollers{e: e, byKey: map[string]*poller{}, byChannel: map[string]*fifo[poller]{}}
+	e.agenda = agenda{clock: e.clock, ring: e.tick}
+	e.log = backgroundLog{clock: e.clock, m: &e.m, log: o.Logger}
 	return e, nil
-}
-
-const never = time.Duration(math.MaxInt64)
-
-// mayRepeat notes when the client sends again, on its own, what was not answered: after the shorter of these pauses.
-func (e *Engine) mayRepeat(retries int, minPause, maxPause time.Duration) {
-	e.repeatsAfter = never
-	if retries > 0 {
-		e.repeatsAfter = min(minPause, maxPause)
-	}
 }
 
 func (o *Options) setDefaults() {
@@ -236,9 +217,6 @@ func (l modeLocker) Acquire(ctx context.Context, key string) (lock.Lease, error)
 	return l.e.acquire(ctx, key, l.m)
 }
 
-// now is the engine's clock: monotonic, and half the size of a time.Time.
-func (e *Engine) now() time.Duration { return time.Since(e.epoch) }
-
 // validUntil returns until when a lock is surely not expired in Redis, if a request that was sent at sent gave it this TTL.
 func validUntil(sent, ttl time.Duration) time.Duration { return sent + lock.ValidFor(ttl) }
 
@@ -266,18 +244,11 @@ func (e *Engine) Close(ctx context.Context) error {
 			c.hold.end(holdEnded, c.validUntil, context.Canceled) // now: what is released late may have expired by then
 		}
 		if c.waiters.size > 0 {
-			e.failWaiters(c, ErrClosed, true)
+			c.failWaiters(ErrClosed, true)
 		}
 	}
 	e.closed = true
-	for _, h := range []*alarms{&e.renewals, &e.polls} {
-		for len(*h) > 0 {
-			heap.Pop(h)
-		}
-	}
-	if e.timer != nil {
-		e.timer.Stop()
-	}
+	e.agenda.close()
 	e.mu.Unlock()
 	failed := make([]error, len(held))
 	done := make(chan struct{})
@@ -292,7 +263,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		}
 		wg.Wait()
 		e.running.Wait()
-		e.batches.Wait()
+		e.server.batches.Wait()
 		e.subscriber.close()
 		e.log.close()
 	}()

@@ -46,7 +46,7 @@ func (f fencedLocker) Acquire(ctx context.Context, key string) (lock.Lease, erro
 		if until.Before(began) {
 			until = began
 		}
-		asking, stop = context.WithDeadline(asking, until.Add(f.e.attemptLimit()))
+		asking, stop = context.WithDeadline(asking, until.Add(f.e.o.attemptLimit()))
 	}
 	defer stop()
 	seen, err := f.seen(asking, key)
@@ -87,9 +87,9 @@ func (e *Engine) within(ctx context.Context, f func() error) error {
 // raise sets the counter in Redis above seen, and takes the hold's fence, and those of its followers, from there.
 func (h *hold) raise(seen uint64) error {
 	e, c := h.e, h.c
-	fences := uint64(c.fences())
-	r := e.newRequest(engineRaise, c.mode, c.key, h.token).add(decimal(seen), decimal(fences))
-	e.do(r)
+	fences := uint64(c.mode.fences(c.e.o.Cohort))
+	r := e.server.newRequest(engineRaise, c.mode, c.key, h.token).add(decimal(seen), decimal(fences))
+	e.server.do(r)
 	last := uint64(number(r.reply))
 	switch {
 	case r.err != nil:

@@ -1,6 +1,10 @@
 package handoff
 
 import (
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"os"
 	"strconv"
 	"strings"
 
@@ -60,18 +64,55 @@ func hashed(key string) string {
 	return key
 }
 
-// token names one attempt of this process: the process to notify (see processID), a number that is never used twice, how many fencing tokens a grant
-// reserves, and how many milliseconds a grant by message may stay unanswered.
-func (e *Engine) token(number uint64, fences int) string {
-	return e.id + "." + strconv.FormatUint(number, 36) + "." + decimal(fences) + "." + decimal(e.grantTimeout.Milliseconds())
+// newToken names one attempt of this process: the process to notify (see processID), a number that is never used twice, how
+// many fencing tokens a grant reserves, and how many milliseconds a grant by message may stay unanswered. The mutex is held.
+func (e *Engine) newToken(fences int) string {
+	e.lastNumber++
+	return e.id + "." + strconv.FormatUint(e.lastNumber, 36) + "." + decimal(fences) + "." + decimal(e.grantTimeout.Milliseconds())
 }
 
-// find returns the contender whose attempt has this token, nil if the attempt has ended or is another process's. The mutex is held.
-func (e *Engine) find(token string) *contender {
-	number, _, _ := strings.Cut(strings.TrimPrefix(token, e.id+"."), ".")
-	n, _ := strconv.ParseUint(number, 36, 64)
-	if c := e.attempts[n]; c != nil && c.token == token {
-		return c
+// processID names this process in its tokens and in the name of its channel: the version of the tokens, a random part, the pid and the
+// host. So a token names its process without a further key, which could be out of date.
+func processID() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = ""
 	}
-	return nil
+	return tokenVersion + "-" + rand.Text()[:16] + "-" + strconv.Itoa(os.Getpid()) + "-" + escapeHost(host)
+}
+
+// tokenVersion begins every token.
+const tokenVersion = "v2"
+
+// maxHost bounds the bytes of a host's name in a token.
+const maxHost = 64
+
+// escapeHost leaves letters, digits and hyphens as they are, and writes every other byte as %XX: dots and blanks separate the parts of tokens
+// and messages.
+func escapeHost(host string) string {
+	var b strings.Builder
+	for i := range min(len(host), maxHost) {
+		switch c := host[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-':
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
+
+// whose reads host and pid from a token; the host is "" if the token is not one of this version.
+func whose(token string) (host string, pid int) {
+	process, _, _ := strings.Cut(token, ".")
+	part := strings.SplitN(process, "-", 4)
+	if len(part) != 4 || part[0] != tokenVersion {
+		return "", 0
+	}
+	pid, err := strconv.Atoi(part[2])
+	if err != nil {
+		return "", 0
+	}
+	host, _ = url.PathUnescape(part[3])
+	return host, pid
 }

@@ -3,8 +3,8 @@
 local keep = 120000 -- ms; for how long the counter, and the queue with its tickets, outlive their last use
 
 -- highest returns what no fence so far is above: the counter, or the server's clock in us if that is higher. So a fence
--- goes back neither with a counter that was lost nor with a replica that lagged, unless the clock goes back by more than
--- the time since the last grant.
+-- goes back neither with a counter that was lost nor with a replica that lagged, unless the clock goes back by more
+-- than the time since the last grant.
 local function highest()
   local t = redis.call('TIME')
   return math.max(redis.call('HGET', KEYS[3], 'fence') or 0, t[1] * 1000000 + t[2])
