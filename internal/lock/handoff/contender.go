@@ -112,7 +112,7 @@ func (c *contender) mayQueue() bool {
 // newAttempt gives c a new attempt. The caller sends its first request.
 func (c *contender) newAttempt() {
 	e := c.e
-	c.attempt = attempt{token: e.newToken(c.mode.fences(e.o.Cohort)), confirmedAt: e.now()}
+	c.attempt = attempt{token: c.newToken(), confirmedAt: e.now()}
 	c.setState(asking, byStart)
 	e.attempts[c.token] = c
 }

@@ -64,11 +64,16 @@ func hashed(key string) string {
 	return key
 }
 
-// newToken names one attempt of this process: the process to notify (see processID), a number that is never used twice, how
-// many fencing tokens a grant reserves, and how many milliseconds a grant by message may stay unanswered. The mutex is held.
-func (e *Engine) newToken(fences int) string {
+// newToken names a new attempt of c: the process to notify (see processID), a number that is never used twice, after an L if c
+// has a lease time, how many fencing tokens a grant reserves, and how many milliseconds a grant by message may stay unanswered.
+func (c *contender) newToken() string {
+	e, number := c.e, "."
+	if c.lease > 0 {
+		number = ".L"
+	}
 	e.lastNumber++
-	return e.id + "." + strconv.FormatUint(e.lastNumber, 36) + "." + decimal(fences) + "." + decimal(e.grantTimeout.Milliseconds())
+	number += strconv.FormatUint(e.lastNumber, 36)
+	return e.id + number + "." + decimal(c.mode.fences(e.o.Cohort)) + "." + decimal(e.grantTimeout.Milliseconds())
 }
 
 // processID names this process in its tokens and in the name of its channel: the version of the tokens, a random part, the pid and the

@@ -2,7 +2,8 @@
 -- KEYS[1] lock: the owner's token, with PX   KEYS[2] queue: ZSET of tokens by ticket
 -- KEYS[3] hash: fence, ticket, granted   KEYS[4] token of the last releaser   KEYS[5] tombstone of the token, where the script needs it
 -- ARGV[1] token   ARGV[2] TTL in ms   ARGV[3] PUBLISH or SPUBLISH, and what begins all channels
--- A token is "process.number.fences.timeout": how many fencing tokens it reserves, how long (ms) a grant by message may stay unanswered.
+-- A token is "process.number.fences.timeout": the number begins with L if the lock is taken for a lease time; then how many
+-- fencing tokens it reserves, and how long (ms) a grant by message may stay unanswered.
 local publish, channels = string.match(ARGV[3], '^(%u+) (.*)$')
 local skipped, memory = 0, 60000 -- ms; memory is how long an outcome is kept for a duplicate of the request
 -- The server is busy while a script runs, so none takes more than most tokens from the queue. If more are left, the lock
