@@ -109,7 +109,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "a lost counter begins at one",
-		edits: []testenv.Edit{{"lua/fence.lua", "t[1] * 1000000 + t[2])", "0)"}},
+		edits: []testenv.Edit{{"lua/fence.lua", "t[1] * 1000000 + t[2]", "0"}},
 		kills: []string{"TestEngineFenceHandedOverWithoutItsCounter"},
 	},
 	{

@@ -1,23 +1,15 @@
 -- Part of the engine's scripts: the fencing counter. KEYS: see pass.lua
 
-local keep = 120000 -- ms; for how long the counter, and the queue with its tickets, outlive their last use
+local keep = 120000 -- ms; for how long the queue and its tickets outlive their last use; the counter: for half of it at least
 
--- highest returns what no fence so far is above: the counter, or the server's clock in us if that is higher. So a fence
--- goes back neither with a counter that was lost nor with a replica that lagged, unless the clock goes back by more
--- than the time since the last grant.
-local function highest()
+-- reserve reserves so many fencing tokens above all before, and returns the last of them. None is below the server's clock in
+-- us: so a fence goes back neither with a counter that was lost nor with a replica that lagged, unless the clock goes back
+-- by more than the time since the last grant.
+local function reserve(fences)
   local t = redis.call('TIME')
-  return math.max(redis.call('HGET', KEYS[3], 'fence') or 0, t[1] * 1000000 + t[2])
-end
-
-local function set_counter(fence)
+  local last, clock = (redis.call('HGET', KEYS[3], 'fence') or 0) + 0, t[1] * 1000000 + t[2]
+  local fence = (last > clock and last or clock) + fences
   redis.call('HSET', KEYS[3], 'fence', string.format('%.0f', fence))
-  redis.call('PEXPIRE', KEYS[3], keep)
+  if redis.call('PTTL', KEYS[3]) < keep / 2 then redis.call('PEXPIRE', KEYS[3], keep) end
   return fence
 end
-
--- reserve reserves so many fencing tokens and returns the last of them.
-local function reserve(fences) return set_counter(highest() + fences) end
-
--- counter returns the last fencing token that was reserved.
-local function counter() return tonumber(redis.call('HGET', KEYS[3], 'fence') or highest()) end

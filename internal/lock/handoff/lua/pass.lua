@@ -14,10 +14,17 @@ local most, taken, more, soon = 1000, 0, false, 10
 -- between, a grant's message would name too late a time: the receiver counts its lease from then. Since Redis 7.2, TIME does not change
 -- within a script.
 local began = redis.call('TIME')
-began = string.format('%.0f', began[1] * 1000 + math.floor(began[2] / 1000))
+local clock = began[1] * 1000000 + began[2]
+began = string.format('%.0f', math.floor(clock / 1000))
 local function now() return began end
 
 -- include fence.lua
+
+-- highest returns what no fence so far is above, see reserve.
+local function highest() return math.max(redis.call('HGET', KEYS[3], 'fence') or 0, clock) end
+
+-- counter returns the last fencing token that was reserved.
+local function counter() return tonumber(redis.call('HGET', KEYS[3], 'fence') or clock) end
 
 -- keep_queue keeps the queue, and the tickets that order it, for as long as a token is queued.
 local function keep_queue()

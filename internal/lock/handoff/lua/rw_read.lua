@@ -2,7 +2,6 @@
 -- KEYS, ARGV[1..3]: see rw_admit.lua   ARGV[4] 1 = queue if the write lock is owned
 -- Returns {1 = the reader is in, 0 = it is not, -1 = its attempt has ended; fence; PTTL of the write lock; time; skipped}, or the fence
 -- alone if the write lock was free and nobody waited. The fence is not below those of the writers before.
--- include fence.lua
 local seen = redis.call('MGET', KEYS[1], KEYS[5])
 local owner, ended = seen[1], seen[2]
 if not owner and not ended and redis.call('ZCARD', KEYS[2]) == 0 then
@@ -10,7 +9,7 @@ if not owner and not ended and redis.call('ZCARD', KEYS[2]) == 0 then
   local expiry = t[1] * 1000 + math.floor(t[2] / 1000) + ARGV[2]
   redis.call('ZADD', KEYS[#KEYS], string.format('%.0f', expiry), ARGV[1])
   if redis.call('PTTL', KEYS[#KEYS]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[#KEYS], ARGV[2]) end
-  return highest()
+  return math.max(redis.call('HGET', KEYS[3], 'fence') or 0, t[1] * 1000000 + t[2]) -- as highest in pass.lua
 end
 if ended then return {-1, 0, 0, '0', 0} end
 -- include rw_admit.lua
