@@ -9,7 +9,7 @@ local function reserve(fences)
   local t = redis.call('TIME')
   local last, clock = (redis.call('HGET', KEYS[3], 'fence') or 0) + 0, t[1] * 1000000 + t[2]
   local fence = (last > clock and last or clock) + fences
-  redis.call('HSET', KEYS[3], 'fence', string.format('%.0f', fence))
+  redis.call('HSET', KEYS[3], 'fence', fence)
   if redis.call('PTTL', KEYS[3]) < keep / 2 then redis.call('PEXPIRE', KEYS[3], keep) end
   return fence
 end
