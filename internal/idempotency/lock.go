@@ -20,12 +20,7 @@ type Lock struct {
 	Client redis.UniversalClient // where it keeps its keys
 	Prefix string                // of these keys
 	TTL    time.Duration         // after which the lock of a dead holder is free
-	// Counter is the key of the fencing counter that the locker keeps beside a lock, and that Release deletes.
-	Counter func(name string) string
 }
-
-// forgetTimeout bounds the cleanup after a request.
-const forgetTimeout = 10 * time.Second
 
 // Acquire takes the lock without waiting; *InFlightError = another request with the key has it.
 func (l *Lock) Acquire(ctx context.Context, key []byte) (lock.Lease, error) {
@@ -34,10 +29,7 @@ func (l *Lock) Acquire(ctx context.Context, key []byte) (lock.Lease, error) {
 	if errors.Is(err, lock.ErrBusy) {
 		return nil, l.inFlight(ctx, name, err)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &keyLease{lease, l, name}, nil
+	return lease, err
 }
 
 // name is the lock's name: the hash of the key, since a key may be any bytes.
@@ -57,28 +49,6 @@ func (l *Lock) inFlight(ctx context.Context, name string, cause error) error {
 	}
 	left = max(left, 0)
 	return &InFlightError{Held: max(l.TTL-left, 0), Left: left, Cause: cause}
-}
-
-// keyLease is the lease of a [Lock].
-type keyLease struct {
-	lock.Lease
-	of   *Lock
-	name string
-}
-
-// Release deletes the fencing counter, and gives the lock up. The engine keeps the counter for days, so that it never goes back; but
-// there are as many of these locks as there are requests, and nobody reads their fences.
-func (k *keyLease) Release(ctx context.Context) error {
-	if !errors.Is(context.Cause(k.Context()), lock.ErrLost) { // otherwise it is somebody else's by now
-		k.forget(ctx)
-	}
-	return k.Lease.Release(ctx)
-}
-
-func (k *keyLease) forget(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTimeout)
-	defer cancel()
-	_ = k.of.Client.Del(ctx, k.of.Counter(k.name)).Err() // otherwise the counter stays for those days
 }
 
 // InFlightError is [ErrInFlight] with how long the key has been taken, and stays taken if nobody works for the first request any more.

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"lastitem/internal/stock"
-	"lastitem/internal/store"
 )
 
 // known remembers which products the stores have, so that each is looked up once: no product is ever deleted. Absent products are not
@@ -26,7 +25,7 @@ func (k *known) has(at stock.Store, product int64) bool {
 }
 
 // exist returns stock.ErrUnknownProduct for the first item that the store does not have. A mode whose locks leave a counter per product in
-// Redis must not lock before this check: anybody may ask for any number of products that do not exist.
+// Redis for good must not lock before this check: anybody may ask for any number of products that do not exist.
 func (s *Shop) exist(ctx context.Context, at stock.Store, items []stock.Item) error {
 	for _, item := range items {
 		if s.known.has(at, item.ProductID) {
@@ -44,21 +43,4 @@ func (s *Shop) exist(ctx context.Context, at stock.Store, items []stock.Item) er
 		s.known.add(at, item.ProductID)
 	}
 	return nil
-}
-
-// existsAnywhere is like exist, but one store that has the product is enough: a read covers all stores.
-func (s *Shop) existsAnywhere(ctx context.Context, product int64) error {
-	for _, at := range stock.Stores() {
-		if s.known.has(at, product) {
-			return nil
-		}
-	}
-	l, err := s.collect(product, func(_ stock.Store, r reader) (store.Facts, error) { return r.Facts(ctx, product, false) })
-	for at := range l.Facts {
-		s.known.add(at, product)
-	}
-	if err == nil && len(l.Facts) == 0 {
-		err = l.Down()
-	}
-	return err
 }

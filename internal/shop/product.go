@@ -146,11 +146,6 @@ func (s *Shop) readLocked(ctx context.Context, mode string, product int64, wait 
 	if err := s.backends.down([]int64{product}, e.mode.Needs...); err != nil {
 		return err
 	}
-	if e.mode.Counter {
-		if err := s.existsAnywhere(ctx, product); err != nil {
-			return err
-		}
-	}
 	lease, err := e.readers.Acquire(lock.WithWait(ctx, wait), s.locks(mode).Key(product))
 	if err != nil {
 		return err

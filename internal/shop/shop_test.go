@@ -305,8 +305,8 @@ func TestLedgerNamesWhatIsDown(t *testing.T) {
 		t.Errorf("Ledger() without Redis = %+v, %v, want SQL's facts and Redis unavailable", l, err)
 	}
 	for mode, want := range map[string]error{
-		"unsafe": stock.ErrUnavailable, "setnx": stock.ErrLockUnavailable, "idempotent": nil, "lease-seq": nil,
-		"handoff": stock.ErrUnavailable, // it looks the product up before it locks
+		"unsafe": stock.ErrUnavailable, "setnx": stock.ErrLockUnavailable, "handoff": stock.ErrLockUnavailable,
+		"idempotent": nil, "lease-seq": nil,
 	} {
 		if _, err := shop.Deduct(t.Context(), mode, stocktest.Request(product, 1, "k")); !errors.Is(err, want) {
 			t.Errorf("%s without Redis: Deduct() = %v, want %v", mode, err, want)

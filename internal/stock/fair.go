@@ -11,12 +11,11 @@ import (
 //	replica 1   A: lock ── GET 9 ── SET 8 ── order ── release: to B              C: queued ··············· told ── GET 7 ── ...
 //	replica 2         B: queued ·························· told ── GET 8 ── SET 7 ── order ── release: to C
 var fair = Mode{
-	Name:    "fair",
-	Title:   text.Of("The lock engine, strictly first come first served"),
-	Needs:   []Backend{NeedRedis},
-	Stores:  []Store{Redis, SQL},
-	Holds:   holdsAll,
-	Counter: true,
+	Name:   "fair",
+	Title:  text.Of("The lock engine, strictly first come first served"),
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Holds:  holdsAll,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},

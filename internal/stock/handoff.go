@@ -15,12 +15,11 @@ import (
 //	replica 1   A: lock ── GET 9 ── SET 8 ── order ── B, without a command: GET 8 ── SET 7 ── order ── release: to C
 //	replica 2   C: queued ··································································· told ── GET 7 ── ...
 var handoffMode = Mode{
-	Name:    "handoff",
-	Title:   text.Of("Our lock engine: a queue, ownership handed over by the release"),
-	Needs:   []Backend{NeedRedis},
-	Stores:  []Store{Redis, SQL},
-	Holds:   holdsAll,
-	Counter: true,
+	Name:   "handoff",
+	Title:  text.Of("Our lock engine: a queue, ownership handed over by the release"),
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Holds:  holdsAll,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},

@@ -5,7 +5,6 @@ import (
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/lock"
-	"lastitem/internal/lock/handoff"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
 	"lastitem/internal/text"
@@ -31,10 +30,8 @@ var idempotent = Mode{
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, _ := d.Lockers.handoff() // without an engine, nothing is ever locked
-		return idempotentDeductor{d, &idempotency.Lock{
-			Locker: l, Client: d.Lockers.Client, Prefix: d.Lockers.Prefix, TTL: d.Lockers.TTL,
-			Counter: func(name string) string { return handoff.KeysOf(name).Fence },
-		}}, nil
+		keys := &idempotency.Lock{Locker: l, Client: d.Lockers.Client, Prefix: d.Lockers.Prefix, TTL: d.Lockers.TTL}
+		return idempotentDeductor{d, keys}, nil
 	},
 }
 

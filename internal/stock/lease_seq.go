@@ -21,7 +21,6 @@ var leaseSeq = Mode{
 	Optional: []Backend{NeedRedis},
 	Stores:   []Store{SQL},
 	Holds:    holdsAll,
-	Counter:  true,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D", LateWrite: "."},
 	},

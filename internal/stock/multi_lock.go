@@ -13,13 +13,12 @@ import (
 //	A {2,1}   lock 1 ── lock 2 ── GET 1, GET 2 ── SET 1, SET 2 ── order ── unlock 2, 1
 //	B {1,2}   lock 1: waits ············································ lock 1 ── lock 2 ── ...
 var multiLock = Mode{
-	Name:    "multi-lock",
-	Title:   text.Of("A cart under the locks of all its products, taken in one order"),
-	Needs:   []Backend{NeedRedis},
-	Stores:  []Store{Redis, SQL},
-	Holds:   holdsAll,
-	Counter: true,
-	Cart:    true,
+	Name:   "multi-lock",
+	Title:  text.Of("A cart under the locks of all its products, taken in one order"),
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Holds:  holdsAll,
+	Cart:   true,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},

@@ -194,20 +194,6 @@ func TestRWLockReadersSeeNoHalfDeduction(t *testing.T) {
 	})
 }
 
-// A read of an unknown product takes no lock: it would leave a counter in Redis for each.
-func TestRWLockUnknownProduct(t *testing.T) {
-	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
-		r := h.Replicas[0]
-		err := r.ReadLocked(t.Context(), "rwlock", 1234567, 0, func(context.Context) error {
-			t.Error("it reads under the lock")
-			return nil
-		})
-		if !errors.Is(err, stock.ErrUnknownProduct) {
-			t.Errorf("ReadLocked() = %v, want ErrUnknownProduct", err)
-		}
-	})
-}
-
 // Readers do not exclude each other, but they exclude a writer.
 func TestRWLockReadersShare(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {

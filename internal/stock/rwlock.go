@@ -14,12 +14,11 @@ import (
 //	reader B               queued ······························· told ── 8 units, and the order
 //	reader C                      queued ························ told ── 8 units, and the order
 var rwlock = Mode{
-	Name:    "rwlock",
-	Title:   text.Of("A write lock to deduct, a read lock to read the stock"),
-	Needs:   []Backend{NeedRedis},
-	Stores:  []Store{Redis, SQL},
-	Holds:   holdsAll,
-	Counter: true,
+	Name:   "rwlock",
+	Title:  text.Of("A write lock to deduct, a read lock to read the stock"),
+	Needs:  []Backend{NeedRedis},
+	Stores: []Store{Redis, SQL},
+	Holds:  holdsAll,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
 		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},

@@ -173,8 +173,8 @@ type Mode struct {
 	KeyRequired bool
 	// Holds lists the fields of a request's [Hold] that the lock of the mode can do; nil = the mode takes no lock on the product.
 	Holds []HoldField
-	// Counter says that the lock of a product leaves its fencing counter in Redis. Package shop looks the product up before it calls such a
-	// mode: otherwise requests for products that do not exist would fill Redis.
+	// Counter says that the lock of a product leaves its fencing counter in Redis for good. Package shop looks the product up before it calls
+	// such a mode: otherwise requests for products that do not exist would fill Redis.
 	Counter bool
 	// Segments is the number of segments that a run should split the product into; 0 = the mode works on one counter.
 	Segments int

@@ -12,7 +12,8 @@ import (
 )
 
 // sendAcquire sends the acquire for c's token. The mutex is held.
-func (e *Engine) sendAcquire(c *contender) {
+func (c *contender) sendAcquire() {
+	e := c.e
 	if e.closed {
 		return
 	}
@@ -21,26 +22,26 @@ func (e *Engine) sendAcquire(c *contender) {
 	if queue {
 		flag = "1"
 	}
-	r := e.newRequest(c.mode.scripts().acquire, c.mode, c.key, c.token).add(flag, decimal(c.fences()), e.fenceTTL)
+	r := e.server.newRequest(c.mode.scripts().acquire, c.mode, c.key, c.token).add(flag, decimal(c.mode.fences(c.e.o.Cohort)))
 	if c.lease > 0 {
 		r.args[1] = decimal(c.lease.Milliseconds())
 	}
-	r.contender, r.token, r.queue = c, c.token, queue
+	r.token, r.queue = c.token, queue
 	if e.o.Replicas == 0 {
 		c.asked = c.acquire != nil || c.reacquired
-		c.acquire = e.send(r)
+		c.acquire = e.server.send(r, c.onAcquireReply)
 		return
 	}
 	e.spawn(func() {
-		e.sendReplicated(c.key, r)
-		e.onAcquireReply(r)
+		e.server.sendReplicated(c.key, r)
+		c.onAcquireReply(r)
 	})
 }
 
 // onAcquireReply handles the outcome of an acquire. If the acquire must be sent again, a goroutine of its own does that.
-func (e *Engine) onAcquireReply(r *request) {
-	c, token := r.contender, r.token
-	e.noteReply(r.err)
+func (c *contender) onAcquireReply(r *request) {
+	e, token := c.e, r.token
+	e.keeper.noteReply(r.err)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if c.token != token || c.state != asking { // given up meanwhile, or granted by a message that came before the reply
@@ -56,10 +57,10 @@ func (e *Engine) onAcquireReply(r *request) {
 				return
 			}
 			if err != nil {
-				e.failWaiters(c, unavailable(err), true)
+				c.failWaiters(unavailable(err), true)
 				return
 			}
-			e.sendAcquire(c)
+			c.sendAcquire()
 		})
 	}
 	if again(r.err) && c.mayQueue() {
@@ -76,7 +77,7 @@ func (e *Engine) onAcquireReply(r *request) {
 		return
 	}
 	c.unanswered = 0
-	if !e.handleReply(c, e.parse(r.reply, r.sent, r.err), r.queue) {
+	if !c.handleReply(e.server.parse(r.reply, r.sent, r.err), r.queue) {
 		resend(func() error {
 			ctx, cancel := lock.Detached(context.Background())
 			defer cancel()
@@ -86,63 +87,60 @@ func (e *Engine) onAcquireReply(r *request) {
 }
 
 // handleReply handles a reply about c's token. It returns false if c is not queued yet, and must subscribe first. The mutex is held.
-func (e *Engine) handleReply(c *contender, a answer, queue bool) bool {
+func (c *contender) handleReply(a answer, queue bool) bool {
+	e := c.e
 	switch {
 	case a.err != nil:
-		e.failWaiters(c, unavailable(a.err), true)
+		c.failWaiters(unavailable(a.err), true)
 	case a.verdict < 0 || c.evicted:
 		key, token, cancel := c.key, c.token, c.mayArriveLate
-		e.endAttempt(c, byReply)
-		e.begin(c)
+		c.endAttempt(byReply)
+		c.begin()
 		if cancel {
-			e.spawn(func() { e.sendCancel(key, token) })
+			e.spawn(func() { e.cleaner.cancel(key, token) })
 		}
 	case a.verdict > 0:
-		e.onOwned(c, a)
+		c.onOwned(a)
 	case queue && c.acquireAgain: // a message overtook the reply
-		e.sendAnotherAcquire(c)
+		c.sendAnotherAcquire()
 	case queue:
 		c.setState(queued, byReply)
 		c.confirmedAt, c.serverTime = a.sent, a.time
-		e.rejectOverdue(c, true)
+		c.rejectOverdue(true)
 		if c.waiters.size > 0 {
-			e.watch(c, a.ttl)
+			e.pollers.watch(c, a.ttl)
 		}
 	default:
-		e.rejectOverdue(c, c.mayArriveLate) // an earlier acquire may still take the lock
+		c.rejectOverdue(c.mayArriveLate) // an earlier acquire may still take the lock
 		return c.waiters.size == 0
 	}
 	return true
 }
 
-// onOwned handles a reply which says that c owns the lock. The mutex is held.
-func (e *Engine) onOwned(c *contender, a answer) {
+// onOwned handles a reply which says that c owns the lock. If it took so long that too little of the TTL is left, the acquire is
+// sent again, which renews the lock; after the third such reply the waiters get ErrUnavailable. The mutex is held.
+func (c *contender) onOwned(a answer) {
+	took := c.e.now() - a.sent
 	switch {
 	case a.verdict == 1 && c.mode == writing:
-		e.drain(c, byReply, a, c.ttl())
-	case validUntil(a.sent, c.ttl())-e.now() < c.grantTimeout()/4:
-		e.onLateGrant(c, e.now()-a.sent)
+		c.drain(byReply, a, c.ttl())
+	case validUntil(0, c.ttl())-took >= c.grantTimeout()/4:
+		c.grant(byReply, a.fence, a.sent, c.ttl())
 	default:
-		e.grant(c, byReply, a.fence, a.sent, c.ttl())
+		c.e.log.report(grantLate, c.key, nil)
+		if c.lateGrants++; c.lateGrants < maxTries {
+			c.sendAnotherAcquire()
+			return
+		}
+		c.failWaiters(fmt.Errorf("%w: engine: the TTL of %s is shorter than the way to Redis: an answer took %s",
+			lock.ErrUnavailable, c.ttl(), took), true)
 	}
 }
 
 // sendAnotherAcquire sends an acquire for a token that may be in the queue, or own the lock. The mutex is held.
-func (e *Engine) sendAnotherAcquire(c *contender) {
+func (c *contender) sendAnotherAcquire() {
 	c.reacquired, c.acquireAgain = true, false
-	e.sendAcquire(c)
-}
-
-// onLateGrant handles a grant whose reply took so long that too little of its TTL is left. It sends the acquire again, which renews the lock.
-// After the third such reply the waiters get ErrUnavailable. The mutex is held.
-func (e *Engine) onLateGrant(c *contender, took time.Duration) {
-	e.report(grantLate, c.key, nil)
-	c.lateGrants++
-	if c.lateGrants == maxTries {
-		e.failWaiters(c, fmt.Errorf("%w: engine: the TTL of %s is shorter than the way to Redis: an answer took %s", lock.ErrUnavailable, c.ttl(), took), true)
-		return
-	}
-	e.sendAnotherAcquire(c)
+	c.sendAcquire()
 }
 
 // engineKey finds, in a context, an engine's hold of one key; the value is a *hold.
@@ -160,7 +158,7 @@ func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, e
 		return nil, err
 	case d > longest:
 		return nil, fmt.Errorf("%w: engine: %s is longer than %s", lock.ErrLeaseTime, d, longest)
-	case e.publish == "SPUBLISH" && lock.HashTag(key) == "" && (key == "" || strings.Contains(key, "}")):
+	case e.server.cluster() && lock.HashTag(key) == "" && (key == "" || strings.Contains(key, "}")):
 		return nil, fmt.Errorf("%w: %q", ErrKey, key)
 	}
 	if d > 0 && m == handingOff { // the other waiters of a shared contender would have the lease time too
@@ -187,7 +185,7 @@ func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, e
 	defer add(e.m.Waiting, -1)
 	c, err := e.enqueue(w, key, m, d)
 	if err == nil {
-		err = e.await(c, w, bounded, limit)
+		err = c.await(w, bounded, limit)
 	}
 	if err != nil {
 		if errors.Is(err, lock.ErrBusy) {
@@ -201,12 +199,13 @@ func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, e
 
 // await waits until w is served, or gives up. If an attempt is in flight when the wait runs out, it has [Options.AttemptLimit] to be
 // answered.
-func (e *Engine) await(c *contender, w *waiter, bounded bool, limit time.Duration) error {
+func (c *contender) await(w *waiter, bounded bool, limit time.Duration) error {
+	e := c.e
 	var expired <-chan time.Time
 	var timer *time.Timer
 	if bounded {
 		if limit <= 0 {
-			limit = e.attemptLimit()
+			limit = e.o.attemptLimit()
 		}
 		timer = time.NewTimer(limit)
 		defer timer.Stop()
@@ -217,51 +216,44 @@ func (e *Engine) await(c *contender, w *waiter, bounded bool, limit time.Duratio
 		case <-w.ready:
 			return w.err
 		case <-w.ctx.Done():
-			if h := e.leave(c, w); h != nil { // granted a moment ago: pass it on
+			if h := c.leave(w); h != nil { // granted a moment ago: pass it on
 				e.mu.Lock()
 				e.spawn(func() { _ = h.once.Do(func() error { return h.release(context.Background()) }) })
 				e.mu.Unlock()
 			}
 			return lock.GaveUp(w.ctx)
 		case <-expired:
-			limitUsed, inFlight := e.markOverdue(c, w)
-			if inFlight && !limitUsed {
-				timer.Reset(e.attemptLimit())
+			e.mu.Lock()
+			limitUsed, inFlight := w.overdue, c.state == asking
+			w.overdue = true
+			e.mu.Unlock()
+			if inFlight && !limitUsed { // the attempt has its own limit now
+				timer.Reset(e.o.attemptLimit())
 				continue
 			}
-			e.leave(c, w)
-			return e.overdueError(w, limitUsed)
+			c.leave(w)
+			return w.overdueError(e.o.attemptLimit(), limitUsed)
 		}
 	}
 }
 
 // attemptLimit is how long an attempt may go unanswered if its caller's wait is bounded.
-func (e *Engine) attemptLimit() time.Duration {
-	if e.o.Replicas > 0 {
-		return e.o.AttemptLimit + e.o.ReplicasTimeout
+func (o *Options) attemptLimit() time.Duration {
+	if o.Replicas > 0 {
+		return o.AttemptLimit + o.ReplicasTimeout
 	}
-	return e.o.AttemptLimit
-}
-
-// markOverdue marks w as overdue. inFlight says whether an attempt is in flight. limitUsed says whether w was overdue before: then the attempt has
-// used up its limit as well.
-func (e *Engine) markOverdue(c *contender, w *waiter) (limitUsed, inFlight bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	limitUsed = w.overdue
-	w.overdue = true
-	return limitUsed, c.state == asking
+	return o.AttemptLimit
 }
 
 // overdueError returns the outcome of a waiter that has left because its time was over.
-func (e *Engine) overdueError(w *waiter, limitUsed bool) error {
+func (w *waiter) overdueError(limit time.Duration, limitUsed bool) error {
 	select {
 	case <-w.ready: // served, or failed, just before it left
 		return w.err
 	default:
 	}
 	if limitUsed {
-		return fmt.Errorf("%w: engine: no answer within %s", lock.ErrUnavailable, e.attemptLimit())
+		return fmt.Errorf("%w: engine: no answer within %s", lock.ErrUnavailable, limit)
 	}
 	return lock.GaveUp(w.ctx)
 }

@@ -2,18 +2,10 @@ package handoff
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 
 	"lastitem/internal/lock"
-)
-
-var (
-	//go:embed lua/check.lua
-	engineCheckSource string
-
-	engineCheck = newScript(engineCheckSource)
 )
 
 // Check tries what the engine needs of Redis, for the start of a program: else a right that its user lacks shows
@@ -39,16 +31,12 @@ func (e *Engine) check(ctx context.Context) error {
 		return err
 	}
 	key := e.keyName(probe)
-	defer func() { // else its counter would stay for FenceTTL
-		k := KeysOf(key)
-		_ = e.c.Del(context.WithoutCancel(ctx), k.Fence, k.LastReleaser).Err()
-	}()
 	channel := e.subscriber.channel(key)
 	if err := e.subscriber.awaitSubscribed(ctx, key); err != nil {
 		return fmt.Errorf("subscribe to %s: %w", channel, unavailable(err))
 	}
-	r := newRequest(engineCheck, key).add(e.publish, channel)
-	e.do(r)
+	r := newRequest(engineCheck, key).add(e.server.publish, channel)
+	e.server.do(r)
 	if r.err == nil && number(r.reply) == 0 {
 		r.err = errors.New("nobody is subscribed")
 	}
@@ -60,7 +48,7 @@ func (e *Engine) check(ctx context.Context) error {
 
 // checkMemory returns an error if the server may evict locks. It returns nil if the server does not tell.
 func (e *Engine) checkMemory(ctx context.Context, key string) error {
-	node, err := e.node(ctx, key)
+	node, err := e.server.node(ctx, key)
 	if err != nil {
 		return unavailable(err)
 	}
@@ -70,13 +58,6 @@ func (e *Engine) checkMemory(ctx context.Context, key string) error {
 		return fmt.Errorf("%w: maxmemory-policy is %s, which may evict a held lock; want noeviction", ErrRefused, policy)
 	}
 	return nil
-}
-
-// reportRights reports that the user of the client lacks a right, where the caller may not hear of it.
-func (e *Engine) reportRights(err error) {
-	if rightsMissing(err) {
-		e.report(rightMissing, "", err)
-	}
 }
 
 func rightsMissing(err error) bool {

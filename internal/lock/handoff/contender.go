@@ -11,43 +11,50 @@ import (
 // contender contends for one key for waiters of this process: with Handoff for all waiters of the key, else for one. It makes one attempt
 // at a time. The engine's mutex guards its fields.
 type contender struct {
-	e          *Engine
-	key        string
-	mode       mode
-	lease      time.Duration // the lease time, 0 = the hold is renewed; see leasetime.go
-	leaseBegan time.Duration // when the lease time began: at the grant
-	waiters    fifo[waiter]
-	place      place[contender] // among the contenders that are queued for the key
-	alarm      alarm
-	attempt    // the present one; zero while idle
+	e       *Engine
+	key     string
+	mode    mode
+	lease   time.Duration // the lease time, 0 = the hold is renewed
+	waiters fifo[waiter]
+	place   place[contender] // among the contenders that are queued for the key
+	alarm   alarm
+	attempt // the present one; zero while idle
 }
 
 // attempt is what a contender does under one token, from its first request until it gives up, or its lock is released or lost. A new attempt
 // has a new token, so that a late reply, message or request about an earlier one has no effect.
 type attempt struct {
 	token       string
-	number      uint64        // of the token
 	confirmedAt time.Duration // when the last request that was answered was sent,
 	serverTime  int64         // and the server's clock then, in ms
-
-	acquire *redisbatch.Call // while asking: the last acquire that the batcher got
-	asked   bool             // another request was made before that acquire
-	evicted bool             // while asking, queued or draining: the token was evicted; a reply or message that grants it is older
-
-	hold        *hold         // the present one; nil unless granted
-	fence, last uint64        // the next fencing token to give out, the last reserved
-	grantedAt   time.Duration // when this process got the lock
 	validUntil  time.Duration // until when the lock is surely not expired in Redis, while granted or draining
 
 	state         state
-	unanswered    uint8 // while asking: acquires since the last reply
-	refusals      uint8 // while asking: acquires that the server was not ready for, see again
-	lateGrants    uint8 // while asking: grants whose replies took too long
-	acquireAgain  bool  // while asking: a message came while an acquire was in flight, so another must follow its reply
-	renewing      bool  // while granted: a renewal is in flight
-	grantNoted    bool  // while granted: Redis has a note of the grant, until the first renewal
-	reacquired    bool  // an acquire was sent although an earlier request may have queued the token, so a message may overtake it
-	mayArriveLate bool  // a request for this token may arrive after the release: it must be cancelled then
+	evicted       bool // while asking, queued or draining: the token was evicted; a reply or message that grants it is older
+	reacquired    bool // an acquire was sent although an earlier request may have queued the token, so a message may overtake it
+	mayArriveLate bool // a request for this token may arrive after the release: it must be cancelled then
+	question           // zero unless asking
+	ownership          // zero unless granted
+}
+
+// question is what an attempt that is asking has sent.
+type question struct {
+	acquire      *redisbatch.Call // the last acquire that the batcher got
+	asked        bool             // another request was made before that acquire
+	acquireAgain bool             // a message came while an acquire was in flight, so another must follow its reply
+	unanswered   uint8            // acquires since the last reply
+	refusals     uint8            // acquires that the server was not ready for, see again
+	lateGrants   uint8            // grants whose replies took too long
+}
+
+// ownership is what an attempt that was granted the lock has.
+type ownership struct {
+	hold        *hold         // the present one
+	fence, last uint64        // the next fencing token to give out, the last reserved
+	grantedAt   time.Duration // when this process got the lock
+	leaseBegan  time.Duration // when its lease time began
+	renewing    bool          // a renewal is in flight
+	grantNoted  bool          // Redis has a note of the grant, until the first renewal
 }
 
 // waiter is a caller in Acquire. ready is signalled once, when hold or err is set.
@@ -88,7 +95,7 @@ func (e *Engine) enqueue(w *waiter, key string, m mode, d time.Duration) (*conte
 	if m == handingOff {
 		e.contenders[key] = c
 	}
-	e.begin(c)
+	c.begin()
 	return c, nil
 }
 
@@ -103,33 +110,36 @@ func (c *contender) mayQueue() bool {
 }
 
 // newAttempt gives c a new attempt. The caller sends its first request.
-func (e *Engine) newAttempt(c *contender) {
-	e.lastNumber++
-	c.attempt = attempt{number: e.lastNumber, token: e.token(e.lastNumber, c.fences()), confirmedAt: e.now()}
+func (c *contender) newAttempt() {
+	e := c.e
+	c.attempt = attempt{token: c.newToken(), confirmedAt: e.now()}
 	c.setState(asking, byStart)
-	e.attempts[c.number] = c
+	e.attempts[c.token] = c
 }
 
 // begin begins an attempt with an acquire.
-func (e *Engine) begin(c *contender) {
-	e.newAttempt(c)
-	e.sendAcquire(c)
+func (c *contender) begin() {
+	c.newAttempt()
+	c.sendAcquire()
 }
 
 // grant gives c's lock to the first of its waiters. c owns the lock for ttl, counted from a moment that is not before sent.
-func (e *Engine) grant(c *contender, because event, fence uint64, sent, ttl time.Duration) {
-	e.unwatch(c)
+func (c *contender) grant(because event, fence uint64, sent, ttl time.Duration) {
+	e := c.e
+	e.pollers.unwatch(c)
 	c.setState(granted, because)
-	c.confirmedAt, c.grantedAt, c.validUntil, c.leaseBegan = sent, e.now(), validUntil(sent, min(ttl, c.ttl())), sent
-	c.fence, c.last = c.firstFence(fence), fence
-	c.renewing, c.grantNoted = false, c.mode != reading
-	e.serve(c, sent)
-	e.schedule(&c.alarm, c.renewAt(sent, ttl))
-	e.rejectOverdue(c, true)
+	c.confirmedAt, c.validUntil = sent, validUntil(sent, min(ttl, c.ttl()))
+	c.ownership = ownership{
+		fence: c.firstFence(fence), last: fence, grantedAt: e.now(), leaseBegan: sent, grantNoted: c.mode != reading,
+	}
+	c.serve(sent)
+	e.agenda.schedule(&c.alarm, c.renewAt(sent, ttl))
+	c.rejectOverdue(true)
 }
 
 // serve lets the first waiter hold the lock.
-func (e *Engine) serve(c *contender, since time.Duration) {
+func (c *contender) serve(since time.Duration) {
+	e := c.e
 	w := c.waiters.pop()
 	now := e.now()
 	c.hold = &hold{e: e, c: c, token: c.token, parent: w.ctx, fence: c.fence, since: now, entries: 1}
@@ -150,9 +160,9 @@ func (e *Engine) serve(c *contender, since time.Duration) {
 func (e *Engine) onGrantMessage(token, mark string, fence uint64, serverTime int64, key string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := e.find(token)
+	c := e.attempts[token]
 	if c == nil { // its waiter is gone: the cancel passes the lock on
-		e.spawn(func() { e.sendCancel(key, token) })
+		e.spawn(func() { e.cleaner.cancel(key, token) })
 		return
 	}
 	if c.state == granted || c.evicted {
@@ -163,18 +173,18 @@ func (e *Engine) onGrantMessage(token, mark string, fence uint64, serverTime int
 	}
 	// The acquire in flight may arrive after the release: a second one, maybe the client's, or a read's, whose release
 	// is not remembered.
-	c.mayArriveLate = c.mayArriveLate || c.state == asking && (c.reacquired || c.mode == reading || e.repeatsAfter < never)
+	c.mayArriveLate = c.mayArriveLate || c.state == asking && (c.reacquired || c.mode == reading || e.server.repeatsAfter < never)
 	at := c.grantedSince(serverTime)
 	// A message from before a reply that said queued is of a grant that has ended.
 	late := validUntil(at, c.grantTimeout())-e.now() < c.grantTimeout()/4
 	if late {
-		e.report(grantLate, c.key, nil)
+		e.log.report(grantLate, c.key, nil)
 	}
-	if late || serverTime < c.serverTime || !c.sufficient(mark) || e.o.Replicas > 0 {
-		e.reacquire(c, byMessage) // which also renews
+	if late || serverTime < c.serverTime || !c.mode.sufficient(mark) || e.o.Replicas > 0 {
+		c.reacquire(byMessage) // which also renews
 		return
 	}
-	e.onGrant(c, mark, answer{fence: fence, sent: at, time: serverTime})
+	c.onGrant(mark, answer{fence: fence, sent: at, time: serverTime})
 }
 
 // grantedSince returns when a grant was made at the latest: as long ago as the server's clock says, counted from the last reply, but after the
@@ -188,23 +198,23 @@ func (c *contender) grantedSince(serverTime int64) time.Duration {
 }
 
 // leave removes a waiter that gives up. It returns the hold that the waiter was given meanwhile, if any.
-func (e *Engine) leave(c *contender, w *waiter) *hold {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (c *contender) leave(w *waiter) *hold {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
 	if c.waiters.remove(&w.place) && c.waiters.size == 0 && c.state != granted {
-		e.failWaiters(c, nil, true)
+		c.failWaiters(nil, true)
 	}
 	return w.hold
 }
 
 // rejectOverdue fails the overdue waiters. If none is left, it ends the attempt as failWaiters does.
-func (e *Engine) rejectOverdue(c *contender, cancel bool) {
+func (c *contender) rejectOverdue(cancel bool) {
 	for w := range c.waiters.all() {
 		w.contended = true
 	}
 	c.failOverdue(lock.ErrBusy)
 	if c.waiters.size == 0 && c.state != granted {
-		e.failWaiters(c, nil, cancel)
+		c.failWaiters(nil, cancel)
 	}
 }
 
@@ -218,7 +228,8 @@ func (c *contender) failOverdue(err error) {
 }
 
 // failWaiters fails all waiters and, unless the lock is held, ends the attempt. If cancel is true, it cancels the attempt in Redis too.
-func (e *Engine) failWaiters(c *contender, err error, cancel bool) {
+func (c *contender) failWaiters(err error, cancel bool) {
+	e := c.e
 	for c.waiters.size > 0 {
 		c.waiters.pop().resolve(nil, err)
 	}
@@ -226,32 +237,88 @@ func (e *Engine) failWaiters(c *contender, err error, cancel bool) {
 		return
 	}
 	key, token := c.key, c.token
-	unsent := e.withdraw(c)
-	e.endAttempt(c, byGivingUp)
-	e.removeLocal(c)
+	// If the acquire still waits to be sent, it is withdrawn: after Redis was silent, the requests of callers that have left would
+	// hold up all others. Redis may then have seen no request of the attempt.
+	unsent := c.acquire != nil && e.server.batches.Withdraw(c.acquire) && !c.asked
+	c.endAttempt(byGivingUp)
+	c.removeLocal()
 	if cancel && !unsent {
-		e.spawn(func() { e.sendCancel(key, token) })
+		e.spawn(func() { e.cleaner.cancel(key, token) })
 	}
 }
 
-// withdraw takes back c's acquire if it still waits to be sent: after Redis was silent, the requests of callers that have left would hold up
-// all others. It returns true if Redis has seen no request of the attempt. The mutex is held.
-func (e *Engine) withdraw(c *contender) (unsent bool) {
-	return c.acquire != nil && e.batches.Withdraw(c.acquire) && !c.asked
-}
-
 // endAttempt ends c's attempt in this process: a reply or message about its token finds no contender any more.
-func (e *Engine) endAttempt(c *contender, because event) {
-	e.unwatch(c)
-	e.unschedule(&c.alarm)
-	delete(e.attempts, c.number)
+func (c *contender) endAttempt(because event) {
+	e := c.e
+	e.pollers.unwatch(c)
+	e.agenda.unschedule(&c.alarm)
+	delete(e.attempts, c.token)
 	c.setState(idle, because)
 	c.attempt = attempt{}
 }
 
 // removeLocal removes a contender that has no waiter and no attempt.
-func (e *Engine) removeLocal(c *contender) {
-	if e.contenders[c.key] == c {
-		delete(e.contenders, c.key)
+func (c *contender) removeLocal() {
+	if c.e.contenders[c.key] == c {
+		delete(c.e.contenders, c.key)
 	}
+}
+
+// state is the state of a contender. The package comment has the table of its transitions.
+type state uint8
+
+const (
+	idle     state = iota // has no attempt: it is new, or ends
+	asking                // an acquire, or the release that queues its token, is in flight or is about to be sent
+	queued                // its token is in the queue in Redis
+	draining              // a writer's: it owns the lock, and the last readers have not left yet
+	granted               // it owns the lock, and one of its waiters holds it
+)
+
+// event is what changes the state of a contender.
+type event uint8
+
+const (
+	byStart    event = iota // an attempt begins
+	byReply                 // to an acquire, or to the release that queues its token
+	byMessage               // of a script that has granted the lock
+	byPoll                  // a poll has found that it owns the lock
+	byTimer                 // it is time to check the readers, or a failover is suspected
+	byGivingUp              // the last waiter has left or is overdue, or the attempt has failed
+	byRelease
+	byLoss // of the lease
+)
+
+// holdState is the state of a hold. The package comment has the table of its transitions.
+type holdState uint8
+
+const (
+	holdActive holdState = iota // since it was granted, or passed on
+	holdEnded                   // by a release, which may not have been answered yet; its context has ended
+	holdLost                    // it expired, or its lock had another owner; its context has ended
+)
+
+// The tests check every transition against the tables, and the fields that depend on the state.
+var (
+	onTransition     func(c *contender, to state, because event)
+	onHoldTransition func(h *hold, to holdState)
+)
+
+// setState changes the state of c. The engine's mutex is held.
+func (c *contender) setState(to state, because event) {
+	if onTransition != nil {
+		onTransition(c, to, because)
+	}
+	c.state = to
+	if to != asking {
+		c.question = question{} // a held lock must not keep its request in memory
+	}
+}
+
+// setState changes the state of h. The engine's mutex is held.
+func (h *hold) setState(to holdState) {
+	if onHoldTransition != nil {
+		onHoldTransition(h, to)
+	}
+	h.state = to
 }

@@ -1,12 +1,14 @@
 // Package handoff is the lock engine: a lock on Redis whose release script also gives the lock to the next waiter and sends a message to
 // that waiter's process. So a waiter sends nothing while it waits, and a free lock costs two commands.
 //
-// Start with [New] and [Engine], then read lua/pass.lua, which hands a lock over, and contender.go, which has the waiters of this process.
-// acquire.go sends an attempt and handles its reply. poll.go serves waiters whose message was lost. lease.go is the hold that a
-// lease belongs to, and entry.go its re-entries; timers.go renews it, and reconnect.go checks it when the server may have been replaced.
-// pubsub.go and subscriber.go receive the messages, request.go and scripts.go send scripts, readwrite.go is the read-write lock. states.go has
-// the states of the two tables below. leasetime.go ends a lease at its time, inspect.go and force.go are for operators, process.go names
-// processes in tokens, logger.go reports what no caller hears.
+// Start with [New] and [Engine], then read lua/pass.lua, which hands a lock over, and contender.go, which has the waiters of
+// this process, and their states as in the tables below. acquire.go sends an attempt and handles its reply. lease.go is the hold
+// that a lease belongs to, and the end of a lease time; readwrite.go is the read-write lock. Parts of the engine with a state of
+// their own are the server, to which scripts are sent (server.go, scripts.go), the subscriber, which receives messages
+// (pubsub.go, subscriber.go), the pollers, which serve waiters whose message was lost (poll.go), the keeper, which renews holds
+// and checks them when the server may have been replaced (renew.go), the cleaner, which cancels attempts (cleanup.go), and the
+// agenda, with one timer for all (timers.go). inspect.go and force.go are for operators, keys.go has the names of keys and
+// tokens, report.go tells what no caller hears.
 //
 // # Contenders
 //

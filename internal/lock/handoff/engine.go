@@ -2,12 +2,10 @@ package handoff
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"strings"
 	"sync"
 	"time"
@@ -43,7 +41,7 @@ type Options struct {
 	TTL time.Duration
 	// Cohort and CohortTime bound how many holders of one process follow each other before the lock goes on to the next
 	// process; default 16, and no further one after 50 ms. They apply to [Engine.Handoff]. A grant reserves Cohort fences:
-	// with hundreds a counter that was lost may begin below the tokens that it gave out before (see [Keys]).
+	// with hundreds the fence after a failover may be below those before it (see [Keys]).
 	Cohort     int
 	CohortTime time.Duration
 	// GrantTimeout is how long a process may take to answer a grant that it got by a message; default 2.5 s, at most TTL. A process that is
@@ -58,13 +56,9 @@ type Options struct {
 	// MaxHold ends a lease that was held for so long, renewed or not; 0 = never.
 	MaxHold time.Duration
 	// Replicas must confirm every acquire within ReplicasTimeout (default 1 s, in whole milliseconds), else [ErrReplicas].
-	// That narrows the hole of a failover and does not close it: a fence does. 0 = none are asked.
+	// That narrows the hole of a failover and does not close it: a fence, checked at the data, does. 0 = none are asked.
 	Replicas        int
 	ReplicasTimeout time.Duration
-	// FenceTTL is how long, at most, the fencing counter of a key outlives the last grant of the lock and the last wait for it; it outlives
-	// them by half of FenceTTL at least. A read that gets in at once does not count. Default 1 h, at least a minute. If the counter is missing,
-	// the next fence comes from the clock of Redis: see [Keys].
-	FenceTTL time.Duration
 	// Prefix begins the names of all keys and channels of the engine: engines with different prefixes have nothing in common. A key without
 	// a hash tag gets one then, so that the keys beside it have the prefix too; see [Engine.KeysOf]. If the prefix has braces, it must contain
 	// a whole hash tag. Default none.
@@ -89,47 +83,31 @@ type Options struct {
 // so every process polls each key that it waits for, by default within two seconds.
 //
 // The engine assumes that the clocks of this process and of the Redis server run at the same speed within 1 %. It does not protect from a
-// holder whose whole process stops and goes on writing afterwards. Check its [lock.Lease.Fence] at the data; fences go back only with their
-// Redis, and those of [Engine.Fenced] not even then.
+// holder whose whole process stops and goes on writing afterwards. Check its [lock.Lease.Fence] at the data; fences go back
+// only with the clock of Redis (see [Keys]), and those of [Engine.Fenced] not even then.
 type Engine struct {
-	c            redis.UniversalClient
+	clock
 	o            Options
 	id           string
-	publish      string // PUBLISH, or SPUBLISH where the client is a cluster's
-	route        string // publish and the prefix of all channels, for the scripts
-	ttl          string // in ms
-	fenceTTL     string // [Options.FenceTTL] in ms
 	grantTimeout time.Duration
-	failover     *failoverWatch
-	repeatsAfter time.Duration // the client may send a request again so long after it; never if it does not repeat
-	epoch        time.Time
+	server       server
 	subscriber   subscriber
-	batches      *redisbatch.Batcher
+	keeper       keeper
 	m            meter
 	log          backgroundLog
 
-	mu           sync.Mutex // guards everything below, and every contender and hold
-	lastNumber   uint64
-	contenders   map[string]*contender    // those of Handoff, by key: all its waiters of this process share one
-	attempts     map[uint64]*contender    // contenders by the number of their token, while the attempt lasts
-	pollers      map[string]*poller       // by key: a waiter of this process is in its queue in Redis
-	byChannel    map[string]*fifo[poller] // the same pollers, by the suffix of the channel that carries their messages
-	renewals     alarms
-	polls        alarms // all alarms that are not renewals
-	cleanups     []cleanup
-	cleanupAlarm alarm // when the cleanups are sent again
-	cleaningUp   bool  // the cleanups are being sent
-	timer        *time.Timer
-	armed        time.Duration // when timer fires; 0 = it is not set
-	closed       bool
-	running      sync.WaitGroup
+	mu         sync.Mutex // guards everything below, and every contender and hold
+	lastNumber uint64
+	contenders map[string]*contender // those of Handoff, by key: all its waiters of this process share one
+	attempts   map[string]*contender // contenders by their token, while the attempt lasts
+	pollers    pollers
+	cleaner    cleaner
+	agenda     agenda
+	closed     bool
+	running    sync.WaitGroup
 }
 
-// The lower bounds of the TTLs of a lock and of its fencing counter.
-const (
-	minTTL   = 50 * time.Millisecond
-	minFence = time.Minute // polls extend the counter of a waited-for key much more often
-)
+const minTTL = 50 * time.Millisecond // of a lock
 
 // longest bounds all times: a multiple of a longer one does not fit in a [time.Duration].
 const longest = 10 * 365 * 24 * time.Hour
@@ -154,41 +132,35 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		c: c, o: o, id: processID(), publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()), fenceTTL: decimal(o.FenceTTL.Milliseconds()),
-		grantTimeout: min(o.TTL, o.GrantTimeout), epoch: time.Now(), m: meter{o.Metrics}, contenders: map[string]*contender{}, attempts: map[uint64]*contender{}, pollers: map[string]*poller{},
-		byChannel: map[string]*fifo[poller]{},
+		clock: clock{time.Now()}, o: o, id: processID(), grantTimeout: min(o.TTL, o.GrantTimeout), m: meter{o.Metrics},
+		contenders: map[string]*contender{}, attempts: map[string]*contender{},
 	}
-	e.failover = &failoverWatch{epoch: e.epoch}
+	e.server = server{
+		clock: e.clock, c: c, o: &e.o, publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()), onReply: e.keeper.noteReply, m: &e.m,
+		batches: redisbatch.New(c, o.CallTimeout),
+	}
+	e.keeper.e, e.cleaner.e = e, e
 	switch c := c.(type) {
 	case *redis.Client:
 		o := c.Options()
-		e.mayRepeat(o.MaxRetries, o.MinRetryBackoff, o.MaxRetryBackoff)
-		e.failover.stale = func() uint32 { return c.PoolStats().StaleConns }
-		e.failover.staleConns.Store(e.failover.stale())
+		e.server.mayRepeat(o.MaxRetries, o.MinRetryBackoff, o.MaxRetryBackoff)
+		e.keeper.stale = func() uint32 { return c.PoolStats().StaleConns }
+		e.keeper.staleConns.Store(e.keeper.stale())
 	case *redis.ClusterClient:
 		o := c.Options()
-		e.mayRepeat(max(o.MaxRedirects, o.MaxRetries), o.MinRetryBackoff, o.MaxRetryBackoff)
-		e.publish = "SPUBLISH" // in a cluster a server knows only its own subscribers
+		e.server.mayRepeat(max(o.MaxRedirects, o.MaxRetries), o.MinRetryBackoff, o.MaxRetryBackoff)
+		e.server.publish = "SPUBLISH"
 	case *redis.Ring:
 		return nil, errors.New("lock: engine: a redis.Ring may listen at another server than a key's; give each server an engine")
 	default:
 		return nil, fmt.Errorf("lock: engine: %T is no *redis.Client or *redis.ClusterClient: to trace, use hooks", c)
 	}
-	e.route = e.publish + " " + o.Prefix + engineChannel
-	e.log.log = o.Logger
-	e.subscriber.init(e)
-	e.batches = redisbatch.New(c, o.CallTimeout)
+	e.server.route = e.server.publish + " " + o.Prefix + engineChannel
+	e.subscriber = subscriber{e: e, byNode: map[string]*nodeSubscriber{}, prefix: o.Prefix + engineChannel + e.id}
+	e.pollers = pollers{e: e, byKey: map[string]*poller{}, byChannel: map[string]*fifo[poller]{}}
+	e.agenda = agenda{clock: e.clock, ring: e.tick}
+	e.log = backgroundLog{clock: e.clock, m: &e.m, log: o.Logger}
 	return e, nil
-}
-
-const never = time.Duration(math.MaxInt64)
-
-// mayRepeat notes when the client sends again, on its own, what was not answered: after the shorter of these pauses.
-func (e *Engine) mayRepeat(retries int, minPause, maxPause time.Duration) {
-	e.repeatsAfter = never
-	if retries > 0 {
-		e.repeatsAfter = min(minPause, maxPause)
-	}
 }
 
 func (o *Options) setDefaults() {
@@ -197,7 +169,6 @@ func (o *Options) setDefaults() {
 	setDefault(&o.CohortTime, 50*time.Millisecond)
 	setDefault(&o.ReplicasTimeout, time.Second)
 	setDefault(&o.GrantTimeout, 2500*time.Millisecond)
-	setDefault(&o.FenceTTL, time.Hour)
 	setDefault(&o.AttemptLimit, time.Second)
 	setDefault(&o.CallTimeout, lock.CleanupTimeout)
 	o.Probe = cmp.Or(o.Probe, "lock:check:")
@@ -209,10 +180,8 @@ func (o *Options) check() error {
 	case o.TTL < minTTL:
 		return fmt.Errorf("lock: engine: TTL %s, want at least %s", o.TTL, minTTL)
 	case max(o.TTL, o.CohortTime, o.GrantTimeout, o.AttemptLimit) > longest,
-		max(o.CallTimeout, o.MaxHold, o.ReplicasTimeout, o.FenceTTL) > longest:
+		max(o.CallTimeout, o.MaxHold, o.ReplicasTimeout) > longest:
 		return fmt.Errorf("lock: engine: a time is above the longest, %s", longest)
-	case o.FenceTTL < minFence:
-		return fmt.Errorf("lock: engine: FenceTTL %s, want at least %s", o.FenceTTL, minFence)
 	case o.Cohort < 1 || o.Replicas < 0 || o.ReplicasTimeout < time.Millisecond ||
 		min(o.CohortTime, o.AttemptLimit, o.CallTimeout, o.MaxHold) < 0:
 		return errors.New("lock: engine: a bound is negative, or ReplicasTimeout is less than 1ms")
@@ -248,9 +217,6 @@ func (l modeLocker) Acquire(ctx context.Context, key string) (lock.Lease, error)
 	return l.e.acquire(ctx, key, l.m)
 }
 
-// now is the engine's clock: monotonic, and half the size of a time.Time.
-func (e *Engine) now() time.Duration { return time.Since(e.epoch) }
-
 // validUntil returns until when a lock is surely not expired in Redis, if a request that was sent at sent gave it this TTL.
 func validUntil(sent, ttl time.Duration) time.Duration { return sent + lock.ValidFor(ttl) }
 
@@ -278,18 +244,11 @@ func (e *Engine) Close(ctx context.Context) error {
 			c.hold.end(holdEnded, c.validUntil, context.Canceled) // now: what is released late may have expired by then
 		}
 		if c.waiters.size > 0 {
-			e.failWaiters(c, ErrClosed, true)
+			c.failWaiters(ErrClosed, true)
 		}
 	}
 	e.closed = true
-	for _, h := range []*alarms{&e.renewals, &e.polls} {
-		for len(*h) > 0 {
-			heap.Pop(h)
-		}
-	}
-	if e.timer != nil {
-		e.timer.Stop()
-	}
+	e.agenda.close()
 	e.mu.Unlock()
 	failed := make([]error, len(held))
 	done := make(chan struct{})
@@ -304,7 +263,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		}
 		wg.Wait()
 		e.running.Wait()
-		e.batches.Wait()
+		e.server.batches.Wait()
 		e.subscriber.close()
 		e.log.close()
 	}()

@@ -55,7 +55,6 @@ func TestNewRefuses(t *testing.T) {
 		"a time is abo": {c: c, o: handoff.Options{TTL: 200 * 365 * 24 * time.Hour}},
 		"the longest":   {c: c, o: handoff.Options{MaxHold: math.MaxInt64}},
 		"TTL 49ms":      {c: c, o: handoff.Options{TTL: 49 * time.Millisecond}},
-		"FenceTTL 59s":  {c: c, o: handoff.Options{FenceTTL: 59 * time.Second}},
 		"bound is nega": {c: c, o: handoff.Options{MaxHold: -1}},
 		"hash tag":      {c: c, o: handoff.Options{Prefix: "a{b"}},
 	} {

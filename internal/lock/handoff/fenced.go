@@ -10,7 +10,7 @@ import (
 )
 
 // Fenced is [Engine.Handoff] whose fences are above every one that the resource has seen, also where those of Redis are not:
-// it failed over to a replica that lagged, or came back from an old backup, or lost the counter while its clock went back. seen
+// it failed over to a server whose clock is behind, or lost the counter while its clock went back (see [Keys]). seen
 // returns the highest fence in the resource for a key, 0 for none; it is asked once for every hold, under the lock.
 //
 // A fence protects only where the resource checks it: in the statement that writes, and refuses what is lower.
@@ -46,7 +46,7 @@ func (f fencedLocker) Acquire(ctx context.Context, key string) (lock.Lease, erro
 		if until.Before(began) {
 			until = began
 		}
-		asking, stop = context.WithDeadline(asking, until.Add(f.e.attemptLimit()))
+		asking, stop = context.WithDeadline(asking, until.Add(f.e.o.attemptLimit()))
 	}
 	defer stop()
 	seen, err := f.seen(asking, key)
@@ -87,9 +87,9 @@ func (e *Engine) within(ctx context.Context, f func() error) error {
 // raise sets the counter in Redis above seen, and takes the hold's fence, and those of its followers, from there.
 func (h *hold) raise(seen uint64) error {
 	e, c := h.e, h.c
-	fences := uint64(c.fences())
-	r := e.newRequest(engineRaise, c.mode, c.key, h.token).add(decimal(seen), decimal(fences), e.fenceTTL)
-	e.do(r)
+	fences := uint64(c.mode.fences(c.e.o.Cohort))
+	r := e.server.newRequest(engineRaise, c.mode, c.key, h.token).add(decimal(seen), decimal(fences))
+	e.server.do(r)
 	last := uint64(number(r.reply))
 	switch {
 	case r.err != nil:

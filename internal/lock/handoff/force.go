@@ -2,21 +2,10 @@ package handoff
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"slices"
 
 	"lastitem/internal/lock"
-)
-
-var (
-	//go:embed lua/force.lua
-	engineForceSource string
-	//go:embed lua/evicted.lua
-	engineEvictedSource string
-
-	engineForce   = engineRWScript(engineForceSource)
-	engineEvicted = newScript(engineEvictedSource)
 )
 
 // Forced says what a [Engine.ForceRelease] has done.
@@ -59,19 +48,12 @@ func (e *Engine) ForceRelease(ctx context.Context, key string) (Forced, error) {
 
 // force evicts those of holders that still hold the lock, and adds them to all.
 func (e *Engine) force(key string, holders []Holder, all *Forced) error {
-	key = e.keyName(key)
-	r := newRequest(engineForce)
 	tokens := make([]string, len(holders))
 	for i, h := range holders {
 		tokens[i] = h.token
-		if keys := scriptKeys(key, h.token); i == 0 {
-			r.key(keys[:]...)
-		} else {
-			r.key(keys[4])
-		}
 	}
-	r.key(readersKey(key)).add(tokens[0], e.ttl, e.route).add(tokens[1:]...).add(e.fenceTTL)
-	e.do(r)
+	r := e.server.newRequest(engineForce, writing, e.keyName(key), tokens...)
+	e.server.do(r)
 	v, _ := r.reply.([]any)
 	switch {
 	case r.err != nil:
@@ -94,9 +76,9 @@ func (e *Engine) force(key string, holders []Holder, all *Forced) error {
 }
 
 // wasEvicted asks Redis whether the holder that had token was evicted. The tombstone says so for a minute.
-func (e *Engine) wasEvicted(key, token string) (bool, error) {
+func (s *server) wasEvicted(key, token string) (bool, error) {
 	r := newRequest(engineEvicted, scriptKeys(key, token)[4])
-	e.do(r)
+	s.do(r)
 	return number(r.reply) == 1, r.err
 }
 
@@ -104,15 +86,15 @@ func (e *Engine) wasEvicted(key, token string) (bool, error) {
 func (e *Engine) onEvicted(token string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := e.find(token)
+	c := e.attempts[token]
 	switch {
 	case c == nil:
 	case c.state == granted:
-		e.leaseLost(c)
+		c.leaseLost()
 	default: // a reply that grants the lock may be on its way
 		c.evicted = true
 		if c.state != asking { // queued (it missed the grant's message) or draining
-			e.reacquire(c, byMessage) // the reply says that the token has ended
+			c.reacquire(byMessage) // the reply says that the token has ended
 		}
 	}
 }

@@ -2,20 +2,12 @@ package handoff
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"lastitem/internal/lock"
-)
-
-var (
-	//go:embed lua/inspect.lua
-	engineInspectSource string
-
-	engineInspect = newScript(engineInspectSource)
 )
 
 // Holder is a hold of a lock, as Redis has it.
@@ -76,7 +68,7 @@ func (e *Engine) inspect(key string) (Inspection, error) {
 	e.mu.Unlock()
 	k := KeysOf(key)
 	r := newRequest(engineInspect, k.Lock, k.Queue, k.Fence, k.Readers).add(tokens...)
-	e.do(r)
+	e.server.do(r)
 	v, _ := r.reply.([]any)
 	if r.err != nil {
 		return found, r.err

@@ -24,7 +24,7 @@ func IsPoll(cmd redis.Cmder) bool {
 func (e *Engine) Watches(key string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.pollers[key] != nil
+	return e.pollers.byKey[key] != nil
 }
 
 // A grant message overtakes the reply to an acquire, and does not suffice, so another acquire is sent. A second message overtakes this one,
@@ -35,7 +35,7 @@ func TestOvertakenAcquireMayArriveLate(t *testing.T) {
 	e, got := unansweredWriter(t)
 	e.onGrantMessage(got.token, "", 2, 1, "k")
 	e.mu.Lock()
-	e.handleReply(got, answer{sent: e.now(), time: 1}, true) // to the first acquire: it has queued
+	got.handleReply(answer{sent: e.now(), time: 1}, true) // to the first acquire: it has queued
 	e.mu.Unlock()
 	e.onGrantMessage(got.token, markAlone, 2, 2, "k")
 	e.mu.Lock()
@@ -49,7 +49,7 @@ func TestOvertakenAcquireMayArriveLate(t *testing.T) {
 func TestUnansweredReleaseMayArriveLate(t *testing.T) {
 	t.Parallel()
 	e, got := unansweredWriter(t)
-	e.onReleaseReply(got, got.token, answer{err: net.ErrClosed, verdict: -1})
+	got.onReleaseReply(got.token, answer{err: net.ErrClosed, verdict: -1})
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !got.mayArriveLate {
@@ -66,7 +66,7 @@ func TestGrantFromBeforeAnEviction(t *testing.T) {
 		"queued": func(e *Engine, c *contender) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.handleReply(c, answer{sent: e.now(), time: 1}, true)
+			c.handleReply(answer{sent: e.now(), time: 1}, true)
 		},
 	} {
 		t.Run(before, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestGrantFromBeforeAnEviction(t *testing.T) {
 			if got.state == granted {
 				t.Fatal("granted by the message")
 			}
-			e.handleReply(got, answer{verdict: 2, fence: 2, sent: e.now(), time: 2}, true)
+			got.handleReply(answer{verdict: 2, fence: 2, sent: e.now(), time: 2}, true)
 			if got.state != asking || got.token == evicted {
 				t.Errorf("state %s, same token: %t, want %s with a new token", stateNames[got.state], got.token == evicted, stateNames[asking])
 			}
@@ -93,7 +93,7 @@ func TestGrantFromBeforeAnEviction(t *testing.T) {
 func TestReplyAboutAnEarlierAttempt(t *testing.T) {
 	t.Parallel()
 	e, got := unansweredWriter(t)
-	e.onAcquireReply(&request{contender: got, token: e.token(got.number+1, got.fences()), reply: int64(2)})
+	got.onAcquireReply(&request{token: "another", reply: int64(2)})
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if got.state != asking {
@@ -121,8 +121,8 @@ func TestClientThatRepeats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.repeatsAfter != test.want {
-			t.Errorf("%s: repeats after %s, want %s", why, e.repeatsAfter, test.want)
+		if e.server.repeatsAfter != test.want {
+			t.Errorf("%s: repeats after %s, want %s", why, e.server.repeatsAfter, test.want)
 		}
 		_ = test.c.Close()
 	}
@@ -163,7 +163,7 @@ func sharded(t *testing.T, c *redis.Client, ttl time.Duration) *Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.publish = "SPUBLISH"
+	e.server.publish = "SPUBLISH"
 	t.Cleanup(func() {
 		if err := errors.Join(e.Close(context.Background()), c.Close()); err != nil {
 			t.Error(err)
@@ -213,8 +213,8 @@ func TestSubscriberMissesAtTwoNodes(t *testing.T) {
 func TestRenewalGroupOfSimilarNames(t *testing.T) {
 	e := sharded(t, redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}), 0)
 	reader, other := &contender{key: "a", mode: reading}, &contender{key: "a readers", mode: exclusive}
-	if e.renewalGroup(reader) == e.renewalGroup(other) {
-		t.Errorf("a read of %q and a lock of %q are both of batch %q", reader.key, other.key, e.renewalGroup(other))
+	if e.keeper.group(reader) == e.keeper.group(other) {
+		t.Errorf("a read of %q and a lock of %q are both of batch %q", reader.key, other.key, e.keeper.group(other))
 	}
 }
 
@@ -231,15 +231,15 @@ func TestTickStopsAtTheFirstAlarmThatIsNotDue(t *testing.T) {
 	const n = 1000
 	e.mu.Lock()
 	for i := range n {
-		e.schedule(&alarm{}, e.now()+time.Minute+time.Duration(i))
-		e.schedule(&alarm{contender: &contender{attempt: attempt{state: granted}}}, e.now()+time.Minute+time.Duration(i))
+		e.agenda.schedule(&alarm{}, e.now()+time.Minute+time.Duration(i))
+		e.agenda.schedule(&alarm{contender: &contender{attempt: attempt{state: granted}}}, e.now()+time.Minute+time.Duration(i))
 	}
 	e.mu.Unlock()
 	e.tick()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.polls) != n || len(e.renewals) != n {
-		t.Errorf("%d and %d alarms are left of %d each", len(e.polls), len(e.renewals), n)
+	if len(e.agenda.polls) != n || len(e.agenda.renewals) != n {
+		t.Errorf("%d and %d alarms are left of %d each", len(e.agenda.polls), len(e.agenda.renewals), n)
 	}
 }
 

@@ -98,29 +98,30 @@ func (c *contender) leaseEnd() time.Duration {
 }
 
 // leaseLost ends a hold that is no longer valid, and starts a new attempt for the other waiters of c. The mutex is held.
-func (e *Engine) leaseLost(c *contender) {
+func (c *contender) leaseLost() {
+	e := c.e
 	h := c.hold
 	h.end(holdLost, c.validUntil, lock.ErrLost)
 	if c.lease > 0 { // which was to be expected
 		add(e.m.Lost, 1)
 	} else {
-		e.report(leaseEnded, c.key, nil)
+		e.log.report(leaseEnded, c.key, nil)
 	}
 	h.cancelled = h.mayArriveLate || c.lease > 0
 	if h.cancelled { // a lease that has ended frees the lock at once
-		e.spawn(func() { e.sendCancel(c.key, h.token) })
+		e.spawn(func() { e.cleaner.cancel(c.key, h.token) })
 	}
-	e.endAttempt(c, byLoss)
-	e.restart(c)
+	c.endAttempt(byLoss)
+	c.restart()
 }
 
 // restart starts a new attempt for the waiters of c, or removes c if it has none.
-func (e *Engine) restart(c *contender) {
+func (c *contender) restart() {
 	if c.waiters.size == 0 {
-		e.removeLocal(c)
+		c.removeLocal()
 		return
 	}
-	e.begin(c)
+	c.begin()
 }
 
 // end ends the hold and its context, once. The mutex is held.
@@ -158,12 +159,12 @@ func (h *hold) release(ctx context.Context) error {
 		now := e.now()
 		passed = c.mayPass(now)
 		if passed {
-			e.serve(c, now) // first of all: the rest can wait
+			c.serve(now) // first of all: the rest can wait
 		}
 		h.end(holdEnded, c.validUntil, context.Canceled)
 		if !passed {
 			cancelAfter = h.mayArriveLate && c.mode != reading // a read's release leaves a tombstone itself
-			next = e.disarm(c)
+			next = c.disarm()
 		}
 	}
 	e.mu.Unlock()
@@ -173,20 +174,20 @@ func (h *hold) release(ctx context.Context) error {
 	}
 	err := h.releaseInRedis(ctx, next)
 	if cancelAfter { // Redis remembers the last releaser only
-		e.sendCancel(c.key, h.token)
+		e.cleaner.cancel(c.key, h.token)
 	}
 	return err
 }
 
 // disarm ends an attempt that is about to be released: no renewal includes it any more. It returns the token of the next attempt if c has
 // more waiters and the release can queue it. The mutex is held.
-func (e *Engine) disarm(c *contender) (next string) {
-	e.endAttempt(c, byRelease)
-	if c.waiters.size > 0 && e.subscriber.subscribed(c.key) { // a process without a subscriber would be skipped
-		e.newAttempt(c)
+func (c *contender) disarm() (next string) {
+	c.endAttempt(byRelease)
+	if c.waiters.size > 0 && c.e.subscriber.subscribed(c.key) { // a process without a subscriber would be skipped
+		c.newAttempt()
 		return c.token
 	}
-	e.restart(c)
+	c.restart()
 	return ""
 }
 
@@ -198,16 +199,16 @@ func (c *contender) mayPass(now time.Duration) bool {
 // releaseInRedis sends the release. If next is not "", the release also queues c again, with that token.
 func (h *hold) releaseInRedis(ctx context.Context, next string) error {
 	e, c := h.e, h.c
-	released, a := e.sendRelease(h, next)
+	released, a := h.sendRelease(next)
 	if next != "" {
-		e.onReleaseReply(c, next, a)
+		c.onReleaseReply(next, a)
 	}
 	switch {
 	case errors.Is(a.err, ErrVersion): // the reader is out
 		return fmt.Errorf("lock: engine: released, but not alone: %w", a.err)
 	case a.err != nil:
 		h.releaseUnknown = true
-		e.cleanLater(c.key, h.token, e.now(), a.err) // else the lock would stay for the rest of its TTL
+		e.cleaner.later(c.key, h.token, e.now(), a.err) // else the lock would stay for the rest of its TTL
 		return fmt.Errorf("lock: engine: release unknown: %w", a.err)
 	case h.cancelled: // the cancel is remembered as a release, and was sent when others could be granted the lock
 		return lock.ErrLost
@@ -219,16 +220,17 @@ func (h *hold) releaseInRedis(ctx context.Context, next string) error {
 }
 
 // onReleaseReply handles the reply to a release that queues the token next of c.
-func (e *Engine) onReleaseReply(c *contender, next string, a answer) {
+func (c *contender) onReleaseReply(next string, a answer) {
+	e := c.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
 	case c.token != next || c.state != asking: // granted by a message that was faster, or given up
 	case a.err != nil || a.verdict < 0 || a.verdict > 0 && e.o.Replicas > 0:
 		c.mayArriveLate = c.mayArriveLate || a.err != nil
-		e.sendAnotherAcquire(c) // the release may have queued the token already
+		c.sendAnotherAcquire() // the release may have queued the token already
 	default:
-		e.handleReply(c, a, true)
+		c.handleReply(a, true)
 	}
 }
 
@@ -238,7 +240,7 @@ func (h *hold) notOwner(retried, evicted bool) error {
 	e, wasLost := h.e, h.state == holdLost
 	sent, inTime := !evicted && (h.releaseUnknown || retried && !wasLost), e.now() < h.validUntil
 	if sent { // the reply says evicted only if nobody has released the lock since
-		was, err := e.wasEvicted(h.c.key, h.token)
+		was, err := e.server.wasEvicted(h.c.key, h.token)
 		if err != nil {
 			h.releaseUnknown = true
 			return fmt.Errorf("lock: engine: release unknown: %w", err)
@@ -255,7 +257,150 @@ func (h *hold) notOwner(retried, evicted bool) error {
 	defer e.mu.Unlock()
 	if !wasLost { // not noticed before
 		h.setState(holdLost)
-		e.report(leaseEnded, h.c.key, nil)
+		e.log.report(leaseEnded, h.c.key, nil)
 	}
 	return lock.ErrLost
+}
+
+// sendRelease releases h and, if next is not "", queues that token. released is 1, or 0 if the token of h did not own the
+// lock, or -1 if that is because its holder was evicted.
+func (h *hold) sendRelease(next string) (released int64, a answer) {
+	e, c, token := h.e, h.c, h.token
+	if c.mode == reading && h.mayArriveLate {
+		next = readTombstone
+	}
+	var r *request
+	if script := c.mode.scripts().release; next == "" || c.mode.shares() {
+		r = e.server.newRequest(script, c.mode, c.key, token).add(next)
+	} else { // with the tombstone of the token that it queues
+		k := scriptKeys(c.key, next)
+		r = newRequest(script, k[:]...).add(token, e.server.ttl, e.server.route, next)
+	}
+	e.server.do(r)
+	v, _ := r.reply.([]any)
+	if r.err != nil || len(v) == 0 {
+		return number(r.reply), answer{err: r.err, verdict: -1}
+	}
+	a = e.server.parse(v[1:], r.sent, nil)
+	a.late = r.late
+	return number(v[0]), a
+}
+
+// engineLease is one entry into a hold.
+type engineLease struct {
+	h        *hold
+	ctx      context.Context // the context of a re-entry; nil for the first entry
+	stop     func()          // ends ctx, unless it is the caller's; nil for the first entry
+	released bool
+}
+
+// Context ends with ErrLost if the lock was not renewed in time, or was held for too long. Its Err and Done compare the clock with that end
+// and do not rely on a timer. An Acquire under [lock.WithReentry] of it re-enters.
+func (l *engineLease) Context() context.Context {
+	if l.ctx != nil {
+		return l.ctx
+	}
+	return l.h.context()
+}
+
+// Fence rises with every hold; all entries of one hold have the same fence.
+func (l *engineLease) Fence() uint64 { return l.h.fence }
+
+// Release leaves the hold; the last entry to leave releases the lock. Nil may also mean that the lock was passed on within this process.
+func (l *engineLease) Release(ctx context.Context) error {
+	h := l.h
+	h.e.mu.Lock()
+	if !l.released {
+		l.released = true
+		h.entries--
+	}
+	inner, lost := h.entries > 0, h.state == holdLost
+	h.e.mu.Unlock()
+	if l.stop != nil {
+		l.stop()
+	}
+	if !inner {
+		return h.once.Do(func() error { return h.release(ctx) })
+	}
+	h.e.o.Steps.At(ctx, step.Releasing, h.c.key)
+	if lost {
+		return lock.ErrLost
+	}
+	h.e.o.Steps.At(ctx, step.Released, h.c.key)
+	return nil
+}
+
+// reenter re-enters the hold: it counts the entry here and sends nothing. It returns no lease and no error if the hold was released normally.
+// Then ctx was detached from the lease's context, still carries the hold, and may be used to acquire the lock again.
+func (h *hold) reenter(ctx context.Context, m mode) (lock.Lease, error) {
+	entered, err := h.countEntry(ctx, m)
+	if err != nil || !entered {
+		return nil, err
+	}
+	h.e.o.Steps.At(ctx, step.Locked, h.c.key)
+	inner, stop := lock.Reentered(ctx, h.context())
+	return &engineLease{h: h, ctx: inner, stop: stop}, nil
+}
+
+// countEntry counts a re-entry. It returns false and no error if the hold was released normally.
+func (h *hold) countEntry(ctx context.Context, m mode) (bool, error) {
+	ended := ctx.Err() != nil
+	refused := lock.RefuseLease(ctx, "engine: a re-entry into a hold that is renewed")
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	switch {
+	case h.entries == 0 && h.state != holdLost && !ended:
+		return false, nil
+	case h.entries == 0 || h.over():
+		return false, lock.ErrLost
+	case refused != nil && h.c.lease == 0:
+		return false, refused
+	case !h.c.mode.covers(m):
+		return false, ErrUpgrade
+	}
+	h.entries++
+	return true, nil
+}
+
+// A contender with a lease time ([lock.WithLease]) has one waiter, and its lock is taken for that time: the key's TTL is the lease time, and
+// no renewal is sent. There are two exceptions. A grant by message lasts only for the grant timeout, so if the lease time is longer, one
+// renewal sets the TTL to what is left of it. And after a reconnect the hold is checked like any other, by a renewal that does not move its
+// end.
+//
+// When the lease time is over, the engine cancels the attempt: the lock goes to the next waiter at once, and need not expire.
+
+// ttl is how long c has the lock if nobody renews it.
+func (c *contender) ttl() time.Duration {
+	if c.lease > 0 {
+		return c.lease
+	}
+	return c.e.o.TTL
+}
+
+// grantTimeout is for how long a grant by message can be used before it is renewed.
+func (c *contender) grantTimeout() time.Duration { return min(c.e.grantTimeout, c.ttl()) }
+
+// renewAt returns when the alarm of a hold must ring, to renew the hold or to end it. A request that was sent at sent has confirmed the hold
+// for ttl.
+func (c *contender) renewAt(sent, ttl time.Duration) time.Duration {
+	if c.lease > 0 && ttl >= c.lease {
+		return c.leaseEnd()
+	}
+	return min(sent+ttl*2/5, c.leaseEnd())
+}
+
+// renewal is the TTL in ms that a renewal sets: what is left of a lease time, else the engine's.
+func (c *contender) renewal() string {
+	if c.lease == 0 {
+		return c.e.server.ttl
+	}
+	return decimal(max(1, (c.leaseBegan + c.lease - c.e.now()).Milliseconds()))
+}
+
+// renewed returns until when c is valid after a renewal that was sent at sent.
+func (c *contender) renewed(sent time.Duration) time.Duration {
+	if c.lease == 0 {
+		return validUntil(sent, c.e.o.TTL)
+	}
+	return validUntil(c.leaseBegan, c.lease)
 }

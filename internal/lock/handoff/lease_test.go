@@ -236,6 +236,27 @@ func TestLeaseTimeIsNotRenewed(t *testing.T) {
 	})
 }
 
+// The cancel of a read whose lease time is over may still be on its way when a writer notices: the other waiters of that process
+// keep their places in the queue.
+func TestLeaseTimeOfAReaderSilencesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, links := network(t, 2)
+		l, rival := links[0].process(t, handoff.Options{}).ReadWrite(), links[1].process(t, handoff.Options{}).ReadWrite()
+		locktest.Acquire(lock.WithLease(t.Context(), time.Second), t, l.Read(), "k{1}")
+		writer, _ := waits(t.Context(), rival.Write(), "k{1}")
+		next, _ := waits(t.Context(), l.Read(), "k{1}")
+		links[0].keep.Store(true)
+		writing := <-writer
+		links[0].keep.Store(false)
+		locktest.Release(t, writing)
+		began := time.Now()
+		locktest.Release(t, <-next)
+		if took := time.Since(began); took > 50*time.Millisecond {
+			t.Errorf("the next reader got in %s after the writer, want at once", took)
+		}
+	})
+}
+
 // A lock that was waited for comes by a message, which grants it for the grant timeout only. It still has its lease time, and no more.
 func TestLeaseTimeAfterAWait(t *testing.T) {
 	every(t, func(t *testing.T, p leased) {

@@ -109,13 +109,13 @@ var mutants = []mutant{
 	},
 	{
 		name:  "a lost counter begins at one",
-		edits: []testenv.Edit{{"lua/fence.lua", "if fence == tonumber(fences) then fence = start_counter() end", ""}},
+		edits: []testenv.Edit{{"lua/fence.lua", "t[1] * 1000000 + t[2]", "0"}},
 		kills: []string{"TestEngineFenceHandedOverWithoutItsCounter"},
 	},
 	{
 		name: "a grant reserves one fence for a whole cohort",
 		edits: []testenv.Edit{{
-			"lua/fence.lua", "'HINCRBY', KEYS[3], 'fence', fences)", "'HINCRBY', KEYS[3], 'fence', 1)",
+			"lua/pass.lua", "reserve(string.match(token, '%.(%d+)%.%d+$'))", "reserve(1)",
 		}},
 		kills: []string{"TestForceRelease/handoff"},
 	},
@@ -135,7 +135,7 @@ var mutants = []mutant{
 	{
 		name: "a reader gets in beside a writer",
 		edits: []testenv.Edit{{
-			"lua/rw_read.lua", "if last and not owner and not ended and", "if last and not ended and",
+			"lua/rw_read.lua", "if not owner and not ended and", "if not ended and",
 		}},
 		kills: []string{"TestStateMachine/read-write"},
 	},
@@ -213,8 +213,8 @@ var mutants = []mutant{
 	{
 		name: "a grant is used although little of its time is left",
 		edits: []testenv.Edit{{
-			"acquire.go", "case validUntil(a.sent, c.ttl())-e.now() < c.grantTimeout()/4:",
-			"case validUntil(a.sent, c.ttl()) < 0:",
+			"acquire.go", "case validUntil(0, c.ttl())-took >= c.grantTimeout()/4:",
+			"case true:",
 		}},
 		kills: []string{"TestLoggerHearsOfLateGrants"},
 		rows:  []string{"asking + reply -> granted"},
@@ -238,7 +238,7 @@ var mutants = []mutant{
 	{
 		name: "a message about an attempt that has ended is ignored",
 		edits: []testenv.Edit{{
-			"contender.go", "e.spawn(func() { e.sendCancel(key, token) })\n\t\treturn\n", "return\n",
+			"contender.go", "e.spawn(func() { e.cleaner.cancel(key, token) })\n\t\treturn\n", "return\n",
 		}},
 		kills: []string{"TestEngineSomebodyGetsInSoon/gone,_cancel_lost"},
 	},
@@ -259,7 +259,7 @@ var mutants = []mutant{
 	{
 		name: "a writer whose wait runs out while it drains is not cancelled",
 		edits: []testenv.Edit{{
-			"readwrite.go", "a.sent+ttl*2/5))\n\te.rejectOverdue(c, true)", "a.sent+ttl*2/5))\n\te.rejectOverdue(c, false)",
+			"readwrite.go", "a.sent+ttl*2/5))\n\tc.rejectOverdue(true)", "a.sent+ttl*2/5))\n\tc.rejectOverdue(false)",
 		}},
 		kills: []string{"TestReadWriteBoundedWaitForReaders"},
 		rows:  []string{"draining + giving up -> idle"},
@@ -267,7 +267,7 @@ var mutants = []mutant{
 	{
 		name: "a waiter that leaves keeps what it was granted a moment ago",
 		edits: []testenv.Edit{{
-			"acquire.go", "if h := e.leave(c, w); h != nil {", "if h := e.leave(c, w); h != nil && h.entries == 0 {",
+			"acquire.go", "if h := c.leave(w); h != nil {", "if h := c.leave(w); h != nil && h.entries == 0 {",
 		}},
 		kills: []string{"TestEngineGrantRacesWithCancel"},
 	},
@@ -282,8 +282,8 @@ var mutants = []mutant{
 	{
 		name: "a waiter in the queue is not polled",
 		edits: []testenv.Edit{{
-			"acquire.go", "if c.waiters.size > 0 {\n\t\t\te.watch(c, a.ttl)",
-			"if c.waiters.size < 0 {\n\t\t\te.watch(c, a.ttl)",
+			"acquire.go", "if c.waiters.size > 0 {\n\t\t\te.pollers.watch(c, a.ttl)",
+			"if c.waiters.size < 0 {\n\t\t\te.pollers.watch(c, a.ttl)",
 		}},
 		kills: []string{"TestEngineSomebodyGetsInSoon/the_lock_and_the_queue_vanish"},
 		rows:  []string{"asking + reply -> queued"},
@@ -315,7 +315,7 @@ var mutants = []mutant{
 	{
 		name: "a draining writer does not check the readers",
 		edits: []testenv.Edit{{
-			"readwrite.go", "min(e.now()+e.nextPoll(a.ttl), a.sent+ttl*2/5)", "e.now()+a.ttl+a.sent+ttl*20",
+			"readwrite.go", "min(e.now()+e.pollers.next(a.ttl), a.sent+ttl*2/5)", "e.now()+a.ttl+a.sent+ttl*20",
 		}},
 		kills: []string{"TestLeaseTimeOfTheDead/rw-read"},
 		rows:  []string{"draining + timer -> asking"},
@@ -344,7 +344,7 @@ var mutants = []mutant{
 	},
 	{
 		name:  "a renewal does not notice another owner",
-		edits: []testenv.Edit{{"timers.go", "case number(v[i]) == 0 || !c.extend(", "case !c.extend("}},
+		edits: []testenv.Edit{{"renew.go", "case number(v[i]) == 0 || !c.extend(", "case !c.extend("}},
 		kills: []string{"TestForceReleaseOfAProcessThatNeverWaited/handoff"},
 		rows:  []string{"active -> lost: its end has come, or a renewal finds another owner"},
 	},
@@ -375,24 +375,24 @@ var mutants = []mutant{
 	},
 	{
 		name:  "a release that was not answered is not repeated",
-		edits: []testenv.Edit{{"lease.go", "e.cleanLater(c.key, h.token, e.now(), a.err)", ""}},
+		edits: []testenv.Edit{{"lease.go", "e.cleaner.later(c.key, h.token, e.now(), a.err)", ""}},
 		kills: []string{"TestEngineCleanupIsNotCrowdedOut"},
 	},
 	{
 		name:  "a cancel that was not answered is not repeated",
-		edits: []testenv.Edit{{"scripts.go", "e.cleanLater(key, token, ended, r.err)", ""}},
+		edits: []testenv.Edit{{"cleanup.go", "cl.later(key, token, ended, r.err)", ""}},
 		kills: []string{"TestEngineCancelIsSentAgain/2.4s"},
 	},
 	{
 		name:  "the first of several entries to leave releases the lock",
-		edits: []testenv.Edit{{"entry.go", "inner, lost := h.entries > 0,", "inner, lost := h.entries > 1,"}},
+		edits: []testenv.Edit{{"lease.go", "inner, lost := h.entries > 0,", "inner, lost := h.entries > 1,"}},
 		kills: []string{"TestEngineReentry"},
 		rows:  []string{"active -> ended: its last entry is released"},
 	},
 	{
 		name: "a lock with a lease time is renewed",
 		edits: []testenv.Edit{{
-			"leasetime.go", "if c.lease > 0 && ttl >= c.lease {", "if c.lease > 0 && ttl > c.lease {",
+			"lease.go", "if c.lease > 0 && ttl >= c.lease {", "if c.lease > 0 && ttl > c.lease {",
 		}},
 		kills: []string{"TestLeaseTimeIsNotRenewed/fair"},
 	},
@@ -406,7 +406,7 @@ var mutants = []mutant{
 	{
 		name: "the holds are not checked after a reconnect",
 		edits: []testenv.Edit{{
-			"reconnect.go", "case c.state == granted && !c.renewing:", "case c.state == granted && c.renewing:",
+			"renew.go", "case c.state == granted && !c.renewing:", "case c.state == granted && c.renewing:",
 		}},
 		kills: []string{"TestEngineReconnectRenewsHolds/fair/listens"},
 	},

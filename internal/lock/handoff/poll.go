@@ -21,14 +21,21 @@ type poller struct {
 	inFlight   bool
 }
 
-// longestPoll is the longest time between two polls of a key. It is shorter than the grant timeout, so that a grant whose message was lost is
-// found in time.
-func (e *Engine) longestPoll() time.Duration { return e.grantTimeout * 4 / 5 }
+// pollers are the keys that waiters of this process are in the queue of. The engine's mutex guards them.
+type pollers struct {
+	e         *Engine
+	byKey     map[string]*poller
+	byChannel map[string]*fifo[poller] // the same, by the suffix of the channel that carries their messages
+}
 
-// nextPoll is the time until the next poll of a key. If the owner's TTL is known, the poll comes soon after it runs out. The time is random,
+// longestPoll is the longest time between two polls of a key. It is shorter than the grant timeout, so that a grant whose
+// message was lost is found in time, and half of the time for which Redis keeps a queue (fence.lua) at most.
+func (ps *pollers) longestPoll() time.Duration { return min(ps.e.grantTimeout*4/5, time.Minute) }
+
+// next is the time until the next poll of a key. If the owner's TTL is known, the poll comes soon after it runs out. The time is random,
 // by an eighth: otherwise polls of many keys that began together, or were all late, would stay together.
-func (e *Engine) nextPoll(ttl time.Duration) time.Duration {
-	d := e.longestPoll()
+func (ps *pollers) next(ttl time.Duration) time.Duration {
+	d := ps.longestPoll()
 	d -= rand.N(d / 8)
 	if ttl > 0 {
 		d = min(d, ttl+rand.N(ttl/8+10*time.Millisecond))
@@ -37,58 +44,58 @@ func (e *Engine) nextPoll(ttl time.Duration) time.Duration {
 }
 
 // watch adds a contender that has queued; ttl is the owner's.
-func (e *Engine) watch(c *contender, ttl time.Duration) {
-	p := e.pollers[c.key]
+func (ps *pollers) watch(c *contender, ttl time.Duration) {
+	p := ps.byKey[c.key]
 	if p == nil {
-		p = &poller{key: c.key, suffix: e.channelSuffix(c.key)}
+		p = &poller{key: c.key, suffix: ps.e.subscriber.suffix(c.key)}
 		p.alarm.poller, p.place.member = p, p
-		e.pollers[c.key] = p
-		if e.byChannel[p.suffix] == nil {
-			e.byChannel[p.suffix] = &fifo[poller]{}
+		ps.byKey[c.key] = p
+		if ps.byChannel[p.suffix] == nil {
+			ps.byChannel[p.suffix] = &fifo[poller]{}
 		}
-		e.byChannel[p.suffix].push(&p.place)
+		ps.byChannel[p.suffix].push(&p.place)
 	}
 	p.contenders.push(&c.place)
-	e.pollNoLaterThan(p, e.now()+e.nextPoll(ttl))
+	ps.pollNoLaterThan(p, ps.e.now()+ps.next(ttl))
 }
 
 // pollNoLaterThan polls a key, unless its next poll is early enough, or in flight. The mutex is held.
-func (e *Engine) pollNoLaterThan(p *poller, at time.Duration) {
+func (ps *pollers) pollNoLaterThan(p *poller, at time.Duration) {
 	if !p.inFlight && (p.alarm.index == 0 || p.alarm.at > at) {
-		e.schedule(&p.alarm, at)
+		ps.e.agenda.schedule(&p.alarm, at)
 	}
 }
 
-func (e *Engine) unwatch(c *contender) {
-	p := e.pollers[c.key]
+func (ps *pollers) unwatch(c *contender) {
+	p := ps.byKey[c.key]
 	if p == nil {
 		return
 	}
 	p.contenders.remove(&c.place)
 	if p.contenders.size == 0 {
-		e.unschedule(&p.alarm)
-		delete(e.pollers, c.key)
-		q := e.byChannel[p.suffix]
+		ps.e.agenda.unschedule(&p.alarm)
+		delete(ps.byKey, c.key)
+		q := ps.byChannel[p.suffix]
 		q.remove(&p.place)
 		if q.size == 0 {
-			delete(e.byChannel, p.suffix)
+			delete(ps.byChannel, p.suffix)
 		}
 	}
 }
 
 // pollAll polls the keys whose messages come through the channel with the suffix tail: messages may have been missed before the channel was
 // subscribed (again). The polls of thousands of keys are spread over a while.
-func (e *Engine) pollAll(tail string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	q := e.byChannel[tail]
+func (ps *pollers) pollAll(tail string) {
+	ps.e.mu.Lock()
+	defer ps.e.mu.Unlock()
+	q := ps.byChannel[tail]
 	if q == nil {
 		return
 	}
-	now := e.now()
+	now := ps.e.now()
 	spread := time.Duration(q.size) * pollSpread
 	for p := range q.all() {
-		e.pollNoLaterThan(p, now+rand.N(spread))
+		ps.pollNoLaterThan(p, now+rand.N(spread))
 	}
 }
 
@@ -99,29 +106,14 @@ const (
 	pollSpread = 40 * time.Microsecond
 )
 
-// pollDue handles the polls that are due, the oldest first, and leaves what exceeds one burst to the next tick. The mutex is held.
-func (e *Engine) pollDue(now time.Duration) {
-	for n := 0; n < pollBurst && len(e.polls) > 0 && e.polls[0].at <= now; n++ {
-		a := e.polls[0]
-		e.unschedule(a)
-		switch {
-		case a.poller != nil:
-			e.poll(a.poller)
-		case a == &e.cleanupAlarm:
-			e.spawn(e.cleanAll)
-		case a.contender.state == draining:
-			e.reacquire(a.contender, byTimer)
-		}
-	}
-}
-
 // poll sends one command for all contenders of a key. The mutex is held.
-func (e *Engine) poll(p *poller) {
+func (ps *pollers) poll(p *poller) {
 	if p.inFlight {
 		return
 	}
+	e := ps.e
 	p.inFlight = true
-	e.unschedule(&p.alarm)
+	e.agenda.unschedule(&p.alarm)
 	// The rest has its turn with the next poll: Lua unpacks only so many values at once.
 	var contenders []*contender
 	var tokens []string
@@ -134,53 +126,45 @@ func (e *Engine) poll(p *poller) {
 	e.spawn(func() {
 		ctx, cancel := lock.Detached(context.Background())
 		defer cancel()
-		r := newRequest(enginePoll)
-		for i, token := range tokens {
-			if keys := scriptKeys(p.key, token); i == 0 {
-				r.key(keys[:]...)
-			} else {
-				r.key(keys[4])
-			}
-		}
+		m := exclusive
 		if slices.ContainsFunc(contenders, func(c *contender) bool { return c.mode.shares() }) {
-			r.script = engineRWPoll
-			r.key(readersKey(p.key))
+			m = writing
 		}
-		r.add(tokens[0], e.ttl, e.route).add(tokens[1:]...).add(e.fenceTTL)
+		r := e.server.newRequest(m.scripts().poll, m, p.key, tokens...)
 		if r.err = e.subscriber.awaitSubscribed(ctx, p.key); r.err == nil {
-			e.do(r)
+			e.server.do(r)
 		}
-		a := e.parse(r.reply, r.sent, r.err)
+		a := e.server.parse(r.reply, r.sent, r.err)
 		a.late = r.late
-		e.onPoll(p, contenders, tokens, a)
+		ps.onPoll(p, contenders, tokens, a)
 	})
 }
 
 // onPoll handles the outcome of a poll: one of the contenders may own the lock now, or several readers, and some may have been evicted.
-func (e *Engine) onPoll(p *poller, contenders []*contender, tokens []string, a answer) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (ps *pollers) onPoll(p *poller, contenders []*contender, tokens []string, a answer) {
+	ps.e.mu.Lock()
+	defer ps.e.mu.Unlock()
 	p.noteOutcome(a.err)
 	found := strings.Fields(a.token)
 	vanished := a.err == nil && len(found) == 0 && a.fence > unqueued(contenders, tokens)
 	for i, c := range contenders {
-		e.cancelLatePoll(c, p.key, tokens[i], a)
+		ps.cancelLatePoll(c, p.key, tokens[i], a)
 		switch {
 		case c.token != tokens[i] || c.state != queued:
 		case p.failures >= maxTries:
-			e.failWaiters(c, unavailable(a.err), true)
+			c.failWaiters(unavailable(a.err), true)
 		case a.err != nil:
 		case slices.Contains(found, c.token):
-			e.missed(c)
-			e.reacquire(c, byPoll) // an acquire renews, and does all that a grant needs; or it learns that the token has ended
+			ps.missed(c)
+			c.reacquire(byPoll) // an acquire renews, and does all that a grant needs; or it learns that the token has ended
 		default:
 			if vanished { // or it was skipped, because its process was not subscribed
-				e.missed(c)
+				ps.missed(c)
 			}
 			c.confirmedAt, c.serverTime = a.sent, a.time
 		}
 	}
-	e.scheduleNext(p, contenders, a.ttl)
+	ps.scheduleNext(p, contenders, a.ttl)
 }
 
 // unqueued counts the attempts that were served or given up since their poll was sent: they may be those that had vanished from the queue.
@@ -205,8 +189,8 @@ func (p *poller) noteOutcome(err error) {
 }
 
 // scheduleNext sets the time of the next poll after one of polled. Contenders that it left out come first then. The mutex is held.
-func (e *Engine) scheduleNext(p *poller, polled []*contender, ttl time.Duration) {
-	if e.pollers[p.key] != p {
+func (ps *pollers) scheduleNext(p *poller, polled []*contender, ttl time.Duration) {
+	if ps.byKey[p.key] != p {
 		return
 	}
 	if p.contenders.size > len(polled) {
@@ -216,26 +200,27 @@ func (e *Engine) scheduleNext(p *poller, polled []*contender, ttl time.Duration)
 			}
 		}
 	}
-	e.schedule(&p.alarm, e.now()+e.nextPoll(ttl))
+	ps.e.agenda.schedule(&p.alarm, ps.e.now()+ps.next(ttl))
 }
 
 // missed reports that a message for c was lost after c was last seen in the queue. The mutex is held.
-func (e *Engine) missed(c *contender) {
-	e.report(messageMissed, c.key, nil)
+func (ps *pollers) missed(c *contender) {
+	e := ps.e
+	e.log.report(messageMissed, c.key, nil)
 	key, since := c.key, c.confirmedAt
 	e.spawn(func() { e.subscriber.missed(key, since) })
 }
 
 // cancelLatePoll cancels the token of an attempt that ended while a poll of it was in flight: the poll may have queued it after the release,
 // or, if it was not answered, may still do so. An attempt that goes on is cancelled at its end if a poll was not answered. The mutex is held.
-func (e *Engine) cancelLatePoll(c *contender, key, token string, a answer) {
-	unanswered := a.err != nil || a.late
+func (ps *pollers) cancelLatePoll(c *contender, key, token string, a answer) {
+	e, unanswered := ps.e, a.err != nil || a.late
 	switch {
 	case c.token == token:
 		c.mayArriveLate = c.mayArriveLate || unanswered
 	case unanswered: // after its release, which may be in flight
-		e.spawn(func() { e.cleanLater(key, token, e.now(), nil) })
+		e.spawn(func() { e.cleaner.later(key, token, e.now(), nil) })
 	default:
-		e.spawn(func() { e.sendCancel(key, token) })
+		e.spawn(func() { e.cleaner.cancel(key, token) })
 	}
 }

@@ -46,40 +46,21 @@ type channel struct {
 	used      time.Duration // when a contender last needed it
 }
 
-func (s *subscriber) init(e *Engine) {
-	s.e, s.byNode, s.prefix = e, map[string]*nodeSubscriber{}, e.o.Prefix+engineChannel+e.id
-}
-
 // channel returns the name of the channel for messages about key.
-func (s *subscriber) channel(key string) string { return s.prefix + s.e.channelSuffix(key) }
+func (s *subscriber) channel(key string) string { return s.prefix + s.suffix(key) }
 
-// channelSuffix returns the end of a channel's name: in a cluster the hash tag of the key, so that key and channel are at the same node.
-func (e *Engine) channelSuffix(key string) string {
-	if e.publish == "PUBLISH" {
+// suffix returns the end of a channel's name: in a cluster the hash tag of the key, so that key and channel are at the same node.
+func (s *subscriber) suffix(key string) string {
+	if !s.e.server.cluster() {
 		return ""
 	}
 	return ":{" + hashed(key) + "}"
 }
 
-// moved makes the client of a cluster reload which node has which slot, if err says that another node has the key.
-func (e *Engine) moved(err error) {
-	if c, ok := e.c.(*redis.ClusterClient); ok && redis.HasErrorPrefix(err, "MOVED") {
-		c.ReloadState(context.Background())
-	}
-}
-
-// node returns the client of the master that has key.
-func (e *Engine) node(ctx context.Context, key string) (redis.UniversalClient, error) {
-	if c, ok := e.c.(*redis.ClusterClient); ok {
-		return c.MasterForKey(ctx, key)
-	}
-	return e.c, nil
-}
-
 // locate returns the address of the node that has key ("" if there is only one server) and its client.
 func (s *subscriber) locate(ctx context.Context, key string) (string, redis.UniversalClient, error) {
-	node, err := s.e.node(ctx, key)
-	if c, ok := node.(*redis.Client); ok && err == nil && s.e.publish == "SPUBLISH" {
+	node, err := s.e.server.node(ctx, key)
+	if c, ok := node.(*redis.Client); ok && err == nil && s.e.server.cluster() {
 		return c.Options().Addr, node, nil
 	}
 	return "", node, err
@@ -165,7 +146,7 @@ func (s *subscriber) awaitSubscribed(ctx context.Context, key string) error {
 func (s *subscriber) open(at string, node redis.UniversalClient) *nodeSubscriber {
 	n := &nodeSubscriber{addr: at, channels: map[string]*channel{}, sweptAt: s.e.now(), changed: make(chan struct{})}
 	n.connect = func() *redis.PubSub {
-		if s.e.publish == "SPUBLISH" {
+		if s.e.server.cluster() {
 			return node.SSubscribe(context.Background())
 		}
 		return node.Subscribe(context.Background())
@@ -178,7 +159,7 @@ func (s *subscriber) open(at string, node redis.UniversalClient) *nodeSubscriber
 
 // subscribe adds channels; after an error the listener subscribes again.
 func (s *subscriber) subscribe(ps *redis.PubSub, channels ...string) error {
-	if s.e.publish == "PUBLISH" {
+	if !s.e.server.cluster() {
 		return ps.Subscribe(context.Background(), channels...)
 	}
 	for _, c := range channels { // each may belong to another slot

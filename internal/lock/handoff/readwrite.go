@@ -1,7 +1,6 @@
 package handoff
 
 import (
-	_ "embed"
 	"errors"
 	"strings"
 	"time"
@@ -68,49 +67,6 @@ func (m mode) covers(other mode) bool {
 	}
 }
 
-var (
-	//go:embed lua/rw_admit.lua
-	engineRWAdmitSource string
-	//go:embed lua/rw_read.lua
-	engineRWReadSource string
-	//go:embed lua/rw_leave.lua
-	engineRWLeaveSource string
-	//go:embed lua/rw_write.lua
-	engineRWWriteSource string
-	//go:embed lua/rw_release.lua
-	engineRWReleaseSource string
-	//go:embed lua/rw_poll.lua
-	engineRWPollSource string
-	//go:embed lua/rw_renew.lua
-	engineRWRenewSource string
-
-	engineRWRead    = engineRWScript(engineRWReadSource)
-	engineRWLeave   = engineRWScript(engineRWLeaveSource)
-	engineRWWrite   = engineRWScript(engineRWWriteSource)
-	engineRWRelease = engineRWScript(engineRWReleaseSource).withoutTombstone()
-	engineRWPoll    = engineRWScript(engineRWPollSource)
-	engineRWRenew   = newScript(engineRWRenewSource)
-)
-
-// engineRWScript puts rw_admit.lua where source asks for it.
-func engineRWScript(source string) *script {
-	return engineScript(include(source, "rw_admit.lua", engineRWAdmitSource))
-}
-
-// modeScripts are the scripts for the contenders of a mode.
-type modeScripts struct{ acquire, release, cancel, renew *script }
-
-func (m mode) scripts() modeScripts {
-	switch m {
-	case reading:
-		return modeScripts{engineRWRead, engineRWLeave, engineRWLeave, engineRWRenew}
-	case writing:
-		return modeScripts{engineRWWrite, engineRWRelease, engineCancel, engineRenew}
-	default:
-		return modeScripts{engineAcquire, engineRelease, engineCancel, engineRenew}
-	}
-}
-
 // modeOf tells from a token how its attempt is cancelled: a reader's reserves no fencing token.
 func modeOf(token string) mode {
 	if part := strings.Split(token, "."); len(part) == 4 && part[2] == "0" {
@@ -121,10 +77,10 @@ func modeOf(token string) mode {
 
 // fences is how many fencing tokens a grant reserves: one for each holder in turn. A writer reserves two and has the second; the first
 // belongs to the readers before it, which reserve none.
-func (c *contender) fences() int {
-	switch c.mode {
+func (m mode) fences(cohort int) int {
+	switch m {
 	case handingOff:
-		return c.e.o.Cohort
+		return cohort
 	case reading:
 		return 0
 	case writing:
@@ -139,15 +95,15 @@ func (c *contender) firstFence(last uint64) uint64 {
 	if c.mode == writing {
 		return last
 	}
-	return last - uint64(c.fences()) + 1
+	return last - uint64(c.mode.fences(c.e.o.Cohort)) + 1
 }
 
-// heldKey is the key that a hold of c keeps alive.
-func (c *contender) heldKey() string {
-	if c.mode == reading {
-		return readersKey(c.key)
+// heldKey is the key that a hold keeps alive.
+func (m mode) heldKey(key string) string {
+	if m == reading {
+		return readersKey(key)
 	}
-	return c.key
+	return key
 }
 
 // The marks of a grant message, before its fence: a read, the write lock while no reader is in, the write lock while readers are in. Without a
@@ -161,9 +117,9 @@ const (
 	marks       = markRead + markAlone + markDrain + markEvicted
 )
 
-// sufficient says whether a message with this mark tells c all that it needs. Otherwise c sends an acquire.
-func (c *contender) sufficient(mark string) bool {
-	switch c.mode {
+// sufficient says whether a message with this mark tells a contender all that it needs. Otherwise it sends an acquire.
+func (m mode) sufficient(mark string) bool {
+	switch m {
 	case reading:
 		return mark == markRead
 	case writing:
@@ -176,31 +132,32 @@ func (c *contender) sufficient(mark string) bool {
 // drain has a writer that owns the write lock wait until the readers have left. The last reader to leave sends a message. If it is lost, or a
 // reader is dead, another acquire finds out, when the first reader expires or as often as a poll would. That also renews the write lock,
 // which was confirmed at a.sent for ttl. The mutex is held.
-func (e *Engine) drain(c *contender, because event, a answer, ttl time.Duration) {
-	e.unwatch(c)
+func (c *contender) drain(because event, a answer, ttl time.Duration) {
+	e := c.e
+	e.pollers.unwatch(c)
 	c.setState(draining, because)
 	c.confirmedAt, c.serverTime, c.validUntil = a.sent, a.time, validUntil(a.sent, ttl)
-	e.schedule(&c.alarm, min(e.now()+e.nextPoll(a.ttl), a.sent+ttl*2/5))
-	e.rejectOverdue(c, true)
+	e.agenda.schedule(&c.alarm, min(e.now()+e.pollers.next(a.ttl), a.sent+ttl*2/5))
+	c.rejectOverdue(true)
 }
 
 // onGrant handles a message that is sufficient for c. The mutex is held.
-func (e *Engine) onGrant(c *contender, mark string, a answer) {
+func (c *contender) onGrant(mark string, a answer) {
 	if mark == markDrain && c.mode == writing {
-		e.drain(c, byMessage, a, c.grantTimeout())
+		c.drain(byMessage, a, c.grantTimeout())
 		return
 	}
-	e.grant(c, byMessage, a.fence, a.sent, e.grantTimeout)
+	c.grant(byMessage, a.fence, a.sent, c.e.grantTimeout)
 }
 
 // reacquire sends another acquire for c's token, after the reply to the one that is in flight, if any. The mutex is held.
-func (e *Engine) reacquire(c *contender, because event) {
-	e.unwatch(c)
+func (c *contender) reacquire(because event) {
+	c.e.pollers.unwatch(c)
 	if c.state == asking {
 		c.acquireAgain = true
 		return
 	}
-	e.unschedule(&c.alarm)
+	c.e.agenda.unschedule(&c.alarm)
 	c.setState(asking, because)
-	e.sendAnotherAcquire(c)
+	c.sendAnotherAcquire()
 }

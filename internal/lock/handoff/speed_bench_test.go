@@ -40,11 +40,12 @@ func cycles(b *testing.B, goroutines int, key func(s *testenv.RedisServer, g int
 }
 
 // edited is a script of the engine with one text replaced.
-func edited(b *testing.B, source, from, to string) *script {
+func edited(b *testing.B, name, from, to string, keys int) *script {
+	source := source(name)
 	if strings.Count(source, from) != 1 {
 		b.Fatalf("the script has not one %q", from)
 	}
-	return engineScript(strings.Replace(source, from, to, 1))
+	return compiled(strings.Replace(source, from, to, 1), keys)
 }
 
 // The numbers in the comments below are of 'make bench-tricks' on two cores that did nothing else: medians of twelve rounds, by benchstat, p < 0.01.
@@ -60,10 +61,10 @@ func BenchmarkFreeLock(b *testing.B) {
 		acquire, release *script
 	}{
 		{"kept", acquire, release},
-		{"functions-first", engineScript(part + strings.Replace(engineAcquireSource, part, "", 1)),
-			engineScript(part + strings.Replace(engineReleaseSource, part, "", 1)).withoutTombstone()},
-		{"whole-replies", edited(b, engineAcquireSource, "  return fence\nend", "  return {1, fence, 0, '0', 0}\nend"),
-			edited(b, engineReleaseSource, "  return 1\nend", "  return {1, -1, 0, 0, '0', 0}\nend").withoutTombstone()},
+		{"functions-first", compiled(part+strings.Replace(source("acquire"), part, "", 1), 5),
+			compiled(part+strings.Replace(source("release"), part, "", 1), 4)},
+		{"whole-replies", edited(b, "acquire", "  return reserve(ARGV[5])\nend", "  return {1, reserve(ARGV[5]), 0, '0', 0}\nend", 5),
+			edited(b, "release", "  return 1\nend", "  return {1, -1, 0, 0, '0', 0}\nend", 4)},
 	} {
 		b.Run("variant="+v.name, func(b *testing.B) {
 			engineAcquire, engineRelease = v.acquire, v.release

@@ -62,7 +62,7 @@ func (s *subscriber) listen(n *nodeSubscriber) {
 // because the node may be gone, and returns true.
 func (s *subscriber) sweep(n *nodeSubscriber) (left bool) {
 	rest, now := 5*s.e.grantTimeout, s.e.now()
-	if s.e.publish == "PUBLISH" || now-n.sweptAt < rest {
+	if !s.e.server.cluster() || now-n.sweptAt < rest {
 		return false
 	}
 	s.mu.Lock()
@@ -102,19 +102,19 @@ func (s *subscriber) markUnconfirmed(n *nodeSubscriber) {
 	for _, c := range n.channels {
 		c.confirmed = false
 	}
-	cluster, first := s.e.publish == "SPUBLISH", !n.disconnected
+	cluster, first := s.e.server.cluster(), !n.disconnected
 	n.disconnected, n.suspect = true, n.suspect || cluster
 	s.mu.Unlock()
 	if cluster && first { // the node may never come back: the renewals find its successor
-		s.e.reconnected(n.addr)
+		s.e.keeper.reconnected(n.addr)
 	}
 }
 
 // onRefused removes the channels that the server has not confirmed, because it does not say which of them it refuses. Their callers join
 // again, in a cluster maybe at another node. It returns false if no channel is confirmed: then the connection itself may have been refused.
 func (s *subscriber) onRefused(n *nodeSubscriber, err error) (heard bool) {
-	s.e.moved(err)
-	s.e.reportRights(err)
+	s.e.server.moved(err)
+	s.e.log.reportRights(err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n.refusal = err
@@ -164,10 +164,10 @@ func (s *subscriber) onConfirm(n *nodeSubscriber, name string, ended bool) {
 	n.changed = make(chan struct{})
 	s.mu.Unlock()
 	if again {
-		s.e.report(resubscribed, "", nil)
-		s.e.reconnected(n.addr)
+		s.e.log.report(resubscribed, "", nil)
+		s.e.keeper.reconnected(n.addr)
 	}
-	s.e.pollAll(strings.TrimPrefix(name, s.prefix))
+	s.e.pollers.pollAll(strings.TrimPrefix(name, s.prefix))
 }
 
 // receive parses a message: token, fence after the mark of what it grants, server time, key.

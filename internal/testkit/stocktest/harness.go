@@ -223,12 +223,16 @@ func (h *Harness) LoseLocks(t testing.TB) {
 	h.deleteLocks(t, func(string) bool { return true })
 }
 
-// keysOf lists the keys of a product in Redis, and of its segments.
-func (h *Harness) keysOf(t testing.TB, product int64) []string {
+// staying lists the keys of a product in Redis, and of its segments, that stay for longer than a lock does.
+func (h *Harness) staying(t testing.TB, product int64) []string {
 	t.Helper()
-	keys := testenv.RedisKeys(t, h.Replicas[0].Backends.Lockers.Client, fmt.Sprintf("%s*%d*", h.env.Prefix, product))
+	locks := h.Replicas[0].Backends.Lockers
+	c := locks.Client
+	keys := testenv.RedisKeys(t, c, fmt.Sprintf("%s*%d*", h.env.Prefix, product))
 	return slices.DeleteFunc(keys, func(key string) bool {
-		return !strings.Contains(key, fmt.Sprintf("{%d}", product)) && !strings.Contains(key, fmt.Sprintf("{%d#", product))
+		left := c.PTTL(t.Context(), key).Val()
+		return left != -1 && left <= locks.TTL ||
+			!strings.Contains(key, fmt.Sprintf("{%d}", product)) && !strings.Contains(key, fmt.Sprintf("{%d#", product))
 	})
 }
 

@@ -2,17 +2,12 @@
 -- KEYS, ARGV[1..3]: see pass.lua   ARGV[4] 1 = queue if the lock is held   ARGV[5] fencing tokens to reserve
 -- Returns {1 = the token owns the lock, 0 = it does not, -1 = its attempt has ended; last fence; PTTL of the owner; time; skipped}, or the
 -- fence alone if the lock was free and nobody waited.
+-- include fence.lua
 local call = redis.call
 local released = call('GET', KEYS[4]) == ARGV[1]
 if not released and call('EXISTS', KEYS[1], KEYS[2], KEYS[5]) == 0 then
   call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-  local fence = call('HINCRBY', KEYS[3], 'fence', ARGV[5])
-  if fence == tonumber(ARGV[5]) then -- there was no counter: see start_counter in fence.lua
-    local t = call('TIME')
-    fence = call('HINCRBY', KEYS[3], 'fence', t[1] .. string.format('%06d', t[2]))
-  end
-  if call('PTTL', KEYS[3]) < ARGV[#ARGV] / 2 then call('PEXPIRE', KEYS[3], ARGV[#ARGV]) end -- only when half of the time is over
-  return fence
+  return reserve(ARGV[5])
 end
 local owner = call('GET', KEYS[1])
 if owner ~= ARGV[1] and (released or call('EXISTS', KEYS[5]) == 1) then return {-1, 0, 0, '0', 0} end

@@ -1,27 +1,15 @@
--- Part of the engine's scripts: the fencing counter. KEYS: see pass.lua; keep is how long (ms) it outlives a grant.
+-- Part of the engine's scripts: the fencing counter. KEYS: see pass.lua
 
--- start_counter starts a counter that is new, or was lost, at the server's time in us. That is above all that the counter gave out before,
--- unless the clock went back: a grant reserves sixteen by default, and is at least a round trip after the one before.
-local function start_counter()
+local keep = 120000 -- ms; for how long the queue and its tickets outlive their last use; the counter: for half of it at least
+
+-- reserve reserves so many fencing tokens above all before, and returns the last of them. None is below the server's clock in
+-- us: so a fence goes back neither with a counter that was lost nor with a replica that lagged, unless the clock goes back
+-- by more than the time since the last grant.
+local function reserve(fences)
   local t = redis.call('TIME')
-  return redis.call('HINCRBY', KEYS[3], 'fence', t[1] .. string.format('%06d', t[2]))
-end
-
-local function counter()
-  local fence = redis.call('HGET', KEYS[3], 'fence')
-  if fence then return tonumber(fence) end
-  fence = start_counter()
-  redis.call('PEXPIRE', KEYS[3], keep)
-  return fence
-end
-
--- grant makes token the owner and returns the last fencing token that it reserves.
-local function grant(token, px)
-  local fences = string.match(token, '%.(%d+)%.%d+$')
-  local fence = redis.call('HINCRBY', KEYS[3], 'fence', fences)
-  if fence == tonumber(fences) then fence = start_counter() end
-  redis.call('PEXPIRE', KEYS[3], keep)
-  redis.call('SET', KEYS[1], token, 'PX', px)
-  note_grant(fence, px, process_of(token))
+  local last, clock = (redis.call('HGET', KEYS[3], 'fence') or 0) + 0, t[1] * 1000000 + t[2]
+  local fence = (last > clock and last or clock) + fences
+  redis.call('HSET', KEYS[3], 'fence', fence)
+  if redis.call('PTTL', KEYS[3]) < keep / 2 then redis.call('PEXPIRE', KEYS[3], keep) end
   return fence
 end

@@ -16,8 +16,7 @@ for i = 1, #KEYS - 5 do
   end
 end
 if #evicted == 0 then return {raised, 0, before} end
-counter()
-local fence = redis.call('HINCRBY', KEYS[3], 'fence', 2) -- by two: readers that reserved nothing have the fence after the counter
+local fence = reserve(2) -- by two: readers that reserved nothing have the fence after the counter
 for i, token in ipairs(evicted) do
   redis.call('SET', tombstones[i], string.format('evicted %.0f', fence), 'PX', memory)
   local channel = channel_of(token)

@@ -1,10 +1,11 @@
 -- Part of the engine's scripts: how a free lock goes to the first waiter whose process is subscribed.
 -- KEYS[1] lock: the owner's token, with PX   KEYS[2] queue: ZSET of tokens by ticket
 -- KEYS[3] hash: fence, ticket, granted   KEYS[4] token of the last releaser   KEYS[5] tombstone of the token, where the script needs it
--- ARGV[1] token   ARGV[2] TTL in ms   ARGV[3] PUBLISH or SPUBLISH, and what begins all channels   ARGV[#ARGV] how long (ms) the counters outlive their last use
--- A token is "process.number.fences.timeout": how many fencing tokens it reserves, how long (ms) a grant by message may stay unanswered.
+-- ARGV[1] token   ARGV[2] TTL in ms   ARGV[3] PUBLISH or SPUBLISH, and what begins all channels
+-- A token is "process.number.fences.timeout": the number begins with L if the lock is taken for a lease time; then how many
+-- fencing tokens it reserves, and how long (ms) a grant by message may stay unanswered.
 local publish, channels = string.match(ARGV[3], '^(%u+) (.*)$')
-local skipped, keep, memory = 0, ARGV[#ARGV], 60000 -- ms; memory is how long an outcome is kept for a duplicate of the request
+local skipped, memory = 0, 60000 -- ms; memory is how long an outcome is kept for a duplicate of the request
 -- The server is busy while a script runs, so none takes more than most tokens from the queue. If more are left, the lock
 -- stays free, nobody overtakes the queue, and the reply names a short time (ms) after which a waiter polls again.
 local most, taken, more, soon = 1000, 0, false, 10
@@ -13,8 +14,17 @@ local most, taken, more, soon = 1000, 0, false, 10
 -- between, a grant's message would name too late a time: the receiver counts its lease from then. Since Redis 7.2, TIME does not change
 -- within a script.
 local began = redis.call('TIME')
-began = string.format('%.0f', began[1] * 1000 + math.floor(began[2] / 1000))
+local clock = began[1] * 1000000 + began[2]
+began = string.format('%.0f', math.floor(clock / 1000))
 local function now() return began end
+
+-- include fence.lua
+
+-- highest returns what no fence so far is above, see reserve.
+local function highest() return math.max(redis.call('HGET', KEYS[3], 'fence') or 0, clock) end
+
+-- counter returns the last fencing token that was reserved.
+local function counter() return tonumber(redis.call('HGET', KEYS[3], 'fence') or clock) end
 
 -- keep_queue keeps the queue, and the tickets that order it, for as long as a token is queued.
 local function keep_queue()
@@ -43,7 +53,13 @@ local function note_grant(fence, px, name)
   redis.call('HSET', KEYS[3], 'granted', string.format('%.0f %.0f ', fence, now() + px) .. name)
 end
 
--- include fence.lua
+-- grant makes token the owner and returns the last fencing token that it reserves.
+local function grant(token, px)
+  local fence = reserve(string.match(token, '%.(%d+)%.%d+$'))
+  redis.call('SET', KEYS[1], token, 'PX', px)
+  note_grant(fence, px, process_of(token))
+  return fence
+end
 
 -- channel_of returns the channel of a token's process if the process is subscribed to it at this server, else nil; nil too for a foreign
 -- token, whose process may not understand the message. The reply to PUBLISH

@@ -3,9 +3,7 @@
 -- Returns the last fence reserved, 0 if the token does not own the lock (any more).
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 -- include pass.lua
-local fence, above = counter(), ARGV[4] + ARGV[5]
-if fence < above then
-  redis.call('HSET', KEYS[3], 'fence', string.format('%.0f', above))
-  fence = above
-end
+local fence = math.max(counter(), ARGV[4] + ARGV[5])
+redis.call('HSET', KEYS[3], 'fence', string.format('%.0f', fence))
+redis.call('PEXPIRE', KEYS[3], keep)
 return fence

@@ -7,12 +7,13 @@
 -- include pass.lua
 local readers, messages = KEYS[#KEYS], 100 -- so many readers are admitted by messages of one script; the next one admits the others
 
--- reader_count counts the readers. A reader that has expired has neither left nor renewed: its process is silent, unless it is the caller's.
+-- reader_count counts the readers. A reader that has expired has neither left nor renewed: its process is silent, unless it is the
+-- caller's, or the reader had a lease time, which is not renewed.
 local function reader_count()
   local silent = {}
   for _, token in ipairs(redis.call('ZRANGEBYSCORE', readers, '-inf', now(), 'LIMIT', 0, most)) do
     redis.call('ZREM', readers, token)
-    if process_of(token) ~= process_of(ARGV[1]) then silent[process_of(token)] = true end
+    if process_of(token) ~= process_of(ARGV[1]) and not string.find(token, '^[^.]+%.L') then silent[process_of(token)] = true end
   end
   if next(silent) then remove_waiters(silent) end
   return redis.call('ZCARD', readers)
@@ -41,7 +42,7 @@ local function admit(mine)
     local channel = mine[token] or channel_of(token)
     if channel then
       local px, fence = mine[token] and ARGV[2] or timeout, nil
-      if reads then add_reader(token, px) fence = counter() else fence = grant(token, px) end
+      if reads then add_reader(token, px) fence = highest() else fence = grant(token, px) end
       if mine[token] then fences[token] = fence else notify(channel, token, reads and 'r' or free and 'w' or 'd', fence) end
       if not reads then return fences end
       free, notified = false, notified + 1

@@ -2,12 +2,12 @@
 -- KEYS, ARGV[1..3]: see rw_admit.lua   ARGV[4] 1 = queue, or wait for readers   ARGV[5] fencing tokens to reserve
 -- Returns {2 = the token owns the write lock and no reader is in, 1 = it does, and readers are in, 0 = it does not, -1 = its attempt has
 -- ended; last fence; ms until the write lock, or the first reader, expires; time; skipped}.
+-- include fence.lua
 local seen = redis.call('MGET', KEYS[1], KEYS[4], KEYS[5])
 local owner, ended = seen[1], seen[3] or seen[2] == ARGV[1]
-if not owner and not ended and redis.call('EXISTS', KEYS[2], KEYS[#KEYS]) == 0 and redis.call('HEXISTS', KEYS[3], 'fence') == 1 then
-  redis.call('PEXPIRE', KEYS[3], ARGV[#ARGV])
+if not owner and not ended and redis.call('EXISTS', KEYS[2], KEYS[#KEYS]) == 0 then
   redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-  return {2, redis.call('HINCRBY', KEYS[3], 'fence', ARGV[5]), 0, '0', 0}
+  return {2, reserve(ARGV[5]), 0, '0', 0}
 end
 if owner ~= ARGV[1] and ended then return {-1, 0, 0, '0', 0} end
 -- include rw_admit.lua
