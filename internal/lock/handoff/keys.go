@@ -21,7 +21,7 @@ import (
 type Keys struct {
 	Lock         string // the owner's token, for as long as the lock is held
 	Queue        string // the waiters' tokens; expires two minutes after a waiter last joined or was polled
-	Fence        string // the fencing counter, the last ticket and the last grantee; expires one to two minutes after the last grant, two after the last wait
+	Fence        string // the fencing counter, the last ticket and the last grantee; expires one and a half to two minutes after the last grant, two after the last wait
 	LastReleaser string // the token of the last release; lasts a TTL or a minute at most
 	Readers      string // the readers' tokens; lasts no longer than the last of them, or ten seconds longer if a writer waits
 }

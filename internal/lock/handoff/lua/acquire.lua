@@ -3,7 +3,6 @@
 -- Returns {1 = the token owns the lock, 0 = it does not, -1 = its attempt has ended; last fence; PTTL of the owner; time; skipped}, or the
 -- fence alone if the lock was free and nobody waited.
 -- include fence.lua
-local call = redis.call
 local released = call('GET', KEYS[4]) == ARGV[1]
 if not released and call('EXISTS', KEYS[1], KEYS[2], KEYS[5]) == 0 then
   call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
