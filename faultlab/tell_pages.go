@@ -8,16 +8,15 @@ import (
 	"strings"
 
 	"lastitem/faultlab/fault"
-	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/text"
 )
 
 // pageText has the texts of the matrix page around its tables.
 type pageText struct {
-	head, table, meanings, blocked, blockedHead, beyond, hazard, broken, exact, witnesses, witnessHead, wire string
-	schedules                                                                                                string // a format, of a number
-	kept                                                                                                     map[Blocked]string
+	head, table, meanings, blocked, blockedHead, beyond, hazard, broken, exact, witnesses, wire string
+	schedules                                                                                   string // a format, of a number
+	kept                                                                                        map[Blocked]string
 }
 
 // notOnTheWire lists the hazards that no proxy can bring about, each with the Go test that covers it.
@@ -59,9 +58,10 @@ No mode makes a claim about these hazards. The list holds what the lab found; a 
 two concurrent requests break without any fault are left out.
 `,
 	hazard: "* `%s`: %s\n", broken: "broken: %s", exact: "exact: %s",
-	witnesses:   "## Witnesses\n\nThe first schedule that showed each outcome. `shop lab --mode MODE --store STORE --fault FAULT` plays them again and tells the worst as a story. A command is shown with its first key, a script with the first line of its comment; `lane#` and `{#}` stand for the prefix of a lane (one of the stacks that run side by side) and for the product.\n",
-	witnessHead: "mode | store | fault | outcome | where A was held | where B was held",
-	wire:        "## Not on the wire\n\nA proxy cannot bring about the following cases, so Go tests cover them.\n",
+	witnesses: "## Witnesses\n\nThe first schedule that showed each outcome is its witness: `faultlab/matrix.json` has them all. " +
+		"`shop lab --mode MODE --store STORE --fault FAULT` plays those of a cell again and tells the worst as a story, and " +
+		"the console shows them command by command.\n",
+	wire: "## Not on the wire\n\nA proxy cannot bring about the following cases, so Go tests cover them.\n",
 })
 
 // Markdown renders the matrix as a page. modes gives the rows, and the cells that cannot happen.
@@ -94,8 +94,7 @@ func (m Matrix) Markdown(lang string, modes []api.Mode) string {
 	fmt.Fprintf(&b, "\n%s · %s\n\n%s\n\n%s\n", api.Legend(lang), text.Sprintf(t.schedules, tried), t.meanings, api.Definitions(lang))
 	m.writeBlocked(&b, t)
 	m.writeBeyond(&b, lang, t)
-	m.writeWitnesses(&b, t)
-	b.WriteString("\n" + t.wire + "\n")
+	b.WriteString(t.witnesses + "\n" + t.wire + "\n")
 	for _, n := range notOnTheWire {
 		said := n.what.En
 		if lang == "zh" {
@@ -114,32 +113,6 @@ func (m Matrix) WritePages(dir string, modes []api.Mode) error {
 		}
 	}
 	return nil
-}
-
-// writeWitnesses lists the schedules that break something.
-func (m Matrix) writeWitnesses(b *strings.Builder, t pageText) {
-	b.WriteString(t.witnesses + "\n| " + t.witnessHead + " |\n" + strings.Repeat("| --- ", 6) + "|\n")
-	for _, c := range m.Cells {
-		for _, letter := range letters {
-			w, there := c.Witnesses[string(letter)]
-			if !there {
-				continue
-			}
-			name := string(c.Fault)
-			if w.Variant != "" {
-				name += " (" + w.Variant + ")"
-			}
-			fmt.Fprintf(b, "| `%s` | %s | %s | %c | %s | %s |\n", c.Mode, c.Store, name, letter, place(w.A), place(w.B))
-		}
-	}
-}
-
-// place formats a position for a cell of a Markdown table.
-func place(p *rig.Position) string {
-	if p == nil {
-		return "–"
-	}
-	return "`" + strings.ReplaceAll(p.String(), "|", "\\|") + "`"
 }
 
 // writeBeyond lists, for each hazard beyond the ladder, which modes it breaks and which it does not.
