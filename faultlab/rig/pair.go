@@ -244,10 +244,11 @@ func (p *Pair) AwaitRefusal(ctx context.Context) error {
 // refusal returns nil if the node refuses a write because it has too few replicas.
 func (n node) refusal(ctx context.Context) error {
 	_, err := n.do(ctx, "SET", "lab:written", "1")
+	var refused redisError
 	switch {
 	case err == nil:
 		return errAccepted
-	case strings.Contains(err.Error(), "NOREPLICAS"):
+	case errors.As(err, &refused) && strings.HasPrefix(string(refused), "NOREPLICAS "):
 		return nil
 	}
 	return err

@@ -3,7 +3,6 @@ package rig
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -147,6 +146,11 @@ func respCommand(words []string) string {
 	return b.String()
 }
 
+// redisError is an error reply; its first word is the code.
+type redisError string
+
+func (e redisError) Error() string { return string(e) }
+
 // readReply appends the values of a reply to into; an error reply is returned as an error.
 func readReply(r *bufio.Reader, into *[]string) error {
 	line, err := r.ReadString('\n')
@@ -156,7 +160,7 @@ func readReply(r *bufio.Reader, into *[]string) error {
 	kind, rest := line[0], strings.TrimRight(line[1:], "\r\n")
 	if kind != '$' && kind != '*' {
 		if kind == '-' {
-			return errors.New(rest)
+			return redisError(rest)
 		}
 		*into = append(*into, rest)
 		return nil

@@ -85,7 +85,7 @@ func endConsul(ctx context.Context, l *Lane) (int, error) {
 	}
 	var keys []struct{ Session string }
 	err := call(ctx, http.MethodGet, to.url+"/v1/kv/"+l.prefix()+"?recurse", nil, &keys)
-	if err != nil && !strings.Contains(err.Error(), "404") { // no key at all
+	if err != nil && !errors.Is(err, statusError(http.StatusNotFound)) { // no key at all
 		return 0, err
 	}
 	n := 0

@@ -78,10 +78,15 @@ func send(req *http.Request) ([]byte, error) {
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(res.Body, 16<<20))
 	if err == nil && res.StatusCode/100 != 2 {
-		err = fmt.Errorf("faultlab: %s %s: %s: %.300s", req.Method, req.URL.Path, res.Status, body)
+		err = fmt.Errorf("faultlab: %s %s: %w: %.300s", req.Method, req.URL.Path, statusError(res.StatusCode), body)
 	}
 	return body, err
 }
+
+// statusError is the status of an HTTP answer that is no success.
+type statusError int
+
+func (s statusError) Error() string { return strconv.Itoa(int(s)) + " " + http.StatusText(int(s)) }
 
 func shopReset(ctx context.Context, l *Lane, r Reset) error {
 	body := fmt.Sprintf(`{"stock":%d}`, r.Stock)

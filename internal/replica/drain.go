@@ -98,11 +98,15 @@ func (l *Listener) State(c net.Conn, s http.ConnState) {
 	if !ok {
 		return
 	}
-	busy := s == http.StateNew || s == http.StateActive
-	if busy != w.busy {
-		w.busy = busy
-		l.busy.Add(map[bool]int64{true: 1, false: -1}[busy])
+	switch busy := s == http.StateNew || s == http.StateActive; {
+	case busy == w.busy:
+		return
+	case busy:
+		l.busy.Add(1)
+	default:
+		l.busy.Add(-1)
 	}
+	w.busy = !w.busy
 }
 
 // Listener is a TCP listener that can be closed without resetting the connections that the kernel has accepted and the

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"bufio"
 	"context"
 	"crypto/tls"
@@ -51,11 +52,9 @@ func newRaw(t Target) *raw {
 	}
 	if t.URL.Scheme == "https" {
 		r.tls = &tls.Config{ServerName: host, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}
+		port = cmp.Or(port, "443")
 	}
-	if port == "" {
-		port = map[bool]string{false: "80", true: "443"}[r.tls != nil]
-	}
-	r.addr = net.JoinHostPort(host, port)
+	r.addr = net.JoinHostPort(host, cmp.Or(port, "80"))
 	r.answer = parser{opaque: t.Opaque, body: make([]byte, 0, 1<<10), names: interned{}}
 	return r
 }
