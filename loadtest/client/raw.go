@@ -1,8 +1,8 @@
 package client
 
 import (
-	"cmp"
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"net"
