@@ -45,8 +45,8 @@ func markdownBelow(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestModePages holds docs/ against 'shop modes --docs', which also removes the page of a mode that is no more. A page has
-// what its mode has.
+// TestModePages holds docs/ against 'shop modes --docs', which also removes the page of a mode that is no more. A page
+// has what its mode has.
 func TestModePages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

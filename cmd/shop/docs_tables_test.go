@@ -27,7 +27,8 @@ var modeLink = regexp.MustCompile("^\\[`([a-z-]+)`\\]\\(modes/([a-z-]+)((?:\\.zh
 // linkedMode is the mode to whose page a cell leads; "" = it does not, or leads to a page in the other language.
 func linkedMode(doc, cell string) string {
 	m := modeLink.FindStringSubmatch(cell)
-	if len(m) == 0 || m[1] != m[2] || strings.Contains(doc, ".zh.") != (m[3] != "") || !slices.Contains(modeNames(), m[1]) {
+	if len(m) == 0 || m[1] != m[2] || strings.Contains(doc, ".zh.") != (m[3] != "") ||
+		!slices.Contains(modeNames(), m[1]) {
 		return ""
 	}
 	return m[1]

@@ -177,7 +177,8 @@ var pagesWithCurls = []string{"docs/write-ups.md", "docs/articles.md", "docs/cho
 func curl(t *testing.T, stack *localstack.Stack, line string) (status, body string) {
 	t.Helper()
 	line = strings.ReplaceAll(line, "localhost:8080", stack.Balancer.Addr)
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", line+` --silent --show-error --max-time 30 --write-out '\n%{http_code}'`)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", line+` --silent --show-error --max-time 30 --write-out `+
+		`'\n%{http_code}'`)
 	cmd.Env = append(os.Environ(), envToken+"="+stack.Token)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -32,7 +32,8 @@ func numbersBlock(t *testing.T, name string) string {
 	return block
 }
 
-// TestWriteUpNumbers: docs/articles.md has a row for each number that the command measures, in both languages, with ours beside theirs.
+// TestWriteUpNumbers: docs/articles.md has a row for each number that the command measures, in both languages, with
+// ours beside theirs.
 func TestWriteUpNumbers(t *testing.T) {
 	for lang, name := range map[string]string{"en": "docs/articles.md", "zh": "docs/articles.zh.md"} {
 		var measured []measuredNumber
@@ -65,7 +66,8 @@ func TestWriteUpNumbers(t *testing.T) {
 	}
 }
 
-// TestNumbersCanBeRun: every run of a number is a valid plan of a mode that there is, and factors compare two runs of one plan.
+// TestNumbersCanBeRun: every run of a number is a valid plan of a mode that there is, and factors compare two runs of
+// one plan.
 func TestNumbersCanBeRun(t *testing.T) {
 	for _, n := range numbers() {
 		if n.what.En == "" || n.what.Zh == "" || n.theirs.En == "" || n.theirs.Zh == "" {
@@ -84,7 +86,8 @@ func TestNumbersCanBeRun(t *testing.T) {
 				t.Errorf("%s: %s with %d segments", n.what.En, r.mode, p.Segments)
 			}
 		}
-		if n.shows == showsFactor && (n.runs[0].plan != n.runs[1].plan || n.runs[0].part != n.runs[1].part || n.runs[0].rtt != n.runs[1].rtt) {
+		if n.shows == showsFactor && (n.runs[0].plan != n.runs[1].plan || n.runs[0].part != n.runs[1].part ||
+			n.runs[0].rtt != n.runs[1].rtt) {
 			t.Errorf("%s: the factor compares different loads: %+v", n.what.En, n.runs)
 		}
 	}
@@ -106,7 +109,8 @@ func TestNumbersOfRuns(t *testing.T) {
 		}
 		made[n.runs[0]] = measuredRun{Mode: n.runs[0].mode, missing: "no MySQL"}
 		var text strings.Builder
-		if err := writeNumbers(&text, formText, "zh", []measuredNumber{n.measured(made, "zh")}); err != nil || !strings.Contains(text.String(), "– (no MySQL)") {
+		if err := writeNumbers(&text, formText, "zh", []measuredNumber{n.measured(made, "zh")}); err != nil ||
+			!strings.Contains(text.String(), "– (no MySQL)") {
 			t.Errorf("%s: %v, %q, want the reason", n.what.En, err, text.String())
 		}
 		made[n.runs[0]] = measuredRun{Mode: n.runs[0].mode, Left: 4880, PerSecond: 2000}
@@ -158,7 +162,8 @@ func TestTrackRecord(t *testing.T) {
 	}
 }
 
-// TestTrackRecordRuns runs a few lab commands of the track record, or all commands: each must show the outcome that the page claims.
+// TestTrackRecordRuns runs a few lab commands of the track record, or all commands: each must show the outcome that the
+// page claims.
 func TestTrackRecordRuns(t *testing.T) {
 	t.Parallel()
 	testenv.Installed(t, localstack.Redis, localstack.MySQL)
@@ -224,9 +229,10 @@ func runLabRecord(t *testing.T, shop string, args []string, shows string) {
 	}
 }
 
-// serversSeen adds to docs/servers.json, with -update, what runs of 'shop demo' have seen: "newer=out/a.json,out/b.json", as
-// scripts/test-newer passes it.
-var serversSeen = flag.String("seen", "", "ROW=DEMO.json,...: with -update, the servers of these runs become the row of the table")
+// serversSeen adds to docs/servers.json, with -update, what runs of 'shop demo' have seen:
+// "newer=out/a.json,out/b.json", as scripts/test-newer passes it.
+var serversSeen = flag.String("seen", "", "ROW=DEMO.json,...: with -update, the servers of these runs become the row "+
+	"of the table")
 
 // serverRow is a row of the READMEs' table of servers, but for the versions, which docs/servers.json holds.
 type serverRow struct {
@@ -255,7 +261,8 @@ var serverRows = []serverRow{
 		"compose",
 		map[string]string{"en": "`make up` and `make compose-demo`", "zh": "`make up` 与 `make compose-demo`"},
 		map[string]string{
-			"en": "on images built from Debian 12's packages under the official names; **not seen**: the official images, and so MySQL 8.4 (LTS), Redis 7.4 and nginx 1.28",
+			"en": "on images built from Debian 12's packages under the official names; **not seen**: the official images, and " +
+				"so MySQL 8.4 (LTS), Redis 7.4 and nginx 1.28",
 			"zh": "镜像由 Debian 12 的软件包构建、沿用官方镜像名；官方镜像，也就是 MySQL 8.4（LTS）、Redis 7.4、nginx 1.28，**尚未验证**",
 		},
 	},
@@ -265,7 +272,8 @@ var serverRows = []serverRow{
 func serversFile() string { return filepath.Join(root, "docs", "servers.json") }
 
 // seenServer is a line by which a stack says what it has chosen.
-var seenServer = regexp.MustCompile(`^(redis|redlock|sql|etcd|zookeeper|consul|balancer): (?:\d+ × )?(.+?)(?: \(private\))? at `)
+var seenServer = regexp.MustCompile(`^(redis|redlock|sql|etcd|zookeeper|consul|balancer): (?:\d+ × )?(.+?)(?: ` +
+	`\(private\))? at `)
 
 // serversOf reads which servers a run was on.
 func serversOf(t *testing.T, file string) (seen []string) {
@@ -333,7 +341,8 @@ func TestServersTable(t *testing.T) {
 			if len(rows[row.name]) == 0 {
 				t.Errorf("%s has no row %q", serversFile(), row.name)
 			}
-			table += fmt.Sprintf("| %s | %s%s%s |\n", row.what[lang], strings.Join(rows[row.name], comma[lang]), stop[lang], row.besides[lang])
+			table += fmt.Sprintf("| %s | %s%s%s |\n", row.what[lang], strings.Join(rows[row.name], comma[lang]), stop[lang],
+				row.besides[lang])
 		}
 		between(t, name, "servers", table)
 	}

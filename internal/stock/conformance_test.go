@@ -19,7 +19,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// The embedded servers in the first tier, the real ones in the next, where the race detector would make the embedded ones slow.
+// The embedded servers in the first tier, the real ones in the next, where the race detector would make the embedded
+// ones slow.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -97,8 +98,8 @@ func TestGuardedModesMix(t *testing.T) {
 	}
 }
 
-// A key belongs to the store that keeps it. All modes on SQL share their keys; redis-lua has its own, so it may sell once more under the
-// same key.
+// A key belongs to the store that keeps it. All modes on SQL share their keys; redis-lua has its own, so it may sell
+// once more under the same key.
 func TestKeysOfTheStoresAreApart(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Embedded(t), 1, stock.Modes())
@@ -185,26 +186,31 @@ func TestValidate(t *testing.T) {
 		change func(*stock.Mode)
 		want   string
 	}{
-		"nothing":              {func(*stock.Mode) {}, ""},
-		"camel case":           {func(m *stock.Mode) { m.Name = "luaLock" }, "kebab-case"},
-		"no name":              {func(m *stock.Mode) { m.Name = "" }, "kebab-case"},
-		"trailing dash":        {func(m *stock.Mode) { m.Name = "mutex-" }, "kebab-case"},
-		"name taken":           {func(m *stock.Mode) { m.Name = "noop" }, "not unique"},
-		"no essay":             {func(m *stock.Mode) { m.Name = "nobody" }, "nobody.en.md"},
-		"no English title":     {func(m *stock.Mode) { m.Title.En = "" }, "title or New"},
-		"no Chinese title":     {func(m *stock.Mode) { m.Title.Zh = "" }, "title or New"},
-		"no New":               {func(m *stock.Mode) { m.New = nil }, "title or New"},
-		"no claims":            {func(m *stock.Mode) { m.Claims = nil }, "claims for 0 stores, has 1"},
-		"unclaimed store":      {func(m *stock.Mode) { m.Stores = []stock.Store{stock.SQL} }, "claims nothing for threads"},
-		"one store too many":   {func(m *stock.Mode) { m.Stores = append(m.Stores, stock.SQL) }, "claims for 1 stores, has 2"},
-		"unknown letter":       {claims(stock.Claims{Threads: "Q"}), `threads: "Q" is no outcome`},
-		"letters out of order": {claims(stock.Claims{Threads: ".", Replicas: ".", Failover: "AO"}), `failover: "AO" is no outcome`},
-		"exact and broken":     {claims(stock.Claims{Threads: ".O"}), "no outcome"},
-		"nothing at threads":   {claims(stock.Claims{Replicas: "."}), "claims nothing for threads"},
-		"nothing at replicas":  {claims(stock.Claims{Threads: "."}), "claims nothing for replicas"},
-		"on after threads":     {claims(stock.Claims{Threads: "O", Replicas: "."}), "broken by threads and claims something for replicas"},
-		"on after replicas":    {claims(stock.Claims{Threads: ".", Replicas: "O", Retry: "D"}), "broken by concurrency alone and claims more"},
-		"cannot happen":        {claims(stock.Claims{Threads: ".", Replicas: ".", Slow: "–", Failover: "OLDXA"}), ""},
+		"nothing":          {func(*stock.Mode) {}, ""},
+		"camel case":       {func(m *stock.Mode) { m.Name = "luaLock" }, "kebab-case"},
+		"no name":          {func(m *stock.Mode) { m.Name = "" }, "kebab-case"},
+		"trailing dash":    {func(m *stock.Mode) { m.Name = "mutex-" }, "kebab-case"},
+		"name taken":       {func(m *stock.Mode) { m.Name = "noop" }, "not unique"},
+		"no essay":         {func(m *stock.Mode) { m.Name = "nobody" }, "nobody.en.md"},
+		"no English title": {func(m *stock.Mode) { m.Title.En = "" }, "title or New"},
+		"no Chinese title": {func(m *stock.Mode) { m.Title.Zh = "" }, "title or New"},
+		"no New":           {func(m *stock.Mode) { m.New = nil }, "title or New"},
+		"no claims":        {func(m *stock.Mode) { m.Claims = nil }, "claims for 0 stores, has 1"},
+		"unclaimed store":  {func(m *stock.Mode) { m.Stores = []stock.Store{stock.SQL} }, "claims nothing for threads"},
+		"one store too many": {func(m *stock.Mode) {
+			m.Stores = append(m.Stores, stock.SQL)
+		}, "claims for 1 stores, has 2"},
+		"unknown letter": {claims(stock.Claims{Threads: "Q"}), `threads: "Q" is no outcome`},
+		"letters out of order": {claims(stock.Claims{Threads: ".", Replicas: ".", Failover: "AO"}),
+			`failover: "AO" is no outcome`},
+		"exact and broken":    {claims(stock.Claims{Threads: ".O"}), "no outcome"},
+		"nothing at threads":  {claims(stock.Claims{Replicas: "."}), "claims nothing for threads"},
+		"nothing at replicas": {claims(stock.Claims{Threads: "."}), "claims nothing for replicas"},
+		"on after threads": {claims(stock.Claims{Threads: "O", Replicas: "."}),
+			"broken by threads and claims something for replicas"},
+		"on after replicas": {claims(stock.Claims{Threads: ".", Replicas: "O", Retry: "D"}),
+			"broken by concurrency alone and claims more"},
+		"cannot happen": {claims(stock.Claims{Threads: ".", Replicas: ".", Slow: "–", Failover: "OLDXA"}), ""},
 	} {
 		modes := stock.Modes()
 		i := slices.IndexFunc(modes, func(m stock.Mode) bool { return m.Name == "unsafe" })

@@ -1,5 +1,6 @@
-// Newmode writes the skeleton of a mode: its file, its line in modes.go, both essays, the diagrams and its claims. The skeleton is a mode
-// that works and oversells, a read-check-write on Redis, so that every check passes before the first change.
+// Newmode writes the skeleton of a mode: its file, its line in modes.go, both essays, the diagrams and its claims. The
+// skeleton is a mode that works and oversells, a read-check-write on Redis, so that every check passes before the first
+// change.
 //
 //	go run ./internal/stock/newmode redis-watch
 //	go run ./internal/stock/newmode -check        # are all modes complete? One message says what is missing
@@ -37,7 +38,8 @@ var files = []struct{ from, to string }{
 func main() {
 	check := flag.Bool("check", false, "list what the existing modes lack, and write nothing")
 	flag.Usage = func() {
-		fmt.Fprintf(os.Stderr, "usage: go run ./internal/stock/newmode NAME     NAME in kebab-case: redis-watch\n       go run ./internal/stock/newmode -check\n")
+		fmt.Fprintf(os.Stderr, "usage: go run ./internal/stock/newmode NAME     NAME in kebab-case: redis-watch\n       go "+
+			"run ./internal/stock/newmode -check\n")
 	}
 	flag.Parse()
 	err := run(*check, flag.Args())
@@ -107,7 +109,8 @@ func moduleRoot() (string, error) {
 
 var kebab = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 
-// Write writes the skeleton of the mode name below dir, which is internal/stock, and returns the files. It overwrites none.
+// Write writes the skeleton of the mode name below dir, which is internal/stock, and returns the files. It overwrites
+// none.
 func Write(dir, name string) (written []string, err error) {
 	if !kebab.MatchString(name) {
 		return nil, fmt.Errorf("%q: want kebab-case, as in redis-watch", name)
@@ -189,7 +192,8 @@ func withSentence(file, en, zh string) ([]byte, error) {
 	return nil, fmt.Errorf("%s does not have the form that this command expects", file)
 }
 
-// identifier is the variable of a mode: that of redis-watch is redisWatchMode. The suffix keeps it from being a word of Go or of the package.
+// identifier is the variable of a mode: that of redis-watch is redisWatchMode. The suffix keeps it from being a word of
+// Go or of the package.
 func identifier(name string) string {
 	parts := strings.Split(name, "-")
 	for i, p := range parts[1:] {
