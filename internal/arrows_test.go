@@ -26,11 +26,11 @@ var arrows = map[string][]string{
 	"internal/audit":   {"internal/api", "internal/text"},
 	"internal/backend": {"internal/redact", "internal/sqlite", "internal/store", "migrations", "internal/text"},
 	"internal/handler": {
-		"internal/api", "internal/audit", "internal/idempotency", "internal/shop", "internal/step", "internal/stock",
-		"internal/text",
+		"internal/api", "internal/audit", "internal/idempotency", "internal/ledger", "internal/shop", "internal/step",
+		"internal/stock", "internal/text",
 	},
 	"internal/idempotency": {"internal/lock"},
-	"internal/shop/kafka":  {"internal/idempotency", "internal/step", "internal/stock", "internal/store"},
+	"internal/shop/kafka":  {"internal/idempotency", "internal/ledger", "internal/step", "internal/stock"},
 	"internal/localstack":  {"internal/api", "internal/backend", "internal/redact", "internal/wire", "internal/text"},
 	"internal/lock":        {"internal/step"},
 	"internal/redact":      {},
@@ -41,17 +41,18 @@ var arrows = map[string][]string{
 		"internal/shop/kafka", "internal/step", "internal/stock", "internal/text",
 	}, // the last one in tests only
 	"internal/shop": {
-		"internal/idempotency", "internal/lock", "internal/lock/handoff", "internal/shop/kafka", "internal/step",
-		"internal/stock", "internal/store",
+		"internal/idempotency", "internal/ledger", "internal/lock", "internal/lock/handoff", "internal/shop/kafka",
+		"internal/step", "internal/stock", "internal/store",
 	},
 	"internal/sqlite": {},
 	"internal/step":   {},
 	"internal/stock": {
-		"internal/idempotency", "internal/lock", "internal/lock/coord", "internal/lock/handoff",
+		"internal/idempotency", "internal/ledger", "internal/lock", "internal/lock/coord", "internal/lock/handoff",
 		"internal/lock/sqllock", "internal/lock/textbook", "internal/step", "internal/store", "internal/text",
 	},
 	"internal/stock/pages": {"internal/api", "internal/stock", "internal/text"},
-	"internal/store":       {"internal/idempotency", "internal/redisbatch", "internal/sqlite"},
+	"internal/ledger":      {},
+	"internal/store":       {"internal/idempotency", "internal/ledger", "internal/redisbatch", "internal/sqlite"},
 	"internal/text":        {},
 	"internal/wire":        {},
 
@@ -97,7 +98,7 @@ var arrows = map[string][]string{
 	"internal/testkit/resulttest": {"internal/api", "internal/audit", "loadtest", "loadtest/client"},
 	"internal/stock/newmode":      {"internal/stock"}, // a command for people who add a mode
 	"internal/testkit/stocktest": {
-		"internal/idempotency", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook",
+		"internal/idempotency", "internal/ledger", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook",
 		"internal/shop", "internal/step", "internal/stock", "internal/testkit/testenv",
 	},
 	"internal/testkit/testenv":  {"internal/backend", "internal/localstack", "internal/redact"},

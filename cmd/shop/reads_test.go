@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"lastitem/internal/ledger"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -23,7 +24,6 @@ import (
 	"lastitem/internal/audit"
 	"lastitem/internal/backend"
 	"lastitem/internal/localstack"
-	"lastitem/internal/store"
 	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/loadtest"
@@ -108,9 +108,9 @@ func memory(t *testing.T, pid int, name string) int {
 }
 
 // sold is the n-th order of an exact run.
-func sold(product int64, n, orders int) store.Order {
+func sold(product int64, n, orders int) ledger.Order {
 	left := int64(orders + 7 - n - 1)
-	return store.Order{
+	return ledger.Order{
 		ID: fmt.Sprintf("01932c5f-%04x-7%03x-8000-%012d", n>>12, n&0xfff, n), ProductID: product, Quantity: 1,
 		Remaining: &left, Mode: "queue",
 		Replica: fmt.Sprint(1 + n%3), CreatedMicros: time.Now().UnixMicro(),

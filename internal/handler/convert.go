@@ -2,6 +2,7 @@ package handler
 
 import (
 	"cmp"
+	"lastitem/internal/ledger"
 	"slices"
 	"time"
 
@@ -88,7 +89,7 @@ func (b *books) page(id int64, l shop.Ledger, first bool, asOf time.Time) api.Le
 	return out
 }
 
-func keyRow(k shop.KeyRow) api.KeyRow {
+func keyRow(k ledger.KeyRow) api.KeyRow {
 	return api.KeyRow{Key: api.KeyText(k.Key), Status: k.Status, CreatedAt: time.UnixMicro(k.CreatedMicros).UTC(),
 		Mode: k.Mode}
 }
@@ -109,7 +110,7 @@ func orders(l shop.Ledger) []api.Order {
 }
 
 // order writes an order row as the API shows it.
-func order(store stock.Store, o shop.Order) api.Order {
+func order(store stock.Store, o ledger.Order) api.Order {
 	return api.Order{
 		OrderID: o.ID, ProductID: o.ProductID, Quantity: o.Quantity, Remaining: o.Remaining,
 		Mode: o.Mode, Store: api.Store(store), Replica: o.Replica, Key: api.KeyText(o.Key),

@@ -273,7 +273,7 @@ func TestRetryAfterOfAKeyInFlight(t *testing.T) {
 		c, _ := gin.CreateTestContext(w)
 		c.Request = httptest.NewRequest(http.MethodPost, "/deduct_stock/idempotent", nil)
 		(&Handler{Options: Options{Log: slog.New(slog.DiscardHandler)}}).fail(c,
-			fmt.Errorf("wrapped: %w", &stock.InFlightError{Held: row.held, Left: row.left, Cause: stock.ErrLockBusy}))
+			fmt.Errorf("wrapped: %w", &idempotency.InFlightError{Held: row.held, Left: row.left, Cause: stock.ErrLockBusy}))
 		if got := w.Header().Get("Retry-After"); w.Code != 409 || got != row.want {
 			t.Errorf("held for %s, %s left: %d, Retry-After %q, want 409 and %q", row.held, row.left, w.Code, got, row.want)
 		}

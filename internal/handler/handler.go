@@ -11,6 +11,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -48,7 +49,7 @@ type Products interface {
 	Product(ctx context.Context, id int64) (shop.Product, error)
 	ReadLocked(ctx context.Context, mode string, id int64, wait time.Duration, read func(context.Context) error) error
 	Page(ctx context.Context, id int64, p shop.Page) (shop.Ledger, error)
-	Audit(ctx context.Context, id int64, read func(stock.Store, *shop.Snapshot) error) (shop.Ledger, error)
+	Audit(ctx context.Context, id int64, read func(stock.Store, *ledger.Snapshot) error) (shop.Ledger, error)
 }
 
 // Options is what a [Handler] is made of. Only Shop, Replica and DefaultMode are required.

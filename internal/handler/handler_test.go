@@ -3,6 +3,7 @@ package handler
 import (
 	"context"
 	"io"
+	"lastitem/internal/ledger"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -94,7 +95,7 @@ func (f *fakeShop) ReadLocked(ctx context.Context, mode string, _ int64, wait ti
 
 func (f *fakeShop) facts(id int64) (shop.Ledger, error) {
 	if f.ledger == nil {
-		return shop.Ledger{Facts: map[stock.Store]shop.Facts{stock.Redis: {}, stock.SQL: {}}}, nil
+		return shop.Ledger{Facts: map[stock.Store]ledger.Facts{stock.Redis: {}, stock.SQL: {}}}, nil
 	}
 	return f.ledger(id)
 }
@@ -106,14 +107,14 @@ func (f *fakeShop) Page(_ context.Context, id int64, p shop.Page) (shop.Ledger, 
 	return f.facts(id)
 }
 
-func (f *fakeShop) Audit(_ context.Context, id int64, read func(stock.Store, *shop.Snapshot) error) (shop.Ledger,
+func (f *fakeShop) Audit(_ context.Context, id int64, read func(stock.Store, *ledger.Snapshot) error) (shop.Ledger,
 	error) {
 	l, err := f.facts(id)
 	for name, facts := range l.Facts {
-		if err := read(name, &shop.Snapshot{
+		if err := read(name, &ledger.Snapshot{
 			Facts:  facts,
-			Orders: func(each func([]shop.Order) error) error { return each(facts.Orders) },
-			Keys:   func(each func([]shop.KeyRow) error) error { return each(facts.Keys) },
+			Orders: func(each func([]ledger.Order) error) error { return each(facts.Orders) },
+			Keys:   func(each func([]ledger.KeyRow) error) error { return each(facts.Keys) },
 		}); err != nil {
 			return l, err
 		}

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"lastitem/internal/ledger"
 	"slices"
 	"time"
 
@@ -140,7 +141,7 @@ func (b *books) settled(ctx context.Context, id int64, lang string) (l shop.Ledg
 	defer cancel()
 	reports, err = audit.Watch(ctx, func() ([]audit.Report, error) {
 		var look []audit.Report // after an error it may still be written
-		ledger, err := b.Audit(ctx, id, func(store stock.Store, snap *shop.Snapshot) error {
+		ledger, err := b.Audit(ctx, id, func(store stock.Store, snap *ledger.Snapshot) error {
 			r, err := b.judge(id, store, snap, lang)
 			if err == nil {
 				look = append(look, r)
@@ -163,19 +164,19 @@ func (b *books) settled(ctx context.Context, id int64, lang string) (l shop.Ledg
 }
 
 // judge judges a store from its snapshot. It reads the rows in batches and keeps none.
-func (b *books) judge(id int64, store stock.Store, snap *shop.Snapshot, lang string) (audit.Report, error) {
-	facts := b.page(id, shop.Ledger{Facts: map[stock.Store]shop.Facts{store: snap.Facts}}, true, time.Now())
+func (b *books) judge(id int64, store stock.Store, snap *ledger.Snapshot, lang string) (audit.Report, error) {
+	facts := b.page(id, shop.Ledger{Facts: map[stock.Store]ledger.Facts{store: snap.Facts}}, true, time.Now())
 	t := audit.NewTally(&facts, api.Store(store), snap.Totals.Orders, lang)
 	if snap.Keys != nil {
-		if err := snap.Keys(each(func(k *shop.KeyRow) { t.Key(keyRow(*k)) })); err != nil {
+		if err := snap.Keys(each(func(k *ledger.KeyRow) { t.Key(keyRow(*k)) })); err != nil {
 			return audit.Report{}, err
 		}
 	}
-	if err := snap.Orders(each(func(o *shop.Order) { t.Order(order(store, *o)) })); err != nil {
+	if err := snap.Orders(each(func(o *ledger.Order) { t.Order(order(store, *o)) })); err != nil {
 		return audit.Report{}, err
 	}
 	if t.Disputed() {
-		if err := snap.Orders(each(func(o *shop.Order) { t.Witness(order(store, *o)) })); err != nil {
+		if err := snap.Orders(each(func(o *ledger.Order) { t.Witness(order(store, *o)) })); err != nil {
 			return audit.Report{}, err
 		}
 	}

@@ -3,6 +3,8 @@ package handler
 import (
 	"errors"
 	"fmt"
+	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 	"maps"
 	"math"
 	"net/http"
@@ -115,7 +117,7 @@ func problemOf(err error, instance string) api.Problem {
 			p.Detail = fmt.Sprintf("product %d: %d requested, %d available", e.ProductID, e.Requested, e.Available)
 		}
 	case api.UnknownProduct, api.ProductSegmented:
-		var e *stock.ProductError
+		var e *ledger.ProductError
 		if errors.As(err, &e) {
 			if code == api.UnknownProduct && e.Store != "" {
 				detail = fmt.Sprintf("%s does not have it; another store may, since a store that was added later is empty; "+
@@ -150,7 +152,7 @@ func problemOf(err error, instance string) api.Problem {
 func (h *Handler) fail(c *gin.Context, err error) api.Code {
 	p := problemOf(err, c.Request.URL.EscapedPath())
 	h.report(c, p.Code, err)
-	var busy *stock.InFlightError
+	var busy *idempotency.InFlightError
 	if errors.As(err, &busy) && p.Code == api.InFlight {
 		c.Writer.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(busy.Again().Seconds()))))
 	}

@@ -9,6 +9,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"lastitem/internal/ledger"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -174,8 +175,8 @@ func TestUnknownOutweighsNo(t *testing.T) {
 func TestARefusalNamesTheProduct(t *testing.T) {
 	t.Parallel()
 	for code, refusal := range map[api.Code]error{
-		api.UnknownProduct:   &stock.ProductError{Err: stock.ErrUnknownProduct, ProductID: 102},
-		api.ProductSegmented: &stock.ProductError{Err: stock.ErrSegmented, ProductID: 102},
+		api.UnknownProduct:   &ledger.ProductError{Err: stock.ErrUnknownProduct, ProductID: 102},
+		api.ProductSegmented: &ledger.ProductError{Err: stock.ErrSegmented, ProductID: 102},
 		api.SoldOut:          &stock.SoldOutError{ProductID: 102, Requested: 5, Available: 0},
 	} {
 		a := ask(t, newHandler(t, refusing(fmt.Errorf("by the consumer: %w", refusal))), "POST", "/deduct_stock/sql-atomic",
@@ -197,11 +198,11 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	for want, refusal := range map[string]error{
 		"mode etcd-txn lacks a backend: no etcd configured: make up PROFILES=etcd":                           &stock.ModeError{Mode: "etcd-txn", Lacks: lacks},
 		"mode mutex with store sql lacks a backend: no SQL database configured: set SHOP_SQL":                &stock.ModeError{Mode: "mutex", Store: stock.SQL, Lacks: errors.New("no SQL database configured: set SHOP_SQL")},
-		"product 101: etcd does not have it; another store may, since a store that was added later is empty": &stock.ProductError{Err: stock.ErrUnknownProduct, ProductID: 101, Store: "etcd"},
+		"product 101: etcd does not have it; another store may, since a store that was added later is empty": &ledger.ProductError{Err: stock.ErrUnknownProduct, ProductID: 101, Store: "etcd"},
 		"nothing was sent: kafka: 12 of 12 partitions of lastitem-requests: its consumers have not answered yet": &stock.NotReadyError{
 			Why: "kafka: 12 of 12 partitions of lastitem-requests: its consumers have not answered yet",
 		},
-		"product 101: none of the stores that were asked has this product; PUT": &stock.ProductError{Err: stock.ErrUnknownProduct, ProductID: 101},
+		"product 101: none of the stores that were asked has this product; PUT": &ledger.ProductError{Err: stock.ErrUnknownProduct, ProductID: 101},
 	} {
 		a := ask(t, newHandler(t, refusing(fmt.Errorf("secret 10.0.0.1: %w", refusal))), "POST", "/deduct_stock/mutex", "")
 		if p := problem(t, a); !strings.HasPrefix(p.Detail, want) || strings.Contains(a.body, "secret") {

@@ -3,6 +3,7 @@ package handler
 import (
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"math"
 	"net/http"
 	"slices"
@@ -24,18 +25,18 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // soldOnce is a ledger with an order in each store and one key; the older order is the one in SQL.
 func soldOnce(int64) (shop.Ledger, error) {
 	remaining := int64(9)
-	order := func(i int64, key []byte) []shop.Order {
-		return []shop.Order{{
+	order := func(i int64, key []byte) []ledger.Order {
+		return []ledger.Order{{
 			ID: fmt.Sprint("order-", i), ProductID: 101, Quantity: 1, Remaining: &remaining, Mode: "mutex", Replica: "2",
 			Key: key, CreatedMicros: epoch.UnixMicro() + i,
 		}}
 	}
-	var redis, sql shop.Facts
+	var redis, sql ledger.Facts
 	redis.Initial, redis.Stock, redis.Segments, redis.Orders = 10, 9, []int64{4, 5}, order(1, nil)
 	sql.Initial, sql.Stock, sql.Orders = 10, 9, order(0, []byte("k\xff"))
-	sql.Keys = []shop.KeyRow{{Key: []byte("k\xff"), Status: 200, CreatedMicros: epoch.UnixMicro(), Mode: "mutex"}}
+	sql.Keys = []ledger.KeyRow{{Key: []byte("k\xff"), Status: 200, CreatedMicros: epoch.UnixMicro(), Mode: "mutex"}}
 	redis.Totals.Orders, redis.Totals.Units, sql.Totals.Orders, sql.Totals.Units = 1, 1, 1, 1
-	return shop.Ledger{Facts: map[stock.Store]shop.Facts{stock.Redis: redis, stock.SQL: sql}}, nil
+	return shop.Ledger{Facts: map[stock.Store]ledger.Facts{stock.Redis: redis, stock.SQL: sql}}, nil
 }
 
 var wantOrders = func() []api.Order {
@@ -304,17 +305,17 @@ func TestAuditOfASaleUnderWay(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				reads := int64(0)
 				h := newHandler(t, &fakeShop{ledger: func(id int64) (shop.Ledger, error) {
-					f := shop.Facts{Initial: 5, Stock: 4}
+					f := ledger.Facts{Initial: 5, Stock: 4}
 					switch reads++; {
 					case test.reads < 0: // at each look one more is taken, and an order less written
-						f = shop.Facts{Initial: 1000, Stock: 999 - reads}
-						f.Orders = []shop.Order{{ID: "a", ProductID: id, Quantity: reads, Mode: "lua-lock", Replica: "1"}}
+						f = ledger.Facts{Initial: 1000, Stock: 999 - reads}
+						f.Orders = []ledger.Order{{ID: "a", ProductID: id, Quantity: reads, Mode: "lua-lock", Replica: "1"}}
 					case reads > test.reads:
 						left := int64(4)
-						f.Orders = []shop.Order{{ID: "a", ProductID: id, Quantity: test.sold, Remaining: &left, Mode: "lua-lock",
+						f.Orders = []ledger.Order{{ID: "a", ProductID: id, Quantity: test.sold, Remaining: &left, Mode: "lua-lock",
 							Replica: "1"}}
 					}
-					return shop.Ledger{Facts: map[stock.Store]shop.Facts{stock.Redis: f}}, nil
+					return shop.Ledger{Facts: map[stock.Store]ledger.Facts{stock.Redis: f}}, nil
 				}})
 				var got audits
 				began := time.Now()

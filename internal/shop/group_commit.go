@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"math"
 	"slices"
 	"time"
@@ -124,7 +125,7 @@ func (g groupCommit) take(tx *store.Tx, product int64, batch []*stock.Ticket) er
 		return err
 	}
 	row, run, err := tx.ReadLocked(product) // also where the product is unknown, or segmented
-	if _, no := errors.AsType[*stock.ProductError](err); no {
+	if _, no := errors.AsType[*ledger.ProductError](err); no {
 		return refuse(batch, ofRun(batch, run, oldest), err)
 	}
 	if err != nil {
@@ -228,7 +229,7 @@ func serve(batch []*stock.Ticket, has int64) (left int64) {
 // insertOrders inserts the orders of the requests that were sold. It reports the steps for each of them, marked as
 // shared.
 func (g groupCommit) insertOrders(tx *store.Tx, batch []*stock.Ticket) error {
-	orders := make([]store.Order, 0, len(batch))
+	orders := make([]ledger.Order, 0, len(batch))
 	for _, t := range batch {
 		if t.Err == nil {
 			orders = append(orders, t.Order)

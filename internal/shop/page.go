@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"time"
 
 	"lastitem/internal/stock"
@@ -13,7 +14,7 @@ import (
 
 // Cursor is a reader's position in a product's rows, store by store; a store that is not in it has no more rows.
 // Clients hold cursors, so every use checks its content.
-type Cursor map[stock.Store]store.Position
+type Cursor map[stock.Store]ledger.Position
 
 // Page selects the rows of a product to read.
 type Page struct {
@@ -34,7 +35,7 @@ func (s *Shop) page(ctx context.Context, id int64, p Page) (Ledger, error) {
 		return s.pageAfter(ctx, id, p)
 	}
 	left, next := p.Limit, Cursor{}
-	l, err := s.collect(id, func(name stock.Store, r reader) (store.Facts, error) {
+	l, err := s.collect(id, func(name stock.Store, r reader) (ledger.Facts, error) {
 		f, at, err := r.Snapshot(ctx, id, p.want(left))
 		if left -= len(f.Orders); err == nil && !at.End() {
 			next[name] = at
@@ -47,8 +48,8 @@ func (s *Shop) page(ctx context.Context, id int64, p Page) (Ledger, error) {
 	return l, err
 }
 
-func (p Page) want(orders int) store.Want {
-	w := store.Want{Orders: orders}
+func (p Page) want(orders int) ledger.Want {
+	w := ledger.Want{Orders: orders}
 	if p.Keys {
 		w.Keys = p.Limit
 	}
@@ -56,7 +57,7 @@ func (p Page) want(orders int) store.Want {
 }
 
 func (s *Shop) pageAfter(ctx context.Context, id int64, p Page) (Ledger, error) {
-	l, next := Ledger{Facts: map[stock.Store]store.Facts{}}, Cursor{}
+	l, next := Ledger{Facts: map[stock.Store]ledger.Facts{}}, Cursor{}
 	left := p.Limit
 	for _, name := range stock.Stores() {
 		at, there := p.After[name]
@@ -88,30 +89,17 @@ func (s *Shop) pageAfter(ctx context.Context, id int64, p Page) (Ledger, error) 
 	return l, nil
 }
 
-// Snapshot is one consistent view of a product in one store, from which its rows can be read. It is closed when the
-// reader returns.
-type Snapshot = store.Snapshot
-
-// Facts are a snapshot's data on a product, without its rows.
-type Facts = store.Facts
-
-// Order is a row of a product's orders.
-type Order = store.Order
-
-// KeyRow is a row of the answers to a product's idempotency keys.
-type KeyRow = store.KeyRow
-
 // AuditLimit is the longest time for an audit that makes progress: enough for some millions of rows. An audit that
 // receives nothing from a store for [Options.Work] ends earlier.
 const AuditLimit = time.Minute
 
 // Audit calls read with a snapshot of each store that has the product. The result names stores that could not be read.
 // stock.ErrUnknownProduct when no store has the product.
-func (s *Shop) Audit(ctx context.Context, id int64, read func(stock.Store, *Snapshot) error) (Ledger, error) {
+func (s *Shop) Audit(ctx context.Context, id int64, read func(stock.Store, *ledger.Snapshot) error) (Ledger, error) {
 	return within(ctx, s, AuditLimit, false, func(ctx context.Context) (Ledger, error) {
-		return s.collect(id, func(name stock.Store, r reader) (f store.Facts, err error) {
+		return s.collect(id, func(name stock.Store, r reader) (f ledger.Facts, err error) {
 			err = s.progressing(ctx, func(ctx context.Context, progress func()) error {
-				return r.Scan(ctx, id, func(snap *store.Snapshot) error {
+				return r.Scan(ctx, id, func(snap *ledger.Snapshot) error {
 					f = snap.Facts
 					snap.Orders, snap.Keys = heard(snap.Orders, progress), heard(snap.Keys, progress)
 					return read(name, snap)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"time"
 
 	"lastitem/internal/lock"
@@ -22,7 +23,7 @@ type Product struct {
 // Ledger is the raw facts that a judge needs. A store that could not be read is missing from Facts and named in
 // Unavailable.
 type Ledger struct {
-	Facts       map[stock.Store]store.Facts
+	Facts       map[stock.Store]ledger.Facts
 	Unavailable map[stock.Store]error
 	// Next is the position of the next row; nil after the last one.
 	Next Cursor
@@ -171,16 +172,16 @@ func (s *Shop) Ledger(ctx context.Context, id int64) (Ledger, error) {
 
 func (s *Shop) ledger(ctx context.Context, id int64, orders bool) (Ledger, error) {
 	return within(ctx, s, 0, false, func(ctx context.Context) (Ledger, error) {
-		return s.collect(id, func(_ stock.Store, r reader) (store.Facts, error) { return r.Facts(ctx, id, orders) })
+		return s.collect(id, func(_ stock.Store, r reader) (ledger.Facts, error) { return r.Facts(ctx, id, orders) })
 	})
 }
 
 // reader is the reading half of a store.
 type reader interface {
-	Facts(ctx context.Context, product int64, orders bool) (store.Facts, error)
-	Snapshot(ctx context.Context, product int64, want store.Want) (store.Facts, store.Position, error)
-	Page(ctx context.Context, product int64, p store.Position, want store.Want) (store.Facts, store.Position, error)
-	Scan(ctx context.Context, product int64, body func(*store.Snapshot) error) error
+	Facts(ctx context.Context, product int64, orders bool) (ledger.Facts, error)
+	Snapshot(ctx context.Context, product int64, want ledger.Want) (ledger.Facts, ledger.Position, error)
+	Page(ctx context.Context, product int64, p ledger.Position, want ledger.Want) (ledger.Facts, ledger.Position, error)
+	Scan(ctx context.Context, product int64, body func(*ledger.Snapshot) error) error
 }
 
 // reader returns a store, or nil if it is not configured.
@@ -198,14 +199,14 @@ func (s *Shop) reader(name stock.Store) reader {
 
 // collect asks each configured store, except those known not to answer; stock.ErrUnknownProduct when none of them has
 // the product.
-func (s *Shop) collect(id int64, ask func(stock.Store, reader) (store.Facts, error)) (Ledger, error) {
-	l := Ledger{Facts: map[stock.Store]store.Facts{}, Unavailable: map[stock.Store]error{}}
+func (s *Shop) collect(id int64, ask func(stock.Store, reader) (ledger.Facts, error)) (Ledger, error) {
+	l := Ledger{Facts: map[stock.Store]ledger.Facts{}, Unavailable: map[stock.Store]error{}}
 	for _, name := range stock.Stores() {
 		r := s.reader(name)
 		if r == nil {
 			continue
 		}
-		var f store.Facts
+		var f ledger.Facts
 		err := s.backends.silent(name, id)
 		if err == nil {
 			f, err = ask(name, r)
@@ -218,7 +219,7 @@ func (s *Shop) collect(id int64, ask func(stock.Store, reader) (store.Facts, err
 		}
 	}
 	if len(l.Facts) == 0 && len(l.Unavailable) == 0 {
-		return l, &stock.ProductError{Err: stock.ErrUnknownProduct, ProductID: id}
+		return l, &ledger.ProductError{Err: stock.ErrUnknownProduct, ProductID: id}
 	}
 	return l, nil
 }

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"log/slog"
 	"slices"
 	"sync"
@@ -204,7 +205,7 @@ func (s *Shop) Deduct(ctx context.Context, mode string, req stock.Request) (stoc
 		err = refusal(err)
 	}
 	// Another store may have the product: a store that was added to a running shop is empty until the stock is set again.
-	if unknown, ok := errors.AsType[*stock.ProductError](err); ok && unknown.Store == "" {
+	if unknown, ok := errors.AsType[*ledger.ProductError](err); ok && unknown.Store == "" {
 		unknown.Store = string(req.Store)
 	}
 	return r, err

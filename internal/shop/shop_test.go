@@ -3,6 +3,7 @@ package shop_test
 import (
 	"context"
 	"errors"
+	"lastitem/internal/ledger"
 	"slices"
 	"strconv"
 	"strings"
@@ -171,7 +172,7 @@ func TestStoreThatWasAddedLater(t *testing.T) {
 		t.Errorf("Deduct() by redis-lua = %v, want a sale: Redis knows the product", err)
 	}
 	_, err := after.Deduct(t.Context(), "sql-atomic", req)
-	if e, ok := errors.AsType[*stock.ProductError](err); !ok || !errors.Is(err, stock.ErrUnknownProduct) ||
+	if e, ok := errors.AsType[*ledger.ProductError](err); !ok || !errors.Is(err, stock.ErrUnknownProduct) ||
 		e.Store != "sql" {
 		t.Errorf("Deduct() by sql-atomic = %v, want ErrUnknownProduct that names the store sql", err)
 	}

@@ -2,6 +2,7 @@ package stock
 
 import (
 	"context"
+	"lastitem/internal/ledger"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -75,7 +76,7 @@ type Group interface {
 // Ticket is one request for one product on its way through a group commit, and then its result.
 type Ticket struct {
 	Ctx         context.Context // whose steps they are; it ends nothing
-	Order       store.Order
+	Order       ledger.Order
 	Fingerprint []byte // of the payload, with a key
 	Answer      func(Receipt, error) idempotency.Answer
 	// Run is the product's run in which the request is valid, for requests from a log; 0 = any run. A log may deliver a
@@ -98,7 +99,7 @@ type Log interface {
 // LogRequest is a request as another replica needs it: the order without the remaining stock, and both answers without
 // that number.
 type LogRequest struct {
-	Order         store.Order
+	Order         ledger.Order
 	Fingerprint   []byte
 	Sold, Refused idempotency.Template
 }

@@ -14,9 +14,9 @@ import (
 var (
 	// No, and a repetition will not change that.
 	ErrSoldOut = errors.New("stock: sold out") // always as a *SoldOutError
-	// the product is segmented and the mode is not; always in a *ProductError
+	// the product is segmented and the mode is not; always in a *ledger.ProductError
 	ErrSegmented      = store.ErrSegmented
-	ErrUnknownProduct = store.ErrUnknownProduct // always in a *ProductError
+	ErrUnknownProduct = store.ErrUnknownProduct // always in a *ledger.ProductError
 	ErrUnknownMode    = errors.New("stock: unknown mode")
 	ErrInvalid        = errors.New("stock: invalid request") // always as a *InvalidError
 	ErrLeaseTime      = lock.ErrLeaseTime                    // package shop makes an *InvalidError of it
@@ -50,9 +50,6 @@ var (
 	// have been purged. Nobody can tell any more whether it was executed then, so it is not executed now.
 	ErrOtherRun = fmt.Errorf("%w: the stock was set meanwhile, or the request is older than keys are kept", ErrUnknown)
 )
-
-// ProductError is [ErrSegmented] or [ErrUnknownProduct] with the product that it is about.
-type ProductError = store.ProductError
 
 // ModeError is [ErrModeUnavailable] with the missing backend, and advice on how to get it.
 type ModeError struct {
@@ -116,9 +113,6 @@ func (e *InvalidError) Error() string { return "stock: invalid " + e.Field + ": 
 
 // Is makes errors.Is(err, ErrInvalid) hold.
 func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
-
-// InFlightError is [ErrInFlight] with how long the key has been taken, and when to ask again.
-type InFlightError = idempotency.InFlightError
 
 func soldOut(item Item, available int64) error {
 	return &SoldOutError{ProductID: item.ProductID, Requested: item.Quantity, Available: available}

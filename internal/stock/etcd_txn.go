@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 
 	"lastitem/internal/lock/coord"
 	"lastitem/internal/step"
-	"lastitem/internal/store"
 	"lastitem/internal/text"
 )
 
@@ -76,7 +76,7 @@ func (e etcdTxnDeductor) Deduct(ctx context.Context, req Request) (Receipt, erro
 // Comparing the count's own revision as well would only refuse writers without the lock, and there are none. Comparing
 // it instead would be lease-seq, where the lock only saves work. A transaction that arrives after its holder has given
 // up is refused too, because the release has deleted the key.
-func (e etcdTxnDeductor) write(ctx context.Context, lease *coord.EtcdLease, remaining int64, o store.Order) error {
+func (e etcdTxnDeductor) write(ctx context.Context, lease *coord.EtcdLease, remaining int64, o ledger.Order) error {
 	if err := Begin(ctx); err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func TestIdempotentLockLost(t *testing.T) {
 		first := stocktest.Go(t, func() (stock.Receipt, error) { return once(held.Ctx, a, product, 1, "k") })
 		held.Await(t)
 		_, err := once(t.Context(), b, product, 1, "k")
-		var busy *stock.InFlightError
+		var busy *idempotency.InFlightError
 		if !errors.As(err, &busy) || !errors.Is(err, stock.ErrInFlight) || busy.Left <= 0 ||
 			busy.Held+busy.Left != b.Backends.Lockers.TTL {
 			t.Errorf("rival's Deduct() while the first is in its transaction = %v, want ErrInFlight with what is over of the "+

@@ -2,9 +2,9 @@ package stock
 
 import (
 	"context"
+	"lastitem/internal/ledger"
 
 	"lastitem/internal/step"
-	"lastitem/internal/store"
 	"lastitem/internal/text"
 )
 
@@ -39,7 +39,7 @@ func (k kafkaDeductor) Deduct(ctx context.Context, req Request) (Receipt, error)
 	if err != nil {
 		return Receipt{}, err
 	}
-	ask := LogRequest{Order: order, Sold: soldTemplate(req, []store.Order{order}),
+	ask := LogRequest{Order: order, Sold: soldTemplate(req, []ledger.Order{order}),
 		Refused: refusedTemplate(req, req.Items[0])}
 	if ask.Fingerprint, err = fingerprint(req); err != nil {
 		return Receipt{}, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"lastitem/internal/ledger"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,8 +40,8 @@ func named(t *testing.T, name string, replace func(stock.Deps) stock.Deductor) s
 	return stock.Mode{}
 }
 
-func order(d stock.Deps, mode string, req stock.Request, remaining *int64) store.Order {
-	return store.Order{
+func order(d stock.Deps, mode string, req stock.Request, remaining *int64) ledger.Order {
+	return ledger.Order{
 		ID: uuid.NewString(), ProductID: req.Items[0].ProductID, Quantity: req.Items[0].Quantity, Remaining: remaining,
 		Mode: mode, Replica: d.Orders.Replica, Key: req.Key, CreatedMicros: time.Now().UnixMicro(),
 	}

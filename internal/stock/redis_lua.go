@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"lastitem/internal/ledger"
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
@@ -44,7 +45,7 @@ func (l redisLuaDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 	}
 	sold, err := l.deps.Redis.Sell(ctx, sale)
 	if busy, ok := errors.AsType[*store.KeyBusyError](err); ok {
-		return Receipt{}, &InFlightError{Held: busy.Held, Left: busy.Left, Cause: err}
+		return Receipt{}, &idempotency.InFlightError{Held: busy.Held, Left: busy.Left, Cause: err}
 	}
 	switch {
 	case errors.Is(err, store.ErrCrossSlot):
@@ -82,7 +83,7 @@ func (l redisLuaDeductor) sale(req Request) (s store.Sale, err error) {
 
 // soldTemplate renders the answer of a sale in advance, without the remaining count; refusedTemplate does so for a
 // refusal.
-func soldTemplate(req Request, orders []store.Order) idempotency.Template {
+func soldTemplate(req Request, orders []ledger.Order) idempotency.Template {
 	return idempotency.NewTemplate(func(left int64) idempotency.Answer {
 		r := receiptOf(orders)
 		if len(req.Items) == 1 {

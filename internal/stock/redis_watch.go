@@ -2,9 +2,9 @@ package stock
 
 import (
 	"context"
+	"lastitem/internal/ledger"
 
 	"lastitem/internal/step"
-	"lastitem/internal/store"
 	"lastitem/internal/text"
 )
 
@@ -32,8 +32,8 @@ type redisWatchDeductor struct{ deps Deps }
 // begins the next one.
 func (w redisWatchDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	d, item := w.deps, req.Items[0]
-	var order store.Order
-	take := func(have int64) (_ store.Order, err error) {
+	var order ledger.Order
+	take := func(have int64) (_ ledger.Order, err error) {
 		d.Steps.At(ctx, step.Read, "")
 		if have < item.Quantity {
 			return order, soldOut(item, have)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"time"
 
 	"lastitem/internal/step"
@@ -45,7 +46,7 @@ func (s sqlForUpdateDeductor) Deduct(ctx context.Context, req Request) (Receipt,
 			d.Steps.At(whole, step.Released, key)
 		}
 	}()
-	var orders []store.Order
+	var orders []ledger.Order
 	err := d.SQL.Tx(whole, store.ReadCommitted, func(tx *store.Tx) error {
 		remaining := make([]int64, len(req.Items))
 		for i, item := range req.Items { // sorted by product in check: carts do not deadlock
@@ -95,7 +96,7 @@ func (s sqlForUpdateDeductor) lock(ctx context.Context, tx *store.Tx, product in
 
 // write writes the remaining counts and the order. The rows are locked, so nobody can have written them since they were
 // read.
-func (s sqlForUpdateDeductor) write(ctx context.Context, tx *store.Tx, orders []store.Order) error {
+func (s sqlForUpdateDeductor) write(ctx context.Context, tx *store.Tx, orders []ledger.Order) error {
 	for _, o := range orders {
 		if err := tx.Set(o.ProductID, *o.Remaining); err != nil {
 			return err

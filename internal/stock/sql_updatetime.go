@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"lastitem/internal/ledger"
 	"lastitem/internal/store"
 
 	"lastitem/internal/text"
@@ -18,7 +19,7 @@ var sqlUpdatetime = Mode{
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{SQL: {Threads: "O"}},
 	New: func(d Deps) (Deductor, error) {
-		return optimistic{d, func(tx *store.Tx, o store.Order, read store.Row) (bool, error) {
+		return optimistic{d, func(tx *store.Tx, o ledger.Order, read store.Row) (bool, error) {
 			return tx.SetUpdated(o.ProductID, *o.Remaining, read.UpdatedAt)
 		}}, nil
 	},

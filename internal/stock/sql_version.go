@@ -2,6 +2,7 @@ package stock
 
 import (
 	"context"
+	"lastitem/internal/ledger"
 
 	"lastitem/internal/step"
 	"lastitem/internal/store"
@@ -23,7 +24,7 @@ var sqlVersion = Mode{
 			LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
-		return optimistic{d, func(tx *store.Tx, o store.Order, read store.Row) (bool, error) {
+		return optimistic{d, func(tx *store.Tx, o ledger.Order, read store.Row) (bool, error) {
 			return tx.SetVersion(o.ProductID, *o.Remaining, read.Version)
 		}}, nil
 	},
@@ -32,7 +33,7 @@ var sqlVersion = Mode{
 // optimistic reads, computes, and writes if the row is unchanged.
 type optimistic struct {
 	deps  Deps
-	write func(tx *store.Tx, o store.Order, read store.Row) (ok bool, err error)
+	write func(tx *store.Tx, o ledger.Order, read store.Row) (ok bool, err error)
 }
 
 // Deduct is one round. After errOvertaken package shop begins the next one.

@@ -8,13 +8,13 @@ package stock
 import (
 	"context"
 	"fmt"
+	"lastitem/internal/ledger"
 	"lastitem/internal/text"
 	"slices"
 	"time"
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/lock"
-	"lastitem/internal/store"
 )
 
 // Item is one line of a request: how many units of which product.
@@ -90,7 +90,7 @@ type Receipt struct {
 }
 
 // receiptOf returns the receipt for an order. For a cart it leaves Remaining out: there is no single number.
-func receiptOf(orders []store.Order) Receipt {
+func receiptOf(orders []ledger.Order) Receipt {
 	r := Receipt{OrderID: orders[0].ID, Fence: orders[0].Fence, Items: make([]Item, len(orders))}
 	for i, o := range orders {
 		r.Items[i] = Item{ProductID: o.ProductID, Quantity: o.Quantity}

@@ -3,6 +3,7 @@ package stock
 import (
 	"context"
 	"fmt"
+	"lastitem/internal/ledger"
 
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
@@ -71,7 +72,7 @@ func (t trusting) checkWrite(ctx context.Context, req Request, have []int64, fen
 }
 
 // setAll writes the remaining count of each item.
-func setAll(tx *store.Tx, orders []store.Order) error {
+func setAll(tx *store.Tx, orders []ledger.Order) error {
 	for _, o := range orders {
 		if err := tx.Set(o.ProductID, *o.Remaining); err != nil {
 			return err
@@ -82,7 +83,7 @@ func setAll(tx *store.Tx, orders []store.Order) error {
 
 // writeRedis writes the remaining count of each item and then appends the orders. These are separate commands: a crash
 // between them leaks the units.
-func (t trusting) writeRedis(ctx context.Context, orders []store.Order) error {
+func (t trusting) writeRedis(ctx context.Context, orders []ledger.Order) error {
 	d := t.deps
 	if err := Begin(ctx); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"lastitem/internal/ledger"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -95,13 +96,13 @@ type Orders struct {
 }
 
 // New makes the order for the only item of a request. remaining is nil if it is not known.
-func (o *Orders) New(req Request, remaining *int64, fence uint64) (store.Order, error) {
+func (o *Orders) New(req Request, remaining *int64, fence uint64) (ledger.Order, error) {
 	return o.of(req.Items[0], req.Key, remaining, fence)
 }
 
 // Cart makes the order of a request, a row per item, under one id. remaining is by item; nil where nobody knows it.
-func (o *Orders) Cart(req Request, remaining []int64, fence uint64) ([]store.Order, error) {
-	rows := make([]store.Order, len(req.Items))
+func (o *Orders) Cart(req Request, remaining []int64, fence uint64) ([]ledger.Order, error) {
+	rows := make([]ledger.Order, len(req.Items))
 	for i, item := range req.Items {
 		row, err := o.of(item, req.Key, nil, fence)
 		if err != nil {
@@ -118,12 +119,12 @@ func (o *Orders) Cart(req Request, remaining []int64, fence uint64) ([]store.Ord
 	return rows, nil
 }
 
-func (o *Orders) of(item Item, key []byte, remaining *int64, fence uint64) (store.Order, error) {
+func (o *Orders) of(item Item, key []byte, remaining *int64, fence uint64) (ledger.Order, error) {
 	id, err := uuid.NewV7FromReader(unique{})
 	if err != nil {
-		return store.Order{}, fmt.Errorf("stock: order id: %w", err)
+		return ledger.Order{}, fmt.Errorf("stock: order id: %w", err)
 	}
-	return store.Order{
+	return ledger.Order{
 		ID: id.String(), ProductID: item.ProductID, Quantity: item.Quantity, Remaining: remaining,
 		Mode: o.Mode, Replica: o.Replica, Key: key, Fence: fence, CreatedMicros: time.Now().UnixMicro(),
 	}, nil
@@ -145,7 +146,7 @@ func (unique) Read(p []byte) (int, error) {
 
 // Append sends the order of units that are already deducted in Redis. If it fails the outcome is unknown: "nothing
 // happened" would be false.
-func (o *Orders) Append(ctx context.Context, row store.Order) error {
+func (o *Orders) Append(ctx context.Context, row ledger.Order) error {
 	err := Settle(ctx, func(ctx context.Context) error { return o.Redis.Append(ctx, row) })
 	if err != nil {
 		return fmt.Errorf("%w: order %s not appended: %w", ErrUnknown, row.ID, err)
@@ -154,12 +155,12 @@ func (o *Orders) Append(ctx context.Context, row store.Order) error {
 }
 
 // InTx runs a write of the count and inserts the order, in one SQL transaction.
-func (o *Orders) InTx(ctx context.Context, row store.Order, write func(*store.Tx) error) error {
-	return o.CartInTx(ctx, []store.Order{row}, write)
+func (o *Orders) InTx(ctx context.Context, row ledger.Order, write func(*store.Tx) error) error {
+	return o.CartInTx(ctx, []ledger.Order{row}, write)
 }
 
 // CartInTx is InTx for the order of a cart.
-func (o *Orders) CartInTx(ctx context.Context, rows []store.Order, write func(*store.Tx) error) error {
+func (o *Orders) CartInTx(ctx context.Context, rows []ledger.Order, write func(*store.Tx) error) error {
 	ctx, cancel := Settling(ctx)
 	defer cancel()
 	err := o.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {
@@ -180,7 +181,7 @@ func (o *Orders) CartInTx(ctx context.Context, rows []store.Order, write func(*s
 }
 
 // insertAll inserts the rows of an order.
-func insertAll(tx *store.Tx, rows []store.Order) error {
+func insertAll(tx *store.Tx, rows []ledger.Order) error {
 	for _, row := range rows {
 		if err := tx.InsertOrder(row); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"slices"
 	"testing"
 	"time"
@@ -146,7 +147,7 @@ func TestSQLResetKeepsTheKeyOfAnotherRequest(t *testing.T) {
 }
 
 // named lists keys, each with the mode that answered, if one has.
-func named(keys []store.KeyRow) (all []string) {
+func named(keys []ledger.KeyRow) (all []string) {
 	for _, k := range keys {
 		name := string(k.Key)
 		if k.Mode != "" {
@@ -161,9 +162,9 @@ func named(keys []store.KeyRow) (all []string) {
 func readings(t *testing.T, s *store.SQL, product int64) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
-	read := func(how string, keys []store.KeyRow) { all[how] = append(all[how], named(keys)...) }
+	read := func(how string, keys []ledger.KeyRow) { all[how] = append(all[how], named(keys)...) }
 	for _, n := range []int{1, 4, 9} {
-		how, want := fmt.Sprintf("pages of %d", n), store.Want{Orders: n, Keys: n}
+		how, want := fmt.Sprintf("pages of %d", n), ledger.Want{Orders: n, Keys: n}
 		f, p, err := s.Snapshot(t.Context(), product, want)
 		read(how, f.Keys)
 		total, orders := f.Totals.Orders, len(f.Orders)
@@ -176,8 +177,8 @@ func readings(t *testing.T, s *store.SQL, product int64) map[string][]string {
 			t.Errorf("%s of product %d end at %+v, %v, after %d of %d orders", how, product, p, err, orders, total)
 		}
 	}
-	if err := s.Scan(t.Context(), product, func(snap *store.Snapshot) error {
-		return snap.Keys(func(batch []store.KeyRow) error { read("scan", batch); return nil })
+	if err := s.Scan(t.Context(), product, func(snap *ledger.Snapshot) error {
+		return snap.Keys(func(batch []ledger.KeyRow) error { read("scan", batch); return nil })
 	}); err != nil {
 		t.Errorf("Scan(%d) = %v", product, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,14 +58,14 @@ func (e *Etcd) Read(ctx context.Context, product int64) (int64, error) {
 		return 0, etcdReadError(err)
 	}
 	if len(res.Kvs) == 0 {
-		return 0, &ProductError{Err: ErrUnknownProduct, ProductID: product}
+		return 0, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
 	return parseCount(string(res.Kvs[0].Value), product)
 }
 
 // Write sets the count absolutely and adds the order, in one transaction that the server carries out only if guard
 // holds; ok is false when it does not, and nothing was written.
-func (e *Etcd) Write(ctx context.Context, guard clientv3.Cmp, stock int64, o Order) (ok bool, err error) {
+func (e *Etcd) Write(ctx context.Context, guard clientv3.Cmp, stock int64, o ledger.Order) (ok bool, err error) {
 	row, err := json.Marshal(o)
 	if err != nil {
 		return false, err
@@ -101,7 +102,7 @@ func (e *Etcd) Reset(ctx context.Context, product, stock int64, segments int) er
 
 // Facts reads all that etcd holds on a product, the orders, oldest first, only when asked for. It is one transaction:
 // the count and the orders are of one moment.
-func (e *Etcd) Facts(ctx context.Context, product int64, orders bool) (Facts, error) {
+func (e *Etcd) Facts(ctx context.Context, product int64, orders bool) (ledger.Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
 	reads := e.askFacts(product)
@@ -111,7 +112,7 @@ func (e *Etcd) Facts(ctx context.Context, product int64, orders bool) (Facts, er
 	}
 	res, err := e.c.Txn(ctx).Then(reads...).Commit()
 	if err != nil {
-		return Facts{}, etcdReadError(err)
+		return ledger.Facts{}, etcdReadError(err)
 	}
 	f, err := etcdFacts(res, product)
 	if err != nil || !orders {
@@ -127,27 +128,27 @@ func (e *Etcd) askFacts(product int64) []clientv3.Op {
 }
 
 // etcdFacts decodes the answers to askFacts: a product's count and its initial count.
-func etcdFacts(res *clientv3.TxnResponse, product int64) (f Facts, err error) {
+func etcdFacts(res *clientv3.TxnResponse, product int64) (f ledger.Facts, err error) {
 	for i, dest := range []*int64{&f.Stock, &f.Initial} {
 		kvs := res.Responses[i].GetResponseRange().Kvs
 		if len(kvs) == 0 {
 			if len(res.Responses[1-i].GetResponseRange().Kvs) > 0 {
-				return Facts{}, countLost("etcd", product)
+				return ledger.Facts{}, countLost("etcd", product)
 			}
-			return Facts{}, &ProductError{Err: ErrUnknownProduct, ProductID: product}
+			return ledger.Facts{}, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 		}
 		if *dest, err = parseCount(strings.TrimPrefix(string(kvs[0].Value), segmentedMark), product); err != nil {
-			return Facts{}, err
+			return ledger.Facts{}, err
 		}
 	}
 	return f, nil
 }
 
-func etcdOrders(kvs []*mvccpb.KeyValue) ([]Order, error) {
+func etcdOrders(kvs []*mvccpb.KeyValue) ([]ledger.Order, error) {
 	if len(kvs) == 0 {
 		return nil, nil
 	}
-	all := make([]Order, len(kvs))
+	all := make([]ledger.Order, len(kvs))
 	for i, kv := range kvs {
 		if err := json.Unmarshal(kv.Value, &all[i]); err != nil {
 			return nil, fmt.Errorf("%w: order %s: %w", ErrUnavailable, kv.Key, err)

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"lastitem/internal/ledger"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -11,13 +12,14 @@ import (
 
 // Snapshot reads a product at one revision: its facts and totals, and its first orders by id (ids begin with the time).
 // The position is the one after these orders.
-func (e *Etcd) Snapshot(ctx context.Context, product int64, want Want) (f Facts, p Position, err error) {
+func (e *Etcd) Snapshot(ctx context.Context, product int64, want ledger.Want) (f ledger.Facts, p ledger.Position,
+	err error) {
 	f, p, err = e.first(ctx, product, want)
 	if err != nil || p.NoOrders {
 		return f, p, err
 	}
 	// The remaining orders are only summed.
-	err = e.walk(ctx, product, p, func(batch []Order) error {
+	err = e.walk(ctx, product, p, func(batch []ledger.Order) error {
 		for _, o := range batch {
 			f.Totals.Units += o.Quantity
 		}
@@ -27,10 +29,11 @@ func (e *Etcd) Snapshot(ctx context.Context, product int64, want Want) (f Facts,
 }
 
 // first is Snapshot, except that it sums only the first orders.
-func (e *Etcd) first(ctx context.Context, product int64, want Want) (f Facts, p Position, err error) {
+func (e *Etcd) first(ctx context.Context, product int64, want ledger.Want) (f ledger.Facts, p ledger.Position,
+	err error) {
 	short, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
-	all := append(e.askFacts(product), e.askOrders(product, Position{}, max(want.Orders, 1)))
+	all := append(e.askFacts(product), e.askOrders(product, ledger.Position{}, max(want.Orders, 1)))
 	res, err := e.c.Txn(short).Then(all...).Commit()
 	if err != nil {
 		return f, p, etcdReadError(err)
@@ -42,8 +45,8 @@ func (e *Etcd) first(ctx context.Context, product int64, want Want) (f Facts, p 
 	if f.Orders, err = etcdOrders(rows.Kvs[:min(len(rows.Kvs), max(want.Orders, 0))]); err != nil {
 		return f, p, err
 	}
-	p = Position{Revision: res.Header.Revision, NoKeys: true}
-	p.after(f.Orders, rows.Count)
+	p = ledger.Position{Revision: res.Header.Revision, NoKeys: true}
+	advance(&p, f.Orders, rows.Count)
 	f.Totals.Orders = rows.Count
 	for _, o := range f.Orders {
 		f.Totals.Units += o.Quantity
@@ -53,7 +56,8 @@ func (e *Etcd) first(ctx context.Context, product int64, want Want) (f Facts, p 
 
 // Page reads the orders after a position, and returns the position after them. It reads the reader's first snapshot, as
 // long as etcd has not compacted its revision.
-func (e *Etcd) Page(ctx context.Context, product int64, p Position, want Want) (f Facts, next Position, err error) {
+func (e *Etcd) Page(ctx context.Context, product int64, p ledger.Position, want ledger.Want) (f ledger.Facts,
+	next ledger.Position, err error) {
 	f, next, err = e.page(ctx, product, p, want)
 	if errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, rpctypes.ErrFutureRev) {
 		p.Revision = 0
@@ -64,7 +68,8 @@ func (e *Etcd) Page(ctx context.Context, product int64, p Position, want Want) (
 
 // page is Page at the position's revision only: orders of a later one do not belong to the count and the totals of the
 // snapshot.
-func (e *Etcd) page(ctx context.Context, product int64, p Position, want Want) (f Facts, next Position, err error) {
+func (e *Etcd) page(ctx context.Context, product int64, p ledger.Position, want ledger.Want) (f ledger.Facts,
+	next ledger.Position, err error) {
 	next = p
 	next.NoKeys = true
 	if p.NoOrders || want.Orders <= 0 {
@@ -77,19 +82,19 @@ func (e *Etcd) page(ctx context.Context, product int64, p Position, want Want) (
 		return f, p, etcdReadError(err)
 	}
 	f.Orders, err = etcdOrders(rows.Get().Kvs)
-	next.after(f.Orders, rows.Get().Count)
+	advance(&next, f.Orders, rows.Get().Count)
 	return f, next, err
 }
 
-// after returns the position after a page, given how many orders were left before it.
-func (p *Position) after(page []Order, left int64) {
+// advance moves a position behind a page, given how many orders were left before it.
+func advance(p *ledger.Position, page []ledger.Order, left int64) {
 	if p.NoOrders = int64(len(page)) >= left; len(page) > 0 {
 		p.Order = page[len(page)-1].ID
 	}
 }
 
 // askOrders asks for orders after a position, at its revision.
-func (e *Etcd) askOrders(product int64, p Position, n int) clientv3.Op {
+func (e *Etcd) askOrders(product int64, p ledger.Position, n int) clientv3.Op {
 	from, end := e.orderPrefix(product), clientv3.GetPrefixRangeEnd(e.orderPrefix(product))
 	if p.Order != "" {
 		from += p.Order + "\x00"
@@ -101,18 +106,20 @@ func (e *Etcd) askOrders(product int64, p Position, n int) clientv3.Op {
 }
 
 // Scan calls body with a snapshot of a product at one revision.
-func (e *Etcd) Scan(ctx context.Context, product int64, body func(*Snapshot) error) error {
-	f, p, err := e.first(ctx, product, Want{})
+func (e *Etcd) Scan(ctx context.Context, product int64, body func(*ledger.Snapshot) error) error {
+	f, p, err := e.first(ctx, product, ledger.Want{})
 	if err != nil {
 		return err
 	}
-	return body(&Snapshot{Facts: f, Orders: func(each func([]Order) error) error { return e.walk(ctx, product, p, each) }})
+	return body(&ledger.Snapshot{Facts: f, Orders: func(each func([]ledger.Order) error) error {
+		return e.walk(ctx, product, p, each)
+	}})
 }
 
 // walk reads the orders after a position in batches.
-func (e *Etcd) walk(ctx context.Context, product int64, p Position, each func([]Order) error) error {
+func (e *Etcd) walk(ctx context.Context, product int64, p ledger.Position, each func([]ledger.Order) error) error {
 	for !p.NoOrders {
-		f, next, err := e.page(ctx, product, p, Want{Orders: batchRows})
+		f, next, err := e.page(ctx, product, p, ledger.Want{Orders: batchRows})
 		if err != nil {
 			return err
 		}

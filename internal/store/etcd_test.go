@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"lastitem/internal/ledger"
 	"regexp"
 	"strings"
 	"sync"
@@ -40,7 +41,7 @@ func resetEtcd(t *testing.T, e *store.Etcd, product, stock int64, segments int) 
 	}
 }
 
-func wantFacts(t *testing.T, e *store.Etcd, product int64, want store.Facts) {
+func wantFacts(t *testing.T, e *store.Etcd, product int64, want ledger.Facts) {
 	t.Helper()
 	got, err := e.Facts(t.Context(), product, true)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -65,7 +66,7 @@ func TestEtcdReadsWhatItWrote(t *testing.T) {
 	}
 	a, b, other := someOrder("z", 1), someOrder("a", 1), someOrder("m", 10) // the older one has the greater id
 	b.Remaining, b.Key = nil, nil
-	for _, o := range []store.Order{a, b, other} {
+	for _, o := range []ledger.Order{a, b, other} {
 		if ok, err := e.Write(t.Context(), always, -3, o); err != nil || !ok {
 			t.Errorf("Write() = %t, %v, want true", ok, err)
 		}
@@ -73,13 +74,13 @@ func TestEtcdReadsWhatItWrote(t *testing.T) {
 	if n, err := e.Read(t.Context(), 1); n != -3 || err != nil {
 		t.Errorf("Read() = %d, %v, want -3", n, err)
 	}
-	wantFacts(t, e, 1, store.Facts{Initial: 5, Stock: -3, Orders: []store.Order{a, b}})
+	wantFacts(t, e, 1, ledger.Facts{Initial: 5, Stock: -3, Orders: []ledger.Order{a, b}})
 	if got, err := e.Facts(t.Context(), 1, false); err != nil || got.Orders != nil {
 		t.Errorf("Facts() without orders = %+v, %v, want none", got, err)
 	}
 	resetEtcd(t, e, 1, 7, 0)
-	wantFacts(t, e, 1, store.Facts{Initial: 7, Stock: 7})
-	wantFacts(t, e, 10, store.Facts{Initial: 5, Stock: -3, Orders: []store.Order{other}})
+	wantFacts(t, e, 1, ledger.Facts{Initial: 7, Stock: 7})
+	wantFacts(t, e, 10, ledger.Facts{Initial: 5, Stock: -3, Orders: []ledger.Order{other}})
 }
 
 func TestEtcdSegmentedProduct(t *testing.T) {
@@ -89,7 +90,7 @@ func TestEtcdSegmentedProduct(t *testing.T) {
 	if _, err := e.Read(t.Context(), 1); !errors.Is(err, store.ErrSegmented) {
 		t.Errorf("Read() of a segmented product = %v, want ErrSegmented", err)
 	}
-	wantFacts(t, e, 1, store.Facts{Initial: 5, Stock: 5})
+	wantFacts(t, e, 1, ledger.Facts{Initial: 5, Stock: 5})
 	for key, value := range map[string]string{"stock/1": "many", "orders/1/a": "{"} {
 		resetEtcd(t, e, 1, 5, 0)
 		if _, err := c.Put(t.Context(), s.Prefix+key, value); err != nil {
@@ -116,13 +117,13 @@ func TestEtcdWriteErrors(t *testing.T) {
 	if !wasCut(held) {
 		t.Fatal("no answer was cut: nothing is shown")
 	}
-	wantFacts(t, e, 1, store.Facts{Initial: 5, Stock: 4, Orders: []store.Order{lost}})
+	wantFacts(t, e, 1, ledger.Facts{Initial: 5, Stock: 4, Orders: []ledger.Order{lost}})
 	large := someOrder("large", 1)
 	large.Mode = strings.Repeat("x", 1800<<10) // more than the server accepts, less than the client's limit
 	if ok, err := e.Write(t.Context(), always, 3, large); ok || !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("Write() of 1.8 MiB = %t, %v, want ErrUnavailable", ok, err)
 	}
-	wantFacts(t, e, 1, store.Facts{Initial: 5, Stock: 4, Orders: []store.Order{lost}})
+	wantFacts(t, e, 1, ledger.Facts{Initial: 5, Stock: 4, Orders: []ledger.Order{lost}})
 }
 
 func TestEtcdOutOfReach(t *testing.T) {
@@ -153,11 +154,11 @@ func TestEtcdAnswersWithin(t *testing.T) {
 	e, _, _ := openEtcd(t)
 	resetEtcd(t, e, 1, 5, 0)
 	e.AnswersWithin(time.Nanosecond)
-	want := store.Want{Orders: 1}
+	want := ledger.Want{Orders: 1}
 	for name, request := range map[string]func() error{
 		"Read":     func() error { _, err := e.Read(t.Context(), 1); return err },
 		"Snapshot": func() error { _, _, err := e.Snapshot(t.Context(), 1, want); return err },
-		"Page":     func() error { _, _, err := e.Page(t.Context(), 1, store.Position{}, want); return err },
+		"Page":     func() error { _, _, err := e.Page(t.Context(), 1, ledger.Position{}, want); return err },
 	} {
 		if err := request(); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s() = %v, want that the time limit has passed", name, err)

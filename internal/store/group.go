@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"strings"
 
 	"lastitem/internal/idempotency"
@@ -61,7 +62,7 @@ func (t *Tx) ReadLocked(product int64) (r Row, run int64, err error) {
 }
 
 // InsertOrders adds orders, at least one, in one statement. ErrOrderExists when one of them is there already.
-func (t *Tx) InsertOrders(orders []Order) error {
+func (t *Tx) InsertOrders(orders []ledger.Order) error {
 	args := make([]any, 0, 9*len(orders))
 	for _, o := range orders {
 		args = append(args, o.ID, o.ProductID, o.Quantity, o.Remaining, o.Mode, o.Replica, o.Key, o.Fence, o.CreatedMicros)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"slices"
 	"strings"
 	"testing"
@@ -20,16 +21,16 @@ import (
 
 // shelf is a store whose rows are read in pages, with a function that sells from it.
 type shelf struct {
-	Snapshot func(context.Context, int64, store.Want) (store.Facts, store.Position, error)
-	Page     func(context.Context, int64, store.Position, store.Want) (store.Facts, store.Position, error)
-	Scan     func(context.Context, int64, func(*store.Snapshot) error) error
+	Snapshot func(context.Context, int64, ledger.Want) (ledger.Facts, ledger.Position, error)
+	Page     func(context.Context, int64, ledger.Position, ledger.Want) (ledger.Facts, ledger.Position, error)
+	Scan     func(context.Context, int64, func(*ledger.Snapshot) error) error
 	reset    func(t *testing.T, product, stock int64)
 	// sell takes the quantity and appends the order in one step; the order's Remaining is the stock that it leaves.
-	sell func(ctx context.Context, o store.Order) error
+	sell func(ctx context.Context, o ledger.Order) error
 	// lose deletes the count of a product, and leaves the rest of it.
 	lose func(ctx context.Context, product int64) error
 	// facts is nil where they are not read on their own.
-	facts func(context.Context, int64, bool) (store.Facts, error)
+	facts func(context.Context, int64, bool) (ledger.Facts, error)
 }
 
 // onEachShelf runs a test on every store, once for each kind of server.
@@ -41,8 +42,8 @@ func onEachShelf(t *testing.T, test func(*testing.T, shelf)) {
 			r := store.NewRedis(s.Client, s.Prefix)
 			return shelf{r.Snapshot, r.Page, r.Scan,
 				func(t *testing.T, product, stock int64) { reset(t, r, product, stock, 0) },
-				func(ctx context.Context, o store.Order) error {
-					_, err := r.Sell(ctx, store.Sale{Orders: []store.Order{o}})
+				func(ctx context.Context, o ledger.Order) error {
+					_, err := r.Sell(ctx, store.Sale{Orders: []ledger.Order{o}})
 					return err
 				},
 				func(ctx context.Context, product int64) error {
@@ -55,7 +56,7 @@ func onEachShelf(t *testing.T, test func(*testing.T, shelf)) {
 			s := openSQL(t, dsn(t))
 			return shelf{s.Snapshot, s.Page, s.Scan,
 				func(t *testing.T, product, stock int64) { resetSQL(t, s, product, stock, 0) },
-				func(ctx context.Context, o store.Order) error {
+				func(ctx context.Context, o ledger.Order) error {
 					return s.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {
 						if _, _, err := tx.Take(o.ProductID, o.Quantity); err != nil {
 							return err
@@ -72,7 +73,7 @@ func onEachShelf(t *testing.T, test func(*testing.T, shelf)) {
 		e, c, s := openEtcd(t)
 		return shelf{e.Snapshot, e.Page, e.Scan,
 			func(t *testing.T, product, stock int64) { resetEtcd(t, e, product, stock, 0) },
-			func(ctx context.Context, o store.Order) error {
+			func(ctx context.Context, o ledger.Order) error {
 				_, err := e.Write(ctx, always, *o.Remaining, o)
 				return err
 			},
@@ -93,8 +94,8 @@ func onEachShelf(t *testing.T, test func(*testing.T, shelf)) {
 }
 
 // nth returns the n-th order of a product, for one to three units.
-func nth(n int, product, left int64) store.Order {
-	return store.Order{
+func nth(n int, product, left int64) ledger.Order {
+	return ledger.Order{
 		ID: fmt.Sprintf("00000000-0000-7000-%04d-%012d", product, n), ProductID: product, Quantity: int64(1 + n%3),
 		Remaining: &left,
 		Mode:      "m", Replica: "1", CreatedMicros: int64(1000 + n),
@@ -115,7 +116,7 @@ func sellUntil(t *testing.T, s shelf, product int64, from, to int, left int64) i
 }
 
 // pagesAfter reads all pages after a position and returns their orders.
-func pagesAfter(t *testing.T, s shelf, product int64, p store.Position, want store.Want) (all []store.Order) {
+func pagesAfter(t *testing.T, s shelf, product int64, p ledger.Position, want ledger.Want) (all []ledger.Order) {
 	t.Helper()
 	for tries := 0; !p.End(); tries++ {
 		f, next, err := s.Page(t.Context(), product, p, want)
@@ -128,7 +129,7 @@ func pagesAfter(t *testing.T, s shelf, product int64, p store.Position, want sto
 }
 
 // throughJSON returns a position after a round trip through JSON.
-func throughJSON(t *testing.T, p store.Position) (back store.Position) {
+func throughJSON(t *testing.T, p ledger.Position) (back ledger.Position) {
 	t.Helper()
 	text, err := json.Marshal(p)
 	if err = errors.Join(err, json.Unmarshal(text, &back)); err != nil {
@@ -137,7 +138,7 @@ func throughJSON(t *testing.T, p store.Position) (back store.Position) {
 	return back
 }
 
-func numbers(orders []store.Order) (n []int) {
+func numbers(orders []ledger.Order) (n []int) {
 	for _, o := range orders {
 		var product, i int
 		_, _ = fmt.Sscanf(o.ID, "00000000-0000-7000-%04d-%012d", &product, &i)
@@ -156,26 +157,26 @@ func count(from, to int) (n []int) {
 // A snapshot counts all rows and carries the first; the pages after it carry the others, each once, and no later ones.
 func TestPages(t *testing.T) {
 	onEachShelf(t, func(t *testing.T, s shelf) {
-		if _, _, err := s.Snapshot(t.Context(), 1, store.Want{Orders: 7}); !errors.Is(err, store.ErrUnknownProduct) {
+		if _, _, err := s.Snapshot(t.Context(), 1, ledger.Want{Orders: 7}); !errors.Is(err, store.ErrUnknownProduct) {
 			t.Errorf("Snapshot() of a product that nobody made = %v, want ErrUnknownProduct", err)
 		}
 		s.reset(t, 1, 1000)
 		s.reset(t, 2, 1000)
-		if f, p, err := s.Snapshot(t.Context(), 1, store.Want{Orders: 7}); err != nil || f.Initial != 1000 ||
-			f.Totals != (store.Totals{}) || !p.NoOrders {
+		if f, p, err := s.Snapshot(t.Context(), 1, ledger.Want{Orders: 7}); err != nil || f.Initial != 1000 ||
+			f.Totals != (ledger.Totals{}) || !p.NoOrders {
 			t.Errorf("Snapshot() without orders = %+v, %+v, %v", f, p, err)
 		}
 		left := sellUntil(t, s, 1, 0, 25, 1000)
 		sellUntil(t, s, 2, 0, 3, 1000)
 		for round := range 2 {
 			sold := 25 + 10*round
-			f, p, err := s.Snapshot(t.Context(), 1, store.Want{Orders: 7})
-			if err != nil || f.Initial != 1000 || f.Stock != left || f.Totals != (store.Totals{Orders: int64(sold),
+			f, p, err := s.Snapshot(t.Context(), 1, ledger.Want{Orders: 7})
+			if err != nil || f.Initial != 1000 || f.Stock != left || f.Totals != (ledger.Totals{Orders: int64(sold),
 				Units: 1000 - left}) {
 				t.Fatalf("Snapshot() = %+v, %v, want %d orders for %d units", f, err, sold, 1000-left)
 			}
 			left = sellUntil(t, s, 1, sold, sold+10, left) // after the snapshot
-			all := append(slices.Clip(f.Orders), pagesAfter(t, s, 1, throughJSON(t, p), store.Want{Orders: 7})...)
+			all := append(slices.Clip(f.Orders), pagesAfter(t, s, 1, throughJSON(t, p), ledger.Want{Orders: 7})...)
 			if got := numbers(all); !slices.Equal(got, count(0, sold)) {
 				t.Errorf("pages hold %v, want 0 to %d", got, sold-1)
 			}
@@ -183,11 +184,11 @@ func TestPages(t *testing.T) {
 				t.Errorf("position %+v has no end", p)
 			}
 		}
-		f, p, err := s.Snapshot(t.Context(), 1, store.Want{})
+		f, p, err := s.Snapshot(t.Context(), 1, ledger.Want{})
 		if err != nil || len(f.Orders) > 0 || f.Totals.Orders != 45 || f.Totals.Units != 1000-left {
 			t.Errorf("Snapshot() of no orders = %+v, %v", f, err)
 		}
-		if got := numbers(pagesAfter(t, s, 1, p, store.Want{Orders: 1000})); !slices.Equal(got, count(0, 45)) {
+		if got := numbers(pagesAfter(t, s, 1, p, ledger.Want{Orders: 1000})); !slices.Equal(got, count(0, 45)) {
 			t.Errorf("the page after it = %v", got)
 		}
 	})
@@ -203,7 +204,7 @@ func TestCountLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		for product, want := range map[int64]error{7: store.ErrUnavailable, 8: store.ErrUnknownProduct} { // nobody made 8
-			if _, _, err := s.Snapshot(t.Context(), product, store.Want{Orders: 10}); !errors.Is(err, want) {
+			if _, _, err := s.Snapshot(t.Context(), product, ledger.Want{Orders: 10}); !errors.Is(err, want) {
 				t.Errorf("Snapshot(%d) = %v, want %v", product, err, want)
 			}
 			if s.facts == nil {
@@ -219,7 +220,7 @@ func TestCountLost(t *testing.T) {
 // A scan reads the rows of one moment, as often as it is asked.
 func TestScan(t *testing.T) {
 	onEachShelf(t, func(t *testing.T, s shelf) {
-		if err := s.Scan(t.Context(), 1, func(*store.Snapshot) error {
+		if err := s.Scan(t.Context(), 1, func(*ledger.Snapshot) error {
 			return nil
 		}); !errors.Is(err, store.ErrUnknownProduct) {
 			t.Errorf("Scan() of a product that nobody made = %v, want ErrUnknownProduct", err)
@@ -230,25 +231,25 @@ func TestScan(t *testing.T) {
 			sold = 5
 		}
 		left := sellUntil(t, s, 1, 0, sold, 10_000)
-		err := s.Scan(t.Context(), 1, func(snap *store.Snapshot) error {
+		err := s.Scan(t.Context(), 1, func(snap *ledger.Snapshot) error {
 			if snap.Stock != left || snap.Initial != 10_000 || snap.Totals.Orders != int64(sold) {
 				t.Errorf("Snapshot = %+v, want %d of 10000 left", snap.Facts, left)
 			}
 			for range 2 {
-				var all []store.Order
-				if err := snap.Orders(func(batch []store.Order) error {
+				var all []ledger.Order
+				if err := snap.Orders(func(batch []ledger.Order) error {
 					all = append(all, slices.Clone(batch)...)
 					return nil
 				}); err != nil {
 					return err
 				}
-				slices.SortFunc(all, func(a, b store.Order) int { return cmp.Compare(a.ID, b.ID) })
+				slices.SortFunc(all, func(a, b ledger.Order) int { return cmp.Compare(a.ID, b.ID) })
 				if got := numbers(all); !slices.Equal(got, count(0, sold)) {
 					t.Errorf("%d orders, want %d", len(got), sold)
 				}
 			}
 			enough := errors.New("enough")
-			if err := snap.Orders(func([]store.Order) error { return enough }); !errors.Is(err, enough) {
+			if err := snap.Orders(func([]ledger.Order) error { return enough }); !errors.Is(err, enough) {
 				t.Errorf("Orders() = %v, want the error of its reader", err)
 			}
 			return nil
@@ -282,18 +283,18 @@ func TestSnapshotWhileSalesGoOn(t *testing.T) {
 				t.Errorf("sell: %v", err)
 			}
 		}()
-		var f store.Facts
+		var f ledger.Facts
 		for seen := int64(0); seen < 60; { // until some have been sold
-			var p store.Position
+			var p ledger.Position
 			var err error
-			if f, p, err = s.Snapshot(t.Context(), 1, store.Want{Orders: 5}); err != nil {
+			if f, p, err = s.Snapshot(t.Context(), 1, ledger.Want{Orders: 5}); err != nil {
 				t.Fatalf("Snapshot() = %v", err)
 			}
 			if f.Initial != initial || f.Stock+f.Totals.Units != initial {
 				t.Fatalf("initial %d, stock %d, %+v: %d units are neither here nor there", f.Initial, f.Stock, f.Totals,
 					initial-f.Stock-f.Totals.Units)
 			}
-			orders := append(slices.Clip(f.Orders), pagesAfter(t, s, 1, p, store.Want{Orders: 10})...)
+			orders := append(slices.Clip(f.Orders), pagesAfter(t, s, 1, p, ledger.Want{Orders: 10})...)
 			if got := numbers(orders); !slices.Equal(got, count(0, int(f.Totals.Orders))) {
 				t.Fatalf("pages hold %v, want 0 to %d", got, f.Totals.Orders-1)
 			}
@@ -305,29 +306,29 @@ func TestSnapshotWhileSalesGoOn(t *testing.T) {
 // The product is set again while its pages are read: the reader ends.
 func TestRedisPagesOfAnotherRun(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
-		s := shelf{Snapshot: r.Snapshot, Page: r.Page, sell: func(ctx context.Context, o store.Order) error {
-			_, err := r.Sell(ctx, store.Sale{Orders: []store.Order{o}})
+		s := shelf{Snapshot: r.Snapshot, Page: r.Page, sell: func(ctx context.Context, o ledger.Order) error {
+			_, err := r.Sell(ctx, store.Sale{Orders: []ledger.Order{o}})
 			return err
 		}}
 		reset(t, r, 1, 1000, 0)
 		sellUntil(t, s, 1, 0, 30, 1000)
-		_, p, err := r.Snapshot(t.Context(), 1, store.Want{Orders: 5})
+		_, p, err := r.Snapshot(t.Context(), 1, ledger.Want{Orders: 5})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, sold := range []int{2, 30, 40} {
 			reset(t, r, 1, 500, 0)
 			left := sellUntil(t, s, 1, 100, 100+sold, 500)
-			if got := pagesAfter(t, s, 1, p, store.Want{Orders: 6}); len(got) > 25 {
+			if got := pagesAfter(t, s, 1, p, ledger.Want{Orders: 6}); len(got) > 25 {
 				t.Errorf("after another run of %d the pages hold %d orders", sold, len(got))
 			}
-			f, _, err := r.Snapshot(t.Context(), 1, store.Want{Orders: 1})
-			if err != nil || f.Totals != (store.Totals{Orders: int64(sold), Units: 500 - left}) {
+			f, _, err := r.Snapshot(t.Context(), 1, ledger.Want{Orders: 1})
+			if err != nil || f.Totals != (ledger.Totals{Orders: int64(sold), Units: 500 - left}) {
 				t.Errorf("Snapshot() of a run of %d = %+v, %v, want %d units", sold, f.Totals, err, 500-left)
 			}
 		}
-		for _, bad := range []store.Position{{Order: "x", Until: "3"}, {Order: "1", Until: ""}, {Order: "-1", Until: "3"}} {
-			if _, _, err := r.Page(t.Context(), 1, bad, store.Want{Orders: 3}); !errors.Is(err, store.ErrPosition) {
+		for _, bad := range []ledger.Position{{Order: "x", Until: "3"}, {Order: "1", Until: ""}, {Order: "-1", Until: "3"}} {
+			if _, _, err := r.Page(t.Context(), 1, bad, ledger.Want{Orders: 3}); !errors.Is(err, store.ErrPosition) {
 				t.Errorf("Page(%+v) = %v, want ErrPosition", bad, err)
 			}
 		}
@@ -365,10 +366,11 @@ func TestSQLPagesOfKeys(t *testing.T) {
 				t.Errorf("%s: keys %q, want %q", how, got, want)
 			}
 		}
-		if f, p, err := s.Snapshot(t.Context(), 2, store.Want{Orders: 4}); err != nil || len(f.Orders) != 1 || !p.NoKeys {
+		if f, p, err := s.Snapshot(t.Context(), 2, ledger.Want{Orders: 4}); err != nil || len(f.Orders) != 1 || !p.NoKeys {
 			t.Errorf("Snapshot() without keys = %+v, %+v, %v", f, p, err)
 		}
-		if _, _, err := s.Page(t.Context(), 1, store.Position{Order: "é", Until: "z"}, store.Want{Orders: 3}); !errors.Is(err,
+		if _, _, err := s.Page(t.Context(), 1, ledger.Position{Order: "é", Until: "z"},
+			ledger.Want{Orders: 3}); !errors.Is(err,
 			store.ErrPosition) {
 			t.Errorf("Page() after no id = %v, want ErrPosition", err)
 		}
@@ -397,13 +399,13 @@ func TestEtcdPagesAfterCompaction(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f, p, err := e.Snapshot(t.Context(), 1, store.Want{Orders: 4})
+	f, p, err := e.Snapshot(t.Context(), 1, ledger.Want{Orders: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
 	compact(t, c)
 	s := shelf{Page: e.Page}
-	if got := numbers(append(f.Orders, pagesAfter(t, s, 1, p, store.Want{Orders: 4})...)); !slices.Equal(got,
+	if got := numbers(append(f.Orders, pagesAfter(t, s, 1, p, ledger.Want{Orders: 4})...)); !slices.Equal(got,
 		count(0, 9)) {
 		t.Errorf("after a compaction the pages hold %v, want 0 to 8", got)
 	}
@@ -418,12 +420,12 @@ func TestEtcdScanDuringCompaction(t *testing.T) {
 	if _, err := e.Write(t.Context(), always, 95, nth(0, 1, 5)); err != nil {
 		t.Fatal(err)
 	}
-	err := e.Scan(t.Context(), 1, func(snap *store.Snapshot) error {
+	err := e.Scan(t.Context(), 1, func(snap *ledger.Snapshot) error {
 		if _, err := e.Write(t.Context(), always, 90, nth(1, 1, 5)); err != nil {
 			t.Fatal(err)
 		}
 		compact(t, c)
-		return snap.Orders(func(batch []store.Order) error {
+		return snap.Orders(func(batch []ledger.Order) error {
 			t.Errorf("a scan that saw a stock of %d holds orders %v", snap.Stock, numbers(batch))
 			return nil
 		})
@@ -467,8 +469,8 @@ func TestRedisSetAgainWhileRead(t *testing.T) {
 			}
 		}
 		h.then = again
-		err := r.Scan(t.Context(), 1, func(f *store.Snapshot) error {
-			return f.Orders(func(orders []store.Order) error {
+		err := r.Scan(t.Context(), 1, func(f *ledger.Snapshot) error {
+			return f.Orders(func(orders []ledger.Order) error {
 				if f.Initial == 5 && orders[0].ID == "new0" {
 					t.Errorf("an order of the new run, beside the stock of the old one")
 				}
@@ -485,8 +487,8 @@ func TestRedisSetAgainWhileRead(t *testing.T) {
 			}
 		}
 		h.then = again
-		if err := r.Scan(t.Context(), 1, func(f *store.Snapshot) error {
-			return f.Orders(func([]store.Order) error { return nil })
+		if err := r.Scan(t.Context(), 1, func(f *ledger.Snapshot) error {
+			return f.Orders(func([]ledger.Order) error { return nil })
 		}); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("Scan() of more orders than the new run has = %v, want ErrUnavailable", err)
 		}
@@ -497,8 +499,8 @@ func TestRedisSetAgainWhileRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.then = again
-		f, _, err := r.Snapshot(t.Context(), 1, store.Want{}) // the sum comes after the script
-		if want := (store.Totals{Orders: 1, Units: 1}); err != nil || f.Initial != 500 || f.Totals != want {
+		f, _, err := r.Snapshot(t.Context(), 1, ledger.Want{}) // the sum comes after the script
+		if want := (ledger.Totals{Orders: 1, Units: 1}); err != nil || f.Initial != 500 || f.Totals != want {
 			t.Errorf("Snapshot() = %+v, %v, want that of the new run", f, err)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"net/http"
 	"strings"
 	"sync"
@@ -92,7 +93,7 @@ func sellKeyed(tx *store.Tx, key string, micros int64) error {
 	if _, ok, err := tx.Take(1, 1); err != nil || !ok {
 		return fmt.Errorf("Take() = %v, %w", ok, err)
 	}
-	if err := tx.InsertOrder(store.Order{ID: key, ProductID: 1, Quantity: 1, Mode: "m", Replica: "r",
+	if err := tx.InsertOrder(ledger.Order{ID: key, ProductID: 1, Quantity: 1, Mode: "m", Replica: "r",
 		CreatedMicros: micros}); err != nil {
 		return err
 	}

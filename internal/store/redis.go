@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"net"
 	"slices"
 	"strconv"
@@ -73,7 +74,7 @@ func (r *Redis) Read(ctx context.Context, product int64) (int64, error) {
 
 func parseCount(v string, product int64) (int64, error) {
 	if strings.HasPrefix(v, segmentedMark) {
-		return 0, &ProductError{Err: ErrSegmented, ProductID: product}
+		return 0, &ledger.ProductError{Err: ErrSegmented, ProductID: product}
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil {
@@ -119,7 +120,7 @@ var finishScript = redis.NewScript(finishSource)
 
 // Append adds an order. It is a command of its own: a crash between the write of the count and this one leaks the
 // units.
-func (r *Redis) Append(ctx context.Context, o Order) error {
+func (r *Redis) Append(ctx context.Context, o ledger.Order) error {
 	row, err := json.Marshal(o)
 	if err != nil {
 		return err
@@ -232,22 +233,22 @@ func (r *Redis) splitInto(ctx context.Context, product int64) (int, error) {
 }
 
 // Facts reads all that Redis holds on a product; orders says whether to include the orders.
-func (r *Redis) Facts(ctx context.Context, product int64, orders bool) (Facts, error) {
+func (r *Redis) Facts(ctx context.Context, product int64, orders bool) (ledger.Facts, error) {
 	counts, split, err := r.Segments(ctx, product)
 	if errors.Is(err, ErrUnknownProduct) {
 		err = r.missing(ctx, product, err)
 	}
 	if err != nil {
-		return Facts{}, err
+		return ledger.Facts{}, err
 	}
 	initial, err := r.c.Get(ctx, r.key("initial", product)).Int64()
 	if errors.Is(err, redis.Nil) {
-		return Facts{}, fmt.Errorf("%w: product %d has a count, and no initial one", ErrUnavailable, product)
+		return ledger.Facts{}, fmt.Errorf("%w: product %d has a count, and no initial one", ErrUnavailable, product)
 	}
 	if err != nil {
-		return Facts{}, readError(err, product)
+		return ledger.Facts{}, readError(err, product)
 	}
-	f := Facts{Initial: initial}
+	f := ledger.Facts{Initial: initial}
 	for _, n := range counts {
 		f.Stock += n
 	}
@@ -272,7 +273,7 @@ func (r *Redis) missing(ctx context.Context, product int64, unknown error) error
 	return unknown
 }
 
-func (r *Redis) orders(ctx context.Context, product int64) ([]Order, error) {
+func (r *Redis) orders(ctx context.Context, product int64) ([]ledger.Order, error) {
 	rows, err := r.c.LRange(ctx, r.key("orders", product), 0, -1).Result()
 	if err != nil {
 		return nil, readError(err, product)
@@ -283,7 +284,7 @@ func (r *Redis) orders(ctx context.Context, product int64) ([]Order, error) {
 // readError maps an error of a read: nothing was changed.
 func readError(err error, product int64) error {
 	if errors.Is(err, redis.Nil) {
-		return &ProductError{Err: ErrUnknownProduct, ProductID: product}
+		return &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
 	return fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
 }

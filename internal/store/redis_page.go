@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 // view is what one script reads of a product: a snapshot, and its first rows. On a cluster the segments are in other
 // slots, and are read after it.
 type view struct {
-	Facts
+	ledger.Facts
 	end  int64 // the number that the next order will have
 	rows []string
 	last string // the row below end, "" if there is none
@@ -24,15 +25,15 @@ type view struct {
 
 // Snapshot reads a product in one script: its facts, and its first orders. The position is the one after them. The
 // units of the remaining orders are summed afterwards: Redis cannot sum a list.
-func (r *Redis) Snapshot(ctx context.Context, product int64, want Want) (Facts, Position, error) {
+func (r *Redis) Snapshot(ctx context.Context, product int64, want ledger.Want) (ledger.Facts, ledger.Position, error) {
 	for range maxMoves {
 		v, err := r.view(ctx, product, max(want.Orders, 0))
 		if err != nil {
-			return Facts{}, Position{}, err
+			return ledger.Facts{}, ledger.Position{}, err
 		}
 		f := v.Facts
 		if f.Orders, err = r.decodeOrders(ctx, v.rows, product); err != nil {
-			return Facts{}, Position{}, err
+			return ledger.Facts{}, ledger.Position{}, err
 		}
 		f.Totals.Orders = v.end
 		f.Totals.Units, err = r.units(ctx, product, v)
@@ -40,13 +41,13 @@ func (r *Redis) Snapshot(ctx context.Context, product int64, want Want) (Facts, 
 			continue
 		}
 		if err != nil {
-			return Facts{}, Position{}, err
+			return ledger.Facts{}, ledger.Position{}, err
 		}
-		p := Position{Until: strconv.FormatInt(v.end, 10), NoKeys: true}
-		p.passed(int64(len(v.rows)), v.end)
+		p := ledger.Position{Until: strconv.FormatInt(v.end, 10), NoKeys: true}
+		passed(&p, int64(len(v.rows)), v.end)
 		return f, p, nil
 	}
-	return Facts{}, Position{}, setAgain(product)
+	return ledger.Facts{}, ledger.Position{}, setAgain(product)
 }
 
 // units sums the orders of a snapshot.
@@ -71,7 +72,8 @@ func (r *Redis) units(ctx context.Context, product int64, v view) (sum int64, er
 }
 
 // Page reads the orders after a position, and returns the position after them.
-func (r *Redis) Page(ctx context.Context, product int64, p Position, want Want) (f Facts, next Position, err error) {
+func (r *Redis) Page(ctx context.Context, product int64, p ledger.Position, want ledger.Want) (f ledger.Facts,
+	next ledger.Position, err error) {
 	next = p
 	next.NoKeys = true
 	if p.NoOrders || want.Orders <= 0 {
@@ -93,24 +95,24 @@ func (r *Redis) Page(ctx context.Context, product int64, p Position, want Want) 
 	if len(rows) == 0 { // the product was set again and has fewer orders
 		reached = end
 	}
-	next.passed(reached, end)
+	passed(&next, reached, end)
 	return f, next, nil
 }
 
-// passed records that all orders below a number have been read.
-func (p *Position) passed(number, end int64) {
+// passed records in a position that all orders below a number have been read.
+func passed(p *ledger.Position, number, end int64) {
 	p.Order, p.NoOrders = strconv.FormatInt(number, 10), number >= end
 }
 
 // Scan reads a product in one script and calls body with the snapshot, which has no later orders.
-func (r *Redis) Scan(ctx context.Context, product int64, body func(*Snapshot) error) error {
+func (r *Redis) Scan(ctx context.Context, product int64, body func(*ledger.Snapshot) error) error {
 	v, err := r.view(ctx, product, 0)
 	if err != nil {
 		return err
 	}
-	s := &Snapshot{Facts: v.Facts}
+	s := &ledger.Snapshot{Facts: v.Facts}
 	s.Totals.Orders = v.end
-	s.Orders = func(each func([]Order) error) error {
+	s.Orders = func(each func([]ledger.Order) error) error {
 		err := r.walk(ctx, product, v, 0, func(rows []string) error {
 			orders, err := r.decodeOrders(ctx, rows, product)
 			if err != nil {
@@ -196,7 +198,7 @@ func (r *Redis) tryView(ctx context.Context, product int64, segments, n int) (v 
 		if s.initial != nil || s.length > 0 {
 			return v, 0, countLost("redis", product)
 		}
-		return v, 0, &ProductError{Err: ErrUnknownProduct, ProductID: product}
+		return v, 0, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
 	if v.Initial, err = number(s.initial); err != nil {
 		return v, 0, fmt.Errorf("%w: product %d has a count but no initial count: %w", ErrUnavailable, product, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -15,7 +16,7 @@ import (
 
 // row is an order as Redis has it.
 type row struct {
-	Order
+	ledger.Order
 	First int64  `json:"first"` // the first product of the order's cart; 0 = the order's own, or the cart has no key
 	Run   string `json:"run"`   // the run of that product in which the cart was sold
 }
@@ -23,8 +24,8 @@ type row struct {
 // decodeOrders decodes the orders of a product. It removes the key from those whose answer a reset has deleted, as
 // [SQL.Reset] does, so that no key is on the orders of two sales. The runs are read after the orders: orders of a
 // repeated sale are only there if the run has ended.
-func (r *Redis) decodeOrders(ctx context.Context, texts []string, product int64) ([]Order, error) {
-	all, firsts := make([]Order, len(texts)), make([]row, len(texts))
+func (r *Redis) decodeOrders(ctx context.Context, texts []string, product int64) ([]ledger.Order, error) {
+	all, firsts := make([]ledger.Order, len(texts)), make([]row, len(texts))
 	pipe, runs := r.c.Pipeline(), map[int64]*redis.StringCmd{}
 	for i, text := range texts {
 		if err := json.Unmarshal([]byte(text), &firsts[i]); err != nil {

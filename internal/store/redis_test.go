@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"lastitem/internal/ledger"
 	"net/url"
 	"slices"
 	"strings"
@@ -54,9 +55,9 @@ func reset(t *testing.T, r *store.Redis, product, stock int64, segments int) {
 	}
 }
 
-func someOrder(id string, product int64) store.Order {
+func someOrder(id string, product int64) ledger.Order {
 	remaining := int64(4)
-	return store.Order{
+	return ledger.Order{
 		ID: id, ProductID: product, Quantity: 1, Remaining: &remaining, Mode: "unsafe", Replica: "replica-1",
 		Key: []byte("\xff\x00k "), Fence: 1<<63 + 1, CreatedMicros: 1700000000123456,
 	}
@@ -76,13 +77,13 @@ func TestRedisReadsWhatItWrote(t *testing.T) {
 		}
 		a, b := someOrder("a", 1), someOrder("b", 1)
 		b.Remaining, b.Key = nil, nil
-		for _, o := range []store.Order{a, b} {
+		for _, o := range []ledger.Order{a, b} {
 			if err := r.Append(t.Context(), o); err != nil {
 				t.Errorf("Append() = %v, want nil", err)
 			}
 		}
 		got, err := r.Facts(t.Context(), 1, true)
-		want := store.Facts{Initial: 5, Stock: -3, Orders: []store.Order{a, b}}
+		want := ledger.Facts{Initial: 5, Stock: -3, Orders: []ledger.Order{a, b}}
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("Facts(): %v (-want +got):\n%s", err, diff)
 		}
@@ -129,7 +130,7 @@ func TestRedisSplitsIntoSegments(t *testing.T) {
 func TestRedisSetSegments(t *testing.T) {
 	onClustersToo(t, func(t *testing.T, r *store.Redis, _ bool) {
 		reset(t, r, 1, 10, 3)
-		f, p, err := r.Snapshot(t.Context(), 1, store.Want{Orders: 3})
+		f, p, err := r.Snapshot(t.Context(), 1, ledger.Want{Orders: 3})
 		if err != nil || !slices.Equal(f.Segments, []int64{4, 3, 3}) || f.Stock != 10 || !p.End() {
 			t.Errorf("Snapshot() = %+v, %+v, %v, want segments of 4, 3 and 3", f, p, err)
 		}
@@ -142,7 +143,7 @@ func TestRedisSetSegments(t *testing.T) {
 		if counts, _, err := r.Segments(t.Context(), 1); err != nil || !cmp.Equal(counts, want) {
 			t.Errorf("Segments() = %v, %v, want %v", counts, err, want)
 		}
-		if f, _, err := r.Snapshot(t.Context(), 1, store.Want{Orders: 5}); err != nil || !slices.Equal(f.Segments, want) {
+		if f, _, err := r.Snapshot(t.Context(), 1, ledger.Want{Orders: 5}); err != nil || !slices.Equal(f.Segments, want) {
 			t.Errorf("Snapshot() = %+v, %v, want the segments %v", f, err, want)
 		}
 		if n, err := r.ReadSegment(t.Context(), 1, 2, true); n != 2 || err != nil {
@@ -237,18 +238,18 @@ func TestRedisLostReply(t *testing.T) {
 		pattern string
 		write   func(context.Context, *store.Redis) error
 		product int64
-		want    store.Facts
+		want    ledger.Facts
 	}{
 		"Set": {"^SET ", func(ctx context.Context, r *store.Redis) error { return r.Set(ctx, 1, 4) },
-			1, store.Facts{Initial: 5, Stock: 4, Orders: []store.Order{}}},
+			1, ledger.Facts{Initial: 5, Stock: 4, Orders: []ledger.Order{}}},
 		"Append": {"^RPUSH ", func(ctx context.Context, r *store.Redis) error { return r.Append(ctx, someOrder("a", 1)) },
-			1, store.Facts{Initial: 5, Stock: 5, Orders: []store.Order{someOrder("a", 1)}}},
+			1, ledger.Facts{Initial: 5, Stock: 5, Orders: []ledger.Order{someOrder("a", 1)}}},
 		"SetSegments one": {"^SET ", func(ctx context.Context, r *store.Redis) error {
 			return r.SetSegments(ctx, 2, map[int]int64{0: 1}, true)
-		}, 2, store.Facts{Initial: 6, Stock: 4, Segments: []int64{1, 3}, Orders: []store.Order{}}},
+		}, 2, ledger.Facts{Initial: 6, Stock: 4, Segments: []int64{1, 3}, Orders: []ledger.Order{}}},
 		"SetSegments two": {"EXEC", func(ctx context.Context, r *store.Redis) error {
 			return r.SetSegments(ctx, 2, map[int]int64{0: 1, 1: 1}, true)
-		}, 2, store.Facts{Initial: 6, Stock: 2, Segments: []int64{1, 1}, Orders: []store.Order{}}},
+		}, 2, ledger.Facts{Initial: 6, Stock: 2, Segments: []int64{1, 1}, Orders: []ledger.Order{}}},
 	} {
 		reset(t, direct, 1, 5, 0)
 		reset(t, direct, 2, 6, 2)
@@ -310,7 +311,7 @@ func TestRedisNotReady(t *testing.T) {
 	reset(t, r, 1, 5, 0)
 	reset(t, r, 2, 6, 2)
 	left := int64(4)
-	take := func(int64) (store.Order, error) { return store.Order{ID: "w", ProductID: 1, Remaining: &left}, nil }
+	take := func(int64) (ledger.Order, error) { return ledger.Order{ID: "w", ProductID: 1, Remaining: &left}, nil }
 	for _, said := range []string{"CLUSTERDOWN Hash slot not served", "LOADING the dataset",
 		"TRYAGAIN during rehashing of slot", "MASTERDOWN"} {
 		m.SetError(said)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,7 @@ var ErrCrossSlot = errors.New("store: products are in different slots of the Red
 // Sale is what [Redis.Sell] does in one script.
 type Sale struct {
 	// Orders has one order for each product, no product twice; Redis fills in the remaining count.
-	Orders []Order
+	Orders []ledger.Order
 	// Key is the idempotency key, nil = none, and Fingerprint tells its payload from others, 32 bytes.
 	Key, Fingerprint []byte
 	// Sold renders the answer of a sale, and Refused that of a refusal for the i-th order; called only with a Key.
@@ -186,7 +187,7 @@ func (t *selling) args() (args []any, refused idempotency.Template) {
 	}
 	args = append(make([]any, 0, size), t.Key)
 	for i := range t.Orders {
-		head, tail := t.Orders[i].halves()
+		head, tail := halves(&t.Orders[i])
 		args = append(args, t.Orders[i].Quantity, head, tail)
 	}
 	if len(t.Key) == 0 {
@@ -262,9 +263,9 @@ func (s Sale) refusal(v []any, refused idempotency.Template) (Sold, error) {
 	}
 	switch why {
 	case "unknown":
-		return Sold{}, &ProductError{Err: ErrUnknownProduct, ProductID: s.Orders[i-1].ProductID}
+		return Sold{}, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: s.Orders[i-1].ProductID}
 	case "segmented":
-		return Sold{}, &ProductError{Err: ErrSegmented, ProductID: s.Orders[i-1].ProductID}
+		return Sold{}, &ledger.ProductError{Err: ErrSegmented, ProductID: s.Orders[i-1].ProductID}
 	}
 	out := Sold{Short: int(i - 1), Available: count}
 	if why == "kept" {
@@ -280,9 +281,9 @@ func sellError(err error) error {
 	return writeError(err)
 }
 
-// halves returns the order as JSON, cut where the remaining count goes. The result equals that of [json.Marshal], in a
+// halves returns an order as JSON, cut where the remaining count goes. The result equals that of [json.Marshal], in a
 // tenth of the time.
-func (o *Order) halves() (head, tail []byte) {
+func halves(o *ledger.Order) (head, tail []byte) {
 	b := make([]byte, 0, 192)
 	b = append(b, `{"id":`...)
 	b = quote(b, o.ID)

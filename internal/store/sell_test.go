@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"net"
 	"strings"
 	"sync"
@@ -24,7 +25,7 @@ import (
 func sale(id, key string, products ...int64) store.Sale {
 	s := store.Sale{Key: []byte(key), Fingerprint: []byte(strings.Repeat("f", 32))}
 	for i, p := range products {
-		s.Orders = append(s.Orders, store.Order{
+		s.Orders = append(s.Orders, ledger.Order{
 			ID: fmt.Sprint(id, i), ProductID: p, Quantity: 1, Mode: `m"<é`, Replica: "r", Key: []byte(key), Fence: 7,
 			CreatedMicros: 3,
 		})
@@ -39,7 +40,7 @@ func sale(id, key string, products ...int64) store.Sale {
 }
 
 // with returns the order as the script wrote it.
-func with(o store.Order, remaining int64) store.Order {
+func with(o ledger.Order, remaining int64) ledger.Order {
 	o.Remaining = &remaining
 	return o
 }
@@ -75,7 +76,7 @@ func TestRedisSell(t *testing.T) {
 				t.Errorf("%s: Sell() = %v, want %v (-want +got):\n%s", c.name, err, c.err, diff)
 			}
 		}
-		want := store.Facts{Initial: 3, Orders: []store.Order{
+		want := ledger.Facts{Initial: 3, Orders: []ledger.Order{
 			with(sale("a", "", 1).Orders[0], 2), with(sale("b", "k", 1).Orders[0], 1), with(sale("d", "", 1).Orders[0], 0),
 		}}
 		for i := range want.Orders {
@@ -98,7 +99,7 @@ func TestRedisSell(t *testing.T) {
 func keysRead(t *testing.T, r *store.Redis, product int64) map[string][]string {
 	t.Helper()
 	read := map[string][]string{}
-	note := func(how string, orders []store.Order, err error) {
+	note := func(how string, orders []ledger.Order, err error) {
 		if err != nil {
 			t.Errorf("%s: %v", how, err)
 		}
@@ -108,14 +109,14 @@ func keysRead(t *testing.T, r *store.Redis, product int64) map[string][]string {
 	}
 	f, err := r.Facts(t.Context(), product, true)
 	note("facts", f.Orders, err)
-	f, p, err := r.Snapshot(t.Context(), product, store.Want{Orders: 1})
+	f, p, err := r.Snapshot(t.Context(), product, ledger.Want{Orders: 1})
 	note("pages", f.Orders, err)
 	for err == nil && !p.End() {
-		f, p, err = r.Page(t.Context(), product, p, store.Want{Orders: 1})
+		f, p, err = r.Page(t.Context(), product, p, ledger.Want{Orders: 1})
 		note("pages", f.Orders, err)
 	}
-	err = r.Scan(t.Context(), product, func(s *store.Snapshot) error {
-		return s.Orders(func(batch []store.Order) error { note("scan", batch, nil); return nil })
+	err = r.Scan(t.Context(), product, func(s *ledger.Snapshot) error {
+		return s.Orders(func(batch []ledger.Order) error { note("scan", batch, nil); return nil })
 	})
 	note("scan", nil, err)
 	return read

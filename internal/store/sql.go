@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -62,7 +63,7 @@ func (s *SQL) Read(ctx context.Context, product int64) (Row, error) {
 func (s *SQL) Run(ctx context.Context, product int64) (run int64, err error) {
 	err = s.db.WithContext(ctx).Raw(s.q.readRun, product).Row().Scan(&run)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, &ProductError{Err: ErrUnknownProduct, ProductID: product}
+		return 0, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
 	return run, statementError(err)
 }
@@ -74,11 +75,11 @@ func readRow(row *sql.Row, product int64, more ...any) (Row, error) {
 	err := row.Scan(append([]any{&r.Stock, &r.LeaseSeq, &r.Version, &r.UpdatedAt, &segments}, more...)...)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return Row{}, &ProductError{Err: ErrUnknownProduct, ProductID: product}
+		return Row{}, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 	case err != nil:
 		return Row{}, statementError(err)
 	case segments > 0:
-		return Row{}, &ProductError{Err: ErrSegmented, ProductID: product}
+		return Row{}, &ledger.ProductError{Err: ErrSegmented, ProductID: product}
 	}
 	return r, nil
 }
@@ -169,12 +170,12 @@ func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, loc
 func newRun() int64 { return 1 + rand.Int64N(math.MaxInt64) }
 
 // Facts reads all that the database holds on a product; the orders and keys only if orders is set.
-func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (Facts, error) {
-	var f Facts
+func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (ledger.Facts, error) {
+	var f ledger.Facts
 	db := s.db.WithContext(ctx)
 	err := scanFacts(db.Raw(s.q.facts, product).Row(), &f)
 	if errors.Is(err, sql.ErrNoRows) {
-		return f, &ProductError{Err: ErrUnknownProduct, ProductID: product}
+		return f, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
 	if err != nil {
 		return f, statementError(err)
@@ -190,16 +191,16 @@ func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (Facts, err
 }
 
 // scanFacts scans a row of the query facts.
-func scanFacts(row *sql.Row, f *Facts) error {
+func scanFacts(row *sql.Row, f *ledger.Facts) error {
 	var segments int
 	return row.Scan(&f.Initial, &f.Stock, &f.LeaseSeq, &segments)
 }
 
-func (s *SQL) orders(db *gorm.DB, product int64) ([]Order, error) {
+func (s *SQL) orders(db *gorm.DB, product int64) ([]ledger.Order, error) {
 	return scanRows(db.Raw(s.q.orders, product), scanOrder)
 }
 
-func (s *SQL) keys(db *gorm.DB, product int64) ([]KeyRow, error) {
+func (s *SQL) keys(db *gorm.DB, product int64) ([]ledger.KeyRow, error) {
 	return scanRows(db.Raw(s.q.keys, product, product), scanKey)
 }
 

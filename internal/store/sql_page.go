@@ -4,12 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"lastitem/internal/ledger"
 	"strings"
 )
 
 // Snapshot reads a product in one transaction: its facts and totals, and its first rows. The position is the one after
 // them.
-func (s *SQL) Snapshot(ctx context.Context, product int64, want Want) (f Facts, p Position, err error) {
+func (s *SQL) Snapshot(ctx context.Context, product int64, want ledger.Want) (f ledger.Facts, p ledger.Position,
+	err error) {
 	err = s.view(ctx, func(v *sqlView) error {
 		if f, p, err = v.facts(product); err != nil {
 			return err
@@ -21,23 +23,24 @@ func (s *SQL) Snapshot(ctx context.Context, product int64, want Want) (f Facts, 
 
 // Page reads the rows after a position, and returns the position after them. The reader's first snapshot no longer
 // exists: the page may contain an order that was committed since, by a replica whose clock is slow.
-func (s *SQL) Page(ctx context.Context, product int64, p Position, want Want) (f Facts, next Position, err error) {
+func (s *SQL) Page(ctx context.Context, product int64, p ledger.Position, want ledger.Want) (f ledger.Facts,
+	next ledger.Position, err error) {
 	err = s.view(ctx, func(v *sqlView) error { return v.page(product, want, &f, &p) })
 	return f, p, err
 }
 
 // Scan calls body with a snapshot of a product, in one transaction.
-func (s *SQL) Scan(ctx context.Context, product int64, body func(*Snapshot) error) error {
+func (s *SQL) Scan(ctx context.Context, product int64, body func(*ledger.Snapshot) error) error {
 	return s.view(ctx, func(v *sqlView) error {
 		f, _, err := v.facts(product)
 		if err != nil {
 			return err
 		}
-		snap := &Snapshot{Facts: f}
-		snap.Orders = func(each func([]Order) error) error {
+		snap := &ledger.Snapshot{Facts: f}
+		snap.Orders = func(each func([]ledger.Order) error) error {
 			return eachRow(v, scanOrder, each, s.q.ordersOf, product)
 		}
-		snap.Keys = func(each func([]KeyRow) error) error {
+		snap.Keys = func(each func([]ledger.KeyRow) error) error {
 			if err := eachRow(v, scanKey, each, s.q.keysOf, product); err != nil {
 				return err
 			}
@@ -77,7 +80,7 @@ func (s *SQL) view(ctx context.Context, body func(*sqlView) error) error {
 }
 
 // facts reads a product without its rows, the position before its first row, and that of its last.
-func (v *sqlView) facts(product int64) (f Facts, p Position, err error) {
+func (v *sqlView) facts(product int64) (f ledger.Facts, p ledger.Position, err error) {
 	row := v.conn.QueryRowContext(v.ctx, v.q.facts, product)
 	err = scanFacts(row, &f)
 	unknown := errors.Is(err, sql.ErrNoRows)
@@ -86,16 +89,16 @@ func (v *sqlView) facts(product int64) (f Facts, p Position, err error) {
 	}
 	switch {
 	case err == nil && unknown && f.Totals.Orders > 0:
-		return Facts{}, Position{}, countLost("sql", product)
+		return ledger.Facts{}, ledger.Position{}, countLost("sql", product)
 	case err == nil && unknown:
-		return f, p, &ProductError{Err: ErrUnknownProduct, ProductID: product}
+		return f, p, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
 	p.NoOrders = f.Totals.Orders == 0
 	return f, p, statementError(err)
 }
 
 // page reads the rows after a position, and moves the position past them.
-func (v *sqlView) page(product int64, want Want, f *Facts, p *Position) error {
+func (v *sqlView) page(product int64, want ledger.Want, f *ledger.Facts, p *ledger.Position) error {
 	if err := v.pageOfKeys(product, want.Keys, f, p); err != nil {
 		return err
 	}
@@ -106,10 +109,10 @@ func (v *sqlView) page(product int64, want Want, f *Facts, p *Position) error {
 		return ErrPosition
 	}
 	from, last := p.Order, ""
-	err := eachRow(v, func(rows *sql.Rows, o *Order) error {
+	err := eachRow(v, func(rows *sql.Rows, o *ledger.Order) error {
 		return rows.Scan(&o.ID, &o.ProductID, &o.Quantity, &o.Remaining, &o.Mode, &o.Replica, &o.Key, &o.Fence,
 			&o.CreatedMicros, &last)
-	}, func(batch []Order) error {
+	}, func(batch []ledger.Order) error {
 		f.Orders = append(f.Orders, batch...)
 		return nil
 	}, v.q.ordersPage, product, from, p.Until, want.Orders)
@@ -119,7 +122,7 @@ func (v *sqlView) page(product int64, want Want, f *Facts, p *Position) error {
 	if p.NoOrders = len(f.Orders) < want.Orders || last == p.Until; len(f.Orders) > 0 {
 		p.Order = last
 		// A cart's key is stored under its first product, and is found through the order that its answer names.
-		return eachRow(v, scanKey, func(batch []KeyRow) error {
+		return eachRow(v, scanKey, func(batch []ledger.KeyRow) error {
 			f.Keys = append(f.Keys, batch...)
 			return nil
 		}, v.q.cartKeysPage, product, from, last)
@@ -138,7 +141,7 @@ func plainASCII(text string) bool {
 	return true
 }
 
-func (v *sqlView) pageOfKeys(product int64, want int, f *Facts, p *Position) error {
+func (v *sqlView) pageOfKeys(product int64, want int, f *ledger.Facts, p *ledger.Position) error {
 	if p.NoKeys || want <= 0 {
 		p.NoKeys = true
 		return nil
@@ -147,7 +150,7 @@ func (v *sqlView) pageOfKeys(product int64, want int, f *Facts, p *Position) err
 	if after == nil {
 		after = []byte{} // a comparison with NULL would select no row
 	}
-	err := eachRow(v, scanKey, func(batch []KeyRow) error {
+	err := eachRow(v, scanKey, func(batch []ledger.KeyRow) error {
 		f.Keys = append(f.Keys, batch...)
 		return nil
 	}, v.q.keysPage, product, after, want)
@@ -157,12 +160,12 @@ func (v *sqlView) pageOfKeys(product int64, want int, f *Facts, p *Position) err
 	return err
 }
 
-func scanOrder(rows *sql.Rows, o *Order) error {
+func scanOrder(rows *sql.Rows, o *ledger.Order) error {
 	return rows.Scan(&o.ID, &o.ProductID, &o.Quantity, &o.Remaining, &o.Mode, &o.Replica, &o.Key, &o.Fence,
 		&o.CreatedMicros)
 }
 
-func scanKey(rows *sql.Rows, k *KeyRow) error {
+func scanKey(rows *sql.Rows, k *ledger.KeyRow) error {
 	return rows.Scan(&k.Key, &k.Status, &k.CreatedMicros, &k.Mode)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"lastitem/internal/ledger"
 	"sync"
 	"testing"
 
@@ -181,16 +182,16 @@ func TestSQLFactsAndReset(t *testing.T) {
 				tx.InsertOrder(a), tx.InsertOrder(b), tx.Set(1, -2))
 		})
 		got, err := s.Facts(t.Context(), 1, true)
-		want := store.Facts{
+		want := ledger.Facts{
 			Initial: 5, Stock: -2, LeaseSeq: got.LeaseSeq,
-			Orders: []store.Order{a, b}, Keys: []store.KeyRow{{Key: []byte("k"), Status: 200, CreatedMicros: 9, Mode: "m"}},
+			Orders: []ledger.Order{a, b}, Keys: []ledger.KeyRow{{Key: []byte("k"), Status: 200, CreatedMicros: 9, Mode: "m"}},
 		}
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("Facts(): %v (-want +got):\n%s", err, diff)
 		}
 		resetSQL(t, s, 1, 3, 2)
 		after, err := s.Facts(t.Context(), 1, true)
-		if diff := cmp.Diff(store.Facts{Initial: 3, Stock: 3, LeaseSeq: got.LeaseSeq + 1}, after); err != nil || diff != "" {
+		if diff := cmp.Diff(ledger.Facts{Initial: 3, Stock: 3, LeaseSeq: got.LeaseSeq + 1}, after); err != nil || diff != "" {
 			t.Errorf("Facts() after Reset(): %v (-want +got):\n%s", err, diff)
 		}
 		if _, err := s.Read(t.Context(), 1); !errors.Is(err, store.ErrSegmented) {

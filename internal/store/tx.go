@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"time"
 
 	"lastitem/internal/idempotency"
@@ -93,7 +94,7 @@ func (t *Tx) SetUpdated(product, stock int64, updatedAt string) (ok bool, err er
 }
 
 // InsertOrder adds an order.
-func (t *Tx) InsertOrder(o Order) error {
+func (t *Tx) InsertOrder(o ledger.Order) error {
 	return t.exec(t.q.insertOrder, o.ID, o.ProductID, o.Quantity, o.Remaining, o.Mode, o.Replica, o.Key, o.Fence,
 		o.CreatedMicros)
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"lastitem/internal/ledger"
 	"regexp"
 	"testing"
 	"time"
@@ -217,21 +218,21 @@ func TestWatch(t *testing.T) {
 		reset(t, r, 2, 6, 3)
 		o, declined := someOrder("a", 1), errors.New("declined")
 		var rival func() error
-		take := func(int64) (store.Order, error) { return o, rival() }
+		take := func(int64) (ledger.Order, error) { return o, rival() }
 		for _, c := range []struct {
 			name    string
 			product int64
 			rival   func() error
 			want    error
 			stock   int64
-			orders  []store.Order
+			orders  []ledger.Order
 		}{
 			{"declined", 1, func() error { return declined }, declined, 5, nil},
 			{"overtaken", 1, func() error { return r.Set(t.Context(), 1, 9) }, store.ErrConflict, 9, nil},
 			{"overtaken by the same value", 1, func() error { return r.Set(t.Context(), 1, 9) }, store.ErrConflict, 9, nil},
 			{"segmented", 2, func() error { return nil }, store.ErrSegmented, 9, nil},
 			{"unknown", 3, func() error { return nil }, store.ErrUnknownProduct, 9, nil},
-			{"alone", 1, func() error { return nil }, nil, 4, []store.Order{o}},
+			{"alone", 1, func() error { return nil }, nil, 4, []ledger.Order{o}},
 		} {
 			rival = c.rival
 			if err := r.Watch(t.Context(), c.product, take, atOnce); !errors.Is(err, c.want) {
@@ -257,7 +258,7 @@ func TestWatchWithoutAnAnswer(t *testing.T) {
 		reset(t, r, 1, 5, 0)
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		take := func(int64) (store.Order, error) { return someOrder("a", 1), nil }
+		take := func(int64) (ledger.Order, error) { return someOrder("a", 1), nil }
 		if err := r.Watch(ended, 1, take, atOnce); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
 			t.Errorf("Watch() that cannot read = %v, want ErrUnavailable", err)
 		}

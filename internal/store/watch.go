@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"lastitem/internal/ledger"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -13,7 +14,7 @@ import (
 // their answer may take. The commands are WATCH, GET, MULTI, SET, RPUSH and EXEC on one connection. If anybody has
 // written the count since the WATCH, EXEC does nothing and Watch returns ErrConflict.
 func (r *Redis) Watch(
-	ctx context.Context, product int64, take func(have int64) (Order, error),
+	ctx context.Context, product int64, take func(have int64) (ledger.Order, error),
 	write func(context.Context, func(context.Context) error) error,
 ) error {
 	w := watched{r: r, product: product, take: take, write: write}
@@ -33,7 +34,7 @@ func (r *Redis) Watch(
 type watched struct {
 	r       *Redis
 	product int64
-	take    func(have int64) (Order, error)
+	take    func(have int64) (ledger.Order, error)
 	write   func(context.Context, func(context.Context) error) error
 	err     error // why nothing was sent after the read
 	sent    bool  // the transaction was sent
@@ -41,7 +42,7 @@ type watched struct {
 
 // run does everything between WATCH and EXEC.
 func (w *watched) run(ctx context.Context, tx *redis.Tx) error {
-	var o Order
+	var o ledger.Order
 	var row []byte
 	v, err := tx.Get(ctx, w.r.key("stock", w.product)).Result()
 	if err != nil {

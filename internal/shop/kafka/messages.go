@@ -3,6 +3,7 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"time"
 	"unicode/utf8"
 
@@ -10,14 +11,13 @@ import (
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/stock"
-	"lastitem/internal/store"
 )
 
 // What the replicas send each other through Kafka.
 
 // request is the value of a record in the topic of requests. Its id is that of the order.
 type request struct {
-	Order       store.Order  `json:"order"` // with its key, if the client gave one
+	Order       ledger.Order `json:"order"` // with its key, if the client gave one
 	Fingerprint []byte       `json:"fingerprint"`
 	Sold        wireTemplate `json:"sold"`
 	Refused     wireTemplate `json:"refused"`
@@ -131,7 +131,7 @@ func (a answer) failure(product int64) error {
 	case err == nil:
 		err = stock.ErrUnknown
 	case errors.Is(err, stock.ErrUnknownProduct), errors.Is(err, stock.ErrSegmented):
-		err = &stock.ProductError{Err: err, ProductID: product}
+		err = &ledger.ProductError{Err: err, ProductID: product}
 	}
 	return fmt.Errorf("%w: by the consumer: %s", err, a.Detail)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"lastitem/internal/ledger"
 	"slices"
 	"testing"
 	"time"
@@ -276,7 +277,7 @@ func (c cell) unknownProduct(t *testing.T) {
 // refusedFor checks that a deduction was refused with want, and that the error names the product.
 func refusedFor(t *testing.T, err, want error, product int64) {
 	t.Helper()
-	var e *stock.ProductError
+	var e *ledger.ProductError
 	if !errors.Is(err, want) || !errors.As(err, &e) || e.ProductID != product {
 		t.Errorf("Deduct() = %v, want %v for product %d", err, want, product)
 	}
