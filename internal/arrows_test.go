@@ -46,10 +46,10 @@ var arrows = map[string][]string{
 	"internal/sqlite": {},
 	"internal/step":   {},
 	"internal/stock": {
-		"internal/idempotency", "internal/lock", "internal/lock/coord", "internal/lock/handoff",
+		"docs", "internal/idempotency", "internal/lock", "internal/lock/coord", "internal/lock/handoff",
 		"internal/lock/sqllock", "internal/lock/textbook", "internal/step", "internal/store", "internal/text",
 	},
-	"internal/stock/pages": {"internal/api", "internal/stock", "internal/text"},
+	"internal/stock/pages": {"docs", "internal/api", "internal/stock", "internal/text"},
 	"internal/store":       {"internal/idempotency", "internal/redisbatch", "internal/sqlite"},
 	"internal/text":        {},
 	"internal/wire":        {},

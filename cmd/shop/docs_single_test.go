@@ -16,9 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	manual "lastitem/docs"
 	"lastitem/internal/api"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/pages"
 )
 
 // markdownBelow reads the pages of the modes in a directory, by path.
@@ -45,18 +45,10 @@ func markdownBelow(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestModePages holds docs/ against 'shop modes --docs', which also removes the page of a mode that is no more. A page has
-// what its mode has.
+// TestModePages holds docs/ against 'shop modes --docs'. A page has what its mode has.
 func TestModePages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	gone := filepath.Join(dir, "modes", "gone.md")
-	if err := os.MkdirAll(filepath.Dir(gone), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(gone, []byte("# gone\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
 	if code, _, errOut := commandLine(t.Context(), newModes("en"), "--docs", dir); code != exitOK {
 		t.Fatalf("shop modes --docs: exit %d: %s", code, errOut)
 	}
@@ -67,7 +59,7 @@ func TestModePages(t *testing.T) {
 	got := markdownBelow(t, filepath.Join(root, "docs"))
 	for _, name := range slices.Sorted(maps.Keys(got)) {
 		if want[name] == "" {
-			t.Errorf("docs/%s is no page of a mode; run 'make generate'", name)
+			t.Errorf("docs/%s is no page of a mode", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
@@ -95,14 +87,14 @@ func TestModeTables(t *testing.T) {
 // TestGlossary holds the hazards and letters of the glossary against their source.
 func TestGlossary(t *testing.T) {
 	for lang := range readmes {
-		between(t, "docs/"+pages.Name("glossary", lang), "meanings", api.Definitions(lang))
+		between(t, "docs/"+manual.Name("glossary", lang), "meanings", api.Definitions(lang))
 	}
 }
 
 // wantModePage: a page has the diagrams and the trace of its mode, and the index leads there.
 func wantModePage(t *testing.T, m stock.Mode, lang string, all map[string]string) {
 	t.Helper()
-	name, d, pictures := pages.Name(m.Name, lang), m.Diagrams(lang), 0
+	name, d, pictures := manual.Name(m.Name, lang), m.Diagrams(lang), 0
 	for _, source := range []string{d.Good, d.Break} {
 		if source != "" {
 			pictures++
@@ -114,7 +106,7 @@ func wantModePage(t *testing.T, m stock.Mode, lang string, all map[string]string
 	if traced := strings.Contains(all["modes/"+name], "\n$ shop trace "+m.Name+" --store "); traced != (m.Trace() != "") {
 		t.Errorf("%s: traced %t, want %t", name, traced, m.Trace() != "")
 	}
-	if !strings.Contains(all[pages.Name("modes", lang)], "](modes/"+name+")") {
+	if !strings.Contains(all[manual.Name("modes", lang)], "](modes/"+name+")") {
 		t.Errorf("%s: the index does not lead there", name)
 	}
 }
@@ -130,7 +122,7 @@ func TestRedissonPage(t *testing.T) {
 	t.Parallel()
 	declared := lockMethods(t)
 	for lang := range readmes {
-		name := "docs/" + pages.Name("redisson", lang)
+		name := "docs/" + manual.Name("redisson", lang)
 		text := readDoc(t, name)
 		places, methods := 0, 0
 		for _, l := range outbound.FindAllStringSubmatch(text, -1) {
@@ -205,13 +197,13 @@ var (
 	citation = regexp.MustCompile(`#\d{2,5}\b|\bRFC ?\d{4}\b|\b(?:SIGMOD|OSDI|SOSP|NSDI|VLDB|ATC) ?\d{4}\b`)
 )
 
-// citing are the documents that may cite somebody, without their blocks: not the generated ones.
+// citing are the documents that may cite somebody, without their blocks of code.
 func citing(t *testing.T) map[string]string {
 	t.Helper()
 	texts := docs(t)
 	for name, text := range texts {
 		texts[name] = fences.ReplaceAllString(text, "")
-		if strings.HasPrefix(name, "docs/modes/") || strings.HasPrefix(name, "examples/") {
+		if strings.HasPrefix(name, "examples/") {
 			delete(texts, name)
 		}
 	}

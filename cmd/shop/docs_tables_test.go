@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	manual "lastitem/docs"
 	"lastitem/internal/api"
 	"lastitem/internal/stock"
-	"lastitem/internal/stock/pages"
 	"lastitem/internal/text"
 )
 
@@ -307,7 +307,7 @@ func TestEssayTables(t *testing.T) {
 	t.Parallel()
 	for _, m := range stock.Modes() {
 		for lang := range readmes {
-			name := fmt.Sprintf("internal/stock/doc/%s.%s.md", m.Name, lang)
+			name := "docs/modes/" + manual.Name(m.Name, lang)
 			var want, got [][]string
 			for i, hazard := range stock.Hazards {
 				row := []string{hazard}
@@ -386,10 +386,10 @@ func TestMeanings(t *testing.T) {
 		}
 	}
 	for lang := range readmes {
-		files := []string{"docs/" + pages.Name("modes", lang), "docs/" + pages.Name("matrix", lang)}
+		files := []string{"docs/" + manual.Name("modes", lang), "docs/" + manual.Name("matrix", lang)}
 		for _, m := range stock.Modes() {
 			if len(m.Stores) > 0 {
-				files = append(files, "docs/modes/"+pages.Name(m.Name, lang))
+				files = append(files, "docs/modes/"+manual.Name(m.Name, lang))
 			}
 			for store, claims := range m.Claims {
 				for i, outcomes := range claims.Row() {

@@ -34,7 +34,7 @@ func readDoc(t *testing.T, name string) string {
 func docs(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "internal/stock/doc/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "examples/*/*.md"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -50,12 +50,10 @@ func docs(t *testing.T) map[string]string {
 
 // other is the name of a document in the other language.
 func other(name string) string {
-	for _, ends := range [][2]string{{".en.md", ".zh.md"}, {".md", ".zh.md"}} {
-		if base, ok := strings.CutSuffix(name, ends[1]); ok && (ends[0] == ".md" || strings.Contains(name, "/doc/")) {
-			return base + ends[0]
-		}
+	if base, ok := strings.CutSuffix(name, ".zh.md"); ok {
+		return base + ".md"
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(name, ".md"), ".en") + ".zh.md"
+	return strings.TrimSuffix(name, ".md") + ".zh.md"
 }
 
 // outline is what two translations of one text share.
