@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit/doctest"
 )
 
 // Every command that prints a result takes --output and --out, refuses a form that it does not have by naming those that it has, and
@@ -130,7 +131,7 @@ func TestNothingIsPrintedPastTheCommand(t *testing.T) {
 			t.Errorf("%s writes past the command %d times, want %d: use cmd.OutOrStdout and cmd.ErrOrStderr", file, n, allowed[file])
 		}
 	}
-	if text := readDoc(t, "cmd/shop/main.go"); !strings.Contains(text, "SetOut(layout.Clean(os.Stdout))") || !strings.Contains(text, "SetErr(layout.Clean(os.Stderr))") {
+	if text := doctest.Read(t, "cmd/shop/main.go"); !strings.Contains(text, "SetOut(layout.Clean(os.Stdout))") || !strings.Contains(text, "SetErr(layout.Clean(os.Stderr))") {
 		t.Error("the program's own output is not cleaned")
 	}
 }

@@ -1,0 +1,135 @@
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"lastitem/internal/stock"
+	"lastitem/internal/testkit/doctest"
+)
+
+var (
+	makeCall  = regexp.MustCompile(`(?:^|[\s;&])make ([a-z][a-z-]*)((?: [A-Za-z]+=[^ ]*)*)`)
+	quoted    = regexp.MustCompile(`'[^']*'|"[^"]*"`)
+	ourPath   = regexp.MustCompile(`^(cmd|deploy|docs|internal|loadtest|migrations|scripts|\.ci)/[\w./-]*$`)
+	ourTest   = regexp.MustCompile(`^(?:([\w/]+)\.(Test\w+)|go test (?:-v )?-run '\^(\w+)\$' \./(\S+))`)
+	modeIn    = regexp.MustCompile(`(?:MODE=|--mode |deduct_stock/)([a-z,-]+)`)
+	ofLocks   = regexp.MustCompile(`\b(lock|textbook|handoff|coord|sqllock)\.([A-Z]\w*)`)
+	ourMethod = regexp.MustCompile("`([A-Za-z]+)\\.([A-Za-z]+)`")
+	declares  = regexp.MustCompile(`(?m)^(?:(?:func|type|var|const) |\t)(\w+)|^func \(\w* ?\*?(\w+)[^)]*\) (\w+)`)
+)
+
+// lockFolders are the packages of locks, by the last words of their folders.
+var lockFolders = []string{"lock", "textbook", "handoff", "coord", "sqllock"}
+
+// declared says what the packages declare, their tests included, by folder from the root and by its last word: "New", "keeper.renewDue", and
+// "keeper." for a type with methods.
+var declared = sync.OnceValues(func() (map[string]map[string]bool, error) {
+	all := map[string]map[string]bool{}
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(file) != ".go" {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		folder := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(file)), root+"/")
+		for _, m := range declares.FindAllStringSubmatch(string(text), -1) {
+			for _, key := range []string{folder, path.Base(folder)} {
+				if all[key] == nil {
+					all[key] = map[string]bool{}
+				}
+				all[key][m[1]], all[key][m[2]+"."+m[3]], all[key][m[2]+"."] = true, true, true
+			}
+		}
+		return err
+	})
+	return all, err
+})
+
+// isTest reports whether a span or a command names a test, and whether the test is there.
+func isTest(t *testing.T, command string) (named, there bool) {
+	t.Helper()
+	all, err := declared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := ourTest.FindStringSubmatch(command)
+	switch {
+	case m == nil:
+		return false, false
+	case m[1] != "":
+		return true, all[m[1]][m[2]]
+	}
+	return true, all[m[4]][m[3]]
+}
+
+func modeNames() (names []string) {
+	for _, m := range stock.Modes() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// TestDocsNameWhatExists: what the shell blocks and the code spans of all documents name is there: targets and variables of make, tests,
+// modes, paths, and what the packages of locks declare. (The commands of shop are tested in cmd/shop.)
+func TestDocsNameWhatExists(t *testing.T) {
+	t.Parallel()
+	makefile, seen, modes := doctest.Read(t, "Makefile"), map[string]int{}, append(modeNames(), "all")
+	want := func(kind, doc, name string, there bool) {
+		seen[kind]++
+		if !there {
+			t.Errorf("%s: %s: no such %s", doc, name, kind)
+		}
+	}
+	all, err := declared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for doc, text := range doctest.All(t) {
+		for _, command := range doctest.Named(text) {
+			bare := quoted.ReplaceAllString(command, "''")
+			for _, call := range makeCall.FindAllStringSubmatch(bare, -1) {
+				want("target", doc, call[1], strings.Contains(makefile, "\n"+call[1]+":"))
+				for _, assignment := range strings.Fields(call[2]) {
+					variable, _, _ := strings.Cut(assignment, "=")
+					want("variable", doc, assignment, strings.Contains(makefile, "$("+variable+")"))
+				}
+			}
+			named, there := isTest(t, command)
+			switch {
+			case named:
+				want("test", doc, command, there)
+			case ourPath.MatchString(bare):
+				seen["path"]++
+				wantExists(t, doc, bare)
+			}
+			for _, names := range modeIn.FindAllStringSubmatch(command, -1) {
+				for name := range strings.SplitSeq(names[1], ",") {
+					want("mode", doc, name, slices.Contains(modes, name))
+				}
+			}
+		}
+		for _, m := range ofLocks.FindAllStringSubmatch(text, -1) {
+			want("name", doc, m[0], all[m[1]][m[2]])
+		}
+		for _, m := range ourMethod.FindAllStringSubmatch(text, -1) {
+			ours, there := false, false
+			for _, folder := range lockFolders {
+				ours = ours || all[folder][m[1]+"."]
+				there = there || all[folder][m[1]+"."+m[2]] || all[folder][m[1]+"."] && m[2] < "a" && all[folder][m[2]] // or a field
+			}
+			if ours {
+				want("method", doc, m[0], there)
+			}
+		}
+	}
+	for _, kind := range []string{"target", "variable", "test", "path", "mode", "name", "method"} {
+		wantSeen(t, kind, seen[kind], 10)
+	}
+}
