@@ -74,13 +74,16 @@ func readCompose(t *testing.T, text string) composed {
 }
 
 // composeSets are the settings of a replica that depend on the other services, or on which the console depends.
-var composeSets = []string{"SHOP_LISTEN", "SHOP_REPLICA", "SHOP_ADMIN_TOKEN", "SHOP_EVENTS", "SHOP_REDIS", "SHOP_SQL", "SHOP_MISSING"}
+var composeSets = []string{"SHOP_LISTEN", "SHOP_REPLICA", "SHOP_ADMIN_TOKEN", "SHOP_EVENTS", "SHOP_REDIS", "SHOP_SQL",
+	"SHOP_MISSING"}
 
-// replicaSettings are the variables that a replica reads, and those of OpenTelemetry's that the settings list one by one.
+// replicaSettings are the variables that a replica reads, and those of OpenTelemetry's that the settings list one by
+// one.
 func replicaSettings(t *testing.T) []string {
 	t.Helper()
 	all := []string{"OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"}
-	for _, m := range regexp.MustCompile(`\benv:"([A-Z_]+)"`).FindAllStringSubmatch(read(t, "../internal/replica/config.go"), -1) {
+	for _, m := range regexp.MustCompile(`\benv:"([A-Z_]+)"`).FindAllStringSubmatch(read(t,
+		"../internal/replica/config.go"), -1) {
 		all = append(all, m[1])
 	}
 	if len(all) < 30 {
@@ -235,7 +238,8 @@ func TestComposeReadsItsFile(t *testing.T) {
 	}
 }
 
-// Redis starts with, and the runbooks advise, a maxmemory that leaves room in its container for a rewrite of the append-only file.
+// Redis starts with, and the runbooks advise, a maxmemory that leaves room in its container for a rewrite of the
+// append-only file.
 func TestRedisMemory(t *testing.T) {
 	redis := readCompose(t, read(t, composeFile)).Services["redis"]
 	limit := atoi(strings.TrimSuffix(redis.Memory, "m"))
@@ -256,9 +260,11 @@ func TestRedisMemory(t *testing.T) {
 }
 
 // generated are the settings that make up makes by itself.
-var generated = []string{"SHOP_PORT", "SHOP_ADMIN_TOKEN", "SHOP_REDIS_PASSWORD", "SHOP_SQL_PASSWORD", "SHOP_NET", "COMPOSE_PROJECT_NAME"}
+var generated = []string{"SHOP_PORT", "SHOP_ADMIN_TOKEN", "SHOP_REDIS_PASSWORD", "SHOP_SQL_PASSWORD", "SHOP_NET",
+	"COMPOSE_PROJECT_NAME"}
 
-// fakeDocker stands in for docker: it notes what it is asked, with the profiles that are on, and every container is healthy.
+// fakeDocker stands in for docker: it notes what it is asked, with the profiles that are on, and every container is
+// healthy.
 const fakeDocker = `#!/bin/sh
 echo "[$COMPOSE_PROFILES] $*" >>"$CALLS"
 case "$*" in
@@ -289,7 +295,8 @@ func newComposeScript(t *testing.T) composeScript {
 	t.Cleanup(nginx.Close)
 	s := composeScript{t: t, dir: t.TempDir(), port: nginx.URL[strings.LastIndex(nginx.URL, ":")+1:]}
 	writePrograms(t, s.dir, map[string]string{
-		"scripts/compose": read(t, "../scripts/compose"), "scripts/commit": "#!/bin/sh\necho 0123456789ab\n", "bin/docker": fakeDocker,
+		"scripts/compose": read(t, "../scripts/compose"), "scripts/commit": "#!/bin/sh\necho 0123456789ab\n",
+		"bin/docker": fakeDocker,
 	})
 	return s
 }
@@ -309,7 +316,8 @@ func writePrograms(t *testing.T, dir string, programs map[string]string) {
 }
 
 // run runs the script and returns what it said, the lines of .env and what docker was asked.
-func (s composeScript) run(command string, env ...string) (said string, settings map[string]string, calls string, err error) {
+func (s composeScript) run(command string, env ...string) (said string, settings map[string]string, calls string,
+	err error) {
 	s.t.Helper()
 	log := filepath.Join(s.dir, "calls")
 	if err := os.WriteFile(log, nil, 0o600); err != nil {
@@ -345,17 +353,20 @@ func (s composeScript) want(settings map[string]string, calls []string, command 
 	}
 }
 
-// make up PROFILES=... writes the profiles and what the shops are told to .env, where they stay until others are chosen.
+// make up PROFILES=... writes the profiles and what the shops are told to .env, where they stay until others are
+// chosen.
 func TestComposeProfiles(t *testing.T) {
 	t.Parallel()
 	s := newComposeScript(t)
 	s.want(map[string]string{}, []string{"[] compose up -d"}, "up")
 	two := map[string]string{
-		"COMPOSE_PROFILES": "etcd,redlock", "SHOP_ETCD": profiles["etcd"].address, "SHOP_REDLOCK": profiles["redlock"].address,
+		"COMPOSE_PROFILES": "etcd,redlock", "SHOP_ETCD": profiles["etcd"].address,
+		"SHOP_REDLOCK": profiles["redlock"].address,
 	}
 	calls := []string{
 		"[etcd,redlock] compose up -d",
-		"[etcd,redlock] inspect -f {{if .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}} id-of-redlock-5",
+		"[etcd,redlock] inspect -f {{if .State.Health}}{{.State.Health.Status}}{{else}}{{.State.Status}}{{end}} " +
+			"id-of-redlock-5",
 	}
 	s.want(two, calls, "up", "PROFILES=etcd redlock")
 	s.want(two, calls, "up")
@@ -370,20 +381,24 @@ func TestComposeProfiles(t *testing.T) {
 	for name := range profiles {
 		none["SHOP_"+strings.ToUpper(name)] = ""
 	}
-	s.want(none, []string{"[] compose up -d", "[redlock,etcd,zookeeper,consul,kafka] compose rm --stop --force -v kafka"}, "up", "PROFILES=none")
+	s.want(none, []string{"[] compose up -d", "[redlock,etcd,zookeeper,consul,kafka] compose rm --stop --force -v kafka"},
+		"up", "PROFILES=none")
 }
 
 func TestComposeProfilesOfTheUser(t *testing.T) {
 	t.Parallel()
 	s := newComposeScript(t)
-	if err := os.WriteFile(filepath.Join(s.dir, ".env"), []byte("SHOP_ETCD=https://etcd.example:2379\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, ".env"), []byte("SHOP_ETCD=https://etcd.example:2379\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.want(map[string]string{"SHOP_ETCD": "https://etcd.example:2379", "COMPOSE_PROFILES": "kafka", "SHOP_KAFKA": "kafka:9092"},
+	s.want(map[string]string{"SHOP_ETCD": "https://etcd.example:2379", "COMPOSE_PROFILES": "kafka",
+		"SHOP_KAFKA": "kafka:9092"},
 		nil, "up", "PROFILES=kafka")
 }
 
-// scripts/compose roll replaces one replica after the other, then the console, and nothing else; an image that was named is not built.
+// scripts/compose roll replaces one replica after the other, then the console, and nothing else; an image that was
+// named is not built.
 func TestComposeRolls(t *testing.T) {
 	t.Parallel()
 	s := newComposeScript(t)
@@ -397,7 +412,8 @@ func TestComposeRolls(t *testing.T) {
 	}{
 		{"up", "", []string{"build shop-1", "up -d"}},
 		{"up", "shop:1", []string{"up -d"}},
-		{"roll", "shop:2", []string{"up -d --no-deps --force-recreate shop-1", "up -d --no-deps --force-recreate shop-2", "up -d --no-deps --force-recreate shop-3", "up -d --no-deps --force-recreate console"}},
+		{"roll", "shop:2", []string{"up -d --no-deps --force-recreate shop-1", "up -d --no-deps --force-recreate shop-2",
+			"up -d --no-deps --force-recreate shop-3", "up -d --no-deps --force-recreate console"}},
 	} {
 		said, _, calls, err := s.run(c.command, "SHOP_IMAGE="+c.image)
 		if err != nil {
@@ -416,14 +432,16 @@ func TestComposeRolls(t *testing.T) {
 	}
 }
 
-// A project that runs from another directory is not touched: its data would go. If that directory is gone, the project is nobody's.
+// A project that runs from another directory is not touched: its data would go. If that directory is gone, the project
+// is nobody's.
 func TestComposeOfAnotherDirectory(t *testing.T) {
 	t.Parallel()
 	s := newComposeScript(t)
 	other := t.TempDir()
 	for _, command := range []string{"up", "roll", "down"} {
 		said, settings, calls, err := s.run(command, "PLACES="+s.dir+"\n"+other)
-		if err == nil || !strings.Contains(said, "belongs to the clone in "+other) || strings.Contains(calls, "compose up") || strings.Contains(calls, "compose down") || len(settings) > 0 {
+		if err == nil || !strings.Contains(said, "belongs to the clone in "+other) || strings.Contains(calls, "compose up") ||
+			strings.Contains(calls, "compose down") || len(settings) > 0 {
 			t.Errorf("%s beside the stack of %s: %v, .env has %v\n%s%s", command, other, err, settings, said, calls)
 		}
 		if _, err := os.Stat(filepath.Join(s.dir, ".env")); err == nil {
@@ -432,7 +450,8 @@ func TestComposeOfAnotherDirectory(t *testing.T) {
 	}
 	for _, place := range []string{s.dir, other + "/gone", ""} {
 		s.want(map[string]string{}, []string{"[] compose up -d"}, "up", "PLACES="+place)
-		s.want(map[string]string{}, []string{"[redlock,etcd,zookeeper,consul,kafka] compose down --volumes --remove-orphans"}, "down", "PLACES="+place)
+		s.want(map[string]string{}, []string{"[redlock,etcd,zookeeper,consul,kafka] compose down --volumes --remove-orphans"},
+			"down", "PLACES="+place)
 	}
 }
 
@@ -472,11 +491,12 @@ func TestComposeForgetsFailedProfiles(t *testing.T) {
 		t.Errorf("up without the images: %v, .env has %v\n%s", err, settings, said)
 	}
 	s.want(map[string]string{}, []string{"[] compose up -d"}, "up")
-	s.want(map[string]string{"COMPOSE_PROFILES": "etcd", "SHOP_ETCD": profiles["etcd"].address}, nil, "up", "PROFILES=etcd")
+	s.want(map[string]string{"COMPOSE_PROFILES": "etcd", "SHOP_ETCD": profiles["etcd"].address}, nil, "up",
+		"PROFILES=etcd")
 }
 
-// make up prints the address of the console with the token behind '#', so that one click opens it; a console that is not healthy does not
-// fail it.
+// make up prints the address of the console with the token behind '#', so that one click opens it; a console that is
+// not healthy does not fail it.
 func TestComposeTellsTheConsole(t *testing.T) {
 	t.Parallel()
 	s := newComposeScript(t)
@@ -484,11 +504,14 @@ func TestComposeTellsTheConsole(t *testing.T) {
 	if want := "http://localhost:" + s.port + "/console/#token=t0ken "; err != nil || !strings.Contains(said, want) {
 		t.Errorf("make up: %v, want %q in\n%s", err, want, said)
 	}
-	sick := strings.Replace(fakeDocker, "  'inspect '*)", "  'inspect '*id-of-console) echo unhealthy ;;\n  'inspect '*)", 1)
-	brief := strings.Replace(read(t, "../scripts/compose"), "SECONDS + 15", "SECONDS + 1", 1) // how long it waits for the console
+	sick := strings.Replace(fakeDocker, "  'inspect '*)", "  'inspect '*id-of-console) echo unhealthy ;;\n  'inspect '*)",
+		1)
+	// how long it waits for the console
+	brief := strings.Replace(read(t, "../scripts/compose"), "SECONDS + 15", "SECONDS + 1", 1)
 	writePrograms(t, s.dir, map[string]string{"bin/docker": sick, "scripts/compose": brief})
 	said, _, _, err = s.run("up", "SHOP_ADMIN_TOKEN=t0ken")
-	if want := "scripts/compose logs console"; err != nil || !strings.Contains(said, want) || !strings.Contains(said, "ready after") {
+	if want := "scripts/compose logs console"; err != nil || !strings.Contains(said, want) ||
+		!strings.Contains(said, "ready after") {
 		t.Errorf("make up with a console that is not healthy: %v, want %q in\n%s", err, want, said)
 	}
 }
@@ -504,31 +527,38 @@ func TestComposeHelp(t *testing.T) {
 		}
 		cmd.Dir = filepath.Join(s.dir, where)
 		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.HasPrefix(string(out), "Runs Compose, ") || !strings.HasSuffix(string(out), ": ps, logs -f shop-1, stop redis\n") {
+		if err != nil || !strings.HasPrefix(string(out), "Runs Compose, ") ||
+			!strings.HasSuffix(string(out), ": ps, logs -f shop-1, stop redis\n") {
 			t.Errorf("%s help in %s: %v\n%s", cmd.Args[0], where, err, out)
 		}
 	}
 }
 
-// scripts/rolling --compose starts a project of its own beside that of make up: nothing that a shell has from the latter's .env reaches it.
+// scripts/rolling --compose starts a project of its own beside that of make up: nothing that a shell has from the
+// latter's .env reaches it.
 func TestRollingLeavesTheEnvBehind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writePrograms(t, dir, map[string]string{
-		"scripts/rolling": read(t, "../scripts/rolling"), "scripts/commit": "#!/bin/sh\necho 0123456789ab\n", "Dockerfile": "FROM a\nFROM b\n",
-		"scripts/compose": "#!/bin/sh\nenv >>\"$SEEN\"\necho SHOP_ADMIN_TOKEN=fresh >.env\n", "bin/shop": "#!/bin/sh\nexec \"$5\" \"$6\"\n",
-		"fake/docker": "#!/bin/sh\necho amd64\n", "fake/go": "#!/bin/sh\nexit 0\n",
+		"scripts/rolling": read(t, "../scripts/rolling"), "scripts/commit": "#!/bin/sh\necho 0123456789ab\n",
+		"Dockerfile":      "FROM a\nFROM b\n",
+		"scripts/compose": "#!/bin/sh\nenv >>\"$SEEN\"\necho SHOP_ADMIN_TOKEN=fresh >.env\n",
+		"bin/shop":        "#!/bin/sh\nexec \"$5\" \"$6\"\n",
+		"fake/docker":     "#!/bin/sh\necho amd64\n", "fake/go": "#!/bin/sh\nexit 0\n",
 	})
 	leaking := []string{
-		"SHOP_NET=10.200.1", "SHOP_ETCD=http://etcd:2379", "SHOP_KAFKA=kafka:9092", "SHOP_REDIS_PASSWORD=old", "SHOP_SQL_PASSWORD=old",
-		"SHOP_ADMIN_TOKEN=old", "SHOP_DRAIN=1s", "SHOP_IMAGE=old", "COMPOSE_PROFILES=etcd,kafka", "OTEL_EXPORTER_OTLP_ENDPOINT=http://x",
+		"SHOP_NET=10.200.1", "SHOP_ETCD=http://etcd:2379", "SHOP_KAFKA=kafka:9092", "SHOP_REDIS_PASSWORD=old",
+		"SHOP_SQL_PASSWORD=old",
+		"SHOP_ADMIN_TOKEN=old", "SHOP_DRAIN=1s", "SHOP_IMAGE=old", "COMPOSE_PROFILES=etcd,kafka",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://x",
 	}
 	seen := filepath.Join(dir, "seen")
 	run := func(name string, args ...string) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir = dir
-		cmd.Env = append([]string{"PATH=" + dir + "/fake:/usr/bin:/bin", "HOME=" + dir, "SEEN=" + seen, "SHOP_CPUS=1"}, leaking...)
+		cmd.Env = append([]string{"PATH=" + dir + "/fake:/usr/bin:/bin", "HOME=" + dir, "SEEN=" + seen, "SHOP_CPUS=1"},
+			leaking...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s %q: %v\n%s", name, args, err, out)
 		}
@@ -550,7 +580,8 @@ func TestRollingLeavesTheEnvBehind(t *testing.T) {
 	}
 }
 
-// The secrets are random, stay, and are nobody else's to read; a database whose password was lost is not given another one.
+// The secrets are random, stay, and are nobody else's to read; a database whose password was lost is not given another
+// one.
 func TestComposeSecrets(t *testing.T) {
 	t.Parallel()
 	fresh, lost := newComposeScript(t), newComposeScript(t)
@@ -570,7 +601,8 @@ func TestComposeSecrets(t *testing.T) {
 		t.Errorf("up again: %v; .env is now\n%s", err, read(t, fresh.dir+"/.env"))
 	}
 	said, _, _, err := lost.run("up", "OLD_VOLUME=1")
-	if err == nil || !strings.Contains(said, "Write it into .env as SHOP_SQL_PASSWORD") || strings.Contains(read(t, lost.dir+"/.env"), "SHOP_SQL_PASSWORD") {
+	if err == nil || !strings.Contains(said, "Write it into .env as SHOP_SQL_PASSWORD") ||
+		strings.Contains(read(t, lost.dir+"/.env"), "SHOP_SQL_PASSWORD") {
 		t.Errorf("up on the volume of another password: %v\n%s", err, said)
 	}
 }

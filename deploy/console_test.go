@@ -33,8 +33,8 @@ func stubConsole(t *testing.T) string {
 	return s.Listener.Addr().String()
 }
 
-// A browser that opens the address is sent to the console, by a path alone: nginx does not know the published port. Everybody else gets the
-// shop. The console sees the host name that the browser used, which it checks.
+// A browser that opens the address is sent to the console, by a path alone: nginx does not know the published port.
+// Everybody else gets the shop. The console sees the host name that the browser used, which it checks.
 func TestNginxLeadsBrowsersToTheConsole(t *testing.T) {
 	t.Parallel()
 	e := startEdge(t, 1, "console:8090", stubConsole(t))
@@ -62,10 +62,13 @@ func TestNginxLeadsBrowsersToTheConsole(t *testing.T) {
 		body, _ := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if got := res.Header.Get("Location"); got != c.location || c.body != "" && string(body) != c.body {
-			t.Errorf("%s %s for %s = %s to %q %q, want %q %q", c.method, c.path, c.accept, res.Status, got, body, c.location, c.body)
+			t.Errorf("%s %s for %s = %s to %q %q, want %q %q", c.method, c.path, c.accept, res.Status, got, body, c.location,
+				c.body)
 		}
-		if (c.location == "" && c.body == "") != (res.Header.Get(api.HeaderReplica) != "" || res.StatusCode == http.StatusServiceUnavailable) {
-			t.Errorf("%s %s for %s: %s came from replica %q", c.method, c.path, c.accept, res.Status, res.Header.Get(api.HeaderReplica))
+		if (c.location == "" && c.body == "") != (res.Header.Get(api.HeaderReplica) != "" ||
+			res.StatusCode == http.StatusServiceUnavailable) {
+			t.Errorf("%s %s for %s: %s came from replica %q", c.method, c.path, c.accept, res.Status,
+				res.Header.Get(api.HeaderReplica))
 		}
 	}
 }

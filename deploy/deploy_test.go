@@ -46,7 +46,8 @@ var rules = []struct {
 }{
 	{"proxy_next_upstream is off, but where only a POST gets: a PUT or GET would be sent again", func(c string) bool {
 		all := regexp.MustCompile(`(?m)^\s*proxy_next_upstream (.*);`).FindAllStringSubmatch(c, -1)
-		return len(all) == 2 && all[0][1] == "off" && all[1][1] == "error timeout" && !strings.Contains(c, "non_idempotent") &&
+		return len(all) == 2 && all[0][1] == "off" && all[1][1] == "error timeout" &&
+			!strings.Contains(c, "non_idempotent") &&
 			has(c, `location / \{\s+if \(\$request_method != POST\) \{\s+return 418;\s+\}\s+proxy_next_upstream error timeout;`)
 	}, "proxy_next_upstream off", "proxy_next_upstream error"},
 	{"a failing replica is left out for a while, by a number that can be set to 0", func(c string) bool {
@@ -65,7 +66,8 @@ var rules = []struct {
 		return has(c, `client_header_timeout 10s;`) && has(c, `client_body_timeout 10s;`) && has(c, `send_timeout 30s;`)
 	}, "client_header_timeout 10s;", ""},
 	{"connections to the replicas are kept", func(c string) bool {
-		return has(c, `(?m)^\s*keepalive 128;`) && has(c, `proxy_http_version 1\.1;`) && has(c, `proxy_set_header Connection "";`)
+		return has(c, `(?m)^\s*keepalive 128;`) && has(c, `proxy_http_version 1\.1;`) &&
+			has(c, `proxy_set_header Connection "";`)
 	}, `proxy_set_header Connection "";`, ""},
 	{"the service's own problem bodies pass", func(c string) bool {
 		return !has(c, `proxy_intercept_errors\s+on`)
@@ -84,14 +86,16 @@ var rules = []struct {
 		return has(c, `add_header X-Upstream \$upstream_addr always;`)
 	}, "add_header X-Upstream", "# add_header Upstream"},
 	{"events are not buffered", func(c string) bool {
-		return has(c, `(?s)location = /events \{[^}]*proxy_buffering off;`) && has(c, `(?s)location /console/ \{.{0,60}proxy_buffering off;`)
+		return has(c, `(?s)location = /events \{[^}]*proxy_buffering off;`) &&
+			has(c, `(?s)location /console/ \{.{0,60}proxy_buffering off;`)
 	}, "proxy_buffering off;", ""},
 	{"a browser is redirected by a path alone", func(c string) bool {
 		return has(c, `(?m)^\s*absolute_redirect off;`) && has(c, `if \(\$browser\) \{\s+return 302 /console/;`)
 	}, "absolute_redirect off;", ""},
 }
 
-// longestAnswer is how long a replica may take for a deduction: the longest wait_ms and hold_ms, and the default of SHOP_WORK_TIMEOUT.
+// longestAnswer is how long a replica may take for a deduction: the longest wait_ms and hold_ms, and the default of
+// SHOP_WORK_TIMEOUT.
 const longestAnswer = (30 + 30 + 5) * time.Second
 
 // The contract and the settings say what longestAnswer is made of.
@@ -112,8 +116,10 @@ func TestLongestAnswer(t *testing.T) {
 		t.Fatal("docs/settings.md does not list SHOP_WORK_TIMEOUT")
 	}
 	beyond, err := time.ParseDuration(work[1])
-	if got := time.Duration(fields["wait_ms"].Maximum+fields["hold_ms"].Maximum)*time.Millisecond + beyond; err != nil || got != longestAnswer {
-		t.Errorf("a replica may take %v (%v), want %v: adjust longestAnswer, and proxy_read_timeout of both configurations", got, err, longestAnswer)
+	if got := time.Duration(fields["wait_ms"].Maximum+fields["hold_ms"].Maximum)*time.Millisecond + beyond; err != nil ||
+		got != longestAnswer {
+		t.Errorf("a replica may take %v (%v), want %v: adjust longestAnswer, and proxy_read_timeout of both configurations",
+			got, err, longestAnswer)
 	}
 }
 
@@ -149,7 +155,8 @@ func TestNginxRulesCatch(t *testing.T) {
 	}
 }
 
-// Slow clients with large bodies and headers, as many as one address may have under way, fit into the memory of the container.
+// Slow clients with large bodies and headers, as many as one address may have under way, fit into the memory of the
+// container.
 func TestNginxMemory(t *testing.T) {
 	conf := read(t, composeConf)
 	number := func(text, pattern string) int {
@@ -159,7 +166,8 @@ func TestNginxMemory(t *testing.T) {
 		}
 		return atoi(m[1])
 	}
-	body := number(conf, `client_body_buffer_size (\d+)k;`) * 5 / 4 // below that nginx allocates the length that was announced
+	// below that nginx allocates the length that was announced
+	body := number(conf, `client_body_buffer_size (\d+)k;`) * 5 / 4
 	heads := 4 * number(conf, `large_client_header_buffers 4 (\d+)k;`)
 	used := number(conf, `limit_conn clients (\d+);`) * (body + heads) / 1024
 	if limit := number(readCompose(t, read(t, composeFile)).Services["nginx"].Memory, `^(\d+)m$`); used > limit*3/4 {
@@ -171,7 +179,8 @@ func TestNginxMemory(t *testing.T) {
 func TestNginxProblems(t *testing.T) {
 	conf := read(t, composeConf)
 	returns := regexp.MustCompile(`return (\d+) '(\{.*?\})\\n';`).FindAllStringSubmatch(conf, -1)
-	pages := regexp.MustCompile(`error_page (?:\d+ )*(\d+)(?: 494)? (?:= )?/\.nginx/(\d+);`).FindAllStringSubmatch(conf, -1)
+	pages := regexp.MustCompile(`error_page (?:\d+ )*(\d+)(?: 494)? (?:= )?/\.nginx/(\d+);`).FindAllStringSubmatch(conf,
+		-1)
 	if len(pages) < 10 || len(returns) < len(pages) {
 		t.Fatalf("found %d bodies for %d error pages", len(returns), len(pages))
 	}
@@ -194,22 +203,24 @@ func TestNginxProblems(t *testing.T) {
 			t.Errorf("error_page %s leads to %s, which is answered: %t", m[1], m[2], answered[m[2]])
 		}
 	}
-	for status, code := range map[string]api.Code{"502": api.OutcomeUnknown, "504": api.OutcomeUnknown, "413": api.BodyTooLarge, "429": api.RateLimited, "401": api.Unauthorized} {
+	for status, code := range map[string]api.Code{"502": api.OutcomeUnknown, "504": api.OutcomeUnknown,
+		"413": api.BodyTooLarge, "429": api.RateLimited, "401": api.Unauthorized} {
 		if !has(conf, `"status":`+status+`,[^\n]*"code":"`+string(code)+`"`) {
 			t.Errorf("%s is not %s", status, code)
 		}
 	}
 }
 
-// edge is an nginx with deploy/nginx.conf, on free ports, before two replicas that answer and one address that does not.
+// edge is an nginx with deploy/nginx.conf, on free ports, before two replicas that answer and one address that does
+// not.
 type edge struct {
 	url  string
 	down string       // the address that does not answer
 	hits atomic.Int64 // requests that reached a replica
 }
 
-// startEdge starts it; a replica that fails is left out after maxFails failures, or with 0 never. more are replacements in the
-// configuration.
+// startEdge starts it; a replica that fails is left out after maxFails failures, or with 0 never. more are replacements
+// in the configuration.
 func startEdge(t *testing.T, maxFails int, more ...string) *edge {
 	t.Helper()
 	program := testenv.Nginx(t)
@@ -231,7 +242,8 @@ func startEdge(t *testing.T, maxFails int, more ...string) *edge {
 		"shop-3:8080":            e.down,
 		"listen 80 ":             "listen " + listen + " ",
 		"worker_processes auto;": "daemon off; master_process off; pid " + dir + "/pid;",
-		"access_log off;": "access_log off; client_body_temp_path " + dir + "/b; proxy_temp_path " + dir + "/p; fastcgi_temp_path " +
+		"access_log off;": "access_log off; client_body_temp_path " + dir + "/b; proxy_temp_path " + dir +
+			"/p; fastcgi_temp_path " +
 			dir + "/f; uwsgi_temp_path " + dir + "/u; scgi_temp_path " + dir + "/s;",
 		"proxy_read_timeout 75s;": "proxy_read_timeout 20s;",
 	} {
@@ -241,7 +253,8 @@ func startEdge(t *testing.T, maxFails int, more ...string) *edge {
 		conf = strings.Replace(conf, from, to, 1)
 	}
 	conf = strings.ReplaceAll(conf, "max_fails=1", fmt.Sprintf("max_fails=%d", maxFails))
-	conf = strings.NewReplacer(append(more, "console:8090", "127.0.0.1:9")...).Replace(conf) // a test may have replaced the console's address
+	// a test may have replaced the console's address
+	conf = strings.NewReplacer(append(more, "console:8090", "127.0.0.1:9")...).Replace(conf)
 	file := filepath.Join(dir, "nginx.conf")
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
@@ -342,8 +355,8 @@ func TestNginxErrors(t *testing.T) {
 	}
 }
 
-// nginx never repeats a request that it has sent; if no answer comes, it reports the outcome as unknown. A refused connection means that
-// nothing was sent: nginx then passes a POST, and only a POST, to the next replica.
+// nginx never repeats a request that it has sent; if no answer comes, it reports the outcome as unknown. A refused
+// connection means that nothing was sent: nginx then passes a POST, and only a POST, to the next replica.
 func TestNginxSendsOnce(t *testing.T) {
 	t.Parallel()
 	e := startEdge(t, 0, "proxy_read_timeout 20s", "proxy_read_timeout 1s")
@@ -362,7 +375,8 @@ func TestNginxSendsOnce(t *testing.T) {
 					if last := asked[len(asked)-1]; last == e.down {
 						wantProblem(t, resp, body, http.StatusServiceUnavailable, api.BackendUnavailable)
 						if method == "POST" || sent != 0 || resp.Header.Get("Retry-After") != "1" {
-							t.Errorf("%s ended at the replica that is down; %d replicas saw it, Retry-After %q", method, sent, resp.Header.Get("Retry-After"))
+							t.Errorf("%s ended at the replica that is down; %d replicas saw it, Retry-After %q", method, sent,
+								resp.Header.Get("Retry-After"))
 						}
 						continue
 					}
@@ -407,7 +421,8 @@ func (*edge) wantSent(t *testing.T, path string, resp *http.Response, body strin
 func TestNginxKeepsTheQuery(t *testing.T) {
 	t.Parallel()
 	e := startEdge(t, 1)
-	for _, query := range []string{"product_id=102;quantity=5", "product_id=102&quantity=5%", "product_id=10%2", "%zz=1&product_id=102", "a=%00"} {
+	for _, query := range []string{"product_id=102;quantity=5", "product_id=102&quantity=5%", "product_id=10%2",
+		"%zz=1&product_id=102", "a=%00"} {
 		resp, body := e.send(t, "POST", "/query?"+query, nil)
 		if resp.StatusCode != http.StatusOK || body != query {
 			t.Errorf("?%s arrived as %d ?%s", query, resp.StatusCode, body)
@@ -421,7 +436,8 @@ func wantProblem(t *testing.T, resp *http.Response, body string, status int, cod
 	if err := json.Unmarshal([]byte(body), &p); err != nil {
 		t.Fatalf("%d: body %q: %v", resp.StatusCode, body, err)
 	}
-	if resp.StatusCode != status || p.Status != status || p.Code != code || resp.Header.Get("Content-Type") != api.ProblemType {
+	if resp.StatusCode != status || p.Status != status || p.Code != code ||
+		resp.Header.Get("Content-Type") != api.ProblemType {
 		t.Errorf("got %d %s %s, want %d %s", resp.StatusCode, resp.Header.Get("Content-Type"), body, status, code)
 	}
 	if ids := resp.Header.Values(api.HeaderRequestID); len(ids) != 1 || ids[0] == "" || ids[0] != p.RequestID {

@@ -19,12 +19,14 @@ import (
 func TestNginxClosesPaths(t *testing.T) {
 	t.Parallel()
 	e := startEdge(t, 1)
-	for _, path := range []string{"/metrics", "/metrics/", "/products/101/ledger", "/products/101/ledger/", "/products/101/ledge%72", "/products//101/ledger"} {
+	for _, path := range []string{"/metrics", "/metrics/", "/products/101/ledger", "/products/101/ledger/",
+		"/products/101/ledge%72", "/products//101/ledger"} {
 		before := e.hits.Load()
 		resp, body := e.send(t, "GET", path, nil)
 		wantProblem(t, resp, body, http.StatusUnauthorized, api.Unauthorized)
 		if e.hits.Load() != before || resp.Header.Get("WWW-Authenticate") != "Bearer" {
-			t.Errorf("GET %s: %d requests passed, WWW-Authenticate %q", path, e.hits.Load()-before, resp.Header.Get("WWW-Authenticate"))
+			t.Errorf("GET %s: %d requests passed, WWW-Authenticate %q", path, e.hits.Load()-before,
+				resp.Header.Get("WWW-Authenticate"))
 		}
 		for {
 			resp, body := e.send(t, "GET", path, nil, "Authorization", "Bearer x")
@@ -32,7 +34,8 @@ func TestNginxClosesPaths(t *testing.T) {
 				continue
 			}
 			if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Saw-Required") != "yes" {
-				t.Errorf("GET %s with a token = %d %s, the shop was told %q", path, resp.StatusCode, body, resp.Header.Get("X-Saw-Required"))
+				t.Errorf("GET %s with a token = %d %s, the shop was told %q", path, resp.StatusCode, body,
+					resp.Header.Get("X-Saw-Required"))
 			}
 			break
 		}
@@ -48,7 +51,8 @@ func TestNginxClosesPaths(t *testing.T) {
 // Too many requests, of any kind or of those that set stock, are 429 rate_limited and not passed on.
 func TestNginxLimits(t *testing.T) {
 	t.Parallel()
-	e := startEdge(t, 1, "rate=100000r/s", "rate=1r/m", "burst=100000", "burst=3", adminRate, "rate=1r/m", adminBurst, "burst=1 nodelay")
+	e := startEdge(t, 1, "rate=100000r/s", "rate=1r/m", "burst=100000", "burst=3", adminRate, "rate=1r/m", adminBurst,
+		"burst=1 nodelay")
 	limited := func(method, path string) (n int) {
 		for range 6 {
 			resp, body := e.send(t, method, path, nil)
@@ -76,7 +80,8 @@ const (
 	adminBurst = "burst=1000 delay=800"
 )
 
-// Whatever takes a token takes few guesses at it, on whichever path they come; the same requests without one are not counted.
+// Whatever takes a token takes few guesses at it, on whichever path they come; the same requests without one are not
+// counted.
 func TestNginxLimitsTokens(t *testing.T) {
 	t.Parallel()
 	for _, request := range []string{
@@ -107,7 +112,8 @@ func TestNginxSlowsTokens(t *testing.T) {
 	start := time.Now()
 	const requests = 50
 	for range requests {
-		if resp, body := e.send(t, "GET", "/products/101/ledger", nil, "Authorization", "Bearer x"); resp.StatusCode == http.StatusTooManyRequests {
+		if resp, body := e.send(t, "GET", "/products/101/ledger", nil, "Authorization",
+			"Bearer x"); resp.StatusCode == http.StatusTooManyRequests {
 			t.Fatalf("a request that waited for its turn is answered %d %s", resp.StatusCode, body)
 		}
 	}
@@ -116,10 +122,12 @@ func TestNginxSlowsTokens(t *testing.T) {
 	}
 }
 
-// One client has so many requests under way, and no more: the next is 429 rate_limited and not passed on, until one has ended.
+// One client has so many requests under way, and no more: the next is 429 rate_limited and not passed on, until one has
+// ended.
 func TestNginxLimitsConnections(t *testing.T) {
 	t.Parallel()
-	e := startEdge(t, 1, "limit_conn clients 4096", "limit_conn clients 2", "proxy_read_timeout 20s", "proxy_read_timeout 60s")
+	e := startEdge(t, 1, "limit_conn clients 4096", "limit_conn clients 2", "proxy_read_timeout 20s",
+		"proxy_read_timeout 60s")
 	hanging, leave := context.WithCancel(t.Context())
 	var clients sync.WaitGroup
 	t.Cleanup(func() { leave(); clients.Wait() })
@@ -140,7 +148,8 @@ func TestNginxLimitsConnections(t *testing.T) {
 	resp, body := e.send(t, "POST", "/", nil)
 	wantProblem(t, resp, body, http.StatusTooManyRequests, api.RateLimited)
 	if resp.Header.Get("Retry-After") == "" || resp.Header.Get("X-Upstream") != "" || e.hits.Load() != 2 {
-		t.Errorf("429 with Retry-After %q, X-Upstream %q, after %d requests passed on", resp.Header.Get("Retry-After"), resp.Header.Get("X-Upstream"), e.hits.Load())
+		t.Errorf("429 with Retry-After %q, X-Upstream %q, after %d requests passed on", resp.Header.Get("Retry-After"),
+			resp.Header.Get("X-Upstream"), e.hits.Load())
 	}
 	leave()
 	testkit.Until(t, "200, since the others have left", func() bool {
@@ -152,8 +161,10 @@ func TestNginxLimitsConnections(t *testing.T) {
 // A client that sends its header or its body too slowly is cut off.
 func TestNginxCutsSlowClients(t *testing.T) {
 	t.Parallel()
-	e := startEdge(t, 1, "client_header_timeout 10s", "client_header_timeout 1s", "client_body_timeout 10s", "client_body_timeout 1s")
-	for _, begun := range []string{"POST / HTTP/1.1\r\nHost: x\r\n", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"} {
+	e := startEdge(t, 1, "client_header_timeout 10s", "client_header_timeout 1s", "client_body_timeout 10s",
+		"client_body_timeout 1s")
+	for _, begun := range []string{"POST / HTTP/1.1\r\nHost: x\r\n",
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(e.url, "http://"))
 		if err != nil {
 			t.Fatal(err)

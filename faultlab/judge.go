@@ -19,7 +19,8 @@ type Cell struct {
 	Store api.Store    `json:"store"`
 	Fault api.Hazard   `json:"fault"`
 	Claim api.Outcomes `json:"claim"`
-	// Found holds every letter that some schedule showed, in the judge's order; "." = no schedule showed one, "" = none could be judged.
+	// Found holds every letter that some schedule showed, in the judge's order; "." = no schedule showed one, "" = none
+	// could be judged.
 	Found api.Outcomes `json:"found"`
 	// Tried counts the schedules that were played, Left those that were left out.
 	Tried int `json:"tried"`
@@ -30,15 +31,16 @@ type Cell struct {
 	Sampled bool `json:"sampled,omitempty"`
 	// committed are the witnesses of the committed matrix if nothing else is played.
 	committed map[string]Schedule
-	// Witnesses are schedules that show the letters, one each: the committed one, or else the first in the order of the request that is the
-	// same in every run.
+	// Witnesses are schedules that show the letters, one each: the committed one, or else the first in the order of the
+	// request that is the same in every run.
 	Witnesses map[string]Schedule `json:"witnesses,omitempty"`
-	// Blocked says until when a paused holder keeps the others out, at the worst position; "" = no schedule paused a holder.
+	// Blocked says until when a paused holder keeps the others out, at the worst position; "" = no schedule paused a
+	// holder.
 	Blocked Blocked `json:"blocked,omitempty"`
 	// BlockedFor is the longest time for which nobody finished; it is no part of the matrix.
 	BlockedFor time.Duration `json:"-"`
-	// Wrong has a sentence for each mistake: an outcome that is not claimed, a claimed outcome that was not found, a schedule that diverged or
-	// was vacuous.
+	// Wrong has a sentence for each mistake: an outcome that is not claimed, a claimed outcome that was not found, a
+	// schedule that diverged or was vacuous.
 	Wrong []string `json:"wrong,omitempty"`
 	// Unexplained is the rule that was broken where no letter names it ("!"), of a foreign service.
 	Unexplained string `json:"unexplained,omitempty"`
@@ -110,7 +112,8 @@ func (c *Cell) prefers(s Schedule, letter string) bool {
 	return !there || known && s.String() == committed.expiring(s.Expiry).String() || !steady(w) && steady(s)
 }
 
-// steady reports whether a schedule is the same in every run. The lab does not control which node of a Redlock answers first.
+// steady reports whether a schedule is the same in every run. The lab does not control which node of a Redlock answers
+// first.
 func steady(s Schedule) bool { return s.A == nil || !strings.HasPrefix(s.A.Server, localstack.Redlock) }
 
 // found returns the letters in the judge's order.
@@ -124,7 +127,8 @@ func found(witnesses map[string]Schedule) api.Outcomes {
 	return api.Outcomes(cmp.Or(b.String(), string(api.Exact)))
 }
 
-// hold compares the letters found with the claim, both ways. If only a sample of the schedules was played, a claimed letter may be missing.
+// hold compares the letters found with the claim, both ways. If only a sample of the schedules was played, a claimed
+// letter may be missing.
 func (c *Cell) hold() {
 	if c.Claim == Unclaimed {
 		slices.Sort(c.Wrong)
@@ -132,7 +136,8 @@ func (c *Cell) hold() {
 	}
 	claimed := strings.Trim(string(c.Claim), string(api.Exact))
 	if c.Claim == "" {
-		c.Wrong = append(c.Wrong, "is not in matrix.json: 'shop lab --all --fault "+string(c.Fault)+" --update faultlab/matrix.json' enters it")
+		c.Wrong = append(c.Wrong, "is not in matrix.json: 'shop lab --all --fault "+string(c.Fault)+
+			" --update faultlab/matrix.json' enters it")
 		slices.Sort(c.Wrong)
 		return
 	}
@@ -153,8 +158,8 @@ func (c *Cell) hold() {
 	slices.Sort(c.Wrong)
 }
 
-// Blocked says how long a paused holder keeps other requests for the product from being served. It follows from the order of events, not
-// from the clock.
+// Blocked says how long a paused holder keeps other requests for the product from being served. It follows from the
+// order of events, not from the clock.
 type Blocked string
 
 // The values, from the shortest to the longest.

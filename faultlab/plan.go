@@ -22,8 +22,8 @@ func (l *lab) cells(o Options) []Cell {
 	return all
 }
 
-// Cells returns the selected cells that can happen. The claim of a cell is the mode's claim or, for a hazard of fault.Beyond, what known has
-// ("" = known has no such cell).
+// Cells returns the selected cells that can happen. The claim of a cell is the mode's claim or, for a hazard of
+// fault.Beyond, what known has ("" = known has no such cell).
 func Cells(modes []api.Mode, known Matrix, o Options) []Cell {
 	var all []Cell
 	for _, m := range modes {
@@ -47,8 +47,8 @@ func Cells(modes []api.Mode, known Matrix, o Options) []Cell {
 	return all
 }
 
-// happens says whether a cell can be played. The hazards of fault.Beyond are not played on a mode that two concurrent requests break without
-// any fault.
+// happens says whether a cell can be played. The hazards of fault.Beyond are not played on a mode that two concurrent
+// requests break without any fault.
 func happens(f fault.Fault, m api.Mode, store api.Store) bool {
 	claims := m.Claims[store]
 	if f.Claimed() {
@@ -117,8 +117,8 @@ func sampled(all []Schedule) []Schedule {
 	return chosen
 }
 
-// slow reports whether a lock of the mode outlives its holder for very long (Consul's session: twice ten seconds, and the lock-delay). Random
-// schedules of such a mode are drawn only on request.
+// slow reports whether a lock of the mode outlives its holder for very long (Consul's session: twice ten seconds, and
+// the lock-delay). Random schedules of such a mode are drawn only on request.
 func slow(m api.Mode) bool { return slices.Contains(m.Needs, localstack.Consul) }
 
 // isService says that a backend is neither Redis nor SQL.
@@ -191,7 +191,9 @@ func LeftOut(m api.Mode) string {
 
 // CheckCells returns an error that says why no selected cell can be played; nil = at least one can. It needs no server.
 func CheckCells(modes []api.Mode, o Options) error {
-	modes = slices.DeleteFunc(slices.Clone(modes), func(m api.Mode) bool { return LeftOut(m) != "" && !slices.Contains(o.Modes, m.Name) })
+	modes = slices.DeleteFunc(slices.Clone(modes), func(m api.Mode) bool {
+		return LeftOut(m) != "" && !slices.Contains(o.Modes, m.Name)
+	})
 	playable := slices.DeleteFunc(slices.Clone(modes), func(m api.Mode) bool { return LeftOut(m) != "" })
 	if len(Cells(playable, Matrix{}, o)) > 0 {
 		return nil

@@ -35,8 +35,8 @@ func (l *lab) service() rig.Service {
 	return rig.Shop(l.o.Binary)
 }
 
-// equipment returns what the lanes of a fault must have. If the lab cannot set the TTL of a foreign service's locks, all its faults share
-// lanes, except those that need a pair of Redis servers.
+// equipment returns what the lanes of a fault must have. If the lab cannot set the TTL of a foreign service's locks,
+// all its faults share lanes, except those that need a pair of Redis servers.
 func (l *lab) equipment(f fault.Fault) rig.Equipment {
 	e := f.Lane
 	if l.o.Serve != nil && !l.o.Serve.TakesTTL() && e.Pair == "" {
@@ -54,7 +54,8 @@ func inside(f fault.Fault, path rig.Path) text.Text {
 	}
 	for _, at := range path.Steps {
 		if why := at.Inside(); why != (text.Text{}) {
-			return text.Of("%q %s: no schedule can stop inside it, where another request may come between; put load on it with 'shop loadtest --url --request'").With(at.Pattern, why)
+			return text.Of("%q %s: no schedule can stop inside it, where another request may come between; put load on it "+
+				"with 'shop loadtest --url --request'").With(at.Pattern, why)
 		}
 	}
 	return text.Text{}
@@ -100,7 +101,8 @@ func (l *lab) readTTL(ctx context.Context, lane *rig.Lane) error {
 		longest = max(longest, x.TTL)
 	}
 	if len(seen) == 0 {
-		l.o.Log("no lock was seen in Redis while a request was held; if your locks are elsewhere, give their TTL by --lock-ttl")
+		l.o.Log("no lock was seen in Redis while a request was held; if your locks are elsewhere, give their TTL by " +
+			"--lock-ttl")
 		return nil
 	}
 	l.o.TTL = longest
@@ -126,7 +128,8 @@ func foreignMode(f *rig.Foreign) api.Mode {
 		}
 	}
 	return api.Mode{
-		Name: rig.ServiceName, Available: true, Needs: needs, Stores: []api.Store{""}, Claims: map[api.Store]map[api.Hazard]api.Outcomes{"": claims},
+		Name: rig.ServiceName, Available: true, Needs: needs, Stores: []api.Store{""},
+		Claims: map[api.Store]map[api.Hazard]api.Outcomes{"": claims},
 	}
 }
 
@@ -135,7 +138,8 @@ func (l *lab) untried() []Cell {
 	if l.o.Serve == nil || !selectedFault(l.o, fault.Retry) || l.o.Serve.WhyNoRetry() == (text.Text{}) {
 		return nil
 	}
-	return []Cell{{Mode: rig.ServiceName, Fault: api.Retry, Claim: Unclaimed, Found: Untested, Untested: l.o.Serve.WhyNoRetry()}}
+	return []Cell{{Mode: rig.ServiceName, Fault: api.Retry, Claim: Unclaimed, Found: Untested,
+		Untested: l.o.Serve.WhyNoRetry()}}
 }
 
 // Broken counts the broken cells.
@@ -185,18 +189,21 @@ func ofAll(worsts []*Played, cells []Cell) *Played {
 	return worst(all)
 }
 
-// CheckFaults returns an error that names the first selected fault that cannot be played on the service, and why; nil = all can.
+// CheckFaults returns an error that names the first selected fault that cannot be played on the service, and why; nil =
+// all can.
 func CheckFaults(f *rig.Foreign, selected []api.Hazard) error {
 	can := foreignMode(f).Claims[""]
 	for _, name := range selected {
 		switch {
 		case can[name] != "":
 		case name == api.Retry:
-			return text.Of("--fault retry needs --key-header, or {{key}} in --request: without a key the service cannot tell a repeated request from a second order; --repeat-without-key shows what it then does").Errorf()
+			return text.Of("--fault retry needs --key-header, or {{key}} in --request: without a key the service cannot tell " +
+				"a repeated request from a second order; --repeat-without-key shows what it then does").Errorf()
 		case name == api.Failover:
 			return text.Of("--fault failover needs a service that uses Redis").Errorf()
 		default:
-			return text.Of("--fault %s needs lastitem's own tables, settings or lock names; on your own service the lab plays %s").Errorf(name, faultList(fault.Ladder))
+			return text.Of("--fault %s needs lastitem's own tables, settings or lock names; on your own service the lab plays "+
+				"%s").Errorf(name, faultList(fault.Ladder))
 		}
 	}
 	return nil

@@ -20,8 +20,8 @@ import (
 
 // Randomly configures the drawing of random schedules.
 type Randomly struct {
-	// Seed decides which schedules are drawn: with the same binary and seed, the nth schedule of an equipment is the same in every run.
-	// How many are played depends on the machine.
+	// Seed decides which schedules are drawn: with the same binary and seed, the nth schedule of an equipment is the same
+	// in every run. How many are played depends on the machine.
 	Seed uint64
 	// For is how long new schedules are started. A schedule that has started is finished.
 	For time.Duration
@@ -43,7 +43,8 @@ type Drawn struct {
 	Took      time.Duration        `json:"took_ns"`
 }
 
-// Keep writes each broken schedule to a file of a directory, random-SEED-N.json, from which it can be played again, and returns the files.
+// Keep writes each broken schedule to a file of a directory, random-SEED-N.json, from which it can be played again, and
+// returns the files.
 func (d *Drawn) Keep(dir string) (files []string, err error) {
 	for i := range d.Broken {
 		told, err := json.MarshalIndent(Result{Worst: &d.Broken[i], Servers: d.Servers, TTL: d.TTL}, "", "  ")
@@ -62,10 +63,11 @@ func (d *Drawn) Keep(dir string) (files []string, err error) {
 	return files, nil
 }
 
-// Random plays random schedules of the cells that must be exact. It draws a mode, a store, a hazard, a variant and a position of the
-// victim; often also a position of the rival; and sometimes one of a third request, with the order in which the three go on. It finds a
-// rare interleaving only by luck. [Explore] plays every position, but it holds the rival only before a command and never
-// holds a third request; Random also holds them before an answer. Drawn is nil if the lab could not be started.
+// Random plays random schedules of the cells that must be exact. It draws a mode, a store, a hazard, a variant and a
+// position of the victim; often also a position of the rival; and sometimes one of a third request, with the order in
+// which the three go on. It finds a rare interleaving only by luck. [Explore] plays every position, but it holds the
+// rival only before a command and never holds a third request; Random also holds them before an answer. Drawn is nil if
+// the lab could not be started.
 func Random(ctx context.Context, o Options, r Randomly) (*Drawn, error) {
 	o.complete()
 	began := time.Now()
@@ -90,7 +92,8 @@ func Random(ctx context.Context, o Options, r Randomly) (*Drawn, error) {
 	return d, err
 }
 
-// wander plays random schedules on every group. If there are more groups than run in parallel, each gets an equal share of the time.
+// wander plays random schedules on every group. If there are more groups than run in parallel, each gets an equal share
+// of the time.
 func (l *lab) wander(ctx context.Context, r Randomly, d *Drawn) error {
 	for _, c := range l.cells(l.o) {
 		f, _ := fault.Named(c.Fault)
@@ -150,7 +153,8 @@ func (l *lab) wanderOn(ctx context.Context, g *group, ds draws, done func(Played
 	})
 }
 
-// untraced is how many traces may fail in a row; a trace, a request without any fault, may fail if the machine is too busy.
+// untraced is how many traces may fail in a row; a trace, a request without any fault, may fail if the machine is too
+// busy.
 const untraced = 20
 
 // draw returns a random schedule of a group. It skips a cell whose request cannot be traced.
@@ -183,7 +187,9 @@ func drawn(m api.Mode, c Cell, path rig.Path, rng *rand.Rand) (Schedule, bool) {
 	if f.Finished {
 		victims = path.Steps[path.Finished:]
 	}
-	victims = slices.DeleteFunc(slices.Clone(victims), func(at rig.Position) bool { return f.Skip != nil && f.Skip(s.Variant, at) })
+	victims = slices.DeleteFunc(slices.Clone(victims), func(at rig.Position) bool {
+		return f.Skip != nil && f.Skip(s.Variant, at)
+	})
 	if f.AtEnd && rng.IntN(len(victims)+1) == 0 {
 		return s, true
 	}

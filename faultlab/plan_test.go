@@ -55,9 +55,10 @@ func TestBlockedFor(t *testing.T) {
 		events []rig.Event
 		want   Blocked
 	}{
-		"nobody stood still":       {[]rig.Event{asked, ok}, ""},
-		"served at once":           {[]rig.Event{paused, asked, ok, resumed}, NotBlocked},
-		"sold out is served":       {[]rig.Event{paused, asked, event("B", rig.Answered, "refused sold_out"), resumed}, NotBlocked},
+		"nobody stood still": {[]rig.Event{asked, ok}, ""},
+		"served at once":     {[]rig.Event{paused, asked, ok, resumed}, NotBlocked},
+		"sold out is served": {[]rig.Event{paused, asked, event("B", rig.Answered, "refused sold_out"), resumed},
+			NotBlocked},
 		"served after a while":     {[]rig.Event{paused, asked, busy, asked, busy, asked, ok, resumed}, UntilLease},
 		"never turned away, stuck": {[]rig.Event{paused, asked, event("B", rig.Blocked, ""), resumed, ok}, UntilHolder},
 		"turned away to the end":   {[]rig.Event{paused, asked, busy, asked, busy, resumed, asked, ok}, UntilHolder},
@@ -69,7 +70,8 @@ func TestBlockedFor(t *testing.T) {
 	}
 }
 
-// The same seed draws the same schedules, each hazard can play its schedules, and every position, cut and variant is drawn.
+// The same seed draws the same schedules, each hazard can play its schedules, and every position, cut and variant is
+// drawn.
 func TestDrawn(t *testing.T) {
 	t.Parallel()
 	var steps []rig.Position
@@ -79,7 +81,8 @@ func TestDrawn(t *testing.T) {
 	path := rig.Path{Steps: steps, Finished: 3}
 	for _, f := range fault.Ladder {
 		draw := func(n uint64) (Schedule, bool) {
-			return drawn(api.Mode{Name: "m"}, Cell{Mode: "m", Store: api.Redis, Fault: f.Name}, path, rand.New(rand.NewPCG(7, n)))
+			return drawn(api.Mode{Name: "m"}, Cell{Mode: "m", Store: api.Redis, Fault: f.Name}, path,
+				rand.New(rand.NewPCG(7, n)))
 		}
 		kinds, orders, none := map[string]bool{}, map[string]bool{}, 0
 		for n := range uint64(400) {
@@ -126,7 +129,8 @@ func TestDrawn(t *testing.T) {
 	}
 }
 
-// A file with a schedule that cannot be played is refused before anything is started; every committed witness can be played.
+// A file with a schedule that cannot be played is refused before anything is started; every committed witness can be
+// played.
 func TestScheduleCheck(t *testing.T) {
 	t.Parallel()
 	held := &rig.Position{Server: "redis", Pattern: "GET", Nth: 1, Cut: rig.Command}
@@ -151,7 +155,8 @@ func TestScheduleCheck(t *testing.T) {
 		}
 	}
 	for _, s := range []Schedule{
-		{Fault: api.Pause, A: held, B: held, C: held, Order: "CAB", Expiry: Forced}, {Fault: api.Slow, A: held, B: held, C: held},
+		{Fault: api.Pause, A: held, B: held, C: held, Order: "CAB", Expiry: Forced},
+		{Fault: api.Slow, A: held, B: held, C: held},
 		{Fault: api.Crash, A: held, Expiry: Forced}, {Fault: api.Pause, A: held, Expiry: Awaited},
 	} {
 		if err := s.Check(); err != nil {
@@ -176,7 +181,8 @@ func TestScheduleFile(t *testing.T) {
 	t.Parallel()
 	const old = `{"mode":"lua-lock","store":"sql","fault":"pause","a":{"server":"redis","pattern":"GET","nth":1,"cut":"command"},` +
 		`"b":{"server":"redis","pattern":"SET","nth":2,"cut":"answer"}}`
-	added := strings.TrimSuffix(old, "}") + `,"c":{"server":"sql","pattern":"COMMIT","nth":1,"cut":"command"},"order":"CBA","expiry":"forced"}`
+	added := strings.TrimSuffix(old, "}") +
+		`,"c":{"server":"sql","pattern":"COMMIT","nth":1,"cut":"command"},"order":"CBA","expiry":"forced"}`
 	for _, file := range []string{old, added} {
 		var s Schedule
 		if err := errors.Join(json.Unmarshal([]byte(file), &s), s.Check()); err != nil {
@@ -197,7 +203,8 @@ func TestCheckCells(t *testing.T) {
 	claims := map[api.Hazard]api.Outcomes{api.Threads: ".", api.Replicas: ".", api.Slow: "–"}
 	modes := []api.Mode{
 		{Name: "safe", Stores: []api.Store{api.SQL}, Claims: map[api.Store]map[api.Hazard]api.Outcomes{api.SQL: claims}},
-		{Name: "broken", Stores: []api.Store{api.SQL}, Claims: map[api.Store]map[api.Hazard]api.Outcomes{api.SQL: {api.Threads: "O"}}},
+		{Name: "broken", Stores: []api.Store{api.SQL},
+			Claims: map[api.Store]map[api.Hazard]api.Outcomes{api.SQL: {api.Threads: "O"}}},
 	}
 	for _, c := range []struct {
 		o    Options
@@ -205,7 +212,8 @@ func TestCheckCells(t *testing.T) {
 	}{
 		{Options{Modes: []string{"safe"}, Faults: []api.Hazard{api.Replicas}}, ""},
 		{Options{Modes: []string{"safe"}, Faults: []api.Hazard{api.Slow}}, "safe (sql), slow: cannot happen to this mode"},
-		{Options{Modes: []string{"broken"}, Faults: []api.Hazard{api.Pause}}, "broken (sql), pause: threads breaks the mode already (O)"},
+		{Options{Modes: []string{"broken"}, Faults: []api.Hazard{api.Pause}},
+			"broken (sql), pause: threads breaks the mode already (O)"},
 		{Options{Modes: []string{"broken"}, Faults: []api.Hazard{fault.LostReply.Name}}, "threads breaks the mode already"},
 		{Options{Modes: []string{"safe"}, Stores: []api.Store{api.Redis}}, "safe keeps its count in sql, not in redis"},
 	} {

@@ -41,7 +41,8 @@ func Explore(ctx context.Context, o Options) (*Result, error) {
 	return res, err
 }
 
-// explore plays cell after cell. The next cell begins while the last schedules of the one before are still being played.
+// explore plays cell after cell. The next cell begins while the last schedules of the one before are still being
+// played.
 func (l *lab) explore(ctx context.Context) (*Result, error) {
 	cells := l.cells(l.o)
 	untried := l.untried()
@@ -51,7 +52,8 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 	alone := oneSubject(cells) || l.o.Serve != nil // the result has a worst schedule
 	l.told = l.o.Stories || l.o.Tell || alone
 	res := &Result{
-		Servers: l.servers.Kinds(), TTL: l.o.TTL, Order: Cells(l.modes, l.matrix, Options{Faults: fault.Names()}), Serve: l.o.Serve, Leases: l.leases,
+		Servers: l.servers.Kinds(), TTL: l.o.TTL, Order: Cells(l.modes, l.matrix, Options{Faults: fault.Names()}),
+		Serve: l.o.Serve, Leases: l.leases,
 		LeftOut: l.leftOut,
 	}
 	guesses := make([]int, len(cells))
@@ -73,9 +75,10 @@ func (l *lab) explore(ctx context.Context) (*Result, error) {
 		}
 	}
 	waiting, others := patientFirst(l.groups)
-	err := sideBySide(ctx, append(waiting, others...), groupsAtOnce+len(waiting), func(ctx context.Context, g *group) error {
-		return l.exploreGroup(ctx, g, done)
-	})
+	err := sideBySide(ctx, append(waiting, others...), groupsAtOnce+len(waiting),
+		func(ctx context.Context, g *group) error {
+			return l.exploreGroup(ctx, g, done)
+		})
 	slices.SortFunc(res.Cells, func(a, b Cell) int { return index(cells, a) - index(cells, b) })
 	if untried != nil { // all are the service's
 		res.Cells = append(res.Cells, untried...)
@@ -91,8 +94,8 @@ func oneSubject(cells []Cell) bool {
 	return !slices.ContainsFunc(cells, func(c Cell) bool { return c.Mode != cells[0].Mode || c.Fault != cells[0].Fault })
 }
 
-// groupsAtOnce is how many groups are explored in parallel: while the lanes of one wait for leases to expire, the lanes of others work.
-// Patient groups, which hardly need the processors, run beside them from the beginning.
+// groupsAtOnce is how many groups are explored in parallel: while the lanes of one wait for leases to expire, the lanes
+// of others work. Patient groups, which hardly need the processors, run beside them from the beginning.
 const groupsAtOnce = 3
 
 // patientFirst separates the patient groups from the others.
@@ -138,7 +141,8 @@ func (l *lab) exploreGroup(ctx context.Context, g *group, done func(Cell, []Play
 	})
 }
 
-// sideBySide calls do for each element of all, at most atOnce in parallel. The first error cancels the context of the others.
+// sideBySide calls do for each element of all, at most atOnce in parallel. The first error cancels the context of the
+// others.
 func sideBySide[T any](ctx context.Context, all []T, atOnce int, do func(context.Context, T) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -176,7 +180,9 @@ func (r *Result) add(l *lab, c Cell, played []Played) {
 		r.Told = append(r.Told, witnesses(c, played)...)
 	}
 	if !l.told {
-		r.Unclaimed = append(r.Unclaimed, slices.DeleteFunc(slices.Clone(played), func(p Played) bool { return p.Story == nil })...)
+		r.Unclaimed = append(r.Unclaimed, slices.DeleteFunc(slices.Clone(played), func(p Played) bool {
+			return p.Story == nil
+		})...)
 	}
 	if l.o.Progress != nil {
 		l.o.Progress(c)
@@ -192,7 +198,8 @@ func witnesses(c Cell, played []Played) []Played {
 	return slices.DeleteFunc(slices.Clone(played), func(p Played) bool { return !names[p.Schedule.String()] })
 }
 
-// each calls begin for 0, 1, ... one after the other, and runs the functions that begin returns in parallel. The first error ends the loop.
+// each calls begin for 0, 1, ... one after the other, and runs the functions that begin returns in parallel. The first
+// error ends the loop.
 func each(ctx context.Context, n int, begin func(ctx context.Context, i int) (func() error, error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -224,9 +231,10 @@ func (l *lab) play(ctx context.Context, g *group, all []Schedule) ([]Played, err
 	return played, cmp.Or(failed, err)
 }
 
-// start begins to play schedules and returns when the last of them has a lane. committed are the witnesses of their cell if they are these.
-// wait returns when all have been played.
-func (l *lab) start(ctx context.Context, g *group, all []Schedule, committed map[string]Schedule) (wait func() ([]Played, error), err error) {
+// start begins to play schedules and returns when the last of them has a lane. committed are the witnesses of their
+// cell if they are these. wait returns when all have been played.
+func (l *lab) start(ctx context.Context, g *group, all []Schedule,
+	committed map[string]Schedule) (wait func() ([]Played, error), err error) {
 	played, errs := make([]Played, len(all)), make([]error, len(all))
 	var running sync.WaitGroup
 	for i, s := range all {
@@ -254,9 +262,9 @@ func (l *lab) start(ctx context.Context, g *group, all []Schedule, committed map
 // tries is how often a schedule that proves nothing is played.
 const tries = 4
 
-// steadily plays a schedule, and repeats it if it proved nothing: the lab could not play it to its end, the victim was refused before its
-// position, a lock may have expired because the machine stood still, or the schedule did not show all of the letters: those that it is a
-// committed witness of.
+// steadily plays a schedule, and repeats it if it proved nothing: the lab could not play it to its end, the victim was
+// refused before its position, a lock may have expired because the machine stood still, or the schedule did not show
+// all of the letters: those that it is a committed witness of.
 func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, letters string) (Played, error) {
 	for try := 1; ; try++ {
 		began := time.Now()
@@ -279,7 +287,8 @@ func (l *lab) steadily(ctx context.Context, lane *rig.Lane, s Schedule, letters 
 		case err != nil:
 			return Played{Schedule: s, Outcome: Failed, Why: err.Error()}, nil //nolint:nilerr // the outcome carries it: the other schedules go on
 		case stall > 0:
-			p.Why = fmt.Sprintf("%s, but the machine stood still for %v while a lock of %v could expire: run it on a calmer machine, or with a longer --ttl",
+			p.Why = fmt.Sprintf("%s, but the machine stood still for %v while a lock of %v could expire: run it on a calmer "+
+				"machine, or with a longer --ttl",
 				p.Outcome, stall.Round(time.Millisecond), lane.TTL)
 			p.Outcome = Vacuous
 			return p, nil
@@ -309,9 +318,9 @@ func (p Played) shows(letters string) bool {
 	return strings.Trim(letters, string(p.Outcome)) == ""
 }
 
-// stalled returns for how long the machine kept a process waiting, if the schedule broke something and a lock may have expired for that
-// reason alone. The process may be the lab's own (machine) or a replica that was held. 0 = the finding is sound. A witness that shows a
-// letter that the mode claims is always sound.
+// stalled returns for how long the machine kept a process waiting, if the schedule broke something and a lock may have
+// expired for that reason alone. The process may be the lab's own (machine) or a replica that was held. 0 = the finding
+// is sound. A witness that shows a letter that the mode claims is always sound.
 func (l *lab) stalled(lane *rig.Lane, p Played, machine time.Duration, witness bool) time.Duration {
 	f, _ := fault.Named(p.Schedule.Fault)
 	switch p.Outcome {
@@ -331,8 +340,8 @@ func (l *lab) stalled(lane *rig.Lane, p Played, machine time.Duration, witness b
 	}
 }
 
-// unclaimed reports whether a schedule that broke something showed a letter that the mode does not claim. Only the faults of the ladder have
-// claims. A foreign service makes no claims and may not renew its locks.
+// unclaimed reports whether a schedule that broke something showed a letter that the mode does not claim. Only the
+// faults of the ladder have claims. A foreign service makes no claims and may not renew its locks.
 func unclaimed(m api.Mode, p Played) bool {
 	claim := string(m.Claims[p.Schedule.Store][p.Schedule.Fault])
 	return claim != "" && claim != string(Unclaimed) && strings.Trim(string(p.Outcome), claim) != ""
@@ -360,11 +369,13 @@ func worst(played []Played) *Played {
 }
 
 func index(order []Cell, c Cell) int {
-	return slices.IndexFunc(order, func(o Cell) bool { return o.Mode == c.Mode && o.Store == c.Store && o.Fault == c.Fault })
+	return slices.IndexFunc(order, func(o Cell) bool {
+		return o.Mode == c.Mode && o.Store == c.Store && o.Fault == c.Fault
+	})
 }
 
-// Replay plays one schedule several times, and returns the outcome of each run. It ignores the options that select cells, such as
-// Options.Modes, and starts the lanes that the schedule needs.
+// Replay plays one schedule several times, and returns the outcome of each run. It ignores the options that select
+// cells, such as Options.Modes, and starts the lanes that the schedule needs.
 func Replay(ctx context.Context, o Options, s Schedule, times int) ([]Played, error) {
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("faultlab: %w", err)

@@ -43,8 +43,9 @@ type group struct {
 	cells     []Cell
 }
 
-// fewLanes is the number of lanes of a group whose schedules do not wait: so few lanes keep the processors busy. pairs is the number if
-// schedules wait for the lane's own servers to start, patientLanes if they wait tens of seconds for a session to end.
+// fewLanes is the number of lanes of a group whose schedules do not wait: so few lanes keep the processors busy. pairs
+// is the number if schedules wait for the lane's own servers to start, patientLanes if they wait tens of seconds for a
+// session to end.
 const (
 	fewLanes     = 2
 	pairs        = 4
@@ -84,7 +85,8 @@ func open(ctx context.Context, o Options) (*lab, error) {
 		}
 	}
 	var err error
-	l.servers, err = rig.Start(ctx, rig.Options{Lanes: lanes, Binary: o.Binary, Log: o.Log, Extras: o.Extras, Only: o.only()})
+	l.servers, err = rig.Start(ctx, rig.Options{Lanes: lanes, Binary: o.Binary, Log: o.Log, Extras: o.Extras,
+		Only: o.only()})
 	if err != nil {
 		return nil, err
 	}

@@ -12,11 +12,12 @@ import (
 
 // Cost is the processor time and memory that an exploration used.
 type Cost struct {
-	// LabCPU is the processor time of the lab's own process, proxies and judge included; RestCPU is that of the replicas and servers.
+	// LabCPU is the processor time of the lab's own process, proxies and judge included; RestCPU is that of the replicas
+	// and servers.
 	LabCPU  time.Duration `json:"lab_cpu_ns"`
 	RestCPU time.Duration `json:"rest_cpu_ns"`
-	// Peak is the highest memory use of all these processes together, in bytes, sampled every second: anonymous and shared pages, without
-	// pages of files. 0 = unknown, on systems without /proc.
+	// Peak is the highest memory use of all these processes together, in bytes, sampled every second: anonymous and shared
+	// pages, without pages of files. 0 = unknown, on systems without /proc.
 	Peak int64 `json:"peak_bytes"`
 }
 
@@ -53,7 +54,8 @@ func startMeter(ctx context.Context) *meter {
 func (m *meter) cost() Cost {
 	m.stop()
 	m.done.Wait()
-	return Cost{LabCPU: cpu(syscall.RUSAGE_SELF) - m.self, RestCPU: cpu(syscall.RUSAGE_CHILDREN) - m.children, Peak: m.peak}
+	return Cost{LabCPU: cpu(syscall.RUSAGE_SELF) - m.self, RestCPU: cpu(syscall.RUSAGE_CHILDREN) - m.children,
+		Peak: m.peak}
 }
 
 func cpu(who int) time.Duration {
@@ -83,8 +85,8 @@ func memory() int64 {
 	return sum
 }
 
-// descendants lists a process and all its descendants, each once. The system may reuse a pid while /proc is read, so a process can seem to be
-// its own descendant.
+// descendants lists a process and all its descendants, each once. The system may reuse a pid while /proc is read, so a
+// process can seem to be its own descendant.
 func descendants(pid int, children map[int][]int) []int {
 	seen := map[int]bool{pid: true}
 	family := []int{pid}
@@ -99,7 +101,8 @@ func descendants(pid int, children map[int][]int) []int {
 	return family
 }
 
-// parent returns the pid of a process's parent, the second field after the name in parentheses; 0 = the process is gone.
+// parent returns the pid of a process's parent, the second field after the name in parentheses; 0 = the process is
+// gone.
 func parent(pid int) int {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -131,8 +134,8 @@ func pages(pid int) int64 {
 	return sum
 }
 
-// stalls notices when the machine gives this process no processor time. A lock whose watchdog gets no processor time expires, and that says
-// nothing about the mode.
+// stalls notices when the machine gives this process no processor time. A lock whose watchdog gets no processor time
+// expires, and that says nothing about the mode.
 type stalls struct {
 	mu   sync.Mutex
 	seen []stall

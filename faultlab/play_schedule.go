@@ -25,7 +25,8 @@ type Schedule struct {
 	// A is where the victim is held, B the rival; nil = the victim finishes, and the rival is not held.
 	A *rig.Position `json:"a,omitempty"`
 	B *rig.Position `json:"b,omitempty"`
-	// C is where a third request is held, beside A and B; nil = nowhere. Order is then the order in which the three go on: "BCA"; "" = "ABC".
+	// C is where a third request is held, beside A and B; nil = nowhere. Order is then the order in which the three go on:
+	// "BCA"; "" = "ABC".
 	C     *rig.Position `json:"c,omitempty"`
 	Order string        `json:"order,omitempty"`
 	// Expiry is how the holder's locks expire; "" = Awaited.
@@ -77,7 +78,8 @@ func (s Schedule) String() string {
 	return said
 }
 
-// Check returns an error if the schedule cannot be played on any servers; nil = it can. Use it for schedules that were read from files.
+// Check returns an error if the schedule cannot be played on any servers; nil = it can. Use it for schedules that were
+// read from files.
 func (s Schedule) Check() error {
 	f, known := fault.Named(s.Fault)
 	switch {
@@ -126,8 +128,8 @@ type Played struct {
 	Why    string        `json:"why,omitempty"`
 	Report audit.Report  `json:"report"`
 	Took   time.Duration `json:"-"`
-	// Blocked says until when A, while paused, kept the others out; "" = A was not paused, the rival was held too, or no lease had to run
-	// out.
+	// Blocked says until when A, while paused, kept the others out; "" = A was not paused, the rival was held too, or no
+	// lease had to run out.
 	Blocked Blocked `json:"-"`
 	Story   *Story  `json:"story,omitempty"`
 
@@ -142,16 +144,19 @@ const (
 	Failed api.Outcomes = "FAILED"
 )
 
-// Idle is the outcome if the hazard had nothing to strike, for example because the lock is not taken yet. Such a schedule is not counted.
+// Idle is the outcome if the hazard had nothing to strike, for example because the lock is not taken yet. Such a
+// schedule is not counted.
 const Idle api.Outcomes = "IDLE"
 
 // Unexplained stands for a violation that none of the letters names.
 const Unexplained api.Outcomes = "!"
 
-// scheduleLimit bounds one schedule, whatever hangs. Three times the time for which a lock may outlive its holder is added to it.
+// scheduleLimit bounds one schedule, whatever hangs. Three times the time for which a lock may outlive its holder is
+// added to it.
 const scheduleLimit = 30 * time.Second
 
-// Play plays a schedule on a lane and judges it. An error is the lab's own: a process that does not start, a server that is gone.
+// Play plays a schedule on a lane and judges it. An error is the lab's own: a process that does not start, a server
+// that is gone.
 func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, error) {
 	began := time.Now()
 	f, ok := fault.Named(s.Fault)
@@ -160,7 +165,8 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, scheduleLimit+3*outlive(m, lane.TTL))
 	defer cancel()
-	scene, err := lane.NewScene(ctx, rig.Ask{Mode: s.Mode, Store: s.Store, Stock: fault.Stock(s.Variant), Segments: segments(m), Session: hasSession(m), Outlive: outlive(m, lane.TTL)})
+	scene, err := lane.NewScene(ctx, rig.Ask{Mode: s.Mode, Store: s.Store, Stock: fault.Stock(s.Variant),
+		Segments: segments(m), Session: hasSession(m), Outlive: outlive(m, lane.TTL)})
 	if err != nil {
 		return Played{}, err
 	}
@@ -197,7 +203,8 @@ func renews(m api.Mode, s api.Store) bool { return m.Claims[s][api.Slow] == api.
 // hasSession says whether the mode needs a service other than Redis and SQL.
 func hasSession(m api.Mode) bool { return slices.ContainsFunc(m.Needs, isService) }
 
-// segments returns the number of segments of the product: one if the mode needs segments, so that all requests meet in the same one.
+// segments returns the number of segments of the product: one if the mode needs segments, so that all requests meet in
+// the same one.
 func segments(m api.Mode) int { return min(m.Segments, 1) }
 
 // outcome turns a verdict into letters.
@@ -209,7 +216,8 @@ func outcome(r audit.Report, ignore string) (api.Outcomes, string) {
 		return c
 	}, r.Found)
 	switch {
-	case r.Verdict == audit.Broken && r.Found != "" && letters == "" && len(r.Violations) == 0: // nothing but what is ignored
+	case r.Verdict == audit.Broken && r.Found != "" && letters == "" && len(r.Violations) == 0:
+		// nothing but what is ignored
 		return api.Exact, ""
 	case r.Verdict == audit.Exact:
 		return api.Exact, ""
@@ -222,7 +230,8 @@ func outcome(r audit.Report, ignore string) (api.Outcomes, string) {
 	}
 }
 
-// outlive is how long a lock of the mode may outlive its holder: the TTL of the lane, or what its service's sessions need.
+// outlive is how long a lock of the mode may outlive its holder: the TTL of the lane, or what its service's sessions
+// need.
 func outlive(m api.Mode, ttl time.Duration) time.Duration {
 	longest := 2 * ttl
 	for _, need := range m.Needs {

@@ -5,8 +5,8 @@ import "sync"
 // Tally is the progress of an exploration.
 type Tally struct {
 	Cells, Done int // the cells that are selected, and those that are complete
-	// Schedules have been played, of Expected: the number is known of the cells that have begun, and estimated for the others from the
-	// committed matrix. 0 = nobody knows, as for random schedules.
+	// Schedules have been played, of Expected: the number is known of the cells that have begun, and estimated for the
+	// others from the committed matrix. 0 = nobody knows, as for random schedules.
 	Schedules, Expected int
 	// Cell is the cell of the schedule that was played last.
 	Cell Cell
@@ -77,7 +77,8 @@ func (t *tallying) played(s Schedule) {
 // done counts a cell.
 func (t *tallying) done() { t.change(func() { t.now.Done++ }) }
 
-// guess returns how many schedules of a cell will probably be played, by the committed matrix; -1 if the matrix does not have it.
+// guess returns how many schedules of a cell will probably be played, by the committed matrix; -1 if the matrix does
+// not have it.
 func (l *lab) guess(c Cell) int {
 	if l.o.Witness != nil {
 		return len(l.witnessesOf(c))

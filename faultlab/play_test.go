@@ -22,7 +22,8 @@ import (
 
 func TestUnclaimed(t *testing.T) {
 	t.Parallel()
-	m := api.Mode{Claims: map[api.Store]map[api.Hazard]api.Outcomes{"sql": {api.Slow: "O", api.Pause: ".", api.Late: Unclaimed}}}
+	m := api.Mode{Claims: map[api.Store]map[api.Hazard]api.Outcomes{"sql": {api.Slow: "O", api.Pause: ".",
+		api.Late: Unclaimed}}}
 	for _, test := range []struct {
 		fault   api.Hazard
 		outcome api.Outcomes
@@ -60,7 +61,8 @@ func TestWitnessShowsItsLetters(t *testing.T) {
 	}
 }
 
-// Schedules that found no lane because the exploration was interrupted were not played: nothing may be concluded from them.
+// Schedules that found no lane because the exploration was interrupted were not played: nothing may be concluded from
+// them.
 func TestInterruptedSchedulesAreNoFinding(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -77,7 +79,8 @@ func TestStalled(t *testing.T) {
 	t.Parallel()
 	const ttl = 600 * time.Millisecond
 	lane := &rig.Lane{TTL: ttl}
-	l := &lab{modes: []api.Mode{{Name: "m", Claims: map[api.Store]map[api.Hazard]api.Outcomes{"sql": {api.Slow: ".", api.Pause: "O", api.Threads: "."}}}}}
+	l := &lab{modes: []api.Mode{{Name: "m", Claims: map[api.Store]map[api.Hazard]api.Outcomes{"sql": {api.Slow: ".",
+		api.Pause: "O", api.Threads: "."}}}}}
 	for name, test := range map[string]struct {
 		fault   api.Hazard
 		outcome api.Outcomes
@@ -97,15 +100,16 @@ func TestStalled(t *testing.T) {
 		"no lock expires":                                {api.Threads, "O", ttl, ttl, false, 0},
 		"not met":                                        {api.Slow, Diverged, ttl, ttl, false, 0},
 	} {
-		p := Played{Schedule: Schedule{Mode: "m", Store: "sql", Fault: test.fault}, Outcome: test.outcome, silence: test.silence}
+		p := Played{Schedule: Schedule{Mode: "m", Store: "sql", Fault: test.fault}, Outcome: test.outcome,
+			silence: test.silence}
 		if got := l.stalled(lane, p, test.machine, test.witness); got != test.want {
 			t.Errorf("%s: stalled() = %v, want %v", name, got, test.want)
 		}
 	}
 }
 
-// The cells of a mode whose sessions last have lanes of their own, where locks must expire; they begin first, and the other groups run beside
-// them.
+// The cells of a mode whose sessions last have lanes of their own, where locks must expire; they begin first, and the
+// other groups run beside them.
 func TestPatientLanes(t *testing.T) {
 	t.Parallel()
 	expiring, plain := &group{equipment: rig.Equipment{Expiry: true}}, &group{}
@@ -116,20 +120,23 @@ func TestPatientLanes(t *testing.T) {
 		fault api.Hazard
 		mode  api.Mode
 		want  *group
-	}{{api.Pause, consul, patient}, {api.Pause, lock, expiring}, {api.Threads, consul, plain}, {api.Threads, lock, plain}} {
+	}{{api.Pause, consul, patient}, {api.Pause, lock, expiring}, {api.Threads, consul, plain},
+		{api.Threads, lock, plain}} {
 		f, _ := fault.Named(c.fault)
 		if got := l.group(f, c.mode); got != c.want {
 			t.Errorf("%s of a mode that needs %v: group %+v, want %+v", c.fault, c.mode.Needs, got, c.want)
 		}
 	}
-	if first, rest := patientFirst(l.groups); !slices.Equal(first, []*group{patient}) || !slices.Equal(rest, []*group{plain, expiring}) {
+	if first, rest := patientFirst(l.groups); !slices.Equal(first, []*group{patient}) ||
+		!slices.Equal(rest, []*group{plain, expiring}) {
 		t.Errorf("patient %v, others %v", first, rest)
 	}
 }
 
 // at is a schedule that holds A at a command.
 func at(pattern string) Schedule {
-	return Schedule{Mode: "m", Store: api.Redis, Fault: api.Pause, A: &rig.Position{Server: "redis", Pattern: pattern, Nth: 1, Cut: rig.Command}}
+	return Schedule{Mode: "m", Store: api.Redis, Fault: api.Pause,
+		A: &rig.Position{Server: "redis", Pattern: pattern, Nth: 1, Cut: rig.Command}}
 }
 
 func played(pattern string, o api.Outcomes) Played { return Played{Schedule: at(pattern), Outcome: o} }
@@ -143,19 +150,29 @@ func TestCellIsHeldAgainstItsClaim(t *testing.T) {
 		found  api.Outcomes
 		wrong  []string // the beginnings of the sentences, in order
 	}{
-		"exact":                      {".", []Played{played("GET", ".")}, ".", nil},
-		"broken as claimed":          {"OL", []Played{played("GET", "L"), played("SET", "O")}, "OL", nil},
-		"found, not claimed":         {".", []Played{played("GET", "."), played("SET", "O")}, "O", []string{"found O, which is not claimed: m (redis), pause, A before redis: SET"}},
-		"claimed, not found":         {"O", []Played{played("GET", ".")}, ".", []string{"claimed O, which no schedule showed"}},
-		"one of two found":           {"OL", []Played{played("GET", "O")}, "O", []string{"claimed L, which no schedule showed"}},
-		"position missed":            {".", []Played{played("GET", "."), {Schedule: at("SET"), Outcome: Diverged, Why: "gone"}}, ".", []string{"DIVERGED: m (redis), pause, A before redis: SET: gone"}},
-		"nothing to judge":           {".", []Played{{Schedule: at("SET"), Outcome: Vacuous, Why: "no data"}}, "", []string{"VACUOUS: m (redis), pause, A before redis: SET: no data"}},
-		"nothing was judged":         {"O", []Played{{Schedule: at("SET"), Outcome: Failed, Why: "lost"}}, "", []string{"FAILED: m (redis), pause, A before redis: SET: lost"}},
-		"broken, no letter":          {"O", []Played{played("GET", "O"), {Schedule: at("SET"), Outcome: Unexplained, Why: "twins"}}, "O!", []string{"m (redis), pause, A before redis: SET: twins"}},
+		"exact":             {".", []Played{played("GET", ".")}, ".", nil},
+		"broken as claimed": {"OL", []Played{played("GET", "L"), played("SET", "O")}, "OL", nil},
+		"found, not claimed": {".", []Played{played("GET", "."), played("SET", "O")}, "O",
+			[]string{"found O, which is not claimed: m (redis), pause, A before redis: SET"}},
+		"claimed, not found": {"O", []Played{played("GET", ".")}, ".",
+			[]string{"claimed O, which no schedule showed"}},
+		"one of two found": {"OL", []Played{played("GET", "O")}, "O",
+			[]string{"claimed L, which no schedule showed"}},
+		"position missed": {".", []Played{played("GET", "."),
+			{Schedule: at("SET"), Outcome: Diverged, Why: "gone"}}, ".",
+			[]string{"DIVERGED: m (redis), pause, A before redis: SET: gone"}},
+		"nothing to judge": {".", []Played{{Schedule: at("SET"), Outcome: Vacuous, Why: "no data"}}, "",
+			[]string{"VACUOUS: m (redis), pause, A before redis: SET: no data"}},
+		"nothing was judged": {"O", []Played{{Schedule: at("SET"), Outcome: Failed, Why: "lost"}}, "",
+			[]string{"FAILED: m (redis), pause, A before redis: SET: lost"}},
+		"broken, no letter": {"O", []Played{played("GET", "O"),
+			{Schedule: at("SET"), Outcome: Unexplained, Why: "twins"}}, "O!",
+			[]string{"m (redis), pause, A before redis: SET: twins"}},
 		"nothing to strike at, once": {".", []Played{played("SET", Idle), played("GET", ".")}, ".", nil},
-		"nothing to strike at":       {".", []Played{played("SET", Idle)}, "", []string{"VACUOUS: the hazard found nothing to strike at"}},
-		"nothing was played":         {".", nil, "", []string{"VACUOUS: no schedule was played"}},
-		"more than it claimed":       {"L", []Played{played("GET", "LX")}, "LX", []string{"found X"}},
+		"nothing to strike at": {".", []Played{played("SET", Idle)}, "",
+			[]string{"VACUOUS: the hazard found nothing to strike at"}},
+		"nothing was played":   {".", nil, "", []string{"VACUOUS: no schedule was played"}},
+		"more than it claimed": {"L", []Played{played("GET", "LX")}, "LX", []string{"found X"}},
 	} {
 		got := sum(Cell{Mode: "m", Store: api.Redis, Fault: api.Pause, Claim: c.claim}, c.played)
 		tried := len(slices.DeleteFunc(slices.Clone(c.played), func(p Played) bool { return p.Outcome == Idle }))
@@ -192,7 +209,8 @@ func TestCellKeepsTheFirstWitness(t *testing.T) {
 	}
 }
 
-// A committed witness that shows its letter stays the witness, whatever the other schedules show beside their own letters.
+// A committed witness that shows its letter stays the witness, whatever the other schedules show beside their own
+// letters.
 func TestCellKeepsTheCommittedWitness(t *testing.T) {
 	t.Parallel()
 	committed := map[string]Schedule{"O": at("SET"), "X": at("RPUSH")}
@@ -212,11 +230,12 @@ func TestOutcomeOfAVerdict(t *testing.T) {
 		ignore string
 		want   api.Outcomes
 	}{
-		"exact":               {audit.Report{Verdict: audit.Exact}, "", "."},
-		"broken":              {audit.Report{Verdict: audit.Broken, Found: "O L"}, "", "OL"},
-		"ignored":             {audit.Report{Verdict: audit.Broken, Found: "X"}, "X", "."},
-		"ignored, and more":   {audit.Report{Verdict: audit.Broken, Found: "L X"}, "X", "L"},
-		"ignored, and a rule": {audit.Report{Verdict: audit.Broken, Found: "X", Violations: []string{"an order that nobody asked for"}}, "X", Unexplained},
+		"exact":             {audit.Report{Verdict: audit.Exact}, "", "."},
+		"broken":            {audit.Report{Verdict: audit.Broken, Found: "O L"}, "", "OL"},
+		"ignored":           {audit.Report{Verdict: audit.Broken, Found: "X"}, "X", "."},
+		"ignored, and more": {audit.Report{Verdict: audit.Broken, Found: "L X"}, "X", "L"},
+		"ignored, and a rule": {audit.Report{Verdict: audit.Broken, Found: "X",
+			Violations: []string{"an order that nobody asked for"}}, "X", Unexplained},
 		"ignored, data lacks": {audit.Report{Verdict: audit.Inconclusive, Found: "X"}, "X", Vacuous},
 		"broken, no letter":   {audit.Report{Verdict: audit.Broken}, "", Unexplained},
 		"the ledger is shut":  {audit.Report{Verdict: audit.Inconclusive}, "", Vacuous},
@@ -244,8 +263,8 @@ func TestMatrixIsAsWritten(t *testing.T) {
 	}
 }
 
-// A request that is held until a lock expires, or for as long as one may take to, must not be given up by its client: that would be a lost
-// reply. A living session of Consul once outlasted the client by 5 s under slow.
+// A request that is held until a lock expires, or for as long as one may take to, must not be given up by its client:
+// that would be a lost reply. A living session of Consul once outlasted the client by 5 s under slow.
 func TestClientsOutlastLocks(t *testing.T) {
 	t.Parallel()
 	for _, need := range []string{"", "etcd", "zookeeper", "consul"} {
@@ -255,7 +274,8 @@ func TestClientsOutlastLocks(t *testing.T) {
 	}
 }
 
-// sheet returns the page of a lab that played two cells. One of them was broken by two schedules, of which only the first has a story.
+// sheet returns the page of a lab that played two cells. One of them was broken by two schedules, of which only the
+// first has a story.
 func sheet(t *testing.T, lang string, change func(*Result)) string {
 	t.Helper()
 	story := &Story{Initial: 10, Left: 9, Ordered: 2, Lines: []Line{
@@ -265,11 +285,14 @@ func sheet(t *testing.T, lang string, change func(*Result)) string {
 		{At: 4 * time.Millisecond, Actor: "B", Event: rig.Answered, Text: "ok"},
 	}}
 	a, b := at("GET"), at("SET")
-	all := []Played{{Schedule: a, Outcome: "O", Story: story}, {Schedule: b, Outcome: "L"}, {Schedule: at("DEL"), Outcome: ".", Story: story}}
+	all := []Played{{Schedule: a, Outcome: "O", Story: story}, {Schedule: b, Outcome: "L"},
+		{Schedule: at("DEL"), Outcome: ".", Story: story}}
 	c := sum(Cell{Mode: "m", Store: api.Redis, Fault: api.Pause, Claim: "O"}, all)
 	r := &Result{
-		Cells: []Cell{c, {Mode: "safe", Store: api.SQL, Fault: api.Pause, Claim: ".", Found: ".", Tried: 3}}, Told: witnesses(c, all),
-		Servers: map[string]string{"redis": "redis-server 7.0.15"}, TTL: 600 * time.Millisecond, Schedules: 6, Took: time.Second,
+		Cells:   []Cell{c, {Mode: "safe", Store: api.SQL, Fault: api.Pause, Claim: ".", Found: ".", Tried: 3}},
+		Told:    witnesses(c, all),
+		Servers: map[string]string{"redis": "redis-server 7.0.15"}, TTL: 600 * time.Millisecond, Schedules: 6,
+		Took: time.Second,
 	}
 	if len(r.Told) != 2 {
 		t.Errorf("%d schedules are kept, want the witnesses of the two letters", len(r.Told))
@@ -278,7 +301,8 @@ func sheet(t *testing.T, lang string, change func(*Result)) string {
 		change(r)
 	}
 	var out strings.Builder
-	o := PageOptions{Lang: lang, Version: "abc", Command: "bin/shop lab --mode 'm&n'", Made: time.Unix(0, 0), Secrets: []string{"t0ken-of-mine"}}
+	o := PageOptions{Lang: lang, Version: "abc", Command: "bin/shop lab --mode 'm&n'", Made: time.Unix(0, 0),
+		Secrets: []string{"t0ken-of-mine"}}
 	if err := r.WritePage(&out, o); err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +341,8 @@ func TestSheet(t *testing.T) {
 			}
 		}
 		for _, want := range []string{
-			"m (redis), pause, A before redis: GET: O", "&lt;script&gt;", "SIGSTOP", "redis-server 7.0.15", "600ms", "git checkout abc",
+			"m (redis), pause, A before redis: GET: O", "&lt;script&gt;", "SIGSTOP", "redis-server 7.0.15", "600ms",
+			"git checkout abc",
 			"bin/shop lab --mode &#39;m&amp;n&#39;", "OL (!) · 3", " · 3</td>", "L, which is not claimed",
 		} {
 			if !strings.Contains(said, want) {
@@ -338,7 +363,8 @@ func TestSheetWithoutStories(t *testing.T) {
 		t.Errorf("the page does not name the schedules:\n%s", said)
 	}
 	said = sheet(t, "en", func(r *Result) { r.Serve = &rig.Foreign{}; r.Cells[0].Wrong = nil })
-	if !strings.Contains(said, "Fault lab: your service") || !strings.Contains(said, "Of 2 faults, 1 breaks the service.") {
+	if !strings.Contains(said, "Fault lab: your service") || !strings.Contains(said,
+		"Of 2 faults, 1 breaks the service.") {
 		t.Errorf("the page of a foreign service:\n%s", said)
 	}
 }
@@ -348,7 +374,8 @@ func TestSheetWithoutStories(t *testing.T) {
 func TestUntested(t *testing.T) {
 	t.Parallel()
 	path := func(pattern string) rig.Path {
-		return rig.Path{Steps: []rig.Position{{Server: rig.Database, Pattern: "SELECT a"}, {Server: rig.Database, Pattern: pattern}}}
+		return rig.Path{Steps: []rig.Position{{Server: rig.Database, Pattern: "SELECT a"},
+			{Server: rig.Database, Pattern: pattern}}}
 	}
 	service := rig.Foreign{Request: "POST /buy"}
 	r := &Result{Serve: &service, Took: time.Second}
@@ -358,10 +385,12 @@ func TestUntested(t *testing.T) {
 		if name == api.Replicas {
 			p = played("GET", "O")
 		}
-		r.add(&lab{}, sum(Cell{Mode: rig.ServiceName, Fault: name, Claim: Unclaimed, Untested: inside(f, path("CALL buy(?)"))}, []Played{p}), []Played{p})
+		r.add(&lab{}, sum(Cell{Mode: rig.ServiceName, Fault: name, Claim: Unclaimed,
+			Untested: inside(f, path("CALL buy(?)"))}, []Played{p}), []Played{p})
 	}
 	r.Cells = append(r.Cells, (&lab{o: Options{Serve: &service}}).untried()...)
-	r.Cells = append(r.Cells, sum(Cell{Mode: rig.ServiceName, Fault: api.Late, Claim: Unclaimed}, nil)) // nothing is left to clean up
+	// nothing is left to clean up
+	r.Cells = append(r.Cells, sum(Cell{Mode: rig.ServiceName, Fault: api.Late, Claim: Unclaimed}, nil))
 	if got := r.Untested(); !slices.Equal(got, []string{"threads", "retry"}) || r.Broken() != 1 {
 		t.Errorf("untested %v, broken %d, want threads and retry, and replicas broken all the same", got, r.Broken())
 	}
@@ -377,7 +406,8 @@ func TestUntested(t *testing.T) {
 				t.Errorf("%s has no %q:\n%s", form, want, has)
 			}
 		}
-		if form != "json" && !strings.Contains(has, "Nothing that was played broke it: crash.") || strings.Contains(has, `banner good`) {
+		if form != "json" && !strings.Contains(has, "Nothing that was played broke it: crash.") ||
+			strings.Contains(has, `banner good`) {
 			t.Errorf("%s gives an all-clear beyond crash:\n%s", form, has)
 		}
 	}
@@ -386,14 +416,16 @@ func TestUntested(t *testing.T) {
 	if got != nil || claim != Unclaimed {
 		t.Errorf("with --repeat-without-key: untried %v, and retry is not played", got)
 	}
-	for _, pattern := range []string{"UPDATE stock SET n = n - ? WHERE n >= ?", "SELECT n FROM stock WHERE id = ? FOR UPDATE"} {
+	for _, pattern := range []string{"UPDATE stock SET n = n - ? WHERE n >= ?",
+		"SELECT n FROM stock WHERE id = ? FOR UPDATE"} {
 		if why := inside(fault.Threads, path(pattern)); why != (text.Text{}) {
 			t.Errorf("%s: %s, want nothing inside", pattern, why)
 		}
 	}
 }
 
-// The report on a foreign service says that nothing broke it only if every schedule proved something, and its page is green only then.
+// The report on a foreign service says that nothing broke it only if every schedule proved something, and its page is
+// green only then.
 func TestUnprovenService(t *testing.T) {
 	t.Parallel()
 	held, lost := played("GET", "."), Played{Schedule: at("SET"), Outcome: Failed, Why: "lost"}
@@ -401,10 +433,14 @@ func TestUnprovenService(t *testing.T) {
 		played       []Played
 		banner, said string
 	}{
-		"proved":       {[]Played{held}, `good"><p><strong>Nothing that was played broke it: pause.<`, "\nNothing that was played broke it: pause.\n"},
-		"in part":      {[]Played{held, lost}, `warm"><p><strong>Nothing broke it, but some schedules proved nothing.<`, "\nNothing broke it, but some schedules proved nothing.\n"},
-		"not at all":   {[]Played{lost}, `warm"><p><strong>No schedule could be judged.<`, "\nNo schedule could be judged.\n"},
-		"and broke it": {[]Played{lost, played("GET", "O")}, `bad"><p><strong>Of 1 fault, 1 breaks the service.<`, "\nFaults that break the service"},
+		"proved": {[]Played{held}, `good"><p><strong>Nothing that was played broke it: pause.<`,
+			"\nNothing that was played broke it: pause.\n"},
+		"in part": {[]Played{held, lost}, `warm"><p><strong>Nothing broke it, but some schedules proved nothing.<`,
+			"\nNothing broke it, but some schedules proved nothing.\n"},
+		"not at all": {[]Played{lost}, `warm"><p><strong>No schedule could be judged.<`,
+			"\nNo schedule could be judged.\n"},
+		"and broke it": {[]Played{lost, played("GET", "O")}, `bad"><p><strong>Of 1 fault, 1 breaks the service.<`,
+			"\nFaults that break the service"},
 	} {
 		r := &Result{Serve: &rig.Foreign{}, Took: time.Second}
 		r.add(&lab{}, sum(Cell{Mode: rig.ServiceName, Fault: api.Pause, Claim: Unclaimed}, tt.played), tt.played)

@@ -20,14 +20,16 @@ type words struct {
 }
 
 var reportWords = text.Table(words{
-	mode: "mode", store: "store", fault: "fault", asClaimed: "Every outcome is as claimed.\n", wrong: "Not as it must be:\n",
+	mode: "mode", store: "store", fault: "fault", asClaimed: "Every outcome is as claimed.\n",
+	wrong:   "Not as it must be:\n",
 	blocked: "\nWhile A stood still, everybody else was kept out for (longest):\n",
 	counts:  "%d [cell|cells], %d [schedule|schedules] in %.0f s: %.1f a second",
 	again:   "; %d played again (the machine stood still, or the victim was turned away too early)",
 	left:    "; left out: %d [schedule|schedules] of %d [cell|cells] (--all plays them)",
 	cost:    "\nCPU time: %.0f ms per schedule, of which %.0f ms in the lab's own process; peak memory: %d MB",
 	cell:    "%-17s %-5s %-15s %-4s as claimed, %d [schedule|schedules]\n",
-	leftOut: "LEFT OUT, not played: %s\n", interrupted: "Interrupted: the other cells have not been played to their end.\n",
+	leftOut: "LEFT OUT, not played: %s\n", interrupted: "Interrupted: the other cells have not been played to their " +
+		"end.\n",
 })
 
 // Line describes a cell in one line, followed by a line for each mistake.
@@ -50,7 +52,8 @@ func (r *Result) Wrong() int {
 	return n
 }
 
-// Write writes the report: the table of outcomes, the contradictions, the longest time for which others were blocked, and the counts.
+// Write writes the report: the table of outcomes, the contradictions, the longest time for which others were blocked,
+// and the counts.
 func (r *Result) Write(w io.Writer, lang string) error {
 	t := reportWords.In(lang)
 	var b strings.Builder
@@ -87,7 +90,8 @@ func column(name api.Hazard) int { return max(10, len(name)) + 1 }
 // tableWidth is the widest that a table of outcomes may be, in columns: the hazards of the ladder fit.
 const tableWidth = 130
 
-// writeTable writes the outcomes, mode by hazard. Hazards that do not fit into tableWidth follow in tables of their own.
+// writeTable writes the outcomes, mode by hazard. Hazards that do not fit into tableWidth follow in tables of their
+// own.
 func (r *Result) writeTable(b *strings.Builder, t words) {
 	for i, shown := range bands(r.hazards()) {
 		if i > 0 {
@@ -160,7 +164,8 @@ func (r *Result) writeBlocked(b *strings.Builder, t words) {
 }
 
 func (r *Result) writeCounts(b *strings.Builder, t words) {
-	b.WriteString(text.Sprintf("\n"+t.counts, len(r.Cells), r.Schedules, r.Took.Seconds(), float64(r.Schedules)/r.Took.Seconds()))
+	b.WriteString(text.Sprintf("\n"+t.counts, len(r.Cells), r.Schedules, r.Took.Seconds(),
+		float64(r.Schedules)/r.Took.Seconds()))
 	if r.Again > 0 {
 		fmt.Fprintf(b, t.again, r.Again)
 	}

@@ -22,19 +22,23 @@ type foreignWords struct {
 }
 
 var foreignTexts = text.Table(foreignWords{
-	fault: "fault", found: "found", tried: "schedules", breaks: "\nFaults that break the service, and the first position that showed each letter:\n",
+	fault: "fault", found: "found", tried: "schedules", breaks: "\nFaults that break the service, and the first " +
+		"position that showed each letter:\n",
 	holds:    "\nNothing that was played broke it%s.\n",
 	untested: "\nNot tried:\n", colon: ": ",
 	unsure: "\nNothing broke it, but some schedules proved nothing.\n", unjudged: "\nNo schedule could be judged.\n",
-	wrong: "\nSchedules that proved nothing:\n", locks: "\nLocks seen in Redis while a request was held: %s\n", never: "%s (never expires)",
+	wrong: "\nSchedules that proved nothing:\n", locks: "\nLocks seen in Redis while a request was held: %s\n",
+	never: "%s (never expires)",
 	letters: map[byte]string{
-		'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order", 'D': "a repeated request was charged twice",
-		'X': "stuck: nobody is served any more", 'A': "an acknowledged order is lost", '!': "the answers contradict the ledger, or the counter is below zero",
+		'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order",
+		'D': "a repeated request was charged twice",
+		'X': "stuck: nobody is served any more", 'A': "an acknowledged order is lost",
+		'!': "the answers contradict the ledger, or the counter is below zero",
 	},
 })
 
-// WriteForeign writes the report on a foreign service to w, in lang "en" or "zh": a line for each fault, the positions that broke the service,
-// and the locks seen in its Redis. It returns the error of w.
+// WriteForeign writes the report on a foreign service to w, in lang "en" or "zh": a line for each fault, the positions
+// that broke the service, and the locks seen in its Redis. It returns the error of w.
 func (r *Result) WriteForeign(w io.Writer, lang string) error {
 	t := foreignTexts.In(lang)
 	var b strings.Builder
@@ -58,7 +62,8 @@ func (r *Result) WriteForeign(w io.Writer, lang string) error {
 			if letter == string(Unexplained) {
 				means = cmp.Or(c.Unexplained, means)
 			}
-			fmt.Fprintf(&b, "  %s %s  %s\n      %s\n", report.Left(string(c.Fault), 10), letter, means, c.Witnesses[letter].where())
+			fmt.Fprintf(&b, "  %s %s  %s\n      %s\n", report.Left(string(c.Fault), 10), letter, means,
+				c.Witnesses[letter].where())
 		}
 	}
 	untested, wrong := []string{t.untested}, []string{t.wrong}

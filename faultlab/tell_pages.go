@@ -15,8 +15,9 @@ import (
 // pageText has the texts of the matrix page around its tables.
 type pageText struct {
 	head, table, meanings, blocked, blockedHead, beyond, hazard, broken, exact, witnesses, wire string
-	schedules                                                                                   string // a format, of a number
-	kept                                                                                        map[Blocked]string
+	// a format, of a number
+	schedules string
+	kept      map[Blocked]string
 }
 
 // notOnTheWire lists the hazards that no proxy can bring about, each with the Go test that covers it.
@@ -25,11 +26,14 @@ var notOnTheWire = []struct {
 	test string
 }{
 	{text.Of("interleavings without a command in between: a process's own mutex"), "internal/lock.TestMutex"},
-	{text.Of("a replica's own queue in front of the lock, and how often it may pass a lease on"), "internal/lock/handoff.TestEngineCohortIsBounded"},
+	{text.Of("a replica's own queue in front of the lock, and how often it may pass a lease on"),
+		"internal/lock/handoff.TestEngineCohortIsBounded"},
 	{text.Of("which requests share a batch"), "internal/stock.TestQueueCommitsTogether"},
 	{text.Of("the same key twice in one batch"), "internal/stock.TestQueueRepeatsWithinABatch"},
-	{text.Of("a panic between the read and the write: nothing is lost, the lock is released, the answer is 500"), "internal/stock.TestConformance/*/*/*/panic, internal/handler.TestPanicIsAnInternalProblem"},
-	{text.Of("a balancer that sends a request again: the proxies are between the replicas and their servers, and do not see it"), "deploy.TestNginxSendsOnce, internal/localstack.TestNeverSentTwice"},
+	{text.Of("a panic between the read and the write: nothing is lost, the lock is released, the answer is 500"),
+		"internal/stock.TestConformance/*/*/*/panic, internal/handler.TestPanicIsAnInternalProblem"},
+	{text.Of("a balancer that sends a request again: the proxies are between the replicas and their servers, and do not " +
+		"see it"), "deploy.TestNginxSendsOnce, internal/localstack.TestNeverSentTwice"},
 }
 
 var pageTexts = text.Table(pageText{
@@ -37,29 +41,35 @@ var pageTexts = text.Table(pageText{
 
 [中文](matrix.zh.md)
 
-Every mode under every fault, as ` + "`shop lab`" + ` found it on real servers: three replicas, each with a proxy of its own before every server. A
-request is stopped at each of its commands in turn, once before the server has it and once before the answer is back; the
-fault strikes there, a rival is served, and the judge reads the ledger. "Exact" means that no schedule of the table below
-broke it; it is no proof beyond them.
+Every mode under every fault, as ` + "`shop lab`" + ` found it on real servers: three replicas, each with a proxy of its own before
+every server. A request is stopped at each of its commands in turn, once before the server has it and once before the
+answer is back; the fault strikes there, a rival is served, and the judge reads the ledger. "Exact" means that no
+schedule of the table below broke it; it is no proof beyond them.
 
-` + "`make lab`" + ` plays the witnesses of a broken cell and every schedule of an exact one; of an exact cell that needs etcd, ZooKeeper or Consul it plays
-a sample. ` + "`make lab ALL=1`" + ` plays every schedule of every cell.
+` + "`make lab`" + ` plays the witnesses of a broken cell and every schedule of an exact one; of an exact cell that needs etcd,
+ZooKeeper or Consul it plays a sample. ` + "`make lab ALL=1`" + ` plays every schedule of every cell.
 ` + "`shop lab --serve`" + ` tests [your own service](lab-anybody.md), in any language.
 `,
 	meanings: "## What the columns and letters mean", table: "mode | store", schedules: "%d [schedule|schedules].",
-	blocked: "## While the holder is paused\n\nHow long nobody else can buy the product when the holder's process is stopped (SIGSTOP) at the worst of its commands. With the stock in SQL the worst command is inside the transaction, which keeps the row locked even after the lease has ended. Modes that `threads` or `replicas` breaks are left out, and so is `kafka`, which the lab does not play.\n",
+	blocked: "## While the holder is paused\n\nHow long nobody else can buy the product when the holder's process is " +
+		"stopped (SIGSTOP) at the worst of its commands. With the stock in SQL the worst command is inside the " +
+		"transaction, which keeps the row locked even after the lease has ended. Modes that `threads` or `replicas` breaks " +
+		"are left out, and so is `kafka`, which the lab does not play.\n",
 	kept: map[Blocked]string{
-		NotBlocked: "not blocked", UntilLease: "until the holder's lease or session ends", UntilHolder: "until the holder runs again",
+		NotBlocked: "not blocked", UntilLease: "until the holder's lease or session ends",
+		UntilHolder: "until the holder runs again",
 	},
 	blockedHead: "others are blocked | modes",
 	beyond: `## Hazards without claims
 
-No mode makes a claim about these hazards. The list holds what the lab found; a run fails if it finds a letter that is not in the list, or misses one that is. ` + "`make lab BEYOND=1`" + ` plays them. Modes that
-two concurrent requests break without any fault are left out.
+No mode makes a claim about these hazards. The list holds what the lab found; a run fails if it finds a
+letter that is not in the list, or misses one that is. ` + "`make lab BEYOND=1`" + ` plays them. Modes that two concurrent requests
+break without any fault are left out.
 `,
 	hazard: "* `%s`: %s\n", broken: "broken: %s", exact: "exact: %s",
-	witnesses: "## Witnesses\n\nThe first schedule that showed each outcome is its witness: `faultlab/matrix.json` has them all. " +
-		"`shop lab --mode MODE --store STORE --fault FAULT` plays those of a cell again and tells the worst as a story, and " +
+	witnesses: "## Witnesses\n\nThe first schedule that showed each outcome is its witness: `faultlab/matrix.json` has " +
+		"them all. `shop lab --mode MODE --store STORE --fault FAULT` plays those of a cell again and tells the worst " +
+		"as a story, and " +
 		"the console shows them command by command.\n",
 	wire: "## Not on the wire\n\nA proxy cannot bring about the following cases, so Go tests cover them.\n",
 })
@@ -91,7 +101,8 @@ func (m Matrix) Markdown(lang string, modes []api.Mode) string {
 			b.WriteString(" |\n")
 		}
 	}
-	fmt.Fprintf(&b, "\n%s · %s\n\n%s\n\n%s\n", api.Legend(lang), text.Sprintf(t.schedules, tried), t.meanings, api.Definitions(lang))
+	fmt.Fprintf(&b, "\n%s · %s\n\n%s\n\n%s\n", api.Legend(lang), text.Sprintf(t.schedules, tried), t.meanings,
+		api.Definitions(lang))
 	m.writeBlocked(&b, t)
 	m.writeBeyond(&b, lang, t)
 	b.WriteString(t.witnesses + "\n" + t.wire + "\n")
@@ -105,7 +116,8 @@ func (m Matrix) Markdown(lang string, modes []api.Mode) string {
 	return b.String()
 }
 
-// WritePages writes the page in both languages, matrix.md and matrix.zh.md, into a directory. modes is as for [Matrix.Markdown].
+// WritePages writes the page in both languages, matrix.md and matrix.zh.md, into a directory. modes is as for
+// [Matrix.Markdown].
 func (m Matrix) WritePages(dir string, modes []api.Mode) error {
 	for lang, name := range map[string]string{"en": "matrix.md", "zh": "matrix.zh.md"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(m.Markdown(lang, modes)), 0o644); err != nil {

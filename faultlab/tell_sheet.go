@@ -42,12 +42,17 @@ type sheetWords struct {
 var sheetTexts = text.Table(sheetWords{
 	Title: "Fault lab: %d [cell|cells]", TitleServe: "Fault lab: your service", Outcomes: "Outcomes", Mode: "mode",
 	Blocked: "How long the other replicas were kept out while A was stopped", Schedules: "Schedules that broke something",
-	Explain: "For each letter one schedule, command by command: what the replicas A, B and C sent, what their clients saw, and where the lab struck.",
-	Untold:  "No story was recorded; the schedules are:", Environment: "Environment", Again: "How to repeat it",
+	Explain: "For each letter one schedule, command by command: what the replicas A, B and C sent, what their clients " +
+		"saw, and where the lab struck.",
+	Untold: "No story was recorded; the schedules are:", Environment: "Environment", Again: "How to repeat it",
 	Good: "Every outcome is as claimed.", Bad: "Of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be.",
-	ServeGood: "Nothing that was played broke it%s.", ServeBad: "Of %[2]d [fault|faults], %[1]d [breaks|break] the service.", ServeUnsure: "Nothing broke it, but some schedules proved nothing.", ServeUnjudged: "No schedule could be judged.",
-	ExactCell: "exact", Colon: ": ", Untested: "? = not tried, or not at every position",
-	Exact: "exact (.): no schedule broke anything; the number beside it: how many schedules were played", Version: "lastitem", Machine: "machine", Cores: "%s/%s, %d [core|cores], %s", Servers: "servers", TTL: "TTL of the locks", Made: "time",
+	ServeGood: "Nothing that was played broke it%s.", ServeBad: "Of %[2]d [fault|faults], %[1]d [breaks|break] the " +
+		"service.", ServeUnsure: "Nothing broke it, but some schedules proved nothing.",
+	ServeUnjudged: "No schedule could be judged.",
+	ExactCell:     "exact", Colon: ": ", Untested: "? = not tried, or not at every position",
+	Exact:   "exact (.): no schedule broke anything; the number beside it: how many schedules were played",
+	Version: "lastitem", Machine: "machine", Cores: "%s/%s, %d [core|cores], %s", Servers: "servers",
+	TTL: "TTL of the locks", Made: "time",
 })
 
 type labPage struct {
@@ -93,8 +98,8 @@ type labLine struct {
 
 type labText struct{ Text, Class string }
 
-// WritePage writes the result as a single HTML file: the outcomes, the schedules of the broken cells command by command, the environment, and
-// how to repeat the exploration. It tells the schedules if Options.Tell was set.
+// WritePage writes the result as a single HTML file: the outcomes, the schedules of the broken cells command by
+// command, the environment, and how to repeat the exploration. It tells the schedules if Options.Tell was set.
 func (r *Result) WritePage(w io.Writer, o PageOptions) error {
 	view := r.pageOf(o)
 	var body, whole strings.Builder
@@ -145,7 +150,8 @@ func (r *Result) pageOf(o PageOptions) labPage {
 	v.Letters = r.pageLetters(o.Lang)
 	for _, c := range r.Cells {
 		if c.Fault == api.Pause && c.BlockedFor > 0 {
-			v.Blocked = append(v.Blocked, labFact{c.Mode + " " + string(c.Store), []string{c.BlockedFor.Round(time.Millisecond).String()}})
+			v.Blocked = append(v.Blocked, labFact{c.Mode + " " + string(c.Store),
+				[]string{c.BlockedFor.Round(time.Millisecond).String()}})
 		}
 		if len(c.Witnesses) > 0 {
 			v.Broken = append(v.Broken, r.pageBroken(c, o.Lang))
@@ -241,7 +247,9 @@ func (r *Result) pageBroken(c Cell, lang string) labBroken {
 		}
 		told[name] = true
 		v.Witnesses = append(v.Witnesses, name)
-		if i := slices.IndexFunc(r.Told, func(p Played) bool { return p.Story != nil && p.Schedule.String() == name }); i >= 0 {
+		if i := slices.IndexFunc(r.Told, func(p Played) bool {
+			return p.Story != nil && p.Schedule.String() == name
+		}); i >= 0 {
 			v.Stories = append(v.Stories, r.Told[i].pageStory(lang))
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// StatusLine tells how far the lab is. On a terminal the last line shows it, below everything that is written by way of it; elsewhere a line is
-// written every half minute. It is safe for concurrent use.
+// StatusLine tells how far the lab is. On a terminal the last line shows it, below everything that is written by way of
+// it; elsewhere a line is written every half minute. It is safe for concurrent use.
 type StatusLine struct {
 	w        io.Writer
 	lang     string
@@ -29,8 +29,9 @@ type StatusLine struct {
 	until int       // the schedules until then
 }
 
-// The sparkline shows lineRates rates, one for each lineStep, since schedules take longer than requests. A terminal's line is rewritten every
-// lineTick at most. lineSlow is how often a line is written where nothing can be rewritten: complete cells have lines of their own.
+// The sparkline shows lineRates rates, one for each lineStep, since schedules take longer than requests. A terminal's
+// line is rewritten every lineTick at most. lineSlow is how often a line is written where nothing can be rewritten:
+// complete cells have lines of their own.
 const (
 	lineRates = 16
 	lineStep  = time.Second
@@ -39,7 +40,8 @@ const (
 )
 
 // lineWords are the words of the line, by language.
-var lineWords = text.Table(struct{ schedules, known, rate, left, ending string }{"  %d [schedule|schedules]", "  %d of %d [schedule|schedules]", "  %s %.1f/s", "  about %s left", "  ending"})
+var lineWords = text.Table(struct{ schedules, known, rate, left, ending string }{"  %d [schedule|schedules]",
+	"  %d of %d [schedule|schedules]", "  %s %.1f/s", "  about %s left", "  ending"})
 
 // NewStatusLine returns the line for w, in the language lang.
 func NewStatusLine(w io.Writer, lang string) *StatusLine {
@@ -117,7 +119,8 @@ func (l *StatusLine) Tally(t Tally) {
 
 // text words a tally, this long after the first schedule.
 func (l *StatusLine) text(t Tally, took time.Duration) string {
-	words, said := lineWords.In(l.lang), strings.TrimSpace(fmt.Sprintf("%s %s %s", t.Cell.Mode, t.Cell.Store, t.Cell.Fault))
+	words, said := lineWords.In(l.lang), strings.TrimSpace(fmt.Sprintf("%s %s %s", t.Cell.Mode, t.Cell.Store,
+		t.Cell.Fault))
 	left := l.length - took
 	if t.Cells > 0 {
 		said = fmt.Sprintf("[%d/%d] %s", t.Done, t.Cells, said)

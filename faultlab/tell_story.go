@@ -54,8 +54,9 @@ type storyWords struct {
 
 var storyTexts = text.Table(storyWords{
 	events: map[rig.What]string{
-		rig.Asked: "> a client asks", rig.Answered: "<", rig.Held: "** held", rig.Passed: "** let go on", rig.Blocked: "** blocked",
-		rig.Paused: "** stopped (SIGSTOP)", rig.Resumed: "** goes on (SIGCONT)", rig.Killed: "** killed (SIGKILL)",
+		rig.Asked: "> a client asks", rig.Answered: "<", rig.Held: "** held", rig.Passed: "** let go on",
+		rig.Blocked: "** blocked",
+		rig.Paused:  "** stopped (SIGSTOP)", rig.Resumed: "** goes on (SIGCONT)", rig.Killed: "** killed (SIGKILL)",
 		rig.Broken: "** its connection breaks", rig.Lost: "** the answer is lost", rig.FailedOver: "** failover",
 		rig.Terminated: "** receives SIGTERM", rig.HasEnded: "** has exited", rig.SessionEnded: "** its session is ended in",
 		rig.DatabaseKilled: "** the database is killed (SIGKILL)", rig.DatabaseBack: "** the database has restarted",
@@ -114,7 +115,8 @@ func (l Line) text(t storyWords) string {
 	return strings.TrimSpace(t.events[l.Event] + " " + l.Text)
 }
 
-// turnedAway returns how many requests of the first line's actor were refused before anything else happened, and how many lines they take.
+// turnedAway returns how many requests of the first line's actor were refused before anything else happened, and how
+// many lines they take.
 func turnedAway(lines []Line) (times, used int) {
 	actor, open := lines[0].Actor, false
 	for i, l := range lines {

@@ -41,7 +41,8 @@ type Step struct {
 	Text  string
 }
 
-// Busy is the event of a client that was refused several times in a row because of a lock; the text is the number of refusals.
+// Busy is the event of a client that was refused several times in a row because of a lock; the text is the number of
+// refusals.
 const Busy rig.What = "busy"
 
 // MarshalJSON writes the step as an array, which is short: a matrix has thousands of steps.
@@ -149,7 +150,8 @@ func talesJSON(all []Tale) ([]byte, error) {
 
 // tale records a schedule that was played.
 func (p Played) tale() Tale {
-	t := Tale{Schedule: p.Schedule.String(), Outcome: p.Outcome, Why: p.Why, Initial: p.Story.Initial, Left: p.Story.Left, Ordered: p.Story.Ordered}
+	t := Tale{Schedule: p.Schedule.String(), Outcome: p.Outcome, Why: p.Why, Initial: p.Story.Initial, Left: p.Story.Left,
+		Ordered: p.Story.Ordered}
 	for lines := p.Story.Lines; len(lines) > 0; {
 		l := lines[0]
 		times, used := turnedAway(lines)
@@ -197,8 +199,8 @@ func (w Witness) Shows(o api.Outcomes) bool {
 	return w.Letters != ""
 }
 
-// Retell adds the stories of schedules that were played to the tales, and returns the tales of the matrix's witnesses, in its order.
-// The error names the witnesses that were played but did not show their letters.
+// Retell adds the stories of schedules that were played to the tales, and returns the tales of the matrix's witnesses,
+// in its order. The error names the witnesses that were played but did not show their letters.
 func (m Matrix) Retell(known []Tale, played []Played) ([]Tale, error) {
 	tales := map[string]Tale{}
 	for _, t := range known {

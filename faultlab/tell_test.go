@@ -20,7 +20,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// Where stderr is no terminal, the lab says now and then how far it is, without a control character, and the lines of others are left alone.
+// Where stderr is no terminal, the lab says now and then how far it is, without a control character, and the lines of
+// others are left alone.
 func TestStatusLineElsewhere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,7 +37,8 @@ func TestStatusLineElsewhere(t *testing.T) {
 		}
 		line.Clear()
 		spark := "  " + strings.Repeat("█", lineRates) + " 1.0/秒"
-		want := "[1/4] lua-lock sql pause  调度 31/121" + spark + "  约剩 1m30s\na cell\n[1/4] lua-lock sql pause  调度 61/121" + spark + "  约剩 1m0s\n"
+		want := "[1/4] lua-lock sql pause  调度 31/121" + spark + "  约剩 1m30s\na cell\n[1/4] lua-lock sql pause  调度 61/121" +
+			spark + "  约剩 1m0s\n"
 		if out.String() != want {
 			t.Errorf("the lab said:\n%s\nwant:\n%s", out.String(), want)
 		}
@@ -62,7 +64,8 @@ func TestStoryFoldsBusyAnswers(t *testing.T) {
 	var b strings.Builder
 	(&Story{Lines: lines, Initial: 10, Left: 9, Ordered: 1}).write(&b, storyTexts.In("en"))
 	text := b.String()
-	for what, times := range map[string]int{"> asks 3 times: lock_busy": 1, "> a client asks": 1, "SET lock NX": 1, "< ok": 1, "ledger: 10 at first, 9 left, 1 ordered": 1} {
+	for what, times := range map[string]int{"> asks 3 times: lock_busy": 1, "> a client asks": 1, "SET lock NX": 1,
+		"< ok": 1, "ledger: 10 at first, 9 left, 1 ordered": 1} {
 		if got := strings.Count(text, what); got != times {
 			t.Errorf("%q stands %d times, want %d:\n%s", what, got, times, text)
 		}
@@ -118,7 +121,8 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// The hazards of the ladder stand in one table. Of all hazards each has its column, in several tables that fit, and a row is where it has a cell.
+// The hazards of the ladder stand in one table. Of all hazards each has its column, in several tables that fit, and a
+// row is where it has a cell.
 func TestOutcomesFit(t *testing.T) {
 	t.Parallel()
 	var ladder []api.Hazard
@@ -169,12 +173,14 @@ func TestUnclaimedIsTold(t *testing.T) {
 		t.Errorf("unclaimed are %+v, want none where every story stands elsewhere", told.Unclaimed)
 	}
 	var b strings.Builder
-	if err := r.Write(&b, "en"); err != nil || !strings.Contains(b.String(), odd.Schedule.String()+": O\n") || !strings.Contains(b.String(), "SET stock 4") {
+	if err := r.Write(&b, "en"); err != nil || !strings.Contains(b.String(), odd.Schedule.String()+": O\n") ||
+		!strings.Contains(b.String(), "SET stock 4") {
 		t.Errorf("Write() = %v, want the schedule and its commands:\n%s", err, b.String())
 	}
 }
 
-// Every committed witness has a recorded story that shows its letters and holds A where the schedule says, and no story is left over.
+// Every committed witness has a recorded story that shows its letters and holds A where the schedule says, and no story
+// is left over.
 func TestTalesOfWitnesses(t *testing.T) {
 	t.Parallel()
 	matrix, err := Committed()
@@ -201,11 +207,14 @@ func TestTalesOfWitnesses(t *testing.T) {
 			t.Errorf("%s has no story: 'shop lab --tell faultlab/stories' records it", name)
 		case !w.Shows(x.Outcome):
 			t.Errorf("the story of %s shows %s, want %s", name, x.Outcome, w.Letters)
-		case w.Schedule.A != nil && !slices.ContainsFunc(x.Steps, func(s Step) bool { return s.Event == rig.Held || s.Event == rig.Broken }):
+		case w.Schedule.A != nil && !slices.ContainsFunc(x.Steps, func(s Step) bool {
+			return s.Event == rig.Held || s.Event == rig.Broken
+		}):
 			t.Errorf("in the story of %s nobody is held", name)
 		}
 		for i, s := range x.Steps {
-			if i > 0 && s.At < x.Steps[i-1].At || !slices.Contains([]string{"A", "B", "C"}, s.Actor) || s.Event == "" && s.Text == "" {
+			if i > 0 && s.At < x.Steps[i-1].At || !slices.Contains([]string{"A", "B", "C"}, s.Actor) ||
+				s.Event == "" && s.Text == "" {
 				t.Errorf("%s: step %d, %+v, is out of order or empty", name, i, s)
 			}
 		}
@@ -220,8 +229,10 @@ func TestTaleFolds(t *testing.T) {
 	t.Parallel()
 	p := Played{Outcome: "O", Story: &Story{Initial: 10, Left: 8, Ordered: 3, Lines: []Line{
 		{At: 1234567 * time.Nanosecond, Actor: "A", Event: rig.Held, Text: "before redis: GET"},
-		{At: 2 * time.Millisecond, Actor: "B", Event: rig.Asked}, {At: 3 * time.Millisecond, Actor: "B", Event: rig.Answered, Text: "declined lock_busy"},
-		{At: 4 * time.Millisecond, Actor: "B", Event: rig.Asked}, {At: 5 * time.Millisecond, Actor: "B", Event: rig.Answered, Text: "declined lock_busy"},
+		{At: 2 * time.Millisecond, Actor: "B", Event: rig.Asked}, {At: 3 * time.Millisecond, Actor: "B", Event: rig.Answered,
+			Text: "declined lock_busy"},
+		{At: 4 * time.Millisecond, Actor: "B", Event: rig.Asked}, {At: 5 * time.Millisecond, Actor: "B", Event: rig.Answered,
+			Text: "declined lock_busy"},
 		{At: 6 * time.Millisecond, Actor: "B", Text: "redis: SET x"},
 	}}}
 	text, err := talesJSON([]Tale{p.tale()})
@@ -236,22 +247,26 @@ func TestTaleFolds(t *testing.T) {
 		t.Errorf("talesJSON = %s, want %s", text, want)
 	}
 	var back []Tale
-	if err := json.Unmarshal(text, &back); err != nil || back[0].Steps[0] != (Step{1200 * time.Microsecond, "A", rig.Held, "before redis: GET"}) {
+	if err := json.Unmarshal(text, &back); err != nil || back[0].Steps[0] != (Step{1200 * time.Microsecond, "A", rig.Held,
+		"before redis: GET"}) {
 		t.Errorf("read back: %+v, %v", back, err)
 	}
 }
 
-// Retell adds played schedules, keeps the tales it has, drops those that are no witnesses, and names a schedule that did not show its letter.
+// Retell adds played schedules, keeps the tales it has, drops those that are no witnesses, and names a schedule that
+// did not show its letter.
 func TestRetell(t *testing.T) {
 	t.Parallel()
 	held := func(at string) Schedule {
 		return Schedule{Mode: "m", Fault: api.Slow, A: &rig.Position{Server: "redis", Pattern: at, Nth: 1, Cut: rig.Command}}
 	}
 	one, two, three := held("GET"), held("SET"), held("DEL")
-	m := Matrix{Cells: []Cell{{Mode: "m", Fault: api.Slow, Witnesses: map[string]Schedule{"O": one, "L": two, "A": three}}}}
+	m := Matrix{Cells: []Cell{{Mode: "m", Fault: api.Slow, Witnesses: map[string]Schedule{"O": one, "L": two,
+		"A": three}}}}
 	all, err := m.Retell([]Tale{{Schedule: two.String(), Why: "known"}, {Schedule: "gone"}},
 		[]Played{{Schedule: one, Outcome: "OL", Story: &Story{}}, {Schedule: three, Outcome: api.Exact, Story: &Story{}}})
-	if err == nil || !strings.Contains(err.Error(), three.String()+": ., want A") || strings.Contains(err.Error(), one.String()) {
+	if err == nil || !strings.Contains(err.Error(), three.String()+": ., want A") ||
+		strings.Contains(err.Error(), one.String()) {
 		t.Errorf("Retell: %v, want that the third schedule did not show A", err)
 	}
 	names := map[string]string{}

@@ -26,7 +26,8 @@ var arrows = map[string][]string{
 	"internal/audit":   {"internal/api", "internal/text"},
 	"internal/backend": {"internal/redact", "internal/sqlite", "internal/store", "migrations", "internal/text"},
 	"internal/handler": {
-		"internal/api", "internal/audit", "internal/idempotency", "internal/shop", "internal/step", "internal/stock", "internal/text",
+		"internal/api", "internal/audit", "internal/idempotency", "internal/shop", "internal/step", "internal/stock",
+		"internal/text",
 	},
 	"internal/idempotency": {"internal/lock"},
 	"internal/shop/kafka":  {"internal/idempotency", "internal/step", "internal/stock", "internal/store"},
@@ -67,11 +68,14 @@ var arrows = map[string][]string{
 	"internal/lock/textbook": {"internal/lock", "internal/step"},
 
 	"faultlab": {
-		"faultlab/fault", "faultlab/rig", "internal/api", "internal/audit", "internal/localstack", "internal/report", "internal/text",
+		"faultlab/fault", "faultlab/rig", "internal/api", "internal/audit", "internal/localstack", "internal/report",
+		"internal/text",
 	},
-	"faultlab/fault": {"faultlab/rig", "internal/api", "internal/audit", "internal/localstack", "internal/wire", "internal/text"},
-	"faultlab/rig":   {"internal/api", "internal/audit", "internal/localstack", "internal/wire", "internal/text"},
-	"loadtest":       {"internal/api", "internal/audit", "internal/redact", "loadtest/client", "loadtest/words", "internal/text"},
+	"faultlab/fault": {"faultlab/rig", "internal/api", "internal/audit", "internal/localstack", "internal/wire",
+		"internal/text"},
+	"faultlab/rig": {"internal/api", "internal/audit", "internal/localstack", "internal/wire", "internal/text"},
+	"loadtest": {"internal/api", "internal/audit", "internal/redact", "loadtest/client", "loadtest/words",
+		"internal/text"},
 	"loadtest/report": {
 		"internal/api", "internal/audit", "internal/report", "loadtest", "loadtest/client", "loadtest/words",
 	},
@@ -100,14 +104,16 @@ var arrows = map[string][]string{
 	"internal/testkit":          {},
 	"internal/testkit/doctest":  {},
 	"internal/testkit/fakeshop": {"internal/api"},
-	"internal/testkit/chaos":    {"internal/lock", "internal/lock/handoff"},                           // a test only: the engine in several processes
-	"internal/writeups":         {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"}, // tests of listings from other people's write-ups
-	"internal":                  {},                                                                   // this file
-	"deploy":                    {},
+	// a test only: the engine in several processes
+	"internal/testkit/chaos": {"internal/lock", "internal/lock/handoff"},
+	// tests of listings from other people's write-ups
+	"internal/writeups": {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"},
+	"internal":          {}, // this file
+	"deploy":            {},
 }
 
-// testOnly packages are imported by tests, and by each other. testAids are further packages that both may import: those that open a store, the judge
-// with its vocabulary, and the proxies that delay answers.
+// testOnly packages are imported by tests, and by each other. testAids are further packages that both may import: those
+// that open a store, the judge with its vocabulary, and the proxies that delay answers.
 var (
 	testOnly = []string{"internal/testkit/testenv", "internal/testkit", "internal/testkit/doctest", "internal/testkit/fakeshop", "internal/testkit/locktest", "internal/testkit/stocktest", "internal/testkit/resulttest"}
 	testAids = []string{"internal/backend", "migrations", "internal/audit", "internal/api", "internal/wire"}
@@ -117,7 +123,8 @@ var (
 var (
 	dials = map[string][]string{
 		"github.com/redis/go-redis/v9": {
-			"NewClient", "NewUniversalClient", "NewClusterClient", "NewFailoverClient", "NewFailoverClusterClient", "NewRing", "NewSentinelClient",
+			"NewClient", "NewUniversalClient", "NewClusterClient", "NewFailoverClient", "NewFailoverClusterClient", "NewRing",
+			"NewSentinelClient",
 		},
 		"gorm.io/gorm":                     {"Open"},
 		"database/sql":                     {"Open", "OpenDB"},
@@ -139,7 +146,8 @@ func check(name string, src any) ([]string, error) {
 	dir, isTest := path.Dir(name), strings.HasSuffix(name, "_test.go")
 	allowed, listed := arrows[dir]
 	if !listed {
-		return []string{name + ": package " + dir + " is not in the table of arrows_test.go: add it, with what it may import"}, nil
+		return []string{name + ": package " + dir + " is not in the table of arrows_test.go: add it, with what it may " +
+			"import"}, nil
 	}
 	var wrong []string
 	report := func(what string) { wrong = append(wrong, name+": package "+dir+" must not "+what) }
@@ -314,7 +322,8 @@ func skip(file, name, base string) error {
 	if name == "." {
 		return nil
 	}
-	if _, err := os.Stat(filepath.Join(file, "go.mod")); err == nil || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") ||
+	if _, err := os.Stat(filepath.Join(file, "go.mod")); err == nil || strings.HasPrefix(base, ".") ||
+		strings.HasPrefix(base, "_") ||
 		base == "testdata" || name == "bin" || name == "out" {
 		return filepath.SkipDir
 	}
@@ -328,53 +337,85 @@ func TestArrowsCatch(t *testing.T) {
 		src  string
 		want string // part of the complaint; "" = none
 	}{
-		"api imports ours":         {"internal/api/x.go", `import _ "lastitem/internal/step"`, "must not import internal/step"},
-		"audit imports stock":      {"internal/audit/x.go", `import _ "lastitem/internal/stock"`, "must not import internal/stock"},
-		"loadtest imports handler": {"loadtest/x.go", `import _ "lastitem/internal/handler"`, "must not import internal/handler"},
-		"loadtest imports audit":   {"loadtest/x.go", `import _ "lastitem/internal/audit"`, ""},
-		"faultlab imports lock":    {"faultlab/fault/x.go", `import _ "lastitem/internal/lock"`, "must not import internal/lock"},
-		"lock imports step":        {"internal/lock/x.go", `import _ "lastitem/internal/step"`, ""},
-		"textbook imports handoff": {"internal/lock/textbook/x.go", `import _ "lastitem/internal/lock/handoff"`, "must not import internal/lock/handoff"},
-		"lock imports a room":      {"internal/lock/x.go", `import _ "lastitem/internal/lock/lease"`, "must not import internal/lock"},
-		"lock imports store":       {"internal/lock/x.go", `import _ "lastitem/internal/store"`, "must not import internal/store"},
-		"coord uses etcd":          {"internal/lock/coord/x.go", `import clientv3 "go.etcd.io/etcd/client/v3"; var _ clientv3.Client`, ""},
-		"lock uses a client":       {"internal/lock/x.go", `import _ "github.com/redis/go-redis/v9"`, "must not import github.com/redis"},
-		"lock dials etcd":          {"internal/lock/x.go", `import clientv3 "go.etcd.io/etcd/client/v3"; var _ = clientv3.New`, "must not dial: clientv3.New"},
-		"coord dials zookeeper":    {"internal/lock/coord/x.go", `import "github.com/go-zookeeper/zk"; var _ = zk.Connect`, "must not dial: zk.Connect"},
-		"coord dials consul":       {"internal/lock/coord/x.go", `import "github.com/hashicorp/consul/api"; var _ = api.NewClient`, "must not dial: api.NewClient"},
-		"stock dials kafka":        {"internal/stock/x.go", `import "github.com/twmb/franz-go/pkg/kgo"; var _ = kgo.NewClient`, "must not dial: kgo.NewClient"},
-		"stock imports shop":       {"internal/stock/x.go", `import _ "lastitem/internal/shop"`, "must not import internal/shop"},
-		"so does a test of it":     {"internal/stock/x_test.go", `import _ "lastitem/internal/shop"`, "must not import internal/shop"},
-		"shop imports stock":       {"internal/shop/x.go", `import _ "lastitem/internal/stock"`, ""},
-		"stock imports kafka":      {"internal/stock/x.go", `import _ "github.com/twmb/franz-go/pkg/kgo"`, "must not import github.com/twmb/franz-go/pkg/kgo"},
-		"another module's part":    {"internal/shop/x.go", `import _ "github.com/twmb/franz-go/pkg/kfake"`, "must not import github.com/twmb/franz-go/pkg/kfake"},
-		"a module nobody listed":   {"internal/stock/x.go", `import _ "example.com/leftpad"`, "must not import example.com/leftpad"},
-		"a test imports go-cmp":    {"internal/audit/x_test.go", `import _ "github.com/google/go-cmp/cmp"`, ""},
-		"audit imports go-cmp":     {"internal/audit/x.go", `import _ "github.com/google/go-cmp/cmp"`, "must not import github.com/google/go-cmp/cmp"},
-		"a test imports gin":       {"internal/stock/x_test.go", `import _ "github.com/gin-gonic/gin"`, "must not import github.com/gin-gonic/gin"},
-		"handler imports gin":      {"internal/handler/x.go", `import _ "github.com/gin-gonic/gin/render"`, ""},
-		"stock imports gin":        {"internal/stock/x.go", `import _ "github.com/gin-gonic/gin"`, "must not import github.com/gin-gonic/gin"},
-		"handler imports redis":    {"internal/handler/x.go", `import _ "github.com/redis/go-redis/v9"`, "must not import github.com/redis"},
-		"handler imports sql":      {"internal/handler/x.go", `import _ "database/sql"`, "must not import database/sql"},
-		"handler imports etcd":     {"internal/handler/x.go", `import _ "go.etcd.io/etcd/client/v3"`, "must not import go.etcd.io"},
-		"handler imports store":    {"internal/handler/x.go", `import _ "lastitem/internal/store"`, "must not import internal/store"},
-		"a new package":            {"internal/utils/x.go", `import _ "fmt"`, "add it"},
-		"a new folder below":       {"loadtest/engine/x.go", `import _ "fmt"`, "add it"},
-		"cmd imports all":          {"cmd/shop/x.go", `import _ "lastitem/internal/handler"`, ""},
-		"cmd imports a test aid":   {"cmd/shop/x.go", `import _ "lastitem/internal/testkit/testenv"`, "must not import internal/testkit/testenv"},
-		"a test imports testenv":   {"internal/lock/x_test.go", `import _ "lastitem/internal/testkit/testenv"`, ""},
-		"a test imports itself":    {"internal/lock/x_test.go", `import _ "lastitem/internal/lock"`, ""},
-		"a test judges":            {"internal/stock/x_test.go", `import _ "lastitem/internal/audit"`, ""},
-		"a test opens a store":     {"internal/stock/x_test.go", `import _ "lastitem/internal/backend"`, ""},
-		"stock imports backend":    {"internal/stock/x.go", `import _ "lastitem/internal/backend"`, "must not import internal/backend"},
-		"a test goes astray":       {"internal/lock/x_test.go", `import _ "lastitem/internal/handler"`, "must not import internal/handler"},
-		"stock dials redis":        {"internal/stock/x.go", `import "github.com/redis/go-redis/v9"; var _ = redis.NewClient(nil)`, "must not dial: redis.NewClient"},
-		"cmd dials by alias":       {"cmd/shop/x.go", `import r "github.com/redis/go-redis/v9"; var _ = r.NewUniversalClient`, "must not dial: r.NewUniversalClient"},
-		"store opens gorm":         {"internal/store/x.go", `import "gorm.io/gorm"; var _, _ = gorm.Open(nil)`, "must not dial: gorm.Open"},
-		"localstack opens sql":     {"internal/localstack/x.go", `import "database/sql"; var _, _ = sql.Open("", "")`, "must not dial: sql.Open"},
-		"backend opens sql":        {"internal/backend/x.go", `import "database/sql"; var _, _ = sql.Open("", "")`, ""},
-		"a test opens sql":         {"internal/store/x_test.go", `import "database/sql"; var _, _ = sql.Open("", "")`, ""},
-		"os.Open is not sql.Open":  {"internal/store/x.go", `import ("database/sql"; "os"); var _ sql.DB; var _, _ = os.Open("")`, ""},
+		"api imports ours": {"internal/api/x.go", `import _ "lastitem/internal/step"`,
+			"must not import internal/step"},
+		"audit imports stock": {"internal/audit/x.go", `import _ "lastitem/internal/stock"`,
+			"must not import internal/stock"},
+		"loadtest imports handler": {"loadtest/x.go", `import _ "lastitem/internal/handler"`,
+			"must not import internal/handler"},
+		"loadtest imports audit": {"loadtest/x.go", `import _ "lastitem/internal/audit"`, ""},
+		"faultlab imports lock": {"faultlab/fault/x.go", `import _ "lastitem/internal/lock"`,
+			"must not import internal/lock"},
+		"lock imports step": {"internal/lock/x.go", `import _ "lastitem/internal/step"`, ""},
+		"textbook imports handoff": {"internal/lock/textbook/x.go", `import _ "lastitem/internal/lock/handoff"`,
+			"must not import internal/lock/handoff"},
+		"lock imports a room": {"internal/lock/x.go", `import _ "lastitem/internal/lock/lease"`,
+			"must not import internal/lock"},
+		"lock imports store": {"internal/lock/x.go", `import _ "lastitem/internal/store"`,
+			"must not import internal/store"},
+		"coord uses etcd": {"internal/lock/coord/x.go", `import clientv3 "go.etcd.io/etcd/client/v3"; var _ ` +
+			`clientv3.Client`, ""},
+		"lock uses a client": {"internal/lock/x.go", `import _ "github.com/redis/go-redis/v9"`,
+			"must not import github.com/redis"},
+		"lock dials etcd": {"internal/lock/x.go", `import clientv3 "go.etcd.io/etcd/client/v3"; var _ = clientv3.New`,
+			"must not dial: clientv3.New"},
+		"coord dials zookeeper": {"internal/lock/coord/x.go", `import "github.com/go-zookeeper/zk"; var _ = zk.Connect`,
+			"must not dial: zk.Connect"},
+		"coord dials consul": {"internal/lock/coord/x.go", `import "github.com/hashicorp/consul/api"; var _ = ` +
+			`api.NewClient`, "must not dial: api.NewClient"},
+		"stock dials kafka": {"internal/stock/x.go", `import "github.com/twmb/franz-go/pkg/kgo"; var _ = kgo.NewClient`,
+			"must not dial: kgo.NewClient"},
+		"stock imports shop": {"internal/stock/x.go", `import _ "lastitem/internal/shop"`,
+			"must not import internal/shop"},
+		"so does a test of it": {"internal/stock/x_test.go", `import _ "lastitem/internal/shop"`,
+			"must not import internal/shop"},
+		"shop imports stock": {"internal/shop/x.go", `import _ "lastitem/internal/stock"`, ""},
+		"stock imports kafka": {"internal/stock/x.go", `import _ "github.com/twmb/franz-go/pkg/kgo"`,
+			"must not import github.com/twmb/franz-go/pkg/kgo"},
+		"another module's part": {"internal/shop/x.go", `import _ "github.com/twmb/franz-go/pkg/kfake"`,
+			"must not import github.com/twmb/franz-go/pkg/kfake"},
+		"a module nobody listed": {"internal/stock/x.go", `import _ "example.com/leftpad"`,
+			"must not import example.com/leftpad"},
+		"a test imports go-cmp": {"internal/audit/x_test.go", `import _ "github.com/google/go-cmp/cmp"`, ""},
+		"audit imports go-cmp": {"internal/audit/x.go", `import _ "github.com/google/go-cmp/cmp"`,
+			"must not import github.com/google/go-cmp/cmp"},
+		"a test imports gin": {"internal/stock/x_test.go", `import _ "github.com/gin-gonic/gin"`,
+			"must not import github.com/gin-gonic/gin"},
+		"handler imports gin": {"internal/handler/x.go", `import _ "github.com/gin-gonic/gin/render"`, ""},
+		"stock imports gin": {"internal/stock/x.go", `import _ "github.com/gin-gonic/gin"`,
+			"must not import github.com/gin-gonic/gin"},
+		"handler imports redis": {"internal/handler/x.go", `import _ "github.com/redis/go-redis/v9"`,
+			"must not import github.com/redis"},
+		"handler imports sql": {"internal/handler/x.go", `import _ "database/sql"`, "must not import database/sql"},
+		"handler imports etcd": {"internal/handler/x.go", `import _ "go.etcd.io/etcd/client/v3"`,
+			"must not import go.etcd.io"},
+		"handler imports store": {"internal/handler/x.go", `import _ "lastitem/internal/store"`,
+			"must not import internal/store"},
+		"a new package":      {"internal/utils/x.go", `import _ "fmt"`, "add it"},
+		"a new folder below": {"loadtest/engine/x.go", `import _ "fmt"`, "add it"},
+		"cmd imports all":    {"cmd/shop/x.go", `import _ "lastitem/internal/handler"`, ""},
+		"cmd imports a test aid": {"cmd/shop/x.go", `import _ "lastitem/internal/testkit/testenv"`,
+			"must not import internal/testkit/testenv"},
+		"a test imports testenv": {"internal/lock/x_test.go", `import _ "lastitem/internal/testkit/testenv"`, ""},
+		"a test imports itself":  {"internal/lock/x_test.go", `import _ "lastitem/internal/lock"`, ""},
+		"a test judges":          {"internal/stock/x_test.go", `import _ "lastitem/internal/audit"`, ""},
+		"a test opens a store":   {"internal/stock/x_test.go", `import _ "lastitem/internal/backend"`, ""},
+		"stock imports backend": {"internal/stock/x.go", `import _ "lastitem/internal/backend"`,
+			"must not import internal/backend"},
+		"a test goes astray": {"internal/lock/x_test.go", `import _ "lastitem/internal/handler"`,
+			"must not import internal/handler"},
+		"stock dials redis": {"internal/stock/x.go", `import "github.com/redis/go-redis/v9"; var _ = ` +
+			`redis.NewClient(nil)`, "must not dial: redis.NewClient"},
+		"cmd dials by alias": {"cmd/shop/x.go", `import r "github.com/redis/go-redis/v9"; var _ = r.NewUniversalClient`,
+			"must not dial: r.NewUniversalClient"},
+		"store opens gorm": {"internal/store/x.go", `import "gorm.io/gorm"; var _, _ = gorm.Open(nil)`,
+			"must not dial: gorm.Open"},
+		"localstack opens sql": {"internal/localstack/x.go", `import "database/sql"; var _, _ = sql.Open("", "")`,
+			"must not dial: sql.Open"},
+		"backend opens sql": {"internal/backend/x.go", `import "database/sql"; var _, _ = sql.Open("", "")`, ""},
+		"a test opens sql":  {"internal/store/x_test.go", `import "database/sql"; var _, _ = sql.Open("", "")`, ""},
+		"os.Open is not sql.Open": {"internal/store/x.go", `import ("database/sql"; "os"); var _ sql.DB; var _, _ = ` +
+			`os.Open("")`, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// The load generator and the lab send what a customer sends: a figure or a verdict under a lease time that no customer can ask for would be
-// one about another service.
+// The load generator and the lab send what a customer sends: a figure or a verdict under a lease time that no customer
+// can ask for would be one about another service.
 func TestNoRunIsAnExperiment(t *testing.T) {
 	field := regexp.MustCompile(`lease_ms|hold_ms|[?&"]depth["=]`)
 	files := 0
@@ -40,7 +40,8 @@ func TestNoRunIsAnExperiment(t *testing.T) {
 	}
 }
 
-// The image is built from all that the program is made of: .dockerignore leaves out everything but the directories that it names.
+// The image is built from all that the program is made of: .dockerignore leaves out everything but the directories that
+// it names.
 func TestImageHasItsSources(t *testing.T) {
 	text, err := os.ReadFile("../.dockerignore")
 	if err != nil {
@@ -55,8 +56,9 @@ func TestImageHasItsSources(t *testing.T) {
 	}
 }
 
-// The program is built stripped and without gin's MessagePack, a third less than with both. The image says from which commit it was built: the
-// Dockerfile takes it as an argument, and Compose passes it on. (That scripts/compose sets it is tested in deploy.)
+// The program is built stripped and without gin's MessagePack, a third less than with both. The image says from which
+// commit it was built: the Dockerfile takes it as an argument, and Compose passes it on. (That scripts/compose sets it
+// is tested in deploy.)
 func TestBuild(t *testing.T) {
 	for name, want := range map[string][]string{
 		"../Dockerfile":         {"ARG GIT_COMMIT", `-tags nomsgpack -ldflags="-s -w -X main.commit=$GIT_COMMIT" -o /shop`},
@@ -81,7 +83,8 @@ var update = flag.Bool("update", false, "write the picture of the packages into 
 
 // CONTRIBUTING.md has a picture of the packages, made from what the program's files import.
 func TestPackagePicture(t *testing.T) {
-	const file, begin, end = "../CONTRIBUTING.md", "<!-- packages: made by 'make generate' -->\n", "<!-- end of packages -->\n"
+	const file, begin, end = "../CONTRIBUTING.md", "<!-- packages: made by 'make generate' -->\n",
+		"<!-- end of packages -->\n"
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +106,8 @@ func TestPackagePicture(t *testing.T) {
 	}
 }
 
-// programImports says what each package of the program imports of ours. Test files, and packages for tests, are left out.
+// programImports says what each package of the program imports of ours. Test files, and packages for tests, are left
+// out.
 func programImports(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// modules says which third-party modules each package may import. Every test may also import what the line inTests lists: comparisons,
-// and the clients with which tests look at servers directly.
+// modules says which third-party modules each package may import. Every test may also import what the line inTests
+// lists: comparisons, and the clients with which tests look at servers directly.
 var modules = map[string][]string{
 	"cmd/shop": {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 
@@ -39,8 +39,9 @@ var modules = map[string][]string{
 	},
 	"internal/redisbatch": {"github.com/redis/go-redis/v9"},
 	"internal/shop":       {"github.com/twmb/franz-go"},
-	"internal/sqlite":     {"gorm.io/gorm", "modernc.org/sqlite"},                     // the only one that knows the driver
-	"internal/stock":      {"github.com/google/uuid", "github.com/redis/go-redis/v9"}, // never gin
+	// the only one that knows the driver
+	"internal/sqlite": {"gorm.io/gorm", "modernc.org/sqlite"},
+	"internal/stock":  {"github.com/google/uuid", "github.com/redis/go-redis/v9"}, // never gin
 	"internal/store": {
 		"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "go.etcd.io/etcd/api/v3",
 		"go.etcd.io/etcd/client/v3", "google.golang.org/grpc", "gorm.io/gorm",
@@ -61,8 +62,9 @@ var modules = map[string][]string{
 	"internal/lock/sqllock":  {"github.com/go-sql-driver/mysql", "gorm.io/gorm"},
 	"internal/lock/textbook": {"github.com/redis/go-redis/v9"},
 
-	"faultlab/rig":    {"github.com/go-sql-driver/mysql"},
-	"loadtest":        {"github.com/HdrHistogram/hdrhistogram-go", "github.com/go-resty/resty/v2", "github.com/google/uuid"},
+	"faultlab/rig": {"github.com/go-sql-driver/mysql"},
+	"loadtest": {"github.com/HdrHistogram/hdrhistogram-go", "github.com/go-resty/resty/v2",
+		"github.com/google/uuid"},
 	"loadtest/client": {"github.com/go-json-experiment/json", "github.com/go-resty/resty/v2"},
 
 	"internal/testkit/locktest": {
@@ -77,10 +79,13 @@ var modules = map[string][]string{
 
 	inTests: {
 		"github.com/chromedp/cdproto", "github.com/chromedp/chromedp",
-		"github.com/alicebob/miniredis/v2", "github.com/getkin/kin-openapi", "github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk",
+		"github.com/alicebob/miniredis/v2", "github.com/getkin/kin-openapi", "github.com/go-sql-driver/mysql",
+		"github.com/go-zookeeper/zk",
 		"github.com/goccy/go-yaml", "github.com/google/go-cmp", "github.com/google/uuid", "github.com/hashicorp/consul/api",
-		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kadm", "github.com/twmb/franz-go/pkg/kmsg",
-		"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/goleak", "go.uber.org/zap", "golang.org/x/net", "golang.org/x/sys",
+		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kadm",
+		"github.com/twmb/franz-go/pkg/kmsg",
+		"go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/goleak", "go.uber.org/zap", "golang.org/x/net",
+		"golang.org/x/sys",
 		"go.opentelemetry.io/proto/slim/otlp", "google.golang.org/protobuf",
 		"google.golang.org/grpc", "gorm.io/gorm", "pgregory.net/rapid",
 	},

@@ -24,8 +24,8 @@ func script(t *testing.T, name string, args ...string) *exec.Cmd {
 	return exec.CommandContext(t.Context(), "../"+name, args...)
 }
 
-// writeProgram writes a shell script that is executed soon. No test may fork meanwhile: its child would hold the file open for a moment, and a
-// file that is open for writing cannot be executed (ETXTBSY, https://go.dev/issue/22315).
+// writeProgram writes a shell script that is executed soon. No test may fork meanwhile: its child would hold the file
+// open for a moment, and a file that is open for writing cannot be executed (ETXTBSY, https://go.dev/issue/22315).
 func writeProgram(t *testing.T, file, body string) string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -102,7 +102,8 @@ for f in lib/libc.so.6 usr/sbin/mysqld usr/sbin/redis-server usr/sbin/valkey-ser
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	said, err := exec.CommandContext(t.Context(), strings.TrimSpace(string(out))+"/mysqld", "--defaults-file=/a b", "--port=1 2").Output()
+	said, err := exec.CommandContext(t.Context(), strings.TrimSpace(string(out))+"/mysqld", "--defaults-file=/a b",
+		"--port=1 2").Output()
 	root := dir + "/a cache/lastitem/newer/root"
 	want := []string{
 		"--library-path", root + "/lib", root + "/usr/sbin/mysqld", "--defaults-file=/a b",

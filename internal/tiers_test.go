@@ -33,7 +33,8 @@ type function struct {
 	slow     bool // it begins with testenv.Slow
 }
 
-// functions reads all functions and variables of the module, by "folder.Name"; a method by "folder.()Name", whatever its type.
+// functions reads all functions and variables of the module, by "folder.Name"; a method by "folder.()Name", whatever
+// its type.
 func functions(t *testing.T) map[string]function {
 	t.Helper()
 	found := map[string]function{}
@@ -129,8 +130,8 @@ func (s function) tierOf(reached map[string]bool) string {
 	return quick
 }
 
-// TestTiers lists which tests each tier leaves to a later one. It fails if a conformance suite is in no test of the first tier, or only in
-// slow tests of a package, and if testenv.Slow stands where scripts/test does not find it.
+// TestTiers lists which tests each tier leaves to a later one. It fails if a conformance suite is in no test of the
+// first tier, or only in slow tests of a package, and if testenv.Slow stands where scripts/test does not find it.
 func TestTiers(t *testing.T) {
 	t.Parallel()
 	found, later, calls := functions(t), map[string][]string{}, map[[2]string][]string{} // calls: by suite and folder

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// replaced are words for which docs/glossary.md or docs/glossary.zh.md has another: one word per idea. Only may lists the files that may use
-// the word all the same.
+// replaced are words for which docs/glossary.md or docs/glossary.zh.md has another: one word per idea. Only may lists
+// the files that may use the word all the same.
 var replaced = []struct {
 	word    *regexp.Regexp
 	instead string
@@ -33,11 +33,15 @@ var replaced = []struct {
 	{word: regexp.MustCompile(`压测端|压测引擎|负载发生器`), instead: "压测工具"},
 	{word: regexp.MustCompile(`嵌入式`), instead: "内嵌"},
 	{word: regexp.MustCompile(`故障(转移|切换)`), instead: "主从切换"},
-	{word: regexp.MustCompile(`主库|从库([^存]|$)`), instead: "主节点、从节点", only: []string{"docs/servers.zh.md", "docs/scale.zh.md"}}, // which speak of MySQL
+	// which speak of MySQL
+	{word: regexp.MustCompile(`主库|从库([^存]|$)`), instead: "主节点、从节点",
+		only: []string{"docs/servers.zh.md", "docs/scale.zh.md"}},
 
 	{word: regexp.MustCompile(`(?i)\bfail-over`), instead: "failover"},
 	{word: regexp.MustCompile(`(?i)\bhand-over`), instead: "handover"},
-	{word: regexp.MustCompile(`(?i)\bre-entrant|\breentry\b[^(]`), instead: "reentrant, re-entry", only: []string{"internal/handler/deduct.go"}}, // a name there
+	// a name there
+	{word: regexp.MustCompile(`(?i)\bre-entrant|\breentry\b[^(]`), instead: "reentrant, re-entry",
+		only: []string{"internal/handler/deduct.go"}},
 	{word: regexp.MustCompile(`(?i)\b(fence|fenced) token`), instead: "fencing token"},
 	{word: regexp.MustCompile(`(?i)\b(idempotence|idempotent|dedupe) key`), instead: "idempotency key"},
 	{word: regexp.MustCompile(`(?i)\bover-?deducted|\boversale`), instead: "oversold"},
@@ -48,8 +52,8 @@ var replaced = []struct {
 	{word: regexp.MustCompile(`[开闭]环模型`), instead: "开环、闭环"},
 }
 
-// wordsOf returns the files with texts that a user or a contributor reads, by path from the root. The glossaries are left out: they may name
-// the words that they replace.
+// wordsOf returns the files with texts that a user or a contributor reads, by path from the root. The glossaries are
+// left out: they may name the words that they replace.
 func wordsOf(t *testing.T) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -57,7 +61,8 @@ func wordsOf(t *testing.T) map[string]string {
 		if err != nil {
 			return err
 		}
-		if name := d.Name(); d.IsDir() && len(name) > 2 && name[0] == '.' || d.IsDir() && slices.Contains([]string{"bin", "out", "node_modules"}, name) {
+		if name := d.Name(); d.IsDir() && len(name) > 2 && name[0] == '.' ||
+			d.IsDir() && slices.Contains([]string{"bin", "out", "node_modules"}, name) {
 			return fs.SkipDir
 		}
 		name := filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))
@@ -103,7 +108,8 @@ func TestGlossaryIsKept(t *testing.T) {
 			}
 		}
 	}
-	for _, word := range []string{"协同遗漏", "开环", "闭环", "栅栏令牌", "幂等键", "租约", "续期", "丢失更新", "超卖", "锁交接", "每秒成交", "应答", "判定", "压测工具", "内嵌", "主从切换", "从节点"} {
+	for _, word := range []string{"协同遗漏", "开环", "闭环", "栅栏令牌", "幂等键", "租约", "续期", "丢失更新", "超卖", "锁交接", "每秒成交", "应答", "判定",
+		"压测工具", "内嵌", "主从切换", "从节点"} {
 		if !strings.Contains(glossary, word) {
 			t.Errorf("docs/glossary.zh.md does not explain %s", word)
 		}

@@ -18,12 +18,13 @@ import (
 // Fits returns why the plan cannot run against the mode, for instance because the mode has no segments; nil if it can.
 func Fits(m api.Mode, p Plan) error { return fits(p.WithDefaults(), m) }
 
-// Compare runs every mode under every plan, interleaved: repetition 1 of all, then repetition 2 of all, so that a busy minute of the
-// machine does not affect only one mode. Modes that are not available, or do not fit a plan, are skipped; a failed run is recorded and
-// the rest goes on. When ctx ends, the results so far are returned with Partial set. The error is the error of Each, or
-// [ErrUnauthorized], which every further run would return.
+// Compare runs every mode under every plan, interleaved: repetition 1 of all, then repetition 2 of all, so that a busy
+// minute of the machine does not affect only one mode. Modes that are not available, or do not fit a plan, are skipped;
+// a failed run is recorded and the rest goes on. When ctx ends, the results so far are returned with Partial set. The
+// error is the error of Each, or [ErrUnauthorized], which every further run would return.
 func Compare(ctx context.Context, what Comparing) (Comparison, error) {
-	c := Comparison{Environment: ThisEnvironment(), Stack: what.Stack, Instead: what.Instead, Plans: namedApart(what.Plans), Results: []Result{}}
+	c := Comparison{Environment: ThisEnvironment(), Stack: what.Stack, Instead: what.Instead,
+		Plans: namedApart(what.Plans), Results: []Result{}}
 	c.Environment.Version = what.Version
 	c.Environment.Replicas, c.Environment.RTT, c.Environment.Servers = what.Replicas, what.RTT, what.Servers
 	jobs := c.jobs(what)
@@ -41,8 +42,8 @@ func Compare(ctx context.Context, what Comparing) (Comparison, error) {
 	return c, failed
 }
 
-// namedApart returns the plans with distinct names, "segments-1" and "segments-2", because a line of the table is for one mode and one
-// plan.
+// namedApart returns the plans with distinct names, "segments-1" and "segments-2", because a line of the table is for
+// one mode and one plan.
 func namedApart(plans []Plan) []Plan {
 	named := slices.Clone(plans)
 	times := map[string]int{}
@@ -144,14 +145,16 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 		return err
 	}
 	if err != nil && ctx.Err() == nil {
-		c.Failed = append(c.Failed, FailedRun{Mode: j.mode.Name, Plan: j.plan.Name, Repetition: j.repetition, Why: text.ErrorIn(what.Lang, err), Log: logged(logLines)})
+		c.Failed = append(c.Failed, FailedRun{Mode: j.mode.Name, Plan: j.plan.Name, Repetition: j.repetition,
+			Why: text.ErrorIn(what.Lang, err), Log: logged(logLines)})
 	}
 	if err != nil && result.Sent == 0 {
 		tell(step)
 		return nil
 	}
 	result.Repetition = j.repetition
-	if result.Finding == audit.Contradicted || result.Finding == audit.Undecided || result.Latency[client.Failed].Count > 0 {
+	if result.Finding == audit.Contradicted || result.Finding == audit.Undecided ||
+		result.Latency[client.Failed].Count > 0 {
 		result.Log = logged(logLines)
 	}
 	step.Result = &result
@@ -165,8 +168,8 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 	return eachErr
 }
 
-// insist is how often a run that does not confirm a claim to break is repeated: Plan.Insist times, and only after the last repetition
-// of a mode of which no earlier repetition broke, as claimed or otherwise.
+// insist is how often a run that does not confirm a claim to break is repeated: Plan.Insist times, and only after the
+// last repetition of a mode of which no earlier repetition broke, as claimed or otherwise.
 func (c *Comparison) insist(j job) int {
 	if j.repetition < max(j.plan.Repeat, 1) {
 		return 0
@@ -180,8 +183,8 @@ func (c *Comparison) insist(j job) int {
 	return j.plan.Insist
 }
 
-// run executes a job, and repeats it at most insist times while it confirms nothing. If a repetition fails, run returns the result
-// before it, and the error.
+// run executes a job, and repeats it at most insist times while it confirms nothing. If a repetition fails, run returns
+// the result before it, and the error.
 func (what Comparing) run(ctx context.Context, j job, insist int, progress func(Progress)) (Result, error) {
 	result, err := what.Run(ctx, j.mode, j.plan, progress)
 	for try := 2; try <= 1+insist && err == nil && ctx.Err() == nil && showedNothing(result); try++ {
@@ -195,8 +198,8 @@ func (what Comparing) run(ctx context.Context, j job, insist int, progress func(
 	return result, err
 }
 
-// showedNothing reports whether a mode that claims to break was exact. Only such a run may be repeated: any other run has shown an
-// outcome, or says why it could not show one.
+// showedNothing reports whether a mode that claims to break was exact. Only such a run may be repeated: any other run
+// has shown an outcome, or says why it could not show one.
 func showedNothing(r Result) bool {
 	verdict, _ := verdictOf(r)
 	return r.Claim != api.Exact && r.Finding == audit.Contradicted && verdict == audit.Exact

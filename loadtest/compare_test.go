@@ -31,7 +31,8 @@ type runner struct {
 	then  func(ran int) error // called after each run
 }
 
-func (r *runner) run(_ context.Context, mode api.Mode, plan loadtest.Plan, progress func(loadtest.Progress)) (loadtest.Result, error) {
+func (r *runner) run(_ context.Context, mode api.Mode, plan loadtest.Plan,
+	progress func(loadtest.Progress)) (loadtest.Result, error) {
 	progress(loadtest.Progress{})
 	r.ran = append(r.ran, mode.Name+"/"+plan.Name)
 	if mode.Name == r.fail {
@@ -75,10 +76,12 @@ func TestCompareInterleaves(t *testing.T) {
 		t.Errorf("Skipped (-want +got):\n%s", diff)
 	}
 	if len(c.Summaries) != 4 || c.Summaries[0].Repetitions != 2 || len(c.Results) != 6 || histories != 6 {
-		t.Errorf("%d summaries of %d results and %d histories, want 4 of 6 and 6: %+v", len(c.Summaries), len(c.Results), histories, c.Summaries)
+		t.Errorf("%d summaries of %d results and %d histories, want 4 of 6 and 6: %+v", len(c.Summaries), len(c.Results),
+			histories, c.Summaries)
 	}
 	if c.Results[5].Repetition != 2 || c.Results[5].History != nil {
-		t.Errorf("last result = repetition %d with %d ops, want 2 without its history", c.Results[5].Repetition, len(c.Results[5].History))
+		t.Errorf("last result = repetition %d with %d ops, want 2 without its history", c.Results[5].Repetition,
+			len(c.Results[5].History))
 	}
 	if c.Environment.Replicas != 3 || c.Environment.Engine != "raw" {
 		t.Errorf("Environment = %+v, want the 3 replicas and the engine that were seen", c.Environment)
@@ -99,7 +102,8 @@ func TestCompareSkipsWhatDoesNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []loadtest.SkippedMode{{Mode: "mutex-in-tx", Why: "needs mysql"}, {Mode: "unsafe", Why: "mode unsafe knows no segments"}}
+	want := []loadtest.SkippedMode{{Mode: "mutex-in-tx", Why: "needs mysql"},
+		{Mode: "unsafe", Why: "mode unsafe knows no segments"}}
 	if diff := cmp.Diff(want, c.Skipped); diff != "" {
 		t.Errorf("Skipped (-want +got):\n%s", diff)
 	}
@@ -122,13 +126,15 @@ func TestCompareGoesOnAfterAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []loadtest.FailedRun{{
-		Mode: "unsafe", Plan: "demo", Repetition: 1, Why: "loadtest: set stock: connection refused", Log: []string{"replica 2: OOM"},
+		Mode: "unsafe", Plan: "demo", Repetition: 1, Why: "loadtest: set stock: connection refused",
+		Log: []string{"replica 2: OOM"},
 	}}
 	if diff := cmp.Diff(want, c.Failed); diff != "" || logged != 2 || c.Results[0].Log != nil {
 		t.Errorf("marked %d times, log of the good run %q, Failed (-want +got):\n%s", logged, c.Results[0].Log, diff)
 	}
 	r.wrong = text.Text{En: "no stock", Zh: "没有库存"}.Errorf()
-	c, err = loadtest.Compare(t.Context(), loadtest.Comparing{Modes: threeModes, Plans: []loadtest.Plan{{Name: "demo"}}, Run: r.run, Lang: "zh", Replicas: 3})
+	c, err = loadtest.Compare(t.Context(), loadtest.Comparing{Modes: threeModes, Plans: []loadtest.Plan{{Name: "demo"}},
+		Run: r.run, Lang: "zh", Replicas: 3})
 	if err != nil || len(c.Failed) != 1 || c.Failed[0].Why != "没有库存" {
 		t.Errorf("Failed = %+v, %v, want the reason in Chinese", c.Failed, err)
 	}
@@ -161,7 +167,8 @@ func TestCompareStopsWhereEachFails(t *testing.T) {
 	}
 }
 
-// A plan with Insist makes extra runs only after its last repetition, only if no repetition has shown a break, and no longer than it may.
+// A plan with Insist makes extra runs only after its last repetition, only if no repetition has shown a break, and no
+// longer than it may.
 func TestCompareInsists(t *testing.T) {
 	nothing, broken := resulttest.NothingSeen("setnx-finally"), resulttest.Broken("setnx-finally", "O")
 	outside := resulttest.Broken("setnx-finally", "L")
@@ -186,11 +193,13 @@ func TestCompareInsists(t *testing.T) {
 		{"breaks at once", 1, 4, []loadtest.Result{broken, nothing}, 0, 1, 0, loadtest.ExitConfirmed},
 		{"never breaks", 1, 4, []loadtest.Result{nothing}, 0, 5, 5, loadtest.ExitContradicted},
 		{"does not insist", 1, 0, []loadtest.Result{nothing, broken}, 0, 1, 0, loadtest.ExitContradicted},
-		{"claims exact and breaks", 1, 4, []loadtest.Result{resulttest.Broken("setnx-finally", api.Exact), broken}, 0, 1, 0, loadtest.ExitContradicted},
+		{"claims exact and breaks", 1, 4, []loadtest.Result{resulttest.Broken("setnx-finally", api.Exact), broken}, 0, 1, 0,
+			loadtest.ExitContradicted},
 		{"claims exact and ends elsewhere", 1, 4, []loadtest.Result{unmet, broken}, 0, 1, 0, loadtest.ExitContradicted},
 		{"claims nothing", 1, 4, []loadtest.Result{resulttest.Baseline(), broken}, 0, 1, 0, loadtest.ExitConfirmed},
 		{"breaks outside its claim", 1, 4, []loadtest.Result{outside, broken}, 0, 1, 0, loadtest.ExitContradicted},
-		{"breaks outside its claim later", 1, 4, []loadtest.Result{nothing, outside, broken}, 0, 2, 2, loadtest.ExitContradicted},
+		{"breaks outside its claim later", 1, 4, []loadtest.Result{nothing, outside, broken}, 0, 2, 2,
+			loadtest.ExitContradicted},
 		{"vacuous", 1, 4, []loadtest.Result{vacuous, broken}, 0, 1, 0, loadtest.ExitUndecided},
 		{"inconclusive", 1, 4, []loadtest.Result{inconclusive, broken}, 0, 1, 0, loadtest.ExitUndecided},
 		{"fails", 1, 4, []loadtest.Result{{}, broken}, 0, 1, 0, loadtest.ExitUndecided},
@@ -198,9 +207,11 @@ func TestCompareInsists(t *testing.T) {
 		{"interrupted", 1, 4, []loadtest.Result{nothing}, 2, 2, 2, loadtest.ExitInterrupted},
 		{"breaks in a repetition", 3, 4, []loadtest.Result{nothing, broken, nothing}, 0, 3, 0, loadtest.ExitConfirmed},
 		{"breaks in the last repetition", 3, 4, []loadtest.Result{nothing, nothing, broken}, 0, 3, 0, loadtest.ExitConfirmed},
-		{"breaks after the repetitions", 3, 4, []loadtest.Result{nothing, nothing, nothing, nothing, broken}, 0, 5, 3, loadtest.ExitConfirmed},
+		{"breaks after the repetitions", 3, 4, []loadtest.Result{nothing, nothing, nothing, nothing, broken}, 0, 5, 3,
+			loadtest.ExitConfirmed},
 		{"never breaks, with repetitions", 3, 4, []loadtest.Result{nothing}, 0, 7, 5, loadtest.ExitContradicted},
-		{"breaks after a vacuous repetition", 2, 4, []loadtest.Result{vacuous, nothing, nothing, broken}, 0, 4, 3, loadtest.ExitConfirmed},
+		{"breaks after a vacuous repetition", 2, 4, []loadtest.Result{vacuous, nothing, nothing, broken}, 0, 4, 3,
+			loadtest.ExitConfirmed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -208,7 +219,8 @@ func TestCompareInsists(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
 			c, err := loadtest.Compare(ctx, loadtest.Comparing{
-				Modes: []api.Mode{{Name: "setnx-finally", Available: true}}, Plans: []loadtest.Plan{{Name: "demo", Repeat: tt.repeat, Insist: tt.insist}},
+				Modes: []api.Mode{{Name: "setnx-finally", Available: true}},
+				Plans: []loadtest.Plan{{Name: "demo", Repeat: tt.repeat, Insist: tt.insist}},
 				Run: func(context.Context, api.Mode, loadtest.Plan, func(loadtest.Progress)) (loadtest.Result, error) {
 					r := tt.runs[min(ran, len(tt.runs)-1)]
 					ran++
@@ -233,14 +245,17 @@ func TestCompareInsists(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if ran != tt.ran || done != tt.repeat || len(c.Results) != histories || len(c.Summaries) != min(1, histories) || histories > tt.repeat {
-				t.Errorf("%d runs, %d done, %d results, %d histories, want %d runs and one of what there is for each repetition", ran, done, len(c.Results), histories, tt.ran)
+			if ran != tt.ran || done != tt.repeat || len(c.Results) != histories || len(c.Summaries) != min(1, histories) ||
+				histories > tt.repeat {
+				t.Errorf("%d runs, %d done, %d results, %d histories, want %d runs and one of what there is for each repetition",
+					ran, done, len(c.Results), histories, tt.ran)
 			}
 			if histories > 0 && c.Results[histories-1].Tries != tt.tries {
 				t.Errorf("tries = %d, want %d", c.Results[histories-1].Tries, tt.tries)
 			}
 			if s := c.Summaries; len(s) > 0 && len(c.Failed) == 0 && (s[0].Runs != tt.ran || s[0].Repetitions != tt.repeat) {
-				t.Errorf("the summary says %d runs in %d repetitions, want %d in %d", s[0].Runs, s[0].Repetitions, tt.ran, tt.repeat)
+				t.Errorf("the summary says %d runs in %d repetitions, want %d in %d", s[0].Runs, s[0].Repetitions, tt.ran,
+					tt.repeat)
 			}
 			if got := c.ExitCode(); got != tt.code {
 				t.Errorf("exit code %d, want %d", got, tt.code)
@@ -262,7 +277,8 @@ func TestSelect(t *testing.T) {
 		{"set*", "setnx,setnx-ttl", ""},
 		{"setnx,set*", "setnx,setnx-ttl", ""},
 		{"set*,mutex,", "mutex,setnx,setnx-ttl", ""},
-		{"lualock", "", `unknown mode "lualock" (did you mean "lua-lock"?); there are: unsafe, mutex, setnx, setnx-ttl, lua-lock`},
+		{"lualock", "", `unknown mode "lualock" (did you mean "lua-lock"?); there are: unsafe, mutex, setnx, setnx-ttl, ` +
+			`lua-lock`},
 		{"unsafe,mutx", "", `did you mean "mutex"?`},
 		{"zzzzzz", "", `unknown mode "zzzzzz"; there are:`},
 		{"red*", "", `unknown mode "red*"; there are:`},

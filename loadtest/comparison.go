@@ -86,8 +86,9 @@ type Comparing struct {
 	Stack, Instead []string // see [Comparison]
 	// Servers are the kinds and versions of the servers by their names, for the report only; nil = not known.
 	Servers map[string]string
-	// MarkLogs is called before each run. It returns a function that returns the last lines, at most n per process, that the
-	// service has logged since; a run that failed, was contradicted or stayed undecided keeps them. nil = logs cannot be read.
+	// MarkLogs is called before each run. It returns a function that returns the last lines, at most n per process, that
+	// the service has logged since; a run that failed, was contradicted or stayed undecided keeps them. nil = logs cannot
+	// be read.
 	MarkLogs func() (since func(n int) []string)
 	// Progress is called at every step, by one goroutine at a time; nil = not called.
 	Progress func(Step)
@@ -107,8 +108,9 @@ const (
 	ExitInterrupted  = 130 // the comparison was cut short
 )
 
-// ExitCode judges the whole comparison: an interruption has precedence, then a contradicted claim, a crossed threshold, and a run that is
-// undecided or does not count ([Result].Discounted). The baseline claims nothing and cannot contradict, but it must have answered.
+// ExitCode judges the whole comparison: an interruption has precedence, then a contradicted claim, a crossed threshold,
+// and a run that is undecided or does not count ([Result].Discounted). The baseline claims nothing and cannot
+// contradict, but it must have answered.
 func (c Comparison) ExitCode() int {
 	if c.Partial {
 		return ExitInterrupted

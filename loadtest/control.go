@@ -20,12 +20,12 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// Control talks to the service outside the load: it lists the modes, sets the stock and reads the ledger. It is safe for concurrent use;
-// set its fields before the first use.
+// Control talks to the service outside the load: it lists the modes, sets the stock and reads the ledger. It is safe
+// for concurrent use; set its fields before the first use.
 type Control struct {
-	// Replicas is how many processes are behind the address; 0 = not known. With one, the claim for threads is checked; with more, the
-	// claim for replicas, and a run that a single replica served is vacuous. If it is not known, the number of replicas that answered
-	// decides which claim is checked.
+	// Replicas is how many processes are behind the address; 0 = not known. With one, the claim for threads is checked;
+	// with more, the claim for replicas, and a run that a single replica served is vacuous. If it is not known, the number
+	// of replicas that answered decides which claim is checked.
 	Replicas int
 	// Lang is the language of the judge's sentences: "zh", else English.
 	Lang string
@@ -35,7 +35,8 @@ type Control struct {
 	maxRows int // of a ledger
 }
 
-// What may be at the other end is not always a shop: a control call is bounded in time, its answer in bytes, and a ledger in rows.
+// What may be at the other end is not always a shop: a control call is bounded in time, its answer in bytes, and a
+// ledger in rows.
 const (
 	controlTimeout = 60 * time.Second // a page of a ledger takes less than a second
 	maxAnswer      = 64 << 20         // bytes; the longest answer of a shop is a page of its ledger, some megabytes
@@ -45,15 +46,16 @@ const (
 // ErrUnauthorized is returned by [Control.SetStock], wrapped, if the token is missing or wrong.
 var ErrUnauthorized = text.Of("the service wants its admin token").Errorf()
 
-// NewControl returns the control of the service at baseURL, http or https. token is its admin token; without one the modes
-// and the ledger can be read, but no run can be started.
+// NewControl returns the control of the service at baseURL, http or https. token is its admin token; without one the
+// modes and the ledger can be read, but no run can be started.
 func NewControl(baseURL, token string) (*Control, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, fault(text.Of("--url must be a URL like http://127.0.0.1:8080, not %q"), redact.Address(baseURL))
 	}
 	base := strings.TrimRight(u.String(), "/")
-	client := resty.New().SetBaseURL(base).SetTimeout(controlTimeout).SetResponseBodyLimit(maxAnswer).SetLogger(client.Silent{}).SetHeader("Accept", "application/json")
+	client := resty.New().SetBaseURL(base).SetTimeout(controlTimeout).SetResponseBodyLimit(maxAnswer).
+		SetLogger(client.Silent{}).SetHeader("Accept", "application/json")
 	if token != "" {
 		client.SetAuthScheme("Bearer").SetAuthToken(token).SetDisableWarn(true)
 	}
@@ -77,8 +79,8 @@ func (c *Control) Product(ctx context.Context, product int64) (api.Product, erro
 	return p, err
 }
 
-// SetStock creates or resets the product: stock in every store, split into segments unless that is 0, no orders, no locks, no keys. It
-// needs the admin token.
+// SetStock creates or resets the product: stock in every store, split into segments unless that is 0, no orders, no
+// locks, no keys. It needs the admin token.
 func (c *Control) SetStock(ctx context.Context, product, stock int64, segments int) error {
 	path := "/products/" + strconv.FormatInt(product, 10) + "/stock"
 	resp, err := c.client.R().SetContext(ctx).SetBody(api.SetStock{Stock: stock, Segments: segments}).Put(path)
@@ -116,7 +118,8 @@ func explain(method, path string, resp *resty.Response, err error) error {
 		return fault(text.Of("%s %s: %w: %s"), method, path, ErrUnauthorized, hint)
 	}
 	var p api.Problem
-	if !client.IsProblem([]byte(resp.Header().Get("Content-Type"))) || json.Unmarshal(resp.Body(), &p) != nil || p.Code == "" {
+	if !client.IsProblem([]byte(resp.Header().Get("Content-Type"))) || json.Unmarshal(resp.Body(), &p) != nil ||
+		p.Code == "" {
 		return fault(text.Of("%s %s: %s; is that address lastitem's?"), method, path, resp.Status())
 	}
 	if p.Detail == "" {
@@ -133,7 +136,8 @@ func unreached(method, path string, err error) error {
 	}
 	var hint text.Text
 	if errors.Is(err, resty.ErrResponseBodyTooLarge) {
-		return fault(text.Of("%s %s: the answer has more than %d MiB; is that address lastitem's?"), method, path, maxAnswer>>20)
+		return fault(text.Of("%s %s: the answer has more than %d MiB; is that address lastitem's?"), method, path,
+			maxAnswer>>20)
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		hint = text.Of("; is a shop running there? 'shop up' starts one, --url names another")

@@ -23,7 +23,8 @@ type Environment struct {
 	Replicas int `json:"replicas"`
 	// RTT is the round trip added between the replicas and their servers, in nanoseconds in JSON; 0 = none.
 	RTT time.Duration `json:"rtt,omitempty"`
-	// Servers are the kinds and versions of the servers by their names, as in "redis": "redis-server 7.0.15"; nil = not known.
+	// Servers are the kinds and versions of the servers by their names, as in "redis": "redis-server 7.0.15"; nil = not
+	// known.
 	Servers map[string]string `json:"servers,omitempty"`
 }
 

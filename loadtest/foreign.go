@@ -96,7 +96,8 @@ func RunForeign(ctx context.Context, f Foreign, plan Plan, progress func(Progres
 // hopeless is after how many failures a load without any other answer is ended.
 const hopeless = 50
 
-// hopeful is classify that stops a load of which every answer is a failure: it proves nothing, and the service may be in trouble.
+// hopeful is classify that stops a load of which every answer is a failure: it proves nothing, and the service may be
+// in trouble.
 func hopeful(classify func(*client.Answer) client.Reading, stop func(error)) func(*client.Answer) client.Reading {
 	var failed atomic.Int64
 	var other atomic.Bool
@@ -145,9 +146,11 @@ func (f Foreign) ready(ctx context.Context, p *Plan) (map[int64]level, error) {
 		case f.Reset != nil && stock != p.Stock:
 			return nil, fault(text.Of("the reset of product %d left a stock of %d, want %d"), product, stock, p.Stock)
 		case len(l.Orders) > 0:
-			return nil, fault(text.Of("product %d has %d orders before the run: delete them, by --reset-url or --reset-sql"), product, len(l.Orders))
+			return nil, fault(text.Of("product %d has %d orders before the run: delete them, by --reset-url or --reset-sql"),
+				product, len(l.Orders))
 		case stock < p.Quantity:
-			return nil, fault(text.Of("the stock of product %d is %d, a run before may have sold it: set it again, or give --reset-url or --reset-sql, which set it before each run"), product, stock)
+			return nil, fault(text.Of("the stock of product %d is %d, a run before may have sold it: set it again, or give "+
+				"--reset-url or --reset-sql, which set it before each run"), product, stock)
 		case f.Reset == nil:
 			p.Stock = stock
 		}
@@ -205,7 +208,8 @@ func (f Foreign) script(p Plan) (script, error) {
 		headers = append(headers, [2]string{f.KeyHeader, holdKey})
 	}
 	if p.Retry > 0 && !keyed && !p.RetryUnsafe {
-		return script{}, fault(text.Of("--retry needs %s in --request, --key-header, or --retry-unsafe: a repetition may deduct twice"), holdKey)
+		return script{}, fault(text.Of("--retry needs %s in --request, --key-header, or --retry-unsafe: a repetition may "+
+			"deduct twice"), holdKey)
 	}
 	return script{
 		keyed:    keyed,
@@ -253,7 +257,8 @@ func judgeForeign(res *Result, f Foreign, before, after map[int64]level) {
 		report.Mode, report.ProductID = res.Mode, product
 		res.Verdicts = append(res.Verdicts, report)
 		if report.Oversold > 0 && report.Answers[audit.Refused] == 0 {
-			res.Why = append(res.Why, text.Of("no request was refused although the stock ran out: does the service answer everything with the same status? --ok-body and --refused-body tell such answers apart").In(f.Lang))
+			res.Why = append(res.Why, text.Of("no request was refused although the stock ran out: does the service answer "+
+				"everything with the same status? --ok-body and --refused-body tell such answers apart").In(f.Lang))
 		}
 	}
 	if finding, unmet := res.Unmet(); unmet != "" {

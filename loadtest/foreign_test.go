@@ -64,7 +64,8 @@ func (s *foreignShop) ledger(_ context.Context, product, initial int64) (*api.Le
 }
 
 func shelfOf(product, initial, stock int64) *api.Ledger {
-	return &api.Ledger{ProductID: product, Initial: map[api.Store]int64{"service": initial}, Stock: map[api.Store]int64{"service": stock}}
+	return &api.Ledger{ProductID: product, Initial: map[api.Store]int64{"service": initial},
+		Stock: map[api.Store]int64{"service": stock}}
 }
 
 // byStatus classifies answers: one status is sold, another sold out.
@@ -127,7 +128,8 @@ func TestRunForeign(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := res.Verdicts[0]
-			if got.Verdict != tt.verdict || got.Found != tt.found || res.Finding != audit.Unclaimed || res.Claim != "" || res.Plan.Stock != 50 {
+			if got.Verdict != tt.verdict || got.Found != tt.found || res.Finding != audit.Unclaimed || res.Claim != "" ||
+				res.Plan.Stock != 50 {
 				t.Errorf("verdict %s, found %q, finding %s, claim %q, stock %d, want %s, %q, no claim, and the 50 that it had",
 					got.Verdict, got.Found, res.Finding, res.Claim, res.Plan.Stock, tt.verdict, tt.found)
 			}
@@ -170,15 +172,18 @@ func TestRunForeignRefuses(t *testing.T) {
 	}
 }
 
-// A service may go on with a request after its client has left. A stock that was read before that is over proves nothing.
+// A service may go on with a request after its client has left. A stock that was read before that is over proves
+// nothing.
 func TestForeignIsReadTooEarly(t *testing.T) {
 	t.Parallel()
 	f := Foreign{Lang: "en", Ledger: func(_ context.Context, product, initial int64) (*api.Ledger, error) {
 		return shelfOf(product, initial, 4), nil
 	}}
 	before := map[int64]level{1: levelOf(shelfOf(1, 5, 5), nil)}
-	history := []audit.Op{{Outcome: audit.OK, ProductID: 1, Quantity: 1, Return: 1}, {Client: 1, Outcome: audit.Unknown, ProductID: 1, Quantity: 1, Return: int64(10 * time.Second)}}
-	for ago, want := range map[time.Duration]audit.Verdict{20 * time.Second: audit.Inconclusive, time.Minute: audit.Exact} {
+	history := []audit.Op{{Outcome: audit.OK, ProductID: 1, Quantity: 1, Return: 1},
+		{Client: 1, Outcome: audit.Unknown, ProductID: 1, Quantity: 1, Return: int64(10 * time.Second)}}
+	for ago, want := range map[time.Duration]audit.Verdict{20 * time.Second: audit.Inconclusive,
+		time.Minute: audit.Exact} {
 		res := Result{Mode: "foreign", Plan: Plan{Product: 1, Products: 1}, History: history, Started: time.Now().Add(-ago)}
 		ctx, cancel := context.WithTimeout(t.Context(), (settleReads+2)*settleEvery)
 		after := f.settleAll(ctx, &res, before)
@@ -194,9 +199,11 @@ func TestForeignIsReadTooEarly(t *testing.T) {
 func TestForeignInChinese(t *testing.T) {
 	t.Parallel()
 	han := regexp.MustCompile(`\p{Han}`)
-	history := []audit.Op{{Outcome: audit.OK, ProductID: 1, Quantity: 1}, {Outcome: audit.Unknown, ProductID: 1, Quantity: 1}}
+	history := []audit.Op{{Outcome: audit.OK, ProductID: 1, Quantity: 1},
+		{Outcome: audit.Unknown, ProductID: 1, Quantity: 1}}
 	for name, after := range map[string]map[int64]level{
-		"oversold": {1: levelOf(shelfOf(1, 5, 5), nil)}, "undecided": {1: levelOf(shelfOf(1, 5, 3), nil)}, "unread": {}, "unreadable": {1: {err: errTorn}},
+		"oversold": {1: levelOf(shelfOf(1, 5, 5), nil)}, "undecided": {1: levelOf(shelfOf(1, 5, 3), nil)}, "unread": {},
+		"unreadable": {1: {err: errTorn}},
 	} {
 		res := Result{Mode: "foreign", Plan: Plan{Product: 1, Products: 1}, History: history}
 		judgeForeign(&res, Foreign{Lang: "zh"}, map[int64]level{1: levelOf(shelfOf(1, 5, 5), nil)}, after)
@@ -239,8 +246,12 @@ func TestForeignIsReady(t *testing.T) {
 		{"cannot be read", func(f *Foreign) {
 			f.Ledger = func(context.Context, int64, int64) (*api.Ledger, error) { return nil, errTorn }
 		}, "cannot be read", 0},
-		{"cannot be reset", func(f *Foreign) { f.Reset = func(context.Context, int64, int64) error { return errTorn } }, "cannot be reset", 0},
-		{"the reset does nothing", func(f *Foreign) { f.Reset = func(context.Context, int64, int64) error { return nil } }, "left a stock of 0, want 60", 0},
+		{"cannot be reset", func(f *Foreign) {
+			f.Reset = func(context.Context, int64, int64) error { return errTorn }
+		}, "cannot be reset", 0},
+		{"the reset does nothing", func(f *Foreign) {
+			f.Reset = func(context.Context, int64, int64) error { return nil }
+		}, "left a stock of 0, want 60", 0},
 		{"fails for ever", func(f *Foreign) {
 			f.Reset = func(_ context.Context, _, to int64) error { stock = to; return nil }
 		}, "the first: http_500 Access denied for user", 2 * hopeless},
@@ -248,7 +259,8 @@ func TestForeignIsReady(t *testing.T) {
 		service := f
 		tt.change(&service)
 		asked.Store(0)
-		if _, err := RunForeign(t.Context(), service, long, nil); err == nil || !strings.Contains(err.Error(), tt.want) || asked.Load() > tt.sent {
+		if _, err := RunForeign(t.Context(), service, long, nil); err == nil || !strings.Contains(err.Error(), tt.want) ||
+			asked.Load() > tt.sent {
 			t.Errorf("%s: %v after %d requests, want %q after at most %d", tt.name, err, asked.Load(), tt.want, tt.sent)
 		}
 	}

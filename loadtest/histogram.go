@@ -64,11 +64,12 @@ func (h *histogram) percentile(p float64) time.Duration {
 
 // curvePercentiles are the points of a curve: each halves the remaining share, and the usual ones are included.
 var curvePercentiles = []float64{
-	0, 10, 25, 50, 75, 87.5, 90, 93.75, 95, 96.875, 98.4375, 99, 99.21875, 99.609375, 99.8046875, 99.9, 99.951171875, 99.99, 99.9969482421875, 100,
+	0, 10, 25, 50, 75, 87.5, 90, 93.75, 95, 96.875, 98.4375, 99, 99.21875, 99.609375, 99.8046875, 99.9, 99.951171875,
+	99.99, 99.9969482421875, 100,
 }
 
-// curve returns the distribution at curvePercentiles. It leaves out points that the number of values cannot distinguish from the
-// greatest, except the last.
+// curve returns the distribution at curvePercentiles. It leaves out points that the number of values cannot distinguish
+// from the greatest, except the last.
 func (h *histogram) curve() []Point {
 	n := float64(h.hdr.TotalCount())
 	if n == 0 {

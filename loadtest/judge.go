@@ -53,17 +53,18 @@ func judge(res *Result, with judging) {
 	}
 }
 
-// tooEarly notes that the ledger was read before the last request without an answer could no longer change it. A unit whose order is
-// missing may then be a sale under way; what else was found stands.
+// tooEarly notes that the ledger was read before the last request without an answer could no longer change it. A unit
+// whose order is missing may then be a sale under way; what else was found stands.
 func tooEarly(r *audit.Report) {
 	if r.Verdict != audit.Broken || r.OnlyLost() {
 		r.Verdict = audit.Inconclusive
 	}
-	r.Missing = append(r.Missing, text.Of("the time ran out while an unanswered request could still change the ledger").In(r.Lang))
+	r.Missing = append(r.Missing, text.Of("the time ran out while an unanswered request could still change the ledger").
+		In(r.Lang))
 }
 
-// wantSoldOut reports whether the plan requests more than the stock, at any speed of the service: only then does a run without a refusal
-// prove too little. With several products it is not known.
+// wantSoldOut reports whether the plan requests more than the stock, at any speed of the service: only then does a run
+// without a refusal prove too little. With several products it is not known.
 func wantSoldOut(res *Result) bool {
 	p := res.Plan
 	if res.Partial || p.Open() || p.Duration > 0 || p.Products > 1 {
@@ -77,8 +78,8 @@ func wantSoldOut(res *Result) bool {
 	return int64(requests)*p.Quantity > p.Stock
 }
 
-// claimOf returns the mode's claim for this run: for threads with one replica, for replicas with more. If the number of replicas is not
-// given, the replicas that answered count. A double charge provoked by RetryUnsafe is within the claim.
+// claimOf returns the mode's claim for this run: for threads with one replica, for replicas with more. If the number of
+// replicas is not given, the replicas that answered count. A double charge provoked by RetryUnsafe is within the claim.
 func claimOf(res *Result, with judging) api.Outcomes {
 	replicas := with.replicas
 	if replicas == 0 {
@@ -101,8 +102,9 @@ func claimOf(res *Result, with judging) api.Outcomes {
 	return claim
 }
 
-// hold compares the reports on several products with one claim. A contradiction on one product contradicts the claim, unless the product
-// only failed to break, and another did break or cannot be judged. A product that could not show anything does not count if another could.
+// hold compares the reports on several products with one claim. A contradiction on one product contradicts the claim,
+// unless the product only failed to break, and another did break or cannot be judged. A product that could not show
+// anything does not count if another could.
 func hold(reports []audit.Report, claim api.Outcomes) (audit.Finding, []string) {
 	byFinding := map[audit.Finding][]string{}
 	confirmed, unread := false, false // at least one product each

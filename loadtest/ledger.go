@@ -20,8 +20,9 @@ const ledgerTries = 4
 // errTorn says that the pages of a ledger do not show one moment.
 var errTorn = fault(text.Of("the pages of the ledger do not add up to its totals: orders are added while it is read"))
 
-// Ledger returns a product's initial and current stock, its orders and its keys, in all stores. It reads all pages, and reads again if
-// their rows do not add up to the totals of the first page. If there are several, it looks whether the product was sold meanwhile.
+// Ledger returns a product's initial and current stock, its orders and its keys, in all stores. It reads all pages, and
+// reads again if their rows do not add up to the totals of the first page. If there are several, it looks whether the
+// product was sold meanwhile.
 func (c *Control) Ledger(ctx context.Context, product int64) (*api.Ledger, error) {
 	for try := 1; ; try++ {
 		ledger, err := c.readLedger(ctx, product)

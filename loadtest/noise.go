@@ -10,8 +10,8 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// A run's numbers should not be trusted if other programs used more than noisyCPU cores just before it, the hypervisor took more than
-// noisySteal cores, or requests were sent later than noisyLag and than a tenth of the measured latency.
+// A run's numbers should not be trusted if other programs used more than noisyCPU cores just before it, the hypervisor
+// took more than noisySteal cores, or requests were sent later than noisyLag and than a tenth of the measured latency.
 const (
 	noisyCPU   = 0.15
 	noisySteal = 0.02
@@ -22,8 +22,8 @@ const (
 	quietWindow = 200 * time.Millisecond
 )
 
-// noise returns sentences with the reasons not to trust the numbers of a run; nil if there are none. quiet is the CPU time just before
-// the load, when the machine should have been idle; during is the CPU time during the load.
+// noise returns sentences with the reasons not to trust the numbers of a run; nil if there are none. quiet is the CPU
+// time just before the load, when the machine should have been idle; during is the CPU time during the load.
 func noise(res *Result, quiet, during cpuTime, lang string) []string {
 	var why []string
 	note := func(key string, args ...any) { why = append(why, words.Say(lang, key, args...)) }
@@ -48,11 +48,12 @@ func discounted(res *Result, lang string) string {
 	if float64(res.Dropped) <= discountedDrops*float64(arrivals) {
 		return ""
 	}
-	return words.Say(lang, "discounted drops", res.Dropped, arrivals, 100*float64(res.Dropped)/float64(arrivals), 100*discountedDrops, res.Plan.MaxInFlight)
+	return words.Say(lang, "discounted drops", res.Dropped, arrivals, 100*float64(res.Dropped)/float64(arrivals),
+		100*discountedDrops, res.Plan.MaxInFlight)
 }
 
-// cpuTime is the CPU time of the machine since its start, or between two readings. The zero value, if the system does not tell, is never
-// noisy.
+// cpuTime is the CPU time of the machine since its start, or between two readings. The zero value, if the system does
+// not tell, is never noisy.
 type cpuTime struct {
 	busy, steal float64 // seconds of one core
 	at          time.Time
@@ -94,8 +95,8 @@ func readCPU() cpuTime {
 	return parseCPU(string(stat), time.Now())
 }
 
-// parseCPU reads the first line of /proc/stat (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal, in ticks of a hundredth
-// of a second. Stolen time does not count as busy.
+// parseCPU reads the first line of /proc/stat (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal, in
+// ticks of a hundredth of a second. Stolen time does not count as busy.
 func parseCPU(stat string, at time.Time) cpuTime {
 	line, _, _ := strings.Cut(stat, "\n")
 	fields := strings.Fields(line)

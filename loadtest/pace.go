@@ -58,8 +58,9 @@ func (d *driver) close() {
 	}
 }
 
-// drive sends the plan's requests and returns after the last answer. When ctx ends, it sends no more, but still waits for the requests in
-// flight, at most for the plan's timeout, because cutting them off would make their outcomes unknown.
+// drive sends the plan's requests and returns after the last answer. When ctx ends, it sends no more, but still waits
+// for the requests in flight, at most for the plan's timeout, because cutting them off would make their outcomes
+// unknown.
 func (d *driver) drive(ctx context.Context) {
 	if d.plan.Open() {
 		d.open(ctx)
@@ -118,8 +119,9 @@ func (d *driver) stopped() bool {
 	}
 }
 
-// goOn reports whether to send another request beyond the plan's: it does so while no request has been refused for good (as sold out, or
-// because the service does not take such requests), the service has not oversold and still sells, and time is left.
+// goOn reports whether to send another request beyond the plan's: it does so while no request has been refused for good
+// (as sold out, or because the service does not take such requests), the service has not oversold and still sells, and
+// time is left.
 func (d *driver) goOn() bool {
 	p := d.plan
 	if p.SellOut == 0 || p.Products > 1 || int64(p.Requests)*p.Quantity <= p.Stock {
@@ -143,9 +145,9 @@ type arrival struct {
 	product int64
 }
 
-// open runs an open loop. The pacer sleeps until the next arrival is due, and queues all arrivals that are due when it wakes: timers are
-// late by up to a millisecond, and spinning would take a core from the servers. An arrival that finds MaxInFlight requests in flight is
-// dropped and counted. It never waits: waiting would close the loop.
+// open runs an open loop. The pacer sleeps until the next arrival is due, and queues all arrivals that are due when it
+// wakes: timers are late by up to a millisecond, and spinning would take a core from the servers. An arrival that finds
+// MaxInFlight requests in flight is dropped and counted. It never waits: waiting would close the loop.
 func (d *driver) open(ctx context.Context) {
 	var done sync.WaitGroup
 	// The queue has room for MaxInFlight requests, so that it never blocks the pacer.
@@ -162,7 +164,8 @@ func (d *driver) open(ctx context.Context) {
 			d.dropped.Add(1)
 			continue
 		}
-		// All started workers are busy: start another. A slow service gets many workers, a fast one few, whose connections stay warm.
+		// All started workers are busy: start another. A slow service gets many workers, a fast one few, whose connections
+		// stay warm.
 		if int(d.inFlight.Add(1)) > started {
 			w := d.workers[started]
 			started++
@@ -184,8 +187,8 @@ func (d *driver) serve(ctx context.Context, w *worker, queue <-chan arrival) {
 	}
 }
 
-// warm sends requests for product until the plan's warm-up is over, at least one over every connection that the run begins with, and does
-// not count them. An open loop warms only warmWorkers workers.
+// warm sends requests for product until the plan's warm-up is over, at least one over every connection that the run
+// begins with, and does not count them. An open loop warms only warmWorkers workers.
 func (d *driver) warm(ctx context.Context, product int64) {
 	if d.plan.Warmup <= 0 {
 		return

@@ -160,7 +160,8 @@ func TestStopEndsAPlanEarly(t *testing.T) {
 				answerOK(w, r)
 			}), plan)
 			if res.Partial || res.Sent < 10 || res.Codes["ok"] != res.Sent || int64(res.Sent) != arrived.Load() {
-				t.Errorf("partial %t, sent %d, codes %v, arrived %d; want a whole run of all that arrived", res.Partial, res.Sent, res.Codes, arrived.Load())
+				t.Errorf("partial %t, sent %d, codes %v, arrived %d; want a whole run of all that arrived", res.Partial, res.Sent,
+					res.Codes, arrived.Load())
 			}
 		})
 	}
@@ -194,8 +195,8 @@ func TestOpenLoopDropsAndCounts(t *testing.T) {
 	}
 }
 
-// A server that stalls for a while delays every arrival of that time. A closed loop sees one slow request and reports a good p90:
-// coordinated omission. An open loop shows the stall.
+// A server that stalls for a while delays every arrival of that time. A closed loop sees one slow request and reports a
+// good p90: coordinated omission. An open loop shows the stall.
 func TestOpenLoopShowsAStallThatTheClosedOneHides(t *testing.T) {
 	t.Parallel()
 	const stall = 500 * time.Millisecond
@@ -245,7 +246,8 @@ func TestInterruptionDrains(t *testing.T) {
 			}()
 			res := drive(ctx, t, u, plan)
 			if res.Sent != 5 || res.Codes["ok"] != 5 || arrived.Load() != 5 {
-				t.Errorf("sent %d, codes %v, arrived %d, want 5 ok: those in flight, and no more", res.Sent, res.Codes, arrived.Load())
+				t.Errorf("sent %d, codes %v, arrived %d, want 5 ok: those in flight, and no more", res.Sent, res.Codes,
+					arrived.Load())
 			}
 		})
 	}
@@ -279,11 +281,16 @@ func TestRetriesKeepTheirKey(t *testing.T) {
 		answers []func(http.ResponseWriter, *http.Request)
 		want    map[string]int
 	}{
-		{"busy, then ok", 3, []func(http.ResponseWriter, *http.Request){problem(api.LockBusy), answerOK}, map[string]int{"lock_busy": 10, "ok": 10}},
-		{"lost, then ok", 3, []func(http.ResponseWriter, *http.Request){hangUp, answerOK}, map[string]int{"eof": 10, "ok": 10}},
-		{"unknown, then ok", 3, []func(http.ResponseWriter, *http.Request){problem(api.OutcomeUnknown), answerOK}, map[string]int{"outcome_unknown": 10, "ok": 10}},
-		{"busy forever", 2, []func(http.ResponseWriter, *http.Request){problem(api.Contended)}, map[string]int{"contended": 30}},
-		{"sold out is final", 3, []func(http.ResponseWriter, *http.Request){problem(api.SoldOut)}, map[string]int{"sold_out": 10}},
+		{"busy, then ok", 3, []func(http.ResponseWriter, *http.Request){problem(api.LockBusy), answerOK},
+			map[string]int{"lock_busy": 10, "ok": 10}},
+		{"lost, then ok", 3, []func(http.ResponseWriter, *http.Request){hangUp, answerOK},
+			map[string]int{"eof": 10, "ok": 10}},
+		{"unknown, then ok", 3, []func(http.ResponseWriter, *http.Request){problem(api.OutcomeUnknown), answerOK},
+			map[string]int{"outcome_unknown": 10, "ok": 10}},
+		{"busy forever", 2, []func(http.ResponseWriter, *http.Request){problem(api.Contended)},
+			map[string]int{"contended": 30}},
+		{"sold out is final", 3, []func(http.ResponseWriter, *http.Request){problem(api.SoldOut)},
+			map[string]int{"sold_out": 10}},
 		{"no retry", 0, []func(http.ResponseWriter, *http.Request){problem(api.LockBusy)}, map[string]int{"lock_busy": 10}},
 	}
 	for _, tt := range tests {
@@ -311,14 +318,17 @@ func TestRetriesKeepTheirKey(t *testing.T) {
 	}
 }
 
-// In an open loop the response time of a repetition includes the wait since its request was due; the lag is that of the first attempt.
+// In an open loop the response time of a repetition includes the wait since its request was due; the lag is that of the
+// first attempt.
 func TestRepetitionsHideNoWait(t *testing.T) {
 	t.Parallel()
-	k := &keys{seen: map[string]int{}, answers: []func(http.ResponseWriter, *http.Request){problem(api.LockBusy), answerOK}}
+	k := &keys{seen: map[string]int{}, answers: []func(http.ResponseWriter, *http.Request){problem(api.LockBusy),
+		answerOK}}
 	res := drive(t.Context(), t, serve(t, k.ServeHTTP), Plan{Rate: 10, Duration: 100 * time.Millisecond, Retry: 1})
 	response, service := res.Latency[client.Accepted], res.Service[client.Accepted]
 	if response.Count != 1 || response.Min < service.Min+shortestPause || res.Lag.Count != 1 || res.Retried != 1 {
-		t.Errorf("response %+v, service %+v, lag %+v, want one response that is at least %v longer than its service", response, service, res.Lag, shortestPause)
+		t.Errorf("response %+v, service %+v, lag %+v, want one response that is at least %v longer than its service",
+			response, service, res.Lag, shortestPause)
 	}
 }
 
@@ -335,7 +345,8 @@ func TestHistoryIsWhatTheClientSaw(t *testing.T) {
 		t.Errorf("call %d, return %d, want them in this order", got.Call, got.Return)
 	}
 	got.Call, got.Return = 0, 0
-	want := audit.Op{Outcome: audit.OK, ProductID: 7, Quantity: 3, OrderID: "o-1", Remaining: new(int64(0)), Replica: "r2", Replayed: true}
+	want := audit.Op{Outcome: audit.OK, ProductID: 7, Quantity: 3, OrderID: "o-1", Remaining: new(int64(0)), Replica: "r2",
+		Replayed: true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("op (-want +got):\n%s", diff)
 	}

@@ -7,9 +7,9 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// Plan describes the load on one mode. Exactly one of Loops, Requests, Duration (closed loop) or Rate, Stages (open loop) decides how
-// long it lasts; Duration also bounds Rate. Zero values mean the defaults of [Plan.WithDefaults], except where zero has its own meaning
-// (Warmup, Wait, Retry, Zipf, Segments).
+// Plan describes the load on one mode. Exactly one of Loops, Requests, Duration (closed loop) or Rate, Stages (open
+// loop) decides how long it lasts; Duration also bounds Rate. Zero values mean the defaults of [Plan.WithDefaults],
+// except where zero has its own meaning (Warmup, Wait, Retry, Zipf, Segments).
 type Plan struct {
 	Name string `json:"name,omitempty"`
 
@@ -24,7 +24,8 @@ type Plan struct {
 	Stages      []Stage `json:"stages,omitempty"`
 	MaxInFlight int     `json:"max_in_flight,omitempty"` // arrivals beyond it are dropped and counted
 
-	// Stop, once closed, ends a plan with a Duration early, like the end of its Duration; nil = never. Such a run counts as complete.
+	// Stop, once closed, ends a plan with a Duration early, like the end of its Duration; nil = never. Such a run counts
+	// as complete.
 	Stop <-chan struct{} `json:"-"`
 
 	// Burst releases the first request of every VU at the same moment, over connections that are open by then.
@@ -32,8 +33,8 @@ type Plan struct {
 
 	Warmup  time.Duration `json:"warmup,omitempty"`  // sent before the run, on a separate product, not counted; 0 = none
 	Timeout time.Duration `json:"timeout,omitempty"` // per request; after it the outcome is unknown
-	// Retry is how often a request that was refused for now, or whose outcome is unknown, is sent again with the same idempotency key. It
-	// is refused for modes that keep no keys, unless RetryUnsafe says that a double charge is wanted.
+	// Retry is how often a request that was refused for now, or whose outcome is unknown, is sent again with the same
+	// idempotency key. It is refused for modes that keep no keys, unless RetryUnsafe says that a double charge is wanted.
 	Retry       int  `json:"retry,omitempty"`
 	RetryUnsafe bool `json:"retry_unsafe,omitempty"`
 
@@ -49,12 +50,12 @@ type Plan struct {
 
 	Engine string `json:"engine"` // raw, resty
 	Repeat int    `json:"repeat"` // repetitions, interleaved over the modes
-	// Insist is how many extra runs a mode that claims to break gets while none has broken: the claim says what can happen, and the
-	// scheduler decides whether it does. A mode that claims to be exact gets no extra runs.
+	// Insist is how many extra runs a mode that claims to break gets while none has broken: the claim says what can
+	// happen, and the scheduler decides whether it does. A mode that claims to be exact gets no extra runs.
 	Insist int `json:"insist,omitempty"`
-	// SellOut is how much longer a closed plan may run after its Requests, until a request is refused as sold out; 0 = not at all. It
-	// matters on a slow service, which refuses many requests as busy: with stock left, the run would prove nothing. It is for plans on
-	// one product with more demand than stock.
+	// SellOut is how much longer a closed plan may run after its Requests, until a request is refused as sold out; 0 = not
+	// at all. It matters on a slow service, which refuses many requests as busy: with stock left, the run would prove
+	// nothing. It is for plans on one product with more demand than stock.
 	SellOut time.Duration `json:"sell_out,omitempty"`
 
 	// MustEnd is the stock that an exact mode leaves after this plan; nil = nothing expected. See [Result.Unmet].
@@ -83,10 +84,10 @@ const (
 // Open reports whether the plan is an open loop.
 func (p Plan) Open() bool { return p.Rate > 0 || len(p.Stages) > 0 }
 
-// WithDefaults returns the plan with its zero values filled in: 40 VUs whose requests, of 1 unit each, ask for one and a half times the
-// stock, but at least for more than there is, and at least one request of each VU; up to a minute more until it is sold out; product 101
-// with a stock of 500; for an open loop 10 s and at most 512 requests in flight; a timeout of 7 s beyond Wait; engine raw, seed 1, one
-// repetition.
+// WithDefaults returns the plan with its zero values filled in: 40 VUs whose requests, of 1 unit each, ask for one and
+// a half times the stock, but at least for more than there is, and at least one request of each VU; up to a minute more
+// until it is sold out; product 101 with a stock of 500; for an open loop 10 s and at most 512 requests in flight; a
+// timeout of 7 s beyond Wait; engine raw, seed 1, one repetition.
 func (p Plan) WithDefaults() Plan {
 	p.Product = orDefault(p.Product, defaultProduct)
 	p.Products = orDefault(p.Products, 1)
@@ -105,8 +106,8 @@ func (p Plan) WithDefaults() Plan {
 	}
 	p.VUs = orDefault(p.VUs, defaultVUs)
 	if p.Loops == 0 && p.Duration == 0 && p.Requests == 0 && p.Quantity > 0 {
-		// More than the stock is requested, also of a stock that one request sells out: a mode must have something to refuse. And each VU has
-		// a request, else a small stock would be sold by a few requests that hardly overlap.
+		// More than the stock is requested, also of a stock that one request sells out: a mode must have something to refuse.
+		// And each VU has a request, else a small stock would be sold by a few requests that hardly overlap.
 		each := int(max(p.Stock*3/2/p.Quantity, p.Stock/p.Quantity+1))
 		p.Requests = max(each*p.Products, p.VUs)
 		p.SellOut = orDefault(p.SellOut, defaultSellOut)

@@ -21,12 +21,14 @@ func TestValidate(t *testing.T) {
 		{"loops", Plan{VUs: 5, Loops: 10, Burst: true}, ""},
 		{"rate for a duration", Plan{Rate: 100, Duration: time.Minute}, ""},
 		{"stages", Plan{Stages: stages, MaxInFlight: 9}, ""},
-		{"a jump, then a ramp down to nothing", Plan{Stages: []Stage{{For: 0, Rate: 10}, {For: 10 * time.Second, Rate: 0}}}, ""},
+		{"a jump, then a ramp down to nothing", Plan{Stages: []Stage{{For: 0, Rate: 10}, {For: 10 * time.Second, Rate: 0}}},
+			""},
 		{"a jump alone", Plan{Stages: []Stage{{For: 0, Rate: 10}}}, "--stages has no arrivals"},
 		{"several products", Plan{Products: 9, Zipf: 1.2}, ""},
 		{"loops and duration", Plan{Loops: 1, Duration: 1}, "--loops and --duration exclude each other"},
 		{"requests and loops", Plan{Loops: 1, Requests: 1}, "--loops and --requests exclude each other"},
-		{"all", Plan{Loops: 1, Requests: 1, Duration: 1, Stages: stages}, "--loops, --requests, --duration and --stages exclude each other"},
+		{"all", Plan{Loops: 1, Requests: 1, Duration: 1, Stages: stages},
+			"--loops, --requests, --duration and --stages exclude each other"},
 		{"rate and stages", Plan{Rate: 1, Stages: stages}, "--rate and --stages exclude each other"},
 		{"rate and requests", Plan{Rate: 1, Requests: 5}, "--requests and --rate exclude each other"},
 		{"vus", Plan{VUs: -1}, "--vus"},
@@ -42,7 +44,8 @@ func TestValidate(t *testing.T) {
 		{"products", Plan{Products: -1}, "--products"},
 		{"the last product", Plan{Product: math.MaxInt64 - 1, Products: 2}, ""},
 		{"the highest product", Plan{Product: math.MaxInt64, Products: 1}, ""},
-		{"beyond the last product", Plan{Product: math.MaxInt64, Products: 2}, "--products 2 from --product 9223372036854775807 on"},
+		{"beyond the last product", Plan{Product: math.MaxInt64, Products: 2},
+			"--products 2 from --product 9223372036854775807 on"},
 		{"too many products", Plan{Products: math.MaxInt}, "--products 9223372036854775807 from --product 101 on"},
 		{"zipf", Plan{Products: 5, Zipf: 1}, "--zipf must be greater than 1"},
 		{"zipf alone", Plan{Zipf: 1.5}, "--zipf needs --products"},
@@ -89,7 +92,8 @@ func TestValidateNamesEveryFault(t *testing.T) {
 
 func TestWithDefaults(t *testing.T) {
 	t.Parallel()
-	base := Plan{Product: 101, Products: 1, Stock: 500, Quantity: 1, Seed: 1, Engine: "raw", Repeat: 1, Timeout: 7 * time.Second}
+	base := Plan{Product: 101, Products: 1, Stock: 500, Quantity: 1, Seed: 1, Engine: "raw", Repeat: 1,
+		Timeout: 7 * time.Second}
 	with := func(change func(*Plan)) Plan {
 		p := base
 		change(&p)
@@ -125,7 +129,8 @@ func TestDefaultRequestsExceedTheStock(t *testing.T) {
 		for quantity := int64(1); quantity <= 35; quantity++ {
 			p := Plan{Stock: stock, Quantity: quantity}.WithDefaults()
 			if asked := int64(p.Requests) * quantity; asked <= stock {
-				t.Errorf("stock %d, quantity %d: %d requests ask for %d units, want more than the stock", stock, quantity, p.Requests, asked)
+				t.Errorf("stock %d, quantity %d: %d requests ask for %d units, want more than the stock", stock, quantity,
+					p.Requests, asked)
 			}
 			if p.Requests < p.VUs {
 				t.Errorf("stock %d, quantity %d: %d requests of %d VUs, want one of each", stock, quantity, p.Requests, p.VUs)
@@ -181,8 +186,10 @@ func TestSchedule(t *testing.T) {
 		// Up from 0 to 100/s in 2 s: N(t) = 25 t².
 		{"ramp", Plan{Stages: []Stage{{2 * time.Second, 100}}}, 100, map[int]float64{0: 0, 25: 1, 81: 1.8}},
 		{"jump and hold", Plan{Stages: []Stage{{0, 50}, {2 * time.Second, 50}}}, 100, map[int]float64{0: 0, 50: 1, 99: 1.98}},
-		{"up and down", Plan{Stages: []Stage{{time.Second, 100}, {time.Second, 0}}}, 100, map[int]float64{0: 0, 50: 1, 98: 1.8}},
-		{"pause", Plan{Stages: []Stage{{0, 10}, {time.Second, 10}, {0, 0}, {time.Second, 0}, {0, 10}, {time.Second, 10}}}, 20, map[int]float64{9: 0.9, 10: 2, 11: 2.1}},
+		{"up and down", Plan{Stages: []Stage{{time.Second, 100}, {time.Second, 0}}}, 100,
+			map[int]float64{0: 0, 50: 1, 98: 1.8}},
+		{"pause", Plan{Stages: []Stage{{0, 10}, {time.Second, 10}, {0, 0}, {time.Second, 0}, {0, 10}, {time.Second, 10}}}, 20,
+			map[int]float64{9: 0.9, 10: 2, 11: 2.1}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

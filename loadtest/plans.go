@@ -21,7 +21,8 @@ var All = []NamedPlan{
 	{
 		Name:  "demo",
 		Title: text.Of("40 clients share 750 requests for a stock of 500"),
-		Plans: []Plan{{VUs: 40, Requests: 750, Stock: 500, Product: 101, Wait: waitAsWriteUps, Warmup: 200 * time.Millisecond, Insist: 4, SellOut: defaultSellOut}},
+		Plans: []Plan{{VUs: 40, Requests: 750, Stock: 500, Product: 101, Wait: waitAsWriteUps, Warmup: 200 * time.Millisecond,
+			Insist: 4, SellOut: defaultSellOut}},
 	},
 	{
 		Name:  "jmeter",
@@ -29,8 +30,9 @@ var All = []NamedPlan{
 		Plans: []Plan{{VUs: 50, Loops: 100, Stock: 5000, Wait: waitAsWriteUps}},
 	},
 	{
-		Name:  "five",
-		Title: text.Of("5 clients at once, stock 100: 95 must be left; a mode that claims to break is run up to 20 times, until it is seen to"),
+		Name: "five",
+		Title: text.Of("5 clients at once, stock 100: 95 must be left; a mode that claims to break is run up to 20 times, " +
+			"until it is seen to"),
 		Plans: []Plan{{VUs: 5, Loops: 1, Burst: true, Stock: 100, Wait: waitAsWriteUps, MustEnd: new(int64(95)), Insist: 19}},
 	},
 	{

@@ -14,8 +14,8 @@ const (
 	Judging   Phase = "judge"
 )
 
-// Progress is the state of a run in flight. It is reported at the start of each phase and several times a second while the
-// load runs, never by two goroutines at once.
+// Progress is the state of a run in flight. It is reported at the start of each phase and several times a second while
+// the load runs, never by two goroutines at once.
 type Progress struct {
 	Mode    string
 	Plan    string // its name

@@ -10,8 +10,8 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// shards is the number of parts that the workers' records are spread over. Histograms are too large for each of a thousand workers to
-// have one; with eight parts the locks are almost free, and cost less than the memory.
+// shards is the number of parts that the workers' records are spread over. Histograms are too large for each of a
+// thousand workers to have one; with eight parts the locks are almost free, and cost less than the memory.
 const shards = 8
 
 // sample is one request, as the worker that sent it saw it.
@@ -156,7 +156,8 @@ func (r *recorder) counts() (kinds [3]int64) {
 	return kinds
 }
 
-// sales returns how many requests were accepted and how many were refused for good so far, and the time of the last acceptance.
+// sales returns how many requests were accepted and how many were refused for good so far, and the time of the last
+// acceptance.
 func (r *recorder) sales() (accepted, final, last int64) {
 	for i := range r.parts {
 		p := &r.parts[i]
@@ -204,8 +205,8 @@ func (r *recorder) fill(res *Result) {
 	res.RequestsPerSecond = perSecond(int64(res.Sent), res.Elapsed)
 }
 
-// fillLatencies merges the histograms of all workers and only then takes their percentiles: an average of percentiles has no meaning.
-// Kinds that did not occur are left out.
+// fillLatencies merges the histograms of all workers and only then takes their percentiles: an average of percentiles
+// has no meaning. Kinds that did not occur are left out.
 func (r *recorder) fillLatencies(res *Result) {
 	res.Latency, res.Service = map[client.Kind]Latency{}, map[client.Kind]Latency{}
 	for k, kind := range client.Kinds {

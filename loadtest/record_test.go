@@ -51,8 +51,10 @@ func TestHistogramIsTheSortedListToThreeDigits(t *testing.T) {
 			t.Errorf("%s = %v, want %v", q.name, q.got, q.want)
 		}
 	}
-	if got.Count != 20_000 || got.Min != time.Duration(values[0]) || got.Max != time.Duration(values[len(values)-1]) || !near(got.Mean, time.Duration(sum/20_000)) {
-		t.Errorf("latency() = %+v, want 20000 values of %v to %v", got, time.Duration(values[0]), time.Duration(values[len(values)-1]))
+	if got.Count != 20_000 || got.Min != time.Duration(values[0]) || got.Max != time.Duration(values[len(values)-1]) ||
+		!near(got.Mean, time.Duration(sum/20_000)) {
+		t.Errorf("latency() = %+v, want 20000 values of %v to %v", got, time.Duration(values[0]),
+			time.Duration(values[len(values)-1]))
 	}
 }
 
@@ -74,10 +76,12 @@ func TestHistogramHoldsAnything(t *testing.T) {
 // at builds a sample of a client that was due, sent and answered at these milliseconds.
 func at(number int, intended, call, ret int64, kind client.Kind) sample {
 	ms := int64(time.Millisecond)
-	outcome := map[client.Kind]audit.Outcome{client.Accepted: audit.OK, client.Refused: audit.Refused, client.Failed: audit.Unknown}[kind]
+	outcome := map[client.Kind]audit.Outcome{client.Accepted: audit.OK, client.Refused: audit.Refused,
+		client.Failed: audit.Unknown}[kind]
 	code := map[client.Kind]string{client.Accepted: "ok", client.Refused: "sold_out", client.Failed: "timeout"}[kind]
 	return sample{
-		op:       audit.Op{Client: number, Call: call * ms, Return: ret * ms, Outcome: outcome, ProductID: 101, Quantity: 1, Replica: "r1"},
+		op: audit.Op{Client: number, Call: call * ms, Return: ret * ms, Outcome: outcome, ProductID: 101, Quantity: 1,
+			Replica: "r1"},
 		read:     client.Reading{Outcome: outcome, Kind: kind, Code: code},
 		intended: intended * ms,
 		lags:     intended != call,
@@ -118,11 +122,13 @@ func TestRecorderKeepsKindsAndTimesApart(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"r1": 4}, res.Served); diff != "" {
 		t.Errorf("served (-want +got):\n%s", diff)
 	}
-	if got := res.History; len(got) != 4 || got[0].Client != 9 || got[0].Remaining == nil || *got[0].Remaining != 41 || got[1].Remaining != nil {
+	if got := res.History; len(got) != 4 || got[0].Client != 9 || got[0].Remaining == nil || *got[0].Remaining != 41 ||
+		got[1].Remaining != nil {
 		t.Errorf("history = %+v, want 4 ops by call, the first with 41 remaining", got)
 	}
 	want := map[time.Duration]Window{
-		0: {Accepted: 1}, 150 * time.Millisecond: {Accepted: 1}, 200 * time.Millisecond: {Refused: 1}, 2600 * time.Millisecond: {Failed: 1},
+		0: {Accepted: 1}, 150 * time.Millisecond: {Accepted: 1}, 200 * time.Millisecond: {Refused: 1},
+		2600 * time.Millisecond: {Failed: 1},
 	}
 	for i, w := range res.Series {
 		if w.At != time.Duration(i)*firstWindow || w.For != firstWindow {
@@ -206,7 +212,8 @@ func TestRecorderIsSafeForManyWorkers(t *testing.T) {
 	wait.Wait()
 	var res Result
 	r.fill(&res)
-	if res.Sent != 10_000 || len(res.History) != 10_000 || res.Latency[client.Accepted].Count != 10_000 || res.Codes["ok"] != 10_000 {
+	if res.Sent != 10_000 || len(res.History) != 10_000 || res.Latency[client.Accepted].Count != 10_000 ||
+		res.Codes["ok"] != 10_000 {
 		t.Errorf("recorded %d, history %d, want 10000", res.Sent, len(res.History))
 	}
 	perSecond := int64(0)
@@ -247,7 +254,8 @@ func TestNoise(t *testing.T) {
 		{"steal", Result{}, over(0, 0), over(1, 0.1), 1},
 		{"drops", Result{Sent: 300, Dropped: 3}, over(0, 0), over(1, 0), 1},
 		{"late", Result{Lag: Latency{P99: 3 * time.Millisecond}}, over(0, 0), over(1, 0), 1},
-		{"late, but slower still", Result{Lag: Latency{P99: 3 * time.Millisecond}, Latency: p99(time.Second)}, over(0, 0), over(1, 0), 0},
+		{"late, but slower still", Result{Lag: Latency{P99: 3 * time.Millisecond}, Latency: p99(time.Second)}, over(0, 0),
+			over(1, 0), 0},
 		{"more drops, which discount the run", Result{Sent: 200, Dropped: 3}, over(0, 0), over(1, 0), 0},
 		{"everything", Result{Sent: 100, Dropped: 1, Lag: Latency{P99: time.Second}}, over(1, 0), over(1, 1), 4},
 	}

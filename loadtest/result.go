@@ -15,40 +15,45 @@ type Result struct {
 	Mode       string    `json:"mode"`
 	Foreign    bool      `json:"foreign,omitempty"` // a service that is not ours, see [RunForeign]: it makes no claim
 	Store      api.Store `json:"store,omitempty"`
-	Repetition int       `json:"repetition"`      // from 1
-	Tries      int       `json:"tries,omitempty"` // the number of this run if earlier runs showed nothing, see [Plan].Insist; 0 = the first
-	Engine     string    `json:"engine"`
-	Replicas   int       `json:"replicas,omitempty"` // processes behind the address; 0 = not known
-	Plan       Plan      `json:"plan"`
-	Started    time.Time `json:"started"` // when the first request could be sent; the history counts from here
+	Repetition int       `json:"repetition"` // from 1
+	// the number of this run if earlier runs showed nothing, see [Plan].Insist; 0 = the first
+	Tries    int       `json:"tries,omitempty"`
+	Engine   string    `json:"engine"`
+	Replicas int       `json:"replicas,omitempty"` // processes behind the address; 0 = not known
+	Plan     Plan      `json:"plan"`
+	Started  time.Time `json:"started"` // when the first request could be sent; the history counts from here
 
-	// Elapsed is the time from the first call to the last return; ToLastAccepted ends at the return of the last 200. AcceptedPerSecond
-	// divides by it, so that a tail of refusals does not dilute the rate.
+	// Elapsed is the time from the first call to the last return; ToLastAccepted ends at the return of the last 200.
+	// AcceptedPerSecond divides by it, so that a tail of refusals does not dilute the rate.
 	Elapsed           time.Duration `json:"elapsed_ns"`
 	ToLastAccepted    time.Duration `json:"to_last_accepted_ns"`
 	AcceptedPerSecond float64       `json:"accepted_per_second"`
 	RequestsPerSecond float64       `json:"requests_per_second"`
 
-	Sent    int                     `json:"sent"`
-	Retried int                     `json:"retried"`         // of Sent, repetitions with the same key
-	Extra   int                     `json:"extra,omitempty"` // of Sent, beyond the plan's requests until the stock was sold out, see [Plan].SellOut
-	Dropped int                     `json:"dropped"`         // open loop: arrivals beyond MaxInFlight
-	Codes   map[string]int          `json:"codes"`           // "ok", the problem's code, or the transport's error: "timeout", "reset", ...
-	Served  map[string]int          `json:"served"`          // answers by X-Replica
-	Lag     Latency                 `json:"lag"`             // open loop: send minus intended start
-	Latency map[client.Kind]Latency `json:"latency"`         // response time: from the intended start (closed loop: the send) to the last byte
-	Service map[client.Kind]Latency `json:"service"`         // service time: from the send to the last byte
-	// Series is the course of the run, in windows of equal length, which grows with the run; Curve is the distribution of the response
-	// times of accepted requests.
+	Sent    int `json:"sent"`
+	Retried int `json:"retried"` // of Sent, repetitions with the same key
+	// of Sent, beyond the plan's requests until the stock was sold out, see [Plan].SellOut
+	Extra   int `json:"extra,omitempty"`
+	Dropped int `json:"dropped"` // open loop: arrivals beyond MaxInFlight
+	// "ok", the problem's code, or the transport's error: "timeout", "reset", ...
+	Codes  map[string]int `json:"codes"`
+	Served map[string]int `json:"served"` // answers by X-Replica
+	Lag    Latency        `json:"lag"`    // open loop: send minus intended start
+	// response time: from the intended start (closed loop: the send) to the last byte
+	Latency map[client.Kind]Latency `json:"latency"`
+	Service map[client.Kind]Latency `json:"service"` // service time: from the send to the last byte
+	// Series is the course of the run, in windows of equal length, which grows with the run; Curve is the distribution of
+	// the response times of accepted requests.
 	Series  []Window `json:"series"`
 	Curve   []Point  `json:"accepted_curve,omitempty"`
 	Noisy   []string `json:"noisy,omitempty"` // why the numbers should not be trusted: drops, lag, a busy machine
 	Partial bool     `json:"partial,omitempty"`
-	// Discounted says why the run does not count as a measurement; "" = it counts. If an open loop drops more than one arrival in a
-	// hundred, the load was not the plan's, and the latencies cover only the requests that were sent. The verdict still holds.
+	// Discounted says why the run does not count as a measurement; "" = it counts. If an open loop drops more than one
+	// arrival in a hundred, the load was not the plan's, and the latencies cover only the requests that were sent. The
+	// verdict still holds.
 	Discounted string `json:"discounted,omitempty"`
-	// Log holds the last lines that the service's processes logged during a run that failed, was contradicted or stayed undecided, if
-	// they can be read.
+	// Log holds the last lines that the service's processes logged during a run that failed, was contradicted or stayed
+	// undecided, if they can be read.
 	Log []string `json:"log,omitempty"`
 
 	// Verdicts has the judge's report on each product that was sold; Claim and Finding are the claim and whether it holds.
@@ -57,15 +62,16 @@ type Result struct {
 	Finding  audit.Finding  `json:"finding,omitempty"`
 	Why      []string       `json:"why,omitempty"`
 
-	// History has every request as its client saw it, in the order of the calls. The judge gets it; it is written only on request. A
-	// baseline keeps none.
+	// History has every request as its client saw it, in the order of the calls. The judge gets it; it is written only on
+	// request. A baseline keeps none.
 	History []audit.Op `json:"-"`
 }
 
-// Unmet says whether the run missed the stock that its plan must end at. If the run began with another stock, as with a foreign service, the end
-// moves by the same amount. It returns a finding, and a sentence in the language of the verdicts; "" and "" = it did not. A mode that claims to
-// be exact contradicts its claim if the service accepted what the plan sells. If requests were declined or are unknown, the run does not decide.
-// A mode with another claim misses nothing.
+// Unmet says whether the run missed the stock that its plan must end at. If the run began with another stock, as with a
+// foreign service, the end moves by the same amount. It returns a finding, and a sentence in the language of the
+// verdicts; "" and "" = it did not. A mode that claims to be exact contradicts its claim if the service accepted what
+// the plan sells. If requests were declined or are unknown, the run does not decide. A mode with another claim misses
+// nothing.
 func (r Result) Unmet() (audit.Finding, string) {
 	if r.Plan.MustEnd == nil || r.Claim != api.Exact && !r.Foreign {
 		return "", ""

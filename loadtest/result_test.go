@@ -72,16 +72,19 @@ func TestUnmet(t *testing.T) {
 		{name: "met", claim: api.Exact, lang: "en", final: 95, sold: 5},
 		{name: "met, with an unknown outcome", claim: api.Exact, lang: "en", final: 95, sold: 4},
 		{name: "met, from another stock", claim: api.Exact, lang: "en", final: 995, sold: 5, before: 1000},
-		{"missed, from another stock", api.Exact, "en", 996, 5, audit.Contradicted, `stock ended at 996, plan "five" wants 995`, 1000},
+		{"missed, from another stock", api.Exact, "en", 996, 5, audit.Contradicted,
+			`stock ended at 996, plan "five" wants 995`, 1000},
 		{"missed", api.Exact, "en", 96, 5, audit.Contradicted, `stock ended at 96, plan "five" wants 95`, 0},
 		{"missed, in Chinese", api.Exact, "zh", 96, 5, audit.Contradicted, `最终库存为 96，而计划 "five" 要求 95`, 0},
-		{"declined", api.Exact, "en", 99, 1, audit.Undecided, `stock ended at 99, plan "five" wants 95, but only 1 of 5 requests succeeded`, 0},
+		{"declined", api.Exact, "en", 99, 1, audit.Undecided, `stock ended at 99, plan "five" wants 95, but only 1 of 5 ` +
+			`requests succeeded`, 0},
 		{"declined, in Chinese", api.Exact, "zh", 99, 1, audit.Undecided, `最终库存为 99，而计划 "five" 要求 95，但 5 个请求中只有 1 个成交`, 0},
 		{name: "claims to break", claim: "O", lang: "en", final: 99, sold: 5},
 	}
 	for _, tt := range tests {
 		r := Result{
-			Plan: five[0].WithDefaults(), Claim: tt.claim, Sent: 5, Latency: map[client.Kind]Latency{client.Accepted: {Count: tt.sold}},
+			Plan: five[0].WithDefaults(), Claim: tt.claim, Sent: 5,
+			Latency:  map[client.Kind]Latency{client.Accepted: {Count: tt.sold}},
 			Verdicts: []audit.Report{{Verdict: audit.Exact, Initial: cmp.Or(tt.before, 100), Final: tt.final, Lang: tt.lang}},
 		}
 		if finding, why := r.Unmet(); finding != tt.finding || why != tt.why {
@@ -114,8 +117,10 @@ func TestDeclinedRequestsContradictNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := SummarizeRuns([]Result{res}); res.Finding != audit.Undecided || s.Standing() != audit.Undecided || !strings.Contains(strings.Join(s.Why, " "), "1 of 5") {
-		t.Errorf("finding %s, of the summary %s (%q), want undecided, since 1 of 5 requests was accepted", res.Finding, s.Standing(), s.Why)
+	if s := SummarizeRuns([]Result{res}); res.Finding != audit.Undecided || s.Standing() != audit.Undecided ||
+		!strings.Contains(strings.Join(s.Why, " "), "1 of 5") {
+		t.Errorf("finding %s, of the summary %s (%q), want undecided, since 1 of 5 requests was accepted", res.Finding,
+			s.Standing(), s.Why)
 	}
 }
 
@@ -155,9 +160,11 @@ func TestJMeterPlanIsOurs(t *testing.T) {
 		"LoopController.loops":    "${__P(loops," + strconv.Itoa(p.Loops) + ")}",
 		"HTTPSampler.domain":      "${__P(host,localhost)}",
 		"HTTPSampler.port":        "${__P(port,8080)}",
-		"HTTPSampler.path":        "/deduct_stock/${__P(mode,lua-lock)}?wait_ms=" + strconv.FormatInt(p.Wait.Milliseconds(), 10),
-		"HTTPSampler.method":      "POST",
-		"Argument.value":          `{"product_id":${__P(product,` + strconv.FormatInt(p.Product, 10) + `)},"quantity":` + strconv.FormatInt(p.Quantity, 10) + `}`,
+		"HTTPSampler.path": "/deduct_stock/${__P(mode,lua-lock)}?wait_ms=" +
+			strconv.FormatInt(p.Wait.Milliseconds(), 10),
+		"HTTPSampler.method": "POST",
+		"Argument.value": `{"product_id":${__P(product,` + strconv.FormatInt(p.Product, 10) + `)},"quantity":` +
+			strconv.FormatInt(p.Quantity, 10) + `}`,
 	}
 	for name, value := range want {
 		if got := strings.Join(properties[name], "|"); got != value {
@@ -169,8 +176,8 @@ func TestJMeterPlanIsOurs(t *testing.T) {
 	}
 }
 
-// On a slow service most requests are refused as busy, and the plan's requests are used up before the stock: the run goes on until a
-// request is refused as sold out. It does not go on after overselling, nor forever.
+// On a slow service most requests are refused as busy, and the plan's requests are used up before the stock: the run
+// goes on until a request is refused as sold out. It does not go on after overselling, nor forever.
 func TestRunUntilTheStockIsOut(t *testing.T) {
 	t.Parallel()
 	mostlyBusy := func() func(http.ResponseWriter, *http.Request) bool {
@@ -217,25 +224,31 @@ func TestRunUntilTheStockIsOut(t *testing.T) {
 				t.Fatal(err)
 			}
 			if v := res.Verdicts[0]; v.Verdict != tt.verdict || (res.Extra > 0) != tt.extra || res.Sent != 90+res.Extra {
-				t.Errorf("verdict %s, %d sent, %d of them extra; want %s, extra %t\n%s", v.Verdict, res.Sent, res.Extra, tt.verdict, tt.extra, v.Text("en"))
+				t.Errorf("verdict %s, %d sent, %d of them extra; want %s, extra %t\n%s", v.Verdict, res.Sent, res.Extra, tt.verdict,
+					tt.extra, v.Text("en"))
 			}
 		})
 	}
 }
 
-// If an open loop drops more than one arrival in a hundred, the service did not get the planned load: the run does not count, and the
-// exit code says undecided, whatever the verdict on the stock.
+// If an open loop drops more than one arrival in a hundred, the service did not get the planned load: the run does not
+// count, and the exit code says undecided, whatever the verdict on the stock.
 func TestDroppedArrivalsDiscountTheRun(t *testing.T) {
 	t.Parallel()
-	slow := &fakeshop.Shop{Replicas: 1, Fail: func(http.ResponseWriter, *http.Request) bool { time.Sleep(50 * time.Millisecond); return false }}
+	slow := &fakeshop.Shop{Replicas: 1, Fail: func(http.ResponseWriter, *http.Request) bool {
+		time.Sleep(50 * time.Millisecond)
+		return false
+	}}
 	control := open(t, slow)
 	plan := Plan{Name: "open", Rate: 200, Duration: 500 * time.Millisecond, MaxInFlight: 2, Stock: 1000}
 	res, err := Run(t.Context(), control, shopMode("m", api.Exact), plan, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.Dropped == 0 || !strings.Contains(res.Discounted, "were dropped, more than 1%") || res.Finding != audit.Confirmed {
-		t.Fatalf("%d dropped, discounted %q, finding %s; want drops, the reason, confirmed", res.Dropped, res.Discounted, res.Finding)
+	if res.Dropped == 0 || !strings.Contains(res.Discounted, "were dropped, more than 1%") ||
+		res.Finding != audit.Confirmed {
+		t.Fatalf("%d dropped, discounted %q, finding %s; want drops, the reason, confirmed", res.Dropped, res.Discounted,
+			res.Finding)
 	}
 	c := Comparison{Results: []Result{res}, Summaries: Summarize([]Result{res})}
 	if code := c.ExitCode(); code != ExitUndecided {

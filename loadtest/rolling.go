@@ -1,5 +1,5 @@
-// A rolling update is judged by whether the replacement of replicas under load lost a request: [JudgeRolling] looks at the run of one mode, and a [RollingResult] holds
-// all of them. The load and the replacement are 'shop rolling'.
+// A rolling update is judged by whether the replacement of replicas under load lost a request: [JudgeRolling] looks at
+// the run of one mode, and a [RollingResult] holds all of them. The load and the replacement are 'shop rolling'.
 
 package loadtest
 
@@ -39,8 +39,8 @@ type RollingMode struct {
 // expected are the answers that a deploy may cause: nothing happened, and no request was lost.
 var expected = []string{"ok", string(api.LockBusy), string(api.Contended)}
 
-// JudgeRolling judges the run of one mode; err is the error that it broke off with. lang is the language of RollingMode.Lost and RollingMode.Error: "zh", else
-// English.
+// JudgeRolling judges the run of one mode; err is the error that it broke off with. lang is the language of
+// RollingMode.Lost and RollingMode.Error: "zh", else English.
 func JudgeRolling(mode string, r Result, err error, lang string) RollingMode {
 	m := RollingMode{Mode: mode, Sent: r.Sent, Sold: r.Codes["ok"], Answers: r.Codes}
 	if err != nil {
@@ -95,7 +95,8 @@ func counts(of map[string]int) string {
 }
 
 // texts are the lines of the text, by language.
-var texts = text.Table(struct{ mode, why, and, exact string }{"%s: %d [request|requests], %d sold, answers: %s; audit %s%s\n", " (%s)", "; ", "EXACT: nothing was lost; served by %s\n"})
+var texts = text.Table(struct{ mode, why, and, exact string }{"%s: %d [request|requests], %d sold, answers: %s; " +
+	"audit %s%s\n", " (%s)", "; ", "EXACT: nothing was lost; served by %s\n"})
 
 // WriteText writes a line for each mode and, if nothing was lost, one for all, in the language lang.
 func (r RollingResult) WriteText(w io.Writer, lang string) error {

@@ -18,16 +18,19 @@ func TestJudge(t *testing.T) {
 		verdict audit.Report
 		want    string // part of the error; "" = none
 	}{
-		"all sold":                   {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Exact}, ""},
-		"no two requests overlapped": {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Vacuous, Missing: []string{"no overlap"}}, ""},
-		"busy":                       {map[string]int{"ok": 9, "lock_busy": 1, "contended": 1}, audit.Report{Verdict: audit.Exact}, ""},
-		"unknown":                    {map[string]int{"ok": 9, "outcome_unknown": 1}, audit.Report{Verdict: audit.Exact}, "outcome_unknown 1"},
-		"refused":                    {map[string]int{"ok": 9, "backend_unavailable": 2}, audit.Report{Verdict: audit.Exact}, "backend_unavailable 2"},
-		"no answer":                  {map[string]int{"ok": 9, "transport": 1}, audit.Report{Verdict: audit.Exact}, "transport 1"},
-		"nothing":                    {map[string]int{}, audit.Report{Verdict: audit.Vacuous}, "nothing was sold"},
-		"broken":                     {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Broken}, "BROKEN"},
-		"leaked unseen":              {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Vacuous, Leaked: 1}, "VACUOUS"},
-		"nobody can tell":            {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Inconclusive}, "INCONCLUSIVE"},
+		"all sold": {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Exact}, ""},
+		"no two requests overlapped": {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Vacuous,
+			Missing: []string{"no overlap"}}, ""},
+		"busy": {map[string]int{"ok": 9, "lock_busy": 1, "contended": 1}, audit.Report{Verdict: audit.Exact}, ""},
+		"unknown": {map[string]int{"ok": 9, "outcome_unknown": 1}, audit.Report{Verdict: audit.Exact},
+			"outcome_unknown 1"},
+		"refused": {map[string]int{"ok": 9, "backend_unavailable": 2}, audit.Report{Verdict: audit.Exact},
+			"backend_unavailable 2"},
+		"no answer":       {map[string]int{"ok": 9, "transport": 1}, audit.Report{Verdict: audit.Exact}, "transport 1"},
+		"nothing":         {map[string]int{}, audit.Report{Verdict: audit.Vacuous}, "nothing was sold"},
+		"broken":          {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Broken}, "BROKEN"},
+		"leaked unseen":   {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Vacuous, Leaked: 1}, "VACUOUS"},
+		"nobody can tell": {map[string]int{"ok": 9}, audit.Report{Verdict: audit.Inconclusive}, "INCONCLUSIVE"},
 	} {
 		r := loadtest.Result{Codes: c.codes, Verdicts: []audit.Report{c.verdict}}
 		m := loadtest.JudgeRolling("redis-lua", r, nil, "en")

@@ -19,13 +19,13 @@ const (
 	warmStock   = 1_000_000_000
 )
 
-// Run runs the plan, with its defaults, against one mode of the service behind c, and judges the result. It sets the stock of every
-// product, warms up on a separate product, sends the load, waits for the last answers and for unknown outcomes, and reads the ledgers.
-// progress may be nil; it is called by one goroutine at a time.
+// Run runs the plan, with its defaults, against one mode of the service behind c, and judges the result. It sets the
+// stock of every product, warms up on a separate product, sends the load, waits for the last answers and for unknown
+// outcomes, and reads the ledgers. progress may be nil; it is called by one goroutine at a time.
 //
-// When ctx ends during the load, Run sends no more requests, waits for those in flight, at most for Plan.Timeout, judges the result and
-// marks it Partial, without an error. An error means that there is no result: the plan does not fit the mode, the service cannot be
-// reached, or ctx ended before the load began.
+// When ctx ends during the load, Run sends no more requests, waits for those in flight, at most for Plan.Timeout,
+// judges the result and marks it Partial, without an error. An error means that there is no result: the plan does not
+// fit the mode, the service cannot be reached, or ctx ended before the load began.
 func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress func(Progress)) (Result, error) {
 	plan = plan.WithDefaults()
 	if err := fits(plan, mode); err != nil {
@@ -115,7 +115,8 @@ func fits(p Plan, m api.Mode) error {
 		return fault(text.Of("mode %s does not keep its stock in %s: leave out --store"), m.Name, p.Store)
 	}
 	if p.Retry > 0 && !p.RetryUnsafe && !m.Baseline && !idempotent(m, storeOf(p, m)) {
-		return fault(text.Of("mode %s keeps no idempotency keys, a retry may deduct twice: leave out --retry, or add --retry-unsafe"), m.Name)
+		return fault(text.Of("mode %s keeps no idempotency keys, a retry may deduct twice: leave out --retry, or add "+
+			"--retry-unsafe"), m.Name)
 	}
 	return nil
 }
@@ -185,8 +186,8 @@ func segmentsOf(p Plan, m api.Mode) int {
 	return m.Segments
 }
 
-// warmUp sells the warm-up product for the plan's warm-up time, and deletes its orders. It opens the connections, fills the service's
-// pools and script caches and wakes the processors, so that the figures do not include these costs.
+// warmUp sells the warm-up product for the plan's warm-up time, and deletes its orders. It opens the connections, fills
+// the service's pools and script caches and wakes the processors, so that the figures do not include these costs.
 func warmUp(ctx context.Context, c *Control, d *driver, m api.Mode) error {
 	if d.plan.Warmup <= 0 {
 		return nil

@@ -40,13 +40,16 @@ func TestRunConfirmsAnExactMode(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"ok": 60, "sold_out": 30}, res.Codes); diff != "" {
 		t.Errorf("codes (-want +got):\n%s", diff)
 	}
-	if len(res.Served) != 3 || res.Replicas != 3 || res.Store != api.Redis || res.Claim != api.Exact || res.Plan.Timeout == 0 {
-		t.Errorf("served %v, replicas %d, store %s, claim %q, want 3, 3, redis, exact", res.Served, res.Replicas, res.Store, res.Claim)
+	if len(res.Served) != 3 || res.Replicas != 3 || res.Store != api.Redis || res.Claim != api.Exact ||
+		res.Plan.Timeout == 0 {
+		t.Errorf("served %v, replicas %d, store %s, claim %q, want 3, 3, redis, exact", res.Served, res.Replicas, res.Store,
+			res.Claim)
 	}
 	if diff := cmp.Diff([]Phase{Resetting, Warming, Driving, Settling, Judging}, phases); diff != "" {
 		t.Errorf("phases (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"101: 60 in 0", "900000001: 1000000000 in 0", "900000001: 1000000000 in 0"}, shop.Puts()); diff != "" {
+	if diff := cmp.Diff([]string{"101: 60 in 0", "900000001: 1000000000 in 0", "900000001: 1000000000 in 0"},
+		shop.Puts()); diff != "" {
 		t.Errorf("stock set (-want +got):\n%s", diff)
 	}
 	if n := len(shop.Orders(warmProduct)); n != 0 {
@@ -120,7 +123,8 @@ func TestRunLeavesABaselineUnjudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if res.Finding != audit.Unclaimed || res.Verdicts != nil || res.History != nil || res.Sent != 20 {
-		t.Errorf("finding %s, %d verdicts, history of %d, sent %d, want unclaimed, none, none, 20", res.Finding, len(res.Verdicts), len(res.History), res.Sent)
+		t.Errorf("finding %s, %d verdicts, history of %d, sent %d, want unclaimed, none, none, 20", res.Finding,
+			len(res.Verdicts), len(res.History), res.Sent)
 	}
 }
 
@@ -252,7 +256,8 @@ func TestControl(t *testing.T) {
 	if err != nil || len(modes) != 2 || modes[1].Name != "b" {
 		t.Errorf("Modes() = %+v, %v, want a and b", modes, err)
 	}
-	if err := c.get(ctx, "/modes/none", nil); err == nil || !strings.Contains(err.Error(), "404 unknown_mode: no such mode") {
+	if err := c.get(ctx, "/modes/none", nil); err == nil || !strings.Contains(err.Error(),
+		"404 unknown_mode: no such mode") {
 		t.Errorf("get(none) = %v, want the problem's code and detail", err)
 	}
 	if err := c.SetStock(ctx, 5, 70, 7); err != nil {
@@ -292,7 +297,8 @@ func TestControlReadsNoEndlessAnswer(t *testing.T) {
 	_, byGet := c.Modes(t.Context())
 	byPut := c.SetStock(t.Context(), 101, 1, 0)
 	_, ledger := c.Ledger(t.Context(), 101)
-	for want, got := range map[string]error{"/modes: the answer has more than 64 MiB": byGet, "/stock: the answer has more than 64 MiB": byPut, "more than 100 rows": ledger} {
+	for want, got := range map[string]error{"/modes: the answer has more than 64 MiB": byGet,
+		"/stock: the answer has more than 64 MiB": byPut, "more than 100 rows": ledger} {
 		if got == nil || !strings.Contains(got.Error(), want) {
 			t.Errorf("an answer without an end: %v, want %q", got, want)
 		}
@@ -334,9 +340,13 @@ func TestControlSaysWhatToDo(t *testing.T) {
 
 func TestJudgeSaysWhyTheLedgerIsMissing(t *testing.T) {
 	t.Parallel()
-	res := Result{Mode: "x", Store: api.Redis, Plan: Plan{Product: 101}, History: []audit.Op{{ProductID: 101, Quantity: 1, Outcome: audit.OK}}}
-	judge(&res, judging{mode: shopMode("x", "."), books: map[int64]bookkeeping{101: {err: errors.New("no route to the shop")}}})
-	if got := res.Verdicts[0]; got.Verdict != audit.Inconclusive || !slices.Contains(got.Missing, "no route to the shop") || res.Finding != audit.Undecided {
-		t.Errorf("verdict %s, missing %q, finding %s, want inconclusive with the reason", got.Verdict, got.Missing, res.Finding)
+	res := Result{Mode: "x", Store: api.Redis, Plan: Plan{Product: 101},
+		History: []audit.Op{{ProductID: 101, Quantity: 1, Outcome: audit.OK}}}
+	judge(&res, judging{mode: shopMode("x", "."),
+		books: map[int64]bookkeeping{101: {err: errors.New("no route to the shop")}}})
+	if got := res.Verdicts[0]; got.Verdict != audit.Inconclusive ||
+		!slices.Contains(got.Missing, "no route to the shop") || res.Finding != audit.Undecided {
+		t.Errorf("verdict %s, missing %q, finding %s, want inconclusive with the reason", got.Verdict, got.Missing,
+			res.Finding)
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Schedule computes when each arrival of an open loop is due. The rate is linear within a stage, so the number of arrivals until t is
-// quadratic, and the time of the n-th arrival is its inverse: errors do not add up from one arrival to the next, however late the pacer
-// wakes.
+// Schedule computes when each arrival of an open loop is due. The rate is linear within a stage, so the number of
+// arrivals until t is quadratic, and the time of the n-th arrival is its inverse: errors do not add up from one arrival
+// to the next, however late the pacer wakes.
 type Schedule struct {
 	ramps []ramp
 	i     int     // the ramp of the next arrival
@@ -66,7 +66,8 @@ func (s *Schedule) Next() (time.Duration, bool) {
 	return time.Duration(t * float64(time.Second)), true
 }
 
-// when solves from·t + slope·t²/2 = m for the smaller t ≥ 0, in the form that does not cancel, and adds the ramp's start.
+// when solves from·t + slope·t²/2 = m for the smaller t ≥ 0, in the form that does not cancel, and adds the ramp's
+// start.
 func (r ramp) when(m float64) float64 {
 	if m <= 0 {
 		return r.at

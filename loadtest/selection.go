@@ -12,8 +12,9 @@ import (
 // ErrUnknownMode is returned by [Select], wrapped with a list of the modes, for a word that names none.
 var ErrUnknownMode = text.Of("unknown mode").Errorf()
 
-// Select returns the modes that a comma-separated pattern names, in the order of all and each once: names, globs such as
-// "set*", or "all". A word that matches nothing is an error wrapping [ErrUnknownMode] that lists the modes and the nearest name.
+// Select returns the modes that a comma-separated pattern names, in the order of all and each once: names, globs such
+// as "set*", or "all". A word that matches nothing is an error wrapping [ErrUnknownMode] that lists the modes and the
+// nearest name.
 func Select(all []api.Mode, pattern string) ([]api.Mode, error) {
 	wanted := map[string]bool{}
 	words := 0

@@ -7,15 +7,15 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// A run is recorded in windows of firstWindow. When there would be more than maxWindows of them, pairs are merged, so that a run of any
-// length fits into maxWindows histograms of 20 KB, and a short one still has several windows.
+// A run is recorded in windows of firstWindow. When there would be more than maxWindows of them, pairs are merged, so
+// that a run of any length fits into maxWindows histograms of 20 KB, and a short one still has several windows.
 const (
 	firstWindow = 50 * time.Millisecond
 	maxWindows  = 240
 )
 
-// series has the counts of each window of a run. Workers count into the interval of their shard, and merge it here when its window is
-// over, so that all workers share one histogram per window.
+// series has the counts of each window of a run. Workers count into the interval of their shard, and merge it here when
+// its window is over, so that all workers share one histogram per window.
 type series struct {
 	mu      sync.Mutex
 	per     int // how many first windows each window spans
@@ -29,8 +29,8 @@ type interval struct {
 	accepted *histogram // response times; nil if nothing was accepted
 }
 
-// add counts one answer of kind k, which came ns nanoseconds after the start and took took, in the shard's current interval, which the
-// caller has locked.
+// add counts one answer of kind k, which came ns nanoseconds after the start and took took, in the shard's current
+// interval, which the caller has locked.
 func (s *series) add(current *interval, ns int64, k int, took int64) {
 	at := int(ns / int64(firstWindow))
 	if current.at != at {

@@ -10,20 +10,22 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// A request without an answer may still be executed. The ledger is read every settleEvery until no such request can change it any more, and
-// it has not changed settleReads times in a row; for the latter it is read for settleAtMost at most.
+// A request without an answer may still be executed. The ledger is read every settleEvery until no such request can
+// change it any more, and it has not changed settleReads times in a row; for the latter it is read for settleAtMost at
+// most.
 const (
 	settleEvery  = 150 * time.Millisecond
 	settleReads  = 4
 	settleAtMost = 8 * time.Second
-	// settleServer is the longest time that a service may go on with a request after the request's wait for a lock, whether its client is
-	// still there or not: the service's own limit, plus some slack.
+	// settleServer is the longest time that a service may go on with a request after the request's wait for a lock,
+	// whether its client is still there or not: the service's own limit, plus some slack.
 	settleServer = 11 * time.Second
-	// settleAtLeast and settlePerOrder bound settling and judging together. A page of a ledger has a thousand orders, and a run with an unknown outcome reads
-	// every page at least five times.
+	// settleAtLeast and settlePerOrder bound settling and judging together. A page of a ledger has a thousand orders, and
+	// a run with an unknown outcome reads every page at least five times.
 	settleAtLeast  = 30 * time.Second
 	settlePerOrder = 500 * time.Microsecond
-	// settleAtOnce is how many products are settled at the same time: one after the other, a hundred of them would take a minute.
+	// settleAtOnce is how many products are settled at the same time: one after the other, a hundred of them would take a
+	// minute.
 	settleAtOnce = 16
 )
 
@@ -34,15 +36,18 @@ type bookkeeping struct {
 	err    error
 }
 
-// afterwards bounds the settling and judging after the load of a run. They run even after an interruption, because without them a partial
-// result is useless. The bound grows with what there is to wait for and to read: the requests still at work, the products, the orders.
+// afterwards bounds the settling and judging after the load of a run. They run even after an interruption, because
+// without them a partial result is useless. The bound grows with what there is to wait for and to read: the requests
+// still at work, the products, the orders.
 func afterwards(res *Result) time.Duration {
 	rounds := res.Plan.Products / settleAtOnce
 	orders := res.Latency[client.Accepted].Count
-	return settleAtLeast + res.Plan.Wait + settleServer + time.Duration(rounds)*settleAtMost + time.Duration(orders)*settlePerOrder
+	return settleAtLeast + res.Plan.Wait + settleServer + time.Duration(rounds)*settleAtMost +
+		time.Duration(orders)*settlePerOrder
 }
 
-// settleAll reads the ledger of each requested product; if outcomes are unknown, it waits until the ledger has stopped changing.
+// settleAll reads the ledger of each requested product; if outcomes are unknown, it waits until the ledger has stopped
+// changing.
 func settleAll(ctx context.Context, c *Control, res *Result) map[int64]bookkeeping {
 	sent := func(op audit.Op) int64 { return op.Call }
 	return each(asked(res, sent), func(product, last int64) (b bookkeeping) {
@@ -59,7 +64,8 @@ func settleAll(ctx context.Context, c *Control, res *Result) map[int64]bookkeepi
 	})
 }
 
-// each calls settled for every product of asked with its time, settleAtOnce of them at a time, and returns the results by product.
+// each calls settled for every product of asked with its time, settleAtOnce of them at a time, and returns the results
+// by product.
 func each[T any](asked map[int64]int64, settled func(product, last int64) T) map[int64]T {
 	var mu sync.Mutex
 	var done sync.WaitGroup
@@ -78,8 +84,8 @@ func each[T any](asked map[int64]int64, settled func(product, last int64) T) map
 	return results
 }
 
-// asked returns the products of a run, and for each the latest time of the calls with an unknown outcome, -1 if there are none. A run that
-// sent nothing has its first product.
+// asked returns the products of a run, and for each the latest time of the calls with an unknown outcome, -1 if there
+// are none. A run that sent nothing has its first product.
 func asked(res *Result, at func(audit.Op) int64) map[int64]int64 {
 	products := map[int64]int64{}
 	if len(res.History) == 0 {
@@ -98,10 +104,11 @@ func asked(res *Result, at func(audit.Op) int64) map[int64]int64 {
 	return products
 }
 
-// settle reads until the result has stopped changing, with one read at least that begins at quiet or later, and returns the result of the
-// last read; late says whether that read began so late. When ctx ends it returns what it has: a read that is cut off does not count if there
-// is an earlier one.
-func settle[T any](ctx context.Context, read func(context.Context) (T, error), same func(a, b T) bool, quiet time.Time) (last T, late bool, err error) {
+// settle reads until the result has stopped changing, with one read at least that begins at quiet or later, and returns
+// the result of the last read; late says whether that read began so late. When ctx ends it returns what it has: a read
+// that is cut off does not count if there is an earlier one.
+func settle[T any](ctx context.Context, read func(context.Context) (T, error), same func(a, b T) bool,
+	quiet time.Time) (last T, late bool, err error) {
 	give := time.Now().Add(settleAtMost)
 	began := time.Now()
 	last, err = read(ctx)

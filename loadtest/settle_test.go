@@ -64,8 +64,8 @@ func reading(d time.Duration) func(context.Context) (int, error) {
 	}
 }
 
-// A read that the deadline cuts off does not replace the one before it, and the result tells whether it is of a time at which no unanswered
-// request can change it.
+// A read that the deadline cuts off does not replace the one before it, and the result tells whether it is of a time at
+// which no unanswered request can change it.
 func TestSettleKeepsWhatItHasRead(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -129,7 +129,8 @@ func TestEarlyLedger(t *testing.T) {
 		"under way, and a wrong refusal": {7, 2, audit.Declined, audit.Broken},
 	} {
 		ledger := &api.Ledger{
-			ProductID: 1, Initial: map[api.Store]int64{api.Redis: 10}, Stock: map[api.Store]int64{api.Redis: tt.stock}, Keys: []api.KeyRow{},
+			ProductID: 1, Initial: map[api.Store]int64{api.Redis: 10}, Stock: map[api.Store]int64{api.Redis: tt.stock},
+			Keys: []api.KeyRow{},
 		}
 		var history []audit.Op
 		for n := range tt.orders {
@@ -142,7 +143,8 @@ func TestEarlyLedger(t *testing.T) {
 			history = append(history, op)
 		}
 		res := Result{Store: api.Redis, Plan: Plan{Product: 1, Stock: 10, Products: 1}, History: history}
-		judge(&res, judging{mode: shopMode("m", api.Exact), books: map[int64]bookkeeping{1: {ledger: ledger, early: true}}, lang: "en"})
+		judge(&res, judging{mode: shopMode("m", api.Exact), books: map[int64]bookkeeping{1: {ledger: ledger, early: true}},
+			lang: "en"})
 		v := res.Verdicts[0]
 		if v.Verdict != tt.want || !strings.Contains(strings.Join(v.Missing, " "), "the time ran out") {
 			t.Errorf("%s: %s (%q, found %q), want %s, since the time ran out", name, v.Verdict, v.Missing, v.Found, tt.want)
@@ -150,7 +152,8 @@ func TestEarlyLedger(t *testing.T) {
 	}
 }
 
-// Products are settled at the same time: one after the other, those of a run over many products would not be read in time.
+// Products are settled at the same time: one after the other, those of a run over many products would not be read in
+// time.
 func TestManyProductsSettleAtOnce(t *testing.T) {
 	t.Parallel()
 	shop := &fakeshop.Shop{Replicas: 1}
@@ -190,7 +193,8 @@ func TestNothingSent(t *testing.T) {
 	judgeForeign(&foreign, f, before, f.settleAll(t.Context(), &foreign, before))
 	for _, res := range []Result{ours, foreign} {
 		v := res.Verdicts[0]
-		if v.Verdict != audit.Inconclusive || v.Final != 5 || !slices.Equal(v.Missing, []string{"the history holds no request for this product", "nothing was sold"}) {
+		if v.Verdict != audit.Inconclusive || v.Final != 5 || !slices.Equal(v.Missing,
+			[]string{"the history holds no request for this product", "nothing was sold"}) {
 			t.Errorf("%s: %s (%q), %d left, want that nothing was asked, and the stock", res.Mode, v.Verdict, v.Missing, v.Final)
 		}
 	}
@@ -226,10 +230,12 @@ func ledgerOf(t *testing.T, pages ...any) (*Control, *int) {
 func pageOf(total int64, next string, numbers ...int) api.Ledger {
 	l := api.Ledger{ProductID: 1, NextCursor: next}
 	if total > 0 {
-		l.Stock, l.Totals = map[api.Store]int64{api.SQL: 7}, map[api.Store]api.Totals{api.SQL: {Orders: total, Units: total}, api.Redis: {}}
+		l.Stock, l.Totals = map[api.Store]int64{api.SQL: 7}, map[api.Store]api.Totals{api.SQL: {Orders: total, Units: total},
+			api.Redis: {}}
 	}
 	for _, n := range numbers {
-		l.Orders = append(l.Orders, api.Order{OrderID: fmt.Sprint(n), Quantity: 1, Store: api.SQL, CreatedAt: time.Unix(int64(n), 0)})
+		l.Orders = append(l.Orders, api.Order{OrderID: fmt.Sprint(n), Quantity: 1, Store: api.SQL,
+			CreatedAt: time.Unix(int64(n), 0)})
 		l.Keys = append(l.Keys, api.KeyRow{Key: fmt.Sprint(n)})
 	}
 	return l
@@ -237,9 +243,11 @@ func pageOf(total int64, next string, numbers ...int) api.Ledger {
 
 func TestLedgerReadsAllPages(t *testing.T) {
 	t.Parallel()
-	c, asked := ledgerOf(t, pageOf(5, "a b", 2, 1), pageOf(0, "c", 4, 3), api.RateLimited, pageOf(0, "", 5), pageOf(5, "z", 1))
+	c, asked := ledgerOf(t, pageOf(5, "a b", 2, 1), pageOf(0, "c", 4, 3), api.RateLimited, pageOf(0, "", 5),
+		pageOf(5, "z", 1))
 	l, err := c.Ledger(t.Context(), 1)
-	if err != nil || *asked != 5 || l.Moved || len(l.Orders) != 5 || len(l.Keys) != 5 || l.Stock[api.SQL] != 7 || l.NextCursor != "" {
+	if err != nil || *asked != 5 || l.Moved || len(l.Orders) != 5 || len(l.Keys) != 5 || l.Stock[api.SQL] != 7 ||
+		l.NextCursor != "" {
 		t.Fatalf("Ledger() = %+v, %v after %d questions", l, err, *asked)
 	}
 	for i, o := range l.Orders {
@@ -252,7 +260,8 @@ func TestLedgerReadsAllPages(t *testing.T) {
 // If the rows differ from the totals, the ledger is read again, and finally given up.
 func TestLedgerOfTornPages(t *testing.T) {
 	t.Parallel()
-	c, asked := ledgerOf(t, pageOf(5, "a", 1, 2), pageOf(0, "", 3, 4, 5, 6), pageOf(5, "a", 1, 2), pageOf(0, "", 3, 4, 5), pageOf(5, "z", 1))
+	c, asked := ledgerOf(t, pageOf(5, "a", 1, 2), pageOf(0, "", 3, 4, 5, 6), pageOf(5, "a", 1, 2), pageOf(0, "", 3, 4, 5),
+		pageOf(5, "z", 1))
 	if l, err := c.Ledger(t.Context(), 1); err != nil || len(l.Orders) != 5 || *asked != 5 {
 		t.Errorf("Ledger() = %+v, %v after %d questions", l, err, *asked)
 	}
@@ -266,7 +275,8 @@ func TestLedgerOfTornPages(t *testing.T) {
 	}
 }
 
-// The keys of later pages are younger than the totals if the product is sold meanwhile; a ledger of one page is of one moment.
+// The keys of later pages are younger than the totals if the product is sold meanwhile; a ledger of one page is of one
+// moment.
 func TestLedgerSaysThatItMoved(t *testing.T) {
 	t.Parallel()
 	sold := pageOf(4, "z", 1)

@@ -23,6 +23,7 @@ func open(t *testing.T, s *fakeshop.Shop) *Control {
 func shopMode(name string, claim api.Outcomes) api.Mode {
 	return api.Mode{
 		Name: name, Stores: []api.Store{api.Redis}, Available: true,
-		Claims: map[api.Store]map[api.Hazard]api.Outcomes{api.Redis: {api.Threads: claim, api.Replicas: claim, api.Retry: "D"}},
+		Claims: map[api.Store]map[api.Hazard]api.Outcomes{api.Redis: {api.Threads: claim, api.Replicas: claim,
+			api.Retry: "D"}},
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// Summary summarizes all repetitions of one mode under one plan. Speeds are medians over the repetitions, never averages of percentiles;
-// the counts of units and answers are from one repetition, so that they are consistent.
+// Summary summarizes all repetitions of one mode under one plan. Speeds are medians over the repetitions, never
+// averages of percentiles; the counts of units and answers are from one repetition, so that they are consistent.
 //
-// A claim to be exact covers every run: one broken run contradicts it, and is the run shown. A claim to break says that something can
-// happen: one run that broke as claimed, and in no other way, confirms it, however many runs were exact, and is the run shown. Runs and
-// Verdicts count the runs.
+// A claim to be exact covers every run: one broken run contradicts it, and is the run shown. A claim to break says that
+// something can happen: one run that broke as claimed, and in no other way, confirms it, however many runs were exact,
+// and is the run shown. Runs and Verdicts count the runs.
 type Summary struct {
 	Mode        string        `json:"mode"`
 	Plan        string        `json:"plan,omitempty"`
@@ -27,7 +27,8 @@ type Summary struct {
 	Why         []string      `json:"why,omitempty"`
 	Verdict     audit.Verdict `json:"verdict,omitempty"`
 	Found       string        `json:"found"` // letters of the outcomes seen, in any run
-	// Runs counts all runs: the repetitions, and the extra runs of [Plan].Insist. Verdicts counts them by verdict; a baseline has none.
+	// Runs counts all runs: the repetitions, and the extra runs of [Plan].Insist. Verdicts counts them by verdict; a
+	// baseline has none.
 	Runs     int                   `json:"runs"`
 	Verdicts map[audit.Verdict]int `json:"verdicts,omitempty"`
 	// Worst is the repetition that this line shows.
@@ -43,8 +44,8 @@ type Summary struct {
 	Oversold    int64 `json:"oversold"`
 	LostUpdates int64 `json:"lost_updates"`
 	Leaked      int64 `json:"leaked"`
-	// Answers of the worst repetition: sold out; refused because of a lock or a rival; outcome unknown. Others counts the remaining
-	// answers by code.
+	// Answers of the worst repetition: sold out; refused because of a lock or a rival; outcome unknown. Others counts the
+	// remaining answers by code.
 	Sent    int            `json:"sent"`
 	Failed  int64          `json:"failed"`
 	SoldOut int            `json:"sold_out"`
@@ -59,8 +60,8 @@ type Summary struct {
 	P95               time.Duration `json:"p95_ns"`
 	P99               time.Duration `json:"p99_ns"`
 
-	// For reports in words, and not in the JSON, all of the worst repetition: its verdicts, the service's log, the number of requests beyond
-	// the planned, the notes on a busy machine, and the number of accepted requests.
+	// For reports in words, and not in the JSON, all of the worst repetition: its verdicts, the service's log, the number
+	// of requests beyond the planned, the notes on a busy machine, and the number of accepted requests.
 	Reports  []audit.Report `json:"-"`
 	Log      []string       `json:"-"`
 	Extra    int            `json:"-"`
@@ -107,9 +108,11 @@ func SummarizeRuns(runs []Result) Summary {
 	})
 	s := Summary{
 		Mode: worst.Mode, Plan: worst.Plan.Name, Store: worst.Store, Repetitions: len(runs),
-		Claim: worst.Claim, Finding: findingOf(worst), Why: slices.Clone(worst.Why), Worst: worst.Repetition, Tries: worst.Tries,
-		Sent: worst.Sent, Failed: worst.Latency[client.Failed].Count, Served: worst.Served,
-		Reports: worst.Verdicts, Log: worst.Log, Extra: worst.Extra, Noisy: worst.Noisy, Accepted: worst.Latency[client.Accepted].Count,
+		Claim: worst.Claim, Finding: findingOf(worst), Why: slices.Clone(worst.Why), Worst: worst.Repetition,
+		Tries: worst.Tries,
+		Sent:  worst.Sent, Failed: worst.Latency[client.Failed].Count, Served: worst.Served,
+		Reports: worst.Verdicts, Log: worst.Log, Extra: worst.Extra, Noisy: worst.Noisy,
+		Accepted: worst.Latency[client.Accepted].Count,
 	}
 	if _, unmet := worst.Unmet(); unmet != "" && !slices.Contains(s.Why, unmet) {
 		s.Why = append(s.Why, unmet)
@@ -140,8 +143,8 @@ func SummarizeRuns(runs []Result) Summary {
 	return s
 }
 
-// countVerdicts counts the runs by verdict, and collects the letters of all runs. A run that was repeated had been exact each time
-// before.
+// countVerdicts counts the runs by verdict, and collects the letters of all runs. A run that was repeated had been
+// exact each time before.
 func (s *Summary) countVerdicts(runs []Result) {
 	found := ""
 	for _, r := range runs {
@@ -191,8 +194,8 @@ func (s *Summary) countAnswers(codes map[string]int) {
 	}
 }
 
-// Standing is the line's finding for the exit code. A service without a claim that was judged must be exact; a baseline, which has no
-// stock to judge, must only have answered every request.
+// Standing is the line's finding for the exit code. A service without a claim that was judged must be exact; a
+// baseline, which has no stock to judge, must only have answered every request.
 func (s Summary) Standing() audit.Finding {
 	if s.Finding != audit.Unclaimed && s.Finding != "" {
 		return s.Finding
@@ -214,11 +217,13 @@ func (s Summary) Standing() audit.Finding {
 // findingOf returns the finding of a run: the judge's, or a worse one if the run missed its plan's final stock.
 func findingOf(r Result) audit.Finding {
 	unmet, _ := r.Unmet()
-	return slices.MaxFunc([]audit.Finding{r.Finding, unmet}, func(a, b audit.Finding) int { return FindingRank(a) - FindingRank(b) })
+	return slices.MaxFunc([]audit.Finding{r.Finding, unmet}, func(a, b audit.Finding) int {
+		return FindingRank(a) - FindingRank(b)
+	})
 }
 
-// verdictOf returns the verdict on a run's products together, as [audit.Overall] has it, and the letters found in any of them; "" for a run
-// unjudged.
+// verdictOf returns the verdict on a run's products together, as [audit.Overall] has it, and the letters found in any
+// of them; "" for a run unjudged.
 func verdictOf(r Result) (verdict audit.Verdict, found string) {
 	if len(r.Verdicts) == 0 {
 		return "", ""
@@ -240,9 +245,9 @@ func inOrder(seen string) (letters string) {
 	return letters
 }
 
-// weight orders the runs of one mode by their meaning for the claim; the heaviest run decides and is shown. A run that broke in a way that
-// the claim does not cover weighs most. Otherwise the worst run decides about a claim to be exact, and a single broken run confirms a
-// claim to break: exact runs say nothing against it.
+// weight orders the runs of one mode by their meaning for the claim; the heaviest run decides and is shown. A run that
+// broke in a way that the claim does not cover weighs most. Otherwise the worst run decides about a claim to be exact,
+// and a single broken run confirms a claim to break: exact runs say nothing against it.
 func weight(r Result) int {
 	const (
 		nothing = iota
@@ -267,8 +272,8 @@ func weight(r Result) int {
 	return nothing
 }
 
-// unanswered returns 1 for a run that was not judged and did not answer every request, else 0. Among the repetitions of a baseline such a
-// run is the worst.
+// unanswered returns 1 for a run that was not judged and did not answer every request, else 0. Among the repetitions of
+// a baseline such a run is the worst.
 func unanswered(r Result) int {
 	if len(r.Verdicts) == 0 && (r.Latency[client.Accepted].Count == 0 || r.Latency[client.Failed].Count > 0) {
 		return 1
@@ -286,8 +291,8 @@ func VerdictRank(v audit.Verdict) int {
 	return slices.Index([]audit.Verdict{audit.Exact, audit.Vacuous, audit.Inconclusive, audit.Broken}, v)
 }
 
-// spread returns the median, minimum and maximum of one figure over at least one run; the median of an even number of runs is the mean of
-// the middle two.
+// spread returns the median, minimum and maximum of one figure over at least one run; the median of an even number of
+// runs is the mean of the middle two.
 func spread(runs []Result, of func(Result) float64) Spread {
 	values := make([]float64, len(runs))
 	for i, r := range runs {

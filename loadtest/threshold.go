@@ -56,10 +56,18 @@ type metric struct {
 }
 
 var metrics = map[string]metric{
-	"min": latencyOf(func(l Latency) time.Duration { return l.Min }), "max": latencyOf(func(l Latency) time.Duration { return l.Max }),
-	"avg": latencyOf(func(l Latency) time.Duration { return l.Mean }), "med": latencyOf(func(l Latency) time.Duration { return l.P50 }),
-	"p(50)": latencyOf(func(l Latency) time.Duration { return l.P50 }), "p(90)": latencyOf(func(l Latency) time.Duration { return l.P90 }),
-	"p(95)": latencyOf(func(l Latency) time.Duration { return l.P95 }), "p(99)": latencyOf(func(l Latency) time.Duration { return l.P99 }),
+	"min": latencyOf(func(l Latency) time.Duration {
+		return l.Min
+	}), "max": latencyOf(func(l Latency) time.Duration { return l.Max }),
+	"avg": latencyOf(func(l Latency) time.Duration {
+		return l.Mean
+	}), "med": latencyOf(func(l Latency) time.Duration { return l.P50 }),
+	"p(50)": latencyOf(func(l Latency) time.Duration {
+		return l.P50
+	}), "p(90)": latencyOf(func(l Latency) time.Duration { return l.P90 }),
+	"p(95)": latencyOf(func(l Latency) time.Duration {
+		return l.P95
+	}), "p(99)": latencyOf(func(l Latency) time.Duration { return l.P99 }),
 	"p(99.9)": latencyOf(func(l Latency) time.Duration { return l.P999 }),
 
 	"oversold":     judged(func(s Summary) int64 { return s.Oversold }),
@@ -108,8 +116,8 @@ func counted(of func(Result) int) metric {
 
 var thresholdForm = regexp.MustCompile(`^(.+?)(<=|>=|==|!=|<|>)(.+)$`)
 
-// ParseThreshold reads a threshold such as "p(99)<50ms", "avg<=2ms", "oversold==0" or "accepted/s>100". The error says what is wrong,
-// lists the metrics, and wraps [ErrThreshold].
+// ParseThreshold reads a threshold such as "p(99)<50ms", "avg<=2ms", "oversold==0" or "accepted/s>100". The error says
+// what is wrong, lists the metrics, and wraps [ErrThreshold].
 func ParseThreshold(said string) (Threshold, error) {
 	fail := func(why text.Text, args ...any) (Threshold, error) {
 		return Threshold{}, fault(text.Of("%w %q: %w"), ErrThreshold, said, why.Errorf(args...))
@@ -157,8 +165,8 @@ func (t Threshold) holds(value float64) bool {
 	return value != t.limit
 }
 
-// Check checks every threshold, per mode and plan, and sets c.Thresholds and c.Crossed. Counts must hold in every repetition, latencies
-// and rates in the median of the repetitions.
+// Check checks every threshold, per mode and plan, and sets c.Thresholds and c.Crossed. Counts must hold in every
+// repetition, latencies and rates in the median of the repetitions.
 func (c *Comparison) Check(thresholds []Threshold) {
 	c.Thresholds, c.Crossed = nil, nil
 	for _, s := range c.Summaries {
@@ -182,8 +190,8 @@ func (c *Comparison) Check(thresholds []Threshold) {
 	}
 }
 
-// check checks the threshold for all runs of one mode. It returns the value that crossed it, else the greatest count of any run, or the
-// median; "" if the threshold does not apply.
+// check checks the threshold for all runs of one mode. It returns the value that crossed it, else the greatest count of
+// any run, or the median; "" if the threshold does not apply.
 func (t Threshold) check(runs []Result) (value string, ok bool) {
 	greatest := math.Inf(-1)
 	for _, r := range runs {

@@ -109,15 +109,18 @@ func TestCheck(t *testing.T) {
 				t.Errorf("Check (-want +got):\n%s", diff)
 			}
 			applies := tt.name != "the baseline has no stock"
-			if len(c.Thresholds) == 0 == applies || applies && (c.Thresholds[0].Held != (tt.value == "") || c.Thresholds[0].Value == "") {
-				t.Errorf("thresholds %+v, want one that says what was measured and whether it held, if it applies: %v", c.Thresholds, applies)
+			if len(c.Thresholds) == 0 == applies || applies && (c.Thresholds[0].Held != (tt.value == "") ||
+				c.Thresholds[0].Value == "") {
+				t.Errorf("thresholds %+v, want one that says what was measured and whether it held, if it applies: %v",
+					c.Thresholds, applies)
 			}
 		})
 	}
 }
 
 func TestExitCode(t *testing.T) {
-	exact, broken, contradicted, vacuous := resulttest.Exact("a", time.Millisecond), resulttest.Broken("b", "O"), resulttest.Broken("c", api.Exact), resulttest.Vacuous("d")
+	exact, broken, contradicted, vacuous := resulttest.Exact("a", time.Millisecond), resulttest.Broken("b", "O"),
+		resulttest.Broken("c", api.Exact), resulttest.Vacuous("d")
 	silent := resulttest.Baseline()
 	silent.Latency = map[client.Kind]loadtest.Latency{}
 	failing := resulttest.Baseline()
@@ -145,18 +148,30 @@ func TestExitCode(t *testing.T) {
 		{"only the baseline", nil, []loadtest.Result{resulttest.Baseline()}, loadtest.ExitConfirmed},
 		{"silent baseline", nil, []loadtest.Result{exact, silent}, loadtest.ExitUndecided},
 		{"baseline with failures", nil, []loadtest.Result{exact, failing}, loadtest.ExitUndecided},
-		{"baseline with failures in its second repetition", nil, []loadtest.Result{resulttest.Baseline(), failing}, loadtest.ExitUndecided},
-		{"baseline, silent in its second repetition", nil, []loadtest.Result{resulttest.Baseline(), silent}, loadtest.ExitUndecided},
+		{"baseline with failures in its second repetition", nil, []loadtest.Result{resulttest.Baseline(), failing},
+			loadtest.ExitUndecided},
+		{"baseline, silent in its second repetition", nil, []loadtest.Result{resulttest.Baseline(), silent},
+			loadtest.ExitUndecided},
 		{"a foreign service that is exact", nil, []loadtest.Result{foreign}, loadtest.ExitConfirmed},
 		{"a foreign service that is not", nil, []loadtest.Result{foreignBroken}, loadtest.ExitContradicted},
 		{"stock ended elsewhere", nil, []loadtest.Result{mustEnd}, loadtest.ExitContradicted},
 		{"stock ended elsewhere, with a request declined", nil, []loadtest.Result{declined}, loadtest.ExitUndecided},
-		{"a run failed", func(c *loadtest.Comparison) { c.Failed = []loadtest.FailedRun{{}} }, []loadtest.Result{exact}, loadtest.ExitUndecided},
-		{"a mode was skipped", func(c *loadtest.Comparison) { c.Skipped = []loadtest.SkippedMode{{}} }, []loadtest.Result{exact}, loadtest.ExitConfirmed},
+		{"a run failed", func(c *loadtest.Comparison) {
+			c.Failed = []loadtest.FailedRun{{}}
+		}, []loadtest.Result{exact}, loadtest.ExitUndecided},
+		{"a mode was skipped", func(c *loadtest.Comparison) {
+			c.Skipped = []loadtest.SkippedMode{{}}
+		}, []loadtest.Result{exact}, loadtest.ExitConfirmed},
 		{"threshold", func(c *loadtest.Comparison) { c.Crossed = crossed }, []loadtest.Result{exact}, loadtest.ExitThreshold},
-		{"threshold and undecided", func(c *loadtest.Comparison) { c.Crossed = crossed }, []loadtest.Result{vacuous}, loadtest.ExitThreshold},
-		{"threshold and contradicted", func(c *loadtest.Comparison) { c.Crossed = crossed }, []loadtest.Result{contradicted}, loadtest.ExitContradicted},
-		{"interrupted", func(c *loadtest.Comparison) { c.Partial = true }, []loadtest.Result{contradicted}, loadtest.ExitInterrupted},
+		{"threshold and undecided", func(c *loadtest.Comparison) {
+			c.Crossed = crossed
+		}, []loadtest.Result{vacuous}, loadtest.ExitThreshold},
+		{"threshold and contradicted", func(c *loadtest.Comparison) {
+			c.Crossed = crossed
+		}, []loadtest.Result{contradicted}, loadtest.ExitContradicted},
+		{"interrupted", func(c *loadtest.Comparison) {
+			c.Partial = true
+		}, []loadtest.Result{contradicted}, loadtest.ExitInterrupted},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

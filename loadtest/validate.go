@@ -19,8 +19,8 @@ const (
 	maxRate    = 1_000_000
 )
 
-// Validate returns all mistakes in the plan, each with its flag, joined; nil if there are none. It may be called before or after
-// [Plan.WithDefaults].
+// Validate returns all mistakes in the plan, each with its flag, joined; nil if there are none. It may be called before
+// or after [Plan.WithDefaults].
 func (p Plan) Validate() error {
 	return errors.Join(slices.Concat(p.lengthFaults(), p.modelFaults(), p.orderFaults(), p.clientFaults())...)
 }
@@ -59,7 +59,8 @@ func (p Plan) modelFaults() []error {
 	check(p.Requests >= 0, text.Of("--requests must not be negative"))
 	check(p.Duration >= 0, text.Of("--duration must not be negative"))
 	check(p.Rate >= 0 && p.Rate <= maxRate && !math.IsNaN(p.Rate), text.Of("--rate must be 0 to %d per second"), maxRate)
-	check(p.MaxInFlight >= 0 && p.MaxInFlight <= maxWorkers, text.Of("--max-in-flight must be 1 to %d, not %d"), maxWorkers, p.MaxInFlight)
+	check(p.MaxInFlight >= 0 && p.MaxInFlight <= maxWorkers, text.Of("--max-in-flight must be 1 to %d, not %d"),
+		maxWorkers, p.MaxInFlight)
 	for i, s := range p.Stages {
 		check(s.For >= 0 && s.Rate >= 0 && s.Rate <= maxRate && !math.IsNaN(s.Rate),
 			text.Of("--stages: stage %d must have a length and a rate of 0 to %d per second"), i+1, maxRate)
@@ -68,7 +69,8 @@ func (p Plan) modelFaults() []error {
 	if p.Open() {
 		check(p.VUs == 0, text.Of("--vus belongs to a closed loop; an open loop takes --max-in-flight"))
 		check(!p.Burst, text.Of("--burst belongs to a closed loop"))
-		check(len(p.Stages) == 0 || NewSchedule(Plan{Stages: p.Stages}).total > 0, text.Of("--stages has no arrivals: give it a rate and a length"))
+		check(len(p.Stages) == 0 || NewSchedule(Plan{Stages: p.Stages}).total > 0,
+			text.Of("--stages has no arrivals: give it a rate and a length"))
 	} else {
 		check(p.MaxInFlight == 0, text.Of("--max-in-flight belongs to an open loop (--rate or --stages)"))
 	}
@@ -85,14 +87,16 @@ func (p Plan) orderFaults() []error {
 	}
 	check(p.Product >= 0, text.Of("--product must be positive"))
 	check(p.Products <= 1 || orDefault(p.Product, defaultProduct) <= math.MaxInt64-int64(p.Products)+1,
-		text.Of("--products %d from --product %d on: the last id must fit into 64 bits"), p.Products, orDefault(p.Product, defaultProduct))
+		text.Of("--products %d from --product %d on: the last id must fit into 64 bits"), p.Products,
+		orDefault(p.Product, defaultProduct))
 	check(p.Products >= 0, text.Of("--products must be positive"))
 	check(p.Zipf == 0 || p.Zipf > 1, text.Of("--zipf must be greater than 1, or 0 for no skew"))
 	check(p.Zipf == 0 || p.Products > 1, text.Of("--zipf needs --products of 2 or more"))
 	check(p.Stock >= 0, text.Of("--stock must not be negative"))
 	check(p.Segments >= 0, text.Of("--segments must not be negative"))
 	check(p.Quantity >= 0, text.Of("--quantity must be positive"))
-	check(p.Store == "" || slices.Contains(api.Stores, p.Store), text.Of("--store must be redis, sql or etcd, not %q"), p.Store)
+	check(p.Store == "" || slices.Contains(api.Stores, p.Store), text.Of("--store must be redis, sql or etcd, not %q"),
+		p.Store)
 	return errs
 }
 
@@ -107,19 +111,21 @@ func (p Plan) clientFaults() []error {
 	check(p.Warmup >= 0, text.Of("--warmup must not be negative"))
 	check(p.Wait >= 0, text.Of("--wait must not be negative"))
 	check(p.Timeout >= 0, text.Of("--timeout must not be negative"))
-	check(p.Timeout <= 0 || p.Timeout > p.Wait, text.Of("--timeout %v must exceed --wait %v, or every wait ends as unknown"), p.Timeout, p.Wait)
+	check(p.Timeout <= 0 || p.Timeout > p.Wait, text.Of("--timeout %v must exceed --wait %v, or every wait ends as "+
+		"unknown"), p.Timeout, p.Wait)
 	check(p.Retry >= 0, text.Of("--retry must not be negative"))
 	check(!p.RetryUnsafe || p.Retry > 0, text.Of("--retry-unsafe needs --retry"))
 	check(p.Repeat >= 0, text.Of("--repeat must not be negative"))
 	check(p.SellOut >= 0, text.Of("--sell-out must not be negative"))
 	check(p.SellOut == 0 || !p.Open() && p.Loops == 0 && p.Duration == 0, text.Of("--sell-out goes with --requests"))
 	check(p.Insist >= 0, text.Of("--insist must not be negative"))
-	check(p.Engine == "" || slices.Contains(client.EngineNames, p.Engine), text.Of("--engine must be %s, not %q"), strings.Join(client.EngineNames, ", "), p.Engine)
+	check(p.Engine == "" || slices.Contains(client.EngineNames, p.Engine), text.Of("--engine must be %s, not %q"),
+		strings.Join(client.EngineNames, ", "), p.Engine)
 	return errs
 }
 
-// ParseStages reads stages written as "10s:100,30s:2000": for ten seconds up to 100 arrivals per second, then for thirty
-// seconds up to 2000.
+// ParseStages reads stages written as "10s:100,30s:2000": for ten seconds up to 100 arrivals per second, then for
+// thirty seconds up to 2000.
 func ParseStages(said string) ([]Stage, error) {
 	var stages []Stage
 	for part := range strings.SplitSeq(said, ",") {

@@ -12,14 +12,15 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// Pauses before a repetition: as Retry-After says, but at most longestPause, because a longer pause would dominate the measurement;
-// without the header shortestPause, doubled each time.
+// Pauses before a repetition: as Retry-After says, but at most longestPause, because a longer pause would dominate the
+// measurement; without the header shortestPause, doubled each time.
 const (
 	shortestPause = 20 * time.Millisecond
 	longestPause  = time.Second
 )
 
-// script makes the requests for a product and classifies the answers: the part that differs for a service that is not ours.
+// script makes the requests for a product and classifies the answers: the part that differs for a service that is not
+// ours.
 type script struct {
 	fill     func(c *client.Call, product int64, key string)
 	classify func(*client.Answer) client.Reading
@@ -35,9 +36,9 @@ type worker struct {
 	call   client.Call
 }
 
-// order executes one arrival: a request, and its repetitions if the plan has any. intended is when it was due, in nanoseconds on rec's
-// clock; -1 = whenever it is sent. The response time of a repetition counts from there too: its buyer has waited since. If rec is nil, the
-// arrival is not counted.
+// order executes one arrival: a request, and its repetitions if the plan has any. intended is when it was due, in
+// nanoseconds on rec's clock; -1 = whenever it is sent. The response time of a repetition counts from there too: its
+// buyer has waited since. If rec is nil, the arrival is not counted.
 func (w *worker) order(ctx context.Context, rec *recorder, product, intended int64) {
 	key := ""
 	if w.script.keyed {
@@ -65,8 +66,8 @@ func (w *worker) send(rec *recorder, s sample) (client.Answer, client.Reading) {
 		read := w.script.classify(&a)
 		return a, read
 	}
-	// The interval includes connecting, if needed. So it may be longer than the service's interval but never shorter, and two intervals
-	// that do not overlap prove an order.
+	// The interval includes connecting, if needed. So it may be longer than the service's interval but never shorter, and
+	// two intervals that do not overlap prove an order.
 	s.op.Call = rec.now()
 	a := w.engine.Do(&w.call)
 	s.op.Return = rec.now()
@@ -106,8 +107,8 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// picker returns a function that chooses the products of one source of requests, numbered by stream: the same plan makes the same
-// choices. With a skew, the first product is chosen most often.
+// picker returns a function that chooses the products of one source of requests, numbered by stream: the same plan
+// makes the same choices. With a skew, the first product is chosen most often.
 func picker(p Plan, stream int) func() int64 {
 	if p.Products <= 1 {
 		return func() int64 { return p.Product }

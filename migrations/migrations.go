@@ -1,6 +1,7 @@
 // Package migrations holds the numbered SQL that makes and changes the tables, one folder per dialect.
 //
-// A file is applied once, in the order of its number, and neither edited nor renamed after it has been released: a change is a new file.
+// A file is applied once, in the order of its number, and neither edited nor renamed after it has been released: a
+// change is a new file.
 package migrations
 
 import "embed"

@@ -1,5 +1,5 @@
-// Package web is the page of the console: plain HTML, CSS and ES modules, served from the binary as they are here. There is no build step.
-// Start with app.js. vendor/ holds third-party code with its licence.
+// Package web is the page of the console: plain HTML, CSS and ES modules, served from the binary as they are here.
+// There is no build step. Start with app.js. vendor/ holds third-party code with its licence.
 package web
 
 import (

@@ -73,7 +73,8 @@ func TestWords(t *testing.T) {
 		}
 		e, z := wordsOf(en), wordsOf(zh)
 		if len(e) < 10 || !slices.Equal(e, z) {
-			t.Errorf("%s: %d words in English, %d in Chinese, want the same, and ten or more\n%v\n%v", name, len(e), len(z), e, z)
+			t.Errorf("%s: %d words in English, %d in Chinese, want the same, and ten or more\n%v\n%v", name, len(e), len(z), e,
+				z)
 		}
 		english = append(english, e...)
 	}
@@ -122,7 +123,8 @@ func wordsOf(text string) (all []string) {
 // The page sets text as text, runs nothing inline, and knows no other host.
 func TestPageIsSafe(t *testing.T) {
 	t.Parallel()
-	unsafe := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|setTimeout\("|javascript:`)
+	unsafe := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new ` +
+		`Function|setTimeout\("|javascript:`)
 	foreign := regexp.MustCompile(`(?:https?:)?//[a-z0-9-]+\.[a-z]`)
 	for _, name := range slices.Concat(names(t, ".js"), names(t, ".html"), names(t, ".css")) {
 		text := read(t, name)

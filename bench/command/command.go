@@ -1,5 +1,5 @@
-// Package command has the common parts of the benchmark programs: exit codes, error messages, the selection by name, and the files that
-// they write.
+// Package command has the common parts of the benchmark programs: exit codes, error messages, the selection by name,
+// and the files that they write.
 package command
 
 import (
@@ -18,8 +18,9 @@ import (
 // Name is the name of a program; its messages begin with it.
 type Name string
 
-// Main runs a program until it ends or is interrupted, and returns its exit code: 0; 1 if run failed; 2 if parse failed, which has
-// printed why; 130 on a signal. A second signal ends the process; children notice the end of their input.
+// Main runs a program until it ends or is interrupted, and returns its exit code: 0; 1 if run failed; 2 if parse
+// failed, which has printed why; 130 on a signal. A second signal ends the process; children notice the end of their
+// input.
 func Main[O any](n Name, args []string, parse func(args []string, errOut io.Writer) (O, error),
 	run func(ctx context.Context, o O, out, errOut io.Writer) error,
 ) int {

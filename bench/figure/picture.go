@@ -86,7 +86,8 @@ func (p Picture) SVG() []byte {
 		if r.Strong {
 			class = "strong"
 		}
-		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end" class="%s">%s</text>`+"\n", left-10, rowAt(i)+13, class, escape(r.Name))
+		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end" class="%s">%s</text>`+"\n", left-10, rowAt(i)+13, class,
+			escape(r.Name))
 	}
 	for i, panel := range p.Panels {
 		panel.draw(&b, left+i*panelWidth, p.Rows)

@@ -45,8 +45,8 @@ func (r Rounds) Spread(name string) Number {
 	return Ratio(slices.Max(values)-slices.Min(values), Median(values))
 }
 
-// Against returns the median of the ratios of a measure between two contenders, round by round, because the machine's speed changes
-// between rounds.
+// Against returns the median of the ratios of a measure between two contenders, round by round, because the machine's
+// speed changes between rounds.
 func (r Rounds) Against(other Rounds, name string) Number {
 	var ratios []Number
 	for i := range min(len(r), len(other)) {

@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// clock gives times that the processes of a window can compare: the wall clock at the start of the process plus the monotonic time since.
-// A step of the wall clock during a window has no effect.
+// clock gives times that the processes of a window can compare: the wall clock at the start of the process plus the
+// monotonic time since. A step of the wall clock during a window has no effect.
 type clock struct{ began time.Time }
 
 func newClock() clock { return clock{time.Now()} }

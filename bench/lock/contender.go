@@ -67,21 +67,26 @@ const (
 )
 
 var contenders = []contender{
-	{name: rawName, family: bound, open: openRaw, what: "raw limit: SET NX PX, EVALSHA compare-and-delete, polling every 1 ms"},
-	{name: "redsync", family: library, open: openRedsync(0), what: "go-redsync, one node, defaults (polls every 50 to 250 ms)"},
+	{name: rawName, family: bound, open: openRaw, what: "raw limit: SET NX PX, EVALSHA compare-and-delete, polling " +
+		"every 1 ms"},
+	{name: "redsync", family: library, open: openRedsync(0), what: "go-redsync, one node, defaults (polls every 50 to " +
+		"250 ms)"},
 	{name: "redsync-1ms", family: library, tuned: true, open: openRedsync(time.Millisecond),
 		what: "go-redsync, one node, polling every 1 ms"},
 	{name: "bsm", family: library, open: openBSM(100 * time.Millisecond),
 		what: "bsm/redislock, polling every 100 ms as in its README"},
-	{name: "bsm-1ms", family: library, tuned: true, open: openBSM(time.Millisecond), what: "bsm/redislock, polling every 1 ms"},
+	{name: "bsm-1ms", family: library, tuned: true, open: openBSM(time.Millisecond),
+		what: "bsm/redislock, polling every 1 ms"},
 	{name: "rueidislock-1", family: library, open: openRueidis(1, true),
 		what: "rueidislock as in its README: KeyMajority 1, NoLoopTracking"},
 	{name: "rueidislock-2", family: library, open: openRueidis(2, true),
 		what: "rueidislock, KeyMajority 2 (its default), NoLoopTracking"},
 	{name: "rueidislock-1-loop", family: library, hot: true, open: openRueidis(1, false),
 		what: "rueidislock, KeyMajority 1, its own invalidations not suppressed: more changes of the owner"},
-	{name: redissonName, family: library, what: "Redisson's RLock in Java, defaults; needs java, and -redisson, which 'make bench-lock' gives"},
-	{name: "watchdog", family: ours, open: openWatchdog, what: "Redisson's scheme: reentrant hash, watchdog, broadcast wake-ups"},
+	{name: redissonName, family: library, what: "Redisson's RLock in Java, defaults; needs java, and -redisson, which " +
+		"'make bench-lock' gives"},
+	{name: "watchdog", family: ours, open: openWatchdog, what: "Redisson's scheme: reentrant hash, watchdog, broadcast " +
+		"wake-ups"},
 	{name: "fair", family: ours, open: openEngine((*handoff.Engine).Fair),
 		what: "engine, exact order over all processes"},
 	{name: "handoff", family: ours, open: openEngine((*handoff.Engine).Handoff),
@@ -198,12 +203,14 @@ func openBSM(poll time.Duration) func(*environment) (*opened, error) {
 	}
 }
 
-// openRueidis gives every command one second: with the default of 20 ms a stall of a busy machine leaves a waiter asleep.
+// openRueidis gives every command one second: with the default of 20 ms a stall of a busy machine leaves a waiter
+// asleep.
 func openRueidis(majority int32, noLoop bool) func(*environment) (*opened, error) {
 	return func(e *environment) (*opened, error) {
 		l, err := rueidislock.NewLocker(rueidislock.LockerOption{
-			ClientOption: e.rueidis(), KeyPrefix: strings.TrimSuffix(e.prefix, ":"), KeyMajority: majority, NoLoopTracking: noLoop,
-			KeyValidity: leaseTTL, TryNextAfter: time.Second,
+			ClientOption: e.rueidis(), KeyPrefix: strings.TrimSuffix(e.prefix, ":"), KeyMajority: majority,
+			NoLoopTracking: noLoop,
+			KeyValidity:    leaseTTL, TryNextAfter: time.Second,
 		})
 		if err != nil {
 			return nil, err
@@ -253,7 +260,9 @@ func openEngine(of func(*handoff.Engine) lock.Locker) func(*environment) (*opene
 
 // leases adapts a Locker of ours.
 func leases(l lock.Locker, closing func()) *opened {
-	return &opened{close: closing, acquire: func(ctx context.Context, key string) (held, error) { return l.Acquire(ctx, key) }}
+	return &opened{close: closing, acquire: func(ctx context.Context, key string) (held, error) {
+		return l.Acquire(ctx, key)
+	}}
 }
 
 // openMutex uses a plain sync.Mutex per key, the cheapest exclusion.

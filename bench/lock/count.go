@@ -11,8 +11,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// counter counts the commands that a contender's clients write to their connections: the commands on the network, for every client,
-// without those that a script executes inside Redis. Commands that set up a connection or keep it alive do not count.
+// counter counts the commands that a contender's clients write to their connections: the commands on the network, for
+// every client, without those that a script executes inside Redis. Commands that set up a connection or keep it alive
+// do not count.
 type counter struct{ n atomic.Int64 }
 
 func (c *counter) dial(ctx context.Context, d *net.Dialer, network, addr string) (net.Conn, error) {

@@ -39,7 +39,8 @@ func TestCommandStream(t *testing.T) {
 func TestDraw(t *testing.T) {
 	o := &outcome{Name: drawn, Title: "a <b> & c"}
 	for i, c := range contenders {
-		m := figure.Measures{mRate: figure.Number(100 * i), mWait99: figure.Number(math.Inf(1)), mCommands: figure.Number(i) / 4}
+		m := figure.Measures{mRate: figure.Number(100 * i), mWait99: figure.Number(math.Inf(1)),
+			mCommands: figure.Number(i) / 4}
 		if i%2 == 0 {
 			m[mWait99] = figure.Number(i * i)
 		}
@@ -147,7 +148,8 @@ func TestFailoverWindow(t *testing.T) {
 	}
 	m := o.of("handoff").Median
 	if none := milli(int64(s.window - strikeAt - detection)); !(m.Of(mRecovery) < none) || !(m.Of(mFailures) > 0) {
-		t.Errorf("%v ms from the promotion to an acquisition, %v failed operations; want less than %v, and some: the master was killed", m.Of(mRecovery), m.Of(mFailures), none)
+		t.Errorf("%v ms from the promotion to an acquisition, %v failed operations; want less than %v, and some: the "+
+			"master was killed", m.Of(mRecovery), m.Of(mFailures), none)
 	}
 }
 
@@ -223,7 +225,8 @@ func TestJudge(t *testing.T) {
 		row("redsync", figure.Measures{mOwnerChanges: 50, mWait99: 10, mRate: 1000}),
 		row("rueidislock-1", figure.Measures{mOwnerChanges: 1000, mWait99: 100, mRate: 1000}),
 		row("fair", figure.Measures{mCommands: 2.05}),
-		row("handoff", figure.Measures{mOwnerChanges: 2100, mWait99: 13, mRate: 890, mCommands: 0.31, mMaxMin: figure.Number(math.Inf(1))}),
+		row("handoff", figure.Measures{mOwnerChanges: 2100, mWait99: 13, mRate: 890, mCommands: 0.31,
+			mMaxMin: figure.Number(math.Inf(1))}),
 		row(ceilingName, figure.Measures{mRate: 1000}),
 	}}
 	hot.conclude()

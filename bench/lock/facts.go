@@ -20,7 +20,8 @@ type facts struct {
 
 // peers are the modules whose versions are reported.
 var peers = []string{
-	"github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock", "github.com/redis/rueidis", redissonName,
+	"github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock",
+	"github.com/redis/rueidis", redissonName,
 }
 
 func gatherFacts(server localstack.Service, redissonVersion string) facts {

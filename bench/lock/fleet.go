@@ -33,7 +33,8 @@ type member struct {
 	wrote bytes.Buffer // on stderr
 }
 
-// newFleet starts a process for every job and waits until all are ready. rtt is the median round trip, measured by the first process.
+// newFleet starts a process for every job and waits until all are ready. rtt is the median round trip, measured by the
+// first process.
 func newFleet(ctx context.Context, jobs ...job) (f *fleet, rtt time.Duration, err error) {
 	f = &fleet{}
 	f.ctx, f.end = context.WithCancelCause(ctx)
@@ -113,7 +114,8 @@ type spent struct {
 	struck                  int64         // when a strike was over, in nanoseconds since 1970
 }
 
-// run begins the window at the same moment for all workers, and returns their reports. servers are the process ids of the redis-servers.
+// run begins the window at the same moment for all workers, and returns their reports. servers are the process ids of
+// the redis-servers.
 func (f *fleet) run(window time.Duration, x *strike, servers ...int) (reports []*report, cpu spent, err error) {
 	var workers []int
 	for _, m := range f.members {
@@ -147,7 +149,8 @@ func (f *fleet) run(window time.Duration, x *strike, servers ...int) (reports []
 		cpu.struck = s.at
 		return reports, cpu, nil
 	}
-	if after, still := machine.ReadUsage(all...); known && still { // an ended process still has its entry, because nobody has waited for it yet
+	// an ended process still has its entry, because nobody has waited for it yet
+	if after, still := machine.ReadUsage(all...); known && still {
 		cpu.others = machine.Others(before, after)
 	}
 	return reports, cpu, nil
@@ -193,7 +196,8 @@ func (f *fleet) meter(from int64, window time.Duration, workers, servers []int) 
 		clientsAfter, redisAfter, still := read(from + int64(window))
 		cpu := spent{clients: figure.None, server: figure.None, others: figure.None}
 		if known && still {
-			cpu.clients, cpu.server = micro(int64(machine.Spent(clientsBefore, clientsAfter))), micro(int64(machine.Spent(redisBefore, redisAfter)))
+			cpu.clients, cpu.server = micro(int64(machine.Spent(clientsBefore, clientsAfter))),
+				micro(int64(machine.Spent(redisBefore, redisAfter)))
 		}
 		measured <- cpu
 	}()

@@ -1,9 +1,10 @@
 // Command lock compares the locks of lastitem with those of other libraries, on a real redis-server that it starts.
 //
-// A scenario (scenario.go) defines the work of the goroutines and the number of processes; a contender (contender.go) is one lock. Every
-// window runs in child processes (fleet.go starts them, worker.go is their program), so that no contender inherits the heap or the
-// connections of another. The rounds are interleaved: every contender runs once before the next round. measure.go computes numbers from
-// the records of a window, and those become tables, targets and a picture.
+// A scenario (scenario.go) defines the work of the goroutines and the number of processes; a contender (contender.go)
+// is one lock. Every window runs in child processes (fleet.go starts them, worker.go is their program), so that no
+// contender inherits the heap or the connections of another. The rounds are interleaved: every contender runs once
+// before the next round. measure.go computes numbers from the records of a window, and those become tables, targets and
+// a picture.
 package main
 
 import (
@@ -61,11 +62,13 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	flags.SetOutput(errOut)
 	which := flags.String("scenario", "", "only these, by name, separated by commas; see -list")
 	who := flags.String("contender", "", "only these, by name, separated by commas; see -list")
-	flags.IntVar(&o.rounds, "rounds", 3, "`number` of windows for each contender and timed scenario; the tables show medians")
+	flags.IntVar(&o.rounds, "rounds", 3, "`number` of windows for each contender and timed scenario; the tables show "+
+		"medians")
 	flags.DurationVar(&o.window, "window", 1250*time.Millisecond, "length of a window, 50ms to 1m")
 	o.files.Flags(flags, "draw the hot key over four processes into this `file`")
 	flags.BoolVar(&o.pin, "pin", true, "give redis-server a CPU of its own, with taskset")
-	redisson := flags.String("redisson", "", "`directory` of the Java worker, built by Maven; without it Redisson is left out")
+	redisson := flags.String("redisson", "", "`directory` of the Java worker, built by Maven; without it Redisson is "+
+		"left out")
 	flags.BoolVar(&o.list, "list", false, "print the scenarios and the contenders")
 	if err := flags.Parse(args); err != nil {
 		return o, err

@@ -89,17 +89,19 @@ func sumUp(s scenario, window, rtt time.Duration, reports []*report) figure.Meas
 	return m
 }
 
-// sumUpFailover does not check the order of the holds, because the failover loses unreplicated writes of the locks and of the counter.
+// sumUpFailover does not check the order of the holds, because the failover loses unreplicated writes of the locks and
+// of the counter.
 func sumUpFailover(all report, perSecond figure.Number) figure.Measures {
 	waits := all.Cut
 	for _, s := range all.Sections {
 		waits = append(waits, s.Acquired-s.Asked)
 	}
-	return figure.Measures{mRate: figure.Number(all.total()) * perSecond, mFailures: figure.Number(all.Errors), mWaitMax: milli(percentile(waits, 100))}
+	return figure.Measures{mRate: figure.Number(all.total()) * perSecond, mFailures: figure.Number(all.Errors),
+		mWaitMax: milli(percentile(waits, 100))}
 }
 
-// recovery returns the time from a promotion until the first acquisition whose critical section succeeded. If there was none, it is the
-// rest of the window, a lower bound.
+// recovery returns the time from a promotion until the first acquisition whose critical section succeeded. If there was
+// none, it is the rest of the window, a lower bound.
 func recovery(reports []*report, promoted int64, window time.Duration) figure.Number {
 	first := int64(0)
 	for _, r := range reports {
@@ -115,8 +117,8 @@ func recovery(reports []*report, promoted int64, window time.Duration) figure.Nu
 	return milli(first - promoted)
 }
 
-// charge adds the CPU time of a timed window: per acquisition with its section, for the clients and the server, and the share of other
-// programs.
+// charge adds the CPU time of a timed window: per acquisition with its section, for the clients and the server, and the
+// share of other programs.
 func charge(m figure.Measures, cpu spent, window time.Duration) {
 	m[mOthers] = cpu.others
 	m[mClientCPU], m[mServerCPU] = figure.None, figure.None
@@ -127,8 +129,8 @@ func charge(m figure.Measures, cpu spent, window time.Duration) {
 	m[mClientCPU], m[mServerCPU] = figure.Ratio(cpu.clients, acquisitions), figure.Ratio(cpu.server, acquisitions)
 }
 
-// addSections adds the measures from the order of the holds of the hot key. The counter numbers the holds; the window ranges from the
-// first to the last hold that counts.
+// addSections adds the measures from the order of the holds of the hot key. The counter numbers the holds; the window
+// ranges from the first to the last hold that counts.
 func addSections(m figure.Measures, all report, perSecond figure.Number) {
 	slices.SortFunc(all.Sections, func(a, b section) int { return cmp.Compare(a.Number, b.Number) })
 	waits := all.Cut
@@ -153,7 +155,8 @@ func addSections(m figure.Measures, all report, perSecond figure.Number) {
 	}
 	m[mOwnerChanges] = figure.Number(changes) * perSecond
 	m[mHandoff50], m[mHandoff99] = micro(percentile(handoffs, 50)), micro(percentile(handoffs, 99))
-	m[mWait50], m[mWait99], m[mWaitMax] = milli(percentile(waits, 50)), milli(percentile(waits, 99)), milli(percentile(waits, 100))
+	m[mWait50], m[mWait99], m[mWaitMax] = milli(percentile(waits, 50)), milli(percentile(waits, 99)),
+		milli(percentile(waits, 100))
 	m[mViolations], m[mSectionsTotal] = figure.Number(violations), figure.Number(len(all.Sections))
 }
 

@@ -27,7 +27,8 @@ type nodes struct {
 func (b *bench) startNodes(ctx context.Context, n int, conf ...string) (*nodes, error) {
 	all := &nodes{}
 	for range n {
-		s, err := localstack.Start(ctx, localstack.Options{Backend: localstack.Local, Only: []string{localstack.Redis}, RedisConf: conf})
+		s, err := localstack.Start(ctx, localstack.Options{Backend: localstack.Local, Only: []string{localstack.Redis},
+			RedisConf: conf})
 		if err != nil {
 			return nil, errors.Join(err, all.close())
 		}
@@ -90,7 +91,8 @@ func (b *bench) startCluster(ctx context.Context) (*nodes, error) {
 	for _, c := range all.clients {
 		err = errors.Join(err, until(ctx, "the cluster", func() bool {
 			info := c.ClusterInfo(ctx).Val()
-			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d", masters))
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info,
+				fmt.Sprintf("cluster_known_nodes:%d", masters))
 		}))
 	}
 	if err != nil {
@@ -112,9 +114,12 @@ func (b *bench) startPair(ctx context.Context) (*pair, error) {
 	}
 	host, port, _ := net.SplitHostPort(all.addr(0))
 	replica := all.clients[1]
-	err = errors.Join(replica.ConfigSet(ctx, "masterauth", all.password()).Err(), replica.Do(ctx, "REPLICAOF", host, port).Err())
+	err = errors.Join(replica.ConfigSet(ctx, "masterauth", all.password()).Err(),
+		replica.Do(ctx, "REPLICAOF", host, port).Err())
 	if err == nil {
-		err = until(ctx, "the replica", func() bool { return strings.Contains(replica.Info(ctx, "replication").Val(), "master_link_status:up") })
+		err = until(ctx, "the replica", func() bool {
+			return strings.Contains(replica.Info(ctx, "replication").Val(), "master_link_status:up")
+		})
 	}
 	p := &pair{nodes: all}
 	if err == nil {
@@ -140,7 +145,8 @@ func (p *pair) url() string {
 // detection is how long the replica waits before it is promoted: a monitor must first notice that the master is gone.
 const detection = 500 * time.Millisecond
 
-// failOver kills the master, which may not have replicated everything, promotes the replica, and returns when clients reach the replica.
+// failOver kills the master, which may not have replicated everything, promotes the replica, and returns when clients
+// reach the replica.
 func (p *pair) failOver(ctx context.Context) error {
 	if err := syscall.Kill(p.stacks[0].Redis.PID, syscall.SIGKILL); err != nil {
 		return err

@@ -32,7 +32,8 @@ func (b *bench) reach(ctx context.Context, s scenario, c contender) (r reached, 
 		if err != nil {
 			return r, err
 		}
-		return reached{url: p.url(), servers: p.pids(), closing: p.close, strike: &strike{after: strikeAt, do: p.failOver}}, nil
+		return reached{url: p.url(), servers: p.pids(), closing: p.close, strike: &strike{after: strikeAt, do: p.failOver}},
+			nil
 	case c.single != "":
 		if b.cluster == nil {
 			if b.cluster, err = b.startCluster(ctx); err != nil {

@@ -11,7 +11,8 @@ import (
 
 const redissonName = "redisson"
 
-// redissonWorker returns the command line of the Java worker that Maven has built in a directory. The error says what is missing and how to get it.
+// redissonWorker returns the command line of the Java worker that Maven has built in a directory. The error says what
+// is missing and how to get it.
 func redissonWorker(dir string) ([]string, error) {
 	if dir == "" {
 		return nil, errors.New("-redisson names no directory; 'make bench-lock' builds the worker and gives it")
@@ -27,7 +28,8 @@ func redissonWorker(dir string) ([]string, error) {
 		}
 	}
 	// A heap that no window fills, and a collector without threads of its own beside four such processes on two CPUs.
-	return []string{java, "-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-cp", built + string(os.PathListSeparator) + filepath.Join(jars, "*"), "bench.Worker"}, nil
+	return []string{java, "-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-cp",
+		built + string(os.PathListSeparator) + filepath.Join(jars, "*"), "bench.Worker"}, nil
 }
 
 // redissonVersion returns the version in the name of the library's jar on the worker's command line; "" = none.

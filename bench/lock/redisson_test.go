@@ -35,7 +35,8 @@ func buildRedisson(dir string) (string, error) {
 		return "", err
 	}
 	target := filepath.Join(dir, "target")
-	_, err = output("javac", "-d", filepath.Join(target, "classes"), "-cp", filepath.Join(jars, "*"), "redisson/src/main/java/bench/Worker.java")
+	_, err = output("javac", "-d", filepath.Join(target, "classes"), "-cp", filepath.Join(jars, "*"),
+		"redisson/src/main/java/bench/Worker.java")
 	return dir, errors.Join(err, os.Symlink(jars, filepath.Join(target, "lib")))
 }
 
@@ -59,7 +60,8 @@ func TestRedissonIsLeftOut(t *testing.T) {
 	}
 }
 
-// After a section that fails, Redisson's worker and ours release the lock and go on: both count again once the counter is a number.
+// After a section that fails, Redisson's worker and ours release the lock and go on: both count again once the counter
+// is a number.
 func TestRedissonGoesOnAfterAFailure(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 0)
@@ -72,7 +74,8 @@ func TestRedissonGoesOnAfterAFailure(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		jobs := b.jobs(scenario{kind: kindHot, processes: 1, goroutines: 2, window: 8 * time.Second}, c, reached{url: b.server.URL})
+		jobs := b.jobs(scenario{kind: kindHot, processes: 1, goroutines: 2, window: 8 * time.Second}, c,
+			reached{url: b.server.URL})
 		f, _, err := newFleet(t.Context(), jobs...)
 		if err != nil {
 			t.Fatal(err)
@@ -92,7 +95,8 @@ func TestRedissonGoesOnAfterAFailure(t *testing.T) {
 		}
 		after := slices.ContainsFunc(reports[0].Sections, func(s section) bool { return s.Acquired > cpu.struck })
 		if reports[0].Errors == 0 || !after || len(reports[0].Done) != 2 {
-			t.Errorf("%s: %d errors, counts of %d goroutines, sections after them: %t; want some errors, 2 and more sections", name, reports[0].Errors, len(reports[0].Done), after)
+			t.Errorf("%s: %d errors, counts of %d goroutines, sections after them: %t; want some errors, 2 and more sections",
+				name, reports[0].Errors, len(reports[0].Done), after)
 		}
 	}
 }

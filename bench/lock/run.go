@@ -83,7 +83,8 @@ func broken(outcomes []*outcome) error {
 	return err
 }
 
-// measure runs the windows of one scenario, round by round. The outcome is empty if no requested contender can take part.
+// measure runs the windows of one scenario, round by round. The outcome is empty if no requested contender can take
+// part.
 func (b *bench) measure(ctx context.Context, s scenario) (*outcome, error) {
 	o := &outcome{Name: s.name, Title: s.title, scenario: s}
 	var running []contender
@@ -206,7 +207,8 @@ func (b *bench) jobs(s scenario, c contender, r reached) []job {
 		jobs[i] = job{
 			Contender: c.name, Kind: s.loop(), URL: r.url, Masters: r.masters, Prefix: fmt.Sprintf("%s%d:", b.prefix, b.serial),
 			program:    b.program(c),
-			Goroutines: each, First: i * each, Locks: s.locks, Think: s.think, Window: s.length(b.options.window), Ping: s.delay > 0,
+			Goroutines: each, First: i * each, Locks: s.locks, Think: s.think, Window: s.length(b.options.window),
+			Ping: s.delay > 0,
 		}
 	}
 	return jobs
@@ -247,5 +249,6 @@ func (b *bench) progress(s scenario, round, rounds int) {
 	if b.done > 0 {
 		left = time.Duration(float64(left) * float64(time.Since(b.began)) / float64(b.done))
 	}
-	fmt.Fprintf(b.errOut, "bench-lock: %-11s round %d of %d, about %s left\n", s.name, round, rounds, left.Round(5*time.Second))
+	fmt.Fprintf(b.errOut, "bench-lock: %-11s round %d of %d, about %s left\n", s.name, round, rounds,
+		left.Round(5*time.Second))
 }

@@ -15,6 +15,7 @@ type settings struct {
 // write writes the requested files.
 func (b *bench) write(f facts, outcomes []*outcome, targets []figure.Target) error {
 	return self.Write(b.errOut, b.files, command.Document{
-		Facts: f, Settings: settings{b.rounds, b.options.window.Seconds(), leaseTTL.Seconds()}, Outcomes: outcomes, Targets: targets,
+		Facts: f, Settings: settings{b.rounds, b.options.window.Seconds(), leaseTTL.Seconds()}, Outcomes: outcomes,
+		Targets: targets,
 	}, draw(f, outcomes), drawn)
 }

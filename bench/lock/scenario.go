@@ -42,10 +42,13 @@ func (s scenario) loop() string {
 	return s.kind
 }
 
-// suits reports whether a contender can take part: another process cannot hold a process mutex, and a bound is not renewed.
+// suits reports whether a contender can take part: another process cannot hold a process mutex, and a bound is not
+// renewed.
 func (s scenario) suits(c contender) bool {
 	if c.single != "" || s.kind == kindCluster {
-		return s.kind == kindCluster && (c.single != "" || slices.ContainsFunc(contenders, func(o contender) bool { return o.single == c.name }))
+		return s.kind == kindCluster && (c.single != "" || slices.ContainsFunc(contenders, func(o contender) bool {
+			return o.single == c.name
+		}))
 	}
 	switch s.kind {
 	case kindFailover:
@@ -62,14 +65,17 @@ func (s scenario) suits(c contender) bool {
 
 var scenarios = []scenario{
 	{name: "free-1", title: "free lock, 1 goroutine", kind: kindFree, processes: 1, goroutines: 1},
-	{name: "free-16", title: "free lock, 16 goroutines, each a key of its own", kind: kindFree, processes: 1, goroutines: 16},
+	{name: "free-16", title: "free lock, 16 goroutines, each a key of its own", kind: kindFree, processes: 1,
+		goroutines: 16},
 	{name: "hot-16", title: "one hot key, 16 goroutines in one process", kind: kindHot, processes: 1, goroutines: 16},
 	{name: "hot-64", title: "one hot key, 64 goroutines in one process", kind: kindHot, processes: 1, goroutines: 64},
 	{name: "hot-16x4", title: "one hot key, 16 goroutines over 4 processes", kind: kindHot, processes: 4, goroutines: 16},
 	{name: "hot-64x4", title: "one hot key, 64 goroutines over 4 processes", kind: kindHot, processes: 4, goroutines: 64},
-	{name: "think-16x4", title: "one hot key, 16 goroutines over 4 processes, 1 ms of thinking before each acquire", kind: kindHot,
+	{name: "think-16x4", title: "one hot key, 16 goroutines over 4 processes, 1 ms of thinking before each acquire",
+		kind:      kindHot,
 		processes: 4, goroutines: 16, think: time.Millisecond},
-	{name: "delay-16x4", title: "one hot key, 16 goroutines over 4 processes, Redis 1 ms away in each direction", kind: kindHot,
+	{name: "delay-16x4", title: "one hot key, 16 goroutines over 4 processes, Redis 1 ms away in each direction",
+		kind:      kindHot,
 		processes: 4, goroutines: 16, delay: time.Millisecond},
 	// The engine polls for its waiters every two seconds: the window covers several polls.
 	{name: "park-64", title: "64 goroutines of one process wait for a lock that another process holds", kind: kindPark,
@@ -77,9 +83,11 @@ var scenarios = []scenario{
 	// Renewals come every third or half of the TTL: a window of one TTL holds a whole number of both.
 	{name: "hold-5000", title: "one process holds 5000 locks, TTL 30 s", kind: kindHold, processes: 1, goroutines: 16,
 		locks: 5000, window: leaseTTL},
-	{name: "cluster-64", title: "free locks on one master and on a cluster of three, 64 goroutines, each a key of its own", kind: kindCluster,
+	{name: "cluster-64", title: "free locks on one master and on a cluster of three, 64 goroutines, each a key of its own",
+		kind:      kindCluster,
 		processes: 1, goroutines: 64},
-	{name: "failover-16x4", title: "one hot key, 16 goroutines over 4 processes; the master is killed, and after 0.5 s its replica is promoted",
+	{name: "failover-16x4", title: "one hot key, 16 goroutines over 4 processes; the master is killed, and after 0.5 s " +
+		"its replica is promoted",
 		kind: kindFailover, processes: 4, goroutines: 16, window: 6 * time.Second},
 }
 

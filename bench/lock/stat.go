@@ -7,8 +7,8 @@ import (
 	"lastitem/bench/figure"
 )
 
-// percentile uses the nearest rank: the smallest value that at least p percent of the values do not exceed. It sorts values; 0 without
-// values.
+// percentile uses the nearest rank: the smallest value that at least p percent of the values do not exceed. It sorts
+// values; 0 without values.
 func percentile(values []int64, p float64) int64 {
 	if len(values) == 0 {
 		return 0

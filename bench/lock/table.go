@@ -55,24 +55,30 @@ var columns = map[string][]column{
 		plain("|acq/s", mRate), plain("x one|master", mToSingle), toRaw(mRate), plain("network|cmds/acq", mCommands),
 		plain("lock+unlock us|p50", mPair50), plain("|p99", mPair99), clientCPU, serverCPU, spread, foreign,
 	},
-	kindFailover: {plain("recovery|ms", mRecovery), plain("|acq/s", mRate), plain("failed|operations", mFailures), plain("wait ms|max", mWaitMax), spread},
-	kindPark:     {plain("network|commands/s", mParked)},
-	kindHold:     {plain("renewal|commands/s", mRenewals), plain("bytes|per lock", mBytes), plain("goroutines|for all", mGoroutines)},
+	kindFailover: {plain("recovery|ms", mRecovery), plain("|acq/s", mRate), plain("failed|operations", mFailures),
+		plain("wait ms|max", mWaitMax), spread},
+	kindPark: {plain("network|commands/s", mParked)},
+	kindHold: {plain("renewal|commands/s", mRenewals), plain("bytes|per lock", mBytes),
+		plain("goroutines|for all", mGoroutines)},
 }
 
 // notes are printed below the tables.
 var notes = map[string]string{
-	kindFree: `No critical section. CPU: of all clients, of redis-server. spread: (max - min) / median of acq/s over the rounds. others' CPU: what other programs used of all.`,
-	kindHot: `Critical section: GET and SET of a counter, whose values must be 1, 2, 3, ... (one at a time). hand-off: from the call
-of the release to the return of the next acquire, in any goroutine. wait: of every acquire, also where the window's end cut it off.
-The JSON has the ratios of every measure.`,
-	kindCluster: `No critical section. Three masters share the CPUs that are not the clients': on two CPUs the single master and the three have one.
-CPU: of all clients, of all masters. x one master: the same lock, round by round.`,
-	kindFailover: `The master is killed one second into the window, and its replica is promoted half a second later. recovery: from the promotion
-to the next acquisition, in any process; 4500 = there was none in the window, and none comes before the TTL (30 s) runs out. Whether two were inside is not
-judged: a promoted replica may lack the lock, and the counter's last values. failed operations: acquires, releases and sections that ended with an error.`,
-	kindPark: `All at the same time. Setting connections up and keeping them alive (PING) does not count, here and elsewhere.`,
-	kindHold: `All at the same time, for one TTL; where nothing is renewed, the caller must. bytes: heap and stacks, collected.`,
+	kindFree: `No critical section. CPU: of all clients, of redis-server. spread: (max - min) / median of acq/s over ` +
+		`the rounds. others' CPU: what other programs used of all.`,
+	kindHot: `Critical section: GET and SET of a counter, whose values must be 1, 2, 3, ... (one at a time). hand-off: from
+the call of the release to the return of the next acquire, in any goroutine. wait: of every acquire, also where the
+window's end cut it off. The JSON has the ratios of every measure.`,
+	kindCluster: `No critical section. Three masters share the CPUs that are not the clients': on two CPUs the single
+master and the three have one. CPU: of all clients, of all masters. x one master: the same lock, round by round.`,
+	kindFailover: `The master is killed one second into the window, and its replica is promoted half a second later.
+recovery: from the promotion to the next acquisition, in any process; 4500 = there was none in the window, and none
+comes before the TTL (30 s) runs out. Whether two were inside is not judged: a promoted replica may lack the lock, and
+the counter's last values. failed operations: acquires, releases and sections that ended with an error.`,
+	kindPark: `All at the same time. Setting connections up and keeping them alive (PING) does not count, here and ` +
+		`elsewhere.`,
+	kindHold: `All at the same time, for one TTL; where nothing is renewed, the caller must. bytes: heap and stacks, ` +
+		`collected.`,
 }
 
 func (o *outcome) print(out io.Writer) {

@@ -63,8 +63,8 @@ func (o *outcome) best() (best *result) {
 	return best
 }
 
-// lowestWait names the library with the lowest p99, which may differ from the best: with a lock that its holder can always retake at
-// once, the waits are few but long.
+// lowestWait names the library with the lowest p99, which may differ from the best: with a lock that its holder can
+// always retake at once, the waits are few but long.
 func lowestWait(o *outcome) string {
 	var lowest *result
 	for _, r := range o.libraries() {
@@ -90,7 +90,8 @@ func onThreeMasters(o *outcome) (figure.Number, string) {
 func targets() []target {
 	const hot = "hot-64x4"
 	return []target{
-		{Target: figure.Target{Measure: "handoff: share of raw SET NX + EVALSHA", Scenario: "free-16", AtLeast: true, Limit: 0.95},
+		{Target: figure.Target{Measure: "handoff: share of raw SET NX + EVALSHA", Scenario: "free-16", AtLeast: true,
+			Limit: 0.95},
 			value: func(o *outcome) (figure.Number, string) { return o.of("handoff").ToRaw.Of(mRate), "" }},
 		{Target: figure.Target{Measure: "handoff: share of the process mutex", Scenario: hot, AtLeast: true, Limit: 0.90},
 			value: func(o *outcome) (figure.Number, string) { return o.of("handoff").ToCeiling.Of(mRate), "" }},
@@ -110,8 +111,10 @@ func targets() []target {
 			value: of("handoff", mMaxMin)},
 		{Target: figure.Target{Measure: "fair: hand-off p50 in round trips (PING)", Scenario: "delay-16x4", Limit: 1.15},
 			value: of("fair", mHandoffTrips)},
-		{Target: figure.Target{Measure: "handoff: three masters, x one", Scenario: "cluster-64", AtLeast: true, Limit: 2}, value: onThreeMasters},
-		{Target: figure.Target{Measure: "handoff, fair: ms from a promotion to the next acquisition", Scenario: "failover-16x4", Limit: 1000},
+		{Target: figure.Target{Measure: "handoff: three masters, x one", Scenario: "cluster-64", AtLeast: true, Limit: 2},
+			value: onThreeMasters},
+		{Target: figure.Target{Measure: "handoff, fair: ms from a promotion to the next acquisition",
+			Scenario: "failover-16x4", Limit: 1000},
 			value: worst(mRecovery)},
 		{Target: figure.Target{Measure: "handoff, fair: commands/s of the waiting process", Scenario: "park-64", Limit: 0.5},
 			value: worst(mParked)},

@@ -44,7 +44,8 @@ func newBench(t *testing.T, window time.Duration) *bench {
 	}
 	return &bench{
 		options: o, prefix: server.Prefix,
-		server: localstack.Service{URL: server.URL, Addr: u.Host, PID: os.Getpid()}, errOut: &bytes.Buffer{}, began: time.Now(),
+		server: localstack.Service{URL: server.URL, Addr: u.Host, PID: os.Getpid()}, errOut: &bytes.Buffer{},
+		began: time.Now(),
 	}
 }
 
@@ -57,7 +58,8 @@ func TestWindow(t *testing.T) {
 		{name: "free", kind: kindFree, processes: 1, goroutines: 2},
 		{name: "hot", kind: kindHot, processes: 2, goroutines: 4, think: time.Millisecond},
 		{name: "far", kind: kindHot, processes: 1, goroutines: 4, delay: time.Millisecond},
-		{name: "thinking", kind: kindHot, processes: 1, goroutines: 2, think: 50 * time.Millisecond}, // as all do when the window ends
+		// as all do when the window ends
+		{name: "thinking", kind: kindHot, processes: 1, goroutines: 2, think: 50 * time.Millisecond},
 	} {
 		b.contenders = there
 		if names := map[string]string{"far": "raw fair mutex", "thinking": "raw redisson mutex"}[s.name]; names != "" {
@@ -76,7 +78,8 @@ func TestWindow(t *testing.T) {
 			if r.Contender == redissonName {
 				continue // the server counts them, for all tests together
 			}
-			if r.Contender == ceilingName && commands != 0 || r.Contender != ceilingName && s.kind == kindFree && !(commands > 1 && commands < 8) {
+			if r.Contender == ceilingName && commands != 0 || r.Contender != ceilingName && s.kind == kindFree &&
+				!(commands > 1 && commands < 8) {
 				t.Errorf("%s: %s: %v commands per acquisition", s.name, r.Contender, commands)
 			}
 			if trips := r.Median.Of(mHandoffTrips); s.delay > 0 && !trips.Known() {
@@ -91,8 +94,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// measureSome measures s in windows that get longer until every contender has acquired something: on a busy machine a process may get no
-// processor for 100 ms.
+// measureSome measures s in windows that get longer until every contender has acquired something: on a busy machine a
+// process may get no processor for 100 ms.
 func measureSome(t *testing.T, b *bench, s scenario) *outcome {
 	t.Helper()
 	for s.window = b.options.window; ; s.window *= 4 {
@@ -134,8 +137,8 @@ func TestCounting(t *testing.T) {
 	}
 }
 
-// A scenario in which no requested contender can take part measures nothing: a process mutex is not held by another process, and the picture is of
-// one Redis.
+// A scenario in which no requested contender can take part measures nothing: a process mutex is not held by another
+// process, and the picture is of one Redis.
 func TestNobodyTakesPart(t *testing.T) {
 	t.Parallel()
 	for scenario, name := range map[string]string{"park-64": ceilingName, "hold-5000": rawName, drawn: "handoff-cluster"} {
@@ -158,7 +161,8 @@ func TestNobodyTakesPart(t *testing.T) {
 	}
 }
 
-// A window that has ended early does no harm to the servers any more: they are gone, and their process ids may belong to others.
+// A window that has ended early does no harm to the servers any more: they are gone, and their process ids may belong
+// to others.
 func TestNoStrikeAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	f := &fleet{}

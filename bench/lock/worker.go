@@ -130,8 +130,8 @@ type worker struct {
 	section redis.UniversalClient // of the critical section, whose commands are not counted
 	sent    counter
 
-	// leaving is held by a lock holder from the acquire to the release, so that the end of the window cancels the waiters' context only
-	// when there is no holder: some libraries release a lock when the context of its acquire ends.
+	// leaving is held by a lock holder from the acquire to the release, so that the end of the window cancels the waiters'
+	// context only when there is no holder: some libraries release a lock when the context of its acquire ends.
 	leaving sync.RWMutex
 	over    atomic.Bool
 
@@ -149,7 +149,8 @@ func newWorker(j job) (*worker, error) {
 		return nil, err
 	}
 	w := &worker{job: j, clock: newClock()}
-	w.opened, err = c.open(&environment{redis: o, masters: j.Masters, prefix: j.Prefix, conns: j.Goroutines + 4, sent: &w.sent})
+	w.opened, err = c.open(&environment{redis: o, masters: j.Masters, prefix: j.Prefix, conns: j.Goroutines + 4,
+		sent: &w.sent})
 	if err != nil {
 		return nil, err
 	}
@@ -296,7 +297,8 @@ func (w *worker) count(ctx context.Context) (int64, error) {
 	return n + 1, w.section.Set(ctx, key, n+1, 0).Err()
 }
 
-// settle is how long the waiters of kindPark wait before commands are counted: until the engine has polled once, which loads a script.
+// settle is how long the waiters of kindPark wait before commands are counted: until the engine has polled once, which
+// loads a script.
 const settle = 3 * time.Second
 
 // park waits for the hot key in every goroutine, and counts the commands once all goroutines wait.

@@ -16,8 +16,8 @@ const tick = 10 * time.Millisecond
 // Usage is CPU time since the start of the machine, in ticks: of all processes, and of given ones.
 type Usage struct{ total, busy, ours float64 }
 
-// ReadUsage asks the kernel; ok is false without /proc. busy leaves out interrupts: the window's own traffic causes most of them, and
-// they are charged to no process. It includes time stolen by other virtual machines.
+// ReadUsage asks the kernel; ok is false without /proc. busy leaves out interrupts: the window's own traffic causes
+// most of them, and they are charged to no process. It includes time stolen by other virtual machines.
 func ReadUsage(pids ...int) (u Usage, ok bool) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -23,8 +23,9 @@ type Facts struct {
 // Gather returns the current facts; commit is the program's commit.
 func Gather(commit string) Facts {
 	return Facts{
-		Date: time.Now().UTC().Format(time.RFC3339), Commit: commit, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
-		CPU: CPU(), Cores: runtime.NumCPU(), Load: Load(),
+		Date: time.Now().UTC().Format(time.RFC3339), Commit: commit, Go: runtime.Version(),
+		System: runtime.GOOS + "/" + runtime.GOARCH,
+		CPU:    CPU(), Cores: runtime.NumCPU(), Load: Load(),
 	}
 }
 

@@ -1,8 +1,10 @@
-// Command modes compares lastitem's ways of deducting stock, over HTTP, on its own Redis and SQL servers with durable settings.
+// Command modes compares lastitem's ways of deducting stock, over HTTP, on its own Redis and SQL servers with durable
+// settings.
 //
-// A scenario (scenario.go) defines the load and its target; every mode runs in it, in rounds: each mode runs once before the next round.
-// A window is one run of package loadtest (run.go), so the judge checks each window, and the numbers of an inexact mode are not quoted.
-// measure.go computes medians and shares of noop, and those become tables, targets and a picture.
+// A scenario (scenario.go) defines the load and its target; every mode runs in it, in rounds: each mode runs once
+// before the next round. A window is one run of package loadtest (run.go), so the judge checks each window, and the
+// numbers of an inexact mode are not quoted. measure.go computes medians and shares of noop, and those become tables,
+// targets and a picture.
 package main
 
 import (
@@ -49,12 +51,15 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	flags := flag.NewFlagSet(string(self), flag.ContinueOnError)
 	flags.SetOutput(errOut)
 	which := flags.String("scenario", "", "only these, by name, separated by commas; see -list")
-	flags.StringVar(&o.modes, "mode", "all", "only these: names, globs like 'sql-*', separated by commas; noop always runs")
+	flags.StringVar(&o.modes, "mode", "all", "only these: names, globs like 'sql-*', separated by commas; noop always "+
+		"runs")
 	flags.IntVar(&o.rounds, "rounds", 3, "`number` of windows for each mode and scenario; the tables show medians")
 	flags.DurationVar(&o.window, "window", 1250*time.Millisecond, "length of a window, 100ms to 1m; of refusals a half")
-	flags.IntVar(&o.clients, "clients", 64, "`number` of clients, each sending its next request after the answer to the last")
+	flags.IntVar(&o.clients, "clients", 64, "`number` of clients, each sending its next request after the answer to the "+
+		"last")
 	flags.StringVar(&o.fsync, "appendfsync", "everysec", "how Redis keeps its append-only file: always, everysec, no")
-	flags.BoolVar(&o.binlog, "binlog", true, "SQL writes a binary log, synchronized at every commit, as MySQL 8 does by default")
+	flags.BoolVar(&o.binlog, "binlog", true, "SQL writes a binary log, synchronized at every commit, as MySQL 8 does by "+
+		"default")
 	o.files.Flags(flags, "draw the modes into this `file`")
 	flags.StringVar(&o.shop, "shop", "", "the shop's `program`; by default the file shop beside this one")
 	flags.BoolVar(&o.list, "list", false, "print the scenarios")

@@ -27,7 +27,8 @@ func TestSumUp(t *testing.T) {
 			client.Refused:  {Count: 250, P50: time.Millisecond, P99: 2 * time.Millisecond},
 		},
 	}
-	cpu := burnt{shops: time.Second, edge: 500 * time.Millisecond, stores: 200 * time.Millisecond, others: 0.25, known: true}
+	cpu := burnt{shops: time.Second, edge: 500 * time.Millisecond, stores: 200 * time.Millisecond, others: 0.25,
+		known: true}
 	tests := map[string]struct {
 		scenario scenario
 		mode     string
@@ -165,7 +166,8 @@ func TestTargets(t *testing.T) {
 	near.known = []string{baseline}
 	near.Results = near.Results[:1]
 	if got := judge([]*outcome{near}); got[0].Note != "redis-lua: no such mode" || got[4].Note != "" {
-		t.Errorf("notes %q and %q, want that there is no such mode, and nothing of what was not asked for", got[0].Note, got[4].Note)
+		t.Errorf("notes %q and %q, want that there is no such mode, and nothing of what was not asked for", got[0].Note,
+			got[4].Note)
 	}
 }
 
@@ -194,7 +196,8 @@ func TestPrintNoise(t *testing.T) {
 }
 
 func TestRows(t *testing.T) {
-	there := []api.Mode{{Name: baseline, Available: true}, {Name: "handoff", Available: true}, {Name: "etcd", Why: "no etcd"}}
+	there := []api.Mode{{Name: baseline, Available: true}, {Name: "handoff", Available: true},
+		{Name: "etcd", Why: "no etcd"}}
 	everything := func(string) bool { return true }
 	run, not := scenario{}.rows(there, everything)
 	if len(run) != 2 || len(not) != 1 || not[0] != (skipped{"etcd", "no etcd"}) {
@@ -212,7 +215,8 @@ func TestRows(t *testing.T) {
 }
 
 func TestDraw(t *testing.T) {
-	one := &outcome{Name: direct, Results: []*result{row(baseline, none, 1000), row("mutex", exact, 100), row("bad", wrong, 5)}}
+	one := &outcome{Name: direct, Results: []*result{row(baseline, none, 1000), row("mutex", exact, 100),
+		row("bad", wrong, 5)}}
 	many := &outcome{Name: balanced, Results: []*result{row(baseline, none, 900), row("mutex", broken, 80)}}
 	one.conclude()
 	many.conclude()

@@ -20,7 +20,8 @@ func draw(f facts, o options, outcomes []*outcome) []byte {
 			{Colour: figure.Grey, Label: "noop: no store at all"},
 		},
 		Foot: append([]string{
-			fmt.Sprintf("%s, %s, %d cores (%s), rounds: %d; commit %s, %s", f.Edge, f.Go, f.Cores, f.CPU, o.rounds, f.Commit, f.Date),
+			fmt.Sprintf("%s, %s, %d cores (%s), rounds: %d; commit %s, %s", f.Edge, f.Go, f.Cores, f.CPU, o.rounds, f.Commit,
+				f.Date),
 		}, inPairs(f.Servers)...),
 	}
 	rows := picturedRows(outcomes)
@@ -65,7 +66,8 @@ func picturedRows(outcomes []*outcome) (rows []string) {
 	return rows
 }
 
-// worst returns the verdict on a row over the scenarios of the picture: a mode that is exact only within one process sells wrongly.
+// worst returns the verdict on a row over the scenarios of the picture: a mode that is exact only within one process
+// sells wrongly.
 func worst(outcomes []*outcome, row string) (v verdict) {
 	for _, o := range outcomes {
 		if r := o.of(row); (o.Name == direct || o.Name == balanced) && r.Verdict.shown() {

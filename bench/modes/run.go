@@ -31,8 +31,8 @@ type bench struct {
 	told          time.Time
 }
 
-// run measures all requested scenarios. It prints each table when it is ready, and writes the files at the end; an interruption only
-// makes both shorter.
+// run measures all requested scenarios. It prints each table when it is ready, and writes the files at the end; an
+// interruption only makes both shorter.
 func run(ctx context.Context, o options, out, errOut io.Writer) error {
 	if o.list {
 		list(out)
@@ -74,7 +74,9 @@ func (b *bench) all(ctx context.Context) error {
 		return err
 	}
 	b.wanted = func(mode string) bool {
-		return b.modes == "all" || mode == baseline || slices.ContainsFunc(selected, func(m api.Mode) bool { return m.Name == mode })
+		return b.modes == "all" || mode == baseline || slices.ContainsFunc(selected, func(m api.Mode) bool {
+			return m.Name == mode
+		})
 	}
 	facts := b.gatherFacts(ctx)
 	facts.print(b.out)

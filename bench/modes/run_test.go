@@ -20,7 +20,8 @@ import (
 
 func TestParse(t *testing.T) {
 	for _, args := range [][]string{
-		{"-rounds", "0"}, {"-window", "5ms"}, {"-clients", "0"}, {"-appendfsync", "sometimes"}, {"-scenario", "nowhere"}, {"stray"},
+		{"-rounds", "0"}, {"-window", "5ms"}, {"-clients", "0"}, {"-appendfsync", "sometimes"}, {"-scenario", "nowhere"},
+		{"stray"},
 	} {
 		var said bytes.Buffer
 		if _, err := parse(args, &said); err == nil || said.Len() == 0 {
@@ -50,7 +51,8 @@ func tiny(t *testing.T, shop string) options {
 	t.Helper()
 	dir := t.TempDir()
 	return options{
-		scenarios: scenarios, modes: "mutex,segmented,handoff", rounds: 1, window: 200 * time.Millisecond, clients: 16, fsync: "no",
+		scenarios: scenarios, modes: "mutex,segmented,handoff", rounds: 1, window: 200 * time.Millisecond, clients: 16,
+		fsync: "no",
 		files: command.Files{JSON: filepath.Join(dir, "out", "modes.json"), SVG: filepath.Join(dir, "out", "modes.svg")},
 		shop:  shop, backend: localstack.Embedded,
 	}
@@ -106,7 +108,8 @@ func wantJudged(t *testing.T, file string) {
 			switch {
 			case r.Verdict == want && r.Median[mRate] != nil && *r.Median[mRate] > 0:
 				good++
-			case r.Verdict != verdicts[undecided] && r.Verdict != verdicts[void]: // a busy machine sends too little in so short a window
+			case r.Verdict != verdicts[undecided] && r.Verdict != verdicts[void]:
+				// a busy machine sends too little in so short a window
 				t.Errorf("%s: %s: %s %s, rate %v, want %s, and a rate", s.Name, r.Row, r.Verdict, r.Why, r.Median[mRate], want)
 			}
 		}

@@ -19,6 +19,7 @@ type settings struct {
 func (b *bench) write(f facts, outcomes []*outcome, targets []figure.Target) error {
 	return self.Write(b.errOut, b.files, command.Document{
 		Facts: f, Outcomes: outcomes, Targets: targets,
-		Settings: settings{b.rounds, b.options.window.Seconds(), warmup.Seconds(), b.clients, patience.Seconds(), distance.Seconds()},
+		Settings: settings{b.rounds, b.options.window.Seconds(), warmup.Seconds(), b.clients, patience.Seconds(),
+			distance.Seconds()},
 	}, draw(f, b.options, outcomes), direct+" and "+balanced)
 }

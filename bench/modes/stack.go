@@ -84,13 +84,15 @@ func newSite(ctx context.Context, stack, stores *localstack.Stack, address strin
 	control.Replicas = count
 	s := &site{control: control, edge: pids(stack.Balancer), shops: pids(stack.Replicas...), stores: map[string][]int{
 		"redis": pids(stores.Redis), "sql": pids(stores.SQL), "mysql": pids(stores.SQL), "redlock": pids(stores.Redlock...),
-		"etcd": pids(stores.Etcd), "zookeeper": pids(stores.ZooKeeper), "consul": pids(stores.Consul), "kafka": pids(stores.Kafka),
+		"etcd": pids(stores.Etcd), "zookeeper": pids(stores.ZooKeeper), "consul": pids(stores.Consul),
+		"kafka": pids(stores.Kafka),
 	}}
 	s.modes, err = control.Modes(ctx)
 	return s, err
 }
 
-// behind returns the processes of the backends that a mode needs. Other backends may be busy for other reasons, and are not counted.
+// behind returns the processes of the backends that a mode needs. Other backends may be busy for other reasons, and are
+// not counted.
 func (s *site) behind(m api.Mode) []int {
 	var all []int
 	for _, need := range m.Needs {

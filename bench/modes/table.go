@@ -52,10 +52,10 @@ func (s scenario) columns() []column {
 
 // legend is printed below the tables.
 const legend = `
-judge: exact; broken, as it claims, and not to be quoted; anything else has no numbers. CPU us: per answer that counts, of all
-replicas, of nginx, of the servers that the mode needs. x noop: median of the shares of noop in the same round; noop never
-refuses, so in the table of refusals its row counts acceptances. declined: share of all answers that a lock or a rival prevented.
-spread: (max - min) / median of the rate over the rounds. others' CPU: what other programs used of all.
+judge: exact; broken, as it claims, and not to be quoted; anything else has no numbers. CPU us: per answer that
+counts, of all replicas, of nginx, of the servers that the mode needs. x noop: median of the shares of noop in the same
+round; noop never refuses, so in the table of refusals its row counts acceptances. declined: share of all answers that a
+lock or a rival prevented. spread: (max - min) / median of the rate over the rounds. others' CPU: what other programs used of all.
 `
 
 func (o *outcome) print(out io.Writer) {
@@ -87,7 +87,8 @@ func printNoise(out io.Writer, outcomes []*outcome) {
 		}
 	}
 	if n := figure.Median(shares); n > noisy {
-		fmt.Fprintf(out, "\nother programs used %.0f%% of all CPU time: rates and their ratios are doubtful, CPU per answer less so\n",
+		fmt.Fprintf(out, "\nother programs used %.0f%% of all CPU time: rates and their ratios are doubtful, CPU per "+
+			"answer less so\n",
 			100*n)
 	}
 }
@@ -98,7 +99,9 @@ func printSkipped(out io.Writer, outcomes []*outcome) {
 	for _, o := range outcomes {
 		all = append(all, o.Skipped...)
 	}
-	slices.SortStableFunc(all, func(a, b skipped) int { return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.Why, b.Why)) })
+	slices.SortStableFunc(all, func(a, b skipped) int {
+		return cmp.Or(cmp.Compare(a.Row, b.Row), cmp.Compare(a.Why, b.Why))
+	})
 	for i, s := range slices.Compact(all) {
 		if i == 0 {
 			fmt.Fprintln(out, "\nnot run:")

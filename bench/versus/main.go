@@ -1,5 +1,5 @@
-// Command versus runs two builds of bench-lock in turn, and prints the measures of every window in the format of Go's benchmarks, for
-// benchstat: the build is the key "build" of a benchmark's name.
+// Command versus runs two builds of bench-lock in turn, and prints the measures of every window in the format of Go's
+// benchmarks, for benchstat: the build is the key "build" of a benchmark's name.
 package main
 
 import (
@@ -42,7 +42,8 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	}
 	flags.IntVar(&o.rounds, "rounds", 10, "`number` of runs of each build")
 	flags.DurationVar(&o.window, "window", 1250*time.Millisecond, "length of a window")
-	flags.StringVar(&o.scenario, "scenario", "free-1,free-16,hot-64,hot-64x4", "scenarios, separated by commas; bench-lock -list shows them")
+	flags.StringVar(&o.scenario, "scenario", "free-1,free-16,hot-64,hot-64x4",
+		"scenarios, separated by commas; bench-lock -list shows them")
 	flags.StringVar(&o.contender, "contender", "handoff,fair,watchdog", "contenders, separated by commas")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -91,7 +92,8 @@ type outcome struct {
 
 // window runs a build once, one window of each contender in each scenario.
 func window(ctx context.Context, o options, program, file string) ([]outcome, error) {
-	cmd := exec.CommandContext(ctx, program, "-rounds", "1", "-window", o.window.String(), "-scenario", o.scenario, "-contender", o.contender, "-json", file)
+	cmd := exec.CommandContext(ctx, program, "-rounds", "1", "-window", o.window.String(), "-scenario", o.scenario,
+		"-contender", o.contender, "-json", file)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it stops its servers
 	cmd.WaitDelay = 10 * time.Second
 	if said, err := cmd.CombinedOutput(); err != nil {

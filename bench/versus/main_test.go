@@ -13,7 +13,8 @@ import (
 func build(t *testing.T, rate string) string {
 	t.Helper()
 	script := "#!/bin/sh\nwhile [ \"$1\" != -json ]; do shift; done\n" +
-		`echo '{"scenarios":[{"name":"hot","results":[{"contender":"fair","median":{"acquisitions_per_s":` + rate + `,"wait_p99_ms":null}}]}]}' >"$2"`
+		`echo '{"scenarios":[{"name":"hot","results":[{"contender":"fair","median":{"acquisitions_per_s":` + rate +
+		`,"wait_p99_ms":null}}]}]}' >"$2"`
 	if rate == "" {
 		script = "#!/bin/sh\necho no redis-server >&2\nexit 1"
 	}
@@ -55,7 +56,8 @@ func TestErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := run(t.Context(), o, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "no redis-server") {
+	if err := run(t.Context(), o, io.Discard, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "no redis-server") {
 		t.Errorf("a build that fails: %v, want what it said", err)
 	}
 }

@@ -13,7 +13,8 @@ import (
 // notAgain are the flags that say where a result goes and how it looks, and the one that is a secret.
 var notAgain = []string{"output", "out", "html", "markdown", "history", "details", "lang", "quiet", "no-color", "token"}
 
-// again is the command line that makes the same result again, for a shell. Tokens are left out, and passwords and other credentials are masked.
+// again is the command line that makes the same result again, for a shell. Tokens are left out, and passwords and other
+// credentials are masked.
 func again(command string, set *pflag.FlagSet) string {
 	words := []string{"bin/shop", command}
 	set.Visit(func(f *pflag.Flag) {
@@ -65,8 +66,8 @@ func argument(word string) string {
 	return shellWord(word)
 }
 
-// secretsIn are the tokens and passwords that the command line and the environment of a command hold, with those given: what must not be in
-// a report.
+// secretsIn are the tokens and passwords that the command line and the environment of a command hold, with those given:
+// what must not be in a report.
 func secretsIn(set *pflag.FlagSet, more ...string) []string {
 	secrets := append(slices.Clone(more), adminToken())
 	set.VisitAll(func(f *pflag.Flag) {

@@ -36,20 +36,23 @@ func newAudit(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: text.Of("Judge a product of a running shop from its ledger: stock, orders and idempotency keys").In(lang),
-		Long: text.Of(`Judge a product of a running shop from its ledger: does what was there at the start equal what is left plus what was
-ordered, is every order there once, and does no unit belong to two? The ledger is fetched from the shop and judged here. The product may be
-being sold meanwhile: if units seem lost, it is read again, for a second.
+		Long: text.Of(`Judge a product of a running shop from its ledger: does what was there at the start equal what is left
+plus what was ordered, is every order there once, and does no unit belong to two? The ledger is fetched from the shop
+and judged here. The product may be being sold meanwhile: if units seem lost, it is read again, for a second.
 
-It exits with 0 if the product is exact, 1 if it is broken, and 3 if the audit is inconclusive (data is missing) or vacuous
-(nothing was sold); without a shop at the address it ends with 1, as every command. A store from which nothing was sold does not count if the product was sold from another.`).In(lang),
-		Example: "  shop audit\n  shop audit --product 205 --store sql --lang zh\n  shop audit --product 205 -o json --out audit.json",
-		Args:    arguments(0, 0),
-		RunE:    run(func(cmd *cobra.Command, _ []string) error { return runAudit(cmd, &f) }),
+It exits with 0 if the product is exact, 1 if it is broken, and 3 if the audit is inconclusive (data is missing) or
+vacuous (nothing was sold); without a shop at the address it ends with 1, as every command. A store from which nothing
+was sold does not count if the product was sold from another.`).In(lang),
+		Example: "  shop audit\n  shop audit --product 205 --store sql --lang zh\n  shop audit --product 205 -o json --out " +
+			"audit.json",
+		Args: arguments(0, 0),
+		RunE: run(func(cmd *cobra.Command, _ []string) error { return runAudit(cmd, &f) }),
 	}
 	set := cmd.Flags()
 	set.SortFlags = false
 	set.StringVar(&f.url, "url", "http://localhost:8080", urlHelp.In(lang))
-	set.StringVar(&f.token, "token", "", text.Of("admin token, if reads are protected (default $%s)").With(envToken).In(lang))
+	set.StringVar(&f.token, "token", "", text.Of("admin token, if reads are protected (default $%s)").With(envToken).
+		In(lang))
 	set.Int64Var(&f.product, "product", 101, text.Of("product id").In(lang))
 	set.StringVar(&f.store, "store", "", text.Of("judge one store only: redis, sql or etcd (default all)").In(lang))
 	f.output.add(cmd, lang, formText, formJSON)
@@ -91,7 +94,8 @@ func runAudit(cmd *cobra.Command, f *auditFlags) error {
 }
 
 // judgeRunning judges one store of a product that may be being sold, or all of them.
-func judgeRunning(ctx context.Context, control *loadtest.Control, product int64, store api.Store, lang string) ([]audit.Report, error) {
+func judgeRunning(ctx context.Context, control *loadtest.Control, product int64, store api.Store,
+	lang string) ([]audit.Report, error) {
 	return audit.Watch(ctx, func() ([]audit.Report, error) {
 		ledger, err := control.Ledger(ctx, product)
 		switch {

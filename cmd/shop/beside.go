@@ -10,7 +10,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// envStepSummary names the file that GitHub Actions shows as the summary of a step. Every program of the step appends to it.
+// envStepSummary names the file that GitHub Actions shows as the summary of a step. Every program of the step appends
+// to it.
 const envStepSummary = "GITHUB_STEP_SUMMARY"
 
 // beside is a further file that the result is written to, in a form that the flag is named after.

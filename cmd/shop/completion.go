@@ -37,8 +37,9 @@ func newCompletion(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "completion SHELL",
 		Short: text.Of("Print the script for the completion of command lines in bash, zsh, fish or powershell").In(lang),
-		Long: text.Of(`Prints the script by which a shell completes the names of commands, flags, modes, plans and so on. The examples load it for the
-current session; for all sessions put the line into the shell's start-up file. In bash it needs the package bash-completion.`).In(lang),
+		Long: text.Of(`Prints the script by which a shell completes the names of commands, flags, modes, plans and so on. The
+examples load it for the current session; for all sessions put the line into the shell's start-up file. In bash it needs
+the package bash-completion.`).In(lang),
 		Example: `  source <(shop completion bash)
   source <(shop completion zsh)
   shop completion fish | source
@@ -53,7 +54,8 @@ current session; for all sessions put the line into the shell's start-up file. I
 			return script(cmd)
 		}),
 	}
-	cmd.Flags().BoolVar(&plain, "no-descriptions", false, text.Of("leave out the descriptions of commands and flags").In(lang))
+	cmd.Flags().BoolVar(&plain, "no-descriptions", false, text.Of("leave out the descriptions of commands and flags").
+		In(lang))
 	addLang(cmd.Flags(), &lang)
 	return cmd
 }
@@ -81,14 +83,15 @@ func modeNames() (names []string) {
 	return names
 }
 
-// complete makes the shell complete the values of flags, some of which take several, comma-separated, and the names of modes where a
-// command takes one as its argument.
+// complete makes the shell complete the values of flags, some of which take several, comma-separated, and the names of
+// modes where a command takes one as its argument.
 func complete(cmd *cobra.Command) {
 	for name, values := range completions {
 		if cmd.Flags().Lookup(name) == nil || cmd.Hidden {
 			continue
 		}
-		err := cmd.RegisterFlagCompletionFunc(name, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		err := cmd.RegisterFlagCompletionFunc(name, func(_ *cobra.Command, _ []string, typed string) ([]string,
+			cobra.ShellCompDirective) {
 			return inList(values(), typed), cobra.ShellCompDirectiveNoFileComp
 		})
 		if err != nil { // the flag is there, and registered once

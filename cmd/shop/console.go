@@ -35,21 +35,26 @@ func newConsoleCommand(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "console",
 		Short: text.Of("Serve the console beside a stack that is already running, such as docker-compose's").In(lang),
-		Long: text.Of(`Serves the page of 'shop play' for a stack that was started by other means. Its runs put load on --url, set the stock of product 101,
-and delete that product's orders; the live steps come from GET /events of each --replica, so the replicas run with SHOP_EVENTS=true.
+		Long: text.Of(`Serves the page of 'shop play' for a stack that was started by other means. Its runs put load on --url,
+set the stock of product 101, and delete that product's orders; the live steps come from GET /events of each --replica,
+so the replicas run with SHOP_EVENTS=true.
 
-It wants the stack's admin token in SHOP_ADMIN_TOKEN, and the page asks for the same token. Everything that needs the proxies of a
-private stack is left out. Behind a proxy under another name than localhost or an IP address, give that name with --host.`).In(lang),
-		Example: "  SHOP_ADMIN_TOKEN=... shop console --url http://localhost:8080 --replica http://10.0.0.11:8080 --replica http://10.0.0.12:8080",
-		Args:    arguments(0, 0),
-		RunE:    run(func(cmd *cobra.Command, _ []string) error { return serveConsoleOf(cmd, f) }),
+It wants the stack's admin token in SHOP_ADMIN_TOKEN, and the page asks for the same token. Everything that needs the
+proxies of a private stack is left out. Behind a proxy under another name than localhost or an IP address, give that
+name with --host.`).In(lang),
+		Example: "  SHOP_ADMIN_TOKEN=... shop console --url http://localhost:8080 --replica http://10.0.0.11:8080 " +
+			"--replica http://10.0.0.12:8080",
+		Args: arguments(0, 0),
+		RunE: run(func(cmd *cobra.Command, _ []string) error { return serveConsoleOf(cmd, f) }),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:8090", text.Of("address to listen on").In(lang))
 	flags.StringVar(&f.url, "url", "", text.Of("the stack's balancer, which gets the load").In(lang))
-	flags.StringArrayVar(&f.replicas, "replica", nil, text.Of("a replica, as http://host:port; once for each, in their order").In(lang))
-	flags.StringSliceVar(&f.hosts, "host", nil, text.Of("host names under which browsers reach the console, comma-separated, as SHOP_HOSTS has them; * = any").In(lang))
+	flags.StringArrayVar(&f.replicas, "replica", nil, text.Of("a replica, as http://host:port; once for each, in their "+
+		"order").In(lang))
+	flags.StringSliceVar(&f.hosts, "host", nil, text.Of("host names under which browsers reach the console, "+
+		"comma-separated, as SHOP_HOSTS has them; * = any").In(lang))
 	addLang(flags, &f.lang)
 	return cmd
 }
@@ -70,7 +75,8 @@ func serveConsoleOf(cmd *cobra.Command, f consoleFlags) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), text.Of("console: http://%s/console/, which asks for the admin token\n").In(f.lang), l.Addr())
+	fmt.Fprintf(cmd.OutOrStdout(), text.Of("console: http://%s/console/, which asks for the admin token\n").In(f.lang),
+		l.Addr())
 	return serveConsole(cmd.Context(), l, c)
 }
 
@@ -91,7 +97,8 @@ func (f consoleFlags) driver(token string) (*playDriver, error) {
 		}
 	}
 	d := &playDriver{url: strings.TrimSuffix(f.url, "/"), token: token}
-	d.said = []string{text.Sprintf(text.Of("stack: %s, as given, with %d [replica|replicas]").In(f.lang), d.url, len(f.replicas))}
+	d.said = []string{text.Sprintf(text.Of("stack: %s, as given, with %d [replica|replicas]").In(f.lang), d.url,
+		len(f.replicas))}
 	for _, r := range f.replicas {
 		u, err := plainURL("replica", r)
 		if err != nil {
@@ -105,7 +112,8 @@ func (f consoleFlags) driver(token string) (*playDriver, error) {
 // plainURL reads the value of a flag that names a server: http://host:port and no more.
 func plainURL(flag, value string) (*url.URL, error) {
 	u, err := url.Parse(value)
-	if err != nil || u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+	if err != nil || u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" ||
+		u.User != nil {
 		return nil, usage(text.Of("--%s %s: want http://host:port"), flag, redact.Address(value))
 	}
 	return u, nil
@@ -135,7 +143,8 @@ type matrixPage struct {
 	Cells   []faultlab.Cell   `json:"cells"`
 }
 
-// witnessPage is the body of GET /console/api/witness: the cell and, where something broke it, the schedule with its recorded story.
+// witnessPage is the body of GET /console/api/witness: the cell and, where something broke it, the schedule with its
+// recorded story.
 type witnessPage struct {
 	Cell     faultlab.Cell      `json:"cell"`
 	Schedule *faultlab.Schedule `json:"schedule,omitempty"`
@@ -183,12 +192,14 @@ func consoleFacts() (console.Facts, error) {
 	}}, nil
 }
 
-// consoleAddress is the address for browsers of the console that is served below url. Browsers send the part after '#' to no server.
+// consoleAddress is the address for browsers of the console that is served below url. Browsers send the part after '#'
+// to no server.
 func consoleAddress(url, token string) string { return url + "/console/#token=" + token }
 
 // serveConsole serves until ctx ends. The streams to the browsers end first: a shutdown would wait for them.
 func serveConsole(ctx context.Context, l net.Listener, c *console.Console) error {
-	srv := &http.Server{Handler: c, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 120 * time.Second}
+	srv := &http.Server{Handler: c, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		IdleTimeout: 120 * time.Second}
 	srv.RegisterOnShutdown(c.Close)
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(l) }()

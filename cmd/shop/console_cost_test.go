@@ -39,7 +39,8 @@ func TestConsoleCost(t *testing.T) {
 	if err != nil || rounds < 1 {
 		t.Fatalf("%s is %q, want a number of rounds", envConsoleCost, os.Getenv(envConsoleCost))
 	}
-	stack := startStack(t, localstack.Options{Replicas: 3, Only: []string{}, Token: "t0ken", Env: []string{"SHOP_EVENTS=true"}})
+	stack := startStack(t, localstack.Options{Replicas: 3, Only: []string{}, Token: "t0ken",
+		Env: []string{"SHOP_EVENTS=true"}})
 	awaitModes(t.Context(), stack)
 	d := driverOf(stack, 0, nil)
 	c, err := newConsole(d, t.Logf, nil)
@@ -58,7 +59,8 @@ func TestConsoleCost(t *testing.T) {
 	t.Run("watching", func(t *testing.T) {
 		w := watchCost{p: p, d: d, replicas: stack.Replicas, rounds: rounds}
 		// Each run takes a second or two. In unsafe, every deduction has a critical section.
-		for _, spec := range []console.Spec{costSpec("lua-lock", 2_000), costSpec("redis-lua", 15_000), costSpec("unsafe", 15_000)} {
+		for _, spec := range []console.Spec{costSpec("lua-lock", 2_000), costSpec("redis-lua", 15_000),
+			costSpec("unsafe", 15_000)} {
 			t.Run(spec.Modes[0], func(t *testing.T) { w.measure(t, spec) })
 		}
 	})
@@ -70,8 +72,8 @@ func costSpec(mode string, stock int64) console.Spec {
 	return console.Spec{Modes: []string{mode}, Replicas: 3, Clients: 40, Stock: stock, Lang: "en"}
 }
 
-// watchCost compares, in turn, a run that nobody watches with one of the console that a reader follows, without a browser: the replicas send
-// their events, the console counts and sends frames.
+// watchCost compares, in turn, a run that nobody watches with one of the console that a reader follows, without a
+// browser: the replicas send their events, the console counts and sends frames.
 type watchCost struct {
 	p        playing
 	d        *playDriver
@@ -82,8 +84,9 @@ type watchCost struct {
 // costs has a number for each run, of the runs alone (false) and of the watched ones (true).
 type costs struct{ rate, replicas, console map[bool][]float64 }
 
-// measure compares the throughput, and the processor time of the replicas and of this process, which is the console and the load generator.
-// The processor time is only logged: it is the steadier number where other work disturbs the throughput.
+// measure compares the throughput, and the processor time of the replicas and of this process, which is the console and
+// the load generator. The processor time is only logged: it is the steadier number where other work disturbs the
+// throughput.
 func (w watchCost) measure(t *testing.T, spec console.Spec) {
 	t.Helper()
 	mode, c := spec.Modes[0], costs{map[bool][]float64{}, map[bool][]float64{}, map[bool][]float64{}}
@@ -100,7 +103,8 @@ func (w watchCost) measure(t *testing.T, spec console.Spec) {
 		throughput[i] = 1 - c.rate[true][i]/c.rate[false][i]
 		processors[i] = (c.replicas[true][i]+c.console[true][i])/(c.replicas[false][i]+c.console[false][i]) - 1
 	}
-	t.Logf("%s: accepted per second alone %.0f, watched %.0f; processor time per unit sold of the replicas %.1f and %.1f us, of the console and the load generator %.1f and %.1f us (medians of %d pairs)",
+	t.Logf("%s: accepted per second alone %.0f, watched %.0f; processor time per unit sold of the replicas %.1f and "+
+		"%.1f us, of the console and the load generator %.1f and %.1f us (medians of %d pairs)",
 		mode, median(c.rate[false]), median(c.rate[true]), median(c.replicas[false]), median(c.replicas[true]),
 		median(c.console[false]), median(c.console[true]), w.rounds)
 	for what, shares := range map[string][]float64{"throughput": throughput, "processor time": processors} {
@@ -139,7 +143,8 @@ func (w watchCost) busy(t *testing.T) (sum float64) {
 	return sum
 }
 
-// busy returns the processor time that a process has used, in seconds: utime and stime of proc_pid_stat(5), in ticks of 10 ms.
+// busy returns the processor time that a process has used, in seconds: utime and stime of proc_pid_stat(5), in ticks of
+// 10 ms.
 func busy(t *testing.T, pid int) float64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -238,8 +243,10 @@ func testPageCost(t *testing.T, p playing) {
 			constructor(...a) { super(...a); this.addEventListener("frame", () => { window.frames10++; }); }
 		};`
 	for _, err := range []error{
-		called(chromedp.Call(b.ctx, performance.Enable, performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})),
-		called(chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: counting})),
+		called(chromedp.Call(b.ctx, performance.Enable,
+			performance.EnableParams{TimeDomain: performance.EnableTimeDomainThreadTicks})),
+		called(chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument,
+			page.AddScriptToEvaluateOnNewDocumentParams{Source: counting})),
 	} {
 		if err != nil {
 			t.Fatal(err)

@@ -84,7 +84,8 @@ func testUpConsole(t *testing.T, s stackJSON) {
 		if res.StatusCode != c.status || !strings.Contains(body, c.in) {
 			t.Errorf("%s %s with %q = %s %s, want %d and %q", c.method, c.path, c.header, res.Status, body, c.status, c.in)
 		}
-		if policy := res.Header.Get("Content-Security-Policy"); strings.HasPrefix(c.path, "/console/") && !strings.HasPrefix(policy, "default-src 'self';") {
+		if policy := res.Header.Get("Content-Security-Policy"); strings.HasPrefix(c.path, "/console/") &&
+			!strings.HasPrefix(policy, "default-src 'self';") {
 			t.Errorf("%s %s: Content-Security-Policy %q", c.method, c.path, policy)
 		}
 	}
@@ -94,7 +95,8 @@ func testUpConsole(t *testing.T, s stackJSON) {
 	}
 	t.Run("browser", func(t *testing.T) {
 		b := openTab(t, s.URL)
-		b.do("open", chromedp.Navigate(s.URL+"/?lang=en#token=t0ken")) // a browser takes the fragment along where it is redirected
+		// a browser takes the fragment along where it is redirected
+		b.do("open", chromedp.Navigate(s.URL+"/?lang=en#token=t0ken"))
 		b.wait(`!!document.querySelector('.go')`)
 		b.clean()
 	})
@@ -111,7 +113,8 @@ func TestUpWithoutConsole(t *testing.T) {
 		t.Errorf("shop up --no-console printed the console %q", s.Console)
 	}
 	for _, base := range []string{s.URL, s.Replicas[0].URL} {
-		if res, body := answered(t, "GET", base+"/", "Accept", "text/html"); res.StatusCode != http.StatusOK || strings.Contains(body, "/events") {
+		if res, body := answered(t, "GET", base+"/", "Accept", "text/html"); res.StatusCode != http.StatusOK ||
+			strings.Contains(body, "/events") {
 			t.Errorf("GET %s/ for a browser = %s %s, want the list, without events", base, res.Status, body)
 		}
 		for _, path := range []string{"/console/", "/console/api/state", "/events"} {
@@ -172,7 +175,8 @@ func TestConsoleRefuses(t *testing.T) {
 		{"x", []string{"--url", "http://u:p@127.0.0.1:1", "--replica", "http://127.0.0.1:1"}, "want http://host:port"},
 		{"x", []string{"--url", "http://127.0.0.1:1", "--replica", "127.0.0.1:1"}, "want http://host:port"},
 		{"x", []string{"--url", "http://127.0.0.1:1", "--replica", "http://127.0.0.1:1/x"}, "want http://host:port"},
-		{"x", []string{"--url", "http://127.0.0.1:1", "--replica", "http://127.0.0.1:1", "--host", "a.example,b.example:80"}, "--host b.example:80: want a name"},
+		{"x", []string{"--url", "http://127.0.0.1:1", "--replica", "http://127.0.0.1:1", "--host", "a.example,b.example:80"},
+			"--host b.example:80: want a name"},
 	} {
 		t.Setenv(envToken, c.token)
 		wantRefused(t, newConsoleCommand("en"), c.want, c.args...)
@@ -183,7 +187,8 @@ func TestConsoleRefuses(t *testing.T) {
 // own.
 func TestDriverAddress(t *testing.T) {
 	t.Parallel()
-	d := driverOf(&localstack.Stack{URL: "http://balancer", Replicas: []localstack.Service{{Addr: "a:1"}, {Addr: "b:2"}, {Addr: "c:3"}}}, 0, nil)
+	d := driverOf(&localstack.Stack{URL: "http://balancer", Replicas: []localstack.Service{{Addr: "a:1"}, {Addr: "b:2"},
+		{Addr: "c:3"}}}, 0, nil)
 	for replicas, want := range map[int]string{3: "http://balancer", 1: "http://a:1", 2: "http://127.0.0.1:"} {
 		got, closing, err := d.address(t.Context(), replicas)
 		if err != nil || !strings.HasPrefix(got, want) {

@@ -43,29 +43,33 @@ func newDemo(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: text.Of("Start a private stack, drive every mode through it, and judge which ones sell exactly").In(lang),
-		Long: text.Of(`Starts the shop on this machine (see 'shop up'), drives every mode through the balancer with the same load and fresh stock,
-asking for more than there is, and prints a row per mode with the verdict and the evidence. Nothing is left behind.
+		Long: text.Of(`Starts the shop on this machine (see 'shop up'), drives every mode through the balancer with the same
+load and fresh stock, asking for more than there is, and prints a row per mode with the verdict and the evidence.
+Nothing is left behind.
 
 A claim is checked both ways: a mode that claims to be exact must be, and one that claims to break must be seen to.
-One that claims to break and did not is run again, up to five runs in all; one that claims to be exact gets a single run.
-On slow servers a run continues after its requests, for a minute at most, until a request is refused as sold out.
+One that claims to break and did not is run again, up to five runs in all; one that claims to be exact gets a single
+run. On slow servers a run continues after its requests, for a minute at most, until a request is refused as sold out.
 With one replica it is the claim for concurrent threads, with several the claim for replicas: compare
 'shop demo --mode mutex --replicas 1' with '--replicas 3'.
 
-A mode that needs a server that is not here (etcd, ZooKeeper, Consul, MySQL rather than SQLite) is listed with the reason; with
---strict it is an error instead, before anything is run, with what to install.
+A mode that needs a server that is not here (etcd, ZooKeeper, Consul, MySQL rather than SQLite) is listed with the
+reason; with --strict it is an error instead, before anything is run, with what to install.
 
-With --redis, --sql, --etcd and so on it works on your own servers: its keys there begin with a prefix made for the run, its
-tables are dropped afterwards unless they were there before, and tables of the same names that lastitem did not make are refused.
+With --redis, --sql, --etcd and so on it works on your own servers: its keys there begin with a prefix made for the run,
+its tables are dropped afterwards unless they were there before, and tables of the same names that lastitem did not make
+are refused.
 
-With --rtt the servers are as far away as in a data centre: a proxy between each replica and each server delays every message by
-half the round trip. On loopback the window between two commands is microseconds wide, and few requests fall into it.
+With --rtt the servers are as far away as in a data centre: a proxy between each replica and each server delays every
+message by half the round trip. On loopback the window between two commands is microseconds wide, and few requests fall
+into it.
 
-With --url nothing is started: the load goes to a stack that is already running, such as docker-compose's, and needs its admin
-token. The stock of product 101 is set and its orders are deleted.
+With --url nothing is started: the load goes to a stack that is already running, such as docker-compose's, and needs its
+admin token. The stock of product 101 is set and its orders are deleted.
 
 The JSON holds the environment, every run with its percentiles and verdicts, and a summary per mode: the Go type
-loadtest.Comparison. Without -o, --out, --html and --markdown it is written to out/demo.json, beside the table on stdout.`).In(lang),
+loadtest.Comparison. Without -o, --out, --html and --markdown it is written to out/demo.json, beside the table on
+stdout.`).In(lang),
 		Example: `  shop demo
   shop demo --mode mutex --replicas 1
   shop demo --mode 'unsafe,lua-lock' --backend embedded --lang zh
@@ -86,7 +90,8 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 	set.SortFlags = false
 	section(set, text.Of("Modes").In(f.lang), func() {
 		set.StringVar(&f.mode, "mode", "all", modeHelp.In(f.lang))
-		set.BoolVar(&f.strict, "strict", false, text.Of("fail if a mode is not available here, before anything is run").In(f.lang))
+		set.BoolVar(&f.strict, "strict", false, text.Of("fail if a mode is not available here, before anything is run").
+			In(f.lang))
 	})
 	section(set, text.Of("Stack").In(f.lang), func() {
 		set.IntVar(&f.replicas, "replicas", 3, text.Of("replicas to start; with --url: how many are behind it").In(f.lang))
@@ -100,7 +105,8 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 	})
 	section(set, text.Of("Load").In(f.lang), func() {
 		set.IntVar(&f.vus, "vus", 0, text.Of("clients, instead of the demo's 40").In(f.lang))
-		set.IntVar(&f.requests, "requests", 0, text.Of("requests in all, instead of half as many again as there is stock, and at least one of each client").In(f.lang))
+		set.IntVar(&f.requests, "requests", 0, text.Of("requests in all, instead of half as many again as there is stock, "+
+			"and at least one of each client").In(f.lang))
 		set.Int64Var(&f.stock, "stock", 0, text.Of("stock at the start, instead of the demo's 500").In(f.lang))
 	})
 	section(set, text.Of("Output").In(f.lang), func() {
@@ -202,7 +208,8 @@ func (f *demoFlags) options(log *stackLog, notes io.Writer) localstack.Options {
 		token = adminToken()
 	}
 	return f.own.AddTo(localstack.Options{
-		Replicas: f.replicas, Backend: f.backend, Extras: f.extras, All: f.strict, Token: token, Log: log.to(notes), Lang: f.lang,
+		Replicas: f.replicas, Backend: f.backend, Extras: f.extras, All: f.strict, Token: token, Log: log.to(notes),
+		Lang:   f.lang,
 		Advice: adviser(f.lang, "demo", f.backend, true), RTT: f.rtt,
 	})
 }

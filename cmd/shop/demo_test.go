@@ -26,12 +26,14 @@ import (
 func TestDemoGivenURL(t *testing.T) {
 	url := startFakeShop(t, &fakeShop{})
 	file := filepath.Join(t.TempDir(), "out", "demo.json")
-	code, out, errOut := commandLine(t.Context(), newDemo("en"), "--url", url, "--token", fakeToken, "--replicas", "1", "--mode", "noop,unsafe,lua-lock",
+	code, out, errOut := commandLine(t.Context(), newDemo("en"), "--url", url, "--token", fakeToken, "--replicas", "1",
+		"--mode", "noop,unsafe,lua-lock",
 		"--vus", "4", "--stock", "20", "--out", file)
 	if code != exitOK {
 		t.Errorf("exit code %d, want %d\n%s%s", code, exitOK, out, errOut)
 	}
-	for _, want := range []string{"as given", "confirmed: 2 of 2 claims on one replica", "baseline: noop", "unit 1 was sold 30 times", "json: " + file} {
+	for _, want := range []string{"as given", "confirmed: 2 of 2 claims on one replica", "baseline: noop",
+		"unit 1 was sold 30 times", "json: " + file} {
 		if !strings.Contains(out, want) {
 			t.Errorf("table has no %q:\n%s", want, out)
 		}
@@ -49,7 +51,8 @@ func TestDemoGivenURL(t *testing.T) {
 	}
 }
 
-// A mode that claims to break and does not is run again, as often as the plan says; a plan without a name does not insist.
+// A mode that claims to break and does not is run again, as often as the plan says; a plan without a name does not
+// insist.
 func TestDemoInsists(t *testing.T) {
 	var all sync.WaitGroup // a run waits more than it works
 	for _, tt := range []struct {
@@ -63,7 +66,8 @@ func TestDemoInsists(t *testing.T) {
 	} {
 		url := startFakeShop(t, &fakeShop{exact: true})
 		all.Go(func() {
-			code, out, errOut := commandLine(t.Context(), tt.cmd, append(tt.args, "--url", url, "--token", fakeToken, "--mode", "unsafe,lua-lock",
+			code, out, errOut := commandLine(t.Context(), tt.cmd, append(tt.args, "--url", url, "--token", fakeToken, "--mode",
+				"unsafe,lua-lock",
 				"--vus", "4", "--requests", "60", "--stock", "20", "--quiet")...)
 			var c loadtest.Comparison
 			if err := json.Unmarshal([]byte(out), &c); err != nil || len(c.Summaries) != 2 {
@@ -84,8 +88,10 @@ func TestDemoInsists(t *testing.T) {
 func TestDemoAll(t *testing.T) {
 	url := startFakeShop(t, &fakeShop{deducted: func() { t.Error("a request was sent") }})
 	tests := map[string][]string{
-		"--strict: of 6 modes, 2 are not available:\n  etcd: etcd: i/o timeout\n  mutex-in-tx: needs mysql": {"--url", url, "--token", fakeToken},
-		"not every mode can run here:\n  mysql: the embedded database is SQLite: leave out --backend embedded, or give a MySQL or MariaDB with 'shop demo --sql'\n  redlock: there is no embedded redlock: leave out": {
+		"--strict: of 6 modes, 2 are not available:\n  etcd: etcd: i/o timeout\n  mutex-in-tx: needs mysql": {"--url", url,
+			"--token", fakeToken},
+		"not every mode can run here:\n  mysql: the embedded database is SQLite: leave out --backend embedded, or give a " +
+			"MySQL or MariaDB with 'shop demo --sql'\n  redlock: there is no embedded redlock: leave out": {
 			"--backend", "embedded",
 		},
 	}
@@ -117,7 +123,8 @@ func TestProgressOnATerminal(t *testing.T) {
 	p := &progressLine{w: &b, lang: "en", terminal: true, lines: true, columns: 40}
 	step := loadtest.Step{Index: 3, Total: 9, Mode: "mutex"}
 	running := step
-	running.Running, running.Elapsed = &loadtest.Progress{Phase: loadtest.Driving, Done: 0.5, Accepted: 123456, Refused: 98765}, time.Second
+	running.Running, running.Elapsed = &loadtest.Progress{Phase: loadtest.Driving, Done: 0.5, Accepted: 123456,
+		Refused: 98765}, time.Second
 	p.step(step)
 	p.last = time.Time{}
 	p.step(running)
@@ -125,7 +132,8 @@ func TestProgressOnATerminal(t *testing.T) {
 	step.Done, step.Elapsed = true, 1230*time.Millisecond
 	p.step(step)
 	const rewrite = "\r\x1b[K"
-	want := rewrite + "[3/9] mutex" + rewrite + "[3/9] mutex 1.0s  50%  accepted 123456," + rewrite + "[3/9] mutex ... 1.2s\n"
+	want := rewrite + "[3/9] mutex" + rewrite + "[3/9] mutex 1.0s  50%  accepted 123456," + rewrite +
+		"[3/9] mutex ... 1.2s\n"
 	if got := b.String(); got != want {
 		t.Errorf("progress = %q, want %q", got, want)
 	}
@@ -145,13 +153,15 @@ func TestProgressHasACourse(t *testing.T) {
 	}
 	at(200*time.Millisecond, 100)
 	at(400*time.Millisecond, 500)
-	if got, want := at(600*time.Millisecond, 500), "mutex 0.6s  50%  ▃█· 0/s  accepted 500, refused 0"; !strings.Contains(got, want) {
+	if got, want := at(600*time.Millisecond, 500),
+		"mutex 0.6s  50%  ▃█· 0/s  accepted 500, refused 0"; !strings.Contains(got, want) {
 		t.Errorf("progress = %q, want %q", got, want)
 	}
 	for i := range 40 {
 		at(time.Duration(i+4)*200*time.Millisecond, int64(500+100*i))
 	}
-	if got, want := at(10*time.Second, 4500), "  "+strings.Repeat("█", courseLength-1); !strings.Contains(got, want) || strings.Contains(got, want+"█") && strings.Count(got, "█") > courseLength {
+	if got, want := at(10*time.Second, 4500), "  "+strings.Repeat("█", courseLength-1); !strings.Contains(got, want) ||
+		strings.Contains(got, want+"█") && strings.Count(got, "█") > courseLength {
 		t.Errorf("progress = %q, want the last %d rates", got, courseLength)
 	}
 	p.step(loadtest.Step{Index: 2, Total: 2, Mode: "next"})
@@ -160,13 +170,15 @@ func TestProgressHasACourse(t *testing.T) {
 	}
 }
 
-// Without a terminal there is a line per run, and one now and then while it takes long, or with lines unset nothing; a nil progress is
-// quiet.
+// Without a terminal there is a line per run, and one now and then while it takes long, or with lines unset nothing; a
+// nil progress is quiet.
 func TestProgressElsewhere(t *testing.T) {
 	var lines, none bytes.Buffer
-	for _, p := range []*progressLine{newProgress(&lines, "en", false, true), newProgress(&none, "en", false, false), newProgress(&none, "en", true, true)} {
+	for _, p := range []*progressLine{newProgress(&lines, "en", false, true), newProgress(&none, "en", false, false),
+		newProgress(&none, "en", true, true)} {
 		p.step(loadtest.Step{Index: 1, Total: 1, Mode: "mutex"})
-		running := loadtest.Step{Index: 1, Total: 1, Mode: "mutex", Running: &loadtest.Progress{Phase: loadtest.Settling}, Elapsed: 7 * time.Second}
+		running := loadtest.Step{Index: 1, Total: 1, Mode: "mutex", Running: &loadtest.Progress{Phase: loadtest.Settling},
+			Elapsed: 7 * time.Second}
 		p.step(running) // too soon
 		if p != nil {
 			p.last = time.Now().Add(-slowTick)
@@ -183,7 +195,8 @@ func TestProgressElsewhere(t *testing.T) {
 	}
 }
 
-// --rtt takes effect: the three commands of unsafe take at least three round trips, the claims still hold, and the JSON has the RTT.
+// --rtt takes effect: the three commands of unsafe take at least three round trips, the claims still hold, and the JSON
+// has the RTT.
 func TestRTT(t *testing.T) {
 	t.Parallel()
 	shop := program(t)
@@ -194,7 +207,8 @@ func TestRTT(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), shop, append(argv, "--rtt", rtt.String(), "--replicas", "2", "--mode", "unsafe,redis-lua",
+			cmd := exec.CommandContext(t.Context(), shop, append(argv, "--rtt", rtt.String(), "--replicas", "2", "--mode",
+				"unsafe,redis-lua",
 				"--stock", "40", "--vus", "8")...)
 			cmd.Env = []string{"PATH=/nonexistent", "TMPDIR=" + t.TempDir()} // embedded servers, for loadtest too
 			var said bytes.Buffer
@@ -225,8 +239,9 @@ func TestRTT(t *testing.T) {
 	}
 }
 
-// On a slow durable MySQL many requests of a plan are told that the lock is busy, or that they were overtaken, and the plan's requests
-// are spent before the stock is: the run goes on until somebody is told that it is out, and counts. Without that it is vacuous.
+// On a slow durable MySQL many requests of a plan are told that the lock is busy, or that they were overtaken, and the
+// plan's requests are spent before the stock is: the run goes on until somebody is told that it is out, and counts.
+// Without that it is vacuous.
 func TestRunOnASlowDurableMySQL(t *testing.T) {
 	testenv.Slow(t, "each statement waits for a slow network and a durable disk")
 	t.Parallel()
@@ -249,7 +264,8 @@ func TestRunOnASlowDurableMySQL(t *testing.T) {
 		mode    string
 		sellOut time.Duration
 		want    audit.Verdict
-	}{{"sql-unique", 0, audit.Vacuous}, {"sql-unique", time.Minute, audit.Exact}, {"sql-version", time.Minute, audit.Exact}} {
+	}{{"sql-unique", 0, audit.Vacuous}, {"sql-unique", time.Minute, audit.Exact},
+		{"sql-version", time.Minute, audit.Exact}} {
 		mode := modes[slices.IndexFunc(modes, func(m api.Mode) bool { return m.Name == tt.mode })]
 		plan := loadtest.Plan{VUs: 32, Requests: 45, Stock: 30, Wait: 20 * time.Millisecond, SellOut: tt.sellOut}
 		res, err := loadtest.Run(t.Context(), control, mode, plan, nil)

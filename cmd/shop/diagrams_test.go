@@ -29,8 +29,8 @@ const (
 
 //go:generate go test -count=1 -run ^TestDiagrams$ . -update
 
-// TestDiagrams: each Mermaid diagram of the documentation has its picture in docs/diagrams, whose name is the hash of the diagram's source, and
-// no picture is left over. -update draws what is missing, in Chromium, and removes the rest.
+// TestDiagrams: each Mermaid diagram of the documentation has its picture in docs/diagrams, whose name is the hash of
+// the diagram's source, and no picture is left over. -update draws what is missing, in Chromium, and removes the rest.
 func TestDiagrams(t *testing.T) {
 	const dir = "../../docs/"
 	sources := diagramSources(t)
@@ -56,7 +56,8 @@ func TestDiagrams(t *testing.T) {
 	}
 	switch {
 	case len(missing) > 0 && !*update:
-		t.Errorf("%d diagrams have no picture, such as %s, of\n%s\nrun 'make generate'", len(missing), slices.Sorted(maps.Keys(missing))[0],
+		t.Errorf("%d diagrams have no picture, such as %s, of\n%s\nrun 'make generate'", len(missing),
+			slices.Sorted(maps.Keys(missing))[0],
 			missing[slices.Sorted(maps.Keys(missing))[0]])
 	case len(missing) > 0:
 		if err := os.MkdirAll(dir+"diagrams", 0o755); err != nil {
@@ -107,7 +108,8 @@ func draw(t *testing.T, sources map[string]string) (pictures map[string]string) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		js(fmt.Sprintf("window.drawn = ''; mermaid.render('d', %s).then(r => window.drawn = r.svg, e => window.drawn = 'no: ' + e); ''", quoted))
+		js(fmt.Sprintf("window.drawn = ''; mermaid.render('d', %s).then(r => window.drawn = r.svg, e => window.drawn = "+
+			"'no: ' + e); ''", quoted))
 		picture := ""
 		for end := time.Now().Add(testenv.Still); picture == "" && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 			picture = js("window.drawn")
@@ -134,7 +136,8 @@ func slim(picture string) string {
 		picture = strings.Replace(picture, `width="100%"`, `width="`+m[1]+`" height="`+m[2]+`"`, 1)
 	}
 	return symbols.ReplaceAllStringFunc(picture, func(s string) string {
-		if id := symbols.FindStringSubmatch(s)[2]; strings.Contains(picture, "url(#"+id+")") || strings.Contains(picture, `href="#`+id+`"`) {
+		if id := symbols.FindStringSubmatch(s)[2]; strings.Contains(picture, "url(#"+id+")") ||
+			strings.Contains(picture, `href="#`+id+`"`) {
 			return s
 		}
 		return ""

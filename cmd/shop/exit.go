@@ -63,15 +63,16 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// finish prints the error of a command in the language lang and returns the exit code: that of an exitError, else exitUsage, since
-// cobra's own errors are about the command line and every RunE wraps its errors by way of run.
+// finish prints the error of a command in the language lang and returns the exit code: that of an exitError, else
+// exitUsage, since cobra's own errors are about the command line and every RunE wraps its errors by way of run.
 func finish(cmd *cobra.Command, err error, lang string) int {
 	if err == nil {
 		return exitOK
 	}
 	var e *exitError
 	if !errors.As(err, &e) {
-		fmt.Fprintf(redact.Writer(cmd.ErrOrStderr()), text.Of("shop: %s\nTry '%s --help'.\n").In(lang), text.ErrorIn(lang, legible(err)), cmd.CommandPath())
+		fmt.Fprintf(redact.Writer(cmd.ErrOrStderr()), text.Of("shop: %s\nTry '%s --help'.\n").In(lang),
+			text.ErrorIn(lang, legible(err)), cmd.CommandPath())
 		return exitUsage
 	}
 	if e.err != nil {
@@ -87,11 +88,12 @@ func finish(cmd *cobra.Command, err error, lang string) int {
 // The errors of cobra that are no types.
 var (
 	noCommand = regexp.MustCompile(`^unknown command "(.*)" for ".*"(?s:\n\nDid you mean this\?\n\t([^\n]*))?`)
-	together  = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(.*)\] were all set$`)
+	together  = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(.*)\] were ` +
+		`all set$`)
 )
 
-// legible is an error of cobra or pflag in our words, in both languages. Of a value that cannot be read it says what it should be, which
-// the parsers of Go leave out.
+// legible is an error of cobra or pflag in our words, in both languages. Of a value that cannot be read it says what it
+// should be, which the parsers of Go leave out.
 func legible(err error) error {
 	var value *pflag.InvalidValueError
 	var none *pflag.NotExistError
@@ -99,9 +101,11 @@ func legible(err error) error {
 	var bad *pflag.InvalidSyntaxError
 	switch {
 	case errors.As(err, &value):
-		return text.Of("--%s %q: want %s").Errorf(value.GetFlag().Name, value.GetValue(), replica.Wanted(value.GetFlag().Value.Type(), err))
+		return text.Of("--%s %q: want %s").Errorf(value.GetFlag().Name, value.GetValue(),
+			replica.Wanted(value.GetFlag().Value.Type(), err))
 	case errors.As(err, &none) && none.GetSpecifiedShortnames() != "":
-		letter, _ := utf8.DecodeRuneInString(none.GetSpecifiedShortnames()) // the group begins with it; the name is its first byte
+		// the group begins with it; the name is its first byte
+		letter, _ := utf8.DecodeRuneInString(none.GetSpecifiedShortnames())
 		return text.Of("unknown flag: -%c").Errorf(letter)
 	case errors.As(err, &none):
 		return text.Of("unknown flag: --%s").Errorf(none.GetSpecifiedName())
@@ -123,8 +127,8 @@ func legible(err error) error {
 	return err
 }
 
-// run adapts a command body to cobra: what it prints passes package redact, and an error that carries no exit code becomes exitUsage if it is about the settings of a replica, else
-// exitFailed or, after Ctrl-C, exitInterrupted.
+// run adapts a command body to cobra: what it prints passes package redact, and an error that carries no exit code
+// becomes exitUsage if it is about the settings of a replica, else exitFailed or, after Ctrl-C, exitInterrupted.
 func run(body func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		cmd.SetOut(redact.Writer(cmd.OutOrStdout()))
@@ -159,7 +163,8 @@ func ended(code int, said text.Text, args ...any) error {
 	return &exitError{code: code, err: said.Errorf(args...)}
 }
 
-// arguments checks the number of arguments. Its errors name the argument or the Use line; cobra's own give only a count.
+// arguments checks the number of arguments. Its errors name the argument or the Use line; cobra's own give only a
+// count.
 func arguments(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

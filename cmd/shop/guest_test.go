@@ -40,7 +40,8 @@ type userServers struct {
 func newUserServers(t *testing.T) userServers {
 	t.Helper()
 	u := userServers{
-		t: t, nodes: testenv.RedisNodes(t, 3), etcd: testenv.Etcd(t), zookeeper: testenv.ZooKeeper(t), consul: testenv.Consul(t),
+		t: t, nodes: testenv.RedisNodes(t, 3), etcd: testenv.Etcd(t), zookeeper: testenv.ZooKeeper(t),
+		consul: testenv.Consul(t),
 	}
 	u.own = localstack.OwnServers{
 		Redlock: u.nodes[0].URL + ", " + u.nodes[1].URL + "," + u.nodes[2].URL,
@@ -53,7 +54,8 @@ func newUserServers(t *testing.T) userServers {
 func (u userServers) hold(prefix string) {
 	u.t.Helper()
 	set, err := backend.Open(backend.Config{
-		Redlock: u.own.Redlock, Etcd: u.own.Etcd, ZooKeeper: u.own.ZooKeeper, Consul: u.own.Consul, Session: guestTTL, Conns: 2,
+		Redlock: u.own.Redlock, Etcd: u.own.Etcd, ZooKeeper: u.own.ZooKeeper, Consul: u.own.Consul, Session: guestTTL,
+		Conns: 2,
 	})
 	if err != nil {
 		u.t.Fatal(err)
@@ -63,7 +65,8 @@ func (u userServers) hold(prefix string) {
 	for _, n := range set.Redlock {
 		o.Nodes = append(o.Nodes, textbook.RedlockNode{Name: n.Name, Client: n.Client})
 	}
-	etcd, zookeeper := coord.NewEtcd(set.Etcd, guestTTL, nil), coord.NewZooKeeper(set.ZooKeeper, backend.ZooKeeperRoot, guestTTL, nil)
+	etcd, zookeeper := coord.NewEtcd(set.Etcd, guestTTL, nil), coord.NewZooKeeper(set.ZooKeeper, backend.ZooKeeperRoot,
+		guestTTL, nil)
 	consul := coord.NewConsul(set.Consul, coord.ConsulOptions{TTL: guestTTL}, nil)
 	u.t.Cleanup(func() {
 		_ = errors.Join(etcd.Close(), zookeeper.Close(), consul.Close())
@@ -92,8 +95,11 @@ func (u userServers) holds(prefix string) map[string]int {
 	node := redis.NewClient(o)
 	defer func() { _ = node.Close() }()
 	keys, err := node.Keys(u.t.Context(), prefix+"*").Result()
-	if locks := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return strings.HasPrefix(k, prefix+"health:") }); len(locks) > 0 {
-		keys = locks // the mark of the health probes is there while somebody uses the node, and counts where nothing else is left
+	if locks := slices.DeleteFunc(slices.Clone(keys), func(k string) bool {
+		return strings.HasPrefix(k, prefix+"health:")
+	}); len(locks) > 0 {
+		// the mark of the health probes is there while somebody uses the node, and counts where nothing else is left
+		keys = locks
 	}
 	note("redlock", len(keys), err)
 	res, err := u.etcd.EtcdClient(u.t).Get(u.t.Context(), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
@@ -123,8 +129,8 @@ func (u userServers) wantHolds(prefix string, want int) {
 	}
 }
 
-// A guest takes away what its locks left on the user's servers, held or not, and nothing else. It is the last command that does it here,
-// which knows what it is told by its environment only.
+// A guest takes away what its locks left on the user's servers, held or not, and nothing else. It is the last command
+// that does it here, which knows what it is told by its environment only.
 func TestGuestLeavesNothing(t *testing.T) {
 	u := newUserServers(t)
 	zookeeper := u.zookeeper.ZooKeeperConn(t, guestTTL)
@@ -165,7 +171,8 @@ func TestGuestLeavesNothing(t *testing.T) {
 func TestGuestLeavesTheRoot(t *testing.T) {
 	z := testenv.ZooKeeper(t)
 	c := z.ZooKeeperConn(t, guestTTL)
-	if _, err := c.Create(backend.ZooKeeperRoot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+	if _, err := c.Create(backend.ZooKeeperRoot, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil &&
+		!errors.Is(err, zk.ErrNodeExists) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Delete(backend.ZooKeeperRoot, -1) })
@@ -173,7 +180,8 @@ func TestGuestLeavesTheRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Create(path.Join(backend.ZooKeeperRoot, g.Prefix+"lock:{101}"), nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
+	if _, err := c.Create(path.Join(backend.ZooKeeperRoot, g.Prefix+"lock:{101}"), nil, zk.FlagPersistent,
+		zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.Leave(t.Context()); err != nil {
@@ -200,7 +208,8 @@ func TestGuestLeavesKafka(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Still)
 	defer cancel()
 	for _, name := range []string{backend.KafkaPrefix(g.Prefix) + "orders", "theirs"} {
-		c, err := backend.OpenKafka(g.Own.Kafka, kgo.AllowAutoTopicCreation(), kgo.ConsumeTopics(name), kgo.ConsumerGroup(name),
+		c, err := backend.OpenKafka(g.Own.Kafka, kgo.AllowAutoTopicCreation(), kgo.ConsumeTopics(name),
+			kgo.ConsumerGroup(name),
 			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 		if err != nil {
 			t.Fatal(err)
@@ -254,11 +263,13 @@ func TestGuestRefuses(t *testing.T) {
 	}
 	// An address that cannot be read is named by its flag.
 	for backend, own := range map[string]localstack.OwnServers{
-		"redis": {Redis: "x"}, "sql": {SQL: "sqlite:/nowhere/shop.db"}, "redlock": {Redlock: "redis://a"}, "zookeeper": {ZooKeeper: "x"},
-		"etcd": {Etcd: "x"}, "consul": {Consul: "x"}, "kafka": {Kafka: "x"},
+		"redis": {Redis: "x"}, "sql": {SQL: "sqlite:/nowhere/shop.db"}, "redlock": {Redlock: "redis://a"},
+		"zookeeper": {ZooKeeper: "x"},
+		"etcd":      {Etcd: "x"}, "consul": {Consul: "x"}, "kafka": {Kafka: "x"},
 	} {
 		var e *exitError
-		if _, err := newGuest(t.Context(), own); !errors.As(err, &e) || e.code != exitUsage || !strings.HasPrefix(err.Error(), "--"+backend+": ") {
+		if _, err := newGuest(t.Context(), own); !errors.As(err, &e) || e.code != exitUsage ||
+			!strings.HasPrefix(err.Error(), "--"+backend+": ") {
 			t.Errorf("newGuest(%+v) = %v, want a usage error of --%s", own, err, backend)
 		}
 	}

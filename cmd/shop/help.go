@@ -99,7 +99,8 @@ func (h helper) paragraphs(said string) string {
 	return strings.Join(lines, "\n")
 }
 
-// joint is what joins two lines of a paragraph: a blank, but none between two Chinese characters, nor after Chinese punctuation.
+// joint is what joins two lines of a paragraph: a blank, but none between two Chinese characters, nor after Chinese
+// punctuation.
 func joint(before, after string) string {
 	last, _ := utf8.DecodeLastRuneInString(before)
 	first, _ := utf8.DecodeRuneInString(after)

@@ -17,8 +17,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// newKeeper is the hidden process that owns the children of a local stack. It outlives the process that started it only for
-// the cleanup.
+// newKeeper is the hidden process that owns the children of a local stack. It outlives the process that started it only
+// for the cleanup.
 func newKeeper() *cobra.Command {
 	return &cobra.Command{
 		Use:    "keeper",
@@ -111,14 +111,16 @@ func newBalance() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to listen on")
 	cmd.Flags().StringSliceVar(&targets, "to", nil, "replicas, host:port, separated by commas")
-	cmd.Flags().StringVar(&console, "console", "", "console, host:port, for paths that begin with /console/ and for browsers")
+	cmd.Flags().StringVar(&console, "console", "", "console, host:port, for paths that begin with /console/ and for "+
+		"browsers")
 	cmd.Flags().BoolVar(&keepFailing, "keep-failing", false, "keep a replica that fails in the round")
 	return cmd
 }
 
 // serveUntil serves until ctx ends, and then lets running requests finish for a second and a half.
 func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 120 * time.Second}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		IdleTimeout: 120 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(replica.Problems(l, "")) }()
 	select {

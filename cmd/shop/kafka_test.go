@@ -26,9 +26,9 @@ import (
 	"lastitem/loadtest"
 )
 
-// TestKafkaStorm puts the mode kafka on a real broker through what production does to it, under a load in which each key is asked for on two
-// replicas at a time, and again until it has an answer: replicas killed and replaced, the broker killed, its topics deleted, its disk
-// lost. In the end each key that was sold has one order.
+// TestKafkaStorm puts the mode kafka on a real broker through what production does to it, under a load in which each
+// key is asked for on two replicas at a time, and again until it has an answer: replicas killed and replaced, the
+// broker killed, its topics deleted, its disk lost. In the end each key that was sold has one order.
 func TestKafkaStorm(t *testing.T) {
 	testenv.Slow(t, "kills a real broker, which starts again and again")
 	t.Parallel()
@@ -169,8 +169,8 @@ func (k *kafkaStorm) kill(t *testing.T, part string, harm func()) {
 	}
 }
 
-// sellsSoon wants a sale within ten seconds of the moment from which a plain client can produce, and on a machine where the broker takes
-// long to start, of as long as that took five times.
+// sellsSoon wants a sale within ten seconds of the moment from which a plain client can produce, and on a machine where
+// the broker takes long to start, of as long as that took five times.
 func (k *kafkaStorm) sellsSoon(t *testing.T, when string) {
 	t.Helper()
 	begun := time.Now()
@@ -217,8 +217,8 @@ func (k *kafkaStorm) client(t *testing.T, use func(*kgo.Client) error, opts ...k
 	}
 }
 
-// judge ends the load, and wants an order for each key that was sold, at most one for the few whose request was cut off at the end, and
-// what the orders took to be missing from the stock.
+// judge ends the load, and wants an order for each key that was sold, at most one for the few whose request was cut off
+// at the end, and what the orders took to be missing from the stock.
 func (k *kafkaStorm) judge(t *testing.T) {
 	t.Helper()
 	k.stop()

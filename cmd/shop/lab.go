@@ -21,38 +21,44 @@ func newLab(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lab",
 		Short: text.Of("Try every point at which a fault can strike, and say which modes survive").In(lang),
-		Long: text.Of(`Plays the schedules of each fault on private servers: three replicas, each with a proxy of its own before every server. A
-request is stopped at each of its commands in turn, the fault is injected there, a second request (the rival) is served, and
-the judge reads stock and orders. The shop contains no code for the lab. The lab compares its findings with the claims of the
-modes: a letter that is not claimed fails, and so does a claimed letter that is not found.
+		Long: text.Of(`Plays the schedules of each fault on private servers: three replicas, each with a proxy of its own
+before every server. A request is stopped at each of its commands in turn, the fault is injected there, a second request
+(the rival) is served, and the judge reads stock and orders. The shop contains no code for the lab. The lab compares its
+findings with the claims of the modes: a letter that is not claimed fails, and so does a claimed letter that is not
+found.
 
-A cell is one mode, store and fault; a schedule is one position at which the fault is injected. By default the lab plays the
-committed witnesses of a cell that is known to be broken, and every schedule of one that must be exact, or six of them if the
-mode needs ZooKeeper, etcd or Consul; --all plays every schedule of both. If one mode and one fault are selected, the lab prints
-the worst schedule command by command; the JSON of such a cell is what --replay reads.
+A cell is one mode, store and fault; a schedule is one position at which the fault is injected. By default the lab plays
+the committed witnesses of a cell that is known to be broken, and every schedule of one that must be exact, or six of
+them if the mode needs ZooKeeper, etcd or Consul; --all plays every schedule of both. If one mode and one fault are
+selected, the lab prints the worst schedule command by command; the JSON of such a cell is what --replay reads.
 
 --random plays random schedules of the cells that must be exact, for the duration --for; the same --seed draws the same
-schedules. With threads, replicas, slow and pause some of them also hold a rival and a third request, and the three go on in a
-random order. Each schedule that breaks something is written to out/random-SEED-N.json, for --replay.
+schedules. With threads, replicas, slow and pause some of them also hold a rival and a third request, and the three go
+on in a random order. Each schedule that breaks something is written to out/random-SEED-N.json, for --replay.
 
---expiry forced ends the locks of a stopped or killed holder (pause, crash) at their servers at once, instead of waiting for
-the TTL. That is faster, but the holder's own clock does not move. A holder that checks its clock before it writes still trusts
-its lock, so the lab may break a mode that such a pause would not break. Nor does the lab test how a holder behaves once its
-clock says that the lock is over. Therefore the default is awaited, and only awaited findings enter the matrix. See
-docs/lab.md.
+--expiry forced ends the locks of a stopped or killed holder (pause, crash) at their servers at once, instead of waiting
+for the TTL. That is faster, but the holder's own clock does not move. A holder that checks its clock before it writes
+still trusts its lock, so the lab may break a mode that such a pause would not break. Nor does the lab test how a holder
+behaves once its clock says that the lock is over. Therefore the default is awaited, and only awaited findings enter the
+matrix. See docs/lab.md.
 
---serve tests your own service in the same way, in any language. The lab starts three replicas of it, with proxies between them
-and private Redis and MySQL servers. Your service makes no claims, so the lab reports everything that breaks it. See
-docs/lab-anybody.md; examples/ has three services to begin with.
+--serve tests your own service in the same way, in any language. The lab starts three replicas of it, with proxies
+between them and private Redis and MySQL servers. Your service makes no claims, so the lab reports everything that
+breaks it. See docs/lab-anybody.md; examples/ has three services to begin with.
 
 Needs redis-server and mariadbd or mysqld on PATH.
 
-The lab exits with 1 if a finding is not as claimed, if something broke your service, or if a schedule failed, was vacuous or
-diverged; with 3 if no schedule at all could be judged, or if nothing broke your service but not everything was tried. With --random it exits with 1 if a schedule broke something, and with 3
-if one could not be played or none could be judged.`).In(lang),
-		Example: "  shop lab\n  shop lab --mode lua-lock --fault pause\n  shop lab --mode lua-lock --fault pause --out story.json\n  shop lab --replay story.json\n  shop lab --mode etcd --fault pause,crash --expiry forced\n  shop lab --random --seed 7 --for 10m\n" +
-			"  shop lab --serve 'python app.py --port {{port}} --redis {{redis}}' --request 'POST /buy?product={{product}}' \\\n" +
-			"    --reset-redis 'SET stock:{{product}} {{stock}}' --stock-redis 'GET stock:{{product}}' --orders-redis 'LRANGE orders:{{product}} 0 -1'",
+The lab exits with 1 if a finding is not as claimed, if something broke your service, or if a schedule failed, was
+vacuous or diverged; with 3 if no schedule at all could be judged, or if nothing broke your service but not everything
+was tried. With --random it exits with 1 if a schedule broke something, and with 3 if one could not be played or none
+could be judged.`).In(lang),
+		Example: "  shop lab\n  shop lab --mode lua-lock --fault pause\n  shop lab --mode lua-lock --fault pause --out " +
+			"story.json\n  shop lab --replay story.json\n  shop lab --mode etcd --fault pause,crash --expiry forced\n  shop " +
+			"lab --random --seed 7 --for 10m\n" +
+			"  shop lab --serve 'python app.py --port {{port}} --redis {{redis}}' --request 'POST /buy?product={{product}}' " +
+			"\\\n" +
+			"    --reset-redis 'SET stock:{{product}} {{stock}}' --stock-redis 'GET stock:{{product}}' --orders-redis 'LRANGE " +
+			"orders:{{product}} 0 -1'",
 		Args: arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return runLab(cmd, &f) }),
 	}
@@ -60,7 +66,8 @@ if one could not be played or none could be judged.`).In(lang),
 	return cmd
 }
 
-// runLab does what the flags ask for: pages, random schedules, stories, a replay, or the exploration of cells or of a service.
+// runLab does what the flags ask for: pages, random schedules, stories, a replay, or the exploration of cells or of a
+// service.
 func runLab(cmd *cobra.Command, f *labFlags) error {
 	f.lang = f.output.language(cmd, f.lang)
 	if f.docs != "" {
@@ -131,9 +138,11 @@ func exploreModes(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *fau
 func asClaimed(res *faultlab.Result) error {
 	switch n := res.Wrong(); {
 	case res.Judged == 0:
-		return &exitError{code: exitInconclusive, err: text.Of("none of %d [cell|cells] could be judged").Errorf(len(res.Cells))}
+		return &exitError{code: exitInconclusive, err: text.Of("none of %d [cell|cells] could be judged").
+			Errorf(len(res.Cells))}
 	case n > 0:
-		return &exitError{code: exitFailed, err: text.Of("of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be").Errorf(n, len(res.Cells))}
+		return &exitError{code: exitFailed, err: text.Of("of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be").
+			Errorf(n, len(res.Cells))}
 	}
 	return nil
 }
@@ -167,7 +176,8 @@ func (f *labFlags) print(cmd *cobra.Command, res *faultlab.Result) error {
 			return writeIndented(w, res)
 		case formHTML:
 			return res.WritePage(w, faultlab.PageOptions{
-				Lang: f.lang, Version: builtFrom(), Command: again("lab", cmd.Flags()), Made: time.Now(), Secrets: secretsIn(cmd.Flags()),
+				Lang: f.lang, Version: builtFrom(), Command: again("lab", cmd.Flags()), Made: time.Now(),
+				Secrets: secretsIn(cmd.Flags()),
 			})
 		}
 		return f.write(w, res)

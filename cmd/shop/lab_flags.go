@@ -44,8 +44,10 @@ func (f *labFlags) add(cmd *cobra.Command) {
 		f.output.addBesides(cmd, formHTML)
 		addLang(set, &f.lang)
 		set.StringVar(&f.update, "update", "", text.Of("merge the findings into this matrix.json; with --all").In(f.lang))
-		set.StringVar(&f.tell, "tell", "", text.Of("record the stories of committed witnesses that this directory (faultlab/stories) lacks; nothing else is played").In(f.lang))
-		set.StringVar(&f.docs, "docs", "", text.Of("write matrix.md in both languages into this directory, from the committed matrix; nothing is played").In(f.lang))
+		set.StringVar(&f.tell, "tell", "", text.Of("record the stories of committed witnesses that this directory "+
+			"(faultlab/stories) lacks; nothing else is played").In(f.lang))
+		set.StringVar(&f.docs, "docs", "", text.Of("write matrix.md in both languages into this directory, from the "+
+			"committed matrix; nothing is played").In(f.lang))
 	})
 	section(set, text.Of("Your own service").In(f.lang), func() { f.serve.register(set, f.lang) })
 	cmd.MarkFlagsMutuallyExclusive("expiry", "replay") // the file says how locks expire
@@ -61,20 +63,28 @@ func (f *labFlags) add(cmd *cobra.Command) {
 // addCells declares which cells are played.
 func (f *labFlags) addCells(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.modes, "mode", nil, text.Of("modes, comma-separated (default all)").In(f.lang))
-	set.StringSliceVar(&f.stores, "store", nil, text.Of("where the count lives: redis, sql, etcd (default all)").In(f.lang))
-	set.StringSliceVar(&f.faults, "fault", nil, text.Of("faults, comma-separated (default threads to late-write, about which the modes make claims): ").In(f.lang)+strings.Join(faultNames(), ", "))
-	set.BoolVar(&f.beyond, "beyond", false, text.Of("play the hazards about which the modes make no claims, instead of the others").In(f.lang))
+	set.StringSliceVar(&f.stores, "store", nil, text.Of("where the count lives: redis, sql, etcd (default all)").
+		In(f.lang))
+	set.StringSliceVar(&f.faults, "fault", nil, text.Of("faults, comma-separated (default threads to late-write, about "+
+		"which the modes make claims): ").In(f.lang)+strings.Join(faultNames(), ", "))
+	set.BoolVar(&f.beyond, "beyond", false, text.Of("play the hazards about which the modes make no claims, instead of "+
+		"the others").In(f.lang))
 }
 
 // addSchedules declares which schedules are played, and how.
 func (f *labFlags) addSchedules(set *pflag.FlagSet) {
 	set.BoolVar(&f.all, "all", false, text.Of("play every schedule").In(f.lang))
-	set.BoolVar(&f.pairs, "pairs", false, text.Of("also hold the rival at each of its commands: two preemptions; takes long").In(f.lang))
-	set.StringVar(&f.replay, "replay", "", text.Of("play the schedule of this file again, the JSON of one cell; the file of a service of your own runs the command in it, with --env and --header given again").In(f.lang))
+	set.BoolVar(&f.pairs, "pairs", false, text.Of("also hold the rival at each of its commands: two preemptions; takes "+
+		"long").In(f.lang))
+	set.StringVar(&f.replay, "replay", "", text.Of("play the schedule of this file again, the JSON of one cell; the "+
+		"file of a service of your own runs the command in it, with --env and --header given again").In(f.lang))
 	set.IntVar(&f.times, "times", 20, text.Of("how often --replay plays it").In(f.lang))
-	set.IntVar(&f.lanes, "lanes", faultlab.DefaultLanes, text.Of("how many schedules that wait for a lock to expire are played side by side").In(f.lang))
-	set.StringVar(&f.ttl, "ttl", faultlab.DefaultTTL.String(), text.Of("TTL of the locks where they shall expire").In(f.lang))
-	set.StringVar(&f.expiry, "expiry", string(faultlab.Awaited), text.Of("how the locks of a stopped or killed holder expire: awaited, or forced at the servers").In(f.lang))
+	set.IntVar(&f.lanes, "lanes", faultlab.DefaultLanes, text.Of("how many schedules that wait for a lock to expire are "+
+		"played side by side").In(f.lang))
+	set.StringVar(&f.ttl, "ttl", faultlab.DefaultTTL.String(), text.Of("TTL of the locks where they shall expire").
+		In(f.lang))
+	set.StringVar(&f.expiry, "expiry", string(faultlab.Awaited),
+		text.Of("how the locks of a stopped or killed holder expire: awaited, or forced at the servers").In(f.lang))
 }
 
 func faultNames() []string {
@@ -87,7 +97,8 @@ func faultNames() []string {
 
 // options checks the flags.
 func (f *labFlags) options(line *faultlab.StatusLine) (faultlab.Options, error) {
-	o := faultlab.Options{Modes: f.modes, All: f.all, Pairs: f.pairs, Lanes: f.lanes, Stories: f.stories, Tell: f.output.gives(formHTML)}
+	o := faultlab.Options{Modes: f.modes, All: f.all, Pairs: f.pairs, Lanes: f.lanes, Stories: f.stories,
+		Tell: f.output.gives(formHTML)}
 	if err := f.selectCells(&o); err != nil {
 		return o, err
 	}
@@ -142,7 +153,8 @@ func (f *labFlags) selectCells(o *faultlab.Options) error {
 	return nil
 }
 
-// checkSchedules refuses flags that say nonsense about how schedules are played, or that cannot be combined with --update.
+// checkSchedules refuses flags that say nonsense about how schedules are played, or that cannot be combined with
+// --update.
 func (f *labFlags) checkSchedules() error {
 	switch {
 	case f.lanes < 1 || f.lanes > 64:

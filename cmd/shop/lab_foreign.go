@@ -35,14 +35,19 @@ func (s *foreignFlags) register(set *pflag.FlagSet, lang string) {
 	several := func(into *[]string, name string, help text.Text) {
 		set.StringArrayVar(into, name, nil, help.In(lang)+text.Of("; may be repeated").In(lang))
 	}
-	said(&f.Serve, "serve", "", text.Of("test your own service: the command that starts a replica, with {{port}} and {{redis}} or {{mysql}} in it (docs/lab-anybody.md)"))
+	said(&f.Serve, "serve", "", text.Of("test your own service: the command that starts a replica, with {{port}} and "+
+		"{{redis}} or {{mysql}} in it (docs/lab-anybody.md)"))
 	several(&f.Env, "env", text.Of("NAME=VALUE in the environment of the replicas, with the same placeholders"))
-	said(&f.Ready, "ready", "", text.Of("path that answers 2xx or 3xx when a replica is ready (default: any HTTP answer counts)"))
+	said(&f.Ready, "ready", "", text.Of("path that answers 2xx or 3xx when a replica is ready (default: any HTTP answer "+
+		"counts)"))
 	s.serviceFlags.register(set, lang)
-	set.BoolVar(&f.RepeatWithoutKey, "repeat-without-key", false, text.Of("play the fault retry as a client without a key does: it sends the same request again").In(lang))
+	set.BoolVar(&f.RepeatWithoutKey, "repeat-without-key", false,
+		text.Of("play the fault retry as a client without a key does: it sends the same request again").In(lang))
 	set.BoolVar(&f.KeepRedis, "keep-redis", false, text.Of("do not empty Redis before every schedule").In(lang))
-	set.StringSliceVar(&s.allowed, "allow-untested", nil, text.Of("faults, comma-separated, that may stay untested ('?'): without it exit code 3 instead of 0").In(lang))
-	said(&s.lockTTL, "lock-ttl", "", text.Of("TTL of your service's locks (default: read from Redis; with {{ttl_ms}} or {{ttl_s}} in --serve the lab sets it)"))
+	set.StringSliceVar(&s.allowed, "allow-untested", nil, text.Of("faults, comma-separated, that may stay untested "+
+		"('?'): without it exit code 3 instead of 0").In(lang))
+	said(&s.lockTTL, "lock-ttl", "", text.Of("TTL of your service's locks (default: read from Redis; with {{ttl_ms}} or "+
+		"{{ttl_s}} in --serve the lab sets it)"))
 }
 
 // service checks the flags and returns the service that they describe; nil without --serve.
@@ -69,7 +74,8 @@ func (s *foreignFlags) service(cmd *cobra.Command) (*rig.Foreign, error) {
 		}
 	}
 	if s.lockTTL != "" {
-		if f.LockTTL, err = time.ParseDuration(s.lockTTL); err != nil || f.LockTTL < time.Millisecond || f.LockTTL > time.Minute {
+		if f.LockTTL, err = time.ParseDuration(s.lockTTL); err != nil || f.LockTTL < time.Millisecond ||
+			f.LockTTL > time.Minute {
 			return nil, usage(text.Of("--lock-ttl %q: want 1ms to 1m"), s.lockTTL)
 		}
 	}
@@ -109,7 +115,8 @@ func exploreForeign(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *f
 	case f.output.fileForm == formJSON:
 		fmt.Fprintf(line, text.Of("to play the worst schedule again: shop lab --replay %s\n").In(f.lang), f.output.file)
 	default:
-		fmt.Fprintln(line, text.Of("to play the worst schedule again: run this command with --out story.json, then shop lab --replay story.json").In(f.lang))
+		fmt.Fprintln(line, text.Of("to play the worst schedule again: run this command with --out story.json, then shop "+
+			"lab --replay story.json").In(f.lang))
 	}
 	return unbroken(res, f.serve.allowed)
 }
@@ -120,13 +127,17 @@ func unbroken(res *faultlab.Result, allowed []string) error {
 	untested := res.Untested(allowed...)
 	switch n := res.Broken(); {
 	case n > 0:
-		return &exitError{code: exitFailed, err: text.Of("of %[2]d [fault|faults], %[1]d [breaks|break] the service").Errorf(n, len(res.Cells))}
+		return &exitError{code: exitFailed, err: text.Of("of %[2]d [fault|faults], %[1]d [breaks|break] the service").
+			Errorf(n, len(res.Cells))}
 	case res.Judged == 0:
-		return &exitError{code: exitInconclusive, err: text.Of("none of %d [schedule|schedules] could be judged").Errorf(res.Schedules)}
+		return &exitError{code: exitInconclusive, err: text.Of("none of %d [schedule|schedules] could be judged").
+			Errorf(res.Schedules)}
 	case !res.Proved():
-		return &exitError{code: exitFailed, err: text.Of("nothing broke the service, but some schedules proved nothing: see above").Errorf()}
+		return &exitError{code: exitFailed, err: text.Of("nothing broke the service, but some schedules proved nothing: " +
+			"see above").Errorf()}
 	case len(untested) > 0:
-		return &exitError{code: exitInconclusive, err: text.Of("not everything was tried: see above; --allow-untested %s accepts that").Errorf(strings.Join(untested, ","))}
+		return &exitError{code: exitInconclusive, err: text.Of("not everything was tried: see above; --allow-untested %s " +
+			"accepts that").Errorf(strings.Join(untested, ","))}
 	}
 	return nil
 }

@@ -34,7 +34,8 @@ type randomFlags struct {
 // add declares the flags.
 func (f *randomFlags) add(set *pflag.FlagSet, lang string) {
 	set.BoolVar(&f.random, "random", false, text.Of("play random schedules of the cells that must be exact").In(lang))
-	set.Uint64Var(&f.seed, "seed", 0, text.Of("with --random: seed of the draw; the same seed draws the same schedules (default: a new seed, which is printed)").In(lang))
+	set.Uint64Var(&f.seed, "seed", 0, text.Of("with --random: seed of the draw; the same seed draws the same schedules "+
+		"(default: a new seed, which is printed)").In(lang))
 	set.DurationVar(&f.length, "for", 10*time.Minute, text.Of("with --random: for how long").In(lang))
 }
 
@@ -59,14 +60,16 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultl
 	if !f.output.text() {
 		notes = cmd.ErrOrStderr()
 	}
-	fmt.Fprintf(notes, text.Of("seed %d, for %v: 'shop lab --random --seed %[1]d' draws the same schedules again\n").In(f.lang), f.random.seed, f.random.length)
+	fmt.Fprintf(notes, text.Of("seed %d, for %v: 'shop lab --random --seed %[1]d' draws the same schedules again\n").
+		In(f.lang), f.random.seed, f.random.length)
 	o.Progress = nil
 	line.Lasts(f.random.length)
-	d, err := faultlab.Random(cmd.Context(), o, faultlab.Randomly{Seed: f.random.seed, For: f.random.length, Found: func(p faultlab.Played) {
-		line.Above(func() {
-			fmt.Fprintf(notes, text.Of("%s: %s: %s\n").In(f.lang), p.Outcome, p.Schedule, p.Why)
-		})
-	}})
+	d, err := faultlab.Random(cmd.Context(), o, faultlab.Randomly{Seed: f.random.seed, For: f.random.length,
+		Found: func(p faultlab.Played) {
+			line.Above(func() {
+				fmt.Fprintf(notes, text.Of("%s: %s: %s\n").In(f.lang), p.Outcome, p.Schedule, p.Why)
+			})
+		}})
 	line.Clear()
 	if d == nil {
 		return err
@@ -86,19 +89,25 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultl
 	for _, outcome := range slices.Sorted(maps.Keys(d.Outcomes)) {
 		outcomes = append(outcomes, fmt.Sprintf("%s %d", outcome, d.Outcomes[outcome]))
 	}
-	sum := text.Of("seed %d: %d [schedule|schedules] of %d [cell|cells] in %v, %d of them with the rival held too, %d with a third request held as well: %s\n").In(f.lang)
-	fmt.Fprint(notes, text.Sprintf(sum, d.Seed, d.Schedules, d.Cells, d.Took.Round(time.Second), d.Pairs, d.Thirds, strings.Join(outcomes, ", ")))
+	sum := text.Of("seed %d: %d [schedule|schedules] of %d [cell|cells] in %v, %d of them with the rival held too, %d " +
+		"with a third request held as well: %s\n").In(f.lang)
+	fmt.Fprint(notes, text.Sprintf(sum, d.Seed, d.Schedules, d.Cells, d.Took.Round(time.Second), d.Pairs, d.Thirds,
+		strings.Join(outcomes, ", ")))
 	switch {
 	case err != nil:
 		return err
 	case len(d.Broken) > 0:
-		return &exitError{code: exitFailed, err: text.Of("%d of %d [schedule|schedules] broke a cell that must be exact").Errorf(len(d.Broken), d.Schedules)}
+		return &exitError{code: exitFailed, err: text.Of("%d of %d [schedule|schedules] broke a cell that must be exact").
+			Errorf(len(d.Broken), d.Schedules)}
 	case d.Outcomes[faultlab.Failed] > 0:
-		return &exitError{code: exitInconclusive, err: text.Of("%d of %d [schedule|schedules] could not be played").Errorf(d.Outcomes[faultlab.Failed], d.Schedules)}
+		return &exitError{code: exitInconclusive, err: text.Of("%d of %d [schedule|schedules] could not be played").
+			Errorf(d.Outcomes[faultlab.Failed], d.Schedules)}
 	case d.Outcomes["."] == 0:
-		return &exitError{code: exitInconclusive, err: text.Of("none of %d [schedule|schedules] could be judged").Errorf(d.Schedules)}
+		return &exitError{code: exitInconclusive, err: text.Of("none of %d [schedule|schedules] could be judged").
+			Errorf(d.Schedules)}
 	}
-	fmt.Fprintln(notes, text.Of("Every cell that must be exact was exact. That is no proof: 'shop lab --all' plays every schedule.").In(f.lang))
+	fmt.Fprintln(notes, text.Of("Every cell that must be exact was exact. That is no proof: 'shop lab --all' plays "+
+		"every schedule.").In(f.lang))
 	return nil
 }
 
@@ -113,7 +122,8 @@ func only(d *json.Decoder, into any) error {
 	return nil
 }
 
-// readStory reads what 'shop lab -o json' writes for one mode and one fault: a result whose worst schedule can be played.
+// readStory reads what 'shop lab -o json' writes for one mode and one fault: a result whose worst schedule can be
+// played.
 func readStory(name string) (told faultlab.Result, err error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -125,7 +135,8 @@ func readStory(name string) (told faultlab.Result, err error) {
 	case err != nil:
 		err = text.Of("is no JSON as 'shop lab --mode M --fault F -o json' writes it: %w").Errorf(err)
 	case told.Worst == nil:
-		err = text.Of("has no schedule in \"worst\": 'shop lab -o json' writes it if one mode and one fault are selected").Errorf()
+		err = text.Of("has no schedule in \"worst\": 'shop lab -o json' writes it if one mode and one fault are selected").
+			Errorf()
 	default:
 		err = playable(told)
 	}
@@ -145,14 +156,17 @@ func replayLab(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 		o.Extras = labExtras([]string{told.Worst.Schedule.Mode}, o.Log)
 	} else {
 		if missing := told.Serve.Complete(f.serve.f.Env, f.serve.f.Headers, os.LookupEnv); missing != nil {
-			return usage(text.Of("--replay %s: the file holds no values of variables and headers; give them by these flags or variables: %s"), f.replay, strings.Join(missing, ", "))
+			return usage(text.Of("--replay %s: the file holds no values of variables and headers; give them by these flags or "+
+				"variables: %s"), f.replay, strings.Join(missing, ", "))
 		}
 		if o.Serve, err = equip(told.Serve); err != nil {
 			return err
 		}
-		for _, said := range append([]string{o.Serve.Serve, o.Serve.Request, o.Serve.Ready, o.Serve.Stock.URL, o.Serve.Orders.URL}, o.Serve.ResetURL...) {
+		for _, said := range append([]string{o.Serve.Serve, o.Serve.Request, o.Serve.Ready, o.Serve.Stock.URL,
+			o.Serve.Orders.URL}, o.Serve.ResetURL...) {
 			if strings.Contains(said, redact.Hidden) {
-				return usage(text.Of("--replay %s: a secret was left out of %q: run the lab again with the secret in --env or --header"), f.replay, said)
+				return usage(text.Of("--replay %s: a secret was left out of %q: run the lab again with the secret in --env or "+
+					"--header"), f.replay, said)
 			}
 		}
 		notes := cmd.ErrOrStderr()
@@ -220,7 +234,8 @@ func (r replayed) write(w io.Writer, lang string) error {
 	return err
 }
 
-// playable checks that the worst schedule of a file can be played: on a mode of this binary, or on the service that the file describes.
+// playable checks that the worst schedule of a file can be played: on a mode of this binary, or on the service that the
+// file describes.
 func playable(told faultlab.Result) error {
 	s := told.Worst.Schedule
 	if told.Serve == nil && !slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == s.Mode }) {

@@ -46,7 +46,8 @@ func tellWitnesses(cmd *cobra.Command, f *labFlags, o faultlab.Options) error {
 	if err := faultlab.WriteTales(f.tell, all); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), text.Of("witnesses with a story: %d of %d\n").In(f.lang), len(all), len(matrix.Witnesses()))
+	fmt.Fprintf(cmd.OutOrStdout(), text.Of("witnesses with a story: %d of %d\n").In(f.lang), len(all),
+		len(matrix.Witnesses()))
 	return failed
 }
 

@@ -19,7 +19,8 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// The committed matrix covers every mode and fault, and says what the modes claim. A service that the lab does not run is not in it.
+// The committed matrix covers every mode and fault, and says what the modes claim. A service that the lab does not run
+// is not in it.
 func TestMatrixSaysWhatIsClaimed(t *testing.T) {
 	t.Parallel()
 	matrix, err := faultlab.Committed()
@@ -36,9 +37,11 @@ func TestMatrixSaysWhatIsClaimed(t *testing.T) {
 		c, there := matrix.Cell(want.Mode, want.Store, want.Fault)
 		switch {
 		case !there:
-			t.Errorf("%s %s %s is not in matrix.json: run 'shop lab --all --fault %s --update faultlab/matrix.json'", want.Mode, want.Store, want.Fault, want.Fault)
+			t.Errorf("%s %s %s is not in matrix.json: run 'shop lab --all --fault %s --update faultlab/matrix.json'", want.Mode,
+				want.Store, want.Fault, want.Fault)
 		case !c.Sampled && c.Found != want.Claim || c.Claim != want.Claim || len(c.Wrong) > 0:
-			t.Errorf("%s %s %s: matrix.json has %q, wrong %q, %d left out; want %q", c.Mode, c.Store, c.Fault, c.Found, c.Wrong, c.Left, want.Claim)
+			t.Errorf("%s %s %s: matrix.json has %q, wrong %q, %d left out; want %q", c.Mode, c.Store, c.Fault, c.Found, c.Wrong,
+				c.Left, want.Claim)
 		case c.Tried == 0:
 			t.Errorf("%s %s %s: nothing was tried", c.Mode, c.Store, c.Fault)
 		}
@@ -55,8 +58,10 @@ func TestLab(t *testing.T) {
 	testenv.Installed(t, localstack.Redis, localstack.MySQL)
 	shop := program(t)
 	page := filepath.Join(t.TempDir(), "page.html")
-	out, code := runShop(t, shop, "lab", "--mode", "lua-lock", "--store", "sql", "--fault", "pause", "--all", "--lanes", "4", "-o", "json", "--html", page)
-	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "UPDATE product_stock") || !strings.Contains(string(text), "SIGSTOP") {
+	out, code := runShop(t, shop, "lab", "--mode", "lua-lock", "--store", "sql", "--fault", "pause", "--all", "--lanes",
+		"4", "-o", "json", "--html", page)
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "UPDATE product_stock") ||
+		!strings.Contains(string(text), "SIGSTOP") {
 		t.Errorf("--html: %v, %d bytes, want the schedule that broke lua-lock, command by command", err, len(text))
 	}
 	if code != exitOK || !strings.Contains(out, `"found": "O"`) {
@@ -66,8 +71,10 @@ func TestLab(t *testing.T) {
 	if code != exitOK || !strings.Contains(out, "O 5/5") {
 		t.Errorf("replay: exit %d, want %d and O 5/5:\n%s", code, exitOK, out)
 	}
-	out, code = runShop(t, shop, "lab", "--mode", "lua-lock", "--store", "sql", "--fault", "pause", "--expiry", "forced", "--lanes", "4", "-o", "json")
-	if code != exitOK || !strings.Contains(out, `"found": "O"`) || !strings.Contains(out, "the locks expire at once (keys and sessions: 1)") {
+	out, code = runShop(t, shop, "lab", "--mode", "lua-lock", "--store", "sql", "--fault", "pause", "--expiry", "forced",
+		"--lanes", "4", "-o", "json")
+	if code != exitOK || !strings.Contains(out, `"found": "O"`) ||
+		!strings.Contains(out, "the locks expire at once (keys and sessions: 1)") {
 		t.Errorf("lua-lock under pause, forced: exit %d, want %d, O and one lock that expires:\n%s", code, exitOK, out)
 	}
 	testThird(t, shop, out)
@@ -96,7 +103,8 @@ func testThird(t *testing.T, shop, story string) {
 	}
 	s := &told.Worst.Schedule
 	s.B = &rig.Position{Server: "sql", Pattern: "START TRANSACTION", Nth: 1, Cut: rig.Command} // no row is locked yet
-	s.C, s.Order, told.Worst.Outcome = s.B, "CBA", "none"                                      // so that the story is printed
+	// so that the story is printed
+	s.C, s.Order, told.Worst.Outcome = s.B, "CBA", "none"
 	text, err := json.Marshal(told)
 	if err != nil {
 		t.Fatal(err)
@@ -113,11 +121,12 @@ func testThird(t *testing.T, shop, story string) {
 	}
 }
 
-// testThirdOnOneReplica: with threads the third request is on the same replica as the others. On another replica it would break a mutex of
-// the process.
+// testThirdOnOneReplica: with threads the third request is on the same replica as the others. On another replica it
+// would break a mutex of the process.
 func testThirdOnOneReplica(t *testing.T, shop string) {
 	const at = `{"server":"sql","pattern":"START TRANSACTION","nth":1,"cut":"answer"}`
-	story := `{"worst":{"schedule":{"mode":"mutex","store":"sql","fault":"threads","a":` + at + `,"b":` + at + `,"c":` + at + `,"order":"ACB"},"outcome":"."}}`
+	story := `{"worst":{"schedule":{"mode":"mutex","store":"sql","fault":"threads","a":` + at + `,"b":` + at + `,"c":` +
+		at + `,"order":"ACB"},"outcome":"."}}`
 	if out, code := runShop(t, shop, "lab", "--replay", fileOf(t, story), "--times", "2"); code != exitOK {
 		t.Errorf("mutex under threads, three requests: exit %d, want %d:\n%s", code, exitOK, out)
 	}
@@ -163,7 +172,8 @@ func TestReplayInEveryForm(t *testing.T) {
 				}
 			}
 			var got replayed
-			if err := json.Unmarshal(text, &got); err != nil || got.Same != tt.same || got.Expected != "O" || len(got.Played) != 2 || got.Played[0].Story == nil {
+			if err := json.Unmarshal(text, &got); err != nil || got.Same != tt.same || got.Expected != "O" ||
+				len(got.Played) != 2 || got.Played[0].Story == nil {
 				t.Errorf("%s, %q: %v, %+v, want %d of 2 as told, with their stories", name, args, err, got, tt.same)
 			}
 		}
@@ -178,19 +188,28 @@ func TestLabUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		"cannot happen":  {[]string{"--mode", "sql-atomic", "--fault", "slow"}, "sql-atomic (sql), slow: cannot happen to this mode"},
-		"broken before":  {[]string{"--mode", "unsafe", "--fault", "pause"}, "unsafe (redis), pause: threads breaks the mode already (O)"},
-		"no such store":  {[]string{"--mode", "sql-atomic", "--store", "redis"}, "sql-atomic keeps its count in sql, not in redis"},
+		"cannot happen": {[]string{"--mode", "sql-atomic", "--fault", "slow"},
+			"sql-atomic (sql), slow: cannot happen to this mode"},
+		"broken before": {[]string{"--mode", "unsafe", "--fault", "pause"},
+			"unsafe (redis), pause: threads breaks the mode already (O)"},
+		"no such store": {[]string{"--mode", "sql-atomic", "--store", "redis"},
+			"sql-atomic keeps its count in sql, not in redis"},
 		"no such expiry": {[]string{"--expiry", "soon"}, "want awaited or forced"},
-		"not measured":   {[]string{"--expiry", "forced", "--all", "--update", "matrix.json"}, "--update and --expiry forced exclude each other"},
+		"not measured": {[]string{"--expiry", "forced", "--all", "--update", "matrix.json"},
+			"--update and --expiry forced exclude each other"},
 		"as in the file": {[]string{"--expiry", "forced", "--replay", "story.json"}, "exclude each other: --expiry --replay"},
-		"told in files":  {[]string{"--tell", "stories", "-o", "json", "--lanes", "0"}, "exclude each other: --output --tell"},
-		"no JSON":        {[]string{"--replay", story(`{"worst": 3`)}, "is no JSON"},
-		"endless":        {[]string{"--replay", "/dev/zero"}, "is no JSON"},
-		"no story":       {[]string{"--replay", story(`{}`)}, `no schedule in "worst"`},
-		"unknown fault":  {[]string{"--replay", story(`{"worst":{"schedule":{"mode":"lua-lock","store":"sql","fault":"none"}}}`)}, `unknown fault "none"`},
-		"unknown mode":   {[]string{"--replay", story(`{"worst":{"schedule":{"mode":"none","store":"sql","fault":"pause"}}}`)}, `unknown mode "none"`},
-		"without victim": {[]string{"--replay", story(`{"worst":{"schedule":{"mode":"lua-lock","store":"sql","fault":"pause"}}}`)}, "needs the position of the victim"},
+		"told in files": {[]string{"--tell", "stories", "-o", "json", "--lanes", "0"},
+			"exclude each other: --output --tell"},
+		"no JSON":  {[]string{"--replay", story(`{"worst": 3`)}, "is no JSON"},
+		"endless":  {[]string{"--replay", "/dev/zero"}, "is no JSON"},
+		"no story": {[]string{"--replay", story(`{}`)}, `no schedule in "worst"`},
+		"unknown fault": {[]string{"--replay",
+			story(`{"worst":{"schedule":{"mode":"lua-lock","store":"sql","fault":"none"}}}`)}, `unknown fault "none"`},
+		"unknown mode": {[]string{"--replay",
+			story(`{"worst":{"schedule":{"mode":"none","store":"sql","fault":"pause"}}}`)}, `unknown mode "none"`},
+		"without victim": {[]string{"--replay",
+			story(`{"worst":{"schedule":{"mode":"lua-lock","store":"sql","fault":"pause"}}}`)},
+			"needs the position of the victim"},
 	} {
 		t.Run(name, func(t *testing.T) { wantRefused(t, newRoot("en"), tt.want, append([]string{"lab"}, tt.args...)...) })
 	}
@@ -198,14 +217,16 @@ func TestLabUsage(t *testing.T) {
 
 // ownSettings are the variables and headers of ownService, of which a story holds the names only.
 var ownSettings = []string{
-	"--env", "SHOP_ADMIN_TOKEN=token", "--env", "SHOP_LOCK_TTL=700ms", "--env", "SHOP_HEALTH_INTERVAL=0", "--env", "SHOP_PURGE_INTERVAL=0",
+	"--env", "SHOP_ADMIN_TOKEN=token", "--env", "SHOP_LOCK_TTL=700ms", "--env", "SHOP_HEALTH_INTERVAL=0", "--env",
+	"SHOP_PURGE_INTERVAL=0",
 	"--header", "Authorization: Bearer token",
 }
 
 // ownService is a command line that passes our own binary to --serve as if it were somebody else's service.
 func ownService(shop, mode string, more ...string) []string {
 	args := []string{
-		"lab", "--serve", "'" + shop + "' serve", "--env", "SHOP_LISTEN={{addr}}", "--env", "SHOP_REDIS={{redis}}", "--env", "SHOP_SQL={{mysql_dsn}}",
+		"lab", "--serve", "'" + shop + "' serve", "--env", "SHOP_LISTEN={{addr}}", "--env", "SHOP_REDIS={{redis}}", "--env",
+		"SHOP_SQL={{mysql_dsn}}",
 		"--request", "POST /deduct_stock/" + mode + "?product_id={{product}}&store=sql&wait_ms=0",
 		"--reset-url", `PUT /products/{{product}}/stock {"stock":{{stock}}}`,
 		"--stock-url", "/products/{{product}}#/stock/sql", "--orders-url", "/products/{{product}}/orders#/orders",
@@ -213,8 +234,8 @@ func ownService(shop, mode string, more ...string) []string {
 	return slices.Concat(args, ownSettings, more)
 }
 
-// A pause breaks lua-lock of a service that the lab only knows how to start, ask and read; --replay of the saved file breaks it
-// again; lease-seq of the same service is not broken.
+// A pause breaks lua-lock of a service that the lab only knows how to start, ask and read; --replay of the saved file
+// breaks it again; lease-seq of the same service is not broken.
 func TestLabServe(t *testing.T) {
 	testenv.Slow(t, "plays dozens of schedules on real servers")
 	t.Parallel()
@@ -222,7 +243,8 @@ func TestLabServe(t *testing.T) {
 	shop := program(t)
 	story := filepath.Join(t.TempDir(), "story.json")
 	out, code := runShop(t, shop, ownService(shop, "lua-lock", "--fault", "pause", "--out", story)...)
-	if code != exitFailed || !strings.Contains(out, "pause       O ") || !strings.Contains(out, "lock:lua-lock:{#} (700ms)") {
+	if code != exitFailed || !strings.Contains(out, "pause       O ") ||
+		!strings.Contains(out, "lock:lua-lock:{#} (700ms)") {
 		t.Fatalf("lua-lock under pause: exit %d, want %d, O and the TTL of its lock:\n%s", code, exitFailed, out)
 	}
 	text, err := os.ReadFile(story)
@@ -230,7 +252,8 @@ func TestLabServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told faultlab.Result
-	if err := json.Unmarshal(text, &told); err != nil || told.Serve == nil || told.Worst == nil || told.Worst.Story == nil {
+	if err := json.Unmarshal(text, &told); err != nil || told.Serve == nil || told.Worst == nil ||
+		told.Worst.Story == nil {
 		t.Fatalf("%s holds no service and story: %v", story, err)
 	}
 	out, code = runShop(t, shop, append([]string{"lab", "--replay", story, "--times", "3"}, ownSettings...)...)
@@ -253,16 +276,20 @@ func TestLabServeSays(t *testing.T) {
 		args []string
 		want string
 	}{
-		"does not start":   {[]string{"--serve", "'" + shop + "' serve --no-such-flag {{port}} {{redis}}"}, "no-such-flag"},
-		"is not sold":      {[]string{"--request", "POST /deduct_stock/no-such-mode"}, "is not sold (unknown): POST /deduct_stock/no-such-mode answered 404"},
-		"does not reset":   {[]string{"--reset-url", `PUT /products/{{product}}/stock {"stock":3}`}, "the reset did not reset"},
-		"reads the wrong":  {[]string{"--stock-url", "/products/{{product}}#/stock/redis", "--lanes", "1"}, "want 9"},
-		"no such field":    {[]string{"--orders-url", "/products/{{product}}/orders#/rows"}, "there is no /rows"},
-		"bypasses the lab": {[]string{"--env", "SHOP_REDIS=", "--env", "SHOP_SQL=sqlite:" + filepath.Join(t.TempDir(), "own.db"), "--keep-redis"}, "does not use the addresses"},
+		"does not start": {[]string{"--serve", "'" + shop + "' serve --no-such-flag {{port}} {{redis}}"}, "no-such-flag"},
+		"is not sold": {[]string{"--request", "POST /deduct_stock/no-such-mode"},
+			"is not sold (unknown): POST /deduct_stock/no-such-mode answered 404"},
+		"does not reset": {[]string{"--reset-url", `PUT /products/{{product}}/stock {"stock":3}`},
+			"the reset did not reset"},
+		"reads the wrong": {[]string{"--stock-url", "/products/{{product}}#/stock/redis", "--lanes", "1"}, "want 9"},
+		"no such field":   {[]string{"--orders-url", "/products/{{product}}/orders#/rows"}, "there is no /rows"},
+		"bypasses the lab": {[]string{"--env", "SHOP_REDIS=", "--env",
+			"SHOP_SQL=sqlite:" + filepath.Join(t.TempDir(), "own.db"), "--keep-redis"}, "does not use the addresses"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, errOut, code := shopSays(t, shop, ownService(shop, "sql-atomic", append([]string{"--fault", "replicas", "--lanes", "1"}, tt.args...)...)...)
+			_, errOut, code := shopSays(t, shop, ownService(shop, "sql-atomic",
+				append([]string{"--fault", "replicas", "--lanes", "1"}, tt.args...)...)...)
 			if code != exitFailed || !strings.Contains(errOut, tt.want) {
 				t.Errorf("exit %d, want %d and %q:\n%s", code, exitFailed, tt.want, errOut)
 			}
@@ -277,17 +304,18 @@ func TestLabServeUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no serve":       {[]string{"lab", "--request", "POST /buy"}, "--request needs --serve"},
-		"no serve, TTL":  {[]string{"lab", "--lock-ttl", "1s", "--mode", "nobody"}, "--lock-ttl needs --serve"},
-		"no serve, env":  {[]string{"lab", "--env", "A=b", "--mode", "nobody"}, "--env needs --serve"},
-		"a short TTL":    {ownService("shop", "lua-lock", "--lock-ttl", "1ns"), "--lock-ttl \"1ns\": want 1ms to 1m"},
-		"no request":     {[]string{"lab", "--serve", "app {{port}} {{redis}}"}, "--request"},
-		"a mode":         {ownService("shop", "lua-lock", "--mode", "lua-lock"), "--mode is about lastitem's own modes"},
-		"a bad status":   {ownService("shop", "lua-lock", "--ok", "2xx"), "--ok \"2xx\""},
-		"a bad TTL":      {ownService("shop", "lua-lock", "--lock-ttl", "soon"), "--lock-ttl"},
-		"no such file":   {ownService("shop", "lua-lock", "--setup-sql", "@no/such.sql"), "--setup-sql"},
-		"allowed what":   {ownService("shop", "lua-lock", "--allow-untested", "nothing"), "--allow-untested \"nothing\""},
-		"a key or none":  {ownService("shop", "lua-lock", "--key-header", "K", "--repeat-without-key"), "the requests carry a key"},
+		"no serve":      {[]string{"lab", "--request", "POST /buy"}, "--request needs --serve"},
+		"no serve, TTL": {[]string{"lab", "--lock-ttl", "1s", "--mode", "nobody"}, "--lock-ttl needs --serve"},
+		"no serve, env": {[]string{"lab", "--env", "A=b", "--mode", "nobody"}, "--env needs --serve"},
+		"a short TTL":   {ownService("shop", "lua-lock", "--lock-ttl", "1ns"), "--lock-ttl \"1ns\": want 1ms to 1m"},
+		"no request":    {[]string{"lab", "--serve", "app {{port}} {{redis}}"}, "--request"},
+		"a mode":        {ownService("shop", "lua-lock", "--mode", "lua-lock"), "--mode is about lastitem's own modes"},
+		"a bad status":  {ownService("shop", "lua-lock", "--ok", "2xx"), "--ok \"2xx\""},
+		"a bad TTL":     {ownService("shop", "lua-lock", "--lock-ttl", "soon"), "--lock-ttl"},
+		"no such file":  {ownService("shop", "lua-lock", "--setup-sql", "@no/such.sql"), "--setup-sql"},
+		"allowed what":  {ownService("shop", "lua-lock", "--allow-untested", "nothing"), "--allow-untested \"nothing\""},
+		"a key or none": {ownService("shop", "lua-lock", "--key-header", "K", "--repeat-without-key"),
+			"the requests carry a key"},
 		"retry, no key":  {ownService("shop", "lua-lock", "--fault", "retry"), "--key-header"},
 		"replay as well": {ownService("shop", "lua-lock", "--replay", "x.json"), "exclude each other"},
 	}
@@ -305,12 +333,17 @@ func TestLabExitCodes(t *testing.T) {
 		ours, serve int
 	}{
 		"as claimed": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "."}}}, exitOK, exitOK},
-		"a letter":   {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "O", Wrong: wrong}}}, exitFailed, exitFailed},
-		"untested":   {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "."}, {Fault: "threads", Found: "?"}}}, exitOK, exitInconclusive},
-		"allowed":    {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "."}, {Fault: "retry", Found: "?"}}}, exitOK, exitOK},
-		"both":       {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "O"}, {Fault: "threads", Found: "?"}}}, exitOK, exitFailed},
-		"one judged": {faultlab.Result{Schedules: 2, Judged: 1, Cells: []faultlab.Cell{{Found: ".", Wrong: wrong}}}, exitFailed, exitFailed},
-		"none":       {faultlab.Result{Schedules: 2, Cells: []faultlab.Cell{{Wrong: wrong}}}, exitInconclusive, exitInconclusive},
+		"a letter": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "O", Wrong: wrong}}},
+			exitFailed, exitFailed},
+		"untested": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "."},
+			{Fault: "threads", Found: "?"}}}, exitOK, exitInconclusive},
+		"allowed": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "."},
+			{Fault: "retry", Found: "?"}}}, exitOK, exitOK},
+		"both": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "O"},
+			{Fault: "threads", Found: "?"}}}, exitOK, exitFailed},
+		"one judged": {faultlab.Result{Schedules: 2, Judged: 1, Cells: []faultlab.Cell{{Found: ".", Wrong: wrong}}},
+			exitFailed, exitFailed},
+		"none": {faultlab.Result{Schedules: 2, Cells: []faultlab.Cell{{Wrong: wrong}}}, exitInconclusive, exitInconclusive},
 	} {
 		code := func(err error) int {
 			var e *exitError
@@ -319,7 +352,8 @@ func TestLabExitCodes(t *testing.T) {
 			}
 			return exitOK
 		}
-		if ours, serve := code(asClaimed(&tt.res)), code(unbroken(&tt.res, []string{"retry"})); ours != tt.ours || serve != tt.serve {
+		if ours, serve := code(asClaimed(&tt.res)), code(unbroken(&tt.res, []string{"retry"})); ours != tt.ours ||
+			serve != tt.serve {
 			t.Errorf("%s: exit %d for our modes and %d for a service, want %d and %d", name, ours, serve, tt.ours, tt.serve)
 		}
 	}
@@ -328,7 +362,8 @@ func TestLabExitCodes(t *testing.T) {
 // A file of statements ends each with a semicolon at the end of a line.
 func TestStatements(t *testing.T) {
 	t.Parallel()
-	all, err := statements("@" + fileOf(t, "CREATE TABLE a (\n x INT\n);\r\nINSERT INTO a VALUES (';');\n\nINSERT INTO a VALUES (2)\n"))
+	all, err := statements("@" + fileOf(t, "CREATE TABLE a (\n x INT\n);\r\nINSERT INTO a VALUES (';');\n\nINSERT INTO "+
+		"a VALUES (2)\n"))
 	if err != nil || len(all) != 3 || !strings.HasPrefix(all[1], "INSERT INTO a VALUES (';')") {
 		t.Errorf("statements = %q, %v, want three", all, err)
 	}

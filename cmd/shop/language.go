@@ -11,8 +11,9 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// language is the language of what the command line args gets to read: --lang, else the locale. It is looked for before the flags are parsed,
-// since help and the errors of the parser follow it too. A language that there is not is refused later, by checkLang.
+// language is the language of what the command line args gets to read: --lang, else the locale. It is looked for before
+// the flags are parsed, since help and the errors of the parser follow it too. A language that there is not is refused
+// later, by checkLang.
 func language(args []string, getenv func(string) string) string {
 	lang := localeLanguage(getenv)
 	for i, arg := range args {
@@ -30,8 +31,9 @@ func language(args []string, getenv func(string) string) string {
 	return lang
 }
 
-// localeLanguage is the language of the locale that the environment names, if reports are written in it, else English; also English on a
-// terminal of another character set than UTF-8 (zh_CN.GBK), which would show our Chinese as other characters.
+// localeLanguage is the language of the locale that the environment names, if reports are written in it, else English;
+// also English on a terminal of another character set than UTF-8 (zh_CN.GBK), which would show our Chinese as other
+// characters.
 func localeLanguage(getenv func(string) string) string {
 	locale := func(category string) string {
 		return strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv(category), getenv("LANG")))
@@ -46,7 +48,8 @@ func localeLanguage(getenv func(string) string) string {
 
 // addLang declares --lang, whose default is what lang holds.
 func addLang(set *pflag.FlagSet, lang *string) {
-	set.StringVar(lang, "lang", *lang, text.Of("language of results, help and errors: en or zh (default: by LC_ALL, LC_MESSAGES or LANG)").In(*lang))
+	set.StringVar(lang, "lang", *lang, text.Of("language of results, help and errors: en or zh (default: by LC_ALL, "+
+		"LC_MESSAGES or LANG)").In(*lang))
 	set.Lookup("lang").DefValue = "" // what it is here would differ from one machine's help to another's
 }
 

@@ -27,7 +27,8 @@ func inChinese(text string) bool {
 }
 
 // names match the parts of a text that no language changes: flags, variables, commands, code in braces, verbs, numbers.
-var names = regexp.MustCompile(`--[a-z]+(?:-[a-z]+)*|\$?[A-Z]+_[A-Z_]+|\{\{\w+\}\}|'shop [^']*'|%(?:\[\d\])?[.0-9]*[a-zA-Z]|\b\d+(?:\.\d+)?(?:ms|s|m|h|%)?`)
+var names = regexp.MustCompile(`--[a-z]+(?:-[a-z]+)*|\$?[A-Z]+_[A-Z_]+|\{\{\w+\}\}|'shop ` +
+	`[^']*'|%(?:\[\d\])?[.0-9]*[a-zA-Z]|\b\d+(?:\.\d+)?(?:ms|s|m|h|%)?`)
 
 // visible are the commands of a tree that users see.
 func visible(root *cobra.Command) []*cobra.Command {
@@ -99,14 +100,18 @@ func TestLanguage(t *testing.T) {
 		{"--lang en help demo", "zh_CN.UTF-8", "en"}, {"demo --lang de", "zh_TW", "zh"}, {"demo --lang", "", "en"},
 		{"rolling -- make --lang zh", "", "en"}, {"demo --lang zh --lang en", "", "en"},
 	} {
-		got := language(strings.Fields(tt.line), func(name string) string { return map[string]string{"LANG": tt.locale}[name] })
+		got := language(strings.Fields(tt.line), func(name string) string {
+			return map[string]string{"LANG": tt.locale}[name]
+		})
 		if got != tt.want {
 			t.Errorf("language(%q) under LANG=%s = %s, want %s", tt.line, tt.locale, got, tt.want)
 		}
 	}
-	for _, line := range []string{"--lang zh demo --help", "demo --help --lang=zh", "help demo --lang zh", "--lang=zh help demo"} {
+	for _, line := range []string{"--lang zh demo --help", "demo --help --lang=zh", "help demo --lang zh",
+		"--lang=zh help demo"} {
 		args := strings.Fields(line)
-		if code, out, _ := commandLine(t.Context(), newRoot(language(args, os.Getenv)), args...); code != exitOK || !strings.Contains(out, "退出码：") {
+		if code, out, _ := commandLine(t.Context(), newRoot(language(args, os.Getenv)), args...); code != exitOK ||
+			!strings.Contains(out, "退出码：") {
 			t.Errorf("shop %s: exit %d, want the Chinese help:\n%s", line, code, out)
 		}
 	}

@@ -53,26 +53,27 @@ func newLoadtest(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "loadtest",
 		Short: text.Of("Put load on one or several modes, and judge the result").In(lang),
-		Long: text.Of(`Puts load on a running lastitem, measures it, and judges from the clients' history and the service's ledger whether the
-stock was deducted exactly. The result goes to stdout, progress to stderr if that is a terminal.
+		Long: text.Of(`Puts load on a running lastitem, measures it, and judges from the clients' history and the service's
+ledger whether the stock was deducted exactly. The result goes to stdout, progress to stderr if that is a terminal.
 
-With --rtt the load goes to a private stack instead, started for this run as by 'shop demo'. A proxy between each replica and each server
-delays every message by half the round trip.
+With --rtt the load goes to a private stack instead, started for this run as by 'shop demo'. A proxy between each
+replica and each server delays every message by half the round trip.
 
-A closed loop (--vus with --loops, --requests or --duration) sends a client's next request after its last answer; an open
-loop (--rate, --stages) sends each request when it is due, whether answers come or not, and counts its latency from then.
+A closed loop (--vus with --loops, --requests or --duration) sends a client's next request after its last answer; an
+open loop (--rate, --stages) sends each request when it is due, whether answers come or not, and counts its latency from
+then.
 
-The stock is set before each run, which deletes the orders of those products, and needs the admin token. Nobody else may sell these
-products or set their stock meanwhile: what others sell looks like the mode's mistake.
+The stock is set before each run, which deletes the orders of those products, and needs the admin token. Nobody else may
+sell these products or set their stock meanwhile: what others sell looks like the mode's mistake.
 
-With --request it can be pointed at a service that is not lastitem: '{{product}}', '{{quantity}}' and '{{key}}' are filled
-in, and the verdict comes from the clients' history and the stock before and after (--stock-url), and from the orders if they can
-be read (--orders-url). --reset-url or --reset-sql sets the stock before each run; without them a run begins with the stock that
-is there. If the stock cannot be reset or read, nothing is sent.
+With --request it can be pointed at a service that is not lastitem: '{{product}}', '{{quantity}}' and '{{key}}' are
+filled in, and the verdict comes from the clients' history and the stock before and after (--stock-url), and from the
+orders if they can be read (--orders-url). --reset-url or --reset-sql sets the stock before each run; without them a run
+begins with the stock that is there. If the stock cannot be reset or read, nothing is sent.
 
-With --repeat, a claim to be exact needs every run to be exact; a claim to break needs one broken run. The verdict column counts
-the runs, as in BROKEN O 27/30. If an open loop drops more than 1% of its arrivals, the load was not the planned one and the
-run does not count: the verdict on the stock holds, and the exit code is 3.
+With --repeat, a claim to be exact needs every run to be exact; a claim to break needs one broken run. The verdict
+column counts the runs, as in BROKEN O 27/30. If an open loop drops more than 1% of its arrivals, the load was not the
+planned one and the run does not count: the verdict on the stock holds, and the exit code is 3.
 
 Named plans, which the other flags override:
 `).In(lang) + planList(lang),
@@ -223,7 +224,8 @@ func (s service) fill(ctx context.Context, what *loadtest.Comparing, pattern str
 		return misuse(err)
 	}
 	what.Fits = loadtest.Fits
-	what.Run = func(ctx context.Context, m api.Mode, p loadtest.Plan, progress func(loadtest.Progress)) (loadtest.Result, error) {
+	what.Run = func(ctx context.Context, m api.Mode, p loadtest.Plan, progress func(loadtest.Progress)) (loadtest.Result,
+		error) {
 		return loadtest.Run(ctx, control, m, p, progress)
 	}
 	return nil
@@ -248,8 +250,9 @@ func (f *loadtestFlags) private(cmd *cobra.Command, thresholds []loadtest.Thresh
 	var log stackLog
 	f.replicas = cmp.Or(f.replicas, 3)
 	o := localstack.Options{
-		Replicas: f.replicas, Extras: extras, Token: cmp.Or(f.token, adminToken()), Log: log.to(notes), Lang: f.lang, Advice: adviser(f.lang, "demo", localstack.Auto, true),
-		RTT: f.rtt,
+		Replicas: f.replicas, Extras: extras, Token: cmp.Or(f.token, adminToken()), Log: log.to(notes), Lang: f.lang,
+		Advice: adviser(f.lang, "demo", localstack.Auto, true),
+		RTT:    f.rtt,
 	}
 	return private(cmd.Context(), o, func(ctx context.Context, stack *localstack.Stack) error {
 		f.url, f.token = stack.URL, stack.Token
@@ -264,7 +267,8 @@ func (f *loadtestFlags) private(cmd *cobra.Command, thresholds []loadtest.Thresh
 }
 
 // compare makes the runs and reports.
-func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what loadtest.Comparing, thresholds []loadtest.Threshold) error {
+func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what loadtest.Comparing,
+	thresholds []loadtest.Threshold) error {
 	history, err := report.CreateHistory(f.history)
 	if err != nil {
 		return fmt.Errorf("--history: %w", err)
@@ -293,7 +297,8 @@ func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what lo
 	return nil
 }
 
-// nothingToRun is the error of a load test whose modes were all skipped. If a backend did not work, the command line may be right.
+// nothingToRun is the error of a load test whose modes were all skipped. If a backend did not work, the command line
+// may be right.
 func nothingToRun(skipped []loadtest.SkippedMode) error {
 	code, first := exitUsage, skipped[0]
 	if i := slices.IndexFunc(skipped, func(s loadtest.SkippedMode) bool { return s.Down }); i >= 0 {

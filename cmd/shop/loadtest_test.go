@@ -24,8 +24,8 @@ import (
 	"lastitem/loadtest"
 )
 
-// fakeShop is the least service that the load generator takes for lastitem. In mode "lua-lock" it sells exactly, in any other
-// whatever is asked for.
+// fakeShop is the least service that the load generator takes for lastitem. In mode "lua-lock" it sells exactly, in any
+// other whatever is asked for.
 type fakeShop struct {
 	// deducted is called before each deduction, one at a time.
 	deducted func()
@@ -92,10 +92,13 @@ func TestLoadtestExitCodes(t *testing.T) {
 		{"contradicted", []string{"--mode", "proud,lua-lock"}, exitFailed, "contradicted: proud claims exact"},
 		{"all", []string{"--mode", "unsafe,lua-lock,noop,mutex-in-tx"}, exitOK, "skipped: mutex-in-tx: needs mysql"},
 		{"in Chinese", []string{"--mode", "lua-lock", "--lang", "zh"}, exitOK, "吞吐量"},
-		{"threshold kept", []string{"--mode", "lua-lock", "--threshold", "oversold==0", "--threshold", "p(99)<1h"}, exitOK, ""},
-		{"threshold crossed", []string{"--mode", "unsafe", "--threshold", "oversold==0"}, exitThreshold, "threshold crossed: unsafe: oversold==0"},
+		{"threshold kept", []string{"--mode", "lua-lock", "--threshold", "oversold==0", "--threshold", "p(99)<1h"}, exitOK,
+			""},
+		{"threshold crossed", []string{"--mode", "unsafe", "--threshold", "oversold==0"}, exitThreshold,
+			"threshold crossed: unsafe: oversold==0"},
 		{"half of three replicas", []string{"--mode", "lua-lock", "--replicas", "3"}, exitInconclusive, "VACUOUS"},
-		{"open loop", []string{"--mode", "lua-lock", "--stock", "5", "--rate", "2000", "--duration", "100ms"}, exitOK, "schedule lag"},
+		{"open loop", []string{"--mode", "lua-lock", "--stock", "5", "--rate", "2000", "--duration", "100ms"}, exitOK,
+			"schedule lag"},
 
 		{"no mode", nil, exitUsage, "--mode wants a mode"},
 		{"unknown mode", []string{"--mode", "lualock"}, exitUsage, `did you mean "lua-lock"?`},
@@ -104,22 +107,31 @@ func TestLoadtestExitCodes(t *testing.T) {
 		{"unknown language", []string{"--mode", "all", "--lang", "de"}, exitUsage, "en or zh"},
 		{"bad threshold", []string{"--mode", "all", "--threshold", "p(99)<50"}, exitUsage, "duration with its unit"},
 		{"bad stages", []string{"--mode", "all", "--stages", "10s"}, exitUsage, "10s:100,30s:2000"},
-		{"no such form", []string{"--mode", "all", "-o", "xml"}, exitUsage, `--output "xml": want text, json, csv, markdown, bench or html`},
-		{"a backend is not configured", []string{"--mode", "mutex-in-tx"}, exitUsage, "nothing to run: mutex-in-tx: needs mysql"},
-		{"a backend does not answer", []string{"--mode", "etcd"}, exitInconclusive, "nothing to run: etcd: etcd: i/o timeout"},
-		{"one of the backends does not answer", []string{"--mode", "mutex-in-tx,etcd"}, exitInconclusive, "nothing to run: etcd: etcd: i/o timeout"},
-		{"longer than the service waits", []string{"--mode", "lua-lock", "--wait", "30001ms"}, exitUsage, "--wait 30.001s: the service takes at most 30s"},
+		{"no such form", []string{"--mode", "all", "-o", "xml"}, exitUsage,
+			`--output "xml": want text, json, csv, markdown, bench or html`},
+		{"a backend is not configured", []string{"--mode", "mutex-in-tx"}, exitUsage,
+			"nothing to run: mutex-in-tx: needs mysql"},
+		{"a backend does not answer", []string{"--mode", "etcd"}, exitInconclusive,
+			"nothing to run: etcd: etcd: i/o timeout"},
+		{"one of the backends does not answer", []string{"--mode", "mutex-in-tx,etcd"}, exitInconclusive,
+			"nothing to run: etcd: etcd: i/o timeout"},
+		{"longer than the service waits", []string{"--mode", "lua-lock", "--wait", "30001ms"}, exitUsage,
+			"--wait 30.001s: the service takes at most 30s"},
 		{"as long as the service waits", []string{"--mode", "lua-lock", "--wait", "30s"}, exitOK, ""},
-		{"more than the service sells", []string{"--mode", "lua-lock", "--quantity", "1000001"}, exitUsage, "--quantity 1000001: the service takes 1 to 1000000"},
-		{"beyond the last product", []string{"--mode", "lua-lock", "--product", "9223372036854775807", "--products", "2"}, exitUsage, "the last id must fit into 64 bits"},
+		{"more than the service sells", []string{"--mode", "lua-lock", "--quantity", "1000001"}, exitUsage,
+			"--quantity 1000001: the service takes 1 to 1000000"},
+		{"beyond the last product", []string{"--mode", "lua-lock", "--product", "9223372036854775807", "--products", "2"},
+			exitUsage, "the last id must fit into 64 bits"},
 		{"what fits nothing", []string{"--mode", "lua-lock", "--segments", "5"}, exitUsage, "knows no segments"},
-		{"no token", []string{"--mode", "lua-lock", "--token", "wrong"}, exitFailed, "the one in SHOP_ADMIN_TOKEN or --token is another"},
+		{"no token", []string{"--mode", "lua-lock", "--token", "wrong"}, exitFailed,
+			"the one in SHOP_ADMIN_TOKEN or --token is another"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			args := []string{"--url", startFakeShop(t, &fakeShop{}), "--token", fakeToken}
-			if !strings.Contains(strings.Join(tt.args, " "), "--rate") && !strings.Contains(strings.Join(tt.args, " "), "--loops") {
+			if !strings.Contains(strings.Join(tt.args, " "), "--rate") &&
+				!strings.Contains(strings.Join(tt.args, " "), "--loops") {
 				args = append(args, small...)
 			}
 			code, out, errOut := commandLine(t.Context(), newLoadtest("en"), append(args, tt.args...)...)
@@ -135,7 +147,8 @@ func TestLoadtestExitCodes(t *testing.T) {
 
 func TestLoadtestNobodyThere(t *testing.T) {
 	code, _, errOut := commandLine(t.Context(), newLoadtest("en"), "--url", "http://127.0.0.1:1", "--mode", "all")
-	const want = "shop: loadtest: GET http://127.0.0.1:1/modes: dial tcp 127.0.0.1:1: connect: connection refused; is a shop running there? 'shop up'"
+	const want = "shop: loadtest: GET http://127.0.0.1:1/modes: dial tcp 127.0.0.1:1: connect: connection refused; is a " +
+		"shop running there? 'shop up'"
 	if code != exitFailed || !strings.HasPrefix(errOut, want) {
 		t.Errorf("exit code %d with %q, want %d and %q", code, errOut, exitFailed, want)
 	}
@@ -150,7 +163,8 @@ func TestLoadtestInterrupted(t *testing.T) {
 			cancel()
 		}
 	}})
-	code, out, errOut := commandLine(ctx, newLoadtest("en"), "--url", url, "--token", fakeToken, "--mode", "lua-lock,unsafe",
+	code, out, errOut := commandLine(ctx, newLoadtest("en"), "--url", url, "--token", fakeToken, "--mode",
+		"lua-lock,unsafe",
 		"--vus", "1", "--duration", "10m", "--stock", "1000000", "--details")
 	if code != exitInterrupted {
 		t.Errorf("exit code %d, want %d\n%s", code, exitInterrupted, errOut)
@@ -166,10 +180,12 @@ func TestLoadtestInterrupted(t *testing.T) {
 func TestLoadtestHistory(t *testing.T) {
 	t.Parallel()
 	url, history := startFakeShop(t, &fakeShop{}), filepath.Join(t.TempDir(), "history.jsonl")
-	code, out, errOut := commandLine(t.Context(), newLoadtest("en"), "--url", url, "--token", fakeToken, "--mode", "lua-lock,unsafe", "--vus", "2",
+	code, out, errOut := commandLine(t.Context(), newLoadtest("en"), "--url", url, "--token", fakeToken, "--mode",
+		"lua-lock,unsafe", "--vus", "2",
 		"--requests", "30", "--stock", "10", "-o", "csv", "--history", history)
 	if code != exitOK || !strings.HasPrefix(out, "mode,store,plan,") || errOut != "" {
-		t.Errorf("exit code %d, printed %.60q and %q; want %d and no progress on what is no terminal", code, out, errOut, exitOK)
+		t.Errorf("exit code %d, printed %.60q and %q; want %d and no progress on what is no terminal", code, out, errOut,
+			exitOK)
 	}
 	lines, err := os.ReadFile(history)
 	if n := bytes.Count(lines, []byte("\n")); err != nil || n != 60 {
@@ -195,15 +211,20 @@ func TestLoadtestForeign(t *testing.T) {
 			fmt.Fprint(w, `{"code":0}`)
 		}
 	})
-	mux.HandleFunc("PUT /items/101/{stock}", func(_ http.ResponseWriter, r *http.Request) { stock, _ = strconv.Atoi(r.PathValue("stock")) })
-	mux.HandleFunc("GET /items/101", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"data":{"stock":%d}}`, stock) })
+	mux.HandleFunc("PUT /items/101/{stock}", func(_ http.ResponseWriter, r *http.Request) {
+		stock, _ = strconv.Atoi(r.PathValue("stock"))
+	})
+	mux.HandleFunc("GET /items/101", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"data":{"stock":%d}}`, stock)
+	})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		mux.ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	bodies := []string{"--ok-status", "200", "--ok-body", `"code":0`, "--refused", "200", "--refused-body", "409", "--declined-status", "200", "--declined-body", `"code":1`}
+	bodies := []string{"--ok-status", "200", "--ok-body", `"code":0`, "--refused", "200", "--refused-body", "409",
+		"--declined-status", "200", "--declined-body", `"code":1`}
 	reset := []string{"--reset-url", "PUT /items/{{product}}/{{stock}}"}
 	read := []string{"--stock-url", "/items/{{product}}", "--stock-json-path", "data.stock"}
 	header := []string{"--header", "X-Shop: 7"}
@@ -215,18 +236,25 @@ func TestLoadtestForeign(t *testing.T) {
 		sent bool
 	}{
 		{"nothing to sell", slices.Concat(bodies, header, read), exitUsage, "the stock of product 101 is 0", false},
-		{"no such stock", slices.Concat(bodies, header, []string{"--stock-url", "/nothing"}), exitUsage, "404 page not found", false},
-		{"twice", slices.Concat(bodies, header, reset, read, []string{"--repeat", "2", "--name", "theirs"}), exitOK, "seen: EXACT 2/2", true},
+		{"no such stock", slices.Concat(bodies, header, []string{"--stock-url", "/nothing"}), exitUsage, "404 page not found",
+			false},
+		{"twice", slices.Concat(bodies, header, reset, read, []string{"--repeat", "2", "--name", "theirs"}), exitOK,
+			"seen: EXACT 2/2", true},
 		{"every 200 is sold", slices.Concat(header, reset, read), exitFailed, "--ok-body and", true},
 		{"without the header", slices.Concat(bodies, reset, read), exitFailed, "seen: BROKEN X", true},
-		{"its orders", slices.Concat(bodies, header, reset, read, []string{"--orders-url", "/items/{{product}}#/data/none"}), exitUsage, "no /data/none", false},
+		{"its orders", slices.Concat(bodies, header, reset, read, []string{"--orders-url", "/items/{{product}}#/data/none"}),
+			exitUsage, "no /data/none", false},
 		{"no database", slices.Concat(bodies, header, read, []string{"--reset-sql", "UPDATE"}), exitUsage, "--sql", false},
 	} {
 		stock, sent = 0, 0
-		args := append([]string{"--url", server.URL, "--request", `POST /buy {"id":{{product}}}`, "--vus", "4", "--requests", "60", "--stock", "20"}, tt.args...)
-		code, out, errOut := commandLine(t.Context(), newLoadtest("en"), append(args, "--wait", "40s")...) // the limit of wait_ms is not its own
-		if code != tt.code || !strings.Contains(out+errOut, tt.want) || (sent > 0) != tt.sent || strings.Contains(out, "confirmed") {
-			t.Errorf("%s: exit code %d, want %d and %q; sent %d; and no claim\n%s%s", tt.name, code, tt.code, tt.want, sent, out, errOut)
+		args := append([]string{"--url", server.URL, "--request", `POST /buy {"id":{{product}}}`, "--vus", "4", "--requests",
+			"60", "--stock", "20"}, tt.args...)
+		// the limit of wait_ms is not its own
+		code, out, errOut := commandLine(t.Context(), newLoadtest("en"), append(args, "--wait", "40s")...)
+		if code != tt.code || !strings.Contains(out+errOut, tt.want) || (sent > 0) != tt.sent ||
+			strings.Contains(out, "confirmed") {
+			t.Errorf("%s: exit code %d, want %d and %q; sent %d; and no claim\n%s%s", tt.name, code, tt.code, tt.want, sent, out,
+				errOut)
 		}
 	}
 }
@@ -243,8 +271,12 @@ func TestPlanFlags(t *testing.T) {
 		{"nothing given", nil, func(*loadtest.Plan) {}, loadtest.Plan{Wait: 3 * time.Second}},
 		{"a named plan", []string{"--plan", "five"}, func(*loadtest.Plan) {}, five[0]},
 		{"a seed", []string{"--plan", "five", "--seed", "7"}, func(p *loadtest.Plan) { p.Seed = 7 }, five[0]},
-		{"another stock is another plan", []string{"--plan", "five", "--stock", "10"}, func(p *loadtest.Plan) { p.Stock, p.MustEnd = 10, nil }, five[0]},
-		{"a wait that ends sooner", []string{"--plan", "five", "--wait", "0"}, func(p *loadtest.Plan) { p.Wait, p.MustEnd = 0, nil }, five[0]},
+		{"another stock is another plan", []string{"--plan", "five", "--stock", "10"}, func(p *loadtest.Plan) {
+			p.Stock, p.MustEnd = 10, nil
+		}, five[0]},
+		{"a wait that ends sooner", []string{"--plan", "five", "--wait", "0"}, func(p *loadtest.Plan) {
+			p.Wait, p.MustEnd = 0, nil
+		}, five[0]},
 		{"a time-out that cuts off", []string{"--plan", "five", "--timeout", "4s"},
 			func(p *loadtest.Plan) { p.Timeout, p.MustEnd = 4*time.Second, nil }, five[0]},
 		{"a length replaces the length", []string{"--plan", "jmeter", "--duration", "2s"},
@@ -288,7 +320,8 @@ func TestZeroIsNotTheDefault(t *testing.T) {
 		// With a second mistake after it, so that nothing is sent.
 		code, _, errOut := commandLine(t.Context(), newLoadtest("en"), "--mode", "all", "--engine", "steam", "--"+f.Name, "0")
 		refused := strings.Contains(errOut, "--"+f.Name+" 0") && strings.Contains(errOut, ": want more than 0")
-		if want := !slices.Contains(meant, f.Name); code != exitUsage || refused != want || !refused && !strings.Contains(errOut, "--engine") {
+		if want := !slices.Contains(meant, f.Name); code != exitUsage || refused != want ||
+			!refused && !strings.Contains(errOut, "--engine") {
 			t.Errorf("loadtest --%s 0: exit %d, %s; want it refused: %t", f.Name, code, errOut, want)
 		}
 		code, _, errOut = commandLine(t.Context(), newLoadtest("en"), "--mode", "all", "--"+f.Name+"=-1")

@@ -23,8 +23,8 @@ import (
 func main() { os.Exit(shop()) }
 
 // shop runs the command line and returns the exit code. The first signal ends the command's context; after it, a second
-// one ends the process, for a command that does not come to its end. A second SIGHUP does not: when a terminal is closed, the
-// shell and the kernel both send one.
+// one ends the process, for a command that does not come to its end. A second SIGHUP does not: when a terminal is
+// closed, the shell and the kernel both send one.
 func shop() int {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
@@ -43,9 +43,11 @@ func shop() int {
 	if err := replica.ReadFiles(); err != nil {
 		return finish(root, misuse(err), lang)
 	}
-	if cmd, _, err := root.Find(os.Args[1:]); err == nil && !cmd.Hidden && cmd.Name() != "serve" { // which logs them, as hidden commands' children do
+	// which logs them, as hidden commands' children do
+	if cmd, _, err := root.Find(os.Args[1:]); err == nil && !cmd.Hidden && cmd.Name() != "serve" {
 		for _, u := range unknownSettings(os.Environ()) {
-			fmt.Fprintf(root.ErrOrStderr(), text.Of("shop: warning: %s is no setting; the nearest is %s\n").In(lang), u.name, u.nearest)
+			fmt.Fprintf(root.ErrOrStderr(), text.Of("shop: warning: %s is no setting; the nearest is %s\n").In(lang), u.name,
+				u.nearest)
 		}
 	}
 	cmd, err := root.ExecuteContextC(ctx)
@@ -57,12 +59,12 @@ func newRoot(lang string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "shop",
 		Short: text.Of("Sell the last item exactly once, and see which ways of doing it do not").In(lang),
-		Long: text.Of(`lastitem: a shop whose one endpoint, /deduct_stock, exists in many modes, from the one that oversells at the second
-concurrent request to the ones that hold. Start with 'shop demo'.
+		Long: text.Of(`lastitem: a shop whose one endpoint, /deduct_stock, exists in many modes, from the one that oversells
+at the second concurrent request to the ones that hold. Start with 'shop demo'.
 
-Results, help and errors are in English or Chinese: --lang decides, else the locale. Output for programs, and text that people search for, is
-in English only: JSON (except the texts that it has in both languages), CSV, benchmark lines, logs, metrics, and the messages of libraries,
-servers and the operating system.`).In(lang),
+Results, help and errors are in English or Chinese: --lang decides, else the locale. Output for programs, and text that
+people search for, is in English only: JSON (except the texts that it has in both languages), CSV, benchmark lines,
+logs, metrics, and the messages of libraries, servers and the operating system.`).In(lang),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -151,10 +153,12 @@ type group struct {
 // groups lists the commands for users, the ones that they meet first at the top; a file each.
 func groups(lang string) []group {
 	return []group{
-		{text.Of("Try it").In(lang), []*cobra.Command{newPlay(lang), newDemo(lang), newUp(lang), newModes(lang), newTrace(lang)}},
+		{text.Of("Try it").In(lang), []*cobra.Command{newPlay(lang), newDemo(lang), newUp(lang), newModes(lang),
+			newTrace(lang)}},
 		{text.Of("Judge it").In(lang), []*cobra.Command{newLoadtest(lang), newWriteUps(lang), newAudit(lang), newLab(lang)}},
 		{text.Of("Run it").In(lang), []*cobra.Command{
-			newServe(lang), newMigrate(lang), newStock(lang), newRolling(lang), newConsoleCommand(lang), newSettings(lang), newVersion(lang),
+			newServe(lang), newMigrate(lang), newStock(lang), newRolling(lang), newConsoleCommand(lang), newSettings(lang),
+			newVersion(lang),
 			newCompletion(lang),
 		}},
 	}

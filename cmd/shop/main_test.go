@@ -23,7 +23,8 @@ func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, line := range []string{"stock 101", "audit", "loadtest --mode mutex", "migrate --sql u:x@tcp(127.0.0.1:1)/shop", "demo --redis redis://127.0.0.1:1"} {
+	for _, line := range []string{"stock 101", "audit", "loadtest --mode mutex", "migrate --sql u:x@tcp(127.0.0.1:1)/shop",
+		"demo --redis redis://127.0.0.1:1"} {
 		if code, _, errOut := commandLine(ctx, newRoot("en"), strings.Fields(line)...); code != exitInterrupted {
 			t.Errorf("shop %s after Ctrl-C: exit %d, %s; want %d", line, code, errOut, exitInterrupted)
 		}
@@ -70,9 +71,10 @@ func wantRefused(t *testing.T, cmd *cobra.Command, want string, args ...string) 
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"demo --nope":                          "unknown flag: --nope\nTry 'shop demo --help'.\n",
-		"demo --vus many":                      "--vus \"many\": want a whole number\nTry 'shop demo --help'.\n",
-		"loadtest --wait 10":                   "--wait \"10\": want a duration with its unit, such as 10s or 500ms\nTry 'shop loadtest --help'.\n",
+		"demo --nope":     "unknown flag: --nope\nTry 'shop demo --help'.\n",
+		"demo --vus many": "--vus \"many\": want a whole number\nTry 'shop demo --help'.\n",
+		"loadtest --wait 10": "--wait \"10\": want a duration with its unit, such as 10s or 500ms\nTry " +
+			"'shop loadtest --help'.\n",
 		"loadtest --rate x":                    "--rate \"x\": want a number\n",
 		"loadtest --request GET --ok-status a": "--ok \"a\": want HTTP statuses",
 		"up --no-restart=perhaps":              "want true or false\n",
@@ -80,26 +82,27 @@ func TestUsage(t *testing.T) {
 		"up --port 65536":                      "--port 65536",
 		"up --replicas 0":                      "--replicas 0",
 		"up --backend docker":                  "--backend docker",
-		"up now":                               "unexpected argument \"now\": shop up takes flags only\nTry 'shop up --help'.\n",
-		"stock":                                "an argument is missing: want shop stock PRODUCT [UNITS]\n",
-		"stock 101 --segments 3":               "--segments and --if-new go with UNITS",
-		"stock 101 --if-new":                   "--segments and --if-new go with UNITS",
-		"stock 101 5 --segments=-1":            "--segments -1: want a number from 0",
-		"stock 0":                              "PRODUCT \"0\": want a number from 1",
-		"demo --backend docker":                "--backend docker: want auto, embedded or local",
-		"modes mutexx":                         "shop: unknown mode \"mutexx\" (did you mean \"mutex\"?)",
-		"rolling --rate 0":                     "--rate 0: want more than 0",
-		"rolling --rate NaN":                   "--rate NaN: want more than 0",
-		"rolling --duration 0":                 "--duration 0s: want more than 0",
-		"rolling --mode=":                      "--mode names no mode",
-		"stock 101 5 6":                        "unexpected argument \"6\": want shop stock",
-		"loadtest --request GET":               "--request must be like",
-		"demos":                                "Try 'shop --help'.\n",
-		"modes --docs x --out y":               "these flags exclude each other: --docs --out\n",
-		"settings --docs x --out y":            "these flags exclude each other: --docs --out\n",
-		"demo --replicas 0":                    "want 1 to 32",
-		"demo --replicas 1000":                 "each is a process",
-		"demo --lang fr":                       "en or zh",
+		"up now": "unexpected argument \"now\": shop up takes flags only\nTry 'shop up " +
+			"--help'.\n",
+		"stock":                     "an argument is missing: want shop stock PRODUCT [UNITS]\n",
+		"stock 101 --segments 3":    "--segments and --if-new go with UNITS",
+		"stock 101 --if-new":        "--segments and --if-new go with UNITS",
+		"stock 101 5 --segments=-1": "--segments -1: want a number from 0",
+		"stock 0":                   "PRODUCT \"0\": want a number from 1",
+		"demo --backend docker":     "--backend docker: want auto, embedded or local",
+		"modes mutexx":              "shop: unknown mode \"mutexx\" (did you mean \"mutex\"?)",
+		"rolling --rate 0":          "--rate 0: want more than 0",
+		"rolling --rate NaN":        "--rate NaN: want more than 0",
+		"rolling --duration 0":      "--duration 0s: want more than 0",
+		"rolling --mode=":           "--mode names no mode",
+		"stock 101 5 6":             "unexpected argument \"6\": want shop stock",
+		"loadtest --request GET":    "--request must be like",
+		"demos":                     "Try 'shop --help'.\n",
+		"modes --docs x --out y":    "these flags exclude each other: --docs --out\n",
+		"settings --docs x --out y": "these flags exclude each other: --docs --out\n",
+		"demo --replicas 0":         "want 1 to 32",
+		"demo --replicas 1000":      "each is a process",
+		"demo --lang fr":            "en or zh",
 		"demo --url http://localhost:1 --redis redis://localhost": "exclude each other",
 		"demo --stock -1":   "--stock must not be neg",
 		"demo --stock 0":    "--stock 0: want more",
@@ -111,7 +114,8 @@ func TestUsage(t *testing.T) {
 		"demo --rtt -1ms":   "--rtt -1ms: want more than 0",
 		"up --rtt 2s":       "--rtt 2s: want more than 0, and at most 1s",
 		"up --rtt 1":        "a duration with its unit",
-		"demo --rtt 1ms --url http://localhost:1":                   "leave out --url, whose network has a round trip of its own",
+		"demo --rtt 1ms --url http://localhost:1": "leave out --url, whose network has a round trip of " +
+			"its own",
 		"demo --rtt 1ms --sql sqlite:/nonexistent":                  "leave out --sql",
 		"up --rtt 1ms --redis redis://localhost:1":                  "leave out --redis",
 		"loadtest --rtt 1ms --mode unsafe --url http://localhost:1": "leave out --url",
@@ -152,7 +156,8 @@ func TestUsage(t *testing.T) {
 
 // TestMain lets a copy of the test binary be the program, see [program], or the embedded broker of the traces.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "shop" || len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") { // a command, such as keeper: never the tests again
+	// a command, such as keeper: never the tests again
+	if filepath.Base(os.Args[0]) == "shop" || len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		main()
 	}
 	_ = os.Setenv("LC_ALL", "C") // the texts that the tests look for are English; the processes that they start inherit it
@@ -224,7 +229,8 @@ func startStack(t *testing.T, o localstack.Options) *localstack.Stack {
 	return stack
 }
 
-// The shell completes the values of flags and arguments. In a comma-separated list it offers only the values that are not there yet.
+// The shell completes the values of flags and arguments. In a comma-separated list it offers only the values that are
+// not there yet.
 func TestCompletions(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string][]string{
@@ -278,18 +284,22 @@ func TestExitCodes(t *testing.T) {
 			"version", "modes", "settings", "migrate --list", "demo --mode lua-lock" + load, "loadtest --mode unsafe" + load,
 		},
 		exitFailed: {
-			"demo --mode proud" + load, "loadtest --mode proud" + load, "demo --mode all --token x" + nobody, "loadtest --mode all" + nobody,
+			"demo --mode proud" + load, "loadtest --mode proud" + load, "demo --mode all --token x" + nobody,
+			"loadtest --mode all" + nobody,
 			"stock 101" + nobody, "audit" + nobody, "rolling" + nobody, "modes --out /dev/null/modes.json",
 		},
 		exitUsage: {
 			"up --port x", "modes nobody", "loadtest", "loadtest --mode all --plan nobody" + load,
-			"audit --product 0", "audit --lang fr", "lab --mode nobody", "lab --fault nobody", "lab --lanes 0", "serve --lock-ttl soon", "serve --conns 0 --redis x",
+			"audit --product 0", "audit --lang fr", "lab --mode nobody", "lab --fault nobody", "lab --lanes 0",
+			"serve --lock-ttl soon", "serve --conns 0 --redis x",
 			"serve --redis zz", "migrate --sql zzz",
-			"migrate", "migrate --nope", "rolling --backend docker", "settings more", "version --output xml", "nobody", "demo --output xml",
+			"migrate", "migrate --nope", "rolling --backend docker", "settings more", "version --output xml", "nobody",
+			"demo --output xml",
 			"stock 101 --lang fr", "lab --output csv", "trace unsafe --output csv", "audit --out x.csv",
 		},
-		exitInconclusive: {"loadtest --mode lua-lock --vus 4 --requests 60 --stock 20 --replicas 3 --token TOKEN --url " + url},
-		exitThreshold:    {"loadtest --mode unsafe --threshold oversold==0" + load},
+		exitInconclusive: {"loadtest --mode lua-lock --vus 4 --requests 60 --stock 20 --replicas 3 --token TOKEN --url " +
+			url},
+		exitThreshold: {"loadtest --mode unsafe --threshold oversold==0" + load},
 	} {
 		for _, line := range lines {
 			args := strings.Fields(line)
@@ -300,7 +310,8 @@ func TestExitCodes(t *testing.T) {
 			}
 			if got, out, errOut := commandLine(t.Context(), newRoot("en"), args...); got != code {
 				t.Errorf("shop %s: exit %d, want %d\n%.500s%s", line, got, code, out, errOut)
-			} else if strings.HasSuffix(line, nobody) && !strings.HasPrefix(line, "loadtest") && strings.Contains(errOut, "loadtest:") {
+			} else if strings.HasSuffix(line, nobody) && !strings.HasPrefix(line, "loadtest") &&
+				strings.Contains(errOut, "loadtest:") {
 				t.Errorf("shop %s names another command: %s", line, errOut)
 			}
 		}

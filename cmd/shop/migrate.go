@@ -17,8 +17,8 @@ func newMigrate(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: text.Of("Create or update the tables in the database of SHOP_SQL").In(lang),
-		Long: text.Of(`Create or update the tables in the database of SHOP_SQL (or --sql). 'shop serve' does the same when it starts; several
-at once are safe. Tables of the same names that lastitem did not make are left alone, with an error.`).In(lang),
+		Long: text.Of(`Create or update the tables in the database of SHOP_SQL (or --sql). 'shop serve' does the same when it
+starts; several at once are safe. Tables of the same names that lastitem did not make are left alone, with an error.`).In(lang),
 		Args: arguments(0, 0),
 	}
 	dsn := cmd.Flags().String("sql", "", text.Of("database, instead of SHOP_SQL").In(lang))

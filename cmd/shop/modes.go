@@ -23,15 +23,16 @@ func newModes(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "modes [NAME]",
 		Short: text.Of("List the modes of this binary, or print the essay on one").In(lang),
-		Long: text.Of(`Lists every way of deducting stock that this binary knows, in teaching order, with the stores it offers and what it claims
-under each hazard. A name prints the essay on that mode: what it does step by step, what breaks it, when to use it.
+		Long: text.Of(`Lists every way of deducting stock that this binary knows, in teaching order, with the stores it offers
+and what it claims under each hazard. A name prints the essay on that mode: what it does step by step, what breaks it,
+when to use it.
 
   .  exact      O  oversold or lost update      L  leaked: stock gone without an order
   X  stuck      A  acknowledged order lost      D  double charge
   –  cannot happen                              blank: an earlier hazard has broken it already
 
-Nothing is started: GET /modes of a running shop says which modes it can serve. The JSON is in both languages; the Markdown is the
-table of the README.`).In(lang),
+Nothing is started: GET /modes of a running shop says which modes it can serve. The JSON is in both languages; the
+Markdown is the table of the README.`).In(lang),
 		Example: "  shop modes\n  shop modes lua-lock --lang zh\n  shop modes -o json",
 		Args:    arguments(0, 1),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
@@ -59,7 +60,8 @@ table of the README.`).In(lang),
 	cmd.Flags().SortFlags = false
 	out.add(cmd, lang, formText, formJSON, formMarkdown)
 	addLang(cmd.Flags(), &lang)
-	cmd.Flags().StringVar(&docs, "docs", "", text.Of("write modes.md and a page per mode into this directory, in both languages").In(lang))
+	cmd.Flags().StringVar(&docs, "docs", "", text.Of("write modes.md and a page per mode into this directory, in both "+
+		"languages").In(lang))
 	cmd.MarkFlagsMutuallyExclusive("output", "docs")
 	cmd.MarkFlagsMutuallyExclusive("out", "docs")
 	return cmd
@@ -108,8 +110,9 @@ func printModesJSON(w io.Writer) error {
 		out := modeJSON{
 			Name: m.Name, Title: map[string]string{"en": m.Title.En, "zh": m.Title.Zh},
 			Needs: append([]stock.Backend{}, m.Needs...), Stores: append([]stock.Store{}, m.Stores...),
-			Holds: append([]stock.HoldField{}, m.Holds...), Cart: m.Cart, KeyRequired: m.KeyRequired, Segments: m.Segments, Baseline: len(m.Stores) == 0,
-			Claims: map[stock.Store]map[string]string{},
+			Holds: append([]stock.HoldField{}, m.Holds...), Cart: m.Cart, KeyRequired: m.KeyRequired, Segments: m.Segments,
+			Baseline: len(m.Stores) == 0,
+			Claims:   map[stock.Store]map[string]string{},
 		}
 		for store, claims := range m.Claims {
 			out.Claims[store] = map[string]string{}

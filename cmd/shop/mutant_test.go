@@ -28,20 +28,23 @@ var mutants = []mutant{
 		mode:  "lease-seq", store: "sql", fault: "pause", letters: "O",
 	},
 	{
-		name:  "the fence compared the wrong way",
-		edits: []testenv.Edit{{"internal/store/sql/both.sql", "version = version + 1 WHERE id = ? AND fence <= ?", "version = version + 1 WHERE id = ? AND (fence >= ? OR fence IS NULL)"}},
-		mode:  "fencing-read", store: "sql", fault: "pause", letters: "O",
+		name: "the fence compared the wrong way",
+		edits: []testenv.Edit{{"internal/store/sql/both.sql", "version = version + 1 WHERE id = ? AND fence <= ?",
+			"version = version + 1 WHERE id = ? AND (fence >= ? OR fence IS NULL)"}},
+		mode: "fencing-read", store: "sql", fault: "pause", letters: "O",
 	},
 	{
-		name:  "a release without compare",
-		edits: []testenv.Edit{{"internal/lock/textbook/lua/release.lua", "if redis.call('GET', KEYS[1]) == ARGV[1] then", "if ARGV[1] then"}},
-		mode:  "lua-lock", store: "redis", fault: "late", letters: "O",
+		name: "a release without compare",
+		edits: []testenv.Edit{{"internal/lock/textbook/lua/release.lua", "if redis.call('GET', KEYS[1]) == ARGV[1] then",
+			"if ARGV[1] then"}},
+		mode: "lua-lock", store: "redis", fault: "late", letters: "O",
 	},
 	{
 		name: "the order before the guard",
 		edits: []testenv.Edit{{
 			"internal/stock/lease_seq.go", "err = d.Orders.InTx(ctx, order, func(tx *store.Tx) error {",
-			"err = d.Orders.InTx(ctx, order, func(*store.Tx) error { return nil })\n\tif err != nil {\n\t\treturn Receipt{}, err\n\t}\n" +
+			"err = d.Orders.InTx(ctx, order, func(*store.Tx) error { return nil })\n\tif err != nil {\n\t\treturn Receipt{}, " +
+				"err\n\t}\n" +
 				"\terr = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {",
 		}},
 		mode: "lease-seq", store: "sql", fault: "pause", letters: "O",
@@ -50,16 +53,18 @@ var mutants = []mutant{
 		name: "the key's row outside the transaction",
 		edits: []testenv.Edit{{
 			"internal/stock/idempotent.go", "err = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {\n",
-			"err = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) (err error) {\n\t\tr, refusal, err = i.take(ctx, tx, req)\n\t\treturn err\n\t})\n" +
+			"err = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) (err error) {\n\t\tr, refusal, err = i.take(ctx, tx, " +
+				"req)\n\t\treturn err\n\t})\n" +
 				"\tif err != nil {\n\t\treturn Receipt{}, err\n\t}\n" +
 				"\terr = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {\n",
 		}, {"internal/stock/idempotent.go", "if r, refusal, err = i.take(ctx, tx, req); err == nil {", "if err == nil {"}},
 		mode: "idempotent", store: "sql", fault: "retry", letters: "D",
 	},
 	{
-		name:  "an ended lease handed out",
-		edits: []testenv.Edit{{"internal/lock/textbook/watchdog.go", "late := err == nil && ttl <= 0 && lock.TooLate(sent, l.ttl)", "late := false"}},
-		mode:  "watchdog", store: "redis", fault: "slow", letters: "O", pairs: true,
+		name: "an ended lease handed out",
+		edits: []testenv.Edit{{"internal/lock/textbook/watchdog.go",
+			"late := err == nil && ttl <= 0 && lock.TooLate(sent, l.ttl)", "late := false"}},
+		mode: "watchdog", store: "redis", fault: "slow", letters: "O", pairs: true,
 	},
 }
 
@@ -84,7 +89,8 @@ func TestMutantsCompile(t *testing.T) {
 			if path.Ext(m.edits[0][0]) != ".go" {
 				pkg = path.Dir(pkg) // a file that is embedded
 			}
-			cmd := exec.CommandContext(t.Context(), "go", "build", "-overlay", testenv.Overlay(t, filepath.Join("..", ".."), m.edits), "./"+pkg)
+			cmd := exec.CommandContext(t.Context(), "go", "build", "-overlay",
+				testenv.Overlay(t, filepath.Join("..", ".."), m.edits), "./"+pkg)
 			cmd.Dir = filepath.Join("..", "..")
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("go build ./%s: %v\n%s", pkg, err, out)

@@ -29,9 +29,11 @@ const (
 )
 
 // endings are the forms that the ending of a file name stands for.
-var endings = map[string]string{".txt": formText, ".json": formJSON, ".csv": formCSV, ".md": formMarkdown, ".bench": formBench, ".html": formHTML}
+var endings = map[string]string{".txt": formText, ".json": formJSON, ".csv": formCSV, ".md": formMarkdown,
+	".bench": formBench, ".html": formHTML}
 
-// output says in which form a command gives its result, and where: the flags --output and --out, the same in every command.
+// output says in which form a command gives its result, and where: the flags --output and --out, the same in every
+// command.
 type output struct {
 	lang string // of the help
 
@@ -52,11 +54,14 @@ type output struct {
 // add declares the flags.
 func (o *output) add(cmd *cobra.Command, lang string, forms ...string) {
 	o.forms, o.lang = forms, lang
-	help := fmt.Sprintf(text.Of("write the result to FILE: in the form of -o; without -o in the form of its ending (%s), beside the text on stdout").In(lang), o.endings())
-	cmd.Flags().StringVarP(&o.form, "output", "o", forms[0], text.Of("form of the result: ").In(lang)+orList(forms).In(lang))
+	help := fmt.Sprintf(text.Of("write the result to FILE: in the form of -o; without -o in the form of its ending "+
+		"(%s), beside the text on stdout").In(lang), o.endings())
+	cmd.Flags().StringVarP(&o.form, "output", "o", forms[0], text.Of("form of the result: ").In(lang)+
+		orList(forms).In(lang))
 	cmd.Flags().StringVar(&o.file, "out", o.usual, help)
 	cmd.Flags().Lookup("out").Value = fileValue{cmd.Flags().Lookup("out").Value}
-	err := cmd.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	err := cmd.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
 		return forms, cobra.ShellCompDirectiveNoFileComp
 	})
 	if err != nil { // the flag is there, and registered once
@@ -132,7 +137,8 @@ func (o *output) check(cmd *cobra.Command) error {
 // text says whether stdout gets the text for people, so that notes may stand beside it.
 func (o *output) text() bool { return o.stdoutForm == formText }
 
-// language is the language of the result: that of --lang, except that output for programs alone is English unless the flag was given.
+// language is the language of the result: that of --lang, except that output for programs alone is English unless the
+// flag was given.
 func (o *output) language(cmd *cobra.Command, lang string) string {
 	forms := []string{o.stdoutForm, o.fileForm}
 	for _, b := range o.besides {
@@ -174,8 +180,8 @@ func (o *output) write(cmd *cobra.Command, result func(w io.Writer, form string)
 	return errors.Join(errs...)
 }
 
-// makeDir makes the directory of a file, if the one above it is there: a mistyped path leaves no directories, least of all at the root of
-// the file system.
+// makeDir makes the directory of a file, if the one above it is there: a mistyped path leaves no directories, least of
+// all at the root of the file system.
 func makeDir(path string) error {
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
@@ -194,7 +200,8 @@ func makeDir(path string) error {
 	return err
 }
 
-// toFile writes a file, and makes its directory. A secret file can be read by the user alone, even one that was there and could be read by all.
+// toFile writes a file, and makes its directory. A secret file can be read by the user alone, even one that was there
+// and could be read by all.
 func toFile(path string, secret bool, write func(w io.Writer) error) error {
 	if err := makeDir(path); err != nil {
 		return err
@@ -250,8 +257,8 @@ func writable(path string) error {
 	return err
 }
 
-// schema is the number of the form of results in JSON. It rises when a field goes, or gets another name, unit or meaning, but not when one
-// is added: see docs/reports.md.
+// schema is the number of the form of results in JSON. It rises when a field goes, or gets another name, unit or
+// meaning, but not when one is added: see docs/reports.md.
 const schema = 1
 
 // writeIndented writes v, an object, as JSON that people can read too. The schema is its first field.

@@ -21,11 +21,12 @@ import (
 	"lastitem/internal/testkit/doctest"
 )
 
-// Every command that prints a result takes --output and --out, refuses a form that it does not have by naming those that it has, and
-// writes each form to stdout and to a file alike.
+// Every command that prints a result takes --output and --out, refuses a form that it does not have by naming those
+// that it has, and writes each form to stdout and to a file alike.
 func TestOutput(t *testing.T) {
 	t.Parallel()
-	load := []string{"--token", fakeToken, "--mode", "lua-lock,unsafe", "--vus", "2", "--requests", "30", "--stock", "10", "--replicas", "1", "--quiet"}
+	load := []string{"--token", fakeToken, "--mode", "lua-lock,unsafe", "--vus", "2", "--requests", "30", "--stock", "10",
+		"--replicas", "1", "--quiet"}
 	var all sync.WaitGroup // a run waits more than it works
 	for _, tt := range []struct {
 		args  []string
@@ -39,7 +40,8 @@ func TestOutput(t *testing.T) {
 		{[]string{"migrate", "--list"}, []string{formText, formJSON}},
 	} {
 		name := tt.args[0]
-		wantRefused(t, newRoot("en"), `--output "xml": want `+orList(tt.forms).En, append(slices.Clone(tt.args), "-o", "xml")...)
+		wantRefused(t, newRoot("en"), `--output "xml": want `+orList(tt.forms).En,
+			append(slices.Clone(tt.args), "-o", "xml")...)
 		for _, form := range tt.forms {
 			args, file := append(slices.Clone(tt.args), "-o", form), filepath.Join(t.TempDir(), "new", "result")
 			if len(tt.args) > len(load) {
@@ -50,7 +52,8 @@ func TestOutput(t *testing.T) {
 				code, out, errOut := commandLine(t.Context(), newRoot("en"), append(slices.Clone(args), "--out", file)...)
 				text, err := os.ReadFile(file)
 				if code != exitOK || err != nil || !hasForm(form, string(text)) || !hasForm(form, printed) {
-					t.Errorf("%s -o %s --out FILE: exit %d, %v, %s\nthe file has %.200q, without --out stdout has %.200q", name, form, code, err, errOut, text, printed)
+					t.Errorf("%s -o %s --out FILE: exit %d, %v, %s\nthe file has %.200q, without --out stdout has %.200q", name, form,
+						code, err, errOut, text, printed)
 				}
 				if strings.Contains(out, firstLine(string(text))) {
 					t.Errorf("%s -o %s --out FILE prints the result too: %.200q", name, form, out)
@@ -81,7 +84,8 @@ func hasForm(form, text string) bool {
 	return text != "" && !json.Valid([]byte(text)) && !strings.Contains(text, "| --- |")
 }
 
-// A path that is mistyped makes no directories, and a result that a flag sends elsewhere is not written to the usual file as well.
+// A path that is mistyped makes no directories, and a result that a flag sends elsewhere is not written to the usual
+// file as well.
 func TestNoFileUnasked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -99,7 +103,8 @@ func TestNoFileUnasked(t *testing.T) {
 	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
 		t.Errorf("left behind: %v, %v, want nothing", left, err)
 	}
-	if code, _, errOut := commandLine(t.Context(), newRoot("en"), "lab", "--replay", filepath.Join(dir, "none.json")); code != exitUsage || strings.Count(errOut, "\n") != 1 {
+	if code, _, errOut := commandLine(t.Context(), newRoot("en"), "lab", "--replay",
+		filepath.Join(dir, "none.json")); code != exitUsage || strings.Count(errOut, "\n") != 1 {
 		t.Errorf("lab --replay of no file: exit %d, %q, want that and no more", code, errOut)
 	}
 	for _, flag := range []string{"--html", "--markdown"} {
@@ -113,10 +118,12 @@ func TestNoFileUnasked(t *testing.T) {
 	}
 }
 
-// What goes to the terminal is cleaned on its way, so that no command can forget it: none writes past the command's own output.
+// What goes to the terminal is cleaned on its way, so that no command can forget it: none writes past the command's own
+// output.
 func TestNothingIsPrintedPastTheCommand(t *testing.T) {
 	t.Parallel()
-	allowed := map[string]int{"main.go": 2, "hidden.go": 1, "with_stack.go": 2} // the cleaned writers; the keeper's pipe; a child's own output
+	// the cleaned writers; the keeper's pipe; a child's own output
+	allowed := map[string]int{"main.go": 2, "hidden.go": 1, "with_stack.go": 2}
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d files, %v, want the package", len(files), err)
@@ -128,7 +135,8 @@ func TestNothingIsPrintedPastTheCommand(t *testing.T) {
 		}
 		n := len(regexp.MustCompile(`os\.Std(out|err)|fmt\.Print`).FindAll(text, -1))
 		if !strings.HasSuffix(file, "_test.go") && n != allowed[file] {
-			t.Errorf("%s writes past the command %d times, want %d: use cmd.OutOrStdout and cmd.ErrOrStderr", file, n, allowed[file])
+			t.Errorf("%s writes past the command %d times, want %d: use cmd.OutOrStdout and cmd.ErrOrStderr", file, n,
+				allowed[file])
 		}
 	}
 	if text := doctest.Read(t, "cmd/shop/main.go"); !strings.Contains(text, "SetOut(layout.Clean(os.Stdout))") || !strings.Contains(text, "SetErr(layout.Clean(os.Stderr))") {
@@ -150,10 +158,12 @@ func TestOutByEnding(t *testing.T) {
 			t.Errorf("modes --out %s prints %.200q", file, out)
 		}
 	}
-	for _, args := range [][]string{{"-o", "json"}, {"--out", filepath.Join(t.TempDir(), "essay.json")}} { // there is no essay in JSON
+	// there is no essay in JSON
+	for _, args := range [][]string{{"-o", "json"}, {"--out", filepath.Join(t.TempDir(), "essay.json")}} {
 		wantRefused(t, newRoot("en"), "essay is Markdown", append([]string{"modes", "lua-lock"}, args...)...)
 	}
-	wantRefused(t, newRoot("en"), "--out modes.csv: this command writes text, json or markdown", "modes", "--out", "modes.csv")
+	wantRefused(t, newRoot("en"), "--out modes.csv: this command writes text, json or markdown", "modes", "--out",
+		"modes.csv")
 }
 
 // A command whose result is JSON by default writes a file beside the text, too.
@@ -169,14 +179,17 @@ func TestOutBesideTheText(t *testing.T) {
 		args         []string
 		form, stdout string // stdout "" = the file alone gets the result
 	}{
-		{"s.json", nil, formJSON, "product 4242\n  redis  7\n"}, {"s.json", []string{"-o", "json"}, formJSON, ""}, {"s.txt", nil, formText, ""}, {"s", nil, formJSON, ""},
+		{"s.json", nil, formJSON, "product 4242\n  redis  7\n"}, {"s.json", []string{"-o", "json"}, formJSON, ""},
+		{"s.txt", nil, formText, ""}, {"s", nil, formJSON, ""},
 	} {
 		path := filepath.Join(t.TempDir(), tt.file)
 		args := append([]string{"stock", "4242", "--lang", "en", "--url", server.URL, "--out", path}, tt.args...)
 		code, out, errOut := commandLine(t.Context(), newRoot("en"), args...)
 		text, err := os.ReadFile(path)
-		if code != exitOK || err != nil || strings.HasPrefix(string(text), "{") != (tt.form == formJSON) || !strings.HasPrefix(out, tt.stdout) || strings.Contains(out, "4242") != (tt.stdout != "") {
-			t.Errorf("shop %q: exit %d, %v, %s\nthe file has %q, stdout has %q; want %s, and %q", args, code, err, errOut, text, out, tt.form, tt.stdout)
+		if code != exitOK || err != nil || strings.HasPrefix(string(text), "{") != (tt.form == formJSON) ||
+			!strings.HasPrefix(out, tt.stdout) || strings.Contains(out, "4242") != (tt.stdout != "") {
+			t.Errorf("shop %q: exit %d, %v, %s\nthe file has %q, stdout has %q; want %s, and %q", args, code, err, errOut, text,
+				out, tt.form, tt.stdout)
 		}
 	}
 }
@@ -218,7 +231,8 @@ func TestHelp(t *testing.T) {
 // A result that people read has --lang, in every command alike, and its default follows the locale.
 func TestLanguages(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"demo", "up", "modes", "trace", "loadtest", "write-ups", "audit", "lab", "stock", "settings"} {
+	for _, command := range []string{"demo", "up", "modes", "trace", "loadtest", "write-ups", "audit", "lab", "stock",
+		"settings"} {
 		cmd, _, err := newRoot("en").Find([]string{command})
 		if err != nil || cmd.Flags().Lookup("lang") == nil {
 			t.Errorf("shop %s has no --lang", command)
@@ -233,7 +247,8 @@ func TestLanguages(t *testing.T) {
 	} {
 		environment := map[string]string{"LC_ALL": tt.all, "LC_MESSAGES": tt.messages, "LANG": tt.lang}
 		if got := localeLanguage(func(name string) string { return environment[name] }); got != tt.want {
-			t.Errorf("the language of LC_ALL=%s LC_MESSAGES=%s LANG=%s is %s, want %s", tt.all, tt.messages, tt.lang, got, tt.want)
+			t.Errorf("the language of LC_ALL=%s LC_MESSAGES=%s LANG=%s is %s, want %s", tt.all, tt.messages, tt.lang, got,
+				tt.want)
 		}
 	}
 	// Output for programs does not change with the locale.
@@ -259,7 +274,10 @@ func TestSecretOutput(t *testing.T) {
 	for _, secret := range []bool{true, false} {
 		file := filepath.Join(t.TempDir(), "sub", "result.json")
 		for range 2 {
-			if err := toFile(file, secret, func(w io.Writer) error { _, err := io.WriteString(w, "1"); return err }); err != nil {
+			if err := toFile(file, secret, func(w io.Writer) error {
+				_, err := io.WriteString(w, "1")
+				return err
+			}); err != nil {
 				t.Fatal(err)
 			}
 			info, err := os.Stat(file)

@@ -40,12 +40,12 @@ func newPlay(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "play",
 		Short: text.Of("Start a private stack with the console: run the modes in the browser and watch them").In(lang),
-		Long: text.Of(`Starts the shop on this machine (see 'shop up') and, beside it, the console: a page to run the modes and to watch them. The stock
-falls, the orders rise, every critical section is a bar on the lane of its replica, and in the end the judge of 'shop demo' says
-what was sold. The page comes from this binary, and asks nothing of other hosts.
+		Long: text.Of(`Starts the shop on this machine (see 'shop up') and, beside it, the console: a page to run the modes
+and to watch them. The stock falls, the orders rise, every critical section is a bar on the lane of its replica, and in
+the end the judge of 'shop demo' says what was sold. The page comes from this binary, and asks nothing of other hosts.
 
-The printed address has the admin token after its '#', a part that browsers send to no server. Anyone who has the address can start
-runs. The console listens on 127.0.0.1 only. Ctrl-C ends it all.`).In(lang),
+The printed address has the admin token after its '#', a part that browsers send to no server. Anyone who has the
+address can start runs. The console listens on 127.0.0.1 only. Ctrl-C ends it all.`).In(lang),
 		Example: "  shop play\n  shop play --port 9000 --backend embedded --no-open\n  shop play --rtt 1ms",
 		Args:    arguments(0, 0),
 		RunE:    run(func(cmd *cobra.Command, _ []string) error { return play(cmd, f) }),
@@ -126,8 +126,9 @@ func (f playFlags) tell(w io.Writer, address string) error {
 	return err
 }
 
-// openBrowser asks the desktop to show an address, which other users can read in the list of processes. Where there is no desktop nothing
-// happens: the address has been printed. A browser that this starts has a session of its own, so that Ctrl-C in this terminal does not end it.
+// openBrowser asks the desktop to show an address, which other users can read in the list of processes. Where there is
+// no desktop nothing happens: the address has been printed. A browser that this starts has a session of its own, so
+// that Ctrl-C in this terminal does not end it.
 func openBrowser(address string) {
 	program := map[string]string{"linux": "xdg-open", "darwin": "open"}[runtime.GOOS]
 	if program == "" || runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
@@ -209,8 +210,8 @@ func (d *playDriver) Drive(ctx context.Context, spec console.Spec, report func(c
 	return nil
 }
 
-// address is where the requests of a run go: to the stack's balancer, or, where fewer replicas are wanted than there are, to one in this
-// process.
+// address is where the requests of a run go: to the stack's balancer, or, where fewer replicas are wanted than there
+// are, to one in this process.
 func (d *playDriver) address(ctx context.Context, replicas int) (url string, closing func(), err error) {
 	switch {
 	case replicas == len(d.replicas):

@@ -51,8 +51,10 @@ func startChromium(path string) (context.Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true),
 		chromedp.Env("TMPDIR="+dir))
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, closeTab := chromedp.NewContext(allocator)
@@ -141,12 +143,14 @@ func (b *tab) wait(expression string) {
 	for end := time.Now().Add(2 * time.Minute); !eval[bool](b, expression); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			b.shot("failed")
-			loaded := eval[string](b, `document.readyState + ': ' + performance.getEntriesByType('resource').map((r) => r.name + ' ' + r.responseStatus).join(', ')`)
+			loaded := eval[string](b, `document.readyState + ': ' + performance.getEntriesByType('resource').map((r) => `+
+				`r.name + ' ' + r.responseStatus).join(', ')`)
 			says := eval[string](b, "document.body.innerText")
 			b.mu.Lock()
 			wrong := slices.Clone(b.wrong)
 			b.mu.Unlock()
-			b.t.Fatalf("waited two minutes for %s; the page says %s; it has loaded %s; what must not be: %q", expression, says, loaded, wrong)
+			b.t.Fatalf("waited two minutes for %s; the page says %s; it has loaded %s; what must not be: %q", expression, says,
+				loaded, wrong)
 		}
 	}
 }
@@ -191,7 +195,8 @@ func (b *tab) run(mode string) (verdict string) {
 		document.querySelector('.go').click();
 		return true;
 	})()`, mode))
-	// All at once: a mode that must break is run again until it does, and the next attempt takes the verdict of the last one away.
+	// All at once: a mode that must break is run again until it does, and the next attempt takes the verdict of the last
+	// one away.
 	b.wait(fmt.Sprintf(`!!document.getElementById('verdict') && document.querySelector('.verdict').dataset.run !== %q &&
 		!document.querySelector('.go').classList.contains('stop')`, before))
 	return eval[string](b, `document.getElementById('verdict').textContent`)
@@ -273,7 +278,8 @@ func testPlayKeyboard(t *testing.T, b *tab) {
 		if eval[bool](b, `document.activeElement.classList.contains('go')`) {
 			before := eval[string](b, `document.querySelector('.verdict').dataset.run`)
 			b.do("enter", chromedp.KeyEvent("\r"))
-			b.wait(fmt.Sprintf(`document.querySelector('.verdict').dataset.run !== %q && !!document.getElementById('verdict')`, before))
+			b.wait(fmt.Sprintf(`document.querySelector('.verdict').dataset.run !== %q && !!document.getElementById('verdict')`,
+				before))
 			return
 		}
 	}
@@ -284,7 +290,8 @@ func testPlayKeyboard(t *testing.T, b *tab) {
 func testPlayCompare(t *testing.T, b *tab) {
 	t.Helper()
 	eval[string](b, `location.hash = '#/compare'`)
-	b.wait(`document.querySelector('[name=mode][value=unsafe]')?.type === 'checkbox' && !document.querySelector('.go').classList.contains('stop')`)
+	b.wait(`document.querySelector('[name=mode][value=unsafe]')?.type === 'checkbox' && ` +
+		`!document.querySelector('.go').classList.contains('stop')`)
 	before := eval[string](b, `document.querySelector('.verdict')?.dataset.run ?? ""`)
 	eval[bool](b, `(() => {
 		document.querySelectorAll('.quick button')[2].click();
@@ -292,7 +299,8 @@ func testPlayCompare(t *testing.T, b *tab) {
 		document.querySelector('.go').click();
 		return true;
 	})()`)
-	b.wait(fmt.Sprintf(`(document.querySelector('.verdict')?.dataset.run ?? %[1]q) !== %[1]q && document.querySelectorAll('.compare tbody tr').length === 2`, before))
+	b.wait(fmt.Sprintf(`(document.querySelector('.verdict')?.dataset.run ?? %[1]q) !== %[1]q && `+
+		`document.querySelectorAll('.compare tbody tr').length === 2`, before))
 	first := func(column string) string {
 		eval[bool](b, fmt.Sprintf(`document.querySelector('[data-sort=%s]').click() ?? true`, column))
 		return eval[string](b, `document.querySelector('.compare tbody code').textContent`)

@@ -60,7 +60,9 @@ func startIdle(t *testing.T) *idle {
 	}
 	p := &idle{driver: &idleDriver{playDriver: &playDriver{}}, facts: facts}
 	p.restart()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.now.Load().ServeHTTP(w, r) }))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.now.Load().ServeHTTP(w, r)
+	}))
 	t.Cleanup(s.Close)
 	t.Cleanup(func() { p.now.Load().Close() }) // before the server, which waits for the streams
 	p.tab = openTab(t, s.URL)
@@ -74,7 +76,8 @@ func (d *idleDriver) Drive(context.Context, console.Spec, func(console.Step)) er
 
 // restart ends the console, and starts another one that does not know the session of the last.
 func (p *idle) restart() {
-	o := console.Options{Token: "t0ken", Stack: []string{"none"}, Replicas: []console.Replica{{Name: "1"}, {Name: "2"}}, Files: web.Files(), Facts: p.facts}
+	o := console.Options{Token: "t0ken", Stack: []string{"none"}, Replicas: []console.Replica{{Name: "1"}, {Name: "2"}},
+		Files: web.Files(), Facts: p.facts}
 	if last := p.now.Swap(console.New(o, p.driver)); last != nil {
 		last.Close()
 	}
@@ -117,13 +120,15 @@ func TestConsolePage(t *testing.T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range p.wrong {
-		if strings.HasPrefix(w, "an exception") || strings.HasPrefix(w, "a request") { // what a server refuses is an error on the console
+		// what a server refuses is an error on the console
+		if strings.HasPrefix(w, "an exception") || strings.HasPrefix(w, "a request") {
 			t.Error(w)
 		}
 	}
 }
 
-// testPageTokens opens the page with a wrong token and without a stack, and restarts the console while the page is open.
+// testPageTokens opens the page with a wrong token and without a stack, and restarts the console while the page is
+// open.
 func testPageTokens(t *testing.T, p *idle) {
 	t.Helper()
 	p.open("wrong")
@@ -154,7 +159,8 @@ func testPageLinks(t *testing.T, p *idle) {
 	}
 	eval[string](p.tab, `location.hash = '#/matrix'`)
 	p.wait(`document.querySelectorAll('.grid td a').length > 300`)
-	eval[bool](p.tab, `(() => { scrollTo(0, 900); document.querySelector('[data-cell="zookeeper/redis/pause"]').click(); return true; })()`)
+	eval[bool](p.tab, `(() => { scrollTo(0, 900); `+
+		`document.querySelector('[data-cell="zookeeper/redis/pause"]').click(); return true; })()`)
 	p.wait(`document.querySelectorAll('.story-row').length > 20`)
 	p.wait(`scrollY === 0`)
 }
@@ -179,7 +185,8 @@ func testPageForm(t *testing.T, p *idle) {
 	}
 	eval[bool](p.tab, `document.querySelector('.picker input[type=search]').focus() ?? true`)
 	p.do("enter", chromedp.KeyEvent("lua\r"))
-	if eval[bool](p.tab, `document.querySelector('.go').disabled || document.querySelector('.go').classList.contains('stop') || !!document.querySelector('.verdict')`) {
+	if eval[bool](p.tab, `document.querySelector('.go').disabled || `+
+		`document.querySelector('.go').classList.contains('stop') || !!document.querySelector('.verdict')`) {
 		t.Error("Enter in the filter has started a run")
 	}
 }
@@ -203,14 +210,16 @@ func testPageText(t *testing.T, p *idle) {
 	p.wait(`document.querySelectorAll('.prose td:first-child a code').length > 10`)
 	for _, width := range []int64{1280, 390} {
 		p.look(width, "light")
-		if narrow := eval[int](p.tab, `Math.min(...[...document.querySelectorAll('.prose td:first-child a code')].map((c) => c.closest('td').offsetWidth))`); narrow < 60 {
+		if narrow := eval[int](p.tab, `Math.min(...[...document.querySelectorAll('.prose td:first-child a code')].map((c) `+
+			`=> c.closest('td').offsetWidth))`); narrow < 60 {
 			t.Errorf("at %d px, the column of modes is %d px wide, want 60 or more", width, narrow)
 		}
 	}
 	p.look(1280, "light")
 }
 
-// testPageCharts adds up a load that begins after a pause and passes its stock: all charts begin with it, and the red at the stock.
+// testPageCharts adds up a load that begins after a pause and passes its stock: all charts begin with it, and the red
+// at the stock.
 func testPageCharts(t *testing.T, p *idle) {
 	t.Helper()
 	got := soon[string](p.tab, `import('/console/charts.js').then(({ series }) => {
@@ -224,7 +233,8 @@ func testPageCharts(t *testing.T, p *idle) {
 	}
 }
 
-// drawRun is a function for the page: it shows a run of a mode, of which the page no longer keeps the first of the overlapping sections.
+// drawRun is a function for the page: it shows a run of a mode, of which the page no longer keeps the first of the
+// overlapping sections.
 const drawRun = `window.drawRun = async (mode) => {
 	const [{ RunView }, { Model }] = await Promise.all(['run', 'model'].map((name) => import('/console/' + name + '.js')));
 	const state = await (await fetch('api/state')).json(), model = new Model();
@@ -256,7 +266,8 @@ func testPageRun(t *testing.T, p *idle) {
 	if got := eval[string](p.tab, `document.querySelector('.pairs td').textContent`); got != "0.10 ms" {
 		t.Errorf("the table of overlaps begins at %s, want the first, at 0.10 ms", got)
 	}
-	const labels = `[...document.querySelectorAll('.plot')].slice(0, 2).map((x) => x.getAttribute('aria-label')).join(' ') + ' ' + document.querySelectorAll('.figure-sold.is-bad').length`
+	const labels = `[...document.querySelectorAll('.plot')].slice(0, 2).map((x) => x.getAttribute('aria-label')).join(' ` +
+		`') + ' ' + document.querySelectorAll('.figure-sold.is-bad').length`
 	if got, want := eval[string](p.tab, labels), "已售件数与原有库存：100 库存：-39 1"; got != want {
 		t.Errorf("unsafe: %q, want %q", got, want)
 	}

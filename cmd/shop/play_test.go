@@ -117,7 +117,8 @@ func (p playing) run(t *testing.T, mode string) (end snapshot) {
 		}
 		return res
 	}
-	started := do("POST", "runs", fmt.Sprintf(`{"modes":[%q],"replicas":%d,"clients":24,"stock":120,"lang":"en"}`, mode, cmp.Or(p.replicas, 3)))
+	started := do("POST", "runs", fmt.Sprintf(`{"modes":[%q],"replicas":%d,"clients":24,"stock":120,"lang":"en"}`, mode,
+		cmp.Or(p.replicas, 3)))
 	started.Body.Close()
 	if started.StatusCode != http.StatusAccepted {
 		t.Fatalf("POST runs of %s = %s", mode, started.Status)
@@ -173,7 +174,8 @@ func testRuns(t *testing.T, p playing) {
 			t.Errorf("%s: verdict %+v, want exact %t", mode, verdict, exact)
 		}
 		if f := end.Frame; (f.Overlaps > 0) == exact || (len(f.Pairs) > 0) == exact || f.LeftOut != 0 {
-			t.Errorf("%s: %d of %d sections overlap, %d pairs, %d left out; want overlaps only where it oversells", mode, f.Overlaps, f.Sections, len(f.Pairs), f.LeftOut)
+			t.Errorf("%s: %d of %d sections overlap, %d pairs, %d left out; want overlaps only where it oversells", mode,
+				f.Overlaps, f.Sections, len(f.Pairs), f.LeftOut)
 		}
 		if f := end.Frame; (f.Sections > 0) == (mode == "queue") || len(f.Lanes) != 3 {
 			t.Errorf("%s: %d sections on lanes %v", mode, f.Sections, f.Lanes)
@@ -193,7 +195,8 @@ func judged(t *testing.T, s snapshot) judgeReport {
 // moved waits until so many moves have been played.
 func (b *tab) moved(n int) {
 	b.t.Helper()
-	b.wait(fmt.Sprintf(`document.querySelectorAll('.move').length === %d && document.querySelector('.board').getAttribute('aria-busy') === 'false'`, n))
+	b.wait(fmt.Sprintf(`document.querySelectorAll('.move').length === %d && `+
+		`document.querySelector('.board').getAttribute('aria-busy') === 'false'`, n))
 }
 
 // testStepBrowser sells one item twice, in six steps: by the buttons, by the keys, and by a link.
@@ -212,7 +215,8 @@ func testStepBrowser(t *testing.T, p playing) {
 		}
 	}
 	b.wait(`document.querySelector('.verdict.is-good .verdict-line')?.textContent.includes('6')`)
-	if got := eval[string](b, `[...document.querySelectorAll('.is-changed td:last-child code')].map((c) => c.textContent).join(' ')`); strings.Count(got, "{order ") != 2 {
+	if got := eval[string](b, `[...document.querySelectorAll('.is-changed td:last-child code')].map((c) => `+
+		`c.textContent).join(' ')`); strings.Count(got, "{order ") != 2 {
 		t.Errorf("the last move has changed %q, want the list of orders, with two", got)
 	}
 	if kept := eval[string](b, `localStorage.getItem('lastitem.lessons')`); kept != `{"sell-twice":"won"}` {
@@ -254,16 +258,18 @@ func testStepKeys(t *testing.T, b *tab) {
 	}
 }
 
-// testStepFails makes a move that the server does not play: the page says so, beside the moves before it. Without a session the page asks for the
-// token, whatever view is opened, and shows the error of a view that cannot be read.
+// testStepFails makes a move that the server does not play: the page says so, beside the moves before it. Without a
+// session the page asks for the token, whatever view is opened, and shows the error of a view that cannot be read.
 func testStepFails(b *tab) {
 	b.t.Helper()
-	eval[bool](b, `(window.kept = window.fetch, window.fetch = () => Promise.resolve(Response.json({ error: 'no server' }, { status: 502 })), document.querySelector('[data-does=b]').click(), true)`)
+	eval[bool](b, `(window.kept = window.fetch, window.fetch = () => Promise.resolve(Response.json({ error: 'no server' `+
+		`}, { status: 502 })), document.querySelector('[data-does=b]').click(), true)`)
 	b.wait(`document.querySelector('.message')?.textContent.includes('no server') === true`)
 	b.moved(3)
 	eval[string](b, `location.hash = '#/matrix'`)
 	b.wait(`document.querySelector('main .message')?.textContent.includes('no server') === true`)
-	eval[string](b, `(window.fetch = () => Promise.resolve(new Response('{}', { status: 401 })), location.hash = '#/read')`)
+	eval[string](b, `(window.fetch = () => Promise.resolve(new Response('{}', { status: 401 })), location.hash = `+
+		`'#/read')`)
 	b.wait(`!!document.querySelector('#token')`)
 	eval[bool](b, `(window.fetch = window.kept, true)`)
 }
@@ -301,7 +307,8 @@ func testStepGivenUp(t *testing.T, b *tab) {
 	t.Helper()
 	for lesson, kind := range map[string]string{"watchdog": "canWin", "lease-seq": "cannotWin"} {
 		eval[string](b, `location.hash = '#/step/`+lesson+`'`)
-		b.wait(`document.querySelector('.lessons [aria-current] code')?.textContent === '` + lesson + `' && document.querySelectorAll('.client').length === 2`)
+		b.wait(`document.querySelector('.lessons [aria-current] code')?.textContent === '` + lesson +
+			`' && document.querySelectorAll('.client').length === 2`)
 		b.moved(0)
 		if !eval[bool](b, `document.querySelector('[data-does=claim]').disabled`) {
 			t.Errorf("%s: one may give up without having tried", lesson)
@@ -325,8 +332,10 @@ func testNoSteps(t *testing.T, base string) {
 	b.do("open", chromedp.Navigate(base+"/console/?lang=en#token=t0ken"))
 	b.wait(`!!document.querySelector('.top nav a')`)
 	eval[string](b, `location.hash = '#/step'`)
-	b.wait(`!!document.querySelector('.step-empty')?.textContent.startsWith('You are the scheduler') && document.documentElement.scrollWidth <= 390`)
-	if text := eval[string](b, `document.querySelector('.step-empty').textContent`); !strings.Contains(text, "Local stack only") {
+	b.wait(`!!document.querySelector('.step-empty')?.textContent.startsWith('You are the scheduler') && ` +
+		`document.documentElement.scrollWidth <= 390`)
+	if text := eval[string](b, `document.querySelector('.step-empty').textContent`); !strings.Contains(text,
+		"Local stack only") {
 		t.Errorf("the page says %q, want that it needs the local stack", text)
 	}
 	b.shot("step-elsewhere-en-dark-390")

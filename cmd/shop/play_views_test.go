@@ -22,7 +22,8 @@ func testPlayRead(t *testing.T, b *tab) {
 	t.Helper()
 	b.look(1440, "light")
 	eval[string](b, `location.hash = '#/read/modes/fencing-strict'`)
-	b.wait(`!!document.querySelector('.prose h1')?.textContent.startsWith('fencing-strict') && document.querySelectorAll('.pages a[aria-current]').length === 1`)
+	b.wait(`!!document.querySelector('.prose h1')?.textContent.startsWith('fencing-strict') && ` +
+		`document.querySelectorAll('.pages a[aria-current]').length === 1`)
 	if got := eval[string](b, `document.querySelector('.page-tools a').getAttribute('href')`); got != "#/run/fencing-strict" {
 		t.Errorf("beside the page is a link to %s, want the run of the mode", got)
 	}
@@ -36,7 +37,8 @@ func testPlayRead(t *testing.T, b *tab) {
 		search.dispatchEvent(new Event('input'));
 		return true;
 	})()`)
-	b.wait(`document.querySelectorAll('.hits mark').length > 3 && [...document.querySelectorAll('.hits mark')].every((m) => m.textContent === '看门狗')`)
+	b.wait(`document.querySelectorAll('.hits mark').length > 3 && [...document.querySelectorAll('.hits ` +
+		`mark')].every((m) => m.textContent === '看门狗')`)
 	b.shot("search-zh-light")
 	eval[bool](b, `document.querySelector('.hits a').click() ?? true`)
 	b.wait(`document.querySelector('.prose') !== null && document.getElementById('r-search').value === ''`)
@@ -44,23 +46,30 @@ func testPlayRead(t *testing.T, b *tab) {
 	b.wait(`document.documentElement.scrollWidth <= 390`)
 	b.shot("read-zh-dark-390")
 	eval[string](b, `location.hash = '#/read/locks'`)
-	b.wait(`!!document.querySelector('.prose h1') && document.querySelector('.pages a[aria-current]')?.getAttribute('href') === '#/read/locks' && document.documentElement.scrollWidth <= 390`)
+	b.wait(`!!document.querySelector('.prose h1') && document.querySelector('.pages ` +
+		`a[aria-current]')?.getAttribute('href') === '#/read/locks' && document.documentElement.scrollWidth <= 390`)
 	eval[string](b, `location.hash = '#/read/choose'`)
-	b.wait(`document.querySelector('.pages a[aria-current]')?.getAttribute('href') === '#/read/choose' && !!document.querySelector('.prose td a code')`)
+	b.wait(`document.querySelector('.pages a[aria-current]')?.getAttribute('href') === '#/read/choose' && ` +
+		`!!document.querySelector('.prose td a code')`)
 	for _, width := range []int64{1280, 390} {
 		b.look(width, "light")
-		if got := eval[string](b, `[...document.querySelectorAll('.prose td a code')].filter((c) => c.getClientRects().length > 1).map((c) => c.textContent).join(' ')`); got != "" {
+		if got := eval[string](b, `[...document.querySelectorAll('.prose td a code')].filter((c) => `+
+			`c.getClientRects().length > 1).map((c) => c.textContent).join(' ')`); got != "" {
 			t.Errorf("at %d px, names of modes are broken over several lines: %s", width, got)
 		}
-		if got := eval[string](b, `[...document.querySelectorAll('.prose td')].filter((td) => getComputedStyle(td).whiteSpace === 'nowrap' && td.textContent !== td.querySelector('code')?.textContent).map((td) => td.textContent).join('; ')`); got != "" {
+		if got := eval[string](b, `[...document.querySelectorAll('.prose td')].filter((td) => `+
+			`getComputedStyle(td).whiteSpace === 'nowrap' && td.textContent !== `+
+			`td.querySelector('code')?.textContent).map((td) => td.textContent).join('; ')`); got != "" {
 			t.Errorf("at %d px, sentences do not wrap: %s", width, got)
 		}
 	}
 	eval[string](b, `location.hash = '#/read/articles'`) // has wide code and wide tables
-	b.wait(`document.querySelector('.pages a[aria-current]')?.getAttribute('href') === '#/read/articles' && !!document.querySelector('.prose pre') && document.documentElement.scrollWidth <= 390`)
+	b.wait(`document.querySelector('.pages a[aria-current]')?.getAttribute('href') === '#/read/articles' && ` +
+		`!!document.querySelector('.prose pre') && document.documentElement.scrollWidth <= 390`)
 }
 
-// testPlayMatrix filters the matrix, opens a cell that is broken and one that is exact, and plays the first one's schedule by keys.
+// testPlayMatrix filters the matrix, opens a cell that is broken and one that is exact, and plays the first one's
+// schedule by keys.
 func testPlayMatrix(t *testing.T, b *tab) {
 	t.Helper()
 	b.look(1440, "light")
@@ -83,13 +92,16 @@ func testPlayMatrix(t *testing.T, b *tab) {
 	for range 4 {
 		b.do("right", chromedp.KeyEvent(kb.ArrowRight))
 	}
-	if got := eval[string](b, `document.querySelector('.story [aria-current=step] .is-held') ? document.querySelector('.where').textContent.split(' ')[0] : document.querySelector('.story [aria-current=step]').textContent`); got != "4" {
+	if got := eval[string](b, `document.querySelector('.story [aria-current=step] .is-held') ? `+
+		`document.querySelector('.where').textContent.split(' ')[0] : document.querySelector('.story `+
+		`[aria-current=step]').textContent`); got != "4" {
 		t.Errorf("after four steps A is not held at step 4: %q", got)
 	}
 	b.do("space", chromedp.KeyEvent(" "))
 	b.wait(`Number(document.querySelector('.where').textContent.split(' ')[0]) > 4`)
 	b.do("space", chromedp.KeyEvent(" "))
-	if got := eval[string](b, `[...document.querySelectorAll('.ledger .figure-value')].map((f) => f.textContent).join(' ')`); got != "10 8 3" {
+	if got := eval[string](b, `[...document.querySelectorAll('.ledger .figure-value')].map((f) => f.textContent).join(' `+
+		`')`); got != "10 8 3" {
 		t.Errorf("the ledger says %s, want 10 at first, 8 left, 3 ordered", got)
 	}
 	b.do("end", chromedp.KeyEvent(kb.End))
@@ -114,13 +126,16 @@ const axeSum = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c
 var axePages = map[string]string{
 	"#/run":     `.verdict-line, .empty`,
 	"#/compare": `.compare tbody tr, .empty`,
-	"#/matrix":  `.grid td a`, "#/matrix/setnx/redis/failover/L": `.story-row`, "#/matrix/lease-seq/sql/pause": `.witness .verdict`,
-	"#/read/modes/lua-lock": `.prose h1`, "#/read/interview": `.prose h1`, "#/read/console": `.prose h1`,
+	"#/matrix":  `.grid td a`, "#/matrix/setnx/redis/failover/L": `.story-row`,
+	"#/matrix/lease-seq/sql/pause": `.witness .verdict`,
+	"#/read/modes/lua-lock":        `.prose h1`, "#/read/interview": `.prose h1`, "#/read/console": `.prose h1`,
 }
 
-// axeSteps are schedules of the page Step: at the start, with a client that waits, one that is dead and one that is stopped, won, and impossible.
+// axeSteps are schedules of the page Step: at the start, with a client that waits, one that is dead and one that is
+// stopped, won, and impossible.
 var axeSteps = map[string]string{
-	"#/step/unsafe": `.client`, "#/step/before-commit/aaaaaabbbb": `.phase-waiting`, "#/step/lock-out/aakb": `.phase-dead`, "#/step/watchdog/aaasx": `.phase-stopped`,
+	"#/step/unsafe": `.client`, "#/step/before-commit/aaaaaabbbb": `.phase-waiting`, "#/step/lock-out/aakb": `.phase-dead`,
+	"#/step/watchdog/aaasx":        `.phase-stopped`,
 	"#/step/fencing/aaxbbaaaabbbb": `.verdict`, "#/step/charge-twice/aaaalarah": `.phase-executed`,
 }
 
@@ -137,7 +152,8 @@ func axeScript(t *testing.T) string {
 	return string(script) + "\ntrue"
 }
 
-// axe returns what axe-core finds wrong with the document as it is, a line for each rule. The document has run the script.
+// axe returns what axe-core finds wrong with the document as it is, a line for each rule. The document has run the
+// script.
 func (b *tab) axe() []string {
 	b.t.Helper()
 	eval[bool](b, `(() => {
@@ -224,7 +240,8 @@ func (b pictures) save(dir, name, element string) {
 	eval[bool](b.tab, `(scrollTo(0, 0), true)`)
 	box := []float64{0, 0, 1280, 860}
 	if element != "" {
-		box = eval[[]float64](b.tab, fmt.Sprintf(`(() => { const r = %s.getBoundingClientRect(); return [r.x - 16, r.y + scrollY - 16, r.width + 32, r.height + 32]; })()`, element))
+		box = eval[[]float64](b.tab, fmt.Sprintf(`(() => { const r = %s.getBoundingClientRect(); return [r.x - 16, r.y + `+
+			`scrollY - 16, r.width + 32, r.height + 32]; })()`, element))
 	}
 	quality, beyond := int64(85), true
 	got, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{
@@ -242,11 +259,13 @@ func (b pictures) save(dir, name, element string) {
 	}
 }
 
-// TestReports opens the HTML reports of each command in a browser: axe-core finds nothing, and nothing is wider than the window.
+// TestReports opens the HTML reports of each command in a browser: axe-core finds nothing, and nothing is wider than
+// the window.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	shop := program(t)
-	balancer := strings.Fields(startUntil(t, "  balancer ", shop, "up", "--port", "0", "--backend", "embedded", "--no-console"))[0]
+	balancer := strings.Fields(startUntil(t, "  balancer ", shop, "up", "--port", "0", "--backend", "embedded",
+		"--no-console"))[0]
 	dir := t.TempDir()
 	b := openTab(t, "file://"+dir)
 	script := axeScript(t)
@@ -254,14 +273,16 @@ func TestReports(t *testing.T) {
 		file := func(name string) string { return filepath.Join(dir, name+"-"+lang) }
 		report := func(want int, name string, args ...string) {
 			t.Helper()
-			cmd := exec.CommandContext(t.Context(), shop, append([]string{name, "--html", file(name) + ".html", "--lang", lang}, args...)...)
+			cmd := exec.CommandContext(t.Context(), shop, append([]string{name, "--html", file(name) + ".html", "--lang", lang},
+				args...)...)
 			cmd.Dir, cmd.Env = dir, append(os.Environ(), "SHOP_ADMIN_TOKEN=t0ken")
 			out, err := cmd.CombinedOutput()
 			if code := cmd.ProcessState.ExitCode(); code != want {
 				t.Fatalf("shop %s: exit %d, %v, want %d\n%s", name, code, err, want, out)
 			}
 		}
-		report(exitOK, "demo", "--mode", "unsafe,lua-lock,zookeeper", "--stock", "200", "--backend", "embedded", "--out", file("demo")+".json")
+		report(exitOK, "demo", "--mode", "unsafe,lua-lock,zookeeper", "--stock", "200", "--backend", "embedded", "--out",
+			file("demo")+".json")
 		report(exitThreshold, "loadtest", "--url", balancer, "--mode", "lua-lock,redis-lua", "--stock", "200",
 			"--threshold", "oversold==0", "--threshold", "p(50)<1us")
 		report(exitOK, "lab", "--mode", "unsafe", "--fault", "threads")

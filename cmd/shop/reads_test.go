@@ -35,8 +35,8 @@ const envOrders = "READS_TEST_ORDERS"
 // mostMemory is what eight readers at once may add to a replica.
 const mostMemory = 50 << 20
 
-// TestReadersAreCheap lets eight readers at once page through the orders of a product, in Redis and in MySQL, then audit it, and
-// measures what that adds to the memory of the replica, a process of its own.
+// TestReadersAreCheap lets eight readers at once page through the orders of a product, in Redis and in MySQL, then
+// audit it, and measures what that adds to the memory of the replica, a process of its own.
 func TestReadersAreCheap(t *testing.T) {
 	testenv.Slow(t, "reads thousands of orders many times")
 	if _, err := os.Stat("/proc/self/status"); err != nil {
@@ -47,7 +47,8 @@ func TestReadersAreCheap(t *testing.T) {
 		t.Fatal(err)
 	}
 	testenv.Installed(t, localstack.Redis, localstack.MySQL, localstack.Nginx)
-	stack := startStack(t, localstack.Options{Replicas: 1, Backend: localstack.Local, Only: []string{localstack.Redis, localstack.MySQL}})
+	stack := startStack(t, localstack.Options{Replicas: 1, Backend: localstack.Local,
+		Only: []string{localstack.Redis, localstack.MySQL}})
 	base, pid := stack.Replicas[0].URL, stack.Replicas[0].PID
 	const inRedis, inSQL = 101, 102
 	for _, product := range []int64{inRedis, inSQL} {
@@ -110,7 +111,8 @@ func memory(t *testing.T, pid int, name string) int {
 func sold(product int64, n, orders int) store.Order {
 	left := int64(orders + 7 - n - 1)
 	return store.Order{
-		ID: fmt.Sprintf("01932c5f-%04x-7%03x-8000-%012d", n>>12, n&0xfff, n), ProductID: product, Quantity: 1, Remaining: &left, Mode: "queue",
+		ID: fmt.Sprintf("01932c5f-%04x-7%03x-8000-%012d", n>>12, n&0xfff, n), ProductID: product, Quantity: 1,
+		Remaining: &left, Mode: "queue",
 		Replica: fmt.Sprint(1 + n%3), CreatedMicros: time.Now().UnixMicro(),
 	}
 }
@@ -161,7 +163,8 @@ func insertOrders(t *testing.T, dsn string, product int64, orders int) {
 			rows = append(rows, "(?, ?, 1, ?, 'queue', ?, 0, ?)")
 			args = append(args, o.ID, product, *o.Remaining, o.Replica, o.CreatedMicros)
 		}
-		do(t, db, "INSERT INTO orders (id, product_id, quantity, remaining, mode, replica, fence, created_us) VALUES "+strings.Join(rows, ","), args...)
+		do(t, db, "INSERT INTO orders (id, product_id, quantity, remaining, mode, replica, fence, created_us) VALUES "+
+			strings.Join(rows, ","), args...)
 	}
 	do(t, db, "UPDATE product_stock SET stock = 7 WHERE id = ?", product)
 }
@@ -187,7 +190,8 @@ func atOnce(t *testing.T, one func() error) {
 	all.Wait()
 }
 
-// readAll pages through a ledger without keeping it, and holds the first page against the law and the rows against the first page.
+// readAll pages through a ledger without keeping it, and holds the first page against the law and the rows against the
+// first page.
 func readAll(t *testing.T, base string, product int64, orders int) error {
 	start, read, size := time.Now(), 0, 0
 	for cursor, page := "", 0; cursor != "" || page == 0; page++ {
@@ -270,7 +274,8 @@ func ledgerOf(t *testing.T, sold int, left int64) string {
 	for i := range sold {
 		remaining := int64(max(0, 9-i))
 		l.Orders = append(l.Orders, api.Order{
-			OrderID: "order-" + string(rune('a'+i)), ProductID: 101, Quantity: 1, Remaining: &remaining, Store: api.Redis, Mode: "unsafe",
+			OrderID: "order-" + string(rune('a'+i)), ProductID: 101, Quantity: 1, Remaining: &remaining, Store: api.Redis,
+			Mode: "unsafe",
 		})
 	}
 	mux := http.NewServeMux()
@@ -312,7 +317,8 @@ func TestAuditCommand(t *testing.T) {
 	}
 	// Of a store that was not read, the text has no numbers.
 	_, out, _ := commandLine(t.Context(), newAudit("en"), "--url", exact, "--store", "etcd")
-	if !strings.Contains(out, "how much stock etcd held") || strings.Contains(out, "before") || strings.Contains(out, "oversold") {
+	if !strings.Contains(out, "how much stock etcd held") || strings.Contains(out, "before") ||
+		strings.Contains(out, "oversold") {
 		t.Errorf("shop audit of a store that is not there says\n%s\nwant no numbers", out)
 	}
 	if exitFor(audit.Verdict("")) == nil {

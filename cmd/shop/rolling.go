@@ -47,13 +47,14 @@ func newRolling(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rolling [flags] [-- COMMAND...]",
 		Short: text.Of("Replace the replicas one after the other under load, and check that no request was lost").In(lang),
-		Long: text.Of(`Starts a stack whose three replicas run --old, sends it requests, and replaces one replica after the other by --new, over the
-same data. It fails if a request failed or its outcome is unknown, if the audit finds stock or orders wrong, or if the load ended
-before the last replica was replaced. With --url it sends the load to a stack of three replicas that COMMAND replaces meanwhile; without
-a COMMAND it only sends the load.`).In(lang),
-		Example: "  shop rolling --old /tmp/shop-of-yesterday\n  shop rolling --url http://localhost:8080 -- scripts/compose roll",
-		Args:    arguments(0, math.MaxInt),
-		RunE:    run(func(cmd *cobra.Command, args []string) error { return runRolling(cmd, &f, args) }),
+		Long: text.Of(`Starts a stack whose three replicas run --old, sends it requests, and replaces one replica after the
+other by --new, over the same data. It fails if a request failed or its outcome is unknown, if the audit finds stock or
+orders wrong, or if the load ended before the last replica was replaced. With --url it sends the load to a stack of
+three replicas that COMMAND replaces meanwhile; without a COMMAND it only sends the load.`).In(lang),
+		Example: "  shop rolling --old /tmp/shop-of-yesterday\n  shop rolling --url http://localhost:8080 -- " +
+			"scripts/compose roll",
+		Args: arguments(0, math.MaxInt),
+		RunE: run(func(cmd *cobra.Command, args []string) error { return runRolling(cmd, &f, args) }),
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // what follows COMMAND is COMMAND's
@@ -61,9 +62,11 @@ a COMMAND it only sends the load.`).In(lang),
 	flags.StringVar(&f.old, "old", "", text.Of("the binary to begin with (default: this one)").In(lang))
 	flags.StringVar(&f.new, "new", "", text.Of("the binary to end with (default: this one)").In(lang))
 	flags.StringVar(&f.url, "url", "", text.Of("send the load there, with the token in SHOP_ADMIN_TOKEN").In(lang))
-	flags.StringSliceVar(&f.modes, "mode", []string{"lease-seq", "idempotent", "redis-lua"}, text.Of("modes to sell by, each a product of its own").In(lang))
+	flags.StringSliceVar(&f.modes, "mode", []string{"lease-seq", "idempotent", "redis-lua"},
+		text.Of("modes to sell by, each a product of its own").In(lang))
 	flags.Float64Var(&f.rate, "rate", 40, text.Of("requests per second and mode").In(lang))
-	flags.DurationVar(&f.length, "duration", 10*time.Minute, text.Of("how long the load lasts at most; it ends when the replicas are replaced").In(lang))
+	flags.DurationVar(&f.length, "duration", 10*time.Minute, text.Of("how long the load lasts at most; it ends when the "+
+		"replicas are replaced").In(lang))
 	flags.StringVar(&f.backend, "backend", localstack.Auto, backendHelp.In(lang))
 	f.output.add(cmd, lang, formText, formJSON)
 	addLang(flags, &f.lang)
@@ -103,7 +106,8 @@ func runRolling(cmd *cobra.Command, f *rollingFlags, argv []string) error {
 	}
 	f.old, f.new = cmp.Or(f.old, self), cmp.Or(f.new, self)
 	stack, err := localstack.Start(cmd.Context(), localstack.Options{
-		Replicas: rolledReplicas, Backend: f.backend, Replica: f.old, Only: []string{}, Log: say, Env: drainEnv(), Lang: f.lang,
+		Replicas: rolledReplicas, Backend: f.backend, Replica: f.old, Only: []string{}, Log: say, Env: drainEnv(),
+		Lang: f.lang,
 	})
 	if err != nil {
 		return err
@@ -195,13 +199,15 @@ func (f *rollingFlags) load(ctx context.Context, enough <-chan struct{}, url, to
 		}
 		modes[i] = all[at]
 	}
-	out := rolled{RollingResult: loadtest.RollingResult{Served: map[string]int{}, Modes: make([]loadtest.RollingMode, len(modes))}}
+	out := rolled{RollingResult: loadtest.RollingResult{Served: map[string]int{},
+		Modes: make([]loadtest.RollingMode, len(modes))}}
 	results := make([]loadtest.Result, len(modes))
 	var runs sync.WaitGroup
 	for i, m := range modes {
 		runs.Go(func() {
 			plan := loadtest.Plan{
-				Rate: f.rate, Duration: f.length, Stop: enough, Product: 9101 + int64(i), Products: 1, Quantity: 1, Seed: uint64(i) + 1,
+				Rate: f.rate, Duration: f.length, Stop: enough, Product: 9101 + int64(i), Products: 1, Quantity: 1,
+				Seed:  uint64(i) + 1,
 				Stock: 10 * int64(f.rate*f.length.Seconds()), Wait: 10 * time.Second, Timeout: 30 * time.Second, Engine: "raw",
 			}
 			var err error

@@ -25,21 +25,28 @@ import (
 const mark = "Qz7"
 
 // plants are secrets with everything that ends an address, a parameter or a quotation.
-var plants = []string{mark + "s3cret" + mark, mark + `a@b:c,d"e` + mark, mark + "%41%2F" + mark, mark + "a b/c?d=e" + mark, mark + "#" + mark}
+var plants = []string{mark + "s3cret" + mark, mark + `a@b:c,d"e` + mark, mark + "%41%2F" + mark,
+	mark + "a b/c?d=e" + mark, mark + "#" + mark}
 
-// places are where a secret (§) can stand in the value of any flag or setting, addresses first; strict are those of what is an address as a whole.
+// places are where a secret (§) can stand in the value of any flag or setting, addresses first; strict are those of
+// what is an address as a whole.
 var (
 	places = []string{
-		"redis://u:§@127.0.0.1:1/0", "redis://127.0.0.1:1/0?master_name=m&password=§", "u:§@tcp(127.0.0.1:1)/db", "mysql://u:§@127.0.0.1:1/db?sslpassword=§",
-		"http://u:§@127.0.0.1:1", "http://127.0.0.1:1/x?access_token=§", "u:§@127.0.0.1:1", "Authorization: Bearer §", "API_TOKEN=§", `POST /x {"password":"§"}`,
+		"redis://u:§@127.0.0.1:1/0", "redis://127.0.0.1:1/0?master_name=m&password=§", "u:§@tcp(127.0.0.1:1)/db",
+		"mysql://u:§@127.0.0.1:1/db?sslpassword=§",
+		"http://u:§@127.0.0.1:1", "http://127.0.0.1:1/x?access_token=§", "u:§@127.0.0.1:1", "Authorization: Bearer §",
+		"API_TOKEN=§", `POST /x {"password":"§"}`,
 	}
 	strict = append([]string{
-		"redis+sentinel://u:§@127.0.0.1:1/m/0?sentinel_password=§", "redis://127.0.0.1:1/0?pasword=§", "redis://127.0.0.1:1/0#§", "redis://§@127.0.0.1:1",
-		"redis://:§", "redis://u:§@127.0.0.1:1,redis://u:§@127.0.0.1:2", "http://u:§@127.0.0.1:1,http://v:§@127.0.0.1:1", "sqlite:/tmp/x?key=§",
+		"redis+sentinel://u:§@127.0.0.1:1/m/0?sentinel_password=§", "redis://127.0.0.1:1/0?pasword=§",
+		"redis://127.0.0.1:1/0#§", "redis://§@127.0.0.1:1",
+		"redis://:§", "redis://u:§@127.0.0.1:1,redis://u:§@127.0.0.1:2", "http://u:§@127.0.0.1:1,http://v:§@127.0.0.1:1",
+		"sqlite:/tmp/x?key=§",
 	}, places[:7]...)
 )
 
-// planted calls try with values that hold a secret: for an address each of the places, else four of them, which vary with name.
+// planted calls try with values that hold a secret: for an address each of the places, else four of them, which vary
+// with name.
 func planted(address bool, name string, try func(value string)) {
 	if !address {
 		for i := range 4 {
@@ -87,8 +94,8 @@ func wantNoSecretFile(t *testing.T) {
 	}
 }
 
-// No setting of a replica shows a secret, wherever it stands in the value, in either format of the log. The settings are those of the table,
-// so a new one is tried too.
+// No setting of a replica shows a secret, wherever it stands in the value, in either format of the log. The settings
+// are those of the table, so a new one is tried too.
 func TestSecretsOfSettingsNeverLeave(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0") // a replica ends when it has logged its settings and cannot listen
@@ -100,7 +107,8 @@ func TestSecretsOfSettingsNeverLeave(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			try := func(value string) {
-				_, said := over(t, "serve", "--listen="+taken.Addr().String(), "--redis=redis://127.0.0.1:1/0", "--health-interval=0",
+				_, said := over(t, "serve", "--listen="+taken.Addr().String(), "--redis=redis://127.0.0.1:1/0",
+					"--health-interval=0",
 					"--log-format="+[]string{"text", "json"}[len(value)%2], "--"+s.Flag()+"="+value)
 				wantNoSecret(t, s.Name+"="+value, said)
 				if said == "" {
@@ -118,7 +126,8 @@ func TestSecretsOfSettingsNeverLeave(t *testing.T) {
 
 // starting are the commands that would start servers, with arguments that they refuse, or that name a server instead.
 var starting = map[string]string{
-	"demo": "--url=http://127.0.0.1:1", "rolling": "--url=http://127.0.0.1:1", "up": "--backend=none", "play": "--backend=none", "trace": "none",
+	"demo": "--url=http://127.0.0.1:1", "rolling": "--url=http://127.0.0.1:1", "up": "--backend=none",
+	"play": "--backend=none", "trace": "none",
 	"lab": "--store=none", "write-ups": "--backend=none", "stock": "101", "audit": "101",
 }
 
@@ -155,12 +164,14 @@ func TestSecretsOfFlagsNeverLeave(t *testing.T) {
 	wantNoSecretFile(t)
 }
 
-// The files of a load test, in every form, hold no password of --url and none of the request, and are what they were otherwise.
+// The files of a load test, in every form, hold no password of --url and none of the request, and are what they were
+// otherwise.
 func TestSecretsOfResultsNeverLeave(t *testing.T) {
 	url := startFakeShop(t, &fakeShop{})
 	t.Chdir(t.TempDir())
 	for _, form := range []string{"json", "html", "md", "csv", "bench", "txt"} {
-		code, out, errOut := commandLine(t.Context(), newRoot("en"), "loadtest", "--url", strings.Replace(url, "http://", "http://u:"+plants[0]+"@", 1), "--token", fakeToken,
+		code, out, errOut := commandLine(t.Context(), newRoot("en"), "loadtest", "--url",
+			strings.Replace(url, "http://", "http://u:"+plants[0]+"@", 1), "--token", fakeToken,
 			"--mode", "lua-lock", "--vus", "2", "--requests", "20", "--stock", "5", "--out", "r."+form, "--history", "h.jsonl")
 		if code != exitOK {
 			t.Errorf("%s: exit %d, %s", form, code, errOut)
@@ -174,13 +185,16 @@ func TestSecretsOfResultsNeverLeave(t *testing.T) {
 func TestUnknownSettings(t *testing.T) {
 	t.Parallel()
 	environ := []string{
-		"SHOP_LISTN=:1", "SHOP_REDIS_FILES=x", "SHOP_CONSUL_FILE=x", "HOME=/", "SHOP_GUEST={}", "SHOP_TEST_NEW=1", "SHOP_PROGRAM_ETCD=x",
-		"SHOP_SERVICE_HOST=10.0.0.1", "SHOP_PORT_8080_TCP_ADDR=10.0.0.1", "SHOP_REDIS_SERVICE_PORT=1", "SHOP_REDIS_PORT=tcp://10.0.0.1:6379", "SHOP_REDIS_FILE=x",
+		"SHOP_LISTN=:1", "SHOP_REDIS_FILES=x", "SHOP_CONSUL_FILE=x", "HOME=/", "SHOP_GUEST={}", "SHOP_TEST_NEW=1",
+		"SHOP_PROGRAM_ETCD=x",
+		"SHOP_SERVICE_HOST=10.0.0.1", "SHOP_PORT_8080_TCP_ADDR=10.0.0.1", "SHOP_REDIS_SERVICE_PORT=1",
+		"SHOP_REDIS_PORT=tcp://10.0.0.1:6379", "SHOP_REDIS_FILE=x",
 	}
 	for _, s := range append(replica.Settings(), otherSettings...) {
 		environ = append(environ, s.Name+"=x")
 	}
-	want := []unknown{{"SHOP_CONSUL_FILE", "SHOP_SQL_FILE"}, {"SHOP_LISTN", "SHOP_LISTEN"}, {"SHOP_REDIS_FILES", "SHOP_REDIS_FILE"}}
+	want := []unknown{{"SHOP_CONSUL_FILE", "SHOP_SQL_FILE"}, {"SHOP_LISTN", "SHOP_LISTEN"},
+		{"SHOP_REDIS_FILES", "SHOP_REDIS_FILE"}}
 	if got := unknownSettings(environ); !slices.Equal(got, want) {
 		t.Errorf("unknownSettings() = %v, want %v", got, want)
 	}
@@ -196,16 +210,20 @@ func TestServeWarnsOfUnknownSettings(t *testing.T) {
 	wantNoSecret(t, "SHOP_LISTN", said)
 }
 
-// A story holds the names of --env and --header. --replay says which values are missing, takes them from flags or the environment, and shows
-// what it is going to run before it starts anything.
+// A story holds the names of --env and --header. --replay says which values are missing, takes them from flags or the
+// environment, and shows what it is going to run before it starts anything.
 func TestStoryHoldsNoValues(t *testing.T) {
 	t.Chdir(t.TempDir())
 	served := rig.Foreign{
-		Serve: "app {{port}} {{redis}}", Env: []string{"API_TOKEN=" + plants[0], "REDIS_PASSWORD={{redis_password}}", "SALT=" + plants[0]},
-		Headers: []string{"Authorization: Bearer " + plants[0], "X-Tenant: " + plants[0]}, Request: "POST /buy?product={{product}}",
-		ResetRedis: []string{"SET s 1"}, ResetURL: []string{"POST /reset"}, Stock: rig.Source{Redis: "GET s"}, Orders: rig.Source{Redis: "LRANGE o 0 -1"},
+		Serve: "app {{port}} {{redis}}", Env: []string{"API_TOKEN=" + plants[0], "REDIS_PASSWORD={{redis_password}}",
+			"SALT=" + plants[0]},
+		Headers:    []string{"Authorization: Bearer " + plants[0], "X-Tenant: " + plants[0]},
+		Request:    "POST /buy?product={{product}}",
+		ResetRedis: []string{"SET s 1"}, ResetURL: []string{"POST /reset"}, Stock: rig.Source{Redis: "GET s"},
+		Orders: rig.Source{Redis: "LRANGE o 0 -1"},
 	}
-	result := faultlab.Result{Serve: &served, Worst: &faultlab.Played{Schedule: faultlab.Schedule{Mode: rig.ServiceName, Fault: api.Crash, A: &rig.Position{Server: "redis", Pattern: "GET", Nth: 1, Cut: "command"}}, Outcome: "L"}}
+	result := faultlab.Result{Serve: &served, Worst: &faultlab.Played{Schedule: faultlab.Schedule{Mode: rig.ServiceName,
+		Fault: api.Crash, A: &rig.Position{Server: "redis", Pattern: "GET", Nth: 1, Cut: "command"}}, Outcome: "L"}}
 	told, err := json.Marshal(result)
 	if err != nil {
 		t.Fatal(err)
@@ -215,18 +233,21 @@ func TestStoryHoldsNoValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.WriteFile("story.json", told, 0o600), os.WriteFile("masked.json", masked, 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile("story.json", told, 0o600),
+		os.WriteFile("masked.json", masked, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	wantNoSecretFile(t)
-	wantRefused(t, newRoot("en"), "--env API_TOKEN ($API_TOKEN), --env SALT ($SALT), --header Authorization ($AUTHORIZATION), --header X-Tenant ($X_TENANT)",
+	wantRefused(t, newRoot("en"), "--env API_TOKEN ($API_TOKEN), --env SALT ($SALT), --header Authorization "+
+		"($AUTHORIZATION), --header X-Tenant ($X_TENANT)",
 		"lab", "--replay", "story.json")
 	t.Setenv("SALT", plants[0])
 	t.Setenv("X_TENANT", plants[0])
 	given := []string{"--env", "API_TOKEN=" + plants[0], "--header", "authorization: Bearer " + plants[0]}
 	code, said := over(t, append([]string{"lab", "--replay", "story.json"}, given...)...)
 	wantNoSecret(t, "--replay", said)
-	if code != exitInterrupted || !strings.Contains(said, `runs this command: "app {{port}} {{redis}}"`) || !strings.Contains(said, `"POST /reset"`) {
+	if code != exitInterrupted || !strings.Contains(said, `runs this command: "app {{port}} {{redis}}"`) ||
+		!strings.Contains(said, `"POST /reset"`) {
 		t.Errorf("lab --replay: exit %d, %s; want the command and the requests", code, said)
 	}
 	wantRefused(t, newRoot("en"), "a secret was left out", append([]string{"lab", "--replay", "masked.json"}, given...)...)

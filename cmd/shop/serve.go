@@ -18,11 +18,12 @@ func newServe(lang string) *cobra.Command {
 		Short: text.Of("Run one replica of the shop").In(lang),
 		Long: text.Of(`Run one replica of the shop, on the backends that its settings name. 'shop up' runs a whole stack.
 
-Each setting is a flag and an environment variable; the flag comes before the variable, and the variable before the default. Other
-users of the machine can read a flag's value, so give passwords by variables, or in files: SHOP_REDIS_FILE names one. SIGTERM and
-Ctrl-C end the replica with exit code 0, after the requests in flight.`).In(lang),
-		Example: "  SHOP_REDIS=redis://localhost:6379/0 shop serve\n  shop serve --sql sqlite:/tmp/shop.db --listen :9000 --lock-ttl 5s",
-		Args:    arguments(0, 0),
+Each setting is a flag and an environment variable; the flag comes before the variable, and the variable before the
+default. Other users of the machine can read a flag's value, so give passwords by variables, or in files:
+SHOP_REDIS_FILE names one. SIGTERM and Ctrl-C end the replica with exit code 0, after the requests in flight.`).In(lang),
+		Example: "  SHOP_REDIS=redis://localhost:6379/0 shop serve\n  shop serve --sql sqlite:/tmp/shop.db --listen :9000 " +
+			"--lock-ttl 5s",
+		Args: arguments(0, 0),
 	}
 	given := givenSettings{}
 	given.add(cmd.Flags(), lang)

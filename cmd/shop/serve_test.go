@@ -37,7 +37,8 @@ func TestLastLineOfTheLogIsJSON(t *testing.T) {
 		exitUsage:  {"--lock-ttl", "soon"},
 		exitFailed: {"--listen", taken.Addr().String(), "--sql", "sqlite:" + filepath.Join(t.TempDir(), "shop.db")},
 	} {
-		got, out, errOut := commandLine(t.Context(), newRoot("en"), append([]string{"serve", "--log-format", "json"}, args...)...)
+		got, out, errOut := commandLine(t.Context(), newRoot("en"),
+			append([]string{"serve", "--log-format", "json"}, args...)...)
 		lines := everyLine(t, errOut)
 		if got != code || out != "" || len(lines) == 0 || !strings.HasPrefix(lines[len(lines)-1], "ERROR shop ends ") {
 			t.Errorf("serve %s: exit %d, want %d; %q%q, want the error in JSON", args, got, code, out, errOut)
@@ -50,7 +51,8 @@ func TestLogOfAProcessIsJSON(t *testing.T) {
 	t.Parallel()
 	addr, log := testkit.FreePort(t), new(testkit.Log)
 	cmd := exec.Command("sh", "-c", `ulimit -n 40; exec "$0" serve`, program(t))
-	cmd.Env = append(cmd.Environ(), "SHOP_LOG_FORMAT=json", "SHOP_LISTEN="+addr, "SHOP_SQL=sqlite:"+filepath.Join(t.TempDir(), "shop.db"))
+	cmd.Env = append(cmd.Environ(), "SHOP_LOG_FORMAT=json", "SHOP_LISTEN="+addr,
+		"SHOP_SQL=sqlite:"+filepath.Join(t.TempDir(), "shop.db"))
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

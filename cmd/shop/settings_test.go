@@ -16,7 +16,8 @@ import (
 	"lastitem/internal/replica"
 )
 
-// Every variable that the repository names is in the list, and has a text in both languages; every one in the list is read somewhere.
+// Every variable that the repository names is in the list, and has a text in both languages; every one in the list is
+// read somewhere.
 func TestSettingsAreComplete(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{} // by name, the first file that names it
@@ -34,7 +35,8 @@ func TestSettingsAreComplete(t *testing.T) {
 			return nil
 		}
 		base := filepath.Base(path)
-		if strings.HasPrefix(base, "settings") || base == "config.go" || base == "CHANGELOG.md" || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(base, ".env") {
+		if strings.HasPrefix(base, "settings") || base == "config.go" || base == "CHANGELOG.md" ||
+			strings.HasSuffix(path, "_test.go") || strings.HasPrefix(base, ".env") {
 			return nil
 		}
 		text, err := os.ReadFile(path)
@@ -52,7 +54,8 @@ func TestSettingsAreComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not listed: between the processes of a local stack (SHOP_GUEST), listed in one row (OTEL_BSP_*), and of the terminal and the desktop.
+	// Not listed: between the processes of a local stack (SHOP_GUEST), listed in one row (OTEL_BSP_*), and of the terminal
+	// and the desktop.
 	internal := []string{"SHOP_GUEST", "OTEL_BSP", "TERM", "DISPLAY", "WAYLAND_DISPLAY"}
 	listed := map[string]bool{}
 	for _, s := range append(replica.Settings(), otherSettings...) {
@@ -106,7 +109,8 @@ func twoValues(t *testing.T, s replica.Setting) (one, other string) {
 	return "", ""
 }
 
-// Every setting of a replica is a flag of serve and a variable: the flag comes before the variable, and the variable before the default.
+// Every setting of a replica is a flag of serve and a variable: the flag comes before the variable, and the variable
+// before the default.
 func TestSettingsPrecedence(t *testing.T) {
 	settings := replica.Settings()
 	at := 0

@@ -26,10 +26,13 @@ var ownFlags = []string{"redis", "sql", "redlock", "etcd", "zookeeper", "consul"
 // addOwn declares the flags of the user's own servers.
 func addOwn(set *pflag.FlagSet, lang string, o *localstack.OwnServers) {
 	set.StringVar(&o.Redis, "redis", "", text.Of("your own Redis, as a redis:// URL").In(lang))
-	set.StringVar(&o.SQL, "sql", "", text.Of("your own MySQL, as user:password@tcp(host:port)/database, or sqlite:/path/file.db").In(lang))
-	set.StringVar(&o.Redlock, "redlock", "", text.Of("your own Redis masters for Redlock, three or more redis:// URLs, comma-separated").In(lang))
+	set.StringVar(&o.SQL, "sql", "", text.Of("your own MySQL, as user:password@tcp(host:port)/database, or "+
+		"sqlite:/path/file.db").In(lang))
+	set.StringVar(&o.Redlock, "redlock", "", text.Of("your own Redis masters for Redlock, three or more redis:// URLs, "+
+		"comma-separated").In(lang))
 	set.StringVar(&o.Etcd, "etcd", "", text.Of("your own etcd, as http://host:port, several comma-separated").In(lang))
-	set.StringVar(&o.ZooKeeper, "zookeeper", "", text.Of("your own ZooKeeper, as host:port, several comma-separated").In(lang))
+	set.StringVar(&o.ZooKeeper, "zookeeper", "", text.Of("your own ZooKeeper, as host:port, several comma-separated").
+		In(lang))
 	set.StringVar(&o.Consul, "consul", "", text.Of("your own Consul, as the http://host:port of an agent").In(lang))
 	set.StringVar(&o.Kafka, "kafka", "", text.Of("your own Kafka, as host:port, several comma-separated").In(lang))
 }
@@ -52,12 +55,14 @@ func checkBackendFlag(kind string) error {
 	return nil
 }
 
-// maxRTT is the longest --rtt: a new connection to MySQL takes several round trips, and a replica must connect before its start times out.
+// maxRTT is the longest --rtt: a new connection to MySQL takes several round trips, and a replica must connect before
+// its start times out.
 const maxRTT = time.Second
 
 // addRTT declares --rtt.
 func addRTT(set *pflag.FlagSet, lang string, rtt *time.Duration) {
-	set.DurationVar(rtt, "rtt", 0, text.Of("round trip to add between the replicas and Redis, SQL and the other servers, as 1ms (default: none)").In(lang))
+	set.DurationVar(rtt, "rtt", 0, text.Of("round trip to add between the replicas and Redis, SQL and the other "+
+		"servers, as 1ms (default: none)").In(lang))
 }
 
 // checkRTT checks --rtt. others are the flags that exclude it.
@@ -67,7 +72,8 @@ func checkRTT(set *pflag.FlagSet, rtt time.Duration, others ...string) error {
 	}
 	for _, name := range others {
 		if set.Changed(name) {
-			return usage(text.Of("--rtt delays servers that lastitem starts itself; leave out --%s, whose network has a round trip of its own"), name)
+			return usage(text.Of("--rtt delays servers that lastitem starts itself; leave out --%s, whose network has a round "+
+				"trip of its own"), name)
 		}
 	}
 	if rtt <= 0 || rtt > maxRTT {
@@ -76,8 +82,8 @@ func checkRTT(set *pflag.FlagSet, rtt time.Duration, others ...string) error {
 	return nil
 }
 
-// adviser returns what works for a command where a backend of its stack is missing: another --backend than kind, and the user's own
-// server where the command takes one.
+// adviser returns what works for a command where a backend of its stack is missing: another --backend than kind, and
+// the user's own server where the command takes one.
 func adviser(lang, command, kind string, takesOwn bool) func(backend string) string {
 	return func(backend string) string {
 		var ways []string
@@ -96,7 +102,8 @@ func adviser(lang, command, kind string, takesOwn bool) func(backend string) str
 	}
 }
 
-// newGuest makes sure that the user's own servers answer; an address that cannot be one is an error of the command line.
+// newGuest makes sure that the user's own servers answer; an address that cannot be one is an error of the command
+// line.
 func newGuest(ctx context.Context, own localstack.OwnServers) (*localstack.Guest, error) {
 	g, err := localstack.NewGuest(ctx, own)
 	return g, usageOfAddress(err)
@@ -139,7 +146,8 @@ func modesHere() []api.Mode {
 	return modes
 }
 
-// extrasFor returns the servers beside Redis and SQL that the selected modes of this binary need, never nil; its error is one of the command line.
+// extrasFor returns the servers beside Redis and SQL that the selected modes of this binary need, never nil; its error
+// is one of the command line.
 func extrasFor(pattern string) ([]string, error) {
 	selected, err := loadtest.Select(modesHere(), pattern)
 	if err != nil {
@@ -152,8 +160,8 @@ func extrasFor(pattern string) ([]string, error) {
 	return extras, nil
 }
 
-// private starts a stack, runs body on it and stops it. When a part of the stack dies, body's context ends and private returns that death as
-// the error: whatever body saw after it says nothing about a mode.
+// private starts a stack, runs body on it and stops it. When a part of the stack dies, body's context ends and private
+// returns that death as the error: whatever body saw after it says nothing about a mode.
 func private(ctx context.Context, o localstack.Options, body func(context.Context, *localstack.Stack) error) error {
 	stack, err := localstack.Start(ctx, o)
 	if err != nil {
@@ -178,7 +186,8 @@ func private(ctx context.Context, o localstack.Options, body func(context.Contex
 	return closed(err, stack.Close())
 }
 
-// announceEnd says at once that Ctrl-C was noticed, since ending a stack takes seconds. Call what it returns at the end of the command.
+// announceEnd says at once that Ctrl-C was noticed, since ending a stack takes seconds. Call what it returns at the end
+// of the command.
 func announceEnd(cmd *cobra.Command, lang string) (undo func() bool) {
 	return context.AfterFunc(cmd.Context(), func() {
 		fmt.Fprintln(cmd.ErrOrStderr(), text.Of("ending the stack; this takes some seconds").In(lang))
@@ -210,8 +219,9 @@ func aliveContext(ctx context.Context, stack *localstack.Stack) (context.Context
 // modesPatience is how long a fresh replica may take to have a session with everything that it was given.
 const modesPatience = 15 * time.Second
 
-// awaitModes waits until every replica can serve the modes whose backends the stack has: a replica is ready without the ones that
-// only some modes need, and meets them a moment later. A mode that is not available by then is listed as such.
+// awaitModes waits until every replica can serve the modes whose backends the stack has: a replica is ready without the
+// ones that only some modes need, and meets them a moment later. A mode that is not available by then is listed as
+// such.
 func awaitModes(ctx context.Context, stack *localstack.Stack) {
 	has := map[string]bool{"redis": true, "sql": true, "mysql": !strings.HasPrefix(stack.SQL.URL, "sqlite:")}
 	for _, x := range stack.Extras() {
@@ -267,7 +277,8 @@ func allAvailable(what loadtest.Comparing) error {
 	if lacks == nil {
 		return nil
 	}
-	return text.Of("--strict: of %[2]d [mode|modes], %[1]d [is|are] not available:\n  %[3]s").Errorf(len(lacks), len(what.Modes), strings.Join(lacks, "\n  "))
+	return text.Of("--strict: of %[2]d [mode|modes], %[1]d [is|are] not available:\n  %[3]s").Errorf(len(lacks),
+		len(what.Modes), strings.Join(lacks, "\n  "))
 }
 
 // stackLog keeps what the stack says about itself, for the JSON, and passes it on.

@@ -74,7 +74,8 @@ func startUp(t *testing.T, shop string, more ...string) (*exec.Cmd, stackJSON) {
 // startUpIn is startUp with further environment variables.
 func startUpIn(t *testing.T, env []string, shop string, more ...string) (*exec.Cmd, stackJSON) {
 	t.Helper()
-	cmd := exec.Command(shop, append([]string{"up", "--port", "0", "--replicas", "2", "--backend", "embedded", "-o", "json"}, more...)...)
+	cmd := exec.Command(shop, append([]string{"up", "--port", "0", "--replicas", "2", "--backend", "embedded", "-o",
+		"json"}, more...)...)
 	cmd.Env = append(append(os.Environ(), "SHOP_ADMIN_TOKEN=t0ken"), env...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -128,10 +129,12 @@ func TestUp(t *testing.T) {
 	if s.Token != "t0ken" || len(s.Replicas) != 2 || !strings.HasPrefix(s.SQL.URL, "sqlite:") {
 		t.Errorf("shop up printed %+v", s)
 	}
-	if why, want := whyNot(t, s.URL, "etcd"), "there is no embedded etcd: leave out --backend embedded, or give your own with 'shop up --etcd'"; !strings.Contains(why, want) {
+	if why, want := whyNot(t, s.URL, "etcd"), "there is no embedded etcd: leave out --backend embedded, or give your "+
+		"own with 'shop up --etcd'"; !strings.Contains(why, want) {
 		t.Errorf("GET /modes/etcd says %q, want %q", why, want)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL+"/products/101/stock", strings.NewReader(`{"stock":3}`))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL+"/products/101/stock",
+		strings.NewReader(`{"stock":3}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +182,8 @@ func whyNot(t *testing.T, url, mode string) string {
 func TestRolling(t *testing.T) {
 	testenv.Slow(t, "replaces each replica under load")
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), program(t), "rolling", "--backend", "embedded", "--rate", "20", "--mode", "sql-atomic,redis-lua")
+	cmd := exec.CommandContext(t.Context(), program(t), "rolling", "--backend", "embedded", "--rate", "20", "--mode",
+		"sql-atomic,redis-lua")
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "EXACT: nothing was lost") {
 		t.Errorf("shop rolling: %v\n%s", err, out)
@@ -239,9 +243,11 @@ func TestUpNoRestart(t *testing.T) {
 	}
 	defer time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }).Stop()
 	err := cmd.Wait()
-	if said := fmt.Sprint(cmd.Stderr); cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(said, "replica 2 has died: signal: killed") ||
+	if said := fmt.Sprint(cmd.Stderr); cmd.ProcessState.ExitCode() != exitFailed ||
+		!strings.Contains(said, "replica 2 has died: signal: killed") ||
 		strings.Contains(said, "starting it again") {
-		t.Errorf("shop up --no-restart, whose replica 2 was killed: %v, want exit %d and that it died\n%s", err, exitFailed, said)
+		t.Errorf("shop up --no-restart, whose replica 2 was killed: %v, want exit %d and that it died\n%s", err, exitFailed,
+			said)
 	}
 	wantGone(t, s)
 }
@@ -256,7 +262,8 @@ func TestUpEndsWell(t *testing.T) {
 		batches.Add(1)
 	}))
 	t.Cleanup(collector.Close)
-	cmd, s := startUpIn(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_BSP_SCHEDULE_DELAY=600000", "SHOP_DRAIN=10m"}, program(t), "--no-console")
+	cmd, s := startUpIn(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_BSP_SCHEDULE_DELAY=600000",
+		"SHOP_DRAIN=10m"}, program(t), "--no-console")
 	if res, body := answered(t, "POST", s.URL+"/deduct_stock/sql-atomic?product_id=101"); res.StatusCode != http.StatusOK {
 		t.Errorf("POST /deduct_stock/sql-atomic = %s %s", res.Status, body)
 	}
@@ -330,7 +337,8 @@ func testWithStackSignal(t *testing.T, shop string) {
 	if code := cmd.ProcessState.ExitCode(); code != 9 {
 		t.Errorf("exit code after SIGTERM = %d, want that of the command's trap, 9", code)
 	}
-	if child, err := strconv.Atoi(strings.TrimSpace(string(pid[:n]))); err != nil || !errors.Is(syscall.Kill(child, 0), syscall.ESRCH) {
+	if child, err := strconv.Atoi(strings.TrimSpace(string(pid[:n]))); err != nil ||
+		!errors.Is(syscall.Kill(child, 0), syscall.ESRCH) {
 		t.Errorf("the command (%d, %v) is still there", child, err)
 	}
 }

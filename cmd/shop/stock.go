@@ -30,8 +30,8 @@ func newStock(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stock PRODUCT [UNITS]",
 		Short: text.Of("Show the stock of a product, or set it").In(lang),
-		Long: text.Of(`Shows the stock of a product of a running shop in every store. With UNITS it sets the stock first, which makes the
-product if it is new and deletes its orders, locks and idempotency keys; that needs the admin token.`).In(lang),
+		Long: text.Of(`Shows the stock of a product of a running shop in every store. With UNITS it sets the stock first,
+which makes the product if it is new and deletes its orders, locks and idempotency keys; that needs the admin token.`).In(lang),
 		Example: "  shop stock 101\n  shop stock 101 5000\n  shop stock 101 5000 --segments 10",
 		Args:    arguments(1, 2),
 		RunE:    run(func(cmd *cobra.Command, args []string) error { return runStock(cmd, &f, args) }),
@@ -125,7 +125,8 @@ func productIsKnown(ctx context.Context, c *loadtest.Control, id int64) (bool, e
 // firstProduct is the product that the commands of the documents sell.
 const firstProduct = 101
 
-// firstStock makes product 101, with 5000 units, unless it is there: a stack that has just been started has none, and a curl of the documents would get 404.
+// firstStock makes product 101, with 5000 units, unless it is there: a stack that has just been started has none, and a
+// curl of the documents would get 404.
 func firstStock(ctx context.Context, s *localstack.Stack) error {
 	c, err := loadtest.NewControl(s.URL, s.Token)
 	if err != nil {

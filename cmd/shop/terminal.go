@@ -30,8 +30,8 @@ const (
 	slowTick = 5 * time.Second
 )
 
-// progressLine tells on stderr where a comparison is. On a terminal it rewrites one line; elsewhere, if lines is set, it writes a line
-// when a run has ended, and every slowTick until then.
+// progressLine tells on stderr where a comparison is. On a terminal it rewrites one line; elsewhere, if lines is set,
+// it writes a line when a run has ended, and every slowTick until then.
 type progressLine struct {
 	w        io.Writer
 	lang     string

@@ -30,25 +30,33 @@ func newTrace(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace MODE",
 		Short: text.Of("Show the commands of one deduction, in order and timed, from both sides of the wire").In(lang),
-		Long: text.Of(`Starts private servers (real ones found on PATH, else embedded ones; it says which) and one replica, puts 100 units of a
-product in stock, deducts by the mode, and lists what passed between the replica and its servers: when each command was sent,
-how long its answer took, when the server itself saw it and how long it worked on it, and what its scripts did inside.`).In(lang),
-		Example: "  shop trace lua-lock\n  shop trace handoff --store sql --lang zh\n  shop trace watchdog --hold 25s --rival\n  shop trace idempotent --key order-4711 -o json",
-		Args:    arguments(1, 1),
-		RunE:    run(func(cmd *cobra.Command, args []string) error { return runTrace(cmd, &f, args[0]) }),
+		Long: text.Of(`Starts private servers (real ones found on PATH, else embedded ones; it says which) and one replica,
+puts 100 units of a product in stock, deducts by the mode, and lists what passed between the replica and its servers:
+when each command was sent, how long its answer took, when the server itself saw it and how long it worked on it, and
+what its scripts did inside.`).In(lang),
+		Example: "  shop trace lua-lock\n  shop trace handoff --store sql --lang zh\n  shop trace watchdog --hold 25s " +
+			"--rival\n  shop trace idempotent --key order-4711 -o json",
+		Args: arguments(1, 1),
+		RunE: run(func(cmd *cobra.Command, args []string) error { return runTrace(cmd, &f, args[0]) }),
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.store, "store", "", text.Of("where the count lives, one of the mode's stores in 'shop modes' (default: the first)").In(lang))
+	flags.StringVar(&f.store, "store", "", text.Of("where the count lives, one of the mode's stores in 'shop modes' "+
+		"(default: the first)").In(lang))
 	flags.Int64Var(&f.quantity, "quantity", 1, text.Of("how many to deduct, of 100").In(lang))
 	flags.StringVar(&f.key, "key", "trace-1", text.Of("the Idempotency-Key of the request").In(lang))
-	flags.DurationVar(&f.hold, "hold", 0, text.Of("how long the work takes under the lock, at most 30s: shows renewals; on modes that list hold_ms").In(lang))
-	flags.IntVar(&f.depth, "depth", -1, text.Of("how often the holder enters its lock again (default: once with --hold, where the lock is reentrant)").In(lang))
+	flags.DurationVar(&f.hold, "hold", 0, text.Of("how long the work takes under the lock, at most 30s: shows renewals; "+
+		"on modes that list hold_ms").In(lang))
+	flags.IntVar(&f.depth, "depth", -1, text.Of("how often the holder enters its lock again (default: once with --hold, "+
+		"where the lock is reentrant)").In(lang))
 	flags.Lookup("depth").DefValue = "0" // -1 means nothing to a user
-	flags.BoolVar(&f.rival, "rival", false, text.Of("with --hold: another request waits for the lock meanwhile, and gets it after the release").In(lang))
+	flags.BoolVar(&f.rival, "rival", false, text.Of("with --hold: another request waits for the lock meanwhile, and "+
+		"gets it after the release").In(lang))
 	flags.DurationVar(&f.ttl, "ttl", 0, text.Of("TTL of the locks, at least 50ms (default: SHOP_LOCK_TTL)").In(lang))
-	flags.StringVar(&f.backend, "backend", localstack.Auto, text.Of("auto, embedded or local (real servers only, so not for kafka)").In(lang))
-	flags.BoolVar(&f.stable, "stable", false, text.Of("text: only the commands, with <words> in place of what differs from run to run").In(lang))
+	flags.StringVar(&f.backend, "backend", localstack.Auto, text.Of("auto, embedded or local (real servers only, so not "+
+		"for kafka)").In(lang))
+	flags.BoolVar(&f.stable, "stable", false, text.Of("text: only the commands, with <words> in place of what differs "+
+		"from run to run").In(lang))
 	f.output.add(cmd, lang, formText, formJSON)
 	addLang(flags, &f.lang)
 	return cmd
@@ -82,7 +90,8 @@ func (f *traceFlags) deduction(name string) (trace.Deduction, error) {
 		return trace.Deduction{}, usage(text.Of("--store %s: the stores of %s are %q"), f.store, name, d.Mode.Stores)
 	}
 	if f.backend == localstack.Local && slices.Contains(d.Mode.Needs, stock.NeedKafka) {
-		return trace.Deduction{}, usage(text.Of("--backend local: %s needs Kafka, and the broker of this command is an embedded one"), name)
+		return trace.Deduction{}, usage(text.Of("--backend local: %s needs Kafka, and the broker of this command is an "+
+			"embedded one"), name)
 	}
 	return d, nil
 }
@@ -145,6 +154,8 @@ func traceOnce(cmd *cobra.Command, f *traceFlags, d trace.Deduction) error {
 }
 
 // tracing are the options of a tracer of modes; ttl is of the locks, 0 = the default.
-func tracing(lang string, modes []stock.Mode, backendKind string, log func(string, ...any), ttl time.Duration) trace.Options {
-	return trace.Options{Modes: modes, Backend: backendKind, Log: log, TTL: ttl, Lang: lang, Advice: adviser(lang, "trace", backendKind, false)}
+func tracing(lang string, modes []stock.Mode, backendKind string, log func(string, ...any),
+	ttl time.Duration) trace.Options {
+	return trace.Options{Modes: modes, Backend: backendKind, Log: log, TTL: ttl, Lang: lang,
+		Advice: adviser(lang, "trace", backendKind, false)}
 }

@@ -40,7 +40,8 @@ func serversFor(m stock.Mode) []string {
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	testenv.Installed(t, localstack.Redis, localstack.MySQL)
-	// A replica that consumes from Kafka asks its database from time to time whether it can commit: no other mode is to be traced beside it.
+	// A replica that consumes from Kafka asks its database from time to time whether it can commit: no other mode is to be
+	// traced beside it.
 	consumes := func(m stock.Mode) bool { return slices.Contains(m.Needs, stock.NeedKafka) }
 	var with, without []stock.Mode
 	for _, m := range stock.Modes() {
@@ -116,7 +117,8 @@ func testTraces(t *testing.T, tracer *trace.Tracer, m stock.Mode, traced map[str
 	}
 }
 
-// wantSamePatterns: the same deduction once more has the same positions. In which order several servers are asked at once is chance.
+// wantSamePatterns: the same deduction once more has the same positions. In which order several servers are asked at
+// once is chance.
 func wantSamePatterns(t *testing.T, tracer *trace.Tracer, tr trace.Trace) {
 	t.Helper()
 	d := tr.Deduction
@@ -145,8 +147,9 @@ func wantSamePatterns(t *testing.T, tracer *trace.Tracer, tr trace.Trace) {
 // patternNumber is a number that belongs to the name of a position: of an API, or of a function.
 var patternNumber = regexp.MustCompile(`/v1/|getChildren2`)
 
-// wantBothSides: each command that passed a wire was seen by the server at its other end, between being sent and being answered, all of it
-// before the answer to the client; but of several nodes a majority is waited for, and of Kafka only what a fetch brings.
+// wantBothSides: each command that passed a wire was seen by the server at its other end, between being sent and being
+// answered, all of it before the answer to the client; but of several nodes a majority is waited for, and of Kafka only
+// what a fetch brings.
 func wantBothSides(t *testing.T, tr trace.Trace) {
 	t.Helper()
 	if tr.Status != 200 || len(tr.Steps) == 0 {
@@ -200,7 +203,8 @@ func TestTraceEmbedded(t *testing.T) {
 	if !strings.Contains(got.Servers["redis"], "miniredis") {
 		t.Errorf("idempotent: %v", got.Servers)
 	}
-	want := []string{"BEGIN IMMEDIATE", "INSERT OR", "UPDATE product_stock", "INSERT INTO", "UPDATE idempotent_log", "COMMIT"}
+	want := []string{"BEGIN IMMEDIATE", "INSERT OR", "UPDATE product_stock", "INSERT INTO", "UPDATE idempotent_log",
+		"COMMIT"}
 	if diff := cmp.Diff(want, beginnings(got, "sql")); diff != "" {
 		t.Errorf("statements of idempotent (-want +got):\n%s", diff)
 	}
@@ -209,11 +213,14 @@ func TestTraceEmbedded(t *testing.T) {
 		t.Errorf("kafka: %v", got.Servers)
 	}
 	// The place of the OffsetCommit is chance.
-	words := slices.DeleteFunc(beginnings(got, "kafka"), func(text string) bool { return strings.HasPrefix(text, "OffsetCommit ") })
+	words := slices.DeleteFunc(beginnings(got, "kafka"), func(text string) bool {
+		return strings.HasPrefix(text, "OffsetCommit ")
+	})
 	for i, w := range words {
 		words[i], _, _ = strings.Cut(w, "/")
 	}
-	want = []string{"Produce lastitem-requests", "Fetch lastitem-requests", "Produce lastitem-answers", "Fetch lastitem-answers"}
+	want = []string{"Produce lastitem-requests", "Fetch lastitem-requests", "Produce lastitem-answers",
+		"Fetch lastitem-answers"}
 	if diff := cmp.Diff(want, words); diff != "" {
 		t.Errorf("requests of kafka (-want +got):\n%s", diff)
 	}
@@ -231,7 +238,8 @@ func TestTraceEmbedded(t *testing.T) {
 // traceEmbedded traces a mode on embedded servers, in a process of its own.
 func traceEmbedded(t *testing.T, shop, mode string) (got tracedJSON) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), shop, "trace", mode, "--backend", "embedded", "-o", "json", "--quantity", "3").Output()
+	out, err := exec.CommandContext(t.Context(), shop, "trace", mode, "--backend", "embedded", "-o", "json", "--quantity",
+		"3").Output()
 	if err != nil {
 		t.Fatalf("shop trace %s: %v\n%s", mode, err, out)
 	}
@@ -260,12 +268,13 @@ func beginnings(tr tracedJSON, server string) (all []string) {
 	return all
 }
 
-// TestTraceOfAHeldLock holds the picture in the watchdog's page against a run with a TTL of 3 s: but for the times, which are in TTLs, it is
-// that of 'shop trace watchdog --hold 25s --rival'.
+// TestTraceOfAHeldLock holds the picture in the watchdog's page against a run with a TTL of 3 s: but for the times,
+// which are in TTLs, it is that of 'shop trace watchdog --hold 25s --rival'.
 func TestTraceOfAHeldLock(t *testing.T) {
 	testenv.Slow(t, "holds a lock for many seconds")
 	testenv.Installed(t, localstack.Redis, localstack.MySQL)
-	flags := traceFlags{quantity: 1, key: "trace-1", lang: "en", backend: localstack.Auto, depth: -1, hold: 7500 * time.Millisecond, ttl: 3 * time.Second, rival: true}
+	flags := traceFlags{quantity: 1, key: "trace-1", lang: "en", backend: localstack.Auto, depth: -1,
+		hold: 7500 * time.Millisecond, ttl: 3 * time.Second, rival: true}
 	d, err := flags.deduction("watchdog")
 	if err != nil {
 		t.Fatal(err)
@@ -313,7 +322,8 @@ func timesOfAHeldLock(tr trace.Trace) error {
 	}
 	r := tr.Against
 	if renewals != 7 || r == nil || r.Status != 200 || r.Began+r.Took > tr.Took+tr.TTL/3 {
-		return fmt.Errorf("%d renewals, the rival %+v, the first took %v; want 7, and the rival woken by the release", renewals, r, tr.Took)
+		return fmt.Errorf("%d renewals, the rival %+v, the first took %v; want 7, and the rival woken by the release",
+			renewals, r, tr.Took)
 	}
 	return nil
 }

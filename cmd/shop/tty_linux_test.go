@@ -117,7 +117,9 @@ func interrupted(t *testing.T, during, after string, args ...string) []string {
 		t.Fatal(err)
 	}
 	p := &tty{user: user, cmd: exec.Command(shop, append(args, "--lang", "en")...)}
-	p.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "TERM=") }), "TERM=xterm", "TMPDIR="+files)
+	p.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool {
+		return strings.HasPrefix(s, "TERM=")
+	}), "TERM=xterm", "TMPDIR="+files)
 	p.start(t, program)
 	p.await(t, `\r\x1b\[K`+during)
 	if _, err := user.WriteString("\x03"); err != nil { // Ctrl-C
@@ -136,7 +138,8 @@ func interrupted(t *testing.T, during, after string, args ...string) []string {
 	if err != nil || *now != *before || strings.Contains(p.said.String(), "\x1b[?") {
 		t.Errorf("the settings of the terminal are %+v, want as before %+v, and no mode switched (%v)", now, before, err)
 	}
-	if left := regexp.MustCompile(`(?m)^.*(/s  (accepted|about) |\^C).*$`).FindString(strings.Join(lines, "\n")); left != "" {
+	if left := regexp.MustCompile(`(?m)^.*(/s  (accepted|about) |\^C).*$`).FindString(strings.Join(lines,
+		"\n")); left != "" {
 		t.Errorf("the line of progress is left on the terminal: %q", left)
 	}
 	wantNothingLeft(t, shop, files)
@@ -147,12 +150,14 @@ func interrupted(t *testing.T, during, after string, args ...string) []string {
 func TestLabTerminal(t *testing.T) {
 	t.Parallel()
 	testenv.Installed(t, localstack.Redis, localstack.MySQL)
-	all := strings.Join(interrupted(t, `\[[1-9]\d*/\d+\] \S+ (redis|sql|etcd) (threads|replicas)  \d+ of \d+ schedules  [▁▂▃▄▅▆▇█·]{2,} \d+\.\d/s  about \d`,
+	all := strings.Join(interrupted(t, `\[[1-9]\d*/\d+\] \S+ (redis|sql|etcd) (threads|replicas)  \d+ of \d+ schedules  `+
+		`[▁▂▃▄▅▆▇█·]{2,} \d+\.\d/s  about \d`,
 		`shop: interrupted: .*`, "lab", "--fault", "threads,replicas"), "\n")
 	if strings.Contains("\n"+all, "\n[") {
 		t.Errorf("the line of progress is left on the terminal:\n%s", all)
 	}
-	for _, want := range []string{"as claimed, ", "\nInterrupted: the other cells have not been played to their end.", " cells, "} {
+	for _, want := range []string{"as claimed, ", "\nInterrupted: the other cells have not been played to their end.",
+		" cells, "} {
 		if !strings.Contains(all, want) {
 			t.Errorf("the terminal shows no %q:\n%s", want, all)
 		}
@@ -163,13 +168,16 @@ func TestLabTerminal(t *testing.T) {
 func TestDemoTerminal(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "page.html")
-	all := strings.Join(interrupted(t, `\[1/2\] noop \d+\.\ds +\d+%  [▁▂▃▄▅▆▇█·]{2,} \d+/s  accepted \d+`, `html: .*page\.html`,
-		"demo", "--backend", "embedded", "--replicas", "2", "--mode", "noop,lua-lock", "--stock", "1000000", "--requests", "2000000",
+	all := strings.Join(interrupted(t, `\[1/2\] noop \d+\.\ds +\d+%  [▁▂▃▄▅▆▇█·]{2,} \d+/s  accepted \d+`,
+		`html: .*page\.html`,
+		"demo", "--backend", "embedded", "--replicas", "2", "--mode", "noop,lua-lock", "--stock", "1000000", "--requests",
+		"2000000",
 		"--out", "", "--html", page), "\n")
 	if !strings.Contains(all, "interrupted: the figures are partial") {
 		t.Errorf("the terminal shows:\n%s\nwant the result so far", all)
 	}
-	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "Interrupted: the figures are partial.") {
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text),
+		"Interrupted: the figures are partial.") {
 		t.Errorf("the page of an interrupted run: %v, %d bytes, want one that says so", err, len(text))
 	}
 }

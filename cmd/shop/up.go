@@ -39,20 +39,22 @@ func newUp(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: text.Of("Start a private stack (Redis, SQL, replicas, balancer) and keep it until interrupted").In(lang),
-		Long: text.Of(`Starts the shop on this machine: replicas as separate processes behind a balancer, with Redis and SQL. Of each backend it
-takes the URL you give, else a real server found on PATH (redis-server, mariadbd or mysqld, nginx), else an embedded one,
-and says which. Everything is private, on loopback, and gone after Ctrl-C, data included.
+		Long: text.Of(`Starts the shop on this machine: replicas as separate processes behind a balancer, with Redis and SQL.
+Of each backend it takes the URL you give, else a real server found on PATH (redis-server, mariadbd or mysqld, nginx),
+else an embedded one, and says which. Everything is private, on loopback, and gone after Ctrl-C, data included.
 
-What only some modes need is started too where it is installed: etcd, ZooKeeper, Consul, five more Redis for Redlock, and a
-Kafka broker, real where there are Java and its jars (scripts/real-kafka fetches them), else an embedded one (kfake).
+What only some modes need is started too where it is installed: etcd, ZooKeeper, Consul, five more Redis for Redlock,
+and a Kafka broker, real where there are Java and its jars (scripts/real-kafka fetches them), else an embedded one
+(kfake).
 
 Replicas and the balancer are started again when they die; so is a store whose data outlive it (MySQL,
 MariaDB, etcd, ZooKeeper, Kafka). Where another one dies the stack ends and says what was lost.
 
 A browser that opens the address of the balancer gets the console of 'shop play'; curl gets the list of endpoints.
 
-The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if that is set, else a new one. --env writes a file
-that sets it in another shell, together with REDIS and SQL, the addresses of the private servers; the file is deleted at the end.`).In(lang),
+The admin token, wanted by the routes that set stock, is SHOP_ADMIN_TOKEN if that is set, else a new one. --env writes a
+file that sets it in another shell, together with REDIS and SQL, the addresses of the private servers; the file is
+deleted at the end.`).In(lang),
 		Example: "  shop up\n  shop up --port 9000 --replicas 1 --backend embedded\n" +
 			"  shop up --redis redis://localhost:6379/0 --sql 'shop:secret@tcp(localhost:3306)/lastitem'",
 		Args: arguments(0, 0),
@@ -64,11 +66,15 @@ that sets it in another shell, together with REDIS and SQL, the addresses of the
 	flags.IntVar(&f.replicas, "replicas", 3, text.Of("number of replicas").In(lang))
 	flags.StringVar(&f.backend, "backend", localstack.Auto, backendHelp.In(lang))
 	addOwn(flags, lang, &f.own)
-	flags.StringVar(&f.env, "env", "", text.Of("file to write for other shells to source: SHOP_ADMIN_TOKEN, REDIS and SQL").In(lang))
+	flags.StringVar(&f.env, "env", "", text.Of("file to write for other shells to source: SHOP_ADMIN_TOKEN, REDIS and "+
+		"SQL").In(lang))
 	flags.Lookup("env").Value = fileValue{flags.Lookup("env").Value}
-	flags.BoolVar(&f.noRestart, "no-restart", false, text.Of("end the stack when a part of it dies; else replicas, balancer and durable stores are started again").In(lang))
-	flags.BoolVar(&f.keepFailing, "keep-failing", false, text.Of("keep a replica that fails in the balancer's round, for a fault under test").In(lang))
-	flags.BoolVar(&f.noConsole, "no-console", false, text.Of("leave out the console and GET /events, as on a production 'shop serve'").In(lang))
+	flags.BoolVar(&f.noRestart, "no-restart", false, text.Of("end the stack when a part of it dies; else replicas, "+
+		"balancer and durable stores are started again").In(lang))
+	flags.BoolVar(&f.keepFailing, "keep-failing", false, text.Of("keep a replica that fails in the balancer's round, "+
+		"for a fault under test").In(lang))
+	flags.BoolVar(&f.noConsole, "no-console", false, text.Of("leave out the console and GET /events, as on a production "+
+		"'shop serve'").In(lang))
 	addRTT(flags, lang, &f.rtt)
 	f.output.secret = true
 	f.output.add(cmd, lang, formText, formJSON)
@@ -139,9 +145,10 @@ func (f *upFlags) options(log func(format string, args ...any)) localstack.Optio
 	return o
 }
 
-// untilDone puts the first product in stock, prints the stack, and waits until ctx ends or a part has died. It leaves neither the file of --env
-// nor the console.
-func (f *upFlags) untilDone(cmd *cobra.Command, stack *localstack.Stack, con *upConsole, log func(format string, args ...any)) error {
+// untilDone puts the first product in stock, prints the stack, and waits until ctx ends or a part has died. It leaves
+// neither the file of --env nor the console.
+func (f *upFlags) untilDone(cmd *cobra.Command, stack *localstack.Stack, con *upConsole,
+	log func(format string, args ...any)) error {
 	ctx := cmd.Context()
 	if err := firstStock(ctx, stack); err != nil {
 		log("%v", err) // a server that is given may be down for now
@@ -167,7 +174,8 @@ func (f *upFlags) untilDone(cmd *cobra.Command, stack *localstack.Stack, con *up
 	return errors.Join(stack.Err(), removeEnv())
 }
 
-// drainEnv is the drain of replicas behind a balancer of ours, which keeps idle connections for 4 s; SHOP_DRAIN replaces it.
+// drainEnv is the drain of replicas behind a balancer of ours, which keeps idle connections for 4 s; SHOP_DRAIN
+// replaces it.
 func drainEnv() []string { return []string{"SHOP_DRAIN=" + cmp.Or(os.Getenv("SHOP_DRAIN"), "5s")} }
 
 // writeStackJSON writes all addresses, with the passwords.
@@ -258,8 +266,8 @@ func forAnotherShell(s *localstack.Stack, env string) string {
 	return ". " + shellWord(env)
 }
 
-// exports is the shell line that sets the variables used by the commands in the docs. It leaves out the user's own servers, so that
-// their passwords are not printed.
+// exports is the shell line that sets the variables used by the commands in the docs. It leaves out the user's own
+// servers, so that their passwords are not printed.
 func exports(s *localstack.Stack) string {
 	line := envBegins + shellWord(s.Token)
 	if s.Redis.PID != 0 {

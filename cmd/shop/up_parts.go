@@ -11,8 +11,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// upConsole is the console of 'shop up', in the same process. The balancer has to know its address, so that it listens before the
-// stack is started, and serves once the stack is there. nil = there is none.
+// upConsole is the console of 'shop up', in the same process. The balancer has to know its address, so that it listens
+// before the stack is started, and serves once the stack is there. nil = there is none.
 type upConsole struct {
 	listener net.Listener
 	said     *stackLog
@@ -34,7 +34,8 @@ func (f *upFlags) listen(o *localstack.Options, said *stackLog) (*upConsole, err
 }
 
 // serve begins to serve the console of a stack.
-func (u *upConsole) serve(ctx context.Context, s *localstack.Stack, f *upFlags, say func(format string, args ...any)) error {
+func (u *upConsole) serve(ctx context.Context, s *localstack.Stack, f *upFlags,
+	say func(format string, args ...any)) error {
 	if u == nil {
 		return nil
 	}
@@ -65,8 +66,8 @@ func (u *upConsole) close() {
 // envBegins is how the line of [exports] begins.
 const envBegins = "export SHOP_ADMIN_TOKEN="
 
-// envMark is the first line of every file of --env. ownEnv matches the whole of such a file, by which a later 'shop up' knows that it may
-// replace it: a file that the user has written for the shop, or added a line to, is not ours.
+// envMark is the first line of every file of --env. ownEnv matches the whole of such a file, by which a later 'shop up'
+// knows that it may replace it: a file that the user has written for the shop, or added a line to, is not ours.
 const envMark = "# written by 'shop up', which deletes it at its end\n"
 
 var ownEnv = regexp.MustCompile(`^` + envMark + envBegins + word + `( REDIS=` + word + `)?( SQL=` + word + `)?\n$`)
@@ -74,8 +75,9 @@ var ownEnv = regexp.MustCompile(`^` + envMark + envBegins + word + `( REDIS=` + 
 // word matches what shellWord writes.
 const word = `'([^']|'\\'')*'`
 
-// checkEnv refuses a file of --env that cannot be written, or that 'shop up' did not write and must not replace, since it deletes the file
-// at the end: a device such as /dev/null, a link, a directory, a file with other contents. "" is none, and an empty file may be replaced.
+// checkEnv refuses a file of --env that cannot be written, or that 'shop up' did not write and must not replace, since
+// it deletes the file at the end: a device such as /dev/null, a link, a directory, a file with other contents. "" is
+// none, and an empty file may be replaced.
 func checkEnv(file string) error {
 	if file == "" {
 		return nil
@@ -102,9 +104,9 @@ func checkEnv(file string) error {
 // foreignEnv is the error of a file that is not one of ours.
 var foreignEnv = text.Of("--env %s: 'shop up' did not write it, and would delete it at the end; name a new file")
 
-// writeEnv writes [envMark] and the line of [exports] to a file, for other shells to source while the stack is up. Only the user may read it, since
-// it holds the token. remove deletes it, because a later stack has another token, unless another stack has replaced it by now; with
-// file "" both do nothing.
+// writeEnv writes [envMark] and the line of [exports] to a file, for other shells to source while the stack is up. Only
+// the user may read it, since it holds the token. remove deletes it, because a later stack has another token, unless
+// another stack has replaced it by now; with file "" both do nothing.
 func writeEnv(file string, s *localstack.Stack) (remove func() error, err error) {
 	if file == "" {
 		return func() error { return nil }, nil

@@ -20,8 +20,8 @@ import (
 	"lastitem/loadtest"
 )
 
-// The line that 'shop up' prints for another shell sets what the pages' commands use, whatever is in a password, and leaves
-// the user's own servers out.
+// The line that 'shop up' prints for another shell sets what the pages' commands use, whatever is in a password, and
+// leaves the user's own servers out.
 func TestUpPrintsALineToPaste(t *testing.T) {
 	t.Parallel()
 	stack := &localstack.Stack{
@@ -44,7 +44,8 @@ func TestUpPrintsALineToPaste(t *testing.T) {
 			}
 		}
 	}
-	got, err := exec.CommandContext(t.Context(), "sh", "-c", line+`; printf '%s|%s|%s' "$SHOP_ADMIN_TOKEN" "$REDIS" "$SQL"`).Output()
+	got, err := exec.CommandContext(t.Context(), "sh", "-c", line+
+		`; printf '%s|%s|%s' "$SHOP_ADMIN_TOKEN" "$REDIS" "$SQL"`).Output()
 	if want := stack.Token + "|" + stack.Redis.URL + "|" + stack.SQL.URL; err != nil || string(got) != want {
 		t.Errorf("%s\nsets %q (%v), want %q", line, got, err, want)
 	}
@@ -54,8 +55,8 @@ func TestUpPrintsALineToPaste(t *testing.T) {
 	}
 }
 
-// The file of --env sets the same variables in a shell that sources it, only its owner may read it, and it replaces an older one. At the end a
-// stack deletes its own file: not that of a later stack, and it does not miss one that is gone.
+// The file of --env sets the same variables in a shell that sources it, only its owner may read it, and it replaces an
+// older one. At the end a stack deletes its own file: not that of a later stack, and it does not miss one that is gone.
 func TestUpWritesAFileToSource(t *testing.T) {
 	t.Parallel()
 	stack := &localstack.Stack{
@@ -75,7 +76,8 @@ func TestUpWritesAFileToSource(t *testing.T) {
 		t.Errorf("%v, %v; want a file that only its owner can read", i, err)
 	}
 	line := forAnotherShell(stack, file)
-	got, err := exec.CommandContext(t.Context(), "sh", "-c", line+` && printf '%s|%s|%s' "$SHOP_ADMIN_TOKEN" "$REDIS" "$SQL"`).Output()
+	got, err := exec.CommandContext(t.Context(), "sh", "-c", line+
+		` && printf '%s|%s|%s' "$SHOP_ADMIN_TOKEN" "$REDIS" "$SQL"`).Output()
 	if want := stack.Token + "|" + stack.Redis.URL + "|" + stack.SQL.URL; err != nil || string(got) != want {
 		t.Errorf("%s sets %q (%v), want %q", line, got, err, want)
 	}
@@ -92,7 +94,8 @@ func TestUpWritesAFileToSource(t *testing.T) {
 	}
 }
 
-// 'shop up --env' neither replaces nor deletes what it did not write: as root, --env /dev/null would cost the machine that device.
+// 'shop up --env' neither replaces nor deletes what it did not write: as root, --env /dev/null would cost the machine
+// that device.
 func TestUpKeepsWhatIsNotItsFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -109,7 +112,8 @@ func TestUpKeepsWhatIsNotItsFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantRefused(t, newRoot("en"), "shop: --env "+path(name)+": ", "up", "--redis", "redis://127.0.0.1:1", "--env", path(name))
+		wantRefused(t, newRoot("en"), "shop: --env "+path(name)+": ", "up", "--redis", "redis://127.0.0.1:1", "--env",
+			path(name))
 		if _, err := writeEnv(path(name), &localstack.Stack{Token: "t"}); err == nil {
 			t.Errorf("writeEnv replaced %s", name)
 		}
@@ -122,10 +126,12 @@ func TestUpKeepsWhatIsNotItsFile(t *testing.T) {
 	}
 }
 
-// The result says the same as text, in both languages, and as JSON; a replica that served nothing makes it inconclusive.
+// The result says the same as text, in both languages, and as JSON; a replica that served nothing makes it
+// inconclusive.
 func TestRollingReport(t *testing.T) {
 	t.Parallel()
-	sold := loadtest.RollingMode{Mode: "lease-seq", Sent: 12, Sold: 10, Answers: map[string]int{"ok": 10, "contended": 2}, Audit: audit.Vacuous, Missing: []string{"no overlap"}}
+	sold := loadtest.RollingMode{Mode: "lease-seq", Sent: 12, Sold: 10, Answers: map[string]int{"ok": 10, "contended": 2},
+		Audit: audit.Vacuous, Missing: []string{"no overlap"}}
 	all := map[string]int{"r1": 4, "r2": 4, "r3": 4}
 	for name, c := range map[string]struct {
 		r          rolled
@@ -133,18 +139,32 @@ func TestRollingReport(t *testing.T) {
 		want       []string
 		err        string // part of it; "" = none
 	}{
-		"exact":      {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}}, "en", formText, []string{"lease-seq: 12 requests, 10 sold, answers: contended 2, ok 10; audit VACUOUS (no overlap)", "EXACT: nothing was lost; served by r1 4, r2 4, r3 4"}, ""},
-		"Chinese":    {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}}, "zh", formText, []string{"12 个请求", "审计 VACUOUS（no overlap）", "什么都没丢"}, ""},
-		"JSON":       {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}}, "en", formJSON, []string{`"exact": true`, `"contended": 2`, `"no overlap"`}, ""},
-		"lost":       {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{{Mode: "queue", Lost: []string{"reset 1"}}}}}, "en", formJSON, []string{`"exact": false`, `"reset 1"`, `"why": "queue lost requests: reset 1"`}, "queue lost requests: reset 1"},
-		"broken off": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{{Mode: "queue", Error: "no answer"}}}}, "en", formText, []string{"queue: no answer"}, "queue: no answer"},
-		"ended early": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}, unreplaced: vacuous(text.Text{En: "too short", Zh: "太短"})}, "en", formText, []string{"lease-seq"},
+		"exact": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}}, "en",
+			formText, []string{"lease-seq: 12 requests, 10 sold, answers: contended 2, ok 10; audit VACUOUS (no overlap)",
+				"EXACT: nothing was lost; served by r1 4, r2 4, r3 4"}, ""},
+		"Chinese": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}}, "zh",
+			formText, []string{"12 个请求", "审计 VACUOUS（no overlap）", "什么都没丢"}, ""},
+		"JSON": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}}, "en",
+			formJSON, []string{`"exact": true`, `"contended": 2`, `"no overlap"`}, ""},
+		"lost": {rolled{RollingResult: loadtest.RollingResult{Served: all,
+			Modes: []loadtest.RollingMode{{Mode: "queue", Lost: []string{"reset 1"}}}}}, "en", formJSON,
+			[]string{`"exact": false`, `"reset 1"`, `"why": "queue lost requests: reset 1"`}, "queue lost requests: reset 1"},
+		"broken off": {rolled{RollingResult: loadtest.RollingResult{Served: all,
+			Modes: []loadtest.RollingMode{{Mode: "queue", Error: "no answer"}}}}, "en", formText, []string{"queue: no answer"},
+			"queue: no answer"},
+		"ended early": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}},
+			unreplaced: vacuous(text.Text{En: "too short", Zh: "太短"})}, "en", formText, []string{"lease-seq"},
 			"VACUOUS: too short"},
-		"ended early, JSON": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}, unreplaced: vacuous(text.Text{En: "too short", Zh: "太短"})}, "en", formJSON, []string{`"exact": false`, `"why": "VACUOUS: too short"`},
+		"ended early, JSON": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}},
+			unreplaced: vacuous(text.Text{En: "too short", Zh: "太短"})}, "en", formJSON,
+			[]string{`"exact": false`, `"why": "VACUOUS: too short"`},
 			"VACUOUS: too short"},
-		"ended early, JSON in Chinese": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}, unreplaced: vacuous(text.Text{En: "too short", Zh: "太短"})}, "zh", formJSON, []string{`"why": "VACUOUS（无效）：太短"`},
+		"ended early, JSON in Chinese": {rolled{RollingResult: loadtest.RollingResult{Served: all,
+			Modes: []loadtest.RollingMode{sold}}, unreplaced: vacuous(text.Text{En: "too short", Zh: "太短"})}, "zh", formJSON,
+			[]string{`"why": "VACUOUS（无效）：太短"`},
 			"VACUOUS: too short"},
-		"one replica": {rolled{RollingResult: loadtest.RollingResult{Served: map[string]int{"r1": 4}, Modes: []loadtest.RollingMode{sold}}, everyReplica: true}, "en", formText, []string{"lease-seq"},
+		"one replica": {rolled{RollingResult: loadtest.RollingResult{Served: map[string]int{"r1": 4},
+			Modes: []loadtest.RollingMode{sold}}, everyReplica: true}, "en", formText, []string{"lease-seq"},
 			"VACUOUS: the requests were served by r1 4"},
 	} {
 		var out strings.Builder
@@ -167,14 +187,17 @@ func TestRollingReport(t *testing.T) {
 	}
 }
 
-// After Ctrl-C it says only that: what the interruption cut short is no finding, and the error of a replica that was being replaced no news.
+// After Ctrl-C it says only that: what the interruption cut short is no finding, and the error of a replica that was
+// being replaced no news.
 func TestRollingInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]rolled{
-		"while a replica was replaced": {unreplaced: errors.New("localstack: replica 1 does not end: interrupt signal received")},
-		"before that":                  {unreplaced: vacuous(text.Text{En: "the load ended", Zh: "压测结束了"})},
-		"with a run cut short":         {RollingResult: loadtest.RollingResult{Modes: []loadtest.RollingMode{{Mode: "queue", Error: "context canceled"}}}},
-		"before the load":              {err: errors.New("context canceled")},
+		"while a replica was replaced": {unreplaced: errors.New("localstack: replica 1 does not end: interrupt signal " +
+			"received")},
+		"before that": {unreplaced: vacuous(text.Text{En: "the load ended", Zh: "压测结束了"})},
+		"with a run cut short": {RollingResult: loadtest.RollingResult{Modes: []loadtest.RollingMode{{Mode: "queue",
+			Error: "context canceled"}}}},
+		"before the load": {err: errors.New("context canceled")},
 	} {
 		ctx, interrupt := context.WithCancel(t.Context())
 		interrupt()
@@ -185,7 +208,8 @@ func TestRollingInterrupted(t *testing.T) {
 		f := rollingFlags{lang: "en", output: output{stdoutForm: formJSON}}
 		err := f.report(cmd, r)
 		var e *exitError
-		if !errors.As(err, &e) || e.code != exitInterrupted || err.Error() != "interrupted" || r.err == nil && !strings.Contains(out.String(), `"why": "interrupted"`) {
+		if !errors.As(err, &e) || e.code != exitInterrupted || err.Error() != "interrupted" ||
+			r.err == nil && !strings.Contains(out.String(), `"why": "interrupted"`) {
 			t.Errorf("%s: %v, %s, want exit %d and only that it was interrupted", name, err, out.String(), exitInterrupted)
 		}
 	}
@@ -197,11 +221,13 @@ func TestReportsBesideTheResult(t *testing.T) {
 	for _, command := range []string{"loadtest", "demo"} {
 		file := func(ending string) string { return filepath.Join(dir, command+ending) }
 		args := []string{
-			command, "--url", url, "--token", fakeToken, "--replicas", "1", "--mode", "unsafe,lua-lock", "--vus", "4", "--requests", "60", "--stock", "20",
+			command, "--url", url, "--token", fakeToken, "--replicas", "1", "--mode", "unsafe,lua-lock", "--vus", "4",
+			"--requests", "60", "--stock", "20",
 			"--lang", "zh", "--out", file(".json"), "--html", file(".html"), "--markdown", file(".md"),
 		}
 		code, out, errOut := commandLine(t.Context(), newRoot("en"), args...)
-		if code != exitOK || !strings.Contains(out, "html: "+file(".html")) || !strings.Contains(out, "markdown: "+file(".md")) {
+		if code != exitOK || !strings.Contains(out, "html: "+file(".html")) ||
+			!strings.Contains(out, "markdown: "+file(".md")) {
 			t.Fatalf("shop %s: exit %d, want 0 and the names of the files\n%s%s", command, code, out, errOut)
 		}
 		texts := map[string]string{}
@@ -216,11 +242,14 @@ func TestReportsBesideTheResult(t *testing.T) {
 			texts[ending] = string(text)
 		}
 		var c loadtest.Comparison
-		want := "bin/shop " + command + " --url " + url + " --replicas 1 --mode unsafe,lua-lock --vus 4 --requests 60 --stock 20"
-		if err := json.Unmarshal([]byte(texts[".json"]), &c); err != nil || c.Command != want || len(c.Results[0].Series) == 0 || len(c.Results[0].Curve) == 0 {
+		want := "bin/shop " + command + " --url " + url + " --replicas 1 --mode unsafe,lua-lock --vus 4 --requests 60 " +
+			"--stock 20"
+		if err := json.Unmarshal([]byte(texts[".json"]), &c); err != nil || c.Command != want ||
+			len(c.Results[0].Series) == 0 || len(c.Results[0].Curve) == 0 {
 			t.Errorf("shop %s: JSON %v, command %q, want %q, and a course and a curve", command, err, c.Command, want)
 		}
-		if page := texts[".html"]; !strings.Contains(page, `lang="zh"`) || !strings.Contains(page, "如何复现") || strings.Contains(page, "http-equiv=\"refresh") {
+		if page := texts[".html"]; !strings.Contains(page, `lang="zh"`) || !strings.Contains(page, "如何复现") ||
+			strings.Contains(page, "http-equiv=\"refresh") {
 			t.Errorf("shop %s: the page is not as it should be:\n%.600s", command, page)
 		}
 		if !strings.Contains(texts[".md"], "| lua-lock |") {
@@ -238,10 +267,12 @@ func TestStepSummaryIsAppendedTo(t *testing.T) {
 		if err := os.WriteFile(file, []byte("before\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		code, out, errOut := commandLine(t.Context(), newRoot("en"), "loadtest", "--url", url, "--token", fakeToken, "--mode", "lua-lock", "--vus", "4",
+		code, out, errOut := commandLine(t.Context(), newRoot("en"), "loadtest", "--url", url, "--token", fakeToken, "--mode",
+			"lua-lock", "--vus", "4",
 			"--requests", "60", "--stock", "20", "--markdown", file, "-o", "json", "-q")
 		text, err := os.ReadFile(file)
-		if code != exitOK || err != nil || strings.HasPrefix(string(text), "before\n|") != (file == summary) || !strings.Contains(string(text), "| lua-lock |") {
+		if code != exitOK || err != nil || strings.HasPrefix(string(text), "before\n|") != (file == summary) ||
+			!strings.Contains(string(text), "| lua-lock |") {
 			t.Errorf("exit %d, %v: %s is %q\n%s", code, err, file, text, errOut)
 		}
 		if !json.Valid([]byte(out)) {
@@ -266,14 +297,18 @@ func TestAgain(t *testing.T) {
 	set.Bool("all", true, "")
 	set.String("out", "", "")
 	err := set.Parse([]string{
-		"--mode", "set*,mutex", "--token", "t0ken", "--redis", "redis://u:p%40ss@h:1,redis://:second@h:2", "--sql", "shop:s3cret@tcp(h:3306)/x", "--request",
-		"POST /buy {'a'}", "--threshold", "p(99)<5ms", "--threshold", "oversold==0", "--fault", "pause,crash", "--strict", "--all=false", "--out", "x.json",
+		"--mode", "set*,mutex", "--token", "t0ken", "--redis", "redis://u:p%40ss@h:1,redis://:second@h:2", "--sql",
+		"shop:s3cret@tcp(h:3306)/x", "--request",
+		"POST /buy {'a'}", "--threshold", "p(99)<5ms", "--threshold", "oversold==0", "--fault", "pause,crash", "--strict",
+		"--all=false", "--out", "x.json",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `bin/shop demo --mode 'set*,mutex' --redis 'redis://u:***@h:1,redis://:***@h:2' --sql 'shop:***@tcp(h:3306)/x' ` +
-		`--request 'POST /buy {'\''a'\''}' --threshold 'p(99)<5ms' --threshold 'oversold==0' --fault pause,crash --strict --all=false`
+	want := `bin/shop demo --mode 'set*,mutex' --redis 'redis://u:***@h:1,redis://:***@h:2' --sql ` +
+		`'shop:***@tcp(h:3306)/x' ` +
+		`--request 'POST /buy {'\''a'\''}' --threshold 'p(99)<5ms' --threshold 'oversold==0' --fault pause,crash --strict ` +
+		`--all=false`
 	want = strings.Replace(want, "'oversold==0'", "oversold==0", 1)
 	if got := again("demo", set); got != want {
 		t.Errorf("again() =\n%s\nwant\n%s", got, want)

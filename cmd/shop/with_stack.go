@@ -39,12 +39,13 @@ func newWithStack() *cobra.Command {
 	}
 	cmd.Flags().SetInterspersed(false) // what follows COMMAND is COMMAND's
 	cmd.Flags().StringSliceVar(&require, "require", splitList(os.Getenv(envTestRequire)),
-		"backends that must be there: redis,mysql,nginx,etcd,zookeeper,consul,kafka,promtool,chromium,terminal; others are left out where they are not installed")
+		"backends that must be there: redis,mysql,nginx,etcd,zookeeper,consul,kafka,promtool,chromium,terminal; others are "+
+			"left out where they are not installed")
 	return cmd
 }
 
-// withStack brings the backends up, runs the command, and takes its exit code. A command that went well on a backend that
-// died has failed.
+// withStack brings the backends up, runs the command, and takes its exit code. A command that went well on a backend
+// that died has failed.
 func withStack(cmd *cobra.Command, require, argv []string) error {
 	say := func(format string, args ...any) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "with-stack: "+format+"\n", args...)
@@ -80,7 +81,8 @@ func withStack(cmd *cobra.Command, require, argv []string) error {
 
 // installed lists the backends to start: the ones given or found. A required one that is neither is an error.
 func installed(require []string, o localstack.Options, say func(string, ...any)) ([]string, error) {
-	known := []string{localstack.Redis, localstack.MySQL, localstack.Nginx, localstack.Etcd, localstack.ZooKeeper, localstack.Consul, localstack.Kafka}
+	known := []string{localstack.Redis, localstack.MySQL, localstack.Nginx, localstack.Etcd, localstack.ZooKeeper,
+		localstack.Consul, localstack.Kafka}
 	looked := []string{"promtool", "chromium", "terminal"} // tests look for these by themselves
 	for _, name := range require {
 		if all := slices.Concat(known, looked); !slices.Contains(all, name) {
@@ -103,8 +105,8 @@ func installed(require []string, o localstack.Options, say func(string, ...any))
 	return start, nil
 }
 
-// runForwarding runs a command, passes the signals that reach us on to it, and returns its exit code: 128 + the signal that
-// killed it, and 127 when it could not be started.
+// runForwarding runs a command, passes the signals that reach us on to it, and returns its exit code: 128 + the signal
+// that killed it, and 127 when it could not be started.
 func runForwarding(child *exec.Cmd) (int, error) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)

@@ -27,9 +27,10 @@ func newWriteUps(lang string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "write-ups",
 		Short: text.Of("Measure the numbers that well-known write-ups state, and print them beside theirs").In(lang),
-		Long: text.Of(`Measures the numbers of the write-ups of docs/articles.md here, on private stacks, and prints them beside theirs: the stock that is left
-after JMeter's 50 x 100 requests, the 99 left where 95 is right, the throughput with and without a lock, and how much faster
-segments are than one lock of the same kind, on loopback and with 2 ms to the servers. It takes two to three minutes.
+		Long: text.Of(`Measures the numbers of the write-ups of docs/articles.md here, on private stacks, and prints them
+beside theirs: the stock that is left after JMeter's 50 x 100 requests, the 99 left where 95 is right, the throughput
+with and without a lock, and how much faster segments are than one lock of the same kind, on loopback and with 2 ms to
+the servers. It takes two to three minutes.
 
 The speeds depend on the machine, and are no verdict. The exit code says whether every mode did what it claims.`).In(lang),
 		Example: "  shop write-ups\n  shop write-ups --lang zh\n  shop write-ups -o json --out out/write-ups.json",
@@ -90,7 +91,9 @@ func writeUps(cmd *cobra.Command, f *writeUpsFlags) error {
 			}
 		}
 	}
-	if err := f.output.write(cmd, func(w io.Writer, form string) error { return writeNumbers(w, form, f.lang, measured) }); err != nil {
+	if err := f.output.write(cmd, func(w io.Writer, form string) error {
+		return writeNumbers(w, form, f.lang, measured)
+	}); err != nil {
 		return err
 	}
 	if code != exitOK {
@@ -155,7 +158,8 @@ func (f *writeUpsFlags) runOn(cmd *cobra.Command, on stackOf, runs []numberRun, 
 
 // runOne makes a run.
 func (f *writeUpsFlags) runOne(ctx context.Context, notes io.Writer, s service, r numberRun) (measuredRun, error) {
-	m := measuredRun{Mode: r.mode, Plan: r.plan, Store: string(r.store), Replicas: r.replicas, RTT: float64(r.rtt) / float64(time.Millisecond)}
+	m := measuredRun{Mode: r.mode, Plan: r.plan, Store: string(r.store), Replicas: r.replicas,
+		RTT: float64(r.rtt) / float64(time.Millisecond)}
 	p, err := r.load()
 	if err != nil {
 		return m, err

@@ -8,7 +8,8 @@ import (
 	"lastitem/loadtest"
 )
 
-// number is a number that a well-known write-up states, with the runs that measure it here. docs/articles.md prints ours beside theirs.
+// number is a number that a well-known write-up states, with the runs that measure it here. docs/articles.md prints
+// ours beside theirs.
 type number struct {
 	writeUp      string // the letter of its section in docs/articles.md
 	what, theirs text.Text
@@ -47,16 +48,23 @@ func numbers() []number {
 	all := []number{
 		{"A", text.Of("500 in 5 segments of 100, against one lock"), times(5), showsFactor, segments(0, 0)},
 		{"A", text.Of("the same, 2 ms to the servers"), times(5), showsFactor, segments(0, far)},
-		{"D", text.Of("JMeter, 50 × 100 requests, stock 5000: left"), text.Of("more than 4000"), showsLeft, []numberRun{unsafe}},
+		{"D", text.Of("JMeter, 50 × 100 requests, stock 5000: left"), text.Of("more than 4000"), showsLeft,
+			[]numberRun{unsafe}},
 		{"D", text.Of("the same with synchronized: left"), text.Plain("0"), showsLeft, []numberRun{locked}},
-		{"D", text.Of("accepted per second without and with it"), text.Of("3000 and more, 1000 and more"), showsRates, []numberRun{unsafe, locked}},
-		{"D", text.Of("JMeter, prototype scope, stock in Redis: left"), text.Of("more than 3800"), showsLeft, []numberRun{{mode: "mutex-per-request", plan: "jmeter", replicas: 1}}},
-		{"D", text.Of("JMeter, @Transactional, stock in MySQL: left"), text.Of("some"), showsLeft, []numberRun{{mode: "mutex-in-tx", plan: "jmeter", replicas: 1}}},
-		{"E", text.Of("case 1, 5 clients, stock 100: left"), text.Of("99, should be 95"), showsLeft, []numberRun{{mode: "unsafe", plan: "five", replicas: 3}}},
-		{"E", text.Of("case 6, the same with Redisson's lock: left"), text.Plain("95"), showsLeft, []numberRun{{mode: "watchdog", plan: "five", replicas: 3}}},
+		{"D", text.Of("accepted per second without and with it"), text.Of("3000 and more, 1000 and more"), showsRates,
+			[]numberRun{unsafe, locked}},
+		{"D", text.Of("JMeter, prototype scope, stock in Redis: left"), text.Of("more than 3800"), showsLeft,
+			[]numberRun{{mode: "mutex-per-request", plan: "jmeter", replicas: 1}}},
+		{"D", text.Of("JMeter, @Transactional, stock in MySQL: left"), text.Of("some"), showsLeft,
+			[]numberRun{{mode: "mutex-in-tx", plan: "jmeter", replicas: 1}}},
+		{"E", text.Of("case 1, 5 clients, stock 100: left"), text.Of("99, should be 95"), showsLeft,
+			[]numberRun{{mode: "unsafe", plan: "five", replicas: 3}}},
+		{"E", text.Of("case 6, the same with Redisson's lock: left"), text.Plain("95"), showsLeft,
+			[]numberRun{{mode: "watchdog", plan: "five", replicas: 3}}},
 		{"E", text.Of("1000 in 10 segments of 100, against one lock"), times(10), showsFactor, segments(1, 0)},
 		{"E", text.Of("the same, 2 ms to the servers"), times(10), showsFactor, segments(1, far)},
-		{"E", text.Of("a script in Redis, accepted per second over HTTP"), text.Of("Redis: 100,000 and more"), showsRates, []numberRun{{mode: "redis-lua", plan: "demo", replicas: 3, repeat: 3}}},
+		{"E", text.Of("a script in Redis, accepted per second over HTTP"), text.Of("Redis: 100,000 and more"), showsRates,
+			[]numberRun{{mode: "redis-lua", plan: "demo", replicas: 3, repeat: 3}}},
 	}
 	return all
 }

@@ -28,7 +28,8 @@ func numbersBlock(t *testing.T, name string) string {
 	return block
 }
 
-// TestWriteUpNumbers: docs/articles.md has a row for each number that the command measures, in both languages, with ours beside theirs.
+// TestWriteUpNumbers: docs/articles.md has a row for each number that the command measures, in both languages, with
+// ours beside theirs.
 func TestWriteUpNumbers(t *testing.T) {
 	for lang, name := range map[string]string{"en": "docs/articles.md", "zh": "docs/articles.zh.md"} {
 		var measured []measuredNumber
@@ -61,7 +62,8 @@ func TestWriteUpNumbers(t *testing.T) {
 	}
 }
 
-// TestNumbersCanBeRun: every run of a number is a valid plan of a mode that there is, and factors compare two runs of one plan.
+// TestNumbersCanBeRun: every run of a number is a valid plan of a mode that there is, and factors compare two runs of
+// one plan.
 func TestNumbersCanBeRun(t *testing.T) {
 	for _, n := range numbers() {
 		if n.what.En == "" || n.what.Zh == "" || n.theirs.En == "" || n.theirs.Zh == "" {
@@ -80,7 +82,8 @@ func TestNumbersCanBeRun(t *testing.T) {
 				t.Errorf("%s: %s with %d segments", n.what.En, r.mode, p.Segments)
 			}
 		}
-		if n.shows == showsFactor && (n.runs[0].plan != n.runs[1].plan || n.runs[0].part != n.runs[1].part || n.runs[0].rtt != n.runs[1].rtt) {
+		if n.shows == showsFactor && (n.runs[0].plan != n.runs[1].plan || n.runs[0].part != n.runs[1].part ||
+			n.runs[0].rtt != n.runs[1].rtt) {
 			t.Errorf("%s: the factor compares different loads: %+v", n.what.En, n.runs)
 		}
 	}
@@ -102,7 +105,8 @@ func TestNumbersOfRuns(t *testing.T) {
 		}
 		made[n.runs[0]] = measuredRun{Mode: n.runs[0].mode, missing: "no MySQL"}
 		var text strings.Builder
-		if err := writeNumbers(&text, formText, "zh", []measuredNumber{n.measured(made, "zh")}); err != nil || !strings.Contains(text.String(), "– (no MySQL)") {
+		if err := writeNumbers(&text, formText, "zh", []measuredNumber{n.measured(made, "zh")}); err != nil ||
+			!strings.Contains(text.String(), "– (no MySQL)") {
 			t.Errorf("%s: %v, %q, want the reason", n.what.En, err, text.String())
 		}
 		made[n.runs[0]] = measuredRun{Mode: n.runs[0].mode, Left: 4880, PerSecond: 2000}

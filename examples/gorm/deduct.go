@@ -1,5 +1,6 @@
-// Package gormstock is the SQL modes of lastitem in the words of gorm, to be copied: a row lock, a conditional update, an optimistic lock and an
-// idempotency key, and the read-then-save that oversells. It needs nothing but gorm, and MySQL or MariaDB.
+// Package gormstock is the SQL modes of lastitem in the words of gorm, to be copied: a row lock, a conditional update,
+// an optimistic lock and an idempotency key, and the read-then-save that oversells. It needs nothing but gorm, and
+// MySQL or MariaDB.
 package gormstock
 
 import (
@@ -30,8 +31,8 @@ var (
 	ErrContended = errors.New("others wrote first, several times")
 )
 
-// ReadThenSave oversells: two requests read 1, and both save 0 and an order. A transaction does not help, since a plain SELECT locks nothing.
-// This is the mode unsafe-sql.
+// ReadThenSave oversells: two requests read 1, and both save 0 and an order. A transaction does not help, since a plain
+// SELECT locks nothing. This is the mode unsafe-sql.
 func ReadThenSave(db *gorm.DB, product, quantity int64) error {
 	return db.Transaction(func(tx *gorm.DB) error {
 		var p Product
@@ -49,8 +50,8 @@ func ReadThenSave(db *gorm.DB, product, quantity int64) error {
 	})
 }
 
-// ForUpdate reads the row with SELECT ... FOR UPDATE: another transaction that reads it that way waits until this one ends. The locking read must
-// be the first read of the transaction. This is the mode sql-for-update.
+// ForUpdate reads the row with SELECT ... FOR UPDATE: another transaction that reads it that way waits until this one
+// ends. The locking read must be the first read of the transaction. This is the mode sql-for-update.
 func ForUpdate(db *gorm.DB, product, quantity int64) error {
 	return db.Transaction(func(tx *gorm.DB) error {
 		var p Product
@@ -67,8 +68,8 @@ func ForUpdate(db *gorm.DB, product, quantity int64) error {
 	})
 }
 
-// Conditional checks and takes in one UPDATE. It reads nothing first, so it cannot act on stale data. RowsAffected is the answer: an UPDATE that
-// matches no row is no error. This is the mode sql-atomic.
+// Conditional checks and takes in one UPDATE. It reads nothing first, so it cannot act on stale data. RowsAffected is
+// the answer: an UPDATE that matches no row is no error. This is the mode sql-atomic.
 func Conditional(db *gorm.DB, product, quantity int64) error {
 	return db.Transaction(func(tx *gorm.DB) error {
 		taken := tx.Model(&Product{}).Where("id = ? AND stock >= ?", product, quantity).
@@ -86,8 +87,9 @@ func Conditional(db *gorm.DB, product, quantity int64) error {
 // errOvertaken rolls a transaction back whose version is not the one that was read.
 var errOvertaken = errors.New("the row has changed since it was read")
 
-// Optimistic reads outside a transaction, computes, and writes only if the version is still the one that was read. It gives up after some
-// tries. Inside a REPEATABLE READ transaction each try would read the same old row. This is the mode sql-version.
+// Optimistic reads outside a transaction, computes, and writes only if the version is still the one that was read. It
+// gives up after some tries. Inside a REPEATABLE READ transaction each try would read the same old row. This is the
+// mode sql-version.
 func Optimistic(db *gorm.DB, product, quantity int64) error {
 	const tries = 50
 	for range tries {
@@ -116,10 +118,10 @@ func Optimistic(db *gorm.DB, product, quantity int64) error {
 	return ErrContended
 }
 
-// Once is Conditional for a request that its client may repeat: the order with the key comes first, and if its key is there already, the request
-// was served before and nothing is taken. It needs gorm.Config{TranslateError: true}. With clause.OnConflict{DoNothing: true} instead,
-// RowsAffected would be 1 for a repeated key if the DSN has clientFoundRows=true. This is the idea of the mode idempotent, which also keeps the
-// first answer.
+// Once is Conditional for a request that its client may repeat: the order with the key comes first, and if its key is
+// there already, the request was served before and nothing is taken. It needs gorm.Config{TranslateError: true}. With
+// clause.OnConflict{DoNothing: true} instead, RowsAffected would be 1 for a repeated key if the DSN has
+// clientFoundRows=true. This is the idea of the mode idempotent, which also keeps the first answer.
 func Once(db *gorm.DB, key string, product, quantity int64) error {
 	err := db.Transaction(func(tx *gorm.DB) error {
 		if err := tx.Create(&Order{ProductID: product, Quantity: quantity, Key: &key}).Error; err != nil {

@@ -68,8 +68,8 @@ var ways = []struct {
 
 var keys atomic.Int64
 
-// Two requests want the last unit, and each read waits a moment for the other request's read: two reads that nothing keeps apart both come
-// before a write. Only where a lock keeps the other one out is the wait in vain.
+// Two requests want the last unit, and each read waits a moment for the other request's read: two reads that nothing
+// keeps apart both come before a write. Only where a lock keeps the other one out is the wait in vain.
 func TestLastItem(t *testing.T) {
 	t.Parallel()
 	for _, way := range ways {
@@ -200,7 +200,8 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// BenchmarkDeduct is one sale by Conditional and the same two statements by database/sql. cpu-us is the CPU time of this process.
+// BenchmarkDeduct is one sale by Conditional and the same two statements by database/sql. cpu-us is the CPU time of
+// this process.
 func BenchmarkDeduct(b *testing.B) {
 	db := shop(b, 1<<40, logger.Discard)
 	pool, err := db.DB()
@@ -215,7 +216,8 @@ func BenchmarkDeduct(b *testing.B) {
 				return err
 			}
 			defer func() { _ = tx.Rollback() }()
-			if _, err := tx.Exec("UPDATE products SET stock = stock - ? WHERE id = ? AND stock >= ?", 1, product, 1); err != nil {
+			if _, err := tx.Exec("UPDATE products SET stock = stock - ? WHERE id = ? AND stock >= ?", 1, product,
+				1); err != nil {
 				return err
 			}
 			if _, err := tx.Exec("INSERT INTO orders (product_id, quantity) VALUES (?, ?)", product, 1); err != nil {

@@ -84,7 +84,8 @@ func (s *shop) sell(ctx context.Context, product string) (id int64, err error) {
 	}
 	defer tx.Rollback()
 	var stock, version int
-	if err := tx.QueryRowContext(ctx, "SELECT stock, version FROM products WHERE id = ?", product).Scan(&stock, &version); err != nil {
+	if err := tx.QueryRowContext(ctx, "SELECT stock, version FROM products WHERE id = ?", product).Scan(&stock,
+		&version); err != nil {
 		return 0, err
 	}
 	if stock < 1 {
@@ -109,7 +110,8 @@ func (s *shop) write(ctx context.Context, tx *sql.Tx, product string, stock, ver
 		_, err := tx.ExecContext(ctx, "UPDATE products SET stock = ? WHERE id = ?", stock, product)
 		return err
 	}
-	res, err := tx.ExecContext(ctx, "UPDATE products SET stock = ?, version = version + 1 WHERE id = ? AND version = ?", stock, product, version)
+	res, err := tx.ExecContext(ctx, "UPDATE products SET stock = ?, version = version + 1 WHERE id = ? AND version = ?",
+		stock, product, version)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,9 @@ const (
 
 // AOFLost makes Redis lose the part of its append-only file that was not yet synchronised to disk.
 var AOFLost = Fault{
-	Name:     "aof-lost-second",
-	Title:    text.Of("Redis with appendfsync everysec loses its last second, as in a power cut: it is killed, its AOF is cut back to the last fsync, and it restarts"),
+	Name: "aof-lost-second",
+	Title: text.Of("Redis with appendfsync everysec loses its last second, as in a power cut: it is killed, its AOF " +
+		"is cut back to the last fsync, and it restarts"),
 	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{nothingSynced, syncedSoFar} },
 	AtEnd:    true,

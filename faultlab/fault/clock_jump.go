@@ -25,12 +25,14 @@ const clockJump = time.Hour
 // clocked gives a lane lock servers of its own whose clocks can be set.
 var clocked = rig.Equipment{Own: localstack.Redis + "," + nodes, Clock: true}
 
-// ClockJump sets the wall clock of the lock's Redis forward past the TTL, as happens when a time server corrects a clock that was slow. Redis
-// computes the expiry of a key from its wall clock, so the lock expires while its holder works.
+// ClockJump sets the wall clock of the lock's Redis forward past the TTL, as happens when a time server corrects a
+// clock that was slow. Redis computes the expiry of a key from its wall clock, so the lock expires while its holder
+// works.
 var ClockJump = Fault{
-	Name:  "clock-jump",
-	Title: text.Of("the wall clock of the Redis that holds the lock, or of one of Redlock's nodes, jumps forward past the TTL"),
-	Cuts:  bothCuts,
+	Name: "clock-jump",
+	Title: text.Of("the wall clock of the Redis that holds the lock, or of one of Redlock's nodes, jumps forward past " +
+		"the TTL"),
+	Cuts: bothCuts,
 	Variants: func(m api.Mode) []string {
 		if slices.Contains(m.Needs, localstack.Redlock) {
 			return []string{allGranted, bareMajority, everyNode}
@@ -53,7 +55,8 @@ var ClockJump = Fault{
 	},
 }
 
-// expiresInRedis says whether a mode has its lock in Redis under a key with a TTL. The modes that the eviction hazards leave out have no such key.
+// expiresInRedis says whether a mode has its lock in Redis under a key with a TTL. The modes that the eviction hazards
+// leave out have no such key.
 func expiresInRedis(m api.Mode, store api.Store) bool {
 	return slices.Contains(m.Needs, localstack.Redlock) || Eviction.Happens(m, store)
 }

@@ -18,8 +18,8 @@ const (
 	holderLives = "holder-lives"
 )
 
-// ClockJumpBack sets the wall clock of the lock's Redis back while somebody holds the lock. The jump prolongs the lock's life, which is
-// harmless as long as the holder lives to release the lock.
+// ClockJumpBack sets the wall clock of the lock's Redis back while somebody holds the lock. The jump prolongs the
+// lock's life, which is harmless as long as the holder lives to release the lock.
 var ClockJumpBack = Fault{
 	Name:  "clock-jump-back",
 	Title: text.Of("the same clock is set back by an hour; the holder goes on, or is killed (kill -9)"),
@@ -30,7 +30,8 @@ var ClockJumpBack = Fault{
 		}
 		return []string{holderLives, holderDies}
 	},
-	// Between SETNX and PEXPIRE the lock has no expiry yet, so the clock does not matter; the fault crash covers a death there.
+	// Between SETNX and PEXPIRE the lock has no expiry yet, so the clock does not matter; the fault crash covers a death
+	// there.
 	Skip:    func(_ string, at rig.Position) bool { return strings.HasPrefix(at.Pattern, "PEXPIRE ") },
 	Happens: expiresInRedis,
 	// Stock that a dead holder has taken without an order is the subject of the fault crash.

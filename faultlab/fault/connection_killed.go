@@ -9,8 +9,8 @@ import (
 	"lastitem/internal/wire"
 )
 
-// ConnectionKilled kills the victim's session in the database, as an administrator or a proxy's time-out does. The database rolls back the
-// open transaction; a lock in another server stays.
+// ConnectionKilled kills the victim's session in the database, as an administrator or a proxy's time-out does. The
+// database rolls back the open transaction; a lock in another server stays.
 var ConnectionKilled = Fault{
 	Name:    "connection-killed",
 	Title:   text.Of("the database kills the session of the victim's transaction (KILL)"),

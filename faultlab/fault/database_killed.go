@@ -7,11 +7,12 @@ import (
 	"lastitem/internal/text"
 )
 
-// DatabaseKilled kills the database by SIGKILL before or after each statement, COMMIT included, and restarts it on the same data. A commit
-// that was answered must survive; a client whose COMMIT was not answered does not know the outcome.
+// DatabaseKilled kills the database by SIGKILL before or after each statement, COMMIT included, and restarts it on the
+// same data. A commit that was answered must survive; a client whose COMMIT was not answered does not know the outcome.
 var DatabaseKilled = Fault{
-	Name:    "database-killed",
-	Title:   text.Of("kill -9 of the database before or after each statement, COMMIT included, and a restart on the same data"),
+	Name: "database-killed",
+	Title: text.Of("kill -9 of the database before or after each statement, COMMIT included, and a restart on the " +
+		"same data"),
 	Cuts:    bothCuts,
 	Skip:    func(_ string, at rig.Position) bool { return !inSQL(at) },
 	AtEnd:   true,

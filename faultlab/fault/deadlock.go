@@ -7,11 +7,12 @@ import (
 	"lastitem/internal/text"
 )
 
-// DeadlockVictim makes a deadlock that the database resolves by rolling back the victim's transaction as a whole (1213). The victim's process
-// goes on.
+// DeadlockVictim makes a deadlock that the database resolves by rolling back the victim's transaction as a whole
+// (1213). The victim's process goes on.
 var DeadlockVictim = Fault{
-	Name:     "deadlock-victim",
-	Title:    text.Of("another transaction locks two rows in the opposite order, and the database rolls back the victim's transaction (1213)"),
+	Name: "deadlock-victim",
+	Title: text.Of("another transaction locks two rows in the opposite order, and the database rolls back the " +
+		"victim's transaction (1213)"),
 	Cuts:     []rig.Cut{rig.Command},
 	Variants: tables,
 	Skip:     aboutAnother,

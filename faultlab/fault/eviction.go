@@ -16,8 +16,8 @@ var Eviction = Fault{
 	Title: text.Of("Redis runs out of memory and evicts every key that has a TTL (volatile-lru), the lock included"),
 	Cuts:  bothCuts,
 	AtEnd: true,
-	// The modes left out have no key with a TTL: they have no lock, the lock of setnx has none, and the shop purges the answers of redis-lua
-	// itself.
+	// The modes left out have no key with a TTL: they have no lock, the lock of setnx has none, and the shop purges the
+	// answers of redis-lua itself.
 	Happens: func(m api.Mode, s api.Store) bool { return lockInRedis(m) && leased(m, s) && m.Name != "setnx" },
 	Lane:    rig.Equipment{Own: lockServers},
 	Strike:  func(ctx context.Context, p *Play) error { return evict(ctx, p, "volatile-lru") },
@@ -25,8 +25,9 @@ var Eviction = Fault{
 
 // EvictionAll is Eviction under a policy that evicts any key, also a lock without a TTL. The stock is in SQL.
 var EvictionAll = Fault{
-	Name:     "eviction-allkeys",
-	Title:    text.Of("Redis runs out of memory and evicts every key (allkeys-lru), the lock included; the stock is in SQL"),
+	Name: "eviction-allkeys",
+	Title: text.Of("Redis runs out of memory and evicts every key (allkeys-lru), the lock included; the stock is in " +
+		"SQL"),
 	Cuts:     bothCuts,
 	Happens:  func(m api.Mode, store api.Store) bool { return lockInRedis(m) && store == api.SQL },
 	Lane:     rig.Equipment{Own: lockServers},
@@ -45,8 +46,8 @@ func evict(ctx context.Context, p *Play, policy string) error {
 	return p.upset(ctx, "redis evicts, "+policy, func(ctx context.Context) error { return outOfMemory(ctx, p, policy) })
 }
 
-// outOfMemory sets maxmemory to one byte, so that Redis evicts every key that the policy allows, and then removes the limit. ErrNothing: Redis
-// had no key that the policy allows it to evict.
+// outOfMemory sets maxmemory to one byte, so that Redis evicts every key that the policy allows, and then removes the
+// limit. ErrNothing: Redis had no key that the policy allows it to evict.
 func outOfMemory(ctx context.Context, p *Play, policy string) error {
 	before, err := p.Lane.Own.Evicted(ctx, localstack.Redis)
 	if err != nil {

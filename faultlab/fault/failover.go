@@ -14,8 +14,8 @@ import (
 const (
 	nothingReplicated = "nothing-replicated" // the link was cut before the request began
 	replicatedSoFar   = "replicated-so-far"  // the link was cut when the request was held
-	// nodeForgets: three of five nodes of a Redlock, all that the victim could reach, have granted it, and one of these three fails over to a
-	// replica that never heard of it.
+	// nodeForgets: three of five nodes of a Redlock, all that the victim could reach, have granted it, and one of these
+	// three fails over to a replica that never heard of it.
 	nodeForgets = "node-forgets"
 )
 
@@ -55,8 +55,8 @@ var Failover = Fault{
 	},
 }
 
-// afterFailover makes B ask the promoted node while A is held, then lets A go on, and makes C ask when A and B have their answers: a lock that was
-// replicated, and that nobody could release, is free when its TTL ends.
+// afterFailover makes B ask the promoted node while A is held, then lets A go on, and makes C ask when A and B have
+// their answers: a lock that was replicated, and that nobody could release, is free when its TTL ends.
 func (p *Play) afterFailover(ctx context.Context, a *rig.Pending, pass func()) error {
 	b := p.Ask(p.Lane.B, p.NewKey())
 	p.Settle(ctx, p.Lane.B, b)

@@ -9,19 +9,22 @@ import (
 	"lastitem/internal/text"
 )
 
-// The variants of a failover of a master that refuses writes when it has too few replicas: when the link to the replica falls silent.
+// The variants of a failover of a master that refuses writes when it has too few replicas: when the link to the replica
+// falls silent.
 const (
-	// inTheWindow: the link falls silent before the request begins, less than min-replicas-max-lag ago, so the master still accepts writes.
+	// inTheWindow: the link falls silent before the request begins, less than min-replicas-max-lag ago, so the master
+	// still accepts writes.
 	inTheWindow = "in-the-window"
 	// afterTheLag: the link falls silent when the request is held, and the request goes on once the master refuses writes.
 	afterTheLag = "after-the-lag"
 )
 
-// FailoverMinReplicas is Failover with a master that refuses writes if it has heard from no replica for min-replicas-max-lag. The stock is in
-// SQL.
+// FailoverMinReplicas is Failover with a master that refuses writes if it has heard from no replica for
+// min-replicas-max-lag. The stock is in SQL.
 var FailoverMinReplicas = Fault{
-	Name:     "failover-min-replicas",
-	Title:    text.Of("a failover of a master with min-replicas-to-write 1: the link to its replica falls silent, the master refuses writes after the lag, the replica is promoted; the stock is in SQL"),
+	Name: "failover-min-replicas",
+	Title: text.Of("a failover of a master with min-replicas-to-write 1: the link to its replica falls silent, the " +
+		"master refuses writes after the lag, the replica is promoted; the stock is in SQL"),
 	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{inTheWindow, afterTheLag} },
 	AtEnd:    true,
@@ -67,7 +70,8 @@ func failoverInWindow(ctx context.Context, p *Play) error {
 	return p.replaceMaster(ctx, a, pass)
 }
 
-// silence waits until the replica has everything that the master has, and then makes the link between them drop everything.
+// silence waits until the replica has everything that the master has, and then makes the link between them drop
+// everything.
 func silence(ctx context.Context, p *Play) error {
 	if err := p.Lane.Pair.Replicated(ctx); err != nil {
 		return err

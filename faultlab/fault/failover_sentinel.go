@@ -9,15 +9,17 @@ import (
 	"lastitem/internal/text"
 )
 
-// splitBrain: the master is alive, and so is the victim's connection to it, but Sentinel, the replica and the other clients cannot reach it.
+// splitBrain: the master is alive, and so is the victim's connection to it, but Sentinel, the replica and the other
+// clients cannot reach it.
 const splitBrain = "split-brain"
 
-// FailoverSentinel is a failover that a real redis-sentinel makes: it detects that the master is down, elects itself, promotes the replica and
-// publishes +switch-master. The lab's proxies follow that message, as a TCP proxy in front of Redis would: a client that asked Sentinel for
-// the address would bypass the lab's proxies. The stock is in SQL.
+// FailoverSentinel is a failover that a real redis-sentinel makes: it detects that the master is down, elects itself,
+// promotes the replica and publishes +switch-master. The lab's proxies follow that message, as a TCP proxy in front of
+// Redis would: a client that asked Sentinel for the address would bypass the lab's proxies. The stock is in SQL.
 var FailoverSentinel = Fault{
-	Name:     "failover-sentinel",
-	Title:    text.Of("a failover by a real redis-sentinel: the master dies, or is cut off from Sentinel and alive; the stock is in SQL"),
+	Name: "failover-sentinel",
+	Title: text.Of("a failover by a real redis-sentinel: the master dies, or is cut off from Sentinel and alive; the " +
+		"stock is in SQL"),
 	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{nothingReplicated, replicatedSoFar, splitBrain} },
 	AtEnd:    true,

@@ -13,8 +13,8 @@ import (
 // laggingReplica: one of two replicas has confirmed the lock, and the other one, which lags, is promoted.
 const laggingReplica = "lagging-replica"
 
-// FailoverWait is Failover with locks that are granted only when one of two replicas has confirmed them (WAIT). The stock is in SQL, since WAIT
-// covers the lock only.
+// FailoverWait is Failover with locks that are granted only when one of two replicas has confirmed them (WAIT). The
+// stock is in SQL, since WAIT covers the lock only.
 var FailoverWait = Fault{
 	Name:     "failover-wait",
 	Title:    text.Of("a failover, where one of two replicas has confirmed every lock (WAIT 1); the stock is in SQL"),
@@ -41,8 +41,8 @@ var FailoverWait = Fault{
 	},
 }
 
-// replaceMaster fails over and plays the schedule to its end. The promoted node gets replicas: without them it would grant no lock at all,
-// whether or not it knows the lock.
+// replaceMaster fails over and plays the schedule to its end. The promoted node gets replicas: without them it would
+// grant no lock at all, whether or not it knows the lock.
 func (p *Play) replaceMaster(ctx context.Context, a *rig.Pending, pass func()) error {
 	if err := p.Lane.Pair.Failover(ctx); err != nil {
 		return err

@@ -1,4 +1,5 @@
-// Package fault holds the hazards that the lab knows, each a value in a file of its own. [Ladder] and [Beyond] list them.
+// Package fault holds the hazards that the lab knows, each a value in a file of its own. [Ladder] and [Beyond] list
+// them.
 package fault
 
 import (
@@ -20,11 +21,13 @@ type Fault struct {
 	Cuts []rig.Cut
 	// Finished restricts the victim's positions to those after its last write, when only its cleanup is left.
 	Finished bool
-	// Rival says that the rival is always held as well, before each of its commands in turn. Pairs says that the rival can be held. With
-	// two preemptions the rival is held, the victim goes on, C is served, and only then the rival goes on. With three preemptions C is held
-	// too. Only Pairs allows that: the rival's lease may run out meanwhile, and that is not what a fault with Rival tests.
+	// Rival says that the rival is always held as well, before each of its commands in turn. Pairs says that the rival can
+	// be held. With two preemptions the rival is held, the victim goes on, C is served, and only then the rival goes on.
+	// With three preemptions C is held too. Only Pairs allows that: the rival's lease may run out meanwhile, and that is
+	// not what a fault with Rival tests.
 	Rival, Pairs bool
-	// Forcible says that the fault may end the holder's locks at once instead of waiting for their TTL: no thread of the holder runs then.
+	// Forcible says that the fault may end the holder's locks at once instead of waiting for their TTL: no thread of the
+	// holder runs then.
 	Forcible bool
 	// Variants are the ways in which the fault strikes a mode at one position; nil = one.
 	Variants func(m api.Mode) []string
@@ -32,12 +35,13 @@ type Fault struct {
 	Skip func(variant string, at rig.Position) bool
 	// Ignore holds letters that are another fault's affair.
 	Ignore string
-	// AtEnd adds a schedule in which the victim is not held: the fault strikes when it has answered, or takes the answer from its client.
+	// AtEnd adds a schedule in which the victim is not held: the fault strikes when it has answered, or takes the answer
+	// from its client.
 	AtEnd bool
 	// Lane is what a lane must have to play the fault. Faults with equal equipment share lanes.
 	Lane rig.Equipment
-	// Happens says whether the fault can happen to a mode. It is set for the hazards of Beyond, about which the modes make no claims;
-	// nil = the mode's claims say whether it can.
+	// Happens says whether the fault can happen to a mode. It is set for the hazards of Beyond, about which the modes make
+	// no claims; nil = the mode's claims say whether it can.
 	Happens func(m api.Mode, store api.Store) bool
 	// Strike plays a schedule up to the judge.
 	Strike func(ctx context.Context, p *Play) error
@@ -114,7 +118,8 @@ type Play struct {
 	Mode    api.Mode
 	Variant string
 	A, B    *rig.Position // where the victim and the rival are held; nil = at the end, not at all
-	// C is where a third request is held, beside A and B; nil = nowhere. Order is then the order in which the three go on: "BCA", "" = "ABC".
+	// C is where a third request is held, beside A and B; nil = nowhere. Order is then the order in which the three go on:
+	// "BCA", "" = "ABC".
 	C     *rig.Position
 	Order string
 	// Forced makes locks expire at once, by Expire, where the fault is Forcible.
@@ -123,8 +128,8 @@ type Play struct {
 	Outlive time.Duration
 }
 
-// lastItem is the variant in which there is one unit, so that whoever comes second must be refused. Without it there is enough for all,
-// so that a refusal is wrong.
+// lastItem is the variant in which there is one unit, so that whoever comes second must be refused. Without it there is
+// enough for all, so that a refusal is wrong.
 const lastItem = "last-item"
 
 // enoughAndLast are the variants of a fault that is about the stock's amount.

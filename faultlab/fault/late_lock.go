@@ -8,14 +8,16 @@ import (
 	"lastitem/internal/wire"
 )
 
-// LateLock delivers a command after its sender has given it up; the sender stays alive. It is late-write for lock commands: the late command
-// may take a lock that no request knows of, and that the session of the sender's process keeps alive.
+// LateLock delivers a command after its sender has given it up; the sender stays alive. It is late-write for lock
+// commands: the late command may take a lock that no request knows of, and that the session of the sender's process
+// keeps alive.
 var LateLock = Fault{
 	Name:   "late-lock",
 	Title:  text.Of("a lock command arrives after its sender has given it up and takes the lock; the sender stays alive"),
 	Cuts:   []rig.Cut{rig.Severed},
 	Ignore: "OLDA", // late-write covers these
-	// A lock that expires frees the product after its TTL, which the modes' pages describe; a lock that never expires is stuck.
+	// A lock that expires frees the product after its TTL, which the modes' pages describe; a lock that never expires is
+	// stuck.
 	Lane:    rig.Equipment{Expiry: true},
 	Happens: always,
 	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {

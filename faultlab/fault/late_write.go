@@ -17,8 +17,8 @@ const (
 
 var rivals = map[string]int{noRival: 0, twoRivals: 2}
 
-// LateWrite delivers a command after its sender has died, or has given it up because its connection broke, and after a rival was
-// served: the network had it all the time.
+// LateWrite delivers a command after its sender has died, or has given it up because its connection broke, and after a
+// rival was served: the network had it all the time.
 var LateWrite = Fault{
 	Name:  api.LateWrite,
 	Title: text.Of("the sender gave up or is dead, and its write or COMMIT arrives after a rival was served"),

@@ -11,11 +11,12 @@ import (
 	"lastitem/internal/text"
 )
 
-// LockWaitTimeout locks a row that the victim needs until the victim's statement fails with a lock wait timeout (1205). Only that statement is
-// rolled back: a victim that commits now commits half of its work.
+// LockWaitTimeout locks a row that the victim needs until the victim's statement fails with a lock wait timeout (1205).
+// Only that statement is rolled back: a victim that commits now commits half of its work.
 var LockWaitTimeout = Fault{
-	Name:     "lock-wait-timeout",
-	Title:    text.Of("another transaction holds a row lock longer than innodb_lock_wait_timeout: error 1205 in the middle of the transaction"),
+	Name: "lock-wait-timeout",
+	Title: text.Of("another transaction holds a row lock longer than innodb_lock_wait_timeout: error 1205 in the " +
+		"middle of the transaction"),
 	Cuts:     []rig.Cut{rig.Command},
 	Variants: tables,
 	Skip:     aboutAnother,
@@ -56,7 +57,8 @@ func (p *Play) refused(ctx context.Context, rows *rig.Rows, a *rig.Pending, key 
 	return p.repeated(ctx, a, key)
 }
 
-// repeated makes a client that was told "nothing happened" send its request again with the same key: two orders would prove the answer wrong.
+// repeated makes a client that was told "nothing happened" send its request again with the same key: two orders would
+// prove the answer wrong.
 func (p *Play) repeated(ctx context.Context, a *rig.Pending, key string) error {
 	if a.Op().Outcome != audit.Declined {
 		return p.freed(ctx)

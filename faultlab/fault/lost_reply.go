@@ -19,10 +19,12 @@ var LostReply = Fault{
 	Strike:  func(ctx context.Context, p *Play) error { return lostReply(ctx, p, true) },
 }
 
-// LostReplySilence is LostReply with a connection that stays open: the client receives nothing more until its own deadline.
+// LostReplySilence is LostReply with a connection that stays open: the client receives nothing more until its own
+// deadline.
 var LostReplySilence = Fault{
-	Name:    "lost-reply-silence",
-	Title:   text.Of("a server executes a command, and its answer never arrives: the connection stays open and silent until the client's deadline"),
+	Name: "lost-reply-silence",
+	Title: text.Of("a server executes a command, and its answer never arrives: the connection stays open and silent " +
+		"until the client's deadline"),
 	Cuts:    []rig.Cut{rig.Answer},
 	Happens: always,
 	Lane:    rig.Equipment{Expiry: true, Settings: shortPatience},
@@ -30,7 +32,8 @@ var LostReplySilence = Fault{
 }
 
 // shortPatience gives the replicas' clients short time-outs, and requests a longer one.
-const shortPatience = "SHOP_REDIS_TIMEOUT=2s SHOP_SQL_TIMEOUT=2s SHOP_SETTLE_TIMEOUT=2s SHOP_ETCD_TIMEOUT=2s SHOP_CONSUL_TIMEOUT=2s SHOP_WORK_TIMEOUT=10s"
+const shortPatience = "SHOP_REDIS_TIMEOUT=2s SHOP_SQL_TIMEOUT=2s SHOP_SETTLE_TIMEOUT=2s SHOP_ETCD_TIMEOUT=2s " +
+	"SHOP_CONSUL_TIMEOUT=2s SHOP_WORK_TIMEOUT=10s"
 
 // lostReply drops the held answer: with a reset of the connection, or in silence.
 func lostReply(ctx context.Context, p *Play, reset bool) error {

@@ -9,12 +9,13 @@ import (
 	"lastitem/internal/text"
 )
 
-// LostReplyRepeated is LostReply with a client that is told "outcome unknown" and sends its request again: with its idempotency key or, in one
-// variant, without a key.
+// LostReplyRepeated is LostReply with a client that is told "outcome unknown" and sends its request again: with its
+// idempotency key or, in one variant, without a key.
 var LostReplyRepeated = Fault{
-	Name:  "lost-reply-repeated",
-	Title: text.Of("the same; the client is told \"outcome unknown\" and sends the request again, with its idempotency key or without one"),
-	Cuts:  []rig.Cut{rig.Answer},
+	Name: "lost-reply-repeated",
+	Title: text.Of("the same; the client is told \"outcome unknown\" and sends the request again, with its idempotency " +
+		"key or without one"),
+	Cuts: []rig.Cut{rig.Answer},
 	Variants: func(m api.Mode) []string {
 		if keyOptional(m) {
 			return []string{"", noKey}
@@ -46,8 +47,8 @@ var LostReplyRepeated = Fault{
 	},
 }
 
-// unanswered sends the victim's request, drops the server's answer at the position or the answer to the client, and returns when the client
-// has given up.
+// unanswered sends the victim's request, drops the server's answer at the position or the answer to the client, and
+// returns when the client has given up.
 func (p *Play) unanswered(ctx context.Context, key string) (*rig.Pending, error) {
 	if p.A == nil {
 		a := p.Ask(p.Lane.A, key)

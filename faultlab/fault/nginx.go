@@ -14,17 +14,20 @@ import (
 	"lastitem/internal/wire"
 )
 
-// The variants of a replica that does not answer nginx. There is one more of each for a client without an idempotency key.
+// The variants of a replica that does not answer nginx. There is one more of each for a client without an idempotency
+// key.
 const (
 	dies  = "dies"  // the replica is killed
 	hangs = "hangs" // the replica is stopped (SIGSTOP) for longer than proxy_read_timeout, or its answer is held
 	noKey = "no-key"
 )
 
-// NginxRetry makes the victim die or hang after its commit. The nginx in front of it sends a POST again to the next replica.
+// NginxRetry makes the victim die or hang after its commit. The nginx in front of it sends a POST again to the next
+// replica.
 var NginxRetry = Fault{
-	Name:     "nginx-retry",
-	Title:    text.Of("the replica dies or hangs after its commit, and nginx sends the POST to the next one (proxy_next_upstream ... non_idempotent)"),
+	Name: "nginx-retry",
+	Title: text.Of("the replica dies or hangs after its commit, and nginx sends the POST to the next one " +
+		"(proxy_next_upstream ... non_idempotent)"),
 	Cuts:     []rig.Cut{rig.Command},
 	Finished: true,
 	Variants: behindNginx,
@@ -34,10 +37,12 @@ var NginxRetry = Fault{
 	Strike:   func(ctx context.Context, p *Play) error { return strikeBehindNginx(ctx, p, true) },
 }
 
-// NginxOnce is NginxRetry with the rule of the shop's own nginx: a request that was sent to a replica is not sent again.
+// NginxOnce is NginxRetry with the rule of the shop's own nginx: a request that was sent to a replica is not sent
+// again.
 var NginxOnce = Fault{
-	Name:     "nginx-no-retry",
-	Title:    text.Of("the same with the shop's own rule: nginx does not send again what it has sent, and answers 502 or 504, outcome unknown"),
+	Name: "nginx-no-retry",
+	Title: text.Of("the same with the shop's own rule: nginx does not send again what it has sent, and answers 502 " +
+		"or 504, outcome unknown"),
 	Cuts:     NginxRetry.Cuts,
 	Finished: true,
 	Variants: behindNginx,
@@ -47,7 +52,8 @@ var NginxOnce = Fault{
 	Strike:   func(ctx context.Context, p *Play) error { return strikeBehindNginx(ctx, p, false) },
 }
 
-// behindNginx returns the variants of a mode. Those without a key are only for modes that accept a key and do not require one.
+// behindNginx returns the variants of a mode. Those without a key are only for modes that accept a key and do not
+// require one.
 func behindNginx(m api.Mode) []string {
 	all := []string{dies, hangs}
 	if keyOptional(m) {
@@ -63,8 +69,8 @@ func keyOptional(m api.Mode) bool { return slices.Contains([]string{"redis-lua",
 // lockWait is how long a request waits for a lock behind nginx: longer than the TTL, and less than nginx waits.
 const lockWait = rig.ReadTimeout / 2
 
-// strikeBehindNginx sends the request to nginx and harms A when A has committed. again says whether nginx must then send
-// the request to B.
+// strikeBehindNginx sends the request to nginx and harms A when A has committed. again says whether nginx must then
+// send the request to B.
 func strikeBehindNginx(ctx context.Context, p *Play, again bool) error {
 	key := p.keyOf()
 	a, held, err := heldBehindNginx(ctx, p, key)
@@ -135,8 +141,8 @@ func silenced(ctx context.Context, p *Play, held *wire.Hold) (over func() error,
 	}, nil
 }
 
-// insist repeats a request with its key until the answer is no longer "busy", for as long as a lock may outlive its holder. A "busy" answer
-// tells the client that nothing has happened, so the client may repeat the request.
+// insist repeats a request with its key until the answer is no longer "busy", for as long as a lock may outlive its
+// holder. A "busy" answer tells the client that nothing has happened, so the client may repeat the request.
 func (p *Play) insist(ctx context.Context, key string) error {
 	for end := time.Now().Add(p.Outlive); ; {
 		again := p.AskWithin(p.Lane.B, key, lockWait)

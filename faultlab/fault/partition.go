@@ -13,7 +13,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// Partition silently drops everything between the victim and its lock server for longer than the TTL. The victim can still reach the stock.
+// Partition silently drops everything between the victim and its lock server for longer than the TTL. The victim can
+// still reach the stock.
 var Partition = Fault{
 	Name:    "partition",
 	Title:   text.Of("the holder is cut off from the lock server for longer than the TTL, and can still reach the stock"),
@@ -48,7 +49,8 @@ var ShortPartition = Fault{
 			case <-time.After(p.Lane.TTL / 6):
 			}
 			if took := time.Since(cut); took >= p.Lane.TTL {
-				return b, errors.Join(fmt.Errorf("%w: A was cut off for %v, no less than the TTL", rig.ErrNotReached, took), ctx.Err())
+				return b, errors.Join(fmt.Errorf("%w: A was cut off for %v, no less than the TTL", rig.ErrNotReached, took),
+					ctx.Err())
 			}
 			return b, ctx.Err()
 		})
@@ -86,5 +88,6 @@ func LockServers(m api.Mode) []string {
 
 // lockApart says whether the lock of a mode is on another server than its stock.
 func lockApart(m api.Mode, store api.Store) bool {
-	return lockInRedis(m) && store == api.SQL || store != api.Etcd && !slices.Equal(LockServers(m), []string{localstack.Redis})
+	return lockInRedis(m) && store == api.SQL || store != api.Etcd &&
+		!slices.Equal(LockServers(m), []string{localstack.Redis})
 }

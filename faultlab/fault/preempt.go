@@ -8,7 +8,8 @@ import (
 	"lastitem/internal/wire"
 )
 
-// overtake has B served while A is held, and then lets A go on. Where B has a position, B is held there until A has ended.
+// overtake has B served while A is held, and then lets A go on. Where B has a position, B is held there until A has
+// ended.
 func (p *Play) overtake(ctx context.Context, a *rig.Pending, pass func() error) error {
 	if p.B != nil {
 		return p.rivalHeld(ctx, p.Lane.B, a, p.Outlive, pass)
@@ -32,8 +33,8 @@ type stop struct {
 	told  bool // the story says that it is held
 }
 
-// stopAt sends a request and waits until it is held or answered, or has to wait for another request. wait bounds how long it may wait for a
-// lock.
+// stopAt sends a request and waits until it is held or answered, or has to wait for another request. wait bounds how
+// long it may wait for a lock.
 func (p *Play) stopAt(ctx context.Context, actor *rig.Actor, at rig.Position, wait time.Duration) (*stop, error) {
 	asked, hold, err := p.HoldOrYield(ctx, actor, at, p.NewKey(), wait)
 	s := &stop{actor: actor, at: at, asked: asked, hold: hold}
@@ -68,9 +69,11 @@ func (p *Play) goOn(s *stop) {
 	s.hold.Cancel()
 }
 
-// rivalHeld runs the rival up to its position, then A to its end, then the rival to its end: two preemptions. A rival that has to wait for
-// A yields to it, and is held at its position later, if it gets there. With a position for C there are three preemptions: see threeHeld.
-func (p *Play) rivalHeld(ctx context.Context, rival *rig.Actor, a *rig.Pending, wait time.Duration, pass func() error) error {
+// rivalHeld runs the rival up to its position, then A to its end, then the rival to its end: two preemptions. A rival
+// that has to wait for A yields to it, and is held at its position later, if it gets there. With a position for C there
+// are three preemptions: see threeHeld.
+func (p *Play) rivalHeld(ctx context.Context, rival *rig.Actor, a *rig.Pending, wait time.Duration,
+	pass func() error) error {
 	b, err := p.stopAt(ctx, rival, *p.B, wait)
 	if err != nil {
 		return err
@@ -94,9 +97,9 @@ func (p *Play) rivalHeld(ctx context.Context, rival *rig.Actor, a *rig.Pending, 
 	return p.meet(ctx, a, b.asked, c)
 }
 
-// threeHeld runs C up to its position while A and B are held, and then lets each go on as far as it can, in the order of the schedule. A
-// request that had to wait for another one is held at its position later, if it gets there before its turn. If A and B are on one replica
-// (threads), C is there too: on another replica it would be the fault replicas.
+// threeHeld runs C up to its position while A and B are held, and then lets each go on as far as it can, in the order
+// of the schedule. A request that had to wait for another one is held at its position later, if it gets there before
+// its turn. If A and B are on one replica (threads), C is there too: on another replica it would be the fault replicas.
 func (p *Play) threeHeld(ctx context.Context, a *rig.Pending, b *stop, wait time.Duration, pass func() error) error {
 	third := p.Lane.C
 	if b.actor == p.Lane.A {
@@ -146,8 +149,9 @@ func (p *Play) order() string {
 	return p.Order
 }
 
-// whileRivalHolds bounds how long a held rival waits for the others. A service that decides by itself how long a request waits for a lock would
-// keep C waiting until the rival's lock has expired too, and that would prove nothing about the victim. lastitem's own modes fail at once instead.
+// whileRivalHolds bounds how long a held rival waits for the others. A service that decides by itself how long a
+// request waits for a lock would keep C waiting until the rival's lock has expired too, and that would prove nothing
+// about the victim. lastitem's own modes fail at once instead.
 func (p *Play) whileRivalHolds(ctx context.Context) (context.Context, context.CancelFunc) {
 	if p.Lane.Service.Waits {
 		return context.WithTimeout(ctx, p.Lane.TTL/2)

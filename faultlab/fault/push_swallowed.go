@@ -42,18 +42,21 @@ var PushSwallowed = Fault{
 			return err
 		}
 		if b.Op().Outcome == audit.Declined {
-			p.Accuse("X", fmt.Sprintf("a waiter whose message was lost had not noticed after %v that the lock was free", wakeWithin))
+			p.Accuse("X", fmt.Sprintf("a waiter whose message was lost had not noticed after %v that the lock was free",
+				wakeWithin))
 		}
 		p.Outlive = recovery
 		return p.meet(ctx, a, b)
 	}),
 }
 
-// wakeWithin is how long a waiter may take to notice a free lock without a message: several poll intervals, and less than the TTL.
+// wakeWithin is how long a waiter may take to notice a free lock without a message: several poll intervals, and less
+// than the TTL.
 const wakeWithin = 10 * time.Second
 
 // wokenByMessage are the modes whose waiters a message wakes.
-var wokenByMessage = []string{"watchdog", "handoff", "fair", "rwlock", "global-lock", "segmented", "multi-lock", "lease-seq"}
+var wokenByMessage = []string{"watchdog", "handoff", "fair", "rwlock", "global-lock", "segmented", "multi-lock",
+	"lease-seq"}
 
 // releases says whether the command is the script that releases a lock.
 func releases(at rig.Position) bool {

@@ -7,8 +7,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// ReadOnly turns the database read-only, as a failover or an administrator does. The replicas' account has no privilege to write nevertheless,
-// so that every write fails with 1290; reads still work.
+// ReadOnly turns the database read-only, as a failover or an administrator does. The replicas' account has no privilege
+// to write nevertheless, so that every write fails with 1290; reads still work.
 var ReadOnly = Fault{
 	Name:    "read-only",
 	Title:   text.Of("the database becomes read-only in the middle of a request (1290)"),

@@ -31,8 +31,9 @@ var RedisRestarted = Fault{
 	},
 }
 
-// The variants of a fencing counter that is lost with the lock: how high it was. A counter that begins again gives out the same tokens once more.
-// If the row has seen high tokens, every holder is refused until the counter has passed them.
+// The variants of a fencing counter that is lost with the lock: how high it was. A counter that begins again gives out
+// the same tokens once more. If the row has seen high tokens, every holder is refused until the counter has passed
+// them.
 const (
 	firstToken  = "first-token"
 	highCounter = "high-counter"

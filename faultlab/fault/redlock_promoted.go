@@ -11,10 +11,12 @@ import (
 
 // RedlockPromoted kills one of the five masters of a Redlock and promotes the replica of that master.
 var RedlockPromoted = Fault{
-	Name:  "redlock-promoted",
-	Title: text.Of("one of the five masters of a Redlock dies, and its replica is promoted, which has the lock or has not"),
-	Cuts:  bothCuts,
-	// If all five granted the lock, four still know it. After a bare majority, one promoted replica that lacks the lock is enough to lose it.
+	Name: "redlock-promoted",
+	Title: text.Of("one of the five masters of a Redlock dies, and its replica is promoted, which has the lock or has " +
+		"not"),
+	Cuts: bothCuts,
+	// If all five granted the lock, four still know it. After a bare majority, one promoted replica that lacks the lock is
+	// enough to lose it.
 	Variants: func(api.Mode) []string { return []string{allGranted, bareMajority, bareReplicated} },
 	Skip:     skipUnreachable,
 	AtEnd:    true,
@@ -40,5 +42,6 @@ var RedlockPromoted = Fault{
 	},
 }
 
-// bareReplicated is the control: bareMajority with a replica that has everything its master had when the victim was held.
+// bareReplicated is the control: bareMajority with a replica that has everything its master had when the victim was
+// held.
 const bareReplicated = "bare-majority-replicated"

@@ -64,7 +64,9 @@ func restartNode(ctx context.Context, p *Play) error {
 		p.Lane.A.Lose(unreachable...)
 	}
 	if p.Variant == replaced {
-		return p.upset(ctx, forgetful+" is replaced by an empty one", func(ctx context.Context) error { return p.Lane.Forget(ctx, forgetful) })
+		return p.upset(ctx, forgetful+" is replaced by an empty one", func(ctx context.Context) error {
+			return p.Lane.Forget(ctx, forgetful)
+		})
 	}
 	return p.upset(ctx, forgetful+" is killed, and starts again empty", func(ctx context.Context) error {
 		return p.Lane.Own.Restart(ctx, forgetful)

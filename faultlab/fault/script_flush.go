@@ -33,4 +33,5 @@ var ScriptFlush = Fault{
 }
 
 // withoutScripts are the modes that send Redis no scripts.
-var withoutScripts = []string{"setnx", "setnx-expire", "setnx-ttl", "setnx-owner", "redis-watch", "redis-decr", "zookeeper", "etcd", "consul"}
+var withoutScripts = []string{"setnx", "setnx-expire", "setnx-ttl", "setnx-owner", "redis-watch", "redis-decr",
+	"zookeeper", "etcd", "consul"}

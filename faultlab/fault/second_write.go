@@ -11,12 +11,14 @@ import (
 	"lastitem/internal/wire"
 )
 
-// SecondWrite is the timeline t0 to t6 of the write-ups on fencing tokens. A has written once with its token; its process stops; its lock
-// expires; B gets the lock with a higher token; and A writes a second time with its old token, before or after B. No mode writes twice, so
-// the lab makes the first write in A's name, with A's token, when A reaches its own write.
+// SecondWrite is the timeline t0 to t6 of the write-ups on fencing tokens. A has written once with its token; its
+// process stops; its lock expires; B gets the lock with a higher token; and A writes a second time with its old token,
+// before or after B. No mode writes twice, so the lab makes the first write in A's name, with A's token, when A reaches
+// its own write.
 var SecondWrite = Fault{
-	Name:  "second-write",
-	Title: text.Of("a holder that has already written once with its fencing token stops past the TTL (SIGSTOP) and writes again with the same token, after a rival has got a higher one"),
+	Name: "second-write",
+	Title: text.Of("a holder that has already written once with its fencing token stops past the TTL (SIGSTOP) and " +
+		"writes again with the same token, after a rival has got a higher one"),
 	Cuts:  []rig.Cut{rig.Command},
 	Rival: true,
 	Skip: func(_ string, at rig.Position) bool {

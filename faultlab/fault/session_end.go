@@ -11,8 +11,8 @@ import (
 	"lastitem/internal/wire"
 )
 
-// SessionEnd ends the lock session of a holder that is alive, as the servers do when renewals come too late. A rival gets the lock at once; the
-// holder learns of it at its next command.
+// SessionEnd ends the lock session of a holder that is alive, as the servers do when renewals come too late. A rival
+// gets the lock at once; the holder learns of it at its next command.
 var SessionEnd = Fault{
 	Name:  "session-end",
 	Title: text.Of("the holder's lease or session in etcd, ZooKeeper or Consul is ended; the process stays alive"),

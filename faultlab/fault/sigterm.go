@@ -9,8 +9,8 @@ import (
 	"lastitem/internal/wire"
 )
 
-// SIGTERM asks the victim's process to shut down in the middle of a request, as every rolling deployment does. The replica must refuse new
-// connections, finish the request, answer truthfully, and release its locks.
+// SIGTERM asks the victim's process to shut down in the middle of a request, as every rolling deployment does. The
+// replica must refuse new connections, finish the request, answer truthfully, and release its locks.
 var SIGTERM = Fault{
 	Name:  "sigterm",
 	Title: text.Of("the process receives SIGTERM in the middle of a request and shuts down gracefully"),
@@ -37,7 +37,8 @@ var SIGTERM = Fault{
 // freeWithin bounds how long locks may stay held after their holder, alive, had the chance to release them.
 const freeWithin = 5 * time.Second
 
-// freed waits for the answers, and has C ask until it is served. It does not wait for a TTL: a living holder must have released its locks.
+// freed waits for the answers, and has C ask until it is served. It does not wait for a TTL: a living holder must have
+// released its locks.
 func (p *Play) freed(ctx context.Context, all ...*rig.Pending) error {
 	if err := answers(ctx, all); err != nil {
 		return err

@@ -22,7 +22,8 @@ var Slow = Fault{
 	}),
 }
 
-// Late holds a replica that has finished its work until its lock has expired, and lets it release while a rival is inside.
+// Late holds a replica that has finished its work until its lock has expired, and lets it release while a rival is
+// inside.
 var Late = Fault{
 	Name:     api.Late,
 	Title:    text.Of("the holder has finished, its lease has expired, a rival holds the lock, and only then it releases"),

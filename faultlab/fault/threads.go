@@ -25,8 +25,8 @@ var Replicas = Fault{
 	Strike: func(ctx context.Context, p *Play) error { return interleave(ctx, p, p.Lane.B) },
 }
 
-// interleave holds A, lets the rival run as far as it can, and lets A go on. A rival that was turned away may have broken something for
-// the next one: a second rival asks after it.
+// interleave holds A, lets the rival run as far as it can, and lets A go on. A rival that was turned away may have
+// broken something for the next one: a second rival asks after it.
 func interleave(ctx context.Context, p *Play, rival *rig.Actor) error {
 	a, held, err := p.victim(ctx, p.NewKey())
 	if err != nil {

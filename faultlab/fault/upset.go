@@ -13,8 +13,8 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// upset holds the victim, harms a server, makes a rival ask, and lets the victim go on when the rival is answered or blocked. ErrNotReached: all
-// this took longer than the TTL, so the lock that the rival got may simply have expired.
+// upset holds the victim, harms a server, makes a rival ask, and lets the victim go on when the rival is answered or
+// blocked. ErrNotReached: all this took longer than the TTL, so the lock that the rival got may simply have expired.
 func (p *Play) upset(ctx context.Context, note string, harm func(context.Context) error) error {
 	began := time.Now()
 	a, pass, err := p.begin(ctx)
@@ -34,7 +34,8 @@ func (p *Play) upset(ctx context.Context, note string, harm func(context.Context
 	took := time.Since(began)
 	pass()
 	if p.A != nil && took >= p.Lane.TTL {
-		return errors.Join(fmt.Errorf("%w: the rival was answered %v after the victim asked, and the victim's lock may have expired by then", rig.ErrNotReached, took),
+		return errors.Join(fmt.Errorf("%w: the rival was answered %v after the victim asked, and the victim's lock may "+
+			"have expired by then", rig.ErrNotReached, took),
 			a.Wait(ctx), b.Wait(ctx))
 	}
 	return p.meet(ctx, a, b)
@@ -58,7 +59,9 @@ func (p *Play) rivalAfter(ctx context.Context) (*rig.Pending, error) {
 
 // lockInRedis says whether a mode has its lock in Redis and in no other service.
 func lockInRedis(m api.Mode) bool {
-	return slices.Contains(m.Needs, localstack.Redis) && !slices.ContainsFunc(lockServices, func(s string) bool { return slices.Contains(m.Needs, s) })
+	return slices.Contains(m.Needs, localstack.Redis) && !slices.ContainsFunc(lockServices, func(s string) bool {
+		return slices.Contains(m.Needs, s)
+	})
 }
 
 // leased says whether a mode has a lease that may end before the work does.

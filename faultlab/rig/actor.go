@@ -68,7 +68,8 @@ func (a *Actor) urls() map[string]string {
 // start starts the process and waits until it is ready.
 func (a *Actor) start(ctx context.Context) error {
 	a.starts++
-	launch := Launch{Actor: a.Name, Lane: a.lane.number, TTL: a.lane.TTL, URLs: a.urls(), Token: a.lane.servers.Stack.Token, Patience: a.lane.patience}
+	launch := Launch{Actor: a.Name, Lane: a.lane.number, TTL: a.lane.TTL, URLs: a.urls(),
+		Token: a.lane.servers.Stack.Token, Patience: a.lane.patience}
 	run, err := a.lane.servers.Stack.Spawn(ctx, localstack.Child{
 		Name:  fmt.Sprintf("lane %d %s %d", a.lane.number, a.Name, a.starts),
 		Argv:  func(addr string) []string { return a.lane.Service.Argv(launch, addr) },
@@ -93,7 +94,8 @@ func (a *Actor) servers(services []string) (names []string) {
 	return names
 }
 
-// Calls returns the calls that passed the actor's proxies after the call with the given number, in the order in which they were sent.
+// Calls returns the calls that passed the actor's proxies after the call with the given number, in the order in which
+// they were sent.
 func (a *Actor) Calls(since int64) []wire.Call {
 	var all []wire.Call
 	for _, p := range a.proxies {
@@ -112,7 +114,8 @@ func (a *Actor) Unanswered() []wire.Call {
 	return all
 }
 
-// Pause stops the process by SIGSTOP and returns when all its threads have stopped. On systems other than Linux it returns an error.
+// Pause stops the process by SIGSTOP and returns when all its threads have stopped. On systems other than Linux it
+// returns an error.
 func (a *Actor) Pause(ctx context.Context) error {
 	if err := showsThreads(runtime.GOOS); err != nil {
 		return err
@@ -125,7 +128,8 @@ func (a *Actor) Pause(ctx context.Context) error {
 	if a.lane == nil || !a.lane.Service.Waits {
 		return until(ctx, what, still)
 	}
-	if err := obeyed(ctx, reachWithin, what, still, "after SIGSTOP a process that the command started still runs"); err != nil {
+	if err := obeyed(ctx, reachWithin, what, still,
+		"after SIGSTOP a process that the command started still runs"); err != nil {
 		return err
 	}
 	return a.standsStill(ctx)
@@ -151,10 +155,12 @@ func (a *Actor) Terminate(ctx context.Context) error {
 	return until(ctx, a.Name+" to take no more connections", func() bool { return !a.accepts() })
 }
 
-// turnedAwayWithin bounds an attempt to connect: a replica that accepts no connections may also leave the attempt unanswered.
+// turnedAwayWithin bounds an attempt to connect: a replica that accepts no connections may also leave the attempt
+// unanswered.
 const turnedAwayWithin = 50 * time.Millisecond
 
-// endedWithin is how long a process without requests may take to exit after SIGTERM: it closes its sessions, each within a bound.
+// endedWithin is how long a process without requests may take to exit after SIGTERM: it closes its sessions, each
+// within a bound.
 const endedWithin = 20 * time.Second
 
 // Ended waits until the process has exited by itself; after endedWithin it returns an error.
@@ -164,8 +170,8 @@ func (a *Actor) Ended(ctx context.Context) error {
 	return until(ctx, a.Name+" to end", func() bool { return !a.alive() })
 }
 
-// Discard drops what a killed process had sent and the proxies have not delivered, and waits until the servers have ended its sessions.
-// ErrOutOfReach: the process was killed, and goes on.
+// Discard drops what a killed process had sent and the proxies have not delivered, and waits until the servers have
+// ended its sessions. ErrOutOfReach: the process was killed, and goes on.
 func (a *Actor) Discard(ctx context.Context) error {
 	if !a.alive() {
 		if err := a.ended(ctx, reachWithin); err != nil {
@@ -193,19 +199,21 @@ func (a *Actor) alive() bool {
 // showsThreads returns an error if an operating system does not show the states of a process's threads.
 func showsThreads(system string) error {
 	if system != "linux" {
-		return fmt.Errorf("faultlab: processes are paused on Linux only: %s has no /proc that shows when all threads have stopped", system)
+		return fmt.Errorf("faultlab: processes are paused on Linux only: %s has no /proc that shows when all threads have "+
+			"stopped", system)
 	}
 	return nil
 }
 
-// The states of an idle thread in /proc: T is stopped by a signal. A child may also have exited: Z is a zombie that its parent has not
-// reaped, X is dead.
+// The states of an idle thread in /proc: T is stopped by a signal. A child may also have exited: Z is a zombie that its
+// parent has not reaped, X is dead.
 const (
 	stopped        = "T"
 	stoppedOrEnded = "TZX"
 )
 
-// allStopped reports whether every thread of a process is in one of the states, and every thread of its children stopped or ended.
+// allStopped reports whether every thread of a process is in one of the states, and every thread of its children
+// stopped or ended.
 func allStopped(pid int, states string) bool {
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
 	threads, err := os.ReadDir(tasks)
@@ -224,7 +232,8 @@ func allStopped(pid int, states string) bool {
 			return false
 		}
 		after := line[bytes.LastIndexByte(line, ')')+1:]
-		if state, _, _ := strings.Cut(strings.TrimSpace(string(after)), " "); state == "" || !strings.Contains(states, state) {
+		if state, _, _ := strings.Cut(strings.TrimSpace(string(after)), " "); state == "" ||
+			!strings.Contains(states, state) {
 			return false
 		}
 	}

@@ -72,14 +72,16 @@ func TestOutOfReach(t *testing.T) {
 	if got := listeners(port.Addr().String()); len(got) != 1 || got[0] != os.Getpid() {
 		t.Fatalf("listeners() = %v, want this process, %d", got, os.Getpid())
 	}
-	a := &Actor{Name: "A", lane: &Lane{Service: Service{Waits: true}}, run: &localstack.Running{PID: cmd.Process.Pid, Addr: port.Addr().String()}}
+	a := &Actor{Name: "A", lane: &Lane{Service: Service{Waits: true}},
+		run: &localstack.Running{PID: cmd.Process.Pid, Addr: port.Addr().String()}}
 	for _, want := range []error{ErrOutOfReach, nil} {
 		within := 50 * time.Millisecond
 		if want == nil {
 			_ = port.Close()
 			within = 20 * time.Second
 		}
-		for name, err := range map[string]error{"start": a.inReach(), "SIGSTOP": a.Pause(t.Context()), "SIGKILL": a.ended(t.Context(), within)} {
+		for name, err := range map[string]error{"start": a.inReach(), "SIGSTOP": a.Pause(t.Context()),
+			"SIGKILL": a.ended(t.Context(), within)} {
 			if !errors.Is(err, want) {
 				t.Errorf("%s: %v, want %v", name, err, want)
 			}

@@ -79,8 +79,10 @@ func (s *Scene) AskEdge(ctx context.Context, key string, wait time.Duration) (*P
 	return s.askAt(edge, s.Lane.A, key, wait), nil
 }
 
-// HoldEdge sends a request to the lane's nginx and returns when A is held at the position. ErrNotReached: it was answered before that.
-func (s *Scene) HoldEdge(ctx context.Context, at Position, key string, wait time.Duration) (*Pending, *wire.Hold, error) {
+// HoldEdge sends a request to the lane's nginx and returns when A is held at the position. ErrNotReached: it was
+// answered before that.
+func (s *Scene) HoldEdge(ctx context.Context, at Position, key string, wait time.Duration) (*Pending, *wire.Hold,
+	error) {
 	hold, err := s.Lane.A.Arm(at)
 	if err != nil {
 		return nil, nil, err
@@ -93,7 +95,8 @@ func (s *Scene) HoldEdge(ctx context.Context, at Position, key string, wait time
 	return p, hold, err
 }
 
-// HoldEdgeAnswer sends a request to the lane's nginx and returns when A has answered it and the answer is held on its way to nginx.
+// HoldEdgeAnswer sends a request to the lane's nginx and returns when A has answered it and the answer is held on its
+// way to nginx.
 func (s *Scene) HoldEdgeAnswer(ctx context.Context, key string, wait time.Duration) (*Pending, *wire.Hold, error) {
 	if _, err := s.Lane.edge.url(ctx); err != nil {
 		return nil, nil, err

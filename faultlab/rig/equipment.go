@@ -5,22 +5,26 @@ import (
 	"strings"
 )
 
-// Equipment lists what a lane has besides its three replicas and the shared servers. Lanes with equal equipment can play the same faults.
+// Equipment lists what a lane has besides its three replicas and the shared servers. Lanes with equal equipment can
+// play the same faults.
 type Equipment struct {
-	// Expiry gives locks a short TTL, for faults that wait until a lock expires. Otherwise the TTL is so long that no lock expires.
+	// Expiry gives locks a short TTL, for faults that wait until a lock expires. Otherwise the TTL is so long that no lock
+	// expires.
 	Expiry bool
-	// Pair names a Redis server, "redis" or "redlock 3", that is the lane's own and a master with replicas; see [Pair.Failover]. "" = none.
-	// Replicas is their number, 0 = one. Sentinel makes a redis-sentinel watch them; see [Pair.AwaitSwitch].
+	// Pair names a Redis server, "redis" or "redlock 3", that is the lane's own and a master with replicas; see
+	// [Pair.Failover]. "" = none. Replicas is their number, 0 = one. Sentinel makes a redis-sentinel watch them; see
+	// [Pair.AwaitSwitch].
 	Pair     string
 	Replicas int
 	Sentinel bool
-	// SQL gives the lane its own durable database; the text is added to the command line, "--NAME=value --NAME=value". "" = the shared
-	// database.
+	// SQL gives the lane its own durable database; the text is added to the command line, "--NAME=value --NAME=value". ""
+	// = the shared database.
 	SQL string
 	// Plain makes the replicas use an account that has privileges on its schema only, in the lane's own database.
 	Plain bool
-	// Own names the Redis servers that the lane does not share, "redis,redlock 3"; it may kill, stop and empty them. Servers that the lab
-	// did not start are left out. Conf is added to their redis.conf and to that of the Pair, "maxmemory-policy allkeys-lru;appendonly yes".
+	// Own names the Redis servers that the lane does not share, "redis,redlock 3"; it may kill, stop and empty them.
+	// Servers that the lab did not start are left out. Conf is added to their redis.conf and to that of the Pair,
+	// "maxmemory-policy allkeys-lru;appendonly yes".
 	Own, Conf string
 	// Clock gives each of the lane's own servers a wall clock that can be set; see [Own.Jump]. It needs a C compiler.
 	Clock bool

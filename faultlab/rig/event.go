@@ -38,8 +38,8 @@ const (
 	// DatabaseKilled and DatabaseBack are SIGKILL of the database, and its restart.
 	DatabaseKilled What = "database-killed"
 	DatabaseBack   What = "database-back"
-	// RowsLocked and RowsFree begin and end a transaction of the lab that locks the rows of a table; ReadOnly and WritableAgain are the
-	// state of the database.
+	// RowsLocked and RowsFree begin and end a transaction of the lab that locks the rows of a table; ReadOnly and
+	// WritableAgain are the state of the database.
 	RowsLocked    What = "rows-locked"
 	RowsFree      What = "rows-free"
 	ReadOnly      What = "read-only"

@@ -10,30 +10,32 @@ import (
 	"lastitem/internal/text"
 )
 
-// Foreign describes somebody else's service, in any language: how to start it, what to send, how to reset and read its stock. Its texts may
-// contain placeholders such as {{port}}; [Foreign.Check] names those that are allowed. It is stored with a story, without the values
-// of Env and Headers: see [Foreign.Complete].
+// Foreign describes somebody else's service, in any language: how to start it, what to send, how to reset and read its
+// stock. Its texts may contain placeholders such as {{port}}; [Foreign.Check] names those that are allowed. It is
+// stored with a story, without the values of Env and Headers: see [Foreign.Complete].
 type Foreign struct {
 	// Serve is the command line of a replica; Env are variables added to its environment, NAME=VALUE.
 	Serve string   `json:"serve"`
 	Env   []string `json:"env,omitempty"`
 	// Ready is a path that answers 2xx or 3xx when the replica is ready; "" = any HTTP answer counts as ready.
 	Ready string `json:"ready,omitempty"`
-	// Request is what a client sends: METHOD PATH [BODY]. Headers are added to every request to the service, "Name: value".
+	// Request is what a client sends: METHOD PATH [BODY]. Headers are added to every request to the service, "Name:
+	// value".
 	Request string   `json:"request"`
 	Headers []string `json:"headers,omitempty"`
 	// KeyHeader is the header of the idempotency key; "" = no such header, but Request and Headers may contain {{key}}.
 	KeyHeader string `json:"key_header,omitempty"`
 	// RepeatWithoutKey plays the retry of a client that has no key.
 	RepeatWithoutKey bool `json:"repeat_without_key,omitempty"`
-	// OK, Refused (sold out) and Declined (busy, nothing happened) classify an answer. Any other answer is unknown: the sale may have happened.
+	// OK, Refused (sold out) and Declined (busy, nothing happened) classify an answer. Any other answer is unknown: the
+	// sale may have happened.
 	OK       Meaning `json:"ok"`
 	Refused  Meaning `json:"refused"`
 	Declined Meaning `json:"declined"`
 	// OrderID is the JSON pointer to the order's id in an answer; "" = the field order_id or orderId.
 	OrderID string `json:"order_id,omitempty"`
-	// SetupSQL is run once in the schema of each lane. Before every schedule the lab empties Redis (unless KeepRedis), then runs ResetSQL,
-	// ResetRedis and ResetURL (requests to the service, METHOD PATH [BODY]), in this order.
+	// SetupSQL is run once in the schema of each lane. Before every schedule the lab empties Redis (unless KeepRedis),
+	// then runs ResetSQL, ResetRedis and ResetURL (requests to the service, METHOD PATH [BODY]), in this order.
 	SetupSQL   []string `json:"setup_sql,omitempty"`
 	ResetSQL   []string `json:"reset_sql,omitempty"`
 	ResetRedis []string `json:"reset_redis,omitempty"`
@@ -48,19 +50,20 @@ type Foreign struct {
 	// Dir is the working directory of the replicas.
 	Dir string `json:"-"`
 
-	// anonymous: nothing connects a key with its order, as answers contain no order id, and orders no key; known after Try.
+	// anonymous: nothing connects a key with its order, as answers contain no order id, and orders no key; known after
+	// Try.
 	anonymous bool
 }
 
-// Meaning describes the answers with one outcome: they have one of the HTTP statuses, and their body matches the regular expression Body ("" =
-// any).
+// Meaning describes the answers with one outcome: they have one of the HTTP statuses, and their body matches the
+// regular expression Body ("" = any).
 type Meaning struct {
 	Statuses []int  `json:"statuses"`
 	Body     string `json:"body,omitempty"`
 }
 
-// Source is where to read a number or rows. Exactly one field is set: SQL is a query, Redis a command, URL a path of the service with a JSON
-// pointer into the answer after "#".
+// Source is where to read a number or rows. Exactly one field is set: SQL is a query, Redis a command, URL a path of
+// the service with a JSON pointer into the answer after "#".
 type Source struct {
 	SQL   string `json:"sql,omitempty"`
 	Redis string `json:"redis,omitempty"`
@@ -77,7 +80,8 @@ const foreignStore api.Store = "service"
 var (
 	launchWords = []string{
 		"port", "addr", "replica", "redis", "redis_host", "redis_port", "redis_addr", "redis_password",
-		"mysql", "mysql_dsn", "mysql_jdbc", "mysql_host", "mysql_port", "mysql_addr", "mysql_user", "mysql_password", "mysql_database", "ttl_ms", "ttl_s",
+		"mysql", "mysql_dsn", "mysql_jdbc", "mysql_host", "mysql_port", "mysql_addr", "mysql_user", "mysql_password",
+		"mysql_database", "ttl_ms", "ttl_s",
 	}
 	askWords   = []string{"product", "key"}
 	resetWords = []string{"product", "stock"}
@@ -116,9 +120,11 @@ func (f *Foreign) HasKey() bool {
 func (f *Foreign) WhyNoRetry() text.Text {
 	switch {
 	case f.HasKey() && f.anonymous:
-		return text.Of("the answers do not name the order (--order-id), and the orders have no field idempotency_key: a second order for one key cannot be told from another customer's")
+		return text.Of("the answers do not name the order (--order-id), and the orders have no field idempotency_key: a " +
+			"second order for one key cannot be told from another customer's")
 	case !f.HasKey() && !f.RepeatWithoutKey:
-		return text.Of("the requests carry no idempotency key (--key-header, or {{key}} in --request), so none was repeated; --repeat-without-key repeats one as a client without a key does")
+		return text.Of("the requests carry no idempotency key (--key-header, or {{key}} in --request), so none was " +
+			"repeated; --repeat-without-key repeats one as a client without a key does")
 	}
 	return text.Text{}
 }

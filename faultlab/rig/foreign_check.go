@@ -14,7 +14,8 @@ import (
 	"lastitem/internal/wire"
 )
 
-// Try sends one request to each replica without any fault. If the lab cannot test the service, the error names the option to change.
+// Try sends one request to each replica without any fault. If the lab cannot test the service, the error names the
+// option to change.
 func (f *Foreign) Try(ctx context.Context, l *Lane) error {
 	if err := l.set(ctx, Ask{Stock: Stock}); err != nil {
 		return err
@@ -27,7 +28,8 @@ func (f *Foreign) Try(ctx context.Context, l *Lane) error {
 			return fmt.Errorf("faultlab: a request without any fault: %w%s", err, lastWords(a))
 		}
 		if op.Outcome != audit.OK {
-			return fmt.Errorf("faultlab: a request without any fault is not sold (%s): %s\n    --ok, --refused and --declined tell the lab what an answer means%s%s",
+			return fmt.Errorf("faultlab: a request without any fault is not sold (%s): %s\n    --ok, --refused and --declined "+
+				"tell the lab what an answer means%s%s",
 				op.Outcome, text, refusals(a), lastWords(a))
 		}
 		if err := seen(a, since); err != nil {
@@ -47,7 +49,8 @@ func seen(a *Actor, since int64) error {
 	if slices.ContainsFunc(a.Calls(since), func(c wire.Call) bool { return !c.Setup && !c.Poll }) {
 		return nil
 	}
-	return fmt.Errorf("faultlab: the request was served, but no command passed the proxies: your service does not use the addresses that --serve gives it ({{redis...}}, {{mysql...}})%s", refusals(a))
+	return fmt.Errorf("faultlab: the request was served, but no command passed the proxies: your service does not use "+
+		"the addresses that --serve gives it ({{redis...}}, {{mysql...}})%s", refusals(a))
 }
 
 // refusals returns the proxies' reasons for not reading a connection, such as TLS or compression.
@@ -69,11 +72,14 @@ func (f *Foreign) sold(ctx context.Context, l *Lane, op audit.Op, text string) e
 	}
 	switch {
 	case len(ledger.Orders) != 1:
-		return fmt.Errorf("faultlab: one request was sold, and --orders-... shows %d orders of product %d, want 1 (%s)", len(ledger.Orders), l.Product(), text)
+		return fmt.Errorf("faultlab: one request was sold, and --orders-... shows %d orders of product %d, want 1 (%s)",
+			len(ledger.Orders), l.Product(), text)
 	case ledger.Stock[foreignStore] != Stock-1:
-		return fmt.Errorf("faultlab: one of %d units was sold, and --stock-... shows %d, want %d", Stock, ledger.Stock[foreignStore], Stock-1)
+		return fmt.Errorf("faultlab: one of %d units was sold, and --stock-... shows %d, want %d", Stock,
+			ledger.Stock[foreignStore], Stock-1)
 	case op.OrderID != "" && op.OrderID != ledger.Orders[0].OrderID:
-		return fmt.Errorf("faultlab: the answer names the order %s, --orders-... names it %s; give its place in the answer by --order-id (%s)",
+		return fmt.Errorf("faultlab: the answer names the order %s, --orders-... names it %s; give its place in the answer "+
+			"by --order-id (%s)",
 			op.OrderID, ledger.Orders[0].OrderID, text)
 	}
 	f.anonymous = op.OrderID == "" && ledger.Orders[0].Key == ""
@@ -102,8 +108,8 @@ func (x Lease) String() string {
 	return x.Key + " for " + x.TTL.String()
 }
 
-// Leases finds the locks of a request: it holds the request before each of its commands (steps) and lists the keys of the lane's Redis, also
-// keys that scripts make. nil = no step is a Redis command, or no lock was seen.
+// Leases finds the locks of a request: it holds the request before each of its commands (steps) and lists the keys of
+// the lane's Redis, also keys that scripts make. nil = no step is a Redis command, or no lock was seen.
 func (l *Lane) Leases(ctx context.Context, ask Ask, steps []Position) ([]Lease, error) {
 	if !slices.ContainsFunc(steps, func(p Position) bool { return p.Server == localstack.Redis }) {
 		return nil, nil

@@ -103,8 +103,9 @@ func (s Source) read(ctx context.Context, l *Lane, f *Foreign, what string) ([]r
 	return rowsIn(found, scalar(found)), nil
 }
 
-// Named completes the answers of a foreign service. An answer without an order's id gets the id of an order that no other answer names: the one
-// with the same key or, if orders have no keys, the next. An answer that repeats the key and the order of an earlier one is a replay.
+// Named completes the answers of a foreign service. An answer without an order's id gets the id of an order that no
+// other answer names: the one with the same key or, if orders have no keys, the next. An answer that repeats the key
+// and the order of an earlier one is a replay.
 func Named(ops []audit.Op, rows []api.Order) []audit.Op {
 	taken := map[string]bool{}
 	answered := map[[2]string]bool{}
@@ -144,7 +145,8 @@ func (f *Foreign) answerOf(ctx context.Context, replica string, a Ask) (op audit
 	}
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
-	return f.answer(res, body), fmt.Sprintf("%s %s answered %s: %.300s", req.Method, req.URL.RequestURI(), res.Status, bytes.TrimSpace(body)), err
+	return f.answer(res, body), fmt.Sprintf("%s %s answered %s: %.300s", req.Method, req.URL.RequestURI(), res.Status,
+		bytes.TrimSpace(body)), err
 }
 
 // moreThanCustomers says whether there are more orders than customers who may have one, if a customer repeated a
@@ -160,8 +162,8 @@ func moreThanCustomers(seen []audit.Op, orders []api.Order) bool {
 	return repeated && len(orders) > len(customers)
 }
 
-// soldTwice says whether one key was answered with two orders. The lab has seen both answers, even one for which the client no longer
-// waited; the ledger shows the second order only if orders have keys.
+// soldTwice says whether one key was answered with two orders. The lab has seen both answers, even one for which the
+// client no longer waited; the ledger shows the second order only if orders have keys.
 func soldTwice(seen []audit.Op) bool {
 	orders := map[string]string{}
 	for _, op := range seen {
@@ -212,7 +214,8 @@ func (f *Foreign) reset(ctx context.Context, l *Lane, r Reset) error {
 		return err
 	}
 	if ledger.Stock[foreignStore] != r.Stock || len(ledger.Orders) > 0 {
-		return fmt.Errorf("faultlab: the reset did not reset product %[3]d: it has %[1]d units and %[2]d orders, want %[4]d and none; see --reset-sql, --reset-redis and --reset-url",
+		return fmt.Errorf("faultlab: the reset did not reset product %[3]d: it has %[1]d units and %[2]d orders, want "+
+			"%[4]d and none; see --reset-sql, --reset-redis and --reset-url",
 			ledger.Stock[foreignStore], len(ledger.Orders), r.Product, r.Stock)
 	}
 	l.initial = r.Stock

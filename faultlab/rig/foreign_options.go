@@ -31,7 +31,8 @@ func (f *Foreign) checkMeanings() error {
 	}
 	for _, status := range f.OK.Statuses {
 		if f.OK.Body+f.Refused.Body == "" && slices.Contains(f.Refused.Statuses, status) {
-			return text.Of("status %d means both sold and sold out: tell the answers apart by --ok-body and --refused-body").Errorf(status)
+			return text.Of("status %d means both sold and sold out: tell the answers apart by --ok-body and --refused-body").
+				Errorf(status)
 		}
 	}
 	return nil
@@ -56,10 +57,12 @@ func (f *Foreign) checkLaunch() error {
 		}
 	}
 	if all := f.launched(); !slices.Contains(all, "port") && !slices.Contains(all, "addr") {
-		return text.Of("--serve: use {{port}} or {{addr}}, also in --env, to tell your service on which port of 127.0.0.1 to listen").Errorf()
+		return text.Of("--serve: use {{port}} or {{addr}}, also in --env, to tell your service on which port of 127.0.0.1 " +
+			"to listen").Errorf()
 	}
 	if !f.UsesRedis() && !f.UsesSQL() {
-		return text.Of("--serve: use {{redis}} or {{mysql}} (or parts such as {{redis_host}}, {{mysql_port}}), also in --env, to give your service the addresses of the proxies: the lab can stop only what passes its proxies").Errorf()
+		return text.Of("--serve: use {{redis}} or {{mysql}} (or parts such as {{redis_host}}, {{mysql_port}}), also in " +
+			"--env, to give your service the addresses of the proxies: the lab can stop only what passes its proxies").Errorf()
 	}
 	return nil
 }
@@ -84,7 +87,8 @@ func (f *Foreign) checkRequests() error {
 
 func (f *Foreign) checkReset() error {
 	if len(f.ResetSQL)+len(f.ResetRedis)+len(f.ResetURL) == 0 {
-		return text.Of("give --reset-sql, --reset-redis or --reset-url: every schedule begins with {{stock}} units of {{product}} and no orders").Errorf()
+		return text.Of("give --reset-sql, --reset-redis or --reset-url: every schedule begins with {{stock}} units of " +
+			"{{product}} and no orders").Errorf()
 	}
 	return f.checkResets()
 }
@@ -121,7 +125,8 @@ func (f *Foreign) usesDatabase() bool {
 	return f.Stock.SQL+f.Orders.SQL != "" || len(f.ResetSQL)+len(f.SetupSQL) > 0
 }
 
-// checkSources returns an error if an option reads or resets Redis or SQL although the service does not use that server.
+// checkSources returns an error if an option reads or resets Redis or SQL although the service does not use that
+// server.
 func (f *Foreign) checkSources() error {
 	if f.usesCommands() && !f.UsesRedis() {
 		return text.Of("--serve has no {{redis}}: the lab has no Redis to read or to reset").Errorf()
@@ -144,7 +149,8 @@ func (s Source) check(what string, absolute bool) error {
 		}
 	}
 	if given != 1 {
-		return text.Of("--%s-sql, --%s-redis or --%s-url: want one of them, from which the lab reads what was sold").Errorf(what, what, what)
+		return text.Of("--%s-sql, --%s-redis or --%s-url: want one of them, from which the lab reads what was sold").
+			Errorf(what, what, what)
 	}
 	if _, err := SplitWords(s.Redis); err != nil {
 		return fmt.Errorf("--%s-redis: %w", what, err)
@@ -158,7 +164,8 @@ func (s Source) check(what string, absolute bool) error {
 // onlyPlaceholder matches a value that the lab fills in, and that tells nothing.
 var onlyPlaceholder = regexp.MustCompile(`^\s*\{\{\w+\}\}\s*$`)
 
-// MarshalJSON leaves the values of Env and Headers out, which may be passwords: a story holds their names. Placeholders stay.
+// MarshalJSON leaves the values of Env and Headers out, which may be passwords: a story holds their names. Placeholders
+// stay.
 func (f Foreign) MarshalJSON() ([]byte, error) {
 	names := func(all []string, sep string) []string {
 		all = slices.Clone(all)
@@ -174,8 +181,8 @@ func (f Foreign) MarshalJSON() ([]byte, error) {
 	return json.Marshal(fields(f))
 }
 
-// Complete gives the variables and headers of a story their values: those of env (NAME=VALUE) and headers ("Name: value"), else those of lookup,
-// where the header X-Api-Key is X_API_KEY. It returns the options that are missing.
+// Complete gives the variables and headers of a story their values: those of env (NAME=VALUE) and headers ("Name:
+// value"), else those of lookup, where the header X-Api-Key is X_API_KEY. It returns the options that are missing.
 func (f *Foreign) Complete(env, headers []string, lookup func(string) (string, bool)) (missing []string) {
 	for _, x := range []struct {
 		all, given  []string

@@ -71,8 +71,8 @@ func (f *Foreign) toSend(replica, said string, values map[string]string) (*http.
 	return req, nil
 }
 
-// answer classifies an answer. Meanings with an expression for the body are tried first, since a service that answers everything with 200
-// states the outcome only in the body.
+// answer classifies an answer. Meanings with an expression for the body are tried first, since a service that answers
+// everything with 200 states the outcome only in the body.
 func (f *Foreign) answer(res *http.Response, body []byte) audit.Op {
 	op := audit.Op{Outcome: audit.Unknown, Replayed: res.Header.Get(api.HeaderReplayed) == "true"}
 	meanings := []struct {

@@ -54,7 +54,8 @@ var (
 
 // order makes an order of a row: of one unit, unless a column or field has the quantity.
 func (r row) order(product int64) (o api.Order, err error) {
-	o = api.Order{ProductID: product, Mode: ServiceName, Store: foreignStore, Quantity: 1, OrderID: r.first(idNames), Key: r.first(keyNames)}
+	o = api.Order{ProductID: product, Mode: ServiceName, Store: foreignStore, Quantity: 1, OrderID: r.first(idNames),
+		Key: r.first(keyNames)}
 	if len(r) == 1 {
 		for _, only := range r {
 			o.OrderID = only
@@ -107,7 +108,8 @@ func query(ctx context.Context, db *sql.DB, statement string) ([]row, error) {
 	return all, res.Err()
 }
 
-// rowsIn makes rows from JSON: an array gives a row for each element, an object one row, anything else one row with the value text.
+// rowsIn makes rows from JSON: an array gives a row for each element, an object one row, anything else one row with the
+// value text.
 func rowsIn(found json.RawMessage, text string) []row {
 	var array []json.RawMessage
 	if json.Unmarshal(found, &array) == nil {

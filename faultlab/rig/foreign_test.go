@@ -19,7 +19,8 @@ func foreignService() Foreign {
 		Serve: "app --port {{port}} --redis {{redis}} --mysql {{mysql_dsn}}", Request: "POST /buy?product={{product}}",
 		OK: Meaning{Statuses: []int{200}}, Refused: Meaning{Statuses: []int{409}}, Declined: Meaning{Statuses: []int{423}},
 		ResetSQL: []string{"UPDATE products SET stock = {{stock}} WHERE id = {{product}}"},
-		Stock:    Source{SQL: "SELECT stock FROM products WHERE id = {{product}}"}, Orders: Source{Redis: "LRANGE orders:{{product}} 0 -1"},
+		Stock:    Source{SQL: "SELECT stock FROM products WHERE id = {{product}}"},
+		Orders:   Source{Redis: "LRANGE orders:{{product}} 0 -1"},
 	}
 }
 
@@ -35,7 +36,10 @@ func TestForeignCheck(t *testing.T) {
 		"an open quote":          {func(f *Foreign) { f.Serve = "sh -c 'app {{port}} {{redis}}" }, "quote"},
 		"an unknown placeholder": {func(f *Foreign) { f.Serve += " {{mongo}}" }, "unknown placeholder {{mongo}}"},
 		"no port":                {func(f *Foreign) { f.Serve = "app {{redis}}" }, "{{port}}"},
-		"the port in env":        {func(f *Foreign) { f.Serve = "app {{redis}} {{mysql}}"; f.Env = []string{"PORT={{port}}"} }, ""},
+		"the port in env": {func(f *Foreign) {
+			f.Serve = "app {{redis}} {{mysql}}"
+			f.Env = []string{"PORT={{port}}"}
+		}, ""},
 		"no server":              {func(f *Foreign) { f.Serve = "app {{port}}" }, "can stop only what passes"},
 		"a bad env":              {func(f *Foreign) { f.Env = []string{"PORT"} }, "NAME=VALUE"},
 		"no method":              {func(f *Foreign) { f.Request = "/buy" }, "METHOD PATH"},
@@ -59,7 +63,8 @@ func TestForeignCheck(t *testing.T) {
 			f := foreignService()
 			tt.spoil(&f)
 			err := f.Check()
-			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "%!")) {
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want) ||
+				strings.Contains(err.Error(), "%!")) {
 				t.Errorf("Check() = %v, want %q", err, tt.want)
 			}
 		})
@@ -70,10 +75,13 @@ func TestForeignCheck(t *testing.T) {
 func TestForeignArgv(t *testing.T) {
 	t.Parallel()
 	f := foreignService()
-	f.Serve = `app --port {{port}} --dsn "{{mysql_dsn}}" 'a b' c\ d ""  {{ttl_ms}} {{redis_password}} {{mysql_host}}:{{mysql_port}}/{{mysql_database}}`
-	l := Launch{TTL: 600 * time.Millisecond, URLs: map[string]string{"SHOP_REDIS": "redis://default:pw@127.0.0.1:2/0", "SHOP_SQL": "me:secret word@tcp(127.0.0.1:3)/lane_0"}}
+	f.Serve = `app --port {{port}} --dsn "{{mysql_dsn}}" 'a b' c\ d ""  {{ttl_ms}} {{redis_password}} ` +
+		`{{mysql_host}}:{{mysql_port}}/{{mysql_database}}`
+	l := Launch{TTL: 600 * time.Millisecond, URLs: map[string]string{"SHOP_REDIS": "redis://default:pw@127.0.0.1:2/0",
+		"SHOP_SQL": "me:secret word@tcp(127.0.0.1:3)/lane_0"}}
 	got := f.argv(l, "127.0.0.1:1")
-	want := []string{"app", "--port", "1", "--dsn", "me:secret word@tcp(127.0.0.1:3)/lane_0", "a b", "c d", "", "600", "pw", "127.0.0.1:3/lane_0"}
+	want := []string{"app", "--port", "1", "--dsn", "me:secret word@tcp(127.0.0.1:3)/lane_0", "a b", "c d", "", "600",
+		"pw", "127.0.0.1:3/lane_0"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("argv (-want +got):\n%s", diff)
 	}
@@ -109,13 +117,14 @@ func TestForeignAnswer(t *testing.T) {
 		body   string
 		want   audit.Op
 	}{
-		"sold":            {f, 200, `{"order_id":17}`, audit.Op{Outcome: audit.OK, OrderID: "17"}},
-		"sold, no JSON":   {f, 200, `thanks`, audit.Op{Outcome: audit.OK}},
-		"sold out":        {f, 409, ``, audit.Op{Outcome: audit.Refused, Code: api.SoldOut}},
-		"busy":            {f, 423, ``, audit.Op{Outcome: audit.Declined, Code: api.LockBusy}},
-		"an error":        {f, 500, ``, audit.Op{Outcome: audit.Unknown}},
-		"200 sold":        {always200, 200, `{"code":0,"data":{"no":"a1"}}`, audit.Op{Outcome: audit.OK, OrderID: "a1"}},
-		"200 sold out":    {always200, 200, `{"code":7,"message":"sold out"}`, audit.Op{Outcome: audit.Refused, Code: api.SoldOut}},
+		"sold":          {f, 200, `{"order_id":17}`, audit.Op{Outcome: audit.OK, OrderID: "17"}},
+		"sold, no JSON": {f, 200, `thanks`, audit.Op{Outcome: audit.OK}},
+		"sold out":      {f, 409, ``, audit.Op{Outcome: audit.Refused, Code: api.SoldOut}},
+		"busy":          {f, 423, ``, audit.Op{Outcome: audit.Declined, Code: api.LockBusy}},
+		"an error":      {f, 500, ``, audit.Op{Outcome: audit.Unknown}},
+		"200 sold":      {always200, 200, `{"code":0,"data":{"no":"a1"}}`, audit.Op{Outcome: audit.OK, OrderID: "a1"}},
+		"200 sold out": {always200, 200, `{"code":7,"message":"sold out"}`,
+			audit.Op{Outcome: audit.Refused, Code: api.SoldOut}},
 		"200 anything":    {always200, 200, `{"code":9}`, audit.Op{Outcome: audit.Declined, Code: api.LockBusy}},
 		"200 without one": {always200, 200, `{"code":0}`, audit.Op{Outcome: audit.OK}},
 	}
@@ -142,7 +151,8 @@ func TestRows(t *testing.T) {
 	}
 	o, err := rows[0].order(1)
 	plain, plainErr := rows[1].order(1)
-	if err != nil || plainErr != nil || o.OrderID != "7" || o.Quantity != 2 || o.Key != "k" || plain.OrderID != "plain" || plain.Quantity != 1 {
+	if err != nil || plainErr != nil || o.OrderID != "7" || o.Quantity != 2 || o.Key != "k" || plain.OrderID != "plain" ||
+		plain.Quantity != 1 {
 		t.Errorf("orders = %+v, %v, %+v, %v", o, err, plain, plainErr)
 	}
 	if o, err := (row{"id": "7", "qty": "many"}).order(1); err == nil {
@@ -165,7 +175,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// An answer without an order id gets an order that no other answer names; if there is none, the judge must find the order missing.
+// An answer without an order id gets an order that no other answer names; if there is none, the judge must find the
+// order missing.
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	ok := func(id, key string) audit.Op { return audit.Op{Outcome: audit.OK, OrderID: id, Key: key} }
@@ -187,8 +198,8 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// A repeated request was sold twice if its two answers name two orders or, without keys and names, if there are more orders than customers. A
-// replay of the same order is one order.
+// A repeated request was sold twice if its two answers name two orders or, without keys and names, if there are more
+// orders than customers. A replay of the same order is one order.
 func TestSoldTwice(t *testing.T) {
 	t.Parallel()
 	is := func(outcome audit.Outcome, id, key string) audit.Op {
@@ -211,7 +222,8 @@ func TestSoldTwice(t *testing.T) {
 		"no keys":         {[]audit.Op{ok("a", ""), ok("b", "")}, 1, false, false},
 		"one unknown":     {[]audit.Op{is(audit.Unknown, "a", "1"), ok("b", "1")}, 1, false, false},
 	} {
-		if two, more := soldTwice(c.seen), moreThanCustomers(c.seen, make([]api.Order, c.orders)); two != c.two || more != c.more {
+		if two, more := soldTwice(c.seen), moreThanCustomers(c.seen, make([]api.Order, c.orders)); two != c.two ||
+			more != c.more {
 			t.Errorf("%s: two orders %t, more than customers %t, want %t, %t", name, two, more, c.two, c.more)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"lastitem/internal/wire"
 )
 
-// Gate lets the commands of an actor pass one at a time: it holds each command before the server, and the answer on its way back. The gate
-// stays until the lane is reset.
+// Gate lets the commands of an actor pass one at a time: it holds each command before the server, and the answer on its
+// way back. The gate stays until the lane is reset.
 type Gate struct {
 	actor *Actor
 	open  func(wire.Call) bool
@@ -23,8 +23,8 @@ type Passage struct {
 	executed bool
 }
 
-// Gate puts a gate before every server of the actor. open returns true for a command that must pass without being held because it is not
-// part of a request.
+// Gate puts a gate before every server of the actor. open returns true for a command that must pass without being held
+// because it is not part of a request.
 func (a *Actor) Gate(open func(wire.Call) bool) *Gate {
 	g := &Gate{actor: a, open: open, at: map[string]*Passage{}}
 	for server := range a.proxies {
@@ -100,8 +100,8 @@ func (a *Actor) Stopped() bool { return a.stopped }
 // Alive reports whether the process has not ended.
 func (a *Actor) Alive() bool { return a.alive() }
 
-// Revive starts the process again after it was killed, and removes its gate while it starts. Commands that the killed process had sent and
-// no server had received are dropped.
+// Revive starts the process again after it was killed, and removes its gate while it starts. Commands that the killed
+// process had sent and no server had received are dropped.
 func (g *Gate) Revive(ctx context.Context) error {
 	a := g.actor
 	a.lane.warm = ""
@@ -118,8 +118,8 @@ func (g *Gate) Revive(ctx context.Context) error {
 	return nil
 }
 
-// Abandon ends a scene in any state: everything that is held goes on, stopped processes run again, and if a request is not answered
-// before ctx ends, A and B are killed.
+// Abandon ends a scene in any state: everything that is held goes on, stopped processes run again, and if a request is
+// not answered before ctx ends, A and B are killed.
 func (s *Scene) Abandon(ctx context.Context) {
 	for _, a := range s.Lane.actors() {
 		a.release()

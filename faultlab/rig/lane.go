@@ -52,7 +52,8 @@ type LaneOptions struct {
 	Number  int
 	Service Service
 	TTL     time.Duration // of the locks that have one
-	// Patience is how long clients wait for an answer, both the service's clients and those of its servers; 0 = [Patience].
+	// Patience is how long clients wait for an answer, both the service's clients and those of its servers; 0 =
+	// [Patience].
 	Patience  time.Duration
 	Equipment Equipment
 }
@@ -62,7 +63,8 @@ func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 	l := &Lane{
 		settings: strings.Fields(strings.ReplaceAll(o.Equipment.Settings, "{{ttl}}", o.TTL.String())),
 		edge:     edge{resend: o.Equipment.Nginx == Resends},
-		Service:  o.Service, TTL: o.TTL, patience: cmp.Or(o.Patience, Patience), number: o.Number, servers: s, links: slices.Clone(s.links),
+		Service:  o.Service, TTL: o.TTL, patience: cmp.Or(o.Patience, Patience), number: o.Number, servers: s,
+		links: slices.Clone(s.links),
 		// Each request gets a new connection: a kept one might lead to a process that is dead by now.
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: cmp.Or(o.Patience, Patience)},
 	}
@@ -157,8 +159,8 @@ func (l *Lane) Close() {
 	}
 }
 
-// Reset sets the stock and clears the history. Before that it restarts dead replicas and has every replica serve one request of
-// the same kind, so that connections are open and scripts are loaded.
+// Reset sets the stock and clears the history. Before that it restarts dead replicas and has every replica serve one
+// request of the same kind, so that connections are open and scripts are loaded.
 func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 	if err := l.Heal(ctx); err != nil {
 		return err
@@ -184,11 +186,12 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 
 // set sets the stock of the product.
 func (l *Lane) set(ctx context.Context, ask Ask) error {
-	return l.Service.Reset(ctx, l, Reset{Product: l.Product(), Stock: ask.Stock, Segments: ask.Segments, Token: l.servers.Stack.Token})
+	return l.Service.Reset(ctx, l, Reset{Product: l.Product(), Stock: ask.Stock, Segments: ask.Segments,
+		Token: l.servers.Stack.Token})
 }
 
-// warmWithin is how long the first answer of a replica may take, in addition to twice the lane's TTL: an old lock or session may have to
-// expire first.
+// warmWithin is how long the first answer of a replica may take, in addition to twice the lane's TTL: an old lock or
+// session may have to expire first.
 const warmWithin = 5 * time.Second
 
 // warmUp has every replica serve one request.
@@ -211,7 +214,8 @@ func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
 				break
 			}
 			if time.Now().After(end) {
-				return fmt.Errorf("faultlab: %s does not serve %s without any fault: %s %s", a.Name, ask.Mode, p.op.Outcome, p.op.Code)
+				return fmt.Errorf("faultlab: %s does not serve %s without any fault: %s %s", a.Name, ask.Mode, p.op.Outcome,
+					p.op.Code)
 			}
 			time.Sleep(50 * time.Millisecond) // a new session may have to begin, or an old one to end
 		}
@@ -219,8 +223,8 @@ func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
 	return l.Quiesce(ctx)
 }
 
-// Abandon kills the replicas after a schedule that did not end: a request that is still in flight would meddle with the next schedule, for which
-// [Lane.Reset] starts new ones.
+// Abandon kills the replicas after a schedule that did not end: a request that is still in flight would meddle with the
+// next schedule, for which [Lane.Reset] starts new ones.
 func (l *Lane) Abandon() {
 	for _, a := range l.actors() {
 		a.Kill()

@@ -18,8 +18,8 @@ import (
 	"lastitem/internal/wire"
 )
 
-// An actor that is cut off from a service reaches none of its nodes, and nothing that it sends is delivered later. Other services, and other
-// actors, are not cut off.
+// An actor that is cut off from a service reaches none of its nodes, and nothing that it sends is delivered later.
+// Other services, and other actors, are not cut off.
 func TestPart(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
@@ -115,7 +115,8 @@ func TestSettleBesideAHeldRequest(t *testing.T) {
 	}
 }
 
-// A request that waits is blocked, although its process goes on sending keep-alives: one that the proxy knows as such, or any other command.
+// A request that waits is blocked, although its process goes on sending keep-alives: one that the proxy knows as such,
+// or any other command.
 func TestSettleBesideKeepAlives(t *testing.T) {
 	t.Parallel()
 	for _, keepAlive := range [][]string{{"BLPOP", "session", "0.01"}, {"GET", "session"}} {
@@ -167,7 +168,8 @@ func serversOnly(t *testing.T, e Equipment) *Lane {
 		}
 	})
 	for _, name := range []string{localstack.Redis, redlockNode} {
-		s.links = append(s.links, link{server: name, codec: wire.Redis, url: "redis://default:secret@127.0.0.1:1/0", addr: "127.0.0.1:1"})
+		s.links = append(s.links, link{server: name, codec: wire.Redis, url: "redis://default:secret@127.0.0.1:1/0",
+			addr: "127.0.0.1:1"})
 	}
 	e.Own = localstack.Redis + "," + redlockNode
 	l := &Lane{TTL: time.Second, servers: s, links: s.links}
@@ -243,7 +245,8 @@ func (c *client) read(within time.Duration) (string, error) {
 	return strings.Join(all, " "), err
 }
 
-// generous is how long a test waits for something that must happen; moment is how long it watches for something that must not.
+// generous is how long a test waits for something that must happen; moment is how long it watches for something that
+// must not.
 const (
 	generous = 30 * time.Second
 	moment   = 200 * time.Millisecond

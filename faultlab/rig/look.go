@@ -75,8 +75,9 @@ func (l *Lane) EndKeys(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// Fresh makes a lane that was reset look as if nothing had ever happened on it: it deletes what earlier schedules have left under the names of
-// locks, such as fencing counters, and sets the counters of the product's row to zero. No request may be in flight.
+// Fresh makes a lane that was reset look as if nothing had ever happened on it: it deletes what earlier schedules have
+// left under the names of locks, such as fencing counters, and sets the counters of the product's row to zero. No
+// request may be in flight.
 func (l *Lane) Fresh(ctx context.Context) error {
 	keys, err := l.Keys(ctx)
 	if err != nil {
@@ -95,7 +96,8 @@ func (l *Lane) Fresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := db.ExecContext(ctx, "UPDATE product_stock SET lease_seq = 0, version = 0, fence = 0 WHERE id = ?", l.Product()); err != nil {
+	if _, err := db.ExecContext(ctx, "UPDATE product_stock SET lease_seq = 0, version = 0, fence = 0 WHERE id = ?",
+		l.Product()); err != nil {
 		return fmt.Errorf("faultlab: %w", err)
 	}
 	return nil
@@ -160,8 +162,8 @@ func (t *Table) read(ctx context.Context, db *sql.DB, query string) error {
 	return rows.Err()
 }
 
-// Still is how long a request that a person steps through may do nothing before it counts as waiting inside its process. A call that the
-// database leaves unanswered for [BlockedAfter] counts as waiting in the database.
+// Still is how long a request that a person steps through may do nothing before it counts as waiting inside its
+// process. A call that the database leaves unanswered for [BlockedAfter] counts as waiting in the database.
 const (
 	Still        = 5 * time.Second
 	BlockedAfter = yieldAfter

@@ -55,7 +55,8 @@ func (o *Own) find(server string) (*node, error) {
 	return n, nil
 }
 
-// Restart kills one of the lane's own servers by SIGKILL and restarts it on the same address. Data that is not on disk is lost.
+// Restart kills one of the lane's own servers by SIGKILL and restarts it on the same address. Data that is not on disk
+// is lost.
 func (o *Own) Restart(ctx context.Context, server string) error {
 	n, err := o.find(server)
 	if err != nil {
@@ -88,8 +89,8 @@ func (o *Own) startAgain(ctx context.Context, n *node) error {
 	return nil
 }
 
-// OutOfGuard waits until the restart guard of one of the lane's own nodes is over. The guard lasts for the TTL; it begins when a client first
-// contacts the node, at the latest when the actors are warmed up.
+// OutOfGuard waits until the restart guard of one of the lane's own nodes is over. The guard lasts for the TTL; it
+// begins when a client first contacts the node, at the latest when the actors are warmed up.
 func (o *Own) OutOfGuard(ctx context.Context, server string) error {
 	n, err := o.find(server)
 	if err != nil || !n.young {
@@ -133,7 +134,8 @@ func (o *Own) Tell(ctx context.Context, server string, words ...string) (string,
 	return n.do(ctx, words...)
 }
 
-// restore restarts those of the lane's own servers that have ended, continues stopped ones, and sets clocks forward that were set back.
+// restore restarts those of the lane's own servers that have ended, continues stopped ones, and sets clocks forward
+// that were set back.
 func (o *Own) restore(ctx context.Context) error {
 	if err := o.restoreClocks(); err != nil {
 		return err
@@ -177,9 +179,9 @@ func (n *node) log() (string, error) {
 	return files[0], nil
 }
 
-// Logged waits until the append-only file of one of the lane's own servers contains every command that was answered, and returns its length in
-// bytes.
-// Redis writes a command to the file before it answers, except while an fsync is under way: then it keeps the command in a buffer.
+// Logged waits until the append-only file of one of the lane's own servers contains every command that was answered,
+// and returns its length in bytes. Redis writes a command to the file before it answers, except while an fsync is under
+// way: then it keeps the command in a buffer.
 func (o *Own) Logged(ctx context.Context, server string) (int64, error) {
 	n, err := o.find(server)
 	if err != nil {
@@ -235,9 +237,9 @@ func (s *Servers) clock(ctx context.Context, e Equipment, name string) (*localst
 	return s.Stack.NewClock(ctx, name)
 }
 
-// Jump sets the wall clocks of some of the lane's own servers forward (by > 0) or back, by several seconds at least, and returns when every
-// server shows it. A clock that was set forward stays there; one that was set back is set forward again at the next reset of the lane. So no
-// schedule sees a time that an earlier one has seen.
+// Jump sets the wall clocks of some of the lane's own servers forward (by > 0) or back, by several seconds at least,
+// and returns when every server shows it. A clock that was set forward stays there; one that was set back is set
+// forward again at the next reset of the lane. So no schedule sees a time that an earlier one has seen.
 func (o *Own) Jump(ctx context.Context, by time.Duration, servers ...string) error {
 	o.lane.warm = "" // keys that the warm-up made may have expired
 	for _, server := range servers {

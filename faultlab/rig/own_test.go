@@ -9,7 +9,8 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// A restarted server is empty and has its old address. Clients see at once that their connections have ended, and other servers keep theirs.
+// A restarted server is empty and has its old address. Clients see at once that their connections have ended, and other
+// servers keep theirs.
 func TestOwnServerRestartsEmpty(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
@@ -106,11 +107,13 @@ func TestOutOfGuard(t *testing.T) {
 	}
 }
 
-// A lane that is closed leaves none of its servers behind, stopped ones included: a run has many lanes, and closes each when it is done with it.
+// A lane that is closed leaves none of its servers behind, stopped ones included: a run has many lanes, and closes each
+// when it is done with it.
 func TestCloseEndsServers(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
-	if err := errors.Join(l.Forget(t.Context(), redlockNode), l.startPair(t.Context(), Equipment{Pair: localstack.Redis}), l.Own.Freeze(redlockNode)); err != nil {
+	if err := errors.Join(l.Forget(t.Context(), redlockNode), l.startPair(t.Context(), Equipment{Pair: localstack.Redis}),
+		l.Own.Freeze(redlockNode)); err != nil {
 		t.Fatal(err)
 	}
 	all := l.nodes()
@@ -125,7 +128,8 @@ func TestCloseEndsServers(t *testing.T) {
 	}
 }
 
-// After a schedule that did not end, no process is left that could go on with its requests, and the next one finds new replicas.
+// After a schedule that did not end, no process is left that could go on with its requests, and the next one finds new
+// replicas.
 func TestAbandon(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
@@ -154,7 +158,8 @@ func TestAbandon(t *testing.T) {
 	}
 	for a, pid := range before {
 		if !a.alive() || a.stopped || a.run.PID == pid {
-			t.Errorf("%s after Heal: alive %t, stopped %t, process %d; want one that runs, and not %d", a.Name, a.alive(), a.stopped, a.run.PID, pid)
+			t.Errorf("%s after Heal: alive %t, stopped %t, process %d; want one that runs, and not %d", a.Name, a.alive(),
+				a.stopped, a.run.PID, pid)
 		}
 	}
 	if l.warm != "" {
@@ -170,9 +175,11 @@ func TestOwnServersOnly(t *testing.T) {
 	_, told := l.Own.Tell(t.Context(), other, "PING")
 	_, logged := l.Own.Logged(t.Context(), other)
 	for what, err := range map[string]error{
-		"Tell": told, "Logged": logged, "Restart": l.Own.Restart(t.Context(), other), "Freeze": l.Own.Freeze(other), "Thaw": l.Own.Thaw(other),
+		"Tell": told, "Logged": logged, "Restart": l.Own.Restart(t.Context(), other), "Freeze": l.Own.Freeze(other),
+		"Thaw":       l.Own.Thaw(other),
 		"OutOfGuard": l.Own.OutOfGuard(t.Context(), other), "RestartFrom": l.Own.RestartFrom(t.Context(), other, 0),
-		"Jump": l.Own.Jump(t.Context(), generous, other), "Jump without a clock": l.Own.Jump(t.Context(), generous, redlockNode),
+		"Jump": l.Own.Jump(t.Context(), generous, other), "Jump without a clock": l.Own.Jump(t.Context(), generous,
+			redlockNode),
 	} {
 		if err == nil {
 			t.Errorf("%s = nil, want an error", what)

@@ -42,7 +42,8 @@ func (l *Lane) startPair(ctx context.Context, e Equipment) error {
 	return nil
 }
 
-// replaceRedis starts a Redis for the lane alone in place of a shared one. It does nothing if the service does not use that server.
+// replaceRedis starts a Redis for the lane alone in place of a shared one. It does nothing if the service does not use
+// that server.
 func (l *Lane) replaceRedis(ctx context.Context, server string, conf ...string) (node, error) {
 	i := slices.IndexFunc(l.links, func(x link) bool { return x.server == server })
 	if i < 0 {
@@ -60,8 +61,8 @@ func (l *Lane) replaceRedis(ctx context.Context, server string, conf ...string) 
 	return n, nil
 }
 
-// Replicate gives the master the replicas that it should have, and waits until all of them have its data. A nil Pair has
-// nothing to do.
+// Replicate gives the master the replicas that it should have, and waits until all of them have its data. A nil Pair
+// has nothing to do.
 func (p *Pair) Replicate(ctx context.Context) error {
 	if p == nil {
 		return nil
@@ -109,7 +110,8 @@ func (p *Pair) heal(ctx context.Context) error {
 	if p.old.run != nil {
 		p.old.run.Kill()
 	}
-	for _, words := range [][]string{{"ACL", "SETUSER", "default", "+psync", "+sync"}, {"CONFIG", "SET", "min-replicas-max-lag", "10"}} {
+	for _, words := range [][]string{{"ACL", "SETUSER", "default", "+psync", "+sync"},
+		{"CONFIG", "SET", "min-replicas-max-lag", "10"}} {
 		if _, err := p.master.do(ctx, words...); err != nil {
 			return err
 		}
@@ -144,13 +146,15 @@ func (p *Pair) openLink() (err error) {
 	return err
 }
 
-// complete reports whether the master counts all its replicas as online and good, and each replica has heard from the master.
+// complete reports whether the master counts all its replicas as online and good, and each replica has heard from the
+// master.
 func (p *Pair) complete(ctx context.Context) bool {
 	info, err := p.master.do(ctx, "INFO", "replication")
 	if err != nil || strings.Count(info, "state=online") < p.want {
 		return false
 	}
-	if good, err := p.master.field(ctx, "replication", "min_slaves_good_slaves"); err == nil && good != strconv.Itoa(p.want) {
+	if good, err := p.master.field(ctx, "replication", "min_slaves_good_slaves"); err == nil &&
+		good != strconv.Itoa(p.want) {
 		return false
 	}
 	return !slices.ContainsFunc(p.replicas, func(n node) bool {
@@ -189,7 +193,8 @@ func (p *Pair) Cut(ctx context.Context, n int) error {
 // Refuse makes the master refuse to replicate, and ends the connections of its replicas. The replicas keep trying
 // to reconnect, and Sentinel sees that they do.
 func (p *Pair) Refuse(ctx context.Context) error {
-	for _, words := range [][]string{{"ACL", "SETUSER", "default", "-psync", "-sync"}, {"CLIENT", "KILL", "TYPE", "replica"}} {
+	for _, words := range [][]string{{"ACL", "SETUSER", "default", "-psync", "-sync"},
+		{"CLIENT", "KILL", "TYPE", "replica"}} {
 		if _, err := p.master.do(ctx, words...); err != nil {
 			return err
 		}
@@ -203,8 +208,8 @@ func (p *Pair) Silence() { p.link.Sever(true) }
 // last is the replica that a failover promotes.
 func (p *Pair) last() node { return p.replicas[len(p.replicas)-1] }
 
-// Failover kills the master and promotes the last replica, to which all actors then connect. The other replicas are left; [Pair.Replicate]
-// makes them follow the new master.
+// Failover kills the master and promotes the last replica, to which all actors then connect. The other replicas are
+// left; [Pair.Replicate] makes them follow the new master.
 func (p *Pair) Failover(ctx context.Context) error {
 	p.master.run.Kill()
 	return p.promote(ctx)
@@ -232,7 +237,8 @@ func (p *Pair) follow(promoted node, actors []*Actor) {
 // errAccepted: a master that should have refused a write has accepted it.
 var errAccepted = errors.New("faultlab: the master accepts writes")
 
-// AwaitRefusal sets min-replicas-max-lag of the master to a second, and returns when the master refuses writes because it has too few replicas.
+// AwaitRefusal sets min-replicas-max-lag of the master to a second, and returns when the master refuses writes because
+// it has too few replicas.
 func (p *Pair) AwaitRefusal(ctx context.Context) error {
 	m := p.master
 	if _, err := m.do(ctx, "CONFIG", "SET", "min-replicas-max-lag", "1"); err != nil {

@@ -17,8 +17,8 @@ const (
 	Severed Cut = "severed" // the command has not reached the server, and the client's connection breaks
 )
 
-// Position names a command of a request in a way that holds for every run: not by its number, which differs from run to run, but by
-// server, pattern and occurrence.
+// Position names a command of a request in a way that holds for every run: not by its number, which differs from run to
+// run, but by server, pattern and occurrence.
 type Position struct {
 	Server  string `json:"server"`  // "redis"
 	Pattern string `json:"pattern"` // "GET stock:{#}", see wire.Call

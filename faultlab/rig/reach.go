@@ -17,7 +17,8 @@ import (
 
 // ErrOutOfReach means that signals do not reach a foreign service: what the lab calls killed or stopped would go on. It
 // ends the exploration.
-var ErrOutOfReach = text.Of("signals do not reach your service: --serve must start it in the foreground, without daemon, setsid, nohup & or a process manager").Errorf()
+var ErrOutOfReach = text.Of("signals do not reach your service: --serve must start it in the foreground, without " +
+	"daemon, setsid, nohup & or a process manager").Errorf()
 
 // reachWithin is how long a process may take to stop or end after a signal, on a busy machine.
 const reachWithin = 5 * time.Second
@@ -34,7 +35,8 @@ func (a *Actor) inReach() error {
 	}
 	for _, pid := range listeners(a.run.Addr) {
 		if group, err := syscall.Getpgid(pid); err == nil && group != a.run.PID {
-			return outOfReach("process %d listens on %s, and is not in the process group %d of the command", pid, a.run.Addr, a.run.PID)
+			return outOfReach("process %d listens on %s, and is not in the process group %d of the command", pid, a.run.Addr,
+				a.run.PID)
 		}
 	}
 	return nil
@@ -42,7 +44,9 @@ func (a *Actor) inReach() error {
 
 // ended returns an error if the port of a killed replica still takes connections.
 func (a *Actor) ended(ctx context.Context, within time.Duration) error {
-	return obeyed(ctx, within, "the port to close", func() bool { return !a.accepts() }, "after SIGKILL "+a.run.Addr+" still takes connections")
+	return obeyed(ctx, within, "the port to close", func() bool {
+		return !a.accepts()
+	}, "after SIGKILL "+a.run.Addr+" still takes connections")
 }
 
 // obeyed waits until a signal has had its effect; if that takes too long, the signal does not reach the service.

@@ -52,8 +52,10 @@ func (n node) url() string {
 	return "redis://default:" + n.password + "@" + n.run.Addr + "/0"
 }
 
-// startRedis starts a Redis that keeps nothing on disk, unless a line of conf says otherwise. It gets the given clock; nil = the machine's.
-func (s *Servers) startRedis(ctx context.Context, name, password string, clock *localstack.Clock, conf ...string) (node, error) {
+// startRedis starts a Redis that keeps nothing on disk, unless a line of conf says otherwise. It gets the given clock;
+// nil = the machine's.
+func (s *Servers) startRedis(ctx context.Context, name, password string, clock *localstack.Clock, conf ...string) (node,
+	error) {
 	path, err := localstack.Find(localstack.Redis)
 	if err != nil {
 		return node{}, err
@@ -64,7 +66,8 @@ func (s *Servers) startRedis(ctx context.Context, name, password string, clock *
 	}
 	file := filepath.Join(n.dir, "redis.conf")
 	lines := append([]string{
-		"bind 127.0.0.1", fmt.Sprintf("dir %q", n.dir), `save ""`, "appendonly no", "repl-diskless-sync yes", "repl-diskless-sync-delay 0",
+		"bind 127.0.0.1", fmt.Sprintf("dir %q", n.dir), `save ""`, "appendonly no", "repl-diskless-sync yes",
+		"repl-diskless-sync-delay 0",
 		"repl-ping-replica-period 1",
 	}, conf...)
 	if password != "" {
@@ -218,8 +221,8 @@ func (a *Actor) Lose(servers ...string) {
 	}
 }
 
-// Part cuts the actor off from servers, including all nodes of a service: the proxies silently drop everything in both directions. A call
-// with on = false, or the next reset of the lane, ends the partition.
+// Part cuts the actor off from servers, including all nodes of a service: the proxies silently drop everything in both
+// directions. A call with on = false, or the next reset of the lane, ends the partition.
 func (a *Actor) Part(on bool, servers ...string) {
 	for _, name := range a.servers(servers) {
 		a.proxies[name].Sever(on)
@@ -229,7 +232,9 @@ func (a *Actor) Part(on bool, servers ...string) {
 
 // HoldMessage holds the next pub/sub message that the server sends to the actor.
 func (a *Actor) HoldMessage(server string) *wire.Hold {
-	h := a.proxies[server].Add(wire.Rule{Push: true, Match: func(c wire.Call) bool { return strings.Contains(c.Pattern, "MESSAGE ") }})
+	h := a.proxies[server].Add(wire.Rule{Push: true, Match: func(c wire.Call) bool {
+		return strings.Contains(c.Pattern, "MESSAGE ")
+	}})
 	a.holds = append(a.holds, h)
 	return h
 }
@@ -252,7 +257,8 @@ func (l *Lane) Forget(ctx context.Context, server string) error {
 	}
 	var err error
 	if l.spare.run == nil {
-		if l.spare, err = l.servers.startRedis(ctx, fmt.Sprintf("lane %d spare", l.number), passwordOf(l.links[i].url), nil); err != nil {
+		if l.spare, err = l.servers.startRedis(ctx, fmt.Sprintf("lane %d spare", l.number), passwordOf(l.links[i].url),
+			nil); err != nil {
 			return err
 		}
 	}

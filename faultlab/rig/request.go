@@ -46,7 +46,8 @@ func (s *Scene) askAt(to string, a *Actor, key string, wait time.Duration) *Pend
 	ask.Key, ask.Wait = key, wait
 	p := &Pending{done: make(chan struct{}), since: wire.LastID()}
 	s.mu.Lock()
-	p.op = audit.Op{Client: len(s.ops), Call: int64(s.now()), ProductID: ask.Product, Quantity: 1, Key: key, Outcome: audit.Unknown}
+	p.op = audit.Op{Client: len(s.ops), Call: int64(s.now()), ProductID: ask.Product, Quantity: 1, Key: key,
+		Outcome: audit.Unknown}
 	s.ops = append(s.ops, p)
 	s.mu.Unlock()
 	s.Note(a, Asked, "")
@@ -98,8 +99,10 @@ func (p *Pending) Wait(ctx context.Context) error {
 	}
 }
 
-// Hold sends a request to an actor and returns when the request is held at the position. ErrNotReached: it ended before that.
-func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending, *wire.Hold, error) {
+// Hold sends a request to an actor and returns when the request is held at the position. ErrNotReached: it ended before
+// that.
+func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending, *wire.Hold,
+	error) {
 	hold, err := a.Arm(at)
 	if err != nil {
 		return nil, nil, err
@@ -132,8 +135,9 @@ func (s *Scene) reached(ctx context.Context, a *Actor, at string, p *Pending, ho
 // afterAnswer is how long after its answer a request may still be held.
 const afterAnswer = time.Second
 
-// reachedAfter says whether a request that has been answered is held all the same. Some foreign services clean up while they answer. Of
-// lastitem's modes, Redlock answers when most of its servers have answered the release; a command to the others is then in flight.
+// reachedAfter says whether a request that has been answered is held all the same. Some foreign services clean up while
+// they answer. Of lastitem's modes, Redlock answers when most of its servers have answered the release; a command to
+// the others is then in flight.
 func (s *Scene) reachedAfter(ctx context.Context, a *Actor, p *Pending, hold *wire.Hold) bool {
 	inFlight := slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return c.ID > p.since })
 	select {
@@ -153,8 +157,8 @@ func (s *Scene) reachedAfter(ctx context.Context, a *Actor, p *Pending, hold *wi
 	return false
 }
 
-// AskUntilServed asks an actor again and again while a lock is held, for at most that long, and then often enough for the judge to call
-// the product stuck. If a request is blocked in a server, it is left in flight and returned.
+// AskUntilServed asks an actor again and again while a lock is held, for at most that long, and then often enough for
+// the judge to call the product stuck. If a request is blocked in a server, it is left in flight and returned.
 func (s *Scene) AskUntilServed(ctx context.Context, a *Actor, within time.Duration) (*Pending, error) {
 	end := time.Now().Add(within)
 	return s.askAgain(ctx, a, within, func(p *Pending) bool { return s.served(ctx, a, p, end) })
@@ -166,7 +170,8 @@ func (s *Scene) AskAlone(ctx context.Context, a *Actor, within time.Duration) er
 	return err
 }
 
-func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, blocked func(*Pending) bool) (*Pending, error) {
+func (s *Scene) askAgain(ctx context.Context, a *Actor, within time.Duration, blocked func(*Pending) bool) (*Pending,
+	error) {
 	end, after, restarts := time.Now().Add(within), 0, 0
 	for {
 		p := s.Ask(a, s.NewKey())
@@ -206,9 +211,9 @@ func (s *Scene) unserved(ctx context.Context, a *Actor) error {
 	return err
 }
 
-// attemptsAfter is how often a product must be found busy after its bound before the judge calls it stuck; pause is the time between attempts.
-// An attempt that a server did not answer in time, on a busy machine, proves nothing: the count of attempts starts again after it, mostRestarts
-// times at most.
+// attemptsAfter is how often a product must be found busy after its bound before the judge calls it stuck; pause is the
+// time between attempts. An attempt that a server did not answer in time, on a busy machine, proves nothing: the count
+// of attempts starts again after it, mostRestarts times at most.
 const (
 	attemptsAfter = 3
 	mostRestarts  = 10

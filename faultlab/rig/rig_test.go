@@ -88,7 +88,8 @@ func TestPositions(t *testing.T) {
 		return Position{Server: "redis", Pattern: pattern, Nth: nth, Cut: Command}
 	}
 	got := positions([]wire.Call{
-		{Server: "redis", Pattern: "HELLO", Setup: true}, call("GET"), {Server: "redis", Pattern: "BLPOP", Poll: true}, call("SET"), call("GET"),
+		{Server: "redis", Pattern: "HELLO", Setup: true}, call("GET"), {Server: "redis", Pattern: "BLPOP", Poll: true},
+		call("SET"), call("GET"),
 	})
 	if diff := cmp.Diff([]Position{at("GET", 1), at("SET", 1), at("GET", 2)}, got); diff != "" {
 		t.Errorf("positions (-want +got):\n%s", diff)
@@ -105,14 +106,15 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// To the servers of a lane the TTL has passed: a lock is gone, a key with a longer life lives a TTL less, and a key without a TTL stays.
-// The keys of other lanes, which may be on the same server, are unchanged.
+// To the servers of a lane the TTL has passed: a lock is gone, a key with a longer life lives a TTL less, and a key
+// without a TTL stays. The keys of other lanes, which may be on the same server, are unchanged.
 func TestExpire(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
 	l.number, l.TTL = 3, 10*time.Minute
 	l.links[0].env, l.links[1].env = "SHOP_REDIS", "SHOP_REDLOCK"
-	const lock, fence, forever, others = "lane3:lock:m:{1}", "lane3:lock:m:{1}:fence", "lane3:lock:setnx:{1}", "lane13:lock:m:{1}"
+	const lock, fence, forever, others = "lane3:lock:m:{1}", "lane3:lock:m:{1}:fence", "lane3:lock:setnx:{1}",
+		"lane13:lock:m:{1}"
 	for _, server := range l.Own.Names() {
 		tell(t, l, server, "SET", lock, "a", "PX", "600000")
 		tell(t, l, server, "SET", fence, "7", "PX", "1200000")
@@ -124,7 +126,8 @@ func TestExpire(t *testing.T) {
 		t.Errorf("Expire = %d, %v, want 4", n, err)
 	}
 	for _, server := range l.Own.Names() {
-		for key, want := range map[string][2]int{lock: {-2, -2}, fence: {300_000, 600_000}, forever: {-1, -1}, others: {300_000, 600_000}} {
+		for key, want := range map[string][2]int{lock: {-2, -2}, fence: {300_000, 600_000}, forever: {-1, -1},
+			others: {300_000, 600_000}} {
 			if left := pttl(t, l, server, key); left < want[0] || left > want[1] {
 				t.Errorf("%s: PTTL %s = %d, want %d to %d", server, key, left, want[0], want[1])
 			}
@@ -136,8 +139,8 @@ func TestExpire(t *testing.T) {
 	}
 }
 
-// A clock that jumps forward ends the lock at once and stays where it is; one that jumps back lengthens the lock's life until the next
-// reset. No other server's clock moves.
+// A clock that jumps forward ends the lock at once and stays where it is; one that jumps back lengthens the lock's life
+// until the next reset. No other server's clock moves.
 func TestJump(t *testing.T) {
 	t.Parallel()
 	testenv.Installed(t, localstack.Compiler)
@@ -162,7 +165,8 @@ func TestJump(t *testing.T) {
 	lock()
 	jump(-time.Hour)
 	if here, there := left(localstack.Redis), left(redlockNode); here <= 3600000 || there > 60000 {
-		t.Errorf("PTTL after a jump back = %d, on another server %d, want more than an hour, and at most a minute there", here, there)
+		t.Errorf("PTTL after a jump back = %d, on another server %d, want more than an hour, and at most a minute there",
+			here, there)
 	}
 	for range 2 { // the second time there is nothing to restore
 		if err := l.Own.restoreClocks(); err != nil {
@@ -181,16 +185,19 @@ func TestJump(t *testing.T) {
 func judged(t *testing.T, accuse func(s *Scene)) audit.Report {
 	t.Helper()
 	left := int64(1)
-	l := &Lane{A: &Actor{}, B: &Actor{}, C: &Actor{}, Service: Service{Ledger: func(context.Context, *Lane) (*api.Ledger, error) {
+	l := &Lane{A: &Actor{}, B: &Actor{}, C: &Actor{}, Service: Service{Ledger: func(context.Context, *Lane) (*api.Ledger,
+		error) {
 		return &api.Ledger{
 			ProductID: 1, Initial: map[api.Store]int64{api.SQL: 2}, Stock: map[api.Store]int64{api.SQL: 1},
-			Orders: []api.Order{{OrderID: "a", ProductID: 1, Quantity: 1, Remaining: &left, Store: api.SQL, Mode: "m", Key: "k"}},
+			Orders: []api.Order{{OrderID: "a", ProductID: 1, Quantity: 1, Remaining: &left, Store: api.SQL, Mode: "m",
+				Key: "k"}},
 		}, nil
 	}}}
 	s := &Scene{Lane: l, ask: Ask{Mode: "m", Store: api.SQL, Product: 1}, began: time.Now()}
 	done := make(chan struct{})
 	close(done)
-	s.ops = []*Pending{{done: done, op: audit.Op{Call: 1, Return: 2, ProductID: 1, Quantity: 1, Key: "k", Outcome: audit.OK, OrderID: "a", Remaining: &left}}}
+	s.ops = []*Pending{{done: done, op: audit.Op{Call: 1, Return: 2, ProductID: 1, Quantity: 1, Key: "k",
+		Outcome: audit.OK, OrderID: "a", Remaining: &left}}}
 	accuse(s)
 	r, err := s.Judge(t.Context())
 	if err != nil {
@@ -206,7 +213,8 @@ func TestAccuse(t *testing.T) {
 		t.Errorf("without Accuse: %s %q, want exact: %v %v", r.Verdict, r.Found, r.Violations, r.Missing)
 	}
 	r := judged(t, func(s *Scene) { s.Accuse("X", "nobody woke up") })
-	if r.Verdict != audit.Broken || r.Found != "X" || !strings.Contains(strings.Join(r.Violations, " "), "nobody woke up") {
+	if r.Verdict != audit.Broken || r.Found != "X" || !strings.Contains(strings.Join(r.Violations, " "),
+		"nobody woke up") {
 		t.Errorf("accused of X: %s %q %q, want broken, X and the reason", r.Verdict, r.Found, r.Violations)
 	}
 	r = judged(t, func(s *Scene) {
@@ -218,8 +226,8 @@ func TestAccuse(t *testing.T) {
 	}
 }
 
-// A stuck request that bought something has an unknown outcome; nobody told its client that nothing happened. The others count as turned
-// away.
+// A stuck request that bought something has an unknown outcome; nobody told its client that nothing happened. The
+// others count as turned away.
 func TestDecline(t *testing.T) {
 	t.Parallel()
 	order := func(key string) api.Order { return api.Order{Key: key, Quantity: 1} }
@@ -228,8 +236,10 @@ func TestDecline(t *testing.T) {
 		want   []audit.Outcome // of an ok, a lost answer, and two stuck requests a and b
 	}{
 		"nobody bought": {nil, []audit.Outcome{audit.OK, audit.Unknown, audit.Declined, audit.Declined}},
-		"b bought":      {[]api.Order{order("ok"), order("b")}, []audit.Outcome{audit.OK, audit.Unknown, audit.Declined, audit.Unknown}},
-		"by the number": {[]api.Order{order(""), order(""), order("")}, []audit.Outcome{audit.OK, audit.Unknown, audit.Unknown, audit.Declined}},
+		"b bought": {[]api.Order{order("ok"), order("b")}, []audit.Outcome{audit.OK, audit.Unknown, audit.Declined,
+			audit.Unknown}},
+		"by the number": {[]api.Order{order(""), order(""), order("")},
+			[]audit.Outcome{audit.OK, audit.Unknown, audit.Unknown, audit.Declined}},
 	} {
 		s := &Scene{}
 		for i, key := range []string{"ok", "lost", "a", "b"} {
@@ -249,13 +259,15 @@ func TestDecline(t *testing.T) {
 	}
 }
 
-// A service whose answers have no order id and whose orders have no key: a repeated request that is sold again is a double charge.
+// A service whose answers have no order id and whose orders have no key: a repeated request that is sold again is a
+// double charge.
 func TestRepeatedWithoutKeys(t *testing.T) {
 	t.Parallel()
 	l := &Lane{A: &Actor{Name: "A"}, B: &Actor{Name: "B"}, C: &Actor{Name: "C"}}
 	l.Service.Waits = true
 	l.Service.Ledger = func(context.Context, *Lane) (*api.Ledger, error) {
-		ledger := &api.Ledger{ProductID: 1001, Initial: map[api.Store]int64{foreignStore: 10}, Stock: map[api.Store]int64{foreignStore: 7}}
+		ledger := &api.Ledger{ProductID: 1001, Initial: map[api.Store]int64{foreignStore: 10},
+			Stock: map[api.Store]int64{foreignStore: 7}}
 		for _, id := range []string{"1", "2", "3"} {
 			ledger.Orders = append(ledger.Orders, api.Order{OrderID: id, ProductID: 1001, Quantity: 1, Store: foreignStore})
 		}
@@ -264,7 +276,8 @@ func TestRepeatedWithoutKeys(t *testing.T) {
 	s := &Scene{Lane: l, ask: Ask{Store: foreignStore}, began: time.Now()}
 	for i, key := range []string{"k", "k", "another"} {
 		call := int64(20 * i)
-		s.ops = append(s.ops, &Pending{op: audit.Op{Client: i, Call: call, Return: call + 10, ProductID: 1001, Quantity: 1, Key: key, Outcome: audit.OK}})
+		s.ops = append(s.ops, &Pending{op: audit.Op{Client: i, Call: call, Return: call + 10, ProductID: 1001, Quantity: 1,
+			Key: key, Outcome: audit.OK}})
 	}
 	s.GiveUp(s.ops[0])
 	r, err := s.Judge(t.Context())

@@ -12,7 +12,8 @@ import (
 	"lastitem/internal/wire"
 )
 
-// Stock is what a schedule begins with where it does not say otherwise: enough for all who ask, so that a refusal is always wrong.
+// Stock is what a schedule begins with where it does not say otherwise: enough for all who ask, so that a refusal is
+// always wrong.
 const Stock = 10
 
 // Scene is one schedule on a lane, from the stock's reset to the judge. Its methods are for one goroutine.

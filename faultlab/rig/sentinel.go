@@ -23,7 +23,8 @@ type sentinel struct {
 	watched string // the name of the current watch; "" = none
 }
 
-// downAfter is how long a server may be silent before Sentinel takes it for dead. A busy machine must not take a living server for dead.
+// downAfter is how long a server may be silent before Sentinel takes it for dead. A busy machine must not take a living
+// server for dead.
 const downAfter = time.Second
 
 // startSentinel starts a sentinel that watches nothing yet.
@@ -57,7 +58,8 @@ func (l *Lane) startSentinel(ctx context.Context) (*sentinel, error) {
 	return s, err
 }
 
-// monitor makes Sentinel watch the master of a pair through the pair's link, and returns when Sentinel knows all replicas.
+// monitor makes Sentinel watch the master of a pair through the pair's link, and returns when Sentinel knows all
+// replicas.
 func (s *sentinel) monitor(ctx context.Context, p *Pair) error {
 	if err := s.forget(ctx); err != nil {
 		return err
@@ -75,14 +77,16 @@ func (s *sentinel) monitor(ctx context.Context, p *Pair) error {
 	}
 	err := until(ctx, "Sentinel to know the replicas", func() bool {
 		all, err := s.do(ctx, "SENTINEL", "REPLICAS", s.watched)
-		return err == nil && strings.Count(all, " flags slave ") == p.want && strings.Count(all, "master-link-status ok") == p.want
+		return err == nil && strings.Count(all, " flags slave ") == p.want &&
+			strings.Count(all, "master-link-status ok") == p.want
 	})
 	if err != nil {
 		return err
 	}
-	// The short down-after is set only now: before Sentinel had the password it received only errors, and would have taken the master for
-	// dead. The default is 30 s.
-	return s.tell(ctx, "SET", s.watched, "failover-timeout", "3000", "down-after-milliseconds", strconv.FormatInt(downAfter.Milliseconds(), 10))
+	// The short down-after is set only now: before Sentinel had the password it received only errors, and would have taken
+	// the master for dead. The default is 30 s.
+	return s.tell(ctx, "SET", s.watched, "failover-timeout", "3000", "down-after-milliseconds",
+		strconv.FormatInt(downAfter.Milliseconds(), 10))
 }
 
 // tell sends a SENTINEL command.
@@ -101,7 +105,8 @@ func (s *sentinel) forget(ctx context.Context) error {
 	return s.tell(ctx, "REMOVE", name)
 }
 
-// errSwitched: Sentinel has promoted a replica although nothing was wrong with the master, as can happen if the machine stood still.
+// errSwitched: Sentinel has promoted a replica although nothing was wrong with the master, as can happen if the machine
+// stood still.
 var errSwitched = errors.New("faultlab: Sentinel has promoted a replica by itself")
 
 // Switch is a failover by Sentinel for which the lab waits.
@@ -110,7 +115,8 @@ type Switch struct {
 	published *subscription
 }
 
-// AwaitSwitch begins to listen to Sentinel. It returns an error if Sentinel has already promoted a replica. The caller then harms the master.
+// AwaitSwitch begins to listen to Sentinel. It returns an error if Sentinel has already promoted a replica. The caller
+// then harms the master.
 func (p *Pair) AwaitSwitch(ctx context.Context) (*Switch, error) {
 	published, err := p.sentinel.subscribe(ctx, "+switch-master")
 	if err != nil {
@@ -126,8 +132,8 @@ func (p *Pair) AwaitSwitch(ctx context.Context) (*Switch, error) {
 	return &Switch{p, published}, nil
 }
 
-// Done returns when Sentinel has detected that the master is down, elected itself, promoted a replica and published +switch-master. The
-// actors' proxies then lead to the new master, like a TCP proxy that follows Sentinel.
+// Done returns when Sentinel has detected that the master is down, elected itself, promoted a replica and published
+// +switch-master. The actors' proxies then lead to the new master, like a TCP proxy that follows Sentinel.
 func (s *Switch) Done(ctx context.Context, actors ...*Actor) error {
 	defer func() { _ = s.published.Close() }()
 	told, err := s.published.next()

@@ -25,7 +25,8 @@ type Options struct {
 	Log func(format string, args ...any)
 }
 
-// Servers are the private servers of a lab. All of them are real: an embedded one has no wire, or is not what the claims are about.
+// Servers are the private servers of a lab. All of them are real: an embedded one has no wire, or is not what the
+// claims are about.
 type Servers struct {
 	Stack *localstack.Stack
 	links []link

@@ -9,16 +9,16 @@ import (
 	"lastitem/internal/audit"
 )
 
-// Service says how to start a replica of a service, send it requests, and read its stock and orders. [Shop] describes lastitem's own;
-// [Foreign.Service] somebody else's.
+// Service says how to start a replica of a service, send it requests, and read its stock and orders. [Shop] describes
+// lastitem's own; [Foreign.Service] somebody else's.
 type Service struct {
 	Argv  func(l Launch, addr string) []string
 	Env   func(l Launch, addr string) []string
 	Ready func(ctx context.Context, addr string) error
 	// Setup prepares a lane before its replicas start; nil = no preparation.
 	Setup func(ctx context.Context, l *Lane) error
-	// Reset sets the stock of the lane's product and deletes its orders and idempotency keys. A request for it goes to replica C, if that can
-	// answer.
+	// Reset sets the stock of the lane's product and deletes its orders and idempotency keys. A request for it goes to
+	// replica C, if that can answer.
 	Reset func(ctx context.Context, l *Lane, r Reset) error
 	// Request is what a client sends to a replica.
 	Request func(replica string, a Ask) (*http.Request, error)
@@ -29,9 +29,11 @@ type Service struct {
 
 	// Dir is the working directory of the replicas; "" = a private one.
 	Dir string
-	// Alone gives each lane a Redis of its own, for a service whose keys have no configurable prefix; Open leaves that Redis without a password.
+	// Alone gives each lane a Redis of its own, for a service whose keys have no configurable prefix; Open leaves that
+	// Redis without a password.
 	Alone, Open bool
-	// Waits says that the service decides how long a request waits for a lock; the lab cannot. Its answers may also lack the order's id.
+	// Waits says that the service decides how long a request waits for a lock; the lab cannot. Its answers may also lack
+	// the order's id.
 	Waits bool
 	// Keyless says that requests carry no key: those with the same one in a history are one customer's all the same.
 	Keyless bool

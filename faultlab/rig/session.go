@@ -21,8 +21,9 @@ import (
 // ErrNothing means that the hazard has nothing to strike: the victim has no lock, or has locked no row.
 var ErrNothing = errors.New("faultlab: nothing to strike at")
 
-// EndSession ends the victim's session on a lock service; its client stays alive and takes no part in it. The lab connects without the
-// proxies. In etcd and Consul it finds the session by the lane's locks, so the victim must be the only holder. ErrNothing: there is no session.
+// EndSession ends the victim's session on a lock service; its client stays alive and takes no part in it. The lab
+// connects without the proxies. In etcd and Consul it finds the session by the lane's locks, so the victim must be the
+// only holder. ErrNothing: there is no session.
 func (l *Lane) EndSession(ctx context.Context, service string) error {
 	end := map[string]func(context.Context, *Lane) (int, error){
 		localstack.Etcd: endEtcd, localstack.Consul: endConsul, localstack.ZooKeeper: endZooKeeper,
@@ -33,7 +34,8 @@ func (l *Lane) EndSession(ctx context.Context, service string) error {
 	return ErrNothing
 }
 
-// prefix is the common prefix of the lane's lock names, as shopEnv sets it; all keys of the lane begin with the part before lockPrefix.
+// prefix is the common prefix of the lane's lock names, as shopEnv sets it; all keys of the lane begin with the part
+// before lockPrefix.
 func (l *Lane) prefix() string { return fmt.Sprintf("lane%d:", l.number) + lockPrefix }
 
 const lockPrefix = "lock:"
@@ -61,7 +63,8 @@ func endEtcd(ctx context.Context, l *Lane) (int, error) {
 		} `json:"kvs"`
 	}
 	encode := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
-	if err := call(ctx, http.MethodPost, to.url+"/v3/kv/range", map[string]string{"key": encode(from), "range_end": encode(until)}, &found); err != nil {
+	if err := call(ctx, http.MethodPost, to.url+"/v3/kv/range",
+		map[string]string{"key": encode(from), "range_end": encode(until)}, &found); err != nil {
 		return 0, err
 	}
 	n := 0
@@ -118,7 +121,8 @@ func call(ctx context.Context, method, to string, body, into any) error {
 	return json.Unmarshal(answer, into)
 }
 
-// endZooKeeper closes A's sessions and returns their number. A second connection takes each over by its id and password, which the proxy saw.
+// endZooKeeper closes A's sessions and returns their number. A second connection takes each over by its id and
+// password, which the proxy saw.
 func endZooKeeper(ctx context.Context, l *Lane) (int, error) {
 	to, ok := l.linkTo(localstack.ZooKeeper)
 	if !ok {
@@ -167,7 +171,8 @@ func askZooKeeper(conn net.Conn, message []byte) error {
 	return err
 }
 
-// ageing shortens the life of every key that matches a pattern and has a TTL, as if that time had passed. ARGV: pattern, milliseconds.
+// ageing shortens the life of every key that matches a pattern and has a TTL, as if that time had passed. ARGV:
+// pattern, milliseconds.
 const ageing = `local n = 0
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
   local left = redis.call('PTTL', key)
@@ -178,9 +183,10 @@ for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
 end
 return n`
 
-// Expire makes A's locks expire at their servers at once, and returns how many keys and sessions were affected. In every Redis of the lane
-// each key with a TTL loses the lane's TTL from its remaining life; a key without a TTL stays. In the services, given by their localstack
-// names, A's sessions are ended. No clock moves, neither A's nor a server's. No thread of A may run, and A must be the only holder.
+// Expire makes A's locks expire at their servers at once, and returns how many keys and sessions were affected. In
+// every Redis of the lane each key with a TTL loses the lane's TTL from its remaining life; a key without a TTL stays.
+// In the services, given by their localstack names, A's sessions are ended. No clock moves, neither A's nor a server's.
+// No thread of A may run, and A must be the only holder.
 func (l *Lane) Expire(ctx context.Context, services ...string) (int, error) {
 	pattern := "*" + strings.TrimSuffix(l.prefix(), lockPrefix) + "*"
 	if l.Service.Alone { // its keys have no prefix
@@ -191,7 +197,8 @@ func (l *Lane) Expire(ctx context.Context, services ...string) (int, error) {
 		if to.env != "SHOP_REDIS" && to.env != "SHOP_REDLOCK" {
 			continue
 		}
-		n, err := redisDo(ctx, to.addr, passwordOf(to.url), "EVAL", ageing, "0", pattern, strconv.FormatInt(l.TTL.Milliseconds(), 10))
+		n, err := redisDo(ctx, to.addr, passwordOf(to.url), "EVAL", ageing, "0", pattern,
+			strconv.FormatInt(l.TTL.Milliseconds(), 10))
 		if err != nil {
 			return total, err
 		}

@@ -15,12 +15,12 @@ import (
 	"lastitem/internal/audit"
 )
 
-// Patience is how long clients wait for an answer, of the service and of its servers. A schedule holds answers for less: a client that gives
-// up makes a lost reply of them.
+// Patience is how long clients wait for an answer, of the service and of its servers. A schedule holds answers for
+// less: a client that gives up makes a lost reply of them.
 const Patience = 55 * time.Second
 
-// Shop is lastitem's own service, run from binary. What a replica does by itself is switched off (health, purges), so that the wire
-// carries requests only, and its clients wait longer than any schedule holds an answer.
+// Shop is lastitem's own service, run from binary. What a replica does by itself is switched off (health, purges), so
+// that the wire carries requests only, and its clients wait longer than any schedule holds an answer.
 func Shop(binary string) Service {
 	return Service{
 		Argv:    func(Launch, string) []string { return []string{binary, "serve"} },
@@ -93,7 +93,8 @@ func shopReset(ctx context.Context, l *Lane, r Reset) error {
 	if r.Segments > 0 {
 		body = fmt.Sprintf(`{"stock":%d,"segments":%d}`, r.Stock, r.Segments)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPut, fmt.Sprintf("%s/products/%d/stock", l.C.URL, r.Product), bytes.NewBufferString(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, fmt.Sprintf("%s/products/%d/stock", l.C.URL, r.Product),
+		bytes.NewBufferString(body))
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,8 @@ func shopReset(ctx context.Context, l *Lane, r Reset) error {
 }
 
 func shopRequest(replica string, a Ask) (*http.Request, error) {
-	query := url.Values{"product_id": {strconv.FormatInt(a.Product, 10)}, "wait_ms": {strconv.FormatInt(a.Wait.Milliseconds(), 10)}}
+	query := url.Values{"product_id": {strconv.FormatInt(a.Product, 10)},
+		"wait_ms": {strconv.FormatInt(a.Wait.Milliseconds(), 10)}}
 	if a.Store != "" {
 		query.Set("store", string(a.Store))
 	}
@@ -117,7 +119,8 @@ func shopRequest(replica string, a Ask) (*http.Request, error) {
 
 // shopAnswer reads an answer by the contract: whatever says nothing about what happened is unknown.
 func shopAnswer(res *http.Response, body []byte) audit.Op {
-	op := audit.Op{Outcome: audit.Unknown, Replica: res.Header.Get(api.HeaderReplica), Replayed: res.Header.Get(api.HeaderReplayed) == "true"}
+	op := audit.Op{Outcome: audit.Unknown, Replica: res.Header.Get(api.HeaderReplica),
+		Replayed: res.Header.Get(api.HeaderReplayed) == "true"}
 	if res.StatusCode == http.StatusOK {
 		var d api.Deduction
 		if json.Unmarshal(body, &d) == nil && d.OrderID != "" {

@@ -17,10 +17,12 @@ func TestSilence(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	held := []Event{{At: 100 * ms, Actor: "A", What: Held}, {At: 900 * ms, Actor: "A", What: Passed}}
-	paused := []Event{held[0], {At: 110 * ms, Actor: "A", What: Paused}, {At: 890 * ms, Actor: "A", What: Resumed}, held[1]}
+	paused := []Event{held[0], {At: 110 * ms, Actor: "A", What: Paused}, {At: 890 * ms, Actor: "A", What: Resumed},
+		held[1]}
 	rival := []Event{{At: 100 * ms, Actor: "B", What: Held}, {At: 900 * ms, Actor: "B", What: Passed}}
 	atLock := []Event{{At: 100 * ms, Actor: "A", What: Held, Text: "before redis: DEL lane#:lock:m:{#}"}, held[1]}
-	late := []Event{{At: 100 * ms, Actor: "A", What: Asked}, {At: 900 * ms, Actor: "A", What: Held}, {At: 990 * ms, Actor: "A", What: Passed}}
+	late := []Event{{At: 100 * ms, Actor: "A", What: Asked}, {At: 900 * ms, Actor: "A", What: Held},
+		{At: 990 * ms, Actor: "A", What: Passed}}
 	at := func(from time.Duration, lock, session bool) span { return span{from, from + ms, lock, session} }
 	often, once := answered(50*ms, 300*ms, 500*ms, 700*ms), answered(50*ms, 800*ms)
 	by := func(actor string, spans ...span) map[string]map[string][]span {
@@ -51,20 +53,29 @@ func TestSilence(t *testing.T) {
 		"a stopped one cannot":     {paused, by("A"), 0, true},
 
 		// A lock on five servers lives as long as three of them hear of it.
-		"three hear of it": {held, map[string]map[string][]span{"A": {"1": often, "2": nil, "3": often, "4": once, "5": often}}, 250 * ms, false},
-		"two hear of it":   {held, map[string]map[string][]span{"A": {"1": often, "2": nil, "3": once, "4": once, "5": often}}, 750 * ms, false},
-		"no such server":   {held, map[string]map[string][]span{"A": nil}, 0, false},
+		"three hear of it": {held, map[string]map[string][]span{"A": {"1": often, "2": nil, "3": often, "4": once,
+			"5": often}}, 250 * ms, false},
+		"two hear of it": {held, map[string]map[string][]span{"A": {"1": often, "2": nil, "3": once, "4": once, "5": often}},
+			750 * ms, false},
+		"no such server": {held, map[string]map[string][]span{"A": nil}, 0, false},
 
 		// A's lock may have expired before A was held.
-		"a late renewal":                  {late, by("A", at(0, true, false), at(110*ms, true, false), at(850*ms, true, false), at(950*ms, true, false)), 741 * ms, false},
-		"work is no renewal":              {late, by("A", at(110*ms, true, false), at(500*ms, false, false), at(950*ms, true, false)), 841 * ms, false},
-		"a session that is older":         {late, by("A", at(0, false, true), at(300*ms, false, true), at(700*ms, false, true), at(950*ms, false, true)), 401 * ms, false},
-		"a session that was not kept":     {late, by("A", at(0, false, true), at(880*ms, false, true), at(950*ms, false, true)), 881 * ms, false},
-		"renewed in time":                 {late, by("A", at(110*ms, true, false), at(400*ms, true, false), at(700*ms, true, false), at(950*ms, true, false)), 301 * ms, false},
-		"an earlier request is another's": {late, by("A", at(0, true, false), at(800*ms, true, false), at(950*ms, true, false)), 151 * ms, false},
+		"a late renewal": {late, by("A", at(0, true, false), at(110*ms, true, false),
+			at(850*ms, true, false), at(950*ms, true, false)), 741 * ms, false},
+		"work is no renewal": {late, by("A", at(110*ms, true, false), at(500*ms, false, false),
+			at(950*ms, true, false)), 841 * ms, false},
+		"a session that is older": {late, by("A", at(0, false, true), at(300*ms, false, true),
+			at(700*ms, false, true), at(950*ms, false, true)), 401 * ms, false},
+		"a session that was not kept": {late, by("A", at(0, false, true), at(880*ms, false, true),
+			at(950*ms, false, true)), 881 * ms, false},
+		"renewed in time": {late, by("A", at(110*ms, true, false), at(400*ms, true, false),
+			at(700*ms, true, false), at(950*ms, true, false)), 301 * ms, false},
+		"an earlier request is another's": {late, by("A", at(0, true, false), at(800*ms, true, false),
+			at(950*ms, true, false)), 151 * ms, false},
 
 		// A renewal may have been executed as late as its answer came: from the acquire to the answer of the first renewal.
-		"until the answer": {held, by("A", span{from: 50 * ms, to: 60 * ms}, span{from: 250 * ms, to: 700 * ms}, span{from: 450 * ms, to: 710 * ms}, span{from: 750 * ms, to: 760 * ms}), 650 * ms, false},
+		"until the answer": {held, by("A", span{from: 50 * ms, to: 60 * ms}, span{from: 250 * ms, to: 700 * ms},
+			span{from: 450 * ms, to: 710 * ms}, span{from: 750 * ms, to: 760 * ms}), 650 * ms, false},
 	} {
 		if got := silence(test.events, test.asked, test.renews); got != test.want {
 			t.Errorf("%s: silence() = %v, want %v", name, got, test.want)
@@ -112,13 +123,15 @@ func TestUnansweredIsNoRenewal(t *testing.T) {
 		call wire.Call
 		want bool
 	}{
-		"answered":                  {wire.Call{Server: "redis", Sent: at(ms), Answered: at(2 * ms)}, true},
-		"not answered":              {wire.Call{Server: "redis", Sent: at(ms)}, false},
-		"not sent":                  {wire.Call{Server: "redis"}, false},
-		"a message of a keep-alive": {wire.Call{Server: "etcd", Pattern: "Lease.LeaseKeepAlive", Sent: at(ms), Poll: true}, true},
-		"a ping without an answer":  {wire.Call{Server: "zookeeper", Pattern: "ping 1", Sent: at(ms), Poll: true}, false},
-		"a read in etcd":            {wire.Call{Server: "etcd", Pattern: "KV.Range", Sent: at(ms), Answered: at(2 * ms)}, false},
-		"a health check":            {wire.Call{Server: "redis", Name: "health", Sent: at(ms), Answered: at(2 * ms)}, false},
+		"answered":     {wire.Call{Server: "redis", Sent: at(ms), Answered: at(2 * ms)}, true},
+		"not answered": {wire.Call{Server: "redis", Sent: at(ms)}, false},
+		"not sent":     {wire.Call{Server: "redis"}, false},
+		"a message of a keep-alive": {wire.Call{Server: "etcd", Pattern: "Lease.LeaseKeepAlive", Sent: at(ms), Poll: true},
+			true},
+		"a ping without an answer": {wire.Call{Server: "zookeeper", Pattern: "ping 1", Sent: at(ms), Poll: true}, false},
+		"a read in etcd": {wire.Call{Server: "etcd", Pattern: "KV.Range", Sent: at(ms), Answered: at(2 * ms)},
+			false},
+		"a health check": {wire.Call{Server: "redis", Name: "health", Sent: at(ms), Answered: at(2 * ms)}, false},
 	} {
 		if _, may := keeps(test.call, began); may != test.want {
 			t.Errorf("%s: keeps() = %t, want %t", name, may, test.want)
@@ -126,15 +139,18 @@ func TestUnansweredIsNoRenewal(t *testing.T) {
 	}
 }
 
-// The pings of ZooKeeper's sessions are on connections of their own. Another session of the process is kept alive while the lock's is lost.
+// The pings of ZooKeeper's sessions are on connections of their own. Another session of the process is kept alive while
+// the lock's is lost.
 func TestSilenceOfTheLocksSession(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	const ms = time.Millisecond
 	call := func(conn int64, at time.Duration, pattern string) wire.Call {
-		return wire.Call{Server: localstack.ZooKeeper, Conn: conn, Pattern: pattern, Sent: began.Add(at), Answered: began.Add(at + ms)}
+		return wire.Call{Server: localstack.ZooKeeper, Conn: conn, Pattern: pattern, Sent: began.Add(at),
+			Answered: began.Add(at + ms)}
 	}
-	calls := []wire.Call{call(1, 10*ms, "create /lastitem/lane#:lock:zookeeper:{#}/#"), call(2, 50*ms, "ping"), call(1, 200*ms, "ping")}
+	calls := []wire.Call{call(1, 10*ms, "create /lastitem/lane#:lock:zookeeper:{#}/#"), call(2, 50*ms, "ping"),
+		call(1, 200*ms, "ping")}
 	for at := 250 * ms; at < 900*ms; at += 200 * ms {
 		calls = append(calls, call(2, at, "ping"), call(2, at+10*ms, "sync /"))
 	}
@@ -202,7 +218,8 @@ func TestHoldOrYieldAnswered(t *testing.T) {
 	hold.Pass()
 }
 
-// A command that is in flight when its request is answered is held all the same, as a release of Redlock is that the others have overtaken.
+// A command that is in flight when its request is answered is held all the same, as a release of Redlock is that the
+// others have overtaken.
 func TestHeldAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	var conn *client
@@ -239,7 +256,8 @@ func TestHoldOrYieldBesideKeepAlives(t *testing.T) {
 	close(turn)
 }
 
-// besideKeepAlives returns a scene whose actor B waits inside its process, until turn is closed, and sends a command 50 times a second.
+// besideKeepAlives returns a scene whose actor B waits inside its process, until turn is closed, and sends a command 50
+// times a second.
 func besideKeepAlives(t *testing.T, command ...string) (s *Scene, turn chan struct{}) {
 	t.Helper()
 	turn, beating := make(chan struct{}), make(chan struct{})

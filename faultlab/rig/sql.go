@@ -83,7 +83,8 @@ func (s *SQL) start(ctx context.Context, e Equipment) error {
 	return nil
 }
 
-// SetReadOnly sets read_only of the lane's own database: while it is on, writes of accounts without the privilege fail with 1290.
+// SetReadOnly sets read_only of the lane's own database: while it is on, writes of accounts without the privilege fail
+// with 1290.
 func (s *SQL) SetReadOnly(ctx context.Context, on bool) error {
 	db, err := s.access()
 	if err != nil {
@@ -95,13 +96,15 @@ func (s *SQL) SetReadOnly(ctx context.Context, on bool) error {
 	return nil
 }
 
-// Unflushed makes the lane's own database answer COMMIT before its log is on disk, and write the log rarely, until it is started again.
+// Unflushed makes the lane's own database answer COMMIT before its log is on disk, and write the log rarely, until it
+// is started again.
 func (s *SQL) Unflushed(ctx context.Context) error {
 	db, err := s.access()
 	if err != nil {
 		return err
 	}
-	for _, statement := range []string{"SET GLOBAL innodb_flush_log_at_timeout = 2700", "SET GLOBAL innodb_flush_log_at_trx_commit = 0"} {
+	for _, statement := range []string{"SET GLOBAL innodb_flush_log_at_timeout = 2700",
+		"SET GLOBAL innodb_flush_log_at_trx_commit = 0"} {
 		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("faultlab: %w", err)
 		}
@@ -115,7 +118,8 @@ func (s *SQL) Kill() { s.run.Kill() }
 // Start starts the database again after [SQL.Kill], and returns when it is ready.
 func (s *SQL) Start(ctx context.Context) error { return s.run.Restart(ctx) }
 
-// heal restarts the lane's own database if it is dead and otherwise makes it writable, after a schedule that did not finish.
+// heal restarts the lane's own database if it is dead and otherwise makes it writable, after a schedule that did not
+// finish.
 func (s *SQL) heal(ctx context.Context) error {
 	if s.run == nil {
 		return nil
@@ -150,8 +154,8 @@ func (s *SQL) KillSession(ctx context.Context, from string) error {
 // Tables are the shop's tables whose rows a request may lock.
 var Tables = []string{"product_stock", "orders", "idempotent_log", "record_lock"}
 
-// rowsOf returns a query that locks the lane's rows of a table, or all rows if the table has no column for the product. It also locks the gaps
-// between them against inserts.
+// rowsOf returns a query that locks the lane's rows of a table, or all rows if the table has no column for the product.
+// It also locks the gaps between them against inserts.
 func (s *SQL) rowsOf(table string) string {
 	switch table {
 	case "product_stock":
@@ -180,7 +184,8 @@ const (
 	ReadOnlyError   = "1290"
 )
 
-// LockRows locks the lane's rows of a table in a transaction of the lab. ErrNothing: another transaction has locked them. The caller unlocks.
+// LockRows locks the lane's rows of a table in a transaction of the lab. ErrNothing: another transaction has locked
+// them. The caller unlocks.
 func (s *SQL) LockRows(ctx context.Context, table string) (*Rows, error) {
 	db, err := s.access()
 	if err != nil {
@@ -218,7 +223,8 @@ func (r *Rows) try(ctx context.Context, table string) error {
 // Unlock rolls back the transaction and so releases its locks.
 func (r *Rows) Unlock() { _ = r.tx.Rollback() }
 
-// Weigh makes the transaction modify many rows and wait long for locks, so that InnoDB chooses the other transaction as the deadlock victim.
+// Weigh makes the transaction modify many rows and wait long for locks, so that InnoDB chooses the other transaction as
+// the deadlock victim.
 func (r *Rows) Weigh(ctx context.Context) error {
 	db, err := r.db.access()
 	if err == nil {
@@ -236,8 +242,8 @@ func (r *Rows) Weigh(ctx context.Context) error {
 	return nil
 }
 
-// Cross makes the transaction wait for rows that another transaction has locked in a table other than but, and returns when it waits.
-// ErrNothing: no such rows are locked.
+// Cross makes the transaction wait for rows that another transaction has locked in a table other than but, and returns
+// when it waits. ErrNothing: no such rows are locked.
 func (r *Rows) Cross(ctx context.Context, but string) error {
 	i := slices.IndexFunc(Tables, func(table string) bool {
 		return table != but && errors.Is(r.try(ctx, table), ErrNothing)
@@ -245,14 +251,16 @@ func (r *Rows) Cross(ctx context.Context, but string) error {
 	if i < 0 {
 		return ErrNothing
 	}
-	go func() { _, _ = r.tx.ExecContext(ctx, r.db.rowsOf(Tables[i])) }() // ends when the deadlock is resolved, or at Unlock
+	// ends when the deadlock is resolved, or at Unlock
+	go func() { _, _ = r.tx.ExecContext(ctx, r.db.rowsOf(Tables[i])) }()
 	db, err := r.db.access()
 	if err != nil {
 		return err
 	}
 	return until(ctx, "the lab's transaction to wait", func() bool {
 		var state string
-		err := db.QueryRowContext(ctx, "SELECT trx_state FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = ?", r.id).Scan(&state)
+		err := db.QueryRowContext(ctx, "SELECT trx_state FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = ?",
+			r.id).Scan(&state)
 		return err == nil && state == "LOCK WAIT"
 	})
 }
@@ -267,7 +275,8 @@ func (s *Scene) Failed(a *Actor, number string) bool {
 	return false
 }
 
-// AwaitFailure waits until a command of the actor fails with that error number. ErrNothing: the request was answered without such an error.
+// AwaitFailure waits until a command of the actor fails with that error number. ErrNothing: the request was answered
+// without such an error.
 func (s *Scene) AwaitFailure(ctx context.Context, a *Actor, p *Pending, number string) error {
 	err := until(ctx, "error "+number, func() bool {
 		select {
@@ -288,22 +297,24 @@ func (s *SQL) fenceKey() string {
 	return fmt.Sprintf("%sfencing:{%d}:fence", s.lane.prefix(), s.lane.Product())
 }
 
-// SetFence sets the fencing counter of the lane's product in its own Redis, and the highest token that the product's row has seen.
+// SetFence sets the fencing counter of the lane's product in its own Redis, and the highest token that the product's
+// row has seen.
 func (s *SQL) SetFence(ctx context.Context, token int64) error {
 	db, err := s.access()
 	if err != nil {
 		return err
 	}
-	if _, err := db.ExecContext(ctx, "UPDATE product_stock SET fence = ? WHERE id = ?", token, s.lane.Product()); err != nil {
+	if _, err := db.ExecContext(ctx, "UPDATE product_stock SET fence = ? WHERE id = ?", token,
+		s.lane.Product()); err != nil {
 		return fmt.Errorf("faultlab: %w", err)
 	}
 	_, err = s.lane.Own.Tell(ctx, localstack.Redis, "SET", s.fenceKey(), strconv.FormatInt(token, 10))
 	return err
 }
 
-// WriteFence writes to the product's row with the token that was granted last, as its holder would. Then the row has seen that token, and
-// the stock is unchanged. It returns ErrNothing if no token was granted, the row has seen a higher one, or another transaction has locked
-// the row.
+// WriteFence writes to the product's row with the token that was granted last, as its holder would. Then the row has
+// seen that token, and the stock is unchanged. It returns ErrNothing if no token was granted, the row has seen a higher
+// one, or another transaction has locked the row.
 func (s *SQL) WriteFence(ctx context.Context) error {
 	to, _ := s.lane.linkTo(localstack.Redis)
 	text, err := redisDo(ctx, to.addr, passwordOf(to.url), "GET", s.fenceKey())
@@ -318,7 +329,8 @@ func (s *SQL) WriteFence(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	res, err := rows.tx.ExecContext(ctx, "UPDATE product_stock SET fence = ?, version = version + 1 WHERE id = ? AND fence <= ?", token, s.lane.Product(), token)
+	res, err := rows.tx.ExecContext(ctx, "UPDATE product_stock SET fence = ?, version = version + 1 WHERE id = ? AND "+
+		"fence <= ?", token, s.lane.Product(), token)
 	if err != nil {
 		rows.Unlock()
 		return fmt.Errorf("faultlab: %w", err)

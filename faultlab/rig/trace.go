@@ -22,8 +22,8 @@ type Path struct {
 // tracings is how often a request is traced: a command that is missing in most of the runs is no part of the request.
 const tracings = 5
 
-// settling is for how long a replica must send nothing before a trace ends. A Redlock answers when a majority of its nodes is released, and
-// releases the others afterwards.
+// settling is for how long a replica must send nothing before a trace ends. A Redlock answers when a majority of its
+// nodes is released, and releases the others afterwards.
 const settling = 30 * time.Millisecond
 
 // Trace returns the path of a request. Renewals, sweeps and the like come in some runs only, and are left out.
@@ -89,12 +89,12 @@ func (l *Lane) doneBefore(ctx context.Context, ask Ask, at Position) (bool, erro
 	return len(ledger.Orders) == 1 && ledger.Stock[s.store(ledger)] == ask.Stock-1, l.Quiesce(ctx)
 }
 
-// traceTries is how often a step of a trace is tried. On a busy machine a request may fail without any fault: a Redlock that takes longer than
-// its TTL to get a majority answers backend_unavailable.
+// traceTries is how often a step of a trace is tried. On a busy machine a request may fail without any fault: a Redlock
+// that takes longer than its TTL to get a majority answers backend_unavailable.
 const traceTries = 10
 
-// calmTrace traces a request again until it succeeds within a quarter of the TTL: a longer trace may contain renewals, which come every third
-// of the TTL. If no trace was that short, calmTrace returns the shortest.
+// calmTrace traces a request again until it succeeds within a quarter of the TTL: a longer trace may contain renewals,
+// which come every third of the TTL. If no trace was that short, calmTrace returns the shortest.
 func (l *Lane) calmTrace(ctx context.Context, ask Ask) (shortest []Position, err error) {
 	least := time.Duration(math.MaxInt64)
 	for range traceTries {
@@ -169,7 +169,8 @@ func positions(calls []wire.Call) []Position {
 	return all
 }
 
-// common returns the positions that occur in most runs, in the order of the run that has the most of them, the last of several.
+// common returns the positions that occur in most runs, in the order of the run that has the most of them, the last of
+// several.
 func common(runs [][]Position) []Position {
 	var best []Position
 	for _, run := range runs {

@@ -11,8 +11,9 @@ import (
 	"lastitem/internal/wire"
 )
 
-// Settle waits until the request has its answer, or is blocked: a server that may block owes it an answer for a while, or nothing moves
-// at all. This wait guarantees nothing: if the rival was only slow, the victim just goes on a little early.
+// Settle waits until the request has its answer, or is blocked: a server that may block owes it an answer for a while,
+// or nothing moves at all. This wait guarantees nothing: if the rival was only slow, the victim just goes on a little
+// early.
 func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool) {
 	last, moved := s.progress(a, p.since), time.Now()
 	for {
@@ -32,18 +33,19 @@ func (s *Scene) Settle(ctx context.Context, a *Actor, p *Pending) (blocked bool)
 	}
 }
 
-// look returns the time until the next poll of a request that last made progress at moved. Polls get rarer: most answers come at once, and a
-// request without progress waits for a lease to expire.
+// look returns the time until the next poll of a request that last made progress at moved. Polls get rarer: most
+// answers come at once, and a request without progress waits for a lease to expire.
 func look(moved time.Time) time.Duration { return min(polling+time.Since(moved)/8, 10*polling) }
 
-// blockedAfter is how long a server may owe an answer before a rival counts as blocked in it; stillAfter is for [Lane.still].
+// blockedAfter is how long a server may owe an answer before a rival counts as blocked in it; stillAfter is for
+// [Lane.still].
 const (
 	blockedAfter = 80 * time.Millisecond
 	stillAfter   = 600 * time.Millisecond
 )
 
-// still returns how long a request may do nothing at all before it counts as waiting inside its process. A foreign service may be slow: it gets
-// several times what its first requests took, within mostStill.
+// still returns how long a request may do nothing at all before it counts as waiting inside its process. A foreign
+// service may be slow: it gets several times what its first requests took, within mostStill.
 func (l *Lane) still() time.Duration {
 	if !l.Service.Waits {
 		return stillAfter
@@ -54,15 +56,18 @@ func (l *Lane) still() time.Duration {
 // mostStill bounds still.
 const mostStill = 3 * time.Second
 
-// blocked says whether a call of the actor with a number above since is held by a proxy, or unanswered by the database, the only server whose
-// clients wait for each other's locks. An earlier call is another request's.
+// blocked says whether a call of the actor with a number above since is held by a proxy, or unanswered by the database,
+// the only server whose clients wait for each other's locks. An earlier call is another request's.
 func (a *Actor) blocked(since int64) bool {
-	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool { return c.ID > since && (c.Sent.IsZero() || c.Server == Database) })
+	return slices.ContainsFunc(a.Unanswered(), func(c wire.Call) bool {
+		return c.ID > since && (c.Sent.IsZero() || c.Server == Database)
+	})
 }
 
-// progress changes whenever the actor sends a command with a number above since, or gets the answer to one. Keep-alives do not count: a process
-// sends them for every session that it has, also with services that the mode does not use. Nor does a command that has been sent a few times
-// (spins): a watchdog or a poll for a lock repeats it, while the request waits.
+// progress changes whenever the actor sends a command with a number above since, or gets the answer to one. Keep-alives
+// do not count: a process sends them for every session that it has, also with services that the mode does not use. Nor
+// does a command that has been sent a few times (spins): a watchdog or a poll for a lock repeats it, while the request
+// waits.
 func (s *Scene) progress(a *Actor, since int64) [2]int {
 	sent, answered := 0, 0
 	seen := map[[2]string]int{}
@@ -83,7 +88,8 @@ func (s *Scene) progress(a *Actor, since int64) [2]int {
 // spins is how often a process may send the same command before that no longer counts as progress.
 const spins = 3
 
-// served waits as Settle does. For a service with Service.Waits it waits until end, unless the request is blocked in a server before.
+// served waits as Settle does. For a service with Service.Waits it waits until end, unless the request is blocked in a
+// server before.
 func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time) (blocked bool) {
 	if !s.Lane.Service.Waits {
 		return s.Settle(ctx, a, p)
@@ -107,9 +113,10 @@ func (s *Scene) served(ctx context.Context, a *Actor, p *Pending, end time.Time)
 	return true
 }
 
-// WaitOrStuck waits for p, a request sent to a after the fault was over. A service that waits for a lock that nobody releases never answers p:
-// then WaitOrStuck sends more requests, and if none is answered, it kills the replica, so that these requests can have no late effect, and
-// marks them as stuck, see decline. bound is how long a lock may outlive its holder. An error: the replica waits for a server, or ctx has ended.
+// WaitOrStuck waits for p, a request sent to a after the fault was over. A service that waits for a lock that nobody
+// releases never answers p: then WaitOrStuck sends more requests, and if none is answered, it kills the replica, so
+// that these requests can have no late effect, and marks them as stuck, see decline. bound is how long a lock may
+// outlive its holder. An error: the replica waits for a server, or ctx has ended.
 func (s *Scene) WaitOrStuck(ctx context.Context, a *Actor, p *Pending, bound time.Duration) error {
 	if !s.Lane.Service.Waits {
 		return p.Wait(ctx)
@@ -143,8 +150,8 @@ func (s *Scene) WaitOrStuck(ctx context.Context, a *Actor, p *Pending, bound tim
 	return nil
 }
 
-// decline makes the stuck requests that bought nothing declined, as if they had been told that the lock is busy: an order with their key shows
-// that they did or, where no order shows a key, more orders than answers.
+// decline makes the stuck requests that bought nothing declined, as if they had been told that the lock is busy: an
+// order with their key shows that they did or, where no order shows a key, more orders than answers.
 func (s *Scene) decline(history []audit.Op, orders []api.Order) {
 	sold, keyed, spare := map[string]bool{}, false, len(orders)
 	for _, o := range orders {
@@ -206,11 +213,12 @@ func (l *Lane) asker() string {
 	return l.A.URL
 }
 
-// HoldOrYield sends a request to an actor. It returns when the request is held at the position, has been answered, or has to wait for a
-// request that is held: for a row that a transaction has locked, or inside its process. In the last case the hold stays armed, and
-// [Scene.Yield] waits for it again. wait bounds how long the request waits for a lock. An error means that the actor has no such server, or
-// that ctx has ended.
-func (s *Scene) HoldOrYield(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending, *wire.Hold, error) {
+// HoldOrYield sends a request to an actor. It returns when the request is held at the position, has been answered, or
+// has to wait for a request that is held: for a row that a transaction has locked, or inside its process. In the last
+// case the hold stays armed, and [Scene.Yield] waits for it again. wait bounds how long the request waits for a lock.
+// An error means that the actor has no such server, or that ctx has ended.
+func (s *Scene) HoldOrYield(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending,
+	*wire.Hold, error) {
 	hold, err := a.Arm(at)
 	if err != nil {
 		return nil, nil, err
@@ -224,13 +232,14 @@ func (s *Scene) HoldOrYield(ctx context.Context, a *Actor, at Position, key stri
 	return p, hold, nil
 }
 
-// yieldAfter is how long the database may leave a call unanswered before the request counts as waiting for a row lock. It is longer than
-// blockedAfter, because a request that counts as waiting too early is not held at its position. Other traffic of the process does not
-// matter: a session with a lock service sends keep-alives all the time.
+// yieldAfter is how long the database may leave a call unanswered before the request counts as waiting for a row lock.
+// It is longer than blockedAfter, because a request that counts as waiting too early is not held at its position. Other
+// traffic of the process does not matter: a session with a lock service sends keep-alives all the time.
 const yieldAfter = 4 * blockedAfter
 
-// Yield returns when the request is held, has been answered, or has to wait for a request that is held. wait is how long the request may
-// wait for a lock in its process without doing anything. Yield takes no longer than wait plus mostStill.
+// Yield returns when the request is held, has been answered, or has to wait for a request that is held. wait is how
+// long the request may wait for a lock in its process without doing anything. Yield takes no longer than wait plus
+// mostStill.
 func (s *Scene) Yield(ctx context.Context, a *Actor, at Position, p *Pending, hold *wire.Hold, wait time.Duration) {
 	last, began := s.progress(a, p.since), time.Now()
 	moved := began

@@ -36,14 +36,16 @@ func mentions(texts ...string) []string {
 func onlyMentions(option, said string, known []string) error {
 	for _, name := range mentions(said) {
 		if !slices.Contains(known, name) {
-			return text.Of("--%s: unknown placeholder {{%s}}; known are {{%s}}").Errorf(option, name, strings.Join(known, "}}, {{"))
+			return text.Of("--%s: unknown placeholder {{%s}}; known are {{%s}}").Errorf(option, name,
+				strings.Join(known, "}}, {{"))
 		}
 	}
 	return nil
 }
 
-// SplitWords splits a command line into words as a shell does: at blanks outside quotes; a backslash, except within single quotes, takes the
-// next character literally. It knows no variables and no pipes. An error: a quote or a backslash is left open.
+// SplitWords splits a command line into words as a shell does: at blanks outside quotes; a backslash, except within
+// single quotes, takes the next character literally. It knows no variables and no pipes. An error: a quote or a
+// backslash is left open.
 func SplitWords(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder

@@ -11,81 +11,105 @@ var lessons = []Lesson{
 	{
 		Name: "sell-twice", Mode: "unsafe", Store: api.Redis, Stock: 1, Way: "abaabb", reached: oversold,
 		Title: text.Of("Sell one item twice"),
-		Story: text.Of("Two clients want the last item. Each replica reads the stock, compares, writes what is left and appends the order: three commands to Redis. You decide whose command goes next."),
-		Aim:   text.Of("Two orders, though there was one item."),
-		Hint:  text.Of("Let both read before either of them writes."),
-		Moral: text.Of("Both read 1, and both wrote 0: a lost update. Between a read and the write that relies on it, anybody may come. The following lessons are about closing that gap."),
+		Story: text.Of("Two clients want the last item. Each replica reads the stock, compares, writes what is left and " +
+			"appends the order: three commands to Redis. You decide whose command goes next."),
+		Aim:  text.Of("Two orders, though there was one item."),
+		Hint: text.Of("Let both read before either of them writes."),
+		Moral: text.Of("Both read 1, and both wrote 0: a lost update. Between a read and the write that relies on it, " +
+			"anybody may come. The following lessons are about closing that gap."),
 	},
 	{
 		Name: "lock-out", Mode: "setnx", Store: api.Redis, Stock: 1, Way: "aakb", reached: shut,
 		Title: text.Of("Lock everybody out"),
-		Story: text.Of("A lock closes the gap: SET NX takes it, DEL releases it, and any request that arrives in between is turned away. This lock has no expiry. But machines crash."),
-		Aim:   text.Of("Stock is left, its lock belongs to a dead process, and the other client was turned away."),
-		Hint:  text.Of("Kill the client that holds the lock, before its DEL."),
-		Moral: text.Of("Nobody will ever delete this lock, so nobody will ever buy the item. That is why locks have a TTL. A TTL has a price, as the next lesson shows."),
+		Story: text.Of("A lock closes the gap: SET NX takes it, DEL releases it, and any request that arrives in between " +
+			"is turned away. This lock has no expiry. But machines crash."),
+		Aim:  text.Of("Stock is left, its lock belongs to a dead process, and the other client was turned away."),
+		Hint: text.Of("Kill the client that holds the lock, before its DEL."),
+		Moral: text.Of("Nobody will ever delete this lock, so nobody will ever buy the item. That is why locks have a TTL. " +
+			"A TTL has a price, as the next lesson shows."),
 	},
 	{
 		Name: "foreign-lock", Mode: "setnx-ttl", Store: api.Redis, Stock: 3, Way: "aaaaxba", reached: stolen,
 		Title: text.Of("Delete somebody else's lock"),
-		Story: text.Of("Now the lock has a TTL: SET NX EX. A slow process outlives its lock without noticing, and ends with DEL as always. DEL does not ask whose lock it is."),
-		Aim:   text.Of("A client deletes the lock of the other while the other still works."),
-		Hint:  text.Of("Hold one client before its DEL until its lock has expired and the other has taken it."),
-		Moral: text.Of("The deleted lock was in use, so a third client could get in, and so on: one slow request can break the lock for every request after it. The lock needs to know its owner."),
+		Story: text.Of("Now the lock has a TTL: SET NX EX. A slow process outlives its lock without noticing, and ends " +
+			"with DEL as always. DEL does not ask whose lock it is."),
+		Aim:  text.Of("A client deletes the lock of the other while the other still works."),
+		Hint: text.Of("Hold one client before its DEL until its lock has expired and the other has taken it."),
+		Moral: text.Of("The deleted lock was in use, so a third client could get in, and so on: one slow request can break " +
+			"the lock for every request after it. The lock needs to know its owner."),
 	},
 	{
 		Name: "asked-first", Mode: "setnx-owner", Store: api.Redis, Stock: 3, Way: "aaaaaxba", reached: stolen,
 		Title: text.Of("Delete it, although it asks first"),
-		Story: text.Of("The lock's value names its owner now. A client reads it, compares, and sends DEL only if the lock is its own."),
-		Aim:   text.Of("A client deletes the lock of the other while the other still works."),
-		Hint:  text.Of("The question and the DEL are two commands. What can happen between them?"),
-		Moral: text.Of("The answer was right when it was given. Check and act must be one step where the data is: compare and delete in one Lua script."),
+		Story: text.Of("The lock's value names its owner now. A client reads it, compares, and sends DEL only if the lock " +
+			"is its own."),
+		Aim:  text.Of("A client deletes the lock of the other while the other still works."),
+		Hint: text.Of("The question and the DEL are two commands. What can happen between them?"),
+		Moral: text.Of("The answer was right when it was given. Check and act must be one step where the data is: compare " +
+			"and delete in one Lua script."),
 	},
 	{
 		Name: "charge-twice", Mode: "sql-atomic", Store: api.SQL, Stock: 5, Way: "aaaalaraaaa", reached: charged,
 		Title: text.Of("Charge a client twice"),
-		Story: text.Of("There is no lock, and none is needed: one UPDATE takes the unit only if there is one, and the order is written in the same transaction. Nobody can oversell here. But networks lose answers, and clients ask again."),
-		Aim:   text.Of("Two orders with the same idempotency key."),
-		Hint:  text.Of("Lose the answer to COMMIT, and let the client ask again."),
-		Moral: text.Of("A lost answer does not say that nothing happened. The client could not know, and asking again was reasonable. The missing piece is a row that remembers the key."),
+		Story: text.Of("There is no lock, and none is needed: one UPDATE takes the unit only if there is one, and the " +
+			"order is written in the same transaction. Nobody can oversell here. But networks lose answers, and clients ask " +
+			"again."),
+		Aim:  text.Of("Two orders with the same idempotency key."),
+		Hint: text.Of("Lose the answer to COMMIT, and let the client ask again."),
+		Moral: text.Of("A lost answer does not say that nothing happened. The client could not know, and asking again was " +
+			"reasonable. The missing piece is a row that remembers the key."),
 	},
 	{
 		Name: "before-commit", Mode: "lock-in-tx", Store: api.SQL, Stock: 1, Way: "aaaaaabbbbabbb", reached: oversold,
 		Title: text.Of("Sell twice under a lock that never fails"),
-		Story: text.Of("A lock with an owner and a watchdog, in Redis; the stock in the database. The lock is acquired and released inside the transaction, as in a method annotated with @Transactional."),
-		Aim:   text.Of("Two orders, though there was one item. Nobody needs to die, and no lock needs to expire."),
-		Hint:  text.Of("When the lock is released, COMMIT is still to come. What does the next holder read?"),
-		Moral: text.Of("The next holder reads only committed data, and that is still the old stock. A lock must be held until after COMMIT: take it outside the transaction."),
+		Story: text.Of("A lock with an owner and a watchdog, in Redis; the stock in the database. The lock is acquired and " +
+			"released inside the transaction, as in a method annotated with @Transactional."),
+		Aim:  text.Of("Two orders, though there was one item. Nobody needs to die, and no lock needs to expire."),
+		Hint: text.Of("When the lock is released, COMMIT is still to come. What does the next holder read?"),
+		Moral: text.Of("The next holder reads only committed data, and that is still the old stock. A lock must be held " +
+			"until after COMMIT: take it outside the transaction."),
 	},
 	{
 		Name: "watchdog", Mode: "watchdog", Store: api.Redis, Stock: 1, Way: "aaasxbbbbacaa", renews: true, reached: oversold,
 		Title: text.Of("Oversell through a watchdog"),
-		Story: text.Of("While its process runs, a watchdog renews the lock at a third of its TTL, so a slow holder keeps it. The lock has an owner, and a script deletes it only for that owner."),
-		Aim:   text.Of("Two orders, though there was one item."),
-		Hint:  text.Of("The watchdog is in the same process. What stops the process stops it too."),
-		Moral: text.Of("A garbage collection, a live migration of the virtual machine, heavy swapping: the whole process stands still, including the watchdog, and then goes on with the data that it read before. No lock with a TTL can rule that out."),
+		Story: text.Of("While its process runs, a watchdog renews the lock at a third of its TTL, so a slow holder keeps " +
+			"it. The lock has an owner, and a script deletes it only for that owner."),
+		Aim:  text.Of("Two orders, though there was one item."),
+		Hint: text.Of("The watchdog is in the same process. What stops the process stops it too."),
+		Moral: text.Of("A garbage collection, a live migration of the virtual machine, heavy swapping: the whole process " +
+			"stands still, including the watchdog, and then goes on with the data that it read before. No lock with a TTL can " +
+			"rule that out."),
 	},
 	{
 		Name: "fencing", Mode: "fencing", Store: api.SQL, Stock: 1, Way: "aaxbbaaaabbbb", reached: oversold,
 		Title: text.Of("Beat a fencing token"),
-		Story: text.Of("Every holder gets a token, a number higher than all before it, and the row refuses a write whose token is lower than one it has seen. A stale holder's late write is rejected. The token is checked only on writes."),
-		Aim:   text.Of("Two orders, though there was one item."),
-		Hint:  text.Of("The row knows only the tokens of those that have written. Let the stale holder write first."),
-		Moral: text.Of("Both read 1, and each token was the highest when its write arrived. The reader must show its token as well (fencing-strict), or the write must ask whether anybody has written since the read (lease-seq)."),
+		Story: text.Of("Every holder gets a token, a number higher than all before it, and the row refuses a write whose " +
+			"token is lower than one it has seen. A stale holder's late write is rejected. The token is checked only on " +
+			"writes."),
+		Aim:  text.Of("Two orders, though there was one item."),
+		Hint: text.Of("The row knows only the tokens of those that have written. Let the stale holder write first."),
+		Moral: text.Of("Both read 1, and each token was the highest when its write arrived. The reader must show its token " +
+			"as well (fencing-strict), or the write must ask whether anybody has written since the read (lease-seq)."),
 	},
 	{
 		Name: "lease-seq", Mode: "lease-seq", Store: api.SQL, Stock: 1, renews: true, reached: oversold,
 		Title: text.Of("Sell one item twice, once more"),
-		Story: text.Of("Lock, read the stock and its sequence number, then UPDATE … WHERE lease_seq = ?, with the order in the same transaction. Stop, kill, expire and lose what you like."),
-		Aim:   text.Of("Two orders, though there was one item."),
-		Hint:  text.Of("Look at the UPDATE: what must be true for it to change a row?"),
-		Moral: text.Of("The write itself asks whether anybody has written since the read, and row and order are committed together. The lock only saves wasted work; losing it costs a retry. That is why only one hazard of the ladder breaks this mode: the repeated request."),
+		Story: text.Of("Lock, read the stock and its sequence number, then UPDATE … WHERE lease_seq = ?, with the order in " +
+			"the same transaction. Stop, kill, expire and lose what you like."),
+		Aim:  text.Of("Two orders, though there was one item."),
+		Hint: text.Of("Look at the UPDATE: what must be true for it to change a row?"),
+		Moral: text.Of("The write itself asks whether anybody has written since the read, and row and order are committed " +
+			"together. The lock only saves wasted work; losing it costs a retry. That is why only one hazard of the ladder " +
+			"breaks this mode: the repeated request."),
 	},
 	{
 		Name: "idempotent", Mode: "idempotent", Store: api.SQL, Stock: 5, renews: true, reached: charged,
 		Title: text.Of("Charge a client twice, once more"),
-		Story: text.Of("The first answer under a key is kept in a row of its own, written in the transaction that takes the stock. A client that asks again gets that answer."),
-		Aim:   text.Of("Two orders with the same idempotency key."),
-		Hint:  text.Of("Which of the two is committed without the other: the order or the row of its key?"),
-		Moral: text.Of("Neither can be committed without the other, and the key is unique: the second transaction finds the row, or waits for it. Wherever an answer is lost, asking again is safe."),
+		Story: text.Of("The first answer under a key is kept in a row of its own, written in the transaction that takes " +
+			"the stock. A client that asks again gets that answer."),
+		Aim:  text.Of("Two orders with the same idempotency key."),
+		Hint: text.Of("Which of the two is committed without the other: the order or the row of its key?"),
+		Moral: text.Of("Neither can be committed without the other, and the key is unique: the second transaction finds " +
+			"the row, or waits for it. Wherever an answer is lost, asking again is safe."),
 	},
 }

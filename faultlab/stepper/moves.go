@@ -135,7 +135,8 @@ func (c *client) do(ctx context.Context, s *rig.Scene, verb string) error {
 	}
 }
 
-// settle returns when a waiting client no longer waits, or when nothing has moved for a while in the database and in its process.
+// settle returns when a waiting client no longer waits, or when nothing has moved for a while in the database and in
+// its process.
 func (c *client) settle(ctx context.Context, still time.Duration) error {
 	began := time.Now()
 	for c.phase == Waiting && !c.arrived() {

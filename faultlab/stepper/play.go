@@ -67,7 +67,8 @@ func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (*play, 
 
 // unremarkable matches commands that are not held: they prepare the next command, or belong to the start of a process.
 func unremarkable(c wire.Call) bool {
-	return strings.HasPrefix(c.Text, "SET TRANSACTION ") || strings.Contains(c.Text, "lastitem_migrat") || c.Text == "SELECT DATABASE()"
+	return strings.HasPrefix(c.Text, "SET TRANSACTION ") || strings.Contains(c.Text, "lastitem_migrat") ||
+		c.Text == "SELECT DATABASE()"
 }
 
 // moves returns the moves that were played.
@@ -151,7 +152,8 @@ func (p *play) note(ctx context.Context, step Step, mover *client) error {
 	return nil
 }
 
-// own records which keys the moving client has changed. It returns true if that client has deleted the other client's lock.
+// own records which keys the moving client has changed. It returns true if that client has deleted the other client's
+// lock.
 func (p *play) own(before, after Stores, mover string) (deleted bool) {
 	had, has := before.values(), after.values()
 	for key, value := range has {
@@ -171,8 +173,8 @@ func (p *play) own(before, after Stores, mover string) (deleted bool) {
 	return deleted
 }
 
-// expire ends every lock that has a TTL, as if the TTL had passed. A lock whose process renews it does not expire, unless the process is
-// stopped or dead. expire returns true if a lock was kept for that reason.
+// expire ends every lock that has a TTL, as if the TTL had passed. A lock whose process renews it does not expire,
+// unless the process is stopped or dead. expire returns true if a lock was kept for that reason.
 func (p *play) expire(ctx context.Context) (renewed bool, err error) {
 	var ended []string
 	for _, key := range p.stores.Redis {

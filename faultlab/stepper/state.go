@@ -16,7 +16,8 @@ import (
 type State struct {
 	Lesson string `json:"lesson"`
 	Moves  string `json:"moves"`
-	// Cut says that a part of the schedule was left out: moves that were not possible, letters that are no moves, or too many moves.
+	// Cut says that a part of the schedule was left out: moves that were not possible, letters that are no moves, or too
+	// many moves.
 	Cut     bool     `json:"cut,omitempty"`
 	Clients []Client `json:"clients"`
 	Start   Stores   `json:"start"`
@@ -49,7 +50,8 @@ type Step struct {
 	Phase Phase  `json:"phase,omitempty"`
 	// Answer is the answer to the client's request, if it came with this move.
 	Answer string `json:"answer,omitempty"`
-	// Deleted says that the client has deleted the other client's lock; Renewed that a lock did not expire because its holder renewed it.
+	// Deleted says that the client has deleted the other client's lock; Renewed that a lock did not expire because its
+	// holder renewed it.
 	Deleted bool   `json:"deleted,omitempty"`
 	Renewed bool   `json:"renewed,omitempty"`
 	Stores  Stores `json:"stores"`
@@ -64,13 +66,15 @@ type Stores struct {
 // state returns the state of the play.
 func (p *play) state() *State {
 	s := &State{
-		Lesson: p.lesson.Name, Moves: strings.Join(p.moves(), ""), Start: p.start, Steps: p.steps, Orders: len(p.orders), Stock: p.stock, Won: p.won,
+		Lesson: p.lesson.Name, Moves: strings.Join(p.moves(), ""), Start: p.start, Steps: p.steps, Orders: len(p.orders),
+		Stock: p.stock, Won: p.won,
 	}
 	if s.Steps == nil {
 		s.Steps = []Step{}
 	}
 	for _, c := range p.clients {
-		one := Client{Name: c.name, Phase: c.phase, Stopped: c.actor.Stopped(), Asked: c.asked, Answer: c.answer(), Can: c.can()}
+		one := Client{Name: c.name, Phase: c.phase, Stopped: c.actor.Stopped(), Asked: c.asked, Answer: c.answer(),
+			Can: c.can()}
 		if c.at != nil {
 			one.Command = short(c.at.Text())
 		}
@@ -126,7 +130,8 @@ func (s Stores) values() map[string]string {
 	return all
 }
 
-// said returns the answer of a server as text. For the begin and the end of a transaction it leaves out the number of changed rows.
+// said returns the answer of a server as text. For the begin and the end of a transaction it leaves out the number of
+// changed rows.
 func said(p *rig.Passage) string {
 	text := short(p.Said())
 	if text == "0 rows" && !strings.Contains(p.Text(), "UPDATE") {
@@ -145,7 +150,8 @@ var (
 // maxText is the greatest length of the text of a command or a value.
 const maxText = 400
 
-// short returns a command or a value in readable form: of an order the essentials, of an id the last digits, and nothing about the lane.
+// short returns a command or a value in readable form: of an order the essentials, of an id the last digits, and
+// nothing about the lane.
 func short(text string) string {
 	text = orderJSON.ReplaceAllStringFunc(text, func(found string) string {
 		var order struct {

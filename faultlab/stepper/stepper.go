@@ -1,9 +1,10 @@
-// Package stepper makes a person the scheduler of two clients that want to buy the same product: every command of a client is held before its
-// server until the person lets it pass. The person can also let locks expire, stop and kill processes, and lose answers. After each move the
-// package shows the contents of Redis and of the database.
+// Package stepper makes a person the scheduler of two clients that want to buy the same product: every command of a
+// client is held before its server until the person lets it pass. The person can also let locks expire, stop and kill
+// processes, and lose answers. After each move the package shows the contents of Redis and of the database.
 //
-// The replicas, the servers and the proxies are a lane of the fault lab. A schedule is a string of moves. The same string leads to the same
-// state, so to go back is to play a shorter string from the start. Start reading at [New]; moves.go has the moves, lessons.go the lessons.
+// The replicas, the servers and the proxies are a lane of the fault lab. A schedule is a string of moves. The same
+// string leads to the same state, so to go back is to play a shorter string from the start. Start reading at [New];
+// moves.go has the moves, lessons.go the lessons.
 package stepper
 
 import (
@@ -31,10 +32,12 @@ type Options struct {
 
 const (
 	idle = 10 * time.Minute
-	// ttl and patience (how long clients wait) are longer than any session of play, so that no lock expires and no client gives up by itself.
+	// ttl and patience (how long clients wait) are longer than any session of play, so that no lock expires and no client
+	// gives up by itself.
 	ttl, patience = 6 * time.Hour, 3 * time.Hour
-	// maxThought is how long a reader may think in all while the commands of a schedule are held; after that it is played again from the
-	// start. A lock gives up some of its commands after two seconds (lease.CleanupTimeout), however patient the clients are.
+	// maxThought is how long a reader may think in all while the commands of a schedule are held; after that it is played
+	// again from the start. A lock gives up some of its commands after two seconds (lease.CleanupTimeout), however patient
+	// the clients are.
 	maxThought = time.Second
 	// startLimit bounds a start of the servers, and playLimit one request, whatever hangs.
 	startLimit, playLimit = 90 * time.Second, 60 * time.Second
@@ -96,10 +99,10 @@ func (s *Stepper) Lessons() any {
 	return map[string]any{"lessons": lessons}
 }
 
-// Play plays a schedule of a lesson, and returns the state to which it leads. If the previous schedule is a prefix of it, and little
-// time has passed between its moves, Play plays only the rest. It leaves out the first move that is not possible, and all moves after it; State.Cut says so.
-// errors.Is(err, fs.ErrNotExist): there is no such lesson. Other errors: the servers could not be started, or a schedule did not end; the
-// next call starts the servers again.
+// Play plays a schedule of a lesson, and returns the state to which it leads. If the previous schedule is a prefix of
+// it, and little time has passed between its moves, Play plays only the rest. It leaves out the first move that is not
+// possible, and all moves after it; State.Cut says so. errors.Is(err, fs.ErrNotExist): there is no such lesson. Other
+// errors: the servers could not be started, or a schedule did not end; the next call starts the servers again.
 func (s *Stepper) Play(ctx context.Context, lesson, moves string) (any, error) {
 	l, ok := named(lesson)
 	if !ok {
@@ -203,7 +206,8 @@ func (s *Stepper) start() error {
 		return err
 	}
 	s.lane, err = s.servers.NewLane(ctx, rig.LaneOptions{
-		Service: rig.Shop(binary), TTL: ttl, Patience: patience, Equipment: rig.Equipment{Settings: "SHOP_LOCK_TIMEOUT=" + patience.String()},
+		Service: rig.Shop(binary), TTL: ttl, Patience: patience, Equipment: rig.Equipment{Settings: "SHOP_LOCK_TIMEOUT=" +
+			patience.String()},
 	})
 	return err
 }

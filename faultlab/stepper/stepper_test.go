@@ -105,7 +105,8 @@ func testWays(t *testing.T, s *Stepper) {
 		}
 		t.Run(l.Name, func(t *testing.T) {
 			end := played(t, s, l.Name, l.Way)
-			for try := 1; try < 5 && end.Moves != l.Way; try++ { // on a busy machine a client may give up a command that waits for its move
+			// on a busy machine a client may give up a command that waits for its move
+			for try := 1; try < 5 && end.Moves != l.Way; try++ {
 				played(t, s, l.Name, "")
 				end = played(t, s, l.Name, l.Way)
 			}
@@ -113,7 +114,8 @@ func testWays(t *testing.T, s *Stepper) {
 				t.Logf("%-2s %s = %s: %s %s", step.Move, step.Command, step.Said, step.Phase, step.Answer)
 			}
 			if end.Cut || end.Moves != l.Way || end.Won != len(end.Steps) {
-				t.Errorf("%s leads to %q, won after %d of %d moves, want all of them\n%+v", l.Way, end.Moves, end.Won, len(end.Steps), end.Clients)
+				t.Errorf("%s leads to %q, won after %d of %d moves, want all of them\n%+v", l.Way, end.Moves, end.Won,
+					len(end.Steps), end.Clients)
 			}
 		})
 	}
@@ -181,10 +183,12 @@ func testExpire(t *testing.T, s *Stepper) {
 	}
 }
 
-// A move that is not possible is left out, and so are all moves after it, and those after the last that a schedule may have.
+// A move that is not possible is left out, and so are all moves after it, and those after the last that a schedule may
+// have.
 func testImpossible(t *testing.T, s *Stepper) {
 	for moves, want := range map[string]string{
-		"ac": "", "aza": "a", "asab": "as", "asah": "as", "aaaa": "aaa", "akab": "ak", "akara": "akara", "ahh": "ah", "aha": "aha", "ahl": "ah",
+		"ac": "", "aza": "a", "asab": "as", "asah": "as", "aaaa": "aaa", "akab": "ak", "akara": "akara", "ahh": "ah",
+		"aha": "aha", "ahl": "ah",
 		"ahala":                         "ahal", // the answer to the third command is lost, and the client has its answer
 		strings.Repeat("x", maxMoves+1): strings.Repeat("x", maxMoves),
 	} {
@@ -241,7 +245,8 @@ func again(t *testing.T, s *Stepper, state *State, client int) *State {
 	return onward(t, s, state, client)
 }
 
-// A lesson that cannot be won is not won by any fault before any command of A, whatever B does meanwhile, nor by random moves.
+// A lesson that cannot be won is not won by any fault before any command of A, whatever B does meanwhile, nor by random
+// moves.
 func testNoWay(t *testing.T, s *Stepper, lesson string) {
 	lost := func(state *State) {
 		t.Helper()

@@ -68,7 +68,8 @@ type Mode struct {
 	Cart bool `json:"cart"`
 	// KeyRequired says that an Idempotency-Key must be sent.
 	KeyRequired bool `json:"key_required"`
-	// Holds lists the fields that a request with the admin token may set to experiment with the mode's lock: "lease_ms", "depth", "hold_ms".
+	// Holds lists the fields that a request with the admin token may set to experiment with the mode's lock: "lease_ms",
+	// "depth", "hold_ms".
 	Holds []string `json:"holds"`
 	// Segments is into how many segments a run should split the product first; 0 = not segmented.
 	Segments int `json:"segments"`
@@ -160,7 +161,8 @@ type Totals struct {
 	Units  int64 `json:"units"`
 }
 
-// Orders is the body of GET /products/{id}/orders: a page of the order rows. As in [Ledger], only the first page has the other fields.
+// Orders is the body of GET /products/{id}/orders: a page of the order rows. As in [Ledger], only the first page has
+// the other fields.
 type Orders struct {
 	ProductID  int64            `json:"product_id"`
 	Initial    map[Store]int64  `json:"initial,omitzero"`
@@ -176,17 +178,18 @@ type KeyRow struct {
 	Key       string    `json:"key"`
 	Status    int       `json:"status"` // of the answer; 0 = in progress
 	CreatedAt time.Time `json:"created_at"`
-	// Mode is the mode that answered; absent if the request is in progress, or an early version has written the row. The orders of other modes
-	// have nothing to do with the answer.
+	// Mode is the mode that answered; absent if the request is in progress, or an early version has written the row. The
+	// orders of other modes have nothing to do with the answer.
 	Mode string `json:"mode,omitempty"`
 }
 
-// Ledger is the body of GET /products/{id}/ledger: the raw facts that a judge needs, in pages. Initial is the count that PUT
-// .../stock set; it is never computed from the current count. A store that could not be read is missing from the maps and named in Unavailable.
+// Ledger is the body of GET /products/{id}/ledger: the raw facts that a judge needs, in pages. Initial is the count
+// that PUT .../stock set; it is never computed from the current count. A store that could not be read is missing from
+// the maps and named in Unavailable.
 //
-// The first page carries everything besides the rows, read from one snapshot per store: if the mode writes stock and order in one step,
-// Initial = Stock + Totals.Units holds even while sales go on. Later pages carry rows only. Within a page the oldest
-// orders come first; the pages go through the stores one after the other.
+// The first page carries everything besides the rows, read from one snapshot per store: if the mode writes stock and
+// order in one step, Initial = Stock + Totals.Units holds even while sales go on. Later pages carry rows only. Within a
+// page the oldest orders come first; the pages go through the stores one after the other.
 type Ledger struct {
 	ProductID int64           `json:"product_id"`
 	Initial   map[Store]int64 `json:"initial,omitzero"`
@@ -194,7 +197,8 @@ type Ledger struct {
 	Segments  []int64         `json:"segments,omitempty"`
 	// Totals counts all order rows of the snapshot, on all pages.
 	Totals map[Store]Totals `json:"totals,omitzero"`
-	// KeepKeysMS is for how long an idempotency key is kept, in milliseconds; 0 = forever. An order that repeats a key later is a new one.
+	// KeepKeysMS is for how long an idempotency key is kept, in milliseconds; 0 = forever. An order that repeats a key
+	// later is a new one.
 	KeepKeysMS int64 `json:"keep_keys_ms,omitempty"`
 	// AsOf is when the first snapshot began, by the replica's clock: they contain everything that was answered before.
 	AsOf   time.Time `json:"as_of,omitzero"`
@@ -203,13 +207,13 @@ type Ledger struct {
 	// NextCursor is the cursor of the next page; "" on the last one.
 	NextCursor  string           `json:"next_cursor,omitempty"`
 	Unavailable map[Store]string `json:"unavailable,omitempty"`
-	// Moved says that the product was sold while a client read the pages: the orders are of the first page's moment, but the keys of
-	// later pages are not.
+	// Moved says that the product was sold while a client read the pages: the orders are of the first page's moment, but
+	// the keys of later pages are not.
 	Moved bool `json:"-"`
 }
 
-// KeyText writes an idempotency key, which is bytes, as text: as it is where it is UTF-8, and each other byte as \xe9. A backslash before an x
-// is written as \x5c, so no two keys read alike.
+// KeyText writes an idempotency key, which is bytes, as text: as it is where it is UTF-8, and each other byte as \xe9.
+// A backslash before an x is written as \x5c, so no two keys read alike.
 func KeyText(key []byte) string {
 	if utf8.Valid(key) && !bytes.Contains(key, []byte(`\x`)) {
 		return string(key)

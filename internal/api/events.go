@@ -2,8 +2,8 @@ package api
 
 import "strconv"
 
-// Events is the data of one server-sent event of GET /events: the deductions that one replica has finished since the event before. Times
-// are in microseconds. Answers and Sections cover all deductions; Finished is a sample.
+// Events is the data of one server-sent event of GET /events: the deductions that one replica has finished since the
+// event before. Times are in microseconds. Answers and Sections cover all deductions; Finished is a sample.
 type Events struct {
 	Replica string `json:"replica"`
 	// Answers counts all deductions.
@@ -16,7 +16,8 @@ type Events struct {
 	LeftOut int64 `json:"left_out,omitempty"`
 }
 
-// AnswersWithin is how long answers of one kind are counted together, in microseconds: a quarter of the finest bin of the console's curves.
+// AnswersWithin is how long answers of one kind are counted together, in microseconds: a quarter of the finest bin of
+// the console's curves.
 const AnswersWithin = 5000
 
 // Answers counts the deductions of one mode and product that got the same code within [AnswersWithin].
@@ -30,8 +31,8 @@ type Answers struct {
 	Count int64 `json:"count"`
 	// Remaining is the stock that the last of them left; absent where nobody knows it.
 	Remaining *int64 `json:"remaining,omitempty"`
-	// Locks is how many of them had a critical section under a lock. Wait and Hold sum up how long these waited for their locks and held
-	// them; Longest is the longest wait.
+	// Locks is how many of them had a critical section under a lock. Wait and Hold sum up how long these waited for their
+	// locks and held them; Longest is the longest wait.
 	Locks   int64 `json:"locks,omitempty"`
 	Wait    int64 `json:"wait,omitempty"`
 	Hold    int64 `json:"hold,omitempty"`
@@ -44,15 +45,16 @@ type Sections struct {
 	ProductID int64  `json:"product_id"`
 	Key       string `json:"key,omitempty"` // as in Section
 	From      int64  `json:"from"`          // since 1970
-	// Rows has three numbers for each section: the number of the deduction (see RequestName), the begin relative to From, which may be
-	// negative, and the length. They have no names in JSON because there are thousands of them a second.
+	// Rows has three numbers for each section: the number of the deduction (see RequestName), the begin relative to From,
+	// which may be negative, and the length. They have no names in JSON because there are thousands of them a second.
 	Rows []int64 `json:"rows"`
 }
 
 // SectionRow is how many numbers a section has in Sections.Rows.
 const SectionRow = 3
 
-// RequestName returns the name of a deduction, which is unique in the stack: its replica, and its number there, in base 36.
+// RequestName returns the name of a deduction, which is unique in the stack: its replica, and its number there, in base
+// 36.
 func RequestName(replica string, number int64) string {
 	return replica + "-" + strconv.FormatInt(number, 36)
 }
@@ -74,8 +76,9 @@ type Finished struct {
 	Steps []StepAt `json:"steps,omitempty"`
 }
 
-// Section is the part of a deduction that must not overlap with another one of the same key. Begin and End are moments at which it was
-// surely inside: the reported end lies before the release is sent, so that the sections of a lock that works never overlap.
+// Section is the part of a deduction that must not overlap with another one of the same key. Begin and End are moments
+// at which it was surely inside: the reported end lies before the release is sent, so that the sections of a lock that
+// works never overlap.
 type Section struct {
 	// Key is the key of the lock. Without a lock it is "", and the section runs from the read to the write.
 	Key   string `json:"key,omitempty"`

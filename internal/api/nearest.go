@@ -2,7 +2,8 @@ package api
 
 import "slices"
 
-// Nearest returns the name that was probably meant by a word that is none of them; "" if none is near enough for a typing error.
+// Nearest returns the name that was probably meant by a word that is none of them; "" if none is near enough for a
+// typing error.
 func Nearest(word string, names []string) string {
 	nearest, best := "", len(word)
 	for _, name := range names {

@@ -97,13 +97,13 @@ type Problem struct {
 	Happened Happened `json:"happened"`
 	// Field names the offending input of an invalid_request.
 	Field string `json:"field,omitempty"`
-	// ProductID goes with sold_out, unknown_product and product_segmented: of a cart, the product that refused it. Requested and
-	// Available go with sold_out.
+	// ProductID goes with sold_out, unknown_product and product_segmented: of a cart, the product that refused it.
+	// Requested and Available go with sold_out.
 	ProductID int64  `json:"product_id,omitempty"`
 	Requested *int64 `json:"requested,omitempty"`
 	Available *int64 `json:"available,omitempty"`
-	// RequestID is the X-Request-Id of the answer, and TraceParent the traceparent of the request. An answer that is stored under an
-	// idempotency key has neither, since each repetition gets the same bytes.
+	// RequestID is the X-Request-Id of the answer, and TraceParent the traceparent of the request. An answer that is
+	// stored under an idempotency key has neither, since each repetition gets the same bytes.
 	RequestID   string `json:"request_id,omitempty"`
 	TraceParent string `json:"traceparent,omitempty"`
 }

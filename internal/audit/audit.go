@@ -1,15 +1,15 @@
 // Package audit is the judge: from what the clients saw (the history) and what the stores hold (the ledger) it says
 // whether stock was deducted exactly.
 //
-// It never trusts "stock < 0": a lost update oversells with stock at 0 or above. It never computes the initial stock from
-// the present. Missing data makes it INCONCLUSIVE, never green. It knows neither the modes nor the faults.
+// It never trusts "stock < 0": a lost update oversells with stock at 0 or above. It never computes the initial stock
+// from the present. Missing data makes it INCONCLUSIVE, never green. It knows neither the modes nor the faults.
 //
-// Start with [Judge], which turns an [Input] of ledger and history ([Op]) into a [Report]; [Check] then holds the report
-// against what a mode claims. [JudgeForeign] judges a service of which only the clients' side can be seen.
+// Start with [Judge], which turns an [Input] of ledger and history ([Op]) into a [Report]; [Check] then holds the
+// report against what a mode claims. [JudgeForeign] judges a service of which only the clients' side can be seen.
 //
 // How the files divide the work: ledger.go and units.go need the ledger only, history.go matches answers with rows,
-// resolve.go handles requests without an answer, linear.go checks the order in time, and weigh.go checks whether the data could have
-// shown a failure at all. findings.go collects what they find, and draws the verdict.
+// resolve.go handles requests without an answer, linear.go checks the order in time, and weigh.go checks whether the
+// data could have shown a failure at all. findings.go collects what they find, and draws the verdict.
 package audit
 
 import (
@@ -61,8 +61,9 @@ type Input struct {
 	// no run of ours is judged, that is with Replicas 0 and WantSoldOut false.
 	History []Op
 
-	// Stock is the stock that the run set before its first request; nil = not known. If the ledger begins with another, somebody else set
-	// the stock meanwhile, which deleted orders of the run: nothing that it shows is then the mode's doing.
+	// Stock is the stock that the run set before its first request; nil = not known. If the ledger begins with another,
+	// somebody else set the stock meanwhile, which deleted orders of the run: nothing that it shows is then the mode's
+	// doing.
 	Stock *int64
 
 	// WantSoldOut says that the plan asked for more than there was: a run that refused nobody then proves too little.
@@ -74,13 +75,13 @@ type Input struct {
 	Stopped bool
 	// Sequential says that the schedule is sequential on purpose, a retry for one: overlapping requests are not demanded.
 	Sequential bool
-	// Directed says that the history is one schedule, played on purpose: that nobody was served, or that few asked, is then no
-	// reason to doubt it.
+	// Directed says that the history is one schedule, played on purpose: that nobody was served, or that few asked, is
+	// then no reason to doubt it.
 	Directed bool
-	// Resumed is when the fault under test ended (the stopped process was woken, or the dead one replaced), in nanoseconds on the
-	// history's clock; 0 = no fault. Bound is how long a lock may outlive its holder after that: the longest of TTL, session and
-	// lock-delay. Only requests called after Resumed + Bound can show that the product is stuck; earlier waits are in
-	// Report.Blocked.
+	// Resumed is when the fault under test ended (the stopped process was woken, or the dead one replaced), in nanoseconds
+	// on the history's clock; 0 = no fault. Bound is how long a lock may outlive its holder after that: the longest of
+	// TTL, session and lock-delay. Only requests called after Resumed + Bound can show that the product is stuck; earlier
+	// waits are in Report.Blocked.
 	Resumed int64
 	Bound   time.Duration
 	// Lang is the language of the report's sentences: "zh", else English.
@@ -95,7 +96,8 @@ const (
 	Exact        Verdict = "EXACT"        // every check that applies passed, on data that could have failed it
 	Broken       Verdict = "BROKEN"       // at least one outcome of Report.Found was seen
 	Inconclusive Verdict = "INCONCLUSIVE" // data is missing
-	Vacuous      Verdict = "VACUOUS"      // the data could not have shown a failure: nothing was sold, one replica served all, somebody stopped the run, ...
+	// the data could not have shown a failure: nothing was sold, one replica served all, somebody stopped the run, ...
+	Vacuous Verdict = "VACUOUS"
 )
 
 // Report is the verdict on one product after one run. Units are units of stock unless said otherwise.
@@ -106,7 +108,8 @@ type Report struct {
 	Verdict   Verdict   `json:"verdict"`
 	// Found holds the letters of the outcomes seen: O L D X A, in this order; "" when exact.
 	Found string `json:"found"`
-	// Violations are what makes it broken beyond the letters (an unjustified refusal, duplicate ids, ...), one sentence each.
+	// Violations are what makes it broken beyond the letters (an unjustified refusal, duplicate ids, ...), one sentence
+	// each.
 	Violations []string `json:"violations,omitempty"`
 	// Consequences are rules broken only because a letter in Found says so already: a refusal that the leaked units
 	// explain, a negative stock after overselling. A claim of the letter covers them.
@@ -132,8 +135,8 @@ type Report struct {
 	AckLost int `json:"ack_lost"`
 	// BadRefusals counts sold_out answers that no possible order of events justifies.
 	BadRefusals int `json:"bad_refusals"`
-	// Blocked is the longest time in which requests were in flight or refused as busy, and none finished: how long a stopped or
-	// dead holder kept the others out, stuck or not. 0 without a history.
+	// Blocked is the longest time in which requests were in flight or refused as busy, and none finished: how long a
+	// stopped or dead holder kept the others out, stuck or not. 0 without a history.
 	Blocked time.Duration `json:"blocked_ns,omitempty"`
 
 	// Counts of the history's answers by outcome, and of the orders by replica.
@@ -146,8 +149,8 @@ type Report struct {
 	Lang string `json:"lang,omitempty"`
 }
 
-// Evidence is one unit that several orders carry, or that never was in stock. Unit u is the u-th that left the shelf: an
-// order that left r of s units and took q holds the units s-r-q+1 to s-r.
+// Evidence is one unit that several orders carry, or that never was in stock. Unit u is the u-th that left the shelf:
+// an order that left r of s units and took q holds the units s-r-q+1 to s-r.
 type Evidence struct {
 	Unit int64 `json:"unit"`
 	// Of is how many units there were; Unit is beyond it where the last unit was not the end.

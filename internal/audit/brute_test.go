@@ -20,13 +20,15 @@ type small struct {
 	rows    []api.Order
 }
 
-// randomSmall makes up to six requests of clients that answer as they please. An ok has its row; an unknown sometimes has.
+// randomSmall makes up to six requests of clients that answer as they please. An ok has its row; an unknown sometimes
+// has.
 func randomSmall(r *rand.Rand) small {
 	s := small{initial: int64(r.IntN(6))}
 	keyless := r.IntN(3) == 0 // rows do not record keys
 	for i := range 1 + r.IntN(6) {
 		call := int64(r.IntN(12))
-		o := op([]Outcome{OK, OK, Refused, Refused, Unknown, Declined}[r.IntN(6)], call, call+1+int64(r.IntN(8)), int64(1+r.IntN(3)), "", "")
+		o := op([]Outcome{OK, OK, Refused, Refused, Unknown, Declined}[r.IntN(6)], call, call+1+int64(r.IntN(8)),
+			int64(1+r.IntN(3)), "", "")
 		if r.IntN(3) == 0 {
 			o.Key = fmt.Sprint("k", i)
 		}
@@ -55,7 +57,8 @@ func (s small) sold() (sum int64) {
 // linear tries every order of the requests, every choice of which unknown ones happened, and tells whether a counter
 // that starts at stock can have given these answers, every sale fits what it left, and accept takes the end.
 func linear(
-	ops []Op, done uint, stock int64, took []int64, fits func(i int, left int64) bool, accept func(stock int64, took []int64) bool,
+	ops []Op, done uint, stock int64, took []int64, fits func(i int, left int64) bool,
+	accept func(stock int64, took []int64) bool,
 ) bool {
 	earliest := int64(1 << 60) // a request that was called after another's return takes effect after it
 	pending := false
@@ -146,10 +149,12 @@ func TestClosedFormAgrees(t *testing.T) {
 			Initial: map[api.Store]int64{api.SQL: s.initial}, Stock: map[api.Store]int64{api.SQL: s.initial - s.sold()},
 		}})
 		if is := got.Oversold == 0 && got.BadRefusals == 0; is != want {
-			t.Fatalf("closed form says %v, search says %v\ninitial %d\nops %+v\nrows %+v\n%s", is, want, s.initial, s.ops, s.rows, got.Text("en"))
+			t.Fatalf("closed form says %v, search says %v\ninitial %d\nops %+v\nrows %+v\n%s", is, want, s.initial, s.ops,
+				s.rows, got.Text("en"))
 		}
 		if unsafe(got) == want {
-			t.Fatalf("Judge = %s, search says %v\ninitial %d\nops %+v\nrows %+v\n%s", got.Verdict, want, s.initial, s.ops, s.rows, got.Text("en"))
+			t.Fatalf("Judge = %s, search says %v\ninitial %d\nops %+v\nrows %+v\n%s", got.Verdict, want, s.initial, s.ops,
+				s.rows, got.Text("en"))
 		}
 		if want {
 			legal++
@@ -174,7 +179,8 @@ func TestForeignIsSound(t *testing.T) {
 		got := JudgeForeign(s.initial, after, Input{History: s.ops})
 		seen[got.Verdict]++
 		if got.Answers[Unknown] == 0 && unsafe(got) == want || unsafe(got) && want || got.Verdict == Exact && !want {
-			t.Fatalf("JudgeForeign = %s, search says %v\ninitial %d after %d\nops %+v\n%s", got.Verdict, want, s.initial, after, s.ops, got.Text("en"))
+			t.Fatalf("JudgeForeign = %s, search says %v\ninitial %d after %d\nops %+v\n%s", got.Verdict, want, s.initial, after,
+				s.ops, got.Text("en"))
 		}
 	}
 	t.Log(seen)

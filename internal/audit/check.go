@@ -11,10 +11,10 @@ const Letters = "OLDXA"
 
 // Check holds a report against a claim, and says why, one sentence each.
 //
-// "." is confirmed by EXACT alone. A set of letters is confirmed when the run was BROKEN, at least one of them was seen,
-// and nothing outside the set: no other letter, and no violation that the letters seen do not imply (the report keeps
-// the implied ones apart, as consequences). A claim to break that did not break is contradicted, unless the run could
-// not have shown it. "" is Unclaimed, "–" Undecided.
+// "." is confirmed by EXACT alone. A set of letters is confirmed when the run was BROKEN, at least one of them was
+// seen, and nothing outside the set: no other letter, and no violation that the letters seen do not imply (the report
+// keeps the implied ones apart, as consequences). A claim to break that did not break is contradicted, unless the run
+// could not have shown it. "" is Unclaimed, "–" Undecided.
 //
 //	claim  report            finding
 //	.      EXACT             confirmed

@@ -5,8 +5,8 @@ import "slices"
 // maxRuns is how many runs of units a [coverage] keeps.
 const maxRuns = 1 << 14
 
-// coverage counts the orders of each unit, as sorted runs of units. In an exact sale the orders join into one run or a few, since they are
-// written in nearly the order of their units. The memory grows with the number of gaps.
+// coverage counts the orders of each unit, as sorted runs of units. In an exact sale the orders join into one run or a
+// few, since they are written in nearly the order of their units. The memory grows with the number of gaps.
 type coverage struct {
 	runs []span // sorted, disjoint
 	left int64  // spans that were not added, since maxRuns was reached

@@ -34,7 +34,8 @@ type storedAnswer struct {
 func (x *exactShop) run() Input {
 	initial := x.rng.Int64N(7)
 	x.stock, x.stored, x.quantities = initial, map[string]storedAnswer{}, map[string]int64{}
-	x.ledger = &api.Ledger{ProductID: 101, Initial: map[api.Store]int64{api.SQL: initial}, KeepKeysMS: x.keys.Milliseconds()}
+	x.ledger = &api.Ledger{ProductID: 101, Initial: map[api.Store]int64{api.SQL: initial},
+		KeepKeysMS: x.keys.Milliseconds()}
 	type execution struct {
 		at time.Duration
 		op int
@@ -175,7 +176,9 @@ func TestOrderByRemaining(t *testing.T) {
 				sold--
 			}
 		}
-		want := linear(in.History, 0, in.Ledger.Initial[api.SQL], nil, fits, func(_ int64, took []int64) bool { return len(took) == sold })
+		want := linear(in.History, 0, in.Ledger.Initial[api.SQL], nil, fits, func(_ int64, took []int64) bool {
+			return len(took) == sold
+		})
 		if want {
 			legal++
 		}
@@ -197,7 +200,8 @@ func soldInAnyOrder(r *rand.Rand) (in Input, left []int64) {
 		var buyers []int
 		for i := range 1 + r.IntN(5) {
 			call := r.Int64N(12)
-			o := op([]Outcome{OK, OK, Refused, Unknown}[r.IntN(4)], call, call+1+r.Int64N(8), 1+r.Int64N(2), "", fmt.Sprint("k", i))
+			o := op([]Outcome{OK, OK, Refused, Unknown}[r.IntN(4)], call, call+1+r.Int64N(8), 1+r.Int64N(2), "",
+				fmt.Sprint("k", i))
 			if o.Outcome == OK || o.Outcome == Unknown && r.IntN(2) == 0 {
 				buyers = append(buyers, i)
 			}

@@ -17,8 +17,9 @@ type findings struct {
 }
 
 // violation is one broken rule, in words. Many rules break together: overselling below zero also leaves a negative
-// stock. A mode that claims to oversell must not be contradicted by the consequence of what it claims, nor be excused for
-// anything else; so each rule names the letters that imply it, and only if one of these was found is it a consequence.
+// stock. A mode that claims to oversell must not be contradicted by the consequence of what it claims, nor be excused
+// for anything else; so each rule names the letters that imply it, and only if one of these was found is it a
+// consequence.
 type violation struct {
 	implied  string // letters that say it already; "" = none does
 	sentence string

@@ -11,7 +11,8 @@ import (
 // before and after. Sold is what was acknowledged, Orders how often.
 //
 //   - oversold: more units acknowledged than there were; lost updates: stock after + acknowledged > before;
-//   - leaked: more units gone than the acknowledged and all the unanswered requests together can have taken, once for each key;
+//   - leaked: more units gone than the acknowledged and all the unanswered requests together can have taken, once for
+//     each key;
 //   - refusals by the closed form of [Judge], where unanswered requests may have taken the units that are gone
 //     without an acknowledgement, as early as possible.
 //
@@ -44,12 +45,13 @@ func JudgeForeign(before, after int64, in Input) Report {
 	return j.close()
 }
 
-// hearForeign returns the acknowledged sales, and by call what the unanswered requests may have taken. A key is one sale, however often it was
-// sent: if it was acknowledged, its unanswered requests took nothing more.
+// hearForeign returns the acknowledged sales, and by call what the unanswered requests may have taken. A key is one
+// sale, however often it was sent: if it was acknowledged, its unanswered requests took nothing more.
 func (j *judge) hearForeign() (acked, open []sale) {
 	answers, again := map[[2]string]bool{}, map[[2]string]bool{}
 	calls := firstCalls(j.ops)
-	known, first := map[string]bool{}, map[string]bool{} // keys that were acknowledged, and those by another answer than a replay
+	// keys that were acknowledged, and those by another answer than a replay
+	known, first := map[string]bool{}, map[string]bool{}
 	for _, op := range j.ops {
 		if op.Outcome == OK && op.Key != "" {
 			known[op.Key], first[op.Key] = true, first[op.Key] || !op.Replayed
@@ -58,7 +60,8 @@ func (j *judge) hearForeign() (acked, open []sale) {
 	for _, op := range j.ops {
 		call := op.Call
 		switch {
-		case op.Outcome == OK && op.Replayed && op.Key != "" && !first[op.Key]: // the first answer was lost: this one tells of its sale
+		case op.Outcome == OK && op.Replayed && op.Key != "" && !first[op.Key]:
+			// the first answer was lost: this one tells of its sale
 			first[op.Key], call = true, calls[op.Key]
 		case op.Outcome == OK:
 			// A service that is not ours need not mark its replays; the same answer for the same key is one.
@@ -97,8 +100,8 @@ func (j *judge) balance(unknown int64) {
 	j.blameSums()
 }
 
-// spend gives the units that are gone without an acknowledgement to the unanswered requests, the earliest first. After lost
-// updates the stock does not tell how many are gone, so each may have taken all it asked for.
+// spend gives the units that are gone without an acknowledgement to the unanswered requests, the earliest first. After
+// lost updates the stock does not tell how many are gone, so each may have taken all it asked for.
 func (j *judge) spend(open []sale, units int64) (taken []sale) {
 	if len(open) == 0 || units < 0 {
 		return open

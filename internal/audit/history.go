@@ -84,8 +84,8 @@ func (j *judge) hearAcks() (lost []sale) {
 		}
 	}
 	j.each(twice, "", sayAckedTwice)
-	// No order of events acknowledges more than there was. It shows without any row; with all rows there it is O, and where
-	// a failover sold the same units again it is A.
+	// No order of events acknowledges more than there was. It shows without any row; with all rows there it is O, and
+	// where a failover sold the same units again it is A.
 	if acked > j.r.Initial {
 		j.violate("OA", sayAckedTooMuch, acked, j.r.Initial)
 	}
@@ -214,9 +214,9 @@ func firstCalls(ops []Op) map[string]int64 {
 	return calls
 }
 
-// blameRows reports the rows that no answer accounts for. A second order for a key is a double charge and nothing more, and
-// a repeated id has been reported; a row whose request was told that nothing happened is the worst kind, because that
-// client will buy again. No outcome implies it: a mode may oversell, but not to somebody whom it refused.
+// blameRows reports the rows that no answer accounts for. A second order for a key is a double charge and nothing more,
+// and a repeated id has been reported; a row whose request was told that nothing happened is the worst kind, because
+// that client will buy again. No outcome implies it: a mode may oversell, but not to somebody whom it refused.
 func (j *judge) blameRows() {
 	denied := map[string]bool{}
 	for _, op := range j.ops {

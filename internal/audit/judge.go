@@ -10,18 +10,22 @@ import (
 //
 // From the ledger alone:
 //
-//   - conservation: initial = stock now + units ordered; too much is O, too little is L, where a stock below zero counts as zero;
+//   - conservation: initial = stock now + units ordered; too much is O, too little is L, where a stock below zero
+//     counts as zero;
 //   - no stock or segment is below zero;
 //   - order ids present and unique, quantities positive; two orders for one idempotency key while it is kept are D;
 //   - stored first answers and orders agree, both ways, while answers are kept;
-//   - no unit is carried by two orders, none lies outside the stock that there was, and no order left less than there is now.
+//   - no unit is carried by two orders, none lies outside the stock that there was, and no order left less than there
+//     is now.
 //
 // With a history:
 //
-//   - every ok has its row, of the same product, quantity and key, else it is A; no order is acknowledged to two requests;
-//   - a replay repeats the first answer for its key, and is no second sale; nobody is refused whose key has a sale as its stored answer;
-//   - every row belongs to a request that was not answered "nothing happened"; each request of unknown outcome accounts for one
-//     row with its key, or with its quantity and written after its call;
+//   - every ok has its row, of the same product, quantity and key, else it is A; no order is acknowledged to two
+//     requests;
+//   - a replay repeats the first answer for its key, and is no second sale; nobody is refused whose key has a sale as
+//     its stored answer;
+//   - every row belongs to a request that was not answered "nothing happened"; each request of unknown outcome accounts
+//     for one row with its key, or with its quantity and written after its call;
 //   - no more was acknowledged than there was, and every sold_out was justified: together, and with unknown outcomes
 //     resolved, this is linearizability of a counter that only falls;
 //   - what was left falls in the order of time;
@@ -31,8 +35,9 @@ import (
 // several replicas took part, the stock ran out where the plan meant it to, and nobody stopped the run; else the
 // verdict is VACUOUS.
 //
-// BROKEN outranks missing data, because every rule looks only at data that is there; orders of another product or mode in
-// the ledger, and a stock that somebody else set during the run, are the exceptions, for then nobody knows whose fault it was. It takes O(n log n) in orders and answers.
+// BROKEN outranks missing data, because every rule looks only at data that is there; orders of another product or mode
+// in the ledger, and a stock that somebody else set during the run, are the exceptions, for then nobody knows whose
+// fault it was. It takes O(n log n) in orders and answers.
 func Judge(in Input) Report {
 	j := judge{in: in, findings: findings{r: Report{Mode: in.Mode, Store: in.Store, Lang: in.Lang}}}
 	if j.open() {
@@ -46,9 +51,9 @@ func Judge(in Input) Report {
 	return j.close()
 }
 
-// JudgeLedger judges every store of a product that has a stock or could not be read, from the ledger alone. It skips the
-// checks that need the clients' answers, and Report.Unchecked lists them. A ledger that is nil, or
-// knows no store, gives one INCONCLUSIVE report. lang is the language of the sentences.
+// JudgeLedger judges every store of a product that has a stock or could not be read, from the ledger alone. It skips
+// the checks that need the clients' answers, and Report.Unchecked lists them. A ledger that is nil, or knows no store,
+// gives one INCONCLUSIVE report. lang is the language of the sentences.
 func JudgeLedger(l *api.Ledger, lang string) []Report {
 	if l == nil {
 		return []Report{Judge(Input{Lang: lang})}
@@ -68,8 +73,8 @@ func JudgeLedger(l *api.Ledger, lang string) []Report {
 	return all
 }
 
-// Overall is the verdict from the reports on the stores of a product, or on the products of a run: the worst, except that one from which
-// nothing was sold says nothing about the others.
+// Overall is the verdict from the reports on the stores of a product, or on the products of a run: the worst, except
+// that one from which nothing was sold says nothing about the others.
 func Overall(reports []Report) Verdict {
 	for _, v := range []Verdict{Broken, Inconclusive, Exact} {
 		for _, r := range reports {
@@ -134,9 +139,9 @@ func (j *judge) open() bool {
 	return true
 }
 
-// openRows keeps the order rows of the judged store, and notices rows that have no business there. A run starts by setting
-// the stock, which clears the orders; a row of another mode is a straggler from the run before, and may have taken units
-// from this one.
+// openRows keeps the order rows of the judged store, and notices rows that have no business there. A run starts by
+// setting the stock, which clears the orders; a row of another mode is a straggler from the run before, and may have
+// taken units from this one.
 func (j *judge) openRows() {
 	l := j.in.Ledger
 	j.rows = make([]api.Order, 0, len(l.Orders))

@@ -140,7 +140,8 @@ func TestStuck(t *testing.T) {
 		{"one got through", []Op{no(11), no(12), no(13), op(OK, 14, 60, 1, "o", "")}, 9, false},
 		{"one was refused", []Op{no(11), no(12), no(13), op(Refused, 14, 60, 12, "", "")}, 9, false},
 		{"one got no answer", []Op{no(11), no(12), no(13), op(Unknown, 14, 0, 1, "", "")}, 9, true},
-		{"nobody answers", []Op{op(Unknown, 14, 0, 1, "", ""), op(Unknown, 15, 0, 1, "", ""), op(Unknown, 16, 0, 1, "", "")}, 9, false},
+		{"nobody answers", []Op{op(Unknown, 14, 0, 1, "", ""), op(Unknown, 15, 0, 1, "", ""), op(Unknown, 16, 0, 1, "", "")},
+			9, false},
 		{"less left than they want", []Op{no(11), no(12), no(13)}, 1, false},
 		{"another trouble", []Op{no(11), no(12), no(13), down}, 9, false},
 	} {
@@ -181,7 +182,8 @@ func TestForeign(t *testing.T) {
 		{"oversold, stock at 0", 4, 0, sold(5), Broken, "O"},
 		{"lost update", 100, 96, sold(5), Broken, "O"},
 		{"leaked", 100, 94, sold(5), Broken, "L"},
-		{"a unit that the unanswered request may have", 100, 94, append(sold(5), op(Unknown, 2, 0, 1, "", "")), Inconclusive, ""},
+		{"a unit that the unanswered request may have", 100, 94, append(sold(5), op(Unknown, 2, 0, 1, "", "")), Inconclusive,
+			""},
 		{"two units gone, one unanswered", 100, 93, append(sold(5), op(Unknown, 2, 0, 1, "", "")), Broken, "L"},
 		{"unanswered took nothing", 100, 95, append(sold(5), op(Unknown, 2, 0, 1, "", "")), Exact, ""},
 		{"refused while in stock", 100, 95, append(sold(5), op(Refused, 2, 9, 1, "", "")), Broken, ""},
@@ -205,7 +207,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestForeignUnknownAfterLostUpdate checks that a refusal is not blamed where unanswered requests may have sold the rest.
+// TestForeignUnknownAfterLostUpdate checks that a refusal is not blamed where unanswered requests may have sold the
+// rest.
 func TestForeignUnknownAfterLostUpdate(t *testing.T) {
 	t.Parallel()
 	r := JudgeForeign(2, 1, Input{History: []Op{
@@ -228,7 +231,8 @@ func TestEvidence(t *testing.T) {
 		got = append(got, e.String(), e.Text("zh"))
 	}
 	want := []string{
-		"unit 2 was sold 3 times: order o2, replica 3, 12:00:00.002; order o9, replica 3, 12:00:00.011; order 0193…00beef, replica 1, 12:00:00.012",
+		"unit 2 was sold 3 times: order o2, replica 3, 12:00:00.002; order o9, replica 3, 12:00:00.011; order 0193…00beef, " +
+			"replica 1, 12:00:00.012",
 		"第 2 件被卖出 3 次：订单 o2，副本 3，12:00:00.002；订单 o9，副本 3，12:00:00.011；订单 0193…00beef，副本 1，12:00:00.012",
 		"unit 3 was sold 2 times: order o3, replica 1, 12:00:00.003; order o9, replica 3, 12:00:00.011",
 		"第 3 件被卖出 2 次：订单 o3，副本 1，12:00:00.003；订单 o9，副本 3，12:00:00.011",
@@ -252,7 +256,8 @@ func TestEvidenceIsBounded(t *testing.T) {
 		in.Ledger.Orders = append(in.Ledger.Orders, row(fmt.Sprint("y", i), 1, int64(i/2), "", i))
 	}
 	r := Judge(in)
-	if len(r.Evidence) != maxUnits || r.Evidence[0].Unit != 500 || r.Evidence[0].Times != 1000 || len(r.Evidence[0].Orders) != maxOrders {
+	if len(r.Evidence) != maxUnits || r.Evidence[0].Unit != 500 || r.Evidence[0].Times != 1000 ||
+		len(r.Evidence[0].Orders) != maxOrders {
 		t.Fatalf("evidence: %d units, first %+v", len(r.Evidence), r.Evidence[0])
 	}
 	if s := r.Evidence[0].String(); !strings.HasSuffix(s, "; and 996 more") {
@@ -312,14 +317,16 @@ func TestDirectedSchedules(t *testing.T) {
 	t.Parallel()
 	ledger := func(left int64) *api.Ledger {
 		return &api.Ledger{
-			ProductID: 101, Initial: map[api.Store]int64{api.Redis: 10}, Stock: map[api.Store]int64{api.Redis: left}, Orders: []api.Order{}, Keys: []api.KeyRow{},
+			ProductID: 101, Initial: map[api.Store]int64{api.Redis: 10}, Stock: map[api.Store]int64{api.Redis: left},
+			Orders: []api.Order{}, Keys: []api.KeyRow{},
 		}
 	}
 	busy := []Op{{ProductID: 101, Quantity: 1, Call: 1, Return: 2, Outcome: Declined, Code: api.LockBusy}}
 	for left, want := range map[int64]Verdict{10: Exact, 9: Broken, 11: Broken} {
 		got := Judge(Input{Store: api.Redis, Ledger: ledger(left), History: busy, Directed: true})
 		if got.Verdict != want {
-			t.Errorf("nobody was served, and %d of 10 are left: %s %q %q, want %s", left, got.Verdict, got.Found, got.Missing, want)
+			t.Errorf("nobody was served, and %d of 10 are left: %s %q %q, want %s", left, got.Verdict, got.Found, got.Missing,
+				want)
 		}
 	}
 	if got := Judge(Input{Store: api.Redis, Ledger: ledger(10), History: busy}); got.Verdict != Vacuous {

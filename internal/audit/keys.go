@@ -19,17 +19,19 @@ func useOf[K cmp.Ordered](key K, o api.Order, row int) use[K] {
 	return use[K]{key, o.CreatedAt.UnixMicro(), row}
 }
 
-// The judge ignores the end of a key's retention: 1/uncertainPart of it, but no more than uncertain. The retention begins a moment
-// before the order's time, and another replica, with another clock, may remove the key.
+// The judge ignores the end of a key's retention: 1/uncertainPart of it, but no more than uncertain. The retention
+// begins a moment before the order's time, and another replica, with another clock, may remove the key.
 const (
 	uncertain     = time.Minute
 	uncertainPart = 10
 )
 
-// doubles sorts the uses and counts those that repeat a key while it is kept, which charge twice. later are the rows of those that repeat it
-// after that, which are new requests. kept is from [retention.held].
+// doubles sorts the uses and counts those that repeat a key while it is kept, which charge twice. later are the rows of
+// those that repeat it after that, which are new requests. kept is from [retention.held].
 func doubles[K cmp.Ordered](uses []use[K], kept time.Duration) (twice int, later []int) {
-	slices.SortFunc(uses, func(a, b use[K]) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.micros, b.micros)) })
+	slices.SortFunc(uses, func(a, b use[K]) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.micros, b.micros))
+	})
 	for i := 1; i < len(uses); i++ {
 		switch a, b := uses[i-1], uses[i]; {
 		case a.key != b.key:

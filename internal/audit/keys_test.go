@@ -16,7 +16,8 @@ func at(id, key string, left int64, after time.Duration) api.Order {
 
 // books are a ledger whose stock was once initial, and is now.
 func books(initial, now int64, rows ...api.Order) *api.Ledger {
-	return &api.Ledger{ProductID: 101, Orders: rows, Initial: map[api.Store]int64{api.SQL: initial}, Stock: map[api.Store]int64{api.SQL: now}}
+	return &api.Ledger{ProductID: 101, Orders: rows, Initial: map[api.Store]int64{api.SQL: initial},
+		Stock: map[api.Store]int64{api.SQL: now}}
 }
 
 func answer(key string, status int, after time.Duration) api.KeyRow {
@@ -48,7 +49,8 @@ func TestKeyUsedAgain(t *testing.T) {
 		verdict Verdict
 		found   string
 	}{
-		"sold twice": {books(5, 3, first, later), []api.KeyRow{answer("k", 200, 11*time.Second)}, []Op{bought, again}, Exact, ""},
+		"sold twice": {books(5, 3, first, later), []api.KeyRow{answer("k", 200, 11*time.Second)}, []Op{bought, again}, Exact,
+			""},
 		"the second answer is lost, and repeated": {
 			books(5, 3, first, later), []api.KeyRow{answer("k", 200, 11*time.Second)},
 			[]Op{bought, op(Unknown, 11*s-1, 0, 1, "", "k"), replay(12*s, 13*s, "o2", "k")}, Exact, "",
@@ -63,7 +65,8 @@ func TestKeyUsedAgain(t *testing.T) {
 			books(5, 3, first, later), nil, []Op{bought, op(Declined, 11*s-1, 11*s+1, 1, "", "k")}, Broken, "",
 		},
 		"the second order is lost": {books(5, 4, first), nil, []Op{bought, again}, Broken, "A"},
-		"too soon":                 {books(5, 3, first, at("o2", "k", 3, 8*time.Second)), nil, []Op{bought, op(OK, 8*s-1, 8*s+1, 1, "o2", "k")}, Broken, "D"},
+		"too soon": {books(5, 3, first, at("o2", "k", 3, 8*time.Second)), nil,
+			[]Op{bought, op(OK, 8*s-1, 8*s+1, 1, "o2", "k")}, Broken, "D"},
 	} {
 		l := c.ledger
 		l.KeepKeysMS, l.Keys, l.AsOf = 10_000, c.answers, noon.Add(13*time.Second)
@@ -90,7 +93,8 @@ func TestClocksFarApart(t *testing.T) {
 	r := heard(books(10, 6,
 		on("1", at("a", "", 9, 10*time.Minute+time.Second)), on("2", at("b", "", 7, 40*time.Second)),
 		on("2", at("y", "", 6, 50*time.Second)), on("1", at("x", "", 8, 10*time.Minute+2*time.Second))),
-		op(OK, s-1, s+1, 1, "a", ""), op(Unknown, 2*s-1, 0, 1, "", ""), op(OK, 40*s-1, 40*s+1, 1, "b", ""), op(Unknown, 50*s-1, 0, 1, "", ""))
+		op(OK, s-1, s+1, 1, "a", ""), op(Unknown, 2*s-1, 0, 1, "", ""), op(OK, 40*s-1, 40*s+1, 1, "b", ""),
+		op(Unknown, 50*s-1, 0, 1, "", ""))
 	if r.Verdict != Exact {
 		t.Error(r.Text("en"))
 	}
@@ -108,8 +112,10 @@ func TestDoubleWithoutKeysInRows(t *testing.T) {
 		"the second is acknowledged": {two(), []Op{op(Unknown, 0, 0, 1, "", "k"), op(OK, 19, 25, 1, "o2", "k")}, "D"},
 		"neither is acknowledged":    {two(), []Op{op(Unknown, 0, 0, 1, "", "k"), op(Unknown, 19, 0, 1, "", "k")}, "D"},
 		"without an id":              {two(), []Op{op(Unknown, 0, 0, 1, "", "k"), op(OK, 19, 25, 1, "", "k")}, "D"},
-		"another's request":          {two(), []Op{op(Unknown, 0, 0, 1, "", "k"), op(Unknown, 1, 0, 1, "", "j"), op(OK, 19, 25, 1, "o2", "k")}, ""},
-		"sold once":                  {books(10, 9, at("o2", "", 9, 20)), []Op{op(Unknown, 0, 0, 1, "", "k"), op(OK, 19, 25, 1, "o2", "k")}, ""},
+		"another's request": {two(), []Op{op(Unknown, 0, 0, 1, "", "k"), op(Unknown, 1, 0, 1, "", "j"),
+			op(OK, 19, 25, 1, "o2", "k")}, ""},
+		"sold once": {books(10, 9, at("o2", "", 9, 20)), []Op{op(Unknown, 0, 0, 1, "", "k"), op(OK, 19, 25, 1, "o2", "k")},
+			""},
 	} {
 		if r := heard(c.ledger, c.ops...); r.Found != c.want {
 			t.Errorf("%s: want %q, got %s", name, c.want, r.Text("en"))
@@ -122,7 +128,8 @@ func TestRefusedSale(t *testing.T) {
 	t.Parallel()
 	l := books(1, 0, at("o1", "k", 0, 0))
 	l.Keys = []api.KeyRow{answer("k", 200, 0)}
-	if r := heard(l, op(Unknown, 0, 0, 1, "", "k"), op(Refused, 11, 12, 1, "", "k")); r.Verdict != Broken || len(r.Violations) != 1 {
+	if r := heard(l, op(Unknown, 0, 0, 1, "", "k"), op(Refused, 11, 12, 1, "", "k")); r.Verdict != Broken ||
+		len(r.Violations) != 1 {
 		t.Error(r.Text("en"))
 	}
 }
@@ -130,13 +137,15 @@ func TestRefusedSale(t *testing.T) {
 // The refusals that a history has are its own mode's: another mode's sale for the key says nothing about them.
 func TestRefusedBesideAnotherModesSale(t *testing.T) {
 	t.Parallel()
-	for mode, want := range map[string]int{"": 2, "idempotent": 1} { // "" = any mode may have answered; the other violation is the order itself
+	// "" = any mode may have answered; the other violation is the order itself
+	for mode, want := range map[string]int{"": 2, "idempotent": 1} {
 		l := books(1, 0, at("o1", "k", 0, 0))
 		l.Orders[0].Mode = "idempotent"
 		l.Keys = []api.KeyRow{answer("k", 200, 0)}
 		l.Keys[0].Mode = mode
 		r := Judge(Input{
-			Mode: "m", Store: api.SQL, Partial: true, Sequential: true, Ledger: l, History: []Op{op(Refused, 11, 12, 1, "", "k")},
+			Mode: "m", Store: api.SQL, Partial: true, Sequential: true, Ledger: l,
+			History: []Op{op(Refused, 11, 12, 1, "", "k")},
 		})
 		if len(r.Violations) != want {
 			t.Errorf("answered by %q: want %d violations, got %s", mode, want, r.Text("en"))
@@ -156,7 +165,8 @@ func TestReplayOfAnothersRequest(t *testing.T) {
 	}
 }
 
-// A key is its mode's own: an order of a mode that stores no answers has nothing to do with another mode's answer to its key.
+// A key is its mode's own: an order of a mode that stores no answers has nothing to do with another mode's answer to
+// its key.
 func TestKeyOfAnotherMode(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -222,12 +232,17 @@ func TestForeignKeys(t *testing.T) {
 		ops   []Op
 		want  Verdict
 	}{
-		"charged twice":                        {8, []Op{op(Unknown, 0, 0, 1, "", "k"), op(OK, 19, 25, 1, "", "k"), no}, Broken},
-		"charged once":                         {9, []Op{op(Unknown, 0, 0, 1, "", "k"), op(OK, 19, 25, 1, "", "k"), no}, Exact},
-		"the first answer is lost":             {9, []Op{op(Unknown, 0, 0, 1, "", "k"), replay(19, 25, "", "k"), no}, Exact},
-		"repeated often":                       {9, []Op{op(Unknown, 0, 0, 1, "", "k"), replay(19, 25, "o", "k"), replay(26, 27, "o", "k"), no}, Exact},
-		"never answered, charged at most once": {8, []Op{op(Unknown, 0, 0, 1, "", "k"), op(Unknown, 19, 0, 1, "", "k"), op(OK, 19, 25, 1, "", "i"), no}, Inconclusive},
-		"never answered, charged twice":        {7, []Op{op(Unknown, 0, 0, 1, "", "k"), op(Unknown, 19, 0, 1, "", "k"), op(OK, 19, 25, 1, "", "i"), no}, Broken},
+		"charged twice": {8, []Op{op(Unknown, 0, 0, 1, "", "k"), op(OK, 19, 25, 1, "", "k"), no},
+			Broken},
+		"charged once": {9, []Op{op(Unknown, 0, 0, 1, "", "k"), op(OK, 19, 25, 1, "", "k"), no},
+			Exact},
+		"the first answer is lost": {9, []Op{op(Unknown, 0, 0, 1, "", "k"), replay(19, 25, "", "k"), no}, Exact},
+		"repeated often": {9, []Op{op(Unknown, 0, 0, 1, "", "k"), replay(19, 25, "o", "k"),
+			replay(26, 27, "o", "k"), no}, Exact},
+		"never answered, charged at most once": {8, []Op{op(Unknown, 0, 0, 1, "", "k"), op(Unknown, 19, 0, 1, "", "k"),
+			op(OK, 19, 25, 1, "", "i"), no}, Inconclusive},
+		"never answered, charged twice": {7, []Op{op(Unknown, 0, 0, 1, "", "k"), op(Unknown, 19, 0, 1, "", "k"),
+			op(OK, 19, 25, 1, "", "i"), no}, Broken},
 	} {
 		if r := JudgeForeign(10, c.after, Input{History: c.ops}); r.Verdict != c.want {
 			t.Errorf("%s: want %s, got %s", name, c.want, r.Text("en"))
@@ -235,7 +250,8 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// A key protects its request for its retention. The judge allows for a tenth of it, at most a minute, since clocks differ.
+// A key protects its request for its retention. The judge allows for a tenth of it, at most a minute, since clocks
+// differ.
 func TestDoublesAndRetention(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -243,10 +259,11 @@ func TestDoublesAndRetention(t *testing.T) {
 		at           []time.Duration // when the orders of one key were created
 		twice, later int
 	}{
-		"one order":                   {24 * time.Hour, []time.Duration{0}, 0, 0},
-		"at the same time":            {24 * time.Hour, []time.Duration{0, 0}, 1, 0},
-		"kept forever":                {0, []time.Duration{0, 1e6 * time.Hour}, 1, 0},
-		"more than a minute too soon": {24 * time.Hour, []time.Duration{0, 24*time.Hour - time.Minute - time.Microsecond}, 1, 0},
+		"one order":        {24 * time.Hour, []time.Duration{0}, 0, 0},
+		"at the same time": {24 * time.Hour, []time.Duration{0, 0}, 1, 0},
+		"kept forever":     {0, []time.Duration{0, 1e6 * time.Hour}, 1, 0},
+		"more than a minute too soon": {24 * time.Hour, []time.Duration{0, 24*time.Hour - time.Minute - time.Microsecond}, 1,
+			0},
 		"less than a minute too soon": {24 * time.Hour, []time.Duration{0, 24*time.Hour - time.Minute}, 0, 1},
 		"within nine tenths":          {10 * time.Second, []time.Duration{0, 9*time.Second - time.Microsecond}, 1, 0},
 		"after nine tenths":           {10 * time.Second, []time.Duration{0, 9 * time.Second}, 0, 1},

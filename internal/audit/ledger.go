@@ -19,8 +19,9 @@ func (j *judge) count() {
 // conserve checks that no unit appeared or vanished: initial = stock now + units of the order rows. A lost update
 // oversells while the stock is 0 or more, so the sign of the stock is checked last, and proves nothing on its own.
 //
-// An example: of 10 units two buyers read 10, both write 9, both order. Two units are sold, 9 are left: one lost update,
-// a unit that will be sold again, and oversold is 0 until it is. Run to the end, 11 are sold and the stock is 0: oversold 1.
+// An example: of 10 units two buyers read 10, both write 9, both order. Two units are sold, 9 are left: one lost
+// update, a unit that will be sold again, and oversold is 0 until it is. Run to the end, 11 are sold and the stock is
+// 0: oversold 1.
 func (j *judge) conserve() {
 	r := &j.r
 	r.Oversold = max(0, r.Sold-r.Initial)
@@ -61,8 +62,8 @@ func (n idCounts) blame(f *findings) {
 	f.each(n.empty, "", sayEmptyOrder)
 }
 
-// inspectRows checks the order rows among themselves: ids unique and present, quantities positive, one order per key while it is kept. No
-// outcome implies the first three: a mode that oversells still has to number its orders.
+// inspectRows checks the order rows among themselves: ids unique and present, quantities positive, one order per key
+// while it is kept. No outcome implies the first three: a mode that oversells still has to number its orders.
 func (j *judge) inspectRows() {
 	var ids idCounts
 	var uses []use[string]
@@ -95,9 +96,10 @@ func (j *judge) inspectRows() {
 }
 
 // inspectKeys holds the stored first answers against the orders, both ways. Which modes store answers is read off the
-// data: a mode does if one of its orders has a stored answer, and then all its orders with a key must have one; the others
-// only note the key on the order. A status of 0 is a row in progress. Answers that may have been removed after their
-// retention are not missing. Only the stored answers of SQL are in the ledger, and they are about its orders only.
+// data: a mode does if one of its orders has a stored answer, and then all its orders with a key must have one; the
+// others only note the key on the order. A status of 0 is a row in progress. Answers that may have been removed after
+// their retention are not missing. Only the stored answers of SQL are in the ledger, and they are about its orders
+// only.
 func (j *judge) inspectKeys() {
 	if j.in.Store != api.SQL {
 		return

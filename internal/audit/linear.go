@@ -33,10 +33,11 @@ func (j *judge) hearRefusals(sales []sale) {
 // unjustified counts the refusals that no order of events justifies, and apart from them those that only the leaked
 // units explain, if these were gone from the start.
 //
-// A counter that only falls is linearizable exactly if it never goes below zero and every refusal finds too little left at
-// its latest moment, its return, when every deduction is taken at its earliest, its call: a refusal of q that returned
-// at r is justified if initial - (units sold with call <= r) < q. Intervals are closed: equal times count as concurrent.
-// (Place the deductions at their calls and the refusals at their returns; no other order leaves less for a refusal.)
+// A counter that only falls is linearizable exactly if it never goes below zero and every refusal finds too little left
+// at its latest moment, its return, when every deduction is taken at its earliest, its call: a refusal of q that
+// returned at r is justified if initial - (units sold with call <= r) < q. Intervals are closed: equal times count as
+// concurrent. (Place the deductions at their calls and the refusals at their returns; no other order leaves less for a
+// refusal.)
 //
 // An exhaustive search agrees on small histories, see the tests; a general checker takes exponential time on just the
 // histories that matter here, the wrong ones and those with unknown outcomes.
@@ -78,7 +79,8 @@ func (j *judge) hearOrder() {
 	inverted, latest := 0, int64(always)
 	for _, i := range j.inOrder() {
 		c := j.claims[i]
-		if c.made && c.op >= 0 && j.ops[c.op].Return < latest { // somebody who left more was called after this one had returned
+		// somebody who left more was called after this one had returned
+		if c.made && c.op >= 0 && j.ops[c.op].Return < latest {
 			inverted++
 		}
 		if c.sure {
@@ -88,7 +90,8 @@ func (j *judge) hearOrder() {
 	j.each(inverted, "OA", sayInverted)
 }
 
-// inOrder returns the rows by what they left, the most first: the order of the sales in time, if every row says it and none shares a unit.
+// inOrder returns the rows by what they left, the most first: the order of the sales in time, if every row says it and
+// none shares a unit.
 func (x records) inOrder() []int {
 	rows := make([]int, len(x.rows))
 	for i := range rows {

@@ -43,7 +43,9 @@ func keep(in *Input, outcomes ...Outcome) {
 var ledgerMutants = []mutant{
 	{"stock one more", func(_ *Input, l *api.Ledger) { l.Stock[api.SQL]++ }, Broken, "O", ""},
 	{"one unit more at the start", func(_ *Input, l *api.Ledger) { l.Initial[api.SQL]++ }, Broken, "L", ""},
-	{"stock below zero, every unit ordered", func(_ *Input, l *api.Ledger) { l.Stock[api.SQL]-- }, Broken, "", "is at -1: 1 unit was taken from below zero"},
+	{"stock below zero, every unit ordered", func(_ *Input, l *api.Ledger) {
+		l.Stock[api.SQL]--
+	}, Broken, "", "is at -1: 1 unit was taken from below zero"},
 	{"stock below zero, and a unit leaked", func(_ *Input, l *api.Ledger) {
 		l.Initial[api.SQL], l.Stock[api.SQL] = 11, -2
 	}, Broken, "L", "is at -2: 2 units were taken from below zero"},
@@ -72,9 +74,13 @@ var ledgerMutants = []mutant{
 		drop(in, l, "o2")
 		l.Stock[api.SQL]++
 	}, Broken, "", "left less than the 1 in stock now, and a deduction never raises the stock"},
-	{"row repeated", func(_ *Input, l *api.Ledger) { l.Orders = append(l.Orders, l.Orders[1]) }, Broken, "O", "the id of another"},
+	{"row repeated", func(_ *Input, l *api.Ledger) {
+		l.Orders = append(l.Orders, l.Orders[1])
+	}, Broken, "O", "the id of another"},
 	{"row without id", func(_ *Input, l *api.Ledger) { l.Orders[5].OrderID = "" }, Broken, "", "no id"},
-	{"row for nothing", func(_ *Input, l *api.Ledger) { l.Orders = append(l.Orders, row("o8", 0, 0, "", 8)) }, Broken, "", "of zero or less"},
+	{"row for nothing", func(_ *Input, l *api.Ledger) {
+		l.Orders = append(l.Orders, row("o8", 0, 0, "", 8))
+	}, Broken, "", "of zero or less"},
 	{"row of negative quantity hides another", func(_ *Input, l *api.Ledger) {
 		l.Orders = append(l.Orders, row("o8", 1, 0, "", 8), row("o9", -1, 1, "", 9))
 	}, Broken, "", "of zero or less"},
@@ -86,13 +92,21 @@ var ledgerMutants = []mutant{
 	{"two orders for a key", func(_ *Input, l *api.Ledger) {
 		l.Orders[6].Key, l.Orders[6].OrderID = "k4", "o8"
 	}, Broken, "DA", ""},
-	{"a unit sold twice, a leak hides it", func(_ *Input, l *api.Ledger) { *l.Orders[1].Remaining = 9 }, Broken, "", "in more than one order"},
-	{"remaining above the stock", func(_ *Input, l *api.Ledger) { *l.Orders[0].Remaining = 10 }, Broken, "", "can have found"},
-	{"remaining below nothing", func(_ *Input, l *api.Ledger) { *l.Orders[6].Remaining = -1 }, Broken, "", "a negative remaining count"},
+	{"a unit sold twice, a leak hides it", func(_ *Input, l *api.Ledger) {
+		*l.Orders[1].Remaining = 9
+	}, Broken, "", "in more than one order"},
+	{"remaining above the stock", func(_ *Input, l *api.Ledger) {
+		*l.Orders[0].Remaining = 10
+	}, Broken, "", "can have found"},
+	{"remaining below nothing", func(_ *Input, l *api.Ledger) {
+		*l.Orders[6].Remaining = -1
+	}, Broken, "", "a negative remaining count"},
 	{"stored answer without its order", func(_ *Input, l *api.Ledger) {
 		l.Keys = append(l.Keys, api.KeyRow{Key: "k9", Status: 200})
 	}, Broken, "", "an order that is not there"},
-	{"order without its stored answer", func(_ *Input, l *api.Ledger) { l.Keys = l.Keys[:1] }, Broken, "", "no stored answer"},
+	{"order without its stored answer", func(_ *Input, l *api.Ledger) {
+		l.Keys = l.Keys[:1]
+	}, Broken, "", "no stored answer"},
 	{"stored refusal with an order", func(_ *Input, l *api.Ledger) { l.Keys[1].Status = 409 }, Broken, "", "is a refusal"},
 }
 
@@ -100,10 +114,18 @@ var historyMutants = []mutant{
 	{"ok without a row", func(in *Input, _ *api.Ledger) {
 		in.History = append(in.History, op(OK, 21, 41, 1, "o8", ""))
 	}, Broken, "A", ""},
-	{"ok without an order id", func(in *Input, _ *api.Ledger) { in.History[firstOK].OrderID = "" }, Broken, "", "no order id"},
-	{"ok of another quantity", func(in *Input, _ *api.Ledger) { in.History[firstOK].Quantity = 2 }, Broken, "", "is stored for product"},
-	{"ok of another product", func(in *Input, _ *api.Ledger) { in.History[firstOK].ProductID = 7 }, Broken, "", "is stored for product"},
-	{"ok under another key", func(in *Input, _ *api.Ledger) { in.History[keyedOK].Key = "k9" }, Broken, "", "another idempotency key"},
+	{"ok without an order id", func(in *Input, _ *api.Ledger) {
+		in.History[firstOK].OrderID = ""
+	}, Broken, "", "no order id"},
+	{"ok of another quantity", func(in *Input, _ *api.Ledger) {
+		in.History[firstOK].Quantity = 2
+	}, Broken, "", "is stored for product"},
+	{"ok of another product", func(in *Input, _ *api.Ledger) {
+		in.History[firstOK].ProductID = 7
+	}, Broken, "", "is stored for product"},
+	{"ok under another key", func(in *Input, _ *api.Ledger) {
+		in.History[keyedOK].Key = "k9"
+	}, Broken, "", "another idempotency key"},
 	{"one order acknowledged to two", func(in *Input, _ *api.Ledger) {
 		in.History = append(in.History, op(OK, 21, 41, 1, "o4", ""))
 	}, Broken, "", "acknowledged to another request"},
@@ -111,21 +133,33 @@ var historyMutants = []mutant{
 		in.History = append(in.History, op(OK, 120, 130, 1, "o8", ""))
 		l.Orders = append(l.Orders, row("o8", 1, -1, "", 8))
 	}, Broken, "O", ""},
-	{"replay with another order id", func(in *Input, _ *api.Ledger) { in.History[theReplay].OrderID = "o7" }, Broken, "", "from the first answer for"},
-	{"replay of an order that is not there", func(in *Input, _ *api.Ledger) { in.History[theReplay].OrderID = "o9" }, Broken, "A", "from the first answer for"},
+	{"replay with another order id", func(in *Input, _ *api.Ledger) {
+		in.History[theReplay].OrderID = "o7"
+	}, Broken, "", "from the first answer for"},
+	{"replay of an order that is not there", func(in *Input, _ *api.Ledger) {
+		in.History[theReplay].OrderID = "o9"
+	}, Broken, "A", "from the first answer for"},
 	{"replay of another key's order", func(in *Input, _ *api.Ledger) {
 		in.History[keyedOK].Outcome, in.History[keyedOK].OrderID = Unknown, ""
 		in.History[theReplay].Key = "k9"
 	}, Broken, "", "another idempotency key"},
-	{"replay of a request without a key", func(in *Input, _ *api.Ledger) { in.History[theReplay].Key = "" }, Broken, "", "from the first answer for"},
-	{"replay not marked", func(in *Input, _ *api.Ledger) { in.History[theReplay].Replayed = false }, Broken, "", "acknowledged to another request"},
+	{"replay of a request without a key", func(in *Input, _ *api.Ledger) {
+		in.History[theReplay].Key = ""
+	}, Broken, "", "from the first answer for"},
+	{"replay not marked", func(in *Input, _ *api.Ledger) {
+		in.History[theReplay].Replayed = false
+	}, Broken, "", "acknowledged to another request"},
 	{"double charge of a mode that stores no keys", func(in *Input, l *api.Ledger) {
 		l.Keys, l.Orders[3].Key, l.Orders[4].Key = nil, "", ""
 		in.History[theReplay].Replayed, in.History[theReplay].OrderID = false, "o5"
 		in.History = slices.Delete(in.History, keyedGone, keyedGone+1)
 	}, Broken, "D", ""},
-	{"refused while in stock", func(in *Input, _ *api.Ledger) { in.History[earlyNo].Return = 61 }, Broken, "", "refused though in stock"},
-	{"refused for less than was left", func(in *Input, _ *api.Ledger) { in.History[earlyNo].Quantity = 1 }, Broken, "", "refused though in stock"},
+	{"refused while in stock", func(in *Input, _ *api.Ledger) {
+		in.History[earlyNo].Return = 61
+	}, Broken, "", "refused though in stock"},
+	{"refused for less than was left", func(in *Input, _ *api.Ledger) {
+		in.History[earlyNo].Quantity = 1
+	}, Broken, "", "refused though in stock"},
 	{"sells nothing", func(in *Input, l *api.Ledger) {
 		l.Orders, l.Keys, l.Stock[api.SQL] = nil, nil, 10
 		keep(in, Refused)
@@ -135,8 +169,12 @@ var historyMutants = []mutant{
 		l.Orders[5].Key = "k8"
 		l.Keys = append(l.Keys, api.KeyRow{Key: "k8", Status: 200})
 	}, Broken, "", "told that nothing happened"},
-	{"row for a refused request", func(_ *Input, l *api.Ledger) { l.Orders[5].Key, l.Keys[2].Status = "k6", 200 }, Broken, "", "told that nothing happened"},
-	{"row that nobody asked for", func(in *Input, _ *api.Ledger) { in.History[lastOK].Outcome, in.History[7].Outcome = Declined, Declined }, Broken, "", "no answer accounts for"},
+	{"row for a refused request", func(_ *Input, l *api.Ledger) {
+		l.Orders[5].Key, l.Keys[2].Status = "k6", 200
+	}, Broken, "", "told that nothing happened"},
+	{"row that nobody asked for", func(in *Input, _ *api.Ledger) {
+		in.History[lastOK].Outcome, in.History[7].Outcome = Declined, Declined
+	}, Broken, "", "no answer accounts for"},
 	{"row of a quantity that nobody asked for", func(in *Input, _ *api.Ledger) {
 		in.History[6].Quantity = 2
 		in.History[lastNo].Return = 111
@@ -153,7 +191,8 @@ var historyMutants = []mutant{
 	}, Broken, "X", ""},
 	{"busy from the start", func(in *Input, l *api.Ledger) {
 		l.Orders, l.Keys, l.Stock[api.SQL] = nil, nil, 10
-		in.History = []Op{op(Declined, 0, 9, 1, "", ""), op(Declined, 1, 9, 1, "", ""), op(Declined, 2, 9, 1, "", ""), op(Unknown, 3, 0, 1, "", "")}
+		in.History = []Op{op(Declined, 0, 9, 1, "", ""), op(Declined, 1, 9, 1, "", ""), op(Declined, 2, 9, 1, "", ""),
+			op(Unknown, 3, 0, 1, "", "")}
 	}, Broken, "X", ""},
 }
 
@@ -166,14 +205,20 @@ var dataMutants = []mutant{
 	{"no initial", func(_ *Input, l *api.Ledger) { delete(l.Initial, api.SQL) }, Inconclusive, "", "at the start"},
 	{"initial below nothing", func(_ *Input, l *api.Ledger) { l.Initial[api.SQL] = -1 }, Inconclusive, "", "at the start"},
 	{"no stock", func(_ *Input, l *api.Ledger) { delete(l.Stock, api.SQL) }, Inconclusive, "", "holds now"},
-	{"another product's ledger", func(_ *Input, l *api.Ledger) { l.ProductID = 7 }, Inconclusive, "L", "are not of product 7"},
+	{"another product's ledger", func(_ *Input, l *api.Ledger) {
+		l.ProductID = 7
+	}, Inconclusive, "L", "are not of product 7"},
 	{"another mode's orders", func(_ *Input, l *api.Ledger) {
 		l.Orders[0].Mode, l.Stock[api.SQL] = "unsafe", 3
 	}, Inconclusive, "O", "by another mode"},
 	{"no history", func(in *Input, _ *api.Ledger) { in.History = nil }, Inconclusive, "", "history is not there"},
 	{"empty history", func(in *Input, _ *api.Ledger) { in.History = []Op{} }, Inconclusive, "", "holds no request"},
-	{"another product's request", func(in *Input, _ *api.Ledger) { in.History[theDeclined].ProductID = 7 }, Inconclusive, "", "another product"},
-	{"clock runs backwards", func(in *Input, _ *api.Ledger) { in.History[lastNo].Call = 200 }, Inconclusive, "", "came before"},
+	{"another product's request", func(in *Input, _ *api.Ledger) {
+		in.History[theDeclined].ProductID = 7
+	}, Inconclusive, "", "another product"},
+	{"clock runs backwards", func(in *Input, _ *api.Ledger) {
+		in.History[lastNo].Call = 200
+	}, Inconclusive, "", "came before"},
 	{"replicas unnamed", func(in *Input, l *api.Ledger) {
 		for i := range in.History {
 			in.History[i].Replica = ""
@@ -253,8 +298,12 @@ var dataMutants = []mutant{
 		l.Stock[api.SQL] = 1
 		keep(in, OK, Unknown)
 	}, Vacuous, "", "1 of 10 units left"},
-	{"nobody refused", func(in *Input, _ *api.Ledger) { keep(in, OK, Unknown) }, Vacuous, "", "no request was refused as sold out"},
-	{"somebody stopped the run", func(in *Input, _ *api.Ledger) { in.Stopped = true }, Vacuous, "", "stopped before its end"},
+	{"nobody refused", func(in *Input, _ *api.Ledger) {
+		keep(in, OK, Unknown)
+	}, Vacuous, "", "no request was refused as sold out"},
+	{"somebody stopped the run", func(in *Input, _ *api.Ledger) {
+		in.Stopped = true
+	}, Vacuous, "", "stopped before its end"},
 	{"one after the other", func(in *Input, l *api.Ledger) {
 		drop(in, l, "o4", "o5", "o6")
 		l.Keys, l.Stock[api.SQL] = nil, 5

@@ -12,16 +12,18 @@ import (
 // clockSlack is how much two clocks, of replicas or of a client, may differ, or jump, during a run.
 const clockSlack = time.Second
 
-// resolve finds the requests of unknown outcome that happened, from the rows: by key, otherwise by quantity and time. Among
-// requests of the same quantity it takes those called first, which justifies every refusal that any other choice would justify.
+// resolve finds the requests of unknown outcome that happened, from the rows: by key, otherwise by quantity and time.
+// Among requests of the same quantity it takes those called first, which justifies every refusal that any other choice
+// would justify.
 //
-// A row may have a key that no request carried: for example, a mode that executes requests from a log may store the order's id
-// if the client sent no key. Such a row counts as one without a key. The rows show whether a mode stores the clients' keys at all: if
-// no row has one, requests with a key are matched by quantity too. Each unknown request accounts for one row of its quantity that was
-// written after its call; any further row is an order that nobody requested.
+// A row may have a key that no request carried: for example, a mode that executes requests from a log may store the
+// order's id if the client sent no key. Such a row counts as one without a key. The rows show whether a mode stores the
+// clients' keys at all: if no row has one, requests with a key are matched by quantity too. Each unknown request
+// accounts for one row of its quantity that was written after its call; any further row is an order that nobody
+// requested.
 //
-// If no row shows a key, a request whose key has an order already comes last. A row that is left for it can only be a second order for that
-// key: a double charge.
+// If no row shows a key, a request whose key has an order already comes last. A row that is left for it can only be a
+// second order for that key: a double charge.
 func (j *judge) resolve() {
 	byKey, loose, keyed := j.unclaimed()
 	latest := j.latestCalls()
@@ -58,7 +60,8 @@ func (j *judge) resolve() {
 			j.find('D')
 		}
 	}
-	// An ok without an order id is not a lost order: its row, if there is one, was matched like that of an unknown request.
+	// An ok without an order id is not a lost order: its row, if there is one, was matched like that of an unknown
+	// request.
 	j.each(nameless, "", sayNamelessAck)
 	j.blameRows()
 }
@@ -97,9 +100,9 @@ func (x records) unclaimed() (byKey map[string][]int, loose map[int64][]int, key
 	return byKey, loose, keyed
 }
 
-// latestCalls returns a function that bounds, for a row, when its request was called at the latest. The orders that a replica
-// acknowledged relate the history's clock to the replica's: each was written before its answer returned. A row without a time, or of a
-// replica that acknowledged no order, may belong to a request of any time.
+// latestCalls returns a function that bounds, for a row, when its request was called at the latest. The orders that a
+// replica acknowledged relate the history's clock to the replica's: each was written before its answer returned. A row
+// without a time, or of a replica that acknowledged no order, may belong to a request of any time.
 func (x records) latestCalls() func(api.Order) int64 {
 	type clock struct {
 		base time.Time // the time of the first row, so that nanoseconds do not overflow
@@ -127,8 +130,8 @@ func (x records) latestCalls() func(api.Order) int64 {
 	}
 }
 
-// unresolved returns the requests without a known row, in the order in which they may take one: first the ok answers without an order
-// id, which must have a row, then the unknown ones; both by call time.
+// unresolved returns the requests without a known row, in the order in which they may take one: first the ok answers
+// without an order id, which must have a row, then the unknown ones; both by call time.
 func unresolved(ops []Op) []Op {
 	var open []Op
 	for _, op := range ops {

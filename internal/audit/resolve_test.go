@@ -83,8 +83,8 @@ const (
 	lastNo      = 11
 )
 
-// logged is an exact run of a mode that executes from a log and notes each order's own id as its key: 20 requests without a
-// key over two replicas, a second apart, of which the last 3 got no answer and were executed all the same.
+// logged is an exact run of a mode that executes from a log and notes each order's own id as its key: 20 requests
+// without a key over two replicas, a second apart, of which the last 3 got no answer and were executed all the same.
 func logged() Input {
 	l := &api.Ledger{ProductID: 101, Initial: map[api.Store]int64{api.SQL: 30}, Stock: map[api.Store]int64{api.SQL: 10}}
 	in := Input{Mode: "m", Store: api.SQL, Replicas: 2, Ledger: l}
@@ -103,8 +103,8 @@ func logged() Input {
 	return in
 }
 
-// An unknown request explains one order of its quantity that was written after its call, whatever key the mode noted on it;
-// it explains no second one, none of another quantity, and none from before.
+// An unknown request explains one order of its quantity that was written after its call, whatever key the mode noted on
+// it; it explains no second one, none of another quantity, and none from before.
 func TestUnknownWithoutAKey(t *testing.T) {
 	t.Parallel()
 	extra := func(in *Input, quantity int64, at time.Duration, key string) {
@@ -129,7 +129,10 @@ func TestUnknownWithoutAKey(t *testing.T) {
 		{"one row more than unknown requests", func(in *Input) { extra(in, 1, 20*time.Second, "extra") }, Broken},
 		{"one row more, without a key", func(in *Input) { extra(in, 1, 20*time.Second, "") }, Broken},
 		{"a row of another quantity", func(in *Input) { lose(in); extra(in, 2, 20*time.Second, "extra") }, Broken},
-		{"a row from before the unknown requests", func(in *Input) { lose(in); extra(in, 1, 5*time.Second, "extra") }, Broken},
+		{"a row from before the unknown requests", func(in *Input) {
+			lose(in)
+			extra(in, 1, 5*time.Second, "extra")
+		}, Broken},
 		{"a row under the key of a request that was told no", func(in *Input) {
 			lose(in)
 			extra(in, 1, 20*time.Second, "k")
@@ -145,15 +148,16 @@ func TestUnknownWithoutAKey(t *testing.T) {
 			if r.Verdict != c.verdict || r.Found != "" {
 				t.Fatalf("Judge = %s %q, want %s\n%s", r.Verdict, r.Found, c.verdict, r.Text("en"))
 			}
-			if said := strings.Join(r.Violations, "; "); c.verdict == Broken && !strings.Contains(said, "no answer accounts for") && !strings.Contains(said, "told that nothing happened") {
+			if said := strings.Join(r.Violations, "; "); c.verdict == Broken &&
+				!strings.Contains(said, "no answer accounts for") && !strings.Contains(said, "told that nothing happened") {
 				t.Errorf("Judge says %q, want that nobody asked for a row", said)
 			}
 		})
 	}
 }
 
-// A holder is stopped from 1 s to 3 s, and its lock may live for 2 s after that: only requests that are refused as busy after 5 s show that
-// the product is stuck. The report says in any case how long others were blocked.
+// A holder is stopped from 1 s to 3 s, and its lock may live for 2 s after that: only requests that are refused as busy
+// after 5 s show that the product is stuck. The report says in any case how long others were blocked.
 func TestStuckAfterTheResume(t *testing.T) {
 	t.Parallel()
 	at := func(seconds float64) int64 { return int64(seconds * float64(time.Second)) }
@@ -170,10 +174,14 @@ func TestStuckAfterTheResume(t *testing.T) {
 		blocked time.Duration
 	}{
 		{"turned away after the bound", 3, 2 * time.Second, []Op{no(5.1), no(5.2), no(5.3)}, "X", "", 900 * time.Millisecond},
-		{"turned away after the bound, and by a limit", 3, 2 * time.Second, []Op{no(5.1), no(5.2), no(5.3), limited}, "X", "", 1400 * time.Millisecond},
-		{"turned away before it only", 3, 2 * time.Second, []Op{no(2), no(3.5), no(4), no(4.5)}, "", "too few requests after 5s", 3 * time.Second},
-		{"two turned away after it", 3, 2 * time.Second, []Op{no(2), no(3), no(5.1), no(5.2)}, "", "too few requests after 5s", 3700 * time.Millisecond},
-		{"served after it", 3, 2 * time.Second, []Op{no(2), no(3.5), no(4), op(OK, at(5), at(6), 1, "o2", "")}, "", "", 4 * time.Second},
+		{"turned away after the bound, and by a limit", 3, 2 * time.Second, []Op{no(5.1), no(5.2), no(5.3), limited}, "X", "",
+			1400 * time.Millisecond},
+		{"turned away before it only", 3, 2 * time.Second, []Op{no(2), no(3.5), no(4), no(4.5)}, "",
+			"too few requests after 5s", 3 * time.Second},
+		{"two turned away after it", 3, 2 * time.Second, []Op{no(2), no(3), no(5.1), no(5.2)}, "",
+			"too few requests after 5s", 3700 * time.Millisecond},
+		{"served after it", 3, 2 * time.Second, []Op{no(2), no(3.5), no(4), op(OK, at(5), at(6), 1, "o2", "")}, "", "",
+			4 * time.Second},
 		{"no fault", 0, 0, []Op{no(2), no(3.5), no(4)}, "X", "", 2500 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -191,8 +199,10 @@ func TestStuckAfterTheResume(t *testing.T) {
 			for i := range l.Orders {
 				l.Orders[i].Remaining = nil
 			}
-			r := Judge(Input{Mode: "m", Store: api.SQL, Replicas: 1, Ledger: l, History: history, Resumed: at(c.resumed), Bound: c.bound})
-			if said := strings.Join(r.Missing, "; "); r.Found != c.found || !strings.Contains(said, c.missing) || c.missing == "" && said != "" {
+			r := Judge(Input{Mode: "m", Store: api.SQL, Replicas: 1, Ledger: l, History: history, Resumed: at(c.resumed),
+				Bound: c.bound})
+			if said := strings.Join(r.Missing, "; "); r.Found != c.found || !strings.Contains(said, c.missing) ||
+				c.missing == "" && said != "" {
 				t.Errorf("Judge found %q, missing %q; want %q, %q\n%s", r.Found, said, c.found, c.missing, r.Text("en"))
 			}
 			if r.Blocked != c.blocked {
@@ -242,8 +252,9 @@ func TestWatch(t *testing.T) {
 		"lost":                       {[]Report{lost}, 3 * time.Second, 0, Broken, 2, ""},
 		"quick looks":                {[]Report{lost}, 480 * time.Millisecond, 0, Broken, 3, ""},
 		"nothing to look for":        {[]Report{more}, time.Millisecond, 0, Broken, 1, ""},
-		"no time for a second":       {[]Report{lost}, 3 * time.Second, 5 * time.Second, Inconclusive, 2, "no time to look again"},
-		"no time at all":             {[]Report{lost}, 3 * time.Second, 3 * time.Second, Inconclusive, 1, "no time to look again"},
+		"no time for a second": {[]Report{lost}, 3 * time.Second, 5 * time.Second, Inconclusive, 2,
+			"no time to look again"},
+		"no time at all": {[]Report{lost}, 3 * time.Second, 3 * time.Second, Inconclusive, 1, "no time to look again"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -275,7 +286,9 @@ func TestWatch(t *testing.T) {
 		})
 	}
 	down := errors.New("down")
-	if reports, err := Watch(t.Context(), func() ([]Report, error) { return nil, down }); reports != nil || !errors.Is(err, down) {
+	if reports, err := Watch(t.Context(), func() ([]Report, error) {
+		return nil, down
+	}); reports != nil || !errors.Is(err, down) {
 		t.Errorf("Watch() = %v, %v, want the error of the look", reports, err)
 	}
 }
@@ -290,14 +303,17 @@ func TestSettle(t *testing.T) {
 		want  Verdict
 		says  string
 	}{
-		"one look":       {[]Report{lost(8, 1)}, Broken, ""},
-		"nothing moves":  {[]Report{lost(8, 1), lost(8, 1), lost(8, 1)}, Broken, ""},
-		"sold meanwhile": {[]Report{lost(8, 1), lost(5, 2), lost(6, 2)}, Inconclusive, "3 looks units were gone without an order, from 1 to 3"},
-		"same gap":       {[]Report{lost(8, 1), lost(7, 2)}, Inconclusive, "from 1 to 1"},
-		"written":        {[]Report{lost(8, 1), {Verdict: Exact, Initial: 10, Final: 8, Sold: 2}}, Exact, ""},
-		"oversold too":   {[]Report{lost(8, 1), {Verdict: Broken, Found: "OL", Initial: 10, Final: 8, Sold: 2}}, Broken, ""},
-		"not put back":   {[]Report{{Verdict: Broken, Final: -2, Overdrawn: 2, Violations: []string{"-2"}}, {Verdict: Broken, Final: -1, Overdrawn: 1, Violations: []string{"-1"}}}, Inconclusive, "from 1 to 2"},
-		"more is wrong":  {[]Report{lost(8, 1), {Verdict: Broken, Found: "L", Final: 7, Violations: []string{"an order has no id"}}}, Broken, ""},
+		"one look":      {[]Report{lost(8, 1)}, Broken, ""},
+		"nothing moves": {[]Report{lost(8, 1), lost(8, 1), lost(8, 1)}, Broken, ""},
+		"sold meanwhile": {[]Report{lost(8, 1), lost(5, 2), lost(6, 2)}, Inconclusive,
+			"3 looks units were gone without an order, from 1 to 3"},
+		"same gap":     {[]Report{lost(8, 1), lost(7, 2)}, Inconclusive, "from 1 to 1"},
+		"written":      {[]Report{lost(8, 1), {Verdict: Exact, Initial: 10, Final: 8, Sold: 2}}, Exact, ""},
+		"oversold too": {[]Report{lost(8, 1), {Verdict: Broken, Found: "OL", Initial: 10, Final: 8, Sold: 2}}, Broken, ""},
+		"not put back": {[]Report{{Verdict: Broken, Final: -2, Overdrawn: 2, Violations: []string{"-2"}},
+			{Verdict: Broken, Final: -1, Overdrawn: 1, Violations: []string{"-1"}}}, Inconclusive, "from 1 to 2"},
+		"more is wrong": {[]Report{lost(8, 1), {Verdict: Broken, Found: "L", Final: 7,
+			Violations: []string{"an order has no id"}}}, Broken, ""},
 	} {
 		got := Settle(test.looks)
 		if got.Verdict != test.want || !strings.Contains(strings.Join(got.Missing, ""), test.says) {
@@ -366,7 +382,9 @@ func TestConsequences(t *testing.T) {
 			l.Orders = append(l.Orders, row("o8", 1, -1, "", 8))
 			in.History = append(in.History, op(OK, 96, 105, 1, "o8", ""))
 		}, "O", "the stock is -1"},
-		{"negative stock after a refusal was not undone", func(_ *Input, l *api.Ledger) { l.Stock[api.SQL] = -1 }, "L", "is at -1"},
+		{"negative stock after a refusal was not undone", func(_ *Input, l *api.Ledger) {
+			l.Stock[api.SQL] = -1
+		}, "L", "is at -1"},
 		{"units shared after a lost update", func(in *Input, l *api.Ledger) {
 			l.Orders = append(l.Orders, row("o8", 1, 5, "", 8))
 			in.History = append(in.History, op(OK, 21, 41, 1, "o8", ""))

@@ -7,17 +7,18 @@ import (
 	"lastitem/internal/api"
 )
 
-// A ledger that is read while its product is sold may show units that were taken and whose order is not written yet: most modes on Redis
-// take the units by one command and write the order by another. So the judge of a running shop reads again every lookAgain until
-// inFlight has passed.
+// A ledger that is read while its product is sold may show units that were taken and whose order is not written yet:
+// most modes on Redis take the units by one command and write the order by another. So the judge of a running shop
+// reads again every lookAgain until inFlight has passed.
 const (
 	inFlight  = time.Second
 	lookAgain = 20 * time.Millisecond
 )
 
-// Watch judges a product that may be being sold. look reads the ledger and judges each store. If a store shows lost units and
-// nothing else, Watch looks again, for a second and once at least; [Settle] makes one report from all looks at a store. An error of look
-// ends it. If ctx ends after a look, Watch returns the last complete reports, with lost units undecided, and the cause.
+// Watch judges a product that may be being sold. look reads the ledger and judges each store. If a store shows lost
+// units and nothing else, Watch looks again, for a second and once at least; [Settle] makes one report from all looks
+// at a store. An error of look ends it. If ctx ends after a look, Watch returns the last complete reports, with lost
+// units undecided, and the cause.
 func Watch(ctx context.Context, look func() ([]Report, error)) ([]Report, error) {
 	looks := map[api.Store][]Report{}
 	var last []Report
@@ -46,7 +47,8 @@ func Watch(ctx context.Context, look func() ([]Report, error)) ([]Report, error)
 	}
 }
 
-// unsettled makes each report inconclusive that says only that units are lost: there was no time to see whether these were sales under way.
+// unsettled makes each report inconclusive that says only that units are lost: there was no time to see whether these
+// were sales under way.
 func unsettled(reports []Report) []Report {
 	for i := range reports {
 		if r := &reports[i]; r.OnlyLost() {
@@ -57,7 +59,8 @@ func unsettled(reports []Report) []Report {
 	return reports
 }
 
-// OnlyLost says that units were taken for which there is no order, and that nothing else is wrong. That may be a sale under way.
+// OnlyLost says that units were taken for which there is no order, and that nothing else is wrong. That may be a sale
+// under way.
 func (r Report) OnlyLost() bool {
 	said := 0
 	if r.Overdrawn > 0 { // a refusal that has not put its units back yet
@@ -66,10 +69,11 @@ func (r Report) OnlyLost() bool {
 	return r.Verdict == Broken && (r.Found == "L" || r.Found == "" && said > 0) && len(r.Violations) == said
 }
 
-// Settle returns the last of several reports on one store of a product, each judged from a ledger alone and in the order of their making.
-// Between taking the units and writing the order a sale looks like lost units. So where units were lost in each report, nothing else is
-// wrong, and the stock or the orders changed between the first and the last, the verdict is INCONCLUSIVE instead of BROKEN: nobody knows
-// which units are lost and which are being sold. Units that stay lost while nothing else moves are lost.
+// Settle returns the last of several reports on one store of a product, each judged from a ledger alone and in the
+// order of their making. Between taking the units and writing the order a sale looks like lost units. So where units
+// were lost in each report, nothing else is wrong, and the stock or the orders changed between the first and the last,
+// the verdict is INCONCLUSIVE instead of BROKEN: nobody knows which units are lost and which are being sold. Units that
+// stay lost while nothing else moves are lost.
 func Settle(looks []Report) Report {
 	last := looks[len(looks)-1]
 	gone := func(r Report) int64 { return r.Leaked + r.Overdrawn }

@@ -17,9 +17,10 @@ func busy(op Op) bool {
 	return op.Outcome == Declined && (op.Code == api.LockBusy || op.Code == api.Contended || op.Code == api.InFlight)
 }
 
-// stuck says whether, from some moment on, no request finished within its wait although stock remained, and how many were refused since.
-// Only requests called after the last sale or refusal, and after since, count: earlier ones may have been overtaken. An answer that is
-// neither busy nor unknown points to another problem than a lock, except for rate_limited, which says nothing.
+// stuck says whether, from some moment on, no request finished within its wait although stock remained, and how many
+// were refused since. Only requests called after the last sale or refusal, and after since, count: earlier ones may
+// have been overtaken. An answer that is neither busy nor unknown points to another problem than a lock, except for
+// rate_limited, which says nothing.
 func stuck(ops []Op, final, since int64) (turned int, is bool) {
 	last := since
 	for _, op := range ops {
@@ -42,9 +43,9 @@ func stuck(ops []Op, final, since int64) (turned int, is bool) {
 	return turned, turned >= minStuck
 }
 
-// hearStuck looks for X. It skips interrupted runs, where the request that would have finished may have been cut off. After a fault it
-// considers only requests called when the fault was over and every lock of a dead holder must have been free. If the run was stuck until
-// then and had too few requests afterwards, it is undecided.
+// hearStuck looks for X. It skips interrupted runs, where the request that would have finished may have been cut off.
+// After a fault it considers only requests called when the fault was over and every lock of a dead holder must have
+// been free. If the run was stuck until then and had too few requests afterwards, it is undecided.
 func (j *judge) hearStuck() {
 	j.r.Blocked = blocked(j.ops)
 	if j.in.Partial {
@@ -62,8 +63,8 @@ func (j *judge) hearStuck() {
 	}
 }
 
-// blocked returns the longest time in which requests were in flight or refused as busy, and none was sold or refused finally. It
-// counts from the previous finish or, if nobody was waiting then, from the first call after it.
+// blocked returns the longest time in which requests were in flight or refused as busy, and none was sold or refused
+// finally. It counts from the previous finish or, if nobody was waiting then, from the first call after it.
 func blocked(ops []Op) time.Duration {
 	ops = slices.Clone(ops)
 	slices.SortFunc(ops, func(a, b Op) int { return cmp.Compare(a.Call, b.Call) })
@@ -79,7 +80,8 @@ func blocked(ops []Op) time.Duration {
 	var longest int64
 	from, waiting, next := int64(always), int64(always), 0
 	for _, end := range append(ends, last) {
-		// waiting is the latest return of the requests called until from: a request that returns later than from was waiting then.
+		// waiting is the latest return of the requests called until from: a request that returns later than from was waiting
+		// then.
 		for ; next < len(ops) && ops[next].Call <= from; next++ {
 			waiting = max(waiting, back(ops[next]))
 		}

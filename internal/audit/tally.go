@@ -13,11 +13,13 @@ import (
 // maxPrints is how many rows of each kind a [Tally] remembers: about a million.
 const maxPrints = 1 << 20
 
-// Tally judges one store of a product by the rules of [JudgeLedger], for a ledger that does not fit into memory: it gets the rows one by one
-// and keeps none. It remembers a hash of each id and key, up to maxPrints, and runs of units; if that was not enough, Report.Unchecked
-// says how many rows were not checked. It takes 36 MB at most: for a million orders with a million keys.
+// Tally judges one store of a product by the rules of [JudgeLedger], for a ledger that does not fit into memory: it
+// gets the rows one by one and keeps none. It remembers a hash of each id and key, up to maxPrints, and runs of units;
+// if that was not enough, Report.Unchecked says how many rows were not checked. It takes 36 MB at most: for a million
+// orders with a million keys.
 //
-// Pass all keys first, then all orders; if [Tally.Disputed] says so, pass all orders again to [Tally.Witness]; then call Report.
+// Pass all keys first, then all orders; if [Tally.Disputed] says so, pass all orders again to [Tally.Witness]; then
+// call Report.
 type Tally struct {
 	j      judge
 	judged bool
@@ -35,7 +37,8 @@ type Tally struct {
 	byMode    map[string]*keyedRows
 }
 
-// stored is a stored answer: the hash of its key, in whose last two bits the kind is, and when it was stored, in Unix microseconds.
+// stored is a stored answer: the hash of its key, in whose last two bits the kind is, and when it was stored, in Unix
+// microseconds.
 type stored struct {
 	hash   uint64
 	micros int64
@@ -51,8 +54,8 @@ const (
 	kindOther
 )
 
-// NewTally starts judging a store from a ledger without its rows. orders is the number of orders, if known. lang is the language of the
-// report.
+// NewTally starts judging a store from a ledger without its rows. orders is the number of orders, if known. lang is the
+// language of the report.
 func NewTally(l *api.Ledger, store api.Store, orders int64, lang string) *Tally {
 	t := &Tally{seed: maphash.MakeSeed(), limit: maxPrints, byMode: map[string]*keyedRows{}}
 	t.j = judge{in: Input{Store: store, Ledger: l, Lang: lang}, findings: findings{r: Report{Store: store, Lang: lang}}}
@@ -231,8 +234,8 @@ func (t *Tally) Report() Report {
 	return j.close()
 }
 
-// repeated counts the rows that repeat the id of another, and how many of these have a key: one order that was written twice is not a
-// second order for its key.
+// repeated counts the rows that repeat the id of another, and how many of these have a key: one order that was written
+// twice is not a second order for its key.
 func (t *Tally) repeated() (rows, keyed int) {
 	slices.Sort(t.ids)
 	for i := 0; i < len(t.ids); {

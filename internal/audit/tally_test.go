@@ -35,8 +35,8 @@ func tallied(l *api.Ledger, store api.Store, limit int) Report {
 	return t.Report()
 }
 
-// alike compares what two reports say. Runs of units that the same number of orders carry may be cut in different places, so of the
-// evidence it is the worst unit that must be the same, and its orders.
+// alike compares what two reports say. Runs of units that the same number of orders carry may be cut in different
+// places, so of the evidence it is the worst unit that must be the same, and its orders.
 func alike(a, b Report) string {
 	for _, r := range []*Report{&a, &b} {
 		if len(r.Evidence) > 0 {
@@ -63,7 +63,8 @@ func TestTallyIsTheJudge(t *testing.T) {
 		}
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			if d := alike(Judge(Input{Store: in.Store, Ledger: in.Ledger}), withoutLang(tallied(in.Ledger, in.Store, maxPrints))); d != "" {
+			if d := alike(Judge(Input{Store: in.Store, Ledger: in.Ledger}),
+				withoutLang(tallied(in.Ledger, in.Store, maxPrints))); d != "" {
 				t.Error(d)
 			}
 		})
@@ -102,7 +103,8 @@ func TestTallyIsTheJudgeByChance(t *testing.T) {
 
 // chance writes a small ledger that may have anything wrong with it.
 func chance(r *rand.Rand) *api.Ledger {
-	l := &api.Ledger{ProductID: 101, Initial: map[api.Store]int64{api.SQL: 8}, Stock: map[api.Store]int64{api.SQL: int64(r.IntN(9))}}
+	l := &api.Ledger{ProductID: 101, Initial: map[api.Store]int64{api.SQL: 8},
+		Stock: map[api.Store]int64{api.SQL: int64(r.IntN(9))}}
 	for i := range r.IntN(8) {
 		o := row(fmt.Sprint("o", i), int64(1+r.IntN(2)), int64(r.IntN(10)-1), "", i)
 		switch r.IntN(8) {
@@ -125,9 +127,11 @@ func chance(r *rand.Rand) *api.Ledger {
 		}
 	}
 	for i := range r.IntN(5) {
-		l.Keys = append(l.Keys, api.KeyRow{Key: fmt.Sprint("k", i), Status: []int{200, 200, 0, 409}[r.IntN(4)], Mode: []string{"", "m", "other"}[r.IntN(3)]})
+		l.Keys = append(l.Keys, api.KeyRow{Key: fmt.Sprint("k", i), Status: []int{200, 200, 0, 409}[r.IntN(4)],
+			Mode: []string{"", "m", "other"}[r.IntN(3)]})
 	}
-	l.KeepKeysMS, l.AsOf = int64(r.IntN(4)), noon.Add(time.Duration(r.IntN(8))*time.Millisecond) // the rows are milliseconds apart
+	// the rows are milliseconds apart
+	l.KeepKeysMS, l.AsOf = int64(r.IntN(4)), noon.Add(time.Duration(r.IntN(8))*time.Millisecond)
 	return l
 }
 
@@ -145,7 +149,8 @@ func TestTallyBeyondItsLimit(t *testing.T) {
 	}
 	r := tallied(in.Ledger, api.SQL, 5)
 	text := strings.Join(r.Unchecked, "\n")
-	if r.Verdict != Exact || !strings.Contains(text, "the first 5 of 7 orders") || !strings.Contains(text, "the first 5 of 7 stored answers") {
+	if r.Verdict != Exact || !strings.Contains(text, "the first 5 of 7 orders") ||
+		!strings.Contains(text, "the first 5 of 7 stored answers") {
 		t.Errorf("beyond the limit: %s", r.Text("en"))
 	}
 	in.Ledger.Stock[api.SQL]++

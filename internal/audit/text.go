@@ -9,7 +9,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// String is the evidence as an English sentence: "unit 17 was sold 4 times: order 3f2a…9c01d2, replica 1, 12:00:00.123; ...".
+// String is the evidence as an English sentence: "unit 17 was sold 4 times: order 3f2a…9c01d2, replica 1, 12:00:00.123;
+// ...".
 func (e Evidence) String() string { return e.Text("en") }
 
 // This file words a report for readers, in one place for the command line and for every table that quotes it.
@@ -65,8 +66,8 @@ func short(id string) string {
 	return id[:4] + "…" + id[len(id)-6:]
 }
 
-// Text is the report for a reader, in the language lang ("zh", else English): the verdict, the numbers, and the sentences
-// that go with them, a line each. The sentences come in the language in which the report was judged.
+// Text is the report for a reader, in the language lang ("zh", else English): the verdict, the numbers, and the
+// sentences that go with them, a line each. The sentences come in the language in which the report was judged.
 func (r Report) Text(lang string) string {
 	var b strings.Builder
 	line := func(label text.Text, format string, args ...any) {
@@ -75,7 +76,8 @@ func (r Report) Text(lang string) string {
 	b.WriteString(r.title(lang))
 	if !r.unread() {
 		line(labelStock, "%s", say(lang, sayNumbers, r.Initial, r.Final, r.Orders, r.Sold))
-		line(labelBroken, "%s", say(lang, sayCounts, r.Oversold, r.LostUpdates, r.Leaked, r.Doubles, r.AckLost, r.BadRefusals))
+		line(labelBroken, "%s", say(lang, sayCounts, r.Oversold, r.LostUpdates, r.Leaked, r.Doubles, r.AckLost,
+			r.BadRefusals))
 	}
 	if len(r.Answers) > 0 {
 		a := r.Answers
@@ -88,7 +90,8 @@ func (r Report) Text(lang string) string {
 		label     text.Text
 		sentences []string
 	}{
-		{labelViolation, r.Violations}, {labelFollows, r.Consequences}, {labelMissing, r.Missing}, {labelUnchecked, r.Unchecked},
+		{labelViolation, r.Violations}, {labelFollows, r.Consequences}, {labelMissing, r.Missing},
+		{labelUnchecked, r.Unchecked},
 	} {
 		for _, s := range part.sentences {
 			line(part.label, "%s", s)
@@ -105,7 +108,8 @@ func (r Report) Text(lang string) string {
 
 // unread says that nothing was read from the ledger, so that the numbers are zeros that nobody has counted.
 func (r Report) unread() bool {
-	return r.Verdict == Inconclusive && r.Replicas == nil && r.Answers == nil && r.Initial == 0 && r.Final == 0 && r.Orders == 0
+	return r.Verdict == Inconclusive && r.Replicas == nil && r.Answers == nil && r.Initial == 0 && r.Final == 0 &&
+		r.Orders == 0
 }
 
 // title is the first line: what was judged, and the verdict with the letters found.

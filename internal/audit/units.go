@@ -7,8 +7,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// How much evidence is kept: units, and orders of each. A shop without any lock may sell one unit thousands of times, and
-// the report has to stay readable, and small enough to be kept for every run.
+// How much evidence is kept: units, and orders of each. A shop without any lock may sell one unit thousands of times,
+// and the report has to stay readable, and small enough to be kept for every run.
 const (
 	maxUnits  = 20
 	maxOrders = 16
@@ -20,9 +20,9 @@ type span struct {
 	n           int
 }
 
-// inspectUnits lays out the units that the orders say they carry. In an exact run no two orders share one. This is where
-// evidence comes from, and it sees what the sums cannot: a lost update and a leak of the same size cancel out there,
-// and still leave a unit that two orders carry.
+// inspectUnits lays out the units that the orders say they carry. In an exact run no two orders share one. This is
+// where evidence comes from, and it sees what the sums cannot: a lost update and a leak of the same size cancel out
+// there, and still leave a unit that two orders carry.
 //
 // Orders that report no remaining (nobody knows it in a segmented product) carry unknown units and are left out.
 func (j *judge) inspectUnits() {
@@ -96,8 +96,8 @@ func unitsOf(o api.Order, s int64) span {
 	return span{first: last - o.Quantity + 1, last: last, n: 1}
 }
 
-// overlay returns the runs of units that deserve a look: carried by several orders, or beyond the s units there were. It
-// sweeps over the ends of the spans, so a run ends wherever the set of its orders changes:
+// overlay returns the runs of units that deserve a look: carried by several orders, or beyond the s units there were.
+// It sweeps over the ends of the spans, so a run ends wherever the set of its orders changes:
 //
 //	order a   1 2 3
 //	order b       3 4

@@ -34,8 +34,8 @@ func (j *judge) weigh() {
 	}
 }
 
-// weighSales asks whether enough was sold. An off-by-one at the last unit shows only when somebody asks for one more, so
-// a plan that meant to sell out must have been told that it did; a smaller stock at the end is not enough.
+// weighSales asks whether enough was sold. An off-by-one at the last unit shows only when somebody asks for one more,
+// so a plan that meant to sell out must have been told that it did; a smaller stock at the end is not enough.
 func (j *judge) weighSales() {
 	r := &j.r
 	switch {
@@ -51,7 +51,8 @@ func (j *judge) weighSales() {
 
 // weighSpread asks whether more than one of several replicas took part: a mutex per process is exact as long as one
 // process does it all. An answer from a replica that could not serve the mode is no part. Orders and answers may name a
-// replica differently (its own name, its address at the balancer), so the two are counted apart and the larger count holds.
+// replica differently (its own name, its address at the balancer), so the two are counted apart and the larger count
+// holds.
 func (j *judge) weighSpread() {
 	if j.in.Replicas <= 1 {
 		return

@@ -1,7 +1,7 @@
 // Package backend opens, probes and closes the clients of the stores. It is the only place that dials.
 //
-// [Open] takes addresses and never fails because a server is down: [Set.Check] says so later, and the modes that need it
-// are unavailable until it answers.
+// [Open] takes addresses and never fails because a server is down: [Set.Check] says so later, and the modes that need
+// it are unavailable until it answers.
 package backend
 
 import (
@@ -36,22 +36,24 @@ type Config struct {
 	Etcd      string // http://host:port, several comma-separated
 	Consul    string // http://host:port
 	Kafka     string // host:port, several comma-separated
-	// KafkaDial connects to a broker, given the address that the broker advertises; nil = a plain TCP connection to that address.
+	// KafkaDial connects to a broker, given the address that the broker advertises; nil = a plain TCP connection to that
+	// address.
 	KafkaDial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Session is the time-out of the ZooKeeper session, which the server may round; 0 = 10 s.
 	Session time.Duration
 
 	// Prefix begins every key in Redis and etcd.
 	Prefix string
-	// Conns bounds the connections for requests to MySQL and to each Redis server. Group commits have a pool of their own in MySQL, of 16 at
-	// most, and pipelines one in Redis, of 10 (the default of go-redis).
+	// Conns bounds the connections for requests to MySQL and to each Redis server. Group commits have a pool of their own
+	// in MySQL, of 16 at most, and pipelines one in Redis, of 10 (the default of go-redis).
 	Conns int
 	// Patience bounds the waiting for servers, and Health says how they are probed.
 	Patience Patience
 	Health   Health
 	// Purge says when answers are removed. Redis keeps an answer for Purge.Keep at least.
 	Purge Purge
-	// Name returns the setting that gave a backend's address, such as "SHOP_ETCD"; an error about the address begins with it. nil = it does not.
+	// Name returns the setting that gave a backend's address, such as "SHOP_ETCD"; an error about the address begins with
+	// it. nil = it does not.
 	Name func(backend string) string
 	// Log gets a line when a backend stops answering or refuses, and when it answers again; nil = nothing is logged.
 	Log *slog.Logger
@@ -107,7 +109,8 @@ func Open(cfg Config) (*Set, error) {
 	}
 	err := errors.Join(
 		cfg.about("redis", s.openRedis(cfg)), cfg.about("sql", s.openSQL(cfg)), cfg.about("redlock", s.openRedlock(cfg)),
-		cfg.about("zookeeper", s.openZooKeeper(cfg)), cfg.about("etcd", s.openEtcd(cfg)), cfg.about("consul", s.openConsul(cfg)),
+		cfg.about("zookeeper", s.openZooKeeper(cfg)), cfg.about("etcd", s.openEtcd(cfg)),
+		cfg.about("consul", s.openConsul(cfg)),
 		cfg.about("kafka", s.openKafka(cfg)),
 	)
 	if err == nil {
@@ -161,10 +164,10 @@ func (s *Set) openSQL(cfg Config) error {
 	return s.probeSQL(cfg)
 }
 
-// Check says why a backend ("redis", "sql", "redlock", "zookeeper", "etcd", "consul", "kafka") cannot be used, as of the last probe;
-// nil when it can, or is not configured. It does not wait. An error that wraps [store.ErrRefused] is an answer of the server. Every
-// backend but Kafka and SQLite is asked to write: each master of a cluster, of which one must, and the nodes of a Redlock, of which a majority
-// must.
+// Check says why a backend ("redis", "sql", "redlock", "zookeeper", "etcd", "consul", "kafka") cannot be used, as of
+// the last probe; nil when it can, or is not configured. It does not wait. An error that wraps [store.ErrRefused] is an
+// answer of the server. Every backend but Kafka and SQLite is asked to write: each master of a cluster, of which one
+// must, and the nodes of a Redlock, of which a majority must.
 func (s *Set) Check(name string) error {
 	if s.some(name) {
 		return nil
@@ -180,8 +183,8 @@ func (s *Set) some(name string) bool {
 	return name == "redis" && s.masters != nil && s.masters.out.Load() != nil && !s.masters.every.Load()
 }
 
-// Down is [Set.Check] for a caller that is about to send a request about products: it is nil also until the first probe has ended. In a cluster
-// it asks about the masters of these products.
+// Down is [Set.Check] for a caller that is about to send a request about products: it is nil also until the first probe
+// has ended. In a cluster it asks about the masters of these products.
 func (s *Set) Down(name string, products ...int64) error {
 	if name == "redis" && s.masters != nil && s.masters.out.Load() != nil {
 		if len(*s.masters.out.Load()) == 0 {
@@ -211,8 +214,9 @@ func (s *Set) Ask(ctx context.Context, name string) error {
 // Backends names the backends that are configured, sorted.
 func (s *Set) Backends() []string { return slices.Sorted(maps.Keys(s.healths)) }
 
-// Ready lists what is out: the backends, and the masters of a cluster. Its error says why the replica should get no requests: a store has not been
-// asked yet, one of needs cannot be used, or none of the stores can. The backends in without are ignored.
+// Ready lists what is out: the backends, and the masters of a cluster. Its error says why the replica should get no
+// requests: a store has not been asked yet, one of needs cannot be used, or none of the stores can. The backends in
+// without are ignored.
 func (s *Set) Ready(needs, without []string) (out []string, err error) {
 	var errs, idle []error
 	usable := false
@@ -283,8 +287,8 @@ func closeSQL(db *gorm.DB) error {
 type Pool struct {
 	Name        string
 	Total, Idle int
-	// Waits counts the times a caller had to wait for a connection, Waited is how long in all, and Timeouts counts the waits
-	// that ended without one (Redis only: for SQL the request's own context ends them).
+	// Waits counts the times a caller had to wait for a connection, Waited is how long in all, and Timeouts counts the
+	// waits that ended without one (Redis only: for SQL the request's own context ends them).
 	Waits    uint64
 	Waited   time.Duration
 	Timeouts uint64
@@ -313,5 +317,6 @@ func (s *Set) Pools() []Pool {
 
 func poolOf(name string, db *sql.DB) Pool {
 	p := db.Stats()
-	return Pool{Name: name, Total: p.OpenConnections, Idle: p.Idle, Waits: uint64(max(p.WaitCount, 0)), Waited: p.WaitDuration}
+	return Pool{Name: name, Total: p.OpenConnections, Idle: p.Idle, Waits: uint64(max(p.WaitCount, 0)),
+		Waited: p.WaitDuration}
 }

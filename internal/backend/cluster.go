@@ -16,8 +16,9 @@ import (
 	"lastitem/internal/store"
 )
 
-// After MOVED the client of a Redis Cluster asks again which master has which slot. A dead master never says MOVED, and no command is sent
-// again to another node, because it might deduct twice: without the reloads below a failover would stay unnoticed for reloadEvery.
+// After MOVED the client of a Redis Cluster asks again which master has which slot. A dead master never says MOVED, and
+// no command is sent again to another node, because it might deduct twice: without the reloads below a failover would
+// stay unnoticed for reloadEvery.
 const (
 	reloadEvery  = 5 * time.Second
 	reloadRest   = 250 * time.Millisecond // between two reloads after failures
@@ -43,8 +44,9 @@ func (r *reloader) failed() {
 	}()
 }
 
-// cut closes the connections to all but the masters. Whoever waits there for one that was replaced learns at once that no answer will come,
-// instead of when its time is over: a hung master would hold up its products for longer than it takes to replace it.
+// cut closes the connections to all but the masters. Whoever waits there for one that was replaced learns at once that
+// no answer will come, instead of when its time is over: a hung master would hold up its products for longer than it
+// takes to replace it.
 func (r *reloader) cut(masters []string) {
 	r.conns.Range(func(conn, addr any) bool {
 		if !slices.Contains(masters, addr.(string)) {
@@ -57,9 +59,9 @@ func (r *reloader) cut(masters []string) {
 // known is what [reload] does with a master that is only to be known.
 func known(*redis.Client) error { return nil }
 
-// reload has a client ask one of the nodes which master has which slot, and calls each for every master that the client knows then. It returns
-// what each has returned, by the addresses of the masters, and whether the node that was asked has answered; the error is that of a client
-// which knows no master.
+// reload has a client ask one of the nodes which master has which slot, and calls each for every master that the client
+// knows then. It returns what each has returned, by the addresses of the masters, and whether the node that was asked
+// has answered; the error is that of a client which knows no master.
 func reload(c *redis.ClusterClient, each func(*redis.Client) error) (all map[string]error, fresh bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), reloadWithin)
 	defer cancel()
@@ -76,7 +78,8 @@ func reload(c *redis.ClusterClient, each func(*redis.Client) error) (all map[str
 	return all, fresh, err
 }
 
-// masters are the masters of a cluster. Each is probed by itself, so that one that is out takes only its own products with it.
+// masters are the masters of a cluster. Each is probed by itself, so that one that is out takes only its own products
+// with it.
 type masters struct {
 	c        *redis.ClusterClient // of the probes
 	requests *reloader
@@ -87,8 +90,8 @@ type masters struct {
 	every    atomic.Bool                      // all are
 }
 
-// ask has each master write. Its error names those that do not. One that was silent before gets less time: while it is waited for nobody
-// notices that it was replaced.
+// ask has each master write. Its error names those that do not. One that was silent before gets less time: while it is
+// waited for nobody notices that it was replaced.
 func (m *masters) ask(ctx context.Context) error {
 	short, cancel := context.WithTimeout(ctx, 2*reloadWithin)
 	defer cancel()
@@ -123,7 +126,8 @@ func (m *masters) ask(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// follow has the client of the requests know the masters that the probes have found: it must not send to one that was replaced, which may hang.
+// follow has the client of the requests know the masters that the probes have found: it must not send to one that was
+// replaced, which may hang.
 func (m *masters) follow(found []string) {
 	for try := 0; try < reloadTries && !slices.Equal(found, m.followed); try++ {
 		all, _, _ := reload(m.requests.c.Load(), known)
@@ -133,8 +137,8 @@ func (m *masters) follow(found []string) {
 	}
 }
 
-// down says why the master of a key is out; without a key, why all masters are. It is nil where Redis itself answers that the cluster is down:
-// asking costs nothing, and only Redis knows when that ends.
+// down says why the master of a key is out; without a key, why all masters are. It is nil where Redis itself answers
+// that the cluster is down: asking costs nothing, and only Redis knows when that ends.
 func (m *masters) down(keys ...string) error {
 	out := m.out.Load()
 	switch {

@@ -17,7 +17,8 @@ import (
 	"lastitem/internal/testkit"
 )
 
-// A client of a cluster whose master is gone asks the others who has the slots now. Both servers here say that they have all of them.
+// A client of a cluster whose master is gone asks the others who has the slots now. Both servers here say that they
+// have all of them.
 func TestClusterClientAsksAnewAfterAFailure(t *testing.T) {
 	t.Parallel()
 	first, second := miniredis.RunT(t), miniredis.RunT(t)
@@ -40,9 +41,9 @@ func TestClusterClientAsksAnewAfterAFailure(t *testing.T) {
 	}
 }
 
-// Each master of a cluster is out by itself: at once if it refuses, at the second silence if it does not answer, and not for requests if it says
-// that the cluster is down. When another takes over, the client of the requests knows it before a request may be sent, and the connections
-// to the old one end.
+// Each master of a cluster is out by itself: at once if it refuses, at the second silence if it does not answer, and
+// not for requests if it says that the cluster is down. When another takes over, the client of the requests knows it
+// before a request may be sent, and the connections to the old one end.
 func TestMastersAreOutByThemselves(t *testing.T) {
 	t.Parallel()
 	a, b, heir := miniredis.RunT(t), miniredis.RunT(t), miniredis.RunT(t)
@@ -90,14 +91,16 @@ func TestMastersAreOutByThemselves(t *testing.T) {
 		{"all full", say("OOM is full", a, heir), "OOM", true, true, store.ErrRefused},
 	} {
 		step.do()
-		if err := m.ask(t.Context()); err == nil != (step.named == "") || err != nil && !strings.Contains(err.Error(), step.named) {
+		if err := m.ask(t.Context()); err == nil != (step.named == "") ||
+			err != nil && !strings.Contains(err.Error(), step.named) {
 			t.Errorf("%s: the probe found %v, want %q", step.name, err, step.named)
 		}
 		if err := s.Down("redis", 1); err != nil != step.first {
 			t.Errorf("%s: product 1: %v", step.name, err)
 		}
 		err := s.Down("redis", 1, 2)
-		if err == nil != (step.second == nil) || errors.Is(step.second, store.ErrRefused) != errors.Is(err, store.ErrRefused) {
+		if err == nil != (step.second == nil) || errors.Is(step.second, store.ErrRefused) != errors.Is(err,
+			store.ErrRefused) {
 			t.Errorf("%s: products 1 and 2: %v, want %v", step.name, err, step.second)
 		}
 		if err := s.Down("redis"); err != nil != step.any || s.some("redis") == step.any {

@@ -16,7 +16,8 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// What an address says is used, or the program does not start: no part of it is ignored. The error never tells the secret.
+// What an address says is used, or the program does not start: no part of it is ignored. The error never tells the
+// secret.
 func TestAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -47,7 +48,8 @@ func TestAddressesAreRefused(t *testing.T) {
 		{backend.Config{Redis: "sentinel://:geheim@h:26379/mymaster"}, "redis+sentinel://host:port,host:port/MASTER/db"},
 		{backend.Config{Redis: "redis+sentinel://:geheim@h:26379"}, "no name of a master"},
 		{backend.Config{Redis: "redis+sentinel://:geheim@h:26379/m/0?quorum=2"}, `"quorum" is not used`},
-		{backend.Config{Redis: "redis+sentinel://:geheim@h:26379/m/0?password=geheim&sentinel_password=geheim"}, "two passwords for the Sentinels"},
+		{backend.Config{Redis: "redis+sentinel://:geheim@h:26379/m/0?password=geheim&sentinel_password=geheim"},
+			"two passwords for the Sentinels"},
 		{backend.Config{Redis: "redis+sentinel://:geheim@h:26379/m/zero"}, `"zero"`},
 		{backend.Config{SQL: "root:geheim@tcp(h:3306)/shop?tls_ca=ca.pem"}, "tls=true"},
 		{backend.Config{SQL: "root:geheim@tcp(h:3306)/shop?tls=skip-verify&tls_ca=ca.pem"}, "tls=true"},
@@ -73,7 +75,8 @@ func TestAddressesAreRefused(t *testing.T) {
 		{backend.Config{SQL: "mysql://u:geheim@h/db#x"}, "not a URL"},
 		{backend.Config{SQL: "sqlite:/tmp/shop.db?_pragma=key(geheim)"}, "want sqlite:/path/to/file.db"},
 		{backend.Config{Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2"}, "three or more"},
-		{backend.Config{Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2,redis://:geheim@127.0.0.1:1/5"}, "127.0.0.1:1 is named twice"},
+		{backend.Config{Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2,redis://:geheim@127.0.0.1:1/5"},
+			"127.0.0.1:1 is named twice"},
 		{backend.Config{Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2,127.0.0.1:3"}, "want redis://"},
 		{backend.Config{ZooKeeper: "zk://127.0.0.1:2181"}, "want host:port"},
 		{backend.Config{ZooKeeper: "u:geheim@h:2181"}, "no user, path or parameter"},
@@ -130,7 +133,8 @@ func TestSentinelCredentials(t *testing.T) {
 	}
 	password, _ := to.User.Password()
 	watch, err := url.Parse(testenv.RedisSentinel(t,
-		fmt.Sprintf("sentinel monitor mymaster %s %s 1", to.Hostname(), to.Port()), fmt.Sprintf("sentinel auth-pass mymaster %q", password),
+		fmt.Sprintf("sentinel monitor mymaster %s %s 1", to.Hostname(), to.Port()),
+		fmt.Sprintf("sentinel auth-pass mymaster %q", password),
 		"user app on >watching ~* &* +@all").URL)
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +158,8 @@ func TestSentinelCredentials(t *testing.T) {
 	}
 }
 
-// The user of the address signs in: for commands, and for the streams of leases and watches; with a wrong password etcd refuses.
+// The user of the address signs in: for commands, and for the streams of leases and watches; with a wrong password etcd
+// refuses.
 func TestEtcdCredentials(t *testing.T) {
 	t.Parallel()
 	server := testenv.Own(t, "etcd").Etcd.Addr

@@ -21,7 +21,8 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// address is where a database is found: a name, or a proxy, that a failover points at another server. Connections that are open stay.
+// address is where a database is found: a name, or a proxy, that a failover points at another server. Connections that
+// are open stay.
 type address struct {
 	net.Listener
 	to atomic.Pointer[string]
@@ -71,8 +72,8 @@ func parsed(t *testing.T, dsn string) *mysql.Config {
 	return cfg
 }
 
-// primaries are servers that know nothing of each other, as a primary and its promoted replica soon do, each with ten units of product 1, by an account that read_only
-// stops, as it does not stop those that may do anything.
+// primaries are servers that know nothing of each other, as a primary and its promoted replica soon do, each with ten
+// units of product 1, by an account that read_only stops, as it does not stop those that may do anything.
 func primaries(t *testing.T, n int) (dsns []string, admins []*gorm.DB) {
 	t.Helper()
 	dsns = testenv.MySQLNodes(t, n)
@@ -129,8 +130,8 @@ func take(before func()) func(*store.Tx) error {
 	}
 }
 
-// The primary becomes a replica: what it refuses has not happened, and says so, even at COMMIT; and from then on the new primary
-// is written to, by all connections.
+// The primary becomes a replica: what it refuses has not happened, and says so, even at COMMIT; and from then on the
+// new primary is written to, by all connections.
 func TestFailoverToTheNewPrimary(t *testing.T) {
 	t.Parallel()
 	dsns, admins := primaries(t, 2)
@@ -247,8 +248,8 @@ func TestServerStartedReadOnly(t *testing.T) {
 	}
 }
 
-// refused wants of a server that it refuses a write by one of the numbers, that this means "nothing happened" to the store, and that
-// the connection is used no more.
+// refused wants of a server that it refuses a write by one of the numbers, that this means "nothing happened" to the
+// store, and that the connection is used no more.
 func refused(t *testing.T, dsn string, numbers ...uint16) (*store.SQL, *sql.DB) {
 	t.Helper()
 	plain, err := sql.Open("mysql", dsn) // which is told the number

@@ -16,7 +16,8 @@ func TestGaleraIsWarnedOf(t *testing.T) {
 	testenv.Slow(t, "starts a node of Galera")
 	provider := testenv.Library(t, "galera", "/usr/lib/galera/libgalera_smm.so", "galera-4")
 	t.Parallel()
-	dsn := testenv.MySQLNodes(t, 1, "--wsrep-on=ON", "--wsrep-provider="+provider, "--wsrep-cluster-address=gcomm://", "--binlog-format=ROW",
+	dsn := testenv.MySQLNodes(t, 1, "--wsrep-on=ON", "--wsrep-provider="+provider, "--wsrep-cluster-address=gcomm://",
+		"--binlog-format=ROW",
 		"--wsrep-provider-options=gmcast.listen_addr=tcp://"+testkit.FreePort(t))[0]
 	db := open(t, dsn)
 	testkit.NoError(t, "the node answers 1047 until it is ready", func() error {

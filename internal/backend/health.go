@@ -15,8 +15,8 @@ import (
 
 // Health is how the backends are probed. The zero value of a field is its default.
 type Health struct {
-	// Every is the time between two probes of a backend, 1 s; negative = there are none: every backend counts as healthy, and
-	// requests find out by themselves.
+	// Every is the time between two probes of a backend, 1 s; negative = there are none: every backend counts as healthy,
+	// and requests find out by themselves.
 	Every time.Duration
 	// Within is how long a probe may take, 900 ms: a backend that does not answer is known after Every and two of these.
 	Within time.Duration
@@ -29,7 +29,8 @@ func (h Health) orDefault() Health {
 }
 
 const (
-	probeFirst = 20 * time.Millisecond  // and twice as long after each failure: a process that starts soon sees a server that has just come up
+	// and twice as long after each failure: a process that starts soon sees a server that has just come up
+	probeFirst = 20 * time.Millisecond
 	probeAgain = 100 * time.Millisecond // before the second probe, which decides
 	probeDown  = 250 * time.Millisecond // while a backend is down: it is used again soon after its return
 )
@@ -38,9 +39,9 @@ var errNotAsked = errors.New("not asked yet")
 
 // health probes a backend, over a connection of its own: a pool that is busy deducting says nothing about its server.
 //
-// A server that refuses is down at once: that is an answer. One that does not answer, or that there is no connection to, is asked
-// again at once over another connection, and is down when that fails too: a packet that was lost, a connection that was cut, or a
-// moment in which a machine was busy must not take a healthy backend out of use.
+// A server that refuses is down at once: that is an answer. One that does not answer, or that there is no connection
+// to, is asked again at once over another connection, and is down when that fails too: a packet that was lost, a
+// connection that was cut, or a moment in which a machine was busy must not take a healthy backend out of use.
 type health struct {
 	probing Health
 	probe   probe
@@ -101,7 +102,8 @@ func (h *health) run(ctx context.Context, n news) {
 	}
 }
 
-// down says whether the backend is known not to answer; before the first answer, or the second silence, nothing is known.
+// down says whether the backend is known not to answer; before the first answer, or the second silence, nothing is
+// known.
 func (h *health) down() bool {
 	err := h.check()
 	return err != nil && !errors.Is(err, errNotAsked)
@@ -123,7 +125,8 @@ func (h *health) ask(ctx context.Context) error {
 	return err
 }
 
-// newsAfter is how long a backend may take to answer for the first time, since things that start together do not answer at once.
+// newsAfter is how long a backend may take to answer for the first time, since things that start together do not answer
+// at once.
 const newsAfter = time.Second
 
 // news logs changes only: that a backend stops answering, and that it answers again.
@@ -159,7 +162,8 @@ func (n *news) hear(err error) {
 	n.log.Warn("backend does not answer", "backend", n.backend, "err", err)
 }
 
-// check returns the last answer, without waiting. A nil health is a backend that is not configured, or not probed: nothing to say.
+// check returns the last answer, without waiting. A nil health is a backend that is not configured, or not probed:
+// nothing to say.
 func (h *health) check() error {
 	if h == nil {
 		return nil

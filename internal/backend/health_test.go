@@ -38,10 +38,11 @@ func TestReadsWhatIsThereAfterItsTime(t *testing.T) {
 	}()
 	var slots reloader
 	var asked atomic.Int32
-	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
-		asked.Add(1)
-		return nil, nil
-	}})
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"},
+		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			asked.Add(1)
+			return nil, nil
+		}})
 	defer cluster.Close()
 	dial := withLastLook(&redis.UniversalOptions{DialTimeout: time.Minute}, &slots)
 	c, err := dial(context.Background(), "tcp", l.Addr().String())
@@ -107,8 +108,8 @@ func TestEnsembleLikeTheClientsOwn(t *testing.T) {
 	}
 }
 
-// An etcd that was away is found again soon: its clients go on connecting at short intervals. With gRPC's own back-off so many attempts
-// take half an hour.
+// An etcd that was away is found again soon: its clients go on connecting at short intervals. With gRPC's own back-off
+// so many attempts take half an hour.
 func TestEtcdIsDialledAgainSoon(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -181,8 +182,8 @@ func TestHealthLogsNews(t *testing.T) {
 	})
 }
 
-// A probe that is not answered is repeated at once, and the backend is down when that one is not answered either. An answer that
-// refuses is enough by itself. While it is down it is asked more often, and one answer brings it back.
+// A probe that is not answered is repeated at once, and the backend is down when that one is not answered either. An
+// answer that refuses is enough by itself. While it is down it is asked more often, and one answer brings it back.
 func TestHealthTakesTwoSilencesAndOneRefusal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -245,8 +246,8 @@ func TestHealthTakesTwoSilencesAndOneRefusal(t *testing.T) {
 	}
 }
 
-// A process whose first probe is not answered in time does not know yet whether the backend is down: requests go there, as they do before
-// any probe has ended. The second silence decides.
+// A process whose first probe is not answered in time does not know yet whether the backend is down: requests go there,
+// as they do before any probe has ended. The second silence decides.
 func TestHealthFirstSilence(t *testing.T) {
 	t.Parallel()
 	for _, silences := range []int64{1, 2} {
@@ -275,7 +276,8 @@ func TestHealthFirstSilence(t *testing.T) {
 // Without probes everything counts as healthy.
 func TestHealthOff(t *testing.T) {
 	t.Parallel()
-	s, err := Open(Config{Redis: "redis://127.0.0.1:1/0", SQL: "root:x@tcp(127.0.0.1:1)/shop", Conns: 1, Health: Health{Every: -1}})
+	s, err := Open(Config{Redis: "redis://127.0.0.1:1/0", SQL: "root:x@tcp(127.0.0.1:1)/shop", Conns: 1,
+		Health: Health{Every: -1}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,9 @@ import (
 // lastLook is how long a read whose deadline has passed still looks for data that has arrived.
 const lastLook = time.Millisecond
 
-// lastLookConn reads an answer that has arrived although the deadline has passed. A process that was stopped for longer than a time-out wakes
-// up with the answer in its socket, but the timer fires first: without this the answer to a write would be lost, and its outcome unknown.
+// lastLookConn reads an answer that has arrived although the deadline has passed. A process that was stopped for longer
+// than a time-out wakes up with the answer in its socket, but the timer fires first: without this the answer to a write
+// would be lost, and its outcome unknown.
 type lastLookConn struct {
 	net.Conn
 	slots *reloader // hears of a read that ended without an answer

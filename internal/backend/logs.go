@@ -11,12 +11,13 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
-// LibraryLogs sends what the libraries print by themselves to a log, such as each failed dial; what matters of it comes back as an error
-// too. Their loggers belong to the process.
+// LibraryLogs sends what the libraries print by themselves to a log, such as each failed dial; what matters of it comes
+// back as an error too. Their loggers belong to the process.
 func LibraryLogs(log *slog.Logger) {
 	redis.SetLogger(libraryLog{log, "go-redis"})
 	_ = mysql.SetLogger(libraryLog{log, "go-sql-driver"}) // its error is that of nil
-	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer()))
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard,
+		slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer()))
 }
 
 // libraryLog is the logger of a library.

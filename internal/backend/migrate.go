@@ -27,24 +27,27 @@ type Migration struct {
 	SQL    string
 }
 
-// migrationLock is the server-wide name under which one replica at a time migrates a database. MySQL bounds such names to
-// 64 characters, as many as the database's own may have: hence the hash. It is computed here, since MySQL 9.6 and later have no SHA1().
+// migrationLock is the server-wide name under which one replica at a time migrates a database. MySQL bounds such names
+// to 64 characters, as many as the database's own may have: hence the hash. It is computed here, since MySQL 9.6 and
+// later have no SHA1().
 func migrationLock(database string) string {
 	sum := sha256.Sum256([]byte(database))
 	return fmt.Sprintf("lastitem_migrate:%x", sum[:16])
 }
 
 // ErrForeignTables says that the database holds tables of our names that we did not make.
-var ErrForeignTables = text.Of("backend: the database has tables of lastitem's names that lastitem did not make; give it a database of its own").Errorf()
+var ErrForeignTables = text.Of("backend: the database has tables of lastitem's names that lastitem did not make; " +
+	"give it a database of its own").Errorf()
 
 // ErrOtherMigrations says that the database records other migrations than those of this program.
 var ErrOtherMigrations = text.Of("backend: the database is of another version of lastitem").Errorf()
 
 // otherMigration names the first migration that differs, and says how to start over.
-var otherMigration = text.Of("%w: it records migration %d, %s. To start over, without its data: drop the database and create it empty; with SQLite, remove the file; with 'make up', run 'make down'")
+var otherMigration = text.Of("%w: it records migration %d, %s. To start over, without its data: drop the database " +
+	"and create it empty; with SQLite, remove the file; with 'make up', run 'make down'")
 
-// Migrate applies what is missing, in order, and returns the numbers it applied. Several replicas may call it at once: one
-// goes first, the others wait for it (at most a minute) and find nothing to do.
+// Migrate applies what is missing, in order, and returns the numbers it applied. Several replicas may call it at once:
+// one goes first, the others wait for it (at most a minute) and find nothing to do.
 func Migrate(ctx context.Context, db *gorm.DB) (applied []int, err error) {
 	defer func() { err = explained(err) }()
 	all, err := Migrations(db.Name())
@@ -87,8 +90,8 @@ func migrateMySQL(ctx context.Context, conn *sql.Conn, all []Migration) ([]int, 
 	return applyMissing(ctx, conn, all)
 }
 
-// migrateSQLite runs in one transaction that holds the database's write lock. ctx does not end it: under a context that has
-// ended, the driver may skip a statement and report success.
+// migrateSQLite runs in one transaction that holds the database's write lock. ctx does not end it: under a context that
+// has ended, the driver may skip a statement and report success.
 func migrateSQLite(ctx context.Context, conn *sql.Conn, all []Migration) ([]int, error) {
 	ctx = context.WithoutCancel(ctx)
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
@@ -137,8 +140,8 @@ func applyMissing(ctx context.Context, conn *sql.Conn, all []Migration) (applied
 	return applied, nil
 }
 
-// countApplied returns how many of the migrations the database records. They must be the first ones, by number and name; else the error
-// is [ErrOtherMigrations].
+// countApplied returns how many of the migrations the database records. They must be the first ones, by number and
+// name; else the error is [ErrOtherMigrations].
 func countApplied(ctx context.Context, conn *sql.Conn, all []Migration) (n int, err error) {
 	rows, err := conn.QueryContext(ctx, "SELECT number, name FROM lastitem_migrations ORDER BY number")
 	if err != nil {
@@ -161,15 +164,16 @@ func createMigrationsTable(ctx context.Context, conn *sql.Conn) error {
 	if err := foreign(ctx, conn); err != nil {
 		return err
 	}
-	_, err := conn.ExecContext(ctx, "CREATE TABLE lastitem_migrations (number INT NOT NULL PRIMARY KEY, name VARCHAR(255) NOT NULL, applied_us BIGINT NOT NULL)")
+	_, err := conn.ExecContext(ctx, "CREATE TABLE lastitem_migrations (number INT NOT NULL PRIMARY KEY, name "+
+		"VARCHAR(255) NOT NULL, applied_us BIGINT NOT NULL)")
 	if err != nil {
 		return fmt.Errorf("backend: migrate: %w", err)
 	}
 	return nil
 }
 
-// Migrated says whether the database holds lastitem's tables. An error means that this could not be found out, for instance because the
-// database does not answer, or [ErrForeignTables] or [ErrOtherMigrations].
+// Migrated says whether the database holds lastitem's tables. An error means that this could not be found out, for
+// instance because the database does not answer, or [ErrForeignTables] or [ErrOtherMigrations].
 func Migrated(ctx context.Context, db *gorm.DB) (done bool, err error) {
 	defer func() { err = explained(err) }()
 	all, err := Migrations(db.Name())
@@ -206,7 +210,8 @@ func upToDate(ctx context.Context, db *gorm.DB) error {
 		return err
 	}
 	var n int
-	err = db.WithContext(ctx).Raw("SELECT COUNT(*) FROM lastitem_migrations WHERE number = ?", all[len(all)-1].Number).Row().Scan(&n)
+	err = db.WithContext(ctx).Raw("SELECT COUNT(*) FROM lastitem_migrations WHERE number = ?",
+		all[len(all)-1].Number).Row().Scan(&n)
 	if err == nil && n == 0 {
 		err = errNotMigrated
 	}
@@ -216,8 +221,8 @@ func upToDate(ctx context.Context, db *gorm.DB) error {
 // erNoSuchTable is MySQL's error number for a table that does not exist.
 const erNoSuchTable = 1146
 
-// has says whether there is a table. An error, such as a time-out or a lack of rights, says neither that there is one nor that there is none:
-// a caller that took it for the latter might drop the tables later, as if it had made them.
+// has says whether there is a table. An error, such as a time-out or a lack of rights, says neither that there is one
+// nor that there is none: a caller that took it for the latter might drop the tables later, as if it had made them.
 func has(ctx context.Context, conn *sql.Conn, table string) (bool, error) {
 	var one int
 	err := conn.QueryRowContext(ctx, "SELECT 1 FROM "+table+" LIMIT 1").Scan(&one)

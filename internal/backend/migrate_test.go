@@ -107,7 +107,8 @@ func TestMigrateAtOnce(t *testing.T) {
 			t.Errorf("Migrate() again = %v, %v, want none", again, err)
 		}
 		var recorded []int
-		if err := db.Raw("SELECT number FROM lastitem_migrations ORDER BY number").Scan(&recorded).Error; err != nil || !slices.Equal(recorded, want) {
+		if err := db.Raw("SELECT number FROM lastitem_migrations ORDER BY number").Scan(&recorded).Error; err != nil ||
+			!slices.Equal(recorded, want) {
 			t.Errorf("recorded migrations = %v, %v, want %v", recorded, err, want)
 		}
 	})
@@ -173,15 +174,16 @@ func TestMigrateLongDatabaseName(t *testing.T) {
 	}
 }
 
-// What a database records must be the first of this program's migrations, by number and name; else nothing is changed, and the error says how
-// to start over.
+// What a database records must be the first of this program's migrations, by number and name; else nothing is changed,
+// and the error says how to start over.
 func TestMigrateRefusesAnotherVersion(t *testing.T) {
 	onEach(t, func(t *testing.T, dsn string) {
 		db := migrated(t, dsn)
 		for differs, record := range map[string][2]string{
-			"another name": {"UPDATE lastitem_migrations SET name = '0001_stock.sql' WHERE number = 1", "migration 1, 0001_stock.sql"},
-			"a gap":        {"UPDATE lastitem_migrations SET number = 2 WHERE number = 1", "migration 2, 0001_tables.sql"},
-			"one more":     {"INSERT INTO lastitem_migrations VALUES (1000, '1000_later.sql', 0)", "migration 1000, 1000_later.sql"},
+			"another name": {"UPDATE lastitem_migrations SET name = '0001_stock.sql' WHERE number = 1",
+				"migration 1, 0001_stock.sql"},
+			"a gap":    {"UPDATE lastitem_migrations SET number = 2 WHERE number = 1", "migration 2, 0001_tables.sql"},
+			"one more": {"INSERT INTO lastitem_migrations VALUES (1000, '1000_later.sql', 0)", "migration 1000, 1000_later.sql"},
 		} {
 			exec(t, db, "DELETE FROM lastitem_migrations")
 			exec(t, db, "INSERT INTO lastitem_migrations VALUES (1, '0001_tables.sql', 0)")
@@ -194,7 +196,8 @@ func TestMigrateRefusesAnotherVersion(t *testing.T) {
 				t.Fatalf("Migrate() with %s = %v, %v, want ErrOtherMigrations", differs, applied, err)
 			}
 			for lang, advice := range map[string]string{"en": "To start over", "zh": "要从头开始"} {
-				if said := text.ErrorIn(lang, err); !strings.Contains(said, advice) || lang == "en" && !strings.Contains(said, record[1]) {
+				if said := text.ErrorIn(lang, err); !strings.Contains(said, advice) ||
+					lang == "en" && !strings.Contains(said, record[1]) {
 					t.Errorf("Migrate() with %s says %q, want %q and %q", differs, said, record[1], advice)
 				}
 			}
@@ -205,7 +208,8 @@ func TestMigrateRefusesAnotherVersion(t *testing.T) {
 	})
 }
 
-// A database is ready when the last of the migrations has been applied, not the first: a mode wants all of its tables and columns.
+// A database is ready when the last of the migrations has been applied, not the first: a mode wants all of its tables
+// and columns.
 func TestNotReadyBeforeTheLastMigration(t *testing.T) {
 	onEach(t, func(t *testing.T, dsn string) {
 		db := migrated(t, dsn)
@@ -306,7 +310,8 @@ func TestConnectionsAreUTF8(t *testing.T) {
 	t.Parallel()
 	db := open(t, testenv.MySQL(t))
 	var client, connection string
-	if err := db.Raw("SELECT @@character_set_client, @@character_set_connection").Row().Scan(&client, &connection); err != nil {
+	if err := db.Raw("SELECT @@character_set_client, @@character_set_connection").Row().Scan(&client,
+		&connection); err != nil {
 		t.Fatal(err)
 	}
 	if client != "utf8mb4" || connection != "utf8mb4" {

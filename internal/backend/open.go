@@ -27,9 +27,9 @@ import (
 	"lastitem/internal/text"
 )
 
-// OpenRedis returns a client for a redis:// URL, for a comma-separated list of them (a cluster), or for Sentinels: see [sentinelURL].
-// rediss:// is TLS; the server's certificate is verified, by ?tls_ca= where that is given, unless it says ?skip_verify=true. It sends
-// nothing yet.
+// OpenRedis returns a client for a redis:// URL, for a comma-separated list of them (a cluster), or for Sentinels: see
+// [sentinelURL]. rediss:// is TLS; the server's certificate is verified, by ?tls_ca= where that is given, unless it
+// says ?skip_verify=true. It sends nothing yet.
 func OpenRedis(address string, conns int) (redis.UniversalClient, error) {
 	return openRedis(address, link{conns: conns})
 }
@@ -142,8 +142,9 @@ func onlyUsed(address string, names ...string) error {
 	return nil
 }
 
-// sentinelURL returns an address of Sentinels as redis://[user:password@]host:port/db?master_name=...&addr=...; "" for any other. Besides
-// that form it reads redis+sentinel://[user:password@]host:port,host:port/MASTER/db; rediss is TLS, also to the Sentinels.
+// sentinelURL returns an address of Sentinels as redis://[user:password@]host:port/db?master_name=...&addr=...; "" for
+// any other. Besides that form it reads redis+sentinel://[user:password@]host:port,host:port/MASTER/db; rediss is TLS,
+// also to the Sentinels.
 func sentinelURL(address string) string {
 	rest, query, _ := strings.Cut(address, "?")
 	scheme, rest, _ := strings.Cut(rest, "://")
@@ -167,13 +168,14 @@ func sentinelURL(address string) string {
 	return scheme + "://" + rest[:at] + all[0] + "/" + path + "?" + values.Encode()
 }
 
-// sentinelOptions reads what sentinelURL returns. The user and the password before the @ are the servers', as in every address; those of the
-// Sentinels are sentinel_username= and sentinel_password=. Where username= or password= are given, those are the servers', and what stands
-// before the @ is the Sentinels', as go-redis has it.
+// sentinelOptions reads what sentinelURL returns. The user and the password before the @ are the servers', as in every
+// address; those of the Sentinels are sentinel_username= and sentinel_password=. Where username= or password= are
+// given, those are the servers', and what stands before the @ is the Sentinels', as go-redis has it.
 func sentinelOptions(address string) (*redis.UniversalOptions, error) {
 	plain, files, err := takeTLSFiles(address)
 	if err == nil {
-		err = onlyUsed(plain, "master_name", "addr", "db", "skip_verify", "username", "password", "sentinel_username", "sentinel_password")
+		err = onlyUsed(plain, "master_name", "addr", "db", "skip_verify", "username", "password", "sentinel_username",
+			"sentinel_password")
 	}
 	if err != nil {
 		return nil, err
@@ -212,8 +214,8 @@ func sentinelOptions(address string) (*redis.UniversalOptions, error) {
 // wait for that by itself.
 const openTries = 100
 
-// OpenSQL returns a database for a MySQL DSN or URL, which it does not connect to yet, or for "sqlite:" and a file, which
-// it opens.
+// OpenSQL returns a database for a MySQL DSN or URL, which it does not connect to yet, or for "sqlite:" and a file,
+// which it opens.
 func OpenSQL(dsn string, conns int) (*gorm.DB, error) {
 	return openSQL(dsn, link{conns: conns})
 }
@@ -227,7 +229,8 @@ func openSQL(dsn string, l link) (*gorm.DB, error) {
 		case sqlite.Busy(err) && try < openTries:
 			time.Sleep(50 * time.Millisecond)
 		case sqlite.CannotOpen(err):
-			return nil, text.Of("backend: open %s: the file cannot be read or written, or not be made").Errorf(redact.Address(dsn))
+			return nil, text.Of("backend: open %s: the file cannot be read or written, or not be made").
+				Errorf(redact.Address(dsn))
 		default:
 			return nil, err
 		}
@@ -281,7 +284,8 @@ func dialect(dsn string, l link) (gorm.Dialector, *sql.DB, error) {
 	return mysql.New(mysql.Config{Conn: pool, SkipInitializeWithVersion: true}), pool, nil
 }
 
-// SQLiteFile returns the file that an sqlite: address names, "" for any other. Its error says why no database can be there.
+// SQLiteFile returns the file that an sqlite: address names, "" for any other. Its error says why no database can be
+// there.
 func SQLiteFile(dsn string) (string, error) {
 	file, ok := strings.CutPrefix(dsn, "sqlite:")
 	if !ok {
@@ -289,7 +293,8 @@ func SQLiteFile(dsn string) (string, error) {
 	}
 	file = strings.TrimPrefix(file, "//")
 	if file == "" || strings.HasPrefix(file, ":") || strings.Contains(file, "?") { // it has no parameters
-		return "", text.Of("backend: SQL address %q: want sqlite:/path/to/file.db, a file that every replica can open").Errorf(redact.Address(dsn))
+		return "", text.Of("backend: SQL address %q: want sqlite:/path/to/file.db, a file that every replica can open").
+			Errorf(redact.Address(dsn))
 	}
 	dir := filepath.Dir(file)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -318,8 +323,9 @@ func mysqlConnector(dsn string, l link) (sqldriver.Connector, error) {
 			delete(cfg.Params, name)
 		}
 	}
-	cfg.InterpolateParams = true     // one round trip a statement instead of two
-	cfg.ClientFoundRows = false      // affected rows are those that changed: that is how a key which is there already is noticed
+	cfg.InterpolateParams = true // one round trip a statement instead of two
+	// affected rows are those that changed: that is how a key which is there already is noticed
+	cfg.ClientFoundRows = false
 	cfg.Logger = &driver.NopLogger{} // errors are returned
 	p := l.patience.orDefault()
 	cfg.Timeout, cfg.ReadTimeout, cfg.WriteTimeout = p.Dial, p.SQL, p.SQL
@@ -350,7 +356,8 @@ func openGroups(dsn string, l link) (*sql.DB, error) {
 	return pool, nil
 }
 
-// paramsSQL matches the parameters of an address. The driver takes a slash in them, as in a file's name, for the one before the database.
+// paramsSQL matches the parameters of an address. The driver takes a slash in them, as in a file's name, for the one
+// before the database.
 var paramsSQL = regexp.MustCompile(`\?\w+=[^?@()]*$`)
 
 // networkSQL matches a DSN with a network, or none.
@@ -358,7 +365,8 @@ var networkSQL = regexp.MustCompile(`(?:^|@)(?:(?:tcp6?|unix)\(|(?:tcp|unix)?/)`
 
 // parseMySQL reads a DSN of go-sql-driver/mysql or a mysql:// URL.
 func parseMySQL(dsn string) (*driver.Config, error) {
-	want := text.Of("want user:password@tcp(host:port)/database, mysql://user:password@host:port/database or sqlite:/path/to/file.db")
+	want := text.Of("want user:password@tcp(host:port)/database, mysql://user:password@host:port/database or " +
+		"sqlite:/path/to/file.db")
 	dsn = paramsSQL.ReplaceAllStringFunc(dsn, func(params string) string { return strings.ReplaceAll(params, "/", "%2F") })
 	plain, user := dsn, (*url.Userinfo)(nil)
 	if strings.HasPrefix(dsn, "mysql://") {
@@ -392,13 +400,14 @@ func parseMySQL(dsn string) (*driver.Config, error) {
 	return cfg, checkSession(cfg.Params)
 }
 
-// ignoredSQL refuses the time limits that mysqlConnector replaces by those of the settings. It returns the parameters whose other value it
-// needs itself, which applications that share an address may want: they do no harm.
+// ignoredSQL refuses the time limits that mysqlConnector replaces by those of the settings. It returns the parameters
+// whose other value it needs itself, which applications that share an address may want: they do no harm.
 func ignoredSQL(dsn string) (own []string, err error) {
 	for part := range strings.SplitSeq(dsn[strings.LastIndex(dsn, "?")+1:], "&") {
 		switch name, _, _ := strings.Cut(part, "="); name {
 		case "timeout", "readTimeout", "writeTimeout":
-			return nil, text.Of("backend: SQL address: the parameter %q is not used; set SHOP_DIAL_TIMEOUT or SHOP_SQL_TIMEOUT").Errorf(name)
+			return nil, text.Of("backend: SQL address: the parameter %q is not used; set SHOP_DIAL_TIMEOUT or SHOP_SQL_TIMEOUT").
+				Errorf(name)
 		case "clientFoundRows", "interpolateParams", "charset":
 			if !slices.Contains([]string{"clientFoundRows=false", "interpolateParams=true", "charset=utf8mb4"}, part) {
 				own = append(own, part)
@@ -408,7 +417,8 @@ func ignoredSQL(dsn string) (own []string, err error) {
 	return own, nil
 }
 
-// reason is why an address cannot be read. The errors of net/url quote what they could not read, and that may be a password.
+// reason is why an address cannot be read. The errors of net/url quote what they could not read, and that may be a
+// password.
 func reason(err error) error {
 	var quoting *url.Error
 	var escape url.EscapeError

@@ -56,7 +56,8 @@ func TestOpenWithoutServers(t *testing.T) {
 			t.Errorf("Check(%s) = nil, want an error", name)
 		}
 	}
-	if _, err := set.Ready(nil, nil); err == nil || !strings.Contains(err.Error(), "redis: ") || !strings.Contains(err.Error(), "sql: ") {
+	if _, err := set.Ready(nil, nil); err == nil || !strings.Contains(err.Error(), "redis: ") ||
+		!strings.Contains(err.Error(), "sql: ") {
 		t.Errorf("Ready() = %v, want both named", err)
 	}
 	if err := set.Close(); err != nil {

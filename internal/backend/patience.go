@@ -8,8 +8,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// Patience sets how long the clients wait for their servers; a request with less time ends earlier. The zero value of a field is its
-// default.
+// Patience sets how long the clients wait for their servers; a request with less time ends earlier. The zero value of a
+// field is its default.
 type Patience struct {
 	Dial  time.Duration // for a connection to any server; 2 s
 	Redis time.Duration // for the answer to a command; 3 s
@@ -43,8 +43,8 @@ func (cfg Config) own(job string) link {
 	return link{conns: 1, name: "lastitem-" + job, patience: cfg.Patience}
 }
 
-// OwnRedis returns a Redis client for a background job ("purge"), with one connection per server, and one more for pipelines if it has them.
-// CLIENT LIST shows them as "lastitem-" plus the job. It sends nothing yet.
+// OwnRedis returns a Redis client for a background job ("purge"), with one connection per server, and one more for
+// pipelines if it has them. CLIENT LIST shows them as "lastitem-" plus the job. It sends nothing yet.
 func (cfg Config) OwnRedis(job string) (redis.UniversalClient, error) {
 	return openRedis(cfg.Redis, cfg.own(job))
 }

@@ -29,7 +29,8 @@ func (s *Set) watch(cfg Config, backend string, p probe) {
 	s.healths[backend] = watch(news{log: s.log, backend: backend}, cfg.Health, p)
 }
 
-// probeRedis has each master write: one that is full, that has become a replica, or that cannot save answers PING all the same.
+// probeRedis has each master write: one that is full, that has become a replica, or that cannot save answers PING all
+// the same.
 func (s *Set) probeRedis(cfg Config) error {
 	c, err := cfg.OwnRedis(job)
 	if err != nil {
@@ -91,12 +92,13 @@ func majority(ctx context.Context, nodes []redis.UniversalClient, mark *mark) er
 	return fmt.Errorf("%d of %d nodes answer: %w", up, len(nodes), errors.Join(errs...))
 }
 
-// room is how much memory a probe of Redis asks for, more than a deduction does. Redis refuses a command by the memory in use, the command
-// included: one that is almost full still takes a short command, and refuses every sale.
+// room is how much memory a probe of Redis asks for, more than a deduction does. Redis refuses a command by the memory
+// in use, the command included: one that is almost full still takes a short command, and refuses every sale.
 var room = strings.Repeat(" ", 4<<10)
 
-// mark is the key that the probes of Redis write, PREFIXhealth:{0}. It expires. A probe that finds it writes nothing, which spares the
-// append-only file and the replicas. Redis still refuses it like any other write, since it checks that first.
+// mark is the key that the probes of Redis write, PREFIXhealth:{0}. It expires. A probe that finds it writes nothing,
+// which spares the append-only file and the replicas. Redis still refuses it like any other write, since it checks that
+// first.
 type mark struct {
 	key  string
 	ttl  time.Duration
@@ -113,11 +115,12 @@ func (m *mark) writeTag(ctx context.Context, c redis.Cmdable, tag int) error {
 	return c.SetNX(ctx, m.key+"{"+strconv.Itoa(tag)+"}", room, m.ttl).Err()
 }
 
-// slotTries is how many hash tags are tried on a master of a cluster. Of ten masters a given one has none of so many in one case of
-// a thousand, and the next probe goes on where this one stopped.
+// slotTries is how many hash tags are tried on a master of a cluster. Of ten masters a given one has none of so many in
+// one case of a thousand, and the next probe goes on where this one stopped.
 const slotTries = 64
 
-// writeSlot writes to one master of a cluster, by the first hash tag whose slot it has. A master without slots is not asked.
+// writeSlot writes to one master of a cluster, by the first hash tag whose slot it has. A master without slots is not
+// asked.
 func (m *mark) writeSlot(ctx context.Context, node *redis.Client) error {
 	addr := node.Options().Addr
 	found, _ := m.tags.LoadOrStore(addr, 0)
@@ -163,7 +166,8 @@ func (s *Set) probeSQL(cfg Config) error {
 	migrated := false
 	s.watch(cfg, "sql", probe{
 		ask: func(ctx context.Context) error {
-			if !migrated { // the first migration makes the table that is written below, and the last one what the modes want of it
+			// the first migration makes the table that is written below, and the last one what the modes want of it
+			if !migrated {
 				if err := upToDate(ctx, db); err != nil {
 					return err
 				}
@@ -197,7 +201,8 @@ func transact(ctx context.Context, pool *sql.DB, comment string, statements []st
 // warnOfGalera warns if a read at a node of Galera may be older than the last commit at another one.
 func (s *Set) warnOfGalera(ctx context.Context, pool *sql.DB, comment string) {
 	var on, wait int
-	err := pool.QueryRowContext(ctx, comment+"SELECT @@wsrep_on, @@wsrep_sync_wait").Scan(&on, &wait) // an error: it is none
+	// an error: it is none
+	err := pool.QueryRowContext(ctx, comment+"SELECT @@wsrep_on, @@wsrep_sync_wait").Scan(&on, &wait)
 	if err == nil && on == 1 && wait&1 == 0 {
 		s.log.Warn("with two writers of Galera a lock outside the database oversells: " +
 			"set wsrep_sync_wait=1 in the SQL address, or write to one node")

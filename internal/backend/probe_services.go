@@ -15,11 +15,12 @@ import (
 	"lastitem/internal/store"
 )
 
-// The probes of the services that keep a log by consensus. Each is a write under a condition that never holds: it goes through the
-// log of a majority like any other, and is refused like any other, and it leaves nothing behind. A read would not do: an etcd that
-// has no space left answers reads, and so does a follower whose leader is away.
+// The probes of the services that keep a log by consensus. Each is a write under a condition that never holds: it goes
+// through the log of a majority like any other, and is refused like any other, and it leaves nothing behind. A read
+// would not do: an etcd that has no space left answers reads, and so does a follower whose leader is away.
 
-// probeEtcd sends a transaction that would put a key. Where there is an alarm etcd refuses it before it looks at the condition.
+// probeEtcd sends a transaction that would put a key. Where there is an alarm etcd refuses it before it looks at the
+// condition.
 func (s *Set) probeEtcd(cfg Config) error {
 	c, err := cfg.ownEtcd(job)
 	if err != nil {
@@ -46,7 +47,8 @@ func (s *Set) probeConsul(cfg Config, address string) error {
 	}
 	s.watch(cfg, "consul", probe{
 		ask: func(ctx context.Context) error {
-			_, _, err := c.KV().CAS(&consul.KVPair{Key: cfg.Prefix + job, ModifyIndex: 1}, (&consul.WriteOptions{}).WithContext(ctx))
+			_, _, err := c.KV().CAS(&consul.KVPair{Key: cfg.Prefix + job, ModifyIndex: 1},
+				(&consul.WriteOptions{}).WithContext(ctx))
 			return err
 		},
 		refused: func(err error) bool { // what the agent could not do (500) may be an election
@@ -61,9 +63,9 @@ func (s *Set) probeConsul(cfg Config, address string) error {
 // markNode is the node that the probes of ZooKeeper would set, if it were there.
 const markNode = "/lastitem-" + job
 
-// probeZooKeeper sets a node that is not there, over a session of its own; the session of the locks must be there as well. The
-// client knows no context: a request without an answer is waited for by the next probes as well, until the client gives its
-// connection up.
+// probeZooKeeper sets a node that is not there, over a session of its own; the session of the locks must be there as
+// well. The client knows no context: a request without an answer is waited for by the next probes as well, until the
+// client gives its connection up.
 func (s *Set) probeZooKeeper(cfg Config, servers []string) error {
 	own, closing, err := dialGranting(servers, cfg.Session, func(error) {})
 	if err != nil {

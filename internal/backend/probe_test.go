@@ -112,7 +112,8 @@ func TestRedisIsProbedByAWrite(t *testing.T) {
 	wantOnlyMark(t, c)
 }
 
-// wantOnlyMark wants the probes' key and no other, with an expiry. It is gone for a moment whenever it has expired, until the next probe.
+// wantOnlyMark wants the probes' key and no other, with an expiry. It is gone for a moment whenever it has expired,
+// until the next probe.
 func wantOnlyMark(t *testing.T, c *redis.Client) {
 	t.Helper()
 	var keys []string
@@ -195,7 +196,8 @@ func TestServicesAreProbedByAWrite(t *testing.T) {
 	etcd := (&testenv.Coordination{Addr: own.Etcd.Addr}).EtcdClient(t)
 	agent := (&testenv.Coordination{Addr: own.Consul.Addr}).ConsulClient(t)
 	keeper := (&testenv.Coordination{Addr: own.ZooKeeper.Addr}).ZooKeeperConn(t, 10*time.Second)
-	s := probing(t, backend.Config{Etcd: own.Etcd.URL, ZooKeeper: own.ZooKeeper.URL, Consul: own.Consul.URL, Prefix: "shop:"})
+	s := probing(t, backend.Config{Etcd: own.Etcd.URL, ZooKeeper: own.ZooKeeper.URL, Consul: own.Consul.URL,
+		Prefix: "shop:"})
 	const entries = 20 // in thirty seconds a service that nobody writes to has fewer
 	for name, log := range map[string]func() (end int64, kept bool){
 		"etcd": func() (int64, bool) {

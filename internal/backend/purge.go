@@ -20,8 +20,8 @@ type Purge struct {
 // refusalsEvery is the longest time between two purges of refusals: at four thousand a second they are 30 MB by then.
 const refusalsEvery = 10 * time.Second
 
-// purger purges one store, over a separate connection, until it is closed. Every replica has one per store; those of several replicas may
-// run at the same time.
+// purger purges one store, over a separate connection, until it is closed. Every replica has one per store; those of
+// several replicas may run at the same time.
 type purger struct {
 	name  string
 	every time.Duration

@@ -10,9 +10,10 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// refusing makes connections that turn bad as soon as their server refuses a write because it is read-only: an old primary after a
-// failover. [database/sql] drops a bad connection and repeats a statement outside a transaction on another one, which is safe since it
-// was refused; so it finds the new primary. The driver's own rejectReadOnly does that too, but hides the reason.
+// refusing makes connections that turn bad as soon as their server refuses a write because it is read-only: an old
+// primary after a failover. [database/sql] drops a bad connection and repeats a statement outside a transaction on
+// another one, which is safe since it was refused; so it finds the new primary. The driver's own rejectReadOnly does
+// that too, but hides the reason.
 type refusing struct {
 	driver.Connector
 	zone string // time zone of its sessions, quoted
@@ -24,7 +25,8 @@ const (
 	erReadOnlyTransaction = 1792 // transaction_read_only
 	erReadOnlyMode        = 1836 // during an upgrade
 	erReadOnlyTable       = 1036 // --innodb-read-only on MariaDB; --innodb-force-recovery=4 on MySQL, 6 on MariaDB
-	erCannotLock          = 1015 // --innodb-read-only on MySQL, whose engine refuses the table; whatever else it means, nothing has happened
+	// --innodb-read-only on MySQL, whose engine refuses the table; whatever else it means, nothing has happened
+	erCannotLock = 1015
 )
 
 var readOnly = []uint16{erReadOnlyOption, erReadOnlyTransaction, erReadOnlyMode, erReadOnlyTable, erCannotLock}

@@ -10,11 +10,12 @@ import (
 	"lastitem/internal/text"
 )
 
-// ErrRights says that a server has refused an account: a wrong password, or a right that it lacks. Trying again is of no use.
+// ErrRights says that a server has refused an account: a wrong password, or a right that it lacks. Trying again is of
+// no use.
 var ErrRights = text.Of("see 'Rights' in docs/servers.md").Errorf()
 
-// How servers word it: MySQL's numbers for a database, a password, a table, a column, a privilege and a routine, and the beginnings of
-// Redis's answers.
+// How servers word it: MySQL's numbers for a database, a password, a table, a column, a privilege and a routine, and
+// the beginnings of Redis's answers.
 var (
 	rightsMySQL = []uint16{1044, 1045, 1142, 1143, 1227, 1370}
 	rightsRedis = []string{"WRONGPASS", "NOAUTH", "NOPERM"}

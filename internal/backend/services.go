@@ -38,7 +38,8 @@ func (s *Set) openRedlock(cfg Config) error {
 	}
 	addresses := strings.Split(cfg.Redlock, ",")
 	if len(addresses) < 3 {
-		return text.Of("backend: Redlock: want three or more redis:// URLs of independent masters (five are common), comma-separated, not %d").Errorf(len(addresses))
+		return text.Of("backend: Redlock: want three or more redis:// URLs of independent masters (five are common), " +
+			"comma-separated, not %d").Errorf(len(addresses))
 	}
 	named := map[string]bool{}
 	for _, address := range addresses {
@@ -54,7 +55,8 @@ func (s *Set) openRedlock(cfg Config) error {
 		u, _ := url.Parse(address)                                     // openRedis has read it
 		node := strings.ToLower(u.Host) + u.Query().Get("master_name") // the Sentinels of several masters may be the same
 		if named[node] {
-			return text.Of("backend: Redlock: %s is named twice: want independent masters, each of which grants one vote").Errorf(u.Host)
+			return text.Of("backend: Redlock: %s is named twice: want independent masters, each of which grants one vote").
+				Errorf(u.Host)
 		}
 		named[node] = true
 		s.Redlock = append(s.Redlock, Node{Name: u.Host, Client: c})
@@ -74,7 +76,8 @@ func (s *Set) openZooKeeper(cfg Config) error {
 	for part := range strings.SplitSeq(cfg.ZooKeeper, ",") {
 		server := strings.TrimSpace(part)
 		if !hostPort(server) {
-			return text.Of("backend: ZooKeeper address %q: want host:port, with no user, path or parameter").Errorf(redact.Address(server))
+			return text.Of("backend: ZooKeeper address %q: want host:port, with no user, path or parameter").
+				Errorf(redact.Address(server))
 		}
 		servers = append(servers, server)
 	}
@@ -90,9 +93,10 @@ func (s *Set) openZooKeeper(cfg Config) error {
 	return s.probeZooKeeper(cfg, servers)
 }
 
-// dialGranting begins to connect, to servers that grant the session time-out. For each server that grants less it calls refused, and the client
-// tries the next server.
-func dialGranting(servers []string, session time.Duration, refused func(error)) (c *zk.Conn, closing func() error, err error) {
+// dialGranting begins to connect, to servers that grant the session time-out. For each server that grants less it calls
+// refused, and the client tries the next server.
+func dialGranting(servers []string, session time.Duration, refused func(error)) (c *zk.Conn, closing func() error,
+	err error) {
 	session = cmp.Or(session, 10*time.Second)
 	ctx, stop := context.WithCancel(context.Background())
 	dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
@@ -102,7 +106,8 @@ func dialGranting(servers []string, session time.Duration, refused func(error)) 
 		}
 		return &granting{Conn: conn, least: session, refused: refused}, nil
 	}
-	c, events, err := zk.Connect(servers, session, zk.WithLogger(silent{}), zk.WithDialer(dial), zk.WithHostProvider(&ensemble{}))
+	c, events, err := zk.Connect(servers, session, zk.WithLogger(silent{}), zk.WithDialer(dial),
+		zk.WithHostProvider(&ensemble{}))
 	if err != nil {
 		stop()
 		return nil, nil, fmt.Errorf("backend: ZooKeeper: %w", err)
@@ -116,8 +121,9 @@ func dialGranting(servers []string, session time.Duration, refused func(error)) 
 	}, nil
 }
 
-// ensemble hands the servers' names to the dialer, which resolves them each time. The client's own provider resolves them once: Open would
-// fail while a name is unknown, and a server that came back with another address would never be found.
+// ensemble hands the servers' names to the dialer, which resolves them each time. The client's own provider resolves
+// them once: Open would fail while a name is unknown, and a server that came back with another address would never be
+// found.
 type ensemble struct {
 	mu          sync.Mutex
 	servers     []string
@@ -129,8 +135,8 @@ type ensemble struct {
 // nameServers bounds the resolution of a ZooKeeper's name.
 const nameServers = 3 * time.Second
 
-// dialAny connects to one of the addresses that a name has now, in random order: it may stand for a whole ensemble, of which one server
-// accepts connections and cannot serve. timeout is that of all addresses together.
+// dialAny connects to one of the addresses that a name has now, in random order: it may stand for a whole ensemble, of
+// which one server accepts connections and cannot serve. timeout is that of all addresses together.
 func dialAny(ctx context.Context, network, address string, timeout time.Duration) (conn net.Conn, err error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -143,7 +149,8 @@ func dialAny(ctx context.Context, network, address string, timeout time.Duration
 		return nil, err
 	}
 	for _, i := range rand.Perm(len(found)) {
-		if conn, err = net.DialTimeout(network, net.JoinHostPort(found[i], port), timeout/time.Duration(len(found))); err == nil {
+		if conn, err = net.DialTimeout(network, net.JoinHostPort(found[i], port),
+			timeout/time.Duration(len(found))); err == nil {
 			return conn, nil
 		}
 	}
@@ -160,7 +167,8 @@ func (e *ensemble) Init(servers []string) error {
 // Len returns the number of servers.
 func (e *ensemble) Len() int { return len(e.servers) }
 
-// Next returns the server to try, and whether all of them have been tried since the last connection; then the client rests for a second.
+// Next returns the server to try, and whether all of them have been tried since the last connection; then the client
+// rests for a second.
 func (e *ensemble) Next() (server string, all bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -179,8 +187,9 @@ func (e *ensemble) Connected() {
 	e.established = e.current
 }
 
-// granting is a connection to a ZooKeeper that must grant the session time-out. The client silently accepts a shorter one, but the lock
-// trusts its session for the time-out that was asked for: a rival would enter before the holder is told. A longer one does no harm.
+// granting is a connection to a ZooKeeper that must grant the session time-out. The client silently accepts a shorter
+// one, but the lock trusts its session for the time-out that was asked for: a rival would enter before the holder is
+// told. A longer one does no harm.
 type granting struct {
 	net.Conn
 	least   time.Duration
@@ -204,7 +213,8 @@ func (g *granting) Read(p []byte) (int, error) {
 	if granted == 0 || granted >= g.least {
 		return n, nil
 	}
-	err = text.Of("backend: ZooKeeper at %s grants sessions of %s at most, and the locks need %s: shorten SHOP_LOCK_TTL, or raise maxSessionTimeout at the server").Errorf(g.RemoteAddr(), granted, g.least)
+	err = text.Of("backend: ZooKeeper at %s grants sessions of %s at most, and the locks need %s: shorten "+
+		"SHOP_LOCK_TTL, or raise maxSessionTimeout at the server").Errorf(g.RemoteAddr(), granted, g.least)
 	g.refused(err)
 	return 0, err
 }
@@ -234,8 +244,9 @@ func (cfg Config) ownEtcd(job string) (*clientv3.Client, error) {
 	return dialEtcd(cfg.Etcd, cfg.own(job))
 }
 
-// A connection to etcd that carries requests and has been silent for etcdPing is asked, and given up if it stays silent for etcdPong. Otherwise
-// one whose server is unreachable would last for a quarter of an hour, until the kernel gives up. gRPC asks no sooner than after 10 seconds.
+// A connection to etcd that carries requests and has been silent for etcdPing is asked, and given up if it stays silent
+// for etcdPong. Otherwise one whose server is unreachable would last for a quarter of an hour, until the kernel gives
+// up. gRPC asks no sooner than after 10 seconds.
 const (
 	etcdPing = 10 * time.Second
 	etcdPong = 3 * time.Second
@@ -270,11 +281,12 @@ func dialEtcd(addresses string, l link) (*clientv3.Client, error) {
 	return c, nil
 }
 
-// signInLater answers the first request for a token itself, with none. clientv3.New sends it and would fail while the server is down; the
-// server's refusal of the first command without a token makes the client ask again.
+// signInLater answers the first request for a token itself, with none. clientv3.New sends it and would fail while the
+// server is down; the server's refusal of the first command without a token makes the client ask again.
 func signInLater() grpc.UnaryClientInterceptor {
 	var begun atomic.Bool
-	return func(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return func(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker,
+		opts ...grpc.CallOption) error {
 		if method == "/etcdserverpb.Auth/Authenticate" && !begun.Swap(true) {
 			return nil
 		}
@@ -294,7 +306,8 @@ func (s *Set) openConsul(cfg Config) error {
 		return err
 	}
 	if user != nil {
-		return text.Of("backend: Consul address: the user is not used; a token is given by CONSUL_HTTP_TOKEN, and a proxy's user by CONSUL_HTTP_AUTH").Errorf()
+		return text.Of("backend: Consul address: the user is not used; a token is given by CONSUL_HTTP_TOKEN, and a " +
+			"proxy's user by CONSUL_HTTP_AUTH").Errorf()
 	}
 	if len(endpoints) > 1 {
 		return text.Of("backend: Consul has one address, that of the agent beside this process").Errorf()
@@ -331,7 +344,8 @@ func hostPort(address string) bool {
 	return err == nil && number == nil && host != "" && !strings.ContainsAny(address, "@/?#")
 }
 
-// endpoints reads the URLs of a service, and refuses what its client would ignore. The URLs that it returns have no user.
+// endpoints reads the URLs of a service, and refuses what its client would ignore. The URLs that it returns have no
+// user.
 func endpoints(service, addresses string) (all []string, user *url.Userinfo, err error) {
 	for i, part := range strings.Split(addresses, ",") {
 		part = strings.TrimSpace(part)
@@ -340,7 +354,8 @@ func endpoints(service, addresses string) (all []string, user *url.Userinfo, err
 			return nil, nil, text.Of("backend: %s address %q: want http://host:port").Errorf(service, redact.Address(part))
 		}
 		if i > 0 && (!reflect.DeepEqual(u.User, user) || !strings.HasPrefix(all[0], u.Scheme+":")) {
-			return nil, nil, text.Of("backend: %s: the scheme, the user and the password must be the same in the whole list").Errorf(service)
+			return nil, nil, text.Of("backend: %s: the scheme, the user and the password must be the same in the whole list").
+				Errorf(service)
 		}
 		user, u.User = u.User, nil
 		all = append(all, u.String())

@@ -21,9 +21,8 @@ var sessionNeeds = [][2]string{
 	{"unique_checks", "1"}, // the key's row decides which request is the first
 }
 
-// setSession makes a session what the shop needs. Its time zone is the address's, else UTC: times that the server makes are
-// only compared with each other. The isolation is for reads outside a transaction; a transaction sets
-// its own.
+// setSession makes a session what the shop needs. Its time zone is the address's, else UTC: times that the server makes
+// are only compared with each other. The isolation is for reads outside a transaction; a transaction sets its own.
 func setSession(ctx context.Context, c driver.ExecerContext, zone string) error {
 	set := "SET SESSION time_zone=" + zone + ", "
 	for _, need := range sessionNeeds {

@@ -12,8 +12,9 @@ import (
 	"lastitem/internal/text"
 )
 
-// The parameters of an address that name PEM files: the CAs to trust instead of the system's, and a client certificate with its key. They
-// are part of the address, like its password, so that each server can have its own and every command accepts them.
+// The parameters of an address that name PEM files: the CAs to trust instead of the system's, and a client certificate
+// with its key. They are part of the address, like its password, so that each server can have its own and every command
+// accepts them.
 const (
 	paramCA   = "tls_ca"
 	paramCert = "tls_cert"
@@ -77,7 +78,8 @@ func (f tlsFiles) into(c *tls.Config) error {
 	c.MinVersion = tls.VersionTLS12
 	if f.ca != "" {
 		if c.InsecureSkipVerify {
-			return text.Of("%s and skip_verify exclude each other: without verification no certificates are needed").Errorf(paramCA)
+			return text.Of("%s and skip_verify exclude each other: without verification no certificates are needed").
+				Errorf(paramCA)
 		}
 		said, err := os.ReadFile(f.ca)
 		if err != nil {

@@ -35,12 +35,15 @@ func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	a := &authority{dir: t.TempDir()}
 	a.issue(t, "ca", &x509.Certificate{
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, Subject: pkix.Name{CommonName: "a CA of this test's own"},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		Subject: pkix.Name{CommonName: "a CA of this test's own"},
 	})
 	a.issue(t, "server", &x509.Certificate{
-		Subject: pkix.Name{CommonName: "server"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		Subject: pkix.Name{CommonName: "server"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
-	a.issue(t, "client", &x509.Certificate{Subject: pkix.Name{CommonName: "client"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	a.issue(t, "client", &x509.Certificate{Subject: pkix.Name{CommonName: "client"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	return a
 }
 
@@ -67,7 +70,8 @@ func (a *authority) issue(t *testing.T, name string, c *x509.Certificate) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, block := range map[string]*pem.Block{name + ".pem": {Type: "CERTIFICATE", Bytes: der}, name + ".key": {Type: "PRIVATE KEY", Bytes: private}} {
+	for file, block := range map[string]*pem.Block{name + ".pem": {Type: "CERTIFICATE", Bytes: der},
+		name + ".key": {Type: "PRIVATE KEY", Bytes: private}} {
 		if err := os.WriteFile(a.file(file), pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +92,8 @@ func (a *authority) query(files ...string) string {
 // tlsRedis is a server that wants certificates of its clients, as Redis does by default, and its port for TLS.
 func tlsRedis(t *testing.T, a *authority) (password, port string) {
 	t.Helper()
-	node := testenv.RedisNodes(t, 1, "tls-cert-file "+a.file("server.pem"), "tls-key-file "+a.file("server.key"), "tls-ca-cert-file "+a.file("ca.pem"))[0]
+	node := testenv.RedisNodes(t, 1, "tls-cert-file "+a.file("server.pem"), "tls-key-file "+a.file("server.key"),
+		"tls-ca-cert-file "+a.file("ca.pem"))[0]
 	o, err := redis.ParseURL(node.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -123,12 +128,14 @@ func TestRedisTLS(t *testing.T) {
 	whole := a.query("ca.pem", "client.pem", "client.key")
 	for name, c := range map[string]struct{ scheme, host, query, want string }{
 		"its CA, a client's certificate": {"rediss", "127.0.0.1", whole, ""},
-		"the system's CAs":               {"rediss", "127.0.0.1", a.query("", "client.pem", "client.key"), "unknown authority"},
-		"another CA":                     {"rediss", "127.0.0.1", other.query("ca.pem"), "unknown authority"},
-		"another name":                   {"rediss", "localhost", whole, "match localhost"},
-		"unverified, as asked for":       {"rediss", "localhost", "skip_verify=true&" + a.query("", "client.pem", "client.key"), ""},
-		"no client's certificate":        {"rediss", "127.0.0.1", a.query("ca.pem"), anyError},
-		"no TLS":                         {"redis", "127.0.0.1", "", anyError},
+		"the system's CAs": {"rediss", "127.0.0.1", a.query("", "client.pem", "client.key"),
+			"unknown authority"},
+		"another CA":   {"rediss", "127.0.0.1", other.query("ca.pem"), "unknown authority"},
+		"another name": {"rediss", "localhost", whole, "match localhost"},
+		"unverified, as asked for": {"rediss", "localhost", "skip_verify=true&" + a.query("", "client.pem", "client.key"),
+			""},
+		"no client's certificate": {"rediss", "127.0.0.1", a.query("ca.pem"), anyError},
+		"no TLS":                  {"redis", "127.0.0.1", "", anyError},
 	} {
 		client, err := backend.OpenRedis(fmt.Sprintf("%s://:%s@%s:%s/0?%s", c.scheme, password, c.host, port, c.query), 1)
 		if err != nil {
@@ -146,7 +153,8 @@ func TestRedisTLS(t *testing.T) {
 func TestMySQLTLS(t *testing.T) {
 	t.Parallel()
 	a, other := newAuthority(t), newAuthority(t)
-	dsn := testenv.MySQLNodes(t, 1, "--ssl-ca="+a.file("ca.pem"), "--ssl-cert="+a.file("server.pem"), "--ssl-key="+a.file("server.key"))[0]
+	dsn := testenv.MySQLNodes(t, 1, "--ssl-ca="+a.file("ca.pem"), "--ssl-cert="+a.file("server.pem"),
+		"--ssl-key="+a.file("server.key"))[0]
 	exec(t, open(t, dsn), "CREATE USER 'tls'@'127.0.0.1' IDENTIFIED BY 'secret' REQUIRE X509")
 	exec(t, open(t, dsn), "GRANT SELECT ON lastitem.* TO 'tls'@'127.0.0.1'")
 	addr := parsed(t, dsn).Addr
@@ -156,11 +164,12 @@ func TestMySQLTLS(t *testing.T) {
 		"its CA, a client's certificate": {"tls:secret@tcp(" + addr + ")/lastitem?tls=true&" + whole, ""},
 		"as a URL":                       {"mysql://tls:secret@" + addr + "/lastitem?tls=true&" + whole, ""},
 		"the system's CAs":               {"tls:secret@tcp(" + addr + ")/lastitem?tls=true", "unknown authority"},
-		"another CA":                     {"tls:secret@tcp(" + addr + ")/lastitem?tls=true&" + other.query("ca.pem"), "unknown authority"},
-		"another name":                   {"tls:secret@tcp(localhost:" + port + ")/lastitem?tls=true&" + whole, "match localhost"},
-		"no client's certificate":        {"tls:secret@tcp(" + addr + ")/lastitem?tls=true&" + a.query("ca.pem"), "1045"},
-		"no TLS":                         {"tls:secret@tcp(" + addr + ")/lastitem", "1045"},
-		"unverified, as asked for":       {dsn + "?tls=skip-verify", ""},
+		"another CA": {"tls:secret@tcp(" + addr + ")/lastitem?tls=true&" + other.query("ca.pem"),
+			"unknown authority"},
+		"another name":             {"tls:secret@tcp(localhost:" + port + ")/lastitem?tls=true&" + whole, "match localhost"},
+		"no client's certificate":  {"tls:secret@tcp(" + addr + ")/lastitem?tls=true&" + a.query("ca.pem"), "1045"},
+		"no TLS":                   {"tls:secret@tcp(" + addr + ")/lastitem", "1045"},
+		"unverified, as asked for": {dsn + "?tls=skip-verify", ""},
 	} {
 		var cipher string
 		err := open(t, c.address).Raw("SHOW SESSION STATUS LIKE 'Ssl_cipher'").Row().Scan(new(string), &cipher)

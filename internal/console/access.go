@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// policy is the Content-Security-Policy of every answer: the page loads from and calls only this server, runs no inline script, and cannot be
-// framed.
+// policy is the Content-Security-Policy of every answer: the page loads from and calls only this server, runs no inline
+// script, and cannot be framed.
 const policy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 
 var (
@@ -25,14 +25,15 @@ var (
 	errHost      = errors.New("the console is not served under this host name")
 )
 
-// wrongTokenDelay is the pause before a wrong token is refused. Wrong tokens of all clients wait in one line. It slows down a client that waits
-// for the answer to each guess. It does not limit guessing, since the right token passes at once: otherwise anybody could lock the operator out.
-// Two other things limit guessing: a proxy in front, such as nginx in docker-compose.yml, and the length of the token. 'shop play' creates one of
-// 128 random bits.
+// wrongTokenDelay is the pause before a wrong token is refused. Wrong tokens of all clients wait in one line. It slows
+// down a client that waits for the answer to each guess. It does not limit guessing, since the right token passes at
+// once: otherwise anybody could lock the operator out. Two other things limit guessing: a proxy in front, such as nginx
+// in docker-compose.yml, and the length of the token. 'shop play' creates one of 128 random bits.
 const wrongTokenDelay = 300 * time.Millisecond
 
-// access decides which requests are allowed. The page sends the token once, as a bearer token: it finds the token in the fragment of the
-// address, and removes it there. In return the browser gets a cookie that no script can read, and that no page of another site can make it send.
+// access decides which requests are allowed. The page sends the token once, as a bearer token: it finds the token in
+// the fragment of the address, and removes it there. In return the browser gets a cookie that no script can read, and
+// that no page of another site can make it send.
 type access struct {
 	token   [sha256.Size]byte
 	none    bool // there is no token: nobody can log in
@@ -122,7 +123,8 @@ func (a *access) served(host string) bool {
 		name = n
 	}
 	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
-	return name == "localhost" || strings.HasSuffix(name, ".localhost") || net.ParseIP(name) != nil || slices.Contains(a.hosts, name) ||
+	return name == "localhost" || strings.HasSuffix(name, ".localhost") || net.ParseIP(name) != nil ||
+		slices.Contains(a.hosts, name) ||
 		slices.Contains(a.hosts, "*")
 }
 
@@ -148,7 +150,8 @@ func (a *access) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure where the page came over TLS; a browser keeps no Secure cookie of plain HTTP
-		Name: cookieName(r), Value: a.session, Path: "/console/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+		Name: cookieName(r), Value: a.session, Path: "/console/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: r.TLS != nil,
 	})
 	w.WriteHeader(http.StatusNoContent)
 }
@@ -158,7 +161,8 @@ func (a *access) bearer(r *http.Request) bool {
 	return ok && !a.none && subtle.ConstantTimeCompare(sum[:], a.token[:]) == 1
 }
 
-// bearerHash returns the hash of a request's bearer token, and whether it has one; both take a time that does not depend on the token.
+// bearerHash returns the hash of a request's bearer token, and whether it has one; both take a time that does not
+// depend on the token.
 func bearerHash(r *http.Request) (sum [sha256.Size]byte, ok bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	return sha256.Sum256([]byte(strings.TrimSpace(token))), strings.EqualFold(scheme, "Bearer")

@@ -8,8 +8,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// anchors lets the one kind of raw HTML through that pages need, a place to link to: <a id="letters"></a>. A heading in Chinese has another id
-// than the same heading in English.
+// anchors lets the one kind of raw HTML through that pages need, a place to link to: <a id="letters"></a>. A heading in
+// Chinese has another id than the same heading in English.
 type anchors struct{}
 
 var anchor = regexp.MustCompile(`^<a id="[a-z0-9-]+">$`)

@@ -1,5 +1,5 @@
-// The book makes pages of the documentation for the console: Markdown without its raw HTML, links that stay in the page, diagrams that
-// were drawn ahead of time, and a search over all of it. Start with [New].
+// The book makes pages of the documentation for the console: Markdown without its raw HTML, links that stay in the
+// page, diagrams that were drawn ahead of time, and a search over all of it. Start with [New].
 
 package console
 
@@ -34,7 +34,8 @@ type Entry struct {
 
 // NewBook reads the names and titles of all pages below a directory.
 func NewBook(files fs.FS) (*Book, error) {
-	b := &Book{files: files, names: map[string]bool{}, titles: map[string]map[string]string{}, index: map[string]func() []section{}}
+	b := &Book{files: files, names: map[string]bool{}, titles: map[string]map[string]string{},
+		index: map[string]func() []section{}}
 	err := fs.WalkDir(files, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -61,7 +62,8 @@ func NewBook(files fs.FS) (*Book, error) {
 		b.titles[name][lang] = title(string(text), name)
 	}
 	slices.SortFunc(b.order, func(x, y string) int {
-		return cmp.Or(cmp.Compare(group(x), group(y)), cmp.Compare(path.Dir(x), path.Dir(y)), cmp.Compare(rank(x), rank(y)), cmp.Compare(x, y))
+		return cmp.Or(cmp.Compare(group(x), group(y)), cmp.Compare(path.Dir(x), path.Dir(y)), cmp.Compare(rank(x), rank(y)),
+			cmp.Compare(x, y))
 	})
 	for _, lang := range Langs {
 		b.index[lang] = sync.OnceValue(func() []section { return b.sections(lang) })
@@ -70,7 +72,8 @@ func NewBook(files fs.FS) (*Book, error) {
 }
 
 // readFirst are the pages that a newcomer reads first; the others follow by name.
-var readFirst = []string{"console", "choose", "modes", "locks", "redisson", "matrix", "lab", "articles", "write-ups", "interview", "glossary"}
+var readFirst = []string{"console", "choose", "modes", "locks", "redisson", "matrix", "lab", "articles", "write-ups",
+	"interview", "glossary"}
 
 func rank(name string) int {
 	if i := slices.Index(readFirst, name); i >= 0 {

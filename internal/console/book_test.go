@@ -15,9 +15,15 @@ func small(t *testing.T) *Book {
 	t.Helper()
 	diagram := "sequenceDiagram\n  A->>B: x"
 	b, err := NewBook(fstest.MapFS{
-		"locks.md":           {Data: []byte("# Which `lock`\n\nSee [the mode](modes/lua-lock.md#what-breaks-it), [code](../internal/lock/lock.go), [there](https://example.com/x).\n\n## Fencing tokens\n\nA number that rises.\n\n## Fencing tokens\n\nAgain.\n")},
-		"locks.zh.md":        {Data: []byte("# 哪种锁\n\n[English](locks.md)\n\n## 栅栏令牌\n\n每次加锁都递增的数字，\n写入时校验；SQL\n也一样。\n“引号”和\n“引号”：\n`code`，\n[链接](locks.md)和\n`code`。\n")},
-		"modes/lua-lock.md":  {Data: []byte("# lua-lock\n\n<script>alert(1)</script>\n\n<a id=\"here\"></a><a id=\"x\" onclick=\"x\"></a>A <b onclick=\"x\">bold</b> word; [up](../locks.md), ![chart](../bench.svg), ![away](https://example.com/x.svg), [bad](javascript:alert(1)).\n\n```mermaid\n" + diagram + "\n```\n\n```mermaid\nnot drawn <x>\n```\n\n```text\nA < B\n```\n")},
+		"locks.md": {Data: []byte("# Which `lock`\n\nSee [the mode](modes/lua-lock.md#what-breaks-it), " +
+			"[code](../internal/lock/lock.go), [there](https://example.com/x).\n\n## Fencing tokens\n\nA number that rises.\n" +
+			"\n## Fencing tokens\n\nAgain.\n")},
+		"locks.zh.md": {Data: []byte("# 哪种锁\n\n[English](locks.md)\n\n## 栅栏令牌\n\n每次加锁都递增的数字，\n写入时校验；SQL\n也一样。\n" +
+			"“引号”和\n“引号”：\n`code`，\n[链接](locks.md)和\n`code`。\n")},
+		"modes/lua-lock.md": {Data: []byte("# lua-lock\n\n<script>alert(1)</script>\n\n<a id=\"here\"></a><a id=\"x\" " +
+			"onclick=\"x\"></a>A <b onclick=\"x\">bold</b> word; [up](../locks.md), ![chart](../bench.svg), " +
+			"![away](https://example.com/x.svg), [bad](javascript:alert(1)).\n\n```mermaid\n" + diagram +
+			"\n```\n\n```mermaid\nnot drawn <x>\n```\n\n```text\nA < B\n```\n")},
 		"bench.svg":          {Data: []byte(`<svg width="956" height="408">`)},
 		PictureName(diagram): {Data: []byte(`<svg id="d" viewBox="0 0 9 8" width="969.5" x="1" height="905">`)},
 		"secret.txt":         {Data: []byte("no page")},
@@ -46,15 +52,17 @@ func TestLinks(t *testing.T) {
 		`<a href="#/read/modes/lua-lock~what-breaks-it">the mode</a>`: locks,
 		`, code, `: locks,
 		`<a href="https://example.com/x" target="_blank" rel="noopener noreferrer">there</a>`: locks,
-		`<h2 id="fencing-tokens">`:                                               locks,
-		`<h2 id="fencing-tokens-1">`:                                             locks,
-		`<h2 id="栅栏令牌">`:                                                         html(t, b, "locks", "zh"),
-		"数字，写入时校验；SQL\n也一样":                                                      html(t, b, "locks", "zh"), // a break within Chinese is no space
-		"一样。“引号”和“引号”：<code>code</code>，<a":                                      html(t, b, "locks", "zh"),
-		"</a>和\n<code>code</code>。":                                              html(t, b, "locks", "zh"),
-		`<a href="#/read/locks">English</a>`:                                     html(t, b, "locks", "zh"),
-		`<a href="#/read/locks">up</a>`:                                          mode,
-		`<img src="api/picture/bench.svg" alt="chart" width="956" height="408">`: mode, // the page does not grow when they arrive
+		`<h2 id="fencing-tokens">`:   locks,
+		`<h2 id="fencing-tokens-1">`: locks,
+		`<h2 id="栅栏令牌">`:             html(t, b, "locks", "zh"),
+		// a break within Chinese is no space
+		"数字，写入时校验；SQL\n也一样":                  html(t, b, "locks", "zh"),
+		"一样。“引号”和“引号”：<code>code</code>，<a":  html(t, b, "locks", "zh"),
+		"</a>和\n<code>code</code>。":          html(t, b, "locks", "zh"),
+		`<a href="#/read/locks">English</a>`: html(t, b, "locks", "zh"),
+		`<a href="#/read/locks">up</a>`:      mode,
+		// the page does not grow when they arrive
+		`<img src="api/picture/bench.svg" alt="chart" width="956" height="408">`: mode,
 		`, away, bad.`: mode,
 		`<img alt="" width="969" height="905" src="api/picture/diagrams/`:               mode,
 		`<figure class="diagram is-source"><pre tabindex="0"><code>not drawn &lt;x&gt;`: mode,
@@ -103,7 +111,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// An excerpt begins and ends between words, and leaves out the cells of a claims table, links to other pages, and the sources of diagrams.
+// An excerpt begins and ends between words, and leaves out the cells of a claims table, links to other pages, and the
+// sources of diagrams.
 func TestExcerpt(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("lock ", 40)
@@ -111,7 +120,8 @@ func TestExcerpt(t *testing.T) {
 		{"a hit b", "a ", " b"},
 		{long + "hit " + long, "… " + long[:70], " " + strings.TrimSpace(long[:69]) + " …"},
 		{strings.Repeat("x", 90) + "hit", "… " + strings.Repeat("x", 70), ""},
-		{strings.Repeat("锁", 90) + "hit" + strings.Repeat("锁", 90), "… " + strings.Repeat("锁", 70), strings.Repeat("锁", 70) + " …"},
+		{strings.Repeat("锁", 90) + "hit" + strings.Repeat("锁", 90), "… " + strings.Repeat("锁", 70),
+			strings.Repeat("锁", 70) + " …"},
 	} {
 		before, match, after := excerpt(tt.text, []string{"none", "hit"})
 		if before != tt.before || match != "hit" || after != tt.after {
@@ -121,12 +131,15 @@ func TestExcerpt(t *testing.T) {
 	if _, match, after := excerpt(long, []string{"none"}); match != "" || after != long[:139]+" …" {
 		t.Errorf("%q, %q", match, after)
 	}
-	b, err := NewBook(fstest.MapFS{"page.md": {Data: []byte("# Page\n\n[All](all.md) · [中文](page.zh.md)\n\n```mermaid\nsequenceDiagram\n```\n\n| mode | store | slow | crash |\n| --- | --- | --- | --- |\n| `lua-lock` | redis | . | OLA |\n| `queue` | sql | – | L / . |\n")}})
+	b, err := NewBook(fstest.MapFS{"page.md": {Data: []byte("# Page\n\n[All](all.md) · [中文](page.zh.md)\n\n```mermaid\n" +
+		"sequenceDiagram\n```\n\n| mode | store | slow | crash |\n| --- | --- | --- | --- |\n| `lua-lock` | redis | . | " +
+		"OLA |\n| `queue` | sql | – | L / . |\n")}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	hits := b.Search("lua-lock", "en")
-	if len(hits) != 1 || hits[0].Before+hits[0].Match+hits[0].After != "mode · store · slow · crash · lua-lock · redis · queue · sql" {
+	if len(hits) != 1 || hits[0].Before+hits[0].Match+hits[0].After != "mode · store · slow · crash · lua-lock · redis "+
+		"· queue · sql" {
 		t.Errorf("%+v", hits)
 	}
 }
@@ -153,7 +166,8 @@ func TestNames(t *testing.T) {
 // code matches the code of a page.
 var code = regexp.MustCompile(`(?s)<code[^>]*>.*?</code>`)
 
-// Every page of the documentation can be read in both languages, has a title, and leads to no page or heading that is not there.
+// Every page of the documentation can be read in both languages, has a title, and leads to no page or heading that is
+// not there.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	b, err := NewBook(manual.Files())
@@ -175,7 +189,8 @@ func TestManual(t *testing.T) {
 					t.Errorf("%s (%s): asterisks that are no Markdown: %s", p.Name, lang, line)
 				}
 			}
-			if n, sized := strings.Count(text, "<img "), strings.Count(text, ` height="`); n != sized || strings.Contains(text, ` height=""`) {
+			if n, sized := strings.Count(text, "<img "), strings.Count(text, ` height="`); n != sized ||
+				strings.Contains(text, ` height=""`) {
 				t.Errorf("%s (%s) has %d pictures, %d of them with their size", p.Name, lang, n, sized)
 			}
 			for _, link := range strings.Split(text, `href="#/read/`)[1:] {

@@ -68,7 +68,8 @@ func serve(t *testing.T, d *fakeDriver, replicas ...Replica) (*httptest.Server, 
 	}
 	c := New(Options{
 		Token: token, Replicas: replicas, Stack: []string{"a stack"}, Files: fstest.MapFS{
-			"index.html": {Data: []byte("<!doctype html>")}, "app.js": {Data: []byte("1")}, "web.go": {Data: []byte("package web")},
+			"index.html": {Data: []byte("<!doctype html>")}, "app.js": {Data: []byte("1")},
+			"web.go": {Data: []byte("package web")},
 		},
 	}, d)
 	t.Cleanup(c.Close)
@@ -168,24 +169,31 @@ func TestAccess(t *testing.T) {
 		"a wrong cookie":           {"GET", "/console/api/state", "", []string{"Cookie", "lastitem-console-80=x"}, 401},
 		"the token":                {"POST", "/console/api/session", "", bearer, 204},
 		"the token, as curl has":   {"GET", "/console/api/state", "", bearer, 200},
-		"another site's page":      {"POST", "/console/api/runs", oneRun, append([]string{"Origin", "https://evil.example"}, asJSON...), 403},
-		"another site's fetch":     {"POST", "/console/api/runs", oneRun, append([]string{"Sec-Fetch-Site", "cross-site"}, asJSON...), 403},
-		"another site's name":      {"GET", "/console/", "", []string{"Host", "evil.example"}, 403},
-		"localhost":                {"GET", "/console/", "", []string{"Host", "localhost:8090"}, 200},
-		"a form":                   {"POST", "/console/api/runs", oneRun, bearer, 400},
-		"no JSON":                  {"POST", "/console/api/runs", "{", asJSON, 400},
-		"something after it":       {"POST", "/console/api/runs", oneRun + " {}", asJSON, 400},
-		"an unknown field":         {"POST", "/console/api/runs", `{"url":"http://elsewhere"}`, asJSON, 400},
-		"no mode":                  {"POST", "/console/api/runs", `{"modes":[],"replicas":1,"clients":1,"stock":1}`, asJSON, 400},
-		"an unknown mode":          {"POST", "/console/api/runs", `{"modes":["x"],"replicas":1,"clients":1,"stock":1}`, asJSON, 400},
-		"a glob":                   {"POST", "/console/api/runs", `{"modes":["*"],"replicas":1,"clients":1,"stock":1}`, asJSON, 400},
-		"a mode that is not here":  {"POST", "/console/api/runs", `{"modes":["off"],"replicas":1,"clients":1,"stock":1}`, asJSON, 400},
-		"too many replicas":        {"POST", "/console/api/runs", `{"modes":["m"],"replicas":3,"clients":1,"stock":1}`, asJSON, 400},
-		"too many clients":         {"POST", "/console/api/runs", `{"modes":["m"],"replicas":1,"clients":100000,"stock":1}`, asJSON, 400},
-		"no stock":                 {"POST", "/console/api/runs", `{"modes":["m"],"replicas":1,"clients":1,"stock":0}`, asJSON, 400},
-		"an unknown route":         {"GET", "/console/api/x", "", bearer, 404},
-		"another path":             {"GET", "/x", "", bearer, 404},
-		"another method":           {"PUT", "/console/api/runs", oneRun, asJSON, 405},
+		"another site's page": {"POST", "/console/api/runs", oneRun,
+			append([]string{"Origin", "https://evil.example"}, asJSON...), 403},
+		"another site's fetch": {"POST", "/console/api/runs", oneRun,
+			append([]string{"Sec-Fetch-Site", "cross-site"}, asJSON...), 403},
+		"another site's name": {"GET", "/console/", "", []string{"Host", "evil.example"}, 403},
+		"localhost":           {"GET", "/console/", "", []string{"Host", "localhost:8090"}, 200},
+		"a form":              {"POST", "/console/api/runs", oneRun, bearer, 400},
+		"no JSON":             {"POST", "/console/api/runs", "{", asJSON, 400},
+		"something after it":  {"POST", "/console/api/runs", oneRun + " {}", asJSON, 400},
+		"an unknown field":    {"POST", "/console/api/runs", `{"url":"http://elsewhere"}`, asJSON, 400},
+		"no mode": {"POST", "/console/api/runs", `{"modes":[],"replicas":1,"clients":1,"stock":1}`, asJSON,
+			400},
+		"an unknown mode": {"POST", "/console/api/runs", `{"modes":["x"],"replicas":1,"clients":1,"stock":1}`, asJSON,
+			400},
+		"a glob": {"POST", "/console/api/runs", `{"modes":["*"],"replicas":1,"clients":1,"stock":1}`, asJSON,
+			400},
+		"a mode that is not here": {"POST", "/console/api/runs", `{"modes":["off"],"replicas":1,"clients":1,"stock":1}`,
+			asJSON, 400},
+		"too many replicas": {"POST", "/console/api/runs", `{"modes":["m"],"replicas":3,"clients":1,"stock":1}`, asJSON, 400},
+		"too many clients": {"POST", "/console/api/runs", `{"modes":["m"],"replicas":1,"clients":100000,"stock":1}`, asJSON,
+			400},
+		"no stock":         {"POST", "/console/api/runs", `{"modes":["m"],"replicas":1,"clients":1,"stock":0}`, asJSON, 400},
+		"an unknown route": {"GET", "/console/api/x", "", bearer, 404},
+		"another path":     {"GET", "/x", "", bearer, 404},
+		"another method":   {"PUT", "/console/api/runs", oneRun, asJSON, 405},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -210,9 +218,11 @@ func TestAccess(t *testing.T) {
 // The names are those of SHOP_HOSTS, which compares them in lower case and takes * for any.
 func TestServedHosts(t *testing.T) {
 	t.Parallel()
-	named, anything := newAccess("x", []string{"Shop.example", " other.example third.example"}), newAccess("x", []string{"*"})
+	named, anything := newAccess("x", []string{"Shop.example", " other.example third.example"}),
+		newAccess("x", []string{"*"})
 	for host, want := range map[string]bool{
-		"shop.example": true, "SHOP.example:8080": true, "other.example.": true, "third.example": true, "localhost:80": true, "a.localhost": true, "10.0.0.1:80": true, "[::1]:80": true,
+		"shop.example": true, "SHOP.example:8080": true, "other.example.": true, "third.example": true, "localhost:80": true,
+		"a.localhost": true, "10.0.0.1:80": true, "[::1]:80": true,
 		"evil.example": false, "shop.example.evil": false, "": false,
 	} {
 		if got := named.served(host); got != want {
@@ -233,13 +243,15 @@ func TestOneTimeCode(t *testing.T) {
 		return status
 	}
 	older, code := c.OneTimeCode(), c.OneTimeCode()
-	if status, _, _ := ask(t, s, "GET", "/console/api/state", "", "Authorization", "Bearer "+code); status != http.StatusUnauthorized {
+	if status, _, _ := ask(t, s, "GET", "/console/api/state", "", "Authorization",
+		"Bearer "+code); status != http.StatusUnauthorized {
 		t.Errorf("GET state with the code = %d, want 401", status)
 	}
 	for _, try := range []struct {
 		what, code string
 		want       int
-	}{{"the older code", older, 401}, {"the code", code, 204}, {"the code again", code, 401}, {"no code", "", 401}, {"the token", token, 204}} {
+	}{{"the older code", older, 401}, {"the code", code, 204}, {"the code again", code, 401}, {"no code", "", 401},
+		{"the token", token, 204}} {
 		if got := login(try.code); got != try.want {
 			t.Errorf("login with %s = %d, want %d", try.what, got, try.want)
 		}
@@ -268,7 +280,8 @@ func TestSessionCookie(t *testing.T) {
 	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/console/" || strings.Contains(c.Value, token) {
 		t.Errorf("cookie %+v, want one that no script reads, no other site sends, and without the token", c)
 	}
-	if status, body, _ := ask(t, s, "GET", "/console/api/state", "", "Cookie", c.Name+"="+c.Value); status != 200 || !strings.Contains(body, `"stack":["a stack"]`) {
+	if status, body, _ := ask(t, s, "GET", "/console/api/state", "", "Cookie", c.Name+"="+c.Value); status != 200 ||
+		!strings.Contains(body, `"stack":["a stack"]`) {
 		t.Errorf("state with the cookie = %d %s", status, body)
 	}
 }
@@ -366,7 +379,8 @@ func TestRunIsTold(t *testing.T) {
 	}
 	t.Run("a page that opens late", func(t *testing.T) {
 		late, _ := follow(t, s, "")
-		if e := late(); e.kind != "snapshot" || !strings.Contains(e.data, `"overlaps":2`) || !strings.Contains(e.data, `"state":"ended"`) || e.id != end.id {
+		if e := late(); e.kind != "snapshot" || !strings.Contains(e.data, `"overlaps":2`) ||
+			!strings.Contains(e.data, `"state":"ended"`) || e.id != end.id {
 			t.Errorf("%+v, want a snapshot of the whole run, with the id %s", e, end.id)
 		}
 	})
@@ -406,7 +420,8 @@ func TestRunThatFails(t *testing.T) {
 	s, _ := serve(t, d)
 	next, _ := follow(t, s, "")
 	ask(t, s, "POST", "/console/api/runs", oneRun, asJSON...)
-	if e := until(next, "end"); !strings.Contains(e.data, `"state":"failed"`) || !strings.Contains(e.data, "the stack is gone") {
+	if e := until(next, "end"); !strings.Contains(e.data, `"state":"failed"`) ||
+		!strings.Contains(e.data, "the stack is gone") {
 		t.Errorf("end = %s", e.data)
 	}
 }
@@ -444,7 +459,8 @@ func TestRing(t *testing.T) {
 		missed int
 		ok     bool
 	}{
-		{0, 0, false}, {1, 0, false}, {newest, 0, true}, {newest - 5, 5, true}, {newest + 1, 0, false}, {h.ring[0].id - 1, len(h.ring), true}, {h.ring[0].id - 2, 0, false},
+		{0, 0, false}, {1, 0, false}, {newest, 0, true}, {newest - 5, 5, true}, {newest + 1, 0, false},
+		{h.ring[0].id - 1, len(h.ring), true}, {h.ring[0].id - 2, 0, false},
 	}
 	for _, tt := range tests {
 		c, missed, _, ok, err := h.join(tt.last)
@@ -491,11 +507,13 @@ func TestTooManyPages(t *testing.T) {
 	}
 }
 
-// The matrix, its witnesses and the documentation are served to clients with a session; a console that has none of them answers 404, and a
-// picture may not run anything.
+// The matrix, its witnesses and the documentation are served to clients with a session; a console that has none of them
+// answers 404, and a picture may not run anything.
 func TestFacts(t *testing.T) {
 	t.Parallel()
-	facts := Facts{Book: small(t), Matrix: map[string]int{"cells": 1}, Witness: func(w Witness) (any, bool) { return w, w.Letter == "O" }}
+	facts := Facts{Book: small(t), Matrix: map[string]int{"cells": 1}, Witness: func(w Witness) (any, bool) {
+		return w, w.Letter == "O"
+	}}
 	full, none := New(Options{Token: token, Facts: facts}, &fakeDriver{}), New(Options{Token: token}, &fakeDriver{})
 	t.Cleanup(full.Close)
 	t.Cleanup(none.Close)
@@ -507,8 +525,9 @@ func TestFacts(t *testing.T) {
 		return w
 	}
 	for path, want := range map[string]string{
-		"pages": "Which lock", "pages?lang=zh": "哪种锁", "pages/modes/lua-lock?lang=zh": `"lang":"en"`, "pages/n": "not found", "search?q=SQL&lang=zh": `"match":"SQL"`,
-		"picture/bench.svg": "<svg ", "picture/c.svg": "not found", "matrix": `{"cells":1}`,
+		"pages": "Which lock", "pages?lang=zh": "哪种锁", "pages/modes/lua-lock?lang=zh": `"lang":"en"`, "pages/n": "not found",
+		"search?q=SQL&lang=zh": `"match":"SQL"`,
+		"picture/bench.svg":    "<svg ", "picture/c.svg": "not found", "matrix": `{"cells":1}`,
 		"witness?mode=m&store=sql&fault=pause&letter=O": `{"Mode":"m","Store":"sql","Fault":"pause","Letter":"O"}`,
 		"witness?mode=m&store=sql&fault=pause&letter=D": "not found",
 	} {
@@ -516,7 +535,8 @@ func TestFacts(t *testing.T) {
 		if !strings.Contains(w.Body.String(), want) || (w.Code == http.StatusNotFound) != (want == "not found") {
 			t.Errorf("%s = %d %s, want %s", path, w.Code, w.Body, want)
 		}
-		if policy := w.Header().Get("Content-Security-Policy"); want == "<svg " && !strings.Contains(policy, "default-src 'none'") {
+		if policy := w.Header().Get("Content-Security-Policy"); want == "<svg " &&
+			!strings.Contains(policy, "default-src 'none'") {
 			t.Errorf("a picture has the policy %s", policy)
 		}
 		if w := ask(full, path, ""); w.Code != http.StatusUnauthorized {

@@ -2,10 +2,12 @@ package console
 
 import "net/http"
 
-// Witness names a schedule of the fault lab by its cell and the letter that it showed. Without a letter it names a cell that nothing broke.
+// Witness names a schedule of the fault lab by its cell and the letter that it showed. Without a letter it names a cell
+// that nothing broke.
 type Witness struct{ Mode, Store, Fault, Letter string }
 
-// Facts has the contents of the pages other than runs. It does not change while the console runs. If a field is nil, the console lacks that page.
+// Facts has the contents of the pages other than runs. It does not change while the console runs. If a field is nil,
+// the console lacks that page.
 type Facts struct {
 	// Matrix is the body of GET /console/api/matrix: the results of the fault lab, cell by cell.
 	Matrix any
@@ -31,7 +33,8 @@ func (c *Console) witness(w http.ResponseWriter, r *http.Request) {
 		fail(w, errNotFound)
 		return
 	}
-	story, there := c.options.Facts.Witness(Witness{Mode: q.Get("mode"), Store: q.Get("store"), Fault: q.Get("fault"), Letter: q.Get("letter")})
+	story, there := c.options.Facts.Witness(Witness{Mode: q.Get("mode"), Store: q.Get("store"), Fault: q.Get("fault"),
+		Letter: q.Get("letter")})
 	if !there {
 		fail(w, errNotFound)
 		return
@@ -68,7 +71,9 @@ func (c *Console) bookRoutes(mux *http.ServeMux) {
 		page, there := book.Page(r.PathValue("page"), language(r))
 		return page, there
 	})
-	serve("GET /console/api/search", func(r *http.Request) (any, bool) { return book.Search(r.URL.Query().Get("q"), language(r)), true })
+	serve("GET /console/api/search", func(r *http.Request) (any, bool) {
+		return book.Search(r.URL.Query().Get("q"), language(r)), true
+	})
 	mux.HandleFunc("GET /console/api/picture/{name...}", c.access.wants(func(w http.ResponseWriter, r *http.Request) {
 		picture, there := book.Picture(r.PathValue("name"))
 		if !there {

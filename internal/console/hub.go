@@ -10,9 +10,11 @@ import (
 )
 
 const (
-	// ringSize is how many missed events a browser can get later: half a minute of frames. A browser that has missed more gets a snapshot.
+	// ringSize is how many missed events a browser can get later: half a minute of frames. A browser that has missed more
+	// gets a snapshot.
 	ringSize = 300
-	// clientBuffer is how many events may wait for a browser. A slower browser is cut off, and reconnects with Last-Event-ID.
+	// clientBuffer is how many events may wait for a browser. A slower browser is cut off, and reconnects with
+	// Last-Event-ID.
 	clientBuffer = 64
 	// maxClients bounds the number of browsers.
 	maxClients = 32
@@ -38,8 +40,8 @@ type hub struct {
 	closed  bool
 }
 
-// newHub returns a hub whose first id is the time in milliseconds since 1970. So it is greater than all ids of a console that ran before: a page
-// that has seen these needs a snapshot.
+// newHub returns a hub whose first id is the time in milliseconds since 1970. So it is greater than all ids of a
+// console that ran before: a page that has seen these needs a snapshot.
 func newHub() *hub {
 	return &hub{next: uint64(time.Now().UnixMilli()), clients: map[chan event]bool{}}
 }
@@ -69,8 +71,8 @@ func (h *hub) publish(kind string, v any) {
 	}
 }
 
-// join adds a browser that has seen the events up to last (0 = none). missed has the events since then. If some of them are no longer kept,
-// ok is false, and the browser needs a snapshot, whose id is that of the last event before it.
+// join adds a browser that has seen the events up to last (0 = none). missed has the events since then. If some of them
+// are no longer kept, ok is false, and the browser needs a snapshot, whose id is that of the last event before it.
 func (h *hub) join(last uint64) (c chan event, missed []event, snapshotID uint64, ok bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,7 +115,8 @@ func (h *hub) close() {
 
 // events serves GET /console/api/events.
 func (c *Console) events(w http.ResponseWriter, r *http.Request) {
-	// A browser repeats Last-Event-ID by itself after a broken connection. The page itself, when its tab is shown again, names the id in the query.
+	// A browser repeats Last-Event-ID by itself after a broken connection. The page itself, when its tab is shown again,
+	// names the id in the query.
 	last, _ := strconv.ParseUint(first(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("last")), 10, 64)
 	c.mu.Lock() // nothing is published between the snapshot and joining
 	stream, missed, id, ok, err := c.hub.join(last)

@@ -24,14 +24,16 @@ const (
 	maxEvent = 16 << 20
 	// connectWithin is how long a run waits for the streams before it begins without them.
 	connectWithin = 2 * time.Second
-	// settleFor is how long the console waits for the replicas' last events after the last answer: replicas send every 100 ms.
+	// settleFor is how long the console waits for the replicas' last events after the last answer: replicas send every 100
+	// ms.
 	settleFor = 300 * time.Millisecond
 	// reconnectAfter is the pause before a broken stream is opened again.
 	reconnectAfter = 200 * time.Millisecond
 )
 
-// watch reads the events of the replicas into a picture until the returned function is called. It returns when all streams are open, or
-// after connectWithin. Events that a stream misses before it opens are missing in the picture only.
+// watch reads the events of the replicas into a picture until the returned function is called. It returns when all
+// streams are open, or after connectWithin. Events that a stream misses before it opens are missing in the picture
+// only.
 func (c *Console) watch(ctx context.Context, replicas []Replica, into *picture) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg, open sync.WaitGroup

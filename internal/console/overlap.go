@@ -29,8 +29,8 @@ type Pair struct {
 }
 
 const (
-	// keepBars is how many sections of a key are compared with a new one. The sections of a replica arrive in the order of their ends, and a
-	// batch of another replica may arrive two tenths of a second later.
+	// keepBars is how many sections of a key are compared with a new one. The sections of a replica arrive in the order of
+	// their ends, and a batch of another replica may arrive two tenths of a second later.
 	keepBars = 8192
 	// maxPairs bounds the pairs that the table lists.
 	maxPairs = 40

@@ -8,11 +8,12 @@ import (
 )
 
 const (
-	// binWidth is the initial width of a bin of the curves, in milliseconds. The width doubles when a run has more than maxBins bins.
+	// binWidth is the initial width of a bin of the curves, in milliseconds. The width doubles when a run has more than
+	// maxBins bins.
 	binWidth = 20
 	maxBins  = 1500
-	// frameBars and keptBars bound the sections in a frame and in a snapshot. Each replica has an equal share of a frame. All sections are
-	// counted.
+	// frameBars and keptBars bound the sections in a frame and in a snapshot. Each replica has an equal share of a frame.
+	// All sections are counted.
 	frameBars = 500
 	keptBars  = 2000
 )
@@ -25,8 +26,8 @@ type bin struct {
 	locks, wait, hold, worst  int64  // microseconds: summed over the locks, and the longest wait
 }
 
-// MarshalJSON writes [accepted, refused, failed, remaining or null, mean wait, mean hold, longest wait], waits and holds in microseconds or
-// null.
+// MarshalJSON writes [accepted, refused, failed, remaining or null, mean wait, mean hold, longest wait], waits and
+// holds in microseconds or null.
 func (b bin) MarshalJSON() ([]byte, error) {
 	row := []any{b.accepted, b.refused, b.failed, b.remaining, nil, nil, nil}
 	if b.locks > 0 {
@@ -42,8 +43,8 @@ func (b *bin) merge(x bin) {
 	b.left(x.remaining, x.last)
 }
 
-// left notes the stock after deductions that were answered within [api.AnswersWithin] from at on. The replicas report in any order. If two
-// such times overlap, the later is taken to be the one that left less.
+// left notes the stock after deductions that were answered within [api.AnswersWithin] from at on. The replicas report
+// in any order. If two such times overlap, the later is taken to be the one that left less.
 func (b *bin) left(remaining *int64, at int64) {
 	switch {
 	case remaining == nil:
@@ -75,8 +76,8 @@ type Frame struct {
 	Bins  []bin  `json:"bins"`
 	Bars  []*bar `json:"bars"`
 	Pairs []Pair `json:"pairs"`
-	// Sections and Overlaps count all critical sections, and those that overlapped another one. LeftOut counts the deductions that a replica
-	// could not report; if there are any, the other counts are too low.
+	// Sections and Overlaps count all critical sections, and those that overlapped another one. LeftOut counts the
+	// deductions that a replica could not report; if there are any, the other counts are too low.
 	Sections int64 `json:"sections"`
 	Overlaps int64 `json:"overlaps"`
 	LeftOut  int64 `json:"left_out"`
@@ -101,7 +102,8 @@ type picture struct {
 }
 
 func newPicture(mode string, product int64, lanes []string) *picture {
-	return &picture{mode: mode, product: product, lanes: lanes, drawn: make([]int, len(lanes)), width: binWidth, changed: -1, overlaps: newOverlaps()}
+	return &picture{mode: mode, product: product, lanes: lanes, drawn: make([]int, len(lanes)), width: binWidth,
+		changed: -1, overlaps: newOverlaps()}
 }
 
 // begin empties the picture for a load that begins at the given time, in microseconds since 1970.
@@ -123,7 +125,8 @@ func (p *picture) add(e api.Events) {
 	p.leftOut += e.LeftOut
 	lane := p.lane(e.Replica)
 	for _, a := range e.Answers {
-		if a.Mode == p.mode && a.ProductID == p.product && a.At >= p.start { // not the warm-up, and not the requests of others
+		// not the warm-up, and not the requests of others
+		if a.Mode == p.mode && a.ProductID == p.product && a.At >= p.start {
 			p.dirty = true
 			p.count(a)
 		}
@@ -235,7 +238,8 @@ func (p *picture) counts() Frame {
 	}
 }
 
-// copies returns copies of the bars: a later section may mark the originals as overlapping while the copies are encoded.
+// copies returns copies of the bars: a later section may mark the originals as overlapping while the copies are
+// encoded.
 func copies(bars []*bar) []*bar {
 	all := make([]*bar, len(bars))
 	for i, b := range bars {

@@ -64,13 +64,16 @@ func TestOverlaps(t *testing.T) {
 		found    int64
 		pairs    int
 	}{
-		"one after the other":         {[]api.Finished{sectionOf("1-a", "k", 0, 10), sectionOf("2-a", "k", 10, 20)}, 0, 0},
-		"one within the other":        {[]api.Finished{sectionOf("1-a", "k", 0, 100), sectionOf("2-a", "k", 10, 20)}, 2, 1},
-		"the later arrives first":     {[]api.Finished{sectionOf("2-a", "k", 10, 20), sectionOf("1-a", "k", 0, 100)}, 2, 1},
-		"other keys":                  {[]api.Finished{sectionOf("1-a", "k", 0, 100), sectionOf("2-a", "l", 10, 20)}, 0, 0},
-		"a long one and many":         {[]api.Finished{sectionOf("1-a", "", 0, 100), sectionOf("2-a", "", 10, 20), sectionOf("2-b", "", 30, 40), sectionOf("2-c", "", 120, 140)}, 3, 2},
-		"the long one comes last":     {[]api.Finished{sectionOf("2-a", "", 10, 20), sectionOf("2-b", "", 30, 40), sectionOf("2-c", "", 120, 140), sectionOf("1-a", "", 0, 100)}, 3, 2},
-		"three at once":               {[]api.Finished{sectionOf("1-a", "", 0, 30), sectionOf("2-a", "", 10, 40), sectionOf("3-a", "", 20, 50)}, 3, 3},
+		"one after the other":     {[]api.Finished{sectionOf("1-a", "k", 0, 10), sectionOf("2-a", "k", 10, 20)}, 0, 0},
+		"one within the other":    {[]api.Finished{sectionOf("1-a", "k", 0, 100), sectionOf("2-a", "k", 10, 20)}, 2, 1},
+		"the later arrives first": {[]api.Finished{sectionOf("2-a", "k", 10, 20), sectionOf("1-a", "k", 0, 100)}, 2, 1},
+		"other keys":              {[]api.Finished{sectionOf("1-a", "k", 0, 100), sectionOf("2-a", "l", 10, 20)}, 0, 0},
+		"a long one and many": {[]api.Finished{sectionOf("1-a", "", 0, 100), sectionOf("2-a", "", 10, 20),
+			sectionOf("2-b", "", 30, 40), sectionOf("2-c", "", 120, 140)}, 3, 2},
+		"the long one comes last": {[]api.Finished{sectionOf("2-a", "", 10, 20), sectionOf("2-b", "", 30, 40),
+			sectionOf("2-c", "", 120, 140), sectionOf("1-a", "", 0, 100)}, 3, 2},
+		"three at once": {[]api.Finished{sectionOf("1-a", "", 0, 30), sectionOf("2-a", "", 10, 40),
+			sectionOf("3-a", "", 20, 50)}, 3, 3},
 		"a section of no length":      {[]api.Finished{sectionOf("1-a", "k", 0, 100), sectionOf("2-a", "k", 50, 50)}, 0, 0},
 		"the same request once again": {[]api.Finished{sectionOf("1-a", "k", 0, 100), sectionOf("1-a", "k", 50, 60)}, 0, 0},
 	}
@@ -141,7 +144,8 @@ func TestPictureIsBounded(t *testing.T) {
 		accepted += b.accepted
 	}
 	if len(f.Bins) > maxBins || accepted != n || f.Sections != n || f.Overlaps != 0 {
-		t.Errorf("%d bins of %d ms with %d answers, %d sections, %d overlaps; want at most %d, %d, %d, 0", len(f.Bins), f.Width, accepted, f.Sections, f.Overlaps, maxBins, n, n)
+		t.Errorf("%d bins of %d ms with %d answers, %d sections, %d overlaps; want at most %d, %d, %d, 0", len(f.Bins),
+			f.Width, accepted, f.Sections, f.Overlaps, maxBins, n, n)
 	}
 	if len(f.Bars) > keptBars || len(p.overlaps.recent["k"]) > keepBars {
 		t.Errorf("%d bars are kept, and %d compared", len(f.Bars), len(p.overlaps.recent["k"]))
@@ -153,7 +157,8 @@ func TestPictureTakesOnlyItsRun(t *testing.T) {
 	p := newPicture("m", 101, []string{"1", "2"})
 	p.add(events("1", sectionOf("1-a", "", 0, 10))) // no load has begun
 	p.begin(start)
-	warm, other, early := sectionOf("1-b", "", 5000, 5010), sectionOf("1-c", "", 5000, 5010), sectionOf("1-d", "", -50, -10)
+	warm, other, early := sectionOf("1-b", "", 5000, 5010), sectionOf("1-c", "", 5000, 5010),
+		sectionOf("1-d", "", -50, -10)
 	warm.ProductID, other.Mode = 900_000_001, "other"
 	e := events("2", warm, other, early, sectionOf("2-a", "k", 10_000, 10_010))
 	e.LeftOut = 3
@@ -162,7 +167,8 @@ func TestPictureTakesOnlyItsRun(t *testing.T) {
 	refused.Code, refused.Section, refused.At = api.SoldOut, nil, start+30_000
 	p.add(events("3", refused))
 	p.add(api.Events{Replica: "3", Answers: []api.Answers{
-		{Mode: "m", ProductID: 101, At: start + 20_000, Count: 7}, {Mode: "m", ProductID: 101, At: start + 20_000, Code: api.OutcomeUnknown, Count: 2},
+		{Mode: "m", ProductID: 101, At: start + 20_000, Count: 7},
+		{Mode: "m", ProductID: 101, At: start + 20_000, Code: api.OutcomeUnknown, Count: 2},
 		{Mode: "m", ProductID: 101, At: start + 20_000, Code: api.LockBusy, Count: 3},
 	}})
 	f, ok := p.frame()
@@ -199,13 +205,16 @@ func TestStockAtTheEndOfABin(t *testing.T) {
 		{"at about the same time", []left{{1000, 4}, {0, 9}}, 4},
 		{"at about the same time, in another order", []left{{1000, 9}, {0, 4}}, 4},
 	} {
-		for _, offset := range []int64{0, (maxBins + 1) * 20_000} { // beyond the bins that there may be, so that they are merged
+		// beyond the bins that there may be, so that they are merged
+		for _, offset := range []int64{0, (maxBins + 1) * 20_000} {
 			p := newPicture("m", 101, []string{"1", "2"})
 			p.begin(start)
 			for i, l := range test.heard {
-				p.add(api.Events{Replica: strconv.Itoa(i + 1), Answers: []api.Answers{{Mode: "m", ProductID: 101, At: start + l.at, Count: 1, Remaining: &l.stock}}})
+				p.add(api.Events{Replica: strconv.Itoa(i + 1), Answers: []api.Answers{{Mode: "m", ProductID: 101, At: start + l.at,
+					Count: 1, Remaining: &l.stock}}})
 			}
-			p.add(api.Events{Replica: "1", Answers: []api.Answers{{Mode: "m", ProductID: 101, At: start + offset, Code: api.SoldOut, Count: 1}}})
+			p.add(api.Events{Replica: "1", Answers: []api.Answers{{Mode: "m", ProductID: 101, At: start + offset,
+				Code: api.SoldOut, Count: 1}}})
 			f, _ := p.frame()
 			if got := f.Bins[0].remaining; got == nil || *got != test.want {
 				t.Errorf("%s, %d more: the first bin ends with %v, want %d", test.name, offset, *got, test.want)
@@ -214,7 +223,8 @@ func TestStockAtTheEndOfABin(t *testing.T) {
 	}
 }
 
-// A browser that applies all frames has the same picture as the console: after pauses, with late arrivals, and when the bins grow wider.
+// A browser that applies all frames has the same picture as the console: after pauses, with late arrivals, and when the
+// bins grow wider.
 func TestFramesAddUp(t *testing.T) {
 	t.Parallel()
 	p := newPicture("m", 101, []string{"1"})
@@ -297,13 +307,14 @@ func TestStep(t *testing.T) {
 		want                       int
 		says                       string
 	}{
-		"lessons":           {with, "GET", "lessons", "", "", 200, `["l"]`},
-		"a schedule":        {with, "POST", "step", `{"lesson":"l","moves":"ab"}`, "", 200, `{"moves":"ab"}`},
-		"no such lesson":    {with, "POST", "step", `{"lesson":"m"}`, "", 404, "not found"},
-		"no servers":        {with, "POST", "step", `{"lesson":"broken"}`, "", 502, "no redis-server"},
-		"an unknown field":  {with, "POST", "step", `{"lesson":"l","to":"x"}`, "", 400, "unknown field"},
-		"a wrong token":     {with, "POST", "step", `{"lesson":"l"}`, "Authorization: Bearer x", 401, "no session"},
-		"a foreign page":    {with, "POST", "step", `{"lesson":"l"}`, "Origin: http://elsewhere.example", 403, "another origin"},
+		"lessons":          {with, "GET", "lessons", "", "", 200, `["l"]`},
+		"a schedule":       {with, "POST", "step", `{"lesson":"l","moves":"ab"}`, "", 200, `{"moves":"ab"}`},
+		"no such lesson":   {with, "POST", "step", `{"lesson":"m"}`, "", 404, "not found"},
+		"no servers":       {with, "POST", "step", `{"lesson":"broken"}`, "", 502, "no redis-server"},
+		"an unknown field": {with, "POST", "step", `{"lesson":"l","to":"x"}`, "", 400, "unknown field"},
+		"a wrong token":    {with, "POST", "step", `{"lesson":"l"}`, "Authorization: Bearer x", 401, "no session"},
+		"a foreign page": {with, "POST", "step", `{"lesson":"l"}`, "Origin: http://elsewhere.example", 403,
+			"another origin"},
 		"no proxies":        {without, "POST", "step", `{"lesson":"l"}`, "", 404, "local stack"},
 		"here":              {with, "GET", "state", "", "", 200, `"steps":true`},
 		"elsewhere":         {without, "GET", "state", "", "", 200, `"steps":false`},
@@ -313,7 +324,8 @@ func TestStep(t *testing.T) {
 		if key, value, ok := strings.Cut(tt.header, ": "); ok {
 			headers = append(headers, key, value)
 		}
-		if status, body, _ := ask(t, tt.at, tt.method, "/console/api/"+tt.path, tt.body, headers...); status != tt.want || !strings.Contains(body, tt.says) {
+		if status, body, _ := ask(t, tt.at, tt.method, "/console/api/"+tt.path, tt.body, headers...); status != tt.want ||
+			!strings.Contains(body, tt.says) {
 			t.Errorf("%s: %d %s, want %d and %q", name, status, body, tt.want, tt.says)
 		}
 	}

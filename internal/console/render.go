@@ -31,14 +31,17 @@ const (
 
 // parse reads Markdown; the ids of headings are those of GitHub.
 func parse(source []byte) (goldmark.Markdown, ast.Node) {
-	md := goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough), goldmark.WithParserOptions(parser.WithAutoHeadingID()),
-		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(diagrams{}, 100), util.Prioritized(anchors{}, 100))))
+	md := goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough),
+		goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(diagrams{}, 100),
+			util.Prioritized(anchors{}, 100))))
 	doc := md.Parser().Parse(text.NewReader(source), parser.WithContext(parser.NewContext(parser.WithIDs(ids{}))))
 	joinLines(source, doc)
 	return md, doc
 }
 
-// joinLines removes the line breaks between two Chinese characters, and after Chinese punctuation. A browser would show them as spaces.
+// joinLines removes the line breaks between two Chinese characters, and after Chinese punctuation. A browser would show
+// them as spaces.
 func joinLines(source []byte, doc ast.Node) {
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		line, ok := n.(*ast.Text)
@@ -70,8 +73,8 @@ func (b *Book) render(file string, source []byte) (string, error) {
 	return out.String(), err
 }
 
-// relink makes links between pages stay in the console. A link to a file that is not in the book becomes its text, since there is nothing
-// that it could lead to; so does a picture from elsewhere.
+// relink makes links between pages stay in the console. A link to a file that is not in the book becomes its text,
+// since there is nothing that it could lead to; so does a picture from elsewhere.
 func (b *Book) relink(file string, source []byte, doc ast.Node) {
 	var links []ast.Node
 	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -118,7 +121,8 @@ func (b *Book) relink(file string, source []byte, doc ast.Node) {
 // svgSize matches the beginning of an SVG, with its size in pixels.
 var svgSize = regexp.MustCompile(`^<svg[^>]* width="(\d+)(?:\.\d+)?"[^>]* height="(\d+)(?:\.\d+)?"`)
 
-// size is the size of a picture. With it a page does not grow when the picture arrives, and a link to a heading below leads to the heading.
+// size is the size of a picture. With it a page does not grow when the picture arrives, and a link to a heading below
+// leads to the heading.
 func (b *Book) size(picture string) (width, height string, there bool) {
 	text, there := b.Picture(picture)
 	if m := svgSize.FindSubmatch(text); m != nil {
@@ -212,12 +216,14 @@ func Diagrams(source []byte) (all []string) {
 	return all
 }
 
-// diagrams renders fenced blocks: a Mermaid diagram as its picture with the source below, or as the source where there is no picture.
+// diagrams renders fenced blocks: a Mermaid diagram as its picture with the source below, or as the source where there
+// is no picture.
 type diagrams struct{}
 
 // RegisterFuncs implements renderer.NodeRenderer.
 func (diagrams) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
-	r.Register(ast.KindFencedCodeBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	r.Register(ast.KindFencedCodeBlock, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus,
+		error) {
 		if !entering {
 			return ast.WalkContinue, nil
 		}
@@ -231,7 +237,8 @@ func (diagrams) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 		case has == true:
 			width, _ := block.AttributeString("width")
 			height, _ := block.AttributeString("height")
-			_, _ = fmt.Fprintf(w, "<figure class=\"diagram\"><img alt=\"\" width=\"%s\" height=\"%s\" src=\"%s\"><details>%s</details></figure>\n",
+			_, _ = fmt.Fprintf(w, "<figure class=\"diagram\"><img alt=\"\" width=\"%s\" height=\"%s\" "+
+				"src=\"%s\"><details>%s</details></figure>\n",
 				width, height, picturesAt+PictureName(string(lines)), code)
 		default:
 			_, _ = w.WriteString("<figure class=\"diagram is-source\">" + code + "</figure>\n")

@@ -21,12 +21,13 @@ type Spec struct {
 	Lang string `json:"lang"`
 }
 
-// Driver makes runs. The driver of 'shop play' calls loadtest.Compare with the plan of 'shop demo', so that the engine and the judge are the
-// same.
+// Driver makes runs. The driver of 'shop play' calls loadtest.Compare with the plan of 'shop demo', so that the engine
+// and the judge are the same.
 type Driver interface {
 	// Modes lists the modes of the stack.
 	Modes(ctx context.Context) ([]api.Mode, error)
-	// Drive runs the modes one after the other, and reports each step, from one goroutine at a time. When ctx ends, it returns the results so far.
+	// Drive runs the modes one after the other, and reports each step, from one goroutine at a time. When ctx ends, it
+	// returns the results so far.
 	Drive(ctx context.Context, spec Spec, report func(Step)) error
 	// Product is the product that the runs sell.
 	Product() int64

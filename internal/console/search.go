@@ -188,7 +188,8 @@ func (b *Book) score(s section, lang string, words []string) int {
 	return total
 }
 
-// excerpt cuts the text around the first of the words that it has. It begins and ends between words, with a sign where more text follows.
+// excerpt cuts the text around the first of the words that it has. It begins and ends between words, with a sign where
+// more text follows.
 func excerpt(text string, words []string) (before, match, after string) {
 	runes, lower := []rune(text), []rune(strings.ToLower(text))
 	for _, w := range words {
@@ -206,8 +207,8 @@ func excerpt(text string, words []string) (before, match, after string) {
 	return "", "", after
 }
 
-// cut divides a text at a place between two words: at, or the next one in the direction of step, unless the word is too long. Each part has
-// a sign where the other one was.
+// cut divides a text at a place between two words: at, or the next one in the direction of step, unless the word is too
+// long. Each part has a sign where the other one was.
 func cut(runes []rune, at, step int) (head, tail string) {
 	place := at
 	for n := 0; n < longWord && divides(runes, place); n++ {

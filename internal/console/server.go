@@ -30,7 +30,8 @@ type Options struct {
 	Files fs.FS
 	// Facts has the contents of the pages other than runs.
 	Facts Facts
-	// Stepper plays the schedules of the Step page; nil = the page says that it needs the local stack. The console closes the stepper.
+	// Stepper plays the schedules of the Step page; nil = the page says that it needs the local stack. The console closes
+	// the stepper.
 	Stepper Stepper
 	// Log receives errors that do not belong to a run; nil = not called.
 	Log func(format string, args ...any)
@@ -55,7 +56,8 @@ type Console struct {
 
 // New returns a console. Close ends its run and its streams.
 func New(o Options, driver Driver) *Console {
-	c := &Console{options: o, driver: driver, access: newAccess(o.Token, o.Hosts), hub: newHub(), client: &http.Client{Transport: &http.Transport{}}}
+	c := &Console{options: o, driver: driver, access: newAccess(o.Token, o.Hosts), hub: newHub(),
+		client: &http.Client{Transport: &http.Transport{}}}
 	c.base, c.cancel = context.WithCancel(context.Background())
 	c.handler = c.access.guard(inJSON(c.routes()))
 	return c
@@ -64,7 +66,9 @@ func New(o Options, driver Driver) *Console {
 // routes lists the routes of the console.
 func (c *Console) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/console/", http.StatusFound) })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/console/", http.StatusFound)
+	})
 	mux.HandleFunc("GET /console/{file...}", c.file)
 	mux.HandleFunc("POST /console/api/session", c.access.login)
 	mux.HandleFunc("GET /console/api/state", c.access.wants(c.state))
@@ -105,8 +109,8 @@ func (h headers) Header() http.Header         { return http.Header(h) }
 func (h headers) WriteHeader(int)             {}
 func (h headers) Write(b []byte) (int, error) { return len(b), nil }
 
-// OneTimeCode returns a code that one login may use in place of the token; a new one voids the one before. It is for the address that a
-// program is started with: other users of the machine can read that.
+// OneTimeCode returns a code that one login may use in place of the token; a new one voids the one before. It is for
+// the address that a program is started with: other users of the machine can read that.
 func (c *Console) OneTimeCode() string { return c.access.oneTimeCode() }
 
 // ServeHTTP implements http.Handler.
@@ -174,7 +178,8 @@ func (c *Console) state(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	send(w, http.StatusOK, State{Version: c.options.Version, Stack: c.options.Stack, Replicas: c.options.Replicas, Modes: modes, Steps: c.options.Stepper != nil})
+	send(w, http.StatusOK, State{Version: c.options.Version, Stack: c.options.Stack, Replicas: c.options.Replicas,
+		Modes: modes, Steps: c.options.Stepper != nil})
 }
 
 // maxSpec bounds the body of a request.

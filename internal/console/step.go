@@ -11,8 +11,8 @@ import (
 type Stepper interface {
 	// Lessons is the body of GET /console/api/lessons.
 	Lessons() any
-	// Play plays a schedule and returns the body of the answer: the state to which the schedule leads. Calls wait for each other.
-	// errors.Is(err, fs.ErrNotExist): there is no such lesson.
+	// Play plays a schedule and returns the body of the answer: the state to which the schedule leads. Calls wait for each
+	// other. errors.Is(err, fs.ErrNotExist): there is no such lesson.
 	Play(ctx context.Context, lesson, moves string) (any, error)
 	// Close ends the servers. It may be called again.
 	Close() error

@@ -13,8 +13,8 @@ var (
 	errCrossOrigin = errors.New("handler: sent by a page of another origin")
 )
 
-// origins refuses requests that a browser sends for a page of another site (by Sec-Fetch-Site or Origin). Otherwise any open page could
-// buy from a local stack, since browsers send form posts across origins without asking the server.
+// origins refuses requests that a browser sends for a page of another site (by Sec-Fetch-Site or Origin). Otherwise any
+// open page could buy from a local stack, since browsers send form posts across origins without asking the server.
 var origins = http.NewCrossOriginProtection()
 
 // admit refuses requests before routing that no route may handle.
@@ -25,17 +25,17 @@ func (h *Handler) admit(r *http.Request) error {
 	if origins.Check(r) != nil {
 		return errCrossOrigin
 	}
-	// HTTP/1.0 has no Transfer-Encoding, so net/http drops the header and the chunked body: the shop would deduct one unit, whatever the
-	// body says. Therefore HTTP/1.0 must send a Content-Length.
+	// HTTP/1.0 has no Transfer-Encoding, so net/http drops the header and the chunked body: the shop would deduct one
+	// unit, whatever the body says. Therefore HTTP/1.0 must send a Content-Length.
 	if r.ProtoMajor == 1 && r.ProtoMinor == 0 && r.Method != http.MethodGet && r.Header["Content-Length"] == nil {
 		return invalid("Content-Length", "is missing, and HTTP/1.0 has no other way to send a body")
 	}
 	return h.guard(r)
 }
 
-// served says whether requests may use a host name; an empty Options.Hosts allows any. IP addresses, localhost and names without a dot are
-// always allowed: an attacker cannot make them resolve to this machine, as a page can do with its own name after it was loaded (DNS
-// rebinding).
+// served says whether requests may use a host name; an empty Options.Hosts allows any. IP addresses, localhost and
+// names without a dot are always allowed: an attacker cannot make them resolve to this machine, as a page can do with
+// its own name after it was loaded (DNS rebinding).
 func (h *Handler) served(host string) bool {
 	if len(h.Hosts) == 0 {
 		return true
@@ -45,7 +45,8 @@ func (h *Handler) served(host string) bool {
 		name = n
 	}
 	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
-	return !strings.Contains(name, ".") || net.ParseIP(name) != nil || strings.HasSuffix(name, ".localhost") || slices.Contains(h.Hosts, name)
+	return !strings.Contains(name, ".") || net.ParseIP(name) != nil || strings.HasSuffix(name, ".localhost") ||
+		slices.Contains(h.Hosts, name)
 }
 
 // knownCoding says whether a body is not encoded: there is no Content-Encoding, or only identity.
@@ -55,7 +56,8 @@ func knownCoding(header http.Header) bool {
 	})
 }
 
-// withoutSlash returns the path of a request without trailing slashes. A slash written as %2F belongs to a name, and stays.
+// withoutSlash returns the path of a request without trailing slashes. A slash written as %2F belongs to a name, and
+// stays.
 func withoutSlash(r *http.Request) (path, raw string) {
 	path, raw = r.URL.Path, r.URL.RawPath
 	if raw == "" {

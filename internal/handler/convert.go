@@ -54,11 +54,11 @@ func product(id int64, p shop.Product) api.Product {
 	return out
 }
 
-// This file turns the types of package shop into those of package api. It may read the fields of a store's facts, but not
-// name their type: the arrows of the design end at package shop.
+// This file turns the types of package shop into those of package api. It may read the fields of a store's facts, but
+// not name their type: the arrows of the design end at package shop.
 
-// page converts a page of a ledger to the API's form: one list of orders over all stores. For a store that could not be read it
-// gives the code; the log has the cause. Only the first page, which began at asOf, has the facts.
+// page converts a page of a ledger to the API's form: one list of orders over all stores. For a store that could not be
+// read it gives the code; the log has the cause. Only the first page, which began at asOf, has the facts.
 func (h *Handler) page(id int64, l shop.Ledger, first bool, asOf time.Time) api.Ledger {
 	out := api.Ledger{ProductID: id, Orders: orders(l), Keys: []api.KeyRow{}, Unavailable: map[api.Store]string{}}
 	if first {
@@ -88,11 +88,12 @@ func (h *Handler) page(id int64, l shop.Ledger, first bool, asOf time.Time) api.
 }
 
 func keyRow(k shop.KeyRow) api.KeyRow {
-	return api.KeyRow{Key: api.KeyText(k.Key), Status: k.Status, CreatedAt: time.UnixMicro(k.CreatedMicros).UTC(), Mode: k.Mode}
+	return api.KeyRow{Key: api.KeyText(k.Key), Status: k.Status, CreatedAt: time.UnixMicro(k.CreatedMicros).UTC(),
+		Mode: k.Mode}
 }
 
-// orders merges the orders of a page, the oldest first. The time is by the replicas' clocks, so between two replicas the
-// order is as good as those are; the id settles what they leave open.
+// orders merges the orders of a page, the oldest first. The time is by the replicas' clocks, so between two replicas
+// the order is as good as those are; the id settles what they leave open.
 func orders(l shop.Ledger) []api.Order {
 	out := []api.Order{}
 	for store, f := range l.Facts {

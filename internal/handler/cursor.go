@@ -9,8 +9,8 @@ import (
 	"lastitem/internal/shop"
 )
 
-// cursor is the content of a next_cursor (JSON in base64url): a reader's position in the rows of a product. It is opaque to clients. It
-// holds no secret, and a forged cursor only gives access to rows that every reader may see.
+// cursor is the content of a next_cursor (JSON in base64url): a reader's position in the rows of a product. It is
+// opaque to clients. It holds no secret, and a forged cursor only gives access to rows that every reader may see.
 type cursor struct {
 	Product int64       `json:"p"`
 	At      shop.Cursor `json:"at"`

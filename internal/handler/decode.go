@@ -14,8 +14,8 @@ import (
 )
 
 // Input is strict, because every leniency of a decoder is a deduction that the client did not mean: a misspelt quantity
-// would silently be 1, the second of two quantities would silently win, 1e2 would be a hundred. A refusal names the field
-// and says why. The same rules hold for a query, a form and a JSON body:
+// would silently be 1, the second of two quantities would silently win, 1e2 would be a hundred. A refusal names the
+// field and says why. The same rules hold for a query, a form and a JSON body:
 //
 //	unknown field, or one in capitals    refused: names are what they are
 //	given twice, in one place or in two  refused, even with the same value
@@ -38,8 +38,8 @@ type target interface {
 	take(index int, v value) error // checks and keeps one value
 }
 
-// decoder hands each field to its target and refuses unknown fields, and a second value for any field, wherever it stands:
-// one decoder goes over the query and the body of a request.
+// decoder hands each field to its target and refuses unknown fields, and a second value for any field, wherever it
+// stands: one decoder goes over the query and the body of a request.
 type decoder struct {
 	target
 	seen uint64 // a bit per index
@@ -88,8 +88,9 @@ func (d *decoder) read(r *http.Request, w http.ResponseWriter) error {
 	return d.json(body)
 }
 
-// readBody reads at most maxBody bytes; no body at all is fine. A body that is announced as longer is refused unread, so that a client that
-// waits for "100 Continue" need not send it. Beyond maxBody the server closes the connection after the answer rather than read on.
+// readBody reads at most maxBody bytes; no body at all is fine. A body that is announced as longer is refused unread,
+// so that a client that waits for "100 Continue" need not send it. Beyond maxBody the server closes the connection
+// after the answer rather than read on.
 func readBody(r *http.Request, w http.ResponseWriter) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
@@ -115,7 +116,8 @@ func readBody(r *http.Request, w http.ResponseWriter) ([]byte, error) {
 }
 
 // isForm tells the two kinds of body apart and refuses all others, a body without a type among them: a guess would
-// read some bodies of curl's default type, or of none, wrongly. The common spellings are compared before anything is parsed.
+// read some bodies of curl's default type, or of none, wrongly. The common spellings are compared before anything is
+// parsed.
 func isForm(header http.Header) (bool, error) {
 	if !knownCoding(header) {
 		return false, errMediaType
@@ -226,7 +228,8 @@ func (d *decoder) body(r *reader) error {
 	return r.end()
 }
 
-// object takes the members of the object that comes next. prefix is where the object stands in the body, "" = it is the body.
+// object takes the members of the object that comes next. prefix is where the object stands in the body, "" = it is the
+// body.
 func (d *decoder) object(prefix string, r *reader) error {
 	if err := r.open(); err != nil {
 		return err

@@ -52,7 +52,8 @@ func TestDeductionInput(t *testing.T) {
 		{"query", "?product_id=7&quantity=3&store=sql&wait_ms=0", "", "", full},
 		{"form", "", "product_id=7&quantity=3&store=sql&wait_ms=0", formType, full},
 		{"json", "", `{"product_id":7,"quantity":3,"store":"sql","wait_ms":0}`, jsonType, full},
-		{"json with space", "", "\r\n{ \"product_id\" :\t7 , \"quantity\":3,\n\"store\" : \"sql\", \"wait_ms\":0 } ", jsonType, full},
+		{"json with space", "", "\r\n{ \"product_id\" :\t7 , \"quantity\":3,\n\"store\" : \"sql\", \"wait_ms\":0 } ",
+			jsonType, full},
 		{"json with escapes", "", `{"product\u005fid":7,"quantity":3,"store":"s\u0071l","wait_ms":0}`, jsonType, full},
 		{"query and json", "?product_id=7&wait_ms=0", `{"quantity":3,"store":"sql"}`, jsonType, full},
 		{"query and form", "?product_id=7&wait_ms=0", "quantity=3&store=sql", formType, full},
@@ -62,9 +63,11 @@ func TestDeductionInput(t *testing.T) {
 		{"limits", "?product_id=9223372036854775807&quantity=1000000&wait_ms=30000", "", "",
 			stock.Request{Items: []stock.Item{{ProductID: 1<<63 - 1, Quantity: 1_000_000}}, Wait: 30 * time.Second}},
 		{"cart", "", `{"items":[{"product_id":1},{"quantity":2,"product_id":2}],"store":"redis"}`, jsonType,
-			stock.Request{Items: []stock.Item{{ProductID: 1, Quantity: 1}, {ProductID: 2, Quantity: 2}}, Cart: true, Wait: 3 * time.Second, Store: stock.Redis}},
+			stock.Request{Items: []stock.Item{{ProductID: 1, Quantity: 1}, {ProductID: 2, Quantity: 2}}, Cart: true,
+				Wait: 3 * time.Second, Store: stock.Redis}},
 		{"cart of one product twice", "", `{"items":[{"product_id":1},{"product_id":1}]}`, jsonType,
-			stock.Request{Items: []stock.Item{{ProductID: 1, Quantity: 1}, {ProductID: 1, Quantity: 1}}, Cart: true, Wait: 3 * time.Second}},
+			stock.Request{Items: []stock.Item{{ProductID: 1, Quantity: 1}, {ProductID: 1, Quantity: 1}}, Cart: true,
+				Wait: 3 * time.Second}},
 	} {
 		var headers []string
 		if c.contentType != "" {
@@ -155,7 +158,8 @@ func TestRefusedInput(t *testing.T) {
 		{"", `{"items":[{}]}`, "items[0].product_id", "missing"},
 		{"", `{"items":[{"product_id":1},{"product_id":"1"}]}`, "items[1].product_id", "not a string"},
 		{"", `{"items":[{"product_id":1,"quantity":0}]}`, "items[0].quantity", "between"},
-		{"", `{"items":[{"product_id":1},{"product_id":2,"quantity":1000001}]}`, "items[1].quantity", "between 1 and 1000000"},
+		{"", `{"items":[{"product_id":1},{"product_id":2,"quantity":1000001}]}`, "items[1].quantity",
+			"between 1 and 1000000"},
 		{"?wait_ms=99999999999999999999", "", "wait_ms", "between 0 and 30000"},
 		{"?wait_ms=9223372036854775807", "", "wait_ms", "between 0 and 30000"},
 		{"", `{"items":[{"product_id":1,"product_id":2}]}`, "items[0].product_id", "given twice"},
@@ -178,7 +182,8 @@ func TestRefusedInput(t *testing.T) {
 		{"", "{\"quantity\":\"\xff\"}", "body", "UTF-8"},
 		{"", strings.Repeat("[", 20_000), "body", "depth"},
 	} {
-		got, a := taken(t, "/deduct_stock/mutex"+c.query, c.body, "Content-Type", jsonType, "Authorization", "Bearer "+adminToken)
+		got, a := taken(t, "/deduct_stock/mutex"+c.query, c.body, "Content-Type", jsonType, "Authorization",
+			"Bearer "+adminToken)
 		p := problem(t, a)
 		if p.Code != api.InvalidRequest || p.Field != c.field || !strings.Contains(p.Detail, c.why) {
 			t.Errorf("%.80s %.80s = %.300s, want field %s and %q", c.query, c.body, a.body, c.field, c.why)
@@ -189,7 +194,8 @@ func TestRefusedInput(t *testing.T) {
 		if c.body != "" || strings.Contains(c.query, "items") {
 			continue
 		}
-		_, a = taken(t, "/deduct_stock/mutex", strings.TrimPrefix(c.query, "?"), "Content-Type", formType, "Authorization", "Bearer "+adminToken)
+		_, a = taken(t, "/deduct_stock/mutex", strings.TrimPrefix(c.query, "?"), "Content-Type", formType, "Authorization",
+			"Bearer "+adminToken)
 		want := c.field
 		if want == "query" {
 			want = "body"
@@ -249,8 +255,10 @@ func (b brokenReader) Read([]byte) (int, error) { return 0, b.err }
 
 func TestBodyThatEndsTooEarly(t *testing.T) {
 	t.Parallel()
-	for err, why := range map[error]string{io.ErrUnexpectedEOF: "Content-Length", errors.New("reset"): "could not be read"} {
-		r := httptest.NewRequest(http.MethodPost, "/deduct_stock", io.MultiReader(strings.NewReader(`{"quantity":`), brokenReader{err}))
+	for err, why := range map[error]string{io.ErrUnexpectedEOF: "Content-Length",
+		errors.New("reset"): "could not be read"} {
+		r := httptest.NewRequest(http.MethodPost, "/deduct_stock",
+			io.MultiReader(strings.NewReader(`{"quantity":`), brokenReader{err}))
 		r.Header.Set("Content-Type", jsonType)
 		w := httptest.NewRecorder()
 		newHandler(t, &fakeShop{}).ServeHTTP(w, r)
@@ -263,15 +271,18 @@ func TestBodyThatEndsTooEarly(t *testing.T) {
 // FuzzDeduction holds the decoder against encoding/json and against its own limits.
 func FuzzDeduction(f *testing.F) {
 	for _, body := range []string{
-		"", "{}", `{"product_id":7,"quantity":3,"store":"sql","wait_ms":0}`, `{"lease_ms":500,"depth":2,"hold_ms":800}`, `{"items":[{"product_id":1},{"product_id":2,"quantity":2}]}`,
-		`{"quantity":1,"quantity":2}`, `{"quant\u0069ty":1e2}`, `{"quantity":{"a":"}]\""}}`, `[{"quantity":1}]`, "{\"\xff\":1}",
+		"", "{}", `{"product_id":7,"quantity":3,"store":"sql","wait_ms":0}`, `{"lease_ms":500,"depth":2,"hold_ms":800}`,
+		`{"items":[{"product_id":1},{"product_id":2,"quantity":2}]}`,
+		`{"quantity":1,"quantity":2}`, `{"quant\u0069ty":1e2}`, `{"quantity":{"a":"}]\""}}`, `[{"quantity":1}]`,
+		"{\"\xff\":1}",
 		`{"store":"\ud800"}`, "quantity=1&product_id=2", "quantity=%zz", "=&;&+",
 	} {
 		f.Add("quantity=1", body, true)
 		f.Add("", body, false)
 	}
 	f.Fuzz(func(t *testing.T, query, body string, isJSON bool) {
-		r := &http.Request{URL: &url.URL{RawQuery: query}, Header: http.Header{"Content-Type": {formType}}, Body: io.NopCloser(strings.NewReader(body))}
+		r := &http.Request{URL: &url.URL{RawQuery: query}, Header: http.Header{"Content-Type": {formType}},
+			Body: io.NopCloser(strings.NewReader(body))}
 		if isJSON {
 			r.Header["Content-Type"] = []string{jsonType}
 		}
@@ -319,7 +330,8 @@ func agree(t *testing.T, body string, d *deduction) {
 		std.WaitMS != nil && d.waitMS != *std.WaitMS || std.Store != nil && string(d.store) != *std.Store {
 		t.Fatalf("%q = %+v, encoding/json says %+v", body, d, std)
 	}
-	if d.hold.Lease.Milliseconds() != std.LeaseMS || d.hold.Depth != std.Depth || d.hold.Work.Milliseconds() != std.HoldMS {
+	if d.hold.Lease.Milliseconds() != std.LeaseMS || d.hold.Depth != std.Depth ||
+		d.hold.Work.Milliseconds() != std.HoldMS {
 		t.Fatalf("%q = %+v, encoding/json says %+v", body, d, std)
 	}
 	if d.fromItems != (std.Items != nil) || d.fromItems && len(d.items) != len(std.Items) {

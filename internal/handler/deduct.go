@@ -21,8 +21,8 @@ import (
 //	mode known? ── input valid? ── Deduct ── stored under a key? ── yes: those bytes
 //	     404            400                            └─ no: the order, or the problem of the error
 //
-// The mode gets the request's own context, which ends when the client hangs up; what must not stop half-way then is for the
-// mode to know.
+// The mode gets the request's own context, which ends when the client hangs up; what must not stop half-way then is for
+// the mode to know.
 func (h *Handler) deduct(c *gin.Context) outcome {
 	mode := h.DefaultMode
 	if name, given := c.Params.Get("mode"); given {
@@ -38,8 +38,8 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 		return outcome{mode: mode, code: h.fail(c, err)}
 	}
 	t := &template{mode: mode, instance: c.Request.URL.EscapedPath(), items: d.items, cart: d.cart()}
-	// The name is for the step stream, where somebody watching tells deductions apart by it; it is in no answer, because answers are
-	// stored and compared.
+	// The name is for the step stream, where somebody watching tells deductions apart by it; it is in no answer, because
+	// answers are stored and compared.
 	number := h.traces.Add(1)
 	trace := &step.Trace{
 		Request: api.RequestName(h.Replica, number), Mode: mode, ProductID: d.product,
@@ -50,7 +50,8 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 		begun = time.Now()
 	}
 	receipt, err := h.Shop.Deduct(step.NewContext(c.Request.Context(), trace), mode, stock.Request{
-		Items: d.items, Cart: d.cart(), Store: d.store, Wait: time.Duration(d.waitMS) * time.Millisecond, Hold: d.hold, Key: d.key, Answer: t.answer,
+		Items: d.items, Cart: d.cart(), Store: d.store, Wait: time.Duration(d.waitMS) * time.Millisecond, Hold: d.hold,
+		Key: d.key, Answer: t.answer,
 	})
 	spans := trace.Spans()
 	c.Writer.Header()["Server-Timing"] = serverTiming(spans)
@@ -60,14 +61,16 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 	}
 	if h.Answered != nil {
 		h.Answered(step.Answered{
-			Trace: trace, Begun: begun, Ended: time.Now(), Status: c.Writer.Status(), Code: string(out.code), Store: string(d.store),
+			Trace: trace, Begun: begun, Ended: time.Now(), Status: c.Writer.Status(), Code: string(out.code),
+			Store: string(d.store),
 		})
 	}
 	return out
 }
 
-// authorizeExperiment refuses lease_ms, depth and hold_ms without the admin token: a client that may hold a lock for as long as it likes,
-// or lose it when it likes, can stop the shop, or have it oversell. The answer is 403, not 401: the route needs no token, only these fields.
+// authorizeExperiment refuses lease_ms, depth and hold_ms without the admin token: a client that may hold a lock for as
+// long as it likes, or lose it when it likes, can stop the shop, or have it oversell. The answer is 403, not 401: the
+// route needs no token, only these fields.
 func (h *Handler) authorizeExperiment(r *http.Request) error {
 	err := h.authorize(r)
 	if errors.Is(err, errUnauthorized) || errors.Is(err, errNoAdminToken) {
@@ -90,8 +93,8 @@ func (h *Handler) deducted(c *gin.Context, t *template, receipt stock.Receipt, e
 }
 
 // replay sends the answer that is kept under the idempotency key, byte for byte: this request's own, just stored, or an
-// earlier one's. Encoding it again would not do: a release that adds a field would answer a repetition with other bytes than
-// the first time.
+// earlier one's. Encoding it again would not do: a release that adds a field would answer a repetition with other bytes
+// than the first time.
 func (h *Handler) replay(c *gin.Context, mode string, r stock.Receipt, err error) outcome {
 	out, contentType := outcome{mode: mode}, typeJSON
 	if r.Stored.Status >= http.StatusMultipleChoices {
@@ -128,8 +131,8 @@ type template struct {
 	cart           bool
 }
 
-// answer renders an outcome. Modes that store the first answer call it inside their transaction, so it depends on nothing
-// but the request and its arguments: no clock, no replica, no request id.
+// answer renders an outcome. Modes that store the first answer call it inside their transaction, so it depends on
+// nothing but the request and its arguments: no clock, no replica, no request id.
 func (t *template) answer(r stock.Receipt, err error) idempotency.Answer {
 	if err != nil {
 		return t.problem(err)
@@ -167,8 +170,8 @@ func (t *template) problem(err error) idempotency.Answer {
 // noLocks is what the modes without a lock say.
 var noLocks = []string{"lock_wait;dur=0.000, lock_hold;dur=0.000"}
 
-// serverTiming says how long the deduction waited for its locks and held them, in milliseconds, summed over all of them.
-// A wait or hold that never ended counts until now: a busy lock was waited for, too.
+// serverTiming says how long the deduction waited for its locks and held them, in milliseconds, summed over all of
+// them. A wait or hold that never ended counts until now: a busy lock was waited for, too.
 func serverTiming(spans []step.Span) []string {
 	if len(spans) == 0 {
 		return noLocks

@@ -73,10 +73,12 @@ func TestModeGetsTheRequestsContextAndItsTrace(t *testing.T) {
 	h := newHandler(t, shop)
 	for range 2 {
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), mark{}, true))
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/deduct_stock?product_id=7", nil))
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/deduct_stock?product_id=7",
+			nil))
 		cancel()
 	}
-	if tr := traces[0]; tr.Mode != "lease-seq" || tr.ProductID != 7 || tr.Request == "" || tr.Request == traces[1].Request {
+	if tr := traces[0]; tr.Mode != "lease-seq" || tr.ProductID != 7 || tr.Request == "" ||
+		tr.Request == traces[1].Request {
 		t.Errorf("traces = %+v, %+v", tr, traces[1])
 	}
 }
@@ -94,9 +96,12 @@ func TestStoredAnswersAreSentAsTheyAre(t *testing.T) {
 		{"first", stock.Receipt{Stored: &idempotency.Answer{Status: 200, Body: []byte(sold)}}, nil},
 		{"replayed", stock.Receipt{Stored: &idempotency.Answer{Status: 200, Body: []byte(sold)}, Replayed: true}, nil},
 		{"first refusal", stock.Receipt{Stored: &idempotency.Answer{Status: 409, Body: []byte(refused)}}, stock.ErrSoldOut},
-		{"replayed refusal", stock.Receipt{Stored: &idempotency.Answer{Status: 409, Body: []byte(refused)}, Replayed: true}, nil},
+		{"replayed refusal", stock.Receipt{Stored: &idempotency.Answer{Status: 409, Body: []byte(refused)}, Replayed: true},
+			nil},
 	} {
-		shop := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) { return c.receipt, c.err }}
+		shop := &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
+			return c.receipt, c.err
+		}}
 		h := newHandler(t, shop)
 		a := ask(t, h, "POST", "/deduct_stock/idempotent", "", api.HeaderKey, "k")
 		if a.StatusCode != c.receipt.Stored.Status || a.body != string(c.receipt.Stored.Body) {
@@ -111,7 +116,8 @@ func TestStoredAnswersAreSentAsTheyAre(t *testing.T) {
 		}
 		page := ask(t, h, "GET", "/metrics", "").body
 		outcome := map[int]string{200: "ok", 409: "sold_out"}[a.StatusCode]
-		if !strings.Contains(page, `shop_http_requests_total{mode="idempotent",outcome="`+outcome+`",route="/deduct_stock/{mode}"} 1`) {
+		if !strings.Contains(page, `shop_http_requests_total{mode="idempotent",outcome="`+outcome+
+			`",route="/deduct_stock/{mode}"} 1`) {
 			t.Errorf("%s is not counted as %s", c.name, outcome)
 		}
 		if got := strings.Contains(page, `shop_idempotent_replays_total{mode="idempotent"} 1`); got != c.receipt.Replayed {
@@ -120,8 +126,8 @@ func TestStoredAnswersAreSentAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestWhatIsStoredIsWhatIsSent renders as a mode does, inside its transaction, and compares with what goes out otherwise: the same, and
-// in a problem the name of the request.
+// TestWhatIsStoredIsWhatIsSent renders as a mode does, inside its transaction, and compares with what goes out
+// otherwise: the same, and in a problem the name of the request.
 func TestWhatIsStoredIsWhatIsSent(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []error{nil, &stock.SoldOutError{ProductID: 101, Requested: 1}, stock.ErrKeyReused} {
@@ -132,7 +138,8 @@ func TestWhatIsStoredIsWhatIsSent(t *testing.T) {
 			return receipt, refusal
 		}}
 		h, other := newHandler(t, shop), newHandler(t, shop, func(o *Options) { o.LogEvery = 1 })
-		for _, a := range []answer{ask(t, h, "POST", "/deduct_stock/mutex", ""), ask(t, other, "POST", "/deduct_stock/mutex", "")} {
+		for _, a := range []answer{ask(t, h, "POST", "/deduct_stock/mutex", ""),
+			ask(t, other, "POST", "/deduct_stock/mutex", "")} {
 			a.body = strings.Replace(a.body, `,"request_id":"`+a.Header.Get(api.HeaderRequestID)+`"`, "", 1)
 			for _, r := range rendered {
 				if r.Status != a.StatusCode || string(r.Body) != a.body {
@@ -240,7 +247,8 @@ func TestAnswered(t *testing.T) {
 	if len(told) != 2 {
 		t.Fatalf("told of %d requests, want the two deductions", len(told))
 	}
-	if a := told[0]; a.Status != 200 || a.Code != "" || a.Store != "sql" || a.Trace.Mode != "mutex" || a.Begun.IsZero() || a.Ended.Before(a.Begun) {
+	if a := told[0]; a.Status != 200 || a.Code != "" || a.Store != "sql" || a.Trace.Mode != "mutex" || a.Begun.IsZero() ||
+		a.Ended.Before(a.Begun) {
 		t.Errorf("told %+v of a sale", a)
 	}
 	if a := told[1]; a.Status != 409 || a.Code != string(api.SoldOut) || a.Store != "" {
@@ -248,29 +256,32 @@ func TestAnswered(t *testing.T) {
 	}
 }
 
-// A client is told to come back soon while the first request may be alive, later the longer nothing was heard of it, and when its key
-// is free at the latest.
+// A client is told to come back soon while the first request may be alive, later the longer nothing was heard of it,
+// and when its key is free at the latest.
 func TestRetryAfterOfAKeyInFlight(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		held, left time.Duration
 		want       string
 	}{
-		{0, 10 * time.Second, "1"}, {3 * time.Millisecond, 10 * time.Second, "1"}, {2100 * time.Millisecond, 8 * time.Second, "3"},
-		{8 * time.Second, 2 * time.Second, "2"}, {9500 * time.Millisecond, 500 * time.Millisecond, "1"}, {10 * time.Second, 0, "1"},
+		{0, 10 * time.Second, "1"}, {3 * time.Millisecond, 10 * time.Second, "1"},
+		{2100 * time.Millisecond, 8 * time.Second, "3"},
+		{8 * time.Second, 2 * time.Second, "2"}, {9500 * time.Millisecond, 500 * time.Millisecond, "1"},
+		{10 * time.Second, 0, "1"},
 	} {
 		w := httptest.NewRecorder()
 		c, _ := gin.CreateTestContext(w)
 		c.Request = httptest.NewRequest(http.MethodPost, "/deduct_stock/idempotent", nil)
-		(&Handler{Options: Options{Log: slog.New(slog.DiscardHandler)}}).fail(c, fmt.Errorf("wrapped: %w", &stock.InFlightError{Held: row.held, Left: row.left, Cause: stock.ErrLockBusy}))
+		(&Handler{Options: Options{Log: slog.New(slog.DiscardHandler)}}).fail(c,
+			fmt.Errorf("wrapped: %w", &stock.InFlightError{Held: row.held, Left: row.left, Cause: stock.ErrLockBusy}))
 		if got := w.Header().Get("Retry-After"); w.Code != 409 || got != row.want {
 			t.Errorf("held for %s, %s left: %d, Retry-After %q, want 409 and %q", row.held, row.left, w.Code, got, row.want)
 		}
 	}
 }
 
-// TestExperimentNeedsTheToken: each field alone, wherever it stands and even if it asks for nothing, is refused with 403 without the admin
-// token, and then the mode is not called.
+// TestExperimentNeedsTheToken: each field alone, wherever it stands and even if it asks for nothing, is refused with
+// 403 without the admin token, and then the mode is not called.
 func TestExperimentNeedsTheToken(t *testing.T) {
 	t.Parallel()
 	bearer := []string{"Authorization", "Bearer " + adminToken}
@@ -283,18 +294,23 @@ func TestExperimentNeedsTheToken(t *testing.T) {
 		{"?depth=3", "", nil, stock.Hold{Depth: 3}},
 		{"?hold_ms=800", "", nil, stock.Hold{Work: 800 * time.Millisecond}},
 		{"?hold_ms=0", "", nil, stock.Hold{}},
-		{"", "lease_ms=60000&depth=10&hold_ms=30000", []string{"Content-Type", formType}, stock.Hold{Lease: time.Minute, Depth: 10, Work: 30 * time.Second}},
-		{"?depth=0", `{"lease_ms":500,"hold_ms":800}`, []string{"Content-Type", jsonType}, stock.Hold{Lease: 500 * time.Millisecond, Work: 800 * time.Millisecond}},
+		{"", "lease_ms=60000&depth=10&hold_ms=30000", []string{"Content-Type", formType},
+			stock.Hold{Lease: time.Minute, Depth: 10, Work: 30 * time.Second}},
+		{"?depth=0", `{"lease_ms":500,"hold_ms":800}`, []string{"Content-Type", jsonType},
+			stock.Hold{Lease: 500 * time.Millisecond, Work: 800 * time.Millisecond}},
 	} {
 		for _, without := range [][]string{nil, {"Authorization", "Bearer wrong"}} {
 			got, a := taken(t, "/deduct_stock/watchdog"+c.query, c.body, slices.Concat(c.headers, without)...)
-			if p := problem(t, a); got != nil || a.StatusCode != http.StatusForbidden || p.Code != api.Forbidden || !strings.Contains(p.Detail, "admin token") {
-				t.Errorf("%s %s with %v = %d %s, and the mode was called: %t", c.query, c.body, without, a.StatusCode, a.body, got != nil)
+			if p := problem(t, a); got != nil || a.StatusCode != http.StatusForbidden || p.Code != api.Forbidden ||
+				!strings.Contains(p.Detail, "admin token") {
+				t.Errorf("%s %s with %v = %d %s, and the mode was called: %t", c.query, c.body, without, a.StatusCode, a.body,
+					got != nil)
 			}
 		}
 		got, a := taken(t, "/deduct_stock/watchdog"+c.query, c.body, slices.Concat(c.headers, bearer)...)
 		if got == nil || got.Hold != c.want {
-			t.Errorf("%s %s with the token = %d %s, the mode got %+v, want %+v", c.query, c.body, a.StatusCode, a.body, got, c.want)
+			t.Errorf("%s %s with the token = %d %s, the mode got %+v, want %+v", c.query, c.body, a.StatusCode, a.body, got,
+				c.want)
 		}
 	}
 	nobody := newHandler(t, &fakeShop{}, func(o *Options) { o.AdminToken = "" })
@@ -310,7 +326,8 @@ func TestExperimentNeedsTheToken(t *testing.T) {
 func TestOpenAPIHasTheLimitsOfAHold(t *testing.T) {
 	t.Parallel()
 	limits := map[string]float64{
-		"lease_ms": float64(stock.MaxLease.Milliseconds()), "depth": stock.MaxDepth, "hold_ms": float64(stock.MaxWork.Milliseconds()),
+		"lease_ms": float64(stock.MaxLease.Milliseconds()), "depth": stock.MaxDepth,
+		"hold_ms": float64(stock.MaxWork.Milliseconds()),
 	}
 	for name, most := range limits {
 		for _, schema := range []string{"Deduct", "DeductForm"} {

@@ -21,8 +21,9 @@ const (
 	eventsPatience = 2 * time.Second
 )
 
-// events serves GET /events: finished deductions with their critical sections, as server-sent events with an [api.Events] each, until
-// the client leaves or the replica drains. It is there only with Options.Events, and wants the admin token.
+// events serves GET /events: finished deductions with their critical sections, as server-sent events with an
+// [api.Events] each, until the client leaves or the replica drains. It is there only with Options.Events, and wants the
+// admin token.
 func (h *Handler) events(c *gin.Context) outcome {
 	if err := h.authorize(c.Request); err != nil {
 		return outcome{code: h.fail(c, err)}

@@ -24,7 +24,8 @@ func withEvents(t *testing.T) (*Handler, *httptest.Server) {
 	shop := &fakeShop{deduct: func(ctx context.Context, mode string, r stock.Request) (stock.Receipt, error) {
 		points := []step.Point{step.Read, step.Written, step.Ordered}
 		if mode != "unsafe" {
-			points = []step.Point{step.Waiting, step.Locked, step.Read, step.Written, step.Ordered, step.Releasing, step.Released}
+			points = []step.Point{step.Waiting, step.Locked, step.Read, step.Written, step.Ordered, step.Releasing,
+				step.Released}
 		}
 		for _, p := range points {
 			key := ""
@@ -104,21 +105,25 @@ func TestEvents(t *testing.T) {
 		for _, a := range e.Answers {
 			sum[a.Code] = a
 		}
-		if x := e.Sections[0]; x.ProductID != 7 || x.From < before || x.Rows[1] != 0 || x.Rows[2] < 0 || api.RequestName("2", x.Rows[0]) != e.Finished[0].Request {
+		if x := e.Sections[0]; x.ProductID != 7 || x.From < before || x.Rows[1] != 0 || x.Rows[2] < 0 ||
+			api.RequestName("2", x.Rows[0]) != e.Finished[0].Request {
 			t.Errorf("section %+v, want that of %s", x, e.Finished[0].Request)
 		}
 	}
-	if a := sum[""]; a.Count != 1 || a.Mode != "unsafe" || a.Remaining == nil || *a.Remaining != 4 || a.Locks != 0 || a.At < before {
+	if a := sum[""]; a.Count != 1 || a.Mode != "unsafe" || a.Remaining == nil || *a.Remaining != 4 || a.Locks != 0 ||
+		a.At < before {
 		t.Errorf("accepted: %+v, want one of unsafe with 4 left and no lock", a)
 	}
 	if a := sum[api.SoldOut]; a.Count != 1 || a.Mode != "lua-lock" || a.Locks != 1 {
 		t.Errorf("refused: %+v, want one of lua-lock under a lock", a)
 	}
 	f := all[0]
-	if f.Mode != "unsafe" || f.ProductID != 7 || f.Code != "" || f.Remaining == nil || *f.Remaining != 4 || f.At < before || !strings.HasPrefix(f.Request, "2-") {
+	if f.Mode != "unsafe" || f.ProductID != 7 || f.Code != "" || f.Remaining == nil || *f.Remaining != 4 ||
+		f.At < before || !strings.HasPrefix(f.Request, "2-") {
 		t.Errorf("first = %+v, want an accepted one of unsafe, product 7, 4 left", f)
 	}
-	if f.Section == nil || f.Section.Key != "" || f.Section.Begin < before || f.Section.End < f.Section.Begin || len(f.Steps) != 3 || f.Steps[1].Point != "written" {
+	if f.Section == nil || f.Section.Key != "" || f.Section.Begin < before || f.Section.End < f.Section.Begin ||
+		len(f.Steps) != 3 || f.Steps[1].Point != "written" {
 		t.Errorf("first = %+v with section %+v, want one from the read to the write, and three steps", f, f.Section)
 	}
 	f = all[1]
@@ -133,7 +138,8 @@ func TestEventsAreOffUnlessSwitchedOn(t *testing.T) {
 		on           bool
 		token, given string
 		want         int
-	}{{false, adminToken, adminToken, 404}, {true, adminToken, "", 401}, {true, adminToken, "x", 401}, {true, "", "", 401}} {
+	}{{false, adminToken, adminToken, 404}, {true, adminToken, "", 401}, {true, adminToken, "x", 401},
+		{true, "", "", 401}} {
 		h := newHandler(t, &fakeShop{}, func(o *Options) { o.Events, o.AdminToken = c.on, c.token })
 		if a := ask(t, h, "GET", "/events", "", "Authorization", "Bearer "+c.given); a.StatusCode != c.want {
 			t.Errorf("GET /events with %+v = %d", c, a.StatusCode)
@@ -181,8 +187,8 @@ func locked(mode string) (*step.Trace, []step.Span) {
 	return trace, spans
 }
 
-// The buffer of a watcher that does not read is bounded. The tap counts the sections that do not fit, still counts every answer, and serves
-// the other watchers as before.
+// The buffer of a watcher that does not read is bounded. The tap counts the sections that do not fit, still counts
+// every answer, and serves the other watchers as before.
 func TestTapIsBounded(t *testing.T) {
 	t.Parallel()
 	tap := &tap{replica: "2", steps: &step.Stream{}}
@@ -207,11 +213,14 @@ func TestTapIsBounded(t *testing.T) {
 		}
 	}
 	if answers != n || rows != n*api.SectionRow {
-		t.Errorf("the quick one got %d answers and %d numbers of sections, want %d and %d", answers, rows, n, n*api.SectionRow)
+		t.Errorf("the quick one got %d answers and %d numbers of sections, want %d and %d", answers, rows, n,
+			n*api.SectionRow)
 	}
 	e, ok := slow.take()
-	if !ok || e.LeftOut != 100 || len(e.Sections) != 1 || len(e.Sections[0].Rows) != maxSections*api.SectionRow || len(e.Finished) != maxSample {
-		t.Errorf("the slow one: %d left out, %d with their steps, want 100, %d, and %d sections", e.LeftOut, len(e.Finished), maxSample, maxSections)
+	if !ok || e.LeftOut != 100 || len(e.Sections) != 1 || len(e.Sections[0].Rows) != maxSections*api.SectionRow ||
+		len(e.Finished) != maxSample {
+		t.Errorf("the slow one: %d left out, %d with their steps, want 100, %d, and %d sections", e.LeftOut, len(e.Finished),
+			maxSample, maxSections)
 	}
 	answers = 0
 	for _, a := range e.Answers {
@@ -239,8 +248,10 @@ func TestTapCounts(t *testing.T) {
 	w := tap.watch()
 	a, spans := locked("a")
 	for i, f := range []finished{
-		{trace: a, spans: spans, at: 1000}, {trace: &step.Trace{Mode: "b", ProductID: 7}, at: 1001}, {trace: a, spans: spans, at: 1002, code: api.SoldOut},
-		{trace: a, spans: spans, at: 1000 + api.AnswersWithin - 1}, {trace: a, spans: spans, at: 1000 + api.AnswersWithin}, {trace: a, spans: spans, at: 999 + api.AnswersWithin, code: api.SoldOut},
+		{trace: a, spans: spans, at: 1000}, {trace: &step.Trace{Mode: "b", ProductID: 7}, at: 1001},
+		{trace: a, spans: spans, at: 1002, code: api.SoldOut},
+		{trace: a, spans: spans, at: 1000 + api.AnswersWithin - 1}, {trace: a, spans: spans, at: 1000 + api.AnswersWithin},
+		{trace: a, spans: spans, at: 999 + api.AnswersWithin, code: api.SoldOut},
 	} {
 		f.number = int64(i)
 		tap.done(f)
@@ -248,7 +259,8 @@ func TestTapCounts(t *testing.T) {
 	e, _ := w.take()
 	var got []string
 	for _, x := range e.Answers {
-		got = append(got, fmt.Sprintf("%s %s at %d: %d, %d locks, wait %d, longest %d", x.Mode, x.Code, x.At, x.Count, x.Locks, x.Wait, x.Longest))
+		got = append(got, fmt.Sprintf("%s %s at %d: %d, %d locks, wait %d, longest %d", x.Mode, x.Code, x.At, x.Count,
+			x.Locks, x.Wait, x.Longest))
 	}
 	want := []string{
 		"a  at 1000: 2, 2 locks, wait 20, longest 10", "b  at 1001: 1, 0 locks, wait 0, longest 0",
@@ -258,7 +270,8 @@ func TestTapCounts(t *testing.T) {
 		t.Errorf("counts %q, want %q", got, want)
 	}
 	rows := []int64{0, 0, 10, 2, 0, 10, 3, 0, 10, 4, 0, 10, 5, 0, 10}
-	if len(e.Sections) != 1 || e.Sections[0].From != 100 || e.Sections[0].Key != "k" || !slices.Equal(e.Sections[0].Rows, rows) {
+	if len(e.Sections) != 1 || e.Sections[0].From != 100 || e.Sections[0].Key != "k" ||
+		!slices.Equal(e.Sections[0].Rows, rows) {
 		t.Errorf("sections %+v, want five of one key", e.Sections)
 	}
 	if len(e.Finished) != maxSample || e.Finished[0].Request != "2-0" || len(e.Finished[0].Steps) != 3 {
@@ -266,7 +279,8 @@ func TestTapCounts(t *testing.T) {
 	}
 }
 
-// BenchmarkTap is what a deduction under a lock costs a busy replica while a reader watches: 5,000 a second, and ten events a second.
+// BenchmarkTap is what a deduction under a lock costs a busy replica while a reader watches: 5,000 a second, and ten
+// events a second.
 func BenchmarkTap(b *testing.B) {
 	tap := &tap{replica: "2", steps: &step.Stream{}}
 	w := tap.watch()
@@ -317,17 +331,20 @@ func TestSection(t *testing.T) {
 		passed     []step.Passed
 		begin, end int64 // 0 = none
 	}{
-		"read, check, write":         {p(step.Read, step.Written, step.Ordered), 100, 110},
-		"the same in a transaction":  {p(step.Read, step.Written, step.Ordered, step.Committed), 100, 130},
-		"refused after the read":     {p(step.Read), 0, 0},
-		"one statement":              {p(step.Written, step.Ordered), 0, 0},
-		"read again after a rival":   {p(step.Read, step.Read, step.Written), 110, 120},
-		"a lock":                     {p(step.Waiting, step.Locked, step.Read, step.Written, step.Ordered, step.Releasing, step.Released), 110, 140},
-		"a lock, refused":            {p(step.Waiting, step.Locked, step.Read, step.Released), 110, 120},
-		"a lock, and commit inside":  {p(step.Waiting, step.Locked, step.Read, step.Written, step.Ordered, step.Committed, step.Released), 110, 140},
-		"a lock, and commit outside": {p(step.Waiting, step.Locked, step.Read, step.Written, step.Ordered, step.Released, step.Committed), 110, 160},
-		"a lock that was not had":    {p(step.Waiting), 0, 0},
-		"nothing":                    {nil, 0, 0},
+		"read, check, write":        {p(step.Read, step.Written, step.Ordered), 100, 110},
+		"the same in a transaction": {p(step.Read, step.Written, step.Ordered, step.Committed), 100, 130},
+		"refused after the read":    {p(step.Read), 0, 0},
+		"one statement":             {p(step.Written, step.Ordered), 0, 0},
+		"read again after a rival":  {p(step.Read, step.Read, step.Written), 110, 120},
+		"a lock": {p(step.Waiting, step.Locked, step.Read, step.Written, step.Ordered, step.Releasing,
+			step.Released), 110, 140},
+		"a lock, refused": {p(step.Waiting, step.Locked, step.Read, step.Released), 110, 120},
+		"a lock, and commit inside": {p(step.Waiting, step.Locked, step.Read, step.Written, step.Ordered, step.Committed,
+			step.Released), 110, 140},
+		"a lock, and commit outside": {p(step.Waiting, step.Locked, step.Read, step.Written, step.Ordered, step.Released,
+			step.Committed), 110, 160},
+		"a lock that was not had": {p(step.Waiting), 0, 0},
+		"nothing":                 {nil, 0, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -21,28 +21,36 @@ type explanation struct {
 // explanations holds, for each code, what it means and what to do; the English one is also the detail of a problem that
 // has nothing more precise to say.
 var explanations = map[api.Code]text.Text{
-	api.SoldOut:              text.Of("fewer units are left than were requested"),
-	api.ProductSegmented:     text.Of("the product's stock is split into segments and this mode works on one counter; set the stock again without segments"),
-	api.UnknownProduct:       text.Of("none of the stores that were asked has this product; PUT /products/{id}/stock creates it in every store"),
-	api.UnknownMode:          text.Of("there is no such mode; GET /modes lists them"),
-	api.NotFound:             text.Of("there is no such route; GET / lists them"),
-	api.InvalidRequest:       text.Of("a field is missing, unknown, given twice or out of range; the problem names it"),
-	api.KeyMissing:           text.Of("this mode needs an Idempotency-Key header"),
-	api.Unauthorized:         text.Of("this route needs Authorization: Bearer with the admin token"),
-	api.Forbidden:            text.Of("a browser sent this request for a page of another site, or with a host name that the shop does not accept; or a deduction has lease_ms, depth or hold_ms without the admin token"),
-	api.MethodNotAllowed:     text.Of("the path exists, but not for this method; the Allow header lists the methods"),
-	api.BodyTooLarge:         text.Of("the body may hold at most 65536 bytes"),
-	api.UnsupportedMediaType: text.Of("send application/json or application/x-www-form-urlencoded, in UTF-8 and without Content-Encoding"),
-	api.KeyReused:            text.Of("this Idempotency-Key belongs to a request with another payload; use a new key for a new request; after its retention (SHOP_KEEP_KEYS) a key is forgotten, and deducts again"),
-	api.InFlight:             text.Of("the first request with this Idempotency-Key is still being worked on; repeat with the same key"),
-	api.RateLimited:          text.Of("too many requests of this kind; this one was not executed, and may be repeated after Retry-After"),
-	api.LockBusy:             text.Of("somebody else held the lock for as long as wait_ms allows; nothing was deducted"),
-	api.LockLost:             text.Of("the lock was lost before the first write; nothing was deducted"),
-	api.Contended:            text.Of("another request won the race for this product; nothing was deducted"),
-	api.BackendUnavailable:   text.Of("a backend did not answer, or refused; nothing was deducted"),
-	api.ModeUnavailable:      text.Of("this mode lacks a backend; GET /modes/{mode} says which, and what to do"),
-	api.OutcomeUnknown:       text.Of("the write was sent and its answer was lost: it may have happened; repeat only with the same Idempotency-Key"),
-	api.Internal:             text.Of("something unforeseen went wrong; the service has logged the cause"),
+	api.SoldOut: text.Of("fewer units are left than were requested"),
+	api.ProductSegmented: text.Of("the product's stock is split into segments and this mode works on one counter; " +
+		"set the stock again without segments"),
+	api.UnknownProduct: text.Of("none of the stores that were asked has this product; PUT /products/{id}/stock " +
+		"creates it in every store"),
+	api.UnknownMode:    text.Of("there is no such mode; GET /modes lists them"),
+	api.NotFound:       text.Of("there is no such route; GET / lists them"),
+	api.InvalidRequest: text.Of("a field is missing, unknown, given twice or out of range; the problem names it"),
+	api.KeyMissing:     text.Of("this mode needs an Idempotency-Key header"),
+	api.Unauthorized:   text.Of("this route needs Authorization: Bearer with the admin token"),
+	api.Forbidden: text.Of("a browser sent this request for a page of another site, or with a host name that " +
+		"the shop does not accept; or a deduction has lease_ms, depth or hold_ms without the admin token"),
+	api.MethodNotAllowed: text.Of("the path exists, but not for this method; the Allow header lists the methods"),
+	api.BodyTooLarge:     text.Of("the body may hold at most 65536 bytes"),
+	api.UnsupportedMediaType: text.Of("send application/json or application/x-www-form-urlencoded, in UTF-8 and without " +
+		"Content-Encoding"),
+	api.KeyReused: text.Of("this Idempotency-Key belongs to a request with another payload; use a new key for " +
+		"a new request; after its retention (SHOP_KEEP_KEYS) a key is forgotten, and deducts again"),
+	api.InFlight: text.Of("the first request with this Idempotency-Key is still being worked on; repeat with " +
+		"the same key"),
+	api.RateLimited: text.Of("too many requests of this kind; this one was not executed, and may be repeated " +
+		"after Retry-After"),
+	api.LockBusy:           text.Of("somebody else held the lock for as long as wait_ms allows; nothing was deducted"),
+	api.LockLost:           text.Of("the lock was lost before the first write; nothing was deducted"),
+	api.Contended:          text.Of("another request won the race for this product; nothing was deducted"),
+	api.BackendUnavailable: text.Of("a backend did not answer, or refused; nothing was deducted"),
+	api.ModeUnavailable:    text.Of("this mode lacks a backend; GET /modes/{mode} says which, and what to do"),
+	api.OutcomeUnknown: text.Of("the write was sent and its answer was lost: it may have happened; repeat only with " +
+		"the same Idempotency-Key"),
+	api.Internal: text.Of("something unforeseen went wrong; the service has logged the cause"),
 }
 
 // explain serves GET /problems/{code}, in both languages at once: a link says nothing about the reader's language.

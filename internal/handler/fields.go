@@ -74,8 +74,8 @@ func (d *deduction) take(i int, v value) (err error) {
 	return err
 }
 
-// takeHold keeps a field of an experiment with the lock. A lease time that is too short, and what the mode cannot do, is for the shop to
-// refuse.
+// takeHold keeps a field of an experiment with the lock. A lease time that is too short, and what the mode cannot do,
+// is for the shop to refuse.
 func (d *deduction) takeHold(i int, v value) (err error) {
 	name := deductionNames[i]
 	d.experiment = true
@@ -131,9 +131,9 @@ func readDeduction(r *http.Request, w http.ResponseWriter) (*deduction, error) {
 	return d, err
 }
 
-// readKey returns the idempotency key: the bytes of the header as they are, quotes included where a client sends any, nil
-// when there is no header. Nothing is trimmed, folded or cut to size, because two keys that become one are an order that is
-// never made.
+// readKey returns the idempotency key: the bytes of the header as they are, quotes included where a client sends any,
+// nil when there is no header. Nothing is trimmed, folded or cut to size, because two keys that become one are an order
+// that is never made.
 func readKey(header http.Header) ([]byte, error) {
 	keys := header[api.HeaderKey]
 	switch {

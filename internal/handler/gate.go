@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// How many requests may read rows at once, and how long further ones wait. A page takes about a megabyte while it is read; an audit takes
-// up to 36 MB. Their places are free again before the answer is written, since a slow reader may take up to readerPatience. Large answers
-// that are being written have places of their own. There are more of them, since a written page takes some 300 KB, and nobody waits for
-// one: the answer would stay in memory meanwhile. A scrape does not wait either. It has places of its own, so that the metrics can be read
-// while large answers take all of theirs.
+// How many requests may read rows at once, and how long further ones wait. A page takes about a megabyte while it is
+// read; an audit takes up to 36 MB. Their places are free again before the answer is written, since a slow reader may
+// take up to readerPatience. Large answers that are being written have places of their own. There are more of them,
+// since a written page takes some 300 KB, and nobody waits for one: the answer would stay in memory meanwhile. A scrape
+// does not wait either. It has places of its own, so that the metrics can be read while large answers take all of
+// theirs.
 const (
 	maxPages      = 8
 	pagePatience  = 5 * time.Second
@@ -35,8 +36,8 @@ func newGate(places int, patience time.Duration) gate {
 	return gate{make(chan struct{}, places), patience}
 }
 
-// enter waits for a place, for a short time only, since a waiting request occupies a connection. If err is nil, the caller must leave
-// the gate.
+// enter waits for a place, for a short time only, since a waiting request occupies a connection. If err is nil, the
+// caller must leave the gate.
 func (g gate) enter(ctx context.Context) error {
 	if g.try() {
 		return nil

@@ -59,22 +59,23 @@ type Options struct {
 	Steps *step.Stream
 	// Replica names this process in X-Replica.
 	Replica string
-	// AdminToken is the bearer token of the routes that set stock, without blanks around it, which a mounted secret often ends with;
-	// "" = they answer 401, always.
+	// AdminToken is the bearer token of the routes that set stock, without blanks around it, which a mounted secret often
+	// ends with; "" = they answer 401, always.
 	AdminToken string
-	// Hosts lists the host names that requests may use, in lower case, besides IP addresses and names without a dot; nil = any.
+	// Hosts lists the host names that requests may use, in lower case, besides IP addresses and names without a dot; nil =
+	// any.
 	Hosts []string
 	// ProtectReads requires the admin token for orders, ledger, audit and metrics as well.
 	ProtectReads bool
 	// Events serves GET /events, with the admin token; without it the route is not there, and no step is kept for it.
 	Events bool
-	// Answered is told of each deduction once its answer is written, on the goroutine of the request, and so must not block. nil = nobody
-	// wants to know.
+	// Answered is told of each deduction once its answer is written, on the goroutine of the request, and so must not
+	// block. nil = nobody wants to know.
 	Answered func(step.Answered)
 	// DefaultMode is the mode behind POST /deduct_stock.
 	DefaultMode string
-	// Ready lists the backends that are out, except those in exclude, and returns an error if the replica should get no requests. It answers
-	// from memory. /readyz shows the texts.
+	// Ready lists the backends that are out, except those in exclude, and returns an error if the replica should get no
+	// requests. It answers from memory. /readyz shows the texts.
 	Ready func(exclude []string) (out []string, err error)
 	// Registry takes the metrics; nil = one of its own.
 	Registry *prometheus.Registry
@@ -126,8 +127,9 @@ func New(o Options) (*Handler, error) {
 	o.AdminToken = strings.TrimSpace(o.AdminToken)
 	h := &Handler{
 		Options: o, known: map[string]string{}, replica: []string{o.Replica}, admin: sha256.Sum256([]byte(o.AdminToken)),
-		tap: tap{replica: o.Replica, steps: o.Steps}, pages: newGate(maxPages, pagePatience), audits: newGate(maxAudits, auditPatience),
-		large: newGate(maxLarge, 0), scrapes: newGate(maxScrapes, 0),
+		tap: tap{replica: o.Replica, steps: o.Steps}, pages: newGate(maxPages, pagePatience),
+		audits: newGate(maxAudits, auditPatience),
+		large:  newGate(maxLarge, 0), scrapes: newGate(maxScrapes, 0),
 	}
 	for _, s := range o.Shop.Modes() {
 		h.known[s.Mode.Name] = s.Mode.Name
@@ -160,8 +162,8 @@ func (h *Handler) route() {
 	h.engine.NoMethod(h.run(unmatched, h.methodNotAllowed))
 }
 
-// ServeHTTP answers one request. It ignores a slash at the end of a path, and treats HEAD as GET without the body. It sets the names of
-// the replica and of the request before routing, so that every answer carries them.
+// ServeHTTP answers one request. It ignores a slash at the end of a path, and treats HEAD as GET without the body. It
+// sets the names of the replica and of the request before routing, so that every answer carries them.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header()[api.HeaderReplica] = h.replica
 	if h.draining.Load() {
@@ -171,13 +173,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.engine.ServeHTTP(w, canonical(r))
 }
 
-// Drain makes /readyz answer 503, so that balancers stop sending requests, and closes each connection after its next answer, so that none
-// can be reused when the server stops. All requests are still served.
+// Drain makes /readyz answer 503, so that balancers stop sending requests, and closes each connection after its next
+// answer, so that none can be reused when the server stops. All requests are still served.
 func (h *Handler) Drain() { h.draining.Store(true) }
 
-// canonical returns r as the routes expect it, without asking the client to come again: a redirect of a POST is followed as a
-// GET by many clients, and loses the deduction. It is r itself, or a copy without trailing slashes and with GET for HEAD (the
-// server knows from the original to send no body).
+// canonical returns r as the routes expect it, without asking the client to come again: a redirect of a POST is
+// followed as a GET by many clients, and loses the deduction. It is r itself, or a copy without trailing slashes and
+// with GET for HEAD (the server knows from the original to send no body).
 func canonical(r *http.Request) *http.Request {
 	path, raw := withoutSlash(r)
 	if path == r.URL.Path && r.Method != http.MethodHead {

@@ -34,7 +34,9 @@ type fakeShop struct {
 
 // refusing is a shop that refuses each deduction so.
 func refusing(err error) *fakeShop {
-	return &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) { return stock.Receipt{}, err }}
+	return &fakeShop{deduct: func(context.Context, string, stock.Request) (stock.Receipt, error) {
+		return stock.Receipt{}, err
+	}}
 }
 
 func (f *fakeShop) Modes() []shop.Status {
@@ -76,12 +78,14 @@ func (f *fakeShop) SetStock(_ context.Context, id, units int64, segments int) er
 
 func (f *fakeShop) Product(_ context.Context, id int64) (shop.Product, error) {
 	if f.product == nil {
-		return shop.Product{Stock: map[stock.Store]int64{stock.Redis: 5, stock.SQL: 6}, LeaseSeq: 3, Segments: []int64{2, 3}}, nil
+		return shop.Product{Stock: map[stock.Store]int64{stock.Redis: 5, stock.SQL: 6}, LeaseSeq: 3, Segments: []int64{2, 3}},
+			nil
 	}
 	return f.product(id)
 }
 
-func (f *fakeShop) ReadLocked(ctx context.Context, mode string, _ int64, wait time.Duration, read func(context.Context) error) error {
+func (f *fakeShop) ReadLocked(ctx context.Context, mode string, _ int64, wait time.Duration,
+	read func(context.Context) error) error {
 	if f.readLocked != nil {
 		return f.readLocked(mode, wait)
 	}
@@ -102,7 +106,8 @@ func (f *fakeShop) Page(_ context.Context, id int64, p shop.Page) (shop.Ledger, 
 	return f.facts(id)
 }
 
-func (f *fakeShop) Audit(_ context.Context, id int64, read func(stock.Store, *shop.Snapshot) error) (shop.Ledger, error) {
+func (f *fakeShop) Audit(_ context.Context, id int64, read func(stock.Store, *shop.Snapshot) error) (shop.Ledger,
+	error) {
 	l, err := f.facts(id)
 	for name, facts := range l.Facts {
 		if err := read(name, &shop.Snapshot{
@@ -338,7 +343,8 @@ func TestUnknownModeNamesTheNearest(t *testing.T) {
 	h := newHandler(t, &fakeShop{})
 	for _, path := range []string{"/deduct_stock/mutx", "/modes/mutx"} {
 		method := map[bool]string{true: "POST", false: "GET"}[strings.HasPrefix(path, "/deduct")]
-		if a := ask(t, h, method, path, ""); a.StatusCode != http.StatusNotFound || !strings.Contains(problem(t, a).Detail, "did you mean mutex?") {
+		if a := ask(t, h, method, path, ""); a.StatusCode != http.StatusNotFound ||
+			!strings.Contains(problem(t, a).Detail, "did you mean mutex?") {
 			t.Errorf("%s %s = %d %s, want it to name mutex", method, path, a.StatusCode, a.body)
 		}
 	}

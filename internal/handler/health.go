@@ -20,12 +20,12 @@ func (h *Handler) healthz(c *gin.Context) outcome {
 	return h.send(c, health{Status: "ok", Replica: h.Replica})
 }
 
-// readyz says whether a balancer should send requests to this replica: not while it drains, nor while nothing can be served, or a backend
-// that the operator has named is unreachable or refuses writes. All replicas share the backends, so taking them all out for one of these
-// would end the modes without it too; the answer lists what is out.
+// readyz says whether a balancer should send requests to this replica: not while it drains, nor while nothing can be
+// served, or a backend that the operator has named is unreachable or refuses writes. All replicas share the backends,
+// so taking them all out for one of these would end the modes without it too; the answer lists what is out.
 //
-// This is the only answer that shows an error's cause, since operators need it. Nothing is logged here: balancers ask all the time, and
-// the health probes have already logged the state.
+// This is the only answer that shows an error's cause, since operators need it. Nothing is logged here: balancers ask
+// all the time, and the health probes have already logged the state.
 func (h *Handler) readyz(c *gin.Context) outcome {
 	var q readiness
 	if err := readQuery(c.Request, &q); err != nil {

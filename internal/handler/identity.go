@@ -15,8 +15,8 @@ import (
 // maxRequestID is the length of the longest X-Request-Id that is accepted from a client, in bytes.
 const maxRequestID = 128
 
-// requestID returns the value of X-Request-Id for the answer to r: the one in the request if it is a single word of harmless
-// characters, otherwise 128 new random bits. It is meant for logs, and proves nothing: clients may repeat it.
+// requestID returns the value of X-Request-Id for the answer to r: the one in the request if it is a single word of
+// harmless characters, otherwise 128 new random bits. It is meant for logs, and proves nothing: clients may repeat it.
 func requestID(r *http.Request) []string {
 	if given := r.Header[api.HeaderRequestID]; len(given) == 1 && isRequestID(given[0]) {
 		return given
@@ -27,7 +27,8 @@ func requestID(r *http.Request) []string {
 	return []string{hex.EncodeToString(raw[:])}
 }
 
-// isRequestID accepts the unreserved characters of RFC 3986 and those of base64, which need no escaping in logs and JSON.
+// isRequestID accepts the unreserved characters of RFC 3986 and those of base64, which need no escaping in logs and
+// JSON.
 func isRequestID(s string) bool {
 	if s == "" || len(s) > maxRequestID {
 		return false
@@ -47,8 +48,8 @@ func isRequestID(s string) bool {
 var traceParents = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$`)
 
 // traceParent returns the traceparent of a request, "" if it has no valid one. It is passed on
-// unchanged, as the W3C recommendation demands of services that do not participate in tracing: the spans of package spans are made when the
-// request is over, and the header is their parent.
+// unchanged, as the W3C recommendation demands of services that do not participate in tracing: the spans of package
+// spans are made when the request is over, and the header is their parent.
 func traceParent(r *http.Request) string {
 	given := r.Header["Traceparent"]
 	if len(given) != 1 || len(given[0]) > maxRequestID || !traceParents.MatchString(given[0]) || given[0][:2] == "ff" {

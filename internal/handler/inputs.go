@@ -11,8 +11,8 @@ const (
 	maxSegments = 1000
 )
 
-// stockLevel is the input of PUT .../stock. There is no default for the stock: a body that was lost on the way must not sell
-// the shop empty.
+// stockLevel is the input of PUT .../stock. There is no default for the stock: a body that was lost on the way must not
+// sell the shop empty.
 type stockLevel struct{ units, segments int64 }
 
 // The fields of a stockLevel, as indices into stockLevelNames.
@@ -136,7 +136,8 @@ var lookNames = []string{"mode", "wait_ms"}
 // names lists the fields a client may send.
 func (l *look) names() []string { return lookNames }
 
-// take checks and keeps one field. Package shop checks whether there is such a mode, and whether it has a lock for readers.
+// take checks and keeps one field. Package shop checks whether there is such a mode, and whether it has a lock for
+// readers.
 func (l *look) take(i int, v value) (err error) {
 	if i == fieldLookWait {
 		l.waitMS, err = v.integer(lookNames[i], 0, MaxWaitMS)

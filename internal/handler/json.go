@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// This file reads a body in JSON token by token. encoding/json cannot be used for it: it silently takes the last of two members with one name,
-// matches names whatever their case, and turns 1.0 or null into an integer.
+// This file reads a body in JSON token by token. encoding/json cannot be used for it: it silently takes the last of two
+// members with one name, matches names whatever their case, and turns 1.0 or null into an integer.
 
 // kind is how a value was written.
 type kind uint8
@@ -48,8 +48,8 @@ type reader struct {
 
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
-// start begins with a new body in UTF-8. The options allow a name that is given twice and half of a surrogate pair: decoder.set
-// refuses the former, also between query and body, and no field takes the latter.
+// start begins with a new body in UTF-8. The options allow a name that is given twice and half of a surrogate pair:
+// decoder.set refuses the former, also between query and body, and no field takes the latter.
 func (r *reader) start(body []byte) {
 	r.text, r.src = string(body), *bytes.NewBuffer(body)
 	r.dec.Reset(&r.src, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))

@@ -56,7 +56,8 @@ func TestReader(t *testing.T) {
 		`null`:            {"null null"},
 		`{"a":"é","a":1}`: {"an object ", "a", `a string "é"`, "a", "a number 1", "end"},
 		`{"a":{"b":"}]\"{\\"},"c":[1,"]"],"e":-1.5e2,"f":"\"x","h":true}`: {
-			"an object ", "a", "an object ", "b", `a string "}]\"{\\"`, "end", "c", "an array ", "a number 1", `a string "]"`, "end",
+			"an object ", "a", "an object ", "b", `a string "}]\"{\\"`, "end", "c", "an array ", "a number 1", `a string "]"`,
+			"end",
 			"e", "a number -1.5e2", "f", `a string "\"x"`, "h", "a boolean true", "end",
 		},
 		"{ \"a\\u0062\" :\t1 ,\r\n\"\" : \"\\ud800\" }": {"an object ", "ab", "a number 1", "", `a string "\ud800"`, "end"},
@@ -71,7 +72,8 @@ func TestReader(t *testing.T) {
 			t.Errorf("%s: %v %s", body, err, d)
 		}
 	}
-	for _, body := range []string{``, ` `, `{`, `[1,]`, `{"a"}`, `{"a":}`, `{"a":]`, `{"a":1,}`, `{"a":1]`, `01`, `1 2`, `{}x`, `tru`, `"`, "\"\n\"", `{a:1}`, `]`} {
+	for _, body := range []string{``, ` `, `{`, `[1,]`, `{"a"}`, `{"a":}`, `{"a":]`, `{"a":1,}`, `{"a":1]`, `01`, `1 2`,
+		`{}x`, `tru`, `"`, "\"\n\"", `{a:1}`, `]`} {
 		var r reader
 		r.start([]byte(body))
 		_, err := walk(&r)

@@ -13,8 +13,8 @@ import (
 	"lastitem/internal/stock"
 )
 
-// orders serves GET /products/{id}/orders, a page at a time. If a store cannot be read it fails, since an incomplete list looks like
-// leaked stock.
+// orders serves GET /products/{id}/orders, a page at a time. If a store cannot be read it fails, since an incomplete
+// list looks like leaked stock.
 func (h *Handler) orders(c *gin.Context) outcome {
 	body, l, err := h.readPage(c, false)
 	if err != nil {
@@ -29,7 +29,8 @@ func (h *Handler) orders(c *gin.Context) outcome {
 	})
 }
 
-// ledger serves GET /products/{id}/ledger, a page at a time: all rows that could be read, and the stores that could not.
+// ledger serves GET /products/{id}/ledger, a page at a time: all rows that could be read, and the stores that could
+// not.
 func (h *Handler) ledger(c *gin.Context) outcome {
 	body, l, err := h.readPage(c, true)
 	if err == nil {
@@ -79,15 +80,16 @@ func (h *Handler) down(c *gin.Context, l shop.Ledger) error {
 	return nil
 }
 
-// audits is the body of GET /products/{id}/audit: one report per store, without knowledge of the clients' answers, and the overall
-// verdict.
+// audits is the body of GET /products/{id}/audit: one report per store, without knowledge of the clients' answers, and
+// the overall verdict.
 type audits struct {
 	ProductID int64          `json:"product_id"`
 	Verdict   audit.Verdict  `json:"verdict"`
 	Reports   []audit.Report `json:"reports"`
 }
 
-// audit serves GET /products/{id}/audit, with ?lang=zh in Chinese. A store that could not be read is judged inconclusive.
+// audit serves GET /products/{id}/audit, with ?lang=zh in Chinese. A store that could not be read is judged
+// inconclusive.
 func (h *Handler) audit(c *gin.Context) outcome {
 	var q inquiry
 	if err := readQuery(c.Request, &q); err != nil {
@@ -119,8 +121,10 @@ func (h *Handler) audit(c *gin.Context) outcome {
 	return h.send(c, body)
 }
 
-// settled judges each store of a product that may be being sold. If the request's time ends after a look, the last whole one counts.
-func (h *Handler) settled(ctx context.Context, id int64, lang string) (l shop.Ledger, reports []audit.Report, err error) {
+// settled judges each store of a product that may be being sold. If the request's time ends after a look, the last
+// whole one counts.
+func (h *Handler) settled(ctx context.Context, id int64, lang string) (l shop.Ledger, reports []audit.Report,
+	err error) {
 	if err := h.audits.enter(ctx); err != nil {
 		return l, nil, err
 	}

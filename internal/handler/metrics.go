@@ -29,8 +29,8 @@ var buckets = []float64{
 	.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30,
 }
 
-// metrics are the numbers of one handler. Labels are bounded: routes, the modes of the registry, and the problem codes. What
-// a client can make up, an unknown mode or path, shares one label.
+// metrics are the numbers of one handler. Labels are bounded: routes, the modes of the registry, and the problem codes.
+// What a client can make up, an unknown mode or path, shares one label.
 //
 //	shop_http_requests_total{route,mode,outcome}             outcome: ok, or the code of the problem
 //	shop_http_request_duration_seconds{route,mode,result}    result: ok, refused, declined, unknown
@@ -53,8 +53,8 @@ type metrics struct {
 	inFlight prometheus.Gauge
 }
 
-// newMetrics registers everything in o.Registry, and starts to read o.Steps. It fails where another handler is registered
-// there already.
+// newMetrics registers everything in o.Registry, and starts to read o.Steps. It fails where another handler is
+// registered there already.
 func newMetrics(o Options) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -75,7 +75,8 @@ func newMetrics(o Options) (*metrics, error) {
 			Help: "Audits served, by verdict. A replica audits only when it is asked to.",
 		}, []string{"verdict"}),
 		leftOut: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "shop_events_left_out_total", Help: "Deductions that were not sent to a reader of /events because it was slow.",
+			Name: "shop_events_left_out_total", Help: "Deductions that were not sent to a reader of /events because it was " +
+				"slow.",
 		}),
 		cutOff: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "shop_events_cut_off_total", Help: "Readers of /events that were cut off because they did not read.",
@@ -115,8 +116,9 @@ func register(r *prometheus.Registry, all ...prometheus.Collector) error {
 	return nil
 }
 
-// read is the reader of the step stream: it fills the traces, and counts each lock as it is acquired and released. It runs on
-// the deduction's own goroutine. A lock that was not acquired has no wait here; lock_busy is counted among the requests.
+// read is the reader of the step stream: it fills the traces, and counts each lock as it is acquired and released. It
+// runs on the deduction's own goroutine. A lock that was not acquired has no wait here; lock_busy is counted among the
+// requests.
 func (m *metrics) read(_ context.Context, e step.Event) {
 	span, ok := step.Record(e)
 	switch {

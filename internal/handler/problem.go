@@ -15,7 +15,8 @@ import (
 	"lastitem/internal/stock"
 )
 
-// The refusals that never reach a mode. A field that is wrong is a *stock.InvalidError, like the ones that a mode makes.
+// The refusals that never reach a mode. A field that is wrong is a *stock.InvalidError, like the ones that a mode
+// makes.
 var (
 	errNotFound         = errors.New("handler: no such route")
 	errMethodNotAllowed = errors.New("handler: method not allowed")
@@ -31,16 +32,19 @@ var (
 	errPartlyForbidden  = errors.New("handler: some stores are set, and others refuse")
 )
 
-// problems maps each error to its code; the first row that errors.Is finds wins. An unknown outcome stands above everything
-// that says no, because an error that wraps both has lost an answer. A row's detail replaces the code's own text.
+// problems maps each error to its code; the first row that errors.Is finds wins. An unknown outcome stands above
+// everything that says no, because an error that wraps both has lost an answer. A row's detail replaces the code's own
+// text.
 var problems = []struct {
 	err    error
 	code   api.Code
 	detail string
 }{
 	// It is not known whether stock was deducted, or set.
-	{err: errPartlyForbidden, code: api.OutcomeUnknown, detail: "some stores may have been set, and another refuses until an operator changes that; the log says why"},
-	{err: errPartlySet, code: api.OutcomeUnknown, detail: "some stores may have been set, and others not; the request may be repeated, and sets all of them"},
+	{err: errPartlyForbidden, code: api.OutcomeUnknown, detail: "some stores may have been set, and another refuses " +
+		"until an operator changes that; the log says why"},
+	{err: errPartlySet, code: api.OutcomeUnknown, detail: "some stores may have been set, and others not; the request " +
+		"may be repeated, and sets all of them"},
 	{err: stock.ErrUnknown, code: api.OutcomeUnknown},
 
 	// No, and a repetition will not change that.
@@ -52,18 +56,21 @@ var problems = []struct {
 	{err: stock.ErrKeyMissing, code: api.KeyMissing},
 	{err: stock.ErrKeyReused, code: api.KeyReused},
 	{err: errNotFound, code: api.NotFound},
-	{err: errNoAdminToken, code: api.Unauthorized, detail: "no admin token is configured: set SHOP_ADMIN_TOKEN for the service"},
+	{err: errNoAdminToken, code: api.Unauthorized, detail: "no admin token is configured: set SHOP_ADMIN_TOKEN for the " +
+		"service"},
 	{err: errUnauthorized, code: api.Unauthorized},
 	{err: errHost, code: api.Forbidden, detail: "the shop is not served under this host name; SHOP_HOSTS lists the names"},
 	{err: errCrossOrigin, code: api.Forbidden},
-	{err: errExperiment, code: api.Forbidden, detail: "lease_ms, depth and hold_ms are experiments with the lock: they need Authorization: Bearer with the admin token"},
+	{err: errExperiment, code: api.Forbidden, detail: "lease_ms, depth and hold_ms are experiments with the lock: they " +
+		"need Authorization: Bearer with the admin token"},
 	{err: errMethodNotAllowed, code: api.MethodNotAllowed},
 	{err: errBodyTooLarge, code: api.BodyTooLarge},
 	{err: errMediaType, code: api.UnsupportedMediaType},
 
 	// No, for now. A code stands before those that its error may wrap as a cause.
 	{err: errTooManyTokens, code: api.RateLimited, detail: "too many wrong tokens; the right one is still accepted"},
-	{err: stock.ErrTooLate, code: api.BackendUnavailable, detail: "a backend did not answer within the request's time; nothing was deducted"},
+	{err: stock.ErrTooLate, code: api.BackendUnavailable, detail: "a backend did not answer within the request's time; " +
+		"nothing was deducted"},
 	{err: errTooManyWatchers, code: api.RateLimited, detail: "too many readers of /events"},
 	{err: errTooManyReads, code: api.RateLimited, detail: "too many requests read rows at once"},
 	{err: errTooManyAnswers, code: api.RateLimited, detail: "too many clients read large answers at once, and slowly"},
@@ -75,9 +82,12 @@ var problems = []struct {
 	{err: errDraining, code: api.BackendUnavailable, detail: "this replica is draining"},
 	{err: errNotReady, code: api.BackendUnavailable},
 	{err: stock.ErrLockClosed, code: api.BackendUnavailable, detail: "this replica is shutting down"},
-	{err: stock.ErrLockVersion, code: api.BackendUnavailable, detail: "a replica of another version, whose locks this one does not understand, has the lock; nothing was deducted"},
-	{err: stock.ErrForbidden, code: api.BackendUnavailable, detail: "a backend refuses this until an operator changes that, and a repetition does not; the log says why; nothing was deducted"},
-	{err: stock.ErrRefused, code: api.BackendUnavailable, detail: "a backend answered, and refuses for now; the log says why; nothing was deducted"},
+	{err: stock.ErrLockVersion, code: api.BackendUnavailable, detail: "a replica of another version, whose locks this " +
+		"one does not understand, has the lock; nothing was deducted"},
+	{err: stock.ErrForbidden, code: api.BackendUnavailable, detail: "a backend refuses this until an operator changes " +
+		"that, and a repetition does not; the log says why; nothing was deducted"},
+	{err: stock.ErrRefused, code: api.BackendUnavailable, detail: "a backend answered, and refuses for now; the log " +
+		"says why; nothing was deducted"},
 	{err: stock.ErrLockUnavailable, code: api.BackendUnavailable},
 	{err: stock.ErrUnavailable, code: api.BackendUnavailable},
 }
@@ -135,8 +145,8 @@ func problemOf(err error, instance string) api.Problem {
 	return p
 }
 
-// fail answers with the problem of err, logs the cause, and returns the code. The body is what template renders for the same error and
-// path, plus the names of the request.
+// fail answers with the problem of err, logs the cause, and returns the code. The body is what template renders for the
+// same error and path, plus the names of the request.
 func (h *Handler) fail(c *gin.Context, err error) api.Code {
 	p := problemOf(err, c.Request.URL.EscapedPath())
 	h.report(c, p.Code, err)

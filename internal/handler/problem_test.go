@@ -74,26 +74,31 @@ func TestEverySentinelHasItsCode(t *testing.T) {
 	}
 }
 
-// A backend that is not down is not blamed: while two versions of the lock engine run, the answer says so, and when to try again. A server
-// that refuses has answered, and a repetition does not help against what an operator must change.
+// A backend that is not down is not blamed: while two versions of the lock engine run, the answer says so, and when to
+// try again. A server that refuses has answered, and a repetition does not help against what an operator must change.
 func TestRefusalIsExplained(t *testing.T) {
 	t.Parallel()
 	for name, detail := range map[string]string{
-		"ErrRefused": "a backend answered, and refuses for now", "ErrForbidden": "until an operator changes that, and a repetition does not",
+		"ErrRefused": "a backend answered, and refuses for now", "ErrForbidden": "until an operator changes that, and a " +
+			"repetition does not",
 		"ErrLockVersion": "another version", "ErrLockClosed": "shutting down",
 	} {
 		a := ask(t, newHandler(t, refusing(sentinels[name].err)), "POST", "/deduct_stock/mutex", "")
 		again, p := a.Header.Get("Retry-After"), problem(t, a)
-		if !strings.Contains(p.Detail, detail) || p.Happened != api.NoForNow || again == "" || a.StatusCode != http.StatusServiceUnavailable {
+		if !strings.Contains(p.Detail, detail) || p.Happened != api.NoForNow || again == "" ||
+			a.StatusCode != http.StatusServiceUnavailable {
 			t.Errorf("%s: %d %s, Retry-After %q, want 503, %q", name, a.StatusCode, a.body, again, detail)
 		}
 	}
 	for _, setErr := range []error{
-		fmt.Errorf("%w: %w", stock.ErrForbidden, stock.ErrUnavailable), fmt.Errorf("%w: %w", stock.ErrUnknown, stock.ErrForbidden),
+		fmt.Errorf("%w: %w", stock.ErrForbidden, stock.ErrUnavailable),
+		fmt.Errorf("%w: %w", stock.ErrUnknown, stock.ErrForbidden),
 	} {
 		h := newHandler(t, &fakeShop{setStock: func(int64, int64, int) error { return setErr }})
-		a := ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Content-Type", "application/json", "Authorization", "Bearer "+adminToken)
-		if p := problem(t, a); strings.Contains(a.body, "may be repeated") || !strings.Contains(p.Detail, "until an operator changes that") {
+		a := ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Content-Type", "application/json", "Authorization",
+			"Bearer "+adminToken)
+		if p := problem(t, a); strings.Contains(a.body, "may be repeated") ||
+			!strings.Contains(p.Detail, "until an operator changes that") {
 			t.Errorf("PUT of a stock that is refused for good: %s", a.body)
 		}
 	}
@@ -140,7 +145,8 @@ func TestEveryCodeIsReached(t *testing.T) {
 		if reached[api.RateLimited] {
 			break
 		}
-		reached[problem(t, ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Authorization", "Bearer wrong")).Code] = true
+		reached[problem(t, ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Authorization",
+			"Bearer wrong")).Code] = true
 	}
 	for code := range api.Codes {
 		if !reached[code] {
@@ -172,11 +178,13 @@ func TestARefusalNamesTheProduct(t *testing.T) {
 		api.ProductSegmented: &stock.ProductError{Err: stock.ErrSegmented, ProductID: 102},
 		api.SoldOut:          &stock.SoldOutError{ProductID: 102, Requested: 5, Available: 0},
 	} {
-		a := ask(t, newHandler(t, refusing(fmt.Errorf("by the consumer: %w", refusal))), "POST", "/deduct_stock/sql-atomic", `{"items":[{"product_id":101},{"product_id":102}]}`,
+		a := ask(t, newHandler(t, refusing(fmt.Errorf("by the consumer: %w", refusal))), "POST", "/deduct_stock/sql-atomic",
+			`{"items":[{"product_id":101},{"product_id":102}]}`,
 			"Content-Type", "application/json")
 		if p := problem(t, a); p.Code != code || p.ProductID != 102 || !strings.HasPrefix(p.Detail, "product 102: ") {
 			t.Errorf("%s = %s, want it to name product 102", code, a.body)
-		} else if code == api.SoldOut && (a.StatusCode != http.StatusConflict || *p.Requested != 5 || p.Available == nil || *p.Available != 0) {
+		} else if code == api.SoldOut && (a.StatusCode != http.StatusConflict || *p.Requested != 5 || p.Available == nil ||
+			*p.Available != 0) {
 			t.Errorf("sold out = %d %s, want 409 and its numbers", a.StatusCode, a.body)
 		}
 	}

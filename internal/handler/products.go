@@ -76,8 +76,9 @@ func (h *Handler) sendProduct(c *gin.Context, id int64) outcome {
 	return h.send(c, product(id, p))
 }
 
-// setStock serves PUT /products/{id}/stock and answers with the product as it is read back. If a store fails after another
-// may have been set, or cannot be read back, the outcome is unknown: the request can be repeated as it is. The token is checked before the fields.
+// setStock serves PUT /products/{id}/stock and answers with the product as it is read back. If a store fails after
+// another may have been set, or cannot be read back, the outcome is unknown: the request can be repeated as it is. The
+// token is checked before the fields.
 func (h *Handler) setStock(c *gin.Context) outcome {
 	if err := h.authorize(c.Request); err != nil {
 		return outcome{code: h.fail(c, err)}
@@ -130,9 +131,9 @@ func (h *Handler) authorize(r *http.Request) error {
 }
 
 // wrongToken refuses a request without the admin token: with 401, or with 429 once wrong tokens come faster than
-// tokenRefill. The right token is checked first and always passes; otherwise anybody could lock the operator out. So this does not limit
-// the guesses: nginx does, which knows the clients, by counting the requests of each that carry a token. A replica without such a proxy
-// in front needs a token that is too long to be guessed.
+// tokenRefill. The right token is checked first and always passes; otherwise anybody could lock the operator out. So
+// this does not limit the guesses: nginx does, which knows the clients, by counting the requests of each that carry a
+// token. A replica without such a proxy in front needs a token that is too long to be guessed.
 func (h *Handler) wrongToken(now time.Time) error {
 	if h.guesses.take(now) {
 		return errUnauthorized

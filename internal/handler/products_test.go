@@ -41,8 +41,10 @@ func soldOnce(int64) (shop.Ledger, error) {
 var wantOrders = func() []api.Order {
 	nine := int64(9)
 	return []api.Order{
-		{OrderID: "order-0", ProductID: 101, Quantity: 1, Remaining: &nine, Mode: "mutex", Store: "sql", Replica: "2", Key: `k\xff`, CreatedAt: epoch},
-		{OrderID: "order-1", ProductID: 101, Quantity: 1, Remaining: &nine, Mode: "mutex", Store: "redis", Replica: "2", CreatedAt: epoch.Add(time.Microsecond)},
+		{OrderID: "order-0", ProductID: 101, Quantity: 1, Remaining: &nine, Mode: "mutex", Store: "sql", Replica: "2",
+			Key: `k\xff`, CreatedAt: epoch},
+		{OrderID: "order-1", ProductID: 101, Quantity: 1, Remaining: &nine, Mode: "mutex", Store: "redis", Replica: "2",
+			CreatedAt: epoch.Add(time.Microsecond)},
 	}
 }()
 
@@ -57,7 +59,8 @@ func TestModes(t *testing.T) {
 	for i, m := range stock.Modes() {
 		got := list.Modes[i]
 		holds := got.Holds != nil && fmt.Sprint(got.Holds) == fmt.Sprint(m.Holds)
-		if got.Name != m.Name || !holds || got.Default != (m.Name == "lease-seq") || got.Available != (m.Name != "mutex") || got.Doc != nil {
+		if got.Name != m.Name || !holds || got.Default != (m.Name == "lease-seq") || got.Available != (m.Name != "mutex") ||
+			got.Doc != nil {
 			t.Errorf("mode %d = %+v", i, got)
 		}
 		for _, s := range m.Stores {
@@ -77,7 +80,9 @@ func TestModes(t *testing.T) {
 			t.Errorf("GET /modes and /modes/%s differ: %s", m.Name, cmp.Diff(one, got))
 		}
 	}
-	if why := list.Modes[slices.IndexFunc(list.Modes, func(m api.Mode) bool { return m.Name == "mutex" })].Why; why != "no Redis configured" {
+	if why := list.Modes[slices.IndexFunc(list.Modes, func(m api.Mode) bool {
+		return m.Name == "mutex"
+	})].Why; why != "no Redis configured" {
 		t.Errorf("why = %q", why)
 	}
 }
@@ -100,7 +105,8 @@ func TestProductByAMode(t *testing.T) {
 			}
 			return stock.ErrLockBusy
 		}})
-		if a := ask(t, h, "GET", "/products/101?"+query, ""); a.StatusCode != http.StatusServiceUnavailable || problem(t, a).Code != api.LockBusy {
+		if a := ask(t, h, "GET", "/products/101?"+query, ""); a.StatusCode != http.StatusServiceUnavailable ||
+			problem(t, a).Code != api.LockBusy {
 			t.Errorf("%s: a busy lock = %d %s", query, a.StatusCode, a.body)
 		}
 	}
@@ -140,8 +146,10 @@ func TestProductRefusesItsQuery(t *testing.T) {
 func TestUnknownQueryIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &fakeShop{ledger: soldOnce})
-	for _, path := range []string{"/modes", "/modes/mutex", "/products/101/orders", "/products/101/ledger", "/products/101/audit"} {
-		for query, field := range map[string]string{"size=2": "size", "a&b": "a", "lang=zh&size=2": "size", "%zz=1": "query"} {
+	for _, path := range []string{"/modes", "/modes/mutex", "/products/101/orders", "/products/101/ledger",
+		"/products/101/audit"} {
+		for query, field := range map[string]string{"size=2": "size", "a&b": "a", "lang=zh&size=2": "size",
+			"%zz=1": "query"} {
 			if field == "size" && path != "/products/101/audit" { // it has no lang either
 				field, _, _ = strings.Cut(query, "=")
 			}
@@ -204,7 +212,8 @@ func TestAStoreThatCannotBeRead(t *testing.T) {
 	var l api.Ledger
 	a := ask(t, h, "GET", "/products/101/ledger", "")
 	decode(t, a.body, &l)
-	if _, there := l.Stock["sql"]; there || l.Unavailable["sql"] != string(api.BackendUnavailable) || strings.Contains(a.body, "secret") {
+	if _, there := l.Stock["sql"]; there || l.Unavailable["sql"] != string(api.BackendUnavailable) ||
+		strings.Contains(a.body, "secret") {
 		t.Errorf("ledger = %s", a.body)
 	}
 	var j audits
@@ -242,7 +251,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// An order that repeats a key after the key's retention is a new request's, and one that repeats it earlier charges twice.
+// An order that repeats a key after the key's retention is a new request's, and one that repeats it earlier charges
+// twice.
 func TestAuditKnowsTheRetentionOfKeys(t *testing.T) {
 	t.Parallel()
 	twice := func(id int64) (shop.Ledger, error) {
@@ -254,7 +264,8 @@ func TestAuditKnowsTheRetentionOfKeys(t *testing.T) {
 		l.Facts[stock.SQL] = sql
 		return l, nil
 	}
-	for keep, want := range map[time.Duration]audit.Verdict{0: audit.Broken, 24 * time.Hour: audit.Broken, time.Hour: audit.Exact, time.Minute: audit.Exact} {
+	for keep, want := range map[time.Duration]audit.Verdict{0: audit.Broken, 24 * time.Hour: audit.Broken,
+		time.Hour: audit.Exact, time.Minute: audit.Exact} {
 		h := newHandler(t, &fakeShop{ledger: twice, keepKeys: keep})
 		var got audits
 		decode(t, ask(t, h, "GET", "/products/101/audit", "").body, &got)
@@ -272,8 +283,8 @@ func TestAuditKnowsTheRetentionOfKeys(t *testing.T) {
 	}
 }
 
-// Units that were taken, and whose order is not written yet, look lost: an audit reads them again. It does not wait for ever, nor where
-// something else is wrong.
+// Units that were taken, and whose order is not written yet, look lost: an audit reads them again. It does not wait for
+// ever, nor where something else is wrong.
 func TestAuditOfASaleUnderWay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -300,7 +311,8 @@ func TestAuditOfASaleUnderWay(t *testing.T) {
 						f.Orders = []shop.Order{{ID: "a", ProductID: id, Quantity: reads, Mode: "lua-lock", Replica: "1"}}
 					case reads > test.reads:
 						left := int64(4)
-						f.Orders = []shop.Order{{ID: "a", ProductID: id, Quantity: test.sold, Remaining: &left, Mode: "lua-lock", Replica: "1"}}
+						f.Orders = []shop.Order{{ID: "a", ProductID: id, Quantity: test.sold, Remaining: &left, Mode: "lua-lock",
+							Replica: "1"}}
 					}
 					return shop.Ledger{Facts: map[stock.Store]shop.Facts{stock.Redis: f}}, nil
 				}})
@@ -345,7 +357,8 @@ func TestSetStock(t *testing.T) {
 	} {
 		got = nil
 		a := ask(t, h, "PUT", "/products/7/stock", body, bearer...)
-		if a.StatusCode != http.StatusOK || !slices.Equal(got, []string{want}) || !strings.Contains(a.body, `"stock":{"redis":5,"sql":6}`) {
+		if a.StatusCode != http.StatusOK || !slices.Equal(got, []string{want}) ||
+			!strings.Contains(a.body, `"stock":{"redis":5,"sql":6}`) {
 			t.Errorf("PUT %s = %d %s, set %v, want %s", body, a.StatusCode, a.body, got, want)
 		}
 	}
@@ -390,34 +403,40 @@ func TestSetStockInPart(t *testing.T) {
 			setStock: func(int64, int64, int) error { return c.set },
 			product:  func(int64) (shop.Product, error) { return shop.Product{}, c.read },
 		})
-		a := ask(t, h, "PUT", "/products/7/stock", `{"stock":5}`, "Authorization", "Bearer "+adminToken, "Content-Type", "application/json")
+		a := ask(t, h, "PUT", "/products/7/stock", `{"stock":5}`, "Authorization", "Bearer "+adminToken, "Content-Type",
+			"application/json")
 		p := problem(t, a)
-		if partly := strings.Contains(p.Detail, "some stores may have been set"); p.Code != c.code || partly != (c.code == api.OutcomeUnknown) {
+		if partly := strings.Contains(p.Detail, "some stores may have been set"); p.Code != c.code ||
+			partly != (c.code == api.OutcomeUnknown) {
 			t.Errorf("%s: %d %s, want %s", name, a.StatusCode, a.body, c.code)
 		}
 	}
 }
 
-// Wrong tokens are answered 429 once there are too many; the right one passes all the while, or anybody could lock it out.
+// Wrong tokens are answered 429 once there are too many; the right one passes all the while, or anybody could lock it
+// out.
 func TestWrongTokensAreLimited(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &fakeShop{setStock: func(int64, int64, int) error { return errors.New("it was set") }})
 	put := func(token string) answer {
-		return ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Authorization", "Bearer "+token, "Content-Type", "application/json")
+		return ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Authorization", "Bearer "+token, "Content-Type",
+			"application/json")
 	}
 	codes := map[api.Code]int{}
 	for range 3 * tokenBurst {
 		a := put("wrong")
 		p := problem(t, a)
 		codes[p.Code]++
-		if p.Code == api.RateLimited && (a.StatusCode != http.StatusTooManyRequests || p.Happened != api.NoForNow || a.Header.Get("Retry-After") == "") {
+		if p.Code == api.RateLimited && (a.StatusCode != http.StatusTooManyRequests || p.Happened != api.NoForNow ||
+			a.Header.Get("Retry-After") == "") {
 			t.Fatalf("too many wrong tokens = %d, Retry-After %q, %s", a.StatusCode, a.Header.Get("Retry-After"), a.body)
 		}
 		if p := problem(t, put(adminToken)); p.Code != api.Internal {
 			t.Fatalf("the right token beside wrong ones = %s, want it to reach the shop", p.Code)
 		}
 	}
-	if p := problem(t, ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Content-Type", "application/json")); p.Code != api.Unauthorized {
+	if p := problem(t, ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Content-Type",
+		"application/json")); p.Code != api.Unauthorized {
 		t.Errorf("no token after too many wrong ones = %s, want %s: it is no guess", p.Code, api.Unauthorized)
 	}
 	if codes[api.Unauthorized] < tokenBurst || codes[api.RateLimited] == 0 || len(codes) != 2 {
@@ -459,7 +478,8 @@ func TestSetStockNeedsTheToken(t *testing.T) {
 	}
 	with, without := newHandler(t, shop), newHandler(t, shop, func(o *Options) { o.AdminToken = "" })
 	for _, c := range [][]string{
-		{}, {""}, {"Bearer"}, {"Bearer "}, {"Bearer wrong"}, {"Basic " + adminToken}, {adminToken}, {"Bearer " + adminToken + "x"},
+		{}, {""}, {"Bearer"}, {"Bearer "}, {"Bearer wrong"}, {"Basic " + adminToken}, {adminToken},
+		{"Bearer " + adminToken + "x"},
 		{"Bearer " + adminToken, "Bearer " + adminToken},
 	} {
 		a := put(with, c...)
@@ -479,11 +499,13 @@ func TestSetStockNeedsTheToken(t *testing.T) {
 func TestTokenWithBlanks(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &fakeShop{}, func(o *Options) { o.AdminToken = "\t" + adminToken + " \n" })
-	if a := ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Content-Type", "application/json", "Authorization", "Bearer "+adminToken); a.StatusCode != http.StatusOK {
+	if a := ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Content-Type", "application/json", "Authorization",
+		"Bearer "+adminToken); a.StatusCode != http.StatusOK {
 		t.Errorf("the token without its blanks = %d %s, want 200", a.StatusCode, a.body)
 	}
 	h = newHandler(t, &fakeShop{}, func(o *Options) { o.AdminToken = "\n" })
-	if a := ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Content-Type", "application/json", "Authorization", "Bearer "); a.StatusCode != http.StatusUnauthorized {
+	if a := ask(t, h, "PUT", "/products/101/stock", `{"stock":1}`, "Content-Type", "application/json", "Authorization",
+		"Bearer "); a.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a token of blanks = %d %s, want that there is none", a.StatusCode, a.body)
 	}
 }

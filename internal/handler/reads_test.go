@@ -41,7 +41,8 @@ func TestMetrics(t *testing.T) {
 		h := newHandler(t, shop, func(o *Options) {
 			o.Steps = &steps
 			o.PoolStats = func() []Pool {
-				return []Pool{{Name: "redis", Total: 10, Idle: 4, Waits: 3, Waited: 1500 * time.Millisecond, Timeouts: 1}, {Name: "sql", Total: 2}}
+				return []Pool{{Name: "redis", Total: 10, Idle: 4, Waits: 3, Waited: 1500 * time.Millisecond, Timeouts: 1},
+					{Name: "sql", Total: 2}}
 			}
 		})
 		ask(t, h, "POST", "/deduct_stock/mutex", "")
@@ -91,7 +92,8 @@ func TestMetrics(t *testing.T) {
 
 func TestResultOfEveryCode(t *testing.T) {
 	t.Parallel()
-	want := map[api.Code]audit.Outcome{"": audit.OK, api.SoldOut: audit.Refused, api.OutcomeUnknown: audit.Unknown, api.Internal: audit.Unknown}
+	want := map[api.Code]audit.Outcome{"": audit.OK, api.SoldOut: audit.Refused, api.OutcomeUnknown: audit.Unknown,
+		api.Internal: audit.Unknown}
 	for code := range api.Codes {
 		if _, ok := want[code]; !ok {
 			want[code] = audit.Declined
@@ -182,7 +184,9 @@ func TestRequestIDIsReplaced(t *testing.T) {
 
 func TestHealthWhileDraining(t *testing.T) {
 	t.Parallel()
-	h := newHandler(t, &fakeShop{}, func(o *Options) { o.Ready = func([]string) ([]string, error) { return nil, errors.New("down") } })
+	h := newHandler(t, &fakeShop{}, func(o *Options) {
+		o.Ready = func([]string) ([]string, error) { return nil, errors.New("down") }
+	})
 	h.Drain()
 	a := ask(t, h, "GET", "/healthz", "")
 	if want := `{"status":"ok","replica":"2"}` + "\n"; a.StatusCode != http.StatusOK || a.body != want {
@@ -288,12 +292,14 @@ func TestPageRefusesItsQuery(t *testing.T) {
 	h := newHandler(t, paged(t))
 	code := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 	for query, field := range map[string]string{
-		"limit=0": "limit", "limit=1001": "limit", "limit=-1": "limit", "limit=": "limit", "limit=1.0": "limit", "limit=x": "limit",
-		"limit=1&limit=1": "limit", "Limit=1": "Limit", "cursor=": "cursor", "cursor=a&cursor=a": "cursor", "cursor=%21": "cursor",
-		"cursor=AAAA":                                                  "cursor",
-		"cursor=" + code(`{}`):                                         "cursor",
-		"cursor=" + code(`{"p":101,"at":{}}`):                          "cursor",
-		"cursor=" + code(`{"p":101,"at":null}`):                        "cursor",
+		"limit=0": "limit", "limit=1001": "limit", "limit=-1": "limit", "limit=": "limit", "limit=1.0": "limit",
+		"limit=x":         "limit",
+		"limit=1&limit=1": "limit", "Limit=1": "Limit", "cursor=": "cursor", "cursor=a&cursor=a": "cursor",
+		"cursor=%21":                            "cursor",
+		"cursor=AAAA":                           "cursor",
+		"cursor=" + code(`{}`):                  "cursor",
+		"cursor=" + code(`{"p":101,"at":{}}`):   "cursor",
+		"cursor=" + code(`{"p":101,"at":null}`): "cursor",
 		"cursor=" + code(`{"p":102,"at":{"sql":{"o":"first"}}}`):       "cursor",
 		"cursor=" + code(`{"p":101,"at":{"sql":{"o":"first","z":1}}}`): "cursor",
 		"cursor=" + code(`{"p":101,"at":{"sql":{"o":"first"}}}{}`):     "cursor",
@@ -315,13 +321,15 @@ func TestReadsAreBounded(t *testing.T) {
 	h := newHandler(t, &fakeShop{})
 	h.pages, h.audits, h.scrapes = newGate(1, time.Millisecond), newGate(1, time.Millisecond), newGate(1, 0)
 	for path, g := range map[string]gate{
-		"/products/101/ledger": h.pages, "/products/101/orders": h.pages, "/products/101/audit": h.audits, "/metrics": h.scrapes,
+		"/products/101/ledger": h.pages, "/products/101/orders": h.pages, "/products/101/audit": h.audits,
+		"/metrics": h.scrapes,
 	} {
 		if err := g.enter(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		a := ask(t, h, "GET", path, "")
-		if p := problem(t, a); a.StatusCode != http.StatusTooManyRequests || p.Code != api.RateLimited || p.Happened != api.NoForNow || a.Header.Get("Retry-After") == "" {
+		if p := problem(t, a); a.StatusCode != http.StatusTooManyRequests || p.Code != api.RateLimited ||
+			p.Happened != api.NoForNow || a.Header.Get("Retry-After") == "" {
 			t.Errorf("%s beyond the bound = %d %s", path, a.StatusCode, a.body)
 		}
 		g.leave()
@@ -343,7 +351,8 @@ func TestReadsMayBeProtected(t *testing.T) {
 			t.Errorf("GET %s = %d %s, want it open by default", path, a.StatusCode, a.body)
 		}
 		for _, method := range []string{"GET", "HEAD"} {
-			if a := ask(t, shut, method, path, ""); a.StatusCode != http.StatusUnauthorized || a.Header.Get("WWW-Authenticate") != "Bearer" {
+			if a := ask(t, shut, method, path, ""); a.StatusCode != http.StatusUnauthorized ||
+				a.Header.Get("WWW-Authenticate") != "Bearer" {
 				t.Errorf("%s %s without the token = %d %s", method, path, a.StatusCode, a.body)
 			}
 			if a := ask(t, shut, method, path, "", "Authorization", "Bearer "+adminToken); a.StatusCode != http.StatusOK {

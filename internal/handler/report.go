@@ -9,7 +9,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// levels says how loudly the cause of a code is logged; the others are normal: the client's mistakes, and what the lab shows.
+// levels says how loudly the cause of a code is logged; the others are normal: the client's mistakes, and what the lab
+// shows.
 var levels = map[api.Code]slog.Level{
 	api.Internal:           slog.LevelError,
 	api.OutcomeUnknown:     slog.LevelWarn,

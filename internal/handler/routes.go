@@ -17,8 +17,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// tokenRequired is the header with which a proxy restricts a path to the operator. The proxy decides, since it knows which requests come
-// from outside.
+// tokenRequired is the header with which a proxy restricts a path to the operator. The proxy decides, since it knows
+// which requests come from outside.
 const tokenRequired = "X-Token-Required"
 
 // unmatched labels what no route serves; the path itself would make a metric label per typing error.
@@ -45,7 +45,8 @@ type route struct {
 // metric labels are made from it, and the OpenAPI document is tested against it.
 func (h *Handler) table() []route {
 	if h.Events {
-		return append(h.contract(), route{http.MethodGet, "/events", h.events, text.Of("steps as they happen, for the console (admin)")})
+		return append(h.contract(), route{http.MethodGet, "/events", h.events,
+			text.Of("steps as they happen, for the console (admin)")})
 	}
 	return h.contract()
 }
@@ -66,7 +67,8 @@ func (h *Handler) contract() []route {
 		{http.MethodGet, "/openapi.json", h.openAPI, text.Of("this contract, OpenAPI 3.1")},
 		{http.MethodGet, "/metrics", h.guarded(h.scrape), text.Of("Prometheus metrics")},
 		{http.MethodGet, "/healthz", h.healthz, text.Of("is the process alive")},
-		{http.MethodGet, "/readyz", h.readyz, text.Of("ready to serve: backends accept writes, and the replica is not draining")},
+		{http.MethodGet, "/readyz", h.readyz, text.Of("ready to serve: backends accept writes, and the replica is not " +
+			"draining")},
 		{http.MethodGet, "/", h.index, text.Of("this list")},
 	}
 }
@@ -83,7 +85,8 @@ func (h *Handler) guarded(serve endpoint) endpoint {
 	}
 }
 
-// bare refuses a query for an endpoint that has no fields: otherwise a client that sends limit=2 might take all rows for the first two.
+// bare refuses a query for an endpoint that has no fields: otherwise a client that sends limit=2 might take all rows
+// for the first two.
 func (h *Handler) bare(serve endpoint) endpoint {
 	return func(c *gin.Context) outcome {
 		if err := readQuery(c.Request, nothing{}); err != nil {
@@ -93,9 +96,9 @@ func (h *Handler) bare(serve endpoint) endpoint {
 	}
 }
 
-// run puts around an endpoint what all of them need: metrics, the sampled log, and an answer where it panics. It stands in
-// for a chain of middleware: one frame and one deferred call per request, and what to count is a result instead of a value
-// looked up in a map.
+// run puts around an endpoint what all of them need: metrics, the sampled log, and an answer where it panics. It stands
+// in for a chain of middleware: one frame and one deferred call per request, and what to count is a result instead of a
+// value looked up in a map.
 func (h *Handler) run(path string, serve endpoint) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		start, out := time.Now(), outcome{code: api.Internal} // unless serve returns: then it panicked
@@ -114,7 +117,8 @@ func (h *Handler) run(path string, serve endpoint) gin.HandlerFunc {
 	}
 }
 
-// guard requires the admin token if a proxy demands it for this path. A client that sends the header only restricts itself.
+// guard requires the admin token if a proxy demands it for this path. A client that sends the header only restricts
+// itself.
 func (h *Handler) guard(r *http.Request) error {
 	if len(r.Header[tokenRequired]) == 0 {
 		return nil
@@ -140,7 +144,8 @@ func (h *Handler) sample(c *gin.Context, out outcome, start time.Time) {
 		return
 	}
 	h.Log.LogAttrs(c.Request.Context(), slog.LevelDebug, "request", append(names(c.Writer, c.Request),
-		slog.String("method", c.Request.Method), slog.String("path", c.Request.URL.Path), slog.Int("status", c.Writer.Status()),
+		slog.String("method", c.Request.Method), slog.String("path", c.Request.URL.Path),
+		slog.Int("status", c.Writer.Status()),
 		slog.String("mode", out.mode), slog.Any("code", out.code), slog.Duration("took", time.Since(start)))...)
 }
 
@@ -155,8 +160,8 @@ func (h *Handler) notFound(c *gin.Context) outcome {
 	return outcome{code: h.fail(c, errNotFound)}
 }
 
-// methodNotAllowed answers for paths that exist, but not for this method. It completes the Allow header that gin has set:
-// where GET is served, so is HEAD.
+// methodNotAllowed answers for paths that exist, but not for this method. It completes the Allow header that gin has
+// set: where GET is served, so is HEAD.
 func (h *Handler) methodNotAllowed(c *gin.Context) outcome {
 	allowed := strings.Split(c.Writer.Header().Get("Allow"), ", ")
 	if slices.Contains(allowed, http.MethodGet) {

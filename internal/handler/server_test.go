@@ -59,9 +59,11 @@ func raw(t *testing.T, s *httptest.Server, request string) (*http.Response, stri
 // A client that asks before it sends a body that is too long gets its refusal, not "100 Continue".
 func TestHugeBodyAsksFirst(t *testing.T) {
 	t.Parallel()
-	res, body := raw(t, serve(t, &fakeShop{}), "POST /deduct_stock/lua-lock HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+
+	res, body := raw(t, serve(t, &fakeShop{}), "POST /deduct_stock/lua-lock HTTP/1.1\r\nHost: localhost\r\n"+
+		"Content-Type: application/json\r\n"+
 		"Content-Length: 99999999\r\nExpect: 100-continue\r\n\r\n")
-	if res.StatusCode != http.StatusRequestEntityTooLarge || problem(t, answer{body: body}).Code != api.BodyTooLarge || !res.Close {
+	if res.StatusCode != http.StatusRequestEntityTooLarge || problem(t, answer{body: body}).Code != api.BodyTooLarge ||
+		!res.Close {
 		t.Errorf("status %d %s, Connection: close %t, want 413 and the end", res.StatusCode, body, res.Close)
 	}
 }
@@ -80,7 +82,8 @@ func TestHugeBody(t *testing.T) {
 		}
 		answered, _ := io.ReadAll(res.Body)
 		res.Body.Close()
-		if problem(t, answer{body: string(answered)}).Code != api.BodyTooLarge || res.StatusCode != http.StatusRequestEntityTooLarge || !res.Close {
+		if problem(t, answer{body: string(answered)}).Code != api.BodyTooLarge ||
+			res.StatusCode != http.StatusRequestEntityTooLarge || !res.Close {
 			t.Errorf("%s: %d, connection closed %t, %s", name, res.StatusCode, res.Close, answered)
 		}
 	}
@@ -94,8 +97,9 @@ func TestHugeBody(t *testing.T) {
 	}
 }
 
-// slowly is a listener whose connections take few bytes of an answer before their client reads. They count the time limits of their answers,
-// and do not keep them: on a busy machine the last client comes when the first one's time is over.
+// slowly is a listener whose connections take few bytes of an answer before their client reads. They count the time
+// limits of their answers, and do not keep them: on a busy machine the last client comes when the first one's time is
+// over.
 type slowly struct {
 	net.Listener
 	limited *atomic.Int64
@@ -121,8 +125,8 @@ func (c unlimited) SetWriteDeadline(at time.Time) error {
 	return nil
 }
 
-// So many clients may read a large answer as slowly as they like; the next is told to come again, until one of them has ended. Small
-// answers, and large ones about something that was done, are given all the same.
+// So many clients may read a large answer as slowly as they like; the next is told to come again, until one of them has
+// ended. Small answers, and large ones about something that was done, are given all the same.
 func TestSlowReadersAreBounded(t *testing.T) {
 	t.Parallel()
 	segments := make([]int64, 4*patientBody)
@@ -168,14 +172,16 @@ func TestSlowReadersAreBounded(t *testing.T) {
 		return res.StatusCode, body
 	}
 	for _, path := range []string{"/products/101/orders", "/modes"} {
-		if got, body := status("GET", path, ""); got != http.StatusTooManyRequests || problem(t, answer{body: body}).Code != api.RateLimited {
+		if got, body := status("GET", path, ""); got != http.StatusTooManyRequests ||
+			problem(t, answer{body: body}).Code != api.RateLimited {
 			t.Errorf("GET %s beyond the bound = %d, %.200s", path, got, body)
 		}
 	}
 	if got, body := status("GET", "/healthz", ""); got != http.StatusOK {
 		t.Errorf("GET /healthz = %d %s", got, body)
 	}
-	set := "Authorization: Bearer " + adminToken + "\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n{\"stock\":1}"
+	set := "Authorization: Bearer " + adminToken + "\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n" +
+		"{\"stock\":1}"
 	if got, body := status("PUT", "/products/101/stock", set); got != http.StatusOK || len(body) <= patientBody {
 		t.Errorf("PUT stock = %d, %d bytes, want it answered in any case", got, len(body))
 	}
@@ -201,7 +207,8 @@ func TestHeadIsGetWithoutABody(t *testing.T) {
 		}
 		body, _ := io.ReadAll(head.Body)
 		head.Body.Close()
-		if head.StatusCode != get.StatusCode || len(body) > 0 || head.Header.Get("Content-Type") != get.Header.Get("Content-Type") ||
+		if head.StatusCode != get.StatusCode || len(body) > 0 ||
+			head.Header.Get("Content-Type") != get.Header.Get("Content-Type") ||
 			head.Header.Get(api.HeaderReplica) != "2" {
 			t.Errorf("HEAD %s = %v with %q, GET = %v", path, head, body, get)
 		}
@@ -227,12 +234,14 @@ func TestKeyOnTheWire(t *testing.T) {
 		}
 	}
 	for header, why := range map[string]string{
-		"Idempotency-Key: a\r\nIdempotency-Key: a\r\n": "given twice", "Idempotency-Key: a\r\nidempotency-key: b\r\n": "given twice",
-		"Idempotency-Key:\r\n": "is empty", "Idempotency-Key:   \t \r\n": "is empty",
+		"Idempotency-Key: a\r\nIdempotency-Key: a\r\n": "given twice",
+		"Idempotency-Key: a\r\nidempotency-key: b\r\n": "given twice",
+		"Idempotency-Key:\r\n":                         "is empty", "Idempotency-Key:   \t \r\n": "is empty",
 		"Idempotency-Key: " + strings.Repeat("\xff", 256) + "\r\n": "longer than 255 bytes",
 	} {
 		res, body := send(header)
-		if p := problem(t, answer{body: body}); res.StatusCode != http.StatusBadRequest || p.Field != api.HeaderKey || !strings.Contains(p.Detail, why) || len(keys) > 0 {
+		if p := problem(t, answer{body: body}); res.StatusCode != http.StatusBadRequest || p.Field != api.HeaderKey ||
+			!strings.Contains(p.Detail, why) || len(keys) > 0 {
 			t.Errorf("%q = %d %s", header, res.StatusCode, body)
 		}
 	}

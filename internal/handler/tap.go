@@ -9,8 +9,8 @@ import (
 	"lastitem/internal/step"
 )
 
-// tap hands finished deductions to the watchers of GET /events. Without a watcher it costs one atomic load per request. A watcher that does
-// not read costs its buffer, and nothing more.
+// tap hands finished deductions to the watchers of GET /events. Without a watcher it costs one atomic load per request.
+// A watcher that does not read costs its buffer, and nothing more.
 type tap struct {
 	replica string
 	steps   *step.Stream
@@ -20,9 +20,9 @@ type tap struct {
 	unnote   func()                     // ends step.Stream.Keep; nil while nobody watches
 }
 
-// watcher is the buffer of one reader of GET /events. Hundreds of deductions may end between two events, and encoding and parsing each one
-// costs more than the rest of watching. So answers are counted here, and only critical sections, which the reader compares with those of
-// other replicas, are kept one by one.
+// watcher is the buffer of one reader of GET /events. Hundreds of deductions may end between two events, and encoding
+// and parsing each one costs more than the rest of watching. So answers are counted here, and only critical sections,
+// which the reader compares with those of other replicas, are kept one by one.
 type watcher struct {
 	mu   sync.Mutex
 	next api.Events
@@ -32,7 +32,8 @@ type watcher struct {
 const (
 	// maxWatchers is how many may watch one replica: a console, and a few people with curl.
 	maxWatchers = 4
-	// maxSections bounds the critical sections that wait for a slow reader, and maxAnswers the counts of answers: together below 2 MB.
+	// maxSections bounds the critical sections that wait for a slow reader, and maxAnswers the counts of answers: together
+	// below 2 MB.
 	maxSections = 16 << 10
 	maxAnswers  = 4 << 10
 	// maxSample is how many deductions of one event are reported with their steps.
@@ -133,7 +134,8 @@ func (w *watcher) answers(f finished) *api.Answers {
 	if len(all) >= maxAnswers {
 		return nil
 	}
-	w.next.Answers = append(w.next.Answers, api.Answers{Mode: f.trace.Mode, ProductID: f.trace.ProductID, Code: f.code, At: f.at})
+	w.next.Answers = append(w.next.Answers, api.Answers{Mode: f.trace.Mode, ProductID: f.trace.ProductID, Code: f.code,
+		At: f.at})
 	return &w.next.Answers[len(all)]
 }
 
@@ -152,7 +154,8 @@ func (w *watcher) keep(f finished, s api.Section) {
 		}
 	}
 	if i < oldest {
-		i, all = len(all), append(all, api.Sections{Mode: f.trace.Mode, ProductID: f.trace.ProductID, Key: s.Key, From: s.Begin})
+		i, all = len(all), append(all, api.Sections{Mode: f.trace.Mode, ProductID: f.trace.ProductID, Key: s.Key,
+			From: s.Begin})
 	}
 	all[i].Rows = append(all[i].Rows, f.number, s.Begin-all[i].From, s.End-s.Begin)
 	w.next.Sections = all
@@ -161,7 +164,8 @@ func (w *watcher) keep(f finished, s api.Section) {
 // report returns a deduction with its steps.
 func (t *tap) report(f finished, passed []step.Passed, s api.Section, has bool) api.Finished {
 	r := api.Finished{
-		Request: api.RequestName(t.replica, f.number), Mode: f.trace.Mode, ProductID: f.trace.ProductID, At: f.at, Code: f.code,
+		Request: api.RequestName(t.replica, f.number), Mode: f.trace.Mode, ProductID: f.trace.ProductID, At: f.at,
+		Code:      f.code,
 		Remaining: f.remaining, Steps: make([]api.StepAt, len(passed)),
 	}
 	if has {
@@ -183,9 +187,10 @@ func (w *watcher) take() (e api.Events, ok bool) {
 
 // sectionOf finds the critical section of a deduction; ok is false if it has none.
 //
-// With a lock it begins when the lock was granted and ends with the last write before the release: a moment later the release is on its
-// way, and the next holder may be in before this one hears of it. A commit that follows the release belongs to the section: that is the
-// defect of the modes that unlock inside a transaction. Without a lock it is the time from the read to the write that relies on it.
+// With a lock it begins when the lock was granted and ends with the last write before the release: a moment later the
+// release is on its way, and the next holder may be in before this one hears of it. A commit that follows the release
+// belongs to the section: that is the defect of the modes that unlock inside a transaction. Without a lock it is the
+// time from the read to the write that relies on it.
 func sectionOf(passed []step.Passed, spans []step.Span) (s api.Section, ok bool) {
 	begin, end, released := int64(0), int64(0), false
 	for i := range passed {

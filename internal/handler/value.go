@@ -15,8 +15,8 @@ func (v value) integer(field string, low, high int64) (int64, error) {
 	return n, err
 }
 
-// number reads a whole number whose limits are checked later. One beyond 64 bits becomes the nearest within 64 bits, which is
-// beyond those limits too.
+// number reads a whole number whose limits are checked later. One beyond 64 bits becomes the nearest within 64 bits,
+// which is beyond those limits too.
 func (v value) number(field string) (int64, error) {
 	n, _, err := v.whole(field)
 	return n, err
@@ -30,7 +30,8 @@ func (v value) whole(field string) (n int64, exact bool, err error) {
 	case v.kind != plain && v.kind != number:
 		return 0, false, invalid(field, "must be a number, not "+kindNames[v.kind])
 	case !isInteger(v.text):
-		return 0, false, invalid(field, "must be a whole number in decimal digits, without fraction, exponent or leading zeros")
+		return 0, false, invalid(field, "must be a whole number in decimal digits, without fraction, exponent or leading "+
+			"zeros")
 	}
 	n, err = strconv.ParseInt(v.text, 10, 64)
 	return n, err == nil, nil

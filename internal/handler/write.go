@@ -21,8 +21,8 @@ var (
 	lastOne     = []string{"close"}
 )
 
-// A large body stays in memory until the client has read it. This bounds that time, well below the server's own limit for a request;
-// maxLarge bounds how many there are.
+// A large body stays in memory until the client has read it. This bounds that time, well below the server's own limit
+// for a request; maxLarge bounds how many there are.
 const (
 	patientBody    = 4 << 10
 	readerPatience = 20 * time.Second
@@ -39,13 +39,14 @@ func write(c *gin.Context, status int, contentType []string, body []byte) {
 	_, _ = c.Writer.Write(body)
 }
 
-// beQuick gives the client readerPatience to read the answer. Connections have deadlines; the recorders of tests do not.
+// beQuick gives the client readerPatience to read the answer. Connections have deadlines; the recorders of tests do
+// not.
 func beQuick(c *gin.Context) {
 	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(readerPatience))
 }
 
-// send writes v as the body of a 200. Nothing has gone out yet when v does not encode, or when too many clients are reading large answers,
-// so that is still a clean problem.
+// send writes v as the body of a 200. Nothing has gone out yet when v does not encode, or when too many clients are
+// reading large answers, so that is still a clean problem.
 func (h *Handler) send(c *gin.Context, v any) outcome {
 	body, err := encode(v)
 	if err != nil {

@@ -1,13 +1,13 @@
-// Package idempotency keeps the first answer to a request under its key, so that a repetition gets the same answer and has no second
-// effect. Key and answer are written in the same transaction as the effect:
+// Package idempotency keeps the first answer to a request under its key, so that a repetition gets the same answer and
+// has no second effect. Key and answer are written in the same transaction as the effect:
 //
 //	claim the key ── first? ── yes: the effect ── keep the answer ── COMMIT
 //	                    └─ no: the same payload? ── yes: replay the answer · no: refused
 //
-// [Claim] is one request's claim, and [Claim.Once] the protocol above on a [Table]. Code that decides for several requests at once
-// uses its parts: [Claim.Replay] and [Claim.Record]. A [Lock] on the key answers "in flight" to most rivals; where it is lost, the unique index of
-// the table still decides. [Retention] says for how long a key protects its request. A [Template] is an answer that is rendered
-// before the effect happens.
+// [Claim] is one request's claim, and [Claim.Once] the protocol above on a [Table]. Code that decides for several
+// requests at once uses its parts: [Claim.Replay] and [Claim.Record]. A [Lock] on the key answers "in flight" to most
+// rivals; where it is lost, the unique index of the table still decides. [Retention] says for how long a key protects
+// its request. A [Template] is an answer that is rendered before the effect happens.
 package idempotency
 
 import (
@@ -22,7 +22,8 @@ import (
 var (
 	ErrKeyMissing = errors.New("idempotency: this mode needs a key")
 	ErrKeyReused  = errors.New("idempotency: the key was used with another payload")
-	ErrInFlight   = errors.New("idempotency: the first request with this key is still in flight") // as a rule an *InFlightError
+	// as a rule an *InFlightError
+	ErrInFlight = errors.New("idempotency: the first request with this key is still in flight")
 )
 
 // Answer is a stored response, replayed byte for byte.
@@ -44,8 +45,8 @@ type Record struct {
 
 // Table is the table of keys, as a transaction sees it.
 type Table interface {
-	// ClaimKey inserts the key. first says that nobody had it; otherwise earlier is its answer. Until the transaction ends, a rival with
-	// the same key blocks in its own ClaimKey.
+	// ClaimKey inserts the key. first says that nobody had it; otherwise earlier is its answer. Until the transaction
+	// ends, a rival with the same key blocks in its own ClaimKey.
 	ClaimKey(key []byte, product int64, fingerprint []byte, micros int64) (first bool, earlier Record, err error)
 	// KeepAnswer stores the answer under a claimed key.
 	KeepAnswer(key []byte, r Record) error
@@ -59,8 +60,8 @@ type Claim struct {
 	Mode        string
 }
 
-// Once executes effect if nobody has used the key before, and keeps its answer; an error of effect keeps none. Otherwise it returns the
-// earlier answer, or ErrKeyReused. The caller commits the transaction or rolls it back.
+// Once executes effect if nobody has used the key before, and keeps its answer; an error of effect keeps none.
+// Otherwise it returns the earlier answer, or ErrKeyReused. The caller commits the transaction or rolls it back.
 func (c Claim) Once(t Table, effect func() (Answer, error)) (a Answer, replayed bool, err error) {
 	first, earlier, err := t.ClaimKey(c.Key, c.Product, c.Fingerprint, time.Now().UnixMicro())
 	if err != nil {
@@ -89,8 +90,8 @@ func (c Claim) Record(a Answer) Record {
 	return Record{Fingerprint: c.Fingerprint, Status: a.Status, Body: a.Body, Mode: c.Mode}
 }
 
-// Fingerprint tells one payload from another under the same key, so that the first is not answered for the second. It is the SHA-256 of
-// the payload's JSON.
+// Fingerprint tells one payload from another under the same key, so that the first is not answered for the second. It
+// is the SHA-256 of the payload's JSON.
 func Fingerprint(payload any) ([]byte, error) {
 	text, err := json.Marshal(payload)
 	sum := sha256.Sum256(text)

@@ -21,7 +21,8 @@ import (
 
 func TestTemplateFillsItsGaps(t *testing.T) {
 	t.Parallel()
-	for format, gaps := range map[string]int{"": 0, "none": 0, "%d": 1, `{"left":%d}`: 1, "%[1]d of %[1]d": 2, "%[1]d\x00%[1]d\xff": 2} {
+	for format, gaps := range map[string]int{"": 0, "none": 0, "%d": 1, `{"left":%d}`: 1, "%[1]d of %[1]d": 2,
+		"%[1]d\x00%[1]d\xff": 2} {
 		var others []int64
 		render := func(n int64) idempotency.Answer {
 			body := format
@@ -111,7 +112,8 @@ func TestOnce(t *testing.T) {
 			return first, c.effect
 		})
 		if executed != c.executed || replayed != c.replayed || !errors.Is(err, c.want) {
-			t.Errorf("%s: executed %t, replayed %t, %v, want %t, %t, %v", name, executed, replayed, err, c.executed, c.replayed, c.want)
+			t.Errorf("%s: executed %t, replayed %t, %v, want %t, %t, %v", name, executed, replayed, err, c.executed, c.replayed,
+				c.want)
 		}
 		if c.want != nil {
 			if c.effect != nil && tab.claimed["k"].Status != 0 {
@@ -151,7 +153,8 @@ func TestFingerprintStays(t *testing.T) {
 func TestOldest(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMicro(10_000_000)
-	for keep, want := range map[time.Duration]int64{0: math.MinInt64, 4 * time.Second: 8_000_000, 24 * time.Hour: now.Add(-12 * time.Hour).UnixMicro()} {
+	for keep, want := range map[time.Duration]int64{0: math.MinInt64, 4 * time.Second: 8_000_000,
+		24 * time.Hour: now.Add(-12 * time.Hour).UnixMicro()} {
 		if got := idempotency.Retention(keep).Oldest(now); got != want {
 			t.Errorf("Retention(%s).Oldest() = %d, want %d", keep, got, want)
 		}

@@ -13,8 +13,8 @@ import (
 	"lastitem/internal/lock"
 )
 
-// Lock is the lock on a key for as long as a request with it is in flight. It only makes rivals answer at once: whether a request is the
-// first, the [Table] decides.
+// Lock is the lock on a key for as long as a request with it is in flight. It only makes rivals answer at once: whether
+// a request is the first, the [Table] decides.
 type Lock struct {
 	Locker lock.Locker           // a lock of the engine
 	Client redis.UniversalClient // where it keeps its keys
@@ -40,8 +40,8 @@ func (l *Lock) name(key []byte) string {
 	return string(append(hex.AppendEncode(name, sum[:16]), '}'))
 }
 
-// inFlight is the error of a request whose key is locked. Its holder renews the lock while it is alive, and a killed process leaves it
-// behind for its TTL: the error says how much of that is over, and how much is left.
+// inFlight is the error of a request whose key is locked. Its holder renews the lock while it is alive, and a killed
+// process leaves it behind for its TTL: the error says how much of that is over, and how much is left.
 func (l *Lock) inFlight(ctx context.Context, name string, cause error) error {
 	left, err := l.Client.PTTL(ctx, name).Result()
 	if err != nil {
@@ -51,7 +51,8 @@ func (l *Lock) inFlight(ctx context.Context, name string, cause error) error {
 	return &InFlightError{Held: max(l.TTL-left, 0), Left: left, Cause: cause}
 }
 
-// InFlightError is [ErrInFlight] with how long the key has been taken, and stays taken if nobody works for the first request any more.
+// InFlightError is [ErrInFlight] with how long the key has been taken, and stays taken if nobody works for the first
+// request any more.
 type InFlightError struct {
 	Held  time.Duration // since the last sign of life of the first request
 	Left  time.Duration // 0 = unknown
@@ -61,9 +62,9 @@ type InFlightError struct {
 // soonest is how long a client waits at least before it repeats.
 const soonest = time.Second
 
-// Again is when to repeat: after as long as the key has been held already, and not after it is free. A first request that is alive
-// ends in milliseconds as a rule, and a client that comes back learns so in a second; one whose process was killed is asked about
-// a few times only, ever less often, before its key is free.
+// Again is when to repeat: after as long as the key has been held already, and not after it is free. A first request
+// that is alive ends in milliseconds as a rule, and a client that comes back learns so in a second; one whose process
+// was killed is asked about a few times only, ever less often, before its key is free.
 func (e *InFlightError) Again() time.Duration {
 	return max(min(e.Held, e.Left), soonest)
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Template is an answer with gaps for one number that is only known where the effect happens: the count that is left. It is
-// for effects that happen where no answer can be rendered: in a script in Redis, or in another process.
+// Template is an answer with gaps for one number that is only known where the effect happens: the count that is left.
+// It is for effects that happen where no answer can be rendered: in a script in Redis, or in another process.
 type Template struct {
 	Status int
 	// Pieces are the body's; the number goes between each two.
@@ -16,7 +16,8 @@ type Template struct {
 // gap stands for the number while a template is rendered.
 const gap int64 = 8_446_744_073_709_551_557
 
-// NewTemplate renders an answer to a number that does not matter, and cuts it out. taken are the other numbers of the answer.
+// NewTemplate renders an answer to a number that does not matter, and cuts it out. taken are the other numbers of the
+// answer.
 func NewTemplate(render func(int64) Answer, taken func(int64) bool) Template {
 	n := gap
 	for taken(n) {

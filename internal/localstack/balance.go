@@ -18,7 +18,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// maxBody is how much of a request's body the proxy takes: above the shop's own limit of 64 KiB, whose answer says more.
+// maxBody is how much of a request's body the proxy takes: above the shop's own limit of 64 KiB, whose answer says
+// more.
 const maxBody = 80 << 10
 
 // BalancerOption changes a balancer.
@@ -30,9 +31,10 @@ func KeepFailing(f *fleet) { f.keepFailing = true }
 // WithConsole sends what begins with /console/ to the console at addr, and redirects a browser there that asks for /.
 func WithConsole(addr string) BalancerOption { return func(f *fleet) { f.console = addr } }
 
-// NewBalancer returns a small reverse proxy that sends requests to the targets (host:port) in turn. It stands in for nginx
-// and keeps to the same rules: connections are reused; nothing is sent twice, and only a POST that found no connection goes to
-// the next target; a target that fails is left out for two seconds; and its own errors are problems in the shape of the shop's.
+// NewBalancer returns a small reverse proxy that sends requests to the targets (host:port) in turn. It stands in for
+// nginx and keeps to the same rules: connections are reused; nothing is sent twice, and only a POST that found no
+// connection goes to the next target; a target that fails is left out for two seconds; and its own errors are problems
+// in the shape of the shop's.
 func NewBalancer(targets []string, options ...BalancerOption) http.Handler {
 	all := &fleet{next: once{newTransport()}}
 	for _, addr := range targets {
@@ -60,7 +62,8 @@ func NewBalancer(targets []string, options ...BalancerOption) http.Handler {
 		},
 	}
 	shops := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A header that Connection names would be dropped, as the idempotency key of a client that names it. nginx passes it on.
+		// A header that Connection names would be dropped, as the idempotency key of a client that names it. nginx passes it
+		// on.
 		r.Header.Del("Connection")
 		if body, ok := readBody(w, r); ok {
 			proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), passageKey{}, &passage{body: body})))
@@ -113,11 +116,12 @@ func newTransport() *http.Transport {
 	}
 }
 
-// readBody takes the whole body before a target sees any of it, as nginx does, so that a slow or broken client never leaves
-// half a request at a replica. It answers itself and returns false when the body is too large or does not come.
+// readBody takes the whole body before a target sees any of it, as nginx does, so that a slow or broken client never
+// leaves half a request at a replica. It answers itself and returns false when the body is too large or does not come.
 func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 	if r.ProtoMajor == 1 && r.ProtoMinor == 0 && r.Method != http.MethodGet && r.Header["Content-Length"] == nil {
-		// net/http drops the Transfer-Encoding of HTTP/1.0, and a chunked body with it: no target would know that there was one.
+		// net/http drops the Transfer-Encoding of HTTP/1.0, and a chunked body with it: no target would know that there was
+		// one.
 		writeEdge(w, http.StatusBadRequest, api.InvalidRequest, "HTTP/1.0 has no way to send a body without a Content-Length")
 		return nil, false
 	}
@@ -141,15 +145,16 @@ func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
 	return body, true
 }
 
-// once keeps net/http from sending a request a second time. When a reused connection turns out to be dead, the transport
-// repeats a request without a body (or with one that it can rewind) if the method is safe or the header has an
-// Idempotency-Key, although the first copy may have been carried out. It recognizes the header by its canonical
+// once keeps net/http from sending a request a second time. When a reused connection turns out to be dead, the
+// transport repeats a request without a body (or with one that it can rewind) if the method is safe or the header has
+// an Idempotency-Key, although the first copy may have been carried out. It recognizes the header by its canonical
 // spelling and "no body" by nil; on the wire neither makes a difference.
 type once struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (o once) RoundTrip(r *http.Request) (*http.Response, error) {
-	for canonical, plain := range map[string]string{"Idempotency-Key": "idempotency-key", "X-Idempotency-Key": "x-idempotency-key"} {
+	for canonical, plain := range map[string]string{"Idempotency-Key": "idempotency-key",
+		"X-Idempotency-Key": "x-idempotency-key"} {
 		if values, ok := r.Header[canonical]; ok {
 			delete(r.Header, canonical)
 			r.Header[plain] = values

@@ -144,7 +144,8 @@ func TestNeverSentTwice(t *testing.T) {
 					t.Fatalf("first request = %s, want 200", res.Status)
 				}
 				res, p := send(t, c.method, url, c.key, c.body)
-				if res.StatusCode != http.StatusBadGateway || p.Code != api.OutcomeUnknown || p.Happened != api.Unknown || p.Status != 502 {
+				if res.StatusCode != http.StatusBadGateway || p.Code != api.OutcomeUnknown || p.Happened != api.Unknown ||
+					p.Status != 502 {
 					t.Errorf("second request = %s, %+v, want 502 outcome_unknown", res.Status, p)
 				}
 				if n := got.Load(); n != 2 {
@@ -155,8 +156,8 @@ func TestNeverSentTwice(t *testing.T) {
 	}
 }
 
-// A request arrives as it came, also where its query does not parse: the replica must refuse it, and could not tell a query that lost its
-// product from one that never named any.
+// A request arrives as it came, also where its query does not parse: the replica must refuse it, and could not tell a
+// query that lost its product from one that never named any.
 func TestRequestArrivesUnchanged(t *testing.T) {
 	t.Parallel()
 	replica := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -207,8 +208,8 @@ func counting(t *testing.T) (addr string, got *atomic.Int64) {
 	return s.Listener.Addr().String(), got
 }
 
-// TestOnlyUnsentMovesOn: a POST that is refused a connection goes to the next replica with its body; a PUT, a GET and whatever was
-// sent do not.
+// TestOnlyUnsentMovesOn: a POST that is refused a connection goes to the next replica with its body; a PUT, a GET and
+// whatever was sent do not.
 func TestOnlyUnsentMovesOn(t *testing.T) {
 	t.Parallel()
 	one, gotOne := counting(t)
@@ -222,7 +223,8 @@ func TestOnlyUnsentMovesOn(t *testing.T) {
 					res, p := send(t, method, url+path, "k", `{"product_id":101}`)
 					sent, asked := gotOne.Load()+gotTwo.Load()-before, res.Header.Get("X-Upstream")
 					refused := asked == down
-					if refused && method == http.MethodPost || strings.Contains(asked, ", ") && (method != http.MethodPost || !strings.HasPrefix(asked, down)) {
+					if refused && method == http.MethodPost || strings.Contains(asked, ", ") &&
+						(method != http.MethodPost || !strings.HasPrefix(asked, down)) {
 						t.Errorf("%s: %s %s was passed to %q", edge, method, path, asked)
 					}
 					switch {

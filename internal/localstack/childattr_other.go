@@ -4,8 +4,8 @@ package localstack
 
 import "syscall"
 
-// childAttr puts a child into a process group of its own. Death signals exist on Linux only; elsewhere the parent ends the
-// groups it knows of when the keeper is killed.
+// childAttr puts a child into a process group of its own. Death signals exist on Linux only; elsewhere the parent ends
+// the groups it knows of when the keeper is killed.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

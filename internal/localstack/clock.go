@@ -23,8 +23,8 @@ const envClock = "LASTITEM_CLOCK"
 //go:embed clock/clock.c
 var clockSource []byte
 
-// A Clock is a wall clock that can be set while servers run. It applies to processes that were started with its Env and use the system's C
-// library; a static binary, such as etcd, keeps the machine's clock. Monotonic clocks do not move.
+// A Clock is a wall clock that can be set while servers run. It applies to processes that were started with its Env and
+// use the system's C library; a static binary, such as etcd, keeps the machine's clock. Monotonic clocks do not move.
 type Clock struct {
 	file   string
 	shared string // the library
@@ -40,8 +40,8 @@ type clockLibrary struct {
 	err  error
 }
 
-// NewClock returns a clock that shows the machine's time. name is unique among the clocks of the stack. An error: no C compiler was found, it
-// could not build the library, or this is not Linux; it says what to install.
+// NewClock returns a clock that shows the machine's time. name is unique among the clocks of the stack. An error: no C
+// compiler was found, it could not build the library, or this is not Linux; it says what to install.
 func (s *Stack) NewClock(ctx context.Context, name string) (*Clock, error) {
 	s.clocks.once.Do(func() { s.clocks.file, s.clocks.err = buildClock(ctx, s.procs.keeper) })
 	if s.clocks.err != nil {

@@ -16,8 +16,8 @@ import (
 
 const jump = time.Hour
 
-// A Redis shows the clock that it was started with: its TIME moves, keys expire, and a clock that goes back lengthens the life of the keys that
-// exist. Another Redis keeps the machine's time.
+// A Redis shows the clock that it was started with: its TIME moves, keys expire, and a clock that goes back lengthens
+// the life of the keys that exist. Another Redis keeps the machine's time.
 func TestClockOfRedis(t *testing.T) {
 	t.Parallel()
 	s := clockStack(t, Redis)
@@ -48,7 +48,8 @@ func TestClockOfRedis(t *testing.T) {
 	}
 }
 
-// A database shows the clock that it was started with. Its time-outs, which it computes as points in time, last as long as before.
+// A database shows the clock that it was started with. Its time-outs, which it computes as points in time, last as long
+// as before.
 func TestClockOfMySQL(t *testing.T) {
 	testkit.Slow(t, "two servers, whose clocks it must compile")
 	t.Parallel()
@@ -159,8 +160,8 @@ func wantSQLTime(t *testing.T, db *sql.DB, offset time.Duration) {
 	})
 }
 
-// wantTime asks a server for its time. Server and test read the same clock, so the answer lies between the times that the test reads before
-// and after; Redis may answer with a time that it read some commands before.
+// wantTime asks a server for its time. Server and test read the same clock, so the answer lies between the times that
+// the test reads before and after; Redis may answer with a time that it read some commands before.
 func wantTime(t *testing.T, what string, offset time.Duration, ask func() (time.Time, error)) {
 	t.Helper()
 	const slack = jump / 4

@@ -15,11 +15,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// consoleBesides returns the URL of every kind of balancer that has a console beside the shop. The console tells who asked it, and its
-// stream sends two events and then stays open.
+// consoleBesides returns the URL of every kind of balancer that has a console beside the shop. The console tells who
+// asked it, and its stream sends two events and then stays open.
 func consoleBesides(t *testing.T) map[string]string {
 	t.Helper()
-	replica := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "the list") }))
+	replica := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "the list")
+	}))
 	t.Cleanup(replica.Close)
 	console := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/console/api/events" {
@@ -48,7 +50,9 @@ func getFor(t *testing.T, url, accept string) (*http.Response, string) {
 	}
 	req.Header.Set("Accept", accept)
 	req.Host = "localhost:8080"
-	client := &http.Client{Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	res, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +65,8 @@ func getFor(t *testing.T, url, accept string) (*http.Response, string) {
 	return res, string(body)
 }
 
-// A browser that opens the address of the balancer is sent to the console, curl is not; what begins with /console/ goes there as it is.
+// A browser that opens the address of the balancer is sent to the console, curl is not; what begins with /console/ goes
+// there as it is.
 func TestConsoleBesideTheShop(t *testing.T) {
 	t.Parallel()
 	for kind, url := range consoleBesides(t) {
@@ -75,7 +80,8 @@ func TestConsoleBesideTheShop(t *testing.T) {
 		} {
 			res, body := getFor(t, url+c.path, c.accept)
 			if res.Header.Get("Location") != c.location || c.location == "" && body != c.body {
-				t.Errorf("%s: GET %s for %s = %s to %q %q, want %q %q", kind, c.path, c.accept, res.Status, res.Header.Get("Location"), body, c.location, c.body)
+				t.Errorf("%s: GET %s for %s = %s to %q %q, want %q %q", kind, c.path, c.accept, res.Status,
+					res.Header.Get("Location"), body, c.location, c.body)
 			}
 		}
 	}
@@ -107,7 +113,9 @@ func TestConsoleEventsAreNotBuffered(t *testing.T) {
 // Without a console a browser gets the list too, and there is no such path.
 func TestNoConsole(t *testing.T) {
 	t.Parallel()
-	replica := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "shop "+r.URL.Path) }))
+	replica := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "shop "+r.URL.Path)
+	}))
 	t.Cleanup(replica.Close)
 	for kind, url := range edges(t, replica.Listener.Addr().String()) {
 		for _, path := range []string{"/", "/console/"} {

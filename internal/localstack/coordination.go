@@ -14,8 +14,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// etcdServer is one etcd node that does not wait for the disk. The election time-out, which bounds the shortest lease from
-// below (1.5 times, in whole seconds), is half the default: a lease of one second is possible.
+// etcdServer is one etcd node that does not wait for the disk. The election time-out, which bounds the shortest lease
+// from below (1.5 times, in whole seconds), is half the default: a lease of one second is possible.
 func etcdServer(path string, o *Options) server {
 	number, _ := version(path, "--version")
 	return server{
@@ -40,8 +40,8 @@ func etcdServer(path string, o *Options) server {
 // zooKeeperMain is the class of a server without peers.
 const zooKeeperMain = "org.apache.zookeeper.server.ZooKeeperServerMain"
 
-// zooKeeperServer is one ZooKeeper node, started as Debian's packages lay it out, in a small Java machine. A tick of 100 ms allows
-// sessions of 200 ms; the default of two seconds would make every session test wait for four.
+// zooKeeperServer is one ZooKeeper node, started as Debian's packages lay it out, in a small Java machine. A tick of
+// 100 ms allows sessions of 200 ms; the default of two seconds would make every session test wait for four.
 func zooKeeperServer(java string, _ *Options) server {
 	jar := debianZooKeeper()
 	kind := "ZooKeeper (private)"
@@ -66,8 +66,8 @@ func zooKeeperServer(java string, _ *Options) server {
 	}
 }
 
-// zooKeeperSession asks for a session, which ends by itself. A server that says imok may be about to start: a client that asks for a
-// session then may get no answer, and waits for it for ten times the session's time-out.
+// zooKeeperSession asks for a session, which ends by itself. A server that says imok may be about to start: a client
+// that asks for a session then may get no answer, and waits for it for ten times the session's time-out.
 func zooKeeperSession(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -83,7 +83,8 @@ func zooKeeperSession(ctx context.Context, addr string) error {
 	})
 }
 
-// debianZooKeeper is the archive of Debian's package libzookeeper-java, which names what else it needs; "" when it is missing.
+// debianZooKeeper is the archive of Debian's package libzookeeper-java, which names what else it needs; "" when it is
+// missing.
 func debianZooKeeper() string {
 	const jar = "/usr/share/java/zookeeper.jar"
 	if _, err := os.Stat(jar); err != nil {
@@ -92,8 +93,8 @@ func debianZooKeeper() string {
 	return jar
 }
 
-// consulAgent is one Consul agent in development mode: a server of its own that keeps everything in memory. It takes sessions of a
-// second, where by default ten is the least: a test of a session that ends would wait for twenty.
+// consulAgent is one Consul agent in development mode: a server of its own that keeps everything in memory. It takes
+// sessions of a second, where by default ten is the least: a test of a session that ends would wait for twenty.
 func consulAgent(path string, _ *Options) server {
 	number, _ := version(path, "version")
 	return server{
@@ -121,8 +122,8 @@ func consulAgent(path string, _ *Options) server {
 	}
 }
 
-// consulRegistered waits until the agent's node is in the catalog: the election comes first, without which nothing can be written,
-// and a little later the registration, without which there are no sessions ("Missing node registration").
+// consulRegistered waits until the agent's node is in the catalog: the election comes first, without which nothing can
+// be written, and a little later the registration, without which there are no sessions ("Missing node registration").
 func consulRegistered(ctx context.Context, addr string) error {
 	found, err := get(ctx, addr, "/v1/catalog/nodes?consistent") // 500: there is no leader yet
 	if err != nil {

@@ -36,7 +36,8 @@ func (d *delays) via(rtt time.Duration) func(x Service, replica int) (string, er
 }
 
 // delayTexts are the parts of the line about the round trip, by language.
-var delayTexts = text.Table(struct{ far, near, why, file, broker string }{"rtt: %v from each replica to %s", "; none to %s", "%s (%s)", "SQLite is a file", "its broker advertises its own address"})
+var delayTexts = text.Table(struct{ far, near, why, file, broker string }{"rtt: %v from each replica to %s",
+	"; none to %s", "%s (%s)", "SQLite is a file", "its broker advertises its own address"})
 
 // logDelays logs the round trip, the servers that it applies to, and those that it does not, with the reason.
 func (s *Stack) logDelays() {

@@ -16,8 +16,8 @@ var extras = []string{Redlock, Etcd, ZooKeeper, Consul, Kafka}
 // redlockNodes is the number of masters of a Redlock, that of Redis's own description of it.
 const redlockNodes = 5
 
-// startExtra fills in an extra: the user's own, or a private one. If nobody asked for an extra that is missing or, with Auto,
-// does not start, it is left out; the log says why.
+// startExtra fills in an extra: the user's own, or a private one. If nobody asked for an extra that is missing or, with
+// Auto, does not start, it is left out; the log says why.
 func (s *Stack) startExtra(ctx context.Context, backend string) error {
 	if own := s.opts.own(backend); own != "" {
 		s.takeOwn(backend, own)

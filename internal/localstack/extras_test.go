@@ -59,8 +59,8 @@ func (l *logged) lineOf(t *testing.T, name string) string {
 	return found[0]
 }
 
-// TestExtrasOfReplicas: with replicas every extra that is installed is started, each once and by itself, and the replicas are
-// told of it.
+// TestExtrasOfReplicas: with replicas every extra that is installed is started, each once and by itself, and the
+// replicas are told of it.
 func TestExtrasOfReplicas(t *testing.T) {
 	testkit.Slow(t, "starts every server that is installed")
 	t.Parallel()
@@ -78,14 +78,16 @@ func TestExtrasOfReplicas(t *testing.T) {
 		nodes = append(nodes, n.URL)
 	}
 	urls := map[string]string{
-		Redlock: strings.Join(nodes, ","), Etcd: s.Etcd.URL, ZooKeeper: s.ZooKeeper.URL, Consul: s.Consul.URL, Kafka: s.Kafka.URL,
+		Redlock: strings.Join(nodes, ","), Etcd: s.Etcd.URL, ZooKeeper: s.ZooKeeper.URL, Consul: s.Consul.URL,
+		Kafka: s.Kafka.URL,
 	}
 	for _, b := range extras {
 		line, here := log.lineOf(t, b), slices.Contains(there, b)
 		switch {
 		case here && (urls[b] == "" || !strings.Contains(line, " at ")):
 			t.Errorf("%s was not started: %s", b, line)
-		case !here && (urls[b] != "" || !strings.Contains(line, "none, because: ") || !strings.Contains(line, "to install it")):
+		case !here && (urls[b] != "" || !strings.Contains(line, "none, because: ") ||
+			!strings.Contains(line, "to install it")):
 			t.Errorf("%s = %q, %q, want none and what to install", b, urls[b], line)
 		}
 		if name := "SHOP_" + strings.ToUpper(b); env[name] != urls[b] {
@@ -174,7 +176,8 @@ func TestMissingIsTold(t *testing.T) {
 		t.Errorf("Start() with an extra that is missing = %v, want the advice", err)
 	}
 	notFound := fmt.Errorf("etcd %w; to install it: pray", errNotInstalled)
-	if got, want := (&Options{Advice: advice}).advised(Etcd, notFound).Error(), "etcd not found; to install it: pray; or bring etcd"; got != want {
+	if got, want := (&Options{Advice: advice}).advised(Etcd, notFound).Error(),
+		"etcd not found; to install it: pray; or bring etcd"; got != want {
 		t.Errorf("advised() = %q, want %q", got, want)
 	}
 }
@@ -184,7 +187,8 @@ func TestGivenExtras(t *testing.T) {
 	t.Parallel()
 	o := Options{
 		Replicas: 1, Backend: Embedded, All: true, SQL: "sqlite:" + t.TempDir() + "/own.db",
-		Redlock: "redis://:secret@a:1,redis://b:2,redis://c:3", Etcd: "http://d:4,http://e:5", ZooKeeper: "f:6", Consul: "http://g:7", Kafka: "h:8",
+		Redlock: "redis://:secret@a:1,redis://b:2,redis://c:3", Etcd: "http://d:4,http://e:5", ZooKeeper: "f:6",
+		Consul: "http://g:7", Kafka: "h:8",
 	}
 	var log logged
 	o.Log = log.add
@@ -195,7 +199,8 @@ func TestGivenExtras(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() })
 	env := askEnv(t, s.URL)
 	for name, want := range map[string]string{
-		"SHOP_REDLOCK": o.Redlock, "SHOP_ETCD": o.Etcd, "SHOP_ZOOKEEPER": o.ZooKeeper, "SHOP_CONSUL": o.Consul, "SHOP_KAFKA": o.Kafka,
+		"SHOP_REDLOCK": o.Redlock, "SHOP_ETCD": o.Etcd, "SHOP_ZOOKEEPER": o.ZooKeeper, "SHOP_CONSUL": o.Consul,
+		"SHOP_KAFKA": o.Kafka,
 	} {
 		if env[name] != want {
 			t.Errorf("%s = %q, want %q", name, env[name], want)

@@ -23,12 +23,14 @@ type program struct {
 }
 
 // redisProgram is what Redis and each node of a Redlock run.
-var redisProgram = program{names: []string{"redis-server"}, install: text.Of("apt-get install redis-server, or brew install redis")}
+var redisProgram = program{names: []string{"redis-server"}, install: text.Of("apt-get install redis-server, or brew " +
+	"install redis")}
 
 // programs are the real servers, by backend. MariaDB comes first: where both are there, mysqld is often a link to it.
 var programs = map[string]program{
 	Redis: redisProgram, Redlock: redisProgram,
-	MySQL: {names: []string{"mariadbd", "mysqld"}, install: text.Of("apt-get install mariadb-server, or brew install mariadb")},
+	MySQL: {names: []string{"mariadbd", "mysqld"}, install: text.Of("apt-get install mariadb-server, or brew install " +
+		"mariadb")},
 	Nginx: {names: []string{"nginx"}, install: text.Of("apt-get install nginx-light, or brew install nginx")},
 	Etcd:  {names: []string{"etcd"}, install: text.Of("apt-get install etcd-server, or brew install etcd")},
 	ZooKeeper: {names: []string{"java"}, install: text.Plain("apt-get install zookeeper"), also: func() text.Text {
@@ -37,14 +39,16 @@ var programs = map[string]program{
 		}
 		return text.Text{}
 	}},
-	Kafka: {names: []string{"java"}, install: text.Of("apt-get install openjdk-17-jre-headless maven, then scripts/real-kafka"), also: func() text.Text {
+	Kafka: {names: []string{"java"}, install: text.Of("apt-get install openjdk-17-jre-headless maven, then " +
+		"scripts/real-kafka"), also: func() text.Text {
 		if kafkaJars() == "" {
 			return text.Of("Apache Kafka (its jars)")
 		}
 		return text.Text{}
 	}},
 	Compiler: {names: []string{"cc", "gcc", "clang"}, install: text.Plain("apt-get install gcc libc6-dev")},
-	Consul:   {names: []string{"consul"}, install: text.Of("a binary from https://releases.hashicorp.com/consul on PATH (Debian 12 has no package)")},
+	Consul: {names: []string{"consul"}, install: text.Of("a binary from https://releases.hashicorp.com/consul on PATH " +
+		"(Debian 12 has no package)")},
 }
 
 // extraDirs are where Debian and others put servers although they are not on a user's PATH.
@@ -53,12 +57,14 @@ var extraDirs = []string{"/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt
 // errNotInstalled is in every error of Find, which ends with what to install.
 var errNotInstalled = text.Of("not found").Errorf()
 
-// EnvProgram and the name of a backend in capitals make the variable that names the program of its real server, instead of the one
-// that would be found: SHOP_PROGRAM_MYSQL=/opt/mysql/bin/mysqld. The nodes of a Redlock are SHOP_PROGRAM_REDIS too.
+// EnvProgram and the name of a backend in capitals make the variable that names the program of its real server, instead
+// of the one that would be found: SHOP_PROGRAM_MYSQL=/opt/mysql/bin/mysqld. The nodes of a Redlock are
+// SHOP_PROGRAM_REDIS too.
 const EnvProgram = "SHOP_PROGRAM_"
 
-// Find returns the path of the real server for a backend (Redis, MySQL, Nginx, ...): the one that the environment names, or else
-// one on PATH or where servers are usually installed; for ZooKeeper and Kafka it is that of java. Its error names what to install.
+// Find returns the path of the real server for a backend (Redis, MySQL, Nginx, ...): the one that the environment
+// names, or else one on PATH or where servers are usually installed; for ZooKeeper and Kafka it is that of java. Its
+// error names what to install.
 func Find(backend string) (string, error) {
 	p, ok := programs[backend]
 	if !ok {
@@ -117,7 +123,8 @@ func version(path, flag string) (number, said string) {
 	return versionNumber.FindString(strings.TrimPrefix(said, path)), said
 }
 
-// atLeast compares a version number, such as 1.8.7, with the parts of another. An unknown version counts as older than any.
+// atLeast compares a version number, such as 1.8.7, with the parts of another. An unknown version counts as older than
+// any.
 func atLeast(version string, least ...int) bool {
 	parts := strings.Split(version, ".")
 	for i, want := range least {

@@ -16,8 +16,8 @@ import (
 // outFor is how long a target that failed is left out, as nginx does with max_fails=1 fail_timeout=2s.
 const outFor = 2 * time.Second
 
-// fleet sends each request to one of the targets, in turn. A POST that could not connect goes to the next target, since nothing
-// was sent; nothing that was sent, and no other method, goes anywhere else.
+// fleet sends each request to one of the targets, in turn. A POST that could not connect goes to the next target, since
+// nothing was sent; nothing that was sent, and no other method, goes anywhere else.
 type fleet struct {
 	next        http.RoundTripper
 	targets     []*target
@@ -78,7 +78,8 @@ func (f *fleet) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// pick returns the next target that was not tried and is not left out; where there is none, the next that was not tried.
+// pick returns the next target that was not tried and is not left out; where there is none, the next that was not
+// tried.
 func (f *fleet) pick(seen map[*target]bool) *target {
 	now, start := time.Now(), f.turn.Add(1)-1
 	var left *target

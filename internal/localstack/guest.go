@@ -31,7 +31,8 @@ func (s OwnServers) AddTo(o Options) Options {
 	return o
 }
 
-// AddressError is the error of an address that cannot be one, as a flag gave it; an error of a server that does not answer is none.
+// AddressError is the error of an address that cannot be one, as a flag gave it; an error of a server that does not
+// answer is none.
 type AddressError struct{ err error }
 
 // Error implements error.
@@ -43,8 +44,8 @@ func (e *AddressError) Unwrap() error { return e.err }
 func badAddress(format string, args ...any) error { return &AddressError{fmt.Errorf(format, args...)} }
 
 // Guest is a stack on servers that are the user's own: it touches its own keys and tables there, and takes away what it
-// brought. Its keys have a prefix of their own; its tables are dropped unless they were there before. The keeper does that
-// too, in case the stack does not live to.
+// brought. Its keys have a prefix of their own; its tables are dropped unless they were there before. The keeper does
+// that too, in case the stack does not live to.
 type Guest struct {
 	Prefix string
 	Own    OwnServers // SQL is "" too where the tables were there before

@@ -29,8 +29,9 @@ func (g *Guest) openExtras(ctx context.Context) (*backend.Set, error) {
 		return nil, nil //nolint:nilnil // there is nothing to open, and that is no error
 	}
 	set, err := backend.Open(backend.Config{
-		Redlock: g.Own.Redlock, Etcd: g.Own.Etcd, ZooKeeper: g.Own.ZooKeeper, Consul: g.Own.Consul, Prefix: g.Prefix, Conns: 2,
-		Name: func(name string) string { return "--" + name },
+		Redlock: g.Own.Redlock, Etcd: g.Own.Etcd, ZooKeeper: g.Own.ZooKeeper, Consul: g.Own.Consul, Prefix: g.Prefix,
+		Conns: 2,
+		Name:  func(name string) string { return "--" + name },
 	})
 	if err != nil {
 		return nil, badAddress("%w", err)
@@ -63,8 +64,8 @@ func (g *Guest) lookAtExtras(ctx context.Context) error {
 	return errors.Join(err, set.Close())
 }
 
-// leaveExtras removes what locks left on the user's extras. Orderly replicas leave little: ZooKeeper's containers, which the server
-// would delete too, minutes later.
+// leaveExtras removes what locks left on the user's extras. Orderly replicas leave little: ZooKeeper's containers,
+// which the server would delete too, minutes later.
 func (g *Guest) leaveExtras(ctx context.Context) error {
 	set, err := g.openExtras(ctx)
 	if set == nil {
@@ -90,7 +91,8 @@ func (g *Guest) leaveExtras(ctx context.Context) error {
 	return errors.Join(append(errs, set.Close())...)
 }
 
-// dropNodes deletes the locks of the prefix, and their root if it was made for them and no other shop has locks there now.
+// dropNodes deletes the locks of the prefix, and their root if it was made for them and no other shop has locks there
+// now.
 func (g *Guest) dropNodes(c *zk.Conn) error {
 	locks, _, err := c.Children(backend.ZooKeeperRoot)
 	for _, name := range locks {

@@ -17,7 +17,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// startKafka fills in s.Kafka with what findExtra chose. With Auto a real broker that does not start gives way to the embedded one.
+// startKafka fills in s.Kafka with what findExtra chose. With Auto a real broker that does not start gives way to the
+// embedded one.
 func (s *Stack) startKafka(ctx context.Context, path string) (err error) {
 	why := onRequest.In(s.opts.Lang)
 	if path != s.opts.Binary {
@@ -41,8 +42,9 @@ const (
 	kafkaLogging = "kafka-log4j2.properties"
 )
 
-// kafkaBroker is one Apache Kafka broker that is its own controller, in a small Java machine. It keeps its log on disk, as brokers
-// do: written, not forced. Consumers may be taken for dead after a second, where a broker by default wants six at least.
+// kafkaBroker is one Apache Kafka broker that is its own controller, in a small Java machine. It keeps its log on disk,
+// as brokers do: written, not forced. Consumers may be taken for dead after a second, where a broker by default wants
+// six at least.
 func kafkaBroker(java string) server {
 	jars := kafkaJars()
 	return server{
@@ -64,8 +66,8 @@ func kafkaBroker(java string) server {
 	}
 }
 
-// kafkaFiles writes the files of a broker, and returns the path of its configuration. It also writes a missing meta.properties:
-// formatting would do no more for a single broker, and would start a Java machine.
+// kafkaFiles writes the files of a broker, and returns the path of its configuration. It also writes a missing
+// meta.properties: formatting would do no more for a single broker, and would start a Java machine.
 func kafkaFiles(at site, controller string) (conf string, err error) {
 	data := at.file("kafka")
 	conf = data + ".properties"
@@ -76,9 +78,11 @@ func kafkaFiles(at site, controller string) (conf string, err error) {
 			"controller.listener.names=CONTROLLER", "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
 			"controller.quorum.voters=1@" + controller,
 			"offsets.topic.replication.factor=1", "offsets.topic.num.partitions=1",
-			"transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1", "transaction.state.log.num.partitions=1",
+			"transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1",
+			"transaction.state.log.num.partitions=1",
 			"group.initial.rebalance.delay.ms=0", "group.min.session.timeout.ms=1000", "log.index.size.max.bytes=65536",
-			"broker.session.timeout.ms=4000", "broker.heartbeat.interval.ms=500", "", // one that was killed comes back when its session is over
+			// one that was killed comes back when its session is over
+			"broker.session.timeout.ms=4000", "broker.heartbeat.interval.ms=500", "",
 		}, "\n"),
 		at.file(kafkaLogging): strings.Join([]string{
 			"rootLogger.level = warn", "rootLogger.appenderRef.out.ref = out",
@@ -101,8 +105,8 @@ func kafkaFiles(at site, controller string) (conf string, err error) {
 	return conf, nil
 }
 
-// kafkaJars is the directory of a broker's jars: what scripts/real-kafka fetched into the user's cache, in its newest version, or an
-// installation in a usual place; "" when there is none.
+// kafkaJars is the directory of a broker's jars: what scripts/real-kafka fetched into the user's cache, in its newest
+// version, or an installation in a usual place; "" when there is none.
 func kafkaJars() string {
 	places := []string{"/opt/kafka/libs", "/opt/homebrew/opt/kafka/libexec/libs"}
 	if cache := cacheDir(); cache != "" {
@@ -142,9 +146,9 @@ func kafkaVersion(jars string) string {
 	return versionNumber.FindString(of)
 }
 
-// StartKfake starts an embedded Kafka broker on addr, whose host must be 127.0.0.1, in this process. It speaks the protocol of
-// a recent Kafka, keeps everything in memory, and makes topics that a client asks for with one partition, Kafka's own default.
-// The caller closes it.
+// StartKfake starts an embedded Kafka broker on addr, whose host must be 127.0.0.1, in this process. It speaks the
+// protocol of a recent Kafka, keeps everything in memory, and makes topics that a client asks for with one partition,
+// Kafka's own default. The caller closes it.
 func StartKfake(addr string) (*kfake.Cluster, error) {
 	at, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
@@ -153,7 +157,8 @@ func StartKfake(addr string) (*kfake.Cluster, error) {
 	if !at.IP.Equal(net.IPv4(127, 0, 0, 1)) {
 		return nil, text.Of("localstack: embedded Kafka: address %s: it listens on 127.0.0.1 only").Errorf(addr)
 	}
-	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(at.Port), kfake.AllowAutoTopicCreation(), kfake.DefaultNumPartitions(1))
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(at.Port), kfake.AllowAutoTopicCreation(),
+		kfake.DefaultNumPartitions(1))
 	if err != nil {
 		return nil, fmt.Errorf("localstack: embedded Kafka: %w", err)
 	}

@@ -68,8 +68,8 @@ type keeper struct {
 	children map[int]*child
 }
 
-// RunKeeper is the body of 'shop keeper'. It makes a private temporary directory, starts the children that in asks for, each in its own
-// process group, and reports to out. When in ends, as it does however the parent dies, it ends the
+// RunKeeper is the body of 'shop keeper'. It makes a private temporary directory, starts the children that in asks for,
+// each in its own process group, and reports to out. When in ends, as it does however the parent dies, it ends the
 // groups, removes the directory and returns.
 //
 // It must be called from the main goroutine of a process of its own: it takes over signals and its thread. SIGINT,

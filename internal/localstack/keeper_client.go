@@ -48,9 +48,9 @@ type process struct {
 	how     string
 }
 
-// newKeeperClient starts a keeper, which is binary with the argument "keeper", in a session of its own, so that a Ctrl-C in the
-// terminal reaches the parent only. died is called, at most once per child and never after close, when a vital child
-// or (with p nil) the keeper ends.
+// newKeeperClient starts a keeper, which is binary with the argument "keeper", in a session of its own, so that a
+// Ctrl-C in the terminal reaches the parent only. died is called, at most once per child and never after close, when a
+// vital child or (with p nil) the keeper ends.
 func newKeeperClient(binary string, died func(p *process, how string)) (*keeperClient, error) {
 	toKeeper, in, err := os.Pipe()
 	if err != nil {
@@ -67,14 +67,16 @@ func newKeeperClient(binary string, died func(p *process, how string)) (*keeperC
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("localstack: start the keeper: %w", err), in.Close(), out.Close())
 	}
-	l := &keeperClient{cmd: cmd, in: in, patience: keeperPatience, procs: map[int]*process{}, gone: make(chan struct{}), died: died}
+	l := &keeperClient{cmd: cmd, in: in, patience: keeperPatience, procs: map[int]*process{}, gone: make(chan struct{}),
+		died: died}
 	events := json.NewDecoder(out)
 	var hello event
 	if events.Decode(&hello) != nil || hello.Dir == "" {
 		_ = cmd.Process.Kill()
 		if hello.Error != "" {
 			_ = cmd.Wait()
-			err := text.Of("localstack: no private directory can be made: %s (the variable TMPDIR names the place)").Errorf(hello.Error)
+			err := text.Of("localstack: no private directory can be made: %s (the variable TMPDIR names the place)").
+				Errorf(hello.Error)
 			return nil, errors.Join(err, in.Close(), out.Close())
 		}
 		err := fmt.Errorf("localstack: '%s keeper' does not answer; is it the shop binary?", binary)
@@ -163,8 +165,8 @@ func (p *process) end(how string) {
 	}
 }
 
-// start asks for a child and waits until it runs. Its log is <name>.log in the private directory, which is also its working directory unless
-// s names another.
+// start asks for a child and waits until it runs. Its log is <name>.log in the private directory, which is also its
+// working directory unless s names another.
 func (l *keeperClient) start(ctx context.Context, name string, s spec) (*process, error) {
 	p := &process{
 		name:    name,
@@ -229,7 +231,8 @@ func (l *keeperClient) lastCommand(o Options) error {
 	l.patience += lastCommandLimit
 	l.mu.Unlock()
 	argv := append([]string{o.Binary}, o.LastCommand...)
-	return l.request(nil, spec{Argv: argv, Env: o.LastCommandEnv, Dir: l.dir, Log: filepath.Join(l.dir, "lastCommand.log"), LastCommand: true})
+	return l.request(nil, spec{Argv: argv, Env: o.LastCommandEnv, Dir: l.dir, Log: filepath.Join(l.dir, "lastCommand.log"),
+		LastCommand: true})
 }
 
 // run starts a child that ends by itself and waits for that, within ctx. Its error carries the end of its log.
@@ -249,8 +252,8 @@ func (l *keeperClient) run(ctx context.Context, name string, argv []string) erro
 	return nil
 }
 
-// guard says whether p lives, and makes it vital from now on where that is asked for. Together with note, which looks at vital after it has
-// closed exited, this leaves no moment at which an end goes unseen.
+// guard says whether p lives, and makes it vital from now on where that is asked for. Together with note, which looks
+// at vital after it has closed exited, this leaves no moment at which an end goes unseen.
 func (l *keeperClient) guard(p *process, vital bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -296,10 +299,12 @@ func (l *keeperClient) close() error {
 	return fmt.Errorf("localstack: the keeper did not end within %v and was killed", patience)
 }
 
-// keeperPatience bounds an orderly end without a last command: the longest grace, and several times as much for a busy machine.
+// keeperPatience bounds an orderly end without a last command: the longest grace, and several times as much for a busy
+// machine.
 const keeperPatience = 15 * time.Second
 
-// cause says why a process has ended, as far as its log tells: by a line about a full disk, else by the last about an error.
+// cause says why a process has ended, as far as its log tells: by a line about a full disk, else by the last about an
+// error.
 func cause(log string) (said string) {
 	for _, line := range lastLines(log, 0, 1000) {
 		if wrong.MatchString(line) && !strings.HasSuffix(line, "Aborting") {

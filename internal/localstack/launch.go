@@ -31,8 +31,8 @@ type server struct {
 	env     func(addr string) []string      // nil = none
 	ready   func(ctx context.Context, addr string) error
 	grace   time.Duration // see spec.GraceMS
-	// loses says what is gone when the process dies, as a sentence. A part that loses nothing ("") may be started again: it keeps no
-	// data, or keeps them in files, which outlive a process also where they are not synced.
+	// loses says what is gone when the process dies, as a sentence. A part that loses nothing ("") may be started again:
+	// it keeps no data, or keeps them in files, which outlive a process also where they are not synced.
 	loses text.Text
 	// mortal says that its end is no end of the stack.
 	mortal bool
@@ -73,8 +73,8 @@ const (
 // errEarlyExit: the process ended early, for example because its port was taken.
 var errEarlyExit = text.Of("ended before it was ready").Errorf()
 
-// launch starts the process and waits until it is ready. Another process may take a port between our choice and its use;
-// then the next port is tried.
+// launch starts the process and waits until it is ready. Another process may take a port between our choice and its
+// use; then the next port is tried.
 func (l *launcher) launch(ctx context.Context, sv server) (Service, error) {
 	if sv.prepare != nil {
 		if err := sv.prepare(ctx); err != nil {
@@ -170,8 +170,9 @@ func (l *launcher) await(ctx context.Context, sv server, addr string, p *process
 	}
 }
 
-// freeAddr picks a loopback port that nobody listens on and that this stack has not handed out. It stays below the range
-// from which Linux and macOS take the local ports of outgoing connections, so that a busy client does not get in the way.
+// freeAddr picks a loopback port that nobody listens on and that this stack has not handed out. It stays below the
+// range from which Linux and macOS take the local ports of outgoing connections, so that a busy client does not get in
+// the way.
 func (l *launcher) freeAddr() (string, error) {
 	for range 200 {
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(12000)))
@@ -185,8 +186,8 @@ func (l *launcher) freeAddr() (string, error) {
 	return "", text.Of("localstack: no free loopback port between 20000 and 32000").Errorf()
 }
 
-// answers dials addr, sends ask, if any, and looks at the beginning of what comes back. It needs no client library, and a
-// server that takes connections before it can answer is not taken for ready.
+// answers dials addr, sends ask, if any, and looks at the beginning of what comes back. It needs no client library, and
+// a server that takes connections before it can answer is not taken for ready.
 func answers(ctx context.Context, addr, ask string, matches func(line []byte) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

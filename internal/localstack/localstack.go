@@ -1,14 +1,14 @@
-// Package localstack runs a private lastitem on this machine: a Redis, an SQL server, what a few modes need besides (five
-// Redis masters for Redlock, etcd, ZooKeeper, Consul, a Kafka broker), replicas of the shop and a balancer, as child
-// processes on loopback, and leaves nothing behind: no process, no port, no file.
+// Package localstack runs a private lastitem on this machine: a Redis, an SQL server, what a few modes need besides
+// (five Redis masters for Redlock, etcd, ZooKeeper, Consul, a Kafka broker), replicas of the shop and a balancer, as
+// child processes on loopback, and leaves nothing behind: no process, no port, no file.
 //
-// Per backend it takes the URL that the user gave, else a real server found on PATH (see [Find]), else an embedded one where
-// there is one, and says which. Start with [Start], which returns a [Stack] of [Service] values.
+// Per backend it takes the URL that the user gave, else a real server found on PATH (see [Find]), else an embedded one
+// where there is one, and says which. Start with [Start], which returns a [Stack] of [Service] values.
 //
-// The children are owned by a keeper, a process of its own ('shop keeper', [RunKeeper]) that reads its orders from a pipe
-// held by the parent. When the pipe ends, because the parent closed it or died, even by kill -9, the keeper ends all
-// process groups and removes the private directory. Should the keeper be killed, the kernel (on Linux) or the parent ends
-// the children instead, and the parent removes the directory.
+// The children are owned by a keeper, a process of its own ('shop keeper', [RunKeeper]) that reads its orders from a
+// pipe held by the parent. When the pipe ends, because the parent closed it or died, even by kill -9, the keeper ends
+// all process groups and removes the private directory. Should the keeper be killed, the kernel (on Linux) or the
+// parent ends the children instead, and the parent removes the directory.
 package localstack
 
 import (
@@ -84,8 +84,8 @@ type Stack struct {
 	err     error // set before done is closed
 }
 
-// Start brings a stack up and returns when every part answers. ctx bounds the start only: the stack lives until Close, or
-// until this process ends. When Start fails it has cleaned up after itself.
+// Start brings a stack up and returns when every part answers. ctx bounds the start only: the stack lives until Close,
+// or until this process ends. When Start fails it has cleaned up after itself.
 func Start(ctx context.Context, o Options) (*Stack, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -172,9 +172,11 @@ func (s *Stack) launchReal(ctx context.Context, sv server, from any) (started Se
 	return started, s.opts.tell(err), nil
 }
 
-// insteadOf notes that an installed store did not start and an embedded one replaces it: the user tests another server than expected.
+// insteadOf notes that an installed store did not start and an embedded one replaces it: the user tests another server
+// than expected.
 func (s *Stack) insteadOf(backend, embedded, installed, why string) {
-	s.instead.Store(backend, text.Of("%s is %s, not the installed %s, which does not start: %s").Errorf(backend, embedded, installed, firstLine(why)))
+	s.instead.Store(backend, text.Of("%s is %s, not the installed %s, which does not start: %s").Errorf(backend, embedded,
+		installed, firstLine(why)))
 }
 
 // Instead says of each store that is not the installed one why it is not, in a sentence.
@@ -260,5 +262,6 @@ func given(name, url string) Service {
 	return Service{Name: name, Kind: "given", URL: url}
 }
 
-// grace is how long a replica or balancer may take to end; see spec.GraceMS. A replica may send its last traces for 3 s.
+// grace is how long a replica or balancer may take to end; see spec.GraceMS. A replica may send its last traces for 3
+// s.
 const grace = 4 * time.Second

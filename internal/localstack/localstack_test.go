@@ -69,7 +69,8 @@ func TestStartAndClose(t *testing.T) {
 			for range 6 {
 				env := askEnv(t, s.URL)
 				seen[env["SHOP_REPLICA"]]++
-				if env["SHOP_REDIS"] != s.Redis.URL || env["SHOP_SQL"] != s.SQL.URL || env["SHOP_ADMIN_TOKEN"] != "secret" || env["SHOP_EXTRA"] != "1" {
+				if env["SHOP_REDIS"] != s.Redis.URL || env["SHOP_SQL"] != s.SQL.URL || env["SHOP_ADMIN_TOKEN"] != "secret" ||
+					env["SHOP_EXTRA"] != "1" {
 					t.Errorf("environment of a replica = %v", env)
 				}
 			}
@@ -148,7 +149,8 @@ func TestParentKilled(t *testing.T) {
 	}
 }
 
-// TestParentKilledWhileStarting kills the parent at an arbitrary moment of the start; the directory is looked for by name.
+// TestParentKilledWhileStarting kills the parent at an arbitrary moment of the start; the directory is looked for by
+// name.
 func TestParentKilledWhileStarting(t *testing.T) {
 	t.Parallel()
 	backends := backendsToTry(t)
@@ -307,7 +309,8 @@ func TestStartFails(t *testing.T) {
 		{"unknown part", Options{Only: []string{"cassandra"}}, `unknown backend "cassandra"`},
 		{"not the shop", Options{Binary: "/bin/true"}, "is it the shop binary?"},
 		{"no such binary", Options{Binary: "/nonexistent/shop"}, "no such file"},
-		{"replica crashes", Options{Replicas: 2, Backend: Embedded, Env: crashing}, "ended before it was ready: exit status 1"},
+		{"replica crashes", Options{Replicas: 2, Backend: Embedded, Env: crashing},
+			"ended before it was ready: exit status 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -357,7 +360,9 @@ func TestGivenServersAreLeftAlone(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := answers(t.Context(), m.Addr(), command("PING"), func(line []byte) bool { return line[0] == '+' }); err != nil {
+	if err := answers(t.Context(), m.Addr(), command("PING"), func(line []byte) bool {
+		return line[0] == '+'
+	}); err != nil {
 		t.Errorf("the given Redis after Close: %v", err)
 	}
 }
@@ -370,8 +375,9 @@ func TestMissingPrograms(t *testing.T) {
 	extraDirs = nil
 	t.Cleanup(func() { extraDirs = dirs })
 	for backend, want := range map[string]string{
-		Redis: "redis-server", Redlock: "redis-server", MySQL: "mariadb-server", Nginx: "nginx", Etcd: "etcd-server", ZooKeeper: "zookeeper",
-		Kafka: "openjdk-17-jre-headless maven, then scripts/real-kafka",
+		Redis: "redis-server", Redlock: "redis-server", MySQL: "mariadb-server", Nginx: "nginx", Etcd: "etcd-server",
+		ZooKeeper: "zookeeper",
+		Kafka:     "openjdk-17-jre-headless maven, then scripts/real-kafka",
 	} {
 		if _, err := Find(backend); err == nil || !strings.Contains(err.Error(), "apt-get install "+want) {
 			t.Errorf("Find(%s) = %v, want what to install", backend, err)
@@ -380,11 +386,13 @@ func TestMissingPrograms(t *testing.T) {
 	if _, err := Find(Consul); err == nil || !strings.Contains(err.Error(), "releases.hashicorp.com") {
 		t.Errorf("Find(consul) = %v, want where to get it", err)
 	}
-	if _, err := Start(t.Context(), Options{Backend: Local}); err == nil || !strings.Contains(err.Error(), "apt-get install") {
+	if _, err := Start(t.Context(), Options{Backend: Local}); err == nil ||
+		!strings.Contains(err.Error(), "apt-get install") {
 		t.Errorf("Start(local) = %v, want what to install", err)
 	}
 	s := startStack(t, Options{Replicas: 1})
-	if s.Redis.Kind != "embedded miniredis" || s.SQL.Kind != "embedded SQLite" || s.Balancer.Kind != "built-in round-robin proxy" {
+	if s.Redis.Kind != "embedded miniredis" || s.SQL.Kind != "embedded SQLite" ||
+		s.Balancer.Kind != "built-in round-robin proxy" {
 		t.Errorf("auto without programs = %q, %q, %q, want embedded ones", s.Redis.Kind, s.SQL.Kind, s.Balancer.Kind)
 	}
 	env := askEnv(t, s.URL)
@@ -398,7 +406,8 @@ func TestMissingPrograms(t *testing.T) {
 	}
 	_, err := Start(t.Context(), Options{Replicas: 1, All: true})
 	for _, want := range []string{
-		"mysql: mariadbd or mysqld not found; to install it: apt-get install mariadb-server", "redlock: redis-server not found",
+		"mysql: mariadbd or mysqld not found; to install it: apt-get install mariadb-server",
+		"redlock: redis-server not found",
 		"etcd: etcd not found", "zookeeper: java not found", "consul: consul not found", "releases.hashicorp.com",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -407,15 +416,16 @@ func TestMissingPrograms(t *testing.T) {
 	}
 }
 
-// A store that is installed and does not start is replaced, but neither silently nor without its reason: that of a full disk is named. It is
-// not parallel, since it changes the environment.
+// A store that is installed and does not start is replaced, but neither silently nor without its reason: that of a full
+// disk is named. It is not parallel, since it changes the environment.
 func TestInsteadOfWhatDoesNotStart(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
 	for name, script := range map[string]string{
-		"mariadbd":           "echo '10.11.1-MariaDB'",
-		"mariadb-install-db": "echo '[ERROR] InnoDB: preallocating 9 bytes failed with error 28'; echo '[ERROR] Aborting'; for i in 1 2 3 4 5 6 7 8 9; do echo advertising; done; exit 1",
-		"redis-server":       "echo '7.0.15'; echo '*** FATAL CONFIG FILE ERROR ***'; exit 1",
+		"mariadbd": "echo '10.11.1-MariaDB'",
+		"mariadb-install-db": "echo '[ERROR] InnoDB: preallocating 9 bytes failed with error 28'; echo '[ERROR] Aborting'; " +
+			"for i in 1 2 3 4 5 6 7 8 9; do echo advertising; done; exit 1",
+		"redis-server": "echo '7.0.15'; echo '*** FATAL CONFIG FILE ERROR ***'; exit 1",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 			t.Fatal(err)
@@ -424,8 +434,10 @@ func TestInsteadOfWhatDoesNotStart(t *testing.T) {
 	s := startStack(t, Options{})
 	said := strings.Join(s.Instead(), "\n")
 	for _, want := range []string{
-		"redis is miniredis, not the installed redis-server 7.0.15, which does not start: redis: ", "*** FATAL CONFIG FILE ERROR ***",
-		"sql is SQLite, not the installed mariadbd, which does not start: sql install: exit status 1: [ERROR] InnoDB: preallocating 9 bytes failed with error 28 (no space left on device)",
+		"redis is miniredis, not the installed redis-server 7.0.15, which does not start: redis: ",
+		"*** FATAL CONFIG FILE ERROR ***",
+		"sql is SQLite, not the installed mariadbd, which does not start: sql install: exit status 1: [ERROR] InnoDB: " +
+			"preallocating 9 bytes failed with error 28 (no space left on device)",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("Instead() = %q, want %q", said, want)
@@ -433,7 +445,8 @@ func TestInsteadOfWhatDoesNotStart(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", "/missing") // short: where a long one leaves no room for a socket, /tmp serves
 	_, err := Start(t.Context(), Options{Backend: Embedded})
-	if err == nil || !strings.Contains(err.Error(), "no private directory can be made: ") || !strings.Contains(err.Error(), "no such file or directory") {
+	if err == nil || !strings.Contains(err.Error(), "no private directory can be made: ") ||
+		!strings.Contains(err.Error(), "no such file or directory") {
 		t.Errorf("Start in a TMPDIR that is not there = %v, want that said", err)
 	}
 }
@@ -470,8 +483,8 @@ func TestSQLConfComesLast(t *testing.T) {
 	}
 }
 
-// Several servers may be given one slice of lines, also one with room behind its end. Two that append to one file lose each other's data, and
-// at times do not start.
+// Several servers may be given one slice of lines, also one with room behind its end. Two that append to one file lose
+// each other's data, and at times do not start.
 func TestRedisConf(t *testing.T) {
 	t.Parallel()
 	lines := []string{"appendonly yes", "maxmemory 1mb", "the caller's own"}
@@ -486,7 +499,8 @@ func TestRedisConf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name == Redis && !strings.HasSuffix(string(conf), "\nappendonly yes\nmaxmemory 1mb\n") || lines[2] != "the caller's own" {
+		if name == Redis && !strings.HasSuffix(string(conf), "\nappendonly yes\nmaxmemory 1mb\n") ||
+			lines[2] != "the caller's own" {
 			t.Errorf("redis.conf ends without the lines, or what is behind their end became %q:\n%s", lines[2], conf)
 		}
 		_, line, _ := strings.Cut(string(conf), "\ndir ")

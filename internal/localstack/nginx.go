@@ -100,7 +100,8 @@ type edge struct {
 	read        string   // how long a replica may take to answer; "" = 75s
 }
 
-// renderNginx writes the configuration. The template has the rules of 'shop up' in plain words; again and read replace theirs.
+// renderNginx writes the configuration. The template has the rules of 'shop up' in plain words; again and read replace
+// theirs.
 func renderNginx(e edge) ([]byte, error) {
 	data := struct {
 		Listen   string
@@ -119,7 +120,8 @@ func renderNginx(e edge) ([]byte, error) {
 		}
 		p := edgeProblem{Status: e.status, Body: body, RetryAfter: api.Codes[e.code].Happened == api.NoForNow}
 		if e.code == api.OutcomeUnknown {
-			p.Unsent = edgeBody(http.StatusServiceUnavailable, api.BackendUnavailable, "no connection to a replica; nothing was sent")
+			p.Unsent = edgeBody(http.StatusServiceUnavailable, api.BackendUnavailable,
+				"no connection to a replica; nothing was sent")
 		}
 		data.Problems = append(data.Problems, p)
 	}

@@ -37,7 +37,9 @@ func TestSpawnNginxSendsAgain(t *testing.T) {
 		}
 	}))
 	t.Cleanup(first.Close)
-	next := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "next") }))
+	next := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, "next")
+	}))
 	t.Cleanup(next.Close)
 	s := testenv.OwnWith(t, localstack.Options{Only: []string{}})
 	for name, want := range map[bool]int{true: http.StatusOK, false: http.StatusBadGateway} {

@@ -22,17 +22,17 @@ type Options struct {
 	// Redis and SQL are the user's own servers, used but neither started nor stopped: a redis:// URL; a DSN of
 	// go-sql-driver or "sqlite:" and a path. "" starts one.
 	Redis, SQL string
-	// Extras of the user's own, likewise. Redlock takes redis:// URLs, Etcd http:// URLs, ZooKeeper and Kafka host:port, several
-	// comma-separated; Consul the http:// URL of an agent.
+	// Extras of the user's own, likewise. Redlock takes redis:// URLs, Etcd http:// URLs, ZooKeeper and Kafka host:port,
+	// several comma-separated; Consul the http:// URL of an agent.
 	Redlock, Etcd, ZooKeeper, Consul, Kafka string
-	// KeepFailing keeps a replica that fails in the balancer's round, so that a fault under test is met and not avoided. Otherwise
-	// it is left out for two seconds at a time.
+	// KeepFailing keeps a replica that fails in the balancer's round, so that a fault under test is met and not avoided.
+	// Otherwise it is left out for two seconds at a time.
 	KeepFailing bool
-	// Console is the address, host:port, of a console to which the balancer sends what begins with /console/; a browser that asks for / is
-	// redirected there. "" = there is none.
+	// Console is the address, host:port, of a console to which the balancer sends what begins with /console/; a browser
+	// that asks for / is redirected there. "" = there is none.
 	Console string
-	// Restart starts replicas and the balancer again when they die, and a store whose data outlive it; the end of another part, and
-	// without Restart of any, is the end of the stack.
+	// Restart starts replicas and the balancer again when they die, and a store whose data outlive it; the end of another
+	// part, and without Restart of any, is the end of the stack.
 	Restart bool
 	// Replica is the shop that the replicas run; "" is Binary.
 	Replica string
@@ -42,17 +42,19 @@ type Options struct {
 	RedisArgs []string
 	// SQLConf are options for the end of the command line, "--log-bin=bin", where a real MySQL or MariaDB is started.
 	SQLConf []string
-	// SQLData is the data directory of a real MySQL or MariaDB, filled where it is empty and kept. "" = one of the stack's own. On one that
-	// is not empty the accounts are those that were made before.
+	// SQLData is the data directory of a real MySQL or MariaDB, filled where it is empty and kept. "" = one of the stack's
+	// own. On one that is not empty the accounts are those that were made before.
 	SQLData string
 	// EtcdArgs are for the end of the command line, "--quota-backend-bytes=4194304", where a real etcd is started.
 	EtcdArgs []string
 	// Schemas are databases to make beside "lastitem", where a real MySQL or MariaDB is started.
 	Schemas []string
-	// Only says which backends are started: Redis, MySQL, Redlock, Etcd, ZooKeeper, Consul, Kafka. The first two always are with
-	// replicas. nil is these two, and with replicas also every extra that is installed: the log says which are not.
+	// Only says which backends are started: Redis, MySQL, Redlock, Etcd, ZooKeeper, Consul, Kafka. The first two always
+	// are with replicas. nil is these two, and with replicas also every extra that is installed: the log says which are
+	// not.
 	Only []string
-	// Extras narrows the extras of an Only that is nil to those that the modes in question need; an extra of the user's own stays. nil = all.
+	// Extras narrows the extras of an Only that is nil to those that the modes in question need; an extra of the user's
+	// own stays. nil = all.
 	Extras []string
 	// All makes it an error, before anything is started, that a mode would lack a backend; the error says what to install.
 	All bool
@@ -60,21 +62,21 @@ type Options struct {
 	Token string
 	// Env is added to the environment of the replicas.
 	Env []string
-	// LastCommand is a command of the shop, with LastCommandEnv on top of its environment, that the keeper runs when everything
-	// has ended, however that came: it cleans up what is not on this machine. It has half a minute.
+	// LastCommand is a command of the shop, with LastCommandEnv on top of its environment, that the keeper runs when
+	// everything has ended, however that came: it cleans up what is not on this machine. It has half a minute.
 	LastCommand, LastCommandEnv []string
 	// Binary is the shop; "" is $SHOP_BINARY, or else the running program. It is started as 'keeper', 'serve',
 	// 'embedded-redis', 'embedded-kafka' and 'balance'.
 	Binary string
-	// Advice says what the user can do, besides installing a program, where a backend is missing: "give your own with --etcd". It
-	// ends the error or, where the stack does without, the reason that the replicas give. nil or "" = nothing.
+	// Advice says what the user can do, besides installing a program, where a backend is missing: "give your own with
+	// --etcd". It ends the error or, where the stack does without, the reason that the replicas give. nil or "" = nothing.
 	Advice func(backend string) string
-	// Via returns the address, host:port, that a replica (from 1) must use for a server that has an address; nil = the server's own. It is
-	// called once for each pair of replica and server, by several goroutines: a replica that is started again keeps its addresses. Its
-	// error ends the start.
+	// Via returns the address, host:port, that a replica (from 1) must use for a server that has an address; nil = the
+	// server's own. It is called once for each pair of replica and server, by several goroutines: a replica that is
+	// started again keeps its addresses. Its error ends the start.
 	Via func(server Service, replica int) (addr string, err error)
-	// RTT is a round trip to add between the replicas and their servers, by a Via of our own, so that it excludes Via; 0 = none. Kafka and
-	// SQLite, which have no address to put a proxy before, stay as near as they are: the log says so.
+	// RTT is a round trip to add between the replicas and their servers, by a Via of our own, so that it excludes Via; 0 =
+	// none. Kafka and SQLite, which have no address to put a proxy before, stay as near as they are: the log says so.
 	RTT time.Duration
 	// Log is told what was chosen and why, a line at a time; nil keeps quiet. It is called by several goroutines.
 	Log func(format string, args ...any)
@@ -141,7 +143,9 @@ func (o *Options) completeOnly() error {
 	case o.Only == nil:
 		o.Only = needed
 	case o.Replicas > 0:
-		o.Only = slices.Concat(needed, slices.DeleteFunc(slices.Clone(o.Only), func(name string) bool { return slices.Contains(needed, name) }))
+		o.Only = slices.Concat(needed, slices.DeleteFunc(slices.Clone(o.Only), func(name string) bool {
+			return slices.Contains(needed, name)
+		}))
 	}
 	if o.All {
 		return o.missing()
@@ -154,15 +158,19 @@ func (o *Options) useful() []string {
 	if o.Extras == nil {
 		return extras
 	}
-	return slices.DeleteFunc(slices.Clone(extras), func(name string) bool { return !slices.Contains(o.Extras, name) && o.own(name) == "" })
+	return slices.DeleteFunc(slices.Clone(extras), func(name string) bool {
+		return !slices.Contains(o.Extras, name) && o.own(name) == ""
+	})
 }
 
 // own is the address that the user gave for an extra.
 func (o *Options) own(backend string) string {
-	return map[string]string{Redlock: o.Redlock, Etcd: o.Etcd, ZooKeeper: o.ZooKeeper, Consul: o.Consul, Kafka: o.Kafka}[backend]
+	return map[string]string{Redlock: o.Redlock, Etcd: o.Etcd, ZooKeeper: o.ZooKeeper, Consul: o.Consul,
+		Kafka: o.Kafka}[backend]
 }
 
-// findExtra returns the program of an extra, which for the embedded Kafka is Options.Binary, or an error that says what to install.
+// findExtra returns the program of an extra, which for the embedded Kafka is Options.Binary, or an error that says what
+// to install.
 func (o *Options) findExtra(backend string) (string, error) {
 	switch {
 	case backend == Kafka && o.Backend == Embedded:

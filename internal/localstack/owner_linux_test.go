@@ -13,8 +13,8 @@ import (
 	"lastitem/internal/testkit"
 )
 
-// ofSession describes the living processes of a session, as /proc has them. A stack's processes are in the session of its keeper, whose number
-// outlives the keeper.
+// ofSession describes the living processes of a session, as /proc has them. A stack's processes are in the session of
+// its keeper, whose number outlives the keeper.
 func ofSession(session int) (all []string) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, stat := range stats {

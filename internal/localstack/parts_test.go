@@ -69,9 +69,10 @@ func TestMarkLogs(t *testing.T) {
 // Each replica is told the address that Via gives for it, where a server has one at all.
 func TestVia(t *testing.T) {
 	t.Parallel()
-	s := startStack(t, Options{Replicas: 2, Backend: Embedded, Only: []string{Kafka}, Via: func(x Service, replica int) (string, error) {
-		return fmt.Sprintf("%s-%d.example:1", x.Name, replica), nil
-	}})
+	s := startStack(t, Options{Replicas: 2, Backend: Embedded, Only: []string{Kafka},
+		Via: func(x Service, replica int) (string, error) {
+			return fmt.Sprintf("%s-%d.example:1", x.Name, replica), nil
+		}})
 	for i, r := range s.Replicas {
 		env := envOf(t, r.Addr)
 		want := map[string]string{
@@ -91,9 +92,10 @@ func TestVia(t *testing.T) {
 func TestViaFails(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no more files")
-	s, err := Start(t.Context(), Options{Replicas: 1, Backend: Embedded, Only: []string{}, Via: func(Service, int) (string, error) {
-		return "", broken
-	}})
+	s, err := Start(t.Context(), Options{Replicas: 1, Backend: Embedded, Only: []string{},
+		Via: func(Service, int) (string, error) {
+			return "", broken
+		}})
 	if err == nil {
 		_ = s.Close()
 	}
@@ -150,8 +152,8 @@ func TestChineseLog(t *testing.T) {
 	}
 }
 
-// With RTT each replica reaches Redis through a proxy of its own, which adds the round trip; the log says what is as near as before, and
-// the proxies end with the stack.
+// With RTT each replica reaches Redis through a proxy of its own, which adds the round trip; the log says what is as
+// near as before, and the proxies end with the stack.
 func TestRTT(t *testing.T) {
 	t.Parallel()
 	const rtt = 20 * time.Millisecond
@@ -255,7 +257,8 @@ func wantSession(t *testing.T, url string) {
 func TestAtLeast(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string][2]bool{
-		"1.8.7": {}, "1.13.9": {}, "1.14.0": {true, false}, "1.19.4": {true, false}, "1.19.5": {true, true}, "1.22": {true, true}, "2.0.0": {true, true}, "": {},
+		"1.8.7": {}, "1.13.9": {}, "1.14.0": {true, false}, "1.19.4": {true, false}, "1.19.5": {true, true},
+		"1.22": {true, true}, "2.0.0": {true, true}, "": {},
 	} {
 		if got := [2]bool{atLeast(version, 1, 14), atLeast(version, 1, 19, 5)}; got != want {
 			t.Errorf("%q is at least 1.14 and 1.19.5: %t, want %t", version, got, want)
@@ -265,7 +268,8 @@ func TestAtLeast(t *testing.T) {
 
 // An environment that describes no guest is refused, with the reason.
 func TestGuestFromEnvironmentRefuses(t *testing.T) {
-	for text, want := range map[string]string{"": "unexpected end", "{}": "it has no prefix", `{"Prefix":7}`: "cannot unmarshal"} {
+	for text, want := range map[string]string{"": "unexpected end", "{}": "it has no prefix",
+		`{"Prefix":7}`: "cannot unmarshal"} {
 		t.Setenv(EnvGuest, text)
 		_, err := GuestFromEnvironment()
 		var bad *AddressError

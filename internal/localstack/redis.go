@@ -14,8 +14,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// startRedis fills in s.Redis. With Auto a real server that does not start gives way to the embedded one, and the log says
-// why; the same holds for SQL and the balancer.
+// startRedis fills in s.Redis. With Auto a real server that does not start gives way to the embedded one, and the log
+// says why; the same holds for SQL and the balancer.
 func (s *Stack) startRedis(ctx context.Context) error {
 	if s.opts.Redis != "" {
 		s.Redis = given(Redis, s.opts.Redis)
@@ -50,8 +50,8 @@ func redisKind(path string) string {
 	return "redis-server " + number
 }
 
-// redisServer is a real Redis that keeps nothing on disk. It has a password, because a Redis on loopback obeys every user of
-// the machine and writes files with our rights; the password is in a file that only we can read, not in 'ps'.
+// redisServer is a real Redis that keeps nothing on disk. It has a password, because a Redis on loopback obeys every
+// user of the machine and writes files with our rights; the password is in a file that only we can read, not in 'ps'.
 func redisServer(path, name, kind string, o *Options) server {
 	password := secret()
 	loses := text.Of("its data were in memory")
@@ -81,7 +81,9 @@ func redisServer(path, name, kind string, o *Options) server {
 			return append([]string{path, file}, o.RedisArgs...), os.WriteFile(file, []byte(conf), 0o600)
 		},
 		ready: func(ctx context.Context, addr string) error {
-			return answers(ctx, addr, command("AUTH", password), func(line []byte) bool { return bytes.HasPrefix(line, []byte("+OK")) })
+			return answers(ctx, addr, command("AUTH", password), func(line []byte) bool {
+				return bytes.HasPrefix(line, []byte("+OK"))
+			})
 		},
 	}
 }
@@ -112,9 +114,9 @@ func command(words ...string) string {
 	return b.String()
 }
 
-// StartMiniredis starts an embedded Redis on addr ("127.0.0.1:0" takes a free port) in this process. Its keys expire as real
-// time passes, which miniredis by itself leaves to the test. It has no SPUBLISH, SSUBSCRIBE, WAIT or "INFO server".
-// The caller closes it.
+// StartMiniredis starts an embedded Redis on addr ("127.0.0.1:0" takes a free port) in this process. Its keys expire as
+// real time passes, which miniredis by itself leaves to the test. It has no SPUBLISH, SSUBSCRIBE, WAIT or "INFO
+// server". The caller closes it.
 func StartMiniredis(addr string) (*miniredis.Miniredis, error) {
 	m := miniredis.NewMiniRedis()
 	if err := m.StartAddr(addr); err != nil {

@@ -15,8 +15,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// startReplica fills in s.Replicas[i]. Replicas are processes of their own, so that what is local to a process, such as a
-// mutex, really is.
+// startReplica fills in s.Replicas[i]. Replicas are processes of their own, so that what is local to a process, such as
+// a mutex, really is.
 func (s *Stack) startReplica(ctx context.Context, i int) error {
 	number := strconv.Itoa(i + 1)
 	missing, err := s.missingEnv()
@@ -51,8 +51,8 @@ func (s *Stack) startReplica(ctx context.Context, i int) error {
 	return err
 }
 
-// backendsEnv returns the environment variables with the addresses of a replica's servers. Extras that were not started get an empty variable,
-// since the inherited environment may name others.
+// backendsEnv returns the environment variables with the addresses of a replica's servers. Extras that were not started
+// get an empty variable, since the inherited environment may name others.
 func (s *Stack) backendsEnv(replica int) ([]string, error) {
 	servers := map[string][]Service{Redis: {s.Redis}, "sql": {s.SQL}}
 	for _, x := range s.Extras() {
@@ -89,12 +89,13 @@ func (s *Stack) urlFor(x Service, replica int) (string, error) {
 	return strings.Replace(x.URL, x.Addr, addr, 1), nil
 }
 
-// kafkaWithin is how long the start of a replica waits for its consumers: a new broker may take half a minute to make a group.
+// kafkaWithin is how long the start of a replica waits for its consumers: a new broker may take half a minute to make a
+// group.
 const kafkaWithin = 45 * time.Second
 
-// replicaReady makes the function that says whether a replica can serve. A ready one may still be joining its group of consumers:
-// if the stack has a Kafka, the function waits for that too, for at most kafkaWithin, so that all modes are then served. A replica that is
-// restarted gets that time again.
+// replicaReady makes the function that says whether a replica can serve. A ready one may still be joining its group of
+// consumers: if the stack has a Kafka, the function waits for that too, for at most kafkaWithin, so that all modes are
+// then served. A replica that is restarted gets that time again.
 func (s *Stack) replicaReady(number string) func(ctx context.Context, addr string) error {
 	var since time.Time
 	return func(ctx context.Context, addr string) error {
@@ -118,7 +119,8 @@ func (s *Stack) replicaReady(number string) func(ctx context.Context, addr strin
 	}
 }
 
-// kafkaMissing says why a replica does not offer the mode kafka yet; "" = it does, or it is not a shop that has the mode.
+// kafkaMissing says why a replica does not offer the mode kafka yet; "" = it does, or it is not a shop that has the
+// mode.
 func kafkaMissing(ctx context.Context, addr string) string {
 	body, err := get(ctx, addr, "/modes/kafka")
 	if err != nil {

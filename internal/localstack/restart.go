@@ -69,8 +69,8 @@ func (s *Stack) PID(name string) int {
 	return x.p.pid
 }
 
-// Roll replaces replica i (from 0) by a process of another binary on the same address: it tells the old one to end, which drains
-// it, waits until it has, and returns when the new one is ready and answers through the balancer.
+// Roll replaces replica i (from 0) by a process of another binary on the same address: it tells the old one to end,
+// which drains it, waits until it has, and returns when the new one is ready and answers through the balancer.
 func (s *Stack) Roll(ctx context.Context, i int, binary string) error {
 	name := fmt.Sprintf("replica %d", i+1)
 	old, ok := s.procs.named(name)

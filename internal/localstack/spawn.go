@@ -90,8 +90,8 @@ type NginxServer struct {
 	// First gets every request. If First fails, Next gets the request again, provided that the
 	// configuration lets nginx send it again. Both are host:port.
 	First, Next string
-	// Resend makes nginx send a POST again that it has already sent (proxy_next_upstream ... non_idempotent). Otherwise it has the rule of
-	// 'shop up': a POST goes to the next replica only if nothing was sent to the first.
+	// Resend makes nginx send a POST again that it has already sent (proxy_next_upstream ... non_idempotent). Otherwise it
+	// has the rule of 'shop up': a POST goes to the next replica only if nothing was sent to the first.
 	Resend bool
 	// Read is how long a replica may take to answer.
 	Read time.Duration
@@ -109,7 +109,8 @@ func (s *Stack) SpawnNginx(ctx context.Context, o NginxServer) (*Running, error)
 	}
 	number, _ := version(path, "-v")
 	file := filepath.Join(dir, "nginx.conf")
-	e := edge{targets: []string{o.First, o.Next + " backup"}, keepFailing: true, read: fmt.Sprintf("%dms", o.Read.Milliseconds())}
+	e := edge{targets: []string{o.First, o.Next + " backup"}, keepFailing: true,
+		read: fmt.Sprintf("%dms", o.Read.Milliseconds())}
 	if o.Resend {
 		e.again = "error timeout non_idempotent"
 	}
@@ -138,8 +139,8 @@ type SQLServer struct {
 	Env     []string // on top of ours; see [Clock.Env]
 }
 
-// RunningSQL is a database server that was started. It may be killed: committed data survives, and [RunningSQL.Restart] starts it again on the
-// same data and address.
+// RunningSQL is a database server that was started. It may be killed: committed data survives, and [RunningSQL.Restart]
+// starts it again on the same data and address.
 type RunningSQL struct {
 	*Running
 	URL string // user:password@tcp(host:port)/lastitem
@@ -148,8 +149,8 @@ type RunningSQL struct {
 	sv    server
 }
 
-// SpawnSQL creates a data directory in the private directory, starts a server on it, and returns when it is ready. An error: no server program
-// was found, or it did not start.
+// SpawnSQL creates a data directory in the private directory, starts a server on it, and returns when it is ready. An
+// error: no server program was found, or it did not start.
 func (s *Stack) SpawnSQL(ctx context.Context, o SQLServer) (*RunningSQL, error) {
 	path, err := Find(MySQL)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// ReleaseOnce remembers how a release ended, so that it may be repeated: nil and ErrLost are final, anything else is tried
-// again.
+// ReleaseOnce remembers how a release ended, so that it may be repeated: nil and ErrLost are final, anything else is
+// tried again.
 type ReleaseOnce struct {
 	mu    sync.Mutex
 	final bool
@@ -30,8 +30,9 @@ func (s *ReleaseOnce) Do(release func() error) error {
 	return s.err
 }
 
-// Expiry ends a lease's context, by this process's own monotonic clock, before the server can grant the lock to a rival. It ends at the
-// time when the last successful acquire or renewal was sent, plus the TTL, minus a margin. That does not depend on a message.
+// Expiry ends a lease's context, by this process's own monotonic clock, before the server can grant the lock to a
+// rival. It ends at the time when the last successful acquire or renewal was sent, plus the TTL, minus a margin. That
+// does not depend on a message.
 type Expiry struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -50,16 +51,18 @@ func NewExpiry(ctx context.Context, sent time.Time, ttl time.Duration) *Expiry {
 	return e
 }
 
-// Clocked returns a context of a lease whose Err and Done first call look. look compares the clock with the end of the lease, and ends
-// ctx if that has passed. So the holder never sees a live context after this end, not even in a process that was stopped beyond the end
-// and whose holder runs before its timers. look must not block: Err may be called under any mutex.
+// Clocked returns a context of a lease whose Err and Done first call look. look compares the clock with the end of the
+// lease, and ends ctx if that has passed. So the holder never sees a live context after this end, not even in a process
+// that was stopped beyond the end and whose holder runs before its timers. look must not block: Err may be called under
+// any mutex.
 //
-// A context derived from this one ends when this one does: when the timer fires, or when anybody calls Err or Done of this one. Its own Err
-// does not look.
+// A context derived from this one ends when this one does: when the timer fires, or when anybody calls Err or Done of
+// this one. Its own Err does not look.
 func Clocked(ctx context.Context, look func()) context.Context { return &clocked{ctx, look} }
 
-// Reentered returns the context of a re-entry under ctx into a hold whose context is held. It carries the values of ctx and ends with it; it
-// also ends with held, like [Clocked], even if ctx was detached from held. stop ends it, unless it is ctx.
+// Reentered returns the context of a re-entry under ctx into a hold whose context is held. It carries the values of ctx
+// and ends with it; it also ends with held, like [Clocked], even if ctx was detached from held. stop ends it, unless it
+// is ctx.
 func Reentered(ctx, held context.Context) (inner context.Context, stop func()) {
 	if ctx.Done() == held.Done() {
 		return ctx, func() {}
@@ -97,12 +100,13 @@ func left(sent time.Time, ttl time.Duration) time.Duration {
 	return time.Until(sent.Add(ValidFor(ttl)))
 }
 
-// ValidFor returns for how long a request confirms a lease of ttl, counted from the moment at which the request was sent. The margin covers the drift between
-// two clocks that run at slightly different speeds (1 %) and the resolution of the timers (2 ms), as Redlock reckons it.
+// ValidFor returns for how long a request confirms a lease of ttl, counted from the moment at which the request was
+// sent. The margin covers the drift between two clocks that run at slightly different speeds (1 %) and the resolution
+// of the timers (2 ms), as Redlock reckons it.
 func ValidFor(ttl time.Duration) time.Duration { return ttl - ttl/100 - 2*time.Millisecond }
 
-// TooLate says whether the grant of a request that was sent at sent arrived after the end of its lease: the server may have granted the
-// lock to a rival, so Acquire must not return it.
+// TooLate says whether the grant of a request that was sent at sent arrived after the end of its lease: the server may
+// have granted the lock to a rival, so Acquire must not return it.
 func TooLate(sent time.Time, ttl time.Duration) bool { return left(sent, ttl) <= 0 }
 
 // Extend restarts the clock after a renewal that was sent at sent and succeeded.
@@ -121,7 +125,8 @@ func (e *Expiry) look() {
 // Lost says whether the context has ended with ErrLost: the lease can no longer be trusted.
 func (e *Expiry) Lost() bool { return errors.Is(context.Cause(e.ctx), ErrLost) }
 
-// Context is the lease's context: it ends with ErrLost when the lease can no longer be trusted. Its Err and Done look at the clock: see [Clocked].
+// Context is the lease's context: it ends with ErrLost when the lease can no longer be trusted. Its Err and Done look
+// at the clock: see [Clocked].
 func (e *Expiry) Context() context.Context { return e.ctx }
 
 // Lose ends the context with ErrLost.

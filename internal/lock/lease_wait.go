@@ -1,6 +1,7 @@
-// Beside the contract stand the common parts of all locks: waits that end as the contract says ([Pause], [MayWait], [Ended]), cleanups that
-// outlive their request ([Detached]), a lease that ends by the holder's own clock ([Expiry]), a release that may be repeated
-// ([ReleaseOnce]), an owner value ([NewOwner]), and a session that is kept alive at a server ([Session], [Sessions]).
+// Beside the contract stand the common parts of all locks: waits that end as the contract says ([Pause], [MayWait],
+// [Ended]), cleanups that outlive their request ([Detached]), a lease that ends by the holder's own clock ([Expiry]), a
+// release that may be repeated ([ReleaseOnce]), an owner value ([NewOwner]), and a session that is kept alive at a
+// server ([Session], [Sessions]).
 
 package lock
 
@@ -15,8 +16,8 @@ func MayWait(ctx context.Context) bool {
 	return ctx.Err() == nil && (!bounded || time.Now().Before(until))
 }
 
-// Ended says whether ctx has ended. A network call with the deadline of ctx may time out a moment before the timer of ctx fires; that is
-// not a failure of the server.
+// Ended says whether ctx has ended. A network call with the deadline of ctx may time out a moment before the timer of
+// ctx fires; that is not a failure of the server.
 func Ended(ctx context.Context) bool {
 	if until, ok := ctx.Deadline(); ok && !time.Now().Before(until) {
 		<-ctx.Done()
@@ -45,8 +46,8 @@ func Pause(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	}
 }
 
-// CleanupTimeout bounds a release, or the cleanup of a failed acquire. Its context is detached, because the request's own context has
-// often just ended.
+// CleanupTimeout bounds a release, or the cleanup of a failed acquire. Its context is detached, because the request's
+// own context has often just ended.
 const CleanupTimeout = 2 * time.Second
 
 // Detached returns ctx without its cancellation and deadline, but with a time-out of [CleanupTimeout].

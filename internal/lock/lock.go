@@ -1,10 +1,11 @@
-// Package lock defines the contract of a lock: [Locker] and [Lease], their errors, and [WithWait]. It also contains [Mutex], the lock
-// within one process, and [AcquireAll], which acquires several keys of any locker.
+// Package lock defines the contract of a lock: [Locker] and [Lease], their errors, and [WithWait]. It also contains
+// [Mutex], the lock within one process, and [AcquireAll], which acquires several keys of any locker.
 //
-// The other locks are in packages below this one, none of which imports another: textbook has the Redis locks that every write-up shows,
-// each with what breaks it; handoff is the lock engine, which improves on them; coord has the locks of etcd, Consul and ZooKeeper;
-// sqllock has those of a database. All of them keep the contract and pass one conformance suite, locktest. The parts for a new lock are
-// in lease. docs/locks.md compares them and says when to use each.
+// The other locks are in packages below this one, none of which imports another: textbook has the Redis locks that
+// every write-up shows, each with what breaks it; handoff is the lock engine, which improves on them; coord has the
+// locks of etcd, Consul and ZooKeeper; sqllock has those of a database. All of them keep the contract and pass one
+// conformance suite, locktest. The parts for a new lock are in lease. docs/locks.md compares them and says when to use
+// each.
 package lock
 
 import (
@@ -24,8 +25,9 @@ var (
 
 // A Locker gives one caller at a time access to the resource that a key names.
 type Locker interface {
-	// Acquire makes one attempt, and then waits no longer than [WithWait] allows (without it: until ctx ends). If the wait runs out, the
-	// error is [ErrBusy]; if ctx ends it, ErrBusy joined with the cause of ctx. After an error nothing is held.
+	// Acquire makes one attempt, and then waits no longer than [WithWait] allows (without it: until ctx ends). If the wait
+	// runs out, the error is [ErrBusy]; if ctx ends it, ErrBusy joined with the cause of ctx. After an error nothing is
+	// held.
 	Acquire(ctx context.Context, key string) (Lease, error)
 }
 
@@ -34,8 +36,8 @@ type Lease interface {
 	// Context ends, with cause [ErrLost], when the lease can no longer be trusted. It carries the lease, so that an
 	// Acquire under [WithReentry] of it re-enters where the lock is reentrant.
 	Context() context.Context
-	// Fence is the fencing token, which rises with every hold of the key; 0 = this lock issues none. The lock's constructor documents
-	// when it may go back.
+	// Fence is the fencing token, which rises with every hold of the key; 0 = this lock issues none. The lock's
+	// constructor documents when it may go back.
 	Fence() uint64
 	// Release gives the lock up: nil, [ErrLost], or another error when it is unknown whether it was released. It may be
 	// repeated, works after ctx has ended, and takes at most a few seconds.

@@ -94,7 +94,8 @@ func TestAcquireAllSortsAndDropsDuplicates(t *testing.T) {
 	if !slices.Equal(keys, []string{"b", "c", "a", "b"}) {
 		t.Errorf("the caller's keys are now %v", keys)
 	}
-	if a, c, z, all := m.FenceOf("a"), m.FenceOf("c"), m.FenceOf("z"), m.Fence(); a != 10 || c != 30 || z != 0 || all != 0 {
+	if a, c, z, all := m.FenceOf("a"), m.FenceOf("c"), m.FenceOf("z"), m.Fence(); a != 10 || c != 30 || z != 0 ||
+		all != 0 {
 		t.Errorf("fences %d, %d, %d, %d, want 10, 30, 0, 0", a, c, z, all)
 	}
 	locktest.Release(t, m)
@@ -153,7 +154,8 @@ func (c late) Err() error {
 	return nil
 }
 
-// One of several leases may know by the clock that it has ended before its watch runs. Then the context of all of them knows it too.
+// One of several leases may know by the clock that it has ended before its watch runs. Then the context of all of them
+// knows it too.
 func TestAcquireAllLooksAtItsLeases(t *testing.T) {
 	var released []string
 	var ended atomic.Bool

@@ -19,12 +19,12 @@ type Multi struct {
 // errNoKeys: holding nothing protects nothing.
 var errNoKeys = errors.New("lock: AcquireAll without keys")
 
-// AcquireAll takes the locks of all keys on l, or none of them. Duplicates are dropped, and the keys are taken in sorted order, the same
-// for everybody: in the callers' orders, {1,2} and {2,1} could wait for each other forever. One wait ([WithWait]) covers all keys
-// together.
+// AcquireAll takes the locks of all keys on l, or none of them. Duplicates are dropped, and the keys are taken in
+// sorted order, the same for everybody: in the callers' orders, {1,2} and {2,1} could wait for each other forever. One
+// wait ([WithWait]) covers all keys together.
 //
-// What breaks it: what breaks l; and the more keys there are, the longer the first is held while the last is waited for. After an error
-// nothing is held, unless the error says that the outcome of a release is unknown.
+// What breaks it: what breaks l; and the more keys there are, the longer the first is held while the last is waited
+// for. After an error nothing is held, unless the error says that the outcome of a release is unknown.
 func AcquireAll(ctx context.Context, l Locker, keys ...string) (*Multi, error) {
 	if len(keys) == 0 {
 		return nil, errNoKeys
@@ -96,8 +96,8 @@ func (m *Multi) FenceOf(key string) uint64 {
 	return 0
 }
 
-// Release releases every lease, the last one first, even after an error, and joins the errors. The result is [ErrLost] if any lease was
-// lost. If the store hangs, it takes a few seconds per key.
+// Release releases every lease, the last one first, even after an error, and joins the errors. The result is [ErrLost]
+// if any lease was lost. If the store hangs, it takes a few seconds per key.
 func (m *Multi) Release(ctx context.Context) error {
 	for _, stop := range m.stops {
 		stop()

@@ -7,7 +7,8 @@ import (
 	"lastitem/internal/step"
 )
 
-// Mutex is a lock inside this process: exact with one replica, and no lock at all between replicas, because each has its own.
+// Mutex is a lock inside this process: exact with one replica, and no lock at all between replicas, because each has
+// its own.
 type Mutex struct {
 	steps *step.Stream
 	mu    sync.Mutex

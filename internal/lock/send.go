@@ -2,9 +2,9 @@ package lock
 
 import "context"
 
-// Send runs f, which sends a request to the server. When ctx ends, Send returns but lets f go on: a request that was given up may still be
-// carried out, even after the command that was to undo it. That command must wait until over is closed. Then f has its answer, or none came
-// within CommandTimeout.
+// Send runs f, which sends a request to the server. When ctx ends, Send returns but lets f go on: a request that was
+// given up may still be carried out, even after the command that was to undo it. That command must wait until over is
+// closed. Then f has its answer, or none came within CommandTimeout.
 func Send[T any](ctx context.Context, f func(context.Context) (T, error)) (v T, over <-chan struct{}, err error) {
 	done := make(chan struct{})
 	var got T

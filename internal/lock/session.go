@@ -9,28 +9,30 @@ import (
 	"time"
 )
 
-// Session is something that a holder must keep alive at a server: etcd's lease or Consul's or ZooKeeper's session, which all holds of a
-// process share, or the row or connection of a single hold. One goroutine renews it every third of its TTL, more often with a Lag; another
-// carries out cleanups, so that slow ones delay no renewal.
+// Session is something that a holder must keep alive at a server: etcd's lease or Consul's or ZooKeeper's session,
+// which all holds of a process share, or the row or connection of a single hold. One goroutine renews it every third of
+// its TTL, more often with a Lag; another carries out cleanups, so that slow ones delay no renewal.
 //
-// A failed renewal is retried. The session's expiry decides whether the session can still be trusted: it ends by this process's own clock
-// before the server can end the session, and it is final.
+// A failed renewal is retried. The session's expiry decides whether the session can still be trusted: it ends by this
+// process's own clock before the server can end the session, and it is final.
 //
-// If the reply to an acquire is lost, the key that it may have created lives as long as the session, and would keep everybody out for as
-// long as this process runs. So the key is deleted. The session repeats a delete that fails until it succeeds ([Session.Tidy]), even after
-// it is lost, and goes on for as long as an acquire or a hold may still need a cleanup ([Session.join]). Without that, Consul's local
-// contenders would wait forever; with ZooKeeper, whose client renews by itself, every contender would.
+// If the reply to an acquire is lost, the key that it may have created lives as long as the session, and would keep
+// everybody out for as long as this process runs. So the key is deleted. The session repeats a delete that fails until
+// it succeeds ([Session.Tidy]), even after it is lost, and goes on for as long as an acquire or a hold may still need a
+// cleanup ([Session.join]). Without that, Consul's local contenders would wait forever; with ZooKeeper, whose client
+// renews by itself, every contender would.
 //
-// The lost acquire may even arrive after that delete. Then only the end of the session frees the key: see [Session.Retire].
+// The lost acquire may even arrive after that delete. Then only the end of the session frees the key: see
+// [Session.Retire].
 type Session struct {
 	*Expiry
 	Num   int64                       // the server's name for it: etcd, ZooKeeper
 	Name  string                      // the same: Consul
 	Renew func(context.Context) error // nil: alive; ErrLost: gone; else unknown
 	End   func(context.Context) error // ends it at the server; nil = nothing to do
-	// Lag is how long the server may take to count a renewal. A successful renewal then proves only that renewals answered at least Lag
-	// before its sending were counted; the session is trusted from the sending of the last of these. 0 = the answer proves that the
-	// renewal itself was counted.
+	// Lag is how long the server may take to count a renewal. A successful renewal then proves only that renewals answered
+	// at least Lag before its sending were counted; the session is trusted from the sending of the last of these. 0 = the
+	// answer proves that the renewal itself was counted.
 	Lag time.Duration
 
 	halt     context.CancelFunc // ends the goroutines
@@ -43,7 +45,8 @@ type Session struct {
 	users    int                           // acquires and holds that may still need a cleanup
 	retired  bool                          // no user may join
 	ended    bool                          // the session has ended by itself
-	wakeup   chan struct{}                 // signalled when a cleanup is added, or when a user leaves a lost or retired session
+	// signalled when a cleanup is added, or when a user leaves a lost or retired session
+	wakeup chan struct{}
 }
 
 // renewal is when a successful renewal was sent, and when its answer came.
@@ -52,9 +55,9 @@ type renewal struct{ sent, answered time.Time }
 // cleanupRetry is the mean time between two attempts at a pending cleanup.
 const cleanupRetry = 200 * time.Millisecond
 
-// Start begins to keep s alive. A request that was sent at sent has confirmed s. With a Lag it proves less: the server may have counted
-// nothing since a renewal that the client sent by itself, a third of the TTL and a Lag earlier. So the session is trusted from that time on,
-// until the first renewals have been counted.
+// Start begins to keep s alive. A request that was sent at sent has confirmed s. With a Lag it proves less: the server
+// may have counted nothing since a renewal that the client sent by itself, a third of the TTL and a Lag earlier. So the
+// session is trusted from that time on, until the first renewals have been counted.
 func (s *Session) Start(sent time.Time, ttl time.Duration) *Session {
 	from := sent
 	if s.Lag > 0 {
@@ -77,7 +80,8 @@ func (s *Session) Start(sent time.Time, ttl time.Duration) *Session {
 	return s
 }
 
-// renew renews the session until ctx ends. A lost session is renewed only for its pending cleanups; without any the server ends it.
+// renew renews the session until ctx ends. A lost session is renewed only for its pending cleanups; without any the
+// server ends it.
 func (s *Session) renew(ctx context.Context) {
 	every := s.ttl / 3
 	if s.Lag > 0 {
@@ -133,7 +137,8 @@ func (s *Session) clean(ctx context.Context) {
 	}
 }
 
-// join counts a user. It returns false if the session is retired, or has ended and would not carry out the user's cleanup.
+// join counts a user. It returns false if the session is retired, or has ended and would not carry out the user's
+// cleanup.
 func (s *Session) join() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +159,8 @@ func (s *Session) Leave() {
 	}
 }
 
-// unused says whether no cleanup is pending and no user is left who could need one; once it has returned true, nobody can join.
+// unused says whether no cleanup is pending and no user is left who could need one; once it has returned true, nobody
+// can join.
 func (s *Session) unused() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,8 +175,8 @@ func (s *Session) wake() {
 	}
 }
 
-// beat sends one renewal. It waits for the answer even if the session is told to end: the server may still answer, and abandoning a
-// command closes its connection.
+// beat sends one renewal. It waits for the answer even if the session is told to end: the server may still answer, and
+// abandoning a command closes its connection.
 func (s *Session) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(s.ttl/3, CommandTimeout))
 	defer cancel()
@@ -208,15 +214,16 @@ func (s *Session) Stop() {
 	<-s.done
 }
 
-// Waiting returns the context of a wait under ctx: it ends with ctx, when the WithWait of ctx has run out, and with the session.
+// Waiting returns the context of a wait under ctx: it ends with ctx, when the WithWait of ctx has run out, and with the
+// session.
 func (s *Session) Waiting(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit, stop := WaitContext(ctx)
 	unhook := context.AfterFunc(s.ctx, stop)
 	return limit, func() { unhook(); stop() }
 }
 
-// Failed returns the error of an Acquire that could not go on because of err: ctx, the wait that limit bounds, or the session has
-// ended, or the server has failed.
+// Failed returns the error of an Acquire that could not go on because of err: ctx, the wait that limit bounds, or the
+// session has ended, or the server has failed.
 func (s *Session) Failed(ctx, limit context.Context, kind string, err error) error {
 	switch {
 	case Ended(ctx):

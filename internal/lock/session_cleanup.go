@@ -10,10 +10,11 @@ import (
 var ErrRefused = errors.New("lock: cleanup refused")
 
 const (
-	// cleanupPatience is how many cleanups may fail before the others wait for the next time. So a server that fails them all gets no flood
-	// of commands, and those that fail delay the others little.
+	// cleanupPatience is how many cleanups may fail before the others wait for the next time. So a server that fails them
+	// all gets no flood of commands, and those that fail delay the others little.
 	cleanupPatience = 100
-	// mostCleanups is how many cleanups may be pending in a process before it acquires no more: each acquire might add another.
+	// mostCleanups is how many cleanups may be pending in a process before it acquires no more: each acquire might add
+	// another.
 	mostCleanups = 10_000
 )
 
@@ -37,8 +38,8 @@ func (s *Session) pending() int {
 	return len(s.cleanups) + s.trying
 }
 
-// retryCleanups tries the pending cleanups until patience of them have failed, and returns how many remain. Those that fail go to the end of the
-// queue.
+// retryCleanups tries the pending cleanups until patience of them have failed, and returns how many remain. Those that
+// fail go to the end of the queue.
 func (s *Session) retryCleanups(ctx context.Context, patience int) int {
 	s.mu.Lock()
 	due := s.cleanups
@@ -60,7 +61,8 @@ func (s *Session) retryCleanups(ctx context.Context, patience int) int {
 	return len(s.cleanups)
 }
 
-// Tidy runs a cleanup f, which outlives ctx for a bounded time. If f fails, the session repeats it until its outcome is final.
+// Tidy runs a cleanup f, which outlives ctx for a bounded time. If f fails, the session repeats it until its outcome is
+// final.
 func (s *Session) Tidy(ctx context.Context, f func(context.Context) error) {
 	ctx, cancel := Detached(ctx)
 	defer cancel()
@@ -69,7 +71,8 @@ func (s *Session) Tidy(ctx context.Context, f func(context.Context) error) {
 	}
 }
 
-// finish ends a retired session at the server. If that fails, the session ends there by its TTL: nobody renews it any more.
+// finish ends a retired session at the server. If that fails, the session ends there by its TTL: nobody renews it any
+// more.
 func (s *Session) finish(ctx context.Context) {
 	ctx, cancel := Detached(ctx)
 	defer cancel()
@@ -78,10 +81,10 @@ func (s *Session) finish(ctx context.Context) {
 	}
 }
 
-// Retire ends the session as soon as its last user has left; a new acquire opens another session. It is for an acquire whose reply was lost
-// and that may still arrive at the server after its cleanup. Such an acquire would take the lock under a session that stays alive, and
-// nobody would release it; once the session has ended, the server refuses it. Until then cleanup is repeated every third of the TTL; it must
-// not harm a later hold.
+// Retire ends the session as soon as its last user has left; a new acquire opens another session. It is for an acquire
+// whose reply was lost and that may still arrive at the server after its cleanup. Such an acquire would take the lock
+// under a session that stays alive, and nobody would release it; once the session has ended, the server refuses it.
+// Until then cleanup is repeated every third of the TTL; it must not harm a later hold.
 func (s *Session) Retire(cleanup func(context.Context) error) {
 	s.mu.Lock()
 	s.retired = true
@@ -96,8 +99,8 @@ func (s *Session) isRetired() bool {
 	return s.retired
 }
 
-// cleanLate repeats the cleanups of acquires that may have arrived since the last time. It stops at the first error: a server that did not
-// answer one cleanup will hardly answer the next, and it is tried again a third of the TTL later.
+// cleanLate repeats the cleanups of acquires that may have arrived since the last time. It stops at the first error: a
+// server that did not answer one cleanup will hardly answer the next, and it is tried again a third of the TTL later.
 func (s *Session) cleanLate(ctx context.Context) {
 	s.mu.Lock()
 	late := s.late

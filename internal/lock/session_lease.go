@@ -41,8 +41,8 @@ func (l *SessionLease) Context() context.Context { return l.ctx }
 // Fence rises with every hold of the key; 0 with sql-for-update, which issues none.
 func (l *SessionLease) Fence() uint64 { return l.Num }
 
-// Release gives the lock up. If its outcome is unknown, it is repeated in the background for as long as the session lives,
-// unless the server refuses it ([ErrRefused]).
+// Release gives the lock up. If its outcome is unknown, it is repeated in the background for as long as the session
+// lives, unless the server refuses it ([ErrRefused]).
 func (l *SessionLease) Release(ctx context.Context) error {
 	l.unbind()
 	return l.done.Do(func() error {

@@ -30,13 +30,14 @@ func lives(t *testing.T, s *Session) time.Duration {
 	return time.Since(start)
 }
 
-// The server does not answer any more: the holder knows that it has lost the lock before the server, which counts from the arrival of the
-// last renewal, can grant it to a rival.
+// The server does not answer any more: the holder knows that it has lost the lock before the server, which counts from
+// the arrival of the last renewal, can grant it to a rival.
 func TestSessionEndsByItsOwnClock(t *testing.T) {
 	const margin = sessionTTL/100 + 2*time.Millisecond
 	for name, c := range map[string]struct {
-		acquire, takes, want time.Duration // how long the acquire took; a renewal, until it is lost or answered; when the session ends
-		good                 int           // renewals that are answered
+		// how long the acquire took; a renewal, until it is lost or answered; when the session ends
+		acquire, takes, want time.Duration
+		good                 int // renewals that are answered
 	}{
 		"never renewed":                {0, 0, sessionTTL - margin, 0},
 		"renewed twice":                {0, 0, 2*sessionTTL/3 + sessionTTL - margin, 2},
@@ -125,14 +126,17 @@ func TestSessionForgetsACleanupOfALostHold(t *testing.T) {
 	})
 }
 
-// A holder releases long after the loss of its session, while the server still does not answer. Its cleanup is still executed: otherwise
-// Consul's local contenders, or with ZooKeeper all contenders, would wait forever. Meanwhile nothing is renewed, and after the cleanup
-// the session ends.
+// A holder releases long after the loss of its session, while the server still does not answer. Its cleanup is still
+// executed: otherwise Consul's local contenders, or with ZooKeeper all contenders, would wait forever. Meanwhile
+// nothing is renewed, and after the cleanup the session ends.
 func TestSessionRepeatsALateRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var renewed atomic.Int64
 		p := NewSessions(func(context.Context) (*Session, error) {
-			return (&Session{Renew: func(context.Context) error { renewed.Add(1); return errUnknown }}).Start(time.Now(), sessionTTL), nil
+			return (&Session{Renew: func(context.Context) error {
+				renewed.Add(1)
+				return errUnknown
+			}}).Start(time.Now(), sessionTTL), nil
 		})
 		defer func() { _ = p.Close() }()
 		s, err := p.Get(t.Context())
@@ -221,9 +225,10 @@ func TestSessionStopsAfterTheRenewalUnderWay(t *testing.T) {
 	})
 }
 
-// A leader ends sessions; a follower, to which the client is connected, reports to it every half tick which sessions it has heard, and
-// forwards the client's renewals, which the leader answers without counting them. Then both are cut off from the leader, at any time. The
-// holder knows that it has lost the session before the leader ends it, also where some renewals reach the follower late.
+// A leader ends sessions; a follower, to which the client is connected, reports to it every half tick which sessions it
+// has heard, and forwards the client's renewals, which the leader answers without counting them. Then both are cut off
+// from the leader, at any time. The holder knows that it has lost the session before the leader ends it, also where
+// some renewals reach the follower late.
 func TestSessionWithALagEndsBeforeItsLeaderEndsIt(t *testing.T) {
 	const report = sessionTTL / 6 // half a tick, for three ticks
 	for cut := range 400 {

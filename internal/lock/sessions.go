@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Sessions holds the one session of a process. The first hold opens it, and a later one opens another if it was lost or retired.
+// Sessions holds the one session of a process. The first hold opens it, and a later one opens another if it was lost or
+// retired.
 type Sessions struct {
 	open     func(context.Context) (*Session, error)
 	slot     chan struct{} // guards the fields below; full while a goroutine uses them
@@ -26,9 +27,9 @@ func NewSessions(open func(context.Context) (*Session, error)) *Sessions {
 	return &Sessions{open: open, slot: make(chan struct{}, 1), all: map[*Session]bool{}}
 }
 
-// Get returns the session; if there is none that can be trusted, it opens one. The caller has joined the session, and leaves it when it
-// needs no further cleanup. If opening fails, all callers that wait for it fail too: otherwise each in turn would wait for a server
-// that does not answer.
+// Get returns the session; if there is none that can be trusted, it opens one. The caller has joined the session, and
+// leaves it when it needs no further cleanup. If opening fails, all callers that wait for it fail too: otherwise each
+// in turn would wait for a server that does not answer.
 func (p *Sessions) Get(ctx context.Context) (*Session, error) {
 	came := time.Now()
 	select {
@@ -73,7 +74,8 @@ func (p *Sessions) Get(ctx context.Context) (*Session, error) {
 	return nil, err
 }
 
-// Close ends the sessions in this process and at the server; holds that are not released yet are lost. It takes a few seconds at most.
+// Close ends the sessions in this process and at the server; holds that are not released yet are lost. It takes a few
+// seconds at most.
 func (p *Sessions) Close() error {
 	p.slot <- struct{}{}
 	defer func() { <-p.slot }()

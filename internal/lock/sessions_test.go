@@ -231,8 +231,8 @@ func retiring(renewed, ended *atomic.Int64) *Sessions {
 	})
 }
 
-// A retired session stays alive for its users and takes no others. Each renewal repeats the cleanup, and when the last user leaves, the
-// session ends at the server.
+// A retired session stays alive for its users and takes no others. Each renewal repeats the cleanup, and when the last
+// user leaves, the session ends at the server.
 func TestSessionRetires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var renewed, ended, cleaned atomic.Int64
@@ -312,8 +312,8 @@ func TestEndedKnowsTheDeadlineBeforeTheTimer(t *testing.T) {
 	})
 }
 
-// A process that was stopped may run its holder before its timers. Here no timer fires at all. Still the context of a lease has ended when
-// anybody checks it past the end, and so have the contexts derived from it.
+// A process that was stopped may run its holder before its timers. Here no timer fires at all. Still the context of a
+// lease has ended when anybody checks it past the end, and so have the contexts derived from it.
 func TestContextsEndWithoutTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		alone := NewExpiry(t.Context(), time.Now(), sessionTTL)

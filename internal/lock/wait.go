@@ -69,7 +69,8 @@ func WithReentry(ctx context.Context) context.Context {
 // MayReenter says whether [WithReentry] has been set for every Acquire under ctx.
 func MayReenter(ctx context.Context) bool { return ctx.Value(reentryKey{}) != nil }
 
-// GaveUp is the error of a wait that has ended: ErrBusy, joined with the cause of ctx if it was ctx that ended the wait.
+// GaveUp is the error of a wait that has ended: ErrBusy, joined with the cause of ctx if it was ctx that ended the
+// wait.
 func GaveUp(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrBusy, context.Cause(ctx))

@@ -1,7 +1,7 @@
-// Package redact keeps secrets out of what the program writes. It knows the places where a secret can stand in a text: the user info of an
-// address with or without a scheme, parameters, headers, variables, fields of JSON. [Writer] is the one place on the way out that applies it
-// to logs, errors and results, so a new setting or flag needs no code. [Address] is for a value that is an address as a whole, in which
-// a mistyped part may be a secret too.
+// Package redact keeps secrets out of what the program writes. It knows the places where a secret can stand in a text:
+// the user info of an address with or without a scheme, parameters, headers, variables, fields of JSON. [Writer] is the
+// one place on the way out that applies it to logs, errors and results, so a new setting or flag needs no code.
+// [Address] is for a value that is an address as a whole, in which a mistyped part may be a secret too.
 package redact
 
 import (
@@ -14,14 +14,16 @@ import (
 // Hidden is what replaces a secret.
 const Hidden = "***"
 
-// inQuotes matches a character of a value in a text: neither a space nor a quote that ends the value. A quote with a backslash belongs to it.
+// inQuotes matches a character of a value in a text: neither a space nor a quote that ends the value. A quote with a
+// backslash belongs to it.
 const inQuotes = "(?:\\\\.|[^\\s\"'`<>\\\\])"
 
 // secretName matches the name of a parameter, header or variable whose value is a secret.
 const secretName = `[\w.%-]*(?:pass|pwd|pw\b|secret|token|credential|auth|jwt|cookie|(?:api|access|private|account)[-_.]?key|signature|\bsig\b)[\w.%-]*` //nolint:gosec // a pattern, no secret
 
 var (
-	field     = regexp.MustCompile(`(?i)((?:\\*"|&#34;)` + secretName + `(?:\\*"|&#34;)\s*:\s*(?:\\*"|&#34;))((?:\\[^"]|[^"&\\]|&(?:[^#]|#[^3]|#3[^4]))*)`)
+	field = regexp.MustCompile(`(?i)((?:\\*"|&#34;)` + secretName +
+		`(?:\\*"|&#34;)\s*:\s*(?:\\*"|&#34;))((?:\\[^"]|[^"&\\]|&(?:[^#]|#[^3]|#3[^4]))*)`)
 	header    = regexp.MustCompile("(?i)((?:\\b(?:proxy-)?authorization|\\b(?:set-)?cookie|\\bx-[\\w-]*(?:token|key|secret|auth)[\\w-]*|\\bapi-?key)\\s*[:=]\\s*)((?:\\\\.|[^\"'`<>\\\\\r\n])+)")
 	variable  = regexp.MustCompile("(\\b[A-Z0-9_]*(?:PASS(?:WORD|WD|PHRASE)?|PWD|PW|SECRET|TOKEN|CREDENTIALS?|AUTH|(?:API|ACCESS|PRIVATE)_?KEY)(?:_[A-Z0-9_]+)?=)('[^']*'|\"(?:\\\\.|[^\"\\\\])*\"|" + inQuotes + "+)")
 	parameter = regexp.MustCompile("(?i)((?:[?&;#]|--|\\\\u0026)" + secretName + "=)((?:\\\\.|[^&\\s\"'`<>\\\\])*)")
@@ -29,15 +31,20 @@ var (
 	dsn       = regexp.MustCompile(`[\w.%$-]*:` + inQuotes + `*@(?:tcp6?|unix|\w+)\(`)
 	account   = regexp.MustCompile(`[\w.%$-]*:(?:\\.|[^\s"'/\\])+@(?:[\w.-]+|\[[0-9a-fA-F:.]+\]):\d+\b`)
 
-	// known matches what stands in the place of a secret and is none: a switch, a variable of a shell, a placeholder of ours, an example.
-	known = regexp.MustCompile(`^(?:["']?(?:true|false|set|unset: .*|\.\.\.|\$\{?[A-Z_]+\}?|\$\(.*|\{\{\w+\}\})?["']?|\*\*\*&#3[49];|(?i:bearer|basic) (?:\.\.\.|\*\*\*|\$.*))$|` + example.String())
+	// known matches what stands in the place of a secret and is none: a switch, a variable of a shell, a placeholder of
+	// ours, an example.
+	known = regexp.MustCompile(`^(?:["']?(?:true|false|set|unset: ` +
+		`.*|\.\.\.|\$\{?[A-Z_]+\}?|\$\(.*|\{\{\w+\}\})?["']?|\*\*\*&#3[49];|(?i:bearer|basic) (?:\.\.\.|\*\*\*|\$.*))$|` +
+		example.String())
 	// example matches the words that help texts and errors have in the place of a password or a port.
 	example = regexp.MustCompile(`^(?:password|密码|SECRET|port|端口|\*\*\*)$`)
 	// harmless matches the parameters of an address that help, and values that are no secret.
 	harmless = regexp.MustCompile(`^(?:(?:master_name|addr|db|username|sentinel_username|tls|tls_ca|tls_cert|tls_key|skip_verify|loc|charset|collation)=[^#]*|[\w.]+=(?:\d{1,4}(?:ms|s|m|h)?)?)$`)
-	// pair matches a variable NAME=value or a header "Name: value", and told a value of them that is none: a number, a duration, a media type.
-	pair   = regexp.MustCompile(`(?s)^(\s*[\w.-]+\s*[:=]\s*)(.+)$`)
-	told   = regexp.MustCompile(`^(?:[\d.]+(?:ms|s|m|h)?|(?:application|text)/[\w.+-]+(?:; *charset=[\w-]+)?|(?:\{\{\w+\}\}[:/]*)+)$`)
+	// pair matches a variable NAME=value or a header "Name: value", and told a value of them that is none: a number, a
+	// duration, a media type.
+	pair = regexp.MustCompile(`(?s)^(\s*[\w.-]+\s*[:=]\s*)(.+)$`)
+	told = regexp.MustCompile(`^(?:[\d.]+(?:ms|s|m|h)?|(?:application|text)/[\w.+-]+(?:; ` +
+		`*charset=[\w-]+)?|(?:\{\{\w+\}\}[:/]*)+)$`)
 	secret = regexp.MustCompile("(?i)^" + secretName + `\s*[:=]`)
 	// host matches a server with its port, and what may follow them in a sentence.
 	host = regexp.MustCompile(`^(?:\[[0-9a-fA-F:.%]*\]|[^:@]*)(?::(?:\d{1,5}(?:\W.*)?|port|端口)?)?$`)
@@ -57,13 +64,16 @@ func Text(text string) string {
 	}
 	text = link.ReplaceAllStringFunc(text, func(found string) string { return addresses(found, false) })
 	for _, where := range []*regexp.Regexp{dsn, account} {
-		text = where.ReplaceAllStringFunc(text, func(found string) string { return userInfo(found, strings.LastIndex(found, "@"), "") })
+		text = where.ReplaceAllStringFunc(text, func(found string) string {
+			return userInfo(found, strings.LastIndex(found, "@"), "")
+		})
 	}
 	return text
 }
 
-// Address replaces the secrets in an address of a server, or in a comma-separated list of them, as a setting or flag gave it. It need not be
-// one that can be read: of parameters it shows only the harmless ones, since the name of a password may be mistyped.
+// Address replaces the secrets in an address of a server, or in a comma-separated list of them, as a setting or flag
+// gave it. It need not be one that can be read: of parameters it shows only the harmless ones, since the name of a
+// password may be mistyped.
 func Address(text string) string { return addresses(text, true) }
 
 // addresses splits a list. A comma that no scheme follows may be part of a password.
@@ -112,8 +122,8 @@ func one(text string, strict bool) string {
 	return scheme + rest
 }
 
-// userInfo hides the password before the @ at a place, and a user info without a colon: a token may stand there. Without a scheme it
-// may be the user of a DSN.
+// userInfo hides the password before the @ at a place, and a user info without a colon: a token may stand there.
+// Without a scheme it may be the user of a DSN.
 func userInfo(text string, at int, scheme string) string {
 	user, password, found := strings.Cut(text[:at], ":")
 	switch {
@@ -156,8 +166,8 @@ func parameters(text string) string {
 	return text[:i+1] + strings.Join(parts, "&")
 }
 
-// Pair replaces the value of a variable NAME=value or a header "Name: value", unless it is an address, whose secrets are replaced, or no secret
-// by its form. Any name may be that of a secret.
+// Pair replaces the value of a variable NAME=value or a header "Name: value", unless it is an address, whose secrets
+// are replaced, or no secret by its form. Any name may be that of a secret.
 func Pair(text string) string {
 	m := pair.FindStringSubmatch(text)
 	switch {
@@ -187,7 +197,8 @@ func Secrets(text, redacted string) (all []string) {
 	return all
 }
 
-// Writer returns a writer that applies [Text] to each write, which must hold whole lines; a log handler and fmt write them so.
+// Writer returns a writer that applies [Text] to each write, which must hold whole lines; a log handler and fmt write
+// them so.
 func Writer(w io.Writer) io.Writer {
 	if _, ok := w.(*writer); ok {
 		return w

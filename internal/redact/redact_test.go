@@ -56,9 +56,12 @@ func TestTextLeavesTheRest(t *testing.T) {
 	for _, text := range []string{
 		"want user:password@tcp(host:port)/database, mysql://user:password@host:port/database or sqlite:/path/to/file.db",
 		"redis://[:密码@]主机:端口/库号，TLS 写 rediss://；http://127.0.0.1:8080，再看", "see http://h:1. (http://h:2) http://h:3;",
-		"admin_token=set lock:{101} token 17, fence=3", `{"token":""}`, "Authorization: Bearer $SHOP_ADMIN_TOKEN", "SHOP_ADMIN_TOKEN_FILE=/run/secrets/token",
-		"http://localhost:8080/items?page=2&email=a@b.example", "DB_PASSWORD={{mysql_password}}", `level=INFO msg=shop redis="redis://h:1/0" at=12:30:01`,
-		"--env &#39;API_TOKEN=***&#39; --sql 'u:***@tcp(h)/db'", "dial tcp 127.0.0.1:6379: connect: connection refused", "export SHOP_ADMIN_TOKEN=$(cat token)", "go.example/mod@v1.2.3 https://h/mod@v1",
+		"admin_token=set lock:{101} token 17, fence=3", `{"token":""}`, "Authorization: Bearer $SHOP_ADMIN_TOKEN",
+		"SHOP_ADMIN_TOKEN_FILE=/run/secrets/token",
+		"http://localhost:8080/items?page=2&email=a@b.example", "DB_PASSWORD={{mysql_password}}",
+		`level=INFO msg=shop redis="redis://h:1/0" at=12:30:01`,
+		"--env &#39;API_TOKEN=***&#39; --sql 'u:***@tcp(h)/db'", "dial tcp 127.0.0.1:6379: connect: connection refused",
+		"export SHOP_ADMIN_TOKEN=$(cat token)", "go.example/mod@v1.2.3 https://h/mod@v1",
 	} {
 		if got := redact.Text(text); got != text {
 			t.Errorf("Text(%q) = %q, want it unchanged", text, got)
@@ -68,17 +71,23 @@ func TestTextLeavesTheRest(t *testing.T) {
 
 // A secret is hidden wherever it can stand, whatever is in it, and whatever has quoted or encoded the text since.
 func FuzzText(f *testing.F) {
-	for _, s := range []string{"s3cretX", `p"ss\w`, "p%40ss", "a@b:c", "a&b", "ge,heim", "$ecret", "true1", "p#ss", "ключ密", "a;b", "x=y", "{{x}", "***q"} {
+	for _, s := range []string{"s3cretX", `p"ss\w`, "p%40ss", "a@b:c", "a&b", "ge,heim", "$ecret", "true1", "p#ss",
+		"ключ密", "a;b", "x=y", "{{x}", "***q"} {
 		f.Add(s)
 	}
 	places := []string{
-		"redis://:%s@h:1/0", "redis://u:%s@h:1,redis://:%s@h:2", "redis://h:1/0?master_name=m&password=%s", "u:%s@tcp(h:3306)/db?tls=true",
-		"mysql://u:%s@h/db", "http://h/x?access_token=%s", "Authorization: Bearer %s", "X-Api-Key: %s", "Cookie: sid=%s", "API_TOKEN=%s", "--env DB_PASSWORD=%s",
+		"redis://:%s@h:1/0", "redis://u:%s@h:1,redis://:%s@h:2", "redis://h:1/0?master_name=m&password=%s",
+		"u:%s@tcp(h:3306)/db?tls=true",
+		"mysql://u:%s@h/db", "http://h/x?access_token=%s", "Authorization: Bearer %s", "X-Api-Key: %s", "Cookie: sid=%s",
+		"API_TOKEN=%s", "--env DB_PASSWORD=%s",
 		`POST /buy {"id":1,"password":"%s"}`, "u:%s@h:9092", "jdbc:mysql://h/db?user=u&password=%s", "https://u:%s@h",
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		const mark = "Qz7" // at both ends, so that no part of the secret gets lost among other words
-		if strings.ContainsAny(s, " \t\r\n/'<>`\v\f\u0085\u00a0，。；：、（）") || strings.ToValidUTF8(s, "") != s || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > 0x2000 && r < 0x3000 }) {
+		if strings.ContainsAny(s, " \t\r\n/'<>`\v\f\u0085\u00a0，。；：、（）") || strings.ToValidUTF8(s, "") != s ||
+			strings.ContainsFunc(s, func(r rune) bool {
+				return r < ' ' || r > 0x2000 && r < 0x3000
+			}) {
 			return // a password with these is hidden by Address alone, which knows where the address ends
 		}
 		secret := mark + s + mark
@@ -89,12 +98,15 @@ func FuzzText(f *testing.F) {
 			}
 			text := fmt.Sprintf(strings.ReplaceAll(place, "%s", "%[1]s"), secret)
 			var logged, asJSON bytes.Buffer
-			slog.New(slog.NewTextHandler(redact.Writer(&logged), nil)).Info("shop", "at", text, "err", fmt.Errorf("address %q: bad", text))
+			slog.New(slog.NewTextHandler(redact.Writer(&logged), nil)).Info("shop", "at", text, "err",
+				fmt.Errorf("address %q: bad", text))
 			slog.New(slog.NewJSONHandler(redact.Writer(&asJSON), nil)).Info("shop", "at", text)
 			quoted, _ := json.Marshal([]string{text, text})
 			for form, got := range map[string]string{
-				"plain": redact.Text(text), "quoted": redact.Text(fmt.Sprintf("%q (want another)", text)), "log": logged.String(), "JSON log": asJSON.String(),
-				"JSON": redact.Text(string(quoted)), "HTML": redact.Text("<td>" + html.EscapeString(text) + "</td>"), "Address": redact.Address(text),
+				"plain": redact.Text(text), "quoted": redact.Text(fmt.Sprintf("%q (want another)", text)), "log": logged.String(),
+				"JSON log": asJSON.String(),
+				"JSON":     redact.Text(string(quoted)), "HTML": redact.Text("<td>" + html.EscapeString(text) + "</td>"),
+				"Address": redact.Address(text),
 			} {
 				if form == "Address" && !strings.Contains(place, "@") || raw && (form == "plain" || form == "HTML") {
 					continue

@@ -28,11 +28,12 @@ type Batcher struct {
 	alone int       // calls of Go in flight that share no write
 }
 
-// New returns a batcher on c. limit bounds the time from sending a call to its answer, including the wait for a connection; 0 leaves that
-// to the time-outs of the client. A client without ContextTimeoutEnabled waits for an answer for as long as its own time-outs, whatever limit is.
+// New returns a batcher on c. limit bounds the time from sending a call to its answer, including the wait for a
+// connection; 0 leaves that to the time-outs of the client. A client without ContextTimeoutEnabled waits for an answer
+// for as long as its own time-outs, whatever limit is.
 //
-// In a cluster each master has batches of its own: a batch with calls for several nodes would be as slow as the slowest, and a node that hangs
-// holds up its own calls only.
+// In a cluster each master has batches of its own: a batch with calls for several nodes would be as slow as the
+// slowest, and a node that hangs holds up its own calls only.
 func New(c redis.UniversalClient, limit time.Duration) *Batcher {
 	b := &Batcher{c: c, limit: limit}
 	b.idle.L = &b.mu
@@ -45,8 +46,8 @@ func New(c redis.UniversalClient, limit time.Duration) *Batcher {
 	return b
 }
 
-// Do sends a call and returns when it is answered. The caller's goroutine may send other calls in the same batch, and then waits for their
-// answers too.
+// Do sends a call and returns when it is answered. The caller's goroutine may send other calls in the same batch, and
+// then waits for their answers too.
 func (b *Batcher) Do(c *Call) {
 	l := b.lane(c)
 	if l == nil {
@@ -63,7 +64,8 @@ func (b *Batcher) Do(c *Call) {
 	c.ready.Wait()
 }
 
-// Go sends a call and returns at once. When the call is answered, then runs on a goroutine that other calls need, so it must not block.
+// Go sends a call and returns at once. When the call is answered, then runs on a goroutine that other calls need, so it
+// must not block.
 func (b *Batcher) Go(c *Call, then func()) {
 	defer b.sent.Add(1) // last: Wait must not count the call before it can see it
 	l := b.lane(c)
@@ -82,12 +84,12 @@ func (b *Batcher) Go(c *Call, then func()) {
 	}
 }
 
-// Withdraw takes back a call of Go, so that it is never sent, and returns true. It returns false if the call may have been sent; then the
-// call goes on as if nothing had happened.
+// Withdraw takes back a call of Go, so that it is never sent, and returns true. It returns false if the call may have
+// been sent; then the call goes on as if nothing had happened.
 func (b *Batcher) Withdraw(c *Call) bool { return c.lane != nil && c.lane.withdraw(c) }
 
-// Wait returns when every call that was sent by Go, or in a batch, has been answered, as well as the calls of Go that their answers have led to.
-// Calls may be sent after that.
+// Wait returns when every call that was sent by Go, or in a batch, has been answered, as well as the calls of Go that
+// their answers have led to. Calls may be sent after that.
 func (b *Batcher) Wait() {
 	for sent := int64(-1); sent != b.sent.Load(); { // a call of Go may have come to a lane after the wait for that lane
 		sent = b.sent.Load()

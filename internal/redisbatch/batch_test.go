@@ -112,7 +112,8 @@ func TestBatches(t *testing.T) {
 func TestErrorOfOneCall(t *testing.T) {
 	t.Parallel()
 	c, _ := client(t, nil)
-	batch := []*redisbatch.Call{{Script: echo, Keys: []string{"k"}, Args: []any{1}}, {Script: fail}, {Script: double, Args: []any{4}}}
+	batch := []*redisbatch.Call{{Script: echo, Keys: []string{"k"}, Args: []any{1}}, {Script: fail},
+		{Script: double, Args: []any{4}}}
 	redisbatch.New(c, 0).Exec(batch...)
 	check(t, batch[0], "k1")
 	check(t, batch[2], int64(8))
@@ -128,7 +129,8 @@ func TestScriptFlush(t *testing.T) { // not parallel: the server is everybody's
 	c.ScriptFlush(t.Context())
 	var batch []*redisbatch.Call
 	for i := range redisbatch.Size / 2 {
-		batch = append(batch, &redisbatch.Call{Script: echo, Keys: []string{"k"}, Args: []any{i}}, &redisbatch.Call{Script: double, Args: []any{i}})
+		batch = append(batch, &redisbatch.Call{Script: echo, Keys: []string{"k"}, Args: []any{i}},
+			&redisbatch.Call{Script: double, Args: []any{i}})
 	}
 	h.all = nil
 	b.Exec(batch...)
@@ -167,7 +169,8 @@ func TestScriptFlushAgain(t *testing.T) { // not parallel: the server is everybo
 	by, _ := client(t, nil)
 	again := &flushing{by: by}
 	c.AddHook(again)
-	batch := []*redisbatch.Call{{Script: double, Args: []any{1}}, {Script: double, Args: []any{2}}, {Script: double, Args: []any{3}}}
+	batch := []*redisbatch.Call{{Script: double, Args: []any{1}}, {Script: double, Args: []any{2}},
+		{Script: double, Args: []any{3}}}
 	redisbatch.New(c, time.Minute).Exec(batch...)
 	for i, call := range batch {
 		check(t, call, int64(2*i+2))
@@ -221,7 +224,9 @@ func TestWaitForCallsOfAnswers(t *testing.T) {
 	b := redisbatch.New(c, time.Minute)
 	second := &redisbatch.Call{Script: double, Args: []any{2}}
 	var told atomic.Bool
-	b.Go(&redisbatch.Call{Script: double, Args: []any{1}, Limit: time.Minute}, func() { b.Go(second, func() { told.Store(true) }) })
+	b.Go(&redisbatch.Call{Script: double, Args: []any{1}, Limit: time.Minute}, func() {
+		b.Go(second, func() { told.Store(true) })
+	})
 	b.Wait()
 	if !told.Load() {
 		t.Error("Wait returned before the second call was answered")
@@ -243,8 +248,8 @@ func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// While as many batches are in flight as there may be, a call that waits can be withdrawn: it is never sent, and nobody is told. A call that
-// was sent cannot.
+// While as many batches are in flight as there may be, a call that waits can be withdrawn: it is never sent, and nobody
+// is told. A call that was sent cannot.
 func TestWithdraw(t *testing.T) {
 	t.Parallel()
 	c, h := client(t, nil)

@@ -23,8 +23,9 @@ import (
 
 var add = redis.NewScript(`return redis.call('INCRBY', KEYS[1], ARGV[1])`)
 
-// contenders send one EVALSHA and wait for its answer: the client alone, its own AutoPipeline, the batcher as it is, with a limit for
-// each batch, the batcher that does not let other callers run first, and the one whose batches take all calls that wait.
+// contenders send one EVALSHA and wait for its answer: the client alone, its own AutoPipeline, the batcher as it is,
+// with a limit for each batch, the batcher that does not let other callers run first, and the one whose batches take
+// all calls that wait.
 var contenders = []struct {
 	name string
 	make func(b *testing.B, c *redis.Client) func(key string) error
@@ -55,8 +56,8 @@ func through(b *redisbatch.Batcher) func(string) error {
 	}
 }
 
-// Each operation is one EVALSHA, to a server on loopback (near) or to one with a round trip of 5 ms (far), whose cpu-ns includes that of the
-// relay. See [testenv.CPUPerOp].
+// Each operation is one EVALSHA, to a server on loopback (near) or to one with a round trip of 5 ms (far), whose cpu-ns
+// includes that of the relay. See [testenv.CPUPerOp].
 func BenchmarkEvalSHA(b *testing.B) {
 	s := testenv.Redis(b)
 	relay, err := wire.NewDelayed("redis", s.Client.Options().Addr, wire.Raw, 2500*time.Microsecond)
@@ -118,7 +119,8 @@ func BenchmarkBusy(b *testing.B) {
 	}
 }
 
-// Each operation is two scripts and 8 KB to hash, by sixteen goroutines: about what the lock engine does for a free lock.
+// Each operation is two scripts and 8 KB to hash, by sixteen goroutines: about what the lock engine does for a free
+// lock.
 func BenchmarkPair(b *testing.B) {
 	s := testenv.Redis(b)
 	take := redis.NewScript(`if redis.call('HMGET', KEYS[1], 'owner', 'fence')[1] then return 0 end

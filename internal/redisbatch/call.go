@@ -17,7 +17,8 @@ type Call struct {
 
 	// Set when the call is answered.
 	Reply any
-	Err   error     // of this call alone: the server's error, or the reason why no answer was read; then the script may have run
+	// of this call alone: the server's error, or the reason why no answer was read; then the script may have run
+	Err   error
 	Began time.Time // when it was first sent
 	Sent  time.Time // when it was last sent: again if the server did not have the script
 

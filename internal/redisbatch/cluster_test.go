@@ -45,7 +45,8 @@ func TestClusterBatches(t *testing.T) {
 	t.Parallel()
 	c, h := clusterClient(t)
 	b := redisbatch.New(c, time.Minute)
-	first := &redisbatch.Call{Script: echo, Keys: []string{"k"}, Args: []any{0}} // by itself: the client does not know the cluster yet
+	// by itself: the client does not know the cluster yet
+	first := &redisbatch.Call{Script: echo, Keys: []string{"k"}, Args: []any{0}}
 	b.Do(first)
 	check(t, first, "k0")
 	keys := make([]string, 2000)

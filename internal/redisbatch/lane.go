@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// A batch has at most size calls; that many scripts occupy the server for about 0.3 ms. Of many calls it takes only a share, but at least a
-// few, so that the server executes one batch while this process prepares another.
+// A batch has at most size calls; that many scripts occupy the server for about 0.3 ms. Of many calls it takes only a
+// share, but at least a few, so that the server executes one batch while this process prepares another.
 //
-// Only steady batches are in flight at once. If more were allowed, each caller could send its next call alone, as soon as its own answer
-// arrives, and no batch would ever form again. A batch that is late may be on a connection that is stuck: for each late one another may be in
-// flight, up to slots in all.
+// Only steady batches are in flight at once. If more were allowed, each caller could send its next call alone, as soon
+// as its own answer arrives, and no batch would ever form again. A batch that is late may be on a connection that is
+// stuck: for each late one another may be in flight, up to slots in all.
 const (
 	size   = 64
 	shares = 4
@@ -91,7 +91,8 @@ func (l *lane) more() bool {
 	return l.claim()
 }
 
-// claim makes the caller gather the next batch, if calls wait, no other goroutine gathers, and there is room for a batch. The mutex is held.
+// claim makes the caller gather the next batch, if calls wait, no other goroutine gathers, and there is room for a
+// batch. The mutex is held.
 func (l *lane) claim() bool {
 	if len(l.waiting) == 0 || l.gathering || !l.room() {
 		return false
@@ -100,7 +101,8 @@ func (l *lane) claim() bool {
 	return true
 }
 
-// room says whether one more batch may be in flight. If it may as soon as an older one is late, the timer tries again then. The mutex is held.
+// room says whether one more batch may be in flight. If it may as soon as an older one is late, the timer tries again
+// then. The mutex is held.
 func (l *lane) room() bool {
 	n := len(l.flights)
 	if n < steady {
@@ -190,8 +192,8 @@ func (l *lane) share() int {
 	return min(most, max(few, (l.sent+len(l.waiting)+shares-1)/shares))
 }
 
-// take takes the batch that was gathered, without the calls that were withdrawn. If calls are left, and there is room for another
-// batch, a goroutine gathers those.
+// take takes the batch that was gathered, without the calls that were withdrawn. If calls are left, and there is room
+// for another batch, a goroutine gathers those.
 func (l *lane) take() *flight {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -30,8 +30,10 @@ var stored = map[step.Point]string{
 // In a mode without a lock the store's spans are children of the server's span.
 func (e *Exporter) build(a step.Answered) {
 	ctx := remote(context.Background(), a.Trace.TraceParent)
-	ctx, root := e.tracer.Start(ctx, "POST /deduct_stock/{mode}", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(a.Begun),
-		trace.WithAttributes(semconv.HTTPRequestMethodPost, semconv.HTTPRoute("/deduct_stock/{mode}"), semconv.HTTPResponseStatusCode(a.Status),
+	ctx, root := e.tracer.Start(ctx, "POST /deduct_stock/{mode}", trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithTimestamp(a.Begun),
+		trace.WithAttributes(semconv.HTTPRequestMethodPost, semconv.HTTPRoute("/deduct_stock/{mode}"),
+			semconv.HTTPResponseStatusCode(a.Status),
 			attr("lastitem.mode", a.Trace.Mode), attribute.Int64("lastitem.product_id", a.Trace.ProductID),
 			attr("lastitem.request_id", a.Trace.RequestID), attr("lastitem.replica", e.options.Replica)))
 	if !root.IsRecording() { // not sampled
@@ -44,7 +46,8 @@ func (e *Exporter) build(a step.Answered) {
 		root.SetAttributes(semconv.ErrorTypeKey.String(a.Code))
 		root.SetStatus(codes.Error, a.Code)
 	}
-	b := builder{tracer: e.tracer, system: e.options.System(a.Trace.Mode, a.Store), last: a.Begun, at: []context.Context{ctx}}
+	b := builder{tracer: e.tracer, system: e.options.System(a.Trace.Mode, a.Store), last: a.Begun,
+		at: []context.Context{ctx}}
 	for _, p := range a.Trace.Passed() {
 		b.pass(p)
 	}
@@ -81,7 +84,8 @@ func (b *builder) pass(p step.Passed) {
 	case step.Released:
 		b.finish(p.Key, true, p.At)
 	case step.Read, step.Written, step.Ordered, step.Committed:
-		_, span := b.tracer.Start(b.at[len(b.at)-1], stored[p.Point], trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(b.last),
+		_, span := b.tracer.Start(b.at[len(b.at)-1], stored[p.Point], trace.WithSpanKind(trace.SpanKindClient),
+			trace.WithTimestamp(b.last),
 			trace.WithAttributes(semconv.DBSystemNameKey.String(b.system), semconv.DBQuerySummary(stored[p.Point])))
 		span.End(trace.WithTimestamp(p.At))
 	}
@@ -90,7 +94,8 @@ func (b *builder) pass(p step.Passed) {
 
 // start opens a lock's span.
 func (b *builder) start(name, key string, hold bool, at time.Time) {
-	ctx, span := b.tracer.Start(b.at[len(b.at)-1], name, trace.WithTimestamp(at), trace.WithAttributes(attr("lastitem.lock.key", key)))
+	ctx, span := b.tracer.Start(b.at[len(b.at)-1], name, trace.WithTimestamp(at),
+		trace.WithAttributes(attr("lastitem.lock.key", key)))
 	b.at, b.open = append(b.at, ctx), append(b.open, opened{key: key, hold: hold, span: span})
 }
 
@@ -115,7 +120,8 @@ func (b *builder) close(i int, at time.Time) {
 	b.open, b.at = b.open[:i], b.at[:i+1]
 }
 
-// remote returns a context with the span that a traceparent names, or ctx if there is none. The handler has checked the traceparent.
+// remote returns a context with the span that a traceparent names, or ctx if there is none. The handler has checked the
+// traceparent.
 func remote(ctx context.Context, parent string) context.Context {
 	if len(parent) < 55 {
 		return ctx

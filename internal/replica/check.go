@@ -24,17 +24,22 @@ func (m *mistakes) refuse(wrong bool, said text.Text, args ...any) {
 // Validate refuses settings that cannot work; the error names each, by the flag or the variable that gave it.
 func (c Config) Validate() error {
 	var all mistakes
-	all.refuse(c.Redis == "" && c.SQL == "", text.Of("no backend: set SHOP_REDIS or SHOP_SQL (or run 'shop up', which starts everything)"))
-	all.refuse(!listenable(c.Listen), text.Of("%s is %q, want host:port, such as 127.0.0.1:8080 or :8080"), c.name("SHOP_LISTEN"), c.Listen)
-	all.refuse(len(c.Replica) > mostReplica, text.Of("%s is %d bytes long, want at most %d"), c.name("SHOP_REPLICA"), len(c.Replica), mostReplica)
+	all.refuse(c.Redis == "" && c.SQL == "", text.Of("no backend: set SHOP_REDIS or SHOP_SQL (or run 'shop up', which "+
+		"starts everything)"))
+	all.refuse(!listenable(c.Listen), text.Of("%s is %q, want host:port, such as 127.0.0.1:8080 or :8080"),
+		c.name("SHOP_LISTEN"), c.Listen)
+	all.refuse(len(c.Replica) > mostReplica, text.Of("%s is %d bytes long, want at most %d"), c.name("SHOP_REPLICA"),
+		len(c.Replica), mostReplica)
 	all.refuse(c.Conns < 1, text.Of("%s is %d, want at least 1"), c.name("SHOP_CONNS"), c.Conns)
 	all.refuse(c.LockReplicas < 0, text.Of("%s is %d, want at least 0"), c.name("SHOP_LOCK_REPLICAS"), c.LockReplicas)
 	given := map[string]string{
-		"redis": c.Redis, "sql": c.SQL, "redlock": c.Redlock, "zookeeper": c.ZooKeeper, "etcd": c.Etcd, "consul": c.Consul, "kafka": c.Kafka,
+		"redis": c.Redis, "sql": c.SQL, "redlock": c.Redlock, "zookeeper": c.ZooKeeper, "etcd": c.Etcd, "consul": c.Consul,
+		"kafka": c.Kafka,
 	}
 	maps.DeleteFunc(given, func(_, address string) bool { return address == "" })
 	for _, name := range c.ReadyNeeds {
-		all.refuse(given[name] == "", text.Of("%s names %q, want backends that are configured: %s"), c.name("SHOP_READY_NEEDS"), name, strings.Join(slices.Sorted(maps.Keys(given)), ","))
+		all.refuse(given[name] == "", text.Of("%s names %q, want backends that are configured: %s"),
+			c.name("SHOP_READY_NEEDS"), name, strings.Join(slices.Sorted(maps.Keys(given)), ","))
 	}
 	c.validateTimes(&all)
 	c.validateRetention(&all)
@@ -44,14 +49,15 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// mostReplica is the longest name of a replica, in bytes: orders keep it in a column of so many characters, and MySQL refuses the sale of a
-// longer one.
+// mostReplica is the longest name of a replica, in bytes: orders keep it in a column of so many characters, and MySQL
+// refuses the sale of a longer one.
 const mostReplica = 64
 
 // noProbes stands for SHOP_HEALTH_INTERVAL=0. The zero value of the field means the default interval.
 const noProbes = -1
 
-// The longest times. Clients and servers count some of them in 32 bits of milliseconds, or in fewer seconds than a duration holds.
+// The longest times. Clients and servers count some of them in 32 bits of milliseconds, or in fewer seconds than a
+// duration holds.
 const (
 	mostTime         = 24 * time.Hour
 	mostPurges       = 366 * 24 * time.Hour
@@ -59,7 +65,8 @@ const (
 	mostKafkaSession = 30 * time.Minute // what brokers accept by default
 )
 
-// validateTimes refuses times that are too short for anything to succeed, and those that a server would refuse or shorten later.
+// validateTimes refuses times that are too short for anything to succeed, and those that a server would refuse or
+// shorten later.
 func (c Config) validateTimes(all *mistakes) {
 	for _, x := range []struct {
 		name               string
@@ -103,7 +110,8 @@ func (c Config) validateRetention(all *mistakes) {
 		all.refuse(x.value < 0 || x.value > 0 && x.value < time.Millisecond,
 			text.Of("%s is %s, want 0 or at least 1ms"), c.name(x.name), x.value)
 	}
-	all.refuse(c.PurgeEvery > mostPurges, text.Of("%s is %s, want 0 or at most %s"), c.name("SHOP_PURGE_INTERVAL"), c.PurgeEvery, mostPurges)
+	all.refuse(c.PurgeEvery > mostPurges, text.Of("%s is %s, want 0 or at most %s"), c.name("SHOP_PURGE_INTERVAL"),
+		c.PurgeEvery, mostPurges)
 }
 
 // listenable says whether an address has the form of one to listen on.

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// An attempt to get a lock waits for Redis for half of SHOP_LOCK_TIMEOUT: a Redis that is silent for 1.6 s delays it, where by default it would
-// have been given up after a second.
+// An attempt to get a lock waits for Redis for half of SHOP_LOCK_TIMEOUT: a Redis that is silent for 1.6 s delays it,
+// where by default it would have been given up after a second.
 func TestLockTimeout(t *testing.T) {
 	t.Parallel()
 	redis := testenv.RedisNodes(t, 1)[0].URL
@@ -49,8 +49,8 @@ func TestLockTimeout(t *testing.T) {
 	}
 }
 
-// A key that is repeated after its retention sells again, and the audit, which still sees the first order, does not call that a double
-// charge.
+// A key that is repeated after its retention sells again, and the audit, which still sees the first order, does not
+// call that a double charge.
 func TestKeyAfterItsRetention(t *testing.T) {
 	t.Parallel()
 	redis := testenv.Miniredis(t)
@@ -75,14 +75,16 @@ func TestKeyAfterItsRetention(t *testing.T) {
 			first := deduct()
 			testkit.Until(t, "the key is purged", func() bool { return deduct().OrderID != first.OrderID })
 			var l api.Ledger
-			if err := json.Unmarshal([]byte(send(t, r, http.MethodGet, "/products/"+product+"/ledger", "", http.StatusOK)), &l); err != nil {
+			if err := json.Unmarshal([]byte(send(t, r, http.MethodGet, "/products/"+product+"/ledger", "", http.StatusOK)),
+				&l); err != nil {
 				t.Fatal(err)
 			}
 			var a struct {
 				Verdict audit.Verdict
 				Reports []audit.Report
 			}
-			if err := json.Unmarshal([]byte(send(t, r, http.MethodGet, "/products/"+product+"/audit", "", http.StatusOK)), &a); err != nil {
+			if err := json.Unmarshal([]byte(send(t, r, http.MethodGet, "/products/"+product+"/audit", "", http.StatusOK)),
+				&a); err != nil {
 				t.Fatal(err)
 			}
 			if len(l.Orders) != 2 || l.Orders[0].Key != l.Orders[1].Key || a.Verdict != audit.Exact {
@@ -110,23 +112,38 @@ func TestConfigValidate(t *testing.T) {
 		"want at least 50ms":                             func(c *Config) { c.LockTTL = 49 * time.Millisecond },
 		"SHOP_REPLICA is 65 bytes long, want at most 64": func(c *Config) { c.Replica += "r" },
 		"SHOP_CONNS is 0":                                func(c *Config) { c.Conns = 0 },
-		`SHOP_READY_NEEDS names "sql", want backends that are configured: redis`: func(c *Config) { c.ReadyNeeds = backendNames{"redis", "sql"} },
-		"SHOP_DRAIN is -1ns, want":                                          func(c *Config) { c.Drain = -1 },
-		"SHOP_LOCK_REPLICAS is -1":                                          func(c *Config) { c.LockReplicas = -1 },
-		"SHOP_REDLOCK_GUARD is 49ms, want 0, or SHOP_LOCK_TTL (50ms)":       func(c *Config) { c.RedlockGuard = 49 * time.Millisecond },
-		"SHOP_SQL_TIMEOUT is 1s":                                            func(c *Config) { c.SQLTimeout = time.Second },
-		"SHOP_LOCK_TIMEOUT is 1ms":                                          func(c *Config) { c.LockTimeout = time.Millisecond },
-		"SHOP_DIAL_TIMEOUT is 0s":                                           func(c *Config) { c.DialTimeout = 0 },
-		"SHOP_KAFKA_HEARTBEAT is 7s, want less than SHOP_KAFKA_SESSION, 6s": func(c *Config) { c.KafkaHeartbeat = 7 * time.Second },
-		"SHOP_HEALTH_INTERVAL is -":                                         func(c *Config) { c.HealthEvery = -time.Second },
-		"SHOP_CONSUL_LOCK_DELAY is 1m1s, want at most 1m0s":                 func(c *Config) { c.ConsulDelay = time.Minute + time.Second },
-		"SHOP_CONSUL_SESSION is 24h0m1s, want at most 24h0m0s":              func(c *Config) { c.ConsulSession = 24*time.Hour + time.Second },
-		"SHOP_KAFKA_SESSION is 31m0s, want at most 30m0s":                   func(c *Config) { c.KafkaSession = 31 * time.Minute },
-		"SHOP_KAFKA_REBALANCE is 720h0m0s, want at most":                    func(c *Config) { c.KafkaRebalance = 30 * 24 * time.Hour },
-		"SHOP_LOCK_TTL is 600h0m0s, want at most":                           func(c *Config) { c.LockTTL = 25 * 24 * time.Hour }, // ZooKeeper's sessions: 32 bits of milliseconds
-		"SHOP_SQL_TIMEOUT is 300000h0m0s, want at most":                     func(c *Config) { c.SQLTimeout = 300000 * time.Hour },
-		"SHOP_PURGE_INTERVAL is 1000000h0m0s, want 0 or at most 8784h0m0s":  func(c *Config) { c.PurgeEvery = 1000000 * time.Hour },
-		"SHOP_HEALTH_INTERVAL is 300000h0m0s, want":                         func(c *Config) { c.HealthEvery = 300000 * time.Hour },
+		`SHOP_READY_NEEDS names "sql", want backends that are configured: redis`: func(c *Config) {
+			c.ReadyNeeds = backendNames{"redis", "sql"}
+		},
+		"SHOP_DRAIN is -1ns, want": func(c *Config) { c.Drain = -1 },
+		"SHOP_LOCK_REPLICAS is -1": func(c *Config) { c.LockReplicas = -1 },
+		"SHOP_REDLOCK_GUARD is 49ms, want 0, or SHOP_LOCK_TTL (50ms)": func(c *Config) {
+			c.RedlockGuard = 49 * time.Millisecond
+		},
+		"SHOP_SQL_TIMEOUT is 1s":   func(c *Config) { c.SQLTimeout = time.Second },
+		"SHOP_LOCK_TIMEOUT is 1ms": func(c *Config) { c.LockTimeout = time.Millisecond },
+		"SHOP_DIAL_TIMEOUT is 0s":  func(c *Config) { c.DialTimeout = 0 },
+		"SHOP_KAFKA_HEARTBEAT is 7s, want less than SHOP_KAFKA_SESSION, 6s": func(c *Config) {
+			c.KafkaHeartbeat = 7 * time.Second
+		},
+		"SHOP_HEALTH_INTERVAL is -":                         func(c *Config) { c.HealthEvery = -time.Second },
+		"SHOP_CONSUL_LOCK_DELAY is 1m1s, want at most 1m0s": func(c *Config) { c.ConsulDelay = time.Minute + time.Second },
+		"SHOP_CONSUL_SESSION is 24h0m1s, want at most 24h0m0s": func(c *Config) {
+			c.ConsulSession = 24*time.Hour + time.Second
+		},
+		"SHOP_KAFKA_SESSION is 31m0s, want at most 30m0s": func(c *Config) { c.KafkaSession = 31 * time.Minute },
+		"SHOP_KAFKA_REBALANCE is 720h0m0s, want at most":  func(c *Config) { c.KafkaRebalance = 30 * 24 * time.Hour },
+		// ZooKeeper's sessions: 32 bits of milliseconds
+		"SHOP_LOCK_TTL is 600h0m0s, want at most": func(c *Config) {
+			c.LockTTL = 25 * 24 * time.Hour
+		},
+		"SHOP_SQL_TIMEOUT is 300000h0m0s, want at most": func(c *Config) {
+			c.SQLTimeout = 300000 * time.Hour
+		},
+		"SHOP_PURGE_INTERVAL is 1000000h0m0s, want 0 or at most 8784h0m0s": func(c *Config) {
+			c.PurgeEvery = 1000000 * time.Hour
+		},
+		"SHOP_HEALTH_INTERVAL is 300000h0m0s, want": func(c *Config) { c.HealthEvery = 300000 * time.Hour },
 	} {
 		c := good
 		change(&c)

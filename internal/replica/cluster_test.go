@@ -18,9 +18,9 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// A master that dies or hangs under load is replaced, and two seconds later all is sold again, although no command is ever sent twice. Until then
-// the products of the other masters are refused by Redis at most, where it needs all of its slots, and never by the shop; and no unit is
-// lost, in modes that promise that.
+// A master that dies or hangs under load is replaced, and two seconds later all is sold again, although no command is
+// ever sent twice. Until then the products of the other masters are refused by Redis at most, where it needs all of its
+// slots, and never by the shop; and no unit is lost, in modes that promise that.
 func TestRedisClusterFailover(t *testing.T) {
 	testenv.Slow(t, "a replica takes over from a master after 1.5 s")
 	t.Parallel()
@@ -38,8 +38,10 @@ func TestRedisClusterFailover(t *testing.T) {
 			var all []*buyer
 			var buying sync.WaitGroup
 			for id := int64(1); len(all) < 15; id++ {
-				master, mode := len(all)%3, []string{"redis-lua", "redis-lua +key", "handoff", "lease-seq", "idempotent +key"}[len(all)/3]
-				if at, err := slots.MasterForKey(ctx, r.Backends.Redis.CountKey(id)); err != nil || at.Options().Addr != o.Addrs[master] {
+				master, mode := len(all)%3, []string{"redis-lua", "redis-lua +key", "handoff", "lease-seq",
+					"idempotent +key"}[len(all)/3]
+				if at, err := slots.MasterForKey(ctx, r.Backends.Redis.CountKey(id)); err != nil ||
+					at.Options().Addr != o.Addrs[master] {
 					continue
 				}
 				b := &buyer{product: id, lives: master > 0}

@@ -16,9 +16,9 @@ import (
 	"lastitem/internal/stock"
 )
 
-// Config is the settings of a replica. [Read] reads it, with the defaults of its tags, and [Config.Validate] checks it. The tags help and zh
-// are the setting's line in 'shop serve --help' and in docs/settings.md; group begins a new group there, and secret marks a value that can
-// hold a password or a token (see [Settings]).
+// Config is the settings of a replica. [Read] reads it, with the defaults of its tags, and [Config.Validate] checks it.
+// The tags help and zh are the setting's line in 'shop serve --help' and in docs/settings.md; group begins a new group
+// there, and secret marks a value that can hold a password or a token (see [Settings]).
 type Config struct {
 	Listen       string `env:"SHOP_LISTEN" envDefault:"127.0.0.1:8080" group:"replica" help:"address to listen on"`
 	Replica      string `env:"SHOP_REPLICA" envDefault:"1" help:"name of this replica, in X-Replica and on its orders"`
@@ -83,7 +83,8 @@ func (c Config) backends(o Options) backend.Config {
 		Redis: c.Redis, SQL: c.SQL, Redlock: c.Redlock, ZooKeeper: c.ZooKeeper, Etcd: c.Etcd, Consul: c.Consul,
 		Kafka: c.Kafka, KafkaDial: o.KafkaDial, Session: c.LockTTL, Prefix: c.Prefix, Conns: c.Conns,
 		Patience: backend.Patience{
-			Dial: c.DialTimeout, Redis: c.RedisTimeout, SQL: c.SQLTimeout, Settle: c.SettleTimeout, Etcd: c.EtcdTimeout, HTTP: c.ConsulTimeout,
+			Dial: c.DialTimeout, Redis: c.RedisTimeout, SQL: c.SQLTimeout, Settle: c.SettleTimeout, Etcd: c.EtcdTimeout,
+			HTTP: c.ConsulTimeout,
 		},
 		Health: backend.Health{Every: c.HealthEvery, Within: c.HealthWithin}, Log: o.Log,
 		Name:  func(backend string) string { return c.name("SHOP_" + strings.ToUpper(backend)) },
@@ -91,8 +92,8 @@ func (c Config) backends(o Options) backend.Config {
 	}
 }
 
-// servedHosts are the host names that the handler accepts; nil = any. The default is strict on loopback, since a page of any site can
-// make the browser send requests to a local service (DNS rebinding).
+// servedHosts are the host names that the handler accepts; nil = any. The default is strict on loopback, since a page
+// of any site can make the browser send requests to a local service (DNS rebinding).
 func (c Config) servedHosts() []string {
 	switch {
 	case slices.Contains(c.Hosts, "*"):
@@ -119,12 +120,14 @@ func (c Config) log(o Options) {
 		token = "set"
 	}
 	all := []any{"listen", c.Listen, "replica", c.Replica, "redis", redact.Address(c.Redis), "sql", redact.Address(c.SQL)}
-	for _, x := range [][2]string{{"redlock", c.Redlock}, {"zookeeper", c.ZooKeeper}, {"etcd", c.Etcd}, {"consul", c.Consul}, {"kafka", c.Kafka}} {
+	for _, x := range [][2]string{{"redlock", c.Redlock}, {"zookeeper", c.ZooKeeper}, {"etcd", c.Etcd},
+		{"consul", c.Consul}, {"kafka", c.Kafka}} {
 		if x[1] != "" {
 			all = append(all, x[0], redact.Address(x[1]))
 		}
 	}
-	o.Log.Info("shop", append(all, "default_mode", c.DefaultMode, "lock_ttl", c.LockTTL, "admin_token", token, "version", o.Version)...)
+	o.Log.Info("shop", append(all, "default_mode", c.DefaultMode, "lock_ttl", c.LockTTL, "admin_token", token, "version",
+		o.Version)...)
 }
 
 // Logger writes logs to w, in the format and from the level that the settings say.
@@ -142,7 +145,9 @@ type hostNames []string
 // UnmarshalText reads names separated by commas.
 func (h *hostNames) UnmarshalText(text []byte) error {
 	*h = hostNames{}
-	for _, name := range strings.FieldsFunc(strings.ToLower(string(text)), func(r rune) bool { return r == ',' || r == ' ' }) {
+	for _, name := range strings.FieldsFunc(strings.ToLower(string(text)), func(r rune) bool {
+		return r == ',' || r == ' '
+	}) {
 		if name != "*" && strings.ContainsAny(name, ":/*") {
 			return errors.New("not a name")
 		}
@@ -160,7 +165,8 @@ func (n *backendNames) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// reasons says why backends are missing: a JSON object by name of the backend. The program that started this process knows why.
+// reasons says why backends are missing: a JSON object by name of the backend. The program that started this process
+// knows why.
 type reasons map[stock.Backend]string
 
 // UnmarshalText reads JSON.

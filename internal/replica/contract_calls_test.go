@@ -71,7 +71,8 @@ func newGenerator(t *testing.T, h http.Handler, document []byte, p plan) *genera
 		t.Fatal(err)
 	}
 	g := &generator{
-		Rand: rand.New(rand.NewPCG(p.seed, 0)), doc: doc, ops: operationsOf(doc), modes: map[string]api.Mode{}, cursors: map[string][]string{},
+		Rand: rand.New(rand.NewPCG(p.seed, 0)), doc: doc, ops: operationsOf(doc), modes: map[string]api.Mode{},
+		cursors: map[string][]string{},
 	}
 	for i, op := range g.ops {
 		weight := 2 + 2*len(op.params)
@@ -122,7 +123,8 @@ func (g *generator) call() *call {
 	for {
 		c := &call{op: g.ops[pick(g, g.weights...)], declared: true, path: map[string]string{}}
 		c.method, c.token = c.op.method, c.op.secured() || g.chance(0.5)
-		if other := pick(g, foreign...); g.chance(0.03) && c.op.item.GetOperation(cmp.Or(map[string]string{"BREW": "CONNECT"}[other], other)) == nil {
+		if other := pick(g, foreign...); g.chance(0.03) &&
+			c.op.item.GetOperation(cmp.Or(map[string]string{"BREW": "CONNECT"}[other], other)) == nil {
 			c.method, c.declared = other, false
 		} else if c.method == http.MethodGet && g.chance(0.05) {
 			c.method = http.MethodHead
@@ -198,9 +200,11 @@ func (g *generator) wants(c *call, name string) bool {
 
 // usual are values that make requests collide with each other and find existing products.
 var usual = map[string][]string{
-	"id": {"101", "102", "103"}, "product_id": {"101", "102", "103"}, "quantity": {"1", "2", "3"}, "wait_ms": {"0", "5"}, "stock": {"100", "1000000000"},
-	"segments": {"0", "4"}, "lease_ms": {"0", "50", "60000"}, "depth": {"0", "1", "2"}, "hold_ms": {"0", "1", "20"}, "Idempotency-Key": {"a", "b", "c", `"d"`},
-	"code": {"sold_out", "internal", "not_found", "no_such"},
+	"id": {"101", "102", "103"}, "product_id": {"101", "102", "103"}, "quantity": {"1", "2", "3"}, "wait_ms": {"0", "5"},
+	"stock":    {"100", "1000000000"},
+	"segments": {"0", "4"}, "lease_ms": {"0", "50", "60000"}, "depth": {"0", "1", "2"}, "hold_ms": {"0", "1", "20"},
+	"Idempotency-Key": {"a", "b", "c", `"d"`},
+	"code":            {"sold_out", "internal", "not_found", "no_such"},
 }
 
 // valid makes a value that the document allows, as the path, a query and a form have it.
@@ -215,7 +219,8 @@ func (g *generator) valid(c *call, name string, s *openapi3.Schema) string {
 		return string(pick(g, g.mode(c).Stores...))
 	case name == "cursor":
 		return pick(g, g.cursors[c.path["id"]]...)
-	case len(texts) > 0 && (g.chance(0.75) || name == "lease_ms" || name == "hold_ms" || name == "code"): // nobody waits for half a minute here
+	case len(texts) > 0 && (g.chance(0.75) || name == "lease_ms" || name == "hold_ms" || name == "code"):
+		// nobody waits for half a minute here
 		return pick(g, texts...)
 	case len(s.Enum) > 0:
 		return fmt.Sprint(pick(g, s.Enum...))
@@ -253,7 +258,8 @@ func (g *generator) cart(c *call, n int, s *openapi3.Schema) string {
 	lines := make([]string, n)
 	for i := range lines {
 		line := s.Items.Value.Properties
-		lines[i] = fmt.Sprintf(`{"product_id":%s,"quantity":%s}`, g.valid(c, "product_id", line["product_id"].Value), g.valid(c, "quantity", line["quantity"].Value))
+		lines[i] = fmt.Sprintf(`{"product_id":%s,"quantity":%s}`, g.valid(c, "product_id", line["product_id"].Value),
+			g.valid(c, "quantity", line["quantity"].Value))
 	}
 	return "[" + strings.Join(lines, ",") + "]"
 }
@@ -323,7 +329,9 @@ func (o *operation) name() string { return o.method + " " + o.path }
 
 // named says that the document promises to refuse fields that it does not name.
 func (o *operation) named() bool {
-	return slices.ContainsFunc([]string{"/deduct_stock", "/modes", "/products"}, func(p string) bool { return strings.HasPrefix(o.path, p) })
+	return slices.ContainsFunc([]string{"/deduct_stock", "/modes", "/products"}, func(p string) bool {
+		return strings.HasPrefix(o.path, p)
+	})
 }
 
 // secured says that the document demands the token.
@@ -353,8 +361,9 @@ func operationsOf(doc *openapi3.T) (all []*operation) {
 	return all
 }
 
-// faults make of a request that the document allows one that it, or GET /modes, forbids. A fault that a request cannot have returns false, and
-// another request is made. What a decoder must refuse besides, the tables of package handler list.
+// faults make of a request that the document allows one that it, or GET /modes, forbids. A fault that a request cannot
+// have returns false, and another request is made. What a decoder must refuse besides, the tables of package handler
+// list.
 var faults = []struct {
 	name string
 	make func(g *generator, c *call) bool
@@ -382,15 +391,18 @@ var faults = []struct {
 
 // Values that no integer, no name and no enumeration has.
 var (
-	badTexts = []string{"", " ", "-1", "1.0", "1e2", "-0", "01", " 1", "0x1", "NaN", `"1"`, "٣", "1" + strings.Repeat("0", 400), "REDIS", "redis,sql,etcd", "\x00", "\xff\xfe", "😀", "<script>"}
-	badJSON  = []string{"null", "true", `""`, `"x"`, "{}", "[[]]", "-1", "1.5", "1e2", "-0", `"REDIS"`, "[]", "[null]", "[{}]", `[{"product_id":101,"nope":1}]`, "1" + strings.Repeat("0", 400)}
+	badTexts = []string{"", " ", "-1", "1.0", "1e2", "-0", "01", " 1", "0x1", "NaN", `"1"`, "٣",
+		"1" + strings.Repeat("0", 400), "REDIS", "redis,sql,etcd", "\x00", "\xff\xfe", "😀", "<script>"}
+	badJSON = []string{"null", "true", `""`, `"x"`, "{}", "[[]]", "-1", "1.5", "1e2", "-0", `"REDIS"`, "[]", "[null]",
+		"[{}]", `[{"product_id":101,"nope":1}]`, "1" + strings.Repeat("0", 400)}
 )
 
 // badValue spoils a field of the path, of the query or of the body.
 func (g *generator) badValue(c *call) bool {
 	schemas := map[string]*openapi3.Schema{}
 	for _, p := range c.op.params {
-		if s := p.Schema.Value; p.In != openapi3.ParameterInHeader && (s.Type.Is("integer") || len(s.Enum) > 0 || s.Pattern != "") {
+		if s := p.Schema.Value; p.In != openapi3.ParameterInHeader &&
+			(s.Type.Is("integer") || len(s.Enum) > 0 || s.Pattern != "") {
 			schemas[p.In+" "+p.Name] = s
 		}
 	}
@@ -435,7 +447,8 @@ func beyond(s *openapi3.Schema) (all []string) {
 	return all
 }
 
-// foreignToMode gives a deduction what GET /modes says that its mode does not take, or takes away the key that it needs.
+// foreignToMode gives a deduction what GET /modes says that its mode does not take, or takes away the key that it
+// needs.
 func (g *generator) foreignToMode(c *call) bool {
 	m := g.mode(c)
 	if m.Name == "" {

@@ -34,8 +34,8 @@ const (
 	methods  = "a method that a path lacks is 405, with Allow"
 )
 
-// Requests that are made from openapi.json, allowed and forbidden ones, of every path and method, on a whole replica: the answers keep the
-// rules above. SHOP_TEST_SEED chooses other requests.
+// Requests that are made from openapi.json, allowed and forbidden ones, of every path and method, on a whole replica:
+// the answers keep the rules above. SHOP_TEST_SEED chooses other requests.
 func TestGeneratedRequests(t *testing.T) {
 	t.Parallel()
 	generatedRequests(t, 300)
@@ -61,7 +61,8 @@ func generatedRequests(t *testing.T, n uint64) {
 		served, forbidden := e.count[op.name()+" served"], e.count[op.name()+" forbidden"]
 		t.Logf("%-28s %4d served, %4d forbidden", op.name(), served, forbidden)
 		if n >= 3000 && (served == 0 || op.named() && len(op.params) > 0 && forbidden == 0) {
-			t.Errorf("%s: %d requests served, %d forbidden, want some of each: without them the run proves nothing", op.name(), served, forbidden)
+			t.Errorf("%s: %d requests served, %d forbidden, want some of each: without them the run proves nothing", op.name(),
+				served, forbidden)
 		}
 	}
 }
@@ -101,37 +102,42 @@ func TestGeneratedRequestsFindMutants(t *testing.T) {
 			delete(d.at("components", "schemas", "Deduction", "properties"), "remaining")
 		}},
 		{name: "an extra header of an answer", rule: shaped, document: func(d node) {
-			d.at("components", "responses", "Product", "headers")["X-Colour"] = node{"required": true, "schema": node{"type": "string"}}
+			d.at("components", "responses", "Product", "headers")["X-Colour"] = node{"required": true,
+				"schema": node{"type": "string"}}
 		}},
 		{name: "another type of answer", rule: shaped, document: func(d node) {
 			content := d.at("components", "responses", "Product", "content")
 			content["text/csv"] = content["application/json"]
 			delete(content, "application/json")
 		}},
-		{name: "an error now and then", rule: healthy, path: "/products/{id}/ledger", service: func(w http.ResponseWriter, req *http.Request, next http.Handler) {
-			if strings.Contains(req.URL.RawQuery, "limit=1000") {
-				w.WriteHeader(http.StatusInternalServerError)
-				return
-			}
-			next.ServeHTTP(w, req)
-		}},
-		{name: "a refusal in plain text", rule: problems, path: "/problems/{code}", service: func(w http.ResponseWriter, req *http.Request, next http.Handler) {
-			if strings.HasPrefix(req.URL.Path, "/problems/n") {
-				http.NotFound(w, req)
-				return
-			}
-			next.ServeHTTP(w, req)
-		}},
-		{name: "a service that asks for no token", rule: refused, service: func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+		{name: "an error now and then", rule: healthy, path: "/products/{id}/ledger",
+			service: func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				if strings.Contains(req.URL.RawQuery, "limit=1000") {
+					w.WriteHeader(http.StatusInternalServerError)
+					return
+				}
+				next.ServeHTTP(w, req)
+			}},
+		{name: "a refusal in plain text", rule: problems, path: "/problems/{code}",
+			service: func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				if strings.HasPrefix(req.URL.Path, "/problems/n") {
+					http.NotFound(w, req)
+					return
+				}
+				next.ServeHTTP(w, req)
+			}},
+		{name: "a service that asks for no token", rule: refused, service: func(w http.ResponseWriter, req *http.Request,
+			next http.Handler) {
 			req.Header.Set("Authorization", "Bearer t0ken")
 			next.ServeHTTP(w, req)
 		}},
-		{name: "a service that takes every method", rule: methods, path: "/healthz", service: func(w http.ResponseWriter, req *http.Request, next http.Handler) {
-			if req.Method == http.MethodPatch {
-				req.Method = http.MethodGet
-			}
-			next.ServeHTTP(w, req)
-		}},
+		{name: "a service that takes every method", rule: methods, path: "/healthz",
+			service: func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+				if req.Method == http.MethodPatch {
+					req.Method = http.MethodGet
+				}
+				next.ServeHTTP(w, req)
+			}},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
@@ -188,7 +194,8 @@ type exploration struct {
 	valid map[string]bool // bodies that have been held against their schemas
 }
 
-// plan bounds an exploration: it ends after requests, or once it has most findings. path is the only path that it asks; "" = all.
+// plan bounds an exploration: it ends after requests, or once it has most findings. path is the only path that it asks;
+// "" = all.
 type plan struct {
 	seed, requests uint64
 	most           int
@@ -208,7 +215,8 @@ func explore(t *testing.T, h http.Handler, document []byte, p plan) *exploration
 			a = c.send(t, h)
 		}
 		for _, f := range e.judge(c, a) {
-			e.found = append(e.found, finding{f.rule, fmt.Sprintf("%s\nrequest %d, forbidden because of %q: %s\nanswer: %d %v %.2000s",
+			e.found = append(e.found, finding{f.rule, fmt.Sprintf("%s\nrequest %d, forbidden because of %q: %s\nanswer: %d %v "+
+				"%.2000s",
 				f.text, i, c.fault, a.request, a.StatusCode, a.Header, a.body)})
 		}
 		if len(e.found) >= p.most {
@@ -228,7 +236,8 @@ func (e *exploration) judge(c *call, a answer) (found []finding) {
 		if err := json.Unmarshal([]byte(a.body), &p); err == nil {
 			f = api.Codes[p.Code]
 		}
-		if a.Header.Get("Content-Type") != api.ProblemType || p.Status != a.StatusCode || f.Status != p.Status || f.Happened != p.Happened {
+		if a.Header.Get("Content-Type") != api.ProblemType || p.Status != a.StatusCode || f.Status != p.Status ||
+			f.Happened != p.Happened {
 			add(problems, "%+v", p)
 		}
 	}
@@ -241,7 +250,8 @@ func (e *exploration) judge(c *call, a answer) (found []finding) {
 		}
 		return found
 	}
-	if r := c.op.spec.Responses; r.Status(a.StatusCode) == nil && (r.Default() == nil || a.StatusCode < http.StatusBadRequest) {
+	if r := c.op.spec.Responses; r.Status(a.StatusCode) == nil &&
+		(r.Default() == nil || a.StatusCode < http.StatusBadRequest) {
 		add(declared, "%d", a.StatusCode)
 	} else if err := e.validate(c, a); err != nil && len(found) == 0 {
 		add(shaped, "%v", err)
@@ -266,7 +276,8 @@ func (e *exploration) judge(c *call, a answer) (found []finding) {
 // validate checks an answer against what the document says of its status.
 func (e *exploration) validate(c *call, a answer) error {
 	body := fmt.Sprint(c.op.name(), a.StatusCode, a.Header.Get("Content-Type"), a.body)
-	o := &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: c.method == http.MethodHead || e.valid[body]}
+	o := &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: c.method == http.MethodHead ||
+		e.valid[body]}
 	req, err := http.NewRequest(c.op.method, c.op.path, http.NoBody)
 	if err != nil {
 		return err
@@ -276,14 +287,15 @@ func (e *exploration) validate(c *call, a answer) error {
 		Route: &routers.Route{Spec: e.doc, Path: c.op.path, PathItem: c.op.item, Method: c.op.method, Operation: c.op.spec},
 	}
 	err = openapi3filter.ValidateResponse(req.Context(), &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: in, Status: a.StatusCode, Header: a.Header, Options: o, Body: io.NopCloser(strings.NewReader(a.body)),
+		RequestValidationInput: in, Status: a.StatusCode, Header: a.Header, Options: o,
+		Body: io.NopCloser(strings.NewReader(a.body)),
 	})
 	e.valid[body] = err == nil && !o.ExcludeResponseBody || e.valid[body]
 	return err
 }
 
-// overtaxed says that a backend on a busy machine may have been too slow for the request, which is then sent again: what the shop itself
-// does wrong, it does again.
+// overtaxed says that a backend on a busy machine may have been too slow for the request, which is then sent again:
+// what the shop itself does wrong, it does again.
 func (e *exploration) overtaxed(c *call, a answer) bool {
 	var p api.Problem
 	_ = json.Unmarshal([]byte(a.body), &p)
@@ -303,8 +315,9 @@ func waitFor(t *testing.T, h http.Handler) {
 	}
 }
 
-// mayFail says whether healthy backends may cause this 5xx: the replica lacks the mode's backend; the lock cannot be taken within the short
-// wait that the request allows; or the lock expires before the work is done, because the request gave it a lease time.
+// mayFail says whether healthy backends may cause this 5xx: the replica lacks the mode's backend; the lock cannot be
+// taken within the short wait that the request allows; or the lock expires before the work is done, because the request
+// gave it a lease time.
 func (e *exploration) mayFail(c *call, code api.Code) bool {
 	switch code {
 	case api.ModeUnavailable:

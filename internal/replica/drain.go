@@ -18,11 +18,12 @@ import (
 	"time"
 )
 
-// A shutdown loses no request. It has four steps. While SHOP_DRAIN lasts the replica accepts and answers as always, but says
-// that it is not ready and ends each connection with "Connection: close", so that a balancer is left without connections to
-// reuse. Then it stops listening: it lets no new connection begin, serves those that it has, and refuses the rest, so that the balancer
-// knows that nothing was sent. Then, for drainGrace, requests in flight go on. Then waits for locks end, with lock_busy; a deduction
-// that has begun to write goes on, within the ten seconds that package stock allows it.
+// A shutdown loses no request. It has four steps. While SHOP_DRAIN lasts the replica accepts and answers as always, but
+// says that it is not ready and ends each connection with "Connection: close", so that a balancer is left without
+// connections to reuse. Then it stops listening: it lets no new connection begin, serves those that it has, and refuses
+// the rest, so that the balancer knows that nothing was sent. Then, for drainGrace, requests in flight go on. Then
+// waits for locks end, with lock_busy; a deduction that has begun to write goes on, within the ten seconds that package
+// stock allows it.
 const (
 	drainGrace = 5 * time.Second
 	drainLimit = drainGrace + 15*time.Second
@@ -37,16 +38,17 @@ type Drainer struct {
 	Log         *slog.Logger
 }
 
-// Interrupts returns a channel that receives Ctrl-C (SIGINT), for [Drainer.Interrupted]. Call it before the server starts, so that the channel
-// also gets the Ctrl-C that ends the server.
+// Interrupts returns a channel that receives Ctrl-C (SIGINT), for [Drainer.Interrupted]. Call it before the server
+// starts, so that the channel also gets the Ctrl-C that ends the server.
 func Interrupts() chan os.Signal {
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)
 	return interrupted
 }
 
-// Drain goes on for as long as wait says, or until Ctrl-C, which may already have arrived: a replica that was started at a terminal has no
-// balancer to inform, and neither has one whose balancer ends too. From then on the next Ctrl-C ends the process.
+// Drain goes on for as long as wait says, or until Ctrl-C, which may already have arrived: a replica that was started
+// at a terminal has no balancer to inform, and neither has one whose balancer ends too. From then on the next Ctrl-C
+// ends the process.
 func (d Drainer) Drain(wait time.Duration) error {
 	d.Log.Info("draining", "for", wait)
 	select {
@@ -69,8 +71,8 @@ func (d Drainer) Drain(wait time.Duration) error {
 	return nil
 }
 
-// finish waits until no connection has a request that is not answered, or end. [http.Server.Shutdown] alone would not do: it drops
-// requests that it reads after it was called.
+// finish waits until no connection has a request that is not answered, or end. [http.Server.Shutdown] alone would not
+// do: it drops requests that it reads after it was called.
 func (l *Listener) finish(end context.Context) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -89,7 +91,8 @@ type watchedConn struct {
 	busy bool
 }
 
-// State follows a connection; it is the server's ConnState. One that has not yet sent anything counts as busy: it may have.
+// State follows a connection; it is the server's ConnState. One that has not yet sent anything counts as busy: it may
+// have.
 func (l *Listener) State(c net.Conn, s http.ConnState) {
 	if p, ok := c.(*problemConn); ok {
 		c = p.Conn
@@ -110,8 +113,9 @@ func (l *Listener) State(c net.Conn, s http.ConnState) {
 }
 
 // Listener is a TCP listener that can be closed without resetting the connections that the kernel has accepted and the
-// server has not: their clients may have sent a request already. First turnAway lets no further one begin; then last takes those
-// that are waiting and closes with the next system call. (Close would wait until the accepting goroutine has let go.)
+// server has not: their clients may have sent a request already. First turnAway lets no further one begin; then last
+// takes those that are waiting and closes with the next system call. (Close would wait until the accepting goroutine
+// has let go.)
 type Listener struct {
 	*net.TCPListener
 	busy     atomic.Int64 // connections with a request in flight, or about to send one
@@ -136,8 +140,8 @@ func Listen(addr string) (*Listener, error) {
 	return &Listener{TCPListener: tcp, rest: make(chan *net.TCPConn), closed: make(chan struct{})}, nil
 }
 
-// Accept implements net.Listener. After last it returns the remaining connections, and then waits for Close, since the first
-// error ends the server's loop.
+// Accept implements net.Listener. After last it returns the remaining connections, and then waits for Close, since the
+// first error ends the server's loop.
 func (l *Listener) Accept() (net.Conn, error) {
 	conn, err := l.AcceptTCP()
 	if err != nil && !l.stopping.Load() {

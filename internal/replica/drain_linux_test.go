@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Between turnAway and the closing no connection is made that the closing would reset, and none that was made before is refused or
-// reset. TestDrainResetsNobody meets this moment only by chance; here the test decides how long it lasts.
+// Between turnAway and the closing no connection is made that the closing would reset, and none that was made before is
+// refused or reset. TestDrainResetsNobody meets this moment only by chance; here the test decides how long it lasts.
 func TestTurnAway(t *testing.T) {
 	t.Parallel()
 	l, err := Listen("127.0.0.1:0")

@@ -33,7 +33,9 @@ func TestMigrationsAreLogged(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.listenAndServe(ctx, Config{Listen: "127.0.0.1:0"}) }()
-	testkit.Until(t, "the tables are up to date", func() bool { return strings.Contains(log.String(), "tables up to date") })
+	testkit.Until(t, "the tables are up to date", func() bool {
+		return strings.Contains(log.String(), "tables up to date")
+	})
 	if !strings.Contains(log.String(), `"tables up to date" applied=[1]`) {
 		t.Errorf("%s, want the numbers of the migrations", &log)
 	}
@@ -50,7 +52,8 @@ func TestReplicaOfAnotherVersionEnds(t *testing.T) {
 	if err := r.Backends.DB.Exec("UPDATE lastitem_migrations SET name = '0001_stock.sql'").Error; err != nil {
 		t.Fatal(err)
 	}
-	if err := r.listenAndServe(t.Context(), Config{Listen: "not an address"}); !errors.Is(err, backend.ErrOtherMigrations) {
+	if err := r.listenAndServe(t.Context(), Config{Listen: "not an address"}); !errors.Is(err,
+		backend.ErrOtherMigrations) {
 		t.Errorf("listenAndServe() = %v, want ErrOtherMigrations", err)
 	}
 	if err := migrateUntilDone(t.Context(), r.log, r.Backends, nil); !errors.Is(err, backend.ErrOtherMigrations) {
@@ -58,12 +61,14 @@ func TestReplicaOfAnotherVersionEnds(t *testing.T) {
 	}
 }
 
-// With SHOP_FAIL_FAST a replica whose account is refused ends, and says where the rights are documented; otherwise it goes on trying.
+// With SHOP_FAIL_FAST a replica whose account is refused ends, and says where the rights are documented; otherwise it
+// goes on trying.
 func TestFailFast(t *testing.T) {
 	t.Parallel()
 	redis := miniredis.RunT(t)
 	redis.RequireAuth("right")
-	c := Config{Redis: "redis://:wrong@" + redis.Addr(), SQL: testenv.SQLite(t), HealthWithin: testenv.Still, Listen: "127.0.0.1:0"}
+	c := Config{Redis: "redis://:wrong@" + redis.Addr(), SQL: testenv.SQLite(t), HealthWithin: testenv.Still,
+		Listen: "127.0.0.1:0"}
 	for _, failFast := range []bool{true, false} {
 		c.FailFast = failFast
 		r := startReplica(t, c)
@@ -80,8 +85,8 @@ func TestFailFast(t *testing.T) {
 	}
 }
 
-// A replica that Ctrl-C ends does not drain: nobody waits for that at a terminal, and the keeper of a local stack ends its replicas so. It does
-// not run beside other tests, since all replicas of the process get the signal.
+// A replica that Ctrl-C ends does not drain: nobody waits for that at a terminal, and the keeper of a local stack ends
+// its replicas so. It does not run beside other tests, since all replicas of the process get the signal.
 func TestInterruptedReplicaDoesNotDrain(t *testing.T) {
 	r := openReplica(t)
 	addr := testkit.FreePort(t)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Each secret can be read from a file instead; a file that is missing or empty, and a value given twice, are errors that name the variable.
+// Each secret can be read from a file instead; a file that is missing or empty, and a value given twice, are errors
+// that name the variable.
 func TestReadFiles(t *testing.T) {
 	dir := t.TempDir()
 	good, empty := filepath.Join(dir, "good"), filepath.Join(dir, "empty")
@@ -17,7 +18,8 @@ func TestReadFiles(t *testing.T) {
 		}
 	}
 	for _, s := range Settings() {
-		for file, want := range map[string]string{good: "", empty: "is empty", dir + "/none": "no such file", "twice": "both set"} {
+		for file, want := range map[string]string{good: "", empty: "is empty", dir + "/none": "no such file",
+			"twice": "both set"} {
 			t.Run(s.Name, func(t *testing.T) {
 				t.Setenv(s.Name, "")
 				if file == "twice" {
@@ -34,7 +36,8 @@ func TestReadFiles(t *testing.T) {
 					if err != nil || os.Getenv(s.Name) != "redis://:geheim@h" || os.Getenv(s.Name+InFile) != "" {
 						t.Errorf("ReadFiles() = %v, %q, want the text of the file", err, os.Getenv(s.Name))
 					}
-				case err == nil || !strings.Contains(err.Error(), s.Name+InFile+": ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "geheim"):
+				case err == nil || !strings.Contains(err.Error(), s.Name+InFile+": ") || !strings.Contains(err.Error(), want) ||
+					strings.Contains(err.Error(), "geheim"):
 					t.Errorf("ReadFiles() = %v, want an error of %s with %q and no secret", err, s.Name+InFile, want)
 				}
 			})

@@ -24,11 +24,12 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// An etcd that has no space left answers reads and refuses writes: that costs the modes that need it, at once and by name, and no
-// other; and they come back without a restart when somebody has made space and ended the alarm.
+// An etcd that has no space left answers reads and refuses writes: that costs the modes that need it, at once and by
+// name, and no other; and they come back without a restart when somebody has made space and ended the alarm.
 func TestFullEtcd(t *testing.T) {
 	t.Parallel()
-	etcd := testenv.OwnWith(t, localstack.Options{EtcdArgs: []string{"--quota-backend-bytes=4194304"}}, localstack.Etcd).Etcd
+	etcd := testenv.OwnWith(t, localstack.Options{EtcdArgs: []string{"--quota-backend-bytes=4194304"}},
+		localstack.Etcd).Etcd
 	r := openWithServices(t, Config{Etcd: etcd.URL})
 	modes := []string{"etcd", "etcd-txn"}
 	for _, mode := range modes {
@@ -41,7 +42,8 @@ func TestFullEtcd(t *testing.T) {
 	fillEtcd(t, admin)
 	for _, mode := range modes {
 		awaitMode(t, r, mode, func(m api.Mode) bool { return !m.Available && strings.Contains(m.Why, "space exceeded") })
-		if got := send(t, r, http.MethodPost, "/deduct_stock/"+mode, "", http.StatusServiceUnavailable); !strings.Contains(got, "backend_unavailable") {
+		if got := send(t, r, http.MethodPost, "/deduct_stock/"+mode, "",
+			http.StatusServiceUnavailable); !strings.Contains(got, "backend_unavailable") {
 			t.Errorf("%s = %s, want backend_unavailable", mode, got)
 		}
 	}
@@ -50,7 +52,8 @@ func TestFullEtcd(t *testing.T) {
 	}
 	send(t, r, http.MethodGet, "/products/101", "", http.StatusOK) // reads need no space
 	send(t, r, http.MethodGet, "/readyz", "", http.StatusOK)       // the other modes are served
-	if got := send(t, r, http.MethodGet, "/metrics", "", http.StatusOK); !strings.Contains(got, `shop_backend_up{backend="etcd"} 0`) {
+	if got := send(t, r, http.MethodGet, "/metrics", "", http.StatusOK); !strings.Contains(got,
+		`shop_backend_up{backend="etcd"} 0`) {
 		t.Error("shop_backend_up of etcd is not 0")
 	}
 
@@ -110,9 +113,9 @@ func startFullRedis(t *testing.T) (r *Replica, admin redis.UniversalClient) {
 	return r, admin
 }
 
-// A Redis at maxmemory costs the modes that need it, at once and by name, and no other; and all come back without a restart. The
-// bounds are counted in probes, which come once a second at most, and so follow the server and the machine: three until the replica
-// tells that Redis is full, and five until all is back.
+// A Redis at maxmemory costs the modes that need it, at once and by name, and no other; and all come back without a
+// restart. The bounds are counted in probes, which come once a second at most, and so follow the server and the
+// machine: three until the replica tells that Redis is full, and five until all is back.
 func TestFullRedis(t *testing.T) {
 	t.Parallel()
 	r, admin := startFullRedis(t)
@@ -131,13 +134,15 @@ func TestFullRedis(t *testing.T) {
 	if seen-before > 3 {
 		t.Errorf("modes were available after %d probes of a full Redis, want 3 at most", seen-before)
 	}
-	awaitMode(t, r, "lease-seq", func(m api.Mode) bool { return m.Available && strings.Contains(m.Why, "OOM") }) // without its lock
+	// without its lock
+	awaitMode(t, r, "lease-seq", func(m api.Mode) bool { return m.Available && strings.Contains(m.Why, "OOM") })
 	for _, mode := range []string{"redis-lua", "fencing-strict", "handoff"} {
 		awaitMode(t, r, mode, func(m api.Mode) bool { return !m.Available && strings.Contains(m.Why, "OOM") })
 		begun := scripts(t, admin)
 		rec := httptest.NewRecorder()
 		r.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/deduct_stock/"+mode, nil))
-		if rec.Code != http.StatusServiceUnavailable || !strings.Contains(rec.Body.String(), "backend_unavailable") || rec.Header().Get("Retry-After") == "" {
+		if rec.Code != http.StatusServiceUnavailable || !strings.Contains(rec.Body.String(), "backend_unavailable") ||
+			rec.Header().Get("Retry-After") == "" {
 			t.Errorf("%s = %d %v %s, want 503 backend_unavailable with Retry-After", mode, rec.Code, rec.Header(), rec.Body)
 		}
 		if scripts(t, admin) != begun {
@@ -150,7 +155,8 @@ func TestFullRedis(t *testing.T) {
 	readsNeedNoMemory(t, r)
 	send(t, r, http.MethodPut, "/products/102/stock", `{"stock":9}`, http.StatusOK)
 	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":9}`, http.StatusOK)
-	if got := send(t, r, http.MethodGet, "/readyz", "", http.StatusServiceUnavailable); !strings.Contains(got, "redis: ") || !strings.Contains(got, "OOM") {
+	if got := send(t, r, http.MethodGet, "/readyz", "", http.StatusServiceUnavailable); !strings.Contains(got,
+		"redis: ") || !strings.Contains(got, "OOM") {
 		t.Errorf("/readyz = %s, want Redis and why", got)
 	}
 	send(t, r, http.MethodGet, "/readyz?exclude=redis", "", http.StatusOK)
@@ -180,7 +186,8 @@ func readsNeedNoMemory(t *testing.T, r *Replica) {
 			t.Errorf("%s of a product in a full Redis = %s, want the order of redis-lua", path, got)
 		}
 	}
-	if got := send(t, r, http.MethodGet, "/products/101/audit", "", http.StatusOK); !strings.Contains(got, `"store":"redis","verdict":"EXACT"`) {
+	if got := send(t, r, http.MethodGet, "/products/101/audit", "", http.StatusOK); !strings.Contains(got,
+		`"store":"redis","verdict":"EXACT"`) {
 		t.Errorf("audit of a product in a full Redis = %s, want EXACT", got)
 	}
 }
@@ -213,8 +220,8 @@ func TestRedisAtTheBrim(t *testing.T) {
 	})
 }
 
-// fillAgain fills a Redis until the end of the test, as a user fills it: with as much at a time as fits, and again when there is room. pushed is
-// how many writes it took, full how often it refused even a kilobyte.
+// fillAgain fills a Redis until the end of the test, as a user fills it: with as much at a time as fits, and again when
+// there is room. pushed is how many writes it took, full how often it refused even a kilobyte.
 func fillAgain(t *testing.T, c redis.UniversalClient) (pushed, full *atomic.Int64) {
 	t.Helper()
 	pushed, full = new(atomic.Int64), new(atomic.Int64)
@@ -236,7 +243,8 @@ func fillAgain(t *testing.T, c redis.UniversalClient) (pushed, full *atomic.Int6
 	return pushed, full
 }
 
-// probesOf is how many writes by SET a Redis has answered, and refused; probes are the only ones where nobody sets stock.
+// probesOf is how many writes by SET a Redis has answered, and refused; probes are the only ones where nobody sets
+// stock.
 func probesOf(t *testing.T, c redis.UniversalClient) (answered, refused int) {
 	t.Helper()
 	const sets = "cmdstat_set:"
@@ -277,8 +285,8 @@ func fillRedis(t *testing.T, c redis.UniversalClient) {
 	}
 }
 
-// Refusals of many products together leave a Redis its other half: while anybody asks for products that are sold out, each time with
-// another key, a product in stock is sold by every mode.
+// Refusals of many products together leave a Redis its other half: while anybody asks for products that are sold out,
+// each time with another key, a product in stock is sold by every mode.
 func TestRefusalsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	r, admin := startFullRedis(t)

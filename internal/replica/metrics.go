@@ -31,7 +31,8 @@ func engineMetrics(r prometheus.Registerer) (handoff.Metrics, error) {
 		return g
 	}
 	seconds := func(name, help string) handoff.Observer {
-		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: prefix + name + "_seconds", Help: help, Buckets: engineBuckets})
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: prefix + name + "_seconds", Help: help,
+			Buckets: engineBuckets})
 		errs = append(errs, r.Register(h))
 		return h
 	}
@@ -77,7 +78,8 @@ func poolStats(set *backend.Set) func() []handler.Pool {
 // backendsUp is the metric shop_backend_up of each configured backend, from [backend.Set.Out].
 type backendsUp struct{ set *backend.Set }
 
-var backendUp = prometheus.NewDesc("shop_backend_up", "1 if the last health check found the backend usable, else 0: also while one master of a Redis Cluster is out.", []string{"backend"}, nil)
+var backendUp = prometheus.NewDesc("shop_backend_up", "1 if the last health check found the backend usable, else 0: "+
+	"also while one master of a Redis Cluster is out.", []string{"backend"}, nil)
 
 // Describe names the metric.
 func (backendsUp) Describe(ch chan<- *prometheus.Desc) { ch <- backendUp }
@@ -93,10 +95,12 @@ func (b backendsUp) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// buildInfo is the metric shop_build_info, always 1, with the running version as a label: a half-finished deploy shows two versions.
+// buildInfo is the metric shop_build_info, always 1, with the running version as a label: a half-finished deploy shows
+// two versions.
 func buildInfo(replica, version string) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "shop_build_info", Help: "What is running: version of the shop and its commit, version of Go, and the name of the replica. Always 1.",
+		Name: "shop_build_info", Help: "What is running: version of the shop and its commit, version of Go, and the name " +
+			"of the replica. Always 1.",
 		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version(), "replica": replica},
 	})
 	info.Set(1)

@@ -21,7 +21,8 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// /metrics says which build answers, so that a deploy that stopped half-way can be seen, and which backends can be used.
+// /metrics says which build answers, so that a deploy that stopped half-way can be seen, and which backends can be
+// used.
 func TestReplicaMetrics(t *testing.T) {
 	t.Parallel()
 	c := Config{Replica: "7", Redis: testenv.Miniredis(t).URL, DefaultMode: "noop", LockTTL: time.Second, Conns: 1}
@@ -34,7 +35,9 @@ func TestReplicaMetrics(t *testing.T) {
 	if got := page(); !strings.Contains(got, `shop_build_info{go="go1.`) || !strings.Contains(got, `version="a1b2c3"} 1`) {
 		t.Errorf("no shop_build_info of version a1b2c3 in\n%s", got)
 	}
-	testkit.Until(t, "a Redis that answers is up", func() bool { return strings.Contains(page(), "shop_backend_up{backend=\"redis\"} 1\n") })
+	testkit.Until(t, "a Redis that answers is up", func() bool {
+		return strings.Contains(page(), "shop_backend_up{backend=\"redis\"} 1\n")
+	})
 }
 
 // engineNumbers reads what the page of metrics says about the lock engine, without the buckets.
@@ -74,7 +77,8 @@ func TestEngineMetrics(t *testing.T) {
 	got := engineNumbers(t, r)
 	wantNumbers(t, fmt.Sprintf("after %d requests", requests), got, map[string]float64{
 		"acquired_total": requests, "wait_seconds_count": requests, "hold_seconds_count": requests, "waiting": 0, "held": 0,
-		"timed_out_total": 0, "lost_total": 0, "renew_failed_total": 0, "skipped_total": 0, "handoff_seconds_count": got["contended_total"],
+		"timed_out_total": 0, "lost_total": 0, "renew_failed_total": 0, "skipped_total": 0,
+		"handoff_seconds_count": got["contended_total"],
 	})
 	for _, name := range []string{"wait_seconds_sum", "hold_seconds_sum"} {
 		if got[name] <= 0 {
@@ -104,7 +108,8 @@ func TestEngineMetricsOfABusyLock(t *testing.T) {
 		t.Errorf("Release() = %v, want nil", err)
 	}
 	waiter.Wait()
-	want = map[string]float64{"acquired_total": 2, "timed_out_total": 1, "held": 0, "waiting": 0, "contended_total": 1, "handoff_seconds_count": 1}
+	want = map[string]float64{"acquired_total": 2, "timed_out_total": 1, "held": 0, "waiting": 0, "contended_total": 1,
+		"handoff_seconds_count": 1}
 	wantNumbers(t, "after it", engineNumbers(t, r), want)
 }
 
@@ -122,7 +127,8 @@ func TestModesOfTheEngine(t *testing.T) {
 	t.Parallel()
 	r := openReplica(t)
 	want := map[string]bool{
-		"handoff": true, "fair": true, "rwlock": true, "global-lock": true, "segmented": true, "multi-lock": true, "lease-seq": true,
+		"handoff": true, "fair": true, "rwlock": true, "global-lock": true, "segmented": true, "multi-lock": true,
+		"lease-seq":  true,
 		"idempotent": true,
 	}
 	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":100}`, http.StatusOK)
@@ -138,7 +144,8 @@ func TestModesOfTheEngine(t *testing.T) {
 	}
 }
 
-// A replica with a collector sends a trace of each deduction below the client's, and what waits when it ends; one without makes none.
+// A replica with a collector sends a trace of each deduction below the client's, and what waits when it ends; one
+// without makes none.
 func TestReplicaSendsTraces(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -185,7 +192,8 @@ func TestReplicaSendsTraces(t *testing.T) {
 	}
 	slices.Sort(all)
 	const root = "POST /deduct_stock/{mode}"
-	if diff := cmp.Diff([]string{root, root, "append order", "append order", "commit", "lock hold", "lock wait", "read stock", "read stock", "write stock", "write stock"}, all); diff != "" {
+	if diff := cmp.Diff([]string{root, root, "append order", "append order", "commit", "lock hold", "lock wait",
+		"read stock", "read stock", "write stock", "write stock"}, all); diff != "" {
 		t.Errorf("spans (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]bool{"redis": true, "sqlite": true}, systems); diff != "" || len(spans) != 1 {

@@ -11,9 +11,10 @@ import (
 	"lastitem/internal/api"
 )
 
-// problemListener converts the errors that net/http answers on its own, before a handler runs, to problems: a malformed request line or
-// header (400), an unknown Expect (417), a header that is too long (431), an unknown transfer encoding (501) or version (505). net/http
-// has no hook for them; it writes each to the connection as plain text, in a single Write.
+// problemListener converts the errors that net/http answers on its own, before a handler runs, to problems: a malformed
+// request line or header (400), an unknown Expect (417), a header that is too long (431), an unknown transfer encoding
+// (501) or version (505). net/http has no hook for them; it writes each to the connection as plain text, in a single
+// Write.
 type problemListener struct {
 	net.Listener
 	replica string // X-Replica; "" = no such header
@@ -36,7 +37,8 @@ type problemConn struct {
 	replica string
 }
 
-// How to recognise net/http's own errors. Our handlers never write these lines, since they set X-Replica or another content type.
+// How to recognise net/http's own errors. Our handlers never write these lines, since they set X-Replica or another
+// content type.
 var (
 	plainError  = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 	expectation = []byte("HTTP/1.1 417 ")
@@ -77,7 +79,8 @@ func problemOf(status int, p []byte, replica string) []byte {
 		body = []byte("{}")
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n", status, http.StatusText(status), api.ProblemType, len(body)+1)
+	fmt.Fprintf(&b, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n", status,
+		http.StatusText(status), api.ProblemType, len(body)+1)
 	if replica != "" {
 		fmt.Fprintf(&b, "%s: %s\r\n", api.HeaderReplica, replica)
 	}

@@ -1,8 +1,8 @@
-// Package replica is one process of the shop: its settings ([Config]), and the replica that they describe ([Replica]), which stands on
-// the backends, the lock engine, the modes and the HTTP contract, one of each.
+// Package replica is one process of the shop: its settings ([Config]), and the replica that they describe ([Replica]),
+// which stands on the backends, the lock engine, the modes and the HTTP contract, one of each.
 //
-// Read the settings with [Read], check them with [Config.Validate], and serve with [Run]. [New] alone makes a replica that somebody else
-// serves, as 'shop trace' does. In the sources, start with [New]: it is the list of the parts.
+// Read the settings with [Read], check them with [Config.Validate], and serve with [Run]. [New] alone makes a replica
+// that somebody else serves, as 'shop trace' does. In the sources, start with [New]: it is the list of the parts.
 package replica
 
 import (
@@ -33,7 +33,8 @@ type Options struct {
 	Log *slog.Logger
 	// Version is that of the program, in the log, in shop_build_info and in traces.
 	Version string
-	// KafkaDial connects to a broker, given the address that the broker advertises; nil = a plain connection to that address.
+	// KafkaDial connects to a broker, given the address that the broker advertises; nil = a plain connection to that
+	// address.
 	KafkaDial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -55,8 +56,9 @@ type closer struct {
 	close func() error
 }
 
-// New opens everything. It does not wait for the backends: until they have answered, the replica is not ready. The error of a setting
-// that cannot be right, such as an unknown mode, is a [*SettingsError]. Call Close when no request is left.
+// New opens everything. It does not wait for the backends: until they have answered, the replica is not ready. The
+// error of a setting that cannot be right, such as an unknown mode, is a [*SettingsError]. Call Close when no request
+// is left.
 func New(c Config, o Options) (*Replica, error) {
 	set, err := backend.Open(c.backends(o)) // it connects to nothing yet
 	if err != nil {
@@ -72,7 +74,8 @@ func New(c Config, o Options) (*Replica, error) {
 
 func (r *Replica) build(c Config, o Options) (err error) {
 	registry, steps := prometheus.NewRegistry(), &step.Stream{}
-	if err := errors.Join(registry.Register(buildInfo(c.Replica, o.Version)), registry.Register(backendsUp{r.Backends})); err != nil {
+	if err := errors.Join(registry.Register(buildInfo(c.Replica, o.Version)),
+		registry.Register(backendsUp{r.Backends})); err != nil {
 		return err
 	}
 	if r.Backends.Client != nil {
@@ -83,7 +86,8 @@ func (r *Replica) build(c Config, o Options) (err error) {
 	}
 	on := shop.Backends{
 		Redis: r.Backends.Redis, SQL: r.Backends.SQL, Etcd: r.Backends.EtcdStore,
-		Lockers:    stock.Lockers{Client: r.Backends.Client, Prefix: c.Prefix, TTL: c.LockTTL, Wakeups: r.wakeups, Engine: r.engine},
+		Lockers: stock.Lockers{Client: r.Backends.Client, Prefix: c.Prefix, TTL: c.LockTTL, Wakeups: r.wakeups,
+			Engine: r.engine},
 		Kafka:      r.Backends.Kafka,
 		KafkaGroup: kafka.Group{Session: c.KafkaSession, Heartbeat: c.KafkaHeartbeat, Rebalance: c.KafkaRebalance},
 		Missing:    c.Missing,
@@ -100,7 +104,8 @@ func (r *Replica) build(c Config, o Options) (err error) {
 		return err
 	}
 	if _, err := r.Shop.Mode(c.DefaultMode); err != nil {
-		return &SettingsError{text.Of("%s is %q, want a mode that 'shop modes' lists").Errorf(c.name("SHOP_DEFAULT_MODE"), c.DefaultMode)}
+		return &SettingsError{text.Of("%s is %q, want a mode that 'shop modes' lists").Errorf(c.name("SHOP_DEFAULT_MODE"),
+			c.DefaultMode)}
 	}
 	var answered func(step.Answered) // nil: a typed nil would be called
 	if r.spans, err = newSpans(c, o, steps, registry); err != nil {
@@ -126,7 +131,8 @@ func (r *Replica) newEngine(c Config, steps *step.Stream, registry prometheus.Re
 		return nil, err
 	}
 	return handoff.New(r.Backends.Client, handoff.Options{
-		TTL: c.LockTTL, Replicas: c.LockReplicas, AttemptLimit: c.LockTimeout / 2, CallTimeout: c.LockTimeout, Steps: steps, Metrics: m, Logger: r.log,
+		TTL: c.LockTTL, Replicas: c.LockReplicas, AttemptLimit: c.LockTimeout / 2, CallTimeout: c.LockTimeout, Steps: steps,
+		Metrics: m, Logger: r.log,
 		Probe: c.Prefix + "lock:check:",
 	})
 }
@@ -150,7 +156,8 @@ func (r *Replica) serviceLocks(c Config, l *stock.Lockers, steps *step.Stream) {
 		closing("etcd locks", l.Etcd.Close)
 	}
 	if r.Backends.Consul != nil {
-		l.Consul = coord.NewConsul(r.Backends.Consul, coord.ConsulOptions{TTL: c.ConsulSession, LockDelay: c.ConsulDelay}, steps)
+		l.Consul = coord.NewConsul(r.Backends.Consul, coord.ConsulOptions{TTL: c.ConsulSession, LockDelay: c.ConsulDelay},
+			steps)
 		closing("Consul locks", l.Consul.Close)
 	}
 }
@@ -164,8 +171,8 @@ func named(b stock.Backend) string {
 }
 
 const (
-	// settleGrace bounds the closing of the modes. A write in progress is completed even if its request has been answered; package stock
-	// allows it ten seconds.
+	// settleGrace bounds the closing of the modes. A write in progress is completed even if its request has been answered;
+	// package stock allows it ten seconds.
 	settleGrace = 12 * time.Second
 	// engineGrace bounds the closing of the engine: what it cannot release by then expires.
 	engineGrace = 3 * time.Second

@@ -39,8 +39,8 @@ func openReplica(t *testing.T) testReplica {
 	return testReplica{r, redis.Prefix}
 }
 
-// startReplica is a replica with the tables of its database, until the test ends. Its backends may not have been met yet. Its time-outs are
-// those of a busy machine, if c has none.
+// startReplica is a replica with the tables of its database, until the test ends. Its backends may not have been met
+// yet. Its time-outs are those of a busy machine, if c has none.
 func startReplica(t *testing.T, c Config) *Replica {
 	t.Helper()
 	c.Replica, c.Token, c.DefaultMode, c.LockTTL = "1", "t0ken", "lease-seq", cmp.Or(c.LockTTL, testenv.Still)
@@ -88,13 +88,15 @@ func sendKeyed(t *testing.T, h http.Handler, method, target, key, body string, w
 	return rec.Body.String()
 }
 
-// A backend that is out takes the replica out of the balancer only if nothing else can be sold from, or the operator says so.
+// A backend that is out takes the replica out of the balancer only if nothing else can be sold from, or the operator
+// says so.
 func TestReadyWithoutABackend(t *testing.T) {
 	t.Parallel()
 	for want, needs := range map[int]backendNames{http.StatusOK: nil, http.StatusServiceUnavailable: {"redis"}} {
 		r := startReplica(t, Config{Redis: "redis://127.0.0.1:1/0", SQL: testenv.SQLite(t), ReadyNeeds: needs})
 		testkit.NoError(t, "SQL answers", func() error { _, err := r.Backends.Ready([]string{"sql"}, nil); return err })
-		if body := send(t, r, http.MethodGet, "/readyz", "", want); !strings.Contains(body, "redis: dial tcp 127.0.0.1:1: connect: connection refused") {
+		if body := send(t, r, http.MethodGet, "/readyz", "", want); !strings.Contains(body,
+			"redis: dial tcp 127.0.0.1:1: connect: connection refused") {
 			t.Errorf("/readyz = %s, want the backend that is out", body)
 		}
 		send(t, r, http.MethodGet, "/readyz?exclude=redis", "", http.StatusOK)
@@ -105,8 +107,9 @@ func TestReadyWithoutABackend(t *testing.T) {
 func TestAddressesAreNamed(t *testing.T) {
 	t.Parallel()
 	for backend, c := range map[string]Config{
-		"redis": {Redis: "x"}, "sql": {SQL: "sqlite:/nowhere/shop.db"}, "redlock": {Redlock: "redis://a"}, "zookeeper": {ZooKeeper: "x"},
-		"etcd": {Etcd: "x"}, "consul": {Consul: "x"}, "kafka": {Kafka: "x"},
+		"redis": {Redis: "x"}, "sql": {SQL: "sqlite:/nowhere/shop.db"}, "redlock": {Redlock: "redis://a"},
+		"zookeeper": {ZooKeeper: "x"},
+		"etcd":      {Etcd: "x"}, "consul": {Consul: "x"}, "kafka": {Kafka: "x"},
 	} {
 		c.Conns = 1
 		_, err := New(c, quiet)
@@ -180,8 +183,8 @@ func awaitMode(t *testing.T, r *Replica, name string, good func(api.Mode) bool) 
 	})
 }
 
-// A cart is sold again after the stock of its first product was set, as a cart of idempotent is; no product's audit calls that a double
-// charge, while one request that is charged twice still is one.
+// A cart is sold again after the stock of its first product was set, as a cart of idempotent is; no product's audit
+// calls that a double charge, while one request that is charged twice still is one.
 func TestCartSoldAgainAfterAReset(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
@@ -198,7 +201,8 @@ func TestCartSoldAgainAfterAReset(t *testing.T) {
 			t.Errorf("%s replayed %s after a reset, want a new sale", mode, again)
 		}
 		for _, product := range []string{"101", "102"} {
-			if got := send(t, r, http.MethodGet, "/products/"+product+"/audit", "", http.StatusOK); strings.Contains(got, "BROKEN") {
+			if got := send(t, r, http.MethodGet, "/products/"+product+"/audit", "", http.StatusOK); strings.Contains(got,
+				"BROKEN") {
 				t.Errorf("%s: audit of %s = %s, want none that is broken", mode, product, got)
 			}
 		}
@@ -232,22 +236,26 @@ func TestModesOnServices(t *testing.T) {
 	}
 	send(t, r, http.MethodPost, "/deduct_stock/etcd-txn?store=etcd&quantity=9", "", http.StatusConflict)
 	send(t, r, http.MethodPost, "/deduct_stock/etcd-txn?store=sql", "", http.StatusBadRequest)
-	if got, want := send(t, r, http.MethodGet, "/products/101", "", http.StatusOK), `"stock":{"etcd":8,"redis":5,"sql":9}`; !strings.Contains(got, want) {
+	if got, want := send(t, r, http.MethodGet, "/products/101", "", http.StatusOK),
+		`"stock":{"etcd":8,"redis":5,"sql":9}`; !strings.Contains(got, want) {
 		t.Errorf("product = %s, want %s", got, want)
 	}
 	var l api.Ledger
-	if err := json.Unmarshal([]byte(send(t, r, http.MethodGet, "/products/101/ledger", "", http.StatusOK)), &l); err != nil {
+	if err := json.Unmarshal([]byte(send(t, r, http.MethodGet, "/products/101/ledger", "", http.StatusOK)),
+		&l); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(l.Orders); n != 5 || l.Initial[api.Etcd] != 9 || l.Stock[api.Etcd] != 8 {
 		t.Errorf("ledger has %d orders, initial %v, stock %v, want 5, and 9 and 8 in etcd", n, l.Initial, l.Stock)
 	}
-	if got := send(t, r, http.MethodGet, "/products/101/audit", "", http.StatusOK); !strings.Contains(got, `"store":"etcd"`) {
+	if got := send(t, r, http.MethodGet, "/products/101/audit", "", http.StatusOK); !strings.Contains(got,
+		`"store":"etcd"`) {
 		t.Errorf("audit = %s, want a report on etcd", got)
 	}
 }
 
-// The program that starts a replica may know better what to do about a missing backend, and passes it on in SHOP_MISSING.
+// The program that starts a replica may know better what to do about a missing backend, and passes it on in
+// SHOP_MISSING.
 func TestModesSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	var missing reasons
@@ -270,11 +278,13 @@ func TestModesOnServicesOutOfReach(t *testing.T) {
 	t.Parallel()
 	const nowhere = "127.0.0.1:1"
 	r := openWithServices(t, Config{
-		Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3", ZooKeeper: nowhere, Etcd: "http://" + nowhere, Consul: "http://" + nowhere,
+		Redlock: "redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3", ZooKeeper: nowhere, Etcd: "http://" + nowhere,
+		Consul:       "http://" + nowhere,
 		HealthWithin: 2 * time.Second,
 	})
 	for name, why := range map[string]string{
-		"redlock": "0 of 3 nodes answer", "zookeeper": "zookeeper: ", "etcd": "etcd: ", "etcd-txn": "etcd: ", "consul": "connection refused",
+		"redlock": "0 of 3 nodes answer", "zookeeper": "zookeeper: ", "etcd": "etcd: ", "etcd-txn": "etcd: ",
+		"consul": "connection refused",
 	} {
 		awaitMode(t, r, name, func(m api.Mode) bool {
 			return !m.Available && strings.Contains(m.Why, why) && !strings.Contains(m.Why, "not asked")

@@ -19,7 +19,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// sender posts batches as protobuf. The SDK's own exporter is not used: its module would raise the version of gRPC, on which etcd's client depends.
+// sender posts batches as protobuf. The SDK's own exporter is not used: its module would raise the version of gRPC, on
+// which etcd's client depends.
 type sender struct {
 	url     string
 	headers http.Header
@@ -31,10 +32,12 @@ type sender struct {
 }
 
 func newSender(url string, headers http.Header, o SpanOptions) *sender {
-	return &sender{url: url, headers: headers, options: o, client: &http.Client{Timeout: sendWithin, Transport: &http.Transport{MaxIdleConns: 2, IdleConnTimeout: time.Minute}}}
+	return &sender{url: url, headers: headers, options: o, client: &http.Client{Timeout: sendWithin,
+		Transport: &http.Transport{MaxIdleConns: 2, IdleConnTimeout: time.Minute}}}
 }
 
-// ExportSpans implements sdktrace.SpanExporter. It counts the spans of a batch that fails, and logs the first failure in a row.
+// ExportSpans implements sdktrace.SpanExporter. It counts the spans of a batch that fails, and logs the first failure
+// in a row.
 func (s *sender) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	body, err := proto.Marshal(request(spans))
 	if err == nil {
@@ -94,7 +97,8 @@ func (s *sender) try(ctx context.Context, body []byte) (again bool, err error) {
 	switch answer.StatusCode {
 	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
 		return false, nil
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // the retryable codes of the protocol
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		// the retryable codes of the protocol
 		return true, fmt.Errorf("spans: the collector answered %s", answer.Status)
 	}
 	return false, fmt.Errorf("spans: the collector answered %s", answer.Status)
@@ -106,12 +110,14 @@ func request(spans []sdktrace.ReadOnlySpan) *collector.ExportTraceServiceRequest
 		return &collector.ExportTraceServiceRequest{}
 	}
 	scope := spans[0].InstrumentationScope()
-	all := &wire.ScopeSpans{Scope: &common.InstrumentationScope{Name: scope.Name, Version: scope.Version}, SchemaUrl: scope.SchemaURL}
+	all := &wire.ScopeSpans{Scope: &common.InstrumentationScope{Name: scope.Name, Version: scope.Version},
+		SchemaUrl: scope.SchemaURL}
 	for _, s := range spans {
 		all.Spans = append(all.Spans, span(s))
 	}
 	return &collector.ExportTraceServiceRequest{ResourceSpans: []*wire.ResourceSpans{{
-		Resource: &res.Resource{Attributes: attributes(spans[0].Resource().Attributes())}, ScopeSpans: []*wire.ScopeSpans{all},
+		Resource:   &res.Resource{Attributes: attributes(spans[0].Resource().Attributes())},
+		ScopeSpans: []*wire.ScopeSpans{all},
 	}}}
 }
 
@@ -139,7 +145,8 @@ func span(s sdktrace.ReadOnlySpan) *wire.Span {
 
 func nanos(t time.Time) uint64 { return uint64(max(0, t.UnixNano())) }
 
-// attributes encodes attributes as the protocol requires. All attributes of this package and of the SDK are strings or integers.
+// attributes encodes attributes as the protocol requires. All attributes of this package and of the SDK are strings or
+// integers.
 func attributes(all []attribute.KeyValue) []*common.KeyValue {
 	list := make([]*common.KeyValue, len(all))
 	for i, a := range all {

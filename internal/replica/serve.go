@@ -16,13 +16,14 @@ import (
 	"lastitem/internal/text"
 )
 
-// Run logs the settings once they are checked, and runs a replica until ctx ends. Then it drains for as long as the settings say, unless the process got a SIGINT,
-// lets the requests in flight finish, and returns nil.
+// Run logs the settings once they are checked, and runs a replica until ctx ends. Then it drains for as long as the
+// settings say, unless the process got a SIGINT, lets the requests in flight finish, and returns nil.
 func Run(ctx context.Context, c Config, o Options) error {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil {
 		if need := 3*c.Conns + 64; uint64(files.Cur) < uint64(need) { //nolint:unconvert // Redis, SQL and clients; not everywhere the same type
-			o.Log.Warn("too few file descriptors for SHOP_CONNS: raise the limit (ulimit -n) or lower SHOP_CONNS", "limit", files.Cur, "want", need)
+			o.Log.Warn("too few file descriptors for SHOP_CONNS: raise the limit (ulimit -n) or lower SHOP_CONNS", "limit",
+				files.Cur, "want", need)
 		}
 	}
 	r, err := New(c, o)
@@ -34,9 +35,9 @@ func Run(ctx context.Context, c Config, o Options) error {
 	return r.listenAndServe(ctx, c)
 }
 
-// writeTimeout ends a request together with its connection, from the last byte of the header to the last of the answer: wait_ms and hold_ms
-// may be 30 s each, an audit a minute, and setting the stock takes three times SHOP_WORK_TIMEOUT, or a minute. A reader that does not take its
-// answer is cut off by the handler well before.
+// writeTimeout ends a request together with its connection, from the last byte of the header to the last of the answer:
+// wait_ms and hold_ms may be 30 s each, an audit a minute, and setting the stock takes three times SHOP_WORK_TIMEOUT,
+// or a minute. A reader that does not take its answer is cut off by the handler well before.
 func (c Config) writeTimeout() time.Duration { return 3*c.WorkTimeout + 75*time.Second }
 
 func (r *Replica) listenAndServe(ctx context.Context, c Config) error {
@@ -116,9 +117,10 @@ func (r *Replica) refused(ctx context.Context) error {
 // firstMigration is how long a replica waits for its tables before it listens.
 const firstMigration = 20 * time.Second
 
-// migrateFirst brings the tables up to date before the replica listens: a balancer without health checks sends it requests from then
-// on, and in a rolling deploy they would meet the tables of the version before. It returns the migrations that it applied. The database of
-// another version is an error; one that is away is waited for by migrateUntilDone, which also says what is wrong.
+// migrateFirst brings the tables up to date before the replica listens: a balancer without health checks sends it
+// requests from then on, and in a rolling deploy they would meet the tables of the version before. It returns the
+// migrations that it applied. The database of another version is an error; one that is away is waited for by
+// migrateUntilDone, which also says what is wrong.
 func (r *Replica) migrateFirst(ctx context.Context, failFast bool) ([]int, error) {
 	if r.Backends.DB == nil {
 		return nil, nil
@@ -133,8 +135,8 @@ func (r *Replica) migrateFirst(ctx context.Context, failFast bool) ([]int, error
 }
 
 // migrateUntilDone brings the tables up to date, however long the database takes to come up; until then the replica is
-// not ready. It logs the migrations that were applied: those of all its tries, after the earlier ones. The error is that of a database of
-// another version.
+// not ready. It logs the migrations that were applied: those of all its tries, after the earlier ones. The error is
+// that of a database of another version.
 func migrateUntilDone(ctx context.Context, log *slog.Logger, set *backend.Set, earlier []int) error {
 	if set.DB == nil {
 		return nil

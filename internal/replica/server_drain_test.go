@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// A server that shuts down answers every request that a client could still send: it resets no connection that only the kernel had
-// accepted, and drops no request that it read late. Where turnAway cannot keep new connections from beginning, a window of one system
-// call remains. http.Server.Shutdown alone loses requests in nine of ten rounds here.
+// A server that shuts down answers every request that a client could still send: it resets no connection that only the
+// kernel had accepted, and drops no request that it read late. Where turnAway cannot keep new connections from
+// beginning, a window of one system call remains. http.Server.Shutdown alone loses requests in nine of ten rounds here.
 func TestDrainResetsNobody(t *testing.T) {
 	t.Parallel()
 	const rounds = 24
@@ -40,8 +40,8 @@ func TestDrainResetsNobody(t *testing.T) {
 	}
 }
 
-// drainUnderLoad drains a server while clients send requests, each on a connection of its own, until they are refused; it returns
-// how many requests were sent and not answered.
+// drainUnderLoad drains a server while clients send requests, each on a connection of its own, until they are refused;
+// it returns how many requests were sent and not answered.
 func drainUnderLoad(t *testing.T) int64 {
 	t.Helper()
 	l, err := Listen("127.0.0.1:0")

@@ -26,9 +26,9 @@ func (e *SettingsError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *SettingsError) Unwrap() error { return e.Err }
 
-// Read reads the settings: a flag comes before the environment variable, and the variable before the default. An empty value is the
-// default. given are the values of the flags, by the name of the variable that each replaces. If values cannot be read, the error is a
-// [*SettingsError] that names each of them as it was given, and says what it should be.
+// Read reads the settings: a flag comes before the environment variable, and the variable before the default. An empty
+// value is the default. given are the values of the flags, by the name of the variable that each replaces. If values
+// cannot be read, the error is a [*SettingsError] that names each of them as it was given, and says what it should be.
 func Read(given map[string]string) (Config, error) {
 	c := Config{given: given}
 	environment := env.ToMap(os.Environ())
@@ -60,9 +60,11 @@ type Setting struct {
 	Name    string    `json:"name"`    // of the environment variable
 	Default string    `json:"default"` // "" = none
 	Help    text.Text `json:"help"`
-	Group   string    `json:"-"`                // its group in lists
-	Secret  bool      `json:"secret,omitempty"` // it can hold a password or a token, and can be read from a file: see [ReadFiles]
-	Kind    string    `json:"-"`                // of its value, as the placeholder in the help: duration, int, bool, level, names, JSON, format or string
+	Group   string    `json:"-"` // its group in lists
+	// it can hold a password or a token, and can be read from a file: see [ReadFiles]
+	Secret bool `json:"secret,omitempty"`
+	// of its value, as the placeholder in the help: duration, int, bool, level, names, JSON, format or string
+	Kind string `json:"-"`
 }
 
 // Settings lists the settings of a replica in the order of [Config], a group after the other.
@@ -75,7 +77,8 @@ func Settings() []Setting {
 			continue
 		}
 		group = cmp.Or(f.Tag.Get("group"), group)
-		all = append(all, Setting{name, f.Tag.Get("envDefault"), text.Of(f.Tag.Get("help")), group, f.Tag.Get("secret") == "true", kind(f.Type)})
+		all = append(all, Setting{name, f.Tag.Get("envDefault"), text.Of(f.Tag.Get("help")), group,
+			f.Tag.Get("secret") == "true", kind(f.Type)})
 	}
 	return all
 }
@@ -83,8 +86,9 @@ func Settings() []Setting {
 // InFile is appended to the name of a variable that can hold a secret, for one that names a file with the value.
 const InFile = "_FILE"
 
-// ReadFiles sets the variables of this process whose values stand in files, as SHOP_REDIS where SHOP_REDIS_FILE names one, without the line
-// breaks at its end. The error names each file that cannot be read, and each value that is given in both ways.
+// ReadFiles sets the variables of this process whose values stand in files, as SHOP_REDIS where SHOP_REDIS_FILE names
+// one, without the line breaks at its end. The error names each file that cannot be read, and each value that is given
+// in both ways.
 func ReadFiles() error {
 	var errs []error
 	for _, s := range Settings() {
@@ -100,7 +104,8 @@ func ReadFiles() error {
 		case err == nil && value == "":
 			err = text.Of("%s is empty").Errorf(file)
 		case err == nil:
-			err = errors.Join(os.Setenv(s.Name, value), os.Unsetenv(s.Name+InFile)) // replicas of a stack that inherit both would refuse them
+			// replicas of a stack that inherit both would refuse them
+			err = errors.Join(os.Setenv(s.Name, value), os.Unsetenv(s.Name+InFile))
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", s.Name+InFile, err))
@@ -114,7 +119,8 @@ func (s Setting) Flag() string {
 	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(s.Name, "SHOP_")), "_", "-")
 }
 
-// name is how the user gave a setting: by its flag, else by its variable, which is also the name of one that was not given.
+// name is how the user gave a setting: by its flag, else by its variable, which is also the name of one that was not
+// given.
 func (c Config) name(variable string) string {
 	if _, ok := c.given[variable]; ok {
 		return "--" + Setting{Name: variable}.Flag()
@@ -125,12 +131,14 @@ func (c Config) name(variable string) string {
 // kinds are the values of [Setting.Kind] that are not Go's names of types.
 var kinds = map[reflect.Type]string{
 	reflect.TypeFor[time.Duration](): "duration", reflect.TypeFor[slog.Level](): "level",
-	reflect.TypeFor[hostNames](): "names", reflect.TypeFor[backendNames](): "backends", reflect.TypeFor[reasons](): "JSON", reflect.TypeFor[logFormat](): "format",
+	reflect.TypeFor[hostNames](): "names", reflect.TypeFor[backendNames](): "backends", reflect.TypeFor[reasons](): "JSON",
+	reflect.TypeFor[logFormat](): "format",
 }
 
 func kind(t reflect.Type) string { return cmp.Or(kinds[t], t.String()) }
 
-// unreadable names a setting that cannot be parsed, its value, and the form it should have. The error of package env names only the field.
+// unreadable names a setting that cannot be parsed, its value, and the form it should have. The error of package env
+// names only the field.
 func (c Config) unreadable(err error, environment map[string]string) error {
 	var e env.ParseError
 	if !errors.As(err, &e) {
@@ -138,11 +146,12 @@ func (c Config) unreadable(err error, environment map[string]string) error {
 	}
 	field, _ := reflect.TypeFor[Config]().FieldByName(e.Name)
 	name := field.Tag.Get("env")
-	return text.Of("%s is %q, want %s").Errorf(c.name(name), redact.Address(environment[name]), Wanted(kind(e.Type), e.Err))
+	return text.Of("%s is %q, want %s").Errorf(c.name(name), redact.Address(environment[name]),
+		Wanted(kind(e.Type), e.Err))
 }
 
-// Wanted describes a valid value, for an error about one that cannot be parsed. kind is a [Setting.Kind], or the type of a flag as package
-// pflag names it; err is the error of parsing, which tells a number that is too large.
+// Wanted describes a valid value, for an error about one that cannot be parsed. kind is a [Setting.Kind], or the type
+// of a flag as package pflag names it; err is the error of parsing, which tells a number that is too large.
 func Wanted(kind string, err error) text.Text {
 	if errors.Is(err, strconv.ErrRange) {
 		return text.Of("a number that fits into 64 bits")

@@ -1,8 +1,9 @@
 // Deductions are exported as OpenTelemetry traces, over OTLP/HTTP.
 //
-// The [Exporter] reads the stream of steps, as GET /events does. When a deduction has been answered, [Exporter.Answered] puts it into a
-// bounded queue, and a goroutine later creates its spans from the times of its steps. No request waits for a collector; if the queue is
-// full, the deduction is counted as lost. Start reading at [NewSpans]; build.go shows the shape of a trace.
+// The [Exporter] reads the stream of steps, as GET /events does. When a deduction has been answered,
+// [Exporter.Answered] puts it into a bounded queue, and a goroutine later creates its spans from the times of its
+// steps. No request waits for a collector; if the queue is full, the deduction is counted as lost. Start reading at
+// [NewSpans]; build.go shows the shape of a trace.
 
 package replica
 
@@ -34,15 +35,19 @@ const queued = 4096
 
 // SpanOptions says where to send the spans, and which process they come from.
 type SpanOptions struct {
-	// Endpoint is the base URL of a collector that speaks OTLP/HTTP, as in OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318".
+	// Endpoint is the base URL of a collector that speaks OTLP/HTTP, as in OTEL_EXPORTER_OTLP_ENDPOINT:
+	// "http://localhost:4318".
 	Endpoint string
-	// Headers are sent with every batch, as in OTEL_EXPORTER_OTLP_HEADERS: "name=value,name=value", the values percent-encoded. "" = none.
+	// Headers are sent with every batch, as in OTEL_EXPORTER_OTLP_HEADERS: "name=value,name=value", the values
+	// percent-encoded. "" = none.
 	Headers string
 	// Replica names this process, Version its program.
 	Replica, Version string
-	// System returns the db.system.name of a mode's store: "redis", "mysql"; "" = none. An empty store means the mode's default store.
+	// System returns the db.system.name of a mode's store: "redis", "mysql"; "" = none. An empty store means the mode's
+	// default store.
 	System func(mode, store string) string
-	// Lost is called with the number of deductions or spans that did not reach the collector; nil = not called. It must not block.
+	// Lost is called with the number of deductions or spans that did not reach the collector; nil = not called. It must
+	// not block.
 	Lost func(n int)
 	// Log gets a line when the collector stops accepting spans, and one when it accepts them again.
 	Log *slog.Logger
@@ -62,8 +67,8 @@ type Exporter struct {
 	closed atomic.Bool
 }
 
-// NewSpans starts an exporter that reads steps. The caller must close it. The variables that the OpenTelemetry SDK reads from the environment
-// apply too: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_*.
+// NewSpans starts an exporter that reads steps. The caller must close it. The variables that the OpenTelemetry SDK
+// reads from the environment apply too: OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_*.
 func NewSpans(steps *step.Stream, o SpanOptions) (*Exporter, error) {
 	target, err := tracesURL(o.Endpoint)
 	if err != nil {
@@ -83,14 +88,18 @@ func NewSpans(steps *step.Stream, o SpanOptions) (*Exporter, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	who, err := resource.New(context.Background(),
-		resource.WithAttributes(semconv.ServiceName("lastitem"), semconv.ServiceVersion(o.Version), semconv.ServiceInstanceID(o.Replica)),
+		resource.WithAttributes(semconv.ServiceName("lastitem"), semconv.ServiceVersion(o.Version),
+			semconv.ServiceInstanceID(o.Replica)),
 		resource.WithFromEnv(), resource.WithTelemetrySDK()) // a later source overrides an earlier one
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("spans: %w", err)
 	}
-	e := &Exporter{options: o, queue: make(chan step.Answered, queued), quit: make(chan struct{}), ended: make(chan struct{})}
-	// While the collector is slow, deductions are dropped only at the queue above: the SDK's own queue is full and blocks our goroutine.
-	e.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(who), sdktrace.WithBatcher(newSender(target, headers, o), sdktrace.WithBlocking()))
+	e := &Exporter{options: o, queue: make(chan step.Answered, queued), quit: make(chan struct{}),
+		ended: make(chan struct{})}
+	// While the collector is slow, deductions are dropped only at the queue above: the SDK's own queue is full and blocks
+	// our goroutine.
+	e.provider = sdktrace.NewTracerProvider(sdktrace.WithResource(who),
+		sdktrace.WithBatcher(newSender(target, headers, o), sdktrace.WithBlocking()))
 	e.tracer = e.provider.Tracer("lastitem", trace.WithSchemaURL(semconv.SchemaURL))
 	e.unkeep = steps.Keep()
 	e.stop = sync.OnceFunc(func() { close(e.quit) })
@@ -159,7 +168,8 @@ func (e *Exporter) run() {
 	}
 }
 
-// Close sends the spans that are still waiting, and returns when ctx ends at the latest. No deduction may be answered after it.
+// Close sends the spans that are still waiting, and returns when ctx ends at the latest. No deduction may be answered
+// after it.
 func (e *Exporter) Close(ctx context.Context) error {
 	if e == nil || e.closed.Swap(true) {
 		return nil

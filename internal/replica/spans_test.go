@@ -50,7 +50,8 @@ func newCollector(t *testing.T, answers ...int) *fakeCollector {
 			return
 		}
 		var got collector.ExportTraceServiceRequest
-		if err := proto.Unmarshal(body, &got); err != nil || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" {
+		if err := proto.Unmarshal(body, &got); err != nil || r.URL.Path != "/v1/traces" ||
+			r.Header.Get("Content-Type") != "application/x-protobuf" {
 			t.Errorf("the collector was sent %s %s: %v", r.URL.Path, r.Header.Get("Content-Type"), err)
 		}
 		c.header = r.Header
@@ -103,7 +104,8 @@ func pass(t *testing.T, steps *step.Stream, traceParent string) step.Answered {
 	trace := &step.Trace{Request: "1-a", RequestID: "id", TraceParent: traceParent, Mode: "lua-lock", ProductID: 7}
 	ctx := step.NewContext(t.Context(), trace)
 	a := step.Answered{Trace: trace, Begun: time.Now(), Status: 200}
-	for _, p := range []step.Point{step.Waiting, step.Locked, step.Read, step.Written, step.Ordered, step.Releasing, step.Released} {
+	for _, p := range []step.Point{step.Waiting, step.Locked, step.Read, step.Written, step.Ordered, step.Releasing,
+		step.Released} {
 		key := ""
 		if p == step.Waiting || p == step.Locked || p > step.Committed {
 			key = "stock:7"
@@ -115,13 +117,16 @@ func pass(t *testing.T, steps *step.Stream, traceParent string) step.Answered {
 	return a
 }
 
-// A deduction is one trace below the client's span: the request, the wait for the lock and its hold, and inside the hold the steps at the
-// store.
+// A deduction is one trace below the client's span: the request, the wait for the lock and its hold, and inside the
+// hold the steps at the store.
 func TestDeductionIsATrace(t *testing.T) {
 	t.Parallel()
 	c, steps := newCollector(t), &step.Stream{}
 	e, closing := start(t, steps, replica.SpanOptions{
-		Endpoint: c.url, Headers: "authorization=Basic%20eDp5, x-tenant=a", Replica: "2", Version: "v1", System: func(mode, store string) string { return mode + "/" + store },
+		Endpoint: c.url, Headers: "authorization=Basic%20eDp5, x-tenant=a", Replica: "2", Version: "v1",
+		System: func(mode, store string) string {
+			return mode + "/" + store
+		},
 	})
 	a := pass(t, steps, parent)
 	a.Store = "redis"
@@ -148,7 +153,8 @@ func TestDeductionIsATrace(t *testing.T) {
 	const root = "POST /deduct_stock/{mode}"
 	slices.Sort(tree)
 	if diff := cmp.Diff([]string{
-		root, root + " > lock hold", root + " > lock hold > append order", root + " > lock hold > read stock", root + " > lock hold > write stock", root + " > lock wait",
+		root, root + " > lock hold", root + " > lock hold > append order", root + " > lock hold > read stock",
+		root + " > lock hold > write stock", root + " > lock wait",
 	}, tree); diff != "" {
 		t.Fatalf("spans (-want +got):\n%s", diff)
 	}
@@ -156,8 +162,10 @@ func TestDeductionIsATrace(t *testing.T) {
 		attributes := texts(s.Attributes)
 		switch s.Name {
 		case root:
-			if hex.EncodeToString(s.ParentSpanId) != parent[36:52] || s.Kind != wire.Span_SPAN_KIND_SERVER || s.StartTimeUnixNano != uint64(a.Begun.UnixNano()) ||
-				attributes["lastitem.mode"] != "lua-lock" || attributes["http.request.method"] != "POST" || attributes["http.response.status_code"] != "200ns" {
+			if hex.EncodeToString(s.ParentSpanId) != parent[36:52] || s.Kind != wire.Span_SPAN_KIND_SERVER ||
+				s.StartTimeUnixNano != uint64(a.Begun.UnixNano()) ||
+				attributes["lastitem.mode"] != "lua-lock" || attributes["http.request.method"] != "POST" ||
+				attributes["http.response.status_code"] != "200ns" {
 				t.Errorf("%s: parent %x, %v, %v", s.Name, s.ParentSpanId, s.Kind, attributes)
 			}
 		case "lock wait", "lock hold":
@@ -165,12 +173,14 @@ func TestDeductionIsATrace(t *testing.T) {
 				t.Errorf("%s: %v, events %v", s.Name, attributes, s.Events)
 			}
 		default:
-			if s.Kind != wire.Span_SPAN_KIND_CLIENT || attributes["db.system.name"] != "lua-lock/redis" || attributes["db.query.summary"] != s.Name {
+			if s.Kind != wire.Span_SPAN_KIND_CLIENT || attributes["db.system.name"] != "lua-lock/redis" ||
+				attributes["db.query.summary"] != s.Name {
 				t.Errorf("%s: %v, %v", s.Name, s.Kind, attributes)
 			}
 		}
 	}
-	if c.header.Get("Authorization") != "Basic eDp5" || c.header.Get("X-Tenant") != "a" || c.resource["service.name"] != "lastitem" || c.resource["service.instance.id"] != "2" {
+	if c.header.Get("Authorization") != "Basic eDp5" || c.header.Get("X-Tenant") != "a" ||
+		c.resource["service.name"] != "lastitem" || c.resource["service.instance.id"] != "2" {
 		t.Errorf("headers %v, resource %v", c.header, c.resource)
 	}
 }
@@ -189,16 +199,19 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// A server error marks the span as an error, a refusal does not; the span of a lock that was never granted ends with the request.
+// A server error marks the span as an error, a refusal does not; the span of a lock that was never granted ends with
+// the request.
 func TestFailures(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[int]wire.Status_StatusCode{409: wire.Status_STATUS_CODE_UNSET, 503: wire.Status_STATUS_CODE_ERROR} {
+	for status, want := range map[int]wire.Status_StatusCode{409: wire.Status_STATUS_CODE_UNSET,
+		503: wire.Status_STATUS_CODE_ERROR} {
 		c, steps := newCollector(t), &step.Stream{}
 		e, closing := start(t, steps, replica.SpanOptions{Endpoint: c.url})
 		trace := &step.Trace{Mode: "lua-lock"}
 		begun := time.Now()
 		steps.At(step.NewContext(t.Context(), trace), step.Waiting, "k")
-		e.Answered(step.Answered{Trace: trace, Begun: begun, Ended: begun.Add(time.Second), Status: status, Code: "some_code"})
+		e.Answered(step.Answered{Trace: trace, Begun: begun, Ended: begun.Add(time.Second), Status: status,
+			Code: "some_code"})
 		closing()
 		if len(c.spans) != 2 {
 			t.Fatalf("%d: %d spans, want 2", status, len(c.spans))
@@ -214,7 +227,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// The exporter retries if the collector says "later"; spans that the collector refuses are counted, and the refusal is logged once.
+// The exporter retries if the collector says "later"; spans that the collector refuses are counted, and the refusal is
+// logged once.
 func TestRetriesAndLosses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -230,13 +244,16 @@ func TestRetriesAndLosses(t *testing.T) {
 		})
 		e.Answered(pass(t, steps, ""))
 		closing()
-		if len(c.spans) != tt.spans || int(lost.Load()) != tt.lost || c.asked != tt.asked || strings.Contains(said.String(), "takes no spans") != (tt.lost > 0) {
-			t.Errorf("answers %v: %d spans, %d lost, asked %d times, said %q; want %+v", tt.answers, len(c.spans), lost.Load(), c.asked, said.String(), tt)
+		if len(c.spans) != tt.spans || int(lost.Load()) != tt.lost || c.asked != tt.asked ||
+			strings.Contains(said.String(), "takes no spans") != (tt.lost > 0) {
+			t.Errorf("answers %v: %d spans, %d lost, asked %d times, said %q; want %+v", tt.answers, len(c.spans), lost.Load(),
+				c.asked, said.String(), tt)
 		}
 	}
 }
 
-// If the collector hangs, no request waits, deductions that do not fit into the queue are counted, and Close returns in time.
+// If the collector hangs, no request waits, deductions that do not fit into the queue are counted, and Close returns in
+// time.
 func TestNothingWaitsForTheCollector(t *testing.T) {
 	t.Parallel()
 	let := make(chan struct{})
@@ -257,7 +274,8 @@ func TestNothingWaitsForTheCollector(t *testing.T) {
 		slowest = max(slowest, time.Since(begun))
 	}
 	if slowest > 20*time.Second || lost.Load() < deductions/2 {
-		t.Errorf("the slowest of %d deductions waited %v, %d were lost; want no waiting, and most of them lost", deductions, slowest, lost.Load())
+		t.Errorf("the slowest of %d deductions waited %v, %d were lost; want no waiting, and most of them lost", deductions,
+			slowest, lost.Load())
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -270,7 +288,8 @@ func TestNothingWaitsForTheCollector(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for _, o := range []replica.SpanOptions{
-		{Endpoint: "localhost:4318"}, {Endpoint: ""}, {Endpoint: "grpc://x:1"}, {Endpoint: "http://x", Headers: "s3cret"}, {Endpoint: "http://x", Headers: "a=%zz"},
+		{Endpoint: "localhost:4318"}, {Endpoint: ""}, {Endpoint: "grpc://x:1"}, {Endpoint: "http://x", Headers: "s3cret"},
+		{Endpoint: "http://x", Headers: "a=%zz"},
 	} {
 		if e, err := replica.NewSpans(&step.Stream{}, o); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("New(%+v) = %v, %v; want an error without the value", o, e, err)

@@ -31,7 +31,8 @@ func newSpans(c Config, o Options, steps *step.Stream, registry prometheus.Regis
 	return e, nil
 }
 
-// dbSystem returns the db.system.name of a mode's store, as OpenTelemetry's conventions write it; dsn is the address of the SQL database.
+// dbSystem returns the db.system.name of a mode's store, as OpenTelemetry's conventions write it; dsn is the address of
+// the SQL database.
 func dbSystem(dsn string) func(mode, store string) string {
 	sql := "mysql"
 	if strings.HasPrefix(dsn, "sqlite:") {

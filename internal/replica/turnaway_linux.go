@@ -9,13 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handshakes is how long a connection that was begun before turnAway may take to be made: more than a round trip to any balancer.
+// handshakes is how long a connection that was begun before turnAway may take to be made: more than a round trip to any
+// balancer.
 const handshakes = 250 * time.Millisecond
 
-// turnAway lets no new connection begin at a listener, while those that the kernel is making or has made reach Accept: the kernel drops
-// each request for one (a segment with SYN and without ACK) unread. The client asks again after a second, and then
-// nobody listens: it is refused. Closing alone would reset the connections that nobody has accepted yet, and their clients
-// may have sent a request.
+// turnAway lets no new connection begin at a listener, while those that the kernel is making or has made reach Accept:
+// the kernel drops each request for one (a segment with SYN and without ACK) unread. The client asks again after a
+// second, and then nobody listens: it is refused. Closing alone would reset the connections that nobody has accepted
+// yet, and their clients may have sent a request.
 func turnAway(l *net.TCPListener) error {
 	const flags, syn, synOrAck = 13, 0x02, 0x12 // in the header of TCP, which the filter is shown
 	program, err := bpf.Assemble([]bpf.Instruction{

@@ -13,8 +13,8 @@ type Bars struct {
 	Log         bool // logarithmic scale; all values must be greater than zero
 }
 
-// Bar is one row of the chart. From and To are the ends of the bar, in the chart's unit. Low and High are the ends of a thin line over the
-// bar, for example the range of several runs; if they are equal, no line is drawn.
+// Bar is one row of the chart. From and To are the ends of the bar, in the chart's unit. Low and High are the ends of a
+// thin line over the bar, for example the range of several runs; if they are equal, no line is drawn.
 type Bar struct {
 	Name      string
 	From, To  float64

@@ -21,9 +21,9 @@ type Cleaner struct {
 	rest []byte // the beginning of a rune, until the next Write brings the rest
 }
 
-// Clean returns f as a writer that shows control characters as \u001b instead of sending them, other than \n and \t: in the name of a replica,
-// in an answer or in a file, a foreign program may have left sequences that rewrite the screen. On a terminal it lets the colours of reports
-// pass; [Rewrite] is the one way to move the cursor.
+// Clean returns f as a writer that shows control characters as \u001b instead of sending them, other than \n and \t: in
+// the name of a replica, in an answer or in a file, a foreign program may have left sequences that rewrite the screen.
+// On a terminal it lets the colours of reports pass; [Rewrite] is the one way to move the cursor.
 func Clean(f *os.File) *Cleaner {
 	is, _ := Terminal(f)
 	return &Cleaner{to: f, terminal: is}

@@ -6,11 +6,13 @@ import (
 	"testing"
 )
 
-// Whatever a foreign program wrote, a terminal gets no sequence but the colours of our reports and the rewriting of our progress lines.
+// Whatever a foreign program wrote, a terminal gets no sequence but the colours of our reports and the rewriting of our
+// progress lines.
 func TestCleanLetsNoForeignSequencePass(t *testing.T) {
 	t.Parallel()
 	const foreign = "\r\x1b[Kverdict: EXACT \x1b]0;pwned\a \u009b2J \x9b2J \x1b[8mhid \u202eright\x7f\x00\n"
-	const shown = `\u000d\u001b[Kverdict: EXACT \u001b]0;pwned\u0007 \u009b2J \x9b2J \u001b[8mhid \u202eright\u007f\u0000` + "\n"
+	const shown = `\u000d\u001b[Kverdict: EXACT \u001b]0;pwned\u0007 \u009b2J \x9b2J \u001b[8mhid ` +
+		`\u202eright\u007f\u0000` + "\n"
 	for _, tt := range []struct {
 		name     string
 		terminal bool

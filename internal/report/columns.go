@@ -1,5 +1,5 @@
-// Text is laid out in the columns of a terminal, in which a Chinese character takes two: [Width], [Left] and [Right] for tables, [Wrap]
-// for paragraphs.
+// Text is laid out in the columns of a terminal, in which a Chinese character takes two: [Width], [Left] and [Right]
+// for tables, [Wrap] for paragraphs.
 
 package report
 
@@ -61,8 +61,8 @@ func Unbroken(s string) string {
 // broken undoes Unbroken.
 var broken = strings.NewReplacer("\u00a0", " ", string(joiner), "")
 
-// Wrap breaks s at blanks, and after the punctuation of Chinese, into lines of at most n columns; a longer word stays whole,
-// so that an id can be copied.
+// Wrap breaks s at blanks, and after the punctuation of Chinese, into lines of at most n columns; a longer word stays
+// whole, so that an id can be copied.
 func Wrap(s string, n int) []string {
 	var lines []string
 	line, used := "", 0

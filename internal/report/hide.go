@@ -13,11 +13,12 @@ const Hidden = "***"
 // shortest is the minimum length of a secret that is replaced. A shorter secret would match ordinary words.
 const shortest = 4
 
-// markup matches the parts that [Hide] does not change: the style sheet and the tags. html/template escapes every > inside an attribute.
+// markup matches the parts that [Hide] does not change: the style sheet and the tags. html/template escapes every >
+// inside an attribute.
 var markup = regexp.MustCompile(`(?s)<style>.*?</style>|<[^>]*>`)
 
-// Hide replaces secrets in the text of an HTML page, whether they are escaped or not. It is a second line of defence: the code that writes
-// the text already leaves secrets out. Secrets shorter than four bytes are not replaced.
+// Hide replaces secrets in the text of an HTML page, whether they are escaped or not. It is a second line of defence:
+// the code that writes the text already leaves secrets out. Secrets shorter than four bytes are not replaced.
 func Hide(text string, secrets []string) string {
 	replacer := replacing(secrets)
 	if replacer == nil {

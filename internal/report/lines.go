@@ -63,7 +63,8 @@ func (c Lines) HTML() template.HTML {
 		view.Y = append(view.Y, place{Percent: percent(1 - y.of(t.At)), At: number(side * (1 - y.of(t.At))), Label: t.Label})
 	}
 	for i, l := range c.Lines {
-		view.Drawn = append(view.Drawn, drawnLine{Name: l.Name, Color: i % lineColors, Dash: i % lineColors, Path: path(l.Points, x, y, false)})
+		view.Drawn = append(view.Drawn, drawnLine{Name: l.Name, Color: i % lineColors, Dash: i % lineColors,
+			Path: path(l.Points, x, y, false)})
 		if l.Area {
 			view.Drawn[i].Area = path(l.Points, x, y, true)
 		}
@@ -247,7 +248,8 @@ func number(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 
 // percent formats a fraction of 1 as a percentage.
 func percent(v float64) string { return strconv.FormatFloat(math.Round(v*10000)/100, 'f', -1, 64) }
 
-// Short formats a number with at most three significant digits, or all before the point: 0.05, 12.5, 340, 1,234, 12.3k, 3.4M.
+// Short formats a number with at most three significant digits, or all before the point: 0.05, 12.5, 340, 1,234, 12.3k,
+// 3.4M.
 func Short(v float64) string {
 	for _, u := range []struct {
 		of   float64

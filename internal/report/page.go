@@ -1,5 +1,6 @@
-// Package report writes a report as a single HTML file. It has no scripts and loads nothing; it has light and dark colours, fits wide and
-// narrow windows, and draws its charts as inline SVG. [Page] is the document; [Lines] and [Bars] are the charts; [Hide] removes secrets.
+// Package report writes a report as a single HTML file. It has no scripts and loads nothing; it has light and dark
+// colours, fits wide and narrow windows, and draws its charts as inline SVG. [Page] is the document; [Lines] and [Bars]
+// are the charts; [Hide] removes secrets.
 package report
 
 import (

@@ -10,7 +10,8 @@ import (
 
 func TestHide(t *testing.T) {
 	t.Parallel()
-	text := `<style>.pass { x: 1 }</style><p class="pass" title="a&gt;b">pass word pass&amp;word+1 &lt;pass&gt; p&#43;w&lt;q abc</p>`
+	text := `<style>.pass { x: 1 }</style><p class="pass" title="a&gt;b">pass word pass&amp;word+1 &lt;pass&gt; ` +
+		`p&#43;w&lt;q abc</p>`
 	want := `<style>.pass { x: 1 }</style><p class="pass" title="a&gt;b">*** word ***+1 &lt;***&gt; *** abc</p>`
 	if got := Hide(text, []string{"pass", "pass&word", "p+w<q", "abc", ""}); got != want {
 		t.Errorf("Hide() = %s\nwant %s", got, want)
@@ -27,9 +28,11 @@ func TestHide(t *testing.T) {
 func TestGrouped(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"999": "999", "1000": "1,000", "1234567": "1,234,567", "-12345.6": "-12,345.6", "500 (12000)": "500 (12,000)", "20000/-27": "20,000/-27",
-		"已售1234件": "已售1,234件", "sold 1500: 12.3456, 1500.": "sold 1,500: 12.3456, 1,500.", "1000–2000/s": "1,000–2,000/s",
-		"2026-11-25 06:53 UTC": "2026-11-25 06:53 UTC", "127.0.0.1:18190": "127.0.0.1:18190", "0193…201533": "0193…201533", "1a2000": "1a2000", "1.23456s": "1.23456s",
+		"999": "999", "1000": "1,000", "1234567": "1,234,567", "-12345.6": "-12,345.6", "500 (12000)": "500 (12,000)",
+		"20000/-27": "20,000/-27",
+		"已售1234件":   "已售1,234件", "sold 1500: 12.3456, 1500.": "sold 1,500: 12.3456, 1,500.", "1000–2000/s": "1,000–2,000/s",
+		"2026-11-25 06:53 UTC": "2026-11-25 06:53 UTC", "127.0.0.1:18190": "127.0.0.1:18190", "0193…201533": "0193…201533",
+		"1a2000": "1a2000", "1.23456s": "1.23456s",
 	} {
 		if got := Grouped(text); got != want {
 			t.Errorf("Grouped(%q) = %q, want %q", text, got, want)
@@ -41,7 +44,8 @@ func TestGrouped(t *testing.T) {
 func TestKept(t *testing.T) {
 	t.Parallel()
 	got := string(Kept("order 01a2…9f8e7d, <b> 'shop lab --all' & a--b"))
-	want := `order <span class="keep">01a2…9f8e7d</span>, &lt;b&gt; &#39;shop lab <span class="keep">--all</span>&#39; &amp; a--b`
+	want := `order <span class="keep">01a2…9f8e7d</span>, &lt;b&gt; &#39;shop lab <span class="keep">--all</span>&#39; ` +
+		`&amp; a--b`
 	if got != want {
 		t.Errorf("Kept() = %s\nwant %s", got, want)
 	}
@@ -50,7 +54,8 @@ func TestKept(t *testing.T) {
 func TestShort(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[float64]string{
-		0: "0", 0.05: "0.05", 0.1234: "0.123", 1: "1", 12.5: "12.5", 12.54: "12.5", 340: "340", 1234: "1,234", 12_340: "12.3k", 3.4e6: "3.4M", -7.5: "-7.5",
+		0: "0", 0.05: "0.05", 0.1234: "0.123", 1: "1", 12.5: "12.5", 12.54: "12.5", 340: "340", 1234: "1,234",
+		12_340: "12.3k", 3.4e6: "3.4M", -7.5: "-7.5",
 	} {
 		if got := Short(v); got != want {
 			t.Errorf("Short(%v) = %s, want %s", v, got, want)
@@ -109,7 +114,8 @@ func TestPath(t *testing.T) {
 	if diff := cmp.Diff("M0 1000L500 0M700 500h0.01M900 900L1000 900", path(points, x, y, false)); diff != "" {
 		t.Errorf("line (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff("M0 1000L500 0V1000H0ZM700 500V1000H700ZM900 900L1000 900V1000H900Z", path(points, x, y, true)); diff != "" {
+	if diff := cmp.Diff("M0 1000L500 0V1000H0ZM700 500V1000H700ZM900 900L1000 900V1000H900Z",
+		path(points, x, y, true)); diff != "" {
 		t.Errorf("area (-want +got):\n%s", diff)
 	}
 	y.log, y.low = true, 1
@@ -118,15 +124,18 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// With XZero the axis begins at zero, however late the first point is; each line has a name, and the table has the numbers.
+// With XZero the axis begins at zero, however late the first point is; each line has a name, and the table has the
+// numbers.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	c := Lines{
-		Title: "course", Unit: "seconds", Desc: "it rises", Show: "open", XZero: true, Lines: []Line{{Name: "<p50>", Points: []Point{{5, 1}, {10, 2}}}, {Name: "p99", Area: true}},
+		Title: "course", Unit: "seconds", Desc: "it rises", Show: "open", XZero: true,
+		Lines: []Line{{Name: "<p50>", Points: []Point{{5, 1}, {10, 2}}}, {Name: "p99", Area: true}},
 		Table: Table{Heads: []string{"s", "p50"}, Rows: [][]string{{"5", "1"}}},
 	}
 	html := string(c.HTML())
-	for _, want := range []string{`d="M500 500L1000 0"`, "<title>course</title><desc>seconds it rises</desc>", "&lt;p50&gt;</li>", "<summary>open</summary>", `style="left:0%">0</span>`, `<td class="number">1</td>`} {
+	for _, want := range []string{`d="M500 500L1000 0"`, "<title>course</title><desc>seconds it rises</desc>",
+		"&lt;p50&gt;</li>", "<summary>open</summary>", `style="left:0%">0</span>`, `<td class="number">1</td>`} {
 		if !strings.Contains(html, want) {
 			t.Errorf("no %q in:\n%s", want, html)
 		}
@@ -146,7 +155,8 @@ func TestBars(t *testing.T) {
 			t.Errorf("no %q in:\n%s", want, html)
 		}
 	}
-	if html := string(Bars{Log: true, Bars: []Bar{{From: 1, To: 100, Mark: 10}}}.HTML()); !strings.Contains(html, "left:0%;width:100%") || !strings.Contains(html, "left:50%") {
+	if html := string(Bars{Log: true, Bars: []Bar{{From: 1, To: 100, Mark: 10}}}.HTML()); !strings.Contains(html,
+		"left:0%;width:100%") || !strings.Contains(html, "left:50%") {
 		t.Errorf("logarithmic bar:\n%s", html)
 	}
 }

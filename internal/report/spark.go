@@ -8,7 +8,8 @@ import (
 // barRunes are the signs of a sparkline, from the least that is not nothing to the greatest.
 var barRunes = []rune("▁▂▃▄▅▆▇█")
 
-// Spark draws each value as one character, as a share of the greatest; a value of zero or less is "·". It returns "" for no values.
+// Spark draws each value as one character, as a share of the greatest; a value of zero or less is "·". It returns ""
+// for no values.
 func Spark(values []float64) string {
 	if len(values) == 0 {
 		return ""

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal says whether w is a terminal, and how many columns it has. If w is not a terminal, wide is the value of the variable COLUMNS. 0 =
-// unknown.
+// Terminal says whether w is a terminal, and how many columns it has. If w is not a terminal, wide is the value of the
+// variable COLUMNS. 0 = unknown.
 func Terminal(w io.Writer) (is bool, wide int) {
 	if f, ok := w.(interface{ Fd() uintptr }); ok && term.IsTerminal(int(f.Fd())) {
 		if wide, _, err := term.GetSize(int(f.Fd())); err == nil {
@@ -24,14 +24,15 @@ func Terminal(w io.Writer) (is bool, wide int) {
 	return false, max(0, wide)
 }
 
-// Rewritable says whether the last line of w can be rewritten, as on a terminal other than TERM=dumb, and how many columns it has; 0 =
-// unknown.
+// Rewritable says whether the last line of w can be rewritten, as on a terminal other than TERM=dumb, and how many
+// columns it has; 0 = unknown.
 func Rewritable(w io.Writer) (is bool, wide int) {
 	is, wide = Terminal(w)
 	return is && os.Getenv("TERM") != "dumb", wide
 }
 
-// Fitted cuts s so that it does not fill a line of wide columns: the terminal would begin another. 0 columns = unknown, then nothing is cut.
+// Fitted cuts s so that it does not fill a line of wide columns: the terminal would begin another. 0 columns = unknown,
+// then nothing is cut.
 func Fitted(s string, wide int) string {
 	runes := []rune(s)
 	for wide > 1 && Width(string(runes)) >= wide {

@@ -7,7 +7,8 @@ import (
 )
 
 var (
-	// token matches what stands between blanks and other signs. A date, a version, an address or a shortened id is one token, and no number.
+	// token matches what stands between blanks and other signs. A date, a version, an address or a shortened id is one
+	// token, and no number.
 	token = regexp.MustCompile(`[\w.:…-]+`)
 	// long matches a number whose whole part has four digits or more, and the sign that ends a sentence or clause.
 	long = regexp.MustCompile(`^-?(\d{4,})(?:\.\d+)?[.:]?$`)
@@ -27,13 +28,15 @@ func Grouped(text string) string {
 	})
 }
 
-// Kept is a text as HTML in which a shortened id (01a2…9f8e7d) and an option (--all) stay on one line. A browser may break both at their signs.
+// Kept is a text as HTML in which a shortened id (01a2…9f8e7d) and an option (--all) stay on one line. A browser may
+// break both at their signs.
 func Kept(text string) template.HTML {
 	var b strings.Builder
 	from := 0
 	for _, at := range token.FindAllStringIndex(text, -1) {
 		if t := text[at[0]:at[1]]; strings.HasPrefix(t, "--") || strings.Contains(t, "…") {
-			b.WriteString(template.HTMLEscapeString(text[from:at[0]]) + `<span class="keep">` + template.HTMLEscapeString(t) + `</span>`)
+			b.WriteString(template.HTMLEscapeString(text[from:at[0]]) + `<span class="keep">` + template.HTMLEscapeString(t) +
+				`</span>`)
 			from = at[1]
 		}
 	}

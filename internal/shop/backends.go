@@ -26,9 +26,9 @@ type Backends struct {
 	KafkaGroup kafka.Group
 	// Missing explains why a backend is missing and what to do, if setting a variable is not the remedy.
 	Missing map[stock.Backend]string
-	// Check says why a backend cannot be used right now, nil when it can. It answers from a cache, without waiting. Down is like Check,
-	// but returns nil as long as the backend's health is unknown: requests that need a backend which is down fail at once.
-	// In a cluster it asks about the masters of the products.
+	// Check says why a backend cannot be used right now, nil when it can. It answers from a cache, without waiting. Down
+	// is like Check, but returns nil as long as the backend's health is unknown: requests that need a backend which is
+	// down fail at once. In a cluster it asks about the masters of the products.
 	Check func(stock.Backend) error
 	Down  func(b stock.Backend, products ...int64) error
 	// Ask probes a backend now; nil = no backend is ever probed.
@@ -54,7 +54,8 @@ func (b Backends) has(need stock.Backend) error {
 	case stock.NeedSQL:
 		missing, what, advice = b.SQL == nil, "no SQL database configured", "set SHOP_SQL"
 	case stock.NeedMySQL:
-		missing, what, advice = b.SQL == nil || !b.SQL.MySQL(), "its lesson needs InnoDB", "set SHOP_SQL to a MySQL or MariaDB server"
+		missing, what, advice = b.SQL == nil || !b.SQL.MySQL(), "its lesson needs InnoDB",
+			"set SHOP_SQL to a MySQL or MariaDB server"
 	case stock.NeedRedlock:
 		missing, what = b.Lockers.Redlock == nil, "no Redlock nodes configured"
 		advice = "set SHOP_REDLOCK to the URLs of five independent Redis masters"
@@ -83,7 +84,8 @@ func (b Backends) keeps(at stock.Store) error {
 	return b.has(at.Backend())
 }
 
-// down returns an error if one of these backends is known to be down for the products, so that a request fails at once and sends nothing.
+// down returns an error if one of these backends is known to be down for the products, so that a request fails at once
+// and sends nothing.
 func (b Backends) down(products []int64, needs ...stock.Backend) error {
 	for _, n := range needs {
 		if b.Down == nil {

@@ -24,8 +24,8 @@ func BenchmarkDeadline(b *testing.B) {
 	})
 }
 
-// BenchmarkSQLite lets 64 clients buy on the embedded database, each its own product: by a mode with one conditional statement, and by
-// one that reads and then writes in a transaction. Decision 6 compares drivers by it.
+// BenchmarkSQLite lets 64 clients buy on the embedded database, each its own product: by a mode with one conditional
+// statement, and by one that reads and then writes in a transaction. Decision 6 compares drivers by it.
 func BenchmarkSQLite(b *testing.B) {
 	for _, mode := range []string{"sql-atomic", "sql-version"} {
 		b.Run(mode, func(b *testing.B) {
@@ -37,7 +37,8 @@ func BenchmarkSQLite(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				product := <-clients
-				req := stock.Request{Items: []stock.Item{{ProductID: product, Quantity: 1}}, Store: stock.SQL, Answer: stocktest.Answer}
+				req := stock.Request{Items: []stock.Item{{ProductID: product, Quantity: 1}}, Store: stock.SQL,
+					Answer: stocktest.Answer}
 				go func() {
 					if _, err := h.Replicas[0].Shop.Deduct(b.Context(), mode, req); err != nil {
 						b.Errorf("Deduct() = %v", err)
@@ -52,7 +53,8 @@ func BenchmarkSQLite(b *testing.B) {
 	}
 }
 
-// benchmark lets 64 clients deduct from one product that never runs out. If keyed is set, each request has a key of its own.
+// benchmark lets 64 clients deduct from one product that never runs out. If keyed is set, each request has a key of its
+// own.
 func benchmark(b *testing.B, env stocktest.Env, mode string, s stock.Store, keyed bool) {
 	h := stocktest.Open(b, env, 1, stock.Modes())
 	product := h.Product(b, 1<<40, 0)

@@ -59,15 +59,17 @@ func oneOf(stores []stock.Store) string {
 	return strings.Join(names, " or ")
 }
 
-// A cart is one order for several products: one order id, a row per product, all or nothing. A mode gets its items merged and sorted by
-// product. Requests that take locks or rows in that order never deadlock.
+// A cart is one order for several products: one order id, a row per product, all or nothing. A mode gets its items
+// merged and sorted by product. Requests that take locks or rows in that order never deadlock.
 //
 //	A  {2,1}   row 1 ── row 2 ── order
 //	B  {1,2}   row 1: waits ············ row 1 ── row 2 ── order        and not  A: 2 ── 1?   B: 1 ── 2?
 
 // merged returns the items sorted by product, each product once, without changing its argument.
 func merged(items []stock.Item) []stock.Item {
-	sorted := slices.SortedFunc(slices.Values(items), func(a, b stock.Item) int { return cmp.Compare(a.ProductID, b.ProductID) })
+	sorted := slices.SortedFunc(slices.Values(items), func(a, b stock.Item) int {
+		return cmp.Compare(a.ProductID, b.ProductID)
+	})
 	all := sorted[:0]
 	for _, item := range sorted {
 		last := len(all) - 1

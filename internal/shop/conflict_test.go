@@ -110,7 +110,8 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 			req.Wait = c.wait
 			began := time.Now()
 			_, err := sh.Deduct(t.Context(), "sql-atomic", req)
-			if took := time.Since(began); !errors.Is(err, c.want) || c.sent == 0 && (took < c.wait || took > c.wait+time.Second) {
+			if took := time.Since(began); !errors.Is(err, c.want) || c.sent == 0 &&
+				(took < c.wait || took > c.wait+time.Second) {
 				t.Errorf("%s: Deduct() = %v after %s, want %v, if repeated after the wait of %s", name, err, took, c.want, c.wait)
 			}
 			if c.sent > 0 && server.sent != c.sent || server.sent < 11 && c.sent == 0 || repeated != server.sent-1 {
@@ -129,15 +130,18 @@ func TestRefusals(t *testing.T) {
 		refused, forbidden bool
 	}{
 		"1142": {number(1142), true, true}, "1568": {number(1568), true, true}, "1146": {number(1146), true, true},
-		"1040": {number(1040), true, false}, "1290": {number(1290), true, false}, "silence": {errors.New("i/o timeout"), false, false},
+		"1040": {number(1040), true, false}, "1290": {number(1290), true, false},
+		"silence": {errors.New("i/o timeout"), false, false},
 	} {
 		sh, done := (&scripted{refusal: c.err}).shop(t, shop.Options{})
 		t.Cleanup(done)
 		_, err := sh.Deduct(t.Context(), "sql-atomic", stocktest.Request(101, 1, ""))
 		for what, err := range map[string]error{"Deduct": err, "SetStock": sh.SetStock(t.Context(), 101, 5, 0)} {
-			if errors.Is(err, stock.ErrRefused) != c.refused || errors.Is(err, stock.ErrForbidden) != c.forbidden || errors.Is(err, stock.ErrUnknown) ||
+			if errors.Is(err, stock.ErrRefused) != c.refused || errors.Is(err, stock.ErrForbidden) != c.forbidden ||
+				errors.Is(err, stock.ErrUnknown) ||
 				!errors.Is(err, stock.ErrUnavailable) || !strings.Contains(err.Error(), c.err.Error()) {
-				t.Errorf("%s: %s() = %v, want ErrUnavailable, ErrRefused: %t, ErrForbidden: %t", name, what, err, c.refused, c.forbidden)
+				t.Errorf("%s: %s() = %v, want ErrUnavailable, ErrRefused: %t, ErrForbidden: %t", name, what, err, c.refused,
+					c.forbidden)
 			}
 		}
 	}
@@ -148,12 +152,14 @@ func TestRefusalsOfALock(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
 	sh := open(t, on(opened(t, backend.Config{Redis: "redis://" + server.Addr(), Conns: 2}), ""))
-	for answer, forbidden := range map[string]bool{"MISCONF Redis is configured to save RDB snapshots": false, "NOPERM User shop has no permissions": true} {
+	for answer, forbidden := range map[string]bool{"MISCONF Redis is configured to save RDB snapshots": false,
+		"NOPERM User shop has no permissions": true} {
 		server.SetError(answer)
 		req := stocktest.Request(101, 1, "")
 		req.Store = stock.Redis
 		_, err := sh.Deduct(t.Context(), "lua-lock", req)
-		if !errors.Is(err, stock.ErrLockUnavailable) || !errors.Is(err, stock.ErrRefused) || errors.Is(err, stock.ErrForbidden) != forbidden {
+		if !errors.Is(err, stock.ErrLockUnavailable) || !errors.Is(err, stock.ErrRefused) ||
+			errors.Is(err, stock.ErrForbidden) != forbidden {
 			t.Errorf("%s: Deduct() = %v, want ErrLockUnavailable and ErrRefused, ErrForbidden: %t", answer, err, forbidden)
 		}
 	}

@@ -12,16 +12,18 @@ import (
 	"lastitem/internal/stock"
 )
 
-// Every request has a deadline: its wait_ms and hold_ms plus [Options.Work] from now. It is answered then at the latest, even if a backend hangs:
+// Every request has a deadline: its wait_ms and hold_ms plus [Options.Work] from now. It is answered then at the
+// latest, even if a backend hangs:
 //
 //	waiting or reading ··· deadline: the context ends, and the mode returns the outcome
 //	writing ·············· deadline: outcome unknown; the write is completed in the background
 //	hanging elsewhere ···· deadline: unavailable, and the request can no longer begin to write
 //
-// [stock.Begin] tells the last two apart: a mode calls it before its first command that cannot be undone. After the deadline it
-// fails, so an answer that says "nothing happened" stays true.
+// [stock.Begin] tells the last two apart: a mode calls it before its first command that cannot be undone. After the
+// deadline it fails, so an answer that says "nothing happened" stays true.
 
-// defaultWork is the default of [Options.Work]; lastWords is how long after the deadline a mode may still return its outcome.
+// defaultWork is the default of [Options.Work]; lastWords is how long after the deadline a mode may still return its
+// outcome.
 const (
 	defaultWork = 5 * time.Second
 	lastWords   = 250 * time.Millisecond
@@ -34,9 +36,10 @@ type outcome[T any] struct {
 	panicked any
 }
 
-// within runs f under the deadline of a request that may wait for its locks, or work under them, for as long as wait. If f does not
-// return in time, within returns without waiting for it. writes says that f writes from the start.
-func within[T any](ctx context.Context, s *Shop, wait time.Duration, writes bool, f func(context.Context) (T, error)) (T, error) {
+// within runs f under the deadline of a request that may wait for its locks, or work under them, for as long as wait.
+// If f does not return in time, within returns without waiting for it. writes says that f writes from the start.
+func within[T any](ctx context.Context, s *Shop, wait time.Duration, writes bool,
+	f func(context.Context) (T, error)) (T, error) {
 	limit := wait + cmp.Or(s.options.Work, defaultWork)
 	a := &stock.Attempt{Settle: s.options.Settle}
 	if writes {
@@ -70,7 +73,8 @@ func within[T any](ctx context.Context, s *Shop, wait time.Duration, writes bool
 			if a.Over() {
 				return none, fmt.Errorf("%w: %w: nothing was written within %s", stock.ErrUnavailable, stock.ErrTooLate, limit)
 			}
-			return none, fmt.Errorf("%w: %w: the write had begun and was not confirmed within %s", stock.ErrUnknown, stock.ErrTooLate, limit)
+			return none, fmt.Errorf("%w: %w: the write had begun and was not confirmed within %s", stock.ErrUnknown,
+				stock.ErrTooLate, limit)
 		}
 	}
 }

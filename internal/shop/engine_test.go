@@ -169,7 +169,8 @@ func TestAnswerAtTheDeadline(t *testing.T) {
 				req, begin := stocktest.Request(101, 1, ""), time.Now()
 				req.Wait = wait
 				_, err := s.Deduct(t.Context(), "mutex", req)
-				if !errors.Is(err, c.want) || !errors.Is(err, stock.ErrTooLate) || errors.Is(err, stock.ErrUnknown) != errors.Is(c.want, stock.ErrUnknown) {
+				if !errors.Is(err, c.want) || !errors.Is(err, stock.ErrTooLate) ||
+					errors.Is(err, stock.ErrUnknown) != errors.Is(c.want, stock.ErrUnknown) {
 					t.Errorf("Deduct() = %v, want %v", err, c.want)
 				}
 				if took := time.Since(begin); took != c.before {
@@ -218,7 +219,8 @@ func TestPanicReachesTheRequest(t *testing.T) {
 	_, _ = s.Deduct(t.Context(), "mutex", stocktest.Request(101, 1, ""))
 }
 
-// Before its first irreversible command every mode calls Begin: otherwise the answer "nothing happened" at the deadline could be false.
+// Before its first irreversible command every mode calls Begin: otherwise the answer "nothing happened" at the deadline
+// could be false.
 func TestEveryModeAsksBeforeItWrites(t *testing.T) {
 	t.Parallel()
 	e, _ := stocktest.Real(t).WithServices(t).WithRedlock(t)

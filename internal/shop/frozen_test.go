@@ -24,7 +24,8 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// The deadline of the requests below, and the tolerance for a busy machine. Without a deadline the drivers' time-outs decide: 10 to 30 s.
+// The deadline of the requests below, and the tolerance for a busy machine. Without a deadline the drivers' time-outs
+// decide: 10 to 30 s.
 const (
 	frozenWork  = time.Second
 	frozenSlack = 8 * time.Second
@@ -74,7 +75,9 @@ func (f *frozen) uses(t *testing.T, backends ...stock.Backend) []use {
 			continue
 		}
 		for _, s := range m.Stores {
-			if slices.ContainsFunc(backends, func(b stock.Backend) bool { return s.Backend() == b || slices.Contains(m.Required(), b) }) {
+			if slices.ContainsFunc(backends, func(b stock.Backend) bool {
+				return s.Backend() == b || slices.Contains(m.Required(), b)
+			}) {
 				all = append(all, use{mode: m, store: s, products: make([]int64, 3)})
 			}
 		}
@@ -104,8 +107,8 @@ func (f *frozen) deduct(t *testing.T, u use, product int, wait time.Duration) er
 	return err
 }
 
-// While a server is stopped, no request takes longer than its wait plus Work. Once the health check has noticed, requests fail before
-// they begin. When the server goes on, they are served again.
+// While a server is stopped, no request takes longer than its wait plus Work. Once the health check has noticed,
+// requests fail before they begin. When the server goes on, they are served again.
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	s := testenv.Own(t, "redis", "mysql")
@@ -131,7 +134,8 @@ func TestFrozenServices(t *testing.T) {
 		}
 	}
 	f := openFrozen(t, stocktest.Env{
-		Redis: s.Redis.URL, SQL: testenv.SQLite(t), Redlock: strings.Join(nodes, ","), Etcd: s.Etcd.URL, ZooKeeper: s.ZooKeeper.URL, Consul: s.Consul.URL,
+		Redis: s.Redis.URL, SQL: testenv.SQLite(t), Redlock: strings.Join(nodes, ","), Etcd: s.Etcd.URL,
+		ZooKeeper: s.ZooKeeper.URL, Consul: s.Consul.URL,
 	})
 	f.round(t, pids, []stock.Backend{stock.NeedRedlock, stock.NeedEtcd, stock.NeedZooKeeper, stock.NeedConsul}, stock.Etcd)
 }
@@ -195,8 +199,9 @@ func (f *frozen) inTime(t *testing.T, uses []use) {
 				if took, most := time.Since(begin), wait+frozenWork+frozenSlack; took > most {
 					t.Errorf("%s/%s with wait %s took %s, want at most %s: %v", u.mode.Name, u.store, wait, took, most, err)
 				}
-				busy := u.mode.Name == "global-lock" && errors.Is(err, stock.ErrLockBusy)          // the uses share one lock
-				if err != nil && !busy && !unavailable(err) && !errors.Is(err, stock.ErrUnknown) { // a request that does not need the server sells
+				busy := u.mode.Name == "global-lock" && errors.Is(err, stock.ErrLockBusy) // the uses share one lock
+				// a request that does not need the server sells
+				if err != nil && !busy && !unavailable(err) && !errors.Is(err, stock.ErrUnknown) {
 					t.Errorf("%s/%s with wait %s = %v, want unavailable or unknown", u.mode.Name, u.store, wait, err)
 				}
 			})
@@ -207,14 +212,17 @@ func (f *frozen) inTime(t *testing.T, uses []use) {
 
 // unavailable reports whether nothing happened because a backend is missing.
 func unavailable(err error) bool {
-	return errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrLockUnavailable) || errors.Is(err, stock.ErrTooLate)
+	return errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrLockUnavailable) ||
+		errors.Is(err, stock.ErrTooLate)
 }
 
 // health waits until all of the backends are down, or none is.
 func (f *frozen) health(t *testing.T, needs []stock.Backend, down bool) {
 	t.Helper()
 	for _, b := range needs {
-		testkit.Until(t, fmt.Sprintf("%s is down: %t", b, down), func() bool { return (f.shop().Backends.Down(b) != nil) == down })
+		testkit.Until(t, fmt.Sprintf("%s is down: %t", b, down), func() bool {
+			return (f.shop().Backends.Down(b) != nil) == down
+		})
 	}
 }
 
@@ -224,7 +232,8 @@ func (f *frozen) atOnce(t *testing.T, uses []use, needs []stock.Backend, at stoc
 	f.health(t, needs, true)
 	calls := f.calls.Load()
 	for _, u := range uses {
-		if err := f.deduct(t, u, 1, stocktest.Patience); !errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrTooLate) {
+		if err := f.deduct(t, u, 1, stocktest.Patience); !errors.Is(err, stock.ErrUnavailable) ||
+			errors.Is(err, stock.ErrTooLate) {
 			t.Errorf("%s/%s = %v, want ErrUnavailable at once", u.mode.Name, u.store, err)
 		}
 	}
@@ -232,8 +241,10 @@ func (f *frozen) atOnce(t *testing.T, uses []use, needs []stock.Backend, at stoc
 		t.Errorf("%d of %d requests were begun", n, len(uses))
 	}
 	id := uses[0].products[1]
-	testkit.NoError(t, "a ledger without "+string(at), func() error { // on a busy machine a probe of another store may be late too
-		if l, err := f.shop().Ledger(t.Context(), id); err != nil || !errors.Is(l.Unavailable[at], stock.ErrUnavailable) || len(l.Facts) != f.stores-1 {
+	// on a busy machine a probe of another store may be late too
+	testkit.NoError(t, "a ledger without "+string(at), func() error {
+		if l, err := f.shop().Ledger(t.Context(), id); err != nil || !errors.Is(l.Unavailable[at], stock.ErrUnavailable) ||
+			len(l.Facts) != f.stores-1 {
 			return fmt.Errorf("Ledger() = %+v, %w, want the facts of the other stores, and %s unavailable", l, err, at)
 		}
 		return nil
@@ -268,7 +279,8 @@ func awaitSold(t *testing.T, f *frozen, u use, product int) {
 		if err == nil {
 			return
 		}
-		if time.Now().After(end) || !unavailable(err) && !errors.Is(err, stock.ErrUnknown) && !errors.Is(err, stock.ErrLockBusy) {
+		if time.Now().After(end) || !unavailable(err) && !errors.Is(err, stock.ErrUnknown) &&
+			!errors.Is(err, stock.ErrLockBusy) {
 			t.Errorf("%s/%s = %v, want a sale", u.mode.Name, u.store, err)
 			return
 		}
@@ -286,7 +298,8 @@ func sellOut(t *testing.T, s *shop.Shop, rows *store.SQL, mode string, units int
 	for client := range 64 {
 		clients.Go(func() {
 			for n := 0; ; n++ {
-				req := stocktest.Request(products[client%len(products)], 1, fmt.Sprintf("%d/%s/%d/%d", products[0], mode, client, n))
+				req := stocktest.Request(products[client%len(products)], 1,
+					fmt.Sprintf("%d/%s/%d/%d", products[0], mode, client, n))
 				req.Store, req.Wait = stock.SQL, stocktest.Patience
 				if _, err := s.Deduct(t.Context(), mode, req); err != nil {
 					if !errors.Is(err, stock.ErrSoldOut) {
@@ -301,7 +314,8 @@ func sellOut(t *testing.T, s *shop.Shop, rows *store.SQL, mode string, units int
 	clients.Wait()
 	for _, product := range products {
 		if row, err := rows.Read(t.Context(), product); sold.Load() != units || err != nil || row.Stock != 0 {
-			t.Errorf("%s: %d sold in all, %d left of product %d, %v, want all %d sold", mode, sold.Load(), row.Stock, product, err, units)
+			t.Errorf("%s: %d sold in all, %d left of product %d, %v, want all %d sold", mode, sold.Load(), row.Stock, product,
+				err, units)
 		}
 	}
 }
@@ -353,7 +367,8 @@ func TestRedisIsOut(t *testing.T) {
 			t.Parallel()
 			node := testenv.RedisNodes(t, 1)[0]
 			h := stocktest.Open(t, stocktest.Env{
-				Redis: node.URL, SQL: testenv.MySQL(t), Prefix: name + ":", Health: backend.Health{Every: time.Second, Within: 900 * time.Millisecond},
+				Redis: node.URL, SQL: testenv.MySQL(t), Prefix: name + ":",
+				Health: backend.Health{Every: time.Second, Within: 900 * time.Millisecond},
 			}, 1, stock.Modes())
 			r := h.Replicas[0]
 			var asked atomic.Int64
@@ -364,7 +379,9 @@ func TestRedisIsOut(t *testing.T) {
 			}))
 			products := []int64{101, 102}
 			for i, mode := range optional {
-				testkit.NoError(t, "SQL is used", func() error { return errors.Join(r.Set.Check("sql"), r.SetStock(t.Context(), products[i], 200, 0)) })
+				testkit.NoError(t, "SQL is used", func() error {
+					return errors.Join(r.Set.Check("sql"), r.SetStock(t.Context(), products[i], 200, 0))
+				})
 				unlocked(t, r.Shop, mode, false)
 				r.Sell(t, mode, stock.SQL, products[i], 1, mode+name)
 			}

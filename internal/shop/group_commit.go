@@ -15,8 +15,8 @@ import (
 	"lastitem/internal/store"
 )
 
-// groupCommit deducts for a batch of requests for one product in one transaction: one conditional update for the sum, one insert of all
-// orders, one of all keys. It is the [stock.Group] of queue and of the Kafka log.
+// groupCommit deducts for a batch of requests for one product in one transaction: one conditional update for the sum,
+// one insert of all orders, one of all keys. It is the [stock.Group] of queue and of the Kafka log.
 type groupCommit struct {
 	sql   *store.SQL
 	steps *step.Stream
@@ -65,8 +65,9 @@ func (g groupCommit) Commit(product int64, batch []*stock.Ticket) {
 	}
 }
 
-// ready is nil if the database can commit a batch now: it answers, takes writes, and its tables have the columns of this version. Nothing is
-// written, since no product is ever in run 0; a server that is read-only refuses the statement all the same.
+// ready is nil if the database can commit a batch now: it answers, takes writes, and its tables have the columns of
+// this version. Nothing is written, since no product is ever in run 0; a server that is read-only refuses the statement
+// all the same.
 func (g groupCommit) ready(ctx context.Context) error {
 	err := g.sql.GroupTx(ctx, func(tx *store.Tx) error {
 		if _, _, err := tx.TakeOfRun(0, 0, 0); err != nil {
@@ -130,7 +131,9 @@ func (g groupCommit) take(tx *store.Tx, product int64, batch []*stock.Ticket) er
 		return err
 	}
 	sold := row.Stock - serve(ofRun(batch, run, oldest), row.Stock)
-	if refused := logged(batch, func(t *stock.Ticket) bool { return errors.Is(t.Err, stock.ErrSoldOut) }); len(refused) > 0 {
+	if refused := logged(batch, func(t *stock.Ticket) bool {
+		return errors.Is(t.Err, stock.ErrSoldOut)
+	}); len(refused) > 0 {
 		again, err := tx.AnySold(product, refused)
 		switch {
 		case err != nil:
@@ -148,12 +151,14 @@ func (g groupCommit) take(tx *store.Tx, product int64, batch []*stock.Ticket) er
 	return nil
 }
 
-// takeSum deducts the sum of all requests at once and answers them, if the stock suffices, and all requests are valid in one run and not
-// too old.
+// takeSum deducts the sum of all requests at once and answers them, if the stock suffices, and all requests are valid
+// in one run and not too old.
 func takeSum(tx *store.Tx, product int64, batch []*stock.Ticket, oldest int64) (ok bool, err error) {
 	sum, ok := total64(batch)
 	run := batch[0].Run
-	if !ok || slices.ContainsFunc(batch, func(t *stock.Ticket) bool { return t.Run != run || run > 0 && t.Order.CreatedMicros < oldest }) {
+	if !ok || slices.ContainsFunc(batch, func(t *stock.Ticket) bool {
+		return t.Run != run || run > 0 && t.Order.CreatedMicros < oldest
+	}) {
 		return false, nil
 	}
 	var left int64
@@ -180,8 +185,8 @@ func ofRun(batch []*stock.Ticket, run, oldest int64) (rest []*stock.Ticket) {
 	return rest
 }
 
-// refuse sets err on the requests of the product's current run. The outcome of requests from an earlier run is unknown, so they keep their error.
-// If all requests are of the current run, it returns err.
+// refuse sets err on the requests of the product's current run. The outcome of requests from an earlier run is unknown,
+// so they keep their error. If all requests are of the current run, it returns err.
 func refuse(batch, ofRun []*stock.Ticket, err error) error {
 	if len(ofRun) == len(batch) {
 		return err
@@ -220,7 +225,8 @@ func serve(batch []*stock.Ticket, has int64) (left int64) {
 	return has
 }
 
-// insertOrders inserts the orders of the requests that were sold. It reports the steps for each of them, marked as shared.
+// insertOrders inserts the orders of the requests that were sold. It reports the steps for each of them, marked as
+// shared.
 func (g groupCommit) insertOrders(tx *store.Tx, batch []*stock.Ticket) error {
 	orders := make([]store.Order, 0, len(batch))
 	for _, t := range batch {

@@ -12,7 +12,8 @@ import (
 // repetition is a request, and the first request in the batch with the same identity.
 type repetition struct{ again, first *stock.Ticket }
 
-// identity recognises repetitions of a request in one batch: by its key, or by the order's id if a log may hold the request twice.
+// identity recognises repetitions of a request in one batch: by its key, or by the order's id if a log may hold the
+// request twice.
 type identity struct{ key, order string }
 
 // firsts splits the batch into the first request of each identity, and the repetitions.
@@ -52,7 +53,8 @@ func repeat(t, first *stock.Ticket) {
 	}
 }
 
-// replayTaken answers the requests whose keys have a stored answer, and those whose orders already exist. It returns the others.
+// replayTaken answers the requests whose keys have a stored answer, and those whose orders already exist. It returns
+// the others.
 func (g groupCommit) replayTaken(product int64, batch []*stock.Ticket) (todo []*stock.Ticket) {
 	ctx, cancel := stock.Settling(context.Background())
 	defer cancel()
@@ -90,9 +92,10 @@ func replay(t *stock.Ticket, earlier idempotency.Record) (stock.Receipt, error) 
 	return stock.Receipt{Stored: &a, Replayed: true}, nil
 }
 
-// known returns the stored answers of the batch's keys and, for the existing orders of requests from a log, the stock left after each. A key
-// may have been removed before the order of its request.
-func (g groupCommit) known(ctx context.Context, product int64, batch []*stock.Ticket) (taken map[string]idempotency.Record, sold map[string]*int64, err error) {
+// known returns the stored answers of the batch's keys and, for the existing orders of requests from a log, the stock
+// left after each. A key may have been removed before the order of its request.
+func (g groupCommit) known(ctx context.Context, product int64,
+	batch []*stock.Ticket) (taken map[string]idempotency.Record, sold map[string]*int64, err error) {
 	var keys [][]byte
 	for _, t := range batch {
 		if len(t.Order.Key) > 0 {

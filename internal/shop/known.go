@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/stock"
 )
 
-// known remembers which products the stores have, so that each is looked up once: no product is ever deleted. Absent products are not
-// remembered: they may be created at any time, and a client can ask for any number of them.
+// known remembers which products the stores have, so that each is looked up once: no product is ever deleted. Absent
+// products are not remembered: they may be created at any time, and a client can ask for any number of them.
 type known struct{ products sync.Map } // stored -> nothing
 
 type stored struct {
@@ -24,8 +24,9 @@ func (k *known) has(at stock.Store, product int64) bool {
 	return ok
 }
 
-// exist returns stock.ErrUnknownProduct for the first item that the store does not have. A mode whose locks leave a counter per product in
-// Redis for good must not lock before this check: anybody may ask for any number of products that do not exist.
+// exist returns stock.ErrUnknownProduct for the first item that the store does not have. A mode whose locks leave a
+// counter per product in Redis for good must not lock before this check: anybody may ask for any number of products
+// that do not exist.
 func (s *Shop) exist(ctx context.Context, at stock.Store, items []stock.Item) error {
 	for _, item := range items {
 		if s.known.has(at, item.ProductID) {

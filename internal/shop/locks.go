@@ -28,7 +28,8 @@ func (l locks) KeyOf(mode string, product int64) string {
 	return fmt.Sprintf("%slock:%s:{%d}", l.prefix, mode, product)
 }
 
-// SegmentKey names the lock of a segment. The hash tag contains the number, so that a cluster spreads the segments over its nodes.
+// SegmentKey names the lock of a segment. The hash tag contains the number, so that a cluster spreads the segments over
+// its nodes.
 func (l locks) SegmentKey(product int64, segment int) string {
 	return fmt.Sprintf("%slock:segmented:{%d#%d}", l.prefix, product, segment)
 }

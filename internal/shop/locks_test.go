@@ -33,7 +33,8 @@ func TestFailedReleasesAreThrottled(t *testing.T) {
 		s.locks("setnx").Release(t.Context(), brokenLease{})
 		time.Sleep(2 * time.Second)
 		s.locks("mutex").Release(t.Context(), brokenLease{})
-		if n := strings.Count(log.String(), "connection refused"); n != 3 || !strings.Contains(log.String(), "not_logged=79") {
+		if n := strings.Count(log.String(), "connection refused"); n != 3 ||
+			!strings.Contains(log.String(), "not_logged=79") {
 			t.Errorf("%d lines, want 3, the last about 79 others:\n%s", n, &log)
 		}
 	})

@@ -35,15 +35,17 @@ type outage struct {
 }
 
 const (
-	suspicious  = 25 * time.Millisecond  // that a lock takes so long
-	probeWithin = 500 * time.Millisecond // and this is how long the service may take to answer, and the time between two probes
+	suspicious = 25 * time.Millisecond // that a lock takes so long
+	// and this is how long the service may take to answer, and the time between two probes
+	probeWithin = 500 * time.Millisecond
 	firstPause  = time.Second
 	mostPause   = time.Minute
 )
 
 // newOutage is about Redis, where the locks of the engine are.
 func (s *Shop) newOutage() *outage {
-	o := &outage{absent: s.backends.has(stock.NeedRedis), log: cmp.Or(s.options.Log, slog.New(slog.DiscardHandler)), spawn: s.running.Go}
+	o := &outage{absent: s.backends.has(stock.NeedRedis), log: cmp.Or(s.options.Log, slog.New(slog.DiscardHandler)),
+		spawn: s.running.Go}
 	o.up, o.fall = context.WithCancel(context.Background())
 	if o.absent == nil && s.backends.Lockers.Engine == nil {
 		o.absent = errors.New("no lock engine")

@@ -70,7 +70,8 @@ func TestOutage(t *testing.T) {
 			held, err := o.acquire(t.Context(), s.take)
 			s.state.Store(state)
 			_, again := o.acquire(t.Context(), s.take)
-			if err = errors.Join(err, again); err != nil || held.Release(t.Context()) != nil && state == "hangs" || time.Since(began) > time.Second {
+			if err = errors.Join(err, again); err != nil || held.Release(t.Context()) != nil && state == "hangs" ||
+				time.Since(began) > time.Second {
 				t.Errorf("%s: the first requests took %s, %v", state, time.Since(began), err)
 			}
 			for range 100 {
@@ -86,7 +87,8 @@ func TestOutage(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 			lease, err := o.acquire(t.Context(), s.take)
-			if _, locked := lease.(*sparedLease); err != nil || !locked || lease.Release(t.Context()) != nil || time.Since(began) > 13*time.Second {
+			if _, locked := lease.(*sparedLease); err != nil || !locked || lease.Release(t.Context()) != nil ||
+				time.Since(began) > 13*time.Second {
 				t.Errorf("%s: acquire() = %T, %v, want the lock soon after the service came back", state, lease, err)
 			}
 			if lines := strings.Count(log.String(), "\n"); lines != 2 {

@@ -11,8 +11,8 @@ import (
 	"lastitem/internal/store"
 )
 
-// Cursor is a reader's position in a product's rows, store by store; a store that is not in it has no more rows. Clients hold
-// cursors, so every use checks its content.
+// Cursor is a reader's position in a product's rows, store by store; a store that is not in it has no more rows.
+// Clients hold cursors, so every use checks its content.
 type Cursor map[stock.Store]store.Position
 
 // Page selects the rows of a product to read.
@@ -22,9 +22,9 @@ type Page struct {
 	Keys  bool   // the rows of the idempotency table too
 }
 
-// Page reads a page of a product's rows in all stores. The first page has the facts and totals of each store, from one snapshot per
-// store, and the first rows. A page after a cursor has rows only, and fails if any store fails. stock.ErrUnknownProduct when no store has
-// the product.
+// Page reads a page of a product's rows in all stores. The first page has the facts and totals of each store, from one
+// snapshot per store, and the first rows. A page after a cursor has rows only, and fails if any store fails.
+// stock.ErrUnknownProduct when no store has the product.
 func (s *Shop) Page(ctx context.Context, id int64, p Page) (Ledger, error) {
 	return within(ctx, s, 0, false, func(ctx context.Context) (Ledger, error) { return s.page(ctx, id, p) })
 }
@@ -88,7 +88,8 @@ func (s *Shop) pageAfter(ctx context.Context, id int64, p Page) (Ledger, error) 
 	return l, nil
 }
 
-// Snapshot is one consistent view of a product in one store, from which its rows can be read. It is closed when the reader returns.
+// Snapshot is one consistent view of a product in one store, from which its rows can be read. It is closed when the
+// reader returns.
 type Snapshot = store.Snapshot
 
 // Facts are a snapshot's data on a product, without its rows.
@@ -100,12 +101,12 @@ type Order = store.Order
 // KeyRow is a row of the answers to a product's idempotency keys.
 type KeyRow = store.KeyRow
 
-// AuditLimit is the longest time for an audit that makes progress: enough for some millions of rows. An audit that receives nothing
-// from a store for [Options.Work] ends earlier.
+// AuditLimit is the longest time for an audit that makes progress: enough for some millions of rows. An audit that
+// receives nothing from a store for [Options.Work] ends earlier.
 const AuditLimit = time.Minute
 
-// Audit calls read with a snapshot of each store that has the product. The result names stores that could not be read. stock.ErrUnknownProduct
-// when no store has the product.
+// Audit calls read with a snapshot of each store that has the product. The result names stores that could not be read.
+// stock.ErrUnknownProduct when no store has the product.
 func (s *Shop) Audit(ctx context.Context, id int64, read func(stock.Store, *Snapshot) error) (Ledger, error) {
 	return within(ctx, s, AuditLimit, false, func(ctx context.Context) (Ledger, error) {
 		return s.collect(id, func(name stock.Store, r reader) (f store.Facts, err error) {

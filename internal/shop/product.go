@@ -19,7 +19,8 @@ type Product struct {
 	Segments []int64
 }
 
-// Ledger is the raw facts that a judge needs. A store that could not be read is missing from Facts and named in Unavailable.
+// Ledger is the raw facts that a judge needs. A store that could not be read is missing from Facts and named in
+// Unavailable.
 type Ledger struct {
 	Facts       map[stock.Store]store.Facts
 	Unavailable map[stock.Store]error
@@ -36,9 +37,10 @@ func (l Ledger) Down() error {
 	return errors.Join(errs...)
 }
 
-// SetStock creates the product if it is new, sets its stock in every configured store, and clears its orders, locks and idempotency keys:
-// a run starts here. No request for the product may be in flight; requests that Kafka delivers again later are void. segments > 0 splits
-// the count in Redis. If a store fails, and another may have been set, the error is stock.ErrUnknown: call it again.
+// SetStock creates the product if it is new, sets its stock in every configured store, and clears its orders, locks and
+// idempotency keys: a run starts here. No request for the product may be in flight; requests that Kafka delivers again
+// later are void. segments > 0 splits the count in Redis. If a store fails, and another may have been set, the error is
+// stock.ErrUnknown: call it again.
 func (s *Shop) SetStock(ctx context.Context, product, units int64, segments int) error {
 	if err := s.settable(product); err != nil { // if one store cannot be set, the new run is void in the others too
 		return err
@@ -76,7 +78,8 @@ func (s *Shop) setStock(ctx context.Context, product, units int64, segments int)
 		set++
 		s.known.add(stock.Store(store), product)
 	}
-	if q := s.backends.SQL; q != nil { // first, since it is what an operator may have forbidden: then no other store is set
+	// first, since it is what an operator may have forbidden: then no other store is set
+	if q := s.backends.SQL; q != nil {
 		err := refusal(q.Reset(ctx, product, units, segments, s.locks("sql-unique").Key(product)))
 		if errors.Is(err, stock.ErrForbidden) {
 			return fmt.Errorf("sql: %w", err)
@@ -98,8 +101,8 @@ func (s *Shop) setStock(ctx context.Context, product, units int64, segments int)
 	return err
 }
 
-// freeRedlock deletes a dead holder's lock on the Redlock nodes. An unreachable node must not stop a run of another mode: its key
-// expires. The locks of ZooKeeper, etcd and Consul end with the session of their holder.
+// freeRedlock deletes a dead holder's lock on the Redlock nodes. An unreachable node must not stop a run of another
+// mode: its key expires. The locks of ZooKeeper, etcd and Consul end with the session of their holder.
 func (s *Shop) freeRedlock(ctx context.Context, product int64) {
 	redlock, log := s.backends.Lockers.Redlock, s.options.Log
 	if redlock == nil {
@@ -124,16 +127,18 @@ func (s *Shop) Product(ctx context.Context, id int64) (Product, error) {
 	return p, l.Down()
 }
 
-// ReadLocked runs read under a mode's lock for readers, so that no deduction by that mode is half done meanwhile. It waits for the lock
-// no longer than wait. read must use its own ctx, which ends when the lock is lost.
-func (s *Shop) ReadLocked(ctx context.Context, mode string, product int64, wait time.Duration, read func(context.Context) error) error {
+// ReadLocked runs read under a mode's lock for readers, so that no deduction by that mode is half done meanwhile. It
+// waits for the lock no longer than wait. read must use its own ctx, which ends when the lock is lost.
+func (s *Shop) ReadLocked(ctx context.Context, mode string, product int64, wait time.Duration,
+	read func(context.Context) error) error {
 	_, err := within(ctx, s, wait, false, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.readLocked(ctx, mode, product, wait, read)
 	})
 	return err
 }
 
-func (s *Shop) readLocked(ctx context.Context, mode string, product int64, wait time.Duration, read func(context.Context) error) error {
+func (s *Shop) readLocked(ctx context.Context, mode string, product int64, wait time.Duration,
+	read func(context.Context) error) error {
 	e, ok := s.byName[mode]
 	switch {
 	case !ok:
@@ -158,8 +163,8 @@ func (s *Shop) readLocked(ctx context.Context, mode string, product int64, wait 
 	return err
 }
 
-// Ledger reads all rows of a product in all stores at once; stock.ErrUnknownProduct when no store has it. Use it for products with few
-// orders; [Shop.Page] and [Shop.Audit] serve any.
+// Ledger reads all rows of a product in all stores at once; stock.ErrUnknownProduct when no store has it. Use it for
+// products with few orders; [Shop.Page] and [Shop.Audit] serve any.
 func (s *Shop) Ledger(ctx context.Context, id int64) (Ledger, error) {
 	return s.ledger(ctx, id, true)
 }
@@ -191,7 +196,8 @@ func (s *Shop) reader(name stock.Store) reader {
 	return nil
 }
 
-// collect asks each configured store, except those known not to answer; stock.ErrUnknownProduct when none of them has the product.
+// collect asks each configured store, except those known not to answer; stock.ErrUnknownProduct when none of them has
+// the product.
 func (s *Shop) collect(id int64, ask func(stock.Store, reader) (store.Facts, error)) (Ledger, error) {
 	l := Ledger{Facts: map[stock.Store]store.Facts{}, Unavailable: map[stock.Store]error{}}
 	for _, name := range stock.Stores() {

@@ -14,8 +14,10 @@ import (
 
 // hostile are defaults of a server that a statement of the shop would stumble over.
 var hostile = []string{
-	"autocommit = 0", "completion_type = 1", "sql_safe_updates = 1", "sql_select_limit = 1", "time_zone = '+09:00'", "unique_checks = 0",
-	"sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE'", "TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+	"autocommit = 0", "completion_type = 1", "sql_safe_updates = 1", "sql_select_limit = 1", "time_zone = '+09:00'",
+	"unique_checks = 0",
+	"sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE'",
+	"TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
 }
 
 // A session is what the shop needs, whatever the server's defaults are: every mode with its stock in SQL sells what
@@ -69,7 +71,8 @@ func TestDeadlocksAreTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{
-		"CREATE TABLE scratch (id INT PRIMARY KEY, n INT NOT NULL) ENGINE=InnoDB", "INSERT INTO scratch VALUES (1, 0), (2, 0)",
+		"CREATE TABLE scratch (id INT PRIMARY KEY, n INT NOT NULL) ENGINE=InnoDB",
+		"INSERT INTO scratch VALUES (1, 0), (2, 0)",
 		`CREATE TRIGGER crosses BEFORE INSERT ON orders FOR EACH ROW
 		BEGIN DECLARE first INT DEFAULT IF(RAND() < 0.5, 1, 2);
 		UPDATE scratch SET n = n + 1 WHERE id = first; UPDATE scratch SET n = n + 1 WHERE id = 3 - first; END`,

@@ -1,5 +1,5 @@
-// Package shop runs the modes of package stock over one set of backends: it checks a request and calls its mode under a deadline. It
-// contains everything that is not the lesson of a mode.
+// Package shop runs the modes of package stock over one set of backends: it checks a request and calls its mode under a
+// deadline. It contains everything that is not the lesson of a mode.
 //
 // [New] builds a [Shop] from [Backends] and [Options]. A request passes [Shop.Deduct]:
 //
@@ -32,7 +32,8 @@ type Options struct {
 	Log     *slog.Logger // nil = none
 	// Work is how long a request may take beyond its wait for locks; 0 = 5 s.
 	Work time.Duration
-	// Settle is how long to wait for each command after a deduction has begun to write; such commands do not end with their request. 0 = 10 s.
+	// Settle is how long to wait for each command after a deduction has begun to write; such commands do not end with
+	// their request. 0 = 10 s.
 	Settle time.Duration
 	// KeepKeys is the minimum time for which an idempotency key is kept; 0 = forever.
 	KeepKeys idempotency.Retention
@@ -114,7 +115,8 @@ func (s *Shop) build(e *entry) {
 	}
 }
 
-// Close waits for running deductions, and then ends the modes' background work. Call it after the last Deduct. ctx bounds it.
+// Close waits for running deductions, and then ends the modes' background work. Call it after the last Deduct. ctx
+// bounds it.
 func (s *Shop) Close(ctx context.Context) error {
 	settled := make(chan struct{})
 	go func() {
@@ -176,7 +178,8 @@ func (s *Shop) status(e *entry) Status {
 	return status
 }
 
-// Deduct takes units by the named mode, within the request's wait and [Options.Work]. Its error wraps one of the sentinels of package stock.
+// Deduct takes units by the named mode, within the request's wait and [Options.Work]. Its error wraps one of the
+// sentinels of package stock.
 func (s *Shop) Deduct(ctx context.Context, mode string, req stock.Request) (stock.Receipt, error) {
 	e, ok := s.byName[mode]
 	if !ok {

@@ -106,12 +106,15 @@ func TestUnavailableModes(t *testing.T) {
 		why map[string]string // "" = available
 	}{
 		"nothing": {shop.Backends{}, map[string]string{"noop": "", "unsafe": "SHOP_REDIS", "lease-seq": "SHOP_SQL"}},
-		"redis":   {only(backend.Config{Redis: r.URL}), map[string]string{"unsafe": "", "lease-seq": "SHOP_SQL", "lua-lock": "SHOP_SQL"}},
-		"sqlite":  {only(backend.Config{SQL: testenv.SQLite(t)}), map[string]string{"handoff": "SHOP_REDIS", "fencing-strict": "SHOP_REDIS", "idempotent": "", "lease-seq": ""}},
-		"both":    {both, map[string]string{"handoff": "", "lease-seq": "", "lua-lock": "InnoDB"}},
+		"redis": {only(backend.Config{Redis: r.URL}), map[string]string{"unsafe": "", "lease-seq": "SHOP_SQL",
+			"lua-lock": "SHOP_SQL"}},
+		"sqlite": {only(backend.Config{SQL: testenv.SQLite(t)}), map[string]string{"handoff": "SHOP_REDIS",
+			"fencing-strict": "SHOP_REDIS", "idempotent": "", "lease-seq": ""}},
+		"both": {both, map[string]string{"handoff": "", "lease-seq": "", "lua-lock": "InnoDB"}},
 		"no engine": {noEngine, map[string]string{
-			"watchdog": "", "fencing": "", "handoff": "lock engine", "fair": "lock engine", "rwlock": "lock engine", "global-lock": "lock engine",
-			"segmented": "lock engine", "lease-seq": "", "idempotent": "",
+			"watchdog": "", "fencing": "", "handoff": "lock engine", "fair": "lock engine", "rwlock": "lock engine",
+			"global-lock": "lock engine",
+			"segmented":   "lock engine", "lease-seq": "", "idempotent": "",
 		}},
 	} {
 		shop, err := shop.New(c.on, shop.Options{}, modes)
@@ -129,14 +132,16 @@ func TestUnavailableModes(t *testing.T) {
 			if why == "" {
 				continue
 			}
-			if _, err := shop.Deduct(t.Context(), mode, stocktest.Request(1, 1, "k")); !errors.Is(err, stock.ErrModeUnavailable) {
+			if _, err := shop.Deduct(t.Context(), mode, stocktest.Request(1, 1, "k")); !errors.Is(err,
+				stock.ErrModeUnavailable) {
 				t.Errorf("%s: Deduct() by %s = %v, want ErrModeUnavailable", name, mode, err)
 			}
 		}
 		if name != "redis" {
 			continue
 		}
-		for _, mode := range []string{"mutex", "setnx"} { // a mode that can keep the count in two stores may have only one of them
+		// a mode that can keep the count in two stores may have only one of them
+		for _, mode := range []string{"mutex", "setnx"} {
 			req := stocktest.Request(1, 1, "k")
 			req.Store = stock.SQL
 			_, err := shop.Deduct(t.Context(), mode, req)
@@ -147,8 +152,8 @@ func TestUnavailableModes(t *testing.T) {
 	}
 }
 
-// A store that is added to a running shop does not know products that were set before. The refusal names the store; setting the stock
-// again repairs it.
+// A store that is added to a running shop does not know products that were set before. The refusal names the store;
+// setting the stock again repairs it.
 func TestStoreThatWasAddedLater(t *testing.T) {
 	t.Parallel()
 	r, dsn := testenv.Miniredis(t), testenv.SQLite(t)
@@ -166,7 +171,8 @@ func TestStoreThatWasAddedLater(t *testing.T) {
 		t.Errorf("Deduct() by redis-lua = %v, want a sale: Redis knows the product", err)
 	}
 	_, err := after.Deduct(t.Context(), "sql-atomic", req)
-	if e, ok := errors.AsType[*stock.ProductError](err); !ok || !errors.Is(err, stock.ErrUnknownProduct) || e.Store != "sql" {
+	if e, ok := errors.AsType[*stock.ProductError](err); !ok || !errors.Is(err, stock.ErrUnknownProduct) ||
+		e.Store != "sql" {
 		t.Errorf("Deduct() by sql-atomic = %v, want ErrUnknownProduct that names the store sql", err)
 	}
 	if err := after.SetStock(t.Context(), 101, 5, 0); err != nil {
@@ -191,7 +197,8 @@ func TestSetStockInPart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.SetStock(t.Context(), 101, 5, 0); !errors.Is(err, stock.ErrUnavailable) || errors.Is(err, stock.ErrUnknown) != c.unknown {
+		if err := s.SetStock(t.Context(), 101, 5, 0); !errors.Is(err, stock.ErrUnavailable) ||
+			errors.Is(err, stock.ErrUnknown) != c.unknown {
 			t.Errorf("%s: SetStock() = %v, want ErrUnavailable, and ErrUnknown: %t", name, err, c.unknown)
 		}
 	}
@@ -240,9 +247,11 @@ func TestDeductChecksItsRequest(t *testing.T) {
 		"store of noop": {"noop", stock.Request{Items: []stock.Item{item}, Store: stock.Redis}, stock.ErrInvalid},
 		"no key":        {"idempotent", stock.Request{Items: []stock.Item{item}}, stock.ErrKeyMissing},
 		"none of one":   {"mutex", stock.Request{Items: []stock.Item{{ProductID: product}}}, stock.ErrInvalid},
-		"too much":      {"mutex", stock.Request{Items: []stock.Item{{ProductID: product, Quantity: stock.MaxQuantity + 1}}}, stock.ErrInvalid},
-		"too many":      {"sql-atomic", stock.Request{Items: make([]stock.Item, stock.MaxItems+1)}, stock.ErrInvalid},
-		"a long key":    {"idempotent", stock.Request{Items: []stock.Item{item}, Key: make([]byte, idempotency.MaxKey+1)}, stock.ErrInvalid},
+		"too much": {"mutex", stock.Request{Items: []stock.Item{{ProductID: product, Quantity: stock.MaxQuantity + 1}}},
+			stock.ErrInvalid},
+		"too many": {"sql-atomic", stock.Request{Items: make([]stock.Item, stock.MaxItems+1)}, stock.ErrInvalid},
+		"a long key": {"idempotent", stock.Request{Items: []stock.Item{item}, Key: make([]byte, idempotency.MaxKey+1)},
+			stock.ErrInvalid},
 		"default store": {"mutex", stock.Request{Items: []stock.Item{item}}, nil},
 		"two lines":     {"redis-lua", stock.Request{Items: []stock.Item{item, item}}, nil},
 	} {
@@ -267,9 +276,11 @@ func TestSetStockStartsAfresh(t *testing.T) {
 		a.Sell(t, "segmented", stock.Redis, product, 1, "k")
 		c := a.Backends.Lockers.Client
 		for _, key := range []string{
-			"lock:setnx:{%}", "lock:lua-lock:{%}", "lock:watchdog:{%}", "lock:handoff:{%}", "lock:handoff:{%}:queue", "lock:lease-seq:{%}:last",
+			"lock:setnx:{%}", "lock:lua-lock:{%}", "lock:watchdog:{%}", "lock:handoff:{%}", "lock:handoff:{%}:queue",
+			"lock:lease-seq:{%}:last",
 			"lock:segmented:{%#2}", "lock:segmented:{%#2}:queue", "lock:handoff:{%}:fence",
-			"lock:setnx-expire:{%}", "lock:lock-then-check:{%}", "lock:fair:{%}:queue", "lock:rwlock:{%}", "lock:rwlock:{%}:readers",
+			"lock:setnx-expire:{%}", "lock:lock-then-check:{%}", "lock:fair:{%}:queue", "lock:rwlock:{%}",
+			"lock:rwlock:{%}:readers",
 			"lock:fencing:{%}",
 		} {
 			key = a.Backends.Lockers.Prefix + strings.ReplaceAll(key, "%", strconv.FormatInt(product, 10))
@@ -319,7 +330,8 @@ func TestReadLockedChecksItsMode(t *testing.T) {
 	h := stocktest.Open(t, stocktest.Embedded(t), 1, stock.Modes())
 	r, product := h.Replicas[0], h.Product(t, 5, 0)
 	never := func(context.Context) error { t.Error("read"); return nil }
-	for mode, want := range map[string]error{"handoff": stock.ErrInvalid, "noop": stock.ErrInvalid, "rw": stock.ErrUnknownMode} {
+	for mode, want := range map[string]error{"handoff": stock.ErrInvalid, "noop": stock.ErrInvalid,
+		"rw": stock.ErrUnknownMode} {
 		if err := r.ReadLocked(t.Context(), mode, product, 0, never); !errors.Is(err, want) {
 			t.Errorf("ReadLocked() by %s = %v, want %v", mode, err, want)
 		}
@@ -329,7 +341,9 @@ func TestReadLockedChecksItsMode(t *testing.T) {
 		t.Errorf("ReadLocked() without Redis = %v, want ErrModeUnavailable", err)
 	}
 	refused := errors.New("refused")
-	if err := r.ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error { return refused }); !errors.Is(err, refused) {
+	if err := r.ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error {
+		return refused
+	}); !errors.Is(err, refused) {
 		t.Errorf("ReadLocked() = %v, want the error of the read", err)
 	}
 	if err := r.ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error { return nil }); err != nil {

@@ -84,15 +84,16 @@ func TestLeaseTimeRefusedByTheLock(t *testing.T) {
 	}
 }
 
-// leastRights reads from docs/servers.md the documented rights of the shop: the rules of a Redis user, with the shop's prefix, and the
-// privileges of the MySQL accounts of 'shop migrate' and 'shop serve'.
+// leastRights reads from docs/servers.md the documented rights of the shop: the rules of a Redis user, with the shop's
+// prefix, and the privileges of the MySQL accounts of 'shop migrate' and 'shop serve'.
 func leastRights(t *testing.T) (acl, migrate, serve string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/servers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rights := regexp.MustCompile("(?s)```acl\n(.*?)\n```.*\\| `shop migrate` \\| `(.*?)` \\|\n\\| `shop serve` \\| `(.*?)` \\|").FindStringSubmatch(string(text))
+	rights := regexp.MustCompile("(?s)```acl\n(.*?)\n```.*\\| `shop migrate` \\| `(.*?)` \\|\n\\| `shop serve` \\| " +
+		"`(.*?)` \\|").FindStringSubmatch(string(text))
 	if rights == nil {
 		t.Fatal("docs/servers.md: no rights found")
 	}

@@ -6,7 +6,8 @@ import (
 	"modernc.org/sqlite"
 )
 
-// Result codes of SQLite. The lower eight bits are the kind of an error, the bits above them say more: SQLITE_BUSY_SNAPSHOT is 5 + 2<<8.
+// Result codes of SQLite. The lower eight bits are the kind of an error, the bits above them say more:
+// SQLITE_BUSY_SNAPSHOT is 5 + 2<<8.
 const (
 	sqlError   = 1
 	busy       = 5
@@ -15,8 +16,8 @@ const (
 	primaryKey = 19 + 6<<8
 )
 
-// Busy says that another connection has the lock that a statement needs, or has written since its transaction began to read. The same may
-// succeed a moment later.
+// Busy says that another connection has the lock that a statement needs, or has written since its transaction began to
+// read. The same may succeed a moment later.
 func Busy(err error) bool {
 	c := code(err) & 0xff
 	return c == busy || c == locked
@@ -25,8 +26,8 @@ func Busy(err error) bool {
 // CannotOpen says that the file cannot be opened, or be made. SQLite's own words are "out of memory (14)".
 func CannotOpen(err error) bool { return code(err)&0xff == cannotOpen }
 
-// NoTable says that a statement names a table that does not exist. SQLite has no code of its own for that: it must be the only mistake that
-// the statement can have.
+// NoTable says that a statement names a table that does not exist. SQLite has no code of its own for that: it must be
+// the only mistake that the statement can have.
 func NoTable(err error) bool { return code(err) == sqlError }
 
 // Duplicate says that a row has the primary key of another.

@@ -1,5 +1,5 @@
-// Package sqlite opens a file of SQLite for gorm and says what an error of SQLite means, by its number. It is the only package that knows
-// the driver. Start with [Connector] and [Dialector].
+// Package sqlite opens a file of SQLite for gorm and says what an error of SQLite means, by its number. It is the only
+// package that knows the driver. Start with [Connector] and [Dialector].
 package sqlite
 
 import (
@@ -18,9 +18,9 @@ import (
 	"modernc.org/sqlite"
 )
 
-// Every connection begins with these settings. A statement waits up to ten seconds for the write lock. Readers and the writer do not wait for
-// each other (WAL). Writers queue for the one write lock from BEGIN on: a transaction that reads and then writes would fail if another had
-// written in between.
+// Every connection begins with these settings. A statement waits up to ten seconds for the write lock. Readers and the
+// writer do not wait for each other (WAL). Writers queue for the one write lock from BEGIN on: a transaction that reads
+// and then writes would fail if another had written in between.
 const settings = "?_busy_timeout=10000&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_txlock=immediate"
 
 // Connector makes connections to a file, which the first of them makes if it is missing; its directory must be there.
@@ -32,8 +32,9 @@ func Connector(file string) (driver.Connector, error) {
 	return c, nil
 }
 
-// Dialector is SQLite for gorm, on a pool of connections by [Connector]. [gorm.Open] opens the first connection, so it fails if the file cannot be
-// opened. Raw statements, Exec and transactions work; models do not, since nothing here makes a table from a type.
+// Dialector is SQLite for gorm, on a pool of connections by [Connector]. [gorm.Open] opens the first connection, so it
+// fails if the file cannot be opened. Raw statements, Exec and transactions work; models do not, since nothing here
+// makes a table from a type.
 type Dialector struct{ Pool *sql.DB }
 
 // Name is the dialect: "sqlite".

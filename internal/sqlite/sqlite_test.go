@@ -52,12 +52,14 @@ func TestSettings(t *testing.T) {
 			}
 		}
 	}
-	if found, err := filepath.Glob(filepath.Join(filepath.Dir(file), "50*b.db")); err != nil || len(found) != 1 || found[0] != file {
+	if found, err := filepath.Glob(filepath.Join(filepath.Dir(file), "50*b.db")); err != nil || len(found) != 1 ||
+		found[0] != file {
 		t.Errorf("files %q, %v, want %s", found, err, file)
 	}
 }
 
-// Transactions that read and then write do not fail when others write in between, since they hold the write lock from BEGIN on.
+// Transactions that read and then write do not fail when others write in between, since they hold the write lock from
+// BEGIN on.
 func TestTransactionsThatReadAndWrite(t *testing.T) {
 	t.Parallel()
 	db := open(t, filepath.Join(t.TempDir(), "a.db"))
@@ -96,7 +98,8 @@ func TestErrors(t *testing.T) {
 	exec(t, db, "CREATE TABLE blob (k BLOB NOT NULL PRIMARY KEY)")
 	exec(t, db, "CREATE TABLE pair (a INTEGER, b INTEGER, PRIMARY KEY (a, b)) WITHOUT ROWID")
 	insert := func(statement string) error { return db.Exec(statement).Error }
-	for _, statement := range []string{"INSERT INTO number VALUES (1, 1)", "INSERT INTO blob VALUES (x'00ff')", "INSERT INTO pair VALUES (1, 2)"} {
+	for _, statement := range []string{"INSERT INTO number VALUES (1, 1)", "INSERT INTO blob VALUES (x'00ff')",
+		"INSERT INTO pair VALUES (1, 2)"} {
 		exec(t, db, statement)
 		if err := insert(statement); !sqlite.Duplicate(err) || sqlite.Busy(err) || sqlite.CannotOpen(err) {
 			t.Errorf("%s again = %v, want a duplicate", statement, err)
@@ -112,7 +115,8 @@ func TestErrors(t *testing.T) {
 	}
 	pool := sql.OpenDB(connector)
 	defer pool.Close()
-	if err := pool.Ping(); !sqlite.CannotOpen(err) || !sqlite.CannotOpen(fmt.Errorf("wrapped: %w", err)) || sqlite.Busy(err) {
+	if err := pool.Ping(); !sqlite.CannotOpen(err) || !sqlite.CannotOpen(fmt.Errorf("wrapped: %w", err)) ||
+		sqlite.Busy(err) {
 		t.Errorf("a file without a directory: %v, want one that cannot be opened", err)
 	}
 	for _, other := range []error{nil, errors.New("database is locked (5)")} {

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// LogHandler adds the request's names to each line that is logged with the context of a deduction. The logging code only has to
-// pass ctx.
+// LogHandler adds the request's names to each line that is logged with the context of a deduction. The logging code
+// only has to pass ctx.
 func LogHandler(h slog.Handler) slog.Handler { return logHandler{h} }
 
 type logHandler struct{ slog.Handler }

@@ -13,8 +13,8 @@ type Passed struct {
 	At    time.Time
 }
 
-// Note keeps an event in its trace, in the order of arrival. [Stream.Keep] calls it for each event, but only while somebody watches: a trace
-// that began before has only its later points.
+// Note keeps an event in its trace, in the order of arrival. [Stream.Keep] calls it for each event, but only while
+// somebody watches: a trace that began before has only its later points.
 func Note(e Event) {
 	if e.Trace == nil {
 		return
@@ -30,8 +30,8 @@ func Note(e Event) {
 	}
 }
 
-// Keep passes each event of the stream to [Note] until the returned function is called. It may be called by several at once: each step is
-// noted once.
+// Keep passes each event of the stream to [Note] until the returned function is called. It may be called by several at
+// once: each step is noted once.
 func (s *Stream) Keep() (stop func()) {
 	s.keepMu.Lock()
 	defer s.keepMu.Unlock()
@@ -56,8 +56,8 @@ type Answered struct {
 	Store        string // as the request named it; "" = the mode's default
 }
 
-// maxPassed bounds what one trace keeps: a deduction that retries without end would grow without end. fewPassed is how many points most
-// deductions pass at most.
+// maxPassed bounds what one trace keeps: a deduction that retries without end would grow without end. fewPassed is how
+// many points most deductions pass at most.
 const (
 	maxPassed = 256
 	fewPassed = 8

@@ -1,8 +1,8 @@
 // Package step is the stream of named points that a deduction passes.
 //
-// Every deductor and locker reports through one function, [Stream.At]. The readers of the stream are the metrics (lock wait and hold), the
-// live timeline and the trace spans; in tests also functions that stop a deduction by blocking. A [Trace] in the context says whose step it
-// is. Start with [Stream].
+// Every deductor and locker reports through one function, [Stream.At]. The readers of the stream are the metrics (lock
+// wait and hold), the live timeline and the trace spans; in tests also functions that stop a deduction by blocking. A
+// [Trace] in the context says whose step it is. Start with [Stream].
 package step
 
 import (
@@ -28,7 +28,8 @@ const (
 	Released
 )
 
-var names = [...]string{"waiting", "acquiring", "locked", "read", "written", "ordered", "committed", "releasing", "released"}
+var names = [...]string{"waiting", "acquiring", "locked", "read", "written", "ordered", "committed", "releasing",
+	"released"}
 
 // String returns the point's name as the API shows it.
 func (p Point) String() string { return names[p] }
@@ -46,7 +47,8 @@ type Event struct {
 // A Reader is called on the deduction's own goroutine: it is fast, or, in a test, it blocks on purpose.
 type Reader func(ctx context.Context, e Event)
 
-// Stream carries steps to its readers. The zero value, and a nil *Stream, have none: a step then costs a nanosecond or two.
+// Stream carries steps to its readers. The zero value, and a nil *Stream, have none: a step then costs a nanosecond or
+// two.
 type Stream struct {
 	mu      sync.Mutex
 	readers atomic.Pointer[[]*Reader]

@@ -10,8 +10,8 @@ import (
 type Trace struct {
 	// Request names the deduction uniquely within its process.
 	Request string
-	// RequestID is the X-Request-Id of the answer; clients may repeat it. TraceParent is the W3C traceparent of the request;
-	// "" = none.
+	// RequestID is the X-Request-Id of the answer; clients may repeat it. TraceParent is the W3C traceparent of the
+	// request; "" = none.
 	RequestID, TraceParent string
 
 	Mode      string
@@ -22,7 +22,8 @@ type Trace struct {
 	passed []Passed
 }
 
-// Span is one lock of a deduction. A zero Locked means that it was never acquired, a zero Released that it is still held.
+// Span is one lock of a deduction. A zero Locked means that it was never acquired, a zero Released that it is still
+// held.
 type Span struct {
 	Key                       string
 	Waiting, Locked, Released time.Time
@@ -54,8 +55,8 @@ func FromContext(ctx context.Context) *Trace {
 	return t
 }
 
-// Record enters an event into the spans of its trace. For [Locked] and [Released] it returns the span of that lock so far; ok is false for
-// other points, and where no span waits for the event.
+// Record enters an event into the spans of its trace. For [Locked] and [Released] it returns the span of that lock so
+// far; ok is false for other points, and where no span waits for the event.
 func Record(e Event) (s Span, ok bool) {
 	if e.Trace == nil || e.Key == "" {
 		return Span{}, false

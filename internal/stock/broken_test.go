@@ -13,13 +13,14 @@ import (
 	"lastitem/internal/testkit/stocktest"
 )
 
-// With the lock deleted, as an expiry would, the lock modes do what unsafe does: they trust it. This stands for the hazards slow and
-// pause, and for failover if the Redis of the lock forgets.
+// With the lock deleted, as an expiry would, the lock modes do what unsafe does: they trust it. This stands for the
+// hazards slow and pause, and for failover if the Redis of the lock forgets.
 func TestLockLostSellsTwice(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Embedded(t), 2, stock.Modes())
 	trusting := []string{
-		"setnx", "setnx-expire", "setnx-ttl", "setnx-owner", "lua-lock", "lock-then-check", "watchdog", "handoff", "fair", "rwlock",
+		"setnx", "setnx-expire", "setnx-ttl", "setnx-owner", "lua-lock", "lock-then-check", "watchdog", "handoff", "fair",
+		"rwlock",
 		"global-lock", "segmented", "multi-lock",
 	}
 	for _, m := range stock.Modes() {
@@ -50,8 +51,8 @@ func leaseLoad(mode string, s stock.Store, lease time.Duration) stocktest.Plan {
 	}
 }
 
-// A lease time switches the watchdog off: with work that takes longer, a mode that is otherwise exact oversells under load alone. A mode
-// that checks ownership in its write stays exact.
+// A lease time switches the watchdog off: with work that takes longer, a mode that is otherwise exact oversells under
+// load alone. A mode that checks ownership in its write stays exact.
 func TestLeaseTimeOversells(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Real(t), 3, stock.Modes())
@@ -119,8 +120,8 @@ var (
 	soldTwice = stocktest.Books{Initial: 1, Stock: 0, Sold: 2, Orders: 2}
 )
 
-// A's lock expires after its read; B reads before A writes; A writes; B writes. Only where the read shows its token too does the
-// row know of B when A comes.
+// A's lock expires after its read; B reads before A writes; A writes; B writes. Only where the read shows its token too
+// does the row know of B when A comes.
 func TestFencingOfTwoStaleReaders(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		for mode, want := range map[string]stocktest.Books{
@@ -188,8 +189,8 @@ func TestFencingOfATokenGivenTwice(t *testing.T) {
 	})
 }
 
-// Setting the stock resets the row's fence. Otherwise a Redis that lost its counter could not sell the product until the counter has
-// passed the highest token in the row.
+// Setting the stock resets the row's fence. Otherwise a Redis that lost its counter could not sell the product until
+// the counter has passed the highest token in the row.
 func TestSetStockForgivesALostCounter(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)

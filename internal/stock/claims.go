@@ -30,8 +30,8 @@ var (
 	outcomes = regexp.MustCompile(`^(|\.|–|O?L?D?X?A?)$`)
 )
 
-// Validate rejects an incomplete list of modes: one that cannot be served (see [Servable]), or one in which an essay or a diagram is
-// missing. Tests and 'make generate' call it; a server only leaves out what is missing.
+// Validate rejects an incomplete list of modes: one that cannot be served (see [Servable]), or one in which an essay or
+// a diagram is missing. Tests and 'make generate' call it; a server only leaves out what is missing.
 func Validate(modes []Mode) error {
 	errs := []error{Servable(modes)}
 	for _, m := range modes {
@@ -45,8 +45,8 @@ func Validate(modes []Mode) error {
 	return errors.Join(errs...)
 }
 
-// Servable rejects a list of modes that cannot be served: a bad or repeated name, no title, no way to build one, claims that do not cover
-// its stores, are not outcomes, or claims after the hazard that broke it.
+// Servable rejects a list of modes that cannot be served: a bad or repeated name, no title, no way to build one, claims
+// that do not cover its stores, are not outcomes, or claims after the hazard that broke it.
 func Servable(modes []Mode) error {
 	seen := map[string]bool{}
 	var errs []error

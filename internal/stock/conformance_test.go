@@ -19,7 +19,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// The embedded servers in the first tier, the real ones in the next, where the race detector would make the embedded ones slow.
+// The embedded servers in the first tier, the real ones in the next, where the race detector would make the embedded
+// ones slow.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -97,8 +98,8 @@ func TestGuardedModesMix(t *testing.T) {
 	}
 }
 
-// A key belongs to the store that keeps it. All modes on SQL share their keys; redis-lua has its own, so it may sell once more under the
-// same key.
+// A key belongs to the store that keeps it. All modes on SQL share their keys; redis-lua has its own, so it may sell
+// once more under the same key.
 func TestKeysOfTheStoresAreApart(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Embedded(t), 1, stock.Modes())

@@ -2,9 +2,9 @@ package stock
 
 import "lastitem/internal/text"
 
-// consul gives a key to one session at a time. A session that is not renewed ends, and then nobody can acquire its keys during the
-// lock-delay. So a holder that is merely slow learns of the loss before a rival enters. That narrows the window of a stale write but does
-// not close it: a process that stops for longer still writes.
+// consul gives a key to one session at a time. A session that is not renewed ends, and then nobody can acquire its keys
+// during the lock-delay. So a holder that is merely slow learns of the loss before a rival enters. That narrows the
+// window of a stale write but does not close it: a process that stops for longer still writes.
 //
 //	A   acquire (index 70) ── GET 1 ── SIGSTOP ··· (session over, lock-delay over) ········ SIGCONT ── SET 0 ── order
 //	B       blocking query ·············································· acquire (index 90) ── GET 1 ── SET 0 ── order

@@ -15,8 +15,8 @@ import (
 	"lastitem/internal/store"
 )
 
-// Deps is what a mode is built from. A part that is not configured is nil; a mode finds every part that it Needs. A shop (package
-// lastitem/internal/shop) makes the Deps of each mode: orders and locks made with them carry its name.
+// Deps is what a mode is built from. A part that is not configured is nil; a mode finds every part that it Needs. A
+// shop (package lastitem/internal/shop) makes the Deps of each mode: orders and locks made with them carry its name.
 type Deps struct {
 	// Where the count lives.
 	Redis *store.Redis
@@ -44,8 +44,8 @@ type Locks interface {
 	Release(ctx context.Context, lease lock.Lease)
 }
 
-// Lockers holds the services that make locks. A nil service makes the modes that need it unavailable. The owner of a service closes it,
-// after the shop and before its client.
+// Lockers holds the services that make locks. A nil service makes the modes that need it unavailable. The owner of a
+// service closes it, after the shop and before its client.
 type Lockers struct {
 	// Client is for the lockers. Their keys are beside the store's; Prefix is put before each of them.
 	Client redis.UniversalClient
@@ -65,10 +65,10 @@ type Lockers struct {
 
 // Group commits several deductions as one.
 type Group interface {
-	// Commit deducts for a batch of requests for one product, in one transaction. When it returns, every ticket has its result; until
-	// then no request may be answered. First come, first served: the results are the same as if the requests were executed one after the
-	// other, in the order of the batch. So when stock runs short, a large request is refused, and a smaller one after it may still be
-	// served.
+	// Commit deducts for a batch of requests for one product, in one transaction. When it returns, every ticket has its
+	// result; until then no request may be answered. First come, first served: the results are the same as if the requests
+	// were executed one after the other, in the order of the batch. So when stock runs short, a large request is refused,
+	// and a smaller one after it may still be served.
 	Commit(product int64, batch []*Ticket)
 }
 
@@ -78,9 +78,9 @@ type Ticket struct {
 	Order       store.Order
 	Fingerprint []byte // of the payload, with a key
 	Answer      func(Receipt, error) idempotency.Answer
-	// Run is the product's run in which the request is valid, for requests from a log; 0 = any run. A log may deliver a request
-	// again. A sold request without a key is then recognised by the row of its order. A refused one is refused again, since within
-	// one run stock only falls.
+	// Run is the product's run in which the request is valid, for requests from a log; 0 = any run. A log may deliver a
+	// request again. A sold request without a key is then recognised by the row of its order. A refused one is refused
+	// again, since within one run stock only falls.
 	Run int64
 
 	Receipt  Receipt
@@ -90,12 +90,13 @@ type Ticket struct {
 
 // Log carries requests to the replica that consumes their product, where a [Group] commits them, and its answers back.
 type Log interface {
-	// Ask sends a request and waits for its answer. ErrUnavailable and ErrContended: it was not sent. ErrUnknown: it was sent, and no
-	// answer came. If the client hangs up after that, the request is still executed.
+	// Ask sends a request and waits for its answer. ErrUnavailable and ErrContended: it was not sent. ErrUnknown: it was
+	// sent, and no answer came. If the client hangs up after that, the request is still executed.
 	Ask(ctx context.Context, r LogRequest) (Receipt, error)
 }
 
-// LogRequest is a request as another replica needs it: the order without the remaining stock, and both answers without that number.
+// LogRequest is a request as another replica needs it: the order without the remaining stock, and both answers without
+// that number.
 type LogRequest struct {
 	Order         store.Order
 	Fingerprint   []byte

@@ -13,9 +13,10 @@ import (
 // The sentinels of a deduction, grouped by whether it happened.
 var (
 	// No, and a repetition will not change that.
-	ErrSoldOut        = errors.New("stock: sold out") // always as a *SoldOutError
-	ErrSegmented      = store.ErrSegmented            // the product is segmented and the mode is not; always in a *ProductError
-	ErrUnknownProduct = store.ErrUnknownProduct       // always in a *ProductError
+	ErrSoldOut = errors.New("stock: sold out") // always as a *SoldOutError
+	// the product is segmented and the mode is not; always in a *ProductError
+	ErrSegmented      = store.ErrSegmented
+	ErrUnknownProduct = store.ErrUnknownProduct // always in a *ProductError
 	ErrUnknownMode    = errors.New("stock: unknown mode")
 	ErrInvalid        = errors.New("stock: invalid request") // always as a *InvalidError
 	ErrLeaseTime      = lock.ErrLeaseTime                    // package shop makes an *InvalidError of it
@@ -23,16 +24,19 @@ var (
 	ErrKeyReused      = idempotency.ErrKeyReused
 
 	// No, for now: nothing happened, and trying again may succeed.
-	ErrTooLate         = errors.New("stock: no answer in time") // the request ended at its deadline; joined with ErrUnknown, it may have happened
+	// the request ended at its deadline; joined with ErrUnknown, it may have happened
+	ErrTooLate         = errors.New("stock: no answer in time")
 	ErrInFlight        = idempotency.ErrInFlight
 	ErrLockBusy        = lock.ErrBusy
 	ErrLockLost        = lock.ErrLost // only before the first write
 	ErrLockUnavailable = lock.ErrUnavailable
-	ErrLockVersion     = handoff.ErrVersion             // together with ErrLockUnavailable: a replica with another version of the lock engine
-	ErrLockClosed      = handoff.ErrClosed              // the process is shutting down
-	ErrContended       = errors.New("stock: contended") // lost a race that the store decided
-	ErrUnavailable     = store.ErrUnavailable
-	ErrRefused         = store.ErrRefused   // together with ErrUnavailable or ErrLockUnavailable: a server has answered, and refuses
+	// together with ErrLockUnavailable: a replica with another version of the lock engine
+	ErrLockVersion = handoff.ErrVersion
+	ErrLockClosed  = handoff.ErrClosed              // the process is shutting down
+	ErrContended   = errors.New("stock: contended") // lost a race that the store decided
+	ErrUnavailable = store.ErrUnavailable
+	// together with ErrUnavailable or ErrLockUnavailable: a server has answered, and refuses
+	ErrRefused         = store.ErrRefused
 	ErrForbidden       = store.ErrForbidden // the same, and it will go on refusing until an operator changes that
 	ErrModeUnavailable = errors.New("stock: mode unavailable")
 
@@ -42,8 +46,8 @@ var (
 
 	// Unknown: it was sent, and no answer came.
 	ErrUnknown = store.ErrUnknown
-	// ErrOtherRun refuses a request from a log that was made before the stock was set, or so long ago that its key may have been purged.
-	// Nobody can tell any more whether it was executed then, so it is not executed now.
+	// ErrOtherRun refuses a request from a log that was made before the stock was set, or so long ago that its key may
+	// have been purged. Nobody can tell any more whether it was executed then, so it is not executed now.
 	ErrOtherRun = fmt.Errorf("%w: the stock was set meanwhile, or the request is older than keys are kept", ErrUnknown)
 )
 
@@ -68,7 +72,8 @@ func (e *ModeError) Error() string {
 // Is makes errors.Is(err, ErrModeUnavailable) hold.
 func (e *ModeError) Is(target error) bool { return target == ErrModeUnavailable }
 
-// NotReadyError is [ErrUnavailable] for a request that was not sent, because a backend or the mode itself is known not to be ready.
+// NotReadyError is [ErrUnavailable] for a request that was not sent, because a backend or the mode itself is known not
+// to be ready.
 type NotReadyError struct {
 	Why string // "kafka: 3 of 12 partitions of lastitem-requests: its consumer does not answer"
 	Err error  // the backend's last error; nil = none is known

@@ -39,15 +39,15 @@ func noted(diagram, lang string) string {
 	return bilingual.ReplaceAllString(diagram, "$1$2")
 }
 
-// Trace returns the commands of one deduction by the mode on each of its stores, as 'shop trace --stable' prints them; "" for the
-// baseline, and for a mode that the command cannot start the backends of.
+// Trace returns the commands of one deduction by the mode on each of its stores, as 'shop trace --stable' prints them;
+// "" for the baseline, and for a mode that the command cannot start the backends of.
 func (m Mode) Trace() string {
 	text, _ := pictures.ReadFile("doc/" + m.Name + ".trace.txt")
 	return string(text)
 }
 
-// HoldTrace returns the commands of a deduction that holds its lock for two and a half TTLs while a rival waits, as 'shop trace --hold
-// --rival --stable' prints them; "" for most modes.
+// HoldTrace returns the commands of a deduction that holds its lock for two and a half TTLs while a rival waits, as
+// 'shop trace --hold --rival --stable' prints them; "" for most modes.
 func (m Mode) HoldTrace() string {
 	text, _ := pictures.ReadFile("doc/" + m.Name + ".hold.txt")
 	return string(text)

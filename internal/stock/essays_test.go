@@ -13,8 +13,9 @@ import (
 	"lastitem/internal/stock"
 )
 
-// Mermaid draws each diagram for the documentation, and so knows its statements. It takes "#" for a comment and ";" for the end of a statement, so a
-// text may contain them only as an entity (#lt; is "<"), and it declares by itself who was not declared.
+// Mermaid draws each diagram for the documentation, and so knows its statements. It takes "#" for a comment and ";" for
+// the end of a statement, so a text may contain them only as an entity (#lt; is "<"), and it declares by itself who was
+// not declared.
 var (
 	entity      = regexp.MustCompile(`#\w+;`)
 	participant = regexp.MustCompile(`^participant (\w+)`)
@@ -34,7 +35,9 @@ func diagramFaults(text string) (faults []string) {
 	for i, line := range lines {
 		bad := func(why string) { faults = append(faults, fmt.Sprintf("line %d, %q: %s", i+1, line, why)) }
 		line = strings.TrimSpace(line)
-		if !bilingual.MatchString(line) && strings.ContainsFunc(line, func(r rune) bool { return r > '~' && unicode.IsLetter(r) }) {
+		if !bilingual.MatchString(line) && strings.ContainsFunc(line, func(r rune) bool {
+			return r > '~' && unicode.IsLetter(r)
+		}) {
 			bad("want no letters but ASCII")
 		}
 		if strings.ContainsAny(entity.ReplaceAllString(line, ""), "#;") {
@@ -174,7 +177,8 @@ func TestDiagramsSpeakOneLanguage(t *testing.T) {
 			survives++
 		}
 	}
-	for name, want := range map[string]bool{"lease-seq": true, "kafka": true, "fencing-strict": true, "lua-lock": false, "watchdog": false} {
+	for name, want := range map[string]bool{"lease-seq": true, "kafka": true, "fencing-strict": true, "lua-lock": false,
+		"watchdog": false} {
 		if got := named(t, name, nil).Diagrams("en").Survives; got != want {
 			t.Errorf("%s: something goes wrong in its first diagram: %t, want %t", name, got, want)
 		}

@@ -11,9 +11,9 @@ import (
 	"lastitem/internal/text"
 )
 
-// etcdTxn is the one lock mode that need not trust its lock, because the lock and the stock live in one store: the write says "if the key
-// of my lock is still the one that I created", and etcd decides that in the transaction that writes. If the lease has ended unnoticed,
-// the request is retried; nothing else is lost.
+// etcdTxn is the one lock mode that need not trust its lock, because the lock and the stock live in one store: the
+// write says "if the key of my lock is still the one that I created", and etcd decides that in the transaction that
+// writes. If the lease has ended unnoticed, the request is retried; nothing else is lost.
 //
 //	A   lock (rev 70) ── GET 1 ── SIGSTOP ··· (lease expired) ··· SIGCONT ── IF lock = rev 70 THEN stock 0, order: refused
 //	B       lock (rev 71) ─────────── GET 1 ── IF lock = rev 71 THEN stock 0, order: done
@@ -24,7 +24,8 @@ var etcdTxn = Mode{
 	Stores: []Store{Etcd},
 	Holds:  holdsWork,
 	Claims: map[Store]Claims{
-		Etcd: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: "–", Retry: "D", LateWrite: "."},
+		Etcd: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: "–", Retry: "D",
+			LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
 		if d.Etcd == nil {
@@ -70,10 +71,11 @@ func (e etcdTxnDeductor) Deduct(ctx context.Context, req Request) (Receipt, erro
 	return Receipt{OrderID: order.ID, Remaining: &remaining, Fence: order.Fence}, nil
 }
 
-// write writes the count and the order if the lease still holds the lock. That guard is enough: every writer holds the lock, and as long
-// as our key exists with its creation revision, nobody else has held the lock since we read. Comparing the count's own revision as well
-// would only refuse writers without the lock, and there are none. Comparing it instead would be lease-seq, where the lock only saves
-// work. A transaction that arrives after its holder has given up is refused too, because the release has deleted the key.
+// write writes the count and the order if the lease still holds the lock. That guard is enough: every writer holds the
+// lock, and as long as our key exists with its creation revision, nobody else has held the lock since we read.
+// Comparing the count's own revision as well would only refuse writers without the lock, and there are none. Comparing
+// it instead would be lease-seq, where the lock only saves work. A transaction that arrives after its holder has given
+// up is refused too, because the release has deleted the key.
 func (e etcdTxnDeductor) write(ctx context.Context, lease *coord.EtcdLease, remaining int64, o store.Order) error {
 	if err := Begin(ctx); err != nil {
 		return err

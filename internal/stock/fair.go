@@ -5,8 +5,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// fair is the lock engine without the shortcut of handoff: every request queues in Redis, and the requests of all replicas are served in
-// the order of their arrival. That order costs a round trip per request.
+// fair is the lock engine without the shortcut of handoff: every request queues in Redis, and the requests of all
+// replicas are served in the order of their arrival. That order costs a round trip per request.
 //
 //	replica 1   A: lock ── GET 9 ── SET 8 ── order ── release: to B              C: queued ··············· told ── GET 7 ── ...
 //	replica 2         B: queued ·························· told ── GET 8 ── SET 7 ── order ── release: to C
@@ -17,8 +17,10 @@ var fair = Mode{
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsAll,
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
-		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
+			LateWrite: "OL"},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
+			LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.Lockers.engine((*handoff.Engine).Fair)

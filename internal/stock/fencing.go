@@ -10,9 +10,9 @@ import (
 	"lastitem/internal/text"
 )
 
-// fencing gives every hold of the lock a number, higher than all before it, and the row refuses a write whose number is lower than the
-// highest one it has seen. That is how fencing tokens are commonly described. The gap: reads do not present a token, so a stale holder
-// that writes before its successor still has the highest number.
+// fencing gives every hold of the lock a number, higher than all before it, and the row refuses a write whose number is
+// lower than the highest one it has seen. That is how fencing tokens are commonly described. The gap: reads do not
+// present a token, so a stale holder that writes before its successor still has the highest number.
 //
 //	A   lock 33 ── read 1 ──── (TTL over) ─────────────── write 0 as 33: 33 is the highest yet
 //	B                              lock 34 ── read 1 ───────────── write 0 as 34: two orders, one unit
@@ -24,7 +24,8 @@ var fencing = Mode{
 	Holds:   holdsLease,
 	Counter: true,
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
+		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
+			LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return fenced(d, func(ctx context.Context, product int64, _ uint64) (store.Row, bool, error) {
@@ -34,8 +35,8 @@ var fencing = Mode{
 	},
 }
 
-// fencedDeductor is read, check, write under a lock that issues tokens and is not renewed. The three fencing modes differ in how they
-// read.
+// fencedDeductor is read, check, write under a lock that issues tokens and is not renewed. The three fencing modes
+// differ in how they read.
 type fencedDeductor struct {
 	deps   Deps
 	locker lock.Locker

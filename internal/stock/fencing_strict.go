@@ -7,8 +7,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// fencingStrict takes a token once: the read must raise the row's, not merely match it. After a failover that turned the counter back,
-// holders are refused until the count has passed what the row has seen. That is slow but not wrong.
+// fencingStrict takes a token once: the read must raise the row's, not merely match it. After a failover that turned
+// the counter back, holders are refused until the count has passed what the row has seen. That is slow but not wrong.
 //
 //	A   lock 33 ── raise 32 to 33, read 1 ────────────────────────────────── write 0 as 33
 //	                 failover: the counter says 32 again
@@ -22,7 +22,8 @@ var fencingStrict = Mode{
 	Holds:   holdsLease,
 	Counter: true,
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D", LateWrite: "."},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D",
+			LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return fenced(d, func(ctx context.Context, product int64, fence uint64) (store.Row, bool, error) {

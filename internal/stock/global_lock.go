@@ -7,8 +7,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// globalLock is the lock engine with one key for all products, as a lock around a whole method is. It is as correct as handoff, but all
-// products together are only as fast as one product with handoff.
+// globalLock is the lock engine with one key for all products, as a lock around a whole method is. It is as correct as
+// handoff, but all products together are only as fast as one product with handoff.
 //
 //	product 101   A: lock all ── GET 9 ── SET 8 ── order ── release
 //	product 202       B: waits, for nothing ····················· lock all ── GET 5 ── SET 4 ── order ── release
@@ -19,8 +19,10 @@ var globalLock = Mode{
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsAll,
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
-		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
+			LateWrite: "OL"},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
+			LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.Lockers.handoff()
@@ -28,8 +30,8 @@ var globalLock = Mode{
 	},
 }
 
-// oneForAll locks the same key for every request. A reset of one product does not delete it, because a request for another product may
-// hold it.
+// oneForAll locks the same key for every request. A reset of one product does not delete it, because a request for
+// another product may hold it.
 type oneForAll struct {
 	locker lock.Locker
 	key    string

@@ -8,9 +8,10 @@ import (
 	"lastitem/internal/text"
 )
 
-// handoffMode is the lock engine: waiters stand in a queue in Redis and send nothing; the script that releases the lock makes the first
-// in the queue the owner and notifies its process. Requests of one replica share one place in that queue, and pass the lock on among
-// themselves, sixteen in a row at most. The lock is renewed as in watchdog, and broken by the same fault: a process that stops.
+// handoffMode is the lock engine: waiters stand in a queue in Redis and send nothing; the script that releases the lock
+// makes the first in the queue the owner and notifies its process. Requests of one replica share one place in that
+// queue, and pass the lock on among themselves, sixteen in a row at most. The lock is renewed as in watchdog, and
+// broken by the same fault: a process that stops.
 //
 //	replica 1   A: lock ── GET 9 ── SET 8 ── order ── B, without a command: GET 8 ── SET 7 ── order ── release: to C
 //	replica 2   C: queued ··································································· told ── GET 7 ── ...
@@ -21,8 +22,10 @@ var handoffMode = Mode{
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsAll,
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
-		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
+			LateWrite: "OL"},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
+			LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.Lockers.handoff()

@@ -10,11 +10,12 @@ import (
 	"lastitem/internal/lock"
 )
 
-// Hold is how a request wants its lock held: an experiment with a lease time, with re-entry, or with work that takes long. The zero value
-// leaves the lock as the mode holds it. It does not belong to the payload of an idempotency key: it changes how units are taken, not
-// which.
+// Hold is how a request wants its lock held: an experiment with a lease time, with re-entry, or with work that takes
+// long. The zero value leaves the lock as the mode holds it. It does not belong to the payload of an idempotency key:
+// it changes how units are taken, not which.
 type Hold struct {
-	// Lease is how long after acquisition the lock ends; nothing renews it: the lease time of Redisson's tryLock(wait, lease). 0 = none.
+	// Lease is how long after acquisition the lock ends; nothing renews it: the lease time of Redisson's tryLock(wait,
+	// lease). 0 = none.
 	Lease time.Duration
 	// Depth is how often the holder re-enters its lock before it reads the count.
 	Depth int
@@ -35,15 +36,16 @@ const (
 // HoldFields lists them.
 func HoldFields() []HoldField { return []HoldField{LeaseField, DepthField, WorkField} }
 
-// The fields of a [Hold] that a mode's lock may support, see Mode.Holds. Only a lock with a TTL has a lease time, and only a lock that
-// recognises its holder can be re-entered.
+// The fields of a [Hold] that a mode's lock may support, see Mode.Holds. Only a lock with a TTL has a lease time, and
+// only a lock that recognises its holder can be re-entered.
 var (
 	holdsWork  = []HoldField{WorkField}
 	holdsLease = []HoldField{LeaseField, WorkField}
 	holdsAll   = HoldFields()
 )
 
-// The limits of a [Hold]. A lease time shorter than MinLease shows nothing on a busy machine: the lock would end before its holder reads.
+// The limits of a [Hold]. A lease time shorter than MinLease shows nothing on a busy machine: the lock would end before
+// its holder reads.
 const (
 	MinLease = 50 * time.Millisecond // where there is a lease time
 	MaxLease = time.Minute
@@ -55,7 +57,8 @@ const (
 func (h Hold) check() error {
 	switch {
 	case h.Lease != 0 && (h.Lease < MinLease || h.Lease > MaxLease):
-		return &InvalidError{string(LeaseField), fmt.Sprintf("must be 0 or between %d and %d", MinLease.Milliseconds(), MaxLease.Milliseconds())}
+		return &InvalidError{string(LeaseField), fmt.Sprintf("must be 0 or between %d and %d", MinLease.Milliseconds(),
+			MaxLease.Milliseconds())}
 	case h.Depth < 0 || h.Depth > MaxDepth:
 		return &InvalidError{string(DepthField), fmt.Sprintf("must be between 0 and %d", MaxDepth)}
 	case h.Work < 0 || h.Work > MaxWork:
@@ -76,15 +79,16 @@ func (m Mode) CheckHold(h Hold) error {
 		{WorkField, h.Work != 0, "takes no lock on the product"},
 	} {
 		if asked.given && !slices.Contains(m.Holds, asked.field) {
-			return &InvalidError{string(asked.field), fmt.Sprintf("mode %s %s; GET /modes lists under \"holds\" what each mode takes", m.Name, asked.why)}
+			return &InvalidError{string(asked.field), fmt.Sprintf("mode %s %s; GET /modes lists under \"holds\" what each "+
+				"mode takes", m.Name, asked.why)}
 		}
 	}
 	return nil
 }
 
-// acquire takes a lock as the request wants it held. take makes one Acquire, or several with AcquireAll, with the context that it gets.
-// For each re-entry it is called again, with the context of the previous lease: a goroutine has no identity, so the context identifies
-// the holder.
+// acquire takes a lock as the request wants it held. take makes one Acquire, or several with AcquireAll, with the
+// context that it gets. For each re-entry it is called again, with the context of the previous lease: a goroutine has
+// no identity, so the context identifies the holder.
 func (r Request) acquire(ctx context.Context, take func(context.Context) (lock.Lease, error)) (lock.Lease, error) {
 	if _, bounded := lock.WaitUntil(ctx); !bounded { // segmented has one bound for all its tries
 		ctx = lock.WithWait(ctx, r.Wait)

@@ -26,7 +26,8 @@ var idempotent = Mode{
 	Cart:        true,
 	KeyRequired: true,
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: ".", LateWrite: "."},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: ".",
+			LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, _ := d.Lockers.handoff() // without an engine, nothing is ever locked
@@ -41,7 +42,9 @@ type idempotentDeductor struct {
 }
 
 func (i idempotentDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
-	lease, err := i.deps.Optional(ctx, func(ctx context.Context) (lock.Lease, error) { return i.keys.Acquire(ctx, req.Key) })
+	lease, err := i.deps.Optional(ctx, func(ctx context.Context) (lock.Lease, error) {
+		return i.keys.Acquire(ctx, req.Key)
+	})
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -89,8 +92,8 @@ func fingerprint(req Request) ([]byte, error) {
 	}{req.Items, req.Store})
 }
 
-// take does the conditional update and inserts the order. A refusal is returned separately, because an error would roll the key back too.
-// If a cart is refused, the items taken before the short one are rolled back, and the key stays.
+// take does the conditional update and inserts the order. A refusal is returned separately, because an error would roll
+// the key back too. If a cart is refused, the items taken before the short one are rolled back, and the key stays.
 func (i idempotentDeductor) take(ctx context.Context, tx *store.Tx, req Request) (r Receipt, refusal, err error) {
 	d, cart := i.deps, len(req.Items) > 1
 	if cart {

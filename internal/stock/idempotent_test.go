@@ -21,7 +21,8 @@ func once(ctx context.Context, r *stocktest.Replica, product, quantity int64, ke
 	return r.Deduct(ctx, "idempotent", stock.SQL, product, quantity, key)
 }
 
-// A key belongs to the first request, of whichever product, until the stock of that is set. The suite has more on what is replayed.
+// A key belongs to the first request, of whichever product, until the stock of that is set. The suite has more on what
+// is replayed.
 func TestIdempotentReplays(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)
@@ -85,7 +86,8 @@ func TestIdempotentOneKeyManyRivals(t *testing.T) {
 	})
 }
 
-// The lock on the key is deleted while the first request holds it: the unique index blocks the rival until the first has committed.
+// The lock on the key is deleted while the first request holds it: the unique index blocks the rival until the first
+// has committed.
 func TestIdempotentLockLost(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)
@@ -95,8 +97,10 @@ func TestIdempotentLockLost(t *testing.T) {
 		held.Await(t)
 		_, err := once(t.Context(), b, product, 1, "k")
 		var busy *stock.InFlightError
-		if !errors.As(err, &busy) || !errors.Is(err, stock.ErrInFlight) || busy.Left <= 0 || busy.Held+busy.Left != b.Backends.Lockers.TTL {
-			t.Errorf("rival's Deduct() while the first is in its transaction = %v, want ErrInFlight with what is over of the TTL, and what is left", err)
+		if !errors.As(err, &busy) || !errors.Is(err, stock.ErrInFlight) || busy.Left <= 0 ||
+			busy.Held+busy.Left != b.Backends.Lockers.TTL {
+			t.Errorf("rival's Deduct() while the first is in its transaction = %v, want ErrInFlight with what is over of the "+
+				"TTL, and what is left", err)
 		} else if again := busy.Again(); again > max(busy.Held, time.Second) {
 			t.Errorf("the rival may come again after %s, want that to be soon: the first is alive", again)
 		}
@@ -112,15 +116,16 @@ func TestIdempotentLockLost(t *testing.T) {
 			t.Fatalf("the first's Deduct() = %v, want nil", want.Err)
 		}
 		got := second()
-		if diff := cmp.Diff(stock.Receipt{Stored: want.Receipt.Stored, Replayed: true}, got.Receipt); got.Err != nil || diff != "" {
+		if diff := cmp.Diff(stock.Receipt{Stored: want.Receipt.Stored, Replayed: true}, got.Receipt); got.Err != nil ||
+			diff != "" {
 			t.Errorf("the rival's Deduct(): %v (-want +got):\n%s", got.Err, diff)
 		}
 		h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1, Keys: 1})
 	})
 }
 
-// awaitBlocked waits until the rival's insert is running, if the server can report that. The insert cannot end before the first
-// transaction has.
+// awaitBlocked waits until the rival's insert is running, if the server can report that. The insert cannot end before
+// the first transaction has.
 func awaitBlocked(t *testing.T, h *stocktest.Harness) {
 	t.Helper()
 	if h.Replicas[2].Backends.SQL.MySQL() {
@@ -135,7 +140,8 @@ func awaitStatement(t *testing.T, h *stocktest.Harness, like string) {
 	defer cancel()
 	for running := 0; running == 0; time.Sleep(time.Millisecond) {
 		err := h.Replicas[0].Set.DB.WithContext(ctx).Raw(
-			"SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE ?", like).Row().Scan(&running)
+			"SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE ?",
+			like).Row().Scan(&running)
 		if err != nil {
 			t.Fatalf("no statement like %s came: %v", like, err)
 		}
@@ -146,7 +152,8 @@ func TestIdempotentKeysAreBytes(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		keys := []string{
 			"a", "A", "a ", " a", "á", "a\x00", "\xff\xfe", "\xff", "97", "?", "'", `\`,
-			strings.Repeat("k", idempotency.MaxKey), strings.Repeat("k", idempotency.MaxKey-1), strings.Repeat("\xff", idempotency.MaxKey),
+			strings.Repeat("k", idempotency.MaxKey), strings.Repeat("k", idempotency.MaxKey-1),
+			strings.Repeat("\xff", idempotency.MaxKey),
 		}
 		product := h.Product(t, int64(len(keys)), 0)
 		for _, k := range keys {

@@ -8,9 +8,10 @@ import (
 	"lastitem/internal/text"
 )
 
-// kafka puts the queue outside the process. The request is a record in the partition of its product; the replica that consumes that
-// partition runs the transaction of queue on the polled records, and sends each answer back to the replica that asked. The log outlives
-// every process. It delivers at least once, so a duplicate is recognised by its idempotency key or, without one, by the id of its order.
+// kafka puts the queue outside the process. The request is a record in the partition of its product; the replica that
+// consumes that partition runs the transaction of queue on the polled records, and sends each answer back to the
+// replica that asked. The log outlives every process. It delivers at least once, so a duplicate is recognised by its
+// idempotency key or, without one, by the id of its order.
 //
 //	replica 1   A: produce ─────────────────────────────────────────────── answer: 200
 //	replica 2   poll: A, B ── UPDATE, INSERTs, COMMIT ── answers ── kill -9, offsets not committed
@@ -22,7 +23,8 @@ var kafka = Mode{
 	Queued: true,
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".", LateWrite: "."},
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".",
+			LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) { return kafkaDeductor{d}, nil },
 }
@@ -37,7 +39,8 @@ func (k kafkaDeductor) Deduct(ctx context.Context, req Request) (Receipt, error)
 	if err != nil {
 		return Receipt{}, err
 	}
-	ask := LogRequest{Order: order, Sold: soldTemplate(req, []store.Order{order}), Refused: refusedTemplate(req, req.Items[0])}
+	ask := LogRequest{Order: order, Sold: soldTemplate(req, []store.Order{order}),
+		Refused: refusedTemplate(req, req.Items[0])}
 	if ask.Fingerprint, err = fingerprint(req); err != nil {
 		return Receipt{}, err
 	}

@@ -17,7 +17,8 @@ type held struct {
 }
 
 // hold starts a deduction of one unit and waits until it has reached p.
-func hold(t *testing.T, r *stocktest.Replica, p step.Point, mode string, s stock.Store, product int64, key string) held {
+func hold(t *testing.T, r *stocktest.Replica, p step.Point, mode string, s stock.Store, product int64,
+	key string) held {
 	t.Helper()
 	w := r.Hold(t, p)
 	result := stocktest.Go(t, func() (stock.Receipt, error) { return r.Deduct(w.Ctx, mode, s, product, 1, key) })
@@ -53,12 +54,13 @@ func TestSetNXFinallyBreaksBySchedule(t *testing.T) {
 	})
 }
 
-// A has finished and is about to release when its lock expires; B takes it; A's release comes late. If that deletes B's key, C enters
-// while B is inside.
+// A has finished and is about to release when its lock expires; B takes it; A's release comes late. If that deletes B's
+// key, C enters while B is inside.
 func TestLateRelease(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		for _, m := range stock.Modes() {
-			if !slices.Contains([]string{"setnx-expire", "setnx-ttl", "setnx-owner", "lua-lock", "lock-then-check", "fencing"}, m.Name) {
+			if !slices.Contains([]string{"setnx-expire", "setnx-ttl", "setnx-owner", "lua-lock", "lock-then-check", "fencing"},
+				m.Name) {
 				continue
 			}
 			for _, s := range m.Stores {

@@ -53,7 +53,8 @@ func behindGates(t *testing.T, e stocktest.Env) (far stocktest.Env, inRedis, inS
 	return e, inRedis, inSQL
 }
 
-// writes returns a filter for commands that change the count or the orders of a product ("101") or of a segment ("101#0").
+// writes returns a filter for commands that change the count or the orders of a product ("101") or of a segment
+// ("101#0").
 func writes(family, product string) func(wire.Call) bool {
 	key := family + ":{" + product + "}"
 	return func(c wire.Call) bool {
@@ -81,7 +82,8 @@ func reached(t *testing.T, h *wire.Hold) {
 	}
 }
 
-// letters returns the letters of the outcomes that the books show; acked is the number of units that clients were told are sold.
+// letters returns the letters of the outcomes that the books show; acked is the number of units that clients were told
+// are sold.
 func letters(b stocktest.Books, acked int64) string {
 	var s string
 	if b.Sold > b.Initial || b.Stock+b.Sold > b.Initial {
@@ -97,7 +99,8 @@ func letters(b stocktest.Books, acked int64) string {
 }
 
 // wantClaimed fails if the books show anything other than want, or an outcome that the mode does not claim.
-func wantClaimed(t *testing.T, mode string, s stock.Store, claim func(stock.Claims) string, b stocktest.Books, acked int64, want string) {
+func wantClaimed(t *testing.T, mode string, s stock.Store, claim func(stock.Claims) string, b stocktest.Books,
+	acked int64, want string) {
 	t.Helper()
 	got := letters(b, acked)
 	if got != want {
@@ -115,14 +118,16 @@ func lateWrite(c stock.Claims) string { return c.LateWrite }
 // impatient makes clients give up soon on an answer that is held back.
 var impatient = backend.Patience{Redis: 5 * time.Second, Settle: 5 * time.Second}
 
-// A write is held up on its way until its sender has given up. In some cases rivals sell meanwhile. Then the write arrives.
+// A write is held up on its way until its sender has given up. In some cases rivals sell meanwhile. Then the write
+// arrives.
 func TestLateWriteInRedis(t *testing.T) {
 	t.Parallel()
 	e := stocktest.On(testenv.Redis(t), testenv.SQLite(t))
 	far, inRedis, _ := behindGates(t, e)
 	far.Patience = impatient
 	a, others := stocktest.Open(t, far, 1, stock.Modes()).Replicas[0], stocktest.Open(t, e, 1, stock.Modes())
-	if _, err := a.Deduct(t.Context(), "redis-lua", stock.Redis, others.Product(t, 1, 0), 1, ""); err != nil { // its script is loaded
+	// its script is loaded
+	if _, err := a.Deduct(t.Context(), "redis-lua", stock.Redis, others.Product(t, 1, 0), 1, ""); err != nil {
 		t.Fatal(err)
 	}
 	var finish []func()
@@ -132,7 +137,8 @@ func TestLateWriteInRedis(t *testing.T) {
 		rivals   int
 		want     string
 	}{
-		{"setnx", 0, 2, "O"}, {"setnx", 0, 0, "L"}, {"redis-decr", 0, 0, "L"}, {"redis-decr", 0, 2, "L"}, {"redis-lua", 0, 0, ""}, {"redis-lua", 0, 2, ""},
+		{"setnx", 0, 2, "O"}, {"setnx", 0, 0, "L"}, {"redis-decr", 0, 0, "L"}, {"redis-decr", 0, 2, "L"},
+		{"redis-lua", 0, 0, ""}, {"redis-lua", 0, 2, ""},
 		{"segmented", 1, 2, "O"}, {"segmented", 1, 0, "L"},
 	} {
 		product := others.Product(t, 5, c.segments)
@@ -141,7 +147,9 @@ func TestLateWriteInRedis(t *testing.T) {
 			key += "#0"
 		}
 		held := inRedis.Add(wire.Rule{Match: writes("stock", key)})
-		late := stocktest.Go(t, func() (stock.Receipt, error) { return a.Deduct(t.Context(), c.mode, stock.Redis, product, 1, "") })
+		late := stocktest.Go(t, func() (stock.Receipt, error) {
+			return a.Deduct(t.Context(), c.mode, stock.Redis, product, 1, "")
+		})
 		finish = append(finish, func() {
 			if r := late(); !errors.Is(r.Err, stock.ErrUnknown) {
 				t.Fatalf("%s: Deduct() without an answer = %v, want ErrUnknown", c.mode, r.Err)
@@ -161,7 +169,8 @@ func TestLateWriteInRedis(t *testing.T) {
 	}
 }
 
-// A COMMIT is held up on its way until its sender has given up. A rival reads, and waits for the row. Then the COMMIT arrives.
+// A COMMIT is held up on its way until its sender has given up. A rival reads, and waits for the row. Then the COMMIT
+// arrives.
 func TestLateCommit(t *testing.T) {
 	t.Parallel()
 	e := stocktest.Real(t)
@@ -177,8 +186,10 @@ func TestLateCommit(t *testing.T) {
 		reads   bool // the rival's read does not wait for the row that the first has written
 		want    string
 	}{
-		{"setnx", 1, true, "O"}, {"fencing", 1, true, "O"}, {"sql-unique", 1, true, "O"}, {"lease-seq", 1, true, ""}, {"sql-version", 1, true, ""},
-		{"sql-atomic", 1, false, ""}, {"sql-for-update", 1, false, ""}, {"fencing-read", 2, false, ""}, {"fencing-strict", 2, false, ""},
+		{"setnx", 1, true, "O"}, {"fencing", 1, true, "O"}, {"sql-unique", 1, true, "O"}, {"lease-seq", 1, true, ""},
+		{"sql-version", 1, true, ""},
+		{"sql-atomic", 1, false, ""}, {"sql-for-update", 1, false, ""}, {"fencing-read", 2, false, ""},
+		{"fencing-strict", 2, false, ""},
 		{"idempotent", 1, false, ""}, {"queue", 1, false, ""},
 	} {
 		mode, product := c.mode, products[i]
@@ -219,7 +230,9 @@ func TestLateCommit(t *testing.T) {
 			} else if !errors.Is(r.Err, stock.ErrContended) {
 				t.Errorf("%s: the rival's Deduct() = %v", mode, r.Err)
 			}
-			testkit.Until(t, "one order more", func() bool { return int64(others.Books(t, product, stock.SQL).Orders) == acked+1 })
+			testkit.Until(t, "one order more", func() bool {
+				return int64(others.Books(t, product, stock.SQL).Orders) == acked+1
+			})
 			wantClaimed(t, mode, stock.SQL, lateWrite, others.Books(t, product, stock.SQL), acked, c.want)
 		})
 	}
@@ -228,8 +241,8 @@ func TestLateCommit(t *testing.T) {
 	}
 }
 
-// An etcd transaction is held up on its way until its sender has given up and its lease has ended. A rival sells. Then the transaction
-// arrives.
+// An etcd transaction is held up on its way until its sender has given up and its lease has ended. A rival sells. Then
+// the transaction arrives.
 func TestLateTransactionInEtcd(t *testing.T) {
 	testenv.Slow(t, "starts etcd, ZooKeeper and Consul")
 	t.Parallel()
@@ -241,8 +254,12 @@ func TestLateTransactionInEtcd(t *testing.T) {
 	a, others := stocktest.Open(t, far, 1, stock.Modes()).Replicas[0], stocktest.Open(t, e, 1, stock.Modes())
 	product := others.Product(t, 5, 0)
 	order := "orders/" + strconv.FormatInt(product, 10) + "/"
-	held := gate.Add(wire.Rule{Match: func(c wire.Call) bool { return strings.HasPrefix(c.Text, "KV.Txn ") && strings.Contains(c.Text, order) }})
-	late := stocktest.Go(t, func() (stock.Receipt, error) { return a.Deduct(t.Context(), "etcd-txn", stock.Etcd, product, 1, "") })
+	held := gate.Add(wire.Rule{Match: func(c wire.Call) bool {
+		return strings.HasPrefix(c.Text, "KV.Txn ") && strings.Contains(c.Text, order)
+	}})
+	late := stocktest.Go(t, func() (stock.Receipt, error) {
+		return a.Deduct(t.Context(), "etcd-txn", stock.Etcd, product, 1, "")
+	})
 	reached(t, held)
 	revokeLease(t, others.Replicas[0])
 	others.Replicas[0].Sell(t, "etcd-txn", stock.Etcd, product, 1, "")
@@ -250,7 +267,8 @@ func TestLateTransactionInEtcd(t *testing.T) {
 		t.Errorf("Deduct() without an answer = %v, want ErrUnknown", r.Err)
 	}
 	held.Pass()
-	// The sender of the held transaction has left. Once the next call on that connection is answered, the transaction has arrived.
+	// The sender of the held transaction has left. Once the next call on that connection is answered, the transaction has
+	// arrived.
 	if _, err := a.Set.Etcd.Get(t.Context(), order); err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +296,8 @@ func TestPauseAfterTheWrite(t *testing.T) {
 	}
 }
 
-// The Redis that holds the stock fails over between the writes of the count and the order. The lock's store does not matter.
+// The Redis that holds the stock fails over between the writes of the count and the order. The lock's store does not
+// matter.
 func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 	testenv.Slow(t, "starts etcd, ZooKeeper, Consul and seven servers of Redis")
 	t.Parallel()
@@ -304,8 +323,11 @@ func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 	})
 	reached(t, order)
 	key := far.Prefix + "stock:{" + strconv.FormatInt(halfKnown, 10) + "}"
-	testkit.Until(t, "the write has reached the promoted replica", func() bool { return promoted.Get(t.Context(), key).Val() == "4" })
-	if err := promoted.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil { // from now on the master's writes reach no replica
+	testkit.Until(t, "the write has reached the promoted replica", func() bool {
+		return promoted.Get(t.Context(), key).Val() == "4"
+	})
+	// from now on the master's writes reach no replica
+	if err := promoted.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
 	order.Pass()
@@ -316,7 +338,8 @@ func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 	results, stopped := map[string]func() stocktest.Result{}, map[string]*stocktest.Watched{}
 	var written []*wire.Hold
 	for _, m := range modes {
-		written = append(written, gate.Add(wire.Rule{Match: writes("stock", strconv.FormatInt(products[m], 10)), Answer: true}))
+		written = append(written, gate.Add(wire.Rule{Match: writes("stock", strconv.FormatInt(products[m], 10)),
+			Answer: true}))
 		held, product := a.Hold(t, step.Written), products[m]
 		stopped[m] = held
 		results[m] = stocktest.Go(t, func() (stock.Receipt, error) {

@@ -9,8 +9,9 @@ import (
 	"lastitem/internal/text"
 )
 
-// leaseSeq does not trust its lock: the write itself asks whether anybody has written since the read. The lock only keeps rivals from
-// wasting each other's work, so losing it only costs a retry, and while Redis is out nobody waits for it.
+// leaseSeq does not trust its lock: the write itself asks whether anybody has written since the read. The lock only
+// keeps rivals from wasting each other's work, so losing it only costs a retry, and while Redis is out nobody waits for
+// it.
 //
 //	A   lock ── read seq 7 ──────── (lease lost) ─────────────────── UPDATE ... WHERE lease_seq = 7: no row, nothing happened
 //	B                                  lock ── read seq 7 ── UPDATE ... seq 8 ── order ── commit
@@ -22,7 +23,8 @@ var leaseSeq = Mode{
 	Stores:   []Store{SQL},
 	Holds:    holdsAll,
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D", LateWrite: "."},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D",
+			LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, _ := d.Lockers.handoff() // without an engine, nothing is ever locked

@@ -5,9 +5,9 @@ import (
 	"lastitem/internal/text"
 )
 
-// lockInTx is mutex-in-tx with Redisson's lock instead of the mutex: the most common bug in published code that looks safe. The requests
-// of all replicas wait for the lock, but a new holder reads old data, because the transaction of the previous holder has not committed
-// yet.
+// lockInTx is mutex-in-tx with Redisson's lock instead of the mutex: the most common bug in published code that looks
+// safe. The requests of all replicas wait for the lock, but a new holder reads old data, because the transaction of the
+// previous holder has not committed yet.
 //
 //	A   BEGIN ── lock ── SELECT 1 ── UPDATE = 0 ── order ── unlock ───────────────── COMMIT
 //	B   BEGIN ── lock: waits ···························· told ── SELECT 1 ── UPDATE (waits for A's row) = 0 ── order ── ...

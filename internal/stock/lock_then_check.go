@@ -7,8 +7,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// lockThenCheck is lua-lock that asks "is it still mine?" before it writes. That detects every loss except one between the answer and the
-// write, and there is always a moment between the two.
+// lockThenCheck is lua-lock that asks "is it still mine?" before it writes. That detects every loss except one between
+// the answer and the write, and there is always a moment between the two.
 //
 //	A   SET NX ── GET stock 1 ── GET lock: mine ──── (TTL over) ──────────────── SET 0 ── order
 //	B                                                    SET NX ── GET stock 1 ── mine ── SET 0 ── order
@@ -19,8 +19,10 @@ var lockThenCheck = Mode{
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsLease,
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
-		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
+		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
+			LateWrite: "OL"},
+		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
+			LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return lockThenCheckDeductor{d, textbook.NewLua(d.Lockers.Client, d.Lockers.TTL, d.Steps)}, nil
@@ -44,7 +46,8 @@ func (l lockThenCheckDeductor) Deduct(ctx context.Context, req Request) (Receipt
 	if err != nil {
 		return Receipt{}, err
 	}
-	// This is the latest point for the check. The step "read" comes after it: from there on the lock is not checked any more.
+	// This is the latest point for the check. The step "read" comes after it: from there on the lock is not checked any
+	// more.
 	mine, err := l.locker.Holds(ctx, lease)
 	if err != nil {
 		return Receipt{}, err

@@ -5,8 +5,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// luaLock is the textbook lock: SET NX PX with a random owner, and a script that deletes only the owner's own key. It never releases
-// another holder's lock, but it cannot know that its own has expired while it worked.
+// luaLock is the textbook lock: SET NX PX with a random owner, and a script that deletes only the owner's own key. It
+// never releases another holder's lock, but it cannot know that its own has expired while it worked.
 //
 //	A   SET NX ── GET 1 ──────── (TTL over) ──────────────── SET 0 ── order
 //	B                                  SET NX ── GET 1 ── SET 0 ── order ── DEL
@@ -17,8 +17,10 @@ var luaLock = Mode{
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsLease,
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
-		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
+		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
+			LateWrite: "OL"},
+		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
+			LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return locked{d, textbook.NewLua(d.Lockers.Client, d.Lockers.TTL, d.Steps)}, nil

@@ -1,7 +1,8 @@
 package stock
 
-// Modes lists every mode in teaching order: the baseline, the broken modes, the repaired ones. To add a mode, write one file and add one
-// line here; the API, the command line, the load generator, the generated docs and the conformance tests use this list.
+// Modes lists every mode in teaching order: the baseline, the broken modes, the repaired ones. To add a mode, write one
+// file and add one line here; the API, the command line, the load generator, the generated docs and the conformance
+// tests use this list.
 func Modes() []Mode {
 	return []Mode{
 		noop,

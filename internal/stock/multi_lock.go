@@ -7,8 +7,9 @@ import (
 	"lastitem/internal/text"
 )
 
-// multiLock locks every product of a cart before it reads the first. All requests take the locks in the same order: in the order of their
-// lines, two carts could each hold one lock and wait for the other's. One wait_ms covers all locks together.
+// multiLock locks every product of a cart before it reads the first. All requests take the locks in the same order: in
+// the order of their lines, two carts could each hold one lock and wait for the other's. One wait_ms covers all locks
+// together.
 //
 //	A {2,1}   lock 1 ── lock 2 ── GET 1, GET 2 ── SET 1, SET 2 ── order ── unlock 2, 1
 //	B {1,2}   lock 1: waits ············································ lock 1 ── lock 2 ── ...
@@ -20,8 +21,10 @@ var multiLock = Mode{
 	Holds:  holdsAll,
 	Cart:   true,
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
-		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
+			LateWrite: "OL"},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
+			LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.Lockers.handoff()
@@ -39,7 +42,9 @@ func (m multiLockDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 	for i, item := range req.Items {
 		keys[i] = m.deps.Locks.Key(item.ProductID)
 	}
-	leases, err := req.acquire(ctx, func(ctx context.Context) (lock.Lease, error) { return lock.AcquireAll(ctx, m.locker, keys...) })
+	leases, err := req.acquire(ctx, func(ctx context.Context) (lock.Lease, error) {
+		return lock.AcquireAll(ctx, m.locker, keys...)
+	})
 	if err != nil {
 		return Receipt{}, err
 	}

@@ -9,8 +9,9 @@ import (
 	"lastitem/internal/text"
 )
 
-// mutexInTx takes its lock inside the transaction, and gives it back before COMMIT: what @Transactional on a synchronized method does, or
-// a deferred unlock inside db.Transaction. Between unlock and COMMIT the next holder reads the old stock.
+// mutexInTx takes its lock inside the transaction, and gives it back before COMMIT: what @Transactional on a
+// synchronized method does, or a deferred unlock inside db.Transaction. Between unlock and COMMIT the next holder reads
+// the old stock.
 //
 //	A   BEGIN ── lock ── SELECT 1 ── UPDATE = 0 ── order ── unlock ───────────────────── COMMIT
 //	B   BEGIN ── lock: waits ······························· SELECT 1 ── UPDATE (waits for A's row) ······ = 0 ── order ── ...
@@ -53,8 +54,8 @@ func (l lockedInTx) Deduct(ctx context.Context, req Request) (r Receipt, err err
 	return r, nil
 }
 
-// take does the unguarded read-check-write and inserts the order, in the transaction. READ COMMITTED sees only rows that other
-// transactions have committed.
+// take does the unguarded read-check-write and inserts the order, in the transaction. READ COMMITTED sees only rows
+// that other transactions have committed.
 func (l lockedInTx) take(ctx context.Context, tx *store.Tx, req Request) (Receipt, error) {
 	d, item := l.deps, req.Items[0]
 	row, err := tx.Read(item.ProductID)

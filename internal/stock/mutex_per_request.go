@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// mutexPerRequest locks a mutex that was made for the request, as the field of a prototype-scoped bean is. Every request gets its lock at
-// once, and none excludes another.
+// mutexPerRequest locks a mutex that was made for the request, as the field of a prototype-scoped bean is. Every
+// request gets its lock at once, and none excludes another.
 //
 //	A   new mutex ── lock ── GET 1 ───────── SET 0 ── order ── unlock
 //	B       new mutex ── lock ── GET 1 ───────── SET 0 ── order ── unlock       another mutex

@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// noop touches no store: it measures the cost of HTTP, routing and encoding alone. The speed of every other mode is given as a share of
-// it.
+// noop touches no store: it measures the cost of HTTP, routing and encoding alone. The speed of every other mode is
+// given as a share of it.
 var noop = Mode{
 	Name:  "noop",
 	Title: text.Of("Touches no store: the ceiling for every speed"),

@@ -10,9 +10,9 @@ import (
 	"lastitem/internal/text"
 )
 
-// queue avoids contention for the row: in each replica, one writer per product takes all waiting requests and commits them together. A
-// commit costs the same for one order and for a hundred, so the cost of an order falls as load rises. No request is answered before the
-// commit; between replicas the row lock of the conditional update decides.
+// queue avoids contention for the row: in each replica, one writer per product takes all waiting requests and commits
+// them together. A commit costs the same for one order and for a hundred, so the cost of an order falls as load rises.
+// No request is answered before the commit; between replicas the row lock of the conditional update decides.
 //
 //	A, B, C   queued ─┐
 //	writer            └─ UPDATE stock = stock - 3 WHERE stock >= 3 ── INSERT 3 orders ── COMMIT ── 200 to A, B, C
@@ -24,13 +24,14 @@ var queue = Mode{
 	Queued: true,
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".", LateWrite: "."},
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".",
+			LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) { return &queueDeductor{deps: d, lines: map[int64]*line{}}, nil },
 }
 
-// queueLimit is how many requests may wait for one product in one replica; further requests are refused as contended. queueBatch is the
-// most that the writer takes at once: a longer transaction would delay the other replicas.
+// queueLimit is how many requests may wait for one product in one replica; further requests are refused as contended.
+// queueBatch is the most that the writer takes at once: a longer transaction would delay the other replicas.
 const (
 	queueLimit = 4096
 	queueBatch = 500

@@ -36,7 +36,9 @@ func newQueue(t *testing.T, h *stocktest.Harness, units int64) *aQueue {
 	}
 	q := &aQueue{Deductor: d, t: t, h: h, product: h.Product(t, units, 0)}
 	held := a.Hold(t, step.Written)
-	first := stocktest.Go(t, func() (stock.Receipt, error) { return q.Deduct(held.Ctx, stocktest.Request(q.product, 1, "")) })
+	first := stocktest.Go(t, func() (stock.Receipt, error) {
+		return q.Deduct(held.Ctx, stocktest.Request(q.product, 1, ""))
+	})
 	held.Await(t)
 	q.resume = func() stocktest.Result { held.Resume(); return first() }
 	return q
@@ -144,13 +146,16 @@ func TestQueueTurnsAway(t *testing.T) {
 	if r := gone(); !errors.Is(r.Err, stock.ErrContended) || !errors.Is(r.Err, context.Canceled) {
 		t.Errorf("Deduct() of a client that hung up = %v, want ErrContended, and why", r.Err)
 	}
-	// Most requests that fill the queue leave before they are served: selling to all of them would take half a minute on a busy machine.
+	// Most requests that fill the queue leave before they are served: selling to all of them would take half a minute on a
+	// busy machine.
 	const served = 50
 	crowd, leave := context.WithCancel(t.Context())
 	defer leave()
 	var results, left []func() stocktest.Result
 	for range served {
-		results = append(results, stocktest.Go(t, func() (stock.Receipt, error) { return q.Deduct(t.Context(), q.request(1, "")) }))
+		results = append(results, stocktest.Go(t, func() (stock.Receipt, error) {
+			return q.Deduct(t.Context(), q.request(1, ""))
+		}))
 	}
 	for range stock.QueueLimit - 1 - served {
 		left = append(left, stocktest.Go(t, func() (stock.Receipt, error) { return q.Deduct(crowd, q.request(1, "")) }))
@@ -172,7 +177,8 @@ func TestQueueTurnsAway(t *testing.T) {
 		}
 	}
 	q.until(0, 0)
-	h.WantBooks(t, q.product, stock.SQL, stocktest.Books{Initial: 1 << 20, Stock: 1<<20 - served - 1, Sold: served + 1, Orders: served + 1})
+	h.WantBooks(t, q.product, stock.SQL, stocktest.Books{Initial: 1 << 20, Stock: 1<<20 - served - 1, Sold: served + 1,
+		Orders: served + 1})
 }
 
 // One key several times in a batch: one effect, and its answer to all; another payload under it is refused.
@@ -190,7 +196,8 @@ func TestQueueRepeatsWithinABatch(t *testing.T) {
 			t.Fatalf("the first's Deduct() = %+v, %v, want a stored answer", r.Receipt, r.Err)
 		}
 		got := again()
-		if diff := cmp.Diff(stock.Receipt{Stored: r.Receipt.Stored, Replayed: true}, got.Receipt); got.Err != nil || diff != "" {
+		if diff := cmp.Diff(stock.Receipt{Stored: r.Receipt.Stored, Replayed: true}, got.Receipt); got.Err != nil ||
+			diff != "" {
 			t.Errorf("the repetition's Deduct() = %v (-want +got):\n%s", got.Err, diff)
 		}
 		if r := other(); !errors.Is(r.Err, stock.ErrKeyReused) {
@@ -200,15 +207,16 @@ func TestQueueRepeatsWithinABatch(t *testing.T) {
 		if !errors.Is(refused.Err, stock.ErrSoldOut) || refused.Receipt.Stored == nil {
 			t.Errorf("Deduct(9) = %+v, %v, want ErrSoldOut and a stored answer", refused.Receipt, refused.Err)
 		}
-		if r := shortAgain(); r.Err != nil || !r.Receipt.Replayed || !bytes.Equal(r.Receipt.Stored.Body, refused.Receipt.Stored.Body) {
+		if r := shortAgain(); r.Err != nil || !r.Receipt.Replayed ||
+			!bytes.Equal(r.Receipt.Stored.Body, refused.Receipt.Stored.Body) {
 			t.Errorf("Deduct(9) again = %+v, %v, want that refusal replayed", r.Receipt, r.Err)
 		}
 		h.WantBooks(t, q.product, stock.SQL, stocktest.Books{Initial: 5, Stock: 2, Sold: 3, Orders: 2, Keys: 2})
 	})
 }
 
-// Keys that already have an answer, from this mode or from idempotent, do not make the rest of their batch fail. Another payload under such a
-// key is refused; a repetition of the first payload after it, in the same batch, is not.
+// Keys that already have an answer, from this mode or from idempotent, do not make the rest of their batch fail.
+// Another payload under such a key is refused; a repetition of the first payload after it, in the same batch, is not.
 func TestQueueReplays(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 9, 0)
@@ -242,7 +250,8 @@ func TestQueueReplays(t *testing.T) {
 		if diff := cmp.Diff(stock.Receipt{Stored: stored["queue"], Replayed: true}, r.Receipt); r.Err != nil || diff != "" {
 			t.Errorf("Deduct() again = %v (-want +got):\n%s", r.Err, diff)
 		}
-		for what, await := range map[string]func() stocktest.Result{"of another payload": reused, "with a key of idempotent": mixed} {
+		for what, await := range map[string]func() stocktest.Result{"of another payload": reused,
+			"with a key of idempotent": mixed} {
 			if r := await(); !errors.Is(r.Err, stock.ErrKeyReused) {
 				t.Errorf("Deduct() %s = %+v, %v, want ErrKeyReused", what, r.Receipt, r.Err)
 			}

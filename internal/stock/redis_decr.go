@@ -8,9 +8,9 @@ import (
 	"lastitem/internal/text"
 )
 
-// redisDecr lets Redis do the arithmetic: DECRBY is atomic, and its answer shows whether the units were there. A request that went below
-// zero puts its units back. No lock and no lost update; but the decrement, the way back and the order are separate commands, and a
-// process that dies between two of them leaks units.
+// redisDecr lets Redis do the arithmetic: DECRBY is atomic, and its answer shows whether the units were there. A
+// request that went below zero puts its units back. No lock and no lost update; but the decrement, the way back and the
+// order are separate commands, and a process that dies between two of them leaks units.
 //
 //	A   DECRBY 1 → 0 ─────────────────────── RPUSH order
 //	B        DECRBY 1 → -1 ── INCRBY 1 → 0                          sold out
@@ -21,7 +21,8 @@ var redisDecr = Mode{
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis},
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "L"},
+		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: "L", Failover: "OLA", Retry: "D",
+			LateWrite: "L"},
 	},
 	New: func(d Deps) (Deductor, error) { return redisDecrDeductor{d}, nil },
 }
@@ -30,8 +31,8 @@ type redisDecrDeductor struct{ deps Deps }
 
 func (r redisDecrDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	d, item := r.deps, req.Items[0]
-	// The read decides nothing. It keeps DECRBY from creating an unknown product at -1, and it refuses a product that is sold out without
-	// a write: otherwise every late request of a flash sale would cost two writes.
+	// The read decides nothing. It keeps DECRBY from creating an unknown product at -1, and it refuses a product that is
+	// sold out without a write: otherwise every late request of a flash sale would cost two writes.
 	have, err := d.Redis.Read(ctx, item.ProductID)
 	if err != nil {
 		return Receipt{}, err
@@ -63,8 +64,8 @@ func (r redisDecrDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 	return Receipt{OrderID: order.ID, Remaining: &remaining}, nil
 }
 
-// putBack returns units that were not there; below is the count after the decrement. Between the two commands the count is too low, so a
-// small request may be refused although there is stock for it.
+// putBack returns units that were not there; below is the count after the decrement. Between the two commands the count
+// is too low, so a small request may be refused although there is stock for it.
 func (r redisDecrDeductor) putBack(ctx context.Context, item Item, below int64) error {
 	if _, err := r.add(ctx, item.ProductID, item.Quantity); err != nil {
 		return fmt.Errorf("%w: units not put back: %d: %w", ErrUnknown, item.Quantity, err)

@@ -11,10 +11,10 @@ import (
 	"lastitem/internal/text"
 )
 
-// redisLua does the whole deduction in one script: check, decrement, order, and with an Idempotency-Key the answer. Redis runs one script
-// at a time and nothing between its commands, so no read is outdated and no deduction stays half done. Under load the requests of a
-// replica share round trips, which is where its speed comes from. Answers are kept for a limited time: a key that is repeated later sells
-// again.
+// redisLua does the whole deduction in one script: check, decrement, order, and with an Idempotency-Key the answer.
+// Redis runs one script at a time and nothing between its commands, so no read is outdated and no deduction stays half
+// done. Under load the requests of a replica share round trips, which is where its speed comes from. Answers are kept
+// for a limited time: a key that is repeated later sells again.
 //
 //	A   EVALSHA ── GET 1, RPUSH, DECRBY, HSET ── 200
 //	B   EVALSHA ······································· ── GET 0 ── sold out
@@ -26,7 +26,8 @@ var redisLua = Mode{
 	Stores: []Store{Redis},
 	Cart:   true,
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "A", Retry: ".", LateWrite: "."},
+		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "A", Retry: ".",
+			LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) { return redisLuaDeductor{d}, nil },
 }
@@ -47,7 +48,8 @@ func (l redisLuaDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 	}
 	switch {
 	case errors.Is(err, store.ErrCrossSlot):
-		return Receipt{}, &InvalidError{"items", "the products are in different slots of the Redis Cluster, and no script reaches them all"}
+		return Receipt{}, &InvalidError{"items", "the products are in different slots of the Redis Cluster, and no script " +
+			"reaches them all"}
 	case err != nil:
 		return Receipt{}, err
 	case sold.Earlier && !bytes.Equal(sold.Fingerprint, sale.Fingerprint):
@@ -78,7 +80,8 @@ func (l redisLuaDeductor) sale(req Request) (s store.Sale, err error) {
 	return s, err
 }
 
-// soldTemplate renders the answer of a sale in advance, without the remaining count; refusedTemplate does so for a refusal.
+// soldTemplate renders the answer of a sale in advance, without the remaining count; refusedTemplate does so for a
+// refusal.
 func soldTemplate(req Request, orders []store.Order) idempotency.Template {
 	return idempotency.NewTemplate(func(left int64) idempotency.Answer {
 		r := receiptOf(orders)

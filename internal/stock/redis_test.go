@@ -89,7 +89,8 @@ func TestSegmentedOnOneCounter(t *testing.T) {
 	})
 }
 
-// A cart has one key: the same lines in another order are the same request, and the refusal of one item is kept for all.
+// A cart has one key: the same lines in another order are the same request, and the refusal of one item is kept for
+// all.
 func TestIdempotentCart(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		p, q := h.Product(t, 9, 0), h.Product(t, 5, 0)
@@ -156,8 +157,8 @@ func halves(ctx context.Context, r *stocktest.Replica, product int64) (whole boo
 	return left == 0, err
 }
 
-// A writer is stopped between the count and its order. A read without the lock sees that; a read under the lock waits until the order is
-// there, on every replica.
+// A writer is stopped between the count and its order. A read without the lock sees that; a read under the lock waits
+// until the order is there, on every replica.
 func TestRWLockReadersSeeNoHalfDeduction(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)

@@ -8,8 +8,9 @@ import (
 	"lastitem/internal/text"
 )
 
-// redisWatch is Redis's own optimistic lock: WATCH the count, read it, and send the writes as a transaction, which does nothing if the
-// count has been written meanwhile. No request waits. If several requests read the same count, one wins and the others start again.
+// redisWatch is Redis's own optimistic lock: WATCH the count, read it, and send the writes as a transaction, which does
+// nothing if the count has been written meanwhile. No request waits. If several requests read the same count, one wins
+// and the others start again.
 //
 //	A   WATCH ── GET 1 ────────────────────────────── MULTI SET 0 RPUSH EXEC: nil ── WATCH ── GET 0: sold out
 //	B        WATCH ── GET 1 ── MULTI SET 0 RPUSH EXEC
@@ -19,7 +20,8 @@ var redisWatch = Mode{
 	Needs:  []Backend{NeedRedis},
 	Stores: []Store{Redis},
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "A", Retry: "D", LateWrite: "."},
+		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "A", Retry: "D",
+			LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) { return redisWatchDeductor{d}, nil },
 }

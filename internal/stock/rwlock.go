@@ -6,8 +6,9 @@ import (
 	"lastitem/internal/text"
 )
 
-// rwlock deducts under the write lock, and lets the product be read under the read lock: GET /products/{id}?mode=rwlock. Readers share
-// the lock; none of them reads between the count and the order of a deduction.
+// rwlock deducts under the write lock, and lets the product be read under the read lock: GET
+// /products/{id}?mode=rwlock. Readers share the lock; none of them reads between the count and the order of a
+// deduction.
 //
 //	writer A   lock ── GET 9 ── SET 8 ─────────── order ── release: to B and C
 //	plain GET                          8 units, and no order for the ninth
@@ -20,8 +21,10 @@ var rwlock = Mode{
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsAll,
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
-		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
+			LateWrite: "OL"},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
+			LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.Lockers.engine(func(e *handoff.Engine) lock.Locker { return e.ReadWrite().Write() })

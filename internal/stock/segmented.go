@@ -10,9 +10,9 @@ import (
 	"lastitem/internal/text"
 )
 
-// segmented splits the stock into N segments, a count and a lock each, so that N requests can deduct at once. It sells every unit: if a
-// segment is empty, a request goes to the others. A request for more than any one segment holds draws on several, under all their locks,
-// which are taken in order so that two such requests cannot deadlock.
+// segmented splits the stock into N segments, a count and a lock each, so that N requests can deduct at once. It sells
+// every unit: if a segment is empty, a request goes to the others. A request for more than any one segment holds draws
+// on several, under all their locks, which are taken in order so that two such requests cannot deadlock.
 //
 //	A   lock #3 ── GET 1 ── SET 0 ── order ── unlock
 //	B   lock #7 ── GET 4 ── SET 3 ── order ── unlock                at the same time
@@ -25,7 +25,8 @@ var segmented = Mode{
 	Holds:    holdsAll,
 	Segments: 10,
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
+			LateWrite: "OL"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := d.Lockers.handoff()
@@ -38,8 +39,9 @@ type segmentedDeductor struct {
 	locker lock.Locker
 }
 
-// Deduct reads the counts before it locks. If all segments together hold too little, it refuses without a lock: counts only fall, so
-// waiting would not help. If one segment holds enough, it takes the units there; otherwise it draws on several.
+// Deduct reads the counts before it locks. If all segments together hold too little, it refuses without a lock: counts
+// only fall, so waiting would not help. If one segment holds enough, it takes the units there; otherwise it draws on
+// several.
 func (s segmentedDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	ctx = lock.ShareWait(lock.WithWait(ctx, req.Wait))
 	deadline := time.Now().Add(req.Wait)
@@ -88,7 +90,8 @@ func choose(counts []int64, quantity int64) []int {
 }
 
 // draw locks the segments in order, reads them again, and takes the units. ok is false when they no longer hold enough.
-func (s segmentedDeductor) draw(ctx context.Context, req Request, segments []int, split bool) (r Receipt, ok bool, err error) {
+func (s segmentedDeductor) draw(ctx context.Context, req Request, segments []int, split bool) (r Receipt, ok bool,
+	err error) {
 	d, item := s.deps, req.Items[0]
 	leases, err := s.lock(ctx, req, segments)
 	defer func() {
@@ -122,7 +125,8 @@ func (s segmentedDeductor) draw(ctx context.Context, req Request, segments []int
 	return r, err == nil, err
 }
 
-// lock takes the locks of the segments, in the order given. The caller releases the returned leases, also after an error.
+// lock takes the locks of the segments, in the order given. The caller releases the returned leases, also after an
+// error.
 func (s segmentedDeductor) lock(ctx context.Context, req Request, segments []int) (leases []lock.Lease, err error) {
 	for _, i := range segments { // rising, as choose made them: two requests cannot wait for each other in a circle
 		lease, err := req.acquireKey(ctx, s.locker, s.deps.Locks.SegmentKey(req.Items[0].ProductID, i))

@@ -20,7 +20,8 @@ var sessionEnds = map[string]func(t *testing.T, a *stocktest.Replica){
 	"etcd": revokeLease,
 	"consul": func(t *testing.T, a *stocktest.Replica) {
 		t.Helper()
-		kv, _, err := a.Set.Consul.KV().List(a.Backends.Lockers.Prefix+"lock:", (&api.QueryOptions{RequireConsistent: true}).WithContext(t.Context()))
+		kv, _, err := a.Set.Consul.KV().List(a.Backends.Lockers.Prefix+"lock:",
+			(&api.QueryOptions{RequireConsistent: true}).WithContext(t.Context()))
 		if err != nil || len(kv) != 1 || kv[0].Session == "" {
 			t.Fatalf("the locks in Consul are %v, %v, want one that is held", kv, err)
 		}
@@ -56,7 +57,8 @@ func overtaken(t *testing.T, h *stocktest.Harness, mode string, s stock.Store, p
 	return first
 }
 
-// A holder whose session has ended sells a unit that its rival has sold: consensus does not protect a write to another store.
+// A holder whose session has ended sells a unit that its rival has sold: consensus does not protect a write to another
+// store.
 func TestSessionEndedSellsTwice(t *testing.T) {
 	t.Parallel()
 	for mode, end := range sessionEnds {
@@ -73,8 +75,8 @@ func TestSessionEndedSellsTwice(t *testing.T) {
 	}
 }
 
-// Redlock outlives the loss of the lock on two of five nodes, and not on three: if only three granted it, it is lost when one of these
-// fails over to a replica that does not have the key. That is what the mode claims for failover.
+// Redlock outlives the loss of the lock on two of five nodes, and not on three: if only three granted it, it is lost
+// when one of these fails over to a replica that does not have the key. That is what the mode claims for failover.
 func TestRedlockMajorityForgotSellsTwice(t *testing.T) {
 	t.Parallel()
 	env, _ := stocktest.Embedded(t).WithRedlock(t)

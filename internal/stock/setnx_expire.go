@@ -5,8 +5,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// setnxExpire is the first repair of setnx: an expiry, by a second command. A holder that dies no longer blocks the product for ever,
-// unless it dies between the two. But now the key can expire too early.
+// setnxExpire is the first repair of setnx: an expiry, by a second command. A holder that dies no longer blocks the
+// product for ever, unless it dies between the two. But now the key can expire too early.
 //
 //	A   SETNX ── kill -9                                                            stuck, as before
 //	A   SETNX ── PEXPIRE ── GET 1 ──── (TTL over) ─────────────── SET 0 ── order    oversold, which is new
@@ -18,8 +18,10 @@ var setnxExpire = Mode{
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsWork,
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "LX", Failover: "OLA", Retry: "D", LateWrite: "OL"},
-		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "X", Failover: "O", Retry: "D", LateWrite: "O"},
+		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "LX", Failover: "OLA", Retry: "D",
+			LateWrite: "OL"},
+		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "X", Failover: "O", Retry: "D",
+			LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return locked{d, textbook.NewSetNXExpire(d.Lockers.Client, d.Lockers.TTL, d.Steps)}, nil

@@ -5,8 +5,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// setnxFinally moves the DEL into a finally, so that no return path forgets it. A request that did not get the lock passes the finally
-// too, and deletes the holder's key.
+// setnxFinally moves the DEL into a finally, so that no return path forgets it. A request that did not get the lock
+// passes the finally too, and deletes the holder's key.
 //
 //	A   SETNX 1 ── GET 1 ──────────────────────────────────────── SET 0 ── order ── DEL
 //	B                 SETNX 0 ── finally: DEL

@@ -5,8 +5,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// setnxOwner stores the owner in the key, and compares before it deletes. The comparison and the DEL are two commands, and the key may
-// change hands between them.
+// setnxOwner stores the owner in the key, and compares before it deletes. The comparison and the DEL are two commands,
+// and the key may change hands between them.
 //
 //	A   SET NX PX a ── work done ── GET a: mine ──── (TTL over) ──────── DEL
 //	B                                                    SET NX PX b ── GET 1 ───────────────────────── SET 0 ── order
@@ -18,8 +18,10 @@ var setnxOwner = Mode{
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsWork,
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
-		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
+		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
+			LateWrite: "OL"},
+		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
+			LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return locked{d, textbook.NewSetNXOwner(d.Lockers.Client, d.Lockers.TTL, d.Steps)}, nil

@@ -5,8 +5,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// setnxTTL takes key and expiry in one command, so that no death leaves a key forever. Its DEL does not check the owner: a late holder
-// deletes the lock of its rival, and a third request enters while the rival is inside.
+// setnxTTL takes key and expiry in one command, so that no death leaves a key forever. Its DEL does not check the
+// owner: a late holder deletes the lock of its rival, and a third request enters while the rival is inside.
 //
 //	A   SET NX PX ── work done ──── (TTL over) ──────── DEL
 //	B                                   SET NX PX ── GET 1 ───────────────────────── SET 0 ── order
@@ -18,8 +18,10 @@ var setnxTTL = Mode{
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsWork,
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
-		SQL:   {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
+		Redis: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
+			LateWrite: "OL"},
+		SQL: {Threads: ".", Replicas: ".", Slow: "O", Late: "O", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
+			LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return locked{d, textbook.NewSetNXTTL(d.Lockers.Client, d.Lockers.TTL, d.Steps)}, nil

@@ -7,8 +7,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// sqlAtomic asks and takes in one statement: stock = stock - n WHERE stock >= n, and the order in the same transaction. There is
-// no read to be outdated, so there is nothing to lock; the database queues the writers of a row by itself.
+// sqlAtomic asks and takes in one statement: stock = stock - n WHERE stock >= n, and the order in the same transaction.
+// There is no read to be outdated, so there is nothing to lock; the database queues the writers of a row by itself.
 //
 //	A   BEGIN ── UPDATE - 1 WHERE stock >= 1: one row ── order ── COMMIT
 //	B   BEGIN ── UPDATE - 1 WHERE stock >= 1: waits ············· no row: sold out ── ROLLBACK
@@ -19,7 +19,8 @@ var sqlAtomic = Mode{
 	Stores: []Store{SQL},
 	Cart:   true,
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D", LateWrite: "."},
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D",
+			LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) { return sqlAtomicDeductor{d}, nil },
 }
@@ -46,8 +47,8 @@ func (s sqlAtomicDeductor) Deduct(ctx context.Context, req Request) (Receipt, er
 	return receiptOf(orders), nil
 }
 
-// takeAll is the conditional update of each item. short is the refusal for the first item with too little stock; the caller rolls back
-// the items taken before it.
+// takeAll is the conditional update of each item. short is the refusal for the first item with too little stock; the
+// caller rolls back the items taken before it.
 func takeAll(tx *store.Tx, items []Item) (remaining []int64, short, err error) {
 	for _, item := range items {
 		left, ok, err := tx.Take(item.ProductID, item.Quantity)

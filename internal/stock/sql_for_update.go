@@ -11,8 +11,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// sqlForUpdate locks the row with its read: other transactions wait at their SELECT, and then read the committed stock. The lock ends
-// with the transaction, however that ends: nothing can expire, and nothing must be released.
+// sqlForUpdate locks the row with its read: other transactions wait at their SELECT, and then read the committed stock.
+// The lock ends with the transaction, however that ends: nothing can expire, and nothing must be released.
 //
 //	A   BEGIN ── SELECT ... FOR UPDATE 1 ── UPDATE = 0 ── order ── COMMIT
 //	B   BEGIN ── SELECT ... FOR UPDATE: waits ······················· 0 ── sold out
@@ -24,7 +24,8 @@ var sqlForUpdate = Mode{
 	Holds:  holdsWork,
 	Cart:   true,
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D", LateWrite: "."},
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D",
+			LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) { return sqlForUpdateDeductor{d}, nil },
 }
@@ -78,7 +79,8 @@ func (s sqlForUpdateDeductor) Deduct(ctx context.Context, req Request) (Receipt,
 }
 
 // lock reads a row and keeps it locked. If the client hangs up, the wait ends.
-func (s sqlForUpdateDeductor) lock(ctx context.Context, tx *store.Tx, product int64, wait time.Duration) (store.Row, error) {
+func (s sqlForUpdateDeductor) lock(ctx context.Context, tx *store.Tx, product int64, wait time.Duration) (store.Row,
+	error) {
 	key := s.deps.Locks.Key(product)
 	s.deps.Steps.At(ctx, step.Waiting, key)
 	row, err := tx.ReadForUpdate(ctx, product, max(0, wait))
@@ -91,7 +93,8 @@ func (s sqlForUpdateDeductor) lock(ctx context.Context, tx *store.Tx, product in
 	return row, err
 }
 
-// write writes the remaining counts and the order. The rows are locked, so nobody can have written them since they were read.
+// write writes the remaining counts and the order. The rows are locked, so nobody can have written them since they were
+// read.
 func (s sqlForUpdateDeductor) write(ctx context.Context, tx *store.Tx, orders []store.Order) error {
 	for _, o := range orders {
 		if err := tx.Set(o.ProductID, *o.Remaining); err != nil {

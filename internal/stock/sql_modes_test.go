@@ -13,7 +13,8 @@ import (
 	"lastitem/internal/testkit/stocktest"
 )
 
-// The lock is free before the commit. A stops between the two; B gets the lock, and reads units that A has already sold.
+// The lock is free before the commit. A stops between the two; B gets the lock, and reads units that A has already
+// sold.
 func TestUnlockedBeforeCommit(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Real(t), 2, stock.Modes())
@@ -30,8 +31,10 @@ func TestUnlockedBeforeCommit(t *testing.T) {
 	}
 }
 
-// overtakenSQL lets B buy a unit after A has read, and returns A's result, and the row's time as A read it and as B left it.
-func overtakenSQL(t *testing.T, h *stocktest.Harness, mode string, product int64) (a stocktest.Result, read, left string) {
+// overtakenSQL lets B buy a unit after A has read, and returns A's result, and the row's time as A read it and as B
+// left it.
+func overtakenSQL(t *testing.T, h *stocktest.Harness, mode string, product int64) (a stocktest.Result, read,
+	left string) {
 	t.Helper()
 	first := hold(t, h.Replicas[0], step.Read, mode, stock.SQL, product, "a")
 	read = updatedAt(t, h, product)
@@ -77,7 +80,8 @@ func TestSQLUpdatetimeWithinOneSecond(t *testing.T) {
 func TestSQLVersionOvertaken(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 2, 0)
-		if a, _, _ := overtakenSQL(t, h, "sql-version", product); a.Err != nil || a.Receipt.Remaining == nil || *a.Receipt.Remaining != 0 {
+		if a, _, _ := overtakenSQL(t, h, "sql-version", product); a.Err != nil || a.Receipt.Remaining == nil ||
+			*a.Receipt.Remaining != 0 {
 			t.Errorf("overtakenSQL by one: Deduct() = %+v, %v, want the second unit", a.Receipt, a.Err)
 		}
 		product = h.Product(t, 1, 0)
@@ -93,7 +97,8 @@ func TestSQLVersionOvertaken(t *testing.T) {
 			reads++
 			h.Replicas[1].Sell(t, "sql-version", stock.SQL, product, 1, "b")
 		})
-		if _, err := h.Replicas[0].Deduct(w.Ctx, "sql-version", stock.SQL, product, 1, "a"); !errors.Is(err, stock.ErrContended) || reads < 2 {
+		if _, err := h.Replicas[0].Deduct(w.Ctx, "sql-version", stock.SQL, product, 1, "a"); !errors.Is(err,
+			stock.ErrContended) || reads < 2 {
 			t.Errorf("overtakenSQL each time: Deduct() = %v after %d reads, want ErrContended after several", err, reads)
 		}
 		h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 100, Stock: 100 - reads, Sold: reads, Orders: int(reads)})
@@ -124,7 +129,8 @@ func TestSQLUniqueHolderDies(t *testing.T) {
 	})
 }
 
-// A client that hangs up while it waits for the row leaves at once, and its statement at the server does not block others.
+// A client that hangs up while it waits for the row leaves at once, and its statement at the server does not block
+// others.
 func TestSQLForUpdateHangsUpWaiting(t *testing.T) {
 	t.Parallel()
 	h := stocktest.Open(t, stocktest.Real(t), 2, stock.Modes())

@@ -5,8 +5,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// sqlUnique is the lock for a service that has a database and nothing else: INSERT a row under a unique index, work, DELETE it. It has no
-// expiry: a holder never loses the lock to a rival, and a dead holder's lock is never freed.
+// sqlUnique is the lock for a service that has a database and nothing else: INSERT a row under a unique index, work,
+// DELETE it. It has no expiry: a holder never loses the lock to a rival, and a dead holder's lock is never freed.
 //
 //	A   INSERT lock row ── SELECT 1 ── UPDATE = 0 ── order ── kill -9
 //	B        INSERT: duplicate ── again ── again ── again ··················· forever
@@ -17,7 +17,8 @@ var sqlUnique = Mode{
 	Stores: []Store{SQL},
 	Holds:  holdsWork,
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "–", Retry: "D", LateWrite: "O"},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: "X", Failover: "–", Retry: "D",
+			LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		l, err := sqllock.NewUnique(d.SQL.DB(), d.Steps)

@@ -6,8 +6,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// sqlUpdatetime is sql-version with a column that most tables already have: updated_at. It records when a row was written, not how often:
-// a DATETIME has whole seconds, and two writes in one second leave the same time.
+// sqlUpdatetime is sql-version with a column that most tables already have: updated_at. It records when a row was
+// written, not how often: a DATETIME has whole seconds, and two writes in one second leave the same time.
 //
 //	A   SELECT 5, 12:00:07 ──────────────────────────────────── UPDATE = 4 WHERE updated_at = 12:00:07: one row ── order
 //	B        SELECT 5, 12:00:07 ── UPDATE = 4, 12:00:07 ── order

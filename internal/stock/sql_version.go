@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// sqlVersion is the optimistic lock: it reads the row and its version, computes, and writes only if the version is unchanged. No request
-// waits; an overtaken one has changed nothing, and begins again.
+// sqlVersion is the optimistic lock: it reads the row and its version, computes, and writes only if the version is
+// unchanged. No request waits; an overtaken one has changed nothing, and begins again.
 //
 //	A   SELECT 5, v7 ─────────────────────────── UPDATE = 4 WHERE version = 7: no row ── SELECT 4, v8 ── UPDATE = 3, v9 ── order
 //	B        SELECT 5, v7 ── UPDATE = 4, v8 ── order
@@ -19,7 +19,8 @@ var sqlVersion = Mode{
 	Needs:  []Backend{NeedSQL},
 	Stores: []Store{SQL},
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D", LateWrite: "."},
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D",
+			LateWrite: "."},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return optimistic{d, func(tx *store.Tx, o store.Order, read store.Row) (bool, error) {

@@ -1,8 +1,8 @@
 // Package stock is the lesson: every way of deducting stock, one file per mode.
 //
-// A mode is a value ([Mode]); modes.go lists them in teaching order, broken first, then repaired. Three types describe all of them: a
-// Store keeps the count, a Locker decides which request may touch it, a [Deductor] takes the units. Start with modes.go, then read the
-// modes in its order.
+// A mode is a value ([Mode]); modes.go lists them in teaching order, broken first, then repaired. Three types describe
+// all of them: a Store keeps the count, a Locker decides which request may touch it, a [Deductor] takes the units.
+// Start with modes.go, then read the modes in its order.
 package stock
 
 import (
@@ -37,8 +37,8 @@ type Request struct {
 	Hold Hold
 	// Key is the idempotency key, at most 255 bytes; empty = none. Modes without idempotency only record it on the order.
 	Key []byte
-	// Answer renders an outcome as the response for the client. Modes that store the first answer under its key call it inside their
-	// transaction, and the stored answer is sent.
+	// Answer renders an outcome as the response for the client. Modes that store the first answer under its key call it
+	// inside their transaction, and the stored answer is sent.
 	Answer func(Receipt, error) idempotency.Answer
 }
 
@@ -48,9 +48,9 @@ const (
 	MaxItems    = 100       // at least 1
 )
 
-// Check returns an *InvalidError for a request that no mode takes. It names the field as the HTTP API does. This is the only place where
-// the limits are checked: decoders pass every quantity on, and shop.Deduct calls Check before it calls a mode. Modes do not limit the
-// wait.
+// Check returns an *InvalidError for a request that no mode takes. It names the field as the HTTP API does. This is the
+// only place where the limits are checked: decoders pass every quantity on, and shop.Deduct calls Check before it calls
+// a mode. Modes do not limit the wait.
 func (r Request) Check() error {
 	switch {
 	case len(r.Items) == 0:
@@ -135,7 +135,8 @@ func (s Store) Backend() Backend {
 // Backend names what a mode needs to run.
 type Backend string
 
-// The backends. NeedMySQL is NeedSQL on a server with InnoDB: SQLite will not do. NeedRedlock is several independent Redis masters.
+// The backends. NeedMySQL is NeedSQL on a server with InnoDB: SQLite will not do. NeedRedlock is several independent
+// Redis masters.
 const (
 	NeedRedis     Backend = "redis"
 	NeedSQL       Backend = "sql"
@@ -171,10 +172,11 @@ type Mode struct {
 	Queued bool
 	// KeyRequired says that the request must carry an idempotency key.
 	KeyRequired bool
-	// Holds lists the fields of a request's [Hold] that the lock of the mode can do; nil = the mode takes no lock on the product.
+	// Holds lists the fields of a request's [Hold] that the lock of the mode can do; nil = the mode takes no lock on the
+	// product.
 	Holds []HoldField
-	// Counter says that the lock of a product leaves its fencing counter in Redis for good. Package shop looks the product up before it calls
-	// such a mode: otherwise requests for products that do not exist would fill Redis.
+	// Counter says that the lock of a product leaves its fencing counter in Redis for good. Package shop looks the product
+	// up before it calls such a mode: otherwise requests for products that do not exist would fill Redis.
 	Counter bool
 	// Segments is the number of segments that a run should split the product into; 0 = the mode works on one counter.
 	Segments int
@@ -191,8 +193,8 @@ func (m Mode) Required() []Backend {
 	return slices.DeleteFunc(slices.Clone(m.Needs), func(b Backend) bool { return slices.Contains(m.Optional, b) })
 }
 
-// Claims is one row of the design's table. "." exact, "" broken at an earlier hazard already, "–" cannot happen, else letters: O oversold
-// or lost update, L leaked, D double charge, X stuck, A acknowledged order lost.
+// Claims is one row of the design's table. "." exact, "" broken at an earlier hazard already, "–" cannot happen, else
+// letters: O oversold or lost update, L leaked, D double charge, X stuck, A acknowledged order lost.
 type Claims struct {
 	Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, LateWrite string
 }

@@ -9,8 +9,9 @@ import (
 	"lastitem/internal/store"
 )
 
-// trusting is the deduction that relies on its lock: it reads the count, compares, and writes the computed count without a condition.
-// That is deliberate: exclusion is the lock's task, and the judge shows whether the lock has fulfilled it.
+// trusting is the deduction that relies on its lock: it reads the count, compares, and writes the computed count
+// without a condition. That is deliberate: exclusion is the lock's task, and the judge shows whether the lock has
+// fulfilled it.
 //
 //	A reads 1 ── A writes 0                              A's order
 //	     B reads 1 ─────────── B writes 0                          B's order: two orders, one unit
@@ -79,8 +80,8 @@ func setAll(tx *store.Tx, orders []store.Order) error {
 	return nil
 }
 
-// writeRedis writes the remaining count of each item and then appends the orders. These are separate commands: a crash between them leaks
-// the units.
+// writeRedis writes the remaining count of each item and then appends the orders. These are separate commands: a crash
+// between them leaks the units.
 func (t trusting) writeRedis(ctx context.Context, orders []store.Order) error {
 	d := t.deps
 	if err := Begin(ctx); err != nil {

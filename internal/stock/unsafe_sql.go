@@ -2,8 +2,8 @@ package stock
 
 import "lastitem/internal/text"
 
-// unsafeSQL is SELECT, check, UPDATE to the computed value: unsafe with a database under it. The order is in the same transaction as the
-// UPDATE, which does not help: the read came before it and may be outdated.
+// unsafeSQL is SELECT, check, UPDATE to the computed value: unsafe with a database under it. The order is in the same
+// transaction as the UPDATE, which does not help: the read came before it and may be outdated.
 //
 //	A   SELECT 1 ──────────────── BEGIN ── UPDATE = 0 ── INSERT order ── COMMIT
 //	B        SELECT 1 ──────────────── BEGIN ── UPDATE = 0 (waits for A's row) ······ ── INSERT order ── COMMIT

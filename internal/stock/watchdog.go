@@ -5,8 +5,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// watchdog is Redisson's lock: reentrant, renewed every third of its TTL for as long as the work takes, with waiters woken by a
-// broadcast. Slow work is safe with it. A process that stops as a whole is not: its watchdog stops too.
+// watchdog is Redisson's lock: reentrant, renewed every third of its TTL for as long as the work takes, with waiters
+// woken by a broadcast. Slow work is safe with it. A process that stops as a whole is not: its watchdog stops too.
 //
 //	A   lock ── GET 1 ── SIGSTOP ··········(TTL over)·················· SIGCONT ── SET 0 ── order
 //	B                                  lock ── GET 1 ── SET 0 ── order
@@ -17,8 +17,10 @@ var watchdog = Mode{
 	Stores: []Store{Redis, SQL},
 	Holds:  holdsAll,
 	Claims: map[Store]Claims{
-		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D", LateWrite: "OL"},
-		SQL:   {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D", LateWrite: "O"},
+		Redis: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: "L", Failover: "OLA", Retry: "D",
+			LateWrite: "OL"},
+		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: "O", Crash: ".", Failover: "O", Retry: "D",
+			LateWrite: "O"},
 	},
 	New: func(d Deps) (Deductor, error) {
 		return locked{d, textbook.NewWatchdog(d.Lockers.Client, d.Lockers.TTL, d.Lockers.Wakeups, d.Steps)}, nil

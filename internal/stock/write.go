@@ -20,8 +20,8 @@ import (
 //	in Redis   Begin ── the count (Settle) ── the order (Orders.Append)    two commands: a crash between them leaks the units
 //	in SQL     Orders.InTx: BEGIN ── the count ── the order ── Begin ── COMMIT
 //
-// Before [Begin] a deduction ends with its request. After that only a time limit ends it: a half-done deduction is worse than one whose
-// client has left.
+// Before [Begin] a deduction ends with its request. After that only a time limit ends it: a half-done deduction is
+// worse than one whose client has left.
 
 // SettleTimeout bounds the work after the first write.
 const SettleTimeout = 10 * time.Second
@@ -58,8 +58,9 @@ func attemptOf(ctx context.Context) *Attempt {
 	return a
 }
 
-// Begin must be called before the first command that cannot be undone; in a transaction, before COMMIT. It fails if the request was
-// already answered at its deadline with "nothing happened": then the caller must not write. It may be called again.
+// Begin must be called before the first command that cannot be undone; in a transaction, before COMMIT. It fails if the
+// request was already answered at its deadline with "nothing happened": then the caller must not write. It may be
+// called again.
 func Begin(ctx context.Context) error {
 	if a := attemptOf(ctx); a == nil || a.Begin() {
 		return nil
@@ -72,8 +73,9 @@ func Settling(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
 }
 
-// Settle sends one command of a deduction that has begun to write. Its time limit starts here. With one limit for all commands, a
-// process that was stopped after the first would wake up too late to send the others, and the units would be lost.
+// Settle sends one command of a deduction that has begun to write. Its time limit starts here. With one limit for all
+// commands, a process that was stopped after the first would wake up too late to send the others, and the units would
+// be lost.
 func Settle(ctx context.Context, send func(context.Context) error) error {
 	limit := SettleTimeout
 	if a := attemptOf(ctx); a != nil {
@@ -127,7 +129,8 @@ func (o *Orders) of(item Item, key []byte, remaining *int64, fence uint64) (stor
 	}, nil
 }
 
-// unique reads random bytes that need not be secret: reading them from the kernel would take a tenth of the time of a deduction.
+// unique reads random bytes that need not be secret: reading them from the kernel would take a tenth of the time of a
+// deduction.
 type unique struct{}
 
 // Read fills p.
@@ -140,8 +143,8 @@ func (unique) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Append sends the order of units that are already deducted in Redis. If it fails the outcome is unknown: "nothing happened" would be
-// false.
+// Append sends the order of units that are already deducted in Redis. If it fails the outcome is unknown: "nothing
+// happened" would be false.
 func (o *Orders) Append(ctx context.Context, row store.Order) error {
 	err := Settle(ctx, func(ctx context.Context) error { return o.Redis.Append(ctx, row) })
 	if err != nil {

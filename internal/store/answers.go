@@ -14,7 +14,8 @@ import (
 
 // This file keeps the answers to idempotency keys in Redis, where [Redis.Sell] finds them.
 //
-// The answers for a product are in four hashes, so that a reset or a [Redis.Purge] deletes them as a whole, without a scan:
+// The answers for a product are in four hashes, so that a reset or a [Redis.Purge] deletes them as a whole, without a
+// scan:
 //
 //	answers:{101}       answers to sales, and those of replicas without retention; the field "" names the run
 //	answers-old:{101}   the answers that a purge moved here; a later purge deletes them
@@ -23,15 +24,15 @@ import (
 //	refusals-old:{101}  the 10,000 refusals before them
 //	key:<key>           the claim of the key: the product that it was used for, and by which sale. The same key for another product is another payload
 //
-// An answer to a sale is kept for at least [Redis.KeepAnswers], and at most twice that. Its claim lives for KeepAnswers; without a claim the
-// script does not look into answers-old, except on a cluster, where it cannot see the claim. There are at most as many answers
-// as units were sold, so the stock bounds them, and only an administrator sets stock. Refusals cost the client nothing: at most 20,000
-// per product are kept, of some 400 bytes each (8 MB), and for each a claim of some 210 bytes for ten seconds (21 MB at 10,000 refusals
-// a second). Nothing is kept for products that do not exist. A request whose refusal was forgotten is executed again, which is safe: the
-// refusal changed nothing.
+// An answer to a sale is kept for at least [Redis.KeepAnswers], and at most twice that. Its claim lives for
+// KeepAnswers; without a claim the script does not look into answers-old, except on a cluster, where it cannot see the
+// claim. There are at most as many answers as units were sold, so the stock bounds them, and only an administrator sets
+// stock. Refusals cost the client nothing: at most 20,000 per product are kept, of some 400 bytes each (8 MB), and for
+// each a claim of some 210 bytes for ten seconds (21 MB at 10,000 refusals a second). Nothing is kept for products that
+// do not exist. A request whose refusal was forgotten is executed again, which is safe: the refusal changed nothing.
 //
-// On a cluster the claim is in another slot than the product. A separate script makes it before the sale, and a refusal, or an error that
-// left the stock alone, shortens it.
+// On a cluster the claim is in another slot than the product. A separate script makes it before the sale, and a
+// refusal, or an error that left the stock alone, shortens it.
 
 //go:embed lua/claim.lua
 var claimSource string
@@ -52,7 +53,8 @@ const (
 	claimGrace = 30 * time.Second
 )
 
-// KeyBusyError says that a sale of another product, which may be in flight, has claimed the idempotency key. Nothing was changed.
+// KeyBusyError says that a sale of another product, which may be in flight, has claimed the idempotency key. Nothing
+// was changed.
 type KeyBusyError struct {
 	Product int64
 	// Held is how long the claim has existed, and Left how much longer it may exist at most.
@@ -64,8 +66,8 @@ func (e *KeyBusyError) Error() string {
 	return fmt.Sprintf("store: the idempotency key is in use for product %d", e.Product)
 }
 
-// KeepAnswers sets the minimum time for which the answer to a sale is kept, instead of [idempotency.DefaultRetention]; 0 = forever. Call
-// it before the first sale.
+// KeepAnswers sets the minimum time for which the answer to a sale is kept, instead of [idempotency.DefaultRetention];
+// 0 = forever. Call it before the first sale.
 func (r *Redis) KeepAnswers(d time.Duration) { r.keep = d }
 
 // answer returns the stored answer to a key for a product, "" = none.
@@ -92,9 +94,9 @@ func (r *Redis) answer(ctx context.Context, product int64, key []byte) (string, 
 	return "", nil
 }
 
-// owner names this sale as the owner of its key: the product, and on a cluster the time, which says how long the sale may be in flight.
-// Elsewhere it is the order's id. It differs from sale to sale: a sale that has found a claim void takes the key only if no sale has claimed
-// it since.
+// owner names this sale as the owner of its key: the product, and on a cluster the time, which says how long the sale
+// may be in flight. Elsewhere it is the order's id. It differs from sale to sale: a sale that has found a claim void
+// takes the key only if no sale has claimed it since.
 func (t *selling) owner(sale string) string {
 	return strconv.FormatInt(t.Orders[0].ProductID, 10) + "@" + sale
 }
@@ -102,7 +104,8 @@ func (t *selling) owner(sale string) string {
 // claim claims the key of a sale on a cluster. done says that the sale ends here.
 func (t *selling) claim(ctx context.Context) (out Sold, done bool, err error) {
 	if len(t.Orders) > 1 {
-		// A cart that no script can sell must not claim its key: if two such requests fail at the same time, neither can give up the claim.
+		// A cart that no script can sell must not claim its key: if two such requests fail at the same time, neither can give
+		// up the claim.
 		if _, err := t.r.eval(nothingScript, t.stocks(nil), nil); redis.HasErrorPrefix(err, "CROSSSLOT") {
 			return Sold{}, true, sellError(err)
 		}
@@ -114,7 +117,8 @@ func (t *selling) claim(ctx context.Context) (out Sold, done bool, err error) {
 	}
 	for !t.claimed {
 		t.own = t.owner(strconv.FormatInt(time.Now().UnixMilli(), 10))
-		reply, err := t.r.eval(claimScript, []string{t.r.claimKey(t.Key)}, []any{t.own, t.void, t.r.keep.Milliseconds(), refusedClaim.Milliseconds()})
+		reply, err := t.r.eval(claimScript, []string{t.r.claimKey(t.Key)},
+			[]any{t.own, t.void, t.r.keep.Milliseconds(), refusedClaim.Milliseconds()})
 		if err != nil { // the claim may have been made, but no stock was deducted
 			return Sold{}, true, fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
 		}
@@ -131,8 +135,8 @@ func (t *selling) claim(ctx context.Context) (out Sold, done bool, err error) {
 	return Sold{}, false, nil
 }
 
-// claimedFor decides about a sale whose key is claimed for another product: if the answer for that product still exists, it is the
-// earlier answer; otherwise the claim is void, and the sale may try again.
+// claimedFor decides about a sale whose key is claimed for another product: if the answer for that product still
+// exists, it is the earlier answer; otherwise the claim is void, and the sale may try again.
 func (t *selling) claimedFor(ctx context.Context, owner string) (out Sold, again bool, err error) {
 	product, made := parseOwner(owner)
 	kept, err := t.r.answer(ctx, product, t.Key)

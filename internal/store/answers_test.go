@@ -18,8 +18,9 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// onCluster returns a store on a Redis Cluster of one node, which refuses scripts across slots like any other cluster, and its client. That
-// gets the address several times: a client with a single address takes the node for a plain server.
+// onCluster returns a store on a Redis Cluster of one node, which refuses scripts across slots like any other cluster,
+// and its client. That gets the address several times: a client with a single address takes the node for a plain
+// server.
 func onCluster(t *testing.T, addresses int) (*store.Redis, redis.UniversalClient) {
 	t.Helper()
 	o := testenv.RedisCluster(t, 1)
@@ -49,7 +50,8 @@ func TestRedisKeyOfAnotherProduct(t *testing.T) {
 		for range 2 {
 			got, err := r.Sell(t.Context(), of("two", sale("b", "k", 2)))
 			if err != nil || !got.Earlier || strings.TrimSpace(string(got.Fingerprint)) != "one" {
-				t.Errorf("Sell() of another product with the same key = %+v, %v, want the earlier answer, of the first payload", got, err)
+				t.Errorf("Sell() of another product with the same key = %+v, %v, want the earlier answer, of the first payload",
+					got, err)
 			}
 		}
 		if again, err := r.Sell(t.Context(), of("one", sale("c", "k", 1))); err != nil || !again.Earlier {
@@ -61,9 +63,12 @@ func TestRedisKeyOfAnotherProduct(t *testing.T) {
 		if f, err := r.Facts(t.Context(), 1, true); err != nil || f.Stock != 4 || len(f.Orders) != 1 {
 			t.Errorf("Facts() of the product = %+v, %v, want one order", f, err)
 		}
-		reset(t, r, 1, 5, 0) // this frees the key: the remaining claim is void, but on a cluster it may be that of a sale in flight
-		if got, err := r.Sell(t.Context(), of("two", sale("d", "k", 2))); claimed(err, 1) != cluster || !cluster && (err != nil || got.Earlier) {
-			t.Errorf("Sell() with a key whose product was reset = %+v, %v, want a sale, or on a cluster that it is busy, and until when", got, err)
+		// this frees the key: the remaining claim is void, but on a cluster it may be that of a sale in flight
+		reset(t, r, 1, 5, 0)
+		if got, err := r.Sell(t.Context(), of("two", sale("d", "k", 2))); claimed(err, 1) != cluster ||
+			!cluster && (err != nil || got.Earlier) {
+			t.Errorf("Sell() with a key whose product was reset = %+v, %v, want a sale, or on a cluster that it is busy, and "+
+				"until when", got, err)
 		}
 	})
 }
@@ -85,7 +90,8 @@ func (h *betweenReads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis
 	}
 }
 
-// A sale finds that the claim of its key is void, as its product was set again. Before it sells, that product is sold under the key again.
+// A sale finds that the claim of its key is void, as its product was set again. Before it sells, that product is sold
+// under the key again.
 func TestRedisVoidClaimIsClaimedAgain(t *testing.T) {
 	t.Parallel()
 	test := func(t *testing.T, c redis.UniversalClient, prefix, claim string) {
@@ -109,7 +115,8 @@ func TestRedisVoidClaimIsClaimedAgain(t *testing.T) {
 		if f, err := r.Facts(t.Context(), 2, true); err != nil || f.Stock != 5 || len(f.Orders) != 0 {
 			t.Errorf("Facts() of the other product = %+v, %v, want it untouched: the key was used", f, err)
 		}
-		if busy := claimed(err, 1); !busy && (err != nil || !got.Earlier || strings.TrimSpace(string(got.Fingerprint)) != "one") {
+		if busy := claimed(err, 1); !busy && (err != nil || !got.Earlier ||
+			strings.TrimSpace(string(got.Fingerprint)) != "one") {
 			t.Errorf("Sell() = %+v, %v, want the answer of the first payload, or that the key is busy", got, err)
 		}
 	}
@@ -146,7 +153,8 @@ func (h *beforeSale) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// On a cluster a sale whose server cannot be reached gives its claim up, but not that of the same request at another replica, which sold.
+// On a cluster a sale whose server cannot be reached gives its claim up, but not that of the same request at another
+// replica, which sold.
 func TestRedisFailedSaleLeavesTheClaim(t *testing.T) {
 	t.Parallel()
 	r, c := onCluster(t, 2)
@@ -159,7 +167,8 @@ func TestRedisFailedSaleLeavesTheClaim(t *testing.T) {
 			t.Errorf("Sell() = %+v, %v, want a sale", got, err)
 		}
 	}
-	if _, err := r.Sell(t.Context(), of("one", sale("b", "k", 1))); !errors.Is(err, store.ErrUnavailable) || h.meanwhile != nil {
+	if _, err := r.Sell(t.Context(), of("one", sale("b", "k", 1))); !errors.Is(err, store.ErrUnavailable) ||
+		h.meanwhile != nil {
 		t.Errorf("Sell() without a server = %v, want ErrUnavailable", err)
 	}
 	if ttl := c.PTTL(t.Context(), "key:k").Val(); ttl >= 0 && ttl < time.Minute {
@@ -173,7 +182,8 @@ func claimed(err error, product int64) bool {
 	return ok && busy.Product == product && busy.Held >= 0 && busy.Left > 0 && busy.Left <= 30*time.Second
 }
 
-// Refusals cost their sender nothing, so the number kept per product is bounded, and none are kept for an unknown product.
+// Refusals cost their sender nothing, so the number kept per product is bounded, and none are kept for an unknown
+// product.
 func TestRedisRefusalsAreBounded(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
 		reset(t, r, 1, 0, 0)
@@ -261,7 +271,8 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	full(t, r)
-	for i := 0; c.Set(t.Context(), fmt.Sprint("x", i), "y", 0).Err() == nil; i++ { // the memory that the last command used is free again
+	// the memory that the last command used is free again
+	for i := 0; c.Set(t.Context(), fmt.Sprint("x", i), "y", 0).Err() == nil; i++ {
 	}
 	if n, err := r.Add(t.Context(), 3, 1); n != 2 || err != nil {
 		t.Errorf("Add(1), which puts back = %d, %v, want 2", n, err)

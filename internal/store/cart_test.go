@@ -16,8 +16,8 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// cart makes an order of several products under one key, which is stored under the first product. If the key exists already, the order
-// gets it all the same, as in the modes that store no answer.
+// cart makes an order of several products under one key, which is stored under the first product. If the key exists
+// already, the order gets it all the same, as in the modes that store no answer.
 func cart(t *testing.T, s *store.SQL, id, key string, products ...int64) {
 	t.Helper()
 	do(t, s, func(tx *store.Tx) error {
@@ -28,7 +28,8 @@ func cart(t *testing.T, s *store.SQL, id, key string, products ...int64) {
 			err = errors.Join(err, tx.InsertOrder(o))
 		}
 		if first {
-			err = errors.Join(err, tx.KeepAnswer([]byte(key), idempotency.Record{Status: 200, Body: []byte(`{"order_id":"` + id + `"}`), Mode: "m"}))
+			err = errors.Join(err, tx.KeepAnswer([]byte(key), idempotency.Record{Status: 200,
+				Body: []byte(`{"order_id":"` + id + `"}`), Mode: "m"}))
 		}
 		return err
 	})
@@ -61,8 +62,8 @@ func keysOf(t *testing.T, s *store.SQL, product int64) (stored, ordered []string
 	return stored, ordered
 }
 
-// The key of a cart is in the ledger of each of its products, and the first reset of one of them deletes it. The rest stays consistent:
-// every key on an order has an answer.
+// The key of a cart is in the ledger of each of its products, and the first reset of one of them deletes it. The rest
+// stays consistent: every key on an order has an answer.
 func TestSQLCartKeys(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *store.SQL) {
 		for reset := range int64(3) {
@@ -94,8 +95,8 @@ func TestSQLCartKeys(t *testing.T) {
 	})
 }
 
-// A key that another request used before or after a cart belongs to that request: a reset of one of the cart's products leaves it, so
-// that the request is not executed again.
+// A key that another request used before or after a cart belongs to that request: a reset of one of the cart's products
+// leaves it, so that the request is not executed again.
 func TestSQLResetKeepsTheKeyOfAnotherRequest(t *testing.T) {
 	const a, b = "00000000-0000-7000-8000-00000000000a", "00000000-0000-7000-8000-00000000000b"
 	type keys = [2][]string // in a product's ledger, and on its orders
@@ -109,10 +110,13 @@ func TestSQLResetKeepsTheKeyOfAnotherRequest(t *testing.T) {
 		}{
 			{"later, for one product", []int64{1, 2}, []int64{1}, true, true, [3]keys{{{"k"}, {"k", "k"}}, {}, {}}},
 			{"later, for another product", []int64{1, 2}, []int64{3}, true, true, [3]keys{{nil, {"k"}}, {}, {{"k"}, {"k"}}}},
-			{"later, for another cart", []int64{1, 2}, []int64{3, 1}, true, true, [3]keys{{{"k"}, {"k", "k"}}, {}, {{"k"}, {"k"}}}},
+			{"later, for another cart", []int64{1, 2}, []int64{3, 1}, true, true,
+				[3]keys{{{"k"}, {"k", "k"}}, {}, {{"k"}, {"k"}}}},
 			{"later, for the same cart", []int64{1, 2}, []int64{1, 2}, true, false, [3]keys{{nil, {"k", ""}}, {}, {}}},
-			{"later, for the cart in another order", []int64{1, 2}, []int64{2, 1}, true, false, [3]keys{{nil, {"k", ""}}, {}, {}}},
-			{"earlier, and the cart has no answer", []int64{1}, []int64{1, 2}, false, true, [3]keys{{{"k"}, {"k", "k"}}, {}, {}}},
+			{"later, for the cart in another order", []int64{1, 2}, []int64{2, 1}, true, false,
+				[3]keys{{nil, {"k", ""}}, {}, {}}},
+			{"earlier, and the cart has no answer", []int64{1}, []int64{1, 2}, false, true,
+				[3]keys{{{"k"}, {"k", "k"}}, {}, {}}},
 		} {
 			for p := range int64(3) {
 				resetSQL(t, s, p+1, 9, 0)
@@ -185,9 +189,11 @@ func readings(t *testing.T, s *store.SQL, product int64) map[string][]string {
 	return all
 }
 
-// A key that was used again after its retention is listed once per product of its last use, with its mode, however many orders have it.
+// A key that was used again after its retention is listed once per product of its last use, with its mode, however many
+// orders have it.
 func TestSQLListsAKeyOnce(t *testing.T) {
-	const a, b, c = "00000000-0000-7000-8000-00000000000a", "00000000-0000-7000-8000-00000000000b", "00000000-0000-7000-8000-00000000000c"
+	const a, b, c = "00000000-0000-7000-8000-00000000000a", "00000000-0000-7000-8000-00000000000b",
+		"00000000-0000-7000-8000-00000000000c"
 	onEachSQL(t, func(t *testing.T, s *store.SQL) {
 		for _, last := range [][]int64{{1, 2}, {2, 1}, {1}, {3}, {3, 2}} {
 			for p := range int64(3) {
@@ -219,7 +225,8 @@ func TestSQLResetDeletesLocks(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *store.SQL) {
 		db := s.DB().WithContext(t.Context())
 		for key, rest := range map[string]string{"mine": "NULL, 0", "theirs": "NULL, 0", "fenced": "1, 7"} {
-			insert := fmt.Sprintf("INSERT INTO record_lock (lock_key, owner, expires_us, fence) VALUES (x'%x', '', %s)", key, rest)
+			insert := fmt.Sprintf("INSERT INTO record_lock (lock_key, owner, expires_us, fence) VALUES (x'%x', '', %s)", key,
+				rest)
 			if err := db.Exec(insert).Error; err != nil {
 				t.Fatal(err)
 			}
@@ -305,7 +312,8 @@ func TestSQLReadForUpdate(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if _, _, err := read(ctx, 1, longTime); !errors.Is(err, store.ErrRowBusy) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, _, err := read(ctx, 1, longTime); !errors.Is(err, store.ErrRowBusy) ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("ReadForUpdate() whose caller has gone = %v, want ErrRowBusy and its cause", err)
 		}
 		return nil

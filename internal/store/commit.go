@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// MySQL transactions send their statements on a connection of the pool. database/sql's Tx is not used, since it ignores the context
-// while it waits for the answer to COMMIT.
+// MySQL transactions send their statements on a connection of the pool. database/sql's Tx is not used, since it ignores
+// the context while it waits for the answer to COMMIT.
 
 // commitTimeout is the time limit of a COMMIT unless [SQL.CommitsWithin] sets another.
 const commitTimeout = 10 * time.Second
 
-// CommitsWithin sets how long to wait for the answer to a COMMIT of MySQL, counted from its sending; the default is ten seconds. A
-// COMMIT without an answer by then is [ErrUnknown], and its connection is closed. Call it before the first transaction.
+// CommitsWithin sets how long to wait for the answer to a COMMIT of MySQL, counted from its sending; the default is ten
+// seconds. A COMMIT without an answer by then is [ErrUnknown], and its connection is closed. Call it before the first
+// transaction.
 func (s *SQL) CommitsWithin(d time.Duration) { s.commits = d }
 
 // begins is how many connections a transaction tries at most: the server may have closed idle connections of the pool.
@@ -63,8 +64,8 @@ var isolationLevels = map[sql.IsolationLevel]string{
 	sql.LevelRepeatableRead: "REPEATABLE READ", sql.LevelSerializable: "SERIALIZABLE",
 }
 
-// finish runs body in the transaction of c (begun already, or by its first statement), and commits it. If ctx ends before COMMIT, nothing
-// has happened; COMMIT has its own time limit.
+// finish runs body in the transaction of c (begun already, or by its first statement), and commits it. If ctx ends
+// before COMMIT, nothing has happened; COMMIT has its own time limit.
 func (s *SQL) finish(ctx context.Context, c *sql.Conn, body func(*Tx) error) error {
 	clean := false // no transaction is open
 	defer func() {
@@ -92,8 +93,8 @@ func (s *SQL) finish(ctx context.Context, c *sql.Conn, body func(*Tx) error) err
 // rollbackTimeout bounds a ROLLBACK, which must be sent even if the transaction's context has ended.
 const rollbackTimeout = 5 * time.Second
 
-// abandon rolls back. If that fails it closes the connection, so that the server rolls back: otherwise the remains of this transaction
-// would become part of the next one on the connection.
+// abandon rolls back. If that fails it closes the connection, so that the server rolls back: otherwise the remains of
+// this transaction would become part of the next one on the connection.
 func abandon(c *sql.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)
 	defer cancel()

@@ -16,7 +16,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Etcd keeps the count and the orders in etcd, whose transactions write several keys or none, under conditions on others.
+// Etcd keeps the count and the orders in etcd, whose transactions write several keys or none, under conditions on
+// others.
 //
 // Keys, after the prefix:
 //
@@ -46,8 +47,8 @@ func (e *Etcd) key(family string, product int64) string {
 
 func (e *Etcd) orderPrefix(product int64) string { return e.key("orders", product) + "/" }
 
-// Read returns the count of a product that is not segmented. It is linearizable: it sees every write acknowledged before, whichever
-// member answers.
+// Read returns the count of a product that is not segmented. It is linearizable: it sees every write acknowledged
+// before, whichever member answers.
 func (e *Etcd) Read(ctx context.Context, product int64) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
@@ -61,8 +62,8 @@ func (e *Etcd) Read(ctx context.Context, product int64) (int64, error) {
 	return parseCount(string(res.Kvs[0].Value), product)
 }
 
-// Write sets the count absolutely and adds the order, in one transaction that the server carries out only if guard holds; ok is
-// false when it does not, and nothing was written.
+// Write sets the count absolutely and adds the order, in one transaction that the server carries out only if guard
+// holds; ok is false when it does not, and nothing was written.
 func (e *Etcd) Write(ctx context.Context, guard clientv3.Cmp, stock int64, o Order) (ok bool, err error) {
 	row, err := json.Marshal(o)
 	if err != nil {
@@ -80,7 +81,8 @@ func (e *Etcd) Write(ctx context.Context, guard clientv3.Cmp, stock int64, o Ord
 	return res.Succeeded, nil
 }
 
-// Reset sets the stock of a product and deletes its orders. Segments are Redis's: a product that has some is only marked.
+// Reset sets the stock of a product and deletes its orders. Segments are Redis's: a product that has some is only
+// marked.
 func (e *Etcd) Reset(ctx context.Context, product, stock int64, segments int) error {
 	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
@@ -97,8 +99,8 @@ func (e *Etcd) Reset(ctx context.Context, product, stock int64, segments int) er
 	return etcdWriteError(err)
 }
 
-// Facts reads all that etcd holds on a product, the orders, oldest first, only when asked for. It is one transaction: the count
-// and the orders are of one moment.
+// Facts reads all that etcd holds on a product, the orders, oldest first, only when asked for. It is one transaction:
+// the count and the orders are of one moment.
 func (e *Etcd) Facts(ctx context.Context, product int64, orders bool) (Facts, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
@@ -157,9 +159,9 @@ func etcdOrders(kvs []*mvccpb.KeyValue) ([]Order, error) {
 // etcdReadError maps an error of a read: nothing was changed.
 func etcdReadError(err error) error { return fmt.Errorf("%w: etcd: %w", ErrUnavailable, err) }
 
-// etcdWriteError maps an error of a write: a write that the server refused changed nothing. Any other error leaves the outcome open. That
-// includes "unavailable": it also comes from a member that lost its leader, or a client that lost its connection, after the write was
-// proposed.
+// etcdWriteError maps an error of a write: a write that the server refused changed nothing. Any other error leaves the
+// outcome open. That includes "unavailable": it also comes from a member that lost its leader, or a client that lost
+// its connection, after the write was proposed.
 func etcdWriteError(err error) error {
 	if err == nil {
 		return nil
@@ -176,7 +178,9 @@ func EtcdAnswered(err error) bool {
 	return errors.As(err, &answered) && slices.Contains(etcdRefusals, answered.Code())
 }
 
-// etcdRefusals are the codes of errors such as a request that is too large, a database without space, a missing permission.
+// etcdRefusals are the codes of errors such as a request that is too large, a database without space, a missing
+// permission.
 var etcdRefusals = []codes.Code{
-	codes.InvalidArgument, codes.FailedPrecondition, codes.ResourceExhausted, codes.PermissionDenied, codes.Unauthenticated,
+	codes.InvalidArgument, codes.FailedPrecondition, codes.ResourceExhausted, codes.PermissionDenied,
+	codes.Unauthenticated,
 }

@@ -9,8 +9,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Snapshot reads a product at one revision: its facts and totals, and its first orders by id (ids begin with the time). The position
-// is the one after these orders.
+// Snapshot reads a product at one revision: its facts and totals, and its first orders by id (ids begin with the time).
+// The position is the one after these orders.
 func (e *Etcd) Snapshot(ctx context.Context, product int64, want Want) (f Facts, p Position, err error) {
 	f, p, err = e.first(ctx, product, want)
 	if err != nil || p.NoOrders {
@@ -51,8 +51,8 @@ func (e *Etcd) first(ctx context.Context, product int64, want Want) (f Facts, p 
 	return f, p, nil
 }
 
-// Page reads the orders after a position, and returns the position after them. It reads the reader's first snapshot, as long as etcd
-// has not compacted its revision.
+// Page reads the orders after a position, and returns the position after them. It reads the reader's first snapshot, as
+// long as etcd has not compacted its revision.
 func (e *Etcd) Page(ctx context.Context, product int64, p Position, want Want) (f Facts, next Position, err error) {
 	f, next, err = e.page(ctx, product, p, want)
 	if errors.Is(err, rpctypes.ErrCompacted) || errors.Is(err, rpctypes.ErrFutureRev) {
@@ -62,7 +62,8 @@ func (e *Etcd) Page(ctx context.Context, product int64, p Position, want Want) (
 	return f, next, err
 }
 
-// page is Page at the position's revision only: orders of a later one do not belong to the count and the totals of the snapshot.
+// page is Page at the position's revision only: orders of a later one do not belong to the count and the totals of the
+// snapshot.
 func (e *Etcd) page(ctx context.Context, product int64, p Position, want Want) (f Facts, next Position, err error) {
 	next = p
 	next.NoKeys = true

@@ -6,12 +6,14 @@ import (
 	"fmt"
 )
 
-// A fencing token guards the row of a product: the row remembers the highest token that it has seen, in its column fence, and
-// the statements here do nothing for a lower one.
+// A fencing token guards the row of a product: the row remembers the highest token that it has seen, in its column
+// fence, and the statements here do nothing for a lower one.
 
-// ReadFenced shows the row of a product that is not segmented a fencing token, and reads it, in one transaction. ok is false when the row
-// has seen a higher token, or, strictly, when it has seen this one. After any error the stock is unchanged.
-func (s *SQL) ReadFenced(ctx context.Context, product int64, fence uint64, strictly bool) (row Row, ok bool, err error) {
+// ReadFenced shows the row of a product that is not segmented a fencing token, and reads it, in one transaction. ok is
+// false when the row has seen a higher token, or, strictly, when it has seen this one. After any error the stock is
+// unchanged.
+func (s *SQL) ReadFenced(ctx context.Context, product int64, fence uint64, strictly bool) (row Row, ok bool,
+	err error) {
 	query := s.q.raiseFence
 	if strictly {
 		query = s.q.raiseFenceStrictly

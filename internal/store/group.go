@@ -16,8 +16,8 @@ import (
 // GroupsOn makes [SQL.GroupTx] use pool, whose connections are made by [GroupSessions]. MySQL only.
 func (s *SQL) GroupsOn(pool *sql.DB) { s.groups = pool }
 
-// GroupSessions makes the connections of a pool for [SQL.GroupTx], by c. Isolation and autocommit are set once for each of them,
-// not in every transaction; no other pool may use them.
+// GroupSessions makes the connections of a pool for [SQL.GroupTx], by c. Isolation and autocommit are set once for each
+// of them, not in every transaction; no other pool may use them.
 func GroupSessions(c driver.Connector) driver.Connector { return groupSessions{c} }
 
 type groupSessions struct{ driver.Connector }
@@ -40,7 +40,8 @@ func (g groupSessions) Connect(ctx context.Context) (driver.Conn, error) {
 	return c, nil
 }
 
-// GroupTx is [SQL.Tx] in [ReadCommitted], with the same errors. If it has a pool, it sends only the statements of body and COMMIT.
+// GroupTx is [SQL.Tx] in [ReadCommitted], with the same errors. If it has a pool, it sends only the statements of body
+// and COMMIT.
 func (s *SQL) GroupTx(ctx context.Context, body func(*Tx) error) error {
 	if s.groups == nil {
 		return s.Tx(ctx, ReadCommitted, body)
@@ -52,8 +53,8 @@ func (s *SQL) GroupTx(ctx context.Context, body func(*Tx) error) error {
 	return s.finish(ctx, c, body)
 }
 
-// ReadLocked reads the row of a product that is not segmented, as it is now, and holds it until the transaction ends. run is that of
-// [SQL.Run]; it is returned with ErrSegmented too, and is 0 with ErrUnknownProduct.
+// ReadLocked reads the row of a product that is not segmented, as it is now, and holds it until the transaction ends.
+// run is that of [SQL.Run]; it is returned with ErrSegmented too, and is 0 with ErrUnknownProduct.
 func (t *Tx) ReadLocked(product int64) (r Row, run int64, err error) {
 	r, err = readRow(t.conn.QueryRowContext(t.ctx, t.q.readLocked, product), product, &run)
 	return r, run, err
@@ -78,8 +79,8 @@ type KeyedAnswer struct {
 	Answer idempotency.Record
 }
 
-// InsertAnswers keeps first answers, at least one and no key twice, in one statement, and returns how many of the keys were new. A
-// rival's uncommitted key blocks it. If not all keys were new, the caller must roll the transaction back.
+// InsertAnswers keeps first answers, at least one and no key twice, in one statement, and returns how many of the keys
+// were new. A rival's uncommitted key blocks it. If not all keys were new, the caller must roll the transaction back.
 func (t *Tx) InsertAnswers(product, micros int64, answers []KeyedAnswer) (inserted int, err error) {
 	args := make([]any, 0, 7*len(answers))
 	for _, a := range answers {

@@ -82,7 +82,8 @@ func onEachShelf(t *testing.T, test func(*testing.T, shelf)) {
 			}, e.Facts}
 	}
 	for name, open := range map[string]func(*testing.T) shelf{
-		"redis": redis(testenv.Redis), "miniredis": redis(testenv.Miniredis), "mysql": sql(testenv.MySQL), "sqlite": sql(testenv.SQLite), "etcd": etcd,
+		"redis": redis(testenv.Redis), "miniredis": redis(testenv.Miniredis), "mysql": sql(testenv.MySQL),
+		"sqlite": sql(testenv.SQLite), "etcd": etcd,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,12 +95,14 @@ func onEachShelf(t *testing.T, test func(*testing.T, shelf)) {
 // nth returns the n-th order of a product, for one to three units.
 func nth(n int, product, left int64) store.Order {
 	return store.Order{
-		ID: fmt.Sprintf("00000000-0000-7000-%04d-%012d", product, n), ProductID: product, Quantity: int64(1 + n%3), Remaining: &left,
-		Mode: "m", Replica: "1", CreatedMicros: int64(1000 + n),
+		ID: fmt.Sprintf("00000000-0000-7000-%04d-%012d", product, n), ProductID: product, Quantity: int64(1 + n%3),
+		Remaining: &left,
+		Mode:      "m", Replica: "1", CreatedMicros: int64(1000 + n),
 	}
 }
 
-// sellUntil sells the orders with the numbers from from to below to. left is the stock before; it returns the stock after.
+// sellUntil sells the orders with the numbers from from to below to. left is the stock before; it returns the stock
+// after.
 func sellUntil(t *testing.T, s shelf, product int64, from, to int, left int64) int64 {
 	t.Helper()
 	for n := from; n < to; n++ {
@@ -158,7 +161,8 @@ func TestPages(t *testing.T) {
 		}
 		s.reset(t, 1, 1000)
 		s.reset(t, 2, 1000)
-		if f, p, err := s.Snapshot(t.Context(), 1, store.Want{Orders: 7}); err != nil || f.Initial != 1000 || f.Totals != (store.Totals{}) || !p.NoOrders {
+		if f, p, err := s.Snapshot(t.Context(), 1, store.Want{Orders: 7}); err != nil || f.Initial != 1000 ||
+			f.Totals != (store.Totals{}) || !p.NoOrders {
 			t.Errorf("Snapshot() without orders = %+v, %+v, %v", f, p, err)
 		}
 		left := sellUntil(t, s, 1, 0, 25, 1000)
@@ -166,7 +170,8 @@ func TestPages(t *testing.T) {
 		for round := range 2 {
 			sold := 25 + 10*round
 			f, p, err := s.Snapshot(t.Context(), 1, store.Want{Orders: 7})
-			if err != nil || f.Initial != 1000 || f.Stock != left || f.Totals != (store.Totals{Orders: int64(sold), Units: 1000 - left}) {
+			if err != nil || f.Initial != 1000 || f.Stock != left || f.Totals != (store.Totals{Orders: int64(sold),
+				Units: 1000 - left}) {
 				t.Fatalf("Snapshot() = %+v, %v, want %d orders for %d units", f, err, sold, 1000-left)
 			}
 			left = sellUntil(t, s, 1, sold, sold+10, left) // after the snapshot
@@ -188,7 +193,8 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// A product whose count is gone while the rest of it is there is damaged. A reader that called it unknown would judge the other stores only.
+// A product whose count is gone while the rest of it is there is damaged. A reader that called it unknown would judge
+// the other stores only.
 func TestCountLost(t *testing.T) {
 	onEachShelf(t, func(t *testing.T, s shelf) {
 		s.reset(t, 7, 5)
@@ -213,7 +219,9 @@ func TestCountLost(t *testing.T) {
 // A scan reads the rows of one moment, as often as it is asked.
 func TestScan(t *testing.T) {
 	onEachShelf(t, func(t *testing.T, s shelf) {
-		if err := s.Scan(t.Context(), 1, func(*store.Snapshot) error { return nil }); !errors.Is(err, store.ErrUnknownProduct) {
+		if err := s.Scan(t.Context(), 1, func(*store.Snapshot) error {
+			return nil
+		}); !errors.Is(err, store.ErrUnknownProduct) {
 			t.Errorf("Scan() of a product that nobody made = %v, want ErrUnknownProduct", err)
 		}
 		s.reset(t, 1, 10_000)
@@ -282,7 +290,8 @@ func TestSnapshotWhileSalesGoOn(t *testing.T) {
 				t.Fatalf("Snapshot() = %v", err)
 			}
 			if f.Initial != initial || f.Stock+f.Totals.Units != initial {
-				t.Fatalf("initial %d, stock %d, %+v: %d units are neither here nor there", f.Initial, f.Stock, f.Totals, initial-f.Stock-f.Totals.Units)
+				t.Fatalf("initial %d, stock %d, %+v: %d units are neither here nor there", f.Initial, f.Stock, f.Totals,
+					initial-f.Stock-f.Totals.Units)
 			}
 			orders := append(slices.Clip(f.Orders), pagesAfter(t, s, 1, p, store.Want{Orders: 10})...)
 			if got := numbers(orders); !slices.Equal(got, count(0, int(f.Totals.Orders))) {
@@ -342,12 +351,14 @@ func TestSQLPagesOfKeys(t *testing.T) {
 			}
 			cart := nth(9, 1, 0)
 			cart.Key = []byte("cart")
-			err = errors.Join(err, claim(tx, "cart", 2), tx.InsertOrder(cart), claim(tx, "of the other", 2), claim(tx, "refused", 1),
+			err = errors.Join(err, claim(tx, "cart", 2), tx.InsertOrder(cart), claim(tx, "of the other", 2),
+				claim(tx, "refused", 1),
 				tx.KeepAnswer(cart.Key, idempotency.Record{Status: 200, Body: []byte(cart.ID), Mode: "m"}))
 			cart.ProductID = 2
 			return errors.Join(err, tx.InsertOrder(cart))
 		})
-		want := []string{"\x00\xff", "\x01\xff", "\x02\xff", "\x03\xff", "\x04\xff", "\x05\xff", "\x06\xff", "\x07\xff", "\x08\xff", "cart of m", "refused"}
+		want := []string{"\x00\xff", "\x01\xff", "\x02\xff", "\x03\xff", "\x04\xff", "\x05\xff", "\x06\xff", "\x07\xff",
+			"\x08\xff", "cart of m", "refused"}
 		for how, got := range readings(t, s, 1) {
 			slices.Sort(got)
 			if !slices.Equal(got, want) {
@@ -357,7 +368,8 @@ func TestSQLPagesOfKeys(t *testing.T) {
 		if f, p, err := s.Snapshot(t.Context(), 2, store.Want{Orders: 4}); err != nil || len(f.Orders) != 1 || !p.NoKeys {
 			t.Errorf("Snapshot() without keys = %+v, %+v, %v", f, p, err)
 		}
-		if _, _, err := s.Page(t.Context(), 1, store.Position{Order: "é", Until: "z"}, store.Want{Orders: 3}); !errors.Is(err, store.ErrPosition) {
+		if _, _, err := s.Page(t.Context(), 1, store.Position{Order: "é", Until: "z"}, store.Want{Orders: 3}); !errors.Is(err,
+			store.ErrPosition) {
 			t.Errorf("Page() after no id = %v, want ErrPosition", err)
 		}
 	})
@@ -391,12 +403,14 @@ func TestEtcdPagesAfterCompaction(t *testing.T) {
 	}
 	compact(t, c)
 	s := shelf{Page: e.Page}
-	if got := numbers(append(f.Orders, pagesAfter(t, s, 1, p, store.Want{Orders: 4})...)); !slices.Equal(got, count(0, 9)) {
+	if got := numbers(append(f.Orders, pagesAfter(t, s, 1, p, store.Want{Orders: 4})...)); !slices.Equal(got,
+		count(0, 9)) {
 		t.Errorf("after a compaction the pages hold %v, want 0 to 8", got)
 	}
 }
 
-// The count and the orders of a scan are of one revision: if etcd compacts it meanwhile, the scan fails rather than mix two.
+// The count and the orders of a scan are of one revision: if etcd compacts it meanwhile, the scan fails rather than mix
+// two.
 func TestEtcdScanDuringCompaction(t *testing.T) {
 	t.Parallel()
 	e, c, _ := openEtcd(t)
@@ -436,7 +450,8 @@ func (h *afterScript) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// Between two steps of a reading the stock is set again, and as much is sold: the orders of one run must not be read with the counts of another.
+// Between two steps of a reading the stock is set again, and as much is sold: the orders of one run must not be read
+// with the counts of another.
 func TestRedisSetAgainWhileRead(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
 		h := &afterScript{}

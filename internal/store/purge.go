@@ -47,9 +47,9 @@ func inSteps(ctx context.Context, step func() (gone int64, more bool, err error)
 // is a conflict.
 const purgeTimeout = 15 * time.Second
 
-// Purge removes the keys of sales that are older than keep, which is above 0, until none is left, and returns how many. It
-// locks no row that a sale needs, unless a key is repeated at the moment of its removal. If a transaction fails, those
-// before it are committed.
+// Purge removes the keys of sales that are older than keep, which is above 0, until none is left, and returns how many.
+// It locks no row that a sale needs, unless a key is repeated at the moment of its removal. If a transaction fails,
+// those before it are committed.
 func (s *SQL) Purge(ctx context.Context, keep time.Duration) (int64, error) {
 	return inSteps(ctx, func() (int64, bool, error) {
 		return s.purge(ctx, http.StatusOK, time.Now().Add(-keep).UnixMicro())
@@ -62,9 +62,9 @@ const (
 	mostRefusals = 50_000
 )
 
-// PurgeRefusals is like [SQL.Purge] for the keys of refusals: it removes those that are older than keep (0 = forever) or than
-// ten minutes, and of the others all but the newest 50,000 of all products. A request whose refusal was forgotten is
-// executed again, which is safe: the refusal changed nothing.
+// PurgeRefusals is like [SQL.Purge] for the keys of refusals: it removes those that are older than keep (0 = forever)
+// or than ten minutes, and of the others all but the newest 50,000 of all products. A request whose refusal was
+// forgotten is executed again, which is safe: the refusal changed nothing.
 func (s *SQL) PurgeRefusals(ctx context.Context, keep time.Duration) (int64, error) {
 	if keep == 0 {
 		keep = keepRefusals

@@ -92,7 +92,8 @@ func sellKeyed(tx *store.Tx, key string, micros int64) error {
 	if _, ok, err := tx.Take(1, 1); err != nil || !ok {
 		return fmt.Errorf("Take() = %v, %w", ok, err)
 	}
-	if err := tx.InsertOrder(store.Order{ID: key, ProductID: 1, Quantity: 1, Mode: "m", Replica: "r", CreatedMicros: micros}); err != nil {
+	if err := tx.InsertOrder(store.Order{ID: key, ProductID: 1, Quantity: 1, Mode: "m", Replica: "r",
+		CreatedMicros: micros}); err != nil {
 		return err
 	}
 	return tx.KeepAnswer([]byte(key), idempotency.Record{Status: 200, Body: []byte("{}")})
@@ -150,7 +151,8 @@ func TestPurgeRefusals(t *testing.T) {
 			var answers []store.KeyedAnswer
 			for i := range count {
 				answers = append(answers, store.KeyedAnswer{
-					Key: fmt.Appendf(nil, "%s-%d", head, i), Answer: idempotency.Record{Fingerprint: make([]byte, 32), Status: status, Body: []byte("{}")},
+					Key: fmt.Appendf(nil, "%s-%d", head, i), Answer: idempotency.Record{Fingerprint: make([]byte, 32), Status: status,
+						Body: []byte("{}")},
 				})
 			}
 			do(t, s, func(tx *store.Tx) error {
@@ -169,7 +171,8 @@ func TestPurgeRefusals(t *testing.T) {
 				t.Errorf("PurgeRefusals() = %d, %v, want %d", gone, err, want)
 			}
 		}
-		left, err := s.Answers(t.Context(), [][]byte{[]byte("sale-0"), []byte("old-0"), []byte("surplus-0"), []byte("newest0-0")})
+		left, err := s.Answers(t.Context(), [][]byte{[]byte("sale-0"), []byte("old-0"), []byte("surplus-0"),
+			[]byte("newest0-0")})
 		if _, sale := left["sale-0"]; err != nil || len(left) != 2 || !sale {
 			t.Errorf("Answers() = %v, %v, want those of sale-0 and newest0-0", left, err)
 		}
@@ -188,7 +191,8 @@ func TestPurgeSQLUnderLoad(t *testing.T) {
 			purging.Go(func() {
 				for ctx.Err() == nil { // everything is old at once
 					_, err := s.Purge(ctx, time.Nanosecond)
-					if err != nil && !errors.Is(err, store.ErrConflict) && ctx.Err() == nil { // SQLite's queue is not fair: a conflict is tried again
+					// SQLite's queue is not fair: a conflict is tried again
+					if err != nil && !errors.Is(err, store.ErrConflict) && ctx.Err() == nil {
 						t.Errorf("Purge() = %v, want nil", err)
 					}
 				}

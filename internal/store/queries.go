@@ -11,7 +11,8 @@ import (
 //go:embed sql
 var sqlFiles embed.FS
 
-// queries are the statements of one dialect: those of sql/both.sql, and those of sql/<dialect>.sql where the dialects differ.
+// queries are the statements of one dialect: those of sql/both.sql, and those of sql/<dialect>.sql where the dialects
+// differ.
 type queries struct {
 	read, facts, set, take, takeAt    string
 	insertOrder, orders, deleteOrders string
@@ -67,7 +68,8 @@ func loadQueries(dialect string) (queries, error) {
 	return q, errors.Join(errs...)
 }
 
-// statements returns what follows each line "-- name: X". It drops comments: gorm would take their question marks for parameters.
+// statements returns what follows each line "-- name: X". It drops comments: gorm would take their question marks for
+// parameters.
 func statements(text string) map[string]string {
 	all, name := map[string][]string{}, ""
 	for line := range strings.Lines(text) {

@@ -48,12 +48,12 @@ func NewRedis(c redis.UniversalClient, prefix string) *Redis {
 	return r
 }
 
-// Avoid has the store ask before it claims an idempotency key on a cluster whether the claim's master is known to be out. Call it before the
-// first sale.
+// Avoid has the store ask before it claims an idempotency key on a cluster whether the claim's master is known to be
+// out. Call it before the first sale.
 func (r *Redis) Avoid(down func(keys ...string) error) { r.avoid = down }
 
-// eval runs a script and returns its reply. It does not end with the caller's context, because a script that was sent may run; the client's
-// time-outs bound it.
+// eval runs a script and returns its reply. It does not end with the caller's context, because a script that was sent
+// may run; the client's time-outs bound it.
 func (r *Redis) eval(script *redis.Script, keys []string, args []any) (any, error) {
 	c := redisbatch.Call{Script: script, Keys: keys, Args: args}
 	r.scripts.Do(&c)
@@ -87,8 +87,8 @@ func (r *Redis) Set(ctx context.Context, product, stock int64) error {
 	return writeError(r.c.Set(ctx, r.key("stock", product), stock, 0).Err())
 }
 
-// FinishSet is Set for a deduction that has already written the count of another product: it works even if Redis is out of memory, because
-// otherwise the units of the other product would be lost.
+// FinishSet is Set for a deduction that has already written the count of another product: it works even if Redis is out
+// of memory, because otherwise the units of the other product would be lost.
 func (r *Redis) FinishSet(ctx context.Context, product, stock int64) error {
 	return r.finishSet(ctx, r.key("stock", product), stock)
 }
@@ -101,8 +101,8 @@ func (r *Redis) finishSet(ctx context.Context, key string, stock int64) error {
 	return writeError(err)
 }
 
-// Add adds delta, which may be negative, to the count, whatever it is now, and returns what it is then. A product that is not
-// there begins at 0.
+// Add adds delta, which may be negative, to the count, whatever it is now, and returns what it is then. A product that
+// is not there begins at 0.
 func (r *Redis) Add(ctx context.Context, product, delta int64) (int64, error) {
 	key := []string{r.key("stock", product)}
 	n, err := r.c.IncrBy(ctx, key[0], delta).Result()
@@ -117,7 +117,8 @@ var finishSource string
 
 var finishScript = redis.NewScript(finishSource)
 
-// Append adds an order. It is a command of its own: a crash between the write of the count and this one leaks the units.
+// Append adds an order. It is a command of its own: a crash between the write of the count and this one leaks the
+// units.
 func (r *Redis) Append(ctx context.Context, o Order) error {
 	row, err := json.Marshal(o)
 	if err != nil {
@@ -131,9 +132,9 @@ func (r *Redis) Append(ctx context.Context, o Order) error {
 	return writeError(err)
 }
 
-// Reset sets the stock of a product, split into segments if segments > 0. It deletes the product's orders and answers, and the keys that
-// also returns for the number of segments that the product may have had. The deletes are separate commands and come first, because Redis
-// executes them even if its memory is full. After an error, repeat it.
+// Reset sets the stock of a product, split into segments if segments > 0. It deletes the product's orders and answers,
+// and the keys that also returns for the number of segments that the product may have had. The deletes are separate
+// commands and come first, because Redis executes them even if its memory is full. After an error, repeat it.
 func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, also func(segments int) []string) error {
 	old, err := r.splitInto(ctx, product)
 	if err != nil {
@@ -163,8 +164,8 @@ func succeeded(c redis.Cmder) bool { return c.Err() == nil }
 // applied says that a write has happened, or may have.
 func applied(c redis.Cmder) bool { return !errors.Is(writeError(c.Err()), ErrUnavailable) }
 
-// setCount writes the count of a product, or those of its segments, in one script; on a cluster in one script per slot, the product
-// itself last. A MULTI would not do: if memory is full, Redis refuses all of it.
+// setCount writes the count of a product, or those of its segments, in one script; on a cluster in one script per slot,
+// the product itself last. A MULTI would not do: if memory is full, Redis refuses all of it.
 func (r *Redis) setCount(ctx context.Context, product, stock int64, segments int) error {
 	keys, counts := make([]string, segments, segments+2), make([]any, segments, segments+2)
 	for i := range segments {
@@ -287,8 +288,8 @@ func readError(err error, product int64) error {
 	return fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
 }
 
-// writeError maps an error of a write. After an error answer of the server, or without a connection, nothing was changed; after any other
-// error the command may have been applied.
+// writeError maps an error of a write. After an error answer of the server, or without a connection, nothing was
+// changed; after any other error the command may have been applied.
 func writeError(err error) error {
 	if err == nil {
 		return nil
@@ -310,7 +311,8 @@ func RedisAnswered(err error) bool {
 func redisForbids(err error) bool {
 	var answered redis.Error
 	return errors.As(err, &answered) && slices.ContainsFunc([]string{
-		"NOPERM", "NOAUTH", "WRONGPASS", "The user executing the script can't", "ACL failure in script", // the last two within a script, of Redis 7.0 and newer
+		// the last two within a script, of Redis 7.0 and newer
+		"NOPERM", "NOAUTH", "WRONGPASS", "The user executing the script can't", "ACL failure in script",
 	}, func(code string) bool {
 		return redis.HasErrorPrefix(answered, code)
 	})

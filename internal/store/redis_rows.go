@@ -9,9 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The answer of a cart is stored with its first product, and a reset of that product deletes it: the same request sells again. Its
-// earlier orders of the other products remain, in other lists, and no key says where. So sell.lua notes the first product and its run on
-// them, and readers check that the product still has that run.
+// The answer of a cart is stored with its first product, and a reset of that product deletes it: the same request sells
+// again. Its earlier orders of the other products remain, in other lists, and no key says where. So sell.lua notes the
+// first product and its run on them, and readers check that the product still has that run.
 
 // row is an order as Redis has it.
 type row struct {
@@ -20,8 +20,9 @@ type row struct {
 	Run   string `json:"run"`   // the run of that product in which the cart was sold
 }
 
-// decodeOrders decodes the orders of a product. It removes the key from those whose answer a reset has deleted, as [SQL.Reset] does, so that
-// no key is on the orders of two sales. The runs are read after the orders: orders of a repeated sale are only there if the run has ended.
+// decodeOrders decodes the orders of a product. It removes the key from those whose answer a reset has deleted, as
+// [SQL.Reset] does, so that no key is on the orders of two sales. The runs are read after the orders: orders of a
+// repeated sale are only there if the run has ended.
 func (r *Redis) decodeOrders(ctx context.Context, texts []string, product int64) ([]Order, error) {
 	all, firsts := make([]Order, len(texts)), make([]row, len(texts))
 	pipe, runs := r.c.Pipeline(), map[int64]*redis.StringCmd{}

@@ -14,7 +14,8 @@ import (
 // The segments of a product: counts of their own, on a cluster in slots of their own.
 
 // Segments returns the count of each segment; an unsegmented product is one segment, and split is false. The counts are
-// read one after the other: where they only fall, their sum is an upper bound of what is there when the last one was read.
+// read one after the other: where they only fall, their sum is an upper bound of what is there when the last one was
+// read.
 func (r *Redis) Segments(ctx context.Context, product int64) (counts []int64, split bool, err error) {
 	v, err := r.c.Get(ctx, r.key("stock", product)).Result()
 	if err != nil {
@@ -92,7 +93,8 @@ func (r *Redis) SetSegments(ctx context.Context, product int64, counts map[int]i
 		r.spread.Store(true)
 	}
 	done, err := set(r.c.Pipeline())
-	if err != nil && slices.ContainsFunc(done, succeeded) { // a node whose memory is full refuses its counts; see FinishSet
+	// a node whose memory is full refuses its counts; see FinishSet
+	if err != nil && slices.ContainsFunc(done, succeeded) {
 		err = nil
 		for j, c := range done {
 			if redis.HasErrorPrefix(c.Err(), "OOM") {

@@ -99,7 +99,8 @@ func TestRedisSplitsIntoSegments(t *testing.T) {
 			segments int
 			want     []int64
 		}{
-			{10, 3, []int64{4, 3, 3}}, {2, 4, []int64{1, 1, 0, 0}}, {0, 2, []int64{0, 0}}, {7, 1, []int64{7}}, {9, 3, []int64{3, 3, 3}},
+			{10, 3, []int64{4, 3, 3}}, {2, 4, []int64{1, 1, 0, 0}}, {0, 2, []int64{0, 0}}, {7, 1, []int64{7}},
+			{9, 3, []int64{3, 3, 3}},
 		} {
 			reset(t, r, 1, c.stock, c.segments)
 			counts, split, err := r.Segments(t.Context(), 1)
@@ -187,11 +188,15 @@ func keys(t *testing.T, s *testenv.RedisServer) []string {
 func TestRedisDamagedData(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
 		for name, damage := range map[string]func(context.Context, *redis.Client, string){
-			"count is a word":     func(ctx context.Context, c *redis.Client, p string) { c.Set(ctx, p+"stock:{1}", "many", 0) },
-			"count is empty":      func(ctx context.Context, c *redis.Client, p string) { c.Set(ctx, p+"stock:{1}", "", 0) },
-			"mark is a word":      func(ctx context.Context, c *redis.Client, p string) { c.Set(ctx, p+"stock:{1}", "segmented:many", 0) },
-			"segment is gone":     func(ctx context.Context, c *redis.Client, p string) { c.Del(ctx, p+"stock:{1#1}") },
-			"segment is a word":   func(ctx context.Context, c *redis.Client, p string) { c.Set(ctx, p+"stock:{1#1}", "few", 0) },
+			"count is a word": func(ctx context.Context, c *redis.Client, p string) { c.Set(ctx, p+"stock:{1}", "many", 0) },
+			"count is empty":  func(ctx context.Context, c *redis.Client, p string) { c.Set(ctx, p+"stock:{1}", "", 0) },
+			"mark is a word": func(ctx context.Context, c *redis.Client, p string) {
+				c.Set(ctx, p+"stock:{1}", "segmented:many", 0)
+			},
+			"segment is gone": func(ctx context.Context, c *redis.Client, p string) { c.Del(ctx, p+"stock:{1#1}") },
+			"segment is a word": func(ctx context.Context, c *redis.Client, p string) {
+				c.Set(ctx, p+"stock:{1#1}", "few", 0)
+			},
 			"initial is gone":     func(ctx context.Context, c *redis.Client, p string) { c.Del(ctx, p+"initial:{1}") },
 			"order is no JSON":    func(ctx context.Context, c *redis.Client, p string) { c.RPush(ctx, p+"orders:{1}", "{") },
 			"orders are a string": func(ctx context.Context, c *redis.Client, p string) { c.Set(ctx, p+"orders:{1}", "x", 0) },
@@ -222,7 +227,8 @@ func behindGate(t *testing.T, s *testenv.RedisServer) (*wire.Proxy, redis.Univer
 	return p, c
 }
 
-// The answer is lost after the server has acted: the store must neither report that it did not happen, nor send it again.
+// The answer is lost after the server has acted: the store must neither report that it did not happen, nor send it
+// again.
 func TestRedisLostReply(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
@@ -290,7 +296,8 @@ func TestRedisRefused(t *testing.T) {
 	}
 }
 
-// What a server of a cluster says while it is not ready, or a slot moves, means that nothing happened, whatever was sent.
+// What a server of a cluster says while it is not ready, or a slot moves, means that nothing happened, whatever was
+// sent.
 func TestRedisNotReady(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
@@ -304,16 +311,20 @@ func TestRedisNotReady(t *testing.T) {
 	reset(t, r, 2, 6, 2)
 	left := int64(4)
 	take := func(int64) (store.Order, error) { return store.Order{ID: "w", ProductID: 1, Remaining: &left}, nil }
-	for _, said := range []string{"CLUSTERDOWN Hash slot not served", "LOADING the dataset", "TRYAGAIN during rehashing of slot", "MASTERDOWN"} {
+	for _, said := range []string{"CLUSTERDOWN Hash slot not served", "LOADING the dataset",
+		"TRYAGAIN during rehashing of slot", "MASTERDOWN"} {
 		m.SetError(said)
 		_, added := r.Add(t.Context(), 1, -1)
 		_, sold := r.Sell(t.Context(), sale("s", "", 1))
 		_, keyed := r.Sell(t.Context(), of("one", sale("s", "k", 1)))
 		for name, err := range map[string]error{
-			"Set": r.Set(t.Context(), 1, 1), "FinishSet": r.FinishSet(t.Context(), 1, 1), "Add": added, "Sell": sold, "Sell with a key": keyed,
-			"Append": r.Append(t.Context(), someOrder("a", 1)), "Reset": r.Reset(t.Context(), 2, 1, 2, noKeys),
+			"Set": r.Set(t.Context(), 1, 1), "FinishSet": r.FinishSet(t.Context(), 1, 1), "Add": added, "Sell": sold,
+			"Sell with a key": keyed,
+			"Append":          r.Append(t.Context(), someOrder("a", 1)), "Reset": r.Reset(t.Context(), 2, 1, 2, noKeys),
 			"SetSegments": r.SetSegments(t.Context(), 2, map[int]int64{0: 1, 1: 1}, true),
-			"Watch":       r.Watch(t.Context(), 1, take, func(ctx context.Context, f func(context.Context) error) error { return f(ctx) }),
+			"Watch": r.Watch(t.Context(), 1, take, func(ctx context.Context, f func(context.Context) error) error {
+				return f(ctx)
+			}),
 		} {
 			if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
 				t.Errorf("%s after %s = %v, want ErrUnavailable: nothing was changed", name, said, err)
@@ -346,7 +357,8 @@ func TestRedisResetHalfDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer admin.Close()
-	if err := admin.Do(t.Context(), "ACL", "SETUSER", "half", "on", ">half", "~*", "+@all", "-eval", "-evalsha").Err(); err != nil {
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "half", "on", ">half", "~*", "+@all", "-eval",
+		"-evalsha").Err(); err != nil {
 		t.Fatal(err)
 	}
 	reset(t, store.NewRedis(admin, ""), 1, 5, 0)
@@ -360,7 +372,8 @@ func TestRedisResetHalfDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := store.NewRedis(c, "").Reset(t.Context(), 1, 9, 0, noKeys); !errors.Is(err, store.ErrUnknown) || !strings.Contains(err.Error(), "NOPERM") {
+	if err := store.NewRedis(c, "").Reset(t.Context(), 1, 9, 0, noKeys); !errors.Is(err, store.ErrUnknown) ||
+		!strings.Contains(err.Error(), "NOPERM") {
 		t.Errorf("Reset() = %v, want ErrUnknown, because of a refusal", err)
 	}
 }

@@ -14,8 +14,9 @@ import (
 // roomEvery is how often a refusal asks its server how much memory is in use.
 const roomEvery = 200 * time.Millisecond
 
-// rooms knows which servers use more than half of their memory. There, refusals are not kept: they cost the client nothing, and those of
-// many products together would fill a server whose other half the sales need. The zero value is ready.
+// rooms knows which servers use more than half of their memory. There, refusals are not kept: they cost the client
+// nothing, and those of many products together would fill a server whose other half the sales need. The zero value is
+// ready.
 type rooms struct {
 	of sync.Map // the address of a master of a cluster, "" = the only server -> *room
 }

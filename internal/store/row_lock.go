@@ -16,16 +16,16 @@ const (
 	erLockNoWait       = 3572 // MySQL; MariaDB says 1205, as it does after innodb_lock_wait_timeout
 )
 
-// longestWait is the longest wait for a row lock if AnswersWithin was not called: the driver closes a connection that is silent for
-// 30 s.
+// longestWait is the longest wait for a row lock if AnswersWithin was not called: the driver closes a connection that
+// is silent for 30 s.
 const longestWait = 29 * time.Second
 
-// ReadForUpdate reads the row of a product that is not segmented and keeps it locked until the transaction ends. MySQL only.
-// The server ends the wait after wait, 0 = at once: [ErrRowBusy]. So does ctx, at the price of the connection.
+// ReadForUpdate reads the row of a product that is not segmented and keeps it locked until the transaction ends. MySQL
+// only. The server ends the wait after wait, 0 = at once: [ErrRowBusy]. So does ctx, at the price of the connection.
 //
-// The limit is part of the statement. A deadline of ctx alone would not suffice: the driver closes the connection, but the server does
-// not notice while the statement waits, so every statement that gave up would stay in the row's queue. innodb_lock_wait_timeout has whole
-// seconds and would remain set in the session.
+// The limit is part of the statement. A deadline of ctx alone would not suffice: the driver closes the connection, but
+// the server does not notice while the statement waits, so every statement that gave up would stay in the row's queue.
+// innodb_lock_wait_timeout has whole seconds and would remain set in the session.
 func (t *Tx) ReadForUpdate(ctx context.Context, product int64, wait time.Duration) (Row, error) {
 	query, args := t.q.readNowait, []any{product}
 	if ms := (min(wait, t.rowWait) + time.Millisecond - 1).Milliseconds(); ms > 0 { // rounded up: 0 would be no limit

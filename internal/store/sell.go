@@ -23,7 +23,8 @@ var sellSource string
 
 var sellScript = redis.NewScript(answersSource + sellSource)
 
-// ErrCrossSlot says that the keys are in different slots of a Redis Cluster, where no script reaches them all. Nothing was changed.
+// ErrCrossSlot says that the keys are in different slots of a Redis Cluster, where no script reaches them all. Nothing
+// was changed.
 var ErrCrossSlot = errors.New("store: products are in different slots of the Redis Cluster")
 
 // Sale is what [Redis.Sell] does in one script.
@@ -44,7 +45,8 @@ type Sold struct {
 	Available int64
 	// Remaining is the stock of the first product after the sale.
 	Remaining int64
-	// Answer is the answer stored under the key, nil without a key, and for a refusal that is not kept. Earlier says that it was there before, and nothing was done.
+	// Answer is the answer stored under the key, nil without a key, and for a refusal that is not kept. Earlier says that
+	// it was there before, and nothing was done.
 	Answer      *idempotency.Answer
 	Earlier     bool
 	Fingerprint []byte // of the payload that the earlier answer is for
@@ -53,9 +55,9 @@ type Sold struct {
 // sellTries is how often a sale with a key is sent at most if its answers are lost. It takes effect once.
 const sellTries = 3
 
-// Sell takes the units of all orders and appends these, or does nothing, in one script; with a key it keeps the answer, and
-// returns the stored answer if there is one, even if it is for another product. The keys of different products must be in one slot of a
-// cluster, else ErrCrossSlot.
+// Sell takes the units of all orders and appends these, or does nothing, in one script; with a key it keeps the answer,
+// and returns the stored answer if there is one, even if it is for another product. The keys of different products must
+// be in one slot of a cluster, else ErrCrossSlot.
 func (r *Redis) Sell(ctx context.Context, s Sale) (Sold, error) {
 	t := selling{Sale: s, r: r, rendered: -1}
 	if len(s.Orders) == 1 && len(s.Key) > 0 && r.refusing.Load() && t.keeps(ctx) {
@@ -80,9 +82,10 @@ func (r *Redis) Sell(ctx context.Context, s Sale) (Sold, error) {
 // selling is a sale in progress.
 type selling struct {
 	Sale
-	r        *Redis
-	sold     idempotency.Template
-	rendered int    // the product whose refusal the script is given. Most sales need none, but after a refusal the next try likely does
+	r    *Redis
+	sold idempotency.Template
+	// the product whose refusal the script is given. Most sales need none, but after a refusal the next try likely does
+	rendered int
 	lost     int    // lost answers
 	void     string // the owner whose claim of the key is void
 	claimed  bool   // on a cluster: the key is claimed for this sale's product
@@ -113,7 +116,9 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 	}
 	out, err = t.outcome(reply, t.sold, refused)
 	if err == nil && out.Short >= 0 && keyed && out.Answer == nil && t.keeps(ctx) {
-		t.rendered = out.Short // store the refusal before answering it. While counts only fall, the same product stays short, or an earlier one becomes so
+		// store the refusal before answering it. While counts only fall, the same product stays short, or an earlier one
+		// becomes so
+		t.rendered = out.Short
 		return out, true, nil
 	}
 	if unsold := out.Short >= 0 || out.Earlier && out.Answer.Status/100 != 2; t.claimed && (err != nil || unsold) {
@@ -275,7 +280,8 @@ func sellError(err error) error {
 	return writeError(err)
 }
 
-// halves returns the order as JSON, cut where the remaining count goes. The result equals that of [json.Marshal], in a tenth of the time.
+// halves returns the order as JSON, cut where the remaining count goes. The result equals that of [json.Marshal], in a
+// tenth of the time.
 func (o *Order) halves() (head, tail []byte) {
 	b := make([]byte, 0, 192)
 	b = append(b, `{"id":`...)

@@ -25,7 +25,8 @@ func sale(id, key string, products ...int64) store.Sale {
 	s := store.Sale{Key: []byte(key), Fingerprint: []byte(strings.Repeat("f", 32))}
 	for i, p := range products {
 		s.Orders = append(s.Orders, store.Order{
-			ID: fmt.Sprint(id, i), ProductID: p, Quantity: 1, Mode: `m"<é`, Replica: "r", Key: []byte(key), Fence: 7, CreatedMicros: 3,
+			ID: fmt.Sprint(id, i), ProductID: p, Quantity: 1, Mode: `m"<é`, Replica: "r", Key: []byte(key), Fence: 7,
+			CreatedMicros: 3,
 		})
 	}
 	s.Sold = func() idempotency.Template {
@@ -120,13 +121,14 @@ func keysRead(t *testing.T, r *store.Redis, product int64) map[string][]string {
 	return read
 }
 
-// Setting the stock of a cart's first product deletes the cart's answer, so that the same request sells again. The earlier orders of the
-// other products then have no key: no two orders have the same one.
+// Setting the stock of a cart's first product deletes the cart's answer, so that the same request sells again. The
+// earlier orders of the other products then have no key: no two orders have the same one.
 func TestRedisCartOutlivesItsAnswer(t *testing.T) {
 	onClustersToo(t, func(t *testing.T, r *store.Redis, _ bool) {
 		reset(t, r, 1, 1, 0)
 		first, second := int64(1), int64(2) // on a cluster, in the same slot as product 1
-		for _, err := r.Sell(t.Context(), sale("x", "", 1, second)); errors.Is(err, store.ErrCrossSlot); _, err = r.Sell(t.Context(), sale("x", "", 1, second)) {
+		for _, err := r.Sell(t.Context(), sale("x", "", 1, second)); errors.Is(err, store.ErrCrossSlot); _,
+			err = r.Sell(t.Context(), sale("x", "", 1, second)) {
 			second++
 		}
 		check := func(when string, product int64, want ...string) {
@@ -165,7 +167,8 @@ func TestRedisCartOutlivesItsAnswer(t *testing.T) {
 	})
 }
 
-// The refusal of a cart names the first product that is short. It is stored, even if another product has become short meanwhile.
+// The refusal of a cart names the first product that is short. It is stored, even if another product has become short
+// meanwhile.
 func TestRedisSellCartShort(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
 		reset(t, r, 1, 1, 0)
@@ -325,7 +328,8 @@ func TestRedisSellRefused(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.Sell(gone, sale("a", "", 1)); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+	if _, err := r.Sell(gone, sale("a", "", 1)); !errors.Is(err, store.ErrUnavailable) ||
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("Sell() for a client that is gone = %v, want ErrUnavailable and why", err)
 	}
 }

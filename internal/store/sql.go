@@ -28,15 +28,15 @@ type SQL struct {
 	commits time.Duration // the time limit of a COMMIT
 }
 
-// NewSQL returns the store on db, which has the tables of package migrations. db must be opened with SkipDefaultTransaction: transactions
-// are explicit, see [SQL.Tx].
+// NewSQL returns the store on db, which has the tables of package migrations. db must be opened with
+// SkipDefaultTransaction: transactions are explicit, see [SQL.Tx].
 func NewSQL(db *gorm.DB) (*SQL, error) {
 	q, err := loadQueries(db.Name())
 	return &SQL{db: db, q: q, rowWait: longestWait, commits: commitTimeout}, err
 }
 
-// AnswersWithin sets how long the connections of MySQL wait for the answer to a statement; the default is thirty seconds. Call it
-// before the first statement.
+// AnswersWithin sets how long the connections of MySQL wait for the answer to a statement; the default is thirty
+// seconds. Call it before the first statement.
 func (s *SQL) AnswersWithin(d time.Duration) { s.rowWait = max(0, d-time.Second) }
 
 // MySQL says whether the server is MySQL or MariaDB, with InnoDB's locks; false = SQLite.
@@ -83,8 +83,8 @@ func readRow(row *sql.Row, product int64, more ...any) (Row, error) {
 	return r, nil
 }
 
-// ReadCommitted is the isolation that the modes pin: a REPEATABLE READ snapshot may be older than the lock that guards it. SQLite is
-// always serializable.
+// ReadCommitted is the isolation that the modes pin: a REPEATABLE READ snapshot may be older than the lock that guards
+// it. SQLite is always serializable.
 const ReadCommitted = sql.LevelReadCommitted
 
 // Tx runs body in one transaction. An error of body rolls back and is returned as it is. [ErrConflict] and
@@ -117,9 +117,9 @@ func (s *SQL) Tx(ctx context.Context, isolation sql.IsolationLevel, body func(*T
 	return commitError(tx.Commit().Error)
 }
 
-// renew closes the idle connections if err says that a transaction's connection was bad: the server has gone, or has become a replica
-// that refuses writes (see backend.OpenSQL). Idle connections lead to the same server. Without this, a failover would fail one
-// request per idle connection.
+// renew closes the idle connections if err says that a transaction's connection was bad: the server has gone, or has
+// become a replica that refuses writes (see backend.OpenSQL). Idle connections lead to the same server. Without this, a
+// failover would fail one request per idle connection.
 func (s *SQL) renew(err error) {
 	if !errors.Is(err, driver.ErrBadConn) {
 		return
@@ -139,8 +139,9 @@ func (s *SQL) renew(err error) {
 	}
 }
 
-// Reset sets the stock of a product and deletes its orders, its idempotency keys and the given locks without expiry. A cart has
-// one key: it goes with the first of its products that is reset, and the orders of the others stay, without it.
+// Reset sets the stock of a product and deletes its orders, its idempotency keys and the given locks without expiry. A
+// cart has one key: it goes with the first of its products that is reset, and the orders of the others stay, without
+// it.
 func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, locks ...string) error {
 	return Retry(ctx, 0, func(int) error { // concurrent resets may deadlock on each other's index gaps
 		return s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
@@ -219,8 +220,8 @@ func scanRows[T any](query *gorm.DB, scan func(*sql.Rows, *T) error) ([]T, error
 	return all, statementError(rows.Err())
 }
 
-// Numbers of server errors that end one transaction in favour of another: the whole transaction must be rolled back, also
-// after 1205, which leaves half of it standing.
+// Numbers of server errors that end one transaction in favour of another: the whole transaction must be rolled back,
+// also after 1205, which leaves half of it standing.
 const (
 	erCheckread       = 1020 // MariaDB: the row changed since the snapshot
 	erLockWaitTimeout = 1205
@@ -232,12 +233,14 @@ const (
 	erTiDBConflict  = 9007
 )
 
-var conflicts = []uint16{erCheckread, erLockWaitTimeout, erLockDeadlock, erTiDBForUpdate, erTiDBRetryable, erTiDBConflict}
+var conflicts = []uint16{erCheckread, erLockWaitTimeout, erLockDeadlock, erTiDBForUpdate, erTiDBRetryable,
+	erTiDBConflict}
 
 // erDupEntry says that a primary key is taken.
 const erDupEntry = 1062
 
-// Conflict reports whether the database ended the transaction of err in favour of another one; the same transaction may succeed later.
+// Conflict reports whether the database ended the transaction of err in favour of another one; the same transaction may
+// succeed later.
 func Conflict(err error) bool {
 	var my *mysql.MySQLError
 	if errors.As(err, &my) {
@@ -285,8 +288,8 @@ func statementError(err error) error {
 	return fmt.Errorf("%w: sql: %w", ErrUnavailable, err)
 }
 
-// commitError maps an error of COMMIT, or of a write outside a transaction: only a conflict, a transaction that had ended
-// before, and a connection that was never made are known not to have happened.
+// commitError maps an error of COMMIT, or of a write outside a transaction: only a conflict, a transaction that had
+// ended before, and a connection that was never made are known not to have happened.
 func commitError(err error) error {
 	var op *net.OpError
 	switch {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Snapshot reads a product in one transaction: its facts and totals, and its first rows. The position is the one after them.
+// Snapshot reads a product in one transaction: its facts and totals, and its first rows. The position is the one after
+// them.
 func (s *SQL) Snapshot(ctx context.Context, product int64, want Want) (f Facts, p Position, err error) {
 	err = s.view(ctx, func(v *sqlView) error {
 		if f, p, err = v.facts(product); err != nil {
@@ -18,8 +19,8 @@ func (s *SQL) Snapshot(ctx context.Context, product int64, want Want) (f Facts, 
 	return f, p, err
 }
 
-// Page reads the rows after a position, and returns the position after them. The reader's first snapshot no longer exists: the page may
-// contain an order that was committed since, by a replica whose clock is slow.
+// Page reads the rows after a position, and returns the position after them. The reader's first snapshot no longer
+// exists: the page may contain an order that was committed since, by a replica whose clock is slow.
 func (s *SQL) Page(ctx context.Context, product int64, p Position, want Want) (f Facts, next Position, err error) {
 	err = s.view(ctx, func(v *sqlView) error { return v.page(product, want, &f, &p) })
 	return f, p, err
@@ -56,8 +57,8 @@ type sqlView struct {
 	q *queries
 }
 
-// view runs body in a snapshot. REPEATABLE READ takes it at the first read. With SQLite's WAL every read-only transaction has one, and
-// does not wait for the writer.
+// view runs body in a snapshot. REPEATABLE READ takes it at the first read. With SQLite's WAL every read-only
+// transaction has one, and does not wait for the writer.
 func (s *SQL) view(ctx context.Context, body func(*sqlView) error) error {
 	opts := &sql.TxOptions{ReadOnly: true}
 	if s.MySQL() {
@@ -106,7 +107,8 @@ func (v *sqlView) page(product int64, want Want, f *Facts, p *Position) error {
 	}
 	from, last := p.Order, ""
 	err := eachRow(v, func(rows *sql.Rows, o *Order) error {
-		return rows.Scan(&o.ID, &o.ProductID, &o.Quantity, &o.Remaining, &o.Mode, &o.Replica, &o.Key, &o.Fence, &o.CreatedMicros, &last)
+		return rows.Scan(&o.ID, &o.ProductID, &o.Quantity, &o.Remaining, &o.Mode, &o.Replica, &o.Key, &o.Fence,
+			&o.CreatedMicros, &last)
 	}, func(batch []Order) error {
 		f.Orders = append(f.Orders, batch...)
 		return nil
@@ -125,7 +127,8 @@ func (v *sqlView) page(product int64, want Want, f *Facts, p *Position) error {
 	return nil
 }
 
-// plainASCII says whether a text can be compared with an id: MySQL refuses to compare texts of different character sets.
+// plainASCII says whether a text can be compared with an id: MySQL refuses to compare texts of different character
+// sets.
 func plainASCII(text string) bool {
 	for _, c := range []byte(text) {
 		if c < ' ' || c > '~' {
@@ -155,7 +158,8 @@ func (v *sqlView) pageOfKeys(product int64, want int, f *Facts, p *Position) err
 }
 
 func scanOrder(rows *sql.Rows, o *Order) error {
-	return rows.Scan(&o.ID, &o.ProductID, &o.Quantity, &o.Remaining, &o.Mode, &o.Replica, &o.Key, &o.Fence, &o.CreatedMicros)
+	return rows.Scan(&o.ID, &o.ProductID, &o.Quantity, &o.Remaining, &o.Mode, &o.Replica, &o.Key, &o.Fence,
+		&o.CreatedMicros)
 }
 
 func scanKey(rows *sql.Rows, k *KeyRow) error {
@@ -163,7 +167,8 @@ func scanKey(rows *sql.Rows, k *KeyRow) error {
 }
 
 // eachRow calls each with batches of a query's rows. each may keep the rows, but not the slice.
-func eachRow[T any](v *sqlView, scan func(*sql.Rows, *T) error, each func([]T) error, query string, args ...any) (err error) {
+func eachRow[T any](v *sqlView, scan func(*sql.Rows, *T) error, each func([]T) error, query string,
+	args ...any) (err error) {
 	rows, err := v.conn.QueryContext(v.ctx, strings.TrimSpace(query), args...)
 	if err != nil {
 		return statementError(err)

@@ -28,7 +28,8 @@ func onEachSQL(t *testing.T, test func(*testing.T, *store.SQL)) {
 	}
 }
 
-// openSet opens a database with at most conns connections for plain transactions, and for group commits, without probes.
+// openSet opens a database with at most conns connections for plain transactions, and for group commits, without
+// probes.
 func openSet(t *testing.T, dsn string, conns int) *backend.Set {
 	t.Helper()
 	set, err := backend.Open(backend.Config{SQL: dsn, Conns: conns, Health: backend.Health{Every: -1}})
@@ -146,7 +147,8 @@ func TestSQLTakeAt(t *testing.T) {
 			seq      uint64
 			ok       bool
 		}{
-			{2, row.LeaseSeq, true}, {2, row.LeaseSeq, false}, {2, row.LeaseSeq + 2, false}, {4, row.LeaseSeq + 1, false}, {3, row.LeaseSeq + 1, true},
+			{2, row.LeaseSeq, true}, {2, row.LeaseSeq, false}, {2, row.LeaseSeq + 2, false}, {4, row.LeaseSeq + 1, false},
+			{3, row.LeaseSeq + 1, true},
 		} {
 			do(t, s, func(tx *store.Tx) error {
 				if ok, err := tx.TakeAt(1, c.quantity, c.seq); ok != c.ok || err != nil {
@@ -216,7 +218,8 @@ func TestSQLResetsAtOnce(t *testing.T) {
 	})
 }
 
-// A body that fails, panics or loses its context leaves nothing, and nothing to the next one on its connection. Here there is only one.
+// A body that fails, panics or loses its context leaves nothing, and nothing to the next one on its connection. Here
+// there is only one.
 func TestSQLRollsBack(t *testing.T) {
 	for name, dsn := range map[string]func(*testing.T) string{
 		"mysql": mySQL, "sqlite": func(t *testing.T) string { t.Helper(); return testenv.SQLite(t) },
@@ -259,7 +262,8 @@ func TestSQLRollsBack(t *testing.T) {
 	}
 }
 
-// Two transactions take the same two rows in opposite order: the one that loses is rolled back as a whole, and may be retried.
+// Two transactions take the same two rows in opposite order: the one that loses is rolled back as a whole, and may be
+// retried.
 func TestSQLDeadlock(t *testing.T) {
 	onBothTx(t, mySQL, 2, func(t *testing.T, s *store.SQL, tx transact) {
 		resetSQL(t, s, 1, 5, 0)
@@ -339,11 +343,13 @@ func TestSQLLockWaitTimeout(t *testing.T) {
 	})
 }
 
-// A lost answer to COMMIT: the outcome is unknown, and the key tells it. A lost answer to a statement: nothing happened.
+// A lost answer to COMMIT: the outcome is unknown, and the key tells it. A lost answer to a statement: nothing
+// happened.
 func TestSQLLostAnswers(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]error{
-		"^COMMIT$": store.ErrUnknown, "INSERT INTO idempotent_log": store.ErrUnavailable, "LAST_INSERT_ID": store.ErrUnavailable,
+		"^COMMIT$": store.ErrUnknown, "INSERT INTO idempotent_log": store.ErrUnavailable,
+		"LAST_INSERT_ID": store.ErrUnavailable,
 	} {
 		for name, of := range bothTx {
 			t.Run(name+"/"+pattern, func(t *testing.T) {
@@ -358,7 +364,8 @@ func TestSQLLostAnswers(t *testing.T) {
 				tx, committed := of(s), errors.Is(want, store.ErrUnknown)
 				resetSQL(t, s, 1, 5, 0)
 				answers := []store.KeyedAnswer{{
-					Key: []byte("k"), Answer: idempotency.Record{Fingerprint: bytes.Repeat([]byte("f"), 32), Status: 200, Body: []byte("b")},
+					Key: []byte("k"), Answer: idempotency.Record{Fingerprint: bytes.Repeat([]byte("f"), 32), Status: 200,
+						Body: []byte("b")},
 				}}
 				inserted, taken := 0, errors.New("taken")
 				sell := func(tx *store.Tx) (err error) {
@@ -371,7 +378,8 @@ func TestSQLLostAnswers(t *testing.T) {
 					return err
 				}
 				lost := cut(t, p, pattern)
-				if err := tx(t.Context(), sell); !errors.Is(err, want) || errors.Is(err, store.ErrUnknown) != committed || !wasCut(lost) {
+				if err := tx(t.Context(), sell); !errors.Is(err, want) || errors.Is(err, store.ErrUnknown) != committed ||
+					!wasCut(lost) {
 					t.Errorf("a transaction, cut off: %t = %v, want %v", wasCut(lost), err, want)
 				}
 				if err := tx(t.Context(), sell); errors.Is(err, taken) != committed || inserted == 0 != committed {
@@ -390,7 +398,8 @@ func TestSQLLostAnswers(t *testing.T) {
 
 func TestSQLRefused(t *testing.T) {
 	t.Parallel()
-	set, err := backend.Open(backend.Config{SQL: "root@tcp(127.0.0.1:1)/shop", Conns: 1, Health: backend.Health{Every: -1}})
+	set, err := backend.Open(backend.Config{SQL: "root@tcp(127.0.0.1:1)/shop", Conns: 1,
+		Health: backend.Health{Every: -1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +409,8 @@ func TestSQLRefused(t *testing.T) {
 	_, factsErr := s.Facts(t.Context(), 1, true)
 	body := func(*store.Tx) error { t.Error("the body ran without a server"); return nil }
 	for name, err := range map[string]error{
-		"Read": readErr, "Facts": factsErr, "Reset": s.Reset(t.Context(), 1, 1, 0), "Tx": inTx(t, s, body), "GroupTx": s.GroupTx(t.Context(), body),
+		"Read": readErr, "Facts": factsErr, "Reset": s.Reset(t.Context(), 1, 1, 0), "Tx": inTx(t, s, body),
+		"GroupTx": s.GroupTx(t.Context(), body),
 	} {
 		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
 			t.Errorf("%s from nobody = %v, want ErrUnavailable", name, err)

@@ -1,8 +1,8 @@
 // Package store keeps the count and the orders: in Redis (redis.go), SQL (sql.go) or etcd (etcd.go).
 //
-// It does not decide how stock is deducted: it reads, writes absolutely, writes conditionally and appends orders, and the modes of
-// package stock combine these, correctly or not. But it reports whether a command happened: an error of a write is [ErrUnavailable] if
-// nothing was changed, and [ErrUnknown] if that is not known.
+// It does not decide how stock is deducted: it reads, writes absolutely, writes conditionally and appends orders, and
+// the modes of package stock combine these, correctly or not. But it reports whether a command happened: an error of a
+// write is [ErrUnavailable] if nothing was changed, and [ErrUnknown] if that is not known.
 package store
 
 import (
@@ -17,12 +17,14 @@ var (
 	ErrSegmented      = errors.New("store: product is segmented") // always in a *ProductError
 	// ErrUnavailable: the store did not answer, or refused, and nothing was changed.
 	ErrUnavailable = errors.New("store: unavailable")
-	// ErrRefused: the server is reachable but refuses the command, because Redis's memory is full or the database is read-only.
+	// ErrRefused: the server is reachable but refuses the command, because Redis's memory is full or the database is
+	// read-only.
 	ErrRefused = errors.New("store: refused")
 	// ErrForbidden: the server refuses the command, and will until an operator changes that: rights, a missing table, a
 	// setting.
 	ErrForbidden = fmt.Errorf("%w until an operator changes that", ErrRefused)
-	// ErrConflict: the database ended the transaction in favour of another one (deadlock, lock wait, snapshot). Nothing was changed.
+	// ErrConflict: the database ended the transaction in favour of another one (deadlock, lock wait, snapshot). Nothing
+	// was changed.
 	ErrConflict = errors.New("store: transaction conflict")
 	// ErrRowBusy: another transaction held the row for the caller's whole wait. Nothing was changed.
 	ErrRowBusy = errors.New("store: row is locked")
@@ -48,8 +50,8 @@ func (e *ProductError) Error() string { return fmt.Sprintf("%v: %d", e.Err, e.Pr
 // Unwrap returns which of the two it is.
 func (e *ProductError) Unwrap() error { return e.Err }
 
-// countLost is the error of a product whose count or initial count was deleted or evicted while the other, or its orders, are still
-// there: an audit must not take it for a product that the store never had.
+// countLost is the error of a product whose count or initial count was deleted or evicted while the other, or its
+// orders, are still there: an audit must not take it for a product that the store never had.
 func countLost(store string, product int64) error {
 	return fmt.Errorf("%w: %s: the counts or orders of product %d are there only in part", ErrUnavailable, store, product)
 }

@@ -10,8 +10,8 @@ import (
 	"lastitem/internal/idempotency"
 )
 
-// Tx is one transaction of [SQL.Tx]. The errors of its methods are [ErrConflict] and [ErrUnavailable]; after any of them
-// the body must return, so that everything is rolled back.
+// Tx is one transaction of [SQL.Tx]. The errors of its methods are [ErrConflict] and [ErrUnavailable]; after any of
+// them the body must return, so that everything is rolled back.
 type Tx struct {
 	ctx   context.Context
 	conn  conn
@@ -36,8 +36,8 @@ func (t *Tx) Read(product int64) (Row, error) {
 // Set writes the count absolutely, whatever it is now.
 func (t *Tx) Set(product, stock int64) error { return t.exec(t.q.set, stock, product) }
 
-// Take subtracts quantity if the stock suffices, in one statement, and returns the remaining stock. ok is false if the stock does not
-// suffice, or the product is unknown or segmented.
+// Take subtracts quantity if the stock suffices, in one statement, and returns the remaining stock. ok is false if the
+// stock does not suffice, or the product is unknown or segmented.
 func (t *Tx) Take(product, quantity int64) (remaining int64, ok bool, err error) {
 	return t.take(t.q.take, quantity, product, quantity)
 }
@@ -66,7 +66,8 @@ func (t *Tx) take(query string, args ...any) (remaining int64, ok bool, err erro
 	return remaining, true, err
 }
 
-// TakeAt subtracts quantity and raises lease_seq, if the row is unchanged since leaseSeq was read and the stock suffices.
+// TakeAt subtracts quantity and raises lease_seq, if the row is unchanged since leaseSeq was read and the stock
+// suffices.
 func (t *Tx) TakeAt(product, quantity int64, leaseSeq uint64) (ok bool, err error) {
 	n, err := t.affected(t.q.takeAt, quantity, product, leaseSeq, quantity)
 	return n > 0, err
@@ -84,7 +85,8 @@ func (t *Tx) SetVersion(product, stock int64, version uint64) (ok bool, err erro
 	return n > 0, err
 }
 
-// SetUpdated writes the count absolutely if the row's time is still the one that was read. It changes once a second at most.
+// SetUpdated writes the count absolutely if the row's time is still the one that was read. It changes once a second at
+// most.
 func (t *Tx) SetUpdated(product, stock int64, updatedAt string) (ok bool, err error) {
 	n, err := t.affected(t.q.setUpdated, stock, product, updatedAt)
 	return n > 0, err
@@ -92,17 +94,20 @@ func (t *Tx) SetUpdated(product, stock int64, updatedAt string) (ok bool, err er
 
 // InsertOrder adds an order.
 func (t *Tx) InsertOrder(o Order) error {
-	return t.exec(t.q.insertOrder, o.ID, o.ProductID, o.Quantity, o.Remaining, o.Mode, o.Replica, o.Key, o.Fence, o.CreatedMicros)
+	return t.exec(t.q.insertOrder, o.ID, o.ProductID, o.Quantity, o.Remaining, o.Mode, o.Replica, o.Key, o.Fence,
+		o.CreatedMicros)
 }
 
-// ClaimKey inserts the key. first says that the key was new; until the transaction ends, a rival with the same key blocks in its own
-// ClaimKey. If the key was not new, its first answer is returned.
-func (t *Tx) ClaimKey(key []byte, product int64, fingerprint []byte, micros int64) (first bool, earlier idempotency.Record, err error) {
+// ClaimKey inserts the key. first says that the key was new; until the transaction ends, a rival with the same key
+// blocks in its own ClaimKey. If the key was not new, its first answer is returned.
+func (t *Tx) ClaimKey(key []byte, product int64, fingerprint []byte, micros int64) (first bool,
+	earlier idempotency.Record, err error) {
 	n, err := t.affected(t.q.claimKey, key, product, fingerprint, micros)
 	if err != nil || n > 0 {
 		return n > 0, idempotency.Record{}, err
 	}
-	err = t.conn.QueryRowContext(t.ctx, t.q.readKey, key).Scan(&earlier.Fingerprint, &earlier.Status, &earlier.Body, &earlier.Mode)
+	err = t.conn.QueryRowContext(t.ctx, t.q.readKey, key).Scan(&earlier.Fingerprint, &earlier.Status, &earlier.Body,
+		&earlier.Mode)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, earlier, fmt.Errorf("%w: the key's row vanished", ErrConflict)
 	}

@@ -29,7 +29,8 @@ func gate(t *testing.T, addr string, codec wire.Codec) *wire.Proxy {
 	return p
 }
 
-// cut loses the answer to the next command whose text has a pattern: when the answer comes, both ends of the connection are closed.
+// cut loses the answer to the next command whose text has a pattern: when the answer comes, both ends of the connection
+// are closed.
 func cut(t *testing.T, p *wire.Proxy, pattern string) *wire.Hold {
 	t.Helper()
 	match := regexp.MustCompile(pattern).MatchString
@@ -54,8 +55,8 @@ func wasCut(h *wire.Hold) bool {
 	}
 }
 
-// A COMMIT without an answer is given up after its own time limit, not after the driver's thirty seconds. Its outcome is unknown, and its
-// connection is not used again.
+// A COMMIT without an answer is given up after its own time limit, not after the driver's thirty seconds. Its outcome
+// is unknown, and its connection is not used again.
 func TestCommitIsBounded(t *testing.T) {
 	t.Parallel()
 	dsn := testenv.MySQL(t)
@@ -103,7 +104,8 @@ func TestCommitIsBounded(t *testing.T) {
 	}
 }
 
-// The sessions read what others commit meanwhile, and are of a pool of their own: otherwise the second transaction would have no connection.
+// The sessions read what others commit meanwhile, and are of a pool of their own: otherwise the second transaction
+// would have no connection.
 func TestGroupTxSessions(t *testing.T) {
 	t.Parallel()
 	set := openSet(t, testenv.MySQL(t), 1)
@@ -207,8 +209,8 @@ func TestSQLFenceOfOtherProducts(t *testing.T) {
 // atOnce sends a command without a time limit.
 func atOnce(ctx context.Context, send func(context.Context) error) error { return send(ctx) }
 
-// Count and order are written together, or not at all: when somebody has written the count since it was read, when the caller declines,
-// and when there is no such count.
+// Count and order are written together, or not at all: when somebody has written the count since it was read, when the
+// caller declines, and when there is no such count.
 func TestWatch(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
 		reset(t, r, 1, 5, 0)

@@ -8,12 +8,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Watch reads the count of a product that is not segmented and passes it to take. take returns the order to write, whose Remaining is the
-// new count, or an error: then nothing is written. write sends the writes, and bounds how long their answer may take. The commands are
-// WATCH, GET, MULTI, SET, RPUSH and EXEC on one connection. If anybody has written the count since the WATCH, EXEC does nothing and Watch
-// returns ErrConflict.
+// Watch reads the count of a product that is not segmented and passes it to take. take returns the order to write,
+// whose Remaining is the new count, or an error: then nothing is written. write sends the writes, and bounds how long
+// their answer may take. The commands are WATCH, GET, MULTI, SET, RPUSH and EXEC on one connection. If anybody has
+// written the count since the WATCH, EXEC does nothing and Watch returns ErrConflict.
 func (r *Redis) Watch(
-	ctx context.Context, product int64, take func(have int64) (Order, error), write func(context.Context, func(context.Context) error) error,
+	ctx context.Context, product int64, take func(have int64) (Order, error),
+	write func(context.Context, func(context.Context) error) error,
 ) error {
 	w := watched{r: r, product: product, take: take, write: write}
 	err := r.c.Watch(ctx, func(tx *redis.Tx) error { return w.run(ctx, tx) }, r.key("stock", product))

@@ -1,5 +1,6 @@
-// Package testkit is what tests of all packages need and what imports none of ours. It says what becomes of a test that lacks a server or a program of the machine: it is skipped, and 'make test' lists
-// it, or it fails where that must be there, as in CI.
+// Package testkit is what tests of all packages need and what imports none of ours. It says what becomes of a test that
+// lacks a server or a program of the machine: it is skipped, and 'make test' lists it, or it fails where that must be
+// there, as in CI.
 package testkit
 
 import (
@@ -38,7 +39,8 @@ func Missing(t testing.TB, name string, why error) {
 	t.Skipf("needs %s: %v", name, why)
 }
 
-// Asked returns the value of an environment variable that asks for the test, or skips the test if nobody asks; how says who or what sets it.
+// Asked returns the value of an environment variable that asks for the test, or skips the test if nobody asks; how says
+// who or what sets it.
 func Asked(t testing.TB, variable, how string) string {
 	t.Helper()
 	value := os.Getenv(variable)

@@ -1,4 +1,5 @@
-// FreePort gives a test an address on which nobody listens: for a server that the test starts, or in place of one that is down.
+// FreePort gives a test an address on which nobody listens: for a server that the test starts, or in place of one that
+// is down.
 
 package testkit
 
@@ -9,9 +10,10 @@ import (
 	"testing"
 )
 
-// FreePort returns a loopback address, host:port, that is free, and so is the port 10,000 higher, which a Redis Cluster takes for its bus. Both
-// ports are below the range from which the system takes those of outgoing connections: a server that restarts finds them free again. No
-// other call, in this process or another one, returns the address before the test ends: Free holds the UDP port of that number until then.
+// FreePort returns a loopback address, host:port, that is free, and so is the port 10,000 higher, which a Redis Cluster
+// takes for its bus. Both ports are below the range from which the system takes those of outgoing connections: a server
+// that restarts finds them free again. No other call, in this process or another one, returns the address before the
+// test ends: Free holds the UDP port of that number until then.
 func FreePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {

@@ -8,8 +8,9 @@ import (
 	"lastitem/internal/testkit"
 )
 
-// An address and the one of the bus, 10,000 higher, can be listened on, and are below the range of outgoing connections. Nobody gets the
-// same one twice, though nobody listens yet: by chance alone two of 400 would be equal in all but 3 of 10,000 runs.
+// An address and the one of the bus, 10,000 higher, can be listened on, and are below the range of outgoing
+// connections. Nobody gets the same one twice, though nobody listens yet: by chance alone two of 400 would be equal in
+// all but 3 of 10,000 runs.
 func TestFree(t *testing.T) {
 	t.Parallel()
 	given := map[string]bool{}

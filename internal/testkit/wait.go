@@ -15,7 +15,8 @@ const Most = time.Minute
 // every is the time between two looks.
 const every = 2 * time.Millisecond
 
-// Until polls until ok returns true, and fails the test after [Most]; what names the condition, as in "the key is gone".
+// Until polls until ok returns true, and fails the test after [Most]; what names the condition, as in "the key is
+// gone".
 func Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Most); !ok(); time.Sleep(every) {
@@ -25,7 +26,8 @@ func Until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// NoError polls until try returns nil. After [Most] it fails the test with the last error and with what was waited for, as [Until] does.
+// NoError polls until try returns nil. After [Most] it fails the test with the last error and with what was waited for,
+// as [Until] does.
 func NoError(t testing.TB, what string, try func() error) {
 	t.Helper()
 	for end := time.Now().Add(Most); ; time.Sleep(every) {

@@ -1,5 +1,5 @@
-// Package text has the sentences for users: English stands in the code where it is said ([Of], [Table]), its Chinese in zh.json, by the English.
-// Errors follow the language of their reader too ([Text.Errorf], [ErrorIn]).
+// Package text has the sentences for users: English stands in the code where it is said ([Of], [Table]), its Chinese in
+// zh.json, by the English. Errors follow the language of their reader too ([Text.Errorf], [ErrorIn]).
 package text
 
 import (
@@ -12,7 +12,8 @@ import (
 	"unsafe"
 )
 
-// zhJSON is the catalog: the Chinese sentence of each English one. A test finds what is missing, stale or has other arguments.
+// zhJSON is the catalog: the Chinese sentence of each English one. A test finds what is missing, stale or has other
+// arguments.
 //
 //go:embed zh.json
 var zhJSON []byte
@@ -78,7 +79,8 @@ func (w Words[T]) In(lang string) T {
 	return w.en
 }
 
-// translate replaces each string below v, which can be set, by its Chinese, if the catalog has it; maps and slices are copied first.
+// translate replaces each string below v, which can be set, by its Chinese, if the catalog has it; maps and slices are
+// copied first.
 func translate(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:

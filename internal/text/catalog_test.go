@@ -170,7 +170,8 @@ func inChinese(text string) bool {
 }
 
 // names match the parts of a text that no language changes: flags, variables, commands, code in braces, verbs, numbers.
-var names = regexp.MustCompile(`--[a-z]+(?:-[a-z]+)*|\$?[A-Z]+_[A-Z_]+|\{\{\w+\}\}|'shop [^']*'|%(?:\[\d\])?[.0-9]*[a-zA-Z]|\b\d+(?:\.\d+)?(?:ms|s|m|h|%)?`)
+var names = regexp.MustCompile(`--[a-z]+(?:-[a-z]+)*|\$?[A-Z]+_[A-Z_]+|\{\{\w+\}\}|'shop ` +
+	`[^']*'|%(?:\[\d\])?[.0-9]*[a-zA-Z]|\b\d+(?:\.\d+)?(?:ms|s|m|h|%)?`)
 
 // numerals are the numbers that a text may spell out, by their digits.
 var numerals = map[string][]string{"0": {"零"}, "1": {"一"}, "2": {"两", "二"}, "3": {"三"}, "5": {"五"}}
@@ -190,7 +191,9 @@ func sameNames(en, zh string) string {
 	}
 	ours, theirs := of(zh), of(en)
 	for _, word := range theirs {
-		if !slices.Contains(ours, word) && !slices.ContainsFunc(numerals[word], func(n string) bool { return strings.Contains(zh, n) }) {
+		if !slices.Contains(ours, word) && !slices.ContainsFunc(numerals[word], func(n string) bool {
+			return strings.Contains(zh, n)
+		}) {
 			return fmt.Sprintf("the Chinese lacks %s", word)
 		}
 	}
@@ -209,7 +212,8 @@ var alike = []string{
 	"1000 in 10 segments of 100, against one lock",
 }
 
-// Chinese stands in the catalog, not in the code. Excepted are what the code reads, and the names of languages and files.
+// Chinese stands in the catalog, not in the code. Excepted are what the code reads, and the names of languages and
+// files.
 func TestNoChineseInCode(t *testing.T) {
 	t.Parallel()
 	excepted := map[string]string{
@@ -217,8 +221,9 @@ func TestNoChineseInCode(t *testing.T) {
 		"internal/stock/newmode/main.go":        "the title of a skeleton",
 		"internal/stock/essays.go":              "a comment shows a note in both languages",
 		"internal/testkit/stocktest/answers.go": "input of a test",
-		"cmd/shop/settings.go":                  "the link to the other language", "faultlab/tell_pages.go": "the link to the other language",
-		"internal/stock/pages/pages.go": "the link to the other language",
+		"cmd/shop/settings.go":                  "the link to the other language",
+		"faultlab/tell_pages.go":                "the link to the other language",
+		"internal/stock/pages/pages.go":         "the link to the other language",
 	}
 	sources(t, func(name string, _ *ast.File) {
 		code, err := os.ReadFile(filepath.Join("..", "..", name))

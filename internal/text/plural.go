@@ -7,11 +7,12 @@ import (
 	"strconv"
 )
 
-// directive matches what [Sprintf] reads in a format: a verb with its argument's index, if it has one, or a choice of two forms.
+// directive matches what [Sprintf] reads in a format: a verb with its argument's index, if it has one, or a choice of
+// two forms.
 var directive = regexp.MustCompile(`%(?:\[(\d+)\])?[-+# 0-9.]*([a-zA-Z%])|\[([^][|%]*)\|([^][|%]*)\]`)
 
-// Sprintf is [fmt.Sprintf] with plurals, for texts in English: "%d [order is|orders are] left" has the first form if the integer before it
-// is 1, else the second. A width must not be given as "*".
+// Sprintf is [fmt.Sprintf] with plurals, for texts in English: "%d [order is|orders are] left" has the first form if
+// the integer before it is 1, else the second. A width must not be given as "*".
 func Sprintf(format string, args ...any) string { return fmt.Sprintf(numbered(format, args), args...) }
 
 // numbered returns a format with the forms that its arguments want.

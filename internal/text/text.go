@@ -22,8 +22,9 @@ func (t Text) In(lang string) string {
 // String returns the English text.
 func (t Text) String() string { return t.En }
 
-// Errorf returns an error that users read in their language: [ErrorIn] tells it. Its method Error tells it in English, as logs are. The texts
-// are formats as of [fmt.Errorf], with plurals as of [Sprintf], both with the same arguments; an argument that is a Text, or an error of this kind, follows the language.
+// Errorf returns an error that users read in their language: [ErrorIn] tells it. Its method Error tells it in English,
+// as logs are. The texts are formats as of [fmt.Errorf], with plurals as of [Sprintf], both with the same arguments; an
+// argument that is a Text, or an error of this kind, follows the language.
 func (t Text) Errorf(args ...any) error {
 	return &textError{error: fmt.Errorf(numbered(t.En, args), args...), text: t, args: args}
 }
@@ -44,7 +45,8 @@ func (e *textError) in(lang string) string {
 	return fmt.Errorf(numbered(e.text.In(lang), args), args...).Error()
 }
 
-// ErrorIn tells an error in the language lang, as far as it was made by [Text.Errorf]; the errors of libraries and servers stay as they are.
+// ErrorIn tells an error in the language lang, as far as it was made by [Text.Errorf]; the errors of libraries and
+// servers stay as they are.
 func ErrorIn(lang string, err error) string {
 	if err == nil {
 		return ""

@@ -52,9 +52,11 @@ func TestErrorIn(t *testing.T) {
 		{nil, "", ""},
 		{errors.New("plain"), "plain", "plain"},
 		{gone, "no shop at here: file does not exist", "here 没有商店：file does not exist"},
-		{fmt.Errorf("--url: %w", gone), "--url: no shop at here: file does not exist", "--url: here 没有商店：file does not exist"},
+		{fmt.Errorf("--url: %w", gone), "--url: no shop at here: file does not exist",
+			"--url: here 没有商店：file does not exist"},
 		{nested, "this is wrong: --url: no shop at here: file does not exist", "这不对：--url: here 没有商店：file does not exist"},
-		{errors.Join(gone, nested), gone.Error() + "\n" + nested.Error(), "here 没有商店：file does not exist\n这不对：--url: here 没有商店：file does not exist"},
+		{errors.Join(gone, nested), gone.Error() + "\n" + nested.Error(),
+			"here 没有商店：file does not exist\n这不对：--url: here 没有商店：file does not exist"},
 	} {
 		if got := ErrorIn("en", tt.err); got != tt.en {
 			t.Errorf("ErrorIn(en) = %q, want %q", got, tt.en)

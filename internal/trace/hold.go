@@ -34,11 +34,12 @@ func hold(query url.Values, h stock.Hold) {
 	}
 }
 
-// longer is for how much longer a trace may take because of its experiment: both the deduction before it and the observed one.
+// longer is for how much longer a trace may take because of its experiment: both the deduction before it and the
+// observed one.
 func (t *Tracer) longer(d Deduction) time.Duration { return d.Hold.Work + t.ttl }
 
-// warm is the deduction before the observed one. With an experiment it holds the lock until the first renewal is over, so that the script of
-// the renewal is loaded as well.
+// warm is the deduction before the observed one. With an experiment it holds the lock until the first renewal is over,
+// so that the script of the renewal is loaded as well.
 func (t *Tracer) warm(tr Trace) Trace {
 	if tr.Hold.Work == 0 {
 		return tr
@@ -53,8 +54,8 @@ func (t *Tracer) warm(tr Trace) Trace {
 // rivalWait is the longest wait_ms that a request may have.
 const rivalWait = 30 * time.Second
 
-// sendRival sends the rival's request a twelfth of the TTL after began, when the first has its lock. The returned function waits for its
-// answer; nil = there is no rival.
+// sendRival sends the rival's request a twelfth of the TTL after began, when the first has its lock. The returned
+// function waits for its answer; nil = there is no rival.
 func (t *Tracer) sendRival(ctx context.Context, d Deduction, began time.Time) func() (*Rival, error) {
 	if !d.Rival {
 		return func() (*Rival, error) { return nil, nil }
@@ -75,7 +76,8 @@ func (t *Tracer) sendRival(ctx context.Context, d Deduction, began time.Time) fu
 		}
 		var err error
 		r.Began = time.Since(began)
-		r.Status, r.Answer, err = t.send(ctx, http.MethodPost, r.Target, "", http.Header{"Idempotency-Key": {d.Key + "-rival"}})
+		r.Status, r.Answer, err = t.send(ctx, http.MethodPost, r.Target, "",
+			http.Header{"Idempotency-Key": {d.Key + "-rival"}})
 		r.Took = time.Since(began) - r.Began
 		done <- err
 	}()
@@ -94,14 +96,15 @@ func (s side) row() []string { return []string{"", micros(s.at), "", "", "", s.n
 func (tr Trace) sides() []side {
 	all := []side{{tr.Took, "client", fmt.Sprintf("%d %s", tr.Status, tr.Answer)}}
 	if r := tr.Against; r != nil {
-		all = append(all, side{r.Began, "rival", "POST " + r.Target}, side{r.Began + r.Took, "rival", fmt.Sprintf("%d %s", r.Status, r.Answer)})
+		all = append(all, side{r.Began, "rival", "POST " + r.Target},
+			side{r.Began + r.Took, "rival", fmt.Sprintf("%d %s", r.Status, r.Answer)})
 	}
 	slices.SortStableFunc(all, func(a, b side) int { return int(a.at - b.at) })
 	return all
 }
 
-// held draws the commands of a lock that was held for a long time. What differs from run to run is replaced, the TTL too, so that a run with a
-// short TTL is drawn like one with a long TTL; and times are in TTLs.
+// held draws the commands of a lock that was held for a long time. What differs from run to run is replaced, the TTL
+// too, so that a run with a short TTL is drawn like one with a long TTL; and times are in TTLs.
 type held struct {
 	tr     Trace
 	steady stabilizer
@@ -124,8 +127,8 @@ func (h *held) text(text string) string {
 	return h.steady.text(text)
 }
 
-// heldLine is a command. A script that is sent again, word for word and with the same effect, stands where it was sent first: a renewal, or
-// a waiter that tries again.
+// heldLine is a command. A script that is sent again, word for word and with the same effect, stands where it was sent
+// first: a renewal, or a waiter that tries again.
 type heldLine struct {
 	key, server string
 	lines       []string
@@ -174,7 +177,9 @@ func (h *held) lines() []*heldLine {
 			l.lines = append(l.lines, h.text(in.Text))
 			l.key += "\n" + in.Text
 		}
-		again := slices.IndexFunc(all, func(o *heldLine) bool { return strings.HasPrefix(s.Text, "EVALSHA ") && o.key == l.key })
+		again := slices.IndexFunc(all, func(o *heldLine) bool {
+			return strings.HasPrefix(s.Text, "EVALSHA ") && o.key == l.key
+		})
 		if again >= 0 {
 			all[again].at = append(all[again].at, at)
 			continue

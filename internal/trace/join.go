@@ -9,13 +9,14 @@ import (
 	"lastitem/internal/wire"
 )
 
-// join matches what passed the wires with what the servers saw: the n-th occurrence of a text here is the n-th occurrence there, and the
-// commands of a script belong to the call before them. began has no monotonic part.
+// join matches what passed the wires with what the servers saw: the n-th occurrence of a text here is the n-th
+// occurrence there, and the commands of a script belong to the call before them. began has no monotonic part.
 func join(calls []wire.Call, views []observed, began time.Time) []Step {
 	steps := make([]Step, 0, len(calls))
 	for _, c := range calls {
 		s := Step{
-			Server: c.Server, Text: c.Text, Pattern: c.Pattern, Poll: c.Poll, Sent: c.Sent.Sub(began), Took: Unknown, Seen: Unknown, Ran: Unknown,
+			Server: c.Server, Text: c.Text, Pattern: c.Pattern, Poll: c.Poll, Sent: c.Sent.Sub(began), Took: Unknown,
+			Seen: Unknown, Ran: Unknown,
 		}
 		if !c.Answered.IsZero() {
 			s.Took = c.Answered.Round(0).Sub(c.Sent)
@@ -62,7 +63,8 @@ func (t *Tracer) scripts() map[string]string {
 	return about
 }
 
-// firstSentence returns the comment that a script begins with: its first line, without a sentence that continues on the next line.
+// firstSentence returns the comment that a script begins with: its first line, without a sentence that continues on the
+// next line.
 func firstSentence(script string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(script), "\n")
 	if end := strings.LastIndex(line, "."); end >= 0 {

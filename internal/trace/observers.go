@@ -30,7 +30,8 @@ type observed struct {
 	script bool // sent by a script, not by a client
 }
 
-// redisObserver looks at what a Redis does: MONITOR says what came and when, the slow log with a threshold of 0 how long it took.
+// redisObserver looks at what a Redis does: MONITOR says what came and when, the slow log with a threshold of 0 how
+// long it took.
 type redisObserver struct {
 	name   string
 	client redis.UniversalClient
@@ -126,8 +127,8 @@ func (e *redisObserver) look(ctx context.Context) ([]observed, error) {
 	return all, nil
 }
 
-// addDurations gives the durations in the slow log, oldest first, to the commands that they belong to. A command that is not in
-// the log, which is reset a moment after MONITOR was read, keeps the duration that it has.
+// addDurations gives the durations in the slow log, oldest first, to the commands that they belong to. A command that
+// is not in the log, which is reset a moment after MONITOR was read, keeps the duration that it has.
 func addDurations(all []observed, logs []redis.SlowLog) {
 	next := 0
 	for _, log := range logs {
@@ -160,7 +161,8 @@ func logged(words, args []string) bool {
 	return len(args) == len(words)
 }
 
-// monitored is a line of MONITOR: +1700000000.123456 [0 127.0.0.1:4711] "GET" "key", and [0 lua] for what a script does.
+// monitored is a line of MONITOR: +1700000000.123456 [0 127.0.0.1:4711] "GET" "key", and [0 lua] for what a script
+// does.
 var monitored = regexp.MustCompile(`^\+(\d+)\.(\d{6}) \[\d+ ([^\]]*)\] (.*)$`)
 
 // read returns what MONITOR has said so far, up to a command of our own.
@@ -189,7 +191,8 @@ func (e *redisObserver) read(ctx context.Context) ([]observed, error) {
 		seconds, _ := strconv.ParseInt(m[1], 10, 64) // digits, by the expression
 		micros, _ := strconv.ParseInt(m[2], 10, 64)
 		all = append(all, observed{
-			server: e.name, at: time.UnixMicro(seconds*1e6 + micros), ran: Unknown, words: words, text: wire.RedisText(words), script: m[3] == "lua",
+			server: e.name, at: time.UnixMicro(seconds*1e6 + micros), ran: Unknown, words: words, text: wire.RedisText(words),
+			script: m[3] == "lua",
 		})
 	}
 }
@@ -199,7 +202,8 @@ func (e *redisObserver) close() {
 	_ = e.client.Close()
 }
 
-// sqlObserver looks at what MySQL does: the general log says what came and when, the slow log with a threshold of 0 how long it took.
+// sqlObserver looks at what MySQL does: the general log says what came and when, the slow log with a threshold of 0 how
+// long it took.
 type sqlObserver struct{ db *gorm.DB }
 
 // watchMySQL switches both logs on, for the sessions that begin from now on.

@@ -98,7 +98,8 @@ func (t *Tracer) start(ctx context.Context, o Options) error {
 	}
 	t.token, t.ttl = c.Token, c.LockTTL
 	if err := errors.Join(
-		t.tapRedis(ctx, &c, stack), t.tapSQL(ctx, &c, stack), t.tapCoordination(&c, stack), t.tapKafka(ctx, &c, servers, needs[stock.NeedKafka]),
+		t.tapRedis(ctx, &c, stack), t.tapSQL(ctx, &c, stack), t.tapCoordination(&c, stack),
+		t.tapKafka(ctx, &c, servers, needs[stock.NeedKafka]),
 	); err != nil {
 		return err
 	}
@@ -107,13 +108,15 @@ func (t *Tracer) start(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	if t.replica, err = replica.New(c, replica.Options{Log: slog.New(slog.DiscardHandler), KafkaDial: t.kafkaDial}); err != nil {
+	if t.replica, err = replica.New(c, replica.Options{Log: slog.New(slog.DiscardHandler),
+		KafkaDial: t.kafkaDial}); err != nil {
 		return err
 	}
 	return t.serve(ctx)
 }
 
-// settings are those of the traced replica, but for the addresses of its servers: the taps add theirs. ttl is of the locks; 0 = the default.
+// settings are those of the traced replica, but for the addresses of its servers: the taps add theirs. ttl is of the
+// locks; 0 = the default.
 func settings(s *localstack.Stack, ttl time.Duration) (replica.Config, error) {
 	usual, err := replica.Defaults()
 	missing := map[stock.Backend]string{}
@@ -121,8 +124,9 @@ func settings(s *localstack.Stack, ttl time.Duration) (replica.Config, error) {
 		missing[stock.Backend(name)] = why
 	}
 	return replica.Config{
-		Replica: usual.Replica, Token: s.Token, DefaultMode: usual.DefaultMode, Prefix: usual.Prefix, LockTTL: cmp.Or(ttl, usual.LockTTL),
-		Conns: 16, Missing: missing,
+		Replica: usual.Replica, Token: s.Token, DefaultMode: usual.DefaultMode, Prefix: usual.Prefix,
+		LockTTL: cmp.Or(ttl, usual.LockTTL),
+		Conns:   16, Missing: missing,
 	}, err
 }
 
@@ -160,7 +164,8 @@ func (t *Tracer) tapOneRedis(ctx context.Context, name string, s *localstack.Sta
 	eye, err := watchRedis(ctx, name, s.Redis.URL)
 	switch {
 	case errors.Is(err, errNoMonitor):
-		t.notes = append(t.notes, text.Of("%s is %s, which has no MONITOR: only the client's side is seen.").With(name, s.Redis.Kind))
+		t.notes = append(t.notes, text.Of("%s is %s, which has no MONITOR: only the client's side is seen.").With(name,
+			s.Redis.Kind))
 	case err != nil:
 		return "", err
 	default:
@@ -225,8 +230,8 @@ func (t *Tracer) tapCoordination(c *replica.Config, s *localstack.Stack) error {
 	return nil
 }
 
-// tapKafka makes the replica dial the tap, whatever address the broker advertises, because a Kafka client connects to the advertised
-// address. The broker is the embedded one, so that a trace is the same everywhere.
+// tapKafka makes the replica dial the tap, whatever address the broker advertises, because a Kafka client connects to
+// the advertised address. The broker is the embedded one, so that a trace is the same everywhere.
 func (t *Tracer) tapKafka(ctx context.Context, c *replica.Config, o localstack.Options, needed bool) error {
 	if !needed {
 		return nil
@@ -239,8 +244,10 @@ func (t *Tracer) tapKafka(ctx context.Context, c *replica.Config, o localstack.O
 	if err != nil {
 		return err
 	}
-	t.notes = append(t.notes, text.Of("A Fetch waits in the broker until there is a record: it stands where its answer came. Where sent is negative, it was waiting\n"+
-		"before the request. Nobody waits for the OffsetCommit: it may pass after the answer to the client. Left out: heartbeats,\n"+
+	t.notes = append(t.notes, text.Of("A Fetch waits in the broker until there is a record: it stands where its answer "+
+		"came. Where sent is negative, it was waiting\n"+
+		"before the request. Nobody waits for the OffsetCommit: it may pass after the answer to the client. Left out: "+
+		"heartbeats,\n"+
 		"metadata, and fetches that bring nothing."))
 	c.Kafka = s.Kafka.URL
 	t.kafkaDial = func(ctx context.Context, network, _ string) (net.Conn, error) {

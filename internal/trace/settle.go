@@ -11,8 +11,9 @@ import (
 	"lastitem/internal/wire"
 )
 
-// settle waits until everything that was sent during the request is answered; the mode itself may not have waited for all answers. If the
-// mode sends something that its own answer does not wait for, settle waits for that too. It returns when all of it ended.
+// settle waits until everything that was sent during the request is answered; the mode itself may not have waited for
+// all answers. If the mode sends something that its own answer does not wait for, settle waits for that too. It returns
+// when all of it ended.
 func (t *Tracer) settle(ctx context.Context, m stock.Mode, began, ended time.Time) (time.Time, error) {
 	later := slices.Contains(m.Needs, stock.NeedKafka) || slices.Contains(m.Needs, stock.NeedRedlock)
 	for {
@@ -32,10 +33,13 @@ func (t *Tracer) settle(ctx context.Context, m stock.Mode, began, ended time.Tim
 	}
 }
 
-// sentAll says whether a mode has also sent what its answer does not wait for: the commit of an offset; and, once a Redlock has asked one
-// node, the request to every other node and all releases. Redlock's answer comes when a majority has granted the lock and released it.
+// sentAll says whether a mode has also sent what its answer does not wait for: the commit of an offset; and, once a
+// Redlock has asked one node, the request to every other node and all releases. Redlock's answer comes when a majority
+// has granted the lock and released it.
 func sentAll(m stock.Mode, calls []wire.Call) bool {
-	if slices.Contains(m.Needs, stock.NeedKafka) && !slices.ContainsFunc(calls, func(c wire.Call) bool { return aside(c.Text) }) {
+	if slices.Contains(m.Needs, stock.NeedKafka) && !slices.ContainsFunc(calls, func(c wire.Call) bool {
+		return aside(c.Text)
+	}) {
 		return false
 	}
 	last := map[string]wire.Call{}

@@ -13,12 +13,13 @@ import (
 	"lastitem/internal/wire"
 )
 
-// watchSQLite notes the statements of the replica when it hands them to SQLite. SQLite runs inside the replica: there is no wire, and no
-// server's side.
+// watchSQLite notes the statements of the replica when it hands them to SQLite. SQLite runs inside the replica: there
+// is no wire, and no server's side.
 func (t *Tracer) watchSQLite() {
 	db := t.replica.Backends.DB
 	db.Statement.ConnPool = notedPool{db.Statement.ConnPool, &t.recorder}
-	t.notes = append(t.notes, text.Of("sql is embedded SQLite, which has no wire: its statements are noted as the replica hands them over."))
+	t.notes = append(t.notes, text.Of("sql is embedded SQLite, which has no wire: its statements are noted as the "+
+		"replica hands them over."))
 }
 
 // notedPool is a connection pool, or a transaction, whose statements are noted.

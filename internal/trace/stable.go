@@ -13,23 +13,27 @@ import (
 )
 
 var (
-	shaWord      = regexp.MustCompile(`\b([0-9a-f]{8})[0-9a-f]{32}\b`)
-	uuidWord     = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
-	holdWord     = regexp.MustCompile(`(\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):\d+\b`) // of watchdog: the process, and which of its holds
-	latchWord    = regexp.MustCompile(`(redisson_unlock_latch:\S+:)[0-9a-f]{32}\b`)
-	nowWord      = regexp.MustCompile(`\b\d{16}\b`)
-	clockWord    = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\b`) // of a database
-	limitWord    = regexp.MustCompile(`(max_statement_time = )[\d.]+|(MAX_EXECUTION_TIME\()\d+`)
-	tokenWord    = regexp.MustCompile(`\b(?:v\d+-)?[0-9A-Z]{16}(?:-\d+-[-0-9A-Za-z%]*)?(\.[0-9a-z]+){3}\b`) // of the lock engine
-	leaseWord    = regexp.MustCompile(`\b[lL]ease:-?\d+`)                                                   // of etcd
+	shaWord  = regexp.MustCompile(`\b([0-9a-f]{8})[0-9a-f]{32}\b`)
+	uuidWord = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
+	// of watchdog: the process, and which of its holds
+	holdWord  = regexp.MustCompile(`(\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):\d+\b`)
+	latchWord = regexp.MustCompile(`(redisson_unlock_latch:\S+:)[0-9a-f]{32}\b`)
+	nowWord   = regexp.MustCompile(`\b\d{16}\b`)
+	clockWord = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\b`) // of a database
+	limitWord = regexp.MustCompile(`(max_statement_time = )[\d.]+|(MAX_EXECUTION_TIME\()\d+`)
+	// of the lock engine
+	tokenWord    = regexp.MustCompile(`\b(?:v\d+-)?[0-9A-Z]{16}(?:-\d+-[-0-9A-Za-z%]*)?(\.[0-9a-z]+){3}\b`)
+	leaseWord    = regexp.MustCompile(`\b[lL]ease:-?\d+`) // of etcd
 	revisionWord = regexp.MustCompile(`revision:[1-9]\d*`)
 	bytesWord    = regexp.MustCompile(` \(\d+ bytes\)$`)
 	segmentWord  = regexp.MustCompile(`#\d+\}`)
 	rankWord     = regexp.MustCompile(`-\d{10}\b`)
 	drawnWord    = regexp.MustCompile(`(-answers/|"reply_to":)\d+`) // in the mode kafka each replica draws its partition
 	runWord      = regexp.MustCompile(`("run":|\brun = )\d+`)
-	runName      = regexp.MustCompile(`\brun-[0-9a-z]+`)                                                  // of the answers that Redis keeps
-	offsetWord   = regexp.MustCompile(`(-(?:answers/<partition>|requests/\d+): (?:key \d+ )?offset )\d+`) // probes go before
+	// of the answers that Redis keeps
+	runName = regexp.MustCompile(`\brun-[0-9a-z]+`)
+	// probes go before
+	offsetWord = regexp.MustCompile(`(-(?:answers/<partition>|requests/\d+): (?:key \d+ )?offset )\d+`)
 )
 
 // shortSHA shortens the name of a script: the script's own comment is on the next line.
@@ -39,8 +43,8 @@ func shortSHA(text string) string { return shaWord.ReplaceAllString(text, "$1…
 type stabilizer struct {
 	order string // id of the order
 	rival string // id of the rival's order; "" = there is none
-	// fence matches the lock's fencing token if its server counts everything that it has ever done; else nil. clock is the token if it
-	// comes from a clock.
+	// fence matches the lock's fencing token if its server counts everything that it has ever done; else nil. clock is the
+	// token if it comes from a clock.
 	fence *regexp.Regexp
 	clock string
 }
@@ -79,7 +83,8 @@ func (s stabilizer) text(text string) string {
 		by      string
 	}{
 		{runWord, "$1<run>"}, {runName, "<run>"}, // before nowWord: one run in a thousand has 16 digits, too
-		{holdWord, "$1"}, {uuidWord, "<owner>"}, {latchWord, "$1<request>"}, {tokenWord, "<token>"}, {shaWord, "<script>"}, {nowWord, "<now>"}, {clockWord, "<then>"},
+		{holdWord, "$1"}, {uuidWord, "<owner>"}, {latchWord, "$1<request>"}, {tokenWord, "<token>"}, {shaWord, "<script>"},
+		{nowWord, "<now>"}, {clockWord, "<then>"},
 		{limitWord, "$1$2<limit>"}, {rankWord, "-<rank>"},
 		{segmentWord, "#<i>}"}, {leaseWord, "lease:<lease>"}, {revisionWord, "revision:<revision>"}, {bytesWord, ""},
 		{drawnWord, "$1<partition>"}, {offsetWord, "$1<offset>"},
@@ -92,9 +97,9 @@ func (s stabilizer) text(text string) string {
 	return text
 }
 
-// WriteStable draws the commands alone, with <words> for all that differs from run to run: what the pages of the modes show, and
-// what a test can compare. What is sent several times in a row, or to several nodes, stands there once, and what the answer does not
-// wait for stands after it.
+// WriteStable draws the commands alone, with <words> for all that differs from run to run: what the pages of the modes
+// show, and what a test can compare. What is sent several times in a row, or to several nodes, stands there once, and
+// what the answer does not wait for stands after it.
 func (tr Trace) WriteStable(w io.Writer) error {
 	if tr.Hold != (stock.Hold{}) {
 		return tr.writeHeld(w)
@@ -136,8 +141,8 @@ func apart(steps []Step) (waitedFor, beside []Step) {
 	return waitedFor, beside
 }
 
-// stepGroup is a command, what its script did, and how many times in a row it was sent; 1 where it went to several nodes, of
-// which some may have been told after the answer.
+// stepGroup is a command, what its script did, and how many times in a row it was sent; 1 where it went to several
+// nodes, of which some may have been told after the answer.
 type stepGroup struct {
 	server string
 	lines  []string
@@ -158,7 +163,9 @@ func grouped(steps []Step, text func(string) string) []*stepGroup {
 		for _, in := range s.Inside {
 			g.lines = append(g.lines, text(in.Text))
 		}
-		same := slices.IndexFunc(groups, func(o *stepGroup) bool { return o.server == g.server && slices.Equal(o.lines, g.lines) })
+		same := slices.IndexFunc(groups, func(o *stepGroup) bool {
+			return o.server == g.server && slices.Equal(o.lines, g.lines)
+		})
 		switch {
 		case same >= 0 && g.server != s.Server:
 		case same >= 0 && same == len(groups)-1:

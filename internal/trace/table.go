@@ -18,14 +18,18 @@ var tableWords = text.Table(struct {
 	sent, took, seen, ran, server, command string
 	legend, logs, leftOut                  string
 }{
-	"%s: one deduction of %d, one replica, nobody else", "%s: one deduction of %d, one replica, and a rival while it holds the lock", ", stock in %s",
+	"%s: one deduction of %d, one replica, nobody else", "%s: one deduction of %d, one replica, and a rival while it " +
+		"holds the lock", ", stock in %s",
 	"sent µs", "took µs", "seen µs", "ran µs", "server", "command",
 	"sent, took: on the wire between replica and server: when the command passed, and how long until its answer had.\n" +
-		"seen, ran: by the server itself (Redis: MONITOR and slow log; MySQL: general and slow log): when it saw the command,\n" +
-		"and how long it worked. All times count from the beginning of the request; lines without a number are what a script\n" +
+		"seen, ran: by the server itself (Redis: MONITOR and slow log; MySQL: general and slow log): when it saw the " +
+		"command,\n" +
+		"and how long it worked. All times count from the beginning of the request; lines without a number are what a " +
+		"script\n" +
 		"does inside Redis.",
 	"Proxies, MONITOR and logs cost time as well: compare the lines with each other, not with another run.",
-	"Left out: health probes, and what a new connection says first. Before this request another one has opened the connections and loaded the scripts.",
+	"Left out: health probes, and what a new connection says first. Before this request another one has opened the " +
+		"connections and loaded the scripts.",
 })
 
 // WriteTable draws the table of a trace; lang is en or zh.
@@ -142,8 +146,9 @@ func stepsJSON(steps []Step) []stepJSON {
 	all := make([]stepJSON, 0, len(steps))
 	for _, s := range steps {
 		all = append(all, stepJSON{
-			Server: s.Server, Command: s.Text, Script: s.About, SentUS: known(s.Sent), TookUS: known(s.Took), SeenUS: known(s.Seen),
-			RanUS: known(s.Ran), Inside: stepsJSON(s.Inside),
+			Server: s.Server, Command: s.Text, Script: s.About, SentUS: known(s.Sent), TookUS: known(s.Took),
+			SeenUS: known(s.Seen),
+			RanUS:  known(s.Ran), Inside: stepsJSON(s.Inside),
 		})
 	}
 	return all
@@ -157,11 +162,13 @@ func (t *Tracer) JSON(tr Trace) map[string]any {
 	}
 	out := map[string]any{
 		"mode": tr.Mode.Name, "store": tr.Store, "quantity": tr.Quantity, "key": tr.Key, "request": "POST " + tr.Target,
-		"status": tr.Status, "answer": tr.Answer, "took_us": tr.Took.Microseconds(), "servers": servers, "steps": stepsJSON(tr.Steps),
+		"status": tr.Status, "answer": tr.Answer, "took_us": tr.Took.Microseconds(), "servers": servers,
+		"steps": stepsJSON(tr.Steps),
 	}
 	if r := tr.Against; r != nil {
 		out["rival"] = map[string]any{
-			"request": "POST " + r.Target, "status": r.Status, "answer": r.Answer, "sent_us": r.Began.Microseconds(), "took_us": r.Took.Microseconds(),
+			"request": "POST " + r.Target, "status": r.Status, "answer": r.Answer, "sent_us": r.Began.Microseconds(),
+			"took_us": r.Took.Microseconds(),
 		}
 	}
 	return out

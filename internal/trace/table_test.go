@@ -19,7 +19,8 @@ import (
 // at is a time so many microseconds after the beginning.
 func at(us int) time.Time { return time.UnixMicro(1_700_000_000_000_000 + int64(us)) }
 
-// aTrace is made of calls and views by hand: a script, a command that the server says nothing of, and the same to two nodes.
+// aTrace is made of calls and views by hand: a script, a command that the server says nothing of, and the same to two
+// nodes.
 func aTrace() Trace {
 	const owner, sha = "27c9ba3e-dcf7-4a1e-af64-fa2ca7070ddc", "6b3179e1aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	call := func(server, text string, sent, answered int) wire.Call {
@@ -27,21 +28,24 @@ func aTrace() Trace {
 	}
 	steps := join(
 		[]wire.Call{
-			call("redis", "EVALSHA "+sha+" 1 lock {101#3} "+owner, 10, 30), call("redis", "GET stock", 40, 60), call("redis", "GET stock", 70, 90),
+			call("redis", "EVALSHA "+sha+" 1 lock {101#3} "+owner, 10, 30), call("redis", "GET stock", 40, 60),
+			call("redis", "GET stock", 70, 90),
 			call("redis 2", "SET a 1", 100, 120), call("redis 1", "SET a 1", 101, 140), call("sql", "SELECT \xff 1", 150, 170),
 		},
 		[]observed{
 			{server: "redis", at: at(15), ran: 5 * time.Microsecond, text: "EVALSHA " + sha + " 1 lock {101#3} " + owner},
 			{server: "redis", at: at(16), ran: Unknown, text: "DEL lock", script: true},
-			{server: "redis", at: at(45), ran: 1, text: "PING"}, {server: "redis", at: at(46), ran: Unknown, text: "HGET of another", script: true},
+			{server: "redis", at: at(45), ran: 1, text: "PING"}, {server: "redis", at: at(46), ran: Unknown,
+				text: "HGET of another", script: true},
 			{server: "redis", at: at(45), ran: 2 * time.Microsecond, text: "GET stock"},
 			{server: "redis", at: at(80), ran: 3 * time.Microsecond, text: "GET stock"},
 			{server: "sql", at: at(155), ran: 9 * time.Microsecond, text: "SELECT \u00ff 1"},
 		}, at(0))
 	steps[0].About = "-- Deletes the lock."
 	return Trace{
-		Deduction: Deduction{Mode: stock.Mode{Name: "some", Needs: []stock.Backend{stock.NeedEtcd}}, Store: "redis", Quantity: 2},
-		Target:    "/deduct_stock/some", Status: 200, Took: 200 * time.Microsecond, Steps: steps,
+		Deduction: Deduction{Mode: stock.Mode{Name: "some", Needs: []stock.Backend{stock.NeedEtcd}}, Store: "redis",
+			Quantity: 2},
+		Target: "/deduct_stock/some", Status: 200, Took: 200 * time.Microsecond, Steps: steps,
 		Answer: `{"order_id":"088b9a0a-1e8e-479a-80d1-73fc62fdfcb5","fence":16}`,
 	}
 }
@@ -72,7 +76,8 @@ func TestTraceTable(t *testing.T) {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
 	b.Reset()
-	if err := tr.WriteTable(&b, aTrace(), "zh"); err != nil || !strings.HasPrefix(b.String(), "some：单副本、无竞争，扣减 2 件，库存在 redis\n") {
+	if err := tr.WriteTable(&b, aTrace(), "zh"); err != nil || !strings.HasPrefix(b.String(),
+		"some：单副本、无竞争，扣减 2 件，库存在 redis\n") {
 		t.Errorf("in Chinese: %v\n%s", err, &b)
 	}
 }
@@ -99,8 +104,8 @@ func TestTraceStable(t *testing.T) {
 	}
 }
 
-// By time a poll stands where it was answered, and what the answer does not wait for where it was sent; in the stable form that
-// stands last, wherever it was.
+// By time a poll stands where it was answered, and what the answer does not wait for where it was sent; in the stable
+// form that stands last, wherever it was.
 func TestTraceBeside(t *testing.T) {
 	t.Parallel()
 	for committed, want := range map[int]string{
@@ -169,8 +174,8 @@ func kafkaTrace(committed int) Trace {
 	}
 }
 
-// A trace of Kafka ends when the offset is committed, one of Redlock when every node is released, both perhaps after the answer; another
-// trace ends with the answers to what was sent before.
+// A trace of Kafka ends when the offset is committed, one of Redlock when every node is released, both perhaps after
+// the answer; another trace ends with the answers to what was sent before.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -223,19 +228,22 @@ func TestStabilizer(t *testing.T) {
 	tr := aTrace()
 	s := stabilize(tr)
 	for text, want := range map[string]string{
-		"INSERT ... ('088b9a0a-1e8e-479a-80d1-73fc62fdfcb5', 101, 16, 1795195653436145)": "INSERT ... ('<order id>', 101, <fence>, <now>)",
-		`{"Index":16,"Session":"088b9a0a-1e8e-479a-80d1-73fc62fdfcb6"}`:                  `{"Index":<fence>,"Session":"<owner>"}`,
-		"SET lock v2-2JEQ4YPVWCW36PIL-18376-db%2Edc-1.2.16.2500 PX 10000":                "SET lock <token> PX 10000",
-		"SET lock AH4DTUWMQ3LB6ID4.a.16.2500 PX 10000":                                   "SET lock <token> PX 10000",
-		"KV.Put key:\"a\" lease:7587 mod_revision:16 create_revision:0":                  "KV.Put key:\"a\" lease:<lease> mod_revision:<revision> create_revision:0",
-		"WHERE id = 101 AND run = 1795195653436145":                                      "WHERE id = 101 AND run = <run>",
-		`{"run":1795195653436145,"reply_to":3}`:                                          `{"run":<run>,"reply_to":<partition>}`,
-		"delete /lock/n-0000000003":                                                      "delete /lock/n-<rank>",
-		"/v3/Some (17 bytes)":                                                            "/v3/Some",
-		"Fetch lastitem-answers/12: offset 2":                                            "Fetch lastitem-answers/<partition>: offset <offset>",
-		"OffsetCommit lastitem-shop lastitem-requests/2: offset 2":                       "OffsetCommit lastitem-shop lastitem-requests/2: offset <offset>",
-		`{"status":409,"reply_to":3}`:                                                    `{"status":409,"reply_to":<partition>}`,
-		`{"quantity":16,"remaining":16}`:                                                 `{"quantity":16,"remaining":16}`,
+		"INSERT ... ('088b9a0a-1e8e-479a-80d1-73fc62fdfcb5', 101, 16, 1795195653436145)": "INSERT ... ('<order id>', 101, " +
+			"<fence>, <now>)",
+		`{"Index":16,"Session":"088b9a0a-1e8e-479a-80d1-73fc62fdfcb6"}`:   `{"Index":<fence>,"Session":"<owner>"}`,
+		"SET lock v2-2JEQ4YPVWCW36PIL-18376-db%2Edc-1.2.16.2500 PX 10000": "SET lock <token> PX 10000",
+		"SET lock AH4DTUWMQ3LB6ID4.a.16.2500 PX 10000":                    "SET lock <token> PX 10000",
+		"KV.Put key:\"a\" lease:7587 mod_revision:16 create_revision:0": "KV.Put key:\"a\" lease:<lease> " +
+			"mod_revision:<revision> create_revision:0",
+		"WHERE id = 101 AND run = 1795195653436145": "WHERE id = 101 AND run = <run>",
+		`{"run":1795195653436145,"reply_to":3}`:     `{"run":<run>,"reply_to":<partition>}`,
+		"delete /lock/n-0000000003":                 "delete /lock/n-<rank>",
+		"/v3/Some (17 bytes)":                       "/v3/Some",
+		"Fetch lastitem-answers/12: offset 2":       "Fetch lastitem-answers/<partition>: offset <offset>",
+		"OffsetCommit lastitem-shop lastitem-requests/2: offset 2": "OffsetCommit lastitem-shop lastitem-requests/2: " +
+			"offset <offset>",
+		`{"status":409,"reply_to":3}`:    `{"status":409,"reply_to":<partition>}`,
+		`{"quantity":16,"remaining":16}`: `{"quantity":16,"remaining":16}`,
 	} {
 		if got := s.text(text); got != want {
 			t.Errorf("%s becomes %s, want %s", text, got, want)

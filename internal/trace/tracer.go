@@ -1,6 +1,7 @@
-// Package trace deducts once on private servers, with a proxy before each of them, and lists the commands of that deduction as both sides saw
-// them: when a command passed the wire and when its answer did, when the server saw it, how long it ran, and what its scripts did.
-// Start with [New] and [Tracer.Deduct]; [Tracer.WriteTable] and [Trace.WriteStable] print what it returns, and [Tracer.JSON] is it for programs.
+// Package trace deducts once on private servers, with a proxy before each of them, and lists the commands of that
+// deduction as both sides saw them: when a command passed the wire and when its answer did, when the server saw it, how
+// long it ran, and what its scripts did. Start with [New] and [Tracer.Deduct]; [Tracer.WriteTable] and
+// [Trace.WriteStable] print what it returns, and [Tracer.JSON] is it for programs.
 package trace
 
 import (
@@ -74,8 +75,8 @@ func (s Step) at() time.Duration {
 	return s.Sent
 }
 
-// Deduct sets the stock and deducts once, so that connections are open and scripts are loaded. Then it sets the stock again, deducts once
-// more, and observes that deduction.
+// Deduct sets the stock and deducts once, so that connections are open and scripts are loaded. Then it sets the stock
+// again, deducts once more, and observes that deduction.
 func (t *Tracer) Deduct(ctx context.Context, d Deduction) (Trace, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+t.longer(d))
 	defer cancel()
@@ -99,8 +100,8 @@ func (t *Tracer) Deduct(ctx context.Context, d Deduction) (Trace, error) {
 			return tr, err
 		}
 	}
-	// Without its monotonic part, as the servers' times are: a process that loses its processor within [time.Now] reads its two clocks up to
-	// 40 ms apart, and then a server would have seen a command after its answer.
+	// Without its monotonic part, as the servers' times are: a process that loses its processor within [time.Now] reads
+	// its two clocks up to 40 ms apart, and then a server would have seen a command after its answer.
 	began := time.Now().Round(0)
 	rival := t.sendRival(ctx, d, began)
 	err := t.ask(ctx, &tr, d.Key)
@@ -240,12 +241,14 @@ func (t *Tracer) calls(m stock.Mode, from, to time.Time) []wire.Call {
 	})
 }
 
-// background names the traffic that a replica sends without a request: the probes of its health checks, keep-alives of sessions, the first
-// commands of a connection, and the observers' own commands.
+// background names the traffic that a replica sends without a request: the probes of its health checks, keep-alives of
+// sessions, the first commands of a connection, and the observers' own commands.
 func background(text string) bool {
 	for _, prefix := range []string{
 		"PING", "HELLO ", "AUTH ", "CLIENT ", "ECHO ", "SLOWLOG ", // Redis
-		"SELECT 1 FROM product_stock WHERE id = 0", backend.Comment("health"), "SET NAMES ", "SET SESSION ", "SELECT UNIX_TIMESTAMP(event_time)", // SQL
+		// SQL
+		"SELECT 1 FROM product_stock WHERE id = 0", backend.Comment("health"), "SET NAMES ", "SET SESSION ",
+		"SELECT UNIX_TIMESTAMP(event_time)",
 		"sync /", "setData /lastitem-health", // ZooKeeper
 		"KV.Txn compare:<result:LESS key:", "/etcdserverpb.Lease/LeaseKeepAlive ", "PUT /v1/session/renew/",
 	} {
@@ -253,5 +256,6 @@ func background(text string) bool {
 			return true
 		}
 	}
-	return strings.HasPrefix(text, "SET ") && strings.Contains(text, "health:{") || strings.HasPrefix(text, "PUT /v1/kv/") && strings.Contains(text, "health?cas=")
+	return strings.HasPrefix(text, "SET ") && strings.Contains(text, "health:{") ||
+		strings.HasPrefix(text, "PUT /v1/kv/") && strings.Contains(text, "health?cas=")
 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm is a kernel timer. The timers of the Go runtime wake an idle program up to a millisecond late, which would be twice the delay of a
-// round trip of 1 ms.
+// alarm is a kernel timer. The timers of the Go runtime wake an idle program up to a millisecond late, which would be
+// twice the delay of a round trip of 1 ms.
 type alarm struct{ file *os.File }
 
 func newAlarm() (*alarm, error) {

@@ -23,7 +23,8 @@ import (
 
 func TestKafka(t *testing.T) {
 	t.Parallel()
-	for name, version := range map[string]*kversion.Versions{"topics by id": kversion.Stable(), "topics by name": kversion.V2_4_0()} {
+	for name, version := range map[string]*kversion.Versions{"topics by id": kversion.Stable(),
+		"topics by name": kversion.V2_4_0()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testKafka(t, kgo.MaxVersions(version))
@@ -52,7 +53,8 @@ func testKafka(t *testing.T, versions kgo.Opt) {
 	if _, err := kadm.NewClient(producer).CreateTopic(ctx, 3, 1, nil, "sales"); err != nil {
 		t.Fatal(err)
 	}
-	consumer := open(kgo.ConsumerGroup("shop"), kgo.ConsumeTopics("sales"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+	consumer := open(kgo.ConsumerGroup("shop"), kgo.ConsumeTopics("sales"),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.DisableAutoCommit(), kgo.FetchMaxWait(10*time.Millisecond))
 	waitForFetches(ctx, t, broker, 3) // of which two have been answered, with nothing
 	value := `{"it's":1,"body":"` + strings.Repeat("aGFja3M+", 5) + `"}`
@@ -108,9 +110,10 @@ func TestKafkaCuts(t *testing.T) {
 	defer cancel()
 	broker := testenv.EmbeddedKafka(t)
 	p := newProxy(t, broker.Seeds, wire.Kafka)
-	client, err := backend.OpenKafka(broker.Seeds, kgo.DefaultProduceTopic("sales"), kgo.Dialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, network, p.Addr)
-	}))
+	client, err := backend.OpenKafka(broker.Seeds, kgo.DefaultProduceTopic("sales"),
+		kgo.Dialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, p.Addr)
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,14 +213,15 @@ func TestGRPCHoldsStreams(t *testing.T) {
 	}
 }
 
-// A call that its client has given up still reaches the server once the proxy passes it on. Dropping a call or an answer without an error
-// does not break the other streams of the connection.
+// A call that its client has given up still reaches the server once the proxy passes it on. Dropping a call or an
+// answer without an error does not break the other streams of the connection.
 func TestGRPCCuts(t *testing.T) {
 	t.Parallel()
 	p, far, near, prefix := etcdProxy(t)
 	// giveUp puts a key, and cancels the call once the proxy holds it and then() has returned.
 	giveUp := func(key string, held *wire.Hold, then func()) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // the server gets this deadline, too, and must not reach it before the late call
+		// the server gets this deadline, too, and must not reach it before the late call
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		go func() {
 			select {
@@ -265,7 +269,8 @@ func TestGRPCPushes(t *testing.T) {
 	t.Parallel()
 	p, far, near, prefix := etcdProxy(t)
 	lost := p.Add(wire.Rule{Push: true, Match: func(c wire.Call) bool { return strings.Contains(c.Text, prefix+"lost") }})
-	events := far.Watch(clientv3.WithRequireLeader(t.Context()), prefix, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+	events := far.Watch(clientv3.WithRequireLeader(t.Context()), prefix, clientv3.WithPrefix(),
+		clientv3.WithCreatedNotify())
 	if r := <-events; !r.Created {
 		t.Fatalf("%+v", r)
 	}

@@ -94,7 +94,8 @@ func (c *conn) unreadable(err error) {
 	c.close()
 }
 
-// take reads the messages at the beginning of p, hands them on, and returns the rest. The items still refer to their parts of p.
+// take reads the messages at the beginning of p, hands them on, and returns the rest. The items still refer to their
+// parts of p.
 func (c *conn) take(l *lane, p []byte, next func([]byte) (message, error)) (rest []byte, err error) {
 	var few [4]item
 	items := few[:0]

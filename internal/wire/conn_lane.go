@@ -47,8 +47,8 @@ func (c *conn) come(l *lane, items []item) {
 			it.of.arrived, it.of.open = true, it.of.open || it.open
 			it.of.keep(it.data)
 		}
-		// A client's cancel is dropped while something of its stream is in the queue: a server that receives both at once may not execute
-		// the command.
+		// A client's cancel is dropped while something of its stream is in the queue: a server that receives both at once may
+		// not execute the command.
 		if it.cancel && slices.ContainsFunc(l.queue, func(q item) bool { return q.stream == it.stream }) {
 			continue
 		}
@@ -65,7 +65,8 @@ func (c *conn) queue(l *lane, it item) {
 	l.queue = append(l.queue, it)
 }
 
-// drain passes on what may go. The proxy's mutex is held, except while it writes; a second caller leaves it to the first.
+// drain passes on what may go. The proxy's mutex is held, except while it writes; a second caller leaves it to the
+// first.
 func (c *conn) drain(l *lane) {
 	if l.writing {
 		return
@@ -107,8 +108,8 @@ func (c *conn) drain(l *lane) {
 	}
 }
 
-// owed says whether the end of an abandoned connection must wait for the server's answer: a server that reads a command together with the end
-// of the connection may not execute the command.
+// owed says whether the end of an abandoned connection must wait for the server's answer: a server that reads a command
+// together with the end of the connection may not execute the command.
 func (c *conn) owed() bool {
 	return c.given && slices.ContainsFunc(c.waiting, func(k *call) bool { return !k.Poll })
 }

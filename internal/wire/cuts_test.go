@@ -132,8 +132,12 @@ func TestCuts(t *testing.T) {
 		{name: "command dropped by a reset", how: func(h *wire.Hold) { h.Drop(true) }, reset: true},
 		{name: "command dropped in silence", how: func(h *wire.Hold) { h.Drop(false) }, silent: true},
 		{name: "answer held", answer: true, how: (*wire.Hold).Pass, executed: true, before: true},
-		{name: "answer lost by a reset", answer: true, how: func(h *wire.Hold) { h.Drop(true) }, executed: true, before: true, reset: true},
-		{name: "answer lost in silence", answer: true, how: func(h *wire.Hold) { h.Drop(false) }, executed: true, before: true, silent: true},
+		{name: "answer lost by a reset", answer: true, how: func(h *wire.Hold) {
+			h.Drop(true)
+		}, executed: true, before: true, reset: true},
+		{name: "answer lost in silence", answer: true, how: func(h *wire.Hold) {
+			h.Drop(false)
+		}, executed: true, before: true, silent: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +153,8 @@ func TestCuts(t *testing.T) {
 			defer cancel()
 			go func() { got <- p.far.Set(ctx, key, "1", 0).Err() }()
 			reached(t, h)
-			if call := h.Call(); call.Words[0] != "set" || call.Sent.IsZero() == c.answer || call.Server != "server" || call.Conn == 0 {
+			if call := h.Call(); call.Words[0] != "set" || call.Sent.IsZero() == c.answer || call.Server != "server" ||
+				call.Conn == 0 {
 				t.Errorf("held: %+v", call)
 			}
 			if got := patterns(p.Unanswered()); !slices.Equal(got, []string{"SET " + wire.Key(key)}) {
@@ -319,7 +324,9 @@ func TestSever(t *testing.T) {
 	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the connection reads %d, %v; want a reset", n, err)
 	}
-	testkit.Until(t, "a new connection works", func() bool { return p.far.Set(t.Context(), p.prefix+"k", "3", 0).Err() == nil })
+	testkit.Until(t, "a new connection works", func() bool {
+		return p.far.Set(t.Context(), p.prefix+"k", "3", 0).Err() == nil
+	})
 	if got := p.near.Get(t.Context(), p.prefix+"k").Val(); got != "3" {
 		t.Errorf("the key is %s, want 3: nothing of the partition's time", got)
 	}

@@ -2,9 +2,9 @@ package wire
 
 import "time"
 
-// NewDelayed is [NewProxy] with latency: the proxy forwards data, and the end of a connection, no earlier than by after it has received them, in
-// both directions, so that a command and its answer take at least twice that. It is a delay line: commands that are sent together take one round
-// trip together. Opening a connection is not delayed.
+// NewDelayed is [NewProxy] with latency: the proxy forwards data, and the end of a connection, no earlier than by after
+// it has received them, in both directions, so that a command and its answer take at least twice that. It is a delay
+// line: commands that are sent together take one round trip together. Opening a connection is not delayed.
 func NewDelayed(server, target string, codec Codec, by time.Duration) (*Proxy, error) {
 	a, err := newAlarm()
 	if err != nil {
@@ -27,7 +27,8 @@ type delay struct {
 	line []delivery
 }
 
-// delivery says when something in a lane is due. The delay is the same for all, so deliveries are due in the order in which they were added.
+// delivery says when something in a lane is due. The delay is the same for all, so deliveries are due in the order in
+// which they were added.
 type delivery struct {
 	at   time.Time
 	conn *conn

@@ -25,8 +25,8 @@ func delayed(t *testing.T, addr string, codec wire.Codec, by time.Duration) *wir
 	return p
 }
 
-// A command and its answer are each delayed, and commands that are sent together are delayed together: all of them reach the server before the
-// first answer is back.
+// A command and its answer are each delayed, and commands that are sent together are delayed together: all of them
+// reach the server before the first answer is back.
 func TestDelayIsALine(t *testing.T) {
 	t.Parallel()
 	const (

@@ -223,28 +223,36 @@ func talks() map[string]talk {
 			client(packets(0, "\x16SELECT a FROM t WHERE id = ?"), packets(0, "\x17\xff\xff\xff\xff\x00\x01\x00\x00\x00")),
 			server(packets(1, "\x00\x07\x00\x00\x00\x01\x00\x01\x00\x00\x00\x00", column, column)),
 			server(packets(1, "\x01\x00", "\x00\x00row", okAsEOF)),
-			client(packets(0, "\x17\x07\x00\x00\x00\x00\x01\x00\x00\x00")), server(packets(1, "\x01\x01", column, "\x00\x00row", okAsEOF)),
+			client(packets(0, "\x17\x07\x00\x00\x00\x00\x01\x00\x00\x00")),
+			server(packets(1, "\x01\x01", column, "\x00\x00row", okAsEOF)),
 		), []string{
 			"setup LOGIN me", "answer LOGIN me", "PREPARE SELECT a FROM t WHERE id = ? | PREPARE SELECT a FROM t WHERE id = ?",
 			"EXECUTE statement 4294967295 | SELECT a FROM t WHERE id = ?", "answer PREPARE SELECT a FROM t WHERE id = ?",
-			"answer EXECUTE statement 4294967295", "EXECUTE statement 7 | SELECT a FROM t WHERE id = ?", "answer EXECUTE statement 7",
+			"answer EXECUTE statement 4294967295", "EXECUTE statement 7 | SELECT a FROM t WHERE id = ?",
+			"answer EXECUTE statement 7",
 		},
 	}
 	return map[string]talk{
 		"redis": {Redis, transcript(
-			client(bulk("HELLO", "3"), bulk("set", "stock:{7}", "\r\n"), "PING\r\n\r\n", bulk("MULTI"), bulk("INCR", "a:1"), bulk("EXEC")),
+			client(bulk("HELLO", "3"), bulk("set", "stock:{7}", "\r\n"), "PING\r\n\r\n", bulk("MULTI"), bulk("INCR", "a:1"),
+				bulk("EXEC")),
 			server("%1\r\n+proto\r\n:3\r\n+OK\r\n+PONG\r\n+OK\r\n+QUEUED\r\n*1\r\n:1\r\n"),
 			client(bulk("SUBSCRIBE", "a", "b"), bulk("GET", "x"), bulk("LRANGE", "y", "0", "1")),
-			server(">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:2\r\n|1\r\n+ttl\r\n:3\r\n$-1\r\n"),
+			server(">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:2\r\n|1\r\n+ttl\r\n:3\r\n"+
+				"$-1\r\n"),
 			server(">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$5\r\nhello\r\n*2\r\n$7\r\nmessage\r\n*2\r\n#t\r\n(12\r\n"),
 			client(bulk("HGET", "x", "y")), server("-WRONGTYPE no\r\n"),
 			client(bulk("RESET"), bulk("LRANGE", "y", "0", "1")), server("+RESET\r\n*2\r\n$7\r\nmessage\r\n$1\r\na\r\n"),
-			client(bulk("SUBSCRIBE", "a")), server("*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n"),
+			client(bulk("SUBSCRIBE", "a")), server("*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$1\r\n"+
+				"a\r\n$2\r\nhi\r\n"),
 		), []string{
-			"setup HELLO 3", `SET stock:{7} "\r\n" | SET stock:{#}`, "setup PING", "MULTI; INCR a:1; EXEC | MULTI; INCR a:#; EXEC", "answer HELLO 3",
+			"setup HELLO 3", `SET stock:{7} "\r\n" | SET stock:{#}`, "setup PING",
+			"MULTI; INCR a:1; EXEC | MULTI; INCR a:#; EXEC", "answer HELLO 3",
 			`answer SET stock:{7} "\r\n"`, "answer PING", "answer MULTI; INCR a:1; EXEC",
-			"poll SUBSCRIBE a b", "GET x | GET x", "LRANGE y 0 1 | LRANGE y", "answer SUBSCRIBE a b", "answer GET x", "push MESSAGE a hello",
-			"answer LRANGE y 0 1", "HGET x y | HGET x", "answer HGET x y WRONGTYPE", "setup RESET", "LRANGE y 0 1 | LRANGE y", "answer RESET",
+			"poll SUBSCRIBE a b", "GET x | GET x", "LRANGE y 0 1 | LRANGE y", "answer SUBSCRIBE a b", "answer GET x",
+			"push MESSAGE a hello",
+			"answer LRANGE y 0 1", "HGET x y | HGET x", "answer HGET x y WRONGTYPE", "setup RESET", "LRANGE y 0 1 | LRANGE y",
+			"answer RESET",
 			"answer LRANGE y 0 1", "poll SUBSCRIBE a", "answer SUBSCRIBE a", "push MESSAGE a hi",
 		}},
 		"redis, RESP 2": {Redis, transcript(
@@ -253,39 +261,49 @@ func talks() map[string]talk {
 			server("*2\r\n$4\r\npong\r\n$0\r\n\r\n*3\r\n$12\r\npunsubscribe\r\n$2\r\na*\r\n:0\r\n"),
 			client(bulk("LRANGE", "x", "0", "-1")), server("*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n"),
 		), []string{
-			"poll PSUBSCRIBE a*", "setup PING", "poll PUNSUBSCRIBE", "answer PSUBSCRIBE a*", "push PMESSAGE a* ab hi", "answer PING", "answer PUNSUBSCRIBE",
+			"poll PSUBSCRIBE a*", "setup PING", "poll PUNSUBSCRIBE", "answer PSUBSCRIBE a*", "push PMESSAGE a* ab hi",
+			"answer PING", "answer PUNSUBSCRIBE",
 			"LRANGE x 0 -1 | LRANGE x", "answer LRANGE x 0 -1",
 		}},
 		"mysql": {MySQL, transcript(
 			server(greeting(all, 0)), client(login(all, 0)), server(packets(2, "\xfeauth switch")), client(packets(3, "secret")),
 			server(packets(4, okPacket)), client(packets(0, "\x03SET NAMES utf8mb4")), server(packets(1, okPacket)),
 			client(packets(0, "\x03/* job */ SELECT 1, 'it''s'; CALL p(2)")),
-			server(packets(1, "\x02", column, column, eofPacket, "\x011\xfb", "\xfe\x00\x00\x0a\x00", "\x01", column, eofPacket, eofPacket[:3]+"\x08\x00")),
+			server(packets(1, "\x02", column, column, eofPacket, "\x011\xfb", "\xfe\x00\x00\x0a\x00", "\x01", column, eofPacket,
+				eofPacket[:3]+"\x08\x00")),
 			server(packets(9, "\x00\x01\x00\x08\x00\x00\x00", okPacket)),
-			client(packets(0, "\x16INSERT INTO t VALUES (?, ?)")), server(packets(1, "\x00\x01\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00", column, column, eofPacket)),
+			client(packets(0, "\x16INSERT INTO t VALUES (?, ?)")), server(packets(1,
+				"\x00\x01\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00", column, column, eofPacket)),
 			client(packets(0, "\x17\x01\x00\x00\x00\x01\x01\x00\x00\x00")),
-			server(packets(1, "\x01", column, "\xfe\x00\x00\x42\x00")), client(packets(0, "\x1c\x01\x00\x00\x00\x05\x00\x00\x00")),
-			server(packets(1, "\x00row", "\xfe\x00\x00\x82\x00")), client(packets(0, "\x19\x01\x00\x00\x00"), packets(0, "\x03LOAD DATA")),
+			server(packets(1, "\x01", column, "\xfe\x00\x00\x42\x00")),
+			client(packets(0, "\x1c\x01\x00\x00\x00\x05\x00\x00\x00")),
+			server(packets(1, "\x00row", "\xfe\x00\x00\x82\x00")), client(packets(0, "\x19\x01\x00\x00\x00"),
+				packets(0, "\x03LOAD DATA")),
 			server(packets(1, "\xfbfile")), client(packets(2, "1,2\n", "")), server(packets(4, "\xff\x15\x04#42000no")),
 			client(packets(0, "\x03COMMIT")), server(packets(1, "\xff\xff\xff\x01half", okPacket)), client(packets(0, "\x01")),
 		), []string{
 			"setup LOGIN me", "answer LOGIN me", "setup SET NAMES utf8mb4", "answer SET NAMES utf8mb4",
 			"/* job */ SELECT 1, 'it''s'; CALL p(2) | SELECT ?; CALL p(?)", "answer /* job */ SELECT 1, 'it''s'; CALL p(2)",
-			"PREPARE INSERT INTO t VALUES (?, ?) | PREPARE INSERT INTO t VALUES (?)", "answer PREPARE INSERT INTO t VALUES (?, ?)",
-			"EXECUTE statement 1 | INSERT INTO t VALUES (?)", "answer EXECUTE statement 1", "FETCH | FETCH", "answer FETCH", "setup CLOSE STATEMENT",
+			"PREPARE INSERT INTO t VALUES (?, ?) | PREPARE INSERT INTO t VALUES (?)",
+			"answer PREPARE INSERT INTO t VALUES (?, ?)",
+			"EXECUTE statement 1 | INSERT INTO t VALUES (?)", "answer EXECUTE statement 1", "FETCH | FETCH", "answer FETCH",
+			"setup CLOSE STATEMENT",
 			"LOAD DATA | LOAD DATA", "answer LOAD DATA 1045", "COMMIT | COMMIT", "answer COMMIT", "setup QUIT",
 		}},
 		"mariadb": metadata,
 		"http": {HTTP, transcript(
-			client("PUT /v1/kv/a%20b/7 HTTP/1.1\r\ncontent-length: 2\r\n\r\nhiPOST /x HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2;e=1\r\nhe\r\n1\r\ny\r\n0\r\nT: 1\r\n\r\n"),
+			client("PUT /v1/kv/a%20b/7 HTTP/1.1\r\ncontent-length: 2\r\n\r\nhiPOST /x HTTP/1.1\r\nTransfer-Encoding: "+
+				"chunked\r\n\r\n2;e=1\r\nhe\r\n1\r\ny\r\n0\r\nT: 1\r\n\r\n"),
 			client("HEAD / HTTP/1.1\r\n\r\nGET /v1/kv/x?index=7&wait=1s HTTP/1.1\r\nHost: y\r\n\r\n"),
 			server("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes"),
 			server("HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nT: 1\r\n\r\n"),
 			server("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"),
 			client("GET /end HTTP/1.1\r\n\r\n"), server("HTTP/1.1 200 OK\r\n\r\nuntil the end"),
 		), []string{
-			"PUT /v1/kv/a%20b/7 hi | PUT /v1/kv/a%#b/#", "POST /x hey | POST /x", "HEAD / | HEAD /", "poll GET /v1/kv/x?index=7&wait=1s",
-			"answer PUT /v1/kv/a%20b/7 hi", "answer POST /x hey 404", "answer HEAD /", "answer GET /v1/kv/x?index=7&wait=1s", "GET /end | GET /end",
+			"PUT /v1/kv/a%20b/7 hi | PUT /v1/kv/a%#b/#", "POST /x hey | POST /x", "HEAD / | HEAD /",
+			"poll GET /v1/kv/x?index=7&wait=1s",
+			"answer PUT /v1/kv/a%20b/7 hi", "answer POST /x hey 404", "answer HEAD /", "answer GET /v1/kv/x?index=7&wait=1s",
+			"GET /end | GET /end",
 		}},
 		"grpc":      grpcTalk(),
 		"zookeeper": zooKeeperTalk(),
@@ -298,17 +316,24 @@ func grpcTalk() (t talk) {
 	get := grpcBytes(&pb.RangeRequest{Key: []byte("lock/7")})
 	watch := grpcBytes(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("a")}}})
 	created := grpcBytes(&pb.WatchResponse{Created: true})
-	event := grpcBytes(&pb.WatchResponse{Events: []*mvccpb.Event{{Type: mvccpb.DELETE, Kv: &mvccpb.KeyValue{Key: []byte("a")}}}})
+	event := grpcBytes(&pb.WatchResponse{Events: []*mvccpb.Event{{Type: mvccpb.DELETE,
+		Kv: &mvccpb.KeyValue{Key: []byte("a")}}}})
 	t.codec, t.want = GRPC, []string{
-		`KV.Range key:"lock/7" | KV.Range lock/#`, `poll Watch.Watch create_request:<key:"a" >`, `answer Watch.Watch create_request:<key:"a" >`,
-		"push events DELETE a", `answer KV.Range key:"lock/7"`, "push events DELETE a", `KV.Range key:"lock/7" | KV.Range lock/#`,
+		`KV.Range key:"lock/7" | KV.Range lock/#`, `poll Watch.Watch create_request:<key:"a" >`,
+		`answer Watch.Watch create_request:<key:"a" >`,
+		"push events DELETE a", `answer KV.Range key:"lock/7"`, "push events DELETE a",
+		`KV.Range key:"lock/7" | KV.Range lock/#`,
 		`answer KV.Range key:"lock/7" 14`,
 	}
 	t.text = transcript(
-		client(http2Preface, string(appendFrame(nil, 4, 0, 0, nil)), c.headers(1, false, ":path", "/etcdserverpb.KV/Range", "x", "y"), c.data(1, false, get[:3])),
-		client(c.headers(3, false, ":path", "/etcdserverpb.Watch/Watch", "x", "y"), c.data(1, false, get[3:]), c.data(1, true, ""), c.data(3, false, watch)),
-		server(string(appendFrame(nil, 4, 0, 0, nil)), s.headers(3, false, ":status", "200"), s.data(3, false, created+event)),
-		server(s.headers(1, false, ":status", "200", "a", "b"), s.data(1, false, grpcBytes(&pb.RangeResponse{Count: 1})), s.headers(1, true, "grpc-status", "0", "a", "b")),
+		client(http2Preface, string(appendFrame(nil, 4, 0, 0, nil)),
+			c.headers(1, false, ":path", "/etcdserverpb.KV/Range", "x", "y"), c.data(1, false, get[:3])),
+		client(c.headers(3, false, ":path", "/etcdserverpb.Watch/Watch", "x", "y"), c.data(1, false, get[3:]),
+			c.data(1, true, ""), c.data(3, false, watch)),
+		server(string(appendFrame(nil, 4, 0, 0, nil)), s.headers(3, false, ":status", "200"),
+			s.data(3, false, created+event)),
+		server(s.headers(1, false, ":status", "200", "a", "b"), s.data(1, false, grpcBytes(&pb.RangeResponse{Count: 1})),
+			s.headers(1, true, "grpc-status", "0", "a", "b")),
 		server(s.data(3, false, event[:9]), s.data(3, false, event[9:])),
 		client(c.headers(5, false, ":path", "/etcdserverpb.KV/Range", "x", "y"), c.data(5, true, get)),
 		server(s.headers(5, true, ":status", "200", "grpc-status", "14", "a", "b")),
@@ -318,7 +343,8 @@ func grpcTalk() (t talk) {
 
 func zooKeeperTalk() (t talk) {
 	t.codec, t.want = ZooKeeper, []string{
-		"setup connect", "answer connect", "create /lock/7 | create /lock/#", "poll ping", "answer create /lock/7 -110", "push deleted /lock/7", "answer ping",
+		"setup connect", "answer connect", "create /lock/7 | create /lock/#", "poll ping", "answer create /lock/7 -110",
+		"push deleted /lock/7", "answer ping",
 		"setup closeSession", "answer closeSession",
 	}
 	number := func(n int32) string { return string(binary.BigEndian.AppendUint32(nil, uint32(n))) }
@@ -333,7 +359,8 @@ func zooKeeperTalk() (t talk) {
 }
 
 func kafkaTalk() (t talk) {
-	metadata, produce, none, fetch := kmsg.NewPtrMetadataRequest(), kmsg.NewPtrProduceRequest(), kmsg.NewPtrProduceRequest(), kmsg.NewPtrFetchRequest()
+	metadata, produce, none, fetch := kmsg.NewPtrMetadataRequest(), kmsg.NewPtrProduceRequest(),
+		kmsg.NewPtrProduceRequest(), kmsg.NewPtrFetchRequest()
 	metadata.SetVersion(9)
 	known := metadata.ResponseKind().(*kmsg.MetadataResponse)
 	for _, r := range []*kmsg.ProduceRequest{produce, none} {
@@ -346,7 +373,8 @@ func kafkaTalk() (t talk) {
 	none.Acks = 0
 	fetch.SetVersion(12)
 	t.codec, t.want = Kafka, []string{
-		"poll Metadata", "answer Metadata", "Produce sales/2:  | Produce sales", "Produce sales/2:  | Produce sales", "poll Fetch",
+		"poll Metadata", "answer Metadata", "Produce sales/2:  | Produce sales", "Produce sales/2:  | Produce sales",
+		"poll Fetch",
 		"answer Produce sales/2:", "answer Fetch",
 	}
 	t.text = transcript(

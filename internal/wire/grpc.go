@@ -10,10 +10,11 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// GRPC reads gRPC over HTTP/2 without TLS. A message of a client is a call. If it is alone on its stream, the end of the stream from the
-// server completes the answer, else the server's next message does. Any other message of the server is a push. Streams do not wait for each
-// other: the proxy writes headers without the compression table, which depends on their order. It drops deadlines: the server would count
-// from the headers, and refuse what was held longer. A client that gives up also cancels its stream.
+// GRPC reads gRPC over HTTP/2 without TLS. A message of a client is a call. If it is alone on its stream, the end of
+// the stream from the server completes the answer, else the server's next message does. Any other message of the server
+// is a push. Streams do not wait for each other: the proxy writes headers without the compression table, which depends
+// on their order. It drops deadlines: the server would count from the headers, and refuse what was held longer. A
+// client that gives up also cancels its stream.
 var GRPC = Codec{name: "grpc", plain: true, begin: func() func() session {
 	return func() session {
 		s := &grpcSession{streams: map[uint32]*grpcStream{}}
@@ -219,7 +220,8 @@ func http2Headers(f frame, fields []hpack.HeaderField) (frames []byte) {
 	}
 }
 
-// data reads the next piece of a frame of data: up to the end of a message. head is the length of what stands before it in the frame.
+// data reads the next piece of a frame of data: up to the end of a message. head is the length of what stands before it
+// in the frame.
 func (s *grpcSession) data(side *grpcSide, body []byte, head int) message {
 	m := message{stream: side.stream}
 	st := s.streams[side.stream]
@@ -252,8 +254,8 @@ func (s *grpcSession) data(side *grpcSide, body []byte, head int) message {
 	return m
 }
 
-// answered says whose answer a piece of data is. Where a stream has several, a message is kept until it is whole, so that it can be lost
-// alone, unless it is too long for that.
+// answered says whose answer a piece of data is. Where a stream has several, a message is kept until it is whole, so
+// that it can be lost alone, unless it is too long for that.
 func (s *grpcSession) answered(st *grpcStream, m *message, whole []byte) {
 	if !st.asking {
 		if len(st.waiting) > 0 {

@@ -27,7 +27,8 @@ func named(command string) func(wire.Call) bool {
 	return func(c wire.Call) bool { return strings.HasPrefix(c.Text, command+" ") }
 }
 
-// Turn sends new connections elsewhere. One on which an answer was held ends with it: its client does not use it once more.
+// Turn sends new connections elsewhere. One on which an answer was held ends with it: its client does not use it once
+// more.
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	p := redisProxy(t, redis.Options{})
@@ -49,7 +50,8 @@ func TestTurn(t *testing.T) {
 			t.Fatalf("round %d: the command after the answer went to a connection that had ended: %v", round, err)
 		}
 	}
-	if first, second := p.near.Exists(t.Context(), stock).Val(), other.Exists(t.Context(), stock).Val(); first != 0 || second != 1 {
+	if first, second := p.near.Exists(t.Context(), stock).Val(), other.Exists(t.Context(), stock).Val(); first != 0 ||
+		second != 1 {
 		t.Errorf("%d keys at the old server and %d at the new one, want the new connection there", first, second)
 	}
 }
@@ -124,7 +126,8 @@ func TestZooKeeperSessionIsSeen(t *testing.T) {
 	}
 }
 
-// After Abandon the server sees the end of the connection only after it has answered: a server that reads both at once may not execute the command.
+// After Abandon the server sees the end of the connection only after it has answered: a server that reads both at once
+// may not execute the command.
 func TestAbandonedConnectionEndsAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	_, h, client, server := between(t, "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n", wire.Rule{Match: named("SET")})
@@ -190,7 +193,9 @@ func TestKeyIsStable(t *testing.T) {
 	}
 	for name, id := range map[string]func() string{
 		"UUID": uuid.NewString, "base32": rand.Text,
-		"hex of 8 bytes": func() string { return hex.EncodeToString(random(8)) }, "hex of 16 bytes": func() string { return hex.EncodeToString(random(16)) },
+		"hex of 8 bytes": func() string {
+			return hex.EncodeToString(random(8))
+		}, "hex of 16 bytes": func() string { return hex.EncodeToString(random(16)) },
 		"base64url":  func() string { return base64.RawURLEncoding.EncodeToString(random(20)) },
 		"number":     func() string { return fmt.Sprint(int(random(1)[0]) * 1000) },
 		"sequential": func() string { return uuid.NewString() + "-0000000012" },
@@ -214,12 +219,16 @@ func TestKeyIsStable(t *testing.T) {
 func TestSQLDigest(t *testing.T) {
 	t.Parallel()
 	for statement, want := range map[string]string{
-		"UPDATE product_stock SET stock = 99 WHERE id = 101":                "UPDATE product_stock SET stock = ? WHERE id = ?",
-		"UPDATE `product_stock` SET `stock`=stock-1 WHERE id=? AND stock>0": "UPDATE product_stock SET stock = stock - ? WHERE id = ? AND stock > ?",
+		"UPDATE product_stock SET stock = 99 WHERE id = 101": "UPDATE product_stock SET stock = ? WHERE id " +
+			"= ?",
+		"UPDATE `product_stock` SET `stock`=stock-1 WHERE id=? AND stock>0": "UPDATE product_stock SET stock = stock - ? " +
+			"WHERE id = ? AND stock > ?",
 		"/* job 7 */ SELECT\n\t'it''s \\' 1', \"x\" -- why\nFROM t LIMIT 5": "SELECT ? FROM t LIMIT ?",
-		"SELECT * FROM t WHERE id IN (1, 2,3) AND a >= -1.5e-3 AND b<>0x1f": "SELECT * FROM t WHERE id IN (?) AND a >= ? AND b <> ?",
+		"SELECT * FROM t WHERE id IN (1, 2,3) AND a >= -1.5e-3 AND b<>0x1f": "SELECT * FROM t WHERE id IN (?) AND a >= ? " +
+			"AND b <> ?",
 		"INSERT INTO orders (id, key) VALUES ('a', _binary'\x00'), (?, ?);": "INSERT INTO orders (id, key) VALUES (?)",
-		"SELECT COUNT(*), t.* FROM t1 AS t WHERE a = X'4D' AND b = TRUE":    "SELECT COUNT(*), t.* FROM t1 AS t WHERE a = ? AND b = TRUE",
+		"SELECT COUNT(*), t.* FROM t1 AS t WHERE a = X'4D' AND b = TRUE": "SELECT COUNT(*), t.* FROM t1 AS t WHERE a = " +
+			"? AND b = TRUE",
 		"SAVEPOINT sp0xc00012ab": "SAVEPOINT ?",
 		"COMMIT":                 "COMMIT",
 		"SELECT a FROM lab_0123456789abcdef.stock FOR UPDATE": "SELECT a FROM lab_*.stock FOR UPDATE",

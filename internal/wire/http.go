@@ -11,7 +11,9 @@ import (
 )
 
 // HTTP reads HTTP/1.1: a request is a call, a query of Consul that waits for a change is a poll.
-var HTTP = Codec{name: "http", plain: true, begin: func() func() session { return func() session { return &httpSession{} } }}
+var HTTP = Codec{name: "http", plain: true, begin: func() func() session {
+	return func() session { return &httpSession{} }
+}}
 
 type httpSession struct {
 	waiting []*httpCall
@@ -83,7 +85,8 @@ func (s *httpSession) command(p []byte) (message, error) {
 	if len(body) > 0 {
 		k.Text += " " + quote(strings.TrimSpace(string(body)))
 	}
-	k.Poll = method == "GET" && blocking.MatchString(target) || method == "PUT" && strings.HasPrefix(target, "/v1/session/renew/")
+	k.Poll = method == "GET" && blocking.MatchString(target) ||
+		method == "PUT" && strings.HasPrefix(target, "/v1/session/renew/")
 	s.waiting = append(s.waiting, &httpCall{call: k, head: method == "HEAD"})
 	return m, nil
 }
@@ -150,7 +153,8 @@ func chunked(head []byte) bool {
 // httpHead cuts the head of a message from p: its first line, the headers, and its length with the empty line.
 func httpHead(p []byte) (line string, head []byte, n int, err error) {
 	end := bytes.Index(p, []byte("\r\n\r\n"))
-	if first := bytes.IndexByte(p, '\n'); first >= 0 && !bytes.Contains(p[:first], []byte("HTTP/1.")) || end < 0 && len(p) > longestHead {
+	if first := bytes.IndexByte(p, '\n'); first >= 0 && !bytes.Contains(p[:first], []byte("HTTP/1.")) ||
+		end < 0 && len(p) > longestHead {
 		return "", nil, 0, errors.New("this is not HTTP/1.1: a message has no head")
 	}
 	if end < 0 {
@@ -160,7 +164,8 @@ func httpHead(p []byte) (line string, head []byte, n int, err error) {
 	return line, p[:end], end + 4, nil
 }
 
-// httpChunk reads the next chunk at the beginning of p: data, and the length with what stands around it. The last one has no data.
+// httpChunk reads the next chunk at the beginning of p: data, and the length with what stands around it. The last one
+// has no data.
 func httpChunk(p []byte) (data []byte, n int, err error) {
 	end := bytes.Index(p, []byte("\r\n"))
 	if end < 0 {

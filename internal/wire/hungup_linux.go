@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hungUp says whether the other side has closed the connection, also where something that it sent before is not read yet.
+// hungUp says whether the other side has closed the connection, also where something that it sent before is not read
+// yet.
 func hungUp(c *net.TCPConn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {

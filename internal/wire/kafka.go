@@ -14,10 +14,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Kafka reads Kafka's protocol, without TLS and SASL. Produced records, committed offsets, and requests that create or end something are
-// calls. A fetch is a poll, and so is a question about brokers, topics and groups. A Recorder leaves out these questions, and
-// fetches that bring nothing. The connections of a proxy share the topics' names, because a client may learn the name of an id over
-// one connection and use the id on another.
+// Kafka reads Kafka's protocol, without TLS and SASL. Produced records, committed offsets, and requests that create or
+// end something are calls. A fetch is a poll, and so is a question about brokers, topics and groups. A Recorder leaves
+// out these questions, and fetches that bring nothing. The connections of a proxy share the topics' names, because a
+// client may learn the name of an id over one connection and use the id on another.
 var Kafka = Codec{name: "kafka", plain: true, begin: func() func() session {
 	topics := &kafkaTopics{}
 	return func() session { return &kafkaSession{topics: topics, open: map[int32]*kafkaOpen{}} }
@@ -78,8 +78,10 @@ func (s *kafkaSession) command(p []byte) (message, error) {
 
 // kafkaAside is what clients ask about brokers, topics and groups, and what keeps a member in its group.
 var kafkaAside = map[kmsg.Key]bool{
-	kmsg.Metadata: true, kmsg.FindCoordinator: true, kmsg.JoinGroup: true, kmsg.SyncGroup: true, kmsg.Heartbeat: true, kmsg.ListOffsets: true,
-	kmsg.OffsetFetch: true, kmsg.DescribeGroups: true, kmsg.ListGroups: true, kmsg.InitProducerID: true, kmsg.DescribeConfigs: true,
+	kmsg.Metadata: true, kmsg.FindCoordinator: true, kmsg.JoinGroup: true, kmsg.SyncGroup: true, kmsg.Heartbeat: true,
+	kmsg.ListOffsets: true,
+	kmsg.OffsetFetch: true, kmsg.DescribeGroups: true, kmsg.ListGroups: true, kmsg.InitProducerID: true,
+	kmsg.DescribeConfigs:      true,
 	kmsg.OffsetForLeaderEpoch: true, kmsg.DescribeCluster: true, kmsg.ConsumerGroupHeartbeat: true,
 }
 
@@ -133,8 +135,8 @@ func (s *kafkaSession) read(o *kafkaOpen, body []byte, m *message) {
 	}
 }
 
-// kafkaRequest reads the number of a request. It also decodes the request if its kind is shown; request is nil for other kinds, and if the
-// message is malformed.
+// kafkaRequest reads the number of a request. It also decodes the request if its kind is shown; request is nil for
+// other kinds, and if the message is malformed.
 func kafkaRequest(message []byte) (number int32, request kmsg.Request) {
 	b := kbin.Reader{Src: message}
 	key, version := b.Int16(), b.Int16()
@@ -206,9 +208,10 @@ func (t *kafkaTopics) produced(r *kmsg.ProduceRequest) string {
 	var parts []string
 	for _, topic := range r.Topics {
 		for _, p := range topic.Partitions {
-			parts = append(parts, t.place(topic.Topic, topic.TopicID, p.Partition)+": "+kafkaRecords(p.Records, func(r *kgo.Record) string {
-				return kafkaKey(r) + "value " + kafkaValue(r.Value)
-			}))
+			parts = append(parts, t.place(topic.Topic, topic.TopicID, p.Partition)+": "+
+				kafkaRecords(p.Records, func(r *kgo.Record) string {
+					return kafkaKey(r) + "value " + kafkaValue(r.Value)
+				}))
 		}
 	}
 	return "Produce " + strings.Join(parts, "; ")
@@ -219,7 +222,9 @@ func (t *kafkaTopics) fetched(r *kmsg.FetchResponse) string {
 	var parts []string
 	for _, topic := range r.Topics {
 		for _, p := range topic.Partitions {
-			records := kafkaRecords(p.RecordBatches, func(r *kgo.Record) string { return fmt.Sprintf("%soffset %d", kafkaKey(r), r.Offset) })
+			records := kafkaRecords(p.RecordBatches, func(r *kgo.Record) string {
+				return fmt.Sprintf("%soffset %d", kafkaKey(r), r.Offset)
+			})
 			if records != "" {
 				parts = append(parts, t.place(topic.Topic, topic.TopicID, p.Partition)+": "+records)
 			}

@@ -7,12 +7,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// In Kafka's flexible versions, each structure ends with tagged fields. kmsg does not check how many a message announces: a wrong number makes
-// it loop up to 2^32 times. Therefore a message is checked against its shape before kmsg decodes it.
+// In Kafka's flexible versions, each structure ends with tagged fields. kmsg does not check how many a message
+// announces: a wrong number makes it loop up to 2^32 times. Therefore a message is checked against its shape before
+// kmsg decodes it.
 //
-// A shape is the fields in their order: h, i, q are integers of 2, 4 and 8 bytes, b is one byte, u an id of 16, s a string or bytes with the
-// length before them, [...] an array with the number of its elements before them, and t are tagged fields. After t, the shapes of the fields
-// with the tags 0, 1, 2 and so on may stand in parentheses; other tagged fields may hold anything.
+// A shape is the fields in their order: h, i, q are integers of 2, 4 and 8 bytes, b is one byte, u an id of 16, s a
+// string or bytes with the length before them, [...] an array with the number of its elements before them, and t are
+// tagged fields. After t, the shapes of the fields with the tags 0, 1, 2 and so on may stand in parentheses; other
+// tagged fields may hold anything.
 
 // kafkaShape returns the shape of a message in a flexible version, of those that are read at all.
 func kafkaShape(m kafkaMessage) string {

@@ -136,7 +136,8 @@ func (s *mysqlSession) login(body []byte, n int) (message, error) {
 	caps := binary.LittleEndian.Uint32(body)
 	switch {
 	case caps&s.serverCaps&capTLS != 0:
-		return m, errors.New("the client asks for TLS: have it connect without (tls=false, ssl-mode=DISABLED, sslMode=disable)")
+		return m, errors.New("the client asks for TLS: have it connect without (tls=false, ssl-mode=DISABLED, " +
+			"sslMode=disable)")
 	case caps&s.serverCaps&(capCompress|capZstd) != 0:
 		return m, errors.New("the client asks for compression: have it connect without (compress=false)")
 	}
@@ -259,7 +260,9 @@ func (s *mysqlSession) query(body []byte) string {
 }
 
 var (
-	setsConnection = regexp.MustCompile(`(?i)^(?:SET (?:NAMES|CHARACTER SET|SESSION|@@|sql_mode|time_zone|character_set)|SELECT (?:@@|VERSION\(\)|DATABASE\(\))|SHOW (?:VARIABLES|WARNINGS|COLLATION|ENGINES))`)
+	setsConnection = regexp.MustCompile(`(?i)^(?:SET (?:NAMES|CHARACTER ` +
+		`SET|SESSION|@@|sql_mode|time_zone|character_set)|SELECT (?:@@|VERSION\(\)|DATABASE\(\))|SHOW ` +
+		`(?:VARIABLES|WARNINGS|COLLATION|ENGINES))`)
 	setsAutocommit = regexp.MustCompile(`(?i)^SET (?:SESSION |@@(?:session\.)?)?autocommit ?=`)
 )
 

@@ -178,7 +178,8 @@ func (s *mysqlSession) prepared(c *mysqlCall, body []byte) (last bool, err error
 	return c.left == 0, nil
 }
 
-// ends reads the status of the server at the end of a result: an OK packet, an EOF packet, or an OK packet that calls itself EOF.
+// ends reads the status of the server at the end of a result: an OK packet, an EOF packet, or an OK packet that calls
+// itself EOF.
 func (s *mysqlSession) ends(body []byte) uint16 {
 	at := 3 // after the warnings
 	if body[0] == packetOK || s.caps&capDeprecateEOF != 0 {

@@ -130,12 +130,14 @@ func results(t *testing.T, db *sql.DB, query string, args ...any) (sets []int) {
 	return sets
 }
 
-// Every answer is that of its own command: text and prepared, several results, a packet of more than 16 MB either way, a file, an error.
+// Every answer is that of its own command: text and prepared, several results, a packet of more than 16 MB either way,
+// a file, an error.
 func TestMySQLAnswers(t *testing.T) {
 	t.Parallel()
 	p, far, _ := mysqlProxy(t, func(c *driver.Config) { c.MultiStatements, c.MaxAllowedPacket = true, 64<<20 })
 	ctx := t.Context()
-	mustExec(t, far, "CREATE TABLE kept (id INT PRIMARY KEY, text LONGTEXT)", "INSERT INTO kept VALUES (1, 'a'), (2, NULL)")
+	mustExec(t, far, "CREATE TABLE kept (id INT PRIMARY KEY, text LONGTEXT)",
+		"INSERT INTO kept VALUES (1, 'a'), (2, NULL)")
 	for _, query := range []string{"SELECT id, text FROM kept ORDER BY id", "SELECT id FROM kept WHERE id > ?"} {
 		args := make([]any, strings.Count(query, "?"))
 		for i := range args {
@@ -145,7 +147,8 @@ func TestMySQLAnswers(t *testing.T) {
 			t.Errorf("%s: rows %v", query, sets)
 		}
 	}
-	if sets := results(t, far, "SELECT 1; SELECT id FROM kept; SELECT 2, 3 FROM kept"); !slices.Equal(sets, []int{1, 2, 2}) {
+	if sets := results(t, far, "SELECT 1; SELECT id FROM kept; SELECT 2, 3 FROM kept"); !slices.Equal(sets,
+		[]int{1, 2, 2}) {
 		t.Errorf("several results: rows %v", sets)
 	}
 	_, err := far.ExecContext(ctx, "SELECT * FROM nowhere")
@@ -154,7 +157,8 @@ func TestMySQLAnswers(t *testing.T) {
 		t.Errorf("nowhere: %v", err)
 	}
 	var a, b, c, d string // a row of more than a packet holds
-	if err := far.QueryRowContext(ctx, "SELECT x, x, x, x FROM (SELECT REPEAT('x', 5000000) AS x) AS t").Scan(&a, &b, &c, &d); err != nil {
+	if err := far.QueryRowContext(ctx, "SELECT x, x, x, x FROM (SELECT REPEAT('x', 5000000) AS x) AS t").Scan(&a, &b, &c,
+		&d); err != nil {
 		t.Errorf("%d characters, %v", len(a+b+c+d), err)
 	}
 	var n int
@@ -163,7 +167,8 @@ func TestMySQLAnswers(t *testing.T) {
 	}
 	calls := p.Since(0)
 	for _, c := range calls {
-		if c.Answered.Before(c.Sent) && c.Text != "CLOSE STATEMENT" || (c.Failed == "1146") != strings.Contains(c.Text, "nowhere") {
+		if c.Answered.Before(c.Sent) && c.Text != "CLOSE STATEMENT" ||
+			(c.Failed == "1146") != strings.Contains(c.Text, "nowhere") {
 			t.Errorf("%.60s: sent %v, answered %v, failed %q", c.Text, c.Sent, c.Answered, c.Failed)
 		}
 	}
@@ -184,7 +189,9 @@ func TestMySQLCommit(t *testing.T) {
 		rows   int
 	}{
 		{"held", false, (*wire.Hold).Pass, false, 1}, {"dropped", false, func(h *wire.Hold) { h.Drop(true) }, true, 0},
-		{"answer held", true, (*wire.Hold).Pass, false, 1}, {"answer lost", true, func(h *wire.Hold) { h.Drop(true) }, true, 1},
+		{"answer held", true, (*wire.Hold).Pass, false, 1}, {"answer lost", true, func(h *wire.Hold) {
+			h.Drop(true)
+		}, true, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -222,7 +229,8 @@ func TestMySQLCommit(t *testing.T) {
 					got = append(got, call.Pattern)
 				}
 			}
-			want(t, []string{"START TRANSACTION", "PREPARE INSERT INTO kept VALUES (?)", "INSERT INTO kept VALUES (?)", "COMMIT"}, got)
+			want(t, []string{"START TRANSACTION", "PREPARE INSERT INTO kept VALUES (?)", "INSERT INTO kept VALUES (?)",
+				"COMMIT"}, got)
 		})
 	}
 }

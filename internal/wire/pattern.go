@@ -9,14 +9,16 @@ import (
 	"sync"
 )
 
-// ScriptNames has names for the scripts of Redis, by their hash. The hash itself is no good name: it changes with every edit.
+// ScriptNames has names for the scripts of Redis, by their hash. The hash itself is no good name: it changes with every
+// edit.
 type ScriptNames struct{ names sync.Map }
 
 // Names has the scripts that passed the proxies of this process, and those that Learn was given.
 var Names ScriptNames
 
-// Learn notes a script, and returns its name: the first name of a .lua file in the first line of its comment, else the first sentence of that
-// line. A script that begins without a comment is named by its first four words and the beginning of its hash.
+// Learn notes a script, and returns its name: the first name of a .lua file in the first line of its comment, else the
+// first sentence of that line. A script that begins without a comment is named by its first four words and the
+// beginning of its hash.
 func (n *ScriptNames) Learn(body string) string {
 	sum := sha1.Sum([]byte(body)) //nolint:gosec // not ours to choose
 	hash := hex.EncodeToString(sum[:])
@@ -98,7 +100,8 @@ func redisPattern(verb string, words []string) string {
 		}
 	case "BITOP":
 		return verb + at(2)
-	case "HELLO", "AUTH", "SELECT", "PING", "ECHO", "WAIT", "WAITAOF", "INFO", "SCAN", "KEYS", "QUIT", "SWAPDB", "REPLICAOF", "SLAVEOF", "FLUSHALL", "FLUSHDB":
+	case "HELLO", "AUTH", "SELECT", "PING", "ECHO", "WAIT", "WAITAOF", "INFO", "SCAN", "KEYS", "QUIT", "SWAPDB",
+		"REPLICAOF", "SLAVEOF", "FLUSHALL", "FLUSHDB":
 		return verb
 	}
 	return verb + at(1)
@@ -122,8 +125,8 @@ func firstKey(words []string) string {
 	return " " + Key(words[3])
 }
 
-// Key is a key, path or name without what differs from run to run: digits are "#", and ids and tokens (UUIDs, hex, base64url, more
-// than seven digits) are "*".
+// Key is a key, path or name without what differs from run to run: digits are "#", and ids and tokens (UUIDs, hex,
+// base64url, more than seven digits) are "*".
 func Key(key string) string {
 	var b strings.Builder
 	b.Grow(len(key))
@@ -203,8 +206,8 @@ func isHex(piece string) bool {
 	return len(piece) >= 8 && digits > 0 || len(piece) >= 16
 }
 
-// isToken says whether a run of letters, digits, hyphens and underscores is one id, such as base64: upper and lower case are mixed as
-// in no words. A run with a piece in hex is not, because its pieces are judged one by one.
+// isToken says whether a run of letters, digits, hyphens and underscores is one id, such as base64: upper and lower
+// case are mixed as in no words. A run with a piece in hex is not, because its pieces are judged one by one.
 func isToken(run string) bool {
 	if len(run) < 16 {
 		return false
@@ -232,7 +235,8 @@ func isToken(run string) bool {
 		}
 		last = class
 	}
-	return upper > 0 && lower > 0 && !isHex(run[begin:]) && letters*5 < words*13 // words are longer than 2.6 letters on average
+	// words are longer than 2.6 letters on average
+	return upper > 0 && lower > 0 && !isHex(run[begin:]) && letters*5 < words*13
 }
 
 // isRandom says whether a piece is longer than words are, or is long and has two groups of digits before letters.

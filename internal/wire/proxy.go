@@ -60,7 +60,8 @@ func newProxy(server, target string, codec Codec, x extra) (*Proxy, error) {
 		return nil, fmt.Errorf("wire: %w", err)
 	}
 	p := &Proxy{
-		Addr: l.Addr().String(), server: server, codec: codec, open: codec.begin(), recorder: x.recorder, delay: x.delay, listener: l, target: target,
+		Addr: l.Addr().String(), server: server, codec: codec, open: codec.begin(), recorder: x.recorder, delay: x.delay,
+		listener: l, target: target,
 		conns: map[*conn]bool{}, marks: map[string]bool{},
 	}
 	p.dialing, p.cancel = context.WithCancel(context.Background())
@@ -87,16 +88,16 @@ func (p *Proxy) Close() {
 	p.running.Wait()
 }
 
-// Err is why the proxy ended a connection that it could not read: TLS, compression, another protocol. nil = there was none since
-// [Proxy.Forget].
+// Err is why the proxy ended a connection that it could not read: TLS, compression, another protocol. nil = there was
+// none since [Proxy.Forget].
 func (p *Proxy) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// Turn sends new connections to another server. It closes at once the connections on which nothing is held; the others are closed when what
-// is held there has passed, and its answer too.
+// Turn sends new connections to another server. It closes at once the connections on which nothing is held; the others
+// are closed when what is held there has passed, and its answer too.
 func (p *Proxy) Turn(target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,8 +130,8 @@ func (p *Proxy) Forget(id int64) {
 	p.calls = slices.DeleteFunc(p.calls, func(k *call) bool { return k.ID <= id })
 }
 
-// Unanswered returns the calls that are held, or sent and not answered, in order. It leaves out polls, Setup, and commands that will never
-// be answered because they were dropped or their server has closed the connection.
+// Unanswered returns the calls that are held, or sent and not answered, in order. It leaves out polls, Setup, and
+// commands that will never be answered because they were dropped or their server has closed the connection.
 func (p *Proxy) Unanswered() []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,8 +147,8 @@ func (p *Proxy) Unanswered() []Call {
 	return found
 }
 
-// Sessions returns the credentials of the sessions on the open connections, for protocols with sessions. For ZooKeeper each is the session's id,
-// eight bytes big-endian, followed by its password.
+// Sessions returns the credentials of the sessions on the open connections, for protocols with sessions. For ZooKeeper
+// each is the session's id, eight bytes big-endian, followed by its password.
 func (p *Proxy) Sessions() [][]byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,8 +161,8 @@ func (p *Proxy) Sessions() [][]byte {
 	return all
 }
 
-// Sever cuts the client off from the server: while it is on, nothing passes in either direction, and new connections are accepted but get
-// no answer. When it is turned off, all of these connections are closed with a reset.
+// Sever cuts the client off from the server: while it is on, nothing passes in either direction, and new connections
+// are accepted but get no answer. When it is turned off, all of these connections are closed with a reset.
 func (p *Proxy) Sever(on bool) {
 	p.acceptAll()
 	p.mu.Lock()
@@ -174,8 +175,9 @@ func (p *Proxy) Sever(on bool) {
 	p.severed = on
 }
 
-// Discard cleans up after a client whose process was killed. On each connection that its client has closed, it drops all that is not
-// delivered, held commands too, and closes the connection to the server. It returns when the server has closed these connections too.
+// Discard cleans up after a client whose process was killed. On each connection that its client has closed, it drops
+// all that is not delivered, held commands too, and closes the connection to the server. It returns when the server has
+// closed these connections too.
 func (p *Proxy) Discard(ctx context.Context) error {
 	p.acceptAll()
 	p.mu.Lock()
@@ -197,8 +199,8 @@ func (p *Proxy) Discard(ctx context.Context) error {
 	return nil
 }
 
-// acceptAll returns when all connections that were made before have been accepted: it makes one more, and waits until the proxy has closed
-// that one.
+// acceptAll returns when all connections that were made before have been accepted: it makes one more, and waits until
+// the proxy has closed that one.
 func (p *Proxy) acceptAll() {
 	p.mu.Lock()
 	mark, err := net.DialTimeout("tcp", p.Addr, time.Second)
@@ -267,8 +269,8 @@ func (p *Proxy) enter(c *conn, k *call) (holds []*Hold) {
 	return p.meant(k, false)
 }
 
-// meant asks the rules about a command, or about what a server sent by itself, and returns those that hold it. Rules that hold the answer
-// are kept in the call.
+// meant asks the rules about a command, or about what a server sent by itself, and returns those that hold it. Rules
+// that hold the answer are kept in the call.
 func (p *Proxy) meant(k *call, push bool) (holds []*Hold) {
 	p.rules = slices.DeleteFunc(p.rules, func(h *Hold) bool {
 		if h.rule.Push != push || !h.rule.Match(k.Call) {

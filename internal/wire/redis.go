@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// Redis reads RESP 2 and 3. MULTI to EXEC is one call, in the place of EXEC: commands before it have no effect. The connection of a
-// subscriber has polls and pushes. Clients that switch replies off are refused. A replica's link is closed without an error: a foreign
-// replica whose master is gone may go on dialling the master's address, whose port the proxy has now.
+// Redis reads RESP 2 and 3. MULTI to EXEC is one call, in the place of EXEC: commands before it have no effect. The
+// connection of a subscriber has polls and pushes. Clients that switch replies off are refused. A replica's link is
+// closed without an error: a foreign replica whose master is gone may go on dialling the master's address, whose port
+// the proxy has now.
 var Redis = Codec{name: "redis", plain: true, begin: func() func() session {
 	return func() session { return &redisSession{channels: map[string]map[string]bool{}} }
 }}
@@ -25,7 +26,8 @@ type redisSession struct {
 // errReplica ends the connection of a Redis replica.
 var errReplica = errors.New("a replica's link is no client's")
 
-// redisCall is a command without an answer. A subscription has as many confirmations as channels; -1 = as many as there are.
+// redisCall is a command without an answer. A subscription has as many confirmations as channels; -1 = as many as there
+// are.
 type redisCall struct {
 	call     *call
 	verb     string
@@ -98,7 +100,9 @@ func (s *redisSession) named(verb string, words []string) {
 	case verb == "CLIENT" && len(words) > 2 && strings.EqualFold(words[1], "SETNAME"):
 		s.name = words[2]
 	case verb == "HELLO":
-		if i := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, "SETNAME") }); i > 0 && i+1 < len(words) {
+		if i := slices.IndexFunc(words, func(w string) bool {
+			return strings.EqualFold(w, "SETNAME")
+		}); i > 0 && i+1 < len(words) {
 			s.name = words[i+1]
 		}
 	}
@@ -119,7 +123,8 @@ func redisRefused(verb string, words []string) string {
 
 // redisSetup are the commands that make, check and close connections, or ask where the servers are.
 var redisSetup = map[string]bool{
-	"HELLO": true, "AUTH": true, "CLIENT": true, "COMMAND": true, "SELECT": true, "PING": true, "QUIT": true, "RESET": true,
+	"HELLO": true, "AUTH": true, "CLIENT": true, "COMMAND": true, "SELECT": true, "PING": true, "QUIT": true,
+	"RESET":    true,
 	"READONLY": true, "READWRITE": true, "INFO": true, "ROLE": true, "CLUSTER": true, "SENTINEL": true,
 }
 
@@ -194,7 +199,8 @@ func (s *redisSession) subscriber() bool {
 	return len(s.waiting) > 0 && s.waiting[0].confirms != 0
 }
 
-// confirmed reads that a subscription begins or ends. If the client did not ask for that, as when a slot moves, it has no call.
+// confirmed reads that a subscription begins or ends. If the client did not ask for that, as when a slot moves, it has
+// no call.
 func (s *redisSession) confirmed(m *message, words []string) {
 	kind, channel := words[0], ""
 	if len(words) > 1 {

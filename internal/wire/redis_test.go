@@ -52,7 +52,8 @@ func TestRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, []string{
-		`SUBSCRIBE news`, `SET stock:{101} "{\"a b\": 'c'}"`, `GET stock:{101}`, `DEL stock:{101} ""`, `PUBLISH news "it's sold"`, `MESSAGE news "it's sold"`,
+		`SUBSCRIBE news`, `SET stock:{101} "{\"a b\": 'c'}"`, `GET stock:{101}`, `DEL stock:{101} ""`,
+		`PUBLISH news "it's sold"`, `MESSAGE news "it's sold"`,
 	}, recorded(t, &r))
 	r.Forget()
 	if left := r.Between(time.Time{}, time.Now()); len(left) > 0 {
@@ -86,8 +87,10 @@ func TestRedisReplies(t *testing.T) {
 			ctx, key := t.Context(), p.prefix+"k"
 			commands := [][]any{
 				{"HSET", key, "f", "1", "g", "2.5"}, {"HGETALL", key}, {"GET", p.prefix + "none"}, {"INCR", key},
-				{"EVAL", "return {1, {2, {'x', false}}, redis.status_reply('ok'), {}}", 0}, {"EVAL", "return redis.error_reply('MINE it')", 0},
-				{"SET", p.prefix + "big", strings.Repeat("x\r\n", 400_000)}, {"GET", p.prefix + "big"}, {"ZADD", p.prefix + "z", 1.5, "m"},
+				{"EVAL", "return {1, {2, {'x', false}}, redis.status_reply('ok'), {}}", 0},
+				{"EVAL", "return redis.error_reply('MINE it')", 0},
+				{"SET", p.prefix + "big", strings.Repeat("x\r\n", 400_000)}, {"GET", p.prefix + "big"},
+				{"ZADD", p.prefix + "z", 1.5, "m"},
 				{"ZRANGE", p.prefix + "z", 0, -1, "WITHSCORES"}, {"SET", p.prefix + "e", ""}, {"GET", p.prefix + "e"},
 			}
 			for _, c := range commands {
@@ -142,7 +145,8 @@ func TestRedisTransaction(t *testing.T) {
 	}()
 	reached(t, h)
 	key := wire.Key(p.prefix)
-	if got, want := h.Call().Pattern, "MULTI; SET "+key+"a; RPUSH "+key+"b; EXEC"; got != want || !slices.Contains(h.Call().Words, a) {
+	if got, want := h.Call().Pattern, "MULTI; SET "+key+"a; RPUSH "+key+"b; EXEC"; got != want ||
+		!slices.Contains(h.Call().Words, a) {
 		t.Errorf("the transaction is %q of %q, want %q", got, h.Call().Words, want)
 	}
 	if n := p.near.Exists(ctx, a).Val(); n != 0 {
@@ -248,7 +252,8 @@ func TestRedisRefuses(t *testing.T) {
 			if b, err := sent(t, p, c.send); len(b) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("the connection reads %q, %v; want its end", b, err)
 			}
-			if err := p.Err(); err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "wire: server: ") {
+			if err := p.Err(); err == nil || !strings.Contains(err.Error(), c.want) ||
+				!strings.HasPrefix(err.Error(), "wire: server: ") {
 				t.Errorf("Err() = %v, want %q", err, c.want)
 			}
 			if p.Forget(0); p.Err() != nil {
@@ -258,10 +263,12 @@ func TestRedisRefuses(t *testing.T) {
 	}
 }
 
-// A replica that looks for its master at the proxy's address is turned away, and is no error: it is no client, and holds nothing.
+// A replica that looks for its master at the proxy's address is turned away, and is no error: it is no client, and
+// holds nothing.
 func TestRedisTurnsReplicasAway(t *testing.T) {
 	t.Parallel()
-	for _, send := range []string{"*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n", "REPLCONF listening-port 6379\r\n", "SYNC\r\n"} {
+	for _, send := range []string{"*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n", "REPLCONF listening-port 6379\r\n",
+		"SYNC\r\n"} {
 		p := newProxy(t, testenv.Miniredis(t).Client.Options().Addr, wire.Redis)
 		if b, err := sent(t, p, send); len(b) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%q: the connection reads %q, %v; want its end", send, b, err)

@@ -12,11 +12,14 @@ import (
 
 var errRESP = errors.New("this is not Redis's protocol")
 
-// respCommand reads one command: an array of bulk strings, or a line of words. n is its length, 0 when it is not whole yet.
+// respCommand reads one command: an array of bulk strings, or a line of words. n is its length, 0 when it is not whole
+// yet.
 func respCommand(p []byte) (words []string, n int, err error) {
 	if p[0] != '*' {
 		end := bytes.IndexByte(p, '\n')
-		if bytes.ContainsFunc(p[:max(0, end)], func(r rune) bool { return r < ' ' && r != '\r' && r != '\t' }) || end < 0 && len(p) > 64<<10 {
+		if bytes.ContainsFunc(p[:max(0, end)], func(r rune) bool {
+			return r < ' ' && r != '\r' && r != '\t'
+		}) || end < 0 && len(p) > 64<<10 {
 			return nil, 0, fmt.Errorf("%w: a command begins with %q", errRESP, p[0])
 		}
 		return strings.Fields(string(p[:end+1])), end + 1, nil
@@ -174,7 +177,8 @@ func quote(w string) string {
 	return strconv.Quote(w)
 }
 
-// RedisWords reads words as MONITOR writes them, each in double quotes; ok is false where the line is none of that kind.
+// RedisWords reads words as MONITOR writes them, each in double quotes; ok is false where the line is none of that
+// kind.
 func RedisWords(line string) (words []string, ok bool) {
 	for line = strings.TrimSpace(line); line != ""; line = strings.TrimSpace(line) {
 		quoted, err := strconv.QuotedPrefix(line)

@@ -4,13 +4,13 @@ import "slices"
 
 // Rule says what is held: the first command that Match accepts.
 type Rule struct {
-	// Match is asked once about each command, in their order, and may keep state; nil accepts all. It must not call the proxy. It is
-	// not asked about Setup.
+	// Match is asked once about each command, in their order, and may keep state; nil accepts all. It must not call the
+	// proxy. It is not asked about Setup.
 	Match func(Call) bool
 	// Answer holds the answer to the command; else the command is held before it reaches the server.
 	Answer bool
-	// Push asks Match about what the server sends by itself instead: messages of a subscription, events of a watch. Words and Text of the
-	// Call are the message.
+	// Push asks Match about what the server sends by itself instead: messages of a subscription, events of a watch. Words
+	// and Text of the Call are the message.
 	Push bool
 	// Every holds all that Match accepts, until Pass or Drop.
 	Every bool
@@ -30,7 +30,8 @@ type Hold struct {
 	resets bool // with lost
 }
 
-// Add makes a rule. Every rule is asked about every command; a message that several hold passes when the last of them lets it.
+// Add makes a rule. Every rule is asked about every command; a message that several hold passes when the last of them
+// lets it.
 func (p *Proxy) Add(r Rule) *Hold {
 	if r.Match == nil {
 		r.Match = func(Call) bool { return true }
@@ -55,8 +56,8 @@ func (h *Hold) Call() Call {
 	return *h.first
 }
 
-// From returns the client address, host:port, that the server sees on the connection of the first held command: the proxy's local address. "" =
-// nothing has been held yet, or the connection has ended.
+// From returns the client address, host:port, that the server sees on the connection of the first held command: the
+// proxy's local address. "" = nothing has been held yet, or the connection has ended.
 func (h *Hold) From() string {
 	h.proxy.mu.Lock()
 	defer h.proxy.mu.Unlock()
@@ -71,14 +72,14 @@ func (h *Hold) From() string {
 // Pass lets what is held go on, also when its client has gone meanwhile, and ends the rule. It may be repeated.
 func (h *Hold) Pass() { h.end(func() { h.passed = true }) }
 
-// Drop ends the rule, and what it holds is never delivered; an answer that it was to hold and that has not come yet is dropped when it comes.
-// With reset, the client's connection is closed with a reset, and the server's is closed too. Without reset it stays open, and nothing
-// passes on it any more in either direction; with gRPC that goes for the stream, not for the connection. If a push is dropped without reset,
-// only the push is lost.
+// Drop ends the rule, and what it holds is never delivered; an answer that it was to hold and that has not come yet is
+// dropped when it comes. With reset, the client's connection is closed with a reset, and the server's is closed too.
+// Without reset it stays open, and nothing passes on it any more in either direction; with gRPC that goes for the
+// stream, not for the connection. If a push is dropped without reset, only the push is lost.
 func (h *Hold) Drop(reset bool) { h.end(func() { h.lost, h.resets = true, reset }) }
 
-// Abandon closes the client's connection with a reset and keeps the held command for a later [Hold.Pass]: its client has given it up, the
-// network has not.
+// Abandon closes the client's connection with a reset and keeps the held command for a later [Hold.Pass]: its client
+// has given it up, the network has not.
 func (h *Hold) Abandon() {
 	p := h.proxy
 	p.mu.Lock()

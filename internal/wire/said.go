@@ -18,8 +18,9 @@ func (k *call) keep(part []byte) {
 	}
 }
 
-// Said returns what the server answered to the command whose answer the rule held, for people: "1", "nil", "1 row". An answer in several
-// parts is whole after it has passed. "" = nothing has been held yet, or the answer cannot be read: only those of Redis and MySQL can.
+// Said returns what the server answered to the command whose answer the rule held, for people: "1", "nil", "1 row". An
+// answer in several parts is whole after it has passed. "" = nothing has been held yet, or the answer cannot be read:
+// only those of Redis and MySQL can.
 func (h *Hold) Said() string {
 	h.proxy.mu.Lock()
 	defer h.proxy.mu.Unlock()
@@ -85,7 +86,8 @@ func mysqlResult(p []byte, row func(columns [][]byte, row []byte) string) string
 		return mysqlError(first)
 	}
 	columns, size := lengthOf(first)
-	if size == 0 || len(packets) <= columns || len(first) > size && first[size] == 0 { // MariaDB: the client knows the columns from before
+	// MariaDB: the client knows the columns from before
+	if size == 0 || len(packets) <= columns || len(first) > size && first[size] == 0 {
 		return ""
 	}
 	for _, next := range packets[1+columns:] {
@@ -133,8 +135,8 @@ func mysqlRow(row []byte) string {
 	return strings.Join(values, ", ")
 }
 
-// mysqlBinaryRow writes the values of a row in the binary form: a zero byte, a bit for each NULL, and the values that are left. "" = it has a
-// value that is neither a whole number nor text.
+// mysqlBinaryRow writes the values of a row in the binary form: a zero byte, a bit for each NULL, and the values that
+// are left. "" = it has a value that is neither a whole number nor text.
 func mysqlBinaryRow(columns [][]byte, row []byte) string {
 	const before = 2 // bits that mean nothing
 	bits := (len(columns) + before + 7) / 8
@@ -162,7 +164,8 @@ var mysqlWhole = map[byte]int{1: 1, 2: 2, 3: 4, 8: 8, 9: 4, 13: 2}
 
 // mysqlBinaryValue reads the first value of p, which belongs to a column; size 0 = it cannot be read.
 func mysqlBinaryValue(column, p []byte) (value string, size int) {
-	const end, unsigned = 12, 0x20 // a definition ends with 12 bytes, the seventh of which is the type, and the eighth has flags
+	// a definition ends with 12 bytes, the seventh of which is the type, and the eighth has flags
+	const end, unsigned = 12, 0x20
 	if len(column) < end {
 		return "", 0
 	}

@@ -13,13 +13,17 @@ var binaryValue = regexp.MustCompile(`(?s)_binary'((?:[^'\\]|\\.|'')*)'`)
 func SQLText(statement string) string {
 	if strings.Contains(statement, "_binary'") {
 		statement = binaryValue.ReplaceAllStringFunc(statement, func(value string) string {
-			if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\n' || r == utf8.RuneError || r == 0x7f }) {
+			if strings.ContainsFunc(value, func(r rune) bool {
+				return r < ' ' && r != '\n' || r == utf8.RuneError || r == 0x7f
+			}) {
 				return "<bytes>"
 			}
 			return value
 		})
 	}
-	return strings.Join(strings.FieldsFunc(statement, func(r rune) bool { return r == ' ' || r >= '\t' && r <= '\r' && r != '\v' }), " ")
+	return strings.Join(strings.FieldsFunc(statement, func(r rune) bool {
+		return r == ' ' || r >= '\t' && r <= '\r' && r != '\v'
+	}), " ")
 }
 
 // SQLComment is the comment that a statement begins with, which says whose it is.
@@ -32,8 +36,8 @@ func SQLComment(statement string) string {
 	return strings.TrimSpace(comment)
 }
 
-// SQLDigest is a statement without what differs from run to run: strings, numbers and parameters are "?", lists of them one, comments and
-// quotes of names are gone, blanks are folded.
+// SQLDigest is a statement without what differs from run to run: strings, numbers and parameters are "?", lists of them
+// one, comments and quotes of names are gone, blanks are folded.
 func SQLDigest(statement string) string {
 	d := digest{out: make([]byte, 0, len(statement))}
 	for s := statement; s != ""; {
@@ -241,7 +245,8 @@ func (d *digest) afterKeyword() bool {
 		at--
 	}
 	switch strings.ToUpper(string(d.out[at:])) {
-	case "SELECT", "VALUES", "LIMIT", "OFFSET", "AND", "OR", "BETWEEN", "IN", "LIKE", "THEN", "ELSE", "WHEN", "BY", "SET", "RETURN", "NOT":
+	case "SELECT", "VALUES", "LIMIT", "OFFSET", "AND", "OR", "BETWEEN", "IN", "LIKE", "THEN", "ELSE", "WHEN", "BY", "SET",
+		"RETURN", "NOT":
 		return true
 	}
 	return false

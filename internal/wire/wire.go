@@ -1,10 +1,10 @@
-// Package wire puts proxies between a client and its servers. A [Proxy] reads whole messages in both directions, keeps an account of the
-// commands as [Call] values, and obeys rules: a [Rule] holds back a command, the answer to one, or a message that the server sends by
-// itself; its [Hold] says when something is held, and lets it pass or drops it. A [Recorder] keeps the calls of several proxies and holds
-// nothing. Start with [NewProxy].
+// Package wire puts proxies between a client and its servers. A [Proxy] reads whole messages in both directions, keeps
+// an account of the commands as [Call] values, and obeys rules: a [Rule] holds back a command, the answer to one, or a
+// message that the server sends by itself; its [Hold] says when something is held, and lets it pass or drops it. A
+// [Recorder] keeps the calls of several proxies and holds nothing. Start with [NewProxy].
 //
-// A [Codec] says where a message begins and ends, which answer belongs to which command, and how to name a command so that the same
-// one has the same name in the next run ([Call].Pattern).
+// A [Codec] says where a message begins and ends, which answer belongs to which command, and how to name a command so
+// that the same one has the same name in the next run ([Call].Pattern).
 package wire
 
 import (
@@ -19,15 +19,16 @@ type Call struct {
 	Server string
 	// Conn is the number of the connection, unique in this process.
 	Conn int64
-	// Words are the command of a protocol that consists of words (Redis); nil for the others. A transaction has the words of all its
-	// commands.
+	// Words are the command of a protocol that consists of words (Redis); nil for the others. A transaction has the words
+	// of all its commands.
 	Words []string
 	// Text is the command on one line, for people.
 	Text string
-	// Pattern is Text without what differs from run to run: ids, tokens, numbers, values. A script has its name, see [Names].
+	// Pattern is Text without what differs from run to run: ids, tokens, numbers, values. A script has its name, see
+	// [Names].
 	Pattern string
-	// Sent is when the whole command had been passed on; zero while it is held. Answered is when the last part of its answer had been;
-	// zero = not answered.
+	// Sent is when the whole command had been passed on; zero while it is held. Answered is when the last part of its
+	// answer had been; zero = not answered.
 	Sent, Answered time.Time
 	// Poll is a command that waits in the server until there is something, or that only keeps a session alive.
 	Poll bool
@@ -35,10 +36,11 @@ type Call struct {
 	Push bool
 	// Setup is part of making, checking or closing a connection. No rule sees it.
 	Setup bool
-	// Name is the name that the client gave the connection (CLIENT SETNAME), or the comment at the beginning of an SQL statement; else "".
+	// Name is the name that the client gave the connection (CLIENT SETNAME), or the comment at the beginning of an SQL
+	// statement; else "".
 	Name string
-	// Failed says how the server refused the command: the first word of Redis's error, the number of MySQL's or ZooKeeper's, the status
-	// of HTTP from 400 on or of gRPC; "" = it did not refuse it, or has not answered.
+	// Failed says how the server refused the command: the first word of Redis's error, the number of MySQL's or
+	// ZooKeeper's, the status of HTTP from 400 on or of gRPC; "" = it did not refuse it, or has not answered.
 	Failed string
 }
 
@@ -50,8 +52,8 @@ func (c *Call) At() time.Time {
 	return c.Sent
 }
 
-// Codec reads the messages of a protocol. The values are [Redis], [MySQL], [HTTP], [GRPC], [ZooKeeper], [Kafka], and [Raw] for bytes
-// that are passed on unread.
+// Codec reads the messages of a protocol. The values are [Redis], [MySQL], [HTTP], [GRPC], [ZooKeeper], [Kafka], and
+// [Raw] for bytes that are passed on unread.
 type Codec struct {
 	name  string
 	plain bool                  // the client speaks first, so that TLS is recognized by its first bytes

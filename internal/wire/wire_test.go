@@ -46,7 +46,8 @@ func BenchmarkProxy(b *testing.B) {
 	}
 	b.Run("digest", func(b *testing.B) {
 		for b.Loop() {
-			wire.SQLDigest("UPDATE product_stock SET stock = 99, fence = 2, lease_seq = lease_seq + 1, version = version + 1 WHERE id = 101 AND fence <= 2")
+			wire.SQLDigest("UPDATE product_stock SET stock = 99, fence = 2, lease_seq = lease_seq + 1, version = version + 1 " +
+				"WHERE id = 101 AND fence <= 2")
 		}
 	})
 	b.Run("key", func(b *testing.B) {
@@ -157,7 +158,8 @@ func TestHTTPAnswers(t *testing.T) {
 		status, size int
 	}{
 		{"GET", "/chunks", 200, 3000}, {"GET", "/sized", 200, 3000}, {"HEAD", "/sized", 200, 0}, {"GET", "/none", 204, 0},
-		{"POST", "/no?index=7", 409, 3}, {"GET", "/no?index=7", 409, 3}, {"GET", "/close", 200, 3000}, {"GET", "/none", 204, 0},
+		{"POST", "/no?index=7", 409, 3}, {"GET", "/no?index=7", 409, 3}, {"GET", "/close", 200, 3000},
+		{"GET", "/none", 204, 0},
 	} {
 		if status, size := do(c.method, c.path); status != c.status || size != c.size {
 			t.Errorf("%s %s: %d with %d bytes, want %d with %d", c.method, c.path, status, size, c.status, c.size)
@@ -165,7 +167,8 @@ func TestHTTPAnswers(t *testing.T) {
 	}
 	testkit.Until(t, "all is answered", func() bool { return len(p.Unanswered()) == 0 })
 	for _, c := range p.Since(0) {
-		if c.Answered.IsZero() || (c.Failed == "409") != strings.HasPrefix(c.Pattern[4:], "/no?") && c.Pattern[:4] == "GET " || c.Poll != (c.Text == "GET /no?index=7") {
+		if c.Answered.IsZero() || (c.Failed == "409") != strings.HasPrefix(c.Pattern[4:], "/no?") &&
+			c.Pattern[:4] == "GET " || c.Poll != (c.Text == "GET /no?index=7") {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -192,7 +195,8 @@ func TestZooKeeper(t *testing.T) {
 	if err := c.Delete(server.Prefix, -1); err != nil {
 		t.Fatal(err)
 	}
-	want(t, []string{"create " + server.Prefix, "getChildren2 " + server.Prefix, "delete " + server.Prefix}, recorded(t, &r))
+	want(t, []string{"create " + server.Prefix, "getChildren2 " + server.Prefix, "delete " + server.Prefix},
+		recorded(t, &r))
 }
 
 // A command and an answer are held, and the event of a watch is lost, while the session lives.

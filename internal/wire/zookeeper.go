@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// ZooKeeper reads ZooKeeper's protocol: which request, and on which node. Its server answers in order; the events of watches are pushes,
-// and the pings of a session polls.
+// ZooKeeper reads ZooKeeper's protocol: which request, and on which node. Its server answers in order; the events of
+// watches are pushes, and the pings of a session polls.
 var ZooKeeper = Codec{name: "zookeeper", plain: true, begin: func() func() session {
 	return func() session { return &zooKeeperSession{} }
 }}
@@ -30,8 +30,8 @@ const (
 	zooKeeperPing    = -2
 	zooKeeperClose   = -11
 	longestZooKeeper = 64 << 20
-	// zooKeeperGrant is the number of bytes before the password in the answer to a connect request: protocol version, time-out, session id and
-	// the length of the password.
+	// zooKeeperGrant is the number of bytes before the password in the answer to a connect request: protocol version,
+	// time-out, session id and the length of the password.
 	zooKeeperGrant = 20
 )
 
@@ -49,7 +49,8 @@ var zooKeeperEvents = map[int32]string{-1: "session", 1: "created", 2: "deleted"
 
 func signed(p []byte) int32 { return int32(binary.BigEndian.Uint32(p)) }
 
-// sized cuts a message from the beginning of p whose first four bytes are the length of the others; n 0 = it is not whole yet.
+// sized cuts a message from the beginning of p whose first four bytes are the length of the others; n 0 = it is not
+// whole yet.
 func sized(p []byte, longest int) (body []byte, n int, err error) {
 	if len(p) < 4 {
 		return nil, 0, nil

@@ -42,8 +42,8 @@ func (s *story) lockService(endpoint, call string, request map[string]any) (key 
 	return string(answer.Key)
 }
 
-// lockResponse.getKey().toString(), kept for the release: in jetcd 0.5 that is the name of a class and a hash code. etcd unlocks any key without
-// an error, whether there is one or not.
+// lockResponse.getKey().toString(), kept for the release: in jetcd 0.5 that is the name of a class and a hash code.
+// etcd unlocks any key without an error, whether there is one or not.
 func TestJetcdUnlocksAnotherKey(t *testing.T) {
 	s := tell(t)
 	server := testenv.Etcd(t)
@@ -55,7 +55,8 @@ func TestJetcdUnlocksAnotherKey(t *testing.T) {
 	}
 	t.Cleanup(func() { _, _ = c.Revoke(context.Background(), lease.ID) })
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-	key := s.lockService(endpoint, "lock", map[string]any{"name": encode(server.Prefix + "stock"), "lease": fmt.Sprint(int64(lease.ID))})
+	key := s.lockService(endpoint, "lock", map[string]any{"name": encode(server.Prefix + "stock"),
+		"lease": fmt.Sprint(int64(lease.ID))})
 	holders := func(want int64) {
 		t.Helper()
 		r, err := c.Get(ctx, server.Prefix+"stock/", clientv3.WithPrefix(), clientv3.WithCountOnly())
@@ -144,14 +145,15 @@ func TestZooKeeperDoesNotLookAgain(t *testing.T) {
 	s.note("C looks again, sees A in front of it, and watches A's node")
 }
 
-// native is the lock of a listing for ZooKeeper's own client: one latch that is opened once, and an exception that is printed.
+// native is the lock of a listing for ZooKeeper's own client: one latch that is opened once, and an exception that is
+// printed.
 type native struct {
 	naive
 	latch chan struct{}
 }
 
-// lock is zkLock(). between is what happens between the list of children and the look at the predecessor, and watching what happens once that is
-// watched. It returns what the listing did not notice.
+// lock is zkLock(). between is what happens between the list of children and the look at the predecessor, and watching
+// what happens once that is watched. It returns what the listing did not notice.
 func (n *native) lock(s *story, between, watching func()) (unnoticed string) {
 	s.Helper()
 	before := n.queue(s)
@@ -178,8 +180,9 @@ func (n *native) lock(s *story, between, watching func()) (unnoticed string) {
 	}
 }
 
-// The listing for ZooKeeper's own client: a predecessor that has gone before it was watched is an exception, which is printed, and the caller
-// takes the return for the lock. And its latch opens once: whoever locks with it again does not wait.
+// The listing for ZooKeeper's own client: a predecessor that has gone before it was watched is an exception, which is
+// printed, and the caller takes the return for the lock. And its latch opens once: whoever locks with it again does not
+// wait.
 func TestZooKeeperNoNodeIsNoLock(t *testing.T) {
 	s := tell(t)
 	server := testenv.ZooKeeper(t)
@@ -189,7 +192,8 @@ func TestZooKeeperNoNodeIsNoLock(t *testing.T) {
 	}
 	var clients []*native
 	for range 3 {
-		clients = append(clients, &native{naive{Conn: server.ZooKeeperConn(t, time.Minute), root: server.Prefix}, make(chan struct{})})
+		clients = append(clients, &native{naive{Conn: server.ZooKeeperConn(t, time.Minute), root: server.Prefix},
+			make(chan struct{})})
 	}
 	a, b, c := clients[0], clients[1], clients[2]
 	s.is("A", "zkLock()", a.lock(s, nil, nil), "it is the first")
@@ -201,7 +205,8 @@ func TestZooKeeperNoNodeIsNoLock(t *testing.T) {
 			return err == nil && !there
 		})
 	}, nil), zk.ErrNoNode.Error())
-	s.note("the exception is printed and zkLock() returns: C works, and so does A. List the children again until your node is the first")
+	s.note("the exception is printed and zkLock() returns: C works, and so does A. List the children again until your " +
+		"node is the first")
 	s.zookeeperLatch(a, c)
 }
 

@@ -8,7 +8,8 @@ import (
 )
 
 // The renewal script of the listings: it looks whose lock it is, and its caller ignores the answer.
-const renewMine = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) else return 0 end"
+const renewMine = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) else " +
+	"return 0 end"
 
 // releaseMine is the release script of the listings.
 const releaseMine = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end"
@@ -69,17 +70,20 @@ func TestOneRenewalTaskForAllKeys(t *testing.T) {
 	s.note("A works under lock:102, and so does B")
 	a.unlock("0", "lock:102", "a2")
 	a.tick("[lock:101: 0]")
-	s.note("both locks are released, and one task runs for ever. Keep a task for each hold, and end it when there is nothing to renew")
+	s.note("both locks are released, and one task runs for ever. Keep a task for each hold, and end it when there is " +
+		"nothing to renew")
 }
 
-// A renewal thread for each acquire that succeeds, and a re-entry succeeds too. It ends when it sees that the lock is gone, which it looks for
-// every half of a TTL.
+// A renewal thread for each acquire that succeeds, and a re-entry succeeds too. It ends when it sees that the lock is
+// gone, which it looks for every half of a TTL.
 func TestRenewalThreadForEachReentry(t *testing.T) {
 	s, a := withA(t)
 	const acquire = "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then " +
 		"redis.call('hincrby', KEYS[1], ARGV[1], 1) redis.call('pexpire', KEYS[1], 30000) return 1 end return 0"
-	const release = "if redis.call('hincrby', KEYS[1], ARGV[1], -1) == 0 then redis.call('del', KEYS[1]) return 1 end return 0"
-	const renew = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end redis.call('pexpire', KEYS[1], 30000) return 1"
+	const release = "if redis.call('hincrby', KEYS[1], ARGV[1], -1) == 0 then redis.call('del', KEYS[1]) return 1 end " +
+		"return 0"
+	const renew = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end redis.call('pexpire', KEYS[1], " +
+		"30000) return 1"
 	threads := 0
 	lock := func() {
 		t.Helper()
@@ -109,7 +113,8 @@ func TestRenewalThreadForEachReentry(t *testing.T) {
 	wake("4 renewals")
 	a.eval("1", "unlock()", release, "lock", "a")
 	wake("0 renewals")
-	s.note("each acquire starts a thread that does not know the others. Keep one renewal task for each hold, and let the last unlock() end it")
+	s.note("each acquire starts a thread that does not know the others. Keep one renewal task for each hold, and let " +
+		"the last unlock() end it")
 }
 
 // A service of its own renews all locks that it finds: it cannot know that a holder has died.

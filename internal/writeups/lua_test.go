@@ -56,7 +56,8 @@ func TestRenewalRenewsAnothersLock(t *testing.T) {
 	b.eval("1", "if HEXISTS == 1 then PEXPIRE", renewIfOne, "lock", "b", 60000)
 }
 
-// The other way round the same slip never renews: the guard that means "not ours" always fires, and 1 == true never holds.
+// The other way round the same slip never renews: the guard that means "not ours" always fires, and 1 == true never
+// holds.
 func TestRenewalNeverRenews(t *testing.T) {
 	s, a := withA(t)
 	a.do("1", "HSET @lock a 1")
@@ -90,8 +91,8 @@ func TestScriptsDoNotRollBack(t *testing.T) {
 	s.note("atomic means that no other command runs in between; it does not mean all or nothing")
 }
 
-// WAIT in the script that takes the lock. Redis 7.0 refuses it, after what stood before it was done; Redis 8 and Valkey 9 let it in,
-// where it waits for nothing: it says at once how many replicas had acknowledged what came before.
+// WAIT in the script that takes the lock. Redis 7.0 refuses it, after what stood before it was done; Redis 8 and Valkey
+// 9 let it in, where it waits for nothing: it says at once how many replicas had acknowledged what came before.
 func TestWaitInsideAScript(t *testing.T) {
 	s := tell(t)
 	server, c := s.redis("A")
@@ -126,7 +127,8 @@ func about(s *story, server *redis.Client) (name, version string) {
 	return "redis", info["Server"]["redis_version"]
 }
 
-// WAIT in the transaction that takes the lock: it cannot wait, and counts who had acknowledged what came before the transaction.
+// WAIT in the transaction that takes the lock: it cannot wait, and counts who had acknowledged what came before the
+// transaction.
 func TestWaitInsideMulti(t *testing.T) {
 	s := tell(t)
 	master, replica, wires := replicas(s, 1)
@@ -156,7 +158,8 @@ func TestReentrySentTwice(t *testing.T) {
 	s, a, b := withAB(t)
 	const enter = "if redis.call('EXISTS', KEYS[1]) == 0 or redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then " +
 		"redis.call('PEXPIRE', KEYS[1], 30000) return redis.call('HINCRBY', KEYS[1], ARGV[1], 1) end return 'busy'"
-	const leave = "local n = redis.call('HINCRBY', KEYS[1], ARGV[1], -1) if n == 0 then redis.call('DEL', KEYS[1]) end return n"
+	const leave = "local n = redis.call('HINCRBY', KEYS[1], ARGV[1], -1) if n == 0 then redis.call('DEL', KEYS[1]) end " +
+		"return n"
 	a.eval("1", "enter: HINCRBY lock a 1", enter, "lock", "a")
 	a.eval("2", "enter, once more: reentrant", enter, "lock", "a")
 	a.eval("1", "leave: HINCRBY lock a -1", leave, "lock", "a")
@@ -186,7 +189,8 @@ func TestSetNXAnswersOK(t *testing.T) {
 	s.note("SETNX answers 1 or 0, and takes no TTL")
 }
 
-// A reentrant lock's release script whose last branch deletes the key and returns nothing: the caller gets nil for the release that worked.
+// A reentrant lock's release script whose last branch deletes the key and returns nothing: the caller gets nil for the
+// release that worked.
 func TestReleaseReturnsNothing(t *testing.T) {
 	s, a, b := withAB(t)
 	const release = `if (redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0) then return 0; end
@@ -221,7 +225,8 @@ func TestThreeRequestsDeleteEachOther(t *testing.T) {
 	s.note("from now on two requests are always inside: the lock excludes nobody. Compare the value before the DEL")
 }
 
-// etcd's revision counts transactions: the keys that one transaction writes have the same. The keys of one lease go together.
+// etcd's revision counts transactions: the keys that one transaction writes have the same. The keys of one lease go
+// together.
 func TestEtcdRevisionOfATransaction(t *testing.T) {
 	s := tell(t)
 	server := testenv.Etcd(t)
@@ -245,7 +250,8 @@ func TestEtcdRevisionOfATransaction(t *testing.T) {
 	s.says("A", "put c, with A's lease", "ok")
 	revisions := func(want ...int64) {
 		t.Helper()
-		got, err := c.Get(ctx, server.Prefix, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend))
+		got, err := c.Get(ctx, server.Prefix, clientv3.WithPrefix(),
+			clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +266,8 @@ func TestEtcdRevisionOfATransaction(t *testing.T) {
 		t.Fatalf("the next transaction's revision is %d above the last one's", above)
 	}
 	revisions(0, 0, above)
-	s.note("a revision is not unique to a key: two keys of one transaction share it. A lock writes one key in each transaction, so its order holds")
+	s.note("a revision is not unique to a key: two keys of one transaction share it. A lock writes one key in each " +
+		"transaction, so its order holds")
 	if _, err := c.Revoke(ctx, lease.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -270,14 +277,16 @@ func TestEtcdRevisionOfATransaction(t *testing.T) {
 
 // A lock row with host and thread, so that its owner may enter again: without a count the first release is everybody's.
 func TestReentrantRowWithoutACount(t *testing.T) {
-	s, a, b := onMySQL(t, "CREATE TABLE method_lock (name VARCHAR(64) PRIMARY KEY, owner VARCHAR(64) NOT NULL) ENGINE = InnoDB")
+	s, a, b := onMySQL(t, "CREATE TABLE method_lock (name VARCHAR(64) PRIMARY KEY, owner VARCHAR(64) NOT NULL) ENGINE = "+
+		"InnoDB")
 	a.exec("1 affected", "INSERT INTO method_lock VALUES ('stock', 'host1:27')")
 	a.value("host1:27", "SELECT owner FROM method_lock WHERE name = 'stock'")
 	s.note("the row has A's host and thread, so A enters again")
 	a.exec("1 affected", "DELETE FROM method_lock WHERE name = 'stock'")
 	s.note("the inner method has released the lock, and the outer method still works")
 	b.exec("1 affected", "INSERT INTO method_lock VALUES ('stock', 'host2:27')")
-	s.note("B is inside too. The row needs a count, and an owner value that is new for each hold: a thread serves many requests")
+	s.note("B is inside too. The row needs a count, and an owner value that is new for each hold: a thread serves many " +
+		"requests")
 }
 
 // handled is how often a node has run SET, or a script.

@@ -140,7 +140,8 @@ func TestThreadIDIsNoOwner(t *testing.T) {
 	s.note("A and B are processes: thread 27 of one is not thread 27 of the other, but the values are equal")
 }
 
-// DECRBY first, INCRBY back when below zero: nobody oversells, but a smaller request is refused that could have been served.
+// DECRBY first, INCRBY back when below zero: nobody oversells, but a smaller request is refused that could have been
+// served.
 func TestDecrRefusesWhatIsInStock(t *testing.T) {
 	s, a, b := withAB(t)
 	a.do("OK", "SET @stock 1")

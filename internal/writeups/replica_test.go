@@ -73,7 +73,8 @@ func TestMinReplicasToWriteNarrows(t *testing.T) {
 	wires[0].Cut.Store(true)
 	wires[1].Cut.Store(true)
 	master.do("OK", "SET lock a NX PX 30000")
-	s.note("the replicas are cut off, and the master still accepts the write: it heard from them less than min-replicas-max-lag ago")
+	s.note("the replicas are cut off, and the master still accepts the write: it heard from them less than " +
+		"min-replicas-max-lag ago")
 	replica[0].do("OK", "REPLICAOF NO ONE")
 	o := replica[0].c.(*redis.Client).Options()
 	replica[1].follow(o.Addr, o.Password)
@@ -192,8 +193,8 @@ func (w *waiting) pollEvery(sleep time.Duration) {
 	}
 }
 
-// A busy loop without a sleep, sleeps of 50 and 100 ms, and a queue that is told: what waiting costs the server, and how long the lock is free
-// before the waiter has it. The second depends on the machine and is only told.
+// A busy loop without a sleep, sleeps of 50 and 100 ms, and a queue that is told: what waiting costs the server, and
+// how long the lock is free before the waiter has it. The second depends on the machine and is only told.
 func TestBusyLoop(t *testing.T) {
 	s := tell(t)
 	server := testenv.Redis(t)
@@ -225,7 +226,9 @@ func TestBusyLoop(t *testing.T) {
 		}()
 	}
 	busy := kinds[0]
-	testkit.Until(s, "the busy loop has sent 2000 commands in 400 ms or more", func() bool { return busy.sent.Load() >= 2000 && time.Since(began) > 400*time.Millisecond })
+	testkit.Until(s, "the busy loop has sent 2000 commands in 400 ms or more", func() bool {
+		return busy.sent.Load() >= 2000 && time.Since(began) > 400*time.Millisecond
+	})
 	took := time.Since(began)
 	for _, w := range kinds {
 		sent := w.sent.Load()
@@ -234,12 +237,15 @@ func TestBusyLoop(t *testing.T) {
 			t.Fatal(err)
 		}
 		late := (<-w.got).Sub(released)
-		s.says("", fmt.Sprintf("%-12s waits %3d ms", w.name, took.Milliseconds()), fmt.Sprintf("%6d commands, in after %6.2f ms", sent, late.Seconds()*1000))
+		s.says("", fmt.Sprintf("%-12s waits %3d ms", w.name, took.Milliseconds()),
+			fmt.Sprintf("%6d commands, in after %6.2f ms", sent, late.Seconds()*1000))
 		if w != busy && sent*3 > busy.sent.Load() {
-			t.Errorf("%s sent %d commands, and the busy loop %d: this exhibit no longer shows its flaw", w.name, sent, busy.sent.Load())
+			t.Errorf("%s sent %d commands, and the busy loop %d: this exhibit no longer shows its flaw", w.name, sent,
+				busy.sent.Load())
 		}
 	}
-	s.note("a waiter without a sleep keeps its connection and the server busy; with a sleep it gets the lock late; a queue avoids both")
+	s.note("a waiter without a sleep keeps its connection and the server busy; with a sleep it gets the lock late; a " +
+		"queue avoids both")
 }
 
 // queue waits in the engine's queue, where another engine holds the lock.
@@ -271,8 +277,8 @@ func (w *waiting) queue(t *testing.T, holder *redis.Client, key string) {
 	})
 }
 
-// Redlock with a split vote: the clients ask at the same moment, each is first on some nodes, and nobody has a majority. If they all try again
-// at the same moment, it happens again.
+// Redlock with a split vote: the clients ask at the same moment, each is first on some nodes, and nobody has a
+// majority. If they all try again at the same moment, it happens again.
 func TestRedlockSplitVote(t *testing.T) {
 	s := tell(t)
 	nodes := s.masters(testenv.RedisNodes(t, 5))
@@ -296,7 +302,8 @@ func TestRedlockSplitVote(t *testing.T) {
 			}
 		}
 		for _, who := range []string{"A", "B", "C"} {
-			s.is(who, "asks five nodes, while the others ask as well", fmt.Sprintf("%d of 5", granted[who]), fmt.Sprintf("%d of 5", strings.Count(strings.Join(first, ""), who)))
+			s.is(who, "asks five nodes, while the others ask as well", fmt.Sprintf("%d of 5", granted[who]),
+				fmt.Sprintf("%d of 5", strings.Count(strings.Join(first, ""), who)))
 		}
 		s.note("three are needed: all release, and try again after the same delay")
 		for _, who := range []string{"A", "B", "C"} {

@@ -117,7 +117,8 @@ func TestForUpdateOfAMissingRow(t *testing.T) {
 	b.exec("ok", "ROLLBACK")
 }
 
-// UPDATE ... WHERE stock = what was read: an ABA happens, and harms nobody, as the number is all that the write depends on.
+// UPDATE ... WHERE stock = what was read: an ABA happens, and harms nobody, as the number is all that the write depends
+// on.
 func TestCompareTheStockABA(t *testing.T) {
 	s, a, b := onMySQL(t, one...)
 	a.exec("1 affected", "UPDATE product_stock SET stock = 5 WHERE id = 101")
@@ -130,7 +131,8 @@ func TestCompareTheStockABA(t *testing.T) {
 
 // A time as the version: two writes within one tick of it look alike.
 func TestUpdateTimeAsVersion(t *testing.T) {
-	s, a, b := onMySQL(t, "CREATE TABLE product_stock (id INT PRIMARY KEY, stock INT NOT NULL, update_time DATETIME NOT NULL) ENGINE = InnoDB",
+	s, a, b := onMySQL(t, "CREATE TABLE product_stock (id INT PRIMARY KEY, stock INT NOT NULL, update_time DATETIME NOT "+
+		"NULL) ENGINE = InnoDB",
 		"INSERT INTO product_stock VALUES (101, 10, '2026-11-11 00:00:00')")
 	for _, who := range []session{a, b} {
 		who.value("10", "SELECT stock FROM product_stock WHERE id = 101")
@@ -147,7 +149,8 @@ func TestUpdateTimeAsVersion(t *testing.T) {
 	s.note("two units sold and five restocked, but only one taken")
 }
 
-// A lock is a row, without an end. Its holder dies and it stays; so a job deletes what is old, and deletes a living holder's.
+// A lock is a row, without an end. Its holder dies and it stays; so a job deletes what is old, and deletes a living
+// holder's.
 func TestReaperOfTheLockTable(t *testing.T) {
 	s := tell(t)
 	c := s.mysql([]string{
@@ -155,7 +158,8 @@ func TestReaperOfTheLockTable(t *testing.T) {
 			"created DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)) ENGINE = InnoDB",
 	}, "A", "B", "C", "job")
 	a, b, third, job := c[0], c[1], c[2], c[3]
-	const insert, remove = "INSERT INTO method_lock (name) VALUES ('stock:101')", "DELETE FROM method_lock WHERE name = 'stock:101'"
+	const insert, remove = "INSERT INTO method_lock (name) VALUES ('stock:101')",
+		"DELETE FROM method_lock WHERE name = 'stock:101'"
 	const reap = "DELETE FROM method_lock WHERE created < NOW(6) - INTERVAL 100000 MICROSECOND"
 	a.exec("1 affected", insert)
 	b.exec("error 1062", insert)
@@ -225,7 +229,8 @@ func TestConditionAboveZero(t *testing.T) {
 
 // An unpaid order is cancelled by the clock and by its buyer at once, and both put its units back.
 func TestCancelReturnsTwice(t *testing.T) {
-	s, a, b := onMySQL(t, append(slices.Clone(one), "CREATE TABLE orders (id INT PRIMARY KEY, state VARCHAR(16) NOT NULL) ENGINE = InnoDB",
+	s, a, b := onMySQL(t, append(slices.Clone(one), "CREATE TABLE orders (id INT PRIMARY KEY, state VARCHAR(16) NOT "+
+		"NULL) ENGINE = InnoDB",
 		"INSERT INTO orders VALUES (1, 'unpaid'), (2, 'unpaid')")...)
 	const back = "UPDATE product_stock SET stock = stock + 1 WHERE id = 101"
 	for _, who := range []session{a, b} {
@@ -242,8 +247,8 @@ func TestCancelReturnsTwice(t *testing.T) {
 	s.note("put the units back in the transaction that changes the state, and only if it changed a row")
 }
 
-// while (true) { SELECT ... FOR UPDATE; if (row != null) return; } on a table without the row: the loop never ends, and at REPEATABLE READ its
-// gap lock keeps everybody from inserting the row.
+// while (true) { SELECT ... FOR UPDATE; if (row != null) return; } on a table without the row: the loop never ends, and
+// at REPEATABLE READ its gap lock keeps everybody from inserting the row.
 func TestForUpdateLoopsOnAMissingRow(t *testing.T) {
 	s, a, b := onMySQL(t, "CREATE TABLE distribute_lock (lock_name VARCHAR(64) PRIMARY KEY) ENGINE = InnoDB")
 	const find = "SELECT lock_name FROM distribute_lock WHERE lock_name = 'stock' FOR UPDATE"
@@ -256,7 +261,8 @@ func TestForUpdateLoopsOnAMissingRow(t *testing.T) {
 	}
 	s.note("A repeats this; B inserts the row that A looks for")
 	b.exec("locked by another", insert)
-	s.note("A's locking reads lock the gap, so nobody can insert the row that would end A's loop. Insert the rows first, and bound the loop")
+	s.note("A's locking reads lock the gap, so nobody can insert the row that would end A's loop. Insert the rows " +
+		"first, and bound the loop")
 	a.exec("ok", "ROLLBACK")
 	b.exec("1 affected", insert)
 	a.exec("ok", "BEGIN")
@@ -268,7 +274,8 @@ func TestForUpdateLoopsOnAMissingRow(t *testing.T) {
 func TestReadCommittedIsNotTheDefault(t *testing.T) {
 	s, a, b := onMySQL(t, one...)
 	var name, level string
-	show := "SHOW VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')" // MariaDB calls it tx_isolation until 11.1
+	// MariaDB calls it tx_isolation until 11.1
+	show := "SHOW VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')"
 	if err := a.QueryRowContext(t.Context(), show).Scan(&name, &level); err != nil {
 		t.Fatal(err)
 	}
@@ -278,15 +285,19 @@ func TestReadCommittedIsNotTheDefault(t *testing.T) {
 	b.exec("1 affected", "UPDATE product_stock SET stock = 0 WHERE id = 101")
 	a.value("1", "SELECT stock FROM product_stock WHERE id = 101")
 	a.exec("ok", "ROLLBACK")
-	s.note("A still reads 1; at READ COMMITTED it would read 0. Both levels oversell if the lock is released before the commit")
+	s.note("A still reads 1; at READ COMMITTED it would read 0. Both levels oversell if the lock is released before the " +
+		"commit")
 }
 
-// The lock around the section, the transaction around both: @Transactional on the method that locks and guards with lease_seq.
+// The lock around the section, the transaction around both: @Transactional on the method that locks and guards with
+// lease_seq.
 func TestLeaseSeqInsideTheTransaction(t *testing.T) {
-	s, a, b := onMySQL(t, "CREATE TABLE product_stock (id INT PRIMARY KEY, stock INT NOT NULL, lease_seq INT NOT NULL) ENGINE = InnoDB",
+	s, a, b := onMySQL(t, "CREATE TABLE product_stock (id INT PRIMARY KEY, stock INT NOT NULL, lease_seq INT NOT NULL) "+
+		"ENGINE = InnoDB",
 		"INSERT INTO product_stock VALUES (1, 100, 0)")
 	const read = "SELECT lease_seq FROM product_stock WHERE id = 1"
-	const deduct = "UPDATE product_stock SET stock = stock - 1, lease_seq = lease_seq + 1 WHERE id = 1 AND lease_seq = 0 AND stock >= 1"
+	const deduct = "UPDATE product_stock SET stock = stock - 1, lease_seq = lease_seq + 1 WHERE id = 1 AND lease_seq = " +
+		"0 AND stock >= 1"
 	a.exec("ok", "BEGIN")
 	s.note("A locks")
 	a.value("0", read)
@@ -299,12 +310,14 @@ func TestLeaseSeqInsideTheTransaction(t *testing.T) {
 	s.is("B", deduct, waits(), "0 affected")
 	b.exec("ok", "COMMIT")
 	b.value("99", "SELECT stock FROM product_stock WHERE id = 1")
-	s.note("nothing is oversold, but B gets \"false\" with 99 units left, as if they were sold out. Put the lock outside and the transaction inside")
+	s.note("nothing is oversold, but B gets \"false\" with 99 units left, as if they were sold out. Put the lock " +
+		"outside and the transaction inside")
 }
 
 // A small table: it is the index that decides which rows are locked, not the size.
 func TestSmallTableLocksOneRow(t *testing.T) {
-	s, a, b := onMySQL(t, "CREATE TABLE product_stock (id INT PRIMARY KEY, sku INT NOT NULL, stock INT NOT NULL) ENGINE = InnoDB",
+	s, a, b := onMySQL(t, "CREATE TABLE product_stock (id INT PRIMARY KEY, sku INT NOT NULL, stock INT NOT NULL) ENGINE "+
+		"= InnoDB",
 		"INSERT INTO product_stock (id, sku, stock) VALUES (101, 1, 1), (102, 2, 1), (103, 3, 1)")
 	for _, who := range []session{a, b} {
 		who.exec("ok", "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")

@@ -149,8 +149,9 @@ func TestSameTokenTwice(t *testing.T) {
 	s.note("the read refuses a token that has been seen")
 }
 
-// A holder that writes twice with one token. Where the row wants a higher token for each write, its second write is refused although nobody else
-// has the lock; where the same token will do, the second write passes also when a rival has the lock, until the rival has shown its own.
+// A holder that writes twice with one token. Where the row wants a higher token for each write, its second write is
+// refused although nobody else has the lock; where the same token will do, the second write passes also when a rival
+// has the lock, until the rival has shown its own.
 func TestHolderWritesTwice(t *testing.T) {
 	s, a, b := onMySQL(t, fenced, "INSERT INTO product_stock VALUES (101, 1, 0)")
 	a.exec("1 affected", "UPDATE product_stock SET fence = 100 WHERE id = 101 AND fence < 100")

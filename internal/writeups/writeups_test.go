@@ -1,8 +1,9 @@
-// Package writeups_test shows, on real servers, what is wrong with listings and claims that are common in write-ups on deducting
-// stock under a distributed lock. docs/write-ups.md says which claim each test belongs to.
+// Package writeups_test shows, on real servers, what is wrong with listings and claims that are common in write-ups on
+// deducting stock under a distributed lock. docs/write-ups.md says which claim each test belongs to.
 //
-// An exhibit sends real commands in a fixed order, as two or three clients would interleave, wants each answer, and tells
-// the story: run one with -v. Where docs/interview.md shows a story, a test compares the two; -update rewrites it.
+// An exhibit sends real commands in a fixed order, as two or three clients would interleave, wants each answer, and
+// tells the story: run one with -v. Where docs/interview.md shows a story, a test compares the two; -update rewrites
+// it.
 package writeups_test
 
 import (
@@ -172,7 +173,8 @@ func (s *story) node(name string, n *testenv.RedisNode) client {
 	return client{s, name, c}
 }
 
-// do sends a command of words, tells it with its answer, and fails unless that is as wanted. A word that begins with @ is a key.
+// do sends a command of words, tells it with its answer, and fails unless that is as wanted. A word that begins with @
+// is a key.
 func (c client) do(want, command string) {
 	c.s.Helper()
 	c.s.is(c.name, strings.ReplaceAll(command, "@", ""), c.quietly(command), want)

@@ -39,8 +39,8 @@ type Reading struct {
 	Again bool
 }
 
-// Classify classifies an answer of our API. Only two kinds count as a refusal: a problem whose code says that nothing happened, and a
-// connection that was never made. After any other answer except 200, the deduction may have happened.
+// Classify classifies an answer of our API. Only two kinds count as a refusal: a problem whose code says that nothing
+// happened, and a connection that was never made. After any other answer except 200, the deduction may have happened.
 func Classify(a *Answer) Reading {
 	if r, done := classifyTransport(a); done {
 		return r

@@ -15,14 +15,14 @@ import (
 	"lastitem/internal/text"
 )
 
-// Engine is the HTTP client of one worker, used by one goroutine at a time. An engine never sends a request twice, because a request
-// without an answer may have been executed.
+// Engine is the HTTP client of one worker, used by one goroutine at a time. An engine never sends a request twice,
+// because a request without an answer may have been executed.
 type Engine interface {
-	// Connect opens the connection before the first request, so that handshakes do not spread out a burst; it does nothing if the engine
-	// pools its connections or has one already.
+	// Connect opens the connection before the first request, so that handshakes do not spread out a burst; it does nothing
+	// if the engine pools its connections or has one already.
 	Connect() error
-	// Do sends the call and reads the whole answer. Only the target's timeout ends it early: cancelling a request would only make its
-	// outcome unknown.
+	// Do sends the call and reads the whole answer. Only the target's timeout ends it early: cancelling a request would
+	// only make its outcome unknown.
 	Do(call *Call) Answer
 	// Close closes the engine's connections.
 	Close()

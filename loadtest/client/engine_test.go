@@ -56,7 +56,8 @@ func TestEngineSendsTheCallAndReadsTheAnswer(t *testing.T) {
 // Three calls on one connection, or on three where the server says that it closes it.
 func TestEngineReadsAnswers(t *testing.T) {
 	t.Parallel()
-	const interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\nX-Replica: hint\r\nRetry-After: 9\r\nIdempotent-Replayed: true\r\n\r\n"
+	const interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\nX-Replica: hint\r\n" +
+		"Retry-After: 9\r\nIdempotent-Replayed: true\r\n\r\n"
 	ok := Answer{Status: 200, OrderID: "o-1", Remaining: 499, HasRemaining: true, Replica: "r1", Sent: true}
 	for _, tt := range []struct {
 		name, text string
@@ -64,14 +65,19 @@ func TestEngineReadsAnswers(t *testing.T) {
 		conns      int64
 	}{
 		{"interim answers first, which are none", interim + okAnswer, ok, 1},
-		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nD\r\n{\"order_id\":\"\r\n6\r\no-9\"}\n\r\n0\r\n\r\n", Answer{Status: 200, OrderID: "o-9", Sent: true}, 1},
+		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nD\r\n{\"order_id\":\"\r\n6\r\no-9\"}\n\r\n0\r\n\r\n",
+			Answer{Status: 200, OrderID: "o-9", Sent: true}, 1},
 		{"the last of a connection", strings.Replace(okAnswer, "\r\n", "\r\nConnection: close\r\n", 1), ok, 3},
 		{
-			"a problem", "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 2\r\nContent-Length: 44\r\n\r\n" +
-				`{"title":"Lock \"busy\"","code":"lock_busy"}`, Answer{Status: 503, Problem: true, Code: api.LockBusy, RetryAfter: 2 * time.Second, Sent: true}, 1,
+			"a problem", "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\nRetry-After: 2\r\n" +
+				"Content-Length: 44\r\n\r\n" +
+				`{"title":"Lock \"busy\"","code":"lock_busy"}`, Answer{Status: 503, Problem: true, Code: api.LockBusy,
+				RetryAfter: 2 * time.Second, Sent: true}, 1,
 		},
-		{"a body that need not be read", "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>", Answer{Status: 502, Sent: true}, 1},
-		{"a redirect, which it does not follow", "HTTP/1.1 307 Temporary Redirect\r\nLocation: /again\r\nContent-Length: 0\r\n\r\n", Answer{Status: 307, Sent: true}, 1},
+		{"a body that need not be read", "HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n" +
+			"<html>", Answer{Status: 502, Sent: true}, 1},
+		{"a redirect, which it does not follow", "HTTP/1.1 307 Temporary Redirect\r\nLocation: /again\r\nContent-Length: " +
+			"0\r\n\r\n", Answer{Status: 307, Sent: true}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -100,7 +106,8 @@ func TestEngineHeaders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		call := &Call{Method: "POST", Path: "/buy", Body: []byte("n=1"), ContentType: "text/plain", Headers: [][2]string{{"host", "shop.example"}, {"X-A", "1"}}}
+		call := &Call{Method: "POST", Path: "/buy", Body: []byte("n=1"), ContentType: "text/plain",
+			Headers: [][2]string{{"host", "shop.example"}, {"X-A", "1"}}}
 		if a := engines[0].Do(call); string(a.Body) != "shop.example[1] 3" {
 			t.Errorf("%s: the service read %q (%s), want the host and the header", name, a.Body, a.Err)
 		}
@@ -108,7 +115,8 @@ func TestEngineHeaders(t *testing.T) {
 	}
 }
 
-// If the server closes the connection after it has read a request, the outcome is unknown, and the engine does not send again.
+// If the server closes the connection after it has read a request, the outcome is unknown, and the engine does not send
+// again.
 func TestEngineNeverSendsTwice(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(conn *net.TCPConn){
@@ -138,7 +146,8 @@ func TestEngineNeverSendsTwice(t *testing.T) {
 							t.Fatalf("first Do() = %+v, want an answer", got)
 						}
 						got := e.Do(call)
-						if read := Classify(&got); read.Outcome != audit.Unknown || !got.Sent || (got.Err != ErrEOF && got.Err != ErrReset) {
+						if read := Classify(&got); read.Outcome != audit.Unknown || !got.Sent ||
+							(got.Err != ErrEOF && got.Err != ErrReset) {
 							t.Errorf("Do() = %+v, read as %+v, want unknown by eof or reset", got, read)
 						}
 						if n := server.requests.Load(); n != 2 {
@@ -180,7 +189,8 @@ func TestEngineNotConnected(t *testing.T) {
 	eachEngine(t, func(t *testing.T, name string) {
 		u := &url.URL{Scheme: "http", Host: testkit.FreePort(t)}
 		got := engine(t, name, u, patience).Do(buy())
-		if read := Classify(&got); got.Sent || read.Outcome != audit.Declined || read.Code != "refused_connection" || read.Kind != Failed {
+		if read := Classify(&got); got.Sent || read.Outcome != audit.Declined || read.Code != "refused_connection" ||
+			read.Kind != Failed {
 			t.Errorf("Do() = %+v, read as %+v, want declined by refused_connection", got, read)
 		}
 	})
@@ -295,7 +305,8 @@ func BenchmarkEngines(b *testing.B) {
 			})}
 			go func() { _ = server.Serve(listener) }()
 			defer server.Close()
-			engines, err := NewEngines(name, Target{URL: &url.URL{Scheme: "http", Host: listener.Addr().String()}, Timeout: patience, Workers: 1})
+			engines, err := NewEngines(name, Target{URL: &url.URL{Scheme: "http", Host: listener.Addr().String()},
+				Timeout: patience, Workers: 1})
 			if err != nil {
 				b.Fatal(err)
 			}

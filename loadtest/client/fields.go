@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// readFields reads order_id, remaining and code from a JSON body. It fails if the body of a 200 or a problem is not one JSON object, or
-// gives a name twice; other bodies are ignored.
+// readFields reads order_id, remaining and code from a JSON body. It fails if the body of a 200 or a problem is not one
+// JSON object, or gives a name twice; other bodies are ignored.
 func readFields(body []byte, a *Answer) error {
 	if a.Status != 200 && !a.Problem {
 		return nil

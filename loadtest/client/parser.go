@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// interned keeps one string for each of a few recurring values, so that reading one costs no allocation. It stops adding values when
-// there are many.
+// interned keeps one string for each of a few recurring values, so that reading one costs no allocation. It stops
+// adding values when there are many.
 type interned map[string]string
 
 // of returns b as a string.
@@ -24,8 +24,8 @@ func (in interned) of(b []byte) string {
 	return s
 }
 
-// parser reads HTTP/1.1 answers (RFC 9112) for the raw engine, and reuses its buffer. An answer that it does not understand is a bad
-// answer; it never guesses.
+// parser reads HTTP/1.1 answers (RFC 9112) for the raw engine, and reuses its buffer. An answer that it does not
+// understand is a bad answer; it never guesses.
 type parser struct {
 	opaque bool // the body is read off the wire and not looked at
 	body   []byte
@@ -60,7 +60,8 @@ func (p *parser) read(in *bufio.Reader) (a Answer, reusable bool, err error) {
 			break // 1xx only announces the answer
 		}
 	}
-	a = Answer{Status: h.status, Problem: h.problem, Replica: h.replica, Replayed: h.replayed, RetryAfter: retryAfter(h.retry)}
+	a = Answer{Status: h.status, Problem: h.problem, Replica: h.replica, Replayed: h.replayed,
+		RetryAfter: retryAfter(h.retry)}
 	untilClose, err := p.readBody(in, h)
 	if err != nil {
 		return a, false, err

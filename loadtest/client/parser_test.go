@@ -26,7 +26,8 @@ var answers = []string{
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
 	"HTTP/1.1 200\r\ncontent-length:2\r\n\r\n{}HTTP/1.1 204 X\r\n\r\n",
 	"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n",
-	"HTTP/1.1 409 Conflict\r\nContent-Type: application/problem+json\r\nX-Replica: 2\r\nRetry-After: 7\r\nContent-Length: 19\r\n\r\n{\"code\":\"sold_out\"}",
+	"HTTP/1.1 409 Conflict\r\nContent-Type: application/problem+json\r\nX-Replica: 2\r\nRetry-After: 7\r\n" +
+		"Content-Length: 19\r\n\r\n{\"code\":\"sold_out\"}",
 	"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n\r\nuntil the end",
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\nA\r\n0123456789\r\n0\r\nT: t\r\n\r\n",
 	"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
@@ -40,9 +41,9 @@ var answers = []string{
 	"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", readBuffer) + "\r\n\r\n",
 }
 
-// FuzzParser: an answer that both this parser and that of net/http accept is the same to both, body included; one that comes byte by
-// byte is the same as one that comes at once; and no answer takes more memory than the limit. The seeds run in every test;
-// 'go test -fuzz FuzzParser ./loadtest/client' looks for more.
+// FuzzParser: an answer that both this parser and that of net/http accept is the same to both, body included; one that
+// comes byte by byte is the same as one that comes at once; and no answer takes more memory than the limit. The seeds
+// run in every test; 'go test -fuzz FuzzParser ./loadtest/client' looks for more.
 func FuzzParser(f *testing.F) {
 	for _, text := range answers {
 		f.Add([]byte(text))
@@ -58,8 +59,10 @@ func FuzzParser(f *testing.F) {
 			t.Fatalf("the body has %d bytes, want at most %d", len(body), maxBody)
 		}
 		slow, slowReusable, slowBody, slowErr := parse(iotest.OneByteReader(bytes.NewReader(text)))
-		if (err == nil) != (slowErr == nil) || err == nil && (!cmp.Equal(got, slow) || reusable != slowReusable || !bytes.Equal(body, slowBody)) {
-			t.Fatalf("at once: %+v %t %q %v\nbyte by byte: %+v %t %q %v", got, reusable, body, err, slow, slowReusable, slowBody, slowErr)
+		if (err == nil) != (slowErr == nil) || err == nil && (!cmp.Equal(got, slow) || reusable != slowReusable ||
+			!bytes.Equal(body, slowBody)) {
+			t.Fatalf("at once: %+v %t %q %v\nbyte by byte: %+v %t %q %v", got, reusable, body, err, slow, slowReusable, slowBody,
+				slowErr)
 		}
 		if err != nil {
 			return
@@ -123,15 +126,18 @@ func TestClassify(t *testing.T) {
 		{"created", Answer{Status: 201, Sent: true}, unknown("http_201")},
 		{"html", Answer{Status: 502, Sent: true}, unknown("http_502")},
 		{"code without problem+json", Answer{Status: 409, Sent: true, Code: api.SoldOut}, unknown("http_409")},
-		{"problem under a good status", Answer{Status: 202, Problem: true, Sent: true, Code: api.SoldOut}, unknown("http_202")},
+		{"problem under a good status", Answer{Status: 202, Problem: true, Sent: true, Code: api.SoldOut},
+			unknown("http_202")},
 		{"problem without a code", Answer{Status: 409, Problem: true, Sent: true}, unknown("http_409")},
 		{"code nobody knows", Answer{Status: 409, Problem: true, Sent: true, Code: "odd"}, unknown("http_409")},
 		{"timeout", Answer{Sent: true, Err: ErrTimeout}, unknown("timeout")},
 		{"reset", Answer{Sent: true, Err: ErrReset}, unknown("reset")},
 		{"half an ok", Answer{Status: 200, Sent: true, Err: ErrEOF}, unknown("eof")},
 		{"unreadable ok", Answer{Status: 200, Sent: true, Err: ErrBadAnswer}, unknown("bad_answer")},
-		{"not connected", Answer{Err: ErrRefused}, Reading{Outcome: audit.Declined, Kind: Failed, Code: "refused_connection", Again: true}},
-		{"dial timed out", Answer{Err: ErrTimeout}, Reading{Outcome: audit.Declined, Kind: Failed, Code: "refused_connection", Again: true}},
+		{"not connected", Answer{Err: ErrRefused}, Reading{Outcome: audit.Declined, Kind: Failed, Code: "refused_connection",
+			Again: true}},
+		{"dial timed out", Answer{Err: ErrTimeout}, Reading{Outcome: audit.Declined, Kind: Failed, Code: "refused_connection",
+			Again: true}},
 	}
 	for _, tt := range tests {
 		if got := Classify(&tt.answer); got != tt.want {
@@ -158,7 +164,8 @@ func TestClassifyForeign(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
-		"": 0, "0": 0, "1": time.Second, "120": 2 * time.Minute, "Fri, 20 Nov 2026 12:00:00 GMT": 0, "-1": 0, "99999999999999999999": 0,
+		"": 0, "0": 0, "1": time.Second, "120": 2 * time.Minute, "Fri, 20 Nov 2026 12:00:00 GMT": 0, "-1": 0,
+		"99999999999999999999": 0,
 	} {
 		if got := retryAfter(text); got != want {
 			t.Errorf("retryAfter(%q) = %v, want %v", text, got, want)
@@ -183,17 +190,20 @@ func TestParserReads(t *testing.T) {
 		{"1.0 kept", "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\n" + body, order, true},
 		{"until the end", "HTTP/1.1 200 OK\r\n\r\n" + `{"order_id":"o-1"}`, order, false},
 		{"no content", "HTTP/1.1 204 No Content\r\n\r\n", Answer{Status: 204}, true},
-		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nC;x=y\r\n" + `{"order_id":` + "\r\n6\r\n" + `"o-1"}` + "\r\n0\r\nTrailer: t\r\n\r\n", order, true},
+		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nC;x=y\r\n" + `{"order_id":` + "\r\n6\r\n" +
+			`"o-1"}` + "\r\n0\r\nTrailer: t\r\n\r\n", order, true},
 		{
 			"headers", "HTTP/1.1 200 OK\r\nX-Replica: r3\r\nIdempotent-Replayed: true\r\nRetry-After: 7\r\n" + body,
 			Answer{Status: 200, OrderID: "o-1", Replica: "r3", Replayed: true, RetryAfter: 7e9}, true,
 		},
 		{
-			"problem", "HTTP/1.1 409 Conflict\r\nContent-Type: application/problem+json; charset=utf-8\r\nContent-Length: 19\r\n\r\n" + `{"code":"sold_out"}`,
+			"problem", "HTTP/1.1 409 Conflict\r\nContent-Type: application/problem+json; charset=utf-8\r\nContent-Length: " +
+				"19\r\n\r\n" + `{"code":"sold_out"}`,
 			Answer{Status: 409, Problem: true, Code: api.SoldOut}, true,
 		},
 		{
-			"no problem", "HTTP/1.1 409 Conflict\r\nContent-Type: application/json\r\nContent-Length: 19\r\n\r\n" + `{"code":"sold_out"}`,
+			"no problem", "HTTP/1.1 409 Conflict\r\nContent-Type: application/json\r\nContent-Length: 19\r\n\r\n" +
+				`{"code":"sold_out"}`,
 			Answer{Status: 409}, true,
 		},
 	}
@@ -256,11 +266,13 @@ func TestReadFields(t *testing.T) {
 		return Answer{Status: 200, OrderID: id, Remaining: remaining, HasRemaining: true}
 	}
 	for body, want := range map[string]Answer{
-		`{"mode":"x","product_id":101,"quantity":1,"remaining":499,"order_id":"o-1","fence":0}`:                 taken("o-1", 499),
-		`{"items":[{"product_id":1,"order_id":"inner"}],"order_id":"a\u0062é","remaining":1234567890123456789}`: taken("abé", 1234567890123456789),
-		` { "remaining" : -1 , "other" : 1e3 } `:                                                                taken("", -1),
-		`{"remaining":null,"order_id":"o-1"}`:                                                                   {Status: 200, OrderID: "o-1"},
-		`{"Remaining":3,"ORDER_ID":"another name"}`:                                                             {Status: 200},
+		`{"mode":"x","product_id":101,"quantity":1,"remaining":499,"order_id":"o-1","fence":0}`: taken("o-1",
+			499),
+		`{"items":[{"product_id":1,"order_id":"inner"}],"order_id":"a\u0062é","remaining":1234567890123456789}`: taken("abé",
+			1234567890123456789),
+		` { "remaining" : -1 , "other" : 1e3 } `:    taken("", -1),
+		`{"remaining":null,"order_id":"o-1"}`:       {Status: 200, OrderID: "o-1"},
+		`{"Remaining":3,"ORDER_ID":"another name"}`: {Status: 200},
 		`{}`: {Status: 200},
 	} {
 		a := Answer{Status: 200}
@@ -276,8 +288,10 @@ func TestReadFields(t *testing.T) {
 func TestReadFieldsRefuses(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{
-		``, `null`, ` null`, `[]`, `7`, `{ }x`, `{"a":1,}`, `{,}`, `{"a"}`, `{"a":tru}`, `{"order_id":"1","order_id":"2"}`, `{"order_id":1}`,
-		`{"remaining":1.5}`, `{"remaining":1e3}`, `{"remaining":01}`, `{"remaining":"3"}`, `{"remaining":9223372036854775808}`,
+		``, `null`, ` null`, `[]`, `7`, `{ }x`, `{"a":1,}`, `{,}`, `{"a"}`, `{"a":tru}`, `{"order_id":"1","order_id":"2"}`,
+		`{"order_id":1}`,
+		`{"remaining":1.5}`, `{"remaining":1e3}`, `{"remaining":01}`, `{"remaining":"3"}`,
+		`{"remaining":9223372036854775808}`,
 		"{\"order_id\":\"\xff\"}", "{\"order_id\":\"a\nb\"}", `{"order_id":"\ud800"}`,
 	} {
 		a := Answer{Status: 200}

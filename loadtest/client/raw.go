@@ -17,13 +17,13 @@ const (
 	readBuffer = 8 << 10
 	// maxBody is the longest answer that is read; real answers are far shorter.
 	maxBody = 1 << 20
-	// restingFor is how long a connection may be idle before the engine checks whether the server has closed it. On a busy connection the
-	// check would cost a system call per request and would hardly ever find a closed one.
+	// restingFor is how long a connection may be idle before the engine checks whether the server has closed it. On a busy
+	// connection the check would cost a system call per request and would hardly ever find a closed one.
 	restingFor = 2 * time.Millisecond
 )
 
-// raw is the cheapest engine: one keep-alive connection, the request written in one piece from a reused buffer, and a parser only for the
-// answers of a deduction.
+// raw is the cheapest engine: one keep-alive connection, the request written in one piece from a reused buffer, and a
+// parser only for the answers of a deduction.
 type raw struct {
 	timeout time.Duration
 	addr    string
@@ -99,8 +99,8 @@ func (r *raw) Do(call *Call) Answer {
 	return a
 }
 
-// write sends the request. If the connection did not take a single byte, it is replaced, once; after the first byte nothing is sent
-// again.
+// write sends the request. If the connection did not take a single byte, it is replaced, once; after the first byte
+// nothing is sent again.
 func (r *raw) write(deadline time.Time) (Answer, bool) {
 	for {
 		fresh := r.conn == nil
@@ -146,8 +146,8 @@ func (r *raw) connect(deadline time.Time) error {
 	return nil
 }
 
-// closedByServer checks, without waiting, whether an idle connection has an end of file or unrequested bytes (a 408 before the close). A
-// request sent there would be lost, with a needless unknown outcome.
+// closedByServer checks, without waiting, whether an idle connection has an end of file or unrequested bytes (a 408
+// before the close). A request sent there would be lost, with a needless unknown outcome.
 func (r *raw) closedByServer() bool {
 	if r.in.Buffered() > 0 {
 		return true
@@ -171,7 +171,8 @@ func (r *raw) closedByServer() bool {
 		quiet = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
 		return true
 	})
-	// Readable: an end of file, or unrequested bytes. TLS may send session tickets at any time, so with TLS bytes do not mean the end.
+	// Readable: an end of file, or unrequested bytes. TLS may send session tickets at any time, so with TLS bytes do not
+	// mean the end.
 	return err != nil || (!quiet && r.tls == nil)
 }
 

@@ -14,8 +14,8 @@ import (
 	"lastitem/internal/api"
 )
 
-// restyEngine is resty, tuned: one client for the whole run (a client per request would open a connection per request), no trace, no
-// retries, no redirects, and no parsing of bodies by resty.
+// restyEngine is resty, tuned: one client for the whole run (a client per request would open a connection per request),
+// no trace, no retries, no redirects, and no parsing of bodies by resty.
 type restyEngine struct {
 	client  *resty.Client
 	timeout time.Duration
@@ -35,7 +35,9 @@ func newResty(t Target) *restyEngine {
 		SetBaseURL(strings.TrimRight(t.URL.String(), "/")).
 		SetDoNotParseResponse(true).
 		SetAllowGetMethodPayload(true).
-		SetRedirectPolicy(resty.RedirectPolicyFunc(func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse })).
+		SetRedirectPolicy(resty.RedirectPolicyFunc(func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		})).
 		SetLogger(Silent{})
 	return &restyEngine{client: client, timeout: t.Timeout, opaque: t.Opaque}
 }
@@ -75,8 +77,8 @@ func (w *restyWorker) Do(call *Call) Answer {
 	return w.reader.answer(resp.StatusCode(), resp.Header(), resp.RawResponse.Body)
 }
 
-// newTransport returns net/http's transport, tuned: a pool with a connection for every worker (the default keeps two, and opens and closes
-// the others all the time), no compression, no HTTP/2.
+// newTransport returns net/http's transport, tuned: a pool with a connection for every worker (the default keeps two,
+// and opens and closes the others all the time), no compression, no HTTP/2.
 func newTransport(t Target) http.RoundTripper {
 	return once{&http.Transport{
 		// Dialling gives up before the request does, so that its error says that nothing was sent.
@@ -89,15 +91,17 @@ func newTransport(t Target) http.RoundTripper {
 	}}
 }
 
-// once is a transport that sends each request once. After a broken connection, [http.Transport] sends a request again if it considers it
-// repeatable: every GET, and a POST with an Idempotency-Key, if it can produce the body again. A body without GetBody prevents that.
+// once is a transport that sends each request once. After a broken connection, [http.Transport] sends a request again
+// if it considers it repeatable: every GET, and a POST with an Idempotency-Key, if it can produce the body again. A
+// body without GetBody prevents that.
 type once struct{ *http.Transport }
 
 // RoundTrip sends req with a body that can be read only once.
 func (o once) RoundTrip(req *http.Request) (*http.Response, error) {
 	single := *req // a transport must not change the request
 	single.GetBody = nil
-	if (single.Body == nil || single.Body == http.NoBody) && (single.Method != http.MethodPost || single.Header.Get(api.HeaderKey) != "") {
+	if (single.Body == nil || single.Body == http.NoBody) && (single.Method != http.MethodPost ||
+		single.Header.Get(api.HeaderKey) != "") {
 		single.Body = io.NopCloser(strings.NewReader(""))
 	}
 	return o.Transport.RoundTrip(&single)

@@ -26,8 +26,8 @@ type wire struct {
 	requests atomic.Int64
 }
 
-// newWire starts a server that reads each request whole and hands it to answer with its number on that connection, from 0;
-// answer returns false to end the connection.
+// newWire starts a server that reads each request whole and hands it to answer with its number on that connection, from
+// 0; answer returns false to end the connection.
 func newWire(t *testing.T, answer func(conn *net.TCPConn, n int, req *http.Request) bool) *wire {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -120,7 +120,8 @@ func engine(t *testing.T, name string, u *url.URL, timeout time.Duration) Engine
 
 // buy is a call like those of a run.
 func buy() *Call {
-	return &Call{Method: "POST", Path: "/deduct_stock/x", Body: []byte(`{"product_id":101}`), ContentType: "application/json", Key: "k-1"}
+	return &Call{Method: "POST", Path: "/deduct_stock/x", Body: []byte(`{"product_id":101}`),
+		ContentType: "application/json", Key: "k-1"}
 }
 
 func orderOK(w http.ResponseWriter, _ *http.Request) {

@@ -62,7 +62,8 @@ func signs(c loadtest.Comparison, lang string) []string {
 	return all
 }
 
-// findings lists the number of confirmed claims, then the other claims, then runs that do not count and data that is missing.
+// findings lists the number of confirmed claims, then the other claims, then runs that do not count and data that is
+// missing.
 func findings(c loadtest.Comparison, lang string) []finding {
 	var all []finding
 	line := func(color, text string, log ...string) { all = append(all, finding{color, text, log}) }
@@ -94,7 +95,9 @@ func findings(c loadtest.Comparison, lang string) []finding {
 
 // byFinding returns the lines that need an explanation: contradicted claims first, modes without claims last.
 func byFinding(summaries []loadtest.Summary) []loadtest.Summary {
-	worded := slices.DeleteFunc(slices.Clone(summaries), func(s loadtest.Summary) bool { return s.Finding == audit.Confirmed })
+	worded := slices.DeleteFunc(slices.Clone(summaries), func(s loadtest.Summary) bool {
+		return s.Finding == audit.Confirmed
+	})
 	slices.SortStableFunc(worded, func(a, b loadtest.Summary) int {
 		return loadtest.FindingRank(b.Finding) - loadtest.FindingRank(a.Finding)
 	})
@@ -182,8 +185,8 @@ func findingLine(s loadtest.Summary, name, lang string) (color, text string) {
 // numbers matches the parts in which two sentences with the same meaning may differ.
 var numbers = regexp.MustCompile(`[0-9][0-9.]*`)
 
-// noiseLines says why the speeds should not be trusted. A busy machine disturbs all rows, so each reason appears once, with the first row
-// that it concerns. Reasons that differ only in numbers, or after a colon, count as one.
+// noiseLines says why the speeds should not be trusted. A busy machine disturbs all rows, so each reason appears once,
+// with the first row that it concerns. Reasons that differ only in numbers, or after a colon, count as one.
 func noiseLines(c loadtest.Comparison, lang string) []string {
 	var reasons []string
 	first, rows := map[string]string{}, map[string]int{}

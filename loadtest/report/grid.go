@@ -170,7 +170,8 @@ func (g grid) markdown(b *strings.Builder) {
 	}
 }
 
-// divided matches where a line break is no space: after a hyphen, between two Chinese characters, before a slash or a full-width bracket.
+// divided matches where a line break is no space: after a hyphen, between two Chinese characters, before a slash or a
+// full-width bracket.
 var divided = regexp.MustCompile(`-\n|(\p{Han})\n(\p{Han})|\n([/（])`)
 
 // markdownText escapes the characters that would end a table cell or be read as markup.

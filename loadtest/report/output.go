@@ -20,8 +20,8 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// HistoryLine is one line of a history file: a request as its client saw it, and the run that it belongs to. It can also be decoded as an
-// [audit.Op].
+// HistoryLine is one line of a history file: a request as its client saw it, and the run that it belongs to. It can
+// also be decoded as an [audit.Op].
 type HistoryLine struct {
 	Mode       string `json:"mode"`
 	Plan       string `json:"plan,omitempty"`
@@ -79,7 +79,8 @@ const csvHead = "mode,store,plan,engine,repetition,claim,verdict,found,finding,s
 	"stock_before,stock_after,sold,orders,oversold,lost_updates,leaked," +
 	"kind,count,per_second,min_ms,mean_ms,p50_ms,p90_ms,p95_ms,p99_ms,p999_ms,max_ms,service_p50_ms,service_p99_ms"
 
-// WriteCSV writes a header, and a line for each kind of answer of each run. If a kind did not occur, its latencies are empty, not 0.
+// WriteCSV writes a header, and a line for each kind of answer of each run. If a kind did not occur, its latencies are
+// empty, not 0.
 func WriteCSV(w io.Writer, c loadtest.Comparison) error {
 	out := csv.NewWriter(w)
 	if err := out.Write(strings.Split(csvHead, ",")); err != nil {
@@ -102,7 +103,8 @@ func csvLine(r loadtest.Result, k client.Kind) []string {
 	line := []string{
 		r.Mode, string(r.Store), r.Plan.Name, r.Engine, strconv.Itoa(r.Repetition),
 		string(r.Claim), string(s.Verdict), s.Found, string(r.Finding),
-		strconv.Itoa(r.Sent), strconv.Itoa(r.Retried), strconv.Itoa(r.Dropped), strconv.FormatFloat(r.Elapsed.Seconds(), 'f', 3, 64),
+		strconv.Itoa(r.Sent), strconv.Itoa(r.Retried), strconv.Itoa(r.Dropped),
+		strconv.FormatFloat(r.Elapsed.Seconds(), 'f', 3, 64),
 	}
 	facts := []int64{s.Before, s.After, s.Sold, int64(s.Orders), s.Oversold, s.LostUpdates, s.Leaked}
 	for _, n := range facts {
@@ -128,9 +130,9 @@ func csvMillis(d time.Duration, count int64) string {
 }
 
 // WriteBench writes a line per run in the format of Go benchmarks, so that benchstat can compare modes (`benchstat -col
-// /mode`) or two versions of a mode. The iteration count is the number of accepted requests, and ns/op is their mean response time. broken is
-// 1 if the judge found the run broken, so its mean is the share of broken runs. A run that accepted nothing has no line. Comments, which
-// benchstat ignores, give the number of each mode's runs by verdict.
+// /mode`) or two versions of a mode. The iteration count is the number of accepted requests, and ns/op is their mean
+// response time. broken is 1 if the judge found the run broken, so its mean is the share of broken runs. A run that
+// accepted nothing has no line. Comments, which benchstat ignores, give the number of each mode's runs by verdict.
 func WriteBench(w io.Writer, c loadtest.Comparison) error {
 	e := c.Environment
 	var b strings.Builder
@@ -158,7 +160,8 @@ func WriteBench(w io.Writer, c loadtest.Comparison) error {
 	}
 	for _, s := range c.Summaries {
 		if s.Verdict != "" {
-			fmt.Fprintf(&b, "# %s: claims %s: %s: %s\n", rowName(s, c), words.ClaimText("en", s.Claim), cmp.Or(s.Finding, audit.Unclaimed), verdictCounts(s))
+			fmt.Fprintf(&b, "# %s: claims %s: %s: %s\n", rowName(s, c), words.ClaimText("en", s.Claim),
+				cmp.Or(s.Finding, audit.Unclaimed), verdictCounts(s))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -182,8 +185,8 @@ func verdictCounts(s loadtest.Summary) string {
 	return strings.Join(parts, ", ")
 }
 
-// WriteMarkdown writes the comparison as a Markdown table with a row per mode, for a pull request or a page. It leaves out the notes that
-// [WriteTable] writes below the rows, and writes the lines about the claims below the table.
+// WriteMarkdown writes the comparison as a Markdown table with a row per mode, for a pull request or a page. It leaves
+// out the notes that [WriteTable] writes below the rows, and writes the lines about the claims below the table.
 func WriteMarkdown(w io.Writer, c loadtest.Comparison, lang string) error {
 	var b strings.Builder
 	wholeGrid(c, lang).markdown(&b)

@@ -53,7 +53,8 @@ func fullComparison() loadtest.Comparison {
 	noisy.Noisy = []string{"the machine was busy before the load: 0.85 cores", "the hypervisor took 0.03 cores away"}
 	vacuous := resulttest.Vacuous("watchdog")
 	vacuous.Noisy = []string{"the hypervisor took 0.11 cores away"}
-	c := resulttest.Comparison(resulttest.Baseline(), resulttest.Broken("unsafe", "O"), resulttest.Broken("mutex", api.Exact), noisy, vacuous)
+	c := resulttest.Comparison(resulttest.Baseline(), resulttest.Broken("unsafe", "O"),
+		resulttest.Broken("mutex", api.Exact), noisy, vacuous)
 	c.Skipped = []loadtest.SkippedMode{{Mode: "segmented", Why: "needs redis, which is down"}}
 	c.Failed = []loadtest.FailedRun{{Mode: "setnx", Repetition: 1, Why: "loadtest: set stock: connection refused"}}
 	c.Crossed = []loadtest.Crossing{{Mode: "lua-lock", Threshold: "p(99)<50ms", Value: "60ms"}}
@@ -65,17 +66,20 @@ func openRun() loadtest.Result {
 	r := resulttest.Exact("sql-atomic", 3*time.Millisecond)
 	r.Plan.VUs, r.Plan.Requests, r.Plan.Name = 0, 0, ""
 	r.Plan.Stages = []loadtest.Stage{{For: 2 * time.Second, Rate: 100}, {For: 3 * time.Second, Rate: 400.5}}
-	r.Dropped, r.Retried, r.Lag, r.Noisy, r.Partial = 7, 5, resulttest.Latency(750, 200*time.Microsecond), []string{"7 arrivals were dropped"}, true
+	r.Dropped, r.Retried, r.Lag, r.Noisy, r.Partial = 7, 5, resulttest.Latency(750, 200*time.Microsecond),
+		[]string{"7 arrivals were dropped"}, true
 	r.Elapsed = 5 * time.Second
 	r.Series = nil
 	for i, n := range []int64{20, 80, 160, 0, 240} {
-		r.Series = append(r.Series, loadtest.Window{At: time.Duration(i) * time.Second, For: time.Second, Accepted: n, Refused: 50})
+		r.Series = append(r.Series, loadtest.Window{At: time.Duration(i) * time.Second, For: time.Second, Accepted: n,
+			Refused: 50})
 	}
 	return r
 }
 
 func TestWriteText(t *testing.T) {
-	tests := map[string]loadtest.Result{"broken": resulttest.Broken("unsafe", "O"), "open": openRun(), "baseline": resulttest.Baseline()}
+	tests := map[string]loadtest.Result{"broken": resulttest.Broken("unsafe", "O"), "open": openRun(),
+		"baseline": resulttest.Baseline()}
 	for name, r := range tests {
 		for _, lang := range words.Languages {
 			t.Run(name+"_"+lang, func(t *testing.T) {
@@ -101,7 +105,8 @@ func TestWriteBench(t *testing.T) {
 	silent := resulttest.Exact("silent", time.Millisecond)
 	silent.Latency = map[client.Kind]loadtest.Latency{}
 	var b strings.Builder
-	if err := WriteBench(&b, resulttest.Comparison(resulttest.Exact("lua-lock", time.Millisecond), resulttest.Broken("unsafe", "O"), silent)); err != nil {
+	if err := WriteBench(&b, resulttest.Comparison(resulttest.Exact("lua-lock", time.Millisecond),
+		resulttest.Broken("unsafe", "O"), silent)); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "report.bench.txt", b.String())
@@ -154,9 +159,11 @@ func TestSparkline(t *testing.T) {
 		long[i].Accepted, long[i].For = 5, time.Second
 	}
 	if got, peak := sparkline(long); len([]rune(got)) != sparklineWidth || peak != 5 {
-		t.Errorf("sparkline of %d windows = %d signs, peak %d, want %d and 5", len(long), len([]rune(got)), peak, sparklineWidth)
+		t.Errorf("sparkline of %d windows = %d signs, peak %d, want %d and 5", len(long), len([]rune(got)), peak,
+			sparklineWidth)
 	}
-	if got, _ := sparkline([]loadtest.Window{{Accepted: 1, For: time.Second}, {For: time.Second}, {Accepted: 80, For: time.Second}}); got != "▁·█" {
+	if got, _ := sparkline([]loadtest.Window{{Accepted: 1, For: time.Second}, {For: time.Second},
+		{Accepted: 80, For: time.Second}}); got != "▁·█" {
 		t.Errorf("sparkline = %q, want %q", got, "▁·█")
 	}
 	if got, _ := sparkline([]loadtest.Window{{For: time.Second}, {For: time.Second}}); got != "··" {
@@ -190,7 +197,8 @@ func TestLatencyOfRunsThatSold(t *testing.T) {
 	down.AcceptedPerSecond, down.Latency = 0, nil
 	s := loadtest.SummarizeRuns([]loadtest.Result{resulttest.Exact("lua-lock", 10*time.Millisecond), down})
 	if s.P50 != 10*time.Millisecond || s.AcceptedPerSecond.Min != 0 {
-		t.Errorf("p50 = %v, %+v accepted/s, want the 10ms of the run that sold, and the rates of both", s.P50, s.AcceptedPerSecond)
+		t.Errorf("p50 = %v, %+v accepted/s, want the 10ms of the run that sold, and the rates of both", s.P50,
+			s.AcceptedPerSecond)
 	}
 	if s = loadtest.SummarizeRuns([]loadtest.Result{down}); s.P50 != 0 {
 		t.Errorf("p50 = %v without a sale, want 0", s.P50)
@@ -209,9 +217,12 @@ func TestVerdictOnSeveralProducts(t *testing.T) {
 		want audit.Verdict
 		code int
 	}{
-		{"exact", []loadtest.Result{product(resulttest.Exact("a", time.Millisecond), audit.Vacuous)}, audit.Exact, loadtest.ExitConfirmed},
-		{"broken once", []loadtest.Result{resulttest.Broken("a", "O"), product(resulttest.NothingSeen("a"), audit.Vacuous)}, audit.Broken, loadtest.ExitConfirmed},
-		{"never broken", []loadtest.Result{product(resulttest.NothingSeen("a"), audit.Vacuous)}, audit.Exact, loadtest.ExitContradicted},
+		{"exact", []loadtest.Result{product(resulttest.Exact("a", time.Millisecond), audit.Vacuous)}, audit.Exact,
+			loadtest.ExitConfirmed},
+		{"broken once", []loadtest.Result{resulttest.Broken("a", "O"), product(resulttest.NothingSeen("a"), audit.Vacuous)},
+			audit.Broken, loadtest.ExitConfirmed},
+		{"never broken", []loadtest.Result{product(resulttest.NothingSeen("a"), audit.Vacuous)}, audit.Exact,
+			loadtest.ExitContradicted},
 	} {
 		c := resulttest.Comparison(tt.runs...)
 		if s := c.Summaries[0]; s.Verdict != tt.want || c.ExitCode() != tt.code {
@@ -220,8 +231,9 @@ func TestVerdictOnSeveralProducts(t *testing.T) {
 	}
 }
 
-// A mode that claims to break confirms its claim if one run of thirty breaks, and the report says how many did. A mode that claims to be exact
-// must be exact in every run. A break outside the claim contradicts it, however many runs broke as claimed.
+// A mode that claims to break confirms its claim if one run of thirty breaks, and the report says how many did. A mode
+// that claims to be exact must be exact in every run. A break outside the claim contradicts it, however many runs broke
+// as claimed.
 func TestRepetitionsAgainstTheClaim(t *testing.T) {
 	broken, outside := resulttest.Broken("unsafe", "O"), resulttest.Broken("unsafe", "O")
 	outside.Verdicts[0].Found, outside.Finding = "OL", audit.Contradicted
@@ -239,16 +251,25 @@ func TestRepetitionsAgainstTheClaim(t *testing.T) {
 		counts  string
 		code    int
 	}{
-		{"breaks in 27 of 30", slices.Concat(slices.Repeat([]loadtest.Result{broken}, 27), slices.Repeat([]loadtest.Result{never}, 3)),
+		{"breaks in 27 of 30", slices.Concat(slices.Repeat([]loadtest.Result{broken}, 27),
+			slices.Repeat([]loadtest.Result{never}, 3)),
 			audit.Confirmed, "BROKEN O 27/30", "BROKEN O 27/30, EXACT 3/30", loadtest.ExitConfirmed},
-		{"breaks once, last", []loadtest.Result{never, never, broken}, audit.Confirmed, "BROKEN O 1/3", "BROKEN O 1/3, EXACT 2/3", loadtest.ExitConfirmed},
-		{"breaks when run again", []loadtest.Result{again}, audit.Confirmed, "BROKEN O 1/4", "BROKEN O 1/4, EXACT 3/4", loadtest.ExitConfirmed},
-		{"breaks beside a vacuous run", []loadtest.Result{vacuous, broken}, audit.Confirmed, "BROKEN O 1/2", "BROKEN O 1/2, VACUOUS 1/2", loadtest.ExitConfirmed},
-		{"never breaks", []loadtest.Result{never, never, never}, audit.Contradicted, "EXACT 3/3", "EXACT 3/3", loadtest.ExitContradicted},
-		{"breaks outside its claim", []loadtest.Result{broken, outside, never}, audit.Contradicted, "BROKEN OL 2/3", "BROKEN OL 2/3, EXACT 1/3", loadtest.ExitContradicted},
-		{"is exact as claimed", []loadtest.Result{exact, exact, exact}, audit.Confirmed, "EXACT 3/3", "EXACT 3/3", loadtest.ExitConfirmed},
-		{"claims exact, broken once", []loadtest.Result{exact, wrong, exact}, audit.Contradicted, "BROKEN O 1/3", "BROKEN O 1/3, EXACT 2/3", loadtest.ExitContradicted},
-		{"claims exact, vacuous once", []loadtest.Result{exact, blind, exact}, audit.Undecided, "VACUOUS 1/3", "VACUOUS 1/3, EXACT 2/3", loadtest.ExitUndecided},
+		{"breaks once, last", []loadtest.Result{never, never, broken}, audit.Confirmed, "BROKEN O 1/3",
+			"BROKEN O 1/3, EXACT 2/3", loadtest.ExitConfirmed},
+		{"breaks when run again", []loadtest.Result{again}, audit.Confirmed, "BROKEN O 1/4", "BROKEN O 1/4, EXACT 3/4",
+			loadtest.ExitConfirmed},
+		{"breaks beside a vacuous run", []loadtest.Result{vacuous, broken}, audit.Confirmed, "BROKEN O 1/2",
+			"BROKEN O 1/2, VACUOUS 1/2", loadtest.ExitConfirmed},
+		{"never breaks", []loadtest.Result{never, never, never}, audit.Contradicted, "EXACT 3/3", "EXACT 3/3",
+			loadtest.ExitContradicted},
+		{"breaks outside its claim", []loadtest.Result{broken, outside, never}, audit.Contradicted, "BROKEN OL 2/3",
+			"BROKEN OL 2/3, EXACT 1/3", loadtest.ExitContradicted},
+		{"is exact as claimed", []loadtest.Result{exact, exact, exact}, audit.Confirmed, "EXACT 3/3", "EXACT 3/3",
+			loadtest.ExitConfirmed},
+		{"claims exact, broken once", []loadtest.Result{exact, wrong, exact}, audit.Contradicted, "BROKEN O 1/3",
+			"BROKEN O 1/3, EXACT 2/3", loadtest.ExitContradicted},
+		{"claims exact, vacuous once", []loadtest.Result{exact, blind, exact}, audit.Undecided, "VACUOUS 1/3",
+			"VACUOUS 1/3, EXACT 2/3", loadtest.ExitUndecided},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -279,20 +300,24 @@ func TestRepetitionsAgainstTheClaim(t *testing.T) {
 	}
 }
 
-// A service that is not ours makes no claim: no report says that it kept one, speaks of its replicas, or gives a reason twice.
+// A service that is not ours makes no claim: no report says that it kept one, speaks of its replicas, or gives a reason
+// twice.
 func TestForeignReport(t *testing.T) {
 	t.Parallel()
 	for verdict, banner := range map[audit.Verdict]string{
-		audit.Exact: "The stock was deducted exactly.", audit.Broken: "The stock was not deducted exactly.", audit.Vacuous: "could not be decided",
+		audit.Exact: "The stock was deducted exactly.", audit.Broken: "The stock was not deducted exactly.",
+		audit.Vacuous: "could not be decided",
 	} {
 		r := loadtest.Result{
-			Mode: "theirs", Foreign: true, Finding: audit.Unclaimed, Repetition: 1, Plan: loadtest.Plan{VUs: 2, Requests: 4, Stock: 3},
+			Mode: "theirs", Foreign: true, Finding: audit.Unclaimed, Repetition: 1,
+			Plan:     loadtest.Plan{VUs: 2, Requests: 4, Stock: 3},
 			Verdicts: []audit.Report{{Verdict: verdict, Missing: []string{"why it is so"}}},
 		}
 		c := loadtest.Comparison{Results: []loadtest.Result{r}, Summaries: loadtest.Summarize([]loadtest.Result{r})}
 		var text, page strings.Builder
 		style := Style{Lang: "en"}
-		if err := errors.Join(WriteText(&text, r, style), WriteFindings(&text, c, style), WritePage(&page, c, "en", nil)); err != nil {
+		if err := errors.Join(WriteText(&text, r, style), WriteFindings(&text, c, style),
+			WritePage(&page, c, "en", nil)); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(page.String(), banner) || strings.Contains(page.String(), "Every claim held") {
@@ -301,7 +326,8 @@ func TestForeignReport(t *testing.T) {
 		said := text.String()
 		if strings.Count(said, "why it is so") != 1 || strings.Contains(said, "\nclaim: ") ||
 			strings.Contains(said, "one replica") || strings.Contains(said, "service time") {
-			t.Errorf("%s: the text tells of a claim, of replicas, of one time twice, or gives the reason not once:\n%s", verdict, said)
+			t.Errorf("%s: the text tells of a claim, of replicas, of one time twice, or gives the reason not once:\n%s", verdict,
+				said)
 		}
 	}
 }

@@ -25,7 +25,8 @@ var pageTemplates = func() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	for _, lang := range words.Languages {
 		say := func(key string) string { return strings.ReplaceAll(words.Say(lang, key), "\n", " ") }
-		all[lang] = template.Must(template.New("page").Funcs(template.FuncMap{"say": say, "kept": layout.Kept, "grouped": layout.Grouped}).Parse(pageText))
+		all[lang] = template.Must(template.New("page").Funcs(template.FuncMap{"say": say, "kept": layout.Kept,
+			"grouped": layout.Grouped}).Parse(pageText))
 	}
 	return all
 }()
@@ -91,7 +92,8 @@ func (g grid) view() gridView {
 			row.Notes = append(row.Notes, spaced(note))
 		}
 		for i, c := range r.cells {
-			row.Cells = append(row.Cells, cellView{Text: layout.Grouped(c.text), Tone: tones[c.color], Right: g.columns[i].right})
+			row.Cells = append(row.Cells, cellView{Text: layout.Grouped(c.text), Tone: tones[c.color],
+				Right: g.columns[i].right})
 		}
 		v.Rows = append(v.Rows, row)
 	}
@@ -101,8 +103,8 @@ func (g grid) view() gridView {
 // spaced undoes [kept]: a page is narrower than a terminal, so its lines break between the parts of an order.
 func spaced(note string) string { return strings.ReplaceAll(note, "\u00a0", " ") }
 
-// WritePage writes the comparison as a single HTML file: verdicts and thresholds, charts, environment, and how to repeat the runs. secrets are
-// tokens and passwords; the page has none of them, even if the output of a run did.
+// WritePage writes the comparison as a single HTML file: verdicts and thresholds, charts, environment, and how to
+// repeat the runs. secrets are tokens and passwords; the page has none of them, even if the output of a run did.
 func WritePage(w io.Writer, c loadtest.Comparison, lang string, secrets []string) error {
 	view := pageOf(c, lang)
 	var body, whole strings.Builder
@@ -119,7 +121,8 @@ func WritePage(w io.Writer, c loadtest.Comparison, lang string, secrets []string
 
 // pageOf collects the data of the page.
 func pageOf(c loadtest.Comparison, lang string) pageView {
-	v := pageView{Thresholds: c.Thresholds, Signs: signs(c, lang), Noise: append(slices.Clone(c.Instead), noiseLines(c, lang)...)}
+	v := pageView{Thresholds: c.Thresholds, Signs: signs(c, lang),
+		Noise: append(slices.Clone(c.Instead), noiseLines(c, lang)...)}
 	v.Title = words.Say(lang, "page title several", len(c.Summaries))
 	v.ModesTitle = words.Say(lang, "page modes")
 	if len(c.Summaries) == 1 {

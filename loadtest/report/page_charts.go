@@ -78,7 +78,8 @@ func latencyGrids(r loadtest.Result, lang string) []gridView {
 	for _, t := range []struct {
 		title string
 		grid  grid
-	}{{words.Say(lang, "response time"), response}, {words.Say(lang, "service time"), service}, {words.Say(lang, "lag"), lag}} {
+	}{{words.Say(lang, "response time"), response}, {words.Say(lang, "service time"), service},
+		{words.Say(lang, "lag"), lag}} {
 		if len(t.grid.rows) > 0 {
 			v := t.grid.view()
 			v.Title = t.title
@@ -97,7 +98,8 @@ func rateBars(c loadtest.Comparison, lang string) template.HTML {
 			if tone == "good" {
 				tone = ""
 			}
-			chart.Bars = append(chart.Bars, layout.Bar{Name: rowName(s, c), To: a.Median, Low: a.Min, High: a.Max, Text: layout.Grouped(rate(a.Median)), Tone: tone})
+			chart.Bars = append(chart.Bars, layout.Bar{Name: rowName(s, c), To: a.Median, Low: a.Min, High: a.Max,
+				Text: layout.Grouped(rate(a.Median)), Tone: tone})
 		}
 	}
 	if chart.Bars == nil {
@@ -123,7 +125,8 @@ func latencyBars(c loadtest.Comparison, lang string) template.HTML {
 	return chart.HTML()
 }
 
-// allCurves draws the distributions of all modes in one chart; "" if there is only one mode, or if there are more than [overlaid].
+// allCurves draws the distributions of all modes in one chart; "" if there is only one mode, or if there are more than
+// [overlaid].
 func allCurves(c loadtest.Comparison, lang string) template.HTML {
 	var runs []loadtest.Result
 	for _, s := range c.Summaries {
@@ -138,7 +141,8 @@ func allCurves(c loadtest.Comparison, lang string) template.HTML {
 	return curves(runs, lang)
 }
 
-// curves draws one or several distributions. The x axis is the logarithm of the share of values above a percentile, which gives the tail room.
+// curves draws one or several distributions. The x axis is the logarithm of the share of values above a percentile,
+// which gives the tail room.
 func curves(runs []loadtest.Result, lang string) template.HTML {
 	chart := layout.Lines{
 		Title: words.Say(lang, "page curve"), Unit: words.Say(lang, "page curve unit"), Show: words.Say(lang, "page table"),
@@ -198,7 +202,8 @@ func percentileRows(rows map[float64][]string, n int) [][]string {
 	return all
 }
 
-// nines returns the position of a percentile among n values: 0 for 0%, 1 for 90%, 2 for 99%. The maximum is placed as if one value were above it.
+// nines returns the position of a percentile among n values: 0 for 0%, 1 for 90%, 2 for 99%. The maximum is placed as
+// if one value were above it.
 func nines(percentile, n float64) float64 {
 	beyond := max(1-percentile/100, 1/n)
 	return -math.Log10(beyond)
@@ -221,7 +226,8 @@ func middle(w loadtest.Window) float64 { return (w.At + w.For/2).Seconds() }
 // overTime draws the percentiles over the course of a run.
 func overTime(r loadtest.Result, lang string) template.HTML {
 	chart := layout.Lines{
-		Title: words.Say(lang, "page over time"), Unit: words.Say(lang, "page over time unit", windowText(r.Series[0].For)), Show: words.Say(lang, "page table"), XZero: true,
+		Title: words.Say(lang, "page over time"), Unit: words.Say(lang, "page over time unit", windowText(r.Series[0].For)),
+		Show: words.Say(lang, "page table"), XZero: true,
 		Lines: []layout.Line{{Name: "p50"}, {Name: "p90"}, {Name: "p99"}},
 		Table: layout.Table{Heads: []string{words.Say(lang, "page second"), "p50", "p90", "p99"}},
 	}
@@ -256,9 +262,11 @@ func overTime(r loadtest.Result, lang string) template.HTML {
 // answersOverTime draws the kinds of answers over the course of a run.
 func answersOverTime(r loadtest.Result, lang string) template.HTML {
 	chart := layout.Lines{
-		Title: words.Say(lang, "page answers"), Unit: words.Say(lang, "page answers unit", windowText(r.Series[0].For)), Show: words.Say(lang, "page table"), XZero: true,
+		Title: words.Say(lang, "page answers"), Unit: words.Say(lang, "page answers unit", windowText(r.Series[0].For)),
+		Show: words.Say(lang, "page table"), XZero: true,
 		Lines: []layout.Line{{Name: words.Say(lang, "row accepted"), Area: true}, {Name: words.Say(lang, "row refused")}},
-		Table: layout.Table{Heads: []string{words.Say(lang, "page second"), words.Say(lang, "row accepted"), words.Say(lang, "row refused")}},
+		Table: layout.Table{Heads: []string{words.Say(lang, "page second"), words.Say(lang, "row accepted"),
+			words.Say(lang, "row refused")}},
 	}
 	failures := r.Latency[client.Failed].Count > 0
 	if failures {

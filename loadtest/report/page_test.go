@@ -20,10 +20,12 @@ func pageComparison() loadtest.Comparison {
 	c := fullComparison()
 	for i := range c.Results {
 		r := &c.Results[i]
-		r.Curve = []loadtest.Point{{Value: time.Millisecond}, {Percentile: 50, Value: 3 * time.Millisecond}, {Percentile: 99, Value: 40 * time.Millisecond}, {Percentile: 100, Value: 90 * time.Millisecond}}
+		r.Curve = []loadtest.Point{{Value: time.Millisecond}, {Percentile: 50, Value: 3 * time.Millisecond},
+			{Percentile: 99, Value: 40 * time.Millisecond}, {Percentile: 100, Value: 90 * time.Millisecond}}
 		r.Series = nil
 		for at := range 20 {
-			w := loadtest.Window{At: time.Duration(at) * 50 * time.Millisecond, For: 50 * time.Millisecond, Accepted: int64(20 + at%7), Refused: int64(at)}
+			w := loadtest.Window{At: time.Duration(at) * 50 * time.Millisecond, For: 50 * time.Millisecond,
+				Accepted: int64(20 + at%7), Refused: int64(at)}
 			if at == 9 {
 				w.Accepted = 0
 			} else {
@@ -99,13 +101,15 @@ func TestPageIsOneSafeFile(t *testing.T) {
 				t.Errorf("%s: there is a <%s>", lang, n.Data)
 			}
 			for _, a := range n.Attr {
-				fetched := slices.Contains([]string{"src", "href", "xlink:href", "srcset", "action", "data"}, a.Key) && a.Val != "data:,"
+				fetched := slices.Contains([]string{"src", "href", "xlink:href", "srcset", "action", "data"}, a.Key) &&
+					a.Val != "data:,"
 				if fetched || strings.HasPrefix(a.Key, "on") || strings.Contains(a.Val, "://") || strings.Contains(a.Val, "url(") {
 					t.Errorf("%s: <%s %s=%q> loads or runs something", lang, n.Data, a.Key, a.Val)
 				}
 			}
 		}
-		for _, bad := range []string{"t0ken-of-mine", "pa+ss", "pa&#43;ss", "<script", "<img", "@import", "url(", "http://", "https://", "NaN", "Inf", "ZgotmplZ", "%!"} {
+		for _, bad := range []string{"t0ken-of-mine", "pa+ss", "pa&#43;ss", "<script", "<img", "@import", "url(", "http://",
+			"https://", "NaN", "Inf", "ZgotmplZ", "%!"} {
 			if strings.Contains(text, bad) {
 				t.Errorf("%s: the page has %q: …%s…", lang, bad, text[max(0, strings.Index(text, bad)-60):][:120])
 			}
@@ -134,8 +138,10 @@ func TestPageOrder(t *testing.T) {
 		}
 		said := textOf(root)
 		for _, want := range []string{
-			words.Say(lang, "page contradicted"), words.Say(lang, "page kept"), words.Say(lang, "page not kept"), "213", "p(99)<50ms",
-			"redis-server 7.0.15", "go1.26.8", "Example CPU", "GOMAXPROCS 2", "git checkout v0.1.0", "bin/shop demo --mode 'unsafe,mutex'",
+			words.Say(lang, "page contradicted"), words.Say(lang, "page kept"), words.Say(lang, "page not kept"), "213",
+			"p(99)<50ms",
+			"redis-server 7.0.15", "go1.26.8", "Example CPU", "GOMAXPROCS 2", "git checkout v0.1.0",
+			"bin/shop demo --mode 'unsafe,mutex'",
 		} {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s: the page does not say %q", lang, want)
@@ -144,12 +150,13 @@ func TestPageOrder(t *testing.T) {
 	}
 }
 
-// A page and Markdown group long numbers; a terminal's table keeps the digits, for the programs that read it. An order is one word in a
-// terminal, and on a page only its id is.
+// A page and Markdown group long numbers; a terminal's table keeps the digits, for the programs that read it. An order
+// is one word in a terminal, and on a page only its id is.
 func TestPageNumbers(t *testing.T) {
 	t.Parallel()
 	g := grid{columns: []column{{head: "mode"}, {head: "sold", right: true}}, rows: []gridRow{{
-		cells: []gridCell{{text: "segments-1000"}, {text: "12000 (1500)"}}, notes: []string{kept("unit 1: order 0193…201533, replica 3; order 2")},
+		cells: []gridCell{{text: "segments-1000"}, {text: "12000 (1500)"}},
+		notes: []string{kept("unit 1: order 0193…201533, replica 3; order 2")},
 	}}}
 	v := g.view().Rows[0]
 	if got, want := v.Cells[1].Text, "12,000 (1,500)"; got != want {
@@ -161,7 +168,8 @@ func TestPageNumbers(t *testing.T) {
 	var markdown, text strings.Builder
 	g.markdown(&markdown)
 	g.write(&text, Style{})
-	if !strings.Contains(markdown.String(), "| segments-1000 | 12,000 (1,500) |") || !strings.Contains(text.String(), "segments-1000  12000 (1500)") {
+	if !strings.Contains(markdown.String(), "| segments-1000 | 12,000 (1,500) |") ||
+		!strings.Contains(text.String(), "segments-1000  12000 (1500)") {
 		t.Errorf("%s\n%s", markdown.String(), text.String())
 	}
 	page, _ := written(t, pageComparison(), "en")
@@ -170,7 +178,8 @@ func TestPageNumbers(t *testing.T) {
 	}
 }
 
-// Every chart has a title, a description and a table with the same numbers, and every id that a label refers to exists once.
+// Every chart has a title, a description and a table with the same numbers, and every id that a label refers to exists
+// once.
 func TestPageIsAccessible(t *testing.T) {
 	t.Parallel()
 	_, root := written(t, pageComparison(), "en")
@@ -199,7 +208,8 @@ func TestPageIsAccessible(t *testing.T) {
 		}
 	}
 	if modes := 5; charts != 3*modes+1 || tables != charts {
-		t.Errorf("%d charts, %d of them with a table, want %d: three for each mode, and one for all", charts, tables, 3*modes+1)
+		t.Errorf("%d charts, %d of them with a table, want %d: three for each mode, and one for all", charts, tables,
+			3*modes+1)
 	}
 	for id, n := range ids {
 		if n > 1 {
@@ -253,7 +263,8 @@ func TestPageOfManyAndNone(t *testing.T) {
 
 func TestHeadsOnOneLine(t *testing.T) {
 	t.Parallel()
-	for head, want := range map[string]string{"over-\nsold": "oversold", "丢失\n更新": "丢失更新", "成交\n(订单)": "成交 (订单)", "sold\nout": "sold out", "accepted\n/s": "accepted/s", "中位数\n（95% 区间）": "中位数（95% 区间）"} {
+	for head, want := range map[string]string{"over-\nsold": "oversold", "丢失\n更新": "丢失更新", "成交\n(订单)": "成交 (订单)",
+		"sold\nout": "sold out", "accepted\n/s": "accepted/s", "中位数\n（95% 区间）": "中位数（95% 区间）"} {
 		if got := oneLine(head); got != want {
 			t.Errorf("oneLine(%q) = %q, want %q", head, got, want)
 		}

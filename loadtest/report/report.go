@@ -17,8 +17,9 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// WriteText writes one run as text for a terminal. The columns are those of JMeter's aggregate report, in Chinese under JMeter's names.
-// Unlike JMeter, it gives accepted, refused and failed answers a line each, and never computes a latency over all three.
+// WriteText writes one run as text for a terminal. The columns are those of JMeter's aggregate report, in Chinese under
+// JMeter's names. Unlike JMeter, it gives accepted, refused and failed answers a line each, and never computes a
+// latency over all three.
 func WriteText(w io.Writer, r loadtest.Result, style Style) error {
 	var b strings.Builder
 	lang := style.Lang
@@ -26,7 +27,8 @@ func WriteText(w io.Writer, r loadtest.Result, style Style) error {
 	if store == "" {
 		store = "–"
 	}
-	b.WriteString(words.Say(lang, "report title", r.Mode, store, r.Repetition, planLine(withEngine(r), loadtest.Environment{}, lang)) + "\n")
+	b.WriteString(words.Say(lang, "report title", r.Mode, store, r.Repetition,
+		planLine(withEngine(r), loadtest.Environment{}, lang)) + "\n")
 	if r.Tries > 1 {
 		b.WriteString(words.Say(lang, "tries", r.Tries) + "\n")
 	}
@@ -49,7 +51,8 @@ func withEngine(r loadtest.Result) loadtest.Plan {
 	return p
 }
 
-// writeAggregate writes the latencies: response times with the totals, then service times, then the lag of an open loop.
+// writeAggregate writes the latencies: response times with the totals, then service times, then the lag of an open
+// loop.
 func writeAggregate(b *strings.Builder, r loadtest.Result, style Style) {
 	lang := style.Lang
 	total, failed := int64(0), r.Latency[client.Failed].Count
@@ -107,7 +110,8 @@ func latencyRow(label string, l loadtest.Latency, more ...string) gridRow {
 	return row
 }
 
-// kindRate returns the answers of a kind per second. Accepted answers are counted until the last of them, the others over the whole run.
+// kindRate returns the answers of a kind per second. Accepted answers are counted until the last of them, the others
+// over the whole run.
 func kindRate(r loadtest.Result, k client.Kind) float64 {
 	if k == client.Accepted {
 		return r.AcceptedPerSecond
@@ -125,7 +129,8 @@ func percent(n, of int64) string {
 	return fmt.Sprintf("%.2f%%", 100*float64(n)/float64(of))
 }
 
-// writeLoad writes how many requests were sent, how they were answered, by which replicas, and the acceptances over time.
+// writeLoad writes how many requests were sent, how they were answered, by which replicas, and the acceptances over
+// time.
 func writeLoad(b *strings.Builder, r loadtest.Result, lang string) {
 	round := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 	line := func(text string) { b.WriteString(text + "\n") }
@@ -186,7 +191,9 @@ const verdictsShown = 5
 func writeVerdict(b *strings.Builder, r loadtest.Result, style Style) {
 	lang := style.Lang
 	reports := slices.Clone(r.Verdicts)
-	slices.SortStableFunc(reports, func(x, y audit.Report) int { return loadtest.VerdictRank(y.Verdict) - loadtest.VerdictRank(x.Verdict) })
+	slices.SortStableFunc(reports, func(x, y audit.Report) int {
+		return loadtest.VerdictRank(y.Verdict) - loadtest.VerdictRank(x.Verdict)
+	})
 	for i, v := range reports {
 		if i == verdictsShown {
 			b.WriteString(words.Say(lang, "report products", len(reports)-i) + "\n")
@@ -200,7 +207,8 @@ func writeVerdict(b *strings.Builder, r loadtest.Result, style Style) {
 		b.WriteString(style.paint(text, verdictColor(v.Verdict)) + "\n")
 		one := loadtest.SummarizeRuns([]loadtest.Result{{Verdicts: []audit.Report{v}}})
 		if one.Known() {
-			writeNote(b, words.Say(lang, "report counts", v.Initial, v.Final, v.Sold, v.Orders, v.Oversold, v.LostUpdates, v.Leaked), style, "  ")
+			writeNote(b, words.Say(lang, "report counts", v.Initial, v.Final, v.Sold, v.Orders, v.Oversold, v.LostUpdates,
+				v.Leaked), style, "  ")
 		}
 		for _, note := range judgeNotes(one, lang) {
 			writeNote(b, note, style, "  ")

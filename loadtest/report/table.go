@@ -16,8 +16,9 @@ import (
 	"lastitem/loadtest/words"
 )
 
-// WriteTable writes the comparison as text for a terminal: a row per mode with the evidence under each broken one, then the claims. If the
-// style is too narrow for one line per mode, there are two tables: first the units sold, then the answers and their latencies.
+// WriteTable writes the comparison as text for a terminal: a row per mode with the evidence under each broken one, then
+// the claims. If the style is too narrow for one line per mode, there are two tables: first the units sold, then the
+// answers and their latencies.
 func WriteTable(w io.Writer, c loadtest.Comparison, style Style) error {
 	var b strings.Builder
 	for _, p := range c.Plans {
@@ -86,7 +87,8 @@ func soldGrid(c loadtest.Comparison, lang string) grid {
 	for _, s := range c.Summaries {
 		cells := []gridCell{
 			{text: rowName(s, c)},
-			{text: strings.TrimRight(words.ClaimText(lang, s.Claim)+" "+words.FindingMark(s.Finding), " "), color: findingColor(s.Finding)},
+			{text: strings.TrimRight(words.ClaimText(lang, s.Claim)+" "+words.FindingMark(s.Finding), " "),
+				color: findingColor(s.Finding)},
 			{text: rowVerdict(s, lang), color: verdictColor(s.Verdict)},
 		}
 		if !s.Known() {
@@ -204,8 +206,8 @@ func rate(perSecond float64) string {
 	return strconv.FormatFloat(perSecond, 'f', 0, 64)
 }
 
-// shares returns the share of each replica in the answers, in the order of their names: "33/34/33%". An expected replica that never answered
-// has a 0.
+// shares returns the share of each replica in the answers, in the order of their names: "33/34/33%". An expected
+// replica that never answered has a 0.
 func shares(served map[string]int, replicas int) string {
 	total := 0
 	for _, n := range served {

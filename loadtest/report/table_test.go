@@ -17,10 +17,12 @@ import (
 )
 
 func TestWriteTable(t *testing.T) {
-	confirmed := resulttest.Comparison(resulttest.Baseline(), resulttest.Broken("unsafe", "O"), resulttest.Exact("lua-lock", 12*time.Millisecond))
+	confirmed := resulttest.Comparison(resulttest.Baseline(), resulttest.Broken("unsafe", "O"),
+		resulttest.Exact("lua-lock", 12*time.Millisecond))
 	two := resulttest.Exact("lua-lock", 20*time.Millisecond)
 	two.Repetition, two.AcceptedPerSecond = 2, 400
-	repeated := resulttest.Comparison(resulttest.Exact("lua-lock", 12*time.Millisecond), resulttest.Broken("unsafe", "O"), two)
+	repeated := resulttest.Comparison(resulttest.Exact("lua-lock", 12*time.Millisecond), resulttest.Broken("unsafe", "O"),
+		two)
 	repeated.Partial = true
 	late, never := resulttest.Broken("setnx-finally", "O"), resulttest.NothingSeen("unsafe")
 	late.Tries, never.Tries = 2, 5
@@ -40,7 +42,8 @@ func TestWriteTable(t *testing.T) {
 		{"table_inconclusive", resulttest.Comparison(blind), Style{Lang: "en"}},
 		{"table_tries_en", resulttest.Comparison(late, never), Style{Lang: "en"}},
 		{"table_tries_zh", resulttest.Comparison(late, never), Style{Lang: "zh"}},
-		{"table_empty", loadtest.Comparison{Skipped: []loadtest.SkippedMode{{Mode: "x", Why: "needs mysql"}}}, Style{Lang: "en"}},
+		{"table_empty", loadtest.Comparison{Skipped: []loadtest.SkippedMode{{Mode: "x", Why: "needs mysql"}}},
+			Style{Lang: "en"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -103,7 +106,8 @@ func TestShares(t *testing.T) {
 
 func TestMillis(t *testing.T) {
 	tests := map[time.Duration]string{
-		0: "0.00", 50 * time.Microsecond: "0.05", 999 * time.Microsecond: "1.00", 12340 * time.Microsecond: "12.3", 1203 * time.Millisecond: "1203",
+		0: "0.00", 50 * time.Microsecond: "0.05", 999 * time.Microsecond: "1.00", 12340 * time.Microsecond: "12.3",
+		1203 * time.Millisecond: "1203",
 	}
 	for d, want := range tests {
 		if got := millis(d); got != want {
@@ -143,7 +147,8 @@ func TestLogUnderARow(t *testing.T) {
 	wrong := resulttest.Broken("mutex", api.Exact)
 	wrong.Log = []string{"replica 1: panic"}
 	c := resulttest.Comparison(wrong)
-	c.Failed = []loadtest.FailedRun{{Mode: "unsafe", Repetition: 1, Why: "no", Log: []string{"replica 2: redis: OOM command not allowed"}}}
+	c.Failed = []loadtest.FailedRun{{Mode: "unsafe", Repetition: 1, Why: "no",
+		Log: []string{"replica 2: redis: OOM command not allowed"}}}
 	var table strings.Builder
 	text, err := json.Marshal(c)
 	if err := errors.Join(err, WriteTable(&table, c, Style{})); err != nil {

@@ -38,7 +38,8 @@ func TestMessagesAreUsed(t *testing.T) {
 		}
 		sources.Write(text)
 	}
-	for _, m := range regexp.MustCompile(`words\.Say\((?:style\.)?[lL]ang, "([^"]+)"[,)]|\{say "([^"]+)"`).FindAllStringSubmatch(sources.String(), -1) {
+	for _, m := range regexp.MustCompile(`words\.Say\((?:style\.)?[lL]ang, "([^"]+)"[,)]|\{say "([^"]+)"`).
+		FindAllStringSubmatch(sources.String(), -1) {
 		if _, ok := all("en")[m[1]+m[2]]; !ok {
 			t.Errorf("Say(%q): no such text", m[1]+m[2])
 		}
@@ -49,7 +50,8 @@ func TestMessagesAreUsed(t *testing.T) {
 		switch {
 		case prefix == "col" && strings.Contains(sources.String(), `"`+word+`"`):
 		case prefix == "letter", prefix == "row", key == strings.ToUpper(key): // built from constants
-		case slices.Contains([]string{"exact", "breaks", "confirmed", "contradicted", "inconclusive", "unclaimed"}, key), prefix == "outcome":
+		case slices.Contains([]string{"exact", "breaks", "confirmed", "contradicted", "inconclusive", "unclaimed"}, key),
+			prefix == "outcome":
 		case !named:
 			t.Errorf("text %q is used nowhere", key)
 		}

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// Texts returns the texts of an SVG, in order. It fails t if the SVG is not well-formed, or a number in it is far off the page.
+// Texts returns the texts of an SVG, in order. It fails t if the SVG is not well-formed, or a number in it is far off
+// the page.
 func Texts(t *testing.T, svg []byte) []string {
 	t.Helper()
 	var texts []string

@@ -1,4 +1,5 @@
-// Package coord has the locks of coordination services, whose leases and sessions end with their process: [Etcd], [Consul] and [ZooKeeper].
+// Package coord has the locks of coordination services, whose leases and sessions end with their process: [Etcd],
+// [Consul] and [ZooKeeper].
 package coord
 
 import (
@@ -18,14 +19,17 @@ import (
 	"lastitem/internal/step"
 )
 
-// Consul is the lock of Consul's sessions: a key that one session at a time may hold, a session that ends with its TTL, and a lock-delay,
-// during which nobody can acquire the key of an invalidated session, so that the holder learns of the loss first.
+// Consul is the lock of Consul's sessions: a key that one session at a time may hold, a session that ends with its TTL,
+// and a lock-delay, during which nobody can acquire the key of an invalidated session, so that the holder learns of the
+// loss first.
 //
-// All holds of a process share one session, and a session may acquire a key that it already holds. So each key has a turnstile, which
-// also admits one contender per process. A release wakes the contenders of all processes: there is no queue between processes.
+// All holds of a process share one session, and a session may acquire a key that it already holds. So each key has a
+// turnstile, which also admits one contender per process. A release wakes the contenders of all processes: there is no
+// queue between processes.
 //
-// What breaks it: a process that stops as a whole for longer than TTL and lock-delay. A rival enters, and the process finishes its write
-// when it continues. A write to Consul itself can be guarded with [ConsulLease.IsOwner], any other write with the fence.
+// What breaks it: a process that stops as a whole for longer than TTL and lock-delay. A rival enters, and the process
+// finishes its write when it continues. A write to Consul itself can be guarded with [ConsulLease.IsOwner], any other
+// write with the fence.
 type Consul struct {
 	c        *api.Client
 	opts     ConsulOptions
@@ -36,18 +40,19 @@ type Consul struct {
 
 // ConsulOptions are the times of a session.
 type ConsulOptions struct {
-	// TTL is for how long a session lives without renewal, 10 s (or the agent's session_ttl_min) to 24 h; 0 = 10 s. Consul lets
-	// it live up to twice as long.
+	// TTL is for how long a session lives without renewal, 10 s (or the agent's session_ttl_min) to 24 h; 0 = 10 s. Consul
+	// lets it live up to twice as long.
 	TTL time.Duration
-	// LockDelay is how long nobody can acquire a key after its session was invalidated (a release has no delay); 0 = Consul's 15 s, at
-	// most 60 s. If it is less than a third of TTL, the time between two renewals, a rival may enter before the holder is told.
+	// LockDelay is how long nobody can acquire a key after its session was invalidated (a release has no delay); 0 =
+	// Consul's 15 s, at most 60 s. If it is less than a third of TTL, the time between two renewals, a rival may enter
+	// before the holder is told.
 	LockDelay time.Duration
 }
 
 // NewConsul returns the lock on c. Close it.
 //
-// To take the lock away from a holder, destroy its session. If its key is deleted instead, the holder is not told, and a rival enters beside
-// it.
+// To take the lock away from a holder, destroy its session. If its key is deleted instead, the holder is not told, and
+// a rival enters beside it.
 //
 // The fence goes back if the servers get older data (a snapshot), or other data.
 func NewConsul(c *api.Client, opts ConsulOptions, steps *step.Stream) *Consul {
@@ -60,8 +65,8 @@ func NewConsul(c *api.Client, opts ConsulOptions, steps *step.Stream) *Consul {
 // Close destroys the process's session; locks still held are lost, and none can be acquired any more.
 func (l *Consul) Close() error { return l.sessions.Close() }
 
-// open makes a session that depends only on its renewal: with the node's health check, Consul's default, a short fault of the agent's
-// network would take the locks of living processes.
+// open makes a session that depends only on its renewal: with the node's health check, Consul's default, a short fault
+// of the agent's network would take the locks of living processes.
 func (l *Consul) open(ctx context.Context) (*lock.Session, error) {
 	sent := time.Now()
 	id, _, err := l.c.Session().CreateNoChecks(&api.SessionEntry{
@@ -107,14 +112,15 @@ func (l *Consul) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 		s.Leave()
 		return nil, err
 	}
-	lease := &ConsulLease{lock.SessionLease{Session: s, Kind: "consul", Key: key, Num: h.index, Steps: l.steps, Free: h.free}}
+	lease := &ConsulLease{lock.SessionLease{Session: s, Kind: "consul", Key: key, Num: h.index, Steps: l.steps,
+		Free: h.free}}
 	lease.Bind(ctx)
 	l.steps.At(ctx, step.Locked, key)
 	return lease, nil
 }
 
-// consulHold is a hold of a key, or an attempt at one. It keeps the turnstile of its process until it is certain that it holds nothing.
-// Until then, any hold of the key by our session is this one.
+// consulHold is a hold of a key, or an attempt at one. It keeps the turnstile of its process until it is certain that
+// it holds nothing. Until then, any hold of the key by our session is this one.
 type consulHold struct {
 	l    *Consul
 	s    *lock.Session
@@ -128,16 +134,16 @@ type consulHold struct {
 	unanswered bool            // that acquire may still arrive; valid once over is closed
 }
 
-// The random sleep before a try after a wake-up, which reaches all waiting processes at once. During a lock-delay it doubles, up to
-// consulShut.
+// The random sleep before a try after a wake-up, which reaches all waiting processes at once. During a lock-delay it
+// doubles, up to consulShut.
 const (
 	consulSpread = 5 * time.Millisecond
 	consulShut   = 250 * time.Millisecond
 	consulPoll   = 10 * time.Second // the longest blocking query
 )
 
-// enter tries to take the key, and after each failed try waits until the key is free. If it returns an error, it has registered cleanups
-// with the session for anything left at the server.
+// enter tries to take the key, and after each failed try waits until the key is free. If it returns an error, it has
+// registered cleanups with the session for anything left at the server.
 func (h *consulHold) enter(ctx context.Context) error {
 	limit, stop := h.s.Waiting(ctx)
 	defer stop()
@@ -174,8 +180,8 @@ func (h *consulHold) enter(ctx context.Context) error {
 	}
 }
 
-// try sends one acquire, as a transaction, because its answer then contains the index. If it is refused because the key is not free, try
-// returns false; any other refusal is an error.
+// try sends one acquire, as a transaction, because its answer then contains the index. If it is refused because the key
+// is not free, try returns false; any other refusal is an error.
 func (h *consulHold) try(ctx context.Context) (bool, error) {
 	index, over, err := lock.Send(ctx, func(ctx context.Context) (uint64, error) {
 		res, err := h.txn(ctx, &api.KVTxnOp{Verb: api.KVLock, Key: h.key, Session: h.s.Name})
@@ -219,8 +225,9 @@ func (h *consulHold) wait(ctx, limit context.Context) (waited bool, err error) {
 	}
 }
 
-// takeBack undoes an acquire whose outcome is unknown. It first waits for the end of that acquire, which it must not overtake. An acquire
-// without an answer may still arrive, so the session is retired before this process's next contender for the key opens another.
+// takeBack undoes an acquire whose outcome is unknown. It first waits for the end of that acquire, which it must not
+// overtake. An acquire without an answer may still arrive, so the session is retired before this process's next
+// contender for the key opens another.
 func (h *consulHold) takeBack(ctx context.Context) error {
 	if err := lock.Await(ctx, h.over); err != nil {
 		return err
@@ -281,8 +288,8 @@ func (h *consulHold) ours(ctx context.Context) (*api.KVPair, error) {
 	return pair, nil
 }
 
-// remove deletes the key if its index is the one given. Deleting frees the lock at once, without a lock-delay, and leaves no key. The
-// index keeps a repeated or late delete from freeing another holder's lock: it is refused.
+// remove deletes the key if its index is the one given. Deleting frees the lock at once, without a lock-delay, and
+// leaves no key. The index keeps a repeated or late delete from freeing another holder's lock: it is refused.
 func (h *consulHold) remove(ctx context.Context, index uint64) error {
 	_, err := h.txn(ctx, consulIsOwner(h.key, index), &api.KVTxnOp{Verb: api.KVDelete, Key: h.key})
 	return err
@@ -338,8 +345,8 @@ func (r *consulRefusedError) says(texts ...string) bool {
 	})
 }
 
-// ConsulLease is the [lock.Lease] of a [Consul]. Its fence is the index that its acquire gave the key: Consul counts them over all
-// writes, so it rises with every hold. (LockIndex does not: it starts again with each key.)
+// ConsulLease is the [lock.Lease] of a [Consul]. Its fence is the index that its acquire gave the key: Consul counts
+// them over all writes, so it rises with every hold. (LockIndex does not: it starts again with each key.)
 type ConsulLease struct{ lock.SessionLease }
 
 // IsOwner is refused by the server unless the lock is held by this lease. In a transaction it guards a write to Consul

@@ -92,7 +92,8 @@ func after(r *locktest.Relay, name string) meddle {
 	}
 }
 
-// keyWorld is the world of a lock whose keys' sessions a test can meddle with; dying has the calls after which a process dies.
+// keyWorld is the world of a lock whose keys' sessions a test can meddle with; dying has the calls after which a
+// process dies.
 func keyWorld(t *testing.T, of store, queue bool, dying map[string]string) *locktest.World {
 	s := of.server(t)
 	far := func(t *testing.T, call string) (lock.Locker, *locktest.Relay) {
@@ -141,7 +142,8 @@ func zooKeeperWorld(t *testing.T) *locktest.World {
 		Lives:  func(t *testing.T) lock.Locker { return zooKeeperLock(t, s, 30*time.Second) },
 		Mortal: far,
 		Dying: map[string]func(*testing.T) lock.Locker{
-			"session": dying(zkSync), "node": dying(zkCreate), "look at the others": dying(zkGetChildren), "fence": dying(zkExists),
+			"session": dying(zkSync), "node": dying(zkCreate), "look at the others": dying(zkGetChildren),
+			"fence": dying(zkExists),
 		},
 		Traces: func(t *testing.T, key string) int {
 			names, _, err := see.Children(path.Join(s.Prefix, key))
@@ -168,8 +170,8 @@ func losingTo(s *locktest.LostAnswers) meddle {
 	}
 }
 
-// detained is one call of a method that arrives late, when the gate opens, whether or not its caller still waits for it. If broken is set,
-// the caller is told at once that the connection broke.
+// detained is one call of a method that arrives late, when the gate opens, whether or not its caller still waits for
+// it. If broken is set, the caller is told at once that the connection broke.
 type detained struct {
 	name        string
 	broken      bool
@@ -205,8 +207,9 @@ func (d *detained) meddle(ctx context.Context, call string, send func(context.Co
 	}
 }
 
-// arrivesAfterCleanup breaks the connection during an acquire of l, waits until its process has undone the acquire, and then lets the
-// acquire arrive. How long its session lives on depends on whether the process holds other locks meanwhile.
+// arrivesAfterCleanup breaks the connection during an acquire of l, waits until its process has undone the acquire, and
+// then lets the acquire arrive. How long its session lives on depends on whether the process holds other locks
+// meanwhile.
 func (d *detained) arrivesAfterCleanup(t *testing.T, l lock.Locker, key string) {
 	t.Helper()
 	d.broken = true
@@ -242,7 +245,9 @@ func meddledEtcd(t *testing.T, s *testenv.Coordination, f meddle) *clientv3.Clie
 		func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 			invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 		) error {
-			return f(ctx, path.Base(method), func(ctx context.Context) error { return invoke(ctx, method, req, reply, cc, opts...) })
+			return f(ctx, path.Base(method), func(ctx context.Context) error {
+				return invoke(ctx, method, req, reply, cc, opts...)
+			})
 		}))
 }
 

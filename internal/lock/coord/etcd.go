@@ -13,14 +13,17 @@ import (
 	"lastitem/internal/step"
 )
 
-// Etcd is the lock of etcd's concurrency package with repairs: a key per hold under the lock's name, attached to a lease. The oldest key
-// holds the lock, and each of the others waits only for the one before it, first come first served.
+// Etcd is the lock of etcd's concurrency package with repairs: a key per hold under the lock's name, attached to a
+// lease. The oldest key holds the lock, and each of the others waits only for the one before it, first come first
+// served.
 //
-// All holds of a process share one lease, so that a hold costs two round trips, and keeping it costs none. A key has a random name, so
-// that two goroutines of a process exclude each other; with the lease's number as the name they would not.
+// All holds of a process share one lease, so that a hold costs two round trips, and keeping it costs none. A key has a
+// random name, so that two goroutines of a process exclude each other; with the lease's number as the name they would
+// not.
 //
-// What breaks it: a process that stops as a whole for longer than the TTL. Its lease expires, a rival enters, and the process finishes
-// its write when it continues. A write to etcd itself can be guarded with [EtcdLease.IsOwner], any other write with the fence.
+// What breaks it: a process that stops as a whole for longer than the TTL. Its lease expires, a rival enters, and the
+// process finishes its write when it continues. A write to etcd itself can be guarded with [EtcdLease.IsOwner], any
+// other write with the fence.
 type Etcd struct {
 	c        *clientv3.Client
 	ttl      time.Duration
@@ -28,10 +31,11 @@ type Etcd struct {
 	sessions *lock.Sessions
 }
 
-// NewEtcd returns the lock on c, whose lease lives for ttl (whole seconds, at least what the server allows: one and a half
-// election time-outs) when the process dies. Close it before c.
+// NewEtcd returns the lock on c, whose lease lives for ttl (whole seconds, at least what the server allows: one and a
+// half election time-outs) when the process dies. Close it before c.
 //
-// To take the lock away from a holder, revoke its lease. If its key is deleted instead, the holder is not told, and a rival enters beside it.
+// To take the lock away from a holder, revoke its lease. If its key is deleted instead, the holder is not told, and a
+// rival enters beside it.
 //
 // The fence goes back if etcd is restored from a snapshot without --bump-revision.
 func NewEtcd(c *clientv3.Client, ttl time.Duration, steps *step.Stream) *Etcd {
@@ -43,8 +47,8 @@ func NewEtcd(c *clientv3.Client, ttl time.Duration, steps *step.Stream) *Etcd {
 // Close revokes the process's lease; locks still held are lost, and none can be acquired any more.
 func (e *Etcd) Close() error { return e.sessions.Close() }
 
-// open gets a lease. It is renewed with KeepAliveOnce, because the client's KeepAlive only shows when an answer came, while a lease must
-// be counted from the time its request was sent.
+// open gets a lease. It is renewed with KeepAliveOnce, because the client's KeepAlive only shows when an answer came,
+// while a lease must be counted from the time its request was sent.
 func (e *Etcd) open(ctx context.Context) (*lock.Session, error) {
 	sent := time.Now()
 	g, err := e.c.Grant(ctx, max(1, int64(e.ttl/time.Second)))
@@ -96,7 +100,8 @@ func (e *Etcd) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 		s.Leave()
 		return nil, err
 	}
-	l := &EtcdLease{lock.SessionLease{Session: s, Kind: "etcd", Key: key, Num: uint64(h.revision), Steps: e.steps, Free: h.free}, h.node}
+	l := &EtcdLease{lock.SessionLease{Session: s, Kind: "etcd", Key: key, Num: uint64(h.revision), Steps: e.steps,
+		Free: h.free}, h.node}
 	l.Bind(ctx)
 	e.steps.At(ctx, step.Locked, key)
 	return l, nil
@@ -144,9 +149,9 @@ func (h *etcdHold) enter(ctx context.Context) error {
 	return h.wait(ctx, string(before[0].Key))
 }
 
-// wait waits until no key is before ours, watching the last of them. When that key goes, its owner may only have been a waiter, so wait
-// looks again. It watches first and then looks: a watch from now on starts at once, while one from a past revision is served by etcd's
-// catch-up loop, every 100 ms.
+// wait waits until no key is before ours, watching the last of them. When that key goes, its owner may only have been a
+// waiter, so wait looks again. It watches first and then looks: a watch from now on starts at once, while one from a
+// past revision is served by etcd's catch-up loop, every 100 ms.
 func (h *etcdHold) wait(ctx context.Context, before string) error {
 	limit, stop := h.s.Waiting(ctx)
 	defer stop()
@@ -169,8 +174,9 @@ func (h *etcdHold) wait(ctx context.Context, before string) error {
 	}
 }
 
-// before returns the youngest key older than ours, "" when there is none. It is a transaction on condition that our own key still exists:
-// if the lease ended during the wait, we hold nothing, even if no key is before ours (etcd issue 11456).
+// before returns the youngest key older than ours, "" when there is none. It is a transaction on condition that our own
+// key still exists: if the lease ended during the wait, we hold nothing, even if no key is before ours (etcd issue
+// 11456).
 func (h *etcdHold) before(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, lock.CommandTimeout)
 	defer cancel()
@@ -192,8 +198,9 @@ func (h *etcdHold) isOwner() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(h.node), "=", h.revision)
 }
 
-// leave undoes an attempt whose revision may be unknown. It first waits for the end of the attempt's put, which it must not overtake. A put
-// without an answer may arrive even later, and its key would live as long as the lease that it is attached to.
+// leave undoes an attempt whose revision may be unknown. It first waits for the end of the attempt's put, which it must
+// not overtake. A put without an answer may arrive even later, and its key would live as long as the lease that it is
+// attached to.
 func (h *etcdHold) leave(ctx context.Context) error {
 	err := lock.Await(ctx, h.over)
 	if err == nil {
@@ -205,8 +212,8 @@ func (h *etcdHold) leave(ctx context.Context) error {
 	return h.denied(err)
 }
 
-// denied serves cleanups, with their error. If the permission to delete the key was taken away meanwhile, the key goes with its lease: the
-// session is retired, and the cleanup is not repeated.
+// denied serves cleanups, with their error. If the permission to delete the key was taken away meanwhile, the key goes
+// with its lease: the session is retired, and the cleanup is not repeated.
 func (h *etcdHold) denied(err error) error {
 	if !errors.Is(err, rpctypes.ErrPermissionDenied) {
 		return err
@@ -232,15 +239,15 @@ func (h *etcdHold) free(ctx context.Context) error {
 	return nil
 }
 
-// EtcdLease is the [lock.Lease] of an [Etcd]. Its fence is the revision that created its key: etcd counts them over all keys, so it
-// rises with every hold.
+// EtcdLease is the [lock.Lease] of an [Etcd]. Its fence is the revision that created its key: etcd counts them over all
+// keys, so it rises with every hold.
 type EtcdLease struct {
 	lock.SessionLease
 	node string
 }
 
-// IsOwner is true at the server while this lease holds the lock. In the If of a transaction it guards a write to etcd against a holder
-// whose lease has ended unnoticed; a client's check before the write cannot do that.
+// IsOwner is true at the server while this lease holds the lock. In the If of a transaction it guards a write to etcd
+// against a holder whose lease has ended unnoticed; a client's check before the write cannot do that.
 func (l *EtcdLease) IsOwner() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(l.node), "=", int64(l.Num))
 }

@@ -16,8 +16,8 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// exampleServer is the address of the server for examples that have no embedded one. They have no output for the go command to check, which
-// would run them without a server; TestServerExamples runs them.
+// exampleServer is the address of the server for examples that have no embedded one. They have no output for the go
+// command to check, which would run them without a server; TestServerExamples runs them.
 var exampleServer struct{ etcd, zooKeeper, consul string }
 
 // One lease for all holds of a process, first come first served.
@@ -88,9 +88,11 @@ func TestServerExamples(t *testing.T) {
 		run  func()
 		want string
 	}{
-		"etcd":      {func(t *testing.T) { at.etcd = testenv.Etcd(t).Addr }, ExampleEtcd, "acquired: <nil>\n" + refused},
-		"zookeeper": {func(t *testing.T) { at.zooKeeper = testenv.ZooKeeper(t).Addr }, ExampleZooKeeper, "acquired: <nil>\n" + refused},
-		"consul":    {func(t *testing.T) { at.consul = testenv.Consul(t).Addr }, ExampleConsul, "acquired: <nil>\n" + refused},
+		"etcd": {func(t *testing.T) { at.etcd = testenv.Etcd(t).Addr }, ExampleEtcd, "acquired: <nil>\n" + refused},
+		"zookeeper": {func(t *testing.T) {
+			at.zooKeeper = testenv.ZooKeeper(t).Addr
+		}, ExampleZooKeeper, "acquired: <nil>\n" + refused},
+		"consul": {func(t *testing.T) { at.consul = testenv.Consul(t).Addr }, ExampleConsul, "acquired: <nil>\n" + refused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.find(t)

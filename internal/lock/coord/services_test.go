@@ -50,7 +50,8 @@ func TestEtcd(t *testing.T) {
 // etcdLeases returns the leases of the keys below a prefix, by age.
 func etcdLeases(t *testing.T, c *clientv3.Client, prefix string) []clientv3.LeaseID {
 	t.Helper()
-	res, err := c.Get(t.Context(), prefix, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	res, err := c.Get(t.Context(), prefix, clientv3.WithPrefix(),
+		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +96,8 @@ func TestEtcdClose(t *testing.T) {
 	locktest.ReleaseLost(t, lease, "Release")
 }
 
-// The server refuses the put, so there is nothing to undo. If it refuses the delete of a holder's key, the key goes with its lease: as soon as
-// the process's other holds have ended.
+// The server refuses the put, so there is nothing to undo. If it refuses the delete of a holder's key, the key goes
+// with its lease: as soon as the process's other holds have ended.
 func TestEtcdPermissionDenied(t *testing.T) {
 	t.Parallel()
 	s := testenv.Etcd(t)
@@ -115,7 +116,8 @@ func TestEtcdPermissionDenied(t *testing.T) {
 	locktest.Warm(t, l, s.Prefix+"k")
 	lease, other := locktest.Obtain(t, l, s.Prefix+"k"), locktest.Obtain(t, l, s.Prefix+"other")
 	denied.Store(true)
-	if _, err := l.Acquire(t.Context(), s.Prefix+"k2"); !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, rpctypes.ErrPermissionDenied) {
+	if _, err := l.Acquire(t.Context(), s.Prefix+"k2"); !errors.Is(err, lock.ErrUnavailable) ||
+		!errors.Is(err, rpctypes.ErrPermissionDenied) {
 		t.Errorf("Acquire = %v, want ErrUnavailable with the reason", err)
 	}
 	time.Sleep(time.Second) // five turns of a cleanup
@@ -222,7 +224,8 @@ func TestConsulKeyWrittenTo(t *testing.T) {
 	locktest.Warm(t, newConsul(t, s.ConsulClient(t), promptly, nil), key)
 }
 
-// refusing answers transactions as Consul does when it refuses them, with a reason that reason returns; "" = it does not refuse.
+// refusing answers transactions as Consul does when it refuses them, with a reason that reason returns; "" = it does
+// not refuse.
 func refusing(reason func() string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -265,7 +268,8 @@ func TestConsulRefusesAnAcquire(t *testing.T) {
 	locktest.Warm(t, l, key)
 }
 
-// The session was destroyed, and no renewal has told it yet: the next acquire does, and the one after it has a new session.
+// The session was destroyed, and no renewal has told it yet: the next acquire does, and the one after it has a new
+// session.
 func TestConsulAcquireTellsOfALostSession(t *testing.T) {
 	t.Parallel()
 	s := testenv.Consul(t)
@@ -281,7 +285,8 @@ func TestConsulAcquireTellsOfALostSession(t *testing.T) {
 	locktest.ReleaseLost(t, lease, "Release")
 }
 
-// The server refuses a release, although the key is still ours: that is not ErrLost, and the release is repeated in the background.
+// The server refuses a release, although the key is still ours: that is not ErrLost, and the release is repeated in the
+// background.
 func TestConsulRefusesARelease(t *testing.T) {
 	t.Parallel()
 	s := testenv.Consul(t)

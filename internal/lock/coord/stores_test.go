@@ -46,7 +46,8 @@ var stores = map[string]store{
 			}
 		},
 		write: func(t *testing.T, s *testenv.Coordination, l lock.Lease) bool {
-			res, err := s.EtcdClient(t).Txn(t.Context()).If(l.(*coord.EtcdLease).IsOwner()).Then(clientv3.OpPut(s.Prefix+"stock", "4999")).Commit()
+			res, err := s.EtcdClient(t).Txn(t.Context()).If(l.(*coord.EtcdLease).IsOwner()).Then(clientv3.OpPut(s.Prefix+"stock",
+				"4999")).Commit()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,8 +129,8 @@ func TestFencesRise(t *testing.T) {
 	})
 }
 
-// The answer to the acquire is lost: the key is deleted, although its session stays alive. The answer to the release is lost: repeating it
-// returns nil.
+// The answer to the acquire is lost: the key is deleted, although its session stays alive. The answer to the release is
+// lost: repeating it returns nil.
 func TestLostAnswers(t *testing.T) {
 	onStores(t, func(t *testing.T, of store, s *testenv.Coordination, key string, near lock.Locker) {
 		lost := &locktest.LostAnswers{Name: of.call}
@@ -146,7 +147,8 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-// The acquire arrives after its caller has left: the delete of the key must come after it, or the session holds the key without a holder.
+// The acquire arrives after its caller has left: the delete of the key must come after it, or the session holds the key
+// without a holder.
 func TestLateAcquire(t *testing.T) {
 	onStores(t, func(t *testing.T, of store, s *testenv.Coordination, key string, near lock.Locker) {
 		late, keys := newDetained(of.call), of.keys(t, s)
@@ -159,7 +161,8 @@ func TestLateAcquire(t *testing.T) {
 	})
 }
 
-// The acquire arrives after its process, which is still alive, has undone it: the key must not stay for as long as the process lives.
+// The acquire arrives after its process, which is still alive, has undone it: the key must not stay for as long as the
+// process lives.
 func TestAcquireAfterCleanup(t *testing.T) {
 	for name, holds := range map[string]bool{"idle process": false, "process that holds another lock": true} {
 		t.Run(name, func(t *testing.T) {
@@ -179,8 +182,8 @@ func TestAcquireAfterCleanup(t *testing.T) {
 	}
 }
 
-// If the server does not answer, neither the caller nor its cleanup may hang forever (etcd issue 18082). What the attempts have left is
-// deleted once the server can be reached again, although the session stays alive.
+// If the server does not answer, neither the caller nor its cleanup may hang forever (etcd issue 18082). What the
+// attempts have left is deleted once the server can be reached again, although the session stays alive.
 func TestUnreachable(t *testing.T) {
 	testenv.Slow(t, "waits for the bound of a call")
 	onStores(t, func(t *testing.T, of store, s *testenv.Coordination, key string, near lock.Locker) {

@@ -15,20 +15,21 @@ import (
 	"lastitem/internal/step"
 )
 
-// ZooKeeper is the lock of ZooKeeper's recipes: an ephemeral sequential node per hold under the lock's node; the lowest number holds the
-// lock, and each of the others waits only for the one before it, first come first served.
+// ZooKeeper is the lock of ZooKeeper's recipes: an ephemeral sequential node per hold under the lock's node; the lowest
+// number holds the lock, and each of the others waits only for the one before it, first come first served.
 // https://zookeeper.apache.org/doc/current/recipes.html#sc_recipes_Locks
 //
-// All holds of a process share its connection's session. A node's name begins with a random value, like Curator's "protected" nodes: if
-// the answer to a create is lost, the node is found by that value. Otherwise it would block the lock for as long as this process lives.
+// All holds of a process share its connection's session. A node's name begins with a random value, like Curator's
+// "protected" nodes: if the answer to a create is lost, the node is found by that value. Otherwise it would block the
+// lock for as long as this process lives.
 //
 // The lock's node is a container (ZooKeeper 3.5): the server deletes it some time after the last hold.
 //
-// The fence is the number of the transaction that created the node: ZooKeeper counts them over all nodes, so it rises with
-// every hold.
+// The fence is the number of the transaction that created the node: ZooKeeper counts them over all nodes, so it rises
+// with every hold.
 //
-// What breaks it: a process that stops as a whole for longer than the session time-out. Its nodes go, a rival enters, and the process
-// finishes its write when it continues. Only a fence that is checked at the data refuses that write.
+// What breaks it: a process that stops as a whole for longer than the session time-out. Its nodes go, a rival enters,
+// and the process finishes its write when it continues. Only a fence that is checked at the data refuses that write.
 type ZooKeeper struct {
 	c        zkClient
 	root     string
@@ -37,12 +38,13 @@ type ZooKeeper struct {
 	sessions *lock.Sessions
 }
 
-// NewZooKeeper returns the lock on c, whose nodes are made below root ("/locks", made when missing). timeout is the session
-// time-out that c was made with; the server must grant it, which by default it does between two and twenty of its ticks:
-// 4 to 40 s. The client accepts a shorter one from the server without an error, and then a rival would enter before the holder is told.
-// Close the lock before c.
+// NewZooKeeper returns the lock on c, whose nodes are made below root ("/locks", made when missing). timeout is the
+// session time-out that c was made with; the server must grant it, which by default it does between two and twenty of
+// its ticks: 4 to 40 s. The client accepts a shorter one from the server without an error, and then a rival would enter
+// before the holder is told. Close the lock before c.
 //
-// To take the lock away from a holder, end its session. If its node is deleted instead, the holder is not told, and a rival enters beside it.
+// To take the lock away from a holder, end its session. If its node is deleted instead, the holder is not told, and a
+// rival enters beside it.
 //
 // The fence goes back if the servers get older data (a backup), or other data: new servers count from the beginning.
 func NewZooKeeper(c *zk.Conn, root string, timeout time.Duration, steps *step.Stream) *ZooKeeper {
@@ -51,17 +53,18 @@ func NewZooKeeper(c *zk.Conn, root string, timeout time.Duration, steps *step.St
 	return l
 }
 
-// Close stops watching the session; its locks count as lost from here on, and none can be acquired any more. The session itself ends with
-// the connection.
+// Close stops watching the session; its locks count as lost from here on, and none can be acquired any more. The
+// session itself ends with the connection.
 func (l *ZooKeeper) Close() error { return l.sessions.Close() }
 
-// open waits for the connection to have a session. The client pings by itself, but it reports a lost session only once it reaches a
-// server again, and then it opens another by itself. So we send a request of our own, and check the session's number after the answer, to
-// know until when this session can be trusted.
+// open waits for the connection to have a session. The client pings by itself, but it reports a lost session only once
+// it reaches a server again, and then it opens another by itself. So we send a request of our own, and check the
+// session's number after the answer, to know until when this session can be trusted.
 //
-// The leader ends sessions. It answers our request, but counts it only with the next report of the server that we are connected to: servers
-// report twice in a tick which sessions they have heard. Reports and requests reach the leader in order. So its answer proves that it has
-// counted what had been answered half a tick before we sent, which is at most a quarter of the time-out, since that is two ticks or more.
+// The leader ends sessions. It answers our request, but counts it only with the next report of the server that we are
+// connected to: servers report twice in a tick which sessions they have heard. Reports and requests reach the leader in
+// order. So its answer proves that it has counted what had been answered half a tick before we sent, which is at most a
+// quarter of the time-out, since that is two ticks or more.
 func (l *ZooKeeper) open(ctx context.Context) (*lock.Session, error) {
 	sent := time.Now()
 	if err := l.c.ping(ctx); err != nil {
@@ -140,8 +143,8 @@ func (h *zkHold) enter(ctx context.Context) (uint64, error) {
 	return h.confirm(ctx)
 }
 
-// wait waits until no node is before ours, watching the last of them. When that node goes, its owner may only have been a waiter, so wait
-// looks again: the death of a waiter admits nobody.
+// wait waits until no node is before ours, watching the last of them. When that node goes, its owner may only have been
+// a waiter, so wait looks again: the death of a waiter admits nobody.
 func (h *zkHold) wait(ctx context.Context, before string) error {
 	for before != "" {
 		events, err := h.l.c.watch(ctx, before)
@@ -162,7 +165,8 @@ func (h *zkHold) wait(ctx context.Context, before string) error {
 	return nil
 }
 
-// create makes the node, and missing parents. After a broken connection it first looks for a node made by an unanswered create.
+// create makes the node, and missing parents. After a broken connection it first looks for a node made by an unanswered
+// create.
 func (h *zkHold) create(ctx context.Context) error {
 	for {
 		err := h.send(ctx)
@@ -184,7 +188,8 @@ func (h *zkHold) create(ctx context.Context) error {
 	}
 }
 
-// send sends one create. If ctx ends before the answer, leave must wait for the answer: the client may not even have sent the create.
+// send sends one create. If ctx ends before the answer, leave must wait for the answer: the client may not even have
+// sent the create.
 func (h *zkHold) send(ctx context.Context) error {
 	answered := make(chan struct{})
 	h.answered = answered
@@ -207,7 +212,8 @@ func zkRefused(err error) bool {
 	return false
 }
 
-// find returns the nodes of this attempt. The sync comes first because this server may lag behind the one that made the nodes.
+// find returns the nodes of this attempt. The sync comes first because this server may lag behind the one that made the
+// nodes.
 func (h *zkHold) find(ctx context.Context) ([]string, error) {
 	h.l.c.sync(ctx)
 	names, err := h.l.c.children(ctx, h.parent)
@@ -252,8 +258,8 @@ func (h *zkHold) before(ctx context.Context) (string, error) {
 	return before, nil
 }
 
-// confirm returns the fence of our node once it is the lowest. The node must belong to the session that is watched: the client may have
-// opened another meanwhile (Curator issue 604).
+// confirm returns the fence of our node once it is the lowest. The node must belong to the session that is watched: the
+// client may have opened another meanwhile (Curator issue 604).
 func (h *zkHold) confirm(ctx context.Context) (uint64, error) {
 	ask, cancel := context.WithTimeout(ctx, lock.CommandTimeout)
 	defer cancel()

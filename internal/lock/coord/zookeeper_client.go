@@ -10,8 +10,8 @@ import (
 	"lastitem/internal/lock"
 )
 
-// zkClient is a connection whose calls end with a context. The library's own calls take no context, and may wait until there is a
-// connection.
+// zkClient is a connection whose calls end with a context. The library's own calls take no context, and may wait until
+// there is a connection.
 type zkClient struct{ *zk.Conn }
 
 // zkCall runs f, one call of the library, and stops waiting for it when ctx ends.
@@ -54,9 +54,9 @@ func zkSteady[T any](ctx context.Context, f func() (T, error)) (T, error) {
 // zkRetry is the time between two tries while there is no connection.
 const zkRetry = 50 * time.Millisecond
 
-// ping sends a request that only the leader answers, because the leader also ends sessions. Any server answers reads, even one that has
-// not yet noticed that the leader is gone: by default for up to ten seconds. The answer shows that the session is alive; see
-// [ZooKeeper.open] for how long.
+// ping sends a request that only the leader answers, because the leader also ends sessions. Any server answers reads,
+// even one that has not yet noticed that the leader is gone: by default for up to ten seconds. The answer shows that
+// the session is alive; see [ZooKeeper.open] for how long.
 func (c zkClient) ping(ctx context.Context) error {
 	_, err := zkSteady(ctx, func() (string, error) { return c.Sync("/") })
 	return err
@@ -95,9 +95,9 @@ func (c zkClient) children(ctx context.Context, node string) ([]string, error) {
 	})
 }
 
-// watch returns a channel that signals when a node or the session is gone; nil without an error = the node or the connection is gone
-// already, look again. It reads the node, as Curator does: an Exists on a missing node would leave a watch for a name that never comes
-// again, for as long as the session lives.
+// watch returns a channel that signals when a node or the session is gone; nil without an error = the node or the
+// connection is gone already, look again. It reads the node, as Curator does: an Exists on a missing node would leave a
+// watch for a name that never comes again, for as long as the session lives.
 func (c zkClient) watch(ctx context.Context, node string) (<-chan zk.Event, error) {
 	events, err := zkCall(ctx, func() (<-chan zk.Event, error) {
 		_, _, events, err := c.GetW(node)
@@ -120,8 +120,8 @@ func (c zkClient) stat(ctx context.Context, node string) (*zk.Stat, error) {
 	})
 }
 
-// remove deletes a node of ours; ErrLost when it is not there. After a broken connection, "not there" may be the result of our own
-// delete.
+// remove deletes a node of ours; ErrLost when it is not there. After a broken connection, "not there" may be the result
+// of our own delete.
 func (c zkClient) remove(ctx context.Context, node string) error {
 	first, mine := true, false
 	_, err := zkSteady(ctx, func() (struct{}, error) {

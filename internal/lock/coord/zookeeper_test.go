@@ -23,7 +23,8 @@ import (
 )
 
 // newZooKeeper returns a lock, and its own connection.
-func newZooKeeper(t *testing.T, s *testenv.Coordination, session time.Duration, st *step.Stream) (*coord.ZooKeeper, *zk.Conn) {
+func newZooKeeper(t *testing.T, s *testenv.Coordination, session time.Duration, st *step.Stream) (*coord.ZooKeeper,
+	*zk.Conn) {
 	t.Helper()
 	c := s.ZooKeeperConn(t, session)
 	l := coord.NewZooKeeper(c, s.Prefix, session, st)
@@ -71,8 +72,9 @@ func zkNodes(t *testing.T, c *zk.Conn, root string) []string {
 	return names
 }
 
-// closeSession ends another client's session: it joins the session with the number and password from the server's first answer to that
-// client, and closes it. hello is that answer: length, protocol, time-out, number, length of the password, password.
+// closeSession ends another client's session: it joins the session with the number and password from the server's first
+// answer to that client, and closes it. hello is that answer: length, protocol, time-out, number, length of the
+// password, password.
 func closeSession(t *testing.T, addr string, hello []byte) {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
@@ -133,8 +135,8 @@ const (
 	zkSetWatches  = 101
 )
 
-// zkFrames splits the content of one write. Each frame begins with its length; then a request has its number and operation, and an answer
-// the number of its request.
+// zkFrames splits the content of one write. Each frame begins with its length; then a request has its number and
+// operation, and an answer the number of its request.
 func zkFrames(b []byte) (frames [][]byte) {
 	for len(b) >= 4 {
 		n := min(4+int(binary.BigEndian.Uint32(b)), len(b))
@@ -151,7 +153,9 @@ func zkAnswerTo(operation uint32) func(sent []byte) func(received []byte) bool {
 			if len(q) >= 8 && be.Uint32(q) != 0 && be.Uint32(q[4:]) == operation {
 				number := be.Uint32(q)
 				return func(received []byte) bool {
-					return slices.ContainsFunc(zkFrames(received), func(a []byte) bool { return len(a) >= 4 && be.Uint32(a) == number })
+					return slices.ContainsFunc(zkFrames(received), func(a []byte) bool {
+						return len(a) >= 4 && be.Uint32(a) == number
+					})
 				}
 			}
 		}
@@ -271,7 +275,8 @@ func TestZooKeeperFencesRise(t *testing.T) {
 	locktest.Release(t, after)
 }
 
-// The answer to the delete is lost with its connection: the lock asks again, and knows that its own delete removed the node.
+// The answer to the delete is lost with its connection: the lock asks again, and knows that its own delete removed the
+// node.
 func TestZooKeeperLostRelease(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
@@ -286,8 +291,8 @@ func TestZooKeeperLostRelease(t *testing.T) {
 	locktest.Warm(t, zooKeeperLock(t, s, 20*time.Second), "k")
 }
 
-// The predecessor's node goes just before it is watched. No watch may remain: the name never comes again, and client and server would
-// keep every such watch and set it again after each reconnect.
+// The predecessor's node goes just before it is watched. No watch may remain: the name never comes again, and client
+// and server would keep every such watch and set it again after each reconnect.
 func TestZooKeeperLeavesNoWatches(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
@@ -323,7 +328,8 @@ func TestZooKeeperLeavesNoWatches(t *testing.T) {
 	}
 }
 
-// Only an answer of the leader shows that a session is alive: a server that is cut off from the leader still answers reads.
+// Only an answer of the leader shows that a session is alive: a server that is cut off from the leader still answers
+// reads.
 func TestZooKeeperAsksTheLeader(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
@@ -339,7 +345,8 @@ func TestZooKeeperKeys(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
 	l := zooKeeperLock(t, s, 30*time.Second)
-	keys := []string{"a", "a\x00", "a\x1f", "a\x7f", "a\u0085", "a\ue000", "a\uffff", "a\U0001f600", "a\xff", "a\ufffd", "a%FF", ".", "..", "锁"}
+	keys := []string{"a", "a\x00", "a\x1f", "a\x7f", "a\u0085", "a\ue000", "a\uffff", "a\U0001f600", "a\xff", "a\ufffd",
+		"a%FF", ".", "..", "锁"}
 	var leases []lock.Lease
 	for _, key := range keys {
 		leases = append(leases, locktest.Obtain(t, l, key))

@@ -22,7 +22,8 @@ func (c *contender) sendAcquire() {
 	if queue {
 		flag = "1"
 	}
-	r := e.server.newRequest(c.mode.scripts().acquire, c.mode, c.key, c.token).add(flag, decimal(c.mode.fences(c.e.o.Cohort)))
+	r := e.server.newRequest(c.mode.scripts().acquire, c.mode, c.key, c.token).add(flag,
+		decimal(c.mode.fences(c.e.o.Cohort)))
 	if c.lease > 0 {
 		r.args[1] = decimal(c.lease.Milliseconds())
 	}
@@ -38,7 +39,8 @@ func (c *contender) sendAcquire() {
 	})
 }
 
-// onAcquireReply handles the outcome of an acquire. If the acquire must be sent again, a goroutine of its own does that.
+// onAcquireReply handles the outcome of an acquire. If the acquire must be sent again, a goroutine of its own does
+// that.
 func (c *contender) onAcquireReply(r *request) {
 	e, token := c.e, r.token
 	e.keeper.noteReply(r.err)
@@ -86,7 +88,8 @@ func (c *contender) onAcquireReply(r *request) {
 	}
 }
 
-// handleReply handles a reply about c's token. It returns false if c is not queued yet, and must subscribe first. The mutex is held.
+// handleReply handles a reply about c's token. It returns false if c is not queued yet, and must subscribe first. The
+// mutex is held.
 func (c *contender) handleReply(a answer, queue bool) bool {
 	e := c.e
 	switch {
@@ -117,8 +120,9 @@ func (c *contender) handleReply(a answer, queue bool) bool {
 	return true
 }
 
-// onOwned handles a reply which says that c owns the lock. If it took so long that too little of the TTL is left, the acquire is
-// sent again, which renews the lock; after the third such reply the waiters get ErrUnavailable. The mutex is held.
+// onOwned handles a reply which says that c owns the lock. If it took so long that too little of the TTL is left, the
+// acquire is sent again, which renews the lock; after the third such reply the waiters get ErrUnavailable. The mutex is
+// held.
 func (c *contender) onOwned(a answer) {
 	took := c.e.now() - a.sent
 	switch {
@@ -197,8 +201,8 @@ func (e *Engine) acquire(ctx context.Context, key string, m mode) (lock.Lease, e
 	return &w.hold.first, nil
 }
 
-// await waits until w is served, or gives up. If an attempt is in flight when the wait runs out, it has [Options.AttemptLimit] to be
-// answered.
+// await waits until w is served, or gives up. If an attempt is in flight when the wait runs out, it has
+// [Options.AttemptLimit] to be answered.
 func (c *contender) await(w *waiter, bounded bool, limit time.Duration) error {
 	e := c.e
 	var expired <-chan time.Time

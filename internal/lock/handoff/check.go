@@ -65,7 +65,8 @@ func rightsMissing(err error) bool {
 }
 
 // notInScript says that a script may not send one of its commands, for which Redis has no code: it has one text up to
-// 7.0, and another since. The script may have done its work before: the release that may not publish has passed the lock on.
+// 7.0, and another since. The script may have done its work before: the release that may not publish has passed the
+// lock on.
 func notInScript(err error) bool {
 	return hasCode(err, "The user executing the script can't", "ACL failure in script")
 }

@@ -21,7 +21,8 @@ import (
 func TestEngineErrors(t *testing.T) {
 	for answer, final := range map[said]bool{
 		"WRONGTYPE Operation against a key": true, "NOPERM no": true, "CROSSSLOT Keys": true, "TRYAGAIN later": false,
-		"ERR The user executing the script can't run this command": true, "ERR ACL failure in script: User u": true, "OOM command not allowed": false,
+		"ERR The user executing the script can't run this command": true, "ERR ACL failure in script: User u": true,
+		"OOM command not allowed": false,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			_, links := network(t, 1)

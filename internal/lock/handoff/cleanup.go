@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// cleanup is an ended attempt that may have left something in Redis, because its cancel was not answered. The cancel is sent again: this
-// process is alive and subscribed, so Redis may still grant the lock to the attempt, and others would wait for that grant to end.
+// cleanup is an ended attempt that may have left something in Redis, because its cancel was not answered. The cancel is
+// sent again: this process is alive and subscribed, so Redis may still grant the lock to the attempt, and others would
+// wait for that grant to end.
 type cleanup struct {
 	key, token string
 	endedAt    time.Duration // the attempt, on the engine's clock
 }
 
-// How many cleanups are kept, how long they rest between two tries, and for how long at least a cleanup is retried after the end of its
-// attempt. By then a lock that was granted to the attempt has expired. A token that is left in the queue costs others one message and its
-// answer.
+// How many cleanups are kept, how long they rest between two tries, and for how long at least a cleanup is retried
+// after the end of its attempt. By then a lock that was granted to the attempt has expired. A token that is left in the
+// queue costs others one message and its answer.
 const (
 	maxCleanups     = 1000
 	cleanupInterval = time.Second
@@ -31,8 +32,9 @@ type cleaner struct {
 	cleaning bool  // they are being sent
 }
 
-// later stores the token of an attempt that ended at the time ended, so that it is cancelled later. It stores nothing if err says that
-// the server refuses the cancel for good. If too many are stored, the oldest is dropped: what it left behind expires first.
+// later stores the token of an attempt that ended at the time ended, so that it is cancelled later. It stores nothing
+// if err says that the server refuses the cancel for good. If too many are stored, the oldest is dropped: what it left
+// behind expires first.
 func (cl *cleaner) later(key, token string, ended time.Duration, err error) {
 	if refused(err) {
 		cl.e.log.report(cleanupDropped, key, err)
@@ -53,8 +55,8 @@ func (cl *cleaner) later(key, token string, ended time.Duration, err error) {
 	}
 }
 
-// cleanAll sends the cleanups that are recent enough to matter. The first that a node does not answer ends those of the node: while it is out
-// one is tried at a time, each time another.
+// cleanAll sends the cleanups that are recent enough to matter. The first that a node does not answer ends those of the
+// node: while it is out one is tried at a time, each time another.
 func (cl *cleaner) cleanAll() {
 	cl.e.mu.Lock()
 	all := cl.waiting

@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/redisbatch"
 )
 
-// contender contends for one key for waiters of this process: with Handoff for all waiters of the key, else for one. It makes one attempt
-// at a time. The engine's mutex guards its fields.
+// contender contends for one key for waiters of this process: with Handoff for all waiters of the key, else for one. It
+// makes one attempt at a time. The engine's mutex guards its fields.
 type contender struct {
 	e       *Engine
 	key     string
@@ -21,17 +21,19 @@ type contender struct {
 	attempt // the present one; zero while idle
 }
 
-// attempt is what a contender does under one token, from its first request until it gives up, or its lock is released or lost. A new attempt
-// has a new token, so that a late reply, message or request about an earlier one has no effect.
+// attempt is what a contender does under one token, from its first request until it gives up, or its lock is released
+// or lost. A new attempt has a new token, so that a late reply, message or request about an earlier one has no effect.
 type attempt struct {
 	token       string
 	confirmedAt time.Duration // when the last request that was answered was sent,
 	serverTime  int64         // and the server's clock then, in ms
 	validUntil  time.Duration // until when the lock is surely not expired in Redis, while granted or draining
 
-	state         state
-	evicted       bool // while asking, queued or draining: the token was evicted; a reply or message that grants it is older
-	reacquired    bool // an acquire was sent although an earlier request may have queued the token, so a message may overtake it
+	state state
+	// while asking, queued or draining: the token was evicted; a reply or message that grants it is older
+	evicted bool
+	// an acquire was sent although an earlier request may have queued the token, so a message may overtake it
+	reacquired    bool
 	mayArriveLate bool // a request for this token may arrive after the release: it must be cancelled then
 	question           // zero unless asking
 	ownership          // zero unless granted
@@ -123,7 +125,8 @@ func (c *contender) begin() {
 	c.sendAcquire()
 }
 
-// grant gives c's lock to the first of its waiters. c owns the lock for ttl, counted from a moment that is not before sent.
+// grant gives c's lock to the first of its waiters. c owns the lock for ttl, counted from a moment that is not before
+// sent.
 func (c *contender) grant(because event, fence uint64, sent, ttl time.Duration) {
 	e := c.e
 	e.pollers.unwatch(c)
@@ -173,7 +176,8 @@ func (e *Engine) onGrantMessage(token, mark string, fence uint64, serverTime int
 	}
 	// The acquire in flight may arrive after the release: a second one, maybe the client's, or a read's, whose release
 	// is not remembered.
-	c.mayArriveLate = c.mayArriveLate || c.state == asking && (c.reacquired || c.mode == reading || e.server.repeatsAfter < never)
+	c.mayArriveLate = c.mayArriveLate || c.state == asking && (c.reacquired || c.mode == reading ||
+		e.server.repeatsAfter < never)
 	at := c.grantedSince(serverTime)
 	// A message from before a reply that said queued is of a grant that has ended.
 	late := validUntil(at, c.grantTimeout())-e.now() < c.grantTimeout()/4
@@ -187,8 +191,8 @@ func (e *Engine) onGrantMessage(token, mark string, fence uint64, serverTime int
 	c.onGrant(mark, answer{fence: fence, sent: at, time: serverTime})
 }
 
-// grantedSince returns when a grant was made at the latest: as long ago as the server's clock says, counted from the last reply, but after the
-// request for that reply was sent.
+// grantedSince returns when a grant was made at the latest: as long ago as the server's clock says, counted from the
+// last reply, but after the request for that reply was sent.
 func (c *contender) grantedSince(serverTime int64) time.Duration {
 	at := c.confirmedAt
 	if c.serverTime > 0 {
@@ -227,7 +231,8 @@ func (c *contender) failOverdue(err error) {
 	}
 }
 
-// failWaiters fails all waiters and, unless the lock is held, ends the attempt. If cancel is true, it cancels the attempt in Redis too.
+// failWaiters fails all waiters and, unless the lock is held, ends the attempt. If cancel is true, it cancels the
+// attempt in Redis too.
 func (c *contender) failWaiters(err error, cancel bool) {
 	e := c.e
 	for c.waiters.size > 0 {
@@ -237,8 +242,8 @@ func (c *contender) failWaiters(err error, cancel bool) {
 		return
 	}
 	key, token := c.key, c.token
-	// If the acquire still waits to be sent, it is withdrawn: after Redis was silent, the requests of callers that have left would
-	// hold up all others. Redis may then have seen no request of the attempt.
+	// If the acquire still waits to be sent, it is withdrawn: after Redis was silent, the requests of callers that have
+	// left would hold up all others. Redis may then have seen no request of the attempt.
 	unsent := c.acquire != nil && e.server.batches.Withdraw(c.acquire) && !c.asked
 	c.endAttempt(byGivingUp)
 	c.removeLocal()

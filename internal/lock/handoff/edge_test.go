@@ -55,7 +55,8 @@ func TestEngineReentryThroughAnother(t *testing.T) {
 	}
 }
 
-// A message contains the whole key, even if the key has a NUL byte: a grant to an ended waiter is cancelled under that key.
+// A message contains the whole key, even if the key has a NUL byte: a grant to an ended waiter is cancelled under that
+// key.
 func TestEngineMessageNamesTheKey(t *testing.T) {
 	for _, p := range pairs {
 		inBubble(t, p[0]+" then "+p[1], func(t *testing.T) {
@@ -104,8 +105,8 @@ func TestEngineReentry(t *testing.T) {
 	nothingLeftOn(t, s, key)
 }
 
-// Messages that an engine cannot read change nothing. A token that is not its own, or ended, is cancelled, and nothing else is sent, except
-// the poll of the waiter, which may be due.
+// Messages that an engine cannot read change nothing. A token that is not its own, or ended, is cancelled, and nothing
+// else is sent, except the poll of the waiter, which may be due.
 func TestUnreadableMessages(t *testing.T) {
 	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
 		key := s.Prefix + "{1}"
@@ -127,7 +128,8 @@ func TestUnreadableMessages(t *testing.T) {
 			return len(s.Client.Keys(t.Context(), s.Prefix+"*first.1.1.2500").Val()) == 1
 		})
 		c.AddHook(sent)
-		unreadable := []string{"", " ", token, token + " 7", "   ", token + " q7 " + now + " " + key, token + " 7 then " + key}
+		unreadable := []string{"", " ", token, token + " 7", "   ", token + " q7 " + now + " " + key,
+			token + " 7 then " + key}
 		var foreign []string
 		for _, other := range []string{
 			"ABCDEFGHIJKLMNOP.1.1.2500", "ABCDEFGHIJKLMNOP." + rest, number + ".1.1.2500", "v3-" + token[3:],
@@ -157,7 +159,8 @@ func TestUnreadableMessages(t *testing.T) {
 // does a job in the background, whose context is detached. After the lease was released normally, the job acquires
 // the lock, re-entry or not.
 func TestEngineAcquireAfterRelease(t *testing.T) {
-	for _, kinds := range [][2]string{{"handoff", "handoff"}, {"fair", "fair"}, {"rw-write", "rw-write"}, {"rw-read", "rw-read"}, {"rw-read", "rw-write"}} {
+	for _, kinds := range [][2]string{{"handoff", "handoff"}, {"fair", "fair"}, {"rw-write", "rw-write"},
+		{"rw-read", "rw-read"}, {"rw-read", "rw-write"}} {
 		inBubble(t, kinds[0]+" then "+kinds[1], func(t *testing.T) {
 			m, links := network(t, 1)
 			e := links[0].process(t, handoff.Options{})
@@ -209,7 +212,8 @@ func TestEngineAcquireAfterLoss(t *testing.T) {
 	})
 }
 
-// If the caller's context ends while the resource is asked, the wait ends, as it does everywhere; a bounded wait also bounds the query.
+// If the caller's context ends while the resource is asked, the wait ends, as it does everywhere; a bounded wait also
+// bounds the query.
 func TestEngineFencedEndsWithItsCaller(t *testing.T) {
 	gone := errors.New("gone home")
 	synctest.Test(t, func(t *testing.T) {
@@ -240,8 +244,9 @@ func TestEngineFencedEndsWithItsCaller(t *testing.T) {
 	})
 }
 
-// A lock whose owner has a token of another version is refused, whether or not the caller may wait, and nothing is left behind. What is no token
-// at all is just somebody's. A queued token of another version is skipped, although its process listens.
+// A lock whose owner has a token of another version is refused, whether or not the caller may wait, and nothing is left
+// behind. What is no token at all is just somebody's. A queued token of another version is skipped, although its
+// process listens.
 func TestAnotherVersionIsRefused(t *testing.T) {
 	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
 		ctx, e, other := t.Context(), onServer(t, s, handoff.Options{}), "v3-ABCDEFGHIJKLMNOP-1-host"
@@ -279,8 +284,8 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 	})
 }
 
-// Something that is no engine takes the key while a reader is in, and does not wait for the reader. What the reader asks for next says so,
-// and the reader is out after that.
+// Something that is no engine takes the key while a reader is in, and does not wait for the reader. What the reader
+// asks for next says so, and the reader is out after that.
 func TestReaderMeetsAnOwnerThatIsNoToken(t *testing.T) {
 	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
 		for i, owner := range []string{"5f6d1f5e-0a0b-4c4d-8e8f-000000000000", "", "two\r\nlines", "a.1", "v2-.1.x.y"} {
@@ -293,7 +298,8 @@ func TestReaderMeetsAnOwnerThatIsNoToken(t *testing.T) {
 			e := onServer(t, s, handoff.Options{})
 			read := locktest.Take(t, e.ReadWrite().Read(), key)
 			take()
-			if err := read.Release(t.Context()); owner != "a.1" && (!errors.Is(err, handoff.ErrVersion) || !strings.Contains(err.Error(), "released, but")) {
+			if err := read.Release(t.Context()); owner != "a.1" && (!errors.Is(err, handoff.ErrVersion) ||
+				!strings.Contains(err.Error(), "released, but")) {
 				t.Errorf("owner %q: Release = %v, want ErrVersion, and that the lock is released", owner, err)
 			}
 			c := locktest.RedisClient(t, s)

@@ -28,10 +28,12 @@ var (
 	// ErrKey: the other keys of the lock cannot be kept in the slot of this key: in a cluster, a key without a hash
 	// tag must have no brace that closes. Nothing was sent.
 	ErrKey = errors.New("lock: no hash tag fits the key")
-	// ErrReplicas: too few replicas confirmed the lock in time; it was released again. It comes with [lock.ErrUnavailable].
+	// ErrReplicas: too few replicas confirmed the lock in time; it was released again. It comes with
+	// [lock.ErrUnavailable].
 	ErrReplicas = errors.New("lock: not enough replicas")
-	// ErrVersion: another version of the engine, or something that is no engine, has written the key of the lock. It comes with
-	// [lock.ErrUnavailable], and nothing is held. From the Release of a read it says that the lock is released, and was not held alone.
+	// ErrVersion: another version of the engine, or something that is no engine, has written the key of the lock. It comes
+	// with [lock.ErrUnavailable], and nothing is held. From the Release of a read it says that the lock is released, and
+	// was not held alone.
 	ErrVersion = errors.New("lock: another version of the engine is in use")
 )
 
@@ -44,14 +46,15 @@ type Options struct {
 	// with hundreds the fence after a failover may be below those before it (see [Keys]).
 	Cohort     int
 	CohortTime time.Duration
-	// GrantTimeout is how long a process may take to answer a grant that it got by a message; default 2.5 s, at most TTL. A process that is
-	// frozen, or gets no CPU, loses the lock after this time, and its rivals wait that long.
+	// GrantTimeout is how long a process may take to answer a grant that it got by a message; default 2.5 s, at most TTL.
+	// A process that is frozen, or gets no CPU, loses the lock after this time, and its rivals wait that long.
 	GrantTimeout time.Duration
-	// AttemptLimit is how long an attempt may go unanswered if [lock.WithWait] bounds the wait. Acquire then returns at most this long
-	// after its wait has run out, whether or not Redis answers. Default 1 s; if Replicas are asked, ReplicasTimeout is added.
+	// AttemptLimit is how long an attempt may go unanswered if [lock.WithWait] bounds the wait. Acquire then returns at
+	// most this long after its wait has run out, whether or not Redis answers. Default 1 s; if Replicas are asked,
+	// ReplicasTimeout is added.
 	AttemptLimit time.Duration
-	// CallTimeout is how long one command may go unanswered; default 2 s. A release then returns "unknown", after it was sent again if time was
-	// left, and the engine repeats it in the background.
+	// CallTimeout is how long one command may go unanswered; default 2 s. A release then returns "unknown", after it was
+	// sent again if time was left, and the engine repeats it in the background.
 	CallTimeout time.Duration
 	// MaxHold ends a lease that was held for so long, renewed or not; 0 = never.
 	MaxHold time.Duration
@@ -59,15 +62,15 @@ type Options struct {
 	// That narrows the hole of a failover and does not close it: a fence, checked at the data, does. 0 = none are asked.
 	Replicas        int
 	ReplicasTimeout time.Duration
-	// Prefix begins the names of all keys and channels of the engine: engines with different prefixes have nothing in common. A key without
-	// a hash tag gets one then, so that the keys beside it have the prefix too; see [Engine.KeysOf]. If the prefix has braces, it must contain
-	// a whole hash tag. Default none.
+	// Prefix begins the names of all keys and channels of the engine: engines with different prefixes have nothing in
+	// common. A key without a hash tag gets one then, so that the keys beside it have the prefix too; see [Engine.KeysOf].
+	// If the prefix has braces, it must contain a whole hash tag. Default none.
 	Prefix string
 	// Probe begins the name of the lock that [Engine.Check] takes; default "lock:check:".
 	Probe string
-	// Logger gets a warning when something goes wrong in the background, where no caller sees it: a renewal or a cancel without an answer, a
-	// lost lease, a lost message or subscription, a late grant. There is at most one line about each kind in ten seconds; it says how many
-	// were omitted. Nil = nothing is logged. [Metrics] count the same.
+	// Logger gets a warning when something goes wrong in the background, where no caller sees it: a renewal or a cancel
+	// without an answer, a lost lease, a lost message or subscription, a late grant. There is at most one line about each
+	// kind in ten seconds; it says how many were omitted. Nil = nothing is logged. [Metrics] count the same.
 	Logger *slog.Logger
 	// Steps and Metrics are told what happens; both may be left out.
 	Steps   *step.Stream
@@ -77,14 +80,14 @@ type Options struct {
 // Engine is the lock of one process on one Redis deployment: [Engine.Handoff], [Engine.Fair], [Engine.Fenced] and
 // [Engine.ReadWrite].
 //
-// A free lock costs two commands. A held lock has a queue in Redis. The release script makes the first waiter of the queue
-// the owner and tells its process by a message, so waiting costs nothing and the next holder sends nothing. For all locks
-// together, one connection listens and one timer renews and expires: there is no goroutine per lock. A message may be lost,
-// so every process polls each key that it waits for, by default within two seconds.
+// A free lock costs two commands. A held lock has a queue in Redis. The release script makes the first waiter of the
+// queue the owner and tells its process by a message, so waiting costs nothing and the next holder sends nothing. For
+// all locks together, one connection listens and one timer renews and expires: there is no goroutine per lock. A
+// message may be lost, so every process polls each key that it waits for, by default within two seconds.
 //
-// The engine assumes that the clocks of this process and of the Redis server run at the same speed within 1 %. It does not protect from a
-// holder whose whole process stops and goes on writing afterwards. Check its [lock.Lease.Fence] at the data; fences go back
-// only with the clock of Redis (see [Keys]), and those of [Engine.Fenced] not even then.
+// The engine assumes that the clocks of this process and of the Redis server run at the same speed within 1 %. It does
+// not protect from a holder whose whole process stops and goes on writing afterwards. Check its [lock.Lease.Fence] at
+// the data; fences go back only with the clock of Redis (see [Keys]), and those of [Engine.Fenced] not even then.
 type Engine struct {
 	clock
 	o            Options
@@ -113,11 +116,12 @@ const minTTL = 50 * time.Millisecond // of a lock
 const longest = 10 * 365 * 24 * time.Hour
 
 // New returns an engine on c. It sends nothing yet. Close it. Under ACLs its user needs +@connection +@read
-// +@write +@scripting +@pubsub +time +wait and the channels lock:engine:* (with [Options.Prefix]: below that prefix), in a cluster +cluster as well.
+// +@write +@scripting +@pubsub +time +wait and the channels lock:engine:* (with [Options.Prefix]: below that prefix),
+// in a cluster +cluster as well.
 //
-// Redis must not evict keys (maxmemory-policy noeviction): volatile-* evicts keys with a TTL, as every held lock has one, and allkeys-*
-// evicts any key. An evicted lock is free while its holder still relies on it. The application must not use the names of [Keys] for its own
-// keys.
+// Redis must not evict keys (maxmemory-policy noeviction): volatile-* evicts keys with a TTL, as every held lock has
+// one, and allkeys-* evicts any key. An evicted lock is free while its holder still relies on it. The application must
+// not use the names of [Keys] for its own keys.
 //
 // Let c have ContextTimeoutEnabled, or short timeouts, and MaxRetries -1, in a cluster also MaxRedirects -1: the engine
 // repeats what was not answered, and knows then that a copy may arrive late. With a client that repeats by itself, it
@@ -136,7 +140,8 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 		contenders: map[string]*contender{}, attempts: map[string]*contender{},
 	}
 	e.server = server{
-		clock: e.clock, c: c, o: &e.o, publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()), onReply: e.keeper.noteReply, m: &e.m,
+		clock: e.clock, c: c, o: &e.o, publish: "PUBLISH", ttl: decimal(o.TTL.Milliseconds()), onReply: e.keeper.noteReply,
+		m:       &e.m,
 		batches: redisbatch.New(c, o.CallTimeout),
 	}
 	e.keeper.e, e.cleaner.e = e, e
@@ -151,7 +156,8 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 		e.server.mayRepeat(max(o.MaxRedirects, o.MaxRetries), o.MinRetryBackoff, o.MaxRetryBackoff)
 		e.server.publish = "SPUBLISH"
 	case *redis.Ring:
-		return nil, errors.New("lock: engine: a redis.Ring may listen at another server than a key's; give each server an engine")
+		return nil, errors.New("lock: engine: a redis.Ring may listen at another server than a key's; give each server an " +
+			"engine")
 	default:
 		return nil, fmt.Errorf("lock: engine: %T is no *redis.Client or *redis.ClusterClient: to trace, use hooks", c)
 	}
@@ -199,8 +205,9 @@ func setDefault[T int | time.Duration](v *T, d T) {
 	}
 }
 
-// Handoff is the lock for throughput: waiters of this process queue here, and pass the lock on among themselves, at most
-// [Options.Cohort] in a row. Processes are served in turn, and the waiters of each in the order in which they came.
+// Handoff is the lock for throughput: waiters of this process queue here, and pass the lock on among themselves, at
+// most [Options.Cohort] in a row. Processes are served in turn, and the waiters of each in the order in which they
+// came.
 func (e *Engine) Handoff() lock.Locker { return modeLocker{e, handingOff} }
 
 // Fair is the lock that serves every waiter of every process in the order in which Redis saw them come. It is the same
@@ -217,7 +224,8 @@ func (l modeLocker) Acquire(ctx context.Context, key string) (lock.Lease, error)
 	return l.e.acquire(ctx, key, l.m)
 }
 
-// validUntil returns until when a lock is surely not expired in Redis, if a request that was sent at sent gave it this TTL.
+// validUntil returns until when a lock is surely not expired in Redis, if a request that was sent at sent gave it this
+// TTL.
 func validUntil(sent, ttl time.Duration) time.Duration { return sent + lock.ValidFor(ttl) }
 
 // spawn runs f unless the engine is closed. It is called with the mutex held.
@@ -233,8 +241,8 @@ func (e *Engine) isClosed() bool {
 	return e.closed
 }
 
-// Close fails every waiter with [ErrClosed], releases every hold, whose context ends, and stops listening. ctx bounds it; on
-// an error of ctx what was not released expires. It may be repeated.
+// Close fails every waiter with [ErrClosed], releases every hold, whose context ends, and stops listening. ctx bounds
+// it; on an error of ctx what was not released expires. It may be repeated.
 func (e *Engine) Close(ctx context.Context) error {
 	e.mu.Lock()
 	var held []*hold

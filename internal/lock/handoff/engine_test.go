@@ -138,21 +138,22 @@ var timeOfDay = regexp.MustCompile(`^\d{12,}$`)
 
 func isScript(cmd redis.Cmder) bool { return strings.HasPrefix(cmd.Name(), "eval") }
 
-// onServer is an engine for a real server on a busy machine, where a process may get no processor for longer than the default limits.
+// onServer is an engine for a real server on a busy machine, where a process may get no processor for longer than the
+// default limits.
 func onServer(t testing.TB, s *testenv.RedisServer, o handoff.Options) *handoff.Engine {
 	t.Helper()
 	return engine(t, locktest.RedisClient(t, s), calm(o))
 }
 
-// calm gives o the time limits of a busy machine for an attempt and for a command. With the default limits a process that got no processor
-// does not know what became of its release.
+// calm gives o the time limits of a busy machine for an attempt and for a command. With the default limits a process
+// that got no processor does not know what became of its release.
 func calm(o handoff.Options) handoff.Options {
 	o.AttemptLimit, o.CallTimeout = locktest.Soon/2, locktest.Soon/2
 	return o
 }
 
-// patient is calm, and gives a waiter as long to come for its grant. Who gets no processor for longer than the default has rightly lost
-// the lock.
+// patient is calm, and gives a waiter as long to come for its grant. Who gets no processor for longer than the default
+// has rightly lost the lock.
 func patient(o handoff.Options) handoff.Options {
 	o.GrantTimeout = locktest.Soon / 2
 	return calm(o)
@@ -166,8 +167,8 @@ func released(t *testing.T, l lock.Lease) {
 	}
 }
 
-// contend has goroutines of four engines take one lock, and checks who is in with whom, fences, and that each gets its turns. It returns how
-// often the lock was acquired.
+// contend has goroutines of four engines take one lock, and checks who is in with whom, fences, and that each gets its
+// turns. It returns how often the lock was acquired.
 func contend(t *testing.T, s *testenv.RedisServer, name string, c func() *redis.Client, o handoff.Options) float64 {
 	t.Helper()
 	const engines, perEngine, rounds = 4, 8, 25
@@ -356,7 +357,8 @@ func TestEngineReplicasShort(t *testing.T) {
 	nothingLeftOn(t, s, s.Prefix+"{1}")
 }
 
-// When an engine is closed, its waiters are told, whether they are in the queue or wait for readers to leave, and its holds end.
+// When an engine is closed, its waiters are told, whether they are in the queue or wait for readers to leave, and its
+// holds end.
 func TestEngineClose(t *testing.T) {
 	s := testenv.Redis(t)
 	for held, waiters := range map[string][]string{"handoff": {"fair", "handoff"}, "rw-read": {"rw-write", "rw-read"}} {
@@ -374,7 +376,9 @@ func TestEngineClose(t *testing.T) {
 				return inspect(t, e, key).Waiting == i+1 && s.Client.Exists(t.Context(), key).Val() == 1
 			})
 		}
-		testkit.Until(t, "a waiter in the queue", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() > 0 })
+		testkit.Until(t, "a waiter in the queue", func() bool {
+			return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() > 0
+		})
 		if err := e.Close(t.Context()); err != nil {
 			t.Errorf("Close: %v", err)
 		}

@@ -64,7 +64,8 @@ func Example_choosing() {
 }
 
 // sell is a section under a lock: the data is to check the fence, and the context ends when the lock is lost.
-func sell(ctx context.Context, log *slog.Logger, locker lock.Locker, deduct func(ctx context.Context, fence uint64) error) error {
+func sell(ctx context.Context, log *slog.Logger, locker lock.Locker,
+	deduct func(ctx context.Context, fence uint64) error) error {
 	lease, err := locker.Acquire(lock.WithWait(ctx, time.Second), "lock:{101}")
 	if err != nil {
 		return err

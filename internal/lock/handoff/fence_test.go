@@ -18,8 +18,9 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// The counter may go at any time, expired, evicted or flushed, and goes back where a replica that lagged takes over: fences
-// rise all the same (invariant 3). It stays for two minutes at most: a key that was used once must not stay for long.
+// The counter may go at any time, expired, evicted or flushed, and goes back where a replica that lagged takes over:
+// fences rise all the same (invariant 3). It stays for two minutes at most: a key that was used once must not stay for
+// long.
 func TestEngineFenceWithoutItsCounter(t *testing.T) {
 	s := testenv.Redis(t)
 	for name, turns := range map[string][]string{
@@ -79,8 +80,8 @@ func TestEngineFenceHandedOverWithoutItsCounter(t *testing.T) {
 	}
 }
 
-// The tickets that order the queue stay for as long as somebody waits, however long the holder keeps the lock; otherwise a later waiter
-// would be first. The fence rises too, although the counter began with the waiter's ticket.
+// The tickets that order the queue stay for as long as somebody waits, however long the holder keeps the lock;
+// otherwise a later waiter would be first. The fence rises too, although the counter began with the waiter's ticket.
 func TestEngineTicketsOutliveAWaiter(t *testing.T) {
 	s := testenv.Redis(t)
 	for _, name := range allLocks {
@@ -157,7 +158,8 @@ func TestEngineFenced(t *testing.T) {
 	nothingLeftOn(t, s, key)
 }
 
-// The lock is lost, and another process has it, while the resource is asked. The caller gets no fence: it could be that of the new holder.
+// The lock is lost, and another process has it, while the resource is asked. The caller gets no fence: it could be that
+// of the new holder.
 func TestEngineFencedLosesTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, links := network(t, 2)
@@ -175,8 +177,9 @@ func TestEngineFencedLosesTheLock(t *testing.T) {
 	})
 }
 
-// A message says when a lock was granted at the latest, and its receiver counts the lease from then. So the script reads the clock before
-// it sets the lock. If it read the clock later, and the server stopped in between, the receiver would rely on an expired lock.
+// A message says when a lock was granted at the latest, and its receiver counts the lease from then. So the script
+// reads the clock before it sets the lock. If it read the clock later, and the server stopped in between, the receiver
+// would rely on an expired lock.
 func TestGrantIsNoYoungerThanItsMessage(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)

@@ -9,17 +9,18 @@ import (
 	"lastitem/internal/lock"
 )
 
-// Fenced is [Engine.Handoff] whose fences are above every one that the resource has seen, also where those of Redis are not:
-// it failed over to a server whose clock is behind, or lost the counter while its clock went back (see [Keys]). seen
-// returns the highest fence in the resource for a key, 0 for none; it is asked once for every hold, under the lock.
+// Fenced is [Engine.Handoff] whose fences are above every one that the resource has seen, also where those of Redis are
+// not: it failed over to a server whose clock is behind, or lost the counter while its clock went back (see [Keys]).
+// seen returns the highest fence in the resource for a key, 0 for none; it is asked once for every hold, under the
+// lock.
 //
 // A fence protects only where the resource checks it: in the statement that writes, and refuses what is lower.
 func (e *Engine) Fenced(seen func(ctx context.Context, key string) (uint64, error)) lock.Locker {
 	return fencedLocker{e, seen}
 }
 
-// mostSeen is the highest fence of the resource that can be topped. Lua counts in doubles, which are exact up to 2^53; the rest is room for
-// the fences after it.
+// mostSeen is the highest fence of the resource that can be topped. Lua counts in doubles, which are exact up to 2^53;
+// the rest is room for the fences after it.
 const mostSeen = 1<<53 - 1<<20
 
 type fencedLocker struct {
@@ -27,9 +28,9 @@ type fencedLocker struct {
 	seen func(context.Context, string) (uint64, error)
 }
 
-// Acquire does what [lock.Locker] says. If the resource could not be asked, the resource's error is joined with [lock.ErrUnavailable]; a fence
-// that cannot be topped is an error of the resource too.
-// [lock.WithWait] also bounds seen, through its context. Acquire may then take [Options.AttemptLimit] longer than the wait.
+// Acquire does what [lock.Locker] says. If the resource could not be asked, the resource's error is joined with
+// [lock.ErrUnavailable]; a fence that cannot be topped is an error of the resource too. [lock.WithWait] also bounds
+// seen, through its context. Acquire may then take [Options.AttemptLimit] longer than the wait.
 func (f fencedLocker) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	ctx = lock.BeginWait(ctx)
 	began := time.Now()
@@ -51,7 +52,8 @@ func (f fencedLocker) Acquire(ctx context.Context, key string) (lock.Lease, erro
 	defer stop()
 	seen, err := f.seen(asking, key)
 	if seen > mostSeen {
-		err = errors.Join(err, fmt.Errorf("the resource has seen %d, and no fence above %d can be issued", seen, uint64(mostSeen)))
+		err = errors.Join(err, fmt.Errorf("the resource has seen %d, and no fence above %d can be issued", seen,
+			uint64(mostSeen)))
 	}
 	if err == nil && seen >= l.Fence() {
 		err = f.e.within(asking, func() error { return l.h.raise(seen) })

@@ -2,7 +2,8 @@ package handoff
 
 import "iter"
 
-// fifo is a queue that any member can leave in constant time: thousands may give up at once, while the engine's mutex is held.
+// fifo is a queue that any member can leave in constant time: thousands may give up at once, while the engine's mutex
+// is held.
 type fifo[T any] struct {
 	first, last *place[T]
 	size        int

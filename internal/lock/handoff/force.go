@@ -10,25 +10,27 @@ import (
 
 // Forced says what a [Engine.ForceRelease] has done.
 type Forced struct {
-	// Evicted are the holders that have lost the lock; none if nobody held it. A holder that another ForceRelease has evicted since the call
-	// has begun is among them.
+	// Evicted are the holders that have lost the lock; none if nobody held it. A holder that another ForceRelease has
+	// evicted since the call has begun is among them.
 	Evicted []Holder
-	// Fence is above every fencing token that the evicted may have, and below that of every later holder; 0 if nobody was evicted.
+	// Fence is above every fencing token that the evicted may have, and below that of every later holder; 0 if nobody was
+	// evicted.
 	Fence uint64
 }
 
 // forceSize bounds the holders that one command evicts.
 const forceSize = 100
 
-// ForceRelease takes the lock of key from everybody who holds it now, and passes it on to the next waiter: for an operator whose holder
-// hangs. It is a change of holders like an expiry, so the evicted may still be at work. Write [Forced.Fence] to the data that checks fences,
-// and it refuses them from that moment, even if nobody acquires the lock again.
+// ForceRelease takes the lock of key from everybody who holds it now, and passes it on to the next waiter: for an
+// operator whose holder hangs. It is a change of holders like an expiry, so the evicted may still be at work. Write
+// [Forced.Fence] to the data that checks fences, and it refuses them from that moment, even if nobody acquires the lock
+// again.
 //
-// The evicted get [lock.ErrLost]: at once if their process has a subscription, that is, if it has waited for a lock before, else with their
-// next renewal, at most 0.4 of a TTL later ([lock.WithLease]: at the end of the lease time); and in any case from Release. A holder that comes
-// after the call has begun is not evicted. Of more than 1000 readers it evicts a thousand: repeat it for the others.
-// ForceRelease takes two commands. After [lock.ErrUnavailable] it is unknown whether somebody was evicted; the call may be repeated. If ctx
-// ends, the call goes on in the background.
+// The evicted get [lock.ErrLost]: at once if their process has a subscription, that is, if it has waited for a lock
+// before, else with their next renewal, at most 0.4 of a TTL later ([lock.WithLease]: at the end of the lease time);
+// and in any case from Release. A holder that comes after the call has begun is not evicted. Of more than 1000 readers
+// it evicts a thousand: repeat it for the others. ForceRelease takes two commands. After [lock.ErrUnavailable] it is
+// unknown whether somebody was evicted; the call may be repeated. If ctx ends, the call goes on in the background.
 func (e *Engine) ForceRelease(ctx context.Context, key string) (Forced, error) {
 	var all Forced
 	err := e.within(ctx, func() (err error) {

@@ -57,7 +57,8 @@ func TestEngineInspect(t *testing.T) {
 			return found.Queue == 3 && len(found.Places) == 2 && found.Waiting == 3
 		})
 		own := inspect(t, a, key)
-		if places := slices.Concat(found.Places, own.Places); own.Waiting != 1 || !slices.IsSorted(found.Places) || len(places) != 3 || places[0]+places[1]+places[2] != 6 {
+		if places := slices.Concat(found.Places, own.Places); own.Waiting != 1 || !slices.IsSorted(found.Places) ||
+			len(places) != 3 || places[0]+places[1]+places[2] != 6 {
 			t.Errorf("places %v and %v (%d waiting), want 1 to 3", found.Places, own.Places, own.Waiting)
 		}
 		if found.Fence < held.Fence() || len(found.Holders) != 1 {
@@ -153,20 +154,23 @@ func wantEvicted(t *testing.T, lease lock.Lease) {
 	locktest.ReleaseLost(t, lease, "Release of the evicted")
 }
 
-// An operator's process takes the lock from a holder: the next waiter has it, and the holder knows it, without any delay. The fences of the
-// evicted, of the operator and of the next holder rise in this order.
+// An operator's process takes the lock from a holder: the next waiter has it, and the holder knows it, without any
+// delay. The fences of the evicted, of the operator and of the next holder rise in this order.
 func TestForceRelease(t *testing.T) {
 	for _, name := range allLocks {
 		inBubble(t, name, func(t *testing.T) {
 			_, links := network(t, 3)
-			holder, waiter := pick(links[0].process(t, handoff.Options{}), name), pick(links[1].process(t, handoff.Options{}), map[bool]string{true: "rw-write", false: name}[name == "rw-read"])
+			holder, waiter := pick(links[0].process(t, handoff.Options{}), name),
+				pick(links[1].process(t, handoff.Options{}), map[bool]string{true: "rw-write", false: name}[name == "rw-read"])
 			operator := links[2].process(t, handoff.Options{})
 			subscribe(t, holder, waiter)
 			lease := locktest.Obtain(t, holder, "k{1}")
 			got, _ := waits(t.Context(), waiter, "k{1}")
 			began := time.Now()
-			forced := force(t, operator, "k{1}", map[bool]int{true: 2, false: 1}[name == "rw-read"]) // the writer that waits for the reader is one
-			next := <-got                                                                            // a writer that was evicted while it waited for the reader comes back with another token
+			// the writer that waits for the reader is one
+			forced := force(t, operator, "k{1}", map[bool]int{true: 2, false: 1}[name == "rw-read"])
+			// a writer that was evicted while it waited for the reader comes back with another token
+			next := <-got
 			if took := time.Since(began); took > 100*time.Millisecond {
 				t.Errorf("the next holder got in after %s", took)
 			}
@@ -182,9 +186,9 @@ func TestForceRelease(t *testing.T) {
 	}
 }
 
-// A holder whose process has no subscription learns of it with its next renewal, or with its release; also where the release may be one that
-// was sent twice, because the client repeats commands or an answer was lost, and although the lock was passed on and released again meanwhile
-// and Redis remembers the last releaser only.
+// A holder whose process has no subscription learns of it with its next renewal, or with its release; also where the
+// release may be one that was sent twice, because the client repeats commands or an answer was lost, and although the
+// lock was passed on and released again meanwhile and Redis remembers the last releaser only.
 func TestForceReleaseOfAProcessThatNeverWaited(t *testing.T) {
 	for _, name := range allLocks {
 		for how, c := range map[string]struct {
@@ -224,13 +228,14 @@ func TestForceReleaseOfAProcessThatNeverWaited(t *testing.T) {
 	}
 }
 
-// The answer to a force release is lost, and the next holder gets in before the command is sent again. The operator learns all the same whom
-// it has evicted, and the fence that refuses them and not the next holder.
+// The answer to a force release is lost, and the next holder gets in before the command is sent again. The operator
+// learns all the same whom it has evicted, and the fence that refuses them and not the next holder.
 func TestForceReleaseWithoutAnAnswer(t *testing.T) {
 	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
 		for _, name := range []string{"handoff", "rw-write", "rw-read"} {
 			key, c := s.Prefix+name+"{1}", locktest.RedisClient(t, s)
-			holder, rival, operator := onServer(t, s, handoff.Options{}), onServer(t, s, handoff.Options{}), engine(t, c, handoff.Options{})
+			holder, rival, operator := onServer(t, s, handoff.Options{}), onServer(t, s, handoff.Options{}),
+				engine(t, c, handoff.Options{})
 			first := locktest.Obtain(t, pick(holder, name), key+"first")
 			force(t, operator, key+"first", 1) // loads the scripts
 			locktest.ReleaseLost(t, first, "Release of the evicted")
@@ -255,11 +260,12 @@ func TestForceReleaseWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// A waiter whose grant's message was lost is evicted while it seems to wait still. It comes back at once, or with its next poll if the message
-// of the eviction was lost too.
+// A waiter whose grant's message was lost is evicted while it seems to wait still. It comes back at once, or with its
+// next poll if the message of the eviction was lost too.
 func TestForceReleaseOfAWaiterThatMissedItsGrant(t *testing.T) {
 	for _, name := range allLocks {
-		for missed, within := range map[string]time.Duration{"the grant": 100 * time.Millisecond, "both messages": 5 * time.Second} {
+		for missed, within := range map[string]time.Duration{"the grant": 100 * time.Millisecond,
+			"both messages": 5 * time.Second} {
 			inBubble(t, name+"/"+missed, func(t *testing.T) {
 				m, links := network(t, 3)
 				holder, waiter := links[0].process(t, handoff.Options{}), pick(links[1].process(t, handoff.Options{}), name)
@@ -340,7 +346,8 @@ func TestForceReleaseOfReaders(t *testing.T) {
 	})
 }
 
-// An owner that no engine has put there, such as another kind of lock, can be evicted too. A Redis that does not answer is no success.
+// An owner that no engine has put there, such as another kind of lock, can be evicted too. A Redis that does not answer
+// is no success.
 func TestForceReleaseOfAForeignOwner(t *testing.T) {
 	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
 		e := onServer(t, s, handoff.Options{})

@@ -27,7 +27,8 @@ type stage struct {
 	vanish      func()             // deletes the lock and the queue
 }
 
-// Whatever happens to the lock, to the first waiter, its process or its messages: somebody gets in soon (invariants 5 and 6). happens returns who.
+// Whatever happens to the lock, to the first waiter, its process or its messages: somebody gets in soon (invariants 5
+// and 6). happens returns who.
 func TestEngineSomebodyGetsInSoon(t *testing.T) {
 	powerOff := func(s *stage) <-chan lock.Lease { // the grant's message is lost, and so is the cancel
 		s.links[1].powerOff()
@@ -39,9 +40,11 @@ func TestEngineSomebodyGetsInSoon(t *testing.T) {
 		happens func(s *stage) <-chan lock.Lease
 		within  time.Duration
 	}{
-		"silent":                     {handoff.Options{}, powerOff, 3 * time.Second},
-		"silent, GrantTimeout 400ms": {handoff.Options{GrantTimeout: 400 * time.Millisecond}, powerOff, 480 * time.Millisecond},
-		"silent, GrantTimeout 1h":    {handoff.Options{GrantTimeout: time.Hour}, powerOff, 36 * time.Second}, // the TTL bounds it
+		"silent": {handoff.Options{}, powerOff, 3 * time.Second},
+		"silent, GrantTimeout 400ms": {handoff.Options{GrantTimeout: 400 * time.Millisecond}, powerOff,
+			480 * time.Millisecond},
+		// the TTL bounds it
+		"silent, GrantTimeout 1h": {handoff.Options{GrantTimeout: time.Hour}, powerOff, 36 * time.Second},
 		"gone, cancel lost": {handoff.Options{}, func(s *stage) <-chan lock.Lease { // its process passes the grant on
 			s.links[1].calls.Store(true)
 			s.leaves()
@@ -80,7 +83,8 @@ func TestEngineSomebodyGetsInSoon(t *testing.T) {
 			_ = s.held.Release(s.t.Context())
 			return s.first
 		}, 2100 * time.Millisecond},
-		"the lock and the queue vanish": {handoff.Options{}, func(s *stage) <-chan lock.Lease { // as after a FLUSHALL or a failover
+		// as after a FLUSHALL or a failover
+		"the lock and the queue vanish": {handoff.Options{}, func(s *stage) <-chan lock.Lease {
 			s.vanish()
 			both := make(chan lock.Lease)
 			for _, got := range []<-chan lock.Lease{s.first, s.next} {
@@ -135,7 +139,8 @@ func TestEngineSomebodyGetsInSoon(t *testing.T) {
 	}
 }
 
-// cancelledByGrant ends after its waiter has been granted the lock and before it looks: both happen while Done is asked for.
+// cancelledByGrant ends after its waiter has been granted the lock and before it looks: both happen while Done is asked
+// for.
 type cancelledByGrant struct {
 	context.Context
 	asked atomic.Bool
@@ -218,8 +223,8 @@ func TestEngineCancelIsSentAgain(t *testing.T) {
 	}
 }
 
-// A process that has only had waiters of its own is not subscribed yet. It subscribes when its release queues behind another process, and
-// then gets messages like any other.
+// A process that has only had waiters of its own is not subscribed yet. It subscribes when its release queues behind
+// another process, and then gets messages like any other.
 func TestEngineSubscribesBeforeItQueues(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 2)
@@ -250,7 +255,8 @@ func TestEngineSubscribesBeforeItQueues(t *testing.T) {
 func TestEngineReplacesAnAbandonedConnection(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 3)
-		others := []lock.Locker{pick(links[0].process(t, handoff.Options{}), name), pick(links[1].process(t, handoff.Options{}), name)}
+		others := []lock.Locker{pick(links[0].process(t, handoff.Options{}), name),
+			pick(links[1].process(t, handoff.Options{}), name)}
 		l := pick(links[2].process(t, handoff.Options{}), name)
 		subscribe(t, l, others[0])
 		links[2].abandonSubscribers()
@@ -303,7 +309,8 @@ func TestEngineReplacesAHalfOpenConnection(t *testing.T) {
 	})
 }
 
-// A waiter that was served while its poll was in flight is no longer in the queue. The poll does not take that for a lost message.
+// A waiter that was served while its poll was in flight is no longer in the queue. The poll does not take that for a
+// lost message.
 func TestEngineKeepsAConnectionThatMissedNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, links := network(t, 2)
@@ -347,11 +354,12 @@ func TestEngineKeepsAConnectionThatMissedNothing(t *testing.T) {
 	})
 }
 
-// silentProcessCost is the time that a silent process may cost its rivals: one grant that it does not answer, and the time until a poll finds this.
+// silentProcessCost is the time that a silent process may cost its rivals: one grant that it does not answer, and the
+// time until a poll finds this.
 const silentProcessCost = 2500*time.Millisecond + 600*time.Millisecond
 
-// A process that is silent while its connections stay open costs its rivals one grant timeout in all, however many of its waiters are in
-// the queue, and wherever they are (invariant 6).
+// A process that is silent while its connections stay open costs its rivals one grant timeout in all, however many of
+// its waiters are in the queue, and wherever they are (invariant 6).
 func TestEngineSilentProcessCostsOneGrant(t *testing.T) {
 	for name, c := range map[string]struct{ holder, silent, rival []string }{
 		"fair":                  {[]string{"fair"}, []string{"fair"}, nil},
@@ -411,7 +419,8 @@ func inTurn(t *testing.T, order []chan lock.Lease, i int) lock.Lease {
 	return lease
 }
 
-// A process that is alive keeps its places, even if the lock of one of its holders expires or is deleted by hand (invariant 8).
+// A process that is alive keeps its places, even if the lock of one of its holders expires or is deleted by hand
+// (invariant 8).
 func TestEngineLapseSkipsOnlySilentProcesses(t *testing.T) {
 	for i, kind := range []string{"fair", "rw-write", "fair", "rw-write"} {
 		since := time.Duration(i/2) * 5 * time.Second // since the grant: before and after the first poll
@@ -509,8 +518,8 @@ func TestEngineFairIsFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-// A newcomer that finds the lock without an owner but with waiters does not overtake them: its acquire hands the lock to the first of them,
-// before their next poll (invariants 6 and 8).
+// A newcomer that finds the lock without an owner but with waiters does not overtake them: its acquire hands the lock
+// to the first of them, before their next poll (invariants 6 and 8).
 func TestEngineNewcomerDoesNotOvertake(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, links := network(t, 3)

@@ -25,15 +25,16 @@ import (
 func TestEngineConformance(t *testing.T) {
 	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
 		for _, name := range []string{"handoff", "fair", "rw-write"} {
-			locktest.Run(t, locktest.RedisKind(s, name, func(t *testing.T, c *redis.Client, ttl time.Duration, st *step.Stream) lock.Locker {
+			locktest.Run(t, locktest.RedisKind(s, name, func(t *testing.T, c *redis.Client, ttl time.Duration,
+				st *step.Stream) lock.Locker {
 				return pick(engine(t, c, patient(handoff.Options{TTL: ttl, Steps: st})), name)
 			}))
 		}
 	})
 }
 
-// Nothing grows with the number of keys that were ever locked: no memory and no goroutine here, and in Redis nothing without
-// an expiry (invariant 10).
+// Nothing grows with the number of keys that were ever locked: no memory and no goroutine here, and in Redis nothing
+// without an expiry (invariant 10).
 func TestEngineLeavesNothingBehind(t *testing.T) {
 	s := testenv.Redis(t)
 	e := onServer(t, s, handoff.Options{})
@@ -144,7 +145,9 @@ func TestEngineHandoffCostsTheSameInALongQueue(t *testing.T) {
 				}
 			})
 		}
-		testkit.Until(t, "all in the queue", func() bool { return admin.ZCard(ctx, handoff.KeysOf(key).Queue).Val() == int64(waiting) })
+		testkit.Until(t, "all in the queue", func() bool {
+			return admin.ZCard(ctx, handoff.KeysOf(key).Queue).Val() == int64(waiting)
+		})
 		before := calls(t, admin)
 		released(t, held)
 		lease := <-got

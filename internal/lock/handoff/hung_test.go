@@ -21,8 +21,8 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// While a server stays out of reach, one cleanup a second is sent, three times, and only for as long as what its attempt may have left behind
-// can live.
+// While a server stays out of reach, one cleanup a second is sent, three times, and only for as long as what its
+// attempt may have left behind can live.
 func TestEngineCleanupsEnd(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 1)
@@ -116,7 +116,8 @@ func TestEngineRenewsBesideAWrongType(t *testing.T) {
 	}
 }
 
-// failedAcquire acquires, and returns the error and how long that took; it fails after a minute, or if the lock was acquired.
+// failedAcquire acquires, and returns the error and how long that took; it fails after a minute, or if the lock was
+// acquired.
 func failedAcquire(ctx context.Context, t *testing.T, l lock.Locker, key string) (time.Duration, error) {
 	t.Helper()
 	start := time.Now()
@@ -133,8 +134,8 @@ func failedAcquire(ctx context.Context, t *testing.T, l lock.Locker, key string)
 	return 0, nil
 }
 
-// A TTL that is shorter than a round trip to Redis makes a lock useless: Acquire says so, whether or not its wait is bounded, and leaves
-// nothing behind.
+// A TTL that is shorter than a round trip to Redis makes a lock useless: Acquire says so, whether or not its wait is
+// bounded, and leaves nothing behind.
 func TestEngineTTLShorterThanARoundTrip(t *testing.T) {
 	for _, name := range allLocks {
 		for _, ttl := range []time.Duration{50 * time.Millisecond, 55 * time.Millisecond} {
@@ -142,7 +143,9 @@ func TestEngineTTLShorterThanARoundTrip(t *testing.T) {
 				bound func(context.Context) context.Context
 				most  time.Duration
 			}{
-				"bounded":  {func(ctx context.Context) context.Context { return lock.WithWait(ctx, 500*time.Millisecond) }, 1500 * time.Millisecond},
+				"bounded": {func(ctx context.Context) context.Context {
+					return lock.WithWait(ctx, 500*time.Millisecond)
+				}, 1500 * time.Millisecond},
 				"a try":    {func(ctx context.Context) context.Context { return lock.WithWait(ctx, 0) }, time.Second},
 				"no bound": {func(ctx context.Context) context.Context { return ctx }, time.Second},
 			} {
@@ -165,8 +168,8 @@ func TestEngineTTLShorterThanARoundTrip(t *testing.T) {
 	}
 }
 
-// A bounded wait ends even if Redis does not answer: after its own time and the limit of one attempt. A lock that was taken meanwhile is
-// given back (invariant 5).
+// A bounded wait ends even if Redis does not answer: after its own time and the limit of one attempt. A lock that was
+// taken meanwhile is given back (invariant 5).
 func TestEngineWithWaitOnHungRedis(t *testing.T) {
 	for _, name := range allLocks {
 		for _, c := range []struct{ wait, limit, most time.Duration }{
@@ -211,7 +214,8 @@ func TestEngineTryLeavesOthersWaiting(t *testing.T) {
 		released(t, locktest.Obtain(t, l, "k{1}"))
 		links[0].slow.Store(int64(150 * time.Millisecond))
 		got, _ := waits(t.Context(), l, "k{1}")
-		if took, err := failedAcquire(lock.WithWait(t.Context(), 0), t, l, "k{1}"); !errors.Is(err, lock.ErrUnavailable) || took > 100*time.Millisecond {
+		if took, err := failedAcquire(lock.WithWait(t.Context(), 0), t, l, "k{1}"); !errors.Is(err, lock.ErrUnavailable) ||
+			took > 100*time.Millisecond {
 			t.Errorf("Acquire = %v after %s, want ErrUnavailable after 100 ms", err, took)
 		}
 		released(t, <-got)
@@ -219,14 +223,15 @@ func TestEngineTryLeavesOthersWaiting(t *testing.T) {
 	})
 }
 
-// A holder passes the lock on within its process, and its time may run out while the renewal is in flight. The engine waits for the end of
-// the renewal and does not check again and again: then the clock of this bubble would stand still.
+// A holder passes the lock on within its process, and its time may run out while the renewal is in flight. The engine
+// waits for the end of the renewal and does not check again and again: then the clock of this bubble would stand still.
 func TestEngineMaxHoldWhileRenewing(t *testing.T) {
 	stuck := time.AfterFunc(testenv.Still, func() { panic("the clock of the bubble stands still") })
 	defer stuck.Stop()
 	synctest.Test(t, func(t *testing.T) {
 		_, links := network(t, 1)
-		l := links[0].process(t, handoff.Options{TTL: 3 * time.Second, MaxHold: 1500 * time.Millisecond, CohortTime: time.Hour}).Handoff()
+		l := links[0].process(t, handoff.Options{TTL: 3 * time.Second, MaxHold: 1500 * time.Millisecond,
+			CohortTime: time.Hour}).Handoff()
 		released(t, locktest.Obtain(t, l, "k{1}"))
 		first := locktest.Obtain(t, l, "k{1}")
 		got, _ := waits(t.Context(), l, "k{1}")
@@ -318,7 +323,8 @@ func (h *hung) end() {
 	time.Sleep(time.Second)
 }
 
-// While Redis is silent, calls wait for their turn in the batcher. Those whose callers leave meanwhile are never sent, and need no cancel.
+// While Redis is silent, calls wait for their turn in the batcher. Those whose callers leave meanwhile are never sent,
+// and need no cancel.
 func TestEngineUnsentAcquiresAreWithdrawn(t *testing.T) {
 	onHung(t, func(t *testing.T, h *hung, name string) {
 		h.fill(t)
@@ -341,7 +347,8 @@ func TestEngineUnsentAcquiresAreWithdrawn(t *testing.T) {
 	})
 }
 
-// The first acquire was executed and its reply was lost; the second one is withdrawn when the caller leaves. The lock is given back.
+// The first acquire was executed and its reply was lost; the second one is withdrawn when the caller leaves. The lock
+// is given back.
 func TestEngineWithdrawnRepetitionIsCancelled(t *testing.T) {
 	onHung(t, func(t *testing.T, h *hung, name string) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -22,23 +22,25 @@ type Holder struct {
 	token string
 }
 
-// Inspection is the state of one lock at one moment. It is for people and dashboards: at the next moment it may differ, so a program that
-// decides by it has a race.
+// Inspection is the state of one lock at one moment. It is for people and dashboards: at the next moment it may differ,
+// so a program that decides by it has a race.
 type Inspection struct {
-	// Holders are those who hold the lock: nobody, one holder, or readers. A writer that has its turn and waits for the last readers is
-	// listed before them. No more than 1000 readers are listed.
+	// Holders are those who hold the lock: nobody, one holder, or readers. A writer that has its turn and waits for the
+	// last readers is listed before them. No more than 1000 readers are listed.
 	Holders []Holder
 	// Fence is the highest fencing token that was reserved for a holder; 0 = no counter is kept now.
 	Fence uint64
-	// Queue is how many attempts of all processes wait in Redis. With [Engine.Handoff] a process makes one for all its callers.
+	// Queue is how many attempts of all processes wait in Redis. With [Engine.Handoff] a process makes one for all its
+	// callers.
 	Queue int
-	// Waiting is how many callers of this engine wait for the lock, and Places are the places of their attempts in the queue, from 1.
+	// Waiting is how many callers of this engine wait for the lock, and Places are the places of their attempts in the
+	// queue, from 1.
 	Waiting int
 	Places  []int
 }
 
-// Inspect asks Redis for the holders and the waiters of the lock of key. It takes a command, returns [lock.ErrUnavailable] if Redis does not
-// answer, and does not wait for longer than ctx lasts.
+// Inspect asks Redis for the holders and the waiters of the lock of key. It takes a command, returns
+// [lock.ErrUnavailable] if Redis does not answer, and does not wait for longer than ctx lasts.
 func (e *Engine) Inspect(ctx context.Context, key string) (Inspection, error) {
 	var found Inspection
 	err := e.within(ctx, func() (err error) {

@@ -27,9 +27,9 @@ func (e *Engine) Watches(key string) bool {
 	return e.pollers.byKey[key] != nil
 }
 
-// A grant message overtakes the reply to an acquire, and does not suffice, so another acquire is sent. A second message overtakes this one,
-// which may thus arrive after the release: the attempt must be cancelled then. (A writer gets a message without a mark from cancel.lua, which
-// does not count readers, and the second message from the last reader.)
+// A grant message overtakes the reply to an acquire, and does not suffice, so another acquire is sent. A second message
+// overtakes this one, which may thus arrive after the release: the attempt must be cancelled then. (A writer gets a
+// message without a mark from cancel.lua, which does not count readers, and the second message from the last reader.)
 func TestOvertakenAcquireMayArriveLate(t *testing.T) {
 	t.Parallel()
 	e, got := unansweredWriter(t)
@@ -45,7 +45,8 @@ func TestOvertakenAcquireMayArriveLate(t *testing.T) {
 	e.mu.Unlock()
 }
 
-// A release that queues the process again was not answered, so it may arrive late and queue the token then: the attempt must be cancelled.
+// A release that queues the process again was not answered, so it may arrive late and queue the token then: the attempt
+// must be cancelled.
 func TestUnansweredReleaseMayArriveLate(t *testing.T) {
 	t.Parallel()
 	e, got := unansweredWriter(t)
@@ -57,8 +58,9 @@ func TestUnansweredReleaseMayArriveLate(t *testing.T) {
 	}
 }
 
-// A writer is evicted, by its own process, before it reads the message that granted it the lock, and while an acquire that was sent twice, and
-// executed before the eviction, has not been answered. Neither the message nor the answer grants anything.
+// A writer is evicted, by its own process, before it reads the message that granted it the lock, and while an acquire
+// that was sent twice, and executed before the eviction, has not been answered. Neither the message nor the answer
+// grants anything.
 func TestGrantFromBeforeAnEviction(t *testing.T) {
 	t.Parallel()
 	for before, happens := range map[string]func(e *Engine, c *contender){
@@ -83,7 +85,8 @@ func TestGrantFromBeforeAnEviction(t *testing.T) {
 			}
 			got.handleReply(answer{verdict: 2, fence: 2, sent: e.now(), time: 2}, true)
 			if got.state != asking || got.token == evicted {
-				t.Errorf("state %s, same token: %t, want %s with a new token", stateNames[got.state], got.token == evicted, stateNames[asking])
+				t.Errorf("state %s, same token: %t, want %s with a new token", stateNames[got.state], got.token == evicted,
+					stateNames[asking])
 			}
 		})
 	}
@@ -132,7 +135,8 @@ func TestClientThatRepeats(t *testing.T) {
 func unansweredWriter(t *testing.T) (*Engine, *contender) {
 	t.Helper()
 	silent := make(chan struct{})
-	client := redis.NewClient(&redis.Options{MaxRetries: -1, Dialer: func(context.Context, string, string) (net.Conn, error) {
+	client := redis.NewClient(&redis.Options{MaxRetries: -1, Dialer: func(context.Context, string, string) (net.Conn,
+		error) {
 		<-silent
 		return nil, net.ErrClosed
 	}})
@@ -172,7 +176,8 @@ func sharded(t *testing.T, c *redis.Client, ttl time.Duration) *Engine {
 	return e
 }
 
-// A node is out of reach for longer than an unused channel is kept: a waiter of its locks is subscribed again when it is back.
+// A node is out of reach for longer than an unused channel is kept: a waiter of its locks is subscribed again when it
+// is back.
 func TestSubscriptionOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
 	o := *testenv.Redis(t).Client.Options()
@@ -218,8 +223,8 @@ func TestRenewalGroupOfSimilarNames(t *testing.T) {
 	}
 }
 
-// A tick touches no alarm that is not due. The alarms here belong to nothing, so touching one would crash. They are due soon, like the
-// polls and renewals of a busy process.
+// A tick touches no alarm that is not due. The alarms here belong to nothing, so touching one would crash. They are due
+// soon, like the polls and renewals of a busy process.
 func TestTickStopsAtTheFirstAlarmThatIsNotDue(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer c.Close()
@@ -232,7 +237,8 @@ func TestTickStopsAtTheFirstAlarmThatIsNotDue(t *testing.T) {
 	e.mu.Lock()
 	for i := range n {
 		e.agenda.schedule(&alarm{}, e.now()+time.Minute+time.Duration(i))
-		e.agenda.schedule(&alarm{contender: &contender{attempt: attempt{state: granted}}}, e.now()+time.Minute+time.Duration(i))
+		e.agenda.schedule(&alarm{contender: &contender{attempt: attempt{state: granted}}},
+			e.now()+time.Minute+time.Duration(i))
 	}
 	e.mu.Unlock()
 	e.tick()
@@ -300,7 +306,8 @@ func TestFifo(t *testing.T) {
 	}
 }
 
-// Leaving takes constant time. Here the links from both ends to the member that leaves are cut, so a search for it would fail.
+// Leaving takes constant time. Here the links from both ends to the member that leaves are cut, so a search for it
+// would fail.
 func TestFifoLeavingLooksAtNoOthers(t *testing.T) {
 	q, places := queueOf("a", "b", "c", "d", "e", "f", "g")
 	places[1].after, places[5].before = nil, nil

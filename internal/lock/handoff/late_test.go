@@ -67,8 +67,8 @@ func (s late) granted(after time.Duration) {
 	released(s.t, <-got)
 }
 
-// A request that arrives long after its caller has given up, or has had the lock because it was sent again, has no effect any more
-// (invariants 4 and 5).
+// A request that arrives long after its caller has given up, or has had the lock because it was sent again, has no
+// effect any more (invariants 4 and 5).
 func TestEngineArrivesLate(t *testing.T) {
 	nothing := func() {}
 	// The client repeats by itself and does not tell.
@@ -128,7 +128,8 @@ func TestEngineArrivesLate(t *testing.T) {
 		},
 		"poll, granted after the repetition": granted, "poll, granted after the repetition" + repeats: granted,
 		"poll, granted before it": func(s late) func() { s.granted(0); return nothing },
-		"release that queues": func(s late) func() { // its waiter has given up, and the next contender need not wait for a TTL
+		// its waiter has given up, and the next contender need not wait for a TTL
+		"release that queues": func(s late) func() {
 			held := locktest.Obtain(s.t, s.l, "k{1}")
 			ctx, cancel := context.WithCancel(s.t.Context())
 			_, failed := waits(ctx, s.l, "k{1}")
@@ -148,7 +149,8 @@ func TestEngineArrivesLate(t *testing.T) {
 			}
 		},
 	} {
-		for name, rival := range map[string]string{"handoff": "handoff", "fair": "fair", "rw-write": "rw-write", "rw-read": "rw-write"} {
+		for name, rival := range map[string]string{"handoff": "handoff", "fair": "fair", "rw-write": "rw-write",
+			"rw-read": "rw-write"} {
 			if what == "release that queues" && name != "handoff" {
 				continue // others queue by themselves
 			}
@@ -162,7 +164,8 @@ func TestEngineArrivesLate(t *testing.T) {
 				if what == "release that queues" {
 					o.Cohort, cancelled = 1, 500*time.Millisecond // so that each release goes to Redis, and this one is not repeated
 				}
-				s.other, s.l = pick(links[0].process(t, handoff.Options{}), rival), pick(links[1].processOn(t, links[1].retrying(retries), o), name)
+				s.other, s.l = pick(links[0].process(t, handoff.Options{}), rival),
+					pick(links[1].processOn(t, links[1].retrying(retries), o), name)
 				locktest.Warm(t, s.l, "k{1}")
 				subscribe(t, s.l, s.other)
 				end := happens(s)
@@ -181,7 +184,8 @@ func TestEngineArrivesLate(t *testing.T) {
 	}
 }
 
-// subscribe has the process of l wait for a lock of the other's, so that from then on its first request for a lock may queue.
+// subscribe has the process of l wait for a lock of the other's, so that from then on its first request for a lock may
+// queue.
 func subscribe(t *testing.T, l, other lock.Locker) {
 	t.Helper()
 	held := locktest.Obtain(t, other, "k{0}")
@@ -190,8 +194,8 @@ func subscribe(t *testing.T, l, other lock.Locker) {
 	_ = (<-got).Release(t.Context())
 }
 
-// A poll arrives late while its waiter holds the lock for a lease time that is longer than the TTL: the lock does not expire earlier, and nobody else gets
-// in (invariant 2).
+// A poll arrives late while its waiter holds the lock for a lease time that is longer than the TTL: the lock does not
+// expire earlier, and nobody else gets in (invariant 2).
 func TestEngineLatePollKeepsTheLeaseTime(t *testing.T) {
 	every(t, func(t *testing.T, p leased) {
 		held := locktest.Obtain(t, p.rival, p.key)
@@ -211,8 +215,8 @@ func TestEngineLatePollKeepsTheLeaseTime(t *testing.T) {
 	})
 }
 
-// A grant's message arrives after the grant has expired, and after a poll has given the lock to another waiter of the process: it lets
-// nobody in (invariant 2).
+// A grant's message arrives after the grant has expired, and after a poll has given the lock to another waiter of the
+// process: it lets nobody in (invariant 2).
 func TestEngineMessageArrivesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, links := network(t, 2)
@@ -261,7 +265,8 @@ func TestEngineRepeatedAcquireKeepsItsPlace(t *testing.T) {
 	})
 }
 
-// A lease was lost and its attempt cancelled, which Redis remembers like a release. The holder's release reports the loss all the same.
+// A lease was lost and its attempt cancelled, which Redis remembers like a release. The holder's release reports the
+// loss all the same.
 func TestEngineReleaseOfALostAndCancelledLease(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 2)

@@ -14,18 +14,19 @@ import (
 
 // hold is one ownership of the lock by one caller. That caller and each re-entry has a lease of it.
 type hold struct {
-	once           lock.ReleaseOnce // the release
-	e              *Engine
-	c              *contender
-	token          string
-	parent         context.Context
-	ctxMu          sync.Mutex      // guards the next three; locked after the engine's mutex, never before it
-	ctx            context.Context // made at the first call of Context: see BenchmarkPassingOn
-	cancel         context.CancelCauseFunc
-	cause          error // why the hold has ended, unless its caller's context had before
-	fence          uint64
-	since          time.Duration
-	endsAt         atomic.Int64  // when the hold ends, on the engine's clock; expired once its context has ended for that reason
+	once   lock.ReleaseOnce // the release
+	e      *Engine
+	c      *contender
+	token  string
+	parent context.Context
+	ctxMu  sync.Mutex      // guards the next three; locked after the engine's mutex, never before it
+	ctx    context.Context // made at the first call of Context: see BenchmarkPassingOn
+	cancel context.CancelCauseFunc
+	cause  error // why the hold has ended, unless its caller's context had before
+	fence  uint64
+	since  time.Duration
+	// when the hold ends, on the engine's clock; expired once its context has ended for that reason
+	endsAt         atomic.Int64
 	validUntil     time.Duration // set when it ends
 	first          engineLease
 	entries        int32
@@ -56,9 +57,9 @@ func (h *hold) context() context.Context {
 // expired is the value of endsAt after the hold's context has ended because its time was over.
 const expired = 0
 
-// expireIfDue ends the hold's context if its time is over, even if the timer is late; the engine follows when the timer fires. It takes no
-// mutex: Err of a context may be called while the engine's mutex is held, if that context belongs to another hold and descends from this
-// one.
+// expireIfDue ends the hold's context if its time is over, even if the timer is late; the engine follows when the timer
+// fires. It takes no mutex: Err of a context may be called while the engine's mutex is held, if that context belongs to
+// another hold and descends from this one.
 func (h *hold) expireIfDue() {
 	for {
 		ends := h.endsAt.Load()
@@ -75,7 +76,8 @@ func (h *hold) expireIfDue() {
 // over says whether the hold has ended, or its time has run out. The mutex is held.
 func (h *hold) over() bool { return h.state > holdActive || int64(h.e.now()) >= h.endsAt.Load() }
 
-// extend makes c's hold valid until then. It returns false if its context has just ended because its time was over. The mutex is held.
+// extend makes c's hold valid until then. It returns false if its context has just ended because its time was over. The
+// mutex is held.
 func (c *contender) extend(until time.Duration) bool {
 	c.validUntil = until
 	for {
@@ -97,7 +99,8 @@ func (c *contender) leaseEnd() time.Duration {
 	return c.validUntil
 }
 
-// leaseLost ends a hold that is no longer valid, and starts a new attempt for the other waiters of c. The mutex is held.
+// leaseLost ends a hold that is no longer valid, and starts a new attempt for the other waiters of c. The mutex is
+// held.
 func (c *contender) leaseLost() {
 	e := c.e
 	h := c.hold
@@ -179,8 +182,8 @@ func (h *hold) release(ctx context.Context) error {
 	return err
 }
 
-// disarm ends an attempt that is about to be released: no renewal includes it any more. It returns the token of the next attempt if c has
-// more waiters and the release can queue it. The mutex is held.
+// disarm ends an attempt that is about to be released: no renewal includes it any more. It returns the token of the
+// next attempt if c has more waiters and the release can queue it. The mutex is held.
 func (c *contender) disarm() (next string) {
 	c.endAttempt(byRelease)
 	if c.waiters.size > 0 && c.e.subscriber.subscribed(c.key) { // a process without a subscriber would be skipped
@@ -191,9 +194,11 @@ func (c *contender) disarm() (next string) {
 	return ""
 }
 
-// mayPass says whether the next waiter of this process may have the lock: it bounds the cohort, and the lease must last for a while.
+// mayPass says whether the next waiter of this process may have the lock: it bounds the cohort, and the lease must last
+// for a while.
 func (c *contender) mayPass(now time.Duration) bool {
-	return c.waiters.size > 0 && c.fence <= c.last && now-c.grantedAt < c.e.o.CohortTime && c.validUntil-now > c.e.grantTimeout/4
+	return c.waiters.size > 0 && c.fence <= c.last && now-c.grantedAt < c.e.o.CohortTime &&
+		c.validUntil-now > c.e.grantTimeout/4
 }
 
 // releaseInRedis sends the release. If next is not "", the release also queues c again, with that token.
@@ -234,8 +239,8 @@ func (c *contender) onReleaseReply(next string, a answer) {
 	}
 }
 
-// notOwner is the outcome of a release that has found another owner, or none. An earlier one, whose reply was lost, may have released the lock,
-// unless the holder was evicted.
+// notOwner is the outcome of a release that has found another owner, or none. An earlier one, whose reply was lost, may
+// have released the lock, unless the holder was evicted.
 func (h *hold) notOwner(retried, evicted bool) error {
 	e, wasLost := h.e, h.state == holdLost
 	sent, inTime := !evicted && (h.releaseUnknown || retried && !wasLost), e.now() < h.validUntil
@@ -262,8 +267,8 @@ func (h *hold) notOwner(retried, evicted bool) error {
 	return lock.ErrLost
 }
 
-// sendRelease releases h and, if next is not "", queues that token. released is 1, or 0 if the token of h did not own the
-// lock, or -1 if that is because its holder was evicted.
+// sendRelease releases h and, if next is not "", queues that token. released is 1, or 0 if the token of h did not own
+// the lock, or -1 if that is because its holder was evicted.
 func (h *hold) sendRelease(next string) (released int64, a answer) {
 	e, c, token := h.e, h.c, h.token
 	if c.mode == reading && h.mayArriveLate {
@@ -294,8 +299,8 @@ type engineLease struct {
 	released bool
 }
 
-// Context ends with ErrLost if the lock was not renewed in time, or was held for too long. Its Err and Done compare the clock with that end
-// and do not rely on a timer. An Acquire under [lock.WithReentry] of it re-enters.
+// Context ends with ErrLost if the lock was not renewed in time, or was held for too long. Its Err and Done compare the
+// clock with that end and do not rely on a timer. An Acquire under [lock.WithReentry] of it re-enters.
 func (l *engineLease) Context() context.Context {
 	if l.ctx != nil {
 		return l.ctx
@@ -306,7 +311,8 @@ func (l *engineLease) Context() context.Context {
 // Fence rises with every hold; all entries of one hold have the same fence.
 func (l *engineLease) Fence() uint64 { return l.h.fence }
 
-// Release leaves the hold; the last entry to leave releases the lock. Nil may also mean that the lock was passed on within this process.
+// Release leaves the hold; the last entry to leave releases the lock. Nil may also mean that the lock was passed on
+// within this process.
 func (l *engineLease) Release(ctx context.Context) error {
 	h := l.h
 	h.e.mu.Lock()
@@ -330,8 +336,9 @@ func (l *engineLease) Release(ctx context.Context) error {
 	return nil
 }
 
-// reenter re-enters the hold: it counts the entry here and sends nothing. It returns no lease and no error if the hold was released normally.
-// Then ctx was detached from the lease's context, still carries the hold, and may be used to acquire the lock again.
+// reenter re-enters the hold: it counts the entry here and sends nothing. It returns no lease and no error if the hold
+// was released normally. Then ctx was detached from the lease's context, still carries the hold, and may be used to
+// acquire the lock again.
 func (h *hold) reenter(ctx context.Context, m mode) (lock.Lease, error) {
 	entered, err := h.countEntry(ctx, m)
 	if err != nil || !entered {
@@ -362,12 +369,13 @@ func (h *hold) countEntry(ctx context.Context, m mode) (bool, error) {
 	return true, nil
 }
 
-// A contender with a lease time ([lock.WithLease]) has one waiter, and its lock is taken for that time: the key's TTL is the lease time, and
-// no renewal is sent. There are two exceptions. A grant by message lasts only for the grant timeout, so if the lease time is longer, one
-// renewal sets the TTL to what is left of it. And after a reconnect the hold is checked like any other, by a renewal that does not move its
-// end.
+// A contender with a lease time ([lock.WithLease]) has one waiter, and its lock is taken for that time: the key's TTL
+// is the lease time, and no renewal is sent. There are two exceptions. A grant by message lasts only for the grant
+// timeout, so if the lease time is longer, one renewal sets the TTL to what is left of it. And after a reconnect the
+// hold is checked like any other, by a renewal that does not move its end.
 //
-// When the lease time is over, the engine cancels the attempt: the lock goes to the next waiter at once, and need not expire.
+// When the lease time is over, the engine cancels the attempt: the lock goes to the next waiter at once, and need not
+// expire.
 
 // ttl is how long c has the lock if nobody renews it.
 func (c *contender) ttl() time.Duration {
@@ -380,8 +388,8 @@ func (c *contender) ttl() time.Duration {
 // grantTimeout is for how long a grant by message can be used before it is renewed.
 func (c *contender) grantTimeout() time.Duration { return min(c.e.grantTimeout, c.ttl()) }
 
-// renewAt returns when the alarm of a hold must ring, to renew the hold or to end it. A request that was sent at sent has confirmed the hold
-// for ttl.
+// renewAt returns when the alarm of a hold must ring, to renew the hold or to end it. A request that was sent at sent
+// has confirmed the hold for ttl.
 func (c *contender) renewAt(sent, ttl time.Duration) time.Duration {
 	if c.lease > 0 && ttl >= c.lease {
 		return c.leaseEnd()

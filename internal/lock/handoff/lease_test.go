@@ -20,8 +20,8 @@ import (
 // shortTTL is not much longer than slowness: a lease that is counted from the reply lasts too long.
 const shortTTL = 300 * time.Millisecond
 
-// However a lease was acquired, with the network dead afterwards it ends before its key expires in Redis: it is counted from the sending of
-// the request, not from the reply (invariant 2).
+// However a lease was acquired, with the network dead afterwards it ends before its key expires in Redis: it is counted
+// from the sending of the request, not from the reply (invariant 2).
 func TestEngineLeaseCountsFromTheSending(t *testing.T) {
 	t.Parallel()
 	o := handoff.Options{TTL: shortTTL}
@@ -91,15 +91,16 @@ func endsBefore(t *testing.T, m *miniredis.Miniredis, lease lock.Lease) {
 	start := time.Now()
 	locktest.WantLost(t, lease, 0)
 	if remaining := m.TTL("k{1}"); remaining < shortTTL/100+time.Millisecond {
-		t.Errorf("the lease ended %s before the lock expired, want a margin of %s", remaining, shortTTL/100+2*time.Millisecond)
+		t.Errorf("the lease ended %s before the lock expired, want a margin of %s", remaining,
+			shortTTL/100+2*time.Millisecond)
 	}
 	if lived := time.Since(start); lived < shortTTL/8 {
 		t.Errorf("the lease lived for %s more only", lived)
 	}
 }
 
-// A lease that the server no longer has ends with the next renewal. Neither renewals nor the release touch another owner's key
-// (invariant 1).
+// A lease that the server no longer has ends with the next renewal. Neither renewals nor the release touch another
+// owner's key (invariant 1).
 func TestEngineLeavesForeignKeysAlone(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		m, links := network(t, 1)
@@ -127,8 +128,8 @@ func TestEngineLeavesForeignKeysAlone(t *testing.T) {
 	})
 }
 
-// After a release has begun nothing else is sent about the lock (invariant 7), at any point of a renewal's period, and whatever the renewal
-// in flight is answered.
+// After a release has begun nothing else is sent about the lock (invariant 7), at any point of a renewal's period, and
+// whatever the renewal in flight is answered.
 func TestEngineNoRenewalAfterRelease(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, name string) {
@@ -185,8 +186,8 @@ func every(t *testing.T, f func(t *testing.T, p leased)) {
 	}
 }
 
-// leased is what a test of a lease time needs. held is the key that the lock has while it is held, ttl its TTL, and scripts counts what the
-// locker's process sends.
+// leased is what a test of a lease time needs. held is the key that the lock has while it is held, ttl its TTL, and
+// scripts counts what the locker's process sends.
 type leased struct {
 	locker, rival lock.Locker
 	key, held     string
@@ -218,8 +219,8 @@ func near(t *testing.T, what string, got, want time.Duration) {
 	}
 }
 
-// The lease time may be shorter or longer than the engine's TTL: one command takes the lock for it, none renews it, it ends at its time, and
-// a rival need not wait any longer.
+// The lease time may be shorter or longer than the engine's TTL: one command takes the lock for it, none renews it, it
+// ends at its time, and a rival need not wait any longer.
 func TestLeaseTimeIsNotRenewed(t *testing.T) {
 	every(t, func(t *testing.T, p leased) {
 		for _, d := range []time.Duration{300 * time.Millisecond, 5 * time.Second, 90 * time.Second} {
@@ -236,8 +237,8 @@ func TestLeaseTimeIsNotRenewed(t *testing.T) {
 	})
 }
 
-// The cancel of a read whose lease time is over may still be on its way when a writer notices: the other waiters of that process
-// keep their places in the queue.
+// The cancel of a read whose lease time is over may still be on its way when a writer notices: the other waiters of
+// that process keep their places in the queue.
 func TestLeaseTimeOfAReaderSilencesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, links := network(t, 2)
@@ -257,7 +258,8 @@ func TestLeaseTimeOfAReaderSilencesNobody(t *testing.T) {
 	})
 }
 
-// A lock that was waited for comes by a message, which grants it for the grant timeout only. It still has its lease time, and no more.
+// A lock that was waited for comes by a message, which grants it for the grant timeout only. It still has its lease
+// time, and no more.
 func TestLeaseTimeAfterAWait(t *testing.T) {
 	every(t, func(t *testing.T, p leased) {
 		for _, d := range []time.Duration{time.Second, 2500 * time.Millisecond, 10 * time.Second, 90 * time.Second} {
@@ -324,7 +326,8 @@ func TestLeaseTimeAfterAReconnect(t *testing.T) {
 	})
 }
 
-// A re-entry shares the end of a hold that has one. It is refused in a hold that is renewed, whose lock would outlive it.
+// A re-entry shares the end of a hold that has one. It is refused in a hold that is renewed, whose lock would outlive
+// it.
 func TestLeaseTimeAndReentry(t *testing.T) {
 	every(t, func(t *testing.T, p leased) {
 		outer := locktest.Acquire(lock.WithLease(t.Context(), 5*time.Second), t, p.locker, p.key)
@@ -347,8 +350,8 @@ func TestLeaseTimeAndReentry(t *testing.T) {
 	})
 }
 
-// blockingAdder is an Adder that blocks once, after block. The engine reports its metrics under its mutex, so none of its timers can proceed
-// meanwhile.
+// blockingAdder is an Adder that blocks once, after block. The engine reports its metrics under its mutex, so none of
+// its timers can proceed meanwhile.
 type blockingAdder struct {
 	blocked          atomic.Bool
 	reached, unblock chan struct{}
@@ -361,8 +364,8 @@ func (g *blockingAdder) Add(float64) {
 	}
 }
 
-// A process that was stopped may run its holder before its timers. Here the engine's timer cannot proceed at all. Still every context of
-// the hold has ended when anybody checks it past the TTL, and so have the contexts derived from it.
+// A process that was stopped may run its holder before its timers. Here the engine's timer cannot proceed at all. Still
+// every context of the hold has ended when anybody checks it past the TTL, and so have the contexts derived from it.
 func TestEngineContextEndsWithoutATimer(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
@@ -410,9 +413,11 @@ func TestEngineContextMadeLate(t *testing.T) {
 		end  func(lease lock.Lease, cancel context.CancelCauseFunc)
 		want error
 	}{
-		"lost":     {func(lock.Lease, context.CancelCauseFunc) { time.Sleep(2 * time.Minute) }, lock.ErrLost},
-		"released": {func(lease lock.Lease, _ context.CancelCauseFunc) { _ = lease.Release(context.Background()) }, context.Canceled},
-		"caller":   {func(_ lock.Lease, cancel context.CancelCauseFunc) { cancel(gone) }, gone},
+		"lost": {func(lock.Lease, context.CancelCauseFunc) { time.Sleep(2 * time.Minute) }, lock.ErrLost},
+		"released": {func(lease lock.Lease, _ context.CancelCauseFunc) {
+			_ = lease.Release(context.Background())
+		}, context.Canceled},
+		"caller": {func(_ lock.Lease, cancel context.CancelCauseFunc) { cancel(gone) }, gone},
 		"lost, then the caller": {func(_ lock.Lease, cancel context.CancelCauseFunc) {
 			time.Sleep(2 * time.Minute)
 			cancel(gone)

@@ -62,7 +62,8 @@ func newMetrics() (metrics, handoff.Metrics) {
 // want fails where a counter or gauge is not what it is said to be; those that are left out are zero.
 func (m metrics) want(t *testing.T, when string, want map[string]float64) {
 	t.Helper()
-	for _, name := range []string{"waiting", "held", "acquired", "contended", "timed out", "lost", "renew failed", "skipped"} {
+	for _, name := range []string{"waiting", "held", "acquired", "contended", "timed out", "lost", "renew failed",
+		"skipped"} {
 		if got := m[name].value(); got != want[name] {
 			t.Errorf("%s: %s = %g, want %g", when, name, got, want[name])
 		}
@@ -150,7 +151,8 @@ func TestEngineMetricsOfFailures(t *testing.T) {
 		synctest.Wait()
 		_ = held.Release(t.Context())
 		synctest.Wait()
-		want := map[string]float64{"acquired": 4, "lost": 2, "timed out": 1, "skipped": 1, "renew failed": m["renew failed"].value()}
+		want := map[string]float64{"acquired": 4, "lost": 2, "timed out": 1, "skipped": 1,
+			"renew failed": m["renew failed"].value()}
 		m.want(t, "in the end", want)
 	})
 }
@@ -218,7 +220,8 @@ func TestLoggerIsBounded(t *testing.T) {
 		if n := m["renew failed"].value(); len(found) < 2 || len(found) > 3 || n < 1000 {
 			t.Errorf("%d lines for %g renewals without an answer", len(found), n)
 		}
-		if last := found[len(found)-1]; !strings.Contains(last, "omitted=") || !strings.Contains(last, "lock_key=k") || !strings.Contains(last, "err=") {
+		if last := found[len(found)-1]; !strings.Contains(last, "omitted=") || !strings.Contains(last, "lock_key=k") ||
+			!strings.Contains(last, "err=") {
 			t.Errorf("line %q, want key, error and how many were omitted", last)
 		}
 		wantTrouble(t, l, m, "lost", "a lease was lost")
@@ -289,7 +292,8 @@ func TestLoggerHearsOfLateGrants(t *testing.T) {
 			}
 			e := links[0].process(t, o)
 			links[0].slow.Store(int64(140 * time.Millisecond))
-			locktest.WantUnavailable(lock.WithWait(t.Context(), time.Second), t, e.Handoff(), "k{1}", "Acquire with a TTL shorter than the way")
+			locktest.WantUnavailable(lock.WithWait(t.Context(), time.Second), t, e.Handoff(), "k{1}",
+				"Acquire with a TTL shorter than the way")
 			links[0].slow.Store(0)
 			if quiet {
 				if n := m["late"].value(); n < 1 || len(l.about("")) > 0 {

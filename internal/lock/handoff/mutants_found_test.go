@@ -36,7 +36,8 @@ func TestMutantsAreFound(t *testing.T) {
 			tests := filepath.Join(t.TempDir(), "tests")
 			// Without symbols, which take most of the time.
 			overlay := testenv.Overlay(t, ".", m.edits)
-			compile := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags", "-s -w", "-overlay", overlay, "-o", tests, ".")
+			compile := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags", "-s -w", "-overlay", overlay, "-o",
+				tests, ".")
 			if out, err := compile.CombinedOutput(); err != nil {
 				t.Fatalf("it does not compile: %v\n%s", err, out)
 			}

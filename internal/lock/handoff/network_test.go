@@ -62,7 +62,8 @@ func (w *link) process(t *testing.T, o handoff.Options) *handoff.Engine {
 	return w.processOn(t, w.client(), o)
 }
 
-// processOn is process with the client c. The link is healed before the engine is closed, which has its requests answered.
+// processOn is process with the client c. The link is healed before the engine is closed, which has its requests
+// answered.
 func (w *link) processOn(t *testing.T, c *redis.Client, o handoff.Options) *handoff.Engine {
 	t.Helper()
 	t.Cleanup(func() { _ = c.Close() })
@@ -76,8 +77,8 @@ func (w *link) processOn(t *testing.T, c *redis.Client, o handoff.Options) *hand
 
 func (w *link) client() *redis.Client { return w.retrying(-1) }
 
-// retrying is a client that repeats commands on its own; -1 is never. It never waits for a free connection, because go-redis shares the
-// timers for that with clients outside the bubble.
+// retrying is a client that repeats commands on its own; -1 is never. It never waits for a free connection, because
+// go-redis shares the timers for that with clients outside the bubble.
 func (w *link) retrying(retries int) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: "127.0.0.1:1", PoolSize: 1000, MaxRetries: retries, ContextTimeoutEnabled: true, Dialer: w.dial,
@@ -139,8 +140,8 @@ func (w *link) heal() {
 	w.lateMessages.Store(0)
 }
 
-// deliver sends the requests that were kept back to the server, as a network does that lost the first packets and sent them again later.
-// It returns how many there were; their replies are lost.
+// deliver sends the requests that were kept back to the server, as a network does that lost the first packets and sent
+// them again later. It returns how many there were; their replies are lost.
 func (w *link) deliver() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,15 +157,16 @@ func (w *link) deliver() int {
 	return n
 }
 
-// powerOff loses everything from the process and to it; its connections stay open, as those of a machine that has lost its power.
+// powerOff loses everything from the process and to it; its connections stay open, as those of a machine that has lost
+// its power.
 func (w *link) powerOff() {
 	for _, broken := range []*atomic.Bool{&w.down, &w.replies, &w.calls} {
 		broken.Store(true)
 	}
 }
 
-// stream is one direction of a connection. Unlike net.Pipe it buffers, as a socket does: a server that waits for a reader
-// would stop the bubble's clock.
+// stream is one direction of a connection. Unlike net.Pipe it buffers, as a socket does: a server that waits for a
+// reader would stop the bubble's clock.
 type stream struct {
 	mu       sync.Mutex
 	changed  *sync.Cond
@@ -243,9 +245,9 @@ func (s *stream) close() {
 	s.changed.Broadcast()
 }
 
-// socket is one end of a connection that loses what its link says, once the client has introduced itself. Until then nothing is lost or slow:
-// go-redis makes a subscriber's connection with a mutex locked, and as long as another goroutine waits for a mutex, a bubble's clock stands
-// still, so that no deadline and no delay would ever pass.
+// socket is one end of a connection that loses what its link says, once the client has introduced itself. Until then
+// nothing is lost or slow: go-redis makes a subscriber's connection with a mutex locked, and as long as another
+// goroutine waits for a mutex, a bubble's clock stands still, so that no deadline and no delay would ever pass.
 type socket struct {
 	link          *link
 	in, out       *stream
@@ -275,7 +277,8 @@ func (c *socket) Write(p []byte) (int, error) {
 	}
 	lost, slow := c.link.calls.Load(), time.Duration(0)
 	if c.server {
-		message := strings.HasPrefix(string(p), "*3\r\n$7\r\nmessage\r\n") || strings.HasPrefix(string(p), ">3\r\n$7\r\nmessage\r\n")
+		message := strings.HasPrefix(string(p), "*3\r\n$7\r\nmessage\r\n") ||
+			strings.HasPrefix(string(p), ">3\r\n$7\r\nmessage\r\n")
 		lost, slow = c.link.replies.Load(), time.Duration(c.link.slow.Load())
 		if message {
 			lost = lost || c.link.dropsMessages.Load() || c.dropsMessages.Load()

@@ -28,12 +28,13 @@ type pollers struct {
 	byChannel map[string]*fifo[poller] // the same, by the suffix of the channel that carries their messages
 }
 
-// longestPoll is the longest time between two polls of a key. It is shorter than the grant timeout, so that a grant whose
-// message was lost is found in time, and half of the time for which Redis keeps a queue (fence.lua) at most.
+// longestPoll is the longest time between two polls of a key. It is shorter than the grant timeout, so that a grant
+// whose message was lost is found in time, and half of the time for which Redis keeps a queue (fence.lua) at most.
 func (ps *pollers) longestPoll() time.Duration { return min(ps.e.grantTimeout*4/5, time.Minute) }
 
-// next is the time until the next poll of a key. If the owner's TTL is known, the poll comes soon after it runs out. The time is random,
-// by an eighth: otherwise polls of many keys that began together, or were all late, would stay together.
+// next is the time until the next poll of a key. If the owner's TTL is known, the poll comes soon after it runs out.
+// The time is random, by an eighth: otherwise polls of many keys that began together, or were all late, would stay
+// together.
 func (ps *pollers) next(ttl time.Duration) time.Duration {
 	d := ps.longestPoll()
 	d -= rand.N(d / 8)
@@ -83,8 +84,8 @@ func (ps *pollers) unwatch(c *contender) {
 	}
 }
 
-// pollAll polls the keys whose messages come through the channel with the suffix tail: messages may have been missed before the channel was
-// subscribed (again). The polls of thousands of keys are spread over a while.
+// pollAll polls the keys whose messages come through the channel with the suffix tail: messages may have been missed
+// before the channel was subscribed (again). The polls of thousands of keys are spread over a while.
 func (ps *pollers) pollAll(tail string) {
 	ps.e.mu.Lock()
 	defer ps.e.mu.Unlock()
@@ -99,7 +100,8 @@ func (ps *pollers) pollAll(tail string) {
 	}
 }
 
-// pollSize bounds the waiters of one poll, and pollBurst the polls of one tick. pollSpread is the mean time between two polls of pollAll.
+// pollSize bounds the waiters of one poll, and pollBurst the polls of one tick. pollSpread is the mean time between two
+// polls of pollAll.
 const (
 	pollSize   = 500
 	pollBurst  = 250
@@ -140,7 +142,8 @@ func (ps *pollers) poll(p *poller) {
 	})
 }
 
-// onPoll handles the outcome of a poll: one of the contenders may own the lock now, or several readers, and some may have been evicted.
+// onPoll handles the outcome of a poll: one of the contenders may own the lock now, or several readers, and some may
+// have been evicted.
 func (ps *pollers) onPoll(p *poller, contenders []*contender, tokens []string, a answer) {
 	ps.e.mu.Lock()
 	defer ps.e.mu.Unlock()
@@ -167,7 +170,8 @@ func (ps *pollers) onPoll(p *poller, contenders []*contender, tokens []string, a
 	ps.scheduleNext(p, contenders, a.ttl)
 }
 
-// unqueued counts the attempts that were served or given up since their poll was sent: they may be those that had vanished from the queue.
+// unqueued counts the attempts that were served or given up since their poll was sent: they may be those that had
+// vanished from the queue.
 func unqueued(contenders []*contender, tokens []string) (n uint64) {
 	for i, c := range contenders {
 		if c.token != tokens[i] || c.state != queued {
@@ -188,7 +192,8 @@ func (p *poller) noteOutcome(err error) {
 	}
 }
 
-// scheduleNext sets the time of the next poll after one of polled. Contenders that it left out come first then. The mutex is held.
+// scheduleNext sets the time of the next poll after one of polled. Contenders that it left out come first then. The
+// mutex is held.
 func (ps *pollers) scheduleNext(p *poller, polled []*contender, ttl time.Duration) {
 	if ps.byKey[p.key] != p {
 		return
@@ -211,8 +216,9 @@ func (ps *pollers) missed(c *contender) {
 	e.spawn(func() { e.subscriber.missed(key, since) })
 }
 
-// cancelLatePoll cancels the token of an attempt that ended while a poll of it was in flight: the poll may have queued it after the release,
-// or, if it was not answered, may still do so. An attempt that goes on is cancelled at its end if a poll was not answered. The mutex is held.
+// cancelLatePoll cancels the token of an attempt that ended while a poll of it was in flight: the poll may have queued
+// it after the release, or, if it was not answered, may still do so. An attempt that goes on is cancelled at its end if
+// a poll was not answered. The mutex is held.
 func (ps *pollers) cancelLatePoll(c *contender, key, token string, a answer) {
 	e, unanswered := ps.e, a.err != nil || a.late
 	switch {

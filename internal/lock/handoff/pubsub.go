@@ -14,8 +14,8 @@ import (
 // engineChannel begins the name of every channel of an engine, after [Options.Prefix]; the process's id follows.
 const engineChannel = "lock:engine:"
 
-// subscriber receives the messages to this process: through one connection, in a cluster through one for each master that has locks with
-// waiters of this process.
+// subscriber receives the messages to this process: through one connection, in a cluster through one for each master
+// that has locks with waiters of this process.
 type subscriber struct {
 	e       *Engine
 	prefix  string // channel, or the beginning of its name
@@ -49,7 +49,8 @@ type channel struct {
 // channel returns the name of the channel for messages about key.
 func (s *subscriber) channel(key string) string { return s.prefix + s.suffix(key) }
 
-// suffix returns the end of a channel's name: in a cluster the hash tag of the key, so that key and channel are at the same node.
+// suffix returns the end of a channel's name: in a cluster the hash tag of the key, so that key and channel are at the
+// same node.
 func (s *subscriber) suffix(key string) string {
 	if !s.e.server.cluster() {
 		return ""
@@ -66,8 +67,9 @@ func (s *subscriber) locate(ctx context.Context, key string) (string, redis.Univ
 	return "", node, err
 }
 
-// subscribed says whether a message about key would be received now. It is called with the engine's mutex held, so it asks the client for a
-// node only if there is a connection: a cluster client that does not know its cluster yet would block.
+// subscribed says whether a message about key would be received now. It is called with the engine's mutex held, so it
+// asks the client for a node only if there is a connection: a cluster client that does not know its cluster yet would
+// block.
 func (s *subscriber) subscribed(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,8 +89,8 @@ func (s *subscriber) subscribed(key string) bool {
 	return c.confirmed
 }
 
-// awaitSubscribed subscribes to messages about key and returns when the server has confirmed that. If a server refuses, it tries again:
-// another node may have the key now; but not if the user lacks the right.
+// awaitSubscribed subscribes to messages about key and returns when the server has confirmed that. If a server refuses,
+// it tries again: another node may have the key now; but not if the user lacks the right.
 func (s *subscriber) awaitSubscribed(ctx context.Context, key string) error {
 	name := s.channel(key)
 	for rest := time.Duration(0); ; {
@@ -170,8 +172,9 @@ func (s *subscriber) subscribe(ps *redis.PubSub, channels ...string) error {
 	return nil
 }
 
-// missed marks the connections that were subscribed and yet did not bring a message about key that was sent: such a connection may be
-// half-open. The goroutine that listens on it replaces it, because closing it while the client reconnects would block any other caller.
+// missed marks the connections that were subscribed and yet did not bring a message about key that was sent: such a
+// connection may be half-open. The goroutine that listens on it replaces it, because closing it while the client
+// reconnects would block any other caller.
 func (s *subscriber) missed(key string, since time.Duration) {
 	const rest = 10 * time.Second
 	s.mu.Lock()

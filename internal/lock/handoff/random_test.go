@@ -25,8 +25,8 @@ import (
 	"lastitem/internal/testkit/locktest"
 )
 
-// inside checks that nobody shares the lock with a writer, and that fences rise. Who holds an exclusive lock is a writer. A lease is valid
-// until it is released or its context has ended.
+// inside checks that nobody shares the lock with a writer, and that fences rise. Who holds an exclusive lock is a
+// writer. A lease is valid until it is released or its context has ended.
 type inside struct {
 	t             *testing.T
 	mu            sync.Mutex
@@ -68,7 +68,8 @@ func (c *inside) leave(l lock.Lease) {
 	delete(c.in, l)
 }
 
-// turn is the lock that is taken next: name, or "rw", and then a write or a read. exclusive says that nobody else may be in.
+// turn is the lock that is taken next: name, or "rw", and then a write or a read. exclusive says that nobody else may
+// be in.
 func turn(e *handoff.Engine, name string, write bool) (l lock.Locker, exclusive bool) {
 	switch {
 	case name != "rw":
@@ -88,9 +89,10 @@ func number(name string, otherwise uint64) uint64 {
 	return otherwise
 }
 
-// Connections are cut, stall, lose requests or replies or deliver them late, at random, in virtual time, and one process sends every script
-// twice: there are never two holders, or a writer beside anybody (invariants 2 to 6). LOCK_TEST_SEED and LOCK_TEST_CUTS set which faults and
-// how many. The same seed makes the same faults at the same times, but the scheduler may run the goroutines in another order.
+// Connections are cut, stall, lose requests or replies or deliver them late, at random, in virtual time, and one
+// process sends every script twice: there are never two holders, or a writer beside anybody (invariants 2 to 6).
+// LOCK_TEST_SEED and LOCK_TEST_CUTS set which faults and how many. The same seed makes the same faults at the same
+// times, but the scheduler may run the goroutines in another order.
 func TestEngineRandomCuts(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"handoff", "fair", "rw"} {
@@ -174,8 +176,8 @@ func randomCuts(t *testing.T, name string, cuts, seed uint64) int {
 		w.deliver()
 	}
 	time.Sleep(10 * time.Second)
-	// A client that repeats by itself does not tell that a request may still arrive. The token that such a request queues belongs to no waiter,
-	// and the next release removes it.
+	// A client that repeats by itself does not tell that a request may still arrive. The token that such a request queues
+	// belongs to no waiter, and the next release removes it.
 	for _, e := range es {
 		warmDespiteStale(t, e.Fair(), "k{1}")
 	}
@@ -207,8 +209,9 @@ func (c *inside) once(ctx context.Context, e *handoff.Engine, name string, r *ra
 	_ = lease.Release(ctx)
 }
 
-// warmDespiteStale acquires and releases a lock. The last cut may have left broken connections idle in the client's pool: go-redis tells only
-// real sockets that are closed from those that are open, and a client that never repeats reports each broken one as an error.
+// warmDespiteStale acquires and releases a lock. The last cut may have left broken connections idle in the client's
+// pool: go-redis tells only real sockets that are closed from those that are open, and a client that never repeats
+// reports each broken one as an error.
 func warmDespiteStale(t *testing.T, l lock.Locker, key string) {
 	t.Helper()
 	for range 100 {
@@ -230,7 +233,8 @@ func queued(m *miniredis.Miniredis, key string) int {
 	return len(tokens)
 }
 
-// nothingLeft fails if a free lock without waiters has an owner, a queue or readers, once all in the bubble has been done.
+// nothingLeft fails if a free lock without waiters has an owner, a queue or readers, once all in the bubble has been
+// done.
 func nothingLeft(t rapid.TB, m *miniredis.Miniredis, key string) {
 	t.Helper()
 	synctest.Wait()
@@ -242,8 +246,8 @@ func nothingLeft(t rapid.TB, m *miniredis.Miniredis, key string) {
 	}
 }
 
-// model is what a fair lock must be: readers or one writer, a queue, and leases that remember how they ended. Who holds an exclusive lock is
-// a writer.
+// model is what a fair lock must be: readers or one writer, a queue, and leases that remember how they ended. Who holds
+// an exclusive lock is a writer.
 type model struct {
 	m           *miniredis.Miniredis
 	es          []*handoff.Engine // two processes
@@ -306,7 +310,8 @@ func (s *model) settle(t *rapid.T) {
 	}
 }
 
-// locker draws a process and one of its locks. Of the exclusive locks only Fair serves waiters of several processes in order.
+// locker draws a process and one of its locks. Of the exclusive locks only Fair serves waiters of several processes in
+// order.
 func (s *model) locker(t *rapid.T, waits bool) (l lock.Locker, write bool) {
 	e, name := rapid.SampledFrom(s.es).Draw(t, "process"), "rw"
 	if !s.rw {
@@ -393,7 +398,8 @@ func (s *model) reenter(t *rapid.T) {
 	case err != nil:
 		t.Fatalf("re-entry = %v", err)
 	default: // counted; or, in the other process, one more reader
-		if outer.write && inner.Fence() != outer.Fence() || inner.Release(context.Background()) != nil || outer.Context().Err() != nil {
+		if outer.write && inner.Fence() != outer.Fence() || inner.Release(context.Background()) != nil ||
+			outer.Context().Err() != nil {
 			t.Fatal("re-entry disturbed the hold")
 		}
 		if !outer.write {
@@ -458,7 +464,10 @@ func stateMachine(t *testing.T, rw bool, most int) (runs int) {
 		all := s.actions()
 		names := slices.Sorted(maps.Keys(all))
 		for range rapid.IntRange(1, most).Draw(t, "actions") {
-			now := slices.DeleteFunc(slices.Clone(names), func(name string) bool { can := all[name].possible; return can != nil && !can() })
+			now := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+				can := all[name].possible
+				return can != nil && !can()
+			})
 			all[rapid.SampledFrom(now).Draw(t, "action")].do(t)
 		}
 		for _, w := range s.queue { // a writer that leaves may admit the readers after it, before they leave too
@@ -477,9 +486,9 @@ func stateMachine(t *testing.T, rw bool, most int) (runs int) {
 	return runs
 }
 
-// TestEngineSoak repeats the random cuts and the state machines for as long as LOCK_TEST_SOAK says ('make soak'). Each round
-// has a seed of its own, which is printed; LOCK_TEST_SEED is that of the first, so that a round that failed is repeated by
-// giving its seed and a short time. A round that hangs ends the test with all goroutines.
+// TestEngineSoak repeats the random cuts and the state machines for as long as LOCK_TEST_SOAK says ('make soak'). Each
+// round has a seed of its own, which is printed; LOCK_TEST_SEED is that of the first, so that a round that failed is
+// repeated by giving its seed and a short time. A round that hangs ends the test with all goroutines.
 func TestEngineSoak(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("LOCK_TEST_SOAK"))
 	if err != nil {
@@ -492,7 +501,8 @@ func TestEngineSoak(t *testing.T) {
 	first := number("LOCK_TEST_SEED", rand.Uint64())
 	end, rounds, acquired, runs := time.Now().Add(length), 0, 0, 0
 	say := func() {
-		fmt.Printf("soak: %d rounds, seeds %d to %d: %d random cuts with %d acquisitions in virtual time, %d sequences of the state machines\n",
+		fmt.Printf("soak: %d rounds, seeds %d to %d: %d random cuts with %d acquisitions in virtual time, %d sequences of "+
+			"the state machines\n",
 			rounds, first, first+uint64(rounds)-1, 3*cuts*rounds, acquired, runs)
 	}
 	stuck := time.AfterFunc(roundLimit, func() {

@@ -8,27 +8,31 @@ import (
 	"lastitem/internal/lock"
 )
 
-// ErrUpgrade means that Acquire was called within a hold of the same key that includes less, as a write within a read. Waiting could be a
-// deadlock: two readers that both want to write wait for each other. Release the read, acquire the write, and check the data again.
+// ErrUpgrade means that Acquire was called within a hold of the same key that includes less, as a write within a read.
+// Waiting could be a deadlock: two readers that both want to write wait for each other. Release the read, acquire the
+// write, and check the data again.
 var ErrUpgrade = errors.New("lock: a read cannot become a write")
 
-// ReadWrite is a lock that many readers share, or one writer holds. Its two [lock.Locker]s serve the callers of all processes in the order
-// in which they reached Redis; adjacent readers get in together. Nobody overtakes a waiting writer, so a stream of readers does not starve it.
+// ReadWrite is a lock that many readers share, or one writer holds. Its two [lock.Locker]s serve the callers of all
+// processes in the order in which they reached Redis; adjacent readers get in together. Nobody overtakes a waiting
+// writer, so a stream of readers does not starve it.
 //
 //	reader A  acquire: in                ... release: the last reader to leave notifies B's process
 //	writer B     acquire: owns the write lock, waits for A .. in ... release: C and D are next, and get in
 //	reader C        acquire: queues ................................. in
 //	reader D           acquire: queues .............................. in
 //
-// The write lock is the engine's lock. A writer owns it from before the last readers have left; a reader gets in only while it is free. A
-// free lock costs two commands either way. Grants to waiters come by message, as with [Engine.Fair]. Each reader has its own expiry, by the
-// server's clock, so a dead reader keeps a writer out for its TTL, whatever the other readers do.
+// The write lock is the engine's lock. A writer owns it from before the last readers have left; a reader gets in only
+// while it is free. A free lock costs two commands either way. Grants to waiters come by message, as with
+// [Engine.Fair]. Each reader has its own expiry, by the server's clock, so a dead reader keeps a writer out for its
+// TTL, whatever the other readers do.
 //
-// Through a lease's context a read within a read, and a read or write within a write, is counted and costs no command. A write within a read
-// fails at once with [ErrUpgrade]. Without that context a second read may queue after a writer that waits for the first read.
+// Through a lease's context a read within a read, and a read or write within a write, is counted and costs no command.
+// A write within a read fails at once with [ErrUpgrade]. Without that context a second read may queue after a writer
+// that waits for the first read.
 //
-// The fence of a write is higher than that of every read before it, and lower than that of every read after it; readers between the same two
-// writes may have the same. So the data can refuse stale readers and stale writers.
+// The fence of a write is higher than that of every read before it, and lower than that of every read after it; readers
+// between the same two writes may have the same. So the data can refuse stale readers and stale writers.
 //
 // For a key use either this or [Engine.Handoff] and [Engine.Fair]: these do not wait for readers.
 type ReadWrite struct{ e *Engine }
@@ -75,8 +79,8 @@ func modeOf(token string) mode {
 	return exclusive
 }
 
-// fences is how many fencing tokens a grant reserves: one for each holder in turn. A writer reserves two and has the second; the first
-// belongs to the readers before it, which reserve none.
+// fences is how many fencing tokens a grant reserves: one for each holder in turn. A writer reserves two and has the
+// second; the first belongs to the readers before it, which reserve none.
 func (m mode) fences(cohort int) int {
 	switch m {
 	case handingOff:
@@ -106,8 +110,8 @@ func (m mode) heldKey(key string) string {
 	return key
 }
 
-// The marks of a grant message, before its fence: a read, the write lock while no reader is in, the write lock while readers are in. Without a
-// mark the message grants the lock, and says nothing about readers.
+// The marks of a grant message, before its fence: a read, the write lock while no reader is in, the write lock while
+// readers are in. Without a mark the message grants the lock, and says nothing about readers.
 const (
 	markRead  = "r"
 	markAlone = "w"
@@ -129,9 +133,9 @@ func (m mode) sufficient(mark string) bool {
 	}
 }
 
-// drain has a writer that owns the write lock wait until the readers have left. The last reader to leave sends a message. If it is lost, or a
-// reader is dead, another acquire finds out, when the first reader expires or as often as a poll would. That also renews the write lock,
-// which was confirmed at a.sent for ttl. The mutex is held.
+// drain has a writer that owns the write lock wait until the readers have left. The last reader to leave sends a
+// message. If it is lost, or a reader is dead, another acquire finds out, when the first reader expires or as often as
+// a poll would. That also renews the write lock, which was confirmed at a.sent for ttl. The mutex is held.
 func (c *contender) drain(because event, a answer, ttl time.Duration) {
 	e := c.e
 	e.pollers.unwatch(c)
@@ -150,7 +154,8 @@ func (c *contender) onGrant(mark string, a answer) {
 	c.grant(byMessage, a.fence, a.sent, c.e.grantTimeout)
 }
 
-// reacquire sends another acquire for c's token, after the reply to the one that is in flight, if any. The mutex is held.
+// reacquire sends another acquire for c's token, after the reply to the one that is in flight, if any. The mutex is
+// held.
 func (c *contender) reacquire(because event) {
 	c.e.pollers.unwatch(c)
 	if c.state == asking {

@@ -119,7 +119,9 @@ func TestReadWriteManyReadersAtOnce(t *testing.T) {
 		one, _ := async(t.Context(), rw.Read(), key)
 		got = append(got, one)
 	}
-	testkit.Until(t, "all queue", func() bool { return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == readers })
+	testkit.Until(t, "all queue", func() bool {
+		return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() == readers
+	})
 	released(t, held)
 	var in []lock.Lease
 	for _, one := range got {
@@ -220,8 +222,8 @@ func TestReadWriteReadersExpire(t *testing.T) {
 	nothingLeftOn(t, s, key)
 }
 
-// A writer whose wait runs out beside readers, or before the reply says so, gives up its ownership at once. One that waits gets in when the
-// last reader leaves.
+// A writer whose wait runs out beside readers, or before the reply says so, gives up its ownership at once. One that
+// waits gets in when the last reader leaves.
 func TestReadWriteBoundedWaitForReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, links := network(t, 2)

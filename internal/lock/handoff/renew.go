@@ -14,11 +14,11 @@ import (
 	"lastitem/internal/lock"
 )
 
-// keeper keeps the holds of an engine alive, all of them with one timer. It also suspects that Redis is no longer the server
-// that granted them, because of a lost connection or a missing reply: the server may have restarted empty, or a replica that
-// does not know a lock may have taken over. When the server answers again, all holds that were confirmed before that are
-// renewed at once. So a holder that has lost its lock learns it within a second, not only with its next regular renewal.
-// Times are on the engine's clock.
+// keeper keeps the holds of an engine alive, all of them with one timer. It also suspects that Redis is no longer the
+// server that granted them, because of a lost connection or a missing reply: the server may have restarted empty, or a
+// replica that does not know a lock may have taken over. When the server answers again, all holds that were confirmed
+// before that are renewed at once. So a holder that has lost its lock learns it within a second, not only with its next
+// regular renewal. Times are on the engine's clock.
 type keeper struct {
 	e           *Engine
 	suspectedAt atomic.Int64  // when a failover was last suspected
@@ -27,14 +27,15 @@ type keeper struct {
 	stale       func() uint32 // how many it has; nil in a cluster
 }
 
-// confirmDelay is how long confirmIfSuspected waits before it renews the holds: a fault that breaks one connection breaks others.
+// confirmDelay is how long confirmIfSuspected waits before it renews the holds: a fault that breaks one connection
+// breaks others.
 const confirmDelay = 200 * time.Millisecond
 
 // suspect records that there may have been a failover. After the next reply the holds are renewed.
 func (k *keeper) suspect() { k.suspectedAt.Store(int64(k.e.now())) }
 
-// noteReply handles the outcome of a request. In a cluster it does nothing, because the outcome says nothing about the other nodes. There the
-// renewals themselves, which are repeated soon, and the subscribers notice.
+// noteReply handles the outcome of a request. In a cluster it does nothing, because the outcome says nothing about the
+// other nodes. There the renewals themselves, which are repeated soon, and the subscribers notice.
 func (k *keeper) noteReply(err error) {
 	k.e.log.reportRights(err)
 	switch {
@@ -50,8 +51,8 @@ func (k *keeper) noteReply(err error) {
 	}
 }
 
-// mayBeFailover says whether err leaves open which server has the locks: no reply came, or the server said that it is not the master, or not
-// ready.
+// mayBeFailover says whether err leaves open which server has the locks: no reply came, or the server said that it is
+// not the master, or not ready.
 func mayBeFailover(err error) bool {
 	var said redis.Error
 	switch {
@@ -82,7 +83,8 @@ func (k *keeper) confirmIfSuspected() {
 	})
 }
 
-// confirmHolds renews the holds that concerns selects and that were confirmed before the last suspicion. The mutex is held.
+// confirmHolds renews the holds that concerns selects and that were confirmed before the last suspicion. The mutex is
+// held.
 func (k *keeper) confirmHolds(concerns func(*contender) bool) {
 	var due []*contender
 	since := time.Duration(k.suspectedAt.Load())
@@ -112,7 +114,8 @@ func (k *keeper) reconnected(at string) {
 	})
 }
 
-// renewDue makes the renewals that are due, and those that are due soon, so that many locks share a command. The mutex is held.
+// renewDue makes the renewals that are due, and those that are due soon, so that many locks share a command. The mutex
+// is held.
 func (k *keeper) renewDue(now time.Duration) {
 	var due, later []*contender
 	g := &k.e.agenda
@@ -143,8 +146,8 @@ const renewRest = 500 * time.Millisecond
 // renewSize is how many locks one renewal command keeps alive; a hundred occupy the server for about 0.13 ms.
 const renewSize = 100
 
-// group names the command that a renewal shares: in a cluster there is one for each hash tag, and readers have their own. A lock with a lease
-// time has a command to itself.
+// group names the command that a renewal shares: in a cluster there is one for each hash tag, and readers have their
+// own. A lock with a lease time has a command to itself.
 func (k *keeper) group(c *contender) (name string) {
 	if k.e.server.cluster() {
 		name = hashed(c.key)
@@ -174,7 +177,8 @@ func (k *keeper) renew(due []*contender) {
 			if c.grantNoted {
 				notes = append(notes, KeysOf(c.key).Fence)
 			}
-			if left := c.validUntil - e.now(); left < limit { // after a grant by message: another try must be in time; MaxHold needs no hurry
+			// after a grant by message: another try must be in time; MaxHold needs no hurry
+			if left := c.validUntil - e.now(); left < limit {
 				limit = left / 2
 			}
 		}

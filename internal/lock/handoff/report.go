@@ -33,10 +33,12 @@ var troubleTexts = [troubles]string{
 	cleanupDropped: "lock: a cancel was given up; the lock may stay taken until its TTL is over",
 }
 
-// logInterval is the least time between two lines about the same kind of trouble. The later one says how many were left out.
+// logInterval is the least time between two lines about the same kind of trouble. The later one says how many were left
+// out.
 const logInterval = 10 * time.Second
 
-// backgroundLog writes trouble to a logger, which may be nil. Each line has a goroutine, so that a handler may block, or call the engine.
+// backgroundLog writes trouble to a logger, which may be nil. Each line has a goroutine, so that a handler may block,
+// or call the engine.
 type backgroundLog struct {
 	clock
 	m       *meter
@@ -48,8 +50,8 @@ type backgroundLog struct {
 	running sync.WaitGroup
 }
 
-// report counts trouble, and logs it unless a line about its kind was written a moment ago. Key and err may be left out. The engine's mutex
-// may be held.
+// report counts trouble, and logs it unless a line about its kind was written a moment ago. Key and err may be left
+// out. The engine's mutex may be held.
 func (b *backgroundLog) report(t trouble, key string, err error) {
 	add(b.m.of(t), 1)
 	if b.log == nil {
@@ -103,20 +105,23 @@ type Adder interface{ Add(float64) }
 // An Observer is a histogram of seconds.
 type Observer interface{ Observe(float64) }
 
-// Metrics count and measure what an engine does; each field may be nil. They are per engine and not per key, because keys are many. Several
-// goroutines may call them at once, also with the engine's mutex held, so they must not call the engine.
+// Metrics count and measure what an engine does; each field may be nil. They are per engine and not per key, because
+// keys are many. Several goroutines may call them at once, also with the engine's mutex held, so they must not call the
+// engine.
 type Metrics struct {
 	// Waiting and Held are gauges: callers waiting in Acquire, and leases held.
 	Waiting, Held Adder
-	// Wait is the time from Acquire to the grant, Hold the time from there to Release. Handoff is the time from the release of a contended
-	// lock (estimated, if another process released it) to the return of the next Acquire.
+	// Wait is the time from Acquire to the grant, Hold the time from there to Release. Handoff is the time from the
+	// release of a contended lock (estimated, if another process released it) to the return of the next Acquire.
 	Wait, Hold, Handoff Observer
-	// Acquired counts leases; Contended those that had to wait; TimedOut waits that ended with ErrBusy; Lost leases that ended
-	// with ErrLost; RenewFailed renewals without an answer; Skipped waiters that a grant skipped because their process was gone, or silent.
+	// Acquired counts leases; Contended those that had to wait; TimedOut waits that ended with ErrBusy; Lost leases that
+	// ended with ErrLost; RenewFailed renewals without an answer; Skipped waiters that a grant skipped because their
+	// process was gone, or silent.
 	Acquired, Contended, TimedOut, Lost, RenewFailed, Skipped Adder
-	// GrantLate counts grants that came so late that they had to be asked for again; Missed messages that were lost, and whose grant a poll
-	// found; Resubscribed subscriptions that were lost and are back; CleanupFailed cancels without an answer, which are repeated;
-	// CleanupDropped cancels that were given up; RightMissing requests that Redis refused to the user of the client.
+	// GrantLate counts grants that came so late that they had to be asked for again; Missed messages that were lost, and
+	// whose grant a poll found; Resubscribed subscriptions that were lost and are back; CleanupFailed cancels without an
+	// answer, which are repeated; CleanupDropped cancels that were given up; RightMissing requests that Redis refused to
+	// the user of the client.
 	GrantLate, Missed, Resubscribed, CleanupFailed, CleanupDropped, RightMissing Adder
 }
 

@@ -46,9 +46,9 @@ func source(name string) string {
 	return string(text)
 }
 
-// compiled puts parts where a script includes them: after the commands for a free lock, which are most of the traffic. Before
-// them, the functions of pass.lua would cost Redis a quarter more CPU time for a free lock (BenchmarkFreeLock). A part that is
-// included again is there already.
+// compiled puts parts where a script includes them: after the commands for a free lock, which are most of the traffic.
+// Before them, the functions of pass.lua would cost Redis a quarter more CPU time for a free lock (BenchmarkFreeLock).
+// A part that is included again is there already.
 func compiled(text string, keys int) *script {
 	for _, part := range []string{"rw_admit", "pass", "fence"} {
 		text = strings.Replace(text, "-- include "+part+".lua\n", source(part), 1)

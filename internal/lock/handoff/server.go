@@ -83,7 +83,9 @@ func (r *request) add(args ...string) *request {
 
 // answer is what the scripts say about an attempt.
 type answer struct {
-	verdict int64  // of the token: 1 = it owns the lock (a writer: readers are in), 2 = a writer, and no reader is in, 0 = it does not, -1 = it has ended
+	// of the token: 1 = it owns the lock (a writer: readers are in), 2 = a writer, and no reader is in, 0 = it does not,
+	// -1 = it has ended
+	verdict int64
 	token   string // of which attempt, if the request was about several
 	fence   uint64 // the last one reserved
 	ttl     time.Duration
@@ -93,8 +95,8 @@ type answer struct {
 	err     error
 }
 
-// newRequest makes a request about tokens of one key, with its keys and the first arguments, which are the same for all these
-// scripts. The caller adds the rest.
+// newRequest makes a request about tokens of one key, with its keys and the first arguments, which are the same for all
+// these scripts. The caller adds the rest.
 func (s *server) newRequest(script *script, m mode, key string, tokens ...string) *request {
 	k := scriptKeys(key, tokens[0])
 	r := newRequest(script, k[:script.keys]...)
@@ -126,8 +128,8 @@ func (s *server) complete(r *request, sent *redisbatch.Call) {
 	r.late = r.late || r.tries > 1 || time.Since(sent.Began) >= s.repeatsAfter
 }
 
-// do sends a request until it is answered, for at most a few seconds; r.tries is how often. It may also wait for the other
-// requests of its batch.
+// do sends a request until it is answered, for at most a few seconds; r.tries is how often. It may also wait for the
+// other requests of its batch.
 func (s *server) do(r *request) {
 	refusals := 0
 	for began := s.now(); ; {
@@ -179,8 +181,8 @@ func (s *server) parse(reply any, sent time.Duration, err error) answer {
 	return a
 }
 
-// sendReplicated sends an acquire and, on the same connection, waits until replicas have the write. WAIT counts only the writes of its own
-// connection, and is refused inside a script.
+// sendReplicated sends an acquire and, on the same connection, waits until replicas have the write. WAIT counts only
+// the writes of its own connection, and is refused inside a script.
 func (s *server) sendReplicated(key string, r *request) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.o.CallTimeout+s.o.ReplicasTimeout)
 	defer cancel()
@@ -229,12 +231,13 @@ const (
 
 // permanent says that there is no error, or one that would not go away if the request were sent again at once.
 func permanent(err error) bool {
-	return err == nil || refused(err) || errors.Is(err, redis.ErrClosed) || errors.Is(err, ErrReplicas) || errors.Is(err, ErrVersion)
+	return err == nil || refused(err) || errors.Is(err, redis.ErrClosed) || errors.Is(err, ErrReplicas) ||
+		errors.Is(err, ErrVersion)
 }
 
-// refused says that the server refuses a request for a reason that only an operator can change: the type of a key, the permissions of the
-// user, or the slots of the keys. Before Redis 7 the message of an error within a script begins with the script's name, and the code comes
-// after it.
+// refused says that the server refuses a request for a reason that only an operator can change: the type of a key, the
+// permissions of the user, or the slots of the keys. Before Redis 7 the message of an error within a script begins with
+// the script's name, and the code comes after it.
 func refused(err error) bool {
 	return hasCode(err, "WRONGTYPE", "NOPERM", "NOAUTH", "WRONGPASS", "CROSSSLOT")
 }
@@ -250,7 +253,8 @@ func hasCode(err error, codes ...string) bool {
 // another node: the request is sent again for as long as its caller waits. All keys of a script must be at one
 // node, so that nothing can be done about a lock while its slot moves.
 func again(err error) bool {
-	return err != nil && slices.ContainsFunc([]string{"TRYAGAIN ", "ASK ", "MOVED ", "CLUSTERDOWN ", "LOADING ", "MASTERDOWN "},
+	return err != nil && slices.ContainsFunc([]string{"TRYAGAIN ", "ASK ", "MOVED ", "CLUSTERDOWN ", "LOADING ",
+		"MASTERDOWN "},
 		func(code string) bool { return redis.HasErrorPrefix(err, code) })
 }
 

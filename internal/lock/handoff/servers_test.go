@@ -51,7 +51,8 @@ func TestEngineReplica(t *testing.T) {
 	s := &testenv.RedisServer{URL: nodes[0].URL, Client: connect(t, o)}
 	ctx, replica := t.Context(), connect(t, options(t, nodes[1]))
 	host, port, _ := net.SplitHostPort(o.Addr)
-	if err := errors.Join(replica.ConfigSet(ctx, "masterauth", o.Password).Err(), replica.ReplicaOf(ctx, host, port).Err()); err != nil {
+	if err := errors.Join(replica.ConfigSet(ctx, "masterauth", o.Password).Err(),
+		replica.ReplicaOf(ctx, host, port).Err()); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Until(t, "a replica", func() bool {
@@ -59,7 +60,9 @@ func TestEngineReplica(t *testing.T) {
 	})
 	for _, name := range []string{"handoff", "fair"} {
 		t.Run("confirmed/"+name, func(t *testing.T) {
-			contend(t, s, name, func() *redis.Client { return locktest.RedisClient(t, s) }, handoff.Options{Replicas: 1, ReplicasTimeout: 20 * time.Second})
+			contend(t, s, name, func() *redis.Client {
+				return locktest.RedisClient(t, s)
+			}, handoff.Options{Replicas: 1, ReplicasTimeout: 20 * time.Second})
 		})
 	}
 	dead := handoff.KeysOf("dead first").Queue
@@ -124,8 +127,8 @@ func TestEngineSubscriberIsRefused(t *testing.T) {
 	released(t, served(t, "the waiter", got))
 }
 
-// sentinel is a master with a replica and a sentinel that promotes the replica when the master is gone. It returns the two servers, the
-// master first, and clients that find the current master.
+// sentinel is a master with a replica and a sentinel that promotes the replica when the master is gone. It returns the
+// two servers, the master first, and clients that find the current master.
 func sentinel(t *testing.T) (nodes []*testenv.RedisNode, client func() *redis.Client) {
 	t.Helper()
 	const password = "of both"
@@ -134,7 +137,8 @@ func sentinel(t *testing.T) (nodes []*testenv.RedisNode, client func() *redis.Cl
 	host, port, _ := net.SplitHostPort(master.Addr)
 	for i, n := range nodes {
 		c := connect(t, options(t, n))
-		if err := errors.Join(c.ConfigSet(t.Context(), "masterauth", password).Err(), c.ConfigSet(t.Context(), "requirepass", password).Err()); err != nil {
+		if err := errors.Join(c.ConfigSet(t.Context(), "masterauth", password).Err(),
+			c.ConfigSet(t.Context(), "requirepass", password).Err()); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {
@@ -166,8 +170,8 @@ func sentinel(t *testing.T) (nodes []*testenv.RedisNode, client func() *redis.Cl
 	}
 }
 
-// The master goes while its lock is held and waited for. What had reached the replica is as it was: the holder holds on, the
-// waiter is served by the new master, and fences rise.
+// The master goes while its lock is held and waited for. What had reached the replica is as it was: the holder holds
+// on, the waiter is served by the new master, and fences rise.
 func TestEngineSentinelFailsOver(t *testing.T) {
 	testenv.Slow(t, "has a master, a replica and a sentinel for each lock")
 	t.Parallel()
@@ -204,7 +208,8 @@ func TestEngineSentinelFailsOver(t *testing.T) {
 	}
 }
 
-// fill writes to a server until its memory is full, and then lowers the limit below what is in use, so that it stays full.
+// fill writes to a server until its memory is full, and then lowers the limit below what is in use, so that it stays
+// full.
 func fill(t *testing.T, c *redis.Client) {
 	t.Helper()
 	ballast := strings.Repeat("x", 64<<10)
@@ -227,8 +232,8 @@ func fill(t *testing.T, c *redis.Client) {
 	}
 }
 
-// On a server that is full and evicts nothing, holders can still release, waiters can leave, waiters that had queued get in, and readers are
-// renewed.
+// On a server that is full and evicts nothing, holders can still release, waiters can leave, waiters that had queued
+// get in, and readers are renewed.
 func TestEngineFullRedis(t *testing.T) {
 	testenv.Slow(t, "fills a server for each pair of locks")
 	t.Parallel()
@@ -287,7 +292,8 @@ func TestEngineFullRedis(t *testing.T) {
 	}
 }
 
-// Two tenants of one Redis have the same keys, and nothing in common. Each user may touch nothing but what has its prefix.
+// Two tenants of one Redis have the same keys, and nothing in common. Each user may touch nothing but what has its
+// prefix.
 func TestPrefixKeepsTenantsApart(t *testing.T) {
 	testenv.Slow(t, "starts a server")
 	node := testenv.RedisNodes(t, 1)[0]
@@ -304,7 +310,8 @@ func TestPrefixKeepsTenantsApart(t *testing.T) {
 	}
 	a, b, plain := tenant("one:"), tenant("two:"), engine(t, admin, handoff.Options{})
 	for _, key := range []string{"k", "{k}", "x{k}y", "a}b", "a{b", "with blank", "{}"} {
-		ls := []lock.Lease{locktest.Obtain(t, a.Handoff(), key), locktest.Obtain(t, b.Fair(), key), locktest.Obtain(t, plain.Handoff(), key)}
+		ls := []lock.Lease{locktest.Obtain(t, a.Handoff(), key), locktest.Obtain(t, b.Fair(), key),
+			locktest.Obtain(t, plain.Handoff(), key)}
 		locktest.WantBusy(t, a.Fair(), key, "the same tenant")
 		for _, lease := range ls {
 			locktest.Release(t, lease)
@@ -337,7 +344,8 @@ func TestPrefixKeepsTenantsApart(t *testing.T) {
 			t.Errorf("key %s does not begin with its prefix", key)
 		}
 	}
-	if k := a.KeysOf("k"); admin.Exists(t.Context(), k.Fence).Val() != 1 || k.Lock != "one:{k}." || a.KeysOf("{k}").Lock != "one:{k}" || plain.KeysOf("k") != handoff.KeysOf("k") {
+	if k := a.KeysOf("k"); admin.Exists(t.Context(), k.Fence).Val() != 1 || k.Lock != "one:{k}." ||
+		a.KeysOf("{k}").Lock != "one:{k}" || plain.KeysOf("k") != handoff.KeysOf("k") {
 		t.Errorf("KeysOf = %+v, want what is in Redis", k)
 	}
 }
@@ -372,7 +380,8 @@ func onCluster(t *testing.T, o *redis.ClusterOptions, e handoff.Options, hooks .
 	return engine(t, c, calm(e))
 }
 
-// In a cluster messages go through the shard of their key: hand-offs, force releases and renewals over keys of all masters.
+// In a cluster messages go through the shard of their key: hand-offs, force releases and renewals over keys of all
+// masters.
 func TestEngineCluster(t *testing.T) {
 	testenv.Slow(t, "starts a cluster, and waits for what the engine does after several TTLs")
 	t.Parallel()
@@ -383,7 +392,8 @@ func TestEngineCluster(t *testing.T) {
 		})
 	}
 	t.Run("channels", func(t *testing.T) {
-		short := handoff.Options{TTL: 2500 * time.Millisecond} // long enough for a busy machine: what nobody uses is left after five
+		// long enough for a busy machine: what nobody uses is left after five
+		short := handoff.Options{TTL: 2500 * time.Millisecond}
 		a, b := onCluster(t, o, short), onCluster(t, o, short)
 		clusterHandoff(t, a.Fair(), b.Fair())
 		nodes := nodesOf(t, o)
@@ -393,9 +403,11 @@ func TestEngineCluster(t *testing.T) {
 		})
 		clusterHandoff(t, a.Fair(), b.Fair())
 	})
-	for _, prefix := range []string{"shop:", "{shop}:"} { // a prefix may have a hash tag, which puts all locks into one slot, or none
+	// a prefix may have a hash tag, which puts all locks into one slot, or none
+	for _, prefix := range []string{"shop:", "{shop}:"} {
 		t.Run("prefix/"+prefix, func(t *testing.T) {
-			clusterHandoff(t, onCluster(t, o, handoff.Options{Prefix: prefix}).Fair(), onCluster(t, o, handoff.Options{Prefix: prefix}).Fair())
+			clusterHandoff(t, onCluster(t, o, handoff.Options{Prefix: prefix}).Fair(),
+				onCluster(t, o, handoff.Options{Prefix: prefix}).Fair())
 		})
 	}
 	t.Run("force release", func(t *testing.T) { // the client repeats commands
@@ -418,15 +430,16 @@ func TestEngineCluster(t *testing.T) {
 		l := onCluster(t, o, handoff.Options{TTL: 9 * time.Second}).Handoff()
 		var leases []lock.Lease
 		for i := range 60 { // two with each tag, and as many without any
-			leases = append(leases, locktest.Obtain(t, l, fmt.Sprintf("renewed-%d{%d}", i, i/2)), locktest.Obtain(t, l, fmt.Sprintf("renewed-%d", i)))
+			leases = append(leases, locktest.Obtain(t, l, fmt.Sprintf("renewed-%d{%d}", i, i/2)),
+				locktest.Obtain(t, l, fmt.Sprintf("renewed-%d", i)))
 		}
 		time.Sleep(12 * time.Second) // there is nothing to wait for: they must not end
 		for _, lease := range leases {
 			released(t, lease)
 		}
 	})
-	// Every hash tag has its own channel. When a channel is confirmed, its own keys are polled and no others: the cost of a waiter does not
-	// depend on how many there are.
+	// Every hash tag has its own channel. When a channel is confirmed, its own keys are polled and no others: the cost of
+	// a waiter does not depend on how many there are.
 	t.Run("waiters", func(t *testing.T) {
 		holder := onCluster(t, o, handoff.Options{}).Handoff()
 		for _, n := range []int{50, 200} {
@@ -510,7 +523,8 @@ func TestEngineClusterDoesNotAnswer(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	const never = 10 * time.Minute
-	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{l.Addr().String()}, MaxRetries: -1, ReadTimeout: never})
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{l.Addr().String()}, MaxRetries: -1,
+		ReadTimeout: never})
 	e, err := handoff.New(c, handoff.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -535,7 +549,8 @@ type clusterPair struct {
 
 func newClusterPair(t *testing.T, o *redis.ClusterOptions) clusterPair {
 	t.Helper()
-	p := clusterPair{nodes: nodesOf(t, o), a: onCluster(t, o, handoff.Options{}).Fair(), b: onCluster(t, o, handoff.Options{}).Fair()}
+	p := clusterPair{nodes: nodesOf(t, o), a: onCluster(t, o, handoff.Options{}).Fair(),
+		b: onCluster(t, o, handoff.Options{}).Fair()}
 	for i := 0; len(p.keys) < 3; i++ {
 		if key := fmt.Sprintf("of-the-first-%d", i); p.slot(t, key) < 5000 {
 			p.keys = append(p.keys, key)
@@ -582,9 +597,9 @@ func (p clusterPair) handOff(t *testing.T, n int, keys ...string) {
 	}
 }
 
-// A subscriber's connection with channels of several slots is lost and replaced, with all its channels. Then a slot moves to another node
-// while a lock of it is held and waited for: its waiter subscribes there, and the waiters of other locks are not disturbed, although the old
-// node refuses the moved channel.
+// A subscriber's connection with channels of several slots is lost and replaced, with all its channels. Then a slot
+// moves to another node while a lock of it is held and waited for: its waiter subscribes there, and the waiters of
+// other locks are not disturbed, although the old node refuses the moved channel.
 func TestEngineClusterSlotMoves(t *testing.T) {
 	testenv.Slow(t, "starts a cluster")
 	t.Parallel()

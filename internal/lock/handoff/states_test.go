@@ -57,8 +57,9 @@ var holdTransitions = []holdTransition{
 
 var (
 	stateNames = [...]string{idle: "idle", asking: "asking", queued: "queued", draining: "draining", granted: "granted"}
-	eventNames = [...]string{byStart: "start", byReply: "reply", byMessage: "message", byPoll: "poll", byTimer: "timer", byGivingUp: "giving up",
-		byRelease: "release", byLoss: "loss"}
+	eventNames = [...]string{byStart: "start", byReply: "reply", byMessage: "message", byPoll: "poll", byTimer: "timer",
+		byGivingUp: "giving up",
+		byRelease:  "release", byLoss: "loss"}
 	holdStateNames = [...]string{holdActive: "active", holdEnded: "ended", holdLost: "lost"}
 )
 
@@ -77,7 +78,8 @@ func checkTransition(c *contender, to state, because event) {
 	a := &c.attempt
 	switch {
 	case !legal:
-		panic(fmt.Sprintf("handoff: a contender that is %s becomes %s by %s", stateNames[c.state], stateNames[to], eventNames[because]))
+		panic(fmt.Sprintf("handoff: a contender that is %s becomes %s by %s", stateNames[c.state], stateNames[to],
+			eventNames[because]))
 	case a.acquireAgain && c.state != asking, (a.hold != nil || a.renewing || a.grantNoted) && c.state != granted,
 		a.token == "":
 		panic(fmt.Sprintf("handoff: a contender that is %s has %+v", stateNames[c.state], *a))

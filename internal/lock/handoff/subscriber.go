@@ -16,7 +16,8 @@ import (
 // checkInterval is how often a listener checks whether its connection is suspect; that costs no command.
 const checkInterval = 2 * time.Second
 
-// listen receives messages until the subscriber is closed. It never blocks on the engine's mutex for longer than a moment.
+// listen receives messages until the subscriber is closed. It never blocks on the engine's mutex for longer than a
+// moment.
 func (s *subscriber) listen(n *nodeSubscriber) {
 	for wait := time.Millisecond; ; {
 		if s.sweep(n) {
@@ -57,9 +58,9 @@ func (s *subscriber) listen(n *nodeSubscriber) {
 	}
 }
 
-// sweep unsubscribes from the channels of a cluster that no waiter has used lately: there is one channel for each hash tag, and a waiter
-// uses its channel with every poll, more often than once per grant timeout. If no channel is left, sweep also closes the connection,
-// because the node may be gone, and returns true.
+// sweep unsubscribes from the channels of a cluster that no waiter has used lately: there is one channel for each hash
+// tag, and a waiter uses its channel with every poll, more often than once per grant timeout. If no channel is left,
+// sweep also closes the connection, because the node may be gone, and returns true.
 func (s *subscriber) sweep(n *nodeSubscriber) (left bool) {
 	rest, now := 5*s.e.grantTimeout, s.e.now()
 	if !s.e.server.cluster() || now-n.sweptAt < rest {
@@ -95,8 +96,9 @@ func (s *subscriber) sweep(n *nodeSubscriber) (left bool) {
 	return false
 }
 
-// markUnconfirmed marks all channels as not confirmed until the server confirms them again. The client resubscribes by itself. In a cluster it
-// does so with all channels in one command, which is refused if their slots differ: there the connection is replaced.
+// markUnconfirmed marks all channels as not confirmed until the server confirms them again. The client resubscribes by
+// itself. In a cluster it does so with all channels in one command, which is refused if their slots differ: there the
+// connection is replaced.
 func (s *subscriber) markUnconfirmed(n *nodeSubscriber) {
 	s.mu.Lock()
 	for _, c := range n.channels {
@@ -110,8 +112,9 @@ func (s *subscriber) markUnconfirmed(n *nodeSubscriber) {
 	}
 }
 
-// onRefused removes the channels that the server has not confirmed, because it does not say which of them it refuses. Their callers join
-// again, in a cluster maybe at another node. It returns false if no channel is confirmed: then the connection itself may have been refused.
+// onRefused removes the channels that the server has not confirmed, because it does not say which of them it refuses.
+// Their callers join again, in a cluster maybe at another node. It returns false if no channel is confirmed: then the
+// connection itself may have been refused.
 func (s *subscriber) onRefused(n *nodeSubscriber, err error) (heard bool) {
 	s.e.server.moved(err)
 	s.e.log.reportRights(err)
@@ -150,7 +153,8 @@ func (s *subscriber) replace(n *nodeSubscriber) {
 	}
 }
 
-// onConfirm notes that a channel was subscribed, or unsubscribed, and has its keys polled: messages may have been missed.
+// onConfirm notes that a channel was subscribed, or unsubscribed, and has its keys polled: messages may have been
+// missed.
 func (s *subscriber) onConfirm(n *nodeSubscriber, name string, ended bool) {
 	s.mu.Lock()
 	if c := n.channels[name]; ended {

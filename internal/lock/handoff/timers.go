@@ -5,7 +5,9 @@ import (
 	"time"
 )
 
-// alarm is a moment at which something must be done: for a contender its renewal or the end of its lease, for a poller the next poll. One timer of the process serves all alarms, through two heaps: renewals may be made early, so that many share a command, and polls may not.
+// alarm is a moment at which something must be done: for a contender its renewal or the end of its lease, for a poller
+// the next poll. One timer of the process serves all alarms, through two heaps: renewals may be made early, so that
+// many share a command, and polls may not.
 type alarm struct {
 	at        time.Duration
 	contender *contender

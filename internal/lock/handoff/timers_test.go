@@ -31,10 +31,11 @@ func both(t *testing.T, f func(t *testing.T, name string)) {
 }
 
 // pairs are two locks of which the second must wait for the first.
-var pairs = [][2]string{{"handoff", "handoff"}, {"fair", "fair"}, {"rw-write", "rw-write"}, {"rw-write", "rw-read"}, {"rw-read", "rw-write"}}
+var pairs = [][2]string{{"handoff", "handoff"}, {"fair", "fair"}, {"rw-write", "rw-write"}, {"rw-write", "rw-read"},
+	{"rw-read", "rw-write"}}
 
-// mustHappenWithin bounds how long a test waits for what must happen, so that it fails and does not hang: in a bubble the clock never stops
-// while a lease is renewed.
+// mustHappenWithin bounds how long a test waits for what must happen, so that it fails and does not hang: in a bubble
+// the clock never stops while a lease is renewed.
 const mustHappenWithin = 10 * time.Minute
 
 // waits acquires in the background. It panics if there is no outcome.
@@ -54,8 +55,8 @@ func waits(ctx context.Context, l lock.Locker, key string) (got chan lock.Lease,
 	return got, failed
 }
 
-// A renewal that is lost is sent again in time, also of a lock that was granted by a message and must be renewed sooner; also if the client
-// itself would wait for long.
+// A renewal that is lost is sent again in time, also of a lock that was granted by a message and must be renewed
+// sooner; also if the client itself would wait for long.
 func TestEngineLostRenewalIsSentAgain(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 2)
@@ -76,8 +77,8 @@ func TestEngineLostRenewalIsSentAgain(t *testing.T) {
 	})
 }
 
-// A lease that is about to end by its MaxHold does not hurry the renewal of others, which would fail where the server is not
-// near.
+// A lease that is about to end by its MaxHold does not hurry the renewal of others, which would fail where the server
+// is not near.
 func TestEngineMaxHoldSpoilsNoRenewal(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
 		_, links := network(t, 2)
@@ -98,8 +99,8 @@ func TestEngineMaxHoldSpoilsNoRenewal(t *testing.T) {
 	})
 }
 
-// Five hundred locks, taken over two seconds, share their renewals: a command a second at a TTL of 30 s, which is 30 for each
-// TTL, whatever it is. A lock that is held has no goroutine.
+// Five hundred locks, taken over two seconds, share their renewals: a command a second at a TTL of 30 s, which is 30
+// for each TTL, whatever it is. A lock that is held has no goroutine.
 func TestEngineRenewalsAreShared(t *testing.T) {
 	for name, key := range map[string]string{"handoff": "%d", "rw-read": "readers of one key%.0d"} {
 		inBubble(t, name, func(t *testing.T) {
@@ -119,7 +120,8 @@ func TestEngineRenewalsAreShared(t *testing.T) {
 			c.AddHook(counted)
 			time.Sleep(locktest.TTL * 5 / 2)
 			// The first renewal may find a server that does not know the script, and send each of its commands twice.
-			if got, least, most := counted.scripts.Load(), int64(2*locks/100), int64(30*5/2+locks/100); got < least || got > most {
+			if got, least, most := counted.scripts.Load(), int64(2*locks/100), int64(30*5/2+locks/100); got < least ||
+				got > most {
 				t.Errorf("%d renewal commands for %d locks in 2.5 TTL, want %d to %d", got, locks, least, most)
 			}
 			for _, lease := range leases {
@@ -166,7 +168,8 @@ func TestEngineContextEndsInEachPhase(t *testing.T) {
 		for _, p := range pairs {
 			inBubble(t, phase+"/"+p[0]+" then "+p[1], func(t *testing.T) {
 				m, links := network(t, 2)
-				holder, waiter := pick(links[0].process(t, handoff.Options{}), p[0]), pick(links[1].process(t, handoff.Options{}), p[1])
+				holder, waiter := pick(links[0].process(t, handoff.Options{}), p[0]),
+					pick(links[1].process(t, handoff.Options{}), p[1])
 				held := locktest.Obtain(t, holder, "k{1}")
 				ctx, cancel := context.WithCancel(t.Context())
 				got, failed := waits(ctx, waiter, "k{1}")
@@ -193,8 +196,8 @@ func TestEngineContextEndsInEachPhase(t *testing.T) {
 	}
 }
 
-// Every key that a process waits for is polled each two seconds, by itself, however many of its callers wait for it. The polls spread out, also when all waits began together, and after
-// all keys lost their connection together.
+// Every key that a process waits for is polled each two seconds, by itself, however many of its callers wait for it.
+// The polls spread out, also when all waits began together, and after all keys lost their connection together.
 func TestEnginePollsOfManyKeysSpreadOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys = 100
@@ -236,15 +239,16 @@ func TestEnginePollsOfManyKeysSpreadOut(t *testing.T) {
 				sum += n
 			}
 			if most := slices.Max(polls); sum < 2*keys || sum > 5*keys/2 || most > 15 {
-				t.Errorf("%s: %d polls of %d keys in 4 s, and %d in one 50 ms, want one for each key in 1.75 to 2 s, spread out", when, sum, keys, most)
+				t.Errorf("%s: %d polls of %d keys in 4 s, and %d in one 50 ms, want one for each key in 1.75 to 2 s, spread out",
+					when, sum, keys, most)
 			}
 			links[0].cut()
 		}
 	})
 }
 
-// A server loses its memory and all connections. A holder whose process is subscribed, or sends anything afterwards, learns of it within a
-// second, however long its TTL is (invariant 2).
+// A server loses its memory and all connections. A holder whose process is subscribed, or sends anything afterwards,
+// learns of it within a second, however long its TTL is (invariant 2).
 func TestEngineReconnectRenewsHolds(t *testing.T) {
 	for _, name := range allLocks {
 		for how, after := range map[string]func(t *testing.T, l, other lock.Locker) (noticed func()){

@@ -16,8 +16,8 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// exampleMySQL is the address of the server for the example that has no embedded one. It has no output for the go command to check, which would
-// run it without a server; TestSQLServerExample runs it.
+// exampleMySQL is the address of the server for the example that has no embedded one. It has no output for the go
+// command to check, which would run it without a server; TestSQLServerExample runs it.
 var exampleMySQL string
 
 // TestSQLServerExample runs the example that needs a server, and compares what it prints.
@@ -72,7 +72,8 @@ func ExampleUnique() {
 	// released: <nil>
 }
 
-// The same with an expiry, by the database's clock, and a fence that rises with every hold. A write should check the fence.
+// The same with an expiry, by the database's clock, and a fence that rises with every hold. A write should check the
+// fence.
 func ExampleLeaseRow() {
 	db, stop := exampleSQLite()
 	defer stop()

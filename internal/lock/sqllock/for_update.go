@@ -19,24 +19,25 @@ import (
 // ErrNoConnection comes with [lock.ErrBusy]: the wait was not for the lock but for a connection of the pool.
 var ErrNoConnection = errors.New("lock: no free connection in the pool")
 
-// ForUpdate is a named row that a transaction locks and holds: SELECT ... FOR UPDATE, work, COMMIT. The connection owns the lock: when
-// the connection ends, for whatever reason, the server gives the row to the next waiter.
+// ForUpdate is a named row that a transaction locks and holds: SELECT ... FOR UPDATE, work, COMMIT. The connection owns
+// the lock: when the connection ends, for whatever reason, the server gives the row to the next waiter.
 //
-// It has no fence: a number counted in the transaction that holds the row would be rolled back with it, and issued again.
+// It has no fence: a number counted in the transaction that holds the row would be rolled back with it, and issued
+// again.
 //
-// What breaks it: first, as many holders and waiters, of any keys, as the pool has connections. Every other caller then waits for a
-// connection, and a holder that needs one more for its work waits forever. Give the lock a pool of its own. Second, a killed connection:
-// the server lets the next waiter in at once, but the holder learns of it only when it next uses the connection, at most a third of ttl
-// later.
+// What breaks it: first, as many holders and waiters, of any keys, as the pool has connections. Every other caller then
+// waits for a connection, and a holder that needs one more for its work waits forever. Give the lock a pool of its own.
+// Second, a killed connection: the server lets the next waiter in at once, but the holder learns of it only when it
+// next uses the connection, at most a third of ttl later.
 type ForUpdate struct {
 	t     table
 	ttl   time.Duration
 	steps *step.Stream
 }
 
-// NewForUpdate returns the lock on rows of the table record_lock of db, which must be MySQL or MariaDB (10.3 for NOWAIT). ttl, in whole
-// seconds, is how long the server keeps the transaction of a silent process; the lock uses the connection every third of it. Keys are at
-// most 255 bytes long.
+// NewForUpdate returns the lock on rows of the table record_lock of db, which must be MySQL or MariaDB (10.3 for
+// NOWAIT). ttl, in whole seconds, is how long the server keeps the transaction of a silent process; the lock uses the
+// connection every third of it. Keys are at most 255 bytes long.
 func NewForUpdate(db *gorm.DB, ttl time.Duration, steps *step.Stream) (*ForUpdate, error) {
 	t, err := newTable(db)
 	if err == nil && t.dialect != "mysql" {
@@ -45,8 +46,8 @@ func NewForUpdate(db *gorm.DB, ttl time.Duration, steps *step.Stream) (*ForUpdat
 	return &ForUpdate{t, max(ttl.Truncate(time.Second), time.Second), steps}, err
 }
 
-// Acquire waits for a connection and then for the row. The server does the waiting in whole seconds, and wakes the waiter at once; the
-// rest of less than a second is polled.
+// Acquire waits for a connection and then for the row. The server does the waiting in whole seconds, and wakes the
+// waiter at once; the rest of less than a second is polled.
 func (l *ForUpdate) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	ctx = lock.BeginWait(ctx)
 	if err := lock.RefuseLease(ctx, "sql-for-update"); err != nil {
@@ -58,7 +59,8 @@ func (l *ForUpdate) Acquire(ctx context.Context, key string) (lock.Lease, error)
 		return nil, err
 	}
 	sent, err := c.lock(ctx, key)
-	if err == nil && lock.TooLate(sent, l.ttl) { // the server may have ended the connection and granted the row to the next client
+	// the server may have ended the connection and granted the row to the next client
+	if err == nil && lock.TooLate(sent, l.ttl) {
 		err = fmt.Errorf("%w: sql-for-update: the row was granted for %s, and that is over", lock.ErrBusy, l.ttl)
 	}
 	if err != nil {
@@ -84,8 +86,8 @@ func (l *ForUpdate) Acquire(ctx context.Context, key string) (lock.Lease, error)
 	return hold, nil
 }
 
-// conn takes a connection of the pool. If one is free or may be opened, that belongs to the first attempt. Otherwise it is part of the
-// wait, even if other callers took the free connection first.
+// conn takes a connection of the pool. If one is free or may be opened, that belongs to the first attempt. Otherwise it
+// is part of the wait, even if other callers took the free connection first.
 func (l *ForUpdate) conn(ctx context.Context) (*sql.Conn, error) {
 	for {
 		limit, stop := context.WithTimeout(ctx, lock.CommandTimeout)
@@ -124,11 +126,12 @@ func (l *ForUpdate) connect(ctx context.Context) (*rowConn, error) {
 		return nil, err
 	}
 	c := &rowConn{t: l.t, conn: conn}
-	// The server ends a connection that is idle for longer, and with it the transaction: that makes it a lease. Without autocommit every
-	// statement is in a transaction: after an error that ends one, such as a time-out with innodb_rollback_on_timeout, the next read
-	// still locks its row.
+	// The server ends a connection that is idle for longer, and with it the transaction: that makes it a lease. Without
+	// autocommit every statement is in a transaction: after an error that ends one, such as a time-out with
+	// innodb_rollback_on_timeout, the next read still locks its row.
 	err = c.exec(ctx, fmt.Sprintf("SET @lastitem_wait = @@wait_timeout, @lastitem_lock = @@innodb_lock_wait_timeout, "+
-		"@lastitem_auto = @@autocommit, wait_timeout = %d, innodb_lock_wait_timeout = 1, autocommit = 0", int(l.ttl/time.Second)))
+		"@lastitem_auto = @@autocommit, wait_timeout = %d, innodb_lock_wait_timeout = 1, autocommit = 0",
+		int(l.ttl/time.Second)))
 	if err != nil {
 		c.discard()
 		return nil, c.failed(ctx, err)
@@ -211,9 +214,9 @@ func (c *rowConn) row(ctx context.Context, key string, wait time.Duration) error
 	return c.conn.QueryRowContext(ctx, statement, []byte(key)).Scan(&got)
 }
 
-// make makes the row, in a separate transaction: an uncommitted row is invisible to others, and a read that missed the row has locked its
-// gap, so that two such reads would block each other's insert. It is no error if somebody else has made the row meanwhile, and perhaps
-// locked it.
+// make makes the row, in a separate transaction: an uncommitted row is invisible to others, and a read that missed the
+// row has locked its gap, so that two such reads would block each other's insert. It is no error if somebody else has
+// made the row meanwhile, and perhaps locked it.
 func (c *rowConn) make(ctx context.Context, key string) error {
 	if err := c.exec(ctx, "ROLLBACK"); err != nil {
 		return err
@@ -238,8 +241,8 @@ func (c *rowConn) failed(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: sql-for-update: %w", lock.ErrUnavailable, err)
 }
 
-// end ends the transaction, and returns the connection to the pool with its original settings. A connection that fails is closed, which
-// ends the transaction once the server notices.
+// end ends the transaction, and returns the connection to the pool with its original settings. A connection that fails
+// is closed, which ends the transaction once the server notices.
 func (c *rowConn) end(ctx context.Context, how string) error {
 	if c.conn == nil {
 		return lock.ErrLost // the transaction has ended before, or the lock was closed
@@ -251,7 +254,8 @@ func (c *rowConn) end(ctx context.Context, how string) error {
 		}
 		return err
 	}
-	if err := c.exec(ctx, "SET wait_timeout = @lastitem_wait, innodb_lock_wait_timeout = @lastitem_lock, autocommit = @lastitem_auto"); err != nil {
+	if err := c.exec(ctx, "SET wait_timeout = @lastitem_wait, innodb_lock_wait_timeout = @lastitem_lock, autocommit = "+
+		"@lastitem_auto"); err != nil {
 		c.discard()
 		return nil //nolint:nilerr // the lock is released; only the connection is lost
 	}

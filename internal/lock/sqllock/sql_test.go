@@ -68,16 +68,19 @@ func forUpdate(t *testing.T, db *gorm.DB, ttl time.Duration, s *step.Stream) *sq
 
 func TestSQL(t *testing.T) {
 	onDatabases(t, func(t *testing.T, dsn string) {
-		unique := sqlKind(dsn, "sql-unique", "u", func(t *testing.T, db *gorm.DB, _ time.Duration, s *step.Stream) lock.Locker {
+		unique := sqlKind(dsn, "sql-unique", "u", func(t *testing.T, db *gorm.DB, _ time.Duration,
+			s *step.Stream) lock.Locker {
 			return sqlUnique(t, db, s)
 		})
 		unique.Late, unique.NoLate = nil, locktest.NeverEnds
 		locktest.Run(t, unique)
-		locktest.Run(t, sqlKind(dsn, "sql-lease", "l", func(t *testing.T, db *gorm.DB, ttl time.Duration, s *step.Stream) lock.Locker {
+		locktest.Run(t, sqlKind(dsn, "sql-lease", "l", func(t *testing.T, db *gorm.DB, ttl time.Duration,
+			s *step.Stream) lock.Locker {
 			return sqlLease(t, db, ttl, s)
 		}))
 		if !strings.HasPrefix(dsn, "sqlite:") {
-			locktest.Run(t, sqlKind(dsn, "sql-for-update", "f", func(t *testing.T, db *gorm.DB, ttl time.Duration, s *step.Stream) lock.Locker {
+			locktest.Run(t, sqlKind(dsn, "sql-for-update", "f", func(t *testing.T, db *gorm.DB, ttl time.Duration,
+				s *step.Stream) lock.Locker {
 				return forUpdate(t, db, ttl, s)
 			}))
 		}
@@ -85,10 +88,13 @@ func TestSQL(t *testing.T) {
 }
 
 // sqlKind is a kind of lock in the database at dsn.
-func sqlKind(dsn, name, key string, process func(*testing.T, *gorm.DB, time.Duration, *step.Stream) lock.Locker) locktest.Kind {
+func sqlKind(dsn, name, key string, process func(*testing.T, *gorm.DB, time.Duration,
+	*step.Stream) lock.Locker) locktest.Kind {
 	conns := 8
 	if strings.HasPrefix(dsn, "sqlite:") {
-		conns = 2 // SQLite's writers poll for its write lock, and none is first in line: of many connections one may get nothing for seconds
+		// SQLite's writers poll for its write lock, and none is first in line: of many connections one may get nothing for
+		// seconds
+		conns = 2
 	}
 	k := locktest.Kind{
 		Name: name, Key: locktest.KeysUnder(key),
@@ -142,8 +148,8 @@ func TestSQLReleaseDuringRenewal(t *testing.T) {
 	}
 }
 
-// The answer to the acquiring statement is lost: the acquire is undone. The answer to the releasing statement is lost: the release may be
-// repeated.
+// The answer to the acquiring statement is lost: the acquire is undone. The answer to the releasing statement is lost:
+// the release may be repeated.
 func TestSQLLostAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -195,8 +201,8 @@ func throughRelay(t *testing.T, dsn string) (far string, r *locktest.Relay) {
 	return cfg.FormatDSN(), r
 }
 
-// jumpingSQL returns a database whose clock can be set: a function that opens pools on it, and one that sets the clock and waits until the
-// database shows it.
+// jumpingSQL returns a database whose clock can be set: a function that opens pools on it, and one that sets the clock
+// and waits until the database shows it.
 func jumpingSQL(t *testing.T) (open func() *gorm.DB, jumpTo func(offset time.Duration)) {
 	t.Helper()
 	dsn, set := testenv.ClockedMySQL(t)
@@ -213,8 +219,9 @@ func jumpingSQL(t *testing.T) (open func() *gorm.DB, jumpTo func(offset time.Dur
 	}
 }
 
-// The lease of a row depends on the database's clock. A jump past the TTL lets a rival in while the holder is alive and renews; the fence
-// rises, so a write that checks it is refused to the first holder. A jump back makes the row of a dead holder last longer by the jump.
+// The lease of a row depends on the database's clock. A jump past the TTL lets a rival in while the holder is alive and
+// renews; the fence rises, so a write that checks it is refused to the first holder. A jump back makes the row of a
+// dead holder last longer by the jump.
 func TestSQLLeaseDatabaseClockJumps(t *testing.T) {
 	testenv.Slow(t, "a server with a clock of its own, which it must compile")
 	t.Parallel()
@@ -231,7 +238,8 @@ func TestSQLLeaseDatabaseClockJumps(t *testing.T) {
 		t.Fatalf("a rival after a jump past the TTL: %v, want the lock", err)
 	}
 	if err := first.Context().Err(); err != nil {
-		t.Errorf("the first holder's context: %v, want nil: its own clock has not moved, and it renews every %v only", err, ttl/3)
+		t.Errorf("the first holder's context: %v, want nil: its own clock has not moved, and it renews every %v only", err,
+			ttl/3)
 	}
 	locktest.WantHigher(t, first, second)
 	if err := first.Release(t.Context()); err == nil {
@@ -260,7 +268,8 @@ func TestSQLLeaseDatabaseClockJumps(t *testing.T) {
 	locktest.Release(t, locktest.Obtain(t, l, "back"))
 }
 
-// If a holder's row has expired by a jump and nobody has taken it, the holder is told at its next renewal: the row is not revived.
+// If a holder's row has expired by a jump and nobody has taken it, the holder is told at its next renewal: the row is
+// not revived.
 func TestSQLLeaseJumpWithoutRival(t *testing.T) {
 	testenv.Slow(t, "a server with a clock of its own, which it must compile")
 	t.Parallel()
@@ -278,7 +287,8 @@ func TestSQLLeaseJumpWithoutRival(t *testing.T) {
 func rowLeft(t *testing.T, db *gorm.DB, key string) time.Duration {
 	t.Helper()
 	var us int64
-	const left = "SELECT expires_us - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM record_lock WHERE lock_key = ?"
+	const left = "SELECT expires_us - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM record_lock WHERE " +
+		"lock_key = ?"
 	if err := db.Raw(left, []byte(key)).Scan(&us).Error; err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +298,8 @@ func rowLeft(t *testing.T, db *gorm.DB, key string) time.Duration {
 func TestSQLDeaths(t *testing.T) {
 	testenv.Slow(t, "sessions of 15 s end")
 	t.Parallel()
-	for name, make := range map[string]func(*testing.T) *locktest.World{"sql-lease": leaseWorld, "sql-for-update": forUpdateWorld} {
+	for name, make := range map[string]func(*testing.T) *locktest.World{"sql-lease": leaseWorld,
+		"sql-for-update": forUpdateWorld} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			locktest.Deaths(t, make)
@@ -300,7 +311,8 @@ func TestSQLDeaths(t *testing.T) {
 type rowLock func(*testing.T, *gorm.DB, time.Duration) lock.Locker
 
 // sqlWorld is the part of a World that all row locks share. The keys of dying are parts of SQL statements.
-func sqlWorld(t *testing.T, locker rowLock, dying map[string]string, traces func(db *gorm.DB, key string) int) *locktest.World {
+func sqlWorld(t *testing.T, locker rowLock, dying map[string]string,
+	traces func(db *gorm.DB, key string) int) *locktest.World {
 	dsn := testenv.MySQL(t)
 	db := openSQL(t, dsn, 1)
 	far := func(t *testing.T) (lock.Locker, *locktest.Relay) {
@@ -349,7 +361,9 @@ func leaseWorld(t *testing.T) *locktest.World {
 }
 
 func forUpdateWorld(t *testing.T) *locktest.World {
-	return sqlWorld(t, func(t *testing.T, db *gorm.DB, ttl time.Duration) lock.Locker { return forUpdate(t, db, ttl, nil) },
+	return sqlWorld(t, func(t *testing.T, db *gorm.DB, ttl time.Duration) lock.Locker {
+		return forUpdate(t, db, ttl, nil)
+	},
 		map[string]string{"connection": "autocommit = 0", "row made": "INSERT INTO record_lock", "row locked": "FOR UPDATE"},
 		func(db *gorm.DB, key string) (n int) { // nobody has the row: it can be locked at once
 			err := db.Raw("SELECT COUNT(*) FROM record_lock WHERE lock_key = ? FOR UPDATE NOWAIT", []byte(key)).Scan(&n).Error

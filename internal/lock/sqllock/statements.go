@@ -18,8 +18,8 @@ import (
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// sqlNow is the database's own clock in microseconds since the epoch, by dialect; independent of time zones and their changes.
-// SQLite's counts milliseconds.
+// sqlNow is the database's own clock in microseconds since the epoch, by dialect; independent of time zones and their
+// changes. SQLite's counts milliseconds.
 var sqlNow = map[string]string{
 	"mysql":  "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
 	"sqlite": "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
@@ -61,8 +61,8 @@ func (t table) statement(text string) string {
 	return strings.ReplaceAll(strings.Join(kept, " "), "NOW_US", sqlNow[t.dialect])
 }
 
-// bounded is ctx with a limit for one statement. SQLite's is detached: if a context ends while a statement runs, the driver reports that
-// even when the statement took effect.
+// bounded is ctx with a limit for one statement. SQLite's is detached: if a context ends while a statement runs, the
+// driver reports that even when the statement took effect.
 func (t table) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	if t.dialect == "sqlite" {
 		ctx = context.WithoutCancel(ctx)
@@ -70,8 +70,8 @@ func (t table) bounded(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, lock.CommandTimeout)
 }
 
-// exec runs a single statement and returns how many rows it changed. A statement that a deadlock ended did not happen and is sent again:
-// an INSERT that finds the key locks it, and two of these and a DELETE are enough for a deadlock.
+// exec runs a single statement and returns how many rows it changed. A statement that a deadlock ended did not happen
+// and is sent again: an INSERT that finds the key locks it, and two of these and a DELETE are enough for a deadlock.
 func (t table) exec(ctx context.Context, name string, args ...any) (int64, error) {
 	ctx, cancel := t.bounded(ctx)
 	defer cancel()

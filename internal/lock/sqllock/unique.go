@@ -1,5 +1,5 @@
-// Package sqllock has the locks of a database: a row under a unique index ([Unique]), the same with an owner, an expiry and renewal
-// ([LeaseRow]), and a row that stays locked as long as a transaction lasts ([ForUpdate]).
+// Package sqllock has the locks of a database: a row under a unique index ([Unique]), the same with an owner, an expiry
+// and renewal ([LeaseRow]), and a row that stays locked as long as a transaction lasts ([ForUpdate]).
 package sqllock
 
 import (
@@ -16,24 +16,25 @@ import (
 	"lastitem/internal/step"
 )
 
-// Unique is the database lock of every write-up: INSERT a row under a unique index, work, DELETE it. The row names its owner, so that no
-// client deletes another's row.
+// Unique is the database lock of every write-up: INSERT a row under a unique index, work, DELETE it. The row names its
+// owner, so that no client deletes another's row.
 //
-// What breaks it: its holder dies. There is no expiry, so the lock stays held until somebody deletes the row by hand. [LeaseRow] repairs
-// this. Do not use both with the same key, because LeaseRow keeps its row.
+// What breaks it: its holder dies. There is no expiry, so the lock stays held until somebody deletes the row by hand.
+// [LeaseRow] repairs this. Do not use both with the same key, because LeaseRow keeps its row.
 type Unique struct {
 	t     table
 	steps *step.Stream
 }
 
-// NewUnique returns the lock in the table record_lock of db, which is MySQL (or what speaks its protocol) or SQLite. Keys
-// are at most 255 bytes long.
+// NewUnique returns the lock in the table record_lock of db, which is MySQL (or what speaks its protocol) or SQLite.
+// Keys are at most 255 bytes long.
 func NewUnique(db *gorm.DB, steps *step.Stream) (*Unique, error) {
 	t, err := newTable(db)
 	return &Unique{t, steps}, err
 }
 
-// sqlRetry is the longest sleep between two tries, or two looks; each is random, so that losers do not retry at the same time.
+// sqlRetry is the longest sleep between two tries, or two looks; each is random, so that losers do not retry at the
+// same time.
 const sqlRetry = 50 * time.Millisecond
 
 // Acquire tries to insert the row, sleeping 1 to 50 ms between tries.
@@ -59,8 +60,8 @@ func (l *Unique) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	}
 }
 
-// try sends one INSERT, which does not end with ctx, because the server might go on with it. If its answer is lost, or the caller has
-// left, the row is deleted again; if that fails too, the row stays: this lock has no remedy for that.
+// try sends one INSERT, which does not end with ctx, because the server might go on with it. If its answer is lost, or
+// the caller has left, the row is deleted again; if that fails too, the row stays: this lock has no remedy for that.
 func (l *Unique) try(ctx context.Context, key, owner string) (bool, error) {
 	whole, cancel := lock.Detached(ctx)
 	defer cancel()
@@ -113,19 +114,20 @@ func (u *uniqueLease) Release(ctx context.Context) error {
 	})
 }
 
-// LeaseRow repairs [Unique]: a row with an owner, an expiry by the database's clock, renewal every third of the TTL, takeover after
-// expiry, and a fence that the takeover raises in the same statement. The row of each key stays, because the fence must not start again.
+// LeaseRow repairs [Unique]: a row with an owner, an expiry by the database's clock, renewal every third of the TTL,
+// takeover after expiry, and a fence that the takeover raises in the same statement. The row of each key stays, because
+// the fence must not start again.
 //
-// What breaks it: a process that stops as a whole for longer than the TTL, and a database whose clock jumps. A rival enters, and the
-// first holder finishes its write, unless a fence that is checked at the data refuses it.
+// What breaks it: a process that stops as a whole for longer than the TTL, and a database whose clock jumps. A rival
+// enters, and the first holder finishes its write, unless a fence that is checked at the data refuses it.
 type LeaseRow struct {
 	t     table
 	ttl   time.Duration
 	steps *step.Stream
 }
 
-// NewLeaseRow returns the lock in the table record_lock of db, which is MySQL (or what speaks its protocol) or SQLite. Keys are
-// at most 255 bytes long.
+// NewLeaseRow returns the lock in the table record_lock of db, which is MySQL (or what speaks its protocol) or SQLite.
+// Keys are at most 255 bytes long.
 //
 // The fence of a key goes back if its row is deleted, or if the database comes back with older data.
 func NewLeaseRow(db *gorm.DB, ttl time.Duration, steps *step.Stream) (*LeaseRow, error) {
@@ -133,8 +135,8 @@ func NewLeaseRow(db *gorm.DB, ttl time.Duration, steps *step.Stream) (*LeaseRow,
 	return &LeaseRow{t, ttl, steps}, err
 }
 
-// Acquire takes the row, or looks at it every 1 to 50 ms until it is free or has expired and then tries again. Looking locks
-// nothing, so the holder's own statements do not wait for the losers'.
+// Acquire takes the row, or looks at it every 1 to 50 ms until it is free or has expired and then tries again. Looking
+// locks nothing, so the holder's own statements do not wait for the losers'.
 func (l *LeaseRow) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	ctx = lock.BeginWait(ctx)
 	if err := lock.RefuseLease(ctx, "sql-lease"); err != nil {
@@ -168,8 +170,8 @@ func (l *LeaseRow) Acquire(ctx context.Context, key string) (lock.Lease, error) 
 	}
 }
 
-// try sends the takeover and reads the row. The owner in the row decides whether the lock is ours, and not the number of affected rows,
-// because an earlier answer may have been lost.
+// try sends the takeover and reads the row. The owner in the row decides whether the lock is ours, and not the number
+// of affected rows, because an earlier answer may have been lost.
 func (l *LeaseRow) try(ctx context.Context, key, owner string) (sqlHold, error) {
 	if _, err := l.t.exec(ctx, "take", []byte(owner), l.ttl.Microseconds(), []byte(key)); err != nil {
 		return sqlHold{}, err
@@ -223,8 +225,8 @@ func (l *LeaseRow) wait(ctx context.Context, key string) error {
 	}
 }
 
-// takeBack undoes a try that may have been granted. It waits for the try's statements, which it must not overtake. If it fails, the row
-// expires.
+// takeBack undoes a try that may have been granted. It waits for the try's statements, which it must not overtake. If
+// it fails, the row expires.
 func (l *LeaseRow) takeBack(ctx context.Context, over <-chan struct{}, key, owner string) {
 	back, cancel := lock.Detached(ctx)
 	defer cancel()

@@ -26,14 +26,16 @@ func TestSQLUniqueOfDeadHolderStays(t *testing.T) {
 		locktest.WantBusy(t, l, "k", "after the holder's death")
 		// No statement of this lock reads a clock, and its row has no expiry, so the row stays forever.
 		var open int
-		if err := db.Raw("SELECT COUNT(*) FROM record_lock WHERE expires_us IS NULL").Scan(&open).Error; err != nil || open != 1 {
+		if err := db.Raw("SELECT COUNT(*) FROM record_lock WHERE expires_us IS NULL").Scan(&open).Error; err != nil ||
+			open != 1 {
 			t.Errorf("rows without an end: %d, %v, want 1", open, err)
 		}
 		locktest.WantBusy(t, sqlLease(t, db, time.Second, nil), "k", "the repaired lock on a row without expiry")
 	})
 }
 
-// The repaired lock: the next client takes over when the dead holder's TTL is over, not earlier, and with a higher fence.
+// The repaired lock: the next client takes over when the dead holder's TTL is over, not earlier, and with a higher
+// fence.
 func TestSQLLeaseOfDeadHolderIsTakenOver(t *testing.T) {
 	onDatabases(t, func(t *testing.T, dsn string) {
 		dead := openSQL(t, dsn, 4)
@@ -95,7 +97,8 @@ func TestSQLLeaseLost(t *testing.T) {
 
 func TestSQLLeaseFencesRise(t *testing.T) {
 	onDatabases(t, func(t *testing.T, dsn string) {
-		locktest.FencesRise(t, "k", sqlLease(t, openSQL(t, dsn, 4), locktest.TTL, nil), sqlLease(t, openSQL(t, dsn, 4), locktest.TTL, nil))
+		locktest.FencesRise(t, "k", sqlLease(t, openSQL(t, dsn, 4), locktest.TTL, nil),
+			sqlLease(t, openSQL(t, dsn, 4), locktest.TTL, nil))
 	})
 }
 
@@ -118,7 +121,8 @@ func TestSQLLeaseReleaseDuringAHungRenewal(t *testing.T) {
 func sessionsOf(t *testing.T, db *gorm.DB) []int64 {
 	t.Helper()
 	var ids []int64
-	err := db.Raw("SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()").Scan(&ids).Error
+	err := db.Raw("SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()").
+		Scan(&ids).Error
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +166,8 @@ func TestSQLForUpdatePoolExhausted(t *testing.T) {
 	for _, wait := range []time.Duration{0, 100 * time.Millisecond} {
 		_, err := l.Acquire(lock.WithWait(t.Context(), wait), "another")
 		if !errors.Is(err, lock.ErrBusy) || !errors.Is(err, sqllock.ErrNoConnection) {
-			t.Errorf("Acquire of a free lock without a free connection, wait %s = %v, want ErrBusy and ErrNoConnection", wait, err)
+			t.Errorf("Acquire of a free lock without a free connection, wait %s = %v, want ErrBusy and ErrNoConnection", wait,
+				err)
 		}
 	}
 	locktest.Release(t, lease)
@@ -170,8 +175,8 @@ func TestSQLForUpdatePoolExhausted(t *testing.T) {
 	locktest.Release(t, free)
 }
 
-// Waits of less than a second, of one second, and of a second and a rest: none ends early, or lasts as long as the longest single wait at
-// the server.
+// Waits of less than a second, of one second, and of a second and a rest: none ends early, or lasts as long as the
+// longest single wait at the server.
 func TestSQLForUpdateWaits(t *testing.T) {
 	t.Parallel()
 	db := openSQL(t, testenv.MySQL(t), 8)
@@ -203,7 +208,8 @@ func TestSQLForUpdateWaits(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = c.Close() }) // not before all connections are taken
 		var same bool
-		err = c.QueryRowContext(t.Context(), "SELECT @@wait_timeout = @@GLOBAL.wait_timeout AND @@innodb_lock_wait_timeout = @@GLOBAL.innodb_lock_wait_timeout AND @@autocommit").Scan(&same)
+		err = c.QueryRowContext(t.Context(), "SELECT @@wait_timeout = @@GLOBAL.wait_timeout AND @@innodb_lock_wait_timeout "+
+			"= @@GLOBAL.innodb_lock_wait_timeout AND @@autocommit").Scan(&same)
 		if err != nil || !same {
 			t.Errorf("a connection came back with other settings (%v)", err)
 		}
@@ -225,7 +231,8 @@ func TestSQLForUpdateUnreachable(t *testing.T) {
 	l := forUpdate(t, openSQL(t, far, 2), time.Minute, nil)
 	r.Heal() // it closes the connections of the pool
 	r.Cut.Store(true)
-	if _, err := l.Acquire(t.Context(), "k"); !errors.Is(err, lock.ErrUnavailable) || errors.Is(err, sqllock.ErrNoConnection) {
+	if _, err := l.Acquire(t.Context(), "k"); !errors.Is(err, lock.ErrUnavailable) ||
+		errors.Is(err, sqllock.ErrNoConnection) {
 		t.Errorf("Acquire = %v, want ErrUnavailable", err)
 	}
 	r.Heal()

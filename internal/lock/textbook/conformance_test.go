@@ -100,7 +100,8 @@ func bubble(t *testing.T, test func(t *testing.T, c *redis.Client, m *miniredis.
 }
 
 // each is bubble for each of the named locks, whose scripts are loaded.
-func each(t *testing.T, names string, test func(t *testing.T, o one, l lock.Locker, c *redis.Client, m *miniredis.Miniredis)) {
+func each(t *testing.T, names string, test func(t *testing.T, o one, l lock.Locker, c *redis.Client,
+	m *miniredis.Miniredis)) {
 	t.Helper()
 	for name := range strings.FieldsSeq(names) {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +128,8 @@ func TestConformance(t *testing.T) {
 				k.Except = []string{"steps"} // it reports the steps of two locks
 			}
 			if name == "setnx-finally" {
-				k.Except = []string{"excludes", "busy at once", "waits no longer than allowed", "cancelled wait", "release wakes", "release repeated"}
+				k.Except = []string{"excludes", "busy at once", "waits no longer than allowed", "cancelled wait", "release wakes",
+					"release repeated"}
 			}
 			locktest.Run(t, k)
 		}
@@ -164,7 +166,8 @@ func redlockConformance(t *testing.T, nodes []*testenv.RedisNode, guard time.Dur
 		Process: func(t *testing.T, st *step.Stream) lock.Locker {
 			all, _ := masters(t, nodes)
 			// Other packages are tested at the same time: a node that answers slowly has not failed.
-			return textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: 30 * time.Second, NodeTimeout: 10 * time.Second, RestartGuard: guard}, st)
+			return textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: 30 * time.Second, NodeTimeout: 10 * time.Second,
+				RestartGuard: guard}, st)
 		},
 		NoLate: "late grants are tested with all nodes up",
 	}

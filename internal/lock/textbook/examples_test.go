@@ -20,7 +20,8 @@ func exampleMasters(names ...string) (servers []*miniredis.Miniredis, nodes []te
 	var stops []func()
 	for _, name := range names {
 		server, c, stop := locktest.EmbeddedRedis()
-		servers, nodes, stops = append(servers, server), append(nodes, textbook.RedlockNode{Name: name, Client: c}), append(stops, stop)
+		servers, nodes, stops = append(servers, server), append(nodes, textbook.RedlockNode{Name: name, Client: c}),
+			append(stops, stop)
 	}
 	return servers, nodes, func() {
 		for _, stop := range stops {
@@ -46,7 +47,8 @@ func ExampleNewSetNXExpire() {
 	server, client, stop := locktest.EmbeddedRedis()
 	defer stop()
 	locker := textbook.NewSetNXExpire(client, 10*time.Second, nil)
-	_, _ = locktest.TryOnce(locker, "lock:{101}") // and its holder dies after the PEXPIRE; if it died before, the key would stay
+	// and its holder dies after the PEXPIRE; if it died before, the key would stay
+	_, _ = locktest.TryOnce(locker, "lock:{101}")
 	server.FastForward(10 * time.Second)
 	_, err := locktest.TryOnce(locker, "lock:{101}")
 	fmt.Println("a TTL later:", err)
@@ -147,7 +149,8 @@ func ExampleRedlock() {
 	servers, nodes, stop := exampleMasters("a", "b", "c")
 	defer stop()
 	ctx := context.Background()
-	locker := textbook.NewRedlock(textbook.RedlockOptions{Nodes: nodes, TTL: 10 * time.Second, NodeTimeout: time.Second}, nil)
+	locker := textbook.NewRedlock(textbook.RedlockOptions{Nodes: nodes, TTL: 10 * time.Second, NodeTimeout: time.Second},
+		nil)
 	servers[0].SetError("out of service")
 	lease, err := locker.Acquire(ctx, "lock:{101}")
 	fmt.Println("two of three:", err)

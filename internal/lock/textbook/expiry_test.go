@@ -91,8 +91,8 @@ func TestWatchdogCutOffStopsTrusting(t *testing.T) {
 	})
 }
 
-// The answers to renewals are lost for longer than the TTL, so that the lease has ended. From then on it is not renewed, and a rival gets in
-// although nobody has released the lock.
+// The answers to renewals are lost for longer than the TTL, so that the lease has ended. From then on it is not
+// renewed, and a rival gets in although nobody has released the lock.
 func TestWatchdogDoesNotRenewALostLease(t *testing.T) {
 	bubble(t, func(t *testing.T, c *redis.Client, _ *miniredis.Miniredis) {
 		l := textbook.NewWatchdog(c, locktest.TTL, nil, nil)
@@ -192,8 +192,8 @@ func TestWatchdogReentryKeepsItsCallersContext(t *testing.T) {
 	})
 }
 
-// The waiter that a release wakes gives up at that moment: the next waiter of its process is woken instead, and does not sleep until its
-// poll while the lock is free.
+// The waiter that a release wakes gives up at that moment: the next waiter of its process is woken instead, and does
+// not sleep until its poll while the lock is free.
 func TestWatchdogPassesTheWakeUpOn(t *testing.T) {
 	bubble(t, func(t *testing.T, c *redis.Client, _ *miniredis.Miniredis) {
 		l := textbook.NewWatchdog(c, locktest.TTL, wakeups(t, c), nil)
@@ -225,36 +225,38 @@ func TestWatchdogPassesTheWakeUpOn(t *testing.T) {
 	})
 }
 
-// A grant comes too late and is undone, but the command that undoes it is delayed by the network, until the next try has been granted. It must
-// not delete that hold.
+// A grant comes too late and is undone, but the command that undoes it is delayed by the network, until the next try
+// has been granted. It must not delete that hold.
 func TestLateGrantIsUndoneByItsOwnOwner(t *testing.T) {
-	each(t, "setnx-ttl setnx-owner lua lua-fenced spin watchdog-polling", func(t *testing.T, o one, l lock.Locker, c *redis.Client, m *miniredis.Miniredis) {
-		owner := func() string {
-			if m.Type("k") == "hash" {
-				fields, _ := m.HKeys("k")
-				return fields[0]
+	each(t, "setnx-ttl setnx-owner lua lua-fenced spin watchdog-polling",
+		func(t *testing.T, o one, l lock.Locker, c *redis.Client, m *miniredis.Miniredis) {
+			owner := func() string {
+				if m.Type("k") == "hash" {
+					fields, _ := m.HKeys("k")
+					return fields[0]
+				}
+				value, _ := m.Get("k")
+				return value
 			}
-			value, _ := m.Get("k")
-			return value
-		}
-		var first string
-		c.AddHook(locktest.SendHook{Name: o.acquire, Send: func(_ context.Context, send func() error) error {
-			err := send()
-			if first == "" {
-				first = owner()
-				time.Sleep(locktest.TTL - locktest.TTL/200) // too late, and not expired yet
+			var first string
+			c.AddHook(locktest.SendHook{Name: o.acquire, Send: func(_ context.Context, send func() error) error {
+				err := send()
+				if first == "" {
+					first = owner()
+					time.Sleep(locktest.TTL - locktest.TTL/200) // too late, and not expired yet
+				}
+				return err
+			}})
+			lease := locktest.Acquire(lock.WithWait(t.Context(), 2*locktest.TTL), t, l, "k")
+			if got := owner(); got == first {
+				t.Errorf("the hold has the owner value %s of the late grant: the command that undoes that one would delete it", got)
 			}
-			return err
-		}})
-		lease := locktest.Acquire(lock.WithWait(t.Context(), 2*locktest.TTL), t, l, "k")
-		if got := owner(); got == first {
-			t.Errorf("the hold has the owner value %s of the late grant: the command that undoes that one would delete it", got)
-		}
-		_ = lease.Release(t.Context())
-	})
+			_ = lease.Release(t.Context())
+		})
 }
 
-// A release fails, and it is repeated when the lease has ended: the lock was lost, whether the first release never arrived or its answer was lost.
+// A release fails, and it is repeated when the lease has ended: the lock was lost, whether the first release never
+// arrived or its answer was lost.
 func TestReleaseRepeatedAfterALoss(t *testing.T) {
 	const neverSent, answerLost = "setnx-ttl lua watchdog-polling redlock", "setnx-ttl setnx-owner lua redlock"
 	for _, names := range []string{neverSent, answerLost} {

@@ -87,7 +87,8 @@ func TestWatchdogIsWokenByBroadcast(t *testing.T) {
 	locktest.WantTold(t, took)
 }
 
-// Waiters for many locks share the subscriber of their process: there is no pool of subscriber connections that could run out.
+// Waiters for many locks share the subscriber of their process: there is no pool of subscriber connections that could
+// run out.
 func TestWatchdogSubscribesOverOneConnection(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)

@@ -25,8 +25,8 @@ var (
 	luaFencedAcquire = redis.NewScript(luaFencedAcquireSource)
 )
 
-// Lua is the textbook lock: SET NX PX with a random owner value, and a script that deletes the key only if it still has the owner's
-// value. It is the pattern that Redis documents under SET.
+// Lua is the textbook lock: SET NX PX with a random owner value, and a script that deletes the key only if it still has
+// the owner's value. It is the pattern that Redis documents under SET.
 //
 // What breaks it: work that takes longer than the TTL. The key expires, a rival enters, and both write.
 type Lua struct {
@@ -42,12 +42,12 @@ func NewLua(c redis.UniversalClient, ttl time.Duration, steps *step.Stream) *Lua
 	return &Lua{name: "lua", c: c, ttl: ttl, steps: steps}
 }
 
-// NewLuaFenced returns the same lock with a fencing token: the script that takes the key also increments a counter beside it, which is
-// named like the Fence of [handoff.Keys] and never expires. It is the lock service of Kleppmann's "How to do distributed locking" (2016),
-// and, like that one, it does not renew.
+// NewLuaFenced returns the same lock with a fencing token: the script that takes the key also increments a counter
+// beside it, which is named like the Fence of [handoff.Keys] and never expires. It is the lock service of Kleppmann's
+// "How to do distributed locking" (2016), and, like that one, it does not renew.
 //
-// What breaks it: the same as [NewLua], unless the data checks the token. And a Redis that loses its counter, or falls back to older
-// data, issues tokens twice.
+// What breaks it: the same as [NewLua], unless the data checks the token. And a Redis that loses its counter, or falls
+// back to older data, issues tokens twice.
 func NewLuaFenced(c redis.UniversalClient, ttl time.Duration, steps *step.Stream) *Lua {
 	return &Lua{name: "lua-fenced", c: c, ttl: ttl, steps: steps, fenced: true}
 }
@@ -82,7 +82,8 @@ func (l *Lua) poll(ctx context.Context, key string, sleep func() time.Duration) 
 			l.steps.At(ctx, step.Locked, key)
 			return &luaLease{l: l, key: key, owner: owner, fence: fence, expiry: lock.NewExpiry(ctx, sent, l.ttl)}, nil
 		}
-		if lock.TooLate(sent, l.ttl) { // a late grant is being undone, perhaps still by a delete on its way: it must not delete the next one
+		// a late grant is being undone, perhaps still by a delete on its way: it must not delete the next one
+		if lock.TooLate(sent, l.ttl) {
 			owner = lock.NewOwner()
 		}
 		if err := lock.Pause(ctx, sleep(), nil); err != nil {
@@ -102,12 +103,13 @@ func (l *Lua) leased(ctx context.Context) (*Lua, error) {
 	return &own, nil
 }
 
-// try sends one SET NX PX. If the answer is lost, or arrives after the TTL, the key may still hold our owner value, so try deletes
-// it.
+// try sends one SET NX PX. If the answer is lost, or arrives after the TTL, the key may still hold our owner value, so
+// try deletes it.
 func (l *Lua) try(ctx context.Context, key, owner string) (ok bool, fence uint64, err error) {
 	sent := time.Now()
 	if l.fenced {
-		fence, err = luaFencedAcquire.Run(ctx, l.c, []string{key, lock.BesideKey(key, "fence")}, owner, l.ttl.Milliseconds()).Uint64()
+		fence, err = luaFencedAcquire.Run(ctx, l.c, []string{key, lock.BesideKey(key, "fence")}, owner,
+			l.ttl.Milliseconds()).Uint64()
 	} else {
 		err = l.c.SetArgs(ctx, key, owner, redis.SetArgs{Mode: "NX", TTL: l.ttl}).Err()
 	}
@@ -132,8 +134,8 @@ func (l *Lua) try(ctx context.Context, key, owner string) (ok bool, fence uint64
 	return false, 0, fmt.Errorf("%w: %s: %w", lock.ErrUnavailable, l.name, err)
 }
 
-// Holds asks the server whether its key is still that of a lease of this lock. The answer is out of date when it arrives: an action based
-// on it may come too late.
+// Holds asks the server whether its key is still that of a lease of this lock. The answer is out of date when it
+// arrives: an action based on it may come too late.
 func (l *Lua) Holds(ctx context.Context, lease lock.Lease) (bool, error) {
 	s, ok := lease.(*luaLease)
 	if !ok {
@@ -174,7 +176,8 @@ func (s *luaLease) Release(ctx context.Context) error {
 			return fmt.Errorf("lock: %s: release unknown: %w", s.l.name, err)
 		}
 		s.l.steps.At(ctx, step.Released, s.key)
-		if n == 0 && (!s.sent || s.expiry.Lost()) { // after a lost answer, our own release may have removed it, unless the lock was lost before
+		// after a lost answer, our own release may have removed it, unless the lock was lost before
+		if n == 0 && (!s.sent || s.expiry.Lost()) {
 			return lock.ErrLost
 		}
 		return nil

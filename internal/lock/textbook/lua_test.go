@@ -119,7 +119,8 @@ func TestSetNXExpireOfHolderThatDiesInBetweenStaysForEver(t *testing.T) {
 	})
 }
 
-// The holder is told of its end before its key expires; it outlives its TTL, a rival enters, and only then the holder releases.
+// The holder is told of its end before its key expires; it outlives its TTL, a rival enters, and only then the holder
+// releases.
 func TestLateRelease(t *testing.T) {
 	const blind, owned = "setnx-expire setnx-ttl", "setnx-owner lua spin"
 	for _, names := range []string{blind, owned} {
@@ -128,7 +129,8 @@ func TestLateRelease(t *testing.T) {
 			late := locktest.Take(t, l, "k")
 			locktest.WantLost(t, late, locktest.TTL)
 			if lived := time.Since(start); lived < locktest.TTL*98/100 || !m.Exists("k") || locktest.Enters(t, l, "k") {
-				t.Errorf("the lease ended after %s, want a moment before the TTL of %s, when the key is still there", lived, locktest.TTL)
+				t.Errorf("the lease ended after %s, want a moment before the TTL of %s, when the key is still there", lived,
+					locktest.TTL)
 			}
 			time.Sleep(locktest.TTL)
 			rival := locktest.Take(t, l, "k")
@@ -217,7 +219,8 @@ func TestSpinBacksOff(t *testing.T) {
 		}})
 		const patience = 3 * time.Second
 		start := time.Now()
-		if _, err := textbook.NewSpin(c, locktest.TTL, nil).Acquire(lock.WithWait(t.Context(), patience), "k"); !errors.Is(err, lock.ErrBusy) {
+		if _, err := textbook.NewSpin(c, locktest.TTL, nil).Acquire(lock.WithWait(t.Context(), patience),
+			"k"); !errors.Is(err, lock.ErrBusy) {
 			t.Fatalf("Acquire = %v, want ErrBusy", err)
 		}
 		if took := time.Since(start); took != patience {
@@ -236,7 +239,8 @@ func TestSpinBacksOff(t *testing.T) {
 	})
 }
 
-// The clients of a peer, by their lockWatchdogTimeout. With a time-out of an hour, only a message wakes a waiter in time.
+// The clients of a peer, by their lockWatchdogTimeout. With a time-out of an hour, only a message wakes a waiter in
+// time.
 const (
 	hourly = "hourly"
 	quick  = "quick"
@@ -257,7 +261,8 @@ type peer struct {
 func newPeer(t *testing.T, s *testenv.RedisServer, jars string) *peer {
 	t.Helper()
 	o := s.Client.Options()
-	cmd := exec.CommandContext(t.Context(), "java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", jars+"/*",
+	cmd := exec.CommandContext(t.Context(), "java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp",
+		jars+"/*",
 		"testdata/RedissonPeer.java", hourly+"=3600000", fmt.Sprint(quick, "=", quickTTL.Milliseconds()))
 	cmd.Env = append(os.Environ(), "PEER_ADDRESS=redis://"+o.Addr, fmt.Sprint("PEER_DATABASE=", o.DB))
 	if o.Password != "" {

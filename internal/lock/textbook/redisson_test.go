@@ -66,7 +66,8 @@ func tries(t *testing.T, s *testenv.RedisServer, key string) *atomic.Int64 {
 	go func() {
 		defer close(done)
 		for lines.Scan() {
-			if line := lines.Text(); strings.Contains(line, " lua]") && strings.Contains(strings.ToLower(line), `"pttl" "`+strings.ToLower(key)+`"`) {
+			if line := lines.Text(); strings.Contains(line, " lua]") &&
+				strings.Contains(strings.ToLower(line), `"pttl" "`+strings.ToLower(key)+`"`) {
 				n.Add(1)
 			}
 		}
@@ -111,7 +112,8 @@ func TestWatchdogWaiterDoesNotPoll(t *testing.T) {
 		got := locktest.Waiter(t, l, "k")
 		time.Sleep(ttl / 2)
 		if n := sent.Load(); n > 3 {
-			t.Errorf("a waiter tried %d times in half an hour, want at most 3: at first, before it sleeps and when it is subscribed", n)
+			t.Errorf("a waiter tried %d times in half an hour, want at most 3: at first, before it sleeps and when it is "+
+				"subscribed", n)
 		}
 		lease := <-got
 		if took := time.Since(start); took < ttl || took > ttl+time.Second {
@@ -122,7 +124,8 @@ func TestWatchdogWaiterDoesNotPoll(t *testing.T) {
 	})
 }
 
-// Our waiter tries, tries again after its subscribe, because a release may have come before it, and again when its subscription is confirmed.
+// Our waiter tries, tries again after its subscribe, because a release may have come before it, and again when its
+// subscription is confirmed.
 func redissonWakes(t *testing.T, s *testenv.RedisServer, p *peer, key string) {
 	l, _ := ours(t, s, time.Hour)
 	p.want(hourly, "a", "tryLock", key, "true")

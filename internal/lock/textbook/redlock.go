@@ -13,13 +13,13 @@ import (
 	"lastitem/internal/step"
 )
 
-// Redlock is the lock that Redis documents under "Distributed Locks with Redis": the key is acquired on N independent masters at once,
-// and the lock is held if a majority granted it while the grants are still valid. It survives the loss of a minority. No fence, no
-// renewal.
+// Redlock is the lock that Redis documents under "Distributed Locks with Redis": the key is acquired on N independent
+// masters at once, and the lock is held if a majority granted it while the grants are still valid. It survives the loss
+// of a minority. No fence, no renewal.
 //
-// What breaks it: work that takes longer than the TTL, as with [Lua]; and a master that forgets a grant, by a restart without its data or
-// by a clock that jumps, because the majorities of two holders may share only one node. See [RedlockOptions] for a guard against the
-// restart.
+// What breaks it: work that takes longer than the TTL, as with [Lua]; and a master that forgets a grant, by a restart
+// without its data or by a clock that jumps, because the majorities of two holders may share only one node. See
+// [RedlockOptions] for a guard against the restart.
 type Redlock struct {
 	o      RedlockOptions
 	quorum int
@@ -29,8 +29,8 @@ type Redlock struct {
 // RedlockNode is one of the masters. They must not replicate each other, and are single servers, not clusters.
 type RedlockNode struct {
 	Name string // for errors
-	// Client must not repeat commands (MaxRetries -1): a SET NX sent twice is refused by itself. With ContextTimeoutEnabled a hanging
-	// node costs fewer goroutines.
+	// Client must not repeat commands (MaxRetries -1): a SET NX sent twice is refused by itself. With
+	// ContextTimeoutEnabled a hanging node costs fewer goroutines.
 	Client redis.UniversalClient
 }
 
@@ -39,15 +39,18 @@ type RedlockOptions struct {
 	Nodes []RedlockNode
 	// TTL is how long a node keeps a grant, at least 10 ms.
 	TTL time.Duration
-	// NodeTimeout is how long to wait for a node; a grant that arrives later is undone. 0 means a twentieth of the TTL, but at least 50
-	// ms: long enough for a stall, short enough to leave most of the TTL. More than two seconds has no effect.
+	// NodeTimeout is how long to wait for a node; a grant that arrives later is undone. 0 means a twentieth of the TTL,
+	// but at least 50 ms: long enough for a stall, short enough to leave most of the TTL. More than two seconds has no
+	// effect.
 	NodeTimeout time.Duration
-	// RestartGuard, if not 0, is the longest TTL that any client uses on these nodes. A node that is new, restarted or promoted then
-	// grants nothing for this time after a client first reaches it: every grant that it may have forgotten has expired by then. It is the
-	// "delayed restarts" of the Redis page, kept by the node itself, in the key "lock:redlock:boot".
+	// RestartGuard, if not 0, is the longest TTL that any client uses on these nodes. A node that is new, restarted or
+	// promoted then grants nothing for this time after a client first reaches it: every grant that it may have forgotten
+	// has expired by then. It is the "delayed restarts" of the Redis page, kept by the node itself, in the key
+	// "lock:redlock:boot".
 	//
-	// It costs that time after each restart, including the first start, and an INFO per grant. It does not help against a clock that
-	// jumps, or a mark restored by hand; if INFO is refused (by an ACL or an emulator), it helps only against an empty node.
+	// It costs that time after each restart, including the first start, and an INFO per grant. It does not help against a
+	// clock that jumps, or a mark restored by hand; if INFO is refused (by an ACL or an emulator), it helps only against
+	// an empty node.
 	RestartGuard time.Duration
 }
 
@@ -106,23 +109,24 @@ func (l *Redlock) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	}
 }
 
-// leased returns the lock with the TTL for an Acquire under ctx. A lease time above the restart guard is refused: a node that has restarted
-// would grant the lock again while its holder still relies on it.
+// leased returns the lock with the TTL for an Acquire under ctx. A lease time above the restart guard is refused: a
+// node that has restarted would grant the lock again while its holder still relies on it.
 func (l *Redlock) leased(ctx context.Context) (*Redlock, error) {
 	ttl, err := lock.TTL(ctx, "redlock", l.o.TTL, leastTTL)
 	switch {
 	case err != nil || ttl == l.o.TTL:
 		return l, err
 	case l.o.RestartGuard > 0 && ttl > l.o.RestartGuard:
-		return nil, fmt.Errorf("%w: redlock: %s is longer than the restart guard of %s", lock.ErrLeaseTime, ttl, l.o.RestartGuard)
+		return nil, fmt.Errorf("%w: redlock: %s is longer than the restart guard of %s", lock.ErrLeaseTime, ttl,
+			l.o.RestartGuard)
 	}
 	own := *l
 	own.o.TTL = ttl
 	return &own, nil
 }
 
-// try asks each node once. If it fails, it releases every grant: those known, those possible, and, in the background, those that arrive
-// later.
+// try asks each node once. If it fails, it releases every grant: those known, those possible, and, in the background,
+// those that arrive later.
 func (l *Redlock) try(ctx context.Context, key string) (*redlockLease, error) {
 	start := time.Now() // before the first command: no grant's TTL starts earlier
 	s := &redlockLease{l: l, key: key}
@@ -142,8 +146,8 @@ func (l *Redlock) try(ctx context.Context, key string) (*redlockLease, error) {
 	return nil, l.refused(yes, failed)
 }
 
-// Delete deletes a lock, whoever holds it, on every node that answers within the node timeout. It is for operators, and for the keys of
-// dead holders. It fails with [lock.ErrUnavailable] if it reaches no quorum.
+// Delete deletes a lock, whoever holds it, on every node that answers within the node timeout. It is for operators, and
+// for the keys of dead holders. It fails with [lock.ErrUnavailable] if it reaches no quorum.
 func (l *Redlock) Delete(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, l.o.NodeTimeout)
 	defer cancel()
@@ -164,13 +168,14 @@ func (l *Redlock) Delete(ctx context.Context, key string) error {
 		}
 	}
 	if n := len(l.o.Nodes); n-len(failed) < l.quorum {
-		return fmt.Errorf("%w: redlock: delete: %d of %d nodes failed: %w", lock.ErrUnavailable, len(failed), n, errors.Join(failed...))
+		return fmt.Errorf("%w: redlock: delete: %d of %d nodes failed: %w", lock.ErrUnavailable, len(failed), n,
+			errors.Join(failed...))
 	}
 	return nil
 }
 
-// refused returns the error of a try: [lock.ErrBusy], after which another try may succeed, unless so many nodes failed that the others
-// are not a quorum. Either way it includes the failures.
+// refused returns the error of a try: [lock.ErrBusy], after which another try may succeed, unless so many nodes failed
+// that the others are not a quorum. Either way it includes the failures.
 func (l *Redlock) refused(yes int, failed []error) error {
 	n := len(l.o.Nodes)
 	why := fmt.Errorf("%w: redlock: %d of %d nodes granted it, the quorum is %d", lock.ErrBusy, yes, n, l.quorum)
@@ -178,7 +183,8 @@ func (l *Redlock) refused(yes int, failed []error) error {
 	case yes >= l.quorum:
 		why = fmt.Errorf("%w: redlock: the grants came too late for a TTL of %s", lock.ErrBusy, l.o.TTL)
 	case n-len(failed) < l.quorum:
-		why = fmt.Errorf("%w: redlock: %d of %d nodes failed, the quorum is %d", lock.ErrUnavailable, len(failed), n, l.quorum)
+		why = fmt.Errorf("%w: redlock: %d of %d nodes failed, the quorum is %d", lock.ErrUnavailable, len(failed), n,
+			l.quorum)
 	}
 	if len(failed) > 0 {
 		return fmt.Errorf("%w: %w", why, errors.Join(failed...))
@@ -186,17 +192,18 @@ func (l *Redlock) refused(yes int, failed []error) error {
 	return why
 }
 
-// decided reports whether the answers decide an acquire: a quorum granted it, or so many refused, or so many failed, that the others are
-// not a quorum. Refusals and failures are not added up. Otherwise two nodes with a dead holder's grant, and one node that is down, would
-// look like a held lock, even if the other two nodes are down as well and nobody can hold it.
+// decided reports whether the answers decide an acquire: a quorum granted it, or so many refused, or so many failed,
+// that the others are not a quorum. Refusals and failures are not added up. Otherwise two nodes with a dead holder's
+// grant, and one node that is down, would look like a held lock, even if the other two nodes are down as well and
+// nobody can hold it.
 func (l *Redlock) decided(yes, failed int, open map[*claim]bool) bool {
 	n := len(l.o.Nodes)
 	most := n - l.quorum
 	return yes >= l.quorum || failed > most || n-yes-failed-len(open) > most || len(open) == 0
 }
 
-// cleaned reports whether every node that is known to have granted has answered the release. The other nodes, which failed or have not
-// answered the acquire, are released in the background.
+// cleaned reports whether every node that is known to have granted has answered the release. The other nodes, which
+// failed or have not answered the acquire, are released in the background.
 func (l *Redlock) cleaned(_, _ int, open map[*claim]bool) bool {
 	for c := range open {
 		select {
@@ -210,8 +217,8 @@ func (l *Redlock) cleaned(_, _ int, open map[*claim]bool) bool {
 	return true
 }
 
-// tally counts the answers until done returns true, ctx ends, or the node timeout is over: a node that has not answered by then has
-// failed.
+// tally counts the answers until done returns true, ctx ends, or the node timeout is over: a node that has not answered
+// by then has failed.
 func (l *Redlock) tally(ctx context.Context, claims []*claim, answers <-chan vote,
 	done func(yes, failed int, open map[*claim]bool) bool,
 ) (yes int, failed []error) {

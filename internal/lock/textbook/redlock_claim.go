@@ -21,8 +21,8 @@ var redlockAcquire = redis.NewScript(redlockAcquireSource)
 // redlockMark is the key of a node's boot mark.
 const redlockMark = "lock:redlock:boot"
 
-// claim is one attempt on one node of a Redlock. Its acquire and its release run on goroutines of their own, and the release never
-// overtakes the acquire: a grant that arrives after everybody has stopped waiting for it is released too.
+// claim is one attempt on one node of a Redlock. Its acquire and its release run on goroutines of their own, and the
+// release never overtakes the acquire: a grant that arrives after everybody has stopped waiting for it is released too.
 type claim struct {
 	l          *Redlock
 	node       RedlockNode
@@ -60,8 +60,8 @@ func (l *Redlock) ask(ctx context.Context, key string, claims *[]*claim) <-chan 
 	return answers
 }
 
-// acquire does not end with ctx or at the node timeout: its command may still be in flight, and a release on another connection would
-// overtake it. It gives up after CleanupTimeout; a grant that comes later still expires.
+// acquire does not end with ctx or at the node timeout: its command may still be in flight, and a release on another
+// connection would overtake it. It gives up after CleanupTimeout; a grant that comes later still expires.
 func (c *claim) acquire(ctx context.Context) (bool, error) {
 	ctx, cancel := lock.Detached(ctx)
 	defer cancel()
@@ -98,8 +98,8 @@ func (s *redlockLease) free(ctx context.Context) <-chan vote {
 	return answers
 }
 
-// release reports whether the key was deleted; lost says that the lease had ended before. An acquire that failed may have been granted all
-// the same and is released too; one that was refused has nothing to release.
+// release reports whether the key was deleted; lost says that the lease had ended before. An acquire that failed may
+// have been granted all the same and is released too; one that was refused has nothing to release.
 func (c *claim) release(ctx context.Context, lost bool) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,20 +32,25 @@ func masters(t *testing.T, nodes []*testenv.RedisNode) (all []textbook.RedlockNo
 }
 
 // seeing returns a Redlock whose process is cut off from all nodes but these.
-func seeing(t *testing.T, nodes []*testenv.RedisNode, guard time.Duration, visible ...int) (*textbook.Redlock, []*redis.Client) {
+func seeing(t *testing.T, nodes []*testenv.RedisNode, guard time.Duration, visible ...int) (*textbook.Redlock,
+	[]*redis.Client) {
 	t.Helper()
 	all, clients := masters(t, nodes)
 	for i, c := range clients {
 		if !slices.Contains(visible, i) {
-			c.AddHook(locktest.SendHook{Name: "", Send: func(context.Context, func() error) error { return &net.OpError{Op: "dial", Err: errors.New("cut off")} }})
+			c.AddHook(locktest.SendHook{Name: "", Send: func(context.Context, func() error) error {
+				return &net.OpError{Op: "dial", Err: errors.New("cut off")}
+			}})
 		}
 	}
-	return textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL, RestartGuard: guard, NodeTimeout: locktest.TTL / 2}, nil), clients
+	return textbook.NewRedlock(textbook.RedlockOptions{Nodes: all, TTL: locktest.TTL, RestartGuard: guard,
+		NodeTimeout: locktest.TTL / 2}, nil), clients
 }
 
 // patient returns a Redlock that waits long for each node.
 func patient(nodes []textbook.RedlockNode) *textbook.Redlock {
-	return textbook.NewRedlock(textbook.RedlockOptions{Nodes: nodes, TTL: locktest.TTL, NodeTimeout: locktest.TTL / 2}, nil)
+	return textbook.NewRedlock(textbook.RedlockOptions{Nodes: nodes, TTL: locktest.TTL, NodeTimeout: locktest.TTL / 2},
+		nil)
 }
 
 func holders(t *testing.T, clients []*redis.Client, key string) (n int) {
@@ -100,11 +105,14 @@ func landLate(t *testing.T, clients ...*redis.Client) (land func()) {
 	}
 }
 
-// Three of five answer and the lock is held; the request to the fourth node is still on its way when the lock is released.
+// Three of five answer and the lock is held; the request to the fourth node is still on its way when the lock is
+// released.
 func redlockLateGrant(t *testing.T, nodes []*testenv.RedisNode) {
 	all, clients := masters(t, nodes)
 	land := landLate(t, clients[4])
-	clients[3].AddHook(locktest.SendHook{Name: "set", Send: func(context.Context, func() error) error { return errors.New("refused") }})
+	clients[3].AddHook(locktest.SendHook{Name: "set", Send: func(context.Context, func() error) error {
+		return errors.New("refused")
+	}})
 	locktest.Release(t, locktest.Take(t, patient(all), "late"))
 	land()
 	testkit.Until(t, "the late grant is taken back", func() bool { return holders(t, clients, "late") == 0 })
@@ -141,7 +149,9 @@ func redlockLostAnswers(t *testing.T, nodes []*testenv.RedisNode) {
 		c.AddHook(lost)
 	}
 	locktest.WantUnavailable(t.Context(), t, l, "lost", "Acquire with three answers lost")
-	testkit.Until(t, "the grants whose answers were lost are taken back", func() bool { return holders(t, clients, "lost") == 0 })
+	testkit.Until(t, "the grants whose answers were lost are taken back", func() bool {
+		return holders(t, clients, "lost") == 0
+	})
 
 	lease := locktest.Take(t, l, "lost release")
 	testkit.Until(t, "all five granted", func() bool { return holders(t, clients, "lost release") == 5 })
@@ -193,7 +203,8 @@ func redlockGuarded(t *testing.T, nodes []*testenv.RedisNode) {
 	)
 	_, clients := masters(t, nodes)
 	everybody, _ := seeing(t, nodes, ttl, 0, 1, 2, 3, 4)
-	if _, err := everybody.Acquire(t.Context(), "guarded"); !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, textbook.ErrRestarted) {
+	if _, err := everybody.Acquire(t.Context(), "guarded"); !errors.Is(err, lock.ErrUnavailable) ||
+		!errors.Is(err, textbook.ErrRestarted) {
 		t.Fatalf("Acquire on nodes never met before = %v, want ErrRestarted", err)
 	}
 	for i, c := range clients { // let the longest TTL pass

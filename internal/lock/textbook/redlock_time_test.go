@@ -132,8 +132,8 @@ func TestRedlockDeaths(t *testing.T) {
 	}
 }
 
-// Contexts end at any moment of an acquire; the process lives on, and releases its grants, at once or, if an answer was late, in the
-// background.
+// Contexts end at any moment of an acquire; the process lives on, and releases its grants, at once or, if an answer was
+// late, in the background.
 func TestRedlockCallersLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const late = 10 * time.Millisecond
@@ -154,7 +154,8 @@ func TestRedlockCallersLeave(t *testing.T) {
 				t.Errorf("Acquire = %v, want ErrBusy with the cause", err)
 			}
 			cancel()
-			time.Sleep(10 * late) // HELLO, SET, EVALSHA, the first time EVAL, and HELLO again on a second connection, each of them late both ways
+			// HELLO, SET, EVALSHA, the first time EVAL, and HELLO again on a second connection, each of them late both ways
+			time.Sleep(10 * late)
 			if n := s.left(); n != 0 {
 				t.Fatalf("%d keys are left behind", n)
 			}
@@ -168,15 +169,16 @@ func TestRedlockGrantedTooLate(t *testing.T) {
 		const ttl, half = time.Second, 600 * time.Millisecond
 		s := newThree(t)
 		var granted atomic.Int64
-		l := s.process(t, textbook.RedlockOptions{TTL: ttl, NodeTimeout: 2 * ttl}, locktest.SendHook{Name: "set", Send: func(_ context.Context, send func() error) error {
-			time.Sleep(half)
-			err := send()
-			if err == nil {
-				granted.Add(1)
-			}
-			time.Sleep(half)
-			return err
-		}})
+		l := s.process(t, textbook.RedlockOptions{TTL: ttl, NodeTimeout: 2 * ttl},
+			locktest.SendHook{Name: "set", Send: func(_ context.Context, send func() error) error {
+				time.Sleep(half)
+				err := send()
+				if err == nil {
+					granted.Add(1)
+				}
+				time.Sleep(half)
+				return err
+			}})
 		_, err := l.Acquire(lock.WithWait(t.Context(), 0), "k")
 		if !errors.Is(err, lock.ErrBusy) || !strings.Contains(err.Error(), "too late") {
 			t.Errorf("Acquire = %v, want ErrBusy: too late", err)
@@ -209,10 +211,12 @@ func TestRedlockValidity(t *testing.T) {
 func TestRedlockGuardOverTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newThree(t)
-		l := s.process(t, textbook.RedlockOptions{TTL: locktest.TTL, RestartGuard: locktest.TTL}, locktest.SendHook{Name: "none of them"})
+		l := s.process(t, textbook.RedlockOptions{TTL: locktest.TTL, RestartGuard: locktest.TTL},
+			locktest.SendHook{Name: "none of them"})
 		refused := func(when string) {
 			t.Helper()
-			if _, err := l.Acquire(t.Context(), "k"); !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, textbook.ErrRestarted) {
+			if _, err := l.Acquire(t.Context(), "k"); !errors.Is(err, lock.ErrUnavailable) ||
+				!errors.Is(err, textbook.ErrRestarted) {
 				t.Errorf("Acquire %s = %v, want ErrRestarted", when, err)
 			}
 		}
@@ -233,7 +237,8 @@ func TestRedlockGuardOverTime(t *testing.T) {
 	})
 }
 
-// Two nodes have a dead holder's grant, the three others are down, and two of those are slow to fail: that must not count as a held lock.
+// Two nodes have a dead holder's grant, the three others are down, and two of those are slow to fail: that must not
+// count as a held lock.
 func TestRedlockQuorumLossIsNotBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const slow = 10 * time.Millisecond

@@ -1,7 +1,9 @@
-// Package textbook has the Redis locks that every write-up on distributed locks shows, in the order in which write-ups repair them. The
-// comment of each lock says what breaks it. Start with setnx.go and the setnx_*.go files, then read lua.go, watchdog.go and redlock.go.
+// Package textbook has the Redis locks that every write-up on distributed locks shows, in the order in which write-ups
+// repair them. The comment of each lock says what breaks it. Start with setnx.go and the setnx_*.go files, then read
+// lua.go, watchdog.go and redlock.go.
 //
-// The Redis client must not repeat commands (MaxRetries -1): if a SET NX is sent twice, the first one makes Redis refuse the second.
+// The Redis client must not repeat commands (MaxRetries -1): if a SET NX is sent twice, the first one makes Redis
+// refuse the second.
 package textbook
 
 import (
@@ -16,8 +18,8 @@ import (
 	"lastitem/internal/step"
 )
 
-// SetNX is the lock of the write-ups in the steps by which they repair it; each constructor is one step. They share the loop and the
-// lease, and differ in how a try takes the key and how a release deletes it.
+// SetNX is the lock of the write-ups in the steps by which they repair it; each constructor is one step. They share the
+// loop and the lease, and differ in how a try takes the key and how a release deletes it.
 //
 //	NewSetNX         SETNX, work, DEL                           its holder dies: stuck
 //	NewSetNXExpire   SETNX, then PEXPIRE                        it dies in between: stuck
@@ -33,11 +35,11 @@ type SetNX struct {
 	steps   *step.Stream
 	finally bool // a caller that does not get the lock deletes its key all the same
 
-	// take makes one try. sent is when the command that started the TTL was sent. ok with an error: the key is ours, its TTL may not
-	// have started.
+	// take makes one try. sent is when the command that started the TTL was sent. ok with an error: the key is ours, its
+	// TTL may not have started.
 	take func(ctx context.Context, key, owner string) (ok bool, sent time.Time, err error)
-	// drop deletes the key, reports step.Releasing on the way, and says how many keys it deleted. Like take, it gives each command its
-	// own time-out, because a reader of the steps may delay it for any time.
+	// drop deletes the key, reports step.Releasing on the way, and says how many keys it deleted. Like take, it gives each
+	// command its own time-out, because a reader of the steps may delay it for any time.
 	drop func(ctx context.Context, key, owner string) (int64, error)
 }
 
@@ -46,9 +48,9 @@ const setnxSleep = 50 * time.Millisecond
 
 // NewSetNX returns the first step, and the first distributed lock of every write-up, on c: SETNX, work, DEL.
 //
-// What breaks it: its holder dies. There is no expiry, so nobody ever gets the lock again. Release does not compare owners, so deleting
-// the key by hand may delete a living holder's. The random value only lets a caller whose acquire got no answer recognise its own
-// key.
+// What breaks it: its holder dies. There is no expiry, so nobody ever gets the lock again. Release does not compare
+// owners, so deleting the key by hand may delete a living holder's. The random value only lets a caller whose acquire
+// got no answer recognise its own key.
 func NewSetNX(c redis.UniversalClient, steps *step.Stream) *SetNX {
 	l := &SetNX{name: "setnx", c: c, steps: steps}
 	l.take, l.drop = l.setNX, l.del
@@ -72,7 +74,8 @@ func (l *SetNX) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 			l.steps.At(ctx, step.Locked, key)
 			return l.lease(ctx, key, owner, sent), nil
 		}
-		if l.ttl > 0 && lock.TooLate(sent, l.ttl) { // a late grant is being undone, perhaps still later: that must not undo the next one
+		// a late grant is being undone, perhaps still later: that must not undo the next one
+		if l.ttl > 0 && lock.TooLate(sent, l.ttl) {
 			owner = lock.NewOwner()
 		}
 		if err := lock.Pause(ctx, setnxSleep, nil); err != nil {
@@ -81,8 +84,8 @@ func (l *SetNX) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	}
 }
 
-// try does not end with ctx: a command that was sent would still be executed. It deletes the key if its caller has left, or cannot know
-// that it holds the lock.
+// try does not end with ctx: a command that was sent would still be executed. It deletes the key if its caller has
+// left, or cannot know that it holds the lock.
 func (l *SetNX) try(ctx context.Context, key, owner string) (ok bool, sent time.Time, err error) {
 	ok, sent, err = l.take(ctx, key, owner)
 	gone := ok && ctx.Err() != nil // the caller has left meanwhile
@@ -104,15 +107,15 @@ func (l *SetNX) try(ctx context.Context, key, owner string) (ok bool, sent time.
 	return ok && !late, sent, nil
 }
 
-// A key without an expiry blocks everybody if its holder does not know that it holds it. So its deletion is repeated while the server
-// does not answer, within these limits.
+// A key without an expiry blocks everybody if its holder does not know that it holds it. So its deletion is repeated
+// while the server does not answer, within these limits.
 const (
 	setnxAskAgain = time.Second
 	setnxAskLimit = time.Minute
 )
 
-// takeBack deletes the key if it has the caller's value. Without an answer it is repeated in the background. If the acquire reaches the
-// server even later, the key stays.
+// takeBack deletes the key if it has the caller's value. Without an answer it is repeated in the background. If the
+// acquire reaches the server even later, the key stays.
 func (l *SetNX) takeBack(ctx context.Context, key, owner string) {
 	ask := func() bool {
 		back, cancel := lock.Detached(ctx)
@@ -169,7 +172,8 @@ func (l *SetNX) lease(ctx context.Context, key, owner string, sent time.Time) *s
 	return s
 }
 
-// Context ends with ErrLost shortly before the key can expire; without a TTL never early. A loss before that goes unnoticed.
+// Context ends with ErrLost shortly before the key can expire; without a TTL never early. A loss before that goes
+// unnoticed.
 func (s *setnxLease) Context() context.Context { return s.ctx }
 
 // Fence is 0: this lock issues no fencing token.
@@ -189,7 +193,8 @@ func (s *setnxLease) Release(ctx context.Context) error {
 		}
 		s.l.steps.At(ctx, step.Released, s.key)
 		lost := s.expiry != nil && s.expiry.Lost()
-		if n == 0 && (!s.sent || lost) { // after a lost answer, our own release may have removed it, unless the lock was lost before
+		// after a lost answer, our own release may have removed it, unless the lock was lost before
+		if n == 0 && (!s.sent || lost) {
 			return lock.ErrLost
 		}
 		return nil

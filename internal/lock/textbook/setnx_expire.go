@@ -10,10 +10,11 @@ import (
 	"lastitem/internal/step"
 )
 
-// NewSetNXExpire returns the second step: the key gets an expiry, by a second command. That was the usual code before SET had NX and PX
-// (Redis 2.6.12), and setIfAbsent followed by expire still does it.
+// NewSetNXExpire returns the second step: the key gets an expiry, by a second command. That was the usual code before
+// SET had NX and PX (Redis 2.6.12), and setIfAbsent followed by expire still does it.
 //
-// What breaks it: its holder dies between the two commands. The key has no expiry, and nobody ever holds the lock again.
+// What breaks it: its holder dies between the two commands. The key has no expiry, and nobody ever holds the lock
+// again.
 //
 //	A   SETNX ── kill -9
 //	B            SETNX no ── sleep ── SETNX no ── ...       stuck

@@ -11,11 +11,11 @@ import (
 	"lastitem/internal/step"
 )
 
-// NewSetNXOwner returns the fourth step: the value is unique to the owner, and a release deletes the key only after it has read that
-// value back.
+// NewSetNXOwner returns the fourth step: the value is unique to the owner, and a release deletes the key only after it
+// has read that value back.
 //
-// What breaks it: GET and DEL are two commands. After the comparison the key may expire and a rival may take it, but the DEL does not
-// check again.
+// What breaks it: GET and DEL are two commands. After the comparison the key may expire and a rival may take it, but
+// the DEL does not check again.
 //
 //	A   GET = mine ········· (expires) ············ DEL
 //	B                            SET NX PX ── work ──── ...

@@ -11,10 +11,11 @@ import (
 	"lastitem/internal/step"
 )
 
-// NewSetNXTTL returns the third step: SET NX PX, key and expiry in one command, so a dead holder's key goes away by itself.
+// NewSetNXTTL returns the third step: SET NX PX, key and expiry in one command, so a dead holder's key goes away by
+// itself.
 //
-// What breaks it: a holder that outlives its TTL. A rival enters, and the late DEL, which does not check the owner, lets a third client
-// in while the rival is inside.
+// What breaks it: a holder that outlives its TTL. A rival enters, and the late DEL, which does not check the owner,
+// lets a third client in while the rival is inside.
 //
 //	A   SET NX PX ── work ········· (expires) ········ DEL
 //	B                                  SET NX PX ── work ──────── ...

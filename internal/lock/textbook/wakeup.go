@@ -9,8 +9,9 @@ import (
 
 // Wakeups turns "released" messages into wake-ups of local waiters, over one subscriber connection per process.
 //
-// A message is a hint and may be lost: a waiter tries again when the TTL that it was told has run out. A message wakes one waiter of this
-// process, as only one can win. The connection is made for the first waiter; after a reconnect every channel is woken.
+// A message is a hint and may be lost: a waiter tries again when the TTL that it was told has run out. A message wakes
+// one waiter of this process, as only one can win. The connection is made for the first waiter; after a reconnect every
+// channel is woken.
 type Wakeups struct {
 	c redis.UniversalClient
 
@@ -35,8 +36,9 @@ func NewWakeups(c redis.UniversalClient) *Wakeups {
 	return &Wakeups{c: c, rooms: map[string]*room{}, stale: map[string]bool{}, work: make(chan struct{}, 1)}
 }
 
-// join subscribes to channel, and returns a channel of wake-ups and a function that leaves. It does not wait for the network: the
-// confirmation of the subscription is itself a wake-up, because the lock may have been released just before.
+// join subscribes to channel, and returns a channel of wake-ups and a function that leaves. It does not wait for the
+// network: the confirmation of the subscription is itself a wake-up, because the lock may have been released just
+// before.
 func (w *Wakeups) join(channel string) (wake <-chan struct{}, leave func()) {
 	if w == nil {
 		return nil, func() {}
@@ -93,7 +95,8 @@ func (w *Wakeups) start() {
 	}()
 }
 
-// subscribe keeps the subscriptions in line with the rooms. A room that comes and goes before its turn costs no command.
+// subscribe keeps the subscriptions in line with the rooms. A room that comes and goes before its turn costs no
+// command.
 func (w *Wakeups) subscribe(ctx context.Context, ps *redis.PubSub) {
 	subscribed := map[string]bool{}
 	for {

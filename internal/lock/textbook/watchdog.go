@@ -28,20 +28,20 @@ var (
 	watchdogRenew   = redis.NewScript(watchdogRenewSource)
 )
 
-// Watchdog is Redisson's RLock: reentrant (a hash of owner to entries), renewed by a watchdog every third of its TTL, with waiters woken
-// by a broadcast when it is released.
+// Watchdog is Redisson's RLock: reentrant (a hash of owner to entries), renewed by a watchdog every third of its TTL,
+// with waiters woken by a broadcast when it is released.
 //
-// It is Redisson's lock on the wire too: on one Redis, a Java service that calls Redisson's getLock(name) (tested with 3.52.0) and this
-// lock exclude and wake each other. Keys, hash fields, channel, message and unlock latch are Redisson's; redisson_test.go runs it beside a real one. In a
-// Redis Cluster Redisson may use sharded channels, which this lock does not hear. There the two still exclude each other, but a waiter
-// wakes only when the TTL ends.
+// It is Redisson's lock on the wire too: on one Redis, a Java service that calls Redisson's getLock(name) (tested with
+// 3.52.0) and this lock exclude and wake each other. Keys, hash fields, channel, message and unlock latch are
+// Redisson's; redisson_test.go runs it beside a real one. In a Redis Cluster Redisson may use sharded channels, which
+// this lock does not hear. There the two still exclude each other, but a waiter wakes only when the TTL ends.
 //
 // Re-entry is explicit: an Acquire under [lock.WithReentry] of a lease's context enters that lease again. Redisson
 // identifies the owner by its thread. A goroutine has no identity, so each hold has a number in place of the
 // thread's id.
 //
-// What breaks it: a process that stops as a whole (a long pause, a suspended machine). Its watchdog stops with it, the key expires, a
-// rival enters, and the process finishes its write when it continues.
+// What breaks it: a process that stops as a whole (a long pause, a suspended machine). Its watchdog stops with it, the
+// key expires, a rival enters, and the process finishes its write when it continues.
 type Watchdog struct {
 	id      string         // of this process, like the id of a Redisson client
 	holds   *atomic.Uint64 // how many there were, to number them
@@ -52,14 +52,15 @@ type Watchdog struct {
 	steps   *step.Stream
 }
 
-// NewWatchdog returns the lock on c. Its TTL is ttl, renewed for as long as the lock is held. Redisson calls this time lockWatchdogTimeout,
-// 30 s by default. wakeups may be nil: waiters then poll.
+// NewWatchdog returns the lock on c. Its TTL is ttl, renewed for as long as the lock is held. Redisson calls this time
+// lockWatchdogTimeout, 30 s by default. wakeups may be nil: waiters then poll.
 func NewWatchdog(c redis.UniversalClient, ttl time.Duration, wakeups *Wakeups, steps *step.Stream) *Watchdog {
 	return &Watchdog{id: lock.NewOwner(), holds: &atomic.Uint64{}, c: c, ttl: ttl, wakeups: wakeups, steps: steps}
 }
 
-// WithLease returns the same lock with a fixed lease time instead of renewal, like tryLock(wait, lease) in the write-ups: the lease ends
-// after that time, however long the work takes. [lock.WithLease] does the same for a single Acquire.
+// WithLease returns the same lock with a fixed lease time instead of renewal, like tryLock(wait, lease) in the
+// write-ups: the lease ends after that time, however long the work takes. [lock.WithLease] does the same for a single
+// Acquire.
 func (l *Watchdog) WithLease(lease time.Duration) *Watchdog {
 	fixed := *l
 	fixed.ttl, fixed.lease = lease, lease
@@ -75,8 +76,8 @@ func (l *Watchdog) leased(ctx context.Context) (*Watchdog, error) {
 	return l.WithLease(d), nil
 }
 
-// watchdogPoll is the longest pause between two tries of a waiter that gets no messages. latchTime is how long Redis remembers the answer
-// to a release.
+// watchdogPoll is the longest pause between two tries of a waiter that gets no messages. latchTime is how long Redis
+// remembers the answer to a release.
 const (
 	watchdogPoll = 50 * time.Millisecond
 	latchTime    = 10 * time.Second
@@ -138,8 +139,9 @@ func (l *Watchdog) wait(ctx context.Context, key string, owner *string) (sent ti
 	}
 }
 
-// take tries to be the first to enter. If the answer is lost, or arrives after the TTL, the lock may still be ours, so take releases it;
-// if that fails too, the lock expires. The release may even arrive after the next try, so that has another owner.
+// take tries to be the first to enter. If the answer is lost, or arrives after the TTL, the lock may still be ours, so
+// take releases it; if that fails too, the lock expires. The release may even arrive after the next try, so that has
+// another owner.
 func (l *Watchdog) take(ctx context.Context, key string, owner *string) (sent time.Time, ttl time.Duration, err error) {
 	sent, ttl, err = l.try(ctx, key, *owner, 1)
 	late := err == nil && ttl <= 0 && lock.TooLate(sent, l.ttl)
@@ -156,9 +158,10 @@ func (l *Watchdog) take(ctx context.Context, key string, owner *string) (sent ti
 	return sent, ttl, err
 }
 
-// try sends the script once, for an owner that will have the given number of entries. ttl is 0 if the lock is ours, else the least time
-// that the holder has left.
-func (l *Watchdog) try(ctx context.Context, key, owner string, entries int) (sent time.Time, ttl time.Duration, err error) {
+// try sends the script once, for an owner that will have the given number of entries. ttl is 0 if the lock is ours,
+// else the least time that the holder has left.
+func (l *Watchdog) try(ctx context.Context, key, owner string, entries int) (sent time.Time, ttl time.Duration,
+	err error) {
 	sent = time.Now()
 	left, err := watchdogAcquire.Run(ctx, l.c, []string{key}, l.ttl.Milliseconds(), owner, entries).Int64()
 	switch {
@@ -174,11 +177,12 @@ func (l *Watchdog) try(ctx context.Context, key, owner string, entries int) (sen
 	return sent, 0, fmt.Errorf("%w: watchdog: %w", lock.ErrUnavailable, err)
 }
 
-// leave tells Redis how many entries the owner has left; held is false if the lock was not the owner's. request identifies this release, so
-// that a duplicate gets the same answer.
+// leave tells Redis how many entries the owner has left; held is false if the lock was not the owner's. request
+// identifies this release, so that a duplicate gets the same answer.
 func (l *Watchdog) leave(ctx context.Context, key, owner, request string, entries int) (held bool, err error) {
 	keys := []string{key, redissonName("redisson_unlock_latch", key) + ":" + request}
-	err = watchdogRelease.Run(ctx, l.c, keys, l.ttl.Milliseconds(), owner, entries, latchTime.Milliseconds(), channelOf(key)).Err()
+	err = watchdogRelease.Run(ctx, l.c, keys, l.ttl.Milliseconds(), owner, entries, latchTime.Milliseconds(),
+		channelOf(key)).Err()
 	if errors.Is(err, redis.Nil) {
 		return false, nil
 	}

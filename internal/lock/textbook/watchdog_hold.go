@@ -32,7 +32,8 @@ func newHold(ctx context.Context, l *Watchdog, key, owner string, sent time.Time
 	return newEntry(h.expiry.Context(), func() {}, h)
 }
 
-// watch is the watchdog. A renewal that fails is tried again at the next tick; the expiry decides whether the lease is still valid.
+// watch is the watchdog. A renewal that fails is tried again at the next tick; the expiry decides whether the lease is
+// still valid.
 func (h *hold) watch() {
 	tick := time.NewTicker(h.l.ttl / 3)
 	defer tick.Stop()
@@ -70,8 +71,8 @@ func (h *hold) renew() bool {
 	return true
 }
 
-// remaining returns the lock whose TTL is to be sent with an entry, or with the release of one: that of l, or what a lease time leaves of it,
-// because entries do not prolong such a hold.
+// remaining returns the lock whose TTL is to be sent with an entry, or with the release of one: that of l, or what a
+// lease time leaves of it, because entries do not prolong such a hold.
 func (h *hold) remaining() *Watchdog {
 	if h.l.lease == 0 {
 		return h.l
@@ -81,8 +82,8 @@ func (h *hold) remaining() *Watchdog {
 	return &own
 }
 
-// enter adds an entry, also in Redis, as Redisson does. If that fails nothing has to be undone: the next command of this hold tells Redis
-// how many entries there are.
+// enter adds an entry, also in Redis, as Redisson does. If that fails nothing has to be undone: the next command of
+// this hold tells Redis how many entries there are.
 func (h *hold) enter(ctx context.Context) (lock.Lease, error) {
 	if h.l.lease == 0 {
 		err := lock.RefuseLease(ctx, "watchdog: a re-entry into a hold that is renewed")
@@ -128,8 +129,8 @@ func newEntry(ctx context.Context, stop func(), h *hold) *entry {
 	return &entry{h: h, ctx: context.WithValue(ctx, holdKey(h.key), h), stop: stop, request: newRequest()}
 }
 
-// Context ends with ErrLost when the lock was not renewed in time; the context of a re-entry also ends with its caller's. It carries the
-// hold: an Acquire with it enters again.
+// Context ends with ErrLost when the lock was not renewed in time; the context of a re-entry also ends with its
+// caller's. It carries the hold: an Acquire with it enters again.
 func (e *entry) Context() context.Context { return e.ctx }
 
 // Fence is 0: this lock issues no fencing token.
@@ -153,7 +154,8 @@ func (e *entry) leave(ctx context.Context) error {
 		}
 	}
 	h.l.steps.At(ctx, step.Releasing, h.key)
-	ctx, cancel := lock.Detached(ctx) // the time-out begins only here: a renewal in flight may have held the mutex for longer
+	// the time-out begins only here: a renewal in flight may have held the mutex for longer
+	ctx, cancel := lock.Detached(ctx)
 	defer cancel()
 	began, l := time.Now(), h.l
 	if h.entries > 0 {
@@ -166,7 +168,8 @@ func (e *entry) leave(ctx context.Context) error {
 		}
 		return fmt.Errorf("lock: watchdog: release unknown: %w", err)
 	}
-	if !held && !e.sent.IsZero() && time.Since(e.sent) > latchTime/2 { // the latch may have expired, and the first release may have freed the lock
+	// the latch may have expired, and the first release may have freed the lock
+	if !held && !e.sent.IsZero() && time.Since(e.sent) > latchTime/2 {
 		return errors.New("lock: watchdog: release unknown: it was sent, and the lock is no longer its holder's")
 	}
 	h.l.steps.At(ctx, step.Released, h.key)

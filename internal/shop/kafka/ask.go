@@ -20,7 +20,8 @@ func (k *Log) Ask(ctx context.Context, r stock.LogRequest) (stock.Receipt, error
 	if err != nil {
 		return stock.Receipt{}, err // nothing is produced that nobody would execute soon
 	}
-	m := request{Order: r.Order, Fingerprint: r.Fingerprint, Sold: onWire(r.Sold), Refused: onWire(r.Refused), ReplyTo: l.listens}
+	m := request{Order: r.Order, Fingerprint: r.Fingerprint, Sold: onWire(r.Sold), Refused: onWire(r.Refused),
+		ReplyTo: l.listens}
 	if m.Run, err = k.runs.read(ctx, r.Order.ProductID); err != nil {
 		return stock.Receipt{}, err
 	}
@@ -56,8 +57,8 @@ func (l *link) ask(ctx context.Context, partition int32, m request) (answer, err
 	ctx, cancel := stock.Settling(ctx)
 	defer cancel()
 	produced := make(chan error, 1)
-	// The record has a context of its own. An answer may come before the broker has acknowledged the record; a context that ends then
-	// would cancel the produce request, with the records of all others that are in it.
+	// The record has a context of its own. An answer may come before the broker has acknowledged the record; a context
+	// that ends then would cancel the produce request, with the records of all others that are in it.
 	sent, done := stock.Settling(ctx)
 	l.client.Produce(sent, &kgo.Record{
 		Topic: l.requests.name, Partition: partition, Key: productKey(m.Order.ProductID), Value: value, Headers: headers(ctx),
@@ -82,7 +83,8 @@ func (l *link) ask(ctx context.Context, partition int32, m request) (answer, err
 	}
 }
 
-// headers identify the request to readers of the log: its id and, if it has one, its traceparent, as Kafka clients write it.
+// headers identify the request to readers of the log: its id and, if it has one, its traceparent, as Kafka clients
+// write it.
 func headers(ctx context.Context) []kgo.RecordHeader {
 	t := step.FromContext(ctx)
 	if t == nil {
@@ -111,11 +113,12 @@ func (a answer) result(m request) (stock.Receipt, error) {
 	return r, nil
 }
 
-// Lifetime is the age from which a record is void: its request was answered "unknown" long ago. Until then a duplicate must find a row
-// that keeps it from having a second effect. Within one run that is the row of its key
-// in idempotent_log or, without a key, its row in orders. Where keys are kept for less than twice Lifetime, a record is void after half of that time ([idempotency.Retention.Oldest]): the other half is for clocks that differ. In another
-// run a record is void at any age. Topics that this shop makes keep records for topicRetention. Topics made by somebody else may have
-// another retention, or none: that changes nothing, since each record has its time and its run.
+// Lifetime is the age from which a record is void: its request was answered "unknown" long ago. Until then a duplicate
+// must find a row that keeps it from having a second effect. Within one run that is the row of its key in
+// idempotent_log or, without a key, its row in orders. Where keys are kept for less than twice Lifetime, a record is
+// void after half of that time ([idempotency.Retention.Oldest]): the other half is for clocks that differ. In another
+// run a record is void at any age. Topics that this shop makes keep records for topicRetention. Topics made by somebody
+// else may have another retention, or none: that changes nothing, since each record has its time and its run.
 const (
 	Lifetime       = 10 * time.Minute
 	topicRetention = time.Hour

@@ -39,7 +39,8 @@ func TestKafkaTopicsDeleted(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		gone, err := kadm.NewClient(c).DeleteTopics(t.Context(), topicOf(h.Replicas[0], "requests"), topicOf(h.Replicas[0], "answers"))
+		gone, err := kadm.NewClient(c).DeleteTopics(t.Context(), topicOf(h.Replicas[0], "requests"),
+			topicOf(h.Replicas[0], "answers"))
 		if err = errors.Join(err, gone.Error()); err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +74,8 @@ func sellsAfterLoss(t *testing.T, env stocktest.Env, lose func(*stocktest.Harnes
 func awaitSale(t *testing.T, r *stocktest.Replica, product int64, name string) {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		_, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1, fmt.Sprintf("%s-%s-%d", r.Options.Replica, name, product))
+		_, err := r.Deduct(t.Context(), "kafka", stock.SQL, product, 1,
+			fmt.Sprintf("%s-%s-%d", r.Options.Replica, name, product))
 		if err == nil {
 			return
 		}
@@ -95,7 +97,8 @@ func TestKafkaFewPartitions(t *testing.T) {
 	}
 	defer c.Close()
 	for topic, partitions := range map[string]int32{"requests": 2, "answers": 1} {
-		if _, err := kadm.NewClient(c).CreateTopic(t.Context(), partitions, 1, nil, topicOf(before.Replicas[0], topic)); err != nil {
+		if _, err := kadm.NewClient(c).CreateTopic(t.Context(), partitions, 1, nil,
+			topicOf(before.Replicas[0], topic)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,7 +118,8 @@ func TestKafkaFewPartitions(t *testing.T) {
 	}
 }
 
-// While the group has no members nothing is produced that would be sold later: requests are declined, and the mode says why.
+// While the group has no members nothing is produced that would be sold later: requests are declined, and the mode says
+// why.
 func TestKafkaGroupIsLate(t *testing.T) {
 	t.Parallel()
 	broker := testenv.EmbeddedKafka(t)
@@ -144,7 +148,8 @@ func TestKafkaGroupIsLate(t *testing.T) {
 	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1})
 }
 
-// The log may hold one record twice, side by side: it has one effect. The column of keys holds what clients gave, and nothing else.
+// The log may hold one record twice, side by side: it has one effect. The column of keys holds what clients gave, and
+// nothing else.
 func TestKafkaTwiceInTheLog(t *testing.T) { onEachKafka(t, kafkaTwiceInTheLog) }
 
 func kafkaTwiceInTheLog(t *testing.T, h *stocktest.Harness) {
@@ -193,7 +198,8 @@ func kafkaTooOld(t *testing.T, h *stocktest.Harness) {
 	request := records(t, r, "requests", 1, isRequest)[0]
 	const id = "0197a000-0000-7000-8000-000000000001"
 	o := orderOf(t, request)
-	old := strings.NewReplacer(o.ID, id, fmt.Sprint(o.Created), fmt.Sprint(o.Created-time.Hour.Microseconds())).Replace(request)
+	old := strings.NewReplacer(o.ID, id, fmt.Sprint(o.Created),
+		fmt.Sprint(o.Created-time.Hour.Microseconds())).Replace(request)
 	produce(t, r, "requests", product, old)
 	if answer := awaitAnswers(t, r, id, 1)[0]; !strings.Contains(answer, `"error":"unknown"`) {
 		t.Errorf("answer to a record of an hour ago = %s, want unknown", answer)

@@ -20,7 +20,8 @@ const batchLimit = 500
 
 // The half of a log that answers, as a member of the group of all replicas.
 
-// poll hands on what the consumer is assigned. It goes on while a batch is executed, so that the next batch is all that came meanwhile.
+// poll hands on what the consumer is assigned. It goes on while a batch is executed, so that the next batch is all that
+// came meanwhile.
 func (l *link) poll(ctx context.Context, records chan<- *kgo.Record) {
 	for ctx.Err() == nil {
 		fetches := l.consumer.PollRecords(ctx, batchLimit)
@@ -35,8 +36,8 @@ func (l *link) poll(ctx context.Context, records chan<- *kgo.Record) {
 	}
 }
 
-// serve executes the polled records, batch after batch. A batch is marked when all its records have results, and marks are committed
-// in the background. If a replica dies, its uncommitted records are delivered again, to another.
+// serve executes the polled records, batch after batch. A batch is marked when all its records have results, and marks
+// are committed in the background. If a replica dies, its uncommitted records are delivered again, to another.
 func (l *link) serve(ctx context.Context, records <-chan *kgo.Record) {
 	for {
 		var batch []*kgo.Record
@@ -55,8 +56,8 @@ func (l *link) serve(ctx context.Context, records <-chan *kgo.Record) {
 	}
 }
 
-// executeAll executes the records of a batch, the products beside each other, the requests for each in their order and in one
-// transaction. It returns false where ctx ended before all had their result.
+// executeAll executes the records of a batch, the products beside each other, the requests for each in their order and
+// in one transaction. It returns false where ctx ended before all had their result.
 func (l *link) executeAll(ctx context.Context, batch []*kgo.Record) bool {
 	byProduct := map[int64][]request{}
 	defer l.k.oldest.Store(0)
@@ -72,7 +73,8 @@ func (l *link) executeAll(ctx context.Context, batch []*kgo.Record) bool {
 		}
 		switch {
 		case err != nil:
-			l.k.log("a request that cannot be executed is skipped", fmt.Errorf("%s/%d, offset %d: %w", r.Topic, r.Partition, r.Offset, err))
+			l.k.log("a request that cannot be executed is skipped", fmt.Errorf("%s/%d, offset %d: %w", r.Topic, r.Partition,
+				r.Offset, err))
 		case m.tooOld():
 			l.reply(m, &stock.Ticket{Err: errTooOld})
 		default:
@@ -90,19 +92,20 @@ func (l *link) executeAll(ctx context.Context, batch []*kgo.Record) bool {
 	return ctx.Err() == nil
 }
 
-// A batch that has failed for failsAfter is logged, and then every failsEvery. Once it has failed for longer than a session of the group, the
-// database is asked every askEvery whether it works at all.
+// A batch that has failed for failsAfter is logged, and then every failsEvery. Once it has failed for longer than a
+// session of the group, the database is asked every askEvery whether it works at all.
 const (
 	failsAfter = 3 * time.Second
 	failsEvery = time.Minute
 	askEvery   = time.Second
 )
 
-// execute commits a batch and sends its answers. A request without a final result is tried again, until it is too old; its effect happens
-// once. "No, for now" is not final: the record may have been executed by a consumer that died then, or be delivered again, and be executed
-// after all.
+// execute commits a batch and sends its answers. A request without a final result is tried again, until it is too old;
+// its effect happens once. "No, for now" is not final: the record may have been executed by a consumer that died then,
+// or be delivered again, and be executed after all.
 //
-// If the database of this replica does not work at all, the link ends, and another replica gets the requests that are not done.
+// If the database of this replica does not work at all, the link ends, and another replica gets the requests that are
+// not done.
 func (l *link) execute(ctx context.Context, product int64, batch []request) {
 	begun := time.Now()
 	log, ask := begun.Add(failsAfter), begun.Add(l.k.o.Group.session())
@@ -114,7 +117,8 @@ func (l *link) execute(ctx context.Context, product int64, batch []request) {
 		now := time.Now()
 		if now.After(log) {
 			log = now.Add(failsEvery)
-			l.k.log("requests are tried again", fmt.Errorf("%d for product %d, since %s: %w", len(batch), product, now.Sub(begun).Round(time.Second), why))
+			l.k.log("requests are tried again", fmt.Errorf("%d for product %d, since %s: %w", len(batch), product,
+				now.Sub(begun).Round(time.Second), why))
 		}
 		if now.After(ask) {
 			ask = now.Add(askEvery)
@@ -160,13 +164,14 @@ func (l *link) dropOld(batch []request) (rest []request) {
 // tooOld says that a request is void by its age.
 func (m request) tooOld() bool { return time.Since(m.Order.CreatedAt()) > Lifetime }
 
-// errTooOld is a record whose key may have been purged; see [Lifetime]. Whether it was executed cannot be known: by another consumer, or by
-// a commit of this one whose answer was lost. It is not executed now.
+// errTooOld is a record whose key may have been purged; see [Lifetime]. Whether it was executed cannot be known: by
+// another consumer, or by a commit of this one whose answer was lost. It is not executed now.
 var errTooOld = fmt.Errorf("%w: the record is older than %s", stock.ErrUnknown, Lifetime)
 
 // final says that a request has a result that another delivery of it would not change.
 func final(err error) bool {
-	return err == nil || errors.Is(err, stock.ErrOtherRun) || errors.Is(err, stock.ErrSoldOut) || errors.Is(err, stock.ErrKeyReused) || errors.Is(err, stock.ErrUnknownProduct) || errors.Is(err, stock.ErrSegmented)
+	return err == nil || errors.Is(err, stock.ErrOtherRun) || errors.Is(err, stock.ErrSoldOut) ||
+		errors.Is(err, stock.ErrKeyReused) || errors.Is(err, stock.ErrUnknownProduct) || errors.Is(err, stock.ErrSegmented)
 }
 
 // ticket is the request on its way through the group commit. It has no trace: the trace is in the process that asked.
@@ -208,9 +213,10 @@ func (l *link) send(to int32, a answer) {
 		l.k.log("answer", err)
 		return
 	}
-	l.client.TryProduce(context.Background(), &kgo.Record{Topic: l.answers.name, Partition: to, Value: value}, func(_ *kgo.Record, err error) {
-		if err != nil {
-			l.k.debug("answer not sent", err)
-		}
-	})
+	l.client.TryProduce(context.Background(), &kgo.Record{Topic: l.answers.name, Partition: to, Value: value},
+		func(_ *kgo.Record, err error) {
+			if err != nil {
+				l.k.debug("answer not sent", err)
+			}
+		})
 }

@@ -37,7 +37,10 @@ func TestKafkaCutOffFromItsDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	rounds := 0
-	for notes := func() bool { s, err := h.Replicas[0].Mode("kafka"); return err == nil && s.Err != nil }; rounds == 0 || rounds < 30 && !notes(); rounds++ {
+	for notes := func() bool {
+		s, err := h.Replicas[0].Mode("kafka")
+		return err == nil && s.Err != nil
+	}; rounds == 0 || rounds < 30 && !notes(); rounds++ {
 		for _, product := range products { // the group may have given the replica no partition yet
 			awaitSale(t, h.Replicas[1], product, fmt.Sprint("cut ", rounds))
 		}
@@ -81,7 +84,8 @@ func TestKafkaWaitsForItsTables(t *testing.T) {
 	h.Replicas[0].AwaitMode(t, "kafka")
 }
 
-// Records that no database would take, or that would bring its books into disorder, are skipped: those after them are sold.
+// Records that no database would take, or that would bring its books into disorder, are skipped: those after them are
+// sold.
 func TestKafkaSkipsInvalidRecords(t *testing.T) { onEachKafka(t, kafkaSkipsInvalidRecords) }
 
 func kafkaSkipsInvalidRecords(t *testing.T, h *stocktest.Harness) {
@@ -135,7 +139,8 @@ func kafkaTooOldMeanwhile(t *testing.T, h *stocktest.Harness) {
 	const id = "0197a000-0000-7000-8000-000000000002"
 	o := orderOf(t, request)
 	soon := time.Now().Add(6*time.Second - kafka.Lifetime).UnixMicro()
-	produce(t, r, "requests", product, strings.NewReplacer(o.ID, id, fmt.Sprint(o.Created), fmt.Sprint(soon)).Replace(request))
+	produce(t, r, "requests", product, strings.NewReplacer(o.ID, id, fmt.Sprint(o.Created),
+		fmt.Sprint(soon)).Replace(request))
 	tried()
 	answer := awaitAnswers(t, r, id, 1)[0]
 	if err := r.Set.DB.Exec("ALTER TABLE gone RENAME TO orders").Error; err != nil {
@@ -160,13 +165,16 @@ func kafkaRedeliveryWithoutItsKey(t *testing.T, h *stocktest.Harness) {
 func redeliverWithoutKey(t *testing.T, h *stocktest.Harness, units int64) {
 	product, r := h.Product(t, units, 0), h.Replicas[0]
 	sold := r.Sell(t, "kafka", stock.SQL, product, 2, fmt.Sprint(product))
-	request := records(t, r, "requests", 1, func(value []byte) bool { return bytes.Contains(value, []byte(sold.OrderID)) })[0]
+	request := records(t, r, "requests", 1, func(value []byte) bool {
+		return bytes.Contains(value, []byte(sold.OrderID))
+	})[0]
 	if err := r.Set.DB.Exec("DELETE FROM idempotent_log WHERE product_id = ?", product).Error; err != nil {
 		t.Fatal(err)
 	}
 	produce(t, r, "requests", product, request)
 	left := fmt.Sprintf(`"count":%d`, units-2)
-	if again := awaitAnswers(t, r, sold.OrderID, 2)[1]; !strings.Contains(again, left) || strings.Contains(again, `"error"`) {
+	if again := awaitAnswers(t, r, sold.OrderID, 2)[1]; !strings.Contains(again, left) ||
+		strings.Contains(again, `"error"`) {
 		t.Errorf("second answer = %s, want that it was sold, and %s", again, left)
 	}
 	r.Sell(t, "kafka", stock.SQL, product, 1, "")
@@ -182,13 +190,15 @@ func TestKafkaSegmentedOnTheWay(t *testing.T) {
 	request := records(t, r, "requests", 1, isRequest)[0]
 	h.SetStock(t, product, 6, 3)
 	now := strings.Replace(request, orderOf(t, request).ID, "0197a000-0000-7000-8000-000000000003", 1)
-	now = strings.Replace(now, request[strings.Index(request, `"run":`):strings.Index(request, `"reply_to"`)], runOf(t, h, product), 1)
+	now = strings.Replace(now, request[strings.Index(request, `"run":`):strings.Index(request, `"reply_to"`)],
+		runOf(t, h, product), 1)
 	produce(t, r, "requests", product, request)
 	produce(t, r, "requests", product, now)
 	if again := awaitAnswers(t, r, orderOf(t, request).ID, 2)[1]; !strings.Contains(again, `"error":"unknown"`) {
 		t.Errorf("answer to a request of the run before = %s, want unknown", again)
 	}
-	if answer := awaitAnswers(t, r, "0197a000-0000-7000-8000-000000000003", 1)[0]; !strings.Contains(answer, `"error":"segmented"`) {
+	if answer := awaitAnswers(t, r, "0197a000-0000-7000-8000-000000000003", 1)[0]; !strings.Contains(answer,
+		`"error":"segmented"`) {
 		t.Errorf("answer to a request of this run = %s, want segmented", answer)
 	}
 	r.Refuse(t, stock.ErrSegmented, "kafka", stock.SQL, product, 1, "")

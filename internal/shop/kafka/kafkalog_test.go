@@ -23,7 +23,8 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// onEachKafka runs a test on every set of backends, with three replicas and an embedded broker. TestKafkaItself runs it on a real one.
+// onEachKafka runs a test on every set of backends, with three replicas and an embedded broker. TestKafkaItself runs it
+// on a real one.
 func onEachKafka(t *testing.T, test func(*testing.T, *stocktest.Harness)) {
 	t.Parallel()
 	for _, e := range stocktest.Envs {
@@ -63,16 +64,19 @@ func kafkaEnv(t *testing.T) stocktest.Env {
 	return env
 }
 
-// A consumer that dies between the commit of the database and that of its offsets: the requests are delivered again, to another
-// replica, and have one effect, with a key and without. They are sold what they were, although less is left now.
+// A consumer that dies between the commit of the database and that of its offsets: the requests are delivered again, to
+// another replica, and have one effect, with a key and without. They are sold what they were, although less is left
+// now.
 func TestKafkaRedelivery(t *testing.T) {
-	onRedelivery(t, func(t *testing.T, h *stocktest.Harness, product int64, succeed func(between func()) *stocktest.Replica) {
+	onRedelivery(t, func(t *testing.T, h *stocktest.Harness, product int64,
+		succeed func(between func()) *stocktest.Replica) {
 		sold := h.Replicas[0].Sell(t, "kafka", stock.SQL, product, 4, "")
 		b := succeed(func() {})
 		// Behind what A left in the same partition, so that this is done when that is.
 		b.Sell(t, "kafka", stock.SQL, product, 1, fmt.Sprint(product))
 		for _, answer := range awaitAnswers(t, b, sold.OrderID, 2) {
-			if !strings.Contains(answer, `"count":1`) || strings.Contains(answer, `"refused"`) || strings.Contains(answer, `"error"`) {
+			if !strings.Contains(answer, `"count":1`) || strings.Contains(answer, `"refused"`) ||
+				strings.Contains(answer, `"error"`) {
 				t.Errorf("answer to A = %s, want that it was sold, and 1 left", answer)
 			}
 		}
@@ -82,7 +86,8 @@ func TestKafkaRedelivery(t *testing.T) {
 
 // The same, and the stock is set in between. The keys went with the orders: what belongs to the time before is void.
 func TestKafkaRedeliveryAfterReset(t *testing.T) {
-	onRedelivery(t, func(t *testing.T, h *stocktest.Harness, product int64, succeed func(between func()) *stocktest.Replica) {
+	onRedelivery(t, func(t *testing.T, h *stocktest.Harness, product int64,
+		succeed func(between func()) *stocktest.Replica) {
 		key := fmt.Sprint(product)
 		var old []string
 		for _, key := range []string{"", key} {
@@ -100,7 +105,8 @@ func TestKafkaRedeliveryAfterReset(t *testing.T) {
 		b := succeed(func() {
 			produce(t, h.Replicas[0], "requests", product, strings.ReplaceAll(now, old[1], uuid.NewString()))
 		})
-		if r, err := b.Deduct(t.Context(), "kafka", stock.SQL, product, 2, key); err != nil || !r.Replayed || r.Stored.Status != 200 {
+		if r, err := b.Deduct(t.Context(), "kafka", stock.SQL, product, 2, key); err != nil || !r.Replayed ||
+			r.Stored.Status != 200 {
 			t.Errorf("B's Deduct() = %+v, %v, want the answer to what was sent in this run", r, err)
 		}
 		for _, id := range old {
@@ -133,7 +139,8 @@ func ownKafka(t *testing.T) (*testenv.EmbeddedBroker, *stocktest.Harness, int64)
 	return broker, h, product
 }
 
-// Where the stock is set while a request is on its way nobody knows what became of it, and nothing comes of it any more.
+// Where the stock is set while a request is on its way nobody knows what became of it, and nothing comes of it any
+// more.
 func TestKafkaResetOnTheWay(t *testing.T) {
 	t.Parallel()
 	broker, h, product := ownKafka(t)
@@ -191,9 +198,10 @@ func TestKafkaNewDatabase(t *testing.T) {
 	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1})
 }
 
-// onRedelivery runs a test on every set of backends with one replica, A, whose commits of offsets do not arrive, and a product of 5.
-// succeed ends A, calls between, and starts B, to which all is delivered again.
-func onRedelivery(t *testing.T, test func(t *testing.T, h *stocktest.Harness, product int64, succeed func(between func()) *stocktest.Replica)) {
+// onRedelivery runs a test on every set of backends with one replica, A, whose commits of offsets do not arrive, and a
+// product of 5. succeed ends A, calls between, and starts B, to which all is delivered again.
+func onRedelivery(t *testing.T, test func(t *testing.T, h *stocktest.Harness, product int64,
+	succeed func(between func()) *stocktest.Replica)) {
 	t.Parallel()
 	for _, e := range stocktest.Envs {
 		t.Run(e.Name, func(t *testing.T) {
@@ -244,8 +252,8 @@ func TestKafkaPanics(t *testing.T) {
 	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1})
 }
 
-// What the database turns down for now is in the log, and may be delivered again: "nothing happened" would be false then, so it is
-// tried until it is done.
+// What the database turns down for now is in the log, and may be delivered again: "nothing happened" would be false
+// then, so it is tried until it is done.
 func TestKafkaOutlivesADatabaseThatIsDown(t *testing.T) {
 	onEachKafka(t, kafkaOutlivesADatabaseThatIsDown)
 }
@@ -270,7 +278,8 @@ func kafkaOutlivesADatabaseThatIsDown(t *testing.T, h *stocktest.Harness) {
 	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1})
 }
 
-// firstAt calls then when some replica is at a point for the first time. The function that it returns waits until one is.
+// firstAt calls then when some replica is at a point for the first time. The function that it returns waits until one
+// is.
 func firstAt(t *testing.T, h *stocktest.Harness, point step.Point, then func()) (await func()) {
 	t.Helper()
 	there := make(chan struct{})

@@ -67,8 +67,8 @@ func (k *Log) set(l *link, why string) {
 	}
 }
 
-// ready is nil if the database could commit what this replica would consume. A replica that cannot commit must not be a consumer: the group
-// sees its heartbeats, and would leave it its partitions for ever.
+// ready is nil if the database could commit what this replica would consume. A replica that cannot commit must not be a
+// consumer: the group sees its heartbeats, and would leave it its partitions for ever.
 func (k *Log) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stock.SettleTimeout)
 	defer cancel()
@@ -81,8 +81,8 @@ func (k *Log) ready(ctx context.Context) error {
 // errNoDatabase is why a replica that reaches the brokers is no consumer.
 var errNoDatabase = errors.New("the database of this replica cannot commit")
 
-// open waits for the database, finds or makes the topics, and makes the clients. It writes a record to the partition of answers, and reads the
-// partition from that record on: so it misses no answer to a request that it sends later.
+// open waits for the database, finds or makes the topics, and makes the clients. It writes a record to the partition of
+// answers, and reads the partition from that record on: so it misses no answer to a request that it sends later.
 func (k *Log) open(ctx context.Context) (l *link, err error) {
 	l = &link{k: k, id: uuid.NewString()}
 	defer func() {
@@ -94,8 +94,8 @@ func (k *Log) open(ctx context.Context) (l *link, err error) {
 	if err := k.ready(ctx); err != nil {
 		return l, err
 	}
-	// A record may be in the log twice, since its request has one effect anyway. So the producer need not be idempotent. An idempotent one
-	// would keep a record whose request has given up, and send it when the broker is back.
+	// A record may be in the log twice, since its request has one effect anyway. So the producer need not be idempotent.
+	// An idempotent one would keep a record whose request has given up, and send it when the broker is back.
 	if l.client, err = k.o.Client(
 		kgo.ProducerLinger(linger), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DisableIdempotentWrite(),
 		kgo.RecordDeliveryTimeout(stock.SettleTimeout), kgo.ProducerBatchCompression(kgo.NoCompression()),
@@ -114,7 +114,8 @@ func (k *Log) open(ctx context.Context) (l *link, err error) {
 	if err != nil {
 		return l, err
 	}
-	l.client.AddConsumePartitions(map[string]map[int32]kgo.Offset{l.answers.name: {l.listens: kgo.NewOffset().At(r.Offset)}})
+	l.client.AddConsumePartitions(map[string]map[int32]kgo.Offset{l.answers.name: {l.listens: kgo.NewOffset().
+		At(r.Offset)}})
 	whole, abandon := context.WithCancel(context.Background())
 	l.abandon = abandon
 	l.consumer, err = k.o.Client(append(k.o.Group.opts(k.prefix+"shop"), kgo.WithContext(whole),
@@ -123,9 +124,9 @@ func (k *Log) open(ctx context.Context) (l *link, err error) {
 	return l, err
 }
 
-// linger is how long a record waits for others, to be sent with them. Each batch answers many requests at once, so records come in bursts.
-// Sent one by one, they cost twice as many produce requests and fetches, on which a busy shop spends its time. 5 ms makes
-// even fewer requests, but also fewer sales, because requests and answers both wait.
+// linger is how long a record waits for others, to be sent with them. Each batch answers many requests at once, so
+// records come in bursts. Sent one by one, they cost twice as many produce requests and fetches, on which a busy shop
+// spends its time. 5 ms makes even fewer requests, but also fewer sales, because requests and answers both wait.
 const linger = 2 * time.Millisecond
 
 // commitEvery is how often offsets are committed. A record delivered again for lack of a commit has no effect.
@@ -146,8 +147,9 @@ func (l *link) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// close ends the clients. It says goodbye to the group, and sends the last answers, but waits for neither for long. Closing a client waits for
-// its last commit of offsets: half a minute if the broker does not answer, unless the client's context ends.
+// close ends the clients. It says goodbye to the group, and sends the last answers, but waits for neither for long.
+// Closing a client waits for its last commit of offsets: half a minute if the broker does not answer, unless the
+// client's context ends.
 func (l *link) close() {
 	ctx, done := context.WithTimeout(context.Background(), silent)
 	defer done()
@@ -166,8 +168,8 @@ func (l *link) close() {
 	}
 }
 
-// readAnswers hands answers to those who wait for them, and returns when what it reads from is not there any more. The second
-// answer to a request that was delivered twice is dropped.
+// readAnswers hands answers to those who wait for them, and returns when what it reads from is not there any more. The
+// second answer to a request that was delivered twice is dropped.
 func (l *link) readAnswers(ctx context.Context) error {
 	for ctx.Err() == nil {
 		fetches := l.client.PollFetches(ctx)
@@ -190,7 +192,8 @@ func (l *link) readAnswers(ctx context.Context) error {
 // lost says that a topic, or what was in it, is gone.
 func lost(err error) bool {
 	var data *kgo.ErrDataLoss
-	for _, e := range []error{kerr.UnknownTopicID, kerr.InconsistentTopicID, kerr.UnknownTopicOrPartition, kerr.OffsetOutOfRange} {
+	for _, e := range []error{kerr.UnknownTopicID, kerr.InconsistentTopicID, kerr.UnknownTopicOrPartition,
+		kerr.OffsetOutOfRange} {
 		if errors.Is(err, e) {
 			return true
 		}
@@ -198,9 +201,9 @@ func lost(err error) bool {
 	return errors.As(err, &data)
 }
 
-// watch looks at the topics every second, and returns an error when they are not those that the link was made on, or this replica has long
-// been unable to hear answers. It probes the partitions that are not served, with a request for nothing, which the consumer of the partition
-// answers.
+// watch looks at the topics every second, and returns an error when they are not those that the link was made on, or
+// this replica has long been unable to hear answers. It probes the partitions that are not served, with a request for
+// nothing, which the consumer of the partition answers.
 func (l *link) watch(ctx context.Context) error {
 	ticks := time.NewTicker(beatEvery)
 	defer ticks.Stop()
@@ -244,11 +247,12 @@ func (l *link) probe(ctx context.Context) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, silent)
-		l.client.TryProduce(ctx, &kgo.Record{Topic: l.requests.name, Partition: m.partition, Value: value}, func(_ *kgo.Record, err error) {
-			cancel()
-			if err != nil {
-				l.k.debug("probe", err)
-			}
-		})
+		l.client.TryProduce(ctx, &kgo.Record{Topic: l.requests.name, Partition: m.partition, Value: value},
+			func(_ *kgo.Record, err error) {
+				cancel()
+				if err != nil {
+					l.k.debug("probe", err)
+				}
+			})
 	}
 }

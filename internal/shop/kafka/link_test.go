@@ -25,8 +25,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// An answer may overtake the acknowledgement of its record. Requests whose records went to the broker together with that one are sold
-// all the same.
+// An answer may overtake the acknowledgement of its record. Requests whose records went to the broker together with
+// that one are sold all the same.
 func TestKafkaAnswerBeforeAcknowledgement(t *testing.T) {
 	t.Parallel()
 	broker, h, product := ownKafka(t)
@@ -44,7 +44,8 @@ func TestKafkaAnswerBeforeAcknowledgement(t *testing.T) {
 		if len(requests) > 1 && overtaken.CompareAndSwap(false, true) {
 			broker.Cluster.SleepControl(func() {
 				m := requests[0]
-				answer := &kgo.Record{Topic: topicOf(h.Replicas[0], "answers"), Partition: m.replyTo, Value: fmt.Appendf(nil, `{"id":%q,"error":"segmented"}`, m.id)}
+				answer := &kgo.Record{Topic: topicOf(h.Replicas[0], "answers"), Partition: m.replyTo,
+					Value: fmt.Appendf(nil, `{"id":%q,"error":"segmented"}`, m.id)}
 				if err := other.ProduceSync(t.Context(), answer).FirstErr(); err != nil {
 					t.Error(err)
 				}
@@ -93,7 +94,8 @@ func requestsIn(r *kmsg.ProduceRequest) (all []sentRequest) {
 
 var replyTo = regexp.MustCompile(`"reply_to":(\d+)`)
 
-// A replica whose partition of answers has lost its broker listens on another one, and says meanwhile why it does not sell.
+// A replica whose partition of answers has lost its broker listens on another one, and says meanwhile why it does not
+// sell.
 func TestKafkaAnswersWithoutALeader(t *testing.T) {
 	t.Parallel()
 	broker, h, product := ownKafka(t)

@@ -1,5 +1,5 @@
-// Package kafka is the log of the mode kafka: requests for a product go to a partition of a topic, the replica that consumes the
-// partition commits them in batches, and sends the answers back to the replica that asked.
+// Package kafka is the log of the mode kafka: requests for a product go to a partition of a topic, the replica that
+// consumes the partition commits them in batches, and sends the answers back to the replica that asked.
 //
 //	Ask (ask.go)          produce a request ··· wait for its answer
 //	serve (consumer.go)   poll ── commit the batch ── produce the answers ── commit the offsets
@@ -25,13 +25,13 @@ import (
 
 // Group is how the group of consumers finds out that one of them is dead.
 type Group struct {
-	// Session is the silence after which a consumer is taken to be dead and its partitions go to others: that is how long their
-	// products stand still. Brokers take 6 s or more unless they are told otherwise. 0 = 6 s.
+	// Session is the silence after which a consumer is taken to be dead and its partitions go to others: that is how long
+	// their products stand still. Brokers take 6 s or more unless they are told otherwise. 0 = 6 s.
 	Session time.Duration
 	// Heartbeat is how often a consumer says that it is alive; 0 = a sixth of Session.
 	Heartbeat time.Duration
-	// Rebalance is how long the others wait for a consumer when partitions are reassigned; 0 = Session. With Kafka's own default of a
-	// minute, a group that has lost a consumer together with a broker stands still for a minute.
+	// Rebalance is how long the others wait for a consumer when partitions are reassigned; 0 = Session. With Kafka's own
+	// default of a minute, a group that has lost a consumer together with a broker stands still for a minute.
 	Rebalance time.Duration
 }
 
@@ -52,7 +52,8 @@ func (g Group) opts(name string) []kgo.Opt {
 		g.Rebalance = g.Session
 	}
 	return []kgo.Opt{
-		kgo.ConsumerGroup(name), kgo.SessionTimeout(g.Session), kgo.HeartbeatInterval(g.Heartbeat), kgo.RebalanceTimeout(g.Rebalance),
+		kgo.ConsumerGroup(name), kgo.SessionTimeout(g.Session), kgo.HeartbeatInterval(g.Heartbeat),
+		kgo.RebalanceTimeout(g.Rebalance),
 	}
 }
 
@@ -63,7 +64,8 @@ type Options struct {
 	Prefix string // of the topics and the group
 	// Run reads the run that a product is in: a record of another one is void.
 	Run func(ctx context.Context, product int64) (int64, error)
-	// Ready is nil if Commit can commit now. While it cannot, this replica is no consumer: the others are to have its partitions.
+	// Ready is nil if Commit can commit now. While it cannot, this replica is no consumer: the others are to have its
+	// partitions.
 	Ready  func(ctx context.Context) error
 	Commit stock.Group // executes what is consumed
 	// Gauge registers a metric whose value read returns; nil = no metrics.
@@ -72,12 +74,14 @@ type Options struct {
 	Log   *slog.Logger // nil = none
 }
 
-// Log is a [stock.Log] on Kafka: it asks and, as a member of the group of all replicas, answers. It is safe for concurrent use.
+// Log is a [stock.Log] on Kafka: it asks and, as a member of the group of all replicas, answers. It is safe for
+// concurrent use.
 type Log struct {
 	o      Options
 	prefix string // of topics and group
 	runs   *runReader
-	oldest atomic.Int64 // time of the oldest request that this replica is executing, in Unix microseconds; 0 = it executes none
+	// time of the oldest request that this replica is executing, in Unix microseconds; 0 = it executes none
+	oldest atomic.Int64
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when nothing of it runs any more
 
@@ -96,7 +100,8 @@ func Open(o Options) *Log {
 		why: "no broker has answered yet", waiting: map[string]chan answer{},
 	}
 	if o.Gauge != nil {
-		o.Gauge("shop_kafka_lag_seconds", "Age of the oldest request from Kafka that this replica is executing; 0 while there is none.", k.lag)
+		o.Gauge("shop_kafka_lag_seconds", "Age of the oldest request from Kafka that this replica is executing; 0 while "+
+			"there is none.", k.lag)
 	}
 	go func() {
 		defer close(k.ended)
@@ -116,8 +121,8 @@ func (k *Log) Close(ctx context.Context) error {
 	}
 }
 
-// lag is the age of the oldest request in the batch that is being executed, in seconds: it grows while the database hangs, and with the
-// time that requests have waited in the log.
+// lag is the age of the oldest request in the batch that is being executed, in seconds: it grows while the database
+// hangs, and with the time that requests have waited in the log.
 func (k *Log) lag() float64 {
 	if oldest := k.oldest.Load(); oldest != 0 {
 		return max(0, time.Since(time.UnixMicro(oldest)).Seconds())

@@ -38,8 +38,8 @@ const (
 	mostAnswer        = 1<<16 - 1
 )
 
-// check says why a request must not be executed, nil = it may. Others may produce requests, and values that no table takes would be
-// tried over and over. now bounds the time of the request, which decides when it is void.
+// check says why a request must not be executed, nil = it may. Others may produce requests, and values that no table
+// takes would be tried over and over. now bounds the time of the request, which decides when it is void.
 func (m request) check(now time.Time) error {
 	o := m.Order
 	var bad string

@@ -7,8 +7,8 @@ import (
 	"lastitem/internal/stock"
 )
 
-// runReader reads the run that a product is in, once for all who ask at the same time: they join the next read, never one that is
-// under way, which may have seen the product before its stock was set.
+// runReader reads the run that a product is in, once for all who ask at the same time: they join the next read, never
+// one that is under way, which may have seen the product before its stock was set.
 type runReader struct {
 	of    func(ctx context.Context, product int64) (run int64, err error)
 	mu    sync.Mutex

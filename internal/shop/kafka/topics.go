@@ -14,8 +14,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The partitions of topics that this shop makes. At most requestPartitions replicas consume at once. Each replica draws one partition
-// of answers, and drops answers to others that drew the same one. Topics with fewer partitions are used as they are.
+// The partitions of topics that this shop makes. At most requestPartitions replicas consume at once. Each replica draws
+// one partition of answers, and drops answers to others that drew the same one. Topics with fewer partitions are used
+// as they are.
 const (
 	requestPartitions = 12
 	answerPartitions  = 16
@@ -44,7 +45,8 @@ var errTopicsChanged = errors.New("the topics were deleted, or made again")
 // errNoLeader says that the partition in which this replica gets its answers has no leader.
 var errNoLeader = errors.New("no broker leads the partition of this replica's answers")
 
-// prepare finds the topics, and makes those that are missing. Where somebody else has made them, with fewer partitions, it says so.
+// prepare finds the topics, and makes those that are missing. Where somebody else has made them, with fewer partitions,
+// it says so.
 func (k *Log) prepare(ctx context.Context, l *link) error {
 	for _, t := range []struct {
 		into       *topic
@@ -69,7 +71,8 @@ func (k *Log) prepare(ctx context.Context, l *link) error {
 	return nil
 }
 
-// awaitTopic looks a topic up that has just been made: a broker may answer that it was made before it tells of it. ctx bounds the wait.
+// awaitTopic looks a topic up that has just been made: a broker may answer that it was made before it tells of it. ctx
+// bounds the wait.
 func awaitTopic(ctx context.Context, c *kgo.Client, name string) (topic, error) {
 	for {
 		found, err := findTopic(ctx, c, name)
@@ -136,15 +139,16 @@ func makeTopic(ctx context.Context, c *kgo.Client, name string, partitions int32
 	return nil
 }
 
-// look is errTopicsChanged where the topics are not those that the link was made on, errNoLeader where no answer can come, and another error
-// where no broker answers.
+// look is errTopicsChanged where the topics are not those that the link was made on, errNoLeader where no answer can
+// come, and another error where no broker answers.
 func (l *link) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, silent)
 	defer cancel()
 	for _, was := range []topic{l.requests, l.answers} {
 		is, err := findTopic(ctx, l.client, was.name)
 		switch {
-		case errors.Is(err, kerr.UnknownTopicOrPartition), err == nil && is.id != was.id, err == nil && is.partitions < was.partitions:
+		case errors.Is(err, kerr.UnknownTopicOrPartition), err == nil && is.id != was.id,
+			err == nil && is.partitions < was.partitions:
 			return fmt.Errorf("%w: %s", errTopicsChanged, was.name)
 		case err != nil:
 			return err
@@ -160,8 +164,8 @@ var byKey = kgo.StickyKeyPartitioner(nil)
 
 func productKey(product int64) []byte { return strconv.AppendInt(nil, product, 10) }
 
-// partitionOf is the partition of a product. Where partitions are added, products move when the replicas are started again; until all
-// are, a product may have two consumers. The row decides between them.
+// partitionOf is the partition of a product. Where partitions are added, products move when the replicas are started
+// again; until all are, a product may have two consumers. The row decides between them.
 func (t topic) partitionOf(product int64) int32 {
 	return int32(t.hash.Partition(&kgo.Record{Key: productKey(product)}, int(t.partitions)))
 }

@@ -13,9 +13,9 @@ import (
 	"lastitem/internal/stock"
 )
 
-// Which partitions are usable. A partition is usable once its consumer, in whichever replica, has answered a probe that was sent after the
-// last doubt: a request that is produced there is then executed soon. Until then requests are declined, since they would be executed at some
-// time when their clients have long gone.
+// Which partitions are usable. A partition is usable once its consumer, in whichever replica, has answered a probe that
+// was sent after the last doubt: a request that is produced there is then executed soon. Until then requests are
+// declined, since they would be executed at some time when their clients have long gone.
 
 // route returns the link and the partition for a product, or why there is none to be used.
 func (k *Log) route(product int64) (*link, int32, error) {
@@ -71,7 +71,8 @@ func (k *Log) doubtAll(l *link, why string) {
 	k.because(l, why)
 }
 
-// because notes why a partition of a link is not usable, unless the link has ended, which is the better reason. The caller holds the mutex.
+// because notes why a partition of a link is not usable, unless the link has ended, which is the better reason. The
+// caller holds the mutex.
 func (k *Log) because(l *link, why string) {
 	if k.link == l {
 		k.why = why
@@ -101,7 +102,8 @@ func (l *link) probeID(partition int) string {
 func (k *Log) deliver(l *link, a answer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if p, err := strconv.Atoi(a.ID[strings.LastIndexByte(a.ID, '/')+1:]); err == nil && p < len(l.served) && a.ID == l.probeID(p) {
+	if p, err := strconv.Atoi(a.ID[strings.LastIndexByte(a.ID, '/')+1:]); err == nil && p < len(l.served) &&
+		a.ID == l.probeID(p) {
 		l.served[p] = true
 	}
 	if c := k.waiting[a.ID]; c != nil {
@@ -110,7 +112,8 @@ func (k *Log) deliver(l *link, a answer) {
 	}
 }
 
-// expect returns where the answer to a request over a link will be. It refuses where the link has ended: then nothing may be sent over it.
+// expect returns where the answer to a request over a link will be. It refuses where the link has ended: then nothing
+// may be sent over it.
 func (k *Log) expect(l *link, id string) (<-chan answer, error) {
 	c := make(chan answer, 1)
 	k.mu.Lock()
@@ -140,7 +143,8 @@ func (k *Log) rest(ctx context.Context, err error) {
 	}
 }
 
-// failing notes why there is no link. It logs the reason at level warn if a broker gave it; the health check logs that no broker answers.
+// failing notes why there is no link. It logs the reason at level warn if a broker gave it; the health check logs that
+// no broker answers.
 func (k *Log) failing(err error) {
 	why := err.Error()
 	k.mu.Lock()

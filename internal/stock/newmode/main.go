@@ -39,7 +39,8 @@ const list, catalog = "internal/stock/modes.go", "internal/text/zh.json"
 func main() {
 	check := flag.Bool("check", false, "list what the existing modes lack, and write nothing")
 	flag.Usage = func() {
-		fmt.Fprintf(os.Stderr, "usage: go run ./internal/stock/newmode NAME     NAME in kebab-case: redis-watch\n       go run ./internal/stock/newmode -check\n")
+		fmt.Fprintf(os.Stderr, "usage: go run ./internal/stock/newmode NAME     NAME in kebab-case: redis-watch\n       go "+
+			"run ./internal/stock/newmode -check\n")
 	}
 	flag.Parse()
 	err := run(*check, flag.Args())
@@ -190,7 +191,8 @@ func withSentence(file, en, zh string) ([]byte, error) {
 	return nil, fmt.Errorf("%s does not have the form that this command expects", file)
 }
 
-// identifier is the variable of a mode: that of redis-watch is redisWatchMode. The suffix keeps it from being a word of Go or of the package.
+// identifier is the variable of a mode: that of redis-watch is redisWatchMode. The suffix keeps it from being a word of
+// Go or of the package.
 func identifier(name string) string {
 	parts := strings.Split(name, "-")
 	for i, p := range parts[1:] {

@@ -11,7 +11,8 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// An unchanged skeleton is complete, compiles, and passes the conformance suite, so its author starts from passing tests.
+// An unchanged skeleton is complete, compiles, and passes the conformance suite, so its author starts from passing
+// tests.
 func TestSkeletonIsAMode(t *testing.T) {
 	testenv.Slow(t, "compiles the tests of package stock")
 	t.Parallel()
@@ -62,7 +63,8 @@ func TestSkeletonIsAMode(t *testing.T) {
 func TestWriteRefuses(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"redisWatch": "want kebab-case", "": "want kebab-case", "redis-": "want kebab-case", "lua-lock": "there is a mode of that name",
+		"redisWatch": "want kebab-case", "": "want kebab-case", "redis-": "want kebab-case",
+		"lua-lock": "there is a mode of that name",
 	} {
 		if written, err := Write(t.TempDir(), name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Write(%q) = %v, %v, want %q", name, written, err, want)

@@ -1,5 +1,5 @@
-// Package pages renders the documentation of the modes in Markdown, from the same values as everything else: [All] the index docs/modes.md and a
-// page for each mode, [Table] the table of the READMEs.
+// Package pages renders the documentation of the modes in Markdown, from the same values as everything else: [All] the
+// index docs/modes.md and a page for each mode, [Table] the table of the READMEs.
 package pages
 
 import (
@@ -23,23 +23,33 @@ var pageWords = text.Table(struct {
 	good, survives, broken, nothing, trace, traced, beside, holds, held    string
 }{
 	title: "# The modes",
-	intro: "Every way of deducting stock that lastitem knows, in teaching order: broken first, then repaired. A page each: the essay,\n" +
-		"a sequence diagram of the run that goes well and of the one that breaks it, and the commands of one deduction as the\n" +
+	intro: "Every way of deducting stock that lastitem knows, in teaching order: broken first, then repaired. A page " +
+		"each: the essay,\n" +
+		"a sequence diagram of the run that goes well and of the one that breaks it, and the commands of one deduction as " +
+		"the\n" +
 		"servers saw them. `shop modes NAME` prints the essay, `shop trace NAME` the commands, with their times.",
-	hazards: "## The hazards and the letters", defined: "[What the columns and letters mean](#the-hazards-and-the-letters)",
+	hazards: "## The hazards and the letters", defined: "[What the columns and letters " +
+		"mean](#the-hazards-and-the-letters)",
 	all: "All modes", other: "中文",
 	claims: "## What it claims", noClaims: "Nothing: it is the baseline, of which every speed is a share.",
-	diagrams: "## In pictures", good: "### The run that goes well", survives: "### A run in which something goes wrong, and the mode survives it", broken: "### The run that breaks it",
+	diagrams: "## In pictures", good: "### The run that goes well",
+	survives: "### A run in which something goes wrong, and the mode survives it", broken: "### The run that breaks it",
 	nothing: "None of the hazards above breaks it, so there is no second picture.",
 	trace:   "## On the wire",
-	traced: "The commands of one deduction, on one replica without other requests, as they passed between the replica and its servers;\n" +
-		"indented lines are commands of a script inside Redis, from its MONITOR. Words in angle brackets differ from run to run. Without\n" +
+	traced: "The commands of one deduction, on one replica without other requests, as they passed between the replica " +
+		"and its servers;\n" +
+		"indented lines are commands of a script inside Redis, from its MONITOR. Words in angle brackets differ from run " +
+		"to run. Without\n" +
 		"`--stable` the same command shows the times on both sides of the wire.",
-	beside: "A `Fetch` waits in the broker until there is a record, and is listed at the time of its answer. `OffsetCommit` is last\n" +
-		"because nobody waits for it: it follows the `COMMIT` on the database, and passes before, between or after the rest.\n" +
+	beside: "A `Fetch` waits in the broker until there is a record, and is listed at the time of its answer. " +
+		"`OffsetCommit` is last\n" +
+		"because nobody waits for it: it follows the `COMMIT` on the database, and passes before, between or after the " +
+		"rest.\n" +
 		"The broker is the embedded one.",
-	held: "The same with work that takes two and a half TTLs, one re-entry, and a rival that comes meanwhile. `TTLs` is when a command was\n" +
-		"sent, in TTLs since the request began; `…` after a time says that it was sent again later with the same result. The renewals\n" +
+	held: "The same with work that takes two and a half TTLs, one re-entry, and a rival that comes meanwhile. `TTLs` is " +
+		"when a command was\n" +
+		"sent, in TTLs since the request began; `…` after a time says that it was sent again later with the same result. " +
+		"The renewals\n" +
 		"come every third of the TTL, and the rival sends nothing between its tries: the message of the release wakes it.",
 	holds: "With the admin token a request may experiment with the lock: %s.",
 })

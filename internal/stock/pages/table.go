@@ -18,14 +18,16 @@ var tableWords = text.Table(struct{ mode, store, does, stores, baseline string }
 })
 
 // brokenWords are the words of the READMEs' table, by language.
-var brokenWords = text.Table(struct{ by, happens, modes, nothing string }{"first broken by", "what happens", "modes", "none of these"})
+var brokenWords = text.Table(struct{ by, happens, modes, nothing string }{"first broken by", "what happens", "modes",
+	"none of these"})
 
 // legend is the line below a table of claims.
 func legend(lang string) string {
 	return api.Legend(lang) + text.Of(".").In(lang)
 }
 
-// Table returns the table of the READMEs: for each hazard the modes that it is the first to break, with the stock in their default store.
+// Table returns the table of the READMEs: for each hazard the modes that it is the first to break, with the stock in
+// their default store.
 func Table(lang string) string {
 	words, pages := brokenWords.In(lang), "docs/modes/%s.md"
 	if lang == "zh" {
@@ -55,7 +57,8 @@ func Table(lang string) string {
 	return fmt.Sprintf("%s\n%s\n", b.String(), legend(lang))
 }
 
-// firstBroken returns the index of the first hazard that breaks a mode, and the outcome; the index after the last if none does.
+// firstBroken returns the index of the first hazard that breaks a mode, and the outcome; the index after the last if
+// none does.
 func firstBroken(c stock.Claims) (at int, letters string) {
 	for i, outcomes := range c.Row() {
 		if strings.Trim(outcomes, ".–") != "" {
@@ -82,12 +85,14 @@ func modesMarkdown(lang string, link func(name string) string) string {
 		for _, s := range m.Stores {
 			stores = append(stores, string(s))
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", link, strings.Join(stores, " / "), title, strings.Join(claimCells(m), " | "))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", link, strings.Join(stores, " / "), title,
+			strings.Join(claimCells(m), " | "))
 	}
 	return fmt.Sprintf("%s\n%s%s\n%s", b.String(), legend(lang), words.stores, baselines.String())
 }
 
-// claimCells returns the claims of a mode, a cell per hazard: one outcome if all stores have the same, else one per store.
+// claimCells returns the claims of a mode, a cell per hazard: one outcome if all stores have the same, else one per
+// store.
 func claimCells(m stock.Mode) []string {
 	cells := make([]string, len(stock.Hazards))
 	for i := range cells {

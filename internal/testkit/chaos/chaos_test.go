@@ -100,8 +100,8 @@ func (w *world) losing(failover bool, lose, restore func()) {
 	w.losses = append(w.losses, l)
 }
 
-// failover kills the master and promotes the replica, to which all clients then connect. The old master becomes the replica, empty at
-// first.
+// failover kills the master and promotes the replica, to which all clients then connect. The old master becomes the
+// replica, empty at first.
 func (w *world) failover() {
 	old := w.servers[0]
 	w.replica.follow(old) // it may have been empty since a restart
@@ -216,13 +216,15 @@ func run(t *testing.T, nodes int, seed uint64, length time.Duration) verdict {
 		t.Error("nobody ever had a lock")
 	}
 	fmt.Printf("chaos: seed %d, %d node(s): %d holds, %d wrong; %d overlaps after a loss, the longest %v; %v\n",
-		seed, nodes, v.Holds, len(v.Wrong), v.Overlaps, v.Longest.Round(time.Millisecond), strings.Trim(fmt.Sprint(played), "map[]"))
+		seed, nodes, v.Holds, len(v.Wrong), v.Overlaps, v.Longest.Round(time.Millisecond),
+		strings.Trim(fmt.Sprint(played), "map[]"))
 	return v
 }
 
-// TestChaos: four processes contend for six locks while processes and servers stop and die, connections break and hang, and Redis loses
-// its data; on one Redis with a replica, and on a cluster of three masters. Two holders may have a lock at the same time only after a
-// loss of data, and then for at most a TTL. LOCK_CHAOS sets how long the test runs ('make soak'), LOCK_TEST_SEED the first seed.
+// TestChaos: four processes contend for six locks while processes and servers stop and die, connections break and hang,
+// and Redis loses its data; on one Redis with a replica, and on a cluster of three masters. Two holders may have a lock
+// at the same time only after a loss of data, and then for at most a TTL. LOCK_CHAOS sets how long the test runs ('make
+// soak'), LOCK_TEST_SEED the first seed.
 func TestChaos(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv("LOCK_CHAOS"))
 	if err != nil {

@@ -17,13 +17,14 @@ import (
 // loss is a span of time in which a Redis lost the locks.
 type loss struct {
 	from, to int64
-	// A missing counter begins at the clock of Redis, in microseconds: fences after the loss are at least after, and those before it are below
-	// before. Between these times the loss came. 0 = it was a failover, after which the counter continues, or goes back.
+	// A missing counter begins at the clock of Redis, in microseconds: fences after the loss are at least after, and those
+	// before it are below before. Between these times the loss came. 0 = it was a failover, after which the counter
+	// continues, or goes back.
 	after, before uint64
 }
 
-// excuses says whether the loss lies between the grants of two holds, in whichever order the answers arrived. After a failover the fences
-// do not tell; then it assumes that a grant's message is in flight for at most a TTL.
+// excuses says whether the loss lies between the grants of two holds, in whichever order the answers arrived. After a
+// failover the fences do not tell; then it assumes that a grant's message is in flight for at most a TTL.
 func (l loss) excuses(first, second hold) bool {
 	if l.after == 0 {
 		return first.From <= l.to+int64(ttl) && l.from <= second.From
@@ -68,11 +69,13 @@ func readHolds(t *testing.T, file string) []hold {
 	return all
 }
 
-// slack is how far the clocks of Redis and of a holder may drift apart in a TTL, plus the delay with which a time may be read.
+// slack is how far the clocks of Redis and of a holder may drift apart in a TTL, plus the delay with which a time may
+// be read.
 const slack = ttl / 20
 
-// judge compares the holds of each key. Two that overlap are wrong unless Redis lost the lock of one before it granted the other: then the
-// first holder may rely on its lock for a TTL after the loss. Fences rise from hold to hold, unless there was a failover between them.
+// judge compares the holds of each key. Two that overlap are wrong unless Redis lost the lock of one before it granted
+// the other: then the first holder may rely on its lock for a TTL after the loss. Fences rise from hold to hold, unless
+// there was a failover between them.
 func judge(holds []hold, losses []loss) verdict {
 	v := verdict{Holds: len(holds)}
 	byKey := map[string][]hold{}
@@ -103,7 +106,9 @@ func judge(holds []hold, losses []loss) verdict {
 
 // backwards judges a hold whose fence is not above that of the hold before it.
 func (v *verdict) backwards(before, h hold, losses []loss) {
-	if !slices.ContainsFunc(losses, func(l loss) bool { return l.after == 0 && l.excuses(before, h) || l.late(before, h) }) {
+	if !slices.ContainsFunc(losses, func(l loss) bool {
+		return l.after == 0 && l.excuses(before, h) || l.late(before, h)
+	}) {
 		v.Wrong = append(v.Wrong, fmt.Sprintf("fence %d after %d: %+v, then %+v", h.Fence, before.Fence, before, h))
 	}
 }
@@ -117,15 +122,16 @@ func (v *verdict) overlap(first, second hold, losses []loss) {
 		}
 	}
 	if least > ttl+slack {
-		v.Wrong = append(v.Wrong, fmt.Sprintf("two holders for %v: %+v and %+v", time.Duration(end-second.From), first, second))
+		v.Wrong = append(v.Wrong, fmt.Sprintf("two holders for %v: %+v and %+v", time.Duration(end-second.From), first,
+			second))
 		return
 	}
 	v.Overlaps++
 	v.Longest = max(v.Longest, least)
 }
 
-// The judge reports two holders, a fence that does not rise, and a holder that relies on its lock for more than a TTL after a loss; it
-// reports nothing else.
+// The judge reports two holders, a fence that does not rise, and a holder that relies on its lock for more than a TTL
+// after a loss; it reports nothing else.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	const ms = int64(time.Millisecond)
@@ -139,30 +145,45 @@ func TestJudge(t *testing.T) {
 		wrong    int
 		overlaps int
 	}{
-		"one after the other":                   {[]hold{at(0, 10, 1), at(10, 20, 2), one}, nil, 0, 0},
-		"two at a time":                         {[]hold{at(0, 11, 1), at(10, 20, 2)}, nil, 1, 0},
-		"a short one between":                   {[]hold{at(0, 100, 1), at(10, 11, 2), at(50, 60, 3)}, nil, 2, 0},
-		"killed in the hold":                    {[]hold{at(0, 0, 1), at(10, 20, 2)}, nil, 0, 0},
-		"the same fence":                        {[]hold{at(0, 10, 2), at(20, 30, 2)}, nil, 1, 0},
-		"a lower fence":                         {[]hold{at(0, 10, 2), at(20, 30, 1)}, nil, 1, 0},
-		"after a loss":                          {[]hold{at(0, 500, 1), at(10, 20, 2)}, []loss{{5 * ms, (5 + 1) * ms, 2, 2}}, 0, 1},
-		"a loss before both":                    {[]hold{at(10, 30, 2), at(20, 40, 3)}, []loss{{5 * ms, (5 + 1) * ms, 2, 2}}, 1, 0},
-		"a grant that came after the loss":      {[]hold{at(10, 30, 1), at(20, 40, 2)}, []loss{{5 * ms, (5 + 1) * ms, 2, 2}}, 0, 1},
-		"a grant during the loss":               {[]hold{at(10, 30, 3), at(20, 40, 5)}, []loss{{5 * ms, (5 + 1) * ms, 2, 4}}, 0, 1},
-		"two grants during the loss":            {[]hold{at(10, 30, 4), at(20, 40, 5)}, []loss{{5 * ms, (5 + 1) * ms, 2, 4}}, 1, 0},
-		"and after the rival's":                 {[]hold{at(10, 30, 3), at(20, 40, 1)}, []loss{{5 * ms, (5 + 1) * ms, 2, 2}}, 0, 1},
-		"a failover before both":                {[]hold{at(700, 730, 1), at(720, 740, 2)}, []loss{{5 * ms, (5 + 1) * ms, 0, 0}}, 1, 0},
-		"a loss after both had it":              {[]hold{at(10, 30, 1), at(20, 40, 2)}, []loss{{25 * ms, (25 + 1) * ms, 9, 9}}, 1, 0},
-		"a belief that outlives the TTL":        {[]hold{at(0, 900, 1), at(10, 800, 2)}, []loss{{5 * ms, (5 + 1) * ms, 2, 2}}, 1, 0},
-		"a lower fence after a failover":        {[]hold{at(0, 10, 2), at(20, 30, 1)}, []loss{{15 * ms, (15 + 1) * ms, 0, 0}}, 0, 0},
-		"and the higher one came late":          {[]hold{at(500, 510, 2), at(520, 530, 1)}, []loss{{15 * ms, (15 + 1) * ms, 0, 0}}, 0, 0},
-		"and later than a TTL":                  {[]hold{at(700, 710, 2), at(720, 730, 1)}, []loss{{15 * ms, (15 + 1) * ms, 0, 0}}, 1, 0},
-		"a lower fence after an empty restart":  {[]hold{at(0, 10, 2), at(20, 30, 1)}, []loss{{15 * ms, (15 + 1) * ms, 5, 5}}, 1, 0},
-		"a lower fence before another failover": {[]hold{at(0, 10, 2), at(20, 30, 1)}, []loss{{40 * ms, (40 + 1) * ms, 0, 0}}, 1, 0},
+		"one after the other": {[]hold{at(0, 10, 1), at(10, 20, 2), one}, nil, 0, 0},
+		"two at a time":       {[]hold{at(0, 11, 1), at(10, 20, 2)}, nil, 1, 0},
+		"a short one between": {[]hold{at(0, 100, 1), at(10, 11, 2), at(50, 60, 3)}, nil, 2, 0},
+		"killed in the hold":  {[]hold{at(0, 0, 1), at(10, 20, 2)}, nil, 0, 0},
+		"the same fence":      {[]hold{at(0, 10, 2), at(20, 30, 2)}, nil, 1, 0},
+		"a lower fence":       {[]hold{at(0, 10, 2), at(20, 30, 1)}, nil, 1, 0},
+		"after a loss": {[]hold{at(0, 500, 1), at(10, 20, 2)}, []loss{{5 * ms, (5 + 1) * ms, 2, 2}},
+			0, 1},
+		"a loss before both": {[]hold{at(10, 30, 2), at(20, 40, 3)}, []loss{{5 * ms, (5 + 1) * ms, 2, 2}},
+			1, 0},
+		"a grant that came after the loss": {[]hold{at(10, 30, 1), at(20, 40, 2)}, []loss{{5 * ms, (5 + 1) * ms, 2, 2}},
+			0, 1},
+		"a grant during the loss": {[]hold{at(10, 30, 3), at(20, 40, 5)}, []loss{{5 * ms, (5 + 1) * ms, 2, 4}},
+			0, 1},
+		"two grants during the loss": {[]hold{at(10, 30, 4), at(20, 40, 5)}, []loss{{5 * ms, (5 + 1) * ms, 2, 4}},
+			1, 0},
+		"and after the rival's": {[]hold{at(10, 30, 3), at(20, 40, 1)}, []loss{{5 * ms, (5 + 1) * ms, 2, 2}},
+			0, 1},
+		"a failover before both": {[]hold{at(700, 730, 1), at(720, 740, 2)},
+			[]loss{{5 * ms, (5 + 1) * ms, 0, 0}}, 1, 0},
+		"a loss after both had it": {[]hold{at(10, 30, 1), at(20, 40, 2)},
+			[]loss{{25 * ms, (25 + 1) * ms, 9, 9}}, 1, 0},
+		"a belief that outlives the TTL": {[]hold{at(0, 900, 1), at(10, 800, 2)}, []loss{{5 * ms, (5 + 1) * ms, 2, 2}},
+			1, 0},
+		"a lower fence after a failover": {[]hold{at(0, 10, 2), at(20, 30, 1)}, []loss{{15 * ms, (15 + 1) * ms, 0, 0}},
+			0, 0},
+		"and the higher one came late": {[]hold{at(500, 510, 2), at(520, 530, 1)},
+			[]loss{{15 * ms, (15 + 1) * ms, 0, 0}}, 0, 0},
+		"and later than a TTL": {[]hold{at(700, 710, 2), at(720, 730, 1)},
+			[]loss{{15 * ms, (15 + 1) * ms, 0, 0}}, 1, 0},
+		"a lower fence after an empty restart": {[]hold{at(0, 10, 2), at(20, 30, 1)}, []loss{{15 * ms, (15 + 1) * ms, 5, 5}},
+			1, 0},
+		"a lower fence before another failover": {[]hold{at(0, 10, 2), at(20, 30, 1)}, []loss{{40 * ms, (40 + 1) * ms, 0, 0}},
+			1, 0},
 	} {
 		v := judge(test.holds, test.losses)
 		if len(v.Wrong) != test.wrong || v.Overlaps != test.overlaps {
-			t.Errorf("%s: %d wrong, %d overlaps, want %d and %d: %q", name, len(v.Wrong), v.Overlaps, test.wrong, test.overlaps, v.Wrong)
+			t.Errorf("%s: %d wrong, %d overlaps, want %d and %d: %q", name, len(v.Wrong), v.Overlaps, test.wrong, test.overlaps,
+				v.Wrong)
 		}
 	}
 }

@@ -20,7 +20,8 @@ import (
 	"lastitem/internal/testkit"
 )
 
-// server is a redis-server of this test. It keeps nothing on disk, and can be stopped, killed and restarted on its address.
+// server is a redis-server of this test. It keeps nothing on disk, and can be stopped, killed and restarted on its
+// address.
 type server struct {
 	t    *testing.T
 	addr string
@@ -45,7 +46,8 @@ func newServer(t *testing.T, args ...string) *server {
 	t.Helper()
 	s := &server{t: t, addr: testkit.FreePort(t), dir: t.TempDir()}
 	_, number, _ := net.SplitHostPort(s.addr)
-	s.args = append([]string{"--port", number, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}, args...)
+	s.args = append([]string{"--port", number, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no",
+		"--repl-diskless-sync-delay", "0"}, args...)
 	s.c = redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
 	t.Cleanup(func() {
 		_ = s.c.Close()
@@ -108,7 +110,8 @@ func newCluster(t *testing.T) []*server {
 	const slots, n = 16384, 3
 	var all []*server
 	for i := range n {
-		s := newServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout", strconv.FormatInt((10*time.Minute).Milliseconds(), 10))
+		s := newServer(t, "--cluster-enabled", "yes", "--cluster-node-timeout",
+			strconv.FormatInt((10*time.Minute).Milliseconds(), 10))
 		s.do("CLUSTER", "ADDSLOTSRANGE", slots*i/n, slots*(i+1)/n-1)
 		if i > 0 {
 			host, port, _ := net.SplitHostPort(all[0].addr)

@@ -36,8 +36,8 @@ type job struct {
 // envJob holds the job; a process that has it is a worker.
 const envJob = "LASTITEM_CHAOS_JOB"
 
-// hold is a line of the log: a goroutine relied on the lock of Key from From to To, by CLOCK_MONOTONIC, in nanoseconds. The line that is
-// written when a hold begins has no To, because its process may be killed.
+// hold is a line of the log: a goroutine relied on the lock of Key from From to To, by CLOCK_MONOTONIC, in nanoseconds.
+// The line that is written when a hold begins has no To, because its process may be killed.
 type hold struct {
 	ID    string
 	Key   string
@@ -146,7 +146,8 @@ func once(ctx context.Context, log io.Writer, l lock.Locker, h hold, rng *rand.R
 		return nil
 	}
 	write(log, h)
-	// The time is read before the context: if the process is stopped in between, what the context says afterwards is true of that time.
+	// The time is read before the context: if the process is stopped in between, what the context says afterwards is true
+	// of that time.
 	for at := h.From; lease.Context().Err() == nil; at = monotonic() {
 		h.To = at
 		if at >= h.From+int64(length) {

@@ -38,10 +38,14 @@ func (s *Shop) Start(t *testing.T) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /deduct_stock/{mode}", s.deduct)
 	mux.HandleFunc("GET /modes", func(w http.ResponseWriter, _ *http.Request) { Send(w, api.Modes{Modes: s.Modes}) })
-	mux.HandleFunc("GET /modes/{mode}", func(w http.ResponseWriter, _ *http.Request) { Refuse(w, api.UnknownMode, "no such mode") })
+	mux.HandleFunc("GET /modes/{mode}", func(w http.ResponseWriter, _ *http.Request) {
+		Refuse(w, api.UnknownMode, "no such mode")
+	})
 	mux.HandleFunc("PUT /products/{id}/stock", s.setStock)
 	mux.HandleFunc("GET /products/{id}/ledger", s.read(func(l *api.Ledger) any { return l }))
-	mux.HandleFunc("GET /products/{id}", s.read(func(l *api.Ledger) any { return api.Product{ProductID: l.ProductID, Stock: l.Stock} }))
+	mux.HandleFunc("GET /products/{id}", s.read(func(l *api.Ledger) any {
+		return api.Product{ProductID: l.ProductID, Stock: l.Stock}
+	}))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server.URL

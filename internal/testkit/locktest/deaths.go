@@ -11,9 +11,9 @@ import (
 	"lastitem/internal/testkit"
 )
 
-// These tests check that a process leaves nothing at the server when it dies while it holds the lock, while it waits, or after any
-// command of its acquire. A process is dead here when nothing that it sends arrives any more. One more test checks that a living process
-// leaves nothing when its callers give up.
+// These tests check that a process leaves nothing at the server when it dies while it holds the lock, while it waits,
+// or after any command of its acquire. A process is dead here when nothing that it sends arrives any more. One more
+// test checks that a living process leaves nothing when its callers give up.
 
 // Deaths runs all these tests, each in a World of its own.
 func Deaths(t *testing.T, world func(*testing.T) *World) {
@@ -39,7 +39,8 @@ type World struct {
 	Lives func(t *testing.T) lock.Locker
 	// Mortal makes a process with a short TTL, on a network of its own that can be cut.
 	Mortal func(t *testing.T) (lock.Locker, *Relay)
-	// Dying makes processes that die in their next acquire. Its key is the last command that the server carries out for the process.
+	// Dying makes processes that die in their next acquire. Its key is the last command that the server carries out for
+	// the process.
 	Dying map[string]func(t *testing.T) lock.Locker
 	// Traces counts the entries of holders and waiters at the server.
 	Traces func(t *testing.T, key string) int
@@ -69,7 +70,9 @@ func (w *World) diesWaiting(t *testing.T) {
 	Warm(t, l, w.Key+" before") // so that all further commands are for this lock
 	asked := net.Asked.Load()
 	died := Attempt(t.Context(), l, w.Key)
-	testkit.Until(t, "the mortal waits", func() bool { return net.Asked.Load() > asked+1 && (!w.Queue || w.Traces(t, w.Key) == 2) })
+	testkit.Until(t, "the mortal waits", func() bool {
+		return net.Asked.Load() > asked+1 && (!w.Queue || w.Traces(t, w.Key) == 2)
+	})
 	behind := w.Lives(t)
 	got := Waiter(t, behind, w.Key)
 	if w.Queue {

@@ -29,7 +29,10 @@ func Obtain(t *testing.T, l lock.Locker, key string) lock.Lease {
 	ctx, cancel := context.WithTimeout(t.Context(), Soon)
 	defer cancel()
 	var lease lock.Lease
-	if err := Again(ctx, func() (err error) { lease, err = l.Acquire(lock.WithWait(t.Context(), Soon), key); return err }); err != nil {
+	if err := Again(ctx, func() (err error) {
+		lease, err = l.Acquire(lock.WithWait(t.Context(), Soon), key)
+		return err
+	}); err != nil {
 		t.Fatalf("Acquire: %v", err)
 	}
 	return lease
@@ -102,7 +105,8 @@ func WantUnavailable(ctx context.Context, t *testing.T, l lock.Locker, key, why 
 	}
 }
 
-// Again tries until a server has answered in time, or ctx ends. On a busy machine it may not; that says nothing about the lock.
+// Again tries until a server has answered in time, or ctx ends. On a busy machine it may not; that says nothing about
+// the lock.
 func Again(ctx context.Context, try func() error) error {
 	for {
 		err := try()
@@ -113,8 +117,8 @@ func Again(ctx context.Context, try func() error) error {
 	}
 }
 
-// Warm acquires and releases a lock, so that scripts are loaded and a session is open, and the test sees only the commands that it
-// expects. It fails if the lock cannot be acquired.
+// Warm acquires and releases a lock, so that scripts are loaded and a session is open, and the test sees only the
+// commands that it expects. It fails if the lock cannot be acquired.
 func Warm(t *testing.T, l lock.Locker, key string) {
 	t.Helper()
 	Release(t, Obtain(t, l, key))
@@ -153,8 +157,8 @@ func WantLost(t *testing.T, lease lock.Lease, within time.Duration) {
 	}
 }
 
-// SessionEnds checks a lock whose holder's session is ended at the server: the holder must be told, the rival gets in with a higher
-// fence (0 = the lock has none), and the old holder's release must not free the rival's lock.
+// SessionEnds checks a lock whose holder's session is ended at the server: the holder must be told, the rival gets in
+// with a higher fence (0 = the lock has none), and the old holder's release must not free the rival's lock.
 func SessionEnds(t *testing.T, holder, rival lock.Locker, key string, within time.Duration, end func()) {
 	t.Helper()
 	lease := Obtain(t, holder, key)
@@ -192,8 +196,9 @@ func FencesRise(t *testing.T, key string, all ...lock.Locker) {
 	}
 }
 
-// WantTold fails if the hand-offs took as long as without messages, when every waiter waits for its poll, every two seconds. It compares
-// the median: a busy machine delays some hand-offs, but without messages all of them wait for a poll.
+// WantTold fails if the hand-offs took as long as without messages, when every waiter waits for its poll, every two
+// seconds. It compares the median: a busy machine delays some hand-offs, but without messages all of them wait for a
+// poll.
 func WantTold(t *testing.T, took []time.Duration) {
 	t.Helper()
 	slices.Sort(took)

@@ -27,7 +27,8 @@ func (s *LostAnswers) Take(name string) bool {
 // ProcessHook implements redis.Hook.
 func (s *LostAnswers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		taken := s.Take(cmd.Name()) // decided when the command is sent: earlier commands keep their answers, however late these come
+		// decided when the command is sent: earlier commands keep their answers, however late these come
+		taken := s.Take(cmd.Name())
 		err := next(ctx, cmd)
 		if taken {
 			err = &net.OpError{Op: "read", Err: io.EOF}
@@ -37,8 +38,8 @@ func (s *LostAnswers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// SendHook is a client hook that decides how commands with the name Name are sent; "" stands for every command. A command that is sent
-// always arrives, though perhaps late.
+// SendHook is a client hook that decides how commands with the name Name are sent; "" stands for every command. A
+// command that is sent always arrives, though perhaps late.
 type SendHook struct {
 	testenv.Hook
 	Name string

@@ -15,13 +15,13 @@ import (
 type Late struct {
 	// TTL is the TTL of the leases, as short as the servers allow.
 	TTL time.Duration
-	// Process returns a locker as [Kind.Process] does, with leases of TTL. It connects to each address, host:port, through the address
-	// that through returns for it.
+	// Process returns a locker as [Kind.Process] does, with leases of TTL. It connects to each address, host:port, through
+	// the address that through returns for it.
 	Process func(t *testing.T, through func(address string) string) lock.Locker
 }
 
-// lateGrant delays the answer to an acquire until the granted lease is over: Acquire must not return that lease. If the caller does not
-// wait, a rival may get the lock meanwhile; a caller that waits may get the lock in a later try.
+// lateGrant delays the answer to an acquire until the granted lease is over: Acquire must not return that lease. If the
+// caller does not wait, a rival may get the lock meanwhile; a caller that waits may get the lock in a later try.
 func (k Kind) lateGrant(t *testing.T) {
 	if k.Late == nil { // does not apply, for the reason in NoLate
 		if k.NoLate == "" {
@@ -75,7 +75,8 @@ func (k Kind) lateBeside(t *testing.T, wait time.Duration) {
 	}
 	time.Sleep(time.Until(sent.Add(k.Late.TTL * 6 / 5)))
 	var second lock.Lease
-	if wait == 0 { // the rival may stay out if the server counts the lease from later, or if a renewal of the session arrived
+	// the rival may stay out if the server counts the lease from later, or if a renewal of the session arrived
+	if wait == 0 {
 		second, _ = rival.Acquire(lock.WithWait(t.Context(), k.Late.TTL/5), key)
 	}
 	select {
@@ -96,7 +97,8 @@ func (k Kind) lateBeside(t *testing.T, wait time.Duration) {
 	k.canBeHad(t, rival, key)
 }
 
-// canBeHad is Warm for a lease with a short TTL, which may end before its release on a busy machine, or before its acquire returns.
+// canBeHad is Warm for a lease with a short TTL, which may end before its release on a busy machine, or before its
+// acquire returns.
 func (k Kind) canBeHad(t *testing.T, l lock.Locker, key string) {
 	t.Helper()
 	var lease lock.Lease
@@ -109,7 +111,8 @@ func (k Kind) canBeHad(t *testing.T, l lock.Locker, key string) {
 	}
 }
 
-// handedOut wants that the acquire whose answer came too late returns no lease, or a valid one: then no rival has a lease.
+// handedOut wants that the acquire whose answer came too late returns no lease, or a valid one: then no rival has a
+// lease.
 func (k Kind) handedOut(t *testing.T, got <-chan granted, rival lock.Locker, key string, second lock.Lease) {
 	t.Helper()
 	var g granted

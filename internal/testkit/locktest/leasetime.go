@@ -9,8 +9,8 @@ import (
 	"lastitem/internal/lock"
 )
 
-// leaseTime acquires with a short lease time. A lock either ends the lease then, tells the holder and lets a rival in, or it refuses and
-// holds nothing.
+// leaseTime acquires with a short lease time. A lock either ends the lease then, tells the holder and lets a rival in,
+// or it refuses and holds nothing.
 func (k Kind) leaseTime(t *testing.T) {
 	t.Parallel()
 	all, key := k.processes(t, 2), k.Key()
@@ -36,7 +36,8 @@ func (k Kind) leaseTime(t *testing.T) {
 	Warm(t, all[0], key)
 }
 
-// obtainFor takes a free lock for d. On a busy machine an answer may take so long that the lock reports its store as unavailable.
+// obtainFor takes a free lock for d. On a busy machine an answer may take so long that the lock reports its store as
+// unavailable.
 func (k Kind) obtainFor(t *testing.T, l lock.Locker, key string, d time.Duration) lock.Lease {
 	t.Helper()
 	for end := time.Now().Add(enough); ; {

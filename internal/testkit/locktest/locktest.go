@@ -1,5 +1,5 @@
-// Package locktest is the conformance suite of package lock: the rules for every [lock.Locker]. A lock's own tests cover only its
-// peculiarities.
+// Package locktest is the conformance suite of package lock: the rules for every [lock.Locker]. A lock's own tests
+// cover only its peculiarities.
 package locktest
 
 import (
@@ -25,8 +25,8 @@ type Kind struct {
 	Key func() string
 	// Local says that the lock excludes only within one process.
 	Local bool
-	// Late makes lockers whose grants come too late. NoLate is the reason why no grant can come too late: no lease ends by itself, or
-	// there is no network. One of them is set.
+	// Late makes lockers whose grants come too late. NoLate is the reason why no grant can come too late: no lease ends by
+	// itself, or there is no network. One of them is set.
 	Late   *Late
 	NoLate string
 	// LeaseTime says that the lock honours lock.WithLease; every other lock must refuse it.
@@ -35,11 +35,12 @@ type Kind struct {
 	Except []string
 }
 
-// enough is how long a test waits for a single event before it fails. A task with many steps is bounded by its progress instead: see
-// testenv.Progress.
+// enough is how long a test waits for a single event before it fails. A task with many steps is bounded by its progress
+// instead: see testenv.Progress.
 const enough = testenv.Still
 
-// moment is the time that a contender gets to begin its wait. If it has not begun by then, the test is weaker, never wrong.
+// moment is the time that a contender gets to begin its wait. If it has not begun by then, the test is weaker, never
+// wrong.
 const moment = 100 * time.Millisecond
 
 // Run runs the suite on one kind.
@@ -89,8 +90,9 @@ func (k Kind) excludes(t *testing.T) {
 	k.fight(t)
 }
 
-// fight is the contention itself. Each entry costs a write or two that the server may have to sync, so the rate depends on the server,
-// and fight goes on as long as entries succeed. After longFight it suffices that every goroutine has entered a few times.
+// fight is the contention itself. Each entry costs a write or two that the server may have to sync, so the rate depends
+// on the server, and fight goes on as long as entries succeed. After longFight it suffices that every goroutine has
+// entered a few times.
 func (k Kind) fight(t *testing.T) {
 	const perProcess, rounds, least, longFight = 6, 6, 3, 15 * time.Second
 	key := k.Key()
@@ -149,8 +151,8 @@ func (k Kind) busyAtOnce(t *testing.T) {
 	Release(t, Take(t, rival, key))
 }
 
-// answered repeats an Acquire with wait 0 until its servers have answered in time. On a busy machine some may not; that says nothing
-// about the lock.
+// answered repeats an Acquire with wait 0 until its servers have answered in time. On a busy machine some may not; that
+// says nothing about the lock.
 func answered(t *testing.T, l lock.Locker, key string) (lock.Lease, error) {
 	t.Helper()
 	const tries = 10

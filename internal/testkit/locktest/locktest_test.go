@@ -24,8 +24,8 @@ func (s slowly) Acquire(ctx context.Context, key string) (lock.Lease, error) {
 	return lease, err
 }
 
-// On a server that grants the lock every 400 ms, a fight of 270 entries would last 108 s. The shorter fight is as good a test, and it
-// ends.
+// On a server that grants the lock every 400 ms, a fight of 270 entries would last 108 s. The shorter fight is as good
+// a test, and it ends.
 func TestFightOnASlowServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

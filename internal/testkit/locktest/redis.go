@@ -26,8 +26,8 @@ import (
 
 // Main runs the tests of a package for its TestMain, and fails if they leave goroutines running.
 func Main(m *testing.M) {
-	// The parallel tests wait for sessions to end and time-outs to pass, not for the CPU. A -parallel flag on the command line has
-	// precedence.
+	// The parallel tests wait for sessions to end and time-outs to pass, not for the CPU. A -parallel flag on the command
+	// line has precedence.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
@@ -40,9 +40,9 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// dialled ends when the pools of go-redis have stopped dialling. A pool whose server cannot be reached tries once a second, in a
-// goroutine that learns after its sleep that the pool was closed; goleak waits for half a second only. A pool that does not
-// stop is a leak, and is still found.
+// dialled ends when the pools of go-redis have stopped dialling. A pool whose server cannot be reached tries once a
+// second, in a goroutine that learns after its sleep that the pool was closed; goleak waits for half a second only. A
+// pool that does not stop is a leak, and is still found.
 type dialled struct{ *testing.M }
 
 func (m dialled) Run() int {
@@ -63,7 +63,8 @@ type RedisProcess func(t *testing.T, c *redis.Client, ttl time.Duration, st *ste
 // OnRedis runs a test on a real Redis and on an embedded one, at the same time.
 func OnRedis(t *testing.T, test func(t *testing.T, s *testenv.RedisServer)) {
 	t.Parallel()
-	for name, server := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis, "miniredis": testenv.Miniredis} {
+	for name, server := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis,
+		"miniredis": testenv.Miniredis} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, server(t))
@@ -107,7 +108,8 @@ func RedisClient(t testing.TB, s *testenv.RedisServer) *redis.Client {
 		t.Fatal(err)
 	}
 	opt.MaxRetries, opt.ContextTimeoutEnabled = -1, true
-	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = testenv.Still, testenv.Still, testenv.Still // on a busy machine a slow server is not down
+	// on a busy machine a slow server is not down
+	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = testenv.Still, testenv.Still, testenv.Still
 	c := redis.NewClient(opt)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -134,8 +136,8 @@ func Monitor(t *testing.T, s *testenv.RedisServer) (*bufio.Scanner, net.Conn) {
 	return lines, conn
 }
 
-// Bubble returns a Redis inside a synctest bubble, where hours pass in milliseconds. cut makes every connection fail from
-// then on.
+// Bubble returns a Redis inside a synctest bubble, where hours pass in milliseconds. cut makes every connection fail
+// from then on.
 func Bubble(t *testing.T) (c *redis.Client, m *miniredis.Miniredis, cut func()) {
 	t.Helper()
 	m = miniredis.NewMiniRedis()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Relay is a TCP relay to one server. While it is cut, it swallows everything and refuses nothing, like a network that drops packets.
-// Hello receives the server's first answer.
+// Relay is a TCP relay to one server. While it is cut, it swallows everything and refuses nothing, like a network that
+// drops packets. Hello receives the server's first answer.
 type Relay struct {
 	net.Listener
 	Cut   atomic.Bool
@@ -28,8 +28,8 @@ type Relay struct {
 
 // Loss is an answer that a relay will swallow before it closes the connection.
 type Loss struct {
-	// question sees everything that a client sends, until it returns a function that recognises the answer. Other answers before that
-	// (such as to the client's own ping) pass: the test does not want to lose them.
+	// question sees everything that a client sends, until it returns a function that recognises the answer. Other answers
+	// before that (such as to the client's own ping) pass: the test does not want to lose them.
 	question func(sent []byte) func(received []byte) bool
 	andCut   bool          // the network is cut from then on as well
 	lost     chan struct{} // closed when the answer is lost

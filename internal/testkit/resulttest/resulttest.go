@@ -23,7 +23,8 @@ var Plan = loadtest.Plan{
 // Latency returns a histogram around p50.
 func Latency(count int64, p50 time.Duration) loadtest.Latency {
 	return loadtest.Latency{
-		Count: count, Min: p50 / 4, Mean: p50 * 5 / 4, P50: p50, P90: p50 * 2, P95: p50 * 3, P99: p50 * 5, P999: p50 * 8, Max: p50 * 10,
+		Count: count, Min: p50 / 4, Mean: p50 * 5 / 4, P50: p50, P90: p50 * 2, P95: p50 * 3, P99: p50 * 5, P999: p50 * 8,
+		Max: p50 * 10,
 	}
 }
 
@@ -31,11 +32,14 @@ func Latency(count int64, p50 time.Duration) loadtest.Latency {
 func Exact(mode string, p50 time.Duration) loadtest.Result {
 	return loadtest.Result{
 		Mode: mode, Store: api.Redis, Repetition: 1, Engine: "raw", Plan: Plan, Started: Noon,
-		Elapsed: 900 * time.Millisecond, ToLastAccepted: 800 * time.Millisecond, AcceptedPerSecond: 625, RequestsPerSecond: 833.3,
-		Sent: 750, Codes: map[string]int{"ok": 500, "sold_out": 240, "lock_busy": 10}, Served: map[string]int{"1": 250, "2": 250, "3": 250},
+		Elapsed: 900 * time.Millisecond, ToLastAccepted: 800 * time.Millisecond, AcceptedPerSecond: 625,
+		RequestsPerSecond: 833.3,
+		Sent:              750, Codes: map[string]int{"ok": 500, "sold_out": 240, "lock_busy": 10},
+		Served:  map[string]int{"1": 250, "2": 250, "3": 250},
 		Latency: map[client.Kind]loadtest.Latency{client.Accepted: Latency(500, p50), client.Refused: Latency(250, p50/2)},
-		Service: map[client.Kind]loadtest.Latency{client.Accepted: Latency(500, p50-p50/10), client.Refused: Latency(250, p50/3)},
-		Series:  []loadtest.Window{{For: time.Second, Accepted: 500, Refused: 250}},
+		Service: map[client.Kind]loadtest.Latency{client.Accepted: Latency(500, p50-p50/10),
+			client.Refused: Latency(250, p50/3)},
+		Series: []loadtest.Window{{For: time.Second, Accepted: 500, Refused: 250}},
 		Verdicts: []audit.Report{{
 			Mode: mode, Store: api.Redis, Verdict: audit.Exact, Initial: 500, Orders: 500, Sold: 500,
 		}},

@@ -111,10 +111,14 @@ func (c cell) cartRefused(t *testing.T) {
 		items []stock.Item
 		short stock.SoldOutError
 	}{
-		"the last":       {[]stock.Item{item(p, 2), item(q, 2)}, stock.SoldOutError{ProductID: q, Requested: 2, Available: 1}},
-		"the first":      {[]stock.Item{item(p, 6), item(q, 1)}, stock.SoldOutError{ProductID: p, Requested: 6, Available: 5}},
-		"two":            {[]stock.Item{item(r, 7), item(q, 8), item(p, 1)}, stock.SoldOutError{ProductID: q, Requested: 8, Available: 1}},
-		"two lines' sum": {[]stock.Item{item(q, 1), item(p, 1), item(q, 1)}, stock.SoldOutError{ProductID: q, Requested: 2, Available: 1}},
+		"the last": {[]stock.Item{item(p, 2), item(q, 2)}, stock.SoldOutError{ProductID: q, Requested: 2,
+			Available: 1}},
+		"the first": {[]stock.Item{item(p, 6), item(q, 1)}, stock.SoldOutError{ProductID: p, Requested: 6,
+			Available: 5}},
+		"two": {[]stock.Item{item(r, 7), item(q, 8), item(p, 1)},
+			stock.SoldOutError{ProductID: q, Requested: 8, Available: 1}},
+		"two lines' sum": {[]stock.Item{item(q, 1), item(p, 1), item(q, 1)},
+			stock.SoldOutError{ProductID: q, Requested: 2, Available: 1}},
 	} {
 		_, err := c.cartSent(t, refused.items...)
 		var got *stock.SoldOutError
@@ -133,8 +137,9 @@ func (c cell) cartRefused(t *testing.T) {
 	c.balance(t, split, Books{Initial: 5, Stock: 5})
 }
 
-// cartRivals sends carts of the same two products in both orders, over all replicas: there is no deadlock, and the judge finds each
-// product exact. Only the second product runs short, and only after more carts than one replica may serve in a row.
+// cartRivals sends carts of the same two products in both orders, over all replicas: there is no deadlock, and the
+// judge finds each product exact. Only the second product runs short, and only after more carts than one replica may
+// serve in a row.
 func (c cell) cartRivals(t *testing.T) {
 	const clients, each, sold = 9, 8, 48
 	for range Rounds {

@@ -29,13 +29,14 @@ type Env struct {
 	Unready bool
 	Log     *slog.Logger // of every replica; nil = none
 
-	// Work is [shop.Options.Work]; 0 = so long that a test which holds a deduction does not meet it. With Health, requests fail at once
-	// while a backend is down.
+	// Work is [shop.Options.Work]; 0 = so long that a test which holds a deduction does not meet it. With Health, requests
+	// fail at once while a backend is down.
 	Work   time.Duration
 	Health backend.Health
 
-	// Patience is how long the clients wait for the servers. If it says nothing about Redis, they and the lock engine wait longer than by
-	// default: on a busy machine a server, and an embedded one most of all, may wait seconds for a processor.
+	// Patience is how long the clients wait for the servers. If it says nothing about Redis, they and the lock engine wait
+	// longer than by default: on a busy machine a server, and an embedded one most of all, may wait seconds for a
+	// processor.
 	Patience backend.Patience
 }
 

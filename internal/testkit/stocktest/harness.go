@@ -1,8 +1,8 @@
-// Package stocktest is the conformance suite of the modes: the rules for every way of deducting stock, whether it claims to be exact or
-// to break.
+// Package stocktest is the conformance suite of the modes: the rules for every way of deducting stock, whether it
+// claims to be exact or to break.
 //
-// [Run] runs all modes on a set of backends. A test of one mode's peculiarity, or of a mode broken by hand, uses a [Harness] instead:
-// several replicas that share nothing but the servers, a load, and the judge's report on it.
+// [Run] runs all modes on a set of backends. A test of one mode's peculiarity, or of a mode broken by hand, uses a
+// [Harness] instead: several replicas that share nothing but the servers, a load, and the judge's report on it.
 package stocktest
 
 import (
@@ -28,8 +28,8 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// Patience bounds every wait for a single event that must happen. A task with many steps, such as a load, is bounded by its progress
-// instead: see testenv.Progress.
+// Patience bounds every wait for a single event that must happen. A task with many steps, such as a load, is bounded by
+// its progress instead: see testenv.Progress.
 const Patience = testenv.Still
 
 // lockTTL is so long that no lock expires during a test, however slow the machine.
@@ -164,8 +164,8 @@ func (r *Replica) recorded(modes []stock.Mode) []stock.Mode {
 	return modes
 }
 
-// sessionTTL is the TTL of the sessions of ZooKeeper, etcd and Consul, as long as their servers allow. consulDelay is the lock-delay: how
-// long a test that ends a session on purpose waits for the key.
+// sessionTTL is the TTL of the sessions of ZooKeeper, etcd and Consul, as long as their servers allow. consulDelay is
+// the lock-delay: how long a test that ends a session on purpose waits for the key.
 const (
 	sessionTTL  = 40 * time.Second
 	consulDelay = 100 * time.Millisecond
@@ -250,7 +250,8 @@ func (h *Harness) deleteLocks(t testing.TB, which func(key string) bool) {
 }
 
 // Deduct takes quantity units of a product with a key, not waiting for locks.
-func (r *Replica) Deduct(ctx context.Context, mode string, s stock.Store, product, quantity int64, key string) (stock.Receipt, error) {
+func (r *Replica) Deduct(ctx context.Context, mode string, s stock.Store, product, quantity int64,
+	key string) (stock.Receipt, error) {
 	req := Request(product, quantity, key)
 	req.Store = s
 	return r.Shop.Deduct(ctx, mode, req)
@@ -261,7 +262,8 @@ func (r *Replica) Sell(t testing.TB, mode string, s stock.Store, product, quanti
 	t.Helper()
 	got, err := r.Deduct(t.Context(), mode, s, product, quantity, key)
 	if err != nil {
-		t.Errorf("%s on %s: Deduct(%d of product %d with key %q) = %v, want nil", mode, r.Options.Replica, quantity, product, key, err)
+		t.Errorf("%s on %s: Deduct(%d of product %d with key %q) = %v, want nil", mode, r.Options.Replica, quantity, product,
+			key, err)
 	}
 	return got
 }
@@ -270,7 +272,8 @@ func (r *Replica) Sell(t testing.TB, mode string, s stock.Store, product, quanti
 func (r *Replica) Refuse(t testing.TB, want error, mode string, s stock.Store, product, quantity int64, key string) {
 	t.Helper()
 	if got, err := r.Deduct(t.Context(), mode, s, product, quantity, key); !errors.Is(err, want) {
-		t.Errorf("%s on %s: Deduct(%d of product %d with key %q) = %+v, %v, want %v", mode, r.Options.Replica, quantity, product, key, got, err, want)
+		t.Errorf("%s on %s: Deduct(%d of product %d with key %q) = %+v, %v, want %v", mode, r.Options.Replica, quantity,
+			product, key, got, err, want)
 	}
 }
 
@@ -394,7 +397,8 @@ func (h *Harness) Books(t testing.TB, product int64, s stock.Store) Books {
 	if err = errors.Join(err, l.Down()); err != nil {
 		t.Fatalf("Ledger(%d): %v", product, err)
 	}
-	b := Books{Initial: l.Facts[s].Initial, Stock: l.Facts[s].Stock, Orders: len(l.Facts[s].Orders), Keys: len(l.Facts[s].Keys)}
+	b := Books{Initial: l.Facts[s].Initial, Stock: l.Facts[s].Stock, Orders: len(l.Facts[s].Orders),
+		Keys: len(l.Facts[s].Keys)}
 	for _, o := range l.Facts[s].Orders {
 		b.Sold += o.Quantity
 	}

@@ -20,7 +20,8 @@ const (
 func (c cell) holds(t *testing.T) {
 	onProduct := c.locks(t) && !c.mode.KeyRequired // a mode that requires a key locks the key
 	if listed := slices.Contains(c.mode.Holds, stock.WorkField); listed != onProduct {
-		t.Errorf("Holds %v; the mode takes a lock on the product: %t, want hold_ms listed exactly then", c.mode.Holds, onProduct)
+		t.Errorf("Holds %v; the mode takes a lock on the product: %t, want hold_ms listed exactly then", c.mode.Holds,
+			onProduct)
 	}
 	for _, f := range []struct {
 		name             stock.HoldField
@@ -37,7 +38,8 @@ func (c cell) holds(t *testing.T) {
 				return
 			}
 			c.holdRefused(t, f.name, f.hold)
-			if slices.Contains(c.mode.Holds, stock.WorkField) && c.mode.Name != "sql-for-update" { // its lock is a row lock, not a Locker
+			// its lock is a row lock, not a Locker
+			if slices.Contains(c.mode.Holds, stock.WorkField) && c.mode.Name != "sql-for-update" {
 				f.cannotYet(t)
 			}
 		})
@@ -83,8 +85,8 @@ func (c cell) lockerRefusesLease(t *testing.T) {
 	}
 }
 
-// lockerExcludesItself: a mode that does not list depth has a lock that excludes its own holder. A lock that threads break excludes
-// nobody.
+// lockerExcludesItself: a mode that does not list depth has a lock that excludes its own holder. A lock that threads
+// break excludes nobody.
 func (c cell) lockerExcludesItself(t *testing.T) {
 	if c.mode.Claims[c.at].Threads != "." {
 		return
@@ -98,7 +100,8 @@ func (c cell) lockerExcludesItself(t *testing.T) {
 	}
 }
 
-// leaseEnds stops a holder inside its section. A rival enters once the lease time is over; without a lease time it does not.
+// leaseEnds stops a holder inside its section. A rival enters once the lease time is over; without a lease time it does
+// not.
 func (c cell) leaseEnds(t *testing.T) {
 	for _, leased := range []time.Duration{0, shortLease} {
 		product := c.h.Product(t, 5, min(c.mode.Segments, 1))
@@ -126,8 +129,8 @@ func (c cell) leaseEnds(t *testing.T) {
 	}
 }
 
-// reading starts a holder with a lease time, and returns when it has read. On a busy machine the time may be over before that, which ends the
-// deduction; then the next holder has twice the time.
+// reading starts a holder with a lease time, and returns when it has read. On a busy machine the time may be over
+// before that, which ends the deduction; then the next holder has twice the time.
 func (c cell) reading(t *testing.T, product int64, leased time.Duration) (holder *Watched, result func() Result) {
 	t.Helper()
 	for lease := leased; ; lease *= 2 {
@@ -188,7 +191,8 @@ func (c cell) worksLong(t *testing.T) {
 	product := c.h.Product(t, 5, min(c.mode.Segments, 1))
 	at := map[step.Point]time.Time{}
 	w := c.h.Replicas[0].Watch(t, func(_ *Watched, p step.Point) { at[p] = time.Now() })
-	if _, err := c.h.Replicas[0].Shop.Deduct(w.Ctx, c.mode.Name, c.holding(product, stock.Hold{Work: longWork})); err != nil {
+	if _, err := c.h.Replicas[0].Shop.Deduct(w.Ctx, c.mode.Name,
+		c.holding(product, stock.Hold{Work: longWork})); err != nil {
 		t.Fatalf("Deduct() = %v", err)
 	}
 	if took := at[step.Written].Sub(at[step.Read]); took < longWork {

@@ -31,8 +31,8 @@ type Plan struct {
 	Clients, Requests int
 	// Twice makes each client repeat each request with its key.
 	Twice bool
-	// Wait is the longest wait for locks; 0 = as long as the load makes progress, because the longest wait in a queue depends on the
-	// server.
+	// Wait is the longest wait for locks; 0 = as long as the load makes progress, because the longest wait in a queue
+	// depends on the server.
 	Wait time.Duration
 	// Hold is how each request wants its lock held.
 	Hold stock.Hold
@@ -70,7 +70,8 @@ func (h *Harness) Load(t testing.TB, p Plan) audit.Report {
 }
 
 // send sends one request of one client and returns what the client has learnt.
-func (h *Harness) send(ctx context.Context, t testing.TB, p Plan, begin time.Time, client int, product int64, key string) audit.Op {
+func (h *Harness) send(ctx context.Context, t testing.TB, p Plan, begin time.Time, client int, product int64,
+	key string) audit.Op {
 	r := h.Replicas[client%p.Replicas]
 	req := Request(product, p.Quantity, key)
 	req.Store, req.Wait = p.Store, cmp.Or(p.Wait, lockTTL)
@@ -165,7 +166,8 @@ func (h *Harness) Ledger(t testing.TB, product int64) *api.Ledger {
 			})
 		}
 		for _, k := range f.Keys {
-			out.Keys = append(out.Keys, api.KeyRow{Key: api.KeyText(k.Key), Status: k.Status, CreatedAt: time.UnixMicro(k.CreatedMicros), Mode: k.Mode})
+			out.Keys = append(out.Keys, api.KeyRow{Key: api.KeyText(k.Key), Status: k.Status,
+				CreatedAt: time.UnixMicro(k.CreatedMicros), Mode: k.Mode})
 		}
 	}
 	return out

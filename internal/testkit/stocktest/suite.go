@@ -20,7 +20,8 @@ import (
 // Rounds is how often a load is repeated until a mode that claims to break is seen to break.
 const Rounds = 50
 
-// Run runs the suite for modes, on every store that may keep their count. A mode without its backends must say that it is unavailable.
+// Run runs the suite for modes, on every store that may keep their count. A mode without its backends must say that it
+// is unavailable.
 func Run(t *testing.T, env Env, modes []stock.Mode) {
 	h := Open(t, env, 3, modes)
 	for _, m := range modes {
@@ -91,7 +92,8 @@ func (c cell) run(t *testing.T) {
 	t.Run("unknown product", c.unknownProduct)
 	t.Run("segmented product", c.segmentedProduct)
 	t.Run("hang up", c.hangUp)
-	if points := c.points(t); slices.Contains(points, step.Locked) && slices.Contains(points, step.Read) { // it reads between a lock and its release
+	// it reads between a lock and its release
+	if points := c.points(t); slices.Contains(points, step.Locked) && slices.Contains(points, step.Read) {
 		t.Run("panic", c.panics)
 	}
 	t.Run("busy", c.busy)
@@ -136,7 +138,8 @@ func (c cell) claim(t *testing.T, claim string, replicas int, quantity int64) {
 		finding, why = audit.Check(report, api.Outcomes(claim))
 	}
 	if finding != audit.Confirmed {
-		t.Errorf("claim %q with %d replicas: %s, want confirmed:\n\t%s\n%s", claim, replicas, finding, Lines(why), report.Text("en"))
+		t.Errorf("claim %q with %d replicas: %s, want confirmed:\n\t%s\n%s", claim, replicas, finding, Lines(why),
+			report.Text("en"))
 	}
 }
 
@@ -185,7 +188,8 @@ func (c cell) order(t *testing.T) {
 	}
 	for other, f := range l.Facts {
 		if other != c.at && (f.Stock != 50 || len(f.Orders) > 0) {
-			t.Errorf("store %s holds %d units and %d orders, want 50 and none: it was not to be touched", other, f.Stock, len(f.Orders))
+			t.Errorf("store %s holds %d units and %d orders, want 50 and none: it was not to be touched", other, f.Stock,
+				len(f.Orders))
 		}
 	}
 }
@@ -204,8 +208,8 @@ func (c cell) points(t *testing.T) []step.Point {
 // locks tells whether the mode takes a lock.
 func (c cell) locks(t *testing.T) bool { return slices.Contains(c.points(t), step.Locked) }
 
-// steps checks that the points are passed in their order, each once, and none is left out. A mode that threads break may pass them in
-// another order, because that may be its mistake.
+// steps checks that the points are passed in their order, each once, and none is left out. A mode that threads break
+// may pass them in another order, because that may be its mistake.
 func (c cell) steps(t *testing.T) {
 	got := c.points(t)
 	sorted := slices.Sorted(slices.Values(got))
@@ -320,7 +324,8 @@ func (c cell) hangUp(t *testing.T) {
 	}
 }
 
-// busy holds the lock and lets rivals try: one in the same process, and one in another if the mode claims exclusion between replicas.
+// busy holds the lock and lets rivals try: one in the same process, and one in another if the mode claims exclusion
+// between replicas.
 func (c cell) busy(t *testing.T) {
 	claims := c.mode.Claims[c.at]
 	if claims.Threads != "." || !c.locks(t) {
@@ -385,7 +390,8 @@ func (c cell) oneTurnedAway(t *testing.T, rival *Replica, product int64, wait ti
 	return took
 }
 
-// waits starts a rival with a long wait, and returns when it is waiting. If the lock is on the key, it uses another key.
+// waits starts a rival with a long wait, and returns when it is waiting. If the lock is on the key, it uses another
+// key.
 func (c cell) waits(t *testing.T, rival *Replica, product int64) (await func() Result) {
 	t.Helper()
 	w := rival.Hold(t, step.Waiting)

@@ -7,8 +7,8 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// ClockedMySQL gives a MySQL or MariaDB of the test's own, and a function that sets its wall clock to the machine's time plus offset, at once.
-// It needs a C compiler.
+// ClockedMySQL gives a MySQL or MariaDB of the test's own, and a function that sets its wall clock to the machine's
+// time plus offset, at once. It needs a C compiler.
 func ClockedMySQL(t testing.TB) (dsn string, set func(offset time.Duration)) {
 	t.Helper()
 	Installed(t, localstack.MySQL, localstack.Compiler)

@@ -12,19 +12,21 @@ import (
 	"lastitem/internal/testkit"
 )
 
-// RedisCluster starts a Redis Cluster of so many masters without replicas, which ends with the test, and returns the options of a client.
-// Each master has a range of slots, in the order of the addresses.
+// RedisCluster starts a Redis Cluster of so many masters without replicas, which ends with the test, and returns the
+// options of a client. Each master has a range of slots, in the order of the addresses.
 func RedisCluster(t testing.TB, masters int) *redis.ClusterOptions {
 	t.Helper()
 	return redisCluster(t, masters, masters)
 }
 
-// RedisFailover starts a Redis Cluster of three masters, and then a replica for each, which takes over when its master has been silent for
-// 1.5 s. It returns the options of a client of the cluster, and a client of each node. conf are lines for their redis.conf.
+// RedisFailover starts a Redis Cluster of three masters, and then a replica for each, which takes over when its master
+// has been silent for 1.5 s. It returns the options of a client of the cluster, and a client of each node. conf are
+// lines for their redis.conf.
 func RedisFailover(t testing.TB, conf ...string) (o *redis.ClusterOptions, nodes []*redis.Client) {
 	t.Helper()
 	const masters = 3
-	o = redisCluster(t, masters, 2*masters, append(conf, "cluster-node-timeout 1500", "repl-diskless-sync-delay 0", "repl-ping-replica-period 1")...)
+	o = redisCluster(t, masters, 2*masters, append(conf, "cluster-node-timeout 1500", "repl-diskless-sync-delay 0",
+		"repl-ping-replica-period 1")...)
 	for i, addr := range o.Addrs {
 		c := redis.NewClient(&redis.Options{Addr: addr, Username: o.Username, Password: o.Password})
 		t.Cleanup(func() { _ = c.Close() })
@@ -62,8 +64,9 @@ func redisCluster(t testing.TB, masters, nodes int, conf ...string) *redis.Clust
 		ctx, c := t.Context(), redis.NewClient(o)
 		t.Cleanup(func() { _ = c.Close() })
 		p := c.Pipeline()
-		// As redis-cli --cluster create does. Nodes that all begin at epoch 0 resolve that by gossip; a slot that moves before
-		// all have heard the outcome can be taken back from its new node, and then each of the two says that the other has it.
+		// As redis-cli --cluster create does. Nodes that all begin at epoch 0 resolve that by gossip; a slot that moves
+		// before all have heard the outcome can be taken back from its new node, and then each of the two says that the other
+		// has it.
 		p.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1)
 		if i < masters {
 			p.Do(ctx, "CLUSTER", "ADDSLOTSRANGE", slots*i/masters, slots*(i+1)/masters-1)

@@ -78,7 +78,9 @@ func (s *Coordination) EtcdClient(t testing.TB, opts ...grpc.DialOption) *client
 func ZooKeeper(t testing.TB) *Coordination {
 	t.Helper()
 	z := &Coordination{
-		Addr:   address(t, EnvZooKeeper, localstack.ZooKeeper, func(s *localstack.Stack) localstack.Service { return s.ZooKeeper }),
+		Addr: address(t, EnvZooKeeper, localstack.ZooKeeper, func(s *localstack.Stack) localstack.Service {
+			return s.ZooKeeper
+		}),
 		Prefix: "/t-" + name(),
 	}
 	c := z.ZooKeeperConn(t, cleaning)
@@ -153,8 +155,8 @@ func Consul(t testing.TB) *Coordination {
 	return a
 }
 
-// ConsulClient returns a client with connections of its own, which are closed with the test. Its requests pass through what
-// around makes of its transport.
+// ConsulClient returns a client with connections of its own, which are closed with the test. Its requests pass through
+// what around makes of its transport.
 func (s *Coordination) ConsulClient(t testing.TB, around ...func(http.RoundTripper) http.RoundTripper) *consul.Client {
 	t.Helper()
 	cfg := consul.DefaultConfig()

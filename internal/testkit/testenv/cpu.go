@@ -39,10 +39,10 @@ func redisCPUTime(t testing.TB, c *redis.Client) (sum time.Duration) {
 	return sum
 }
 
-// CPUPerOp runs b.N operations on so many goroutines, and reports the CPU time of this process (cpu-ns/op) and of a Redis (server-ns/op) for
-// one of them. Unlike the time, they hardly depend on what else the machine does. worker returns the operation of a goroutine, from 0; the
-// first error of an operation ends the goroutine and fails the benchmark. To compare two variants by benchstat, run them alternately:
-// several times with -count 1.
+// CPUPerOp runs b.N operations on so many goroutines, and reports the CPU time of this process (cpu-ns/op) and of a
+// Redis (server-ns/op) for one of them. Unlike the time, they hardly depend on what else the machine does. worker
+// returns the operation of a goroutine, from 0; the first error of an operation ends the goroutine and fails the
+// benchmark. To compare two variants by benchstat, run them alternately: several times with -count 1.
 func CPUPerOp(b *testing.B, c *redis.Client, goroutines int, worker func(g int) (operation func() error)) {
 	b.Helper()
 	work := func(n int) {

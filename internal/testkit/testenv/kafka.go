@@ -10,8 +10,8 @@ import (
 	"lastitem/internal/testkit"
 )
 
-// Kafka gives the address of a real Apache Kafka broker, which others use too. The topics and groups of a shop whose Redis keys have
-// the prefix are deleted at the end of the test.
+// Kafka gives the address of a real Apache Kafka broker, which others use too. The topics and groups of a shop whose
+// Redis keys have the prefix are deleted at the end of the test.
 func Kafka(t testing.TB, prefix string) string {
 	t.Helper()
 	testkit.NotQuick(t, localstack.Kafka)
@@ -27,7 +27,8 @@ func Kafka(t testing.TB, prefix string) string {
 	return seeds
 }
 
-// KafkaOrEmbedded gives a real broker or, where there is none, an embedded one, for tests in which Kafka is one of many.
+// KafkaOrEmbedded gives a real broker or, where there is none, an embedded one, for tests in which Kafka is one of
+// many.
 func KafkaOrEmbedded(t testing.TB, prefix string) string {
 	t.Helper()
 	if testing.Short() {

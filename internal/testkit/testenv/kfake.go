@@ -9,8 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// EmbeddedBroker is an embedded Kafka of the test's own, which keeps everything in memory. It speaks the protocol of real brokers, without
-// their disks and their replication.
+// EmbeddedBroker is an embedded Kafka of the test's own, which keeps everything in memory. It speaks the protocol of
+// real brokers, without their disks and their replication.
 type EmbeddedBroker struct {
 	Seeds   string         // host:port
 	Cluster *kfake.Cluster // to interfere with requests

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Edit is a part of a mutant, a defect that a test puts into sources to see whether other tests find it: a file, a text that
-// stands in it once, and the text that replaces it.
+// Edit is a part of a mutant, a defect that a test puts into sources to see whether other tests find it: a file, a text
+// that stands in it once, and the text that replaces it.
 type Edit [3]string
 
 // Edited returns the texts of the edited files, by their absolute paths. The files of the edits are in dir.

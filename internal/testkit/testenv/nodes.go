@@ -7,8 +7,8 @@ import (
 	"lastitem/internal/localstack"
 )
 
-// RedisNode is a real Redis server of the test's own, one of several that know nothing of each other, and that the test may
-// kill and start again. It keeps nothing on disk, unless its configuration says so: a new start is an empty server.
+// RedisNode is a real Redis server of the test's own, one of several that know nothing of each other, and that the test
+// may kill and start again. It keeps nothing on disk, unless its configuration says so: a new start is an empty server.
 type RedisNode struct {
 	// URL is for clients that the test makes itself. It changes with Start.
 	URL string
@@ -18,8 +18,8 @@ type RedisNode struct {
 	stack   *localstack.Stack
 }
 
-// RedisNodes starts n servers, which end with the test; conf are lines for the end of their redis.conf. They are never the one
-// of SHOP_TEST_REDIS, which others use too.
+// RedisNodes starts n servers, which end with the test; conf are lines for the end of their redis.conf. They are never
+// the one of SHOP_TEST_REDIS, which others use too.
 func RedisNodes(t testing.TB, n int, conf ...string) []*RedisNode {
 	t.Helper()
 	return redisNodes(t, n, localstack.Options{RedisConf: conf})
@@ -84,8 +84,9 @@ func (n *RedisNode) Kill() {
 	n.stack = nil
 }
 
-// MySQLNodes starts n MySQL or MariaDB servers of the test's own, which end with it, and returns the DSNs of an account that may do
-// anything there; conf are options for the end of their command lines. They are never the one of SHOP_TEST_SQL.
+// MySQLNodes starts n MySQL or MariaDB servers of the test's own, which end with it, and returns the DSNs of an account
+// that may do anything there; conf are options for the end of their command lines. They are never the one of
+// SHOP_TEST_SQL.
 func MySQLNodes(t testing.TB, n int, conf ...string) []string {
 	t.Helper()
 	Installed(t, localstack.MySQL)
@@ -114,8 +115,8 @@ func MySQLNodes(t testing.TB, n int, conf ...string) []string {
 	return all
 }
 
-// MySQLOn is [Own] for a MySQL or MariaDB on a data directory, which is filled where it is empty, and kept; conf are options for the end
-// of its command line.
+// MySQLOn is [Own] for a MySQL or MariaDB on a data directory, which is filled where it is empty, and kept; conf are
+// options for the end of its command line.
 func MySQLOn(t testing.TB, data string, conf ...string) *localstack.Stack {
 	t.Helper()
 	return OwnWith(t, localstack.Options{SQLData: data, SQLConf: conf}, localstack.MySQL)

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// The context lives as long as steps are done, however long the whole takes, and ends when none is done for the given time.
+// The context lives as long as steps are done, however long the whole takes, and ends when none is done for the given
+// time.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

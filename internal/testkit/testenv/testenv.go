@@ -2,13 +2,14 @@
 //
 // Whatever it gives is private to the test (a key prefix, a database) and cleaned up afterwards. Real servers come from
 // SHOP_TEST_REDIS and SHOP_TEST_SQL, which 'shop with-stack' and so 'make test' sets, and from SHOP_TEST_ETCD,
-// SHOP_TEST_ZOOKEEPER, SHOP_TEST_CONSUL and SHOP_TEST_KAFKA; else the program is looked for on PATH and one server per test binary is
-// started, owned by a keeper, so that it is gone when the binary is. Where neither is there the test is skipped with the
-// reason and what to install, unless SHOP_TEST_REQUIRE ("redis,mysql,nginx,etcd,zookeeper,consul,kafka") names it: then it
-// fails. Start with [Redis] and [MySQL].
+// SHOP_TEST_ZOOKEEPER, SHOP_TEST_CONSUL and SHOP_TEST_KAFKA; else the program is looked for on PATH and one server per
+// test binary is started, owned by a keeper, so that it is gone when the binary is. Where neither is there the test is
+// skipped with the reason and what to install, unless SHOP_TEST_REQUIRE
+// ("redis,mysql,nginx,etcd,zookeeper,consul,kafka") names it: then it fails. Start with [Redis] and [MySQL].
 //
-// So a test states its tier by what it asks for. One that asks for nothing, or for embedded servers ([Miniredis], [SQLite]), runs in
-// 'make quick' (go test -short); one that asks for an installed program runs in 'make test'; one that begins with [Slow] in 'make test-all'.
+// So a test states its tier by what it asks for. One that asks for nothing, or for embedded servers ([Miniredis],
+// [SQLite]), runs in 'make quick' (go test -short); one that asks for an installed program runs in 'make test'; one
+// that begins with [Slow] in 'make test-all'.
 package testenv
 
 import (
@@ -41,8 +42,9 @@ const (
 	EnvEtcd      = "SHOP_TEST_ETCD"      // URL of an etcd to test against
 	EnvZooKeeper = "SHOP_TEST_ZOOKEEPER" // host:port of a ZooKeeper to test against; some tests want sessions of a second
 	EnvConsul    = "SHOP_TEST_CONSUL"    // URL of a Consul to test against; some tests want sessions of a second
-	EnvKafka     = "SHOP_TEST_KAFKA"     // host:port of a Kafka broker to test against; tests make topics and groups of their own
-	EnvRequire   = testkit.Env           // backends whose absence fails tests instead of skipping them
+	// host:port of a Kafka broker to test against; tests make topics and groups of their own
+	EnvKafka   = "SHOP_TEST_KAFKA"
+	EnvRequire = testkit.Env // backends whose absence fails tests instead of skipping them
 )
 
 // cleaning bounds every cleanup step.
@@ -89,8 +91,8 @@ func Redis(t testing.TB) *RedisServer {
 	return r
 }
 
-// Miniredis gives an embedded Redis of the test's own, whose keys expire as real time passes. They end with it: to delete thousands of them
-// took longer than [cleaning] on a busy machine, since each SCAN sorts all.
+// Miniredis gives an embedded Redis of the test's own, whose keys expire as real time passes. They end with it: to
+// delete thousands of them took longer than [cleaning] on a busy machine, since each SCAN sorts all.
 func Miniredis(t testing.TB) *RedisServer {
 	t.Helper()
 	m, err := localstack.StartMiniredis("127.0.0.1:0")
@@ -108,7 +110,8 @@ func connect(t testing.TB, url string) *RedisServer {
 	if err != nil {
 		t.Fatalf("testenv: Redis URL: %v", err)
 	}
-	opt.MaxRetries, opt.ReadTimeout, opt.WriteTimeout = -1, Still, Still // a busy machine may answer after the default, three seconds
+	// a busy machine may answer after the default, three seconds
+	opt.MaxRetries, opt.ReadTimeout, opt.WriteTimeout = -1, Still, Still
 	r := &RedisServer{Client: redis.NewClient(opt), URL: url, Prefix: "t:" + name() + ":"}
 	if err := r.Client.Ping(t.Context()).Err(); err != nil {
 		_ = r.Client.Close()
@@ -308,7 +311,8 @@ func IgnoreServers() goleak.Option {
 // name returns a random name that may stand in keys and identifiers.
 func name() string { return strings.ToLower(rand.Text()[:16]) }
 
-// Own starts real servers of the test's own ("redis", "mysql", ...: the names of package localstack), which it may configure, stop and fill. They end with the test.
+// Own starts real servers of the test's own ("redis", "mysql", ...: the names of package localstack), which it may
+// configure, stop and fill. They end with the test.
 func Own(t testing.TB, backends ...string) *localstack.Stack {
 	t.Helper()
 	return OwnWith(t, localstack.Options{}, backends...)

@@ -101,7 +101,8 @@ func TestMissing(t *testing.T) {
 		{"mysql,redis", "--- FAIL"},
 	} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHelperNeedsRedis$", "-test.v")
-		cmd.Env = append(os.Environ(), "SHOP_TEST_HELPER=1", "PATH="+t.TempDir(), testenv.EnvRedis+"=", testenv.EnvRequire+"="+c.require)
+		cmd.Env = append(os.Environ(), "SHOP_TEST_HELPER=1", "PATH="+t.TempDir(), testenv.EnvRedis+"=",
+			testenv.EnvRequire+"="+c.require)
 		out, _ := cmd.CombinedOutput()
 		if _, err := os.Stat("/usr/local/bin/redis-server"); err == nil {
 			t.Skip("redis-server is installed where it is always found")
@@ -121,7 +122,8 @@ func TestHelperNeedsRedis(t *testing.T) {
 
 func TestNginxAndSQLite(t *testing.T) {
 	t.Parallel()
-	if dsn := testenv.SQLite(t); !strings.HasPrefix(dsn, "sqlite:") || !filepath.IsAbs(strings.TrimPrefix(dsn, "sqlite:")) {
+	if dsn := testenv.SQLite(t); !strings.HasPrefix(dsn, "sqlite:") ||
+		!filepath.IsAbs(strings.TrimPrefix(dsn, "sqlite:")) {
 		t.Errorf("SQLite() = %q, want sqlite: and an absolute path", dsn)
 	}
 	if path := testenv.Nginx(t); !filepath.IsAbs(path) {
