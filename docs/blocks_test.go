@@ -40,8 +40,8 @@ func rewrite(t *testing.T, name, want string) {
 	}
 }
 
-// TestBlocks: the generated blocks are what they are generated from: the modes of the READMEs, the meanings of the glossary, and the pages of
-// the modes, which 'shop modes --docs' writes.
+// TestBlocks: the generated blocks are what they are generated from: the modes of the READMEs, the meanings of
+// the glossary, and the pages of the modes, which 'shop modes --docs' writes. A page has what its mode has.
 func TestBlocks(t *testing.T) {
 	for _, lang := range langs {
 		for _, block := range []struct{ doc, name, want string }{
@@ -69,67 +69,52 @@ func TestBlocks(t *testing.T) {
 			t.Errorf("docs/%s is no page of a mode (%v)", file, err)
 		}
 	}
-	for _, m := range stock.Modes() {
-		for _, lang := range langs {
-			wantModePage(t, m, lang, all)
+	for _, lang := range langs {
+		meanings, index := api.Definitions(lang), all[docs.Name("modes", lang)]
+		for name, text := range map[string]string{"modes": index, "matrix": doctest.Read(t, "docs/"+docs.Name("matrix", lang))} {
+			if !strings.Contains(text, meanings) {
+				t.Errorf("docs/%s does not explain its hazards and letters", docs.Name(name, lang))
+			}
+		}
+		for _, m := range stock.Modes() {
+			name, d := "modes/"+docs.Name(m.Name, lang), m.Diagrams(lang)
+			pictures := map[bool]int{true: 1}[d.Good != ""] + map[bool]int{true: 1}[d.Break != ""]
+			if got := strings.Count(all[name], "\n```mermaid\nsequenceDiagram\n"); got != pictures {
+				t.Errorf("%s: %d diagrams, want %d", name, got, pictures)
+			}
+			for part, want := range map[string]bool{"\n$ shop trace " + m.Name + " --store ": m.Trace() != "", meanings: len(m.Stores) > 0} {
+				if strings.Contains(all[name], part) != want {
+					t.Errorf("%s: it has this: %t, want %t\n%s", name, !want, want, part)
+				}
+			}
+			if !strings.Contains(index, "]("+name+")") {
+				t.Errorf("%s: the index does not lead there", name)
+			}
 		}
 	}
 }
 
-// wantModePage: a page has the diagrams and the trace of its mode, and the index leads there.
-func wantModePage(t *testing.T, m stock.Mode, lang string, all map[string]string) {
-	t.Helper()
-	name, d, pictures := "modes/"+docs.Name(m.Name, lang), m.Diagrams(lang), 0
-	for _, source := range []string{d.Good, d.Break} {
-		if source != "" {
-			pictures++
-		}
-	}
-	if got := strings.Count(all[name], "\n```mermaid\nsequenceDiagram\n"); got != pictures {
-		t.Errorf("%s: %d diagrams, want %d", name, got, pictures)
-	}
-	if traced := strings.Contains(all[name], "\n$ shop trace "+m.Name+" --store "); traced != (m.Trace() != "") {
-		t.Errorf("%s: traced %t, want %t", name, traced, m.Trace() != "")
-	}
-	if !strings.Contains(all[docs.Name("modes", lang)], "]("+name+")") {
-		t.Errorf("%s: the index does not lead there", name)
-	}
-}
-
-// TestMeanings: every hazard and every letter of the claims is explained, in both languages, on each page with claims.
+// TestMeanings: every hazard and every letter of the claims is explained, in both languages.
 func TestMeanings(t *testing.T) {
 	t.Parallel()
-	for i, m := range api.Hazards {
-		if m.Word != stock.Hazards[i] {
+	words := map[string]bool{}
+	for i, m := range append(slices.Clone(api.Hazards), api.Letters...) {
+		words[m.Word] = true
+		if i < len(stock.Hazards) && m.Word != stock.Hazards[i] {
 			t.Errorf("meaning %d is of %q, want %q", i, m.Word, stock.Hazards[i])
 		}
-	}
-	words := map[string]bool{}
-	for _, m := range append(slices.Clone(api.Hazards), api.Letters...) {
-		words[m.Word] = true
 		for _, said := range []text.Text{m.Short, m.Is, m.Story} {
 			if said.En == "" || said.Zh == "" {
 				t.Errorf("%q: want all texts in both languages: %+v", m.Word, said)
 			}
 		}
 	}
-	for _, lang := range langs {
-		with := []string{docs.Name("modes", lang), docs.Name("matrix", lang)}
-		for _, m := range stock.Modes() {
-			if len(m.Stores) > 0 {
-				with = append(with, "modes/"+docs.Name(m.Name, lang))
-			}
-			for store, claims := range m.Claims {
-				for _, letter := range strings.Join(claims.Row(), "") {
-					if !words[string(letter)] {
-						t.Errorf("%s on %s: %q is not explained", m.Name, store, letter)
-					}
+	for _, m := range stock.Modes() {
+		for store, claims := range m.Claims {
+			for _, letter := range strings.Join(claims.Row(), "") {
+				if !words[string(letter)] {
+					t.Errorf("%s on %s: %q is not explained", m.Name, store, letter)
 				}
-			}
-		}
-		for _, page := range with {
-			if !strings.Contains(doctest.Read(t, "docs/"+page), api.Definitions(lang)) {
-				t.Errorf("docs/%s does not explain its hazards and letters", page)
 			}
 		}
 	}

@@ -22,16 +22,23 @@ var (
 	ourTest   = regexp.MustCompile(`^(?:([\w/]+)\.(Test\w+)|go test (?:-v )?-run '\^(\w+)\$' \./(\S+))`)
 	modeIn    = regexp.MustCompile(`(?:MODE=|--mode |deduct_stock/)([a-z,-]+)`)
 	ofLocks   = regexp.MustCompile(`\b(lock|textbook|handoff|coord|sqllock)\.([A-Z]\w*)`)
+	ofHandoff = regexp.MustCompile(`^(?:handoff\.New\(.*\))?\.([A-Z]\w*)\(\w*\)$`)
 	ourMethod = regexp.MustCompile("`([A-Za-z]+)\\.([A-Za-z]+)`")
 	declares  = regexp.MustCompile(`(?m)^(?:(?:func|type|var|const) |\t)(\w+)|^func \(\w* ?\*?(\w+)[^)]*\) (\w+)`)
 )
 
-// lockFolders are the packages of locks, by the last words of their folders.
-var lockFolders = []string{"lock", "textbook", "handoff", "coord", "sqllock"}
+// declared says what the packages declare, their tests included, by folder from the root and by its last word: "New",
+// "keeper.renewDue", "keeper." for a type with methods, and ".renewDue" for a method of any.
+func declared(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	all, err := declarations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
 
-// declared says what the packages declare, their tests included, by folder from the root and by its last word: "New", "keeper.renewDue", and
-// "keeper." for a type with methods.
-var declared = sync.OnceValues(func() (map[string]map[string]bool, error) {
+var declarations = sync.OnceValues(func() (map[string]map[string]bool, error) {
 	all := map[string]map[string]bool{}
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(file) != ".go" {
@@ -44,30 +51,15 @@ var declared = sync.OnceValues(func() (map[string]map[string]bool, error) {
 				if all[key] == nil {
 					all[key] = map[string]bool{}
 				}
-				all[key][m[1]], all[key][m[2]+"."+m[3]], all[key][m[2]+"."] = true, true, true
+				for _, name := range []string{m[1], m[2] + "." + m[3], m[2] + ".", "." + m[3]} {
+					all[key][name] = true
+				}
 			}
 		}
 		return err
 	})
 	return all, err
 })
-
-// isTest reports whether a span or a command names a test, and whether the test is there.
-func isTest(t *testing.T, command string) (named, there bool) {
-	t.Helper()
-	all, err := declared()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := ourTest.FindStringSubmatch(command)
-	switch {
-	case m == nil:
-		return false, false
-	case m[1] != "":
-		return true, all[m[1]][m[2]]
-	}
-	return true, all[m[4]][m[3]]
-}
 
 func modeNames() (names []string) {
 	for _, m := range stock.Modes() {
@@ -87,10 +79,7 @@ func TestDocsNameWhatExists(t *testing.T) {
 			t.Errorf("%s: %s: no such %s", doc, name, kind)
 		}
 	}
-	all, err := declared()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := declared(t)
 	for doc, text := range doctest.All(t) {
 		for _, command := range doctest.Named(text) {
 			bare := quoted.ReplaceAllString(command, "''")
@@ -101,10 +90,12 @@ func TestDocsNameWhatExists(t *testing.T) {
 					want("variable", doc, assignment, strings.Contains(makefile, "$("+variable+")"))
 				}
 			}
-			named, there := isTest(t, command)
+			test, method := ourTest.FindStringSubmatch(command), ofHandoff.FindStringSubmatch(command)
 			switch {
-			case named:
-				want("test", doc, command, there)
+			case test != nil:
+				want("test", doc, command, all[test[1]+test[4]][test[2]+test[3]])
+			case method != nil:
+				want("method", doc, command, all["handoff"]["."+method[1]])
 			case ourPath.MatchString(bare):
 				seen["path"]++
 				wantExists(t, doc, bare)
@@ -120,7 +111,7 @@ func TestDocsNameWhatExists(t *testing.T) {
 		}
 		for _, m := range ourMethod.FindAllStringSubmatch(text, -1) {
 			ours, there := false, false
-			for _, folder := range lockFolders {
+			for _, folder := range []string{"lock", "textbook", "handoff", "coord", "sqllock"} {
 				ours = ours || all[folder][m[1]+"."]
 				there = there || all[folder][m[1]+"."+m[2]] || all[folder][m[1]+"."] && m[2] < "a" && all[folder][m[2]] // or a field
 			}
