@@ -71,7 +71,7 @@ func run(check bool, args []string) error {
 	}
 	fmt.Println("generating the pages: a minute or two")
 	for _, command := range [][]string{
-		{"go", "test", "-count=1", "-run", "^TestClaims$", "./internal/stock", "-update"}, {"go", "generate", "./cmd/shop"},
+		{"go", "test", "-count=1", "-run", "^TestClaims$", "./internal/stock", "-update"}, {"go", "generate", "./cmd/shop", "./docs"},
 	} {
 		cmd := exec.Command(command[0], command[1:]...)
 		cmd.Dir, cmd.Stderr = root, os.Stderr
