@@ -23,9 +23,10 @@ import (
 //go:generate go test -count=1 -run ^TestBlocks$ . -update
 
 var (
-	update = flag.Bool("update", false, "write the generated blocks of the READMEs and the glossary, or with -seen the servers")
-	// serversSeen adds to docs/servers.json, with -update, what runs of 'shop demo' have seen, as scripts/test-newer passes it.
-	serversSeen = flag.String("seen", "", "ROW=DEMO.json,...: with -update, the servers of these runs become the row of the table")
+	update = flag.Bool("update", false, "write the generated blocks, or with -seen the servers")
+	// serversSeen adds to docs/servers.json, with -update, what runs of 'shop demo' have seen, as scripts/test-newer
+	// passes it.
+	serversSeen = flag.String("seen", "", "ROW=DEMO.json,...: with -update, these runs' servers become the row")
 )
 
 // rewrite writes a document with -update, and otherwise holds it against what it should be.
@@ -71,10 +72,9 @@ func TestBlocks(t *testing.T) {
 	}
 	for _, lang := range langs {
 		meanings, index := api.Definitions(lang), all[docs.Name("modes", lang)]
-		for name, text := range map[string]string{"modes": index, "matrix": doctest.Read(t, "docs/"+docs.Name("matrix", lang))} {
-			if !strings.Contains(text, meanings) {
-				t.Errorf("docs/%s does not explain its hazards and letters", docs.Name(name, lang))
-			}
+		if matrix := doctest.Read(t, "docs/"+docs.Name("matrix", lang)); !strings.Contains(index, meanings) ||
+			!strings.Contains(matrix, meanings) {
+			t.Errorf("%s: the index or the matrix does not explain the hazards and letters", lang)
 		}
 		for _, m := range stock.Modes() {
 			name, d := "modes/"+docs.Name(m.Name, lang), m.Diagrams(lang)
@@ -82,7 +82,8 @@ func TestBlocks(t *testing.T) {
 			if got := strings.Count(all[name], "\n```mermaid\nsequenceDiagram\n"); got != pictures {
 				t.Errorf("%s: %d diagrams, want %d", name, got, pictures)
 			}
-			for part, want := range map[string]bool{"\n$ shop trace " + m.Name + " --store ": m.Trace() != "", meanings: len(m.Stores) > 0} {
+			trace := "\n$ shop trace " + m.Name + " --store "
+			for part, want := range map[string]bool{trace: m.Trace() != "", meanings: len(m.Stores) > 0} {
 				if strings.Contains(all[name], part) != want {
 					t.Errorf("%s: it has this: %t, want %t\n%s", name, !want, want, part)
 				}
@@ -121,7 +122,8 @@ func TestMeanings(t *testing.T) {
 }
 
 // seenServer is a line by which a stack says what it has chosen.
-var seenServer = regexp.MustCompile(`^(redis|redlock|sql|etcd|zookeeper|consul|balancer): (?:\d+ × )?(.+?)(?: \(private\))? at `)
+var seenServer = regexp.MustCompile(
+	`^(redis|redlock|sql|etcd|zookeeper|consul|balancer): (?:\d+ × )?(.+?)(?: \(private\))? at `)
 
 // record returns the servers of runs, as a row. A row of newer servers leaves out those that the first row has.
 func record(t *testing.T, name, files string, installed []string) (seen []string) {
@@ -143,37 +145,37 @@ func record(t *testing.T, name, files string, installed []string) (seen []string
 	return slices.Compact(seen)
 }
 
-// TestServersTable: the READMEs' table of servers has the versions of docs/servers.json, which runs have seen: a row for each.
+// TestServersTable: the READMEs' table of servers has a row for each of docs/servers.json, with the versions that runs
+// have seen.
 func TestServersTable(t *testing.T) {
 	const file = "docs/servers.json"
 	var rows map[string][]string
 	if err := json.Unmarshal([]byte(doctest.Read(t, file)), &rows); err != nil {
 		t.Fatal(err)
 	}
-	versions := func(row, lang string) string {
-		return strings.Join(rows[row], map[string]string{"en": ", ", "zh": "、"}[lang])
+	// cell is what the table says before its words.
+	cell := func(row, lang string) string {
+		return "| " + strings.Join(rows[row], map[string]string{"en": ", ", "zh": "、"}[lang])
 	}
 	name, files, given := strings.Cut(*serversSeen, "=")
-	readmes, old := map[string]string{}, map[string]string{}
-	for _, lang := range langs {
-		readmes[lang], old[lang] = doctest.Read(t, docs.Name("README", lang)), versions(name, lang)
-	}
 	if *update && given {
+		old := map[string]string{"en": cell(name, "en"), "zh": cell(name, "zh")}
 		rows[name] = record(t, name, files, rows["installed"])
 		text, err := json.MarshalIndent(rows, "", "  ")
 		if err != nil {
 			t.Fatal(err)
 		}
 		rewrite(t, file, string(text)+"\n")
+		for lang, was := range old {
+			readme := docs.Name("README", lang)
+			rewrite(t, readme, strings.Replace(doctest.Read(t, readme), was, cell(name, lang), 1))
+		}
 	}
 	for _, lang := range langs {
-		if *update && given {
-			readmes[lang] = strings.Replace(readmes[lang], "| "+old[lang], "| "+versions(name, lang), 1)
-			rewrite(t, docs.Name("README", lang), readmes[lang])
-		}
 		for _, row := range []string{"installed", "newer", "compose"} {
-			if len(rows[row]) == 0 || !strings.Contains(readmes[lang], " | "+versions(row, lang)+map[string]string{"en": ", ", "zh": "，"}[lang]) {
-				t.Errorf("the table in %s does not have %q, the row %s of %s", docs.Name("README", lang), versions(row, lang), row, file)
+			want := cell(row, lang) + map[string]string{"en": ", ", "zh": "，"}[lang]
+			if readme := docs.Name("README", lang); len(rows[row]) == 0 || !strings.Contains(doctest.Read(t, readme), want) {
+				t.Errorf("the table in %s does not have %q, the row %s of %s", readme, want, row, file)
 			}
 		}
 	}

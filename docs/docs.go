@@ -1,5 +1,6 @@
-// Package docs is the documentation, for the program to show it: the console all of it, 'shop modes NAME' and the API the essay on a mode.
-// Start with console.md. What stands between two markers, <!-- name:begin --> and <!-- name:end -->, is generated; the rest is the source.
+// Package docs is the documentation, for the program to show it: the console all of it, 'shop modes NAME' and the API
+// the essay on a mode. Start with console.md. What stands between two markers, <!-- name:begin --> and <!-- name:end
+// -->, is generated; the rest is the source.
 package docs
 
 import (

@@ -29,13 +29,15 @@ func wantSeen(t *testing.T, what string, n, least int) {
 	}
 }
 
-// TestTranslationsAgree: both languages of a document have the same sections, tables, markers, code, commands and links.
+// TestTranslationsAgree: both languages of a document have the same sections, tables, markers, code, commands and
+// links.
 func TestTranslationsAgree(t *testing.T) {
 	t.Parallel()
 	all := doctest.All(t)
 	for name, text := range all {
 		base, zh := strings.CutSuffix(name, ".zh.md")
-		oneLanguage := name == "CONTRIBUTING.md" || strings.HasPrefix(name, "docs/decisions/") || strings.HasPrefix(name, "examples/")
+		oneLanguage := name == "CONTRIBUTING.md" || strings.HasPrefix(name, "docs/decisions/") ||
+			strings.HasPrefix(name, "examples/")
 		other := strings.TrimSuffix(name, ".md") + ".zh.md"
 		if zh {
 			other = base + ".md"
@@ -123,8 +125,8 @@ type cited struct {
 	How       string `json:"how"`       // how it was confirmed; begins with "unverified" if it was not
 }
 
-// TestSources: docs/sources.json lists the outbound links, all of them and no other, and says how each was confirmed. An issue by its
-// number, an RFC or a paper is a link; a link into Redisson names a tag and lines.
+// TestSources: docs/sources.json lists the outbound links, all of them and no other, and says how each was confirmed.
+// An issue by its number, an RFC or a paper is a link; a link into Redisson names a tag and lines.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	for _, c := range []string{"opencart#4811", "(#7272)", "RFC 9457", "OSDI 2006"} {

@@ -68,8 +68,9 @@ func modeNames() (names []string) {
 	return names
 }
 
-// TestDocsNameWhatExists: what the shell blocks and the code spans of all documents name is there: targets and variables of make, tests,
-// modes, paths, and what the packages of locks declare. (The commands of shop are tested in cmd/shop.)
+// TestDocsNameWhatExists: what the shell blocks and the code spans of all documents name is there: targets and
+// variables of make, tests, modes, paths, and what the packages of locks declare. (The commands of shop are tested in
+// cmd/shop.)
 func TestDocsNameWhatExists(t *testing.T) {
 	t.Parallel()
 	makefile, seen, modes := doctest.Read(t, "Makefile"), map[string]int{}, append(modeNames(), "all")
@@ -113,7 +114,8 @@ func TestDocsNameWhatExists(t *testing.T) {
 			ours, there := false, false
 			for _, folder := range []string{"lock", "textbook", "handoff", "coord", "sqllock"} {
 				ours = ours || all[folder][m[1]+"."]
-				there = there || all[folder][m[1]+"."+m[2]] || all[folder][m[1]+"."] && m[2] < "a" && all[folder][m[2]] // or a field
+				isField := all[folder][m[1]+"."] && m[2] < "a" && all[folder][m[2]]
+				there = there || isField || all[folder][m[1]+"."+m[2]]
 			}
 			if ours {
 				want("method", doc, m[0], there)

@@ -78,8 +78,8 @@ func tablesOf(t *testing.T, doc, lang string) [][][]string {
 	return doctest.Tables(numbers.ReplaceAllString(doctest.Read(t, "docs/"+docs.Name(doc, lang)), ""))
 }
 
-// TestTables: the cells of the tables are of their kinds, and full. A command runs the mode and the test of its row. What is in no language
-// is the same in both.
+// TestTables: the cells of the tables are of their kinds, and full. A command runs the mode and the test of its row.
+// What is in no language is the same in both.
 func TestTables(t *testing.T) {
 	t.Parallel()
 	for _, s := range schemas {
@@ -178,8 +178,8 @@ func TestWriteUps(t *testing.T) {
 // headingLine is a line of the list of headings: the heading, its context, and where to look.
 var headingLine = regexp.MustCompile(`(?m)^\* \*\*(.+?)\*\*.*?→ (.+)$`)
 
-// TestArticles: the headings of the write-ups that the rows do not have word by word are in a list, each with the beginning of a row, or a
-// link; those that say little are there as often as the write-ups have them.
+// TestArticles: the headings of the write-ups that the rows do not have word by word are in a list, each with the
+// beginning of a row, or a link; those that say little are there as often as the write-ups have them.
 func TestArticles(t *testing.T) {
 	t.Parallel()
 	var lists [2]string
@@ -206,8 +206,8 @@ func TestArticles(t *testing.T) {
 	}
 }
 
-// TestChoose: at most twelve questions, each of which is reached and leads on; each answer is a mode, and the claims beside it are those of
-// the mode.
+// TestChoose: at most twelve questions, each of which is reached and leads on; each answer is a mode, and the claims
+// beside it are those of the mode.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	for _, lang := range langs {
@@ -291,8 +291,9 @@ func TestEssayTables(t *testing.T) {
 	}
 }
 
-// TestInterview: every question has one command, and what it prints; what an exhibit prints is held to it by the exhibit. The first twelve
-// questions are those of the write-ups, each with a short answer, the usual wrong one and what follows.
+// TestInterview: every question has one command, and what it prints; what an exhibit prints is held to it by the
+// exhibit. The first twelve questions are those of the write-ups, each with a short answer, the usual wrong one and
+// what follows.
 func TestInterview(t *testing.T) {
 	t.Parallel()
 	mutants := doctest.Read(t, "internal/stock/mutants_test.go")
@@ -338,8 +339,8 @@ func TestLockListings(t *testing.T) {
 	wantSeen(t, "listings", listings, 1)
 }
 
-// TestReadme: the table of problem codes is complete and right, the first command stands where it is seen at once, and nothing has grown
-// too long.
+// TestReadme: the table of problem codes is complete and right, the first command stands where it is seen at once, and
+// nothing has grown too long.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	want := map[api.Code]string{}

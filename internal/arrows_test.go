@@ -83,8 +83,9 @@ var arrows = map[string][]string{
 	"loadtest/client": {"internal/api", "internal/audit", "internal/text"},
 	"migrations":      {},
 	"examples/gorm":   {},
-	"web":             {"internal/api"},                                                                               // in tests only
-	"docs":            {"internal/api", "internal/report", "internal/stock", "internal/stock/pages", "internal/text"}, // in tests only
+	"web":             {"internal/api"}, // in tests only
+	// in tests only
+	"docs": {"internal/api", "internal/report", "internal/stock", "internal/stock/pages", "internal/text"},
 
 	// The page Step: a person schedules two clients on a lane.
 	"faultlab/stepper": {"faultlab/rig", "internal/api", "internal/localstack", "internal/wire", "internal/text"},
@@ -115,7 +116,8 @@ var arrows = map[string][]string{
 // testOnly packages are imported by tests, and by each other. testAids are further packages that both may import: those
 // that open a store, the judge with its vocabulary, and the proxies that delay answers.
 var (
-	testOnly = []string{"internal/testkit/testenv", "internal/testkit", "internal/testkit/doctest", "internal/testkit/fakeshop", "internal/testkit/locktest", "internal/testkit/stocktest", "internal/testkit/resulttest"}
+	testOnly = []string{"internal/testkit/testenv", "internal/testkit", "internal/testkit/doctest",
+		"internal/testkit/fakeshop", "internal/testkit/locktest", "internal/testkit/stocktest", "internal/testkit/resulttest"}
 	testAids = []string{"internal/backend", "migrations", "internal/audit", "internal/api", "internal/wire"}
 )
 

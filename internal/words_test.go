@@ -83,7 +83,8 @@ func wordsOf(t *testing.T) map[string]string {
 // One word per idea: no text uses a word that the glossary replaces.
 func TestGlossaryIsKept(t *testing.T) {
 	texts := wordsOf(t)
-	for _, must := range []string{"README.zh.md", "docs/write-ups.zh.md", "docs/modes/watchdog.zh.md", "web/i18n.js", "loadtest/words/text.go"} {
+	for _, must := range []string{"README.zh.md", "docs/write-ups.zh.md", "docs/modes/watchdog.zh.md",
+		"web/i18n.js", "loadtest/words/text.go"} {
 		if texts[must] == "" {
 			t.Errorf("%s was not read: the test does not see what it should", must)
 		}

@@ -28,7 +28,8 @@ var (
 	faultIn  = regexp.MustCompile(`bin/shop lab .*--fault ([a-z,-]+)`)
 )
 
-// TestDocsNameCommands: the documents name commands of shop, flags and faults that are there. (What else they name is tested in docs.)
+// TestDocsNameCommands: the documents name commands of shop, flags and faults that are there. (What else they name is
+// tested in docs.)
 func TestDocsNameCommands(t *testing.T) {
 	t.Parallel()
 	shop, seen := newRoot("en"), map[string]int{}
@@ -65,7 +66,8 @@ func TestDocsNameCommands(t *testing.T) {
 	}
 }
 
-// TestModesWritten: 'shop modes' prints the table of the READMEs and writes the pages. (That they are what docs/ has is tested there.)
+// TestModesWritten: 'shop modes' prints the table of the READMEs and writes the pages. (That they are what docs/ has is
+// tested there.)
 func TestModesWritten(t *testing.T) {
 	t.Parallel()
 	code, table, errOut := commandLine(t.Context(), newModes("en"), "-o", "markdown", "--lang", "zh")
@@ -194,7 +196,8 @@ var pagesWithCurls = []string{"docs/write-ups.md", "docs/articles.md", "docs/cho
 func curl(t *testing.T, stack *localstack.Stack, line string) (status, body string) {
 	t.Helper()
 	line = strings.ReplaceAll(line, "localhost:8080", stack.Balancer.Addr)
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", line+` --silent --show-error --max-time 30 --write-out '\n%{http_code}'`)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c",
+		line+` --silent --show-error --max-time 30 --write-out '\n%{http_code}'`)
 	cmd.Env = append(os.Environ(), envToken+"="+stack.Token)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -13,8 +13,8 @@ import (
 	"lastitem/loadtest"
 )
 
-// docs/modes.md, docs/modes.zh.md and the generated blocks of the pages that they lead to are what 'shop modes --docs' writes. What else is
-// generated in documents is in package docs.
+// docs/modes.md, docs/modes.zh.md and the generated blocks of the pages that they lead to are what 'shop modes --docs'
+// writes. What else is generated in documents is in package docs.
 //go:generate go run . modes --docs ../../docs
 
 func newModes(lang string) *cobra.Command {

@@ -139,7 +139,8 @@ func TestNothingIsPrintedPastTheCommand(t *testing.T) {
 				allowed[file])
 		}
 	}
-	if text := doctest.Read(t, "cmd/shop/main.go"); !strings.Contains(text, "SetOut(layout.Clean(os.Stdout))") || !strings.Contains(text, "SetErr(layout.Clean(os.Stderr))") {
+	if text := doctest.Read(t, "cmd/shop/main.go"); !strings.Contains(text, "SetOut(layout.Clean(os.Stdout))") ||
+		!strings.Contains(text, "SetErr(layout.Clean(os.Stderr))") {
 		t.Error("the program's own output is not cleaned")
 	}
 }

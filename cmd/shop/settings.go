@@ -302,7 +302,8 @@ func settingsTable(lang string) string {
 func writeSettingsPages(dir string) error {
 	for _, lang := range []string{"en", "zh"} {
 		words := settingsPage.In(lang)
-		page := fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s", words.title, words.other, manual.Name("settings", pages.Other(lang)), words.intro, settingsTable(lang))
+		page := fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s", words.title, words.other,
+			manual.Name("settings", pages.Other(lang)), words.intro, settingsTable(lang))
 		if err := os.WriteFile(filepath.Join(dir, manual.Name("settings", lang)), []byte(page), 0o644); err != nil {
 			return err
 		}

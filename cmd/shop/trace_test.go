@@ -295,7 +295,8 @@ func TestTraceOfAHeldLock(t *testing.T) {
 			t.Fatal(err)
 		}
 		if *update {
-			if err := os.WriteFile(filepath.Join(doctest.Root(t), "internal", "stock", "doc", "watchdog.hold.txt"), text.Bytes(), 0o644); err != nil {
+			name := filepath.Join(doctest.Root(t), "internal", "stock", "doc", "watchdog.hold.txt")
+			if err := os.WriteFile(name, text.Bytes(), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			return

@@ -137,7 +137,8 @@ const envTrackRecord = "SHOP_TEST_TRACK_RECORD"
 // sampledRecords is how many lab commands are run by default. The first rows need only Redis and MySQL.
 const sampledRecords = 2
 
-// TestTrackRecordRuns runs a few lab commands of the track record, or all commands: each must show the outcome that the page claims.
+// TestTrackRecordRuns runs a few lab commands of the track record, or all commands: each must show the outcome that the
+// page claims.
 func TestTrackRecordRuns(t *testing.T) {
 	t.Parallel()
 	testenv.Installed(t, localstack.Redis, localstack.MySQL)

@@ -1,5 +1,6 @@
-// Newmode writes the skeleton of a mode: its file, its line in modes.go, its pages, the diagrams and its claims. The skeleton is a mode
-// that works and oversells, a read-check-write on Redis, so that every check passes before the first change.
+// Newmode writes the skeleton of a mode: its file, its line in modes.go, its pages, the diagrams and its claims. The
+// skeleton is a mode that works and oversells, a read-check-write on Redis, so that every check passes before the first
+// change.
 //
 //	go run ./internal/stock/newmode redis-watch
 //	go run ./internal/stock/newmode -check        # are all modes complete? One message says what is missing
@@ -71,7 +72,8 @@ func run(check bool, args []string) error {
 	}
 	fmt.Println("generating the pages: a minute or two")
 	for _, command := range [][]string{
-		{"go", "test", "-count=1", "-run", "^TestClaims$", "./internal/stock", "-update"}, {"go", "generate", "./cmd/shop", "./docs"},
+		{"go", "test", "-count=1", "-run", "^TestClaims$", "./internal/stock", "-update"},
+		{"go", "generate", "./cmd/shop", "./docs"},
 	} {
 		cmd := exec.Command(command[0], command[1:]...)
 		cmd.Dir, cmd.Stderr = root, os.Stderr
@@ -111,7 +113,8 @@ func moduleRoot() (string, error) {
 
 var kebab = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 
-// Write writes the skeleton of the mode name below root, that of the repository, and returns the files. It overwrites none.
+// Write writes the skeleton of the mode name below root, that of the repository, and returns the files. It overwrites
+// none.
 func Write(root, name string) (written []string, err error) {
 	if !kebab.MatchString(name) {
 		return nil, fmt.Errorf("%q: want kebab-case, as in redis-watch", name)

@@ -52,7 +52,8 @@ func TestSkeletonIsAMode(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-short", "-overlay", file, "-count=1", "-v", "-run", "^TestModesAreValid$|^TestConformance$/miniredis.*/some-mode", ".")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-short", "-overlay", file, "-count=1", "-v", "-run",
+		"^TestModesAreValid$|^TestConformance$/miniredis.*/some-mode", ".")
 	cmd.Dir = filepath.Join(root, "internal", "stock")
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "some-mode/redis/order") {

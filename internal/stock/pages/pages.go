@@ -54,8 +54,8 @@ var pageWords = text.Table(struct {
 	holds: "With the admin token a request may experiment with the lock: %s.",
 })
 
-// All returns the index and the pages in both languages, by path below docs/. The pages are those of dir, or of this binary where dir has
-// none, with their generated blocks as they should be.
+// All returns the index and the pages in both languages, by path below docs/. The pages are those of dir, or of this
+// binary where dir has none, with their generated blocks as they should be.
 func All(dir string) (map[string]string, error) {
 	pages := map[string]string{}
 	for _, lang := range []string{"en", "zh"} {
@@ -93,8 +93,8 @@ func Other(lang string) string {
 	return "zh"
 }
 
-// blocks returns the generated blocks of a mode's page, each with its name: the links below the title, the claims before the sections, and
-// the pictures and the commands after them.
+// blocks returns the generated blocks of a mode's page, each with its name: the links below the title, the claims
+// before the sections, and the pictures and the commands after them.
 func blocks(modes []stock.Mode, i int, lang string) [][2]string {
 	m, words := modes[i], pageWords.In(lang)
 	claims := words.claims + "\n\n" + claimsTable(m, lang) + "\n"

@@ -1,4 +1,5 @@
-// Package doctest reads the documents of the repository, for the tests that check them. Start with [All] and [OutlineOf].
+// Package doctest reads the documents of the repository, for the tests that check them. Start with [All] and
+// [OutlineOf].
 package doctest
 
 import (
@@ -61,8 +62,8 @@ type Outline struct {
 	Links    []string   // where they lead, without a fragment
 }
 
-// Fences matches a block of code. Link matches a link, with where it leads. Span matches code in a line. Status matches the HTTP status that
-// a comment begins with.
+// Fences matches a block of code. Link matches a link, with where it leads. Span matches code in a line. Status matches
+// the HTTP status that a comment begins with.
 var (
 	Fences = regexp.MustCompile("(?ms)^ *```.*?\\n *```$")
 	Link   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
