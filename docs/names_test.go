@@ -1,14 +1,10 @@
 package docs_test
 
 import (
-	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"lastitem/internal/stock"
@@ -31,23 +27,17 @@ var (
 // "keeper.renewDue", "keeper." for a type with methods, and ".renewDue" for a method of any.
 func declared(t *testing.T) map[string]map[string]bool {
 	t.Helper()
-	all, err := declarations()
+	texts, err := readTexts()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all
-}
-
-var declarations = sync.OnceValues(func() (map[string]map[string]bool, error) {
 	all := map[string]map[string]bool{}
-	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Ext(file) != ".go" {
-			return err
+	for file, text := range texts {
+		if path.Ext(file) != ".go" {
+			continue
 		}
-		text, err := os.ReadFile(file)
-		folder := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(file)), root+"/")
-		for _, m := range declares.FindAllStringSubmatch(string(text), -1) {
-			for _, key := range []string{folder, path.Base(folder)} {
+		for _, m := range declares.FindAllStringSubmatch(text, -1) {
+			for _, key := range []string{path.Dir(file), path.Base(path.Dir(file))} {
 				if all[key] == nil {
 					all[key] = map[string]bool{}
 				}
@@ -56,10 +46,9 @@ var declarations = sync.OnceValues(func() (map[string]map[string]bool, error) {
 				}
 			}
 		}
-		return err
-	})
-	return all, err
-})
+	}
+	return all
+}
 
 func modeNames() (names []string) {
 	for _, m := range stock.Modes() {

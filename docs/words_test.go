@@ -1,13 +1,17 @@
-package internal_test
+package docs_test
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"lastitem/internal/testkit/doctest"
 )
 
 // replaced are words for which docs/glossary.md or docs/glossary.zh.md has another: one word per idea. Only may lists
@@ -52,51 +56,46 @@ var replaced = []struct {
 	{word: regexp.MustCompile(`[开闭]环模型`), instead: "开环、闭环"},
 }
 
-// wordsOf returns the files with texts that a user or a contributor reads, by path from the root. The glossaries are
-// left out: they may name the words that they replace.
-func wordsOf(t *testing.T) map[string]string {
-	t.Helper()
+// readTexts reads the files with texts that a user or a contributor reads, by path from the root.
+var readTexts = sync.OnceValues(func() (map[string]string, error) {
 	texts := map[string]string{}
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
+	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
+		base := filepath.Base(file)
+		switch {
+		case err != nil:
 			return err
-		}
-		if name := d.Name(); d.IsDir() && len(name) > 2 && name[0] == '.' ||
-			d.IsDir() && slices.Contains([]string{"bin", "out", "node_modules"}, name) {
-			return fs.SkipDir
-		}
-		name := filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))
-		if !slices.Contains([]string{".md", ".go", ".js", ".html", ".mmd", ".tmpl"}, filepath.Ext(name)) ||
-			strings.HasPrefix(name, "docs/glossary.") || name == "internal/words_test.go" {
+		case d.IsDir():
+			if len(base) > 2 && base[0] == '.' || slices.Contains([]string{"bin", "out", "node_modules"}, base) {
+				return fs.SkipDir
+			}
+			return nil
+		case !slices.Contains([]string{".md", ".go", ".js", ".html", ".mmd", ".tmpl"}, filepath.Ext(base)):
 			return nil
 		}
-		text, err := os.ReadFile(path)
-		texts[name] = string(text)
+		text, err := os.ReadFile(file)
+		texts[strings.TrimPrefix(filepath.ToSlash(file), root+"/")] = string(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return texts
-}
+	return texts, err
+})
 
 // One word per idea: no text uses a word that the glossary replaces.
 func TestGlossaryIsKept(t *testing.T) {
-	texts := wordsOf(t)
+	read, err := readTexts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := maps.Clone(read)
+	for _, name := range []string{"docs/glossary.md", "docs/glossary.zh.md", "docs/words_test.go"} { // they may
+		delete(texts, name)
+	}
 	for _, must := range []string{"README.zh.md", "docs/write-ups.zh.md", "docs/modes/watchdog.zh.md",
 		"web/i18n.js", "loadtest/words/text.go"} {
 		if texts[must] == "" {
 			t.Errorf("%s was not read: the test does not see what it should", must)
 		}
 	}
-	glossary := ""
-	for _, name := range []string{"../docs/glossary.md", "../docs/glossary.zh.md"} {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		glossary += string(text)
-	}
+	glossary := doctest.Read(t, "docs/glossary.md") + doctest.Read(t, "docs/glossary.zh.md")
 	for _, r := range replaced {
 		for name, text := range texts {
 			if found := r.word.FindString(text); found != "" && !slices.Contains(r.only, name) {
