@@ -8,7 +8,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -23,8 +22,8 @@ import (
 //	data after the JSON value            refused
 //	no body at all                       fine: everything has a default
 //
-// What happens to a field: read splits the bytes into names and values, set finds the name in the target and refuses a
-// field that was given before, take (fields.go) checks the value.
+// What happens to a field: read splits the bytes into names and values, set finds the name in the table of fields.go and
+// refuses a field that was given before, take checks the value.
 
 // maxBody is the largest body in bytes: a cart of a hundred lines fits ten times.
 const maxBody = 64 << 10
@@ -32,22 +31,73 @@ const maxBody = 64 << 10
 // maxEcho is how much of an unknown field's name is repeated to the client, in bytes.
 const maxEcho = 64
 
-// A target takes the fields of a request one by one, whether they come from the query, a form or JSON.
-type target interface {
-	names() []string               // in the order of take's index
-	take(index int, v value) error // checks and keeps one value
+// fields are the fields that an input may have, of type T when it is read.
+type fields[T any] []struct {
+	name string
+	take func(into *T, name string, v value) error // checks and keeps a value
 }
 
-// decoder hands each field to its target and refuses unknown fields, and a second value for any field, wherever it
-// stands: one decoder goes over the query and the body of a request.
-type decoder struct {
-	target
-	seen uint64 // a bit per index
+// names returns the names of the fields.
+func (f fields[T]) names() []string {
+	names := make([]string, len(f))
+	for i := range f {
+		names[i] = f[i].name
+	}
+	return names
+}
+
+// index returns where a field is in the table, -1 = there is none of that name.
+func (f fields[T]) index(name string) int {
+	for i := range f {
+		if f[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// between takes a whole number between low and high, both allowed.
+func between[T any](low, high int64, keep func(*T, int64)) func(*T, string, value) error {
+	return func(into *T, name string, v value) error {
+		n, err := v.integer(name, low, high)
+		keep(into, n)
+		return err
+	}
+}
+
+// anyWhole takes a whole number whose limits are checked later.
+func anyWhole[T any](keep func(*T, int64)) func(*T, string, value) error {
+	return func(into *T, name string, v value) error {
+		n, err := v.number(name)
+		keep(into, n)
+		return err
+	}
+}
+
+// filled takes a text that is not empty.
+func filled[T any](keep func(*T, string)) func(*T, string, value) error {
+	return func(into *T, name string, v value) error {
+		text, err := v.word(name)
+		if err == nil && text == "" {
+			err = invalid(name, "is empty")
+		}
+		keep(into, text)
+		return err
+	}
+}
+
+// decoder hands the fields of a request over, whether they come from the query, a form or JSON. It refuses unknown
+// fields, and a second value for any field, wherever it stands: one decoder goes over the query and the body of a
+// request.
+type decoder[T any] struct {
+	fields[T]
+	into *T
+	seen uint64 // a bit per field
 }
 
 // set takes one field from wherever it was found.
-func (d *decoder) set(name string, v value) error {
-	i := slices.Index(d.names(), name)
+func (d *decoder[T]) set(name string, v value) error {
+	i := d.index(name)
 	if i < 0 {
 		return invalid(echo(name), unknownField(d.names()))
 	}
@@ -55,7 +105,7 @@ func (d *decoder) set(name string, v value) error {
 		return invalid(name, "given twice")
 	}
 	d.seen |= 1 << i
-	return d.take(i, v)
+	return d.fields[i].take(d.into, name, v)
 }
 
 // unknownField says which fields there are instead.
@@ -66,11 +116,11 @@ func unknownField(names []string) string {
 	return "unknown field; there are " + strings.Join(names, ", ")
 }
 
-// given reports whether the field with that index was set.
-func (d *decoder) given(i int) bool { return d.seen>>i&1 == 1 }
+// given reports whether a field was set.
+func (d *decoder[T]) given(name string) bool { return d.seen>>d.index(name)&1 == 1 }
 
 // read takes the fields of r from its query and its body. w is told when the body is too large.
-func (d *decoder) read(r *http.Request, w http.ResponseWriter) error {
+func (d *decoder[T]) read(r *http.Request, w http.ResponseWriter) error {
 	if err := d.pairs("query", r.URL.RawQuery); err != nil {
 		return err
 	}
@@ -148,7 +198,7 @@ func isForm(header http.Header) (bool, error) {
 
 // pairs takes name=value pairs joined by "&", as url.ParseQuery does, but in their order and without a map. where names
 // their place in an error: "query" or "body".
-func (d *decoder) pairs(where, text string) error {
+func (d *decoder[T]) pairs(where, text string) error {
 	for text != "" {
 		var pair string
 		pair, text, _ = strings.Cut(text, "&")
@@ -189,7 +239,7 @@ func unescape(s string) (string, error) {
 }
 
 // json takes the fields of a body in JSON. It reports an error in the syntax, wherever it is, before one in a field.
-func (d *decoder) json(body []byte) error {
+func (d *decoder[T]) json(body []byte) error {
 	if !utf8.Valid(body) {
 		return invalid("body", errUTF8.Error())
 	}
@@ -214,7 +264,7 @@ func (d *decoder) json(body []byte) error {
 }
 
 // body takes the fields of a body, which is one object.
-func (d *decoder) body(r *reader) error {
+func (d *decoder[T]) body(r *reader) error {
 	v, err := r.value()
 	if err != nil {
 		return err
@@ -230,7 +280,7 @@ func (d *decoder) body(r *reader) error {
 
 // object takes the members of the object that comes next. prefix is where the object stands in the body, "" = it is the
 // body.
-func (d *decoder) object(prefix string, r *reader) error {
+func (d *decoder[T]) object(prefix string, r *reader) error {
 	if err := r.open(); err != nil {
 		return err
 	}

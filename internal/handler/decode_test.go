@@ -334,7 +334,7 @@ func agree(t *testing.T, body string, d *deduction) {
 		d.hold.Work.Milliseconds() != std.HoldMS {
 		t.Fatalf("%q = %+v, encoding/json says %+v", body, d, std)
 	}
-	if d.fromItems != (std.Items != nil) || d.fromItems && len(d.items) != len(std.Items) {
+	if d.cart != (std.Items != nil) || d.cart && len(d.items) != len(std.Items) {
 		t.Fatalf("%q = %+v, encoding/json says %+v", body, d, std)
 	}
 	for i, l := range std.Items {

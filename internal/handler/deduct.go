@@ -37,7 +37,7 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 	if err != nil {
 		return outcome{mode: mode, code: h.fail(c, err)}
 	}
-	t := &template{mode: mode, instance: c.Request.URL.EscapedPath(), items: d.items, cart: d.cart()}
+	t := &template{mode: mode, instance: c.Request.URL.EscapedPath(), items: d.items, cart: d.cart}
 	// The name is for the step stream, where somebody watching tells deductions apart by it; it is in no answer, because
 	// answers are stored and compared.
 	number := h.traces.Add(1)
@@ -50,7 +50,7 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 		begun = time.Now()
 	}
 	receipt, err := h.Shop.Deduct(step.NewContext(c.Request.Context(), trace), mode, stock.Request{
-		Items: d.items, Cart: d.cart(), Store: d.store, Wait: time.Duration(d.waitMS) * time.Millisecond, Hold: d.hold,
+		Items: d.items, Cart: d.cart, Store: d.store, Wait: time.Duration(d.waitMS) * time.Millisecond, Hold: d.hold,
 		Key: d.key, Answer: t.answer,
 	})
 	spans := trace.Spans()

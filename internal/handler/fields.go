@@ -1,11 +1,10 @@
 package handler
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"lastitem/internal/api"
@@ -15,203 +14,144 @@ import (
 // MaxWaitMS is the longest wait_ms. The other limits of a deduction are in package stock, see [stock.Request.Check].
 const MaxWaitMS = 30_000
 
-// Defaults of a deduction, and its highest product.
+// Limits of the other fields.
+const (
+	maxProduct  = math.MaxInt64
+	maxStock    = 1_000_000_000
+	maxSegments = 1000
+	maxLimit    = 1000
+	maxCursor   = 4096 // bytes
+)
+
+// Values of fields that are not given.
 const (
 	defaultProduct = 101
-	maxProduct     = math.MaxInt64
 	defaultWaitMS  = 3000
+	defaultLimit   = 1000
 )
 
-// deduction is the input of a deduction: a target, with its defaults set before it is read.
-type deduction struct {
-	product, quantity int64
-	items             []stock.Item // always set in the end; with more than product and quantity only for a cart
-	store             stock.Store
-	waitMS            int64
-	hold              stock.Hold
-	key               []byte
-	fromItems         bool
-	experiment        bool // one of the fields of hold was given
-}
+// This file is the table of all fields that clients may send: name, limits, and where the value goes.
 
-// The fields of a deduction, as indices into deductionNames; a line of a cart shares the first two.
-const (
-	fieldProduct = iota
-	fieldQuantity
-	fieldItems
-	fieldStore
-	fieldWait
-	fieldLease
-	fieldDepth
-	fieldWork
-)
-
-var deductionNames = []string{
-	"product_id", "quantity", "items", "store", "wait_ms",
-	string(stock.LeaseField), string(stock.DepthField), string(stock.WorkField),
-}
-
-// names lists the fields a client may send.
-func (d *deduction) names() []string { return deductionNames }
-
-// take reads and keeps one field. Package shop checks what depends on the mode, such as the store.
-func (d *deduction) take(i int, v value) (err error) {
-	name := deductionNames[i]
-	switch i {
-	case fieldProduct:
-		d.product, err = v.integer(name, 1, maxProduct)
-	case fieldQuantity:
-		d.quantity, err = v.number(name)
-	case fieldItems:
+// deductionFields are the fields of a deduction. Package shop checks what depends on the mode, such as the store, a
+// lease time that is too short, and what the mode cannot do.
+var deductionFields = fields[deduction]{
+	{"product_id", between(1, maxProduct, func(d *deduction, n int64) { d.product = n })},
+	{"quantity", anyWhole(func(d *deduction, n int64) { d.quantity = n })},
+	{"items", func(d *deduction, name string, v value) (err error) {
 		d.items, err = v.cart(name)
-	case fieldStore:
-		err = d.takeStore(name, v)
-	case fieldWait:
-		d.waitMS, err = v.integer(name, 0, MaxWaitMS)
-	default:
-		err = d.takeHold(i, v)
-	}
-	return err
+		return err
+	}},
+	{"store", func(d *deduction, name string, v value) error {
+		text, err := v.word(name)
+		if d.store = stock.Store(text); err == nil && !slices.Contains(api.Stores, api.Store(text)) {
+			err = invalid(name, "must be redis, sql or etcd")
+		}
+		return err
+	}},
+	{"wait_ms", between(0, MaxWaitMS, func(d *deduction, n int64) { d.waitMS = n })},
+	{string(stock.LeaseField), between(0, stock.MaxLease.Milliseconds(), func(d *deduction, n int64) {
+		d.hold.Lease, d.experiment = time.Duration(n)*time.Millisecond, true
+	})},
+	{string(stock.DepthField), between(0, stock.MaxDepth, func(d *deduction, n int64) {
+		d.hold.Depth, d.experiment = int(n), true
+	})},
+	{string(stock.WorkField), between(0, stock.MaxWork.Milliseconds(), func(d *deduction, n int64) {
+		d.hold.Work, d.experiment = time.Duration(n)*time.Millisecond, true
+	})},
 }
 
-// takeHold keeps a field of an experiment with the lock. A lease time that is too short, and what the mode cannot do,
-// is for the shop to refuse.
-func (d *deduction) takeHold(i int, v value) (err error) {
-	name := deductionNames[i]
-	d.experiment = true
-	var n int64
-	switch i {
-	case fieldLease:
-		n, err = v.integer(name, 0, stock.MaxLease.Milliseconds())
-		d.hold.Lease = time.Duration(n) * time.Millisecond
-	case fieldDepth:
-		n, err = v.integer(name, 0, stock.MaxDepth)
-		d.hold.Depth = int(n)
-	case fieldWork:
-		n, err = v.integer(name, 0, stock.MaxWork.Milliseconds())
-		d.hold.Work = time.Duration(n) * time.Millisecond
-	}
-	return err
+// lineFields are the fields of a line of a cart.
+var lineFields = fields[stock.Item]{
+	{"product_id", between(1, maxProduct, func(i *stock.Item, n int64) { i.ProductID = n })},
+	{"quantity", anyWhole(func(i *stock.Item, n int64) { i.Quantity = n })},
 }
 
-// takeStore keeps the name of a store as it is written in the URL: lower case only.
-func (d *deduction) takeStore(name string, v value) error {
-	text, err := v.word(name)
+// stockLevel is the input of PUT .../stock. There is no default for the stock: a body that was lost on the way must not
+// sell the shop empty.
+type stockLevel struct{ units, segments int64 }
+
+var stockLevelFields = fields[stockLevel]{
+	{"stock", between(0, maxStock, func(s *stockLevel, n int64) { s.units = n })},
+	{"segments", between(0, maxSegments, func(s *stockLevel, n int64) { s.segments = n })},
+}
+
+// rows is the input of GET /products/{id}/orders and /ledger: it selects a page.
+type rows struct {
+	limit  int64
+	cursor string
+}
+
+// rowsFields are the fields of rows. The content of a cursor is checked when it is decoded.
+var rowsFields = fields[rows]{
+	{"limit", between(1, maxLimit, func(p *rows, n int64) { p.limit = n })},
+	{"cursor", filled(func(p *rows, text string) { p.cursor = text })},
+}
+
+// look is the input of GET /products/{id}: by which mode to read, "" = by none, without a lock.
+type look struct {
+	mode   string
+	waitMS int64
+}
+
+// lookFields are the fields of a look. Package shop checks whether there is such a mode, and whether it has a lock for
+// readers.
+var lookFields = fields[look]{
+	{"mode", filled(func(l *look, text string) { l.mode = text })},
+	{"wait_ms", between(0, MaxWaitMS, func(l *look, n int64) { l.waitMS = n })},
+}
+
+// inquiryFields are the fields of GET /products/{id}/audit: the language of its sentences, "" = English.
+var inquiryFields = fields[string]{{"lang", func(lang *string, name string, v value) (err error) {
+	if *lang, err = v.word(name); err == nil && *lang != "en" && *lang != "zh" {
+		err = invalid(name, "must be en or zh")
+	}
+	return err
+}}}
+
+// excludable are the backends that /readyz checks.
+var excludable = []string{"redis", "sql"}
+
+// readinessFields are the fields of /readyz: the backends to ignore, comma-separated.
+var readinessFields = fields[[]string]{{"exclude", func(exclude *[]string, name string, v value) error {
+	word, err := v.word(name)
 	if err != nil {
 		return err
 	}
-	if d.store = stock.Store(text); !slices.Contains(api.Stores, api.Store(text)) {
-		return invalid(name, "must be redis, sql or etcd")
-	}
-	return nil
-}
-
-// cart reports that the products were given as items.
-func (d *deduction) cart() bool { return d.fromItems }
-
-// readDeduction reads the input of a deduction. Package shop checks whether its quantities are within their limits.
-func readDeduction(r *http.Request, w http.ResponseWriter) (*deduction, error) {
-	d := &deduction{product: defaultProduct, quantity: 1, waitMS: defaultWaitMS}
-	in := decoder{target: d}
-	if err := in.read(r, w); err != nil {
-		return nil, err
-	}
-	d.fromItems = in.given(fieldItems)
-	switch {
-	case !d.fromItems:
-		d.items = []stock.Item{{ProductID: d.product, Quantity: d.quantity}}
-	case in.given(fieldProduct) || in.given(fieldQuantity):
-		return nil, invalid("items", "excludes product_id and quantity")
-	}
-	if d.fromItems && len(d.items) > 0 {
-		d.product = d.items[0].ProductID
-	}
-	var err error
-	d.key, err = readKey(r.Header)
-	return d, err
-}
-
-// readKey returns the idempotency key: the bytes of the header as they are, quotes included where a client sends any,
-// nil when there is no header. Nothing is trimmed, folded or cut to size, because two keys that become one are an order
-// that is never made.
-func readKey(header http.Header) ([]byte, error) {
-	keys := header[api.HeaderKey]
-	switch {
-	case len(keys) == 0:
-		return nil, nil
-	case len(keys) > 1:
-		return nil, invalid(api.HeaderKey, "given twice")
-	case keys[0] == "":
-		return nil, invalid(api.HeaderKey, "is empty")
-	}
-	return []byte(keys[0]), nil
-}
-
-// line is one line of a cart, a target of its own; its place in the cart is put in front of the field an error names.
-type line struct{ product, quantity int64 }
-
-var lineNames = []string{"product_id", "quantity"}
-
-// names lists the fields of a line.
-func (l *line) names() []string { return lineNames }
-
-// take checks and keeps one field of a line.
-func (l *line) take(i int, v value) (err error) {
-	if i == fieldProduct {
-		l.product, err = v.integer(lineNames[i], 1, maxProduct)
-	} else {
-		l.quantity, err = v.number(lineNames[i])
+	*exclude = strings.Split(word, ",")
+	if slices.ContainsFunc(*exclude, func(name string) bool { return !slices.Contains(excludable, name) }) {
+		err = invalid(name, "must be "+strings.Join(excludable, " or ")+", or both with a comma")
 	}
 	return err
+}}}
+
+// noFields are those of a path that has none.
+var noFields fields[struct{}]
+
+// readStockLevel reads and checks the input of PUT .../stock, which is in the body; a query is refused.
+func readStockLevel(r *http.Request, w http.ResponseWriter) (s stockLevel, err error) {
+	if strings.Trim(r.URL.RawQuery, "&") != "" {
+		return s, invalid("query", "must be empty: "+strings.Join(stockLevelFields.names(), " and ")+" belong in the body")
+	}
+	in := decoder[stockLevel]{fields: stockLevelFields, into: &s}
+	if err = in.read(r, w); err == nil && !in.given("stock") {
+		err = invalid("stock", "is missing")
+	}
+	return s, err
 }
 
-// cart reads the lines of a cart: each names its product. Two lines may name the same: package shop makes one of them.
-func (v value) cart(field string) ([]stock.Item, error) {
-	if v.kind != array {
-		return nil, invalid(field, "must be an array in a JSON body")
-	}
-	if err := v.in.open(); err != nil {
-		return nil, err
-	}
-	var items []stock.Item
-	for {
-		more, err := v.in.more()
-		if err != nil || !more {
-			return items, err
-		}
-		element, err := v.in.value()
-		if err != nil {
-			return nil, err
-		}
-		item, err := element.line(fmt.Sprintf("%s[%d]", field, len(items)))
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, item)
-	}
+// readQuery reads and checks the query of a path without a body.
+func readQuery[T any](r *http.Request, f fields[T], into *T) error {
+	in := decoder[T]{fields: f, into: into}
+	return in.pairs("query", r.URL.RawQuery)
 }
 
-// line reads one line; field is its place, "items[3]".
-func (v value) line(field string) (stock.Item, error) {
-	if v.kind != object {
-		return stock.Item{}, invalid(field, "must be an object, not "+kindNames[v.kind])
+// readLook reads and checks the query of GET /products/{id}. A body means nothing there.
+func readLook(r *http.Request) (look, error) {
+	l := look{waitMS: defaultWaitMS}
+	in := decoder[look]{fields: lookFields, into: &l}
+	err := in.pairs("query", r.URL.RawQuery)
+	if err == nil && in.given("wait_ms") && l.mode == "" {
+		err = invalid("wait_ms", "needs a mode: without one nothing is waited for")
 	}
-	l := line{quantity: 1}
-	in := decoder{target: &l}
-	if err := in.object(field, v.in); err != nil {
-		return stock.Item{}, err
-	}
-	if !in.given(fieldProduct) {
-		return stock.Item{}, invalid(field+".product_id", "is missing")
-	}
-	return stock.Item{ProductID: l.product, Quantity: l.quantity}, nil
-}
-
-// under puts the place of a part in front of the field that an error names.
-func under(prefix string, err error) error {
-	var e *stock.InvalidError
-	if prefix != "" && errors.As(err, &e) {
-		return invalid(prefix+"."+e.Field, e.Why)
-	}
-	return err
+	return l, err
 }

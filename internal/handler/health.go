@@ -2,8 +2,6 @@ package handler
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/gin-gonic/gin"
 )
@@ -27,8 +25,8 @@ func (h *Handler) healthz(c *gin.Context) outcome {
 // This is the only answer that shows an error's cause, since operators need it. Nothing is logged here: balancers ask
 // all the time, and the health probes have already logged the state.
 func (h *Handler) readyz(c *gin.Context) outcome {
-	var q readiness
-	if err := readQuery(c.Request, &q); err != nil {
+	var exclude []string
+	if err := readQuery(c.Request, readinessFields, &exclude); err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
 	if h.draining.Load() {
@@ -37,7 +35,7 @@ func (h *Handler) readyz(c *gin.Context) outcome {
 	var out []string
 	if h.Ready != nil {
 		var err error
-		if out, err = h.Ready(q.exclude); err != nil {
+		if out, err = h.Ready(exclude); err != nil {
 			err = fmt.Errorf("%w: %w", errNotReady, err)
 			p := problemOf(errNotReady, c.Request.URL.EscapedPath())
 			p.Detail = err.Error()
@@ -45,28 +43,4 @@ func (h *Handler) readyz(c *gin.Context) outcome {
 		}
 	}
 	return h.send(c, health{"ready", h.Replica, out})
-}
-
-// readiness is the input of /readyz: the backends to ignore, comma-separated.
-type readiness struct{ exclude []string }
-
-var readinessNames = []string{"exclude"}
-
-// excludable are the backends that /readyz checks.
-var excludable = []string{"redis", "sql"}
-
-// names lists the fields a client may send.
-func (r *readiness) names() []string { return readinessNames }
-
-// take checks and keeps one field.
-func (r *readiness) take(i int, v value) error {
-	word, err := v.word(readinessNames[i])
-	if err != nil {
-		return err
-	}
-	r.exclude = strings.Split(word, ",")
-	if slices.ContainsFunc(r.exclude, func(name string) bool { return !slices.Contains(excludable, name) }) {
-		return invalid(readinessNames[i], "must be "+strings.Join(excludable, " or ")+", or both with a comma")
-	}
-	return nil
 }

@@ -1,163 +1,109 @@
 package handler
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
-	"strings"
+
+	"lastitem/internal/api"
+	"lastitem/internal/stock"
 )
 
-// Limits of PUT .../stock.
-const (
-	maxStock    = 1_000_000_000
-	maxSegments = 1000
-)
-
-// stockLevel is the input of PUT .../stock. There is no default for the stock: a body that was lost on the way must not
-// sell the shop empty.
-type stockLevel struct{ units, segments int64 }
-
-// The fields of a stockLevel, as indices into stockLevelNames.
-const (
-	fieldUnits = iota
-	fieldSegments
-)
-
-var stockLevelNames = []string{"stock", "segments"}
-
-// names lists the fields a client may send.
-func (s *stockLevel) names() []string { return stockLevelNames }
-
-// take checks and keeps one field.
-func (s *stockLevel) take(i int, v value) (err error) {
-	if i == fieldUnits {
-		s.units, err = v.integer(stockLevelNames[i], 0, maxStock)
-	} else {
-		s.segments, err = v.integer(stockLevelNames[i], 0, maxSegments)
-	}
-	return err
+// deduction is the input of a deduction, with its defaults set before it is read.
+type deduction struct {
+	product, quantity int64
+	items             []stock.Item // always set in the end; with more than product and quantity only for a cart
+	store             stock.Store
+	waitMS            int64
+	hold              stock.Hold
+	key               []byte
+	cart              bool // the products were given as items
+	experiment        bool // one of the fields of hold was given
 }
 
-// readStockLevel reads and checks the input of PUT .../stock, which is in the body; a query is refused.
-func readStockLevel(r *http.Request, w http.ResponseWriter) (stockLevel, error) {
-	var s stockLevel
-	if strings.Trim(r.URL.RawQuery, "&") != "" {
-		return s, invalid("query", "must be empty: "+strings.Join(stockLevelNames, " and ")+" belong in the body")
-	}
-	in := decoder{target: &s}
+// readDeduction reads the input of a deduction. Package shop checks whether its quantities are within their limits.
+func readDeduction(r *http.Request, w http.ResponseWriter) (*deduction, error) {
+	d := &deduction{product: defaultProduct, quantity: 1, waitMS: defaultWaitMS}
+	in := decoder[deduction]{fields: deductionFields, into: d}
 	if err := in.read(r, w); err != nil {
-		return s, err
+		return nil, err
 	}
-	if !in.given(fieldUnits) {
-		return s, invalid("stock", "is missing")
+	d.cart = in.given("items")
+	switch {
+	case !d.cart:
+		d.items = []stock.Item{{ProductID: d.product, Quantity: d.quantity}}
+	case in.given("product_id") || in.given("quantity"):
+		return nil, invalid("items", "excludes product_id and quantity")
 	}
-	return s, nil
+	if d.cart && len(d.items) > 0 {
+		d.product = d.items[0].ProductID
+	}
+	var err error
+	d.key, err = readKey(r.Header)
+	return d, err
 }
 
-// nothing is the input of a path that has no fields.
-type nothing struct{}
+// readKey returns the idempotency key: the bytes of the header as they are, quotes included where a client sends any,
+// nil when there is no header. Nothing is trimmed, folded or cut to size, because two keys that become one are an order
+// that is never made.
+func readKey(header http.Header) ([]byte, error) {
+	keys := header[api.HeaderKey]
+	switch {
+	case len(keys) == 0:
+		return nil, nil
+	case len(keys) > 1:
+		return nil, invalid(api.HeaderKey, "given twice")
+	case keys[0] == "":
+		return nil, invalid(api.HeaderKey, "is empty")
+	}
+	return []byte(keys[0]), nil
+}
 
-// names lists the fields a client may send.
-func (nothing) names() []string { return nil }
+// cart reads the lines of a cart: each names its product. Two lines may name the same: package shop makes one of them.
+func (v value) cart(field string) ([]stock.Item, error) {
+	if v.kind != array {
+		return nil, invalid(field, "must be an array in a JSON body")
+	}
+	if err := v.in.open(); err != nil {
+		return nil, err
+	}
+	var items []stock.Item
+	for {
+		more, err := v.in.more()
+		if err != nil || !more {
+			return items, err
+		}
+		element, err := v.in.value()
+		if err != nil {
+			return nil, err
+		}
+		item, err := element.line(fmt.Sprintf("%s[%d]", field, len(items)))
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+}
 
-// take is never called.
-func (nothing) take(int, value) error { return nil }
+// line reads one line; field is its place, "items[3]".
+func (v value) line(field string) (stock.Item, error) {
+	if v.kind != object {
+		return stock.Item{}, invalid(field, "must be an object, not "+kindNames[v.kind])
+	}
+	item := stock.Item{Quantity: 1}
+	in := decoder[stock.Item]{fields: lineFields, into: &item}
+	err := in.object(field, v.in)
+	if err == nil && !in.given("product_id") {
+		err = invalid(field+".product_id", "is missing")
+	}
+	return item, err
+}
 
-// inquiry is the input of GET /products/{id}/audit: the language of its sentences, "" = English.
-type inquiry struct{ lang string }
-
-var inquiryNames = []string{"lang"}
-
-// names lists the fields a client may send.
-func (q *inquiry) names() []string { return inquiryNames }
-
-// take checks and keeps one field.
-func (q *inquiry) take(i int, v value) (err error) {
-	if q.lang, err = v.word(inquiryNames[i]); err == nil && q.lang != "en" && q.lang != "zh" {
-		err = invalid(inquiryNames[i], "must be en or zh")
+// under puts the place of a part in front of the field that an error names.
+func under(prefix string, err error) error {
+	var e *stock.InvalidError
+	if prefix != "" && errors.As(err, &e) {
+		return invalid(prefix+"."+e.Field, e.Why)
 	}
 	return err
-}
-
-// Limits of a page of rows.
-const (
-	defaultLimit = 1000
-	maxLimit     = 1000
-	maxCursor    = 4096 // bytes
-)
-
-// rows is the input of GET /products/{id}/orders and /ledger: it selects a page.
-type rows struct {
-	limit  int64
-	cursor string
-}
-
-// The fields of rows, as indices into rowsNames.
-const (
-	fieldLimit = iota
-	fieldCursor
-)
-
-var rowsNames = []string{"limit", "cursor"}
-
-// names lists the fields a client may send.
-func (p *rows) names() []string { return rowsNames }
-
-// take checks and keeps one field. The content of a cursor is checked when it is decoded.
-func (p *rows) take(i int, v value) (err error) {
-	if i == fieldLimit {
-		p.limit, err = v.integer(rowsNames[i], 1, maxLimit)
-		return err
-	}
-	if p.cursor, err = v.word(rowsNames[i]); err == nil && p.cursor == "" {
-		err = invalid(rowsNames[i], "is empty")
-	}
-	return err
-}
-
-// readQuery reads and checks the query of a path without a body.
-func readQuery(r *http.Request, t target) error {
-	in := decoder{target: t}
-	return in.pairs("query", r.URL.RawQuery)
-}
-
-// look is the input of GET /products/{id}: by which mode to read, "" = by none, without a lock.
-type look struct {
-	mode   string
-	waitMS int64
-}
-
-// The fields of a look, as indices into lookNames.
-const (
-	fieldLookMode = iota
-	fieldLookWait
-)
-
-var lookNames = []string{"mode", "wait_ms"}
-
-// names lists the fields a client may send.
-func (l *look) names() []string { return lookNames }
-
-// take checks and keeps one field. Package shop checks whether there is such a mode, and whether it has a lock for
-// readers.
-func (l *look) take(i int, v value) (err error) {
-	if i == fieldLookWait {
-		l.waitMS, err = v.integer(lookNames[i], 0, MaxWaitMS)
-		return err
-	}
-	if l.mode, err = v.word(lookNames[i]); err == nil && l.mode == "" {
-		err = invalid(lookNames[i], "is empty")
-	}
-	return err
-}
-
-// readLook reads and checks the query of GET /products/{id}. A body means nothing there.
-func readLook(r *http.Request) (look, error) {
-	l := look{waitMS: defaultWaitMS}
-	in := decoder{target: &l}
-	if err := in.pairs("query", r.URL.RawQuery); err != nil {
-		return l, err
-	}
-	if in.given(fieldLookWait) && l.mode == "" {
-		return l, invalid(lookNames[fieldLookWait], "needs a mode: without one nothing is waited for")
-	}
-	return l, nil
 }

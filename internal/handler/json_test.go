@@ -101,7 +101,7 @@ func BenchmarkJSON(b *testing.B) {
 			raw := []byte(c.body)
 			b.ReportAllocs()
 			for b.Loop() {
-				in := decoder{target: &deduction{}}
+				in := decoder[deduction]{fields: deductionFields, into: &deduction{}}
 				if err := in.json(raw); (err != nil) != c.fails {
 					b.Fatal(err)
 				}
@@ -174,8 +174,8 @@ func TestOpenAPIHasTheHazards(t *testing.T) {
 func TestOpenAPIHasTheFields(t *testing.T) {
 	t.Parallel()
 	for schema, names := range map[string][]string{
-		"Deduct": deductionNames, "Line": lineNames, "SetStock": stockLevelNames,
-		"DeductForm": slices.DeleteFunc(slices.Clone(deductionNames), func(s string) bool { return s == "items" }),
+		"Deduct": deductionFields.names(), "Line": lineFields.names(), "SetStock": stockLevelFields.names(),
+		"DeductForm": slices.DeleteFunc(slices.Clone(deductionFields.names()), func(s string) bool { return s == "items" }),
 	} {
 		got := slices.Sorted(maps.Keys(document.Components.Schemas[schema].Value.Properties))
 		want := slices.Sorted(slices.Values(names))

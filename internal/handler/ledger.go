@@ -52,7 +52,7 @@ type books struct {
 // readPage reads a page of the product in the path, and converts it to the API's form.
 func (b *books) readPage(c *gin.Context, keys bool) (body api.Ledger, l shop.Ledger, err error) {
 	q := rows{limit: defaultLimit}
-	if err := readQuery(c.Request, &q); err != nil {
+	if err := readQuery(c.Request, rowsFields, &q); err != nil {
 		return body, l, err
 	}
 	id, err := productID(c)
@@ -98,15 +98,15 @@ type audits struct {
 // audit serves GET /products/{id}/audit, with ?lang=zh in Chinese. A store that could not be read is judged
 // inconclusive.
 func (h *Handler) audit(c *gin.Context) outcome {
-	var q inquiry
-	if err := readQuery(c.Request, &q); err != nil {
+	var lang string
+	if err := readQuery(c.Request, inquiryFields, &lang); err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
 	id, err := productID(c)
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
-	l, reports, err := h.books.settled(c.Request.Context(), id, q.lang)
+	l, reports, err := h.books.settled(c.Request.Context(), id, lang)
 	if err == nil {
 		err = h.down(c, l)
 	}
@@ -118,7 +118,7 @@ func (h *Handler) audit(c *gin.Context) outcome {
 	for _, store := range api.Stores {
 		of := func(r audit.Report) bool { return r.Store == store }
 		if _, down := facts.Unavailable[store]; down {
-			body.Reports = append(body.Reports, audit.Judge(audit.Input{Store: store, Ledger: &facts, Lang: q.lang}))
+			body.Reports = append(body.Reports, audit.Judge(audit.Input{Store: store, Ledger: &facts, Lang: lang}))
 		} else if i := slices.IndexFunc(reports, of); i >= 0 {
 			body.Reports = append(body.Reports, reports[i])
 		}

@@ -89,7 +89,7 @@ func (h *Handler) guarded(serve endpoint) endpoint {
 // for the first two.
 func (h *Handler) bare(serve endpoint) endpoint {
 	return func(c *gin.Context) outcome {
-		if err := readQuery(c.Request, nothing{}); err != nil {
+		if err := readQuery(c.Request, noFields, nil); err != nil {
 			return outcome{code: h.fail(c, err)}
 		}
 		return serve(c)
