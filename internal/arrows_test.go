@@ -47,10 +47,11 @@ var arrows = map[string][]string{
 	"internal/sqlite": {},
 	"internal/step":   {},
 	"internal/stock": {
-		"internal/idempotency", "internal/ledger", "internal/lock", "internal/lock/coord", "internal/lock/handoff",
-		"internal/lock/sqllock", "internal/lock/textbook", "internal/step", "internal/store", "internal/text",
+		"docs", "internal/idempotency", "internal/ledger", "internal/lock", "internal/lock/coord",
+		"internal/lock/handoff", "internal/lock/sqllock", "internal/lock/textbook", "internal/step", "internal/store",
+		"internal/text",
 	},
-	"internal/stock/pages": {"internal/api", "internal/stock", "internal/text"},
+	"internal/stock/pages": {"docs", "internal/api", "internal/stock", "internal/text"},
 	"internal/ledger":      {},
 	"internal/store":       {"internal/idempotency", "internal/ledger", "internal/redisbatch", "internal/sqlite"},
 	"internal/text":        {},
@@ -85,7 +86,8 @@ var arrows = map[string][]string{
 	"migrations":      {},
 	"examples/gorm":   {},
 	"web":             {"internal/api"}, // in tests only
-	"docs":            {},
+	// in tests only
+	"docs": {"internal/api", "internal/report", "internal/stock", "internal/stock/pages", "internal/text"},
 
 	// The page Step: a person schedules two clients on a lane.
 	"faultlab/stepper": {"faultlab/rig", "internal/api", "internal/localstack", "internal/wire", "internal/text"},
@@ -103,20 +105,21 @@ var arrows = map[string][]string{
 	},
 	"internal/testkit/testenv":  {"internal/backend", "internal/localstack", "internal/redact"},
 	"internal/testkit":          {},
+	"internal/testkit/doctest":  {},
 	"internal/testkit/fakeshop": {"internal/api"},
 	// a test only: the engine in several processes
 	"internal/testkit/chaos": {"internal/lock", "internal/lock/handoff"},
 	// tests of listings from other people's write-ups
 	"internal/writeups": {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"},
-	"internal":          {}, // this file
+	"internal":          {"docs"}, // this file
 	"deploy":            {},
 }
 
 // testOnly packages are imported by tests, and by each other. testAids are further packages that both may import: those
 // that open a store, the judge with its vocabulary, and the proxies that delay answers.
 var (
-	testOnly = []string{"internal/testkit/testenv", "internal/testkit", "internal/testkit/fakeshop",
-		"internal/testkit/locktest", "internal/testkit/stocktest", "internal/testkit/resulttest"}
+	testOnly = []string{"internal/testkit/testenv", "internal/testkit", "internal/testkit/doctest",
+		"internal/testkit/fakeshop", "internal/testkit/locktest", "internal/testkit/stocktest", "internal/testkit/resulttest"}
 	testAids = []string{"internal/backend", "migrations", "internal/audit", "internal/api", "internal/wire"}
 )
 

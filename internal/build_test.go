@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"lastitem/docs"
 )
 
 // The load generator and the lab send what a customer sends: a figure or a verdict under a lease time that no customer
@@ -83,22 +85,18 @@ var update = flag.Bool("update", false, "write the picture of the packages into 
 
 // CONTRIBUTING.md has a picture of the packages, made from what the program's files import.
 func TestPackagePicture(t *testing.T) {
-	const file, begin, end = "../CONTRIBUTING.md", "<!-- packages: made by 'make generate' -->\n",
-		"<!-- end of packages -->\n"
+	const file = "../CONTRIBUTING.md"
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, found := strings.Cut(string(text), begin)
-	old, after, closed := strings.Cut(rest, end)
-	if !found || !closed {
-		t.Fatalf("%s lacks %q or %q", file, begin, end)
-	}
-	picture := picture(programImports(t))
+	want, err := docs.Fill(string(text), "packages", picture(programImports(t)))
 	switch {
-	case old == picture:
+	case err != nil:
+		t.Fatalf("%s: %v", file, err)
+	case want == string(text):
 	case *update:
-		if err := os.WriteFile(file, []byte(before+begin+picture+end+after), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	default:

@@ -1,293 +1,210 @@
 package main
 
 import (
-	"flag"
-	"fmt"
+	"bytes"
+	"encoding/json"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"lastitem/internal/api"
+	"lastitem/internal/localstack"
+	"lastitem/internal/stock"
+	"lastitem/internal/stock/pages"
+	"lastitem/internal/testkit/doctest"
+	"lastitem/internal/testkit/testenv"
 )
 
-var update = flag.Bool("update", false, "rewrite the generated parts of the documents, or the traces")
+var (
+	shopCall = regexp.MustCompile(`(?:^|[\s/])shop ([a-z][a-z-]*)([^|;&]*)`)
+	longFlag = regexp.MustCompile(`(?:^|\s)--([a-z][a-z-]*)`)
+	quoted   = regexp.MustCompile(`'[^']*'|"[^"]*"`)
+	faultIn  = regexp.MustCompile(`bin/shop lab .*--fault ([a-z,-]+)`)
+)
 
-// root is the root of the repository, seen from this package.
-const root = "../.."
+// TestDocsNameCommands: the documents name commands of shop, flags and faults that are there. (What else they name is
+// tested in docs.)
+func TestDocsNameCommands(t *testing.T) {
+	t.Parallel()
+	shop, seen := newRoot("en"), map[string]int{}
+	for doc, text := range doctest.All(t) {
+		for _, command := range doctest.Named(text) {
+			for _, call := range shopCall.FindAllStringSubmatch(quoted.ReplaceAllString(command, "''"), -1) {
+				seen["command"]++
+				cmd, _, err := shop.Find(call[1:2])
+				if err != nil || cmd.Name() != call[1] {
+					t.Errorf("%s: shop %s: no such command", doc, call[1])
+					continue
+				}
+				for _, f := range longFlag.FindAllStringSubmatch(call[2], -1) {
+					seen["flag"]++
+					if cmd.Flags().Lookup(f[1]) == nil {
+						t.Errorf("%s: shop %s --%s: no such flag", doc, call[1], f[1])
+					}
+				}
+			}
+			for _, names := range faultIn.FindAllStringSubmatch(command, -1) {
+				for name := range strings.SplitSeq(names[1], ",") {
+					seen["fault"]++
+					if !slices.Contains(faultNames(), name) {
+						t.Errorf("%s: %s: no fault %q", doc, command, name)
+					}
+				}
+			}
+		}
+	}
+	for _, kind := range []string{"command", "flag", "fault"} {
+		if seen[kind] < 10 {
+			t.Errorf("found %d of %s: the test does not see what it should", seen[kind], kind)
+		}
+	}
+}
 
-// readmes are the two of them, by language.
-var readmes = map[string]string{"en": "README.md", "zh": "README.zh.md"}
+// TestModesWritten: 'shop modes' prints the table of the READMEs and writes the pages. (That they are what docs/ has is
+// tested there.)
+func TestModesWritten(t *testing.T) {
+	t.Parallel()
+	code, table, errOut := commandLine(t.Context(), newModes("en"), "-o", "markdown", "--lang", "zh")
+	if code != exitOK || table != pages.Table("zh") {
+		t.Errorf("shop modes -o markdown: exit %d, %s: %s", code, errOut, table)
+	}
+	dir := t.TempDir()
+	if code, _, errOut := commandLine(t.Context(), newModes("en"), "--docs", dir); code != exitOK {
+		t.Fatalf("shop modes --docs: exit %d: %s", code, errOut)
+	}
+	written, err := filepath.Glob(filepath.Join(dir, "modes", "*.md"))
+	if err != nil || len(written) != 2*len(stock.Modes()) {
+		t.Errorf("shop modes --docs wrote %d pages (%v), want two per mode", len(written), err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "modes", "unsafe.zh.md"))
+	if err != nil || string(text) != doctest.Read(t, "docs/modes/unsafe.zh.md") {
+		t.Errorf("shop modes --docs: %v, %s, want docs/modes/unsafe.zh.md", err, text)
+	}
+}
 
-func readDoc(t *testing.T, name string) string {
+// TestReadmeCurls runs every curl of the README, in order, against a stack with embedded backends; each must answer the
+// status that its comment begins with.
+func TestReadmeCurls(t *testing.T) {
+	t.Parallel()
+	testenv.Program(t, "curl", "curl")
+	stack := startStack(t, localstack.Options{Replicas: 3, Backend: localstack.Embedded})
+	curled := map[string]bool{} // the modes that a curl succeeded with, or told what they lack
+	for _, command := range doctest.OutlineOf(doctest.Read(t, "README.md")).Commands {
+		if !strings.HasPrefix(command, "curl ") {
+			continue
+		}
+		at := strings.LastIndex(command, " ")
+		command, want := command[:at], command[at+1:]
+		if doctest.Status.FindString(want) == "" {
+			t.Errorf("%s: no comment says which status it answers", command)
+			continue
+		}
+		if strings.Contains(command, "/deduct_stock/MODE?") {
+			curlAny(t, stack, command, curled)
+			continue
+		}
+		status, body := curl(t, stack, command)
+		if status != want {
+			t.Errorf("%s\nanswers %s, want %s: %s", command, status, want, body)
+		}
+		for _, m := range stock.Modes() {
+			if status == strconv.Itoa(http.StatusOK) && strings.Contains(command, "/deduct_stock/"+m.Name) {
+				curled[m.Name] = true
+			}
+		}
+	}
+	for _, m := range stock.Modes() {
+		if !curled[m.Name] {
+			t.Errorf("no curl of the README deducts by %s", m.Name)
+		}
+	}
+}
+
+// curlAny runs the curl that stands for every mode: it deducts, or says what the mode lacks where GET /modes says so
+// too.
+func curlAny(t *testing.T, stack *localstack.Stack, command string, curled map[string]bool) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, name))
-	if err != nil {
+	_, listed := curl(t, stack, "curl localhost:8080/modes")
+	var all api.Modes
+	if err := json.Unmarshal([]byte(listed), &all); err != nil || len(all.Modes) != len(stock.Modes()) {
+		t.Fatalf("GET /modes lists %d modes, %v, want all %d", len(all.Modes), err, len(stock.Modes()))
+	}
+	for _, m := range all.Modes {
+		if m.KeyRequired { // has a curl of its own
+			continue
+		}
+		want, says := "200", `"order_id"`
+		if !m.Available {
+			want, says = "503", "mode_unavailable"
+		}
+		status, body := curl(t, stack, strings.Replace(command, "MODE", m.Name, 1))
+		if status != want || !strings.Contains(body, says) {
+			t.Errorf("%s by %s answers %s, want %s with %s: %s", command, m.Name, status, want, says, body)
+		}
+		curled[m.Name] = true
+	}
+}
+
+// TestPageRuns runs the curls of tables in docs/, and a write-up, against a stack with embedded backends, as 'shop up'
+// leaves it.
+func TestPageRuns(t *testing.T) {
+	testenv.Slow(t, "runs the commands of all pages")
+	t.Parallel()
+	testenv.Program(t, "curl", "curl")
+	var commands []string
+	for _, name := range pagesWithCurls {
+		n := len(commands)
+		for _, cell := range slices.Concat(slices.Concat(doctest.Tables(doctest.Read(t, name))...)...) {
+			if strings.HasPrefix(cell, "`curl ") {
+				commands = append(commands, strings.Trim(cell, "`"))
+			}
+		}
+		if len(commands) == n {
+			t.Errorf("%s has no curl at all: the test does not see what it should", name)
+		}
+	}
+	stack := startStack(t, localstack.Options{Replicas: 1, Backend: localstack.Embedded})
+	if err := firstStock(t.Context(), stack); err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	for _, command := range commands {
+		if status, body := curl(t, stack, command); status != "200" {
+			t.Errorf("%s\nanswers %s, want 200: %s", command, status, body)
+		}
+	}
+	_, before := curl(t, stack, "curl localhost:8080/products/101")
+	if err := firstStock(t.Context(), stack); err != nil || !strings.Contains(before, `"stock":`) {
+		t.Error(err, before)
+	}
+	if _, after := curl(t, stack, "curl localhost:8080/products/101"); after != before {
+		t.Errorf("a product that was there: %s, want it left alone: %s", after, before)
+	}
+	testWriteUpRuns(t, stack)
 }
 
-// docs reads every document, by path from the root, but for the changelog, which says what was.
-func docs(t *testing.T) map[string]string {
+// pagesWithCurls are the pages with curls in their tables.
+var pagesWithCurls = []string{"docs/write-ups.md", "docs/articles.md", "docs/choose.md"}
+
+// curl runs a curl line in a shell, with the address of the stack for localhost:8080 and its admin token in the
+// environment, and returns the status and the body.
+func curl(t *testing.T, stack *localstack.Stack, line string) (status, body string) {
 	t.Helper()
-	all := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "internal/stock/doc/*.md", "examples/*/*.md"} {
-		files, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			name := strings.TrimPrefix(filepath.ToSlash(file), root+"/")
-			all[name] = readDoc(t, name)
-		}
+	line = strings.ReplaceAll(line, "localhost:8080", stack.Balancer.Addr)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c",
+		line+` --silent --show-error --max-time 30 --write-out '\n%{http_code}'`)
+	cmd.Env = append(os.Environ(), envToken+"="+stack.Token)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, stderr.String())
 	}
-	delete(all, "CHANGELOG.md")
-	return all
-}
-
-// other is the name of a document in the other language.
-func other(name string) string {
-	for _, ends := range [][2]string{{".en.md", ".zh.md"}, {".md", ".zh.md"}} {
-		if base, ok := strings.CutSuffix(name, ends[1]); ok && (ends[0] == ".md" || strings.Contains(name, "/doc/")) {
-			return base + ends[0]
-		}
-	}
-	return strings.TrimSuffix(strings.TrimSuffix(name, ".md"), ".en") + ".zh.md"
-}
-
-// outline is what two translations of one text share.
-type outline struct {
-	Headings []string // only their levels: "#", "##"
-	Markers  []string
-	Commands []string   // lines of shell blocks, without comments; after a curl, the status that its comment begins with
-	Code     []string   // other blocks; of one that may hold translated words, only its kind and its number of lines
-	Rows     [][]string // of tables: the cells that are in no language, see fact, sorted
-	Links    []string   // where they lead, without a fragment
-}
-
-var (
-	// wordsOfNote are the words of a note in a diagram, which are in the language of the page.
-	wordsOfNote = regexp.MustCompile(`(?m)^(Note over [^:]*): .*$`)
-	marker      = regexp.MustCompile(`^<!-- [a-z]+:(begin|end) -->$`)
-	// fact is a cell with a command, a verdict or a number alone.
-	fact = regexp.MustCompile("^(`[^`]+ [^`]+`|[✓✗½]|[0-9.,]+)$")
-	// translated ends the name of a document or a picture that is there in both languages.
-	translated = regexp.MustCompile(`\.(?:en|zh)(\.md|\.webp)\b`)
-)
-
-func outlineOf(text string) outline {
-	var o outline
-	info, block := "", []string(nil)
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		kind, fence := strings.CutPrefix(line, "```")
-		switch {
-		case fence && info == "":
-			info = kind + " "
-		case fence:
-			o.block(strings.TrimSpace(info), block)
-			info, block = "", nil
-		case info != "":
-			block = append(block, line)
-		default:
-			o.prose(line)
-		}
-	}
-	return o
-}
-
-func (o *outline) block(kind string, lines []string) {
-	switch kind {
-	case "sh":
-		for _, l := range strings.Split(strings.ReplaceAll(strings.Join(lines, "\n"), "\\\n", ""), "\n") {
-			command, comment := splitComment(l)
-			if strings.HasPrefix(command, "curl ") {
-				command = strings.TrimSpace(command + " " + leadingStatus.FindString(comment))
-			}
-			o.Commands = append(o.Commands, command)
-		}
-	case "", "text":
-		o.Code = append(o.Code, fmt.Sprintf("text of %d lines", len(lines)))
-	default:
-		o.Code = append(o.Code, wordsOfNote.ReplaceAllString(strings.Join(lines, "\n"), "$1"))
-	}
-}
-
-func (o *outline) prose(line string) {
-	for _, l := range markdownLink.FindAllStringSubmatch(line, -1) {
-		target, _, _ := strings.Cut(l[1], "#")
-		o.Links = append(o.Links, translated.ReplaceAllString(target, "$1"))
-	}
-	switch cells := cellsOf(line); {
-	case cells != nil:
-		var facts []string
-		for _, c := range cells {
-			if fact.MatchString(c) {
-				facts = append(facts, c)
-			}
-		}
-		slices.Sort(facts)
-		o.Rows = append(o.Rows, facts)
-	case strings.HasPrefix(line, "#"):
-		level, _, _ := strings.Cut(line, " ")
-		o.Headings = append(o.Headings, level)
-	case marker.MatchString(line):
-		o.Markers = append(o.Markers, line)
-	}
-}
-
-// splitComment cuts a shell line at a # that begins a comment: outside of quotes, at the start or after a blank.
-func splitComment(line string) (command, comment string) {
-	quote, before := rune(0), ' '
-	for i, r := range line {
-		switch {
-		case quote != 0:
-			if r == quote {
-				quote = 0
-			}
-		case r == '\'' || r == '"':
-			quote = r
-		case r == '#' && before == ' ':
-			return strings.TrimSpace(line[:i]), strings.TrimSpace(line[i+1:])
-		}
-		before = r
-	}
-	return strings.TrimSpace(line), ""
-}
-
-// leadingStatus is the HTTP status that a comment begins with.
-var leadingStatus = regexp.MustCompile(`^[1-5]\d\d\b`)
-
-// cellsOf splits a row of a Markdown table; nil where the line is none.
-func cellsOf(line string) []string {
-	line = strings.TrimSpace(line)
-	if !strings.HasPrefix(line, "|") {
-		return nil
-	}
-	cells := strings.Split(strings.Trim(line, "|"), "|")
-	for i := range cells {
-		cells[i] = strings.TrimSpace(cells[i])
-	}
-	return cells
-}
-
-// tablesOf reads the tables of a page, each a list of rows without its head.
-func tablesOf(t *testing.T, name string) (tables [][][]string) {
-	t.Helper()
-	inside := false
-	for line := range strings.Lines(readDoc(t, name)) {
-		cells := cellsOf(line)
-		switch {
-		case cells == nil:
-			inside = false
-		case strings.HasPrefix(cells[0], "---"):
-			tables, inside = append(tables, nil), true
-		case inside:
-			tables[len(tables)-1] = append(tables[len(tables)-1], cells)
-		}
-	}
-	return tables
-}
-
-var (
-	fences       = regexp.MustCompile("(?ms)^ *```.*?\\n *```$")
-	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	heading      = regexp.MustCompile(`(?m)^#+ (.*)$`)
-	anchor       = regexp.MustCompile(`<a id="([^"]+)"></a>`)
-	notInSlug    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
-)
-
-// anchorsOf are the fragments that lead into a page: of its headings, as GitHub makes them, and of its anchors.
-func anchorsOf(text string) map[string]bool {
-	all := map[string]bool{}
-	text = fences.ReplaceAllString(text, "")
-	for _, h := range heading.FindAllStringSubmatch(text, -1) {
-		all[strings.ReplaceAll(notInSlug.ReplaceAllString(strings.ToLower(strings.TrimSpace(h[1])), ""), " ", "-")] = true
-	}
-	for _, a := range anchor.FindAllStringSubmatch(text, -1) {
-		all[a[1]] = true
-	}
-	return all
-}
-
-// TestTranslationsAgree: both languages of a document have the same sections, tables, markers, code, commands and
-// links.
-func TestTranslationsAgree(t *testing.T) {
-	t.Parallel()
-	all := docs(t)
-	for name, zh := range all {
-		switch {
-		case !strings.HasSuffix(name, ".zh.md"):
-			oneLanguage := name == "CONTRIBUTING.md" || strings.HasPrefix(name, "docs/decisions/") ||
-				strings.HasPrefix(name, "examples/")
-			if all[other(name)] == "" && !oneLanguage {
-				t.Errorf("%s: there is no %s", name, other(name))
-			}
-		default:
-			if diff := cmp.Diff(outlineOf(all[other(name)]), outlineOf(zh)); diff != "" {
-				t.Errorf("%s and %s differ (-en +zh):\n%s", other(name), name, diff)
-			}
-		}
-	}
-}
-
-// TestLinks: a link leads to a file that is there, and into it to a heading or an anchor; every block is closed.
-func TestLinks(t *testing.T) {
-	t.Parallel()
-	seen := map[bool]int{} // links with a fragment, and without
-	all := docs(t)
-	for name, text := range all {
-		prose := fences.ReplaceAllString(text, "")
-		if strings.Contains(prose, "```") {
-			t.Errorf("%s: a block is not closed", name)
-		}
-		for _, l := range markdownLink.FindAllStringSubmatch(prose, -1) {
-			if strings.Contains(l[1], "://") {
-				continue
-			}
-			target, fragment, within := strings.Cut(l[1], "#")
-			path := name
-			if target != "" {
-				path = filepath.ToSlash(filepath.Join(filepath.Dir(name), target))
-			}
-			wantExists(t, name, path)
-			if within && !anchorsOf(all[path])[fragment] {
-				t.Errorf("%s: %s leads nowhere", name, l[1])
-			}
-			seen[within]++
-		}
-	}
-	if seen[true] < 4 || seen[false] < 100 {
-		t.Errorf("%v links: the test does not see what it should", seen)
-	}
-}
-
-func wantExists(t *testing.T, doc, path string) {
-	t.Helper()
-	if _, err := os.Stat(filepath.Join(root, path)); err != nil {
-		t.Errorf("%s: %v", doc, err)
-	}
-}
-
-// between holds what a document shows between two markers against want, or with -update writes it.
-func between(t *testing.T, name, of, want string) {
-	t.Helper()
-	begin, end := "<!-- "+of+":begin -->\n", "<!-- "+of+":end -->\n"
-	text := readDoc(t, name)
-	before, rest, ok := strings.Cut(text, begin)
-	_, after, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		t.Fatalf("%s: want %s... %s", name, begin, end)
-	}
-	whole := before + begin + want + end + after
-	if *update {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(whole), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if diff := cmp.Diff(whole, text); diff != "" {
-		t.Errorf("%s: run 'make generate' (-want +got):\n%s", name, diff)
-	}
+	at := bytes.LastIndexByte(out, '\n')
+	return string(out[at+1:]), string(out[:at])
 }

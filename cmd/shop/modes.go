@@ -13,11 +13,9 @@ import (
 	"lastitem/loadtest"
 )
 
-// docs/modes.md, docs/modes.zh.md and the pages that they lead to are what 'shop modes --docs' writes.
+// docs/modes.md, docs/modes.zh.md and the generated blocks of the pages that they lead to are what 'shop modes --docs'
+// writes. What else is generated in documents is in package docs.
 //go:generate go run . modes --docs ../../docs
-
-// The mode tables of the READMEs are what 'shop modes -o markdown' prints.
-//go:generate go test -count=1 -run TestModeTables|TestServersTable|TestGlossary . -update
 
 func newModes(lang string) *cobra.Command {
 	var docs string

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit/doctest"
 )
 
 // Every command that prints a result takes --output and --out, refuses a form that it does not have by naming those
@@ -138,7 +139,7 @@ func TestNothingIsPrintedPastTheCommand(t *testing.T) {
 				allowed[file])
 		}
 	}
-	if text := readDoc(t, "cmd/shop/main.go"); !strings.Contains(text, "SetOut(layout.Clean(os.Stdout))") ||
+	if text := doctest.Read(t, "cmd/shop/main.go"); !strings.Contains(text, "SetOut(layout.Clean(os.Stdout))") ||
 		!strings.Contains(text, "SetErr(layout.Clean(os.Stderr))") {
 		t.Error("the program's own output is not cleaned")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	manual "lastitem/docs"
 	"lastitem/internal/api"
 	"lastitem/internal/replica"
 	layout "lastitem/internal/report"
@@ -301,9 +302,9 @@ func settingsTable(lang string) string {
 func writeSettingsPages(dir string) error {
 	for _, lang := range []string{"en", "zh"} {
 		words := settingsPage.In(lang)
-		page := fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s", words.title, words.other, pages.Name("settings", pages.Other(lang)),
-			words.intro, settingsTable(lang))
-		if err := os.WriteFile(filepath.Join(dir, pages.Name("settings", lang)), []byte(page), 0o644); err != nil {
+		page := fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s", words.title, words.other,
+			manual.Name("settings", pages.Other(lang)), words.intro, settingsTable(lang))
+		if err := os.WriteFile(filepath.Join(dir, manual.Name("settings", lang)), []byte(page), 0o644); err != nil {
 			return err
 		}
 	}

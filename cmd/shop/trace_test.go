@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,9 +18,12 @@ import (
 
 	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit/doctest"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/trace"
 )
+
+var update = flag.Bool("update", false, "write the traces of the documents, or their diagrams' pictures")
 
 // serversFor names the programs that a mode's servers are made of.
 func serversFor(m stock.Mode) []string {
@@ -102,7 +106,7 @@ func testTraces(t *testing.T, tracer *trace.Tracer, m stock.Mode, traced map[str
 		}
 	}
 	if *update {
-		name := filepath.Join(root, "internal", "stock", "doc", m.Name+".trace.txt")
+		name := filepath.Join(doctest.Root(t), "internal", "stock", "doc", m.Name+".trace.txt")
 		if err := os.WriteFile(name, text.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -295,8 +299,8 @@ func TestTraceOfAHeldLock(t *testing.T) {
 			t.Fatal(err)
 		}
 		if *update {
-			if err := os.WriteFile(filepath.Join(root, "internal", "stock", "doc", "watchdog.hold.txt"), text.Bytes(),
-				0o644); err != nil {
+			name := filepath.Join(doctest.Root(t), "internal", "stock", "doc", "watchdog.hold.txt")
+			if err := os.WriteFile(name, text.Bytes(), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			return

@@ -2,15 +2,10 @@ package main
 
 import (
 	"encoding/json"
-	"flag"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -18,13 +13,14 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/testkit/doctest"
 	"lastitem/internal/testkit/testenv"
 )
 
 // numbersBlock is what 'shop write-ups -o markdown' printed, in docs/articles.md.
 func numbersBlock(t *testing.T, name string) string {
 	t.Helper()
-	_, rest, _ := strings.Cut(readDoc(t, name), "<!-- numbers:begin -->\n")
+	_, rest, _ := strings.Cut(doctest.Read(t, name), "<!-- numbers:begin -->\n")
 	block, _, ok := strings.Cut(rest, "<!-- numbers:end -->")
 	if !ok {
 		t.Fatalf("%s has no block of numbers", name)
@@ -51,7 +47,7 @@ func TestWriteUpNumbers(t *testing.T) {
 		}
 		var got strings.Builder
 		for i, line := range strings.SplitAfter(numbersBlock(t, name), "\n") {
-			if cells := cellsOf(line); i > 1 && len(cells) == 5 {
+			if cells := doctest.Cells(line); i > 1 && len(cells) == 5 {
 				if !strings.ContainsAny(cells[3], "0123456789") {
 					t.Errorf("%s: %q: want a number of ours", name, line)
 				}
@@ -141,27 +137,6 @@ const envTrackRecord = "SHOP_TEST_TRACK_RECORD"
 // sampledRecords is how many lab commands are run by default. The first rows need only Redis and MySQL.
 const sampledRecords = 2
 
-var source = regexp.MustCompile(`^\[[^\]]+\]\(https://[^)]+\)$`)
-
-// TestTrackRecord: every row has a source, a command that runs something that exists, what it shows, and its seconds.
-func TestTrackRecord(t *testing.T) {
-	t.Parallel()
-	c := newCommands(t)
-	wantSameColumns(t, "docs/track-record", 5, 3)
-	for _, doc := range []string{"docs/track-record.md", "docs/track-record.zh.md"} {
-		rows := rowsOf(t, doc, 5)
-		for _, row := range rows {
-			c.wantCell(doc, row[2])
-			if _, err := strconv.Atoi(row[4]); err != nil || !source.MatchString(row[1]) {
-				t.Errorf("%s: %q: want a link to the source, and a number of seconds", doc, row)
-			}
-		}
-		if len(rows) < 15 {
-			t.Errorf("%s: %d rows, want 15 or more", doc, len(rows))
-		}
-	}
-}
-
 // TestTrackRecordRuns runs a few lab commands of the track record, or all commands: each must show the outcome that the
 // page claims.
 func TestTrackRecordRuns(t *testing.T) {
@@ -170,7 +145,7 @@ func TestTrackRecordRuns(t *testing.T) {
 	shop := program(t)
 	all := os.Getenv(envTrackRecord) == "all"
 	played := 0
-	for _, row := range rowsOf(t, "docs/track-record.md", 5) {
+	for _, row := range slices.Concat(doctest.Tables(doctest.Read(t, "docs/track-record.md"))...) {
 		command, shows := strings.Trim(row[2], "`"), strings.Trim(row[3], "`")
 		args, ours := strings.CutPrefix(command, "bin/shop ")
 		lab := strings.HasPrefix(args, "lab ")
@@ -189,7 +164,7 @@ func TestTrackRecordRuns(t *testing.T) {
 				}
 			default:
 				cmd := exec.CommandContext(t.Context(), "sh", "-c", command+" -v")
-				cmd.Dir = root
+				cmd.Dir = doctest.Root(t)
 				out, err := cmd.CombinedOutput()
 				if err != nil || !strings.Contains(string(out), "--- "+shows) {
 					t.Errorf("%v, want %s:\n%s", err, shows, out)
@@ -226,124 +201,5 @@ func runLabRecord(t *testing.T, shop string, args []string, shows string) {
 	}
 	if res.Cells[0].Found != shows {
 		t.Errorf("found %q, want %q", res.Cells[0].Found, shows)
-	}
-}
-
-// serversSeen adds to docs/servers.json, with -update, what runs of 'shop demo' have seen:
-// "newer=out/a.json,out/b.json", as scripts/test-newer passes it.
-var serversSeen = flag.String("seen", "", "ROW=DEMO.json,...: with -update, the servers of these runs become the row "+
-	"of the table")
-
-// serverRow is a row of the READMEs' table of servers, but for the versions, which docs/servers.json holds.
-type serverRow struct {
-	name          string
-	what, besides map[string]string // by language; besides stands after the versions
-}
-
-var serverRows = []serverRow{
-	{
-		"installed",
-		map[string]string{"en": "the runs above, and `make test`", "zh": "上面的运行结果，以及 `make test`"},
-		map[string]string{
-			"en": "from Debian 12 (Consul: 11); miniredis and SQLite for the embedded path",
-			"zh": "来自 Debian 12（Consul 来自 11）；内嵌路径为 miniredis 与 SQLite",
-		},
-	},
-	{
-		"newer",
-		map[string]string{
-			"en": "`make test-newer`: the tests of lock, store, backend and writeups, and a demo",
-			"zh": "`make test-newer`：lock、store、backend、writeups 的测试，外加一次 demo",
-		},
-		map[string]string{"en": "from Debian's development release", "zh": "来自 Debian 开发版"},
-	},
-	{
-		"compose",
-		map[string]string{"en": "`make up` and `make compose-demo`", "zh": "`make up` 与 `make compose-demo`"},
-		map[string]string{
-			"en": "on images built from Debian 12's packages under the official names; **not seen**: the official images, and " +
-				"so MySQL 8.4 (LTS), Redis 7.4 and nginx 1.28",
-			"zh": "镜像由 Debian 12 的软件包构建、沿用官方镜像名；官方镜像，也就是 MySQL 8.4（LTS）、Redis 7.4、nginx 1.28，**尚未验证**",
-		},
-	},
-}
-
-// serversFile is what runs have seen: the versions, by row.
-func serversFile() string { return filepath.Join(root, "docs", "servers.json") }
-
-// seenServer is a line by which a stack says what it has chosen.
-var seenServer = regexp.MustCompile(`^(redis|redlock|sql|etcd|zookeeper|consul|balancer): (?:\d+ × )?(.+?)(?: ` +
-	`\(private\))? at `)
-
-// serversOf reads which servers a run was on.
-func serversOf(t *testing.T, file string) (seen []string) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var run struct{ Stack []string }
-	if err := json.Unmarshal(text, &run); err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
-	for _, line := range run.Stack {
-		if m := seenServer.FindStringSubmatch(line); m != nil {
-			seen = append(seen, m[2])
-		}
-	}
-	return seen
-}
-
-// record puts the servers of the runs into a row. A row of newer servers leaves out those that the first row has.
-func record(t *testing.T, rows map[string][]string) {
-	t.Helper()
-	name, files, ok := strings.Cut(*serversSeen, "=")
-	if !ok {
-		return
-	}
-	var seen []string
-	for file := range strings.SplitSeq(files, ",") {
-		for _, s := range serversOf(t, file) {
-			if name == "installed" || !slices.Contains(rows["installed"], s) {
-				seen = append(seen, s)
-			}
-		}
-	}
-	slices.Sort(seen)
-	rows[name] = slices.Compact(seen)
-	text, err := json.MarshalIndent(rows, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(serversFile(), append(text, '\n'), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestServersTable holds the READMEs' table of servers against docs/servers.json.
-func TestServersTable(t *testing.T) {
-	text, err := os.ReadFile(serversFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := map[string][]string{}
-	if err := json.Unmarshal(text, &rows); err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		record(t, rows)
-	}
-	heads := map[string]string{"en": "| what | versions |", "zh": "| 内容 | 版本 |"}
-	comma, stop := map[string]string{"en": ", ", "zh": "、"}, map[string]string{"en": ", ", "zh": "，"}
-	for lang, name := range readmes {
-		table := heads[lang] + "\n| --- | --- |\n"
-		for _, row := range serverRows {
-			if len(rows[row.name]) == 0 {
-				t.Errorf("%s has no row %q", serversFile(), row.name)
-			}
-			table += fmt.Sprintf("| %s | %s%s%s |\n", row.what[lang], strings.Join(rows[row.name], comma[lang]), stop[lang],
-				row.besides[lang])
-		}
-		between(t, name, "servers", table)
 	}
 }

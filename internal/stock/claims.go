@@ -1,23 +1,20 @@
 package stock
 
 import (
-	"embed"
 	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 
+	"lastitem/docs"
 	"lastitem/internal/text"
 )
 
-//go:embed doc/*.md
-var docs embed.FS
-
-// Doc returns the essay of a mode in both languages, Markdown.
+// Doc returns the essay of a mode in both languages, Markdown: its page in docs/modes, without the generated blocks.
 func (m Mode) Doc() (text.Text, error) {
-	en, errEn := docs.ReadFile("doc/" + m.Name + ".en.md")
-	zh, errZh := docs.ReadFile("doc/" + m.Name + ".zh.md")
-	return text.Text{En: string(en), Zh: string(zh)}, errors.Join(errEn, errZh)
+	en, errEn := docs.Essay(m.Name, "en")
+	zh, errZh := docs.Essay(m.Name, "zh")
+	return text.Text{En: en, Zh: zh}, errors.Join(errEn, errZh)
 }
 
 // Hazards names the columns of the claims table, in its order.

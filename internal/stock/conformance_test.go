@@ -191,7 +191,7 @@ func TestValidate(t *testing.T) {
 		"no name":          {func(m *stock.Mode) { m.Name = "" }, "kebab-case"},
 		"trailing dash":    {func(m *stock.Mode) { m.Name = "mutex-" }, "kebab-case"},
 		"name taken":       {func(m *stock.Mode) { m.Name = "noop" }, "not unique"},
-		"no essay":         {func(m *stock.Mode) { m.Name = "nobody" }, "nobody.en.md"},
+		"no essay":         {func(m *stock.Mode) { m.Name = "nobody" }, "nobody.md"},
 		"no English title": {func(m *stock.Mode) { m.Title.En = "" }, "title or New"},
 		"no Chinese title": {func(m *stock.Mode) { m.Title.Zh = "" }, "title or New"},
 		"no New":           {func(m *stock.Mode) { m.New = nil }, "title or New"},

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-//go:embed doc/*.mmd doc/*.trace.txt doc/*.hold.txt
+//go:embed doc/*.mmd doc/*.txt
 var pictures embed.FS
 
 // Diagrams are two sequence diagrams of a mode, in Mermaid's language.
@@ -16,12 +16,12 @@ type Diagrams struct {
 	Survives bool   // something goes wrong in Good, and the mode survives it
 }
 
-// Diagrams returns the sequence diagrams of a mode in a language, "en" or "zh", embedded from doc/<mode>.good.mmd and
-// .break.mmd.
+// Diagrams returns the sequence diagrams of a mode in a language, "en" or "zh", from doc/<mode>.mmd, where an
+// empty line stands between the two.
 func (m Mode) Diagrams(lang string) Diagrams {
-	good, _ := pictures.ReadFile("doc/" + m.Name + ".good.mmd") // Validate reports a missing one
-	broken, _ := pictures.ReadFile("doc/" + m.Name + ".break.mmd")
-	return Diagrams{Good: noted(string(good), lang), Break: noted(string(broken), lang), Survives: goesWrong.Match(good)}
+	source, _ := pictures.ReadFile("doc/" + m.Name + ".mmd") // Validate reports a missing one
+	good, broken, _ := strings.Cut(string(source), "\n\n")
+	return Diagrams{Good: noted(good, lang), Break: noted(broken, lang), Survives: goesWrong.MatchString(good)}
 }
 
 var (
@@ -62,9 +62,9 @@ func (m Mode) diagramFault() string {
 	d := m.Diagrams("en")
 	switch {
 	case len(m.Claims) > 0 && d.Good == "":
-		return "has no doc/" + m.Name + ".good.mmd"
+		return "has no doc/" + m.Name + ".mmd"
 	case broken != "" && d.Break == "":
-		return "is broken, and has no doc/" + m.Name + ".break.mmd"
+		return "is broken, and has no second diagram in doc/" + m.Name + ".mmd"
 	}
 	return ""
 }

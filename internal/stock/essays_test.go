@@ -76,19 +76,18 @@ func TestDiagrams(t *testing.T) {
 	used := map[string]bool{}
 	for _, m := range stock.Modes() {
 		d := m.Diagrams("en")
-		for _, suffix := range []string{".good.mmd", ".break.mmd"} {
-			source, err := os.ReadFile("doc/" + m.Name + suffix)
-			text := string(source)
-			if err != nil { // Validate reports a missing diagram
-				continue
-			}
-			used[m.Name+suffix] = true
+		source, err := os.ReadFile("doc/" + m.Name + ".mmd")
+		if err != nil { // Validate reports a missing one
+			continue
+		}
+		used[m.Name+".mmd"] = true
+		for text := range strings.SplitSeq(string(source), "\n\n") {
 			for _, fault := range diagramFaults(text) {
-				t.Errorf("%s%s: %s", m.Name, suffix, fault)
+				t.Errorf("%s.mmd: %s", m.Name, fault)
 			}
 		}
 		if outcomes := fmt.Sprint(m.Claims); d.Break != "" && !strings.ContainsAny(outcomes, "OLDXA") {
-			t.Errorf("%s has a .break.mmd, and nothing in %s breaks it", m.Name, outcomes)
+			t.Errorf("%s has a diagram that breaks it, and nothing in %s breaks it", m.Name, outcomes)
 		}
 	}
 	files, err := filepath.Glob("doc/*.mmd")
@@ -141,9 +140,9 @@ func TestValidateWantsDiagrams(t *testing.T) {
 	}{
 		{"idempotent", exact, ""},
 		{"idempotent", retried, ""},
-		{"idempotent", broken, "has no doc/idempotent.break.mmd"},
+		{"idempotent", broken, "has no second diagram in doc/idempotent.mmd"},
 		{"unsafe", broken, ""},
-		{"noop", exact, "has no doc/noop.good.mmd"},
+		{"noop", exact, "has no doc/noop.mmd"},
 	} {
 		modes := stock.Modes()
 		i := slices.IndexFunc(modes, func(m stock.Mode) bool { return m.Name == c.mode })

@@ -160,7 +160,7 @@ const (
 // The conformance suite checks that.
 type Mode struct {
 	Name  string    // kebab-case, the word in the URL
-	Title text.Text // one line; the essay is embedded from doc/<name>.en.md and .zh.md
+	Title text.Text // one line; the essay is docs/modes/<name>.md and .zh.md
 	Needs []Backend
 	// Optional lists those of Needs without which the mode works too: its lock only saves work. See [Deps].Optional.
 	Optional []Backend

@@ -1,4 +1,4 @@
-// Newmode writes the skeleton of a mode: its file, its line in modes.go, both essays, the diagrams and its claims. The
+// Newmode writes the skeleton of a mode: its file, its line in modes.go, its pages, the diagrams and its claims. The
 // skeleton is a mode that works and oversells, a read-check-write on Redis, so that every check passes before the first
 // change.
 //
@@ -26,14 +26,16 @@ import (
 //go:embed skeleton
 var skeleton embed.FS
 
-// files lists the templates in skeleton and their destinations in internal/stock; %s is the mode's name, or its file's.
+// files lists the templates in skeleton and their destinations; %s is the mode's name, or its file's.
 var files = []struct{ from, to string }{
-	{"mode.go.tmpl", "%s.go"},
-	{"essay.en.md.tmpl", "doc/%s.en.md"},
-	{"essay.zh.md.tmpl", "doc/%s.zh.md"},
-	{"good.mmd.tmpl", "doc/%s.good.mmd"},
-	{"break.mmd.tmpl", "doc/%s.break.mmd"},
+	{"mode.go.tmpl", "internal/stock/%s.go"},
+	{"page.md.tmpl", "docs/modes/%s.md"},
+	{"page.zh.md.tmpl", "docs/modes/%s.zh.md"},
+	{"diagrams.mmd.tmpl", "internal/stock/doc/%s.mmd"},
 }
+
+// The files that get a line.
+const list, catalog = "internal/stock/modes.go", "internal/text/zh.json"
 
 func main() {
 	check := flag.Bool("check", false, "list what the existing modes lack, and write nothing")
@@ -61,7 +63,7 @@ func run(check bool, args []string) error {
 	if err != nil {
 		return err
 	}
-	written, err := Write(filepath.Join(root, "internal", "stock"), args[0])
+	written, err := Write(root, args[0])
 	if err != nil {
 		return err
 	}
@@ -70,7 +72,8 @@ func run(check bool, args []string) error {
 	}
 	fmt.Println("generating the pages: a minute or two")
 	for _, command := range [][]string{
-		{"go", "test", "-count=1", "-run", "^TestClaims$", "./internal/stock", "-update"}, {"go", "generate", "./cmd/shop"},
+		{"go", "test", "-count=1", "-run", "^TestClaims$", "./internal/stock", "-update"},
+		{"go", "generate", "./cmd/shop", "./docs"},
 	} {
 		cmd := exec.Command(command[0], command[1:]...)
 		cmd.Dir, cmd.Stderr = root, os.Stderr
@@ -88,7 +91,8 @@ Now change it, in this order:
   internal/stock/modes.go            move the line to its place in the teaching order
   the mode's file                    the steps; Needs, Stores, Claims
   internal/text/zh.json              its title in Chinese, beside the English one
-  doc/%[1]s.{en,zh}.md, .mmd files   what it does, what breaks it; a mode that nothing breaks has no .break.mmd
+  docs/modes/%[1]s.md and .zh.md     what it does, what breaks it
+  internal/stock/doc/%[1]s.mmd       the run that goes well, an empty line, and the one that breaks it, if any does
   go test ./internal/stock           the conformance suite; -run TestClaims -update when the claims changed
   make traces                        the commands on the wire, from real servers
   bin/shop lab --all --mode %[1]s --update faultlab/matrix.json, then make generate
@@ -109,25 +113,25 @@ func moduleRoot() (string, error) {
 
 var kebab = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 
-// Write writes the skeleton of the mode name below dir, which is internal/stock, and returns the files. It overwrites
+// Write writes the skeleton of the mode name below root, that of the repository, and returns the files. It overwrites
 // none.
-func Write(dir, name string) (written []string, err error) {
+func Write(root, name string) (written []string, err error) {
 	if !kebab.MatchString(name) {
 		return nil, fmt.Errorf("%q: want kebab-case, as in redis-watch", name)
 	}
 	if slices.ContainsFunc(stock.Modes(), func(m stock.Mode) bool { return m.Name == name }) {
 		return nil, fmt.Errorf("%q: there is a mode of that name", name)
 	}
-	list, err := withLine(filepath.Join(dir, "modes.go"), identifier(name))
+	modes, err := withLine(filepath.Join(root, list), identifier(name))
 	if err != nil {
 		return nil, err
 	}
-	catalog := filepath.Join(dir, "..", "text", "zh.json")
-	sentences, err := withSentence(catalog, name+": say what it does in one line", name+"：一句话说明做法")
+	sentences, err := withSentence(filepath.Join(root, catalog), name+": say what it does in one line", name+"：一句话说明做法")
 	if err != nil {
 		return nil, err
 	}
-	texts := map[string][]byte{catalog: sentences}
+	texts := map[string][]byte{list: modes, catalog: sentences}
+	written = []string{list, catalog}
 	for _, f := range files {
 		text, err := expand(f.from, name)
 		if err != nil {
@@ -137,17 +141,15 @@ func Write(dir, name string) (written []string, err error) {
 		if strings.HasSuffix(f.to, ".go") {
 			stem = strings.ReplaceAll(name, "-", "_")
 		}
-		to := filepath.Join(dir, fmt.Sprintf(f.to, stem))
-		if _, err := os.Stat(to); err == nil {
+		to := fmt.Sprintf(f.to, stem)
+		if _, err := os.Stat(filepath.Join(root, to)); err == nil {
 			return nil, fmt.Errorf("%s already exists", to)
 		}
 		texts[to] = text
 		written = append(written, to)
 	}
-	texts[filepath.Join(dir, "modes.go")] = list
-	written = append(written, filepath.Join(dir, "modes.go"), catalog)
 	for _, to := range written {
-		if err := os.WriteFile(to, texts[to], 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(root, to), texts[to], 0o600); err != nil {
 			return nil, err
 		}
 	}

@@ -16,19 +16,18 @@ import (
 func TestSkeletonIsAMode(t *testing.T) {
 	testenv.Slow(t, "compiles the tests of package stock")
 	t.Parallel()
-	stock, err := filepath.Abs("..")
+	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(t.TempDir(), "stock")
-	if err := os.MkdirAll(filepath.Join(dir, "doc"), 0o755); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	for _, sub := range []string{"internal/stock/doc", "internal/text", "docs/modes"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := os.Mkdir(filepath.Join(dir, "..", "text"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range []string{"modes.go", filepath.Join("..", "text", "zh.json")} { // those that get a line
-		text, err := os.ReadFile(filepath.Join(stock, file))
+	for _, file := range []string{list, catalog} {
+		text, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,14 +39,10 @@ func TestSkeletonIsAMode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The files take effect as if they lay in the package.
+	// The files take effect as if they lay in the repository.
 	overlay := map[string]map[string]string{"Replace": {}}
 	for _, name := range written {
-		rel, err := filepath.Rel(dir, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		overlay["Replace"][filepath.Join(stock, rel)] = name
+		overlay["Replace"][filepath.Join(root, name)] = filepath.Join(dir, name)
 	}
 	text, err := json.Marshal(overlay)
 	if err != nil {
@@ -59,7 +54,7 @@ func TestSkeletonIsAMode(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-short", "-overlay", file, "-count=1", "-v", "-run",
 		"^TestModesAreValid$|^TestConformance$/miniredis.*/some-mode", ".")
-	cmd.Dir = stock
+	cmd.Dir = filepath.Join(root, "internal", "stock")
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "some-mode/redis/order") {
 		t.Errorf("go test with the skeleton: %v\n%s", err, out)

@@ -3,12 +3,15 @@
 package pages
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"lastitem/docs"
 	"lastitem/internal/api"
 	"lastitem/internal/stock"
 	"lastitem/internal/text"
@@ -51,29 +54,32 @@ var pageWords = text.Table(struct {
 	holds: "With the admin token a request may experiment with the lock: %s.",
 })
 
-// Name returns the file of a mode's page, or of the index, which is beside the directory of the pages.
-func Name(name, lang string) string {
-	if lang == "zh" {
-		return name + ".zh.md"
-	}
-	return name + ".md"
-}
-
-// All returns the index and the pages in both languages, by path below docs/.
-func All() (map[string]string, error) {
+// All returns the index and the pages in both languages, by path below docs/. The pages are those of dir, or of this
+// binary where dir has none, with their generated blocks as they should be.
+func All(dir string) (map[string]string, error) {
 	pages := map[string]string{}
 	for _, lang := range []string{"en", "zh"} {
 		words := pageWords.In(lang)
-		table := modesMarkdown(lang, func(name string) string { return "modes/" + Name(name, lang) })
-		pages[Name("modes", lang)] = fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s\n%s\n\n%s",
-			words.title, words.other, Name("modes", Other(lang)), words.intro, table, words.hazards, api.Definitions(lang))
+		table := modesMarkdown(lang, func(name string) string { return "modes/" + docs.Name(name, lang) })
+		pages[docs.Name("modes", lang)] = fmt.Sprintf("%s\n\n[%s](%s)\n\n%s\n\n%s\n%s\n\n%s",
+			words.title, words.other, docs.Name("modes", Other(lang)), words.intro, table, words.hazards, api.Definitions(lang))
 		modes := stock.Modes()
 		for i, m := range modes {
-			said, err := page(modes, i, lang)
-			if err != nil {
-				return nil, fmt.Errorf("page of %s: %w", m.Name, err)
+			name := "modes/" + docs.Name(m.Name, lang)
+			source, err := os.ReadFile(filepath.Join(dir, name))
+			if errors.Is(err, fs.ErrNotExist) {
+				source, err = fs.ReadFile(docs.Files(), name)
 			}
-			pages["modes/"+Name(m.Name, lang)] = said
+			page := string(source)
+			for _, block := range blocks(modes, i, lang) {
+				if err == nil {
+					page, err = docs.Fill(page, block[0], block[1])
+				}
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			pages[name] = page
 		}
 	}
 	return pages, nil
@@ -87,27 +93,26 @@ func Other(lang string) string {
 	return "zh"
 }
 
-// page returns the page of one mode: its essay, with the claims before its sections, and then the pictures and the
-// commands.
-func page(modes []stock.Mode, i int, lang string) (string, error) {
+// blocks returns the generated blocks of a mode's page, each with its name: the links below the title, the claims
+// before the sections, and the pictures and the commands after them.
+func blocks(modes []stock.Mode, i int, lang string) [][2]string {
 	m, words := modes[i], pageWords.In(lang)
-	doc, err := m.Doc()
-	if err != nil {
-		return "", err
+	claims := words.claims + "\n\n" + claimsTable(m, lang) + "\n"
+	if len(m.Holds) > 0 {
+		claims += "\n" + fmt.Sprintf(words.holds, holdsLine(m, lang)) + "\n"
 	}
-	title, essay, _ := strings.Cut(strings.TrimSpace(doc.In(lang)), "\n")
-	opening, sections, _ := strings.Cut(essay, "\n## ")
+	return [][2]string{
+		{"links", pageLinks(modes, i, lang) + "\n\n*" + m.Title.In(lang) + "*\n"},
+		{"claims", claims},
+		{"shown", shown(m, lang)},
+	}
+}
+
+// shown are the pictures of a mode, its commands, and what the columns and letters mean.
+func shown(m stock.Mode, lang string) string {
+	words := pageWords.In(lang)
 	var b strings.Builder
 	add := func(parts ...string) { b.WriteString(strings.Join(parts, "\n") + "\n\n") }
-	add(title)
-	add(pageLinks(modes, i, lang))
-	add("*" + m.Title.In(lang) + "*")
-	add(strings.TrimSpace(opening))
-	add(words.claims, "", claimsTable(m, lang))
-	if len(m.Holds) > 0 {
-		add(fmt.Sprintf(words.holds, holdsLine(m, lang)))
-	}
-	add("## " + strings.TrimSpace(sections))
 	if d := m.Diagrams(lang); d.Good != "" {
 		add(words.diagrams)
 		good := words.good
@@ -135,7 +140,7 @@ func page(modes []stock.Mode, i int, lang string) (string, error) {
 	if len(m.Stores) > 0 {
 		add(words.hazards, "", api.Definitions(lang))
 	}
-	return strings.TrimRight(b.String(), "\n") + "\n", nil
+	return strings.TrimLeft(strings.TrimRight(b.String(), "\n")+"\n", "\n")
 }
 
 // holdWords describe the fields of an experiment with the lock.
@@ -158,14 +163,14 @@ func holdsLine(m stock.Mode, lang string) string {
 func pageLinks(modes []stock.Mode, i int, lang string) string {
 	words := pageWords.In(lang)
 	links := []string{
-		fmt.Sprintf("[%s](../%s)", words.all, Name("modes", lang)),
-		fmt.Sprintf("[%s](%s)", words.other, Name(modes[i].Name, Other(lang))),
+		fmt.Sprintf("[%s](../%s)", words.all, docs.Name("modes", lang)),
+		fmt.Sprintf("[%s](%s)", words.other, docs.Name(modes[i].Name, Other(lang))),
 	}
 	if i > 0 {
-		links = append(links, fmt.Sprintf("[← %s](%s)", modes[i-1].Name, Name(modes[i-1].Name, lang)))
+		links = append(links, fmt.Sprintf("[← %s](%s)", modes[i-1].Name, docs.Name(modes[i-1].Name, lang)))
 	}
 	if i+1 < len(modes) {
-		links = append(links, fmt.Sprintf("[%s →](%s)", modes[i+1].Name, Name(modes[i+1].Name, lang)))
+		links = append(links, fmt.Sprintf("[%s →](%s)", modes[i+1].Name, docs.Name(modes[i+1].Name, lang)))
 	}
 	return strings.Join(links, " · ")
 }
@@ -186,9 +191,9 @@ func claimsTable(m stock.Mode, lang string) string {
 	return strings.Join(append(rows, "", legend(lang)+" "+pageWords.In(lang).defined), "\n")
 }
 
-// Write writes the pages of [All] below dir, and removes the pages of deleted modes.
+// Write writes the pages of [All] below dir.
 func Write(dir string) error {
-	pages, err := All()
+	pages, err := All(dir)
 	if err != nil {
 		return err
 	}
@@ -197,17 +202,6 @@ func Write(dir string) error {
 	}
 	for name, said := range pages {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(said), 0o644); err != nil {
-			return err
-		}
-	}
-	there, err := filepath.Glob(filepath.Join(dir, "modes", "*.md"))
-	if err != nil {
-		return err
-	}
-	for _, file := range slices.DeleteFunc(there, func(file string) bool {
-		return pages["modes/"+filepath.Base(file)] != ""
-	}) {
-		if err := os.Remove(file); err != nil {
 			return err
 		}
 	}
