@@ -119,6 +119,13 @@ func said(t *testing.T) (sentences, tables map[string]bool) {
 			return true
 		})
 	})
+	page, err := os.ReadFile(filepath.Join("..", "..", "loadtest", "report", "page.tmpl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`\{\{say "([^"]+)"\}\}`).FindAllStringSubmatch(string(page), -1) {
+		sentences[m[1]] = true
+	}
 	return sentences, tables
 }
 
@@ -149,7 +156,7 @@ func TestCatalogIsComplete(t *testing.T) {
 		}
 	}
 	for s := range tables {
-		if all[s] == "" && !inChinese(s) && strings.Contains(s, " ") && s != "git checkout %s" {
+		if all[s] == "" && !inChinese(s) && strings.Contains(s, " ") {
 			t.Errorf("zh.json lacks %q, of a table", s)
 		}
 	}
