@@ -1,8 +1,7 @@
-import { keep, kept, numbers, picker } from "./controls.js";
+import { keep, kept, numbers, picker, startOrStop } from "./controls.js";
 import { el, replace } from "./dom.js";
-import { colon, duration, lang, number, t } from "./i18n.js";
+import { colon, duration, number, t } from "./i18n.js";
 import { stage } from "./say.js";
-import { post, remove } from "./stream.js";
 import { sentences, tone, worst } from "./verdict.js";
 
 const usual = ["unsafe", "mutex", "setnx-ttl", "lua-lock", "handoff", "redis-lua", "sql-for-update", "sql-version", "sql-atomic", "lease-seq", "queue"];
@@ -38,7 +37,7 @@ export class CompareView {
         el("button", { type: "button", class: "quiet", click: () => choose(names) }, word)));
     this.stage = el("div", { class: "stage" });
     replace(main, el("div", { class: "run" },
-      el("form", { class: "controls tall", submit: (e) => this.submit(e) }, el("h1", { class: "hidden" }, t("Compare")),
+      el("form", { class: "controls tall", submit: (e) => startOrStop(e, this, this.form) }, el("h1", { class: "hidden" }, t("Compare")),
         picker(modes, { several: true, chosen: this.form.modes, more: quick, change: (name, on) => this.choose(name, on) }),
         numbers(this.form, replicas.length, () => this.keep()), this.button, this.message),
       this.stage));
@@ -57,22 +56,6 @@ export class CompareView {
 
   keep() {
     keep("compare", this.form);
-  }
-
-  async submit(e) {
-    e.preventDefault();
-    this.message.textContent = "";
-    this.sending = true;
-    this.update();
-    try {
-      if (this.app.model.running) await remove("runs");
-      else await post("runs", { ...this.form, lang: lang() });
-      if (this.stage.offsetTop > this.button.offsetTop) this.stage.scrollIntoView({ block: "start" }); // one column
-    } catch (err) {
-      this.message.textContent = err.message;
-    }
-    this.sending = false;
-    this.update();
   }
 
   update() {

@@ -1,11 +1,12 @@
 import { el, replace } from "./dom.js";
-import { both, colon, t } from "./i18n.js";
+import { both, colon, lang, t } from "./i18n.js";
 import { ladder } from "./say.js";
+import { post, remove } from "./stream.js";
 
 const breaks = (outcome) => /[OLDXA]/.test(outcome ?? "");
 
 // standing is how far up the ladder a mode holds: "bad" breaks under load, "part" under a fault, "good" under none but a retry.
-export function standing(m) {
+function standing(m) {
   if (m.baseline) return "none";
   const claims = Object.values(m.claims ?? {});
   if (claims.some((c) => breaks(c.threads) || breaks(c.replicas))) return "bad";
@@ -49,6 +50,25 @@ export function numbers(form, replicas, keep) {
     return el("div", { class: "field" }, el("label", { for: `f-${name}` }, text), input);
   };
   return el("div", { class: "numbers" }, field("replicas", t("Replicas"), 1, replicas), field("clients", t("Clients"), 1, 500), field("stock", t("Stock"), 1, 100000));
+}
+
+// startOrStop starts the runs of a spec for a view, or stops those that go on.
+export async function startOrStop(e, view, spec) {
+  e.preventDefault();
+  view.message.textContent = "";
+  view.sending = true;
+  view.update();
+  try {
+    if (view.app.model.running) await remove("runs");
+    else {
+      await post("runs", { ...spec, lang: lang() });
+      if (view.stage.offsetTop > view.button.offsetTop) view.stage.scrollIntoView({ block: "start" }); // one column
+    }
+  } catch (err) {
+    view.message.textContent = err.message;
+  }
+  view.sending = false;
+  view.update();
 }
 
 // kept is a form as it was left, in this tab.

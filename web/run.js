@@ -1,9 +1,8 @@
 import { lockChart, ordersChart, rateChart, series, stockChart } from "./charts.js";
-import { keep, kept, numbers, picker } from "./controls.js";
+import { keep, kept, numbers, picker, startOrStop } from "./controls.js";
 import { el, replace } from "./dom.js";
-import { both, bracketed, colon, lang, number, space, t } from "./i18n.js";
+import { both, bracketed, colon, number, space, t } from "./i18n.js";
 import { hazardName, ladder, outcomeNames, stage } from "./say.js";
-import { post, remove } from "./stream.js";
 import { Timeline } from "./timeline.js";
 import { details, sentences, tone } from "./verdict.js";
 
@@ -23,7 +22,11 @@ export class RunView {
     this.chosen = el("section", { class: "chosen", "aria-live": "polite" });
     this.button = el("button", { type: "submit", class: "go" });
     this.message = el("p", { class: "message", role: "alert" });
-    const form = el("form", { class: "controls", submit: (e) => this.submit(e) }, el("h1", { class: "hidden" }, t("Run")),
+    const submit = (e) => {
+      const { mode, ...load } = this.form;
+      startOrStop(e, this, { ...load, modes: [mode] });
+    };
+    const form = el("form", { class: "controls", submit }, el("h1", { class: "hidden" }, t("Run")),
       picker(modes, { chosen: [this.form.mode], change: (name) => this.choose(name) }), this.chosen,
       numbers(this.form, replicas.length, () => this.keep()),
       this.button, this.message,
@@ -45,7 +48,12 @@ export class RunView {
 
   keep() {
     keep("form", this.form);
-    this.emptyText.textContent = t("Choose a mode and press Run. {clients} [client asks|clients ask] for half as many units again as there are; the judge counts who got one.", { clients: number(this.form.clients) });
+    this.emptyText.textContent = this.invitation();
+  }
+
+  invitation() {
+    return t("Choose a mode and press Run. {clients} [client asks|clients ask] for half as many units again as there are; the judge counts who got one.",
+      { clients: number(this.form.clients) });
   }
 
   get mode() {
@@ -95,11 +103,11 @@ export class RunView {
     this.charts = { stock: stockChart(stock.box), orders: ordersChart(orders.box), rate: rateChart(rate.box), lock: lockChart(lock.box) };
     const canvas = el("canvas", { class: "lanes", tabindex: "0", role: "img" });
     this.timeline = new Timeline(canvas);
-    const tool = (text, act) => el("button", { type: "button", class: "quiet", click: act }, text);
+    const tool = (sign, act, name = sign) => el("button", { type: "button", class: "quiet", "aria-label": name, click: act }, sign);
     this.lanesNote = el("p", { class: "soft lanes-note" });
     this.tools = el("div", { class: "timeline-tools" },
-      tool(t("First overlap"), () => this.toFirstOverlap()), tool("←", () => this.timeline.move(-0.3)), tool("→", () => this.timeline.move(0.3)),
-      tool("−", () => this.timeline.zoom(1.7)), tool("+", () => this.timeline.zoom(0.6)), tool(t("All"), () => this.timeline.all()));
+      tool(t("First overlap"), () => this.toFirstOverlap()), tool("←", () => this.timeline.move(-0.3), t("Earlier")), tool("→", () => this.timeline.move(0.3), t("Later")),
+      tool("−", () => this.timeline.zoom(1.7), t("Zoom out")), tool("+", () => this.timeline.zoom(0.6), t("Zoom in")), tool(t("All"), () => this.timeline.all()));
     this.table = el("div", { class: "pairs" });
     this.content = el("div", { class: "content" },
       this.verdict,
@@ -108,9 +116,7 @@ export class RunView {
       el("section", { class: "timeline" },
         el("header", {}, el("h2", {}, t("Critical sections")), this.tools),
         this.lanesNote, canvas, this.table));
-    const labels = [t("First overlap"), t("Earlier"), t("Later"), t("Zoom out"), t("Zoom in"), t("All")];
-    [...this.tools.children].forEach((b, i) => b.setAttribute("aria-label", labels[i]));
-    this.emptyText = el("p", {}, t("Choose a mode and press Run. {clients} [client asks|clients ask] for half as many units again as there are; the judge counts who got one.", { clients: number(this.form.clients) }));
+    this.emptyText = el("p", {}, this.invitation());
     this.empty = el("section", { class: "empty" }, el("h2", {}, t("Sell the last item")), this.emptyText);
     this.loads = null; // a new timeline: it begins where that of a new load does
     this.pairsSeen = "";
@@ -125,24 +131,6 @@ export class RunView {
     const bar = !p && bars.find((b) => b[4]);
     if (p) this.timeline.around(p.at, p.by);
     else if (bar) this.timeline.around(bar[2], bar[3] - bar[2]);
-  }
-
-  async submit(e) {
-    e.preventDefault();
-    this.message.textContent = "";
-    this.sending = true;
-    this.update();
-    try {
-      if (this.app.model.running) await remove("runs");
-      else {
-        await post("runs", { modes: [this.form.mode], replicas: this.form.replicas, clients: this.form.clients, stock: this.form.stock, lang: lang() });
-        if (this.stage.offsetTop > this.button.offsetTop) this.stage.scrollIntoView({ block: "start" }); // one column
-      }
-    } catch (err) {
-      this.message.textContent = err.message;
-    }
-    this.sending = false;
-    this.update();
   }
 
   // update draws what has changed. It is called at most once for a frame of the screen.
