@@ -96,7 +96,7 @@ function redraw() {
   setTimeout(() => requestAnimationFrame((now) => {
     due = false;
     drawn = now;
-    app.view?.update();
+    app.view?.update?.();
   }), Math.max(0, frameEvery - (performance.now() - drawn)));
 }
 

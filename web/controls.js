@@ -1,16 +1,14 @@
 import { el, replace } from "./dom.js";
 import { both, colon, lang, t } from "./i18n.js";
-import { ladder } from "./say.js";
+import { isBroken, ladder } from "./say.js";
 import { post, remove } from "./stream.js";
-
-const breaks = (outcome) => /[OLDXA]/.test(outcome ?? "");
 
 // standing is how far up the ladder a mode holds: "bad" breaks under load, "part" under a fault, "good" under none but a retry.
 function standing(m) {
   if (m.baseline) return "none";
   const claims = Object.values(m.claims ?? {});
-  if (claims.some((c) => breaks(c.threads) || breaks(c.replicas))) return "bad";
-  if (claims.some((c) => ladder.some((h) => h !== "retry" && breaks(c[h])))) return "part";
+  if (claims.some((c) => isBroken(c.threads) || isBroken(c.replicas))) return "bad";
+  if (claims.some((c) => ladder.some((h) => h !== "retry" && isBroken(c[h])))) return "part";
   return "good";
 }
 

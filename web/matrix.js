@@ -1,10 +1,8 @@
 import { el, replace } from "./dom.js";
 import { both, number, t } from "./i18n.js";
-import { hazardName, outcomeName, outcomeWords } from "./say.js";
+import { cellAddress, hazardName, isBroken, outcomeName, outcomeWords } from "./say.js";
 import { get } from "./stream.js";
 import { WitnessView } from "./witness.js";
-
-const isBroken = (found) => /[OLDXA!]/.test(found ?? "");
 
 // MatrixView shows what the fault lab found for every mode and hazard. A cell of the address, #/matrix/lua-lock/sql/pause/O, is shown by
 // a WitnessView.
@@ -59,8 +57,6 @@ export class MatrixView {
     this.fill();
     this.body.querySelector(`a[data-cell="${CSS.escape(this.left ?? "")}"]`)?.focus();
   }
-
-  update() {}
 
   again() {
     this.witness?.again?.();
@@ -139,8 +135,7 @@ function square(row, { h, cell, found }) {
   const sign = found === "." ? "✓" : found;
   if (!cell) return el("span", { class: `square is-${kind} is-unplayed ${faint}`, title: says }, el("span", { "aria-hidden": "true" }, sign), el("span", { class: "hidden" }, says));
   const name = isBroken(found) ? `${found}: ${label}` : label; // what is seen is part of the name
-  const letter = isBroken(found) ? `/${found[0]}` : "";
-  return el("a", { class: `square is-${kind} ${faint}`, href: `#/matrix/${row.m.name}/${row.store}/${h.name}${letter}`, title: says, "aria-label": name,
+  return el("a", { class: `square is-${kind} ${faint}`, href: cellAddress(row.m.name, row.store, h.name, found), title: says, "aria-label": name,
     "data-cell": [row.m.name, row.store, h.name].join("/") }, sign);
 }
 

@@ -1,5 +1,6 @@
 import { el, replace } from "./dom.js";
 import { colon, lang, number, otherLanguage, t, words } from "./i18n.js";
+import { cellAddress, isBroken } from "./say.js";
 import { get } from "./stream.js";
 
 const groupName = words({ "": "Guides", modes: "Modes", decisions: "Decisions" });
@@ -24,8 +25,6 @@ export class ReadView {
     const [name, anchor] = (asked || firstPage).split("~");
     await this.open(name, anchor);
   }
-
-  update() {}
 
   build(main) {
     this.sideLang = this.lang;
@@ -160,7 +159,7 @@ function before(node) {
 // firstBroken leads to the row of a mode in the matrix: to the first cell that breaks it, or to all.
 function firstBroken(mode) {
   for (const [store, row] of Object.entries(mode.claims ?? {})) {
-    for (const [hazard, outcome] of Object.entries(row)) if (/^[OLDXA]/.test(outcome)) return `#/matrix/${mode.name}/${store}/${hazard}/${outcome[0]}`;
+    for (const [hazard, outcome] of Object.entries(row)) if (isBroken(outcome)) return cellAddress(mode.name, store, hazard, outcome);
   }
   return "#/matrix";
 }

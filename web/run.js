@@ -2,7 +2,7 @@ import { lockChart, ordersChart, rateChart, series, stockChart } from "./charts.
 import { keep, kept, numbers, picker, startOrStop } from "./controls.js";
 import { el, replace } from "./dom.js";
 import { both, bracketed, colon, number, space, t } from "./i18n.js";
-import { hazardName, ladder, outcomeNames, stage } from "./say.js";
+import { hazardName, isBroken, ladder, outcomeNames, stage } from "./say.js";
 import { Timeline } from "./timeline.js";
 import { details, sentences, tone } from "./verdict.js";
 
@@ -66,7 +66,7 @@ export class RunView {
     const broken = new Map();
     for (const row of Object.values(m.claims ?? {})) {
       for (const [hazard, outcome] of Object.entries(row)) {
-        if (/[OLDXA]/.test(outcome)) broken.set(hazard, [...new Set([...(broken.get(hazard) ?? ""), ...outcome])].join(""));
+        if (isBroken(outcome)) broken.set(hazard, [...new Set([...(broken.get(hazard) ?? ""), ...outcome])].join(""));
       }
     }
     const store = m.stores[0];

@@ -16,6 +16,12 @@ export const outcomeName = words({
 });
 export const outcomeNames = (letters) => [...letters].map((l) => outcomeName(l)).join(t(", "));
 
+// isBroken says whether a claim or what was found has a letter.
+export const isBroken = (found) => /[OLDXA!]/.test(found ?? "");
+
+// cellAddress is the fragment of a cell of the matrix: of its first letter, if it has one.
+export const cellAddress = (mode, store, hazard, found) => `#/matrix/${mode}/${store}/${hazard}${isBroken(found) ? `/${found[0]}` : ""}`;
+
 // cutWords says where a schedule holds a request.
 export const cutWords = words({
   command: "before the server receives", answer: "after the server has executed",

@@ -33,8 +33,6 @@ export class StepView {
     await this.follow();
   }
 
-  update() {}
-
   // follow asks the server to play the wanted schedule until the played schedule equals it.
   async follow() {
     if (this.playing) return;

@@ -1,7 +1,7 @@
 import { el, replace } from "./dom.js";
 import { both, colon, lang, number, space, t, words } from "./i18n.js";
 import { Player } from "./player.js";
-import { command, cutWords, hazardName, outcomeName, outcomeWords } from "./say.js";
+import { cellAddress, command, cutWords, hazardName, isBroken, outcomeName, outcomeWords } from "./say.js";
 import { get } from "./stream.js";
 
 const blocked = words({
@@ -105,11 +105,9 @@ export class WitnessView {
     const { mode, store, fault } = this.name;
     const cells = this.matrix.data.hazards.map((h) => this.matrix.at.get([mode, store, h.name].join("/"))).filter((c) => c && c.fault !== fault);
     return el("section", { class: "others" }, el("h2", {}, t("The other hazards of {mode} ({store})", { mode, store })),
-      el("ul", {}, cells.map((c) => {
-        const broken = c.found !== ".";
-        return el("li", {}, el("a", { href: `#/matrix/${mode}/${store}/${c.fault}${broken ? `/${c.found[0]}` : ""}` },
-          el("span", { class: `square is-${broken ? "bad" : "good"}`, "aria-hidden": "true" }, broken ? c.found : "✓"), hazardName(c.fault), el("span", { class: "hidden" }, ` ${outcomeWords(c, c.found)}`)));
-      })),
+      el("ul", {}, cells.map((c) =>
+        el("li", {}, el("a", { href: cellAddress(mode, store, c.fault, c.found) },
+          el("span", { class: `square is-${isBroken(c.found) ? "bad" : "good"}`, "aria-hidden": "true" }, isBroken(c.found) ? c.found : "✓"), hazardName(c.fault), el("span", { class: "hidden" }, ` ${outcomeWords(c, c.found)}`))))),
       el("p", { class: "links" }, el("a", { href: `#/run/${mode}` }, t("Run {mode}", { mode })), el("a", { href: `#/read/modes/${mode}` }, t("Read about it"))));
   }
 
