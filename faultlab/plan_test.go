@@ -179,7 +179,8 @@ func TestScheduleCheck(t *testing.T) {
 // A file that is older than third requests and forced expiry keeps its meaning; a new file stores both.
 func TestScheduleFile(t *testing.T) {
 	t.Parallel()
-	const old = `{"mode":"lua-lock","store":"sql","fault":"pause","a":{"server":"redis","pattern":"GET","nth":1,"cut":"command"},` +
+	const old = `{"mode":"lua-lock","store":"sql","fault":"pause",` +
+		`"a":{"server":"redis","pattern":"GET","nth":1,"cut":"command"},` +
 		`"b":{"server":"redis","pattern":"SET","nth":2,"cut":"answer"}}`
 	added := strings.TrimSuffix(old, "}") +
 		`,"c":{"server":"sql","pattern":"COMMIT","nth":1,"cut":"command"},"order":"CBA","expiry":"forced"}`

@@ -50,11 +50,12 @@ was sold does not count if the product was sold from another.`).In(lang),
 	}
 	set := cmd.Flags()
 	set.SortFlags = false
-	set.StringVar(&f.url, "url", "http://localhost:8080", urlHelp.In(lang))
-	set.StringVar(&f.token, "token", "", text.Of("admin token, if reads are protected (default $%s)").With(envToken).
-		In(lang))
-	set.Int64Var(&f.product, "product", 101, text.Of("product id").In(lang))
-	set.StringVar(&f.store, "store", "", text.Of("judge one store only: redis, sql or etcd (default all)").In(lang))
+	flags{
+		{"url", &f.url, "http://localhost:8080", urlHelp},
+		{"token", &f.token, nil, text.Of("admin token, if reads are protected (default $%s)").With(envToken)},
+		{"product", &f.product, int64(101), text.Of("product id")},
+		{"store", &f.store, nil, text.Of("judge one store only: redis, sql or etcd (default all)")},
+	}.add(set, lang)
 	f.output.add(cmd, lang, formText, formJSON)
 	addLang(set, &f.lang)
 	return cmd

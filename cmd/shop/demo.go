@@ -88,34 +88,37 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
 	f.set = set
 	set.SortFlags = false
-	section(set, text.Of("Modes").In(f.lang), func() {
-		set.StringVar(&f.mode, "mode", "all", modeHelp.In(f.lang))
-		set.BoolVar(&f.strict, "strict", false, text.Of("fail if a mode is not available here, before anything is run").
-			In(f.lang))
-	})
+	flags{
+		{"mode", &f.mode, "all", modeHelp},
+		{"strict", &f.strict, nil, text.Of("fail if a mode is not available here, before anything is run")},
+	}.under(set, f.lang, text.Of("Modes"))
 	section(set, text.Of("Stack").In(f.lang), func() {
-		set.IntVar(&f.replicas, "replicas", 3, text.Of("replicas to start; with --url: how many are behind it").In(f.lang))
-		set.StringVar(&f.backend, "backend", localstack.Auto, backendHelp.In(f.lang))
+		flags{
+			{"replicas", &f.replicas, 3, text.Of("replicas to start; with --url: how many are behind it")},
+			{"backend", &f.backend, localstack.Auto, backendHelp},
+		}.add(set, f.lang)
 		addRTT(set, f.lang, &f.rtt)
 		addOwn(set, f.lang, &f.own)
 	})
-	section(set, text.Of("Running stack").In(f.lang), func() {
-		set.StringVar(&f.url, "url", "", text.Of("a running stack to use instead of starting one").In(f.lang))
-		set.StringVar(&f.token, "token", "", tokenHelp.In(f.lang))
-	})
-	section(set, text.Of("Load").In(f.lang), func() {
-		set.IntVar(&f.vus, "vus", 0, text.Of("clients, instead of the demo's 40").In(f.lang))
-		set.IntVar(&f.requests, "requests", 0, text.Of("requests in all, instead of half as many again as there is stock, "+
-			"and at least one of each client").In(f.lang))
-		set.Int64Var(&f.stock, "stock", 0, text.Of("stock at the start, instead of the demo's 500").In(f.lang))
-	})
+	flags{
+		{"url", &f.url, nil, text.Of("a running stack to use instead of starting one")},
+		{"token", &f.token, nil, tokenHelp},
+	}.under(set, f.lang, text.Of("Running stack"))
+	flags{
+		{"vus", &f.vus, nil, text.Of("clients, instead of the demo's 40")},
+		{"requests", &f.requests, nil, text.Of("requests in all, instead of half as many again as there is stock, " +
+			"and at least one of each client")},
+		{"stock", &f.stock, nil, text.Of("stock at the start, instead of the demo's 500")},
+	}.under(set, f.lang, text.Of("Load"))
 	section(set, text.Of("Output").In(f.lang), func() {
 		f.output.usual = "out/demo.json"
 		f.output.add(cmd, f.lang, comparisonForms...)
 		f.output.addBesides(cmd, formHTML, formMarkdown)
 		addLang(set, &f.lang)
-		set.BoolVarP(&f.quiet, "quiet", "q", false, quietHelp.In(f.lang))
-		set.BoolVar(&f.noColor, "no-color", false, noColorHelp.In(f.lang))
+		flags{
+			{"quiet|q", &f.quiet, nil, quietHelp},
+			{"no-color", &f.noColor, nil, noColorHelp},
+		}.add(set, f.lang)
 	})
 	for _, own := range append([]string{"backend"}, ownFlags...) {
 		cmd.MarkFlagsMutuallyExclusive("url", own)

@@ -92,7 +92,8 @@ func diagramSources(t *testing.T) map[string]string {
 }
 
 // drawing sets Mermaid up for pictures that stand alone on a white ground.
-const drawing = `mermaid.initialize({startOnLoad: false, theme: "neutral", securityLevel: "strict", fontFamily: "sans-serif", deterministicIds: true,
+const drawing = `mermaid.initialize({startOnLoad: false, theme: "neutral", securityLevel: "strict",
+	fontFamily: "sans-serif", deterministicIds: true,
   sequence: {mirrorActors: false, useMaxWidth: true}, flowchart: {htmlLabels: false}}); 0`
 
 // draw has Chromium draw diagrams.

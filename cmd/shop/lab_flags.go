@@ -39,15 +39,19 @@ func (f *labFlags) add(cmd *cobra.Command) {
 	section(set, text.Of("Schedules").In(f.lang), func() { f.addSchedules(set) })
 	section(set, text.Of("Random schedules").In(f.lang), func() { f.random.add(set, f.lang) })
 	section(set, text.Of("Output").In(f.lang), func() {
-		set.BoolVar(&f.stories, "stories", false, text.Of("text: tell every schedule").In(f.lang))
+		flags{
+			{"stories", &f.stories, nil, text.Of("text: tell every schedule")},
+		}.add(set, f.lang)
 		f.output.add(cmd, f.lang, formText, formJSON, formHTML)
 		f.output.addBesides(cmd, formHTML)
 		addLang(set, &f.lang)
-		set.StringVar(&f.update, "update", "", text.Of("merge the findings into this matrix.json; with --all").In(f.lang))
-		set.StringVar(&f.tell, "tell", "", text.Of("record the stories of committed witnesses that this directory "+
-			"(faultlab/stories) lacks; nothing else is played").In(f.lang))
-		set.StringVar(&f.docs, "docs", "", text.Of("write matrix.md in both languages into this directory, from the "+
-			"committed matrix; nothing is played").In(f.lang))
+		flags{
+			{"update", &f.update, nil, text.Of("merge the findings into this matrix.json; with --all")},
+			{"tell", &f.tell, nil, text.Of("record the stories of committed witnesses that this directory " +
+				"(faultlab/stories) lacks; nothing else is played")},
+			{"docs", &f.docs, nil, text.Of("write matrix.md in both languages into this directory, from the " +
+				"committed matrix; nothing is played")},
+		}.add(set, f.lang)
 	})
 	section(set, text.Of("Your own service").In(f.lang), func() { f.serve.register(set, f.lang) })
 	cmd.MarkFlagsMutuallyExclusive("expiry", "replay") // the file says how locks expire
@@ -62,29 +66,31 @@ func (f *labFlags) add(cmd *cobra.Command) {
 
 // addCells declares which cells are played.
 func (f *labFlags) addCells(set *pflag.FlagSet) {
-	set.StringSliceVar(&f.modes, "mode", nil, text.Of("modes, comma-separated (default all)").In(f.lang))
-	set.StringSliceVar(&f.stores, "store", nil, text.Of("where the count lives: redis, sql, etcd (default all)").
-		In(f.lang))
-	set.StringSliceVar(&f.faults, "fault", nil, text.Of("faults, comma-separated (default threads to late-write, about "+
-		"which the modes make claims): ").In(f.lang)+strings.Join(faultNames(), ", "))
-	set.BoolVar(&f.beyond, "beyond", false, text.Of("play the hazards about which the modes make no claims, instead of "+
-		"the others").In(f.lang))
+	flags{
+		{"mode", (*list)(&f.modes), nil, text.Of("modes, comma-separated (default all)")},
+		{"store", (*list)(&f.stores), nil, text.Of("where the count lives: redis, sql, etcd (default all)")},
+		{"fault", (*list)(&f.faults), nil, text.Of("faults, comma-separated (default threads to late-write, about " +
+			"which the modes make claims): %s").With(strings.Join(faultNames(), ", "))},
+		{"beyond", &f.beyond, nil, text.Of("play the hazards about which the modes make no claims, instead of " +
+			"the others")},
+	}.add(set, f.lang)
 }
 
 // addSchedules declares which schedules are played, and how.
 func (f *labFlags) addSchedules(set *pflag.FlagSet) {
-	set.BoolVar(&f.all, "all", false, text.Of("play every schedule").In(f.lang))
-	set.BoolVar(&f.pairs, "pairs", false, text.Of("also hold the rival at each of its commands: two preemptions; takes "+
-		"long").In(f.lang))
-	set.StringVar(&f.replay, "replay", "", text.Of("play the schedule of this file again, the JSON of one cell; the "+
-		"file of a service of your own runs the command in it, with --env and --header given again").In(f.lang))
-	set.IntVar(&f.times, "times", 20, text.Of("how often --replay plays it").In(f.lang))
-	set.IntVar(&f.lanes, "lanes", faultlab.DefaultLanes, text.Of("how many schedules that wait for a lock to expire are "+
-		"played side by side").In(f.lang))
-	set.StringVar(&f.ttl, "ttl", faultlab.DefaultTTL.String(), text.Of("TTL of the locks where they shall expire").
-		In(f.lang))
-	set.StringVar(&f.expiry, "expiry", string(faultlab.Awaited),
-		text.Of("how the locks of a stopped or killed holder expire: awaited, or forced at the servers").In(f.lang))
+	flags{
+		{"all", &f.all, nil, text.Of("play every schedule")},
+		{"pairs", &f.pairs, nil, text.Of("also hold the rival at each of its commands: two preemptions; takes " +
+			"long")},
+		{"replay", &f.replay, nil, text.Of("play the schedule of this file again, the JSON of one cell; the " +
+			"file of a service of your own runs the command in it, with --env and --header given again")},
+		{"times", &f.times, 20, text.Of("how often --replay plays it")},
+		{"lanes", &f.lanes, faultlab.DefaultLanes, text.Of("how many schedules that wait for a lock to expire are " +
+			"played side by side")},
+		{"ttl", &f.ttl, faultlab.DefaultTTL.String(), text.Of("TTL of the locks where they shall expire")},
+		{"expiry", &f.expiry, string(faultlab.Awaited), text.Of("how the locks of a stopped or killed holder expire: " +
+			"awaited, or forced at the servers")},
+	}.add(set, f.lang)
 }
 
 func faultNames() []string {

@@ -29,25 +29,24 @@ const defaultForeignLanes = 3
 
 func (s *foreignFlags) register(set *pflag.FlagSet, lang string) {
 	f := &s.f
-	said := func(into *string, name, value string, help text.Text) {
-		set.StringVar(into, name, value, help.In(lang))
-	}
-	several := func(into *[]string, name string, help text.Text) {
-		set.StringArrayVar(into, name, nil, help.In(lang)+text.Of("; may be repeated").In(lang))
-	}
-	said(&f.Serve, "serve", "", text.Of("test your own service: the command that starts a replica, with {{port}} and "+
-		"{{redis}} or {{mysql}} in it (docs/lab-anybody.md)"))
-	several(&f.Env, "env", text.Of("NAME=VALUE in the environment of the replicas, with the same placeholders"))
-	said(&f.Ready, "ready", "", text.Of("path that answers 2xx or 3xx when a replica is ready (default: any HTTP answer "+
-		"counts)"))
+	flags{
+		{"serve", &f.Serve, nil, text.Of("test your own service: the command that starts a replica, with {{port}} and " +
+			"{{redis}} or {{mysql}} in it (docs/lab-anybody.md)")},
+		{"env", (*repeated)(&f.Env), nil, text.Of("NAME=VALUE in the environment of the replicas, with the same " +
+			"placeholders")},
+		{"ready", &f.Ready, nil, text.Of("path that answers 2xx or 3xx when a replica is ready (default: any HTTP answer " +
+			"counts)")},
+	}.add(set, lang)
 	s.serviceFlags.register(set, lang)
-	set.BoolVar(&f.RepeatWithoutKey, "repeat-without-key", false,
-		text.Of("play the fault retry as a client without a key does: it sends the same request again").In(lang))
-	set.BoolVar(&f.KeepRedis, "keep-redis", false, text.Of("do not empty Redis before every schedule").In(lang))
-	set.StringSliceVar(&s.allowed, "allow-untested", nil, text.Of("faults, comma-separated, that may stay untested "+
-		"('?'): without it exit code 3 instead of 0").In(lang))
-	said(&s.lockTTL, "lock-ttl", "", text.Of("TTL of your service's locks (default: read from Redis; with {{ttl_ms}} or "+
-		"{{ttl_s}} in --serve the lab sets it)"))
+	flags{
+		{"repeat-without-key", &f.RepeatWithoutKey, nil, text.Of("play the fault retry as a client without a key does: it " +
+			"sends the same request again")},
+		{"keep-redis", &f.KeepRedis, nil, text.Of("do not empty Redis before every schedule")},
+		{"allow-untested", (*list)(&s.allowed), nil, text.Of("faults, comma-separated, that may stay untested " +
+			"('?'): without it exit code 3 instead of 0")},
+		{"lock-ttl", &s.lockTTL, nil, text.Of("TTL of your service's locks (default: read from Redis; with {{ttl_ms}} or " +
+			"{{ttl_s}} in --serve the lab sets it)")},
+	}.add(set, lang)
 }
 
 // service checks the flags and returns the service that they describe; nil without --serve.

@@ -33,10 +33,12 @@ type randomFlags struct {
 
 // add declares the flags.
 func (f *randomFlags) add(set *pflag.FlagSet, lang string) {
-	set.BoolVar(&f.random, "random", false, text.Of("play random schedules of the cells that must be exact").In(lang))
-	set.Uint64Var(&f.seed, "seed", 0, text.Of("with --random: seed of the draw; the same seed draws the same schedules "+
-		"(default: a new seed, which is printed)").In(lang))
-	set.DurationVar(&f.length, "for", 10*time.Minute, text.Of("with --random: for how long").In(lang))
+	flags{
+		{"random", &f.random, nil, text.Of("play random schedules of the cells that must be exact")},
+		{"seed", &f.seed, nil, text.Of("with --random: seed of the draw; the same seed draws the same schedules " +
+			"(default: a new seed, which is printed)")},
+		{"for", &f.length, 10 * time.Minute, text.Of("with --random: for how long")},
+	}.add(set, lang)
 }
 
 // check refuses --seed and --for without --random, and a duration that is not positive.

@@ -35,60 +35,60 @@ var (
 func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 	f.set = set
 	p := &f.plan
-	section(set, text.Of("Plan").In(lang), func() {
-		set.StringVar(&f.name, "plan", "", text.Of("a named plan, which the other flags override: ").In(lang)+planNames())
-		set.StringVar(&p.Engine, "engine", "", text.Of("HTTP client: raw or resty (default raw)").In(lang))
-		set.DurationVar(&p.Warmup, "warmup", 0, text.Of("load that is not counted, before each run").In(lang))
-		set.IntVar(&p.Repeat, "repeat", 0, text.Of("repetitions, interleaved over the modes (default 1)").In(lang))
-		set.IntVar(&p.Insist, "insist", 0, text.Of("extra runs for a mode that claims to break, at most so many, until it "+
-			"breaks (default 0; plan demo 4, five 19)").In(lang))
-		set.Uint64Var(&p.Seed, "seed", 0, text.Of("seed of all randomness (default 1)").In(lang))
-	})
-	section(set, text.Of("Closed loop: the next request after the last answer").In(lang), func() {
-		set.IntVar(&p.VUs, "vus", 0, text.Of("clients, each waiting for its answer (default 40)").In(lang))
-		set.IntVar(&p.Loops, "loops", 0, text.Of("requests per client").In(lang))
-		set.IntVar(&p.Requests, "requests", 0, text.Of("requests in all (default half as many again as there is stock, and "+
-			"at least one of each client)").In(lang))
-		set.DurationVar(&p.Duration, "duration", 0, text.Of("how long the load lasts (with --rate: default 10s)").In(lang))
-		set.BoolVar(&p.Burst, "burst", false, text.Of("all clients send their first request at the same moment").In(lang))
-		set.DurationVar(&p.SellOut, "sell-out", 0, text.Of("with --requests: how much longer a run may take until the "+
-			"stock is sold out (default 1m if --requests is the default, otherwise 0)").In(lang))
-	})
-	section(set, text.Of("Open loop: each request when it is due").In(lang), func() {
-		set.Float64Var(&p.Rate, "rate", 0, text.Of("arrivals per second, whether answers come or not").In(lang))
-		set.StringVar(&f.stages, "stages", "", text.Of("ramped arrivals per second, as in 10s:100,30s:2000").In(lang))
-		set.IntVar(&p.MaxInFlight, "max-in-flight", 0, text.Of("most requests in flight; arrivals beyond that are dropped "+
-			"and counted (default 512)").In(lang))
-	})
-	section(set, text.Of("Data").In(lang), func() {
-		set.Int64Var(&p.Product, "product", 0, text.Of("first product id (default 101)").In(lang))
-		set.IntVar(&p.Products, "products", 0, text.Of("how many products (default 1)").In(lang))
-		set.Float64Var(&p.Zipf, "zipf", 0, text.Of("skew over the products, greater than 1; 0 is none").In(lang))
-		set.Int64Var(&p.Stock, "stock", 0, text.Of("stock of each product at the start (default 500)").In(lang))
-		set.IntVar(&p.Segments, "segments", 0, text.Of("segments of the stock; 0 is as many as the mode asks for").In(lang))
-		set.StringVar(&f.store, "store", "", text.Of("where the count lives: redis, sql or etcd (default the mode's own)").
-			In(lang))
-	})
-	section(set, text.Of("Requests").In(lang), func() {
-		set.Int64Var(&p.Quantity, "quantity", 0, text.Of("units per request (default 1)").In(lang))
-		set.DurationVar(&p.Wait, "wait", 3*time.Second, text.Of("how long a request may wait for a lock; 0 fails at once").
-			In(lang))
-		set.DurationVar(&p.Timeout, "timeout", 0, text.Of("per request; a request that it cuts off is unknown, not failed "+
-			"(default --wait plus 7s)").In(lang))
-		set.IntVar(&p.Retry, "retry", 0, text.Of("how often to repeat a request that was declined for now or is unknown, "+
-			"with its key").In(lang))
-		set.BoolVar(&p.RetryUnsafe, "retry-unsafe", false, text.Of("retry even on modes that keep no keys, and see the "+
-			"double charge").In(lang))
-	})
+	flags{
+		{"plan", &f.name, nil, text.Of("a named plan, which the other flags override: %s").With(planNames())},
+		{"engine", &p.Engine, nil, text.Of("HTTP client: raw or resty (default raw)")},
+		{"warmup", &p.Warmup, nil, text.Of("load that is not counted, before each run")},
+		{"repeat", &p.Repeat, nil, text.Of("repetitions, interleaved over the modes (default 1)")},
+		{"insist", &p.Insist, nil, text.Of("extra runs for a mode that claims to break, at most so many, until it " +
+			"breaks (default 0; plan demo 4, five 19)")},
+		{"seed", &p.Seed, nil, text.Of("seed of all randomness (default 1)")},
+	}.under(set, lang, text.Of("Plan"))
+	flags{
+		{"vus", &p.VUs, nil, text.Of("clients, each waiting for its answer (default 40)")},
+		{"loops", &p.Loops, nil, text.Of("requests per client")},
+		{"requests", &p.Requests, nil, text.Of("requests in all (default half as many again as there is stock, and " +
+			"at least one of each client)")},
+		{"duration", &p.Duration, nil, text.Of("how long the load lasts (with --rate: default 10s)")},
+		{"burst", &p.Burst, nil, text.Of("all clients send their first request at the same moment")},
+		{"sell-out", &p.SellOut, nil, text.Of("with --requests: how much longer a run may take until the " +
+			"stock is sold out (default 1m if --requests is the default, otherwise 0)")},
+	}.under(set, lang, text.Of("Closed loop: the next request after the last answer"))
+	flags{
+		{"rate", &p.Rate, nil, text.Of("arrivals per second, whether answers come or not")},
+		{"stages", &f.stages, nil, text.Of("ramped arrivals per second, as in 10s:100,30s:2000")},
+		{"max-in-flight", &p.MaxInFlight, nil, text.Of("most requests in flight; arrivals beyond that are dropped " +
+			"and counted (default 512)")},
+	}.under(set, lang, text.Of("Open loop: each request when it is due"))
+	flags{
+		{"product", &p.Product, nil, text.Of("first product id (default 101)")},
+		{"products", &p.Products, nil, text.Of("how many products (default 1)")},
+		{"zipf", &p.Zipf, nil, text.Of("skew over the products, greater than 1; 0 is none")},
+		{"stock", &p.Stock, nil, text.Of("stock of each product at the start (default 500)")},
+		{"segments", &p.Segments, nil, text.Of("segments of the stock; 0 is as many as the mode asks for")},
+		{"store", &f.store, nil, text.Of("where the count lives: redis, sql or etcd (default the mode's own)")},
+	}.under(set, lang, text.Of("Data"))
+	flags{
+		{"quantity", &p.Quantity, nil, text.Of("units per request (default 1)")},
+		{"wait", &p.Wait, 3 * time.Second, text.Of("how long a request may wait for a lock; 0 fails at once")},
+		{"timeout", &p.Timeout, nil, text.Of("per request; a request that it cuts off is unknown, not failed " +
+			"(default --wait plus 7s)")},
+		{"retry", &p.Retry, nil, text.Of("how often to repeat a request that was declined for now or is unknown, " +
+			"with its key")},
+		{"retry-unsafe", &p.RetryUnsafe, nil, text.Of("retry even on modes that keep no keys, and see the " +
+			"double charge")},
+	}.under(set, lang, text.Of("Requests"))
 }
 
 // addTarget declares where the load goes.
 func (f *loadtestFlags) addTarget(set *pflag.FlagSet) {
-	set.StringVar(&f.url, "url", "http://localhost:8080", urlHelp.In(f.lang))
-	set.StringVar(&f.mode, "mode", "", modeHelp.In(f.lang))
-	set.StringVar(&f.token, "token", "", tokenHelp.In(f.lang))
-	set.IntVar(&f.replicas, "replicas", 0, text.Of("replicas behind the address; 0 is as many as answer, and then a "+
-		"missing one is not noticed").In(f.lang))
+	flags{
+		{"url", &f.url, "http://localhost:8080", urlHelp},
+		{"mode", &f.mode, nil, modeHelp},
+		{"token", &f.token, nil, tokenHelp},
+		{"replicas", &f.replicas, nil, text.Of("replicas behind the address; 0 is as many as answer, and then a " +
+			"missing one is not noticed")},
+	}.add(set, f.lang)
 	addRTT(set, f.lang, &f.rtt)
 	set.Lookup("rtt").Usage += text.Of("; starts a private stack of --replicas replicas, or 3").In(f.lang)
 }
@@ -98,28 +98,33 @@ func (f *loadtestFlags) addOutput(cmd *cobra.Command) {
 	set := cmd.Flags()
 	f.output.add(cmd, f.lang, comparisonForms...)
 	f.output.addBesides(cmd, formHTML, formMarkdown)
-	set.StringArrayVar(&f.thresholds, "threshold", nil,
-		text.Of("bound that must hold, repeatable: p(50|90|95|99|99.9), avg, med, min, max of accepted; accepted/s, "+
-			"requests/s; "+
-			"oversold, leaked, lost_updates, unknown, busy, failed, dropped, accepted").In(f.lang))
-	set.BoolVar(&f.details, "details", false, text.Of("text: print the full report of every run; if there is only one, "+
-		"it is always printed").In(f.lang))
-	set.StringVar(&f.history, "history", "", text.Of("write every request as its client saw it to a file, as JSON lines").
-		In(f.lang))
+	flags{
+		{"threshold", &f.thresholds, nil, text.Of("bound that must hold, repeatable: p(50|90|95|99|99.9), avg, med, min, " +
+			"max of accepted; accepted/s, " +
+			"requests/s; " +
+			"oversold, leaked, lost_updates, unknown, busy, failed, dropped, accepted")},
+		{"details", &f.details, nil, text.Of("text: print the full report of every run; if there is only one, " +
+			"it is always printed")},
+		{"history", &f.history, nil, text.Of("write every request as its client saw it to a file, as JSON lines")},
+	}.add(set, f.lang)
 	addLang(set, &f.lang)
-	set.BoolVarP(&f.quiet, "quiet", "q", false, quietHelp.In(f.lang))
-	set.BoolVar(&f.noColor, "no-color", false, noColorHelp.In(f.lang))
+	flags{
+		{"quiet|q", &f.quiet, nil, quietHelp},
+		{"no-color", &f.noColor, nil, noColorHelp},
+	}.add(set, f.lang)
 }
 
 // foreignFlags declares a service that is not lastitem.
 func (f *loadtestFlags) foreignFlags(set *pflag.FlagSet) {
 	f.service.register(set, f.lang)
-	set.StringVar(&f.stockPath, "stock-json-path", "", text.Of("the same as the pointer after '#' in --stock-url, as in "+
-		"data.items[0].stock").In(f.lang))
-	set.StringVar(&f.redis, "redis", "", text.Of("its Redis, for the flags that end in -redis").In(f.lang))
-	set.StringVar(&f.sql, "sql", "", text.Of("its MySQL or MariaDB, for the flags that end in -sql: "+
-		"mysql://user:password@host:port/db").In(f.lang))
-	set.StringVar(&f.name, "name", "", text.Of("its name in the reports (default: the host of --url)").In(f.lang))
+	flags{
+		{"stock-json-path", &f.stockPath, nil, text.Of("the same as the pointer after '#' in --stock-url, as in " +
+			"data.items[0].stock")},
+		{"redis", &f.redis, nil, text.Of("its Redis, for the flags that end in -redis")},
+		{"sql", &f.sql, nil, text.Of("its MySQL or MariaDB, for the flags that end in -sql: " +
+			"mysql://user:password@host:port/db")},
+		{"name", &f.name, nil, text.Of("its name in the reports (default: the host of --url)")},
+	}.add(set, f.lang)
 }
 
 // planNames names the named plans.

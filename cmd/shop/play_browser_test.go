@@ -211,7 +211,8 @@ const redOverlaps = `(() => {
 	probe.fillRect(0, 0, 1, 1);
 	const [r, g, b] = probe.getImageData(0, 0, 1, 1).data;
 	const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-	for (let i = 0; i < data.length; i += 4) if (data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255) return true;
+	for (let i = 0; i < data.length; i += 4)
+		if (data[i] === r && data[i + 1] === g && data[i + 2] === b && data[i + 3] === 255) return true;
 	return false;
 })()`
 

@@ -224,11 +224,13 @@ func testPageCharts(t *testing.T, p *idle) {
 	t.Helper()
 	got := soon[string](p.tab, `import('/console/charts.js').then(({ series }) => {
 		const pause = Array(25).fill([0, 0, 0, null, null, null, null]);
-		const model = { width: 20, bins: [...pause, [4, 0, 0, 1, 10, 10, 10], [0, 0, 0, null, null, null, null], [4, 1, 0, -3, 10, 10, 10]] };
+		const model = { width: 20, bins: [...pause, [4, 0, 0, 1, 10, 10, 10], [0, 0, 0, null, null, null, null],
+			[4, 1, 0, -3, 10, 10, 10]] };
 		const s = series(model, 5);
 		return JSON.stringify([s.stock, s.orders[0], s.rate[0], s.lock[0], series(model, 5, -4).stock[1].at(-1)]);
 	})`)
-	if want := `[[[0,0.02,0.04,0.045,0.06],[5,1,1,null,-3]],[0,0.02,0.04,0.045,0.06],[0.04,0.06],[0.04,0.06],-4]`; got != want {
+	const want = `[[[0,0.02,0.04,0.045,0.06],[5,1,1,null,-3]],[0,0.02,0.04,0.045,0.06],[0.04,0.06],[0.04,0.06],-4]`
+	if got != want {
 		t.Errorf("the charts draw %s, want %s", got, want)
 	}
 }
@@ -238,16 +240,20 @@ func testPageCharts(t *testing.T, p *idle) {
 const drawRun = `window.drawRun = async (mode) => {
 	const [{ RunView }, { Model }] = await Promise.all(['run', 'model'].map((name) => import('/console/' + name + '.js')));
 	const state = await (await fetch('api/state')).json(), model = new Model();
-	const run = { id: 1, spec: { modes: [mode], stock: 10 }, state: 'running', attempt: 1, step: { mode, phase: 'run', done: 0 }, results: [] };
+	const run = {
+		id: 1, spec: { modes: [mode], stock: 10 }, state: 'running', attempt: 1, step: { mode, phase: 'run', done: 0 },
+		results: [] };
 	model.on('begin', { run });
 	for (let n = 0; n < 50; n++) {
 		const bars = [];
 		for (let i = 0; i < 100; i++) bars.push([i % 2, 'k', (n * 100 + i) * 100, (n * 100 + i) * 100 + 150, 1, '1-' + i]);
-		model.on('frame', { lanes: ['1', '2'], width: 20, from: n, bins: [[2, 1, 0, mode === 'noop' ? null : 10 - n, 5, 5, 5]], bars,
+		model.on('frame', { lanes: ['1', '2'], width: 20, from: n, 
+			bins: [[2, 1, 0, mode === 'noop' ? null : 10 - n, 5, 5, 5]], bars,
 			pairs: n > 0 ? [] : [{ a: '1-1', b: '2-2', at: 200, by: 50 }, { a: '1-0', b: '2-1', at: 100, by: 50 }],
 			sections: (n + 1) * 100, overlaps: (n + 1) * 100, left_out: 0 });
 	}
-	model.on('result', { ...run, state: 'ended', results: [{ mode, result: { sent: 150, codes: {}, finding: 'confirmed', verdicts: [] } }] });
+	model.on('result', { ...run, state: 'ended', results: [{
+		mode, result: { sent: 150, codes: {}, finding: 'confirmed', verdicts: [] } }] });
 	new RunView({ state, model }).show(document.getElementById('main'), mode);
 	return true;
 }, true`

@@ -24,7 +24,8 @@ func testPlayRead(t *testing.T, b *tab) {
 	eval[string](b, `location.hash = '#/read/modes/fencing-strict'`)
 	b.wait(`!!document.querySelector('.prose h1')?.textContent.startsWith('fencing-strict') && ` +
 		`document.querySelectorAll('.pages a[aria-current]').length === 1`)
-	if got := eval[string](b, `document.querySelector('.page-tools a').getAttribute('href')`); got != "#/run/fencing-strict" {
+	got := eval[string](b, `document.querySelector('.page-tools a').getAttribute('href')`)
+	if got != "#/run/fencing-strict" {
 		t.Errorf("beside the page is a link to %s, want the run of the mode", got)
 	}
 	if got := eval[string](b, `document.querySelector('.prose').lang`); got != "zh-CN" {
@@ -82,7 +83,8 @@ func testPlayMatrix(t *testing.T, b *tab) {
 		show.dispatchEvent(new Event('change'));
 		return true;
 	})()`)
-	if names := eval[string](b, `[...document.querySelectorAll('.grid tbody code')].map((c) => c.textContent).join(' ')`); names == "" || strings.Contains(names, "lua-lock") {
+	names := eval[string](b, `[...document.querySelectorAll('.grid tbody code')].map((c) => c.textContent).join(' ')`)
+	if names == "" || strings.Contains(names, "lua-lock") {
 		t.Errorf("the modes that get stuck are %q, want some, and not lua-lock", names)
 	}
 	eval[string](b, `location.hash = '#/matrix/lua-lock/sql/pause/O'`)
@@ -159,7 +161,9 @@ func (b *tab) axe() []string {
 	eval[bool](b, `(() => {
 		window.axeFound = null;
 		axe.run(document, { resultTypes: ['violations'] }).then((r) => { window.axeFound =
-			r.violations.map((v) => v.id + ': ' + v.nodes.slice(0, 4).map((n) => n.target.join(' ') + ' ' + n.failureSummary.split('\n')[1]).join(' | ')).join('\n'); });
+			r.violations.map((v) => v.id + ': ' +
+				v.nodes.slice(0, 4).map((n) => n.target.join(' ') + ' ' + n.failureSummary.split('\n')[1])
+					.join(' | ')).join('\n'); });
 		return true;
 	})()`)
 	b.wait(`window.axeFound !== null`)
@@ -176,7 +180,8 @@ func testPlayAxe(t *testing.T, b *tab, pages map[string]string) {
 		for page, sign := range pages {
 			eval[bool](b, `(() => {
 				document.getElementById('main').replaceChildren();
-				if (location.hash === '`+page+`') dispatchEvent(new HashChangeEvent('hashchange')); // the last page of the round before
+				if (location.hash === '`+page+`') // the last page of the round before
+					dispatchEvent(new HashChangeEvent('hashchange'));
 				location.hash = '`+page+`';
 				return true;
 			})()`)

@@ -26,40 +26,40 @@ var statusNames = map[string]string{"ok-status": "ok", "refused-status": "refuse
 // register declares the flags on set.
 func (s *serviceFlags) register(set *pflag.FlagSet, lang string) {
 	f := &s.f
-	said := func(into *string, name, value string, help text.Text) {
-		set.StringVar(into, name, value, help.In(lang))
-	}
-	several := func(into *[]string, name string, help text.Text) {
-		set.StringArrayVar(into, name, nil, help.In(lang)+text.Of("; may be repeated").In(lang))
-	}
-	said(&f.Request, "request", "", text.Of("what a client sends: METHOD PATH [BODY], with {{product}}, {{key}} and in "+
-		"a load test {{quantity}}"))
-	several(&f.Headers, "header", text.Of("'Name: value' for every request to your service"))
-	said(&f.KeyHeader, "key-header", "", text.Of("header for an idempotency key; the fault retry needs a key"))
-	said(&s.ok, "ok", "200,201", text.Of("HTTP statuses that mean: sold"))
-	said(&f.OK.Body, "ok-body", "", text.Of("regular expression that the body of a sold answer must match as well"))
-	said(&s.refused, "refused", "409", text.Of("HTTP statuses that mean: sold out"))
-	said(&f.Refused.Body, "refused-body", "", text.Of("the same for a sold-out answer"))
-	said(&s.declined, "declined", "423,429,503", text.Of("HTTP statuses that mean: busy, nothing has happened; any "+
-		"other status means: unknown, the sale may have happened"))
-	said(&f.Declined.Body, "declined-body", "", text.Of("the same for a busy answer"))
-	said(&f.OrderID, "order-id", "", text.Of("JSON pointer of the order's id in the answer (default: order_id or "+
-		"orderId)"))
-	several(&s.setup, "setup-sql", text.Of("SQL statement that creates the tables, or @FILE with several; run once"))
-	several(&f.ResetSQL, "reset-sql", text.Of("SQL statement run before every schedule or run: sets the stock of "+
-		"{{product}} to {{stock}}, or deletes its orders"))
-	several(&f.ResetRedis, "reset-redis", text.Of("Redis command run for the same purpose; the lab empties Redis first"))
-	several(&f.ResetURL, "reset-url", text.Of("request to your service for the same purpose: METHOD PATH [BODY]"))
-	said(&f.Stock.SQL, "stock-sql", "", text.Of("query that returns the remaining stock of {{product}}"))
-	said(&f.Stock.Redis, "stock-redis", "", text.Of("Redis command that returns the remaining stock"))
-	said(&f.Stock.URL, "stock-url", "", text.Of("path of your service (in a load test also an URL) that returns the "+
-		"remaining stock; after '#' a JSON pointer into the answer"))
-	said(&f.Orders.SQL, "orders-sql", "", text.Of("query that returns the orders of {{product}}: order_id, and quantity "+
-		"and idempotency_key if there are such columns"))
-	said(&f.Orders.Redis, "orders-redis", "", text.Of("Redis command that returns the orders: ids, or JSON objects with "+
-		"these fields"))
-	said(&f.Orders.URL, "orders-url", "", text.Of("path of your service that returns the orders; after '#' a JSON "+
-		"pointer into the answer"))
+	flags{
+		{"request", &f.Request, nil, text.Of("what a client sends: METHOD PATH [BODY], with {{product}}, {{key}} and in " +
+			"a load test {{quantity}}")},
+		{"header", (*repeated)(&f.Headers), nil, text.Of("'Name: value' for every request to your service")},
+		{"key-header", &f.KeyHeader, nil, text.Of("header for an idempotency key; the fault retry needs a key")},
+		{"ok", &s.ok, "200,201", text.Of("HTTP statuses that mean: sold")},
+		{"ok-body", &f.OK.Body, nil, text.Of("regular expression that the body of a sold answer must match as well")},
+		{"refused", &s.refused, "409", text.Of("HTTP statuses that mean: sold out")},
+		{"refused-body", &f.Refused.Body, nil, text.Of("the same for a sold-out answer")},
+		{"declined", &s.declined, "423,429,503", text.Of("HTTP statuses that mean: busy, nothing has happened; any " +
+			"other status means: unknown, the sale may have happened")},
+		{"declined-body", &f.Declined.Body, nil, text.Of("the same for a busy answer")},
+		{"order-id", &f.OrderID, nil, text.Of("JSON pointer of the order's id in the answer (default: order_id or " +
+			"orderId)")},
+		{"setup-sql", (*repeated)(&s.setup), nil, text.Of("SQL statement that creates the tables, or @FILE with several; " +
+			"run once")},
+		{"reset-sql", (*repeated)(&f.ResetSQL), nil, text.Of("SQL statement run before every schedule or run: sets the " +
+			"stock of " +
+			"{{product}} to {{stock}}, or deletes its orders")},
+		{"reset-redis", (*repeated)(&f.ResetRedis), nil, text.Of("Redis command run for the same purpose; the lab empties " +
+			"Redis first")},
+		{"reset-url", (*repeated)(&f.ResetURL), nil, text.Of("request to your service for the same purpose: METHOD PATH " +
+			"[BODY]")},
+		{"stock-sql", &f.Stock.SQL, nil, text.Of("query that returns the remaining stock of {{product}}")},
+		{"stock-redis", &f.Stock.Redis, nil, text.Of("Redis command that returns the remaining stock")},
+		{"stock-url", &f.Stock.URL, nil, text.Of("path of your service (in a load test also an URL) that returns the " +
+			"remaining stock; after '#' a JSON pointer into the answer")},
+		{"orders-sql", &f.Orders.SQL, nil, text.Of("query that returns the orders of {{product}}: order_id, and quantity " +
+			"and idempotency_key if there are such columns")},
+		{"orders-redis", &f.Orders.Redis, nil, text.Of("Redis command that returns the orders: ids, or JSON objects with " +
+			"these fields")},
+		{"orders-url", &f.Orders.URL, nil, text.Of("path of your service that returns the orders; after '#' a JSON " +
+			"pointer into the answer")},
+	}.add(set, lang)
 	set.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if other, is := statusNames[name]; is {
 			name = other

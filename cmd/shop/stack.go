@@ -25,16 +25,17 @@ var ownFlags = []string{"redis", "sql", "redlock", "etcd", "zookeeper", "consul"
 
 // addOwn declares the flags of the user's own servers.
 func addOwn(set *pflag.FlagSet, lang string, o *localstack.OwnServers) {
-	set.StringVar(&o.Redis, "redis", "", text.Of("your own Redis, as a redis:// URL").In(lang))
-	set.StringVar(&o.SQL, "sql", "", text.Of("your own MySQL, as user:password@tcp(host:port)/database, or "+
-		"sqlite:/path/file.db").In(lang))
-	set.StringVar(&o.Redlock, "redlock", "", text.Of("your own Redis masters for Redlock, three or more redis:// URLs, "+
-		"comma-separated").In(lang))
-	set.StringVar(&o.Etcd, "etcd", "", text.Of("your own etcd, as http://host:port, several comma-separated").In(lang))
-	set.StringVar(&o.ZooKeeper, "zookeeper", "", text.Of("your own ZooKeeper, as host:port, several comma-separated").
-		In(lang))
-	set.StringVar(&o.Consul, "consul", "", text.Of("your own Consul, as the http://host:port of an agent").In(lang))
-	set.StringVar(&o.Kafka, "kafka", "", text.Of("your own Kafka, as host:port, several comma-separated").In(lang))
+	flags{
+		{"redis", &o.Redis, nil, text.Of("your own Redis, as a redis:// URL")},
+		{"sql", &o.SQL, nil, text.Of("your own MySQL, as user:password@tcp(host:port)/database, or " +
+			"sqlite:/path/file.db")},
+		{"redlock", &o.Redlock, nil, text.Of("your own Redis masters for Redlock, three or more redis:// URLs, " +
+			"comma-separated")},
+		{"etcd", &o.Etcd, nil, text.Of("your own etcd, as http://host:port, several comma-separated")},
+		{"zookeeper", &o.ZooKeeper, nil, text.Of("your own ZooKeeper, as host:port, several comma-separated")},
+		{"consul", &o.Consul, nil, text.Of("your own Consul, as the http://host:port of an agent")},
+		{"kafka", &o.Kafka, nil, text.Of("your own Kafka, as host:port, several comma-separated")},
+	}.add(set, lang)
 }
 
 // maxReplicas is how many a stack may have on one machine.
@@ -61,8 +62,10 @@ const maxRTT = time.Second
 
 // addRTT declares --rtt.
 func addRTT(set *pflag.FlagSet, lang string, rtt *time.Duration) {
-	set.DurationVar(rtt, "rtt", 0, text.Of("round trip to add between the replicas and Redis, SQL and the other "+
-		"servers, as 1ms (default: none)").In(lang))
+	flags{
+		{"rtt", rtt, nil, text.Of("round trip to add between the replicas and Redis, SQL and the other " +
+			"servers, as 1ms (default: none)")},
+	}.add(set, lang)
 }
 
 // checkRTT checks --rtt. others are the flags that exclude it.

@@ -125,7 +125,11 @@ func wantSamePatterns(t *testing.T, tracer *trace.Tracer, tr trace.Trace) {
 	}
 	positions := func(tr trace.Trace) (all []string) {
 		for _, s := range tr.Steps {
-			all = append(all, s.Server+" "+s.Pattern)
+			position := s.Server + " " + s.Pattern
+			if strings.HasPrefix(s.Pattern, "OffsetCommit ") && slices.Contains(all, position) {
+				continue // by a timer: one that slow servers see twice
+			}
+			all = append(all, position)
 		}
 		slices.Sort(all)
 		return all

@@ -39,10 +39,14 @@ The speeds depend on the machine, and are no verdict. The exit code says whether
 	}
 	set := cmd.Flags()
 	set.SortFlags = false
-	set.StringVar(&f.backend, "backend", localstack.Auto, backendHelp.In(lang))
+	flags{
+		{"backend", &f.backend, localstack.Auto, backendHelp},
+	}.add(set, lang)
 	f.output.add(cmd, lang, formText, formJSON, formMarkdown)
 	addLang(set, &f.lang)
-	set.BoolVarP(&f.quiet, "quiet", "q", false, quietHelp.In(lang))
+	flags{
+		{"quiet|q", &f.quiet, nil, quietHelp},
+	}.add(set, lang)
 	return cmd
 }
 

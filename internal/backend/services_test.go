@@ -77,7 +77,8 @@ func TestPurges(t *testing.T) {
 		if err := s.SQL.Reset(ctx, 1, 2, 0); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.DB.WithContext(ctx).Exec(`INSERT INTO idempotent_log (idempotency_key, product_id, fingerprint, status, body, created_us)
+		if err := s.DB.WithContext(ctx).Exec(
+			`INSERT INTO idempotent_log (idempotency_key, product_id, fingerprint, status, body, created_us)
 			VALUES (?, 1, ?, 200, '{}', 1)`, []byte("k"), make([]byte, 32)).Error; err != nil {
 			t.Fatal(err)
 		}

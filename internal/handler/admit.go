@@ -19,7 +19,7 @@ var origins = http.NewCrossOriginProtection()
 
 // admit refuses requests before routing that no route may handle.
 func (h *Handler) admit(r *http.Request) error {
-	if !h.served(r.Host) {
+	if !served(h.Hosts, r.Host) {
 		return errHost
 	}
 	if origins.Check(r) != nil {
@@ -33,11 +33,11 @@ func (h *Handler) admit(r *http.Request) error {
 	return h.guard(r)
 }
 
-// served says whether requests may use a host name; an empty Options.Hosts allows any. IP addresses, localhost and
+// served says whether requests may use a host name; without a list any is allowed. IP addresses, localhost and
 // names without a dot are always allowed: an attacker cannot make them resolve to this machine, as a page can do with
 // its own name after it was loaded (DNS rebinding).
-func (h *Handler) served(host string) bool {
-	if len(h.Hosts) == 0 {
+func served(hosts []string, host string) bool {
+	if len(hosts) == 0 {
 		return true
 	}
 	name := host
@@ -46,7 +46,7 @@ func (h *Handler) served(host string) bool {
 	}
 	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
 	return !strings.Contains(name, ".") || net.ParseIP(name) != nil || strings.HasSuffix(name, ".localhost") ||
-		slices.Contains(h.Hosts, name)
+		slices.Contains(hosts, name)
 }
 
 // knownCoding says whether a body is not encoded: there is no Content-Encoding, or only identity.

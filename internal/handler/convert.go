@@ -10,14 +10,15 @@ import (
 	"lastitem/internal/stock"
 )
 
-// mode writes a mode as the API shows it. Lists are never null, and every claim names all hazards.
-func (h *Handler) mode(s shop.Status) api.Mode {
+// modeOf writes a mode as the API shows it; usual is the default mode. Lists are never null, and every claim names all
+// hazards.
+func modeOf(s shop.Status, usual string) api.Mode {
 	m := s.Mode
 	out := api.Mode{
 		Name: m.Name, Title: m.Title,
 		Holds: make([]string, len(m.Holds)), Needs: make([]string, len(m.Needs)), Stores: make([]api.Store, len(m.Stores)),
 		Cart: m.Cart, KeyRequired: m.KeyRequired, Segments: m.Segments,
-		Baseline: len(m.Stores) == 0, Default: m.Name == h.DefaultMode,
+		Baseline: len(m.Stores) == 0, Default: m.Name == usual,
 		Claims: map[api.Store]map[api.Hazard]api.Outcomes{}, Available: s.Err == nil, Down: s.Down,
 	}
 	for i, b := range m.Needs {
@@ -59,10 +60,10 @@ func product(id int64, p shop.Product) api.Product {
 
 // page converts a page of a ledger to the API's form: one list of orders over all stores. For a store that could not be
 // read it gives the code; the log has the cause. Only the first page, which began at asOf, has the facts.
-func (h *Handler) page(id int64, l shop.Ledger, first bool, asOf time.Time) api.Ledger {
+func (b *books) page(id int64, l shop.Ledger, first bool, asOf time.Time) api.Ledger {
 	out := api.Ledger{ProductID: id, Orders: orders(l), Keys: []api.KeyRow{}, Unavailable: map[api.Store]string{}}
 	if first {
-		out.AsOf, out.KeepKeysMS = asOf.UTC(), h.Shop.KeepKeys().Milliseconds()
+		out.AsOf, out.KeepKeysMS = asOf.UTC(), b.KeepKeys().Milliseconds()
 		out.Initial, out.Stock, out.Totals = map[api.Store]int64{}, map[api.Store]int64{}, map[api.Store]api.Totals{}
 	}
 	for name, f := range l.Facts {

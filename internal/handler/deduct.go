@@ -72,7 +72,7 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 // long as it likes, or lose it when it likes, can stop the shop, or have it oversell. The answer is 403, not 401: the
 // route needs no token, only these fields.
 func (h *Handler) authorizeExperiment(r *http.Request) error {
-	err := h.authorize(r)
+	err := h.admin.authorize(r)
 	if errors.Is(err, errUnauthorized) || errors.Is(err, errNoAdminToken) {
 		return errExperiment
 	}

@@ -25,7 +25,7 @@ const (
 // [api.Events] each, until the client leaves or the replica drains. It is there only with Options.Events, and wants the
 // admin token.
 func (h *Handler) events(c *gin.Context) outcome {
-	if err := h.authorize(c.Request); err != nil {
+	if err := h.admin.authorize(c.Request); err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
 	w := h.tap.watch()
@@ -40,45 +40,51 @@ func (h *Handler) events(c *gin.Context) outcome {
 	header["Cache-Control"] = []string{"no-store"}
 	header["X-Accel-Buffering"] = []string{"no"} // nginx would collect the events otherwise
 	c.Status(http.StatusOK)
-	if err := h.stream(c, w); err != nil {
+	if err := (stream{h, c}).run(w); err != nil {
 		h.metrics.cutOff.Inc()
 	}
 	return outcome{}
 }
 
-// stream writes until the client leaves, which is no error, or does not take an event in time, which is one.
-func (h *Handler) stream(c *gin.Context, w *watcher) error {
-	gone, tick := c.Request.Context().Done(), time.NewTicker(eventsEvery)
+// stream is the answer to one reader of events.
+type stream struct {
+	*Handler
+	c *gin.Context
+}
+
+// run writes until the client leaves, which is no error, or does not take an event in time, which is one.
+func (s stream) run(w *watcher) error {
+	gone, tick := s.c.Request.Context().Done(), time.NewTicker(eventsEvery)
 	defer tick.Stop()
 	said := time.Now()
-	err := h.say(c, []byte(": lastitem\n\n"))
+	err := s.say([]byte(": lastitem\n\n"))
 	for err == nil {
 		select {
 		case <-gone:
 			return nil
 		case now := <-tick.C:
-			if h.draining.Load() {
+			if s.draining.Load() {
 				return nil // the connection would hold up the end
 			}
 			e, ok := w.take()
 			switch {
 			case ok:
-				h.metrics.leftOut.Add(float64(e.LeftOut))
-				e.Replica = h.Replica
-				err, said = h.sayEvents(c, e), now
+				s.metrics.leftOut.Add(float64(e.LeftOut))
+				e.Replica = s.Replica
+				err, said = s.sayEvents(e), now
 			case now.Sub(said) > eventsAlive:
-				err, said = h.say(c, []byte(": alive\n\n")), now
+				err, said = s.say([]byte(": alive\n\n")), now
 			}
 		}
 	}
-	if c.Request.Context().Err() != nil {
+	if s.c.Request.Context().Err() != nil {
 		return nil
 	}
 	return err
 }
 
 // sayEvents writes one event.
-func (h *Handler) sayEvents(c *gin.Context, e api.Events) error {
+func (s stream) sayEvents(e api.Events) error {
 	body, err := encode(e)
 	if err != nil {
 		return err
@@ -86,15 +92,15 @@ func (h *Handler) sayEvents(c *gin.Context, e api.Events) error {
 	text := make([]byte, 0, len(body)+8)
 	text = append(text, "data: "...)
 	text = append(text, body...) // ends with a line feed, and has no other
-	return h.say(c, append(text, '\n'))
+	return s.say(append(text, '\n'))
 }
 
-func (h *Handler) say(c *gin.Context, text []byte) error {
+func (s stream) say(text []byte) error {
 	// Connections have deadlines; the recorders of tests do not.
-	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(eventsPatience))
-	if _, err := c.Writer.Write(text); err != nil {
+	_ = http.NewResponseController(s.c.Writer).SetWriteDeadline(time.Now().Add(eventsPatience))
+	if _, err := s.c.Writer.Write(text); err != nil {
 		return err
 	}
-	c.Writer.Flush()
+	s.c.Writer.Flush()
 	return nil
 }

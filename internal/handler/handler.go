@@ -94,13 +94,11 @@ type Handler struct {
 	routes   []route
 	known    map[string]string // mode names; the value outlives the request that spelt it
 	replica  []string          // header values, shared by all responses and never changed
-	admin    [sha256.Size]byte
+	admin    admin
 	metrics  *metrics
 	tap      tap // without watchers unless Options.Events
 	throttle step.Throttle
-	guesses  bucket
-	pages    gate          // GET .../orders and .../ledger
-	audits   gate          // GET .../audit
+	books    books
 	large    gate          // answers above patientBody that are being written; see send
 	scrapes  gate          // GET /metrics
 	requests atomic.Uint64 // counted for LogEvery
@@ -126,10 +124,11 @@ func New(o Options) (*Handler, error) {
 	}
 	o.AdminToken = strings.TrimSpace(o.AdminToken)
 	h := &Handler{
-		Options: o, known: map[string]string{}, replica: []string{o.Replica}, admin: sha256.Sum256([]byte(o.AdminToken)),
-		tap: tap{replica: o.Replica, steps: o.Steps}, pages: newGate(maxPages, pagePatience),
-		audits: newGate(maxAudits, auditPatience),
-		large:  newGate(maxLarge, 0), scrapes: newGate(maxScrapes, 0),
+		Options: o, known: map[string]string{}, replica: []string{o.Replica},
+		admin: admin{let: o.AdminToken != "", token: sha256.Sum256([]byte(o.AdminToken))},
+		tap:   tap{replica: o.Replica, steps: o.Steps},
+		books: books{o.Shop, newGate(maxPages, pagePatience), newGate(maxAudits, auditPatience)},
+		large: newGate(maxLarge, 0), scrapes: newGate(maxScrapes, 0),
 	}
 	for _, s := range o.Shop.Modes() {
 		h.known[s.Mode.Name] = s.Mode.Name

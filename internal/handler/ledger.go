@@ -16,7 +16,7 @@ import (
 // orders serves GET /products/{id}/orders, a page at a time. If a store cannot be read it fails, since an incomplete
 // list looks like leaked stock.
 func (h *Handler) orders(c *gin.Context) outcome {
-	body, l, err := h.readPage(c, false)
+	body, l, err := h.books.readPage(c, false)
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
@@ -32,7 +32,7 @@ func (h *Handler) orders(c *gin.Context) outcome {
 // ledger serves GET /products/{id}/ledger, a page at a time: all rows that could be read, and the stores that could
 // not.
 func (h *Handler) ledger(c *gin.Context) outcome {
-	body, l, err := h.readPage(c, true)
+	body, l, err := h.books.readPage(c, true)
 	if err == nil {
 		err = h.down(c, l)
 	}
@@ -42,8 +42,15 @@ func (h *Handler) ledger(c *gin.Context) outcome {
 	return h.send(c, body)
 }
 
+// books reads the products' rows: so many readers at a time.
+type books struct {
+	Products
+	pages  gate // GET .../orders and .../ledger
+	audits gate // GET .../audit
+}
+
 // readPage reads a page of the product in the path, and converts it to the API's form.
-func (h *Handler) readPage(c *gin.Context, keys bool) (body api.Ledger, l shop.Ledger, err error) {
+func (b *books) readPage(c *gin.Context, keys bool) (body api.Ledger, l shop.Ledger, err error) {
 	q := rows{limit: defaultLimit}
 	if err := readQuery(c.Request, &q); err != nil {
 		return body, l, err
@@ -57,15 +64,15 @@ func (h *Handler) readPage(c *gin.Context, keys bool) (body api.Ledger, l shop.L
 		return body, l, err
 	}
 	ctx := c.Request.Context()
-	if err := h.pages.enter(ctx); err != nil {
+	if err := b.pages.enter(ctx); err != nil {
 		return body, l, err
 	}
-	defer h.pages.leave()
+	defer b.pages.leave()
 	asOf := time.Now()
-	if l, err = h.Shop.Page(ctx, id, shop.Page{After: after, Limit: int(q.limit), Keys: keys}); err != nil {
+	if l, err = b.Page(ctx, id, shop.Page{After: after, Limit: int(q.limit), Keys: keys}); err != nil {
 		return body, l, err
 	}
-	body = h.page(id, l, after == nil, asOf)
+	body = b.page(id, l, after == nil, asOf)
 	body.NextCursor, err = encodeCursor(id, l.Next)
 	return body, l, err
 }
@@ -99,14 +106,14 @@ func (h *Handler) audit(c *gin.Context) outcome {
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
-	l, reports, err := h.settled(c.Request.Context(), id, q.lang)
+	l, reports, err := h.books.settled(c.Request.Context(), id, q.lang)
 	if err == nil {
 		err = h.down(c, l)
 	}
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
-	facts := h.page(id, l, true, time.Now())
+	facts := h.books.page(id, l, true, time.Now())
 	body := audits{ProductID: id}
 	for _, store := range api.Stores {
 		of := func(r audit.Report) bool { return r.Store == store }
@@ -123,18 +130,18 @@ func (h *Handler) audit(c *gin.Context) outcome {
 
 // settled judges each store of a product that may be being sold. If the request's time ends after a look, the last
 // whole one counts.
-func (h *Handler) settled(ctx context.Context, id int64, lang string) (l shop.Ledger, reports []audit.Report,
+func (b *books) settled(ctx context.Context, id int64, lang string) (l shop.Ledger, reports []audit.Report,
 	err error) {
-	if err := h.audits.enter(ctx); err != nil {
+	if err := b.audits.enter(ctx); err != nil {
 		return l, nil, err
 	}
-	defer h.audits.leave()
+	defer b.audits.leave()
 	ctx, cancel := context.WithTimeout(ctx, shop.AuditLimit) // for all looks together
 	defer cancel()
 	reports, err = audit.Watch(ctx, func() ([]audit.Report, error) {
 		var look []audit.Report // after an error it may still be written
-		ledger, err := h.Shop.Audit(ctx, id, func(store stock.Store, snap *shop.Snapshot) error {
-			r, err := h.judge(id, store, snap, lang)
+		ledger, err := b.Audit(ctx, id, func(store stock.Store, snap *shop.Snapshot) error {
+			r, err := b.judge(id, store, snap, lang)
 			if err == nil {
 				look = append(look, r)
 			}
@@ -156,8 +163,8 @@ func (h *Handler) settled(ctx context.Context, id int64, lang string) (l shop.Le
 }
 
 // judge judges a store from its snapshot. It reads the rows in batches and keeps none.
-func (h *Handler) judge(id int64, store stock.Store, snap *shop.Snapshot, lang string) (audit.Report, error) {
-	facts := h.page(id, shop.Ledger{Facts: map[stock.Store]shop.Facts{store: snap.Facts}}, true, time.Now())
+func (b *books) judge(id int64, store stock.Store, snap *shop.Snapshot, lang string) (audit.Report, error) {
+	facts := b.page(id, shop.Ledger{Facts: map[stock.Store]shop.Facts{store: snap.Facts}}, true, time.Now())
 	t := audit.NewTally(&facts, api.Store(store), snap.Totals.Orders, lang)
 	if snap.Keys != nil {
 		if err := snap.Keys(each(func(k *shop.KeyRow) { t.Key(keyRow(*k)) })); err != nil {

@@ -22,7 +22,7 @@ func (h *Handler) listModes(c *gin.Context) outcome {
 	all := h.Shop.Modes()
 	body := api.Modes{Modes: make([]api.Mode, len(all))}
 	for i, s := range all {
-		body.Modes[i] = h.mode(s)
+		body.Modes[i] = modeOf(s, h.DefaultMode)
 	}
 	return h.send(c, body)
 }
@@ -33,7 +33,7 @@ func (h *Handler) showMode(c *gin.Context) outcome {
 	if err != nil {
 		return h.unknownMode(c, c.Param("mode"))
 	}
-	m := h.mode(s)
+	m := modeOf(s, h.DefaultMode)
 	if doc, err := s.Mode.Doc(); err == nil {
 		m.Doc = &doc
 	}
@@ -80,7 +80,7 @@ func (h *Handler) sendProduct(c *gin.Context, id int64) outcome {
 // another may have been set, or cannot be read back, the outcome is unknown: the request can be repeated as it is. The
 // token is checked before the fields.
 func (h *Handler) setStock(c *gin.Context) outcome {
-	if err := h.authorize(c.Request); err != nil {
+	if err := h.admin.authorize(c.Request); err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
 	id, err := productID(c)
@@ -109,10 +109,17 @@ func (h *Handler) setStock(c *gin.Context) outcome {
 	return h.send(c, product(id, p))
 }
 
+// admin knows the admin token.
+type admin struct {
+	let     bool // there is one
+	token   [sha256.Size]byte
+	guesses bucket
+}
+
 // authorize compares the bearer token with the admin token, in a time that does not depend on either: it compares
 // hashes, which are of equal length, to the last byte. Without a token configured nobody is let in.
-func (h *Handler) authorize(r *http.Request) error {
-	if h.AdminToken == "" {
+func (a *admin) authorize(r *http.Request) error {
+	if !a.let {
 		return errNoAdminToken
 	}
 	given := r.Header["Authorization"]
@@ -120,22 +127,22 @@ func (h *Handler) authorize(r *http.Request) error {
 		return errUnauthorized
 	}
 	if len(given) != 1 {
-		return h.wrongToken(time.Now())
+		return a.wrong(time.Now())
 	}
 	scheme, token, _ := strings.Cut(given[0], " ")
 	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	if subtle.ConstantTimeCompare(sum[:], h.admin[:]) != 1 || !strings.EqualFold(scheme, "Bearer") {
-		return h.wrongToken(time.Now())
+	if subtle.ConstantTimeCompare(sum[:], a.token[:]) != 1 || !strings.EqualFold(scheme, "Bearer") {
+		return a.wrong(time.Now())
 	}
 	return nil
 }
 
-// wrongToken refuses a request without the admin token: with 401, or with 429 once wrong tokens come faster than
+// wrong refuses a request without the admin token: with 401, or with 429 once wrong tokens come faster than
 // tokenRefill. The right token is checked first and always passes; otherwise anybody could lock the operator out. So
 // this does not limit the guesses: nginx does, which knows the clients, by counting the requests of each that carry a
 // token. A replica without such a proxy in front needs a token that is too long to be guessed.
-func (h *Handler) wrongToken(now time.Time) error {
-	if h.guesses.take(now) {
+func (a *admin) wrong(now time.Time) error {
+	if a.guesses.take(now) {
 		return errUnauthorized
 	}
 	return errTooManyTokens

@@ -319,10 +319,11 @@ func TestPageRefusesItsQuery(t *testing.T) {
 func TestReadsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, &fakeShop{})
-	h.pages, h.audits, h.scrapes = newGate(1, time.Millisecond), newGate(1, time.Millisecond), newGate(1, 0)
+	h.books.pages, h.books.audits, h.scrapes = newGate(1, time.Millisecond), newGate(1, time.Millisecond), newGate(1, 0)
 	for path, g := range map[string]gate{
-		"/products/101/ledger": h.pages, "/products/101/orders": h.pages, "/products/101/audit": h.audits,
-		"/metrics": h.scrapes,
+		"/products/101/ledger": h.books.pages, "/products/101/orders": h.books.pages,
+		"/products/101/audit": h.books.audits,
+		"/metrics":            h.scrapes,
 	} {
 		if err := g.enter(t.Context()); err != nil {
 			t.Fatal(err)

@@ -77,7 +77,7 @@ func (h *Handler) contract() []route {
 func (h *Handler) guarded(serve endpoint) endpoint {
 	return func(c *gin.Context) outcome {
 		if h.ProtectReads {
-			if err := h.authorize(c.Request); err != nil {
+			if err := h.admin.authorize(c.Request); err != nil {
 				return outcome{code: h.fail(c, err)}
 			}
 		}
@@ -123,7 +123,7 @@ func (h *Handler) guard(r *http.Request) error {
 	if len(r.Header[tokenRequired]) == 0 {
 		return nil
 	}
-	return h.authorize(r)
+	return h.admin.authorize(r)
 }
 
 // rescue answers for an endpoint that panicked. Where an answer has begun the connection is cut instead: half a body

@@ -162,7 +162,8 @@ func (s *Stack) SpawnSQL(ctx context.Context, o SQLServer) (*RunningSQL, error) 
 	}
 	r := &RunningSQL{procs: &s.procs, sv: newDatabase(path, dir, "", o.Schemas, o.Conf).server(s.procs.keeper)}
 	r.sv.name, r.sv.env = o.Name, func(string) []string { return o.Env }
-	return r, r.Restart(ctx)
+	err = r.Restart(ctx)
+	return r, err
 }
 
 // Restart starts a killed database again, and returns when it is ready.

@@ -20,8 +20,8 @@ var engineBuckets = []float64{
 //
 //	shop_lock_engine_waiting, shop_lock_engine_held
 //	shop_lock_engine_wait_seconds, shop_lock_engine_hold_seconds, shop_lock_engine_handoff_seconds
-//	shop_lock_engine_acquired_total and _contended_total, _timed_out_total, _lost_total, _renew_failed_total, _skipped_total,
-//	_grant_late_total, _missed_total, _resubscribed_total, _cleanup_failed_total, _cleanup_dropped_total
+//	shop_lock_engine_acquired_total and _contended_total, _timed_out_total, _lost_total, _renew_failed_total,
+//	_skipped_total, _grant_late_total, _missed_total, _resubscribed_total, _cleanup_failed_total, _cleanup_dropped_total
 func engineMetrics(r prometheus.Registerer) (handoff.Metrics, error) {
 	const prefix = "shop_lock_engine_"
 	var errs []error

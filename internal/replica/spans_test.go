@@ -139,7 +139,8 @@ func TestDeductionIsATrace(t *testing.T) {
 	var tree []string
 	for _, s := range c.spans {
 		path := s.Name
-		for above := byID[hex.EncodeToString(s.ParentSpanId)]; above != nil; above = byID[hex.EncodeToString(above.ParentSpanId)] {
+		spanOf := func(id []byte) *wire.Span { return byID[hex.EncodeToString(id)] }
+		for above := spanOf(s.ParentSpanId); above != nil; above = spanOf(above.ParentSpanId) {
 			path = above.Name + " > " + path
 			if s.StartTimeUnixNano < above.StartTimeUnixNano || s.EndTimeUnixNano > above.EndTimeUnixNano {
 				t.Errorf("%s is not within its parent", path)

@@ -95,7 +95,8 @@ var chart = template.Must(template.New("chart").Parse(`<figure>
 <p class="unit">{{.Unit}}</p>
 {{if gt (len .Drawn) 1}}<ul class="legend">{{range .Drawn}}<li><svg viewBox="0 0 24 8" aria-hidden="true"><path class="line c{{.Color}} d{{.Dash}}" d="M1 4H23"/></svg>{{.Name}}</li>{{end}}</ul>{{end}}
 <div class="chart">
-<svg viewBox="0 0 1000 1000" preserveAspectRatio="none" role="img"><title>{{.Title}}</title><desc>{{.Unit}} {{.Desc}}</desc>
+<svg viewBox="0 0 1000 1000" preserveAspectRatio="none" role="img">
+<title>{{.Title}}</title><desc>{{.Unit}} {{.Desc}}</desc>
 {{range .Y}}<line class="grid" x1="0" x2="1000" y1="{{.At}}" y2="{{.At}}"/>{{end}}<line class="base" x1="0" x2="1000" y1="1000" y2="1000"/>
 {{range .Drawn}}{{if .Area}}<path class="area f{{.Color}}" d="{{.Area}}"/>{{end}}<path class="line c{{.Color}} d{{.Dash}}" d="{{.Path}}"/>
 {{end}}</svg>

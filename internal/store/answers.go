@@ -20,9 +20,10 @@ import (
 //	answers:{101}       answers to sales, and those of replicas without retention; the field "" names the run
 //	answers-old:{101}   the answers that a purge moved here; a later purge deletes them
 //	answers-moved:{101} when it moved them
-//	refusals:{101}      at most 10,000 refusals, until ten minutes after the last one; none above half of the server's memory
+//	refusals:{101}      at most 10,000 refusals, until ten minutes after the last; none above half of the server's memory
 //	refusals-old:{101}  the 10,000 refusals before them
-//	key:<key>           the claim of the key: the product that it was used for, and by which sale. The same key for another product is another payload
+//	key:<key>           the claim of the key: the product and the sale that it was used for. The same key for another
+//	                    product is another payload
 //
 // An answer to a sale is kept for at least [Redis.KeepAnswers], and at most twice that. Its claim lives for
 // KeepAnswers; without a claim the script does not look into answers-old, except on a cluster, where it cannot see the

@@ -260,8 +260,10 @@ func (e *sqlObserver) read(ctx context.Context, from, to time.Time) ([]observed,
 		At   float64
 		Text string
 	}
-	const general = `SELECT UNIX_TIMESTAMP(event_time) AS at, CONVERT(argument USING utf8mb4) AS text FROM mysql.general_log
-		WHERE command_type IN ('Query', 'Execute') AND event_time BETWEEN FROM_UNIXTIME(?) AND FROM_UNIXTIME(?) ORDER BY event_time`
+	const general = `SELECT UNIX_TIMESTAMP(event_time) AS at,
+			CONVERT(argument USING utf8mb4) AS text FROM mysql.general_log
+		WHERE command_type IN ('Query', 'Execute') AND event_time BETWEEN FROM_UNIXTIME(?) AND FROM_UNIXTIME(?)
+		ORDER BY event_time`
 	if err := e.db.WithContext(ctx).Raw(general, unixTime(from), unixTime(to)).Scan(&rows).Error; err != nil {
 		return nil, err
 	}

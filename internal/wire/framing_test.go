@@ -314,7 +314,8 @@ func talks() map[string]talk {
 func grpcTalk() (t talk) {
 	var c, s http2
 	get := grpcBytes(&pb.RangeRequest{Key: []byte("lock/7")})
-	watch := grpcBytes(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("a")}}})
+	create := &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{Key: []byte("a")}}
+	watch := grpcBytes(&pb.WatchRequest{RequestUnion: create})
 	created := grpcBytes(&pb.WatchResponse{Created: true})
 	event := grpcBytes(&pb.WatchResponse{Events: []*mvccpb.Event{{Type: mvccpb.DELETE,
 		Kv: &mvccpb.KeyValue{Key: []byte("a")}}}})

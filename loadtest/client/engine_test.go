@@ -301,7 +301,8 @@ func BenchmarkEngines(b *testing.B) {
 			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				w.Header().Set("Content-Type", "application/json")
-				_, _ = io.WriteString(w, `{"mode":"noop","product_id":101,"quantity":1,"order_id":"0193a5c2-7c55-7b5e-9a37-4f7a52d6c0aa"}`)
+				_, _ = io.WriteString(w, `{"mode":"noop","product_id":101,"quantity":1,`+
+					`"order_id":"0193a5c2-7c55-7b5e-9a37-4f7a52d6c0aa"}`)
 			})}
 			go func() { _ = server.Serve(listener) }()
 			defer server.Close()

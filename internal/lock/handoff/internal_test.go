@@ -203,7 +203,9 @@ func TestSubscriberMissesAtTwoNodes(t *testing.T) {
 	e := sharded(t, redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}), 0)
 	keys := []string{"a", "b"}
 	for _, key := range keys {
-		e.subscriber.byNode[key] = &nodeSubscriber{channels: map[string]*channel{e.subscriber.channel(key): {confirmed: true}}}
+		e.subscriber.byNode[key] = &nodeSubscriber{
+			channels: map[string]*channel{e.subscriber.channel(key): {confirmed: true}},
+		}
 	}
 	for _, key := range keys {
 		e.subscriber.missed(key, e.now())
