@@ -107,11 +107,7 @@ func (m Matrix) Markdown(lang string, modes []api.Mode) string {
 	m.writeBeyond(&b, lang, t)
 	b.WriteString(t.witnesses + "\n" + t.wire + "\n")
 	for _, n := range notOnTheWire {
-		said := n.what.En
-		if lang == "zh" {
-			said = n.what.Zh
-		}
-		fmt.Fprintf(&b, "* %s: `%s`\n", said, n.test)
+		fmt.Fprintf(&b, "* %s: `%s`\n", n.what.In(lang), n.test)
 	}
 	return b.String()
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/internal/text"
 	"lastitem/loadtest/client"
-	"lastitem/loadtest/words"
 )
 
 // A run's numbers should not be trusted if other programs used more than noisyCPU cores just before it, the hypervisor
@@ -26,18 +26,20 @@ const (
 // time just before the load, when the machine should have been idle; during is the CPU time during the load.
 func noise(res *Result, quiet, during cpuTime, lang string) []string {
 	var why []string
-	note := func(key string, args ...any) { why = append(why, words.Say(lang, key, args...)) }
+	note := func(reason text.Text, args ...any) { why = append(why, reason.With(args...).In(lang)) }
 	if cores := quiet.cores(quiet.busy); cores > noisyCPU {
-		note("noise busy", cores)
+		note(text.Of("other programs used %.2f cores just before the load"), cores)
 	}
 	if cores := during.cores(during.steal); cores > noisySteal {
-		note("noise stolen", cores)
+		note(text.Of("other virtual machines took %.2f cores away during it (steal)"), cores)
 	}
 	if res.Dropped > 0 && discounted(res, lang) == "" {
-		note("noise dropped", res.Dropped, res.Plan.MaxInFlight)
+		note(text.Of("%d [arrival was|arrivals were] dropped: %d [request was|requests were] in flight"), res.Dropped,
+			res.Plan.MaxInFlight)
 	}
 	if limit := max(noisyLag, res.Latency[client.Accepted].P99/10); res.Lag.P99 > limit {
-		note("noise late", res.Lag.P99.Round(10*time.Microsecond))
+		note(text.Of("the load generator sent late: 1%% of the requests more than %v after their time"),
+			res.Lag.P99.Round(10*time.Microsecond))
 	}
 	return why
 }
@@ -48,8 +50,10 @@ func discounted(res *Result, lang string) string {
 	if float64(res.Dropped) <= discountedDrops*float64(arrivals) {
 		return ""
 	}
-	return words.Say(lang, "discounted drops", res.Dropped, arrivals, 100*float64(res.Dropped)/float64(arrivals),
-		100*discountedDrops, res.Plan.MaxInFlight)
+	return text.Of("%d of %d arrivals (%.1f%%) were dropped, more than %.0f%%: %d [request was|requests were] in "+
+		"flight, so the load was not the planned one, and the latencies are those of the sent requests; lower --rate, or "+
+		"raise --max-in-flight").With(res.Dropped, arrivals, 100*float64(res.Dropped)/float64(arrivals), 100*discountedDrops,
+		res.Plan.MaxInFlight).In(lang)
 }
 
 // cpuTime is the CPU time of the machine since its start, or between two readings. The zero value, if the system does

@@ -1,7 +1,7 @@
 // The page of the console: a header, and one view at a time, named by the fragment of the address.
 import { CompareView } from "./compare.js";
 import { decoded, el, replace } from "./dom.js";
-import { lang, pickLanguage, setLanguage, t } from "./i18n.js";
+import { lang, otherLanguage, pickLanguage, setLanguage, t, words } from "./i18n.js";
 import { MatrixView } from "./matrix.js";
 import { Model } from "./model.js";
 import { ReadView } from "./read.js";
@@ -14,6 +14,9 @@ const main = document.getElementById("main");
 const app = { state: null, model: new Model(), link: "connecting", view: null };
 
 const views = { run: new RunView(app), compare: new CompareView(app), matrix: new MatrixView(app), step: new StepView(app), read: new ReadView(app) };
+
+const viewName = words({ run: "Run", compare: "Compare", matrix: "Matrix", step: "Step", read: "Read" });
+const linkState = words({ connecting: "connecting …", lost: "connection lost, trying again", live: "live" });
 
 pickLanguage();
 
@@ -36,7 +39,7 @@ async function begin() {
   try {
     await enter();
   } catch (err) {
-    if (err instanceof Unauthorized) askForToken(given ? t("wrongToken") : "");
+    if (err instanceof Unauthorized) askForToken(given ? t("That is not the token of this stack.") : "");
     else {
       failed(err);
       retry = setTimeout(begin, 2000);
@@ -51,7 +54,7 @@ async function begin() {
 
 // failed says why there is no page to show.
 function failed(err) {
-  if (!(err instanceof Unauthorized)) replace(main, el("p", { class: "session message", role: "alert" }, t("noPageNow", { why: err.message })));
+  if (!(err instanceof Unauthorized)) replace(main, el("p", { class: "session message", role: "alert" }, t("This page cannot be shown now: {why}", { why: err.message })));
 }
 
 function askForToken(wrong = "") {
@@ -62,10 +65,10 @@ function askForToken(wrong = "") {
       await login(input.value.trim());
       location.reload();
     } catch (err) {
-      askForToken(err instanceof Unauthorized ? t("wrongToken") : err.message);
+      askForToken(err instanceof Unauthorized ? t("That is not the token of this stack.") : err.message);
     }
-  } }, el("h1", {}, t("sessionTitle")), el("p", {}, t("sessionText")),
-  el("div", { class: "field" }, el("label", { for: "token" }, t("token")), input), el("button", { type: "submit", class: "go" }, t("open")),
+  } }, el("h1", {}, t("This page needs the stack's token")), el("p", {}, t("Open the address that was printed at the start, or paste the token: it is the stack's SHOP_ADMIN_TOKEN.")),
+  el("div", { class: "field" }, el("label", { for: "token" }, t("Token")), input), el("button", { type: "submit", class: "go" }, t("Open")),
   wrong && el("p", { class: "message", role: "alert" }, wrong));
   replace(main, form);
 }
@@ -93,7 +96,7 @@ function redraw() {
   setTimeout(() => requestAnimationFrame((now) => {
     due = false;
     drawn = now;
-    app.view?.update();
+    app.view?.update?.();
   }), Math.max(0, frameEvery - (performance.now() - drawn)));
 }
 
@@ -105,19 +108,19 @@ function dark() {
 }
 
 function header() {
-  document.querySelector(".skip").textContent = t("skip");
+  document.querySelector(".skip").textContent = t("Skip to the content");
   const current = Object.keys(views).find((v) => views[v] === app.view) ?? "run";
   replace(document.getElementById("nav"), Object.keys(views).map((v) =>
-    el("a", { href: `#/${v}`, "aria-current": v === current ? "page" : null }, t(v))));
-  document.getElementById("lang").textContent = t("language");
-  document.getElementById("theme").textContent = t(dark() ? "light" : "dark");
+    el("a", { href: `#/${v}`, "aria-current": v === current ? "page" : null }, viewName(v))));
+  document.getElementById("lang").textContent = otherLanguage();
+  document.getElementById("theme").textContent = dark() ? t("Light") : t("Dark");
   status();
 }
 
 function status() {
   const link = document.getElementById("link");
   link.className = `link is-${app.link}`;
-  link.textContent = app.state ? t(app.link) : "";
+  link.textContent = app.state ? linkState(app.link) : "";
 }
 
 document.getElementById("lang").addEventListener("click", () => {

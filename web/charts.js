@@ -6,7 +6,7 @@ import { number } from "./i18n.js";
 const height = 168;
 
 // Chart is one uPlot with the colours of the theme. It is made again when they change, or when its box does.
-export class Chart {
+class Chart {
   constructor(box, make) {
     this.box = box;
     this.make = make;

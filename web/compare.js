@@ -1,19 +1,19 @@
-import { keep, kept, numbers, picker } from "./controls.js";
+import { keep, kept, numbers, picker, startOrStop } from "./controls.js";
 import { el, replace } from "./dom.js";
-import { colon, duration, lang, number, t } from "./i18n.js";
-import { post, remove } from "./stream.js";
+import { colon, duration, number, t } from "./i18n.js";
+import { stage } from "./say.js";
 import { sentences, tone, worst } from "./verdict.js";
 
 const usual = ["unsafe", "mutex", "setnx-ttl", "lua-lock", "handoff", "redis-lua", "sql-for-update", "sql-version", "sql-atomic", "lease-seq", "queue"];
 
 // The columns of the table: the words of the head, what to sort by, and which end comes first.
 const columns = [
-  { key: "modeColumn", of: (r) => r.order, up: true },
-  { key: "verdictColumn", of: (r) => ["bad", "unsure", "good", "none"].indexOf(r.tone), up: true },
-  { key: "sold", of: (r) => r.verdict?.sold ?? -1 },
-  { key: "rateColumn", of: (r) => r.result.accepted_per_second },
-  { key: "p50", of: (r) => r.accepted.p50_ns ?? Infinity, up: true },
-  { key: "p99", of: (r) => r.accepted.p99_ns ?? Infinity, up: true },
+  { key: "modeColumn", head: () => t("mode"), of: (r) => r.order, up: true },
+  { key: "verdictColumn", head: () => t("verdict"), of: (r) => ["bad", "unsure", "good", "none"].indexOf(r.tone), up: true },
+  { key: "sold", head: () => t("sold"), of: (r) => r.verdict?.sold ?? -1 },
+  { key: "rateColumn", head: () => t("accepted per second"), of: (r) => r.result.accepted_per_second },
+  { key: "p50", head: () => "p50", of: (r) => r.accepted.p50_ns ?? Infinity, up: true },
+  { key: "p99", head: () => "p99", of: (r) => r.accepted.p99_ns ?? Infinity, up: true },
 ];
 
 // CompareView is the page that runs several modes with the same load, one after the other.
@@ -33,17 +33,17 @@ export class CompareView {
     this.message = el("p", { class: "message", role: "alert" });
     const choose = (names) => { this.form.modes = here(names); this.keep(); this.show(main); };
     const quick = el("div", { class: "quick" },
-      [["someModes", usual], ["allModes", modes.map((m) => m.name)], ["noModes", []]].map(([word, names]) =>
-        el("button", { type: "button", class: "quiet", click: () => choose(names) }, t(word))));
+      [[t("A few"), usual], [t("All"), modes.map((m) => m.name)], [t("None"), []]].map(([word, names]) =>
+        el("button", { type: "button", class: "quiet", click: () => choose(names) }, word)));
     this.stage = el("div", { class: "stage" });
     replace(main, el("div", { class: "run" },
-      el("form", { class: "controls tall", submit: (e) => this.submit(e) }, el("h1", { class: "hidden" }, t("compare")),
+      el("form", { class: "controls tall", submit: (e) => startOrStop(e, this, this.form) }, el("h1", { class: "hidden" }, t("Compare")),
         picker(modes, { several: true, chosen: this.form.modes, more: quick, change: (name, on) => this.choose(name, on) }),
         numbers(this.form, replicas.length, () => this.keep()), this.button, this.message),
       this.stage));
     this.head = el("section", { class: "verdict is-none", "aria-live": "polite" });
-    this.table = el("div", { class: "wide-scroll", tabindex: "0", role: "region", "aria-label": t("compareTitle") });
-    this.empty = el("section", { class: "empty" }, el("h2", {}, t("compareTitle")), el("p", {}, t("compareText")));
+    this.table = el("div", { class: "wide-scroll", tabindex: "0", role: "region", "aria-label": t("One load, many modes") });
+    this.empty = el("section", { class: "empty" }, el("h2", {}, t("One load, many modes")), el("p", {}, t("Choose the modes and press Run. Each gets the same load on fresh stock, one after the other, and the same judge; a speed without its verdict says nothing.")));
     this.drawn = "";
     this.update();
   }
@@ -58,25 +58,9 @@ export class CompareView {
     keep("compare", this.form);
   }
 
-  async submit(e) {
-    e.preventDefault();
-    this.message.textContent = "";
-    this.sending = true;
-    this.update();
-    try {
-      if (this.app.model.running) await remove("runs");
-      else await post("runs", { ...this.form, lang: lang() });
-      if (this.stage.offsetTop > this.button.offsetTop) this.stage.scrollIntoView({ block: "start" }); // one column
-    } catch (err) {
-      this.message.textContent = err.message;
-    }
-    this.sending = false;
-    this.update();
-  }
-
   update() {
     const { model } = this.app, { run } = model;
-    this.button.textContent = model.running ? t("stop") : t("startSeveral", { n: number(this.form.modes.length) });
+    this.button.textContent = model.running ? t("Stop") : t("Run {n} [mode|modes]", { n: number(this.form.modes.length) });
     this.button.disabled = this.sending || !model.known || !model.running && this.form.modes.length === 0;
     this.button.classList.toggle("stop", model.running);
     const mine = run && (run.spec.modes.length > 1 || run.results.length > 0);
@@ -94,10 +78,10 @@ export class CompareView {
 
   drawHead(run) {
     const rows = rowsOf(run), exact = rows.filter((r) => r.tone === "good").length, broken = rows.filter((r) => r.tone === "bad").length;
-    const says = t("compared", { n: number(run.results.length), of: number(run.spec.modes.length), exact: number(exact), broken: number(broken) });
-    const now = run.state === "running" ? `${run.step.mode}${colon()}${run.step.phase ? t(`phase_${run.step.phase}`) : t("starting")} …`
-      : run.state === "stopped" ? t("stopped") : run.state === "failed" ? t("failed", { why: run.error ?? "" }) : "";
-    const bar = run.state === "running" && el("progress", { max: "1", "aria-label": t("running") });
+    const says = t("{n} of {of} [mode|modes] judged: {exact} exact, {broken} broken.", { n: number(run.results.length), of: number(run.spec.modes.length), exact: number(exact), broken: number(broken) });
+    const now = run.state === "running" ? `${run.step.mode}${colon()}${stage(run)}`
+      : run.state === "stopped" ? t("Stopped before the end.") : run.state === "failed" ? t("The run failed: {why}", { why: run.error ?? "" }) : "";
+    const bar = run.state === "running" && el("progress", { max: "1", "aria-label": t("Running …") });
     if (bar) bar.value = (run.results.length + (run.step.done ?? 0)) / run.spec.modes.length;
     this.head.dataset.run = run.id;
     replace(this.head, el("p", { class: "verdict-line" }, says), now && el("p", { class: "verdict-more" }, now), bar);
@@ -110,9 +94,9 @@ export class CompareView {
     const fastest = Math.max(1, ...rows.map((r) => r.result.accepted_per_second));
     const focused = document.activeElement?.dataset?.sort;
     replace(this.table, rows.length > 0 && el("table", { class: "compare" },
-      el("caption", { class: "hidden" }, t("compareTitle")),
+      el("caption", { class: "hidden" }, t("One load, many modes")),
       el("thead", {}, el("tr", {}, columns.map((c) => el("th", { scope: "col", "aria-sort": c.key !== this.sort.key ? "none" : this.sort.up ? "ascending" : "descending" },
-        el("button", { type: "button", class: "sort", "data-sort": c.key, click: () => this.by(c) }, t(c.key), el("span", { "aria-hidden": "true" }, c.key !== this.sort.key ? "" : this.sort.up ? " ↑" : " ↓")))))),
+        el("button", { type: "button", class: "sort", "data-sort": c.key, click: () => this.by(c) }, c.head(), el("span", { "aria-hidden": "true" }, c.key !== this.sort.key ? "" : this.sort.up ? " ↑" : " ↓")))))),
       el("tbody", {}, rows.map((r) => this.row(r, fastest)))),
     run.results.filter((r) => !r.result).map((r) => el("p", { class: "note" }, r.mode + colon() + (r.error ?? ""))));
     if (focused) this.table.querySelector(`[data-sort="${focused}"]`)?.focus();
@@ -130,8 +114,8 @@ export class CompareView {
     return el("tr", {},
       el("th", { scope: "row" }, el("a", { href: `#/run/${r.mode}` }, el("code", {}, r.mode))),
       el("td", { class: `said is-${r.tone}` }, el("span", { class: "said-line" }, sentences(r.result)[0]),
-        r.result.finding === "contradicted" && el("strong", { class: "note" }, ` ${t("contradicted")}`)),
-      el("td", { class: "num" }, r.verdict ? t("soldOf", { sold: number(r.verdict.sold), initial: number(r.verdict.initial) }) : "–"),
+        r.result.finding === "contradicted" && el("strong", { class: "note" }, ` ${t("Against its claim!")}`)),
+      el("td", { class: "num" }, r.verdict ? t("{sold} of {initial}", { sold: number(r.verdict.sold), initial: number(r.verdict.initial) }) : "–"),
       el("td", { class: "rate" }, el("span", { class: "rate-number" }, number(r.result.accepted_per_second)), el("span", { class: "bars", "aria-hidden": "true" }, bar)),
       time(r.accepted.p50_ns), time(r.accepted.p99_ns));
   }

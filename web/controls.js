@@ -1,28 +1,25 @@
 import { el, replace } from "./dom.js";
-import { both, colon, t } from "./i18n.js";
-
-// The hazards, as the ladder of the claims has them.
-export const ladder = ["threads", "replicas", "slow", "late", "pause", "crash", "failover", "retry", "late-write"];
-
-const breaks = (outcome) => /[OLDXA]/.test(outcome ?? "");
+import { both, colon, lang, t } from "./i18n.js";
+import { isBroken, ladder } from "./say.js";
+import { post, remove } from "./stream.js";
 
 // standing is how far up the ladder a mode holds: "bad" breaks under load, "part" under a fault, "good" under none but a retry.
-export function standing(m) {
+function standing(m) {
   if (m.baseline) return "none";
   const claims = Object.values(m.claims ?? {});
-  if (claims.some((c) => breaks(c.threads) || breaks(c.replicas))) return "bad";
-  if (claims.some((c) => ladder.some((h) => h !== "retry" && breaks(c[h])))) return "part";
+  if (claims.some((c) => isBroken(c.threads) || isBroken(c.replicas))) return "bad";
+  if (claims.some((c) => ladder.some((h) => h !== "retry" && isBroken(c[h])))) return "part";
   return "good";
 }
 
 // picker lists the modes with a filter: one can be chosen, or several.
 export function picker(modes, { several, chosen, change, more }) {
-  const list = el("div", { class: "modes", role: several ? "group" : "radiogroup", "aria-label": t(several ? "modes" : "mode") });
-  const none = el("p", { class: "soft", hidden: true }, t("noMode"));
+  const list = el("div", { class: "modes", role: several ? "group" : "radiogroup", "aria-label": several ? t("Modes") : t("Mode") });
+  const none = el("p", { class: "soft", hidden: true }, t("No mode fits."));
   const rows = modes.map((m) => {
     const input = el("input", { type: several ? "checkbox" : "radio", name: "mode", value: m.name, checked: chosen.includes(m.name), disabled: !m.available,
       change: () => change(m.name, input.checked) });
-    const row = el("label", { class: `mode ${m.available ? "" : "off"}`, title: m.available ? both(m.title) : t("unavailable") + colon() + (m.why ?? "") },
+    const row = el("label", { class: `mode ${m.available ? "" : "off"}`, title: m.available ? both(m.title) : t("not available here") + colon() + (m.why ?? "") },
       input, el("span", { class: several ? "check" : `dot ${standing(m)}`, "aria-hidden": "true" }), el("span", { class: "mode-name" }, m.name),
       several && el("span", { class: `dot ${standing(m)}`, "aria-hidden": "true" }));
     row.words = `${m.name} ${m.title.en} ${m.title.zh}`.toLowerCase();
@@ -30,7 +27,7 @@ export function picker(modes, { several, chosen, change, more }) {
   });
   replace(list, rows, none);
   // It belongs to no form: Enter would start a run.
-  const filter = el("input", { type: "search", form: "", placeholder: t("filter"), "aria-label": t("filter"), input: () => {
+  const filter = el("input", { type: "search", form: "", placeholder: t("Filter the modes"), "aria-label": t("Filter the modes"), input: () => {
     const wanted = filter.value.trim().toLowerCase();
     for (const row of rows) row.hidden = !row.words.includes(wanted);
     none.hidden = rows.some((r) => !r.hidden);
@@ -39,18 +36,37 @@ export function picker(modes, { several, chosen, change, more }) {
     const row = list.querySelector("input:checked")?.closest("label");
     if (row) list.scrollTop = row.offsetTop - list.offsetTop - 60;
   });
-  return el("fieldset", { class: "picker" }, el("legend", {}, t(several ? "modes" : "mode")), filter, more, list);
+  return el("fieldset", { class: "picker" }, el("legend", {}, several ? t("Modes") : t("Mode")), filter, more, list);
 }
 
 // numbers are the fields of a form for replicas, clients and stock.
 export function numbers(form, replicas, keep) {
-  const field = (name, min, max) => {
+  const field = (name, text, min, max) => {
     const input = el("input", { type: "number", id: `f-${name}`, min: String(min), max: String(max), required: true, inputmode: "numeric",
       input: () => { form[name] = Number(input.value); keep(); } });
     input.value = String(form[name]);
-    return el("div", { class: "field" }, el("label", { for: `f-${name}` }, t(name)), input);
+    return el("div", { class: "field" }, el("label", { for: `f-${name}` }, text), input);
   };
-  return el("div", { class: "numbers" }, field("replicas", 1, replicas), field("clients", 1, 500), field("stock", 1, 100000));
+  return el("div", { class: "numbers" }, field("replicas", t("Replicas"), 1, replicas), field("clients", t("Clients"), 1, 500), field("stock", t("Stock"), 1, 100000));
+}
+
+// startOrStop starts the runs of a spec for a view, or stops those that go on.
+export async function startOrStop(e, view, spec) {
+  e.preventDefault();
+  view.message.textContent = "";
+  view.sending = true;
+  view.update();
+  try {
+    if (view.app.model.running) await remove("runs");
+    else {
+      await post("runs", { ...spec, lang: lang() });
+      if (view.stage.offsetTop > view.button.offsetTop) view.stage.scrollIntoView({ block: "start" }); // one column
+    }
+  } catch (err) {
+    view.message.textContent = err.message;
+  }
+  view.sending = false;
+  view.update();
 }
 
 // kept is a form as it was left, in this tab.

@@ -1,13 +1,8 @@
 import { el, replace } from "./dom.js";
-import { addWords, both, number, t } from "./i18n.js";
-import { hazardName, outcomeWords } from "./say.js";
+import { both, number, t } from "./i18n.js";
+import { cellAddress, hazardName, isBroken, outcomeName, outcomeWords } from "./say.js";
 import { get } from "./stream.js";
 import { WitnessView } from "./witness.js";
-import { words } from "./words-matrix.js";
-
-addWords(words);
-
-const isBroken = (found) => /[OLDXA!]/.test(found ?? "");
 
 // MatrixView shows what the fault lab found for every mode and hazard. A cell of the address, #/matrix/lua-lock/sql/pause/O, is shown by
 // a WitnessView.
@@ -47,23 +42,21 @@ export class MatrixView {
     const search = el("input", { type: "search", id: "m-words", value: filter.words, autocomplete: "off", input: () => { filter.words = search.value; this.fill(); } });
     this.about = el("p", { class: "soft small" });
     this.count = el("p", { class: "soft", role: "status" });
-    this.body = el("div", { class: "grid-scroll", role: "region", "aria-label": t("matrixTitle"), tabindex: "0" });
+    this.body = el("div", { class: "grid-scroll", role: "region", "aria-label": t("What breaks what"), tabindex: "0" });
     this.body.addEventListener("keydown", (e) => this.key(e));
     replace(this.main, el("div", { class: "run matrix" },
       el("form", { class: "controls", submit: (e) => e.preventDefault() },
-        el("div", { class: "field" }, el("label", { for: "m-words" }, t("matrixFilterMode")), search),
-        pick("hazards", t("matrixHazards"), [["claimed", t("matrixClaimed")], ["beyond", t("matrixBeyond")],
+        el("div", { class: "field" }, el("label", { for: "m-words" }, t("Filter by mode")), search),
+        pick("hazards", t("Hazards"), [["claimed", t("with claims")], ["beyond", t("without claims")],
           ...this.data.hazards.map((h) => [h.name, hazardName(h.name)])]),
-        pick("outcome", t("matrixShow"), [["", t("matrixAll")], ["broken", t("matrixBroken")], ["exact", t("matrixExact")], ...[..."OLDXA"].map((l) => [l, `${l}  ${t(l)}`])]),
-        pick("store", t("matrixStores"), [["", t("matrixAll")], ...["redis", "sql", "etcd"].map((s) => [s, s])]),
+        pick("outcome", t("Show"), [["", t("all")], ["broken", t("broken")], ["exact", t("exact#cells")], ...[..."OLDXA"].map((l) => [l, `${l}  ${outcomeName(l)}`])]),
+        pick("store", t("Store"), [["", t("all")], ...["redis", "sql", "etcd"].map((s) => [s, s])]),
         this.about, legend()),
       el("div", { class: "stage" },
-        el("h1", {}, t("matrixTitle")), el("p", { class: "lead" }, t("matrixText")), this.count, this.body, el("p", { class: "soft keys" }, t("matrixKeys")))));
+        el("h1", {}, t("What breaks what")), el("p", { class: "lead" }, t("Every mode under every hazard, as the fault lab found it on real servers: a request is stopped at each of its commands, the hazard strikes there, others are served, and a judge reads the ledger. Open a cell to see the schedule that broke it.")), this.count, this.body, el("p", { class: "soft keys" }, t("Arrow keys move between the cells, Enter opens one.")))));
     this.fill();
     this.body.querySelector(`a[data-cell="${CSS.escape(this.left ?? "")}"]`)?.focus();
   }
-
-  update() {}
 
   again() {
     this.witness?.again?.();
@@ -98,12 +91,12 @@ export class MatrixView {
   fill() {
     const columns = this.columns(), rows = this.rows(columns);
     const shown = rows.flatMap((r) => r.cells).filter((c) => c.cell);
-    this.count.textContent = shown.length === 0 ? t("matrixNone") : t("matrixCount", {
+    this.count.textContent = shown.length === 0 ? t("No cell fits.") : t("{cells} [cell|cells], {broken} broken, {schedules} [schedule|schedules] played.", {
       cells: number(shown.length), broken: number(shown.filter((c) => isBroken(c.found)).length), schedules: number(shown.reduce((n, c) => n + c.cell.tried, 0)),
     });
     this.about.textContent = columns.length === 1 ? both(columns[0].title) : "";
     this.body.hidden = rows.length === 0;
-    const head = el("tr", {}, el("th", { scope: "col", class: "grid-mode" }, t("matrixMode")), el("th", { scope: "col" }, t("matrixStore")),
+    const head = el("tr", {}, el("th", { scope: "col", class: "grid-mode" }, t("mode")), el("th", { scope: "col" }, t("store")),
       columns.map((h) => el("th", { scope: "col", class: "grid-hazard", title: both(h.title) }, el("span", {}, hazardName(h.name)))));
     const body = rows.map((r, i) => el("tr", { class: i > 0 && rows[i - 1].m !== r.m ? "grid-next" : null },
       el("th", { scope: "row", class: "grid-mode" }, el("code", {}, r.m.name), el("span", { class: "soft only-narrow", "aria-hidden": "true" }, r.store)), el("td", { class: "soft" }, r.store),
@@ -136,19 +129,18 @@ export class MatrixView {
 // square is what stands in a cell.
 function square(row, { h, cell, found }) {
   const says = outcomeWords(cell, found);
-  const label = t("matrixOpen", { mode: row.m.name, store: row.store, hazard: hazardName(h.name), outcome: says });
+  const label = t("{mode}, {store}, {hazard}: {outcome}", { mode: row.m.name, store: row.store, hazard: hazardName(h.name), outcome: says });
   const kind = isBroken(found) ? "bad" : found === "." ? "good" : "none";
   const faint = row.fits(found) ? "" : "is-faint";
   const sign = found === "." ? "✓" : found;
   if (!cell) return el("span", { class: `square is-${kind} is-unplayed ${faint}`, title: says }, el("span", { "aria-hidden": "true" }, sign), el("span", { class: "hidden" }, says));
   const name = isBroken(found) ? `${found}: ${label}` : label; // what is seen is part of the name
-  const letter = isBroken(found) ? `/${found[0]}` : "";
-  return el("a", { class: `square is-${kind} ${faint}`, href: `#/matrix/${row.m.name}/${row.store}/${h.name}${letter}`, title: says, "aria-label": name,
+  return el("a", { class: `square is-${kind} ${faint}`, href: cellAddress(row.m.name, row.store, h.name, found), title: says, "aria-label": name,
     "data-cell": [row.m.name, row.store, h.name].join("/") }, sign);
 }
 
 function legend() {
   const item = (kind, sign, text) => el("li", {}, el("span", { class: `square is-${kind}`, "aria-hidden": "true" }, sign), text);
-  return el("ul", { class: "matrix-legend", "aria-label": t("matrixLegend") }, item("good", "✓", t("exact")), [..."OLDXA"].map((l) => item("bad", l, t(l))),
-    item("good is-unplayed", "✓", t("matrixUnplayed")), item("none", "–", t("matrixNa")), item("none", "", t("matrixBlank")));
+  return el("ul", { class: "matrix-legend", "aria-label": t("Signs") }, item("good", "✓", t("exact")), [..."OLDXA"].map((l) => item("bad", l, outcomeName(l))),
+    item("good is-unplayed", "✓", t("claimed, and covered by Go tests; the lab cannot play it")), item("none", "–", t("cannot happen to this mode")), item("none", "", t("not played: broken by an earlier hazard, or out of its reach")));
 }

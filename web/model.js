@@ -25,15 +25,13 @@ export class Model {
         this.clear();
         if (data.frame) this.frame(data.frame);
         break;
-      case "load":
-        this.run = data;
-        break;
       case "step":
         if (this.run) this.run.step = data;
         break;
       case "frame":
         this.frame(data);
         break;
+      case "load":
       case "result":
       case "end":
         this.run = data;

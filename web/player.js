@@ -1,6 +1,6 @@
 import { el, replace } from "./dom.js";
-import { space, t } from "./i18n.js";
-import { command, waited } from "./say.js";
+import { space, t, words } from "./i18n.js";
+import { command, cutWords, waited } from "./say.js";
 
 const lanes = ["A", "B", "C"];
 const stepEvery = 900; // milliseconds, while it plays
@@ -20,18 +20,18 @@ export class Player {
     this.steps = steps.map(([at, actor, event, text]) => ({ at, actor, event, text }));
     this.now = 0;
     this.rows = this.draw();
-    const button = (name, sign, act) => el("button", { type: "button", class: "quiet step-button", "aria-label": t(name), title: t(name), click: act }, sign);
-    this.playButton = button("play", "▶", () => this.toggle());
-    this.slider = el("input", { type: "range", min: "0", max: String(this.steps.length), "aria-label": t("position"), input: () => { this.stop(); this.go(Number(this.slider.value)); } });
+    const button = (name, sign, act) => el("button", { type: "button", class: "quiet step-button", "aria-label": name, title: name, click: act }, sign);
+    this.playButton = button(t("Play"), "▶", () => this.toggle());
+    this.slider = el("input", { type: "range", min: "0", max: String(this.steps.length), "aria-label": t("Step#number"), input: () => { this.stop(); this.go(Number(this.slider.value)); } });
     this.where = el("span", { class: "soft where" });
     this.said = el("p", { class: "hidden", "aria-live": "polite" });
     this.list = el("ol", { class: "story" }, this.rows.flat());
     this.box = el("section", { class: "player", keydown: (e) => this.key(e) },
-      el("div", { class: "player-bar" }, button("toStart", "⇤", () => this.jump(0)), button("stepBack", "←", () => this.jump(this.now - 1)), this.playButton,
-        button("stepOn", "→", () => this.jump(this.now + 1)), button("toEnd", "⇥", () => this.jump(this.steps.length)), this.slider, this.where),
-      el("div", { class: "story-box", tabindex: "0", role: "group", "aria-label": t("stepKeys") },
+      el("div", { class: "player-bar" }, button(t("To the start"), "⇤", () => this.jump(0)), button(t("Step back"), "←", () => this.jump(this.now - 1)), this.playButton,
+        button(t("Step on"), "→", () => this.jump(this.now + 1)), button(t("To the end"), "⇥", () => this.jump(this.steps.length)), this.slider, this.where),
+      el("div", { class: "story-box", tabindex: "0", role: "group", "aria-label": t("Arrow keys step, space plays and pauses.") },
         el("div", { class: "story-head", "aria-hidden": "true" }, el("span", {}, "ms"), lanes.map((l) => el("span", { class: `lane-name is-${l.toLowerCase()}` }, l))), this.list),
-      this.said, el("p", { class: "soft keys" }, t("stepKeys")));
+      this.said, el("p", { class: "soft keys" }, t("Arrow keys step, space plays and pauses.")));
     this.go(this.steps.length, true);
   }
 
@@ -41,7 +41,7 @@ export class Player {
     let before = 0;
     return this.steps.map((s, i) => {
       const rows = [];
-      if (s.at - before > gap) rows.push(el("li", { class: "story-gap", "aria-hidden": "true" }, el("span"), rails(state), el("span", { class: "gap-text" }, t("later", { n: waited(s.at - before) }))));
+      if (s.at - before > gap) rows.push(el("li", { class: "story-gap", "aria-hidden": "true" }, el("span"), rails(state), el("span", { class: "gap-text" }, t("{n} later", { n: waited(s.at - before) }))));
       before = s.at;
       turn(state[s.actor], s.event);
       rows.push(el("li", { class: `story-row lane-${s.actor.toLowerCase()} ${s.event === "" ? "is-command" : grave.includes(s.event) ? "is-grave" : ["asked", "answered", "busy"].includes(s.event) ? "is-client" : "is-lab"}`,
@@ -65,8 +65,8 @@ export class Player {
     this.where.textContent = `${this.now} / ${this.steps.length}`;
     if (quiet) return;
     const s = this.steps[this.now - 1];
-    this.slider.setAttribute("aria-valuetext", t("stepOf", { n: this.now, of: this.steps.length }));
-    this.said.textContent = s ? `${s.actor}: ${says(s).textContent ?? says(s)}` : t("beginning");
+    this.slider.setAttribute("aria-valuetext", t("Step {n} of {of}", { n: this.now, of: this.steps.length }));
+    this.said.textContent = s ? `${s.actor}: ${says(s).textContent ?? says(s)}` : t("Before the first step");
     this.rows[this.now - 1]?.at(-1).scrollIntoView({ block: "nearest" });
   }
 
@@ -96,10 +96,10 @@ export class Player {
 
   // face is the sign on the button.
   face() {
-    const name = this.timer ? "pause" : "play";
+    const name = this.timer ? t("Pause") : t("Play");
     replace(this.playButton, this.timer ? "❚❚" : "▶");
-    this.playButton.setAttribute("aria-label", t(name));
-    this.playButton.title = t(name);
+    this.playButton.setAttribute("aria-label", name);
+    this.playButton.title = name;
   }
 
   key(e) {
@@ -132,24 +132,37 @@ function rails(state) {
   });
 }
 
+// What a step of the story was, by its name there.
+const eventWords = words({
+  asked: "a client asks", held: "held", passed: "goes on", blocked: "blocked", paused: "stopped (SIGSTOP)",
+  resumed: "runs again (SIGCONT)", killed: "killed (SIGKILL)", broken: "its connection breaks",
+  lost: "the answer is lost", failover: "failover", terminated: "receives SIGTERM", ended: "has exited",
+  "session-ended": "its session is ended in", "database-killed": "the database is killed (SIGKILL)",
+  "database-back": "the database is back", "rows-locked": "another transaction locks rows of",
+  "rows-free": "the row locks are released", "read-only": "the database is read-only",
+  "writable-again": "the database accepts writes again", server: "server:",
+});
+
 // says words a step.
 function says({ event, text }) {
   if (event === "") return command(text);
-  if (event === "busy") return t("e_busy", { n: text });
-  if (event === "answered") return el("span", {}, t("e_answered"), space(), answer(text));
-  const word = t(`e_${event}`);
+  if (event === "busy") return t("asks {n} [time|times], and is refused each time: lock_busy", { n: text });
+  if (event === "answered") return el("span", {}, t("answer:"), space(), answer(text));
+  const word = eventWords(event);
   if (/^(before|after|on the way of) /.test(text)) return el("span", {}, word, space(), place(text));
-  return el("span", {}, word, text && !word.endsWith("：") && " ", text && el("span", { class: "plain" }, text));
+  return el("span", {}, word, text && !word.endsWith("\uff1a") && " ", text && el("span", { class: "plain" }, text));
 }
+
+const outcomes = words({ ok: "ok", refused: "refused#outcome", declined: "declined", unknown: "unknown" });
 
 // answer words an answer: "declined lock_busy" is an outcome and a code.
 function answer(text) {
   const [outcome, code] = text.split(" ");
-  return el("span", { class: "plain" }, t(`o_${outcome}`), code && ` ${code}`);
+  return el("span", { class: "plain" }, outcomes(outcome), code && ` ${code}`);
 }
 
 // place words a position that a story names: "before redis: GET stock:{#}".
 function place(text) {
   const [, how, rest] = /^(before|after|on the way of) ([^]*)$/.exec(text);
-  return el("span", {}, t({ before: "cut_command", after: "cut_answer", "on the way of": "cut_severed" }[how]), " ", command(rest));
+  return el("span", {}, cutWords({ before: "command", after: "answer", "on the way of": "severed" }[how]), " ", command(rest));
 }

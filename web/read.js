@@ -1,9 +1,9 @@
 import { el, replace } from "./dom.js";
-import { addWords, colon, lang, number, t } from "./i18n.js";
+import { colon, lang, number, otherLanguage, t, words } from "./i18n.js";
+import { cellAddress, isBroken } from "./say.js";
 import { get } from "./stream.js";
-import { words } from "./words-read.js";
 
-addWords(words);
+const groupName = words({ "": "Guides", modes: "Modes", decisions: "Decisions" });
 
 const firstPage = "locks", mostHits = 30;
 
@@ -26,12 +26,10 @@ export class ReadView {
     await this.open(name, anchor);
   }
 
-  update() {}
-
   build(main) {
     this.sideLang = this.lang;
     this.name = null;
-    const search = el("input", { type: "search", id: "r-search", value: this.query, autocomplete: "off", placeholder: t("searchAll"), "aria-label": t("searchAll"), input: () => this.find(search.value) });
+    const search = el("input", { type: "search", id: "r-search", value: this.query, autocomplete: "off", placeholder: t("Search all pages"), "aria-label": t("Search all pages"), input: () => this.find(search.value) });
     const groups = [...new Set(this.list.map((p) => p.group))];
     this.links = new Map();
     const link = (p) => {
@@ -39,7 +37,7 @@ export class ReadView {
       this.links.set(p.name, a);
       return el("li", {}, a);
     };
-    this.nav = el("nav", { class: "pages", "aria-label": t("pages") }, groups.map((g) => [el("h2", { class: "eyebrow" }, t(`g_${g}`)), el("ul", {}, this.list.filter((p) => p.group === g).map(link))]));
+    this.nav = el("nav", { class: "pages", "aria-label": t("Pages") }, groups.map((g) => [el("h2", { class: "eyebrow" }, groupName(g)), el("ul", {}, this.list.filter((p) => p.group === g).map(link))]));
     this.side = el("div", { class: "controls reading" }, search, this.nav);
     this.stage = el("div", { class: "stage" });
     replace(main, el("div", { class: "run read" }, this.side, this.stage));
@@ -73,16 +71,16 @@ export class ReadView {
     this.query = "";
     this.side.querySelector("input").value = "";
     if (!page) {
-      replace(this.stage, el("p", { class: "soft" }, t("noPage")));
+      replace(this.stage, el("p", { class: "soft" }, t("There is no such page.")));
       return;
     }
     const mode = page.name.startsWith("modes/") && this.app.state.modes.find((m) => `modes/${m.name}` === page.name);
     const article = el("article", { class: "prose", lang: page.lang === "zh" ? "zh-CN" : "en" }, nodesOf(page.html));
     mend(article);
     replace(this.stage,
-      mode && el("p", { class: "page-tools" }, el("a", { class: "go small-go", href: `#/run/${mode.name}` }, t("runThis", { mode: mode.name })),
-        !mode.baseline && el("a", { href: firstBroken(mode) }, t("inMatrix"))),
-      page.lang !== lang() && el("p", { class: "note" }, t("onlyEnglish")), article);
+      mode && el("p", { class: "page-tools" }, el("a", { class: "go small-go", href: `#/run/${mode.name}` }, t("Run {mode}", { mode: mode.name })),
+        !mode.baseline && el("a", { href: firstBroken(mode) }, t("What breaks it#matrix"))),
+      page.lang !== lang() && el("p", { class: "note" }, t("This page is in English only.")), article);
   }
 
   // find searches all pages, a moment after the last key.
@@ -101,8 +99,9 @@ export class ReadView {
   }
 
   drawHits(q, hits) {
-    const says = hits.length === 0 ? "noHits" : hits.length >= mostHits ? "mostHits" : "hits";
-    replace(this.stage, el("p", { class: "soft", role: "status" }, t(says, { n: number(hits.length), q })),
+    const values = { n: number(hits.length), q };
+    const says = hits.length === 0 ? t("Nothing for “{q}”.", values) : hits.length >= mostHits ? t("The first {n} places for “{q}”", values) : t("{n} [place|places] for “{q}”", values);
+    replace(this.stage, el("p", { class: "soft", role: "status" }, says),
       el("ol", { class: "hits" }, hits.map((h) => el("li", {},
         el("a", { href: `#/read/${h.page}${h.anchor ? `~${h.anchor}` : ""}`, click: (e) => this.follow(e, h) }, h.title, h.heading !== h.title && el("span", { class: "soft" }, ` › ${h.heading}`)),
         el("p", {}, h.before, h.match && el("mark", {}, h.match), h.after)))));
@@ -137,14 +136,14 @@ function mend(article) {
   }
   // The link to the page in the other language is the switch of the language.
   for (const a of article.querySelectorAll("a")) {
-    if (/^(中文|English)$/.test(a.textContent)) a.addEventListener("click", (e) => { e.preventDefault(); document.getElementById("lang").click(); });
+    if (a.textContent === otherLanguage()) a.addEventListener("click", (e) => { e.preventDefault(); document.getElementById("lang").click(); });
   }
   for (const th of article.querySelectorAll("th")) if (!th.textContent.trim()) th.replaceWith(el("td"));
   for (const figure of article.querySelectorAll(".diagram")) {
     const heading = before(figure);
-    figure.querySelector("img")?.setAttribute("alt", t("diagram") + colon() + heading);
-    figure.querySelector("details")?.prepend(el("summary", {}, t("diagramSource")));
-    if (figure.classList.contains("is-source")) figure.prepend(el("p", { class: "note" }, t("notDrawn")));
+    figure.querySelector("img")?.setAttribute("alt", t("Diagram") + colon() + heading);
+    figure.querySelector("details")?.prepend(el("summary", {}, t("Source of the diagram")));
+    if (figure.classList.contains("is-source")) figure.prepend(el("p", { class: "note" }, t("This diagram has not been drawn; here is its source.")));
   }
 }
 
@@ -160,7 +159,7 @@ function before(node) {
 // firstBroken leads to the row of a mode in the matrix: to the first cell that breaks it, or to all.
 function firstBroken(mode) {
   for (const [store, row] of Object.entries(mode.claims ?? {})) {
-    for (const [hazard, outcome] of Object.entries(row)) if (/^[OLDXA]/.test(outcome)) return `#/matrix/${mode.name}/${store}/${hazard}/${outcome[0]}`;
+    for (const [hazard, outcome] of Object.entries(row)) if (isBroken(outcome)) return cellAddress(mode.name, store, hazard, outcome);
   }
   return "#/matrix";
 }

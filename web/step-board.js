@@ -1,5 +1,5 @@
 import { el, replace } from "./dom.js";
-import { both, t } from "./i18n.js";
+import { both, t, words } from "./i18n.js";
 import { command } from "./say.js";
 import { stores } from "./step-stores.js";
 
@@ -8,6 +8,28 @@ export const address = (lesson, moves) => `#/step/${lesson}${moves ? `/${moves}`
 
 // The verbs of a client, as the moves of a schedule have them. The first is the big button.
 const verbs = ["h", "l", "s", "c", "k", "r"];
+
+// What a verb is called, what was done with it, and the phases of a client, with what is said if it has no command then.
+const does = words({
+  "": "Let it pass", deliver: "Deliver the answer", h: "Hold the answer", l: "Lose the answer", s: "Stop#process",
+  c: "Resume", k: "Kill", r: "Ask again",
+});
+const did = words({
+  h: "executed; the answer is held", l: "executed; the answer is lost", s: "is stopped (SIGSTOP)",
+  c: "runs again (SIGCONT)", k: "is killed (SIGKILL)", r: "asks again, with the same key",
+  x: "Every lock with a TTL expires",
+});
+const phases = words({
+  held: "is held before", executed: "was executed, the answer is held", waiting: "waits for its answer",
+  answered: "has its answer", dead: "killed (SIGKILL)", stopped: "stopped (SIGSTOP)",
+});
+const without = words({
+  held: "nothing", executed: "nothing", waiting: "The server keeps it waiting: the other client holds the row's lock.",
+  answered: "no answer", dead: "Its process is gone. Any lock that it holds in Redis stays.",
+});
+const answers = words({
+  ok: "sold#answer", refused: "refused", declined: "turned away", unknown: "no answer: unknown",
+});
 
 // Board draws where a schedule has led: the lesson, the two clients, the moves, and what the stores hold.
 export class Board {
@@ -22,9 +44,9 @@ export class Board {
     this.end = el("div", { role: "status" });
     this.clients = el("div", { class: "clients" });
     this.tools = el("div", { class: "step-tools" });
-    this.steps = el("section", { class: "steps", "aria-label": t("stepMoves") });
-    this.stores = el("section", { class: "stores", "aria-label": t("stepStores") });
-    this.box = el("article", { class: "board", tabindex: "0", "aria-label": t("stepKeysLong"), keydown: (e) => this.key(e) }, this.clients, this.tools, el("div", { class: "board-halves" }, this.stores, this.steps));
+    this.steps = el("section", { class: "steps", "aria-label": t("Your schedule") });
+    this.stores = el("section", { class: "stores", "aria-label": t("What the stores hold") });
+    this.box = el("article", { class: "board", tabindex: "0", "aria-label": t("The board. A and B let a client pass one command, X expires locks, U takes a move back."), keydown: (e) => this.key(e) }, this.clients, this.tools, el("div", { class: "board-halves" }, this.stores, this.steps));
     replace(stage, this.head, this.end, this.box, this.said);
     this.draw();
   }
@@ -51,12 +73,12 @@ export class Board {
     const focus = document.activeElement?.dataset?.does;
     const { lesson, state, error } = this.view;
     const i = this.view.lessons.indexOf(lesson);
-    replace(this.head, el("p", { class: "eyebrow" }, t("lessonOf", { n: i + 1, of: this.view.lessons.length }), " · ", el("a", { href: `#/read/modes/${lesson.mode}` }, el("code", {}, lesson.mode))),
-      el("h1", {}, both(lesson.title)), el("p", { class: "lead" }, both(lesson.story)), el("p", { class: `aim ${state?.won >= 0 ? "is-reached" : ""}` }, el("span", { class: "aim-sign", "aria-hidden": "true" }), el("span", {}, el("strong", {}, t("aim")), both(lesson.aim))));
-    const failed = error && el("p", { class: "message" }, t("stepFailed", { why: error }));
+    replace(this.head, el("p", { class: "eyebrow" }, t("Lesson {n} of {of}", { n: i + 1, of: this.view.lessons.length }), " · ", el("a", { href: `#/read/modes/${lesson.mode}` }, el("code", {}, lesson.mode))),
+      el("h1", {}, both(lesson.title)), el("p", { class: "lead" }, both(lesson.story)), el("p", { class: `aim ${state?.won >= 0 ? "is-reached" : ""}` }, el("span", { class: "aim-sign", "aria-hidden": "true" }), el("span", {}, el("strong", {}, t("Aim")), both(lesson.aim))));
+    const failed = error && el("p", { class: "message" }, t("The servers could not play this schedule: {why}", { why: error }));
     this.box.hidden = !state;
     if (!state) {
-      replace(this.end, failed || el("p", { class: "soft starting" }, t("stepStarting")));
+      replace(this.end, failed || el("p", { class: "soft starting" }, t("Starting Redis, a database and three replicas. The first start takes a few seconds …")));
       return;
     }
     replace(this.end, failed || null, this.ending());
@@ -73,24 +95,24 @@ export class Board {
     const letter = c.name.toLowerCase();
     const main = c.can.includes("r") ? "r" : "";
     const button = (verb) => el("button", { type: "button", class: verb === main ? `go pass ${main && "is-again"}` : "quiet", disabled: !c.can.includes(verb), "data-does": letter + verb, click: () => this.view.go(letter + verb) },
-      t(verb === "" ? c.phase === "executed" ? "do_deliver" : "do_" : `do_${verb}`), verb === main && el("kbd", { "aria-hidden": "true" }, c.name));
+      does(verb === "" && c.phase === "executed" ? "deliver" : verb), verb === main && el("kbd", { "aria-hidden": "true" }, c.name));
     const seen = main ? [] : verbs.filter((v) => v === "s" ? !c.stopped : v === "c" ? c.stopped : v !== "r");
-    return el("section", { class: `client is-${letter} phase-${c.stopped ? "stopped" : c.phase}`, "aria-label": t("client", { name: c.name }) },
-      el("h2", {}, el("span", { class: `lane-name is-${letter}` }, c.name), el("span", { class: "phase" }, t(c.stopped ? "phase_stopped" : `phase_${c.phase}`))),
-      el("p", { class: "next" }, c.command ? command(c.command) : c.answer ? answer(c.answer) : el("span", { class: "soft" }, t(`none_${c.phase}`))),
+    return el("section", { class: `client is-${letter} phase-${c.stopped ? "stopped" : c.phase}`, "aria-label": t("Client {name}", { name: c.name }) },
+      el("h2", {}, el("span", { class: `lane-name is-${letter}` }, c.name), el("span", { class: "phase" }, phases(c.stopped ? "stopped" : c.phase))),
+      el("p", { class: "next" }, c.command ? command(c.command) : c.answer ? answer(c.answer) : el("span", { class: "soft" }, without(c.phase))),
       button(main), el("div", { class: "verbs" }, seen.map(button)));
   }
 
   drawTools() {
     const tool = (does, words, act, off, key) => el("button", { type: "button", class: "quiet", "data-does": does, disabled: off, click: act }, words, key && el("kbd", { "aria-hidden": "true" }, key));
     const none = this.view.state.steps.length === 0;
-    const copy = tool("link", t("copyLink"), async () => {
+    const copy = tool("link", t("Copy link"), async () => {
       await navigator.clipboard.writeText(location.href);
-      copy.textContent = t("copied");
+      copy.textContent = t("Copied");
     }, none);
-    replace(this.tools, tool("x", t("do_x"), () => this.view.go("x"), false, "X"), tool("undo", t("undo"), () => this.view.back(), none, "U"),
-      tool("restart", t("restart"), () => this.view.restart(), none), copy,
-      el("button", { type: "button", class: "quiet give-up", "data-does": "claim", disabled: !this.tried(), title: this.tried() ? null : t("tryFirst"), click: () => this.view.claim() }, t("claimNot")));
+    replace(this.tools, tool("x", t("Expire locks"), () => this.view.go("x"), false, "X"), tool("undo", t("Undo"), () => this.view.back(), none, "U"),
+      tool("restart", t("From the start"), () => this.view.restart(), none), copy,
+      el("button", { type: "button", class: "quiet give-up", "data-does": "claim", disabled: !this.tried(), title: this.tried() ? null : t("Try first: play one client to its end."), click: () => this.view.claim() }, t("It cannot be done")));
   }
 
   // tried says whether a client has reached its end in this lesson: a reader may claim that an aim cannot be reached only after a try.
@@ -101,11 +123,11 @@ export class Board {
 
   drawSteps() {
     const { state } = this.view;
-    replace(this.steps, el("h2", {}, t("stepMoves")), state.steps.length === 0 && el("p", { class: "soft" }, t("noMoves")),
+    replace(this.steps, el("h2", {}, t("Your schedule")), state.steps.length === 0 && el("p", { class: "soft" }, t("No moves yet. Both clients have asked for the item, and each is held before its first command.")),
       el("ol", { class: "moves" }, state.steps.map((s, i) => el("li", { class: `move ${s.client ? `by-${s.client.toLowerCase()}` : "by-time"} ${s.deleted || s.move.endsWith("k") || s.move.endsWith("l") ? "is-grave" : ""}` },
         el("button", { type: "button", "data-does": `step${i}`, "aria-pressed": String(i === this.shown), click: () => this.show(i) },
           el("span", { class: "move-number" }, String(i + 1)), s.client ? el("span", { class: `lane-name is-${s.client.toLowerCase()}` }, s.client) : el("span", { class: "lane-name is-time", "aria-hidden": "true" }, "T"),
-          el("span", { class: "move-text" }, this.words(s)), state.won === i + 1 && el("span", { class: "move-won" }, t("aimReached")))))));
+          el("span", { class: "move-text" }, this.words(s)), state.won === i + 1 && el("span", { class: "move-won" }, t("aim reached")))))));
   }
 
   show(i) {
@@ -118,19 +140,19 @@ export class Board {
     const { state } = this.view;
     const before = this.shown > 0 ? state.steps[this.shown - 1].stores : state.start;
     const after = this.shown >= 0 ? state.steps[this.shown].stores : state.start;
-    replace(this.stores, el("h2", {}, this.shown < 0 ? t("storesFirst") : t("storesAt", { n: this.shown + 1 })), stores(before, after, this.shown >= 0));
+    replace(this.stores, el("h2", {}, this.shown < 0 ? t("Before the first move") : t("Before and after move {n}", { n: this.shown + 1 })), stores(before, after, this.shown >= 0));
   }
 
   // words is a move for people: what was done, and what came of it.
   words(s) {
     const verb = s.move === "x" ? "x" : s.move.slice(1);
     const runs = verb === "" || verb === "h" || verb === "l";
-    const out = [runs ? el("span", {}, command(s.command), s.said && el("span", { class: "said-back" }, el("span", { "aria-hidden": "true" }, " → "), el("code", {}, s.said))) : t(`did_${verb}`)];
-    if (verb === "h" || verb === "l") out.push(el("span", { class: "move-note" }, t(`did_${verb}`)));
-    if (s.phase === "waiting") out.push(el("span", { class: "move-note" }, t("did_waits")));
-    if (s.deleted) out.push(el("span", { class: "move-note is-bad" }, t("did_deleted")));
-    if (s.renewed) out.push(el("span", { class: "move-note" }, t("did_renewed")));
-    if (s.answer && ["", "l", "r", "c"].includes(verb)) out.push(el("span", { class: "move-note" }, t("told"), " ", answer(s.answer)));
+    const out = [runs ? el("span", {}, command(s.command), s.said && el("span", { class: "said-back" }, el("span", { "aria-hidden": "true" }, " → "), el("code", {}, s.said))) : did(verb)];
+    if (verb === "h" || verb === "l") out.push(el("span", { class: "move-note" }, did(verb)));
+    if (s.phase === "waiting") out.push(el("span", { class: "move-note" }, t("waits in the server")));
+    if (s.deleted) out.push(el("span", { class: "move-note is-bad" }, t("that was the other's lock!")));
+    if (s.renewed) out.push(el("span", { class: "move-note" }, t("its holder is alive, and has renewed it in time")));
+    if (s.answer && ["", "l", "r", "c"].includes(verb)) out.push(el("span", { class: "move-note" }, t("the client is told:"), " ", answer(s.answer)));
     return out;
   }
 
@@ -144,11 +166,11 @@ export class Board {
     const won = state && state.won >= 0, impossible = lesson.way === "";
     const given = claimed === lesson.name;
     const next = this.view.next();
-    const on = next && el("p", {}, el("a", { class: "go small-go", href: address(next.name, "") }, t("nextLesson", { title: both(next.title) })));
+    const on = next && el("p", {}, el("a", { class: "go small-go", href: address(next.name, "") }, t("Next: {title}", { title: both(next.title) })));
     if (won || given && impossible) {
-      return el("section", { class: `verdict ${impossible ? "is-unsure" : "is-good"}` }, el("p", { class: "verdict-line" }, t(impossible ? "cannotWin" : "wonIn", { n: state?.won })), el("p", {}, both(lesson.moral)), on);
+      return el("section", { class: `verdict ${impossible ? "is-unsure" : "is-good"}` }, el("p", { class: "verdict-line" }, impossible ? t("Right: it cannot be done.") : t("Done, in {n} [move|moves].", { n: state.won })), el("p", {}, both(lesson.moral)), on);
     }
-    if (given) return el("section", { class: "verdict is-unsure" }, el("p", { class: "verdict-line" }, t("canWin")), el("p", {}, both(lesson.hint)), el("p", {}, el("a", { href: address(lesson.name, lesson.way) }, t("showWay"))));
+    if (given) return el("section", { class: "verdict is-unsure" }, el("p", { class: "verdict-line" }, t("It can be done.")), el("p", {}, both(lesson.hint)), el("p", {}, el("a", { href: address(lesson.name, lesson.way) }, t("Show me a way"))));
     return null;
   }
 }
@@ -156,5 +178,5 @@ export class Board {
 // answer words what a client was told.
 function answer(text) {
   const [outcome, code] = text.split(" ");
-  return el("span", { class: `answer is-${outcome}` }, t(`ans_${outcome}`), code && [" ", el("code", {}, code)]);
+  return el("span", { class: `answer is-${outcome}` }, answers(outcome), code && [" ", el("code", {}, code)]);
 }

@@ -21,7 +21,7 @@ function part(name, before, after, moved) {
   const all = [...new Set([...before.keys(), ...after.keys()])];
   if (all.length === 0) return null;
   return el("div", { class: "store" }, el("table", {},
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, el("span", { class: "server" }, name)), moved && el("th", { scope: "col" }, t("before")), el("th", { scope: "col" }, t(moved ? "after" : "now")))),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, el("span", { class: "server" }, name)), moved && el("th", { scope: "col" }, t("before")), el("th", { scope: "col" }, moved ? t("after") : t("now")))),
     el("tbody", {}, all.map((key) => {
       const changed = !same(before.get(key), after.get(key));
       return el("tr", { class: changed ? "is-changed" : "" }, el("th", { scope: "row" }, el("code", {}, key)), moved && el("td", {}, value(before.get(key))),
@@ -31,8 +31,8 @@ function part(name, before, after, moved) {
 
 // value draws a key or a row; of a row the columns that differ stand out.
 function value(v, other) {
-  if (!v) return el("span", { class: "soft" }, t("nothing"));
-  const expires = v.ttl >= 0 && el("span", { class: "ttl" }, t("hasTTL"));
+  if (!v) return el("span", { class: "soft" }, "–");
+  const expires = v.ttl >= 0 && el("span", { class: "ttl" }, t("TTL"));
   if (v.kind === "row") {
     return el("span", { class: "cells" }, v.columns.map((c, i) => el("span", { class: other && other.values[i] !== v.values[i] ? "cell is-new" : "cell" }, el("span", { class: "column" }, c), el("code", {}, v.values[i]))));
   }

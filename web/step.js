@@ -1,10 +1,7 @@
 import { address, Board } from "./step-board.js";
 import { decoded, el, replace } from "./dom.js";
-import { addWords, both, t } from "./i18n.js";
+import { both, t } from "./i18n.js";
 import { get, post } from "./stream.js";
-import { words } from "./words-step.js";
-
-addWords(words);
 
 const keptAs = "lastitem.lessons";
 
@@ -20,7 +17,7 @@ export class StepView {
   async show(main, asked) {
     this.main = main;
     if (!this.app.state.steps) {
-      replace(main, el("article", { class: "empty step-empty" }, el("h1", {}, t("stepTitle")), el("p", {}, t("stepLocal")), el("pre", {}, el("code", {}, "shop play"))));
+      replace(main, el("article", { class: "empty step-empty" }, el("h1", {}, t("You are the scheduler")), el("p", {}, t("Local stack only: this one has no proxies that could hold a command. Run shop play on your own machine.")), el("pre", {}, el("code", {}, "shop play"))));
       return;
     }
     if (!this.lessons) {
@@ -35,8 +32,6 @@ export class StepView {
     this.build();
     await this.follow();
   }
-
-  update() {}
 
   // follow asks the server to play the wanted schedule until the played schedule equals it.
   async follow() {
@@ -121,7 +116,7 @@ export class StepView {
     this.built = document.documentElement.lang;
     this.list = el("ol", { class: "lessons" });
     this.count = el("p", { class: "soft small" });
-    this.side = el("nav", { class: "controls", "aria-label": t("lessons") }, el("h2", { class: "eyebrow" }, t("lessons")), this.list, this.count);
+    this.side = el("nav", { class: "controls", "aria-label": t("Lessons") }, el("h2", { class: "eyebrow" }, t("Lessons")), this.list, this.count);
     this.stage = el("div", { class: "stage" });
     replace(this.main, el("div", { class: "run step" }, this.side, this.stage));
     this.marks();
@@ -131,8 +126,8 @@ export class StepView {
   // marks draws the list of lessons and marks the completed ones.
   marks() {
     replace(this.list, this.lessons.map((l, i) => el("li", {}, el("a", { href: address(l.name, ""), "aria-current": l === this.lesson ? "page" : null, class: this.done(l) ? "is-done" : "" },
-      el("span", { class: "lesson-sign", "aria-hidden": "true" }, this.done(l) ? "✓" : String(i + 1)), el("span", {}, both(l.title), this.done(l) && el("span", { class: "hidden" }, ` (${t("lessonDone")})`), el("code", {}, l.mode))))));
-    this.count.textContent = t("lessonCount", { n: this.lessons.filter((l) => this.done(l)).length, of: this.lessons.length });
+      el("span", { class: "lesson-sign", "aria-hidden": "true" }, this.done(l) ? "✓" : String(i + 1)), el("span", {}, both(l.title), this.done(l) && el("span", { class: "hidden" }, ` (${t("done")})`), el("code", {}, l.mode))))));
+    this.count.textContent = t("{n} of {of} done, as this browser remembers.", { n: this.lessons.filter((l) => this.done(l)).length, of: this.lessons.length });
   }
 }
 

@@ -7,7 +7,7 @@ async function call(method, path, body, headers = {}) {
   const res = await fetch(`api/${path}`, {
     method, headers: body === undefined ? headers : { ...headers, "Content-Type": "application/json" },
     body: body === undefined ? undefined : JSON.stringify(body), credentials: "same-origin",
-  }).catch(() => { throw new Error(t("unreachable")); });
+  }).catch(() => { throw new Error(t("the console does not answer")); });
   if (res.status === 401) {
     if (path !== "session") dispatchEvent(new Event("session-ended"));
     throw new Unauthorized();

@@ -140,7 +140,7 @@ export class Timeline {
       g.fillStyle = css("--ink-soft");
       g.textBaseline = "middle";
       g.textAlign = "left";
-      g.fillText(t("replica", { n: this.lanes[i] }), 0, y + this.heights[i] / 2);
+      g.fillText(t("replica {n}", { n: this.lanes[i] }), 0, y + this.heights[i] / 2);
       this.lane(g, lane, x, y, shared);
       y += this.heights[i] + laneGap;
     });

@@ -1,5 +1,5 @@
 import { el } from "./dom.js";
-import { duration, lang, number, t } from "./i18n.js";
+import { duration, number, space, t, words } from "./i18n.js";
 
 // tone is the colour of a result: good, bad or none.
 export function tone(result) {
@@ -18,37 +18,42 @@ export function worst(result) {
 // sentences words the judge's report: the first is the verdict, the others say what else went wrong.
 export function sentences(result) {
   const v = worst(result);
-  if (!v) return [t("verdictBaseline", { n: number(result.sent) })];
+  if (!v) return [t("A baseline: {n} [answer|answers], and no stock to judge.", { n: number(result.sent) })];
   const values = {
     sold: number(v.sold), initial: number(v.initial), final: number(v.final), oversold: number(v.oversold), lost: number(v.lost_updates),
     leaked: number(v.leaked), doubles: number(v.doubles), ack: number(v.ack_lost), refused: number(result.codes?.sold_out ?? 0),
   };
-  if (v.verdict === "EXACT") return [t(v.final > 0 ? "verdictExactLeft" : "verdictExact", values)];
-  if (v.verdict !== "BROKEN") return [t("verdictNothing"), ...(v.missing ?? [])];
+  if (v.verdict === "EXACT") return [v.final > 0 ? t("Exact. {sold} of {initial} [unit|units] sold, each once; {final} left.", values) : t("Exact. {sold} of {initial} [unit|units] sold, each once; {refused} [request was|requests were] refused as sold out.", values)];
+  if (v.verdict !== "BROKEN") return [t("Nothing can be said."), ...(v.missing ?? [])];
   const said = [];
-  if (v.oversold > 0) said.push(t("verdictOver", values));
-  if (v.lost_updates > 0) said.push(t("verdictLost", values));
-  if (v.leaked > 0) said.push(t("verdictLeak", values));
-  if (v.doubles > 0) said.push(t("verdictDouble", values));
-  if (v.ack_lost > 0) said.push(t("verdictAck", values));
-  if (v.found.includes("X")) said.push(t("verdictStuck", values));
-  if (said.length === 0) said.push(t("verdictBroken"), ...(v.violations ?? []));
+  if (v.oversold > 0) said.push(t("Oversold. {sold} [unit|units] sold from a stock of {initial}: {oversold} too many.", values));
+  if (v.lost_updates > 0) said.push(t("{lost} sold [unit is|units are] still counted: {final} in stock after {sold} of {initial} were sold (lost updates).", values));
+  if (v.leaked > 0) said.push(t("Stock lost. {leaked} [unit is|units are] gone without an order.", values));
+  if (v.doubles > 0) said.push(t("Charged twice. {doubles} [order|orders] beyond the first for the same key.", values));
+  if (v.ack_lost > 0) said.push(t("Orders lost. {ack} acknowledged [order is|orders are] not there.", values));
+  if (v.found.includes("X")) said.push(t("Stuck. {final} [unit is|units are] left, and nobody can buy [it|them].", values));
+  if (said.length === 0) said.push(t("Broken."), ...(v.violations ?? []));
   return said;
 }
+
+const findings = words({
+  confirmed: "As claimed.", contradicted: "Against its claim!",
+  inconclusive: "The claim is neither confirmed nor refuted.", unclaimed: "",
+});
 
 // details are what stands below the sentence: the claim, the speed, the evidence.
 export function details(result) {
   const v = worst(result);
   const accepted = result.latency?.accepted;
-  const lines = [...sentences(result).slice(1), t(result.finding || "unclaimed")];
-  if (result.tries > 1) lines.push(t("tries", { n: result.tries }));
+  const lines = [...sentences(result).slice(1), findings(result.finding)];
+  if (result.tries > 1) lines.push(t("It took {n} [run|runs] to show it.", { n: result.tries }));
   if (accepted?.count > 0) {
-    lines.push(t("speed", { rate: number(result.accepted_per_second), p50: duration(accepted.p50_ns), p99: duration(accepted.p99_ns) }));
+    lines.push(t("{rate} accepted per second, p50 {p50}, p99 {p99}.", { rate: number(result.accepted_per_second), p50: duration(accepted.p50_ns), p99: duration(accepted.p99_ns) }));
   }
   const noisy = result.discounted ? [result.discounted] : (result.noisy ?? []);
   return [
-    el("p", { class: "verdict-more" }, lines.filter(Boolean).join(lang() === "zh" ? "" : " ")),
-    noisy.length > 0 && el("p", { class: "note" }, t("noisy", { why: noisy[0] })),
+    el("p", { class: "verdict-more" }, lines.filter(Boolean).join(space())),
+    noisy.length > 0 && el("p", { class: "note" }, t("Speeds are not to be trusted: {why}.", { why: noisy[0] })),
     v?.evidence?.length > 0 && evidence(v.evidence),
   ];
 }
@@ -56,12 +61,18 @@ export function details(result) {
 const shownEvidence = 3, shownOrders = 4;
 
 function evidence(all) {
-  return el("details", { class: "evidence", open: true }, el("summary", {}, t("evidence")),
+  return el("details", { class: "evidence", open: true }, el("summary", {}, t("Evidence")),
     el("ul", {}, all.slice(0, shownEvidence).map((e) => el("li", {},
-      el("strong", {}, t(e.unit > e.of ? "unitBeyond" : "unitTimes", { unit: number(e.unit), of: number(e.of), times: number(e.times) })), " ",
+      el("strong", {}, sale(e)), " ",
       el("ol", {}, (e.orders ?? []).slice(0, shownOrders).map((o) => el("li", {},
-        el("code", { title: o.order_id }, shortened(o.order_id)), " ", t("replica", { n: o.replica }), " ", el("time", {}, clock(o.created_at)))),
-      e.times > shownOrders && el("li", { class: "soft" }, t("andMore", { n: number(e.times - shownOrders) })))))));
+        el("code", { title: o.order_id }, shortened(o.order_id)), " ", t("replica {n}", { n: o.replica }), " ", el("time", {}, clock(o.created_at)))),
+      e.times > shownOrders && el("li", { class: "soft" }, t("and {n} more", { n: number(e.times - shownOrders) })))))));
+}
+
+// sale says what happened to a unit.
+function sale(e) {
+  const unit = number(e.unit);
+  return e.unit > e.of ? t("Unit {unit} of {of} was sold", { unit, of: number(e.of) }) : t("Unit {unit} was sold {times} [time|times]", { unit, times: number(e.times) });
 }
 
 // shortened leaves out the middle of an order's id, as the command line does: what tells two orders of a moment apart is the end.

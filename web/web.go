@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-//go:embed *.html *.css *.js *.svg vendor
+//go:embed *.html *.css *.js *.json *.svg vendor
 var files embed.FS
 
 // Files are the files of the page; index.html is the page itself.

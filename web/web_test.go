@@ -3,6 +3,7 @@ package web
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"io/fs"
 	"path"
 	"regexp"
@@ -58,35 +59,56 @@ func TestVendored(t *testing.T) {
 	}
 }
 
-// The page has every word in both languages, no word twice, and no word that is used is missing.
+// chinese is the catalog: the Chinese of each English text of the page.
+func chinese(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	if err := json.Unmarshal([]byte(read(t, "zh.json")), &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// Each English text of the page has its Chinese, with the same {names}, and no Chinese is stale or in the code.
 func TestWords(t *testing.T) {
 	t.Parallel()
-	var english []string
-	for _, name := range names(t, ".js") {
-		if name != "i18n.js" && !strings.HasPrefix(name, "words-") {
-			continue
+	catalog, code := chinese(t), ""
+	for _, name := range slices.Concat(names(t, ".js"), names(t, ".html")) {
+		text := read(t, name)
+		if m := regexp.MustCompile(`\p{Han}+`).FindString(text); m != "" {
+			t.Errorf("%s has Chinese: %s", name, m)
 		}
-		en, zh, ok := strings.Cut(read(t, name), "\n  zh: {")
-		zh, _, end := strings.Cut(zh, "\n};")
-		if !ok || !end {
-			t.Fatalf("%s has no list of words, or the test does not find it", name)
+		if m := regexp.MustCompile("\\bt\\([^\"].*").FindString(text); m != "" && name != "i18n.js" {
+			t.Errorf("%s: %q, but t wants a constant, so that it is found in the catalog", name, m)
 		}
-		e, z := wordsOf(en), wordsOf(zh)
-		if len(e) < 10 || !slices.Equal(e, z) {
-			t.Errorf("%s: %d words in English, %d in Chinese, want the same, and ten or more\n%v\n%v", name, len(e), len(z), e,
-				z)
-		}
-		english = append(english, e...)
+		code += text
 	}
-	slices.Sort(english)
-	if twice := slices.Compact(slices.Clone(english)); len(twice) != len(english) || len(english) < 100 {
-		t.Errorf("%d of %d words are there twice", len(english)-len(twice), len(english))
+	literal := `"((?:[^"\\]|\\.)*)"`
+	said := regexp.MustCompile(`\bt\(`+literal).FindAllStringSubmatch(code, -1)
+	for _, table := range regexp.MustCompile(`(?s)\bwords\(\{(.*?)\}\)`).FindAllStringSubmatch(code, -1) {
+		said = append(said, regexp.MustCompile(`: `+literal).FindAllStringSubmatch(table[1], -1)...)
 	}
-	for _, name := range names(t, ".js") {
-		for _, m := range regexp.MustCompile(`\bt\("([\w-]+)"`).FindAllStringSubmatch(read(t, name), -1) {
-			if !slices.Contains(english, m[1]) {
-				t.Errorf("%s uses %q, which is in no list", name, m[1])
-			}
+	used := map[string]bool{"English": true} // the name of the other language
+	for _, m := range said {
+		used[m[1]] = true
+		if _, ok := catalog[m[1]]; !ok && m[1] != "" {
+			t.Errorf("zh.json lacks %q", m[1])
+		}
+	}
+	if len(used) < 250 {
+		t.Errorf("%d texts found, want hundreds", len(used))
+	}
+	named := func(text string) []string {
+		all := regexp.MustCompile(`\{\w+\}`).FindAllString(text, -1)
+		slices.Sort(all)
+		return all
+	}
+	for en, zh := range catalog {
+		if !used[en] {
+			t.Errorf("zh.json has %q, which nothing says", en)
+		}
+		if !slices.Equal(named(en), named(zh)) {
+			t.Errorf("%q and %q name different things", en, zh)
 		}
 	}
 }
@@ -94,30 +116,22 @@ func TestWords(t *testing.T) {
 // The Chinese page and the Chinese documents call a hazard and an outcome the same.
 func TestNamesOfTheDocuments(t *testing.T) {
 	t.Parallel()
-	_, zh, _ := strings.Cut(read(t, "i18n.js"), "\n  zh: {")
+	catalog := chinese(t)
+	word := func(name string) string { // the Chinese of a table's word
+		m := regexp.MustCompile(`\b` + name + `"?: "([^"]+)"`).FindStringSubmatch(read(t, "say.js"))
+		return catalog[strings.Join(m[min(1, len(m)):], "")]
+	}
 	for _, h := range api.Hazards {
-		if !regexp.MustCompile(`\bh_` + h.Word + `"?: "` + h.Named.Zh + `"`).MatchString(zh) {
-			t.Errorf("the documents call %s %q, and i18n.js does not", h.Word, h.Named.Zh)
+		if zh := word(h.Word); zh != h.Named.Zh {
+			t.Errorf("the documents call %s %q, the page %q", h.Word, h.Named.Zh, zh)
 		}
 	}
 	for _, l := range api.Letters {
-		if !slices.Contains([]string{"O", "L", "D", "X"}, l.Word) {
-			continue
-		}
-		m := regexp.MustCompile(`\b` + l.Word + `: "([^"]+)"`).FindStringSubmatch(zh)
-		if len(m) == 0 || !strings.HasPrefix(l.Short.Zh, m[1]) {
-			t.Errorf("the documents call %s %q, i18n.js %q", l.Word, l.Short.Zh, m)
+		if zh := word(l.Word); len(l.Word) == 1 && strings.Contains("OLDX", l.Word) && (zh == "" ||
+			!strings.HasPrefix(l.Short.Zh, zh)) {
+			t.Errorf("the documents call %s %q, the page %q", l.Word, l.Short.Zh, zh)
 		}
 	}
-}
-
-// wordsOf lists the keys of one language of a list of words.
-func wordsOf(text string) (all []string) {
-	for _, m := range regexp.MustCompile(`(?m)(?:^\s+|, |\{ )(?:"([\w-]+)"|(\w+)): "`).FindAllStringSubmatch(text, -1) {
-		all = append(all, m[1]+m[2])
-	}
-	slices.Sort(all)
-	return all
 }
 
 // The page sets text as text, runs nothing inline, and knows no other host.

@@ -11,7 +11,6 @@ import (
 	"lastitem/internal/text"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
-	"lastitem/loadtest/words"
 )
 
 // newCompletion prints the script by which a shell completes our command lines.
@@ -73,7 +72,7 @@ var completions = map[string]func() []string{
 	},
 	"engine":  func() []string { return client.EngineNames },
 	"backend": func() []string { return []string{localstack.Auto, localstack.Embedded, localstack.Local} },
-	"lang":    func() []string { return words.Languages },
+	"lang":    func() []string { return text.Languages },
 }
 
 func modeNames() (names []string) {

@@ -168,6 +168,9 @@ func TestProgressHasACourse(t *testing.T) {
 	if got := at(200*time.Millisecond, 10); !strings.Contains(got, "  █ 50/s") {
 		t.Errorf("progress of the next run = %q, want a course of its own", got)
 	}
+	if got := runningText(loadtest.Progress{Phase: loadtest.Resetting}, "", "zh"); got != " 重置库存" {
+		t.Errorf("progress in Chinese = %q, want the phase in Chinese", got)
+	}
 }
 
 // Without a terminal there is a line per run, and one now and then while it takes long, or with lines unset nothing; a

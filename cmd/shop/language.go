@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/text"
-	"lastitem/loadtest/words"
 )
 
 // language is the language of what the command line args gets to read: --lang, else the locale. It is looked for before
@@ -24,7 +23,7 @@ func language(args []string, getenv func(string) string) string {
 		if arg == "--lang" && i+1 < len(args) {
 			value, given = args[i+1], true
 		}
-		if given && slices.Contains(words.Languages, value) {
+		if given && slices.Contains(text.Languages, value) {
 			lang = value
 		}
 	}
@@ -56,10 +55,10 @@ func addLang(set *pflag.FlagSet, lang *string) {
 // checkLang refuses a language that no text is written in.
 func checkLang(set *pflag.FlagSet) error {
 	f := set.Lookup("lang")
-	if f == nil || slices.Contains(words.Languages, f.Value.String()) {
+	if f == nil || slices.Contains(text.Languages, f.Value.String()) {
 		return nil
 	}
-	return usage(text.Of("--lang %q: want %s"), f.Value.String(), orList(words.Languages))
+	return usage(text.Of("--lang %q: want %s"), f.Value.String(), orList(text.Languages))
 }
 
 // orList writes "a, b or c".

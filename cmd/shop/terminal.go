@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,6 +113,13 @@ var progressWords = text.Table(struct {
 }{
 	repetition: " (repetition %d)", interrupted: " interrupted", failed: " failed",
 	rate: "  %s %.0f/s", driving: "  accepted %d, refused %d", drivingFailed: ", failed %d", drivingDrops: ", dropped %d",
+	phases: map[loadtest.Phase]string{
+		loadtest.Resetting: "reset", loadtest.Warming: "warmup", loadtest.Settling: "settle", loadtest.Judging: "judge",
+	},
+	findings: map[audit.Finding]string{
+		audit.Confirmed: "confirmed", audit.Contradicted: "contradicted", audit.Undecided: "inconclusive",
+		audit.Unclaimed: "unclaimed",
+	},
 })
 
 // doneText words how a run ended.
@@ -126,7 +132,7 @@ func doneText(s loadtest.Step, lang string) string {
 	case s.Err != nil && s.Result == nil:
 		return text + words.failed
 	case s.Result != nil && s.Result.Finding != "":
-		return text + " " + cmp.Or(words.findings[s.Result.Finding], string(s.Result.Finding))
+		return text + " " + words.findings[s.Result.Finding]
 	}
 	return text
 }
@@ -167,7 +173,7 @@ func (c *course) text(lang string) string {
 func runningText(p loadtest.Progress, course, lang string) string {
 	words := progressWords.In(lang)
 	if p.Phase != loadtest.Driving {
-		return " " + cmp.Or(words.phases[p.Phase], string(p.Phase))
+		return " " + words.phases[p.Phase]
 	}
 	text := fmt.Sprintf(" %3.0f%%", 100*p.Done) + course + fmt.Sprintf(words.driving, p.Accepted, p.Refused)
 	if p.Failed > 0 {

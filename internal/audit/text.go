@@ -28,11 +28,6 @@ func (e Evidence) Text(lang string) string {
 	if e.Of > 0 && e.Unit > e.Of {
 		t, args = sayUnitBeyond, []any{e.Unit, e.Of, times}
 	}
-	// Chinese text takes its own, full-width marks.
-	colon, semicolon := ": ", "; "
-	if lang == "zh" {
-		colon, semicolon = "：", "；"
-	}
 	var orders []string
 	for _, o := range e.Orders[:min(len(e.Orders), shown)] {
 		orders = append(orders, orderText(o, lang))
@@ -40,7 +35,7 @@ func (e Evidence) Text(lang string) string {
 	if more := times - len(orders); more > 0 {
 		orders = append(orders, say(lang, sayMore, more))
 	}
-	return say(lang, t, args...) + colon + strings.Join(orders, semicolon)
+	return say(lang, t, args...) + text.Of(": ").In(lang) + strings.Join(orders, text.Of("; ").In(lang))
 }
 
 // orderText names an order by its id, who took it, and when by that replica's clock.
@@ -52,10 +47,7 @@ func orderText(o api.Order, lang string) string {
 	if !o.CreatedAt.IsZero() {
 		parts = append(parts, o.CreatedAt.Format("15:04:05.000"))
 	}
-	if lang == "zh" {
-		return strings.Join(parts, "，")
-	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, text.Of(", ").In(lang))
 }
 
 // short cuts a long id to its two ends: ids that begin with the time differ at the tail, others anywhere.

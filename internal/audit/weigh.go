@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"lastitem/internal/text"
 )
 
 // This file judges the data, not the shop: a test that cannot fail is no test.
@@ -106,8 +108,5 @@ func turnedAway(ops []Op, lang string) string {
 	for i, n := range names {
 		names[i] = fmt.Sprintf("%s %d", n, count[n])
 	}
-	if lang == "zh" {
-		return "；" + strings.Join(names, "，")
-	}
-	return "; " + strings.Join(names, ", ")
+	return text.Of("; ").In(lang) + strings.Join(names, text.Of(", ").In(lang))
 }

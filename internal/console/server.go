@@ -142,7 +142,7 @@ func (c *Console) log(format string, args ...any) {
 // types has the content types of the page's files. A file of another type is not served.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-	".svg": "image/svg+xml",
+	".json": "application/json", ".svg": "image/svg+xml",
 }
 
 // file serves the page. It needs no token: the repository is public, and so is the page without data.

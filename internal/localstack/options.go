@@ -276,11 +276,8 @@ func (o *Options) persistent() bool {
 	})
 }
 
-// inLanguage returns log, or one that translates the formats and texts before.
+// inLanguage returns a log that translates formats and texts before log gets them.
 func inLanguage(lang string, log func(format string, args ...any)) func(format string, args ...any) {
-	if lang != "zh" {
-		return log
-	}
 	return func(format string, args ...any) {
 		format = text.Known(format).In(lang)
 		for i := range args {

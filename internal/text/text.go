@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// Languages lists the languages that texts are written in.
+var Languages = []string{"en", "zh"}
+
 // Text is one text in both languages of the project.
 type Text struct {
 	En string `json:"en"`

@@ -11,8 +11,8 @@ import (
 
 	"lastitem/internal/audit"
 	layout "lastitem/internal/report"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
-	"lastitem/loadtest/words"
 )
 
 // finding is a line about a claim, or about missing data.
@@ -53,11 +53,13 @@ func signs(c loadtest.Comparison, lang string) []string {
 		all = append(all, legend)
 	}
 	if repetitions, runs := most(c); runs > 1 {
-		text := words.Say(lang, "runs")
+		said := text.Of("k/n beside a verdict: k of n runs ended so, and the counts of the row are those of one of " +
+			"them").In(lang)
 		if repetitions > 1 {
-			text += words.Say(lang, "evidence sep") + words.Say(lang, "repetitions", repetitions)
+			said += text.Of("; ").In(lang) + text.Of("speeds are medians of %d [repetition|repetitions]").
+				With(repetitions).In(lang)
 		}
-		all = append(all, text)
+		all = append(all, said)
 	}
 	return all
 }
@@ -66,29 +68,29 @@ func signs(c loadtest.Comparison, lang string) []string {
 // missing.
 func findings(c loadtest.Comparison, lang string) []finding {
 	var all []finding
-	line := func(color, text string, log ...string) { all = append(all, finding{color, text, log}) }
-	color, text := confirmedLine(c, lang)
-	line(color, text)
+	line := func(color, said string, log ...string) { all = append(all, finding{color, said, log}) }
+	color, said := confirmedLine(c, lang)
+	line(color, said)
 	for _, s := range byFinding(c.Summaries) {
-		color, text := findingLine(s, rowName(s, c), lang)
-		line(color, text, s.Log...)
+		color, said := findingLine(s, rowName(s, c), lang)
+		line(color, said, s.Log...)
 	}
 	for _, r := range c.Results {
 		if r.Discounted != "" {
-			line(yellow, words.Say(lang, "discounted", r.Mode, r.Repetition, r.Discounted))
+			line(yellow, text.Of("does not count: %s, repetition %d: %s").With(r.Mode, r.Repetition, r.Discounted).In(lang))
 		}
 	}
 	for _, f := range c.Failed {
-		line(yellow, words.Say(lang, "run failed", f.Mode, f.Repetition, f.Why), f.Log...)
+		line(yellow, text.Of("failed: %s, repetition %d: %s").With(f.Mode, f.Repetition, f.Why).In(lang), f.Log...)
 	}
 	for _, s := range c.Skipped {
-		line("", words.Say(lang, "skipped", s.Mode, s.Why))
+		line("", text.Of("skipped: %s: %s").With(s.Mode, s.Why).In(lang))
 	}
 	for _, x := range c.Crossed {
-		line(red, words.Say(lang, "crossed", x.Mode, x.Threshold, x.Value))
+		line(red, text.Of("threshold crossed: %s: %s is %s").With(x.Mode, x.Threshold, x.Value).In(lang))
 	}
 	if c.Partial {
-		line(yellow, words.Say(lang, "interrupted"))
+		line(yellow, text.Of("interrupted: the figures are partial").In(lang))
 	}
 	return all
 }
@@ -108,7 +110,7 @@ func byFinding(summaries []loadtest.Summary) []loadtest.Summary {
 func legend(c loadtest.Comparison, lang string) string {
 	marks, letters := false, ""
 	for _, s := range c.Summaries {
-		marks = marks || words.FindingMark(s.Finding) != ""
+		marks = marks || findingMark(s.Finding) != ""
 		letters += s.Found
 		if s.Claim != "" {
 			letters += string(s.Claim)
@@ -116,20 +118,20 @@ func legend(c loadtest.Comparison, lang string) string {
 	}
 	var parts []string
 	if marks {
-		parts = append(parts, words.Say(lang, "legend marks"))
+		parts = append(parts, text.Of("✓ claim confirmed, ✗ contradicted, ? undecided").In(lang))
 	}
 	for _, letter := range []string{"O", "L", "D", "X", "A"} {
 		if strings.Contains(letters, letter) {
-			parts = append(parts, words.Say(lang, "letter "+letter))
+			parts = append(parts, outcomeLetters.In(lang)[letter])
 		}
 	}
-	return strings.Join(parts, words.Say(lang, "evidence sep"))
+	return strings.Join(parts, text.Of("; ").In(lang))
 }
 
 // confirmedLine counts the claims that were confirmed.
-func confirmedLine(c loadtest.Comparison, lang string) (color, text string) {
+func confirmedLine(c loadtest.Comparison, lang string) (color, said string) {
 	if foreign(c) {
-		return "", words.Say(lang, "no claim made")
+		return "", text.Of("a service that is not lastitem makes no claim; it is judged all the same").In(lang)
 	}
 	claims, confirmed := 0, 0
 	for _, s := range c.Summaries {
@@ -142,44 +144,45 @@ func confirmedLine(c loadtest.Comparison, lang string) (color, text string) {
 		}
 	}
 	if claims == 0 {
-		return "", words.Say(lang, "no claims")
+		return "", text.Of("no claim was checked").In(lang)
 	}
-	where := words.Say(lang, "on one")
+	where := text.Of("on one replica (hazard: threads)").In(lang)
 	if c.Environment.Replicas > 1 {
-		where = words.Say(lang, "on several", c.Environment.Replicas)
+		where = text.Of("over %d replicas (hazard: replicas)").With(c.Environment.Replicas).In(lang)
 	}
 	if confirmed == claims {
 		color = green
 	}
-	return color, words.Say(lang, "all confirmed", confirmed, claims, where)
+	return color, text.Of("confirmed: %d of %d [claim|claims] %s").With(confirmed, claims, where).In(lang)
 }
 
 // foreign says whether the runs are of a service that is not ours.
 func foreign(c loadtest.Comparison) bool { return len(c.Results) > 0 && c.Results[0].Foreign }
 
 // findingLine describes a mode's claim that was not confirmed.
-func findingLine(s loadtest.Summary, name, lang string) (color, text string) {
+func findingLine(s loadtest.Summary, name, lang string) (color, said string) {
 	seen := rowVerdict(s, lang)
-	why := strings.Join(s.Why, words.Say(lang, "evidence sep"))
+	why := strings.Join(s.Why, text.Of("; ").In(lang))
 	switch s.Finding {
 	case audit.Contradicted:
 		if why != "" {
 			seen += " (" + why + ")"
 		}
-		return red, words.Say(lang, "contradiction", name, words.ClaimText(lang, s.Claim), seen)
+		return red, text.Of("contradicted: %s claims %s, seen: %s").With(name, claimText(lang, s.Claim), seen).In(lang)
 	case audit.Undecided:
-		return yellow, words.Say(lang, "undecided", name, cmp.Or(why, seen))
+		return yellow, text.Of("undecided: %s: %s").With(name, cmp.Or(why, seen)).In(lang)
 	}
 	if s.Verdict != "" {
 		if why != "" {
 			seen += " (" + why + ")"
 		}
-		return verdictColor(s.Verdict), words.Say(lang, "unclaimed mode", name, seen)
+		return verdictColor(s.Verdict), text.Of("no claim: %s, seen: %s").With(name, seen).In(lang)
 	}
 	if s.Standing() == audit.Undecided {
 		color = yellow
 	}
-	return color, words.Say(lang, "baseline", name, s.Sent-int(s.Failed), s.Sent)
+	return color, text.Of("baseline: %s claims nothing; it answered %d of %d [request|requests]").With(name,
+		s.Sent-int(s.Failed), s.Sent).In(lang)
 }
 
 // numbers matches the parts in which two sentences with the same meaning may differ.
@@ -202,7 +205,7 @@ func noiseLines(c loadtest.Comparison, lang string) []string {
 	}
 	lines := make([]string, len(reasons))
 	for i, reason := range reasons {
-		lines[i] = words.Say(lang, "noisy rows", rows[reason], len(c.Summaries), first[reason])
+		lines[i] = text.Of("noisy: %d of %d rows: %s").With(rows[reason], len(c.Summaries), first[reason]).In(lang)
 	}
 	return lines
 }
@@ -217,35 +220,35 @@ func most(c loadtest.Comparison) (repetitions, runs int) {
 
 // planLine describes a plan in one line.
 func planLine(p loadtest.Plan, e loadtest.Environment, lang string) string {
-	parts := []string{loadText(p, lang), words.Say(lang, "plan stock", p.Stock)}
+	parts := []string{loadText(p, lang), text.Of("stock %d").With(p.Stock).In(lang)}
 	if p.Products > 1 {
-		parts = append(parts, words.Say(lang, "plan products", p.Products))
+		parts = append(parts, text.Of("%d [product|products]").With(p.Products).In(lang))
 	}
 	if p.Segments > 0 {
-		parts = append(parts, words.Say(lang, "plan segments", p.Segments))
+		parts = append(parts, text.Of("%d [segment|segments]").With(p.Segments).In(lang))
 	}
-	parts = append(parts, words.Say(lang, "plan quantity", p.Quantity), words.Say(lang, "plan wait", p.Wait))
+	parts = append(parts, text.Of("quantity %d").With(p.Quantity).In(lang), text.Of("wait %s").With(p.Wait).In(lang))
 	if p.Retry > 0 {
-		parts = append(parts, words.Say(lang, "plan retry", p.Retry))
+		parts = append(parts, text.Of("up to %d [retry|retries]").With(p.Retry).In(lang))
 	}
 	if p.Engine != "" {
-		parts = append(parts, words.Say(lang, "plan engine", p.Engine))
+		parts = append(parts, text.Of("engine %s").With(p.Engine).In(lang))
 	}
 	if e.Replicas > 0 {
 		if e.Replicas == 1 {
-			parts = append(parts, words.Say(lang, "plan replica"))
+			parts = append(parts, text.Of("1 replica").In(lang))
 		} else {
-			parts = append(parts, words.Say(lang, "plan replicas", e.Replicas))
+			parts = append(parts, text.Of("%d replicas").With(e.Replicas).In(lang))
 		}
 	}
 	if e.RTT > 0 {
-		parts = append(parts, words.Say(lang, "plan rtt", e.RTT))
+		parts = append(parts, text.Of("round trip %s").With(e.RTT).In(lang))
 	}
-	text := strings.Join(parts, words.Say(lang, "list sep"))
+	said := strings.Join(parts, text.Of(", ").In(lang))
 	if p.Name != "" {
-		text = p.Name + ": " + text
+		said = p.Name + ": " + said
 	}
-	return text
+	return said
 }
 
 // loadText says how many requests a plan sends, and by which model.
@@ -256,17 +259,17 @@ func loadText(p loadtest.Plan, lang string) string {
 		for i, s := range p.Stages {
 			stages[i] = fmt.Sprintf("%s:%s", s.For, trimFloat(s.Rate))
 		}
-		return words.Say(lang, "plan stages", strings.Join(stages, ","))
+		return text.Of("arrivals/s in stages %s").With(strings.Join(stages, ",")).In(lang)
 	case p.Rate > 0:
-		return words.Say(lang, "plan rate", trimFloat(p.Rate), p.Duration)
+		return text.Of("%s arrivals/s for %s").With(trimFloat(p.Rate), p.Duration).In(lang)
 	case p.Loops > 0:
-		return words.Say(lang, "plan each", p.VUs, p.Loops)
+		return text.Of("%d [client|clients] × %d [request|requests]").With(p.VUs, p.Loops).In(lang)
 	case p.Requests > 0:
-		return words.Say(lang, "plan total", p.VUs, p.Requests)
+		return text.Of("%d [client|clients], %d [request|requests] in all").With(p.VUs, p.Requests).In(lang)
 	case p.Duration > 0:
-		return words.Say(lang, "plan for", p.VUs, p.Duration.Round(time.Millisecond))
+		return text.Of("%d [client|clients] for %s").With(p.VUs, p.Duration.Round(time.Millisecond)).In(lang)
 	}
-	return words.Say(lang, "plan empty")
+	return text.Of("no load").In(lang)
 }
 
 func trimFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
@@ -289,23 +292,23 @@ func judgeNotes(s loadtest.Summary, lang string) []string {
 	var notes []string
 	for i, e := range evidence {
 		if i == evidenceUnits {
-			notes = append(notes, words.Say(lang, "evidence units", len(evidence)-i))
+			notes = append(notes, text.Of("+%d more such [unit|units] in the JSON").With(len(evidence)-i).In(lang))
 			break
 		}
 		notes = append(notes, kept(e.Text(lang)))
 	}
-	notes = append(notes, capped(violations, "violation", lang)...)
-	return append(notes, capped(missing, "missing", lang)...)
+	notes = append(notes, capped(violations, text.Of("violation: %s"), lang)...)
+	return append(notes, capped(missing, text.Of("missing: %s"), lang)...)
 }
 
 // capped returns the first few sentences, and a line that counts the rest.
-func capped(sentences []string, key, lang string) []string {
+func capped(sentences []string, as text.Text, lang string) []string {
 	var lines []string
 	for i, sentence := range sentences {
 		if i == noteLines {
-			return append(lines, words.Say(lang, "more lines", len(sentences)-i))
+			return append(lines, text.Of("+%d more").With(len(sentences)-i).In(lang))
 		}
-		lines = append(lines, words.Say(lang, key, sentence))
+		lines = append(lines, as.With(sentence).In(lang))
 	}
 	return lines
 }

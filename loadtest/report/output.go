@@ -17,7 +17,6 @@ import (
 	"lastitem/internal/audit"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
-	"lastitem/loadtest/words"
 )
 
 // HistoryLine is one line of a history file: a request as its client saw it, and the run that it belongs to. It can
@@ -160,7 +159,7 @@ func WriteBench(w io.Writer, c loadtest.Comparison) error {
 	}
 	for _, s := range c.Summaries {
 		if s.Verdict != "" {
-			fmt.Fprintf(&b, "# %s: claims %s: %s: %s\n", rowName(s, c), words.ClaimText("en", s.Claim),
+			fmt.Fprintf(&b, "# %s: claims %s: %s: %s\n", rowName(s, c), claimText("en", s.Claim),
 				cmp.Or(s.Finding, audit.Unclaimed), verdictCounts(s))
 		}
 	}
@@ -180,7 +179,7 @@ func verdictCounts(s loadtest.Summary) string {
 		if v == audit.Broken {
 			found = s.Found
 		}
-		parts = append(parts, fmt.Sprintf("%s %d/%d", words.VerdictText("en", v, found), n, s.Runs))
+		parts = append(parts, fmt.Sprintf("%s %d/%d", verdictText("en", v, found), n, s.Runs))
 	}
 	return strings.Join(parts, ", ")
 }

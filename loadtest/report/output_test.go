@@ -19,9 +19,9 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/testkit/resulttest"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
-	"lastitem/loadtest/words"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -81,7 +81,7 @@ func TestWriteText(t *testing.T) {
 	tests := map[string]loadtest.Result{"broken": resulttest.Broken("unsafe", "O"), "open": openRun(),
 		"baseline": resulttest.Baseline()}
 	for name, r := range tests {
-		for _, lang := range words.Languages {
+		for _, lang := range text.Languages {
 			t.Run(name+"_"+lang, func(t *testing.T) {
 				var b strings.Builder
 				if err := WriteText(&b, r, Style{Lang: lang}); err != nil {

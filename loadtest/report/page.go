@@ -13,8 +13,8 @@ import (
 
 	"lastitem/internal/audit"
 	layout "lastitem/internal/report"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
-	"lastitem/loadtest/words"
 )
 
 //go:embed page.tmpl
@@ -23,8 +23,8 @@ var pageText string
 // pageTemplates has the template of the page's body for each language, with its texts.
 var pageTemplates = func() map[string]*template.Template {
 	all := map[string]*template.Template{}
-	for _, lang := range words.Languages {
-		say := func(key string) string { return strings.ReplaceAll(words.Say(lang, key), "\n", " ") }
+	for _, lang := range text.Languages {
+		say := func(en string) string { return text.Known(en).In(lang) }
 		all[lang] = template.Must(template.New("page").Funcs(template.FuncMap{"say": say, "kept": layout.Kept,
 			"grouped": layout.Grouped}).Parse(pageText))
 	}
@@ -123,10 +123,10 @@ func WritePage(w io.Writer, c loadtest.Comparison, lang string, secrets []string
 func pageOf(c loadtest.Comparison, lang string) pageView {
 	v := pageView{Thresholds: c.Thresholds, Signs: signs(c, lang),
 		Noise: append(slices.Clone(c.Instead), noiseLines(c, lang)...)}
-	v.Title = words.Say(lang, "page title several", len(c.Summaries))
-	v.ModesTitle = words.Say(lang, "page modes")
+	v.Title = text.Of("Load test of %d modes").With(len(c.Summaries)).In(lang)
+	v.ModesTitle = text.Of("Mode by mode").In(lang)
 	if len(c.Summaries) == 1 {
-		v.Title, v.ModesTitle = words.Say(lang, "page title one", c.Summaries[0].Mode), words.Say(lang, "page mode")
+		v.Title, v.ModesTitle = text.Of("Load test of %s").With(c.Summaries[0].Mode).In(lang), text.Of("The run").In(lang)
 	}
 	v.Eyebrow = c.Environment.Time.UTC().Format("2006-01-02 15:04 UTC") + " · lastitem " + c.Environment.Version
 	v.Tone, v.Sentence = sentence(c, lang)
@@ -145,9 +145,9 @@ func pageOf(c loadtest.Comparison, lang string) pageView {
 	}
 	v.Environment = environmentFacts(c, lang)
 	if len(c.Plans) > 0 {
-		text, err := json.MarshalIndent(c.Plans, "", "  ")
+		plans, err := json.MarshalIndent(c.Plans, "", "  ")
 		if err == nil {
-			v.PlanJSON = string(text)
+			v.PlanJSON = string(plans)
 		}
 	}
 	v.Again, v.AgainNotes = again(c, lang)
@@ -155,46 +155,46 @@ func pageOf(c loadtest.Comparison, lang string) pageView {
 }
 
 // sentence returns the outcome in one sentence, in agreement with the exit code.
-func sentence(c loadtest.Comparison, lang string) (tone, text string) {
+func sentence(c loadtest.Comparison, lang string) (tone, said string) {
 	switch c.ExitCode() {
 	case loadtest.ExitConfirmed:
 		if foreign(c) {
-			return "good", words.Say(lang, "page exact")
+			return "good", text.Of("The stock was deducted exactly.").In(lang)
 		}
-		return "good", words.Say(lang, "page held")
+		return "good", text.Of("Every claim held.").In(lang)
 	case loadtest.ExitContradicted:
 		if foreign(c) {
-			return "bad", words.Say(lang, "page inexact")
+			return "bad", text.Of("The stock was not deducted exactly.").In(lang)
 		}
-		return "bad", words.Say(lang, "page contradicted")
+		return "bad", text.Of("A claim does not hold.").In(lang)
 	case loadtest.ExitThreshold:
-		return "bad", words.Say(lang, "page crossed")
+		return "bad", text.Of("A threshold was crossed.").In(lang)
 	case loadtest.ExitInterrupted:
-		return "warm", words.Say(lang, "page interrupted")
+		return "warm", text.Of("Interrupted: the figures are partial.").In(lang)
 	}
-	return "warm", words.Say(lang, "page undecided")
+	return "warm", text.Of("Something could not be decided.").In(lang)
 }
 
 // environmentFacts returns the facts about the environment without which the numbers mean little.
 func environmentFacts(c loadtest.Comparison, lang string) []factView {
 	e := c.Environment
 	var facts []factView
-	fact := func(key string, texts ...string) {
-		facts = append(facts, factView{Name: words.Say(lang, key), Texts: texts})
+	fact := func(name text.Text, texts ...string) {
+		facts = append(facts, factView{Name: name.In(lang), Texts: texts})
 	}
-	fact("page time", e.Time.Format(time.RFC3339))
-	fact("page version", e.Version)
-	fact("page go", e.Go+" "+e.OS+"/"+e.Arch)
-	machine := words.Say(lang, "page cores", e.CPUs, e.GOMAXPROCS)
+	fact(text.Of("time"), e.Time.Format(time.RFC3339))
+	fact(text.Plain("lastitem"), e.Version)
+	fact(text.Plain("Go"), e.Go+" "+e.OS+"/"+e.Arch)
+	machine := text.Of("%d [core|cores], GOMAXPROCS %d").With(e.CPUs, e.GOMAXPROCS).In(lang)
 	if e.CPU != "" {
-		machine = e.CPU + words.Say(lang, "list sep") + machine
+		machine = e.CPU + text.Of(", ").In(lang) + machine
 	}
-	fact("page machine", machine)
+	fact(text.Of("machine"), machine)
 	if e.Replicas > 0 {
-		fact("page replicas", strconv.Itoa(e.Replicas))
+		fact(text.Of("replicas"), strconv.Itoa(e.Replicas))
 	}
 	if len(c.Stack) > 0 {
-		fact("page servers", c.Stack...)
+		fact(text.Of("servers"), c.Stack...)
 	}
 	var plans, seeds []string
 	for _, p := range c.Plans {
@@ -203,8 +203,8 @@ func environmentFacts(c loadtest.Comparison, lang string) []factView {
 			seeds = append(seeds, seed)
 		}
 	}
-	fact("page plan", plans...)
-	fact("page seed", seeds...)
+	fact(text.Of("plan"), plans...)
+	fact(text.Of("seed"), seeds...)
 	return facts
 }
 
@@ -216,14 +216,16 @@ func again(c loadtest.Comparison, lang string) (lines, notes []string) {
 	commit, dirty := strings.CutSuffix(c.Environment.Version, "+dirty")
 	switch {
 	case commit == "" || commit == "devel":
-		notes = append(notes, words.Say(lang, "page unversioned"))
+		notes = append(notes, text.Of("The binary does not know the commit that it was built from.").In(lang))
 	case dirty:
-		notes = append(notes, words.Say(lang, "page dirty", commit))
+		notes = append(notes, text.Of("The binary was built from %s with changes that are not committed.").
+			With(commit).In(lang))
 		fallthrough
 	default:
-		lines = append(lines, words.Say(lang, "page commit", commit), "make build")
+		lines = append(lines, "git checkout "+commit, "make build")
 	}
-	return append(lines, c.Command), append(notes, words.Say(lang, "page token"))
+	return append(lines, c.Command), append(notes, text.Of("The admin token is read from SHOP_ADMIN_TOKEN; passwords "+
+		"are written ***.").In(lang))
 }
 
 // shownRun returns the run that a summary shows.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	layout "lastitem/internal/report"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
-	"lastitem/loadtest/words"
 )
 
 // overlaid is the largest number of modes in one chart: more lines cannot be told apart.
@@ -39,7 +39,8 @@ func modeOf(c loadtest.Comparison, s loadtest.Summary, lang string) modeView {
 	}
 	v.Plan = layout.Grouped(planLine(withEngine(r), c.Environment, lang))
 	if s.Repetitions > 1 {
-		v.Shown = words.Say(lang, "page shown", s.Worst, s.Repetitions)
+		v.Shown = text.Of("Shown is repetition %d of %d, the one that decides the verdict.").With(s.Worst,
+			s.Repetitions).In(lang)
 	}
 	var load strings.Builder
 	inText := r
@@ -61,25 +62,26 @@ func modeOf(c loadtest.Comparison, s loadtest.Summary, lang string) modeView {
 
 // latencyGrids returns the tables of the latencies.
 func latencyGrids(r loadtest.Result, lang string) []gridView {
-	response, service := grid{columns: latencyColumns(lang)}, grid{columns: latencyColumns(lang)}
+	columns := heads(1, latencyHeads.In(lang)[:10])
+	response, service, lag := grid{columns: columns}, grid{columns: columns}, grid{columns: columns}
 	for _, k := range client.Kinds {
 		if l := r.Latency[k]; l.Count > 0 {
-			response.rows = append(response.rows, latencyRow(words.Say(lang, "row "+string(k)), l))
+			response.rows = append(response.rows, latencyRow(kinds.In(lang)[k], l))
 		}
 		if l := r.Service[k]; l.Count > 0 {
-			service.rows = append(service.rows, latencyRow(words.Say(lang, "row "+string(k)), l))
+			service.rows = append(service.rows, latencyRow(kinds.In(lang)[k], l))
 		}
 	}
-	lag := grid{columns: latencyColumns(lang)}
 	if r.Lag.Count > 0 {
-		lag.rows = append(lag.rows, latencyRow(words.Say(lang, "row lag"), r.Lag))
+		lag.rows = append(lag.rows, latencyRow(text.Of("lag").In(lang), r.Lag))
 	}
 	var all []gridView
 	for _, t := range []struct {
 		title string
 		grid  grid
-	}{{words.Say(lang, "response time"), response}, {words.Say(lang, "service time"), service},
-		{words.Say(lang, "lag"), lag}} {
+	}{{text.Of("response time, ms (from the intended start to the last byte)").In(lang), response},
+		{text.Of("service time, ms (from the send to the last byte)").In(lang), service},
+		{text.Of("schedule lag, ms (open loop: send minus intended start)").In(lang), lag}} {
 		if len(t.grid.rows) > 0 {
 			v := t.grid.view()
 			v.Title = t.title
@@ -91,7 +93,8 @@ func latencyGrids(r loadtest.Result, lang string) []gridView {
 
 // rateBars draws the accepted requests per second of all modes; "" if no mode accepted anything.
 func rateBars(c loadtest.Comparison, lang string) template.HTML {
-	chart := layout.Bars{Title: words.Say(lang, "page rates"), Unit: words.Say(lang, "page rates unit")}
+	chart := layout.Bars{Title: text.Of("Accepted per second").In(lang), Unit: text.Of("Median of the runs; the thin " +
+		"line is their range. Bars of broken modes are red, of undecided ones amber.").In(lang)}
 	for _, s := range c.Summaries {
 		if a := s.AcceptedPerSecond; s.Accepted > 0 {
 			tone := toneOf(s.Verdict)
@@ -110,7 +113,9 @@ func rateBars(c loadtest.Comparison, lang string) template.HTML {
 
 // latencyBars draws the response times of all modes; "" if no mode accepted anything.
 func latencyBars(c loadtest.Comparison, lang string) template.HTML {
-	chart := layout.Bars{Title: words.Say(lang, "page latencies"), Unit: words.Say(lang, "page latencies unit"), Log: true}
+	chart := layout.Bars{Title: text.Of("Response time of accepted requests").In(lang),
+		Unit: text.Of("Milliseconds. The bar runs from p50 to p99, the mark is p95; the scale is logarithmic. Values: p50 " +
+			"/ p95 / p99.").In(lang), Log: true}
 	for _, s := range c.Summaries {
 		if s.Accepted > 0 && s.P50 > 0 {
 			chart.Bars = append(chart.Bars, layout.Bar{
@@ -145,8 +150,10 @@ func allCurves(c loadtest.Comparison, lang string) template.HTML {
 // which gives the tail room.
 func curves(runs []loadtest.Result, lang string) template.HTML {
 	chart := layout.Lines{
-		Title: words.Say(lang, "page curve"), Unit: words.Say(lang, "page curve unit"), Show: words.Say(lang, "page table"),
-		Table: layout.Table{Heads: []string{words.Say(lang, "page percentile")}},
+		Title: text.Of("Distribution of response times").In(lang), Unit: text.Of("Accepted requests. Across: the " +
+			"percentage that was at least this fast; up: milliseconds.").In(lang),
+		Show:  text.Of("the numbers as a table").In(lang),
+		Table: layout.Table{Heads: []string{text.Of("percentile").In(lang)}},
 	}
 	furthest, values := 0.0, []float64{}
 	var names []string
@@ -175,15 +182,16 @@ func curves(runs []loadtest.Result, lang string) template.HTML {
 	}
 	chart.Log = wide(values)
 	if chart.Log {
-		chart.Unit += words.Say(lang, "page logarithmic")
+		chart.Unit += text.Of(" Logarithmic.").In(lang)
 		for i := range chart.Lines {
 			chart.Lines[i].Area = false
 		}
 	}
-	chart.Desc = words.Say(lang, "page curves desc", strings.Join(names, words.Say(lang, "list sep")))
+	chart.Desc = text.Of("One line for each mode: %s.").With(strings.Join(names, text.Of(", ").In(lang))).In(lang)
 	if len(runs) == 1 {
 		l := runs[0].Latency[client.Accepted]
-		chart.Desc = words.Say(lang, "page curve desc", inMillis(l.P50), inMillis(l.P99), inMillis(l.Max))
+		chart.Desc = text.Of("The median is %s ms, p99 is %s ms, the slowest request took %s ms.").With(inMillis(l.P50),
+			inMillis(l.P99), inMillis(l.Max)).In(lang)
 	}
 	chart.Table.Rows = percentileRows(rows, len(runs))
 	return chart.HTML()
@@ -226,23 +234,24 @@ func middle(w loadtest.Window) float64 { return (w.At + w.For/2).Seconds() }
 // overTime draws the percentiles over the course of a run.
 func overTime(r loadtest.Result, lang string) template.HTML {
 	chart := layout.Lines{
-		Title: words.Say(lang, "page over time"), Unit: words.Say(lang, "page over time unit", windowText(r.Series[0].For)),
-		Show: words.Say(lang, "page table"), XZero: true,
+		Title: text.Of("Response time over the run").In(lang), Unit: text.Of("Accepted requests, in windows of %s. " +
+			"Across: seconds since the start; up: milliseconds.").With(windowText(r.Series[0].For)).In(lang),
+		Show: text.Of("the numbers as a table").In(lang), XZero: true,
 		Lines: []layout.Line{{Name: "p50"}, {Name: "p90"}, {Name: "p99"}},
-		Table: layout.Table{Heads: []string{words.Say(lang, "page second"), "p50", "p90", "p99"}},
+		Table: layout.Table{Heads: []string{text.Of("second").In(lang), "p50", "p90", "p99"}},
 	}
 	var values []float64
 	least, most := time.Duration(math.MaxInt64), time.Duration(0)
 	for _, w := range r.Series {
 		row := []string{trimFloat(w.At.Seconds())}
 		for i, d := range []time.Duration{w.P50, w.P90, w.P99} {
-			y, text := math.NaN(), "–"
+			y, said := math.NaN(), "–"
 			if w.Accepted > 0 {
-				y, text = ms(d), inMillis(d)
+				y, said = ms(d), inMillis(d)
 				values = append(values, y)
 			}
 			chart.Lines[i].Points = append(chart.Lines[i].Points, layout.Point{X: middle(w), Y: y})
-			row = append(row, text)
+			row = append(row, said)
 		}
 		if w.Accepted > 0 {
 			least, most = min(least, w.P99), max(most, w.P99)
@@ -250,11 +259,11 @@ func overTime(r loadtest.Result, lang string) template.HTML {
 		chart.Table.Rows = append(chart.Table.Rows, row)
 	}
 	if most > 0 {
-		chart.Desc = words.Say(lang, "page over time desc", inMillis(least), inMillis(most))
+		chart.Desc = text.Of("p99 is between %s and %s ms.").With(inMillis(least), inMillis(most)).In(lang)
 	}
 	chart.Log = wide(values)
 	if chart.Log {
-		chart.Unit += words.Say(lang, "page logarithmic")
+		chart.Unit += text.Of(" Logarithmic.").In(lang)
 	}
 	return chart.HTML()
 }
@@ -262,16 +271,17 @@ func overTime(r loadtest.Result, lang string) template.HTML {
 // answersOverTime draws the kinds of answers over the course of a run.
 func answersOverTime(r loadtest.Result, lang string) template.HTML {
 	chart := layout.Lines{
-		Title: words.Say(lang, "page answers"), Unit: words.Say(lang, "page answers unit", windowText(r.Series[0].For)),
-		Show: words.Say(lang, "page table"), XZero: true,
-		Lines: []layout.Line{{Name: words.Say(lang, "row accepted"), Area: true}, {Name: words.Say(lang, "row refused")}},
-		Table: layout.Table{Heads: []string{words.Say(lang, "page second"), words.Say(lang, "row accepted"),
-			words.Say(lang, "row refused")}},
+		Title: text.Of("Answers over the run").In(lang), Unit: text.Of("Answers per second, in windows of %s. Across: " +
+			"seconds since the start.").With(windowText(r.Series[0].For)).In(lang),
+		Show: text.Of("the numbers as a table").In(lang), XZero: true,
+		Lines: []layout.Line{{Name: text.Of("accepted").In(lang), Area: true}, {Name: text.Of("refused").In(lang)}},
+		Table: layout.Table{Heads: []string{text.Of("second").In(lang), text.Of("accepted").In(lang),
+			text.Of("refused").In(lang)}},
 	}
 	failures := r.Latency[client.Failed].Count > 0
 	if failures {
-		chart.Lines = append(chart.Lines, layout.Line{Name: words.Say(lang, "row failed")})
-		chart.Table.Heads = append(chart.Table.Heads, words.Say(lang, "row failed"))
+		chart.Lines = append(chart.Lines, layout.Line{Name: text.Of("failed").In(lang)})
+		chart.Table.Heads = append(chart.Table.Heads, text.Of("failed").In(lang))
 	}
 	var most [3]float64
 	for _, w := range r.Series {
@@ -287,6 +297,7 @@ func answersOverTime(r loadtest.Result, lang string) template.HTML {
 		}
 		chart.Table.Rows = append(chart.Table.Rows, row)
 	}
-	chart.Desc = layout.Grouped(words.Say(lang, "page answers desc", rate(most[0]), rate(most[1])))
+	chart.Desc = layout.Grouped(text.Of("At most %s accepted per second, and %s refused.").With(rate(most[0]),
+		rate(most[1])).In(lang))
 	return chart.HTML()
 }

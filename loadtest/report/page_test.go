@@ -10,9 +10,9 @@ import (
 	"golang.org/x/net/html"
 
 	"lastitem/internal/testkit/resulttest"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
-	"lastitem/loadtest/words"
 )
 
 // pageComparison has everything that a page can show, with markup and secrets in the strings that come from outside.
@@ -91,8 +91,8 @@ func textOf(n *html.Node) string {
 // The page loads nothing and runs nothing, and strings from the runs appear in it as text.
 func TestPageIsOneSafeFile(t *testing.T) {
 	t.Parallel()
-	for _, lang := range words.Languages {
-		text, root := written(t, pageComparison(), lang)
+	for _, lang := range text.Languages {
+		said, root := written(t, pageComparison(), lang)
 		for n := range root.Descendants() {
 			if n.Type != html.ElementNode {
 				continue
@@ -110,12 +110,12 @@ func TestPageIsOneSafeFile(t *testing.T) {
 		}
 		for _, bad := range []string{"t0ken-of-mine", "pa+ss", "pa&#43;ss", "<script", "<img", "@import", "url(", "http://",
 			"https://", "NaN", "Inf", "ZgotmplZ", "%!"} {
-			if strings.Contains(text, bad) {
-				t.Errorf("%s: the page has %q: …%s…", lang, bad, text[max(0, strings.Index(text, bad)-60):][:120])
+			if strings.Contains(said, bad) {
+				t.Errorf("%s: the page has %q: …%s…", lang, bad, said[max(0, strings.Index(said, bad)-60):][:120])
 			}
 		}
 		for _, want := range []string{`content="default-src 'none'`, "&lt;script&gt;", "Bearer ***", "shop:***@tcp"} {
-			if !strings.Contains(text, want) {
+			if !strings.Contains(said, want) {
 				t.Errorf("%s: the page has no %q", lang, want)
 			}
 		}
@@ -125,7 +125,7 @@ func TestPageIsOneSafeFile(t *testing.T) {
 // Verdicts and thresholds come first, then the charts, the environment, and how to repeat the runs.
 func TestPageOrder(t *testing.T) {
 	t.Parallel()
-	for _, lang := range words.Languages {
+	for _, lang := range text.Languages {
 		_, root := written(t, pageComparison(), lang)
 		var ids []string
 		for n := range root.Descendants() {
@@ -138,7 +138,7 @@ func TestPageOrder(t *testing.T) {
 		}
 		said := textOf(root)
 		for _, want := range []string{
-			words.Say(lang, "page contradicted"), words.Say(lang, "page kept"), words.Say(lang, "page not kept"), "213",
+			text.Of("A claim does not hold.").In(lang), text.Of("✓ kept").In(lang), text.Of("✗ crossed").In(lang), "213",
 			"p(99)<50ms",
 			"redis-server 7.0.15", "go1.26.8", "Example CPU", "GOMAXPROCS 2", "git checkout v0.1.0",
 			"bin/shop demo --mode 'unsafe,mutex'",
@@ -194,12 +194,12 @@ func TestPageIsAccessible(t *testing.T) {
 		}
 		if n.Data == "svg" && attribute(n, "role") == "img" {
 			charts++
-			if text := textOf(n); n.FirstChild.NextSibling.Data != "title" && n.FirstChild.Data != "title" || len(text) < 40 {
-				t.Errorf("a chart says %q, want a title and a description", text)
+			if said := textOf(n); n.FirstChild.NextSibling.Data != "title" && n.FirstChild.Data != "title" || len(said) < 40 {
+				t.Errorf("a chart says %q, want a title and a description", said)
 			}
 			for f := n.Parent; ; f = f.Parent {
 				if f.Data == "figure" {
-					if strings.Contains(textOf(f), words.Say("en", "page table")) {
+					if strings.Contains(textOf(f), text.Of("the numbers as a table").In("en")) {
 						tables++
 					}
 					break
@@ -255,8 +255,8 @@ func TestPageOfManyAndNone(t *testing.T) {
 	}
 	none := resulttest.Comparison()
 	none.Partial = true
-	text, _ := written(t, none, "en")
-	if !strings.Contains(text, words.Say("en", "page interrupted")) {
+	said, _ := written(t, none, "en")
+	if !strings.Contains(said, text.Of("Interrupted: the figures are partial.").In("en")) {
 		t.Error("a page without runs does not say that it was interrupted")
 	}
 }

@@ -12,9 +12,9 @@ import (
 
 	"lastitem/internal/audit"
 	layout "lastitem/internal/report"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
-	"lastitem/loadtest/words"
 )
 
 // WriteText writes one run as text for a terminal. The columns are those of JMeter's aggregate report, in Chinese under
@@ -27,13 +27,13 @@ func WriteText(w io.Writer, r loadtest.Result, style Style) error {
 	if store == "" {
 		store = "–"
 	}
-	b.WriteString(words.Say(lang, "report title", r.Mode, store, r.Repetition,
-		planLine(withEngine(r), loadtest.Environment{}, lang)) + "\n")
+	b.WriteString(text.Of("%s on %s, repetition %d: %s").With(r.Mode, store, r.Repetition, planLine(withEngine(r),
+		loadtest.Environment{}, lang)).In(lang) + "\n")
 	if r.Tries > 1 {
-		b.WriteString(words.Say(lang, "tries", r.Tries) + "\n")
+		b.WriteString(text.Of("this is run %d; the earlier ones were exact").With(r.Tries).In(lang) + "\n")
 	}
 	if r.Partial {
-		b.WriteString(style.paint(words.Say(lang, "report partial"), yellow) + "\n")
+		b.WriteString(style.paint(text.Of("partial: interrupted before the end").In(lang), yellow) + "\n")
 	}
 	writeAggregate(&b, r, style)
 	writeLoad(&b, r, lang)
@@ -56,7 +56,7 @@ func withEngine(r loadtest.Result) loadtest.Plan {
 func writeAggregate(b *strings.Builder, r loadtest.Result, style Style) {
 	lang := style.Lang
 	total, failed := int64(0), r.Latency[client.Failed].Count
-	g := grid{columns: latencyColumns(lang, "error", "throughput")}
+	g := grid{columns: heads(1, latencyHeads.In(lang))}
 	for _, k := range client.Kinds {
 		l := r.Latency[k]
 		total += l.Count
@@ -64,34 +64,30 @@ func writeAggregate(b *strings.Builder, r loadtest.Result, style Style) {
 		if k == client.Failed && l.Count > 0 {
 			errors = "100.00%"
 		}
-		g.rows = append(g.rows, latencyRow(words.Say(lang, "row "+string(k)), l, errors, rate(kindRate(r, k))))
+		g.rows = append(g.rows, latencyRow(kinds.In(lang)[k], l, errors, rate(kindRate(r, k))))
 	}
-	sum := latencyRow(words.Say(lang, "row total"), loadtest.Latency{}, percent(failed, total), rate(r.RequestsPerSecond))
+	sum := latencyRow(text.Of("total").In(lang), loadtest.Latency{}, percent(failed, total), rate(r.RequestsPerSecond))
 	sum.cells[1].text = strconv.FormatInt(total, 10)
 	g.rows = append(g.rows, sum)
-	b.WriteString("\n" + words.Say(lang, "response time") + "\n")
+	b.WriteString("\n" + text.Of("response time, ms (from the intended start to the last byte)").In(lang) + "\n")
 	g.write(b, style)
 
-	g = grid{columns: latencyColumns(lang)}
+	g = grid{columns: heads(1, latencyHeads.In(lang)[:10])}
 	for _, k := range client.Kinds {
 		if l := r.Service[k]; l.Count > 0 {
-			g.rows = append(g.rows, latencyRow(words.Say(lang, "row "+string(k)), l))
+			g.rows = append(g.rows, latencyRow(kinds.In(lang)[k], l))
 		}
 	}
 	if len(g.rows) > 0 && r.Plan.Open() { // in a closed loop a request is due when it is sent
-		b.WriteString("\n" + words.Say(lang, "service time") + "\n")
+		b.WriteString("\n" + text.Of("service time, ms (from the send to the last byte)").In(lang) + "\n")
 		g.write(b, style)
 	}
 	if r.Lag.Count > 0 {
-		b.WriteString("\n" + words.Say(lang, "lag") + "\n")
-		grid{columns: latencyColumns(lang), rows: []gridRow{latencyRow(words.Say(lang, "row lag"), r.Lag)}}.write(b, style)
+		b.WriteString("\n" + text.Of("schedule lag, ms (open loop: send minus intended start)").In(lang) + "\n")
+		grid{columns: heads(1, latencyHeads.In(lang)[:10]), rows: []gridRow{latencyRow(text.Of("lag").In(lang),
+			r.Lag)}}.write(b, style)
 	}
 	b.WriteString("\n")
-}
-
-func latencyColumns(lang string, more ...string) []column {
-	keys := []string{"label", "samples", "mean", "median", "p90", "p95", "p99", "p99.9", "min", "max"}
-	return heads(lang, 1, append(keys, more...)...)
 }
 
 // latencyRow returns a histogram's figures in milliseconds, or dashes if the histogram is empty.
@@ -133,21 +129,23 @@ func percent(n, of int64) string {
 // time.
 func writeLoad(b *strings.Builder, r loadtest.Result, lang string) {
 	round := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
-	line := func(text string) { b.WriteString(text + "\n") }
-	line(words.Say(lang, "report requests", r.Sent, r.Retried, r.Dropped, round(r.Elapsed), rate(r.RequestsPerSecond)))
+	line := func(said string) { b.WriteString(said + "\n") }
+	line(text.Of("requests: %d sent, %d of them [a retry|retries], %d dropped, in %s: %s/s").With(r.Sent, r.Retried,
+		r.Dropped, round(r.Elapsed), rate(r.RequestsPerSecond)).In(lang))
 	if r.Extra > 0 {
-		line(words.Say(lang, "extra", r.Extra))
+		line(extraText(r.Extra, lang))
 	}
-	line(words.Say(lang, "report accepted", rate(r.AcceptedPerSecond), round(r.ToLastAccepted)))
-	line(words.Say(lang, "report codes", counts(r.Codes, lang)))
+	line(text.Of("accepted: %s/s to the last acceptance, after %s").With(rate(r.AcceptedPerSecond),
+		round(r.ToLastAccepted)).In(lang))
+	line(text.Of("codes: %s").With(counts(r.Codes, lang)).In(lang))
 	if len(r.Served) > 0 {
-		line(words.Say(lang, "report served", servedText(r.Served, lang)))
+		line(text.Of("served by: %s").With(servedText(r.Served, lang)).In(lang))
 	}
 	if spark, peak := sparkline(r.Series); spark != "" {
-		line(words.Say(lang, "report series", spark, peak))
+		line(text.Of("accepted per second, over the run: %s (peak %d)").With(spark, peak).In(lang))
 	}
 	for _, why := range r.Noisy {
-		line(words.Say(lang, "noisy", why))
+		line(text.Of("noisy: %s").With(why).In(lang))
 	}
 }
 
@@ -161,7 +159,7 @@ func servedText(served map[string]int, lang string) string {
 	for _, name := range slices.Sorted(maps.Keys(served)) {
 		parts = append(parts, fmt.Sprintf("%s %.0f%%", name, 100*float64(served[name])/float64(total)))
 	}
-	return strings.Join(parts, words.Say(lang, "list sep"))
+	return strings.Join(parts, text.Of(", ").In(lang))
 }
 
 // sparklineWidth is the largest number of characters of a sparkline. In a longer run several windows share a character.
@@ -196,19 +194,19 @@ func writeVerdict(b *strings.Builder, r loadtest.Result, style Style) {
 	})
 	for i, v := range reports {
 		if i == verdictsShown {
-			b.WriteString(words.Say(lang, "report products", len(reports)-i) + "\n")
+			b.WriteString(text.Of("+%d more [product|products], none of them worse").With(len(reports)-i).In(lang) + "\n")
 			break
 		}
-		verdict := words.VerdictText(lang, v.Verdict, v.Found)
-		text := words.Say(lang, "report verdict", verdict)
+		verdict := verdictText(lang, v.Verdict, v.Found)
+		said := text.Of("verdict: %s").With(verdict).In(lang)
 		if len(reports) > 1 {
-			text = words.Say(lang, "report product", v.ProductID, verdict)
+			said = text.Of("verdict on product %d: %s").With(v.ProductID, verdict).In(lang)
 		}
-		b.WriteString(style.paint(text, verdictColor(v.Verdict)) + "\n")
+		b.WriteString(style.paint(said, verdictColor(v.Verdict)) + "\n")
 		one := loadtest.SummarizeRuns([]loadtest.Result{{Verdicts: []audit.Report{v}}})
 		if one.Known() {
-			writeNote(b, words.Say(lang, "report counts", v.Initial, v.Final, v.Sold, v.Orders, v.Oversold, v.LostUpdates,
-				v.Leaked), style, "  ")
+			writeNote(b, text.Of("stock %d to %d, sold %d in %d [order|orders], oversold %d, lost updates %d, leaked %d").
+				With(v.Initial, v.Final, v.Sold, v.Orders, v.Oversold, v.LostUpdates, v.Leaked).In(lang), style, "  ")
 		}
 		for _, note := range judgeNotes(one, lang) {
 			writeNote(b, note, style, "  ")
@@ -217,11 +215,11 @@ func writeVerdict(b *strings.Builder, r loadtest.Result, style Style) {
 	if r.Claim == "" && r.Finding == "" || r.Foreign { // it makes no claim; the findings say the rest
 		return
 	}
-	text := words.Say(lang, "report claim", words.ClaimText(lang, r.Claim), words.Say(lang, string(r.Finding)))
-	if mark := words.FindingMark(r.Finding); mark != "" {
-		text += " " + mark
+	said := text.Of("claim: %s: %s").With(claimText(lang, r.Claim), judged.In(lang)[string(r.Finding)]).In(lang)
+	if mark := findingMark(r.Finding); mark != "" {
+		said += " " + mark
 	}
-	b.WriteString(style.paint(text, findingColor(r.Finding)) + "\n")
+	b.WriteString(style.paint(said, findingColor(r.Finding)) + "\n")
 	for _, why := range r.Why {
 		told := func(v audit.Report) bool { return slices.Contains(v.Missing, why) }
 		if slices.ContainsFunc(r.Verdicts, told) {

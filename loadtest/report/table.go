@@ -12,8 +12,8 @@ import (
 
 	"lastitem/internal/audit"
 	layout "lastitem/internal/report"
+	"lastitem/internal/text"
 	"lastitem/loadtest"
-	"lastitem/loadtest/words"
 )
 
 // WriteTable writes the comparison as text for a terminal: a row per mode with the evidence under each broken one, then
@@ -72,22 +72,22 @@ func wholeGrid(c loadtest.Comparison, lang string) grid {
 	return whole
 }
 
-// heads returns columns whose heads are the texts of keys; the first few columns are aligned left.
-func heads(lang string, left int, keys ...string) []column {
-	columns := make([]column, len(keys))
-	for i, key := range keys {
-		columns[i] = column{head: words.Say(lang, "col "+key), right: i >= left}
+// heads returns columns with heads; the first few columns are aligned left.
+func heads(left int, texts []string) []column {
+	columns := make([]column, len(texts))
+	for i, text := range texts {
+		columns[i] = column{head: text, right: i >= left}
 	}
 	return columns
 }
 
 // soldGrid returns a grid with the judge's figures.
 func soldGrid(c loadtest.Comparison, lang string) grid {
-	g := grid{columns: heads(lang, 3, "mode", "claim", "verdict", "stock", "sold", "oversold", "lost", "leaked")}
+	g := grid{columns: heads(3, soldHeads.In(lang))}
 	for _, s := range c.Summaries {
 		cells := []gridCell{
 			{text: rowName(s, c)},
-			{text: strings.TrimRight(words.ClaimText(lang, s.Claim)+" "+words.FindingMark(s.Finding), " "),
+			{text: strings.TrimRight(claimText(lang, s.Claim)+" "+findingMark(s.Finding), " "),
 				color: findingColor(s.Finding)},
 			{text: rowVerdict(s, lang), color: verdictColor(s.Verdict)},
 		}
@@ -103,7 +103,7 @@ func soldGrid(c loadtest.Comparison, lang string) grid {
 		}
 		notes := judgeNotes(s, lang)
 		if s.Extra > 0 {
-			notes = append([]string{words.Say(lang, "extra", s.Extra)}, notes...)
+			notes = append([]string{extraText(s.Extra, lang)}, notes...)
 		}
 		g.rows = append(g.rows, gridRow{cells: cells, notes: notes})
 	}
@@ -112,7 +112,7 @@ func soldGrid(c loadtest.Comparison, lang string) grid {
 
 // answeredGrid returns a grid with the clients' figures.
 func answeredGrid(c loadtest.Comparison, lang string) grid {
-	g := grid{columns: heads(lang, 1, "mode", "sold out", "busy", "unknown", "accepted/s", "latency", "replicas")}
+	g := grid{columns: heads(1, answeredHeads.In(lang))}
 	for _, s := range c.Summaries {
 		row := gridRow{cells: []gridCell{
 			{text: rowName(s, c)},
@@ -127,7 +127,7 @@ func answeredGrid(c loadtest.Comparison, lang string) grid {
 			row.cells[5].text = millis(s.P50) + "/" + millis(s.P95) + "/" + millis(s.P99)
 		}
 		if len(s.Others) > 0 {
-			row.notes = append(row.notes, words.Say(lang, "other codes", counts(s.Others, lang)))
+			row.notes = append(row.notes, text.Of("other answers: %s").With(counts(s.Others, lang)).In(lang))
 		}
 		g.rows = append(g.rows, row)
 	}
@@ -148,7 +148,7 @@ func rowVerdict(s loadtest.Summary, lang string) string {
 	if s.Verdict == audit.Broken {
 		found = s.Found
 	}
-	text := words.VerdictText(lang, s.Verdict, found)
+	text := verdictText(lang, s.Verdict, found)
 	if s.Runs > 1 && s.Verdict != "" {
 		text += fmt.Sprintf(" %d/%d", s.Verdicts[s.Verdict], s.Runs)
 	}
@@ -238,7 +238,7 @@ func counts(n map[string]int, lang string) string {
 	for i, name := range names {
 		parts[i] = fmt.Sprintf("%s %d", name, n[name])
 	}
-	return strings.Join(parts, words.Say(lang, "list sep"))
+	return strings.Join(parts, text.Of(", ").In(lang))
 }
 
 // environmentLine describes the environment in one line.
@@ -247,5 +247,6 @@ func environmentLine(e loadtest.Environment, lang string) string {
 	if cpu == "" {
 		cpu = "CPU"
 	}
-	return words.Say(lang, "report environment", e.Go, e.OS, e.Arch, cpu, e.CPUs, e.GOMAXPROCS, e.Version)
+	return text.Of("%s, %s/%s, %s × %d, GOMAXPROCS %d, lastitem %s").With(e.Go, e.OS, e.Arch, cpu, e.CPUs, e.GOMAXPROCS,
+		e.Version).In(lang)
 }
