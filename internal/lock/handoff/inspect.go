@@ -2,6 +2,7 @@ package handoff
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -40,7 +41,8 @@ type Inspection struct {
 }
 
 // Inspect asks Redis for the holders and the waiters of the lock of key. It takes a command, returns
-// [lock.ErrUnavailable] if Redis does not answer, and does not wait for longer than ctx lasts.
+// [lock.ErrUnavailable] if Redis does not answer, joined with [ErrVersion] if the key has a type that no lock has, and
+// does not wait for longer than ctx lasts.
 func (e *Engine) Inspect(ctx context.Context, key string) (Inspection, error) {
 	var found Inspection
 	err := e.within(ctx, func() (err error) {
@@ -72,10 +74,12 @@ func (e *Engine) inspect(key string) (Inspection, error) {
 	r := newRequest(engineInspect, k.Lock, k.Queue, k.Fence, k.Readers).add(tokens...)
 	e.server.do(r)
 	v, _ := r.reply.([]any)
-	if r.err != nil {
+	switch {
+	case hasCode(r.err, "WRONGTYPE"):
+		return found, errors.Join(ErrVersion, r.err)
+	case r.err != nil:
 		return found, r.err
-	}
-	if len(v) != 6 {
+	case len(v) != 6:
 		return found, fmt.Errorf("unexpected answer %v", r.reply)
 	}
 	if owner, _ := v[0].(string); owner != "" {
