@@ -233,7 +233,7 @@ func TestHelp(t *testing.T) {
 func TestLanguages(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"demo", "up", "modes", "trace", "loadtest", "write-ups", "audit", "lab", "stock",
-		"settings"} {
+		"lock", "settings"} {
 		cmd, _, err := newRoot("en").Find([]string{command})
 		if err != nil || cmd.Flags().Lookup("lang") == nil {
 			t.Errorf("shop %s has no --lang", command)

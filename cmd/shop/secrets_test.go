@@ -128,7 +128,7 @@ func TestSecretsOfSettingsNeverLeave(t *testing.T) {
 var starting = map[string]string{
 	"demo": "--url=http://127.0.0.1:1", "rolling": "--url=http://127.0.0.1:1", "up": "--backend=none",
 	"play": "--backend=none", "trace": "none",
-	"lab": "--store=none", "write-ups": "--backend=none", "stock": "101", "audit": "101",
+	"lab": "--store=none", "write-ups": "--backend=none", "stock": "101", "audit": "101", "lock": "show k",
 }
 
 // No flag of any command shows a secret.
@@ -145,8 +145,9 @@ func TestSecretsOfFlagsNeverLeave(t *testing.T) {
 				try := func(value string) {
 					tried++
 					args := []string{c.Name(), "--" + f.Name + "=" + value}
-					if with := starting[c.Name()]; with != "" && (!address || c.Name() == "stock" || c.Name() == "audit") {
-						args = append(args, with)
+					ours := slices.Contains([]string{"stock", "audit", "lock"}, c.Name())
+					if with := starting[c.Name()]; with != "" && (!address || ours) {
+						args = append(args, strings.Fields(with)...)
 					}
 					_, said := over(t, args...)
 					wantNoSecret(t, strings.Join(args, " "), said)

@@ -246,7 +246,7 @@ func (c *contender) failWaiters(err error, cancel bool) {
 	// left would hold up all others. Redis may then have seen no request of the attempt.
 	unsent := c.acquire != nil && e.server.batches.Withdraw(c.acquire) && !c.asked
 	c.endAttempt(byGivingUp)
-	c.removeLocal()
+	c.restart()
 	if cancel && !unsent {
 		e.spawn(func() { e.cleaner.cancel(key, token) })
 	}
@@ -260,13 +260,6 @@ func (c *contender) endAttempt(because event) {
 	delete(e.attempts, c.token)
 	c.setState(idle, because)
 	c.attempt = attempt{}
-}
-
-// removeLocal removes a contender that has no waiter and no attempt.
-func (c *contender) removeLocal() {
-	if c.e.contenders[c.key] == c {
-		delete(c.e.contenders, c.key)
-	}
 }
 
 // state is the state of a contender. The package comment has the table of its transitions.

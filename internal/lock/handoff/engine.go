@@ -170,13 +170,13 @@ func New(c redis.UniversalClient, o Options) (*Engine, error) {
 }
 
 func (o *Options) setDefaults() {
-	setDefault(&o.TTL, 30*time.Second)
-	setDefault(&o.Cohort, 16)
-	setDefault(&o.CohortTime, 50*time.Millisecond)
-	setDefault(&o.ReplicasTimeout, time.Second)
-	setDefault(&o.GrantTimeout, 2500*time.Millisecond)
-	setDefault(&o.AttemptLimit, time.Second)
-	setDefault(&o.CallTimeout, lock.CleanupTimeout)
+	o.TTL = cmp.Or(o.TTL, 30*time.Second)
+	o.Cohort = cmp.Or(o.Cohort, 16)
+	o.CohortTime = cmp.Or(o.CohortTime, 50*time.Millisecond)
+	o.ReplicasTimeout = cmp.Or(o.ReplicasTimeout, time.Second)
+	o.GrantTimeout = cmp.Or(o.GrantTimeout, 2500*time.Millisecond)
+	o.AttemptLimit = cmp.Or(o.AttemptLimit, time.Second)
+	o.CallTimeout = cmp.Or(o.CallTimeout, lock.CleanupTimeout)
 	o.Probe = cmp.Or(o.Probe, "lock:check:")
 }
 
@@ -197,12 +197,6 @@ func (o *Options) check() error {
 		return fmt.Errorf("lock: engine: GrantTimeout %s, want at least %s", o.GrantTimeout, minTTL)
 	}
 	return nil
-}
-
-func setDefault[T int | time.Duration](v *T, d T) {
-	if *v == 0 {
-		*v = d
-	}
 }
 
 // Handoff is the lock for throughput: waiters of this process queue here, and pass the lock on among themselves, at

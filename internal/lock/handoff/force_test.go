@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -52,14 +51,12 @@ func TestEngineInspect(t *testing.T) {
 			failures = append(failures, failed)
 		}
 		var found handoff.Inspection
-		testkit.Until(t, "three attempts in the queue, and two that know their place", func() bool {
+		testkit.Until(t, "three attempts in the queue", func() bool {
 			found = inspect(t, b, key)
-			return found.Queue == 3 && len(found.Places) == 2 && found.Waiting == 3
+			return found.Queue == 3 && found.Waiting == 3
 		})
-		own := inspect(t, a, key)
-		if places := slices.Concat(found.Places, own.Places); own.Waiting != 1 || !slices.IsSorted(found.Places) ||
-			len(places) != 3 || places[0]+places[1]+places[2] != 6 {
-			t.Errorf("places %v and %v (%d waiting), want 1 to 3", found.Places, own.Places, own.Waiting)
+		if own := inspect(t, a, key); own.Waiting != 1 {
+			t.Errorf("%d callers of the other engine wait, want 1", own.Waiting)
 		}
 		if found.Fence < held.Fence() || len(found.Holders) != 1 {
 			t.Fatalf("%+v, want one holder and at least its fence %d", found, held.Fence())

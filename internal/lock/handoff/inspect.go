@@ -2,6 +2,7 @@ package handoff
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -33,14 +34,13 @@ type Inspection struct {
 	// Queue is how many attempts of all processes wait in Redis. With [Engine.Handoff] a process makes one for all its
 	// callers.
 	Queue int
-	// Waiting is how many callers of this engine wait for the lock, and Places are the places of their attempts in the
-	// queue, from 1.
+	// Waiting is how many callers of this engine wait for the lock.
 	Waiting int
-	Places  []int
 }
 
 // Inspect asks Redis for the holders and the waiters of the lock of key. It takes a command, returns
-// [lock.ErrUnavailable] if Redis does not answer, and does not wait for longer than ctx lasts.
+// [lock.ErrUnavailable] if Redis does not answer, joined with [ErrVersion] if the key has a type that no lock has, and
+// does not wait for longer than ctx lasts.
 func (e *Engine) Inspect(ctx context.Context, key string) (Inspection, error) {
 	var found Inspection
 	err := e.within(ctx, func() (err error) {
@@ -55,27 +55,24 @@ func (e *Engine) Inspect(ctx context.Context, key string) (Inspection, error) {
 
 func (e *Engine) inspect(key string) (Inspection, error) {
 	var found Inspection
-	var tokens []string
 	key = e.keyName(key)
 	e.mu.Lock()
 	for _, c := range e.attempts {
-		if c.key != key {
-			continue
-		}
-		found.Waiting += c.waiters.size
-		if c.state != granted && len(tokens) < pollSize {
-			tokens = append(tokens, c.token)
+		if c.key == key {
+			found.Waiting += c.waiters.size
 		}
 	}
 	e.mu.Unlock()
 	k := KeysOf(key)
-	r := newRequest(engineInspect, k.Lock, k.Queue, k.Fence, k.Readers).add(tokens...)
+	r := newRequest(engineInspect, k.Lock, k.Queue, k.Fence, k.Readers)
 	e.server.do(r)
 	v, _ := r.reply.([]any)
-	if r.err != nil {
+	switch {
+	case hasCode(r.err, "WRONGTYPE"):
+		return found, errors.Join(ErrVersion, r.err)
+	case r.err != nil:
 		return found, r.err
-	}
-	if len(v) != 6 {
+	case len(v) != 5:
 		return found, fmt.Errorf("unexpected answer %v", r.reply)
 	}
 	if owner, _ := v[0].(string); owner != "" {
@@ -90,13 +87,6 @@ func (e *Engine) inspect(key string) (Inspection, error) {
 	found.Queue = int(number(v[2]))
 	fence, _ := v[3].(string)
 	found.Fence, _ = strconv.ParseUint(fence, 10, 64)
-	places, _ := v[5].([]any)
-	for _, place := range places {
-		if n := number(place); n > 0 {
-			found.Places = append(found.Places, int(n))
-		}
-	}
-	slices.Sort(found.Places)
 	return found, nil
 }
 

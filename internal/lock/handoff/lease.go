@@ -120,11 +120,12 @@ func (c *contender) leaseLost() {
 
 // restart starts a new attempt for the waiters of c, or removes c if it has none.
 func (c *contender) restart() {
-	if c.waiters.size == 0 {
-		c.removeLocal()
-		return
+	switch {
+	case c.waiters.size > 0:
+		c.begin()
+	case c.e.contenders[c.key] == c:
+		delete(c.e.contenders, c.key)
 	}
-	c.begin()
 }
 
 // end ends the hold and its context, once. The mutex is held.

@@ -46,6 +46,12 @@ type channel struct {
 	used      time.Duration // when a contender last needed it
 }
 
+// wake has those who wait for a channel look again. The subscriber's mutex is held.
+func (n *nodeSubscriber) wake() {
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
 // channel returns the name of the channel for messages about key.
 func (s *subscriber) channel(key string) string { return s.prefix + s.suffix(key) }
 

@@ -61,9 +61,7 @@ func mayBeFailover(err error) bool {
 	case !errors.As(err, &said):
 		return true
 	}
-	return slices.ContainsFunc([]string{"READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN"}, func(prefix string) bool {
-		return redis.HasErrorPrefix(err, prefix)
-	})
+	return beginsWith(err, "READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN")
 }
 
 // confirmIfSuspected renews the holds if a failover is suspected and no other reply has had them renewed.

@@ -22,15 +22,22 @@ const (
 	troubles
 )
 
-var troubleTexts = [troubles]string{
-	renewalFailed:  "lock: a renewal was not answered; it is repeated",
-	leaseEnded:     "lock: a lease was lost before its release",
-	grantLate:      "lock: a grant came so late that the lock had to be asked for again",
-	messageMissed:  "lock: a message was lost; a poll has found that out",
-	resubscribed:   "lock: the subscription was lost, and is back",
-	cleanupFailed:  "lock: a cancel was not answered; it is repeated",
-	rightMissing:   "lock: the user of the Redis client lacks a right; see Engine.Check",
-	cleanupDropped: "lock: a cancel was given up; the lock may stay taken until its TTL is over",
+// troubleTable has the line of each kind of trouble in the log, and its counter.
+var troubleTable = [troubles]struct {
+	text    string
+	counter func(*meter) Adder
+}{
+	renewalFailed: {"lock: a renewal was not answered; it is repeated", func(m *meter) Adder { return m.RenewFailed }},
+	leaseEnded:    {"lock: a lease was lost before its release", func(m *meter) Adder { return m.Lost }},
+	grantLate: {"lock: a grant came so late that the lock had to be asked for again",
+		func(m *meter) Adder { return m.GrantLate }},
+	messageMissed: {"lock: a message was lost; a poll has found that out", func(m *meter) Adder { return m.Missed }},
+	resubscribed:  {"lock: the subscription was lost, and is back", func(m *meter) Adder { return m.Resubscribed }},
+	cleanupFailed: {"lock: a cancel was not answered; it is repeated", func(m *meter) Adder { return m.CleanupFailed }},
+	cleanupDropped: {"lock: a cancel was given up; the lock may stay taken until its TTL is over",
+		func(m *meter) Adder { return m.CleanupDropped }},
+	rightMissing: {"lock: the user of the Redis client lacks a right; see Engine.Check",
+		func(m *meter) Adder { return m.RightMissing }},
 }
 
 // logInterval is the least time between two lines about the same kind of trouble. The later one says how many were left
@@ -53,7 +60,7 @@ type backgroundLog struct {
 // report counts trouble, and logs it unless a line about its kind was written a moment ago. Key and err may be left
 // out. The engine's mutex may be held.
 func (b *backgroundLog) report(t trouble, key string, err error) {
-	add(b.m.of(t), 1)
+	add(troubleTable[t].counter(b.m), 1)
 	if b.log == nil {
 		return
 	}
@@ -80,7 +87,7 @@ func (b *backgroundLog) report(t trouble, key string, err error) {
 		b.omitted[t] = 0
 	}
 	b.running.Go(func() {
-		b.log.LogAttrs(context.Background(), slog.LevelWarn, troubleTexts[t], attrs...) //nolint:sloglint // the table has literals only
+		b.log.LogAttrs(context.Background(), slog.LevelWarn, troubleTable[t].text, attrs...) //nolint:sloglint // the table has literals only
 	})
 }
 
@@ -123,28 +130,6 @@ type Metrics struct {
 	// answer, which are repeated; CleanupDropped cancels that were given up; RightMissing requests that Redis refused to
 	// the user of the client.
 	GrantLate, Missed, Resubscribed, CleanupFailed, CleanupDropped, RightMissing Adder
-}
-
-// of returns the counter of a kind of trouble.
-func (m *meter) of(t trouble) Adder {
-	switch t {
-	case renewalFailed:
-		return m.RenewFailed
-	case leaseEnded:
-		return m.Lost
-	case grantLate:
-		return m.GrantLate
-	case messageMissed:
-		return m.Missed
-	case resubscribed:
-		return m.Resubscribed
-	case cleanupFailed:
-		return m.CleanupFailed
-	case rightMissing:
-		return m.RightMissing
-	default:
-		return m.CleanupDropped
-	}
 }
 
 // meter is Metrics whose fields may be nil.

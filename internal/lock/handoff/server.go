@@ -253,9 +253,12 @@ func hasCode(err error, codes ...string) bool {
 // another node: the request is sent again for as long as its caller waits. All keys of a script must be at one
 // node, so that nothing can be done about a lock while its slot moves.
 func again(err error) bool {
-	return err != nil && slices.ContainsFunc([]string{"TRYAGAIN ", "ASK ", "MOVED ", "CLUSTERDOWN ", "LOADING ",
-		"MASTERDOWN "},
-		func(code string) bool { return redis.HasErrorPrefix(err, code) })
+	return beginsWith(err, "TRYAGAIN ", "ASK ", "MOVED ", "CLUSTERDOWN ", "LOADING ", "MASTERDOWN ")
+}
+
+// beginsWith says whether an answer of the server begins with one of these.
+func beginsWith(err error, codes ...string) bool {
+	return slices.ContainsFunc(codes, func(code string) bool { return redis.HasErrorPrefix(err, code) })
 }
 
 // againPause is how long to wait after so many such answers.

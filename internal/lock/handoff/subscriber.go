@@ -75,8 +75,7 @@ func (s *subscriber) sweep(n *nodeSubscriber) (left bool) {
 			if c.confirmed {
 				idle = append(idle, name)
 			} else { // a caller may still wait for it, and must join again
-				close(n.changed)
-				n.changed = make(chan struct{})
+				n.wake()
 			}
 		}
 	}
@@ -126,8 +125,7 @@ func (s *subscriber) onRefused(n *nodeSubscriber, err error) (heard bool) {
 			delete(n.channels, name)
 		}
 	}
-	close(n.changed)
-	n.changed = make(chan struct{})
+	n.wake()
 	return len(n.channels) > 0
 }
 
@@ -164,8 +162,7 @@ func (s *subscriber) onConfirm(n *nodeSubscriber, name string, ended bool) {
 	}
 	again := n.disconnected && !ended
 	n.disconnected = n.disconnected && ended
-	close(n.changed)
-	n.changed = make(chan struct{})
+	n.wake()
 	s.mu.Unlock()
 	if again {
 		s.e.log.report(resubscribed, "", nil)
