@@ -151,6 +151,12 @@ func setFenced(t *testing.T, s *store.SQL, product, stock int64, fence uint64) (
 func TestSQLFence(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *store.SQL) {
 		resetSQL(t, s, 1, 9, 0)
+		resetSQL(t, s, 2, 9, 3)
+		for product, want := range map[int64]error{2: store.ErrSegmented, 3: store.ErrUnknownProduct} {
+			if _, _, err := s.ReadFenced(t.Context(), product, 1, true); !errors.Is(err, want) {
+				t.Errorf("ReadFenced(%d) = %v, want %v", product, err, want)
+			}
+		}
 		type call struct {
 			do    string
 			fence uint64
@@ -191,18 +197,6 @@ func TestSQLFence(t *testing.T) {
 		resetSQL(t, s, 1, 9, 0)
 		if !setFenced(t, s, 1, 8, 1) {
 			t.Error("after Reset token 1 is refused: a counter that was lost could never start again")
-		}
-	})
-}
-
-func TestSQLFenceOfOtherProducts(t *testing.T) {
-	onEachSQL(t, func(t *testing.T, s *store.SQL) {
-		if _, _, err := s.ReadFenced(t.Context(), 1, 1, false); !errors.Is(err, store.ErrUnknownProduct) {
-			t.Errorf("ReadFenced() of no product = %v, want ErrUnknownProduct", err)
-		}
-		resetSQL(t, s, 2, 9, 3)
-		if _, _, err := s.ReadFenced(t.Context(), 2, 9, true); !errors.Is(err, store.ErrSegmented) {
-			t.Errorf("ReadFenced() of a segmented product = %v, want ErrSegmented", err)
 		}
 	})
 }

@@ -163,27 +163,6 @@ func TestEngineNeverSendsTwice(t *testing.T) {
 	}
 }
 
-func TestEngineGivesUpAStalledServer(t *testing.T) {
-	t.Parallel()
-	stalls := map[string]string{
-		"no answer": "",
-		"headers":   "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n",
-		"body":      "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{\"order_id\"",
-	}
-	for stall, text := range stalls {
-		t.Run(stall, func(t *testing.T) {
-			t.Parallel()
-			eachEngine(t, func(t *testing.T, name string) {
-				server := newWire(t, says(text))
-				got := engine(t, name, server.url, 3*time.Second).Do(buy())
-				if read := Classify(&got); got.Err != ErrTimeout || read.Outcome != audit.Unknown || read.Code != "timeout" {
-					t.Errorf("Do() = %+v, read as %+v, want unknown by timeout", got, read)
-				}
-			})
-		})
-	}
-}
-
 func TestEngineNotConnected(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, name string) {
@@ -196,8 +175,14 @@ func TestEngineNotConnected(t *testing.T) {
 	})
 }
 
-func TestEngineRefusesBadAnswers(t *testing.T) {
+// An answer that does not come, or that cannot be read, leaves the outcome unknown.
+func TestEngineGivesUp(t *testing.T) {
 	t.Parallel()
+	stalls := map[string]string{
+		"no answer": "",
+		"headers":   "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n",
+		"body":      "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{\"order_id\"",
+	}
 	bad := map[string]string{
 		"not http":   "hello, who is there?\r\n\r\n",
 		"not json":   "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
@@ -207,30 +192,29 @@ func TestEngineRefusesBadAnswers(t *testing.T) {
 		"bad chunks": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
 		"bad length": "HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n{}",
 	}
-	for what, text := range bad {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			eachEngine(t, func(t *testing.T, name string) {
-				server := newWire(t, func(conn *net.TCPConn, n int, r *http.Request) bool {
-					says(text)(conn, n, r)
-					return false
+	for want, answers := range map[string]map[string]string{ErrTimeout: stalls, ErrBadAnswer: bad} {
+		for what, text := range answers {
+			t.Run(what, func(t *testing.T) {
+				t.Parallel()
+				eachEngine(t, func(t *testing.T, name string) {
+					answer, within := says(text), 3*time.Second
+					if want == ErrBadAnswer {
+						answer, within = hangsUp(text), patience
+					}
+					got := engine(t, name, newWire(t, answer).url, within).Do(buy())
+					if read := Classify(&got); got.Err != want || read.Outcome != audit.Unknown || read.Code != want {
+						t.Errorf("Do() = %+v, read as %+v, want unknown by %s", got, read, want)
+					}
 				})
-				got := engine(t, name, server.url, patience).Do(buy())
-				if read := Classify(&got); got.Err != ErrBadAnswer || read.Outcome != audit.Unknown {
-					t.Errorf("Do() = %+v, read as %+v, want unknown by bad_answer", got, read)
-				}
 			})
-		})
+		}
 	}
 }
 
 // An engine notices that the server has closed an idle connection before it writes to it.
 func TestRawNoticesAConnectionThatWasClosedAtRest(t *testing.T) {
 	t.Parallel()
-	server := newWire(t, func(conn *net.TCPConn, n int, r *http.Request) bool {
-		says(okAnswer)(conn, n, r)
-		return false
-	})
+	server := newWire(t, hangsUp(okAnswer))
 	e := engine(t, EngineRaw, server.url, patience).(*raw)
 	for i := range 5 {
 		if got := e.Do(buy()); got.Err != "" {

@@ -193,15 +193,6 @@ func TestParserReads(t *testing.T) {
 		{"chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nC;x=y\r\n" + `{"order_id":` + "\r\n6\r\n" +
 			`"o-1"}` + "\r\n0\r\nTrailer: t\r\n\r\n", order, true},
 		{
-			"headers", "HTTP/1.1 200 OK\r\nX-Replica: r3\r\nIdempotent-Replayed: true\r\nRetry-After: 7\r\n" + body,
-			Answer{Status: 200, OrderID: "o-1", Replica: "r3", Replayed: true, RetryAfter: 7e9}, true,
-		},
-		{
-			"problem", "HTTP/1.1 409 Conflict\r\nContent-Type: application/problem+json; charset=utf-8\r\nContent-Length: " +
-				"19\r\n\r\n" + `{"code":"sold_out"}`,
-			Answer{Status: 409, Problem: true, Code: api.SoldOut}, true,
-		},
-		{
 			"no problem", "HTTP/1.1 409 Conflict\r\nContent-Type: application/json\r\nContent-Length: 19\r\n\r\n" +
 				`{"code":"sold_out"}`,
 			Answer{Status: 409}, true,

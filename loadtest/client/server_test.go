@@ -91,6 +91,14 @@ func says(text string) func(*net.TCPConn, int, *http.Request) bool {
 	}
 }
 
+// hangsUp says the text, and then closes the connection.
+func hangsUp(text string) func(*net.TCPConn, int, *http.Request) bool {
+	return func(conn *net.TCPConn, n int, r *http.Request) bool {
+		says(text)(conn, n, r)
+		return false
+	}
+}
+
 // okAnswer is a 200 of our API.
 const okAnswer = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Replica: r1\r\nContent-Length: 34\r\n\r\n" +
 	`{"order_id":"o-1","remaining":499}`
