@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,6 +84,25 @@ func checkRTT(set *pflag.FlagSet, rtt time.Duration, others ...string) error {
 		return usage(text.Of("--rtt %v: want more than 0, and at most %v"), rtt, maxRTT)
 	}
 	return nil
+}
+
+// stackFlags are the flags of the commands that start a stack and keep it.
+type stackFlags struct {
+	port, replicas int
+	backend, lang  string
+	own            localstack.OwnServers
+	rtt            time.Duration
+}
+
+// check refuses flags that cannot work.
+func (f *stackFlags) check(set *pflag.FlagSet) error {
+	switch {
+	case f.replicas < 1 || f.replicas > maxReplicas:
+		return usage(replicasRange, f.replicas, maxReplicas)
+	case f.port < 0 || f.port > 65535:
+		return usage(portRange, f.port)
+	}
+	return cmp.Or(checkBackendFlag(f.backend), checkRTT(set, f.rtt, ownFlags...))
 }
 
 // adviser returns what works for a command where a backend of its stack is missing: another --backend than kind, and

@@ -32,7 +32,7 @@ func TestUpPrintsALineToPaste(t *testing.T) {
 	line := ""
 	for lang, end := range map[string]string{"en": "Ctrl-C ends it all.", "zh": "按 Ctrl-C 全部停止。"} {
 		var out bytes.Buffer
-		if err := printStack(&out, stack, &upFlags{lang: lang}); err != nil {
+		if err := printStack(&out, stack, &upFlags{stackFlags: stackFlags{lang: lang}}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), end) {
