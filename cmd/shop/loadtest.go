@@ -114,7 +114,7 @@ func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
 		return err
 	}
 	if f.rtt > 0 {
-		return f.private(cmd, thresholds)
+		return f.onOwnStack(cmd, thresholds)
 	}
 	what, err := f.comparing(cmd.Context())
 	if err != nil {
@@ -205,10 +205,7 @@ type service struct {
 
 // fill completes what from the service: its modes that pattern selects, and how to run one.
 func (s service) fill(ctx context.Context, what *loadtest.Comparing, pattern string) error {
-	if s.token == "" {
-		s.token = adminToken()
-	}
-	control, err := loadtest.NewControl(s.url, s.token)
+	control, err := loadtest.NewControl(s.url, cmp.Or(s.token, adminToken()))
 	if err != nil {
 		return misuse(err)
 	}
@@ -231,8 +228,8 @@ func (s service) fill(ctx context.Context, what *loadtest.Comparing, pattern str
 	return nil
 }
 
-// private starts a private stack and runs the load test on it.
-func (f *loadtestFlags) private(cmd *cobra.Command, thresholds []loadtest.Threshold) error {
+// onOwnStack starts a private stack and runs the load test on it.
+func (f *loadtestFlags) onOwnStack(cmd *cobra.Command, thresholds []loadtest.Threshold) error {
 	extras, err := extrasFor(f.mode) // before anything is started
 	if err != nil {
 		return err
@@ -254,7 +251,7 @@ func (f *loadtestFlags) private(cmd *cobra.Command, thresholds []loadtest.Thresh
 		Advice: adviser(f.lang, "demo", localstack.Auto, true),
 		RTT:    f.rtt,
 	}
-	return private(cmd.Context(), o, func(ctx context.Context, stack *localstack.Stack) error {
+	return onOwnStack(cmd.Context(), o, func(ctx context.Context, stack *localstack.Stack) error {
 		f.url, f.token = stack.URL, stack.Token
 		what, err := f.comparing(ctx)
 		if err != nil {
@@ -291,10 +288,7 @@ func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what lo
 	if err := errors.Join(err, f.output.write(cmd, write)); err != nil {
 		return err
 	}
-	if code := c.ExitCode(); code != exitOK {
-		return &exitError{code: code}
-	}
-	return nil
+	return endWith(c.ExitCode())
 }
 
 // nothingToRun is the error of a load test whose modes were all skipped. If a backend did not work, the command line

@@ -76,24 +76,17 @@ func play(cmd *cobra.Command, f playFlags) error {
 		return err
 	}
 	defer func() { _ = l.Close() }()
-	g, err := newGuest(cmd.Context(), f.own)
-	if err != nil {
-		return err
-	}
-	return closed(f.private(cmd, l, g), g.Leave(cmd.Context()))
+	return f.serveOn(cmd, l)
 }
 
-// private starts the stack and serves the console on l.
-func (f playFlags) private(cmd *cobra.Command, l net.Listener, g *localstack.Guest) error {
+// serveOn starts the stack and serves the console on l.
+func (f playFlags) serveOn(cmd *cobra.Command, l net.Listener) error {
 	var log stackLog
-	options, err := g.AddTo(f.own.AddTo(localstack.Options{
+	options := localstack.Options{
 		Replicas: f.replicas, Backend: f.backend, Token: adminToken(), Log: log.to(cmd.ErrOrStderr()), Lang: f.lang,
 		Advice: adviser(f.lang, "play", f.backend, true), RTT: f.rtt, Restart: true, Env: []string{"SHOP_EVENTS=true"},
-	}))
-	if err != nil {
-		return err
 	}
-	return private(cmd.Context(), options, func(ctx context.Context, stack *localstack.Stack) error {
+	return asGuest(cmd.Context(), f.own, options, func(ctx context.Context, stack *localstack.Stack) error {
 		c, err := newConsole(driverOf(stack, f.rtt, log.lines()), options.Log, nil)
 		if err != nil {
 			return err

@@ -183,13 +183,26 @@ func extrasFor(pattern string) ([]string, error) {
 	return extras, nil
 }
 
-// private starts a stack, runs body on it and stops it. When a part of the stack dies, body's context ends and private
-// returns that death as the error: whatever body saw after it says nothing about a mode.
-func private(ctx context.Context, o localstack.Options, body func(context.Context, *localstack.Stack) error) error {
+// asGuest runs body on a stack on the user's own servers, as far as there are any, and takes away what it left there.
+func asGuest(ctx context.Context, own localstack.OwnServers, o localstack.Options,
+	body func(context.Context, *localstack.Stack) error) error {
+	g, err := newGuest(ctx, own)
+	if err != nil {
+		return err
+	}
+	if o, err = g.AddTo(own.AddTo(o)); err == nil {
+		err = onOwnStack(ctx, o, body)
+	}
+	return closed(err, g.Leave(ctx))
+}
+
+// onOwnStack starts a stack, runs body on it and stops it. When a part of the stack dies, body's context ends and the
+// error is that death: whatever body saw after it says nothing about a mode.
+func onOwnStack(ctx context.Context, o localstack.Options, body func(context.Context, *localstack.Stack) error) error {
 	stack, err := localstack.Start(ctx, o)
 	if err != nil {
 		if ctx.Err() != nil {
-			return &exitError{code: exitInterrupted, err: text.Of("interrupted before the stack was up").Errorf()}
+			return ended(exitInterrupted, text.Of("interrupted before the stack was up"))
 		}
 		return err
 	}

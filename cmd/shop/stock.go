@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,10 +61,7 @@ func runStock(cmd *cobra.Command, f *stockFlags, args []string) error {
 	case len(args) == 1 && (f.segments > 0 || f.ifNew):
 		return usage(text.Of("--segments and --if-new go with UNITS, to set the stock"))
 	}
-	if f.token == "" {
-		f.token = adminToken()
-	}
-	c, err := loadtest.NewControl(f.url, f.token)
+	c, err := loadtest.NewControl(f.url, cmp.Or(f.token, adminToken()))
 	if err != nil {
 		return misuse(err)
 	}

@@ -124,7 +124,7 @@ func runTrace(cmd *cobra.Command, f *traceFlags, name string) error {
 	}
 	err = traceOnce(cmd, f, d)
 	if err != nil && cmd.Context().Err() != nil {
-		return &exitError{code: exitInterrupted, err: text.Of("interrupted before the trace was complete").Errorf()}
+		return ended(exitInterrupted, text.Of("interrupted before the trace was complete"))
 	}
 	return err
 }

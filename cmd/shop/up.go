@@ -97,7 +97,7 @@ func up(cmd *cobra.Command, f *upFlags) error {
 	stack, err := localstack.Start(ctx, o)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return &exitError{code: exitInterrupted, err: text.Of("interrupted before the stack was up").Errorf()}
+		return ended(exitInterrupted, text.Of("interrupted before the stack was up"))
 	case errors.Is(err, syscall.EADDRINUSE):
 		return otherPort.Errorf(err)
 	case err != nil:

@@ -100,10 +100,7 @@ func writeUps(cmd *cobra.Command, f *writeUpsFlags) error {
 	}); err != nil {
 		return err
 	}
-	if code != exitOK {
-		return &exitError{code: code}
-	}
-	return nil
+	return endWith(code)
 }
 
 // stackOf is what runs share: so many replicas, so far from their servers.
@@ -147,7 +144,7 @@ func (f *writeUpsFlags) runOn(cmd *cobra.Command, on stackOf, runs []numberRun, 
 		Replicas: on.replicas, Backend: f.backend, Only: []string{localstack.Redis, localstack.MySQL}, Token: adminToken(),
 		Log: log.to(notes), Lang: f.lang, Advice: adviser(f.lang, "write-ups", f.backend, false), RTT: on.rtt,
 	}
-	return private(cmd.Context(), o, func(ctx context.Context, stack *localstack.Stack) error {
+	return onOwnStack(cmd.Context(), o, func(ctx context.Context, stack *localstack.Stack) error {
 		s := service{url: stack.URL, token: stack.Token, replicas: on.replicas, lang: f.lang}
 		for _, r := range runs {
 			m, err := f.runOne(ctx, notes, s, r)
