@@ -78,6 +78,7 @@ var arrows = map[string][]string{
 		"internal/text"},
 	"loadtest/report": {
 		"internal/api", "internal/audit", "internal/report", "loadtest", "loadtest/client", "loadtest/words",
+		"internal/text",
 	},
 	"loadtest/words":  {"internal/api", "internal/audit", "internal/text"},
 	"loadtest/client": {"internal/api", "internal/audit", "internal/text"},

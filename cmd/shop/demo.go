@@ -202,10 +202,7 @@ func (f *demoFlags) compare(ctx context.Context, cmd *cobra.Command, s service, 
 			return err
 		}
 	}
-	progress := newProgress(cmd.ErrOrStderr(), f.lang, f.quiet, true)
-	what.Progress = progress.step
-	c, err := loadtest.Compare(ctx, what)
-	progress.clear()
+	c, err := report.NewProgress(cmd.ErrOrStderr(), f.lang, f.quiet, true).Compare(ctx, what)
 	if err != nil {
 		return err
 	}
@@ -215,7 +212,7 @@ func (f *demoFlags) compare(ctx context.Context, cmd *cobra.Command, s service, 
 	}
 	write := func(w io.Writer, form string) error {
 		if form == formText {
-			return report.WriteTable(w, c, styleFor(w, f.lang, f.noColor))
+			return report.WriteTable(w, c, report.StyleFor(w, f.lang, f.noColor))
 		}
 		return writeComparison(w, form, f.lang, c, secretsIn(f.set, s.token))
 	}

@@ -270,10 +270,8 @@ func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what lo
 	if err != nil {
 		return fmt.Errorf("--history: %w", err)
 	}
-	progress := newProgress(cmd.ErrOrStderr(), f.lang, f.quiet, false)
-	what.Progress, what.Each = progress.step, history.Add
-	c, err := loadtest.Compare(ctx, what)
-	progress.clear()
+	what.Each = history.Add
+	c, err := report.NewProgress(cmd.ErrOrStderr(), f.lang, f.quiet, false).Compare(ctx, what)
 	// A full disk does not cost what was measured.
 	err = errors.Join(err, history.Close())
 	if err != nil && len(c.Results) == 0 {
@@ -327,7 +325,7 @@ func (f *loadtestFlags) report(w io.Writer, form string, c loadtest.Comparison) 
 	if form != formText {
 		return writeComparison(w, form, f.lang, c, secretsIn(f.plan.set, f.token))
 	}
-	style := styleFor(w, f.lang, f.noColor)
+	style := report.StyleFor(w, f.lang, f.noColor)
 	single := len(c.Results) == 1
 	for _, r := range c.Results {
 		if !single && !f.details {

@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/localstack"
 	"lastitem/internal/text"
 	"lastitem/loadtest"
+	"lastitem/loadtest/report"
 )
 
 // writeUpsFlags are the flags of 'shop write-ups'.
@@ -169,10 +170,7 @@ func (f *writeUpsFlags) runOne(ctx context.Context, notes io.Writer, s service, 
 	if err := s.fill(ctx, &what, r.mode); err != nil {
 		return m, err
 	}
-	progress := newProgress(notes, f.lang, f.quiet, true)
-	what.Progress = progress.step
-	c, err := loadtest.Compare(ctx, what)
-	progress.clear()
+	c, err := report.NewProgress(notes, f.lang, f.quiet, true).Compare(ctx, what)
 	switch {
 	case err != nil:
 		return m, err
