@@ -91,7 +91,7 @@ func runAudit(cmd *cobra.Command, f *auditFlags) error {
 	if err := f.output.write(cmd, func(w io.Writer, form string) error { return out.write(w, form, f.lang) }); err != nil {
 		return err
 	}
-	return exitFor(out.Verdict)
+	return endWith(exitFor(out.Verdict))
 }
 
 // judgeRunning judges one store of a product that may be being sold, or all of them.
@@ -122,14 +122,13 @@ func (a auditReport) write(w io.Writer, form, lang string) error {
 	return nil
 }
 
-// exitFor turns a verdict into the exit code of the command; nil for exact.
-func exitFor(v audit.Verdict) error {
+// exitFor is the exit code of a verdict.
+func exitFor(v audit.Verdict) int {
 	switch v {
 	case audit.Exact:
-		return nil
+		return exitOK
 	case audit.Inconclusive, audit.Vacuous:
-		return &exitError{code: exitInconclusive}
-	default:
-		return &exitError{code: exitFailed}
+		return exitInconclusive
 	}
+	return exitFailed
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -47,15 +45,17 @@ name with --host.`).In(lang),
 		Args: arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return serveConsoleOf(cmd, f) }),
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:8090", text.Of("address to listen on").In(lang))
-	flags.StringVar(&f.url, "url", "", text.Of("the stack's balancer, which gets the load").In(lang))
-	flags.StringArrayVar(&f.replicas, "replica", nil, text.Of("a replica, as http://host:port; once for each, in their "+
-		"order").In(lang))
-	flags.StringSliceVar(&f.hosts, "host", nil, text.Of("host names under which browsers reach the console, "+
-		"comma-separated, as SHOP_HOSTS has them; * = any").In(lang))
-	addLang(flags, &f.lang)
+	set := cmd.Flags()
+	set.SortFlags = false
+	flags{
+		{"listen", &f.listen, "127.0.0.1:8090", text.Of("address to listen on")},
+		{"url", &f.url, nil, text.Of("the stack's balancer, which gets the load")},
+		{"replica", &f.replicas, nil, text.Of("a replica, as http://host:port; once for each, in their " +
+			"order")},
+		{"host", (*list)(&f.hosts), nil, text.Of("host names under which browsers reach the console, " +
+			"comma-separated, as SHOP_HOSTS has them; * = any")},
+	}.add(set, lang)
+	addLang(set, &f.lang)
 	return cmd
 }
 
@@ -196,22 +196,7 @@ func consoleFacts() (console.Facts, error) {
 // to no server.
 func consoleAddress(url, token string) string { return url + "/console/#token=" + token }
 
-// serveConsole serves until ctx ends. The streams to the browsers end first: a shutdown would wait for them.
+// serveConsole serves until ctx ends. The streams to the browsers end first.
 func serveConsole(ctx context.Context, l net.Listener, c *console.Console) error {
-	srv := &http.Server{Handler: c, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
-		IdleTimeout: 120 * time.Second}
-	srv.RegisterOnShutdown(c.Close)
-	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(l) }()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
-	defer cancel()
-	if err := srv.Shutdown(ending); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return srv.Close()
+	return serveUntil(ctx, l, c, 3*time.Second, c.Close)
 }

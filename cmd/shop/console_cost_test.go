@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -169,7 +170,7 @@ func (p playing) watchedRate(t *testing.T, mode string, stock int64) float64 {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	frames, ended := p.read(t, ctx)
-	p.start(t, mode, stock)
+	p.start(t, mode, 40, stock)
 	select {
 	case rate := <-ended:
 		if frames.Load() < 3 {
@@ -183,11 +184,12 @@ func (p playing) watchedRate(t *testing.T, mode string, stock int64) float64 {
 }
 
 // start begins a run.
-func (p playing) start(t *testing.T, mode string, stock int64) {
+func (p playing) start(t *testing.T, mode string, clients int, stock int64) {
 	t.Helper()
-	body := fmt.Sprintf(`{"modes":[%q],"replicas":3,"clients":40,"stock":%d,"lang":"en"}`, mode, stock)
+	body := fmt.Sprintf(`{"modes":[%q],"replicas":%d,"clients":%d,"stock":%d,"lang":"en"}`, mode, cmp.Or(p.replicas, 3),
+		clients, stock)
 	if res := p.call(t, t.Context(), "POST", "runs", body); res.StatusCode != http.StatusAccepted {
-		t.Fatalf("POST runs = %s", res.Status)
+		t.Fatalf("POST runs of %s = %s", mode, res.Status)
 	}
 }
 
@@ -256,7 +258,7 @@ func testPageCost(t *testing.T, p playing) {
 	b.do("open", chromedp.Navigate(strings.Replace(p.address, "#", "?lang=en#", 1)))
 	b.wait(`!!document.querySelector('.go')`)
 	for _, mode := range []string{"unsafe", "lua-lock"} {
-		p.start(t, mode, 100_000)
+		p.start(t, mode, 40, 100_000)
 		b.wait(fmt.Sprintf(`window.frames10 > %d`, eval[int](b, `window.frames10`)+5))
 		busy, frames, begun := taskDuration(b), eval[int](b, `window.frames10`), time.Now()
 		time.Sleep(8 * time.Second)

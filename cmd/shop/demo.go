@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -132,11 +133,7 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 		return err
 	}
 	f.lang = f.output.language(cmd, f.lang)
-	// The choice of servers belongs to the result, unless a program reads that.
-	notes := cmd.OutOrStdout()
-	if !f.output.text() {
-		notes = cmd.ErrOrStderr()
-	}
+	notes := f.output.notes(cmd) // the choice of servers belongs to the result
 	if err := checkRTT(f.set, f.rtt, append(slices.Clone(ownFlags), "url")...); err != nil {
 		return err
 	}
@@ -149,29 +146,16 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 	if f.extras, err = extrasFor(f.mode); err != nil { // before anything is started
 		return err
 	}
-	g, err := newGuest(cmd.Context(), f.own)
-	if err != nil {
-		return err
-	}
-	return closed(f.private(cmd, notes, g, what), g.Leave(cmd.Context()))
-}
-
-// givenStack is the note on a stack that is running already.
-var givenStack = text.Of("stack: %s, as given, taken to have %d [replica|replicas]")
-
-// private runs the comparison on a stack of its own.
-func (f *demoFlags) private(cmd *cobra.Command, notes io.Writer, g *localstack.Guest, what loadtest.Comparing) error {
 	var log stackLog
-	options, err := g.AddTo(f.options(&log, notes))
-	if err != nil {
-		return err
-	}
-	return private(cmd.Context(), options, func(ctx context.Context, stack *localstack.Stack) error {
+	return asGuest(cmd.Context(), f.own, f.options(&log, notes), func(ctx context.Context, stack *localstack.Stack) error {
 		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), stack.MarkLogs, f.rtt, stack.Kinds()
 		what.Instead = stack.Instead()
 		return f.compare(ctx, cmd, service{url: stack.URL, token: stack.Token, replicas: f.replicas, lang: f.lang}, what)
 	})
 }
+
+// givenStack is the note on a stack that is running already.
+var givenStack = text.Of("stack: %s, as given, taken to have %d [replica|replicas]")
 
 // plan returns the demo's plan with what was given on the command line.
 func (f *demoFlags) plan() (loadtest.Plan, error) {
@@ -184,11 +168,7 @@ func (f *demoFlags) plan() (loadtest.Plan, error) {
 	if f.replicas < 1 || f.url == "" && f.replicas > maxReplicas {
 		return loadtest.Plan{}, usage(replicasRange, f.replicas, maxReplicas)
 	}
-	plans, ok := loadtest.Named("demo")
-	if !ok || len(plans) != 1 {
-		return loadtest.Plan{}, text.Of("no plan demo").Errorf()
-	}
-	p := plans[0]
+	p := demoPlan()
 	if f.vus != 0 {
 		p.VUs = f.vus
 	}
@@ -206,15 +186,10 @@ func (f *demoFlags) plan() (loadtest.Plan, error) {
 
 // options returns what to start.
 func (f *demoFlags) options(log *stackLog, notes io.Writer) localstack.Options {
-	token := f.token
-	if token == "" {
-		token = adminToken()
+	return localstack.Options{
+		Replicas: f.replicas, Backend: f.backend, Extras: f.extras, All: f.strict, Token: cmp.Or(f.token, adminToken()),
+		Log: log.to(notes), Lang: f.lang, Advice: adviser(f.lang, "demo", f.backend, true), RTT: f.rtt,
 	}
-	return f.own.AddTo(localstack.Options{
-		Replicas: f.replicas, Backend: f.backend, Extras: f.extras, All: f.strict, Token: token, Log: log.to(notes),
-		Lang:   f.lang,
-		Advice: adviser(f.lang, "demo", f.backend, true), RTT: f.rtt,
-	})
 }
 
 // compare drives the modes of the service and reports.
@@ -227,10 +202,7 @@ func (f *demoFlags) compare(ctx context.Context, cmd *cobra.Command, s service, 
 			return err
 		}
 	}
-	progress := newProgress(cmd.ErrOrStderr(), f.lang, f.quiet, true)
-	what.Progress = progress.step
-	c, err := loadtest.Compare(ctx, what)
-	progress.clear()
+	c, err := report.NewProgress(cmd.ErrOrStderr(), f.lang, f.quiet, true).Compare(ctx, what)
 	if err != nil {
 		return err
 	}
@@ -240,15 +212,12 @@ func (f *demoFlags) compare(ctx context.Context, cmd *cobra.Command, s service, 
 	}
 	write := func(w io.Writer, form string) error {
 		if form == formText {
-			return report.WriteTable(w, c, styleFor(w, f.lang, f.noColor))
+			return report.WriteTable(w, c, report.StyleFor(w, f.lang, f.noColor))
 		}
 		return writeComparison(w, form, f.lang, c, secretsIn(f.set, s.token))
 	}
 	if err := f.output.write(cmd, write); err != nil {
 		return err
 	}
-	if code := c.ExitCode(); code != exitOK {
-		return &exitError{code: code}
-	}
-	return nil
+	return endWith(c.ExitCode())
 }

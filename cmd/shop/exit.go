@@ -146,7 +146,7 @@ func run(body func(cmd *cobra.Command, args []string) error) func(*cobra.Command
 			return misuse(settings.Err)
 		}
 		if cmd.Context().Err() != nil {
-			return &exitError{code: exitInterrupted, err: text.Of("interrupted: %w").Errorf(err)}
+			return ended(exitInterrupted, text.Of("interrupted: %w"), err)
 		}
 		return &exitError{code: exitFailed, err: err}
 	}
@@ -161,6 +161,14 @@ func misuse(err error) error { return &exitError{code: exitUsage, err: err} }
 // ended is an error that ends the program with a code.
 func ended(code int, said text.Text, args ...any) error {
 	return &exitError{code: code, err: said.Errorf(args...)}
+}
+
+// endWith ends the program with a code, without an error to tell.
+func endWith(code int) error {
+	if code == exitOK {
+		return nil
+	}
+	return &exitError{code: code}
 }
 
 // arguments checks the number of arguments. Its errors name the argument or the Use line; cobra's own give only a

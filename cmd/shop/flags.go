@@ -45,7 +45,7 @@ func (all flags) add(set *pflag.FlagSet, lang string) {
 		case *time.Duration:
 			set.DurationVarP(into, name, short, usually[time.Duration](f.usual), help)
 		case *list:
-			set.StringSliceVarP((*[]string)(into), name, short, nil, help)
+			set.StringSliceVarP((*[]string)(into), name, short, usually[[]string](f.usual), help)
 		case *repeated:
 			set.StringArrayVarP((*[]string)(into), name, short, nil, help+text.Of("; may be repeated").In(lang))
 		case *[]string:

@@ -31,49 +31,44 @@ func newKeeper() *cobra.Command {
 	}
 }
 
-// newEmbeddedRedis is the hidden process that stands in for Redis where none is installed.
-func newEmbeddedRedis() *cobra.Command {
-	var listen string
-	cmd := &cobra.Command{
-		Use:    "embedded-redis",
-		Short:  "Serve an embedded Redis until interrupted",
-		Hidden: true,
-		Args:   arguments(0, 0),
-		RunE: run(func(cmd *cobra.Command, _ []string) error {
+// newEmbedded are the hidden processes that stand in for servers of which the user has none.
+func newEmbedded() []*cobra.Command {
+	return []*cobra.Command{
+		embedded("embedded-redis", "Redis", "address to listen on", func(listen string) (string, func(), error) {
 			m, err := localstack.StartMiniredis(listen)
 			if err != nil {
-				return err
+				return "", nil, err
 			}
-			defer m.Close()
-			fmt.Fprintf(cmd.OutOrStdout(), "embedded Redis at %s\n", m.Addr())
-			<-cmd.Context().Done()
-			return nil
+			return m.Addr(), m.Close, nil
+		}),
+		embedded("embedded-kafka", "Kafka broker", "address to listen on, at 127.0.0.1", func(listen string) (string, func(), error) {
+			c, err := localstack.StartKfake(listen)
+			if err != nil {
+				return "", nil, err
+			}
+			return c.ListenAddrs()[0], c.Close, nil
 		}),
 	}
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to listen on")
-	return cmd
 }
 
-// newEmbeddedKafka is the hidden process that is the Kafka broker of a stack without one of the user's own.
-func newEmbeddedKafka() *cobra.Command {
+// embedded is a command that serves until it is interrupted.
+func embedded(name, what, where string,
+	start func(listen string) (addr string, end func(), err error)) *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
-		Use:    "embedded-kafka",
-		Short:  "Serve an embedded Kafka broker until interrupted",
-		Hidden: true,
-		Args:   arguments(0, 0),
+		Use: name, Short: "Serve an embedded " + what + " until interrupted", Hidden: true, Args: arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
-			c, err := localstack.StartKfake(listen)
+			addr, end, err := start(listen)
 			if err != nil {
 				return err
 			}
-			defer c.Close()
-			fmt.Fprintf(cmd.OutOrStdout(), "embedded Kafka broker at %s\n", c.ListenAddrs()[0])
+			defer end()
+			fmt.Fprintf(cmd.OutOrStdout(), "embedded %s at %s\n", what, addr)
 			<-cmd.Context().Done()
 			return nil
 		}),
 	}
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to listen on, at 127.0.0.1")
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", where)
 	return cmd
 }
 
@@ -106,7 +101,7 @@ func newBalance() *cobra.Command {
 			if console != "" {
 				options = append(options, localstack.WithConsole(console))
 			}
-			return serveUntil(cmd.Context(), l, localstack.NewBalancer(targets, options...))
+			return serveBalancer(cmd.Context(), l, localstack.NewBalancer(targets, options...))
 		}),
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to listen on")
@@ -117,23 +112,41 @@ func newBalance() *cobra.Command {
 	return cmd
 }
 
-// serveUntil serves until ctx ends, and then lets running requests finish for a second and a half.
-func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
+// serveUntil serves until ctx ends, and then lets running requests finish for so long; atEnd is called first, to end
+// streams, which a shutdown would wait for.
+func serveUntil(ctx context.Context, l net.Listener, h http.Handler, grace time.Duration, atEnd func()) error {
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
 		IdleTimeout: 120 * time.Second}
+	srv.RegisterOnShutdown(atEnd)
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(replica.Problems(l, "")) }()
+	go func() { failed <- srv.Serve(l) }()
 	select {
 	case err := <-failed:
 		return err
 	case <-ctx.Done():
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 1500*time.Millisecond)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	if err := srv.Shutdown(ending); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return srv.Close()
+}
+
+// inBackground serves until ctx ends, or until the end that it returns is called, which waits for it.
+func inBackground(ctx context.Context, serve func(context.Context)) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		serve(ctx)
+	}()
+	return func() { cancel(); <-ended }
+}
+
+// serveBalancer serves a balancer until ctx ends.
+func serveBalancer(ctx context.Context, l net.Listener, b http.Handler) error {
+	return serveUntil(ctx, replica.Problems(l, ""), b, 1500*time.Millisecond, func() {})
 }
 
 // newProbe is the health check of images that hold nothing but this binary.

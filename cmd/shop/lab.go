@@ -138,11 +138,9 @@ func exploreModes(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *fau
 func asClaimed(res *faultlab.Result) error {
 	switch n := res.Wrong(); {
 	case res.Judged == 0:
-		return &exitError{code: exitInconclusive, err: text.Of("none of %d [cell|cells] could be judged").
-			Errorf(len(res.Cells))}
+		return ended(exitInconclusive, text.Of("none of %d [cell|cells] could be judged"), len(res.Cells))
 	case n > 0:
-		return &exitError{code: exitFailed, err: text.Of("of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be").
-			Errorf(n, len(res.Cells))}
+		return ended(exitFailed, text.Of("of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be"), n, len(res.Cells))
 	}
 	return nil
 }

@@ -126,17 +126,15 @@ func unbroken(res *faultlab.Result, allowed []string) error {
 	untested := res.Untested(allowed...)
 	switch n := res.Broken(); {
 	case n > 0:
-		return &exitError{code: exitFailed, err: text.Of("of %[2]d [fault|faults], %[1]d [breaks|break] the service").
-			Errorf(n, len(res.Cells))}
+		return ended(exitFailed, text.Of("of %[2]d [fault|faults], %[1]d [breaks|break] the service"), n, len(res.Cells))
 	case res.Judged == 0:
-		return &exitError{code: exitInconclusive, err: text.Of("none of %d [schedule|schedules] could be judged").
-			Errorf(res.Schedules)}
+		return ended(exitInconclusive, text.Of("none of %d [schedule|schedules] could be judged"), res.Schedules)
 	case !res.Proved():
-		return &exitError{code: exitFailed, err: text.Of("nothing broke the service, but some schedules proved nothing: " +
-			"see above").Errorf()}
+		return ended(exitFailed, text.Of("nothing broke the service, but some schedules proved nothing: "+
+			"see above"))
 	case len(untested) > 0:
-		return &exitError{code: exitInconclusive, err: text.Of("not everything was tried: see above; --allow-untested %s " +
-			"accepts that").Errorf(strings.Join(untested, ","))}
+		return ended(exitInconclusive, text.Of("not everything was tried: see above; --allow-untested %s "+
+			"accepts that"), strings.Join(untested, ","))
 	}
 	return nil
 }

@@ -58,10 +58,7 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultl
 	if !cmd.Flags().Changed("seed") {
 		f.random.seed = rand.Uint64() >> 32
 	}
-	notes := cmd.OutOrStdout()
-	if !f.output.text() {
-		notes = cmd.ErrOrStderr()
-	}
+	notes := f.output.notes(cmd)
 	fmt.Fprintf(notes, text.Of("seed %d, for %v: 'shop lab --random --seed %[1]d' draws the same schedules again\n").
 		In(f.lang), f.random.seed, f.random.length)
 	o.Progress = nil
@@ -99,14 +96,13 @@ func randomLab(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *faultl
 	case err != nil:
 		return err
 	case len(d.Broken) > 0:
-		return &exitError{code: exitFailed, err: text.Of("%d of %d [schedule|schedules] broke a cell that must be exact").
-			Errorf(len(d.Broken), d.Schedules)}
+		return ended(exitFailed, text.Of("%d of %d [schedule|schedules] broke a cell that must be exact"),
+			len(d.Broken), d.Schedules)
 	case d.Outcomes[faultlab.Failed] > 0:
-		return &exitError{code: exitInconclusive, err: text.Of("%d of %d [schedule|schedules] could not be played").
-			Errorf(d.Outcomes[faultlab.Failed], d.Schedules)}
+		return ended(exitInconclusive, text.Of("%d of %d [schedule|schedules] could not be played"),
+			d.Outcomes[faultlab.Failed], d.Schedules)
 	case d.Outcomes["."] == 0:
-		return &exitError{code: exitInconclusive, err: text.Of("none of %d [schedule|schedules] could be judged").
-			Errorf(d.Schedules)}
+		return ended(exitInconclusive, text.Of("none of %d [schedule|schedules] could be judged"), d.Schedules)
 	}
 	fmt.Fprintln(notes, text.Of("Every cell that must be exact was exact. That is no proof: 'shop lab --all' plays "+
 		"every schedule.").In(f.lang))
@@ -217,7 +213,7 @@ func (f *labFlags) printReplay(cmd *cobra.Command, r replayed) error {
 	case err != nil:
 		return err
 	case r.Same < len(r.Played):
-		return &exitError{code: exitFailed, err: text.Of("the replay did not always show what the story tells").Errorf()}
+		return ended(exitFailed, text.Of("the replay did not always show what the story tells"))
 	}
 	return nil
 }

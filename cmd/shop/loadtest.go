@@ -114,7 +114,7 @@ func runLoadtest(cmd *cobra.Command, f *loadtestFlags) error {
 		return err
 	}
 	if f.rtt > 0 {
-		return f.private(cmd, thresholds)
+		return f.onOwnStack(cmd, thresholds)
 	}
 	what, err := f.comparing(cmd.Context())
 	if err != nil {
@@ -205,10 +205,7 @@ type service struct {
 
 // fill completes what from the service: its modes that pattern selects, and how to run one.
 func (s service) fill(ctx context.Context, what *loadtest.Comparing, pattern string) error {
-	if s.token == "" {
-		s.token = adminToken()
-	}
-	control, err := loadtest.NewControl(s.url, s.token)
+	control, err := loadtest.NewControl(s.url, cmp.Or(s.token, adminToken()))
 	if err != nil {
 		return misuse(err)
 	}
@@ -231,8 +228,8 @@ func (s service) fill(ctx context.Context, what *loadtest.Comparing, pattern str
 	return nil
 }
 
-// private starts a private stack and runs the load test on it.
-func (f *loadtestFlags) private(cmd *cobra.Command, thresholds []loadtest.Threshold) error {
+// onOwnStack starts a private stack and runs the load test on it.
+func (f *loadtestFlags) onOwnStack(cmd *cobra.Command, thresholds []loadtest.Threshold) error {
 	extras, err := extrasFor(f.mode) // before anything is started
 	if err != nil {
 		return err
@@ -254,7 +251,7 @@ func (f *loadtestFlags) private(cmd *cobra.Command, thresholds []loadtest.Thresh
 		Advice: adviser(f.lang, "demo", localstack.Auto, true),
 		RTT:    f.rtt,
 	}
-	return private(cmd.Context(), o, func(ctx context.Context, stack *localstack.Stack) error {
+	return onOwnStack(cmd.Context(), o, func(ctx context.Context, stack *localstack.Stack) error {
 		f.url, f.token = stack.URL, stack.Token
 		what, err := f.comparing(ctx)
 		if err != nil {
@@ -273,10 +270,8 @@ func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what lo
 	if err != nil {
 		return fmt.Errorf("--history: %w", err)
 	}
-	progress := newProgress(cmd.ErrOrStderr(), f.lang, f.quiet, false)
-	what.Progress, what.Each = progress.step, history.Add
-	c, err := loadtest.Compare(ctx, what)
-	progress.clear()
+	what.Each = history.Add
+	c, err := report.NewProgress(cmd.ErrOrStderr(), f.lang, f.quiet, false).Compare(ctx, what)
 	// A full disk does not cost what was measured.
 	err = errors.Join(err, history.Close())
 	if err != nil && len(c.Results) == 0 {
@@ -291,10 +286,7 @@ func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what lo
 	if err := errors.Join(err, f.output.write(cmd, write)); err != nil {
 		return err
 	}
-	if code := c.ExitCode(); code != exitOK {
-		return &exitError{code: code}
-	}
-	return nil
+	return endWith(c.ExitCode())
 }
 
 // nothingToRun is the error of a load test whose modes were all skipped. If a backend did not work, the command line
@@ -333,7 +325,7 @@ func (f *loadtestFlags) report(w io.Writer, form string, c loadtest.Comparison) 
 	if form != formText {
 		return writeComparison(w, form, f.lang, c, secretsIn(f.plan.set, f.token))
 	}
-	style := styleFor(w, f.lang, f.noColor)
+	style := report.StyleFor(w, f.lang, f.noColor)
 	single := len(c.Results) == 1
 	for _, r := range c.Results {
 		if !single && !f.details {

@@ -166,7 +166,5 @@ func groups(lang string) []group {
 
 // hidden lists the commands that the others, the tests and the make targets start.
 func hidden() []*cobra.Command {
-	return []*cobra.Command{
-		newKeeper(), newGuestLeave(), newEmbeddedRedis(), newEmbeddedKafka(), newBalance(), newWithStack(), newProbe(),
-	}
+	return append(newEmbedded(), newKeeper(), newGuestLeave(), newBalance(), newWithStack(), newProbe())
 }

@@ -137,6 +137,14 @@ func (o *output) check(cmd *cobra.Command) error {
 // text says whether stdout gets the text for people, so that notes may stand beside it.
 func (o *output) text() bool { return o.stdoutForm == formText }
 
+// notes is where remarks beside the result go: below one another with it, unless a program reads the result.
+func (o *output) notes(cmd *cobra.Command) io.Writer {
+	if o.text() {
+		return cmd.OutOrStdout()
+	}
+	return cmd.ErrOrStderr()
+}
+
 // language is the language of the result: that of --lang, except that output for programs alone is English unless the
 // flag was given.
 func (o *output) language(cmd *cobra.Command, lang string) string {

@@ -27,16 +27,12 @@ import (
 
 // playFlags are the flags of 'shop play'.
 type playFlags struct {
-	port, replicas int
-	backend        string
-	own            localstack.OwnServers
-	rtt            time.Duration
-	noOpen         bool
-	lang           string
+	stackFlags
+	noOpen bool
 }
 
 func newPlay(lang string) *cobra.Command {
-	f := playFlags{lang: lang}
+	f := playFlags{stackFlags: stackFlags{lang: lang}}
 	cmd := &cobra.Command{
 		Use:   "play",
 		Short: text.Of("Start a private stack with the console: run the modes in the browser and watch them").In(lang),
@@ -50,30 +46,25 @@ address can start runs. The console listens on 127.0.0.1 only. Ctrl-C ends it al
 		Args:    arguments(0, 0),
 		RunE:    run(func(cmd *cobra.Command, _ []string) error { return play(cmd, f) }),
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.IntVar(&f.port, "port", 8090, text.Of("port of the console on 127.0.0.1; 0 takes a free one").In(lang))
-	flags.IntVar(&f.replicas, "replicas", 3, text.Of("replicas to start; a run may use fewer").In(lang))
-	flags.StringVar(&f.backend, "backend", localstack.Auto, backendHelp.In(lang))
-	addOwn(flags, lang, &f.own)
-	addRTT(flags, lang, &f.rtt)
-	flags.BoolVar(&f.noOpen, "no-open", false, text.Of("only print the address; do not open a browser").In(lang))
-	addLang(flags, &f.lang)
+	set := cmd.Flags()
+	set.SortFlags = false
+	flags{
+		{"port", &f.port, 8090, text.Of("port of the console on 127.0.0.1; 0 takes a free one")},
+		{"replicas", &f.replicas, 3, text.Of("replicas to start; a run may use fewer")},
+		{"backend", &f.backend, localstack.Auto, backendHelp},
+	}.add(set, lang)
+	addOwn(set, lang, &f.own)
+	addRTT(set, lang, &f.rtt)
+	flags{
+		{"no-open", &f.noOpen, nil, text.Of("only print the address; do not open a browser")},
+	}.add(set, lang)
+	addLang(set, &f.lang)
 	return cmd
 }
 
 // play runs the stack and the console until ctx ends, or until a part dies that cannot be restarted.
 func play(cmd *cobra.Command, f playFlags) error {
-	switch {
-	case f.replicas < 1 || f.replicas > maxReplicas:
-		return usage(replicasRange, f.replicas, maxReplicas)
-	case f.port < 0 || f.port > 65535:
-		return usage(portRange, f.port)
-	}
-	if err := checkBackendFlag(f.backend); err != nil {
-		return err
-	}
-	if err := checkRTT(cmd.Flags(), f.rtt, ownFlags...); err != nil {
+	if err := f.check(cmd.Flags()); err != nil {
 		return err
 	}
 	defer announceEnd(cmd, f.lang)()
@@ -85,24 +76,17 @@ func play(cmd *cobra.Command, f playFlags) error {
 		return err
 	}
 	defer func() { _ = l.Close() }()
-	g, err := newGuest(cmd.Context(), f.own)
-	if err != nil {
-		return err
-	}
-	return closed(f.private(cmd, l, g), g.Leave(cmd.Context()))
+	return f.serveOn(cmd, l)
 }
 
-// private starts the stack and serves the console on l.
-func (f playFlags) private(cmd *cobra.Command, l net.Listener, g *localstack.Guest) error {
+// serveOn starts the stack and serves the console on l.
+func (f playFlags) serveOn(cmd *cobra.Command, l net.Listener) error {
 	var log stackLog
-	options, err := g.AddTo(f.own.AddTo(localstack.Options{
+	options := localstack.Options{
 		Replicas: f.replicas, Backend: f.backend, Token: adminToken(), Log: log.to(cmd.ErrOrStderr()), Lang: f.lang,
 		Advice: adviser(f.lang, "play", f.backend, true), RTT: f.rtt, Restart: true, Env: []string{"SHOP_EVENTS=true"},
-	}))
-	if err != nil {
-		return err
 	}
-	return private(cmd.Context(), options, func(ctx context.Context, stack *localstack.Stack) error {
+	return asGuest(cmd.Context(), f.own, options, func(ctx context.Context, stack *localstack.Stack) error {
 		c, err := newConsole(driverOf(stack, f.rtt, log.lines()), options.Log, nil)
 		if err != nil {
 			return err
@@ -223,13 +207,10 @@ func (d *playDriver) address(ctx context.Context, replicas int) (url string, clo
 	if err != nil {
 		return "", nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = serveUntil(ctx, l, localstack.NewBalancer(d.replicas[:replicas]))
-	}()
-	return "http://" + l.Addr().String(), func() { cancel(); <-ended }, nil
+	end := inBackground(ctx, func(ctx context.Context) {
+		_ = serveBalancer(ctx, l, localstack.NewBalancer(d.replicas[:replicas]))
+	})
+	return "http://" + l.Addr().String(), end, nil
 }
 
 // playStep translates a step of a comparison.

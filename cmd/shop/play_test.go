@@ -3,11 +3,9 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -104,30 +102,12 @@ type judgeReport struct {
 // run makes a run of one mode by the console's API, and returns what it told in the end.
 func (p playing) run(t *testing.T, mode string) (end snapshot) {
 	t.Helper()
-	do := func(method, path, body string) *http.Response {
-		req, err := http.NewRequestWithContext(t.Context(), method, p.base+"/console/api/"+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+p.token)
-		req.Header.Set("Content-Type", "application/json")
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return res
-	}
-	started := do("POST", "runs", fmt.Sprintf(`{"modes":[%q],"replicas":%d,"clients":24,"stock":120,"lang":"en"}`, mode,
-		cmp.Or(p.replicas, 3)))
-	started.Body.Close()
-	if started.StatusCode != http.StatusAccepted {
-		t.Fatalf("POST runs of %s = %s", mode, started.Status)
-	}
+	p.start(t, mode, 24, 120)
 	for deadline := time.Now().Add(3 * time.Minute); ; {
 		if time.Now().After(deadline) {
 			t.Fatalf("the run of %s has not ended after 3 minutes", mode)
 		}
-		res := do("GET", "events", "")
+		res := p.call(t, t.Context(), "GET", "events", "")
 		lines := bufio.NewScanner(res.Body)
 		lines.Buffer(nil, 16<<20)
 		for lines.Scan() {

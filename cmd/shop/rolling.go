@@ -56,20 +56,22 @@ three replicas that COMMAND replaces meanwhile; without a COMMAND it only sends 
 		Args: arguments(0, math.MaxInt),
 		RunE: run(func(cmd *cobra.Command, args []string) error { return runRolling(cmd, &f, args) }),
 	}
-	flags := cmd.Flags()
-	flags.SetInterspersed(false) // what follows COMMAND is COMMAND's
-	flags.SortFlags = false
-	flags.StringVar(&f.old, "old", "", text.Of("the binary to begin with (default: this one)").In(lang))
-	flags.StringVar(&f.new, "new", "", text.Of("the binary to end with (default: this one)").In(lang))
-	flags.StringVar(&f.url, "url", "", text.Of("send the load there, with the token in SHOP_ADMIN_TOKEN").In(lang))
-	flags.StringSliceVar(&f.modes, "mode", []string{"lease-seq", "idempotent", "redis-lua"},
-		text.Of("modes to sell by, each a product of its own").In(lang))
-	flags.Float64Var(&f.rate, "rate", 40, text.Of("requests per second and mode").In(lang))
-	flags.DurationVar(&f.length, "duration", 10*time.Minute, text.Of("how long the load lasts at most; it ends when the "+
-		"replicas are replaced").In(lang))
-	flags.StringVar(&f.backend, "backend", localstack.Auto, backendHelp.In(lang))
+	set := cmd.Flags()
+	set.SetInterspersed(false) // what follows COMMAND is COMMAND's
+	set.SortFlags = false
+	flags{
+		{"old", &f.old, nil, text.Of("the binary to begin with (default: this one)")},
+		{"new", &f.new, nil, text.Of("the binary to end with (default: this one)")},
+		{"url", &f.url, nil, text.Of("send the load there, with the token in SHOP_ADMIN_TOKEN")},
+		{"mode", (*list)(&f.modes), []string{"lease-seq", "idempotent", "redis-lua"},
+			text.Of("modes to sell by, each a product of its own")},
+		{"rate", &f.rate, float64(40), text.Of("requests per second and mode")},
+		{"duration", &f.length, 10 * time.Minute, text.Of("how long the load lasts at most; it ends when the " +
+			"replicas are replaced")},
+		{"backend", &f.backend, localstack.Auto, backendHelp},
+	}.add(set, lang)
 	f.output.add(cmd, lang, formText, formJSON)
-	addLang(flags, &f.lang)
+	addLang(set, &f.lang)
 	return cmd
 }
 

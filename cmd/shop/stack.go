@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,6 +86,25 @@ func checkRTT(set *pflag.FlagSet, rtt time.Duration, others ...string) error {
 	return nil
 }
 
+// stackFlags are the flags of the commands that start a stack and keep it.
+type stackFlags struct {
+	port, replicas int
+	backend, lang  string
+	own            localstack.OwnServers
+	rtt            time.Duration
+}
+
+// check refuses flags that cannot work.
+func (f *stackFlags) check(set *pflag.FlagSet) error {
+	switch {
+	case f.replicas < 1 || f.replicas > maxReplicas:
+		return usage(replicasRange, f.replicas, maxReplicas)
+	case f.port < 0 || f.port > 65535:
+		return usage(portRange, f.port)
+	}
+	return cmp.Or(checkBackendFlag(f.backend), checkRTT(set, f.rtt, ownFlags...))
+}
+
 // adviser returns what works for a command where a backend of its stack is missing: another --backend than kind, and
 // the user's own server where the command takes one.
 func adviser(lang, command, kind string, takesOwn bool) func(backend string) string {
@@ -163,13 +183,26 @@ func extrasFor(pattern string) ([]string, error) {
 	return extras, nil
 }
 
-// private starts a stack, runs body on it and stops it. When a part of the stack dies, body's context ends and private
-// returns that death as the error: whatever body saw after it says nothing about a mode.
-func private(ctx context.Context, o localstack.Options, body func(context.Context, *localstack.Stack) error) error {
+// asGuest runs body on a stack on the user's own servers, as far as there are any, and takes away what it left there.
+func asGuest(ctx context.Context, own localstack.OwnServers, o localstack.Options,
+	body func(context.Context, *localstack.Stack) error) error {
+	g, err := newGuest(ctx, own)
+	if err != nil {
+		return err
+	}
+	if o, err = g.AddTo(own.AddTo(o)); err == nil {
+		err = onOwnStack(ctx, o, body)
+	}
+	return closed(err, g.Leave(ctx))
+}
+
+// onOwnStack starts a stack, runs body on it and stops it. When a part of the stack dies, body's context ends and the
+// error is that death: whatever body saw after it says nothing about a mode.
+func onOwnStack(ctx context.Context, o localstack.Options, body func(context.Context, *localstack.Stack) error) error {
 	stack, err := localstack.Start(ctx, o)
 	if err != nil {
 		if ctx.Err() != nil {
-			return &exitError{code: exitInterrupted, err: text.Of("interrupted before the stack was up").Errorf()}
+			return ended(exitInterrupted, text.Of("interrupted before the stack was up"))
 		}
 		return err
 	}

@@ -133,21 +133,12 @@ func TestUp(t *testing.T) {
 		"own with 'shop up --etcd'"; !strings.Contains(why, want) {
 		t.Errorf("GET /modes/etcd says %q, want %q", why, want)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL+"/products/101/stock",
-		strings.NewReader(`{"stock":3}`))
-	if err != nil {
-		t.Fatal(err)
+	if code, out, errOut := commandLine(t.Context(), newRoot("en"), "stock", "101", "3", "--url", s.URL, "--token",
+		"t0ken"); code != exitOK || !strings.Contains(out, `"redis":3`) {
+		t.Errorf("shop stock 101 3 by the balancer: exit %d, %s%s", code, out, errOut)
 	}
-	req.Header.Set("Authorization", "Bearer t0ken")
-	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, _ := io.ReadAll(res.Body)
-	_ = res.Body.Close()
-	if res.StatusCode != http.StatusOK || res.Header.Get("X-Replica") == "" {
-		t.Errorf("PUT stock by the balancer = %s %s", res.Status, body)
+	if res, body := answered(t, "GET", s.URL+"/products/101"); res.Header.Get("X-Replica") == "" {
+		t.Errorf("GET product by the balancer = %s %s, want a replica's name", res.Status, body)
 	}
 	testUpVersion(t, shop, s)
 	testUpRefuses(t, shop, s)
@@ -182,29 +173,20 @@ func whyNot(t *testing.T, url, mode string) string {
 func TestRolling(t *testing.T) {
 	testenv.Slow(t, "replaces each replica under load")
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), program(t), "rolling", "--backend", "embedded", "--rate", "20", "--mode",
+	out, code := runShop(t, program(t), "rolling", "--backend", "embedded", "--rate", "20", "--mode",
 		"sql-atomic,redis-lua")
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "EXACT: nothing was lost") {
-		t.Errorf("shop rolling: %v\n%s", err, out)
+	if code != exitOK || !strings.Contains(out, "EXACT: nothing was lost") {
+		t.Errorf("shop rolling: exit %d\n%s", code, out)
 	}
 }
 
 // testUpVersion: a replica is of the version that the program prints.
 func testUpVersion(t *testing.T, shop string, s stackJSON) {
 	t.Helper()
-	said, err := exec.CommandContext(t.Context(), shop, "version").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := http.Get(s.Replicas[0].URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, _ := io.ReadAll(res.Body)
-	_ = res.Body.Close()
-	want := `version="` + strings.TrimSpace(strings.TrimPrefix(string(said), "shop version ")) + `"} 1`
-	if !strings.Contains(string(page), want) {
+	said, _, _ := shopSays(t, shop, "version")
+	_, page := answered(t, "GET", s.Replicas[0].URL+"/metrics")
+	want := `version="` + strings.TrimSpace(strings.TrimPrefix(said, "shop version ")) + `"} 1`
+	if !strings.Contains(page, want) {
 		t.Errorf("no shop_build_info with %s in\n%s", want, page)
 	}
 }
@@ -300,15 +282,14 @@ func TestWithStack(t *testing.T) {
 
 func testWithStackCode(t *testing.T, shop string) {
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), shop, "with-stack", "--", "sh", "-c",
+	out, code := runShop(t, shop, "with-stack", "--", "sh", "-c",
 		`[ -n "$SHOP_TEST_REDIS" ] && echo redis; [ -n "$SHOP_TEST_SQL" ] && echo mysql; exit 7`)
-	out, err := cmd.Output()
-	if cmd.ProcessState.ExitCode() != 7 {
-		t.Errorf("exit code %d (%v), want that of the command, 7", cmd.ProcessState.ExitCode(), err)
+	if code != 7 {
+		t.Errorf("exit code %d, want that of the command, 7", code)
 	}
 	for _, backend := range []string{localstack.Redis, localstack.MySQL} {
 		_, err := localstack.Find(backend)
-		if got := strings.Contains(string(out), backend); got != (err == nil) {
+		if got := strings.Contains(out, backend); got != (err == nil) {
 			t.Errorf("%s in the command's environment: %t, want %t", backend, got, err == nil)
 		}
 	}
@@ -345,14 +326,11 @@ func testWithStackSignal(t *testing.T, shop string) {
 
 func testWithStackRequire(t *testing.T, shop string) {
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), shop, "with-stack", "--require", "redis,oracle", "--", "true")
-	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitUsage {
-		t.Errorf("--require oracle: exit %d, want %d\n%s", cmd.ProcessState.ExitCode(), exitUsage, out)
-	}
+	wantRefused(t, newRoot("en"), "--require oracle", "with-stack", "--require", "redis,oracle", "--", "true")
 	if _, err := os.Stat("/usr/local/bin/redis-server"); err == nil {
 		return // it is found without a PATH, so nothing can be missing here
 	}
-	cmd = exec.CommandContext(t.Context(), shop, "with-stack", "--require", "redis", "--", "/bin/true")
+	cmd := exec.CommandContext(t.Context(), shop, "with-stack", "--require", "redis", "--", "/bin/true")
 	cmd.Env = []string{"PATH=" + t.TempDir(), "HOME=" + t.TempDir()}
 	out, _ := cmd.CombinedOutput()
 	if cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), "apt-get install redis-server") {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,14 +37,16 @@ which makes the product if it is new and deletes its orders, locks and idempoten
 		Args:    arguments(1, 2),
 		RunE:    run(func(cmd *cobra.Command, args []string) error { return runStock(cmd, &f, args) }),
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&f.url, "url", "http://localhost:8080", urlHelp.In(lang))
-	flags.StringVar(&f.token, "token", "", tokenHelp.In(lang))
-	flags.IntVar(&f.segments, "segments", 0, text.Of("split the stock in Redis into so many segments").In(lang))
-	flags.BoolVar(&f.ifNew, "if-new", false, text.Of("leave a product alone that is there already").In(lang))
+	set := cmd.Flags()
+	set.SortFlags = false
+	flags{
+		{"url", &f.url, "http://localhost:8080", urlHelp},
+		{"token", &f.token, nil, tokenHelp},
+		{"segments", &f.segments, nil, text.Of("split the stock in Redis into so many segments")},
+		{"if-new", &f.ifNew, nil, text.Of("leave a product alone that is there already")},
+	}.add(set, lang)
 	f.output.add(cmd, lang, formJSON, formText)
-	addLang(flags, &f.lang)
+	addLang(set, &f.lang)
 	return cmd
 }
 
@@ -58,10 +61,7 @@ func runStock(cmd *cobra.Command, f *stockFlags, args []string) error {
 	case len(args) == 1 && (f.segments > 0 || f.ifNew):
 		return usage(text.Of("--segments and --if-new go with UNITS, to set the stock"))
 	}
-	if f.token == "" {
-		f.token = adminToken()
-	}
-	c, err := loadtest.NewControl(f.url, f.token)
+	c, err := loadtest.NewControl(f.url, cmp.Or(f.token, adminToken()))
 	if err != nil {
 		return misuse(err)
 	}

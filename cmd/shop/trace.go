@@ -39,26 +39,28 @@ what its scripts did inside.`).In(lang),
 		Args: arguments(1, 1),
 		RunE: run(func(cmd *cobra.Command, args []string) error { return runTrace(cmd, &f, args[0]) }),
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.StringVar(&f.store, "store", "", text.Of("where the count lives, one of the mode's stores in 'shop modes' "+
-		"(default: the first)").In(lang))
-	flags.Int64Var(&f.quantity, "quantity", 1, text.Of("how many to deduct, of 100").In(lang))
-	flags.StringVar(&f.key, "key", "trace-1", text.Of("the Idempotency-Key of the request").In(lang))
-	flags.DurationVar(&f.hold, "hold", 0, text.Of("how long the work takes under the lock, at most 30s: shows renewals; "+
-		"on modes that list hold_ms").In(lang))
-	flags.IntVar(&f.depth, "depth", -1, text.Of("how often the holder enters its lock again (default: once with --hold, "+
-		"where the lock is reentrant)").In(lang))
-	flags.Lookup("depth").DefValue = "0" // -1 means nothing to a user
-	flags.BoolVar(&f.rival, "rival", false, text.Of("with --hold: another request waits for the lock meanwhile, and "+
-		"gets it after the release").In(lang))
-	flags.DurationVar(&f.ttl, "ttl", 0, text.Of("TTL of the locks, at least 50ms (default: SHOP_LOCK_TTL)").In(lang))
-	flags.StringVar(&f.backend, "backend", localstack.Auto, text.Of("auto, embedded or local (real servers only, so not "+
-		"for kafka)").In(lang))
-	flags.BoolVar(&f.stable, "stable", false, text.Of("text: only the commands, with <words> in place of what differs "+
-		"from run to run").In(lang))
+	set := cmd.Flags()
+	set.SortFlags = false
+	flags{
+		{"store", &f.store, nil, text.Of("where the count lives, one of the mode's stores in 'shop modes' " +
+			"(default: the first)")},
+		{"quantity", &f.quantity, int64(1), text.Of("how many to deduct, of 100")},
+		{"key", &f.key, "trace-1", text.Of("the Idempotency-Key of the request")},
+		{"hold", &f.hold, nil, text.Of("how long the work takes under the lock, at most 30s: shows renewals; " +
+			"on modes that list hold_ms")},
+		{"depth", &f.depth, -1, text.Of("how often the holder enters its lock again (default: once with --hold, " +
+			"where the lock is reentrant)")},
+		{"rival", &f.rival, nil, text.Of("with --hold: another request waits for the lock meanwhile, and " +
+			"gets it after the release")},
+		{"ttl", &f.ttl, nil, text.Of("TTL of the locks, at least 50ms (default: SHOP_LOCK_TTL)")},
+		{"backend", &f.backend, localstack.Auto, text.Of("auto, embedded or local (real servers only, so not " +
+			"for kafka)")},
+		{"stable", &f.stable, nil, text.Of("text: only the commands, with <words> in place of what differs " +
+			"from run to run")},
+	}.add(set, lang)
+	set.Lookup("depth").DefValue = "0" // -1 means nothing to a user
 	f.output.add(cmd, lang, formText, formJSON)
-	addLang(flags, &f.lang)
+	addLang(set, &f.lang)
 	return cmd
 }
 
@@ -122,7 +124,7 @@ func runTrace(cmd *cobra.Command, f *traceFlags, name string) error {
 	}
 	err = traceOnce(cmd, f, d)
 	if err != nil && cmd.Context().Err() != nil {
-		return &exitError{code: exitInterrupted, err: text.Of("interrupted before the trace was complete").Errorf()}
+		return ended(exitInterrupted, text.Of("interrupted before the trace was complete"))
 	}
 	return err
 }

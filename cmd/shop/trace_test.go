@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -232,9 +231,9 @@ func TestTraceEmbedded(t *testing.T) {
 		"etcd":        "there is no embedded etcd: leave out --backend embedded\n",
 		"mutex-in-tx": "its lesson needs InnoDB: the embedded database is SQLite: leave out --backend embedded\n",
 	} {
-		cmd := exec.CommandContext(t.Context(), shop, "trace", mode, "--backend", "embedded")
-		if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), want) {
-			t.Errorf("shop trace %s: exit %d, %s; want exit %d, %q", mode, cmd.ProcessState.ExitCode(), out, exitFailed, want)
+		if _, said, code := shopSays(t, shop, "trace", mode, "--backend", "embedded"); code != exitFailed ||
+			!strings.Contains(said, want) {
+			t.Errorf("shop trace %s: exit %d, %s; want exit %d, %q", mode, code, said, exitFailed, want)
 		}
 	}
 }
@@ -242,12 +241,8 @@ func TestTraceEmbedded(t *testing.T) {
 // traceEmbedded traces a mode on embedded servers, in a process of its own.
 func traceEmbedded(t *testing.T, shop, mode string) (got tracedJSON) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), shop, "trace", mode, "--backend", "embedded", "-o", "json", "--quantity",
-		"3").Output()
-	if err != nil {
-		t.Fatalf("shop trace %s: %v\n%s", mode, err, out)
-	}
-	if err := json.Unmarshal(out, &got); err != nil {
+	out, _ := runShop(t, shop, "trace", mode, "--backend", "embedded", "-o", "json", "--quantity", "3")
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		t.Fatal(err)
 	}
 	if got.Status != 200 || !strings.Contains(got.Servers["sql"], "SQLite") {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,20 +21,15 @@ import (
 
 // upFlags are the flags of 'shop up'.
 type upFlags struct {
-	port, replicas int
-	backend, env   string
-	own            localstack.OwnServers
-	output         output
-	lang           string
-	noRestart      bool
-	keepFailing    bool
-	noConsole      bool
-	rtt            time.Duration
+	stackFlags
+	env                               string
+	output                            output
+	noRestart, keepFailing, noConsole bool
 }
 
 // newUp is the stack for somebody who wants to try the shop with curl.
 func newUp(lang string) *cobra.Command {
-	f := upFlags{lang: lang}
+	f := upFlags{stackFlags: stackFlags{lang: lang}}
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: text.Of("Start a private stack (Redis, SQL, replicas, balancer) and keep it until interrupted").In(lang),
@@ -60,25 +54,29 @@ deleted at the end.`).In(lang),
 		Args: arguments(0, 0),
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return up(cmd, &f) }),
 	}
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	flags.IntVar(&f.port, "port", 8080, text.Of("port of the balancer on 127.0.0.1; 0 takes a free one").In(lang))
-	flags.IntVar(&f.replicas, "replicas", 3, text.Of("number of replicas").In(lang))
-	flags.StringVar(&f.backend, "backend", localstack.Auto, backendHelp.In(lang))
-	addOwn(flags, lang, &f.own)
-	flags.StringVar(&f.env, "env", "", text.Of("file to write for other shells to source: SHOP_ADMIN_TOKEN, REDIS and "+
-		"SQL").In(lang))
-	flags.Lookup("env").Value = fileValue{flags.Lookup("env").Value}
-	flags.BoolVar(&f.noRestart, "no-restart", false, text.Of("end the stack when a part of it dies; else replicas, "+
-		"balancer and durable stores are started again").In(lang))
-	flags.BoolVar(&f.keepFailing, "keep-failing", false, text.Of("keep a replica that fails in the balancer's round, "+
-		"for a fault under test").In(lang))
-	flags.BoolVar(&f.noConsole, "no-console", false, text.Of("leave out the console and GET /events, as on a production "+
-		"'shop serve'").In(lang))
-	addRTT(flags, lang, &f.rtt)
+	set := cmd.Flags()
+	set.SortFlags = false
+	flags{
+		{"port", &f.port, 8080, text.Of("port of the balancer on 127.0.0.1; 0 takes a free one")},
+		{"replicas", &f.replicas, 3, text.Of("number of replicas")},
+		{"backend", &f.backend, localstack.Auto, backendHelp},
+	}.add(set, lang)
+	addOwn(set, lang, &f.own)
+	flags{
+		{"env", &f.env, nil, text.Of("file to write for other shells to source: SHOP_ADMIN_TOKEN, REDIS and " +
+			"SQL")},
+		{"no-restart", &f.noRestart, nil, text.Of("end the stack when a part of it dies; else replicas, " +
+			"balancer and durable stores are started again")},
+		{"keep-failing", &f.keepFailing, nil, text.Of("keep a replica that fails in the balancer's round, " +
+			"for a fault under test")},
+		{"no-console", &f.noConsole, nil, text.Of("leave out the console and GET /events, as on a production " +
+			"'shop serve'")},
+	}.add(set, lang)
+	set.Lookup("env").Value = fileValue{set.Lookup("env").Value}
+	addRTT(set, lang, &f.rtt)
 	f.output.secret = true
 	f.output.add(cmd, lang, formText, formJSON)
-	addLang(flags, &f.lang)
+	addLang(set, &f.lang)
 	return cmd
 }
 
@@ -99,7 +97,7 @@ func up(cmd *cobra.Command, f *upFlags) error {
 	stack, err := localstack.Start(ctx, o)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return &exitError{code: exitInterrupted, err: text.Of("interrupted before the stack was up").Errorf()}
+		return ended(exitInterrupted, text.Of("interrupted before the stack was up"))
 	case errors.Is(err, syscall.EADDRINUSE):
 		return otherPort.Errorf(err)
 	case err != nil:
@@ -113,16 +111,7 @@ func up(cmd *cobra.Command, f *upFlags) error {
 
 // check refuses flags that cannot work, and servers of the user's own that do not answer.
 func (f *upFlags) check(cmd *cobra.Command) error {
-	switch {
-	case f.replicas < 1 || f.replicas > maxReplicas:
-		return usage(replicasRange, f.replicas, maxReplicas)
-	case f.port < 0 || f.port > 65535:
-		return usage(portRange, f.port)
-	}
-	if err := checkBackendFlag(f.backend); err != nil {
-		return err
-	}
-	if err := checkRTT(cmd.Flags(), f.rtt, ownFlags...); err != nil {
+	if err := f.stackFlags.check(cmd.Flags()); err != nil {
 		return err
 	}
 	if err := checkEnv(f.env); err != nil {

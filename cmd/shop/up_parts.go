@@ -43,15 +43,12 @@ func (u *upConsole) serve(ctx context.Context, s *localstack.Stack, f *upFlags,
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	end := inBackground(ctx, func(ctx context.Context) {
 		if err := serveConsole(ctx, u.listener, c); err != nil {
 			say("console: %v", err)
 		}
-	}()
-	u.stop = func() { cancel(); <-ended; c.Close() }
+	})
+	u.stop = func() { end(); c.Close() }
 	return nil
 }
 

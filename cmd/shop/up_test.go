@@ -32,7 +32,7 @@ func TestUpPrintsALineToPaste(t *testing.T) {
 	line := ""
 	for lang, end := range map[string]string{"en": "Ctrl-C ends it all.", "zh": "按 Ctrl-C 全部停止。"} {
 		var out bytes.Buffer
-		if err := printStack(&out, stack, &upFlags{lang: lang}); err != nil {
+		if err := printStack(&out, stack, &upFlags{stackFlags: stackFlags{lang: lang}}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), end) {
@@ -133,18 +133,20 @@ func TestRollingReport(t *testing.T) {
 	sold := loadtest.RollingMode{Mode: "lease-seq", Sent: 12, Sold: 10, Answers: map[string]int{"ok": 10, "contended": 2},
 		Audit: audit.Vacuous, Missing: []string{"no overlap"}}
 	all := map[string]int{"r1": 4, "r2": 4, "r3": 4}
+	exact := rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}}
+	early := rolled{RollingResult: exact.RollingResult, unreplaced: vacuous(text.Text{En: "too short", Zh: "太短"})}
 	for name, c := range map[string]struct {
 		r          rolled
 		lang, form string
 		want       []string
 		err        string // part of it; "" = none
 	}{
-		"exact": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}}, "en",
+		"exact": {exact, "en",
 			formText, []string{"lease-seq: 12 requests, 10 sold, answers: contended 2, ok 10; audit VACUOUS (no overlap)",
 				"EXACT: nothing was lost; served by r1 4, r2 4, r3 4"}, ""},
-		"Chinese": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}}, "zh",
+		"Chinese": {exact, "zh",
 			formText, []string{"12 个请求", "审计 VACUOUS（no overlap）", "什么都没丢"}, ""},
-		"JSON": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}}}, "en",
+		"JSON": {exact, "en",
 			formJSON, []string{`"exact": true`, `"contended": 2`, `"no overlap"`}, ""},
 		"lost": {rolled{RollingResult: loadtest.RollingResult{Served: all,
 			Modes: []loadtest.RollingMode{{Mode: "queue", Lost: []string{"reset 1"}}}}}, "en", formJSON,
@@ -152,15 +154,12 @@ func TestRollingReport(t *testing.T) {
 		"broken off": {rolled{RollingResult: loadtest.RollingResult{Served: all,
 			Modes: []loadtest.RollingMode{{Mode: "queue", Error: "no answer"}}}}, "en", formText, []string{"queue: no answer"},
 			"queue: no answer"},
-		"ended early": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}},
-			unreplaced: vacuous(text.Text{En: "too short", Zh: "太短"})}, "en", formText, []string{"lease-seq"},
+		"ended early": {early, "en", formText, []string{"lease-seq"},
 			"VACUOUS: too short"},
-		"ended early, JSON": {rolled{RollingResult: loadtest.RollingResult{Served: all, Modes: []loadtest.RollingMode{sold}},
-			unreplaced: vacuous(text.Text{En: "too short", Zh: "太短"})}, "en", formJSON,
+		"ended early, JSON": {early, "en", formJSON,
 			[]string{`"exact": false`, `"why": "VACUOUS: too short"`},
 			"VACUOUS: too short"},
-		"ended early, JSON in Chinese": {rolled{RollingResult: loadtest.RollingResult{Served: all,
-			Modes: []loadtest.RollingMode{sold}}, unreplaced: vacuous(text.Text{En: "too short", Zh: "太短"})}, "zh", formJSON,
+		"ended early, JSON in Chinese": {early, "zh", formJSON,
 			[]string{`"why": "VACUOUS（无效）：太短"`},
 			"VACUOUS: too short"},
 		"one replica": {rolled{RollingResult: loadtest.RollingResult{Served: map[string]int{"r1": 4},

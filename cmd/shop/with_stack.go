@@ -59,7 +59,7 @@ func withStack(cmd *cobra.Command, require, argv []string) error {
 	stack, err := localstack.Start(cmd.Context(), o)
 	if err != nil {
 		if cmd.Context().Err() != nil {
-			return &exitError{code: exitInterrupted, err: text.Of("interrupted before the backends were up").Errorf()}
+			return ended(exitInterrupted, text.Of("interrupted before the backends were up"))
 		}
 		return err
 	}

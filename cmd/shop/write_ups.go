@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/localstack"
 	"lastitem/internal/text"
 	"lastitem/loadtest"
+	"lastitem/loadtest/report"
 )
 
 // writeUpsFlags are the flags of 'shop write-ups'.
@@ -100,10 +101,7 @@ func writeUps(cmd *cobra.Command, f *writeUpsFlags) error {
 	}); err != nil {
 		return err
 	}
-	if code != exitOK {
-		return &exitError{code: code}
-	}
-	return nil
+	return endWith(code)
 }
 
 // stackOf is what runs share: so many replicas, so far from their servers.
@@ -147,7 +145,7 @@ func (f *writeUpsFlags) runOn(cmd *cobra.Command, on stackOf, runs []numberRun, 
 		Replicas: on.replicas, Backend: f.backend, Only: []string{localstack.Redis, localstack.MySQL}, Token: adminToken(),
 		Log: log.to(notes), Lang: f.lang, Advice: adviser(f.lang, "write-ups", f.backend, false), RTT: on.rtt,
 	}
-	return private(cmd.Context(), o, func(ctx context.Context, stack *localstack.Stack) error {
+	return onOwnStack(cmd.Context(), o, func(ctx context.Context, stack *localstack.Stack) error {
 		s := service{url: stack.URL, token: stack.Token, replicas: on.replicas, lang: f.lang}
 		for _, r := range runs {
 			m, err := f.runOne(ctx, notes, s, r)
@@ -172,10 +170,7 @@ func (f *writeUpsFlags) runOne(ctx context.Context, notes io.Writer, s service, 
 	if err := s.fill(ctx, &what, r.mode); err != nil {
 		return m, err
 	}
-	progress := newProgress(notes, f.lang, f.quiet, true)
-	what.Progress = progress.step
-	c, err := loadtest.Compare(ctx, what)
-	progress.clear()
+	c, err := report.NewProgress(notes, f.lang, f.quiet, true).Compare(ctx, what)
 	switch {
 	case err != nil:
 		return m, err
