@@ -21,25 +21,6 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// A message is delayed until another process has the lock and the waiter has queued again.
-func TestEngineStaleMessage(t *testing.T) {
-	t.Parallel()
-	s := testenv.Redis(t)
-	key := s.Prefix + "{1}"
-	held, got := contended(t, s, key)
-	token := strings.Join(s.Client.ZRange(t.Context(), handoff.KeysOf(key).Queue, 0, -1).Val(), " ")
-	process, _, _ := strings.Cut(token, ".")
-	old := s.Client.Time(t.Context()).Val().Add(-4 * time.Second).UnixMilli()
-	s.Client.Publish(t.Context(), "lock:engine:"+process, fmt.Sprintf("%s 1 %d %s", token, old, key))
-	select {
-	case lease := <-got:
-		t.Fatalf("an old message let somebody in with fence %d beside %d", lease.Fence(), held.Fence())
-	case <-time.After(300 * time.Millisecond): // what must not happen
-	}
-	released(t, held)
-	released(t, <-got)
-}
-
 // Two engines on two databases: the hold of one does not hide that of the other.
 func TestEngineReentryThroughAnother(t *testing.T) {
 	t.Parallel()
