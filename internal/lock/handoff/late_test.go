@@ -72,7 +72,7 @@ func (s late) granted(after time.Duration) {
 func TestEngineArrivesLate(t *testing.T) {
 	nothing := func() {}
 	// The client repeats by itself and does not tell.
-	const repeats = ", client that repeats"
+	const repeats, byTime = ", client that repeats", ", by its MaxHold"
 	free := func(s late) func() {
 		locktest.Release(s.t, s.acquired())
 		return nothing
@@ -90,6 +90,13 @@ func TestEngineArrivesLate(t *testing.T) {
 		locktest.Release(s.t, held)
 		next := <-got
 		return func() { locktest.Release(s.t, next) }
+	}
+	lost := func(s late) func() {
+		lost := s.acquired()
+		s.delete()
+		<-lost.Context().Done()
+		locktest.Warm(s.t, s.other, "k{1}")
+		return func() { locktest.ReleaseLost(s.t, lost, "Release of the evicted") }
 	}
 	for what, happens := range map[string]func(s late) (end func()){
 		"acquire, given up": func(s late) func() { s.givenUp(false); return nothing },
@@ -114,13 +121,7 @@ func TestEngineArrivesLate(t *testing.T) {
 		"acquire, free since": free, "acquire, free since" + repeats: free,
 		"acquire, passed on": passedOn, "acquire, passed on" + repeats: passedOn,
 		"acquire, held twice since": heldTwice, "acquire, held twice since" + repeats: heldTwice,
-		"acquire, lost": func(s late) func() {
-			lost := s.acquired()
-			s.delete()
-			<-lost.Context().Done()
-			locktest.Warm(s.t, s.other, "k{1}")
-			return func() { locktest.ReleaseLost(s.t, lost, "Release of the evicted") }
-		},
+		"acquire, lost": lost, "acquire, lost" + byTime: lost, // whose cancel Redis remembers like a release
 		"poll, given up": func(s late) func() {
 			held := locktest.Obtain(s.t, s.other, "k{1}")
 			s.givenUp(true)
@@ -158,10 +159,12 @@ func TestEngineArrivesLate(t *testing.T) {
 				m, links := network(t, 2)
 				s := late{t: t, link: links[1], delete: func() { m.Del("k{1}"); m.Del(handoff.KeysOf("k{1}").Readers) }}
 				retries, o, cancelled := -1, handoff.Options{}, 2*time.Second
-				if strings.HasSuffix(what, repeats) {
+				switch {
+				case strings.HasSuffix(what, repeats):
 					retries = 1
-				}
-				if what == "release that queues" {
+				case strings.HasSuffix(what, byTime):
+					o.MaxHold, s.delete = locktest.TTL, func() {}
+				case what == "release that queues":
 					o.Cohort, cancelled = 1, 500*time.Millisecond // so that each release goes to Redis, and this one is not repeated
 				}
 				s.other, s.l = pick(links[0].process(t, handoff.Options{}), rival),
@@ -262,19 +265,6 @@ func TestEngineRepeatedAcquireKeepsItsPlace(t *testing.T) {
 		if len(first) != 1 || len(second) != 0 {
 			t.Errorf("%d of the first and %d of the second have it, want the first", len(first), len(second))
 		}
-	})
-}
-
-// A lease was lost and its attempt cancelled, which Redis remembers like a release. The holder's release reports the
-// loss all the same.
-func TestEngineReleaseOfALostAndCancelledLease(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 2)
-		l := pick(links[1].process(t, handoff.Options{MaxHold: locktest.TTL}), name)
-		lost := late{t: t, l: l, link: links[1]}.acquired()
-		<-lost.Context().Done()
-		locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-		locktest.ReleaseLost(t, lost, "Release of the evicted")
 	})
 }
 

@@ -1,11 +1,8 @@
 package handoff_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,46 +14,21 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// Readers overlap, so that there is always one: the writer gets in all the same.
+// Readers overlap, so that there is always one: the writer gets in before those that came after it.
 func TestReadWriteWriterIsNotStarved(t *testing.T) {
-	s := testenv.Redis(t)
-	key := s.Prefix + "{1}"
-	readers := onServer(t, s, handoff.Options{}).ReadWrite().Read()
-	writer := onServer(t, s, handoff.Options{}).ReadWrite().Write()
-	ctx, stop := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	var in [2]atomic.Bool
-	for i := range in {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				lease, err := readers.Acquire(ctx, key)
-				if err != nil {
-					return
-				}
-				in[i].Store(true)
-				// It leaves only when the other one is in as well, or cannot get in because somebody waits.
-				for start := time.Now(); ctx.Err() == nil && !in[1-i].Load() && time.Since(start) < 50*time.Millisecond; {
-					time.Sleep(time.Millisecond)
-				}
-				in[i].Store(false)
-				released(t, lease)
-			}
-		})
-	}
-	for range 20 {
-		got, failed := async(t.Context(), writer, key)
-		select {
-		case lease := <-got:
-			released(t, lease)
-		case err := <-failed:
-			t.Fatal(err)
-		case <-time.After(locktest.Soon):
-			t.Fatal("the writer is starved")
+	synctest.Test(t, func(t *testing.T) {
+		_, links := network(t, 2)
+		readers := links[0].process(t, handoff.Options{}).ReadWrite().Read()
+		first := locktest.Obtain(t, readers, "k{1}")
+		writer, _ := waits(t.Context(), links[1].process(t, handoff.Options{}).ReadWrite().Write(), "k{1}")
+		next, _ := waits(t.Context(), readers, "k{1}")
+		released(t, first)
+		if synctest.Wait(); len(next) > 0 {
+			t.Error("a reader has overtaken the writer")
 		}
-	}
-	stop()
-	wg.Wait()
-	nothingLeftOn(t, s, key)
+		released(t, <-writer)
+		released(t, <-next)
+	})
 }
 
 // Readers and writers of all processes get in in the order of arrival; adjacent readers get in together.
@@ -149,22 +121,15 @@ func TestReadWriteReentry(t *testing.T) {
 			t.Errorf("more than a read within a read = %v, want ErrUpgrade", err)
 		}
 	}
-	var inner []lock.Lease
-	for l, outer := range map[lock.Locker]lock.Lease{rw.Read(): read, rw.Write(): write, e.Fair(): write} {
-		k := key
-		if outer == write {
-			k = key + "2"
+	inner := []lock.Lease{locktest.Acquire(lock.WithReentry(read.Context()), t, rw.Read(), key)}
+	for _, l := range []lock.Locker{rw.Write(), e.Fair(), rw.Read()} {
+		lease := locktest.Acquire(lock.WithReentry(write.Context()), t, l, key+"2")
+		if inner = append(inner, lease); lease.Fence() != write.Fence() {
+			t.Errorf("re-entry within write %d has fence %d", write.Fence(), lease.Fence())
 		}
-		lease := locktest.Acquire(lock.WithReentry(outer.Context()), t, l, k)
-		inner = append(inner, lease)
-	}
-	within := locktest.Acquire(lock.WithReentry(write.Context()), t, rw.Read(), key+"2")
-	if within.Fence() != write.Fence() {
-		t.Errorf("a read within write %d has fence %d", write.Fence(), within.Fence())
 	}
 	released(t, read)
 	released(t, write)
-	released(t, within)
 	if n := counted.scripts.Load(); n != 0 {
 		t.Errorf("re-entry cost %d commands", n)
 	}
