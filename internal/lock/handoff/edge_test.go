@@ -177,18 +177,15 @@ func TestEngineAcquireAfterRelease(t *testing.T) {
 // A hold that was lost stays lost for those who re-enter, before and after its release: its work must not go on as
 // if nothing had happened.
 func TestEngineAcquireAfterLoss(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		m, links := network(t, 1)
-		l := pick(links[0].process(t, handoff.Options{}), name)
-		lost := locktest.Obtain(t, l, "k{1}")
-		job := lock.WithReentry(context.WithoutCancel(lost.Context()))
-		m.Del("k{1}")
-		<-lost.Context().Done()
+	scenes(t, 1, handoff.Options{}, func(t *testing.T, s *scene) {
+		job := lock.WithReentry(context.WithoutCancel(s.held.Context()))
+		s.m.Del("k{1}")
+		<-s.held.Context().Done()
 		for _, when := range []string{"before", "after"} {
-			if _, err := l.Acquire(lock.WithWait(job, 0), "k{1}"); !errors.Is(err, lock.ErrLost) {
+			if _, err := s.ls[0].Acquire(lock.WithWait(job, 0), "k{1}"); !errors.Is(err, lock.ErrLost) {
 				t.Errorf("Acquire %s the release = %v, want ErrLost", when, err)
 			}
-			_ = lost.Release(t.Context())
+			_ = s.held.Release(t.Context())
 		}
 	})
 }

@@ -273,16 +273,13 @@ func TestEngineSubscribesBeforeItQueues(t *testing.T) {
 // A process that is subscribed on its own side only is skipped. It learns this from the poll that
 // finds its waiter gone from the queue, and is served however many others there are.
 func TestEngineReplacesAnAbandonedConnection(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 3)
-		others := []lock.Locker{pick(links[0].process(t, handoff.Options{}), name),
-			pick(links[1].process(t, handoff.Options{}), name)}
-		l := pick(links[2].process(t, handoff.Options{}), name)
-		subscribe(t, l, others[0])
-		links[2].abandonSubscribers()
+	scenes(t, 3, handoff.Options{}, func(t *testing.T, s *scene) {
+		released(t, s.held)
+		subscribe(t, s.ls[2], s.ls[0])
+		s.links[2].abandonSubscribers()
 		var wg sync.WaitGroup
 		ctx, stop := context.WithCancel(t.Context())
-		for _, other := range others {
+		for _, other := range s.ls[:2] {
 			for range 2 {
 				wg.Go(func() {
 					for ctx.Err() == nil {
@@ -296,7 +293,7 @@ func TestEngineReplacesAnAbandonedConnection(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		start := time.Now()
-		lease, err := l.Acquire(lock.WithWait(t.Context(), time.Minute), "k{1}")
+		lease, err := s.ls[2].Acquire(lock.WithWait(t.Context(), time.Minute), "k{1}")
 		if took := time.Since(start); err != nil || took > 10*time.Second {
 			t.Errorf("Acquire = %v after %s, want it within 10 s", err, took)
 		} else {

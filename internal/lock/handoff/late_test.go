@@ -222,17 +222,13 @@ func TestEngineLatePollKeepsTheLeaseTime(t *testing.T) {
 // process: it lets nobody in (invariant 2).
 func TestEngineMessageArrivesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, links := network(t, 2)
-		o := handoff.Options{TTL: time.Second}
-		held := locktest.Obtain(t, links[0].process(t, o).Fair(), "k{1}")
-		l := links[1].process(t, o).Fair()
-		first, _ := waits(t.Context(), l, "k{1}")
-		second, _ := waits(t.Context(), l, "k{1}")
-		links[1].calls.Store(true)
-		links[1].lateMessages.Store(int64(1600 * time.Millisecond))
-		_ = held.Release(t.Context()) // to the first
+		s := newScene(t, handoff.Options{TTL: time.Second}, "fair", "fair")
+		first, second := s.waits(1), s.waits(1)
+		s.links[1].calls.Store(true)
+		s.links[1].lateMessages.Store(int64(1600 * time.Millisecond))
+		_ = s.held.Release(t.Context()) // to the first
 		time.Sleep(1010 * time.Millisecond)
-		links[1].heal()
+		s.links[1].heal()
 		lease := <-second
 		select {
 		case other := <-first:
@@ -246,21 +242,18 @@ func TestEngineMessageArrivesLate(t *testing.T) {
 
 // An acquire that arrives twice keeps the place that the first one had (invariants 4 and 8).
 func TestEngineRepeatedAcquireKeepsItsPlace(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 3)
-		held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-		l, other := pick(links[1].process(t, handoff.Options{}), name), pick(links[2].process(t, handoff.Options{}), name)
-		subscribe(t, l, other)
-		links[1].keep.Store(true)
-		first, _ := waits(t.Context(), l, "k{1}")
-		links[1].keep.Store(false)
+	scenes(t, 3, handoff.Options{}, func(t *testing.T, s *scene) {
+		subscribe(t, s.ls[1], s.ls[2])
+		s.links[1].keep.Store(true)
+		first := s.waits(1)
+		s.links[1].keep.Store(false)
 		time.Sleep(time.Second) // it was sent again, and has queued
-		second, _ := waits(t.Context(), other, "k{1}")
-		if links[1].deliver() == 0 {
+		second := s.waits(2)
+		if s.links[1].deliver() == 0 {
 			t.Error("no request was kept back")
 		}
 		synctest.Wait()
-		_ = held.Release(t.Context())
+		_ = s.held.Release(t.Context())
 		synctest.Wait()
 		if len(first) != 1 || len(second) != 0 {
 			t.Errorf("%d of the first and %d of the second have it, want the first", len(first), len(second))
