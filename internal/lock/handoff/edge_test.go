@@ -61,29 +61,34 @@ func TestEngineMessageNamesTheKey(t *testing.T) {
 	}
 }
 
+// A re-entry costs no command and has the fence of the hold, which ends with the last of its entries.
 func TestEngineReentry(t *testing.T) {
 	s := testenv.Redis(t)
-	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
-	e := engine(t, c, handoff.Options{})
+	c, counted := locktest.RedisClient(t, s), &spy{}
+	e := engine(t, c, calm(handoff.Options{}))
 	c.AddHook(counted)
-	outer := locktest.Acquire(t.Context(), t, e.Handoff(), key)
-	before := counted.scripts.Load()
-	inner := locktest.Acquire(lock.WithReentry(outer.Context()), t, e.Fair(), key)
-	if inner.Fence() != outer.Fence() {
-		t.Errorf("re-entry has fence %d, want the hold's %d", inner.Fence(), outer.Fence())
+	for i, p := range [][2]string{{"handoff", "fair"}, {"rw-read", "rw-read"}, {"rw-write", "rw-write"},
+		{"rw-write", "fair"}, {"rw-write", "rw-read"}} {
+		key, l := fmt.Sprintf("%s{%d}", s.Prefix, i), pick(e, p[1])
+		outer := locktest.Acquire(t.Context(), t, pick(e, p[0]), key)
+		before := counted.scripts.Load()
+		inner := locktest.Acquire(lock.WithReentry(outer.Context()), t, l, key)
+		if inner.Fence() != outer.Fence() {
+			t.Errorf("%v: re-entry has fence %d, want the hold's %d", p, inner.Fence(), outer.Fence())
+		}
+		released(t, outer)
+		if err := inner.Context().Err(); err != nil {
+			t.Errorf("%v: the outer release ended the inner lease: %v", p, err)
+		}
+		if got := counted.scripts.Load() - before; got != 0 {
+			t.Errorf("%v: re-entry cost %d commands", p, got)
+		}
+		released(t, inner)
+		if _, err := l.Acquire(lock.WithReentry(outer.Context()), key); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("%v: Acquire with a released lease's context = %v, want ErrLost", p, err)
+		}
+		nothingLeftOn(t, s, key)
 	}
-	released(t, outer)
-	if err := inner.Context().Err(); err != nil {
-		t.Errorf("the outer release ended the inner lease: %v", err)
-	}
-	if got := counted.scripts.Load() - before; got != 0 {
-		t.Errorf("re-entry cost %d commands", got)
-	}
-	released(t, inner)
-	if _, err := e.Handoff().Acquire(lock.WithReentry(outer.Context()), key); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("Acquire with a released lease's context = %v, want ErrLost", err)
-	}
-	nothingLeftOn(t, s, key)
 }
 
 // Messages that an engine cannot read change nothing. A token that is not its own, or ended, is cancelled, and nothing

@@ -55,18 +55,15 @@ func TestEngineCleanupsEnd(t *testing.T) {
 
 // More cleanups than are remembered: a release whose answer was lost is among those that are, although it came last.
 func TestEngineCleanupIsNotCrowdedOut(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		m, links := network(t, 1)
-		if _, err := m.Lpush("k{list}", "an element"); err != nil {
+	scenes(t, 1, handoff.Options{}, func(t *testing.T, s *scene) {
+		if _, err := s.m.Lpush("k{list}", "an element"); err != nil {
 			t.Fatal(err)
 		}
-		l := pick(links[0].process(t, handoff.Options{}), name)
-		held := locktest.Obtain(t, l, "k{1}")
 		refused := make(chan error)
 		const n = 1500
 		for range n {
 			go func() {
-				_, err := l.Acquire(t.Context(), "k{list}")
+				_, err := s.ls[0].Acquire(t.Context(), "k{list}")
 				refused <- err
 			}()
 		}
@@ -75,13 +72,13 @@ func TestEngineCleanupIsNotCrowdedOut(t *testing.T) {
 				t.Fatalf("Acquire of a list = %v, want ErrUnavailable", err)
 			}
 		}
-		links[0].calls.Store(true)
-		if err := held.Release(t.Context()); err == nil {
+		s.links[0].calls.Store(true)
+		if err := s.held.Release(t.Context()); err == nil {
 			t.Fatal("Release = nil without an answer")
 		}
-		links[0].heal()
+		s.links[0].heal()
 		start := time.Now()
-		for m.Exists("k{1}") && time.Since(start) < locktest.TTL/2 {
+		for s.m.Exists("k{1}") && time.Since(start) < locktest.TTL/2 {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if took := time.Since(start); took > 5*time.Second {

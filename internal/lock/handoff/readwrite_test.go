@@ -109,43 +109,21 @@ func TestReadWriteManyReadersAtOnce(t *testing.T) {
 	nothingLeftOn(t, s, key)
 }
 
+// A read cannot become a write, nor can a lock that knows no readers.
 func TestReadWriteReentry(t *testing.T) {
-	s := testenv.Redis(t)
-	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
-	e := engine(t, c, calm(handoff.Options{}))
-	rw := e.ReadWrite()
-	read, write := locktest.Obtain(t, rw.Read(), key), locktest.Obtain(t, rw.Write(), key+"2")
-	c.AddHook(counted)
-	for _, refused := range []lock.Locker{rw.Write(), e.Fair(), e.Handoff()} {
-		if _, err := refused.Acquire(read.Context(), key); !errors.Is(err, handoff.ErrUpgrade) {
-			t.Errorf("more than a read within a read = %v, want ErrUpgrade", err)
+	synctest.Test(t, func(t *testing.T) {
+		_, links := network(t, 1)
+		e := links[0].process(t, handoff.Options{})
+		for outer, refused := range map[string][]string{"rw-read": {"rw-write", "fair", "handoff"}, "fair": {"rw-write"}} {
+			lease := locktest.Obtain(t, pick(e, outer), "k{1}")
+			for _, name := range refused {
+				if _, err := pick(e, name).Acquire(lease.Context(), "k{1}"); !errors.Is(err, handoff.ErrUpgrade) {
+					t.Errorf("%s within %s = %v, want ErrUpgrade", name, outer, err)
+				}
+			}
+			released(t, lease)
 		}
-	}
-	inner := []lock.Lease{locktest.Acquire(lock.WithReentry(read.Context()), t, rw.Read(), key)}
-	for _, l := range []lock.Locker{rw.Write(), e.Fair(), rw.Read()} {
-		lease := locktest.Acquire(lock.WithReentry(write.Context()), t, l, key+"2")
-		if inner = append(inner, lease); lease.Fence() != write.Fence() {
-			t.Errorf("re-entry within write %d has fence %d", write.Fence(), lease.Fence())
-		}
-	}
-	released(t, read)
-	released(t, write)
-	if n := counted.scripts.Load(); n != 0 {
-		t.Errorf("re-entry cost %d commands", n)
-	}
-	for _, l := range inner {
-		if l.Context().Err() != nil {
-			t.Error("the outer release ended an inner lease")
-		}
-		released(t, l)
-	}
-	nothingLeftOn(t, s, key)
-	nothingLeftOn(t, s, key+"2")
-	fair := locktest.Obtain(t, e.Fair(), key)
-	if _, err := rw.Write().Acquire(fair.Context(), key); !errors.Is(err, handoff.ErrUpgrade) {
-		t.Errorf("a write within a lock that knows no readers = %v, want ErrUpgrade", err)
-	}
-	released(t, fair)
+	})
 }
 
 // A writer that has asked often whether the readers have left asks once more if an answer is lost, as at the beginning.
