@@ -4,60 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/testkit/locktest"
 )
-
-// scene is one lock in several processes, each behind a link of its own. held is the first process's lease.
-type scene struct {
-	*testing.T
-	m     *miniredis.Miniredis
-	links []*link
-	ls    []lock.Locker
-	held  lock.Lease
-}
-
-// newScene is a scene in a bubble, with a process for each of the locks that are named.
-func newScene(t *testing.T, o handoff.Options, names ...string) *scene {
-	s := &scene{T: t}
-	s.m, s.links = network(t, len(names))
-	for i, name := range names {
-		s.ls = append(s.ls, pick(s.links[i].process(t, o), name))
-	}
-	s.held = locktest.Obtain(t, s.ls[0], "k{1}")
-	return s
-}
-
-// scenes runs a test for each of the exclusive locks, with so many processes.
-func scenes(t *testing.T, processes int, o handoff.Options, f func(t *testing.T, s *scene)) {
-	both(t, func(t *testing.T, name string) {
-		f(t, newScene(t, o, slices.Repeat([]string{name}, processes)...))
-	})
-}
-
-// waits has a process wait for the lock.
-func (s *scene) waits(process int) chan lock.Lease {
-	got, _ := waits(s.Context(), s.ls[process], "k{1}")
-	return got
-}
-
-// pass has the holder release, and the one that waits as well when it gets in. It returns how long that took.
-func (s *scene) pass(got <-chan lock.Lease) time.Duration {
-	start := time.Now()
-	_ = s.held.Release(s.Context())
-	_ = (<-got).Release(s.Context())
-	return time.Since(start)
-}
 
 // stage is a scene of four processes, in which a waiter of the second and one of the third are in the queue.
 type stage struct {
@@ -242,7 +198,7 @@ func TestEngineGrantRacesWithCancel(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 			nothingLeft(s, s.m, "k{1}")
-			s.held = locktest.Obtain(s.T, s.ls[0], "k{1}")
+			s.held = locktest.Obtain(t, s.ls[0], "k{1}")
 		}
 		if gaveUp == 0 {
 			s.Error("no waiter gave up after its grant")
@@ -307,14 +263,14 @@ func TestEngineReplacesAnAbandonedConnection(t *testing.T) {
 // A connection that has missed a message is replaced: the second hand-off does not wait for a poll again.
 func TestEngineReplacesAHalfOpenConnection(t *testing.T) {
 	scenes(t, 2, handoff.Options{}, func(t *testing.T, s *scene) {
-		subscribe(s.T, s.ls[1], s.ls[0])
+		subscribe(t, s.ls[1], s.ls[0])
 		s.links[1].dropMessages()
 		for round, most := range []time.Duration{2500 * time.Millisecond, 500 * time.Millisecond, 500 * time.Millisecond} {
 			if took := s.pass(s.waits(1)); took > most {
 				s.Errorf("round %d: told after %s, want %s at most", round, took, most)
 			}
 			time.Sleep(3 * time.Second) // its goroutine checks every two seconds whether the connection is suspect
-			s.held = locktest.Obtain(s.T, s.ls[0], "k{1}")
+			s.held = locktest.Obtain(t, s.ls[0], "k{1}")
 		}
 	})
 }
