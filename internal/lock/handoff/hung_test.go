@@ -205,17 +205,17 @@ func TestEngineWithWaitOnHungRedis(t *testing.T) {
 // A caller that only tries does not end the wait of other callers of its process that use the same attempt.
 func TestEngineTryLeavesOthersWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, links := network(t, 1)
-		l := links[0].process(t, handoff.Options{AttemptLimit: 100 * time.Millisecond}).Handoff()
-		released(t, locktest.Obtain(t, l, "k{1}"))
-		links[0].slow.Store(int64(150 * time.Millisecond))
+		s := newScene(t, handoff.Options{AttemptLimit: 100 * time.Millisecond}, "handoff")
+		l := s.ls[0]
+		released(t, s.held)
+		s.links[0].slow.Store(int64(150 * time.Millisecond))
 		got, _ := waits(t.Context(), l, "k{1}")
 		if took, err := failedAcquire(lock.WithWait(t.Context(), 0), t, l, "k{1}"); !errors.Is(err, lock.ErrUnavailable) ||
 			took > 100*time.Millisecond {
 			t.Errorf("Acquire = %v after %s, want ErrUnavailable after 100 ms", err, took)
 		}
 		released(t, <-got)
-		nothingLeft(t, m, "k{1}")
+		nothingLeft(t, s.m, "k{1}")
 	})
 }
 

@@ -17,12 +17,9 @@ import (
 // Readers overlap, so that there is always one: the writer gets in before those that came after it.
 func TestReadWriteWriterIsNotStarved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, links := network(t, 2)
-		readers := links[0].process(t, handoff.Options{}).ReadWrite().Read()
-		first := locktest.Obtain(t, readers, "k{1}")
-		writer, _ := waits(t.Context(), links[1].process(t, handoff.Options{}).ReadWrite().Write(), "k{1}")
-		next, _ := waits(t.Context(), readers, "k{1}")
-		released(t, first)
+		s := newScene(t, handoff.Options{}, "rw-read", "rw-write")
+		writer, next := s.waits(1), s.waits(0)
+		released(t, s.held)
 		if synctest.Wait(); len(next) > 0 {
 			t.Error("a reader has overtaken the writer")
 		}

@@ -132,16 +132,13 @@ func TestEngineRenewalsAreShared(t *testing.T) {
 }
 
 func TestEngineMaxHold(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 1)
-		l := pick(links[0].process(t, handoff.Options{MaxHold: time.Minute}), name)
+	scenes(t, 1, handoff.Options{MaxHold: time.Minute}, func(t *testing.T, s *scene) {
 		start := time.Now()
-		lease := locktest.Obtain(t, l, "k{1}")
-		<-lease.Context().Done()
+		<-s.held.Context().Done()
 		if held := time.Since(start); held > time.Minute+time.Second || held < time.Minute {
 			t.Errorf("held for %s, want %s", held, time.Minute)
 		}
-		locktest.Obtain(t, l, "k{1}")
+		locktest.Obtain(t, s.ls[0], "k{1}")
 		if entered := time.Since(start); entered > time.Minute+locktest.TTL {
 			t.Errorf("the next one entered after %s", entered)
 		}
