@@ -21,25 +21,6 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// A message is delayed until another process has the lock and the waiter has queued again.
-func TestEngineStaleMessage(t *testing.T) {
-	t.Parallel()
-	s := testenv.Redis(t)
-	key := s.Prefix + "{1}"
-	held, got := contended(t, s, key)
-	token := strings.Join(s.Client.ZRange(t.Context(), handoff.KeysOf(key).Queue, 0, -1).Val(), " ")
-	process, _, _ := strings.Cut(token, ".")
-	old := s.Client.Time(t.Context()).Val().Add(-4 * time.Second).UnixMilli()
-	s.Client.Publish(t.Context(), "lock:engine:"+process, fmt.Sprintf("%s 1 %d %s", token, old, key))
-	select {
-	case lease := <-got:
-		t.Fatalf("an old message let somebody in with fence %d beside %d", lease.Fence(), held.Fence())
-	case <-time.After(300 * time.Millisecond): // what must not happen
-	}
-	released(t, held)
-	released(t, <-got)
-}
-
 // Two engines on two databases: the hold of one does not hide that of the other.
 func TestEngineReentryThroughAnother(t *testing.T) {
 	t.Parallel()
@@ -80,29 +61,34 @@ func TestEngineMessageNamesTheKey(t *testing.T) {
 	}
 }
 
+// A re-entry costs no command and has the fence of the hold, which ends with the last of its entries.
 func TestEngineReentry(t *testing.T) {
 	s := testenv.Redis(t)
-	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
-	e := engine(t, c, handoff.Options{})
+	c, counted := locktest.RedisClient(t, s), &spy{}
+	e := engine(t, c, calm(handoff.Options{}))
 	c.AddHook(counted)
-	outer := locktest.Acquire(t.Context(), t, e.Handoff(), key)
-	before := counted.scripts.Load()
-	inner := locktest.Acquire(lock.WithReentry(outer.Context()), t, e.Fair(), key)
-	if inner.Fence() != outer.Fence() {
-		t.Errorf("re-entry has fence %d, want the hold's %d", inner.Fence(), outer.Fence())
+	for i, p := range [][2]string{{"handoff", "fair"}, {"rw-read", "rw-read"}, {"rw-write", "rw-write"},
+		{"rw-write", "fair"}, {"rw-write", "rw-read"}} {
+		key, l := fmt.Sprintf("%s{%d}", s.Prefix, i), pick(e, p[1])
+		outer := locktest.Acquire(t.Context(), t, pick(e, p[0]), key)
+		before := counted.scripts.Load()
+		inner := locktest.Acquire(lock.WithReentry(outer.Context()), t, l, key)
+		if inner.Fence() != outer.Fence() {
+			t.Errorf("%v: re-entry has fence %d, want the hold's %d", p, inner.Fence(), outer.Fence())
+		}
+		released(t, outer)
+		if err := inner.Context().Err(); err != nil {
+			t.Errorf("%v: the outer release ended the inner lease: %v", p, err)
+		}
+		if got := counted.scripts.Load() - before; got != 0 {
+			t.Errorf("%v: re-entry cost %d commands", p, got)
+		}
+		released(t, inner)
+		if _, err := l.Acquire(lock.WithReentry(outer.Context()), key); !errors.Is(err, lock.ErrLost) {
+			t.Errorf("%v: Acquire with a released lease's context = %v, want ErrLost", p, err)
+		}
+		nothingLeftOn(t, s, key)
 	}
-	released(t, outer)
-	if err := inner.Context().Err(); err != nil {
-		t.Errorf("the outer release ended the inner lease: %v", err)
-	}
-	if got := counted.scripts.Load() - before; got != 0 {
-		t.Errorf("re-entry cost %d commands", got)
-	}
-	released(t, inner)
-	if _, err := e.Handoff().Acquire(lock.WithReentry(outer.Context()), key); !errors.Is(err, lock.ErrLost) {
-		t.Errorf("Acquire with a released lease's context = %v, want ErrLost", err)
-	}
-	nothingLeftOn(t, s, key)
 }
 
 // Messages that an engine cannot read change nothing. A token that is not its own, or ended, is cancelled, and nothing
@@ -196,18 +182,15 @@ func TestEngineAcquireAfterRelease(t *testing.T) {
 // A hold that was lost stays lost for those who re-enter, before and after its release: its work must not go on as
 // if nothing had happened.
 func TestEngineAcquireAfterLoss(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		m, links := network(t, 1)
-		l := pick(links[0].process(t, handoff.Options{}), name)
-		lost := locktest.Obtain(t, l, "k{1}")
-		job := lock.WithReentry(context.WithoutCancel(lost.Context()))
-		m.Del("k{1}")
-		<-lost.Context().Done()
+	scenes(t, 1, handoff.Options{}, func(t *testing.T, s *scene) {
+		job := lock.WithReentry(context.WithoutCancel(s.held.Context()))
+		s.m.Del("k{1}")
+		<-s.held.Context().Done()
 		for _, when := range []string{"before", "after"} {
-			if _, err := l.Acquire(lock.WithWait(job, 0), "k{1}"); !errors.Is(err, lock.ErrLost) {
+			if _, err := s.ls[0].Acquire(lock.WithWait(job, 0), "k{1}"); !errors.Is(err, lock.ErrLost) {
 				t.Errorf("Acquire %s the release = %v, want ErrLost", when, err)
 			}
-			_ = lost.Release(t.Context())
+			_ = s.held.Release(t.Context())
 		}
 	})
 }

@@ -169,7 +169,7 @@ func released(t *testing.T, l lock.Lease) {
 
 // contend has goroutines of four engines take one lock, and checks who is in with whom, fences, and that each gets its
 // turns. It returns how often the lock was acquired.
-func contend(t *testing.T, s *testenv.RedisServer, name string, c func() *redis.Client, o handoff.Options) float64 {
+func contend(t *testing.T, s *testenv.RedisServer, name string, hook *spy, o handoff.Options) float64 {
 	t.Helper()
 	const engines, perEngine, rounds = 4, 8, 25
 	key := s.Prefix + t.Name() + "{1}"
@@ -177,7 +177,11 @@ func contend(t *testing.T, s *testenv.RedisServer, name string, c func() *redis.
 	b := newInside(t)
 	var wg sync.WaitGroup
 	for range engines {
-		e := engine(t, c(), patient(o))
+		c := locktest.RedisClient(t, s)
+		if c.AddHook(hook); hook.resend.Load() { // any answer may be the second
+			c.Options().MaxRetries, c.Options().MinRetryBackoff = 1, 0
+		}
+		e := engine(t, c, patient(o))
 		for g := range perEngine {
 			wg.Go(func() {
 				for i := range rounds {
@@ -219,16 +223,11 @@ func nothingLeftOn(t *testing.T, s *testenv.RedisServer, key string) {
 
 // Server time comes from PX and TIME (invariant 11), and a contended lock costs little.
 func TestEngineContendedCommands(t *testing.T) {
-	s := testenv.Redis(t)
 	for name, most := range map[string]float64{"handoff": 0.30, "fair": 2.05, "rw": 2.2} {
 		t.Run(name, func(t *testing.T) {
 			counted := &spy{}
 			// A slow machine must not cut the cohort short by the clock: the count is what is tested.
-			n := contend(t, s, name, func() *redis.Client {
-				c := locktest.RedisClient(t, s)
-				c.AddHook(counted)
-				return c
-			}, handoff.Options{CohortTime: time.Minute})
+			n := contend(t, testenv.Redis(t), name, counted, handoff.Options{CohortTime: time.Minute})
 			if got := float64(counted.scripts.Load()) / n; got > most {
 				t.Errorf("%.3f commands for each acquisition, want at most %.2f", got, most)
 			}
@@ -241,21 +240,11 @@ func TestEngineContendedCommands(t *testing.T) {
 
 // Every script arrives twice, and the engine gets the second reply.
 func TestEngineScriptsSentTwice(t *testing.T) {
-	s := testenv.Redis(t)
 	for _, name := range []string{"handoff", "fair", "rw"} {
 		t.Run(name, func(t *testing.T) {
 			twice := &spy{}
 			twice.resend.Store(true)
-			contend(t, s, name, func() *redis.Client {
-				o, err := redis.ParseURL(s.URL)
-				if err != nil {
-					t.Fatal(err)
-				}
-				o.MaxRetries, o.MinRetryBackoff = 1, -1 // any answer may be the second
-				c := connect(t, o)
-				c.AddHook(twice)
-				return c
-			}, handoff.Options{})
+			contend(t, testenv.Redis(t), name, twice, handoff.Options{})
 		})
 	}
 }

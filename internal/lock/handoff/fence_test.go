@@ -60,26 +60,6 @@ func TestEngineFenceWithoutItsCounter(t *testing.T) {
 	}
 }
 
-// The same if the lock goes from one process to the next, which sends nothing.
-func TestEngineFenceHandedOverWithoutItsCounter(t *testing.T) {
-	s := testenv.Redis(t)
-	for _, name := range []string{"handoff", "fair", "rw-write"} {
-		t.Run(name, func(t *testing.T) {
-			key := s.Prefix + "{" + name + "}"
-			held := locktest.Obtain(t, pick(onServer(t, s, handoff.Options{}), name), key)
-			next := queueing(t, s, pick(onServer(t, s, handoff.Options{}), name), key, 1)
-			s.Client.HDel(t.Context(), handoff.KeysOf(key).Fence, "fence")
-			released(t, held)
-			lease := served(t, "the waiter", next)
-			locktest.WantHigher(t, held, lease)
-			released(t, lease)
-			last := locktest.Obtain(t, pick(onServer(t, s, handoff.Options{}), name), key)
-			locktest.WantHigher(t, lease, last)
-			released(t, last)
-		})
-	}
-}
-
 // The tickets that order the queue stay for as long as somebody waits, however long the holder keeps the lock;
 // otherwise a later waiter would be first. The fence rises too, although the counter began with the waiter's ticket.
 func TestEngineTicketsOutliveAWaiter(t *testing.T) {

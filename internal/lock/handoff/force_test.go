@@ -62,6 +62,7 @@ func TestEngineInspect(t *testing.T) {
 			t.Fatalf("%+v, want one holder and at least its fence %d", found, held.Fence())
 		}
 		wantHere(t, found.Holders[0], false)
+		wantExpiries(t, s) // in use, too, and after waiters have left (invariant 10)
 		cancel()
 		for _, failed := range failures {
 			<-failed
@@ -71,6 +72,7 @@ func TestEngineInspect(t *testing.T) {
 			found = inspect(t, b, key)
 			return len(found.Holders) == 0 && found.Queue == 0 && found.Waiting == 0
 		})
+		wantExpiries(t, s)
 	})
 }
 
@@ -154,27 +156,26 @@ func wantEvicted(t *testing.T, lease lock.Lease) {
 // An operator's process takes the lock from a holder: the next waiter has it, and the holder knows it, without any
 // delay. The fences of the evicted, of the operator and of the next holder rise in this order.
 func TestForceRelease(t *testing.T) {
-	for _, name := range allLocks {
+	for name, c := range map[string]struct {
+		waiter  string
+		evicted int
+	}{"handoff": {"handoff", 1}, "fair": {"fair", 1}, "rw-write": {"rw-write", 1},
+		"rw-read": {"rw-write", 2}} { // the writer that waits for the reader is evicted too, and comes back
 		inBubble(t, name, func(t *testing.T) {
-			_, links := network(t, 3)
-			holder, waiter := pick(links[0].process(t, handoff.Options{}), name),
-				pick(links[1].process(t, handoff.Options{}), map[bool]string{true: "rw-write", false: name}[name == "rw-read"])
-			operator := links[2].process(t, handoff.Options{})
-			subscribe(t, holder, waiter)
-			lease := locktest.Obtain(t, holder, "k{1}")
-			got, _ := waits(t.Context(), waiter, "k{1}")
+			s := newScene(t, handoff.Options{}, name, c.waiter)
+			operator := (&link{m: s.m}).process(t, handoff.Options{})
+			subscribe(t, s.ls[0], s.ls[1])
+			got := s.waits(1)
 			began := time.Now()
-			// the writer that waits for the reader is one
-			forced := force(t, operator, "k{1}", map[bool]int{true: 2, false: 1}[name == "rw-read"])
-			// a writer that was evicted while it waited for the reader comes back with another token
+			forced := force(t, operator, "k{1}", c.evicted)
 			next := <-got
 			if took := time.Since(began); took > 100*time.Millisecond {
 				t.Errorf("the next holder got in after %s", took)
 			}
 			synctest.Wait()
-			wantEvicted(t, lease)
-			if lease.Fence() >= forced.Fence || forced.Fence >= next.Fence() {
-				t.Errorf("fences %d, %d, %d, want them to rise", lease.Fence(), forced.Fence, next.Fence())
+			wantEvicted(t, s.held)
+			if s.held.Fence() >= forced.Fence || forced.Fence >= next.Fence() {
+				t.Errorf("fences %d, %d, %d, want them to rise", s.held.Fence(), forced.Fence, next.Fence())
 			}
 			locktest.WantBusy(t, pick(operator, name), "k{1}", "after the late release")
 			locktest.Release(t, next)
@@ -260,24 +261,22 @@ func TestForceReleaseWithoutAnAnswer(t *testing.T) {
 // A waiter whose grant's message was lost is evicted while it seems to wait still. It comes back at once, or with its
 // next poll if the message of the eviction was lost too.
 func TestForceReleaseOfAWaiterThatMissedItsGrant(t *testing.T) {
-	for _, name := range allLocks {
+	for name, rival := range map[string]string{"handoff": "handoff", "fair": "fair", "rw-write": "rw-write",
+		"rw-read": "rw-write"} {
 		for missed, within := range map[string]time.Duration{"the grant": 100 * time.Millisecond,
 			"both messages": 5 * time.Second} {
 			inBubble(t, name+"/"+missed, func(t *testing.T) {
-				m, links := network(t, 3)
-				holder, waiter := links[0].process(t, handoff.Options{}), pick(links[1].process(t, handoff.Options{}), name)
-				operator := links[2].process(t, handoff.Options{})
-				rival := pick(holder, map[bool]string{true: "rw-write", false: name}[name == "rw-read"])
-				subscribe(t, waiter, rival)
-				lease := locktest.Obtain(t, rival, "k{1}")
-				got, _ := waits(t.Context(), waiter, "k{1}")
-				links[1].dropsMessages.Store(true)
-				locktest.Release(t, lease)
+				s := newScene(t, handoff.Options{}, rival, name)
+				operator := (&link{m: s.m}).process(t, handoff.Options{})
+				subscribe(t, s.ls[1], s.ls[0])
+				got := s.waits(1)
+				s.links[1].dropsMessages.Store(true)
+				locktest.Release(t, s.held)
 				synctest.Wait()
-				links[1].dropsMessages.Store(missed == "both messages")
+				s.links[1].dropsMessages.Store(missed == "both messages")
 				began := time.Now()
 				forced := force(t, operator, "k{1}", 1)
-				lease = <-got
+				lease := <-got
 				if took := time.Since(began); took > within {
 					t.Errorf("the waiter got in after %s, want %s at most", took, within)
 				}
@@ -285,9 +284,9 @@ func TestForceReleaseOfAWaiterThatMissedItsGrant(t *testing.T) {
 					t.Errorf("fence %d, the eviction raised it to %d", lease.Fence(), forced.Fence)
 				}
 				locktest.Release(t, lease)
-				links[1].dropsMessages.Store(false)
+				s.links[1].dropsMessages.Store(false)
 				time.Sleep(5 * time.Second) // cancels and cleanups
-				nothingLeft(t, m, "k{1}")
+				nothingLeft(t, s.m, "k{1}")
 			})
 		}
 	}

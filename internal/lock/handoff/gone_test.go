@@ -15,16 +15,26 @@ import (
 	"lastitem/internal/testkit/locktest"
 )
 
-// stage is a lock that is held by the first of three processes; the other two have a waiter each, in this order.
+// stage is a scene of four processes, in which a waiter of the second and one of the third are in the queue.
 type stage struct {
-	t           *testing.T
-	links       []*link
-	own         lock.Locker // the first process's
-	held        lock.Lease
+	*scene
 	first, next <-chan lock.Lease
 	firstFailed <-chan error
 	leaves      context.CancelFunc // the first waiter
-	vanish      func()             // deletes the lock and the queue
+}
+
+func (s *stage) vanish() { // the lock and the queue
+	s.m.Del("k{1}")
+	s.m.Del(handoff.KeysOf("k{1}").Queue)
+}
+
+// goes has the first waiter leave while its process cannot send, for so long.
+func (s *stage) goes(outage time.Duration) {
+	s.links[1].calls.Store(true)
+	s.leaves()
+	<-s.firstFailed
+	time.Sleep(outage)
+	s.links[1].heal()
 }
 
 // Whatever happens to the lock, to the first waiter, its process or its messages: somebody gets in soon (invariants 5
@@ -32,8 +42,19 @@ type stage struct {
 func TestEngineSomebodyGetsInSoon(t *testing.T) {
 	powerOff := func(s *stage) <-chan lock.Lease { // the grant's message is lost, and so is the cancel
 		s.links[1].powerOff()
-		_ = s.held.Release(s.t.Context())
+		_ = s.held.Release(s.Context())
 		return s.next
+	}
+	cancels := func(outage time.Duration) func(s *stage) <-chan lock.Lease {
+		return func(s *stage) <-chan lock.Lease { // within two seconds of the network's return
+			s.goes(outage)
+			time.Sleep(2 * time.Second)
+			if n := queued(s.m, "k{1}"); n != 1 {
+				s.Errorf("%d in the queue, want the one that has not gone", n)
+			}
+			_ = s.held.Release(s.Context())
+			return s.next
+		}
 	}
 	for name, c := range map[string]struct {
 		o       handoff.Options
@@ -46,33 +67,42 @@ func TestEngineSomebodyGetsInSoon(t *testing.T) {
 		// the TTL bounds it
 		"silent, GrantTimeout 1h": {handoff.Options{GrantTimeout: time.Hour}, powerOff, 36 * time.Second},
 		"gone, cancel lost": {handoff.Options{}, func(s *stage) <-chan lock.Lease { // its process passes the grant on
-			s.links[1].calls.Store(true)
-			s.leaves()
-			<-s.firstFailed
-			time.Sleep(2400 * time.Millisecond) // the cancel is given up for now
-			s.links[1].heal()
-			_ = s.held.Release(s.t.Context())
+			s.goes(2400 * time.Millisecond) // the cancel is given up for now
+			_ = s.held.Release(s.Context())
 			return s.next
 		}, 500 * time.Millisecond},
+		"gone, cancelled after 300ms": {handoff.Options{}, cancels(300 * time.Millisecond), time.Millisecond},
+		"gone, cancelled after 2.4s":  {handoff.Options{}, cancels(2400 * time.Millisecond), time.Millisecond},
+		"gone, cancelled after 1m":    {handoff.Options{}, cancels(time.Minute), time.Millisecond},
+		// a newcomer does not overtake: its acquire hands the lock to the first of the queue, before their next poll
+		"the lock is lost, and a newcomer tries": {handoff.Options{}, func(s *stage) <-chan lock.Lease {
+			s.m.Del("k{1}")
+			if _, err := s.ls[3].Acquire(lock.WithWait(s.Context(), 0), "k{1}"); !errors.Is(err, lock.ErrBusy) {
+				s.Errorf("the newcomer's Acquire = %v, want ErrBusy", err)
+			}
+			synctest.Wait()
+			locktest.ReleaseLost(s.T, s.held, "Release of what was deleted")
+			return s.first
+		}, time.Millisecond},
 		"dead, and somebody listens to all channels": {handoff.Options{}, func(s *stage) <-chan lock.Lease {
 			c := s.links[3].client()
-			s.t.Cleanup(func() { _ = c.Close() })
-			all := c.PSubscribe(s.t.Context(), "*")
-			s.t.Cleanup(func() { _ = all.Close() })
-			if _, err := all.Receive(s.t.Context()); err != nil {
-				s.t.Fatal(err)
+			s.Cleanup(func() { _ = c.Close() })
+			all := c.PSubscribe(s.Context(), "*")
+			s.Cleanup(func() { _ = all.Close() })
+			if _, err := all.Receive(s.Context()); err != nil {
+				s.Fatal(err)
 			}
 			s.links[1].down.Store(true)
 			s.links[1].cut()
 			synctest.Wait()
-			_ = s.held.Release(s.t.Context())
+			_ = s.held.Release(s.Context())
 			return s.next
 		}, 500 * time.Millisecond},
 		"reconnects": {handoff.Options{}, func(s *stage) <-chan lock.Lease { // and polls at once
 			s.links[1].down.Store(true)
 			s.links[1].cut()
-			_ = s.held.Release(s.t.Context())
-			_ = (<-s.next).Release(s.t.Context())
+			_ = s.held.Release(s.Context())
+			_ = (<-s.next).Release(s.Context())
 			time.Sleep(20 * time.Millisecond)
 			s.links[1].heal()
 			return s.first
@@ -80,7 +110,7 @@ func TestEngineSomebodyGetsInSoon(t *testing.T) {
 		"its messages are lost": {handoff.Options{}, func(s *stage) <-chan lock.Lease { // a poll finds the grant
 			s.links[1].dropsMessages.Store(true)
 			time.Sleep(300 * time.Millisecond)
-			_ = s.held.Release(s.t.Context())
+			_ = s.held.Release(s.Context())
 			return s.first
 		}, 2100 * time.Millisecond},
 		// as after a FLUSHALL or a failover
@@ -90,18 +120,18 @@ func TestEngineSomebodyGetsInSoon(t *testing.T) {
 			for _, got := range []<-chan lock.Lease{s.first, s.next} {
 				go func() { both <- <-got }()
 			}
-			_ = (<-both).Release(s.t.Context())
+			_ = (<-both).Release(s.Context())
 			return both
 		}, 2500 * time.Millisecond},
 		"the lock is lost, and a waiter is of its process": {handoff.Options{}, func(s *stage) <-chan lock.Lease {
-			own, _ := waits(s.t.Context(), s.own, "k{1}")
+			own := s.waits(0)
 			s.vanish()
 			for _, got := range []<-chan lock.Lease{s.first, s.next} {
 				go func() {
 					select {
 					case lease := <-got:
 						_ = lease.Release(context.Background())
-					case <-s.t.Context().Done():
+					case <-s.Context().Done():
 					}
 				}()
 			}
@@ -110,21 +140,11 @@ func TestEngineSomebodyGetsInSoon(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			both(t, func(t *testing.T, name string) {
-				m, links := network(t, 4)
-				var ls []lock.Locker
-				for _, w := range links[:3] {
-					ls = append(ls, pick(w.process(t, c.o), name))
-				}
-				s := &stage{t: t, links: links, own: ls[0], held: locktest.Obtain(t, ls[0], "k{1}")}
+				s := &stage{scene: newScene(t, c.o, name, name, name, name)}
 				ctx, cancel := context.WithCancel(t.Context())
 				s.leaves = cancel
-				s.first, s.firstFailed = waits(ctx, ls[1], "k{1}")
-				s.next, _ = waits(t.Context(), ls[2], "k{1}")
-				s.vanish = func() {
-					keys := handoff.KeysOf("k{1}")
-					m.Del(keys.Lock)
-					m.Del(keys.Queue)
-				}
+				s.first, s.firstFailed = waits(ctx, s.ls[1], "k{1}")
+				s.next = s.waits(2)
 				who := c.happens(s)
 				start := time.Now()
 				lease := <-who
@@ -157,94 +177,50 @@ func (c *cancelledByGrant) Done() <-chan struct{} {
 // A grant that races with the end of its waiter's context goes to the waiter or is passed on; it is never nobody's
 // (invariant 5). Which of the two is chance, so that there are many rounds.
 func TestEngineGrantRacesWithCancel(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		m, links := network(t, 2)
-		holder := pick(links[0].process(t, handoff.Options{}), name)
-		l := pick(links[1].process(t, handoff.Options{}), name)
+	scenes(t, 2, handoff.Options{}, func(t *testing.T, s *scene) {
 		gaveUp := 0
 		for range 40 {
-			held := locktest.Obtain(t, holder, "k{1}")
 			inner, cancel := context.WithCancel(t.Context())
 			ctx := &cancelledByGrant{Context: inner, grant: func() {
 				time.Sleep(100 * time.Millisecond) // until it is queued
-				_ = held.Release(context.Background())
+				_ = s.held.Release(context.Background())
 				time.Sleep(100 * time.Millisecond) // until the message has come
 				cancel()
 			}}
-			lease, err := l.Acquire(ctx, "k{1}")
+			lease, err := s.ls[1].Acquire(ctx, "k{1}")
 			if err == nil {
-				err = lease.Release(t.Context())
+				err = lease.Release(s.Context())
 			} else if gaveUp++; errors.Is(err, lock.ErrBusy) && errors.Is(err, context.Canceled) {
 				err = nil
 			}
 			if err != nil {
-				t.Fatal(err)
+				s.Fatal(err)
 			}
 			time.Sleep(100 * time.Millisecond)
-			nothingLeft(t, m, "k{1}")
+			nothingLeft(s, s.m, "k{1}")
+			s.held = locktest.Obtain(t, s.ls[0], "k{1}")
 		}
 		if gaveUp == 0 {
-			t.Error("no waiter gave up after its grant")
+			s.Error("no waiter gave up after its grant")
 		}
 	})
-}
-
-// A cancel that was lost is sent again, within two seconds of the network's return (invariant 5).
-func TestEngineCancelIsSentAgain(t *testing.T) {
-	for _, outage := range []time.Duration{300 * time.Millisecond, 2400 * time.Millisecond, time.Minute} {
-		t.Run(outage.String(), func(t *testing.T) {
-			both(t, func(t *testing.T, name string) {
-				m, links := network(t, 2)
-				locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-				l := pick(links[1].process(t, handoff.Options{}), name)
-				var ends []context.CancelFunc
-				var failures []chan error
-				for range 3 {
-					ctx, cancel := context.WithCancel(t.Context())
-					_, failed := waits(ctx, l, "k{1}")
-					ends, failures = append(ends, cancel), append(failures, failed)
-				}
-				if queued(m, "k{1}") == 0 {
-					t.Fatal("nobody has queued")
-				}
-				links[1].calls.Store(true)
-				for i, cancel := range ends {
-					cancel()
-					<-failures[i]
-				}
-				time.Sleep(outage)
-				links[1].heal()
-				time.Sleep(2 * time.Second)
-				if n := queued(m, "k{1}"); n != 0 {
-					t.Errorf("%d in the queue whose waiters have gone", n)
-				}
-			})
-		})
-	}
 }
 
 // A process that has only had waiters of its own is not subscribed yet. It subscribes when its release queues behind
 // another process, and then gets messages like any other.
 func TestEngineSubscribesBeforeItQueues(t *testing.T) {
 	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 2)
-		l := pick(links[0].process(t, handoff.Options{Cohort: 1}), name)
-		held := locktest.Obtain(t, l, "k{1}")
-		var own chan lock.Lease
+		s := newScene(t, handoff.Options{Cohort: 1}, name, name)
+		var own, other chan lock.Lease
 		if name == "handoff" { // which waits here, and sends nothing
-			own, _ = waits(t.Context(), l, "k{1}")
+			own, other = s.waits(0), s.waits(1)
+		} else { // which queues at once
+			other, own = s.waits(1), s.waits(0)
 		}
-		other, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
-		if name == "fair" { // which queues at once
-			own, _ = waits(t.Context(), l, "k{1}")
-		}
-		_ = held.Release(t.Context())
-		lease := <-other
+		_ = s.held.Release(t.Context())
+		s.held = <-other
 		time.Sleep(10 * time.Millisecond)
-		start := time.Now()
-		_ = lease.Release(t.Context())
-		_ = (<-own).Release(t.Context())
-		if took := time.Since(start); took > 500*time.Millisecond {
+		if took := s.pass(own); took > 500*time.Millisecond {
 			t.Errorf("told after %s", took)
 		}
 	})
@@ -253,16 +229,13 @@ func TestEngineSubscribesBeforeItQueues(t *testing.T) {
 // A process that is subscribed on its own side only is skipped. It learns this from the poll that
 // finds its waiter gone from the queue, and is served however many others there are.
 func TestEngineReplacesAnAbandonedConnection(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 3)
-		others := []lock.Locker{pick(links[0].process(t, handoff.Options{}), name),
-			pick(links[1].process(t, handoff.Options{}), name)}
-		l := pick(links[2].process(t, handoff.Options{}), name)
-		subscribe(t, l, others[0])
-		links[2].abandonSubscribers()
+	scenes(t, 3, handoff.Options{}, func(t *testing.T, s *scene) {
+		released(t, s.held)
+		subscribe(t, s.ls[2], s.ls[0])
+		s.links[2].abandonSubscribers()
 		var wg sync.WaitGroup
 		ctx, stop := context.WithCancel(t.Context())
-		for _, other := range others {
+		for _, other := range s.ls[:2] {
 			for range 2 {
 				wg.Go(func() {
 					for ctx.Err() == nil {
@@ -276,7 +249,7 @@ func TestEngineReplacesAnAbandonedConnection(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		start := time.Now()
-		lease, err := l.Acquire(lock.WithWait(t.Context(), time.Minute), "k{1}")
+		lease, err := s.ls[2].Acquire(lock.WithWait(t.Context(), time.Minute), "k{1}")
 		if took := time.Since(start); err != nil || took > 10*time.Second {
 			t.Errorf("Acquire = %v after %s, want it within 10 s", err, took)
 		} else {
@@ -289,22 +262,15 @@ func TestEngineReplacesAnAbandonedConnection(t *testing.T) {
 
 // A connection that has missed a message is replaced: the second hand-off does not wait for a poll again.
 func TestEngineReplacesAHalfOpenConnection(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 2)
-		holder := pick(links[0].process(t, handoff.Options{}), name)
-		l := pick(links[1].process(t, handoff.Options{}), name)
-		subscribe(t, l, holder)
-		links[1].dropMessages()
+	scenes(t, 2, handoff.Options{}, func(t *testing.T, s *scene) {
+		subscribe(t, s.ls[1], s.ls[0])
+		s.links[1].dropMessages()
 		for round, most := range []time.Duration{2500 * time.Millisecond, 500 * time.Millisecond, 500 * time.Millisecond} {
-			held := locktest.Obtain(t, holder, "k{1}")
-			got, _ := waits(t.Context(), l, "k{1}")
-			start := time.Now()
-			_ = held.Release(t.Context())
-			_ = (<-got).Release(t.Context())
-			if took := time.Since(start); took > most {
-				t.Errorf("round %d: told after %s, want %s at most", round, took, most)
+			if took := s.pass(s.waits(1)); took > most {
+				s.Errorf("round %d: told after %s, want %s at most", round, took, most)
 			}
 			time.Sleep(3 * time.Second) // its goroutine checks every two seconds whether the connection is suspect
+			s.held = locktest.Obtain(t, s.ls[0], "k{1}")
 		}
 	})
 }
@@ -425,20 +391,17 @@ func TestEngineLapseSkipsOnlySilentProcesses(t *testing.T) {
 	for i, kind := range []string{"fair", "rw-write", "fair", "rw-write"} {
 		since := time.Duration(i/2) * 5 * time.Second // since the grant: before and after the first poll
 		inBubble(t, fmt.Sprint(kind, " ", since), func(t *testing.T) {
-			m, links := network(t, 2)
-			a, b := pick(links[0].process(t, handoff.Options{}), kind), pick(links[1].process(t, handoff.Options{}), kind)
-			lost := locktest.Obtain(t, a, "k{1}")
+			s := newScene(t, handoff.Options{}, kind, kind)
 			var order []chan lock.Lease
 			for i := range 6 {
-				got, _ := waits(t.Context(), []lock.Locker{a, b}[i%2], "k{1}")
-				order = append(order, got)
+				order = append(order, s.waits(i%2))
 			}
 			time.Sleep(since)
-			m.Del("k{1}")
+			s.m.Del("k{1}")
 			for i := range order {
 				released(t, inTurn(t, order, i))
 			}
-			_ = lost.Release(t.Context())
+			_ = s.held.Release(t.Context())
 		})
 	}
 }
@@ -498,46 +461,17 @@ func TestEngineCohortIsBounded(t *testing.T) {
 // Fair serves in the order of arrival, over processes, and whatever the messages do (invariant 8).
 func TestEngineFairIsFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, links := network(t, 3)
-		var ls []lock.Locker
-		for _, w := range links {
-			ls = append(ls, w.process(t, handoff.Options{}).Fair())
-		}
-		held := locktest.Obtain(t, ls[0], "k{1}")
+		s := newScene(t, handoff.Options{}, "fair", "fair", "fair")
 		var order []chan lock.Lease
 		for i := range 30 {
-			got, _ := waits(t.Context(), ls[i*7%3], "k{1}")
-			order = append(order, got)
+			order = append(order, s.waits(i*7%3))
 		}
-		links[1].dropsMessages.Store(true)
+		s.links[1].dropsMessages.Store(true)
 		for i := range order {
-			released(t, held)
-			held = inTurn(t, order, i)
+			released(t, s.held)
+			s.held = inTurn(t, order, i)
 		}
-		_ = held.Release(t.Context())
-	})
-}
-
-// A newcomer that finds the lock without an owner but with waiters does not overtake them: its acquire hands the lock
-// to the first of them, before their next poll (invariants 6 and 8).
-func TestEngineNewcomerDoesNotOvertake(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		m, links := network(t, 3)
-		lost := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-		got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
-		m.Del("k{1}")
-		newcomer := pick(links[2].process(t, handoff.Options{}), name)
-		if _, err := newcomer.Acquire(lock.WithWait(t.Context(), 0), "k{1}"); !errors.Is(err, lock.ErrBusy) {
-			t.Errorf("the newcomer's Acquire = %v, want ErrBusy", err)
-		}
-		synctest.Wait()
-		select {
-		case lease := <-got:
-			_ = lease.Release(t.Context())
-		default:
-			t.Error("the newcomer did not let the waiter in")
-		}
-		locktest.ReleaseLost(t, lost, "Release of what was deleted")
+		_ = s.held.Release(t.Context())
 	})
 }
 

@@ -101,27 +101,6 @@ func wantExpiries(t *testing.T, s *testenv.RedisServer) {
 	}
 }
 
-// Keys expire while they are used, too, and no waiter or cancel leaves one that does not.
-func TestEngineKeysExpireInUse(t *testing.T) {
-	s := testenv.Redis(t)
-	l := onServer(t, s, handoff.Options{}).Fair()
-	held := locktest.Obtain(t, l, s.Prefix+"{1}")
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	for range 2 {
-		wg.Go(func() { _, _ = l.Acquire(ctx, s.Prefix+"{1}") })
-	}
-	queue := handoff.KeysOf(s.Prefix + "{1}").Queue
-	testkit.Until(t, "two in the queue", func() bool { return s.Client.ZCard(t.Context(), queue).Val() == 2 })
-	wantExpiries(t, s)
-	cancel()
-	wg.Wait()
-	testkit.Until(t, "an empty queue", func() bool { return s.Client.ZCard(t.Context(), queue).Val() == 0 })
-	wantExpiries(t, s)
-	_ = held.Release(t.Context())
-	wantExpiries(t, s)
-}
-
 // The work of the server for a hand-off does not depend on how many wait (invariant 9).
 func TestEngineHandoffCostsTheSameInALongQueue(t *testing.T) {
 	testenv.Slow(t, "starts a server")

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
@@ -56,18 +55,15 @@ func TestEngineCleanupsEnd(t *testing.T) {
 
 // More cleanups than are remembered: a release whose answer was lost is among those that are, although it came last.
 func TestEngineCleanupIsNotCrowdedOut(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		m, links := network(t, 1)
-		if _, err := m.Lpush("k{list}", "an element"); err != nil {
+	scenes(t, 1, handoff.Options{}, func(t *testing.T, s *scene) {
+		if _, err := s.m.Lpush("k{list}", "an element"); err != nil {
 			t.Fatal(err)
 		}
-		l := pick(links[0].process(t, handoff.Options{}), name)
-		held := locktest.Obtain(t, l, "k{1}")
 		refused := make(chan error)
 		const n = 1500
 		for range n {
 			go func() {
-				_, err := l.Acquire(t.Context(), "k{list}")
+				_, err := s.ls[0].Acquire(t.Context(), "k{list}")
 				refused <- err
 			}()
 		}
@@ -76,13 +72,13 @@ func TestEngineCleanupIsNotCrowdedOut(t *testing.T) {
 				t.Fatalf("Acquire of a list = %v, want ErrUnavailable", err)
 			}
 		}
-		links[0].calls.Store(true)
-		if err := held.Release(t.Context()); err == nil {
+		s.links[0].calls.Store(true)
+		if err := s.held.Release(t.Context()); err == nil {
 			t.Fatal("Release = nil without an answer")
 		}
-		links[0].heal()
+		s.links[0].heal()
 		start := time.Now()
-		for m.Exists("k{1}") && time.Since(start) < locktest.TTL/2 {
+		for s.m.Exists("k{1}") && time.Since(start) < locktest.TTL/2 {
 			time.Sleep(100 * time.Millisecond)
 		}
 		if took := time.Since(start); took > 5*time.Second {
@@ -209,17 +205,17 @@ func TestEngineWithWaitOnHungRedis(t *testing.T) {
 // A caller that only tries does not end the wait of other callers of its process that use the same attempt.
 func TestEngineTryLeavesOthersWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, links := network(t, 1)
-		l := links[0].process(t, handoff.Options{AttemptLimit: 100 * time.Millisecond}).Handoff()
-		released(t, locktest.Obtain(t, l, "k{1}"))
-		links[0].slow.Store(int64(150 * time.Millisecond))
+		s := newScene(t, handoff.Options{AttemptLimit: 100 * time.Millisecond}, "handoff")
+		l := s.ls[0]
+		released(t, s.held)
+		s.links[0].slow.Store(int64(150 * time.Millisecond))
 		got, _ := waits(t.Context(), l, "k{1}")
 		if took, err := failedAcquire(lock.WithWait(t.Context(), 0), t, l, "k{1}"); !errors.Is(err, lock.ErrUnavailable) ||
 			took > 100*time.Millisecond {
 			t.Errorf("Acquire = %v after %s, want ErrUnavailable after 100 ms", err, took)
 		}
 		released(t, <-got)
-		nothingLeft(t, m, "k{1}")
+		nothingLeft(t, s.m, "k{1}")
 	})
 }
 
@@ -247,124 +243,85 @@ func TestEngineMaxHoldWhileRenewing(t *testing.T) {
 	})
 }
 
-// hung is an engine on a Redis that does not answer. Its client counts the scripts.
-type hung struct {
-	*handoff.Engine
-	m        *miniredis.Miniredis
-	counted  *spy
-	inFlight atomic.Int64
-	lose     chan struct{} // closed: the first write, which Redis has executed, fails
-	answer   chan struct{} // closed: Redis answers
-	holders  sync.WaitGroup
-}
-
-func (h *hung) send(_ context.Context, send func() error) error {
-	if h.inFlight.Add(1) == 1 {
-		err := send()
-		select {
-		case <-h.answer:
-			return err
-		case <-h.lose:
-			return io.ErrUnexpectedEOF
-		}
-	}
-	<-h.answer
-	return send()
-}
-
-// onHung runs a test in a bubble for each of the engine's locks.
-func onHung(t *testing.T, f func(t *testing.T, h *hung, name string)) {
-	for _, name := range allLocks {
-		inBubble(t, name, func(t *testing.T) {
-			m, links := network(t, 1)
-			c := links[0].client()
-			h := &hung{m: m, counted: &spy{}, lose: make(chan struct{}), answer: make(chan struct{})}
-			h.Engine = links[0].processOn(t, c, handoff.Options{TTL: time.Hour, CallTimeout: time.Hour})
-			for _, name := range allLocks { // the server knows the scripts then
-				locktest.Warm(t, pick(h.Engine, name), "{"+name+"}")
-			}
-			c.AddHook(h.counted)
-			c.AddHook(locktest.SendHook{Name: "evalsha", Send: h.send})
-			f(t, h, name)
-		})
-	}
-}
-
-// slots is how many batches the engine has in flight at most.
-const slots = 16
-
-// fill occupies the free slots with acquires of keys of their own.
-func (h *hung) fill(t *testing.T) {
-	for i := h.inFlight.Load(); i < slots; i++ {
-		h.hold(t, fmt.Sprintf("{slot%d}", i))
-	}
-	if n := h.inFlight.Load(); n != slots {
-		t.Fatalf("%d writes in flight, want %d", n, slots)
-	}
-}
-
-// hold acquires and releases in the background.
-func (h *hung) hold(t *testing.T, key string) {
-	h.holders.Go(func() {
-		lease, err := h.Handoff().Acquire(context.Background(), key)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		released(t, lease)
-	})
-	time.Sleep(time.Second) // it is late now, and another batch may be sent beside it
-}
-
-// end has Redis answer again, and returns when the engine has sent all that it will send.
-func (h *hung) end() {
-	close(h.answer)
-	h.holders.Wait()
-	time.Sleep(time.Second)
-}
-
-// While Redis is silent, calls wait for their turn in the batcher. Those whose callers leave meanwhile are never sent,
-// and need no cancel.
+// While Redis is silent, calls wait for their turn in the batcher. An acquire whose caller leaves meanwhile is never
+// sent, and needs no cancel; but if it is a repetition, what the first one got is given back.
 func TestEngineUnsentAcquiresAreWithdrawn(t *testing.T) {
-	onHung(t, func(t *testing.T, h *hung, name string) {
-		h.fill(t)
+	const slots = 16 // how many batches the engine has in flight at most
+	unsent := func(t *testing.T, name string, repetition bool) {
+		m, links := network(t, 1)
+		c, counted, lose, answer := links[0].client(), &spy{}, make(chan struct{}), make(chan struct{})
+		e := links[0].processOn(t, c, handoff.Options{TTL: time.Hour, CallTimeout: time.Hour})
+		for _, name := range allLocks { // the server knows the scripts then
+			locktest.Warm(t, pick(e, name), "{"+name+"}")
+		}
+		var sent atomic.Int64
+		c.AddHook(counted)
+		c.AddHook(locktest.SendHook{Name: "evalsha", Send: func(_ context.Context, send func() error) error {
+			if sent.Add(1) > 1 {
+				<-answer
+				return send()
+			}
+			err := send()
+			select {
+			case <-answer:
+			case <-lose:
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		}})
+		var holders sync.WaitGroup
+		hold := func(slot int64) {
+			holders.Go(func() {
+				if lease, err := e.Handoff().Acquire(context.Background(), fmt.Sprintf("{slot%d}", slot)); err != nil {
+					t.Error(err)
+				} else {
+					released(t, lease)
+				}
+			})
+			time.Sleep(time.Second) // it is late now, and another batch may be sent beside it
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var failures []chan error
-		for i := range 200 {
-			_, failed := async(ctx, pick(h.Engine, name), fmt.Sprintf("{%s%d}", name, i/2))
-			failures = append(failures, failed)
+		asks := func(n int) {
+			for i := range n {
+				_, failed := async(ctx, pick(e, name), fmt.Sprintf("k{%d}", i/2))
+				failures = append(failures, failed)
+			}
+			time.Sleep(time.Second)
 		}
-		synctest.Wait()
+		if repetition {
+			asks(1)
+		}
+		for sent.Load() < slots {
+			hold(sent.Load())
+		}
+		want := int64(slots)
+		if repetition {
+			hold(slots) // it waits for a slot,
+			close(lose) // and has the one that becomes free here
+			time.Sleep(time.Second)
+			want++
+		} else {
+			asks(200)
+		}
+		if n := sent.Load(); n != want {
+			t.Errorf("%d writes, want %d", n, want)
+		}
 		cancel()
 		for _, failed := range failures {
 			locktest.WantGaveUp(t, <-failed)
 		}
-		h.end()
-		if got := h.counted.scripts.Load(); got != 2*slots {
-			t.Errorf("%d commands, want an acquire and a release of each of %d holders", got, slots)
-		}
-	})
-}
-
-// The first acquire was executed and its reply was lost; the second one is withdrawn when the caller leaves. The lock
-// is given back.
-func TestEngineWithdrawnRepetitionIsCancelled(t *testing.T) {
-	onHung(t, func(t *testing.T, h *hung, name string) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		_, failed := async(ctx, pick(h.Engine, name), "k{1}")
+		close(answer)
+		holders.Wait()
 		time.Sleep(time.Second)
-		h.fill(t)
-		h.hold(t, "{last}") // it waits for a slot,
-		close(h.lose)       // and has the one that becomes free here
-		time.Sleep(time.Second)
-		if n := h.inFlight.Load(); n != slots+1 {
-			t.Errorf("%d writes, want %d", n, slots+1)
+		if n := counted.scripts.Load(); !repetition && n != 2*slots {
+			t.Errorf("%d commands, want an acquire and a release of each of %d holders", n, slots)
 		}
-		cancel()
-		locktest.WantGaveUp(t, <-failed)
-		h.end()
-		nothingLeft(t, h.m, "k{1}")
-	})
+		nothingLeft(t, m, "k{0}")
+	}
+	for _, name := range allLocks {
+		inBubble(t, name, func(t *testing.T) { unsent(t, name, false) })
+		inBubble(t, name+", sent before", func(t *testing.T) { unsent(t, name, true) })
+	}
 }

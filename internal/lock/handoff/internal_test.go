@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -251,67 +251,52 @@ func TestTickStopsAtTheFirstAlarmThatIsNotDue(t *testing.T) {
 	}
 }
 
-// namesInOrder lists the names of a queue's members forwards, and fails if the list backwards differs.
-func namesInOrder(t *testing.T, q *fifo[string]) (names []string) {
-	t.Helper()
-	for name := range q.all() {
-		names = append(names, *name)
-	}
-	var back []string
-	for p := q.last; p != nil; p = p.before {
-		back = append(back, *p.member)
-	}
-	slices.Reverse(back)
-	if !slices.Equal(names, back) || len(names) != q.size {
-		t.Errorf("forwards %v, backwards %v, size %d", names, back, q.size)
-	}
-	return names
-}
-
-func queueOf(names ...string) (*fifo[string], []*place[string]) {
-	q, places := &fifo[string]{}, make([]*place[string], len(names))
-	for i := range names {
-		places[i] = &place[string]{member: &names[i]}
-		q.push(places[i])
-	}
-	return q, places
-}
-
+// A queue is in order in both directions, whoever leaves, and whoever left can come back. Leaving takes constant time:
+// for the last row the links from both ends to the middle are cut, so that a search for it would fail.
 func TestFifo(t *testing.T) {
+	queueOf := func(names string) (*fifo[string], []*place[string]) {
+		q, places := &fifo[string]{}, make([]*place[string], len(names))
+		for i, name := range strings.Split(names, "") {
+			places[i] = &place[string]{member: &name}
+			q.push(places[i])
+		}
+		return q, places
+	}
+	wantOrder := func(q *fifo[string], want string) {
+		t.Helper()
+		forwards, backwards := "", ""
+		for name := range q.all() {
+			forwards += *name
+		}
+		for p := q.last; p != nil; p = p.before {
+			backwards = *p.member + backwards
+		}
+		if forwards != want || backwards != want || q.size != len(want) {
+			t.Errorf("forwards %s, backwards %s, size %d, want %s", forwards, backwards, q.size, want)
+		}
+	}
 	for _, leaves := range [][]int{{}, {0}, {2}, {4}, {0, 4}, {1, 2, 3}, {4, 3, 2, 1, 0}, {0, 1, 2, 3, 4}} {
-		q, places := queueOf("a", "b", "c", "d", "e")
-		want := []string{"a", "b", "c", "d", "e"}
+		q, places := queueOf("abcde")
+		want := "abcde"
 		for _, i := range leaves {
-			name := *places[i].member
-			want = slices.DeleteFunc(want, func(other string) bool { return other == name })
+			want = strings.ReplaceAll(want, *places[i].member, "")
 			if !q.remove(places[i]) || q.remove(places[i]) {
-				t.Errorf("%s leaves: want true, and false the second time", name)
+				t.Errorf("%s leaves: want true, and false the second time", *places[i].member)
 			}
-			if got := namesInOrder(t, q); !slices.Equal(got, want) {
-				t.Errorf("after %v left there are %v, want %v", leaves, got, want)
-			}
+			wantOrder(q, want)
 		}
 		for _, name := range want {
-			if got := *q.pop(); got != name {
-				t.Errorf("pop() = %s, want %s", got, name)
+			if got := *q.pop(); got != string(name) {
+				t.Errorf("pop() = %s, want %c", got, name)
 			}
 		}
 		q.push(places[2])
-		if got := namesInOrder(t, q); !slices.Equal(got, []string{"c"}) {
-			t.Errorf("after one came back there are %v", got)
-		}
+		wantOrder(q, "c")
 	}
-	q, _ := queueOf("a", "b", "c")
-	other, places := queueOf("d")
-	if q.remove(places[0]) || other.size != 1 {
+	q, places := queueOf("abcdefg")
+	if other, others := queueOf("d"); q.remove(others[0]) || other.size != 1 {
 		t.Error("removed from a queue that it was not in")
 	}
-}
-
-// Leaving takes constant time. Here the links from both ends to the member that leaves are cut, so a search for it
-// would fail.
-func TestFifoLeavingLooksAtNoOthers(t *testing.T) {
-	q, places := queueOf("a", "b", "c", "d", "e", "f", "g")
 	places[1].after, places[5].before = nil, nil
 	if !q.remove(places[3]) || places[2].after != places[4] || places[4].before != places[2] {
 		t.Error("it did not leave, or its neighbours do not know")

@@ -72,7 +72,7 @@ func (s late) granted(after time.Duration) {
 func TestEngineArrivesLate(t *testing.T) {
 	nothing := func() {}
 	// The client repeats by itself and does not tell.
-	const repeats = ", client that repeats"
+	const repeats, byTime = ", client that repeats", ", by its MaxHold"
 	free := func(s late) func() {
 		locktest.Release(s.t, s.acquired())
 		return nothing
@@ -90,6 +90,13 @@ func TestEngineArrivesLate(t *testing.T) {
 		locktest.Release(s.t, held)
 		next := <-got
 		return func() { locktest.Release(s.t, next) }
+	}
+	lost := func(s late) func() {
+		lost := s.acquired()
+		s.delete()
+		<-lost.Context().Done()
+		locktest.Warm(s.t, s.other, "k{1}")
+		return func() { locktest.ReleaseLost(s.t, lost, "Release of the evicted") }
 	}
 	for what, happens := range map[string]func(s late) (end func()){
 		"acquire, given up": func(s late) func() { s.givenUp(false); return nothing },
@@ -114,13 +121,7 @@ func TestEngineArrivesLate(t *testing.T) {
 		"acquire, free since": free, "acquire, free since" + repeats: free,
 		"acquire, passed on": passedOn, "acquire, passed on" + repeats: passedOn,
 		"acquire, held twice since": heldTwice, "acquire, held twice since" + repeats: heldTwice,
-		"acquire, lost": func(s late) func() {
-			lost := s.acquired()
-			s.delete()
-			<-lost.Context().Done()
-			locktest.Warm(s.t, s.other, "k{1}")
-			return func() { locktest.ReleaseLost(s.t, lost, "Release of the evicted") }
-		},
+		"acquire, lost": lost, "acquire, lost" + byTime: lost, // whose cancel Redis remembers like a release
 		"poll, given up": func(s late) func() {
 			held := locktest.Obtain(s.t, s.other, "k{1}")
 			s.givenUp(true)
@@ -158,10 +159,12 @@ func TestEngineArrivesLate(t *testing.T) {
 				m, links := network(t, 2)
 				s := late{t: t, link: links[1], delete: func() { m.Del("k{1}"); m.Del(handoff.KeysOf("k{1}").Readers) }}
 				retries, o, cancelled := -1, handoff.Options{}, 2*time.Second
-				if strings.HasSuffix(what, repeats) {
+				switch {
+				case strings.HasSuffix(what, repeats):
 					retries = 1
-				}
-				if what == "release that queues" {
+				case strings.HasSuffix(what, byTime):
+					o.MaxHold, s.delete = locktest.TTL, func() {}
+				case what == "release that queues":
 					o.Cohort, cancelled = 1, 500*time.Millisecond // so that each release goes to Redis, and this one is not repeated
 				}
 				s.other, s.l = pick(links[0].process(t, handoff.Options{}), rival),
@@ -219,17 +222,13 @@ func TestEngineLatePollKeepsTheLeaseTime(t *testing.T) {
 // process: it lets nobody in (invariant 2).
 func TestEngineMessageArrivesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, links := network(t, 2)
-		o := handoff.Options{TTL: time.Second}
-		held := locktest.Obtain(t, links[0].process(t, o).Fair(), "k{1}")
-		l := links[1].process(t, o).Fair()
-		first, _ := waits(t.Context(), l, "k{1}")
-		second, _ := waits(t.Context(), l, "k{1}")
-		links[1].calls.Store(true)
-		links[1].lateMessages.Store(int64(1600 * time.Millisecond))
-		_ = held.Release(t.Context()) // to the first
+		s := newScene(t, handoff.Options{TTL: time.Second}, "fair", "fair")
+		first, second := s.waits(1), s.waits(1)
+		s.links[1].calls.Store(true)
+		s.links[1].lateMessages.Store(int64(1600 * time.Millisecond))
+		_ = s.held.Release(t.Context()) // to the first
 		time.Sleep(1010 * time.Millisecond)
-		links[1].heal()
+		s.links[1].heal()
 		lease := <-second
 		select {
 		case other := <-first:
@@ -243,38 +242,22 @@ func TestEngineMessageArrivesLate(t *testing.T) {
 
 // An acquire that arrives twice keeps the place that the first one had (invariants 4 and 8).
 func TestEngineRepeatedAcquireKeepsItsPlace(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 3)
-		held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-		l, other := pick(links[1].process(t, handoff.Options{}), name), pick(links[2].process(t, handoff.Options{}), name)
-		subscribe(t, l, other)
-		links[1].keep.Store(true)
-		first, _ := waits(t.Context(), l, "k{1}")
-		links[1].keep.Store(false)
+	scenes(t, 3, handoff.Options{}, func(t *testing.T, s *scene) {
+		subscribe(t, s.ls[1], s.ls[2])
+		s.links[1].keep.Store(true)
+		first := s.waits(1)
+		s.links[1].keep.Store(false)
 		time.Sleep(time.Second) // it was sent again, and has queued
-		second, _ := waits(t.Context(), other, "k{1}")
-		if links[1].deliver() == 0 {
+		second := s.waits(2)
+		if s.links[1].deliver() == 0 {
 			t.Error("no request was kept back")
 		}
 		synctest.Wait()
-		_ = held.Release(t.Context())
+		_ = s.held.Release(t.Context())
 		synctest.Wait()
 		if len(first) != 1 || len(second) != 0 {
 			t.Errorf("%d of the first and %d of the second have it, want the first", len(first), len(second))
 		}
-	})
-}
-
-// A lease was lost and its attempt cancelled, which Redis remembers like a release. The holder's release reports the
-// loss all the same.
-func TestEngineReleaseOfALostAndCancelledLease(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 2)
-		l := pick(links[1].process(t, handoff.Options{MaxHold: locktest.TTL}), name)
-		lost := late{t: t, l: l, link: links[1]}.acquired()
-		<-lost.Context().Done()
-		locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
-		locktest.ReleaseLost(t, lost, "Release of the evicted")
 	})
 }
 

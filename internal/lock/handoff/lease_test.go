@@ -102,9 +102,8 @@ func endsBefore(t *testing.T, m *miniredis.Miniredis, lease lock.Lease) {
 // A lease that the server no longer has ends with the next renewal. Neither renewals nor the release touch another
 // owner's key (invariant 1).
 func TestEngineLeavesForeignKeysAlone(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		m, links := network(t, 1)
-		lease := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), name), "k{1}")
+	scenes(t, 1, handoff.Options{}, func(t *testing.T, s *scene) {
+		m, lease := s.m, s.held
 		if err := m.Set("k{1}", "somebody else"); err != nil {
 			t.Fatal(err)
 		}

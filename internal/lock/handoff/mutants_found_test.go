@@ -21,7 +21,7 @@ func TestMutantsAreFound(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, m := range mutants {
-		for _, name := range m.kills {
+		for _, name := range each(m.kills) {
 			if seen[name] {
 				continue
 			}
@@ -35,13 +35,13 @@ func TestMutantsAreFound(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			tests := filepath.Join(t.TempDir(), "tests")
 			// Without symbols, which take most of the time.
-			overlay := testenv.Overlay(t, ".", m.edits)
+			overlay := testenv.Overlay(t, ".", m.edits())
 			compile := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags", "-s -w", "-overlay", overlay, "-o",
 				tests, ".")
 			if out, err := compile.CombinedOutput(); err != nil {
 				t.Fatalf("it does not compile: %v\n%s", err, out)
 			}
-			for _, name := range m.kills {
+			for _, name := range each(m.kills) {
 				switch out, err := runTest(t, tests, name); {
 				case err == nil:
 					t.Errorf("%s passes", name)

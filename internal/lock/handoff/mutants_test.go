@@ -12,410 +12,152 @@ import (
 
 // mutant is a defect that somebody might put into the engine, and the tests that find it.
 type mutant struct {
-	name  string
-	edits []testenv.Edit
-	kills []string // tests, each of which must fail; as for 'go test -run', and the first part is the whole name
-	rows  []string // of the tables of transitions: what goes wrong there
+	name, file, from, to string
+	kills                string // tests, each of which must fail; as for 'go test -run', after a whole name
+	rows                 string // of the tables of transitions: what goes wrong there
+}
+
+func (m mutant) edits() []testenv.Edit { return []testenv.Edit{{m.file, m.from, m.to}} }
+
+// each are the parts of kills or of rows.
+func each(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ';' })
 }
 
 var mutants = []mutant{
-	{
-		name: "an acquire does not check its tombstone",
-		edits: []testenv.Edit{
-			{"lua/acquire.lua", "call('EXISTS', KEYS[1], KEYS[2], KEYS[5]) == 0", "call('EXISTS', KEYS[1], KEYS[2]) == 0"},
-			{"lua/acquire.lua", "(released or call('EXISTS', KEYS[5]) == 1)", "released"},
-		},
-		kills: []string{"TestEngineArrivesLate/acquire,_given_up$/fair"},
-	},
-	{
-		name: "an acquire overtakes the queue",
-		edits: []testenv.Edit{{
-			"lua/acquire.lua", "call('EXISTS', KEYS[1], KEYS[2], KEYS[5]) == 0",
-			"call('EXISTS', KEYS[1], KEYS[5]) == 0",
-		}},
-		kills: []string{"TestEngineNewcomerDoesNotOvertake"},
-	},
-	{
-		name:  "a cancel leaves its token in the queue",
-		edits: []testenv.Edit{{"lua/cancel.lua", "redis.call('ZREM', KEYS[2], ARGV[1])", ""}},
-		kills: []string{"TestEngineCancelIsSentAgain/300ms"},
-		rows:  []string{"queued + giving up -> idle"},
-	},
-	{
-		name: "a cancel hands over the lock of another owner",
-		edits: []testenv.Edit{{
-			"lua/cancel.lua", "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {0, 0} end", "",
-		}},
-		kills: []string{"TestEngineCancelIsSentAgain/300ms"},
-	},
-	{
-		name: "a release hands over the lock of another owner",
-		edits: []testenv.Edit{{
-			"lua/release.lua", "if redis.call('GET', KEYS[1]) ~= ARGV[1] then",
-			"if redis.call('EXISTS', KEYS[1]) == 0 then",
-		}},
-		kills: []string{"TestEngineLeavesForeignKeysAlone"},
-	},
-	{
-		name: "a release is not remembered",
-		edits: []testenv.Edit{{
-			"lua/release.lua", "redis.call('RENAME', KEYS[1], KEYS[4])", "redis.call('DEL', KEYS[1])",
-		}},
-		kills: []string{"TestEngineRandomCuts/fair"},
-		rows:  []string{"granted + release -> idle"},
-	},
-	{
-		name: "a release queues an attempt that has ended",
-		edits: []testenv.Edit{{
-			"lua/release.lua", "ARGV[4] ~= '' and redis.call('EXISTS', KEYS[5]) == 0", "ARGV[4] ~= ''",
-		}},
-		kills: []string{"TestEngineArrivesLate/release_that_queues/handoff"},
-	},
-	{
-		name: "a renewal renews the lock of another owner",
-		edits: []testenv.Edit{{
-			"lua/renew.lua", "elseif redis.pcall('GET', key) == ARGV[i + 1] then",
-			"elseif redis.call('EXISTS', key) == 1 then",
-		}},
-		kills: []string{"TestEngineLeavesForeignKeysAlone"},
-	},
-	{
-		name:  "a fence is raised for a holder that has lost the lock",
-		edits: []testenv.Edit{{"lua/raise.lua", "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end", ""}},
-		kills: []string{"TestEngineFencedLosesTheLock"},
-	},
-	{
-		name: "an eviction takes the lock from the next holder",
-		edits: []testenv.Edit{{
-			"lua/force.lua", "if token == owner or redis.call('ZREM', readers, token) == 1 then",
-			"if redis.call('ZREM', readers, token) >= 0 then",
-		}},
-		kills: []string{"TestForceReleaseWithoutAnAnswer"},
-	},
-	{
-		name:  "a process without a subscription is granted the lock",
-		edits: []testenv.Edit{{"lua/pass.lua", "channel)[2] > 0", "channel)[2] >= 0"}},
-		kills: []string{"TestEngineSomebodyGetsInSoon/dead,_and"},
-	},
-	{
-		name:  "a script skips all that are gone",
-		edits: []testenv.Edit{{"lua/pass.lua", "more, taken = taken == most, taken + 1", "more = false"}},
-		kills: []string{"TestEngineManyAreGone/fair", "TestEngineManyAreGone/rw-write"},
-	},
-	{
-		name:  "each waiter of a silent process costs a grant",
-		edits: []testenv.Edit{{"lua/pass.lua", "if ends and ends - now() < 10 and", "if false and"}},
-		kills: []string{"TestEngineSilentProcessCostsOneGrant/fair/5"},
-	},
-	{
-		name:  "a lost counter begins at one",
-		edits: []testenv.Edit{{"lua/fence.lua", "t[1] * 1000000 + t[2]", "0"}},
-		kills: []string{"TestEngineFenceHandedOverWithoutItsCounter"},
-	},
-	{
-		name: "a grant reserves one fence for a whole cohort",
-		edits: []testenv.Edit{{
-			"lua/pass.lua", "reserve(string.match(token, '%.(%d+)%.%d+$'))", "reserve(1)",
-		}},
-		kills: []string{"TestForceRelease/handoff"},
-	},
-	{
-		name: "a poll queues an attempt that has ended",
-		edits: []testenv.Edit{{
-			"lua/poll.lua", "local ended = redis.call('MGET', unpack(KEYS, 5))",
-			"local ended = {} for i = 5, #KEYS do ended[i - 4] = false end",
-		}},
-		kills: []string{"TestEngineArrivesLate/poll,_given_up/fair"},
-	},
-	{
-		name:  "a poll does not queue a token that has vanished",
-		edits: []testenv.Edit{{"lua/poll.lua", "    enqueue(token)\n", ""}},
-		kills: []string{"TestEngineSomebodyGetsInSoon/the_lock_and_the_queue_vanish"},
-	},
-	{
-		name: "a reader gets in beside a writer",
-		edits: []testenv.Edit{{
-			"lua/rw_read.lua", "if not owner and not ended and", "if not ended and",
-		}},
-		kills: []string{"TestStateMachine/read-write"},
-	},
-	{
-		name: "the acquire of a read does not check its tombstone",
-		edits: []testenv.Edit{{
-			"lua/rw_read.lua", "local owner, ended = seen[1], seen[2]", "local owner, ended = seen[1], false",
-		}},
-		kills: []string{"TestEngineArrivesLate/acquire,_held_twice_since/rw-read"},
-	},
-	{
-		name: "a writer gets in beside readers",
-		edits: []testenv.Edit{{
-			"lua/rw_write.lua", "if reader_count() == 0 then return {2,", "if fence then return {2,",
-		}},
-		kills: []string{"TestStateMachine/read-write"},
-		rows:  []string{"asking + reply -> draining"},
-	},
-	{
-		name: "the acquire of a write does not check its tombstone",
-		edits: []testenv.Edit{{
-			"lua/rw_write.lua", "local owner, ended = seen[1], seen[3] or seen[2] == ARGV[1]",
-			"local owner, ended = seen[1], seen[2] == ARGV[1]",
-		}},
-		kills: []string{"TestEngineArrivesLate/acquire,_held_twice_since/rw-write"},
-	},
-	{
-		name: "a reader that has expired keeps a writer out",
-		edits: []testenv.Edit{{
-			"lua/rw_admit.lua", "ipairs(redis.call('ZRANGEBYSCORE', readers, '-inf', now(), 'LIMIT', 0, most))", "ipairs({})",
-		}},
-		kills: []string{"TestLeaseTimeOfTheDead/rw-read"},
-	},
-	{
-		name:  "the first reader to leave lets the writer in",
-		edits: []testenv.Edit{{"lua/rw_admit.lua", "if reader_count() > 0 then return end", ""}},
-		kills: []string{"TestReadWriteBoundedWaitForReaders"},
-		rows:  []string{"draining + message -> granted"},
-	},
-	{
-		name: "a message that grants the write lock does not count the readers",
-		edits: []testenv.Edit{{
-			"lua/rw_admit.lua", "free, notified = false, notified + 1", "notified = notified + 1",
-		}},
-		kills: []string{"TestReadWriteOrder"},
-		rows:  []string{"queued + message -> draining"},
-	},
-	{
-		name:  "a read that is over leaves no tombstone",
-		edits: []testenv.Edit{{"lua/rw_leave.lua", "redis.call('SET', KEYS[5], 1, 'PX', ARGV[4])", ""}},
-		kills: []string{"TestEngineArrivesLate/acquire,_held_twice_since/rw-read"},
-	},
-	{
-		name: "a release hands over the write lock of another owner",
-		edits: []testenv.Edit{{
-			"lua/rw_release.lua", "if redis.call('GET', KEYS[1]) ~= ARGV[1] then",
-			"if redis.call('EXISTS', KEYS[1]) == 0 then",
-		}},
-		kills: []string{"TestForceRelease/rw-write"},
-	},
-	{
-		name: "a renewal lets a lost reader in again",
-		edits: []testenv.Edit{{
-			"lua/rw_renew.lua", "if type(expiry) == 'string' and tonumber(expiry) > at then", "if true then",
-		}},
-		kills: []string{"TestForceReleaseOfAProcessThatNeverWaited/rw-read"},
-	},
-	{
-		name: "a poll queues a reader or a writer whose attempt has ended",
-		edits: []testenv.Edit{{
-			"lua/rw_poll.lua", "local ended = redis.call('MGET', unpack(KEYS, 5, #KEYS - 1))", "local ended = {}",
-		}},
-		kills: []string{"TestForceReleaseOfAWaiterThatMissedItsGrant"},
-	},
-	{
-		name: "a grant is used although little of its time is left",
-		edits: []testenv.Edit{{
-			"acquire.go", "case validUntil(0, c.ttl())-took >= c.grantTimeout()/4:",
-			"case true:",
-		}},
-		kills: []string{"TestLoggerHearsOfLateGrants"},
-		rows:  []string{"asking + reply -> granted"},
-	},
-	{
-		name: "a lease counts from the reply",
-		edits: []testenv.Edit{{
-			"contender.go", "validUntil(sent, min(ttl, c.ttl()))", "validUntil(e.now(), min(ttl, c.ttl()))",
-		}},
-		kills: []string{"TestEngineLeaseCountsFromTheSending/told_by_a_message"},
-		rows:  []string{"asking + message -> granted", "queued + message -> granted"},
-	},
-	{
-		name: "a message about an earlier grant lets a waiter in",
-		edits: []testenv.Edit{{
-			"contender.go", "if late || serverTime < c.serverTime || ", "if late && serverTime < c.serverTime || ",
-		}},
-		kills: []string{"TestEngineStaleMessage"},
-		rows:  []string{"queued + message -> asking"},
-	},
-	{
-		name: "a message about an attempt that has ended is ignored",
-		edits: []testenv.Edit{{
-			"contender.go", "e.spawn(func() { e.cleaner.cancel(key, token) })\n\t\treturn\n", "return\n",
-		}},
-		kills: []string{"TestEngineSomebodyGetsInSoon/gone,_cancel_lost"},
-	},
-	{
-		name: "a draining writer ignores messages",
-		edits: []testenv.Edit{{
-			"contender.go", "if c.state == granted || c.evicted {", "if c.state >= draining || c.evicted {",
-		}},
-		kills: []string{"TestEngineCosts"},
-		rows:  []string{"draining + message -> draining"},
-	},
-	{
-		name:  "an attempt that is given up is not cancelled",
-		edits: []testenv.Edit{{"contender.go", "if cancel && !unsent {", "if cancel && unsent {"}},
-		kills: []string{"TestEngineArrivesLate/acquire,_given_up$/fair"},
-		rows:  []string{"asking + giving up -> idle"},
-	},
-	{
-		name: "a writer whose wait runs out while it drains is not cancelled",
-		edits: []testenv.Edit{{
-			"readwrite.go", "a.sent+ttl*2/5))\n\tc.rejectOverdue(true)", "a.sent+ttl*2/5))\n\tc.rejectOverdue(false)",
-		}},
-		kills: []string{"TestReadWriteBoundedWaitForReaders"},
-		rows:  []string{"draining + giving up -> idle"},
-	},
-	{
-		name: "a waiter that leaves keeps what it was granted a moment ago",
-		edits: []testenv.Edit{{
-			"acquire.go", "if h := c.leave(w); h != nil {", "if h := c.leave(w); h != nil && h.entries == 0 {",
-		}},
-		kills: []string{"TestEngineGrantRacesWithCancel"},
-	},
-	{
-		name: "a reply about an earlier token is taken for the present one",
-		edits: []testenv.Edit{{
-			"acquire.go", "if c.token != token || c.state != asking { // given up",
-			"if c.state != asking { // given up",
-		}},
-		kills: []string{"TestReplyAboutAnEarlierAttempt"},
-	},
-	{
-		name: "a waiter in the queue is not polled",
-		edits: []testenv.Edit{{
-			"acquire.go", "if c.waiters.size > 0 {\n\t\t\te.pollers.watch(c, a.ttl)",
-			"if c.waiters.size < 0 {\n\t\t\te.pollers.watch(c, a.ttl)",
-		}},
-		kills: []string{"TestEngineSomebodyGetsInSoon/the_lock_and_the_queue_vanish"},
-		rows:  []string{"asking + reply -> queued"},
-	},
-	{
-		name: "a message that overtakes the reply is forgotten",
-		edits: []testenv.Edit{{
-			"acquire.go", "case queue && c.acquireAgain:", "case queue && c.acquireAgain && c.evicted:",
-		}},
-		kills: []string{"TestReadWriteMessageOvertakesAnswer/granted_the_write_lock"},
-	},
-	{
-		name: "a process queues before it is subscribed",
-		edits: []testenv.Edit{{
-			"acquire.go", "queue := c.mayQueue() && e.subscriber.subscribed(c.key)", "queue := c.mayQueue()",
-		}},
-		kills: []string{"TestEngineMetrics"},
-		rows:  []string{"idle + start -> asking"},
-	},
-	{
-		name: "a message lets a writer in while readers are in",
-		edits: []testenv.Edit{{
-			"readwrite.go", "if mark == markDrain && c.mode == writing {",
-			"if mark == markDrain && c.mode != writing {",
-		}},
-		kills: []string{"TestGrantFromBeforeAnEviction/draining"},
-		rows:  []string{"asking + message -> draining"},
-	},
-	{
-		name: "a draining writer does not check the readers",
-		edits: []testenv.Edit{{
-			"readwrite.go", "min(e.now()+e.pollers.next(a.ttl), a.sent+ttl*2/5)", "e.now()+a.ttl+a.sent+ttl*20",
-		}},
-		kills: []string{"TestLeaseTimeOfTheDead/rw-read"},
-		rows:  []string{"draining + timer -> asking"},
-	},
-	{
-		name:  "a grant from before an eviction is used",
-		edits: []testenv.Edit{{"force.go", "c.evicted = true", "c.evicted = false"}},
-		kills: []string{"TestGrantFromBeforeAnEviction"},
-		rows:  []string{"asking + reply -> idle", "draining + message -> asking"},
-	},
-	{
-		name: "a poll that finds a grant is ignored",
-		edits: []testenv.Edit{{
-			"poll.go", "case slices.Contains(found, c.token):", "case slices.Contains(found, c.key):",
-		}},
-		kills: []string{"TestEngineSomebodyGetsInSoon/its_messages_are_lost"},
-		rows:  []string{"queued + poll -> asking"},
-	},
-	{
-		name: "an attempt is not cancelled after a poll that was not answered",
-		edits: []testenv.Edit{{
-			"poll.go", "c.mayArriveLate = c.mayArriveLate || unanswered",
-			"c.mayArriveLate = c.mayArriveLate && unanswered",
-		}},
-		kills: []string{"TestEngineArrivesLate/poll,_granted_after_the_repetition/fair"},
-	},
-	{
-		name:  "a renewal does not notice another owner",
-		edits: []testenv.Edit{{"renew.go", "case number(v[i]) == 0 || !c.extend(", "case !c.extend("}},
-		kills: []string{"TestForceReleaseOfAProcessThatNeverWaited/handoff"},
-		rows:  []string{"active -> lost: its end has come, or a renewal finds another owner"},
-	},
-	{
-		name: "the attempt of a lost lease is not cancelled",
-		edits: []testenv.Edit{{
-			"lease.go", "h.cancelled = h.mayArriveLate || c.lease > 0", "h.cancelled = c.lease > 0",
-		}},
-		kills: []string{"TestEngineArrivesLate/acquire,_lost/fair"},
-		rows:  []string{"granted + loss -> idle"},
-	},
-	{
-		name:  "a cohort is not bounded",
-		edits: []testenv.Edit{{"lease.go", "c.waiters.size > 0 && c.fence <= c.last &&", "c.waiters.size > 0 &&"}},
-		kills: []string{"TestEngineCohortIsBounded/one"},
-		rows:  []string{"active -> ended: its last entry is released and a waiter is served"},
-	},
-	{
-		name:  "the holders of a cohort have the same fence",
-		edits: []testenv.Edit{{"contender.go", "c.fence++", ""}},
-		kills: []string{"TestEngineScriptsSentTwice/handoff"},
-	},
-	{
-		name:  "a release that finds another owner succeeds",
-		edits: []testenv.Edit{{"lease.go", "case released == 1:", "case released >= 0:"}},
-		kills: []string{"TestEngineNewcomerDoesNotOvertake"},
-		rows:  []string{"ended -> lost: the release finds another owner"},
-	},
-	{
-		name:  "a release that was not answered is not repeated",
-		edits: []testenv.Edit{{"lease.go", "e.cleaner.later(c.key, h.token, e.now(), a.err)", ""}},
-		kills: []string{"TestEngineCleanupIsNotCrowdedOut"},
-	},
-	{
-		name:  "a cancel that was not answered is not repeated",
-		edits: []testenv.Edit{{"cleanup.go", "cl.later(key, token, ended, r.err)", ""}},
-		kills: []string{"TestEngineCancelIsSentAgain/2.4s"},
-	},
-	{
-		name:  "the first of several entries to leave releases the lock",
-		edits: []testenv.Edit{{"lease.go", "inner, lost := h.entries > 0,", "inner, lost := h.entries > 1,"}},
-		kills: []string{"TestEngineReentry"},
-		rows:  []string{"active -> ended: its last entry is released"},
-	},
-	{
-		name: "a lock with a lease time is renewed",
-		edits: []testenv.Edit{{
-			"lease.go", "if c.lease > 0 && ttl >= c.lease {", "if c.lease > 0 && ttl > c.lease {",
-		}},
-		kills: []string{"TestLeaseTimeIsNotRenewed/fair"},
-	},
-	{
-		name: "a lease outlives MaxHold",
-		edits: []testenv.Edit{{
-			"lease.go", "min(c.validUntil, c.hold.since+most)", "min(c.validUntil, c.hold.since+2*most)",
-		}},
-		kills: []string{"TestEngineMaxHold"},
-	},
-	{
-		name: "the holds are not checked after a reconnect",
-		edits: []testenv.Edit{{
-			"renew.go", "case c.state == granted && !c.renewing:", "case c.state == granted && c.renewing:",
-		}},
-		kills: []string{"TestEngineReconnectRenewsHolds/fair/listens"},
-	},
-	{
-		name:  "an engine that is closed keeps its locks",
-		edits: []testenv.Edit{{"engine.go", "held = append(held, c.hold)", ""}},
-		kills: []string{"TestEngineCloseWithoutServer"},
-		rows:  []string{"active -> ended: the engine is closed"},
-	},
+	{"an acquire does not check its tombstone", "lua/acquire.lua", "local released = ",
+		"KEYS[5] = 'none' local released = ", "TestEngineArrivesLate/acquire,_given_up$/fair", ""},
+	{"an acquire overtakes the queue", "lua/acquire.lua", "call('EXISTS', KEYS[1], KEYS[2], KEYS[5]) == 0",
+		"call('EXISTS', KEYS[1], KEYS[5]) == 0", "TestEngineSomebodyGetsInSoon/the_lock_is_lost,_and_a_newcomer", ""},
+	{"a cancel leaves its token in the queue", "lua/cancel.lua", "redis.call('ZREM', KEYS[2], ARGV[1])", "",
+		"TestEngineSomebodyGetsInSoon/gone,_cancelled_after_300ms", "queued + giving up -> idle"},
+	{"a cancel hands over the lock of another owner", "lua/cancel.lua",
+		"if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {0, 0} end", "",
+		"TestEngineSomebodyGetsInSoon/gone,_cancelled_after_300ms", ""},
+	{"a release hands over the lock of another owner", "lua/release.lua", "if redis.call('GET', KEYS[1]) ~= ARGV[1] then",
+		"if redis.call('EXISTS', KEYS[1]) == 0 then", "TestEngineLeavesForeignKeysAlone", ""},
+	{"a release is not remembered", "lua/release.lua", "redis.call('RENAME', KEYS[1], KEYS[4])",
+		"redis.call('DEL', KEYS[1])", "TestEngineRandomCuts/fair", "granted + release -> idle"},
+	{"a release queues an attempt that has ended", "lua/release.lua",
+		"ARGV[4] ~= '' and redis.call('EXISTS', KEYS[5]) == 0", "ARGV[4] ~= ''",
+		"TestEngineArrivesLate/release_that_queues/handoff", ""},
+	{"a renewal renews the lock of another owner", "lua/renew.lua", "elseif redis.pcall('GET', key) == ARGV[i + 1] then",
+		"elseif redis.call('EXISTS', key) == 1 then", "TestEngineLeavesForeignKeysAlone", ""},
+	{"a fence is raised for a holder that has lost the lock", "lua/raise.lua",
+		"if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end", "", "TestEngineFencedLosesTheLock", ""},
+	{"an eviction takes the lock from the next holder", "lua/force.lua",
+		"if token == owner or redis.call('ZREM', readers, token) == 1 then",
+		"if redis.call('ZREM', readers, token) >= 0 then", "TestForceReleaseWithoutAnAnswer", ""},
+	{"a process without a subscription is granted the lock", "lua/pass.lua", "channel)[2] > 0", "channel)[2] >= 0",
+		"TestEngineSomebodyGetsInSoon/dead,_and", ""},
+	{"a script skips all that are gone", "lua/pass.lua", "more, taken = taken == most, taken + 1", "more = false",
+		"TestEngineManyAreGone/fair;TestEngineManyAreGone/rw-write", ""},
+	{"each waiter of a silent process costs a grant", "lua/pass.lua", "if ends and ends - now() < 10 and", "if false and",
+		"TestEngineSilentProcessCostsOneGrant/fair/5", ""},
+	{"a lost counter begins at one", "lua/fence.lua", "t[1] * 1000000 + t[2]", "0",
+		"TestEngineTicketsOutliveAWaiter", ""},
+	{"a grant reserves one fence for a whole cohort", "lua/pass.lua", "reserve(string.match(token, '%.(%d+)%.%d+$'))",
+		"reserve(1)", "TestForceRelease/handoff", ""},
+	{"a poll queues an attempt that has ended", "lua/poll.lua", "local ended = redis.call('MGET', unpack(KEYS, 5))",
+		"local ended = {} for i = 5, #KEYS do ended[i - 4] = false end", "TestEngineArrivesLate/poll,_given_up/fair", ""},
+	{"a poll does not queue a token that has vanished", "lua/poll.lua", "    enqueue(token)\n", "",
+		"TestEngineSomebodyGetsInSoon/the_lock_and_the_queue_vanish", ""},
+	{"a reader gets in beside a writer", "lua/rw_read.lua", "if not owner and not ended and", "if not ended and",
+		"TestStateMachine/read-write", ""},
+	{"the acquire of a read does not check its tombstone", "lua/rw_read.lua", "local owner, ended = seen[1], seen[2]",
+		"local owner, ended = seen[1], false", "TestEngineArrivesLate/acquire,_held_twice_since/rw-read", ""},
+	{"a writer gets in beside readers", "lua/rw_write.lua", "if reader_count() == 0 then return {2,",
+		"if fence then return {2,", "TestStateMachine/read-write", "asking + reply -> draining"},
+	{"the acquire of a write does not check its tombstone", "lua/rw_write.lua",
+		"local owner, ended = seen[1], seen[3] or seen[2] == ARGV[1]", "local owner, ended = seen[1], seen[2] == ARGV[1]",
+		"TestEngineArrivesLate/acquire,_held_twice_since/rw-write", ""},
+	{"a reader that has expired keeps a writer out", "lua/rw_admit.lua",
+		"ipairs(redis.call('ZRANGEBYSCORE', readers, '-inf', now(), 'LIMIT', 0, most))", "ipairs({})",
+		"TestLeaseTimeOfTheDead/rw-read", ""},
+	{"the first reader to leave lets the writer in", "lua/rw_admit.lua", "if reader_count() > 0 then return end", "",
+		"TestReadWriteBoundedWaitForReaders", "draining + message -> granted"},
+	{"a message that grants the write lock does not count the readers", "lua/rw_admit.lua",
+		"free, notified = false, notified + 1", "notified = notified + 1", "TestReadWriteOrder",
+		"queued + message -> draining"},
+	{"a read that is over leaves no tombstone", "lua/rw_leave.lua", "redis.call('SET', KEYS[5], 1, 'PX', ARGV[4])", "",
+		"TestEngineArrivesLate/acquire,_held_twice_since/rw-read", ""},
+	{"a release hands over the write lock of another owner", "lua/rw_release.lua",
+		"if redis.call('GET', KEYS[1]) ~= ARGV[1] then", "if redis.call('EXISTS', KEYS[1]) == 0 then",
+		"TestForceRelease/rw-write", ""},
+	{"a renewal lets a lost reader in again", "lua/rw_renew.lua",
+		"if type(expiry) == 'string' and tonumber(expiry) > at then", "if true then",
+		"TestForceReleaseOfAProcessThatNeverWaited/rw-read", ""},
+	{"a poll queues a reader or a writer whose attempt has ended", "lua/rw_poll.lua",
+		"local ended = redis.call('MGET', unpack(KEYS, 5, #KEYS - 1))", "local ended = {}",
+		"TestForceReleaseOfAWaiterThatMissedItsGrant", ""},
+	{"a grant is used although little of its time is left", "acquire.go",
+		"case validUntil(0, c.ttl())-took >= c.grantTimeout()/4:", "case true:", "TestLoggerHearsOfLateGrants",
+		"asking + reply -> granted"},
+	{"a lease counts from the reply", "contender.go", "validUntil(sent, min(ttl, c.ttl()))",
+		"validUntil(e.now(), min(ttl, c.ttl()))", "TestEngineLeaseCountsFromTheSending/told_by_a_message",
+		"asking + message -> granted;queued + message -> granted"},
+	{"a message about an earlier grant lets a waiter in", "contender.go", "if late || serverTime < c.serverTime || ",
+		"if late && serverTime < c.serverTime || ", "TestEngineMessageArrivesLate", "queued + message -> asking"},
+	{"a message about an attempt that has ended is ignored", "contender.go",
+		"e.spawn(func() { e.cleaner.cancel(key, token) })\n\t\treturn\n", "return\n",
+		"TestEngineSomebodyGetsInSoon/gone,_cancel_lost", ""},
+	{"a draining writer ignores messages", "contender.go", "if c.state == granted || c.evicted {",
+		"if c.state >= draining || c.evicted {", "TestEngineCosts", "draining + message -> draining"},
+	{"an attempt that is given up is not cancelled", "contender.go", "if cancel && !unsent {", "if cancel && unsent {",
+		"TestEngineArrivesLate/acquire,_given_up$/fair", "asking + giving up -> idle"},
+	{"a writer whose wait runs out while it drains is not cancelled", "readwrite.go",
+		"a.sent+ttl*2/5))\n\tc.rejectOverdue(true)", "a.sent+ttl*2/5))\n\tc.rejectOverdue(false)",
+		"TestReadWriteBoundedWaitForReaders", "draining + giving up -> idle"},
+	{"a waiter that leaves keeps what it was granted a moment ago", "acquire.go", "if h := c.leave(w); h != nil {",
+		"if h := c.leave(w); h != nil && h.entries == 0 {", "TestEngineGrantRacesWithCancel", ""},
+	{"a reply about an earlier token is taken for the present one", "acquire.go",
+		"if c.token != token || c.state != asking { // given up", "if c.state != asking { // given up",
+		"TestReplyAboutAnEarlierAttempt", ""},
+	{"a waiter in the queue is not polled", "acquire.go", "if c.waiters.size > 0 {\n\t\t\te.pollers.watch(c, a.ttl)",
+		"if c.waiters.size < 0 {\n\t\t\te.pollers.watch(c, a.ttl)",
+		"TestEngineSomebodyGetsInSoon/the_lock_and_the_queue_vanish", "asking + reply -> queued"},
+	{"a message that overtakes the reply is forgotten", "acquire.go", "case queue && c.acquireAgain:",
+		"case queue && c.acquireAgain && c.evicted:", "TestReadWriteMessageOvertakesAnswer/granted_the_write_lock", ""},
+	{"a process queues before it is subscribed", "acquire.go", "queue := c.mayQueue() && e.subscriber.subscribed(c.key)",
+		"queue := c.mayQueue()", "TestEngineMetrics", "idle + start -> asking"},
+	{"a message lets a writer in while readers are in", "readwrite.go", "if mark == markDrain && c.mode == writing {",
+		"if mark == markDrain && c.mode != writing {", "TestGrantFromBeforeAnEviction/draining",
+		"asking + message -> draining"},
+	{"a draining writer does not check the readers", "readwrite.go", "min(e.now()+e.pollers.next(a.ttl), a.sent+ttl*2/5)",
+		"e.now()+a.ttl+a.sent+ttl*20", "TestLeaseTimeOfTheDead/rw-read", "draining + timer -> asking"},
+	{"a grant from before an eviction is used", "force.go", "c.evicted = true", "c.evicted = false",
+		"TestGrantFromBeforeAnEviction", "asking + reply -> idle;draining + message -> asking"},
+	{"a poll that finds a grant is ignored", "poll.go", "case slices.Contains(found, c.token):",
+		"case slices.Contains(found, c.key):", "TestEngineSomebodyGetsInSoon/its_messages_are_lost",
+		"queued + poll -> asking"},
+	{"an attempt is not cancelled after a poll that was not answered", "poll.go",
+		"c.mayArriveLate = c.mayArriveLate || unanswered", "c.mayArriveLate = c.mayArriveLate && unanswered",
+		"TestEngineArrivesLate/poll,_granted_after_the_repetition/fair", ""},
+	{"a renewal does not notice another owner", "renew.go", "case number(v[i]) == 0 || !c.extend(", "case !c.extend(",
+		"TestForceReleaseOfAProcessThatNeverWaited/handoff",
+		"active -> lost: its end has come, or a renewal finds another owner"},
+	{"the attempt of a lost lease is not cancelled", "lease.go", "h.cancelled = h.mayArriveLate || c.lease > 0",
+		"h.cancelled = c.lease > 0", "TestEngineArrivesLate/acquire,_lost/fair", "granted + loss -> idle"},
+	{"a cohort is not bounded", "lease.go", "c.waiters.size > 0 && c.fence <= c.last &&", "c.waiters.size > 0 &&",
+		"TestEngineCohortIsBounded/one", "active -> ended: its last entry is released and a waiter is served"},
+	{"the holders of a cohort have the same fence", "contender.go", "c.fence++", "", "TestEngineScriptsSentTwice/handoff",
+		""},
+	{"a release that finds another owner succeeds", "lease.go", "case released == 1:", "case released >= 0:",
+		"TestEngineSomebodyGetsInSoon/the_lock_is_lost,_and_a_newcomer", "ended -> lost: the release finds another owner"},
+	{"a release that was not answered is not repeated", "lease.go", "e.cleaner.later(c.key, h.token, e.now(), a.err)", "",
+		"TestEngineCleanupIsNotCrowdedOut", ""},
+	{"a cancel that was not answered is not repeated", "cleanup.go", "cl.later(key, token, ended, r.err)", "",
+		"TestEngineSomebodyGetsInSoon/gone,_cancelled_after_2.4s", ""},
+	{"the first of several entries to leave releases the lock", "lease.go", "inner, lost := h.entries > 0,",
+		"inner, lost := h.entries > 1,", "TestEngineReentry", "active -> ended: its last entry is released"},
+	{"a lock with a lease time is renewed", "lease.go", "if c.lease > 0 && ttl >= c.lease {",
+		"if c.lease > 0 && ttl > c.lease {", "TestLeaseTimeIsNotRenewed/fair", ""},
+	{"a lease outlives MaxHold", "lease.go", "min(c.validUntil, c.hold.since+most)",
+		"min(c.validUntil, c.hold.since+2*most)", "TestEngineMaxHold", ""},
+	{"the holds are not checked after a reconnect", "renew.go", "case c.state == granted && !c.renewing:",
+		"case c.state == granted && c.renewing:", "TestEngineReconnectRenewsHolds/fair/listens", ""},
+	{"an engine that is closed keeps its locks", "engine.go", "held = append(held, c.hold)", "",
+		"TestEngineCloseWithoutServer", "active -> ended: the engine is closed"},
 }
 
 // TestMutants: each mutant can still be put into the sources, and each row of the tables and each script that changes
@@ -424,15 +166,13 @@ func TestMutants(t *testing.T) {
 	t.Parallel()
 	have := map[string]bool{}
 	for _, m := range mutants {
-		for _, e := range m.edits {
-			have[e[0]] = true
-		}
-		for _, row := range m.rows {
+		have[m.file] = true
+		for _, row := range each(m.rows) {
 			have[row] = true
 		}
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			testenv.Edited(t, ".", m.edits)
+			testenv.Edited(t, ".", m.edits())
 			if len(m.kills) == 0 {
 				t.Error("no test must find it")
 			}
@@ -446,7 +186,7 @@ func TestMutants(t *testing.T) {
 		want[fmt.Sprintf("%s -> %s: %s", holdStateNames[r.from], holdStateNames[r.to], r.because)] = true
 	}
 	for _, m := range mutants {
-		for _, row := range m.rows {
+		for _, row := range each(m.rows) {
 			if !want[row] {
 				t.Errorf("%s: the tables have no row %q", m.name, row)
 			}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,7 +18,9 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/testkit/locktest"
 )
 
 // link is the network of one process inside a synctest bubble. A test can break it.
@@ -323,3 +326,44 @@ func (c *socket) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
 func (c *socket) LocalAddr() net.Addr  { return &net.TCPAddr{} }
 func (c *socket) RemoteAddr() net.Addr { return &net.TCPAddr{} }
+
+// scene is one lock in several processes, each behind a link of its own. held is the first process's lease.
+type scene struct {
+	*testing.T
+	m     *miniredis.Miniredis
+	links []*link
+	ls    []lock.Locker
+	held  lock.Lease
+}
+
+// newScene is a scene in a bubble, with a process for each of the locks that are named.
+func newScene(t *testing.T, o handoff.Options, names ...string) *scene {
+	s := &scene{T: t}
+	s.m, s.links = network(t, len(names))
+	for i, name := range names {
+		s.ls = append(s.ls, pick(s.links[i].process(t, o), name))
+	}
+	s.held = locktest.Obtain(t, s.ls[0], "k{1}")
+	return s
+}
+
+// scenes runs a test for each of the exclusive locks, with so many processes.
+func scenes(t *testing.T, processes int, o handoff.Options, f func(t *testing.T, s *scene)) {
+	both(t, func(t *testing.T, name string) {
+		f(t, newScene(t, o, slices.Repeat([]string{name}, processes)...))
+	})
+}
+
+// waits has a process wait for the lock.
+func (s *scene) waits(process int) chan lock.Lease {
+	got, _ := waits(s.Context(), s.ls[process], "k{1}")
+	return got
+}
+
+// pass has the holder release, and the one that waits as well when it gets in. It returns how long that took.
+func (s *scene) pass(got <-chan lock.Lease) time.Duration {
+	start := time.Now()
+	_ = s.held.Release(s.Context())
+	_ = (<-got).Release(s.Context())
+	return time.Since(start)
+}

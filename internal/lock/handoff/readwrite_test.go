@@ -1,11 +1,8 @@
 package handoff_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,46 +14,18 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// Readers overlap, so that there is always one: the writer gets in all the same.
+// Readers overlap, so that there is always one: the writer gets in before those that came after it.
 func TestReadWriteWriterIsNotStarved(t *testing.T) {
-	s := testenv.Redis(t)
-	key := s.Prefix + "{1}"
-	readers := onServer(t, s, handoff.Options{}).ReadWrite().Read()
-	writer := onServer(t, s, handoff.Options{}).ReadWrite().Write()
-	ctx, stop := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	var in [2]atomic.Bool
-	for i := range in {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				lease, err := readers.Acquire(ctx, key)
-				if err != nil {
-					return
-				}
-				in[i].Store(true)
-				// It leaves only when the other one is in as well, or cannot get in because somebody waits.
-				for start := time.Now(); ctx.Err() == nil && !in[1-i].Load() && time.Since(start) < 50*time.Millisecond; {
-					time.Sleep(time.Millisecond)
-				}
-				in[i].Store(false)
-				released(t, lease)
-			}
-		})
-	}
-	for range 20 {
-		got, failed := async(t.Context(), writer, key)
-		select {
-		case lease := <-got:
-			released(t, lease)
-		case err := <-failed:
-			t.Fatal(err)
-		case <-time.After(locktest.Soon):
-			t.Fatal("the writer is starved")
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, handoff.Options{}, "rw-read", "rw-write")
+		writer, next := s.waits(1), s.waits(0)
+		released(t, s.held)
+		if synctest.Wait(); len(next) > 0 {
+			t.Error("a reader has overtaken the writer")
 		}
-	}
-	stop()
-	wg.Wait()
-	nothingLeftOn(t, s, key)
+		released(t, <-writer)
+		released(t, <-next)
+	})
 }
 
 // Readers and writers of all processes get in in the order of arrival; adjacent readers get in together.
@@ -137,50 +106,21 @@ func TestReadWriteManyReadersAtOnce(t *testing.T) {
 	nothingLeftOn(t, s, key)
 }
 
+// A read cannot become a write, nor can a lock that knows no readers.
 func TestReadWriteReentry(t *testing.T) {
-	s := testenv.Redis(t)
-	c, counted, key := locktest.RedisClient(t, s), &spy{}, s.Prefix+"{1}"
-	e := engine(t, c, calm(handoff.Options{}))
-	rw := e.ReadWrite()
-	read, write := locktest.Obtain(t, rw.Read(), key), locktest.Obtain(t, rw.Write(), key+"2")
-	c.AddHook(counted)
-	for _, refused := range []lock.Locker{rw.Write(), e.Fair(), e.Handoff()} {
-		if _, err := refused.Acquire(read.Context(), key); !errors.Is(err, handoff.ErrUpgrade) {
-			t.Errorf("more than a read within a read = %v, want ErrUpgrade", err)
+	synctest.Test(t, func(t *testing.T) {
+		_, links := network(t, 1)
+		e := links[0].process(t, handoff.Options{})
+		for outer, refused := range map[string][]string{"rw-read": {"rw-write", "fair", "handoff"}, "fair": {"rw-write"}} {
+			lease := locktest.Obtain(t, pick(e, outer), "k{1}")
+			for _, name := range refused {
+				if _, err := pick(e, name).Acquire(lease.Context(), "k{1}"); !errors.Is(err, handoff.ErrUpgrade) {
+					t.Errorf("%s within %s = %v, want ErrUpgrade", name, outer, err)
+				}
+			}
+			released(t, lease)
 		}
-	}
-	var inner []lock.Lease
-	for l, outer := range map[lock.Locker]lock.Lease{rw.Read(): read, rw.Write(): write, e.Fair(): write} {
-		k := key
-		if outer == write {
-			k = key + "2"
-		}
-		lease := locktest.Acquire(lock.WithReentry(outer.Context()), t, l, k)
-		inner = append(inner, lease)
-	}
-	within := locktest.Acquire(lock.WithReentry(write.Context()), t, rw.Read(), key+"2")
-	if within.Fence() != write.Fence() {
-		t.Errorf("a read within write %d has fence %d", write.Fence(), within.Fence())
-	}
-	released(t, read)
-	released(t, write)
-	released(t, within)
-	if n := counted.scripts.Load(); n != 0 {
-		t.Errorf("re-entry cost %d commands", n)
-	}
-	for _, l := range inner {
-		if l.Context().Err() != nil {
-			t.Error("the outer release ended an inner lease")
-		}
-		released(t, l)
-	}
-	nothingLeftOn(t, s, key)
-	nothingLeftOn(t, s, key+"2")
-	fair := locktest.Obtain(t, e.Fair(), key)
-	if _, err := rw.Write().Acquire(fair.Context(), key); !errors.Is(err, handoff.ErrUpgrade) {
-		t.Errorf("a write within a lock that knows no readers = %v, want ErrUpgrade", err)
-	}
-	released(t, fair)
+	})
 }
 
 // A writer that has asked often whether the readers have left asks once more if an answer is lost, as at the beginning.

@@ -60,9 +60,7 @@ func TestEngineReplica(t *testing.T) {
 	})
 	for _, name := range []string{"handoff", "fair"} {
 		t.Run("confirmed/"+name, func(t *testing.T) {
-			contend(t, s, name, func() *redis.Client {
-				return locktest.RedisClient(t, s)
-			}, handoff.Options{Replicas: 1, ReplicasTimeout: 20 * time.Second})
+			contend(t, s, name, &spy{}, handoff.Options{Replicas: 1, ReplicasTimeout: 20 * time.Second})
 		})
 	}
 	dead := handoff.KeysOf("dead first").Queue

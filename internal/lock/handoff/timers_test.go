@@ -132,16 +132,13 @@ func TestEngineRenewalsAreShared(t *testing.T) {
 }
 
 func TestEngineMaxHold(t *testing.T) {
-	both(t, func(t *testing.T, name string) {
-		_, links := network(t, 1)
-		l := pick(links[0].process(t, handoff.Options{MaxHold: time.Minute}), name)
+	scenes(t, 1, handoff.Options{MaxHold: time.Minute}, func(t *testing.T, s *scene) {
 		start := time.Now()
-		lease := locktest.Obtain(t, l, "k{1}")
-		<-lease.Context().Done()
+		<-s.held.Context().Done()
 		if held := time.Since(start); held > time.Minute+time.Second || held < time.Minute {
 			t.Errorf("held for %s, want %s", held, time.Minute)
 		}
-		locktest.Obtain(t, l, "k{1}")
+		locktest.Obtain(t, s.ls[0], "k{1}")
 		if entered := time.Since(start); entered > time.Minute+locktest.TTL {
 			t.Errorf("the next one entered after %s", entered)
 		}
@@ -167,13 +164,10 @@ func TestEngineContextEndsInEachPhase(t *testing.T) {
 	for phase, end := range phases {
 		for _, p := range pairs {
 			inBubble(t, phase+"/"+p[0]+" then "+p[1], func(t *testing.T) {
-				m, links := network(t, 2)
-				holder, waiter := pick(links[0].process(t, handoff.Options{}), p[0]),
-					pick(links[1].process(t, handoff.Options{}), p[1])
-				held := locktest.Obtain(t, holder, "k{1}")
+				s := newScene(t, handoff.Options{}, p[0], p[1])
 				ctx, cancel := context.WithCancel(t.Context())
-				got, failed := waits(ctx, waiter, "k{1}")
-				end(links[1], held, cancel)
+				got, failed := waits(ctx, s.ls[1], "k{1}")
+				end(s.links[1], s.held, cancel)
 				start := time.Now()
 				select {
 				case lease := <-got: // it was faster
@@ -186,11 +180,11 @@ func TestEngineContextEndsInEachPhase(t *testing.T) {
 				if took := time.Since(start); took > 5*time.Millisecond {
 					t.Errorf("returned after %s", took)
 				}
-				links[1].calls.Store(false)
-				links[1].replies.Store(false)
+				s.links[1].calls.Store(false)
+				s.links[1].replies.Store(false)
 				time.Sleep(2 * time.Second)
-				_ = held.Release(t.Context())
-				nothingLeft(t, m, "k{1}")
+				_ = s.held.Release(t.Context())
+				nothingLeft(t, s.m, "k{1}")
 			})
 		}
 	}
