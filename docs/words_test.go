@@ -69,7 +69,8 @@ var readTexts = sync.OnceValues(func() (map[string]string, error) {
 				return fs.SkipDir
 			}
 			return nil
-		case !slices.Contains([]string{".md", ".go", ".js", ".html", ".mmd", ".tmpl"}, filepath.Ext(base)) && base != "zh.json":
+		case !slices.Contains([]string{".md", ".go", ".js", ".html", ".mmd", ".tmpl"}, filepath.Ext(base)) &&
+			base != "zh.json":
 			return nil
 		}
 		text, err := os.ReadFile(file)

@@ -41,13 +41,14 @@ func newEmbedded() []*cobra.Command {
 			}
 			return m.Addr(), m.Close, nil
 		}),
-		embedded("embedded-kafka", "Kafka broker", "address to listen on, at 127.0.0.1", func(listen string) (string, func(), error) {
-			c, err := localstack.StartKfake(listen)
-			if err != nil {
-				return "", nil, err
-			}
-			return c.ListenAddrs()[0], c.Close, nil
-		}),
+		embedded("embedded-kafka", "Kafka broker", "address to listen on, at 127.0.0.1",
+			func(listen string) (string, func(), error) {
+				c, err := localstack.StartKfake(listen)
+				if err != nil {
+					return "", nil, err
+				}
+				return c.ListenAddrs()[0], c.Close, nil
+			}),
 	}
 }
 

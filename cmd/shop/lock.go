@@ -139,7 +139,8 @@ func (r lockReport) text(action, lang string) string {
 	}
 	say(text.Of("  waiting: %d\n  fence:   %d\n"), r.Queue, r.Fence)
 	if action == "release" {
-		say(text.Of("The next waiter gets the lock, with a higher fence. The evicted process learns of it at its next renewal\n"+
+		say(text.Of("The next waiter gets the lock, with a higher fence. The evicted process learns of it at its next "+
+			"renewal\n"+
 			"at the latest, and may write until then: let the data refuse every fence below %d.\n"), r.Fence)
 	}
 	return b.String()

@@ -22,8 +22,8 @@ import (
 //	data after the JSON value            refused
 //	no body at all                       fine: everything has a default
 //
-// What happens to a field: read splits the bytes into names and values, set finds the name in the table of fields.go and
-// refuses a field that was given before, take checks the value.
+// What happens to a field: read splits the bytes into names and values, set finds the name in the table of fields.go
+// and refuses a field that was given before, take checks the value.
 
 // maxBody is the largest body in bytes: a cart of a hundred lines fits ten times.
 const maxBody = 64 << 10
