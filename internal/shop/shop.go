@@ -51,6 +51,7 @@ type Shop struct {
 	entries  []*entry
 	byName   map[string]*entry
 	known    known
+	refusals refusals
 	outage   *outage
 	closers  []func(context.Context) error
 	releases step.Throttle  // of the log
@@ -245,7 +246,14 @@ func (s *Shop) deduct(ctx context.Context, e *entry, req stock.Request) (stock.R
 				return stock.Receipt{}, err
 			}
 		}
-		return s.retried(ctx, e, req)
+		if err := s.refused(ctx, e.mode, req); err != nil {
+			return stock.Receipt{}, err
+		}
+		r, err := s.retried(ctx, e, req)
+		if e.mode.RefusedByRead {
+			s.refusals.note(err)
+		}
+		return r, err
 	})
 }
 

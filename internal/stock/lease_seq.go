@@ -16,12 +16,13 @@ import (
 //	A   lock ── read seq 7 ──────── (lease lost) ─────────────────── UPDATE ... WHERE lease_seq = 7: no row, nothing happened
 //	B                                  lock ── read seq 7 ── UPDATE ... seq 8 ── order ── commit
 var leaseSeq = Mode{
-	Name:     "lease-seq",
-	Title:    text.Of("Lock, then UPDATE ... WHERE lease_seq = ? and the order, one transaction"),
-	Needs:    []Backend{NeedRedis, NeedSQL},
-	Optional: []Backend{NeedRedis},
-	Stores:   []Store{SQL},
-	Holds:    holdsAll,
+	Name:          "lease-seq",
+	Title:         text.Of("Lock, then UPDATE ... WHERE lease_seq = ? and the order, one transaction"),
+	Needs:         []Backend{NeedRedis, NeedSQL},
+	Optional:      []Backend{NeedRedis},
+	Stores:        []Store{SQL},
+	RefusedByRead: true,
+	Holds:         holdsAll,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: "D",
 			LateWrite: "."},

@@ -13,11 +13,12 @@ import (
 //	A   BEGIN ── UPDATE - 1 WHERE stock >= 1: one row ── order ── COMMIT
 //	B   BEGIN ── UPDATE - 1 WHERE stock >= 1: waits ············· no row: sold out ── ROLLBACK
 var sqlAtomic = Mode{
-	Name:   "sql-atomic",
-	Title:  text.Of("stock = stock - ? WHERE stock >= ?, and the order, one transaction"),
-	Needs:  []Backend{NeedSQL},
-	Stores: []Store{SQL},
-	Cart:   true,
+	Name:          "sql-atomic",
+	Title:         text.Of("stock = stock - ? WHERE stock >= ?, and the order, one transaction"),
+	Needs:         []Backend{NeedSQL},
+	Stores:        []Store{SQL},
+	RefusedByRead: true,
+	Cart:          true,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D",
 			LateWrite: "."},

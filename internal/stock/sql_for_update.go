@@ -18,12 +18,13 @@ import (
 //	A   BEGIN ── SELECT ... FOR UPDATE 1 ── UPDATE = 0 ── order ── COMMIT
 //	B   BEGIN ── SELECT ... FOR UPDATE: waits ······················· 0 ── sold out
 var sqlForUpdate = Mode{
-	Name:   "sql-for-update",
-	Title:  text.Of("SELECT ... FOR UPDATE, UPDATE and the order, one transaction"),
-	Needs:  []Backend{NeedMySQL},
-	Stores: []Store{SQL},
-	Holds:  holdsWork,
-	Cart:   true,
+	Name:          "sql-for-update",
+	Title:         text.Of("SELECT ... FOR UPDATE, UPDATE and the order, one transaction"),
+	Needs:         []Backend{NeedMySQL},
+	Stores:        []Store{SQL},
+	RefusedByRead: true,
+	Holds:         holdsWork,
+	Cart:          true,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D",
 			LateWrite: "."},

@@ -15,10 +15,11 @@ import (
 //	A   SELECT 5, v7 ─────────────────────────── UPDATE = 4 WHERE version = 7: no row ── SELECT 4, v8 ── UPDATE = 3, v9 ── order
 //	B        SELECT 5, v7 ── UPDATE = 4, v8 ── order
 var sqlVersion = Mode{
-	Name:   "sql-version",
-	Title:  text.Of("Optimistic: UPDATE ... WHERE version = ?, bounded retries"),
-	Needs:  []Backend{NeedSQL},
-	Stores: []Store{SQL},
+	Name:          "sql-version",
+	Title:         text.Of("Optimistic: UPDATE ... WHERE version = ?, bounded retries"),
+	Needs:         []Backend{NeedSQL},
+	Stores:        []Store{SQL},
+	RefusedByRead: true,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "D",
 			LateWrite: "."},

@@ -172,6 +172,9 @@ type Mode struct {
 	Queued bool
 	// KeyRequired says that the request must carry an idempotency key.
 	KeyRequired bool
+	// RefusedByRead says that a read of the count in SQL that shows too little is a refusal, whatever the mode would do
+	// next. Package shop then asks it first, while the product is sold out.
+	RefusedByRead bool
 	// Holds lists the fields of a request's [Hold] that the lock of the mode can do; nil = the mode takes no lock on the
 	// product.
 	Holds []HoldField

@@ -26,6 +26,7 @@ type queries struct {
 	raiseFence, raiseFenceStrictly    string
 
 	readLocked, insertAnswers, readAnswers string
+	look                                   string
 	readRun, takeOfRun, sold, anySold      string
 
 	totals, ordersPage, cartKeysPage, keysPage string
@@ -43,7 +44,7 @@ func loadQueries(dialect string) (queries, error) {
 		maps.Copy(said, statements(string(text)))
 	}
 	for name, dest := range map[string]*string{
-		"read": &q.read, "facts": &q.facts, "set": &q.set, "take": &q.take, "take_at": &q.takeAt,
+		"read": &q.read, "look": &q.look, "facts": &q.facts, "set": &q.set, "take": &q.take, "take_at": &q.takeAt,
 		"insert_order": &q.insertOrder, "orders": &q.orders, "delete_orders": &q.deleteOrders,
 		"claim_key": &q.claimKey, "read_key": &q.readKey, "keep_answer": &q.keepAnswer,
 		"keys": &q.keys, "delete_keys": &q.deleteKeys, "reset": &q.reset,

@@ -24,6 +24,7 @@ type SQL struct {
 	db     *gorm.DB
 	groups *sql.DB // see GroupsOn; nil = none
 	q      queries
+	looks  looks
 
 	rowWait time.Duration // the longest wait for a row
 	commits time.Duration // the time limit of a COMMIT

@@ -86,6 +86,10 @@ UPDATE product_stock SET fence = ?, lease_seq = lease_seq + 1 WHERE id = ? AND f
 -- = product id, ?3 = token. No row = refused.
 UPDATE product_stock SET fence = ?, lease_seq = lease_seq + 1 WHERE id = ? AND fence < ?
 
+-- name: look
+-- The plain read that a refusal rests on. ?1 = product id.
+SELECT stock FROM product_stock WHERE id = ? AND segments = 0
+
 -- name: read
 -- The plain, unlocked read that trusting modes begin with. ?1 = product id.
 SELECT stock, lease_seq, version, CAST(updated_at AS CHAR), segments FROM product_stock WHERE id = ?
