@@ -105,6 +105,29 @@ func reached(t *testing.T, h *wire.Hold) {
 	}
 }
 
+// holdWrites has a first write held, and the answer to a second: meanwhile the server has only the latter, and in the
+// end both. there counts what the server has.
+func holdWrites(t *testing.T, p *wire.Proxy, match func(wire.Call) bool, write func(n int) error,
+	there func() (int64, error)) {
+	t.Helper()
+	for n, meanwhile := range []int64{0, 2} {
+		h := p.Add(wire.Rule{Answer: n == 1, Match: match})
+		done := make(chan error, 1)
+		go func() { done <- write(n) }()
+		reached(t, h)
+		if got, err := there(); err != nil || got != meanwhile {
+			t.Errorf("while write %d is held there are %d, %v; want %d", n, got, err, meanwhile)
+		}
+		h.Pass()
+		if err := <-done; err != nil {
+			t.Errorf("write %d = %v", n, err)
+		}
+		if got, err := there(); err != nil || got != int64(n+1) {
+			t.Errorf("after write %d there are %d, %v", n, got, err)
+		}
+	}
+}
+
 // is accepts the first command with a pattern.
 func is(pattern string) func(wire.Call) bool {
 	return func(c wire.Call) bool { return c.Pattern == pattern }

@@ -104,11 +104,7 @@ func TestDelayedEnd(t *testing.T) {
 		heard <- string(text)
 	}()
 	p := delayed(t, server.Addr().String(), wire.Raw, 10*time.Millisecond)
-	conn, err := net.Dial("tcp", p.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := dial(t, p.Addr)
 	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
 	if _, err := io.WriteString(conn, question); err != nil {
 		t.Fatal(err)
@@ -130,11 +126,7 @@ func TestDelayedClose(t *testing.T) {
 	t.Parallel()
 	server := listen(t)
 	p := delayed(t, server.Addr().String(), wire.Raw, 24*time.Hour)
-	conn, err := net.Dial("tcp", p.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := dial(t, p.Addr)
 	far, err := server.Accept() // so that the proxy reads
 	if err != nil {
 		t.Fatal(err)

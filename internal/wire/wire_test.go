@@ -177,15 +177,22 @@ func TestHTTPAnswers(t *testing.T) {
 	}
 }
 
-func TestZooKeeper(t *testing.T) {
-	t.Parallel()
-	var r wire.Recorder
-	server := testenv.ZooKeeper(t)
-	c, _, err := zk.Connect([]string{tap(t, &r, server.Addr, wire.ZooKeeper)}, 10*time.Second, zk.WithLogInfo(false))
+// openZooKeeper is a client of ZooKeeper at an address.
+func openZooKeeper(t *testing.T, addr string) *zk.Conn {
+	t.Helper()
+	c, _, err := zk.Connect([]string{addr}, 20*time.Second, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
+	return c
+}
+
+func TestZooKeeper(t *testing.T) {
+	t.Parallel()
+	var r wire.Recorder
+	server := testenv.ZooKeeper(t)
+	c := openZooKeeper(t, tap(t, &r, server.Addr, wire.ZooKeeper))
 	if _, err := c.Create(server.Prefix, []byte("1"), 0, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
@@ -204,44 +211,31 @@ func TestZooKeeperCuts(t *testing.T) {
 	t.Parallel()
 	s := testenv.ZooKeeper(t)
 	p := newProxy(t, s.Addr, wire.ZooKeeper)
-	open := func(addr string) *zk.Conn {
-		c, _, err := zk.Connect([]string{addr}, 20*time.Second, zk.WithLogInfo(false))
-		if err != nil {
-			t.Fatal(err)
+	far, near := openZooKeeper(t, p.Addr), openZooKeeper(t, s.Addr)
+	path := func(n int) string { return fmt.Sprint(s.Prefix, "-", n) }
+	holdWrites(t, p, named("create"), func(n int) error {
+		_, err := far.Create(path(n), nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		return err
+	}, func() (n int64, err error) {
+		for ; ; n++ {
+			there, _, err := near.Exists(path(int(n)))
+			if err != nil || !there {
+				return n, err
+			}
 		}
-		t.Cleanup(c.Close)
-		return c
-	}
-	far, near := open(p.Addr), open(s.Addr)
-	for _, answer := range []bool{false, true} {
-		path := fmt.Sprintf("%s-%t", s.Prefix, answer)
-		h := p.Add(wire.Rule{Answer: answer, Match: func(c wire.Call) bool { return c.Text == "create "+path }})
-		done := make(chan error, 1)
-		go func() {
-			_, err := far.Create(path, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-			done <- err
-		}()
-		reached(t, h)
-		if there, _, err := near.Exists(path); err != nil || there != answer {
-			t.Errorf("while it is held (answer: %t) the node is there: %t, %v", answer, there, err)
-		}
-		h.Pass()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-	path := s.Prefix + "-true"
-	_, _, events, err := far.ExistsW(path)
+	})
+	watched := path(0)
+	_, _, events, err := far.ExistsW(watched)
 	if err != nil {
 		t.Fatal(err)
 	}
-	lost := p.Add(wire.Rule{Push: true, Match: func(c wire.Call) bool { return c.Text == "deleted "+path }})
-	if err := near.Delete(path, -1); err != nil {
+	lost := p.Add(wire.Rule{Push: true, Match: func(c wire.Call) bool { return c.Text == "deleted "+watched }})
+	if err := near.Delete(watched, -1); err != nil {
 		t.Fatal(err)
 	}
 	reached(t, lost)
 	lost.Drop(false)
-	if there, _, err := far.Exists(path); there || err != nil {
+	if there, _, err := far.Exists(watched); there || err != nil {
 		t.Errorf("the node is there: %t, %v", there, err)
 	}
 	select {
