@@ -136,7 +136,7 @@ func record(t *testing.T, name, files string, installed []string) (seen []string
 		}
 		for _, line := range run.Stack {
 			m := seenServer.FindStringSubmatch(line)
-			if m != nil && (name == "installed" || !slices.Contains(installed, m[2])) {
+			if len(m) > 0 && (name == "installed" || !slices.Contains(installed, m[2])) {
 				seen = append(seen, m[2])
 			}
 		}

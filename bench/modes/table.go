@@ -55,7 +55,8 @@ const legend = `
 judge: exact; broken, as it claims, and not to be quoted; anything else has no numbers. CPU us: per answer that
 counts, of all replicas, of nginx, of the servers that the mode needs. x noop: median of the shares of noop in the same
 round; noop never refuses, so in the table of refusals its row counts acceptances. declined: share of all answers that a
-lock or a rival prevented. spread: (max - min) / median of the rate over the rounds. others' CPU: what other programs used of all.
+lock or a rival prevented. spread: (max - min) / median of the rate over the rounds. others' CPU: what other programs
+used of all.
 `
 
 func (o *outcome) print(out io.Writer) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/url"
@@ -129,7 +130,7 @@ func newConsole(d *playDriver, say func(format string, args ...any), hosts []str
 		Token: d.token, Hosts: hosts, Stack: d.said, Version: version(), Files: web.Files(), Facts: facts, Log: say,
 	}
 	if d.local {
-		o.Stepper = stepper.New(stepper.Options{Log: say})
+		o.Stepper = steps{stepper.New(stepper.Options{Log: say})}
 	}
 	for i, addr := range d.replicas {
 		o.Replicas = append(o.Replicas, console.Replica{Name: strconv.Itoa(i + 1), URL: "http://" + addr})
@@ -174,22 +175,41 @@ func consoleFacts() (console.Facts, error) {
 		c.Witnesses = nil // one by one, with their stories
 		page.Cells = append(page.Cells, c)
 	}
-	return console.Facts{Matrix: page, Book: pages, Witness: func(w console.Witness) (any, bool) {
+	body, err := json.Marshal(page)
+	return console.Facts{Matrix: body, Book: pages, Witness: func(w console.Witness) (json.RawMessage, bool) {
 		c, there := matrix.Cell(w.Mode, api.Store(w.Store), api.Hazard(w.Fault))
 		if !there {
 			return nil, false
 		}
 		found := witnessPage{Cell: c}
 		found.Cell.Witnesses = nil
-		if w.Letter == "" {
-			return found, c.Found == api.Exact
+		if there = c.Found == api.Exact; w.Letter != "" {
+			var s faultlab.Schedule
+			if s, there = c.Witnesses[w.Letter]; there {
+				found.Schedule, found.Tale = &s, byName[s.String()]
+			}
 		}
-		s, there := c.Witnesses[w.Letter]
-		if there {
-			found.Schedule, found.Tale = &s, byName[s.String()]
-		}
-		return found, there
-	}}, nil
+		body, err := json.Marshal(found)
+		return body, there && err == nil
+	}}, err
+}
+
+// steps gives the console the lessons and states of the stepper as JSON.
+type steps struct{ *stepper.Stepper }
+
+// Lessons is the body of GET /console/api/lessons.
+func (s steps) Lessons() json.RawMessage {
+	body, _ := json.Marshal(map[string][]stepper.Lesson{"lessons": s.Stepper.Lessons()})
+	return body
+}
+
+// Play is the body of the answer to POST /console/api/step.
+func (s steps) Play(ctx context.Context, lesson, moves string) (json.RawMessage, error) {
+	state, err := s.Stepper.Play(ctx, lesson, moves)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(state)
 }
 
 // consoleAddress is the address for browsers of the console that is served below url. Browsers send the part after '#'

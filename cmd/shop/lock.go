@@ -88,7 +88,7 @@ func runLock(cmd *cobra.Command, f *lockFlags, action, key string) error {
 	defer func() { _ = engine.Close(context.WithoutCancel(cmd.Context())) }()
 	found, err := engine.Inspect(cmd.Context(), key)
 	var done handoff.Forced
-	if err = held(key, found, err); err == nil && action == "release" {
+	if err = held(key, found, err, action); err == nil && action == "release" {
 		if done, err = engine.ForceRelease(cmd.Context(), key); err == nil && len(done.Evicted) == 0 {
 			err = text.Of("lock %s is free by now: nobody was evicted").Errorf(key)
 		}
@@ -97,7 +97,7 @@ func runLock(cmd *cobra.Command, f *lockFlags, action, key string) error {
 	if err != nil {
 		return text.Of("Redis at %s: %w").Errorf(redact.Address(address), err)
 	}
-	report := lockReport{Key: key, Fence: found.Fence, Queue: found.Queue}
+	report := lockReport{Key: key, Holders: []lockHolder{}, Fence: found.Fence, Queue: found.Queue}
 	for _, h := range found.Holders {
 		report.Holders = append(report.Holders, lockHolder{h.Host, h.PID, h.Reads, h.TTL.Milliseconds()})
 	}
@@ -110,12 +110,12 @@ func runLock(cmd *cobra.Command, f *lockFlags, action, key string) error {
 	})
 }
 
-// held is the error of a lock that no engine holds, or that Redis could not tell of.
-func held(key string, found handoff.Inspection, err error) error {
+// held is the error of a key that is no lock of the engine, of a lock that is to be released and is free, or of Redis.
+func held(key string, found handoff.Inspection, err error, action string) error {
 	switch {
 	case errors.Is(err, handoff.ErrVersion), len(found.Holders) > 0 && found.Holders[0].Host == "":
 		return text.Of("%s is no lock of the engine: something else wrote this key").Errorf(key)
-	case err == nil && len(found.Holders) == 0:
+	case err == nil && len(found.Holders) == 0 && action == "release":
 		return text.Of("lock %s is free: nobody holds it, %d wait").Errorf(key, found.Queue)
 	}
 	return err
@@ -126,6 +126,9 @@ func (r lockReport) text(action, lang string) string {
 	var b strings.Builder
 	say := func(format text.Text, args ...any) { fmt.Fprintf(&b, format.In(lang), args...) }
 	fmt.Fprintf(&b, "%s\n", r.Key)
+	if len(r.Holders) == 0 {
+		say(text.Of("  free: nobody holds it\n"))
+	}
 	for _, h := range r.Holders {
 		ttl := (time.Duration(h.TTL) * time.Millisecond).String()
 		switch {

@@ -78,6 +78,7 @@ func TestLock(t *testing.T) {
 		t.Error(err)
 	}
 	wantIn(run(exitFailed, "release", key), "is free: nobody holds it")
+	wantIn(run(exitOK, "show", key), "  free: nobody holds it\n", "  waiting: 0\n")
 
 	again, err := engine().Acquire(inTime, "lock:{1}")
 	if err != nil {

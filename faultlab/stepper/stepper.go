@@ -95,15 +95,13 @@ func (s *Stepper) end() error {
 }
 
 // Lessons returns all lessons, in their order.
-func (s *Stepper) Lessons() any {
-	return map[string]any{"lessons": lessons}
-}
+func (s *Stepper) Lessons() []Lesson { return lessons }
 
 // Play plays a schedule of a lesson, and returns the state to which it leads. If the previous schedule is a prefix of
 // it, and little time has passed between its moves, Play plays only the rest. It leaves out the first move that is not
 // possible, and all moves after it; State.Cut says so. errors.Is(err, fs.ErrNotExist): there is no such lesson. Other
 // errors: the servers could not be started, or a schedule did not end; the next call starts the servers again.
-func (s *Stepper) Play(ctx context.Context, lesson, moves string) (any, error) {
+func (s *Stepper) Play(ctx context.Context, lesson, moves string) (*State, error) {
 	l, ok := named(lesson)
 	if !ok {
 		return nil, fmt.Errorf("stepper: no lesson %q: %w", lesson, fs.ErrNotExist)

@@ -66,7 +66,7 @@ func played(t *testing.T, s *Stepper, lesson, moves string) *State {
 	if err != nil {
 		t.Fatalf("%s %q: %v", lesson, moves, err)
 	}
-	return state.(*State)
+	return state
 }
 
 func TestStepper(t *testing.T) {

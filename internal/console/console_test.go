@@ -511,9 +511,11 @@ func TestTooManyPages(t *testing.T) {
 // answers 404, and a picture may not run anything.
 func TestFacts(t *testing.T) {
 	t.Parallel()
-	facts := Facts{Book: small(t), Matrix: map[string]int{"cells": 1}, Witness: func(w Witness) (any, bool) {
-		return w, w.Letter == "O"
-	}}
+	witness := func(w Witness) (json.RawMessage, bool) {
+		body, err := json.Marshal(w)
+		return body, err == nil && w.Letter == "O"
+	}
+	facts := Facts{Book: small(t), Matrix: json.RawMessage(`{"cells":1}`), Witness: witness}
 	full, none := New(Options{Token: token, Facts: facts}, &fakeDriver{}), New(Options{Token: token}, &fakeDriver{})
 	t.Cleanup(full.Close)
 	t.Cleanup(none.Close)

@@ -1,6 +1,9 @@
 package console
 
-import "net/http"
+import (
+	"encoding/json"
+	"net/http"
+)
 
 // Witness names a schedule of the fault lab by its cell and the letter that it showed. Without a letter it names a cell
 // that nothing broke.
@@ -10,9 +13,9 @@ type Witness struct{ Mode, Store, Fault, Letter string }
 // the console lacks that page.
 type Facts struct {
 	// Matrix is the body of GET /console/api/matrix: the results of the fault lab, cell by cell.
-	Matrix any
+	Matrix json.RawMessage
 	// Witness returns the body of GET /console/api/witness; false = there is no such witness.
-	Witness func(Witness) (any, bool)
+	Witness func(Witness) (json.RawMessage, bool)
 	// Book is the documentation.
 	Book *Book
 }

@@ -276,14 +276,14 @@ func TestFrameIsShared(t *testing.T) {
 // fakeStepper plays every schedule of the lesson "l".
 type fakeStepper struct{}
 
-func (fakeStepper) Lessons() any { return []string{"l"} }
+func (fakeStepper) Lessons() json.RawMessage { return json.RawMessage(`["l"]`) }
 
 func (fakeStepper) Close() error { return nil }
 
-func (fakeStepper) Play(_ context.Context, lesson, moves string) (any, error) {
+func (fakeStepper) Play(_ context.Context, lesson, moves string) (json.RawMessage, error) {
 	switch lesson {
 	case "l":
-		return map[string]string{"moves": moves}, nil
+		return json.Marshal(map[string]string{"moves": moves})
 	case "broken":
 		return nil, errors.New("no redis-server")
 	}

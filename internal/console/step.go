@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -10,10 +11,10 @@ import (
 // Stepper makes a reader the scheduler of two clients on real servers, a command at a time.
 type Stepper interface {
 	// Lessons is the body of GET /console/api/lessons.
-	Lessons() any
+	Lessons() json.RawMessage
 	// Play plays a schedule and returns the body of the answer: the state to which the schedule leads. Calls wait for each
 	// other. errors.Is(err, fs.ErrNotExist): there is no such lesson.
-	Play(ctx context.Context, lesson, moves string) (any, error)
+	Play(ctx context.Context, lesson, moves string) (json.RawMessage, error)
 	// Close ends the servers. It may be called again.
 	Close() error
 }
