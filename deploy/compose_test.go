@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -66,9 +67,7 @@ var profiles = map[string]struct {
 func readCompose(t *testing.T, text string) composed {
 	t.Helper()
 	var c composed
-	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.Unmarshal([]byte(text), &c))
 	return c
 }
 
@@ -307,9 +306,7 @@ func writePrograms(t *testing.T, dir string, programs map[string]string) {
 	defer syscall.ForkLock.RUnlock()
 	for name, text := range programs {
 		file := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o755)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o755)))
 	}
 }
 
@@ -386,9 +383,7 @@ func TestComposeProfiles(t *testing.T) {
 		"up", "PROFILES=none")
 
 	own := newComposeScript(t) // an address of the user's own
-	if err := os.WriteFile(own.dir+"/.env", []byte("SHOP_ETCD=https://etcd.example:2379\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(own.dir+"/.env", []byte("SHOP_ETCD=https://etcd.example:2379\n"), 0o600))
 	own.want(map[string]string{"SHOP_ETCD": "https://etcd.example:2379", "COMPOSE_PROFILES": "kafka",
 		"SHOP_KAFKA": "kafka:9092"}, nil, "up", "PROFILES=kafka")
 }

@@ -68,13 +68,9 @@ func TestNginxPassesTheConsolesEvents(t *testing.T) {
 	t.Parallel()
 	e := startEdge(t, 1, "console:8090", stubConsole(t), "proxy_read_timeout 20s", "proxy_read_timeout 1s")
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+"/console/api/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	res, err := (&http.Client{Timeout: 20 * time.Second}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = res.Body.Close() }()
 	in := bufio.NewReader(res.Body)
 	for _, want := range []string{"data: 1\n", "\n", "data: 2\n"} {

