@@ -2,7 +2,6 @@ package stepper
 
 import (
 	"lastitem/internal/api"
-
 	"lastitem/internal/text"
 )
 

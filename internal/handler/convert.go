@@ -2,11 +2,11 @@ package handler
 
 import (
 	"cmp"
-	"lastitem/internal/ledger"
 	"slices"
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/ledger"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 )

@@ -11,7 +11,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"lastitem/internal/ledger"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -22,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"lastitem/internal/api"
+	"lastitem/internal/ledger"
 	"lastitem/internal/shop"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"

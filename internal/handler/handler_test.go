@@ -3,7 +3,6 @@ package handler
 import (
 	"context"
 	"io"
-	"lastitem/internal/ledger"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/legacy"
 
 	"lastitem/internal/api"
+	"lastitem/internal/ledger"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 )

@@ -2,7 +2,6 @@ package handler
 
 import (
 	"context"
-	"lastitem/internal/ledger"
 	"slices"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/ledger"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 )

@@ -3,8 +3,6 @@ package handler
 import (
 	"errors"
 	"fmt"
-	"lastitem/internal/idempotency"
-	"lastitem/internal/ledger"
 	"maps"
 	"math"
 	"net/http"
@@ -14,6 +12,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"lastitem/internal/api"
+	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
 )
 

@@ -9,7 +9,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"lastitem/internal/ledger"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -20,6 +19,7 @@ import (
 	"testing/synctest"
 
 	"lastitem/internal/api"
+	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
 )
 

@@ -3,7 +3,6 @@ package handler
 import (
 	"errors"
 	"fmt"
-	"lastitem/internal/ledger"
 	"math"
 	"net/http"
 	"slices"
@@ -16,6 +15,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/ledger"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 )

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"lastitem/internal/ledger"
 	"math"
 	"slices"
 	"time"
 
 	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"

@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"lastitem/internal/ledger"
 	"time"
 
+	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
 )

@@ -3,7 +3,6 @@ package shop_test
 import (
 	"context"
 	"errors"
-	"lastitem/internal/ledger"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"

@@ -2,12 +2,12 @@ package stock
 
 import (
 	"context"
-	"lastitem/internal/ledger"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/coord"
 	"lastitem/internal/lock/handoff"

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"lastitem/internal/ledger"
 
+	"lastitem/internal/ledger"
 	"lastitem/internal/lock/coord"
 	"lastitem/internal/step"
 	"lastitem/internal/text"

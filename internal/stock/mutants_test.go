@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"lastitem/internal/ledger"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
 	"lastitem/internal/testkit/stocktest"

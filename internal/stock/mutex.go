@@ -2,7 +2,6 @@ package stock
 
 import (
 	"lastitem/internal/lock"
-
 	"lastitem/internal/text"
 )
 

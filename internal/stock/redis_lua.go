@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"lastitem/internal/ledger"
 
 	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
 	"lastitem/internal/text"

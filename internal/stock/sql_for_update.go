@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"lastitem/internal/ledger"
 	"time"
 
+	"lastitem/internal/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
 	"lastitem/internal/text"

@@ -3,7 +3,6 @@ package stock
 import (
 	"lastitem/internal/ledger"
 	"lastitem/internal/store"
-
 	"lastitem/internal/text"
 )
 

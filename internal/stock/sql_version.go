@@ -2,8 +2,8 @@ package stock
 
 import (
 	"context"
-	"lastitem/internal/ledger"
 
+	"lastitem/internal/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
 	"lastitem/internal/text"

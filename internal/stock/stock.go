@@ -8,13 +8,13 @@ package stock
 import (
 	"context"
 	"fmt"
-	"lastitem/internal/ledger"
-	"lastitem/internal/text"
 	"slices"
 	"time"
 
 	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 	"lastitem/internal/lock"
+	"lastitem/internal/text"
 )
 
 // Item is one line of a request: how many units of which product.

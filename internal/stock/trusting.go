@@ -3,8 +3,8 @@ package stock
 import (
 	"context"
 	"fmt"
-	"lastitem/internal/ledger"
 
+	"lastitem/internal/ledger"
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
 	"lastitem/internal/store"

@@ -5,13 +5,13 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"lastitem/internal/ledger"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
+	"lastitem/internal/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/store"
 )

@@ -3,11 +3,12 @@ package store
 import (
 	"context"
 	"errors"
-	"lastitem/internal/ledger"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"lastitem/internal/ledger"
 )
 
 // Snapshot reads a product at one revision: its facts and totals, and its first orders by id (ids begin with the time).

@@ -3,7 +3,6 @@ package store_test
 import (
 	"context"
 	"errors"
-	"lastitem/internal/ledger"
 	"regexp"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"lastitem/internal/ledger"
 	"lastitem/internal/store"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"

@@ -6,10 +6,10 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"lastitem/internal/ledger"
 	"strings"
 
 	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 )
 
 // A group commit needs few round trips, because the row is locked meanwhile, and statements for many rows.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"lastitem/internal/ledger"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 	"lastitem/internal/store"
 	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"lastitem/internal/ledger"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 	"lastitem/internal/store"
 	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"lastitem/internal/ledger"
 	"net"
 	"slices"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 	"lastitem/internal/redisbatch"
 )
 

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"lastitem/internal/ledger"
 	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/ledger"
 )
 
 // The orders in Redis are a list that only grows at its end, until the stock is set again. An order's number is its

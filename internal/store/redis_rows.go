@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"lastitem/internal/ledger"
 
 	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/ledger"
 )
 
 // The answer of a cart is stored with its first product, and a reset of that product deletes it: the same request sells

@@ -3,7 +3,6 @@ package store_test
 import (
 	"context"
 	"errors"
-	"lastitem/internal/ledger"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/ledger"
 	"lastitem/internal/store"
 	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"

@@ -7,13 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"lastitem/internal/ledger"
 	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 )
 
 //go:embed lua/answers.lua

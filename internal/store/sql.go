@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"lastitem/internal/ledger"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -16,6 +15,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 
+	"lastitem/internal/ledger"
 	"lastitem/internal/sqlite"
 )
 

@@ -4,8 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"lastitem/internal/ledger"
 	"strings"
+
+	"lastitem/internal/ledger"
 )
 
 // Snapshot reads a product in one transaction: its facts and totals, and its first rows. The position is the one after

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"lastitem/internal/ledger"
 	"sync"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 	"lastitem/internal/store"
 	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"

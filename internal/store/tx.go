@@ -5,10 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"lastitem/internal/ledger"
 	"time"
 
 	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 )
 
 // Tx is one transaction of [SQL.Tx]. The errors of its methods are [ErrConflict] and [ErrUnavailable]; after any of

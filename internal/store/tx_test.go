@@ -3,7 +3,6 @@ package store_test
 import (
 	"context"
 	"errors"
-	"lastitem/internal/ledger"
 	"regexp"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"lastitem/internal/ledger"
 	"lastitem/internal/store"
 	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"

@@ -4,9 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"lastitem/internal/ledger"
 
 	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/ledger"
 )
 
 // Watch reads the count of a product that is not segmented and passes it to take. take returns the order to write,

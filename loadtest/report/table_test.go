@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	layout "lastitem/internal/report"
-
-	"lastitem/internal/api"
 	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/resulttest"
 	"lastitem/loadtest"

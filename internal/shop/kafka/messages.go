@@ -3,13 +3,13 @@ package kafka
 import (
 	"errors"
 	"fmt"
-	"lastitem/internal/ledger"
 	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
 )
 
