@@ -240,8 +240,8 @@ func TestTaleFolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `[
-{"schedule":", ","outcome":"O","why":"","initial":10,"left":8,
-"ordered":3,"steps":[[1.2,"A","held","before redis: GET"],[2,"B","busy","2"],[6,"B","","redis: SET x"]]}
+{"schedule":", ","outcome":"O","why":"","initial":10,"left":8,` +
+		`"ordered":3,"steps":[[1.2,"A","held","before redis: GET"],[2,"B","busy","2"],[6,"B","","redis: SET x"]]}
 ]
 `
 	if string(text) != want {

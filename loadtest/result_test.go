@@ -209,7 +209,7 @@ func TestRunUntilTheStockIsOut(t *testing.T) {
 	}{
 		{"slow", &fakeshop.Shop{Fail: mostlyBusy()}, api.Exact, patience, audit.Exact, true},
 		{"slow, and it may not go on", &fakeshop.Shop{Fail: mostlyBusy()}, api.Exact, 0, audit.Vacuous, false},
-		{"fast", &fakeshop.Shop{}, api.Exact, patience, audit.Exact, false},
+		{"fast", &fakeshop.Shop{Together: true}, api.Exact, patience, audit.Exact, false},
 		{"oversells", &fakeshop.Shop{Broken: map[string]bool{"m": true}}, "O", patience, audit.Broken, false},
 		{"takes no such request", &fakeshop.Shop{Fail: invalid}, api.Exact, patience, audit.Vacuous, false},
 		{"stuck", &fakeshop.Shop{Fail: alwaysBusy}, "X", 100 * time.Millisecond, audit.Broken, true},

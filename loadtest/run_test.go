@@ -22,7 +22,7 @@ import (
 
 func TestRunConfirmsAnExactMode(t *testing.T) {
 	t.Parallel()
-	shop := &fakeshop.Shop{Replicas: 3}
+	shop := &fakeshop.Shop{Replicas: 3, Together: true}
 	c := open(t, shop)
 	plan := Plan{VUs: 8, Requests: 90, Stock: 60, Warmup: 20 * time.Millisecond, Wait: time.Second}
 	var phases []Phase
@@ -74,7 +74,7 @@ func TestRunFindsOneOfSeveralReplicasVacuous(t *testing.T) {
 func TestRunResolvesLostAnswers(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
-	shop := &fakeshop.Shop{Replicas: 1}
+	shop := &fakeshop.Shop{Replicas: 1, Together: true}
 	shop.Fail = func(_ http.ResponseWriter, _ *http.Request) bool {
 		if n.Add(1)%10 != 0 {
 			return false

@@ -2,6 +2,7 @@
 package fakeshop
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -24,7 +25,11 @@ type Shop struct {
 	Broken   map[string]bool // modes that never take a unit off the shelf: they sell the first one again and again
 	// Fail is called before a deduction; it returns true if it has answered.
 	Fail func(w http.ResponseWriter, r *http.Request) bool
+	// Together makes the first request for a product, after its stock was set, wait for a second one: a run that has both
+	// is never vacuous because a busy machine served one client after the other.
+	Together bool
 
+	met      map[int64]chan struct{} // by product; closed by the second request
 	mu       sync.Mutex
 	products map[int64]*api.Ledger
 	served   int
@@ -86,6 +91,7 @@ func (s *Shop) setStock(w http.ResponseWriter, r *http.Request) {
 		ProductID: id, Orders: []api.Order{}, Keys: []api.KeyRow{},
 		Initial: map[api.Store]int64{api.Redis: body.Stock}, Stock: map[api.Store]int64{api.Redis: body.Stock},
 	}
+	delete(s.met, id)
 	s.puts = append(s.puts, fmt.Sprintf("%d: %d in %d", id, body.Stock, body.Segments))
 	Send(w, api.Product{})
 }
@@ -112,6 +118,9 @@ func (s *Shop) deduct(w http.ResponseWriter, r *http.Request) {
 	if s.Fail != nil && s.Fail(w, r) {
 		return
 	}
+	if s.Together {
+		s.meet(r.Context(), asked.ProductID)
+	}
 	asked.Mode = r.PathValue("mode")
 	replica, sold := s.Sell(&asked)
 	w.Header().Set(api.HeaderReplica, replica)
@@ -119,6 +128,30 @@ func (s *Shop) deduct(w http.ResponseWriter, r *http.Request) {
 		Send(w, asked)
 	} else {
 		Refuse(w, api.SoldOut, "sold out")
+	}
+}
+
+// meet returns when two requests for a product are here, or the client has left.
+func (s *Shop) meet(ctx context.Context, product int64) {
+	s.mu.Lock()
+	second, first := s.met[product]
+	switch {
+	case !first:
+		if s.met == nil {
+			s.met = map[int64]chan struct{}{}
+		}
+		second = make(chan struct{})
+		s.met[product] = second
+	case second != nil:
+		close(second)
+		s.met[product] = nil
+	}
+	s.mu.Unlock()
+	if !first {
+		select {
+		case <-second:
+		case <-ctx.Done():
+		}
 	}
 }
 
