@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -43,7 +44,6 @@ type service struct {
 	Memory      string            `yaml:"mem_limit"`
 	CPUs        string            `yaml:"cpus"`
 	PIDs        int               `yaml:"pids_limit"`
-	Volumes     []string          `yaml:"volumes"`
 	Healthcheck struct {
 		Test []string `yaml:"test"`
 	} `yaml:"healthcheck"`
@@ -67,9 +67,7 @@ var profiles = map[string]struct {
 func readCompose(t *testing.T, text string) composed {
 	t.Helper()
 	var c composed
-	if err := yaml.Unmarshal([]byte(text), &c); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, yaml.Unmarshal([]byte(text), &c))
 	return c
 }
 
@@ -162,12 +160,11 @@ func composeRules(t *testing.T) []composeRule {
 			return json.Unmarshal([]byte(s.Environment["SHOP_MISSING"]), &advice) == nil && maps.Equal(advice, want)
 		}, [][2]string{{`"add etcd to`, `"add kafka to`}, {`, "consul": "`, `, "console": "`}}},
 		{"etcd forgets the history of keys", "etcd", func(_ string, s service) bool {
-			return s.has("--auto-compaction-mode=periodic") && s.has("--auto-compaction-retention=5m")
+			return s.has("--auto-compaction-mode=periodic", "--auto-compaction-retention=5m")
 		}, [][2]string{{"      - --auto-compaction-mode=periodic\n", ""}}},
 		{"the console loads nginx, reads each replica, serves the shops' names", "console", func(_ string, s service) bool {
-			return s.has("console") && s.has("--url=http://nginx") && s.has("--host=${SHOP_HOSTS:-localhost}") &&
-				s.has("--replica=http://shop-1:8080") && s.has("--replica=http://shop-2:8080") &&
-				s.has("--replica=http://shop-3:8080")
+			return s.has("console", "--url=http://nginx", "--host=${SHOP_HOSTS:-localhost}",
+				"--replica=http://shop-1:8080", "--replica=http://shop-2:8080", "--replica=http://shop-3:8080")
 		}, [][2]string{
 			{"      - --replica=http://shop-3:8080\n", ""},
 			{"      - --url=http://nginx\n", ""},
@@ -182,10 +179,10 @@ func composeRules(t *testing.T) []composeRule {
 	}
 }
 
-// has says whether an argument is among those of a command that is written as a list.
-func (s service) has(argument string) bool {
+// has says whether a command is written as a list, with these arguments among others.
+func (s service) has(arguments ...string) bool {
 	all, _ := s.Command.([]any)
-	return slices.Contains(all, any(argument))
+	return !slices.ContainsFunc(arguments, func(a string) bool { return !slices.Contains(all, any(a)) })
 }
 
 // breaks returns the services that break a rule.
@@ -309,9 +306,7 @@ func writePrograms(t *testing.T, dir string, programs map[string]string) {
 	defer syscall.ForkLock.RUnlock()
 	for name, text := range programs {
 		file := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o755)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o755)))
 	}
 }
 
@@ -353,8 +348,11 @@ func (s composeScript) want(settings map[string]string, calls []string, command 
 	}
 }
 
+// downCall removes everything, whichever profiles are on.
+const downCall = "[redlock,etcd,zookeeper,consul,kafka] compose down --volumes --remove-orphans"
+
 // make up PROFILES=... writes the profiles and what the shops are told to .env, where they stay until others are
-// chosen.
+// chosen, beside what the user has written there.
 func TestComposeProfiles(t *testing.T) {
 	t.Parallel()
 	s := newComposeScript(t)
@@ -371,7 +369,7 @@ func TestComposeProfiles(t *testing.T) {
 	s.want(two, calls, "up", "PROFILES=etcd redlock")
 	s.want(two, calls, "up")
 	s.want(two, []string{"[etcd,redlock] compose logs"}, "logs")
-	s.want(two, []string{"[redlock,etcd,zookeeper,consul,kafka] compose down --volumes --remove-orphans"}, "down")
+	s.want(two, []string{downCall}, "down")
 	all := map[string]string{"COMPOSE_PROFILES": "redlock,etcd,zookeeper,consul,kafka"}
 	for name, p := range profiles {
 		all["SHOP_"+strings.ToUpper(name)] = p.address
@@ -383,18 +381,11 @@ func TestComposeProfiles(t *testing.T) {
 	}
 	s.want(none, []string{"[] compose up -d", "[redlock,etcd,zookeeper,consul,kafka] compose rm --stop --force -v kafka"},
 		"up", "PROFILES=none")
-}
 
-func TestComposeProfilesOfTheUser(t *testing.T) {
-	t.Parallel()
-	s := newComposeScript(t)
-	if err := os.WriteFile(filepath.Join(s.dir, ".env"), []byte("SHOP_ETCD=https://etcd.example:2379\n"),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.want(map[string]string{"SHOP_ETCD": "https://etcd.example:2379", "COMPOSE_PROFILES": "kafka",
-		"SHOP_KAFKA": "kafka:9092"},
-		nil, "up", "PROFILES=kafka")
+	own := newComposeScript(t) // an address of the user's own
+	testkit.Must(t, os.WriteFile(own.dir+"/.env", []byte("SHOP_ETCD=https://etcd.example:2379\n"), 0o600))
+	own.want(map[string]string{"SHOP_ETCD": "https://etcd.example:2379", "COMPOSE_PROFILES": "kafka",
+		"SHOP_KAFKA": "kafka:9092"}, nil, "up", "PROFILES=kafka")
 }
 
 // scripts/compose roll replaces one replica after the other, then the console, and nothing else; an image that was
@@ -450,8 +441,7 @@ func TestComposeOfAnotherDirectory(t *testing.T) {
 	}
 	for _, place := range []string{s.dir, other + "/gone", ""} {
 		s.want(map[string]string{}, []string{"[] compose up -d"}, "up", "PLACES="+place)
-		s.want(map[string]string{}, []string{"[redlock,etcd,zookeeper,consul,kafka] compose down --volumes --remove-orphans"},
-			"down", "PLACES="+place)
+		s.want(map[string]string{}, []string{downCall}, "down", "PLACES="+place)
 	}
 }
 

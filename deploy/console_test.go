@@ -50,18 +50,8 @@ func TestNginxLeadsBrowsersToTheConsole(t *testing.T) {
 		{"POST", "/", "text/html", "", ""},
 		{"GET", "/modes", "text/html", "", ""},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), c.method, e.url+c.path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Accept", c.accept)
-		res, err := http.DefaultTransport.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(res.Body)
-		_ = res.Body.Close()
-		if got := res.Header.Get("Location"); got != c.location || c.body != "" && string(body) != c.body {
+		res, body := e.send(t, c.method, c.path, nil, "Accept", c.accept)
+		if got := res.Header.Get("Location"); got != c.location || c.body != "" && body != c.body {
 			t.Errorf("%s %s for %s = %s to %q %q, want %q %q", c.method, c.path, c.accept, res.Status, got, body, c.location,
 				c.body)
 		}
@@ -78,13 +68,9 @@ func TestNginxPassesTheConsolesEvents(t *testing.T) {
 	t.Parallel()
 	e := startEdge(t, 1, "console:8090", stubConsole(t), "proxy_read_timeout 20s", "proxy_read_timeout 1s")
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+"/console/api/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	res, err := (&http.Client{Timeout: 20 * time.Second}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = res.Body.Close() }()
 	in := bufio.NewReader(res.Body)
 	for _, want := range []string{"data: 1\n", "\n", "data: 2\n"} {

@@ -166,9 +166,7 @@ func TestNginxCutsSlowClients(t *testing.T) {
 	for _, begun := range []string{"POST / HTTP/1.1\r\nHost: x\r\n",
 		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(e.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		if _, err := io.WriteString(conn, begun); err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/pages"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/doctest"
 	"lastitem/internal/text"
 )
@@ -33,9 +34,7 @@ var (
 func rewrite(t *testing.T, name, want string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(root, name), []byte(want), 0o644))
 	} else if diff := cmp.Diff(want, doctest.Read(t, name)); diff != "" {
 		t.Errorf("%s is stale: run 'make generate' (-want +got):\n%s", name, diff)
 	}
@@ -58,9 +57,7 @@ func TestBlocks(t *testing.T) {
 		}
 	}
 	all, err := pages.All(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for name, want := range all {
 		rewrite(t, "docs/"+name, want)
 	}
@@ -150,9 +147,7 @@ func record(t *testing.T, name, files string, installed []string) (seen []string
 func TestServersTable(t *testing.T) {
 	const file = "docs/servers.json"
 	var rows map[string][]string
-	if err := json.Unmarshal([]byte(doctest.Read(t, file)), &rows); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(doctest.Read(t, file)), &rows))
 	// cell is what the table says before its words.
 	cell := func(row, lang string) string {
 		return "| " + strings.Join(rows[row], map[string]string{"en": ", ", "zh": "、"}[lang])
@@ -162,9 +157,7 @@ func TestServersTable(t *testing.T) {
 		old := map[string]string{"en": cell(name, "en"), "zh": cell(name, "zh")}
 		rows[name] = record(t, name, files, rows["installed"])
 		text, err := json.MarshalIndent(rows, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		rewrite(t, file, string(text)+"\n")
 		for lang, was := range old {
 			readme := docs.Name("README", lang)

@@ -12,6 +12,7 @@ import (
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/testkit"
 )
 
 // Only a letter counts as broken. A hazard that had nothing to strike is not reported.
@@ -164,9 +165,7 @@ func TestScheduleCheck(t *testing.T) {
 		}
 	}
 	matrix, err := Committed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, c := range matrix.Cells {
 		for letter, s := range c.Witnesses {
 			if err := s.Check(); err != nil {
@@ -186,9 +185,7 @@ func TestScheduleFile(t *testing.T) {
 		`,"c":{"server":"sql","pattern":"COMMIT","nth":1,"cut":"command"},"order":"CBA","expiry":"forced"}`
 	for _, file := range []string{old, added} {
 		var s Schedule
-		if err := errors.Join(json.Unmarshal([]byte(file), &s), s.Check()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(json.Unmarshal([]byte(file), &s), s.Check()))
 		if got, err := json.Marshal(s); err != nil || string(got) != file {
 			t.Errorf("written again: %s, %v; want %s", got, err, file)
 		}

@@ -17,6 +17,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testkit"
 	"lastitem/internal/text"
 )
 
@@ -251,13 +252,9 @@ func TestOutcomeOfAVerdict(t *testing.T) {
 func TestMatrixIsAsWritten(t *testing.T) {
 	t.Parallel()
 	m, err := Committed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	said, err := m.JSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if !bytes.Equal(said, committed) {
 		t.Error("matrix.json is not what Matrix.JSON writes")
 	}
@@ -303,9 +300,7 @@ func sheet(t *testing.T, lang string, change func(*Result)) string {
 	var out strings.Builder
 	o := PageOptions{Lang: lang, Version: "abc", Command: "bin/shop lab --mode 'm&n'", Made: time.Unix(0, 0),
 		Secrets: []string{"t0ken-of-mine"}}
-	if err := r.WritePage(&out, o); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.WritePage(&out, o))
 	return out.String()
 }
 
@@ -315,9 +310,7 @@ func TestSheet(t *testing.T) {
 	for _, lang := range []string{"en", "zh"} {
 		said := sheet(t, lang, nil)
 		root, err := html.Parse(strings.NewReader(said))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		lanes := map[string]int{} // texts by the class of their cell
 		for n := range root.Descendants() {
 			if n.Data == "script" || n.Data == "img" || n.Data == "iframe" {
@@ -397,9 +390,7 @@ func TestUntested(t *testing.T) {
 	r.Cells = slices.Delete(r.Cells, 1, 2)
 	page, said := reported(t, r)
 	raw, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for form, has := range map[string]string{"json": string(raw), "html": html.UnescapeString(page), "text": said} {
 		for _, want := range []string{`CALL buy(?)`, "no schedule can stop inside it", "--repeat-without-key"} {
 			if !strings.Contains(has, want) {
@@ -454,8 +445,6 @@ func TestUnprovenService(t *testing.T) {
 func reported(t *testing.T, r *Result) (page, said string) {
 	t.Helper()
 	var p, s strings.Builder
-	if err := errors.Join(r.WritePage(&p, PageOptions{Lang: "en"}), r.WriteForeign(&s, "en")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(r.WritePage(&p, PageOptions{Lang: "en"}), r.WriteForeign(&s, "en")))
 	return p.String(), s.String()
 }

@@ -18,6 +18,7 @@ import (
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/testkit"
 )
 
 // Where stderr is no terminal, the lab says now and then how far it is, without a control character, and the lines of
@@ -184,13 +185,9 @@ func TestUnclaimedIsTold(t *testing.T) {
 func TestTalesOfWitnesses(t *testing.T) {
 	t.Parallel()
 	matrix, err := Committed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	tales, err := Tales()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	byName := map[string]Tale{}
 	for _, x := range tales {
 		byName[x.Schedule] = x
@@ -236,9 +233,7 @@ func TestTaleFolds(t *testing.T) {
 		{At: 6 * time.Millisecond, Actor: "B", Text: "redis: SET x"},
 	}}}
 	text, err := talesJSON([]Tale{p.tale()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	const want = `[
 {"schedule":", ","outcome":"O","why":"","initial":10,"left":8,` +
 		`"ordered":3,"steps":[[1.2,"A","held","before redis: GET"],[2,"B","busy","2"],[6,"B","","redis: SET x"]]}
@@ -294,18 +289,14 @@ func TestTalesOfDirectory(t *testing.T) {
 	var packed [][]byte
 	for _, dir := range dirs {
 		for _, all := range [][]Tale{{{Schedule: "gone, slow, A"}}, want} {
-			if err := WriteTales(dir, all); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, WriteTales(dir, all))
 		}
 		got, err := ReadTales(os.DirFS(dir))
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("ReadTales = %+v, %v; want %+v", got, err, want)
 		}
 		said, err := os.ReadFile(filepath.Join(dir, talesFile))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		packed = append(packed, said)
 	}
 	if !bytes.Equal(packed[0], packed[1]) {
@@ -314,15 +305,11 @@ func TestTalesOfDirectory(t *testing.T) {
 	file := filepath.Join(dirs[0], talesFile)
 	other := slices.Clone(packed[0])
 	other[4] = 1 // the time in the header
-	if err := errors.Join(os.WriteFile(file, other, 0o600), WriteTales(dirs[0], want)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(os.WriteFile(file, other, 0o600), WriteTales(dirs[0], want)))
 	if now, _ := os.ReadFile(file); !bytes.Equal(now, other) {
 		t.Error("a file that says the same was written again")
 	}
-	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte("{}"), 0o600))
 	if _, err := ReadTales(os.DirFS(dirs[0])); err == nil || !strings.Contains(err.Error(), talesFile) {
 		t.Errorf("ReadTales of a broken file: %v, want its name", err)
 	}

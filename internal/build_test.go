@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"lastitem/docs"
+	"lastitem/internal/testkit"
 )
 
 // The load generator and the lab send what a customer sends: a figure or a verdict under a lease time that no customer
@@ -33,9 +34,7 @@ func TestNoRunIsAnExperiment(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	if files < 10 {
 		t.Errorf("%d files looked at", files)
@@ -46,9 +45,7 @@ func TestNoRunIsAnExperiment(t *testing.T) {
 // it names.
 func TestImageHasItsSources(t *testing.T) {
 	text, err := os.ReadFile("../.dockerignore")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	lines := strings.Split(string(text), "\n")
 	for dir := range arrows {
 		top, _, _ := strings.Cut(dir, "/")
@@ -68,9 +65,7 @@ func TestBuild(t *testing.T) {
 		"../docker-compose.yml": {"GIT_COMMIT:"},
 	} {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, w := range want {
 			if !strings.Contains(string(text), w) {
 				t.Errorf("%s lacks %q", name, w)
@@ -87,18 +82,14 @@ var update = flag.Bool("update", false, "write the picture of the packages into 
 func TestPackagePicture(t *testing.T) {
 	const file = "../CONTRIBUTING.md"
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want, err := docs.Fill(string(text), "packages", picture(programImports(t)))
 	switch {
 	case err != nil:
 		t.Fatalf("%s: %v", file, err)
 	case want == string(text):
 	case *update:
-		if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, []byte(want), 0o600))
 	default:
 		t.Errorf("the picture of the packages in %s is stale: run 'make generate'", file)
 	}

@@ -28,14 +28,10 @@ func script(t *testing.T, name string, args ...string) *exec.Cmd {
 // open for a moment, and a file that is open for writing cannot be executed (ETXTBSY, https://go.dev/issue/22315).
 func writeProgram(t *testing.T, file, body string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Dir(file), 0o755))
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	if err := os.WriteFile(file, []byte("#!/bin/sh\n"+body), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte("#!/bin/sh\n"+body), 0o755))
 	return file
 }
 
@@ -58,9 +54,7 @@ func TestScriptsRunOnMacOS(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for what, pattern := range onlyNewer {
 			if found := pattern.Find(text); found != nil {
 				t.Errorf("%s has %s: %s", file, what, found)

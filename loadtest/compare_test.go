@@ -12,6 +12,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/resulttest"
 	"lastitem/internal/text"
 	"lastitem/loadtest"
@@ -62,9 +63,7 @@ func TestCompareInterleaves(t *testing.T) {
 		},
 		Each: func(r loadtest.Result) error { histories += len(r.History); return nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := []string{
 		"1/6 unsafe segments-1 1", "2/6 lua-lock segments-1 1", "3/6 unsafe segments-2 1", "4/6 lua-lock segments-2 1",
 		"5/6 unsafe segments-1 2", "6/6 lua-lock segments-1 2",
@@ -99,9 +98,7 @@ func TestCompareSkipsWhatDoesNotFit(t *testing.T) {
 			return nil
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := []loadtest.SkippedMode{{Mode: "mutex-in-tx", Why: "needs mysql"},
 		{Mode: "unsafe", Why: "mode unsafe knows no segments"}}
 	if diff := cmp.Diff(want, c.Skipped); diff != "" {
@@ -122,9 +119,7 @@ func TestCompareGoesOnAfterAFailure(t *testing.T) {
 			return func(n int) []string { return []string{"replica 2: OOM", "and no more"}[:min(n, 1)] }
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := []loadtest.FailedRun{{
 		Mode: "unsafe", Plan: "demo", Repetition: 1, Why: "loadtest: set stock: connection refused",
 		Log: []string{"replica 2: OOM"},
@@ -147,9 +142,7 @@ func TestCompareInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := runner{then: func(int) error { cancel(); return ctx.Err() }}
 	c, err := loadtest.Compare(ctx, loadtest.Comparing{Modes: threeModes, Plans: []loadtest.Plan{{Repeat: 3}}, Run: r.run})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(c.Results) != 1 || len(c.Failed) != 0 || !c.Partial || c.ExitCode() != loadtest.ExitInterrupted {
 		t.Errorf("interrupted: %d results, failed %v, partial %t, exit %d; want 1, none, true, %d",
 			len(c.Results), c.Failed, c.Partial, c.ExitCode(), loadtest.ExitInterrupted)
@@ -242,9 +235,7 @@ func TestCompareInsists(t *testing.T) {
 				},
 				Each: func(loadtest.Result) error { histories++; return nil },
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if ran != tt.ran || done != tt.repeat || len(c.Results) != histories || len(c.Summaries) != min(1, histories) ||
 				histories > tt.repeat {
 				t.Errorf("%d runs, %d done, %d results, %d histories, want %d runs and one of what there is for each repetition",
@@ -295,9 +286,7 @@ func TestSelect(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			var names []string
 			for _, m := range modes {
 				names = append(names, m.Name)

@@ -27,13 +27,9 @@ var testMode = shopMode("lua-lock", api.Exact)
 func drive(ctx context.Context, t *testing.T, u *url.URL, plan Plan) Result {
 	t.Helper()
 	plan = plan.WithDefaults()
-	if err := plan.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, plan.Validate())
 	d, err := newDriver(plan, client.Target{URL: u}, shopScript(plan, testMode), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer d.close()
 	d.drive(ctx)
 	var res Result
@@ -131,9 +127,7 @@ func TestBurstConnectsFirst(t *testing.T) {
 	server.Start()
 	t.Cleanup(server.Close)
 	u, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	res := drive(t.Context(), t, u, Plan{VUs: vus, Requests: vus, Burst: true, Timeout: 2 * patience})
 	if res.Codes["ok"] != vus || early.Load() != 0 || conns.Load() != vus {
 		t.Errorf("codes %v, %d answered before all %d connections were open", res.Codes, early.Load(), vus)
@@ -176,9 +170,7 @@ func TestOpenLoopDropsAndCounts(t *testing.T) {
 	})
 	plan := Plan{Rate: 500, Duration: 100 * time.Millisecond, MaxInFlight: 6}.WithDefaults()
 	d, err := newDriver(plan, client.Target{URL: u}, shopScript(plan, testMode), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer d.close()
 	ended := make(chan struct{})
 	go func() {

@@ -19,6 +19,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/fakeshop"
 	"lastitem/loadtest/client"
 )
@@ -31,9 +32,7 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("ThisEnvironment() = %+v, want every field of the machine known", e)
 	}
 	path := filepath.Join(t.TempDir(), "cpuinfo")
-	if err := os.WriteFile(path, []byte("processor\t: 0\nmodel name\t: Example CPU @ 2GHz\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte("processor\t: 0\nmodel name\t: Example CPU @ 2GHz\n"), 0o600))
 	if got := cpuModel(path); got != "Example CPU @ 2GHz" {
 		t.Errorf("cpuModel = %q, want the model name", got)
 	}
@@ -51,9 +50,7 @@ func serve(t *testing.T, h http.HandlerFunc) *url.URL {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	u, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return u
 }
 
@@ -114,9 +111,7 @@ func TestDeclinedRequestsContradictNothing(t *testing.T) {
 		return true
 	}}
 	res, err := Run(t.Context(), open(t, shop), shopMode("m", api.Exact), five[0], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if s := SummarizeRuns([]Result{res}); res.Finding != audit.Undecided || s.Standing() != audit.Undecided ||
 		!strings.Contains(strings.Join(s.Why, " "), "1 of 5") {
 		t.Errorf("finding %s, of the summary %s (%q), want undecided, since 1 of 5 requests was accepted", res.Finding,
@@ -145,9 +140,7 @@ func (e element) into(properties map[string][]string) {
 func TestJMeterPlanIsOurs(t *testing.T) {
 	text, err := os.ReadFile("jmeter/deduct_stock.jmx")
 	var root element
-	if err := errors.Join(err, xml.Unmarshal(text, &root)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err, xml.Unmarshal(text, &root)))
 	properties := map[string][]string{}
 	root.into(properties)
 	plans, ok := Named("jmeter")
@@ -220,9 +213,7 @@ func TestRunUntilTheStockIsOut(t *testing.T) {
 			tt.shop.Replicas = 1
 			plan := Plan{VUs: 8, Requests: 90, Stock: 60, Wait: time.Second, SellOut: tt.sellOut}
 			res, err := Run(t.Context(), open(t, tt.shop), shopMode("m", tt.claim), plan, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if v := res.Verdicts[0]; v.Verdict != tt.verdict || (res.Extra > 0) != tt.extra || res.Sent != 90+res.Extra {
 				t.Errorf("verdict %s, %d sent, %d of them extra; want %s, extra %t\n%s", v.Verdict, res.Sent, res.Extra, tt.verdict,
 					tt.extra, v.Text("en"))
@@ -242,9 +233,7 @@ func TestDroppedArrivalsDiscountTheRun(t *testing.T) {
 	control := open(t, slow)
 	plan := Plan{Name: "open", Rate: 200, Duration: 500 * time.Millisecond, MaxInFlight: 2, Stock: 1000}
 	res, err := Run(t.Context(), control, shopMode("m", api.Exact), plan, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if res.Dropped == 0 || !strings.Contains(res.Discounted, "were dropped, more than 1%") ||
 		res.Finding != audit.Confirmed {
 		t.Fatalf("%d dropped, discounted %q, finding %s; want drops, the reason, confirmed", res.Dropped, res.Discounted,

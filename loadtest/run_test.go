@@ -17,6 +17,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/fakeshop"
 )
 
@@ -31,9 +32,7 @@ func TestRunConfirmsAnExactMode(t *testing.T) {
 			phases = append(phases, p.Phase)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if res.Finding != audit.Confirmed || len(res.Verdicts) != 1 || res.Verdicts[0].Verdict != audit.Exact {
 		t.Errorf("finding %s (%q), verdicts %+v, want confirmed, exact", res.Finding, res.Why, res.Verdicts)
 	}
@@ -62,9 +61,7 @@ func TestRunFindsOneOfSeveralReplicasVacuous(t *testing.T) {
 	c := open(t, &fakeshop.Shop{Replicas: 1})
 	c.Replicas = 3
 	res, err := Run(t.Context(), c, shopMode("good", api.Exact), Plan{VUs: 4, Requests: 30, Stock: 20}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if res.Finding != audit.Undecided || res.Verdicts[0].Verdict != audit.Vacuous {
 		t.Errorf("finding %s, verdict %s, want inconclusive, vacuous", res.Finding, res.Verdicts[0].Verdict)
 	}
@@ -84,9 +81,7 @@ func TestRunResolvesLostAnswers(t *testing.T) {
 	}
 	c := open(t, shop)
 	res, err := Run(t.Context(), c, shopMode("good", api.Exact), Plan{VUs: 4, Requests: 150, Stock: 100}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if res.Finding != audit.Confirmed || res.Codes["eof"]+res.Codes["reset"] != 15 {
 		t.Errorf("finding %s (%q), codes %v, want confirmed with 15 lost answers", res.Finding, res.Why, res.Codes)
 	}
@@ -104,9 +99,7 @@ func TestRunJudgesAnInterruptedRun(t *testing.T) {
 	}}
 	c := open(t, shop)
 	res, err := Run(ctx, c, shopMode("good", api.Exact), Plan{VUs: 4, Requests: 1_000_000, Stock: 1000}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if !res.Partial || res.Sent < 50 || res.Sent > 100_000 || len(res.Verdicts) != 1 || res.Verdicts[0].Found != "" {
 		t.Errorf("partial %v, sent %d, verdicts %+v, want a partial run, judged", res.Partial, res.Sent, res.Verdicts)
 	}
@@ -119,9 +112,7 @@ func TestRunLeavesABaselineUnjudged(t *testing.T) {
 	t.Parallel()
 	c := open(t, &fakeshop.Shop{Replicas: 1})
 	res, err := Run(t.Context(), c, api.Mode{Name: "noop", Baseline: true}, Plan{VUs: 2, Requests: 20}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if res.Finding != audit.Unclaimed || res.Verdicts != nil || res.History != nil || res.Sent != 20 {
 		t.Errorf("finding %s, %d verdicts, history of %d, sent %d, want unclaimed, none, none, 20", res.Finding,
 			len(res.Verdicts), len(res.History), res.Sent)
@@ -135,9 +126,7 @@ func TestRunSellsSeveralProducts(t *testing.T) {
 	mode := shopMode("segmented", api.Exact)
 	mode.Segments = 4
 	res, err := Run(t.Context(), c, mode, Plan{VUs: 4, Requests: 400, Stock: 100, Product: 7, Products: 3, Zipf: 1.1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if len(res.Verdicts) != 3 || res.Finding != audit.Confirmed {
 		t.Errorf("%d verdicts, finding %s (%q), want 3, confirmed", len(res.Verdicts), res.Finding, res.Why)
 	}
@@ -260,9 +249,7 @@ func TestControl(t *testing.T) {
 		"404 unknown_mode: no such mode") {
 		t.Errorf("get(none) = %v, want the problem's code and detail", err)
 	}
-	if err := c.SetStock(ctx, 5, 70, 7); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.SetStock(ctx, 5, 70, 7))
 	if p, err := c.Product(ctx, 5); err != nil || p.Stock[api.Redis] != 70 {
 		t.Errorf("Product(5) = %+v, %v, want 70 in redis", p, err)
 	}
@@ -290,9 +277,7 @@ func TestControlReadsNoEndlessAnswer(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	c, err := NewControl(server.URL, fakeshop.Token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c.maxRows = 100
 	_, byGet := c.Modes(t.Context())
 	byPut := c.SetStock(t.Context(), 101, 1, 0)
@@ -313,9 +298,7 @@ func TestControlSaysWhatToDo(t *testing.T) {
 		"": "set SHOP_ADMIN_TOKEN or --token", "guess": "the one in SHOP_ADMIN_TOKEN or --token is another",
 	} {
 		stranger, err := NewControl(address, token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(stranger.Close)
 		err = stranger.SetStock(t.Context(), 1, 1, 0)
 		if !errors.Is(err, ErrUnauthorized) || !strings.Contains(err.Error(), want) {
@@ -324,9 +307,7 @@ func TestControlSaysWhatToDo(t *testing.T) {
 	}
 	u := serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusNotFound) })
 	other, err := NewControl(u.String(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(other.Close)
 	if _, err := other.Modes(t.Context()); err == nil || !strings.Contains(err.Error(), "is that address lastitem's?") {
 		t.Errorf("Modes() of another service = %v, want a doubt about the address", err)

@@ -16,6 +16,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/fakeshop"
 	"lastitem/loadtest/client"
 )
@@ -37,16 +38,12 @@ func TestRunStartsAfterConnecting(t *testing.T) {
 	t.Parallel()
 	plan := Plan{VUs: 1, Requests: 1, Burst: true}.WithDefaults()
 	d, err := newDriver(plan, client.Target{URL: serve(t, answerOK)}, shopScript(plan, testMode), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer d.close()
 	var connected atomic.Int64
 	d.workers[0].engine = slowConnect{d.workers[0].engine, &connected}
 	var res Result
-	if err := d.load(t.Context(), &res, Progress{}, nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.load(t.Context(), &res, Progress{}, nil))
 	if at := time.Unix(0, connected.Load()); res.Started.Before(at) {
 		t.Errorf("Started = %v, want it after the connection was opened at %v", res.Started, at)
 	}
@@ -161,9 +158,7 @@ func TestManyProductsSettleAtOnce(t *testing.T) {
 	const products = 3 * settleAtOnce
 	res := Result{Started: time.Now().Add(-time.Hour), Plan: Plan{Product: 1}}
 	for product := range int64(products) {
-		if err := c.SetStock(t.Context(), product+1, 5, 0); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.SetStock(t.Context(), product+1, 5, 0))
 		res.History = append(res.History, audit.Op{ProductID: product + 1, Quantity: 1, Outcome: audit.Unknown})
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), products*settleReads*settleEvery/2)
@@ -180,9 +175,7 @@ func TestNothingSent(t *testing.T) {
 	t.Parallel()
 	shop := &fakeshop.Shop{Replicas: 1}
 	c := open(t, shop)
-	if err := c.SetStock(t.Context(), 1, 5, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.SetStock(t.Context(), 1, 5, 0))
 	ours := Result{Store: api.Redis, Started: time.Now(), Plan: Plan{Product: 1, Products: 1, Stock: 5}}
 	judge(&ours, judging{mode: shopMode("m", api.Exact), books: settleAll(t.Context(), c, &ours), lang: "en"})
 	f := Foreign{Lang: "en", Ledger: func(_ context.Context, product, initial int64) (*api.Ledger, error) {
@@ -219,9 +212,7 @@ func ledgerOf(t *testing.T, pages ...any) (*Control, *int) {
 	}))
 	t.Cleanup(server.Close)
 	c, err := NewControl(server.URL, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(c.Close)
 	return c, asked
 }

@@ -10,6 +10,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/resulttest"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
@@ -43,9 +44,7 @@ func TestParseThreshold(t *testing.T) {
 		t.Run(tt.text, func(t *testing.T) {
 			got, err := loadtest.ParseThreshold(tt.text)
 			if tt.err == "" {
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				if want := strings.ReplaceAll(tt.text, " ", ""); got.String() != want {
 					t.Errorf("String() = %q, want %q", got, want)
 				}
@@ -94,9 +93,7 @@ func TestCheck(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			threshold, err := loadtest.ParseThreshold(tt.threshold)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			c := resulttest.Comparison(tt.runs...)
 			c.Check([]loadtest.Threshold{threshold})
 			got := c.Crossed

@@ -12,15 +12,14 @@ import (
 	"testing"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit"
 )
 
 // read returns a file of the page.
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := fs.ReadFile(Files(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(text)
 }
 
@@ -28,9 +27,7 @@ func read(t *testing.T, name string) string {
 func names(t *testing.T, ext string) (all []string) {
 	t.Helper()
 	entries, err := fs.ReadDir(Files(), ".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, e := range entries {
 		if path.Ext(e.Name()) == ext {
 			all = append(all, e.Name())
@@ -63,9 +60,7 @@ func TestVendored(t *testing.T) {
 func chinese(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	if err := json.Unmarshal([]byte(read(t, "zh.json")), &all); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(read(t, "zh.json")), &all))
 	return all
 }
 

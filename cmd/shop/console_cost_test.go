@@ -45,13 +45,9 @@ func TestConsoleCost(t *testing.T) {
 	awaitModes(t.Context(), stack)
 	d := driverOf(stack, 0, nil)
 	c, err := newConsole(d, t.Logf, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	page := &httptest.Server{Listener: l, Config: &http.Server{Handler: c, ReadHeaderTimeout: time.Minute}}
 	page.Start()
 	t.Cleanup(page.Close)
@@ -149,9 +145,7 @@ func (w watchCost) busy(t *testing.T) (sum float64) {
 func busy(t *testing.T, pid int) float64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_, after, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(after)
 	user, _ := strconv.ParseFloat(fields[11], 64)
@@ -197,15 +191,11 @@ func (p playing) start(t *testing.T, mode string, clients int, stock int64) {
 func (p playing) call(t *testing.T, ctx context.Context, method, path, body string) *http.Response { //nolint:revive // t comes first in helpers
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, p.base+"/console/api/"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	req.Header.Set("Authorization", "Bearer "+p.token)
 	req.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = res.Body.Close() })
 	return res
 }
@@ -250,9 +240,7 @@ func testPageCost(t *testing.T, p playing) {
 		called(chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument,
 			page.AddScriptToEvaluateOnNewDocumentParams{Source: counting})),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	b.look(1440, "light")
 	b.do("open", chromedp.Navigate(strings.Replace(p.address, "#", "?lang=en#", 1)))

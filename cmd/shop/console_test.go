@@ -25,9 +25,7 @@ const envTestConsole = "SHOP_TEST_CONSOLE"
 func TestRunningConsole(t *testing.T) {
 	address := testkit.Asked(t, envTestConsole, "by hand, to the address of a console")
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	token, _ := strings.CutPrefix(u.Fragment, "token=")
 	p := playing{address: address, base: "http://" + u.Host, token: token}
 	judged(t, p.run(t, "lease-seq"))
@@ -38,9 +36,7 @@ func TestRunningConsole(t *testing.T) {
 func answered(t *testing.T, method, address string, header ...string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 		if header[i] == "Host" {
@@ -48,14 +44,10 @@ func answered(t *testing.T, method, address string, header ...string) (*http.Res
 		}
 	}
 	res, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return res, string(body)
 }
 
@@ -125,9 +117,7 @@ func TestUpWithoutConsole(t *testing.T) {
 	}
 	t.Run("console", func(t *testing.T) { testConsole(t, shop, s) })
 	for range 2 {
-		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, cmd.Process.Signal(syscall.SIGHUP))
 		time.Sleep(50 * time.Millisecond) // two signals of a kind that come at once are one
 	}
 	if err := cmd.Wait(); err != nil {

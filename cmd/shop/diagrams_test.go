@@ -18,6 +18,7 @@ import (
 
 	manual "lastitem/docs"
 	"lastitem/internal/console"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -41,9 +42,7 @@ func TestDiagrams(t *testing.T) {
 		}
 	}
 	there, err := filepath.Glob(dir + "diagrams/*.svg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, file := range there {
 		if _, wanted := sources["diagrams/"+filepath.Base(file)]; wanted {
 			continue
@@ -60,9 +59,7 @@ func TestDiagrams(t *testing.T) {
 			slices.Sorted(maps.Keys(missing))[0],
 			missing[slices.Sorted(maps.Keys(missing))[0]])
 	case len(missing) > 0:
-		if err := os.MkdirAll(dir+"diagrams", 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(dir+"diagrams", 0o755))
 		for file, picture := range draw(t, missing) {
 			if err := os.WriteFile(dir+file, []byte(picture), 0o644); err != nil {
 				t.Error(err)
@@ -85,9 +82,7 @@ func diagramSources(t *testing.T) map[string]string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return all
 }
 
@@ -106,9 +101,7 @@ func draw(t *testing.T, sources map[string]string) (pictures map[string]string) 
 	pictures = map[string]string{}
 	for _, file := range slices.Sorted(maps.Keys(sources)) {
 		quoted, err := json.Marshal(sources[file])
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		js(fmt.Sprintf("window.drawn = ''; mermaid.render('d', %s).then(r => window.drawn = r.svg, e => window.drawn = "+
 			"'no: ' + e); ''", quoted))
 		picture := ""

@@ -22,6 +22,7 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/coord"
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -135,21 +136,15 @@ func TestGuestLeavesNothing(t *testing.T) {
 	u := newUserServers(t)
 	zookeeper := u.zookeeper.ZooKeeperConn(t, guestTTL)
 	g, err := newGuest(t.Context(), u.own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	other, err := newGuest(t.Context(), u.own)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	u.hold(g.Prefix)
 	u.hold(other.Prefix)
 	u.wantHolds(g.Prefix, 1)
 	u.nodes[2].Kill() // a minority
 	text, err := json.Marshal(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Setenv(localstack.EnvGuest, string(text))
 	if code, _, errOut := commandLine(t.Context(), newGuestLeave()); code != exitOK {
 		t.Fatalf("guest-leave: exit code %d, %s", code, errOut)
@@ -177,9 +172,7 @@ func TestGuestLeavesTheRoot(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.Delete(backend.ZooKeeperRoot, -1) })
 	g, err := newGuest(t.Context(), localstack.OwnServers{ZooKeeper: z.Addr})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := c.Create(path.Join(backend.ZooKeeperRoot, g.Prefix+"lock:{101}"), nil, zk.FlagPersistent,
 		zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
@@ -197,32 +190,20 @@ func TestGuestLeavesTheRoot(t *testing.T) {
 func TestGuestLeavesKafka(t *testing.T) {
 	t.Parallel()
 	broker, err := localstack.StartKfake("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(broker.Close)
 	g, err := newGuest(t.Context(), localstack.OwnServers{Kafka: broker.ListenAddrs()[0]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Still)
 	defer cancel()
 	for _, name := range []string{backend.KafkaPrefix(g.Prefix) + "orders", "theirs"} {
 		c, err := backend.OpenKafka(g.Own.Kafka, kgo.AllowAutoTopicCreation(), kgo.ConsumeTopics(name),
 			kgo.ConsumerGroup(name),
 			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.ProduceSync(ctx, &kgo.Record{Topic: name, Value: []byte("1")}).FirstErr(); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.PollFetches(ctx).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.CommitUncommittedOffsets(ctx); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
+		testkit.Must(t, c.ProduceSync(ctx, &kgo.Record{Topic: name, Value: []byte("1")}).FirstErr())
+		testkit.Must(t, c.PollFetches(ctx).Err())
+		testkit.Must(t, c.CommitUncommittedOffsets(ctx))
 		c.Close()
 	}
 	for range 2 { // the demo's own, and the keeper's last command
@@ -231,9 +212,7 @@ func TestGuestLeavesKafka(t *testing.T) {
 		}
 	}
 	c, err := backend.OpenKafka(g.Own.Kafka)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	admin := kadm.NewClient(c)
 	topics, err := admin.ListTopics(ctx)

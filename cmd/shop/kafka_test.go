@@ -22,6 +22,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/localstack"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/loadtest"
 )
@@ -39,9 +40,7 @@ func TestKafkaStorm(t *testing.T) {
 		k.kill(t, fmt.Sprintf("replica %d", i+1), func() {})
 		k.sells(t, fmt.Sprintf("after replica %d was killed", i+1))
 	}
-	if err := k.stack.Roll(t.Context(), 1, program(t)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.stack.Roll(t.Context(), 1, program(t)))
 	k.sells(t, "after replica 2 was told to end, and started again")
 	k.deleteTopics(t)
 	k.sells(t, "after the topics were deleted")
@@ -86,9 +85,7 @@ func startKafkaStorm(t *testing.T) *kafkaStorm {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.control.Close)
-	if err := k.control.SetStock(t.Context(), kafkaProduct, kafkaStock, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, k.control.SetStock(t.Context(), kafkaProduct, kafkaStock, 0))
 	k.ctx, k.done = testenv.Progress(t, 2*testenv.Still)
 	loadCtx, cancel := context.WithCancel(k.ctx)
 	var load sync.WaitGroup
@@ -208,13 +205,9 @@ func (k *kafkaStorm) deleteTopics(t *testing.T) {
 func (k *kafkaStorm) client(t *testing.T, use func(*kgo.Client) error, opts ...kgo.Opt) {
 	t.Helper()
 	c, err := backend.OpenKafka(k.stack.Kafka.URL, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
-	if err := use(c); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, use(c))
 }
 
 // judge ends the load, and wants an order for each key that was sold, at most one for the few whose request was cut off
@@ -223,9 +216,7 @@ func (k *kafkaStorm) judge(t *testing.T) {
 	t.Helper()
 	k.stop()
 	ledger, err := k.control.Ledger(t.Context(), kafkaProduct)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	orders := map[string]int{}
 	for _, o := range ledger.Orders {
 		orders[o.Key]++

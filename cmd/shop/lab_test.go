@@ -16,6 +16,7 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -24,13 +25,9 @@ import (
 func TestMatrixSaysWhatIsClaimed(t *testing.T) {
 	t.Parallel()
 	matrix, err := faultlab.Committed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	modes, err := registry()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	modes = slices.DeleteFunc(modes, func(m api.Mode) bool { return faultlab.LeftOut(m) != "" })
 	cells := faultlab.Cells(modes, matrix, faultlab.Options{Faults: fault.Names()})
 	for _, want := range cells {
@@ -89,26 +86,20 @@ func TestLab(t *testing.T) {
 func fileOf(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
 // testThird: a schedule with a third held request is played in the order that its file names.
 func testThird(t *testing.T, shop, story string) {
 	var told faultlab.Result
-	if err := json.Unmarshal([]byte(story), &told); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(story), &told))
 	s := &told.Worst.Schedule
 	s.B = &rig.Position{Server: "sql", Pattern: "START TRANSACTION", Nth: 1, Cut: rig.Command} // no row is locked yet
 	// so that the story is printed
 	s.C, s.Order, told.Worst.Outcome = s.B, "CBA", "none"
 	text, err := json.Marshal(told)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	out, code := runShop(t, shop, "lab", "--replay", fileOf(t, string(text)), "--times", "1", "--lanes", "1")
 	var on []int // the columns of those that go on
 	for line := range strings.Lines(out) {
@@ -248,9 +239,7 @@ func TestLabServe(t *testing.T) {
 		t.Fatalf("lua-lock under pause: exit %d, want %d, O and the TTL of its lock:\n%s", code, exitFailed, out)
 	}
 	text, err := os.ReadFile(story)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var told faultlab.Result
 	if err := json.Unmarshal(text, &told); err != nil || told.Serve == nil || told.Worst == nil ||
 		told.Worst.Story == nil {

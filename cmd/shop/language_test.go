@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	layout "lastitem/internal/report"
+	"lastitem/internal/testkit"
 )
 
 // hasChinese says whether a text has Chinese in it.
@@ -181,14 +182,10 @@ func TestErrorsInBothLanguages(t *testing.T) {
 			continue
 		}
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, m := range plain.FindAllStringSubmatch(string(text), -1) {
 			said, err := strconv.Unquote(m[1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			used[said] = true
 			if onlyEnglish[said] == "" && !inChinese(said) {
 				t.Errorf("%s: the error %q is in English only", file, said)

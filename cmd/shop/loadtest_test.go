@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/fakeshop"
 	"lastitem/loadtest"
 )
@@ -289,13 +290,9 @@ func TestPlanFlags(t *testing.T) {
 			var f planFlags
 			cmd := &cobra.Command{}
 			f.add(cmd.Flags(), "en")
-			if err := cmd.ParseFlags(tt.args); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, cmd.ParseFlags(tt.args))
 			got, err := f.plans()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			want := tt.of
 			tt.want(&want)
 			if diff := cmp.Diff([]loadtest.Plan{want.WithDefaults()}, got); diff != "" {

@@ -11,6 +11,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -39,18 +40,14 @@ func TestLock(t *testing.T) {
 	}
 	engine := func() lock.Locker {
 		e, err := handoff.New(r.Client, handoff.Options{Prefix: r.Prefix})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { _ = e.Close(context.WithoutCancel(t.Context())) })
 		return e.Handoff()
 	}
 	inTime, cancel := context.WithTimeout(t.Context(), testenv.Still)
 	defer cancel()
 	holds, err := engine().Acquire(inTime, "lock:{1}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	waited := make(chan lock.Lease, 1)
 	go func() {
 		l, err := engine().Acquire(inTime, "lock:{1}")
@@ -67,9 +64,7 @@ func TestLock(t *testing.T) {
 	wantIn(run(exitOK, "show", key, "--lang", "zh"), "持有者", "  等待：  1\n")
 
 	var forced lockReport
-	if err := json.Unmarshal([]byte(run(exitOK, "release", key, "-o", "json")), &forced); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(run(exitOK, "release", key, "-o", "json")), &forced))
 	next := <-waited
 	if next == nil || len(forced.Holders) != 1 || forced.Fence <= holds.Fence() || next.Fence() <= forced.Fence {
 		t.Fatalf("release says %+v of a holder with fence %d; the next is %v", forced, holds.Fence(), next)
@@ -81,9 +76,7 @@ func TestLock(t *testing.T) {
 	wantIn(run(exitOK, "show", key), "  free: nobody holds it\n", "  waiting: 0\n")
 
 	again, err := engine().Acquire(inTime, "lock:{1}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	wantIn(run(exitOK, "release", key), "  evicted: pid ", "which had ", "let the data refuse every fence below ")
 	_ = again.Release(inTime)
 

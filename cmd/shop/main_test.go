@@ -178,13 +178,9 @@ func program(t *testing.T) string {
 func linked(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	shop := filepath.Join(t.TempDir(), "shop")
-	if err := os.Link(self, shop); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Link(self, shop))
 	return shop
 }
 
@@ -218,9 +214,7 @@ func startStack(t *testing.T, o localstack.Options) *localstack.Stack {
 	t.Helper()
 	o.Binary, o.Log = program(t), t.Logf
 	stack, err := localstack.Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		if err := stack.Close(); err != nil {
 			t.Error(err)

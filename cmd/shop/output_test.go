@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/doctest"
 )
 
@@ -130,9 +131,7 @@ func TestNothingIsPrintedPastTheCommand(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		n := len(regexp.MustCompile(`os\.Std(out|err)|fmt\.Print`).FindAll(text, -1))
 		if !strings.HasSuffix(file, "_test.go") && n != allowed[file] {
 			t.Errorf("%s writes past the command %d times, want %d: use cmd.OutOrStdout and cmd.ErrOrStderr", file, n,
@@ -218,9 +217,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("shop %s --help: there is another flag without a section:\n%s", command, out[at:])
 		}
 		cmd, _, err := newRoot("en").Find([]string{command})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if !strings.Contains(out, " --"+f.Name+" ") && f.Name != "help" {
 				t.Errorf("shop %s --help does not show --%s", command, f.Name)
@@ -260,9 +257,7 @@ func TestLanguages(t *testing.T) {
 	addLang(cmd.Flags(), &lang)
 	for _, tt := range []struct{ form, want string }{{formText, "zh"}, {formJSON, "en"}} {
 		o.form, o.chosen = tt.form, true
-		if err := o.check(cmd); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, o.check(cmd))
 		if got := o.language(cmd, "zh"); got != tt.want {
 			t.Errorf("the language of -o %s in a Chinese locale is %s, want %s", tt.form, got, tt.want)
 		}
@@ -285,9 +280,7 @@ func TestSecretOutput(t *testing.T) {
 			if err != nil || info.Size() != 1 || (info.Mode().Perm()&0o077 == 0) != secret {
 				t.Errorf("secret %t: %v, %v, want that others can read it: %t", secret, info, err, !secret)
 			}
-			if err := os.Chmod(file, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Chmod(file, 0o644))
 		}
 	}
 }

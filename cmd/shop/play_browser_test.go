@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -77,24 +78,18 @@ func closeChromium() {
 func openTab(t *testing.T, base string) *tab {
 	t.Helper()
 	ctx, err := startChromium(testenv.Program(t, "chromium", "chromium"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	b := &tab{t: t, ctx: ctx, base: base}
-	if err := chromedp.Listen(ctx, b.note); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, chromedp.Listen(ctx, b.note))
 	for _, err := range []error{
 		called(chromedp.Call(ctx, network.Enable, network.EnableParams{})),
 		called(chromedp.Call(ctx, log.Enable, struct{}{})),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	return b
 }

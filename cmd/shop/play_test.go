@@ -18,6 +18,7 @@ import (
 
 	"lastitem/internal/console"
 	"lastitem/internal/localstack"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -50,12 +51,8 @@ func startUntil(t *testing.T, prefix, shop string, args ...string) string {
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		if err := cmd.Wait(); err != nil {
@@ -113,9 +110,7 @@ func (p playing) run(t *testing.T, mode string) (end snapshot) {
 		for lines.Scan() {
 			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
 				end = snapshot{}
-				if err := json.Unmarshal([]byte(data), &end); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, json.Unmarshal([]byte(data), &end))
 				break // the snapshot is the first
 			}
 		}

@@ -145,9 +145,7 @@ var axeSteps = map[string]string{
 func axeScript(t *testing.T) string {
 	t.Helper()
 	script, err := os.ReadFile(filepath.Join("testdata", "axe-core", "axe.min.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if sum := sha256.Sum256(script); hex.EncodeToString(sum[:]) != axeSum {
 		t.Fatal("axe.min.js is not the one that was vendored")
 	}

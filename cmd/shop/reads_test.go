@@ -43,9 +43,7 @@ func TestReadersAreCheap(t *testing.T) {
 		testkit.Missing(t, "/proc", err) // memory is read there
 	}
 	orders, err := strconv.Atoi(cmp.Or(os.Getenv(envOrders), "15000"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	testenv.Installed(t, localstack.Redis, localstack.MySQL, localstack.Nginx)
 	stack := startStack(t, localstack.Options{Replicas: 1, Backend: localstack.Local,
 		Only: []string{localstack.Redis, localstack.MySQL}})
@@ -53,12 +51,8 @@ func TestReadersAreCheap(t *testing.T) {
 	const inRedis, inSQL = 101, 102
 	for _, product := range []int64{inRedis, inSQL} {
 		c, err := loadtest.NewControl(base, stack.Token)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.SetStock(t.Context(), product, int64(orders)+7, 0); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
+		testkit.Must(t, c.SetStock(t.Context(), product, int64(orders)+7, 0))
 		c.Close()
 	}
 	pushOrders(t, stack.Redis.URL, inRedis, orders)
@@ -90,16 +84,12 @@ func TestReadersAreCheap(t *testing.T) {
 func memory(t *testing.T, pid int, name string) int {
 	t.Helper()
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		if fields := strings.Fields(lines.Text()); len(fields) == 3 && fields[0] == name {
 			kb, err := strconv.Atoi(fields[1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return kb << 10
 		}
 	}
@@ -122,38 +112,28 @@ const fillBatch = 1000
 func pushOrders(t *testing.T, address string, product int64, orders int) {
 	t.Helper()
 	c, err := backend.OpenRedis(address, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = c.Close() }()
 	for n := 0; n < orders; {
 		pipe := c.Pipeline()
 		for end := min(orders, n+fillBatch); n < end; n++ {
 			row, err := json.Marshal(sold(product, n, orders))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			pipe.RPush(t.Context(), fmt.Sprintf("lastitem:orders:{%d}", product), row)
 		}
 		if _, err := pipe.Exec(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := c.Set(t.Context(), fmt.Sprintf("lastitem:stock:{%d}", product), 7, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Set(t.Context(), fmt.Sprintf("lastitem:stock:{%d}", product), 7, 0).Err())
 }
 
 func insertOrders(t *testing.T, dsn string, product int64, orders int) {
 	t.Helper()
 	db, err := backend.OpenSQL(dsn, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	pool, err := db.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer pool.Close()
 	for n := 0; n < orders; {
 		var rows []string
@@ -171,9 +151,7 @@ func insertOrders(t *testing.T, dsn string, product int64, orders int) {
 
 func do(t *testing.T, db *gorm.DB, statement string, args ...any) {
 	t.Helper()
-	if err := db.WithContext(t.Context()).Exec(statement, args...).Error; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, db.WithContext(t.Context()).Exec(statement, args...).Error)
 }
 
 // atOnce runs eight of them.

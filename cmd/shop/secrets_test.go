@@ -19,6 +19,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/redact"
 	"lastitem/internal/replica"
+	"lastitem/internal/testkit"
 )
 
 // mark begins and ends every planted secret, so that no part of one gets lost among other words.
@@ -99,9 +100,7 @@ func wantNoSecretFile(t *testing.T) {
 func TestSecretsOfSettingsNeverLeave(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0") // a replica ends when it has logged its settings and cannot listen
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = taken.Close() })
 	for _, s := range replica.Settings() {
 		t.Run(s.Name, func(t *testing.T) {
@@ -226,14 +225,10 @@ func TestStoryHoldsNoValues(t *testing.T) {
 	result := faultlab.Result{Serve: &served, Worst: &faultlab.Played{Schedule: faultlab.Schedule{Mode: rig.ServiceName,
 		Fault: api.Crash, A: &rig.Position{Server: "redis", Pattern: "GET", Nth: 1, Cut: "command"}}, Outcome: "L"}}
 	told, err := json.Marshal(result)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	served.Serve += " --password=" + redact.Hidden
 	masked, err := json.Marshal(result)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := errors.Join(os.WriteFile("story.json", told, 0o600),
 		os.WriteFile("masked.json", masked, 0o600)); err != nil {
 		t.Fatal(err)

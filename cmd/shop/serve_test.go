@@ -29,9 +29,7 @@ func everyLine(t *testing.T, log string) (all []string) {
 func TestLastLineOfTheLogIsJSON(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer taken.Close()
 	for code, args := range map[int][]string{
 		exitUsage:  {"--lock-ttl", "soon"},
@@ -54,9 +52,7 @@ func TestLogOfAProcessIsJSON(t *testing.T) {
 	cmd.Env = append(cmd.Environ(), "SHOP_LOG_FORMAT=json", "SHOP_LISTEN="+addr,
 		"SHOP_SQL=sqlite:"+filepath.Join(t.TempDir(), "shop.db"))
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	testkit.Until(t, "listening", func() bool { return strings.Contains(log.String(), "listening") })
 	for range 60 {
 		if conn, err := net.Dial("tcp", addr); err == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lastitem/internal/replica"
+	"lastitem/internal/testkit"
 )
 
 // Every variable that the repository names is in the list, and has a text in both languages; every one in the list is
@@ -51,9 +52,7 @@ func TestSettingsAreComplete(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	// Not listed: between the processes of a local stack (SHOP_GUEST), listed in one row (OTEL_BSP_*), and of the terminal
 	// and the desktop.
 	internal := []string{"SHOP_GUEST", "OTEL_BSP", "TERM", "DISPLAY", "WAYLAND_DISPLAY"}
@@ -126,21 +125,15 @@ func TestSettingsPrecedence(t *testing.T) {
 				given := givenSettings{}
 				set := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 				given.add(set, "en")
-				if err := set.Parse(args); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, set.Parse(args))
 				c, err := replica.Read(given)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				return fmt.Sprint(reflect.ValueOf(c).FieldByIndex(f.Index))
 			}
 			want := func(value string) string {
 				given := givenSettings{s.Name: value}
 				c, err := replica.Read(given)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				return fmt.Sprint(reflect.ValueOf(c).FieldByIndex(f.Index))
 			}
 			t.Setenv(s.Name, "")

@@ -80,12 +80,8 @@ func startUpIn(t *testing.T, env []string, shop string, more ...string) (*exec.C
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	var s stackJSON
 	if err := json.NewDecoder(out).Decode(&s); err != nil {
@@ -143,9 +139,7 @@ func TestUp(t *testing.T) {
 	testUpVersion(t, shop, s)
 	testUpRefuses(t, shop, s)
 	testUpConsole(t, s)
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Process.Signal(os.Interrupt))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("shop up after Ctrl-C: %v, want exit 0", err)
 	}
@@ -156,9 +150,7 @@ func TestUp(t *testing.T) {
 func whyNot(t *testing.T, url, mode string) string {
 	t.Helper()
 	control, err := loadtest.NewControl(url, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer control.Close()
 	all, err := control.Modes(t.Context())
 	i := slices.IndexFunc(all, func(m api.Mode) bool { return m.Name == mode })
@@ -198,9 +190,7 @@ func TestUpRestarts(t *testing.T) {
 	t.Parallel()
 	cmd, s := startUp(t, program(t))
 	for _, part := range []localstack.Service{s.Replicas[0], s.Balancer} {
-		if err := syscall.Kill(part.PID, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, syscall.Kill(part.PID, syscall.SIGKILL))
 		testkit.NoError(t, part.Name+" is back", func() error {
 			res, err := http.Get(part.URL + "/healthz")
 			if err == nil {
@@ -220,9 +210,7 @@ func TestUpNoRestart(t *testing.T) {
 	testenv.Slow(t, "has a stack of its own to kill a part of")
 	t.Parallel()
 	cmd, s := startUp(t, program(t), "--no-restart")
-	if err := syscall.Kill(s.Replicas[1].PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(s.Replicas[1].PID, syscall.SIGKILL))
 	defer time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }).Stop()
 	err := cmd.Wait()
 	if said := fmt.Sprint(cmd.Stderr); cmd.ProcessState.ExitCode() != exitFailed ||
@@ -249,9 +237,7 @@ func TestUpEndsWell(t *testing.T) {
 	if res, body := answered(t, "POST", s.URL+"/deduct_stock/sql-atomic?product_id=101"); res.StatusCode != http.StatusOK {
 		t.Errorf("POST /deduct_stock/sql-atomic = %s %s", res.Status, body)
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Process.Signal(os.Interrupt))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("shop up after Ctrl-C: %v, want exit 0", err)
 	}
@@ -302,17 +288,11 @@ func testWithStackSignal(t *testing.T, shop string) {
 		`trap 'kill $! ; exit 9' TERM; sleep 60 & echo $$; wait`)
 	cmd.Env = append(os.Environ(), envTestRedis+"=redis://127.0.0.1:1", envTestSQL+"=sqlite:/nowhere")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	pid := make([]byte, 16)
 	n, err := out.Read(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 9 {

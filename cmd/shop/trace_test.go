@@ -17,6 +17,7 @@ import (
 
 	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/doctest"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/trace"
@@ -66,9 +67,7 @@ func traceModes(t *testing.T, modes []stock.Mode) {
 		}
 	}
 	tracer, err := trace.New(t.Context(), tracing("en", possible, localstack.Auto, t.Logf, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer tracer.Close()
 	traced := map[string]trace.Trace{}
 	for _, m := range modes {
@@ -89,9 +88,7 @@ func testTraces(t *testing.T, tracer *trace.Tracer, m stock.Mode, traced map[str
 	var text bytes.Buffer
 	for i, s := range m.Stores {
 		tr, err := tracer.Deduct(t.Context(), trace.Deduction{Mode: m, Store: s, Quantity: 1, Key: "trace-1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		wantBothSides(t, tr)
 		if i == 0 {
 			traced[m.Name] = tr
@@ -100,15 +97,11 @@ func testTraces(t *testing.T, tracer *trace.Tracer, m stock.Mode, traced map[str
 			text.WriteString("\n")
 		}
 		fmt.Fprintf(&text, "$ shop trace %s --store %s --stable\n", m.Name, s)
-		if err := tr.WriteStable(&text); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, tr.WriteStable(&text))
 	}
 	if *update {
 		name := filepath.Join(doctest.Root(t), "internal", "stock", "doc", m.Name+".trace.txt")
-		if err := os.WriteFile(name, text.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(name, text.Bytes(), 0o644))
 		return
 	}
 	if diff := cmp.Diff(text.String(), m.Trace()); diff != "" {
@@ -123,9 +116,7 @@ func wantSamePatterns(t *testing.T, tracer *trace.Tracer, tr trace.Trace) {
 	d := tr.Deduction
 	d.Key = "trace-2" // as long as the first
 	again, err := tracer.Deduct(t.Context(), d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	positions := func(tr trace.Trace) (all []string) {
 		for _, s := range tr.Steps {
 			position := s.Server + " " + s.Pattern
@@ -242,9 +233,7 @@ func TestTraceEmbedded(t *testing.T) {
 func traceEmbedded(t *testing.T, shop, mode string) (got tracedJSON) {
 	t.Helper()
 	out, _ := runShop(t, shop, "trace", mode, "--backend", "embedded", "-o", "json", "--quantity", "3")
-	if err := json.Unmarshal([]byte(out), &got); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(out), &got))
 	if got.Status != 200 || !strings.Contains(got.Servers["sql"], "SQLite") {
 		t.Errorf("%s: %d, %v", mode, got.Status, got.Servers)
 	}
@@ -275,29 +264,19 @@ func TestTraceOfAHeldLock(t *testing.T) {
 	flags := traceFlags{quantity: 1, key: "trace-1", lang: "en", backend: localstack.Auto, depth: -1,
 		hold: 7500 * time.Millisecond, ttl: 3 * time.Second, rival: true}
 	d, err := flags.deduction("watchdog")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	tracer, err := trace.New(t.Context(), tracing("en", []stock.Mode{d.Mode}, flags.backend, t.Logf, flags.ttl))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer tracer.Close()
 	const tries = 10 // a busy machine may delay a renewal
 	for try := 1; ; try++ {
 		tr, err := tracer.Deduct(t.Context(), d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		text := bytes.NewBufferString("$ shop trace watchdog --hold 25s --rival --stable\n")
-		if err := tr.WriteStable(text); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, tr.WriteStable(text))
 		if *update {
 			name := filepath.Join(doctest.Root(t), "internal", "stock", "doc", "watchdog.hold.txt")
-			if err := os.WriteFile(name, text.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(name, text.Bytes(), 0o644))
 			return
 		}
 		diff, err := cmp.Diff(text.String(), d.Mode.HoldTrace()), timesOfAHeldLock(tr)

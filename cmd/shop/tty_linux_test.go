@@ -38,9 +38,7 @@ func terminalFor(t *testing.T) (user, program *os.File) {
 	if err == nil {
 		program, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = program.Close() })
 	return user, program
 }
@@ -86,9 +84,7 @@ func (p *tty) start(t *testing.T, program *os.File) {
 	t.Helper()
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = program, program, program
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.cmd.Start())
 	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
 	go func() { _, _ = io.Copy(&p.said, p.user) }()
 }
@@ -113,9 +109,7 @@ func interrupted(t *testing.T, during, after string, args ...string) []string {
 	shop, files := program(t), t.TempDir()
 	user, program := terminalFor(t)
 	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p := &tty{user: user, cmd: exec.Command(shop, append(args, "--lang", "en")...)}
 	p.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool {
 		return strings.HasPrefix(s, "TERM=")
@@ -187,9 +181,7 @@ func wantNothingLeft(t *testing.T, program, dir string) {
 	t.Helper()
 	testkit.NoError(t, "nothing is left", func() error {
 		left, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if processes := processesOf(program); len(left)+len(processes) > 0 {
 			return fmt.Errorf("there are the files %v and processes %v", left, processes)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"lastitem/internal/audit"
 	"lastitem/internal/localstack"
+	"lastitem/internal/testkit"
 	"lastitem/internal/text"
 	"lastitem/loadtest"
 )
@@ -32,9 +33,7 @@ func TestUpPrintsALineToPaste(t *testing.T) {
 	line := ""
 	for lang, end := range map[string]string{"en": "Ctrl-C ends it all.", "zh": "按 Ctrl-C 全部停止。"} {
 		var out bytes.Buffer
-		if err := printStack(&out, stack, &upFlags{stackFlags: stackFlags{lang: lang}}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, printStack(&out, stack, &upFlags{stackFlags: stackFlags{lang: lang}}))
 		if !strings.Contains(out.String(), end) {
 			t.Errorf("--lang %s: %s\nwant it to end with %q", lang, &out, end)
 		}
@@ -65,13 +64,9 @@ func TestUpWritesAFileToSource(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "out", "up.env")
 	removeEarlier, err := writeEnv(file, &localstack.Stack{Token: "earlier"})
-	if err := errors.Join(err, os.Chmod(file, 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err, os.Chmod(file, 0o644)))
 	remove, err := writeEnv(file, stack)
-	if err := errors.Join(err, removeEarlier()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err, removeEarlier()))
 	if i, err := os.Stat(file); err != nil || i.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v; want a file that only its owner can read", i, err)
 	}
@@ -104,14 +99,10 @@ func TestUpKeepsWhatIsNotItsFile(t *testing.T) {
 		os.WriteFile(path("by-hand"), []byte("export SHOP_ADMIN_TOKEN='mine'\n"), 0o600),
 		os.WriteFile(path("longer"), []byte(envMark+"export SHOP_ADMIN_TOKEN='mine'\nexport DB_PASSWORD=precious\n"), 0o600),
 		os.Symlink("notes", path("link")), syscall.Mkfifo(path("pipe"), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, name := range []string{"directory", "notes", "by-hand", "longer", "link", "pipe"} {
 		before, err := os.Lstat(path(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		wantRefused(t, newRoot("en"), "shop: --env "+path(name)+": ", "up", "--redis", "redis://127.0.0.1:1", "--env",
 			path(name))
 		if _, err := writeEnv(path(name), &localstack.Stack{Token: "t"}); err == nil {
@@ -232,9 +223,7 @@ func TestReportsBesideTheResult(t *testing.T) {
 		texts := map[string]string{}
 		for _, ending := range []string{".json", ".html", ".md"} {
 			text, err := os.ReadFile(file(ending))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if strings.Contains(string(text), fakeToken) {
 				t.Errorf("%s has the token", file(ending))
 			}
@@ -263,9 +252,7 @@ func TestStepSummaryIsAppendedTo(t *testing.T) {
 	summary, other := filepath.Join(dir, "summary.md"), filepath.Join(dir, "other.md")
 	t.Setenv(envStepSummary, summary)
 	for _, file := range []string{summary, other} {
-		if err := os.WriteFile(file, []byte("before\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, []byte("before\n"), 0o600))
 		code, out, errOut := commandLine(t.Context(), newRoot("en"), "loadtest", "--url", url, "--token", fakeToken, "--mode",
 			"lua-lock", "--vus", "4",
 			"--requests", "60", "--stock", "20", "--markdown", file, "-o", "json", "-q")
@@ -301,9 +288,7 @@ func TestAgain(t *testing.T) {
 		"POST /buy {'a'}", "--threshold", "p(99)<5ms", "--threshold", "oversold==0", "--fault", "pause,crash", "--strict",
 		"--all=false", "--out", "x.json",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := `bin/shop demo --mode 'set*,mutex' --redis 'redis://u:***@h:1,redis://:***@h:2' --sql ` +
 		`'shop:***@tcp(h:3306)/x' ` +
 		`--request 'POST /buy {'\''a'\''}' --threshold 'p(99)<5ms' --threshold 'oversold==0' --fault pause,crash --strict ` +
@@ -336,9 +321,7 @@ func TestAgainMasksCredentials(t *testing.T) {
 		set := pflag.NewFlagSet("lab", pflag.ContinueOnError)
 		set.StringArray("env", nil, "")
 		set.StringArray("header", nil, "")
-		if err := set.Parse([]string{value}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, set.Parse([]string{value}))
 		if got := again("lab", set); !strings.HasSuffix(got, want) {
 			t.Errorf("again() of %s = %s, want %s at its end", value, got, want)
 		}

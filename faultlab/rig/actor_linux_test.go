@@ -22,9 +22,7 @@ func TestPauseBesideAZombie(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "true & exec sleep 600") // sleep asks for no exit code
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	pid := cmd.Process.Pid
 	t.Cleanup(func() {
 		_ = syscall.Kill(-pid, syscall.SIGKILL)
@@ -40,9 +38,7 @@ func TestPauseBesideAZombie(t *testing.T) {
 		stat, _ := os.ReadFile("/proc/" + strings.TrimSpace(string(child)) + "/stat")
 		return bytes.Contains(stat, []byte(") Z "))
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	a := &Actor{Name: "A", run: &localstack.Running{PID: pid}}
 	if allStopped(pid, stopped) {
 		t.Error("a process that sleeps counts as stopped")
@@ -60,14 +56,10 @@ func TestPauseBesideAZombie(t *testing.T) {
 func TestOutOfReach(t *testing.T) {
 	t.Parallel()
 	port, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	cmd := exec.CommandContext(t.Context(), "sleep", "600")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	if got := listeners(port.Addr().String()); len(got) != 1 || got[0] != os.Getpid() {
 		t.Fatalf("listeners() = %v, want this process, %d", got, os.Getpid())

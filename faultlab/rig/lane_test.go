@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
@@ -94,9 +95,7 @@ func TestSettleBesideAHeldRequest(t *testing.T) {
 	s.Lane.Service.Waits, s.Lane.pace = true, mostStill // so that only the held command could block the second request
 	conn = dial(t, s.Lane.B, localstack.Redis)
 	first, hold, err := s.Hold(t.Context(), s.Lane.B, beforeSet, "first", generous)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	second := s.Ask(s.Lane.B, "second")
 	go func() {
 		time.Sleep(3 * blockedAfter)
@@ -158,9 +157,7 @@ func serversOnly(t *testing.T, e Equipment) *Lane {
 	t.Helper()
 	testenv.Installed(t, localstack.Redis)
 	stack, err := localstack.Start(t.Context(), localstack.Options{Only: []string{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s := &Servers{Stack: stack}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -174,9 +171,7 @@ func serversOnly(t *testing.T, e Equipment) *Lane {
 	e.Own = localstack.Redis + "," + redlockNode
 	l := &Lane{TTL: time.Second, servers: s, links: s.links}
 	l.Own.lane = l
-	if err := l.Own.start(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, l.Own.start(t.Context(), e))
 	for name, a := range map[string]**Actor{"A": &l.A, "B": &l.B, "C": &l.C} {
 		if *a, err = newActor(l, name); err != nil {
 			t.Fatal(err)
@@ -200,9 +195,7 @@ func tell(t *testing.T, l *Lane, server string, words ...string) string {
 func pttl(t *testing.T, l *Lane, server, key string) int {
 	t.Helper()
 	ms, err := strconv.Atoi(tell(t, l, server, "PTTL", key))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return ms
 }
 
@@ -216,9 +209,7 @@ type client struct {
 func dial(t *testing.T, a *Actor, server string) *client {
 	t.Helper()
 	conn, err := net.Dial("tcp", a.proxies[server].Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	c := &client{t, conn, bufio.NewReader(conn)}
 	if got := c.do("AUTH", "secret"); got != "OK" {

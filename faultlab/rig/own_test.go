@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/testkit"
 )
 
 // A restarted server is empty and has its old address. Clients see at once that their connections have ended, and other
@@ -22,9 +23,7 @@ func TestOwnServerRestartsEmpty(t *testing.T) {
 	cut.do("SET", "k", "v")
 	kept.do("SET", "k", "v")
 	l.warm = "any"
-	if err := l.Own.Restart(t.Context(), localstack.Redis); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, l.Own.Restart(t.Context(), localstack.Redis))
 	if after := l.Own.servers[localstack.Redis].run.Addr; after != before || l.warm != "" {
 		t.Errorf("restarted at %s, warm %q, want at %s and no longer warm", after, l.warm, before)
 	}
@@ -44,24 +43,16 @@ func TestOwnServersAreRestored(t *testing.T) {
 	t.Parallel()
 	l := serversOnly(t, Equipment{})
 	frozen := dial(t, l.B, localstack.Redis)
-	if err := l.Own.Freeze(localstack.Redis); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, l.Own.Freeze(localstack.Redis))
 	frozen.send("PING")
 	frozen.wantSilence("a frozen server")
-	if err := l.Own.Thaw(localstack.Redis); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, l.Own.Thaw(localstack.Redis))
 	if answer, err := frozen.read(generous); answer != "PONG" {
 		t.Errorf("after Thaw: %q, %v, want PONG", answer, err)
 	}
-	if err := l.Own.Freeze(localstack.Redis); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, l.Own.Freeze(localstack.Redis))
 	l.Own.servers[redlockNode].run.Kill()
-	if err := l.Own.restore(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, l.Own.restore(t.Context()))
 	for _, server := range l.Own.Names() {
 		if got := tell(t, l, server, "PING"); got != "PONG" {
 			t.Errorf("%s after restore: %q, want PONG", server, got)
@@ -78,9 +69,7 @@ func TestOwnServerDoesNotRestart(t *testing.T) {
 	if err := l.Own.Restart(gone, localstack.Redis); err == nil {
 		t.Fatal("Restart after the end of its context = nil, want an error")
 	}
-	if err := l.Own.restore(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, l.Own.restore(t.Context()))
 	if got := dial(t, l.A, localstack.Redis).do("EXISTS", "k"); got != "0" {
 		t.Errorf("EXISTS after restore = %s, want an answer", got)
 	}
@@ -95,9 +84,7 @@ func TestOutOfGuard(t *testing.T) {
 		func() error { return nil }, // it has just been started
 		func() error { return l.Own.Restart(t.Context(), redlockNode) },
 	} {
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, step())
 		if !n.young {
 			t.Error("a node that has started is not young")
 		}
@@ -138,9 +125,7 @@ func TestAbandon(t *testing.T) {
 		Env:   func(Launch, string) []string { return nil },
 		Ready: func(context.Context, string) error { return nil },
 	}
-	if err := l.startAll(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, l.startAll(t.Context()))
 	if err := l.A.Pause(t.Context()); err != nil { // as a schedule may leave it
 		t.Fatal(err)
 	}
@@ -153,9 +138,7 @@ func TestAbandon(t *testing.T) {
 		}
 		before[a] = a.run.PID
 	}
-	if err := l.Heal(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, l.Heal(t.Context()))
 	for a, pid := range before {
 		if !a.alive() || a.stopped || a.run.PID == pid {
 			t.Errorf("%s after Heal: alive %t, stopped %t, process %d; want one that runs, and not %d", a.Name, a.alive(),

@@ -15,6 +15,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/localstack"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
@@ -37,9 +38,7 @@ func TestExamplesQuoteTheirPrograms(t *testing.T) {
 	syscall.ForkLock.RLock() // a child would hold the file open, and it could not be executed: https://go.dev/issue/22315
 	err := os.WriteFile(shop, []byte("#!/bin/sh\nwhile [ \"$1\" != --serve ]; do shift; done; printf %s \"$2\""), 0o755)
 	syscall.ForkLock.RUnlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for name, variable := range map[string]string{"redis-py-flask": "PYTHON", "redsync": "EXAMPLE", "redisson": "JAVA"} {
 		cmd := exec.CommandContext(t.Context(), "../../examples/"+name+"/explore")
 		cmd.Env = append(os.Environ(), "SHOP="+shop, variable+"="+program)
@@ -60,9 +59,7 @@ func TestRestartFrom(t *testing.T) {
 	length := func() int64 {
 		t.Helper()
 		n, err := l.Own.Logged(t.Context(), localstack.Redis)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return n
 	}
 	empty := length()
@@ -72,9 +69,7 @@ func TestRestartFrom(t *testing.T) {
 	if all := length(); empty >= synced || synced >= all {
 		t.Errorf("Logged = %d, %d, %d after 0, 1 and 2 commands, want more each time", empty, synced, all)
 	}
-	if err := l.Own.RestartFrom(t.Context(), localstack.Redis, synced); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, l.Own.RestartFrom(t.Context(), localstack.Redis, synced))
 	if got := tell(t, l, localstack.Redis, "KEYS", "*"); got != "kept" {
 		t.Errorf("KEYS = %q after the last command was cut off, want \"kept\"", got)
 	}
@@ -153,9 +148,7 @@ func TestJump(t *testing.T) {
 	left := func(server string) int { return pttl(t, l, server, "lock") }
 	jump := func(by time.Duration) {
 		t.Helper()
-		if err := l.Own.Jump(t.Context(), by, localstack.Redis); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, l.Own.Jump(t.Context(), by, localstack.Redis))
 	}
 	lock()
 	jump(time.Hour)
@@ -169,9 +162,7 @@ func TestJump(t *testing.T) {
 			here, there)
 	}
 	for range 2 { // the second time there is nothing to restore
-		if err := l.Own.restoreClocks(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, l.Own.restoreClocks())
 		if offset := l.Own.servers[localstack.Redis].clock.Offset(); offset != time.Hour {
 			t.Errorf("after restoreClocks the clock is %v ahead, want 1h", offset)
 		}
@@ -200,9 +191,7 @@ func judged(t *testing.T, accuse func(s *Scene)) audit.Report {
 		Outcome: audit.OK, OrderID: "a", Remaining: &left}}}
 	accuse(s)
 	r, err := s.Judge(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return r
 }
 

@@ -23,13 +23,9 @@ func TestClusterClientAsksAnewAfterAFailure(t *testing.T) {
 	t.Parallel()
 	first, second := miniredis.RunT(t), miniredis.RunT(t)
 	c, err := OpenRedis("redis://"+first.Addr()+",redis://"+second.Addr(), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	if err := c.Set(t.Context(), "before", 1, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Set(t.Context(), "before", 1, 0).Err())
 	if second.Exists("before") {
 		first = second
 	}

@@ -114,9 +114,7 @@ func TestParametersOfTheShopAreNamed(t *testing.T) {
 		SQL: "u:geheim@tcp(127.0.0.1:1)/db?charset=gbk&parseTime=true&clientFoundRows=true", Conns: 1,
 		Health: backend.Health{Every: -1}, Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_ = s.Close()
 	if got := log.String(); strings.Count(got, "WARN") != 1 || !strings.Contains(got, "charset=gbk clientFoundRows=true") {
 		t.Errorf("the log is %q, want a warning with both", got)
@@ -128,17 +126,13 @@ func TestSentinelCredentials(t *testing.T) {
 	t.Parallel()
 	master := testenv.RedisNodes(t, 1, "user shop on >geheim ~* &* +@all")[0]
 	to, err := url.Parse(master.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	password, _ := to.User.Password()
 	watch, err := url.Parse(testenv.RedisSentinel(t,
 		fmt.Sprintf("sentinel monitor mymaster %s %s 1", to.Hostname(), to.Port()),
 		fmt.Sprintf("sentinel auth-pass mymaster %q", password),
 		"user app on >watching ~* &* +@all").URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, address := range []string{
 		"redis+sentinel://shop:geheim@S/mymaster/0?sentinel_username=app&sentinel_password=watching",
 		"redis+sentinel://shop:geheim@127.0.0.1:1,S/mymaster?sentinel_username=app&sentinel_password=watching",
@@ -164,16 +158,12 @@ func TestEtcdCredentials(t *testing.T) {
 	t.Parallel()
 	server := testenv.Own(t, "etcd").Etcd.Addr
 	root, err := clientv3.New(clientv3.Config{Endpoints: []string{server}, DialTimeout: 10 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer root.Close()
 	ctx := t.Context()
 	role := func(_ any, err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	for _, user := range []string{"root", "shop"} {
 		role(root.UserAdd(ctx, user, "geheim"))
@@ -184,9 +174,7 @@ func TestEtcdCredentials(t *testing.T) {
 	role(root.AuthEnable(ctx))
 	for user, works := range map[string]bool{"shop:geheim@": true, "shop:wrong@": false, "": false} {
 		s, err := backend.Open(backend.Config{Etcd: "http://" + user + server, Prefix: "lastitem:", Conns: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		testkit.NoError(t, "etcd with "+user, func() error {
 			if err := s.Check("etcd"); (err == nil) != works {
 				return fmt.Errorf("with %q: %w", user, err)
@@ -204,9 +192,7 @@ func signedIn(ctx context.Context, t *testing.T, c *clientv3.Client) {
 	t.Helper()
 	seen := c.Watch(ctx, "lastitem:key")
 	lease, err := c.Grant(ctx, 30)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := c.KeepAliveOnce(ctx, lease.ID); err != nil {
 		t.Error(err)
 	}

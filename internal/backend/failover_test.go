@@ -18,6 +18,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -31,9 +32,7 @@ type address struct {
 func newAddress(t *testing.T) *address {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	a := &address{Listener: l}
 	var open sync.WaitGroup
 	open.Go(func() {
@@ -66,9 +65,7 @@ func (a *address) lead(to string) { a.to.Store(&to) }
 func parsed(t *testing.T, dsn string) *mysql.Config {
 	t.Helper()
 	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return cfg
 }
 
@@ -100,9 +97,7 @@ func prepared(t *testing.T, admin *gorm.DB, dsn string) string {
 
 func stockOf(t *testing.T, db *gorm.DB) (stock int) {
 	t.Helper()
-	if err := db.Raw("SELECT stock FROM product_stock WHERE id = 1").Scan(&stock).Error; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, db.Raw("SELECT stock FROM product_stock WHERE id = 1").Scan(&stock).Error)
 	return stock
 }
 
@@ -148,9 +143,7 @@ func TestFailoverToTheNewPrimary(t *testing.T) {
 				}
 				const conns = 4
 				set, err := backend.Open(backend.Config{SQL: cfg.FormatDSN(), Conns: conns})
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				t.Cleanup(func() { set.Close() })
 				tx := transactions(set.SQL)[name]
 				warm(t, tx, conns)
@@ -253,9 +246,7 @@ func TestServerStartedReadOnly(t *testing.T) {
 func refused(t *testing.T, dsn string, numbers ...uint16) (*store.SQL, *sql.DB) {
 	t.Helper()
 	plain, err := sql.Open("mysql", dsn) // which is told the number
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer plain.Close()
 	var number *mysql.MySQLError
 	_, err = plain.ExecContext(t.Context(), "UPDATE product_stock SET stock = stock - 1 WHERE id = 1")
@@ -263,13 +254,9 @@ func refused(t *testing.T, dsn string, numbers ...uint16) (*store.SQL, *sql.DB) 
 		t.Errorf("UPDATE = %v, want error %d", err, numbers)
 	}
 	s, err := store.NewSQL(open(t, dsn))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	pool, err := s.DB().DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	pool.SetMaxOpenConns(1)
 	before := connection(t, pool)
 	if err := s.Tx(t.Context(), store.ReadCommitted, take(nil)); !errors.Is(err, store.ErrUnavailable) {
@@ -309,8 +296,6 @@ func first(t *testing.T, db *gorm.DB, statements []string) {
 
 func connection(t *testing.T, pool *sql.DB) (id int64) {
 	t.Helper()
-	if err := pool.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, pool.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id))
 	return id
 }

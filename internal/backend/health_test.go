@@ -24,9 +24,7 @@ import (
 func TestReadsWhatIsThereAfterItsTime(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer l.Close()
 	sent := make(chan error, 1)
 	go func() {
@@ -46,19 +44,13 @@ func TestReadsWhatIsThereAfterItsTime(t *testing.T) {
 	defer cluster.Close()
 	dial := withLastLook(&redis.UniversalOptions{DialTimeout: time.Minute}, &slots)
 	c, err := dial(context.Background(), "tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
-	if err := <-sent; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, <-sent)
 	var n int
 	p := make([]byte, 16)
 	for end := time.Now().Add(20 * time.Second); n == 0 && time.Now().Before(end); { // until it has crossed the loopback
-		if err := c.SetReadDeadline(time.Now().Add(-time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.SetReadDeadline(time.Now().Add(-time.Second)))
 		n, err = c.Read(p)
 	}
 	if err != nil || string(p[:n]) != "+OK\r\n" {
@@ -81,9 +73,7 @@ func TestEnsembleLikeTheClientsOwn(t *testing.T) {
 			servers = append(servers, net.JoinHostPort("127.0.0.1", []string{"1", "2", "3", "4"}[len(servers)]))
 		}
 		own, ours := zk.NewDNSHostProvider(), &ensemble{}
-		if err := own.Init(servers); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, own.Init(servers))
 		if err := ours.Init(servers); err != nil || ours.Len() != n {
 			t.Fatalf("Init() = %v, %d servers, want %d", err, ours.Len(), n)
 		}
@@ -113,9 +103,7 @@ func TestEnsembleLikeTheClientsOwn(t *testing.T) {
 func TestEtcdIsDialledAgainSoon(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	dialled := make(chan struct{}, 1000)
 	go func() {
 		for {
@@ -129,9 +117,7 @@ func TestEtcdIsDialledAgainSoon(t *testing.T) {
 	}()
 	defer l.Close()
 	s, err := Open(Config{Etcd: "http://" + l.Addr().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer s.Close()
 	begun := time.Now()
 	testkit.Until(t, "etcd is dialled 24 times", func() bool { return len(dialled) >= 24 })
@@ -278,9 +264,7 @@ func TestHealthOff(t *testing.T) {
 	t.Parallel()
 	s, err := Open(Config{Redis: "redis://127.0.0.1:1/0", SQL: "root:x@tcp(127.0.0.1:1)/shop", Conns: 1,
 		Health: Health{Every: -1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, name := range []string{"redis", "sql"} {
 		if err := errors.Join(s.Check(name), s.Down(name)); err != nil {
 			t.Errorf("Check(%s), Down(%s) = %v", name, name, err)

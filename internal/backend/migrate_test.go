@@ -92,9 +92,7 @@ func TestMigrateAtOnce(t *testing.T) {
 		wg.Wait()
 		db := open(t, dsn)
 		all, err := backend.Migrations(db.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var want []int
 		for _, m := range all {
 			want = append(want, m.Number)
@@ -216,9 +214,7 @@ func TestNotReadyBeforeTheLastMigration(t *testing.T) {
 		last := "(SELECT * FROM (SELECT MAX(number) FROM lastitem_migrations) AS numbers)"
 		exec(t, db, "UPDATE lastitem_migrations SET number = number + 1000 WHERE number = "+last)
 		set, err := backend.Open(backend.Config{SQL: dsn, Conns: 1, Health: backend.Health{Every: 10 * time.Millisecond}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { set.Close() })
 		until := func(want string) {
 			t.Helper()
@@ -236,9 +232,7 @@ func TestDialectsAgree(t *testing.T) {
 	numbers := map[string][]int{}
 	for _, d := range dialects {
 		all, err := backend.Migrations(d.name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for i, m := range all {
 			numbers[d.name] = append(numbers[d.name], m.Number)
 			if m.Number != i+1 || !strings.HasPrefix(m.Name, fmt.Sprintf("%04d_", m.Number)) {
@@ -270,18 +264,12 @@ func TestConcurrentWriters(t *testing.T) {
 		first := migrated(t, dsn)
 		const processes, writers, times = 3, 3, 8
 		s, err := store.NewSQL(first)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Reset(t.Context(), 1, processes*writers*times, 0); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
+		testkit.Must(t, s.Reset(t.Context(), 1, processes*writers*times, 0))
 		var wg sync.WaitGroup
 		for range processes {
 			s, err := store.NewSQL(open(t, dsn))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			for range writers {
 				wg.Go(func() {
 					for range times {

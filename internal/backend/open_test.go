@@ -8,15 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
 func TestOpenRedis(t *testing.T) {
 	t.Parallel()
 	c, err := backend.OpenRedis("redis://user:pa%3Ass@127.0.0.1:7000/3", 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	one, ok := c.(*redis.Client)
 	if !ok {
@@ -30,9 +29,7 @@ func TestOpenRedis(t *testing.T) {
 		t.Errorf("MaxRetries = %d, ContextTimeoutEnabled = %t, want none and true", o.MaxRetries, o.ContextTimeoutEnabled)
 	}
 	many, err := backend.OpenRedis("redis://127.0.0.1:7000, redis://127.0.0.1:7001", 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer many.Close()
 	cluster, ok := many.(*redis.ClusterClient)
 	if !ok || len(cluster.Options().Addrs) != 2 || cluster.Options().MaxRetries > 0 {

@@ -24,9 +24,7 @@ func probing(t *testing.T, cfg backend.Config) *backend.Set {
 	t.Helper()
 	cfg.Conns, cfg.Health = 2, backend.Health{Every: 100 * time.Millisecond, Within: testenv.Still / 2}
 	s, err := backend.Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -50,9 +48,7 @@ func becomes(t *testing.T, s *backend.Set, name string, refuses bool) {
 func client(t *testing.T, address string) *redis.Client {
 	t.Helper()
 	o, err := redis.ParseURL(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := redis.NewClient(o)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -60,9 +56,7 @@ func client(t *testing.T, address string) *redis.Client {
 
 func set(t *testing.T, c *redis.Client, setting, value string) {
 	t.Helper()
-	if err := c.ConfigSet(t.Context(), setting, value).Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.ConfigSet(t.Context(), setting, value).Err())
 }
 
 // A Redis that answers PING and takes no write is down, and is up again when it takes one.
@@ -80,9 +74,7 @@ func TestRedisIsProbedByAWrite(t *testing.T) {
 		change := func(value string) {
 			if way.setting == "replicaof" {
 				host, port, _ := strings.Cut(value, " ")
-				if err := c.ReplicaOf(t.Context(), host, port).Err(); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, c.ReplicaOf(t.Context(), host, port).Err())
 				return
 			}
 			set(t, c, way.setting, value)
@@ -202,25 +194,19 @@ func TestServicesAreProbedByAWrite(t *testing.T) {
 	for name, log := range map[string]func() (end int64, kept bool){
 		"etcd": func() (int64, bool) {
 			status, err := etcd.Status(t.Context(), own.Etcd.Addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return int64(status.RaftIndex), status.Header.Revision != 1
 		},
 		"consul": func() (int64, bool) {
 			self, err := agent.Agent().Self()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			keys, _, err := agent.KV().Keys("", "", nil)
 			end, wrong := strconv.ParseInt(fmt.Sprint(self["Stats"]["raft"].(map[string]any)["last_log_index"]), 10, 64)
 			return end, errors.Join(err, wrong) != nil || len(keys) > 0
 		},
 		"zookeeper": func() (int64, bool) {
 			nodes, _, err := keeper.Children("/")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return lastOfZooKeeper(t, own.ZooKeeper.Addr), len(nodes) > 1 // its own
 		},
 	} {
@@ -240,9 +226,7 @@ func TestServicesAreProbedByAWrite(t *testing.T) {
 func lastOfZooKeeper(t *testing.T, addr string) (last int64) {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	_, wrong := c.Write([]byte("srvr"))
 	said, err := io.ReadAll(c)

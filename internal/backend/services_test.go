@@ -61,9 +61,7 @@ func TestPurges(t *testing.T) {
 			Redis: server.URL, SQL: dsn, Prefix: server.Prefix, Conns: 4,
 			Purge: backend.Purge{Every: 20 * time.Millisecond, Keep: time.Millisecond},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() {
 			if err := s.Close(); err != nil {
 				t.Errorf("Close() = %v", err)
@@ -71,12 +69,8 @@ func TestPurges(t *testing.T) {
 		})
 		ctx := t.Context()
 		answers, older := server.Prefix+"answers:{1}", server.Prefix+"answers-old:{1}"
-		if err := s.Client.HSet(ctx, answers, "", "the run", "k", "an answer").Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.SQL.Reset(ctx, 1, 2, 0); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.Client.HSet(ctx, answers, "", "the run", "k", "an answer").Err())
+		testkit.Must(t, s.SQL.Reset(ctx, 1, 2, 0))
 		if err := s.DB.WithContext(ctx).Exec(
 			`INSERT INTO idempotent_log (idempotency_key, product_id, fingerprint, status, body, created_us)
 			VALUES (?, 1, ?, 200, '{}', 1)`, []byte("k"), make([]byte, 32)).Error; err != nil {

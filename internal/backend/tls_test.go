@@ -54,27 +54,19 @@ func (a *authority) file(name string) string { return filepath.Join(a.dir, name)
 func (a *authority) issue(t *testing.T, name string, c *x509.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c.SerialNumber = big.NewInt(time.Now().UnixNano())
 	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	if a.cert == nil {
 		a.cert, a.key = c, key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, &key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for file, block := range map[string]*pem.Block{name + ".pem": {Type: "CERTIFICATE", Bytes: der},
 		name + ".key": {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(a.file(file), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(a.file(file), pem.EncodeToMemory(block), 0o600))
 	}
 }
 
@@ -95,16 +87,12 @@ func tlsRedis(t *testing.T, a *authority) (password, port string) {
 	node := testenv.RedisNodes(t, 1, "tls-cert-file "+a.file("server.pem"), "tls-key-file "+a.file("server.key"),
 		"tls-ca-cert-file "+a.file("ca.pem"))[0]
 	o, err := redis.ParseURL(node.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	admin := redis.NewClient(o)
 	defer admin.Close()
 	for range 20 {
 		free, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		_, port, _ = net.SplitHostPort(free.Addr().String())
 		free.Close()
 		if err = admin.ConfigSet(t.Context(), "tls-port", port).Err(); err == nil {

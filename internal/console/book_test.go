@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	manual "lastitem/docs"
+	"lastitem/internal/testkit"
 )
 
 // small is a book of a few pages.
@@ -28,9 +29,7 @@ func small(t *testing.T) *Book {
 		PictureName(diagram): {Data: []byte(`<svg id="d" viewBox="0 0 9 8" width="969.5" x="1" height="905">`)},
 		"secret.txt":         {Data: []byte("no page")},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return b
 }
 
@@ -134,9 +133,7 @@ func TestExcerpt(t *testing.T) {
 	b, err := NewBook(fstest.MapFS{"page.md": {Data: []byte("# Page\n\n[All](all.md) · [中文](page.zh.md)\n\n```mermaid\n" +
 		"sequenceDiagram\n```\n\n| mode | store | slow | crash |\n| --- | --- | --- | --- |\n| `lua-lock` | redis | . | " +
 		"OLA |\n| `queue` | sql | – | L / . |\n")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	hits := b.Search("lua-lock", "en")
 	if len(hits) != 1 || hits[0].Before+hits[0].Match+hits[0].After != "mode · store · slow · crash · lua-lock · redis "+
 		"· queue · sql" {
@@ -171,9 +168,7 @@ var code = regexp.MustCompile(`(?s)<code[^>]*>.*?</code>`)
 func TestManual(t *testing.T) {
 	t.Parallel()
 	b, err := NewBook(manual.Files())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, lang := range Langs {
 		pages := b.List(lang)
 		if len(pages) < 50 {

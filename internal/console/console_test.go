@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit"
 )
 
 const token = "the-token"
@@ -118,9 +119,7 @@ func fakeReplica(t *testing.T, name string, when <-chan struct{}, events ...api.
 func ask(t *testing.T, s *httptest.Server, method, path, body string, headers ...string) (int, string, *http.Response) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 		if headers[i] == "Host" {
@@ -129,14 +128,10 @@ func ask(t *testing.T, s *httptest.Server, method, path, body string, headers ..
 	}
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return res.StatusCode, string(text), res
 }
 
@@ -294,9 +289,7 @@ func follow(t *testing.T, s *httptest.Server, last string) (next func() told, le
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/console/api/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
@@ -362,9 +355,7 @@ func TestRunIsTold(t *testing.T) {
 	}
 	for frame.Overlaps == 0 {
 		frame.Pairs = nil
-		if err := json.Unmarshal([]byte(until(next, "frame").data), &frame); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal([]byte(until(next, "frame").data), &frame))
 	}
 	if frame.Sections != 2 || frame.Overlaps != 2 || len(frame.Pairs) != 1 {
 		t.Errorf("frame = %+v, want two sections that overlap, one pair", frame)
@@ -431,9 +422,7 @@ func TestSlowBrowserIsCutOff(t *testing.T) {
 	t.Parallel()
 	h := newHub()
 	slow, _, _, _, err := h.join(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i := range 2 * clientBuffer {
 		h.publish("frame", i)
 	}

@@ -11,6 +11,8 @@ import (
 	"lastitem/internal/stock"
 )
 
+// This file turns what shop and the ledger have into the answers of package api.
+
 // modeOf writes a mode as the API shows it; usual is the default mode. Lists are never null, and every claim names all
 // hazards.
 func modeOf(s shop.Status, usual string) api.Mode {
@@ -55,9 +57,6 @@ func product(id int64, p shop.Product) api.Product {
 	}
 	return out
 }
-
-// This file turns the types of package shop into those of package api. It may read the fields of a store's facts, but
-// not name their type: the arrows of the design end at package shop.
 
 // page converts a page of a ledger to the API's form: one list of orders over all stores. For a store that could not be
 // read it gives the code; the log has the cause. Only the first page, which began at asOf, has the facts.

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Input is strict, because every leniency of a decoder is a deduction that the client did not mean: a misspelt quantity
@@ -65,10 +67,11 @@ func between[T any](low, high int64, keep func(*T, int64)) func(*T, string, valu
 	}
 }
 
-// anyWhole takes a whole number whose limits are checked later.
+// anyWhole takes a whole number whose limits are checked later. One beyond 64 bits becomes the nearest within 64 bits,
+// which is beyond those limits too.
 func anyWhole[T any](keep func(*T, int64)) func(*T, string, value) error {
 	return func(into *T, name string, v value) error {
-		n, err := v.number(name)
+		n, _, err := v.whole(name)
 		keep(into, n)
 		return err
 	}
@@ -246,70 +249,15 @@ func (d *decoder[T]) json(body []byte) error {
 	if bytes.HasPrefix(body, []byte("\ufeff")) {
 		return invalid("body", "begins with a byte order mark (EF BB BF), as files from Windows do; send UTF-8 without it")
 	}
-	r, _ := readers.Get().(*reader)
-	r.start(body)
-	err := d.body(r)
-	r.stop()
-	readers.Put(r)
-	if err == nil {
-		return nil
+	if !json.Valid(body) {
+		why := json.Unmarshal(body, new(json.RawMessage))
+		return invalid("body", "is not one JSON value: "+why.Error())
 	}
-	if wrong := syntax(body); wrong != nil {
-		err = wrong
-	}
-	if errors.Is(err, errSyntax) {
-		return invalid("body", "is not one JSON value: "+err.Error())
-	}
-	return err
-}
-
-// body takes the fields of a body, which is one object.
-func (d *decoder[T]) body(r *reader) error {
-	v, err := r.value()
-	if err != nil {
-		return err
-	}
-	if v.kind != object {
+	v := value{kind: jsontext.Value(body).Kind(), text: string(body)}
+	if v.kind != '{' {
 		return invalid("body", "must be a JSON object")
 	}
-	if err := d.object("", r); err != nil {
-		return err
-	}
-	return r.end()
-}
-
-// object takes the members of the object that comes next. prefix is where the object stands in the body, "" = it is the
-// body.
-func (d *decoder[T]) object(prefix string, r *reader) error {
-	if err := r.open(); err != nil {
-		return err
-	}
-	for {
-		more, err := r.more()
-		if err != nil || !more {
-			return err
-		}
-		name, err := r.name()
-		if err != nil {
-			return err
-		}
-		v, err := r.value()
-		if err != nil {
-			return err
-		}
-		if err := d.set(name, v); err != nil {
-			return under(prefix, err)
-		}
-	}
-}
-
-// syntax says in the words of encoding/json why a body is not exactly one JSON value, nil if it is one.
-func syntax(body []byte) error {
-	var kept json.RawMessage
-	if err := json.Unmarshal(body, &kept); err != nil {
-		return invalid("body", "is not one JSON value: "+err.Error())
-	}
-	return nil
+	return v.each(d.set)
 }
 
 // echo shortens what a client sent to what is worth repeating.

@@ -15,6 +15,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 )
 
 // withEvents serves a shop whose deductions read, write and order, under a lock unless the mode is unsafe.
@@ -53,14 +54,10 @@ func watchEvents(t *testing.T, s *httptest.Server) func() api.Events {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	req.Header.Set("Authorization", "Bearer "+adminToken)
 	res, err := s.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { res.Body.Close() })
 	if got := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || got != "text/event-stream" {
 		t.Fatalf("GET /events = %d, %s", res.StatusCode, got)
@@ -93,9 +90,7 @@ func TestEvents(t *testing.T) {
 	sum := map[api.Code]api.Answers{}
 	for _, path := range []string{"/deduct_stock/unsafe?product_id=7", "/deduct_stock/lua-lock?product_id=7&quantity=2"} {
 		res, err := s.Client().Post(s.URL+path, "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		res.Body.Close()
 		e := next()
 		all = append(all, e.Finished...)

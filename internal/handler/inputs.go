@@ -60,50 +60,32 @@ func readKey(header http.Header) ([]byte, error) {
 }
 
 // cart reads the lines of a cart: each names its product. Two lines may name the same: package shop makes one of them.
-func (v value) cart(field string) ([]stock.Item, error) {
-	if v.kind != array {
+func (v value) cart(field string) (items []stock.Item, err error) {
+	if v.kind != '[' {
 		return nil, invalid(field, "must be an array in a JSON body")
 	}
-	if err := v.in.open(); err != nil {
-		return nil, err
-	}
-	var items []stock.Item
-	for {
-		more, err := v.in.more()
-		if err != nil || !more {
-			return items, err
-		}
-		element, err := v.in.value()
-		if err != nil {
-			return nil, err
-		}
-		item, err := element.line(fmt.Sprintf("%s[%d]", field, len(items)))
-		if err != nil {
-			return nil, err
-		}
+	err = v.each(func(_ string, line value) error {
+		item, err := line.line(fmt.Sprintf("%s[%d]", field, len(items)))
 		items = append(items, item)
-	}
+		return err
+	})
+	return items, err
 }
 
-// line reads one line; field is its place, "items[3]".
+// line reads one line; field is its place, "items[3]", which stands in front of the field that an error names.
 func (v value) line(field string) (stock.Item, error) {
-	if v.kind != object {
+	if v.kind != '{' {
 		return stock.Item{}, invalid(field, "must be an object, not "+kindNames[v.kind])
 	}
 	item := stock.Item{Quantity: 1}
 	in := decoder[stock.Item]{fields: lineFields, into: &item}
-	err := in.object(field, v.in)
-	if err == nil && !in.given("product_id") {
+	err := v.each(in.set)
+	var wrong *stock.InvalidError
+	switch {
+	case errors.As(err, &wrong):
+		err = invalid(field+"."+wrong.Field, wrong.Why)
+	case err == nil && !in.given("product_id"):
 		err = invalid(field+".product_id", "is missing")
 	}
 	return item, err
-}
-
-// under puts the place of a part in front of the field that an error names.
-func under(prefix string, err error) error {
-	var e *stock.InvalidError
-	if prefix != "" && errors.As(err, &e) {
-		return invalid(prefix+"."+e.Field, e.Why)
-	}
-	return err
 }

@@ -35,24 +35,16 @@ func serve(t *testing.T, shop Shop) *httptest.Server {
 func raw(t *testing.T, s *httptest.Server, request string) (*http.Response, string) {
 	t.Helper()
 	c, err := net.Dial("tcp", s.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(testkit.Most)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.SetDeadline(time.Now().Add(testkit.Most)))
 	if _, err := io.WriteString(c, request); err != nil {
 		t.Fatal(err)
 	}
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return res, string(body)
 }
 
@@ -88,9 +80,7 @@ func TestHugeBody(t *testing.T) {
 		}
 	}
 	res, err := s.Client().Post(s.URL+"/deduct_stock", jsonType, strings.NewReader("{}"+strings.Repeat(" ", maxBody-2)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		t.Errorf("the largest body = %d", res.StatusCode)
@@ -149,13 +139,9 @@ func TestSlowReadersAreBounded(t *testing.T) {
 	slow := make([]net.Conn, maxLarge)
 	for i := range slow {
 		c, err := net.Dial("tcp", s.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { _ = c.Close() })
-		if err := c.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.(*net.TCPConn).SetReadBuffer(4<<10))
 		if _, err := io.WriteString(c, "GET /products/101/orders HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -197,14 +183,10 @@ func TestHeadIsGetWithoutABody(t *testing.T) {
 	s := serve(t, &fakeShop{})
 	for _, path := range []string{"/modes", "/modes/mutex/", "/products/101", "/healthz", "/"} {
 		get, err := s.Client().Get(s.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		get.Body.Close()
 		head, err := s.Client().Head(s.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		body, _ := io.ReadAll(head.Body)
 		head.Body.Close()
 		if head.StatusCode != get.StatusCode || len(body) > 0 ||
@@ -300,9 +282,7 @@ func TestClientThatLeavesEndsTheDeduction(t *testing.T) {
 		cancel()
 	}()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/deduct_stock", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if res, err := s.Client().Do(req); err == nil {
 		res.Body.Close()
 		t.Error("answered")

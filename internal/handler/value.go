@@ -4,7 +4,80 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
+
+// value is one value as it was written.
+type value struct {
+	kind jsontext.Kind
+	text string // the JSON, or the decoded text of a plain one
+}
+
+// plain is the kind of what stands in a query or form: always text.
+const plain jsontext.Kind = 0
+
+var kindNames = map[jsontext.Kind]string{plain: "text", '0': "a number", '"': "a string", 'n': "null", 't': "a boolean",
+	'f': "a boolean", '[': "an array", '{': "an object"}
+
+// decoders take JSON apart. encoding/json cannot be used for it: it silently takes the last of two members with one
+// name, matches names whatever their case, and turns 1.0 or null into an integer.
+var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
+
+// each hands over the members of an object, or the elements of an array, which have no names. The options allow a name
+// that is given twice and half of a surrogate pair: decoder.set refuses the former, also between query and body, and no
+// field takes the latter.
+func (v value) each(take func(name string, v value) error) error {
+	dec, _ := decoders.Get().(*jsontext.Decoder)
+	defer decoders.Put(dec)
+	dec.Reset(strings.NewReader(v.text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	next := func() (value, error) {
+		raw, err := dec.ReadValue()
+		if err != nil {
+			return value{}, invalid("body", "is not one JSON value: malformed") // encoding/json read it
+		}
+		end := int(dec.InputOffset())
+		return value{kind: raw.Kind(), text: v.text[end-len(raw) : end]}, nil
+	}
+	_, err := dec.ReadToken() // the opening bracket
+	for err == nil {
+		if k := dec.PeekKind(); k == ']' || k == '}' {
+			return nil
+		}
+		var name, member value
+		if v.kind == '{' {
+			name, err = next()
+		}
+		if err == nil {
+			member, err = next()
+		}
+		if err == nil {
+			err = take(name.string(), member)
+		}
+	}
+	return err
+}
+
+// string decodes a JSON string; other values are as they were written.
+func (v value) string() string {
+	if v.kind != '"' {
+		return v.text
+	}
+	if !strings.Contains(v.text, `\`) {
+		return v.text[1 : len(v.text)-1]
+	}
+	s, _ := jsontext.AppendUnquote(nil, v.text) // half of a surrogate pair is an error, and U+FFFD in s
+	return string(s)
+}
+
+// word reads a text.
+func (v value) word(field string) (string, error) {
+	if v.kind != plain && v.kind != '"' {
+		return "", invalid(field, "must be a string, not "+kindNames[v.kind])
+	}
+	return v.string(), nil
+}
 
 // integer reads a whole number between low and high, both allowed.
 func (v value) integer(field string, low, high int64) (int64, error) {
@@ -15,19 +88,12 @@ func (v value) integer(field string, low, high int64) (int64, error) {
 	return n, err
 }
 
-// number reads a whole number whose limits are checked later. One beyond 64 bits becomes the nearest within 64 bits,
-// which is beyond those limits too.
-func (v value) number(field string) (int64, error) {
-	n, _, err := v.whole(field)
-	return n, err
-}
-
 // whole reads a whole number; exact is false for the nearest one to a number beyond 64 bits.
 func (v value) whole(field string) (n int64, exact bool, err error) {
 	switch {
 	case v.kind == plain && v.text == "":
 		return 0, false, invalid(field, "is empty")
-	case v.kind != plain && v.kind != number:
+	case v.kind != plain && v.kind != '0':
 		return 0, false, invalid(field, "must be a number, not "+kindNames[v.kind])
 	case !isInteger(v.text):
 		return 0, false, invalid(field, "must be a whole number in decimal digits, without fraction, exponent or leading "+
@@ -41,24 +107,5 @@ func (v value) whole(field string) (n int64, exact bool, err error) {
 // which JSON does not, and a query should not differ. "-0" is JSON, and refused as well: no client means it.
 func isInteger(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
-	if digits == "" || digits[0] == '0' && text != "0" {
-		return false
-	}
-	for i := range len(digits) {
-		if digits[i] < '0' || digits[i] > '9' {
-			return false
-		}
-	}
-	return true
-}
-
-// word reads a text.
-func (v value) word(field string) (string, error) {
-	switch v.kind {
-	case plain:
-		return v.text, nil
-	case quoted:
-		return unquote(v.text), nil
-	}
-	return "", invalid(field, "must be a string, not "+kindNames[v.kind])
+	return digits != "" && (digits[0] != '0' || text == "0") && strings.Trim(digits, "0123456789") == ""
 }

@@ -22,9 +22,7 @@ import (
 func deadOnSecond(t *testing.T) (addr string, got *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	got = new(atomic.Int64)
 	go func() {
@@ -78,9 +76,7 @@ func startEdges(t *testing.T, o Options, balancer http.Handler, targets []string
 			return answers(ctx, addr, "GET\r\n\r\n", func([]byte) bool { return true })
 		}
 		nginx, err := s.procs.launch(t.Context(), sv)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		urls["nginx"] = nginx.URL
 	}
 	return urls
@@ -102,17 +98,13 @@ func nginxPath(t *testing.T) string {
 func send(t *testing.T, method, url, key, body string) (*http.Response, api.Problem) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if key != "" {
 		req.Header.Set(api.HeaderKey, key)
 	}
 	// A connection each: this client must not repeat anything either.
 	res, err := probes.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = res.Body.Close() }()
 	var p api.Problem
 	if res.StatusCode != http.StatusOK {
@@ -172,16 +164,12 @@ func TestRequestArrivesUnchanged(t *testing.T) {
 		} {
 			for method, body := range map[string]string{http.MethodPost: "b", http.MethodGet: ""} {
 				req, err := http.NewRequestWithContext(t.Context(), method, url+"/deduct_stock/x", strings.NewReader(body))
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				req.URL.RawQuery, req.Host = query, "shop.example:81"
 				req.Header.Set(api.HeaderKey, "Kä \xff~")
 				req.Header.Set("Connection", "keep-alive, "+api.HeaderKey) // a key that is dropped on the way deducts twice
 				res, err := probes.Do(req)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				got, _ := io.ReadAll(res.Body)
 				_ = res.Body.Close()
 				if want := "Kä \xff~|" + body + "|shop.example:81|/deduct_stock/x?" + query; string(got) != want {
@@ -263,9 +251,7 @@ func TestFailingReplicaIsLeftOut(t *testing.T) {
 			t.Errorf("%s: %s was asked right after it was found down", edge, got)
 		}
 		l, err := net.Listen("tcp", down)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		back := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
 		go func() { _ = back.Serve(l) }()
 		testkit.Until(t, edge+" asks the replica that is back", func() bool { return ask() == down })

@@ -25,9 +25,7 @@ func TestClockOfRedis(t *testing.T) {
 	moved, other := spawnRedis(t, s, "moved", clock.Env()), spawnRedis(t, s, "other", nil)
 	for _, c := range []*redis.Client{moved, other} {
 		wantRedisTime(t, c, 0)
-		if err := c.SetNX(t.Context(), "lock", "a", jump/2).Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.SetNX(t.Context(), "lock", "a", jump/2).Err())
 	}
 	setClock(t, clock, jump)
 	wantRedisTime(t, moved, jump)
@@ -83,9 +81,7 @@ func clockStack(t *testing.T, backends ...string) *Stack {
 func newClock(t *testing.T, s *Stack, name string) *Clock {
 	t.Helper()
 	c, err := s.NewClock(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return c
 }
 
@@ -99,9 +95,7 @@ func setClock(t *testing.T, c *Clock, offset time.Duration) {
 func spawnRedis(t *testing.T, s *Stack, name string, env []string) *redis.Client {
 	t.Helper()
 	path, err := Find(Redis)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	sv := redisServer(path, name, "", &Options{})
 	run, err := s.Spawn(t.Context(), Child{
 		Name: name, Ready: sv.ready, Env: func(string) []string { return env },
@@ -113,13 +107,9 @@ func spawnRedis(t *testing.T, s *Stack, name string, env []string) *redis.Client
 			return argv
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	o, err := redis.ParseURL(sv.url(run.Addr))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := redis.NewClient(o)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -128,13 +118,9 @@ func spawnRedis(t *testing.T, s *Stack, name string, env []string) *redis.Client
 func spawnSQL(t *testing.T, s *Stack, name string, env []string) *sql.DB {
 	t.Helper()
 	run, err := s.SpawnSQL(t.Context(), SQLServer{Name: name, Env: env, Conf: []string{"--innodb-lock-wait-timeout=1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	db, err := sql.Open("mysql", run.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	if _, err := db.ExecContext(t.Context(), "CREATE TABLE row_lock (id INT PRIMARY KEY) SELECT 1 AS id"); err != nil {
 		t.Fatal(err)
@@ -167,9 +153,7 @@ func wantTime(t *testing.T, what string, offset time.Duration, ask func() (time.
 	const slack = jump / 4
 	before := time.Now()
 	got, err := ask()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if got.Before(before.Add(offset-slack)) || got.After(time.Now().Add(offset+slack)) {
 		t.Errorf("%s = %v, %v from the machine's time, want %v", what, got, got.Sub(before).Round(time.Second), offset)
 	}
@@ -181,9 +165,7 @@ func wantLockWaitTimeout(t *testing.T, db *sql.DB) {
 	ctx, cancel := context.WithTimeout(t.Context(), readyWithin)
 	defer cancel()
 	holder, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = holder.Rollback() }()
 	const lock = "SELECT id FROM row_lock FOR UPDATE"
 	if _, err := holder.ExecContext(ctx, lock); err != nil {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/testkit"
 )
 
 // consoleBesides returns the URL of every kind of balancer that has a console beside the shop. The console tells who
@@ -45,23 +47,17 @@ func consoleBesides(t *testing.T) map[string]string {
 func getFor(t *testing.T, url, accept string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	req.Header.Set("Accept", accept)
 	req.Host = "localhost:8080"
 	client := &http.Client{Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}
 	res, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = res.Body.Close() }()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return res, string(body)
 }
 
@@ -92,9 +88,7 @@ func TestConsoleEventsAreNotBuffered(t *testing.T) {
 	t.Parallel()
 	for kind, url := range consoleBesides(t) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/console/api/events", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		res, err := (&http.Client{Timeout: 20 * time.Second}).Do(req)
 		if err != nil {
 			t.Fatalf("%s: %v", kind, err)
@@ -147,9 +141,7 @@ func TestRestartSaysWhatIsLost(t *testing.T) {
 				wants(t, c.backend)
 			}
 			s := startStack(t, Options{Only: []string{c.backend}, Backend: c.kind, Restart: true})
-			if err := syscall.Kill(s.PID(c.part), syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, syscall.Kill(s.PID(c.part), syscall.SIGKILL))
 			wantDied(t, s, c.part+" has died: signal: killed (not started again: "+c.want+")")
 		})
 	}
@@ -190,13 +182,9 @@ func TestRestartKeepsData(t *testing.T) {
 			t.Parallel()
 			wants(t, c.backend)
 			s := startStack(t, Options{Only: []string{c.backend}, Backend: Local, Restart: true, RedisConf: c.conf})
-			if err := c.write(t, s); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.write(t, s))
 			before := s.PID(c.backend)
-			if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, syscall.Kill(before, syscall.SIGKILL))
 			for end := time.Now().Add(readyWithin); s.PID(c.backend) == before; time.Sleep(readyPolling) {
 				if s.Err() != nil || time.Now().After(end) {
 					t.Fatalf("%s does not come back: %v", c.backend, s.Err())

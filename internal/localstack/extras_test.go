@@ -67,9 +67,7 @@ func TestExtrasOfReplicas(t *testing.T) {
 	there := installedExtras(t)
 	var log logged
 	s, err := Start(t.Context(), Options{Replicas: 1, Log: log.add})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	tr := partsOf(s)
 	env := askEnv(t, s.URL)
@@ -155,9 +153,7 @@ func TestMissingIsTold(t *testing.T) {
 	}
 	told := func(o Options) (got map[string]string) {
 		o.Replicas, o.Backend, o.Advice = 1, Embedded, advice
-		if err := json.Unmarshal([]byte(askEnv(t, startStack(t, o).URL)["SHOP_MISSING"]), &got); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal([]byte(askEnv(t, startStack(t, o).URL)["SHOP_MISSING"]), &got))
 		return got
 	}
 	if diff := cmp.Diff(want, told(Options{})); diff != "" {
@@ -193,9 +189,7 @@ func TestGivenExtras(t *testing.T) {
 	var log logged
 	o.Log = log.add
 	s, err := Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	env := askEnv(t, s.URL)
 	for name, want := range map[string]string{
@@ -236,9 +230,7 @@ func TestKafkaBroker(t *testing.T) {
 	}
 	wantRecords(t, s.Kafka, 1)
 	pid := s.Kafka.PID
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 	for begun := time.Now(); s.PID(Kafka) == pid; time.Sleep(readyPolling) {
 		if time.Since(begun) > 2*readyWithin {
 			t.Fatal("the broker was not started again")
@@ -252,18 +244,14 @@ func wantRecords(t *testing.T, sv Service, n int) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(sv.URL), kgo.ConsumeTopics("t"), kgo.AllowAutoTopicCreation(),
 		kgo.UnknownTopicRetries(-1)) // on a busy machine the new topic may not be there for seconds
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer client.Close()
 	if err := client.ProduceSync(t.Context(), kgo.StringRecord("sold")).FirstErr(); err == nil {
 		t.Error("a record without a topic was taken")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), readyWithin)
 	defer cancel()
-	if err := client.ProduceSync(ctx, &kgo.Record{Topic: "t", Value: []byte("sold")}).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, client.ProduceSync(ctx, &kgo.Record{Topic: "t", Value: []byte("sold")}).FirstErr())
 	for got := range n {
 		fetches := client.PollRecords(ctx, 1)
 		if records := fetches.Records(); fetches.Err() != nil || len(records) != 1 || string(records[0].Value) != "sold" {
@@ -271,9 +259,7 @@ func wantRecords(t *testing.T, sv Service, n int) {
 		}
 	}
 	meta, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if at := fmt.Sprintf("%s:%d", meta.Brokers[0].Host, meta.Brokers[0].Port); len(meta.Brokers) != 1 || at != sv.Addr {
 		t.Errorf("%d brokers, the first at %s, want one at %s", len(meta.Brokers), at, sv.Addr)
 	}

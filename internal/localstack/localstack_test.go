@@ -94,9 +94,7 @@ func TestStartAndClose(t *testing.T) {
 func askEnv(t *testing.T, url string) map[string]string {
 	t.Helper()
 	res, err := probes.Get(url + "/env")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK || res.Header.Get("X-Upstream") == "" {
 		t.Errorf("GET /env: %s, X-Upstream %q", res.Status, res.Header.Get("X-Upstream"))
@@ -108,17 +106,13 @@ func askEnv(t *testing.T, url string) map[string]string {
 func envOf(t *testing.T, addr string) map[string]string {
 	t.Helper()
 	body, err := get(t.Context(), addr, "/env")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return parseEnv(t, bytes.NewReader(body))
 }
 
 func parseEnv(t *testing.T, r io.Reader) (env map[string]string) {
 	t.Helper()
-	if err := json.NewDecoder(r).Decode(&env); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.NewDecoder(r).Decode(&env))
 	return env
 }
 
@@ -131,12 +125,8 @@ func TestParentKilled(t *testing.T) {
 			parent := exec.Command(os.Args[0], "parent", backend)
 			parent.Stderr = os.Stderr
 			out, err := parent.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := parent.Start(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
+			testkit.Must(t, parent.Start())
 			var tr traces
 			err = json.NewDecoder(out).Decode(&tr)
 			_ = parent.Process.Kill()
@@ -158,9 +148,7 @@ func TestParentKilledWhileStarting(t *testing.T) {
 	for i, ms := range []int{5, 20, 60, 150, 300, 600} {
 		parent := exec.Command(os.Args[0], "parent", backends[i%len(backends)])
 		parent.Env = append(os.Environ(), "TMPDIR="+tmp)
-		if err := parent.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, parent.Start())
 		time.Sleep(time.Duration(ms) * time.Millisecond) // the moment does not matter
 		_ = parent.Process.Kill()
 		_ = parent.Wait()
@@ -183,9 +171,7 @@ func TestKeeperKilled(t *testing.T) {
 			tr := partsOf(s)
 			keeper := s.procs.keeper.cmd.Process
 			for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-				if err := keeper.Signal(sig); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, keeper.Signal(sig))
 			}
 			askEnv(t, s.URL)
 			if err := s.Err(); err != nil {
@@ -217,9 +203,7 @@ func childKilled(t *testing.T, backend string, names ...string) {
 			t.Parallel()
 			s := startStack(t, Options{Replicas: 2, Backend: backend, Only: []string{Redis, MySQL}})
 			tr := partsOf(s)
-			if err := syscall.Kill(tr.PIDs[name], syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, syscall.Kill(tr.PIDs[name], syscall.SIGKILL))
 			wantDied(t, s, name+" has died: signal: killed")
 			wantCleanEnd(t, s, tr)
 		})
@@ -243,9 +227,7 @@ func TestStoppedChild(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, Options{Replicas: 1, Backend: Embedded, Only: []string{Redis, MySQL}})
 	tr := partsOf(s)
-	if err := syscall.Kill(tr.PIDs["replica 1"], syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(tr.PIDs["replica 1"], syscall.SIGSTOP))
 	wantCleanEnd(t, s, tr)
 }
 
@@ -282,9 +264,7 @@ func TestPortCollision(t *testing.T) {
 	if stolen != nil {
 		defer func() { _ = stolen.Close() }()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if stolen == nil || got.Addr == stolen.Addr().String() {
 		t.Errorf("started at %s, want another port than the stolen one", got.Addr)
 	}
@@ -293,9 +273,7 @@ func TestPortCollision(t *testing.T) {
 func TestStartFails(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = taken.Close() }) // after the parallel subtests
 	crashing := []string{"SHOP_LISTEN=256.0.0.1:1"}
 	for _, c := range []struct {
@@ -347,9 +325,7 @@ func TestStartCancelled(t *testing.T) {
 func TestGivenServersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	m, err := StartMiniredis("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer m.Close()
 	file := "sqlite:" + filepath.Join(t.TempDir(), "own.db")
 	s := startStack(t, Options{Redis: "redis://" + m.Addr(), SQL: file})
@@ -427,9 +403,7 @@ func TestInsteadOfWhatDoesNotStart(t *testing.T) {
 			"for i in 1 2 3 4 5 6 7 8 9; do echo advertising; done; exit 1",
 		"redis-server": "echo '7.0.15'; echo '*** FATAL CONFIG FILE ERROR ***'; exit 1",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
 	}
 	s := startStack(t, Options{})
 	said := strings.Join(s.Instead(), "\n")
@@ -454,9 +428,7 @@ func TestInsteadOfWhatDoesNotStart(t *testing.T) {
 // TestGivenPrograms is not parallel: it changes the environment.
 func TestGivenPrograms(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "some-server")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho 'Valkey server v=9.1.2 bits=64'\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(program, []byte("#!/bin/sh\necho 'Valkey server v=9.1.2 bits=64'\n"), 0o700))
 	t.Setenv(EnvProgram+"REDIS", program)
 	t.Setenv(EnvProgram+"MYSQL", program+"-missing")
 	for _, backend := range []string{Redis, Redlock} {
@@ -492,13 +464,9 @@ func TestRedisConf(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{Redis, redlockName(0), redlockName(1)} {
 		argv, err := redisServer("redis-server", name, "", &Options{RedisConf: lines[:2]}).setup(at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		conf, err := os.ReadFile(argv[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if name == Redis && !strings.HasSuffix(string(conf), "\nappendonly yes\nmaxmemory 1mb\n") ||
 			lines[2] != "the caller's own" {
 			t.Errorf("redis.conf ends without the lines, or what is behind their end became %q:\n%s", lines[2], conf)

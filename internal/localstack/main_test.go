@@ -180,9 +180,7 @@ func startStack(t *testing.T, o Options) *Stack {
 	t.Helper()
 	o.Log = t.Logf
 	s, err := Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -11,15 +11,14 @@ import (
 	"time"
 
 	"lastitem/internal/localstack"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
 func TestNginxConfIsValid(t *testing.T) {
 	t.Parallel()
 	argv, err := localstack.NginxCheck(testenv.Nginx(t), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput()
 	if err != nil || strings.Contains(string(out), "[warn]") {
 		t.Errorf("nginx -t: %v\n%s", err, out)
@@ -46,9 +45,7 @@ func TestSpawnNginxSendsAgain(t *testing.T) {
 		n, err := s.SpawnNginx(t.Context(), localstack.NginxServer{
 			Name: fmt.Sprintf("nginx %t", name), First: address(first), Next: address(next), Resend: name, Read: time.Minute,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if got := post(t.Context(), t, "http://"+n.Addr+"/deduct_stock"); got != want {
 			t.Errorf("resend %t: POST answers %d, want %d", name, got, want)
 		}
@@ -61,13 +58,9 @@ func address(s *httptest.Server) string { return strings.TrimPrefix(s.URL, "http
 func post(ctx context.Context, t *testing.T, to string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_ = res.Body.Close()
 	return res.StatusCode
 }

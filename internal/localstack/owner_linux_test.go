@@ -33,9 +33,7 @@ func TestOfSession(t *testing.T) {
 	t.Parallel()
 	p := exec.Command("sleep", "600")
 	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.Start())
 	session := p.Process.Pid
 	if all := ofSession(session); len(all) != 1 {
 		t.Errorf("processes of a session of one: %q", all)
@@ -59,18 +57,14 @@ func TestNothingLeftOutsideTheGroup(t *testing.T) {
 		},
 		Ready: func(context.Context, string) error { _, err := os.Stat(file); return err },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var session int
 	testkit.NoError(t, "the number of the process", func() error {
 		text, _ := os.ReadFile(file)
 		_, err := fmt.Sscan(string(text), &session)
 		return err
 	})
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Close())
 	if all := ofSession(session); all != nil {
 		t.Errorf("after Close: %q", all)
 	}

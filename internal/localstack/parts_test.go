@@ -40,9 +40,7 @@ func TestMarkLogs(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer f.Close()
 		if _, err := f.WriteString(text); err != nil {
 			t.Fatal(err)
@@ -181,9 +179,7 @@ func TestRTT(t *testing.T) {
 	if want := "rtt：各副本到 redis 的往返时间为 20ms；不含 sql（SQLite 是本地文件）、kafka（broker 通告的是自己的地址）"; said != want {
 		t.Errorf("the log says %q, want %q", said, want)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Close())
 	for address := range addresses {
 		if c, err := net.DialTimeout("tcp", address, 5*time.Second); err == nil {
 			_ = c.Close()
@@ -240,13 +236,9 @@ func TestCoordinationStartsAndEnds(t *testing.T) {
 func wantSession(t *testing.T, url string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, url+"/v1/session/create", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	res, err := probes.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {
 		t.Errorf("a session is refused with %s", res.Status)

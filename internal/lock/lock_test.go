@@ -12,6 +12,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -85,9 +86,7 @@ func TestAcquireAllSortsAndDropsDuplicates(t *testing.T) {
 	})
 	keys := []string{"b", "c", "a", "b"}
 	m, err := lock.AcquireAll(t.Context(), l, keys...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if want := []string{"a", "b", "c"}; !slices.Equal(got, want) {
 		t.Errorf("acquired %v, want %v", got, want)
 	}
@@ -130,9 +129,7 @@ func TestMultiReleaseAttemptsAll(t *testing.T) {
 		return scripted{ctx: ctx, key: key, err: errs[key], released: &released}, nil
 	})
 	m, err := lock.AcquireAll(t.Context(), l, "a", "b", "c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := m.Release(t.Context()); !errors.Is(err, lock.ErrLost) || !errors.Is(err, unknown) {
 		t.Errorf("Release = %v, want both errors", err)
 	}
@@ -163,9 +160,7 @@ func TestAcquireAllLooksAtItsLeases(t *testing.T) {
 		return scripted{ctx: late{ctx, &ended}, key: key, released: &released}, nil
 	})
 	m, err := lock.AcquireAll(t.Context(), l, "a", "b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx := m.Context()
 	if err := ctx.Err(); err != nil {
 		t.Fatalf("Err() = %v, want nil", err)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"lastitem/internal/testkit"
 )
 
 // However many cleanups fail, and however slowly, every renewal is sent in time.
@@ -69,9 +71,7 @@ func oneSession(t *testing.T) (*Sessions, *Session) {
 		return (&Session{Renew: func(context.Context) error { return nil }}).Start(time.Now(), sessionTTL), nil
 	})
 	s, err := p.Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return p, s
 }
 
@@ -140,9 +140,7 @@ func TestSessionsCloseInTime(t *testing.T) {
 		})
 		for range 2 {
 			s, err := p.Get(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			time.Sleep(sessionTTL/3 + time.Millisecond)
 			s.Lose()
 		}
@@ -238,9 +236,7 @@ func TestSessionRetires(t *testing.T) {
 		var renewed, ended, cleaned atomic.Int64
 		p := retiring(&renewed, &ended)
 		s, err := p.Get(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		s.Retire(func(context.Context) error { cleaned.Add(1); return errUnknown })
 		next, err := p.Get(t.Context())
 		if err != nil || next == s {
@@ -270,9 +266,7 @@ func TestSessionRetiresUnused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var renewed, ended atomic.Int64
 		s, err := retiring(&renewed, &ended).Get(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		start := time.Now()
 		s.Retire(func(context.Context) error { return nil })
 		s.Leave()

@@ -188,17 +188,13 @@ func TestLimitWhileThePoolIsEmpty(t *testing.T) {
 			t.Parallel()
 			c, _ := client(t, func(o *redis.Options) { o.PoolSize, o.PoolTimeout = 1, time.Hour })
 			only := c.Conn()
-			if err := only.Ping(t.Context()).Err(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, only.Ping(t.Context()).Err())
 			call := &redisbatch.Call{Script: echo, Keys: []string{"k"}, Args: []any{1}, Limit: limit}
 			redisbatch.New(c, 50*time.Millisecond).Do(call) // or the test binary's own time-out ends it
 			if !errors.Is(call.Err, context.DeadlineExceeded) {
 				t.Errorf("error %v, want the limit's", call.Err)
 			}
-			if err := only.Close(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, only.Close())
 			call = &redisbatch.Call{Script: echo, Keys: []string{"k"}, Args: []any{1}, Limit: time.Minute}
 			redisbatch.New(c, 0).Do(call)
 			check(t, call, "k1")

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/redisbatch"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -78,9 +79,7 @@ func TestClusterSlotMoves(t *testing.T) {
 	callAll(b, append(keys, keys...)) // each node has the script, and each lane has sent
 	slot := c.ClusterKeySlot(t.Context(), "{0}").Val()
 	from, err := c.MasterForKey(t.Context(), "{0}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	err = c.ForEachMaster(t.Context(), func(ctx context.Context, to *redis.Client) error {
 		if to.Options().Addr == from.Options().Addr {
 			return nil
@@ -93,9 +92,7 @@ func TestClusterSlotMoves(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	h.all = nil
 	for i, call := range callAll(b, keys) {
 		check(t, call, fmt.Sprint(keys[i], i))

@@ -27,22 +27,14 @@ func TestLockTimeout(t *testing.T) {
 		Replica: "1", Redis: redis, DefaultMode: "noop", LockTTL: time.Minute, Conns: 2, HealthEvery: noProbes,
 		WorkTimeout: testenv.Still, RedisTimeout: testenv.Still, SettleTimeout: testenv.Still, LockTimeout: 2 * testenv.Still,
 	}, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(r.Close)
-	if err := r.Shop.SetStock(t.Context(), 1, 5, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Shop.SetStock(t.Context(), 1, 5, 0))
 	c, err := backend.OpenRedis(redis, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	began := time.Now()
-	if err := c.Do(t.Context(), "CLIENT", "PAUSE", 1600, "ALL").Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Do(t.Context(), "CLIENT", "PAUSE", 1600, "ALL").Err())
 	_, err = r.Shop.Deduct(t.Context(), "handoff", stock.Request{Items: []stock.Item{{ProductID: 1, Quantity: 1}}})
 	if took := time.Since(began); err != nil || took < time.Second {
 		t.Errorf("Deduct() while Redis is silent = %v after %v, want a sale when it answers again", err, took)
@@ -97,9 +89,7 @@ func TestKeyAfterItsRetention(t *testing.T) {
 func TestConfigValidate(t *testing.T) {
 	t.Parallel()
 	good, err := Defaults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	good.Redis, good.LockTTL = "redis://localhost:6379/0", 50*time.Millisecond
 	good.Replica = strings.Repeat("r", 64)
 	if err := good.Validate(); err != nil {

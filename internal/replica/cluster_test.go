@@ -121,9 +121,7 @@ func (b *buyer) buy(ctx context.Context, r *Replica, always bool) {
 func shopOnCluster(t *testing.T, o *redis.ClusterOptions) *Replica {
 	t.Helper()
 	c, err := Defaults()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	url := "redis://default:" + o.Password + "@"
 	c.Redis, c.SQL, c.Hosts = url+strings.Join(o.Addrs, ","+url), testenv.SQLite(t), hostNames{"*"}
 	r := startReplica(t, c)

@@ -17,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit"
 )
 
 // A call is one generated request: one that the document allows, or one with a single fault.
@@ -67,9 +68,7 @@ type generator struct {
 func newGenerator(t *testing.T, h http.Handler, document []byte, p plan) *generator {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	g := &generator{
 		Rand: rand.New(rand.NewPCG(p.seed, 0)), doc: doc, ops: operationsOf(doc), modes: map[string]api.Mode{},
 		cursors: map[string][]string{},
@@ -84,9 +83,7 @@ func newGenerator(t *testing.T, h http.Handler, document []byte, p plan) *genera
 		}
 	}
 	var all api.Modes
-	if err := json.Unmarshal([]byte(send(t, h, http.MethodGet, "/modes", "", http.StatusOK)), &all); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(send(t, h, http.MethodGet, "/modes", "", http.StatusOK)), &all))
 	for _, m := range all.Modes {
 		g.modes[m.Name] = m
 		g.names = append(g.names, m.Name)
@@ -290,9 +287,7 @@ func (c *call) send(t *testing.T, h http.Handler) answer {
 		text = "{" + strings.Join(members, " ,") + "}"
 	}
 	req, err := http.NewRequestWithContext(t.Context(), c.method, target, strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	set := func(name, value string) {
 		if value != "" {
 			req.Header.Set(name, value)

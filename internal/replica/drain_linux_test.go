@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"lastitem/internal/testkit"
 )
 
 // Between turnAway and the closing no connection is made that the closing would reset, and none that was made before is
@@ -13,17 +15,11 @@ import (
 func TestTurnAway(t *testing.T) {
 	t.Parallel()
 	l, err := Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	before, err := net.Dial("tcp", l.Addr().String()) // by the kernel alone: nobody accepts
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = before.Close() }()
-	if err := turnAway(l.TCPListener); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, turnAway(l.TCPListener))
 	for range 3 {
 		conn, err := net.DialTimeout("tcp", l.Addr().String(), 50*time.Millisecond)
 		if err == nil {
@@ -37,17 +33,13 @@ func TestTurnAway(t *testing.T) {
 		t.Error(err)
 	}
 	accepted, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = accepted.Close() }()
 	got := make([]byte, 1)
 	if _, err := accepted.Read(got); err != nil || got[0] != 'x' {
 		t.Errorf("what was sent before it was accepted: %q, %v", got, err)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, l.Close())
 	if conn, err := net.Dial("tcp", l.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("dial after Close: %v, %v, want a refused connection", conn, err)
 	}

@@ -26,9 +26,7 @@ func TestMigrationsAreLogged(t *testing.T) {
 	var log testkit.Log
 	c := Config{Replica: "1", SQL: testenv.SQLite(t), DefaultMode: "noop", LockTTL: time.Second, Conns: 2}
 	r, err := New(c, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(r.Close)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -49,9 +47,7 @@ func TestMigrationsAreLogged(t *testing.T) {
 func TestReplicaOfAnotherVersionEnds(t *testing.T) {
 	t.Parallel()
 	r := openReplica(t)
-	if err := r.Backends.DB.Exec("UPDATE lastitem_migrations SET name = '0001_stock.sql'").Error; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Backends.DB.Exec("UPDATE lastitem_migrations SET name = '0001_stock.sql'").Error)
 	if err := r.listenAndServe(t.Context(), Config{Listen: "not an address"}); !errors.Is(err,
 		backend.ErrOtherMigrations) {
 		t.Errorf("listenAndServe() = %v, want ErrOtherMigrations", err)
@@ -103,9 +99,7 @@ func TestInterruptedReplicaDoesNotDrain(t *testing.T) {
 		}
 		return err == nil
 	})
-	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
 	select {
 	case err := <-ended:
 		if err != nil {

@@ -72,9 +72,7 @@ func fillEtcd(t *testing.T, c *clientv3.Client) {
 		if errors.Is(err, rpctypes.ErrNoSpace) {
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	t.Fatal("etcd takes more than its quota")
 }
@@ -83,9 +81,7 @@ func fillEtcd(t *testing.T, c *clientv3.Client) {
 func makeSpace(t *testing.T, c *clientv3.Client) {
 	t.Helper()
 	deleted, err := c.Delete(t.Context(), "filling")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_, err = c.Compact(t.Context(), deleted.Header.Revision, clientv3.WithCompactPhysical())
 	if err == nil {
 		_, err = c.Defragment(t.Context(), c.Endpoints()[0])
@@ -93,9 +89,7 @@ func makeSpace(t *testing.T, c *clientv3.Client) {
 	if err == nil {
 		_, err = c.AlarmDisarm(t.Context(), &clientv3.AlarmMember{})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 // startFullRedis opens a replica on SQLite and on a Redis of its own, of which admin is a client.
@@ -103,9 +97,7 @@ func startFullRedis(t *testing.T) (r *Replica, admin redis.UniversalClient) {
 	t.Helper()
 	node := testenv.RedisNodes(t, 1)[0]
 	admin, err := backend.OpenRedis(node.URL, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = admin.Close() })
 	r = startReplica(t, Config{Redis: node.URL, SQL: testenv.SQLite(t), ReadyNeeds: backendNames{"redis"}})
 	awaitMode(t, r, "lease-seq", func(m api.Mode) bool { return m.Available })
@@ -161,9 +153,7 @@ func TestFullRedis(t *testing.T) {
 	}
 	send(t, r, http.MethodGet, "/readyz?exclude=redis", "", http.StatusOK)
 
-	if err := admin.Del(t.Context(), "filling").Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, admin.Del(t.Context(), "filling").Err())
 	before, _ = probesOf(t, admin)
 	awaitMode(t, r, "redis-lua", func(m api.Mode) bool { return m.Available })
 	if now, _ := probesOf(t, admin); now-before > 5 {
@@ -197,9 +187,7 @@ func TestRedisAtTheBrim(t *testing.T) {
 	t.Parallel()
 	r, admin := startFullRedis(t)
 	fillRedis(t, admin)
-	if err := admin.Del(t.Context(), "filling").Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, admin.Del(t.Context(), "filling").Err())
 	pushed, full := fillAgain(t, admin)
 	testkit.Until(t, "a Redis that takes no kilobyte more", func() bool { return full.Load() > 0 })
 	awaitMode(t, r, "handoff", func(m api.Mode) bool { return !m.Available && strings.Contains(m.Why, "OOM") })
@@ -261,9 +249,7 @@ func scripts(t *testing.T, c redis.UniversalClient) int {
 func infoOf(t *testing.T, c redis.UniversalClient, section string, behind ...string) (n int) {
 	t.Helper()
 	rest, err := c.Info(t.Context(), section).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, text := range behind {
 		_, rest, _ = strings.Cut(rest, text)
 	}
@@ -275,9 +261,7 @@ func infoOf(t *testing.T, c redis.UniversalClient, section string, behind ...str
 func fillRedis(t *testing.T, c redis.UniversalClient) {
 	t.Helper()
 	for range 128 {
-		if err := c.RPush(t.Context(), "filling", strings.Repeat("x", 64<<10)).Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.RPush(t.Context(), "filling", strings.Repeat("x", 64<<10)).Err())
 	}
 	used := infoOf(t, c, "memory", "used_memory:")
 	if err := c.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(used-4<<20)).Err(); err != nil {
@@ -291,9 +275,7 @@ func TestRefusalsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	r, admin := startFullRedis(t)
 	const soldOut, requests, limit = 40, 40_000, 12 << 20
-	if err := admin.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(limit)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, admin.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(limit)).Err())
 	for i := range soldOut {
 		send(t, r, http.MethodPut, fmt.Sprintf("/products/%d/stock", 200+i), `{"stock":0}`, http.StatusOK)
 	}

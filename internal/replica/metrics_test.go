@@ -27,9 +27,7 @@ func TestReplicaMetrics(t *testing.T) {
 	t.Parallel()
 	c := Config{Replica: "7", Redis: testenv.Miniredis(t).URL, DefaultMode: "noop", LockTTL: time.Second, Conns: 1}
 	r, err := New(c, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(r.Close)
 	page := func() string { return send(t, r, http.MethodGet, "/metrics", "", http.StatusOK) }
 	if got := page(); !strings.Contains(got, `shop_build_info{go="go1.`) || !strings.Contains(got, `version="a1b2c3"} 1`) {
@@ -92,9 +90,7 @@ func TestEngineMetricsOfABusyLock(t *testing.T) {
 	r := openReplica(t)
 	send(t, r, http.MethodPut, "/products/101/stock", `{"stock":5}`, http.StatusOK)
 	lease, err := r.engine.Handoff().Acquire(t.Context(), r.prefix+"lock:handoff:{101}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	send(t, r, http.MethodPost, "/deduct_stock/handoff?wait_ms=0", "", http.StatusServiceUnavailable)
 	var waiter sync.WaitGroup
 	waiter.Go(func() { send(t, r, http.MethodPost, "/deduct_stock/handoff?wait_ms=30000", "", http.StatusOK) })

@@ -13,6 +13,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -22,18 +23,14 @@ func serveRaw(t *testing.T, h http.Handler, replica string) (addr string,
 	send func(t *testing.T, request string) (*http.Response, string)) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 20 * time.Second}
 	go func() { _ = srv.Serve(Problems(l, replica)) }()
 	t.Cleanup(func() { _ = srv.Close() })
 	return l.Addr().String(), func(t *testing.T, request string) (*http.Response, string) {
 		t.Helper()
 		c, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer c.Close()
 		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 		if _, err := io.WriteString(c, request); err != nil {
@@ -57,13 +54,9 @@ func TestBrokenRequestsAreProblems(t *testing.T) {
 	t.Parallel()
 	c := Config{Replica: "1", Redis: testenv.Miniredis(t).URL, DefaultMode: "lua-lock", LockTTL: time.Second, Conns: 4}
 	r, err := New(c, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(r.Close)
-	if err := r.Shop.SetStock(t.Context(), 101, 100, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Shop.SetStock(t.Context(), 101, 100, 0))
 	addr, direct := serveRaw(t, r, "1")
 	_, balanced := serveRaw(t, localstack.NewBalancer([]string{addr}), "")
 	const line, host = "POST /deduct_stock/lua-lock?product_id=101 HTTP/1.1\r\n", "Host: localhost\r\n"
@@ -142,14 +135,10 @@ func TestHostNames(t *testing.T) {
 		c := Config{Replica: "1", Redis: testenv.Miniredis(t).URL, DefaultMode: "noop", LockTTL: time.Second, Conns: 1,
 			Listen: tt.listen}
 		if tt.hosts != "" {
-			if err := c.Hosts.UnmarshalText([]byte(tt.hosts)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.Hosts.UnmarshalText([]byte(tt.hosts)))
 		}
 		r, err := New(c, quiet)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(r.Close)
 		status := func(host string) int {
 			req := httptest.NewRequest(http.MethodPost, "/deduct_stock/noop", nil)

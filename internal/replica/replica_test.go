@@ -49,9 +49,7 @@ func startReplica(t *testing.T, c Config) *Replica {
 	c.SettleTimeout, c.LockTimeout = cmp.Or(c.SettleTimeout, testenv.Still), cmp.Or(c.LockTimeout, 2*testenv.Still)
 	c.HealthWithin = cmp.Or(c.HealthWithin, testenv.Still/4)
 	r, err := New(c, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(r.Close)
 	if _, err := backend.Migrate(t.Context(), r.Backends.DB); err != nil {
 		t.Fatal(err)
@@ -125,9 +123,7 @@ func TestDeadBackendIsLogged(t *testing.T) {
 	var log testkit.Log
 	r, err := New(Config{Replica: "1", Redis: "redis://127.0.0.1:1", DefaultMode: "noop", LockTTL: time.Second, Conns: 1},
 		Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(r.Close)
 	testkit.Until(t, "a warning", func() bool {
 		return strings.Contains(log.String(), `level=WARN msg="backend does not answer" backend=redis`)
@@ -138,9 +134,7 @@ func TestDeadBackendIsLogged(t *testing.T) {
 func TestMigrateSaysItOnce(t *testing.T) {
 	t.Parallel()
 	set, err := backend.Open(backend.Config{SQL: "shop:x@tcp(127.0.0.1:1)/shop", Conns: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = set.Close() }()
 	var log bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond) // three tries
@@ -166,9 +160,7 @@ func openWithServices(t *testing.T, c Config) *Replica {
 // modeOf asks the replica for one mode.
 func modeOf(t *testing.T, r *Replica, name string) (m api.Mode) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(send(t, r, http.MethodGet, "/modes/"+name, "", http.StatusOK)), &m); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(send(t, r, http.MethodGet, "/modes/"+name, "", http.StatusOK)), &m))
 	return m
 }
 
@@ -259,9 +251,7 @@ func TestModesOnServices(t *testing.T) {
 func TestModesSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	var missing reasons
-	if err := missing.UnmarshalText([]byte(`{"etcd":"ask your administrator","mysql":"buy one"}`)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, missing.UnmarshalText([]byte(`{"etcd":"ask your administrator","mysql":"buy one"}`)))
 	r := openWithServices(t, Config{Missing: missing})
 	for name, want := range map[string]string{
 		"etcd": "no etcd configured: ask your administrator", "mutex-in-tx": "its lesson needs InnoDB: buy one",

@@ -19,8 +19,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// sender posts batches as protobuf. The SDK's own exporter is not used: its module would raise the version of gRPC, on
-// which etcd's client depends.
+// sender posts batches as protobuf. The SDK's own exporter is not used: from v1.43.0 on its module raises the version
+// of gRPC, on which etcd's client depends, and an older one reads an answer of any length into memory.
 type sender struct {
 	url     string
 	headers http.Header

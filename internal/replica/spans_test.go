@@ -22,6 +22,7 @@ import (
 
 	"lastitem/internal/replica"
 	"lastitem/internal/step"
+	"lastitem/internal/testkit"
 )
 
 // fakeCollector keeps the spans that it receives.
@@ -82,9 +83,7 @@ func texts(all []*common.KeyValue) map[string]string {
 func start(t *testing.T, steps *step.Stream, o replica.SpanOptions) (e *replica.Exporter, closing func()) {
 	t.Helper()
 	e, err := replica.NewSpans(steps, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	closing = func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
 		defer cancel()
@@ -264,9 +263,7 @@ func TestNothingWaitsForTheCollector(t *testing.T) {
 	steps := &step.Stream{}
 	var lost atomic.Int64
 	e, err := replica.NewSpans(steps, replica.SpanOptions{Endpoint: s.URL, Lost: func(n int) { lost.Add(int64(n)) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	a, slowest := pass(t, steps, ""), time.Duration(0)
 	const deductions = 20_000
 	for range deductions {

@@ -18,6 +18,7 @@ import (
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 )
 
@@ -65,13 +66,9 @@ func (s *scripted) shop(t *testing.T, o shop.Options) (sh *shop.Shop, done func(
 	t.Helper()
 	pool := sql.OpenDB(s)
 	db, err := gorm.Open(dialect{pool: pool}, &gorm.Config{DisableAutomaticPing: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	rows, err := store.NewSQL(db)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if sh, err = shop.New(shop.Backends{SQL: rows}, o, stock.Modes()); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -74,9 +75,7 @@ func engineShop(t *testing.T, o handoff.Options) (*shop.Shop, *handoff.Engine) {
 	b := on(set, r.Prefix)
 	b.Lockers.Engine = e
 	shop := open(t, b)
-	if err := shop.SetStock(t.Context(), 1, 5, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, shop.SetStock(t.Context(), 1, 5, 0))
 	return shop, e
 }
 
@@ -125,9 +124,7 @@ func as(t testing.TB, o shop.Options, f deductorFunc) *shop.Shop {
 		if m.Name == "mutex" {
 			m.New = func(stock.Deps) (stock.Deductor, error) { return f, nil }
 			s, err := shop.New(shop.Backends{Redis: set.Redis}, o, []stock.Mode{m})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return s
 		}
 	}

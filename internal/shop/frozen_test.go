@@ -342,9 +342,7 @@ func TestWithoutAnyRedis(t *testing.T) {
 	s := open(t, on(set, ""))
 	for i, mode := range optional {
 		product := int64(i + 1)
-		if err := s.SetStock(t.Context(), product, 20, 0); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.SetStock(t.Context(), product, 20, 0))
 		unlocked(t, s, mode, true)
 		sellOut(t, s, set.SQL, mode, 20, product)
 	}

@@ -8,6 +8,7 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -26,14 +27,10 @@ func TestHostileSessionDefaults(t *testing.T) {
 	t.Parallel()
 	own := testenv.Own(t, "mysql")
 	db, err := backend.OpenSQL(own.SQL.URL, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	do := func(statement string) {
 		t.Helper()
-		if err := db.Exec(statement).Error; err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, db.Exec(statement).Error)
 	}
 	for _, assignment := range hostile {
 		do("SET GLOBAL " + assignment)
@@ -67,9 +64,7 @@ func TestDeadlocksAreTriedAgain(t *testing.T) {
 	b, o, repeated := h.Replicas[0].Backends, h.Replicas[0].Options, atomic.Int64{}
 	o.Repeated = func(string) { repeated.Add(1) }
 	s, err := shop.New(b, o, stock.Modes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, statement := range []string{
 		"CREATE TABLE scratch (id INT PRIMARY KEY, n INT NOT NULL) ENGINE=InnoDB",
 		"INSERT INTO scratch VALUES (1, 0), (2, 0)",
@@ -77,9 +72,7 @@ func TestDeadlocksAreTriedAgain(t *testing.T) {
 		BEGIN DECLARE first INT DEFAULT IF(RAND() < 0.5, 1, 2);
 		UPDATE scratch SET n = n + 1 WHERE id = first; UPDATE scratch SET n = n + 1 WHERE id = 3 - first; END`,
 	} {
-		if err := b.SQL.DB().Exec(statement).Error; err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, b.SQL.DB().Exec(statement).Error)
 	}
 	for _, mode := range []string{"sql-atomic", "sql-for-update", "sql-version", "idempotent", "lease-seq", "queue"} {
 		var products []int64

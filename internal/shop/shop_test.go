@@ -14,6 +14,7 @@ import (
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -22,9 +23,7 @@ import (
 func engine(t *testing.T, set *backend.Set, o handoff.Options) *handoff.Engine {
 	t.Helper()
 	e, err := handoff.New(set.Client, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stocktest.Patience)
 		defer cancel()
@@ -39,9 +38,7 @@ func engine(t *testing.T, set *backend.Set, o handoff.Options) *handoff.Engine {
 func opened(t testing.TB, cfg backend.Config) *backend.Set {
 	t.Helper()
 	set, err := backend.Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { set.Close() })
 	if cfg.SQL != "" {
 		if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
@@ -62,9 +59,7 @@ func on(set *backend.Set, prefix string) shop.Backends {
 func open(t *testing.T, b shop.Backends) *shop.Shop {
 	t.Helper()
 	s, err := shop.New(b, shop.Options{}, stock.Modes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s
 }
 
@@ -119,9 +114,7 @@ func TestUnavailableModes(t *testing.T) {
 		}},
 	} {
 		shop, err := shop.New(c.on, shop.Options{}, modes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if got := len(shop.Modes()); got != len(modes) {
 			t.Errorf("%s: Modes() lists %d, want all %d", name, got, len(modes))
 		}
@@ -163,9 +156,7 @@ func TestStoreThatWasAddedLater(t *testing.T) {
 		return open(t, on(set, r.Prefix))
 	}
 	before := start(backend.Config{Redis: r.URL, Prefix: r.Prefix, Conns: 2})
-	if err := before.SetStock(t.Context(), 101, 5, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, before.SetStock(t.Context(), 101, 5, 0))
 	after := start(backend.Config{Redis: r.URL, Prefix: r.Prefix, SQL: dsn, Conns: 2})
 	req := stocktest.Request(101, 1, "")
 	if _, err := after.Deduct(t.Context(), "redis-lua", req); err != nil {
@@ -176,9 +167,7 @@ func TestStoreThatWasAddedLater(t *testing.T) {
 		e.Store != "sql" {
 		t.Errorf("Deduct() by sql-atomic = %v, want ErrUnknownProduct that names the store sql", err)
 	}
-	if err := after.SetStock(t.Context(), 101, 5, 0); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, after.SetStock(t.Context(), 101, 5, 0))
 	if _, err := after.Deduct(t.Context(), "sql-atomic", req); err != nil {
 		t.Errorf("Deduct() by sql-atomic after the stock was set again = %v, want a sale", err)
 	}
@@ -195,9 +184,7 @@ func TestSetStockInPart(t *testing.T) {
 		set := opened(t, backend.Config{Redis: "redis://127.0.0.1:1", SQL: c.sql, Conns: 2})
 		b := shop.Backends{Redis: set.Redis, SQL: set.SQL}
 		s, err := shop.New(b, shop.Options{}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if err := s.SetStock(t.Context(), 101, 5, 0); !errors.Is(err, stock.ErrUnavailable) ||
 			errors.Is(err, stock.ErrUnknown) != c.unknown {
 			t.Errorf("%s: SetStock() = %v, want ErrUnavailable, and ErrUnknown: %t", name, err, c.unknown)
@@ -285,9 +272,7 @@ func TestSetStockStartsAfresh(t *testing.T) {
 			"lock:fencing:{%}",
 		} {
 			key = a.Backends.Lockers.Prefix + strings.ReplaceAll(key, "%", strconv.FormatInt(product, 10))
-			if err := c.HSet(t.Context(), key, "somebody", 1).Err(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.HSet(t.Context(), key, "somebody", 1).Err())
 		}
 		h.SetStock(t, product, 4, 0)
 		keys := c.Keys(t.Context(), a.Backends.Lockers.Prefix+"lock:*").Val()

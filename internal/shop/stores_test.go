@@ -17,6 +17,7 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -89,9 +90,7 @@ func TestLeaseTimeRefusedByTheLock(t *testing.T) {
 func leastRights(t *testing.T) (acl, migrate, serve string) {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/servers.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	rights := regexp.MustCompile("(?s)```acl\n(.*?)\n```.*\\| `shop migrate` \\| `(.*?)` \\|\n\\| `shop serve` \\| " +
 		"`(.*?)` \\|").FindStringSubmatch(string(text))
 	if rights == nil {
@@ -105,9 +104,7 @@ func restricted(t *testing.T) stocktest.Env {
 	acl, migrate, serve := leastRights(t)
 	r, dsn := testenv.Redis(t), testenv.MySQL(t)
 	db, err := backend.OpenSQL(testenv.MySQLUser(t, dsn, migrate), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := backend.Migrate(t.Context(), db); err != nil {
 		t.Fatalf("Migrate() = %v, want nil with %s", err, migrate)
 	}

@@ -14,21 +14,18 @@ import (
 	"gorm.io/gorm/logger"
 
 	"lastitem/internal/sqlite"
+	"lastitem/internal/testkit"
 )
 
 // open opens a pool on a file, closed with the test.
 func open(t *testing.T, file string) *gorm.DB {
 	t.Helper()
 	connector, err := sqlite.Connector(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	pool := sql.OpenDB(connector)
 	t.Cleanup(func() { _ = pool.Close() })
 	db, err := gorm.Open(sqlite.Dialector{Pool: pool}, &gorm.Config{SkipDefaultTransaction: true, Logger: logger.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return db
 }
 
@@ -110,9 +107,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("a value that CHECK refuses = %v, want another error", check)
 	}
 	connector, err := sqlite.Connector(filepath.Join(dir, "missing", "a.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	pool := sql.OpenDB(connector)
 	defer pool.Close()
 	if err := pool.Ping(); !sqlite.CannotOpen(err) || !sqlite.CannotOpen(fmt.Errorf("wrapped: %w", err)) ||
@@ -132,13 +127,9 @@ func TestBusy(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "a.db"))
 	exec(t, db, "CREATE TABLE t (n INTEGER)")
 	pool, err := db.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	late, err := pool.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer late.Close()
 	run := func(statement string) error { _, err := late.ExecContext(t.Context(), statement); return err }
 	for _, statement := range []string{"PRAGMA busy_timeout = 10", "BEGIN DEFERRED", "SELECT n FROM t"} {
@@ -150,9 +141,7 @@ func TestBusy(t *testing.T) {
 	if err := run("INSERT INTO t VALUES (2)"); !sqlite.Busy(err) {
 		t.Errorf("a write on an old snapshot = %v, want busy", err)
 	}
-	if err := run("ROLLBACK"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, run("ROLLBACK"))
 	tx := db.Begin()
 	defer tx.Rollback()
 	if err := run("INSERT INTO t VALUES (3)"); !sqlite.Busy(err) {

@@ -13,6 +13,7 @@ import (
 
 	"lastitem/internal/audit"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -127,9 +128,7 @@ func TestClaims(t *testing.T) {
 	t.Parallel()
 	const golden = "testdata/claims.txt"
 	text, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var head []string // the comment
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "#") {
@@ -153,9 +152,7 @@ func TestClaims(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(golden, []byte(got.String()), 0o644))
 		return
 	}
 	if diff := cmp.Diff(string(text), got.String()); diff != "" {

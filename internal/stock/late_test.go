@@ -24,9 +24,7 @@ import (
 func gateOf(t *testing.T, address string, codec wire.Codec) *wire.Proxy {
 	t.Helper()
 	g, err := wire.NewProxy("server", address, codec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(g.Close)
 	return g
 }
@@ -35,17 +33,13 @@ func gateOf(t *testing.T, address string, codec wire.Codec) *wire.Proxy {
 func behindGates(t *testing.T, e stocktest.Env) (far stocktest.Env, inRedis, inSQL *wire.Proxy) {
 	t.Helper()
 	u, err := url.Parse(e.Redis)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	inRedis = gateOf(t, u.Host, wire.Redis)
 	u.Host = inRedis.Addr
 	e.Redis = u.String()
 	if !strings.HasPrefix(e.SQL, "sqlite:") {
 		cfg, err := mysql.ParseDSN(e.SQL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		inSQL = gateOf(t, cfg.Addr, wire.MySQL)
 		cfg.Addr = inSQL.Addr
 		e.SQL = cfg.FormatDSN()
@@ -327,9 +321,7 @@ func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 		return promoted.Get(t.Context(), key).Val() == "4"
 	})
 	// from now on the master's writes reach no replica
-	if err := promoted.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, promoted.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
 	order.Pass()
 	if r := acked(); r.Err != nil {
 		t.Fatalf("Deduct() = %v, want nil", r.Err)
@@ -370,9 +362,7 @@ func TestFailoverBetweenWriteAndOrder(t *testing.T) {
 func clientOf(t *testing.T, n *testenv.RedisNode) *redis.Client {
 	t.Helper()
 	o, err := redis.ParseURL(n.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	o.MaxRetries = -1
 	c := redis.NewClient(o)
 	t.Cleanup(func() { _ = c.Close() })

@@ -31,9 +31,7 @@ func newQueue(t *testing.T, h *stocktest.Harness, units int64) *aQueue {
 	t.Helper()
 	a := h.Replicas[0]
 	d, err := named(t, "queue", nil).New(a.Deps["queue"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	q := &aQueue{Deductor: d, t: t, h: h, product: h.Product(t, units, 0)}
 	held := a.Hold(t, step.Written)
 	first := stocktest.Go(t, func() (stock.Receipt, error) {

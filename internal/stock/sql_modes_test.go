@@ -10,6 +10,7 @@ import (
 	"lastitem/internal/lock/sqllock"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 )
 
@@ -47,9 +48,7 @@ func overtakenSQL(t *testing.T, h *stocktest.Harness, mode string, product int64
 func updatedAt(t *testing.T, h *stocktest.Harness, product int64) string {
 	t.Helper()
 	row, err := h.Replicas[0].Backends.SQL.Read(t.Context(), product)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return row.UpdatedAt
 }
 
@@ -110,9 +109,7 @@ func TestSQLUniqueHolderDies(t *testing.T) {
 	stocktest.OnEach(t, func(t *testing.T, h *stocktest.Harness) {
 		product := h.Product(t, 5, 0)
 		crashed, err := sqllock.NewUnique(h.Replicas[0].Backends.SQL.DB(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		key := fmt.Sprintf("%slock:sql-unique:{%d}", h.Replicas[0].Backends.Lockers.Prefix, product)
 		if _, err := crashed.Acquire(t.Context(), key); err != nil {
 			t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"lastitem/internal/backend"
 	"lastitem/internal/store"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -26,9 +27,7 @@ func onCluster(t *testing.T, addresses int) (*store.Redis, redis.UniversalClient
 	o := testenv.RedisCluster(t, 1)
 	node := url.URL{Scheme: "redis", User: url.UserPassword("", o.Password), Host: o.Addrs[0]}
 	c, err := backend.OpenRedis(strings.Join(slices.Repeat([]string{node.String()}, addresses), ","), 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return store.NewRedis(c, ""), c
 }
@@ -100,9 +99,7 @@ func TestRedisVoidClaimIsClaimedAgain(t *testing.T) {
 		c.AddHook(h)
 		reset(t, r, 1, 5, 0)
 		reset(t, r, 2, 5, 0)
-		if err := c.Set(t.Context(), prefix+"key:k", claim, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.Set(t.Context(), prefix+"key:k", claim, 0).Err())
 		h.meanwhile = func() {
 			if got, err := r.Sell(t.Context(), of("one", sale("a", "k", 1))); err != nil || got.Earlier {
 				t.Errorf("Sell() of the product that has the claim = %+v, %v, want a sale", got, err)
@@ -203,9 +200,7 @@ func TestRedisRefusalsAreBounded(t *testing.T) {
 			for i := range 10_000 {
 				fields = append(fields, fmt.Sprint("filler", i), strings.Repeat("x", 40))
 			}
-			if err := s.Client.HSet(t.Context(), s.Prefix+"refusals:{1}", fields...).Err(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, s.Client.HSet(t.Context(), s.Prefix+"refusals:{1}", fields...).Err())
 		}
 		fill()
 		refuse("second") // the full hash is replaced
@@ -255,9 +250,7 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 	t.Parallel()
 	node := testenv.RedisNodes(t, 1, "maxmemory-policy noeviction")[0]
 	c, err := backend.OpenRedis(node.URL, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	r := store.NewRedis(c, "p:")
 	reset(t, r, 3, 1, 0)
@@ -267,9 +260,7 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 	if _, err := fmt.Sscanf(rest, "%d", &used); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(used+4<<20)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(used+4<<20)).Err())
 	full(t, r)
 	// the memory that the last command used is free again
 	for i := 0; c.Set(t.Context(), fmt.Sprint("x", i), "y", 0).Err() == nil; i++ {

@@ -14,6 +14,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/ledger"
 	"lastitem/internal/store"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -228,17 +229,11 @@ func TestSQLResetDeletesLocks(t *testing.T) {
 		for key, rest := range map[string]string{"mine": "NULL, 0", "theirs": "NULL, 0", "fenced": "1, 7"} {
 			insert := fmt.Sprintf("INSERT INTO record_lock (lock_key, owner, expires_us, fence) VALUES (x'%x', '', %s)", key,
 				rest)
-			if err := db.Exec(insert).Error; err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, db.Exec(insert).Error)
 		}
-		if err := s.Reset(t.Context(), 1, 5, 0, "mine", "fenced", "nobody's"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.Reset(t.Context(), 1, 5, 0, "mine", "fenced", "nobody's"))
 		var left []string
-		if err := db.Raw("SELECT lock_key FROM record_lock ORDER BY lock_key").Scan(&left).Error; err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, db.Raw("SELECT lock_key FROM record_lock ORDER BY lock_key").Scan(&left).Error)
 		if diff := cmp.Diff([]string{"fenced", "theirs"}, left); diff != "" {
 			t.Errorf("locks after Reset() (-want +got):\n%s", diff)
 		}
@@ -249,9 +244,7 @@ func TestSQLCompareAndSet(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *store.SQL) {
 		resetSQL(t, s, 1, 5, 0)
 		row, err := s.Read(t.Context(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for i, want := range []bool{true, false} {
 			do(t, s, func(tx *store.Tx) error {
 				if ok, err := tx.SetVersion(1, 4, row.Version); ok != want || err != nil {
@@ -283,9 +276,7 @@ func TestSQLCompareAndSet(t *testing.T) {
 func updatedAt(t *testing.T, s *store.SQL) string {
 	t.Helper()
 	row, err := s.Read(t.Context(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return row.UpdatedAt
 }
 

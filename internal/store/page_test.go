@@ -16,6 +16,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/ledger"
 	"lastitem/internal/store"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -200,9 +201,7 @@ func TestCountLost(t *testing.T) {
 	onEachShelf(t, func(t *testing.T, s shelf) {
 		s.reset(t, 7, 5)
 		sellUntil(t, s, 7, 0, 1, 5)
-		if err := s.lose(t.Context(), 7); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.lose(t.Context(), 7))
 		for product, want := range map[int64]error{7: store.ErrUnavailable, 8: store.ErrUnknownProduct} { // nobody made 8
 			if _, _, err := s.Snapshot(t.Context(), product, ledger.Want{Orders: 10}); !errors.Is(err, want) {
 				t.Errorf("Snapshot(%d) = %v, want %v", product, err, want)
@@ -313,9 +312,7 @@ func TestRedisPagesOfAnotherRun(t *testing.T) {
 		reset(t, r, 1, 1000, 0)
 		sellUntil(t, s, 1, 0, 30, 1000)
 		_, p, err := r.Snapshot(t.Context(), 1, ledger.Want{Orders: 5})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for _, sold := range []int{2, 30, 40} {
 			reset(t, r, 1, 500, 0)
 			left := sellUntil(t, s, 1, 100, 100+sold, 500)
@@ -381,9 +378,7 @@ func TestSQLPagesOfKeys(t *testing.T) {
 func compact(t *testing.T, c *clientv3.Client) {
 	t.Helper()
 	res, err := c.Put(t.Context(), "another", "revision")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := c.Compact(t.Context(), res.Header.Revision); err != nil {
 		t.Fatal(err)
 	}
@@ -400,9 +395,7 @@ func TestEtcdPagesAfterCompaction(t *testing.T) {
 		}
 	}
 	f, p, err := e.Snapshot(t.Context(), 1, ledger.Want{Orders: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	compact(t, c)
 	s := shelf{Page: e.Page}
 	if got := numbers(append(f.Orders, pagesAfter(t, s, 1, p, ledger.Want{Orders: 4})...)); !slices.Equal(got,

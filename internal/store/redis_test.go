@@ -15,6 +15,7 @@ import (
 	"lastitem/internal/backend"
 	"lastitem/internal/ledger"
 	"lastitem/internal/store"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
@@ -155,9 +156,7 @@ func TestRedisSetSegments(t *testing.T) {
 func TestRedisResetClears(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
 		reset(t, r, 1, 9, 5)
-		if err := r.Append(t.Context(), someOrder("a", 1)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, r.Append(t.Context(), someOrder("a", 1)))
 		lock := s.Prefix + "lock"
 		s.Client.Set(t.Context(), lock, "x", 0)
 		told := -1
@@ -175,9 +174,7 @@ func TestRedisResetClears(t *testing.T) {
 func keys(t *testing.T, s *testenv.RedisServer) []string {
 	t.Helper()
 	found, err := s.Client.Keys(t.Context(), s.Prefix+"*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i, k := range found {
 		found[i] = strings.TrimPrefix(k, s.Prefix)
 	}
@@ -221,9 +218,7 @@ func behindGate(t *testing.T, s *testenv.RedisServer) (*wire.Proxy, redis.Univer
 	addr := s.Client.Options().Addr
 	p := gate(t, addr, wire.Redis)
 	c, err := backend.OpenRedis(strings.Replace(s.URL, addr, p.Addr, 1), 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { c.Close() })
 	return p, c
 }
@@ -272,9 +267,7 @@ func TestRedisLostReply(t *testing.T) {
 func TestRedisRefused(t *testing.T) {
 	t.Parallel()
 	c, err := backend.OpenRedis("redis://127.0.0.1:1/0", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	down := store.NewRedis(c, "")
 	s := testenv.Redis(t)
@@ -303,9 +296,7 @@ func TestRedisNotReady(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
 	c, err := backend.OpenRedis("redis://"+m.Addr()+",redis://"+m.Addr(), 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	r := store.NewRedis(c, "")
 	reset(t, r, 1, 5, 0)
@@ -340,9 +331,7 @@ func TestRedisKeysCarryHashTags(t *testing.T) {
 	s := testenv.Miniredis(t)
 	r := store.NewRedis(s.Client, s.Prefix)
 	reset(t, r, 101, 2, 2)
-	if err := r.Append(t.Context(), someOrder("a", 101)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Append(t.Context(), someOrder("a", 101)))
 	want := []string{"initial:{101}", "orders:{101}", "stock:{101#0}", "stock:{101#1}", "stock:{101}"}
 	if diff := cmp.Diff(want, keys(t, s)); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
@@ -354,9 +343,7 @@ func TestRedisResetHalfDone(t *testing.T) {
 	t.Parallel()
 	node := testenv.RedisNodes(t, 1)[0]
 	admin, err := backend.OpenRedis(node.URL, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer admin.Close()
 	if err := admin.Do(t.Context(), "ACL", "SETUSER", "half", "on", ">half", "~*", "+@all", "-eval",
 		"-evalsha").Err(); err != nil {
@@ -364,14 +351,10 @@ func TestRedisResetHalfDone(t *testing.T) {
 	}
 	reset(t, store.NewRedis(admin, ""), 1, 5, 0)
 	u, err := url.Parse(node.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	u.User = url.UserPassword("half", "half")
 	c, err := backend.OpenRedis(u.String(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	if err := store.NewRedis(c, "").Reset(t.Context(), 1, 9, 0, noKeys); !errors.Is(err, store.ErrUnknown) ||
 		!strings.Contains(err.Error(), "NOPERM") {

@@ -14,6 +14,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/ledger"
 	"lastitem/internal/store"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
@@ -34,9 +35,7 @@ func onEachSQL(t *testing.T, test func(*testing.T, *store.SQL)) {
 func openSet(t *testing.T, dsn string, conns int) *backend.Set {
 	t.Helper()
 	set, err := backend.Open(backend.Config{SQL: dsn, Conns: conns, Health: backend.Health{Every: -1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { set.Close() })
 	if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
 		t.Fatalf("Migrate: %v", err)
@@ -306,9 +305,7 @@ func TestSQLDeadlock(t *testing.T) {
 func impatientMySQL(t *testing.T) string {
 	t.Helper()
 	cfg, err := mysql.ParseDSN(testenv.MySQL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if cfg.Params == nil {
 		cfg.Params = map[string]string{}
 	}
@@ -356,9 +353,7 @@ func TestSQLLostAnswers(t *testing.T) {
 			t.Run(name+"/"+pattern, func(t *testing.T) {
 				t.Parallel()
 				cfg, err := mysql.ParseDSN(testenv.MySQL(t))
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				p := gate(t, cfg.Addr, wire.MySQL)
 				cfg.Addr = p.Addr
 				s := openSet(t, cfg.FormatDSN(), 1).SQL
@@ -401,9 +396,7 @@ func TestSQLRefused(t *testing.T) {
 	t.Parallel()
 	set, err := backend.Open(backend.Config{SQL: "root@tcp(127.0.0.1:1)/shop", Conns: 1,
 		Health: backend.Health{Every: -1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer set.Close()
 	s := set.SQL
 	_, readErr := s.Read(t.Context(), 1)

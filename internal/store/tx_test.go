@@ -13,6 +13,7 @@ import (
 
 	"lastitem/internal/ledger"
 	"lastitem/internal/store"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
@@ -23,9 +24,7 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 func gate(t *testing.T, addr string, codec wire.Codec) *wire.Proxy {
 	t.Helper()
 	p, err := wire.NewProxy("server", addr, codec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -62,9 +61,7 @@ func TestCommitIsBounded(t *testing.T) {
 	t.Parallel()
 	dsn := testenv.MySQL(t)
 	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	gate := gate(t, cfg.Addr, wire.MySQL)
 	near := openSQL(t, dsn)
 	cfg.Addr = gate.Addr
@@ -74,9 +71,7 @@ func TestCommitIsBounded(t *testing.T) {
 	resetSQL(t, near, 1, 5, 0)
 	connection := func() (id int64) {
 		t.Helper()
-		if err := s.DB().Raw("SELECT CONNECTION_ID()").Row().Scan(&id); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.DB().Raw("SELECT CONNECTION_ID()").Row().Scan(&id))
 		return id
 	}
 	take := func() error {
@@ -233,9 +228,7 @@ func TestWatch(t *testing.T) {
 				t.Errorf("%s: Watch() = %v, want %v", c.name, err, c.want)
 			}
 			f, err := r.Facts(t.Context(), 1, true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if f.Stock != c.stock {
 				t.Errorf("%s: stock %d, want %d", c.name, f.Stock, c.stock)
 			}

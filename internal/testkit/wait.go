@@ -41,6 +41,14 @@ func NoError(t testing.TB, what string, try func() error) {
 	}
 }
 
+// Must ends the test at an error that the test is not about.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Log is what somebody writes while [Until] reads it.
 type Log struct {
 	mu   sync.Mutex

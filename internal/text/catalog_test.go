@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"lastitem/internal/testkit"
 )
 
 // sources calls f with each Go file of the module that is no test and not in this package.
@@ -46,9 +48,7 @@ func sources(t *testing.T, f func(name string, file *ast.File)) {
 		f(name, file)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 // constant is the value of a string constant that is written as literals; false = it is none.
@@ -120,9 +120,7 @@ func said(t *testing.T) (sentences, tables map[string]bool) {
 		})
 	})
 	page, err := os.ReadFile(filepath.Join("..", "..", "loadtest", "report", "page.tmpl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, m := range regexp.MustCompile(`\{\{say "([^"]+)"\}\}`).FindAllStringSubmatch(string(page), -1) {
 		sentences[m[1]] = true
 	}
@@ -132,13 +130,9 @@ func said(t *testing.T) (sentences, tables map[string]bool) {
 func catalog(t *testing.T) map[string]string {
 	t.Helper()
 	data, err := os.ReadFile("zh.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	all := map[string]string{}
-	if err := json.Unmarshal(data, &all); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(data, &all))
 	return all
 }
 
@@ -234,9 +228,7 @@ func TestNoChineseInCode(t *testing.T) {
 	}
 	sources(t, func(name string, _ *ast.File) {
 		code, err := os.ReadFile(filepath.Join("..", "..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if found := hasChinese(string(code)); found != (excepted[name] != "") {
 			t.Errorf("%s: has Chinese: %v, excepted: %q", name, found, excepted[name])
 		}

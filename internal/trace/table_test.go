@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/wire"
 )
 
@@ -54,9 +55,7 @@ func TestTraceTable(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	tr := &Tracer{kinds: map[string]string{"redis": "redis-server 7"}}
-	if err := tr.WriteTable(&b, aTrace(), "en"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, tr.WriteTable(&b, aTrace(), "en"))
 	_, table, _ := strings.Cut(b.String(), "\n\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	want := strings.Trim(`
@@ -85,9 +84,7 @@ func TestTraceTable(t *testing.T) {
 func TestTraceStable(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if err := aTrace().WriteStable(&b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, aTrace().WriteStable(&b))
 	want := strings.TrimPrefix(`
   #  server       command
      client       POST /deduct_stock/some
@@ -130,9 +127,7 @@ func TestTraceBeside(t *testing.T) {
 	} {
 		tr := kafkaTrace(committed)
 		var table, stable bytes.Buffer
-		if err := errors.Join(new(Tracer).WriteTable(&table, tr, "en"), tr.WriteStable(&stable)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(new(Tracer).WriteTable(&table, tr, "en"), tr.WriteStable(&stable)))
 		_, got, _ := strings.Cut(table.String(), "\n\n")
 		got, _, _ = strings.Cut(got, "\n\n")
 		if diff := cmp.Diff(strings.Trim(want, "\n"), got); diff != "" {

@@ -43,9 +43,7 @@ func testKafka(t *testing.T, versions kgo.Opt) {
 	})
 	open := func(opts ...kgo.Opt) *kgo.Client {
 		client, err := backend.OpenKafka(broker.Seeds, append(opts, dial, versions)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(client.Close)
 		return client
 	}
@@ -66,16 +64,12 @@ func testKafka(t *testing.T, versions kgo.Opt) {
 			}
 		})
 	}
-	if err := producer.Flush(ctx); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, producer.Flush(ctx))
 	fetches := consumer.PollFetches(ctx)
 	if fetches.NumRecords() != 2 {
 		t.Fatalf("%d records, %v", fetches.NumRecords(), fetches.Err())
 	}
-	if err := consumer.CommitRecords(ctx, fetches.Records()...); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, consumer.CommitRecords(ctx, fetches.Records()...))
 	want(t, []string{
 		`Produce sales/2: key '1 0' value "{\"it's\":1,\"body\":<bytes>}", value x`,
 		`Fetch sales/2: key '1 0' offset 0, offset 1`, `OffsetCommit shop sales/2: offset 2`,
@@ -114,41 +108,21 @@ func TestKafkaCuts(t *testing.T) {
 		kgo.Dialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, p.Addr)
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(client.Close)
 	admin := kadm.NewClient(client)
 	if _, err := admin.CreateTopic(ctx, 1, 1, nil, "sales"); err != nil {
 		t.Fatal(err)
 	}
-	for i, answer := range []bool{false, true} {
-		h := p.Add(wire.Rule{Answer: answer, Match: is("Produce sales")})
-		done := make(chan error, 1)
-		client.Produce(ctx, &kgo.Record{Value: []byte("x")}, func(_ *kgo.Record, err error) { done <- err })
-		reached(t, h)
-		there := func() int64 {
-			offsets, err := admin.ListEndOffsets(ctx, "sales") // by another connection than what is produced
-			if err != nil {
-				t.Fatal(err)
-			}
-			o, _ := offsets.Lookup("sales", 0)
-			return o.Offset
-		}
-		want := int64(i)
-		if answer {
-			want++
-		}
-		if n := there(); n != want {
-			t.Errorf("while it is held (answer: %t) there are %d records, want %d", answer, n, want)
-		}
-		h.Pass()
-		if err := <-done; err != nil || there() != int64(i+1) {
-			t.Errorf("Produce = %v, %d records", err, there())
-		}
-	}
-	if len(p.Unanswered()) > 0 || p.Err() != nil {
-		t.Error(p.Unanswered(), p.Err())
+	holdWrites(t, p, is("Produce sales"), func(int) error {
+		return client.ProduceSync(ctx, &kgo.Record{Value: []byte("x")}).FirstErr()
+	}, func() (int64, error) {
+		offsets, err := admin.ListEndOffsets(ctx, "sales") // by another connection than what is produced
+		o, _ := offsets.Lookup("sales", 0)
+		return o.Offset, err
+	})
+	if len(p.Unanswered()) > 0 {
+		t.Error(p.Unanswered())
 	}
 }
 
@@ -189,9 +163,7 @@ func TestGRPCHoldsStreams(t *testing.T) {
 	}
 	there := func(key string) int64 {
 		r, err := near.Get(ctx, prefix+key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return r.Count
 	}
 	if there("command") != 0 || there("answer") != 1 {
@@ -207,9 +179,6 @@ func TestGRPCHoldsStreams(t *testing.T) {
 	command.Pass()
 	if err := <-done["command"]; err != nil || there("command") != 1 {
 		t.Errorf("the held command: %v, %d", err, there("command"))
-	}
-	if p.Err() != nil {
-		t.Error(p.Err())
 	}
 }
 
@@ -243,9 +212,7 @@ func TestGRPCCuts(t *testing.T) {
 	giveUp("lost", lost, func() { lost.Drop(false) })
 	count := func(key string) int64 {
 		r, err := near.Get(t.Context(), prefix+key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return r.Count
 	}
 	if count("late") != 0 || count("dropped") != 0 || count("lost") != 1 {

@@ -35,9 +35,7 @@ func redisProxy(t *testing.T, o redis.Options) *proxied {
 	t.Helper()
 	s := testenv.Redis(t)
 	base, err := redis.ParseURL(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p := newProxy(t, base.Addr, wire.Redis)
 	o.Addr, o.Username, o.Password, o.DB = p.Addr, base.Username, base.Password, base.DB
 	o.MaxRetries, o.ContextTimeoutEnabled, o.ClientName = -1, true, "c-"+strings.Trim(s.Prefix, "t:")
@@ -51,9 +49,7 @@ func redisProxy(t *testing.T, o redis.Options) *proxied {
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -62,9 +58,7 @@ func listen(t *testing.T) net.Listener {
 func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -79,20 +73,22 @@ func between(t *testing.T, text string, rule wire.Rule) (p *wire.Proxy, hold *wi
 		t.Fatal(err)
 	}
 	server, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	return p, hold, client, server
 }
 
+// newProxy is a proxy that must not have met what it cannot read; a test that has it do so forgets that.
 func newProxy(t *testing.T, addr string, codec wire.Codec) *wire.Proxy {
 	t.Helper()
 	p, err := wire.NewProxy("server", addr, codec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Close)
+	testkit.Must(t, err)
+	t.Cleanup(func() {
+		if err := p.Err(); err != nil {
+			t.Error(err)
+		}
+		p.Close()
+	})
 	return p
 }
 
@@ -102,6 +98,29 @@ func reached(t *testing.T, h *wire.Hold) {
 	case <-h.Reached():
 	case <-time.After(enough):
 		t.Fatal("nothing came that could be held")
+	}
+}
+
+// holdWrites has a first write held, and the answer to a second: meanwhile the server has only the latter, and in the
+// end both. there counts what the server has.
+func holdWrites(t *testing.T, p *wire.Proxy, match func(wire.Call) bool, write func(n int) error,
+	there func() (int64, error)) {
+	t.Helper()
+	for n, meanwhile := range []int64{0, 2} {
+		h := p.Add(wire.Rule{Answer: n == 1, Match: match})
+		done := make(chan error, 1)
+		go func() { done <- write(n) }()
+		reached(t, h)
+		if got, err := there(); err != nil || got != meanwhile {
+			t.Errorf("while write %d is held there are %d, %v; want %d", n, got, err, meanwhile)
+		}
+		h.Pass()
+		if err := <-done; err != nil {
+			t.Errorf("write %d = %v", n, err)
+		}
+		if got, err := there(); err != nil || got != int64(n+1) {
+			t.Errorf("after write %d there are %d, %v", n, got, err)
+		}
 	}
 }
 
@@ -181,9 +200,6 @@ func TestCuts(t *testing.T) {
 			}
 			if err := p.far.Set(t.Context(), key, "2", 0).Err(); err != nil {
 				t.Errorf("the next SET = %v", err)
-			}
-			if p.Err() != nil {
-				t.Error(p.Err())
 			}
 		})
 	}
@@ -305,9 +321,7 @@ func TestEveryAndCancel(t *testing.T) {
 func TestSever(t *testing.T) {
 	t.Parallel()
 	p := redisProxy(t, redis.Options{PoolSize: 1, ReadTimeout: 3 * time.Second})
-	if err := p.far.Set(t.Context(), p.prefix+"k", "1", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.far.Set(t.Context(), p.prefix+"k", "1", 0).Err())
 	p.Sever(true)
 	var timeout net.Error
 	for range 2 { // on the connection that is there, and on a new one
@@ -356,9 +370,7 @@ func TestDiscard(t *testing.T) {
 	<-done
 	bounded, end := context.WithTimeout(t.Context(), enough)
 	defer end()
-	if err := p.Discard(bounded); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.Discard(bounded))
 	if known() {
 		t.Error("the server knows the victim's connection after Discard")
 	}

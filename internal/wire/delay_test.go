@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
@@ -18,9 +19,7 @@ import (
 func delayed(t *testing.T, addr string, codec wire.Codec, by time.Duration) *wire.Proxy {
 	t.Helper()
 	p, err := wire.NewDelayed("server", addr, codec, by)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -81,9 +80,7 @@ func ping(t *testing.T, c *redis.Client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if err := c.Ping(ctx).Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Ping(ctx).Err())
 }
 
 // The end of a connection does not overtake data, in either direction.
@@ -104,18 +101,12 @@ func TestDelayedEnd(t *testing.T) {
 		heard <- string(text)
 	}()
 	p := delayed(t, server.Addr().String(), wire.Raw, 10*time.Millisecond)
-	conn, err := net.Dial("tcp", p.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := dial(t, p.Addr)
 	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
 	if _, err := io.WriteString(conn, question); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, conn.(*net.TCPConn).CloseWrite())
 	got, err := io.ReadAll(conn)
 	if err != nil || string(got) != answer {
 		t.Errorf("the client heard %q, %v, want %q", got, err, answer)
@@ -130,15 +121,9 @@ func TestDelayedClose(t *testing.T) {
 	t.Parallel()
 	server := listen(t)
 	p := delayed(t, server.Addr().String(), wire.Raw, 24*time.Hour)
-	conn, err := net.Dial("tcp", p.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := dial(t, p.Addr)
 	far, err := server.Accept() // so that the proxy reads
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = far.Close() }()
 	if _, err := io.WriteString(conn, "never heard"); err != nil {
 		t.Fatal(err)

@@ -35,12 +35,8 @@ func etcdText(path string, message []byte) (text, pattern string) {
 		return fmt.Sprintf("%s (%d bytes)", path, len(message)), pattern
 	}
 	switch r := request.(type) {
-	case *pb.RangeRequest:
-		pattern += " " + Key(string(r.Key))
-	case *pb.PutRequest:
-		pattern += " " + Key(string(r.Key))
-	case *pb.DeleteRangeRequest:
-		pattern += " " + Key(string(r.Key))
+	case interface{ GetKey() []byte }:
+		pattern += " " + Key(string(r.GetKey()))
 	case *pb.TxnRequest:
 		for _, c := range r.Compare {
 			pattern += " if " + Key(string(c.Key))

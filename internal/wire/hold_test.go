@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
@@ -109,11 +108,7 @@ func TestZooKeeperSessionIsSeen(t *testing.T) {
 	t.Parallel()
 	server := testenv.ZooKeeper(t)
 	p := newProxy(t, server.Addr, wire.ZooKeeper)
-	c, _, err := zk.Connect([]string{p.Addr}, 10*time.Second, zk.WithLogInfo(false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
+	c := openZooKeeper(t, p.Addr)
 	if _, _, err := c.Exists("/"); err != nil {
 		t.Fatal(err)
 	}

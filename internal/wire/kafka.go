@@ -166,11 +166,11 @@ type kafkaMessage interface {
 // kafkaRead reads a message without its number, and says whether it could.
 func kafkaRead(m kafkaMessage, body []byte) bool {
 	if m.IsFlexible() {
-		header := shapeReader{rest: body}
-		header.read("t")
-		if body = header.rest; header.bad || !kafkaFits(body, kafkaShape(m)) {
+		header := kbin.Reader{Src: body}
+		if !readTags(&header, nil) || !kafkaFits(header.Src, kafkaShape(m)) {
 			return false
 		}
+		body = header.Src
 	}
 	return m.ReadFrom(body) == nil
 }

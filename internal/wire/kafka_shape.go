@@ -1,9 +1,9 @@
 package wire
 
 import (
-	"encoding/binary"
 	"strings"
 
+	"github.com/twmb/franz-go/pkg/kbin"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -46,83 +46,55 @@ func kafkaShape(m kafkaMessage) string {
 
 // kafkaFits says whether a message has a shape, to its last byte.
 func kafkaFits(message []byte, shape string) bool {
-	r := shapeReader{rest: message}
-	r.read(shape)
-	return !r.bad && len(r.rest) == 0
+	b := kbin.Reader{Src: message}
+	return readShape(&b, shape) && len(b.Src) == 0
 }
 
-// shapeReader goes through a message by its shape.
-type shapeReader struct {
-	rest []byte
-	bad  bool // the message does not have the shape
-}
+// shapeSizes are the sizes of the fields that have a fixed one.
+var shapeSizes = map[byte]int{'b': 1, 'h': 2, 'i': 4, 'q': 8, 'u': 16}
 
-// sizes are the sizes of the fields that have a fixed one.
-var sizes = map[byte]uint64{'b': 1, 'h': 2, 'i': 4, 'q': 8, 'u': 16}
-
-func (r *shapeReader) read(shape string) {
-	for shape != "" && !r.bad {
+// readShape goes on by one shape, and says whether the message has it.
+func readShape(b *kbin.Reader, shape string) bool {
+	for shape != "" && b.Ok() {
 		kind := shape[0]
 		shape = shape[1:]
 		switch kind {
 		case '[':
 			var element string
 			element, shape = inner(shape, '[', ']')
-			for n := r.length(); n > 0 && !r.bad; n-- {
-				r.read(element)
+			for n := b.CompactArrayLen(); n > 0; n-- {
+				if !readShape(b, element) {
+					return false
+				}
 			}
 		case 's':
-			r.skip(r.length())
+			b.CompactNullableBytes()
 		case 't':
 			var known []string
 			if tags, ok := strings.CutPrefix(shape, "("); ok {
 				tags, shape = inner(tags, '(', ')')
 				known = strings.Split(tags, ",")
 			}
-			r.tags(known)
+			if !readTags(b, known) {
+				return false
+			}
 		default:
-			r.skip(sizes[kind])
+			b.Span(shapeSizes[kind])
 		}
 	}
+	return b.Ok()
 }
 
-// tags reads tagged fields, the first of which have the known shapes.
-func (r *shapeReader) tags(known []string) {
-	for n := r.uvarint(); n > 0 && !r.bad; n-- {
-		tag, size := r.uvarint(), r.uvarint()
-		value := r.skip(size)
-		if tag < uint64(len(known)) && !r.bad {
-			r.bad = !kafkaFits(value, known[tag])
+// readTags reads tagged fields, the first of which have the known shapes.
+func readTags(b *kbin.Reader, known []string) bool {
+	for n := b.Uvarint(); n > 0; n-- {
+		tag, size := b.Uvarint(), b.Uvarint()
+		value := b.Span(int(size))
+		if !b.Ok() || tag < uint32(len(known)) && !kafkaFits(value, known[tag]) {
+			return false
 		}
 	}
-}
-
-// length reads the length of a string or an array, which stands there increased by one; 0 is null.
-func (r *shapeReader) length() uint64 {
-	n := r.uvarint()
-	return max(n, 1) - 1
-}
-
-// uvarint reads a number of at most 32 bits.
-func (r *shapeReader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.rest)
-	if n <= 0 || n > binary.MaxVarintLen32 {
-		r.bad = true
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
-}
-
-// skip goes on by n bytes, and returns them.
-func (r *shapeReader) skip(n uint64) []byte {
-	if n > uint64(len(r.rest)) {
-		r.bad = true
-		return nil
-	}
-	skipped := r.rest[:n]
-	r.rest = r.rest[n:]
-	return skipped
+	return b.Ok()
 }
 
 // inner splits a shape after an opening bracket at the closing one.

@@ -50,9 +50,7 @@ func TestJetcdUnlocksAnotherKey(t *testing.T) {
 	c, ctx := server.EtcdClient(t), t.Context()
 	endpoint := "http://" + c.Endpoints()[0]
 	lease, err := c.Grant(ctx, 60)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _, _ = c.Revoke(context.Background(), lease.ID) })
 	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 	key := s.lockService(endpoint, "lock", map[string]any{"name": encode(server.Prefix + "stock"),
@@ -60,9 +58,7 @@ func TestJetcdUnlocksAnotherKey(t *testing.T) {
 	holders := func(want int64) {
 		t.Helper()
 		r, err := c.Get(ctx, server.Prefix+"stock/", clientv3.WithPrefix(), clientv3.WithCountOnly())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		s.is("", "keys below stock/", fmt.Sprint(r.Count), fmt.Sprint(want))
 	}
 	s.says("A", "lock stock, with A's lease", "ok")
@@ -137,9 +133,7 @@ func TestZooKeeperDoesNotLookAgain(t *testing.T) {
 	}
 	s.note("C takes the event for the lock, but A holds the lock")
 	names, _, err := c.Children(c.root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	slices.Sort(names)
 	s.is("C", "ls /lock, once more", fmt.Sprintf("%d in front", slices.Index(names, c.own)), "1 in front")
 	s.note("C looks again, sees A in front of it, and watches A's node")

@@ -166,9 +166,7 @@ func TestReentrySentTwice(t *testing.T) {
 	b.eval("busy", "enter", enter, "lock", "b")
 	a.eval("0", "leave", leave, "lock", "a")
 	s.note("right so far. Now A enters and the answer is lost, so the client sends the command again")
-	if err := a.c.Eval(t.Context(), enter, []string{s.prefix + "lock"}, "a").Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, a.c.Eval(t.Context(), enter, []string{s.prefix + "lock"}, "a").Err())
 	s.says("A", "enter", "(no answer)")
 	a.eval("2", "enter", enter, "lock", "a")
 	a.eval("1", "leave", leave, "lock", "a")
@@ -232,29 +230,21 @@ func TestEtcdRevisionOfATransaction(t *testing.T) {
 	server := testenv.Etcd(t)
 	c, ctx := server.EtcdClient(t), t.Context()
 	lease, err := c.Grant(ctx, 60)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	put := func(key string) clientv3.Op {
 		return clientv3.OpPut(server.Prefix+key, "", clientv3.WithLease(lease.ID))
 	}
 	wrote, err := c.Txn(ctx).Then(put("a"), put("b")).Commit()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s.says("A", "Txn: put a, put b, both with A's lease", "ok")
 	next, err := c.Do(ctx, put("c"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s.says("A", "put c, with A's lease", "ok")
 	revisions := func(want ...int64) {
 		t.Helper()
 		got, err := c.Get(ctx, server.Prefix, clientv3.WithPrefix(),
 			clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		above := []int64{}
 		for _, kv := range got.Kvs {
 			above = append(above, kv.CreateRevision-wrote.Header.Revision)
@@ -315,9 +305,7 @@ func TestRedlockCostsANodeEach(t *testing.T) {
 			for _, node := range nodes[:n] {
 				for _, stat := range handled.FindAllStringSubmatch(node.quietly("INFO commandstats"), -1) {
 					calls, err := strconv.Atoi(stat[1])
-					if err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, err)
 					sum += calls
 				}
 			}

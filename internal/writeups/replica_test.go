@@ -199,9 +199,7 @@ func TestBusyLoop(t *testing.T) {
 	s := tell(t)
 	server := testenv.Redis(t)
 	o, err := redis.ParseURL(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	kinds := []*waiting{{name: "no sleep"}, {name: "sleep 50 ms"}, {name: "sleep 100 ms"}, {name: "handoff"}}
 	for i, w := range kinds {
 		w.c, w.got = redis.NewClient(o), make(chan time.Time, 1)
@@ -233,9 +231,7 @@ func TestBusyLoop(t *testing.T) {
 	for _, w := range kinds {
 		sent := w.sent.Load()
 		released := time.Now()
-		if err := w.release(server.Prefix + w.name); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, w.release(server.Prefix+w.name))
 		late := (<-w.got).Sub(released)
 		s.says("", fmt.Sprintf("%-12s waits %3d ms", w.name, took.Milliseconds()),
 			fmt.Sprintf("%6d commands, in after %6.2f ms", sent, late.Seconds()*1000))
@@ -254,16 +250,12 @@ func (w *waiting) queue(t *testing.T, holder *redis.Client, key string) {
 	var engines []*handoff.Engine
 	for _, c := range []*redis.Client{holder, w.c} {
 		e, err := handoff.New(c, handoff.Options{CallTimeout: testenv.Still, GrantTimeout: testenv.Still, TTL: testenv.Still})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { _ = e.Close(context.Background()) })
 		engines = append(engines, e)
 	}
 	held, err := engines[0].Handoff().Acquire(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	w.release = func(string) error { return held.Release(context.Background()) }
 	var l lock.Lease
 	w.acquire = func(ctx context.Context, key string) (err error) {
@@ -286,9 +278,7 @@ func TestRedlockSplitVote(t *testing.T) {
 	release := func(who string) {
 		t.Helper()
 		for _, node := range nodes {
-			if err := node.c.Eval(t.Context(), releaseMine, []string{"lock"}, who).Err(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, node.c.Eval(t.Context(), releaseMine, []string{"lock"}, who).Err())
 		}
 	}
 	first := []string{"A", "A", "B", "B", "C"} // on each node

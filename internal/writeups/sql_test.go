@@ -276,9 +276,7 @@ func TestReadCommittedIsNotTheDefault(t *testing.T) {
 	var name, level string
 	// MariaDB calls it tx_isolation until 11.1
 	show := "SHOW VARIABLES WHERE Variable_name IN ('transaction_isolation', 'tx_isolation')"
-	if err := a.QueryRowContext(t.Context(), show).Scan(&name, &level); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, a.QueryRowContext(t.Context(), show).Scan(&name, &level))
 	s.is("A", "the isolation level of a new connection", level, "REPEATABLE-READ")
 	a.exec("ok", "BEGIN")
 	a.value("1", "SELECT stock FROM product_stock WHERE id = 101")

@@ -14,6 +14,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -24,9 +25,7 @@ func TestClientSendsAgain(t *testing.T) {
 	server := testenv.Redis(t)
 	s.prefix = server.Prefix
 	o, err := redis.ParseURL(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, c := range []struct {
 		name, came, left string
 		retries          int
@@ -171,9 +170,7 @@ func TestCutOffHolderHearsNothing(t *testing.T) {
 	s := tell(t)
 	server := testenv.Redis(t)
 	o, err := redis.ParseURL(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	w := locktest.NewRelay(t, o.Addr)
 	far := *o
 	far.Addr, far.MaxRetries, far.ContextTimeoutEnabled = w.Addr().String(), -1, true
@@ -208,14 +205,10 @@ func TestEtcdGuardsTheWrite(t *testing.T) {
 	acquire := func(who string) (clientv3.LeaseID, int64) {
 		t.Helper()
 		lease, err := c.Grant(ctx, 60)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		r, err := c.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(at("lock")), "=", 0)).
 			Then(clientv3.OpPut(at("lock"), who, clientv3.WithLease(lease.ID))).Commit()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		s.is(who, "txn: if lock is not there, then put lock with my lease", fmt.Sprint(r.Succeeded), "true")
 		return lease.ID, r.Header.Revision
 	}
@@ -223,9 +216,7 @@ func TestEtcdGuardsTheWrite(t *testing.T) {
 		t.Helper()
 		r, err := c.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(at("lock")), "=", revision)).
 			Then(clientv3.OpPut(at("stock"), "0")).Commit()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		s.is(who, "txn: if lock was created by me, then put stock 0", fmt.Sprint(r.Succeeded), want)
 	}
 	if _, err := c.Put(ctx, at("stock"), "1"); err != nil {

@@ -103,9 +103,7 @@ func TestEngineHeaders(t *testing.T) {
 	u := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Host, r.Header["X-A"], r.ContentLength) })
 	for _, name := range EngineNames {
 		engines, err := NewEngines(name, Target{URL: u, Timeout: patience, Workers: 1, Opaque: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		call := &Call{Method: "POST", Path: "/buy", Body: []byte("n=1"), ContentType: "text/plain",
 			Headers: [][2]string{{"host", "shop.example"}, {"X-A", "1"}}}
 		if a := engines[0].Do(call); string(a.Body) != "shop.example[1] 3" {
@@ -249,9 +247,7 @@ func TestRawConnectsAhead(t *testing.T) {
 	server := newWire(t, says(okAnswer))
 	e := engine(t, EngineRaw, server.url, patience)
 	for range 2 {
-		if err := e.Connect(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, e.Connect())
 	}
 	testkit.Until(t, "one connection", func() bool { return server.conns.Load() == 1 })
 	if got := e.Do(buy()); got.Err != "" || server.conns.Load() != 1 {
@@ -263,9 +259,7 @@ func TestNewEnginesRefuses(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"ftp://host", "/path", "http://"} {
 		u, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if _, err := NewEngines(EngineRaw, Target{URL: u, Workers: 1}); err == nil {
 			t.Errorf("NewEngines(%q) = nil error, want one", address)
 		}
@@ -312,9 +306,7 @@ func TestRawSpeaksTLS(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(orderOK))
 	t.Cleanup(server.Close)
 	u, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	e := engine(t, EngineRaw, u, patience).(*raw)
 	if got := e.Do(buy()); got.Sent || got.Err == "" {
 		t.Errorf("Do() = %+v, want a certificate that nobody knows refused before anything is sent", got)

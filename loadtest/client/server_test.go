@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit"
 )
 
 // patience is how long a test waits for an event that must happen.
@@ -31,9 +32,7 @@ type wire struct {
 func newWire(t *testing.T, answer func(conn *net.TCPConn, n int, req *http.Request) bool) *wire {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	w := &wire{url: &url.URL{Scheme: "http", Host: listener.Addr().String()}}
 	var serving sync.WaitGroup
 	var mu sync.Mutex
@@ -109,9 +108,7 @@ func serve(t *testing.T, h http.HandlerFunc) *url.URL {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	u, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return u
 }
 
@@ -119,9 +116,7 @@ func serve(t *testing.T, h http.HandlerFunc) *url.URL {
 func engine(t *testing.T, name string, u *url.URL, timeout time.Duration) Engine {
 	t.Helper()
 	engines, err := NewEngines(name, Target{URL: u, Timeout: timeout, Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(engines[0].Close)
 	return engines[0]
 }

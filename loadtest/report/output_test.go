@@ -18,6 +18,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/resulttest"
 	"lastitem/internal/text"
 	"lastitem/loadtest"
@@ -33,9 +34,7 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)
@@ -84,9 +83,7 @@ func TestWriteText(t *testing.T) {
 		for _, lang := range text.Languages {
 			t.Run(name+"_"+lang, func(t *testing.T) {
 				var b strings.Builder
-				if err := WriteText(&b, r, Style{Lang: lang}); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, WriteText(&b, r, Style{Lang: lang}))
 				golden(t, "text_"+name+"_"+lang+".txt", b.String())
 			})
 		}
@@ -95,9 +92,7 @@ func TestWriteText(t *testing.T) {
 
 func TestWriteCSV(t *testing.T) {
 	var b strings.Builder
-	if err := WriteCSV(&b, resulttest.Comparison(resulttest.Baseline(), resulttest.Broken("unsafe", "O"))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, WriteCSV(&b, resulttest.Comparison(resulttest.Baseline(), resulttest.Broken("unsafe", "O"))))
 	golden(t, "report.csv", b.String())
 }
 
@@ -116,9 +111,7 @@ func TestWriteJSON(t *testing.T) {
 	want := fullComparison()
 	var got loadtest.Comparison
 	text, err := json.Marshal(want)
-	if err := errors.Join(err, json.Unmarshal(text, &got)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err, json.Unmarshal(text, &got)))
 	if diff := cmp.Diff(want.Results, got.Results); diff != "" {
 		t.Errorf("results after a round through JSON (-want +got):\n%s", diff)
 	}
@@ -134,15 +127,11 @@ func TestWriteHistory(t *testing.T) {
 		{Client: 2, Call: 11, Outcome: audit.Unknown, ProductID: 101, Quantity: 1},
 	}
 	var b strings.Builder
-	if err := WriteHistory(&b, r); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, WriteHistory(&b, r))
 	var got []audit.Op
 	for lines := bufio.NewScanner(strings.NewReader(b.String())); lines.Scan(); {
 		var op audit.Op
-		if err := json.Unmarshal(lines.Bytes(), &op); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal(lines.Bytes(), &op))
 		got = append(got, op)
 	}
 	if diff := cmp.Diff(r.History, got); diff != "" {
@@ -289,9 +278,7 @@ func TestRepetitionsAgainstTheClaim(t *testing.T) {
 			}
 			var bench strings.Builder
 			text, err := json.Marshal(c)
-			if err := errors.Join(err, WriteBench(&bench, c)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, errors.Join(err, WriteBench(&bench, c)))
 			want := fmt.Sprintf("%q:%d", s.Verdict, s.Verdicts[s.Verdict])
 			if !strings.Contains(string(text), want) || !strings.Contains(bench.String(), tt.counts+"\n") {
 				t.Errorf("JSON has no %s, or the benchmark no %q:\n%s\n%s", want, tt.counts, text, bench.String())

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/resulttest"
 	"lastitem/internal/text"
 	"lastitem/loadtest"
@@ -55,13 +56,9 @@ func parsed(text string) loadtest.Threshold {
 func written(t *testing.T, c loadtest.Comparison, lang string) (string, *html.Node) {
 	t.Helper()
 	var b strings.Builder
-	if err := WritePage(&b, c, lang, []string{"t0ken-of-mine", "pa+ss<wo&rd"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, WritePage(&b, c, lang, []string{"t0ken-of-mine", "pa+ss<wo&rd"}))
 	root, err := html.Parse(strings.NewReader(b.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if dir := os.Getenv("SHOP_PAGES"); dir != "" { // keep the pages, to look at them
 		_ = os.WriteFile(dir+"/"+t.Name()+"_"+lang+".html", []byte(b.String()), 0o600)
 	}

@@ -11,6 +11,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	layout "lastitem/internal/report"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/resulttest"
 	"lastitem/loadtest"
 )
@@ -47,9 +48,7 @@ func TestWriteTable(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var b strings.Builder
-			if err := WriteTable(&b, tt.c, tt.style); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, WriteTable(&b, tt.c, tt.style))
 			golden(t, tt.name+".txt", b.String())
 			for line := range strings.Lines(b.String()) {
 				if w := layout.Width(stripColor(strings.TrimSuffix(line, "\n"))); w > tt.style.columns() {
@@ -67,12 +66,8 @@ func stripColor(s string) string { return ansi.ReplaceAllString(s, "") }
 // Colour adds no information to the text, and does not move it.
 func TestTableColorOnlyAdds(t *testing.T) {
 	var plain, colored strings.Builder
-	if err := WriteTable(&plain, fullComparison(), Style{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := WriteTable(&colored, fullComparison(), Style{Color: true}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, WriteTable(&plain, fullComparison(), Style{}))
+	testkit.Must(t, WriteTable(&colored, fullComparison(), Style{Color: true}))
 	if plain.String() == colored.String() {
 		t.Error("Color: true has no colour")
 	}
@@ -120,9 +115,7 @@ func TestMarkdownShowsWhatFailed(t *testing.T) {
 	c := resulttest.Comparison(resulttest.Exact("m", time.Millisecond))
 	c.Failed = []loadtest.FailedRun{{Mode: "m", Repetition: 1, Why: `the answer is not JSON: "<html>|<body>"`}}
 	var b strings.Builder
-	if err := WriteMarkdown(&b, c, "en"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, WriteMarkdown(&b, c, "en"))
 	if want := `"&lt;html>\|&lt;body>"`; !strings.Contains(b.String(), want) {
 		t.Errorf("no %q in\n%s", want, b.String())
 	}
@@ -133,9 +126,7 @@ func TestDiscountedRunIsShown(t *testing.T) {
 	r := resulttest.Exact("m", time.Millisecond)
 	r.Discounted = "11 of 1001 were dropped"
 	var b strings.Builder
-	if err := WriteTable(&b, resulttest.Comparison(r), Style{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, WriteTable(&b, resulttest.Comparison(r), Style{}))
 	if want := "does not count: m, repetition 1: " + r.Discounted; !strings.Contains(b.String(), want) {
 		t.Errorf("the table has no %q:\n%s", want, b.String())
 	}
@@ -150,9 +141,7 @@ func TestLogUnderARow(t *testing.T) {
 		Log: []string{"replica 2: redis: OOM command not allowed"}}}
 	var table strings.Builder
 	text, err := json.Marshal(c)
-	if err := errors.Join(err, WriteTable(&table, c, Style{})); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err, WriteTable(&table, c, Style{})))
 	for _, want := range []string{"replica 2: redis: OOM command not allowed", "replica 1: panic"} {
 		if !strings.Contains(table.String(), "\n  "+want) || !strings.Contains(string(text), want) {
 			t.Errorf("table or JSON lacks %q:\n%s", want, table.String())

@@ -52,9 +52,7 @@ func etcdLeases(t *testing.T, c *clientv3.Client, prefix string) []clientv3.Leas
 	t.Helper()
 	res, err := c.Get(t.Context(), prefix, clientv3.WithPrefix(),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var all []clientv3.LeaseID
 	for _, kv := range res.Kvs {
 		all = append(all, clientv3.LeaseID(kv.Lease))
@@ -88,9 +86,7 @@ func TestEtcdClose(t *testing.T) {
 	s := testenv.Etcd(t)
 	l := newEtcd(t, s.EtcdClient(t), time.Minute, nil)
 	lease := locktest.Obtain(t, l, s.Prefix+"k")
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, l.Close())
 	locktest.WantLost(t, lease, 0)
 	locktest.Warm(t, newEtcd(t, s.EtcdClient(t), time.Minute, nil), s.Prefix+"k")
 	locktest.ReleaseLost(t, lease, "Release")

@@ -48,9 +48,7 @@ var stores = map[string]store{
 		write: func(t *testing.T, s *testenv.Coordination, l lock.Lease) bool {
 			res, err := s.EtcdClient(t).Txn(t.Context()).If(l.(*coord.EtcdLease).IsOwner()).Then(clientv3.OpPut(s.Prefix+"stock",
 				"4999")).Commit()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return res.Succeeded
 		},
 	},
@@ -63,9 +61,7 @@ var stores = map[string]store{
 			c := s.ConsulClient(t)
 			return func(prefix string) int {
 				keys, _, err := c.KV().Keys(prefix, "", nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				return len(keys)
 			}
 		},
@@ -75,9 +71,7 @@ var stores = map[string]store{
 				{KV: l.(*coord.ConsulLease).IsOwner()},
 				{KV: &api.KVTxnOp{Verb: api.KVSet, Key: s.Prefix + "stock", Value: []byte("4999")}},
 			}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return ok
 		},
 	},

@@ -66,9 +66,7 @@ func zkNodes(t *testing.T, c *zk.Conn, root string) []string {
 		t.Fatalf("locks %v, %v, want one", locks, err)
 	}
 	names, _, err := c.Children(path.Join(root, locks[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return names
 }
 
@@ -78,9 +76,7 @@ func zkNodes(t *testing.T, c *zk.Conn, root string) []string {
 func closeSession(t *testing.T, addr string, hello []byte) {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = c.Close() }()
 	be := binary.BigEndian
 	join := be.AppendUint32(nil, 44)                    // length
@@ -367,9 +363,7 @@ func TestZooKeeperRefusedCreate(t *testing.T) {
 	if err == nil {
 		_, err = see.Create(node, nil, 0, zk.WorldACL(zk.PermAdmin)) // nobody may list or make children
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		if _, err := see.SetACL(node, zk.WorldACL(zk.PermAll), -1); err != nil {
 			t.Error(err)

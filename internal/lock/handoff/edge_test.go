@@ -234,9 +234,7 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
 		ctx, e, other := t.Context(), onServer(t, s, handoff.Options{}), "v3-ABCDEFGHIJKLMNOP-1-host"
 		key, next := s.Prefix+"{3}", s.Prefix+"{4}"
-		if err := s.Client.Set(ctx, key, other+".1.16.2500", time.Minute).Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.Client.Set(ctx, key, other+".1.16.2500", time.Minute).Err())
 		for _, name := range allLocks {
 			for _, wait := range []time.Duration{0, 10 * time.Second} {
 				_, err := pick(e, name).Acquire(lock.WithWait(ctx, wait), key)
@@ -246,9 +244,7 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 			}
 		}
 		testkit.Until(t, "nothing left in the queue", func() bool { return inspect(t, e, key).Queue == 0 })
-		if err := s.Client.Set(ctx, s.Prefix+"{2}", "5f6d1f5e-0a0b-4c4d-8e8f-000000000000", time.Minute).Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.Client.Set(ctx, s.Prefix+"{2}", "5f6d1f5e-0a0b-4c4d-8e8f-000000000000", time.Minute).Err())
 		locktest.WantBusy(t, e.Handoff(), s.Prefix+"{2}", "held by another kind of lock")
 
 		heard := s.Client.Subscribe(ctx, "lock:engine:"+other)
@@ -258,9 +254,7 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 		}
 		for _, name := range []string{"fair", "rw-write"} {
 			held := locktest.Take(t, pick(e, name), next)
-			if err := s.Client.ZAdd(ctx, handoff.KeysOf(next).Queue, redis.Z{Member: other + ".2.1.2500"}).Err(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, s.Client.ZAdd(ctx, handoff.KeysOf(next).Queue, redis.Z{Member: other + ".2.1.2500"}).Err())
 			locktest.Release(t, held)
 			locktest.Warm(t, pick(e, name), next)
 		}
@@ -274,9 +268,7 @@ func TestReaderMeetsAnOwnerThatIsNoToken(t *testing.T) {
 		for i, owner := range []string{"5f6d1f5e-0a0b-4c4d-8e8f-000000000000", "", "two\r\nlines", "a.1", "v2-.1.x.y"} {
 			key := fmt.Sprintf("%s{%d}", s.Prefix, i)
 			keys, take := handoff.KeysOf(key), func() {
-				if err := s.Client.Set(t.Context(), key, owner, time.Hour).Err(); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, s.Client.Set(t.Context(), key, owner, time.Hour).Err())
 			}
 			e := onServer(t, s, handoff.Options{})
 			read := locktest.Take(t, e.ReadWrite().Read(), key)

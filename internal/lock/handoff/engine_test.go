@@ -27,9 +27,7 @@ import (
 func engine(t testing.TB, c redis.UniversalClient, o handoff.Options) *handoff.Engine {
 	t.Helper()
 	e, err := handoff.New(c, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Still)
 		defer cancel()
@@ -353,9 +351,7 @@ func TestEngineClose(t *testing.T) {
 	for held, waiters := range map[string][]string{"handoff": {"fair", "handoff"}, "rw-read": {"rw-write", "rw-read"}} {
 		key := s.Prefix + held + "{1}"
 		e, err := handoff.New(locktest.RedisClient(t, s), calm(handoff.Options{}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		lease := locktest.Obtain(t, pick(e, held), key)
 		var failures []chan error
 		for i, name := range waiters {

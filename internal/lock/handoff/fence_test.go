@@ -166,9 +166,7 @@ func TestGrantIsNoYoungerThanItsMessage(t *testing.T) {
 	key := s.Prefix + "{granted}"
 	held, got := contended(t, s, key)
 	lines, conn := locktest.Monitor(t, s)
-	if err := conn.SetDeadline(time.Now().Add(testenv.Still)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, conn.SetDeadline(time.Now().Add(testenv.Still)))
 	released(t, held)
 	released(t, <-got)
 	var inside []string // the commands of scripts about this key up to the message, and all that ask for the time

@@ -106,9 +106,7 @@ func TestEngineInspectNamesHosts(t *testing.T) {
 		"5f6d1f5e-0a0b-4c4d-8e8f-000000000000":                    {},
 		"a value by hand":                                         {},
 	} {
-		if err := s.Client.Set(t.Context(), s.Prefix+"k", token, time.Minute).Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.Client.Set(t.Context(), s.Prefix+"k", token, time.Minute).Err())
 		found := inspect(t, e, s.Prefix+"k")
 		if len(found.Holders) != 1 || found.Holders[0].Host != want.Host || found.Holders[0].PID != want.PID {
 			t.Errorf("%s: %+v, want %+v", token, found.Holders, want)
@@ -347,15 +345,11 @@ func TestForceReleaseOfReaders(t *testing.T) {
 func TestForceReleaseOfAForeignOwner(t *testing.T) {
 	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {
 		e := onServer(t, s, handoff.Options{})
-		if err := s.Client.Set(t.Context(), s.Prefix+"{1}", "a value by hand", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.Client.Set(t.Context(), s.Prefix+"{1}", "a value by hand", 0).Err())
 		force(t, e, s.Prefix+"{1}", 1)
 		locktest.Warm(t, e.Handoff(), s.Prefix+"{1}")
 		wantExpiries(t, s)
-		if err := s.Client.LPush(t.Context(), s.Prefix+"list", "x").Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, s.Client.LPush(t.Context(), s.Prefix+"list", "x").Err())
 		if _, err := e.ForceRelease(t.Context(), s.Prefix+"list"); !errors.Is(err, lock.ErrUnavailable) {
 			t.Errorf("ForceRelease of a list = %v, want ErrUnavailable", err)
 		}

@@ -147,9 +147,7 @@ var callsOf = regexp.MustCompile(`cmdstat_([a-z|_]+):calls=(\d+)`)
 func calls(t *testing.T, c *redis.Client) (n int) {
 	t.Helper()
 	info, err := c.Info(t.Context(), "commandstats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, m := range callsOf.FindAllStringSubmatch(info, -1) {
 		if m[1] == "info" || m[1] == "zcard" || strings.HasPrefix(m[1], "client") || m[1] == "hello" || m[1] == "auth" {
 			continue

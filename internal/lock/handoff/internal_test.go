@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -121,9 +122,7 @@ func TestClientThatRepeats(t *testing.T) {
 		},
 	} {
 		e, err := New(test.c, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if e.server.repeatsAfter != test.want {
 			t.Errorf("%s: repeats after %s, want %s", why, e.server.repeatsAfter, test.want)
 		}
@@ -141,9 +140,7 @@ func unansweredWriter(t *testing.T) (*Engine, *contender) {
 		return nil, net.ErrClosed
 	}})
 	e, err := New(client, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		close(silent)
 		_ = e.Close(context.Background())
@@ -152,9 +149,7 @@ func unansweredWriter(t *testing.T) (*Engine, *contender) {
 	w := &waiter{ctx: t.Context(), ready: make(chan struct{})}
 	w.place.member = w
 	c, err := e.enqueue(w, "k", writing, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return e, c
 }
 
@@ -164,9 +159,7 @@ func unansweredWriter(t *testing.T) (*Engine, *contender) {
 func sharded(t *testing.T, c *redis.Client, ttl time.Duration) *Engine {
 	t.Helper()
 	e, err := New(c, Options{TTL: ttl})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	e.server.publish = "SPUBLISH"
 	t.Cleanup(func() {
 		if err := errors.Join(e.Close(context.Background()), c.Close()); err != nil {
@@ -231,9 +224,7 @@ func TestTickStopsAtTheFirstAlarmThatIsNotDue(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer c.Close()
 	e, err := New(c, Options{TTL: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = e.Close(t.Context()) }()
 	const n = 1000
 	e.mu.Lock()

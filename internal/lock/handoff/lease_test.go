@@ -13,6 +13,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -104,9 +105,7 @@ func endsBefore(t *testing.T, m *miniredis.Miniredis, lease lock.Lease) {
 func TestEngineLeavesForeignKeysAlone(t *testing.T) {
 	scenes(t, 1, handoff.Options{}, func(t *testing.T, s *scene) {
 		m, lease := s.m, s.held
-		if err := m.Set("k{1}", "somebody else"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, m.Set("k{1}", "somebody else"))
 		m.SetTTL("k{1}", locktest.TTL)
 		start := time.Now()
 		select {
@@ -435,9 +434,7 @@ func TestEngineContextMadeLate(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			lease, err := links[0].process(t, handoff.Options{MaxHold: time.Minute}).Handoff().Acquire(ctx, "k{1}")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			c.end(lease, cancel)
 			if got := context.Cause(lease.Context()); !errors.Is(got, c.want) {
 				t.Errorf("the context asked for afterwards has ended with %v, want %v", got, c.want)

@@ -29,9 +29,7 @@ import (
 func options(t testing.TB, n *testenv.RedisNode) *redis.Options {
 	t.Helper()
 	o, err := redis.ParseURL(n.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	o.MaxRetries, o.ContextTimeoutEnabled = -1, true
 	return o
 }
@@ -64,9 +62,7 @@ func TestEngineReplica(t *testing.T) {
 		})
 	}
 	dead := handoff.KeysOf("dead first").Queue
-	if err := s.Client.ZAdd(ctx, dead, redis.Z{Score: 1, Member: "dead.1.1.2500"}).Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.Client.ZAdd(ctx, dead, redis.Z{Score: 1, Member: "dead.1.1.2500"}).Err())
 	skipped := &metric{}
 	counting := handoff.Options{Replicas: 1, ReplicasTimeout: 20 * time.Second, Metrics: handoff.Metrics{Skipped: skipped}}
 	locktest.Release(t, locktest.Obtain(t, onServer(t, s, counting).Fair(), "dead first"))
@@ -82,9 +78,7 @@ func TestEngineReplica(t *testing.T) {
 	held = served(t, "the waiter", got)
 	_, failed := async(lock.WithWait(ctx, mustHappenWithin), own, "handed on")
 	time.Sleep(50 * time.Millisecond) // it waits within the process, or comes a moment later: nobody may let it in
-	if err := replica.ReplicaOf(ctx, "NO", "ONE").Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, replica.ReplicaOf(ctx, "NO", "ONE").Err())
 	locktest.Release(t, held)
 	if err := <-failed; !errors.Is(err, handoff.ErrReplicas) {
 		t.Errorf("Acquire = %v, want ErrReplicas", err)
@@ -107,20 +101,14 @@ func TestEngineSubscriberIsRefused(t *testing.T) {
 	other := engine(t, connect(t, options(t, node)), handoff.Options{}).Fair()
 	held := locktest.Obtain(t, other, "k")
 	got := queueing(t, &testenv.RedisServer{Client: admin}, l, "k", 1)
-	if err := admin.ConfigSet(t.Context(), "requirepass", "another").Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, admin.ConfigSet(t.Context(), "requirepass", "another").Err())
 	before := dialled.Load()
-	if err := admin.Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, admin.Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err())
 	time.Sleep(time.Second)
 	if n := dialled.Load() - before; n > 50 {
 		t.Errorf("connected %d times within a second", n)
 	}
-	if err := admin.ConfigSet(t.Context(), "requirepass", o.Password).Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, admin.ConfigSet(t.Context(), "requirepass", o.Password).Err())
 	locktest.Release(t, held)
 	released(t, served(t, "the waiter", got))
 }
@@ -142,9 +130,7 @@ func sentinel(t *testing.T) (nodes []*testenv.RedisNode, client func() *redis.Cl
 		if i == 0 {
 			continue
 		}
-		if err := c.ReplicaOf(t.Context(), host, port).Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.ReplicaOf(t.Context(), host, port).Err())
 		testkit.Until(t, "a replica", func() bool {
 			return strings.Contains(c.Info(t.Context(), "replication").Val(), "master_link_status:up")
 		})
@@ -183,9 +169,7 @@ func TestEngineSentinelFailsOver(t *testing.T) {
 			held := locktest.Obtain(t, a, "k")
 			got := queueing(t, &testenv.RedisServer{Client: c}, b, "k", 1)
 			conn := c.Conn()
-			if err := conn.Set(t.Context(), "last", 1, 0).Err(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, conn.Set(t.Context(), "last", 1, 0).Err())
 			if n, err := conn.Wait(t.Context(), 1, locktest.Soon).Result(); n != 1 || err != nil {
 				t.Fatalf("%d replicas have it all, %v, want one", n, err)
 			}
@@ -216,18 +200,14 @@ func fill(t *testing.T, c *redis.Client) {
 		if redis.HasErrorPrefix(err, "OOM") {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	used := c.InfoMap(t.Context(), "memory").Item("Memory", "used_memory")
 	n, err := strconv.Atoi(used)
 	if err != nil {
 		t.Fatalf("used_memory %q: %v", used, err)
 	}
-	if err := c.ConfigSet(t.Context(), "maxmemory", strconv.Itoa(n/2)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.ConfigSet(t.Context(), "maxmemory", strconv.Itoa(n/2)).Err())
 }
 
 // On a server that is full and evicts nothing, holders can still release, waiters can leave, waiters that had queued
@@ -301,9 +281,7 @@ func TestPrefixKeepsTenantsApart(t *testing.T) {
 		o.Username, o.Password = strings.TrimSuffix(prefix, ":"), "secret"
 		rules := []any{"ACL", "SETUSER", o.Username, "on", ">secret", "~" + prefix + "*", "&" + prefix + "*",
 			"+@connection", "+@read", "+@write", "+@scripting", "+@pubsub", "+time", "+wait"}
-		if err := admin.Do(t.Context(), rules...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, admin.Do(t.Context(), rules...).Err())
 		return engine(t, connect(t, o), patient(handoff.Options{Prefix: prefix}))
 	}
 	a, b, plain := tenant("one:"), tenant("two:"), engine(t, admin, handoff.Options{})
@@ -516,17 +494,13 @@ func clusterHandoff(t *testing.T, a, b lock.Locker) {
 func TestEngineClusterDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // whose connections nobody accepts
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	const never = 10 * time.Minute
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{l.Addr().String()}, MaxRetries: -1,
 		ReadTimeout: never})
 	e, err := handoff.New(c, handoff.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := failedAcquire(ctx, t, e.Fair(), "k"); !errors.Is(err, context.DeadlineExceeded) {
@@ -560,9 +534,7 @@ func newClusterPair(t *testing.T, o *redis.ClusterOptions) clusterPair {
 func (p clusterPair) slot(t *testing.T, key string) int64 {
 	t.Helper()
 	slot, err := p.nodes[0].ClusterKeySlot(t.Context(), key).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return slot
 }
 
@@ -605,9 +577,7 @@ func TestEngineClusterSlotMoves(t *testing.T) {
 	o.MaxRedirects = -1 // so that the engine alone repeats
 	p := newClusterPair(t, o)
 	p.handOff(t, 0, p.keys...)
-	if err := p.nodes[0].Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.nodes[0].Do(t.Context(), "CLIENT", "KILL", "TYPE", "pubsub").Err())
 	for range 2 {
 		p.handOff(t, 0, p.keys...)
 	}
@@ -645,9 +615,7 @@ func (p clusterPair) hangs(t *testing.T) {
 		healthy++
 	}
 	locktest.Warm(t, p.a, fmt.Sprint("healthy-", healthy))
-	if err := p.nodes[0].Do(t.Context(), "CLIENT", "PAUSE", time.Minute.Milliseconds(), "WRITE").Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.nodes[0].Do(t.Context(), "CLIENT", "PAUSE", time.Minute.Milliseconds(), "WRITE").Err())
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	for i := range 24 { // more than one node has batches
@@ -659,9 +627,7 @@ func (p clusterPair) hangs(t *testing.T) {
 	if took := time.Since(start); took > 1500*time.Millisecond {
 		t.Errorf("a cycle at a healthy node took %s: it waited for the node that hangs", took)
 	}
-	if err := p.nodes[0].Do(t.Context(), "CLIENT", "UNPAUSE").Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, p.nodes[0].Do(t.Context(), "CLIENT", "UNPAUSE").Err())
 	cancel()
 	wg.Wait()
 }
@@ -672,9 +638,7 @@ func (p clusterPair) move(t *testing.T, o *redis.ClusterOptions, key string, dur
 	slot, ids := p.slot(t, key), make([]string, len(p.nodes))
 	do := func(n int, args ...any) {
 		t.Helper()
-		if err := p.nodes[n].Do(t.Context(), args...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, p.nodes[n].Do(t.Context(), args...).Err())
 	}
 	for i, n := range p.nodes {
 		ids[i] = n.ClusterMyID(t.Context()).Val()
@@ -732,9 +696,7 @@ func TestEngineCanBeTakenAway(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
 	script, err := filepath.Abs("../../../scripts/take-lock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	elsewhere := t.TempDir()
 	dir := filepath.Join(elsewhere, "locks")
 	run := func(in, name string, args ...string) string {
@@ -749,9 +711,7 @@ func TestEngineCanBeTakenAway(t *testing.T) {
 		return string(out)
 	}
 	run(elsewhere, script, "locks", "example.com/locks") // from a directory of the user's
-	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(takenProgram), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(takenProgram), 0o600))
 	want := "acquired: <nil>\na rival: lock: busy\nreleased: <nil> <nil>\n"
 	if got := run(dir, "go", "run", ".", s.Prefix+"taken"); got != want {
 		t.Errorf("the program printed\n%swant\n%s", got, want)

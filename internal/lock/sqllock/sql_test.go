@@ -23,9 +23,7 @@ import (
 func openSQL(t *testing.T, dsn string, conns int) *gorm.DB {
 	t.Helper()
 	db, err := backend.OpenSQL(dsn, conns)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = sqlPool(t, db).Close() })
 	if _, err := backend.Migrate(t.Context(), db); err != nil {
 		t.Fatal(err)
@@ -36,18 +34,14 @@ func openSQL(t *testing.T, dsn string, conns int) *gorm.DB {
 func sqlPool(t *testing.T, db *gorm.DB) *sql.DB {
 	t.Helper()
 	p, err := db.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return p
 }
 
 // made is a lock on a database that can have it.
 func made[L any](t *testing.T, l L, err error) L {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return l
 }
 
@@ -108,9 +102,7 @@ func sqlKind(dsn, name, key string, process func(*testing.T, *gorm.DB, time.Dura
 	}
 	k.Late = &locktest.Late{TTL: time.Second, Process: func(t *testing.T, through func(string) string) lock.Locker {
 		far, err := mysql.ParseDSN(dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		far.Addr = through(far.Addr)
 		return process(t, openSQL(t, far.FormatDSN(), 8), time.Second, nil)
 	}}
@@ -193,9 +185,7 @@ func TestSQLLostAnswers(t *testing.T) {
 func throughRelay(t *testing.T, dsn string) (far string, r *locktest.Relay) {
 	t.Helper()
 	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	r = locktest.NewRelay(t, cfg.Addr)
 	cfg.Addr = r.Addr().String()
 	return cfg.FormatDSN(), r
@@ -289,9 +279,7 @@ func rowLeft(t *testing.T, db *gorm.DB, key string) time.Duration {
 	var us int64
 	const left = "SELECT expires_us - TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM record_lock WHERE " +
 		"lock_key = ?"
-	if err := db.Raw(left, []byte(key)).Scan(&us).Error; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, db.Raw(left, []byte(key)).Scan(&us).Error)
 	return time.Duration(us) * time.Microsecond
 }
 
@@ -353,9 +341,7 @@ func leaseWorld(t *testing.T) *locktest.World {
 		map[string]string{"row made": "INSERT INTO record_lock", "row taken": "fence = fence + 1", "look": "SELECT owner"},
 		func(db *gorm.DB, key string) (n int) { // the row stays, with its fence
 			held := db.Raw("SELECT COUNT(*) FROM record_lock WHERE lock_key = ? AND owner <> ''", []byte(key))
-			if err := held.Scan(&n).Error; err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, held.Scan(&n).Error)
 			return n
 		})
 }

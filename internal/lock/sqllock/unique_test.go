@@ -65,9 +65,7 @@ func TestSQLLeaseRenews(t *testing.T) {
 		l := sqlLease(t, db, 9*time.Second, nil) // on a busy machine a renewal may be seconds late
 		lease := locktest.Obtain(t, l, "k")
 		ends := func() (us int64) {
-			if err := db.Raw("SELECT expires_us FROM record_lock").Scan(&us).Error; err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, db.Raw("SELECT expires_us FROM record_lock").Scan(&us).Error)
 			return us
 		}
 		for range 2 {
@@ -88,9 +86,7 @@ func TestSQLLeaseLost(t *testing.T) {
 		const ttl = 9 * time.Second
 		l := sqlLease(t, db, ttl, nil)
 		locktest.SessionEnds(t, l, sqlLease(t, openSQL(t, dsn, 4), time.Minute, nil), "k", ttl, func() {
-			if err := db.Exec("UPDATE record_lock SET expires_us = 1").Error; err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, db.Exec("UPDATE record_lock SET expires_us = 1").Error)
 		})
 	})
 }
@@ -123,9 +119,7 @@ func sessionsOf(t *testing.T, db *gorm.DB) []int64 {
 	var ids []int64
 	err := db.Raw("SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()").
 		Scan(&ids).Error
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return ids
 }
 
@@ -138,9 +132,7 @@ func TestSQLForUpdateConnectionKilled(t *testing.T) {
 	holder := forUpdate(t, openSQL(t, dsn, 1), ttl, nil)
 	locktest.SessionEnds(t, holder, forUpdate(t, openSQL(t, dsn, 2), time.Minute, nil), "k", ttl, func() {
 		for _, id := range sessionsOf(t, admin) {
-			if err := admin.Exec("KILL ?", id).Error; err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, admin.Exec("KILL ?", id).Error)
 		}
 	})
 }
@@ -203,9 +195,7 @@ func TestSQLForUpdateWaits(t *testing.T) {
 	// Connections come back to the pool as they were.
 	for range 8 {
 		c, err := sqlPool(t, db).Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { _ = c.Close() }) // not before all connections are taken
 		var same bool
 		err = c.QueryRowContext(t.Context(), "SELECT @@wait_timeout = @@GLOBAL.wait_timeout AND @@innodb_lock_wait_timeout "+

@@ -108,9 +108,7 @@ func TestWatchdogSubscribesOverOneConnection(t *testing.T) {
 		subscribed(t, s, key)
 	}
 	all, err := s.Client.Do(t.Context(), "CLIENT", "LIST", "TYPE", "pubsub").Text()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	connections := 0
 	for line := range strings.Lines(all) {
 		if strings.Contains(line, " name="+o.ClientName+" ") {

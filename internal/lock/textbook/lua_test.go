@@ -23,6 +23,7 @@ import (
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/textbook"
 	"lastitem/internal/step"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -35,9 +36,7 @@ func TestMultiEndsWithAnyOfItsLeases(t *testing.T) {
 		t.Run(lost, func(t *testing.T) {
 			bubble(t, func(t *testing.T, c *redis.Client, server *miniredis.Miniredis) {
 				multi, err := lock.AcquireAll(t.Context(), textbook.NewWatchdog(c, locktest.TTL, nil, nil), "a", "b", "c")
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				time.Sleep(2 * locktest.TTL)
 				if err := multi.Context().Err(); err != nil {
 					t.Fatalf("ended while all were renewed: %v", err)
@@ -76,9 +75,7 @@ func TestMultiCarriesAllItsLeases(t *testing.T) {
 	bubble(t, func(t *testing.T, c *redis.Client, _ *miniredis.Miniredis) {
 		l := textbook.NewWatchdog(c, locktest.TTL, nil, nil)
 		outer, err := lock.AcquireAll(t.Context(), l, "a", "b")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		inner, err := lock.AcquireAll(lock.WithReentry(lock.WithWait(outer.Context(), 0)), l, "b", "a")
 		if err != nil {
 			t.Fatalf("re-entry = %v", err)
@@ -276,9 +273,7 @@ func newPeer(t *testing.T, s *testenv.RedisServer, jars string) *peer {
 	p := &peer{t: t, answers: map[string]chan string{}}
 	in, err := cmd.StdinPipe()
 	out, outErr := cmd.StdoutPipe()
-	if err := errors.Join(err, outErr, cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err, outErr, cmd.Start()))
 	p.in = in
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() || lines.Text() != "ready" {

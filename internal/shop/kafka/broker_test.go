@@ -35,9 +35,7 @@ func TestKafkaTopicsDeleted(t *testing.T) {
 	t.Parallel()
 	sellsAfterLoss(t, kafkaEnv(t), func(h *stocktest.Harness) {
 		c, err := h.Replicas[0].Set.Kafka()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer c.Close()
 		gone, err := kadm.NewClient(c).DeleteTopics(t.Context(), topicOf(h.Replicas[0], "requests"),
 			topicOf(h.Replicas[0], "answers"))
@@ -92,9 +90,7 @@ func TestKafkaFewPartitions(t *testing.T) {
 	env.Kafka = testenv.EmbeddedKafka(t).Seeds
 	before := stocktest.Open(t, env, 1, nil)
 	c, err := before.Replicas[0].Set.Kafka()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	for topic, partitions := range map[string]int32{"requests": 2, "answers": 1} {
 		if _, err := kadm.NewClient(c).CreateTopic(t.Context(), partitions, 1, nil,
@@ -163,9 +159,7 @@ func kafkaTwiceInTheLog(t *testing.T, h *stocktest.Harness) {
 	awaitAnswers(t, r, "0197a000-0000-7000-8000-000000000000", 3)
 	h.WantBooks(t, product, stock.SQL, stocktest.Books{Initial: 9, Stock: 5, Sold: 4, Orders: 2})
 	l, err := r.Ledger(t.Context(), product)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, o := range l.Facts[stock.SQL].Orders {
 		if len(o.Key) > 0 {
 			t.Errorf("order %s has the key %q, want none: its client gave none", o.ID, o.Key)
@@ -183,9 +177,7 @@ func orderOf(t *testing.T, request string) orderInLog {
 	var m struct {
 		Order orderInLog `json:"order"`
 	}
-	if err := json.Unmarshal([]byte(request), &m); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(request), &m))
 	return m.Order
 }
 

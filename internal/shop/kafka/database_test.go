@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/shop/kafka"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -33,9 +34,7 @@ func TestKafkaCutOffFromItsDatabase(t *testing.T) {
 	if err == nil {
 		err = pool.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	rounds := 0
 	for notes := func() bool {
 		s, err := h.Replicas[0].Mode("kafka")
@@ -48,9 +47,7 @@ func TestKafkaCutOffFromItsDatabase(t *testing.T) {
 	awaitReason(t, h.Replicas[0], "cannot commit")
 	for _, product := range products {
 		l, err := h.Replicas[1].Ledger(t.Context(), product)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if f := l.Facts[stock.SQL]; f.Stock != int64(1000-rounds) || len(f.Orders) != rounds {
 			t.Errorf("product %d: %d left with %d orders after %d rounds", product, f.Stock, len(f.Orders), rounds)
 		}
@@ -69,18 +66,14 @@ func TestKafkaWaitsForItsTables(t *testing.T) {
 	})
 	env := stocktest.Embedded(t)
 	db := stocktest.Open(t, env, 1, nil).Replicas[0].Set.DB
-	if err := db.Exec("ALTER TABLE idempotent_log RENAME TO gone").Error; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, db.Exec("ALTER TABLE idempotent_log RENAME TO gone").Error)
 	env.Kafka, env.Unready = broker.Seeds, true
 	h := stocktest.Open(t, env, 1, stock.Modes())
 	awaitReason(t, h.Replicas[0], "cannot commit")
 	if n := joined.Load(); n != 0 {
 		t.Errorf("it has joined the group %d times, want never", n)
 	}
-	if err := db.Exec("ALTER TABLE gone RENAME TO idempotent_log").Error; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, db.Exec("ALTER TABLE gone RENAME TO idempotent_log").Error)
 	h.Replicas[0].AwaitMode(t, "kafka")
 }
 
@@ -132,9 +125,7 @@ func kafkaTooOldMeanwhile(t *testing.T, h *stocktest.Harness) {
 	product, r := h.Product(t, 9, 0), h.Replicas[0]
 	r.Sell(t, "kafka", stock.SQL, product, 2, "")
 	request := records(t, r, "requests", 1, isRequest)[0]
-	if err := r.Set.DB.Exec("ALTER TABLE orders RENAME TO gone").Error; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Set.DB.Exec("ALTER TABLE orders RENAME TO gone").Error)
 	tried := firstAt(t, h, step.Committed, func() {})
 	const id = "0197a000-0000-7000-8000-000000000002"
 	o := orderOf(t, request)
@@ -143,9 +134,7 @@ func kafkaTooOldMeanwhile(t *testing.T, h *stocktest.Harness) {
 		fmt.Sprint(soon)).Replace(request))
 	tried()
 	answer := awaitAnswers(t, r, id, 1)[0]
-	if err := r.Set.DB.Exec("ALTER TABLE gone RENAME TO orders").Error; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Set.DB.Exec("ALTER TABLE gone RENAME TO orders").Error)
 	if !strings.Contains(answer, `"error":"unknown"`) {
 		t.Errorf("answer to a record that became too old = %s, want unknown", answer)
 	}
@@ -168,9 +157,7 @@ func redeliverWithoutKey(t *testing.T, h *stocktest.Harness, units int64) {
 	request := records(t, r, "requests", 1, func(value []byte) bool {
 		return bytes.Contains(value, []byte(sold.OrderID))
 	})[0]
-	if err := r.Set.DB.Exec("DELETE FROM idempotent_log WHERE product_id = ?", product).Error; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Set.DB.Exec("DELETE FROM idempotent_log WHERE product_id = ?", product).Error)
 	produce(t, r, "requests", product, request)
 	left := fmt.Sprintf(`"count":%d`, units-2)
 	if again := awaitAnswers(t, r, sold.OrderID, 2)[1]; !strings.Contains(again, left) ||

@@ -122,9 +122,7 @@ func TestKafkaRedeliveryAfterReset(t *testing.T) {
 func runOf(t *testing.T, h *stocktest.Harness, product int64) string {
 	t.Helper()
 	run, err := h.Replicas[0].Backends.SQL.Run(t.Context(), product)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return fmt.Sprintf(`"run":%d,`, run)
 }
 
@@ -220,9 +218,7 @@ func onRedelivery(t *testing.T, test func(t *testing.T, h *stocktest.Harness, pr
 			cut.Store(true)
 			h := stocktest.Open(t, env, 1, stock.Modes())
 			test(t, h, h.Product(t, 5, 0), func(between func()) *stocktest.Replica {
-				if err := h.Replicas[0].Close(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, h.Replicas[0].Close(t.Context()))
 				cut.Store(false)
 				between()
 				return stocktest.Open(t, env, 1, stock.Modes()).Replicas[0]
@@ -261,17 +257,13 @@ func TestKafkaOutlivesADatabaseThatIsDown(t *testing.T) {
 func kafkaOutlivesADatabaseThatIsDown(t *testing.T, h *stocktest.Harness) {
 	product := h.Product(t, 5, 0)
 	db := h.Replicas[0].Set.DB
-	if err := db.Exec("ALTER TABLE orders RENAME TO gone").Error; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, db.Exec("ALTER TABLE orders RENAME TO gone").Error)
 	awaitTry := firstAt(t, h, step.Committed, func() {})
 	await := stocktest.Go(t, func() (stock.Receipt, error) {
 		return h.Replicas[1].Deduct(t.Context(), "kafka", stock.SQL, product, 1, "")
 	})
 	awaitTry()
-	if err := db.Exec("ALTER TABLE gone RENAME TO orders").Error; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, db.Exec("ALTER TABLE gone RENAME TO orders").Error)
 	if r := await(); r.Err != nil || *r.Receipt.Remaining != 4 {
 		t.Errorf("Deduct() = %+v, %v, want 4 left", r.Receipt, r.Err)
 	}
@@ -314,9 +306,7 @@ func awaitAnswers(t *testing.T, r *stocktest.Replica, order string, n int) []str
 func records(t *testing.T, r *stocktest.Replica, topic string, n int, kind func(value []byte) bool) (values []string) {
 	t.Helper()
 	c, err := r.Set.Kafka(kgo.ConsumeTopics(topicOf(r, topic)), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), stocktest.Patience)
 	defer cancel()
@@ -341,14 +331,10 @@ func isRequest(value []byte) bool { return !bytes.Contains(value, []byte(`"id":"
 func produce(t *testing.T, r *stocktest.Replica, topic string, product int64, value string) {
 	t.Helper()
 	c, err := r.Set.Kafka()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	record := &kgo.Record{Topic: topicOf(r, topic), Key: strconv.AppendInt(nil, product, 10), Value: []byte(value)}
-	if err := c.ProduceSync(t.Context(), record).FirstErr(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.ProduceSync(t.Context(), record).FirstErr())
 }
 
 func topicOf(r *stocktest.Replica, topic string) string {

@@ -19,6 +19,7 @@ import (
 
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -32,9 +33,7 @@ func TestKafkaAnswerBeforeAcknowledgement(t *testing.T) {
 	broker, h, product := ownKafka(t)
 	h.SetStock(t, product, 10_000, 0)
 	other, err := h.Replicas[0].Set.Kafka(kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer other.Close()
 	var overtaken atomic.Bool
 	answered := make(chan struct{})
@@ -103,9 +102,7 @@ func TestKafkaAnswersWithoutALeader(t *testing.T) {
 	r.Sell(t, "kafka", stock.SQL, product, 1, "")
 	request := records(t, r, "requests", 1, isRequest)[0]
 	listens, err := strconv.ParseInt(replyTo.FindStringSubmatch(request)[1], 10, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	unlead(t, broker, r, topicOf(r, "answers"), int32(listens))
 	awaitReason(t, r, fmt.Sprintf("no broker leads the partition of this replica's answers: %d", listens))
 	awaitSale(t, r, product, "elsewhere")
@@ -121,14 +118,10 @@ func TestKafkaAnswersWithoutALeader(t *testing.T) {
 func unlead(t *testing.T, broker *testenv.EmbeddedBroker, r *stocktest.Replica, topic string, partition int32) {
 	t.Helper()
 	c, err := r.Set.Kafka()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	truth, err := kmsg.NewPtrMetadataRequest().RequestWith(t.Context(), c) // of all topics
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, found := range truth.Topics {
 		for i := range found.Partitions {
 			if p := &found.Partitions[i]; *found.Topic == topic && p.Partition == partition {

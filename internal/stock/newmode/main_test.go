@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -17,41 +18,27 @@ func TestSkeletonIsAMode(t *testing.T) {
 	testenv.Slow(t, "compiles the tests of package stock")
 	t.Parallel()
 	root, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	dir := t.TempDir()
 	for _, sub := range []string{"internal/stock/doc", "internal/text", "docs/modes"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Join(dir, sub), 0o755))
 	}
 	for _, file := range []string{list, catalog} {
 		text, err := os.ReadFile(filepath.Join(root, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, file), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, file), text, 0o600))
 	}
 	written, err := Write(dir, "some-mode")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	// The files take effect as if they lay in the repository.
 	overlay := map[string]map[string]string{"Replace": {}}
 	for _, name := range written {
 		overlay["Replace"][filepath.Join(root, name)] = filepath.Join(dir, name)
 	}
 	text, err := json.Marshal(overlay)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	file := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, text, 0o600))
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-short", "-overlay", file, "-count=1", "-v", "-run",
 		"^TestModesAreValid$|^TestConformance$/miniredis.*/some-mode", ".")
 	cmd.Dir = filepath.Join(root, "internal", "stock")

@@ -17,6 +17,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -28,16 +29,12 @@ func TestRedisCleansItsPrefix(t *testing.T) {
 	if !t.Run("user", func(t *testing.T) {
 		r := testenv.Redis(t)
 		url, key = r.URL, r.Prefix+"k"
-		if err := r.Client.Set(t.Context(), key, "v", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, r.Client.Set(t.Context(), key, "v", 0).Err())
 	}) || url == "" {
 		return
 	}
 	opt, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := redis.NewClient(opt)
 	defer func() { _ = c.Close() }()
 	if err := c.Get(t.Context(), key).Err(); !errors.Is(err, redis.Nil) {
@@ -66,9 +63,7 @@ func TestMySQLDropsItsDatabase(t *testing.T) {
 func open(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -77,9 +72,7 @@ func TestMiniredisExpiresKeys(t *testing.T) {
 	t.Parallel()
 	r := testenv.Miniredis(t)
 	key := r.Prefix + "k"
-	if err := r.Client.Set(t.Context(), key, "v", 30*time.Millisecond).Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Client.Set(t.Context(), key, "v", 30*time.Millisecond).Err())
 	if got := r.Client.Get(t.Context(), key).Val(); got != "v" {
 		t.Fatalf("GET at once = %q, want v", got)
 	}
@@ -142,9 +135,7 @@ func TestCoordinationCleansItsPrefix(t *testing.T) {
 		}
 		left["etcd"] = func(t *testing.T) int {
 			res, err := s.EtcdClient(t).Get(t.Context(), s.Prefix, clientv3.WithPrefix())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return len(res.Kvs)
 		}
 	})
@@ -171,9 +162,7 @@ func TestCoordinationCleansItsPrefix(t *testing.T) {
 		}
 		left["consul"] = func(t *testing.T) int {
 			names, _, err := s.ConsulClient(t).KV().Keys(s.Prefix, "", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return len(names)
 		}
 	})
