@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/store"
 )
 
-// A shared read is of the time for which its callers waited: while the stock falls, none sees more than there was when it
-// came, or less than there is when it leaves.
+// A shared read is of the time for which its callers waited: while the stock falls, none sees more than there was when
+// it came, or less than there is when it leaves.
 func TestLookIsOfItsTime(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *store.SQL) {
 		const units = 60
