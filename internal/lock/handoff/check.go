@@ -31,6 +31,10 @@ func (e *Engine) check(ctx context.Context) error {
 		return err
 	}
 	key := e.keyName(probe)
+	defer func() { // it leaves nothing behind
+		k := KeysOf(key)
+		_ = e.server.c.Del(context.WithoutCancel(ctx), k.Fence, k.LastReleaser).Err()
+	}()
 	channel := e.subscriber.channel(key)
 	if err := e.subscriber.awaitSubscribed(ctx, key); err != nil {
 		return fmt.Errorf("subscribe to %s: %w", channel, unavailable(err))
