@@ -16,6 +16,8 @@ import (
 //	sold out     the mode, which refuses ── remembered
 //	from then    SELECT stock: 0 ── refused          SELECT stock: 5 (restocked) ── forgotten ── the mode
 //
+// A mode that keeps the answer to a key refuses a crowd in groups instead, as queue does ([stock.Deps.SoldOut]).
+//
 // What is remembered chooses the way, never the answer: a flag that answers would refuse for ever after a restock.
 type refusals struct{ products sync.Map } // whose last outcome was a refusal
 
@@ -25,7 +27,7 @@ func (s *Shop) refused(ctx context.Context, mode stock.Mode, req stock.Request) 
 		return nil
 	}
 	for _, item := range req.Items {
-		if _, there := s.refusals.products.Load(item.ProductID); !there {
+		if !s.refusals.has(item.ProductID) {
 			continue
 		}
 		units, there, err := s.backends.SQL.Look(ctx, item.ProductID)
@@ -37,9 +39,19 @@ func (s *Shop) refused(ctx context.Context, mode stock.Mode, req stock.Request) 
 	return nil
 }
 
-// note remembers the product that an outcome refuses.
-func (r *refusals) note(err error) {
+// note remembers the product that an outcome refuses, and forgets those of a sale.
+func (r *refusals) note(req stock.Request, receipt stock.Receipt, err error) {
 	if short, ok := errors.AsType[*stock.SoldOutError](err); ok {
 		r.products.Store(short.ProductID, nil)
+	} else if err == nil && !receipt.Replayed {
+		for _, item := range req.Items {
+			r.products.Delete(item.ProductID)
+		}
 	}
+}
+
+// has says whether a product's last outcome was a refusal.
+func (r *refusals) has(product int64) bool {
+	_, there := r.products.Load(product)
+	return there
 }

@@ -2,13 +2,17 @@ package shop_test
 
 import (
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	"lastitem/internal/backend"
+	"lastitem/internal/idempotency"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -26,9 +30,7 @@ func TestRefusalIsARead(t *testing.T) {
 			return err
 		}
 		restock := func(units int64) {
-			if err := set.SQL.Reset(t.Context(), product, units, 0); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, set.SQL.Reset(t.Context(), product, units, 0))
 		}
 		restock(1)
 		if err := ask(1); err != nil {
@@ -51,5 +53,54 @@ func TestRefusalIsARead(t *testing.T) {
 				t.Errorf("%s: unit %d after the restock: %v", mode, n+1, err)
 			}
 		}
+	}
+}
+
+// A crowd that comes too late, each with a key, is refused in groups, and each refusal is kept: it is replayed byte for
+// byte, also by the way that a lone request takes. A key that has sold is not refused.
+func TestRefusalsAreKept(t *testing.T) {
+	t.Parallel()
+	set := opened(t, backend.Config{Redis: testenv.Redis(t).URL, SQL: testenv.MySQL(t), Health: backend.Health{Every: -1}})
+	backends := shop.Backends{Redis: set.Redis, SQL: set.SQL, Lockers: stock.Lockers{
+		Client: set.Client, TTL: time.Second, Engine: engine(t, set, handoff.Options{}),
+	}}
+	crowd, alone := open(t, backends), open(t, backends) // the second replica remembers nothing
+	ask := func(s *shop.Shop, key string) (stock.Receipt, error) {
+		return s.Deduct(t.Context(), "idempotent", stock.Request{
+			Items: []stock.Item{{ProductID: 1, Quantity: 1}}, Key: []byte(key), Wait: 5 * time.Second,
+			Answer: func(_ stock.Receipt, err error) idempotency.Answer {
+				return idempotency.Answer{Status: 200, Body: []byte(fmt.Sprint(key, err))}
+			},
+		})
+	}
+	testkit.Must(t, set.SQL.Reset(t.Context(), 1, 1, 0))
+	sold, err := ask(crowd, "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask(crowd, "late"); !errors.Is(err, stock.ErrSoldOut) {
+		t.Fatalf("the next key: %v, want sold out", err)
+	}
+	var all sync.WaitGroup
+	kept := make([]stock.Receipt, 40)
+	for n := range kept {
+		all.Go(func() {
+			var err error
+			if kept[n], err = ask(crowd, fmt.Sprint("key ", n%20)); err != nil && !errors.Is(err, stock.ErrSoldOut) {
+				t.Errorf("key %d: %v, want sold out", n%20, err)
+			}
+		})
+	}
+	all.Wait()
+	testkit.Must(t, set.SQL.Reset(t.Context(), 2, 1, 0)) // another product: no key of this one goes
+	for n, first := range kept {
+		again, err := ask(alone, fmt.Sprint("key ", n%20))
+		if err != nil || !again.Replayed || first.Stored == nil || string(again.Stored.Body) != string(first.Stored.Body) {
+			t.Errorf("key %d again: %+v, %v, want the answer %+v", n%20, again, err, first.Stored)
+		}
+	}
+	again, err := ask(crowd, "first")
+	if err != nil || !again.Replayed || string(again.Stored.Body) != string(sold.Stored.Body) {
+		t.Errorf("the key that sold, again: %+v, %v, want its answer %q", again, err, sold.Stored.Body)
 	}
 }

@@ -102,7 +102,7 @@ func (s *Shop) build(e *entry) {
 		Redis: b.Redis, SQL: b.SQL, Etcd: b.Etcd,
 		Orders:  &stock.Orders{Mode: m.Name, Replica: o.Replica, Redis: b.Redis, SQL: b.SQL, Steps: o.Steps},
 		Locks:   s.locks(m.Name),
-		Lockers: b.Lockers, Optional: s.outage.acquire, Group: group, Steps: o.Steps,
+		Lockers: b.Lockers, Optional: s.outage.acquire, Group: group, SoldOut: s.refusals.has, Steps: o.Steps,
 	}
 	if slices.Contains(m.Needs, stock.NeedKafka) {
 		log := kafka.Open(kafka.Options{
@@ -250,8 +250,8 @@ func (s *Shop) deduct(ctx context.Context, e *entry, req stock.Request) (stock.R
 			return stock.Receipt{}, err
 		}
 		r, err := s.retried(ctx, e, req)
-		if e.mode.RefusedByRead {
-			s.refusals.note(err)
+		if req.Store == stock.SQL {
+			s.refusals.note(req, r, err)
 		}
 		return r, err
 	})

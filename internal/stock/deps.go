@@ -29,9 +29,12 @@ type Deps struct {
 	Lockers Lockers // the services that a mode takes its lock from
 	// Optional takes a lock that only saves work. While its service is out it returns a lease on nothing, at once.
 	Optional func(ctx context.Context, take func(context.Context) (lock.Lease, error)) (lock.Lease, error)
-	Group    Group        // commits several deductions as one
-	Log      Log          // sends a deduction to the replica that consumes its product
-	Steps    *step.Stream // is told every step
+	Group    Group // commits several deductions as one
+	// SoldOut says whether the last request for a product in SQL that this process has answered was refused. It may choose
+	// a mode's way, never its answer.
+	SoldOut func(product int64) bool
+	Log     Log          // sends a deduction to the replica that consumes its product
+	Steps   *step.Stream // is told every step
 }
 
 // Locks names the locks of a mode and gives them up. Each mode has its own: the keys of two modes differ in type.

@@ -32,16 +32,22 @@ var idempotent = Mode{
 	New: func(d Deps) (Deductor, error) {
 		l, _ := d.Lockers.handoff() // without an engine, nothing is ever locked
 		keys := &idempotency.Lock{Locker: l, Client: d.Lockers.Client, Prefix: d.Lockers.Prefix, TTL: d.Lockers.TTL}
-		return idempotentDeductor{d, keys}, nil
+		return idempotentDeductor{d, keys, newQueue(d)}, nil
 	},
 }
 
 type idempotentDeductor struct {
 	deps Deps
 	keys *idempotency.Lock
+	// crowd refuses those who come too late together: the answers of a batch are kept in one transaction, where each alone
+	// would take a lock on its key and a commit.
+	crowd *queueDeductor
 }
 
 func (i idempotentDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
+	if len(req.Items) == 1 && i.deps.SoldOut(req.Items[0].ProductID) {
+		return i.crowd.Deduct(ctx, req)
+	}
 	lease, err := i.deps.Optional(ctx, func(ctx context.Context) (lock.Lease, error) {
 		return i.keys.Acquire(ctx, req.Key)
 	})

@@ -27,7 +27,7 @@ var queue = Mode{
 		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".",
 			LateWrite: "."},
 	},
-	New: func(d Deps) (Deductor, error) { return &queueDeductor{deps: d, lines: map[int64]*line{}}, nil },
+	New: func(d Deps) (Deductor, error) { return newQueue(d), nil },
 }
 
 // queueLimit is how many requests may wait for one product in one replica; further requests are refused as contended.
@@ -52,6 +52,8 @@ type queued struct {
 	taken, gone bool // under the deductor's mutex: the batch has begun, or the client hung up before it
 	done        sync.WaitGroup
 }
+
+func newQueue(d Deps) *queueDeductor { return &queueDeductor{deps: d, lines: map[int64]*line{}} }
 
 func (q *queueDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	order, err := q.deps.Orders.New(req, nil, 0)
