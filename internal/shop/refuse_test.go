@@ -1,6 +1,7 @@
 package shop_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"sync"
@@ -95,12 +96,12 @@ func TestRefusalsAreKept(t *testing.T) {
 	testkit.Must(t, set.SQL.Reset(t.Context(), 2, 1, 0)) // another product: no key of this one goes
 	for n, first := range kept {
 		again, err := ask(alone, fmt.Sprint("key ", n%20))
-		if err != nil || !again.Replayed || first.Stored == nil || string(again.Stored.Body) != string(first.Stored.Body) {
+		if err != nil || !again.Replayed || first.Stored == nil || !bytes.Equal(again.Stored.Body, first.Stored.Body) {
 			t.Errorf("key %d again: %+v, %v, want the answer %+v", n%20, again, err, first.Stored)
 		}
 	}
 	again, err := ask(crowd, "first")
-	if err != nil || !again.Replayed || string(again.Stored.Body) != string(sold.Stored.Body) {
+	if err != nil || !again.Replayed || !bytes.Equal(again.Stored.Body, sold.Stored.Body) {
 		t.Errorf("the key that sold, again: %+v, %v, want its answer %q", again, err, sold.Stored.Body)
 	}
 }
