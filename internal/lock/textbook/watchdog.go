@@ -167,6 +167,8 @@ func (l *Watchdog) try(ctx context.Context, key, owner string, entries int) (sen
 	switch {
 	case errors.Is(err, redis.Nil):
 		return sent, 0, nil
+	case err == nil && left == -2: // expired within the script, where the server's time does not stand still
+		return sent, time.Millisecond, nil
 	case err == nil && left < 0: // no expiry: somebody removed it by hand; wait for a message, at most for a TTL
 		return sent, l.ttl, nil
 	case err == nil:
