@@ -224,8 +224,8 @@ func TestCompose(t *testing.T) {
 func TestComposeReadsItsFile(t *testing.T) {
 	t.Parallel()
 	docker := testenv.Program(t, "docker", "docker.io")
-	if exec.CommandContext(t.Context(), docker, "compose", "version").Run() != nil {
-		t.Skip("docker has no compose: apt-get install docker-compose-v2")
+	if err := exec.CommandContext(t.Context(), docker, "compose", "version").Run(); err != nil {
+		testkit.Missing(t, "compose", fmt.Errorf("apt-get install docker-compose-v2: %w", err))
 	}
 	cmd := exec.CommandContext(t.Context(), docker, "compose", "--file", composeFile, "config", "--quiet")
 	cmd.Env = append(os.Environ(), "COMPOSE_PROFILES=redlock,etcd,zookeeper,consul,kafka",

@@ -79,7 +79,7 @@ func tablesOf(t *testing.T, doc, lang string) [][][]string {
 }
 
 // TestTables: the cells of the tables are of their kinds, and full. A command runs the mode and the test of its row.
-// What is in no language is the same in both.
+// Other cells are the same in both languages.
 func TestTables(t *testing.T) {
 	t.Parallel()
 	for _, s := range schemas {

@@ -29,8 +29,8 @@ const mark = "Qz7"
 var plants = []string{mark + "s3cret" + mark, mark + `a@b:c,d"e` + mark, mark + "%41%2F" + mark,
 	mark + "a b/c?d=e" + mark, mark + "#" + mark}
 
-// places are where a secret (§) can stand in the value of any flag or setting, addresses first; strict are those of
-// what is an address as a whole.
+// places are where a secret (§) can stand in the value of any flag or setting, addresses first; strict are those
+// that are a whole address.
 var (
 	places = []string{
 		"redis://u:§@127.0.0.1:1/0", "redis://127.0.0.1:1/0?master_name=m&password=§", "u:§@tcp(127.0.0.1:1)/db",

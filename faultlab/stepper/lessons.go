@@ -64,7 +64,7 @@ var lessons = []Lesson{
 		Story: text.Of("A lock with an owner and a watchdog, in Redis; the stock in the database. The lock is acquired and " +
 			"released inside the transaction, as in a method annotated with @Transactional."),
 		Aim:  text.Of("Two orders, though there was one item. Nobody needs to die, and no lock needs to expire."),
-		Hint: text.Of("When the lock is released, COMMIT is still to come. What does the next holder read?"),
+		Hint: text.Of("The lock is released before COMMIT. What does the next holder read?"),
 		Moral: text.Of("The next holder reads only committed data, and that is still the old stock. A lock must be held " +
 			"until after COMMIT: take it outside the transaction."),
 	},

@@ -26,7 +26,7 @@ type server struct {
 	url     func(addr string) string
 	addr    string                          // fixed; "" = a free loopback port, and another one should that be taken
 	dir     string                          // working directory; "" = the private one
-	prepare func(ctx context.Context) error // what comes before the first attempt; nil = nothing
+	prepare func(ctx context.Context) error // runs before the first attempt; nil = nothing does
 	setup   func(at site) ([]string, error) // writes what the process reads and returns its command line
 	env     func(addr string) []string      // nil = none
 	ready   func(ctx context.Context, addr string) error

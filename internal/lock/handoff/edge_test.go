@@ -228,7 +228,7 @@ func TestEngineFencedEndsWithItsCaller(t *testing.T) {
 }
 
 // A lock whose owner has a token of another version is refused, whether or not the caller may wait, and nothing is left
-// behind. What is no token at all is just somebody's. A queued token of another version is skipped, although its
+// behind. A value that is no token is simply somebody's. A queued token of another version is skipped, although its
 // process listens.
 func TestAnotherVersionIsRefused(t *testing.T) {
 	locktest.OnRedis(t, func(t *testing.T, s *testenv.RedisServer) {

@@ -25,7 +25,7 @@ import (
 	"lastitem/internal/testkit/locktest"
 )
 
-// inside checks that nobody shares the lock with a writer, and that fences rise. Who holds an exclusive lock is a
+// inside checks that nobody shares the lock with a writer, and that fences rise. The holder of an exclusive lock is a
 // writer. A lease is valid until it is released or its context has ended.
 type inside struct {
 	t             *testing.T
