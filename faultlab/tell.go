@@ -41,15 +41,15 @@ func (c Cell) Line(lang string) string {
 	return line + "    " + strings.Join(c.Wrong, "\n    ") + "\n"
 }
 
-// Wrong counts the cells with mistakes.
-func (r *Result) Wrong() int {
-	n := 0
+// Wrong describes each cell with mistakes in one line: which it is, and what is not as it must be.
+func (r *Result) Wrong() []string {
+	var all []string
 	for _, c := range r.Cells {
 		if len(c.Wrong) > 0 {
-			n++
+			all = append(all, fmt.Sprintf("%s %s %s: %s", c.Mode, c.Store, c.Fault, strings.Join(c.Wrong, "; ")))
 		}
 	}
-	return n
+	return all
 }
 
 // Write writes the report: the table of outcomes, the contradictions, the longest time for which others were blocked,
@@ -59,15 +59,10 @@ func (r *Result) Write(w io.Writer, lang string) error {
 	var b strings.Builder
 	r.writeTable(&b, t)
 	b.WriteString("\n")
-	if r.Wrong() == 0 {
+	if wrong := r.Wrong(); len(wrong) == 0 {
 		b.WriteString(t.asClaimed)
 	} else {
-		b.WriteString(t.wrong)
-		for _, c := range r.Cells {
-			for _, why := range c.Wrong {
-				fmt.Fprintf(&b, "  %s %s %s: %s\n", c.Mode, c.Store, c.Fault, why)
-			}
-		}
+		b.WriteString(t.wrong + "  " + strings.Join(wrong, "\n  ") + "\n")
 	}
 	for _, p := range r.Unclaimed {
 		b.WriteString(p.text(lang))

@@ -122,7 +122,7 @@ func (r *Result) pageOf(o PageOptions) labPage {
 	var counts strings.Builder
 	r.writeCounts(&counts, reportWords.In(o.Lang))
 	v.Counts, _, _ = strings.Cut(strings.TrimSpace(report.Grouped(counts.String())), "\n")
-	if n := r.Wrong(); n > 0 {
+	if n := len(r.Wrong()); n > 0 {
 		v.Tone, v.Sentence = "bad", text.Sprintf(t.Bad, n, len(r.Cells))
 	}
 	if r.Serve != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -136,11 +137,12 @@ func exploreModes(cmd *cobra.Command, f *labFlags, o faultlab.Options, line *fau
 
 // asClaimed returns nil if every cell of our own modes is as it must be; the error carries the exit code.
 func asClaimed(res *faultlab.Result) error {
-	switch n := res.Wrong(); {
+	switch wrong := res.Wrong(); {
 	case res.Judged == 0:
 		return ended(exitInconclusive, text.Of("none of %d [cell|cells] could be judged"), len(res.Cells))
-	case n > 0:
-		return ended(exitFailed, text.Of("of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be"), n, len(res.Cells))
+	case len(wrong) > 0:
+		return ended(exitFailed, text.Of("of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be:\n  %[3]s"),
+			len(wrong), len(res.Cells), strings.Join(wrong, "\n  "))
 	}
 	return nil
 }
