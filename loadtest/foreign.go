@@ -307,7 +307,7 @@ func (f Foreign) settleAll(ctx context.Context, res *Result, before map[int64]le
 		return nil
 	}
 	left := func(op audit.Op) int64 { return op.Return }
-	return each(asked(res, left), func(product, last int64) level {
+	return atOnce(asked(res, left), func(product, last int64) level {
 		read := func(ctx context.Context) (*api.Ledger, error) { return f.Ledger(ctx, product, before[product].stock) }
 		if last < 0 {
 			return levelOf(read(ctx))

@@ -4,6 +4,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"lastitem/internal/text"
@@ -62,6 +63,15 @@ type cpuTime struct {
 	busy, steal float64 // seconds of one core
 	at          time.Time
 	over        time.Duration
+}
+
+// ownCPU is the CPU time that this process has used since its start.
+func ownCPU() time.Duration {
+	var r syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
 // cores converts core seconds to cores.

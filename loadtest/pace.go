@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,28 +72,31 @@ func (d *driver) drive(ctx context.Context) {
 
 // closed runs a closed loop.
 func (d *driver) closed(ctx context.Context) {
-	var ready, done sync.WaitGroup
-	start := make(chan struct{})
 	budget := d.budget()
-	for _, w := range d.workers {
-		ready.Add(1)
-		done.Go(func() {
-			pick := picker(d.plan, w.id)
-			if d.plan.Burst {
-				_ = w.engine.Connect() // Do tries again, and reports the error
-			}
-			ready.Done()
-			<-start // all VUs begin at once
-			for n := 0; ctx.Err() == nil && budget(n); n++ {
-				d.inFlight.Add(1)
-				w.order(ctx, d.rec, pick(), -1)
-				d.inFlight.Add(-1)
-			}
+	if d.plan.Burst {
+		each(d.workers, func(w *worker) { _ = w.engine.Connect() }) // Do tries again, and reports the error
+	}
+	d.rec.begin()
+	each(d.workers, func(w *worker) {
+		pick := picker(d.plan, w.id)
+		for n := 0; ctx.Err() == nil && budget(n); n++ {
+			d.inFlight.Add(1)
+			w.order(ctx, d.rec, pick(), -1)
+			d.inFlight.Add(-1)
+		}
+	})
+}
+
+// each calls f for all workers at once, in their places, and returns when all calls have.
+func each(workers []*worker, f func(w *worker)) {
+	var done sync.WaitGroup
+	done.Add(len(workers))
+	for _, w := range workers {
+		w.engine.Go(func() {
+			defer done.Done()
+			f(w)
 		})
 	}
-	ready.Wait()
-	d.rec.begin()
-	close(start)
 	done.Wait()
 }
 
@@ -139,20 +143,12 @@ func (d *driver) goOn() bool {
 	return more
 }
 
-// arrival is one request of an open loop.
-type arrival struct {
-	at      time.Duration // when it is due, since the start
-	product int64
-}
-
-// open runs an open loop. The pacer sleeps until the next arrival is due, and queues all arrivals that are due when it
+// open runs an open loop. The pacer sleeps until the next arrival is due, and starts all arrivals that are due when it
 // wakes: timers are late by up to a millisecond, and spinning would take a core from the servers. An arrival that finds
 // MaxInFlight requests in flight is dropped and counted. It never waits: waiting would close the loop.
 func (d *driver) open(ctx context.Context) {
 	var done sync.WaitGroup
-	// The queue has room for MaxInFlight requests, so that it never blocks the pacer.
-	queue := make(chan arrival, d.plan.MaxInFlight)
-	started := 0
+	idle := newIdlers(d.workers)
 	pick := picker(d.plan, 0)
 	due := NewSchedule(d.plan)
 	d.rec.begin()
@@ -160,31 +156,58 @@ func (d *driver) open(ctx context.Context) {
 		if !rest(ctx, at-time.Since(d.rec.start)) || d.stopped() {
 			break
 		}
-		if d.inFlight.Load() >= int64(d.plan.MaxInFlight) {
+		w := idle.take()
+		if w == nil {
 			d.dropped.Add(1)
 			continue
 		}
-		// All started workers are busy: start another. A slow service gets many workers, a fast one few, whose connections
-		// stay warm.
-		if int(d.inFlight.Add(1)) > started {
-			w := d.workers[started]
-			started++
-			done.Go(func() { d.serve(ctx, w, queue) })
-		}
-		queue <- arrival{at: at, product: pick()}
+		product := pick()
+		done.Add(1)
+		d.inFlight.Add(1)
+		w.engine.Go(func() {
+			defer done.Done()
+			if ctx.Err() == nil {
+				w.order(ctx, d.rec, product, int64(at))
+			}
+			d.inFlight.Add(-1)
+			idle.put(w)
+		})
 	}
-	close(queue)
 	done.Wait()
 }
 
-// serve sends the queued requests; once ctx has ended, it only empties the queue.
-func (d *driver) serve(ctx context.Context, w *worker, queue <-chan arrival) {
-	for a := range queue {
-		if ctx.Err() == nil {
-			w.order(ctx, d.rec, a.product, int64(a.at))
-		}
-		d.inFlight.Add(-1)
+// idlers are the workers without a request. The one that was busy last comes first: a slow service gets many workers, a
+// fast one few, whose connections stay warm.
+type idlers struct {
+	mu  sync.Mutex
+	all []*worker
+}
+
+// newIdlers returns the workers, the first of them on top.
+func newIdlers(workers []*worker) *idlers {
+	all := slices.Clone(workers)
+	slices.Reverse(all)
+	return &idlers{all: all}
+}
+
+// take removes a worker; nil if none is idle.
+func (i *idlers) take() *worker {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	last := len(i.all) - 1
+	if last < 0 {
+		return nil
 	}
+	w := i.all[last]
+	i.all = i.all[:last]
+	return w
+}
+
+// put gives a worker back.
+func (i *idlers) put(w *worker) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.all = append(i.all, w)
 }
 
 // warm sends requests for product until the plan's warm-up is over, at least one over every connection that the run
@@ -198,15 +221,11 @@ func (d *driver) warm(ctx context.Context, product int64) {
 		workers = workers[:min(len(workers), warmWorkers)]
 	}
 	until := time.Now().Add(d.plan.Warmup)
-	var done sync.WaitGroup
-	for _, w := range workers {
-		done.Go(func() {
-			for first := true; ctx.Err() == nil && (first || time.Now().Before(until)); first = false {
-				w.order(ctx, nil, product, -1)
-			}
-		})
-	}
-	done.Wait()
+	each(workers, func(w *worker) {
+		for first := true; ctx.Err() == nil && (first || time.Now().Before(until)); first = false {
+			w.order(ctx, nil, product, -1)
+		}
+	})
 }
 
 // warmWorkers is how many clients warm up an open loop.

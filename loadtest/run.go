@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
@@ -78,10 +79,12 @@ func (d *driver) load(ctx context.Context, res *Result, base Progress, progress 
 		return fault(text.Of("interrupted before the load: %w"), err)
 	}
 	stop := d.watch(base, progress)
-	before := readCPU()
+	before, own, began := readCPU(), ownCPU(), time.Now()
 	d.drive(ctx)              // returns when the last answer is there, also after an interruption
 	res.Started = d.rec.start // after the connections of a burst were opened: the times of the history count from here
 	during := readCPU().since(before)
+	res.GeneratorCores = (ownCPU() - own).Seconds() / time.Since(began).Seconds()
+	res.BusyCores = during.cores(during.busy)
 	stop()
 	d.rec.fill(res)
 	res.Dropped, res.Extra = int(d.dropped.Load()), int(d.extra.Load())

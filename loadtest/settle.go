@@ -50,7 +50,7 @@ func afterwards(res *Result) time.Duration {
 // changing.
 func settleAll(ctx context.Context, c *Control, res *Result) map[int64]bookkeeping {
 	sent := func(op audit.Op) int64 { return op.Call }
-	return each(asked(res, sent), func(product, last int64) (b bookkeeping) {
+	return atOnce(asked(res, sent), func(product, last int64) (b bookkeeping) {
 		read := func(ctx context.Context) (*api.Ledger, error) { return c.Ledger(ctx, product) }
 		if last >= 0 {
 			quiet := res.Started.Add(time.Duration(last) + res.Plan.Wait + settleServer)
@@ -64,9 +64,9 @@ func settleAll(ctx context.Context, c *Control, res *Result) map[int64]bookkeepi
 	})
 }
 
-// each calls settled for every product of asked with its time, settleAtOnce of them at a time, and returns the results
+// atOnce calls settled for every product of asked with its time, settleAtOnce of them at a time, and returns the results
 // by product.
-func each[T any](asked map[int64]int64, settled func(product, last int64) T) map[int64]T {
+func atOnce[T any](asked map[int64]int64, settled func(product, last int64) T) map[int64]T {
 	var mu sync.Mutex
 	var done sync.WaitGroup
 	results, room := map[int64]T{}, make(chan struct{}, settleAtOnce)

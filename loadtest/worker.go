@@ -53,7 +53,7 @@ func (w *worker) order(ctx context.Context, rec *recorder, product, intended int
 			retry:    try > 0,
 			lags:     intended >= 0 && try == 0,
 		})
-		if !read.Again || try >= w.plan.Retry || !rest(ctx, pauseAfter(try, a.RetryAfter)) {
+		if !read.Again || try >= w.plan.Retry || !w.engine.Rest(ctx, pauseAfter(try, a.RetryAfter)) {
 			return
 		}
 	}
@@ -93,19 +93,7 @@ func pauseAfter(try int, asked time.Duration) time.Duration {
 }
 
 // rest waits for d; false means that ctx ended first.
-func rest(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
-}
+func rest(ctx context.Context, d time.Duration) bool { return client.Rest(ctx, d) }
 
 // picker returns a function that chooses the products of one source of requests, numbered by stream: the same plan
 // makes the same choices. With a skew, the first product is chosen most often.

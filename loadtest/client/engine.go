@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,9 +16,14 @@ import (
 	"lastitem/internal/text"
 )
 
-// Engine is the HTTP client of one worker, used by one goroutine at a time. An engine never sends a request twice,
-// because a request without an answer may have been executed.
+// Engine is the HTTP client of one worker, and the place where the worker's code runs: one function at a time. An engine
+// never sends a request twice, because a request without an answer may have been executed.
 type Engine interface {
+	// Go runs f, which may use the engine, beside its caller. In f nothing may block for long but the engine's own
+	// methods: other workers may share its thread.
+	Go(f func())
+	// Rest waits for d within f; false means that ctx ended first.
+	Rest(ctx context.Context, d time.Duration) bool
 	// Connect opens the connection before the first request, so that handshakes do not spread out a burst; it does nothing
 	// if the engine pools its connections or has one already.
 	Connect() error
@@ -96,19 +102,24 @@ func NewEngines(name string, t Target) ([]Engine, error) {
 	if t.URL == nil || t.URL.Host == "" || (t.URL.Scheme != "http" && t.URL.Scheme != "https") {
 		return nil, text.Of("loadtest: the address must be a URL with http or https and a host, not %q").Errorf(t.URL)
 	}
-	var build func() Engine
+	engines := make([]Engine, t.Workers)
 	switch name {
 	case EngineRaw, "":
-		build = func() Engine { return newRaw(t) }
+		all := make([]*raw, t.Workers)
+		for i := range all {
+			all[i] = newRaw(t)
+			engines[i] = all[i]
+		}
+		if t.URL.Scheme == "http" {
+			spread(all)
+		}
 	case EngineResty:
 		shared := newResty(t)
-		build = func() Engine { return shared.worker() }
+		for i := range engines {
+			engines[i] = shared.worker()
+		}
 	default:
 		return nil, text.Of("loadtest: no engine %q; there are %s").Errorf(name, strings.Join(EngineNames, ", "))
-	}
-	engines := make([]Engine, t.Workers)
-	for i := range engines {
-		engines[i] = build()
 	}
 	return engines, nil
 }

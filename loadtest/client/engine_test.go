@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"crypto/x509"
 	"fmt"
 	"io"
@@ -8,7 +9,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,10 +23,10 @@ import (
 	"lastitem/internal/testkit"
 )
 
-// eachEngine runs a test with every engine.
+// eachEngine runs a test with every engine, and with raw both in the test's goroutine and on its loop.
 func eachEngine(t *testing.T, test func(t *testing.T, name string)) {
 	t.Helper()
-	for _, name := range EngineNames {
+	for _, name := range append([]string{rawOnLoop}, EngineNames...) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, name)
@@ -212,17 +216,23 @@ func TestEngineGivesUp(t *testing.T) {
 // An engine notices that the server has closed an idle connection before it writes to it.
 func TestRawNoticesAConnectionThatWasClosedAtRest(t *testing.T) {
 	t.Parallel()
-	server := newWire(t, hangsUp(okAnswer))
-	e := engine(t, EngineRaw, server.url, patience).(*raw)
-	for i := range 5 {
-		if got := e.Do(buy()); got.Err != "" {
-			t.Fatalf("Do() %d = %+v, want an answer", i, got)
+	for _, name := range []string{EngineRaw, rawOnLoop} {
+		server := newWire(t, hangsUp(okAnswer))
+		e := engine(t, name, server.url, patience)
+		for i := range 5 {
+			if got := e.Do(buy()); got.Err != "" {
+				t.Fatalf("%s: Do() %d = %+v, want an answer", name, i, got)
+			}
+			r, ok := e.(*raw)
+			if !ok {
+				r = e.(placed).raw
+			}
+			testkit.Until(t, "closed by the server", r.closedByServer)
+			r.lastUse = r.lastUse.Add(-2 * restingFor)
 		}
-		testkit.Until(t, "closed by the server", e.closedByServer)
-		e.lastUse = e.lastUse.Add(-2 * restingFor)
-	}
-	if n := server.requests.Load(); n != 5 {
-		t.Errorf("the server saw %d requests, want 5", n)
+		if n := server.requests.Load(); n != 5 {
+			t.Errorf("%s: the server saw %d requests, want 5", name, n)
+		}
 	}
 }
 
@@ -232,13 +242,78 @@ func TestRawDropsWhatFollowsAnAnswer(t *testing.T) {
 	server := newWire(t, func(conn *net.TCPConn, n int, r *http.Request) bool {
 		return says(strings.ReplaceAll(okAnswer, "o-1", "o-"+r.Header.Get(api.HeaderKey))+okAnswer)(conn, n, r)
 	})
-	e := engine(t, EngineRaw, server.url, patience)
-	for _, key := range []string{"2", "3", "4"} {
-		call := buy()
-		call.Key = key
-		if got := e.Do(call); got.OrderID != "o-"+key || got.Err != "" {
-			t.Errorf("Do() = %+v, want order o-%s", got, key)
+	for _, name := range []string{EngineRaw, rawOnLoop} {
+		e := engine(t, name, server.url, patience)
+		for _, key := range []string{"2", "3", "4"} {
+			call := buy()
+			call.Key = key
+			if got := e.Do(call); got.OrderID != "o-"+key || got.Err != "" {
+				t.Errorf("%s: Do() = %+v, want order o-%s", name, got, key)
+			}
 		}
+	}
+}
+
+// What does not fit into one write or one read goes and comes in parts.
+func TestEngineLargeBodies(t *testing.T) {
+	t.Parallel()
+	const size = 8 << 20
+	eachEngine(t, func(t *testing.T, name string) {
+		u := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(50 * time.Millisecond) // the request fills the buffers of the connection, and the writer waits
+			n, _ := io.Copy(io.Discard, r.Body)
+			fmt.Fprintf(w, `{"order_id":"%d","padding":"%s"}`, n, strings.Repeat("x", maxBody/2))
+		})
+		call := buy()
+		call.Body = make([]byte, size)
+		if got := engine(t, name, u, patience).Do(call); got.OrderID != strconv.Itoa(size) {
+			t.Errorf("Do() = %+v, want an answer of the %d bytes that arrived", got, size)
+		}
+	})
+}
+
+// Workers of a loop do not wait for one that waits, and a pause ends with its context.
+func TestLoopGoesOn(t *testing.T) {
+	t.Parallel()
+	server := newWire(t, func(conn *net.TCPConn, n int, r *http.Request) bool {
+		return r.Header.Get(api.HeaderKey) == "silent" || says(okAnswer)(conn, n, r)
+	})
+	const workers = 40
+	engines, err := NewEngines(EngineRaw, Target{URL: server.url, Timeout: time.Second, Workers: workers})
+	testkit.Must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all, answered sync.WaitGroup
+	all.Add(workers)
+	answered.Add(workers / 2)
+	var missed, rested atomic.Int64
+	for i, e := range engines {
+		e.Go(func() {
+			defer all.Done()
+			call := buy()
+			if i%4 == 0 {
+				call.Key = "silent"
+			}
+			if got := e.Do(call); (got.Err == ErrTimeout) != (i%4 == 0) {
+				missed.Add(1)
+			}
+			if i%2 == 1 {
+				answered.Done()
+				if e.Rest(ctx, time.Hour) {
+					rested.Add(1)
+				}
+			} else if !e.Rest(ctx, time.Millisecond) && ctx.Err() == nil {
+				rested.Add(1)
+			}
+		})
+	}
+	answered.Wait()
+	cancel()
+	all.Wait()
+	for _, e := range engines {
+		e.Close()
+	}
+	if missed.Load() > 0 || rested.Load() > 0 {
+		t.Errorf("%d of %d answers and %d pauses were not as they must be", missed.Load(), workers, rested.Load())
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -20,11 +21,21 @@ const (
 	// restingFor is how long a connection may be idle before the engine checks whether the server has closed it. On a busy
 	// connection the check would cost a system call per request and would hardly ever find a closed one.
 	restingFor = 2 * time.Millisecond
+	// looksAfter is how often a client that pauses on a loop looks whether the run has ended.
+	looksAfter = 50 * time.Millisecond
 )
 
+// link is the connection of a raw engine.
+type link interface {
+	io.ReadWriteCloser
+	SetDeadline(t time.Time) error
+}
+
 // raw is the cheapest engine: one keep-alive connection, the request written in one piece from a reused buffer, and a
-// parser only for the answers of a deduction.
+// parser only for the answers of a deduction. On Linux its code runs on a [loop], unless it needs TLS.
 type raw struct {
+	loop    *loop // nil = in goroutines
+	task    *task // of the function that Go runs on the loop
 	timeout time.Duration
 	addr    string
 	tls     *tls.Config // nil = plain
@@ -32,7 +43,7 @@ type raw struct {
 	headers string      // the headers that every request has
 	host    string      // in them
 
-	conn    net.Conn
+	conn    link
 	in      *bufio.Reader
 	lastUse time.Time
 	out     []byte // the request
@@ -67,8 +78,51 @@ func (r *raw) Connect() error {
 	return r.connect(time.Now().Add(r.timeout))
 }
 
-// Close closes the connection.
+// Go runs f beside its caller: on the loop, or in a goroutine.
+func (r *raw) Go(f func()) {
+	if r.loop == nil {
+		go f()
+		return
+	}
+	r.loop.post(func() {
+		r.task = new(task)
+		r.loop.start(r.task, func() {
+			f()
+			r.task = nil
+		})
+	})
+}
+
+// Rest waits for d; false means that ctx ended first.
+func (r *raw) Rest(ctx context.Context, d time.Duration) bool {
+	if r.task == nil {
+		return Rest(ctx, d)
+	}
+	for until := time.Now().Add(d); ctx.Err() == nil; {
+		left := time.Until(until)
+		if left <= 0 {
+			return true
+		}
+		r.task.wait(time.Now().Add(min(left, looksAfter)))
+	}
+	return false
+}
+
+// Close closes the connection, and leaves the loop.
 func (r *raw) Close() {
+	l := r.loop
+	if r.loop = nil; l == nil {
+		r.drop()
+		return
+	}
+	l.post(func() {
+		r.drop()
+		l.users--
+	})
+}
+
+// drop closes the connection.
+func (r *raw) drop() {
 	if r.conn != nil {
 		_ = r.conn.Close()
 		r.conn = nil
@@ -80,7 +134,7 @@ func (r *raw) Do(call *Call) Answer {
 	now := time.Now()
 	deadline := now.Add(r.timeout)
 	if r.conn != nil && now.Sub(r.lastUse) > restingFor && r.closedByServer() {
-		r.Close()
+		r.drop()
 	}
 	// One write sends the whole request, so that no part is in a buffer when the outcome is decided.
 	r.out = r.appendRequest(r.out[:0], call)
@@ -93,7 +147,7 @@ func (r *raw) Do(call *Call) Answer {
 		a.Err = transportError(err)
 	}
 	if err != nil || !reusable || r.in.Buffered() > 0 {
-		r.Close() // neither the rest of a late answer nor unrequested bytes may be read as the next answer
+		r.drop() // neither the rest of a late answer nor unrequested bytes may be read as the next answer
 	}
 	r.lastUse = time.Now()
 	return a
@@ -116,7 +170,7 @@ func (r *raw) write(deadline time.Time) (Answer, bool) {
 		}
 		// With TLS n does not show how much was sent.
 		sent := n > 0 || r.tls != nil
-		r.Close()
+		r.drop()
 		if sent || fresh {
 			return Answer{Err: transportError(err), Sent: sent}, false
 		}
@@ -125,25 +179,33 @@ func (r *raw) write(deadline time.Time) (Answer, bool) {
 
 // connect dials, with the TLS handshake where there is one.
 func (r *raw) connect(deadline time.Time) error {
-	dialer := net.Dialer{Deadline: deadline}
-	conn, err := dialer.Dial("tcp", r.addr)
+	conn, err := r.dial(&net.Dialer{Deadline: deadline})
 	if err != nil {
 		return err
-	}
-	if r.tls != nil {
-		secure := tls.Client(conn, r.tls)
-		ctx, cancel := context.WithDeadline(context.Background(), deadline)
-		defer cancel()
-		if err := secure.HandshakeContext(ctx); err != nil {
-			_ = conn.Close()
-			return err
-		}
-		conn = secure
 	}
 	r.conn = conn
 	r.in.Reset(conn)
 	r.lastUse = time.Now()
 	return nil
+}
+
+// dial returns a connection of the place where the engine runs.
+func (r *raw) dial(dialer *net.Dialer) (link, error) {
+	if r.task != nil {
+		return r.loop.dial(r, dialer)
+	}
+	conn, err := dialer.Dial("tcp", r.addr)
+	if err != nil || r.tls == nil {
+		return conn, err
+	}
+	secure := tls.Client(conn, r.tls)
+	ctx, cancel := context.WithDeadline(context.Background(), dialer.Deadline)
+	defer cancel()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return secure, nil
 }
 
 // closedByServer checks, without waiting, whether an idle connection has an end of file or unrequested bytes (a 408
@@ -152,28 +214,39 @@ func (r *raw) closedByServer() bool {
 	if r.in.Buffered() > 0 {
 		return true
 	}
-	conn := r.conn
-	if secure, ok := conn.(*tls.Conn); ok {
-		conn = secure.NetConn()
-	}
-	tcp, ok := conn.(*net.TCPConn)
-	if !ok {
-		return false
-	}
-	socket, err := tcp.SyscallConn()
-	if err != nil {
-		return true
-	}
 	quiet := false
-	err = socket.Read(func(fd uintptr) bool {
+	err := withDescriptor(r.conn, func(fd uintptr) error {
 		var one [1]byte
 		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		quiet = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
-		return true
+		return nil
 	})
 	// Readable: an end of file, or unrequested bytes. TLS may send session tickets at any time, so with TLS bytes do not
 	// mean the end.
 	return err != nil || (!quiet && r.tls == nil)
+}
+
+// withDescriptor calls f with the descriptor of a connection.
+func withDescriptor(conn any, f func(fd uintptr) error) error {
+	if own, ok := conn.(interface{ descriptor() uintptr }); ok {
+		return f(own.descriptor())
+	}
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var result error
+	if err := raw.Control(func(fd uintptr) { result = f(fd) }); err != nil {
+		return err
+	}
+	return result
 }
 
 // appendRequest formats the call as HTTP/1.1.

@@ -24,6 +24,7 @@ type restyEngine struct {
 
 // restyWorker is one worker's engine.
 type restyWorker struct {
+	goroutines
 	shared *restyEngine
 	reader reader
 }

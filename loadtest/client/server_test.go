@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -112,12 +113,42 @@ func serve(t *testing.T, h http.HandlerFunc) *url.URL {
 	return u
 }
 
+// rawOnLoop is what engine takes for the raw engine with its calls made on its loop.
+const rawOnLoop = EngineRaw + " on its loop"
+
+// placed makes the calls of a raw engine where Go runs a function.
+type placed struct{ *raw }
+
+func (p placed) Connect() (err error) {
+	p.run(func() { err = p.raw.Connect() })
+	return err
+}
+
+func (p placed) Do(call *Call) (a Answer) {
+	p.run(func() { a = p.raw.Do(call) })
+	return a
+}
+
+// run runs f and waits for it.
+func (p placed) run(f func()) {
+	done := make(chan struct{})
+	p.Go(func() {
+		defer close(done)
+		f()
+	})
+	<-done
+}
+
 // engine returns one engine, closed with the test.
 func engine(t *testing.T, name string, u *url.URL, timeout time.Duration) Engine {
 	t.Helper()
-	engines, err := NewEngines(name, Target{URL: u, Timeout: timeout, Workers: 1})
+	kind, _, onLoop := strings.Cut(name, " ")
+	engines, err := NewEngines(kind, Target{URL: u, Timeout: timeout, Workers: 1})
 	testkit.Must(t, err)
 	t.Cleanup(engines[0].Close)
+	if onLoop {
+		return placed{engines[0].(*raw)}
+	}
 	return engines[0]
 }
 

@@ -67,7 +67,7 @@ func openRun() loadtest.Result {
 	r.Plan.Stages = []loadtest.Stage{{For: 2 * time.Second, Rate: 100}, {For: 3 * time.Second, Rate: 400.5}}
 	r.Dropped, r.Retried, r.Lag, r.Noisy, r.Partial = 7, 5, resulttest.Latency(750, 200*time.Microsecond),
 		[]string{"7 arrivals were dropped"}, true
-	r.Elapsed = 5 * time.Second
+	r.Elapsed, r.GeneratorCores, r.BusyCores = 5*time.Second, 0.42, 1.68
 	r.Series = nil
 	for i, n := range []int64{20, 80, 160, 0, 240} {
 		r.Series = append(r.Series, loadtest.Window{At: time.Duration(i) * time.Second, For: time.Second, Accepted: n,

@@ -141,12 +141,27 @@ func writeLoad(b *strings.Builder, r loadtest.Result, lang string) {
 	if len(r.Served) > 0 {
 		line(text.Of("served by: %s").With(servedText(r.Served, lang)).In(lang))
 	}
+	if said := processorsText(r, lang); said != "" {
+		line(said)
+	}
 	if spark, peak := sparkline(r.Series); spark != "" {
 		line(text.Of("accepted per second, over the run: %s (peak %d)").With(spark, peak).In(lang))
 	}
 	for _, why := range r.Noisy {
 		line(text.Of("noisy: %s").With(why).In(lang))
 	}
+}
+
+// processorsText says how much of the processors the load generator took from what it measured; "" if nobody knows.
+func processorsText(r loadtest.Result, lang string) string {
+	switch {
+	case r.GeneratorCores == 0:
+		return ""
+	case r.BusyCores < r.GeneratorCores:
+		return text.Of("processors: the load generator kept %.2f cores busy").With(r.GeneratorCores).In(lang)
+	}
+	return text.Of("processors: %.2f cores busy, %.2f of them (%.0f%%) with the load generator").With(r.BusyCores,
+		r.GeneratorCores, 100*r.GeneratorCores/r.BusyCores).In(lang)
 }
 
 // servedText returns the share of each replica, in the order of their names: "1 33%, 2 34%, 3 33%".
