@@ -30,8 +30,8 @@ type Result struct {
 	AcceptedPerSecond float64       `json:"accepted_per_second"`
 	RequestsPerSecond float64       `json:"requests_per_second"`
 
-	// GeneratorCores is how many cores this process kept busy during the load, and BusyCores how many of the machine's were
-	// busy with anything; 0 = the system does not tell.
+	// GeneratorCores is how many cores this process kept busy during the load, and BusyCores how many of the machine's
+	// were busy with anything; 0 = the system does not tell.
 	GeneratorCores float64 `json:"generator_cores"`
 	BusyCores      float64 `json:"busy_cores,omitempty"`
 

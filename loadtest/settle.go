@@ -64,8 +64,8 @@ func settleAll(ctx context.Context, c *Control, res *Result) map[int64]bookkeepi
 	})
 }
 
-// atOnce calls settled for every product of asked with its time, settleAtOnce of them at a time, and returns the results
-// by product.
+// atOnce calls settled for every product of asked with its time, settleAtOnce of them at a time, and returns the
+// results by product.
 func atOnce[T any](asked map[int64]int64, settled func(product, last int64) T) map[int64]T {
 	var mu sync.Mutex
 	var done sync.WaitGroup

@@ -16,8 +16,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// Engine is the HTTP client of one worker, and the place where the worker's code runs: one function at a time. An engine
-// never sends a request twice, because a request without an answer may have been executed.
+// Engine is the HTTP client of one worker, and the place where the worker's code runs: one function at a time. An
+// engine never sends a request twice, because a request without an answer may have been executed.
 type Engine interface {
 	// Go runs f, which may use the engine, beside its caller. In f nothing may block for long but the engine's own
 	// methods: other workers may share its thread.
