@@ -183,8 +183,8 @@ bench-tricks: build ## what each optimization of the lock engine and its batcher
 	@$(test_path); export PATH; exec bin/shop with-stack -- scripts/bench-tricks $(or $(rounds),10)
 
 .PHONY: bench-versus
-bench-versus: ## the locks of this tree beside those of another commit, in turn, by benchstat, six minutes: commit=HEAD~ rounds=10 bench_flags='-scenario hot-64x4'
-	@$(test_path); export PATH; exec scripts/bench-versus $(or $(commit),HEAD~) $(or $(rounds),10) $(bench_flags)
+bench-versus: ## the locks, or with modes=queue,redis-lua the modes, of this tree and another commit, in turn: commit=HEAD~ rounds=10 bench_flags='-scenario hot-64x4'
+	@$(test_path); export PATH; export MODES='$(modes)'; exec scripts/bench-versus $(or $(commit),HEAD~) $(or $(rounds),10) $(bench_flags)
 
 .PHONY: bench-modes
 bench-modes: build ## every mode on durable servers, as a share of noop, under a quarter of an hour: bench_flags='-mode handoff,queue -rounds 5'

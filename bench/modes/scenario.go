@@ -14,7 +14,7 @@ import (
 type scenario struct {
 	name, title string
 	balanced    bool    // through nginx to all replicas; else directly to one replica
-	far         bool    // from Redis: see distance
+	far         bool    // from the servers: see distance
 	soldOut     bool    // one unit of stock: the refusals are measured
 	entries     []entry // nil = every mode, with one product
 }
@@ -55,11 +55,11 @@ var scenarios = []scenario{
 	{name: direct, title: "one replica, direct, one product"},
 	{name: balanced, title: "three replicas behind nginx, one product", balanced: true},
 	{name: refusals, title: "one replica, direct, one product of which there is one unit: sold out", soldOut: true},
-	{name: far, title: "one replica, direct, Redis 1 ms away in each direction", far: true,
-		entries: []entry{oneLock, segments, perProduct, allProducts}},
+	{name: far, title: "one replica, direct, Redis and SQL a round trip of 1 ms away", far: true,
+		entries: []entry{oneLock, segments, perProduct, allProducts, one("sql-atomic"), one("sql-one-trip"), one("queue")}},
 }
 
-// distance is the delay of a far Redis, in each direction.
+// distance is the round trip to a far server.
 const distance = time.Millisecond
 
 // The load's fixed parts.

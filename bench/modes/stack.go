@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -14,7 +13,6 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
-	"lastitem/internal/wire"
 	"lastitem/loadtest"
 )
 
@@ -39,7 +37,6 @@ type sites struct {
 	direct, balanced, far *site
 
 	farStack *localstack.Stack
-	delay    *wire.Proxy
 }
 
 // openSites starts the servers and the replicas.
@@ -123,22 +120,16 @@ func (all *sites) of(ctx context.Context, s scenario) (*site, error) {
 	return all.direct, nil
 }
 
-// openFar starts a replica with a delay between it and Redis.
+// openFar starts a replica with a delay between it and its servers.
 func (all *sites) openFar(ctx context.Context) (*site, error) {
 	if all.far != nil {
 		return all.far, nil
 	}
-	u, err := url.Parse(all.stack.Redis.URL)
-	if err != nil {
-		return nil, err
-	}
-	if all.delay, err = wire.NewDelayed("redis", u.Host, wire.Raw, distance); err != nil {
-		return nil, err
-	}
-	u.Host = all.delay.Addr
+	var err error
 	all.farStack, err = localstack.Start(ctx, localstack.Options{
 		Replicas: 1, Backend: all.options.backend, Binary: all.options.shop,
-		Only: []string{localstack.Redis, localstack.MySQL}, Redis: u.String(), SQL: all.stack.SQL.URL,
+		Only: []string{localstack.Redis, localstack.MySQL}, Redis: all.stack.Redis.URL, SQL: all.stack.SQL.URL,
+		RTT: distance,
 	})
 	if err != nil {
 		return nil, err
@@ -152,9 +143,6 @@ func (all *sites) close() error {
 	var err error
 	if all.farStack != nil {
 		err = all.farStack.Close()
-	}
-	if all.delay != nil {
-		all.delay.Close()
 	}
 	for _, s := range []*site{all.direct, all.balanced, all.far} {
 		if s != nil {

@@ -88,6 +88,7 @@ type Set struct {
 
 	log     *slog.Logger
 	groups  *sql.DB // of group commits
+	trips   *sql.DB // of deductions in one packet
 	healths map[string]*health
 	slots   reloader // of the client
 	masters *masters // of the Redis Cluster; nil = Redis is none
@@ -155,11 +156,12 @@ func (s *Set) openSQL(cfg Config) error {
 	s.SQL.AnswersWithin(cfg.Patience.orDefault().SQL)
 	s.SQL.CommitsWithin(cfg.Patience.orDefault().Settle)
 	if s.SQL.MySQL() {
-		if s.groups, err = openGroups(cfg.SQL, cfg.pool()); err != nil {
+		if s.groups, s.trips, err = openPools(cfg.SQL, cfg.pool()); err != nil {
 			return err
 		}
-		s.closing = append(s.closing, s.groups.Close)
+		s.closing = append(s.closing, s.groups.Close, s.trips.Close)
 		s.SQL.GroupsOn(s.groups)
+		s.SQL.TripsOn(s.trips)
 	}
 	return s.probeSQL(cfg)
 }
@@ -310,7 +312,7 @@ func (s *Set) Pools() []Pool {
 		}
 	}
 	if s.groups != nil {
-		all = append(all, poolOf("sql_groups", s.groups))
+		all = append(all, poolOf("sql_groups", s.groups), poolOf("sql_trips", s.trips))
 	}
 	return all
 }

@@ -324,6 +324,7 @@ func mysqlConnector(dsn string, l link) (sqldriver.Connector, error) {
 		}
 	}
 	cfg.InterpolateParams = true // one round trip a statement instead of two
+	cfg.MultiStatements = l.packets
 	// affected rows are those that changed: that is how a key which is there already is noticed
 	cfg.ClientFoundRows = false
 	cfg.Logger = &driver.NopLogger{} // errors are returned
@@ -342,18 +343,28 @@ func mysqlConnector(dsn string, l link) (sqldriver.Connector, error) {
 	return refusing{connector, zone}, nil
 }
 
-// groupConns is how many products' group commits may be under way at a time; others wait, in order.
-const groupConns = 16
+// groupConns is how many products' group commits may be under way at a time, and tripConns how many deductions in one
+// packet; others wait, in order.
+const (
+	groupConns = 16
+	tripConns  = 32
+)
 
-// openGroups returns the pool of [store.SQL.GroupTx], which does not connect yet.
-func openGroups(dsn string, l link) (*sql.DB, error) {
+// openPools returns the pools of [store.SQL.GroupTx] and [store.SQL.SellInOneTrip], which do not connect yet.
+func openPools(dsn string, l link) (groups, trips *sql.DB, err error) {
 	connector, err := mysqlConnector(dsn, l)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	pool := sql.OpenDB(store.GroupSessions(connector))
-	limit(pool, min(l.conns, groupConns))
-	return pool, nil
+	groups = sql.OpenDB(store.GroupSessions(connector))
+	limit(groups, min(l.conns, groupConns))
+	l.packets = true
+	if connector, err = mysqlConnector(dsn, l); err != nil {
+		return nil, nil, err
+	}
+	trips = sql.OpenDB(store.TripSessions(connector))
+	limit(trips, min(l.conns, tripConns))
+	return groups, trips, nil
 }
 
 // paramsSQL matches the parameters of an address. The driver takes a slash in them, as in a file's name, for the one

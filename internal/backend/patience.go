@@ -35,6 +35,7 @@ type link struct {
 	conns    int
 	name     string // the name that the connections give to the server; "" = none
 	patience Patience
+	packets  bool      // SQL: several statements in one packet
 	slots    *reloader // of its client, if that is one of a cluster; nil = nobody else needs it
 }
 

@@ -74,7 +74,8 @@ func TestDeadlocksAreTriedAgain(t *testing.T) {
 	} {
 		testkit.Must(t, b.SQL.DB().Exec(statement).Error)
 	}
-	for _, mode := range []string{"sql-atomic", "sql-for-update", "sql-version", "idempotent", "lease-seq", "queue"} {
+	for _, mode := range []string{"sql-atomic", "sql-for-update", "sql-version", "sql-one-trip", "idempotent", "lease-seq",
+		"queue"} {
 		var products []int64
 		for range 8 {
 			products = append(products, h.Product(t, 16, 0))

@@ -39,6 +39,7 @@ func Modes() []Mode {
 		sqlVersion,
 		sqlUpdatetime,
 		sqlAtomic,
+		sqlOneTrip,
 		redisWatch,
 		redisDecr,
 		redisLua,

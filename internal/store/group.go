@@ -19,13 +19,20 @@ func (s *SQL) GroupsOn(pool *sql.DB) { s.groups = pool }
 
 // GroupSessions makes the connections of a pool for [SQL.GroupTx], by c. Isolation and autocommit are set once for each
 // of them, not in every transaction; no other pool may use them.
-func GroupSessions(c driver.Connector) driver.Connector { return groupSessions{c} }
+func GroupSessions(c driver.Connector) driver.Connector { return sessions{c, groupSession} }
 
-type groupSessions struct{ driver.Connector }
+// groupSession is for transactions of READ COMMITTED that their first statement begins.
+var groupSession = []string{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET SESSION autocommit = 0"}
 
-// Connect opens a session with isolation READ COMMITTED in which the first statement begins a transaction.
-func (g groupSessions) Connect(ctx context.Context) (driver.Conn, error) {
-	c, err := g.Connector.Connect(ctx)
+// sessions opens sessions and executes statements in each.
+type sessions struct {
+	driver.Connector
+	first []string
+}
+
+// Connect opens a session.
+func (s sessions) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := s.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +40,7 @@ func (g groupSessions) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("store: %T does not execute statements", c), c.Close())
 	}
-	for _, q := range []string{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET SESSION autocommit = 0"} {
+	for _, q := range s.first {
 		if _, err := e.ExecContext(ctx, q, nil); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}

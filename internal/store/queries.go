@@ -28,6 +28,7 @@ type queries struct {
 	readLocked, insertAnswers, readAnswers string
 	look                                   string
 	readRun, takeOfRun, sold, anySold      string
+	sellInOneTrip                          string // MySQL only
 
 	totals, ordersPage, cartKeysPage, keysPage string
 	ordersOf, keysOf, cartKeysOf               string
@@ -53,7 +54,7 @@ func loadQueries(dialect string) (queries, error) {
 		"delete_cart_keys": &q.deleteCartKeys, "unkey_carts": &q.unkeyCarts, "delete_lock": &q.deleteLock,
 		"set_fenced": &q.setFenced, "raise_fence": &q.raiseFence, "raise_fence_strictly": &q.raiseFenceStrictly,
 		"read_locked": &q.readLocked, "insert_answers": &q.insertAnswers, "read_answers": &q.readAnswers,
-		"read_run": &q.readRun, "take_of_run": &q.takeOfRun, "sold": &q.sold, "any_sold": &q.anySold,
+		"read_run": &q.readRun, "take_of_run": &q.takeOfRun, "sell_in_one_trip": &q.sellInOneTrip, "sold": &q.sold, "any_sold": &q.anySold,
 		"totals": &q.totals, "orders_page": &q.ordersPage, "cart_keys_page": &q.cartKeysPage, "keys_page": &q.keysPage,
 		"orders_of": &q.ordersOf, "keys_of": &q.keysOf, "cart_keys_of": &q.cartKeysOf,
 		"old_keys": &q.oldKeys, "surplus_keys": &q.surplusKeys, "purge_keys": &q.purgeKeys,

@@ -23,6 +23,7 @@ import (
 type SQL struct {
 	db     *gorm.DB
 	groups *sql.DB // see GroupsOn; nil = none
+	trips  *sql.DB // see TripsOn; nil = none
 	q      queries
 	looks  looks
 
@@ -126,7 +127,7 @@ func (s *SQL) renew(err error) {
 	if !errors.Is(err, driver.ErrBadConn) {
 		return
 	}
-	pools := []*sql.DB{s.groups}
+	pools := []*sql.DB{s.groups, s.trips}
 	if pool, err := s.db.DB(); err == nil {
 		pools = append(pools, pool)
 	}

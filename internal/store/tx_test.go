@@ -119,6 +119,9 @@ func TestGroupTxSessions(t *testing.T) {
 	if err != nil {
 		t.Errorf("GroupTx() = %v, want nil", err)
 	}
+	if _, sold, err := s.SellInOneTrip(t.Context(), ledger.Order{ID: "o", ProductID: 1, Quantity: 1}); !sold {
+		t.Errorf("SellInOneTrip() = %t, %v, want a sale", sold, err)
+	}
 	var pools []string
 	for _, p := range set.Pools() {
 		pools = append(pools, p.Name)
@@ -126,7 +129,7 @@ func TestGroupTxSessions(t *testing.T) {
 			t.Errorf("pool %s has %d connections, want 1", p.Name, p.Total)
 		}
 	}
-	if diff := cmp.Diff([]string{"sql", "sql_groups"}, pools); diff != "" {
+	if diff := cmp.Diff([]string{"sql", "sql_groups", "sql_trips"}, pools); diff != "" {
 		t.Errorf("pools (-want +got):\n%s", diff)
 	}
 }

@@ -282,9 +282,16 @@ func (e *sqlObserver) read(ctx context.Context, from, to time.Time) ([]observed,
 		if background(s.text) {
 			continue
 		}
+		rest, ran := likeness(s.text), time.Duration(0) // the slow log has the statements of a packet one by one
 		for i, t := range took {
-			if t.Micros >= 0 && likeness(wire.SQLText(t.Text)) == likeness(s.text) {
-				s.ran, took[i].Micros = time.Duration(t.Micros)*time.Microsecond, -1
+			statement := strings.TrimSuffix(likeness(wire.SQLText(t.Text)), ";")
+			if t.Micros < 0 || rest != statement && !strings.HasPrefix(rest, statement+";") {
+				continue
+			}
+			ran += time.Duration(t.Micros) * time.Microsecond
+			took[i].Micros = -1
+			if rest = strings.TrimLeft(rest[len(statement):], "; "); rest == "" {
+				s.ran = ran
 				break
 			}
 		}

@@ -227,6 +227,28 @@ func TestConditionAboveZero(t *testing.T) {
 	a.exec("0 affected", "UPDATE product_stock SET stock = stock - 4 WHERE id = 101 AND stock >= 4")
 }
 
+// "Once it is sold out, set a flag in every process and refuse at once": the flag answers, and nobody clears it.
+func TestSoldOutFlagOutlivesARestock(t *testing.T) {
+	s, a, b := onMySQL(t, one...)
+	const take = "UPDATE product_stock SET stock = stock - 1 WHERE id = 101 AND stock >= 1"
+	soldOut := false // the flag of A's process
+	asks := func() string {
+		if soldOut {
+			return "sold out"
+		}
+		return "asks the database"
+	}
+	a.exec("1 affected", take)
+	a.exec("0 affected", take)
+	soldOut = true
+	s.is("A", "the flag says", asks(), "sold out")
+	b.exec("1 affected", "UPDATE product_stock SET stock = stock + 5 WHERE id = 101")
+	s.is("A", "the flag says", asks(), "sold out")
+	a.value("5", "SELECT stock FROM product_stock WHERE id = 101")
+	s.note("five units lie there, and this process refuses every buyer until it is restarted")
+	s.note("a flag may choose to read first; only what is read may refuse")
+}
+
 // An unpaid order is cancelled by the clock and by its buyer at once, and both put its units back.
 func TestCancelReturnsTwice(t *testing.T) {
 	s, a, b := onMySQL(t, append(slices.Clone(one), "CREATE TABLE orders (id INT PRIMARY KEY, state VARCHAR(16) NOT "+

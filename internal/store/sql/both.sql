@@ -134,6 +134,15 @@ UPDATE product_stock SET stock = ?, fence = ?, lease_seq = lease_seq + 1, versio
 -- No row = refused.
 UPDATE product_stock SET stock = ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ? AND version = ?
 
+-- name: sell_in_one_trip
+-- MySQL only: the conditional update, the order if the update took a row, and COMMIT, in one packet, on a connection without autocommit.
+-- ?1 = quantity, ?2 = product id, ?3 = quantity; ?4 id, ?5 product, ?6 quantity, ?7 mode, ?8 replica, ?9 key, ?10 fence, ?11 microseconds.
+UPDATE product_stock SET stock = LAST_INSERT_ID(stock - ?), lease_seq = lease_seq + 1, version = version + 1
+WHERE id = ? AND stock >= ? AND segments = 0;
+INSERT INTO orders (id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us)
+SELECT ?, ?, ?, LAST_INSERT_ID(), ?, ?, ?, ?, ? FROM DUAL WHERE ROW_COUNT() = 1;
+COMMIT
+
 -- name: sold
 -- The stock left after each of the given orders of a product. ?1 = product id, ?... = ids.
 SELECT id, remaining FROM orders WHERE product_id = ? AND id IN
