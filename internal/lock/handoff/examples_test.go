@@ -70,56 +70,6 @@ func sell(ctx context.Context, locker lock.Locker, deduct func(ctx context.Conte
 	})
 }
 
-// What docs/locks.md shows under "Choosing a lock".
-func Example_choosing() {
-	engine, stop := exampleEngine()
-	defer stop()
-	ctx := context.Background()
-
-	// A lease time for one acquire: it is not renewed.
-	lease, err := engine.Handoff().Acquire(lock.WithLease(ctx, 5*time.Second), "lock:{101}")
-	fmt.Println("for five seconds:", err)
-	// Inspection.
-	seen, err := engine.Inspect(ctx, "lock:{101}")
-	fmt.Println("holders:", len(seen.Holders), "in this process:", seen.Holders[0].PID == os.Getpid(), err)
-	// Force release.
-	forced, err := engine.ForceRelease(ctx, "lock:{101}")
-	fmt.Println("evicted:", len(forced.Evicted), "the fence has risen:", forced.Fence > lease.Fence(), err)
-	fmt.Println("released:", lease.Release(ctx))
-	// A prefix.
-	_, client, end := locktest.EmbeddedRedis()
-	defer end()
-	tenant, err := handoff.New(client, handoff.Options{Prefix: "shop-7:"})
-	fmt.Println("key in Redis:", tenant.KeysOf("lock:{101}").Lock, err)
-	_ = tenant.Close(ctx)
-	// A logger.
-	logged, err := handoff.New(client, handoff.Options{Logger: slog.Default()})
-	fmt.Println("with a logger:", err)
-	_ = logged.Close(ctx)
-	// Output:
-	// for five seconds: <nil>
-	// holders: 1 in this process: true <nil>
-	// evicted: 1 the fence has risen: true <nil>
-	// released: lock: lease lost
-	// key in Redis: shop-7:lock:{101} <nil>
-	// with a logger: <nil>
-}
-
-// sell is a section under a lock: the data is to check the fence, and the context ends when the lock is lost.
-func sell(ctx context.Context, log *slog.Logger, locker lock.Locker,
-	deduct func(ctx context.Context, fence uint64) error) error {
-	lease, err := locker.Acquire(lock.WithWait(ctx, time.Second), "lock:{101}")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err := lease.Release(ctx); err != nil {
-			log.WarnContext(ctx, "lock lost, or maybe not released", "fence", lease.Fence(), "err", err)
-		}
-	}()
-	return deduct(lease.Context(), lease.Fence())
-}
-
 // What docs/locks.md shows: an engine for the whole process, and a section under one of its locks.
 func ExampleEngine() {
 	server, _, stop := locktest.EmbeddedRedis()
