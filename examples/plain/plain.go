@@ -1,6 +1,6 @@
-// Package plain has the modes that docs/choose.md recommends, to be copied: a file each, of forty lines, with its schema
-// and its traps. They need database/sql and the MySQL driver, or go-redis, and nothing of lastitem. For MySQL and
-// MariaDB with InnoDB.
+// Package plain has the modes that docs/choose.md recommends, to be copied: a file each, of forty lines, with its
+// schema and its traps. They need database/sql and the MySQL driver, or go-redis, and nothing of lastitem. For MySQL
+// and MariaDB with InnoDB.
 package plain
 
 import (
@@ -18,8 +18,8 @@ var (
 	ErrOtherSale = errors.New("the key belongs to another sale")
 )
 
-// inTx runs a transaction, and runs it again if the database ended it in favour of another one. An error of COMMIT other
-// than that is unknown: the sale may stand. Repeat it only with a key.
+// inTx runs a transaction, and runs it again if the database ended it in favour of another one. An error of COMMIT
+// other than that is unknown: the sale may stand. Repeat it only with a key.
 func inTx(ctx context.Context, db *sql.DB, body func(*sql.Tx) error) error {
 	for range 10 {
 		err := once(ctx, db, body)

@@ -230,8 +230,8 @@ func BenchmarkDeduct(b *testing.B) {
 	}
 }
 
-// BenchmarkParts has what every deduction pays, one by one: the way to a handler that does nothing, reading the request,
-// and rendering the answer.
+// BenchmarkParts has what every deduction pays, one by one: the way to a handler that does nothing, reading the
+// request, and rendering the answer.
 func BenchmarkParts(b *testing.B) {
 	h := newHandler(b, &fakeShop{})
 	health := httptest.NewRequest(http.MethodGet, "/healthz", nil)
