@@ -27,6 +27,84 @@ DELETE FROM orders WHERE product_id = ?
 -- What the ledger shows of a product. ?1 = product id.
 SELECT initial, stock, lease_seq, segments FROM product_stock WHERE id = ?
 
+-- name: hold_product
+-- What a hold needs to know of a product, by a plain read. ?1 = product id.
+SELECT run, segments, stock, per_buyer, late FROM product_stock WHERE id = ?
+
+-- name: hold_give
+-- Puts units back into the run that they were taken in. ?1 = quantity, ?2 = product id, ?3 = run.
+UPDATE product_stock SET stock = stock + ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ? AND run = ?
+
+-- name: hold_insert
+-- ?1 id, ?2 key, ?3 mode, ?4 replica, ?5 buyer, ?6 state, ?7 deadline, ?8 late, ?9 now, ?10 now.
+INSERT INTO reservation (id, idempotency_key, mode, replica, buyer, state, expires_us, late, created_us, changed_us)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: hold_item_insert
+-- ?1 = reservation, ?2 = product, ?3 = run, ?4 = quantity.
+INSERT INTO reservation_item (reservation_id, product_id, run, quantity) VALUES (?, ?, ?, ?)
+
+-- name: hold_items
+-- The items of a reservation, each with the run that its product is in now, in the order of the locks. ?1 = reservation.
+SELECT i.product_id, i.quantity, i.run, COALESCE(i.order_id, ''), COALESCE(p.run, 0) FROM reservation_item i
+LEFT JOIN product_stock p ON p.id = i.product_id WHERE i.reservation_id = ? ORDER BY i.product_id
+
+-- name: hold_by_key
+-- The reservation that a key made. ?1 = key.
+SELECT id FROM reservation WHERE idempotency_key = ?
+
+-- name: hold_move
+-- Changes the state, if state and deadline are still those that were read. ?1 = new state, ?2 = now, ?3 = id, ?4 = old state, ?5 = old
+-- deadline. No row = somebody else was first.
+UPDATE reservation SET state = ?, changed_us = ? WHERE id = ? AND state = ? AND expires_us = ?
+
+-- name: hold_extend
+-- ?1 = new deadline, ?2 = now, ?3 = now, ?4 = id, ?5 = old deadline.
+UPDATE reservation SET expires_us = ?, extended_us = ?, changed_us = ? WHERE id = ? AND state = 'held' AND extended_us IS NULL
+  AND expires_us = ?
+
+-- name: hold_ordered
+-- ?1 = order, ?2 = reservation, ?3 = product.
+UPDATE reservation_item SET order_id = ? WHERE reservation_id = ? AND product_id = ?
+
+-- name: hold_order_insert
+-- ?1 id, ?2 product, ?3 quantity, ?4 mode, ?5 replica, ?6 payment, ?7 microseconds, ?8 run, ?9 buyer, ?10 reservation.
+INSERT INTO orders (id, product_id, quantity, mode, replica, idempotency_key, created_us, run, buyer, reservation_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: hold_event
+-- ?1 = reservation, ?2 = state before, ?3 = state now, ?4 = the deadline valid then, ?5 = replica, ?6 = microseconds.
+INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica, at_us) VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: hold_certain
+-- Stamps the expiries of a sweep that has been committed. ?1 = microseconds, ?... = reservations.
+UPDATE reservation_event SET committed_us = ? WHERE now = 'expired' AND committed_us IS NULL AND reservation_id IN (?)
+
+-- name: payment_read
+-- ?1 = payment.
+SELECT reservation_id, COALESCE(order_id, ''), at_us FROM payment WHERE id = ?
+
+-- name: payment_insert
+-- ?1 = payment, ?2 = reservation, ?3 = outcome, ?4 = order, ?5 = microseconds.
+INSERT INTO payment (id, reservation_id, outcome, order_id, at_us) VALUES (?, ?, ?, ?, ?)
+
+-- name: payment_order
+-- Makes a late payment one that became an order. ?1 = order, ?2 = payment.
+UPDATE payment SET outcome = 'order', order_id = ? WHERE id = ?
+
+-- name: buyer_take
+-- Takes units from a buyer's limit. ?1 = quantity, ?2 = product, ?3 = run, ?4 = buyer, ?5 = quantity, ?6 = limit. No row = too many.
+UPDATE buyer_units SET units = units + ? WHERE product_id = ? AND run = ? AND buyer = ? AND units + ? <= ?
+
+-- name: buyer_give
+-- ?1 = quantity, ?2 = product, ?3 = run, ?4 = buyer.
+UPDATE buyer_units SET units = units - ? WHERE product_id = ? AND run = ? AND buyer = ?
+
+-- name: buyer_holds
+-- What a buyer holds of a product. ?1 = product, ?2 = run, ?3 = buyer.
+SELECT r.id FROM reservation r JOIN reservation_item i ON i.reservation_id = r.id
+WHERE i.product_id = ? AND i.run = ? AND r.buyer = ? AND r.state = 'held' ORDER BY r.id
+
 -- name: insert_order
 -- ?1 id, ?2 product, ?3 quantity, ?4 remaining, ?5 mode, ?6 replica, ?7 key, ?8 fence, ?9 microseconds.
 INSERT INTO orders (id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us)

@@ -72,3 +72,29 @@ UPDATE orders o
 JOIN orders f ON f.id = o.id AND f.product_id <> o.product_id
 JOIN idempotent_log k ON k.idempotency_key = o.idempotency_key AND INSTR(k.body, o.id) > 0
 SET f.idempotency_key = NULL WHERE o.product_id = ?
+
+-- name: clock
+-- Microseconds since the epoch by the database's clock, at the start of this statement: read it after the lock.
+SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+
+-- name: hold_read
+-- A reservation, by a plain read. ?1 = id.
+SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us, changed_us FROM reservation
+WHERE id = ?
+
+-- name: hold_lock
+-- A reservation, locked until the transaction ends. ?1 = id.
+SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us, changed_us FROM reservation
+WHERE id = ? FOR UPDATE
+
+-- name: hold_due
+-- Overdue reservations after the last one that was looked at, without those that somebody else has locked. ?1 = deadline of the last,
+-- ?2 = the same, ?3 = id of the last, ?4 = now, ?5 = how many.
+SELECT id, expires_us FROM reservation FORCE INDEX (reservation_due) WHERE state = 'held' AND (expires_us > ? OR expires_us = ? AND id > ?)
+AND expires_us <= ? ORDER BY expires_us, id LIMIT ?
+
+-- name: buyer_row
+-- Makes the row of a buyer, locked for writing at once: INSERT IGNORE would lock it for reading, and two of them would be a deadlock.
+-- ?1 = product, ?2 = run, ?3 = buyer.
+INSERT INTO buyer_units (product_id, run, buyer, units) VALUES (?, ?, ?, 0)
+ON DUPLICATE KEY UPDATE units = units

@@ -1,0 +1,215 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"lastitem/internal/ledger"
+	"lastitem/internal/store"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
+)
+
+// onHolds runs a test of reservations on MySQL and on SQLite.
+func onHolds(t *testing.T, test func(h holdsOn)) {
+	for name, dsn := range map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openSQL(t, dsn(t))
+			resetSQL(t, s, 1, 5, 0)
+			test(holdsOn{t, s})
+		})
+	}
+}
+
+type holdsOn struct {
+	*testing.T
+	s *store.SQL
+}
+
+// hold holds units of product 1.
+func (h holdsOn) hold(id string, units int64) error {
+	_, _, _, err := h.s.Reserve(h.Context(), ledger.Hold{ID: id, Key: []byte(id), Mode: "m", Replica: "r", Items: []ledger.HoldItem{
+		{ProductID: 1, Quantity: units}}}, time.Minute)
+	return err
+}
+
+// overdue moves a deadline into the past.
+func (h holdsOn) overdue(id string) {
+	h.Helper()
+	testkit.Must(h.T, h.s.DB().Exec("UPDATE reservation SET expires_us = expires_us - 120000000 WHERE id = ?", id).Error)
+}
+
+// is checks stock and state, and that nothing is lost: stock + held + ordered = 5.
+func (h holdsOn) is(id string, state ledger.HoldState, stock int64) {
+	h.Helper()
+	r, err := h.s.Hold(h.Context(), id)
+	testkit.Must(h.T, err)
+	var held, ordered int64
+	testkit.Must(h.T, h.s.DB().Raw(`SELECT COALESCE(SUM(i.quantity), 0) FROM reservation_item i JOIN reservation r
+		ON r.id = i.reservation_id JOIN product_stock p ON p.id = i.product_id AND p.run = i.run WHERE r.state = 'held'`).
+		Row().Scan(&held))
+	testkit.Must(h.T, h.s.DB().Raw("SELECT COALESCE(SUM(quantity), 0) FROM orders").Row().Scan(&ordered))
+	if left := stockOf(h.T, h.s, 1); r.State != state || left != stock || left+held+ordered != 5 {
+		h.Errorf("%s is %s, %d in stock, %d held, %d ordered; want %s, %d, and 5 in all", id, r.State, left, held, ordered, state,
+			stock)
+	}
+}
+
+func (h holdsOn) confirm(id, payment string) store.Ended {
+	h.Helper()
+	e, err := h.s.Confirm(h.Context(), id, "r", "order-"+payment, []byte(payment))
+	testkit.Must(h.T, err)
+	return e
+}
+
+// Each arrow of the state machine, and what a repetition of it answers.
+func TestHoldArrows(t *testing.T) {
+	t.Parallel()
+	onHolds(t, func(h holdsOn) {
+		testkit.Must(h.T, h.hold("a", 2))
+		h.is("a", ledger.Held, 3)
+		if err := h.hold("b", 4); !errors.Is(err, store.ErrShort) {
+			h.Errorf("a hold of more than there is: %v", err)
+		}
+		testkit.Must(h.T, h.hold("a", 2)) // the key again
+		h.is("a", ledger.Held, 3)
+		for range 2 {
+			if e := h.confirm("a", "p1"); e.Refund || e.OrderID != "order-p1" {
+				h.Errorf("confirm = %+v, want the order", e)
+			}
+		}
+		if e := h.confirm("a", "p2"); !e.Refund {
+			h.Errorf("another payment = %+v, want a refund", e)
+		}
+		h.is("a", ledger.Confirmed, 3)
+
+		testkit.Must(h.T, h.hold("c", 1))
+		for range 2 {
+			_, err := h.s.Cancel(h.Context(), "c", "r")
+			testkit.Must(h.T, err)
+			h.is("c", ledger.Cancelled, 3)
+		}
+		if e := h.confirm("c", "p3"); !e.Refund {
+			h.Errorf("a payment for what was cancelled = %+v, want a refund", e)
+		}
+		if _, err := h.s.Confirm(h.Context(), "a", "r", "o", []byte("p3")); !errors.Is(err, store.ErrPaymentReused) {
+			h.Errorf("a payment of another reservation: %v", err)
+		}
+		if _, err := h.s.Confirm(h.Context(), "none", "r", "o", []byte("p9")); !errors.Is(err, store.ErrNoHold) {
+			h.Errorf("no reservation: %v", err)
+		}
+		h.is("c", ledger.Cancelled, 3)
+	})
+}
+
+// Whoever meets an overdue hold first ends it, once: the sweeper, a cancel, or a late payment, which gets its money back,
+// or the units where the product says so and they are free.
+func TestHoldsExpire(t *testing.T) {
+	t.Parallel()
+	onHolds(t, func(h holdsOn) {
+		for i, end := range []func(id string) error{
+			func(string) error {
+				_, n, err := h.s.Sweep(h.Context(), store.Due{}, 100, "r")
+				if n != 1 {
+					h.Errorf("the sweep saw %d, want 1", n)
+				}
+				return err
+			},
+			func(id string) error { _, err := h.s.Cancel(h.Context(), id, "r"); return err },
+			func(id string) error {
+				if e := h.confirm(id, id); !e.Refund {
+					h.Errorf("a late payment = %+v, want a refund", e)
+				}
+				return nil
+			},
+			func(id string) error { _, err := h.s.Extend(h.Context(), id, "r", time.Hour); return err },
+		} {
+			id := fmt.Sprint("h", i)
+			testkit.Must(h.T, h.hold(id, 2))
+			h.overdue(id)
+			h.is(id, ledger.Expired, 3) // told so before anybody has written it
+			for range 2 {
+				if err := end(id); err != nil {
+					h.Errorf("%s: %v", id, err)
+				}
+				h.is(id, ledger.Expired, 5)
+				if i == 0 {
+					break
+				}
+			}
+		}
+		testkit.Must(h.T, h.s.DB().Exec("UPDATE product_stock SET late = 'rehold'").Error)
+		testkit.Must(h.T, h.hold("x", 3))
+		h.overdue("x")
+		if e := h.confirm("x", "late"); e.Refund { // its units were still there
+			h.Errorf("confirm = %+v, want the order", e)
+		}
+		h.is("x", ledger.Confirmed, 2)
+		testkit.Must(h.T, h.hold("y", 2))
+		h.overdue("y")
+		_, _, err := h.s.Sweep(h.Context(), store.Due{}, 100, "r")
+		testkit.Must(h.T, err)
+		testkit.Must(h.T, h.hold("z", 1))
+		if e := h.confirm("y", "later"); !e.Refund {
+			h.Errorf("confirm = %+v, want a refund: one of its units is held by another", e)
+		}
+		h.is("y", ledger.Expired, 1)
+	})
+}
+
+// An extension counts from now, once, and an end of the run voids what is held of it.
+func TestHoldsExtendAndVoid(t *testing.T) {
+	t.Parallel()
+	onHolds(t, func(h holdsOn) {
+		testkit.Must(h.T, h.hold("a", 1))
+		first, err := h.s.Extend(h.Context(), "a", "r", time.Hour)
+		testkit.Must(h.T, err)
+		again, err := h.s.Extend(h.Context(), "a", "r", 3*time.Hour)
+		if err != nil || again.Hold.ExpiresMicros != first.Hold.ExpiresMicros || first.Hold.ExtendedMicros == 0 {
+			h.Errorf("extended to %d and %d, %v, want once", first.Hold.ExpiresMicros, again.Hold.ExpiresMicros, err)
+		}
+		resetSQL(h.T, h.s, 1, 5, 0)
+		h.is("a", ledger.Void, 5)
+		if e := h.confirm("a", "p"); !e.Refund || e.Hold.State != ledger.Void {
+			h.Errorf("confirm of a void hold = %+v, want a refund", e)
+		}
+		h.is("a", ledger.Void, 5)
+	})
+}
+
+// Confirm, cancel and sweep meet at the deadline, again and again: each hold ends once, and no unit is lost or made.
+func TestHoldsRace(t *testing.T) {
+	t.Parallel()
+	onHolds(t, func(h holdsOn) {
+		for round := range 20 {
+			resetSQL(h.T, h.s, 1, 5, 0)
+			id := fmt.Sprint("h", round)
+			testkit.Must(h.T, h.hold(id, 5))
+			h.overdue(id)
+			testkit.Must(h.T, h.s.DB().Exec("UPDATE reservation SET expires_us = expires_us + 60005000 WHERE id = ?", id).Error)
+			var all sync.WaitGroup
+			for i, try := range []func() error{
+				func() error { _, err := h.s.Confirm(h.Context(), id, "r", "o1"+id, []byte("1"+id)); return err },
+				func() error { _, err := h.s.Confirm(h.Context(), id, "r", "o2"+id, []byte("2"+id)); return err },
+				func() error { _, err := h.s.Cancel(h.Context(), id, "r"); return err },
+				func() error { _, _, err := h.s.Sweep(h.Context(), store.Due{}, 100, "r"); return err },
+			} {
+				all.Go(func() {
+					time.Sleep(time.Duration(round%4*i) * time.Millisecond)
+					err := store.Retry(h.Context(), time.Minute, func(int) error { return try() })
+					if err != nil {
+						h.Errorf("%d: %v", i, err)
+					}
+				})
+			}
+			all.Wait()
+			r, err := h.s.Hold(h.Context(), id)
+			testkit.Must(h.T, err)
+			h.is(id, r.State, map[bool]int64{true: 0, false: 5}[r.State == ledger.Confirmed])
+		}
+	})
+}
