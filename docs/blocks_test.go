@@ -57,7 +57,7 @@ func TestBlocks(t *testing.T) {
 		}
 	}
 	for _, m := range stock.Modes() {
-		code, err := os.ReadFile(filepath.Join(root, "examples/plain", strings.ReplaceAll(m.Name, "-", "_")+".go"))
+		code, err := os.ReadFile(filepath.Join(root, "examples", "plain", strings.ReplaceAll(m.Name, "-", "_")+".go"))
 		if err != nil {
 			continue
 		}
@@ -161,8 +161,8 @@ func record(t *testing.T, name, files string, installed []string) (seen []string
 	return slices.Compact(seen)
 }
 
-// TestServersTable: the table of servers in docs/servers.md has a row for each of docs/servers.json, with the versions that runs
-// have seen.
+// TestServersTable: the table of servers in docs/servers.md has a row for each of docs/servers.json, with the versions
+// that runs have seen.
 func TestServersTable(t *testing.T) {
 	const file = "docs/servers.json"
 	var rows map[string][]string

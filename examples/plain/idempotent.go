@@ -16,7 +16,8 @@ import (
 func Idempotent(ctx context.Context, db *sql.DB, key string, product, quantity int64) error {
 	return inTx(ctx, db, func(tx *sql.Tx) error {
 		// Another request with this key waits here until the first has ended.
-		_, err := tx.ExecContext(ctx, "INSERT INTO sales (request, product, quantity) VALUES (?, ?, ?)", key, product, quantity)
+		_, err := tx.ExecContext(ctx, "INSERT INTO sales (request, product, quantity) VALUES (?, ?, ?)", key, product,
+			quantity)
 		if says(err, 1062) { // duplicate key: sold before
 			return sameSale(ctx, tx, key, product, quantity)
 		}
