@@ -7,7 +7,7 @@ import (
 )
 
 // Letters are the broken outcomes, in the order in which they are written.
-const Letters = "OLDXA"
+const Letters = "OLDXABU"
 
 // Check holds a report against a claim, and says why, one sentence each.
 //
