@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -77,10 +78,13 @@ type teller struct {
 }
 
 // enoughLines is how many commands of a client are told: a renewal or a poll repeats without end.
-const enoughLines = 40
+const enoughLines = 24
 
-// gists are the first lines of scripts, by the name that Redis gives a script.
-var gists sync.Map
+var (
+	gists  sync.Map // the first clauses of scripts, by the name that Redis gives a script
+	ofGist = regexp.MustCompile(`^-- ([^.:;]*)`)
+	random = regexp.MustCompile(`\b([0-9a-f]{8})[0-9a-f-]{20,}`) // an owner
+)
 
 func (n *teller) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -109,7 +113,7 @@ func (n *teller) tell(cmd redis.Cmder, err error) {
 	case "hello", "client": // the client introduces itself
 		return
 	case "eval":
-		gist, _, _ := strings.Cut(strings.TrimPrefix(words[1], "-- "), "\n")
+		gist := strings.ReplaceAll(ofGist.FindString(words[1]), "\n-- ", " ")
 		sha := fmt.Sprintf("%x", sha1.Sum([]byte(words[1]))) //nolint:gosec // see above
 		gists.Store(sha, gist)
 		words[1] = sha
@@ -119,16 +123,11 @@ func (n *teller) tell(cmd redis.Cmder, err error) {
 			return
 		}
 		if gist, known := gists.Load(words[1]); known {
-			words[1] = "-- " + gist.(string) + " --"
+			words[1] = gist.(string)
 		}
-		words = append([]string{"script", words[1]}, words[3:]...)
+		words = append([]string{"EVALSHA", "'" + words[1] + "'"}, words[3:]...)
 	default:
 		words[0] = strings.ToUpper(words[0])
-	}
-	for i, word := range words {
-		if len(word) > 20 && !strings.Contains(word, " ") { // a random owner
-			words[i] = word[:8] + "…"
-		}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -137,7 +136,8 @@ func (n *teller) tell(cmd redis.Cmder, err error) {
 	}
 	if n.t != nil && n.told <= enoughLines {
 		at := fmt.Sprintf("%8.3fs", time.Since(n.begin).Seconds())
-		_, _ = fmt.Fprintln(n.t.Output(), Line(at, strings.Join(words, " "), Answer(came(cmd), err)))
+		what := random.ReplaceAllString(strings.Join(words, " "), "$1…")
+		_, _ = fmt.Fprintln(n.t.Output(), Line(at, what, random.ReplaceAllString(Answer(came(cmd), err), "$1…")))
 	}
 }
 
