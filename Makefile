@@ -1,7 +1,7 @@
-# lastitem: make alone prints the targets. Any GNU make 4 and a POSIX sh; Go, and for some targets Docker.
+# lastitem: make alone prints the first targets, make help all. Any GNU make 4 and a POSIX sh; Go, and for some targets Docker.
 
 SHELL := /bin/sh
-.DEFAULT_GOAL := help
+.DEFAULT_GOAL := first
 MAKEFLAGS += --no-print-directory
 
 # demo_flags come from variables on the command line: make demo MODE=mutex REPLICAS=1
@@ -197,8 +197,17 @@ bench-modes: build ## every mode on durable servers, as a share of noop, under a
 clean: ## remove bin/ and out/
 	rm -rf bin out
 
+# The targets that users need first.
+firsts = demo play up down lab up-local test
+
+.PHONY: first
+first:
+	@awk -v names='$(firsts)' 'BEGIN { FS = ":.*## "; n = split(names, want, " "); print "make TARGET [VARIABLE=value ...]\n" } \
+		/^[a-z-]+:.*## / { said[$$1] = $$2 } \
+		END { for (i = 1; i <= n; i++) printf "  %-10s %s\n", want[i], said[want[i]]; print "\nmake help lists all targets." }' $(firstword $(MAKEFILE_LIST))
+
 .PHONY: help
-help: ## this list
+help: ## all targets
 	@awk 'BEGIN { FS = ":.*## "; print "make TARGET [VARIABLE=value ...]" } \
 		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
 		/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

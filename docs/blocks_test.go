@@ -56,6 +56,25 @@ func TestBlocks(t *testing.T) {
 			rewrite(t, name, want)
 		}
 	}
+	for _, m := range stock.Modes() {
+		code, err := os.ReadFile(filepath.Join(root, "examples/plain", strings.ReplaceAll(m.Name, "-", "_")+".go"))
+		if err != nil {
+			continue
+		}
+		for lang, said := range map[string]string{
+			"en": "## Copy it\n\nWithout lastitem: [examples/plain](../../examples/plain), where " +
+				"[plain.go](../../examples/plain/plain.go) has the few lines that all of them share. Tested on real servers.",
+			"zh": "## 抄走\n\n不依赖 lastitem，见 [examples/plain](../../examples/plain)；几份代码共用的几行在 " +
+				"[plain.go](../../examples/plain/plain.go)。在真实服务器上测过。",
+		} {
+			name := "docs/modes/" + docs.Name(m.Name, lang)
+			want, err := docs.Fill(doctest.Read(t, name), "copy", said+"\n\n```go\n"+string(code)+"```\n")
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			rewrite(t, name, want)
+		}
+	}
 	all, err := pages.All(".")
 	testkit.Must(t, err)
 	for name, want := range all {
@@ -142,7 +161,7 @@ func record(t *testing.T, name, files string, installed []string) (seen []string
 	return slices.Compact(seen)
 }
 
-// TestServersTable: the READMEs' table of servers has a row for each of docs/servers.json, with the versions that runs
+// TestServersTable: the table of servers in docs/servers.md has a row for each of docs/servers.json, with the versions that runs
 // have seen.
 func TestServersTable(t *testing.T) {
 	const file = "docs/servers.json"
@@ -160,15 +179,15 @@ func TestServersTable(t *testing.T) {
 		testkit.Must(t, err)
 		rewrite(t, file, string(text)+"\n")
 		for lang, was := range old {
-			readme := docs.Name("README", lang)
-			rewrite(t, readme, strings.Replace(doctest.Read(t, readme), was, cell(name, lang), 1))
+			page := docs.Name("docs/servers", lang)
+			rewrite(t, page, strings.Replace(doctest.Read(t, page), was, cell(name, lang), 1))
 		}
 	}
 	for _, lang := range langs {
 		for _, row := range []string{"installed", "newer", "compose"} {
 			want := cell(row, lang) + map[string]string{"en": ", ", "zh": "，"}[lang]
-			if readme := docs.Name("README", lang); len(rows[row]) == 0 || !strings.Contains(doctest.Read(t, readme), want) {
-				t.Errorf("the table in %s does not have %q, the row %s of %s", readme, want, row, file)
+			if page := docs.Name("docs/servers", lang); len(rows[row]) == 0 || !strings.Contains(doctest.Read(t, page), want) {
+				t.Errorf("the table in %s does not have %q, the row %s of %s", page, want, row, file)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -363,8 +364,8 @@ func TestLockListings(t *testing.T) {
 	wantSeen(t, "listings", listings, 1)
 }
 
-// TestReadme: the table of problem codes is complete and right, the first command stands where it is seen at once, and
-// nothing has grown too long.
+// TestReadme: the table of problem codes of docs/http.md is complete and right; in the README the first command stands
+// where it is seen at once, and nothing has grown too long.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	want := map[api.Code]string{}
@@ -374,7 +375,7 @@ func TestReadme(t *testing.T) {
 	for _, lang := range langs {
 		name, got := docs.Name("README", lang), map[api.Code]string{}
 		text := doctest.Read(t, name)
-		for _, row := range slices.Concat(doctest.Tables(text)...) {
+		for _, row := range slices.Concat(doctest.Tables(doctest.Read(t, docs.Name("docs/http", lang)))...) {
 			if len(row) == 3 && kinds["number"](row[2]) {
 				for _, code := range doctest.Span.FindAllStringSubmatch(row[1], -1) {
 					got[api.Code(code[1])] = row[2]
@@ -382,14 +383,19 @@ func TestReadme(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: codes (-want +got):\n%s", name, diff)
+			t.Errorf("docs/http, %s: codes (-want +got):\n%s", lang, diff)
 		}
 		before, _, ok := strings.Cut(text, "\n```sh\nmake demo")
 		if line := strings.Count(before, "\n") + 3; !ok || line > 25 {
 			t.Errorf("%s: make demo is on line %d, want it by line 25", name, line)
 		}
-		if n := strings.Count(text, "\n"); n > 250 {
-			t.Errorf("%s has %d lines, want at most 250", name, n)
+		if n := len(text); n > 9<<10 {
+			t.Errorf("%s has %d bytes, want at most 9 KB: two screens", name, n)
+		}
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(line); n > 161 && line[0] != '|' {
+				t.Errorf("%s: a line of %d characters, want at most 160: %.60s", name, n, line)
+			}
 		}
 		for _, block := range doctest.Fences.FindAllString(text, -1) { // a wider one scrolls sideways in a browser
 			for line := range strings.Lines(block) {

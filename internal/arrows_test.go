@@ -83,6 +83,7 @@ var arrows = map[string][]string{
 	"loadtest/client": {"internal/api", "internal/audit", "internal/text"},
 	"migrations":      {},
 	"examples/gorm":   {},
+	"examples/plain":  {},
 	"web":             {"internal/api"}, // in tests only
 	// in tests only
 	"docs": {"internal/api", "internal/report", "internal/stock", "internal/stock/pages", "internal/text"},

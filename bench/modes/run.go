@@ -38,6 +38,9 @@ func run(ctx context.Context, o options, out, errOut io.Writer) error {
 		list(out)
 		return nil
 	}
+	if o.page[0] != "" {
+		return writeCosts(o.page[0], o.page[1])
+	}
 	var writing sync.Mutex
 	log := func(format string, args ...any) { // by several goroutines
 		writing.Lock()

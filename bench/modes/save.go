@@ -12,7 +12,7 @@ type settings struct {
 	Warmup  float64 `json:"warmup_s"`
 	Clients int     `json:"clients"`
 	Wait    float64 `json:"wait_s"`
-	Delay   float64 `json:"delay_of_far_redis_s"` // in each direction
+	Delay   float64 `json:"delay_of_far_servers_s"` // in each direction
 }
 
 // write writes the requested files.

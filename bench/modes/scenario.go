@@ -55,11 +55,11 @@ var scenarios = []scenario{
 	{name: direct, title: "one replica, direct, one product"},
 	{name: balanced, title: "three replicas behind nginx, one product", balanced: true},
 	{name: refusals, title: "one replica, direct, one product of which there is one unit: sold out", soldOut: true},
-	{name: far, title: "one replica, direct, Redis and SQL a round trip of 1 ms away", far: true,
+	{name: far, title: "one replica, direct, Redis and SQL 1 ms away in each direction", far: true,
 		entries: []entry{oneLock, segments, perProduct, allProducts, one("sql-atomic"), one("sql-one-trip"), one("queue")}},
 }
 
-// distance is the round trip to a far server.
+// distance is the delay of a far server, in each direction.
 const distance = time.Millisecond
 
 // The load's fixed parts.

@@ -13,6 +13,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/wire"
 	"lastitem/loadtest"
 )
 
@@ -37,6 +38,7 @@ type sites struct {
 	direct, balanced, far *site
 
 	farStack *localstack.Stack
+	delays   []*wire.Proxy
 }
 
 // openSites starts the servers and the replicas.
@@ -125,11 +127,20 @@ func (all *sites) openFar(ctx context.Context) (*site, error) {
 	if all.far != nil {
 		return all.far, nil
 	}
+	far := map[string]string{}
+	for _, server := range []localstack.Service{all.stack.Redis, all.stack.SQL} {
+		p, err := wire.NewDelayed(server.Name, server.Addr, wire.Raw, distance)
+		if err != nil {
+			return nil, err
+		}
+		all.delays = append(all.delays, p)
+		far[server.Name] = strings.Replace(server.URL, server.Addr, p.Addr, 1)
+	}
 	var err error
 	all.farStack, err = localstack.Start(ctx, localstack.Options{
 		Replicas: 1, Backend: all.options.backend, Binary: all.options.shop,
-		Only: []string{localstack.Redis, localstack.MySQL}, Redis: all.stack.Redis.URL, SQL: all.stack.SQL.URL,
-		RTT: distance,
+		Only:  []string{localstack.Redis, localstack.MySQL},
+		Redis: far[all.stack.Redis.Name], SQL: far[all.stack.SQL.Name],
 	})
 	if err != nil {
 		return nil, err
@@ -143,6 +154,9 @@ func (all *sites) close() error {
 	var err error
 	if all.farStack != nil {
 		err = all.farStack.Close()
+	}
+	for _, p := range all.delays {
+		p.Close()
 	}
 	for _, s := range []*site{all.direct, all.balanced, all.far} {
 		if s != nil {

@@ -88,14 +88,15 @@ func TestModesWritten(t *testing.T) {
 	}
 }
 
-// TestReadmeCurls runs every curl of the README, in order, against a stack with embedded backends; each must answer the
-// status that its comment begins with.
-func TestReadmeCurls(t *testing.T) {
+// TestCurls runs every curl of the README and then of docs/http.md, in order, against a stack with embedded backends;
+// each must answer the status that its comment begins with.
+func TestCurls(t *testing.T) {
 	t.Parallel()
 	testenv.Program(t, "curl", "curl")
 	stack := startStack(t, localstack.Options{Replicas: 3, Backend: localstack.Embedded})
 	curled := map[string]bool{} // the modes that a curl succeeded with, or told what they lack
-	for _, command := range doctest.OutlineOf(doctest.Read(t, "README.md")).Commands {
+	for _, command := range slices.Concat(doctest.OutlineOf(doctest.Read(t, "README.md")).Commands,
+		doctest.OutlineOf(doctest.Read(t, "docs/http.md")).Commands) {
 		if !strings.HasPrefix(command, "curl ") {
 			continue
 		}
@@ -121,7 +122,7 @@ func TestReadmeCurls(t *testing.T) {
 	}
 	for _, m := range stock.Modes() {
 		if !curled[m.Name] {
-			t.Errorf("no curl of the README deducts by %s", m.Name)
+			t.Errorf("no curl deducts by %s", m.Name)
 		}
 	}
 }

@@ -230,6 +230,39 @@ func BenchmarkDeduct(b *testing.B) {
 	}
 }
 
+// BenchmarkParts has what every deduction pays, one by one: the way to a handler that does nothing, reading the
+// request, and rendering the answer.
+func BenchmarkParts(b *testing.B) {
+	h := newHandler(b, &fakeShop{})
+	health := httptest.NewRequest(http.MethodGet, "/healthz", nil)
+	request := httptest.NewRequest(http.MethodPost, "/deduct_stock/noop?product_id=101&quantity=1", nil)
+	answer := &template{mode: "noop", items: []stock.Item{{ProductID: 101, Quantity: 1}}}
+	left := int64(7)
+	for name, part := range map[string]func() error{
+		"route": func() error {
+			h.ServeHTTP(&httptest.ResponseRecorder{}, health)
+			return nil
+		},
+		"decode": func() error {
+			_, err := readDeduction(request, nil)
+			return err
+		},
+		"encode": func() error {
+			answer.answer(stock.Receipt{OrderID: "01a21e1f-b0c1-7335-9928-63936f0ff1b0", Remaining: &left}, nil)
+			return nil
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := part(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // The function that was registered is told of each deduction with its answer, a refusal included, and of nothing else.
 func TestAnswered(t *testing.T) {
 	t.Parallel()

@@ -43,3 +43,15 @@ type Lease interface {
 	// repeated, works after ctx has ended, and takes at most a few seconds.
 	Release(ctx context.Context) error
 }
+
+// Do runs f while it holds the lock of a key, and gives the lock up, also after a panic. f should end when the lease's
+// context does. The error is that of Acquire, and then f has not run, or that of f and of Release: with [ErrLost] a
+// rival may have run meanwhile.
+func Do(ctx context.Context, l Locker, key string, f func(Lease) error) (err error) {
+	lease, err := l.Acquire(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lease.Release(ctx)) }()
+	return f(lease)
+}

@@ -42,6 +42,29 @@ func ExampleMutex() {
 	// released: <nil>
 }
 
+// Do releases after an error and after a panic.
+func TestDo(t *testing.T) {
+	t.Parallel()
+	l, failed := lock.NewMutex(nil), errors.New("failed")
+	run := func(f func(lock.Lease) error) error { return lock.Do(lock.WithWait(t.Context(), 0), l, "k", f) }
+	err := run(func(lock.Lease) error {
+		if err := run(func(lock.Lease) error { return nil }); !errors.Is(err, lock.ErrBusy) {
+			t.Errorf("Do() of a lock that is held = %v, want ErrBusy", err)
+		}
+		return failed
+	})
+	if !errors.Is(err, failed) {
+		t.Errorf("Do() = %v, want the function's error", err)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_ = run(func(lock.Lease) error { panic("oh") })
+	}()
+	if err := run(func(lock.Lease) error { return nil }); err != nil {
+		t.Errorf("Do() = %v, want the lock to be free", err)
+	}
+}
+
 // A cart of two products: both locks or none, in the same order for everybody.
 func ExampleAcquireAll() {
 	locker := lock.NewMutex(nil)

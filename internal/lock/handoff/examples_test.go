@@ -64,18 +64,10 @@ func Example_choosing() {
 }
 
 // sell is a section under a lock: the data is to check the fence, and the context ends when the lock is lost.
-func sell(ctx context.Context, log *slog.Logger, locker lock.Locker,
-	deduct func(ctx context.Context, fence uint64) error) error {
-	lease, err := locker.Acquire(lock.WithWait(ctx, time.Second), "lock:{101}")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err := lease.Release(ctx); err != nil {
-			log.WarnContext(ctx, "lock lost, or maybe not released", "fence", lease.Fence(), "err", err)
-		}
-	}()
-	return deduct(lease.Context(), lease.Fence())
+func sell(ctx context.Context, locker lock.Locker, deduct func(ctx context.Context, fence uint64) error) error {
+	return lock.Do(lock.WithWait(ctx, time.Second), locker, "lock:{101}", func(lease lock.Lease) error {
+		return deduct(lease.Context(), lease.Fence())
+	})
 }
 
 // What docs/locks.md shows: an engine for the whole process, and a section under one of its locks.
@@ -98,9 +90,8 @@ func ExampleEngine() {
 	}
 
 	var seen uint64 // in the row
-	log := slog.New(slog.DiscardHandler)
 	for range 2 {
-		err := sell(context.Background(), log, engine.Handoff(), func(_ context.Context, fence uint64) error {
+		err := sell(ctx, engine.Handoff(), func(_ context.Context, fence uint64) error {
 			if fence <= seen {
 				return errors.New("too late: refused by the row")
 			}

@@ -29,17 +29,14 @@ func legend(lang string) string {
 // Table returns the table of the READMEs: for each hazard the modes that it is the first to break, with the stock in
 // their default store.
 func Table(lang string) string {
-	words, pages := brokenWords.In(lang), "docs/modes/%s.md"
-	if lang == "zh" {
-		pages = "docs/modes/%s.zh.md"
-	}
+	words := brokenWords.In(lang)
 	rows := make([][]string, len(stock.Hazards)+1)
 	for _, m := range stock.Modes() {
 		if len(m.Stores) == 0 {
 			continue
 		}
 		at, letters := firstBroken(m.Claims[m.Stores[0]])
-		cell := fmt.Sprintf("[`%s`](%s)", m.Name, fmt.Sprintf(pages, m.Name))
+		cell := "`" + m.Name + "`"
 		if letters != "" {
 			cell += " " + letters
 		}
@@ -52,9 +49,12 @@ func Table(lang string) string {
 		if i < len(stock.Hazards) {
 			hazard, happens = "`"+stock.Hazards[i]+"`", api.Hazards[i].Short.In(lang)
 		}
+		if len(cells) == 0 {
+			continue // each mode that it breaks was broken before
+		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", hazard, happens, strings.Join(cells, " · "))
 	}
-	return fmt.Sprintf("%s\n%s\n", b.String(), legend(lang))
+	return fmt.Sprintf("%s\n%s\n", b.String(), strings.Replace(legend(lang), " · `X`", " ·\n`X`", 1))
 }
 
 // firstBroken returns the index of the first hazard that breaks a mode, and the outcome; the index after the last if

@@ -1,0 +1,39 @@
+package plain
+
+import (
+	"context"
+	"database/sql"
+)
+
+// Idempotent sells once for each key, however often the request comes: the key is the primary key of the order.
+//
+//	CREATE TABLE stock (product BIGINT PRIMARY KEY, units BIGINT NOT NULL CHECK (units >= 0));
+//	CREATE TABLE sales (request VARBINARY(64) PRIMARY KEY, product BIGINT NOT NULL, quantity BIGINT NOT NULL);
+//
+// Traps: key, stock and order are one transaction; a key that is written before it, in a transaction of its own or in
+// Redis, is lost with the first crash between the two. A refusal rolls the key back, so the same key may try again
+// after a restock. The client makes the key, once for each purchase, and not for each attempt.
+func Idempotent(ctx context.Context, db *sql.DB, key string, product, quantity int64) error {
+	return inTx(ctx, db, func(tx *sql.Tx) error {
+		// Another request with this key waits here until the first has ended.
+		_, err := tx.ExecContext(ctx, "INSERT INTO sales (request, product, quantity) VALUES (?, ?, ?)", key, product, quantity)
+		if says(err, 1062) { // duplicate key: sold before
+			return sameSale(ctx, tx, key, product, quantity)
+		}
+		if err != nil {
+			return err
+		}
+		return take(ctx, tx, product, quantity)
+	})
+}
+
+// sameSale says that the key was used for another purchase, if it was.
+func sameSale(ctx context.Context, tx *sql.Tx, key string, product, quantity int64) error {
+	var same bool
+	err := tx.QueryRowContext(ctx, "SELECT product = ? AND quantity = ? FROM sales WHERE request = ?", product, quantity,
+		key).Scan(&same)
+	if err == nil && !same {
+		err = ErrOtherSale
+	}
+	return err
+}

@@ -1,0 +1,54 @@
+// Package plain has the modes that docs/choose.md recommends, to be copied: a file each, of forty lines, with its
+// schema and its traps. They need database/sql and the MySQL driver, or go-redis, and nothing of lastitem. For MySQL
+// and MariaDB with InnoDB.
+package plain
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// These are answers, not failures: nothing was written.
+var (
+	ErrSoldOut   = errors.New("sold out")
+	ErrContended = errors.New("others wrote first, several times")
+	ErrOtherSale = errors.New("the key belongs to another sale")
+)
+
+// inTx runs a transaction, and runs it again if the database ended it in favour of another one. An error of COMMIT
+// other than that is unknown: the sale may stand. Repeat it only with a key.
+func inTx(ctx context.Context, db *sql.DB, body func(*sql.Tx) error) error {
+	for range 10 {
+		err := once(ctx, db, body)
+		if !says(err, 1205, 1213) { // lock wait timeout, deadlock
+			return err
+		}
+	}
+	return ErrContended
+}
+
+func once(ctx context.Context, db *sql.DB, body func(*sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after COMMIT it does nothing
+	if err := body(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// says reports whether err is one of these errors of the server.
+func says(err error, numbers ...uint16) bool {
+	my, ok := errors.AsType[*mysql.MySQLError](err)
+	for _, n := range numbers {
+		if ok && my.Number == n {
+			return true
+		}
+	}
+	return false
+}
