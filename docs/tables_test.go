@@ -324,7 +324,8 @@ func TestInterview(t *testing.T) {
 	mutants := doctest.Read(t, "internal/stock/mutants_test.go")
 	passed := regexp.MustCompile(`\bPASS: (Test\w+)/(\w+)`)
 	for doc, parts := range map[string][]string{
-		"docs/interview.md":    {"\n**In short:** ", "\n**In 30 seconds:** ", "\n**Often answered, and wrong:** ", "\n**Then they ask:** "},
+		"docs/interview.md": {"\n**In short:** ", "\n**In 30 seconds:** ", "\n**Often answered, and wrong:** ",
+			"\n**Then they ask:** "},
 		"docs/interview.zh.md": {"\n**一句话**：", "\n**30 秒回答**：", "\n**常见错误答案**：", "\n**追问**："},
 	} {
 		questions := strings.Split(doctest.Read(t, doc), "\n### ")[1:]

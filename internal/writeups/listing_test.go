@@ -104,12 +104,13 @@ func TestPeriodicTaskEndsAtItsFirstException(t *testing.T) {
 		return func([]byte) bool { return true }
 	})
 	a.tick("[lock:101: (error) EOF]")
-	s.note("the exception leaves the task, so the scheduler ends it; nobody calls get() on its future, and nothing is logged")
+	s.note("the exception leaves the task, so the scheduler ends it; nobody calls get() on its future, so nothing " +
+		"is logged")
 	a.tick("[]")
 	b.expires("lock:101")
 	b.do("OK", "SET @lock:101 b NX PX 30000")
-	s.note("Redis was back after one lost answer, but A's watchdog was not. Catch everything in the task, and try again " +
-		"before the TTL is over")
+	s.note("Redis was back after one lost answer, but A's watchdog was not. Catch everything in the task, and try " +
+		"again before the TTL is over")
 }
 
 // The reentrant lock of the listings knows its owner by a uuid that each lock object makes; each method makes a lock
@@ -122,7 +123,8 @@ func TestUUIDPerLockObject(t *testing.T) {
 	for range 3 {
 		a.eval("0", "method B: new RedisLock(lock), uuid 2, lock()", acquire, "lock", "uuid-2")
 	}
-	s.note("method A has called method B, which waits for the lock of its own caller; and the renewal keeps that for ever")
+	s.note("method A has called method B, which waits for the lock of its own caller; and the renewal keeps that " +
+		"for ever")
 	a.eval("1", "method B, with the uuid of its caller", acquire, "lock", "uuid-1")
 	a.do("2", "HGET @lock uuid-1")
 	s.note("reentrant by owner, so the owner must go from caller to callee: hand the lock object on, or keep the uuid " +

@@ -334,8 +334,8 @@ func TestLeaseSeqInsideTheTransaction(t *testing.T) {
 		"outside and the transaction inside")
 }
 
-// tryLock(5, 10, SECONDS) in a @Transactional method: after ten seconds unlock() throws in the finally, and Spring rolls
-// back what was done well.
+// tryLock(5, 10, SECONDS) in a @Transactional method: after ten seconds unlock() throws in the finally, and Spring
+// rolls back what was done well.
 func TestLeaseTimeRollsTheTransactionBack(t *testing.T) {
 	s, a, _ := onMySQL(t, one...)
 	_, c := s.redis("A", "B")

@@ -214,7 +214,8 @@ func (c client) quietly(command string) string {
 // eval runs a script on one key; what is told of it is its gist.
 func (c client) eval(want, gist, script, key string, args ...any) {
 	c.s.Helper()
-	c.s.is(c.name, gist, locktest.Answer(c.c.Eval(c.s.Context(), script, []string{c.s.prefix + key}, args...).Result()), want)
+	got := locktest.Answer(c.c.Eval(c.s.Context(), script, []string{c.s.prefix + key}, args...).Result())
+	c.s.is(c.name, gist, got, want)
 }
 
 // session is one of those who take part, with a connection to MySQL of its own.
