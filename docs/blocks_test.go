@@ -21,7 +21,7 @@ import (
 	"lastitem/internal/text"
 )
 
-//go:generate go test -count=1 -run ^TestBlocks$ . -update
+//go:generate go test -count=1 -run ^TestBlocks$|^TestInterviewCards$ . -update
 
 var (
 	update = flag.Bool("update", false, "write the generated blocks, or with -seen the servers")

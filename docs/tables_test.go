@@ -59,7 +59,7 @@ var schemas = []struct {
 	{"articles", 0, 0, 60, "text verdict link command text"},
 	{"articles", 0, 5, 12, "text verdict link command text"},
 	{"choose", 0, 1, 2, "number text text text"},
-	{"choose", 1, 2, 2, "link text" + strings.Repeat(" text", len(stock.Hazards)) + " text command"},
+	{"choose", 1, 2, 2, "link text text" + strings.Repeat(" text", len(stock.Hazards)) + " text command"},
 	{"choose", 2, 3, 2, "text text link command link"},
 	{"track-record", 0, 0, 15, "text source command code number"},
 	{"locks", 1, 2, 20, "text constructor text text text"},
@@ -207,8 +207,8 @@ func TestArticles(t *testing.T) {
 	}
 }
 
-// TestChoose: at most twelve questions, each of which is reached and leads on; each answer is a mode, and the claims
-// beside it are those of the mode.
+// TestChoose: at most twelve questions, each of which is reached and leads on; each answer is a mode, and beside it is
+// what it needs and claims. What a symptom is cured with does not oversell.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	for _, lang := range langs {
@@ -236,12 +236,21 @@ func TestChoose(t *testing.T) {
 		for _, row := range tables[1] {
 			mode := linkedMode(row[0])
 			answered[mode] = true
-			at := slices.Index(modeNames(), mode)
-			if !slices.Equal(stock.Modes()[at].Claims[stock.Store(row[1])].Row(), row[2:2+len(stock.Hazards)]) {
+			m := modeOf(mode)
+			if needs := needsOf(m); needs != row[2] {
+				t.Errorf("%s: %s needs %s, want %s", lang, mode, row[2], needs)
+			}
+			if !slices.Equal(m.Claims[stock.Store(row[1])].Row(), row[3:3+len(stock.Hazards)]) {
 				t.Errorf("%s: %v: these are not the claims of the mode", lang, row)
 			}
 			if !modeIn.MatchString(row[len(row)-1]) {
 				t.Errorf("%s: %s does not run %s", lang, row[len(row)-1], mode)
+			}
+		}
+		for _, row := range tables[2] {
+			cure := linkedMode(row[len(row)-1])
+			if m := modeOf(cure); strings.Contains(strings.Join(m.Claims[m.Stores[0]].Row(), ""), "O") {
+				t.Errorf("%s: %s: the cure %s oversells, by its own claims", lang, row[0], cure)
 			}
 		}
 		if diff := cmp.Diff(leaves, answered); diff != "" {
@@ -253,6 +262,21 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%s: want the default answer in the first line, a mode that the questions lead to: %s", lang, paragraph)
 		}
 	}
+}
+
+func modeOf(name string) stock.Mode { return stock.Modes()[slices.Index(modeNames(), name)] }
+
+// needsOf is what a mode needs as docs/choose.md says it: in brackets, if it works without.
+func needsOf(m stock.Mode) string {
+	var all []string
+	for _, b := range m.Required() {
+		all = append(all, string(b))
+	}
+	needs := strings.Join(all, ", ")
+	for _, b := range m.Optional {
+		needs += " (" + string(b) + ")"
+	}
+	return needs
 }
 
 // TestEssayTables: the hazards of an essay are the claims of its mode, and it has a command.
@@ -293,15 +317,16 @@ func TestEssayTables(t *testing.T) {
 }
 
 // TestInterview: every question has one command, and what it prints; what an exhibit prints is held to it by the
-// exhibit. The first twelve questions are those of the write-ups, each with a short answer, the usual wrong one and
-// what follows.
+// exhibit. Each begins with a short answer. The first twelve questions are those of the write-ups, each with the usual
+// wrong answer and what follows.
 func TestInterview(t *testing.T) {
 	t.Parallel()
 	mutants := doctest.Read(t, "internal/stock/mutants_test.go")
 	passed := regexp.MustCompile(`\bPASS: (Test\w+)/(\w+)`)
 	for doc, parts := range map[string][]string{
-		"docs/interview.md":    {"\n**In 30 seconds:** ", "\n**Often answered, and wrong:** ", "\n**Then they ask:** "},
-		"docs/interview.zh.md": {"\n**30 秒回答**：", "\n**常见错误答案**：", "\n**追问**："},
+		"docs/interview.md": {"\n**In short:** ", "\n**In 30 seconds:** ", "\n**Often answered, and wrong:** ",
+			"\n**Then they ask:** "},
+		"docs/interview.zh.md": {"\n**一句话**：", "\n**30 秒回答**：", "\n**常见错误答案**：", "\n**追问**："},
 	} {
 		questions := strings.Split(doctest.Read(t, doc), "\n### ")[1:]
 		wantSeen(t, "questions of "+doc, len(questions), 25)
@@ -310,8 +335,8 @@ func TestInterview(t *testing.T) {
 			if n := len(doctest.OutlineOf(q).Commands); n != 1 || !strings.HasPrefix(title, fmt.Sprintf("%d. ", i+1)) {
 				t.Errorf("%s: %q has %d commands, want 1, and number %d", doc, title, n, i+1)
 			}
-			for _, part := range parts {
-				if n := strings.Count(q, part); n != map[bool]int{true: 1}[i < 12] {
+			for at, part := range parts {
+				if n := strings.Count(q, part); (n == 1) != (at == 0 == (i >= 12)) {
 					t.Errorf("%s: question %d has %q %d times", doc, i+1, strings.TrimSpace(part), n)
 				}
 			}

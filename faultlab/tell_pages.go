@@ -50,7 +50,8 @@ schedule of the table below broke it; it is no proof beyond them.
 ZooKeeper or Consul it plays a sample. ` + "`make lab ALL=1`" + ` plays every schedule of every cell.
 ` + "`shop lab --serve`" + ` tests [your own service](lab-anybody.md), in any language.
 `,
-	meanings: "## What the columns and letters mean", table: "mode | store", schedules: "%d [schedule|schedules].",
+	meanings: "## What the columns and letters mean", table: "mode | store",
+	schedules: "`(…)` claimed, not played by the lab · %d [schedule|schedules].",
 	blocked: "## While the holder is paused\n\nHow long nobody else can buy the product when the holder's process is " +
 		"stopped (SIGSTOP) at the worst of its commands. With the stock in SQL the worst command is inside the " +
 		"transaction, which keeps the row locked even after the lease has ended. Modes that `threads` or `replicas` breaks " +

@@ -152,15 +152,18 @@ func TestFencingRefusesStaleWrite(t *testing.T) {
 			a := hold(t, h.Replicas[0], step.Read, mode, stock.SQL, product, "a")
 			h.DeleteLocks(t)
 			r := h.Replicas[1].Sell(t, mode, stock.SQL, product, 1, "b")
+			t.Logf("%s: A has read stock 2 and stops; its lock is deleted; B sells one, fence %d; A goes on", mode, r.Fence)
 			a.Resume()
 			result := a.result()
 			again, err := result.Receipt, result.Err
 			if mode != "lease-seq" {
+				t.Logf("%s: A's write is refused: %v; A begins again", mode, err)
 				if !errors.Is(err, stock.ErrContended) {
 					t.Errorf("%s: A's Deduct() = %v, want ErrContended", mode, err)
 				}
 				again, err = h.Replicas[0].Deduct(t.Context(), mode, stock.SQL, product, 1, "a")
 			}
+			t.Logf("%s: A sells the other one, fence %d", mode, again.Fence)
 			if err != nil || again.Fence != r.Fence+1 {
 				t.Errorf("%s: A's second Deduct() = fence %d, %v, want %d", mode, again.Fence, err, r.Fence+1)
 			}

@@ -329,15 +329,19 @@ func TestSQLLockWaitTimeout(t *testing.T) {
 			err := take(t, 1, nil)(holder)
 			if err := tx(t.Context(), both); !errors.Is(err, store.ErrConflict) {
 				t.Errorf("the rival's transaction = %v, want ErrConflict", err)
+			} else {
+				t.Logf("A has updated product 1. B updates product 2, then product 1: %v", err)
 			}
 			return err
 		})
 		if err := tx(t.Context(), both); err != nil {
 			t.Errorf("the rival's transaction again = %v, want nil", err)
 		}
-		if one, two := stockOf(t, s, 1), stockOf(t, s, 2); one != 3 || two != 4 {
+		one, two := stockOf(t, s, 1), stockOf(t, s, 2)
+		if one != 3 || two != 4 {
 			t.Errorf("stocks = %d and %d, want 3 and 4: all of the one that waited rolled back", one, two)
 		}
+		t.Logf("A commits, and B runs again: stocks 5 and 5 are now %d and %d, so B's first try left nothing", one, two)
 	})
 }
 

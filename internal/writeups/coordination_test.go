@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"lastitem/internal/testkit"
@@ -71,6 +72,45 @@ func TestJetcdUnlocksAnotherKey(t *testing.T) {
 	s.lockService(endpoint, "unlock", map[string]any{"key": encode(key)})
 	s.says("A", "unlock the key of the answer", "ok")
 	holders(0)
+}
+
+// The etcd lock in six steps: a waiter takes the DELETE of the key in front of it for the lock, though that key was a
+// waiter's.
+func TestEtcdDoesNotLookAgain(t *testing.T) {
+	s := tell(t)
+	server := testenv.Etcd(t)
+	c, ctx := server.EtcdClient(t), t.Context()
+	at := func(who string) string { return server.Prefix + "lock/" + who }
+	inFront := func(who string) (n int) {
+		t.Helper()
+		all, err := c.Get(ctx, at(""), clientv3.WithPrefix(),
+			clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+		testkit.Must(t, err)
+		return slices.IndexFunc(all.Kvs, func(kv *mvccpb.KeyValue) bool { return string(kv.Key) == at(who) })
+	}
+	var last int64
+	for i, who := range []string{"A", "B", "C"} {
+		put, err := c.Put(ctx, at(who), "")
+		testkit.Must(t, err)
+		last = put.Header.Revision
+		s.is(who, "put lock/"+who+"; get lock/ --prefix, by revision", fmt.Sprintf("%d in front", inFront(who)),
+			fmt.Sprintf("%d in front", i))
+	}
+	watching, stop := context.WithTimeout(ctx, soon)
+	defer stop()
+	gone := c.Watch(watching, at("B"), clientv3.WithRev(last+1))
+	s.says("C", "watch lock/B", "")
+	_, err := c.Delete(ctx, at("B"))
+	testkit.Must(t, err)
+	s.says("", "B gives up, or its lease ends", "")
+	event := <-gone
+	if len(event.Events) == 0 {
+		t.Fatalf("C was not woken: %v", event.Err())
+	}
+	s.is("C", "woken", event.Events[0].Type.String(), "DELETE")
+	s.note("C takes the event for the lock, as steps 4 and 5 say, but A holds the lock")
+	s.is("C", "get lock/ --prefix, once more", fmt.Sprintf("%d in front", inFront("C")), "1 in front")
+	s.note("C looks again, sees A in front of it, and watches A's key")
 }
 
 // naive is the ZooKeeper lock as it is often written down.

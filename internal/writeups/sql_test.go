@@ -334,6 +334,29 @@ func TestLeaseSeqInsideTheTransaction(t *testing.T) {
 		"outside and the transaction inside")
 }
 
+// tryLock(5, 10, SECONDS) in a @Transactional method: after ten seconds unlock() throws in the finally, and Spring
+// rolls back what was done well.
+func TestLeaseTimeRollsTheTransactionBack(t *testing.T) {
+	s, a, _ := onMySQL(t, one...)
+	_, c := s.redis("A", "B")
+	lock, rival := c[0], c[1]
+	// Redisson's, without re-entry; nil is what it answers with IllegalMonitorStateException, a RuntimeException
+	const unlock = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return nil end return redis.call('del', KEYS[1])"
+	const stock = "SELECT stock FROM product_stock WHERE id = 101"
+	a.exec("ok", "BEGIN")
+	lock.do("1", "HSET @lock a 1")
+	lock.do("1", "PEXPIRE @lock 10000")
+	a.exec("1 affected", "UPDATE product_stock SET stock = stock - 1 WHERE id = 101 AND stock >= 1")
+	s.note("A pays, which takes longer than ten seconds")
+	lock.expires("lock")
+	rival.do("1", "HSET @lock b 1")
+	lock.eval("(nil)", "finally: unlock()", unlock, "lock", "a")
+	s.note("attempt to unlock lock, not locked by current thread: the exception leaves the method, so Spring rolls back")
+	a.exec("ok", "ROLLBACK")
+	a.value("1", stock)
+	s.note("paid, and the unit is still for sale. Without a lease time the watchdog renews; and unlock after the commit")
+}
+
 // A small table: it is the index that decides which rows are locked, not the size.
 func TestSmallTableLocksOneRow(t *testing.T) {
 	s, a, b := onMySQL(t, "CREATE TABLE product_stock (id INT PRIMARY KEY, sku INT NOT NULL, stock INT NOT NULL) ENGINE "+

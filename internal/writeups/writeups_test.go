@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/testkit/locktest"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -53,7 +54,7 @@ func tell(t *testing.T) *story {
 
 // says tells a line: who, what, and what came of it.
 func (s *story) says(who, what, came string) {
-	line := strings.TrimRight(fmt.Sprintf("%-2s %-66s %s", who, what, came), " ")
+	line := locktest.Line(who, what, came)
 	if s.prefix != "" {
 		line = strings.ReplaceAll(line, s.prefix, "")
 	}
@@ -207,30 +208,14 @@ func (c client) quietly(command string) string {
 		}
 		args = append(args, word)
 	}
-	return answer(c.c.Do(c.s.Context(), args...).Result())
+	return locktest.Answer(c.c.Do(c.s.Context(), args...).Result())
 }
 
 // eval runs a script on one key; what is told of it is its gist.
 func (c client) eval(want, gist, script, key string, args ...any) {
 	c.s.Helper()
-	c.s.is(c.name, gist, answer(c.c.Eval(c.s.Context(), script, []string{c.s.prefix + key}, args...).Result()), want)
-}
-
-// answer writes an answer as redis-cli would, more or less.
-func answer(got any, err error) string {
-	if errors.Is(err, redis.Nil) {
-		return "(nil)"
-	}
-	if err != nil {
-		text, _, _ := strings.Cut(err.Error(), " script: ") // which script it is comes behind
-		return "(error) " + text
-	}
-	if m, ok := got.(map[any]any); ok {
-		for k, v := range m {
-			return fmt.Sprintf("[%v %v]", k, v)
-		}
-	}
-	return fmt.Sprint(got)
+	got := locktest.Answer(c.c.Eval(c.s.Context(), script, []string{c.s.prefix + key}, args...).Result())
+	c.s.is(c.name, gist, got, want)
 }
 
 // session is one of those who take part, with a connection to MySQL of its own.

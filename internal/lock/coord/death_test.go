@@ -50,9 +50,11 @@ func fifo(t *testing.T, l lock.Locker, key string, queued func() int) {
 			}
 		})
 		testkit.Until(t, "another in the queue", func() bool { return queued() == i+2 })
+		locktest.Say(t, "waiter %d is in the queue, which has %d entries", i, i+2)
 	}
 	locktest.Release(t, lease)
 	wg.Wait()
+	locktest.Say(t, "the waiters were served in the order %v", order)
 	if !slices.IsSorted(order) {
 		t.Errorf("served in the order %v", order)
 	}

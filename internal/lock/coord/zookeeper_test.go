@@ -230,6 +230,7 @@ func TestZooKeeperDeadWaiterAdmitsNobody(t *testing.T) {
 	dead, conn := newZooKeeper(t, s, 20*time.Second, nil)
 	queued := func(n int) {
 		testkit.Until(t, "the queue has another length", func() bool { return len(zkNodes(t, see, s.Prefix)) == n })
+		locktest.Say(t, "%d nodes in the queue", n)
 	}
 	died := locktest.Attempt(t.Context(), dead, "k")
 	queued(2)
@@ -246,6 +247,7 @@ func TestZooKeeperDeadWaiterAdmitsNobody(t *testing.T) {
 		t.Fatal("the death of a waiter admitted the next one")
 	case <-time.After(200 * time.Millisecond):
 	}
+	locktest.Say(t, "the waiter in front has died, and the next one does not have the lock: its holder lives")
 	locktest.Release(t, holder)
 	locktest.Release(t, <-got)
 }

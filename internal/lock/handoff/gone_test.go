@@ -382,6 +382,7 @@ func inTurn(t *testing.T, order []chan lock.Lease, i int) lock.Lease {
 			t.Fatalf("waiter %d was served with %d", i+1+j, i)
 		}
 	}
+	locktest.Say(t, "waiter %d of %d has the lock, and nobody else", i+1, len(order))
 	return lease
 }
 

@@ -30,6 +30,7 @@ func TestSQLUniqueOfDeadHolderStays(t *testing.T) {
 			open != 1 {
 			t.Errorf("rows without an end: %d, %v, want 1", open, err)
 		}
+		locktest.Say(t, "rows in record_lock without an end: %d", open)
 		locktest.WantBusy(t, sqlLease(t, db, time.Second, nil), "k", "the repaired lock on a row without expiry")
 	})
 }
@@ -161,6 +162,7 @@ func TestSQLForUpdatePoolExhausted(t *testing.T) {
 			t.Errorf("Acquire of a free lock without a free connection, wait %s = %v, want ErrBusy and ErrNoConnection", wait,
 				err)
 		}
+		locktest.Say(t, "another lock, which is free, wait %s: %v", wait, err)
 	}
 	locktest.Release(t, lease)
 	free := locktest.Acquire(lock.WithWait(t.Context(), 0), t, l, "another")

@@ -97,6 +97,7 @@ func TestWatchdogSubscribesOverOneConnection(t *testing.T) {
 	o.ClientName = strings.Trim(strings.ReplaceAll(s.Prefix, ":", "-"), "-") + "-waiters"
 	c := redis.NewClient(&o)
 	t.Cleanup(func() { _ = c.Close() })
+	locktest.Tell(t, c)
 	waiter := textbook.NewWatchdog(c, time.Minute, wakeups(t, c), nil)
 	const locks = 8
 	var leases []lock.Lease

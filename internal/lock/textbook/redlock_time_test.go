@@ -41,6 +41,7 @@ func (s three) process(t *testing.T, o textbook.RedlockOptions, hook locktest.Se
 			Dialer: func(context.Context, string, string) (net.Conn, error) { return m.Dial() },
 		})
 		t.Cleanup(func() { _ = c.Close() })
+		locktest.Tell(t, c)
 		c.AddHook(hook)
 		o.Nodes = append(o.Nodes, textbook.RedlockNode{Client: c})
 	}
@@ -160,6 +161,7 @@ func TestRedlockCallersLeave(t *testing.T) {
 				t.Fatalf("%d keys are left behind", n)
 			}
 		}
+		locktest.Say(t, "a hundred callers left at any moment, and no key is left on any node")
 	})
 }
 
@@ -183,6 +185,7 @@ func TestRedlockGrantedTooLate(t *testing.T) {
 		if !errors.Is(err, lock.ErrBusy) || !strings.Contains(err.Error(), "too late") {
 			t.Errorf("Acquire = %v, want ErrBusy: too late", err)
 		}
+		locktest.Say(t, "TTL %s, every answer after %s: %v", ttl, 2*half, err)
 		synctest.Wait()
 		if granted.Load() != 3 || s.left() != 0 {
 			t.Errorf("%d of three granted, want all, and %d keep their keys, want none", granted.Load(), s.left())
@@ -204,6 +207,8 @@ func TestRedlockValidity(t *testing.T) {
 		if lived, want := time.Since(start), locktest.TTL-locktest.TTL/100-2*time.Millisecond; lived != want {
 			t.Errorf("valid until %s after the first command, want %s", lived, want)
 		}
+		locktest.Say(t, "TTL %s, granted after %s, valid until %s after the first command", locktest.TTL, slow,
+			time.Since(start))
 	})
 }
 
@@ -269,6 +274,7 @@ func TestRedlockQuorumLossIsNotBusy(t *testing.T) {
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("told after %s", took)
 		}
+		locktest.Say(t, "two nodes are taken, three are down: %v", err)
 		time.Sleep(time.Second) // the releases in the background
 	})
 }

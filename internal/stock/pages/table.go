@@ -18,8 +18,8 @@ var tableWords = text.Table(struct{ mode, store, does, stores, baseline string }
 })
 
 // brokenWords are the words of the READMEs' table, by language.
-var brokenWords = text.Table(struct{ by, happens, modes, nothing string }{"first broken by", "what happens", "modes",
-	"none of these"})
+var brokenWords = text.Table(struct{ by, happens, modes, nothing, unplayed string }{"first broken by", "what happens",
+	"modes", "none of these", "(claimed; the lab does not play it)"})
 
 // legend is the line below a table of claims.
 func legend(lang string) string {
@@ -39,6 +39,9 @@ func Table(lang string) string {
 		cell := "`" + m.Name + "`"
 		if letters != "" {
 			cell += " " + letters
+		}
+		if slices.Contains(m.Needs, stock.NeedKafka) {
+			cell += " " + words.unplayed
 		}
 		rows[at] = append(rows[at], cell)
 	}

@@ -35,6 +35,7 @@ func Obtain(t *testing.T, l lock.Locker, key string) lock.Lease {
 	}); err != nil {
 		t.Fatalf("Acquire: %v", err)
 	}
+	Say(t, "the lock is taken")
 	return lease
 }
 
@@ -68,6 +69,7 @@ func Acquire(ctx context.Context, t *testing.T, l lock.Locker, key string) lock.
 	if err != nil {
 		t.Fatalf("Acquire = %v", err)
 	}
+	Say(t, "the lock is taken")
 	return lease
 }
 
@@ -79,6 +81,7 @@ func Release(t *testing.T, lease lock.Lease) {
 	if err := Again(ctx, func() error { return lease.Release(t.Context()) }); err != nil {
 		t.Fatalf("Release: %v", err)
 	}
+	Say(t, "the lock is released")
 }
 
 // ReleaseUnknown releases a lease, and wants that the outcome is unknown.
@@ -95,6 +98,7 @@ func ReleaseLost(t *testing.T, lease lock.Lease, why string) {
 	if err := lease.Release(t.Context()); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("%s = %v, want ErrLost", why, err)
 	}
+	Say(t, "%s: the lock is lost", why)
 }
 
 // WantUnavailable fails unless the store of a lock cannot be asked.
@@ -134,6 +138,7 @@ func WantBusy(t *testing.T, l lock.Locker, key, why string) {
 	if !errors.Is(err, lock.ErrBusy) {
 		t.Errorf("%s: Acquire = %v, want ErrBusy", why, err)
 	}
+	Say(t, "%s: the lock is held", why)
 }
 
 // WantGaveUp fails unless an Acquire ended with its context.
@@ -155,6 +160,7 @@ func WantLost(t *testing.T, lease lock.Lease, within time.Duration) {
 	if cause := context.Cause(lease.Context()); !errors.Is(cause, lock.ErrLost) {
 		t.Errorf("cause = %v, want ErrLost", cause)
 	}
+	Say(t, "the holder is told that it has lost the lock")
 }
 
 // SessionEnds checks a lock whose holder's session is ended at the server: the holder must be told, the rival gets in
@@ -214,6 +220,7 @@ func Take(t *testing.T, l lock.Locker, key string) lock.Lease {
 	if err != nil {
 		t.Fatalf("Acquire of a free lock = %v", err)
 	}
+	Say(t, "the lock is taken")
 	return lease
 }
 
@@ -224,5 +231,6 @@ func Enters(t *testing.T, l lock.Locker, key string) bool {
 	if err != nil && !errors.Is(err, lock.ErrBusy) {
 		t.Fatalf("Acquire = %v", err)
 	}
+	Say(t, "somebody else gets the lock: %t", err == nil)
 	return err == nil
 }

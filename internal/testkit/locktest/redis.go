@@ -112,6 +112,7 @@ func RedisClient(t testing.TB, s *testenv.RedisServer) *redis.Client {
 	opt.DialTimeout, opt.ReadTimeout, opt.WriteTimeout = testenv.Still, testenv.Still, testenv.Still
 	c := redis.NewClient(opt)
 	t.Cleanup(func() { _ = c.Close() })
+	Tell(t, c)
 	return c
 }
 
@@ -165,6 +166,7 @@ func Bubble(t *testing.T) (c *redis.Client, m *miniredis.Miniredis, cut func()) 
 		_ = c.Close()
 		m.Close()
 	})
+	Tell(t, c)
 	return c, m, func() {
 		mu.Lock()
 		defer mu.Unlock()
