@@ -78,6 +78,7 @@ function route() {
   const [, name, ...rest] = location.hash.slice(1).split("/");
   const left = app.view;
   app.view = views[name] ?? views.run;
+  if (!views[name]) history.replaceState(null, "", "#/run");
   if (left && left !== app.view) scrollTo(0, 0); // a link at the end of a page leads to the beginning of another
   const { view } = app;
   const shown = view.show(main, decoded(rest.join("/")));
@@ -110,6 +111,7 @@ function dark() {
 function header() {
   document.querySelector(".skip").textContent = t("Skip to the content");
   const current = Object.keys(views).find((v) => views[v] === app.view) ?? "run";
+  document.title = `${viewName(current)} · lastitem`;
   replace(document.getElementById("nav"), Object.keys(views).map((v) =>
     el("a", { href: `#/${v}`, "aria-current": v === current ? "page" : null }, viewName(v))));
   document.getElementById("lang").textContent = otherLanguage();

@@ -1,6 +1,6 @@
 import { el, replace } from "./dom.js";
 import { both, number, t } from "./i18n.js";
-import { cellAddress, hazardName, isBroken, outcomeName, outcomeWords } from "./say.js";
+import { cellAddress, hazardName, isBroken, ladder, outcomeName, outcomeWords } from "./say.js";
 import { get } from "./stream.js";
 import { WitnessView } from "./witness.js";
 
@@ -80,7 +80,8 @@ export class MatrixView {
         if (store && s !== store) continue;
         const cells = columns.map((h) => {
           const cell = this.at.get([m.name, s, h.name].join("/"));
-          return { h, cell, found: cell ? cell.found : m.claims?.[s]?.[h.name] ?? "" };
+          const earlier = ladder.slice(0, Math.max(0, ladder.indexOf(h.name)));
+          return { h, cell, found: cell ? cell.found : m.claims?.[s]?.[h.name] ?? "", after: earlier.some((x) => isBroken(m.claims?.[s]?.[x])) };
         });
         if (cells.some((c) => (c.cell || outcome !== "") && fits(c.found)) || (outcome === "" && columns[0]?.claimed)) all.push({ m, store: s, cells, fits });
       }
@@ -127,10 +128,10 @@ export class MatrixView {
 }
 
 // square is what stands in a cell.
-function square(row, { h, cell, found }) {
+function square(row, { h, cell, found, after }) {
   const says = outcomeWords(cell, found);
   const label = t("{mode}, {store}, {hazard}: {outcome}", { mode: row.m.name, store: row.store, hazard: hazardName(h.name), outcome: says });
-  const kind = isBroken(found) ? "bad" : found === "." ? "good" : "none";
+  const kind = found === "" && after ? "after" : isBroken(found) ? "bad" : found === "." ? "good" : "none";
   const faint = row.fits(found) ? "" : "is-faint";
   const sign = found === "." ? "✓" : found;
   if (!cell) return el("span", { class: `square is-${kind} is-unplayed ${faint}`, title: says }, el("span", { "aria-hidden": "true" }, sign), el("span", { class: "hidden" }, says));
@@ -142,5 +143,5 @@ function square(row, { h, cell, found }) {
 function legend() {
   const item = (kind, sign, text) => el("li", {}, el("span", { class: `square is-${kind}`, "aria-hidden": "true" }, sign), text);
   return el("ul", { class: "matrix-legend", "aria-label": t("Signs") }, item("good", "✓", t("exact")), [..."OLDXA"].map((l) => item("bad", l, outcomeName(l))),
-    item("good is-unplayed", "✓", t("claimed, and covered by Go tests; the lab cannot play it")), item("none", "–", t("cannot happen to this mode")), item("none", "", t("not played: broken by an earlier hazard, or out of its reach")));
+    item("good is-unplayed", "✓", t("claimed, and covered by Go tests; the lab cannot play it")), item("none", "–", t("cannot happen to this mode")), item("after", "", t("broken already by an earlier hazard")), item("none", "", t("not played: out of its reach")));
 }

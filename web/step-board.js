@@ -36,6 +36,7 @@ export class Board {
   constructor(view) {
     this.view = view;
     this.shown = -1; // the step whose stores are shown; -1 = the last
+    document.addEventListener("keydown", (e) => this.key(e)); // of the page: on arrival nothing on the board has the focus
   }
 
   build(stage) {
@@ -46,7 +47,7 @@ export class Board {
     this.tools = el("div", { class: "step-tools" });
     this.steps = el("section", { class: "steps", "aria-label": t("Your schedule") });
     this.stores = el("section", { class: "stores", "aria-label": t("What the stores hold") });
-    this.box = el("article", { class: "board", tabindex: "0", "aria-label": t("The board. A and B let a client pass one command, X expires locks, U takes a move back."), keydown: (e) => this.key(e) }, this.clients, this.tools, el("div", { class: "board-halves" }, this.stores, this.steps));
+    this.box = el("article", { class: "board", tabindex: "0", "aria-label": t("The board. A and B let a client pass one command, X expires locks, U takes a move back.") }, this.clients, this.tools, el("div", { class: "board-halves" }, this.stores, this.steps));
     replace(stage, this.head, this.end, this.box, this.said);
     this.draw();
   }
@@ -57,7 +58,7 @@ export class Board {
   }
 
   key(e) {
-    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    if (!this.box?.isConnected || !this.view.state || e.ctrlKey || e.metaKey || e.altKey || e.target.closest?.("input, select, textarea")) return;
     const move = e.key.toLowerCase();
     const client = this.view.state.clients.find((c) => c.name.toLowerCase() === move);
     if (client) this.view.go(client.can.includes("r") && !this.view.playing ? `${move}r` : move);
