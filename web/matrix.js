@@ -43,15 +43,17 @@ export class MatrixView {
     this.about = el("p", { class: "soft small" });
     this.count = el("p", { class: "soft", role: "status" });
     this.body = el("div", { class: "grid-scroll", role: "region", "aria-label": t("What breaks what"), tabindex: "0" });
+    this.body.addEventListener("pointerover", (e) => this.explain(e));
+    this.body.addEventListener("focusin", (e) => this.explain(e));
     this.body.addEventListener("keydown", (e) => this.key(e));
     replace(this.main, el("div", { class: "run matrix" },
       el("form", { class: "controls", submit: (e) => e.preventDefault() },
         el("div", { class: "field" }, el("label", { for: "m-words" }, t("Filter by mode")), search),
-        pick("hazards", t("Hazards"), [["claimed", t("with claims")], ["beyond", t("without claims")],
+        pick("hazards", t("Hazards"), [["claimed", t("those that modes make claims about")], ["beyond", t("all others")],
           ...this.data.hazards.map((h) => [h.name, hazardName(h.name)])]),
         pick("outcome", t("Show"), [["", t("all")], ["broken", t("broken")], ["exact", t("exact#cells")], ...[..."OLDXA"].map((l) => [l, `${l}  ${outcomeName(l)}`])]),
         pick("store", t("Store"), [["", t("all")], ...["redis", "sql", "etcd"].map((s) => [s, s])]),
-        this.about, legend()),
+        this.about, el("details", { class: "legend-box", open: matchMedia("(min-width: 861px)").matches }, el("summary", {}, t("Signs")), legend())),
       el("div", { class: "stage" },
         el("h1", {}, t("What breaks what")), el("p", { class: "lead" }, t("Every mode under every hazard, as the fault lab found it on real servers: a request is stopped at each of its commands, the hazard strikes there, others are served, and a judge reads the ledger. Open a cell to see the schedule that broke it.")), this.count, this.body, el("p", { class: "soft keys" }, t("Arrow keys move between the cells, Enter opens one.")))));
     this.fill();
@@ -103,6 +105,12 @@ export class MatrixView {
       el("th", { scope: "row", class: "grid-mode" }, el("code", {}, r.m.name), el("span", { class: "soft only-narrow", "aria-hidden": "true" }, r.store)), el("td", { class: "soft" }, r.store),
       r.cells.map((c) => el("td", { class: "grid-cell" }, square(r, c)))));
     replace(this.body, el("table", { class: `grid ${columns.length > 12 ? "is-many" : ""}` }, el("thead", {}, head), el("tbody", {}, body)));
+  }
+
+  // explain says below the filters what the column of a cell or head is about.
+  explain(e) {
+    const h = this.columns()[(e.target.closest("td, th")?.cellIndex ?? 0) - 2];
+    if (h) this.about.textContent = both(h.title);
   }
 
   // key moves between the cells.
