@@ -16,7 +16,7 @@ const app = { state: null, model: new Model(), link: "connecting", view: null };
 const views = { run: new RunView(app), compare: new CompareView(app), matrix: new MatrixView(app), step: new StepView(app), read: new ReadView(app) };
 
 const viewName = words({ run: "Run", compare: "Compare", matrix: "Matrix", step: "Step", read: "Read" });
-const linkState = words({ connecting: "connecting …", lost: "connection lost, trying again", live: "live" });
+const linkState = words({ connecting: "connecting …", lost: "connection lost, trying again; if the console has ended, start it again: shop play", live: "live" });
 
 pickLanguage();
 

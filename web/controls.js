@@ -27,7 +27,9 @@ export function picker(modes, { several, chosen, change, more }) {
     const row = list.querySelector("input:checked")?.closest("label");
     if (row) list.scrollTop = row.offsetTop - list.offsetTop - 60;
   });
-  return el("fieldset", { class: "picker" }, el("legend", {}, several ? t("Modes") : t("Mode")), filter, more, list);
+  const dot = (kind, text) => el("span", { class: "dot-key" }, el("span", { class: `dot ${kind}`, "aria-hidden": "true" }), text);
+  return el("fieldset", { class: "picker" }, el("legend", {}, several ? t("Modes") : t("Mode")), filter, more, list,
+    el("p", { class: "dots soft" }, dot("bad", t("broken by load")), dot("part", t("by a fault")), dot("good", t("by a retry at most"))));
 }
 
 // numbers are the fields of a form for replicas, clients and stock.

@@ -5,6 +5,7 @@ import { both, bracketed, colon, number, space, t } from "./i18n.js";
 import { began } from "./model.js";
 import { Replay } from "./replay.js";
 import { cellAddress, hazardName, isBroken, ladder, outcomeNames, stage } from "./say.js";
+import { get } from "./stream.js";
 import { Timeline } from "./timeline.js";
 import { details, headline, loadTone, lostAnswers, tone } from "./verdict.js";
 
@@ -39,6 +40,10 @@ export class RunView {
       numbers(this.form, replicas.length, () => this.keep()),
       this.button, this.message, this.chosen,
       el("details", { class: "stack" }, el("summary", {}, t("What it runs on")), el("ul", {}, this.app.state.stack.map((s) => el("li", {}, s)))));
+    if (this.app.state.steps && !this.lessons) {
+      this.lessons = [];
+      get("lessons").then((all) => { this.lessons = all.lessons; }, () => { this.lessons = null; });
+    }
     this.stage = el("div", { class: "stage" });
     replace(main, el("div", { class: "run" }, form, this.stage));
     this.build();
@@ -83,6 +88,7 @@ export class RunView {
     const store = m.stores[0];
     replace(this.chosen,
       el("h2", { class: "mode-title" }, both(m.title)),
+      !m.available && el("p", { class: "note" }, t("not available here"), colon(), m.why ?? ""),
       m.baseline ? el("p", { class: "soft" }, t("A baseline: it touches no store and claims nothing.")) : [
         el("ul", { class: "claims", "aria-label": t("What it claims") }, ladder.map((h, i) => claim(h, m.claims?.[store]?.[h] ?? "", ladder.slice(0, i).some((x) => isBroken(m.claims?.[store]?.[x]))))),
         el("p", { class: "breaks" }, el("span", { class: "soft" }, t("What breaks it") + colon()),
@@ -154,7 +160,7 @@ export class RunView {
     if (model.running) this.watched = run.id;
     this.button.textContent = !model.running ? t("Run") : ours(run) ? t("Stop") : t("Stop (started in another window)");
     this.button.classList.toggle("stop", model.running);
-    this.button.disabled = this.sending || !model.known;
+    this.button.disabled = this.sending || !model.known || !model.running && !this.mode.available;
     const mine = ran && (ran === this.form.mode || this.watched === run.id);
     this.last.hidden = !ran;
     if (ran) this.last.firstChild.textContent = t("Show the last run: {mode}", { mode: ran });
@@ -297,7 +303,7 @@ export class RunView {
       const ran = this.ran(model), color = loadTone(run, result, ran);
       this.verdict.className = `verdict is-${color}`;
       replace(this.verdict, name, el("p", { class: "verdict-line", id: "verdict" }, headline(run, result, ran)), happened,
-        tone(result) === "good" && color === "unsure" && breakIt(ran), details(result, run));
+        tone(result) === "good" && color === "unsure" && breakIt(ran, this.lessons?.find((l) => l.mode === ran.name)), details(result, run));
       return;
     }
     this.verdict.className = "verdict is-none";
@@ -339,13 +345,14 @@ function markText(m) {
   return { gone: t("replica {n} lost", { n: m.replica }), back: t("replica {n} back", { n: m.replica }), stop: t("stopped") }[m.what];
 }
 
-// breakIt leads to the story of the first hazard that breaks a mode.
-function breakIt(mode) {
+// breakIt leads to the story of the first hazard that breaks a mode, and to its lesson.
+function breakIt(mode, lesson) {
   for (const [store, row] of Object.entries(mode.claims ?? {})) {
     const hazard = ladder.find((h) => h !== "retry" && isBroken(row[h]));
     if (hazard) {
       return el("p", { class: "verdict-more" }, t("Another hazard breaks it{hazard}.", { hazard: bracketed(`${hazardName(hazard)}${colon()}${outcomeNames(row[hazard])}`) }), space(),
-        el("a", { class: "quiet now-break", href: cellAddress(mode.name, store, hazard, row[hazard]) }, t("Now break it")));
+        el("a", { class: "quiet now-break", href: cellAddress(mode.name, store, hazard, row[hazard]) }, t("Now break it")),
+        lesson && [space(), el("a", { class: "quiet now-break", href: `#/step/${lesson.name}` }, t("Break it yourself"))]);
     }
   }
   return null;
