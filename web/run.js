@@ -280,11 +280,11 @@ export class RunView {
     }
     const cell = (text, cls = null) => el("td", { class: cls }, text);
     const heads = [t("at"), t("first inside"), t("entered meanwhile"), t("both inside for")];
-    replace(this.table, el("details", { open: true }, el("summary", {}, t("Overlapping sections")),
+    replace(this.table, el("details", {}, el("summary", {}, t("Overlapping sections")),
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("Overlapping sections") }, el("table", {},
         el("thead", {}, el("tr", {}, heads.map((h, i) => el("th", { scope: "col", class: i === 3 ? "right" : null }, h)))),
         el("tbody", {}, model.pairs.map((p) => el("tr", {}, cell(`${number(p.at / 1e3, 2, 2)} ms`), cell(who(p.a)), cell(who(p.b)), cell(`${number(p.by)} µs`, "right")))))),
-      el("p", { class: "soft" }, t("The first {n} of them are listed.", { n: number(model.pairs.length) }))));
+      el("p", { class: "soft" }, t("The first {n} of them are listed; # is the number that the replica gave the request.", { n: number(model.pairs.length) }))));
   }
 
   drawVerdict(model) {
