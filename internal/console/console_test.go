@@ -576,3 +576,23 @@ func TestMarks(t *testing.T) {
 		t.Errorf("a new load has %d marks, want none", n)
 	}
 }
+
+// A run of one mode does not take the last comparison away.
+func TestComparisonIsKept(t *testing.T) {
+	t.Parallel()
+	_, c := serve(t, &fakeDriver{})
+	for _, modes := range [][]string{{"m", "n"}, {"m"}, {"n"}} {
+		r, err := c.start(Spec{Modes: modes, Replicas: 1, Window: "w"})
+		testkit.Must(t, err)
+		<-r.done
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.snapshot()
+	if s.Compared == nil || !slices.Equal(s.Compared.Spec.Modes, []string{"m", "n"}) || len(s.Compared.Results) != 2 {
+		t.Errorf("after two runs the comparison is %+v, want that of m and n", s.Compared)
+	}
+	if got := s.Run.Spec; !slices.Equal(got.Modes, []string{"n"}) || got.Window != "w" {
+		t.Errorf("the run is %+v, want that of n in window w", got)
+	}
+}
