@@ -15,7 +15,7 @@ lab_flags = $(if $(MODE),--mode '$(MODE)') $(if $(STORE),--store '$(STORE)') $(i
 # Debian keeps servers in directories that a user's PATH lacks; the tests shall find them.
 test_path = PATH="$$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 packages ?= ./...
-go_dirs = $(filter-out bin/ out/,$(wildcard */))
+go_dirs = $(filter-out bin/ out/ dist/,$(wildcard */))
 
 ##@ Try it
 
@@ -193,9 +193,13 @@ bench-modes: build ## every mode on durable servers, as a share of noop, under a
 		-o ../bin/bench-modes ./modes
 	@$(test_path); export PATH; exec bin/bench-modes -json out/bench-modes.json -svg out/bench-modes.svg $(bench_flags)
 
+.PHONY: dist
+dist: ## archives of the program for Linux and macOS in dist/, with checksums and an SBOM; the same commit gives the same bytes, by the same Go
+	@scripts/dist
+
 .PHONY: clean
-clean: ## remove bin/ and out/
-	rm -rf bin out
+clean: ## remove bin/, out/ and dist/
+	rm -rf bin out dist
 
 # The targets that users need first.
 firsts = demo play up down lab up-local test

@@ -62,7 +62,7 @@ func parse(args []string, errOut io.Writer) (options, error) {
 	flags.BoolVar(&o.binlog, "binlog", true, "SQL writes a binary log, synchronized at every commit, as MySQL 8 does by "+
 		"default")
 	o.files.Flags(flags, "draw the modes into this `file`")
-	flags.StringVar(&o.page[0], "docs", "", "measure nothing, but write the table of costs of speed.md in this `directory`")
+	flags.StringVar(&o.page[0], "docs", "", "measure nothing, but write the table of speed.md in this `directory`")
 	flags.StringVar(&o.page[1], "from", "out/bench-modes.json", "with -docs: the `file` of an earlier run")
 	flags.StringVar(&o.shop, "shop", "", "the shop's `program`; by default the file shop beside this one")
 	flags.BoolVar(&o.list, "list", false, "print the scenarios")

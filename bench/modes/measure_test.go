@@ -147,7 +147,8 @@ func TestTargets(t *testing.T) {
 	away := &outcome{Name: far, Results: []*result{
 		row("handoff", exact, 100), row("segmented", exact, 640), row("handoff, 10 products", exact, 600),
 		row("sql-atomic", exact, 100), row("sql-one-trip", exact, 190),
-	}, known: []string{"handoff", "segmented", "sql-atomic", "sql-one-trip"}, Skipped: []skipped{{allProducts.String(), "no Redis"}}}
+	}, known: []string{"handoff", "segmented", "sql-atomic", "sql-one-trip"},
+		Skipped: []skipped{{allProducts.String(), "no Redis"}}}
 	near.conclude()
 	away.conclude()
 	want := []struct{ verdict, note string }{

@@ -25,7 +25,8 @@ func TestRefusalIsARead(t *testing.T) {
 	s := open(t, shop.Backends{Redis: set.Redis, SQL: set.SQL, Lockers: stock.Lockers{
 		Client: set.Client, TTL: time.Second, Engine: engine(t, set, handoff.Options{}),
 	}})
-	for product, mode := range map[int64]string{1: "sql-atomic", 2: "sql-for-update", 3: "lease-seq", 4: "sql-version"} {
+	for product, mode := range map[int64]string{1: "sql-atomic", 2: "sql-for-update", 3: "lease-seq", 4: "sql-version",
+		5: "sql-one-trip"} {
 		ask := func(units int64) error {
 			_, err := s.Deduct(t.Context(), mode, stock.Request{Items: []stock.Item{{ProductID: product, Quantity: units}}})
 			return err
