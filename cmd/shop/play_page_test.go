@@ -230,7 +230,8 @@ func testPageCharts(t *testing.T, p *idle) {
 		const s = series(model, 5);
 		return JSON.stringify([s.stock, s.orders[0], s.rate[0], s.lock[0], series(model, 5, -4).stock[1].at(-1)]);
 	})`)
-	const want = `[[[0,0.02,0.04,0.045,0.06],[5,1,1,null,-3],[5,1,1,0,-3]],[0,0.02,0.04,0.045,0.06],[0.04,0.06],[0.04,0.06],-4]`
+	const want = `[[[0,0.02,0.04,0.045,0.06],[5,1,1,null,-3],[5,1,1,0,-3]],[0,0.02,0.04,0.045,0.06],` +
+		`[0.04,0.06],[0.04,0.06],-4]`
 	if got != want {
 		t.Errorf("the charts draw %s, want %s", got, want)
 	}
