@@ -194,7 +194,7 @@ bench-modes: build ## every mode on durable servers, as a share of noop, under a
 	@$(test_path); export PATH; exec bin/bench-modes -json out/bench-modes.json -svg out/bench-modes.svg $(bench_flags)
 
 .PHONY: dist
-dist: ## archives of the program for Linux and macOS in dist/, with checksums and an SBOM; the same commit gives the same bytes
+dist: ## archives of the program for Linux and macOS in dist/, with checksums and an SBOM; the same commit gives the same bytes, by the same Go
 	@scripts/dist
 
 .PHONY: clean

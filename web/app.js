@@ -16,7 +16,7 @@ const app = { state: null, model: new Model(), link: "connecting", view: null };
 const views = { run: new RunView(app), compare: new CompareView(app), matrix: new MatrixView(app), step: new StepView(app), read: new ReadView(app) };
 
 const viewName = words({ run: "Run", compare: "Compare", matrix: "Matrix", step: "Step", read: "Read" });
-const linkState = words({ connecting: "connecting …", lost: "connection lost, trying again", live: "live" });
+const linkState = words({ connecting: "connecting …", lost: "connection lost, trying again; if the console has ended, start it again: shop play", live: "live" });
 
 pickLanguage();
 
@@ -78,6 +78,7 @@ function route() {
   const [, name, ...rest] = location.hash.slice(1).split("/");
   const left = app.view;
   app.view = views[name] ?? views.run;
+  if (!views[name]) history.replaceState(null, "", "#/run");
   if (left && left !== app.view) scrollTo(0, 0); // a link at the end of a page leads to the beginning of another
   const { view } = app;
   const shown = view.show(main, decoded(rest.join("/")));
@@ -110,6 +111,7 @@ function dark() {
 function header() {
   document.querySelector(".skip").textContent = t("Skip to the content");
   const current = Object.keys(views).find((v) => views[v] === app.view) ?? "run";
+  document.title = `${viewName(current)} · lastitem`;
   replace(document.getElementById("nav"), Object.keys(views).map((v) =>
     el("a", { href: `#/${v}`, "aria-current": v === current ? "page" : null }, viewName(v))));
   document.getElementById("lang").textContent = otherLanguage();

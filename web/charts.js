@@ -1,5 +1,6 @@
 import { css } from "./dom.js";
 import { number } from "./i18n.js";
+import { began } from "./model.js";
 
 /* global uPlot */
 
@@ -11,16 +12,43 @@ class Chart {
     this.box = box;
     this.make = make;
     this.data = null;
+    this.marks = [];
     new ResizeObserver(() => {
       if (this.plot && box.clientWidth > 0 && box.clientWidth !== this.plot.width) this.plot.setSize({ width: box.clientWidth, height });
     }).observe(box);
   }
 
-  draw(data) {
+  draw(data, marks = this.marks) {
     this.data = data;
+    this.marks = marks;
     if (this.box.clientWidth === 0) return;
-    if (!this.plot) this.plot = new uPlot({ ...this.make(), width: this.box.clientWidth, height }, data, this.box);
+    const made = () => {
+      const o = this.make();
+      return { ...o, hooks: { ...o.hooks, draw: [(u) => this.drawMarks(u)] }, width: this.box.clientWidth, height };
+    };
+    if (!this.plot) this.plot = new uPlot(made(), data, this.box);
     else this.plot.setData(data);
+  }
+
+  // drawMarks draws an upright line with a word for each mark.
+  drawMarks(u) {
+    const { ctx, bbox } = u;
+    ctx.save();
+    ctx.font = `${12 * devicePixelRatio}px ${getComputedStyle(document.body).fontFamily}`;
+    ctx.lineWidth = 1.5 * devicePixelRatio;
+    ctx.textBaseline = "top";
+    ctx.textAlign = "left";
+    ctx.setLineDash([]);
+    this.marks.forEach((m, i) => {
+      const x = Math.min(u.valToPos(m.x, "x", true), bbox.left + bbox.width - 1), wide = ctx.measureText(m.text).width, left = x + wide + 6 > bbox.left + bbox.width;
+      ctx.strokeStyle = ctx.fillStyle = css(m.what === "back" ? "--good" : m.what === "stop" ? "--ink-soft" : "--bad");
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+      ctx.fillText(m.text, left ? x - wide - 5 : x + 5, bbox.top + (i % 3) * 15 * devicePixelRatio);
+    });
+    ctx.restore();
   }
 
   again() {
@@ -56,10 +84,10 @@ function options(series, more = {}) {
   };
 }
 
-const line = (color, more = {}) => ({ stroke: css(color), width: 2, points: { show: false }, spanGaps: true, ...more });
+const line = (color, more = {}) => ({ stroke: css(color), width: 2, points: { show: false }, spanGaps: false, ...more });
 
 // stock falls; what lies below zero is shaded.
-export const stockChart = (box) => new Chart(box, () => options([line("--accent", { fill: css("--accent-wash") })], {
+export const stockChart = (box) => new Chart(box, () => options([line("--accent", { fill: css("--accent-wash") }), line("--bad", { dash: [4, 4], width: 1.5 })], {
   hooks: {
     drawClear: [(u) => {
       const zero = u.valToPos(0, "y", true);
@@ -95,15 +123,15 @@ const maxPoints = 160;
 // put together for the rates, which would only flicker.
 export function series(model, initial, final) {
   const { width } = model;
-  const began = model.bins.findIndex((b) => b[0] + b[1] + b[2] > 0); // before the load the load generator measures how busy the machine is
-  const bins = began > 0 ? model.bins.slice(began) : model.bins;
-  const xs = [], left = [], sold = [], was = [], capped = [];
+  const bins = model.bins.slice(began(model.bins));
+  const xs = [], left = [], should = [], sold = [], was = [], capped = [];
   let [total, remaining] = [0, initial];
-  xs.push(0); left.push(initial); sold.push(0); was.push(initial); capped.push(0);
+  xs.push(0); left.push(initial); should.push(initial); sold.push(0); was.push(initial); capped.push(0);
   bins.forEach((b, i) => {
     if (total < initial && total + b[0] > initial) { // the red begins where the curve passes the stock, not at the end of the bin before
       xs.push(((i + (initial - total) / b[0]) * width) / 1000);
-      left.push(null);
+      left.push(undefined); // the line goes on
+      should.push(initial === null ? null : 0);
       sold.push(initial);
       was.push(initial);
       capped.push(initial);
@@ -112,6 +140,7 @@ export function series(model, initial, final) {
     if (b[3] !== null) remaining = b[3];
     xs.push(((i + 1) * width) / 1000);
     left.push(remaining);
+    should.push(initial === null ? null : initial - total);
     sold.push(total);
     was.push(initial);
     capped.push(initial === null ? total : Math.min(total, initial));
@@ -132,8 +161,21 @@ export function series(model, initial, final) {
     hold.push(mean(5));
     longest.push(locks.length ? Math.max(...locks.map((b) => b[6])) / 1000 : null);
   }
+  gaps([wait, hold, longest], Math.ceil(1000 / (group * width)));
   return {
-    stock: [xs, left], orders: [xs, sold, was, capped], rate: [times, accepted, refused], lock: [times, longest, wait, hold],
+    stock: [xs, left, should], orders: [xs, sold, was, capped], rate: [times, accepted, refused], lock: [times, longest, wait, hold],
     locks: wait.some((v) => v !== null),
   };
+}
+
+// gaps leaves a hole in the lines where nothing was measured for so many points; over a shorter pause the line goes on.
+function gaps(lines, long) {
+  for (const values of lines) {
+    for (let i = 0; i < values.length; i++) {
+      let end = i;
+      while (end < values.length && values[end] === null) end++;
+      if (end > i && end - i < long) values.fill(undefined, i, end);
+      i = Math.max(i, end - 1);
+    }
+  }
 }

@@ -2,7 +2,7 @@ import { keep, kept, numbers, picker, startOrStop } from "./controls.js";
 import { el, replace } from "./dom.js";
 import { colon, duration, number, t } from "./i18n.js";
 import { stage } from "./say.js";
-import { sentences, tone, worst } from "./verdict.js";
+import { headline, loadTone, worst } from "./verdict.js";
 
 const usual = ["unsafe", "mutex", "setnx-ttl", "lua-lock", "handoff", "redis-lua", "sql-for-update", "sql-version", "sql-atomic", "lease-seq", "queue"];
 
@@ -20,7 +20,7 @@ const columns = [
 export class CompareView {
   constructor(app) {
     this.app = app;
-    this.form = { modes: usual, replicas: 0, clients: 40, stock: 500, ...kept("compare") };
+    this.form = { modes: usual, replicas: 0, clients: 40, stock: 1000, ...kept("compare") };
     this.sort = { key: "modeColumn", up: true };
   }
 
@@ -59,11 +59,11 @@ export class CompareView {
   }
 
   update() {
-    const { model } = this.app, { run } = model;
+    const { model } = this.app, run = model.run?.spec.modes.length > 1 ? model.run : model.compared;
     this.button.textContent = model.running ? t("Stop") : t("Run {n} [mode|modes]", { n: number(this.form.modes.length) });
     this.button.disabled = this.sending || !model.known || !model.running && this.form.modes.length === 0;
     this.button.classList.toggle("stop", model.running);
-    const mine = run && (run.spec.modes.length > 1 || run.results.length > 0);
+    const mine = Boolean(run);
     const state = mine ? `${run.id}/${run.state}/${run.results.length}/${run.step.mode}/${run.step.phase}/${Math.round(run.step.done * 20)}/${this.sort.key}${this.sort.up}` : "none";
     if (state === this.drawn) return;
     this.drawn = state;
@@ -77,18 +77,19 @@ export class CompareView {
   }
 
   drawHead(run) {
-    const rows = rowsOf(run), exact = rows.filter((r) => r.tone === "good").length, broken = rows.filter((r) => r.tone === "bad").length;
-    const says = t("{n} of {of} [mode|modes] judged: {exact} exact, {broken} broken.", { n: number(run.results.length), of: number(run.spec.modes.length), exact: number(exact), broken: number(broken) });
+    const rows = rowsOf(run, this.app.state.modes), exact = rows.filter((r) => r.tone === "good").length, load = rows.filter((r) => r.tone === "unsure").length, broken = rows.filter((r) => r.tone === "bad").length;
+    const says = t("{n} of {of} [mode|modes] judged: {exact} exact, {load} exact only under this load or unsure, {broken} broken.", { load: number(load), n: number(run.results.length), of: number(run.spec.modes.length), exact: number(exact), broken: number(broken) });
     const now = run.state === "running" ? `${run.step.mode}${colon()}${stage(run)}`
       : run.state === "stopped" ? t("Stopped before the end.") : run.state === "failed" ? t("The run failed: {why}", { why: run.error ?? "" }) : "";
     const bar = run.state === "running" && el("progress", { max: "1", "aria-label": t("Running …") });
     if (bar) bar.value = (run.results.length + (run.step.done ?? 0)) / run.spec.modes.length;
     this.head.dataset.run = run.id;
-    replace(this.head, el("p", { class: "verdict-line" }, says), now && el("p", { class: "verdict-more" }, now), bar);
+    replace(this.head, el("p", { class: "verdict-line" }, says), now && el("p", { class: "verdict-more" }, now), bar,
+      run.state !== "running" && rows.length > 0 && el("p", {}, el("button", { type: "button", class: "quiet", click: () => save(run) }, t("Save as CSV"))));
   }
 
   drawTable(run) {
-    const rows = rowsOf(run);
+    const rows = rowsOf(run, this.app.state.modes);
     const column = columns.find((c) => c.key === this.sort.key);
     rows.sort((a, b) => (column.of(a) - column.of(b)) * (this.sort.up ? 1 : -1) || a.order - b.order);
     const fastest = Math.max(1, ...rows.map((r) => r.result.accepted_per_second));
@@ -96,7 +97,7 @@ export class CompareView {
     replace(this.table, rows.length > 0 && el("table", { class: "compare" },
       el("caption", { class: "hidden" }, t("One load, many modes")),
       el("thead", {}, el("tr", {}, columns.map((c) => el("th", { scope: "col", "aria-sort": c.key !== this.sort.key ? "none" : this.sort.up ? "ascending" : "descending" },
-        el("button", { type: "button", class: "sort", "data-sort": c.key, click: () => this.by(c) }, c.head(), el("span", { "aria-hidden": "true" }, c.key !== this.sort.key ? "" : this.sort.up ? " ↑" : " ↓")))))),
+        el("button", { type: "button", class: "sort", "data-sort": c.key, click: () => this.by(c) }, c.head(), el("span", { "aria-hidden": "true" }, c.key !== this.sort.key || c.key === "modeColumn" ? "" : this.sort.up ? " ↑" : " ↓")))))),
       el("tbody", {}, rows.map((r) => this.row(r, fastest)))),
     run.results.filter((r) => !r.result).map((r) => el("p", { class: "note" }, r.mode + colon() + (r.error ?? ""))));
     if (focused) this.table.querySelector(`[data-sort="${focused}"]`)?.focus();
@@ -108,12 +109,12 @@ export class CompareView {
   }
 
   row(r, fastest) {
-    const bar = el("span", { class: "bar" });
+    const bar = el("span", { class: `bar is-${r.tone}` });
     bar.style.width = `${Math.max(1, (100 * r.result.accepted_per_second) / fastest)}%`;
     const time = (ns) => el("td", { class: "num" }, r.accepted.count > 0 ? duration(ns) : "–");
     return el("tr", {},
       el("th", { scope: "row" }, el("a", { href: `#/run/${r.mode}` }, el("code", {}, r.mode))),
-      el("td", { class: `said is-${r.tone}` }, el("span", { class: "said-line" }, sentences(r.result)[0]),
+      el("td", { class: `said is-${r.tone}` }, el("span", { class: "said-line" }, r.says),
         r.result.finding === "contradicted" && el("strong", { class: "note" }, ` ${t("Against its claim!")}`)),
       el("td", { class: "num" }, r.verdict ? t("{sold} of {initial}", { sold: number(r.verdict.sold), initial: number(r.verdict.initial) }) : "–"),
       el("td", { class: "rate" }, el("span", { class: "rate-number" }, number(r.result.accepted_per_second)), el("span", { class: "bars", "aria-hidden": "true" }, bar)),
@@ -122,8 +123,22 @@ export class CompareView {
 }
 
 // rowsOf are the modes that have a result.
-function rowsOf(run) {
-  return run.results.filter((s) => s.result).map((s) => ({
-    order: s.index, mode: s.mode, result: s.result, verdict: worst(s.result), tone: tone(s.result), accepted: s.result.latency?.accepted ?? {},
-  }));
+function rowsOf(run, modes) {
+  const ended = { ...run, state: "ended" }; // a stop takes nothing from the modes that have been judged; a partial result says so itself
+  return run.results.filter((s) => s.result).map((s) => {
+    const mode = modes.find((m) => m.name === s.mode);
+    return { order: s.index, mode: s.mode, result: s.result, verdict: worst(s.result), tone: loadTone(ended, s.result, mode), says: headline(ended, s.result, mode), accepted: s.result.latency?.accepted ?? {} };
+  });
+}
+
+// save gives the comparison to the reader as a table for other programs; times are in milliseconds.
+function save(run) {
+  const rows = run.results.filter((s) => s.result).map((s) => {
+    const v = worst(s.result), a = s.result.latency?.accepted ?? {};
+    return [s.mode, v?.verdict ?? "", s.result.partial ? "yes" : "no", v?.sold ?? "", v?.initial ?? "", s.result.accepted_per_second, (a.p50_ns ?? 0) / 1e6, (a.p99_ns ?? 0) / 1e6];
+  });
+  const text = [["mode", "verdict", "stopped", "sold", "stock", "accepted_per_second", "p50_ms", "p99_ms"], ...rows].map((r) => r.join()).join("\n");
+  const href = URL.createObjectURL(new Blob([`${text}\n`], { type: "text/csv" }));
+  el("a", { href, download: "lastitem-compare.csv" }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 1000);
 }

@@ -1,16 +1,7 @@
 import { el, replace } from "./dom.js";
 import { both, colon, lang, t } from "./i18n.js";
-import { isBroken, ladder } from "./say.js";
 import { post, remove } from "./stream.js";
-
-// standing is how far up the ladder a mode holds: "bad" breaks under load, "part" under a fault, "good" under none but a retry.
-function standing(m) {
-  if (m.baseline) return "none";
-  const claims = Object.values(m.claims ?? {});
-  if (claims.some((c) => isBroken(c.threads) || isBroken(c.replicas))) return "bad";
-  if (claims.some((c) => ladder.some((h) => h !== "retry" && isBroken(c[h])))) return "part";
-  return "good";
-}
+import { standing } from "./verdict.js";
 
 // picker lists the modes with a filter: one can be chosen, or several.
 export function picker(modes, { several, chosen, change, more }) {
@@ -36,7 +27,9 @@ export function picker(modes, { several, chosen, change, more }) {
     const row = list.querySelector("input:checked")?.closest("label");
     if (row) list.scrollTop = row.offsetTop - list.offsetTop - 60;
   });
-  return el("fieldset", { class: "picker" }, el("legend", {}, several ? t("Modes") : t("Mode")), filter, more, list);
+  const dot = (kind, text) => el("span", { class: "dot-key" }, el("span", { class: `dot ${kind}`, "aria-hidden": "true" }), text);
+  return el("fieldset", { class: "picker" }, el("legend", {}, several ? t("Modes") : t("Mode")), filter, more, list,
+    el("p", { class: "dots soft" }, dot("bad", t("broken by load")), dot("part", t("by a fault")), dot("good", t("by a retry at most"))));
 }
 
 // numbers are the fields of a form for replicas, clients and stock.
@@ -57,9 +50,13 @@ export async function startOrStop(e, view, spec) {
   view.sending = true;
   view.update();
   try {
-    if (view.app.model.running) await remove("runs");
+    const { running, run } = view.app.model;
+    if (running && !ours(run) && view.sure !== run.id) {
+      view.sure = run.id;
+      view.message.textContent = t("{mode} was started in another window. Press again to stop it.", { mode: run.spec.modes.join(t(", ")) });
+    } else if (running) await remove("runs");
     else {
-      await post("runs", { ...spec, lang: lang() });
+      await post("runs", { ...spec, lang: lang(), window: ownWindow() });
       if (view.stage.offsetTop > view.button.offsetTop) view.stage.scrollIntoView({ block: "start" }); // one column
     }
   } catch (err) {
@@ -79,3 +76,11 @@ export function kept(name) {
 }
 
 export const keep = (name, form) => sessionStorage.setItem(`lastitem.${name}`, JSON.stringify(form));
+
+// ownWindow is the id of this window, by which it knows its own runs after a reload.
+function ownWindow() {
+  if (!sessionStorage.getItem("lastitem.window")) sessionStorage.setItem("lastitem.window", Math.random().toString(36).slice(2));
+  return sessionStorage.getItem("lastitem.window");
+}
+
+export const ours = (run) => run.spec.window === ownWindow();

@@ -1,6 +1,6 @@
 import { el, replace } from "./dom.js";
 import { both, number, t } from "./i18n.js";
-import { cellAddress, hazardName, isBroken, outcomeName, outcomeWords } from "./say.js";
+import { cellAddress, hazardName, isBroken, ladder, outcomeName, outcomeWords } from "./say.js";
 import { get } from "./stream.js";
 import { WitnessView } from "./witness.js";
 
@@ -43,15 +43,17 @@ export class MatrixView {
     this.about = el("p", { class: "soft small" });
     this.count = el("p", { class: "soft", role: "status" });
     this.body = el("div", { class: "grid-scroll", role: "region", "aria-label": t("What breaks what"), tabindex: "0" });
+    this.body.addEventListener("pointerover", (e) => this.explain(e));
+    this.body.addEventListener("focusin", (e) => this.explain(e));
     this.body.addEventListener("keydown", (e) => this.key(e));
     replace(this.main, el("div", { class: "run matrix" },
       el("form", { class: "controls", submit: (e) => e.preventDefault() },
         el("div", { class: "field" }, el("label", { for: "m-words" }, t("Filter by mode")), search),
-        pick("hazards", t("Hazards"), [["claimed", t("with claims")], ["beyond", t("without claims")],
+        pick("hazards", t("Hazards"), [["claimed", t("those that modes make claims about")], ["beyond", t("all others")],
           ...this.data.hazards.map((h) => [h.name, hazardName(h.name)])]),
         pick("outcome", t("Show"), [["", t("all")], ["broken", t("broken")], ["exact", t("exact#cells")], ...[..."OLDXA"].map((l) => [l, `${l}  ${outcomeName(l)}`])]),
         pick("store", t("Store"), [["", t("all")], ...["redis", "sql", "etcd"].map((s) => [s, s])]),
-        this.about, legend()),
+        this.about, el("details", { class: "legend-box", open: matchMedia("(min-width: 861px)").matches }, el("summary", {}, t("Signs")), legend())),
       el("div", { class: "stage" },
         el("h1", {}, t("What breaks what")), el("p", { class: "lead" }, t("Every mode under every hazard, as the fault lab found it on real servers: a request is stopped at each of its commands, the hazard strikes there, others are served, and a judge reads the ledger. Open a cell to see the schedule that broke it.")), this.count, this.body, el("p", { class: "soft keys" }, t("Arrow keys move between the cells, Enter opens one.")))));
     this.fill();
@@ -80,7 +82,8 @@ export class MatrixView {
         if (store && s !== store) continue;
         const cells = columns.map((h) => {
           const cell = this.at.get([m.name, s, h.name].join("/"));
-          return { h, cell, found: cell ? cell.found : m.claims?.[s]?.[h.name] ?? "" };
+          const earlier = ladder.slice(0, Math.max(0, ladder.indexOf(h.name)));
+          return { h, cell, found: cell ? cell.found : m.claims?.[s]?.[h.name] ?? "", after: earlier.some((x) => isBroken(m.claims?.[s]?.[x])) };
         });
         if (cells.some((c) => (c.cell || outcome !== "") && fits(c.found)) || (outcome === "" && columns[0]?.claimed)) all.push({ m, store: s, cells, fits });
       }
@@ -102,6 +105,12 @@ export class MatrixView {
       el("th", { scope: "row", class: "grid-mode" }, el("code", {}, r.m.name), el("span", { class: "soft only-narrow", "aria-hidden": "true" }, r.store)), el("td", { class: "soft" }, r.store),
       r.cells.map((c) => el("td", { class: "grid-cell" }, square(r, c)))));
     replace(this.body, el("table", { class: `grid ${columns.length > 12 ? "is-many" : ""}` }, el("thead", {}, head), el("tbody", {}, body)));
+  }
+
+  // explain says below the filters what the column of a cell or head is about.
+  explain(e) {
+    const h = this.columns()[(e.target.closest("td, th")?.cellIndex ?? 0) - 2];
+    if (h) this.about.textContent = both(h.title);
   }
 
   // key moves between the cells.
@@ -127,10 +136,10 @@ export class MatrixView {
 }
 
 // square is what stands in a cell.
-function square(row, { h, cell, found }) {
+function square(row, { h, cell, found, after }) {
   const says = outcomeWords(cell, found);
   const label = t("{mode}, {store}, {hazard}: {outcome}", { mode: row.m.name, store: row.store, hazard: hazardName(h.name), outcome: says });
-  const kind = isBroken(found) ? "bad" : found === "." ? "good" : "none";
+  const kind = found === "" && after ? "after" : isBroken(found) ? "bad" : found === "." ? "good" : "none";
   const faint = row.fits(found) ? "" : "is-faint";
   const sign = found === "." ? "✓" : found;
   if (!cell) return el("span", { class: `square is-${kind} is-unplayed ${faint}`, title: says }, el("span", { "aria-hidden": "true" }, sign), el("span", { class: "hidden" }, says));
@@ -142,5 +151,5 @@ function square(row, { h, cell, found }) {
 function legend() {
   const item = (kind, sign, text) => el("li", {}, el("span", { class: `square is-${kind}`, "aria-hidden": "true" }, sign), text);
   return el("ul", { class: "matrix-legend", "aria-label": t("Signs") }, item("good", "✓", t("exact")), [..."OLDXA"].map((l) => item("bad", l, outcomeName(l))),
-    item("good is-unplayed", "✓", t("claimed, and covered by Go tests; the lab cannot play it")), item("none", "–", t("cannot happen to this mode")), item("none", "", t("not played: broken by an earlier hazard, or out of its reach")));
+    item("good is-unplayed", "✓", t("claimed, and covered by Go tests; the lab cannot play it")), item("none", "–", t("cannot happen to this mode")), item("after", "", t("broken already by an earlier hazard")), item("none", "", t("not played: out of its reach")));
 }

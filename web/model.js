@@ -1,5 +1,8 @@
 // What the page knows about the run: the events of the console, added up. The views read it and draw.
 
+// began is the first bin with an answer: before the load the load generator measures how busy the machine is.
+export const began = (bins) => Math.max(0, bins.findIndex((b) => b[0] + b[1] + b[2] > 0));
+
 export class Model {
   run = null;
   known = false; // the console has said whether something runs
@@ -13,6 +16,8 @@ export class Model {
   leftOut = 0;
   version = 0; // grows with every change
   loads = 0; // grows when a load begins
+  marks = []; // of replicas that went and came back, and of a stop: { at, replica, what }
+  compared = null; // the last run of several modes
 
   // on takes in an event of the stream.
   on(kind, data) {
@@ -22,6 +27,7 @@ export class Model {
       case "snapshot":
       case "begin":
         this.run = data.run ?? null;
+        this.compared = data.compared ?? null;
         this.clear();
         if (data.frame) this.frame(data.frame);
         break;
@@ -41,7 +47,7 @@ export class Model {
 
   clear() {
     this.loads++;
-    Object.assign(this, { bins: [], bars: [], pairs: [], sections: 0, overlaps: 0, leftOut: 0, width: 20 });
+    Object.assign(this, { bins: [], bars: [], pairs: [], sections: 0, overlaps: 0, leftOut: 0, width: 20, marks: [] });
   }
 
   frame(f) {
@@ -57,10 +63,31 @@ export class Model {
     this.sections = f.sections;
     this.overlaps = f.overlaps;
     this.leftOut = f.left_out;
+    this.marks = f.marks ?? [];
   }
 
   get running() {
     return this.run?.state === "running";
+  }
+
+  // until is the model as it was when so many microseconds of the load had passed.
+  until(at) {
+    const bins = this.bins.slice(0, Math.max(1, Math.ceil(at / 1000 / this.width)));
+    const bars = this.bars.filter((b) => b[2] <= at);
+    return Object.assign(Object.create(this), { bins, bars, marks: this.marks.filter((m) => m.at <= at), at });
+  }
+
+  // silence is the longest time without an answer after a replica had gone, in seconds, and the replica.
+  silence() {
+    const longest = { seconds: 0, replica: "" };
+    for (const m of this.marks.filter((x) => x.what === "gone")) {
+      let still = 0;
+      for (let i = Math.floor(m.at / 1000 / this.width); i < this.bins.length; i++) {
+        still = this.bins[i][0] + this.bins[i][1] > 0 ? 0 : still + this.width / 1000;
+        if (still > longest.seconds) Object.assign(longest, { seconds: still, replica: m.replica });
+      }
+    }
+    return longest;
   }
 
   // result is that of the only mode, once there is one.

@@ -5,7 +5,7 @@ import { get } from "./stream.js";
 
 const groupName = words({ "": "Guides", modes: "Modes", decisions: "Decisions" });
 
-const firstPage = "locks", mostHits = 30;
+const firstPage = "choose", mostHits = 30;
 
 // ReadView shows the documentation: #/read/modes/lua-lock~what-breaks-it is a heading of a page.
 export class ReadView {
@@ -80,7 +80,7 @@ export class ReadView {
     replace(this.stage,
       mode && el("p", { class: "page-tools" }, el("a", { class: "go small-go", href: `#/run/${mode.name}` }, t("Run {mode}", { mode: mode.name })),
         !mode.baseline && el("a", { href: firstBroken(mode) }, t("What breaks it#matrix"))),
-      page.lang !== lang() && el("p", { class: "note" }, t("This page is in English only.")), article);
+      page.lang !== lang() && el("p", { class: "note" }, t("This page is in English only.")), contents(page, article), article);
   }
 
   // find searches all pages, a moment after the last key.
@@ -162,4 +162,11 @@ function firstBroken(mode) {
     for (const [hazard, outcome] of Object.entries(row)) if (isBroken(outcome)) return cellAddress(mode.name, store, hazard, outcome);
   }
   return "#/matrix";
+}
+
+// contents lists the sections of a long page.
+function contents(page, article) {
+  const heads = [...article.querySelectorAll("h2[id]")];
+  return heads.length > 5 && el("details", { class: "contents" }, el("summary", {}, t("On this page")),
+    el("ul", {}, heads.map((h) => el("li", {}, el("a", { href: `#/read/${page.name}~${h.id}` }, h.textContent)))));
 }

@@ -1,22 +1,31 @@
 import { lockChart, ordersChart, rateChart, series, stockChart } from "./charts.js";
-import { keep, kept, numbers, picker, startOrStop } from "./controls.js";
+import { keep, kept, numbers, ours, picker, startOrStop } from "./controls.js";
 import { el, replace } from "./dom.js";
 import { both, bracketed, colon, number, space, t } from "./i18n.js";
-import { hazardName, isBroken, ladder, outcomeNames, stage } from "./say.js";
+import { began } from "./model.js";
+import { Replay } from "./replay.js";
+import { cellAddress, hazardName, isBroken, ladder, outcomeNames, stage } from "./say.js";
+import { get } from "./stream.js";
 import { Timeline } from "./timeline.js";
-import { details, sentences, tone } from "./verdict.js";
+import { details, headline, loadTone, lostAnswers, tone } from "./verdict.js";
 
 // RunView is the page that runs one mode.
 export class RunView {
   constructor(app) {
     this.app = app;
     this.form = { mode: "unsafe", replicas: 0, clients: 40, stock: 1000, ...kept("form") };
+    this.adopts = Object.keys(kept("form")).length === 0; // a window that has chosen nothing yet takes the mode of the last run
+    this.watched = 0; // the run that is shown though another mode is chosen: it was seen running
   }
 
   // show builds the page; asked is a mode from the address.
   show(main, asked) {
     const { modes, replicas } = this.app.state;
-    if (asked && modes.some((m) => m.name === asked)) this.form.mode = asked;
+    if (asked && modes.some((m) => m.name === asked)) {
+      if (this.form.mode !== asked) this.watched = 0;
+      this.form.mode = asked;
+      this.adopts = false;
+    }
     if (!modes.some((m) => m.name === this.form.mode)) this.form.mode = modes[0].name;
     this.form.replicas = Math.min(this.form.replicas || replicas.length, replicas.length);
     this.chosen = el("section", { class: "chosen", "aria-live": "polite" });
@@ -27,10 +36,14 @@ export class RunView {
       startOrStop(e, this, { ...load, modes: [mode] });
     };
     const form = el("form", { class: "controls", submit }, el("h1", { class: "hidden" }, t("Run")),
-      picker(modes, { chosen: [this.form.mode], change: (name) => this.choose(name) }), this.chosen,
+      picker(modes, { chosen: [this.form.mode], change: (name) => this.choose(name) }),
       numbers(this.form, replicas.length, () => this.keep()),
-      this.button, this.message,
+      this.button, this.message, this.chosen,
       el("details", { class: "stack" }, el("summary", {}, t("What it runs on")), el("ul", {}, this.app.state.stack.map((s) => el("li", {}, s)))));
+    if (this.app.state.steps && !this.lessons) {
+      this.lessons = [];
+      get("lessons").then((all) => { this.lessons = all.lessons; }, () => { this.lessons = null; });
+    }
     this.stage = el("div", { class: "stage" });
     replace(main, el("div", { class: "run" }, form, this.stage));
     this.build();
@@ -41,9 +54,12 @@ export class RunView {
   // choose changes the mode, and its name in the address, which a change of the language reads again.
   choose(name) {
     this.form.mode = name;
+    this.watched = 0;
+    this.adopts = false;
     this.keep();
     history.replaceState(null, "", `#/run/${name}`);
     this.describe();
+    this.update();
   }
 
   keep() {
@@ -72,14 +88,14 @@ export class RunView {
     const store = m.stores[0];
     replace(this.chosen,
       el("h2", { class: "mode-title" }, both(m.title)),
+      !m.available && el("p", { class: "note" }, t("not available here"), colon(), m.why ?? ""),
       m.baseline ? el("p", { class: "soft" }, t("A baseline: it touches no store and claims nothing.")) : [
-        el("ul", { class: "claims", "aria-label": t("What it claims") }, ladder.map((h) => claim(h, m.claims?.[store]?.[h] ?? ""))),
+        el("ul", { class: "claims", "aria-label": t("What it claims") }, ladder.map((h, i) => claim(h, m.claims?.[store]?.[h] ?? "", ladder.slice(0, i).some((x) => isBroken(m.claims?.[store]?.[x]))))),
         el("p", { class: "breaks" }, el("span", { class: "soft" }, t("What breaks it") + colon()),
           broken.size === 0 ? t("Nothing that was tried.")
             : ladder.filter((h) => broken.has(h)).map((h) => hazardName(h) + bracketed(outcomeNames(broken.get(h)))).join(t("; "))),
       ],
       el("p", { class: "breaks" }, el("a", { href: `#/read/modes/${m.name}` }, t("Read about it"))));
-    if (!this.app.model.run) this.update();
   }
 
   build() {
@@ -88,13 +104,13 @@ export class RunView {
       const value = el("span", { class: "figure-value" }, "–"), note = el("span", { class: "figure-note" });
       return { box: el("div", { class: `figure figure-${name}` }, el("span", { class: "figure-name" }, text), value, note), value, note };
     };
-    this.figures = { left: figure("left", t("left in stock")), sold: figure("sold", t("sold")), refused: figure("refused", t("refused")), overlaps: figure("overlaps", t("overlaps")) };
+    this.figures = { left: figure("left", t("left in stock")), sold: figure("sold", t("sold")), refused: figure("refused", t("refused")), failed: figure("failed", t("no answer")), overlaps: figure("overlaps", t("overlaps")) };
     const chart = (name, legend) => {
       const box = el("div", { class: "plot", role: "img", "aria-label": name });
       return { box, name, section: el("figure", { class: "chart" }, el("figcaption", {}, el("span", {}, name), legend && el("span", { class: "keys" }, legend)), box) };
     };
     const key = (name, cls) => el("span", { class: `key ${cls}` }, name);
-    const stock = chart(t("Stock")), orders = chart(t("Units sold, against the stock there was"), [key(t("sold"), "k-ink"), key(t("there was"), "k-dash"), key(t("oversold"), "k-bad")]),
+    const stock = chart(t("Stock"), [key(t("counted"), "k-accent"), key(t("initial stock − sold"), "k-lost")]), orders = chart(t("Units sold, against the stock there was"), [key(t("sold"), "k-ink"), key(t("initial stock"), "k-dash"), key(t("oversold"), "k-bad")]),
       rate = chart(t("Answers per second"), [key(t("accepted"), "k-accent"), key(t("refused"), "k-dash")]),
       lock = chart(t("Lock: wait and hold, ms"), [key(t("wait"), "k-warm"), key(t("hold"), "k-accent"), key(t("longest wait"), "k-faint")]);
     this.noLock = el("p", { class: "soft over-plot", hidden: true }, t("This mode takes no lock."));
@@ -109,15 +125,18 @@ export class RunView {
       tool(t("First overlap"), () => this.toFirstOverlap()), tool("←", () => this.timeline.move(-0.3), t("Earlier")), tool("→", () => this.timeline.move(0.3), t("Later")),
       tool("−", () => this.timeline.zoom(1.7), t("Zoom out")), tool("+", () => this.timeline.zoom(0.6), t("Zoom in")), tool(t("All"), () => this.timeline.all()));
     this.table = el("div", { class: "pairs" });
+    this.replay = new Replay(() => this.update());
     this.content = el("div", { class: "content" },
       this.verdict,
-      el("section", { class: "figures" }, Object.values(this.figures).map((f) => f.box)),
+      el("section", { class: "figures is-five" }, Object.values(this.figures).map((f) => f.box)),
+      this.replay.box,
       el("section", { class: "charts" }, orders.section, stock.section, rate.section, lock.section),
       el("section", { class: "timeline" },
         el("header", {}, el("h2", {}, t("Critical sections")), this.tools),
         this.lanesNote, canvas, this.table));
     this.emptyText = el("p", {}, this.invitation());
-    this.empty = el("section", { class: "empty" }, el("h2", {}, t("Sell the last item")), this.emptyText);
+    this.last = el("p", { hidden: true }, el("button", { type: "button", class: "quiet", click: () => this.adopt() }));
+    this.empty = el("section", { class: "empty" }, el("h2", {}, t("Sell the last item")), this.emptyText, this.last);
     this.loads = null; // a new timeline: it begins where that of a new load does
     this.pairsSeen = "";
     this.verdictSeen = null;
@@ -136,10 +155,15 @@ export class RunView {
   // update draws what has changed. It is called at most once for a frame of the screen.
   update() {
     const { model } = this.app;
-    this.button.textContent = model.running ? t("Stop") : t("Run");
+    const { run } = model, ran = run?.spec.modes.length === 1 && run.spec.modes[0];
+    if (model.known && this.adopts && ran) this.adopt();
+    if (model.running) this.watched = run.id;
+    this.button.textContent = !model.running ? t("Run") : ours(run) ? t("Stop") : t("Stop (started in another window)");
     this.button.classList.toggle("stop", model.running);
-    this.button.disabled = this.sending || !model.known;
-    const mine = model.run && model.run.spec.modes.length === 1;
+    this.button.disabled = this.sending || !model.known || !model.running && !this.mode.available;
+    const mine = ran && (ran === this.form.mode || this.watched === run.id);
+    this.last.hidden = !ran;
+    if (ran) this.last.firstChild.textContent = t("Show the last run: {mode}", { mode: ran });
     const wanted = mine ? this.content : this.empty;
     if (this.stage.firstChild !== wanted) replace(this.stage, wanted);
     if (!mine) return;
@@ -149,17 +173,34 @@ export class RunView {
       this.timeline.follow = true;
       this.timeline.heights = null;
       this.first = true;
+      this.replay.reset();
     }
-    this.drawFigures(model);
-    const data = series(model, this.ran(model)?.baseline ? null : model.run.spec.stock, this.judged(model)?.final);
-    this.charts.stock.draw(data.stock);
-    this.charts.orders.draw(data.orders);
-    this.charts.rate.draw(data.rate);
-    this.charts.lock.draw(data.lock);
+    this.replay.update(model);
+    const at = this.replay.at, shown = at === null ? model : model.until(at);
+    this.drawFigures(shown, at !== null);
+    const data = series(shown, this.ran(model)?.baseline ? null : model.run.spec.stock, at === null ? this.judged(model)?.final : undefined);
+    const marks = shown.marks.map((m) => ({ ...m, x: Math.max(0, m.at / 1e6 - (began(model.bins) * model.width) / 1e3), text: markText(m) }));
+    const end = at === null ? null : ((model.bins.length - began(model.bins)) * model.width) / 1000; // the axis stays as long as the run
+    for (const [name, chart] of Object.entries(this.charts)) {
+      if (end !== null) data[name].forEach((line, i) => line.push(i === 0 ? end : null));
+      chart.draw(data[name], marks);
+      if (end !== null) data[name].forEach((line) => line.pop());
+    }
     this.say(this.plots.stock, data.stock[1].at(-1));
     this.say(this.plots.orders, data.orders[1].at(-1));
     this.noLock.hidden = data.locks || model.bins.length === 0;
     this.drawTimeline(model);
+    if (at !== null && model.sections > 0) this.timeline.around(Math.max(0, at - 50_000), 50_000);
+  }
+
+  // adopt chooses the mode of the last run.
+  adopt() {
+    const [name] = this.app.model.run.spec.modes;
+    const row = this.stage.parentElement.querySelector(`[name=mode][value="${CSS.escape(name)}"]`);
+    this.adopts = false;
+    if (!row) return;
+    row.checked = true;
+    this.choose(name);
   }
 
   // judged is the verdict on a run whose ledger could be read.
@@ -173,22 +214,28 @@ export class RunView {
     chart.box.setAttribute("aria-label", chart.name + colon() + (value === null ? "–" : number(value)));
   }
 
-  drawFigures(model) {
-    const { left, sold, refused, overlaps } = this.figures;
-    const sum = model.totals(), { stock } = model.run.spec, verdict = this.judged(model);
+  drawFigures(model, then) {
+    const { left, sold, refused, failed, overlaps } = this.figures;
+    const result = then ? null : model.result; // in a replay the numbers are those of its moment
+    const sum = model.totals(), { stock } = model.run.spec, verdict = then ? null : this.judged(model);
     const baseline = this.ran(model)?.baseline, of = baseline ? "" : t("of {n}", { n: number(stock) });
     const units = verdict?.sold ?? sum.accepted, remaining = verdict?.final ?? sum.remaining;
     left.value.textContent = remaining === null || remaining === undefined ? "–" : number(remaining);
-    left.note.textContent = of;
-    left.box.classList.toggle("is-bad", remaining < 0);
+    const wrong = !baseline && verdict?.lost_updates > 0;
+    left.note.textContent = wrong ? t("{n} should be left", { n: number(stock - units) }) : of;
+    left.box.classList.toggle("is-bad", remaining < 0 || wrong);
     sold.value.textContent = baseline ? "–" : number(units);
     sold.note.textContent = of;
     sold.box.classList.toggle("is-bad", !baseline && units > stock);
-    refused.value.textContent = number(model.result?.codes?.sold_out ?? sum.refused);
+    refused.value.textContent = number(result?.codes?.sold_out ?? sum.refused);
+    const unknown = result ? lostAnswers(result) : Math.max(sum.failed, then ? 0 : model.run.step.failed ?? 0);
+    failed.value.textContent = number(unknown);
+    failed.note.textContent = unknown > 0 ? t("unknown whether it happened") : "";
+    failed.box.classList.toggle("is-bad", unknown > 0);
     const seconds = (model.bins.filter((b) => b[0] + b[1] + b[2] > 0).length * model.width) / 1000;
-    const rate = model.result?.accepted_per_second ?? (seconds > 0 ? sum.accepted / seconds : 0);
+    const rate = result?.accepted_per_second ?? (seconds > 0 ? sum.accepted / seconds : 0);
     refused.note.textContent = rate > 0 ? t("{n}/s accepted", { n: number(rate) }) : "";
-    overlaps.value.textContent = number(model.overlaps);
+    overlaps.value.textContent = number(then ? model.bars.filter((b) => b[4]).length : model.overlaps);
     overlaps.note.textContent = model.sections > 0 ? t("of {n} [section|sections]", { n: number(model.sections) }) : t("no section in the process");
     overlaps.box.classList.toggle("is-bad", model.overlaps > 0 && !this.claimsExact(model));
   }
@@ -233,24 +280,30 @@ export class RunView {
     }
     const cell = (text, cls = null) => el("td", { class: cls }, text);
     const heads = [t("at"), t("first inside"), t("entered meanwhile"), t("both inside for")];
-    replace(this.table, el("details", { open: true }, el("summary", {}, t("Overlapping sections")),
+    replace(this.table, el("details", {}, el("summary", {}, t("Overlapping sections")),
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("Overlapping sections") }, el("table", {},
         el("thead", {}, el("tr", {}, heads.map((h, i) => el("th", { scope: "col", class: i === 3 ? "right" : null }, h)))),
         el("tbody", {}, model.pairs.map((p) => el("tr", {}, cell(`${number(p.at / 1e3, 2, 2)} ms`), cell(who(p.a)), cell(who(p.b)), cell(`${number(p.by)} µs`, "right")))))),
-      el("p", { class: "soft" }, t("The first {n} of them are listed.", { n: number(model.pairs.length) }))));
+      el("p", { class: "soft" }, t("The first {n} of them are listed; # is the number that the replica gave the request.", { n: number(model.pairs.length) }))));
   }
 
   drawVerdict(model) {
     const { run, result } = model;
-    const state = `${run.id}/${run.state}/${run.step.phase}/${run.attempt}/${Boolean(result)}/${Math.round(run.step.done * 50)}`;
+    const silence = model.silence();
+    const state = `${model.marks.length}/${Math.floor(silence.seconds)}/${this.watched}/${run.id}/${run.state}/${run.step.phase}/${run.attempt}/${Boolean(result)}/${Math.round(run.step.done * 50)}`;
     if (state === this.verdictSeen) return;
     this.verdictSeen = state;
     const mode = run.spec.modes[0];
     this.verdict.dataset.run = run.id;
-    const name = el("p", { class: "eyebrow" }, el("code", {}, mode), run.attempt > 1 ? ` · ${t("attempt {n}", { n: run.attempt })}` : "");
+    const other = mode !== this.form.mode;
+    const name = el("p", { class: other ? "note" : "eyebrow" }, other && `${model.running ? t("Running now") : t("Last run")}${colon()}`, el("code", {}, mode),
+      run.attempt > 1 ? ` · ${t("attempt {n}", { n: run.attempt })}` : "", ours(run) ? "" : ` · ${t("started in another window")}`);
+    const happened = this.happened(model, silence);
     if (result) {
-      this.verdict.className = `verdict is-${tone(result)}`;
-      replace(this.verdict, name, el("p", { class: "verdict-line", id: "verdict" }, sentences(result)[0]), details(result));
+      const ran = this.ran(model), color = loadTone(run, result, ran);
+      this.verdict.className = `verdict is-${color}`;
+      replace(this.verdict, name, el("p", { class: "verdict-line", id: "verdict" }, headline(run, result, ran)), happened,
+        tone(result) === "good" && color === "unsure" && breakIt(ran, this.lessons?.find((l) => l.mode === ran.name)), details(result, run));
       return;
     }
     this.verdict.className = "verdict is-none";
@@ -259,7 +312,19 @@ export class RunView {
       : stage(run);
     const bar = run.state === "running" && el("progress", { max: "1", "aria-label": t("Running …") });
     if (bar) bar.value = run.step.done ?? 0;
-    replace(this.verdict, name, el("p", { class: "verdict-line" }, text), bar);
+    replace(this.verdict, name, el("p", { class: "verdict-line" }, text), happened, bar);
+  }
+
+  // happened tells what became of the replicas.
+  happened(model, silence) {
+    const gone = model.marks.filter((m) => m.what === "gone");
+    if (gone.length === 0) return null;
+    const says = [t("Lost during the run: {replicas}.", { replicas: [...new Set(gone.map((m) => t("replica {n}", { n: m.replica })))].join(t(", ")) })];
+    if (silence.seconds >= 1) {
+      says.push(t("Then nobody got an answer for {n} s.", { n: number(silence.seconds, 1) }));
+      if (model.bins.some((b) => b[4] !== null)) says.push(t("A dead holder's lock keeps everybody out until it expires."));
+    }
+    return el("p", { class: "verdict-more is-event" }, says.join(space()));
   }
 
   // again redraws what has the colours of the theme.
@@ -275,10 +340,28 @@ function who(request) {
   return `${t("replica {n}", { n: replica })} · #${n}`;
 }
 
-function claim(hazard, outcome) {
-  const kind = outcome === "." ? "good" : outcome === "" ? "blank" : outcome === "–" ? "na" : "bad";
-  const says = { good: t("exact"), blank: t("broken already"), na: t("cannot happen") }[kind] ?? outcomeNames(outcome);
-  const sign = { good: "✓", blank: "\u00a0", na: "–" }[kind] ?? outcome;
+// markText words a mark on the charts.
+function markText(m) {
+  return { gone: t("replica {n} lost", { n: m.replica }), back: t("replica {n} back", { n: m.replica }), stop: t("stopped") }[m.what];
+}
+
+// breakIt leads to the story of the first hazard that breaks a mode, and to its lesson.
+function breakIt(mode, lesson) {
+  for (const [store, row] of Object.entries(mode.claims ?? {})) {
+    const hazard = ladder.find((h) => h !== "retry" && isBroken(row[h]));
+    if (hazard) {
+      return el("p", { class: "verdict-more" }, t("Another hazard breaks it{hazard}.", { hazard: bracketed(`${hazardName(hazard)}${colon()}${outcomeNames(row[hazard])}`) }), space(),
+        el("a", { class: "quiet now-break", href: cellAddress(mode.name, store, hazard, row[hazard]) }, t("Now break it")),
+        lesson && [space(), el("a", { class: "quiet now-break", href: `#/step/${lesson.name}` }, t("Break it yourself"))]);
+    }
+  }
+  return null;
+}
+
+function claim(hazard, outcome, after) {
+  const kind = outcome === "." ? "good" : outcome === "" ? (after ? "after" : "blank") : outcome === "–" ? "na" : "bad";
+  const says = { good: t("exact"), after: t("broken already"), blank: t("not claimed"), na: t("cannot happen") }[kind] ?? outcomeNames(outcome);
+  const sign = { good: "✓", blank: "\u00a0", after: "\u00a0", na: "–" }[kind] ?? outcome;
   return el("li", { class: `claim ${kind}`, title: says }, el("span", { class: "claim-sign", "aria-hidden": "true" }, sign),
     el("span", { class: "claim-name" }, hazardName(hazard)), el("span", { class: "hidden" }, colon() + says));
 }

@@ -1,7 +1,8 @@
 import { el, replace } from "./dom.js";
-import { both, t, words } from "./i18n.js";
+import { both, colon, lang, t, words } from "./i18n.js";
 import { command } from "./say.js";
 import { stores } from "./step-stores.js";
+import { get } from "./stream.js";
 
 // address is the fragment of a schedule.
 export const address = (lesson, moves) => `#/step/${lesson}${moves ? `/${moves}` : ""}`;
@@ -36,6 +37,7 @@ export class Board {
   constructor(view) {
     this.view = view;
     this.shown = -1; // the step whose stores are shown; -1 = the last
+    document.addEventListener("keydown", (e) => this.key(e)); // of the page: on arrival nothing on the board has the focus
   }
 
   build(stage) {
@@ -46,8 +48,10 @@ export class Board {
     this.tools = el("div", { class: "step-tools" });
     this.steps = el("section", { class: "steps", "aria-label": t("Your schedule") });
     this.stores = el("section", { class: "stores", "aria-label": t("What the stores hold") });
-    this.box = el("article", { class: "board", tabindex: "0", "aria-label": t("The board. A and B let a client pass one command, X expires locks, U takes a move back."), keydown: (e) => this.key(e) }, this.clients, this.tools, el("div", { class: "board-halves" }, this.stores, this.steps));
-    replace(stage, this.head, this.end, this.box, this.said);
+    this.box = el("article", { class: "board", tabindex: "0", "aria-label": t("The board. A and B let a client pass one command, X expires locks, U takes a move back.") }, this.clients, this.tools, el("div", { class: "board-halves" }, this.stores, this.steps));
+    this.code = el("details", { class: "code-steps" });
+    replace(stage, this.head, this.end, this.box, this.code, this.said);
+    this.lines = null;
     this.draw();
   }
 
@@ -57,7 +61,7 @@ export class Board {
   }
 
   key(e) {
-    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    if (!this.box?.isConnected || !this.view.state || e.ctrlKey || e.metaKey || e.altKey || e.target.closest?.("input, select, textarea")) return;
     const move = e.key.toLowerCase();
     const client = this.view.state.clients.find((c) => c.name.toLowerCase() === move);
     if (client) this.view.go(client.can.includes("r") && !this.view.playing ? `${move}r` : move);
@@ -85,6 +89,7 @@ export class Board {
     this.shown = state.steps.length - 1;
     replace(this.clients, state.clients.map((c) => this.client(c)));
     this.drawTools();
+    this.drawCode();
     this.drawSteps();
     this.drawStores();
     this.said.textContent = state.steps.length > 0 ? this.says(state.steps.at(-1)) : "";
@@ -96,11 +101,26 @@ export class Board {
     const main = c.can.includes("r") ? "r" : "";
     const button = (verb) => el("button", { type: "button", class: verb === main ? `go pass ${main && "is-again"}` : "quiet", disabled: !c.can.includes(verb), "data-does": letter + verb, click: () => this.view.go(letter + verb) },
       does(verb === "" && c.phase === "executed" ? "deliver" : verb), verb === main && el("kbd", { "aria-hidden": "true" }, c.name));
-    const seen = main ? [] : verbs.filter((v) => v === "s" ? !c.stopped : v === "c" ? c.stopped : v !== "r");
+    const known = this.known();
+    const seen = main ? [] : verbs.filter((v) => v === "c" ? c.stopped : v !== "r" && known.has(v) && (v !== "s" || !c.stopped));
     return el("section", { class: `client is-${letter} phase-${c.stopped ? "stopped" : c.phase}`, "aria-label": t("Client {name}", { name: c.name }) },
       el("h2", {}, el("span", { class: `lane-name is-${letter}` }, c.name), el("span", { class: "phase" }, phases(c.stopped ? "stopped" : c.phase))),
-      el("p", { class: "next" }, c.command ? command(c.command) : c.answer ? answer(c.answer) : el("span", { class: "soft" }, without(c.phase))),
+      el("p", { class: "next" }, c.command ? command(c.command) : c.answer ? answer(c.answer, this.again() === c.name) : el("span", { class: "soft" }, without(c.phase))),
       button(main), el("div", { class: "verbs" }, seen.map(button)));
+  }
+
+  // known are the verbs that the lessons have needed so far: a lesson introduces its buttons. A reader may ask for all.
+  known() {
+    const { lessons, lesson } = this.view;
+    if (this.every || lesson.way === "") return new Set([...verbs, "x"]);
+    return new Set(lessons.slice(0, lessons.indexOf(lesson) + 1).flatMap((l) => [...l.way]));
+  }
+
+  // again is the client that was sold the last item after the other one.
+  again() {
+    const { lesson, state } = this.view;
+    if (lesson.stock !== 1 || state.won < 0 || !state.clients.every((c) => c.answer?.startsWith("ok"))) return "";
+    return state.steps.filter((s) => s.answer?.startsWith("ok")).at(-1)?.client ?? "";
   }
 
   drawTools() {
@@ -110,15 +130,41 @@ export class Board {
       await navigator.clipboard.writeText(location.href);
       copy.textContent = t("Copied");
     }, none);
-    replace(this.tools, tool("x", t("Expire locks"), () => this.view.go("x"), false, "X"), tool("undo", t("Undo"), () => this.view.back(), none, "U"),
+    const { lesson, state } = this.view, known = this.known();
+    const open = state.won < 0, every = () => { this.every = true; this.draw(); }, hint = () => { this.hinted = lesson; this.draw(); };
+    replace(this.tools, known.has("x") && tool("x", t("Expire locks"), () => this.view.go("x"), false, "X"), tool("undo", t("Undo"), () => this.view.back(), none, "U"),
       tool("restart", t("From the start"), () => this.view.restart(), none), copy,
-      el("button", { type: "button", class: "quiet give-up", "data-does": "claim", disabled: !this.tried(), title: this.tried() ? null : t("Try first: play one client to its end."), click: () => this.view.claim() }, t("It cannot be done")));
+      !this.every && known.size < verbs.length + 1 && tool("every", t("All buttons"), every),
+      open && lesson.way !== "" && this.hinted !== lesson && tool("hint", t("Hint"), hint),
+      open && el("span", { class: "give-up" }, !this.tried() && el("span", { class: "soft small" }, t("Try first: play one client to its end."), " "),
+        el("button", { type: "button", class: "quiet", "data-does": "claim", disabled: !this.tried(), click: () => this.view.claim() }, t("It cannot be done"))));
   }
 
   // tried says whether a client has reached its end in this lesson: a reader may claim that an aim cannot be reached only after a try.
   tried() {
     if (this.view.state.clients.some((c) => c.answer || c.phase === "dead")) this.ended = this.view.lesson;
     return this.ended === this.view.lesson;
+  }
+
+  // drawCode shows the steps of the mode, from its page, with the clients at the lines that are next.
+  async drawCode() {
+    const { lesson, state } = this.view, wanted = `${lesson.mode}/${lang()}`;
+    if (this.lines?.of !== wanted) {
+      this.lines = { of: wanted, items: [] };
+      const page = await get(`pages/modes/${lesson.mode}?lang=${lang()}`).catch(() => null);
+      if (!page || this.lines?.of !== wanted) return; // the reader has gone on
+      const list = new DOMParser().parseFromString(page.html, "text/html").querySelector("ol");
+      this.lines.items = [...list?.children ?? []].map((li) => el("li", {}, [...document.importNode(li, true).childNodes]));
+      replace(this.code, el("summary", {}, t("The mode, step by step")), el("ol", {}, this.lines.items));
+    }
+    this.code.hidden = this.lines.items.length === 0;
+    this.code.querySelectorAll(".lane-name").forEach((b) => b.remove());
+    for (const li of this.lines.items) li.classList.remove("is-next");
+    for (const c of this.view.state === state ? state.clients : []) {
+      const li = lineOf(this.lines.items, c.command ?? "");
+      li?.classList.add("is-next");
+      li?.prepend(el("span", { class: `lane-name is-${c.name.toLowerCase()}` }, c.name));
+    }
   }
 
   drawSteps() {
@@ -168,15 +214,27 @@ export class Board {
     const next = this.view.next();
     const on = next && el("p", {}, el("a", { class: "go small-go", href: address(next.name, "") }, t("Next: {title}", { title: both(next.title) })));
     if (won || given && impossible) {
-      return el("section", { class: `verdict ${impossible ? "is-unsure" : "is-good"}` }, el("p", { class: "verdict-line" }, impossible ? t("Right: it cannot be done.") : t("Done, in {n} [move|moves].", { n: state.won })), el("p", {}, both(lesson.moral)), on);
+      return el("section", { class: `verdict is-won ${impossible ? "is-unsure" : "is-good"}` }, el("p", { class: "verdict-line" }, impossible ? t("Right: it cannot be done.") : t("Done, in {n} [move|moves].", { n: state.won })), el("p", {}, both(lesson.moral)), on);
     }
     if (given) return el("section", { class: "verdict is-unsure" }, el("p", { class: "verdict-line" }, t("It can be done.")), el("p", {}, both(lesson.hint)), el("p", {}, el("a", { href: address(lesson.name, lesson.way) }, t("Show me a way"))));
+    if (this.hinted === lesson) return el("section", { class: "verdict" }, el("p", {}, el("strong", {}, t("Hint")), colon(), both(lesson.hint)), el("p", {}, el("a", { href: address(lesson.name, lesson.way) }, t("Show me a way"))));
     return null;
   }
 }
 
+// lineOf is the only step that names a command: its verb, and that which it is about.
+function lineOf(items, text) {
+  const [, verb] = /^[\w ]+?: (\w+)/.exec(text) ?? [], about = /\b(lock|stock|orders|fence)\b/.exec(text)?.[1];
+  if (!verb) return null;
+  const fits = items.filter((li) => {
+    const code = [...li.querySelectorAll("code")].map((c) => c.textContent).join(" ");
+    return new RegExp(`\\b${verb}\\b`).test(code) && (!about || new RegExp(`\\b${about}\\b`).test(code));
+  });
+  return fits.length === 1 ? fits[0] : null;
+}
+
 // answer words what a client was told.
-function answer(text) {
+function answer(text, same = false) {
   const [outcome, code] = text.split(" ");
-  return el("span", { class: `answer is-${outcome}` }, answers(outcome), code && [" ", el("code", {}, code)]);
+  return el("span", { class: `answer is-${same ? "unknown" : outcome}` }, same ? t("sold: the same item") : answers(outcome), code && [" ", el("code", {}, code)]);
 }

@@ -1,5 +1,6 @@
 import { el } from "./dom.js";
-import { duration, number, space, t, words } from "./i18n.js";
+import { duration, lang, number, space, t, words } from "./i18n.js";
+import { isBroken, ladder } from "./say.js";
 
 // tone is the colour of a result: good, bad or none.
 export function tone(result) {
@@ -10,13 +11,42 @@ export function tone(result) {
 
 const rank = ["EXACT", "VACUOUS", "INCONCLUSIVE", "BROKEN"];
 
+// loadTone is the tone of a result as a run shows it: a run that was stopped or whose answers were lost is not a green one, nor is a mode that
+// another hazard breaks.
+export function loadTone(run, result, mode) {
+  const was = tone(result);
+  if (was !== "bad" && (run.state === "stopped" || result.partial)) return "none"; // what was sold twice was sold twice
+  if (was !== "good") return was;
+  return lostAnswers(result) > 0 || (mode && ["bad", "part"].includes(standing(mode))) ? "unsure" : "good";
+}
+
+// lostAnswers is the number of requests without an answer, or with one that leaves open whether they happened.
+export const lostAnswers = (result) => result?.latency?.failed?.count ?? 0;
+
+// headline is the first sentence of a result, with what limits it.
+export function headline(run, result, mode) {
+  const first = sentences(result)[0];
+  if (tone(result) !== "bad" && (run.state === "stopped" || result.partial)) return t("Stopped before the end: no verdict on the mode.");
+  if (tone(result) !== "good") return first;
+  return loadTone(run, result, mode) === "good" ? first : t("Exact under this load. {sold} of {initial} [unit|units] sold, each once.", { sold: number(worst(result).sold), initial: number(worst(result).initial) });
+}
+
+// standing is how far up the ladder a mode holds: "bad" breaks under load, "part" under a fault, "good" under none but a retry.
+export function standing(m) {
+  if (m.baseline) return "none";
+  const claims = Object.values(m.claims ?? {});
+  if (claims.some((c) => isBroken(c.threads) || isBroken(c.replicas))) return "bad";
+  if (claims.some((c) => ladder.some((h) => h !== "retry" && isBroken(c[h])))) return "part";
+  return "good";
+}
+
 // worst is the judge's report that decides; a baseline has none.
 export function worst(result) {
   return [...(result?.verdicts ?? [])].sort((a, b) => rank.indexOf(b.verdict) - rank.indexOf(a.verdict))[0] ?? null;
 }
 
 // sentences words the judge's report: the first is the verdict, the others say what else went wrong.
-export function sentences(result) {
+export function sentences(result, same = true) {
   const v = worst(result);
   if (!v) return [t("A baseline: {n} [answer|answers], and no stock to judge.", { n: number(result.sent) })];
   const values = {
@@ -24,7 +54,7 @@ export function sentences(result) {
     leaked: number(v.leaked), doubles: number(v.doubles), ack: number(v.ack_lost), refused: number(result.codes?.sold_out ?? 0),
   };
   if (v.verdict === "EXACT") return [v.final > 0 ? t("Exact. {sold} of {initial} [unit|units] sold, each once; {final} left.", values) : t("Exact. {sold} of {initial} [unit|units] sold, each once; {refused} [request was|requests were] refused as sold out.", values)];
-  if (v.verdict !== "BROKEN") return [t("Nothing can be said."), ...(v.missing ?? [])];
+  if (v.verdict !== "BROKEN") return [t("Nothing can be said."), ...(same ? v.missing ?? [] : [])];
   const said = [];
   if (v.oversold > 0) said.push(t("Oversold. {sold} [unit|units] sold from a stock of {initial}: {oversold} too many.", values));
   if (v.lost_updates > 0) said.push(t("{lost} sold [unit is|units are] still counted: {final} in stock after {sold} of {initial} were sold (lost updates).", values));
@@ -32,7 +62,7 @@ export function sentences(result) {
   if (v.doubles > 0) said.push(t("Charged twice. {doubles} [order|orders] beyond the first for the same key.", values));
   if (v.ack_lost > 0) said.push(t("Orders lost. {ack} acknowledged [order is|orders are] not there.", values));
   if (v.found.includes("X")) said.push(t("Stuck. {final} [unit is|units are] left, and nobody can buy [it|them].", values));
-  if (said.length === 0) said.push(t("Broken."), ...(v.violations ?? []));
+  if (said.length === 0) said.push(t("Broken."), ...(same ? v.violations ?? [] : []));
   return said;
 }
 
@@ -42,18 +72,21 @@ const findings = words({
 });
 
 // details are what stands below the sentence: the claim, the speed, the evidence.
-export function details(result) {
+export function details(result, run) {
+  const stopped = tone(result) !== "bad" && (run.state === "stopped" || result.partial), same = run.spec.lang === lang();
   const v = worst(result);
   const accepted = result.latency?.accepted;
-  const lines = [...sentences(result).slice(1), findings(result.finding)];
+  const lines = [...(stopped ? [] : sentences(result, same).slice(1)), stopped ? null : findings(result.finding)];
   if (result.tries > 1) lines.push(t("It took {n} [run|runs] to show it.", { n: result.tries }));
   if (accepted?.count > 0) {
     lines.push(t("{rate} accepted per second, p50 {p50}, p99 {p99}.", { rate: number(result.accepted_per_second), p50: duration(accepted.p50_ns), p99: duration(accepted.p99_ns) }));
   }
   const noisy = result.discounted ? [result.discounted] : (result.noisy ?? []);
+  const lost = lostAnswers(result);
+  if (lost > 0) lines.push(t("{n} [request|requests] got no answer that says whether it happened.", { n: number(lost) }));
   return [
     el("p", { class: "verdict-more" }, lines.filter(Boolean).join(space())),
-    noisy.length > 0 && el("p", { class: "note" }, t("Speeds are not to be trusted: {why}.", { why: noisy[0] })),
+    noisy.length > 0 && el("details", { class: "noisy" }, el("summary", {}, t("Speeds are not to be trusted")), same ? el("p", {}, noisy[0]) : el("p", {}, t("The reason is told in the language of the window that started the run."))),
     v?.evidence?.length > 0 && evidence(v.evidence),
   ];
 }

@@ -38,7 +38,7 @@ export class WitnessView {
   }
 
   claim(cell, hazard) {
-    const says = hazard.claimed ? t("{mode} claims “{claim}” under this hazard.", { mode: cell.mode, claim: outcomeWords(cell, cell.claim) }) : t("No mode makes a claim about this hazard.");
+    const says = hazard.claimed ? t("Claimed: {claim}. Seen: {seen}.", { claim: outcomeWords(cell, cell.claim), seen: outcomeWords(cell, cell.found) }) : t("No mode makes a claim about this hazard.");
     return el("p", { class: "soft" }, says, cell.blocked && space() + blocked(cell.blocked));
   }
 
@@ -64,7 +64,7 @@ export class WitnessView {
   // cut says where the schedule holds whom.
   cut(s) {
     const held = ["a", "b", "c"].filter((x) => s[x]);
-    return el("section", { class: "cut" }, el("h2", {}, t("The cut")),
+    return el("section", { class: "cut" }, el("h2", {}, t("Where the request is held")),
       held.length === 0 && el("p", {}, t("Nobody is held: the hazard strikes when the request is done.")),
       held.map((x) => el("p", {}, el("span", { class: `lane-name is-${x}` }, x.toUpperCase()), t("is held"), space(), cutWords(s[x].cut), " ",
         command(`${s[x].server}: ${s[x].pattern}`), s[x].nth > 1 && ` ${t("(number {n} of its kind)", { n: s[x].nth })}`)),

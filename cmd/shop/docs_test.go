@@ -154,34 +154,47 @@ func curlAny(t *testing.T, stack *localstack.Stack, command string, curled map[s
 	}
 }
 
-// TestTeach runs each command of the class's plan, which must show what the plan says, and holds the list of lessons
-// against those of the page Step.
+// TestTeach runs each command of the class's plan, which must show what the plan says, and those of its shared server,
+// and holds the list of lessons against those of the page Step.
 func TestTeach(t *testing.T) {
 	testenv.Slow(t, "plays ten demos and cells of the lab")
 	testenv.Installed(t, localstack.Redis, localstack.MySQL)
-	shop := program(t)
-	for _, lang := range []string{"en", "zh"} {
-		page := doctest.Read(t, docs.Name("docs/teach", lang))
-		for _, l := range (&stepper.Stepper{}).Lessons() {
-			if !strings.Contains(page, "| "+l.Title.In(lang)+" |") {
+	shop, page := program(t), doctest.Read(t, "docs/teach.md")
+	for _, l := range (&stepper.Stepper{}).Lessons() {
+		for _, lang := range []string{"en", "zh"} {
+			if !strings.Contains(doctest.Read(t, docs.Name("docs/teach", lang)), "| "+l.Title.In(lang)+" |") {
 				t.Errorf("docs/teach, %s: no lesson %q", lang, l.Title.In(lang))
 			}
 		}
-		ran := 0
-		for _, row := range slices.Concat(doctest.Tables(page)...) {
-			command, is := strings.CutPrefix(strings.Trim(row[min(2, len(row)-1)], "`"), "bin/shop ")
-			if !is || lang != "en" {
-				continue
-			}
-			ran++
-			out, errOut, code := shopSays(t, shop, strings.Fields(command)...)
-			if want := strings.Trim(row[3], "`"); code != exitOK || !strings.Contains(out, want) {
-				t.Errorf("%s: exit %d, want %q in\n%s%s", command, code, want, out, errOut)
-			}
+	}
+	t.Chdir(t.TempDir()) // a demo writes out/demo.json
+	ran := 0
+	for _, row := range slices.Concat(doctest.Tables(page)...) {
+		command, is := strings.CutPrefix(strings.Trim(row[min(2, len(row)-1)], "`"), "bin/shop ")
+		if !is {
+			continue
 		}
-		if lang == "en" && ran != 10 {
-			t.Errorf("ran %d commands, want the plan's ten", ran)
+		ran++
+		out, errOut, code := shopSays(t, shop, strings.Fields(command)...)
+		if want := strings.Trim(row[3], "`"); code != exitOK || !strings.Contains(out, want) {
+			t.Errorf("%s: exit %d, want %q in\n%s%s", command, code, want, out, errOut)
 		}
+	}
+	stack := startStack(t, localstack.Options{Replicas: 3, Backend: localstack.Embedded})
+	t.Setenv(envToken, stack.Token)
+	for _, command := range doctest.OutlineOf(page).Commands {
+		args, is := strings.CutPrefix(command, "bin/shop ")
+		if !is || !strings.Contains(args, "--product") {
+			continue
+		}
+		ran++
+		args += " --url " + stack.URL
+		if out, errOut, _ := shopSays(t, shop, strings.Fields(args)...); !strings.Contains(out, "BROKEN") {
+			t.Errorf("%s: want BROKEN in\n%s%s", command, out, errOut)
+		}
+	}
+	if ran != 12 {
+		t.Errorf("ran %d commands, want the plan's ten and the shared server's two", ran)
 	}
 }
 

@@ -117,6 +117,7 @@ func TestConsolePage(t *testing.T) {
 	testPageText(t, p)
 	testPageCharts(t, p)
 	testPageRun(t, p)
+	testPageVerdict(t, p)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range p.wrong {
@@ -229,7 +230,8 @@ func testPageCharts(t *testing.T, p *idle) {
 		const s = series(model, 5);
 		return JSON.stringify([s.stock, s.orders[0], s.rate[0], s.lock[0], series(model, 5, -4).stock[1].at(-1)]);
 	})`)
-	const want = `[[[0,0.02,0.04,0.045,0.06],[5,1,1,null,-3]],[0,0.02,0.04,0.045,0.06],[0.04,0.06],[0.04,0.06],-4]`
+	const want = `[[[0,0.02,0.04,0.045,0.06],[5,1,1,null,-3],[5,1,1,0,-3]],[0,0.02,0.04,0.045,0.06],` +
+		`[0.04,0.06],[0.04,0.06],-4]`
 	if got != want {
 		t.Errorf("the charts draw %s, want %s", got, want)
 	}
@@ -280,5 +282,27 @@ func testPageRun(t *testing.T, p *idle) {
 	soon[bool](p.tab, `drawRun('noop')`)
 	if got, want := eval[string](p.tab, labels), "已售件数与原有库存：100 库存：– 0"; got != want {
 		t.Errorf("noop: %q, want %q", got, want)
+	}
+}
+
+// testPageVerdict words exact results: only that of a run which went to its end, without a lost answer, of a mode that
+// nothing breaks, is green.
+func testPageVerdict(t *testing.T, p *idle) {
+	t.Helper()
+	got := soon[string](p.tab, `(async () => {
+		const v = await import('/console/verdict.js'), { Model } = await import('/console/model.js');
+		const safe = { claims: { sql: { threads: '.', replicas: '.', retry: 'D' } } };
+		const weak = { claims: { sql: { threads: '.', pause: 'O' } } };
+		const r = { verdicts: [{ verdict: 'EXACT', found: '' }], latency: {} }, ended = { state: 'ended' };
+		const model = new Model(), bins = [[1, 0, 0], ...Array(100).fill([0, 0, 0]), [1, 0, 0]];
+		model.frame({ lanes: [], width: 20, from: 0, bins, bars: [], pairs: [], sections: 0,
+			marks: [{ at: 20000, replica: '2', what: 'gone' }] });
+		return [v.loadTone(ended, r, safe), v.loadTone({ state: 'stopped' }, r, safe), v.loadTone(ended, r, weak),
+			v.loadTone(ended, { ...r, latency: { failed: { count: 3 } } }, safe),
+			v.loadTone({ state: 'stopped' }, { verdicts: [{ verdict: 'BROKEN', found: 'O' }] }, weak),
+			model.silence().seconds.toFixed(1), model.until(20000).bins.length].join();
+	})()`)
+	if want := "good,none,unsure,unsure,bad,2.0,1"; got != want {
+		t.Errorf("the tones and the silence are %s, want %s", got, want)
 	}
 }

@@ -222,6 +222,10 @@ func testStepKeys(t *testing.T, b *tab) {
 	b.moved(1)
 	eval[bool](b, `history.back() ?? true`)
 	b.moved(2)
+	if eval[bool](b, `!!document.querySelector('[data-does=al]')`) {
+		t.Error("the first lesson shows a button that it does not need")
+	}
+	eval[bool](b, `document.querySelector('[data-does=every]').click() ?? true`)
 	eval[bool](b, `document.querySelector('[data-does=al]').focus() ?? true`)
 	b.do("enter", chromedp.KeyEvent("\r"))
 	b.moved(3)

@@ -540,3 +540,59 @@ func TestFacts(t *testing.T) {
 		}
 	}
 }
+
+// A replica whose stream breaks and opens again leaves two marks, and a stopped run one; a load that begins has none.
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	streams := make(chan struct{}, 2)
+	streams <- struct{}{} // the first stream ends at once, the second stays
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		select {
+		case <-streams:
+		case <-r.Context().Done():
+		}
+	}))
+	defer s.Close()
+	c := New(Options{Token: "t0ken"}, nil)
+	defer c.Close()
+	p := newPicture("m", 101, []string{"2"})
+	p.begin(time.Now().UnixMicro())
+	stop := c.watch(t.Context(), []Replica{{Name: "2", URL: s.URL}}, p)
+	for len(p.whole().Marks) < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	p.mark(time.Now().UnixMicro(), "", Stop)
+	var got []string
+	for _, m := range p.whole().Marks {
+		got = append(got, m.Replica+m.What)
+	}
+	if want := []string{"2gone", "2back", "stop"}; !slices.Equal(got, want) {
+		t.Errorf("the marks are %q, want %q", got, want)
+	}
+	p.begin(time.Now().UnixMicro())
+	if n := len(p.whole().Marks); n != 0 {
+		t.Errorf("a new load has %d marks, want none", n)
+	}
+}
+
+// A run of one mode does not take the last comparison away.
+func TestComparisonIsKept(t *testing.T) {
+	t.Parallel()
+	_, c := serve(t, &fakeDriver{})
+	for _, modes := range [][]string{{"m", "n"}, {"m"}, {"n"}} {
+		r, err := c.start(Spec{Modes: modes, Replicas: 1, Window: "w"})
+		testkit.Must(t, err)
+		<-r.done
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.snapshot()
+	if s.Compared == nil || !slices.Equal(s.Compared.Spec.Modes, []string{"m", "n"}) || len(s.Compared.Results) != 2 {
+		t.Errorf("after two runs the comparison is %+v, want that of m and n", s.Compared)
+	}
+	if got := s.Run.Spec; !slices.Equal(got.Modes, []string{"n"}) || got.Window != "w" {
+		t.Errorf("the run is %+v, want that of n in window w", got)
+	}
+}

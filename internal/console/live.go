@@ -39,12 +39,24 @@ func (c *Console) watch(ctx context.Context, replicas []Replica, into *picture) 
 	var wg, open sync.WaitGroup
 	for _, r := range replicas {
 		open.Add(1)
-		opened := sync.OnceFunc(open.Done)
+		first := sync.OnceFunc(open.Done)
 		wg.Go(func() {
-			defer opened()
+			defer first()
+			var up, lost bool
+			opened := func() {
+				first()
+				if up = true; lost {
+					into.mark(time.Now().UnixMicro(), r.Name, Back)
+				}
+			}
 			for ctx.Err() == nil {
-				if err := c.read(ctx, r, into, opened); err != nil && ctx.Err() == nil {
+				err := c.read(ctx, r, into, opened)
+				if err != nil && ctx.Err() == nil {
 					c.log("console: events of replica %s: %v", r.Name, err)
+				}
+				if up && ctx.Err() == nil {
+					into.mark(time.Now().UnixMicro(), r.Name, Gone)
+					up, lost = false, true
 				}
 				rest(ctx, reconnectAfter)
 			}

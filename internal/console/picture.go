@@ -81,7 +81,28 @@ type Frame struct {
 	Sections int64 `json:"sections"`
 	Overlaps int64 `json:"overlaps"`
 	LeftOut  int64 `json:"left_out"`
+	// Marks has all marks so far: there are few.
+	Marks []Mark `json:"marks"`
 }
+
+// Mark is something that happened to a replica or to the run, for the charts to show.
+type Mark struct {
+	At int64 `json:"at"` // microseconds since the load began
+	// Replica is empty if the mark is about the run.
+	Replica string `json:"replica,omitempty"`
+	What    string `json:"what"`
+}
+
+// What a mark says. A replica is gone when the stream of its events breaks: it has died, or it is out of reach.
+const (
+	Gone = "gone"
+	Back = "back"
+	// Stop says that a user stopped the run.
+	Stop = "stop"
+)
+
+// maxMarks bounds the marks of a load, for a replica that dies again and again.
+const maxMarks = 40
 
 // picture collects the reports of the replicas about one load. It is safe for concurrent use.
 type picture struct {
@@ -97,6 +118,7 @@ type picture struct {
 	new      []*bar
 	drawn    []int // how many of new are on each lane
 	leftOut  int64
+	marks    []Mark
 	overlaps *overlaps
 	dirty    bool
 }
@@ -112,7 +134,17 @@ func (p *picture) begin(start int64) {
 	defer p.mu.Unlock()
 	p.start, p.width, p.bins, p.changed = start, binWidth, nil, -1
 	clear(p.drawn)
-	p.bars, p.new, p.leftOut, p.overlaps, p.dirty = nil, nil, 0, newOverlaps(), true
+	p.bars, p.new, p.leftOut, p.marks, p.overlaps, p.dirty = nil, nil, 0, nil, newOverlaps(), true
+}
+
+// mark notes what happened at a time in microseconds since 1970.
+func (p *picture) mark(at int64, replica, what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.start == 0 || len(p.marks) >= maxMarks {
+		return
+	}
+	p.marks, p.dirty = append(p.marks, Mark{At: max(0, at-p.start), Replica: replica, What: what}), true
 }
 
 // add adds the finished deductions of a replica.
@@ -235,6 +267,7 @@ func (p *picture) counts() Frame {
 	return Frame{
 		Lanes: append([]string{}, p.lanes...), Width: p.width, Bins: []bin{}, Bars: []*bar{}, Pairs: []Pair{},
 		Sections: p.overlaps.sections, Overlaps: p.overlaps.found, LeftOut: p.leftOut,
+		Marks: append([]Mark{}, p.marks...),
 	}
 }
 

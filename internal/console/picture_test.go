@@ -180,7 +180,7 @@ func TestPictureTakesOnlyItsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"lanes":["1","2","3"],"width":20,"from":0,"bins":[[1,0,0,null,0,0,0],[7,4,2,null,null,null,null]],` +
-		`"bars":[[1,"k",10000,10010,0,"2-a"]],"pairs":[],"sections":1,"overlaps":0,"left_out":3}`
+		`"bars":[[1,"k",10000,10010,0,"2-a"]],"pairs":[],"sections":1,"overlaps":0,"left_out":3,"marks":[]}`
 	if string(text) != want {
 		t.Errorf("frame\n%s, want\n%s", text, want)
 	}

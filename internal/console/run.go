@@ -19,6 +19,8 @@ type Spec struct {
 	Stock    int64 `json:"stock"`
 	// Lang is the language of the judge's sentences.
 	Lang string `json:"lang"`
+	// Window is an id that the page gives itself, so that other pages know that the run is not theirs.
+	Window string `json:"window,omitempty"`
 }
 
 // Driver makes runs. The driver of 'shop play' calls loadtest.Compare with the plan of 'shop demo', so that the engine
@@ -80,8 +82,10 @@ type run struct {
 
 // Snapshot has everything that a page needs when it opens.
 type Snapshot struct {
-	Run   *run   `json:"run,omitempty"`
-	Frame *Frame `json:"frame,omitempty"`
+	Run *run `json:"run,omitempty"`
+	// Compared is the last run of several modes before Run.
+	Compared *run   `json:"compared,omitempty"`
+	Frame    *Frame `json:"frame,omitempty"`
 }
 
 const (
@@ -90,6 +94,7 @@ const (
 	maxPlayed  = 60  // modes of one run
 	maxClient  = 500 // clients
 	maxStock   = 100_000
+	maxWindow  = 40 // bytes of the id of a window
 )
 
 var (
@@ -109,6 +114,8 @@ func (c *Console) check(s *Spec, known []api.Mode) error {
 		return fmt.Errorf("clients: want 1 to %d", maxClient)
 	case s.Stock < 1 || s.Stock > maxStock:
 		return fmt.Errorf("stock: want 1 to %d", maxStock)
+	case len(s.Window) > maxWindow:
+		return fmt.Errorf("window: want at most %d bytes", maxWindow)
 	}
 	if s.Lang != "zh" {
 		s.Lang = "en"
@@ -143,6 +150,9 @@ func (c *Console) start(spec Spec) (*run, error) {
 		}
 		r.picture = newPicture(spec.Modes[0], c.driver.Product(), names)
 	}
+	if c.run != nil && len(c.run.Results) > 0 && len(c.run.Spec.Modes) > 1 {
+		c.compared = c.run
+	}
 	c.run = r
 	c.hub.publish("begin", c.snapshot())
 	go c.drive(ctx, r, replicas)
@@ -169,6 +179,9 @@ func (c *Console) drive(ctx context.Context, r *run, replicas []Replica) {
 	switch {
 	case ctx.Err() != nil:
 		r.State = Stopped
+		if r.picture != nil {
+			r.picture.mark(time.Now().UnixMicro(), "", Stop)
+		}
 	case err != nil:
 		r.State, r.Error = Broken, err.Error()
 	default:
@@ -239,7 +252,7 @@ func (c *Console) publishFrame(r *run) {
 
 // snapshot returns everything so far. The caller holds c.mu.
 func (c *Console) snapshot() Snapshot {
-	s := Snapshot{Run: c.run}
+	s := Snapshot{Run: c.run, Compared: c.compared}
 	if c.run != nil && c.run.picture != nil {
 		f := c.run.picture.whole()
 		s.Frame = &f

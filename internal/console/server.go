@@ -48,10 +48,11 @@ type Console struct {
 	base    context.Context //nolint:containedctx // of the runs, which outlive the requests that start them
 	cancel  context.CancelFunc
 
-	mu     sync.Mutex
-	run    *run
-	runs   int
-	closed bool
+	mu       sync.Mutex
+	run      *run
+	compared *run // the last run of several modes before run
+	runs     int
+	closed   bool
 }
 
 // New returns a console. Close ends its run and its streams.

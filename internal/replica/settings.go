@@ -96,7 +96,7 @@ func ReadFiles() error {
 		if !s.Secret || file == "" {
 			continue
 		}
-		said, err := os.ReadFile(file) //nolint:gosec // the operator names it
+		said, err := os.ReadFile(file)
 		value := strings.TrimRight(string(said), "\r\n")
 		switch {
 		case os.Getenv(s.Name) != "":
