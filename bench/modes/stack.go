@@ -129,6 +129,9 @@ func (all *sites) openFar(ctx context.Context) (*site, error) {
 	}
 	far := map[string]string{}
 	for _, server := range []localstack.Service{all.stack.Redis, all.stack.SQL} {
+		if far[server.Name] = server.URL; server.Addr == "" { // SQLite is a file
+			continue
+		}
 		p, err := wire.NewDelayed(server.Name, server.Addr, wire.Raw, distance)
 		if err != nil {
 			return nil, err
