@@ -27,6 +27,7 @@ const (
 type Hold struct {
 	ID            string
 	Key           []byte // of the request that made it; nil = none
+	Fingerprint   []byte // of the payload that came with the key
 	Mode, Replica string
 	Buyer         string // "" = not given
 	State         HoldState
