@@ -186,7 +186,7 @@ func segmentsOf(p Plan, m api.Mode) int {
 	if p.Segments > 0 {
 		return p.Segments
 	}
-	return m.Segments
+	return m.Split()
 }
 
 // warmUp sells the warm-up product for the plan's warm-up time, and deletes its orders. It opens the connections, fills

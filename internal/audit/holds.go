@@ -72,7 +72,7 @@ var (
 	sayEarly         = text.Of("%d [reservation|reservations] expired before the deadline")
 	sayLateArrow     = text.Of("%d [reservation was|reservations were] confirmed or extended after the deadline")
 	sayStateLie      = text.Of("%d [reservation is|reservations are] in another state than the last change says")
-	sayOverdue       = text.Of("%d [unit is|units are] still held %s past the deadline")
+	sayOverdue       = text.Of("%d [unit is|units are] still held past the deadline")
 	sayTwoOrders     = text.Of("%d [reservation has|reservations have] two orders")
 	sayOrderless     = text.Of("%d confirmed [reservation has|reservations have] no order, or an order that no confirmation explains")
 	sayAckHold       = text.Of("%d [confirmation|confirmations] answered with an order that is not there")
@@ -177,7 +177,7 @@ func (j *holdJudge) conserve() {
 	}
 	if overdue > 0 {
 		j.find('L')
-		j.each(int(overdue), "L", sayOverdue, "")
+		j.each(int(overdue), "L", sayOverdue)
 	}
 }
 
