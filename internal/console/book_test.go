@@ -63,10 +63,10 @@ func TestLinks(t *testing.T) {
 		// the page does not grow when they arrive
 		`<img src="api/picture/bench.svg" alt="chart" width="956" height="408">`: mode,
 		`, away, bad.`: mode,
-		`<img alt="" width="969" height="905" src="api/picture/diagrams/`:               mode,
-		`<figure class="diagram is-source"><pre tabindex="0"><code>not drawn &lt;x&gt;`: mode,
-		`<p><a id="here"></a>`:    mode,
-		"<code>A &lt; B\n</code>": mode,
+		`<img alt="" width="969" height="905" src="api/picture/diagrams/`:                                        mode,
+		`<figure class="diagram is-source"><pre tabindex="0"><code class="language-mermaid">not drawn &lt;x&gt;`: mode,
+		`<p><a id="here"></a>`:              mode,
+		"language-text\">A &lt; B\n</code>": mode,
 	} {
 		if !strings.Contains(where, want) {
 			t.Errorf("want %s in\n%s", want, where)
