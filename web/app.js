@@ -128,7 +128,7 @@ function status() {
   link.className = `link is-${app.link}`;
   link.textContent = app.state ? linkState(app.link) : "";
   const ended = document.getElementById("ended");
-  ended.textContent = t("The console has ended; start it again with shop play, and open the address that it prints. Until then this page shows what it has.");
+  ended.textContent = t("The console has ended, or cannot be reached. If it has ended, start it again with shop play, and open the address that it prints. Until then this page shows what it has.");
   if (app.link !== "lost") {
     clearTimeout(lost);
     lost = 0;

@@ -393,7 +393,7 @@ func testPageWindows(t *testing.T, p *idle) {
 func testPageEnds(p *idle) {
 	p.t.Helper()
 	p.end()
-	p.says("#ended:not([hidden])", "The console has ended; start it again with shop play")
+	p.says("#ended:not([hidden])", "The console has ended, or cannot be reached.")
 	p.wait(`document.querySelector('.go').disabled`)
 	p.shot("console-ended")
 }
