@@ -105,7 +105,7 @@ export class Board {
     clearInterval(this.counting);
     const since = performance.now(), passed = el("span", { class: "soft", "aria-hidden": "true" });
     const count = () => { passed.textContent = `${Math.floor((performance.now() - since) / 1000)} s`; };
-    this.counting = setInterval(count, 1000);
+    this.counting = setInterval(() => (passed.isConnected ? count() : clearInterval(this.counting)), 1000);
     count();
     return [el("p", { class: "soft starting" }, t("Starting Redis, a database and three replicas, and bringing both clients to their first command. That takes 2 to 20 seconds. Read meanwhile what each of them is about to do."), " ", passed),
       el("progress", { "aria-label": t("Starting …") }), this.code];
