@@ -259,9 +259,8 @@ func TestWatchdogIsRedissons(t *testing.T) {
 		}
 		return nil
 	}))
-	lease, err = other.Acquire(lock.WithWait(t.Context(), 5*time.Second), key)
-	testkit.Must(t, err)
-	testkit.Must(t, lease.Release(t.Context()))
+	soon := lock.WithWait(t.Context(), 5*time.Second)
+	testkit.Must(t, lock.Do(soon, other, key, func(lock.Lease) error { return nil }))
 }
 
 // insist buys again after ErrContended.
