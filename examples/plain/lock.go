@@ -54,7 +54,7 @@ func (h hold) do(ctx context.Context, work func(ctx context.Context) error) (err
 	return work(held)
 }
 
-// wait returns when the command was sent that took the lock: no earlier than that its TTL began.
+// wait returns the time at which it sent the command that took the lock. The TTL began no earlier.
 func (h hold) wait(ctx context.Context) (since time.Time, err error) {
 	since = time.Now()
 	left, err := h.run(ctx, h.acquire)
@@ -63,7 +63,7 @@ func (h hold) wait(ctx context.Context) (since time.Time, err error) {
 	}
 	sub := h.c.Subscribe(ctx, h.listen)
 	defer func() { _ = sub.Close() }()
-	if _, err := sub.Receive(ctx); err != nil {
+	if _, err := sub.ReceiveTimeout(ctx, 3*time.Second); err != nil {
 		return since, err
 	}
 	for { // the first time at once: the message may have come before the subscription
@@ -80,7 +80,7 @@ func (h hold) wait(ctx context.Context) (since time.Time, err error) {
 	}
 }
 
-// keep renews the lock. A process that is cut off hears nothing, so its own clock says that the lock is lost.
+// keep renews the lock. A process that is cut off hears nothing, so its own clock must tell it that the lock is lost.
 func (h hold) keep(ctx context.Context, lose context.CancelCauseFunc, since time.Time) {
 	clock := time.AfterFunc(time.Until(since.Add(ttl)), func() { lose(ErrLost) })
 	defer clock.Stop()
