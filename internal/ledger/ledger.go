@@ -41,6 +41,8 @@ type Facts struct {
 	Totals Totals
 	// Held units are those of reservations; WrittenOff were returned and not put back, Restocked were put back.
 	Held, WrittenOff, Restocked int64
+	// Released says that units may have come back: there were reservations, or returned orders.
+	Released bool
 	LeaseSeq                    uint64 // SQL only
 	// Way says how the product is sold, and Run names the time since its stock was set; SQL only.
 	Way string
