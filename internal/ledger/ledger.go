@@ -43,7 +43,7 @@ type Facts struct {
 	Held, WrittenOff, Restocked int64
 	// Released says that units may have come back: there were reservations, or returned orders.
 	Released bool
-	LeaseSeq                    uint64 // SQL only
+	LeaseSeq uint64 // SQL only
 	// Way says how the product is sold, and Run names the time since its stock was set; SQL only.
 	Way string
 	Run int64

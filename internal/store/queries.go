@@ -81,7 +81,7 @@ func loadQueries(dialect string) (queries, error) {
 		"hold_take": &q.holdTake, "hold_oldest": &q.holdOldest, "holds_ended": &q.holdsEnded,
 		"purge_items": &q.purgeItems, "purge_events": &q.purgeEvents, "purge_payments": &q.purgePayments,
 		"purge_holds": &q.purgeHolds,
-		"old_keys": &q.oldKeys, "surplus_keys": &q.surplusKeys, "purge_keys": &q.purgeKeys,
+		"old_keys":    &q.oldKeys, "surplus_keys": &q.surplusKeys, "purge_keys": &q.purgeKeys,
 	} {
 		if *dest = said[name]; *dest == "" {
 			errs = append(errs, fmt.Errorf("store: no statement %s for %s", name, dialect))
