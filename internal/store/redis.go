@@ -149,11 +149,6 @@ func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, a
 // which the count is set.
 func (r *Redis) ResetTo(ctx context.Context, product, stock int64, segments int, rules HoldRules,
 	also func(segments int) []string) error {
-	if rules != (HoldRules{}) {
-		if err := r.announce(ctx, product); err != nil {
-			return err
-		}
-	}
 	old, err := r.splitInto(ctx, product)
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 )
 
 // Reservations reads the reservations of a product's present run after an id, at most [HoldsPage] of them, with the
-// counts of the same moment. It fails while the product is being sold: the rows come in many reads, and they count only if
-// nothing has changed until the last one.
+// counts of the same moment. It fails while the product is being sold: the rows come in many reads, and they count only
+// if nothing has changed until the last one.
 func (r *Redis) Reservations(ctx context.Context, product int64, after string) (Holds, error) {
 	for range holdReads {
 		v, err := r.view(ctx, product, 0)
@@ -41,27 +41,14 @@ func (r *Redis) Reservations(ctx context.Context, product int64, after string) (
 // holdReads is how often Reservations tries.
 const holdReads = 3
 
-// HoldSums is Reservations without rows and units of buyers, at any time.
-func (r *Redis) HoldSums(ctx context.Context, product int64) (Holds, error) {
-	v, err := r.view(ctx, product, 0)
-	if err != nil {
-		return Holds{}, err
-	}
-	return r.sums(ctx, product, v)
-}
-
-func (r *Redis) sums(ctx context.Context, product int64, v view) (Holds, error) {
+// holdsOf reads the rows of a snapshot.
+func (r *Redis) holdsOf(ctx context.Context, product int64, v view, after string) (Holds, error) {
 	units, err := r.units(ctx, product, v)
-	return Holds{
+	h := Holds{
 		AsOfMicros: v.held.now, Initial: v.Initial, Stock: v.Stock, Held: v.Held, WrittenOff: v.WrittenOff,
 		Ordered: units - v.WrittenOff - v.Restocked, Overdue: v.held.overdue, PerBuyer: v.held.perBuyer, Run: v.held.run,
 		BuyerUnits: map[string]int64{},
-	}, err
-}
-
-// holdsOf reads the rows.
-func (r *Redis) holdsOf(ctx context.Context, product int64, v view, after string) (Holds, error) {
-	h, err := r.sums(ctx, product, v)
+	}
 	if err != nil {
 		return h, err
 	}

@@ -9,12 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/backend"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/ledger"
 	"lastitem/internal/store"
 	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
 )
 
 // redisHolds plays with the reservations of product 1, whose stock is 5 at first.
@@ -61,9 +65,10 @@ func (h redisHolds) do(move string) string {
 		}
 		made, left, earlier, err := h.r.Reserve(h.Context(), made, until)
 		return told(err, made.State, fmt.Sprint(left), map[bool]string{true: "earlier"}[earlier])
-	case "confirm":
-		e, err := h.r.Confirm(h.Context(), h.id(name), replica, "o"+f[2], []byte(h.space+f[2]))
-		return told(err, e.Hold.State, e.OrderID, map[bool]string{true: "refund"}[e.Refund])
+	case "confirm", "repeat":
+		order := map[string]string{"confirm": "o", "repeat": "another "}[verb] + f[2]
+		e, err := h.r.Confirm(h.Context(), h.id(name), replica, order, []byte(h.space+f[2]))
+		return told(err, e.Hold.State, e.OrderID, map[bool]string{true: "refund"}[e.Refund], map[bool]string{true: "replay"}[e.Replay])
 	case "cancel":
 		e, err := h.r.Cancel(h.Context(), h.id(name), replica)
 		return told(err, e.Hold.State)
@@ -171,28 +176,28 @@ func TestRedisHoldArrows(t *testing.T) {
 			moves string
 		}{
 			{"hold and pay", H{}, `hold a 2 = held 3; hold a 2 = held 3; again a 2 = held 3 earlier; again a 3 = key reused; hold b 4 = short 3; read a = held
-				confirm a p = confirmed op; confirm a p = confirmed op; confirm a q = confirmed refund; cancel a = confirmed
-				confirm a q = confirmed refund; extend a = confirmed; again a 2 = held 3 earlier; read none = no hold`},
+				confirm a p = confirmed op; repeat a p = confirmed op replay; confirm a q = confirmed refund; cancel a = confirmed
+				repeat a q = confirmed refund replay; extend a = confirmed; again a 2 = held 3 earlier; read none = no hold`},
 			{"cancel", H{}, `hold a 2 = held 3; cancel a = cancelled; cancel a = cancelled; confirm a p = cancelled refund
-				confirm a p = cancelled refund; hold b 5 = held 0; confirm b p = payment reused; confirm b q = confirmed oq
+				repeat a p = cancelled refund replay; hold b 5 = held 0; confirm b p = payment reused; confirm b q = confirmed oq
 				cancel none = no hold; confirm none r = no hold; extend none = no hold`},
 			{"the sweeper", H{}, `brief a 2 = held 3; hold b 1 = held 2; late a = ; sweep = 1; read a = expired; sweep = 0
-				confirm a p = expired refund; confirm a p = expired refund; again a 2 = held 3 earlier; read a = expired; hold c 4 = held 0`},
+				confirm a p = expired refund; repeat a p = expired refund replay; again a 2 = held 3 earlier; read a = expired; hold c 4 = held 0`},
 			{"a late cancel", H{}, `brief a 2 = held 3; late a = ; cancel a = expired; cancel a = expired; sweep = 0; hold b 5 = held 0`},
 			{"a late extension", H{}, `brief a 2 = held 3; late a = ; extend a = expired; extend a = expired; sweep = 0`},
 			{"a late payment", H{}, `brief a 2 = held 3; late a = ; confirm a p = expired refund; sweep = 0; hold b 5 = held 0`},
 			{"a late payment gets the units", H{Late: ledger.LateRehold}, `brief a 3 = held 2; late a = ; confirm a p = confirmed op
 				brief b 2 = held 0; late b = ; sweep = 1; confirm b q = confirmed oq`},
 			{"a late payment, and the units are gone", H{Late: ledger.LateRehold}, `brief a 3 = held 2; late a = ; sweep = 1
-				hold b 3 = held 2; confirm a p = expired refund; cancel b = cancelled; confirm a p = expired refund
+				hold b 3 = held 2; confirm a p = expired refund; cancel b = cancelled; repeat a p = expired refund replay
 				confirm a q = confirmed oq`},
 			{"extend", H{}, `brief a 1 = held 4; extend a = held; extend a = held; confirm a p = confirmed op; sweep = 0`},
 			{"a new run", H{}, `hold a 2 = held 3; hold b 1 = held 2; confirm b p = confirmed op; brief c 1 = held 1; reset = 
-				read a = void; sweep = 0; confirm a q = void refund; confirm a q = void refund; cancel a = void; extend a = void
-				confirm b p = confirmed op; restock p = no order; cancel c = void; hold d 5 = held 0; reset = ; read d = void`},
+				read a = void; sweep = 0; confirm a q = void refund; repeat a q = void refund replay; cancel a = void; extend a = void
+				repeat b p = confirmed op replay; restock p = no order; cancel c = void; hold d 5 = held 0; reset = ; read d = void`},
 			{"returns", H{}, `hold a 2 = held 3; confirm a p = confirmed op; restock p = 2 true; write-off p = 2 true; hold b 1 = held 4
 				confirm b q = confirmed oq; write-off q = 1 false; restock q = 1 false; sell = ; restock s = 1 true
-				restock none = no order; confirm a p = confirmed op; hold c 4 = held 0`},
+				restock none = no order; repeat a p = confirmed op replay; hold c 4 = held 0`},
 			{"a limit per buyer", H{PerBuyer: 2}, `hold x/1 1 = held 4; hold x/2 1 = held 3; hold x/3 1 = limit x/1 x/2
 				hold y/1 2 = held 1; confirm x/1 p = confirmed op; hold x/4 1 = limit x/2; cancel x/2 = cancelled
 				hold x/5 2 = limit; hold x/5 1 = held 1; restock p = 1 true; brief x/7 1 = held 1; late x/7 =
@@ -203,14 +208,7 @@ func TestRedisHoldArrows(t *testing.T) {
 		} {
 			h.space = fmt.Sprint(i, ".")
 			h.reset(c.rules)
-			for _, line := range strings.Split(strings.ReplaceAll(c.moves, "\n", ";"), ";") {
-				move, want, _ := strings.Cut(line, "=")
-				got := h.do(move)
-				if want = strings.TrimSpace(want); strings.ReplaceAll(got, h.id(""), "") != want {
-					t.Errorf("%s: %s = %q, want %q", c.name, strings.TrimSpace(move), got, want)
-				}
-				h.sound(c.name + ": " + strings.TrimSpace(move))
-			}
+			h.play(c.name, c.moves)
 		}
 		reset(t, r, 1, 5, 2)
 		if got := h.do("hold a 1"); got != "segmented" {
@@ -284,4 +282,168 @@ func TestRedisHoldsRace(t *testing.T) {
 			t.Errorf("key and payment of another product = %q", got)
 		}
 	})
+}
+
+// play makes moves, "move = what must come of it; ...", and looks at the books after each.
+func (h redisHolds) play(name, moves string) {
+	h.Helper()
+	for _, line := range strings.Split(strings.ReplaceAll(moves, "\n", ";"), ";") {
+		move, want, _ := strings.Cut(strings.TrimSpace(line), "=")
+		got := strings.ReplaceAll(h.do(move), h.id(""), "")
+		if want = strings.TrimSpace(want); got != want {
+			h.Errorf("%s: %s= %q, want %q", name, move, got, want)
+		}
+		h.sound(name + ": " + move)
+	}
+}
+
+// The orders of reservations are read as those of sales, and the books of a product have what is held and came back.
+func TestRedisHoldsInTheBooks(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
+		h := redisHolds{TB: t, r: r}
+		h.reset(store.HoldRules{})
+		h.play("books", `sell = ; hold a 2 = held 2; confirm a p = confirmed op; hold b 1 = held 1; restock s = 1 true; write-off p = 2 false`)
+		f, _, err := r.Snapshot(t.Context(), 1, ledger.Want{Orders: 9})
+		if err != nil || f.Totals != (ledger.Totals{Orders: 2, Units: 3}) || f.Held != 1 || f.WrittenOff != 2 || f.Restocked != 1 {
+			t.Fatalf("Snapshot() = %+v, %v, want two orders, one unit held, two written off, one put back", f, err)
+		}
+		o := f.Orders[1]
+		at := o.CreatedMicros
+		want := ledger.Order{ID: "op", ProductID: 1, Quantity: 2, Mode: "m", Replica: "r 2", Key: []byte("p"), CreatedMicros: at,
+			Buyer: "a", ReservationID: h.id("a")}
+		if diff := cmp.Diff(want, o); diff != "" || time.Since(time.UnixMicro(at)).Abs() > time.Hour {
+			t.Errorf("order (-want +got):\n%s", diff)
+		}
+		hold := func(h ledger.Hold) error { _, _, _, err := r.Reserve(t.Context(), h, time.Minute); return err }
+		cart, foreign, unknown := h.aHold("cart", 1), h.aHold("x", 1), h.aHold("y", 1)
+		cart.Items = append(cart.Items, ledger.HoldItem{ProductID: 2, Quantity: 1})
+		foreign.Items[0].ProductID = 2
+		unknown.ID, unknown.Items[0].ProductID = "redis-77-y", 77
+		if err := hold(cart); !errors.Is(err, store.ErrCrossSlot) {
+			t.Errorf("a cart = %v, want ErrCrossSlot", err)
+		}
+		if err := hold(foreign); err == nil {
+			t.Error("a hold under the id of another product = nil")
+		}
+		if err := hold(unknown); !errors.Is(err, store.ErrUnknownProduct) {
+			t.Errorf("an unknown product = %v", err)
+		}
+		for _, id := range []string{"sql-1-a", "redis-1", "redis-x-a", "redis-77-a", ""} {
+			if _, err := r.ReadHold(t.Context(), id); !errors.Is(err, store.ErrNoHold) {
+				t.Errorf("ReadHold(%q) = %v, want ErrNoHold", id, err)
+			}
+		}
+		all := h.sound("pages")
+		page, err := r.Reservations(t.Context(), 1, all.Rows[0].ID)
+		if diff := cmp.Diff(all.Rows[1:], page.Rows); err != nil || diff != "" || len(page.Rows) != 1 {
+			t.Errorf("the page after the first: %v (-want +got):\n%s", err, diff)
+		}
+	})
+}
+
+// If memory is full, nothing new is held, and all that ends a reservation works: otherwise its units were lost, and who
+// has paid would get nothing.
+func TestRedisHoldsWhereMemoryIsFull(t *testing.T) {
+	t.Parallel()
+	node := testenv.RedisNodes(t, 1, "maxmemory-policy noeviction")[0]
+	c, err := backend.OpenRedis(node.URL, 4)
+	testkit.Must(t, err)
+	defer c.Close()
+	h := redisHolds{TB: t, r: store.NewRedis(c, "p:")}
+	h.reset(store.HoldRules{})
+	h.play("free", `hold a 1 = held 4; hold b 1 = held 3; brief c 1 = held 2; hold d 1 = held 1; confirm d p = confirmed op; late c = `)
+	testkit.Must(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	if got := h.do("hold e 1"); !strings.Contains(got, "OOM") {
+		t.Errorf("a hold = %s, want that memory is full", got)
+	}
+	h.play("full", `cancel b = cancelled; confirm b r = cancelled refund; sweep = 1; confirm a q = confirmed oq; restock p = 1 true`)
+	h.reset(store.HoldRules{PerBuyer: 1})
+	testkit.Must(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	h.play("free again", "read a = confirmed; hold x/1 1 = held 4; hold x/2 1 = limit x/1")
+}
+
+// A lost answer is asked for again, and what was done is not done twice.
+func TestRedisHoldsLostReply(t *testing.T) {
+	t.Parallel()
+	s := testenv.Redis(t)
+	direct := redisHolds{TB: t, r: store.NewRedis(s.Client, s.Prefix)}
+	direct.reset(store.HoldRules{})
+	p, client := behindGate(t, s)
+	through := redisHolds{TB: t, r: store.NewRedis(client, s.Prefix)}
+	for i, line := range strings.Split(`hold a 2 = held 3; confirm a p = confirmed op; hold b-c 1 = held 2; cancel b-c = cancelled
+		brief d 1 = held 2; extend d = held; restock p = 2 true; brief e 1 = held 3; late e = ; sweep = 0`, ";") {
+		for _, line := range strings.Split(line, "\n") {
+			move, want, _ := strings.Cut(strings.TrimSpace(line), "=")
+			direct.space, through.space = "warm", ""
+			if i == 0 {
+				direct.play("warm", "hold w 1 = held 4; extend w = held; confirm w pw = confirmed opw; restock pw = 1 true; cancel w = confirmed; sweep = 0")
+			}
+			if strings.HasPrefix(move, "late") {
+				through.do(move)
+				continue
+			}
+			lost := cut(t, p, "EVALSHA")
+			if got := through.do(move); got != strings.TrimSpace(want) || !wasCut(lost) {
+				t.Errorf("%swithout an answer (%t) = %q, want %q", move, wasCut(lost), got, want)
+			}
+			direct.sound(move)
+		}
+	}
+}
+
+// The sweeper finds the products that nobody has announced, and leaves out what it cannot read.
+func TestRedisSweep(t *testing.T) {
+	onClustersToo(t, func(t *testing.T, r *store.Redis, _ bool) {
+		h := redisHolds{TB: t, r: r}
+		h.reset(store.HoldRules{})
+		h.play("sweep", "brief a 1 = held 4; brief b 1 = held 3; brief c 1 = held 2; late a = ; late b = ; late c = ")
+		if n, err := r.Sweep(t.Context(), 2, "r"); n != 2 || err != nil {
+			t.Errorf("Sweep(2) = %d, %v, want 2", n, err)
+		}
+		h.play("the rest", "sweep = 1; sweep = 0; hold d 5 = held 0")
+	})
+}
+
+func TestRedisSweepsWhatIsDamaged(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
+		h := redisHolds{TB: t, r: r}
+		h.reset(store.HoldRules{})
+		h.play("sweep", "brief a 1 = held 4; brief b 1 = held 3; late a = ; late b = ")
+		s.Client.HSet(t.Context(), s.Prefix+"holds:{1}", h.id("a"), "{")
+		s.Client.ZAdd(t.Context(), s.Prefix+"due:{1}", redis.Z{Score: 1, Member: h.id("ghost")})
+		s.Client.Del(t.Context(), s.Prefix+"holding")
+		other := redisHolds{TB: t, r: store.NewRedis(s.Client, s.Prefix)}
+		n, err := other.r.Sweep(t.Context(), 100, "r")
+		if n != 3 || err == nil || !strings.Contains(err.Error(), h.id("a")) || !strings.Contains(err.Error(), "ghost") {
+			t.Errorf("Sweep() = %d, %v, want 3, of which two are damaged", n, err)
+		}
+		if b, again := other.do("read b"), other.do("sweep"); b != "expired" || again != "0" {
+			t.Errorf("then the sound one is %s, and Sweep() = %s", b, again)
+		}
+		s.Client.Del(t.Context(), s.Prefix+"stock:{1}")
+		for _, move := range []string{"hold c 1", "cancel b", "sweep"} {
+			t.Log(move, h.do(move))
+		}
+	})
+}
+
+// Closed reservations are kept while a payment may come for them, and go.
+func TestRedisHoldsRetention(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	c := redis.NewClient(&redis.Options{Addr: m.Addr(), MaxRetries: -1})
+	defer c.Close()
+	h := redisHolds{TB: t, r: store.NewRedis(c, "")}
+	begin := time.Now()
+	m.SetTime(begin)
+	h.reset(store.HoldRules{Late: ledger.LateRehold})
+	h.play("begin", "hold late 1 = held 4")
+	h.reset(store.HoldRules{})
+	h.play("begin", `hold a-1 1 = held 4; cancel a-1 = cancelled; hold b 1 = held 4; cancel b = cancelled; confirm b p = cancelled refund
+		hold c 1 = held 4; confirm c q = confirmed oq; hold a-2 1 = held 3`)
+	m.SetTime(begin.Add(2 * time.Hour))
+	h.play("two hours", `sweep = 1; read a-1 = no hold; read a-2 = expired; again b 1 = held 4 earlier; repeat b p = cancelled refund replay
+		read late = void`)
+	m.SetTime(begin.Add(8 * 24 * time.Hour))
+	h.play("eight days", "sweep = 0; read b = no hold; repeat c q = confirmed oq replay; hold b 1 = held 3")
 }

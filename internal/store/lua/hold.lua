@@ -4,16 +4,21 @@
 -- 12 holds-old, 13 payments-old (see redis_hold.go); last, where a request has a payment or a key, and unless Redis is a cluster, its claim.
 local call, time = redis.call, redis.call('TIME')
 local now, hour, week = time[1] * 1000000 + time[2], 3600000000, 604800000000
+local text -- of the reservation that was read or written last
 local function whole(n) return string.format('%.0f', n) end
 local function counted() return tonumber(call('GET', KEYS[1]) or '') end
 
 -- Reads a reservation; nil = there is none. A held one of an earlier run is void: its units went with the run.
 local function find(id)
-  local text = call('HGET', KEYS[4], id)
-  local h = cjson.decode(text or call('HGET', KEYS[12], id) or '{}')
-  if not h.state then return end
-  h.old = not text
-  if h.old and h.state == 'held' then h.state = 'void' end
+  local present = call('HGET', KEYS[4], id)
+  text = present or call('HGET', KEYS[12], id)
+  if not text then return end
+  local h = cjson.decode(text)
+  h.old = not present
+  if h.old and h.state == 'held' then
+    h.state = 'void'
+    text = cjson.encode(h)
+  end
   assert(h.state ~= 'held' or counted(), 'the count is lost') -- before anything is written
   return h
 end
@@ -25,7 +30,8 @@ local function overdue(h) return h.state == 'held' and now >= tonumber(h.expires
 local function move(id, h, to, replica)
   h.events = table.concat({h.events .. h.state, to, h.expires_us, whole(now), replica .. '\n'}, ' ')
   h.state, h.changed_us, h.old = to, whole(now), nil
-  call('HSET', KEYS[4], id, cjson.encode(h))
+  text = cjson.encode(h)
+  call('HSET', KEYS[4], id, text)
   call('HINCRBY', KEYS[3], 'changes', 1)
   if to == 'held' then return end
   call('ZADD', KEYS[11], whole(now + ((h.key or h.late == 'rehold' or to == 'confirmed') and week or hour)), id)

@@ -6,4 +6,4 @@ if h.state == 'held' then
   move(ARGV[1], h, overdue(h) and 'expired' or 'cancelled', ARGV[2])
   give(ARGV[1], h)
 end
-return {'done', cjson.encode(h)}
+return {'done', text}

@@ -9,7 +9,7 @@ local h, paid = find(id), call('HGET', KEYS[6], payment) or call('HGET', KEYS[13
 if paid then
   local of, made = paid:match('^(%S+) (%S*) ')
   if of ~= id then return {'reused'} end
-  return {'replay', h and cjson.encode(h) or '', made}
+  return {'replay', text or '', made}
 end
 if not h then return {'none'} end
 call('ZREM', KEYS[5], id) -- first: Redis allows it even if memory is full, and then allows the rest of the script
@@ -31,4 +31,4 @@ elseif order == '' then
   call('ZADD', KEYS[11], whole(now + week), id, whole(now + week), 'payment ' .. payment)
 end
 claim(ARGV[7], ARGV[9])
-return {'done', cjson.encode(h), order}
+return {'done', text, order}

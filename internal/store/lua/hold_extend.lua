@@ -11,4 +11,4 @@ elseif h.state == 'held' and h.extended_us == '0' then
   call('ZADD', KEYS[5], h.expires_us, ARGV[1])
   move(ARGV[1], h, 'held', ARGV[2])
 end
-return {'done', cjson.encode(h)}
+return {'done', text}

@@ -22,4 +22,4 @@ if key ~= '' then
   call('HSET', KEYS[9], key, id)
   claim(ARGV[6], ARGV[8])
 end
-return {'held', id, cjson.encode(h)}
+return {'held', id, text}

@@ -15,6 +15,7 @@ for _, id in ipairs(due) do
 end
 for _, gone in ipairs(call('ZRANGEBYSCORE', KEYS[11], '-inf', whole(now), 'LIMIT', 0, ARGV[1])) do
   call('ZREM', KEYS[11], gone)
+  call('HINCRBY', KEYS[3], 'changes', 1)
   local payment, ok, h = gone:match('^payment (.*)$'), pcall(find, gone)
   if payment then
     call('HDEL', KEYS[6], payment)
