@@ -20,6 +20,9 @@ type Order struct {
 	Fence     uint64 `json:"fence,omitempty"`
 	// CreatedMicros is in microseconds since the epoch, by the replica's clock.
 	CreatedMicros int64 `json:"created_us"`
+	// Buyer and ReservationID are on the orders of reservations in Redis; "" elsewhere.
+	Buyer         string `json:"buyer,omitempty"`
+	ReservationID string `json:"reservation_id,omitempty"`
 }
 
 // CreatedAt is CreatedMicros as a time.
