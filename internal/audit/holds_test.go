@@ -46,7 +46,7 @@ func aHoldRun(r *rand.Rand, n int, limited bool) *holdRun {
 func (s *holdRun) note(h *ledger.Hold, to ledger.HoldState, at int64) {
 	s.book.Events = append(s.book.Events, ledger.HoldEvent{HoldID: h.ID, Was: h.State, Now: to,
 		DeadlineMicros: h.ExpiresMicros,
-		AtMicros: at*1000 + s.clock})
+		AtMicros:       at*1000 + s.clock})
 	h.State = to
 }
 
@@ -95,7 +95,7 @@ func (s *holdRun) reserve(op *HoldOp, i int, now int64) {
 	default:
 		h := &ledger.Hold{ID: fmt.Sprint("h", i), Buyer: op.Buyer, Late: ledger.LateRefund,
 			ExpiresMicros: (now+int64(10+s.r.IntN(80)))*1000 + s.clock,
-			Items: []ledger.HoldItem{{ProductID: 101, Quantity: op.Quantity, Run: 1}}}
+			Items:         []ledger.HoldItem{{ProductID: 101, Quantity: op.Quantity, Run: 1}}}
 		s.holds = append(s.holds, h)
 		s.note(h, ledger.Held, now)
 		s.book.Stock -= op.Quantity
