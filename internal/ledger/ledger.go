@@ -39,7 +39,13 @@ type Facts struct {
 	Stock   int64
 	// Totals counts all order rows; Orders may hold only a page of them.
 	Totals   Totals
-	LeaseSeq uint64  // SQL only
+	// Held units are those of reservations; WrittenOff were returned and not put back, Restocked were put back.
+	Held, WrittenOff, Restocked int64
+	LeaseSeq                    uint64 // SQL only
+	// Way says how the product is sold, and Run names the time since its stock was set; SQL only.
+	Way string
+	Run int64
+
 	Segments []int64 // Redis only
 	Orders   []Order
 	Keys     []KeyRow // SQL only

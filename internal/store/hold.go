@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -35,9 +34,9 @@ var (
 
 // ShortError is ErrShort or ErrLimit with the product that it is about.
 type ShortError struct {
-	Err                  error
-	ProductID, Available int64
-	Holders              []string // ErrLimit: the reservations that this buyer has
+	Err                             error
+	ProductID, Requested, Available int64
+	Holders                         []string // ErrLimit: the reservations that this buyer has
 }
 
 // Error describes the refusal.
@@ -51,112 +50,172 @@ func (e *ShortError) Unwrap() error { return e.Err }
 // overtaken says that somebody else changed the reservation between the read and the write: begin again.
 var errOvertaken = fmt.Errorf("%w: the reservation changed meanwhile", ErrConflict)
 
+// Way is how a mode holds units in SQL: the statements that tell such modes apart. What follows from a state, and when it
+// may change, is the same for all of them.
+type Way struct {
+	// Kind is how the product must be sold: WayHolds, WayCounted or WayUnits.
+	Kind string
+	// Take takes the units of an item, if so many are free, and returns how many are left; nil = not known.
+	Take func(tx *Tx, reservation string, item ledger.HoldItem) (left *int64, ok bool, err error)
+	// Give puts the units of ended reservations back; item has their sum.
+	Give func(tx *Tx, item ledger.HoldItem, reservations ...string) error
+	// Trusting says that a change of the state begins with a plain read, and then writes without naming the state that it
+	// has read.
+	Trusting bool
+}
+
+// The kinds of products; see the table product_stock.
+const (
+	WayHolds   = "holds"
+	WayCounted = "counted"
+	WayUnits   = "units"
+)
+
+// HoldBy sets how each mode that holds does it. Call it before the first hold.
+func (s *SQL) HoldBy(way func(mode string) Way) { s.way = way }
+
 // holdProduct is what a hold must know of a product.
 type holdProduct struct {
 	run, segments, stock int64
 	perBuyer             sql.NullInt64
-	late                 string
+	late, way            string
 }
 
 // Reserve holds the items of h (no product twice, sorted by product) for the given time, all or nothing. It fills in the
-// runs, the deadline and the times, and returns the stock that it left of the first product. earlier is set if a
-// reservation with the same key is there already: then nothing was done, and it is returned.
-func (s *SQL) Reserve(ctx context.Context, h ledger.Hold, hold time.Duration) (made ledger.Hold, remaining int64,
-	earlier bool, err error) {
-	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) (err error) {
-		earlier = false
-		if len(h.Key) > 0 {
-			if made, earlier, err = tx.holdByKey(h.Key); earlier || err != nil {
-				return err
-			}
-		}
-		made, remaining, err = tx.reserve(h, hold)
-		return err
-	})
-	if err == nil && !earlier {
-		return made, remaining, false, nil
-	}
-	return made, 0, earlier, err
-}
-
-func (t *Tx) holdByKey(key []byte) (ledger.Hold, bool, error) {
-	var id string
-	err := t.conn.QueryRowContext(t.ctx, t.q.holdByKey, key).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return ledger.Hold{}, false, nil
-	}
-	if err != nil {
-		return ledger.Hold{}, false, statementError(err)
-	}
-	h, err := t.readHold(t.q.holdRead, id)
-	return h, err == nil, err
-}
-
-func (t *Tx) reserve(h ledger.Hold, hold time.Duration) (ledger.Hold, int64, error) {
+// runs, the deadline and the times, and returns the stock that it left of the only product, nil = not known.
+func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Hold, left *int64, err error) {
 	now, err := t.now()
 	if err != nil {
-		return h, 0, err
+		return h, nil, err
 	}
 	h.State, h.CreatedMicros, h.ChangedMicros, h.ExpiresMicros = ledger.Held, now, now, now+hold.Microseconds()
-	h.Late = ledger.LateRefund
-	products := make([]holdProduct, len(h.Items))
-	for i, item := range h.Items {
-		p, err := t.holdProduct(item.ProductID)
-		if err != nil {
-			return h, 0, err
+	h.Items = slices.Clone(h.Items)
+	limits := make([]holdProduct, len(h.Items))
+	for i := range h.Items {
+		if limits[i], err = t.enter(&h.Items[i], way); err != nil {
+			return h, nil, err
 		}
-		if products[i] = p; i == 0 {
-			h.Late = p.late
-		}
-		h.Items[i].Run = p.run
 	}
+	h.Late = limits[0].late
 	if err := t.insertHold(h); err != nil {
-		return h, 0, err
+		return h, nil, err
 	}
 	for i, item := range h.Items {
-		if err := t.takeOfBuyer(h.Buyer, item, products[i]); err != nil {
-			return h, 0, err
+		if err := t.takeOfBuyer(h.Buyer, item, limits[i]); err != nil {
+			return h, nil, err
 		}
 	}
-	var remaining int64
-	for i, item := range h.Items {
-		left, ok, err := t.TakeOfRun(item.ProductID, item.Quantity, item.Run)
+	for _, item := range h.Items {
+		have, ok, err := way.Take(t, h.ID, item)
 		if err != nil {
-			return h, 0, err
+			return h, nil, err
 		}
 		if !ok {
-			return h, 0, t.short(item)
+			return h, nil, t.short(item, way)
 		}
-		if i == 0 {
-			remaining = left
-		}
+		left = have
 	}
-	return h, remaining, nil
+	if len(h.Items) > 1 {
+		left = nil
+	}
+	return h, left, nil
 }
 
-// short says why a take failed: too little, or a run that has just ended.
-func (t *Tx) short(item ledger.HoldItem) error {
+// enter reads a product for a hold, and says on it how it is sold from now on.
+func (t *Tx) enter(item *ledger.HoldItem, way Way) (holdProduct, error) {
 	p, err := t.holdProduct(item.ProductID)
+	if err != nil {
+		return p, err
+	}
+	item.Run = p.run
 	switch {
-	case err != nil:
+	case p.way == way.Kind:
+		return p, nil
+	case p.way != "" || way.Kind == WayUnits || p.segments > 0:
+		return p, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
+	}
+	segments := 0
+	if way.Kind == WayCounted {
+		segments = -1
+	}
+	n, err := t.affected(t.q.holdWay, way.Kind, segments, item.ProductID, p.run)
+	if err == nil && n == 0 {
+		err = errOvertaken
+	}
+	return p, err
+}
+
+// short says why a take failed: too little, or a run that has just ended, or units that are free and locked.
+func (t *Tx) short(item ledger.HoldItem, way Way) error {
+	p, err := t.holdProduct(item.ProductID)
+	if err != nil {
 		return err
-	case p.run != item.Run || p.stock >= item.Quantity:
+	}
+	if way.Kind != WayHolds {
+		if p.stock, err = t.freeOf(way, item); err != nil {
+			return err
+		}
+	}
+	if p.run != item.Run || p.stock >= item.Quantity {
 		return errOvertaken
 	}
-	return &ShortError{Err: ErrShort, ProductID: item.ProductID, Available: p.stock}
+	return &ShortError{Err: ErrShort, ProductID: item.ProductID, Available: p.stock, Requested: item.Quantity}
+}
+
+// freeOf counts the free units of a product that has no counter, by a plain read.
+func (t *Tx) freeOf(way Way, item ledger.HoldItem) (n int64, err error) {
+	query := t.q.holdFree
+	if way.Kind == WayUnits {
+		query = t.q.unitsFree
+	}
+	err = t.conn.QueryRowContext(t.ctx, query, item.ProductID, item.Run).Scan(&n)
+	return n, statementError(err)
+}
+
+// Free counts the units of a counted product that are neither held nor ordered.
+func (t *Tx) Free(item ledger.HoldItem) (int64, error) { return t.freeOf(Way{Kind: WayCounted}, item) }
+
+// GiveToRun puts units back into the run that they were taken in.
+func (t *Tx) GiveToRun(item ledger.HoldItem) error {
+	return t.exec(t.q.holdGive, item.Quantity, item.ProductID, item.Run)
+}
+
+// TakeUnits gives free units to a reservation; ok is false if too few are free that nobody else has locked.
+func (t *Tx) TakeUnits(reservation string, item ledger.HoldItem) (ok bool, err error) {
+	rows, err := t.conn.QueryContext(t.ctx, t.q.unitsTake, item.ProductID, item.Run, item.Quantity)
+	if err != nil {
+		return false, statementError(err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below reports every error
+	args := []any{reservation, item.ProductID, item.Run}
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return false, statementError(err)
+		}
+		args = append(args, id)
+	}
+	if n := len(args) - 3; rows.Err() != nil || int64(n) < item.Quantity {
+		return false, statementError(rows.Err())
+	}
+	return true, t.exec(list(t.q.unitsOwn, len(args)-3), args...)
+}
+
+// GiveUnits frees the units of reservations.
+func (t *Tx) GiveUnits(item ledger.HoldItem, reservations ...string) error {
+	args := []any{item.ProductID, item.Run}
+	for _, id := range reservations {
+		args = append(args, id)
+	}
+	return t.exec(list(t.q.unitsGive, len(reservations)), args...)
 }
 
 func (t *Tx) holdProduct(id int64) (p holdProduct, err error) {
-	err = t.conn.QueryRowContext(t.ctx, t.q.holdProduct, id).Scan(&p.run, &p.segments, &p.stock, &p.perBuyer, &p.late)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
+	err = t.conn.QueryRowContext(t.ctx, t.q.holdProduct, id).Scan(&p.run, &p.segments, &p.stock, &p.perBuyer, &p.late, &p.way)
+	if errors.Is(err, sql.ErrNoRows) {
 		return p, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: id}
-	case err != nil:
-		return p, statementError(err)
-	case p.segments > 0:
-		return p, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: id}
 	}
-	return p, nil
+	return p, statementError(err)
 }
 
 func (t *Tx) insertHold(h ledger.Hold) error {
@@ -212,30 +271,45 @@ func (t *Tx) note(h ledger.Hold, was, now ledger.HoldState, replica string, at i
 	return t.exec(t.q.holdEvent, h.ID, was, now, h.ExpiresMicros, replica, at)
 }
 
-// move changes the state, if the reservation is still as it was read.
-func (t *Tx) move(h *ledger.Hold, to ledger.HoldState, replica string, now int64) error {
-	n, err := t.affected(t.q.holdMove, to, now, h.ID, h.State, h.ExpiresMicros)
-	if err != nil {
+// move changes the state, if the reservation is still as it was read, or in a trusting way whatever it is.
+func (t *Tx) move(h *lockedHold, to ledger.HoldState, replica string) error {
+	if h.way.Trusting {
+		if err := t.exec(t.q.holdSet, to, h.now, h.ID); err != nil {
+			return err
+		}
+	} else if n, err := t.affected(t.q.holdMove, to, h.now, h.ID, h.State, h.ExpiresMicros); err != nil {
 		return err
-	}
-	if n == 0 {
+	} else if n == 0 {
 		return errOvertaken
 	}
-	if err := t.note(*h, h.State, to, replica, now); err != nil {
+	if err := t.note(h.Hold, h.State, to, replica, h.now); err != nil {
 		return err
 	}
-	h.State, h.ChangedMicros = to, now
+	h.State, h.ChangedMicros = to, h.now
 	return nil
 }
 
-// release gives the units of reservations back, each into the run that it was taken in: the buyers' first, then one
-// UPDATE per product, in the order of the products.
-func (t *Tx) release(holds ...ledger.Hold) error {
-	type place struct{ product, run int64 }
-	units := map[place]int64{}
+// release gives the units of reservations back, each into the run that it was taken in: the buyers' first, then once per
+// product, in the order of the products.
+func (t *Tx) release(holds ...*lockedHold) error {
+	type place struct {
+		product, run int64
+		mode         string
+	}
+	type given struct {
+		units int64
+		ids   []string
+		way   Way
+	}
+	back := map[place]*given{}
 	for _, h := range holds {
 		for _, item := range h.Items {
-			units[place{item.ProductID, item.Run}] += item.Quantity
+			at := place{item.ProductID, item.Run, h.Mode}
+			if back[at] == nil {
+				back[at] = &given{way: h.way}
+			}
+			back[at].units += item.Quantity
+			back[at].ids = append(back[at].ids, h.ID)
 			if h.Buyer != "" {
 				if err := t.exec(t.q.buyerGive, item.Quantity, item.ProductID, item.Run, h.Buyer); err != nil {
 					return err
@@ -243,11 +317,13 @@ func (t *Tx) release(holds ...ledger.Hold) error {
 			}
 		}
 	}
-	places := slices.SortedFunc(maps.Keys(units), func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.product, b.product), cmp.Compare(a.run, b.run))
+	places := slices.SortedFunc(maps.Keys(back), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.product, b.product), cmp.Compare(a.run, b.run), cmp.Compare(a.mode, b.mode))
 	})
-	for _, p := range places {
-		if err := t.exec(t.q.holdGive, units[p], p.product, p.run); err != nil {
+	for _, at := range places {
+		g := back[at]
+		item := ledger.HoldItem{ProductID: at.product, Run: at.run, Quantity: g.units}
+		if err := g.way.Give(t, item, g.ids...); err != nil {
 			return err
 		}
 	}
@@ -264,26 +340,25 @@ func (t *Tx) readHold(query, id string) (h ledger.Hold, err error) {
 	if err != nil {
 		return h, statementError(err)
 	}
-	h.Items, _, err = t.holdItems(id)
-	return h, err
+	return h, nil
 }
 
-// holdItems reads the items; gone says that one of them is of a run that has ended.
-func (t *Tx) holdItems(id string) (items []ledger.HoldItem, gone bool, err error) {
+// holdItems reads the items of a reservation, and the time; gone says that one of them is of a run that has ended.
+func (t *Tx) holdItems(id string) (items []ledger.HoldItem, now int64, gone bool, err error) {
 	rows, err := t.conn.QueryContext(t.ctx, t.q.holdItems, id)
 	if err != nil {
-		return nil, false, statementError(err)
+		return nil, 0, false, statementError(err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err below reports every error
 	for rows.Next() {
 		var item ledger.HoldItem
 		var run int64
-		if err := rows.Scan(&item.ProductID, &item.Quantity, &item.Run, &item.OrderID, &run); err != nil {
-			return nil, false, statementError(err)
+		if err := rows.Scan(&item.ProductID, &item.Quantity, &item.Run, &item.OrderID, &run, &now); err != nil {
+			return nil, 0, false, statementError(err)
 		}
 		items, gone = append(items, item), gone || run != item.Run
 	}
-	return items, gone, statementError(rows.Err())
+	return items, now, gone, statementError(rows.Err())
 }
 
 func nullString(s string) any {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -17,53 +18,78 @@ type Ended struct {
 	Replay  bool   // of a payment that was answered before
 }
 
-// lockedHold is a reservation that a transaction has locked.
+// lockedHold is a reservation that a transaction changes: it has locked it, unless the way is a trusting one.
 type lockedHold struct {
 	ledger.Hold
+	way   Way
 	now   int64 // the database's time after the lock
+	gone  bool  // an item is of a run that has ended
 	ended bool  // it was ended in this transaction, and its units are not given back yet
 }
 
-// locked runs body with a reservation locked, and the time after the lock. A held reservation that is overdue, or of a
-// run that has ended, is ended first, with its units given back, in the same transaction.
-func (s *SQL) locked(ctx context.Context, id, replica string, body func(tx *Tx, h *lockedHold) error) error {
-	return s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
-		held, err := tx.readHold(tx.q.holdLock, id)
-		if err != nil {
+// due is the state that a reservation must have by now: one that is overdue, or of a run that has ended, is not held.
+func (h *lockedHold) due() ledger.HoldState {
+	switch {
+	case h.State == ledger.Held && h.gone:
+		return ledger.Void
+	case h.State == ledger.Held && h.now >= h.ExpiresMicros:
+		return ledger.Expired
+	}
+	return h.State
+}
+
+// load reads a reservation, its items and the time, by holdRead or holdLock.
+func (s *SQL) load(tx *Tx, query, id string) (h lockedHold, err error) {
+	if h.Hold, err = tx.readHold(query, id); err != nil {
+		return h, err
+	}
+	h.way = s.way(h.Mode)
+	h.Items, h.now, h.gone, err = tx.holdItems(id)
+	return h, err
+}
+
+// change runs body with a reservation. One that should not be held any more is ended first, and its units are given back
+// in the same transaction, after body.
+func (s *SQL) change(ctx context.Context, id, replica string, body func(tx *Tx, h *lockedHold) error) error {
+	var h lockedHold
+	err := s.Tx(ctx, ReadCommitted, func(tx *Tx) (err error) {
+		if h, err = s.load(tx, tx.q.holdLock, id); err != nil || h.way.Trusting {
 			return err
 		}
-		h := lockedHold{Hold: held}
-		if h.now, err = tx.now(); err != nil {
-			return err
-		}
-		_, gone, err := tx.holdItems(id)
-		if err != nil {
-			return err
-		}
-		to := h.State
-		switch {
-		case h.State == ledger.Held && gone:
-			to = ledger.Void
-		case h.State == ledger.Held && h.now >= h.ExpiresMicros:
-			to = ledger.Expired
-		}
-		if h.ended = to != h.State; h.ended {
-			if err := tx.move(&h.Hold, to, replica, h.now); err != nil {
-				return err
-			}
-		}
-		if err := body(tx, &h); err != nil || !h.ended {
-			return err
-		}
-		return tx.release(h.Hold)
+		return tx.changed(&h, replica, body)
 	})
+	if err != nil || !h.way.Trusting {
+		return err
+	}
+	// A trusting mode reads, and then writes: what it has read may not be true any more.
+	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) (err error) {
+		h, err = s.load(tx, tx.q.holdRead, id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.Tx(ctx, ReadCommitted, func(tx *Tx) error { return tx.changed(&h, replica, body) })
+}
+
+func (t *Tx) changed(h *lockedHold, replica string, body func(tx *Tx, h *lockedHold) error) error {
+	to := h.due()
+	if h.ended = to != h.State; h.ended {
+		if err := t.move(h, to, replica); err != nil {
+			return err
+		}
+	}
+	if err := body(t, h); err != nil || !h.ended {
+		return err
+	}
+	return t.release(h)
 }
 
 // Confirm turns a reservation into an order, paid by payment. If it is not held any more, the payment is to be refunded,
 // unless the reservation expired, its product says rehold, and the units are free. A payment has one end, whatever is
 // repeated: its row is written in the transaction of the answer.
 func (s *SQL) Confirm(ctx context.Context, id, replica, order string, payment []byte) (e Ended, err error) {
-	err = s.locked(ctx, id, replica, func(tx *Tx, h *lockedHold) (err error) {
+	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedHold) (err error) {
 		e = Ended{}
 		defer func() { e.Hold = h.Hold }()
 		earlier, there, err := tx.payment(payment)
@@ -103,7 +129,7 @@ func orderOf(paid bool, order string) any {
 
 // order makes the order of a reservation that may be confirmed.
 func (t *Tx) order(h *lockedHold, replica, order string, payment []byte) error {
-	if err := t.move(&h.Hold, ledger.Confirmed, replica, h.now); err != nil {
+	if err := t.move(h, ledger.Confirmed, replica); err != nil {
 		return err
 	}
 	for i, item := range h.Items {
@@ -127,7 +153,7 @@ func (t *Tx) rehold(h *lockedHold, order string, payment []byte) (refund bool, e
 		if err := t.Savepoint(); err != nil {
 			return true, err
 		}
-		if ok, err := t.takeAgain(h.Hold); err != nil || !ok {
+		if ok, err := t.takeAgain(h); err != nil || !ok {
 			return true, errors.Join(err, t.RollbackToSavepoint())
 		}
 	}
@@ -136,7 +162,7 @@ func (t *Tx) rehold(h *lockedHold, order string, payment []byte) (refund bool, e
 }
 
 // takeAgain takes the buyers' units and then the products'.
-func (t *Tx) takeAgain(h ledger.Hold) (ok bool, err error) {
+func (t *Tx) takeAgain(h *lockedHold) (ok bool, err error) {
 	for _, item := range h.Items {
 		p, err := t.holdProduct(item.ProductID)
 		if err == nil && p.run == item.Run {
@@ -150,7 +176,7 @@ func (t *Tx) takeAgain(h ledger.Hold) (ok bool, err error) {
 		}
 	}
 	for _, item := range h.Items {
-		if _, ok, err := t.TakeOfRun(item.ProductID, item.Quantity, item.Run); err != nil || !ok {
+		if _, ok, err := h.way.Take(t, h.ID, item); err != nil || !ok {
 			return false, err
 		}
 	}
@@ -159,16 +185,16 @@ func (t *Tx) takeAgain(h ledger.Hold) (ok bool, err error) {
 
 // Cancel ends a reservation and gives its units back. e.Hold.State says what it is now: cancelled, or what it was before.
 func (s *SQL) Cancel(ctx context.Context, id, replica string) (e Ended, err error) {
-	err = s.locked(ctx, id, replica, func(tx *Tx, h *lockedHold) error {
+	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedHold) error {
 		e = Ended{}
 		defer func() { e.Hold = h.Hold }()
 		if h.State != ledger.Held {
 			return nil
 		}
-		if err := tx.move(&h.Hold, ledger.Cancelled, replica, h.now); err != nil {
+		if err := tx.move(h, ledger.Cancelled, replica); err != nil {
 			return err
 		}
-		return tx.release(h.Hold)
+		return tx.release(h)
 	})
 	return e, err
 }
@@ -176,7 +202,7 @@ func (s *SQL) Cancel(ctx context.Context, id, replica string) (e Ended, err erro
 // Extend moves the deadline of a held reservation to hold from now, never to an earlier one, and once: after that it
 // changes nothing.
 func (s *SQL) Extend(ctx context.Context, id, replica string, hold time.Duration) (e Ended, err error) {
-	err = s.locked(ctx, id, replica, func(tx *Tx, h *lockedHold) error {
+	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedHold) error {
 		e = Ended{}
 		defer func() { e.Hold = h.Hold }()
 		if h.State != ledger.Held || h.ExtendedMicros > 0 {
@@ -201,24 +227,14 @@ func (s *SQL) Extend(ctx context.Context, id, replica string, hold time.Duration
 func (s *SQL) Hold(ctx context.Context, id string) (h ledger.Hold, err error) {
 	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
 		for _, query := range []string{tx.q.holdRead, tx.q.holdLock} {
-			if h, err = tx.readHold(query, id); err != nil {
-				return err
-			}
-			now, err := tx.now()
+			l, err := s.load(tx, query, id)
 			if err != nil {
 				return err
 			}
-			_, gone, err := tx.holdItems(id)
-			switch {
-			case err != nil:
-				return err
-			case h.State != ledger.Held || !gone && now < h.ExpiresMicros:
+			if h = l.Hold; l.due() == l.State {
 				return nil
-			case query == tx.q.holdLock && gone:
-				h.State = ledger.Void
-			case query == tx.q.holdLock:
-				h.State = ledger.Expired
 			}
+			h.State = l.due()
 		}
 		return nil
 	})
@@ -273,39 +289,40 @@ func (s *SQL) due(ctx context.Context, after Due, atMost int) ([]Due, error) {
 // sweep ends reservations in one transaction, and then stamps the expiries as certain.
 func (s *SQL) sweep(ctx context.Context, replica string, due ...Due) error {
 	var expired []any
+	var trusting []string
 	err := s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
-		expired = nil
-		var ended []ledger.Hold
+		expired, trusting = nil, nil
+		var ended []*lockedHold
 		for _, d := range due {
-			h, err := tx.readHold(tx.q.holdLock, d.ID)
+			h, err := s.load(tx, tx.q.holdLock, d.ID)
 			if errors.Is(err, ErrNoHold) {
 				continue
 			}
 			if err != nil {
 				return err
 			}
-			now, err := tx.now()
-			if err != nil {
-				return err
-			}
-			if h.State != ledger.Held || now < h.ExpiresMicros {
+			to := h.due()
+			if h.way.Trusting {
+				trusting = append(trusting, d.ID)
 				continue
 			}
-			to := ledger.Expired
-			if _, gone, err := tx.holdItems(d.ID); err != nil {
-				return err
-			} else if gone {
-				to = ledger.Void
+			if to == h.State {
+				continue
 			}
-			if err := tx.move(&h, to, replica, now); err != nil {
+			if err := tx.move(&h, to, replica); err != nil {
 				return err
 			}
-			if ended = append(ended, h); to == ledger.Expired {
+			if ended = append(ended, &h); to == ledger.Expired {
 				expired = append(expired, d.ID)
 			}
 		}
 		return tx.release(ended...)
 	})
+	for _, id := range trusting {
+		if err == nil {
+			err = s.change(ctx, id, replica, func(*Tx, *lockedHold) error { return nil })
+		}
+	}
 	if err != nil || len(expired) == 0 {
 		return err
 	}
@@ -315,4 +332,68 @@ func (s *SQL) sweep(ctx context.Context, replica string, due ...Due) error {
 		return statementError(err)
 	}
 	return commitError(db.Exec(list(s.q.holdCertain, len(expired)), append([]any{now}, expired...)...).Error)
+}
+
+// ErrNoOrder: the product has no such order in its present run.
+var ErrNoOrder = errors.New("store: no such order")
+
+// Return takes an order back, once: its units go to the stock, or are written off. A repetition changes nothing and
+// returns the first answer.
+func (s *SQL) Return(ctx context.Context, product int64, order string, restock bool) (quantity int64, restocked bool,
+	err error) {
+	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
+		var returned int64
+		item := ledger.HoldItem{ProductID: product}
+		var buyer, reservation, mode string
+		err := tx.conn.QueryRowContext(ctx, tx.q.orderLock, order, product).Scan(&quantity, &returned, &restocked, &item.Run,
+			&buyer, &reservation, &mode)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrNoOrder
+		}
+		if err != nil || returned > 0 {
+			return statementError(err)
+		}
+		restocked, item.Quantity = restock, quantity
+		return tx.giveBack(s.way, item, order, buyer, reservation, mode, restock)
+	})
+	return quantity, restocked, err
+}
+
+func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, reservation, mode string, restock bool) error {
+	p, err := t.holdProduct(item.ProductID)
+	if err != nil {
+		return err
+	}
+	if p.way == "absolute" || p.segments > 0 || item.Run != 0 && item.Run != p.run {
+		return &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
+	}
+	if p.way == "" {
+		if err := t.exec(t.q.holdWay, WayHolds, 0, item.ProductID, p.run); err != nil {
+			return err
+		}
+	}
+	now, err := t.now()
+	if err != nil {
+		return err
+	}
+	if n, err := t.affected(t.q.orderReturn, now, restock, order, item.ProductID); err != nil || n == 0 {
+		return cmp.Or(err, errOvertaken)
+	}
+	item.Run = p.run
+	switch {
+	case !restock && p.way == WayUnits:
+		return t.exec(t.q.unitsWriteOff, item.ProductID, reservation)
+	case !restock:
+		return nil
+	}
+	if buyer != "" {
+		if err := t.exec(t.q.buyerGive, item.Quantity, item.ProductID, item.Run, buyer); err != nil {
+			return err
+		}
+	}
+	give := func(tx *Tx, item ledger.HoldItem, _ ...string) error { return tx.GiveToRun(item) }
+	if reservation != "" {
+		give = way(mode).Give
+	}
+	return give(t, item, reservation)
 }

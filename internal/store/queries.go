@@ -34,11 +34,12 @@ type queries struct {
 	ordersOf, keysOf, cartKeysOf               string
 	oldKeys, surplusKeys, purgeKeys            string
 
-	clock, holdRead, holdLock, holdDue, holdProduct, holdGive  string
-	holdInsert, holdItemInsert, holdItems, holdByKey, holdMove string
-	holdExtend, holdOrdered, holdOrderInsert, holdEvent        string
-	holdCertain, paymentRead, paymentInsert, paymentOrder      string
-	buyerRow, buyerTake, buyerGive, buyerHolds                 string
+	clock, holdRead, holdLock, holdDue, holdProduct, holdGive, holdInsert, holdItemInsert   string
+	holdItems, holdMove, holdExtend, holdOrdered, holdOrderInsert, holdEvent, holdCertain   string
+	holdWay, holdSet, holdFree, paymentRead, paymentInsert, paymentOrder, buyerRow          string
+	buyerTake, buyerGive, buyerHolds, unitsFree, unitsInsert, unitsOld, unitsTake, unitsOwn string
+	unitsGive, unitsWriteOff, orderLock, orderReturn, holdsOf, returnsOf, holdRules         string
+	buyersOf, holdsPage, holdEventsOf, holdOrdersOf, holdPaymentsOf                         string
 }
 
 func loadQueries(dialect string) (queries, error) {
@@ -63,30 +64,20 @@ func loadQueries(dialect string) (queries, error) {
 		"read_run": &q.readRun, "take_of_run": &q.takeOfRun, "sell_in_one_trip": &q.sellInOneTrip, "sold": &q.sold, "any_sold": &q.anySold,
 		"totals": &q.totals, "orders_page": &q.ordersPage, "cart_keys_page": &q.cartKeysPage, "keys_page": &q.keysPage,
 		"orders_of": &q.ordersOf, "keys_of": &q.keysOf, "cart_keys_of": &q.cartKeysOf,
-		"clock":             &q.clock,
-		"hold_read":         &q.holdRead,
-		"hold_lock":         &q.holdLock,
-		"hold_due":          &q.holdDue,
-		"hold_product":      &q.holdProduct,
-		"hold_give":         &q.holdGive,
-		"hold_insert":       &q.holdInsert,
-		"hold_item_insert":  &q.holdItemInsert,
-		"hold_items":        &q.holdItems,
-		"hold_by_key":       &q.holdByKey,
-		"hold_move":         &q.holdMove,
-		"hold_extend":       &q.holdExtend,
-		"hold_ordered":      &q.holdOrdered,
-		"hold_order_insert": &q.holdOrderInsert,
-		"hold_event":        &q.holdEvent,
-		"hold_certain":      &q.holdCertain,
-		"payment_read":      &q.paymentRead,
-		"payment_order":     &q.paymentOrder,
-		"payment_insert":    &q.paymentInsert,
-		"buyer_row":         &q.buyerRow,
-		"buyer_take":        &q.buyerTake,
-		"buyer_give":        &q.buyerGive,
-		"buyer_holds":       &q.buyerHolds,
-		"old_keys":          &q.oldKeys, "surplus_keys": &q.surplusKeys, "purge_keys": &q.purgeKeys,
+		"clock": &q.clock, "hold_read": &q.holdRead, "hold_lock": &q.holdLock, "hold_due": &q.holdDue,
+		"hold_product": &q.holdProduct, "hold_give": &q.holdGive, "hold_insert": &q.holdInsert,
+		"hold_item_insert": &q.holdItemInsert, "hold_items": &q.holdItems, "hold_move": &q.holdMove,
+		"hold_extend": &q.holdExtend, "hold_ordered": &q.holdOrdered, "hold_order_insert": &q.holdOrderInsert,
+		"hold_event": &q.holdEvent, "hold_certain": &q.holdCertain, "hold_way": &q.holdWay, "hold_set": &q.holdSet,
+		"hold_free": &q.holdFree, "payment_read": &q.paymentRead, "payment_insert": &q.paymentInsert,
+		"payment_order": &q.paymentOrder, "buyer_row": &q.buyerRow, "buyer_take": &q.buyerTake,
+		"buyer_give": &q.buyerGive, "buyer_holds": &q.buyerHolds, "units_free": &q.unitsFree,
+		"units_insert": &q.unitsInsert, "units_old": &q.unitsOld, "units_take": &q.unitsTake,
+		"units_own": &q.unitsOwn, "units_give": &q.unitsGive, "units_write_off": &q.unitsWriteOff,
+		"order_lock": &q.orderLock, "order_return": &q.orderReturn, "holds_of": &q.holdsOf,
+		"returns_of": &q.returnsOf, "hold_rules": &q.holdRules, "buyers_of": &q.buyersOf, "holds_page": &q.holdsPage,
+		"hold_events_of": &q.holdEventsOf, "hold_orders_of": &q.holdOrdersOf, "hold_payments_of": &q.holdPaymentsOf,
+		"old_keys": &q.oldKeys, "surplus_keys": &q.surplusKeys, "purge_keys": &q.purgeKeys,
 	} {
 		if *dest = said[name]; *dest == "" {
 			errs = append(errs, fmt.Errorf("store: no statement %s for %s", name, dialect))

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -10,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -26,6 +28,7 @@ type SQL struct {
 	trips  *sql.DB // see TripsOn; nil = none
 	q      queries
 	looks  looks
+	way    func(mode string) Way
 
 	rowWait time.Duration // the longest wait for a row
 	commits time.Duration // the time limit of a COMMIT
@@ -80,7 +83,7 @@ func readRow(row *sql.Row, product int64, more ...any) (Row, error) {
 		return Row{}, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 	case err != nil:
 		return Row{}, statementError(err)
-	case segments > 0:
+	case segments != 0:
 		return Row{}, &ledger.ProductError{Err: ErrSegmented, ProductID: product}
 	}
 	return r, nil
@@ -142,14 +145,36 @@ func (s *SQL) renew(err error) {
 	}
 }
 
+// HoldRules are what the setting of a stock says about its reservations.
+type HoldRules struct {
+	PerBuyer int64  // the most units of a buyer; 0 = no limit
+	Late     string // ledger.LateRefund or ledger.LateRehold; "" = refund
+	Units    bool   // a row per unit
+}
+
+// MaxUnits is the most units of a product that has a row per unit.
+const MaxUnits = 100_000
+
 // Reset sets the stock of a product and deletes its orders, its idempotency keys and the given locks without expiry. A
 // cart has one key: it goes with the first of its products that is reset, and the orders of the others stay, without
-// it.
+// it. Reservations stay as they are: they are of another run.
 func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, locks ...string) error {
+	return s.ResetTo(ctx, product, stock, segments, HoldRules{}, locks...)
+}
+
+// ResetTo is [SQL.Reset] with rules about reservations.
+func (s *SQL) ResetTo(ctx context.Context, product, stock int64, segments int, rules HoldRules, locks ...string) error {
+	way := ""
+	if rules.Units {
+		segments, way = -1, WayUnits
+	}
+	perBuyer := sql.NullInt64{Int64: rules.PerBuyer, Valid: rules.PerBuyer > 0}
 	return Retry(ctx, 0, func(int) error { // concurrent resets may deadlock on each other's index gaps
 		return s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
 			// The row comes first: every deduction under its lock has either committed by then, or comes after the reset.
-			if err := tx.exec(s.q.reset, product, stock, stock, segments, newRun()); err != nil {
+			run := newRun()
+			err := tx.exec(s.q.reset, product, stock, stock, segments, run, perBuyer, cmp.Or(rules.Late, ledger.LateRefund), way)
+			if err != nil {
 				return err
 			}
 			// A cart's key is found through its orders, so the orders are deleted after it.
@@ -163,9 +188,27 @@ func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, loc
 					return err
 				}
 			}
-			return nil
+			if !rules.Units {
+				return nil
+			}
+			return tx.makeUnits(product, run, stock)
 		})
 	})
+}
+
+// makeUnits makes the units of a run, a thousand in a statement, and deletes those of earlier runs.
+func (t *Tx) makeUnits(product, run, n int64) error {
+	for at := int64(0); at < n; {
+		var args []any
+		for ; at < n && len(args) < 3000; at++ {
+			args = append(args, product, run, at+1)
+		}
+		query := t.q.unitsInsert + strings.Repeat(", (?, ?, ?)", len(args)/3-1)
+		if err := t.exec(query, args...); err != nil {
+			return err
+		}
+	}
+	return t.exec(t.q.unitsOld, product, run)
 }
 
 // newRun draws a name that no other run has, in this database or in another one behind the same log.
@@ -178,6 +221,9 @@ func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (ledger.Fac
 	err := scanFacts(db.Raw(s.q.facts, product).Row(), &f)
 	if errors.Is(err, sql.ErrNoRows) {
 		return f, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
+	}
+	if err == nil {
+		err = s.q.count(product, &f, func(query string, args ...any) *sql.Row { return db.Raw(query, args...).Row() })
 	}
 	if err != nil {
 		return f, statementError(err)
@@ -192,10 +238,21 @@ func (s *SQL) Facts(ctx context.Context, product int64, orders bool) (ledger.Fac
 	return f, err
 }
 
+// count fills in the stock of a product that has no counter.
+func (q *queries) count(product int64, f *ledger.Facts, row func(query string, args ...any) *sql.Row) error {
+	switch f.Way {
+	case WayCounted:
+		return row(q.holdFree, product, f.Run).Scan(&f.Stock)
+	case WayUnits:
+		return row(q.unitsFree, product, f.Run).Scan(&f.Stock)
+	}
+	return nil
+}
+
 // scanFacts scans a row of the query facts.
 func scanFacts(row *sql.Row, f *ledger.Facts) error {
 	var segments int
-	return row.Scan(&f.Initial, &f.Stock, &f.LeaseSeq, &segments)
+	return row.Scan(&f.Initial, &f.Stock, &f.LeaseSeq, &segments, &f.Way, &f.Run)
 }
 
 func (s *SQL) orders(db *gorm.DB, product int64) ([]ledger.Order, error) {

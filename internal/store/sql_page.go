@@ -95,7 +95,21 @@ func (v *sqlView) facts(product int64) (f ledger.Facts, p ledger.Position, err e
 		return f, p, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 	}
 	p.NoOrders = f.Totals.Orders == 0
+	if err == nil {
+		err = v.held(product, &f)
+	}
 	return f, p, statementError(err)
+}
+
+// held counts the reservations of a product, and its returned orders.
+func (v *sqlView) held(product int64, f *ledger.Facts) error {
+	row := func(query string, args ...any) *sql.Row { return v.conn.QueryRowContext(v.ctx, query, args...) }
+	if err := v.q.count(product, f, row); err != nil {
+		return err
+	}
+	var overdue int64
+	return errors.Join(row(v.q.holdsOf, 0, product).Scan(&f.Held, &overdue),
+		row(v.q.returnsOf, product).Scan(&f.WrittenOff, &f.Restocked))
 }
 
 // page reads the rows after a position, and moves the position past them.

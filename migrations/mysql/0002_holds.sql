@@ -1,9 +1,12 @@
 -- per_buyer is the most units that a buyer may hold, have ordered or have written off; NULL = no limit. late says what a payment
--- after the deadline gets: refund, or rehold while units are free. units says that the stock is rows of the table unit.
+-- after the deadline gets: refund, or rehold while units are free. way says how the product is sold since its stock was set: absolute =
+-- by a mode that writes the count that it has computed, which would overwrite a release; holds = units were held; counted = its stock is
+-- computed from holds and orders; units = its stock is the free rows of the table unit; empty = none of them so far. The last two have
+-- segments = -1, so that modes on a counter refuse the product.
 ALTER TABLE product_stock
   ADD COLUMN per_buyer BIGINT NULL,
   ADD COLUMN late      VARCHAR(8) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT 'refund',
-  ADD COLUMN units     TINYINT NOT NULL DEFAULT 0;
+  ADD COLUMN way       VARCHAR(8) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '';
 
 -- An order of a reservation has its run, its buyer and the reservation; NULL for modes that hold nothing. It may be returned once:
 -- restocked says whether its units went back to the stock, or were written off.
@@ -75,4 +78,16 @@ CREATE TABLE IF NOT EXISTS buyer_units (
   buyer      VARBINARY(64) NOT NULL,
   units      BIGINT        NOT NULL,
   PRIMARY KEY (product_id, run, buyer)
+) ENGINE = InnoDB;
+
+-- unit: one row per unit of a product that is sold by units. Free = nobody has it and it is not written off.
+CREATE TABLE IF NOT EXISTS unit (
+  product_id     BIGINT  NOT NULL,
+  run            BIGINT  NOT NULL,
+  unit_id        INT     NOT NULL,
+  reservation_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL,
+  written_off    TINYINT NOT NULL DEFAULT 0,
+  PRIMARY KEY (product_id, run, unit_id),
+  KEY unit_free (product_id, run, reservation_id),
+  KEY unit_of (reservation_id)
 ) ENGINE = InnoDB;

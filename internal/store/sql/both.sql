@@ -25,11 +25,11 @@ DELETE FROM orders WHERE product_id = ?
 
 -- name: facts
 -- What the ledger shows of a product. ?1 = product id.
-SELECT initial, stock, lease_seq, segments FROM product_stock WHERE id = ?
+SELECT initial, stock, lease_seq, segments, way, run FROM product_stock WHERE id = ?
 
 -- name: hold_product
 -- What a hold needs to know of a product, by a plain read. ?1 = product id.
-SELECT run, segments, stock, per_buyer, late FROM product_stock WHERE id = ?
+SELECT run, segments, stock, per_buyer, late, way FROM product_stock WHERE id = ?
 
 -- name: hold_give
 -- Puts units back into the run that they were taken in. ?1 = quantity, ?2 = product id, ?3 = run.
@@ -44,14 +44,90 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- ?1 = reservation, ?2 = product, ?3 = run, ?4 = quantity.
 INSERT INTO reservation_item (reservation_id, product_id, run, quantity) VALUES (?, ?, ?, ?)
 
--- name: hold_items
--- The items of a reservation, each with the run that its product is in now, in the order of the locks. ?1 = reservation.
-SELECT i.product_id, i.quantity, i.run, COALESCE(i.order_id, ''), COALESCE(p.run, 0) FROM reservation_item i
-LEFT JOIN product_stock p ON p.id = i.product_id WHERE i.reservation_id = ? ORDER BY i.product_id
+-- name: hold_way
+-- Says how a product is sold from now on, unless it is sold in another way already. ?1 = way, ?2 = segments, ?3 = product, ?4 = run. No row
+-- = it is.
+UPDATE product_stock SET way = ?, segments = ?, lease_seq = lease_seq + 1 WHERE id = ? AND run = ? AND way = ''
 
--- name: hold_by_key
--- The reservation that a key made. ?1 = key.
-SELECT id FROM reservation WHERE idempotency_key = ?
+-- name: hold_set
+-- The trusting change of a state: whatever the state is now. ?1 = new state, ?2 = now, ?3 = id.
+UPDATE reservation SET state = ?, changed_us = ? WHERE id = ?
+
+-- name: hold_free
+-- The units of a counted product that are neither held nor ordered, by a plain read. ?1 = product, ?2 = run.
+SELECT p.initial
+  - (SELECT COALESCE(SUM(i.quantity), 0) FROM reservation_item i JOIN reservation r ON r.id = i.reservation_id
+     WHERE i.product_id = p.id AND i.run = p.run AND r.state = 'held')
+  - (SELECT COALESCE(SUM(o.quantity), 0) FROM orders o WHERE o.product_id = p.id AND o.restocked = 0)
+FROM product_stock p WHERE p.id = ? AND p.run = ?
+
+-- name: units_free
+-- How many units of a product are free, by a plain read. ?1 = product, ?2 = run.
+SELECT COUNT(*) FROM unit WHERE product_id = ? AND run = ? AND reservation_id IS NULL AND written_off = 0
+
+-- name: units_insert
+-- Makes units; a row of values per unit. ?1 = product, ?2 = run, ?3 = number.
+INSERT INTO unit (product_id, run, unit_id) VALUES (?, ?, ?)
+
+-- name: units_old
+-- Deletes the units of earlier runs of a product. ?1 = product, ?2 = run.
+DELETE FROM unit WHERE product_id = ? AND run <> ?
+
+-- name: units_own
+-- Gives locked units to a reservation. ?1 = reservation, ?2 = product, ?3 = run, ?... = units.
+UPDATE unit SET reservation_id = ? WHERE product_id = ? AND run = ? AND unit_id IN (?)
+
+-- name: units_give
+-- Frees the units of ended reservations. ?1 = product, ?2 = run, ?... = reservations.
+UPDATE unit SET reservation_id = NULL WHERE product_id = ? AND run = ? AND reservation_id IN (?)
+
+-- name: units_write_off
+-- ?1 = product, ?2 = reservation.
+UPDATE unit SET written_off = 1 WHERE product_id = ? AND reservation_id = ?
+
+-- name: order_return
+-- Returns an order, once. ?1 = now, ?2 = restocked, ?3 = order, ?4 = product. No row = it is returned already.
+UPDATE orders SET returned_us = ?, restocked = ? WHERE id = ? AND product_id = ? AND returned_us IS NULL
+
+-- name: holds_of
+-- The counts of a product's reservations in a snapshot. ?1 = now, ?2 = product.
+SELECT COALESCE(SUM(i.quantity), 0), COALESCE(SUM(CASE WHEN r.expires_us <= ? THEN i.quantity ELSE 0 END), 0)
+FROM product_stock p JOIN reservation_item i ON i.product_id = p.id AND i.run = p.run
+JOIN reservation r ON r.id = i.reservation_id AND r.state = 'held' WHERE p.id = ?
+
+-- name: returns_of
+-- The returned units of a product: written off, and put back. ?1 = product.
+SELECT COALESCE(SUM(CASE WHEN restocked = 0 THEN quantity ELSE 0 END), 0), COALESCE(SUM(restocked * quantity), 0)
+FROM orders WHERE product_id = ? AND returned_us IS NOT NULL
+
+-- name: hold_rules
+-- What a judge asks of a product with reservations. ?1 = product.
+SELECT run, COALESCE(per_buyer, 0) FROM product_stock WHERE id = ?
+
+-- name: buyers_of
+-- The buyers' units of a product. ?1 = product, ?2 = run.
+SELECT buyer, units FROM buyer_units WHERE product_id = ? AND run = ? AND units <> 0
+
+-- name: holds_page
+-- The reservations of a run after an id. ?1 = product, ?2 = run, ?3 = id, ?4 = how many.
+SELECT r.id, r.idempotency_key, r.mode, r.replica, COALESCE(r.buyer, ''), r.state, r.expires_us, COALESCE(r.extended_us, 0), r.late,
+  r.created_us, r.changed_us, i.quantity
+FROM reservation_item i JOIN reservation r ON r.id = i.reservation_id
+WHERE i.product_id = ? AND i.run = ? AND i.reservation_id > ? ORDER BY i.reservation_id LIMIT ?
+
+-- name: hold_events_of
+-- The changes of some reservations, in their order. ?... = reservations.
+SELECT reservation_id, was, now, deadline_us, by_replica, at_us, COALESCE(committed_us, 0) FROM reservation_event
+WHERE reservation_id IN (?) ORDER BY seq
+
+-- name: hold_orders_of
+-- The orders of some reservations. ?1 = product, ?... = reservations.
+SELECT reservation_id, id, idempotency_key, quantity, returned_us IS NOT NULL, restocked FROM orders
+WHERE product_id = ? AND reservation_id IN (?) ORDER BY created_us, id
+
+-- name: hold_payments_of
+-- The payments of some reservations. ?... = reservations.
+SELECT reservation_id, id, COALESCE(order_id, ''), at_us FROM payment WHERE reservation_id IN (?) ORDER BY at_us, id
 
 -- name: hold_move
 -- Changes the state, if state and deadline are still those that were read. ?1 = new state, ?2 = now, ?3 = id, ?4 = old state, ?5 = old
@@ -199,13 +275,15 @@ SELECT run FROM product_stock WHERE id = ?
 
 -- name: set
 -- The trusting write: absolute, whatever the count is now. Every write raises lease_seq and version, so that a writer that compares one
--- of them notices every write. ?1 = stock, ?2 = product id.
-UPDATE product_stock SET stock = ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ?
+-- of them notices every write. A product of which units are held refuses it: it would overwrite a release. ?1 = stock, ?2 = product id.
+UPDATE product_stock SET stock = ?, way = 'absolute', lease_seq = lease_seq + 1, version = version + 1
+WHERE id = ? AND way <> 'holds'
 
 -- name: set_fenced
 -- The absolute write with a fencing token: refused once the row has seen a higher one. ?1 = stock, ?2 = token, ?3 = product id, ?4 =
 -- token. No row = refused.
-UPDATE product_stock SET stock = ?, fence = ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ? AND fence <= ?
+UPDATE product_stock SET stock = ?, fence = ?, way = 'absolute', lease_seq = lease_seq + 1, version = version + 1
+WHERE id = ? AND fence <= ? AND way <> 'holds'
 
 -- name: set_version
 -- Writes the computed count, unless somebody has written since the version was read. ?1 = stock, ?2 = product id, ?3 = version as read.

@@ -40,9 +40,10 @@ SELECT stock, lease_seq, version, CAST(updated_at AS CHAR), segments, run FROM p
 -- name: reset
 -- Creates the product or resets it. lease_seq and version only ever rise. fence starts again, because another store counts the tokens: if
 -- that store has lost its counter, its tokens would be refused until they have caught up. ?1 = id, ?2 = initial, ?3 = stock, ?4 =
--- segments, ?5 = run.
-INSERT INTO product_stock (id, initial, stock, segments, run) VALUES (?, ?, ?, ?, ?)
+-- segments, ?5 = run, ?6 = units per buyer, ?7 = late, ?8 = way.
+INSERT INTO product_stock (id, initial, stock, segments, run, per_buyer, late, way) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON DUPLICATE KEY UPDATE initial = VALUES(initial), stock = VALUES(stock), segments = VALUES(segments), run = VALUES(run),
+  per_buyer = VALUES(per_buyer), late = VALUES(late), way = VALUES(way),
   lease_seq = lease_seq + 1, version = version + 1, fence = 0
 
 -- name: set_updated
@@ -79,13 +80,13 @@ SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
 
 -- name: hold_read
 -- A reservation, by a plain read. ?1 = id.
-SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us, changed_us FROM reservation
-WHERE id = ?
+SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us,
+  changed_us FROM reservation WHERE id = ?
 
 -- name: hold_lock
 -- A reservation, locked until the transaction ends. ?1 = id.
-SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us, changed_us FROM reservation
-WHERE id = ? FOR UPDATE
+SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us,
+  changed_us FROM reservation WHERE id = ? FOR UPDATE
 
 -- name: hold_due
 -- Overdue reservations after the last one that was looked at, without those that somebody else has locked. ?1 = deadline of the last,
@@ -98,3 +99,19 @@ AND expires_us <= ? ORDER BY expires_us, id LIMIT ?
 -- ?1 = product, ?2 = run, ?3 = buyer.
 INSERT INTO buyer_units (product_id, run, buyer, units) VALUES (?, ?, ?, 0)
 ON DUPLICATE KEY UPDATE units = units
+
+-- name: units_take
+-- Locks free units that nobody else has locked. ?1 = product, ?2 = run, ?3 = how many.
+SELECT unit_id FROM unit FORCE INDEX (unit_free) WHERE product_id = ? AND run = ? AND reservation_id IS NULL AND written_off = 0
+ORDER BY unit_id LIMIT ? FOR UPDATE SKIP LOCKED
+
+-- name: order_lock
+-- An order that may be returned, locked until the transaction ends. ?1 = order, ?2 = product.
+SELECT quantity, COALESCE(returned_us, 0), restocked, COALESCE(run, 0), COALESCE(buyer, ''), COALESCE(reservation_id, ''), mode
+FROM orders WHERE id = ? AND product_id = ? FOR UPDATE
+
+-- name: hold_items
+-- The items of a reservation, each with the run that its product is in now, in the order of the locks, and the clock: read them after the
+-- lock. ?1 = reservation.
+SELECT i.product_id, i.quantity, i.run, COALESCE(i.order_id, ''), COALESCE(p.run, 0), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+FROM reservation_item i LEFT JOIN product_stock p ON p.id = i.product_id WHERE i.reservation_id = ? ORDER BY i.product_id

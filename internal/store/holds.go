@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"lastitem/internal/ledger"
+)
+
+// Holds is what one store holds on a product at one moment, for a judge: the counts and rows of its present run. The
+// times are by the store's clock.
+type Holds struct {
+	AsOfMicros int64
+	Initial    int64
+	Stock      int64
+	Held       int64 // by reservations that are held, overdue ones too
+	Ordered    int64 // by orders that were not returned
+	WrittenOff int64 // returned, and not put back
+	Overdue    int64 // of the held units, those past their deadline
+	PerBuyer   int64 // 0 = no limit
+	Run        int64
+	BuyerUnits map[string]int64
+	Rows       []HoldRow // by id
+}
+
+// HoldRow is a reservation with all that became of it.
+type HoldRow struct {
+	ledger.Hold
+	Events   []ledger.HoldEvent // the oldest first
+	Payments []ledger.Payment
+	Orders   []HoldOrder // of the product: one, or none
+}
+
+// HoldOrder is an order row of a reservation.
+type HoldOrder struct {
+	ID, Payment         string
+	Quantity            int64
+	Returned, Restocked bool
+}
+
+// HoldsPage is the most reservations that one call of Reservations returns.
+const HoldsPage = 500
+
+// Reservations reads the reservations of a product's present run after an id, at most [HoldsPage] of them, with the
+// counts of the same snapshot.
+func (s *SQL) Reservations(ctx context.Context, product int64, after string) (h Holds, err error) {
+	err = s.view(ctx, func(v *sqlView) error {
+		var now int64
+		if err := v.conn.QueryRowContext(v.ctx, v.q.clock).Scan(&now); err != nil {
+			return statementError(err)
+		}
+		h = Holds{AsOfMicros: now, BuyerUnits: map[string]int64{}}
+		f, _, err := v.facts(product)
+		if err != nil {
+			return err
+		}
+		h.Initial, h.Stock, h.WrittenOff = f.Initial, f.Stock, f.WrittenOff
+		h.Ordered = f.Totals.Units - f.WrittenOff - f.Restocked
+		row := func(query string, args ...any) *sql.Row { return v.conn.QueryRowContext(v.ctx, query, args...) }
+		err = errors.Join(row(v.q.holdsOf, now, product).Scan(&h.Held, &h.Overdue),
+			row(v.q.holdRules, product).Scan(&h.Run, &h.PerBuyer))
+		if err != nil {
+			return statementError(err)
+		}
+		return v.reservations(product, after, &h)
+	})
+	return h, err
+}
+
+func (v *sqlView) reservations(product int64, after string, h *Holds) error {
+	err := each(v, func(rows *sql.Rows) error {
+		var r HoldRow
+		item := ledger.HoldItem{ProductID: product, Run: h.Run}
+		err := rows.Scan(&r.ID, &r.Key, &r.Mode, &r.Replica, &r.Buyer, &r.State, &r.ExpiresMicros, &r.ExtendedMicros, &r.Late,
+			&r.CreatedMicros, &r.ChangedMicros, &item.Quantity)
+		r.Items = []ledger.HoldItem{item}
+		h.Rows = append(h.Rows, r)
+		return err
+	}, v.q.holdsPage, product, h.Run, after, HoldsPage)
+	if err == nil && after == "" {
+		err = each(v, func(rows *sql.Rows) error {
+			var buyer string
+			var units int64
+			err := rows.Scan(&buyer, &units)
+			h.BuyerUnits[buyer] = units
+			return err
+		}, v.q.buyersOf, product, h.Run)
+	}
+	if err != nil || len(h.Rows) == 0 {
+		return err
+	}
+	at, ids := map[string]*HoldRow{}, make([]any, len(h.Rows))
+	for i := range h.Rows {
+		at[h.Rows[i].ID], ids[i] = &h.Rows[i], h.Rows[i].ID
+	}
+	err = each(v, func(rows *sql.Rows) error {
+		var e ledger.HoldEvent
+		err := rows.Scan(&e.HoldID, &e.Was, &e.Now, &e.DeadlineMicros, &e.Replica, &e.AtMicros, &e.CommittedMicros)
+		if err == nil {
+			at[e.HoldID].Events = append(at[e.HoldID].Events, e)
+		}
+		return err
+	}, list(v.q.holdEventsOf, len(ids)), ids...)
+	if err != nil {
+		return err
+	}
+	err = each(v, func(rows *sql.Rows) error {
+		var p ledger.Payment
+		err := rows.Scan(&p.HoldID, &p.ID, &p.OrderID, &p.AtMicros)
+		if err == nil {
+			at[p.HoldID].Payments = append(at[p.HoldID].Payments, p)
+		}
+		return err
+	}, list(v.q.holdPaymentsOf, len(ids)), ids...)
+	if err != nil {
+		return err
+	}
+	return each(v, func(rows *sql.Rows) error {
+		var o HoldOrder
+		var id string
+		err := rows.Scan(&id, &o.ID, &o.Payment, &o.Quantity, &o.Returned, &o.Restocked)
+		if err == nil {
+			at[id].Orders = append(at[id].Orders, o)
+		}
+		return err
+	}, list(v.q.holdOrdersOf, len(ids)), append([]any{product}, ids...)...)
+}
+
+// each calls scan for every row of a query.
+func each(v *sqlView, scan func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := v.conn.QueryContext(v.ctx, query, args...)
+	if err != nil {
+		return statementError(err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below reports every error
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return statementError(err)
+		}
+	}
+	return statementError(rows.Err())
+}
