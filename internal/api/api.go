@@ -73,6 +73,8 @@ type Mode struct {
 	Holds []string `json:"holds"`
 	// Segments is into how many segments a run should split the product first; 0 = not segmented.
 	Segments int `json:"segments"`
+	// Reserves says that the mode holds units for a buyer who pays later: POST /reserve_stock/{mode}.
+	Reserves bool `json:"reserves,omitempty"`
 	// Baseline marks the mode that touches no store and claims nothing.
 	Baseline bool `json:"baseline"`
 	// Default marks the mode behind POST /deduct_stock.
@@ -127,6 +129,11 @@ type SetStock struct {
 	Stock int64 `json:"stock"`
 	// Segments splits the stock in Redis into that many segments; 0 = one counter.
 	Segments int `json:"segments,omitempty"`
+	// PerBuyer is how many units a buyer may have, held ones included; 0 = no limit.
+	PerBuyer int64 `json:"per_buyer,omitempty"`
+	// Late is what a payment after the deadline of its reservation gets: "refund" (the default), or "rehold", an order while
+	// units are free.
+	Late string `json:"late,omitempty"`
 }
 
 // Product is the body of GET /products/{id}.

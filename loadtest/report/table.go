@@ -101,7 +101,7 @@ func soldGrid(c loadtest.Comparison, lang string) grid {
 				gridCell{text: fmt.Sprintf("%d (%d)", s.Sold, s.Orders)},
 				badCount(s.Oversold), badCount(s.LostUpdates), badCount(s.Leaked))
 		}
-		notes := judgeNotes(s, lang)
+		notes := append(holdLines(s.Holds, lang), judgeNotes(s, lang)...)
 		if s.Extra > 0 {
 			notes = append([]string{extraText(s.Extra, lang)}, notes...)
 		}
