@@ -111,7 +111,7 @@ type holdAnswer struct {
 	retryAfter    time.Duration
 }
 
-// Codes of good answers that are no sale.
+// Codes of good answers that are no sale; the first and the last are states too.
 const (
 	codeHeld      = "held"
 	codeCancelled = "cancelled"
@@ -183,9 +183,10 @@ func (w *worker) click(rec *recorder, r holdRequest, intended int64, twice, retr
 	return a
 }
 
-// ask sends a request once and records the outcome, unless rec is nil. A second click counts as a request, but never as
-// another sale.
-func (w *worker) ask(engine client.Engine, rec *recorder, r holdRequest, intended int64, retry, second bool) holdAnswer {
+// ask sends a request once and records the outcome, unless rec is nil. A second click counts as a request, but never
+// as another sale.
+func (w *worker) ask(engine client.Engine, rec *recorder, r holdRequest, intended int64,
+	retry, second bool) holdAnswer {
 	call := w.holdCall(r)
 	if rec == nil {
 		answer := engine.Do(&call)
@@ -264,7 +265,8 @@ func readHold(kind audit.HoldKind, answer *client.Answer) (a holdAnswer) {
 		if a.State == codeExpired {
 			a.read.Code = codeExpired
 		}
-	case a.Code == codeLimit, answer.Problem && a.Refund == api.RefundYes, strings.HasPrefix(string(a.Code), "reservation_"):
+	case a.Code == codeLimit, answer.Problem && a.Refund == api.RefundYes,
+		strings.HasPrefix(string(a.Code), "reservation_"):
 		a.read = client.Reading{Outcome: audit.Refused, Kind: client.Refused, Code: string(a.Code)}
 	case kind == audit.Confirm && a.read.Again: // a 503 too: only a repetition tells
 		a.read.Outcome = audit.Unknown

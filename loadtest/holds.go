@@ -12,7 +12,6 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
-	"lastitem/internal/ledger"
 	"lastitem/internal/text"
 )
 
@@ -25,13 +24,13 @@ type HoldFigures struct {
 	Refused  int `json:"refused"`
 	Limited  int `json:"limited,omitempty"`
 	Doubled  int `json:"doubled,omitempty"`
-	// Sold counts the confirmed reservations, as the clients were told, Refunded the payments that came too late, Cancelled
-	// the cancelled reservations. Expired counts the reservations that the service says have expired.
+	// Sold counts the confirmed reservations, as the clients were told, Refunded the payments that came too late,
+	// Cancelled the cancelled reservations. Expired counts the reservations that the service says have expired.
 	Sold      int `json:"sold"`
 	Refunded  int `json:"refunded"`
 	Cancelled int `json:"cancelled"`
 	Expired   int `json:"expired"`
-	// SalesPerSecond counts reservations that were confirmed, until the last of them. Result.AcceptedPerSecond is the same.
+	// SalesPerSecond counts reservations that were confirmed, until the last of them. It is Result.AcceptedPerSecond.
 	SalesPerSecond float64 `json:"sales_per_second"`
 	// Races counts the confirms that were under way when the deadline or a sweep of their reservation came.
 	Races int `json:"races"`
@@ -97,8 +96,8 @@ type holdBook struct {
 }
 
 const (
-	// settleSweep is how long the number of overdue reservations may stay the same while they are waited for: two seconds,
-	// and a sweep more. They are waited for settleOverdue at most.
+	// settleSweep is how long the number of overdue reservations may stay the same while they are waited for: two
+	// seconds, and a sweep more. They are waited for settleOverdue at most.
 	settleSweep   = 3 * time.Second
 	settleOverdue = 20 * time.Second
 	// settleHolds is the longest deadline that is waited for.
@@ -183,7 +182,7 @@ func (c *Control) readReservations(ctx context.Context, path string) (*api.Reser
 	}
 	held, ordered, gone := int64(0), int64(0), int64(0)
 	for _, row := range all.Rows {
-		if row.State == string(ledger.Held) {
+		if row.State == codeHeld {
 			held += row.Quantity
 		}
 		for _, o := range row.Orders {
@@ -204,8 +203,8 @@ func (c *Control) readReservations(ctx context.Context, path string) (*api.Reser
 
 // judgeHeld judges the reservations of each requested product.
 func judgeHeld(res *Result, mode api.Mode, books map[int64]holdBook, c *Control) {
-	run := audit.HoldRun{Mode: res.Mode, Store: res.Store, Replicas: c.Replicas, Stock: &res.Plan.Stock, Stopped: res.Partial,
-		WantSoldOut: wantSoldOut(res), Expiry: true}
+	run := audit.HoldRun{Mode: res.Mode, Store: res.Store, Replicas: c.Replicas, Stock: &res.Plan.Stock,
+		Stopped: res.Partial, WantSoldOut: wantSoldOut(res), Expiry: true}
 	for _, product := range slices.Sorted(maps.Keys(books)) {
 		b := books[product]
 		if b.err != nil {
@@ -219,7 +218,7 @@ func judgeHeld(res *Result, mode api.Mode, books map[int64]holdBook, c *Control)
 		}
 		res.Holds.Races += report.Races
 		for _, row := range b.book.Rows {
-			if row.State == string(ledger.Expired) {
+			if row.State == codeExpired {
 				res.Holds.Expired++
 			}
 		}

@@ -22,7 +22,8 @@ const (
 // Validate returns all mistakes in the plan, each with its flag, joined; nil if there are none. It may be called before
 // or after [Plan.WithDefaults].
 func (p Plan) Validate() error {
-	return errors.Join(slices.Concat(p.lengthFaults(), p.modelFaults(), p.orderFaults(), p.holdingFaults(), p.clientFaults())...)
+	return errors.Join(slices.Concat(p.lengthFaults(), p.modelFaults(), p.orderFaults(), p.holdingFaults(),
+		p.clientFaults())...)
 }
 
 // lengthFaults checks that one thing decides how long the plan lasts.
@@ -110,7 +111,8 @@ func (p Plan) holdingFaults() []error {
 	}
 	h := p.Holding
 	if !h.On() {
-		check(h == Holding{}, text.Of("what buyers do after they have reserved needs --plan reserve, and --hold of more than 0"))
+		check(h == Holding{}, text.Of("what buyers do after they have reserved needs --plan reserve, and --hold of more "+
+			"than 0"))
 		return errs
 	}
 	share := func(flag string, value float64) {
@@ -122,11 +124,14 @@ func (p Plan) holdingFaults() []error {
 	share("--double-clicks", h.DoubleClicks)
 	check(h.Pays+h.PaysLate+h.Cancels <= 1+1e-9, text.Of("--pays, --pays-late and --cancels add up to more than 1"))
 	check(h.For >= minHold && h.For <= maxHold, text.Of("--hold must be %v to %v, not %v"), minHold, maxHold, h.For)
-	check(h.PayFrom >= 0 && h.PayTo >= h.PayFrom, text.Of("--pay-from and --pay-to must not be negative, and in this order"))
+	check(h.PayFrom >= 0 && h.PayTo >= h.PayFrom, text.Of("--pay-from and --pay-to must not be negative, and in "+
+		"this order"))
 	check(h.Buyers >= 0, text.Of("--buyers must not be negative"))
 	check(h.BuyerZipf == 0 || h.BuyerZipf > 1, text.Of("--buyer-zipf must be greater than 1, or 0 for no skew"))
-	check(h.PerBuyer >= 0 && (h.PerBuyer == 0 || h.Buyers > 0), text.Of("--per-buyer must not be negative, and needs --buyers"))
-	check(slices.Contains([]string{"", "refund", "rehold"}, h.Late), text.Of("--late must be refund or rehold, not %q"), h.Late)
+	check(h.PerBuyer >= 0 && (h.PerBuyer == 0 || h.Buyers > 0), text.Of("--per-buyer must not be negative, and needs "+
+		"--buyers"))
+	check(slices.Contains([]string{"", "refund", "rehold"}, h.Late), text.Of("--late must be refund or rehold, not %q"),
+		h.Late)
 	check(p.Segments == 0, text.Of("--segments does not go with --plan reserve"))
 	return errs
 }

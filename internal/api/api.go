@@ -131,8 +131,8 @@ type SetStock struct {
 	Segments int `json:"segments,omitempty"`
 	// PerBuyer is how many units a buyer may have, held ones included; 0 = no limit.
 	PerBuyer int64 `json:"per_buyer,omitempty"`
-	// Late is what a payment after the deadline of its reservation gets: "refund" (the default), or "rehold", an order while
-	// units are free.
+	// Late is what a payment after the deadline of its reservation gets: "refund" (the default), or "rehold", an order
+	// while units are free.
 	Late string `json:"late,omitempty"`
 }
 

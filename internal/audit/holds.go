@@ -99,8 +99,8 @@ var (
 //   - each reservation went allowed ways, by its events: expired never before the deadline that was valid then,
 //     confirmed and extended never after it, at most one release per take; a hold past its deadline is L;
 //   - one order per reservation; a confirmed one has it, any other has none, else O;
-//   - a confirm that was answered with an order has it, paid by that payment, else A; a payment that was answered with a
-//     refund has none, else D; every payment has one end;
+//   - a confirm that was answered with an order has it, paid by that payment, else A; a payment that was answered with
+//     a refund has none, else D; every payment has one end;
 //   - at no moment was more held and sold than there was (O), or by one buyer more than the limit (B), though all of it
 //     may have been given back since;
 //   - every refusal was justified at some moment between its call and its answer, else U; the same for a buyer's limit.

@@ -304,8 +304,8 @@ func TestHoldsMutants(t *testing.T) {
 	}
 }
 
-// The times of the store count only within what the answers prove about its clock: taken raw, they accuse a service that
-// does everything right.
+// The times of the store count only within what the answers prove about its clock: taken raw, they accuse a service
+// that does everything right.
 func TestHoldsTwoClocks(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 8))
@@ -362,7 +362,7 @@ func TestHoldsExpiryInTime(t *testing.T) {
 		"refused after the sweep":             {one, append(slices.Clone(ops), refused(152e6, 160e6)), "U", false},
 		"refused after a sweep without stamp": {unstamped, append(slices.Clone(ops), refused(152e6, 160e6)), "", false},
 		"held twice, expired since":           {two, twice, "O", false},
-		"a clock was set":                     {one, append(append(slices.Clone(ops), moved...), refused(9e9, 9e9)), "", true},
+		"a clock was set":                     {one, slices.Concat(ops, moved, []HoldOp{refused(9e9, 9e9)}), "", true},
 	} {
 		got := JudgeHolds(tt.book, tt.ops, "en")
 		if got.Found != tt.found || len(got.Unchecked) > 0 != tt.skips {
@@ -406,7 +406,8 @@ func TestHeldTooMuchAtOnce(t *testing.T) {
 	}
 }
 
-// The rule for refusals agrees with an exhaustive search: it accuses only where no order of events explains the answers.
+// The rule for refusals agrees with an exhaustive search: it accuses only where no order of events explains the
+// answers.
 func TestHoldRefusalsAreSound(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))

@@ -138,8 +138,8 @@ func (j *holdJudge) released(id string, call int64) (freed, free int64) {
 	return freed, free
 }
 
-// tooMuch looks for a moment at which more was taken than there was: all takes that had been answered, less all releases
-// that may have begun.
+// tooMuch looks for a moment at which more was taken than there was: all takes that had been answered, less all
+// releases that may have begun.
 func (j *holdJudge) tooMuch() {
 	if most := peak(j.takes); most > j.book.Initial {
 		j.find('O')

@@ -51,7 +51,8 @@ func (s *Shop) setHolds(id int64, set api.SetStock) {
 // move changes the state of a reservation.
 func (s *Shop) move(row *api.ReservationRow, to string) {
 	now := s.micros()
-	e := api.ReservationEvent{Was: row.State, Now: to, DeadlineMicros: row.ExpiresMicros, Replica: row.Replica, AtMicros: now}
+	e := api.ReservationEvent{Was: row.State, Now: to, DeadlineMicros: row.ExpiresMicros, Replica: row.Replica,
+		AtMicros: now}
 	if to == "expired" {
 		e.CommittedMicros = now
 	}
@@ -127,7 +128,8 @@ func (s *Shop) reserve(w http.ResponseWriter, r *http.Request) {
 }
 
 // onHold looks the reservation up, and expires what is overdue.
-func (s *Shop) onHold(do func(*Shop, http.ResponseWriter, *http.Request, *holds, *api.ReservationRow)) http.HandlerFunc {
+func (s *Shop) onHold(do func(*Shop, http.ResponseWriter, *http.Request, *holds,
+	*api.ReservationRow)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -223,8 +225,8 @@ func (s *Shop) reservations(w http.ResponseWriter, r *http.Request) {
 
 // tell answers with a reservation.
 func tell(w http.ResponseWriter, status int, row *api.ReservationRow) {
-	body := api.Reservation{ReservationID: row.ReservationID, State: row.State, ExpiresAt: time.UnixMicro(row.ExpiresMicros),
-		Mode: row.Mode, Buyer: row.Buyer}
+	body := api.Reservation{ReservationID: row.ReservationID, State: row.State, Mode: row.Mode, Buyer: row.Buyer,
+		ExpiresAt: time.UnixMicro(row.ExpiresMicros)}
 	if len(row.Orders) > 0 {
 		body.OrderID, body.Refund = row.Orders[0].OrderID, api.RefundNo
 	}
