@@ -80,9 +80,10 @@ func (c *Control) Product(ctx context.Context, product int64) (api.Product, erro
 }
 
 // SetStock creates or resets the product: stock in every store, split into segments unless that is 0, no orders, no
-// locks, no keys. It needs the admin token.
+// locks, no keys; a row per unit if segments < 0. It needs the admin token.
 func (c *Control) SetStock(ctx context.Context, product, stock int64, segments int) error {
-	return c.setStock(ctx, product, api.SetStock{Stock: stock, Segments: segments})
+	return c.setStock(ctx, product, api.SetStock{Stock: stock, Segments: max(0, segments),
+		Units: segments < 0})
 }
 
 func (c *Control) setStock(ctx context.Context, product int64, setting api.SetStock) error {

@@ -205,7 +205,7 @@ func (w *worker) ask(engine client.Engine, rec *recorder, r holdRequest, intende
 		s.read.Kind = ""
 	}
 	op := audit.HoldOp{Kind: r.kind, Call: s.op.Call, Return: s.op.Return, Outcome: a.read.Outcome, HoldID: r.id,
-		Buyer: r.buyer, Quantity: w.plan.Quantity, Replayed: answer.Replayed, Limit: a.Code == codeLimit,
+		Buyer: r.buyer, Quantity: w.plan.Quantity, Replayed: answer.Replayed, Limit: a.Code == api.LimitReached,
 		OrderID: a.OrderID, Refund: a.Refund == api.RefundYes, Expired: a.State == codeExpired}
 	switch r.kind {
 	case audit.Reserve:
@@ -220,11 +220,11 @@ func (w *worker) ask(engine client.Engine, rec *recorder, r holdRequest, intende
 
 // reserveRequest is the JSON form of a reservation's input.
 type reserveRequest struct {
-	ProductID int64     `json:"product_id"`
-	Quantity  int64     `json:"quantity"`
-	Buyer     string    `json:"buyer,omitempty"`
-	HoldMS    int64     `json:"hold_ms"`
-	Store     api.Store `json:"store,omitempty"`
+	ProductID int64  `json:"product_id"`
+	Quantity  int64  `json:"quantity"`
+	Buyer     string `json:"buyer,omitempty"`
+	HoldMS    int64  `json:"hold_ms"`
+	WaitMS    int64  `json:"wait_ms"`
 }
 
 // holdCall is the HTTP request.
@@ -236,15 +236,12 @@ func (w *worker) holdCall(r holdRequest) client.Call {
 	}
 	c.Path, c.ContentType = "/reserve_stock/"+url.PathEscape(w.script.mode), "application/json"
 	body, err := json.Marshal(reserveRequest{r.product, w.plan.Quantity, r.buyer, w.plan.Holding.For.Milliseconds(),
-		w.plan.Store})
+		w.plan.Wait.Milliseconds()})
 	if err == nil { // five plain fields, which always encode
 		c.Body = body
 	}
 	return c
 }
-
-// codeLimit is the refusal of a buyer who has the limit.
-const codeLimit = "limit_reached"
 
 // readHold reads an answer about a reservation. The kind of its reading is "" for a step that is no sale yet.
 func readHold(kind audit.HoldKind, answer *client.Answer) (a holdAnswer) {
@@ -265,7 +262,7 @@ func readHold(kind audit.HoldKind, answer *client.Answer) (a holdAnswer) {
 		if a.State == codeExpired {
 			a.read.Code = codeExpired
 		}
-	case a.Code == codeLimit, answer.Problem && a.Refund == api.RefundYes,
+	case a.Code == api.LimitReached, answer.Problem && a.Refund == api.RefundYes,
 		strings.HasPrefix(string(a.Code), "reservation_"):
 		a.read = client.Reading{Outcome: audit.Refused, Kind: client.Refused, Code: string(a.Code)}
 	case kind == audit.Confirm && a.read.Again: // a 503 too: only a repetition tells

@@ -137,7 +137,7 @@ func (c *Control) awaitSweep(ctx context.Context, product int64, store api.Store
 	least, fell, began := int64(-1), time.Now(), time.Now()
 	for time.Since(fell) < settleSweep && time.Since(began) < settleOverdue {
 		var page api.Reservations
-		if err := c.getPatiently(ctx, reservationsPath(product, store)+"&limit=1", &page); err != nil || page.Overdue == 0 {
+		if err := c.getPatiently(ctx, reservationsPath(product, store), &page); err != nil || page.Overdue == 0 {
 			return true // the error shows again when the book is read
 		}
 		if least < 0 || page.Overdue < least {

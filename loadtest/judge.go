@@ -101,7 +101,7 @@ func claimOf(res *Result, with judging) api.Outcomes {
 		beyond = "D"
 	}
 	if h := res.Plan.Holding; h.On() {
-		beyond = string(with.mode.Claim(res.Store, hazardExpiry))
+		beyond = string(with.mode.Claim(res.Store, api.Expiry))
 		if h.DoubleClicks > 0 {
 			beyond += string(with.mode.Claim(res.Store, api.Retry))
 		}
@@ -118,9 +118,6 @@ func claimOf(res *Result, with judging) api.Outcomes {
 	}
 	return claim
 }
-
-// hazardExpiry is the rung at which a deadline passes during a confirm.
-const hazardExpiry api.Hazard = "expiry"
 
 // hold compares the reports on several products with one claim. A contradiction on one product contradicts the claim,
 // unless the product only failed to break, and another did break or cannot be judged. A product that could not show

@@ -14,10 +14,12 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// warmProduct is the product that the warm-up sells, with an id far from those in use, and warmStock its stock.
+// warmProduct is the product that the warm-up sells, with an id far from those in use, and warmStock its stock,
+// or warmUnits if each unit has a row.
 const (
 	warmProduct = 900_000_001
 	warmStock   = 1_000_000_000
+	warmUnits   = 10_000
 )
 
 // Run runs the plan, with its defaults, against one mode of the service behind c, and judges the result. It sets the
@@ -200,7 +202,9 @@ func reset(ctx context.Context, c *Control, m api.Mode, p Plan) error {
 
 // settingOf is how the stock of a product is set for the plan.
 func settingOf(p Plan, m api.Mode, stock int64) api.SetStock {
-	return api.SetStock{Stock: stock, Segments: segmentsOf(p, m), PerBuyer: p.Holding.PerBuyer, Late: p.Holding.Late}
+	segments := segmentsOf(p, m)
+	return api.SetStock{Stock: stock, Segments: max(0, segments), Units: segments < 0, PerBuyer: p.Holding.PerBuyer,
+		Late: p.Holding.Late}
 }
 
 // segmentsOf returns the number of segments of the products: the plan's, else the mode's; 0 = one counter.
@@ -208,7 +212,7 @@ func segmentsOf(p Plan, m api.Mode) int {
 	if p.Segments > 0 {
 		return p.Segments
 	}
-	return m.Segments
+	return m.Split()
 }
 
 // warmUp sells the warm-up product for the plan's warm-up time, and deletes its orders. It opens the connections, fills
@@ -218,6 +222,9 @@ func warmUp(ctx context.Context, c *Control, d *driver, m api.Mode) error {
 		return nil
 	}
 	setting := settingOf(d.plan, m, warmStock)
+	if setting.Units {
+		setting.Stock = warmUnits
+	}
 	if err := c.setStock(ctx, warmProduct, setting); err != nil {
 		return err
 	}

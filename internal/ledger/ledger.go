@@ -38,7 +38,7 @@ type Facts struct {
 	Initial int64
 	Stock   int64
 	// Totals counts all order rows; Orders may hold only a page of them.
-	Totals   Totals
+	Totals Totals
 	// Held units are those of reservations; WrittenOff were returned and not put back, Restocked were put back.
 	Held, WrittenOff, Restocked int64
 	LeaseSeq                    uint64 // SQL only

@@ -83,6 +83,15 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 	}
 	s := &Shop{backends: b, options: o, byName: map[string]*entry{}}
 	s.outage = s.newOutage()
+	ways := map[string]store.Way{}
+	for _, m := range modes {
+		if m.Way != nil {
+			ways[m.Name] = *m.Way
+		}
+	}
+	if b.SQL != nil {
+		b.SQL.HoldBy(func(mode string) store.Way { return ways[mode] })
+	}
 	for _, m := range modes {
 		e := &entry{mode: m, required: m.Required()}
 		if e.err = b.configured(e.required); e.err == nil {

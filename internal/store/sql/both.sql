@@ -313,3 +313,7 @@ SELECT /* lastitem-purge */ created_us FROM idempotent_log WHERE status = ? ORDE
 -- ?3 = lease_seq as read, ?4 = quantity. No row = refused.
 UPDATE product_stock SET stock = stock - ?, lease_seq = lease_seq + 1, version = version + 1
 WHERE id = ? AND lease_seq = ? AND stock >= ?
+
+-- name: hold_oldest
+-- The deadline of the oldest reservation that is overdue, 0 = none. ?1 = now.
+SELECT COALESCE(MIN(expires_us), 0) FROM reservation WHERE state = 'held' AND expires_us <= ?
