@@ -228,6 +228,7 @@ func (j *holdJudge) conserve() {
 	}
 	if overdue > 0 {
 		j.find('L')
+		j.r.Leaked += overdue
 		j.each(int(overdue), "L", sayOverdue)
 	}
 }
@@ -269,10 +270,10 @@ func (j *holdJudge) walk() {
 			lies = append(lies, id)
 		}
 	}
-	j.named(bad, "", sayBadPath, was, now)
+	j.named(bad, "O", sayBadPath, was, now)
 	j.named(early, "", sayEarly)
-	j.named(late, "", sayLateArrow)
-	j.named(lies, "", sayStateLie)
+	j.named(late, "O", sayLateArrow)
+	j.named(lies, "O", sayStateLie)
 }
 
 // payments checks orders against reservations, and the ends of payments.
@@ -311,7 +312,7 @@ func (j *holdJudge) payments() {
 	}
 	j.named(two, "O", sayTwoOrders)
 	j.named(ended, "O", sayEndedSold)
-	j.named(orderless, "", sayOrderless)
+	j.named(orderless, "O", sayOrderless)
 	j.named(ends, "D", sayPaymentEnds)
 }
 

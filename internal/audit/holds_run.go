@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -99,7 +98,7 @@ func (j *holdJudge) weighExpiry() {
 		}
 		within := func(at int64) bool { return op.Call <= j.skew.latest(at) && j.skew.earliest(at) <= op.Return }
 		if within(h.ExpiresMicros) || slices.ContainsFunc(j.events[op.HoldID], func(e ledger.HoldEvent) bool {
-			return e.Now == ledger.Expired && within(cmp.Or(e.CommittedMicros, e.AtMicros))
+			return e.CommittedMicros != 0 && within(e.CommittedMicros)
 		}) {
 			raced[op.HoldID] = true
 			won[h.State]++
