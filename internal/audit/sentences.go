@@ -121,6 +121,8 @@ var (
 	sayD              = text.Of("%d [order|orders] beyond the first for the same idempotency key")
 	sayX              = text.Of("it got stuck with %d [unit|units] left")
 	sayA              = text.Of("%d acknowledged [order is|orders are] not there")
+	sayB              = text.Of("a buyer has more than the limit")
+	sayU              = text.Of("%d [request was|requests were] refused while units were free")
 )
 
 // Parts of the report.
