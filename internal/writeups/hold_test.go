@@ -73,6 +73,26 @@ func TestSweepReadsThenWrites(t *testing.T) {
 	s.note("0 rows: somebody was first, so S gives nothing back")
 }
 
+// A seat's hold is over, and the seat is another buyer's; then the first buyer's payment is undone, by the seat's id.
+func TestReleaseFreesAnothersSeat(t *testing.T) {
+	s, c := onHolds(t, []string{
+		"CREATE TABLE seat (id INT PRIMARY KEY, buyer CHAR(1) NULL) ENGINE = InnoDB", "INSERT INTO seat VALUES (7, 'A')",
+	}, "A", "S", "B", "C")
+	a, sweeper, b, third := c[0], c[1], c[2], c[3]
+	const mine, take = "UPDATE seat SET buyer = NULL WHERE id = 7 AND buyer = 'A'",
+		"UPDATE seat SET buyer = '%s' WHERE id = 7 AND buyer IS NULL"
+	s.note("minute 15: A's hold of seat 7 is over, so S, the sweep, frees it. Minute 16: B has it")
+	sweeper.exec("1 affected", mine)
+	b.exec("1 affected", fmt.Sprintf(take, "B"))
+	s.note("minute 17: A's payment ends with an error, and its undo frees the seat")
+	a.exec("1 affected", "UPDATE seat SET buyer = NULL WHERE id = 7")
+	third.exec("1 affected", fmt.Sprintf(take, "C"))
+	s.note("B and C both have seat 7. An undo that asks whose seat it is:")
+	a.exec("0 affected", mine)
+	b.value("C", "SELECT buyer FROM seat WHERE id = 7")
+	s.note("it leaves the seat to its buyer")
+}
+
 // "Paid" arrives when the hold is over, its unit is back, and another buyer has it.
 func TestLatePaymentRevivesAHold(t *testing.T) {
 	s, c := onHolds(t, append([]string{
