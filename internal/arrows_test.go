@@ -23,7 +23,7 @@ var arrows = map[string][]string{
 	"cmd/shop": {"*"},
 
 	"internal/api":     {"internal/text"},
-	"internal/audit":   {"internal/api", "internal/text"},
+	"internal/audit":   {"internal/api", "internal/ledger", "internal/text"},
 	"internal/backend": {"internal/redact", "internal/sqlite", "internal/store", "migrations", "internal/text"},
 	"internal/handler": {
 		"internal/api", "internal/audit", "internal/idempotency", "internal/ledger", "internal/shop", "internal/step",
