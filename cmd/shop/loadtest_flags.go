@@ -163,7 +163,7 @@ func planList(lang string) string {
 // positives are the flags whose 0 would become the default, which is not what a user who gives 0 means.
 var positives = []string{
 	"vus", "loops", "requests", "duration", "rate", "max-in-flight", "timeout", "product", "products", "stock", "quantity",
-	"repeat", "seed",
+	"repeat", "seed", "hold",
 }
 
 // positive refuses a zero that was given to one of the flags.
