@@ -105,8 +105,9 @@ func TestVisits(t *testing.T) {
 		}
 	}
 	for what, got := range map[string][2]float64{
-		"pay": {float64(acts[pays]), 0.7}, "pay late": {float64(acts[paysLate]), 0.1}, "cancel": {float64(acts[cancels]), 0.1},
-		"leave": {float64(acts[leaves]), 0.1}, "click twice": {float64(twice), 0.05},
+		"pay": {float64(acts[pays]), 0.7}, "pay late": {float64(acts[paysLate]), 0.1},
+		"cancel": {float64(acts[cancels]), 0.1},
+		"leave":  {float64(acts[leaves]), 0.1}, "click twice": {float64(twice), 0.05},
 	} {
 		if share := got[0] / n; share < got[1]-0.01 || share > got[1]+0.01 {
 			t.Errorf("%.3f %s, want %.2f", share, what, got[1])
@@ -200,13 +201,13 @@ func TestReservingModesFitReservingPlans(t *testing.T) {
 	shop := &fakeshop.Shop{Replicas: 1, Modes: []api.Mode{mode, other}}
 	c := open(t, shop)
 	plan.Requests, plan.Stock = 40, 10
-	got, err := Compare(t.Context(), Comparing{Modes: shop.Modes, Plans: []Plan{{Name: "demo", VUs: 2, Requests: 20, Stock: 10},
-		plan}, Fits: Fits, Run: func(ctx context.Context, m api.Mode, p Plan, f func(Progress)) (Result, error) {
+	demo := Plan{Name: "demo", VUs: 2, Requests: 20, Stock: 10}
+	got, err := Compare(t.Context(), Comparing{Modes: shop.Modes, Plans: []Plan{demo, plan}, Fits: Fits, Run: func(ctx context.Context, m api.Mode, p Plan, f func(Progress)) (Result, error) {
 		return Run(ctx, c, m, p, f)
 	}})
 	testkit.Must(t, err)
-	if len(got.Summaries) != 2 || len(got.Skipped) != 0 || got.Summaries[0].Holds != nil || got.Summaries[1].Holds == nil ||
-		got.Summaries[1].Unknown != 0 {
+	if len(got.Summaries) != 2 || len(got.Skipped) != 0 || got.Summaries[0].Holds != nil ||
+		got.Summaries[1].Holds == nil || got.Summaries[1].Unknown != 0 {
 		t.Errorf("summaries %+v, skipped %v, want one of each plan", got.Summaries, got.Skipped)
 	}
 }

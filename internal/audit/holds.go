@@ -21,21 +21,22 @@ const (
 // HoldOp is one request about a reservation of the judged product, as its client saw it. Times are those of [Op]. A
 // repetition with the same key is a HoldOp of its own.
 type HoldOp struct {
-	Kind         HoldKind
-	Call, Return int64
-	Key          string // of a reserve; "" = none
+	Kind   HoldKind `json:"kind"`
+	Call   int64    `json:"call"`
+	Return int64    `json:"return"`
+	Key    string   `json:"key,omitempty"` // of a reserve; "" = none
 	// Outcome of a reserve: OK, Refused (sold out, or with Limit the buyer's limit), Declined, Unknown. Of the others OK
 	// says that the arrow was taken, or had been; Refused that it cannot be taken any more.
-	Outcome   Outcome
-	Limit     bool
-	HoldID    string
-	Buyer     string
-	Quantity  int64
-	PaymentID string // of a confirm
-	OrderID   string // of a confirm that is OK
-	Refund    bool   // of a confirm: the money goes back
-	Expired   bool   // a refused confirm or an OK cancel that says so
-	Replayed  bool
+	Outcome   Outcome `json:"outcome"`
+	Limit     bool    `json:"limit,omitempty"`
+	HoldID    string  `json:"reservation_id,omitempty"`
+	Buyer     string  `json:"buyer,omitempty"`
+	Quantity  int64   `json:"quantity"`
+	PaymentID string  `json:"payment,omitempty"`  // of a confirm
+	OrderID   string  `json:"order_id,omitempty"` // of a confirm that is OK
+	Refund    bool    `json:"refund,omitempty"`   // of a confirm: the money goes back
+	Expired   bool    `json:"expired,omitempty"`  // a refused confirm or an OK cancel that says so
+	Replayed  bool    `json:"replayed,omitempty"`
 }
 
 // HoldBook is all that a store holds on one product that takes reservations, from one snapshot, taken after the run and

@@ -22,6 +22,14 @@ func TestHoldsAreShown(t *testing.T) {
 		Expired: 140, Doubled: 33, Races: 7, SalesPerSecond: 625,
 		Latency: map[audit.HoldKind]loadtest.Latency{audit.Reserve: resulttest.Latency(700, 4*time.Millisecond)}}
 	r.Verdicts[0].Unchecked = []string{"too few races"}
+	r.Holds.History = map[int64][]audit.HoldOp{101: {{Kind: audit.Confirm, Call: 1, Return: 2, Outcome: audit.OK,
+		HoldID: "h"}}}
+	var lines strings.Builder
+	testkit.Must(t, WriteHistory(&lines, r))
+	want := `"kind":"confirm","call":1,"return":2,"outcome":"ok","reservation_id":"h"`
+	if !strings.Contains(lines.String(), want) {
+		t.Errorf("history %s lacks %s", lines.String(), want)
+	}
 	c := resulttest.Comparison(r)
 	c.Plans = []loadtest.Plan{r.Plan}
 	if n := c.Summaries[0].Unknown; n != 0 {
