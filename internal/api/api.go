@@ -220,6 +220,8 @@ type Ledger struct {
 	// Held units are those of reservations; Restocked ones were returned and put back, so their orders count no more.
 	Held      map[Store]int64 `json:"held,omitzero"`
 	Restocked map[Store]int64 `json:"restocked,omitzero"`
+	// Released says that units may have come back to the stock: there were reservations, or returned orders.
+	Released map[Store]bool `json:"released,omitzero"`
 	// KeepKeysMS is for how long an idempotency key is kept, in milliseconds; 0 = forever. An order that repeats a key
 	// later is a new one.
 	KeepKeysMS int64 `json:"keep_keys_ms,omitempty"`

@@ -51,6 +51,8 @@ var (
 		"and orders were asked for")
 	sayExpired = text.Of("%d [order is|orders are] older than the retention of idempotency keys, %s: their stored " +
 		"answers may have been removed")
+	sayReleased = text.Of("reservations ended or orders came back during the run, so what was left of the stock says " +
+		"nothing about the order of the sales, nor about refusals")
 	sayMoved = text.Of("the stored answers to idempotency keys were not compared with the orders: the product was " +
 		"sold while its pages were read; GET /products/{id}/audit reads one moment")
 	sayReusedKeys = text.Of("%d [order uses an idempotency key again|orders use idempotency keys again] after the " +

@@ -78,6 +78,12 @@ func (b *books) page(id int64, l shop.Ledger, first bool, asOf time.Time) api.Le
 			continue
 		}
 		out.Initial[store], out.Stock[store], out.Totals[store] = f.Initial, f.Stock, api.Totals(f.Totals)
+		if f.Released {
+			if out.Released == nil {
+				out.Held, out.Restocked, out.Released = map[api.Store]int64{}, map[api.Store]int64{}, map[api.Store]bool{}
+			}
+			out.Held[store], out.Restocked[store], out.Released[store] = f.Held, f.Restocked, true
+		}
 		if name == stock.Redis {
 			out.Segments = f.Segments
 		}

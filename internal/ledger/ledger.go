@@ -20,6 +20,9 @@ type Order struct {
 	Fence     uint64 `json:"fence,omitempty"`
 	// CreatedMicros is in microseconds since the epoch, by the replica's clock.
 	CreatedMicros int64 `json:"created_us"`
+	// Buyer and ReservationID are on the orders of reservations in Redis; "" elsewhere.
+	Buyer         string `json:"buyer,omitempty"`
+	ReservationID string `json:"reservation_id,omitempty"`
 }
 
 // CreatedAt is CreatedMicros as a time.
@@ -41,7 +44,9 @@ type Facts struct {
 	Totals Totals
 	// Held units are those of reservations; WrittenOff were returned and not put back, Restocked were put back.
 	Held, WrittenOff, Restocked int64
-	LeaseSeq                    uint64 // SQL only
+	// Released says that units may have come back: there were reservations, or returned orders.
+	Released bool
+	LeaseSeq uint64 // SQL only
 	// Way says how the product is sold, and Run names the time since its stock was set; SQL only.
 	Way string
 	Run int64

@@ -17,7 +17,6 @@ var reserveUnit = Mode{
 	Title:    text.Of("hold: the first free rows of a table of units, FOR UPDATE SKIP LOCKED"),
 	Needs:    []Backend{NeedMySQL},
 	Stores:   []Store{SQL},
-	Cart:     true,
 	Reserves: true,
 	Segments: -1,
 	Way:      &byRows,

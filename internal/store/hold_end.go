@@ -410,3 +410,36 @@ func (s *SQL) Overdue(ctx context.Context) (time.Duration, error) {
 	}
 	return time.Duration(now-oldest) * time.Microsecond, nil
 }
+
+// PurgeHolds deletes some reservations that ended long ago: those that no payment came for and that no late payment can
+// revive after ended, the others after kept. One that has an order stays as long as the order.
+func (s *SQL) PurgeHolds(ctx context.Context, ended, kept time.Duration) error {
+	return s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
+		now, err := tx.now()
+		if err != nil {
+			return err
+		}
+		rows, err := tx.conn.QueryContext(ctx, tx.q.holdsEnded, now-ended.Microseconds(), now-kept.Microseconds(), HoldsPage)
+		if err != nil {
+			return statementError(err)
+		}
+		defer func() { _ = rows.Close() }() // rows.Err below reports every error
+		var ids []any
+		for rows.Next() {
+			var id string
+			if err := rows.Scan(&id); err != nil {
+				return statementError(err)
+			}
+			ids = append(ids, id)
+		}
+		if rows.Err() != nil || len(ids) == 0 {
+			return statementError(rows.Err())
+		}
+		for _, query := range []string{tx.q.purgeItems, tx.q.purgeEvents, tx.q.purgePayments, tx.q.purgeHolds} {
+			if err := tx.exec(list(query, len(ids)), ids...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

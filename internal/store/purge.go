@@ -111,24 +111,35 @@ const scanCount = 500
 // returns how many. It finds the products with SCAN. If one product fails, Purge still handles the others, and returns
 // the error.
 func (r *Redis) Purge(ctx context.Context, keep time.Duration) (int64, error) {
-	cluster, ok := r.c.(*redis.ClusterClient)
-	if !ok {
-		return r.purge(ctx, r.c, keep)
-	}
 	var sum atomic.Int64 // the masters are scanned at the same time
-	err := cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error {
-		gone, err := r.purge(ctx, master, keep)
+	err := r.eachServer(ctx, func(ctx context.Context, server redis.Cmdable) error {
+		gone, err := r.scan(ctx, server, "answers", func(product int64) (int64, error) {
+			answers := []string{r.key("answers", product), r.key("answers-old", product), r.key("answers-moved", product)}
+			n, err := purgeScript.Run(ctx, r.c, answers, keep.Milliseconds()).Int64()
+			return n, writeError(err)
+		})
 		sum.Add(gone)
 		return err
 	})
 	return sum.Load(), err
 }
 
-// purge purges the products of one server.
-func (r *Redis) purge(ctx context.Context, server redis.Cmdable, keep time.Duration) (int64, error) {
+// eachServer calls do for the server, on a cluster for all masters at the same time.
+func (r *Redis) eachServer(ctx context.Context, do func(ctx context.Context, server redis.Cmdable) error) error {
+	cluster, ok := r.c.(*redis.ClusterClient)
+	if !ok {
+		return do(ctx, r.c)
+	}
+	return cluster.ForEachMaster(ctx, func(ctx context.Context, master *redis.Client) error { return do(ctx, master) })
+}
+
+// scan calls do for the products that have a key of a family on one server, and sums what it returns. If one product
+// fails, the others are still handled.
+func (r *Redis) scan(ctx context.Context, server redis.Cmdable, family string, do func(product int64) (int64, error)) (int64,
+	error) {
 	var errs []error
 	var cursor uint64
-	head := r.prefix + "answers:{"
+	head := r.prefix + family + ":{"
 	glob := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 	sum, err := inSteps(ctx, func() (gone int64, more bool, err error) {
 		var keys []string
@@ -141,10 +152,9 @@ func (r *Redis) purge(ctx context.Context, server redis.Cmdable, keep time.Durat
 			if !ok || err != nil {
 				continue // not a key of ours
 			}
-			answers := []string{key, r.key("answers-old", product), r.key("answers-moved", product)}
-			n, err := purgeScript.Run(ctx, r.c, answers, keep.Milliseconds()).Int64()
+			n, err := do(product)
 			gone += n
-			errs = append(errs, writeError(err))
+			errs = append(errs, err)
 		}
 		return gone, cursor != 0, nil
 	})

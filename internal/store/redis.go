@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +31,7 @@ import (
 //	initial:{101}    what Reset set
 //	orders:{101}     the orders, JSON, the oldest first
 //	answers:{101}    by idempotency key: fingerprint, status and body of the first answer; see answers.go
+//	holds:{101}      the reservations; for them and what goes with them see redis_hold.go
 type Redis struct {
 	names
 	c        redis.UniversalClient
@@ -38,6 +41,8 @@ type Redis struct {
 	spread   atomic.Bool // Redis is a cluster: no script reaches all keys
 	rooms    rooms
 	avoid    func(keys ...string) error
+	holding  sync.Map     // products whose reservations this process makes -> when it last said so
+	scanned  atomic.Int64 // when the last search for products with reservations began, in microseconds
 }
 
 // NewRedis returns the store on c. Every key starts with prefix. The client must not retry commands by itself
@@ -137,6 +142,13 @@ func (r *Redis) Append(ctx context.Context, o ledger.Order) error {
 // and the keys that also returns for the number of segments that the product may have had. The deletes are separate
 // commands and come first, because Redis executes them even if its memory is full. After an error, repeat it.
 func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, also func(segments int) []string) error {
+	return r.ResetTo(ctx, product, stock, segments, HoldRules{}, also)
+}
+
+// ResetTo is [Redis.Reset] with rules about reservations. The reservations that are held become void at the moment in
+// which the count is set.
+func (r *Redis) ResetTo(ctx context.Context, product, stock int64, segments int, rules HoldRules,
+	also func(segments int) []string) error {
 	old, err := r.splitInto(ctx, product)
 	if err != nil {
 		return err
@@ -152,7 +164,7 @@ func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, a
 	}
 	done, err := pipe.Exec(ctx)
 	if err = writeError(err); err == nil {
-		err = r.setCount(ctx, product, stock, segments)
+		err = r.setCount(ctx, product, stock, segments, rules)
 	}
 	if errors.Is(err, ErrUnavailable) && slices.ContainsFunc(done, applied) { // "nothing happened" would be false
 		err = fmt.Errorf("%w: orders deleted: %w", ErrUnknown, err)
@@ -166,8 +178,8 @@ func succeeded(c redis.Cmder) bool { return c.Err() == nil }
 func applied(c redis.Cmder) bool { return !errors.Is(writeError(c.Err()), ErrUnavailable) }
 
 // setCount writes the count of a product, or those of its segments, in one script; on a cluster in one script per slot,
-// the product itself last. A MULTI would not do: if memory is full, Redis refuses all of it.
-func (r *Redis) setCount(ctx context.Context, product, stock int64, segments int) error {
+// the product itself last, where the new run begins. A MULTI would not do: if memory is full, Redis refuses all of it.
+func (r *Redis) setCount(ctx context.Context, product, stock int64, segments int, rules HoldRules) error {
 	keys, counts := make([]string, segments, segments+2), make([]any, segments, segments+2)
 	for i := range segments {
 		share := stock / int64(segments)
@@ -180,8 +192,15 @@ func (r *Redis) setCount(ctx context.Context, product, stock int64, segments int
 	if segments > 0 {
 		count[1] = segmentedMark + strconv.Itoa(segments)
 	}
+	set := func(keys []string, counts []any) error {
+		args := append(append([]any{len(keys)}, counts...), rules.PerBuyer, cmp.Or(rules.Late, ledger.LateRefund))
+		for _, family := range runFamilies {
+			keys = append(keys, r.key(family, product))
+		}
+		return setScript.Run(ctx, r.c, keys, args...).Err()
+	}
 	if !r.spread.Load() {
-		err := setScript.Run(ctx, r.c, append(keys, own...), append(counts, count...)...).Err()
+		err := set(append(keys, own...), append(counts, count...))
 		if !redis.HasErrorPrefix(err, "CROSSSLOT") {
 			return writeError(err)
 		}
@@ -189,14 +208,14 @@ func (r *Redis) setCount(ctx context.Context, product, stock int64, segments int
 	}
 	pipe := r.c.Pipeline()
 	for i, key := range keys {
-		setScript.Eval(ctx, pipe, []string{key}, counts[i])
+		setScript.Eval(ctx, pipe, []string{key}, 1, counts[i])
 	}
 	if segments > 0 {
 		if _, err := pipe.Exec(ctx); err != nil {
 			return writeError(err)
 		}
 	}
-	return writeError(setScript.Run(ctx, r.c, own, count...).Err())
+	return writeError(set(own, count))
 }
 
 //go:embed lua/set.lua

@@ -22,6 +22,7 @@ type view struct {
 	end  int64 // the number that the next order will have
 	rows []string
 	last string // the row below end, "" if there is none
+	held heldView
 }
 
 // Snapshot reads a product in one script: its facts, and its first orders. The position is the one after them. The
@@ -204,7 +205,8 @@ func (r *Redis) tryView(ctx context.Context, product int64, segments, n int) (v 
 	if v.Initial, err = number(s.initial); err != nil {
 		return v, 0, fmt.Errorf("%w: product %d has a count but no initial count: %w", ErrUnavailable, product, err)
 	}
-	v.end, v.rows, v.last = s.length, s.rows, s.last
+	v.end, v.rows, v.last, v.held = s.length, s.rows, s.last, s.held
+	v.Held, v.WrittenOff, v.Restocked = s.held.held, s.held.writtenOff, s.held.restocked
 	stock, _ := s.stock.(string)
 	mark, isSplit := strings.CutPrefix(stock, segmentedMark)
 	if !isSplit {

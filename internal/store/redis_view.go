@@ -21,13 +21,19 @@ type rawView struct {
 	rows           []string
 	counts         []any // of the segments
 	last           string
+	held           heldView
+}
+
+// heldView is what a snapshot says of reservations and returns.
+type heldView struct {
+	held, overdue, writtenOff, restocked, now, run, perBuyer, changes int64
 }
 
 // rawView reads a product, its first n orders, and its segments, at one moment.
 func (r *Redis) rawView(ctx context.Context, product int64, segments, n int) (s rawView, err error) {
-	keys := make([]string, 3, 3+segments)
-	for i, family := range []string{"stock", "initial", "orders"} {
-		keys[i] = r.key(family, product)
+	keys := make([]string, 0, 7+segments)
+	for _, family := range []string{"stock", "initial", "orders", "due", "holds", "returned", "rules"} {
+		keys = append(keys, r.key(family, product))
 	}
 	for i := range segments {
 		keys = append(keys, r.segmentKey(product, i))
@@ -36,7 +42,7 @@ func (r *Redis) rawView(ctx context.Context, product int64, segments, n int) (s 
 	if err != nil {
 		return s, readError(err, product)
 	}
-	if len(v) != 6 {
+	if len(v) != 7 {
 		return s, fmt.Errorf("%w: redis: product %d was read as %d values", ErrUnavailable, product, len(v))
 	}
 	s.stock, s.initial = v[0], v[1]
@@ -48,6 +54,16 @@ func (r *Redis) rawView(ctx context.Context, product int64, segments, n int) (s 
 	}
 	s.counts, _ = v[4].([]any)
 	s.last, _ = v[5].(string)
+	sums, _ := v[6].([]any)
+	h := &s.held
+	for i, to := range []*int64{&h.held, &h.overdue, &h.writtenOff, &h.restocked, &h.now, &h.run, &h.perBuyer, &h.changes} {
+		if i >= len(sums) {
+			break
+		}
+		if *to, err = number(sums[i]); err != nil {
+			return s, fmt.Errorf("%w: redis: product %d was read with %v", ErrUnavailable, product, sums)
+		}
+	}
 	return s, nil
 }
 

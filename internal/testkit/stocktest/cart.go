@@ -38,7 +38,7 @@ func (c cell) refusesCarts(t *testing.T) bool {
 	t.Helper()
 	var items []stock.Item
 	for range 20 {
-		items = append(items, stock.Item{ProductID: c.h.Product(t, 9, min(c.mode.Segments, 0)), Quantity: 1})
+		items = append(items, stock.Item{ProductID: c.h.Product(t, 9, 0), Quantity: 1})
 	}
 	_, err := c.cartSent(t, items...)
 	var invalid *stock.InvalidError
@@ -66,7 +66,7 @@ func (c cell) cartSent(t *testing.T, items ...stock.Item) (stock.Receipt, error)
 
 // cartMerged: one order, a row per product, and the lines of one product added up.
 func (c cell) cartMerged(t *testing.T) {
-	p, q := c.h.Product(t, 9, min(c.mode.Segments, 0)), c.h.Product(t, 9, min(c.mode.Segments, 0))
+	p, q := c.h.Product(t, 9, 0), c.h.Product(t, 9, 0)
 	w := c.h.Replicas[0].Watch(t, nil)
 	item := func(id, n int64) stock.Item { return stock.Item{ProductID: id, Quantity: n} }
 	req := Cart(keyOf(p, "cart"), item(q, 1), item(p, 2), item(q, 3))
@@ -105,7 +105,7 @@ func (c cell) cartMerged(t *testing.T) {
 
 // cartRefused: if one item is refused, all are, and the error names it.
 func (c cell) cartRefused(t *testing.T) {
-	p, q, r := c.h.Product(t, 5, min(c.mode.Segments, 0)), c.h.Product(t, 1, min(c.mode.Segments, 0)), c.h.Product(t, 1, min(c.mode.Segments, 0))
+	p, q, r := c.h.Product(t, 5, 0), c.h.Product(t, 1, 0), c.h.Product(t, 1, 0)
 	item := func(id, n int64) stock.Item { return stock.Item{ProductID: id, Quantity: n} }
 	for name, refused := range map[string]struct {
 		items []stock.Item
@@ -143,7 +143,7 @@ func (c cell) cartRefused(t *testing.T) {
 func (c cell) cartRivals(t *testing.T) {
 	const clients, each, sold = 9, 8, 48
 	for range Rounds {
-		p, q := c.h.Product(t, clients*each, min(c.mode.Segments, 0)), c.h.Product(t, 2*sold+1, min(c.mode.Segments, 0))
+		p, q := c.h.Product(t, clients*each, 0), c.h.Product(t, 2*sold+1, 0)
 		histories := make([][]audit.Op, clients) // as the second product sees them
 		begin, start := time.Now(), make(chan struct{})
 		var wg sync.WaitGroup

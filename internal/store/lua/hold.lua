@@ -1,0 +1,72 @@
+-- What the scripts hold_*.lua share, one of which follows in the same script. Times are microseconds of TIME. A reservation is JSON with
+-- numbers as strings, because cjson rounds them to fourteen digits.
+-- KEYS: 1 the count, 2 orders, 3 rules, 4 holds, 5 due, 6 payments, 7 buyers, 8 buyer-holds, 9 hold-keys, 10 returned, 11 closed,
+-- 12 holds-old, 13 payments-old (see redis_hold.go); last, where a request has a payment or a key, and unless Redis is a cluster, its claim.
+local call, time = redis.call, redis.call('TIME')
+local now, hour, week = time[1] * 1000000 + time[2], 3600000000, 604800000000
+local text -- of the reservation that was read or written last
+local function whole(n) return string.format('%.0f', n) end
+local function counted() return tonumber(call('GET', KEYS[1]) or '') end
+
+-- Reads a reservation; nil = there is none. A held one of an earlier run is void: its units went with the run.
+local function find(id)
+  local present = call('HGET', KEYS[4], id)
+  text = present or call('HGET', KEYS[12], id)
+  if not text then return end
+  local h = cjson.decode(text)
+  h.old = not present
+  if h.old and h.state == 'held' then
+    h.state = 'void'
+    text = cjson.encode(h)
+  end
+  assert(h.state ~= 'held' or counted(), 'the count is lost') -- before anything is written
+  return h
+end
+
+local function overdue(h) return h.state == 'held' and now >= tonumber(h.expires_us) end
+
+-- Changes the state of a reservation of this run, and notes that for the judge. A closed one is deleted after a week, or after an hour if
+-- neither a payment nor a key may ask for it again.
+local function move(id, h, to, replica)
+  h.events = table.concat({h.events .. h.state, to, h.expires_us, whole(now), replica .. '\n'}, ' ')
+  h.state, h.changed_us, h.old = to, whole(now), nil
+  text = cjson.encode(h)
+  call('HSET', KEYS[4], id, text)
+  call('HINCRBY', KEYS[3], 'changes', 1)
+  if to == 'held' then return end
+  call('ZADD', KEYS[11], whole(now + ((h.key or h.late == 'rehold' or to == 'confirmed') and week or hour)), id)
+end
+
+-- Takes units from the stock, and from the buyer's limit if there is one. Otherwise returns why not, and how many there are.
+local function take(h)
+  local stock, limit, quantity = counted(), h.buyer and call('HGET', KEYS[3], 'per_buyer'), tonumber(h.quantity)
+  if limit and (call('HGET', KEYS[7], h.buyer) or 0) + quantity > tonumber(limit) then return 'limit', 0 end
+  if stock < quantity then return 'short', stock end
+  call('DECRBY', KEYS[1], h.quantity)
+  if limit then call('HINCRBY', KEYS[7], h.buyer, h.quantity) end
+end
+
+-- Removes a reservation from the list of those that hold units of its buyer's limit.
+local function unlist(id, h)
+  local ids = h.buyer and call('HGET', KEYS[8], h.buyer)
+  local from, to = (ids or ''):find(id .. ' ', 1, true)
+  if not from then return end
+  ids = ids:sub(1, from - 1) .. ids:sub(to + 1)
+  if ids == '' then call('HDEL', KEYS[8], h.buyer) else call('HSET', KEYS[8], h.buyer, ids) end
+end
+
+-- Gives units back to the stock and to the buyer's limit.
+local function give(id, h)
+  call('INCRBY', KEYS[1], h.quantity)
+  if not h.buyer or call('HEXISTS', KEYS[7], h.buyer) == 0 then return end
+  if call('HINCRBY', KEYS[7], h.buyer, '-' .. h.quantity) <= 0 then call('HDEL', KEYS[7], h.buyer) end
+  unlist(id, h)
+end
+
+-- Returns the owner of the claim if it is another product than own, and its claim is not void.
+local function taken(own, void)
+  local owner = KEYS[14] and call('GET', KEYS[14])
+  return owner and owner:match('^%d+') ~= own:match('^%d+') and owner ~= void and owner
+end
+
+local function claim(own, ms) if KEYS[14] then call('SET', KEYS[14], own, 'PX', ms) end end

@@ -1,0 +1,34 @@
+-- Makes an order of a reservation, or says that its payment goes back; each payment has one end, which is kept.
+-- ARGV: 1 the reservation, 2 the replica, 3 the payment, 4 the order, 5 and 6 its JSON before and after what the reservation knows, and for
+-- the payment's claim: 7 the owner, 8 an owner whose claim is void, 9 the milliseconds to keep it.
+-- Returns 'done' or 'replay' with the reservation's JSON and the order ('' = refund); or 'none'; 'reused'; 'claimed' with the owner.
+local id, replica, payment, order = ARGV[1], ARGV[2], ARGV[3], ''
+local owner = taken(ARGV[7], ARGV[8])
+if owner then return {'claimed', owner} end
+local h, paid = find(id), call('HGET', KEYS[6], payment) or call('HGET', KEYS[13], payment)
+if paid then
+  local of, made = paid:match('^(%S+) (%S*) ')
+  if of ~= id then return {'reused'} end
+  return {'replay', text or '', made}
+end
+if not h then return {'none'} end
+call('ZREM', KEYS[5], id) -- first: Redis allows it even if memory is full, and then allows the rest of the script
+local fresh, old = overdue(h), h.old
+if fresh then move(id, h, 'expired', replica) end
+-- a refund is kept for a week, and no payment that had one may become an order: so after a week no late payment does
+local late = h.state == 'expired' and h.late == 'rehold' and not old and now < h.expires_us + week
+if h.state == 'held' or late and (fresh or not take(h)) then
+  order, h.order_id = ARGV[4], ARGV[4]
+  move(id, h, 'confirmed', replica)
+  unlist(id, h)
+  call('RPUSH', KEYS[2], ARGV[5] .. h.order .. ARGV[6] .. whole(now) .. '}')
+elseif fresh then give(id, h) end
+call('HSET', old and KEYS[13] or KEYS[6], payment, table.concat({id, order, whole(now)}, ' '))
+if old then
+  call('PEXPIRE', KEYS[13], week / 1000)
+elseif order == '' then
+  call('HINCRBY', KEYS[3], 'changes', 1)
+  call('ZADD', KEYS[11], whole(now + week), id, whole(now + week), 'payment ' .. payment)
+end
+claim(ARGV[7], ARGV[9])
+return {'done', text, order}

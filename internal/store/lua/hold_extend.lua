@@ -1,0 +1,14 @@
+-- Moves the deadline of a reservation, once and never to an earlier one; ends it if it is overdue.
+-- ARGV: 1 the reservation, 2 the replica, 3 how many microseconds from now. Returns 'done' with its JSON, or 'none'.
+local h = find(ARGV[1])
+if not h then return {'none'} end
+if overdue(h) then
+  call('ZREM', KEYS[5], ARGV[1]) -- first: see hold_confirm.lua
+  move(ARGV[1], h, 'expired', ARGV[2])
+  give(ARGV[1], h)
+elseif h.state == 'held' and h.extended_us == '0' then
+  h.expires_us, h.extended_us = whole(math.max(now + ARGV[3], tonumber(h.expires_us))), whole(now)
+  call('ZADD', KEYS[5], h.expires_us, ARGV[1])
+  move(ARGV[1], h, 'held', ARGV[2])
+end
+return {'done', text}

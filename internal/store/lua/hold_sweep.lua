@@ -1,0 +1,27 @@
+-- Ends overdue reservations, and deletes closed ones that nobody can ask for any more. ARGV: 1 how many at most, 2 the replica.
+-- Returns how many were overdue, and those of them that could not be read; they are not looked at again.
+local due = call('ZRANGEBYSCORE', KEYS[5], '-inf', whole(now), 'LIMIT', 0, ARGV[1])
+local reply = {#due}
+assert(#due == 0 or counted(), 'the count is lost')
+for _, id in ipairs(due) do
+  call('ZREM', KEYS[5], id)
+  local ok, h = pcall(find, id)
+  if not ok or not h then
+    reply[#reply + 1] = id
+  elseif overdue(h) then
+    move(id, h, 'expired', ARGV[2])
+    give(id, h)
+  end
+end
+for _, gone in ipairs(call('ZRANGEBYSCORE', KEYS[11], '-inf', whole(now), 'LIMIT', 0, ARGV[1])) do
+  call('ZREM', KEYS[11], gone)
+  call('HINCRBY', KEYS[3], 'changes', 1)
+  local payment, ok, h = gone:match('^payment (.*)$'), pcall(find, gone)
+  if payment then
+    call('HDEL', KEYS[6], payment)
+  else
+    if ok and h and h.key then call('HDEL', KEYS[9], h.key) end
+    call('HDEL', KEYS[4], gone)
+  end
+end
+return reply

@@ -1,0 +1,372 @@
+package store
+
+import (
+	"context"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
+)
+
+// A reservation in Redis is one field of a hash in its product's slot, and each arrow of its life is one script, so that
+// nothing is ever half done, and the clock is TIME of the script. The keys:
+//
+//	holds:{101}         by id: the reservation, JSON
+//	due:{101}           those that are held, by deadline
+//	closed:{101}        those that are not, and refunded payments, by when they may be deleted
+//	payments:{101}      by payment: reservation, order ("" = refunded), time
+//	buyers:{101}        by buyer: the units that count for the limit
+//	buyer-holds:{101}   by buyer: the reservations that hold such units
+//	hold-keys:{101}     by key: the reservation that it made
+//	returned:{101}      by order: quantity, and whether it was restocked
+//	rules:{101}         run, limit per buyer, late payments, and the number of changes
+//	holds-old:{101}     holds of the run before, for a week: those that were held are void; payments-old likewise
+//	payment:<payment>   the claim of a payment: it is for a reservation of this product; hold-key:<key> likewise
+//	holding             the products that may have reservations, for the sweeper
+
+// holdFamilies are the KEYS of the scripts hold_*.lua, and runFamilies those of set.lua after the counts.
+var (
+	holdFamilies = []string{"stock", "orders", "rules", "holds", "due", "payments", "buyers", "buyer-holds", "hold-keys",
+		"returned", "closed", "holds-old", "payments-old"}
+	runFamilies = []string{"rules", "holds", "holds-old", "payments", "payments-old", "orders", "due", "buyers",
+		"buyer-holds", "hold-keys", "returned", "closed"}
+)
+
+//go:embed lua/hold*.lua
+var holdSources embed.FS
+
+// holdScript returns the script of an arrow.
+func holdScript(arrow string) *redis.Script {
+	var text []byte
+	for _, name := range []string{"hold", "hold_" + arrow} {
+		part, err := holdSources.ReadFile("lua/" + name + ".lua")
+		if err != nil {
+			panic(err) // the program was built without it
+		}
+		text = append(text, part...)
+	}
+	return redis.NewScript(string(text))
+}
+
+var makeScript, confirmScript, cancelScript, extendScript, readScript, sweepScript, returnScript = holdScript("make"),
+	holdScript("confirm"), holdScript("cancel"), holdScript("extend"), holdScript("read"), holdScript("sweep"),
+	holdScript("return")
+
+// paymentClaim is how long a payment belongs to the product that it first came for.
+const paymentClaim = 7 * 24 * time.Hour
+
+// keptHold is a reservation as Redis has it.
+type keptHold struct {
+	Key         []byte           `json:"key,omitempty"`
+	Fingerprint []byte           `json:"fingerprint,omitempty"`
+	Mode        string           `json:"mode"`
+	Replica     string           `json:"replica"`
+	Buyer       string           `json:"buyer,omitempty"`
+	Quantity    int64            `json:"quantity,string"`
+	Order       string           `json:"order"` // what an order has from its reservation
+	State       ledger.HoldState `json:"state,omitempty"`
+	Late        string           `json:"late,omitempty"`
+	Run         int64            `json:"run,omitempty,string"`
+	Left        int64            `json:"left,omitempty,string"` // in stock, after the hold
+	Expires     int64            `json:"expires_us,omitempty,string"`
+	Extended    int64            `json:"extended_us,omitempty,string"`
+	Created     int64            `json:"created_us,omitempty,string"`
+	Changed     int64            `json:"changed_us,omitempty,string"`
+	OrderID     string           `json:"order_id,omitempty"`
+	Events      string           `json:"events,omitempty"` // a line each: was, now, deadline, time, replica
+}
+
+func decodeHold(id, text string) (k keptHold, h ledger.Hold, err error) {
+	product, err := holdProductOf(id)
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &k)
+	}
+	if err != nil {
+		return k, h, fmt.Errorf("%w: redis: reservation %s: %w", ErrUnavailable, id, err)
+	}
+	return k, ledger.Hold{
+		ID: id, Key: k.Key, Fingerprint: k.Fingerprint, Mode: k.Mode, Replica: k.Replica, Buyer: k.Buyer, State: k.State,
+		Late: k.Late, ExpiresMicros: k.Expires, ExtendedMicros: k.Extended, CreatedMicros: k.Created, ChangedMicros: k.Changed,
+		Items: []ledger.HoldItem{{ProductID: product, Quantity: k.Quantity, Run: k.Run, OrderID: k.OrderID}},
+	}, nil
+}
+
+// holdProductOf returns the product of a reservation, which its id names: redis-101-<uuid>.
+func holdProductOf(id string) (int64, error) {
+	rest, ok := strings.CutPrefix(id, "redis-")
+	digits, _, more := strings.Cut(rest, "-")
+	product, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || !more || err != nil {
+		return 0, ErrNoHold
+	}
+	return product, nil
+}
+
+// arrow runs one of the scripts hold_*.lua. A lost answer is asked for again: each script knows what it has done.
+func (r *Redis) arrow(ctx context.Context, script *redis.Script, keys []string, args ...any) ([]any, error) {
+	for lost := 0; ; lost++ {
+		if err := ctx.Err(); err != nil && lost == 0 {
+			return nil, fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
+		}
+		reply, err := r.eval(script, keys, args)
+		if err == nil {
+			if list, ok := reply.([]any); ok && len(list) > 0 {
+				return list, nil
+			}
+			return nil, fmt.Errorf("%w: redis: the script answered %v", ErrUnknown, reply)
+		}
+		err = sellError(err)
+		if !errors.Is(err, ErrUnknown) && lost > 0 { // this try did not arrive; the one before may have been executed
+			err = fmt.Errorf("%w: an answer was lost, and then: %w", ErrUnknown, err)
+		} else if errors.Is(err, ErrUnknown) && lost+1 < sellTries {
+			continue
+		}
+		return nil, err
+	}
+}
+
+func (r *Redis) holdKeys(product int64) []string {
+	keys := make([]string, len(holdFamilies), len(holdFamilies)+1)
+	for i, family := range holdFamilies {
+		keys[i] = r.key(family, product)
+	}
+	return keys
+}
+
+// holdClaim is the claim of a payment or of a key by a product: no other product's slot may use it too.
+type holdClaim struct {
+	name    string // of the claim
+	family  string // of the hash in which the product that uses it has it
+	field   string
+	product int64
+	keep    time.Duration
+	void    string // the owner whose claim is void
+	reused  error  // what a use by another product is
+}
+
+// claimed runs a script that claims: together with the rest, or on a cluster before it, where the claim is in another
+// slot.
+func (r *Redis) claimed(ctx context.Context, script *redis.Script, c holdClaim, args ...any) ([]any, error) {
+	for {
+		keys, together := r.holdKeys(c.product), !r.spread.Load()
+		own := strconv.FormatInt(c.product, 10) + "@" // the time of the claim tells how long a request may be in flight
+		var owner string
+		if together {
+			keys = append(keys, r.prefix+c.name)
+		} else {
+			own += strconv.FormatInt(time.Now().UnixMilli(), 10)
+			reply, err := r.eval(claimScript, []string{r.prefix + c.name},
+				[]any{own, c.void, c.keep.Milliseconds(), refusedClaim.Milliseconds()})
+			if err != nil { // the claim may have been made, but nothing else
+				return nil, fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
+			}
+			owner, _ = reply.(string)
+		}
+		var list []any
+		var err error
+		if product, _ := parseOwner(owner); together || product == c.product {
+			list, err = r.arrow(ctx, script, keys, append(args, own, c.void, c.keep.Milliseconds())...)
+			if errors.Is(err, ErrCrossSlot) && together {
+				r.spread.Store(true)
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			if list[0] != "claimed" {
+				if !together && owner == own && list[0] != "held" && list[0] != "earlier" && list[0] != "done" {
+					_, _ = r.eval(unclaimScript, []string{r.prefix + c.name}, []any{own, refusedClaim.Milliseconds()})
+				}
+				return list, nil
+			}
+			owner = textAt(list, 1)
+		}
+		if err := r.heldBy(ctx, c, owner); err != nil {
+			return nil, err
+		}
+		c.void = owner
+	}
+}
+
+// heldBy says whether a claim of another product stands: nil = it is void.
+func (r *Redis) heldBy(ctx context.Context, c holdClaim, owner string) error {
+	product, made := parseOwner(owner)
+	used, err := r.c.HExists(ctx, r.key(c.family, product), c.field).Result()
+	if err == nil && !used {
+		used, err = r.c.HExists(ctx, r.key(c.family+"-old", product), c.field).Result()
+	}
+	held := time.Since(made)
+	switch {
+	case err != nil:
+		return readError(err, product)
+	case used:
+		return c.reused
+	case held < claimGrace:
+		return &KeyBusyError{Product: product, Held: held, Left: claimGrace - held}
+	}
+	return nil
+}
+
+// textAt returns a part of a reply, "" if there is none.
+func textAt(list []any, i int) string {
+	if i >= len(list) {
+		return ""
+	}
+	s, _ := list[i].(string)
+	return s
+}
+
+// Reserve holds the units of h for the given time, and returns it with its run, times and rules, and the stock that it
+// left. Its id is "redis-<product>-<uuid>". With a key: if the key has made a reservation with the same fingerprint, that
+// one is returned as it was then, earlier is set, and nothing was done; one with another fingerprint is
+// [idempotency.ErrKeyReused]. More than one product is [ErrCrossSlot].
+func (r *Redis) Reserve(ctx context.Context, h ledger.Hold, hold time.Duration) (made ledger.Hold, remaining int64,
+	earlier bool, err error) {
+	if len(h.Items) != 1 {
+		return h, 0, false, fmt.Errorf("%w: a reservation in Redis holds one product", ErrCrossSlot)
+	}
+	item := h.Items[0]
+	if product, err := holdProductOf(h.ID); err != nil || product != item.ProductID {
+		return h, 0, false, fmt.Errorf("%w: %q is no id for a reservation of product %d", ErrUnavailable, h.ID, item.ProductID)
+	}
+	if err := r.announce(ctx, item.ProductID); err != nil {
+		return h, 0, false, err
+	}
+	kept, err := json.Marshal(keptHold{
+		Key: h.Key, Fingerprint: h.Fingerprint, Mode: h.Mode, Replica: h.Replica, Buyer: h.Buyer, Quantity: item.Quantity,
+		Order: orderPart(h),
+	})
+	if err != nil {
+		return h, 0, false, err
+	}
+	key := base64.StdEncoding.EncodeToString(h.Key)
+	args := []any{h.ID, kept, hold.Microseconds(), h.Replica, key}
+	var list []any
+	if key == "" {
+		list, err = r.arrow(ctx, makeScript, r.holdKeys(item.ProductID), args...)
+	} else {
+		list, err = r.claimed(ctx, makeScript, holdClaim{name: "hold-key:" + string(h.Key), family: "hold-keys", field: key,
+			product: item.ProductID, keep: paymentClaim, reused: idempotency.ErrKeyReused}, args...)
+	}
+	if err != nil {
+		return h, 0, false, err
+	}
+	return madeHold(h, list)
+}
+
+func madeHold(h ledger.Hold, list []any) (ledger.Hold, int64, bool, error) {
+	item := h.Items[0]
+	switch list[0] {
+	case "held", "earlier":
+		k, made, err := decodeHold(textAt(list, 1), textAt(list, 2))
+		if err == nil && string(made.Fingerprint) != string(h.Fingerprint) {
+			err = idempotency.ErrKeyReused
+		}
+		if err != nil {
+			return made, 0, false, err
+		}
+		first, err := holdEvents(made.ID, k.Events)
+		if err != nil {
+			return made, 0, false, err
+		}
+		made.State, made.ExpiresMicros, made.ExtendedMicros = ledger.Held, first[0].DeadlineMicros, 0
+		made.ChangedMicros, made.Items[0].OrderID = made.CreatedMicros, ""
+		return made, k.Left, list[0] == "earlier", nil
+	case "unknown":
+		return h, 0, false, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: item.ProductID}
+	case "segmented":
+		return h, 0, false, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
+	}
+	refused := &ShortError{Err: ErrShort, ProductID: item.ProductID, Requested: item.Quantity}
+	refused.Available, _ = strconv.ParseInt(textAt(list, 1), 10, 64)
+	if list[0] == "limit" {
+		refused.Err, refused.Holders = ErrLimit, strings.Fields(textAt(list, 2))
+	}
+	return h, 0, false, refused
+}
+
+// orderPart renders what an order will have from its reservation.
+func orderPart(h ledger.Hold) string {
+	b := strconv.AppendInt([]byte(`,"product_id":`), h.Items[0].ProductID, 10)
+	b = strconv.AppendInt(append(b, `,"quantity":`...), h.Items[0].Quantity, 10)
+	b = quote(append(b, `,"mode":`...), h.Mode)
+	b = quote(append(b, `,"reservation_id":`...), h.ID)
+	if h.Buyer != "" {
+		b = quote(append(b, `,"buyer":`...), h.Buyer)
+	}
+	return string(b)
+}
+
+// Confirm is like [SQL.Confirm].
+func (r *Redis) Confirm(ctx context.Context, id, replica, order string, payment []byte) (Ended, error) {
+	product, err := holdProductOf(id)
+	if err != nil {
+		return Ended{}, err
+	}
+	tail := quote([]byte(`,"replica":`), replica)
+	tail = base64.StdEncoding.AppendEncode(append(tail, `,"key":"`...), payment)
+	tail = append(tail, `","created_us":`...)
+	list, err := r.claimed(ctx, confirmScript, holdClaim{name: "payment:" + string(payment), family: "payments",
+		field: string(payment), product: product, keep: paymentClaim, reused: ErrPaymentReused},
+		id, replica, payment, order, quote([]byte(`{"id":`), order), tail)
+	if err != nil {
+		return Ended{}, err
+	}
+	e := Ended{OrderID: textAt(list, 2)}
+	if list[0] == "reused" {
+		return e, ErrPaymentReused
+	}
+	e.Refund, e.Replay = e.OrderID == "", list[0] == "replay" && e.OrderID != order
+	if list[0] == "replay" && textAt(list, 1) == "" { // the payment has outlived its reservation
+		e.Hold = ledger.Hold{ID: id, State: ledger.Confirmed}
+		return e, nil
+	}
+	e.Hold, err = endedHold(id, list)
+	return e, err
+}
+
+// Cancel is like [SQL.Cancel].
+func (r *Redis) Cancel(ctx context.Context, id, replica string) (Ended, error) {
+	h, err := r.end(ctx, cancelScript, id, replica)
+	return Ended{Hold: h}, err
+}
+
+// Extend is like [SQL.Extend].
+func (r *Redis) Extend(ctx context.Context, id, replica string, hold time.Duration) (Ended, error) {
+	h, err := r.end(ctx, extendScript, id, replica, hold.Microseconds())
+	return Ended{Hold: h}, err
+}
+
+// ReadHold reads a reservation. An overdue one is told as expired, and a held one of an earlier run as void.
+func (r *Redis) ReadHold(ctx context.Context, id string) (ledger.Hold, error) {
+	return r.end(ctx, readScript, id)
+}
+
+func (r *Redis) end(ctx context.Context, script *redis.Script, id string, args ...any) (ledger.Hold, error) {
+	product, err := holdProductOf(id)
+	if err != nil {
+		return ledger.Hold{}, err
+	}
+	list, err := r.arrow(ctx, script, r.holdKeys(product), append([]any{id}, args...)...)
+	if err != nil {
+		return ledger.Hold{}, err
+	}
+	return endedHold(id, list)
+}
+
+func endedHold(id string, list []any) (ledger.Hold, error) {
+	if list[0] == "none" {
+		return ledger.Hold{}, ErrNoHold
+	}
+	_, h, err := decodeHold(id, textAt(list, 1))
+	return h, err
+}

@@ -1,0 +1,139 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lastitem/internal/ledger"
+)
+
+const (
+	// announceEvery is how often a process says again which products it holds: a failover may have lost that.
+	announceEvery = 30 * time.Second
+	// scanEvery is how often a process looks for products with reservations that nobody has announced.
+	scanEvery = 10 * time.Minute
+)
+
+// announce adds a product to those that the sweepers of all replicas look at. That comes before the product's first
+// reservation, so that none is left alone; nothing is ever removed.
+func (r *Redis) announce(ctx context.Context, product int64) error {
+	last, _ := r.holding.Load(product)
+	if at, ok := last.(time.Time); ok && time.Since(at) < announceEvery {
+		return nil
+	}
+	now := time.Now()
+	if err := r.c.SAdd(ctx, r.prefix+"holding", product).Err(); err != nil { // alone it changes nothing
+		return fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
+	}
+	r.holding.Store(product, now)
+	return nil
+}
+
+// Sweep ends overdue reservations, atMost of them, and returns how many it has looked at: fewer than atMost = no more
+// are due. A product or a reservation that cannot be read is left out; the error says which.
+func (r *Redis) Sweep(ctx context.Context, atMost int, replica string) (seen int, err error) {
+	products, err := r.held(ctx)
+	for _, product := range products {
+		if seen >= atMost || ctx.Err() != nil {
+			break
+		}
+		list, one := r.arrow(ctx, sweepScript, r.holdKeys(product), atMost-seen, replica)
+		if one != nil {
+			err = errors.Join(err, fmt.Errorf("the reservations of product %d: %w", product, one))
+			continue
+		}
+		n, _ := list[0].(int64)
+		seen += int(n)
+		for _, id := range list[1:] {
+			err = errors.Join(err, fmt.Errorf("%w: redis: reservation %v of product %d", ErrUnavailable, id, product))
+		}
+	}
+	return seen, err
+}
+
+// held lists the products that may have reservations.
+func (r *Redis) held(ctx context.Context) (products []int64, err error) {
+	now, last := time.Now().UnixMicro(), r.scanned.Load()
+	if now-last >= scanEvery.Microseconds() && r.scanned.CompareAndSwap(last, now) {
+		if err = r.scanHolds(ctx); err != nil {
+			r.scanned.Store(last)
+		}
+	}
+	r.holding.Range(func(product, _ any) bool {
+		err = errors.Join(err, r.announce(ctx, product.(int64)))
+		return true
+	})
+	members, failed := r.c.SMembers(ctx, r.prefix+"holding").Result()
+	if failed != nil {
+		return nil, fmt.Errorf("%w: redis: %w", ErrUnavailable, failed)
+	}
+	for _, m := range members {
+		if product, failed := strconv.ParseInt(m, 10, 64); failed == nil {
+			products = append(products, product)
+		}
+	}
+	return products, err
+}
+
+// scanHolds finds products with reservations by their keys.
+func (r *Redis) scanHolds(ctx context.Context) error {
+	return r.eachServer(ctx, func(ctx context.Context, server redis.Cmdable) error {
+		_, err := r.scan(ctx, server, "due", func(product int64) (int64, error) { return 0, r.announce(ctx, product) })
+		return err
+	})
+}
+
+// Return takes an order back, once: its units go to the stock, or are written off. A repetition changes nothing and
+// returns the first answer.
+func (r *Redis) Return(ctx context.Context, product int64, order string, restock bool) (quantity int64, restocked bool,
+	err error) {
+	back := map[bool]int{true: 1}[restock]
+	for range maxMoves {
+		at, text, o, err := r.findOrder(ctx, product, order)
+		if err != nil {
+			return 0, false, err
+		}
+		list, err := r.arrow(ctx, returnScript, r.holdKeys(product), order, at, text, o.Quantity, back, o.Buyer)
+		if err != nil {
+			return 0, false, err
+		}
+		switch units, put, ok := strings.Cut(textAt(list, 0), " "); {
+		case units == "segmented":
+			return 0, false, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: product}
+		case ok:
+			quantity, err = strconv.ParseInt(units, 10, 64)
+			return quantity, put == "1", err
+		}
+	}
+	return 0, false, setAgain(product)
+}
+
+// findOrder finds an order and its position in the list, from the newest on.
+func (r *Redis) findOrder(ctx context.Context, product int64, id string) (at int64, text string, o ledger.Order, err error) {
+	n, err := r.c.LLen(ctx, r.key("orders", product)).Result()
+	if err != nil {
+		return 0, "", o, readError(err, product)
+	}
+	head := string(quote([]byte(`{"id":`), id)) + ","
+	for end := n; end > 0; end -= batchRows {
+		from := max(end-batchRows, 0)
+		rows, err := r.rows(ctx, product, from, end)
+		if err != nil {
+			return 0, "", o, err
+		}
+		for i, text := range rows {
+			if strings.HasPrefix(text, head) {
+				err := json.Unmarshal([]byte(text), &o)
+				return from + int64(i), text, o, err
+			}
+		}
+	}
+	return 0, "", o, ErrNoOrder
+}
