@@ -143,6 +143,7 @@ func (j *holdJudge) released(id string, call int64) (freed, free int64) {
 func (j *holdJudge) tooMuch() {
 	if most := peak(j.takes); most > j.book.Initial {
 		j.find('O')
+		j.r.Oversold = max(j.r.Oversold, most-j.book.Initial)
 		j.violate("O", sayHeldTooMuch, most, j.book.Initial)
 	}
 	if j.book.PerBuyer == 0 {
