@@ -2,7 +2,6 @@ package loadtest
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -45,7 +44,8 @@ func TestRunJudgesReservations(t *testing.T) {
 			testkit.Must(t, err)
 			v, h := res.Verdicts[0], res.Holds
 			exact := v.Verdict == audit.Exact && res.Finding == audit.Confirmed
-			if !strings.Contains(v.Found, tt.found) || tt.found == "" && !exact {
+			// A refund with an order is also an order of a reservation that has expired.
+			if v.Found != tt.found && v.Found != "O"+tt.found || tt.found == "" && !exact {
 				t.Errorf("verdict %s, found %q, violations %q, missing %q, want %q", v.Verdict, v.Found, v.Violations, v.Missing,
 					tt.found)
 			}

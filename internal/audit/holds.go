@@ -324,10 +324,15 @@ func (j *holdJudge) answers() {
 		byPayment[o.PaymentID] = o.ID
 	}
 	var lost, absent, refunded, kept []string
+	purged := 0
 	for _, op := range j.ops {
 		switch {
 		case op.Kind == Reserve && op.Outcome == OK:
-			if _, there := j.holds[op.HoldID]; !there {
+			switch _, there := j.holds[op.HoldID]; {
+			case there:
+			case j.purged(op):
+				purged++
+			default:
 				absent = append(absent, op.HoldID)
 			}
 		case op.Kind == Confirm && op.Outcome == OK && byPayment[op.PaymentID] != op.OrderID:
@@ -345,6 +350,9 @@ func (j *holdJudge) answers() {
 	if len(refunded) > 0 {
 		j.find('D')
 		j.r.Doubles = len(refunded)
+	}
+	if purged > 0 {
+		j.skip(sayPurged, purged)
 	}
 	j.named(lost, "A", sayAckHold)
 	j.named(absent, "A", sayLostHold)

@@ -349,6 +349,12 @@ func TestHoldsExpiryInTime(t *testing.T) {
 	two, twice := expiring(t, "a", "b")
 	moved := slices.Clone(ops)
 	moved[0].Call, moved[0].Return = 1e9, 2e9
+	late := func(book HoldBook, ops []HoldOp) (HoldBook, []HoldOp) { // two hours later, another reservation is gone
+		book.AsOf += 2 * 3600e6
+		return book, append(slices.Clone(ops), HoldOp{Kind: Reserve, Outcome: OK, HoldID: "gone", Quantity: 1, Call: 1,
+			Return: 2})
+	}
+	old, gone := late(one, ops)
 	unstamped, _ := expiring(t, "a")
 	unstamped.Events[1].CommittedMicros = 0
 	for name, tt := range map[string]struct {
@@ -362,6 +368,9 @@ func TestHoldsExpiryInTime(t *testing.T) {
 		"refused after the sweep":             {one, append(slices.Clone(ops), refused(152e6, 160e6)), "U", false},
 		"refused after a sweep without stamp": {unstamped, append(slices.Clone(ops), refused(152e6, 160e6)), "", false},
 		"held twice, expired since":           {two, twice, "O", false},
+		"removed after an hour":               {old, gone, "", true},
+		"lost within the hour":                {one, gone, "A", false},
+		"a lost release excuses":              {one, append(slices.Clone(gone), refused(152e6, 160e6)), "A", false},
 		"a clock was set":                     {one, slices.Concat(ops, moved, []HoldOp{refused(9e9, 9e9)}), "", true},
 	} {
 		got := JudgeHolds(tt.book, tt.ops, "en")

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 	"sort"
+	"time"
 
 	"lastitem/internal/ledger"
 	"lastitem/internal/text"
@@ -13,7 +14,10 @@ import (
 // This file has the rules of time: at no moment was more taken than there was, and no refusal came while there must
 // have been enough.
 
-var sayClockMoved = text.Of("a clock was set during the run, so no rule could use the times of the store")
+var (
+	sayClockMoved = text.Of("a clock was set during the run, so no rule could use the times of the store")
+	sayPurged     = text.Of("%d [reservation is|reservations are] older than an hour and may have been removed")
+)
 
 // skew is what the answers prove about the two clocks: clients' time − store's time, in nanoseconds, is between least
 // and most. A change that was answered was stamped between the call and the answer.
@@ -210,7 +214,7 @@ func (j *holdJudge) refusals() {
 	all, by, buyers := newShelf(j.takes, j.book.Initial), j.byBuyer(), map[string]*shelf{}
 	bad, excused, limits := 0, 0, 0
 	for _, op := range j.ops {
-		if op.Kind != Reserve || op.Outcome != Refused || op.Replayed {
+		if op.Kind != Reserve || op.Outcome != Refused || op.Replayed || j.purged(op) {
 			continue
 		}
 		from := all
@@ -230,13 +234,20 @@ func (j *holdJudge) refusals() {
 			bad++
 		}
 	}
-	if bad+excused+limits > 0 {
-		j.r.BadRefusals = bad + excused + limits
+	j.r.BadRefusals = bad + excused + limits
+	// A cancellation or an expiry that was lost explains refusals, as leaked units do.
+	if bad+limits > 0 && !j.letters['A'] {
 		j.find('U')
 	}
-	j.each(bad, "U", sayBadHoldRefuse)
-	j.each(excused, "UL", sayLeakRefusals)
-	j.each(limits, "U", sayBadLimit)
+	j.each(bad, "UA", sayBadHoldRefuse)
+	j.each(excused, "L", sayLeakRefusals)
+	j.each(limits, "UA", sayBadLimit)
+}
+
+// purged reports whether a reservation of the request may have been removed since: those that ended without a payment
+// are kept for an hour.
+func (j *holdJudge) purged(op HoldOp) bool {
+	return j.skew.known && j.skew.earliest(j.book.AsOf)-op.Call > int64(time.Hour)
 }
 
 // shelf answers how few units may have been free between two times. That number falls at the call of a take and rises
