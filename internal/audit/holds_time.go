@@ -108,7 +108,8 @@ func (j *holdJudge) pairTakes() {
 	}
 	for _, op := range j.ops {
 		i, seen := calls[op.HoldID]
-		if h := j.holds[op.HoldID]; seen && op.Outcome != Unknown && (op.Expired && h.State == ledger.Expired ||
+		h := j.holds[op.HoldID]
+		if seen && op.Outcome != Unknown && len(j.orders[h.ID]) == 0 && (op.Expired && h.State == ledger.Expired ||
 			op.Kind == Cancel && op.Outcome == OK && h.State == ledger.Cancelled) {
 			j.takes[i].free = min(j.takes[i].free, op.Return)
 		}
@@ -125,7 +126,8 @@ func (j *holdJudge) released(id string, call int64) (freed, free int64) {
 			continue
 		}
 		freed = max(call, j.skew.earliest(min(e.DeadlineMicros, e.AtMicros)))
-		if e.CommittedMicros != 0 && h.State == ledger.Expired { // a late payment may have taken the units again
+		// A late payment may have taken the units again.
+		if e.CommittedMicros != 0 && h.State == ledger.Expired && len(j.orders[id]) == 0 {
 			free = j.skew.latest(e.CommittedMicros)
 		}
 	}
