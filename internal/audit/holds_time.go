@@ -20,17 +20,21 @@ var (
 )
 
 // skew is what the answers prove about the two clocks: clients' time − store's time, in nanoseconds, is between least
-// and most. A change that was answered was stamped between the call and the answer.
+// and most. A change that was answered was stamped between the call and the answer. The store's clock ticks every tick
+// microseconds, so a stamp may be so much older than the moment.
 type skew struct {
-	least, most int64
-	known       bool
+	least, most, tick int64
+	known             bool
 }
 
 const micro = int64(1000) // nanoseconds
 
-// compareClocks finds the skew. Each stamp may be up to a microsecond older than it says, by rounding.
+// compareClocks finds the skew.
 func (j *holdJudge) compareClocks() {
-	j.skew = skew{least: always, most: never}
+	j.skew = skew{least: always, most: never, tick: 1}
+	if !slices.ContainsFunc(j.book.Events, func(e ledger.HoldEvent) bool { return e.AtMicros%1000 != 0 }) {
+		j.skew.tick = 1000 // SQLite's
+	}
 	for _, op := range j.ops {
 		now := map[HoldKind]ledger.HoldState{Reserve: ledger.Held, Confirm: ledger.Confirmed}[op.Kind]
 		if now == "" || op.Outcome != OK {
@@ -38,7 +42,9 @@ func (j *holdJudge) compareClocks() {
 		}
 		for _, e := range j.events[op.HoldID] {
 			if e.Now == now && (now == ledger.Confirmed || e.Was == "") {
-				j.skew = skew{max(j.skew.least, op.Call-(e.AtMicros+1)*micro), min(j.skew.most, op.Return-e.AtMicros*micro), true}
+				j.skew.least = max(j.skew.least, op.Call-(e.AtMicros+j.skew.tick)*micro)
+				j.skew.most = min(j.skew.most, op.Return-e.AtMicros*micro)
+				j.skew.known = true
 				break
 			}
 		}
@@ -61,7 +67,7 @@ func (s skew) latest(atMicros int64) int64 {
 	if !s.known {
 		return never
 	}
-	return (atMicros+1)*micro + s.most
+	return (atMicros+s.tick)*micro + s.most
 }
 
 // A change of what is taken: units at a time of the clients' clock.
