@@ -364,7 +364,7 @@ func (j *holdJudge) answers() {
 // deadline a late payment may have bought it.
 func (j *holdJudge) keeps(op HoldOp) bool {
 	h := j.holds[op.HoldID]
-	return h.State == ledger.Held || h.State == ledger.Confirmed && !(op.Expired && h.Late == ledger.LateRehold)
+	return h.State == ledger.Held || h.State == ledger.Confirmed && (!op.Expired || h.Late != ledger.LateRehold)
 }
 
 // named notes a rule that the reservations, payments or orders with these ids broke, if there are any.
