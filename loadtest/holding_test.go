@@ -202,7 +202,9 @@ func TestReservingModesFitReservingPlans(t *testing.T) {
 	c := open(t, shop)
 	plan.Requests, plan.Stock = 40, 10
 	demo := Plan{Name: "demo", VUs: 2, Requests: 20, Stock: 10}
-	run := func(ctx context.Context, m api.Mode, p Plan, f func(Progress)) (Result, error) { return Run(ctx, c, m, p, f) }
+	run := func(ctx context.Context, m api.Mode, p Plan, f func(Progress)) (Result, error) {
+		return Run(ctx, c, m, p, f)
+	}
 	got, err := Compare(t.Context(), Comparing{Modes: shop.Modes, Plans: []Plan{demo, plan}, Fits: Fits, Run: run})
 	testkit.Must(t, err)
 	if len(got.Summaries) != 2 || len(got.Skipped) != 0 || got.Summaries[0].Holds != nil ||

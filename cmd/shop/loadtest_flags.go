@@ -218,6 +218,8 @@ func (f *planFlags) plans() ([]loadtest.Plan, error) {
 func (f *planFlags) accepted(p loadtest.Plan) error {
 	const most = handler.MaxWaitMS * time.Millisecond
 	switch {
+	case f.given("request") && p.Holding.On():
+		return usage(text.Of("--plan reserve is for lastitem, not for a service of --request"))
 	case f.given("request"):
 		return nil
 	case p.Wait > most:
