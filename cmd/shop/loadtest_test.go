@@ -241,7 +241,8 @@ func TestLoadtestForeign(t *testing.T) {
 		{"without the header", slices.Concat(bodies, reset, read), exitFailed, "seen: BROKEN X", true},
 		{"its orders", slices.Concat(bodies, header, reset, read, []string{"--orders-url", "/items/{{product}}#/data/none"}),
 			exitUsage, "no /data/none", false},
-		{"it reserves", slices.Concat(bodies, header, read, []string{"--plan", "reserve"}), exitUsage, "--plan reserve", false},
+		{"it reserves", slices.Concat(bodies, header, read, []string{"--plan", "reserve"}), exitUsage,
+			"--plan reserve", false},
 		{"no database", slices.Concat(bodies, header, read, []string{"--reset-sql", "UPDATE"}), exitUsage, "--sql", false},
 	} {
 		stock, sent = 0, 0
