@@ -88,7 +88,11 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 		return h, nil, err
 	}
 	for i, item := range h.Items {
-		if err := t.takeOfBuyer(h.Buyer, item, limits[i]); err != nil {
+		err := t.takeOfBuyer(h.Buyer, item, limits[i])
+		if short, ok := errors.AsType[*ledger.ShortError](err); ok { // without this one, which is not held
+			short.Holders = slices.DeleteFunc(short.Holders, func(id string) bool { return id == h.ID })
+		}
+		if err != nil {
 			return h, nil, err
 		}
 	}

@@ -360,8 +360,8 @@ func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, 
 		return &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
 	}
 	if p.way == "" {
-		if err := t.exec(t.q.holdWay, WayHolds, 0, item.ProductID, p.run); err != nil {
-			return err
+		if n, err := t.affected(t.q.holdWay, WayHolds, 0, item.ProductID, p.run); err != nil || n == 0 {
+			return cmp.Or(err, errOvertaken)
 		}
 	}
 	now, err := t.now()
@@ -372,9 +372,10 @@ func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, 
 		return cmp.Or(err, errOvertaken)
 	}
 	item.Run = p.run
+	owner := cmp.Or(reservation, order) // of the rows of units
 	switch {
 	case !restock && p.way == WayUnits:
-		return t.exec(t.q.unitsWriteOff, item.ProductID, reservation)
+		return t.exec(t.q.unitsWriteOff, item.ProductID, owner)
 	case !restock:
 		return nil
 	}
@@ -383,11 +384,10 @@ func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, 
 			return err
 		}
 	}
-	give := func(tx *Tx, item ledger.HoldItem, _ ...string) error { return tx.GiveToRun(item) }
-	if reservation != "" {
-		give = way(mode).Give
+	if give := way(mode).Give; give != nil {
+		return give(t, item, owner)
 	}
-	return give(t, item, reservation)
+	return t.GiveToRun(item) // of a mode that holds nothing
 }
 
 // Overdue returns for how long the oldest overdue reservation has waited for a sweep; 0 = none has.
