@@ -38,7 +38,8 @@ func (s *Shop) exist(ctx context.Context, at stock.Store, items []stock.Item) er
 		} else {
 			_, err = s.backends.Redis.Read(ctx, item.ProductID)
 		}
-		if err != nil && !errors.Is(err, stock.ErrSegmented) { // a segmented product is there; the mode refuses it
+		// a segmented product, or one with a limit, is there; the mode refuses it
+		if err != nil && !errors.Is(err, stock.ErrSegmented) && !errors.Is(err, stock.ErrOtherWay) {
 			return err
 		}
 		s.known.add(at, item.ProductID)

@@ -99,7 +99,7 @@ func (s *Shop) setStock(ctx context.Context, product, units int64, segments int,
 		done("redis", refusal(r.ResetTo(ctx, product, units, segments, rules, locks)))
 	}
 	if e := s.backends.Etcd; e != nil {
-		done("etcd", e.Reset(ctx, product, units, segments))
+		done("etcd", e.ResetTo(ctx, product, units, segments, rules))
 	}
 	s.freeRedlock(ctx, product)
 	err := errors.Join(errs...)

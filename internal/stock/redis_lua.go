@@ -71,7 +71,12 @@ func (l redisLuaDeductor) Deduct(ctx context.Context, req Request) (Receipt, err
 
 // sale returns the request as the script expects it.
 func (l redisLuaDeductor) sale(req Request) (s store.Sale, err error) {
-	if s.Orders, err = l.deps.Orders.Cart(req, nil, 0); err != nil || len(req.Key) == 0 {
+	s.Orders, err = l.deps.Orders.Cart(req, nil, 0)
+	s.Buyer = req.Buyer
+	for i := range s.Orders {
+		s.Orders[i].Buyer = req.Buyer // a return gives his units back to the limit
+	}
+	if err != nil || len(req.Key) == 0 {
 		return s, err
 	}
 	s.Key = req.Key

@@ -32,8 +32,8 @@ type Request struct {
 	Cart bool
 	// Store is where the count lives; "" means the mode's default.
 	Store Store
-	// Buyer is who the units are for, at most [MaxBuyer] bytes; "" = not known. Only modes that reserve write it down, and
-	// keep to a product's limit per buyer.
+	// Buyer is who the units are for, at most [MaxBuyer] bytes; "" = not known. It is written down by the modes that keep
+	// to a product's limit per buyer; the others refuse a product that has one.
 	Buyer string
 	// Wait is the longest wait for locks; 0 = fail at once.
 	Wait time.Duration

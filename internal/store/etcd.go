@@ -86,12 +86,20 @@ func (e *Etcd) Write(ctx context.Context, guard clientv3.Cmp, stock int64, o led
 // Reset sets the stock of a product and deletes its orders. Segments are Redis's: a product that has some is only
 // marked.
 func (e *Etcd) Reset(ctx context.Context, product, stock int64, segments int) error {
+	return e.ResetTo(ctx, product, stock, segments, ledger.HoldRules{})
+}
+
+// ResetTo is [Etcd.Reset] of a product that may have a limit per buyer, which no mode keeps to here.
+func (e *Etcd) ResetTo(ctx context.Context, product, stock int64, segments int, rules ledger.HoldRules) error {
 	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
 	count := strconv.FormatInt(stock, 10)
 	initial := count
-	if segments > 0 {
+	switch {
+	case segments > 0:
 		count = segmentedMark + count
+	case rules.PerBuyer > 0:
+		count = limited(count, rules.PerBuyer)
 	}
 	_, err := e.c.Txn(ctx).Then(
 		clientv3.OpPut(e.key("stock", product), count),
@@ -138,7 +146,8 @@ func etcdFacts(res *clientv3.TxnResponse, product int64) (f ledger.Facts, err er
 			}
 			return ledger.Facts{}, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 		}
-		if *dest, err = parseCount(strings.TrimPrefix(string(kvs[0].Value), segmentedMark), product); err != nil {
+		text := withoutLimit(string(kvs[0].Value))
+		if *dest, err = parseCount(strings.TrimPrefix(text, segmentedMark), product); err != nil {
 			return ledger.Facts{}, err
 		}
 	}

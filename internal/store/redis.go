@@ -26,7 +26,7 @@ import (
 //
 // Keys, after the prefix; the hash tag keeps what belongs together in one cluster slot, and lets segments spread:
 //
-//	stock:{101}      the count, or "segmented:10" when it is split
+//	stock:{101}      the count, or "segmented:10" when it is split, or "limited:2:100" when a buyer may have 2 of the 100
 //	stock:{101#3}    the count of segment 3
 //	initial:{101}    what Reset set
 //	orders:{101}     the orders, JSON, the oldest first
@@ -66,7 +66,12 @@ func (r *Redis) eval(script *redis.Script, keys []string, args []any) (any, erro
 	return c.Reply, c.Err
 }
 
-const segmentedMark = "segmented:"
+// A count with a mark is refused by the modes that read it as a number, without a command more. limitedMark stands
+// before the limit per buyer and the count: only sell.lua and hold*.lua keep to the limit.
+const (
+	segmentedMark = "segmented:"
+	limitedMark   = "limited:"
+)
 
 // Read returns the count of a product that is not segmented.
 func (r *Redis) Read(ctx context.Context, product int64) (int64, error) {
@@ -78,14 +83,31 @@ func (r *Redis) Read(ctx context.Context, product int64) (int64, error) {
 }
 
 func parseCount(v string, product int64) (int64, error) {
-	if strings.HasPrefix(v, segmentedMark) {
+	switch {
+	case strings.HasPrefix(v, segmentedMark):
 		return 0, &ledger.ProductError{Err: ErrSegmented, ProductID: product}
+	case strings.HasPrefix(v, limitedMark):
+		return 0, &ledger.ProductError{Err: ErrOtherWay, ProductID: product}
 	}
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%w: count of product %d is %q, not a number", ErrUnavailable, product, v)
 	}
 	return n, nil
+}
+
+// limited marks a count with a limit per buyer; withoutLimit takes the mark away.
+func limited(count string, perBuyer int64) string {
+	return limitedMark + strconv.FormatInt(perBuyer, 10) + ":" + count
+}
+
+func withoutLimit(v string) string {
+	limited, ok := strings.CutPrefix(v, limitedMark)
+	if !ok {
+		return v
+	}
+	_, count, _ := strings.Cut(limited, ":")
+	return count
 }
 
 // Set writes the count absolutely, whatever it is now.
@@ -189,8 +211,11 @@ func (r *Redis) setCount(ctx context.Context, product, stock int64, segments int
 		keys[i], counts[i] = r.segmentKey(product, i), share
 	}
 	own, count := []string{r.key("initial", product), r.key("stock", product)}, []any{stock, stock}
-	if segments > 0 {
+	switch {
+	case segments > 0:
 		count[1] = segmentedMark + strconv.Itoa(segments)
+	case rules.PerBuyer > 0:
+		count[1] = limited(strconv.FormatInt(stock, 10), rules.PerBuyer)
 	}
 	set := func(keys []string, counts []any) error {
 		args := append(append([]any{len(keys)}, counts...), rules.PerBuyer, cmp.Or(rules.Late, ledger.LateRefund))
@@ -254,8 +279,11 @@ func (r *Redis) splitInto(ctx context.Context, product int64) (int, error) {
 // Facts reads all that Redis holds on a product; orders says whether to include the orders.
 func (r *Redis) Facts(ctx context.Context, product int64, orders bool) (ledger.Facts, error) {
 	counts, split, err := r.Segments(ctx, product)
-	if errors.Is(err, ErrUnknownProduct) {
+	switch {
+	case errors.Is(err, ErrUnknownProduct):
 		err = r.missing(ctx, product, err)
+	case errors.Is(err, ErrOtherWay):
+		counts, err = r.readLimited(ctx, product)
 	}
 	if err != nil {
 		return ledger.Facts{}, err
@@ -278,6 +306,16 @@ func (r *Redis) Facts(ctx context.Context, product int64, orders bool) (ledger.F
 		f.Orders, err = r.orders(ctx, product)
 	}
 	return f, err
+}
+
+// readLimited reads the count of a product with a limit per buyer.
+func (r *Redis) readLimited(ctx context.Context, product int64) ([]int64, error) {
+	v, err := r.c.Get(ctx, r.key("stock", product)).Result()
+	if err != nil {
+		return nil, readError(err, product)
+	}
+	n, err := parseCount(withoutLimit(v), product)
+	return []int64{n}, err
 }
 
 // missing returns unknown, the error of a product without a count, unless the count was lost.

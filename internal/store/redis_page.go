@@ -211,7 +211,7 @@ func (r *Redis) tryView(ctx context.Context, product int64, segments, n int) (v 
 	stock, _ := s.stock.(string)
 	mark, isSplit := strings.CutPrefix(stock, segmentedMark)
 	if !isSplit {
-		v.Stock, err = parseCount(stock, product)
+		v.Stock, err = parseCount(withoutLimit(stock), product)
 		return v, 0, err
 	}
 	if split, err = strconv.Atoi(mark); err != nil {

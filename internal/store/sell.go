@@ -22,7 +22,9 @@ var answersSource string
 //go:embed lua/sell.lua
 var sellSource string
 
-var sellScript = redis.NewScript(answersSource + sellSource)
+// forBuyer also keeps to the limits per buyer.
+var sellScript, sellForBuyer = redis.NewScript(answersSource + "local buyer\n" + sellSource),
+	redis.NewScript(answersSource + "local buyer = table.remove(ARGV)\n" + sellSource)
 
 // ErrCrossSlot says that the keys are in different slots of a Redis Cluster, where no script reaches them all. Nothing
 // was changed.
@@ -32,6 +34,8 @@ var ErrCrossSlot = errors.New("store: products are in different slots of the Red
 type Sale struct {
 	// Orders has one order for each product, no product twice; Redis fills in the remaining count.
 	Orders []ledger.Order
+	// Buyer is who the units are for; "" = not known, and no limit applies.
+	Buyer string
 	// Key is the idempotency key, nil = none, and Fingerprint tells its payload from others, 32 bytes.
 	Key, Fingerprint []byte
 	// Sold renders the answer of a sale, and Refused that of a refusal for the i-th order; called only with a Key.
@@ -104,7 +108,11 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 		}
 	}
 	args, refused := t.args()
-	reply, err := t.r.eval(sellScript, t.keys(reach), args)
+	script := sellScript
+	if t.Buyer != "" {
+		script, args = sellForBuyer, append(args, t.Buyer)
+	}
+	reply, err := t.r.eval(script, t.keys(reach), args)
 	if err = sellError(err); err != nil {
 		if again, err = t.failed(err, keyed, reach); !again && t.made && !errors.Is(err, ErrUnknown) {
 			t.unclaim()
@@ -116,6 +124,10 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 		return t.claimedFor(ctx, owner)
 	}
 	out, err = t.outcome(reply, t.sold, refused)
+	if limit, ok := errors.AsType[*ledger.ShortError](err); ok { // the buyer wants to know them, and they decide nothing
+		ids, _ := t.r.c.HGet(ctx, t.r.key("buyer-holds", limit.ProductID), t.Buyer).Result()
+		limit.Holders = strings.Fields(ids)
+	}
 	if err == nil && out.Short >= 0 && keyed && out.Answer == nil && t.keeps(ctx) {
 		// store the refusal before answering it. While counts only fall, the same product stays short, or an earlier one
 		// becomes so
@@ -157,12 +169,17 @@ func (r *Redis) note(out Sold, err error) {
 
 // keys are the script's KEYS. reach says whether the claim of the idempotency key is among them.
 func (t *selling) keys(reach bool) []string {
-	keys := make([]string, 0, 2*len(t.Orders)+5)
+	keys := make([]string, 0, 3*len(t.Orders)+5)
 	if len(t.Key) > 0 {
 		keys = append(keys, t.r.answerKeys(t.Orders[0].ProductID)...)
 	}
 	for _, o := range t.Orders {
 		keys = append(keys, t.r.key("orders", o.ProductID))
+	}
+	if t.Buyer != "" {
+		for _, o := range t.Orders {
+			keys = append(keys, t.r.key("buyers", o.ProductID))
+		}
 	}
 	keys = t.stocks(keys)
 	if len(t.Key) > 0 && reach {
@@ -266,6 +283,8 @@ func (s Sale) refusal(v []any, refused idempotency.Template) (Sold, error) {
 		return Sold{}, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: s.Orders[i-1].ProductID}
 	case "segmented":
 		return Sold{}, &ledger.ProductError{Err: ErrSegmented, ProductID: s.Orders[i-1].ProductID}
+	case "limit":
+		return Sold{}, &ledger.ShortError{Err: ErrLimit, ProductID: s.Orders[i-1].ProductID}
 	}
 	out := Sold{Short: int(i - 1), Available: count}
 	if why == "kept" {
@@ -308,6 +327,9 @@ func halves(o *ledger.Order) (head, tail []byte) {
 	}
 	b = append(b, `,"created_us":`...)
 	b = strconv.AppendInt(b, o.CreatedMicros, 10)
+	if o.Buyer != "" {
+		b = quote(append(b, `,"buyer":`...), o.Buyer)
+	}
 	b = append(b, '}')
 	return b[:cut], b[cut:]
 }

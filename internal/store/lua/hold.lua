@@ -6,7 +6,19 @@ local call, time = redis.call, redis.call('TIME')
 local now, hour, week = time[1] * 1000000 + time[2], 3600000000, 604800000000
 local text -- of the reservation that was read or written last
 local function whole(n) return string.format('%.0f', n) end
-local function counted() return tonumber(call('GET', KEYS[1]) or '') end
+
+-- Returns the count, nil if there is none, and the limit per buyer, if there is one: see limitedMark.
+local function counted()
+  local text = call('GET', KEYS[1]) or ''
+  local limit, count = text:match('^limited:(%d+):(%-?%d+)$')
+  return tonumber(count or text), tonumber(limit or '')
+end
+
+-- Adds units to the count, which is now stock and has that limit.
+local function add(units, stock, limit)
+  if not limit then return call('INCRBY', KEYS[1], units) end
+  call('SET', KEYS[1], 'limited:' .. whole(limit) .. ':' .. whole(stock + units))
+end
 
 -- Reads a reservation; nil = there is none. A held one of an earlier run is void: its units went with the run.
 local function find(id)
@@ -39,11 +51,11 @@ end
 
 -- Takes units from the stock, and from the buyer's limit if there is one. Otherwise returns why not, and how many there are.
 local function take(h)
-  local stock, limit, quantity = counted(), h.buyer and call('HGET', KEYS[3], 'per_buyer'), tonumber(h.quantity)
-  if limit and (call('HGET', KEYS[7], h.buyer) or 0) + quantity > tonumber(limit) then return 'limit', 0 end
-  if stock < quantity then return 'short', stock end
-  call('DECRBY', KEYS[1], h.quantity)
-  if limit then call('HINCRBY', KEYS[7], h.buyer, h.quantity) end
+  local stock, limit = counted()
+  if limit and h.buyer and (call('HGET', KEYS[7], h.buyer) or 0) + h.quantity > limit then return 'limit', 0 end
+  if stock < tonumber(h.quantity) then return 'short', stock end
+  add('-' .. h.quantity, stock, limit)
+  if limit and h.buyer then call('HINCRBY', KEYS[7], h.buyer, h.quantity) end
 end
 
 -- Removes a reservation from the list of those that hold units of its buyer's limit.
@@ -57,7 +69,7 @@ end
 
 -- Gives units back to the stock and to the buyer's limit.
 local function give(id, h)
-  call('INCRBY', KEYS[1], h.quantity)
+  add(h.quantity, counted())
   if not h.buyer or call('HEXISTS', KEYS[7], h.buyer) == 0 then return end
   if call('HINCRBY', KEYS[7], h.buyer, '-' .. h.quantity) <= 0 then call('HDEL', KEYS[7], h.buyer) end
   unlist(id, h)

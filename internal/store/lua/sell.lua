@@ -1,17 +1,18 @@
 -- Takes units of one or several products, all or none, appends their orders, and keeps the answer under the request's key.
--- KEYS: with an idempotency key the four hashes of answers.go; the orders of each product; the count of each product; last, with a key
--- and unless Redis is a cluster, the claim of the key.
+-- KEYS: with an idempotency key the four hashes of answers.go; the orders of each product; for a buyer, the buyers of each product; the
+-- count of each product; last, with a key and unless Redis is a cluster, the claim of the key.
 -- ARGV[1] the idempotency key, "" = none. For each product: the quantity, and the two halves of its order; the remaining count goes between
 -- them. With a key: the owner of its claim, which begins with the first product's id, an owner whose claim is void, the milliseconds to keep
 -- the claim; then two answers, each as the number of its pieces and the pieces, with a count between them. The first is a sale's, with the
 -- count left of the first product; the second is a refusal's, after the number of the product that is sold out (0 = not rendered yet), with
--- that product's count.
+-- that product's count. sell.go puts a line before this one that takes the buyer, if there is one, from the end of ARGV.
 -- Returns the count left of the first product; or, as a string, the key's stored answer; or a list: "sold out", "kept" (sold out, and the
--- answer is stored), "unknown" or "segmented", with the product's number and its count; or "claimed" with the owner.
+-- answer is stored), "limit", "unknown" or "segmented", with the product's number and its count; or "claimed" with the owner.
 local key, base = ARGV[1], ARGV[1] ~= '' and 4 or 0
-local n = math.floor((#KEYS - base) / 2)
-local opt, claim, answer, run, first = 3 * n + 2, KEYS[base + 2 * n + 1], nil, nil, nil
-local have, left = call('MGET', unpack(KEYS, base + n + 1)), {}
+local n = math.floor((#KEYS - base) / (buyer and 3 or 2))
+local counts = base + (buyer and 2 or 1) * n -- the KEYS before the counts
+local opt, claim, answer, run, first = 3 * n + 2, KEYS[counts + n + 1], nil, nil, nil
+local have, left, limit = call('MGET', unpack(KEYS, counts + 1)), {}, {}
 local function join(at, count) return table.concat(ARGV, string.format('%.0f', count), at + 1, at + ARGV[at]) end
 if base > 0 then
   local owner = have[n + 1]
@@ -22,7 +23,13 @@ if base > 0 then
 end
 for i = 1, n do
   local count = tonumber(have[i])
-  if not count then return {have[i] and 'segmented' or 'unknown', i} end
+  if not count then
+    limit[i], count = (have[i] or ''):match('^limited:(%d+):(%-?%d+)$')
+    count = tonumber(count or '')
+    if not count then return {have[i] and 'segmented' or 'unknown', i} end
+    local has = buyer and call('HGET', KEYS[base + n + i], buyer) or 0
+    if buyer and has + ARGV[3 * i - 1] > tonumber(limit[i]) then return {'limit', i} end -- units may come back, so it is not kept
+  end
   left[i] = count - ARGV[3 * i - 1]
   if left[i] < 0 then
     local refusal = base > 0 and opt + 4 + ARGV[opt + 3]
@@ -36,7 +43,12 @@ end
 for i = 1, n do
   local tail = base > 0 and i > 1 and noted(ARGV[3 * i + 1], first, run) or ARGV[3 * i + 1]
   call('RPUSH', KEYS[base + i], ARGV[3 * i] .. string.format('%.0f', left[i]) .. tail)
-  call('DECRBY', KEYS[base + n + i], ARGV[3 * i - 1])
+  if not limit[i] then
+    call('DECRBY', KEYS[counts + i], ARGV[3 * i - 1])
+  else
+    call('SET', KEYS[counts + i], string.format('limited:%s:%.0f', limit[i], left[i]))
+    if buyer then call('HINCRBY', KEYS[base + n + i], buyer, ARGV[3 * i - 1]) end
+  end
 end
 if base > 0 then keep(KEYS[1], key, join(opt + 3, left[1]), run, claim, ARGV[opt], ARGV[opt + 2]) end
 return left[1]
