@@ -2,6 +2,7 @@ package stock
 
 import (
 	"context"
+	"errors"
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/lock"
@@ -46,7 +47,10 @@ type idempotentDeductor struct {
 
 func (i idempotentDeductor) Deduct(ctx context.Context, req Request) (Receipt, error) {
 	if len(req.Items) == 1 && i.deps.SoldOut(req.Items[0].ProductID) {
-		return i.crowd.Deduct(ctx, req)
+		r, err := i.crowd.Deduct(ctx, req)
+		if !errors.Is(err, ErrOtherWay) { // else it has a limit per buyer, which a batch does not keep to
+			return r, err
+		}
 	}
 	lease, err := i.deps.Optional(ctx, func(ctx context.Context) (lock.Lease, error) {
 		return i.keys.Acquire(ctx, req.Key)
@@ -111,7 +115,11 @@ func (i idempotentDeductor) take(ctx context.Context, tx *store.Tx, req Request)
 		}
 	}
 	remaining, refusal, err := takeAll(tx, req.Items)
-	if cart && refusal != nil {
+	limited := errors.Is(err, ErrOtherWay)
+	if limited {
+		remaining, refusal, err = takeLimited(tx, req, err)
+	}
+	if (cart || limited) && refusal != nil {
 		err = tx.RollbackToSavepoint()
 	}
 	if err != nil || refusal != nil {
@@ -124,6 +132,14 @@ func (i idempotentDeductor) take(ctx context.Context, tx *store.Tx, req Request)
 	}
 	if err := insertAll(tx, orders); err != nil {
 		return Receipt{}, nil, err
+	}
+	for _, o := range orders {
+		if !limited || req.Buyer == "" {
+			break
+		}
+		if err := tx.BoughtBy(req.Buyer, o.ID, o.ProductID); err != nil {
+			return Receipt{}, nil, err
+		}
 	}
 	d.Steps.At(ctx, step.Ordered, "")
 	return receiptOf(orders), nil, nil

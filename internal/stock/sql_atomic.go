@@ -2,6 +2,7 @@ package stock
 
 import (
 	"context"
+	"errors"
 
 	"lastitem/internal/store"
 	"lastitem/internal/text"
@@ -64,6 +65,39 @@ func takeAll(tx *store.Tx, items []Item) (remaining []int64, short, err error) {
 			return nil, soldOut(item, row.Stock), nil
 		}
 		remaining = append(remaining, left)
+	}
+	return remaining, nil, nil
+}
+
+// takeLimited takes the items anew where takeAll has returned unsupported, because one of them has a limit per buyer:
+// its units come from the limit first. A buyer who has too many gets an error, so that the key is free for a later try.
+// After a refusal the caller goes back to the savepoint.
+func takeLimited(tx *store.Tx, req Request, unsupported error) (remaining []int64, short, err error) {
+	back := tx.RollbackToSavepoint
+	if len(req.Items) == 1 {
+		back = tx.Savepoint
+	}
+	if err := back(); err != nil {
+		return nil, nil, err
+	}
+	for _, item := range req.Items {
+		left, short, err := takeAll(tx, []Item{item})
+		if errors.Is(err, ErrOtherWay) {
+			var n *int64
+			n, err = tx.TakeBy(byCounter, "", req.Buyer, item.ProductID, item.Quantity)
+			switch err = shortage(err); {
+			case errors.Is(err, ErrSoldOut):
+				return nil, err, nil
+			case errors.Is(err, ErrHoldUnsupported): // it has rows per unit, or no counter
+				return nil, nil, unsupported
+			case err == nil:
+				left = []int64{*n}
+			}
+		}
+		if err != nil || short != nil {
+			return nil, short, err
+		}
+		remaining = append(remaining, left...)
 	}
 	return remaining, nil, nil
 }
