@@ -25,7 +25,7 @@ var explanations = map[api.Code]text.Text{
 	api.ProductSegmented: text.Of("the product's stock is split into segments and this mode works on one counter; " +
 		"set the stock again without segments"),
 	api.LimitUnsupported: text.Of("the product has a limit per buyer, a row per unit or a computed stock, and this mode " +
-		"cannot keep to that; sell one with a limit by redis-lua, idempotent or a mode that " +
+		"cannot keep to that; sell one with a limit by redis-lua, idempotent, queue or a mode that " +
 		"reserves, or set the stock again without them"),
 	api.HoldUnsupported: text.Of("this mode does not hold units, or the product is sold in a way that would overwrite a " +
 		"release; set its stock again, and hold by a mode that reserves"),

@@ -18,7 +18,7 @@ import (
 
 // limitModes keep to a limit per buyer when they sell at once, on the store of that name.
 var limitModes = map[string]string{
-	"redis-lua": "redis", "idempotent": "sql", "reserve-redis": "redis", "reserve-naive": "sql", "reserve-sql": "sql",
+	"redis-lua": "redis", "idempotent": "sql", "queue": "sql", "reserve-redis": "redis", "reserve-naive": "sql", "reserve-sql": "sql",
 }
 
 // A buyer gets as many units as the limit allows, however many requests come at once; a return gives room, and a key

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"lastitem/internal/idempotency"
@@ -22,6 +23,8 @@ type groupCommit struct {
 	sql   *store.SQL
 	steps *step.Stream
 	keep  idempotency.Retention
+	// limits has the products that may have a limit per buyer
+	limits *sync.Map
 
 	repeated func() // is told of each transaction that is tried again
 }
@@ -36,6 +39,7 @@ func (g groupCommit) Commit(product int64, batch []*stock.Ticket) {
 		panicked, err := g.tryCommit(product, todo)
 		switch {
 		case err == nil && panicked == nil:
+			g.replayLimited(product, todo)
 			todo = nil
 		case panicked != nil && len(todo) == 1:
 			todo[0].Panicked, todo = panicked, nil
@@ -107,10 +111,11 @@ func (g groupCommit) tryCommit(product int64, batch []*stock.Ticket) (panicked a
 			g.repeated()
 		}
 		return g.sql.GroupTx(ctx, func(tx *store.Tx) error {
-			if err := g.take(tx, product, batch); err != nil {
+			limited, err := g.takeAny(tx, product, batch)
+			if err != nil {
 				return err
 			}
-			if err := g.insertOrders(tx, batch); err != nil {
+			if err := errors.Join(g.insertOrders(tx, batch), bought(tx, limited, batch)); err != nil {
 				return err
 			}
 			return insertAnswers(tx, product, batch)

@@ -60,6 +60,7 @@ func (q *queueDeductor) Deduct(ctx context.Context, req Request) (Receipt, error
 	if err != nil {
 		return Receipt{}, err
 	}
+	order.Buyer = req.Buyer
 	w := &queued{Ticket: Ticket{Ctx: ctx, Order: order, Answer: req.Answer}}
 	if len(req.Key) > 0 {
 		if w.Fingerprint, err = fingerprint(req); err != nil {

@@ -173,6 +173,10 @@ UPDATE buyer_units SET units = units + ? WHERE product_id = ? AND run = ? AND bu
 -- ?1 = quantity, ?2 = product, ?3 = run, ?4 = buyer.
 UPDATE buyer_units SET units = units - ? WHERE product_id = ? AND run = ? AND buyer = ?
 
+-- name: buyer_has
+-- The units that count for a buyer's limit. ?1 = product, ?2 = run, ?3 = buyer.
+SELECT units FROM buyer_units WHERE product_id = ? AND run = ? AND buyer = ?
+
 -- name: buyer_holds
 -- What a buyer holds or has of a product by other reservations. ?1 = product, ?2 = run, ?3 = buyer, ?4 = reservation.
 SELECT r.id FROM reservation r JOIN reservation_item i ON i.reservation_id = r.id

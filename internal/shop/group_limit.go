@@ -1,0 +1,88 @@
+package shop
+
+import (
+	"errors"
+	"fmt"
+
+	"lastitem/internal/ledger"
+	"lastitem/internal/stock"
+	"lastitem/internal/store"
+)
+
+// errLimited says that the product may have a limit per buyer: the transaction is tried again, and then locks the buyers'
+// rows before the product's, in the order of all transactions. The products are remembered, so that others do not pay.
+var errLimited = fmt.Errorf("%w: the product may have a limit per buyer", store.ErrConflict)
+
+// takeAny is take, or takeLimited if the product has a limit; then it returns its row. Requests from a log have no buyer:
+// take refuses theirs.
+func (g groupCommit) takeAny(tx *store.Tx, product int64, batch []*stock.Ticket) (*store.LimitedRow, error) {
+	_, known := g.limits.Load(product)
+	if known && batch[0].Run == 0 {
+		if l, err := takeLimited(tx, product, batch); l != nil || err != nil {
+			return l, err
+		}
+		g.limits.Delete(product)
+	}
+	err := g.take(tx, product, batch)
+	if errors.Is(err, store.ErrOtherWay) && !known && batch[0].Run == 0 {
+		g.limits.Store(product, nil)
+		err = errLimited
+	}
+	return nil, err
+}
+
+// takeLimited is take for a product that may have a limit; nil = it has none, and nothing was done. A surplus is refused
+// before the write, in the order of the batch, and leaves the units to those after it.
+func takeLimited(tx *store.Tx, product int64, batch []*stock.Ticket) (*store.LimitedRow, error) {
+	buyers := make([]string, len(batch))
+	for i, t := range batch {
+		buyers[i] = t.Order.Buyer
+	}
+	l, err := tx.ReadLimited(product, buyers)
+	if err != nil || l == nil {
+		return nil, err
+	}
+	left, sold := l.Stock, map[string]int64{}
+	for _, t := range batch {
+		o := &t.Order
+		if o.Buyer != "" && l.Units[o.Buyer]+sold[o.Buyer]+o.Quantity > l.PerBuyer {
+			t.Receipt, o.Remaining = stock.Receipt{}, nil
+			t.Err = &ledger.ShortError{Err: store.ErrLimit, ProductID: product}
+			continue
+		}
+		if left = serve([]*stock.Ticket{t}, left); t.Err == nil && o.Buyer != "" {
+			sold[o.Buyer] += o.Quantity
+		}
+	}
+	if left == l.Stock {
+		return l, nil
+	}
+	return l, tx.TakeLimited(l, l.Stock-left, sold)
+}
+
+// bought writes the buyers on the orders of a product with a limit, so that a return gives them room.
+func bought(tx *store.Tx, l *store.LimitedRow, batch []*stock.Ticket) error {
+	for _, t := range batch {
+		if l == nil || t.Err != nil || t.Order.Buyer == "" {
+			continue
+		}
+		if err := tx.BoughtOf(l, t.Order.Buyer, t.Order.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replayLimited answers those whom the limit has refused although their key has an answer: a refusal for now is not
+// kept, so nothing has shown that the key was taken. Whoever took the buyer's units had committed by then.
+func (g groupCommit) replayLimited(product int64, batch []*stock.Ticket) {
+	var refused []*stock.Ticket
+	for _, t := range batch {
+		if len(t.Order.Key) > 0 && errors.Is(t.Err, store.ErrLimit) {
+			refused = append(refused, t)
+		}
+	}
+	if len(refused) > 0 {
+		g.replayTaken(product, refused)
+	}
+}
