@@ -17,8 +17,8 @@ import (
 	"lastitem/internal/ledger"
 )
 
-// A reservation in Redis is one field of a hash in its product's slot, and each arrow of its life is one script, so that
-// nothing is ever half done, and the clock is TIME of the script. The keys:
+// A reservation in Redis is a field of a hash in its product's slot. Each arrow of its life is one script, so nothing is
+// ever half done, and the clock is the script's TIME. The keys:
 //
 //	holds:{101}         by id: the reservation, JSON
 //	due:{101}           those that are held, by deadline
@@ -95,8 +95,9 @@ func decodeHold(id, text string) (k keptHold, h ledger.Hold, err error) {
 	}
 	return k, ledger.Hold{
 		ID: id, Key: k.Key, Fingerprint: k.Fingerprint, Mode: k.Mode, Replica: k.Replica, Buyer: k.Buyer, State: k.State,
-		Late: k.Late, ExpiresMicros: k.Expires, ExtendedMicros: k.Extended, CreatedMicros: k.Created, ChangedMicros: k.Changed,
-		Items: []ledger.HoldItem{{ProductID: product, Quantity: k.Quantity, Run: k.Run, OrderID: k.OrderID}},
+		Late: k.Late, ExpiresMicros: k.Expires, ExtendedMicros: k.Extended, CreatedMicros: k.Created,
+		ChangedMicros: k.Changed,
+		Items:         []ledger.HoldItem{{ProductID: product, Quantity: k.Quantity, Run: k.Run, OrderID: k.OrderID}},
 	}, nil
 }
 
@@ -226,8 +227,8 @@ func textAt(list []any, i int) string {
 }
 
 // Reserve holds the units of h for the given time, and returns it with its run, times and rules, and the stock that it
-// left. Its id is "redis-<product>-<uuid>". With a key: if the key has made a reservation with the same fingerprint, that
-// one is returned as it was then, earlier is set, and nothing was done; one with another fingerprint is
+// left. Its id is "redis-<product>-<uuid>". If its key has made a reservation with the same fingerprint, that one is
+// returned as it was then, earlier is set, and nothing was done; one with another fingerprint is
 // [idempotency.ErrKeyReused]. More than one product is [ErrCrossSlot].
 func (r *Redis) Reserve(ctx context.Context, h ledger.Hold, hold time.Duration) (made ledger.Hold, remaining int64,
 	earlier bool, err error) {
@@ -236,7 +237,7 @@ func (r *Redis) Reserve(ctx context.Context, h ledger.Hold, hold time.Duration) 
 	}
 	item := h.Items[0]
 	if product, err := holdProductOf(h.ID); err != nil || product != item.ProductID {
-		return h, 0, false, fmt.Errorf("%w: %q is no id for a reservation of product %d", ErrUnavailable, h.ID, item.ProductID)
+		return h, 0, false, fmt.Errorf("%w: %q is no id of product %d", ErrUnavailable, h.ID, item.ProductID)
 	}
 	if err := r.announce(ctx, item.ProductID); err != nil {
 		return h, 0, false, err

@@ -116,7 +116,8 @@ func (r *Redis) Return(ctx context.Context, product int64, order string, restock
 }
 
 // findOrder finds an order and its position in the list, from the newest on.
-func (r *Redis) findOrder(ctx context.Context, product int64, id string) (at int64, text string, o ledger.Order, err error) {
+func (r *Redis) findOrder(ctx context.Context, product int64, id string) (at int64, text string, o ledger.Order,
+	err error) {
 	n, err := r.c.LLen(ctx, r.key("orders", product)).Result()
 	if err != nil {
 		return 0, "", o, readError(err, product)
