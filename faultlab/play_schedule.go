@@ -205,7 +205,7 @@ func hasSession(m api.Mode) bool { return slices.ContainsFunc(m.Needs, isService
 
 // segments returns the number of segments of the product: one if the mode needs segments, so that all requests meet in
 // the same one.
-func segments(m api.Mode) int { return min(m.Segments, 1) }
+func segments(m api.Mode) int { return min(m.Split(), 1) }
 
 // outcome turns a verdict into letters.
 func outcome(r audit.Report, ignore string) (api.Outcomes, string) {

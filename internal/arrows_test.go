@@ -23,7 +23,7 @@ var arrows = map[string][]string{
 	"cmd/shop": {"*"},
 
 	"internal/api":     {"internal/text"},
-	"internal/audit":   {"internal/api", "internal/text"},
+	"internal/audit":   {"internal/api", "internal/ledger", "internal/text"},
 	"internal/backend": {"internal/redact", "internal/sqlite", "internal/store", "migrations", "internal/text"},
 	"internal/handler": {
 		"internal/api", "internal/audit", "internal/idempotency", "internal/ledger", "internal/shop", "internal/step",
@@ -83,10 +83,10 @@ var arrows = map[string][]string{
 	"loadtest/client": {"internal/api", "internal/audit", "internal/text"},
 	"migrations":      {},
 	"examples/gorm":   {},
-	"examples/plain":  {},
-	"web":             {"internal/api"}, // in tests only
 	// in tests only
-	"docs": {"internal/api", "internal/report", "internal/stock", "internal/stock/pages", "internal/text"},
+	"examples/plain": {"internal/lock", "internal/lock/textbook"},
+	"web":            {"internal/api"},
+	"docs":           {"internal/api", "internal/report", "internal/stock", "internal/stock/pages", "internal/text"},
 
 	// The page Step: a person schedules two clients on a lane.
 	"faultlab/stepper": {"faultlab/rig", "internal/api", "internal/localstack", "internal/wire", "internal/text"},

@@ -1,6 +1,7 @@
 package internal_test
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -29,8 +30,11 @@ func TestNoRunIsAnExperiment(t *testing.T) {
 			}
 			files++
 			text, err := os.ReadFile(path)
-			if found := field.Find(text); found != nil {
-				t.Errorf("%s sends %s: experiments with the lock are not for runs", path, found)
+			reserves := bytes.Contains(text, []byte("/reserve_stock/")) // there hold_ms is a customer's
+			for _, found := range field.FindAll(text, -1) {
+				if !reserves || string(found) != "hold_ms" {
+					t.Errorf("%s sends %s: experiments with the lock are not for runs", path, found)
+				}
 			}
 			return err
 		})

@@ -13,8 +13,9 @@ import (
 var modules = map[string][]string{
 	"cmd/shop": {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 
-	"examples/gorm":  {"gorm.io/driver/mysql", "gorm.io/gorm"},                           // listings for users of gorm
-	"examples/plain": {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9"}, // listings for everybody else
+	"examples/gorm": {"gorm.io/driver/mysql", "gorm.io/gorm"}, // listings for users of gorm
+	// listings for everybody else
+	"examples/plain": {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "go.etcd.io/etcd/client/v3"},
 
 	"internal/backend": {
 		"github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api",

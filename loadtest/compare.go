@@ -100,6 +100,11 @@ func (c *Comparison) fitting(what Comparing) []job {
 			if !m.Available {
 				continue
 			}
+			if p.Holding.On() != m.Reserves && slices.ContainsFunc(c.Plans, func(o Plan) bool {
+				return o.Holding.On() == m.Reserves
+			}) {
+				continue // another plan is made for it
+			}
 			if what.Fits != nil {
 				if err := what.Fits(m, p); err != nil {
 					c.skip(SkippedMode{Mode: m.Name, Why: strings.TrimPrefix(text.ErrorIn(what.Lang, err), "loadtest: ")})

@@ -80,10 +80,15 @@ func (c *Control) Product(ctx context.Context, product int64) (api.Product, erro
 }
 
 // SetStock creates or resets the product: stock in every store, split into segments unless that is 0, no orders, no
-// locks, no keys. It needs the admin token.
+// locks, no keys; a row per unit if segments < 0. It needs the admin token.
 func (c *Control) SetStock(ctx context.Context, product, stock int64, segments int) error {
+	return c.setStock(ctx, product, api.SetStock{Stock: stock, Segments: max(0, segments),
+		Units: segments < 0})
+}
+
+func (c *Control) setStock(ctx context.Context, product int64, setting api.SetStock) error {
 	path := "/products/" + strconv.FormatInt(product, 10) + "/stock"
-	resp, err := c.client.R().SetContext(ctx).SetBody(api.SetStock{Stock: stock, Segments: segments}).Put(path)
+	resp, err := c.client.R().SetContext(ctx).SetBody(setting).Put(path)
 	return explain(http.MethodPut, path, resp, err)
 }
 

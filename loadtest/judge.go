@@ -46,6 +46,11 @@ func judge(res *Result, with judging) {
 		}
 		res.Verdicts = append(res.Verdicts, report)
 	}
+	claim(res, with)
+}
+
+// claim compares the reports with the mode's claim.
+func claim(res *Result, with judging) {
 	res.Claim = claimOf(res, with)
 	res.Finding, res.Why = hold(res.Verdicts, res.Claim)
 	if _, unmet := res.Unmet(); unmet != "" {
@@ -79,7 +84,8 @@ func wantSoldOut(res *Result) bool {
 }
 
 // claimOf returns the mode's claim for this run: for threads with one replica, for replicas with more. If the number of
-// replicas is not given, the replicas that answered count. A double charge provoked by RetryUnsafe is within the claim.
+// replicas is not given, the replicas that answered count. A double charge provoked by RetryUnsafe is within the claim,
+// and so is, of a plan that reserves, a letter that the mode claims for its deadlines or double clicks, if it was seen.
 func claimOf(res *Result, with judging) api.Outcomes {
 	replicas := with.replicas
 	if replicas == 0 {
@@ -90,13 +96,24 @@ func claimOf(res *Result, with judging) api.Outcomes {
 		rung = api.Replicas
 	}
 	claim := with.mode.Claim(res.Store, rung)
-	if !res.Plan.RetryUnsafe || claim == "" || !strings.Contains(string(with.mode.Claim(res.Store, api.Retry)), "D") {
+	beyond := "" // the letters that may be seen too
+	if res.Plan.RetryUnsafe && strings.Contains(string(with.mode.Claim(res.Store, api.Retry)), "D") {
+		beyond = "D"
+	}
+	if h := res.Plan.Holding; h.On() {
+		beyond = string(with.mode.Claim(res.Store, api.Expiry))
+		if h.DoubleClicks > 0 {
+			beyond += string(with.mode.Claim(res.Store, api.Retry))
+		}
+	}
+	if claim == "" {
 		return claim
 	}
-	for _, r := range res.Verdicts {
-		if strings.Contains(r.Found, "D") {
+	_, found := verdictOf(*res)
+	for _, l := range strings.Split(found, "") {
+		if strings.Contains(beyond, l) && !strings.Contains(string(claim), l) {
 			// "." and "D" make "D"; "O" and "D" make "O D".
-			return api.Outcomes(strings.TrimLeft(strings.TrimPrefix(string(claim), string(api.Exact))+" D", " "))
+			claim = api.Outcomes(strings.TrimLeft(strings.TrimPrefix(string(claim), string(api.Exact))+" "+l, " "))
 		}
 	}
 	return claim

@@ -48,6 +48,9 @@ func noise(res *Result, quiet, during cpuTime, lang string) []string {
 // discounted returns why a run does not count as a measurement; "" = it counts.
 func discounted(res *Result, lang string) string {
 	arrivals := res.Sent - res.Retried + res.Dropped
+	if res.Holds != nil {
+		arrivals = res.Holds.Buyers + res.Dropped
+	}
 	if float64(res.Dropped) <= discountedDrops*float64(arrivals) {
 		return ""
 	}

@@ -23,6 +23,7 @@ type driver struct {
 	inFlight atomic.Int64 // sent and not answered; in an open loop also queued and not sent yet
 	extra    atomic.Int64 // requests sent beyond the plan's, see [Plan].SellOut
 	late     atomic.Int64 // when the first of them was sent, on the recorder's clock; 0 = none yet
+	arrived  atomic.Int64 // arrivals that are over
 	planned  int64        // how many arrivals there will be; 0 = the duration decides
 }
 
@@ -33,13 +34,21 @@ func newDriver(p Plan, target client.Target, script script, history bool) (*driv
 	if p.Open() {
 		target.Workers = p.MaxInFlight
 	}
+	clients := target.Workers
+	if p.Holding.DoubleClicks > 0 {
+		target.Workers *= 2
+	}
 	engines, err := client.NewEngines(p.Engine, target)
 	if err != nil {
 		return nil, err
 	}
 	d := &driver{plan: p, script: script, rec: newRecorder(history), engines: engines}
-	for i, engine := range engines {
-		d.workers = append(d.workers, &worker{id: i, plan: p, script: script, engine: engine})
+	for i, engine := range engines[:clients] {
+		w := &worker{id: i, plan: p, script: script, engine: engine}
+		if len(engines) > clients {
+			w.second = engines[clients+i]
+		}
+		d.workers = append(d.workers, w)
 	}
 	switch {
 	case p.Open():
@@ -78,11 +87,12 @@ func (d *driver) closed(ctx context.Context) {
 	}
 	d.rec.begin()
 	each(d.workers, func(w *worker) {
-		pick := picker(d.plan, w.id)
+		pick, next := picker(d.plan, w.id), visits(d.plan, w.id)
 		for n := 0; ctx.Err() == nil && budget(n); n++ {
 			d.inFlight.Add(1)
-			w.order(ctx, d.rec, pick(), -1)
+			w.arrive(ctx, d.rec, pick(), -1, next())
 			d.inFlight.Add(-1)
+			d.arrived.Add(1)
 		}
 	})
 }
@@ -149,7 +159,7 @@ func (d *driver) goOn() bool {
 func (d *driver) open(ctx context.Context) {
 	var done sync.WaitGroup
 	idle := newIdlers(d.workers)
-	pick := picker(d.plan, 0)
+	pick, next := picker(d.plan, 0), visits(d.plan, 0)
 	due := NewSchedule(d.plan)
 	d.rec.begin()
 	for at, ok := due.Next(); ok; at, ok = due.Next() {
@@ -161,13 +171,14 @@ func (d *driver) open(ctx context.Context) {
 			d.dropped.Add(1)
 			continue
 		}
-		product := pick()
+		product, v := pick(), next()
 		done.Add(1)
 		d.inFlight.Add(1)
 		w.engine.Go(func() {
 			defer done.Done()
 			if ctx.Err() == nil {
-				w.order(ctx, d.rec, product, int64(at))
+				w.arrive(ctx, d.rec, product, int64(at), v)
+				d.arrived.Add(1)
 			}
 			d.inFlight.Add(-1)
 			idle.put(w)
@@ -223,7 +234,7 @@ func (d *driver) warm(ctx context.Context, product int64) {
 	until := time.Now().Add(d.plan.Warmup)
 	each(workers, func(w *worker) {
 		for first := true; ctx.Err() == nil && (first || time.Now().Before(until)); first = false {
-			w.order(ctx, nil, product, -1)
+			w.arrive(ctx, nil, product, -1, visit{act: pays})
 		}
 	})
 }

@@ -44,7 +44,8 @@ type Plan struct {
 	Stock    int64         `json:"stock"`              // of each product at the start
 	Segments int           `json:"segments,omitempty"` // 0 = as many as the mode asks for
 	Quantity int64         `json:"quantity"`
-	Wait     time.Duration `json:"wait"` // wait_ms of each request; 0 = fail at once
+	Holding  Holding       `json:"holding,omitzero"` // what buyers do who reserve first
+	Wait     time.Duration `json:"wait"`             // wait_ms of each request; 0 = fail at once
 	Store    api.Store     `json:"store,omitempty"`
 	Seed     uint64        `json:"seed"`
 
@@ -75,6 +76,8 @@ const (
 	defaultProduct     = 101
 	defaultStock       = 500
 	defaultRateFor     = 10 * time.Second
+	// buyersPerUnit is how many times more requests a plan that reserves has, by default.
+	buyersPerUnit = 5
 	// AnswerTime is how long beyond Wait a request may take before the client gives up.
 	AnswerTime = 7 * time.Second
 	// defaultSellOut is SellOut if the number of requests is the default too.
@@ -109,6 +112,10 @@ func (p Plan) WithDefaults() Plan {
 		// More than the stock is requested, also of a stock that one request sells out: a mode must have something to refuse.
 		// And each VU has a request, else a small stock would be sold by a few requests that hardly overlap.
 		each := int(max(p.Stock*3/2/p.Quantity, p.Stock/p.Quantity+1))
+		if p.Holding.On() { // of many buyers the units come back
+			p.Requests = max(buyersPerUnit*each*p.Products, p.VUs)
+			return p
+		}
 		p.Requests = max(each*p.Products, p.VUs)
 		p.SellOut = orDefault(p.SellOut, defaultSellOut)
 	}

@@ -16,7 +16,7 @@ type NamedPlan struct {
 // waitAsWriteUps is how long the well-known write-ups let a request wait for the lock.
 const waitAsWriteUps = 3 * time.Second
 
-// All lists the named plans. All except demo are taken from well-known write-ups, to compare the numbers.
+// All lists the named plans. All except demo and reserve are taken from well-known write-ups, to compare the numbers.
 var All = []NamedPlan{
 	{
 		Name:  "demo",
@@ -39,6 +39,15 @@ var All = []NamedPlan{
 		Name:  "flash",
 		Title: text.Of("1000 buyers at once, stock 100"),
 		Plans: []Plan{{VUs: 1000, Loops: 1, Burst: true, Stock: 100, Wait: waitAsWriteUps}},
+	},
+	{
+		Name: "reserve",
+		Title: text.Of("40 buyers at a time reserve one of 250 for 100 ms: 70% pay after 20 to 180 ms, 10% pay late, 10% " +
+			"cancel, the others leave"),
+		Plans: []Plan{{VUs: 40, Stock: 250, Wait: waitAsWriteUps, Warmup: 200 * time.Millisecond, Insist: 4, Holding: Holding{
+			For: 100 * time.Millisecond, Pays: 0.7, PaysLate: 0.1, Cancels: 0.1, PayFrom: 20 * time.Millisecond,
+			PayTo: 180 * time.Millisecond, DoubleClicks: 0.05, Buyers: 1000, BuyerZipf: 1.1,
+		}}},
 	},
 	{
 		Name:  "segments",

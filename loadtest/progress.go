@@ -69,7 +69,11 @@ func (d *driver) progress(base Progress, elapsed time.Duration) Progress {
 	base.Dropped, base.InFlight = d.dropped.Load(), d.inFlight.Load()
 	switch {
 	case d.planned > 0:
-		base.Done = float64(kinds[0]+kinds[1]+kinds[2]+base.Dropped) / float64(d.planned)
+		over := kinds[0] + kinds[1] + kinds[2]
+		if d.plan.Holding.On() { // a buyer sends several requests
+			over = d.arrived.Load()
+		}
+		base.Done = float64(over+base.Dropped) / float64(d.planned)
 	case d.plan.Duration > 0:
 		base.Done = elapsed.Seconds() / d.plan.Duration.Seconds()
 	}

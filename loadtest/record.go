@@ -21,7 +21,9 @@ type sample struct {
 	// intended is when the request was due, in nanoseconds since the start; in a closed loop that is op.Call.
 	intended int64
 	retry    bool
-	lags     bool // its lag counts
+	lags     bool          // its lag counts
+	second   bool          // a second click
+	hold     *audit.HoldOp // of a request about a reservation: kept instead of op
 }
 
 // recorder collects the samples of one run.
@@ -41,6 +43,9 @@ type shard struct {
 	window   interval
 
 	history         []audit.Op
+	doubled         int
+	holds           map[int64][]audit.HoldOp      // by product
+	steps           map[audit.HoldKind]*histogram // response times of good answers
 	codes, served   map[string]int
 	sent, retried   int
 	kinds           [3]int64
@@ -71,18 +76,23 @@ func (r *recorder) now() int64 { return int64(time.Since(r.start)) }
 
 // add records one sample; left is the remaining stock in the answer, if hasLeft is set.
 func (r *recorder) add(s sample, left int64, hasLeft bool) {
-	k := kindIndex(s.read.Kind)
 	p := &r.parts[s.op.Client%shards]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.count(&s, k)
+	p.count(&s)
+	p.step(&s)
+	if s.read.Kind == "" { // a reservation is no sale yet
+		return
+	}
+	k := kindIndex(s.read.Kind)
+	p.kinds[k]++
 	record(&p.response[k], s.op.Return-s.intended)
 	record(&p.service[k], s.op.Return-s.op.Call)
 	if s.lags {
 		record(&p.lag, s.op.Call-s.intended)
 	}
 	r.series.add(&p.window, s.op.Return, k, s.op.Return-s.intended)
-	if !r.history { // the histograms suffice
+	if !r.history || s.hold != nil { // the histograms suffice, or step has kept it
 		return
 	}
 	if hasLeft {
@@ -92,9 +102,8 @@ func (r *recorder) add(s sample, left int64, hasLeft bool) {
 }
 
 // count adds the sample to the plain counters.
-func (p *shard) count(s *sample, k int) {
+func (p *shard) count(s *sample) {
 	p.sent++
-	p.kinds[k]++
 	if s.read.Kind == client.Refused && !s.read.Again {
 		p.final++
 	}
@@ -111,6 +120,25 @@ func (p *shard) count(s *sample, k int) {
 	p.last = max(p.last, s.op.Return)
 	if s.read.Kind == client.Accepted {
 		p.lastAccepted = max(p.lastAccepted, s.op.Return)
+	}
+}
+
+// step keeps a request about a reservation.
+func (p *shard) step(s *sample) {
+	if s.hold == nil {
+		return
+	}
+	if p.holds == nil {
+		p.holds, p.steps = map[int64][]audit.HoldOp{}, map[audit.HoldKind]*histogram{}
+	}
+	p.holds[s.op.ProductID] = append(p.holds[s.op.ProductID], *s.hold)
+	if s.second {
+		p.doubled++
+	}
+	if s.hold.Outcome == audit.OK {
+		h := p.steps[s.hold.Kind]
+		record(&h, s.op.Return-s.intended)
+		p.steps[s.hold.Kind] = h
 	}
 }
 

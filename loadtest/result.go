@@ -61,6 +61,9 @@ type Result struct {
 	// undecided, if they can be read.
 	Log []string `json:"log,omitempty"`
 
+	// Holds says what became of the buyers of a plan that reserves; else nil.
+	Holds *HoldFigures `json:"holds,omitempty"`
+
 	// Verdicts has the judge's report on each product that was sold; Claim and Finding are the claim and whether it holds.
 	Verdicts []audit.Report `json:"verdicts,omitempty"`
 	Claim    api.Outcomes   `json:"claim,omitempty"`

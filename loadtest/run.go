@@ -14,10 +14,12 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// warmProduct is the product that the warm-up sells, with an id far from those in use, and warmStock its stock.
+// warmProduct is the product that the warm-up sells, with an id far from those in use, and warmStock its stock,
+// or warmUnits if each unit has a row.
 const (
 	warmProduct = 900_000_001
 	warmStock   = 1_000_000_000
+	warmUnits   = 10_000
 )
 
 // Run runs the plan, with its defaults, against one mode of the service behind c, and judges the result. It sets the
@@ -36,7 +38,7 @@ func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress fun
 	if err != nil { // NewControl has parsed it once
 		return Result{}, fmt.Errorf("loadtest: %w", err)
 	}
-	d, err := newDriver(plan, client.Target{URL: base}, shopScript(plan, mode), !mode.Baseline)
+	d, err := newDriver(plan, client.Target{URL: base, Opaque: plan.Holding.On()}, shopScript(plan, mode), !mode.Baseline)
 	if err != nil {
 		return Result{}, err
 	}
@@ -65,6 +67,12 @@ func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress fun
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards(&res))
 	defer cancel()
 	phase(Settling)
+	if plan.Holding.On() {
+		books := settleHeld(after, c, &res)
+		phase(Judging)
+		judgeHeld(&res, mode, books, c)
+		return res, nil
+	}
 	books := settleAll(after, c, &res)
 	phase(Judging)
 	judge(&res, judging{mode: mode, books: books, replicas: c.Replicas, lang: c.Lang})
@@ -88,6 +96,10 @@ func (d *driver) load(ctx context.Context, res *Result, base Progress, progress 
 	stop()
 	d.rec.fill(res)
 	res.Dropped, res.Extra = int(d.dropped.Load()), int(d.extra.Load())
+	if d.plan.Holding.On() {
+		res.Holds = d.rec.holds()
+		res.Holds.Buyers, res.Holds.SalesPerSecond = int(d.arrived.Load()), res.AcceptedPerSecond
+	}
 	res.Partial = ctx.Err() != nil
 	res.Discounted = discounted(res, d.lang)
 	res.Noisy = noise(res, quiet, during, d.lang)
@@ -110,6 +122,12 @@ func fits(p Plan, m api.Mode) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
+	switch {
+	case p.Holding.On() && !m.Reserves:
+		return fault(text.Of("mode %s does not reserve: leave out --plan reserve"), m.Name)
+	case !p.Holding.On() && m.Reserves:
+		return fault(text.Of("mode %s reserves: use --plan reserve"), m.Name)
+	}
 	// Every other mode answers 409 on a segmented product, so the run would only measure refusals.
 	if p.Segments > 0 && m.Segments == 0 {
 		return fault(text.Of("mode %s knows no segments: leave out --segments"), m.Name)
@@ -117,7 +135,7 @@ func fits(p Plan, m api.Mode) error {
 	if p.Store != "" && !m.Baseline && m.Claims[p.Store] == nil {
 		return fault(text.Of("mode %s does not keep its stock in %s: leave out --store"), m.Name, p.Store)
 	}
-	if p.Retry > 0 && !p.RetryUnsafe && !m.Baseline && !idempotent(m, storeOf(p, m)) {
+	if p.Retry > 0 && !p.RetryUnsafe && !m.Baseline && !m.Reserves && !idempotent(m, storeOf(p, m)) {
 		return fault(text.Of("mode %s keeps no idempotency keys, a retry may deduct twice: leave out --retry, or add "+
 			"--retry-unsafe"), m.Name)
 	}
@@ -152,6 +170,7 @@ func shopScript(p Plan, m api.Mode) script {
 	return script{
 		keyed:    p.Retry > 0 || m.KeyRequired,
 		classify: client.Classify,
+		mode:     m.Name,
 		fill: func(c *client.Call, product int64, key string) {
 			c.Method, c.Path, c.ContentType, c.Key = http.MethodPost, path, "application/json", key
 			if i := product - p.Product; i >= 0 && i < int64(len(bodies)) {
@@ -174,11 +193,18 @@ type deductRequest struct {
 // reset sets the stock of every product of the plan.
 func reset(ctx context.Context, c *Control, m api.Mode, p Plan) error {
 	for i := range p.Products {
-		if err := c.SetStock(ctx, p.Product+int64(i), p.Stock, segmentsOf(p, m)); err != nil {
+		if err := c.setStock(ctx, p.Product+int64(i), settingOf(p, m, p.Stock)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// settingOf is how the stock of a product is set for the plan.
+func settingOf(p Plan, m api.Mode, stock int64) api.SetStock {
+	segments := segmentsOf(p, m)
+	return api.SetStock{Stock: stock, Segments: max(0, segments), Units: segments < 0, PerBuyer: p.Holding.PerBuyer,
+		Late: p.Holding.Late}
 }
 
 // segmentsOf returns the number of segments of the products: the plan's, else the mode's; 0 = one counter.
@@ -186,7 +212,7 @@ func segmentsOf(p Plan, m api.Mode) int {
 	if p.Segments > 0 {
 		return p.Segments
 	}
-	return m.Segments
+	return m.Split()
 }
 
 // warmUp sells the warm-up product for the plan's warm-up time, and deletes its orders. It opens the connections, fills
@@ -195,12 +221,15 @@ func warmUp(ctx context.Context, c *Control, d *driver, m api.Mode) error {
 	if d.plan.Warmup <= 0 {
 		return nil
 	}
-	segments := segmentsOf(d.plan, m)
-	if err := c.SetStock(ctx, warmProduct, warmStock, segments); err != nil {
+	setting := settingOf(d.plan, m, warmStock)
+	if setting.Units {
+		setting.Stock = warmUnits
+	}
+	if err := c.setStock(ctx, warmProduct, setting); err != nil {
 		return err
 	}
 	d.warm(ctx, warmProduct)
-	return c.SetStock(ctx, warmProduct, warmStock, segments)
+	return c.setStock(ctx, warmProduct, setting)
 }
 
 // fault builds an error of this package.

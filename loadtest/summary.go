@@ -53,6 +53,7 @@ type Summary struct {
 	Unknown int            `json:"unknown"`
 	Others  map[string]int `json:"other_answers,omitempty"`
 	Served  map[string]int `json:"served"`
+	Holds   *HoldFigures   `json:"holds,omitempty"` // as in [Result]
 
 	// Speeds of accepted requests: medians over the repetitions; latencies over those that sold something, 0 if none did.
 	AcceptedPerSecond Spread        `json:"accepted_per_second"`
@@ -112,7 +113,7 @@ func SummarizeRuns(runs []Result) Summary {
 		Tries: worst.Tries,
 		Sent:  worst.Sent, Failed: worst.Latency[client.Failed].Count, Served: worst.Served,
 		Reports: worst.Verdicts, Log: worst.Log, Extra: worst.Extra, Noisy: worst.Noisy,
-		Accepted: worst.Latency[client.Accepted].Count,
+		Accepted: worst.Latency[client.Accepted].Count, Holds: worst.Holds,
 	}
 	if _, unmet := worst.Unmet(); unmet != "" && !slices.Contains(s.Why, unmet) {
 		s.Why = append(s.Why, unmet)
@@ -176,7 +177,7 @@ func (s *Summary) countAnswers(codes map[string]int) {
 	for code, n := range codes {
 		facts, known := api.Codes[api.Code(code)]
 		switch code {
-		case client.CodeOK:
+		case client.CodeOK, codeHeld, codeCancelled, codeExpired:
 		case string(api.SoldOut), client.CodeRefused:
 			s.SoldOut += n
 		case string(api.LockBusy), string(api.LockLost), string(api.Contended), string(api.InFlight), string(api.RateLimited):

@@ -22,7 +22,8 @@ const (
 // Validate returns all mistakes in the plan, each with its flag, joined; nil if there are none. It may be called before
 // or after [Plan.WithDefaults].
 func (p Plan) Validate() error {
-	return errors.Join(slices.Concat(p.lengthFaults(), p.modelFaults(), p.orderFaults(), p.clientFaults())...)
+	return errors.Join(slices.Concat(p.lengthFaults(), p.modelFaults(), p.orderFaults(), p.holdingFaults(),
+		p.clientFaults())...)
 }
 
 // lengthFaults checks that one thing decides how long the plan lasts.
@@ -99,6 +100,47 @@ func (p Plan) orderFaults() []error {
 		p.Store)
 	return errs
 }
+
+// holdingFaults checks what the buyers do.
+func (p Plan) holdingFaults() []error {
+	var errs []error
+	check := func(ok bool, said text.Text, args ...any) {
+		if !ok {
+			errs = append(errs, fault(said, args...))
+		}
+	}
+	h := p.Holding
+	if !h.On() {
+		check(h == Holding{}, text.Of("what buyers do after they have reserved needs --plan reserve, and --hold of more "+
+			"than 0"))
+		return errs
+	}
+	share := func(flag string, value float64) {
+		check(value >= 0 && value <= 1, text.Of("%s must be 0 to 1, not %v"), flag, value)
+	}
+	share("--pays", h.Pays)
+	share("--pays-late", h.PaysLate)
+	share("--cancels", h.Cancels)
+	share("--double-clicks", h.DoubleClicks)
+	check(h.Pays+h.PaysLate+h.Cancels <= 1+1e-9, text.Of("--pays, --pays-late and --cancels add up to more than 1"))
+	check(h.For >= minHold && h.For <= maxHold, text.Of("--hold must be %v to %v, not %v"), minHold, maxHold, h.For)
+	check(h.PayFrom >= 0 && h.PayTo >= h.PayFrom, text.Of("--pay-from and --pay-to must not be negative, and in "+
+		"this order"))
+	check(h.Buyers >= 0, text.Of("--buyers must not be negative"))
+	check(h.BuyerZipf == 0 || h.BuyerZipf > 1, text.Of("--buyer-zipf must be greater than 1, or 0 for no skew"))
+	check(h.PerBuyer >= 0 && (h.PerBuyer == 0 || h.Buyers > 0), text.Of("--per-buyer must not be negative, and needs "+
+		"--buyers"))
+	check(slices.Contains([]string{"", "refund", "rehold"}, h.Late), text.Of("--late must be refund or rehold, not %q"),
+		h.Late)
+	check(p.Segments == 0, text.Of("--segments does not go with --plan reserve"))
+	return errs
+}
+
+// minHold and maxHold are the limits of the service.
+const (
+	minHold = 100 * time.Millisecond
+	maxHold = time.Hour
+)
 
 // clientFaults checks the settings of the clients.
 func (p Plan) clientFaults() []error {

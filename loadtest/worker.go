@@ -24,7 +24,8 @@ const (
 type script struct {
 	fill     func(c *client.Call, product int64, key string)
 	classify func(*client.Answer) client.Reading
-	keyed    bool // each request has a new key, its repetitions the same one
+	keyed    bool   // each request has a new key, its repetitions the same one
+	mode     string // of a plan that reserves
 }
 
 // worker is one client: it sends one request at a time.
@@ -33,7 +34,17 @@ type worker struct {
 	plan   Plan
 	script script
 	engine client.Engine
+	second client.Engine // for double clicks; nil = the plan has none
 	call   client.Call
+}
+
+// arrive executes one arrival, as [worker.order] does, or as v says if the plan reserves.
+func (w *worker) arrive(ctx context.Context, rec *recorder, product, intended int64, v visit) {
+	if w.plan.Holding.On() {
+		w.buy(ctx, rec, product, intended, v)
+	} else {
+		w.order(ctx, rec, product, intended)
+	}
 }
 
 // order executes one arrival: a request, and its repetitions if the plan has any. intended is when it was due, in

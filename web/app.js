@@ -16,7 +16,7 @@ const app = { state: null, model: new Model(), link: "connecting", view: null };
 const views = { run: new RunView(app), compare: new CompareView(app), matrix: new MatrixView(app), step: new StepView(app), read: new ReadView(app) };
 
 const viewName = words({ run: "Run", compare: "Compare", matrix: "Matrix", step: "Step", read: "Read" });
-const linkState = words({ connecting: "connecting …", lost: "connection lost, trying again; if the console has ended, start it again: shop play", live: "live" });
+const linkState = words({ connecting: "connecting …", lost: "connection lost", live: "live" });
 
 pickLanguage();
 
@@ -47,7 +47,7 @@ async function begin() {
     return;
   }
   addEventListener("session-ended", () => { if (!document.getElementById("token")) askForToken(); }); // the console was started again
-  listen((kind, data) => { app.model.on(kind, data); redraw(); }, (link) => { app.link = link; status(); });
+  listen((kind, data) => { app.model.on(kind, data); redraw(); }, (link) => { app.link = link; status(); redraw(); });
   addEventListener("hashchange", route);
   route();
 }
@@ -58,6 +58,7 @@ function failed(err) {
 }
 
 function askForToken(wrong = "") {
+  document.getElementById("ended").hidden = true;
   const input = el("input", { type: "password", id: "token", autocomplete: "off", required: true });
   const form = el("form", { class: "session", submit: async (e) => {
     e.preventDefault();
@@ -119,10 +120,22 @@ function header() {
   status();
 }
 
+let lost = 0;
+
+// status says whether the console answers; if it has not for a while, also what to do.
 function status() {
   const link = document.getElementById("link");
   link.className = `link is-${app.link}`;
   link.textContent = app.state ? linkState(app.link) : "";
+  const ended = document.getElementById("ended");
+  ended.textContent = t("The console has ended, or cannot be reached. If it has ended, start it again with shop play, and open the address that it prints. Until then this page shows what it has.");
+  if (app.link !== "lost") {
+    clearTimeout(lost);
+    lost = 0;
+    ended.hidden = true;
+  } else {
+    lost ||= setTimeout(() => { ended.hidden = document.getElementById("token") !== null; }, 3000); // it may come back
+  }
 }
 
 document.getElementById("lang").addEventListener("click", () => {

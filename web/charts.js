@@ -66,12 +66,22 @@ const labels = (unit) => (_, ticks, axis, space, distance) => {
   return ticks.map((v) => number(v, decimals) + unit);
 };
 
+// splits are the splits of a time axis: those of uPlot, and the end of the data.
+export const splits = (u, i, from, to, step) => {
+  const all = [];
+  for (let n = 0; n * step < to - step * 0.6; n++) all.push(n * step);
+  return [...all, to];
+};
+
+// timeLabels writes the end to three digits, and the others as labels does.
+const timeLabels = (u, ticks, ...rest) => [...labels(" s")(u, ticks.slice(0, -1), ...rest), `${number(ticks.at(-1), Math.max(0, 2 - Math.floor(Math.log10(ticks.at(-1)))))} s`];
+
 function axes() {
   const axis = {
     stroke: css("--ink-soft"), font: font(), ticks: { show: false }, grid: { stroke: css("--line"), width: 1 },
   };
   return [
-    { ...axis, grid: { show: false }, space: 64, size: 28, values: labels(" s") },
+    { ...axis, grid: { show: false }, space: 64, size: 28, splits, values: timeLabels },
     { ...axis, size: 60, space: 34, values: labels("") },
   ];
 }
@@ -161,10 +171,11 @@ export function series(model, initial, final) {
     hold.push(mean(5));
     longest.push(locks.length ? Math.max(...locks.map((b) => b[6])) / 1000 : null);
   }
+  const locks = wait.some((v) => v !== null);
   gaps([wait, hold, longest], Math.ceil(1000 / (group * width)));
   return {
     stock: [xs, left, should], orders: [xs, sold, was, capped], rate: [times, accepted, refused], lock: [times, longest, wait, hold],
-    locks: wait.some((v) => v !== null),
+    locks,
   };
 }
 

@@ -1,6 +1,6 @@
-import { keep, kept, numbers, picker, startOrStop } from "./controls.js";
+import { keep, kept, numbers, ours, picker, startOrStop } from "./controls.js";
 import { el, replace } from "./dom.js";
-import { colon, duration, number, t } from "./i18n.js";
+import { colon, number, t } from "./i18n.js";
 import { stage } from "./say.js";
 import { headline, loadTone, worst } from "./verdict.js";
 
@@ -12,8 +12,8 @@ const columns = [
   { key: "verdictColumn", head: () => t("verdict"), of: (r) => ["bad", "unsure", "good", "none"].indexOf(r.tone), up: true },
   { key: "sold", head: () => t("sold"), of: (r) => r.verdict?.sold ?? -1 },
   { key: "rateColumn", head: () => t("accepted per second"), of: (r) => r.result.accepted_per_second },
-  { key: "p50", head: () => "p50", of: (r) => r.accepted.p50_ns ?? Infinity, up: true },
-  { key: "p99", head: () => "p99", of: (r) => r.accepted.p99_ns ?? Infinity, up: true },
+  { key: "p50", head: () => t("{p}, ms", { p: "p50" }), of: (r) => r.accepted.p50_ns ?? Infinity, up: true },
+  { key: "p99", head: () => t("{p}, ms", { p: "p99" }), of: (r) => r.accepted.p99_ns ?? Infinity, up: true },
 ];
 
 // CompareView is the page that runs several modes with the same load, one after the other.
@@ -60,8 +60,8 @@ export class CompareView {
 
   update() {
     const { model } = this.app, run = model.run?.spec.modes.length > 1 ? model.run : model.compared;
-    this.button.textContent = model.running ? t("Stop") : t("Run {n} [mode|modes]", { n: number(this.form.modes.length) });
-    this.button.disabled = this.sending || !model.known || !model.running && this.form.modes.length === 0;
+    this.button.textContent = model.running ? (ours(model.run) ? t("Stop") : t("Stop (started in another window)")) : t("Run {n} [mode|modes]", { n: number(this.form.modes.length) });
+    this.button.disabled = this.sending || !model.known || this.app.link === "lost" || !model.running && this.form.modes.length === 0;
     this.button.classList.toggle("stop", model.running);
     const mine = Boolean(run);
     const state = mine ? `${run.id}/${run.state}/${run.results.length}/${run.step.mode}/${run.step.phase}/${Math.round(run.step.done * 20)}/${this.sort.key}${this.sort.up}` : "none";
@@ -111,10 +111,11 @@ export class CompareView {
   row(r, fastest) {
     const bar = el("span", { class: `bar is-${r.tone}` });
     bar.style.width = `${Math.max(1, (100 * r.result.accepted_per_second) / fastest)}%`;
-    const time = (ns) => el("td", { class: "num" }, r.accepted.count > 0 ? duration(ns) : "–");
+    const time = (ns) => el("td", { class: "num" }, r.accepted.count > 0 ? number(ns / 1e6, 1, 1) : "–");
+    const short = r.verdict?.verdict === "EXACT" || r.verdict?.oversold > 0; // the next column has the numbers
     return el("tr", {},
       el("th", { scope: "row" }, el("a", { href: `#/run/${r.mode}` }, el("code", {}, r.mode))),
-      el("td", { class: `said is-${r.tone}` }, el("span", { class: "said-line" }, r.says),
+      el("td", { class: `said is-${r.tone}` }, el("span", { class: "said-line" }, short ? r.says.split(/\. |\u3002/)[0] : r.says),
         r.result.finding === "contradicted" && el("strong", { class: "note" }, ` ${t("Against its claim!")}`)),
       el("td", { class: "num" }, r.verdict ? t("{sold} of {initial}", { sold: number(r.verdict.sold), initial: number(r.verdict.initial) }) : "–"),
       el("td", { class: "rate" }, el("span", { class: "rate-number" }, number(r.result.accepted_per_second)), el("span", { class: "bars", "aria-hidden": "true" }, bar)),

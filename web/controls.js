@@ -66,6 +66,16 @@ export async function startOrStop(e, view, spec) {
   view.update();
 }
 
+// copier is a button that copies a text.
+export function copier(text) {
+  const button = el("button", { type: "button", class: "quiet copier", click: async () => {
+    await navigator.clipboard.writeText(text);
+    button.textContent = t("Copied");
+    setTimeout(() => (button.textContent = t("Copy")), 1500);
+  } }, t("Copy"));
+  return button;
+}
+
 // kept is a form as it was left, in this tab.
 export function kept(name) {
   try {

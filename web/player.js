@@ -150,7 +150,7 @@ function says({ event, text }) {
   if (event === "answered") return el("span", {}, t("answer:"), space(), answer(text));
   const word = eventWords(event);
   if (/^(before|after|on the way of) /.test(text)) return el("span", {}, word, space(), place(text));
-  return el("span", {}, word, text && !word.endsWith("\uff1a") && " ", text && el("span", { class: "plain" }, text));
+  return el("span", {}, word, text && !word.endsWith("\uff1a") && " ", text && el("span", { class: "plain" }, text.replace(/\blane\d+:/g, "")));
 }
 
 const outcomes = words({ ok: "ok", refused: "refused#outcome", declined: "declined", unknown: "unknown" });

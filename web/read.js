@@ -1,3 +1,4 @@
+import { copier } from "./controls.js";
 import { el, replace } from "./dom.js";
 import { colon, lang, number, otherLanguage, t, words } from "./i18n.js";
 import { cellAddress, isBroken } from "./say.js";
@@ -5,7 +6,16 @@ import { get } from "./stream.js";
 
 const groupName = words({ "": "Guides", modes: "Modes", decisions: "Decisions" });
 
-const firstPage = "choose", mostHits = 30;
+const mostHits = 30;
+
+// cards are the pages that a newcomer looks for, with the question that each answers.
+const cards = words({
+  choose: "Twelve yes-or-no questions lead to a mode. Something went wrong? The symptoms are on the same page.",
+  locks: "All kinds of locks beside each other: what each protects from, and what ends it.",
+  modes: "Every mode with its claims, from no lock at all to a batch in one transaction.",
+  articles: "You have read about distributed locks: look up each case and run it.",
+  teach: "A class of ninety minutes by the minute, with what to predict before each run.",
+});
 
 // ReadView shows the documentation: #/read/modes/lua-lock~what-breaks-it is a heading of a page.
 export class ReadView {
@@ -22,7 +32,7 @@ export class ReadView {
     }
     if (location.hash !== wanted) return; // the reader has gone on
     if (!this.side?.isConnected || this.sideLang !== this.lang) this.build(main);
-    const [name, anchor] = (asked || firstPage).split("~");
+    const [name, anchor] = asked.split("~");
     await this.open(name, anchor);
   }
 
@@ -30,6 +40,7 @@ export class ReadView {
     this.sideLang = this.lang;
     this.name = null;
     const search = el("input", { type: "search", id: "r-search", value: this.query, autocomplete: "off", placeholder: t("Search all pages"), "aria-label": t("Search all pages"), input: () => this.find(search.value) });
+    const order = this.app.state.modes.map((m) => `modes/${m.name}`); // as on Run, not by the alphabet
     const groups = [...new Set(this.list.map((p) => p.group))];
     this.links = new Map();
     const link = (p) => {
@@ -37,7 +48,7 @@ export class ReadView {
       this.links.set(p.name, a);
       return el("li", {}, a);
     };
-    this.nav = el("nav", { class: "pages", "aria-label": t("Pages") }, groups.map((g) => [el("h2", { class: "eyebrow" }, groupName(g)), el("ul", {}, this.list.filter((p) => p.group === g).map(link))]));
+    this.nav = el("nav", { class: "pages", "aria-label": t("Pages") }, groups.map((g) => [el("h2", { class: "eyebrow" }, groupName(g)), el("ul", {}, this.list.filter((p) => p.group === g).sort((a, b) => order.indexOf(a.name) - order.indexOf(b.name)).map(link))]));
     this.side = el("div", { class: "controls reading" }, search, this.nav);
     this.stage = el("div", { class: "stage" });
     replace(main, el("div", { class: "run read" }, this.side, this.stage));
@@ -46,12 +57,11 @@ export class ReadView {
   async open(name, anchor) {
     const wanted = location.hash;
     if (this.name !== name) {
-      let page;
+      let page = null;
       try {
-        page = await get(`pages/${name}?lang=${lang()}`);
+        if (name) page = await get(`pages/${name}?lang=${lang()}`);
       } catch (err) {
         if (!(err.status < 500)) throw err; // such a page there may be
-        page = null;
       }
       if (location.hash !== wanted) return;
       this.name = name;
@@ -70,6 +80,11 @@ export class ReadView {
     this.page = page;
     this.query = "";
     this.side.querySelector("input").value = "";
+    if (!page && !this.name) {
+      replace(this.stage, el("article", {}, el("h1", { class: "hidden" }, t("Read")), el("ul", { class: "cards" }, cards.names.map((n) => this.list.find((p) => p.name === n)).filter(Boolean).map((p) =>
+        el("li", {}, el("a", { href: `#/read/${p.name}` }, el("strong", {}, p.title), el("span", {}, cards(p.name))))))));
+      return;
+    }
     if (!page) {
       replace(this.stage, el("p", { class: "soft" }, t("There is no such page.")));
       return;
@@ -104,7 +119,7 @@ export class ReadView {
     replace(this.stage, el("p", { class: "soft", role: "status" }, says),
       el("ol", { class: "hits" }, hits.map((h) => el("li", {},
         el("a", { href: `#/read/${h.page}${h.anchor ? `~${h.anchor}` : ""}`, click: (e) => this.follow(e, h) }, h.title, h.heading !== h.title && el("span", { class: "soft" }, ` › ${h.heading}`)),
-        el("p", {}, h.before, h.match && el("mark", {}, h.match), h.after)))));
+        el("p", {}, marked(h.before + h.match + h.after, q))))));
   }
 
   // follow opens a hit also where the address stays the same.
@@ -121,10 +136,17 @@ function nodesOf(html) {
   return [...new DOMParser().parseFromString(html, "text/html").body.childNodes].map((n) => document.adoptNode(n));
 }
 
+// marked is a text in which the words that were asked for stand out.
+function marked(text, q) {
+  const words = q.split(/\s+/).map((w) => w.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
+  return text.split(new RegExp(`(${words.join("|")})`, "iu")).map((part, i) => (i % 2 ? el("mark", {}, part) : part));
+}
+
 // mend puts what Markdown cannot say into a page: tables that scroll by themselves, and names of pictures.
 function mend(article) {
   for (const table of article.querySelectorAll("table")) {
     const box = el("div", { class: "wide-scroll", tabindex: "0", role: "region", "aria-label": [...table.querySelectorAll("th")].slice(0, 3).map((th) => th.textContent).join(", ") });
+    box.classList.toggle("is-many", table.rows[0].cells.length > 4);
     table.replaceWith(box);
     box.append(table);
   }
@@ -133,6 +155,12 @@ function mend(article) {
     td.classList.toggle("is-long", text.length > 24);
     td.classList.toggle("is-name", name && text.length <= 24);
     td.classList.toggle("is-some", !name && text.length <= 24 && columns(text) > 12);
+  }
+  for (const pre of article.querySelectorAll("pre")) {
+    if (pre.closest(".diagram") || pre.querySelector(".language-text")) continue; // a picture's source, the output of a command
+    const box = el("div", { class: "shell" });
+    pre.replaceWith(box);
+    box.append(pre, copier(pre.textContent.replace(/\n$/, "")));
   }
   // The link to the page in the other language is the switch of the language.
   for (const a of article.querySelectorAll("a")) {

@@ -104,7 +104,7 @@ export class RunView {
       const value = el("span", { class: "figure-value" }, "–"), note = el("span", { class: "figure-note" });
       return { box: el("div", { class: `figure figure-${name}` }, el("span", { class: "figure-name" }, text), value, note), value, note };
     };
-    this.figures = { left: figure("left", t("left in stock")), sold: figure("sold", t("sold")), refused: figure("refused", t("refused")), failed: figure("failed", t("no answer")), overlaps: figure("overlaps", t("overlaps")) };
+    this.figures = { left: figure("left", t("left in stock")), sold: figure("sold", t("sold")), refused: figure("refused", t("refused")), failed: figure("failed", t("no answer")), overlaps: figure("overlaps", t("overlapped#sections")) };
     const chart = (name, legend) => {
       const box = el("div", { class: "plot", role: "img", "aria-label": name });
       return { box, name, section: el("figure", { class: "chart" }, el("figcaption", {}, el("span", {}, name), legend && el("span", { class: "keys" }, legend)), box) };
@@ -115,7 +115,7 @@ export class RunView {
       lock = chart(t("Lock: wait and hold, ms"), [key(t("wait"), "k-warm"), key(t("hold"), "k-accent"), key(t("longest wait"), "k-faint")]);
     this.noLock = el("p", { class: "soft over-plot", hidden: true }, t("This mode takes no lock."));
     lock.section.append(this.noLock);
-    this.plots = { stock, orders };
+    this.plots = { stock, orders, rate, lock };
     this.charts = { stock: stockChart(stock.box), orders: ordersChart(orders.box), rate: rateChart(rate.box), lock: lockChart(lock.box) };
     const canvas = el("canvas", { class: "lanes", tabindex: "0", role: "img" });
     this.timeline = new Timeline(canvas);
@@ -160,7 +160,7 @@ export class RunView {
     if (model.running) this.watched = run.id;
     this.button.textContent = !model.running ? t("Run") : ours(run) ? t("Stop") : t("Stop (started in another window)");
     this.button.classList.toggle("stop", model.running);
-    this.button.disabled = this.sending || !model.known || !model.running && !this.mode.available;
+    this.button.disabled = this.sending || !model.known || this.app.link === "lost" || !model.running && !this.mode.available;
     const mine = ran && (ran === this.form.mode || this.watched === run.id);
     this.last.hidden = !ran;
     if (ran) this.last.firstChild.textContent = t("Show the last run: {mode}", { mode: ran });
@@ -188,7 +188,10 @@ export class RunView {
     }
     this.say(this.plots.stock, data.stock[1].at(-1));
     this.say(this.plots.orders, data.orders[1].at(-1));
-    this.noLock.hidden = data.locks || model.bins.length === 0;
+    const none = model.bins.length === 0; // axes without a curve say nothing
+    for (const plot of [this.plots.stock, this.plots.orders, this.plots.rate]) plot.section.classList.toggle("is-blank", none);
+    this.plots.lock.section.classList.toggle("is-blank", !data.locks);
+    this.noLock.hidden = data.locks || none;
     this.drawTimeline(model);
     if (at !== null && model.sections > 0) this.timeline.around(Math.max(0, at - 50_000), 50_000);
   }
@@ -265,7 +268,7 @@ export class RunView {
     if (model.overlaps > 0 && this.claimsExact(model)) says.push(t("This mode holds no lock and claims to be exact, so overlaps are expected; the verdict says whether it was."));
     if (model.leftOut > 0) says.push(t("{n} [answer|answers] came too fast to be shown. The judge counts [it|them]; this page neither draws nor counts [it|them].", { n: number(model.leftOut) }));
     this.lanesNote.textContent = says.join(space());
-    canvas.setAttribute("aria-label", `${t("Critical sections")}${colon()}${number(model.overlaps)} ${t("overlaps")}, ${t("of {n} [section|sections]", { n: number(model.sections) })}. ${t("Arrow keys move, plus and minus zoom, Home shows all.")}`);
+    canvas.setAttribute("aria-label", `${t("Critical sections")}${colon()}${t("{n} of {of} overlapped another", { n: number(model.overlaps), of: number(model.sections) })}. ${t("Arrow keys move, plus and minus zoom, Home shows all.")}`);
     this.timeline.draw();
     const seen = `${model.loads}/${model.pairs.length}/${model.sections > 0}`;
     if (this.pairsSeen === seen) return;
@@ -280,11 +283,11 @@ export class RunView {
     }
     const cell = (text, cls = null) => el("td", { class: cls }, text);
     const heads = [t("at"), t("first inside"), t("entered meanwhile"), t("both inside for")];
-    replace(this.table, el("details", {}, el("summary", {}, t("Overlapping sections")),
-      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("Overlapping sections") }, el("table", {},
+    replace(this.table, el("details", {}, el("summary", {}, t("Pairs that overlapped")),
+      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("Pairs that overlapped") }, el("table", {},
         el("thead", {}, el("tr", {}, heads.map((h, i) => el("th", { scope: "col", class: i === 3 ? "right" : null }, h)))),
         el("tbody", {}, model.pairs.map((p) => el("tr", {}, cell(`${number(p.at / 1e3, 2, 2)} ms`), cell(who(p.a)), cell(who(p.b)), cell(`${number(p.by)} µs`, "right")))))),
-      el("p", { class: "soft" }, t("The first {n} of them are listed; # is the number that the replica gave the request.", { n: number(model.pairs.length) }))));
+      el("p", { class: "soft" }, t("The first {n} pairs; # is the number that the replica gave the request.", { n: number(model.pairs.length) }))));
   }
 
   drawVerdict(model) {

@@ -44,10 +44,10 @@ export function outcomeWords(cell, found) {
   return cell ? text : text + bracketed(t("claimed, and covered by Go tests; the lab cannot play it"));
 }
 
-// command is a command as a story has it, without the name space of the lab.
+// command is a command as a story has it, without the name space of the lab, and with a word where a schedule leaves the product open.
 export function command(text) {
   const [, server, rest] = /^([\w ]+?): ([^]*)$/.exec(text) ?? [null, "", text];
-  return el("code", { class: "command" }, server && el("span", { class: "server" }, server), rest.replace(/\blane(?:\d+|#):/g, ""));
+  return el("code", { class: "command" }, server && el("span", { class: "server" }, server), rest.replace(/\blane(?:\d+|#):/g, "").replace("{###}", `{${t("product")}#${t("segment")}}`).replace(/\{#\}/g, `{${t("product")}}`).replace(/\/#(?=\/|\s|$)/g, `/${t("product")}`));
 }
 
 // waited writes milliseconds for people.

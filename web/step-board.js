@@ -48,9 +48,10 @@ export class Board {
     this.tools = el("div", { class: "step-tools" });
     this.steps = el("section", { class: "steps", "aria-label": t("Your schedule") });
     this.stores = el("section", { class: "stores", "aria-label": t("What the stores hold") });
-    this.box = el("article", { class: "board", tabindex: "0", "aria-label": t("The board. A and B let a client pass one command, X expires locks, U takes a move back.") }, this.clients, this.tools, el("div", { class: "board-halves" }, this.stores, this.steps));
-    this.code = el("details", { class: "code-steps" });
-    replace(stage, this.head, this.end, this.box, this.code, this.said);
+    this.code = el("details", { class: "code-steps", open: true });
+    this.right = el("div", {}, this.code, this.steps);
+    this.box = el("article", { class: "board", tabindex: "0", "aria-label": t("The board. A and B let a client pass one command, X expires locks, U takes a move back.") }, this.clients, this.tools, el("div", { class: "board-halves" }, this.stores, this.right));
+    replace(stage, this.head, this.end, this.box, this.said);
     this.lines = null;
     this.draw();
   }
@@ -82,9 +83,12 @@ export class Board {
     const failed = error && el("p", { class: "message" }, t("The servers could not play this schedule: {why}", { why: error }));
     this.box.hidden = !state;
     if (!state) {
-      replace(this.end, failed || el("p", { class: "soft starting" }, t("Starting Redis, a database and three replicas. The first start takes a few seconds …")));
+      replace(this.end, failed || this.starting());
+      this.drawCode();
       return;
     }
+    clearInterval(this.counting);
+    this.right.prepend(this.code);
     replace(this.end, failed || null, this.ending());
     this.shown = state.steps.length - 1;
     replace(this.clients, state.clients.map((c) => this.client(c)));
@@ -94,6 +98,17 @@ export class Board {
     this.drawStores();
     this.said.textContent = state.steps.length > 0 ? this.says(state.steps.at(-1)) : "";
     if (focus) (this.box.querySelector(`[data-does="${focus}"]:not(:disabled)`) ?? this.box).focus();
+  }
+
+  // starting is what stands there until the servers run: what is awaited and for how long, and what the mode does.
+  starting() {
+    clearInterval(this.counting);
+    const since = performance.now(), passed = el("span", { class: "soft", "aria-hidden": "true" });
+    const count = () => { passed.textContent = `${Math.floor((performance.now() - since) / 1000)} s`; };
+    this.counting = setInterval(() => (passed.isConnected ? count() : clearInterval(this.counting)), 1000);
+    count();
+    return [el("p", { class: "soft starting" }, t("Starting Redis, a database and three replicas, and bringing both clients to their first command. That takes 2 to 20 seconds. Read meanwhile what each of them is about to do."), " ", passed),
+      el("progress", { "aria-label": t("Starting …") }), this.code];
   }
 
   client(c) {
@@ -148,7 +163,7 @@ export class Board {
 
   // drawCode shows the steps of the mode, from its page, with the clients at the lines that are next.
   async drawCode() {
-    const { lesson, state } = this.view, wanted = `${lesson.mode}/${lang()}`;
+    const { lesson } = this.view, wanted = `${lesson.mode}/${lang()}`;
     if (this.lines?.of !== wanted) {
       this.lines = { of: wanted, items: [] };
       const page = await get(`pages/modes/${lesson.mode}?lang=${lang()}`).catch(() => null);
@@ -157,11 +172,12 @@ export class Board {
       this.lines.items = [...list?.children ?? []].map((li) => el("li", {}, [...document.importNode(li, true).childNodes]));
       replace(this.code, el("summary", {}, t("The mode, step by step")), el("ol", {}, this.lines.items));
     }
+    const { state } = this.view; // it may have come meanwhile
     this.code.hidden = this.lines.items.length === 0;
     this.code.querySelectorAll(".lane-name").forEach((b) => b.remove());
     for (const li of this.lines.items) li.classList.remove("is-next");
-    for (const c of this.view.state === state ? state.clients : []) {
-      const li = lineOf(this.lines.items, c.command ?? "");
+    for (const c of [...state?.clients ?? []].reverse()) {
+      const li = c.command && lineOf(this.lines.items, [...state.steps.filter((s) => s.client === c.name && s.command).map((s) => s.command), c.command]);
       li?.classList.add("is-next");
       li?.prepend(el("span", { class: `lane-name is-${c.name.toLowerCase()}` }, c.name));
     }
@@ -222,15 +238,26 @@ export class Board {
   }
 }
 
-// lineOf is the only step that names a command: its verb, and that which it is about.
-function lineOf(items, text) {
-  const [, verb] = /^[\w ]+?: (\w+)/.exec(text) ?? [], about = /\b(lock|stock|orders|fence)\b/.exec(text)?.[1];
-  if (!verb) return null;
-  const fits = items.filter((li) => {
-    const code = [...li.querySelectorAll("code")].map((c) => c.textContent).join(" ");
-    return new RegExp(`\\b${verb}\\b`).test(code) && (!about || new RegExp(`\\b${about}\\b`).test(code));
-  });
-  return fits.length === 1 ? fits[0] : null;
+// Which line of a mode's steps a command belongs to; of several lines it is the first after that of the command before, unless last is set.
+const rules = [
+  { of: /^EVALSHA .(Leaves|Releases|Deletes)|^DEL \S*lock/, line: /\bDEL\b|release|delete|\u91ca\u653e|\u5220/i, last: true },
+  { of: /^(EVALSHA|SETNX|SET) .*lock:/, line: /lock|script|\u9501|\u811a\u672c/i, first: true },
+  { of: /^GET \S*lock:/, line: /\bGET\b(?!.*(stock|\u5e93\u5b58))/ },
+  { of: /^START TRANSACTION/, line: /\bBEGIN\b/ },
+  { of: /^UPDATE idempotent_log/, line: /\bCOMMIT\b/ },
+];
+
+// lineOf is the line of the last of a client's commands.
+function lineOf(items, commands) {
+  let at = 0, found = null;
+  for (const text of commands) {
+    const own = text.replace(/^[\w ]+?: /, ""), rule = rules.find((r) => r.of.test(own)) ?? { line: new RegExp(`\\b${/^\w+/.exec(own)?.[0]}\\b`) };
+    const fits = (pattern) => items.filter((li) => pattern.test(li.textContent));
+    const lines = fits(rule.line).length > 0 ? fits(rule.line) : fits(/\bread\b|\u8bfb/); // a mode may only say: read, check, write
+    found = rule.last ? lines.at(-1) : lines.find((li) => rule.first || items.indexOf(li) >= at) ?? lines[0];
+    at = items.indexOf(found);
+  }
+  return found;
 }
 
 // answer words what a client was told.

@@ -1,3 +1,4 @@
+import { copier } from "./controls.js";
 import { el, replace } from "./dom.js";
 import { both, colon, lang, number, space, t, words } from "./i18n.js";
 import { Player } from "./player.js";
@@ -56,9 +57,9 @@ export class WitnessView {
   }
 
   story({ schedule, tale }) {
-    if (!tale) return [this.cut(schedule), el("p", { class: "note" }, t("This schedule has no recorded story."))];
+    if (!tale) return [lanes(), this.cut(schedule), el("p", { class: "note" }, t("This schedule has no recorded story."))];
     this.player = new Player(tale.steps);
-    return [this.cut(schedule), this.player.box, this.ledger(tale), el("p", { class: "soft small" }, t("Recorded by the lab on real servers; A, B and C are replicas. Another run of the schedule has other times and tokens."))];
+    return [lanes(), this.cut(schedule), this.player.box, this.ledger(tale), el("p", { class: "soft small" }, t("Recorded by the lab on real servers. Another run of the schedule has other times and tokens."))];
   }
 
   // cut says where the schedule holds whom.
@@ -90,14 +91,8 @@ export class WitnessView {
   }
 
   commands(list) {
-    return el("section", { class: "again" }, el("h2", {}, t("Play it again yourself")), list.map(([text, says]) => {
-      const button = el("button", { type: "button", class: "quiet", click: async () => {
-        await navigator.clipboard.writeText(text);
-        button.textContent = t("Copied");
-        setTimeout(() => (button.textContent = t("Copy")), 1500);
-      } }, t("Copy"));
-      return el("div", { class: "shell" }, el("pre", { tabindex: "0" }, el("code", {}, text)), button, el("p", { class: "soft small" }, says));
-    }));
+    return el("section", { class: "again" }, el("h2", {}, t("Play it again yourself")), list.map(([text, says]) =>
+      el("div", { class: "shell" }, el("pre", { tabindex: "0" }, el("code", {}, text)), copier(text), el("p", { class: "soft small" }, says))));
   }
 
   // others leads to the other cells of the mode, and to its run.
@@ -116,3 +111,5 @@ export class WitnessView {
   }
 }
 
+// lanes tells what A, B and C are.
+const lanes = () => el("p", {}, t("A, B and C are three replicas of the shop, processes that share the servers. Each has a lane below; time runs downwards."));

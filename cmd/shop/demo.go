@@ -128,8 +128,7 @@ func (f *demoFlags) add(cmd *cobra.Command) {
 
 // demo is the body of the command: a stack, the comparison, the table.
 func demo(cmd *cobra.Command, f *demoFlags) error {
-	plan, err := f.plan()
-	if err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
 	f.lang = f.output.language(cmd, f.lang)
@@ -137,15 +136,17 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 	if err := checkRTT(f.set, f.rtt, append(slices.Clone(ownFlags), "url")...); err != nil {
 		return err
 	}
-	what := loadtest.Comparing{Version: builtFrom(), Plans: []loadtest.Plan{plan}, Replicas: f.replicas}
+	what := loadtest.Comparing{Version: builtFrom(), Replicas: f.replicas}
 	if f.url != "" {
 		what.Stack = []string{text.Sprintf(givenStack.In(f.lang), redact.Address(f.url), f.replicas)}
 		fmt.Fprintln(notes, what.Stack[0])
 		return f.compare(cmd.Context(), cmd, service{url: f.url, token: f.token, replicas: f.replicas, lang: f.lang}, what)
 	}
-	if f.extras, err = extrasFor(f.mode); err != nil { // before anything is started
+	extras, err := extrasFor(f.mode) // before anything is started
+	if err != nil {
 		return err
 	}
+	f.extras = extras
 	var log stackLog
 	return asGuest(cmd.Context(), f.own, f.options(&log, notes), func(ctx context.Context, stack *localstack.Stack) error {
 		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), stack.MarkLogs, f.rtt, stack.Kinds()
@@ -157,18 +158,27 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 // givenStack is the note on a stack that is running already.
 var givenStack = text.Of("stack: %s, as given, taken to have %d [replica|replicas]")
 
-// plan returns the demo's plan with what was given on the command line.
-func (f *demoFlags) plan() (loadtest.Plan, error) {
+// check refuses what is wrong on its face, before anything is started.
+func (f *demoFlags) check() error {
 	if err := checkBackendFlag(f.backend); err != nil {
-		return loadtest.Plan{}, err
+		return err
 	}
 	if err := positive(f.set, "vus", "requests", "stock"); err != nil {
-		return loadtest.Plan{}, err
+		return err
 	}
 	if f.replicas < 1 || f.url == "" && f.replicas > maxReplicas {
-		return loadtest.Plan{}, usage(replicasRange, f.replicas, maxReplicas)
+		return usage(replicasRange, f.replicas, maxReplicas)
 	}
 	p := demoPlan()
+	f.override(&p)
+	if err := p.Validate(); err != nil {
+		return misuse(err)
+	}
+	return nil
+}
+
+// override changes a plan by what was given on the command line.
+func (f *demoFlags) override(p *loadtest.Plan) {
 	if f.vus != 0 {
 		p.VUs = f.vus
 	}
@@ -178,10 +188,6 @@ func (f *demoFlags) plan() (loadtest.Plan, error) {
 	if f.requests != 0 {
 		p.Requests = f.requests
 	}
-	if err := p.Validate(); err != nil {
-		return p, misuse(err)
-	}
-	return p.WithDefaults(), nil
 }
 
 // options returns what to start.
@@ -202,6 +208,7 @@ func (f *demoFlags) compare(ctx context.Context, cmd *cobra.Command, s service, 
 			return err
 		}
 	}
+	what.Plans = demoPlans(what.Modes, f.override)
 	c, err := report.NewProgress(cmd.ErrOrStderr(), f.lang, f.quiet, true).Compare(ctx, what)
 	if err != nil {
 		return err

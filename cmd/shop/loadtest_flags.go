@@ -78,6 +78,21 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 		{"retry-unsafe", &p.RetryUnsafe, nil, text.Of("retry even on modes that keep no keys, and see the " +
 			"double charge")},
 	}.under(set, lang, text.Of("Requests"))
+	h := &p.Holding
+	flags{
+		{"hold", &h.For, nil, text.Of("how long a reservation holds (100ms to 1h)")},
+		{"pays", &h.Pays, nil, text.Of("share of the buyers that pays after --pay-from to --pay-to")},
+		{"pays-late", &h.PaysLate, nil, text.Of("share that pays at the deadline or after it")},
+		{"cancels", &h.Cancels, nil, text.Of("share that cancels; the rest leaves its reservation to expire")},
+		{"pay-from", &h.PayFrom, nil, text.Of("shortest time from the reservation to the payment")},
+		{"pay-to", &h.PayTo, nil, text.Of("longest time from the reservation to the payment")},
+		{"double-clicks", &h.DoubleClicks, nil, text.Of("share of the buyers that sends each request twice at once, with " +
+			"the same key")},
+		{"buyers", &h.Buyers, nil, text.Of("how many buyers there are; 0 is requests without a buyer")},
+		{"buyer-zipf", &h.BuyerZipf, nil, text.Of("skew over the buyers, greater than 1; 0 is none")},
+		{"per-buyer", &h.PerBuyer, nil, text.Of("most units that a buyer may have; 0 is no limit")},
+		{"late", &h.Late, nil, text.Of("what a payment after the deadline gets: refund, or rehold while units are free")},
+	}.under(set, lang, text.Of("Buyers who reserve first (--plan reserve)"))
 }
 
 // addTarget declares where the load goes.
@@ -165,6 +180,9 @@ func positive(set *pflag.FlagSet, names ...string) error {
 func (f *planFlags) plans() ([]loadtest.Plan, error) {
 	if err := positive(f.set, positives...); err != nil {
 		return nil, err
+	}
+	if f.given("hold") && f.name != "reserve" {
+		return nil, usage(text.Of("--hold needs --plan reserve"))
 	}
 	plans := []loadtest.Plan{{Wait: f.plan.Wait}}
 	if f.name != "" {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -164,10 +165,24 @@ func demoPlan() loadtest.Plan {
 	return plans[0]
 }
 
+// demoPlans returns the demo's plan for modes that deduct, and the plan reserve for those that reserve, each with what
+// override changes.
+func demoPlans(modes []api.Mode, override func(*loadtest.Plan)) (plans []loadtest.Plan) {
+	reserve, _ := loadtest.Named("reserve")
+	for _, p := range []loadtest.Plan{demoPlan(), reserve[0]} {
+		if slices.ContainsFunc(modes, func(m api.Mode) bool { return m.Reserves == p.Holding.On() }) {
+			override(&p)
+			plans = append(plans, p.WithDefaults())
+		}
+	}
+	return plans
+}
+
 // Drive runs the modes of a spec through loadtest.Compare.
 func (d *playDriver) Drive(ctx context.Context, spec console.Spec, report func(console.Step)) error {
+	override := func(p *loadtest.Plan) { p.VUs, p.Stock, p.Requests = spec.Clients, spec.Stock, 0 }
 	p := demoPlan()
-	p.VUs, p.Stock, p.Requests = spec.Clients, spec.Stock, 0
+	override(&p)
 	if err := p.Validate(); err != nil {
 		return err
 	}
@@ -177,13 +192,14 @@ func (d *playDriver) Drive(ctx context.Context, spec console.Spec, report func(c
 	}
 	defer closeURL()
 	what := loadtest.Comparing{
-		Version: builtFrom(), Plans: []loadtest.Plan{p.WithDefaults()}, Replicas: spec.Replicas, RTT: d.rtt, Stack: d.said,
+		Version: builtFrom(), Replicas: spec.Replicas, RTT: d.rtt, Stack: d.said,
 		MarkLogs: d.markLogs, Progress: func(s loadtest.Step) { report(playStep(s)) },
 	}
 	s := service{url: url, token: d.token, replicas: spec.Replicas, lang: spec.Lang}
 	if err := s.fill(ctx, &what, strings.Join(spec.Modes, ",")); err != nil {
 		return err
 	}
+	what.Plans = demoPlans(what.Modes, override)
 	c, err := loadtest.Compare(ctx, what)
 	if err != nil {
 		return err

@@ -12,10 +12,12 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"lastitem/internal/api"
 	"lastitem/internal/console"
+	"lastitem/internal/testkit"
 	"lastitem/web"
 )
 
@@ -47,6 +49,7 @@ func (d *idleDriver) Modes(context.Context) ([]api.Mode, error) {
 type idle struct {
 	*tab
 	driver *idleDriver
+	server *httptest.Server
 	facts  console.Facts
 	now    atomic.Pointer[console.Console]
 }
@@ -60,18 +63,24 @@ func startIdle(t *testing.T) *idle {
 	}
 	p := &idle{driver: &idleDriver{playDriver: &playDriver{}}, facts: facts}
 	p.restart()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.now.Load().ServeHTTP(w, r)
 	}))
-	t.Cleanup(s.Close)
-	t.Cleanup(func() { p.now.Load().Close() }) // before the server, which waits for the streams
-	p.tab = openTab(t, s.URL)
+	t.Cleanup(p.end)
+	p.tab = openTab(t, p.server.URL)
 	return p
 }
 
-// Drive fails: there are no replicas.
-func (d *idleDriver) Drive(context.Context, console.Spec, func(console.Step)) error {
-	return errors.New("no replicas")
+// end ends the console for good. The server waits for the streams, which the console ends.
+func (p *idle) end() {
+	p.now.Load().Close()
+	p.server.Close()
+}
+
+// Drive runs until it is stopped: there are no replicas.
+func (d *idleDriver) Drive(ctx context.Context, _ console.Spec, _ func(console.Step)) error {
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 // restart ends the console, and starts another one that does not know the session of the last.
@@ -118,6 +127,9 @@ func TestConsolePage(t *testing.T) {
 	testPageCharts(t, p)
 	testPageRun(t, p)
 	testPageVerdict(t, p)
+	testPageRead(t, p)
+	testPageWindows(t, p)
+	testPageEnds(p)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range p.wrong {
@@ -223,15 +235,17 @@ func testPageText(t *testing.T, p *idle) {
 // at the stock.
 func testPageCharts(t *testing.T, p *idle) {
 	t.Helper()
-	got := soon[string](p.tab, `import('/console/charts.js').then(({ series }) => {
+	got := soon[string](p.tab, `import('/console/charts.js').then(({ series, splits }) => {
 		const pause = Array(25).fill([0, 0, 0, null, null, null, null]);
 		const model = { width: 20, bins: [...pause, [4, 0, 0, 1, 10, 10, 10], [0, 0, 0, null, null, null, null],
 			[4, 1, 0, -3, 10, 10, 10]] };
 		const s = series(model, 5);
-		return JSON.stringify([s.stock, s.orders[0], s.rate[0], s.lock[0], series(model, 5, -4).stock[1].at(-1)]);
+		const free = Array(3).fill([4, 0, 0, 1, null, null, null]);
+		return JSON.stringify([s.stock, s.orders[0], s.rate[0], s.lock[0], series(model, 5, -4).stock[1].at(-1),
+			s.locks, series({ width: 20, bins: free }, 5).locks, splits(null, 0, 0, 0.24, 0.1)]);
 	})`)
 	const want = `[[[0,0.02,0.04,0.045,0.06],[5,1,1,null,-3],[5,1,1,0,-3]],[0,0.02,0.04,0.045,0.06],` +
-		`[0.04,0.06],[0.04,0.06],-4]`
+		`[0.04,0.06],[0.04,0.06],-4,true,false,[0,0.1,0.24]]`
 	if got != want {
 		t.Errorf("the charts draw %s, want %s", got, want)
 	}
@@ -305,4 +319,81 @@ func testPageVerdict(t *testing.T, p *idle) {
 	if want := "good,none,unsure,unsure,bad,2.0,1"; got != want {
 		t.Errorf("the tones and the silence are %s, want %s", got, want)
 	}
+}
+
+// testPageRead opens the index of Read, asks a question, and looks at a page as it is printed.
+func testPageRead(t *testing.T, p *idle) {
+	t.Helper()
+	p.open("t0ken")
+	p.says(".controls legend", "Mode")
+	eval[string](p.tab, `location.hash = '#/read'`)
+	p.says(".cards a", "Which mode for me")
+	if n := eval[int](p.tab, `document.querySelectorAll('.cards a').length`); n != 5 {
+		t.Errorf("%d cards, want 5", n)
+	}
+	ask := func(q string) {
+		eval[bool](p.tab, fmt.Sprintf(`(() => {
+			const search = document.getElementById('r-search');
+			search.value = %q;
+			search.dispatchEvent(new Event('input'));
+			return true;
+		})()`, q))
+	}
+	ask("[failover (")
+	p.says(".read .stage p", "Nothing for") // a bracket is no pattern
+	ask("oversold after failover")
+	p.says(".hits p", "Oversold after a Redis failover")
+	if got := eval[string](p.tab, `[...document.querySelectorAll('.hits li:first-child mark')].slice(0, 3).map((m) => `+
+		`m.textContent).join()`); got != "Oversold,after,failover" {
+		t.Errorf("%s stand out in the first hit, want each word", got)
+	}
+	eval[string](p.tab, `location.hash = '#/read/interview'`)
+	p.wait(`document.querySelectorAll('.prose .shell .copier').length > 50`)
+	if eval[bool](p.tab, `!!document.querySelector('.prose .shell .language-text')`) {
+		t.Error("the output of a command has a button to copy it")
+	}
+	for _, media := range []string{"print", ""} {
+		_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: media})
+		testkit.Must(t, err)
+		if hidden := eval[bool](p.tab, `['.top', '.controls', '.copier'].every((s) => `+
+			`getComputedStyle(document.querySelector(s)).display === 'none')`); hidden != (media == "print") {
+			t.Errorf("media %q: what is of no use on paper is hidden: %t", media, hidden)
+		}
+	}
+}
+
+// testPageWindows runs a mode in one window: another one says whose it is, and asks before it stops it.
+func testPageWindows(t *testing.T, p *idle) {
+	t.Helper()
+	other := idle{tab: openTab(t, p.base)}
+	other.open("t0ken")
+	other.wait(`document.querySelector('.go')?.disabled === false`)
+	p.open("t0ken")
+	eval[string](p.tab, `location.hash = '#/run/mutex'`)
+	p.wait(`document.querySelector('[name=mode]:checked')?.value === 'mutex' && !document.querySelector('.go').disabled`)
+	eval[bool](p.tab, `document.querySelector('.go').click() ?? true`)
+	p.wait(`document.querySelector('.go').textContent === 'Stop'`)
+	const theirs = "Stop (started in another window)"
+	other.says(".go", theirs)
+	other.wait(`document.querySelector('.verdict p').textContent.endsWith('mutex · started in another window')`)
+	eval[string](other.tab, `location.hash = '#/compare'`)
+	other.wait(`!!document.querySelector('.quick')`)
+	other.says(".go", theirs)
+	eval[bool](other.tab, `document.querySelector('.go').click() ?? true`)
+	other.says(".controls .message", "mutex was started in another window. Press again to stop it.")
+	if got := eval[string](p.tab, `document.querySelector('.go').textContent`); got != "Stop" {
+		t.Errorf("one press in another window has made the button %q, want Stop", got)
+	}
+	eval[bool](other.tab, `document.querySelector('.go').click() ?? true`)
+	p.says(".verdict-line", "Stopped before the end.")
+	p.says(".go", "Run")
+}
+
+// testPageEnds ends the console: the page says what to do, and starts no run.
+func testPageEnds(p *idle) {
+	p.t.Helper()
+	p.end()
+	p.says("#ended:not([hidden])", "The console has ended, or cannot be reached.")
+	p.wait(`document.querySelector('.go').disabled`)
+	p.shot("console-ended")
 }

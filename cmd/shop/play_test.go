@@ -185,7 +185,9 @@ func testStepBrowser(t *testing.T, p playing) {
 	for i, client := range "abaabb" {
 		eval[bool](b, fmt.Sprintf(`document.querySelector('[data-does=%c]').click() ?? true`, client))
 		b.moved(i + 1)
-		if i == 2 {
+		if i == 2 { // A has read and written, B has read
+			b.wait(`[...document.querySelectorAll('.code-steps[open] .is-next')].map((x) => x.textContent.slice(0, 5)).join() ` +
+				`=== 'BSET ,ARPUS'`)
 			b.shot("step-middle-en-light")
 		}
 	}

@@ -1,6 +1,6 @@
 // Package plain has the modes that docs/choose.md recommends, to be copied: a file each, of forty lines, with its
-// schema and its traps. They need database/sql and the MySQL driver, or go-redis, and nothing of lastitem. For MySQL
-// and MariaDB with InnoDB.
+// schema and its traps. They need database/sql and the MySQL driver, go-redis, or the client of etcd, and nothing of
+// lastitem. For MySQL and MariaDB with InnoDB.
 package plain
 
 import (

@@ -90,7 +90,10 @@ func (s statusError) Error() string { return strconv.Itoa(int(s)) + " " + http.S
 
 func shopReset(ctx context.Context, l *Lane, r Reset) error {
 	body := fmt.Sprintf(`{"stock":%d}`, r.Stock)
-	if r.Segments > 0 {
+	switch {
+	case r.Segments < 0:
+		body = fmt.Sprintf(`{"stock":%d,"units":true}`, r.Stock)
+	case r.Segments > 0:
 		body = fmt.Sprintf(`{"stock":%d,"segments":%d}`, r.Stock, r.Segments)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, fmt.Sprintf("%s/products/%d/stock", l.C.URL, r.Product),

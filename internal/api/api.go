@@ -28,7 +28,7 @@ const (
 var Stores = []Store{Redis, SQL, Etcd}
 
 // Hazard names a rung or column of the claims table: "threads", "replicas", "slow", "late", "pause", "crash",
-// "failover", "retry", "late-write".
+// "failover", "retry", "late-write", "expiry".
 type Hazard string
 
 // The hazards, in the order of the ladder.
@@ -42,10 +42,12 @@ const (
 	Failover  Hazard = "failover"
 	Retry     Hazard = "retry"
 	LateWrite Hazard = "late-write"
+	Expiry    Hazard = "expiry"
 )
 
 // Outcomes is what a mode does under a hazard: "." exact, "" broken at an earlier rung, "–" cannot happen, else
-// the letters of what breaks: O oversold or lost update, L leaked, D double charge, X stuck, A acknowledged order lost.
+// the letters of what breaks: O oversold or lost update, L leaked, D double charge, X stuck, A acknowledged order lost,
+// B a buyer has more than the limit, U undersold.
 type Outcomes string
 
 // Exact and NotApplicable are the two outcomes that name no breakage.
@@ -73,6 +75,10 @@ type Mode struct {
 	Holds []string `json:"holds"`
 	// Segments is into how many segments a run should split the product first; 0 = not segmented.
 	Segments int `json:"segments"`
+	// Reserves says that the mode holds units: POST /reserve_stock/{mode}.
+	Reserves bool `json:"reserves,omitempty"`
+	// Units says that a run should set the stock with a row per unit.
+	Units bool `json:"units,omitempty"`
 	// Baseline marks the mode that touches no store and claims nothing.
 	Baseline bool `json:"baseline"`
 	// Default marks the mode behind POST /deduct_stock.
@@ -90,6 +96,14 @@ type Mode struct {
 // Modes is the body of GET /modes: the registry, in teaching order.
 type Modes struct {
 	Modes []Mode `json:"modes"`
+}
+
+// Split is into how many segments a run should split the product; 0 = not at all, -1 = it makes a row per unit.
+func (m Mode) Split() int {
+	if m.Units {
+		return -1
+	}
+	return m.Segments
 }
 
 // Claim returns what the mode claims at a rung of the ladder for one store: a mode broken by threads is as broken over
@@ -127,6 +141,12 @@ type SetStock struct {
 	Stock int64 `json:"stock"`
 	// Segments splits the stock in Redis into that many segments; 0 = one counter.
 	Segments int `json:"segments,omitempty"`
+	// PerBuyer is the most units that a buyer may hold or have; 0 = no limit.
+	PerBuyer int64 `json:"per_buyer,omitempty"`
+	// Late says what a payment after the deadline gets: "refund", or "rehold" while units are free; "" = refund.
+	Late string `json:"late,omitempty"`
+	// Units makes a row per unit.
+	Units bool `json:"units,omitempty"`
 }
 
 // Product is the body of GET /products/{id}.
@@ -197,6 +217,11 @@ type Ledger struct {
 	Segments  []int64         `json:"segments,omitempty"`
 	// Totals counts all order rows of the snapshot, on all pages.
 	Totals map[Store]Totals `json:"totals,omitzero"`
+	// Held units are those of reservations; Restocked ones were returned and put back, so their orders count no more.
+	Held      map[Store]int64 `json:"held,omitzero"`
+	Restocked map[Store]int64 `json:"restocked,omitzero"`
+	// Released says that units may have come back to the stock: there were reservations, or returned orders.
+	Released map[Store]bool `json:"released,omitzero"`
 	// KeepKeysMS is for how long an idempotency key is kept, in milliseconds; 0 = forever. An order that repeats a key
 	// later is a new one.
 	KeepKeysMS int64 `json:"keep_keys_ms,omitempty"`

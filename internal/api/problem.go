@@ -20,6 +20,13 @@ type Code string
 const (
 	SoldOut              Code = "sold_out"
 	ProductSegmented     Code = "product_segmented"
+	LimitUnsupported     Code = "limit_unsupported"
+	HoldUnsupported      Code = "hold_unsupported"
+	ReservationExpired   Code = "reservation_expired"
+	ReservationCancelled Code = "reservation_cancelled"
+	ReservationConfirmed Code = "reservation_confirmed"
+	UnknownReservation   Code = "unknown_reservation"
+	UnknownOrder         Code = "unknown_order"
 	UnknownProduct       Code = "unknown_product"
 	UnknownMode          Code = "unknown_mode"
 	NotFound             Code = "not_found"
@@ -31,6 +38,7 @@ const (
 	BodyTooLarge         Code = "body_too_large"
 	UnsupportedMediaType Code = "unsupported_media_type"
 	KeyReused            Code = "idempotency_key_reused"
+	LimitReached         Code = "limit_reached"
 	InFlight             Code = "idempotency_in_flight"
 	RateLimited          Code = "rate_limited"
 	LockBusy             Code = "lock_busy"
@@ -63,6 +71,13 @@ type Facts struct {
 var Codes = map[Code]Facts{
 	SoldOut:              {http.StatusConflict, "Sold out", No},
 	ProductSegmented:     {http.StatusConflict, "Product is segmented", No},
+	LimitUnsupported:     {http.StatusConflict, "The mode has no rule for the limit per buyer", No},
+	HoldUnsupported:      {http.StatusConflict, "No holds here", No},
+	ReservationExpired:   {http.StatusGone, "Reservation expired", No},
+	ReservationCancelled: {http.StatusConflict, "Reservation cancelled", No},
+	ReservationConfirmed: {http.StatusConflict, "Reservation confirmed", No},
+	UnknownReservation:   {http.StatusNotFound, "Unknown reservation", No},
+	UnknownOrder:         {http.StatusNotFound, "Unknown order", No},
 	UnknownProduct:       {http.StatusNotFound, "Unknown product", No},
 	UnknownMode:          {http.StatusNotFound, "Unknown mode", No},
 	NotFound:             {http.StatusNotFound, "Not found", No},
@@ -74,6 +89,7 @@ var Codes = map[Code]Facts{
 	BodyTooLarge:         {http.StatusRequestEntityTooLarge, "Body too large", No},
 	UnsupportedMediaType: {http.StatusUnsupportedMediaType, "Unsupported media type", No},
 	KeyReused:            {http.StatusUnprocessableEntity, "Idempotency-Key reused with another payload", No},
+	LimitReached:         {http.StatusConflict, "Limit per buyer reached", NoForNow},
 	InFlight:             {http.StatusConflict, "First request with this key still in flight", NoForNow},
 	RateLimited:          {http.StatusTooManyRequests, "Rate limited", NoForNow},
 	LockBusy:             {http.StatusServiceUnavailable, "Lock busy", NoForNow},
@@ -102,6 +118,11 @@ type Problem struct {
 	ProductID int64  `json:"product_id,omitempty"`
 	Requested *int64 `json:"requested,omitempty"`
 	Available *int64 `json:"available,omitempty"`
+	// State goes with the codes of a reservation that has ended, and Refund with every problem of a confirm: true, false or
+	// "unknown". Holders goes with limit_reached: the reservations that the buyer has.
+	State   string   `json:"state,omitempty"`
+	Refund  Refund   `json:"refund,omitempty"`
+	Holders []string `json:"holders,omitempty"`
 	// RequestID is the X-Request-Id of the answer, and TraceParent the traceparent of the request. An answer that is
 	// stored under an idempotency key has neither, since each repetition gets the same bytes.
 	RequestID   string `json:"request_id,omitempty"`

@@ -87,6 +87,10 @@ func letter(r Report, l byte) string {
 		return say(r.Lang, sayD, r.Doubles)
 	case 'X':
 		return say(r.Lang, sayX, r.Final)
+	case 'B':
+		return say(r.Lang, sayB)
+	case 'U':
+		return say(r.Lang, sayU, r.BadRefusals)
 	default:
 		return say(r.Lang, sayA, r.AckLost)
 	}

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"cmp"
 	"slices"
 
 	"lastitem/internal/ledger"
@@ -19,10 +18,12 @@ const (
 	Extend  HoldKind = "extend"
 )
 
-// HoldOp is one request about a reservation of the judged product, as its client saw it. Times are those of [Op].
+// HoldOp is one request about a reservation of the judged product, as its client saw it. Times are those of [Op]. A
+// repetition with the same key is a HoldOp of its own.
 type HoldOp struct {
 	Kind         HoldKind
 	Call, Return int64
+	Key          string // of a reserve; "" = none
 	// Outcome of a reserve: OK, Refused (sold out, or with Limit the buyer's limit), Declined, Unknown. Of the others OK
 	// says that the arrow was taken, or had been; Refused that it cannot be taken any more.
 	Outcome   Outcome
@@ -62,6 +63,8 @@ type HoldOrder struct {
 type HoldReport struct {
 	Report
 	Held, WrittenOff int64
+	// Races counts the reservations whose confirm was under way when their deadline or their sweep came.
+	Races int
 }
 
 // The sentences about reservations.
@@ -72,11 +75,13 @@ var (
 	sayEarly         = text.Of("%d [reservation|reservations] expired before the deadline")
 	sayLateArrow     = text.Of("%d [reservation was|reservations were] confirmed or extended after the deadline")
 	sayStateLie      = text.Of("%d [reservation is|reservations are] in another state than the last change says")
-	sayOverdue       = text.Of("%d [unit is|units are] still held %s past the deadline")
+	sayOverdue       = text.Of("%d [unit is|units are] still held past the deadline")
 	sayTwoOrders     = text.Of("%d [reservation has|reservations have] two orders")
-	sayOrderless     = text.Of("%d confirmed [reservation has|reservations have] no order, or an order that no confirmation explains")
+	sayOrderless     = text.Of("%d confirmed [reservation has|reservations have] no order, or an order that " +
+		"no confirmation explains")
 	sayAckHold       = text.Of("%d [confirmation|confirmations] answered with an order that is not there")
 	sayLostHold      = text.Of("%d [reservation|reservations] answered that [is|are] not there")
+	sayLostCancel    = text.Of("%d [cancellation|cancellations] answered, and the units are still held or sold")
 	sayPaidTwice     = text.Of("%d [payment|payments] answered with a refund [has|have] an order")
 	sayPaymentEnds   = text.Of("%d [payment has|payments have] two ends, or none")
 	sayEndedSold     = text.Of("%d cancelled or expired [reservation has|reservations have] an order")
@@ -85,6 +90,7 @@ var (
 	sayOverLimit     = text.Of("a buyer had at least %d units, %d more than the limit of %d")
 	sayBadLimit      = text.Of("%d limit_reached [answer|answers] while the buyer must have had room")
 	sayLimitLeaked   = text.Of("the limit counts %d units of a buyer who has %d")
+	sayFirstOf       = text.Of(", the first: %s")
 )
 
 // JudgeHolds says what the requests and the book of one product prove about its reservations:
@@ -93,8 +99,8 @@ var (
 //   - each reservation went allowed ways, by its events: expired never before the deadline that was valid then,
 //     confirmed and extended never after it, at most one release per take; a hold past its deadline is L;
 //   - one order per reservation; a confirmed one has it, any other has none, else O;
-//   - a confirm that was answered with an order has it, paid by that payment, else A; a payment that was answered with a
-//     refund has none, else D; every payment has one end;
+//   - a confirm that was answered with an order has it, paid by that payment, else A; a payment that was answered with
+//     a refund has none, else D; every payment has one end;
 //   - at no moment was more held and sold than there was (O), or by one buyer more than the limit (B), though all of it
 //     may have been given back since;
 //   - every refusal was justified at some moment between its call and its answer, else U; the same for a buyer's limit.
@@ -102,16 +108,29 @@ var (
 // With releases the counter may rise, so the order in which units left says nothing; the rules of [Judge] that rest on
 // it do not apply.
 func JudgeHolds(b HoldBook, ops []HoldOp, lang string) HoldReport {
-	j := holdJudge{book: b, ops: ops, findings: findings{r: Report{ProductID: b.Product, Initial: b.Initial, Final: b.Stock,
-		Orders: len(b.Orders), Lang: lang}}}
+	j := newHoldJudge(b, ops, lang)
+	j.compareClocks()
+	return j.judged()
+}
+
+// newHoldJudge has looked at nothing yet.
+func newHoldJudge(b HoldBook, ops []HoldOp, lang string) *holdJudge {
+	j := &holdJudge{book: b, ops: slices.Clone(ops), findings: findings{r: Report{ProductID: b.Product, Initial: b.Initial,
+		Final: b.Stock, Orders: len(b.Orders), Lang: lang}}}
 	j.index()
+	return j
+}
+
+// judged applies the rules.
+func (j *holdJudge) judged() HoldReport {
 	j.conserve()
 	j.walk()
 	j.payments()
 	j.answers()
+	j.pairTakes()
 	j.tooMuch()
 	j.refusals()
-	return HoldReport{j.draw(), j.held, j.writtenOff}
+	return HoldReport{Report: j.draw(), Held: j.held, WrittenOff: j.writtenOff, Races: j.races}
 }
 
 // holdJudge is one judgement of reservations in progress.
@@ -121,18 +140,50 @@ type holdJudge struct {
 	ops                       []HoldOp
 	holds                     map[string]ledger.Hold
 	orders                    map[string][]HoldOrder // by reservation
+	events                    map[string][]ledger.HoldEvent
 	held, ordered, writtenOff int64
 	leaked                    int64
+	skew                      skew
+	takes                     []taken
+	cancelled                 map[string]int64 // reservation to the first call that cancels it
+	races                     int
 }
 
 func (j *holdJudge) index() {
 	j.holds, j.orders = map[string]ledger.Hold{}, map[string][]HoldOrder{}
+	j.events = map[string][]ledger.HoldEvent{}
 	for _, h := range j.book.Holds {
 		j.holds[h.ID] = h
 	}
 	for _, o := range j.book.Orders {
 		j.orders[o.HoldID] = append(j.orders[o.HoldID], o)
 	}
+	for _, e := range j.book.Events {
+		j.events[e.HoldID] = append(j.events[e.HoldID], e)
+	}
+	// Of several tries under one key nobody knows which had the effect: it was not before the first of them.
+	first := map[string]int64{}
+	for _, op := range j.ops {
+		if at, seen := first[op.try()]; !seen || op.Call < at {
+			first[op.try()] = op.Call
+		}
+	}
+	for i, op := range j.ops {
+		if op.try() != "" {
+			j.ops[i].Call = first[op.try()]
+		}
+	}
+}
+
+// try names what repetitions have in common; "" = it is not repeated.
+func (op HoldOp) try() string {
+	switch {
+	case op.Kind == Reserve && op.Key != "":
+		return "key " + op.Key
+	case op.Kind == Confirm && op.PaymentID != "":
+		return "payment " + op.PaymentID
+	}
+	return ""
 }
 
 // heldUnits is what a reservation holds or held of the product.
@@ -177,7 +228,8 @@ func (j *holdJudge) conserve() {
 	}
 	if overdue > 0 {
 		j.find('L')
-		j.each(int(overdue), "L", sayOverdue, "")
+		j.r.Leaked += overdue
+		j.each(int(overdue), "L", sayOverdue)
 	}
 }
 
@@ -192,60 +244,59 @@ var ways = map[[2]ledger.HoldState]bool{
 func (j *holdJudge) walk() {
 	last := map[string]ledger.HoldState{}
 	extended := map[string]bool{}
-	early, late, bad := 0, 0, 0
+	var early, late, bad, lies []string
 	var was, now ledger.HoldState
 	for _, e := range j.book.Events {
 		h := j.holds[e.HoldID]
 		rehold := e.Was == ledger.Expired && e.Now == ledger.Confirmed
 		if !ways[[2]ledger.HoldState{e.Was, e.Now}] || e.Was != last[e.HoldID] || rehold && h.Late != ledger.LateRehold ||
 			e.Was == ledger.Held && e.Now == ledger.Held && extended[e.HoldID] {
-			if bad++; bad == 1 {
+			if bad = append(bad, e.HoldID); len(bad) == 1 {
 				was, now = last[e.HoldID], e.Now
 			}
 		}
 		switch {
 		case e.Now == ledger.Expired && e.AtMicros < e.DeadlineMicros:
-			early++
+			early = append(early, e.HoldID)
 		case e.Was == ledger.Held && e.Now == ledger.Confirmed && e.AtMicros >= e.DeadlineMicros:
-			late++
+			late = append(late, e.HoldID)
 		case e.Was == ledger.Held && e.Now == ledger.Held:
 			extended[e.HoldID] = true
 		}
 		last[e.HoldID] = e.Now
 	}
-	lies := 0
 	for id, h := range j.holds {
 		if last[id] != h.State {
-			lies++
+			lies = append(lies, id)
 		}
 	}
-	j.each(bad, "", sayBadPath, was, now)
-	j.each(early, "", sayEarly)
-	j.each(late, "", sayLateArrow)
-	j.each(lies, "", sayStateLie)
+	j.named(bad, "O", sayBadPath, was, now)
+	j.named(early, "", sayEarly)
+	j.named(late, "O", sayLateArrow)
+	j.named(lies, "O", sayStateLie)
 }
 
 // payments checks orders against reservations, and the ends of payments.
 func (j *holdJudge) payments() {
-	two, orderless, ended, ends := 0, 0, 0, 0
+	var two, orderless, ended, ends []string
 	for id, h := range j.holds {
 		n := len(j.orders[id])
 		switch {
 		case n > 1:
-			two++
+			two = append(two, id)
 		case h.State == ledger.Confirmed && n == 0:
-			orderless++
+			orderless = append(orderless, id)
 		case h.State != ledger.Confirmed && h.State != ledger.Held && n > 0:
-			ended++
+			ended = append(ended, id)
 		case h.State == ledger.Held && n > 0:
-			orderless++
+			orderless = append(orderless, id)
 		}
 	}
 	end := map[string]string{}
 	for _, p := range j.book.Payments {
 		id := string(p.ID)
 		if _, seen := end[id]; seen {
-			ends++
+			ends = append(ends, id)
 		}
 		end[id] = p.OrderID
 	}
@@ -253,16 +304,16 @@ func (j *holdJudge) payments() {
 	for _, o := range j.book.Orders {
 		paid[o.PaymentID]++
 		if order, known := end[o.PaymentID]; !known || order != o.ID || paid[o.PaymentID] > 1 {
-			ends++
+			ends = append(ends, o.PaymentID)
 		}
 	}
-	if two > 0 || ended > 0 {
+	if len(two)+len(ended) > 0 {
 		j.find('O')
 	}
-	j.each(two, "O", sayTwoOrders)
-	j.each(ended, "O", sayEndedSold)
-	j.each(orderless, "", sayOrderless)
-	j.each(ends, "D", sayPaymentEnds)
+	j.named(two, "O", sayTwoOrders)
+	j.named(ended, "O", sayEndedSold)
+	j.named(orderless, "O", sayOrderless)
+	j.named(ends, "D", sayPaymentEnds)
 }
 
 // answers checks what was acknowledged.
@@ -271,209 +322,46 @@ func (j *holdJudge) answers() {
 	for _, o := range j.book.Orders {
 		byPayment[o.PaymentID] = o.ID
 	}
-	lost, absent, refunded := 0, 0, 0
+	var lost, absent, refunded, kept []string
 	for _, op := range j.ops {
 		switch {
 		case op.Kind == Reserve && op.Outcome == OK:
 			if _, there := j.holds[op.HoldID]; !there {
-				absent++
+				absent = append(absent, op.HoldID)
 			}
 		case op.Kind == Confirm && op.Outcome == OK && byPayment[op.PaymentID] != op.OrderID:
-			lost++
+			lost = append(lost, op.OrderID)
 		case op.Kind == Confirm && op.Refund && byPayment[op.PaymentID] != "":
-			refunded++
+			refunded = append(refunded, op.PaymentID)
+		case op.Kind == Cancel && op.Outcome == OK && j.keeps(op):
+			kept = append(kept, op.HoldID)
 		}
 	}
-	if lost > 0 || absent > 0 {
+	if n := len(lost) + len(absent) + len(kept); n > 0 {
 		j.find('A')
-		j.r.AckLost = lost + absent
+		j.r.AckLost = n
 	}
-	if refunded > 0 {
+	if len(refunded) > 0 {
 		j.find('D')
-		j.r.Doubles = refunded
+		j.r.Doubles = len(refunded)
 	}
-	j.each(lost, "A", sayAckHold)
-	j.each(absent, "A", sayLostHold)
-	j.each(refunded, "D", sayPaidTwice)
+	j.named(lost, "A", sayAckHold)
+	j.named(absent, "A", sayLostHold)
+	j.named(refunded, "D", sayPaidTwice)
+	j.named(kept, "A", sayLostCancel)
 }
 
-// A change of what is taken: units at a time of the clients' clock.
-type change struct{ at, units int64 }
-
-// taken are the takes of the product, or of one buyer: when each was called and answered, and when its release was
-// called and answered. A time of always says that it may have been at any time before, never that it is not known
-// to have been.
-type taken struct{ units, call, answer, freed, free int64 }
-
-const never = int64(1<<63 - 1)
-
-// takes pairs each reservation that was made with its release.
-func (j *holdJudge) takes(buyer string) []taken {
-	calls := map[string]*taken{}
-	var all []*taken
-	for _, op := range j.ops {
-		h, there := j.holds[op.HoldID]
-		if op.Kind != Reserve || op.HoldID == "" || !there || calls[op.HoldID] != nil || buyer != "" && h.Buyer != buyer {
-			continue
-		}
-		t := &taken{units: heldUnits(h), call: op.Call, answer: never, freed: never, free: never}
-		if op.Outcome == OK {
-			t.answer = op.Return
-		}
-		calls[op.HoldID] = t
-		all = append(all, t)
-	}
-	for id, h := range j.holds { // made by a request without an answer, or by somebody else
-		if calls[id] == nil && (buyer == "" || h.Buyer == buyer) {
-			calls[id] = &taken{units: heldUnits(h), call: always, answer: never, freed: never, free: never}
-			all = append(all, calls[id])
-		}
-	}
-	for id, t := range calls {
-		switch h := j.holds[id]; h.State {
-		case ledger.Expired, ledger.Void, ledger.Confirmed: // at an unknown time after its answer; a confirmed one may have been freed before
-			if h.State != ledger.Confirmed || h.Late == ledger.LateRehold {
-				t.freed = t.call
-			}
-		}
-		for _, o := range j.orders[id] {
-			if o.Restocked {
-				t.freed = t.call
-			}
-		}
-	}
-	for _, op := range j.ops {
-		t, h := calls[op.HoldID], j.holds[op.HoldID]
-		if t == nil {
-			continue
-		}
-		if op.Kind == Cancel && h.State == ledger.Cancelled {
-			t.freed = min(t.freed, op.Call)
-			if op.Outcome == OK {
-				t.free = min(t.free, op.Return)
-			}
-		}
-		if op.Expired && h.State == ledger.Expired {
-			t.free = min(t.free, op.Return)
-		}
-	}
-	out := make([]taken, len(all))
-	for i, t := range all {
-		out[i] = *t
-	}
-	return out
+// keeps reports whether a reservation whose cancellation was answered holds or sells its units all the same. After the
+// deadline a late payment may have bought it.
+func (j *holdJudge) keeps(op HoldOp) bool {
+	h := j.holds[op.HoldID]
+	return h.State == ledger.Held || h.State == ledger.Confirmed && !(op.Expired && h.Late == ledger.LateRehold)
 }
 
-// tooMuch looks for a moment at which more was taken than there was: all takes that had been answered, less all releases
-// that may have begun.
-func (j *holdJudge) tooMuch() {
-	if most := peak(j.takes("")); most > j.book.Initial {
-		j.find('O')
-		j.violate("O", sayHeldTooMuch, most, j.book.Initial)
+// named notes a rule that the reservations, payments or orders with these ids broke, if there are any.
+func (j *holdJudge) named(ids []string, implied string, t text.Text, args ...any) {
+	if len(ids) > 0 {
+		said := j.say(t, append([]any{len(ids)}, args...)...) + j.say(sayFirstOf, slices.Min(ids))
+		j.broken = append(j.broken, violation{implied, said})
 	}
-	if j.book.PerBuyer == 0 {
-		return
-	}
-	has := map[string]int64{}
-	for _, h := range j.book.Holds {
-		if h.State == ledger.Held {
-			has[h.Buyer] += heldUnits(h)
-		}
-	}
-	for _, o := range j.book.Orders {
-		if !o.Restocked {
-			has[o.Buyer] += o.Quantity
-		}
-	}
-	buyers := map[string]bool{}
-	for _, h := range j.book.Holds {
-		buyers[h.Buyer] = true
-	}
-	delete(buyers, "")
-	for buyer := range buyers {
-		most := max(peak(j.takes(buyer)), has[buyer])
-		if most > j.book.PerBuyer {
-			j.find('B')
-			j.violate("B", sayOverLimit, most, most-j.book.PerBuyer, j.book.PerBuyer)
-		}
-		if counted := j.book.BuyerUnits[buyer]; counted != has[buyer] {
-			j.find('L')
-			j.violate("L", sayLimitLeaked, counted, has[buyer])
-		}
-	}
-}
-
-// peak is the most that was surely taken at once.
-func peak(takes []taken) (most int64) {
-	for _, at := range takes {
-		if at.answer == never {
-			continue
-		}
-		var n int64
-		for _, t := range takes {
-			if t.answer <= at.answer && t.freed > at.answer {
-				n += t.units
-			}
-		}
-		most = max(most, n)
-	}
-	return most
-}
-
-// refusals checks every sold_out and limit_reached. A refusal of q, called at c and answered at r, is justified if at
-// some moment t in [c, r] there may have been less than q: initial, less every take that was called by t, plus every
-// release that was certain before t. It is enough to look at c, at each call of a take in between, and at r.
-func (j *holdJudge) refusals() {
-	all := j.takes("")
-	bad, excused, limits := 0, 0, 0
-	for _, op := range j.ops {
-		if op.Kind != Reserve || op.Outcome != Refused || op.Replayed {
-			continue
-		}
-		takes, of := all, j.book.Initial
-		if op.Limit {
-			takes, of = j.takes(op.Buyer), j.book.PerBuyer
-		}
-		switch least := fewest(takes, of, op.Call, op.Return); {
-		case least < op.Quantity:
-		case op.Limit:
-			limits++
-		case least-j.leaked < op.Quantity:
-			excused++
-		default:
-			bad++
-		}
-	}
-	if bad+excused+limits > 0 {
-		j.r.BadRefusals = bad + excused + limits
-		j.find('U')
-	}
-	j.each(bad, "U", sayBadHoldRefuse)
-	j.each(excused, "UL", sayLeakRefusals)
-	j.each(limits, "U", sayBadLimit)
-}
-
-// fewest is the least that may have been free between two times.
-func fewest(takes []taken, of, from, to int64) int64 {
-	at := []int64{from, to}
-	for _, t := range takes {
-		if from < t.call && t.call <= to {
-			at = append(at, t.call)
-		}
-	}
-	slices.SortFunc(at, cmp.Compare[int64])
-	least := of
-	for _, now := range at {
-		left := of
-		for _, t := range takes {
-			if t.call <= now {
-				left -= t.units
-			}
-			if t.free < now {
-				left += t.units
-			}
-		}
-		least = min(least, left)
-	}
-	return least
 }

@@ -20,11 +20,13 @@ type holdRun struct {
 	ends    map[string]string // payment to order
 	bought  map[string]int64
 	limited bool
+	clock   int64 // how far the store's clock is ahead of the clients', in microseconds
 }
 
 // aHoldRun makes so many requests.
 func aHoldRun(r *rand.Rand, n int, limited bool) *holdRun {
-	s := &holdRun{r: r, ends: map[string]string{}, bought: map[string]int64{}, limited: limited}
+	s := &holdRun{r: r, ends: map[string]string{}, bought: map[string]int64{}, limited: limited,
+		clock: int64(r.IntN(60_000) - 30_000)}
 	s.book = HoldBook{Initial: int64(1 + r.IntN(5)), Product: 101, Run: 1, BuyerUnits: map[string]int64{}}
 	s.book.Stock = s.book.Initial
 	if limited {
@@ -33,7 +35,7 @@ func aHoldRun(r *rand.Rand, n int, limited bool) *holdRun {
 	for i := range n {
 		s.step(i)
 	}
-	s.book.AsOf = int64(10 * (n + 1) * 1000)
+	s.book.AsOf = int64(10*(n+1)*1000) + s.clock
 	s.sweep(int64(10 * (n + 1)))
 	for _, h := range s.holds {
 		s.book.Holds = append(s.book.Holds, *h)
@@ -42,8 +44,9 @@ func aHoldRun(r *rand.Rand, n int, limited bool) *holdRun {
 }
 
 func (s *holdRun) note(h *ledger.Hold, to ledger.HoldState, at int64) {
-	s.book.Events = append(s.book.Events, ledger.HoldEvent{HoldID: h.ID, Was: h.State, Now: to, DeadlineMicros: h.ExpiresMicros,
-		AtMicros: at * 1000})
+	s.book.Events = append(s.book.Events, ledger.HoldEvent{HoldID: h.ID, Was: h.State, Now: to,
+		DeadlineMicros: h.ExpiresMicros,
+		AtMicros:       at*1000 + s.clock})
 	h.State = to
 }
 
@@ -55,8 +58,11 @@ func (s *holdRun) give(h *ledger.Hold) {
 
 func (s *holdRun) sweep(now int64) {
 	for _, h := range s.holds {
-		if h.State == ledger.Held && now*1000 >= h.ExpiresMicros {
+		if h.State == ledger.Held && now*1000+s.clock >= h.ExpiresMicros {
 			s.note(h, ledger.Expired, now)
+			if s.r.IntN(2) == 0 {
+				s.book.Events[len(s.book.Events)-1].CommittedMicros = now*1000 + s.clock + int64(s.r.IntN(2000))
+			}
 			s.give(h)
 		}
 	}
@@ -66,7 +72,8 @@ func (s *holdRun) sweep(now int64) {
 func (s *holdRun) step(i int) {
 	now := int64(10 * i)
 	s.sweep(now)
-	op := HoldOp{Call: now - int64(s.r.IntN(15)), Return: now + int64(s.r.IntN(15)), Outcome: OK, Buyer: fmt.Sprint("b", s.r.IntN(2))}
+	op := HoldOp{Call: (now - int64(s.r.IntN(15))) * 1e6, Return: (now + int64(s.r.IntN(15))) * 1e6, Outcome: OK,
+		Buyer: fmt.Sprint("b", s.r.IntN(2))}
 	if len(s.holds) == 0 || s.r.IntN(2) == 0 {
 		s.reserve(&op, i, now)
 	} else {
@@ -87,7 +94,8 @@ func (s *holdRun) reserve(op *HoldOp, i int, now int64) {
 		op.Outcome = Refused
 	default:
 		h := &ledger.Hold{ID: fmt.Sprint("h", i), Buyer: op.Buyer, Late: ledger.LateRefund,
-			ExpiresMicros: (now + int64(10+s.r.IntN(80))) * 1000, Items: []ledger.HoldItem{{ProductID: 101, Quantity: op.Quantity, Run: 1}}}
+			ExpiresMicros: (now+int64(10+s.r.IntN(80)))*1000 + s.clock,
+			Items:         []ledger.HoldItem{{ProductID: 101, Quantity: op.Quantity, Run: 1}}}
 		s.holds = append(s.holds, h)
 		s.note(h, ledger.Held, now)
 		s.book.Stock -= op.Quantity
@@ -221,6 +229,13 @@ func TestHoldsMutants(t *testing.T) {
 			}
 			return i >= 0
 		}},
+		"an acknowledged cancellation is gone": {"A", "still held or sold", func(s *holdRun) bool {
+			i := in(s, ledger.Confirmed)
+			if i >= 0 {
+				s.ops = append(s.ops, HoldOp{Kind: Cancel, Outcome: OK, HoldID: s.book.Holds[i].ID, Call: 9e9, Return: 9e9})
+			}
+			return i >= 0
+		}},
 		"refunded and sold": {"D", "refund", func(s *holdRun) bool {
 			i := answer(s, Confirm, func(o HoldOp) bool { return o.Outcome == OK })
 			if i >= 0 {
@@ -235,11 +250,12 @@ func TestHoldsMutants(t *testing.T) {
 			return len(s.book.Orders) > 0
 		}},
 		"refused though there was enough": {"U", "must have been enough", func(s *holdRun) bool {
-			s.ops = append(s.ops, HoldOp{Kind: Reserve, Outcome: Refused, Quantity: 1, Call: -99, Return: -98, Buyer: "b9"})
+			s.ops = append(s.ops, HoldOp{Kind: Reserve, Outcome: Refused, Quantity: 1, Call: -99e6, Return: -98e6, Buyer: "b9"})
 			return true
 		}},
 		"limited though there was room": {"U", "must have had room", func(s *holdRun) bool {
-			s.ops = append(s.ops, HoldOp{Kind: Reserve, Outcome: Refused, Limit: true, Quantity: 1, Call: -99, Return: -98, Buyer: "b0"})
+			s.ops = append(s.ops, HoldOp{Kind: Reserve, Outcome: Refused, Limit: true, Quantity: 1, Call: -99e6, Return: -98e6,
+				Buyer: "b0"})
 			return s.limited
 		}},
 		"over the limit": {"B", "more than the limit", func(s *holdRun) bool {
@@ -288,6 +304,90 @@ func TestHoldsMutants(t *testing.T) {
 	}
 }
 
+// The times of the store count only within what the answers prove about its clock: taken raw, they accuse a service
+// that does everything right.
+func TestHoldsTwoClocks(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(7, 8))
+	raw := 0
+	for n := range 3_000 {
+		s := aHoldRun(r, 10+n%20, false)
+		j := newHoldJudge(s.book, s.ops, "en")
+		j.skew = skew{0, 0, true}
+		if got := j.judged(); got.Found != "" {
+			raw++
+		}
+	}
+	if raw < 100 {
+		t.Errorf("raw stamps accuse %d of 3000 runs: the runs have no room for it", raw)
+	}
+}
+
+// expiring is a book of one unit with holds that expired, the clients' clock ten seconds behind.
+func expiring(t *testing.T, ids ...string) (book HoldBook, ops []HoldOp) {
+	t.Helper()
+	book = HoldBook{Initial: 1, Stock: 1, Product: 101, Run: 1, AsOf: 12_000_000}
+	for i, id := range ids {
+		at := 10_000_100 + int64(i)
+		book.Holds = append(book.Holds, ledger.Hold{ID: id, State: ledger.Expired, ExpiresMicros: 10_100_000,
+			Items: []ledger.HoldItem{{ProductID: 101, Quantity: 1, Run: 1}}})
+		book.Events = append(book.Events, ledger.HoldEvent{HoldID: id, Now: ledger.Held, DeadlineMicros: 10_100_000,
+			AtMicros: at},
+			ledger.HoldEvent{HoldID: id, Was: ledger.Held, Now: ledger.Expired, DeadlineMicros: 10_100_000, AtMicros: 10_150_000,
+				CommittedMicros: 10_151_000})
+		ops = append(ops, HoldOp{Kind: Reserve, Outcome: OK, HoldID: id, Quantity: 1, Call: 0, Return: 200_000})
+	}
+	return book, ops
+}
+
+func TestHoldsExpiryInTime(t *testing.T) {
+	t.Parallel()
+	refused := func(call, end int64) HoldOp {
+		return HoldOp{Kind: Reserve, Outcome: Refused, Quantity: 1, Call: call, Return: end}
+	}
+	one, ops := expiring(t, "a")
+	two, twice := expiring(t, "a", "b")
+	moved := slices.Clone(ops)
+	moved[0].Call, moved[0].Return = 1e9, 2e9
+	unstamped, _ := expiring(t, "a")
+	unstamped.Events[1].CommittedMicros = 0
+	for name, tt := range map[string]struct {
+		book  HoldBook
+		ops   []HoldOp
+		found string
+		skips bool
+	}{
+		"refused before the sweep":            {one, append(slices.Clone(ops), refused(120e6, 150e6)), "", false},
+		"refused while the sweep may run":     {one, append(slices.Clone(ops), refused(151_050_000, 160e6)), "", false},
+		"refused after the sweep":             {one, append(slices.Clone(ops), refused(152e6, 160e6)), "U", false},
+		"refused after a sweep without stamp": {unstamped, append(slices.Clone(ops), refused(152e6, 160e6)), "", false},
+		"held twice, expired since":           {two, twice, "O", false},
+		"a clock was set":                     {one, slices.Concat(ops, moved, []HoldOp{refused(9e9, 9e9)}), "", true},
+	} {
+		got := JudgeHolds(tt.book, tt.ops, "en")
+		if got.Found != tt.found || len(got.Unchecked) > 0 != tt.skips {
+			t.Errorf("%s: found %q, unchecked %q, want %q, %v", name, got.Found, got.Unchecked, tt.found, tt.skips)
+		}
+	}
+}
+
+// A run says what it could not have shown.
+func TestHoldRunWeighs(t *testing.T) {
+	t.Parallel()
+	book, ops := expiring(t, "a")
+	stock := int64(1)
+	run := HoldRun{Mode: "m", Replicas: 2, Stock: &stock, WantSoldOut: true, Stopped: true, Expiry: true}
+	got := run.Judge(book, ops, "en")
+	if got.Verdict != Vacuous || len(got.Missing) != 4 || len(got.Unchecked) != 1 {
+		t.Errorf("verdict %s, missing %q, unchecked %q, want VACUOUS for 4 reasons, too few races", got.Verdict, got.Missing,
+			got.Unchecked)
+	}
+	stock = 2
+	if got := run.Judge(book, ops, "en"); got.Verdict != Inconclusive {
+		t.Errorf("with another stock: %s, want INCONCLUSIVE", got.Verdict)
+	}
+}
+
 // Two holds of the last unit, both cancelled since: the book is clean, and still more was held than there was.
 func TestHeldTooMuchAtOnce(t *testing.T) {
 	t.Parallel()
@@ -306,7 +406,8 @@ func TestHeldTooMuchAtOnce(t *testing.T) {
 	}
 }
 
-// The rule for refusals agrees with an exhaustive search: it accuses only where no order of events explains the answers.
+// The rule for refusals agrees with an exhaustive search: it accuses only where no order of events explains the
+// answers.
 func TestHoldRefusalsAreSound(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
@@ -328,7 +429,7 @@ func TestHoldRefusalsAreSound(t *testing.T) {
 		if !explained(initial, takes, nil) {
 			continue // the takes alone are impossible
 		}
-		bad := fewest(takes, initial, call, end) >= q
+		bad := newShelf(takes, initial).fewest(call, end) >= q
 		possible := explained(initial, takes, &taken{units: q, call: call, answer: end})
 		switch {
 		case bad && possible:

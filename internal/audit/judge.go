@@ -130,6 +130,9 @@ func (j *judge) open() bool {
 		return j.lack(sayNoStock, j.in.Store)
 	}
 	j.r.Initial, j.r.Final = initial, now
+	if j.units.released = l.Released[j.in.Store]; j.units.released {
+		j.skip(sayReleased)
+	}
 	if j.in.Stock != nil && *j.in.Stock != initial {
 		j.tainted = true
 		j.lack(sayStockSet, initial, *j.in.Stock)

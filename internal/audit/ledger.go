@@ -16,7 +16,8 @@ func (j *judge) count() {
 	}
 }
 
-// conserve checks that no unit appeared or vanished: initial = stock now + units of the order rows. A lost update
+// conserve checks that no unit appeared or vanished: initial = stock now + units held + units of the order rows, without
+// those that were put back. A lost update
 // oversells while the stock is 0 or more, so the sign of the stock is checked last, and proves nothing on its own.
 //
 // An example: of 10 units two buyers read 10, both write 9, both order. Two units are sold, 9 are left: one lost
@@ -24,8 +25,10 @@ func (j *judge) count() {
 // 0: oversold 1.
 func (j *judge) conserve() {
 	r := &j.r
-	r.Oversold = max(0, r.Sold-r.Initial)
-	accounted := add(r.Final, r.Sold)
+	l := j.in.Ledger
+	gone := add(r.Sold, l.Held[j.in.Store]-l.Restocked[j.in.Store])
+	r.Oversold = max(0, gone-r.Initial)
+	accounted := add(r.Final, gone)
 	r.LostUpdates = max(0, accounted-r.Initial)
 	if accounted < r.Initial { // no max here: with an absurd sum the difference might wrap round
 		j.gone(r.Initial - accounted)

@@ -51,6 +51,8 @@ var (
 		"and orders were asked for")
 	sayExpired = text.Of("%d [order is|orders are] older than the retention of idempotency keys, %s: their stored " +
 		"answers may have been removed")
+	sayReleased = text.Of("reservations ended or orders came back during the run, so what was left of the stock says " +
+		"nothing about the order of the sales, nor about refusals")
 	sayMoved = text.Of("the stored answers to idempotency keys were not compared with the orders: the product was " +
 		"sold while its pages were read; GET /products/{id}/audit reads one moment")
 	sayReusedKeys = text.Of("%d [order uses an idempotency key again|orders use idempotency keys again] after the " +
@@ -119,6 +121,8 @@ var (
 	sayD              = text.Of("%d [order|orders] beyond the first for the same idempotency key")
 	sayX              = text.Of("it got stuck with %d [unit|units] left")
 	sayA              = text.Of("%d acknowledged [order is|orders are] not there")
+	sayB              = text.Of("a buyer has more than the limit")
+	sayU              = text.Of("%d [request was|requests were] refused while units were free")
 )
 
 // Parts of the report.

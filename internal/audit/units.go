@@ -47,11 +47,12 @@ type unitCounts struct {
 	shared                 int64
 	negative, above, below int
 	chained                bool // every order reports a remaining count
+	released               bool // units came back: then the same count may be left twice
 }
 
 // see returns the units of an order, if it tells them.
 func (n *unitCounts) see(o api.Order, r *Report) (sp span, told bool) {
-	if o.Remaining == nil || o.Quantity <= 0 {
+	if o.Remaining == nil || o.Quantity <= 0 || n.released {
 		return span{}, false
 	}
 	sp = unitsOf(o, r.Initial)
@@ -78,7 +79,7 @@ func (n *unitCounts) share(layers []span) {
 
 // ordered says that the order of the sales in time can be read off what they left: every row tells it, and no two
 // share a unit.
-func (n *unitCounts) ordered() bool { return n.chained && n.shared == 0 }
+func (n *unitCounts) ordered() bool { return !n.released && n.chained && n.shared == 0 }
 
 func (n *unitCounts) blame(f *findings) {
 	// After a failover that rolled the stock back (A), units are sold again, so A implies all but the second.

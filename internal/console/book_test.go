@@ -63,10 +63,10 @@ func TestLinks(t *testing.T) {
 		// the page does not grow when they arrive
 		`<img src="api/picture/bench.svg" alt="chart" width="956" height="408">`: mode,
 		`, away, bad.`: mode,
-		`<img alt="" width="969" height="905" src="api/picture/diagrams/`:               mode,
-		`<figure class="diagram is-source"><pre tabindex="0"><code>not drawn &lt;x&gt;`: mode,
-		`<p><a id="here"></a>`:    mode,
-		"<code>A &lt; B\n</code>": mode,
+		`<img alt="" width="969" height="905" src="api/picture/diagrams/`:                                        mode,
+		`<figure class="diagram is-source"><pre tabindex="0"><code class="language-mermaid">not drawn &lt;x&gt;`: mode,
+		`<p><a id="here"></a>`:              mode,
+		"language-text\">A &lt; B\n</code>": mode,
 	} {
 		if !strings.Contains(where, want) {
 			t.Errorf("want %s in\n%s", want, where)
@@ -110,6 +110,23 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// A question finds the row of a table that answers it, and the hit shows that row.
+func TestSearchRows(t *testing.T) {
+	t.Parallel()
+	b, err := NewBook(manual.Files())
+	testkit.Must(t, err)
+	for _, tt := range []struct{ q, lang, row string }{
+		{"oversold after failover", "en", "Oversold after a Redis failover"},
+		{"超卖 主从切换", "zh", "Redis 主从切换之后超卖"},
+		{"retry two orders", "en", "Two orders after a retry"},
+	} {
+		hits := b.Search(tt.q, tt.lang)
+		if len(hits) == 0 || !strings.Contains(hits[0].Before+hits[0].Match+hits[0].After, tt.row) {
+			t.Errorf("%q: %+v, want first a row with %q", tt.q, hits[:min(1, len(hits))], tt.row)
+		}
+	}
+}
+
 // An excerpt begins and ends between words, and leaves out the cells of a claims table, links to other pages, and the
 // sources of diagrams.
 func TestExcerpt(t *testing.T) {
@@ -122,12 +139,12 @@ func TestExcerpt(t *testing.T) {
 		{strings.Repeat("锁", 90) + "hit" + strings.Repeat("锁", 90), "… " + strings.Repeat("锁", 70),
 			strings.Repeat("锁", 70) + " …"},
 	} {
-		before, match, after := excerpt(tt.text, []string{"none", "hit"})
+		before, match, after := excerpt(tt.text, []string{"none", "hit"}, around)
 		if before != tt.before || match != "hit" || after != tt.after {
 			t.Errorf("%q, %q, %q, want %q, %q", before, match, after, tt.before, tt.after)
 		}
 	}
-	if _, match, after := excerpt(long, []string{"none"}); match != "" || after != long[:139]+" …" {
+	if _, match, after := excerpt(long, []string{"none"}, around); match != "" || after != long[:139]+" …" {
 		t.Errorf("%q, %q", match, after)
 	}
 	b, err := NewBook(fstest.MapFS{"page.md": {Data: []byte("# Page\n\n[All](all.md) · [中文](page.zh.md)\n\n```mermaid\n" +

@@ -31,7 +31,9 @@ const (
 
 // parse reads Markdown; the ids of headings are those of GitHub.
 func parse(source []byte) (goldmark.Markdown, ast.Node) {
-	md := goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough),
+	// the page's policy allows no style in the text, so cells are aligned by an attribute
+	table := extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))
+	md := goldmark.New(goldmark.WithExtensions(table, extension.Strikethrough),
 		goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(diagrams{}, 100),
 			util.Prioritized(anchors{}, 100))))
@@ -229,7 +231,8 @@ func (diagrams) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 		}
 		block, _ := n.(*ast.FencedCodeBlock)
 		lines := block.Lines().Value(source)
-		code := "<pre tabindex=\"0\"><code>" + string(util.EscapeHTML(lines)) + "</code></pre>\n"
+		code := fmt.Sprintf("<pre tabindex=\"0\"><code class=\"language-%s\">%s</code></pre>\n",
+			util.EscapeHTML(block.Language(source)), util.EscapeHTML(lines))
 		has, isDiagram := block.AttributeString(drawn)
 		switch {
 		case !isDiagram:

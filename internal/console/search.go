@@ -15,7 +15,8 @@ import (
 // section is what stands below one heading.
 type section struct {
 	page, heading, anchor, text string
-	lower                       string // of all of it
+	lower                       string   // of all of it
+	rows                        []string // of its tables
 }
 
 // Hit is a section that has all words that were asked for.
@@ -59,6 +60,11 @@ func (b *Book) sections(lang string) (all []section) {
 					continue
 				}
 				now.text += plain(n, source) + " "
+				if table, is := n.(*extast.Table); is {
+					for row := table.FirstChild(); row != nil; row = row.NextSibling() {
+						now.rows = append(now.rows, plain(row, source))
+					}
+				}
 				continue
 			}
 			if heading.Level > 1 {
@@ -155,20 +161,53 @@ func (b *Book) Search(query, lang string) []Hit {
 	slices.SortStableFunc(found, func(x, y scored) int { return cmp.Compare(y.score, x.score) })
 	for _, f := range found[:min(maxHits, len(found))] {
 		hit := Hit{Page: f.page, Title: b.titleIn(f.page, lang), Heading: f.heading, Anchor: f.anchor}
-		hit.Before, hit.Match, hit.After = excerpt(f.text, words)
+		if row, _ := f.row(words); row != "" {
+			hit.Before, hit.Match, hit.After = excerpt(row, words, 3*around)
+		} else {
+			hit.Before, hit.Match, hit.After = excerpt(f.text, words, around)
+		}
 		hits = append(hits, hit)
 	}
 	return hits
 }
 
-// score is 0 where a word is missing; a word counts most in the title of the page, then in the heading, and
-// all of them more if they stand together.
+// hasAll reports whether a text has all words.
+func hasAll(text string, words []string) bool {
+	text = strings.ToLower(text)
+	return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
+}
+
+// row returns the row of a table that has several words which were asked for together, and what it is worth: a row that
+// has all of them in its first cell is about them.
+func (s section) row(words []string) (row string, worth int) {
+	if len(words) < 2 {
+		return "", 0
+	}
+	for _, r := range s.rows {
+		first, _, _ := strings.Cut(r, " · ")
+		if hasAll(first, words) {
+			return r, 40
+		}
+		if worth == 0 && hasAll(r, words) {
+			row, worth = r, 15
+		}
+	}
+	return row, worth
+}
+
+// score is 0 where a word is missing. Several words count most where one heading or one row of a table has them all; a
+// word counts most in the title of the page, then in the heading, and all of them more if they stand together.
 func (b *Book) score(s section, lang string, words []string) int {
 	name, heading := strings.ToLower(s.page+" "+b.titleIn(s.page, lang)), strings.ToLower(s.heading)
 	total := 0
 	if strings.Contains(s.lower, strings.Join(words, " ")) {
 		total = 6
 	}
+	if len(words) > 1 && hasAll(heading, words) {
+		total += 50
+	}
+	_, worth := s.row(words)
+	total += worth
 	for _, w := range words {
 		n := strings.Count(s.lower, w)
 		if n == 0 {
@@ -188,9 +227,9 @@ func (b *Book) score(s section, lang string, words []string) int {
 	return total
 }
 
-// excerpt cuts the text around the first of the words that it has. It begins and ends between words, with a sign where
-// more text follows.
-func excerpt(text string, words []string) (before, match, after string) {
+// excerpt cuts so many runes of the text on both sides of the first of the words that it has. It begins and ends between
+// words, with a sign where more text follows.
+func excerpt(text string, words []string, around int) (before, match, after string) {
 	runes, lower := []rune(text), []rune(strings.ToLower(text))
 	for _, w := range words {
 		head, _, found := strings.Cut(string(lower), w)

@@ -2,6 +2,7 @@ package handler
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"lastitem/internal/ledger"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
+	"lastitem/internal/store"
 )
 
 // This file turns what shop and the ledger have into the answers of package api.
@@ -20,7 +22,8 @@ func modeOf(s shop.Status, usual string) api.Mode {
 	out := api.Mode{
 		Name: m.Name, Title: m.Title,
 		Holds: make([]string, len(m.Holds)), Needs: make([]string, len(m.Needs)), Stores: make([]api.Store, len(m.Stores)),
-		Cart: m.Cart, KeyRequired: m.KeyRequired, Segments: m.Segments,
+		Cart: m.Cart, KeyRequired: m.KeyRequired, Segments: max(0, m.Segments), Reserves: m.Reserves,
+		Units:    m.Segments < 0,
 		Baseline: len(m.Stores) == 0, Default: m.Name == usual,
 		Claims: map[api.Store]map[api.Hazard]api.Outcomes{}, Available: s.Err == nil, Down: s.Down,
 	}
@@ -75,6 +78,12 @@ func (b *books) page(id int64, l shop.Ledger, first bool, asOf time.Time) api.Le
 			continue
 		}
 		out.Initial[store], out.Stock[store], out.Totals[store] = f.Initial, f.Stock, api.Totals(f.Totals)
+		if f.Released {
+			if out.Released == nil {
+				out.Held, out.Restocked, out.Released = map[api.Store]int64{}, map[api.Store]int64{}, map[api.Store]bool{}
+			}
+			out.Held[store], out.Restocked[store], out.Released[store] = f.Held, f.Restocked, true
+		}
 		if name == stock.Redis {
 			out.Segments = f.Segments
 		}
@@ -115,4 +124,58 @@ func order(store stock.Store, o ledger.Order) api.Order {
 		Mode: o.Mode, Store: api.Store(store), Replica: o.Replica, Key: api.KeyText(o.Key),
 		Fence: o.Fence, CreatedAt: time.UnixMicro(o.CreatedMicros).UTC(),
 	}
+}
+
+// reservationOf writes a reservation as the API shows it.
+func reservationOf(h ledger.Hold) api.Reservation {
+	r := api.Reservation{ReservationID: h.ID, State: string(h.State), ExpiresAt: time.UnixMicro(h.ExpiresMicros).UTC(),
+		Mode: h.Mode, Buyer: h.Buyer, Items: []api.Line{}}
+	for _, item := range h.Items {
+		r.Items = append(r.Items, api.Line{ProductID: item.ProductID, Quantity: item.Quantity})
+		r.OrderID = item.OrderID
+	}
+	return r
+}
+
+// reservationsOf writes a page of a product's reservations.
+func reservationsOf(id int64, at stock.Store, h store.Holds) api.Reservations {
+	out := api.Reservations{ProductID: id, Store: api.Store(at), AsOfMicros: h.AsOfMicros, Initial: h.Initial, Stock: h.Stock,
+		Held: h.Held, Ordered: h.Ordered, WrittenOff: h.WrittenOff, Overdue: h.Overdue, PerBuyer: h.PerBuyer, Run: h.Run,
+		BuyerUnits: h.BuyerUnits, Rows: []api.ReservationRow{}}
+	for _, r := range h.Rows {
+		row := api.ReservationRow{ReservationID: r.ID, Key: api.KeyText(r.Key), Mode: r.Mode, Replica: r.Replica, Buyer: r.Buyer,
+			State: string(r.State), Late: r.Late, ExpiresMicros: r.ExpiresMicros, ExtendedMicros: r.ExtendedMicros,
+			CreatedMicros: r.CreatedMicros, ChangedMicros: r.ChangedMicros, Events: []api.ReservationEvent{}}
+		for _, item := range r.Items {
+			row.Quantity += item.Quantity
+		}
+		for _, e := range r.Events {
+			row.Events = append(row.Events, api.ReservationEvent{Was: string(e.Was), Now: string(e.Now),
+				DeadlineMicros: e.DeadlineMicros, Replica: e.Replica, AtMicros: e.AtMicros, CommittedMicros: e.CommittedMicros})
+		}
+		for _, p := range r.Payments {
+			row.Payments = append(row.Payments, api.ReservationPaid{Payment: api.KeyText(p.ID), OrderID: p.OrderID,
+				AtMicros: p.AtMicros})
+		}
+		for _, o := range r.Orders {
+			row.Orders = append(row.Orders, api.ReservationOrder{OrderID: o.ID, Payment: api.KeyText([]byte(o.Payment)),
+				Quantity: o.Quantity, Returned: o.Returned, Restocked: o.Restocked})
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	if len(h.Rows) == store.HoldsPage {
+		out.NextCursor = h.Rows[len(h.Rows)-1].ID
+	}
+	return out
+}
+
+// idIn reads the reservation's id out of a stored answer.
+func idIn(body []byte) string {
+	var r struct {
+		ReservationID string `json:"reservation_id"`
+	}
+	if json.Unmarshal(body, &r) != nil {
+		return ""
+	}
+	return r.ReservationID
 }

@@ -24,6 +24,20 @@ var explanations = map[api.Code]text.Text{
 	api.SoldOut: text.Of("fewer units are left than were requested"),
 	api.ProductSegmented: text.Of("the product's stock is split into segments and this mode works on one counter; " +
 		"set the stock again without segments"),
+	api.LimitUnsupported: text.Of("the product has a limit per buyer, a row per unit or a computed stock, and this mode " +
+		"cannot keep to that; sell it by a mode that reserves, or set the stock again without them"),
+	api.HoldUnsupported: text.Of("this mode does not hold units, or the product is sold in a way that would overwrite a " +
+		"release; set its stock again, and hold by a mode that reserves"),
+	api.ReservationExpired: text.Of("the deadline has passed, or the stock was set anew: the units are given back; a " +
+		"payment must go back to its buyer where refund is true"),
+	api.ReservationCancelled: text.Of("the reservation was cancelled: the units are given back; a payment must go back to " +
+		"its buyer where refund is true"),
+	api.ReservationConfirmed: text.Of("the reservation is an order already, paid by another payment; this payment must go " +
+		"back to its buyer where refund is true"),
+	api.UnknownReservation: text.Of("there is no such reservation, or it ended so long ago that it is forgotten"),
+	api.UnknownOrder:       text.Of("the product has no such order since its stock was set"),
+	api.LimitReached: text.Of("the buyer would hold or have more units of the product than it allows; units that he gives " +
+		"back count no more"),
 	api.UnknownProduct: text.Of("none of the stores that were asked has this product; PUT /products/{id}/stock " +
 		"creates it in every store"),
 	api.UnknownMode:    text.Of("there is no such mode; GET /modes lists them"),

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"fmt"
 	"math"
 	"net/http"
 	"slices"
@@ -8,7 +9,9 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
+	"lastitem/internal/store"
 )
 
 // MaxWaitMS is the longest wait_ms. The other limits of a deduction are in package stock, see [stock.Request.Check].
@@ -60,6 +63,54 @@ var deductionFields = fields[deduction]{
 	})},
 }
 
+// reservationFields are the fields of a request to hold units.
+var reservationFields = fields[reservation]{
+	{"product_id", between(1, maxProduct, func(r *reservation, n int64) { r.product = n })},
+	{"quantity", anyWhole(func(r *reservation, n int64) { r.quantity = n })},
+	{"items", func(r *reservation, name string, v value) (err error) {
+		r.items, err = v.cart(name)
+		return err
+	}},
+	{"buyer", func(r *reservation, name string, v value) (err error) {
+		if r.buyer, err = v.word(name); err == nil && (r.buyer == "" || len(r.buyer) > stock.MaxBuyer) {
+			err = invalid(name, fmt.Sprintf("must be 1 to %d bytes", stock.MaxBuyer))
+		}
+		return err
+	}},
+	{"hold_ms", between(stock.MinHold.Milliseconds(), stock.MaxHold.Milliseconds(), func(r *reservation, n int64) {
+		r.holdMS = n
+	})},
+	{"wait_ms", between(0, MaxWaitMS, func(r *reservation, n int64) { r.waitMS = n })},
+}
+
+// extensionFields are the fields of an extension.
+var extensionFields = fields[int64]{
+	{"hold_ms", between(stock.MinHold.Milliseconds(), stock.MaxHold.Milliseconds(), func(ms *int64, n int64) { *ms = n })},
+}
+
+// returnFields are the fields of a return. There is no default: whether units can be sold again is for the sender to say.
+var returnFields = fields[bool]{{"restock", func(restock *bool, name string, v value) (err error) {
+	*restock, err = v.yes(name)
+	return err
+}}}
+
+// heldRows is the input of GET /products/{id}/reservations.
+type heldRows struct {
+	store  stock.Store
+	cursor string
+}
+
+var heldRowsFields = fields[heldRows]{
+	{"store", func(r *heldRows, name string, v value) error {
+		text, err := v.word(name)
+		if r.store = stock.Store(text); err == nil && text != string(stock.SQL) && text != string(stock.Redis) {
+			err = invalid(name, "must be sql or redis")
+		}
+		return err
+	}},
+	{"cursor", filled(func(r *heldRows, text string) { r.cursor = text })},
+}
+
 // lineFields are the fields of a line of a cart.
 var lineFields = fields[stock.Item]{
 	{"product_id", between(1, maxProduct, func(i *stock.Item, n int64) { i.ProductID = n })},
@@ -68,9 +119,24 @@ var lineFields = fields[stock.Item]{
 
 // stockLevel is the input of PUT .../stock. There is no default for the stock: a body that was lost on the way must not
 // sell the shop empty.
-type stockLevel struct{ units, segments int64 }
+type stockLevel struct {
+	units, segments int64
+	rules           store.HoldRules
+}
 
 var stockLevelFields = fields[stockLevel]{
+	{"per_buyer", between(1, maxStock, func(s *stockLevel, n int64) { s.rules.PerBuyer = n })},
+	{"late", func(s *stockLevel, name string, v value) (err error) {
+		if s.rules.Late, err = v.word(name); err == nil && s.rules.Late != ledger.LateRefund &&
+			s.rules.Late != ledger.LateRehold {
+			err = invalid(name, "must be refund or rehold")
+		}
+		return err
+	}},
+	{"units", func(s *stockLevel, name string, v value) (err error) {
+		s.rules.Units, err = v.yes(name)
+		return err
+	}},
 	{"stock", between(0, maxStock, func(s *stockLevel, n int64) { s.units = n })},
 	{"segments", between(0, maxSegments, func(s *stockLevel, n int64) { s.segments = n })},
 }
@@ -133,8 +199,15 @@ func readStockLevel(r *http.Request, w http.ResponseWriter) (s stockLevel, err e
 		return s, invalid("query", "must be empty: "+strings.Join(stockLevelFields.names(), " and ")+" belong in the body")
 	}
 	in := decoder[stockLevel]{fields: stockLevelFields, into: &s}
-	if err = in.read(r, w); err == nil && !in.given("stock") {
+	err = in.read(r, w)
+	switch {
+	case err != nil:
+	case !in.given("stock"):
 		err = invalid("stock", "is missing")
+	case s.rules.Units && s.units > store.MaxUnits:
+		err = invalid("units", fmt.Sprintf("makes a row per unit: at most %d units", store.MaxUnits))
+	case s.segments > 0 && (s.rules.Units || s.rules.PerBuyer > 0):
+		err = invalid("segments", "excludes units and per_buyer")
 	}
 	return s, err
 }

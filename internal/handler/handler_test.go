@@ -18,17 +18,19 @@ import (
 	"lastitem/internal/ledger"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
+	"lastitem/internal/store"
 )
 
 // fakeShop has the real registry and answers as it is told; what it is not told succeeds.
 type fakeShop struct {
-	err      map[string]error // by mode: why it is unavailable
-	deduct   func(context.Context, string, stock.Request) (stock.Receipt, error)
-	setStock func(id, units int64, segments int) error
-	product  func(id int64) (shop.Product, error)
-	ledger   func(id int64) (shop.Ledger, error)
-	page     func(shop.Page) (shop.Ledger, error)
-	keepKeys time.Duration
+	Reserving                  // nil: none of these tests holds units
+	err       map[string]error // by mode: why it is unavailable
+	deduct    func(context.Context, string, stock.Request) (stock.Receipt, error)
+	setStock  func(id, units int64, segments int) error
+	product   func(id int64) (shop.Product, error)
+	ledger    func(id int64) (shop.Ledger, error)
+	page      func(shop.Page) (shop.Ledger, error)
+	keepKeys  time.Duration
 	// readLocked stands for the lock that is not got
 	readLocked func(mode string, wait time.Duration) error
 }
@@ -70,7 +72,7 @@ func (f *fakeShop) Deduct(ctx context.Context, mode string, req stock.Request) (
 
 func (f *fakeShop) KeepKeys() time.Duration { return f.keepKeys }
 
-func (f *fakeShop) SetStock(_ context.Context, id, units int64, segments int) error {
+func (f *fakeShop) SetStockTo(_ context.Context, id, units int64, segments int, _ store.HoldRules) error {
 	if f.setStock == nil {
 		return nil
 	}

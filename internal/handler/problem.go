@@ -15,6 +15,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
+	"lastitem/internal/store"
 )
 
 // The refusals that never reach a mode. A field that is wrong is a *stock.InvalidError, like the ones that a mode
@@ -52,6 +53,13 @@ var problems = []struct {
 	// No, and a repetition will not change that.
 	{err: stock.ErrSoldOut, code: api.SoldOut},
 	{err: stock.ErrSegmented, code: api.ProductSegmented},
+	{err: stock.ErrOtherWay, code: api.LimitUnsupported},
+	{err: stock.ErrHoldUnsupported, code: api.HoldUnsupported},
+	{err: stock.ErrHoldEnded, code: api.ReservationExpired}, // endedCode tells the three apart
+	{err: stock.ErrNoHold, code: api.UnknownReservation},
+	{err: stock.ErrNoOrder, code: api.UnknownOrder},
+	{err: stock.ErrPaymentReused, code: api.KeyReused, detail: "this payment was for another reservation, and its answer " +
+		"there stands"},
 	{err: stock.ErrUnknownProduct, code: api.UnknownProduct},
 	{err: stock.ErrUnknownMode, code: api.UnknownMode},
 	{err: stock.ErrInvalid, code: api.InvalidRequest},
@@ -76,6 +84,7 @@ var problems = []struct {
 	{err: errTooManyWatchers, code: api.RateLimited, detail: "too many readers of /events"},
 	{err: errTooManyReads, code: api.RateLimited, detail: "too many requests read rows at once"},
 	{err: errTooManyAnswers, code: api.RateLimited, detail: "too many clients read large answers at once, and slowly"},
+	{err: stock.ErrLimit, code: api.LimitReached},
 	{err: stock.ErrInFlight, code: api.InFlight},
 	{err: stock.ErrModeUnavailable, code: api.ModeUnavailable},
 	{err: stock.ErrLockBusy, code: api.LockBusy},
@@ -104,6 +113,10 @@ func problemOf(err error, instance string) api.Problem {
 			break
 		}
 	}
+	var ended *stock.HoldEndedError
+	if errors.As(err, &ended) && code == api.ReservationExpired {
+		code = endedCode[ended.State]
+	}
 	if detail == "" {
 		detail = explanations[code].En
 	}
@@ -116,7 +129,16 @@ func problemOf(err error, instance string) api.Problem {
 			p.ProductID, p.Requested, p.Available = e.ProductID, &requested, &available
 			p.Detail = fmt.Sprintf("product %d: %d requested, %d available", e.ProductID, e.Requested, e.Available)
 		}
-	case api.UnknownProduct, api.ProductSegmented:
+	case api.ReservationExpired, api.ReservationCancelled, api.ReservationConfirmed:
+		if p.State = string(ended.State); ended.Refund {
+			p.Refund = api.RefundYes
+		}
+	case api.LimitReached:
+		var e *store.ShortError
+		if errors.As(err, &e) {
+			p.ProductID, p.Holders = e.ProductID, e.Holders
+		}
+	case api.UnknownProduct, api.ProductSegmented, api.LimitUnsupported, api.HoldUnsupported:
 		var e *ledger.ProductError
 		if errors.As(err, &e) {
 			if code == api.UnknownProduct && e.Store != "" {
@@ -155,6 +177,29 @@ func (h *Handler) fail(c *gin.Context, err error) api.Code {
 	var busy *idempotency.InFlightError
 	if errors.As(err, &busy) && p.Code == api.InFlight {
 		c.Writer.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(busy.Again().Seconds()))))
+	}
+	return h.refuse(c, p)
+}
+
+// endedCode is the code of each state in which a reservation has ended.
+var endedCode = map[ledger.HoldState]api.Code{
+	ledger.Expired: api.ReservationExpired, ledger.Void: api.ReservationExpired,
+	ledger.Cancelled: api.ReservationCancelled, ledger.Confirmed: api.ReservationConfirmed,
+}
+
+// failPaid answers a confirm with the problem of err, and says whether the payment must go back. Where nothing was decided
+// about it that is not known: the same confirm must be repeated first.
+func (h *Handler) failPaid(c *gin.Context, err error) api.Code {
+	p := problemOf(err, c.Request.URL.EscapedPath())
+	h.report(c, p.Code, err)
+	switch {
+	case p.Refund != "":
+	case p.Code == api.UnknownReservation:
+		p.Refund = api.RefundYes
+	case p.Code == api.KeyReused:
+		p.Refund = api.RefundNo
+	default:
+		p.Refund = api.RefundUnknown
 	}
 	return h.refuse(c, p)
 }

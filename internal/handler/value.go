@@ -79,6 +79,14 @@ func (v value) word(field string) (string, error) {
 	return v.string(), nil
 }
 
+// yes reads true or false.
+func (v value) yes(field string) (bool, error) {
+	if (v.kind == plain || v.kind == 't' || v.kind == 'f') && (v.text == "true" || v.text == "false") {
+		return v.text == "true", nil
+	}
+	return false, invalid(field, "must be true or false")
+}
+
 // integer reads a whole number between low and high, both allowed.
 func (v value) integer(field string, low, high int64) (int64, error) {
 	n, exact, err := v.whole(field)

@@ -1,5 +1,7 @@
 package ledger
 
+import "strings"
+
 // HoldState is where a reservation is on its way:
 //
 //	(none) ── hold ─> held ── confirm, before the deadline ─> confirmed
@@ -37,6 +39,9 @@ type Hold struct {
 	ExpiresMicros, ExtendedMicros, CreatedMicros, ChangedMicros int64
 	Items                                                       []HoldItem
 }
+
+// IsHold says whether an id is a reservation's, and not an order's: it begins with the name of its store.
+func IsHold(id string) bool { return strings.HasPrefix(id, "sql-") || strings.HasPrefix(id, "redis-") }
 
 // HoldItem is what a reservation holds of one product.
 type HoldItem struct {

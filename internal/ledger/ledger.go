@@ -41,10 +41,12 @@ type Facts struct {
 	Initial int64
 	Stock   int64
 	// Totals counts all order rows; Orders may hold only a page of them.
-	Totals   Totals
+	Totals Totals
 	// Held units are those of reservations; WrittenOff were returned and not put back, Restocked were put back.
 	Held, WrittenOff, Restocked int64
-	LeaseSeq                    uint64 // SQL only
+	// Released says that units may have come back: there were reservations, or returned orders.
+	Released bool
+	LeaseSeq uint64 // SQL only
 	// Way says how the product is sold, and Run names the time since its stock was set; SQL only.
 	Way string
 	Run int64

@@ -106,7 +106,8 @@ func (c Config) validateRetention(all *mistakes) {
 	for _, x := range []struct {
 		name  string
 		value time.Duration
-	}{{"SHOP_KEEP_KEYS", c.KeepKeys}, {"SHOP_PURGE_INTERVAL", c.PurgeEvery}} {
+	}{{"SHOP_KEEP_KEYS", c.KeepKeys}, {"SHOP_PURGE_INTERVAL", c.PurgeEvery}, {"SHOP_SWEEP", c.Sweep},
+		{"SHOP_KEEP_HOLDS", c.KeepHolds}} {
 		all.refuse(x.value < 0 || x.value > 0 && x.value < time.Millisecond,
 			text.Of("%s is %s, want 0 or at least 1ms"), c.name(x.name), x.value)
 	}

@@ -42,13 +42,20 @@ func (l Ledger) Down() error {
 // idempotency keys: a run starts here. No request for the product may be in flight; requests that Kafka delivers again
 // later are void. segments > 0 splits the count in Redis. If a store fails, and another may have been set, the error is
 // stock.ErrUnknown: call it again.
+//
+// segments < 0 makes a row per unit in SQL.
 func (s *Shop) SetStock(ctx context.Context, product, units int64, segments int) error {
+	return s.SetStockTo(ctx, product, units, max(0, segments), store.HoldRules{Units: segments < 0})
+}
+
+// SetStockTo is [Shop.SetStock] with rules about reservations.
+func (s *Shop) SetStockTo(ctx context.Context, product, units int64, segments int, rules store.HoldRules) error {
 	if err := s.settable(product); err != nil { // if one store cannot be set, the new run is void in the others too
 		return err
 	}
 	wait := max(0, setLimit-2*cmp.Or(s.options.Work, defaultWork))
 	_, err := within(ctx, s, wait, true, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.setStock(ctx, product, units, segments)
+		return struct{}{}, s.setStock(ctx, product, units, segments, rules)
 	})
 	return err
 }
@@ -68,7 +75,7 @@ func (s *Shop) settable(product int64) error {
 	return errors.Join(errs...)
 }
 
-func (s *Shop) setStock(ctx context.Context, product, units int64, segments int) error {
+func (s *Shop) setStock(ctx context.Context, product, units int64, segments int, rules store.HoldRules) error {
 	var errs []error
 	set := 0
 	done := func(store string, err error) {
@@ -81,7 +88,7 @@ func (s *Shop) setStock(ctx context.Context, product, units int64, segments int)
 	}
 	// first, since it is what an operator may have forbidden: then no other store is set
 	if q := s.backends.SQL; q != nil {
-		err := refusal(q.Reset(ctx, product, units, segments, s.locks("sql-unique").Key(product)))
+		err := refusal(q.ResetTo(ctx, product, units, segments, rules, s.locks("sql-unique").Key(product)))
 		if errors.Is(err, stock.ErrForbidden) {
 			return fmt.Errorf("sql: %w", err)
 		}

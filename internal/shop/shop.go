@@ -38,6 +38,10 @@ type Options struct {
 	Settle time.Duration
 	// KeepKeys is the minimum time for which an idempotency key is kept; 0 = forever.
 	KeepKeys idempotency.Retention
+	// Sweep is the mean time between two sweeps of overdue reservations; 0 = this process sweeps none. KeepHolds is for how
+	// long an ended reservation that a payment came for is kept; 0 = forever.
+	Sweep     time.Duration
+	KeepHolds time.Duration
 	// Gauge registers a metric whose value read returns; nil = no metrics.
 	Gauge func(name, help string, read func() float64)
 	// Repeated is told of each transaction that is tried again, with its mode; nil = nobody is.
@@ -83,6 +87,15 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 	}
 	s := &Shop{backends: b, options: o, byName: map[string]*entry{}}
 	s.outage = s.newOutage()
+	ways := map[string]store.Way{}
+	for _, m := range modes {
+		if m.Way != nil {
+			ways[m.Name] = *m.Way
+		}
+	}
+	if b.SQL != nil {
+		b.SQL.HoldBy(func(mode string) store.Way { return ways[mode] })
+	}
 	for _, m := range modes {
 		e := &entry{mode: m, required: m.Required()}
 		if e.err = b.configured(e.required); e.err == nil {
@@ -91,6 +104,7 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 		s.entries = append(s.entries, e)
 		s.byName[m.Name] = e
 	}
+	s.startSweeper()
 	return s, nil
 }
 

@@ -18,16 +18,19 @@ func (m Mode) Doc() (text.Text, error) {
 }
 
 // Hazards names the columns of the claims table, in its order.
-var Hazards = []string{"threads", "replicas", "slow", "late", "pause", "crash", "failover", "retry", "late-write"}
+var Hazards = []string{"threads", "replicas", "slow", "late", "pause", "crash", "failover", "retry", "late-write", "expiry"}
 
-// Row returns the claims in the order of [Hazards].
+// Row returns the claims of a mode in the order of [Hazards]. What holds nothing cannot expire.
 func (c Claims) Row() []string {
-	return []string{c.Threads, c.Replicas, c.Slow, c.Late, c.Pause, c.Crash, c.Failover, c.Retry, c.LateWrite}
+	if c.Expiry == "" && c.LateWrite != "" {
+		c.Expiry = "–"
+	}
+	return []string{c.Threads, c.Replicas, c.Slow, c.Late, c.Pause, c.Crash, c.Failover, c.Retry, c.LateWrite, c.Expiry}
 }
 
 var (
 	kebab    = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
-	outcomes = regexp.MustCompile(`^(|\.|–|O?L?D?X?A?)$`)
+	outcomes = regexp.MustCompile(`^(|\.|–|O?L?D?X?A?B?U?)$`)
 )
 
 // Validate rejects an incomplete list of modes: one that cannot be served (see [Servable]), or one in which an essay or

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
 	"lastitem/internal/store"
@@ -22,9 +23,17 @@ var (
 	ErrLeaseTime      = lock.ErrLeaseTime                    // package shop makes an *InvalidError of it
 	ErrKeyMissing     = idempotency.ErrKeyMissing
 	ErrKeyReused      = idempotency.ErrKeyReused
+	// of reservations; see package store
+	ErrNoHold          = store.ErrNoHold
+	ErrNoOrder         = store.ErrNoOrder
+	ErrPaymentReused   = store.ErrPaymentReused
+	ErrHoldUnsupported = store.ErrHoldsUnsupported
+	ErrOtherWay        = store.ErrOtherWay
+	ErrHoldEnded       = errors.New("stock: the reservation has ended") // always as a *HoldEndedError
 
 	// No, for now: nothing happened, and trying again may succeed.
 	// the request ended at its deadline; joined with ErrUnknown, it may have happened
+	ErrLimit           = store.ErrLimit
 	ErrTooLate         = errors.New("stock: no answer in time")
 	ErrInFlight        = idempotency.ErrInFlight
 	ErrLockBusy        = lock.ErrBusy
@@ -101,6 +110,19 @@ func (e *SoldOutError) Error() string {
 
 // Is makes errors.Is(err, ErrSoldOut) hold.
 func (e *SoldOutError) Is(target error) bool { return target == ErrSoldOut }
+
+// HoldEndedError is [ErrHoldEnded] with the state that the reservation is in.
+type HoldEndedError struct {
+	State  ledger.HoldState
+	Paid   bool // a payment came with the request
+	Refund bool // and it must go back
+}
+
+// Error says what the reservation is.
+func (e *HoldEndedError) Error() string { return "stock: the reservation is " + string(e.State) }
+
+// Is makes errors.Is(err, ErrHoldEnded) hold.
+func (e *HoldEndedError) Is(target error) bool { return target == ErrHoldEnded }
 
 // InvalidError is [ErrInvalid] with the field that is wrong and why.
 type InvalidError struct {

@@ -55,12 +55,15 @@ func (i idempotentDeductor) Deduct(ctx context.Context, req Request) (Receipt, e
 		return Receipt{}, err
 	}
 	defer i.deps.Locks.Release(ctx, lease)
-	return i.once(ctx, req)
+	return once(ctx, i.deps, req, i.take)
 }
 
+// taking takes the units of a request and inserts its order. A refusal is returned separately, because an error would
+// roll the key back too.
+type taking func(ctx context.Context, tx *store.Tx, req Request) (r Receipt, refusal, err error)
+
 // once executes the request, or finds the answer of an earlier execution.
-func (i idempotentDeductor) once(ctx context.Context, req Request) (r Receipt, err error) {
-	d := i.deps
+func once(ctx context.Context, d Deps, req Request, take taking) (r Receipt, err error) {
 	claim := idempotency.Claim{Key: req.Key, Product: req.Items[0].ProductID, Mode: d.Orders.Mode}
 	if claim.Fingerprint, err = fingerprint(req); err != nil {
 		return Receipt{}, err
@@ -70,7 +73,7 @@ func (i idempotentDeductor) once(ctx context.Context, req Request) (r Receipt, e
 	var refusal error // sold_out is an answer too: it is committed and kept
 	err = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {
 		answer, replayed, err := claim.Once(tx, func() (a idempotency.Answer, err error) {
-			if r, refusal, err = i.take(ctx, tx, req); err == nil {
+			if r, refusal, err = take(ctx, tx, req); err == nil {
 				a = req.Answer(r, refusal)
 			}
 			return a, err
@@ -98,8 +101,8 @@ func fingerprint(req Request) ([]byte, error) {
 	}{req.Items, req.Store})
 }
 
-// take does the conditional update and inserts the order. A refusal is returned separately, because an error would roll
-// the key back too. If a cart is refused, the items taken before the short one are rolled back, and the key stays.
+// take does the conditional update and inserts the order. If a cart is refused, the items taken before the short one are
+// rolled back, and the key stays.
 func (i idempotentDeductor) take(ctx context.Context, tx *store.Tx, req Request) (r Receipt, refusal, err error) {
 	d, cart := i.deps, len(req.Items) > 1
 	if cart {

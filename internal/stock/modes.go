@@ -47,5 +47,9 @@ func Modes() []Mode {
 		idempotent,
 		queue,
 		kafka,
+		reserveCheck,
+		reserveNaive,
+		reserveSQL,
+		reserveUnit,
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/ledger"
 	"lastitem/internal/lock"
+	"lastitem/internal/store"
 	"lastitem/internal/text"
 )
 
@@ -181,8 +182,13 @@ type Mode struct {
 	// Counter says that the lock of a product leaves its fencing counter in Redis for good. Package shop looks the product
 	// up before it calls such a mode: otherwise requests for products that do not exist would fill Redis.
 	Counter bool
-	// Segments is the number of segments that a run should split the product into; 0 = the mode works on one counter.
+	// Segments is the number of segments that a run should split the product into; 0 = the mode works on one counter, -1 =
+	// on a row per unit.
 	Segments int
+	// Reserves says that the mode holds units for a buyer before it sells them: its [Deductor] is a [Reserver] too. In SQL
+	// Way is how it does that.
+	Reserves bool
+	Way      *store.Way
 	// Claims holds, per store, the outcome that the mode claims under each hazard; nil for the baseline.
 	Claims map[Store]Claims
 	// New builds the mode. It is called once, with the Deps of that mode: orders and locks made with them carry its name.
@@ -197,7 +203,8 @@ func (m Mode) Required() []Backend {
 }
 
 // Claims is one row of the design's table. "." exact, "" broken at an earlier hazard already, "–" cannot happen, else
-// letters: O oversold or lost update, L leaked, D double charge, X stuck, A acknowledged order lost.
+// letters: O oversold or lost update, L leaked, D double charge, X stuck, A acknowledged order lost, B a buyer has more
+// than the limit, U undersold. Modes that hold nothing leave Expiry out: it cannot happen to them.
 type Claims struct {
-	Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, LateWrite string
+	Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, LateWrite, Expiry string
 }

@@ -28,6 +28,8 @@ var (
 	ErrLimit = errors.New("store: the buyer's limit is reached")
 	// ErrPaymentReused: the payment was for another reservation, and what it was answered there stands.
 	ErrPaymentReused = errors.New("store: the payment belongs to another reservation")
+	// ErrOtherWay: the product has a limit per buyer, a row per unit or a computed stock, and the mode cannot do that.
+	ErrOtherWay = errors.New("store: the product is sold in another way")
 	// ErrHoldsUnsupported: the product is sold in a way that a release would break.
 	ErrHoldsUnsupported = errors.New("store: the product takes no holds")
 )
@@ -121,6 +123,19 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 	return h, left, nil
 }
 
+// TakeBy takes units for an order in a mode's way, without a hold, and returns how many are left; nil = not known.
+func (t *Tx) TakeBy(way Way, order string, product, quantity int64) (left *int64, err error) {
+	item := ledger.HoldItem{ProductID: product, Quantity: quantity}
+	if _, err := t.enter(&item, way); err != nil {
+		return nil, err
+	}
+	left, ok, err := way.Take(t, order, item)
+	if err == nil && !ok {
+		err = t.short(item, way)
+	}
+	return left, err
+}
+
 // enter reads a product for a hold, and says on it how it is sold from now on.
 func (t *Tx) enter(item *ledger.HoldItem, way Way) (holdProduct, error) {
 	p, err := t.holdProduct(item.ProductID)
@@ -131,7 +146,9 @@ func (t *Tx) enter(item *ledger.HoldItem, way Way) (holdProduct, error) {
 	switch {
 	case p.way == way.Kind:
 		return p, nil
-	case p.way != "" || way.Kind == WayUnits || p.segments > 0:
+	case p.segments > 0:
+		return p, &ledger.ProductError{Err: ErrSegmented, ProductID: item.ProductID}
+	case p.way != "" || way.Kind == WayUnits:
 		return p, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
 	}
 	segments := 0
@@ -174,6 +191,11 @@ func (t *Tx) freeOf(way Way, item ledger.HoldItem) (n int64, err error) {
 
 // Free counts the units of a counted product that are neither held nor ordered.
 func (t *Tx) Free(item ledger.HoldItem) (int64, error) { return t.freeOf(Way{Kind: WayCounted}, item) }
+
+// TakeHold takes units from the counter if they are there, while the product is in the item's run.
+func (t *Tx) TakeHold(item ledger.HoldItem) (left int64, ok bool, err error) {
+	return t.take(t.q.holdTake, item.Quantity, item.ProductID, item.Quantity, item.Run)
+}
 
 // GiveToRun puts units back into the run that they were taken in.
 func (t *Tx) GiveToRun(item ledger.HoldItem) error {

@@ -222,9 +222,9 @@ func (s *SQL) Extend(ctx context.Context, id, replica string, hold time.Duration
 	return e, err
 }
 
-// Hold reads a reservation. An overdue one is told as expired, and one of a run that has ended as void, swept or not; it
+// ReadHold reads a reservation. An overdue one is told as expired, and one of a run that has ended as void, swept or not; it
 // is read again with a lock before that is said, since until then a confirm may still be first.
-func (s *SQL) Hold(ctx context.Context, id string) (h ledger.Hold, err error) {
+func (s *SQL) ReadHold(ctx context.Context, id string) (h ledger.Hold, err error) {
 	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
 		for _, query := range []string{tx.q.holdRead, tx.q.holdLock} {
 			l, err := s.load(tx, query, id)
@@ -396,4 +396,50 @@ func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, 
 		give = way(mode).Give
 	}
 	return give(t, item, reservation)
+}
+
+// Overdue returns for how long the oldest overdue reservation has waited for a sweep; 0 = none has.
+func (s *SQL) Overdue(ctx context.Context) (time.Duration, error) {
+	var now, oldest int64
+	db := s.db.WithContext(ctx)
+	if err := db.Raw(s.q.clock).Row().Scan(&now); err != nil {
+		return 0, statementError(err)
+	}
+	if err := db.Raw(s.q.holdOldest, now).Row().Scan(&oldest); err != nil || oldest == 0 {
+		return 0, statementError(err)
+	}
+	return time.Duration(now-oldest) * time.Microsecond, nil
+}
+
+// PurgeHolds deletes some reservations that ended long ago: those that no payment came for and that no late payment can
+// revive after ended, the others after kept. One that has an order stays as long as the order.
+func (s *SQL) PurgeHolds(ctx context.Context, ended, kept time.Duration) error {
+	return s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
+		now, err := tx.now()
+		if err != nil {
+			return err
+		}
+		rows, err := tx.conn.QueryContext(ctx, tx.q.holdsEnded, now-ended.Microseconds(), now-kept.Microseconds(), HoldsPage)
+		if err != nil {
+			return statementError(err)
+		}
+		defer func() { _ = rows.Close() }() // rows.Err below reports every error
+		var ids []any
+		for rows.Next() {
+			var id string
+			if err := rows.Scan(&id); err != nil {
+				return statementError(err)
+			}
+			ids = append(ids, id)
+		}
+		if rows.Err() != nil || len(ids) == 0 {
+			return statementError(rows.Err())
+		}
+		for _, query := range []string{tx.q.purgeItems, tx.q.purgeEvents, tx.q.purgePayments, tx.q.purgeHolds} {
+			if err := tx.exec(list(query, len(ids)), ids...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

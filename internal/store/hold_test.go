@@ -35,7 +35,7 @@ type holdsOn struct {
 var aWay = store.Way{
 	Kind: store.WayHolds,
 	Take: func(tx *store.Tx, _ string, i ledger.HoldItem) (*int64, bool, error) {
-		left, ok, err := tx.TakeOfRun(i.ProductID, i.Quantity, i.Run)
+		left, ok, err := tx.TakeHold(i)
 		return &left, ok, err
 	},
 	Give: func(tx *store.Tx, i ledger.HoldItem, _ ...string) error { return tx.GiveToRun(i) },
@@ -59,7 +59,7 @@ func (h holdsOn) overdue(id string) {
 // is checks stock and state, and that nothing is lost: stock + held + ordered = 5.
 func (h holdsOn) is(id string, state ledger.HoldState, stock int64) {
 	h.Helper()
-	r, err := h.s.Hold(h.Context(), id)
+	r, err := h.s.ReadHold(h.Context(), id)
 	testkit.Must(h.T, err)
 	var held, ordered int64
 	testkit.Must(h.T, h.s.DB().Raw(`SELECT COALESCE(SUM(i.quantity), 0) FROM reservation_item i JOIN reservation r
@@ -88,7 +88,7 @@ func TestHoldArrows(t *testing.T) {
 		if err := h.hold("b", 4); !errors.Is(err, store.ErrShort) {
 			h.Errorf("a hold of more than there is: %v", err)
 		}
-			for range 2 {
+		for range 2 {
 			if e := h.confirm("a", "p1"); e.Refund || e.OrderID != "order-p1" {
 				h.Errorf("confirm = %+v, want the order", e)
 			}
@@ -218,7 +218,7 @@ func TestHoldsRace(t *testing.T) {
 				})
 			}
 			all.Wait()
-			r, err := h.s.Hold(h.Context(), id)
+			r, err := h.s.ReadHold(h.Context(), id)
 			testkit.Must(h.T, err)
 			h.is(id, r.State, map[bool]int64{true: 0, false: 5}[r.State == ledger.Confirmed])
 		}

@@ -58,7 +58,7 @@ func (s *SQL) Reservations(ctx context.Context, product int64, after string) (h 
 		h.Initial, h.Stock, h.WrittenOff = f.Initial, f.Stock, f.WrittenOff
 		h.Ordered = f.Totals.Units - f.WrittenOff - f.Restocked
 		row := func(query string, args ...any) *sql.Row { return v.conn.QueryRowContext(v.ctx, query, args...) }
-		err = errors.Join(row(v.q.holdsOf, now, product).Scan(&h.Held, &h.Overdue),
+		err = errors.Join(row(v.q.holdsOf, now, product).Scan(&h.Held, &h.Overdue, new(int64)),
 			row(v.q.holdRules, product).Scan(&h.Run, &h.PerBuyer))
 		if err != nil {
 			return statementError(err)

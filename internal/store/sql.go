@@ -83,7 +83,9 @@ func readRow(row *sql.Row, product int64, more ...any) (Row, error) {
 		return Row{}, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
 	case err != nil:
 		return Row{}, statementError(err)
-	case segments != 0:
+	case segments < 0:
+		return Row{}, &ledger.ProductError{Err: ErrOtherWay, ProductID: product}
+	case segments > 0:
 		return Row{}, &ledger.ProductError{Err: ErrSegmented, ProductID: product}
 	}
 	return r, nil
@@ -165,8 +167,11 @@ func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, loc
 // ResetTo is [SQL.Reset] with rules about reservations.
 func (s *SQL) ResetTo(ctx context.Context, product, stock int64, segments int, rules HoldRules, locks ...string) error {
 	way := ""
-	if rules.Units {
+	switch {
+	case rules.Units:
 		segments, way = -1, WayUnits
+	case rules.PerBuyer > 0:
+		segments, way = -1, WayHolds
 	}
 	perBuyer := sql.NullInt64{Int64: rules.PerBuyer, Valid: rules.PerBuyer > 0}
 	return Retry(ctx, 0, func(int) error { // concurrent resets may deadlock on each other's index gaps

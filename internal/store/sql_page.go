@@ -107,9 +107,11 @@ func (v *sqlView) held(product int64, f *ledger.Facts) error {
 	if err := v.q.count(product, f, row); err != nil {
 		return err
 	}
-	var overdue int64
-	return errors.Join(row(v.q.holdsOf, 0, product).Scan(&f.Held, &overdue),
+	var overdue, holds int64
+	err := errors.Join(row(v.q.holdsOf, 0, product).Scan(&f.Held, &overdue, &holds),
 		row(v.q.returnsOf, product).Scan(&f.WrittenOff, &f.Restocked))
+	f.Released = holds > 0 || f.Restocked > 0
+	return err
 }
 
 // page reads the rows after a position, and moves the position past them.

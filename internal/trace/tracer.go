@@ -204,8 +204,11 @@ func (t *Tracer) ask(ctx context.Context, tr *Trace, key string) (err error) {
 // setStock begins a run: it also deletes the orders of the previous run.
 func (t *Tracer) setStock(ctx context.Context, segments int) error {
 	body := fmt.Sprintf(`{"stock":%d,"segments":%d}`, Stock, segments)
-	if segments == 0 {
+	switch {
+	case segments == 0:
 		body = fmt.Sprintf(`{"stock":%d}`, Stock)
+	case segments < 0:
+		body = fmt.Sprintf(`{"stock":%d,"units":true}`, Stock)
 	}
 	path := fmt.Sprintf("/products/%d/stock", product)
 	status, answer, err := t.send(ctx, http.MethodPut, path, body, http.Header{

@@ -120,7 +120,7 @@ func legend(c loadtest.Comparison, lang string) string {
 	if marks {
 		parts = append(parts, text.Of("✓ claim confirmed, ✗ contradicted, ? undecided").In(lang))
 	}
-	for _, letter := range []string{"O", "L", "D", "X", "A"} {
+	for _, letter := range strings.Split(audit.Letters, "") {
 		if strings.Contains(letters, letter) {
 			parts = append(parts, outcomeLetters.In(lang)[letter])
 		}
@@ -228,6 +228,9 @@ func planLine(p loadtest.Plan, e loadtest.Environment, lang string) string {
 		parts = append(parts, text.Of("%d [segment|segments]").With(p.Segments).In(lang))
 	}
 	parts = append(parts, text.Of("quantity %d").With(p.Quantity).In(lang), text.Of("wait %s").With(p.Wait).In(lang))
+	if p.Holding.On() {
+		parts = append(parts, holdingText(p.Holding, lang))
+	}
 	if p.Retry > 0 {
 		parts = append(parts, text.Of("up to %d [retry|retries]").With(p.Retry).In(lang))
 	}
@@ -283,11 +286,14 @@ const (
 // judgeNotes returns the lines under a row: units sold more than once, violations, and missing data.
 func judgeNotes(s loadtest.Summary, lang string) []string {
 	var evidence []audit.Evidence
-	var violations, missing []string
+	var violations, missing, unchecked []string
 	for _, r := range s.Reports {
 		evidence = append(evidence, r.Evidence...)
 		violations = append(violations, r.Violations...)
 		missing = append(missing, r.Missing...)
+		if s.Holds != nil {
+			unchecked = append(unchecked, r.Unchecked...)
+		}
 	}
 	var notes []string
 	for i, e := range evidence {
@@ -298,7 +304,8 @@ func judgeNotes(s loadtest.Summary, lang string) []string {
 		notes = append(notes, kept(e.Text(lang)))
 	}
 	notes = append(notes, capped(violations, text.Of("violation: %s"), lang)...)
-	return append(notes, capped(missing, text.Of("missing: %s"), lang)...)
+	notes = append(notes, capped(missing, text.Of("missing: %s"), lang)...)
+	return append(notes, capped(unchecked, text.Of("not shown: %s"), lang)...)
 }
 
 // capped returns the first few sentences, and a line that counts the rest.

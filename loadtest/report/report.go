@@ -137,6 +137,9 @@ func writeLoad(b *strings.Builder, r loadtest.Result, lang string) {
 	}
 	line(text.Of("accepted: %s/s to the last acceptance, after %s").With(rate(r.AcceptedPerSecond),
 		round(r.ToLastAccepted)).In(lang))
+	for _, said := range holdLines(r.Holds, lang) {
+		line(said)
+	}
 	line(text.Of("codes: %s").With(counts(r.Codes, lang)).In(lang))
 	if len(r.Served) > 0 {
 		line(text.Of("served by: %s").With(servedText(r.Served, lang)).In(lang))
@@ -218,7 +221,7 @@ func writeVerdict(b *strings.Builder, r loadtest.Result, style Style) {
 			said = text.Of("verdict on product %d: %s").With(v.ProductID, verdict).In(lang)
 		}
 		b.WriteString(style.paint(said, verdictColor(v.Verdict)) + "\n")
-		one := loadtest.SummarizeRuns([]loadtest.Result{{Verdicts: []audit.Report{v}}})
+		one := loadtest.SummarizeRuns([]loadtest.Result{{Verdicts: []audit.Report{v}, Holds: r.Holds}})
 		if one.Known() {
 			writeNote(b, text.Of("stock %d to %d, sold %d in %d [order|orders], oversold %d, lost updates %d, leaked %d").
 				With(v.Initial, v.Final, v.Sold, v.Orders, v.Oversold, v.LostUpdates, v.Leaked).In(lang), style, "  ")

@@ -101,7 +101,7 @@ func soldGrid(c loadtest.Comparison, lang string) grid {
 				gridCell{text: fmt.Sprintf("%d (%d)", s.Sold, s.Orders)},
 				badCount(s.Oversold), badCount(s.LostUpdates), badCount(s.Leaked))
 		}
-		notes := judgeNotes(s, lang)
+		notes := append(holdLines(s.Holds, lang), judgeNotes(s, lang)...)
 		if s.Extra > 0 {
 			notes = append([]string{extraText(s.Extra, lang)}, notes...)
 		}
@@ -134,10 +134,12 @@ func answeredGrid(c loadtest.Comparison, lang string) grid {
 	return g
 }
 
-// rowName names a row: the mode, with its plan if there are several plans.
+// rowName names a row: the mode, with its plan if the mode has run several plans.
 func rowName(s loadtest.Summary, c loadtest.Comparison) string {
-	if len(c.Plans) > 1 && s.Plan != "" {
-		return s.Mode + " · " + s.Plan
+	for _, other := range c.Summaries {
+		if other.Mode == s.Mode && other.Plan != s.Plan && s.Plan != "" {
+			return s.Mode + " · " + s.Plan
+		}
 	}
 	return s.Mode
 }

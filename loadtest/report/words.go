@@ -17,6 +17,7 @@ var judged = text.Table(map[string]string{
 var outcomeLetters = text.Table(map[string]string{
 	"O": "O = oversold or lost update", "L": "L = leaked: stock gone without an order", "D": "D = double charge",
 	"X": "X = stuck", "A": "A = acknowledged order lost",
+	"B": "B = a buyer has more than the limit", "U": "U = undersold: refused although units were free",
 })
 
 // kinds names the kinds of answers.

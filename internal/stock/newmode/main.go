@@ -95,7 +95,8 @@ Now change it, in this order:
   internal/stock/doc/%[1]s.mmd       the run that goes well, an empty line, and the one that breaks it, if any does
   go test ./internal/stock           the conformance suite; -run TestClaims -update when the claims changed
   make traces                        the commands on the wire, from real servers
-  bin/shop lab --all --mode %[1]s --update faultlab/matrix.json, then make generate
+  bin/shop lab --all --mode %[1]s --update faultlab/matrix.json
+  bin/shop lab --all --beyond --mode %[1]s --update faultlab/matrix.json, then make generate
   make check
 `
 

@@ -90,10 +90,11 @@ UPDATE unit SET written_off = 1 WHERE product_id = ? AND reservation_id = ?
 UPDATE orders SET returned_us = ?, restocked = ? WHERE id = ? AND product_id = ? AND returned_us IS NULL
 
 -- name: holds_of
--- The counts of a product's reservations in a snapshot. ?1 = now, ?2 = product.
-SELECT COALESCE(SUM(i.quantity), 0), COALESCE(SUM(CASE WHEN r.expires_us <= ? THEN i.quantity ELSE 0 END), 0)
+-- The counts of a product's reservations in a snapshot: held, overdue, and how many there were. ?1 = now, ?2 = product.
+SELECT COALESCE(SUM(CASE WHEN r.state = 'held' THEN i.quantity ELSE 0 END), 0),
+  COALESCE(SUM(CASE WHEN r.state = 'held' AND r.expires_us <= ? THEN i.quantity ELSE 0 END), 0), COUNT(*)
 FROM product_stock p JOIN reservation_item i ON i.product_id = p.id AND i.run = p.run
-JOIN reservation r ON r.id = i.reservation_id AND r.state = 'held' WHERE p.id = ?
+JOIN reservation r ON r.id = i.reservation_id WHERE p.id = ?
 
 -- name: returns_of
 -- The returned units of a product: written off, and put back. ?1 = product.
@@ -313,3 +314,32 @@ SELECT /* lastitem-purge */ created_us FROM idempotent_log WHERE status = ? ORDE
 -- ?3 = lease_seq as read, ?4 = quantity. No row = refused.
 UPDATE product_stock SET stock = stock - ?, lease_seq = lease_seq + 1, version = version + 1
 WHERE id = ? AND lease_seq = ? AND stock >= ?
+
+-- name: holds_ended
+-- Reservations that ended long ago: those that no payment came for and that no late payment can revive, and all that are older still; never
+-- one that has an order. ?1 = microseconds, ?2 = microseconds further back, ?3 = how many.
+SELECT r.id FROM reservation r
+WHERE r.state IN ('cancelled', 'expired', 'void', 'confirmed') AND r.expires_us < ?
+  AND (r.expires_us < ? OR r.state <> 'confirmed' AND r.late = 'refund'
+    AND NOT EXISTS (SELECT 1 FROM payment p WHERE p.reservation_id = r.id))
+  AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.reservation_id = r.id) LIMIT ?
+
+-- name: purge_items
+-- ?... = reservations.
+DELETE FROM reservation_item WHERE reservation_id IN (?)
+
+-- name: purge_events
+-- ?... = reservations.
+DELETE FROM reservation_event WHERE reservation_id IN (?)
+
+-- name: purge_payments
+-- ?... = reservations.
+DELETE FROM payment WHERE reservation_id IN (?)
+
+-- name: purge_holds
+-- ?... = reservations.
+DELETE FROM reservation WHERE id IN (?)
+
+-- name: hold_oldest
+-- The deadline of the oldest reservation that is overdue, 0 = none. ?1 = now.
+SELECT COALESCE(MIN(expires_us), 0) FROM reservation WHERE state = 'held' AND expires_us <= ?

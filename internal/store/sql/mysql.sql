@@ -115,3 +115,8 @@ FROM orders WHERE id = ? AND product_id = ? FOR UPDATE
 -- lock. ?1 = reservation.
 SELECT i.product_id, i.quantity, i.run, COALESCE(i.order_id, ''), COALESCE(p.run, 0), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
 FROM reservation_item i LEFT JOIN product_stock p ON p.id = i.product_id WHERE i.reservation_id = ? ORDER BY i.product_id
+
+-- name: hold_take
+-- take_of_run, also of a product with a limit per buyer. ?1 = quantity, ?2 = product id, ?3 = quantity, ?4 = run. No row = refused.
+UPDATE product_stock SET stock = LAST_INSERT_ID(stock - ?), lease_seq = lease_seq + 1, version = version + 1
+WHERE id = ? AND stock >= ? AND segments <= 0 AND run = ?

@@ -173,7 +173,7 @@ func (c cell) order(t *testing.T) {
 	}
 	remaining := int64(47)
 	want := &remaining
-	if c.mode.Segments > 0 {
+	if c.mode.Segments != 0 {
 		want = nil
 	}
 	if diff := cmp.Diff([]*int64{want, want}, []*int64{got.Remaining, o.Remaining}); diff != "" {
@@ -294,7 +294,7 @@ func (c cell) segmentedProduct(t *testing.T) {
 	if got, want := c.h.Books(t, product, c.at), (Books{Initial: 10, Stock: 10}); got != want {
 		t.Errorf("books after the refusal = %+v, want %+v", got, want)
 	}
-	c.h.SetStock(t, product, 10, 0)
+	c.h.SetStock(t, product, 10, min(c.mode.Segments, 0))
 	if _, err := c.deduct(t.Context(), product, 1, "split"); err != nil {
 		t.Errorf("Deduct() once it is not segmented any more = %v, want nil", err)
 	}

@@ -1,0 +1,142 @@
+package audit
+
+import (
+	"maps"
+	"slices"
+
+	"lastitem/internal/api"
+	"lastitem/internal/ledger"
+	"lastitem/internal/text"
+)
+
+// HoldRun says what a run of requests about reservations was meant to show.
+type HoldRun struct {
+	Mode  string
+	Store api.Store
+	// Replicas, Stock, WantSoldOut and Stopped are those of [Input].
+	Replicas    int
+	Stock       *int64
+	WantSoldOut bool
+	Stopped     bool
+	// Expiry says that confirms were meant to meet deadlines. If too few did, Report.Unchecked says so, and the verdict
+	// stays.
+	Expiry bool
+}
+
+// enoughRaces is how many confirms must meet a deadline or a sweep before a run says anything about expiry.
+const enoughRaces = 20
+
+var (
+	sayFewRaces = text.Of("a deadline that passes during the confirm: only %d [reservation|reservations] had one, want %d")
+	sayOneSided = text.Of("a deadline that passes during the confirm: of %d [reservation|reservations] that had one, " +
+		"%d [was|were] confirmed and %d expired; want some of both")
+	sayNoHold = text.Of("nothing was held%s")
+)
+
+// Judge is [JudgeHolds] of a run. It is VACUOUS if the run could not have shown a failure, and INCONCLUSIVE if somebody
+// else set the stock.
+func (run HoldRun) Judge(b HoldBook, ops []HoldOp, lang string) HoldReport {
+	j := newHoldJudge(b, ops, lang)
+	j.r.Mode, j.r.Store = run.Mode, run.Store
+	if run.Stock != nil && *run.Stock != b.Initial {
+		j.tainted = true
+		j.lack(sayStockSet, b.Initial, *run.Stock)
+	}
+	j.compareClocks()
+	j.weigh(run)
+	return j.judged()
+}
+
+// weigh asks whether the data could have shown a failure at all.
+func (j *holdJudge) weigh(run HoldRun) {
+	j.r.Answers, j.r.Replicas = map[Outcome]int{}, map[string]int{}
+	held, refused := 0, 0
+	var all []Op
+	for _, op := range j.ops {
+		j.r.Answers[op.Outcome]++
+		all = append(all, Op{Call: op.Call, Return: op.Return, Outcome: op.Outcome})
+		switch {
+		case op.Kind == Reserve && op.Outcome == OK:
+			held++
+		case op.Kind == Reserve && op.Outcome == Refused && !op.Limit:
+			refused++
+		}
+	}
+	for _, h := range j.book.Holds {
+		j.r.Replicas[h.Replica]++
+	}
+	if run.Stopped {
+		j.idle(sayStopped)
+	}
+	switch {
+	case held == 0:
+		j.idle(sayNoHold, turnedAway(all, j.r.Lang))
+	case len(j.book.Orders) == 0:
+		j.idle(sayNothingSold, turnedAway(all, j.r.Lang))
+	case run.WantSoldOut && refused == 0:
+		j.idle(sayNobodyRefused, turnedAway(all, j.r.Lang))
+	}
+	if names := slices.Sorted(maps.Keys(j.r.Replicas)); run.Replicas > 1 && len(names) == 1 {
+		j.idle(sayOneReplica, names[0], run.Replicas)
+	}
+	if !overlapping(all, false) {
+		j.idle(sayNoOverlap)
+	}
+	if run.Expiry {
+		j.weighExpiry()
+	}
+}
+
+// weighExpiry counts the confirms that were under way when the deadline or a sweep of their reservation came.
+func (j *holdJudge) weighExpiry() {
+	won := map[ledger.HoldState]int{}
+	raced := map[string]bool{}
+	for _, op := range j.ops {
+		h := j.holds[op.HoldID]
+		if op.Kind != Confirm || op.Outcome == Unknown || raced[op.HoldID] || !j.skew.known {
+			continue
+		}
+		within := func(at int64) bool { return op.Call <= j.skew.latest(at) && j.skew.earliest(at) <= op.Return }
+		if within(h.ExpiresMicros) || slices.ContainsFunc(j.events[op.HoldID], func(e ledger.HoldEvent) bool {
+			return e.CommittedMicros != 0 && within(e.CommittedMicros)
+		}) {
+			raced[op.HoldID] = true
+			won[h.State]++
+		}
+	}
+	switch j.races = len(raced); {
+	case j.races < enoughRaces:
+		j.skip(sayFewRaces, j.races, enoughRaces)
+	case won[ledger.Confirmed] == 0 || won[ledger.Expired] == 0:
+		j.skip(sayOneSided, j.races, won[ledger.Confirmed], won[ledger.Expired])
+	}
+}
+
+// BookOf is the book of a product as the service tells it, all pages in one.
+func BookOf(r *api.Reservations) HoldBook {
+	b := HoldBook{Initial: r.Initial, Stock: r.Stock, PerBuyer: r.PerBuyer, Product: r.ProductID, Run: r.Run,
+		AsOf: r.AsOfMicros, BuyerUnits: r.BuyerUnits}
+	for _, row := range r.Rows {
+		id := row.ReservationID
+		b.Holds = append(b.Holds, ledger.Hold{
+			ID: id, Key: []byte(row.Key), Mode: row.Mode, Replica: row.Replica, Buyer: row.Buyer,
+			State: ledger.HoldState(row.State), Late: row.Late, ExpiresMicros: row.ExpiresMicros,
+			ExtendedMicros: row.ExtendedMicros, CreatedMicros: row.CreatedMicros, ChangedMicros: row.ChangedMicros,
+			Items: []ledger.HoldItem{{ProductID: r.ProductID, Quantity: row.Quantity, Run: r.Run}},
+		})
+		for _, o := range row.Orders {
+			b.Orders = append(b.Orders, HoldOrder{ID: o.OrderID, HoldID: id, PaymentID: o.Payment, Buyer: row.Buyer,
+				Quantity: o.Quantity, Returned: o.Returned, Restocked: o.Restocked})
+		}
+		for _, e := range row.Events {
+			b.Events = append(b.Events, ledger.HoldEvent{HoldID: id, Was: ledger.HoldState(e.Was),
+				Now: ledger.HoldState(e.Now), DeadlineMicros: e.DeadlineMicros, Replica: e.Replica, AtMicros: e.AtMicros,
+				CommittedMicros: e.CommittedMicros})
+		}
+		for _, p := range row.Payments {
+			b.Payments = append(b.Payments, ledger.Payment{ID: []byte(p.Payment), HoldID: id, OrderID: p.OrderID,
+				AtMicros: p.AtMicros})
+		}
+	}
+	return b
+}

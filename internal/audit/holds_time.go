@@ -1,0 +1,300 @@
+package audit
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"sort"
+
+	"lastitem/internal/ledger"
+	"lastitem/internal/text"
+)
+
+// This file has the rules of time: at no moment was more taken than there was, and no refusal came while there must
+// have been enough.
+
+var sayClockMoved = text.Of("a clock was set during the run, so no rule could use the times of the store")
+
+// skew is what the answers prove about the two clocks: clients' time − store's time, in nanoseconds, is between least
+// and most. A change that was answered was stamped between the call and the answer.
+type skew struct {
+	least, most int64
+	known       bool
+}
+
+const micro = int64(1000) // nanoseconds
+
+// compareClocks finds the skew. Each stamp may be up to a microsecond older than it says, by rounding.
+func (j *holdJudge) compareClocks() {
+	j.skew = skew{least: always, most: never}
+	for _, op := range j.ops {
+		now := map[HoldKind]ledger.HoldState{Reserve: ledger.Held, Confirm: ledger.Confirmed}[op.Kind]
+		if now == "" || op.Outcome != OK {
+			continue
+		}
+		for _, e := range j.events[op.HoldID] {
+			if e.Now == now && (now == ledger.Confirmed || e.Was == "") {
+				j.skew = skew{max(j.skew.least, op.Call-(e.AtMicros+1)*micro), min(j.skew.most, op.Return-e.AtMicros*micro), true}
+				break
+			}
+		}
+	}
+	if j.skew.least > j.skew.most {
+		j.skew.known = false
+		j.skip(sayClockMoved)
+	}
+}
+
+// earliest and latest are when a moment of the store's clock was, by the clients' clock.
+func (s skew) earliest(atMicros int64) int64 {
+	if !s.known {
+		return always
+	}
+	return atMicros*micro + s.least
+}
+
+func (s skew) latest(atMicros int64) int64 {
+	if !s.known {
+		return never
+	}
+	return (atMicros+1)*micro + s.most
+}
+
+// A change of what is taken: units at a time of the clients' clock.
+type change struct{ at, units int64 }
+
+// taken are the units of one reservation: when it was called and answered, from when on they may have been free again,
+// and from when on they certainly were. A call of always says that it may have been at any time.
+type taken struct {
+	buyer                            string
+	units, call, answer, freed, free int64
+}
+
+const never = int64(1<<63 - 1)
+
+// pairTakes pairs each reservation that was made with its release.
+func (j *holdJudge) pairTakes() {
+	calls := map[string]int{} // to takes
+	for _, op := range j.ops {
+		h, there := j.holds[op.HoldID]
+		if _, seen := calls[op.HoldID]; op.Kind != Reserve || seen || !there {
+			continue
+		}
+		t := taken{buyer: h.Buyer, units: heldUnits(h), call: op.Call, answer: never}
+		if op.Outcome == OK {
+			t.answer = op.Return
+		}
+		calls[op.HoldID] = len(j.takes)
+		j.takes = append(j.takes, t)
+	}
+	for id, h := range j.holds { // made by a request without an answer, or by somebody else
+		if _, seen := calls[id]; !seen {
+			calls[id] = len(j.takes)
+			j.takes = append(j.takes, taken{buyer: h.Buyer, units: heldUnits(h), call: always, answer: never})
+		}
+	}
+	j.cancelled = map[string]int64{}
+	for _, op := range j.ops {
+		if at, seen := j.cancelled[op.HoldID]; op.Kind == Cancel && (!seen || op.Call < at) {
+			j.cancelled[op.HoldID] = op.Call
+		}
+	}
+	for id, i := range calls {
+		j.takes[i].freed, j.takes[i].free = j.released(id, j.takes[i].call)
+	}
+	for _, op := range j.ops {
+		i, seen := calls[op.HoldID]
+		if h := j.holds[op.HoldID]; seen && op.Outcome != Unknown && (op.Expired && h.State == ledger.Expired ||
+			op.Kind == Cancel && op.Outcome == OK && h.State == ledger.Cancelled) {
+			j.takes[i].free = min(j.takes[i].free, op.Return)
+		}
+	}
+}
+
+// released says from when on a reservation's units may have been free again, and from when on they certainly were by
+// the stamp of a sweep; never = not, or nobody knows.
+func (j *holdJudge) released(id string, call int64) (freed, free int64) {
+	h := j.holds[id]
+	freed, free = never, never
+	for _, e := range j.events[id] {
+		if e.Now != ledger.Expired {
+			continue
+		}
+		freed = max(call, j.skew.earliest(min(e.DeadlineMicros, e.AtMicros)))
+		if e.CommittedMicros != 0 && h.State == ledger.Expired { // a late payment may have taken the units again
+			free = j.skew.latest(e.CommittedMicros)
+		}
+	}
+	switch {
+	case h.State == ledger.Void, h.State == ledger.Expired && freed == never,
+		slices.ContainsFunc(j.orders[id], func(o HoldOrder) bool { return o.Restocked }):
+		freed = call
+	case h.State == ledger.Cancelled:
+		var known bool
+		if freed, known = j.cancelled[id]; !known {
+			freed = call // somebody else cancelled it
+		}
+	}
+	return freed, free
+}
+
+// tooMuch looks for a moment at which more was taken than there was: all takes that had been answered, less all
+// releases that may have begun.
+func (j *holdJudge) tooMuch() {
+	if most := peak(j.takes); most > j.book.Initial {
+		j.find('O')
+		j.violate("O", sayHeldTooMuch, most, j.book.Initial)
+	}
+	if j.book.PerBuyer == 0 {
+		return
+	}
+	has := map[string]int64{}
+	for _, h := range j.book.Holds {
+		if h.State == ledger.Held {
+			has[h.Buyer] += heldUnits(h)
+		}
+	}
+	for _, o := range j.book.Orders {
+		if !o.Restocked {
+			has[o.Buyer] += o.Quantity
+		}
+	}
+	for buyer, takes := range j.byBuyer() {
+		if buyer == "" {
+			continue
+		}
+		most := max(peak(takes), has[buyer])
+		if most > j.book.PerBuyer {
+			j.find('B')
+			j.violate("B", sayOverLimit, most, most-j.book.PerBuyer, j.book.PerBuyer)
+		}
+		if counted := j.book.BuyerUnits[buyer]; counted != has[buyer] {
+			j.find('L')
+			j.violate("L", sayLimitLeaked, counted, has[buyer])
+		}
+	}
+}
+
+func (j *holdJudge) byBuyer() map[string][]taken {
+	by := map[string][]taken{}
+	for _, t := range j.takes {
+		by[t.buyer] = append(by[t.buyer], t)
+	}
+	return by
+}
+
+// peak is the most that was surely taken at once.
+func peak(takes []taken) (most int64) {
+	var changes []change
+	for _, t := range takes {
+		if t.answer != never && t.freed > t.answer {
+			changes = append(changes, change{t.answer, t.units}, change{t.freed, -t.units})
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int { // what is given at a moment is not taken at that moment
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.units, b.units))
+	})
+	n := int64(0)
+	for _, c := range changes {
+		n += c.units
+		most = max(most, n)
+	}
+	return most
+}
+
+// refusals checks every sold_out and limit_reached. A refusal of q, called at c and answered at r, is justified if at
+// some moment t in [c, r] there may have been less than q: initial, less every take that was called by t, plus every
+// release that was certain before t.
+func (j *holdJudge) refusals() {
+	all, by, buyers := newShelf(j.takes, j.book.Initial), j.byBuyer(), map[string]*shelf{}
+	bad, excused, limits := 0, 0, 0
+	for _, op := range j.ops {
+		if op.Kind != Reserve || op.Outcome != Refused || op.Replayed {
+			continue
+		}
+		from := all
+		if op.Limit {
+			if buyers[op.Buyer] == nil {
+				buyers[op.Buyer] = newShelf(by[op.Buyer], j.book.PerBuyer)
+			}
+			from = buyers[op.Buyer]
+		}
+		switch least := from.fewest(op.Call, op.Return); {
+		case least < op.Quantity:
+		case op.Limit:
+			limits++
+		case least-j.leaked < op.Quantity:
+			excused++
+		default:
+			bad++
+		}
+	}
+	if bad+excused+limits > 0 {
+		j.r.BadRefusals = bad + excused + limits
+		j.find('U')
+	}
+	j.each(bad, "U", sayBadHoldRefuse)
+	j.each(excused, "UL", sayLeakRefusals)
+	j.each(limits, "U", sayBadLimit)
+}
+
+// shelf answers how few units may have been free between two times. That number falls at the call of a take and rises
+// after a release, so it is least at the first of these times, at a call, or at the last.
+type shelf struct {
+	of           int64
+	taken, freed []change  // in order of time, with the sums up to each
+	low          [][]int64 // low[k][i]: the least after the calls i to i+2^k-1
+}
+
+func newShelf(takes []taken, of int64) *shelf {
+	s := &shelf{of: of}
+	for _, t := range takes {
+		s.taken = append(s.taken, change{t.call, t.units})
+		if t.free != never {
+			s.freed = append(s.freed, change{t.free, t.units})
+		}
+	}
+	for _, c := range [][]change{s.taken, s.freed} {
+		slices.SortFunc(c, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+		for i := 1; i < len(c); i++ {
+			c[i].units += c[i-1].units
+		}
+	}
+	low := make([]int64, len(s.taken))
+	for i, c := range s.taken {
+		low[i] = s.left(c.at)
+	}
+	for width := 1; len(low) > 0; width *= 2 {
+		s.low = append(s.low, low)
+		next := make([]int64, max(0, len(low)-width))
+		for i := range next {
+			next[i] = min(low[i], low[i+width])
+		}
+		low = next
+	}
+	return s
+}
+
+// left is the least that may have been free at a time.
+func (s *shelf) left(now int64) int64 {
+	left := s.of
+	if n := sort.Search(len(s.taken), func(i int) bool { return s.taken[i].at > now }); n > 0 {
+		left -= s.taken[n-1].units
+	}
+	if n := sort.Search(len(s.freed), func(i int) bool { return s.freed[i].at >= now }); n > 0 {
+		left += s.freed[n-1].units
+	}
+	return left
+}
+
+// fewest is the least that may have been free between two times.
+func (s *shelf) fewest(from, to int64) int64 {
+	least := min(s.of, s.left(from), s.left(to))
+	i := sort.Search(len(s.taken), func(i int) bool { return s.taken[i].at > from })
+	n := sort.Search(len(s.taken), func(i int) bool { return s.taken[i].at > to }) - i
+	if n > 0 {
+		k := bits.Len(uint(n)) - 1
+		least = min(least, s.low[k][i], s.low[k][i+n-1<<k])
+	}
+	return least
+}

@@ -1,0 +1,41 @@
+package stock
+
+import (
+	"lastitem/internal/ledger"
+	"lastitem/internal/store"
+	"lastitem/internal/text"
+)
+
+// reserveSQL holds a unit as sql-atomic sells one: stock = stock - n WHERE stock >= n, together with the reservation's
+// row, in one transaction. A confirm, a cancel and the sweep lock the reservation, read the clock after that, and change
+// its state by an UPDATE that names the state and the deadline that it leaves: the one that changes the row has won, and
+// only it gives units back or makes an order.
+//
+//	A   hold ── pays for a while ──── confirm: UPDATE ... WHERE state = 'held': one row ── order
+//	sweep        the deadline ········ waits for the row ──────── state = 'confirmed': nothing to do
+var reserveSQL = Mode{
+	Name: "reserve-sql",
+	Title: text.Of("hold: conditional update and a reservation, one transaction; its end: UPDATE ... WHERE state = 'held', " +
+		"by the database's clock"),
+	Needs:    []Backend{NeedSQL},
+	Stores:   []Store{SQL},
+	Cart:     true,
+	Reserves: true,
+	Way:      &byCounter,
+	Claims: map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".",
+			LateWrite: ".", Expiry: "."},
+	},
+	New: func(d Deps) (Deductor, error) { return reserving{d, byCounter}, nil },
+}
+
+var byCounter = store.Way{Kind: store.WayHolds, Take: takeOfRun, Give: giveToRun}
+
+// takeOfRun takes from the counter what is there, while the product is in the run that the hold has read.
+func takeOfRun(tx *store.Tx, _ string, item ledger.HoldItem) (*int64, bool, error) {
+	left, ok, err := tx.TakeHold(item)
+	return &left, ok, err
+}
+
+// giveToRun adds to the counter, unless another run has begun: its units are not this one's.
+func giveToRun(tx *store.Tx, item ledger.HoldItem, _ ...string) error { return tx.GiveToRun(item) }

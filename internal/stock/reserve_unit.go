@@ -1,0 +1,41 @@
+package stock
+
+import (
+	"lastitem/internal/ledger"
+	"lastitem/internal/store"
+	"lastitem/internal/text"
+)
+
+// reserveUnit has a row per unit. A hold takes the first free rows that nobody else has locked, so two holds never wait
+// for each other, and no row is hot. It is sold out only if too few rows are free, locked or not: a rival's rows may come
+// back with its rollback.
+//
+//	A   SELECT ... WHERE free LIMIT 1 FOR UPDATE SKIP LOCKED: unit 1 ── UPDATE unit 1 ── COMMIT
+//	B   SELECT ... WHERE free LIMIT 1 FOR UPDATE SKIP LOCKED: unit 2 ── UPDATE unit 2 ── COMMIT
+var reserveUnit = Mode{
+	Name:     "reserve-unit",
+	Title:    text.Of("hold: the first free rows of a table of units, FOR UPDATE SKIP LOCKED"),
+	Needs:    []Backend{NeedMySQL},
+	Stores:   []Store{SQL},
+	Reserves: true,
+	Segments: -1,
+	Way:      &byRows,
+	Claims: map[Store]Claims{
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".",
+			LateWrite: ".", Expiry: "."},
+	},
+	New: func(d Deps) (Deductor, error) { return reserving{d, byRows}, nil },
+}
+
+var byRows = store.Way{Kind: store.WayUnits, Take: takeRows, Give: giveRows}
+
+// takeRows writes the reservation on free rows.
+func takeRows(tx *store.Tx, id string, item ledger.HoldItem) (*int64, bool, error) {
+	ok, err := tx.TakeUnits(id, item)
+	return nil, ok, err
+}
+
+// giveRows makes them free again.
+func giveRows(tx *store.Tx, item ledger.HoldItem, ids ...string) error {
+	return tx.GiveUnits(item, ids...)
+}

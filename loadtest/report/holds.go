@@ -1,0 +1,49 @@
+package report
+
+import (
+	"strings"
+
+	"lastitem/internal/audit"
+	"lastitem/internal/text"
+	"lastitem/loadtest"
+)
+
+// holdSteps names the requests about a reservation.
+var holdSteps = text.Table(map[audit.HoldKind]string{
+	audit.Reserve: "reserve", audit.Confirm: "confirm", audit.Cancel: "cancel",
+})
+
+// holdLines says what became of the buyers of a run that reserves; none for other runs.
+func holdLines(h *loadtest.HoldFigures, lang string) []string {
+	if h == nil {
+		return nil
+	}
+	lines := []string{
+		text.Of("completed sales: %s/s; of %d [buyer|buyers], %d reserved and %d paid; sold_out answers: %d, "+
+			"limit_reached: %d").With(rate(h.SalesPerSecond), h.Buyers, h.Reserved, h.Sold, h.Refused, h.Limited).In(lang),
+		text.Of("reservations: %d confirmed, %d cancelled, %d expired; late payments refunded: %d; double clicks: %d; "+
+			"confirms that met a deadline or a sweep: %d").With(h.Sold, h.Cancelled, h.Expired, h.Refunded, h.Doubled,
+			h.Races).In(lang),
+	}
+	var parts []string
+	for _, kind := range []audit.HoldKind{audit.Reserve, audit.Confirm, audit.Cancel} {
+		if l := h.Latency[kind]; l.Count > 0 {
+			parts = append(parts, holdSteps.In(lang)[kind]+" "+millis(l.P50)+"/"+millis(l.P95)+"/"+millis(l.P99))
+		}
+	}
+	if len(parts) > 0 {
+		lines = append(lines, text.Of("p50/p95/p99 of good answers, ms: %s").With(strings.Join(parts,
+			text.Of(", ").In(lang))).In(lang))
+	}
+	return lines
+}
+
+// holdingText says what the buyers of a plan do.
+func holdingText(h loadtest.Holding, lang string) string {
+	said := text.Of("held for %s: %s%% pay after %s to %s, %s%% pay late, %s%% cancel").With(h.For, trimFloat(100*h.Pays),
+		h.PayFrom, h.PayTo, trimFloat(100*h.PaysLate), trimFloat(100*h.Cancels)).In(lang)
+	if h.PerBuyer > 0 {
+		said += text.Of(", at most %d a buyer").With(h.PerBuyer).In(lang)
+	}
+	return said
+}
