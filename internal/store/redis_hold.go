@@ -17,8 +17,8 @@ import (
 	"lastitem/internal/ledger"
 )
 
-// A reservation in Redis is a field of a hash in its product's slot. Each arrow of its life is one script, so nothing is
-// ever half done, and the clock is the script's TIME. The keys:
+// A reservation in Redis is a field of a hash in its product's slot. Each arrow of its life is one script, so nothing
+// is ever half done, and the clock is the script's TIME. The keys:
 //
 //	holds:{101}         by id: the reservation, JSON
 //	due:{101}           those that are held, by deadline
@@ -61,8 +61,17 @@ var makeScript, confirmScript, cancelScript, extendScript, readScript, sweepScri
 	holdScript("confirm"), holdScript("cancel"), holdScript("extend"), holdScript("read"), holdScript("sweep"),
 	holdScript("return")
 
-// paymentClaim is how long a payment belongs to the product that it first came for.
-const paymentClaim = 7 * 24 * time.Hour
+const (
+	// paymentClaim is how long a payment, or a key, belongs to the product that it first came for.
+	paymentClaim = 7 * 24 * time.Hour
+	// defaultClosed is how long closed reservations are kept unless KeepHolds says otherwise.
+	defaultClosed = 7 * 24 * time.Hour
+)
+
+// KeepHolds sets for how long a closed reservation is kept if it has a payment or a key, or if a late payment may still
+// become an order, instead of a week; others are kept for one hour, and those with an order as long as that. 0 = all
+// are kept until the stock is set. Call it before the first reservation.
+func (r *Redis) KeepHolds(d time.Duration) { r.closed = d }
 
 // keptHold is a reservation as Redis has it.
 type keptHold struct {
@@ -114,6 +123,7 @@ func holdProductOf(id string) (int64, error) {
 
 // arrow runs one of the scripts hold_*.lua. A lost answer is asked for again: each script knows what it has done.
 func (r *Redis) arrow(ctx context.Context, script *redis.Script, keys []string, args ...any) ([]any, error) {
+	args = append(args, r.closed.Microseconds())
 	for lost := 0; ; lost++ {
 		if err := ctx.Err(); err != nil && lost == 0 {
 			return nil, fmt.Errorf("%w: redis: %w", ErrUnavailable, err)

@@ -58,6 +58,28 @@ func (r *Redis) Sweep(ctx context.Context, atMost int, replica string) (seen int
 	return seen, err
 }
 
+// Overdue returns for how long the oldest overdue reservation has waited for a sweep; 0 = none has.
+func (r *Redis) Overdue(ctx context.Context) (longest time.Duration, err error) {
+	products, err := r.held(ctx)
+	if err != nil || len(products) == 0 {
+		return 0, err
+	}
+	pipe := r.c.Pipeline()
+	clock, oldest := pipe.Time(ctx), make([]*redis.ZSliceCmd, len(products))
+	for i, product := range products {
+		oldest[i] = pipe.ZRangeWithScores(ctx, r.key("due", product), 0, 0)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return 0, fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
+	}
+	for _, due := range oldest {
+		for _, z := range due.Val() {
+			longest = max(longest, clock.Val().Sub(time.UnixMicro(int64(z.Score))))
+		}
+	}
+	return longest, nil
+}
+
 // held lists the products that may have reservations.
 func (r *Redis) held(ctx context.Context) (products []int64, err error) {
 	now, last := time.Now().UnixMicro(), r.scanned.Load()

@@ -199,7 +199,7 @@ func TestRedisHoldArrows(t *testing.T) {
 			{"a late payment, and the units are gone", H{Late: ledger.LateRehold}, `brief a 3 = held 2; late a = ; sweep = 1
 				hold b 3 = held 2; confirm a p = expired refund; cancel b = cancelled; repeat a p = expired refund replay
 				confirm a q = confirmed oq`},
-			{"extend", H{}, `brief a 1 = held 4; extend a 1h = held by 1h0m0s; extend a 3h = held by 1h0m0s
+			{"extend", H{}, `hold a 1 = held 4; extend a 1h = held by 1h0m0s; extend a 3h = held by 1h0m0s
 				confirm a p = confirmed op; sweep = 0`},
 			{"a new run", H{}, `hold a 2 = held 3; hold b 1 = held 2; confirm b p = confirmed op; brief c 1 = held 1; reset = 
 				read a = void; sweep = 0; confirm a q = void refund; repeat a q = void refund replay; cancel a = void
@@ -387,7 +387,7 @@ func TestRedisHoldsLostReply(t *testing.T) {
 	p, client := behindGate(t, s)
 	through := redisHolds{TB: t, r: store.NewRedis(client, s.Prefix)}
 	for i, line := range strings.Split(`hold a 2 = held 3; confirm a p = confirmed op; hold b-c 1 = held 2
-		cancel b-c = cancelled; brief d 1 = held 2; extend d 1h = held by 1h0m0s; restock p = 2 true
+		cancel b-c = cancelled; hold d 1 = held 2; extend d 1h = held by 1h0m0s; restock p = 2 true
 		brief e 1 = held 3; late e = ; sweep = 0`, ";") {
 		for _, line := range strings.Split(line, "\n") {
 			move, want, _ := strings.Cut(strings.TrimSpace(line), "=")
@@ -415,10 +415,16 @@ func TestRedisSweep(t *testing.T) {
 		h := redisHolds{TB: t, r: r}
 		h.reset(store.HoldRules{})
 		h.play("sweep", "brief a 1 = held 4; brief b 1 = held 3; brief c 1 = held 2; late a = ; late b = ; late c = ")
+		if d, err := r.Overdue(t.Context()); d <= 0 || d > time.Minute || err != nil {
+			t.Errorf("Overdue() = %v, %v, want how long the first has been", d, err)
+		}
 		if n, err := r.Sweep(t.Context(), 2, "r"); n != 2 || err != nil {
 			t.Errorf("Sweep(2) = %d, %v, want 2", n, err)
 		}
 		h.play("the rest", "sweep = 1; sweep = 0; hold d 5 = held 0")
+		if d, err := r.Overdue(t.Context()); d != 0 || err != nil {
+			t.Errorf("Overdue() = %v, %v, want none", d, err)
+		}
 	})
 }
 
@@ -450,7 +456,7 @@ func TestRedisSweepsWhatIsDamaged(t *testing.T) {
 	})
 }
 
-// Closed reservations are kept while a payment may come for them, and go.
+// Closed reservations are kept while a payment may come for them, and then deleted.
 func TestRedisHoldsRetention(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
