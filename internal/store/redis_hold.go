@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"encoding/base64"
@@ -269,7 +270,7 @@ func madeHold(h ledger.Hold, list []any) (ledger.Hold, int64, bool, error) {
 	switch list[0] {
 	case "held", "earlier":
 		k, made, err := decodeHold(textAt(list, 1), textAt(list, 2))
-		if err == nil && string(made.Fingerprint) != string(h.Fingerprint) {
+		if err == nil && !bytes.Equal(made.Fingerprint, h.Fingerprint) {
 			err = idempotency.ErrKeyReused
 		}
 		if err != nil {
