@@ -53,11 +53,11 @@ var mutants = []mutant{
 		name: "the key's row outside the transaction",
 		edits: []testenv.Edit{{
 			"internal/stock/idempotent.go", "err = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {\n",
-			"err = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) (err error) {\n\t\tr, refusal, err = i.take(ctx, tx, " +
+			"err = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) (err error) {\n\t\tr, refusal, err = take(ctx, tx, " +
 				"req)\n\t\treturn err\n\t})\n" +
 				"\tif err != nil {\n\t\treturn Receipt{}, err\n\t}\n" +
 				"\terr = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {\n",
-		}, {"internal/stock/idempotent.go", "if r, refusal, err = i.take(ctx, tx, req); err == nil {", "if err == nil {"}},
+		}, {"internal/stock/idempotent.go", "if r, refusal, err = take(ctx, tx, req); err == nil {", "if err == nil {"}},
 		mode: "idempotent", store: "sql", fault: "retry", letters: "D",
 	},
 	{

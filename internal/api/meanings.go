@@ -78,6 +78,14 @@ var Hazards = []Meaning{
 			"then it has been released or has expired. A write does help if its condition is checked where the data is."),
 		text.Of("A's UPDATE waits in a router; B sells the last unit; then A's UPDATE arrives and puts the count back."),
 	},
+	{
+		string(Expiry), text.Of("expiry"), text.Of("a reservation's deadline passes while its payment or its cancel is on the " +
+			"way"),
+		text.Of("The deadline of a reservation passes while its payment or its cancel is on the way; a sweep gives the units " +
+			"back, and a rival buys them. Only modes that hold units for a buyer have reservations."),
+		text.Of("A's payment has read “held” just before the deadline; the sweep gives the unit back, B buys it, and then A's " +
+			"order is written."),
+	},
 }
 
 // Letters explains what stands in the cells of the claims tables.
@@ -96,6 +104,12 @@ var Letters = []Meaning{
 		"expired."), text.Of("A lock without a TTL, whose holder was killed.")},
 	{"A", text.Text{}, text.Of("acknowledged order lost"), text.Of("A buyer was told “sold”, and there is no such order."),
 		text.Of("Redis failed over, and the last orders went with the old master.")},
+	{"B", text.Text{}, text.Of("a buyer has more than the limit"), text.Of("One buyer has more units than a buyer may have."),
+		text.Of("One unit per buyer, two tabs: both requests count no order of his, and both are served.")},
+	{"U", text.Text{}, text.Of("undersold: refused while there was enough"),
+		text.Of("A buyer was told “sold out” while enough units were free."),
+		text.Of("The only free row is locked by a rival whose transaction is rolled back; a read that skips locked rows says " +
+			"“sold out”.")},
 	{"–", text.Text{}, text.Of("cannot happen"), text.Of("The hazard does not exist for this mode."),
 		text.Of("A mode without a lock has none that expires.")},
 	{"", text.Text{}, text.Of("blank: an earlier hazard has broken it already"),
