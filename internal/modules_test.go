@@ -40,7 +40,7 @@ var modules = map[string][]string{
 		"golang.org/x/net", "golang.org/x/sys", "google.golang.org/protobuf",
 	},
 	"internal/redisbatch": {"github.com/redis/go-redis/v9"},
-	"internal/shop":       {"github.com/twmb/franz-go"},
+	"internal/shop":       {"github.com/google/uuid", "github.com/twmb/franz-go"},
 	// the only one that knows the driver
 	"internal/sqlite": {"gorm.io/gorm", "modernc.org/sqlite"},
 	"internal/stock":  {"github.com/google/uuid", "github.com/redis/go-redis/v9"}, // never gin

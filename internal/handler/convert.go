@@ -10,7 +10,6 @@ import (
 	"lastitem/internal/ledger"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
-	"lastitem/internal/store"
 )
 
 // This file turns what shop and the ledger have into the answers of package api.
@@ -138,7 +137,7 @@ func reservationOf(h ledger.Hold) api.Reservation {
 }
 
 // reservationsOf writes a page of a product's reservations.
-func reservationsOf(id int64, at stock.Store, h store.Holds) api.Reservations {
+func reservationsOf(id int64, at stock.Store, h ledger.Holds) api.Reservations {
 	out := api.Reservations{ProductID: id, Store: api.Store(at), AsOfMicros: h.AsOfMicros, Initial: h.Initial, Stock: h.Stock,
 		Held: h.Held, Ordered: h.Ordered, WrittenOff: h.WrittenOff, Overdue: h.Overdue, PerBuyer: h.PerBuyer, Run: h.Run,
 		BuyerUnits: h.BuyerUnits, Rows: []api.ReservationRow{}}
@@ -163,7 +162,7 @@ func reservationsOf(id int64, at stock.Store, h store.Holds) api.Reservations {
 		}
 		out.Rows = append(out.Rows, row)
 	}
-	if len(h.Rows) == store.HoldsPage {
+	if len(h.Rows) == ledger.HoldsPage {
 		out.NextCursor = h.Rows[len(h.Rows)-1].ID
 	}
 	return out

@@ -11,7 +11,6 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
-	"lastitem/internal/store"
 )
 
 // MaxWaitMS is the longest wait_ms. The other limits of a deduction are in package stock, see [stock.Request.Check].
@@ -121,7 +120,7 @@ var lineFields = fields[stock.Item]{
 // sell the shop empty.
 type stockLevel struct {
 	units, segments int64
-	rules           store.HoldRules
+	rules           ledger.HoldRules
 }
 
 var stockLevelFields = fields[stockLevel]{
@@ -204,8 +203,8 @@ func readStockLevel(r *http.Request, w http.ResponseWriter) (s stockLevel, err e
 	case err != nil:
 	case !in.given("stock"):
 		err = invalid("stock", "is missing")
-	case s.rules.Units && s.units > store.MaxUnits:
-		err = invalid("units", fmt.Sprintf("makes a row per unit: at most %d units", store.MaxUnits))
+	case s.rules.Units && s.units > ledger.MaxUnits:
+		err = invalid("units", fmt.Sprintf("makes a row per unit: at most %d units", ledger.MaxUnits))
 	case s.segments > 0 && (s.rules.Units || s.rules.PerBuyer > 0):
 		err = invalid("segments", "excludes units and per_buyer")
 	}

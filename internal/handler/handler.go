@@ -25,7 +25,6 @@ import (
 	"lastitem/internal/shop"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
-	"lastitem/internal/store"
 )
 
 // Shop is what is served; *shop.Shop is one.
@@ -38,12 +37,12 @@ type Shop interface {
 // Reserving is the side of a shop that holds units for buyers.
 type Reserving interface {
 	Reserve(ctx context.Context, mode string, req stock.ReserveRequest) (stock.Reserved, error)
-	Confirm(ctx context.Context, id string, payment []byte) (store.Ended, error)
-	Cancel(ctx context.Context, id string) (store.Ended, error)
-	Extend(ctx context.Context, id string, hold time.Duration) (store.Ended, error)
+	Confirm(ctx context.Context, id string, payment []byte) (ledger.Ended, error)
+	Cancel(ctx context.Context, id string) (ledger.Ended, error)
+	Extend(ctx context.Context, id string, hold time.Duration) (ledger.Ended, error)
 	Reservation(ctx context.Context, id string) (ledger.Hold, error)
 	Return(ctx context.Context, product int64, order string, restock bool) (shop.Returned, error)
-	Reservations(ctx context.Context, at stock.Store, product int64, after string) (store.Holds, error)
+	Reservations(ctx context.Context, at stock.Store, product int64, after string) (ledger.Holds, error)
 }
 
 var _ Shop = (*shop.Shop)(nil)
@@ -58,7 +57,7 @@ type Modes interface {
 // Products is the stock-keeping side of a shop.
 type Products interface {
 	KeepKeys() time.Duration
-	SetStockTo(ctx context.Context, product, units int64, segments int, rules store.HoldRules) error
+	SetStockTo(ctx context.Context, product, units int64, segments int, rules ledger.HoldRules) error
 	Product(ctx context.Context, id int64) (shop.Product, error)
 	ReadLocked(ctx context.Context, mode string, id int64, wait time.Duration, read func(context.Context) error) error
 	Page(ctx context.Context, id int64, p shop.Page) (shop.Ledger, error)

@@ -18,7 +18,6 @@ import (
 	"lastitem/internal/ledger"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
-	"lastitem/internal/store"
 )
 
 // fakeShop has the real registry and answers as it is told; what it is not told succeeds.
@@ -72,7 +71,7 @@ func (f *fakeShop) Deduct(ctx context.Context, mode string, req stock.Request) (
 
 func (f *fakeShop) KeepKeys() time.Duration { return f.keepKeys }
 
-func (f *fakeShop) SetStockTo(_ context.Context, id, units int64, segments int, _ store.HoldRules) error {
+func (f *fakeShop) SetStockTo(_ context.Context, id, units int64, segments int, _ ledger.HoldRules) error {
 	if f.setStock == nil {
 		return nil
 	}

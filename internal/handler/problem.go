@@ -15,7 +15,6 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
-	"lastitem/internal/store"
 )
 
 // The refusals that never reach a mode. A field that is wrong is a *stock.InvalidError, like the ones that a mode
@@ -134,7 +133,7 @@ func problemOf(err error, instance string) api.Problem {
 			p.Refund = api.RefundYes
 		}
 	case api.LimitReached:
-		var e *store.ShortError
+		var e *ledger.ShortError
 		if errors.As(err, &e) {
 			p.ProductID, p.Holders = e.ProductID, e.Holders
 		}

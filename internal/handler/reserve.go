@@ -10,7 +10,6 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
-	"lastitem/internal/store"
 )
 
 // reservation is the input of POST /reserve_stock/{mode}.
@@ -111,7 +110,7 @@ func (h *Handler) confirm(c *gin.Context) outcome {
 // cancel serves POST /reservations/{id}/cancel.
 func (h *Handler) cancel(c *gin.Context) outcome {
 	err := noBody(c)
-	var e store.Ended
+	var e ledger.Ended
 	if err == nil {
 		e, err = h.Shop.Cancel(c.Request.Context(), c.Param("id"))
 	}
@@ -126,7 +125,7 @@ func (h *Handler) extend(c *gin.Context) outcome {
 	if err == nil && !in.given("hold_ms") {
 		err = invalid("hold_ms", "is missing")
 	}
-	var e store.Ended
+	var e ledger.Ended
 	if err == nil {
 		e, err = h.Shop.Extend(c.Request.Context(), c.Param("id"), time.Duration(ms)*time.Millisecond)
 	}

@@ -1,6 +1,9 @@
 package ledger
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // HoldState is where a reservation is on its way:
 //
@@ -68,3 +71,70 @@ type Payment struct {
 	OrderID  string // "" = refunded
 	AtMicros int64
 }
+
+// Holds is what one store holds on a product at one moment, for a judge: the counts and rows of its present run. The
+// times are by the store's clock.
+type Holds struct {
+	AsOfMicros int64
+	Initial    int64
+	Stock      int64
+	Held       int64 // by reservations that are held, overdue ones too
+	Ordered    int64 // by orders that were not returned
+	WrittenOff int64 // returned, and not put back
+	Overdue    int64 // of the held units, those past their deadline
+	PerBuyer   int64 // 0 = no limit
+	Run        int64
+	BuyerUnits map[string]int64
+	Rows       []HoldRow // by id
+}
+
+// HoldRow is a reservation with all that became of it.
+type HoldRow struct {
+	Hold
+	Events   []HoldEvent // the oldest first
+	Payments []Payment
+	Orders   []HoldOrder // of the product: one, or none
+}
+
+// HoldOrder is an order row of a reservation.
+type HoldOrder struct {
+	ID, Payment         string
+	Quantity            int64
+	Returned, Restocked bool
+}
+
+// HoldsPage is the most reservations that one call of Reservations returns.
+const HoldsPage = 500
+
+// Ended is what came of a confirm, a cancel or an extension.
+type Ended struct {
+	Hold    Hold
+	OrderID string // of a payment that became an order
+	Refund  bool   // of a payment that did not
+	Replay  bool   // of a payment that was answered before
+}
+
+// HoldRules are what the setting of a stock says about its reservations.
+type HoldRules struct {
+	PerBuyer int64  // the most units of a buyer; 0 = no limit
+	Late     string // LateRefund or LateRehold; "" = refund
+	Units    bool   // a row per unit
+}
+
+// MaxUnits is the most units of a product that has a row per unit.
+const MaxUnits = 100_000
+
+// ShortError is the refusal of a hold, with the product that it is about.
+type ShortError struct {
+	Err                             error
+	ProductID, Requested, Available int64
+	Holders                         []string // the limit is reached: the reservations that this buyer has
+}
+
+// Error describes the refusal.
+func (e *ShortError) Error() string {
+	return fmt.Sprintf("%v: product %d has %d", e.Err, e.ProductID, e.Available)
+}
+
+// Unwrap returns why: too little stock, or the buyer's limit.
+func (e *ShortError) Unwrap() error { return e.Err }

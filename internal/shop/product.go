@@ -45,11 +45,11 @@ func (l Ledger) Down() error {
 //
 // segments < 0 makes a row per unit in SQL.
 func (s *Shop) SetStock(ctx context.Context, product, units int64, segments int) error {
-	return s.SetStockTo(ctx, product, units, max(0, segments), store.HoldRules{Units: segments < 0})
+	return s.SetStockTo(ctx, product, units, max(0, segments), ledger.HoldRules{Units: segments < 0})
 }
 
 // SetStockTo is [Shop.SetStock] with rules about reservations.
-func (s *Shop) SetStockTo(ctx context.Context, product, units int64, segments int, rules store.HoldRules) error {
+func (s *Shop) SetStockTo(ctx context.Context, product, units int64, segments int, rules ledger.HoldRules) error {
 	if err := s.settable(product); err != nil { // if one store cannot be set, the new run is void in the others too
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *Shop) settable(product int64) error {
 	return errors.Join(errs...)
 }
 
-func (s *Shop) setStock(ctx context.Context, product, units int64, segments int, rules store.HoldRules) error {
+func (s *Shop) setStock(ctx context.Context, product, units int64, segments int, rules ledger.HoldRules) error {
 	var errs []error
 	set := 0
 	done := func(store string, err error) {
@@ -96,7 +96,7 @@ func (s *Shop) setStock(ctx context.Context, product, units int64, segments int,
 	}
 	if r := s.backends.Redis; r != nil {
 		locks := func(segments int) []string { return s.lockKeys(product, segments) }
-		done("redis", refusal(r.Reset(ctx, product, units, segments, locks)))
+		done("redis", refusal(r.ResetTo(ctx, product, units, segments, rules, locks)))
 	}
 	if e := s.backends.Etcd; e != nil {
 		done("etcd", e.Reset(ctx, product, units, segments))

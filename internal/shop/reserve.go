@@ -60,12 +60,12 @@ func settled[T any](ctx context.Context, s *Shop, wait time.Duration, try func(c
 
 // holds is the half of a store that changes and reads reservations.
 type holds interface {
-	Confirm(ctx context.Context, id, replica, order string, payment []byte) (store.Ended, error)
-	Cancel(ctx context.Context, id, replica string) (store.Ended, error)
-	Extend(ctx context.Context, id, replica string, hold time.Duration) (store.Ended, error)
+	Confirm(ctx context.Context, id, replica, order string, payment []byte) (ledger.Ended, error)
+	Cancel(ctx context.Context, id, replica string) (ledger.Ended, error)
+	Extend(ctx context.Context, id, replica string, hold time.Duration) (ledger.Ended, error)
 	ReadHold(ctx context.Context, id string) (ledger.Hold, error)
 	Return(ctx context.Context, product int64, order string, restock bool) (quantity int64, restocked bool, err error)
-	Reservations(ctx context.Context, product int64, after string) (store.Holds, error)
+	Reservations(ctx context.Context, product int64, after string) (ledger.Holds, error)
 }
 
 // holdsIn returns the store of that name, or why it is not there.
@@ -74,6 +74,8 @@ func (s *Shop) holdsIn(at stock.Store, product int64) (holds, error) {
 	switch {
 	case at == stock.SQL && s.backends.SQL != nil:
 		h = s.backends.SQL
+	case at == stock.Redis && s.backends.Redis != nil:
+		h = s.backends.Redis
 	default:
 		return nil, fmt.Errorf("%w: no store %s that keeps reservations", stock.ErrNoHold, at)
 	}
@@ -95,18 +97,18 @@ func (s *Shop) holdsOf(id string) (holds, error) {
 
 // Confirm makes an order of a reservation, which payment has paid. The error is a *stock.HoldEndedError if the payment
 // must go back. Repeated with the same payment, it answers the same; the result then says Replay.
-func (s *Shop) Confirm(ctx context.Context, id string, payment []byte) (store.Ended, error) {
+func (s *Shop) Confirm(ctx context.Context, id string, payment []byte) (ledger.Ended, error) {
 	switch {
 	case len(payment) == 0:
-		return store.Ended{}, stock.ErrKeyMissing
+		return ledger.Ended{}, stock.ErrKeyMissing
 	case len(payment) > 255:
-		return store.Ended{}, invalid("Idempotency-Key", "is longer than 255 bytes")
+		return ledger.Ended{}, invalid("Idempotency-Key", "is longer than 255 bytes")
 	}
 	order, err := uuid.NewV7()
 	if err != nil {
-		return store.Ended{}, fmt.Errorf("shop: order id: %w", err)
+		return ledger.Ended{}, fmt.Errorf("shop: order id: %w", err)
 	}
-	e, err := s.change(ctx, id, func(ctx context.Context, h holds) (store.Ended, error) {
+	e, err := s.change(ctx, id, func(ctx context.Context, h holds) (ledger.Ended, error) {
 		return h.Confirm(ctx, id, s.options.Replica, order.String(), payment)
 	})
 	if err == nil && e.Refund {
@@ -117,8 +119,8 @@ func (s *Shop) Confirm(ctx context.Context, id string, payment []byte) (store.En
 
 // Cancel gives the units of a reservation back; one that has ended already stays as it is. The error is a
 // *stock.HoldEndedError if it is an order by now.
-func (s *Shop) Cancel(ctx context.Context, id string) (store.Ended, error) {
-	e, err := s.change(ctx, id, func(ctx context.Context, h holds) (store.Ended, error) {
+func (s *Shop) Cancel(ctx context.Context, id string) (ledger.Ended, error) {
+	e, err := s.change(ctx, id, func(ctx context.Context, h holds) (ledger.Ended, error) {
 		return h.Cancel(ctx, id, s.options.Replica)
 	})
 	if err == nil && e.Hold.State == ledger.Confirmed {
@@ -128,8 +130,8 @@ func (s *Shop) Cancel(ctx context.Context, id string) (store.Ended, error) {
 }
 
 // Extend moves the deadline of a reservation, once. The error is a *stock.HoldEndedError if it is not held any more.
-func (s *Shop) Extend(ctx context.Context, id string, hold time.Duration) (store.Ended, error) {
-	e, err := s.change(ctx, id, func(ctx context.Context, h holds) (store.Ended, error) {
+func (s *Shop) Extend(ctx context.Context, id string, hold time.Duration) (ledger.Ended, error) {
+	e, err := s.change(ctx, id, func(ctx context.Context, h holds) (ledger.Ended, error) {
 		return h.Extend(ctx, id, s.options.Replica, hold)
 	})
 	if err == nil && e.Hold.State != ledger.Held {
@@ -139,15 +141,15 @@ func (s *Shop) Extend(ctx context.Context, id string, hold time.Duration) (store
 }
 
 // change runs a change of a reservation. It has begun to write from the start: a lost answer leaves it unknown.
-func (s *Shop) change(ctx context.Context, id string, do func(context.Context, holds) (store.Ended, error)) (store.Ended,
+func (s *Shop) change(ctx context.Context, id string, do func(context.Context, holds) (ledger.Ended, error)) (ledger.Ended,
 	error) {
 	h, err := s.holdsOf(id)
 	if err != nil {
-		return store.Ended{}, err
+		return ledger.Ended{}, err
 	}
-	return settled(ctx, s, settleWait, func(ctx context.Context) (store.Ended, error) {
+	return settled(ctx, s, settleWait, func(ctx context.Context) (ledger.Ended, error) {
 		if err := stock.Begin(ctx); err != nil {
-			return store.Ended{}, err
+			return ledger.Ended{}, err
 		}
 		ctx, cancel := stock.Settling(ctx)
 		defer cancel()
@@ -202,13 +204,13 @@ func (s *Shop) Return(ctx context.Context, product int64, order string, restock 
 }
 
 // Reservations reads the reservations of a product after an id, for a judge.
-func (s *Shop) Reservations(ctx context.Context, at stock.Store, product int64, after string) (store.Holds, error) {
+func (s *Shop) Reservations(ctx context.Context, at stock.Store, product int64, after string) (ledger.Holds, error) {
 	h, err := s.holdsIn(at, product)
 	if errors.Is(err, stock.ErrNoHold) {
 		err = invalid("store", "keeps no reservations")
 	}
 	if err != nil {
-		return store.Holds{}, err
+		return ledger.Holds{}, err
 	}
-	return settled(ctx, s, 0, func(ctx context.Context) (store.Holds, error) { return h.Reservations(ctx, product, after) })
+	return settled(ctx, s, 0, func(ctx context.Context) (ledger.Holds, error) { return h.Reservations(ctx, product, after) })
 }

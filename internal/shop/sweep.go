@@ -31,7 +31,7 @@ type sweeper struct {
 
 // startSweeper sweeps every [Options.Sweep] until the shop is closed.
 func (s *Shop) startSweeper() {
-	if s.options.Sweep <= 0 || s.backends.SQL == nil {
+	if s.options.Sweep <= 0 || s.backends.SQL == nil && s.backends.Redis == nil {
 		return
 	}
 	w := &sweeper{Shop: s, purged: time.Now()}
@@ -65,11 +65,25 @@ func (s *Shop) startSweeper() {
 
 // sweep runs one sweep of every store, unless it is known to be out.
 func (w *sweeper) sweep(ctx context.Context) {
-	if w.backends.down(nil, stock.NeedSQL) != nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, sweepLimit)
 	defer cancel()
+	var err error
+	if w.backends.SQL != nil && w.backends.down(nil, stock.NeedSQL) == nil {
+		err = w.sweepSQL(ctx)
+	}
+	if w.backends.Redis != nil && w.backends.down(nil, stock.NeedRedis) == nil {
+		for seen := sweepBatch; seen == sweepBatch && ctx.Err() == nil; {
+			var one error
+			seen, one = w.backends.Redis.Sweep(ctx, sweepBatch, w.options.Replica)
+			err = errors.Join(err, one)
+		}
+	}
+	if err != nil && ctx.Err() == nil && w.options.Log != nil {
+		w.options.Log.LogAttrs(ctx, slog.LevelWarn, "sweep of reservations", slog.Any("err", err))
+	}
+}
+
+func (w *sweeper) sweepSQL(ctx context.Context) error {
 	db := w.backends.SQL
 	var errs []error
 	for after, full := (store.Due{}), true; full && ctx.Err() == nil; {
@@ -84,7 +98,5 @@ func (w *sweeper) sweep(ctx context.Context) {
 		w.purged = time.Now()
 		errs = append(errs, db.PurgeHolds(ctx, keepEnded, w.options.KeepHolds))
 	}
-	if err := errors.Join(errs...); err != nil && ctx.Err() == nil && w.options.Log != nil {
-		w.options.Log.LogAttrs(ctx, slog.LevelWarn, "sweep of reservations", slog.Any("err", err))
-	}
+	return errors.Join(errs...)
 }

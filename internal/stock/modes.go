@@ -51,5 +51,6 @@ func Modes() []Mode {
 		reserveNaive,
 		reserveSQL,
 		reserveUnit,
+		reserveRedis,
 	}
 }

@@ -117,7 +117,7 @@ func (r reserving) Reserve(ctx context.Context, req ReserveRequest) (out Reserve
 
 // shortage turns the store's refusals into those of a deduction.
 func shortage(err error) error {
-	var short *store.ShortError
+	var short *ledger.ShortError
 	if errors.As(err, &short) && errors.Is(err, store.ErrShort) {
 		return &SoldOutError{ProductID: short.ProductID, Requested: short.Requested, Available: short.Available}
 	}

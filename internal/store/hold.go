@@ -22,7 +22,7 @@ import (
 var (
 	// ErrNoHold: there is no such reservation.
 	ErrNoHold = errors.New("store: no such reservation")
-	// ErrShort: there is too little stock; nothing is held. See [ShortError].
+	// ErrShort: there is too little stock; nothing is held. See [ledger.ShortError].
 	ErrShort = errors.New("store: too little stock")
 	// ErrLimit: the buyer would have more than he may; nothing is held.
 	ErrLimit = errors.New("store: the buyer's limit is reached")
@@ -34,22 +34,7 @@ var (
 	ErrHoldsUnsupported = errors.New("store: the product takes no holds")
 )
 
-// ShortError is ErrShort or ErrLimit with the product that it is about.
-type ShortError struct {
-	Err                             error
-	ProductID, Requested, Available int64
-	Holders                         []string // ErrLimit: the reservations that this buyer has
-}
-
-// Error describes the refusal.
-func (e *ShortError) Error() string {
-	return fmt.Sprintf("%v: product %d has %d", e.Err, e.ProductID, e.Available)
-}
-
-// Unwrap returns ErrShort or ErrLimit.
-func (e *ShortError) Unwrap() error { return e.Err }
-
-// overtaken says that somebody else changed the reservation between the read and the write: begin again.
+// errOvertaken says that somebody else changed the reservation between the read and the write: begin again.
 var errOvertaken = fmt.Errorf("%w: the reservation changed meanwhile", ErrConflict)
 
 // Way is how a mode holds units in SQL: the statements that tell such modes apart. What follows from a state, and when it
@@ -176,7 +161,7 @@ func (t *Tx) short(item ledger.HoldItem, way Way) error {
 	if p.run != item.Run || p.stock >= item.Quantity {
 		return errOvertaken
 	}
-	return &ShortError{Err: ErrShort, ProductID: item.ProductID, Available: p.stock, Requested: item.Quantity}
+	return &ledger.ShortError{Err: ErrShort, ProductID: item.ProductID, Available: p.stock, Requested: item.Quantity}
 }
 
 // freeOf counts the free units of a product that has no counter, by a plain read.
@@ -271,7 +256,7 @@ func (t *Tx) takeOfBuyer(buyer string, item ledger.HoldItem, p holdProduct) erro
 		return statementError(err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err below reports every error
-	refused := &ShortError{Err: ErrLimit, ProductID: item.ProductID}
+	refused := &ledger.ShortError{Err: ErrLimit, ProductID: item.ProductID}
 	for rows.Next() {
 		var id string
 		if err := rows.Scan(&id); err != nil {

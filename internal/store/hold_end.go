@@ -10,14 +10,6 @@ import (
 	"lastitem/internal/ledger"
 )
 
-// Ended is what came of a confirm, a cancel or an extension.
-type Ended struct {
-	Hold    ledger.Hold
-	OrderID string // of a payment that became an order
-	Refund  bool   // of a payment that did not
-	Replay  bool   // of a payment that was answered before
-}
-
 // lockedHold is a reservation that a transaction changes: it has locked it, unless the way is a trusting one.
 type lockedHold struct {
 	ledger.Hold
@@ -88,9 +80,9 @@ func (t *Tx) changed(h *lockedHold, replica string, body func(tx *Tx, h *lockedH
 // Confirm turns a reservation into an order, paid by payment. If it is not held any more, the payment is to be refunded,
 // unless the reservation expired, its product says rehold, and the units are free. A payment has one end, whatever is
 // repeated: its row is written in the transaction of the answer.
-func (s *SQL) Confirm(ctx context.Context, id, replica, order string, payment []byte) (e Ended, err error) {
+func (s *SQL) Confirm(ctx context.Context, id, replica, order string, payment []byte) (e ledger.Ended, err error) {
 	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedHold) (err error) {
-		e = Ended{}
+		e = ledger.Ended{}
 		defer func() { e.Hold = h.Hold }()
 		earlier, there, err := tx.payment(payment)
 		switch {
@@ -184,9 +176,9 @@ func (t *Tx) takeAgain(h *lockedHold) (ok bool, err error) {
 }
 
 // Cancel ends a reservation and gives its units back. e.Hold.State says what it is now: cancelled, or what it was before.
-func (s *SQL) Cancel(ctx context.Context, id, replica string) (e Ended, err error) {
+func (s *SQL) Cancel(ctx context.Context, id, replica string) (e ledger.Ended, err error) {
 	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedHold) error {
-		e = Ended{}
+		e = ledger.Ended{}
 		defer func() { e.Hold = h.Hold }()
 		if h.State != ledger.Held {
 			return nil
@@ -201,9 +193,9 @@ func (s *SQL) Cancel(ctx context.Context, id, replica string) (e Ended, err erro
 
 // Extend moves the deadline of a held reservation to hold from now, never to an earlier one, and once: after that it
 // changes nothing.
-func (s *SQL) Extend(ctx context.Context, id, replica string, hold time.Duration) (e Ended, err error) {
+func (s *SQL) Extend(ctx context.Context, id, replica string, hold time.Duration) (e ledger.Ended, err error) {
 	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedHold) error {
-		e = Ended{}
+		e = ledger.Ended{}
 		defer func() { e.Hold = h.Hold }()
 		if h.State != ledger.Held || h.ExtendedMicros > 0 {
 			return nil
@@ -419,7 +411,7 @@ func (s *SQL) PurgeHolds(ctx context.Context, ended, kept time.Duration) error {
 		if err != nil {
 			return err
 		}
-		rows, err := tx.conn.QueryContext(ctx, tx.q.holdsEnded, now-ended.Microseconds(), now-kept.Microseconds(), HoldsPage)
+		rows, err := tx.conn.QueryContext(ctx, tx.q.holdsEnded, now-ended.Microseconds(), now-kept.Microseconds(), ledger.HoldsPage)
 		if err != nil {
 			return statementError(err)
 		}

@@ -72,7 +72,7 @@ func (h holdsOn) is(id string, state ledger.HoldState, stock int64) {
 	}
 }
 
-func (h holdsOn) confirm(id, payment string) store.Ended {
+func (h holdsOn) confirm(id, payment string) ledger.Ended {
 	h.Helper()
 	e, err := h.s.Confirm(h.Context(), id, "r", "order-"+payment, []byte(payment))
 	testkit.Must(h.T, err)

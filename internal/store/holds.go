@@ -8,49 +8,15 @@ import (
 	"lastitem/internal/ledger"
 )
 
-// Holds is what one store holds on a product at one moment, for a judge: the counts and rows of its present run. The
-// times are by the store's clock.
-type Holds struct {
-	AsOfMicros int64
-	Initial    int64
-	Stock      int64
-	Held       int64 // by reservations that are held, overdue ones too
-	Ordered    int64 // by orders that were not returned
-	WrittenOff int64 // returned, and not put back
-	Overdue    int64 // of the held units, those past their deadline
-	PerBuyer   int64 // 0 = no limit
-	Run        int64
-	BuyerUnits map[string]int64
-	Rows       []HoldRow // by id
-}
-
-// HoldRow is a reservation with all that became of it.
-type HoldRow struct {
-	ledger.Hold
-	Events   []ledger.HoldEvent // the oldest first
-	Payments []ledger.Payment
-	Orders   []HoldOrder // of the product: one, or none
-}
-
-// HoldOrder is an order row of a reservation.
-type HoldOrder struct {
-	ID, Payment         string
-	Quantity            int64
-	Returned, Restocked bool
-}
-
-// HoldsPage is the most reservations that one call of Reservations returns.
-const HoldsPage = 500
-
-// Reservations reads the reservations of a product's present run after an id, at most [HoldsPage] of them, with the
+// Reservations reads the reservations of a product's present run after an id, at most [ledger.HoldsPage] of them, with the
 // counts of the same snapshot.
-func (s *SQL) Reservations(ctx context.Context, product int64, after string) (h Holds, err error) {
+func (s *SQL) Reservations(ctx context.Context, product int64, after string) (h ledger.Holds, err error) {
 	err = s.view(ctx, func(v *sqlView) error {
 		var now int64
 		if err := v.conn.QueryRowContext(v.ctx, v.q.clock).Scan(&now); err != nil {
 			return statementError(err)
 		}
-		h = Holds{AsOfMicros: now, BuyerUnits: map[string]int64{}}
+		h = ledger.Holds{AsOfMicros: now, BuyerUnits: map[string]int64{}}
 		f, _, err := v.facts(product)
 		if err != nil {
 			return err
@@ -68,16 +34,16 @@ func (s *SQL) Reservations(ctx context.Context, product int64, after string) (h 
 	return h, err
 }
 
-func (v *sqlView) reservations(product int64, after string, h *Holds) error {
+func (v *sqlView) reservations(product int64, after string, h *ledger.Holds) error {
 	err := each(v, func(rows *sql.Rows) error {
-		var r HoldRow
+		var r ledger.HoldRow
 		item := ledger.HoldItem{ProductID: product, Run: h.Run}
 		err := rows.Scan(&r.ID, &r.Key, &r.Mode, &r.Replica, &r.Buyer, &r.State, &r.ExpiresMicros, &r.ExtendedMicros, &r.Late,
 			&r.CreatedMicros, &r.ChangedMicros, &item.Quantity)
 		r.Items = []ledger.HoldItem{item}
 		h.Rows = append(h.Rows, r)
 		return err
-	}, v.q.holdsPage, product, h.Run, after, HoldsPage)
+	}, v.q.holdsPage, product, h.Run, after, ledger.HoldsPage)
 	if err == nil && after == "" {
 		err = each(v, func(rows *sql.Rows) error {
 			var buyer string
@@ -90,7 +56,7 @@ func (v *sqlView) reservations(product int64, after string, h *Holds) error {
 	if err != nil || len(h.Rows) == 0 {
 		return err
 	}
-	at, ids := map[string]*HoldRow{}, make([]any, len(h.Rows))
+	at, ids := map[string]*ledger.HoldRow{}, make([]any, len(h.Rows))
 	for i := range h.Rows {
 		at[h.Rows[i].ID], ids[i] = &h.Rows[i], h.Rows[i].ID
 	}
@@ -117,7 +83,7 @@ func (v *sqlView) reservations(product int64, after string, h *Holds) error {
 		return err
 	}
 	return each(v, func(rows *sql.Rows) error {
-		var o HoldOrder
+		var o ledger.HoldOrder
 		var id string
 		err := rows.Scan(&id, &o.ID, &o.Payment, &o.Quantity, &o.Returned, &o.Restocked)
 		if err == nil {

@@ -142,12 +142,12 @@ func (r *Redis) Append(ctx context.Context, o ledger.Order) error {
 // and the keys that also returns for the number of segments that the product may have had. The deletes are separate
 // commands and come first, because Redis executes them even if its memory is full. After an error, repeat it.
 func (r *Redis) Reset(ctx context.Context, product, stock int64, segments int, also func(segments int) []string) error {
-	return r.ResetTo(ctx, product, stock, segments, HoldRules{}, also)
+	return r.ResetTo(ctx, product, stock, segments, ledger.HoldRules{}, also)
 }
 
 // ResetTo is [Redis.Reset] with rules about reservations. The reservations that are held become void at the moment in
 // which the count is set.
-func (r *Redis) ResetTo(ctx context.Context, product, stock int64, segments int, rules HoldRules,
+func (r *Redis) ResetTo(ctx context.Context, product, stock int64, segments int, rules ledger.HoldRules,
 	also func(segments int) []string) error {
 	old, err := r.splitInto(ctx, product)
 	if err != nil {
@@ -179,7 +179,7 @@ func applied(c redis.Cmder) bool { return !errors.Is(writeError(c.Err()), ErrUna
 
 // setCount writes the count of a product, or those of its segments, in one script; on a cluster in one script per slot,
 // the product itself last, where the new run begins. A MULTI would not do: if memory is full, Redis refuses all of it.
-func (r *Redis) setCount(ctx context.Context, product, stock int64, segments int, rules HoldRules) error {
+func (r *Redis) setCount(ctx context.Context, product, stock int64, segments int, rules ledger.HoldRules) error {
 	keys, counts := make([]string, segments, segments+2), make([]any, segments, segments+2)
 	for i := range segments {
 		share := stock / int64(segments)

@@ -286,7 +286,7 @@ func madeHold(h ledger.Hold, list []any) (ledger.Hold, int64, bool, error) {
 	case "segmented":
 		return h, 0, false, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
 	}
-	refused := &ShortError{Err: ErrShort, ProductID: item.ProductID, Requested: item.Quantity}
+	refused := &ledger.ShortError{Err: ErrShort, ProductID: item.ProductID, Requested: item.Quantity}
 	refused.Available, _ = strconv.ParseInt(textAt(list, 1), 10, 64)
 	if list[0] == "limit" {
 		refused.Err, refused.Holders = ErrLimit, strings.Fields(textAt(list, 2))
@@ -307,10 +307,10 @@ func orderPart(h ledger.Hold) string {
 }
 
 // Confirm is like [SQL.Confirm].
-func (r *Redis) Confirm(ctx context.Context, id, replica, order string, payment []byte) (Ended, error) {
+func (r *Redis) Confirm(ctx context.Context, id, replica, order string, payment []byte) (ledger.Ended, error) {
 	product, err := holdProductOf(id)
 	if err != nil {
-		return Ended{}, err
+		return ledger.Ended{}, err
 	}
 	tail := quote([]byte(`,"replica":`), replica)
 	tail = base64.StdEncoding.AppendEncode(append(tail, `,"key":"`...), payment)
@@ -319,9 +319,9 @@ func (r *Redis) Confirm(ctx context.Context, id, replica, order string, payment 
 		field: string(payment), product: product, keep: paymentClaim, reused: ErrPaymentReused},
 		id, replica, payment, order, quote([]byte(`{"id":`), order), tail)
 	if err != nil {
-		return Ended{}, err
+		return ledger.Ended{}, err
 	}
-	e := Ended{OrderID: textAt(list, 2)}
+	e := ledger.Ended{OrderID: textAt(list, 2)}
 	if list[0] == "reused" {
 		return e, ErrPaymentReused
 	}
@@ -335,15 +335,15 @@ func (r *Redis) Confirm(ctx context.Context, id, replica, order string, payment 
 }
 
 // Cancel is like [SQL.Cancel].
-func (r *Redis) Cancel(ctx context.Context, id, replica string) (Ended, error) {
+func (r *Redis) Cancel(ctx context.Context, id, replica string) (ledger.Ended, error) {
 	h, err := r.end(ctx, cancelScript, id, replica)
-	return Ended{Hold: h}, err
+	return ledger.Ended{Hold: h}, err
 }
 
 // Extend is like [SQL.Extend].
-func (r *Redis) Extend(ctx context.Context, id, replica string, hold time.Duration) (Ended, error) {
+func (r *Redis) Extend(ctx context.Context, id, replica string, hold time.Duration) (ledger.Ended, error) {
 	h, err := r.end(ctx, extendScript, id, replica, hold.Microseconds())
-	return Ended{Hold: h}, err
+	return ledger.Ended{Hold: h}, err
 }
 
 // ReadHold reads a reservation. An overdue one is told as expired, and a held one of an earlier run as void.

@@ -12,14 +12,14 @@ import (
 	"lastitem/internal/ledger"
 )
 
-// Reservations reads the reservations of a product's present run after an id, at most [HoldsPage] of them, with the
+// Reservations reads the reservations of a product's present run after an id, at most [ledger.HoldsPage] of them, with the
 // counts of the same moment. It fails while the product is being sold: the rows come in many reads, and they count only
 // if nothing has changed until the last one.
-func (r *Redis) Reservations(ctx context.Context, product int64, after string) (Holds, error) {
+func (r *Redis) Reservations(ctx context.Context, product int64, after string) (ledger.Holds, error) {
 	for range holdReads {
 		v, err := r.view(ctx, product, 0)
 		if err != nil {
-			return Holds{}, err
+			return ledger.Holds{}, err
 		}
 		h, err := r.holdsOf(ctx, product, v, after)
 		if err != nil {
@@ -35,16 +35,16 @@ func (r *Redis) Reservations(ctx context.Context, product int64, after string) (
 			return h, nil
 		}
 	}
-	return Holds{}, fmt.Errorf("%w: the reservations of product %d changed while they were read", ErrUnavailable, product)
+	return ledger.Holds{}, fmt.Errorf("%w: the reservations of product %d changed while they were read", ErrUnavailable, product)
 }
 
 // holdReads is how often Reservations tries.
 const holdReads = 3
 
 // holdsOf reads the rows of a snapshot.
-func (r *Redis) holdsOf(ctx context.Context, product int64, v view, after string) (Holds, error) {
+func (r *Redis) holdsOf(ctx context.Context, product int64, v view, after string) (ledger.Holds, error) {
 	units, err := r.units(ctx, product, v)
-	h := Holds{
+	h := ledger.Holds{
 		AsOfMicros: v.held.now, Initial: v.Initial, Stock: v.Stock, Held: v.Held, WrittenOff: v.WrittenOff,
 		Ordered: units - v.WrittenOff - v.Restocked, Overdue: v.held.overdue, PerBuyer: v.held.perBuyer, Run: v.held.run,
 		BuyerUnits: map[string]int64{},
@@ -63,15 +63,15 @@ func (r *Redis) holdsOf(ctx context.Context, product int64, v view, after string
 		return h, err
 	}
 	ids := slices.Sorted(maps.Keys(texts))
-	at := map[string]*HoldRow{}
-	h.Rows = make([]HoldRow, min(len(ids), HoldsPage))
+	at := map[string]*ledger.HoldRow{}
+	h.Rows = make([]ledger.HoldRow, min(len(ids), ledger.HoldsPage))
 	for i := range h.Rows {
 		id := ids[i]
 		k, hold, err := decodeHold(id, texts[id])
 		if err != nil {
 			return h, err
 		}
-		h.Rows[i], at[id] = HoldRow{Hold: hold}, &h.Rows[i]
+		h.Rows[i], at[id] = ledger.HoldRow{Hold: hold}, &h.Rows[i]
 		if h.Rows[i].Events, err = holdEvents(id, k.Events); err != nil {
 			return h, err
 		}
@@ -115,7 +115,7 @@ func holdEvents(id, text string) ([]ledger.HoldEvent, error) {
 }
 
 // paid adds the payments to rows.
-func (r *Redis) paid(ctx context.Context, product int64, rows map[string]*HoldRow) error {
+func (r *Redis) paid(ctx context.Context, product int64, rows map[string]*ledger.HoldRow) error {
 	seen := map[string]bool{} // HSCAN may return a field twice
 	err := r.fields(ctx, product, "payments", func(payment, text string) (err error) {
 		parts := strings.Split(text, " ")
@@ -139,7 +139,7 @@ func (r *Redis) paid(ctx context.Context, product int64, rows map[string]*HoldRo
 }
 
 // ordered adds the orders to rows, and what became of them.
-func (r *Redis) ordered(ctx context.Context, product int64, v view, rows map[string]*HoldRow) error {
+func (r *Redis) ordered(ctx context.Context, product int64, v view, rows map[string]*ledger.HoldRow) error {
 	returned := map[string]string{}
 	err := r.fields(ctx, product, "returned", func(id, text string) error { returned[id] = text; return nil })
 	if err != nil {
@@ -156,7 +156,7 @@ func (r *Redis) ordered(ctx context.Context, product int64, v view, rows map[str
 			}
 			if row := rows[o.ReservationID]; row != nil {
 				back, there := returned[o.ID]
-				row.Orders = append(row.Orders, HoldOrder{ID: o.ID, Payment: string(o.Key), Quantity: o.Quantity,
+				row.Orders = append(row.Orders, ledger.HoldOrder{ID: o.ID, Payment: string(o.Key), Quantity: o.Quantity,
 					Returned: there, Restocked: strings.HasSuffix(back, " 1")})
 			}
 		}

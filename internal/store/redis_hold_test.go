@@ -30,7 +30,7 @@ type redisHolds struct {
 
 func (h redisHolds) id(name string) string { return "redis-1-" + h.space + name }
 
-func (h redisHolds) reset(rules store.HoldRules) {
+func (h redisHolds) reset(rules ledger.HoldRules) {
 	h.Helper()
 	testkit.Must(h.TB, h.r.ResetTo(h.Context(), 1, 5, 0, rules, noKeys))
 }
@@ -93,7 +93,7 @@ func (h redisHolds) do(move string) string {
 		_, err := h.r.Sell(h.Context(), s)
 		return told(err, "")
 	case "reset":
-		h.reset(store.HoldRules{})
+		h.reset(ledger.HoldRules{})
 		return ""
 	}
 	h.Fatalf("no move %q", move)
@@ -110,7 +110,7 @@ func told(err error, state ledger.HoldState, more ...string) string {
 			return name
 		}
 	}
-	if short, ok := errors.AsType[*store.ShortError](err); ok && errors.Is(err, store.ErrLimit) {
+	if short, ok := errors.AsType[*ledger.ShortError](err); ok && errors.Is(err, store.ErrLimit) {
 		return strings.Join(append([]string{"limit"}, short.Holders...), " ")
 	} else if ok {
 		return fmt.Sprint("short ", short.Available)
@@ -122,7 +122,7 @@ func told(err error, state ledger.HoldState, more ...string) string {
 }
 
 // sound checks that no unit is lost or made, and that the rows say the same as the counts.
-func (h redisHolds) sound(when string) store.Holds {
+func (h redisHolds) sound(when string) ledger.Holds {
 	h.Helper()
 	s, err := h.r.Reservations(h.Context(), 1, "")
 	testkit.Must(h.TB, err)
@@ -154,7 +154,7 @@ func (h redisHolds) sound(when string) store.Holds {
 		if r.State == ledger.Held {
 			held += q
 		}
-		back := slices.ContainsFunc(r.Orders, func(o store.HoldOrder) bool { return o.Restocked })
+		back := slices.ContainsFunc(r.Orders, func(o ledger.HoldOrder) bool { return o.Restocked })
 		if s.PerBuyer > 0 && r.Buyer != "" && (r.State == ledger.Held || r.State == ledger.Confirmed) && !back {
 			buyers[r.Buyer] += q
 		}
@@ -167,7 +167,7 @@ func (h redisHolds) sound(when string) store.Holds {
 
 // Each arrow of the state machine, and what its repetition answers; after each move the books are right.
 func TestRedisHoldArrows(t *testing.T) {
-	type H = store.HoldRules
+	type H = ledger.HoldRules
 	onClustersToo(t, func(t *testing.T, r *store.Redis, _ bool) {
 		h := redisHolds{TB: t, r: r}
 		for i, c := range []struct {
@@ -231,14 +231,14 @@ func TestRedisHoldsRace(t *testing.T) {
 			slices.Sort(said)
 			return said
 		}
-		h.reset(store.HoldRules{PerBuyer: 4})
+		h.reset(ledger.HoldRules{PerBuyer: 4})
 		h.do("hold z 4")
 		won := slices.DeleteFunc(all(40, func(i int) string { return h.do(fmt.Sprintf("hold x%d/1 1", i)) }),
 			func(s string) bool { return s == "short 0" })
 		if !slices.Equal(won, []string{"held 0"}) {
 			t.Errorf("of 40 holds of the last unit these were not sold out: %q, want one", won)
 		}
-		h.reset(store.HoldRules{PerBuyer: 4})
+		h.reset(ledger.HoldRules{PerBuyer: 4})
 		won = slices.DeleteFunc(all(10, func(i int) string { return h.do(fmt.Sprintf("hold x/%d 1", i)) }),
 			func(s string) bool { return strings.HasPrefix(s, "limit") })
 		if len(won) != 4 {
@@ -249,7 +249,7 @@ func TestRedisHoldsRace(t *testing.T) {
 			t.Errorf("holds above the limit: %q", won)
 		}
 		for round := range 20 {
-			h.reset(store.HoldRules{})
+			h.reset(ledger.HoldRules{})
 			id := fmt.Sprint("h", round)
 			first := []string{"hold ", "brief "}[round%2] + id + " 5"
 			if said := all(3, func(int) string { return h.do(first) }); said[0] != "held 0" || said[2] != "held 0" {
@@ -301,7 +301,7 @@ func (h redisHolds) play(name, moves string) {
 func TestRedisHoldsInTheBooks(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
 		h := redisHolds{TB: t, r: r}
-		h.reset(store.HoldRules{})
+		h.reset(ledger.HoldRules{})
 		h.play("books", `sell = ; hold a 2 = held 2; confirm a p = confirmed op; hold b 1 = held 1; restock s = 1 true; write-off p = 2 false`)
 		f, _, err := r.Snapshot(t.Context(), 1, ledger.Want{Orders: 9})
 		if err != nil || f.Totals != (ledger.Totals{Orders: 2, Units: 3}) || f.Held != 1 || f.WrittenOff != 2 || f.Restocked != 1 {
@@ -350,14 +350,14 @@ func TestRedisHoldsWhereMemoryIsFull(t *testing.T) {
 	testkit.Must(t, err)
 	defer c.Close()
 	h := redisHolds{TB: t, r: store.NewRedis(c, "p:")}
-	h.reset(store.HoldRules{})
+	h.reset(ledger.HoldRules{})
 	h.play("free", `hold a 1 = held 4; hold b 1 = held 3; brief c 1 = held 2; hold d 1 = held 1; confirm d p = confirmed op; late c = `)
 	testkit.Must(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	if got := h.do("hold e 1"); !strings.Contains(got, "OOM") {
 		t.Errorf("a hold = %s, want that memory is full", got)
 	}
 	h.play("full", `cancel b = cancelled; confirm b r = cancelled refund; sweep = 1; confirm a q = confirmed oq; restock p = 1 true`)
-	h.reset(store.HoldRules{PerBuyer: 1})
+	h.reset(ledger.HoldRules{PerBuyer: 1})
 	testkit.Must(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
 	h.play("free again", "read a = confirmed; hold x/1 1 = held 4; hold x/2 1 = limit x/1")
 }
@@ -367,7 +367,7 @@ func TestRedisHoldsLostReply(t *testing.T) {
 	t.Parallel()
 	s := testenv.Redis(t)
 	direct := redisHolds{TB: t, r: store.NewRedis(s.Client, s.Prefix)}
-	direct.reset(store.HoldRules{})
+	direct.reset(ledger.HoldRules{})
 	p, client := behindGate(t, s)
 	through := redisHolds{TB: t, r: store.NewRedis(client, s.Prefix)}
 	for i, line := range strings.Split(`hold a 2 = held 3; confirm a p = confirmed op; hold b-c 1 = held 2; cancel b-c = cancelled
@@ -395,7 +395,7 @@ func TestRedisHoldsLostReply(t *testing.T) {
 func TestRedisSweep(t *testing.T) {
 	onClustersToo(t, func(t *testing.T, r *store.Redis, _ bool) {
 		h := redisHolds{TB: t, r: r}
-		h.reset(store.HoldRules{})
+		h.reset(ledger.HoldRules{})
 		h.play("sweep", "brief a 1 = held 4; brief b 1 = held 3; brief c 1 = held 2; late a = ; late b = ; late c = ")
 		if n, err := r.Sweep(t.Context(), 2, "r"); n != 2 || err != nil {
 			t.Errorf("Sweep(2) = %d, %v, want 2", n, err)
@@ -407,7 +407,7 @@ func TestRedisSweep(t *testing.T) {
 func TestRedisSweepsWhatIsDamaged(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
 		h := redisHolds{TB: t, r: r}
-		h.reset(store.HoldRules{})
+		h.reset(ledger.HoldRules{})
 		h.play("sweep", "brief a 1 = held 4; brief b 1 = held 3; late a = ; late b = ")
 		s.Client.HSet(t.Context(), s.Prefix+"holds:{1}", h.id("a"), "{")
 		s.Client.ZAdd(t.Context(), s.Prefix+"due:{1}", redis.Z{Score: 1, Member: h.id("ghost")})
@@ -436,9 +436,9 @@ func TestRedisHoldsRetention(t *testing.T) {
 	h := redisHolds{TB: t, r: store.NewRedis(c, "")}
 	begin := time.Now()
 	m.SetTime(begin)
-	h.reset(store.HoldRules{Late: ledger.LateRehold})
+	h.reset(ledger.HoldRules{Late: ledger.LateRehold})
 	h.play("begin", "hold late 1 = held 4")
-	h.reset(store.HoldRules{})
+	h.reset(ledger.HoldRules{})
 	h.play("begin", `hold a-1 1 = held 4; cancel a-1 = cancelled; hold b 1 = held 4; cancel b = cancelled; confirm b p = cancelled refund
 		hold c 1 = held 4; confirm c q = confirmed oq; hold a-2 1 = held 3`)
 	m.SetTime(begin.Add(2 * time.Hour))

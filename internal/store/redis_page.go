@@ -207,6 +207,7 @@ func (r *Redis) tryView(ctx context.Context, product int64, segments, n int) (v 
 	}
 	v.end, v.rows, v.last, v.held = s.length, s.rows, s.last, s.held
 	v.Held, v.WrittenOff, v.Restocked = s.held.held, s.held.writtenOff, s.held.restocked
+	v.Released = s.held.changes > 0
 	stock, _ := s.stock.(string)
 	mark, isSplit := strings.CutPrefix(stock, segmentedMark)
 	if !isSplit {

@@ -147,25 +147,15 @@ func (s *SQL) renew(err error) {
 	}
 }
 
-// HoldRules are what the setting of a stock says about its reservations.
-type HoldRules struct {
-	PerBuyer int64  // the most units of a buyer; 0 = no limit
-	Late     string // ledger.LateRefund or ledger.LateRehold; "" = refund
-	Units    bool   // a row per unit
-}
-
-// MaxUnits is the most units of a product that has a row per unit.
-const MaxUnits = 100_000
-
 // Reset sets the stock of a product and deletes its orders, its idempotency keys and the given locks without expiry. A
 // cart has one key: it goes with the first of its products that is reset, and the orders of the others stay, without
 // it. Reservations stay as they are: they are of another run.
 func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, locks ...string) error {
-	return s.ResetTo(ctx, product, stock, segments, HoldRules{}, locks...)
+	return s.ResetTo(ctx, product, stock, segments, ledger.HoldRules{}, locks...)
 }
 
 // ResetTo is [SQL.Reset] with rules about reservations.
-func (s *SQL) ResetTo(ctx context.Context, product, stock int64, segments int, rules HoldRules, locks ...string) error {
+func (s *SQL) ResetTo(ctx context.Context, product, stock int64, segments int, rules ledger.HoldRules, locks ...string) error {
 	way := ""
 	switch {
 	case rules.Units:

@@ -182,7 +182,7 @@ func TestSQLFactsAndReset(t *testing.T) {
 		})
 		got, err := s.Facts(t.Context(), 1, true)
 		want := ledger.Facts{
-			Initial: 5, Stock: -2, LeaseSeq: got.LeaseSeq,
+			Initial: 5, Stock: -2, LeaseSeq: got.LeaseSeq, Way: "absolute", Run: got.Run,
 			Orders: []ledger.Order{a, b}, Keys: []ledger.KeyRow{{Key: []byte("k"), Status: 200, CreatedMicros: 9, Mode: "m"}},
 		}
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -190,7 +190,7 @@ func TestSQLFactsAndReset(t *testing.T) {
 		}
 		resetSQL(t, s, 1, 3, 2)
 		after, err := s.Facts(t.Context(), 1, true)
-		if diff := cmp.Diff(ledger.Facts{Initial: 3, Stock: 3, LeaseSeq: got.LeaseSeq + 1}, after); err != nil || diff != "" {
+		if diff := cmp.Diff(ledger.Facts{Initial: 3, Stock: 3, LeaseSeq: got.LeaseSeq + 1, Run: after.Run}, after); err != nil || diff != "" {
 			t.Errorf("Facts() after Reset(): %v (-want +got):\n%s", err, diff)
 		}
 		if _, err := s.Read(t.Context(), 1); !errors.Is(err, store.ErrSegmented) {
