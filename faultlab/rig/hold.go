@@ -106,11 +106,8 @@ func (h Reservation) Overdue(ctx context.Context) error {
 	}
 }
 
-// The statements with which a sweep looks for overdue reservations, and with which it ends.
-const (
-	sweepLooks = "SELECT id, expires_us FROM reservation "
-	sweepEnds  = "SELECT COALESCE(MIN(expires_us)"
-)
+// sweepLooks is the beginning of the statement with which a sweep of all stores begins.
+const sweepLooks = "SELECT id, expires_us FROM reservation "
 
 // HoldSweep returns when the sweeper of the lane is held before it looks for overdue reservations; go on with Sweep, or
 // with the function that it returns.
@@ -131,13 +128,13 @@ func (s *Scene) HoldSweep(ctx context.Context) (goOn func(), err error) {
 func (s *Scene) Sweep(ctx context.Context) error {
 	since := wire.LastID()
 	return until(ctx, "a sweep", func() bool {
-		looked := false
+		begun := 0
 		for _, c := range s.Lane.C.Calls(since) {
-			if looked = looked || strings.HasPrefix(c.Pattern, sweepLooks); looked && strings.HasPrefix(c.Pattern, sweepEnds) {
-				return true
+			if strings.HasPrefix(c.Pattern, sweepLooks) {
+				begun++
 			}
 		}
-		return s.Lane.C.waitsForRow(since)
+		return begun > 1 || s.Lane.C.waitsForRow(since)
 	})
 }
 
