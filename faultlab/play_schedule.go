@@ -12,7 +12,6 @@ import (
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
-	"lastitem/internal/ledger"
 	"lastitem/internal/text"
 )
 
@@ -134,8 +133,8 @@ type Played struct {
 	Blocked Blocked `json:"-"`
 	Story   *Story  `json:"story,omitempty"`
 
-	silence time.Duration    // see rig.Scene.Silence
-	ended   ledger.HoldState // see rig.Scene.Ended
+	silence time.Duration // see rig.Scene.Silence
+	ended   string        // see rig.Scene.Ended
 }
 
 // The outcomes of a schedule that proved nothing: it could not have failed, or it did not take its course.

@@ -12,7 +12,6 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
-	"lastitem/internal/ledger"
 	"lastitem/internal/wire"
 )
 
@@ -138,8 +137,8 @@ func (s *Scene) Sweep(ctx context.Context) error {
 	})
 }
 
-// Ended is the state of the scene's first reservation when it was judged.
-func (s *Scene) Ended() ledger.HoldState { return s.ended }
+// Ended is the state of the scene's first reservation when it was judged: "confirmed", "expired".
+func (s *Scene) Ended() string { return s.ended }
 
 // judgeHolds judges a scene of reservations.
 func (s *Scene) judgeHolds(ctx context.Context) (audit.Report, error) {
@@ -157,13 +156,12 @@ func (s *Scene) judgeHolds(ctx context.Context) (audit.Report, error) {
 	for _, p := range s.ops {
 		ops = append(ops, p.hold)
 	}
-	book := audit.BookOf(&told)
-	for _, h := range book.Holds {
-		if h.ID == ops[0].HoldID {
+	for _, h := range told.Rows {
+		if h.ReservationID == ops[0].HoldID {
 			s.ended = h.State
 		}
 	}
-	return audit.JudgeHolds(book, ops, "en").Report, nil
+	return audit.JudgeHolds(audit.BookOf(&told), ops, "en").Report, nil
 }
 
 // reserveOnce makes a reservation and cancels it: the first one of a product locks its row.
@@ -219,7 +217,7 @@ func holdAnswer(res *http.Response, body []byte, ask Ask) (a answer) {
 		return a
 	}
 	a.op.Code, a.hold.OrderID = said.Code, said.OrderID
-	a.hold.Refund, a.hold.Expired = said.Refund == api.RefundYes, said.State == string(ledger.Expired)
+	a.hold.Refund, a.hold.Expired = said.Refund == api.RefundYes, said.State == "expired"
 	switch facts, known := api.Codes[said.Code]; {
 	case res.StatusCode/100 == 2 && said.ReservationID != "":
 		a.op.Outcome, a.hold.HoldID, a.made = audit.OK, said.ReservationID, Reservation{said.ReservationID, said.ExpiresAt}

@@ -9,7 +9,6 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
-	"lastitem/internal/ledger"
 	"lastitem/internal/wire"
 )
 
@@ -30,7 +29,7 @@ type Scene struct {
 	judged  time.Time     // when the judge began to read the ledger; zero = not yet
 	bound   time.Duration
 
-	ended ledger.HoldState // see Ended
+	ended string // see Ended
 
 	accused string // letters added by Accuse
 	why     string
