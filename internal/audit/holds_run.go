@@ -101,7 +101,11 @@ func (j *holdJudge) weighExpiry() {
 			return e.CommittedMicros != 0 && within(e.CommittedMicros)
 		}) {
 			raced[op.HoldID] = true
-			won[h.State]++
+			if slices.ContainsFunc(j.events[op.HoldID], func(e ledger.HoldEvent) bool { return e.Now == ledger.Expired }) {
+				won[ledger.Expired]++ // though a late payment may have bought it since
+			} else {
+				won[h.State]++
+			}
 		}
 	}
 	switch j.races = len(raced); {

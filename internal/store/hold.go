@@ -88,11 +88,7 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 		return h, nil, err
 	}
 	for i, item := range h.Items {
-		err := t.takeOfBuyer(h.Buyer, item, limits[i])
-		if short, ok := errors.AsType[*ledger.ShortError](err); ok { // without this one, which is not held
-			short.Holders = slices.DeleteFunc(short.Holders, func(id string) bool { return id == h.ID })
-		}
-		if err != nil {
+		if err := t.takeOfBuyer(h.ID, h.Buyer, item, limits[i]); err != nil {
 			return h, nil, err
 		}
 	}
@@ -112,10 +108,15 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 	return h, left, nil
 }
 
-// TakeBy takes units for an order in a mode's way, without a hold, and returns how many are left; nil = not known.
-func (t *Tx) TakeBy(way Way, order string, product, quantity int64) (left *int64, err error) {
+// TakeBy takes units for an order of a buyer in a mode's way, without a hold, and returns how many are left; nil = not
+// known.
+func (t *Tx) TakeBy(way Way, order, buyer string, product, quantity int64) (left *int64, err error) {
 	item := ledger.HoldItem{ProductID: product, Quantity: quantity}
-	if _, err := t.enter(&item, way); err != nil {
+	p, err := t.enter(&item, way)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.takeOfBuyer(order, buyer, item, p); err != nil {
 		return nil, err
 	}
 	left, ok, err := way.Take(t, order, item)
@@ -123,6 +124,15 @@ func (t *Tx) TakeBy(way Way, order string, product, quantity int64) (left *int64
 		err = t.short(item, way)
 	}
 	return left, err
+}
+
+// BoughtBy writes the buyer on an order that no reservation was made for, so that a return gives his units back.
+func (t *Tx) BoughtBy(buyer, order string, product int64) error {
+	p, err := t.holdProduct(product)
+	if err != nil {
+		return err
+	}
+	return t.exec(t.q.orderBuyer, p.run, buyer, order, product)
 }
 
 // enter reads a product for a hold, and says on it how it is sold from now on.
@@ -244,7 +254,7 @@ func (t *Tx) insertHold(h ledger.Hold) error {
 }
 
 // takeOfBuyer takes the units from the limit, if the product has one.
-func (t *Tx) takeOfBuyer(buyer string, item ledger.HoldItem, p holdProduct) error {
+func (t *Tx) takeOfBuyer(id, buyer string, item ledger.HoldItem, p holdProduct) error {
 	if buyer == "" || !p.perBuyer.Valid {
 		return nil
 	}
@@ -255,7 +265,7 @@ func (t *Tx) takeOfBuyer(buyer string, item ledger.HoldItem, p holdProduct) erro
 	if err != nil || n > 0 {
 		return err
 	}
-	rows, err := t.conn.QueryContext(t.ctx, t.q.buyerHolds, item.ProductID, item.Run, buyer)
+	rows, err := t.conn.QueryContext(t.ctx, t.q.buyerHolds, item.ProductID, item.Run, buyer, id)
 	if err != nil {
 		return statementError(err)
 	}

@@ -158,7 +158,7 @@ func (t *Tx) takeAgain(h *lockedHold) (ok bool, err error) {
 	for _, item := range h.Items {
 		p, err := t.holdProduct(item.ProductID)
 		if err == nil && p.run == item.Run {
-			err = t.takeOfBuyer(h.Buyer, item, p)
+			err = t.takeOfBuyer(h.ID, h.Buyer, item, p)
 		}
 		if errors.Is(err, ErrLimit) || err == nil && p.run != item.Run {
 			return false, nil

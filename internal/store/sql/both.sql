@@ -149,6 +149,10 @@ UPDATE reservation_item SET order_id = ? WHERE reservation_id = ? AND product_id
 INSERT INTO orders (id, product_id, quantity, mode, replica, idempotency_key, created_us, run, buyer, reservation_id)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
+-- name: order_buyer
+-- Writes run and buyer on an order that no reservation was made for. ?1 = run, ?2 = buyer, ?3 = order, ?4 = product.
+UPDATE orders SET run = ?, buyer = ? WHERE id = ? AND product_id = ?
+
 -- name: hold_event
 -- ?1 = reservation, ?2 = state before, ?3 = state now, ?4 = the deadline valid then, ?5 = replica, ?6 = microseconds.
 INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica, at_us) VALUES (?, ?, ?, ?, ?, ?)
@@ -178,9 +182,9 @@ UPDATE buyer_units SET units = units + ? WHERE product_id = ? AND run = ? AND bu
 UPDATE buyer_units SET units = units - ? WHERE product_id = ? AND run = ? AND buyer = ?
 
 -- name: buyer_holds
--- What a buyer holds of a product. ?1 = product, ?2 = run, ?3 = buyer.
+-- What a buyer holds or has of a product by other reservations. ?1 = product, ?2 = run, ?3 = buyer, ?4 = reservation.
 SELECT r.id FROM reservation r JOIN reservation_item i ON i.reservation_id = r.id
-WHERE i.product_id = ? AND i.run = ? AND r.buyer = ? AND r.state = 'held' ORDER BY r.id
+WHERE i.product_id = ? AND i.run = ? AND r.buyer = ? AND r.id <> ? AND r.state IN ('held', 'confirmed') ORDER BY r.id
 
 -- name: insert_order
 -- ?1 id, ?2 product, ?3 quantity, ?4 remaining, ?5 mode, ?6 replica, ?7 key, ?8 fence, ?9 microseconds.
