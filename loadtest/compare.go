@@ -169,6 +169,9 @@ func (c *Comparison) run(ctx context.Context, what Comparing, j job, step Step) 
 		eachErr = what.Each(result)
 	}
 	result.History = nil
+	if result.Holds != nil {
+		result.Holds.History = nil
+	}
 	c.Results = append(c.Results, result)
 	return eachErr
 }

@@ -204,7 +204,8 @@ func (c *Control) readReservations(ctx context.Context, path string) (*api.Reser
 // judgeHeld judges the reservations of each requested product.
 func judgeHeld(res *Result, mode api.Mode, books map[int64]holdBook, c *Control) {
 	run := audit.HoldRun{Mode: res.Mode, Store: res.Store, Replicas: c.Replicas, Stock: &res.Plan.Stock,
-		Stopped: res.Partial, WantSoldOut: wantSoldOut(res), Expiry: true}
+		Stopped: res.Partial, WantSoldOut: wantSoldOut(res),
+		Expiry: res.Plan.Holding.PaysLate > 0 || res.Plan.Holding.PayTo >= res.Plan.Holding.For}
 	for _, product := range slices.Sorted(maps.Keys(books)) {
 		b := books[product]
 		if b.err != nil {

@@ -60,6 +60,16 @@ func TestValidate(t *testing.T) {
 		{"retry", Plan{Retry: -1}, "--retry"},
 		{"unsafe without retry", Plan{RetryUnsafe: true}, "--retry-unsafe needs --retry"},
 		{"repeat", Plan{Repeat: -1}, "--repeat"},
+		{"a share", Plan{Holding: Holding{For: time.Second, Pays: 1.1}}, "--pays must be 0 to 1, not 1.1"},
+		{"shares", Plan{Holding: Holding{For: time.Second, Pays: 0.7, Cancels: 0.4}}, "--pays, --pays-late and --cancels"},
+		{"a short hold", Plan{Holding: Holding{For: time.Millisecond}}, "--hold must be 100ms to 1h0m0s, not 1ms"},
+		{"pay", Plan{Holding: Holding{For: time.Second, PayFrom: 2, PayTo: 1}}, "--pay-from and --pay-to"},
+		{"buyers", Plan{Holding: Holding{For: time.Second, Buyers: -1}}, "--buyers"},
+		{"buyer zipf", Plan{Holding: Holding{For: time.Second, BuyerZipf: 1}}, "--buyer-zipf"},
+		{"a limit of nobody", Plan{Holding: Holding{For: time.Second, PerBuyer: 1}}, "--per-buyer"},
+		{"late", Plan{Holding: Holding{For: time.Second, Late: "never"}}, `--late must be refund or rehold, not "never"`},
+		{"segments of units that are held", Plan{Segments: 2, Holding: Holding{For: time.Second}}, "--segments"},
+		{"without a hold", Plan{Holding: Holding{Pays: 1}}, "what buyers do"},
 		{"engine", Plan{Engine: "curl"}, `--engine must be raw, resty, not "curl"`},
 	}
 	for _, tt := range tests {

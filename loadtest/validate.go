@@ -110,11 +110,6 @@ func (p Plan) holdingFaults() []error {
 		}
 	}
 	h := p.Holding
-	if !h.On() {
-		check(h == Holding{}, text.Of("what buyers do after they have reserved needs --plan reserve, and --hold of more "+
-			"than 0"))
-		return errs
-	}
 	share := func(flag string, value float64) {
 		check(value >= 0 && value <= 1, text.Of("%s must be 0 to 1, not %v"), flag, value)
 	}
@@ -123,7 +118,8 @@ func (p Plan) holdingFaults() []error {
 	share("--cancels", h.Cancels)
 	share("--double-clicks", h.DoubleClicks)
 	check(h.Pays+h.PaysLate+h.Cancels <= 1+1e-9, text.Of("--pays, --pays-late and --cancels add up to more than 1"))
-	check(h.For >= minHold && h.For <= maxHold, text.Of("--hold must be %v to %v, not %v"), minHold, maxHold, h.For)
+	check(h.For == 0 || h.For >= minHold && h.For <= maxHold, text.Of("--hold must be %v to %v, not %v"), minHold, maxHold,
+		h.For)
 	check(h.PayFrom >= 0 && h.PayTo >= h.PayFrom, text.Of("--pay-from and --pay-to must not be negative, and in "+
 		"this order"))
 	check(h.Buyers >= 0, text.Of("--buyers must not be negative"))
@@ -132,7 +128,10 @@ func (p Plan) holdingFaults() []error {
 		"--buyers"))
 	check(slices.Contains([]string{"", "refund", "rehold"}, h.Late), text.Of("--late must be refund or rehold, not %q"),
 		h.Late)
-	check(p.Segments == 0, text.Of("--segments does not go with --plan reserve"))
+	check(!h.On() || p.Segments == 0, text.Of("--segments does not go with --plan reserve"))
+	if len(errs) == 0 && !h.On() {
+		check(h == Holding{}, text.Of("what buyers do after they have reserved needs --plan reserve"))
+	}
 	return errs
 }
 

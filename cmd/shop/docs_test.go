@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"lastitem/docs"
 	"lastitem/faultlab/stepper"
@@ -97,24 +99,36 @@ func TestCurls(t *testing.T) {
 	testenv.Program(t, "curl", "curl")
 	stack := startStack(t, localstack.Options{Replicas: 3, Backend: localstack.Embedded})
 	curled := map[string]bool{} // the modes that a curl succeeded with, or told what they lack
+	last := map[string]string{} // $RESERVATION and $ORDER: those of the last answers that had one
 	for _, command := range slices.Concat(doctest.OutlineOf(doctest.Read(t, "README.md")).Commands,
 		doctest.OutlineOf(doctest.Read(t, "docs/http.md")).Commands) {
+		if pause, is := strings.CutPrefix(command, "sleep "); is { // until a deadline has passed
+			seconds, err := time.ParseDuration(pause + "s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(seconds)
+		}
 		if !strings.HasPrefix(command, "curl ") {
 			continue
 		}
+		command = os.Expand(command, func(name string) string { return cmp.Or(last[name], "$"+name) })
 		at := strings.LastIndex(command, " ")
 		command, want := command[:at], command[at+1:]
 		if doctest.Status.FindString(want) == "" {
 			t.Errorf("%s: no comment says which status it answers", command)
 			continue
 		}
-		if strings.Contains(command, "/deduct_stock/MODE?") {
+		if strings.Contains(command, "/MODE?") {
 			curlAny(t, stack, command, curled)
 			continue
 		}
 		status, body := curl(t, stack, command)
 		if status != want {
 			t.Errorf("%s\nanswers %s, want %s: %s", command, status, want, body)
+		}
+		for _, id := range idOf.FindAllStringSubmatch(body, -1) {
+			last[strings.ToUpper(id[1])] = id[2]
 		}
 		for _, m := range stock.Modes() {
 			if status == strconv.Itoa(http.StatusOK) && strings.Contains(command, "/deduct_stock/"+m.Name) {
@@ -129,8 +143,10 @@ func TestCurls(t *testing.T) {
 	}
 }
 
-// curlAny runs the curl that stands for every mode: it deducts, or says what the mode lacks where GET /modes says so
-// too.
+var idOf = regexp.MustCompile(`"(reservation|order)_id":"([^"]+)"`)
+
+// curlAny runs the curl that stands for every mode that sells, or that holds: it does, or says what the mode lacks where
+// GET /modes says so too.
 func curlAny(t *testing.T, stack *localstack.Stack, command string, curled map[string]bool) {
 	t.Helper()
 	_, listed := curl(t, stack, "curl localhost:8080/modes")
@@ -139,10 +155,14 @@ func curlAny(t *testing.T, stack *localstack.Stack, command string, curled map[s
 		t.Fatalf("GET /modes lists %d modes, %v, want all %d", len(all.Modes), err, len(stock.Modes()))
 	}
 	for _, m := range all.Modes {
-		if m.KeyRequired { // has a curl of its own
+		holds := strings.Contains(command, "/reserve_stock/")
+		if m.KeyRequired || m.Reserves != holds { // has a curl of its own
 			continue
 		}
 		want, says := "200", `"order_id"`
+		if holds {
+			want, says = "201", `"reservation_id"`
+		}
 		if !m.Available {
 			want, says = "503", "mode_unavailable"
 		}

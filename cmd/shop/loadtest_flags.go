@@ -163,7 +163,7 @@ func planList(lang string) string {
 // positives are the flags whose 0 would become the default, which is not what a user who gives 0 means.
 var positives = []string{
 	"vus", "loops", "requests", "duration", "rate", "max-in-flight", "timeout", "product", "products", "stock", "quantity",
-	"repeat", "seed",
+	"repeat", "seed", "hold",
 }
 
 // positive refuses a zero that was given to one of the flags.
@@ -218,6 +218,8 @@ func (f *planFlags) plans() ([]loadtest.Plan, error) {
 func (f *planFlags) accepted(p loadtest.Plan) error {
 	const most = handler.MaxWaitMS * time.Millisecond
 	switch {
+	case f.given("request") && p.Holding.On():
+		return usage(text.Of("--plan reserve is for lastitem, not for a service of --request"))
 	case f.given("request"):
 		return nil
 	case p.Wait > most:

@@ -241,6 +241,8 @@ func TestLoadtestForeign(t *testing.T) {
 		{"without the header", slices.Concat(bodies, reset, read), exitFailed, "seen: BROKEN X", true},
 		{"its orders", slices.Concat(bodies, header, reset, read, []string{"--orders-url", "/items/{{product}}#/data/none"}),
 			exitUsage, "no /data/none", false},
+		{"it reserves", slices.Concat(bodies, header, read, []string{"--plan", "reserve"}), exitUsage,
+			"--plan reserve", false},
 		{"no database", slices.Concat(bodies, header, read, []string{"--reset-sql", "UPDATE"}), exitUsage, "--sql", false},
 	} {
 		stock, sent = 0, 0
@@ -259,6 +261,7 @@ func TestLoadtestForeign(t *testing.T) {
 func TestPlanFlags(t *testing.T) {
 	five, _ := loadtest.Named("five")
 	jmeter, _ := loadtest.Named("jmeter")
+	reserve, _ := loadtest.Named("reserve")
 	tests := []struct {
 		name string
 		args []string
@@ -280,6 +283,13 @@ func TestPlanFlags(t *testing.T) {
 			func(p *loadtest.Plan) { p.Loops, p.Duration = 0, 2*time.Second }, jmeter[0]},
 		{"the open loop replaces the closed", []string{"--plan", "five", "--rate", "10"},
 			func(p *loadtest.Plan) { p.VUs, p.Loops, p.Burst, p.Rate, p.MustEnd = 0, 0, false, 10, nil }, five[0]},
+		{"buyers who only pay", []string{"--plan", "reserve", "--cancels", "0", "--pays", "1", "--pays-late", "0",
+			"--hold", "5s", "--stock", "90", "--per-buyer", "2"}, func(p *loadtest.Plan) {
+			p.Stock = 90
+			p.Holding.Pays, p.Holding.PaysLate, p.Holding.Cancels, p.Holding.For, p.Holding.PerBuyer = 1, 0, 0, 5*time.Second, 2
+		}, reserve[0]},
+		{"buyers who do not wait", []string{"--plan", "reserve", "--rate", "50"},
+			func(p *loadtest.Plan) { p.VUs, p.Rate = 0, 50 }, reserve[0]},
 		{"stages", []string{"--stages", "1s:10,2s:20"}, func(p *loadtest.Plan) {
 			p.Stages = []loadtest.Stage{{For: time.Second, Rate: 10}, {For: 2 * time.Second, Rate: 20}}
 		}, loadtest.Plan{Wait: 3 * time.Second}},
@@ -305,7 +315,8 @@ func TestPlanFlags(t *testing.T) {
 // A zero is not taken for the default, except where it says something by itself.
 func TestZeroIsNotTheDefault(t *testing.T) {
 	t.Parallel()
-	meant := []string{"wait", "warmup", "retry", "zipf", "segments", "replicas", "insist", "sell-out"}
+	meant := []string{"wait", "warmup", "retry", "zipf", "segments", "replicas", "insist", "sell-out", "pays", "pays-late",
+		"cancels", "pay-from", "pay-to", "double-clicks", "buyers", "buyer-zipf", "per-buyer"}
 	newLoadtest("en").Flags().VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains([]string{"int", "int64", "uint64", "float64", "duration"}, f.Value.Type()) {
 			return

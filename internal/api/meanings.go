@@ -79,12 +79,10 @@ var Hazards = []Meaning{
 		text.Of("A's UPDATE waits in a router; B sells the last unit; then A's UPDATE arrives and puts the count back."),
 	},
 	{
-		string(Expiry), text.Of("expiry"), text.Of("a reservation's deadline passes while its payment or its cancel is on the " +
-			"way"),
-		text.Of("The deadline of a reservation passes while its payment or its cancel is on the way; a sweep gives the units " +
-			"back, and a rival buys them. Only modes that hold units for a buyer have reservations."),
-		text.Of("A's payment has read “held” just before the deadline; the sweep gives the unit back, B buys it, and then A's " +
-			"order is written."),
+		string(Expiry), text.Of("expiry"), text.Of("a hold's deadline passes while its payment is under way"),
+		text.Of("The deadline of a reservation passes while its payment, its cancel or a sweep is under way, or two sweeps " +
+			"meet. Only modes that hold units have deadlines."),
+		text.Of("The buyer pays at the last moment, and the sweep gives his unit back: the next buyer pays for it too."),
 	},
 }
 
@@ -104,12 +102,12 @@ var Letters = []Meaning{
 		"expired."), text.Of("A lock without a TTL, whose holder was killed.")},
 	{"A", text.Text{}, text.Of("acknowledged order lost"), text.Of("A buyer was told “sold”, and there is no such order."),
 		text.Of("Redis failed over, and the last orders went with the old master.")},
-	{"B", text.Text{}, text.Of("a buyer has more than the limit"), text.Of("One buyer has more units than a buyer may have."),
-		text.Of("One unit per buyer, two tabs: both requests count no order of his, and both are served.")},
-	{"U", text.Text{}, text.Of("undersold: refused while there was enough"),
-		text.Of("A buyer was told “sold out” while enough units were free."),
-		text.Of("The only free row is locked by a rival whose transaction is rolled back; a read that skips locked rows says " +
-			"“sold out”.")},
+	{"B", text.Text{}, text.Of("a buyer has more than the limit"),
+		text.Of("A buyer holds or has bought more units of a product than its limit per buyer allows."),
+		text.Of("One per buyer; a double click, and neither request sees the order of the other.")},
+	{"U", text.Text{}, text.Of("undersold: refused though a unit was free"),
+		text.Of("A request was refused as sold out although a unit was free from its call to its answer."),
+		text.Of("Nobody ends the holds whose buyers have left: the shop is sold out, and full.")},
 	{"–", text.Text{}, text.Of("cannot happen"), text.Of("The hazard does not exist for this mode."),
 		text.Of("A mode without a lock has none that expires.")},
 	{"", text.Text{}, text.Of("blank: an earlier hazard has broken it already"),

@@ -21,21 +21,22 @@ const (
 // HoldOp is one request about a reservation of the judged product, as its client saw it. Times are those of [Op]. A
 // repetition with the same key is a HoldOp of its own.
 type HoldOp struct {
-	Kind         HoldKind
-	Call, Return int64
-	Key          string // of a reserve; "" = none
+	Kind   HoldKind `json:"kind"`
+	Call   int64    `json:"call"`
+	Return int64    `json:"return"`
+	Key    string   `json:"key,omitempty"` // of a reserve; "" = none
 	// Outcome of a reserve: OK, Refused (sold out, or with Limit the buyer's limit), Declined, Unknown. Of the others OK
 	// says that the arrow was taken, or had been; Refused that it cannot be taken any more.
-	Outcome   Outcome
-	Limit     bool
-	HoldID    string
-	Buyer     string
-	Quantity  int64
-	PaymentID string // of a confirm
-	OrderID   string // of a confirm that is OK
-	Refund    bool   // of a confirm: the money goes back
-	Expired   bool   // a refused confirm or an OK cancel that says so
-	Replayed  bool
+	Outcome   Outcome `json:"outcome"`
+	Limit     bool    `json:"limit,omitempty"`
+	HoldID    string  `json:"reservation_id,omitempty"`
+	Buyer     string  `json:"buyer,omitempty"`
+	Quantity  int64   `json:"quantity"`
+	PaymentID string  `json:"payment,omitempty"`  // of a confirm
+	OrderID   string  `json:"order_id,omitempty"` // of a confirm that is OK
+	Refund    bool    `json:"refund,omitempty"`   // of a confirm: the money goes back
+	Expired   bool    `json:"expired,omitempty"`  // a refused confirm or an OK cancel that says so
+	Replayed  bool    `json:"replayed,omitempty"`
 }
 
 // HoldBook is all that a store holds on one product that takes reservations, from one snapshot, taken after the run and
@@ -323,10 +324,15 @@ func (j *holdJudge) answers() {
 		byPayment[o.PaymentID] = o.ID
 	}
 	var lost, absent, refunded, kept []string
+	purged := 0
 	for _, op := range j.ops {
 		switch {
 		case op.Kind == Reserve && op.Outcome == OK:
-			if _, there := j.holds[op.HoldID]; !there {
+			switch _, there := j.holds[op.HoldID]; {
+			case there:
+			case j.purged(op):
+				purged++
+			default:
 				absent = append(absent, op.HoldID)
 			}
 		case op.Kind == Confirm && op.Outcome == OK && byPayment[op.PaymentID] != op.OrderID:
@@ -345,6 +351,9 @@ func (j *holdJudge) answers() {
 		j.find('D')
 		j.r.Doubles = len(refunded)
 	}
+	if purged > 0 {
+		j.skip(sayPurged, purged)
+	}
 	j.named(lost, "A", sayAckHold)
 	j.named(absent, "A", sayLostHold)
 	j.named(refunded, "D", sayPaidTwice)
@@ -355,7 +364,7 @@ func (j *holdJudge) answers() {
 // deadline a late payment may have bought it.
 func (j *holdJudge) keeps(op HoldOp) bool {
 	h := j.holds[op.HoldID]
-	return h.State == ledger.Held || h.State == ledger.Confirmed && !(op.Expired && h.Late == ledger.LateRehold)
+	return h.State == ledger.Held || h.State == ledger.Confirmed && (!op.Expired || h.Late != ledger.LateRehold)
 }
 
 // named notes a rule that the reservations, payments or orders with these ids broke, if there are any.

@@ -313,7 +313,7 @@ func TestHoldsTwoClocks(t *testing.T) {
 	for n := range 3_000 {
 		s := aHoldRun(r, 10+n%20, false)
 		j := newHoldJudge(s.book, s.ops, "en")
-		j.skew = skew{0, 0, true}
+		j.skew = skew{0, 0, 1, true}
 		if got := j.judged(); got.Found != "" {
 			raw++
 		}
@@ -349,19 +349,37 @@ func TestHoldsExpiryInTime(t *testing.T) {
 	two, twice := expiring(t, "a", "b")
 	moved := slices.Clone(ops)
 	moved[0].Call, moved[0].Return = 1e9, 2e9
+	late := func(book HoldBook, ops []HoldOp) (HoldBook, []HoldOp) { // two hours later, another reservation is gone
+		book.AsOf += 2 * 3600e6
+		return book, append(slices.Clone(ops), HoldOp{Kind: Reserve, Outcome: OK, HoldID: "gone", Quantity: 1, Call: 1,
+			Return: 2})
+	}
+	old, gone := late(one, ops)
 	unstamped, _ := expiring(t, "a")
 	unstamped.Events[1].CommittedMicros = 0
+	coarse, fast := expiring(t, "a") // a clock that ticks in milliseconds, and an answer within one
+	coarse.Events[0].AtMicros, fast[0].Call, fast[0].Return = 10_000_000, 700_000, 800_000
+	fast = append(fast, HoldOp{Kind: Reserve, Outcome: OK, HoldID: "b", Quantity: 1, Call: 1_100_000, Return: 1_300_000},
+		HoldOp{Kind: Cancel, Outcome: OK, HoldID: "b", Call: 1_400_000, Return: 1_500_000})
+	coarse.Initial, coarse.Stock, coarse.Holds = 2, 2, append(coarse.Holds, ledger.Hold{ID: "b", State: ledger.Cancelled,
+		ExpiresMicros: 10_100_000, Items: coarse.Holds[0].Items})
+	coarse.Events = append(coarse.Events, ledger.HoldEvent{HoldID: "b", Now: ledger.Held, DeadlineMicros: 10_100_000,
+		AtMicros: 10_001_000}, ledger.HoldEvent{HoldID: "b", Was: ledger.Held, Now: ledger.Cancelled, AtMicros: 10_001_000})
 	for name, tt := range map[string]struct {
 		book  HoldBook
 		ops   []HoldOp
 		found string
 		skips bool
 	}{
+		"a clock of milliseconds":             {coarse, fast, "", false},
 		"refused before the sweep":            {one, append(slices.Clone(ops), refused(120e6, 150e6)), "", false},
 		"refused while the sweep may run":     {one, append(slices.Clone(ops), refused(151_050_000, 160e6)), "", false},
 		"refused after the sweep":             {one, append(slices.Clone(ops), refused(152e6, 160e6)), "U", false},
 		"refused after a sweep without stamp": {unstamped, append(slices.Clone(ops), refused(152e6, 160e6)), "", false},
 		"held twice, expired since":           {two, twice, "O", false},
+		"removed after an hour":               {old, gone, "", true},
+		"lost within the hour":                {one, gone, "A", false},
+		"a lost release excuses":              {one, append(slices.Clone(gone), refused(152e6, 160e6)), "A", false},
 		"a clock was set":                     {one, slices.Concat(ops, moved, []HoldOp{refused(9e9, 9e9)}), "", true},
 	} {
 		got := JudgeHolds(tt.book, tt.ops, "en")

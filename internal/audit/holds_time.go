@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 	"sort"
+	"time"
 
 	"lastitem/internal/ledger"
 	"lastitem/internal/text"
@@ -13,20 +14,27 @@ import (
 // This file has the rules of time: at no moment was more taken than there was, and no refusal came while there must
 // have been enough.
 
-var sayClockMoved = text.Of("a clock was set during the run, so no rule could use the times of the store")
+var (
+	sayClockMoved = text.Of("a clock was set during the run, so no rule could use the times of the store")
+	sayPurged     = text.Of("%d [reservation is|reservations are] older than an hour and may have been removed")
+)
 
 // skew is what the answers prove about the two clocks: clients' time − store's time, in nanoseconds, is between least
-// and most. A change that was answered was stamped between the call and the answer.
+// and most. A change that was answered was stamped between the call and the answer. The store's clock ticks every tick
+// microseconds, so a stamp may be so much older than the moment.
 type skew struct {
-	least, most int64
-	known       bool
+	least, most, tick int64
+	known             bool
 }
 
 const micro = int64(1000) // nanoseconds
 
-// compareClocks finds the skew. Each stamp may be up to a microsecond older than it says, by rounding.
+// compareClocks finds the skew.
 func (j *holdJudge) compareClocks() {
-	j.skew = skew{least: always, most: never}
+	j.skew = skew{least: always, most: never, tick: 1}
+	if !slices.ContainsFunc(j.book.Events, func(e ledger.HoldEvent) bool { return e.AtMicros%1000 != 0 }) {
+		j.skew.tick = 1000 // SQLite's
+	}
 	for _, op := range j.ops {
 		now := map[HoldKind]ledger.HoldState{Reserve: ledger.Held, Confirm: ledger.Confirmed}[op.Kind]
 		if now == "" || op.Outcome != OK {
@@ -34,7 +42,9 @@ func (j *holdJudge) compareClocks() {
 		}
 		for _, e := range j.events[op.HoldID] {
 			if e.Now == now && (now == ledger.Confirmed || e.Was == "") {
-				j.skew = skew{max(j.skew.least, op.Call-(e.AtMicros+1)*micro), min(j.skew.most, op.Return-e.AtMicros*micro), true}
+				j.skew.least = max(j.skew.least, op.Call-(e.AtMicros+j.skew.tick)*micro)
+				j.skew.most = min(j.skew.most, op.Return-e.AtMicros*micro)
+				j.skew.known = true
 				break
 			}
 		}
@@ -57,7 +67,7 @@ func (s skew) latest(atMicros int64) int64 {
 	if !s.known {
 		return never
 	}
-	return (atMicros+1)*micro + s.most
+	return (atMicros+s.tick)*micro + s.most
 }
 
 // A change of what is taken: units at a time of the clients' clock.
@@ -104,7 +114,8 @@ func (j *holdJudge) pairTakes() {
 	}
 	for _, op := range j.ops {
 		i, seen := calls[op.HoldID]
-		if h := j.holds[op.HoldID]; seen && op.Outcome != Unknown && (op.Expired && h.State == ledger.Expired ||
+		h := j.holds[op.HoldID]
+		if seen && op.Outcome != Unknown && len(j.orders[h.ID]) == 0 && (op.Expired && h.State == ledger.Expired ||
 			op.Kind == Cancel && op.Outcome == OK && h.State == ledger.Cancelled) {
 			j.takes[i].free = min(j.takes[i].free, op.Return)
 		}
@@ -121,7 +132,8 @@ func (j *holdJudge) released(id string, call int64) (freed, free int64) {
 			continue
 		}
 		freed = max(call, j.skew.earliest(min(e.DeadlineMicros, e.AtMicros)))
-		if e.CommittedMicros != 0 && h.State == ledger.Expired { // a late payment may have taken the units again
+		// A late payment may have taken the units again.
+		if e.CommittedMicros != 0 && h.State == ledger.Expired && len(j.orders[id]) == 0 {
 			free = j.skew.latest(e.CommittedMicros)
 		}
 	}
@@ -143,6 +155,7 @@ func (j *holdJudge) released(id string, call int64) (freed, free int64) {
 func (j *holdJudge) tooMuch() {
 	if most := peak(j.takes); most > j.book.Initial {
 		j.find('O')
+		j.r.Oversold = max(j.r.Oversold, most-j.book.Initial)
 		j.violate("O", sayHeldTooMuch, most, j.book.Initial)
 	}
 	if j.book.PerBuyer == 0 {
@@ -209,7 +222,7 @@ func (j *holdJudge) refusals() {
 	all, by, buyers := newShelf(j.takes, j.book.Initial), j.byBuyer(), map[string]*shelf{}
 	bad, excused, limits := 0, 0, 0
 	for _, op := range j.ops {
-		if op.Kind != Reserve || op.Outcome != Refused || op.Replayed {
+		if op.Kind != Reserve || op.Outcome != Refused || op.Replayed || j.purged(op) {
 			continue
 		}
 		from := all
@@ -229,13 +242,20 @@ func (j *holdJudge) refusals() {
 			bad++
 		}
 	}
-	if bad+excused+limits > 0 {
-		j.r.BadRefusals = bad + excused + limits
+	j.r.BadRefusals = bad + excused + limits
+	// A cancellation or an expiry that was lost explains refusals, as leaked units do.
+	if bad+limits > 0 && !j.letters['A'] {
 		j.find('U')
 	}
-	j.each(bad, "U", sayBadHoldRefuse)
-	j.each(excused, "UL", sayLeakRefusals)
-	j.each(limits, "U", sayBadLimit)
+	j.each(bad, "UA", sayBadHoldRefuse)
+	j.each(excused, "L", sayLeakRefusals)
+	j.each(limits, "UA", sayBadLimit)
+}
+
+// purged reports whether a reservation of the request may have been removed since: those that ended without a payment
+// are kept for an hour.
+func (j *holdJudge) purged(op HoldOp) bool {
+	return j.skew.known && j.skew.earliest(j.book.AsOf)-op.Call > int64(time.Hour)
 }
 
 // shelf answers how few units may have been free between two times. That number falls at the call of a take and rises

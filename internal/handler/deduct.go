@@ -51,7 +51,7 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 	}
 	receipt, err := h.Shop.Deduct(step.NewContext(c.Request.Context(), trace), mode, stock.Request{
 		Items: d.items, Cart: d.cart, Store: d.store, Wait: time.Duration(d.waitMS) * time.Millisecond, Hold: d.hold,
-		Key: d.key, Answer: t.answer,
+		Key: d.key, Buyer: d.buyer, Answer: t.answer,
 	})
 	spans := trace.Spans()
 	c.Writer.Header()["Server-Timing"] = serverTiming(spans)

@@ -32,8 +32,8 @@ var explanations = map[api.Code]text.Text{
 		"payment must go back to its buyer where refund is true"),
 	api.ReservationCancelled: text.Of("the reservation was cancelled: the units are given back; a payment must go back to " +
 		"its buyer where refund is true"),
-	api.ReservationConfirmed: text.Of("the reservation is an order already, paid by another payment; this payment must go " +
-		"back to its buyer where refund is true"),
+	api.ReservationConfirmed: text.Of("the reservation is an order already: it stays as it is, and a payment other than " +
+		"its own must go back to its buyer where refund is true"),
 	api.UnknownReservation: text.Of("there is no such reservation, or it ended so long ago that it is forgotten"),
 	api.UnknownOrder:       text.Of("the product has no such order since its stock was set"),
 	api.LimitReached: text.Of("the buyer would hold or have more units of the product than it allows; units that he gives " +

@@ -50,6 +50,7 @@ var deductionFields = fields[deduction]{
 		}
 		return err
 	}},
+	{"buyer", buyerInto(func(d *deduction, name string) { d.buyer = name })},
 	{"wait_ms", between(0, MaxWaitMS, func(d *deduction, n int64) { d.waitMS = n })},
 	{string(stock.LeaseField), between(0, stock.MaxLease.Milliseconds(), func(d *deduction, n int64) {
 		d.hold.Lease, d.experiment = time.Duration(n)*time.Millisecond, true
@@ -62,6 +63,18 @@ var deductionFields = fields[deduction]{
 	})},
 }
 
+// buyerInto takes the name of a buyer.
+func buyerInto[T any](keep func(*T, string)) func(*T, string, value) error {
+	return func(into *T, name string, v value) error {
+		buyer, err := v.word(name)
+		if err == nil && (buyer == "" || len(buyer) > stock.MaxBuyer) {
+			err = invalid(name, fmt.Sprintf("must be 1 to %d bytes", stock.MaxBuyer))
+		}
+		keep(into, buyer)
+		return err
+	}
+}
+
 // reservationFields are the fields of a request to hold units.
 var reservationFields = fields[reservation]{
 	{"product_id", between(1, maxProduct, func(r *reservation, n int64) { r.product = n })},
@@ -70,12 +83,7 @@ var reservationFields = fields[reservation]{
 		r.items, err = v.cart(name)
 		return err
 	}},
-	{"buyer", func(r *reservation, name string, v value) (err error) {
-		if r.buyer, err = v.word(name); err == nil && (r.buyer == "" || len(r.buyer) > stock.MaxBuyer) {
-			err = invalid(name, fmt.Sprintf("must be 1 to %d bytes", stock.MaxBuyer))
-		}
-		return err
-	}},
+	{"buyer", buyerInto(func(r *reservation, name string) { r.buyer = name })},
 	{"hold_ms", between(stock.MinHold.Milliseconds(), stock.MaxHold.Milliseconds(), func(r *reservation, n int64) {
 		r.holdMS = n
 	})},

@@ -14,6 +14,7 @@ type deduction struct {
 	product, quantity int64
 	items             []stock.Item // always set in the end; with more than product and quantity only for a cart
 	store             stock.Store
+	buyer             string
 	waitMS            int64
 	hold              stock.Hold
 	key               []byte

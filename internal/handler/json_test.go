@@ -149,6 +149,8 @@ func TestOpenAPIHasTheFields(t *testing.T) {
 	for schema, names := range map[string][]string{
 		"Deduct": deductionFields.names(), "Line": lineFields.names(), "SetStock": stockLevelFields.names(),
 		"DeductForm": slices.DeleteFunc(slices.Clone(deductionFields.names()), func(s string) bool { return s == "items" }),
+		"Reserve":    reservationFields.names(), "Extend": extensionFields.names(), "Return": returnFields.names(),
+		"Empty": noFields.names(),
 	} {
 		got := slices.Sorted(maps.Keys(document.Components.Schemas[schema].Value.Properties))
 		want := slices.Sorted(slices.Values(names))

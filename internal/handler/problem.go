@@ -186,6 +186,16 @@ var endedCode = map[ledger.HoldState]api.Code{
 	ledger.Cancelled: api.ReservationCancelled, ledger.Confirmed: api.ReservationConfirmed,
 }
 
+// failHeld answers a hold with the problem of err. Units come back, so "sold out" is an answer for now.
+func (h *Handler) failHeld(c *gin.Context, err error) api.Code {
+	p := problemOf(err, c.Request.URL.EscapedPath())
+	if p.Code != api.SoldOut {
+		return h.fail(c, err)
+	}
+	p.Happened = api.NoForNow
+	return h.refuse(c, p)
+}
+
 // failPaid answers a confirm with the problem of err, and says whether the payment must go back. Where nothing was decided
 // about it that is not known: the same confirm must be repeated first.
 func (h *Handler) failPaid(c *gin.Context, err error) api.Code {
@@ -193,6 +203,8 @@ func (h *Handler) failPaid(c *gin.Context, err error) api.Code {
 	h.report(c, p.Code, err)
 	switch {
 	case p.Refund != "":
+	case p.Code == api.KeyMissing:
+		p.Refund, p.Detail = api.RefundUnknown, "the Idempotency-Key is missing: it is the payment's id"
 	case p.Code == api.UnknownReservation:
 		p.Refund = api.RefundYes
 	case p.Code == api.KeyReused:

@@ -63,6 +63,13 @@ var sentinels = map[string]struct {
 	"ErrModeUnavailable": {stock.ErrModeUnavailable, api.ModeUnavailable},
 	"ErrUnknown":         {stock.ErrUnknown, api.OutcomeUnknown},
 	"ErrOtherRun":        {stock.ErrOtherRun, api.OutcomeUnknown},
+	"ErrNoHold":          {stock.ErrNoHold, api.UnknownReservation},
+	"ErrNoOrder":         {stock.ErrNoOrder, api.UnknownOrder},
+	"ErrPaymentReused":   {stock.ErrPaymentReused, api.KeyReused},
+	"ErrHoldUnsupported": {stock.ErrHoldUnsupported, api.HoldUnsupported},
+	"ErrOtherWay":        {stock.ErrOtherWay, api.LimitUnsupported},
+	"ErrHoldEnded":       {&stock.HoldEndedError{State: ledger.Void}, api.ReservationExpired},
+	"ErrLimit":           {stock.ErrLimit, api.LimitReached},
 }
 
 func TestEverySentinelHasItsCode(t *testing.T) {
@@ -129,6 +136,9 @@ func TestEveryCodeIsReached(t *testing.T) {
 	reached := map[api.Code]bool{}
 	for _, s := range sentinels {
 		reached[s.code] = true
+	}
+	for _, ended := range []ledger.HoldState{ledger.Cancelled, ledger.Confirmed} {
+		reached[problemOf(&stock.HoldEndedError{State: ended}, "").Code] = true
 	}
 	h := newHandler(t, refusing(errors.New("nobody foresaw this")))
 	for _, a := range []answer{

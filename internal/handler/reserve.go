@@ -61,11 +61,12 @@ func (h *Handler) reserve(c *gin.Context) outcome {
 		return idempotency.Answer{Status: http.StatusCreated, Body: text}
 	}
 	r, err := h.Shop.Reserve(c.Request.Context(), mode, stock.ReserveRequest{
-		Request: stock.Request{Items: in.items, Cart: in.cart, Wait: time.Duration(in.waitMS) * time.Millisecond, Key: in.key},
-		Buyer:   in.buyer, For: time.Duration(in.holdMS) * time.Millisecond, Held: held,
+		Request: stock.Request{Items: in.items, Cart: in.cart, Wait: time.Duration(in.waitMS) * time.Millisecond, Key: in.key,
+			Buyer: in.buyer},
+		For: time.Duration(in.holdMS) * time.Millisecond, Held: held,
 	})
 	if err != nil {
-		return outcome{mode: mode, code: h.fail(c, err)}
+		return outcome{mode: mode, code: h.failHeld(c, err)}
 	}
 	a := r.Stored
 	if a == nil {

@@ -35,8 +35,7 @@ const (
 // ReserveRequest asks to hold units.
 type ReserveRequest struct {
 	Request
-	Buyer string        // at most MaxBuyer bytes; "" = not known
-	For   time.Duration // how long
+	For time.Duration // how long
 	// Held renders the answer to a hold; it is kept under the key.
 	Held func(ledger.Hold, *int64) idempotency.Answer
 }
@@ -156,7 +155,7 @@ func (r reserving) take(ctx context.Context, tx *store.Tx, req Request) (receipt
 		return Receipt{}, nil, err
 	}
 	for i, item := range req.Items {
-		left, err := tx.TakeBy(r.way, orders[0].ID, item.ProductID, item.Quantity)
+		left, err := tx.TakeBy(r.way, orders[0].ID, req.Buyer, item.ProductID, item.Quantity)
 		if err = shortage(err); errors.Is(err, ErrSoldOut) {
 			return Receipt{}, err, tx.RollbackToSavepoint()
 		}
@@ -168,6 +167,14 @@ func (r reserving) take(ctx context.Context, tx *store.Tx, req Request) (receipt
 	d.Steps.At(ctx, step.Written, "")
 	if err := insertAll(tx, orders); err != nil {
 		return Receipt{}, nil, err
+	}
+	for _, o := range orders {
+		if req.Buyer == "" {
+			break
+		}
+		if err := tx.BoughtBy(req.Buyer, o.ID, o.ProductID); err != nil {
+			return Receipt{}, nil, err
+		}
 	}
 	d.Steps.At(ctx, step.Ordered, "")
 	return receiptOf(orders), nil, nil

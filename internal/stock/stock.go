@@ -32,6 +32,9 @@ type Request struct {
 	Cart bool
 	// Store is where the count lives; "" means the mode's default.
 	Store Store
+	// Buyer is who the units are for, at most [MaxBuyer] bytes; "" = not known. Only modes that reserve write it down, and
+	// keep to a product's limit per buyer.
+	Buyer string
 	// Wait is the longest wait for locks; 0 = fail at once.
 	Wait time.Duration
 	// Hold is an experiment with the lock; the zero value is the mode's own way.

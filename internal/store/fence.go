@@ -36,5 +36,8 @@ func (s *SQL) ReadFenced(ctx context.Context, product int64, fence uint64, stric
 // SetFenced writes the count absolutely, unless the row has seen a higher token than fence; ok is false when it has.
 func (t *Tx) SetFenced(product, stock int64, fence uint64) (ok bool, err error) {
 	n, err := t.affected(t.q.setFenced, stock, fence, product, fence)
+	if err == nil && n == 0 {
+		err = t.takesHolds(product)
+	}
 	return n > 0, err
 }

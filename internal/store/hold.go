@@ -66,16 +66,12 @@ type holdProduct struct {
 	run, segments, stock int64
 	perBuyer             sql.NullInt64
 	late, way            string
+	now                  int64 // the time of the read
 }
 
 // Reserve holds the items of h (no product twice, sorted by product) for the given time, all or nothing. It fills in the
 // runs, the deadline and the times, and returns the stock that it left of the only product, nil = not known.
 func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Hold, left *int64, err error) {
-	now, err := t.now()
-	if err != nil {
-		return h, nil, err
-	}
-	h.State, h.CreatedMicros, h.ChangedMicros, h.ExpiresMicros = ledger.Held, now, now, now+hold.Microseconds()
 	h.Items = slices.Clone(h.Items)
 	limits := make([]holdProduct, len(h.Items))
 	for i := range h.Items {
@@ -83,12 +79,14 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 			return h, nil, err
 		}
 	}
+	now := limits[0].now
+	h.State, h.CreatedMicros, h.ChangedMicros, h.ExpiresMicros = ledger.Held, now, now, now+hold.Microseconds()
 	h.Late = limits[0].late
 	if err := t.insertHold(h); err != nil {
 		return h, nil, err
 	}
 	for i, item := range h.Items {
-		if err := t.takeOfBuyer(h.Buyer, item, limits[i]); err != nil {
+		if err := t.takeOfBuyer(h.ID, h.Buyer, item, limits[i]); err != nil {
 			return h, nil, err
 		}
 	}
@@ -108,10 +106,15 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 	return h, left, nil
 }
 
-// TakeBy takes units for an order in a mode's way, without a hold, and returns how many are left; nil = not known.
-func (t *Tx) TakeBy(way Way, order string, product, quantity int64) (left *int64, err error) {
+// TakeBy takes units for an order of a buyer in a mode's way, without a hold, and returns how many are left; nil = not
+// known.
+func (t *Tx) TakeBy(way Way, order, buyer string, product, quantity int64) (left *int64, err error) {
 	item := ledger.HoldItem{ProductID: product, Quantity: quantity}
-	if _, err := t.enter(&item, way); err != nil {
+	p, err := t.enter(&item, way)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.takeOfBuyer(order, buyer, item, p); err != nil {
 		return nil, err
 	}
 	left, ok, err := way.Take(t, order, item)
@@ -119,6 +122,15 @@ func (t *Tx) TakeBy(way Way, order string, product, quantity int64) (left *int64
 		err = t.short(item, way)
 	}
 	return left, err
+}
+
+// BoughtBy writes the buyer on an order that no reservation was made for, so that a return gives his units back.
+func (t *Tx) BoughtBy(buyer, order string, product int64) error {
+	p, err := t.holdProduct(product)
+	if err != nil {
+		return err
+	}
+	return t.exec(t.q.orderBuyer, p.run, buyer, order, product)
 }
 
 // enter reads a product for a hold, and says on it how it is sold from now on.
@@ -218,7 +230,8 @@ func (t *Tx) GiveUnits(item ledger.HoldItem, reservations ...string) error {
 }
 
 func (t *Tx) holdProduct(id int64) (p holdProduct, err error) {
-	err = t.conn.QueryRowContext(t.ctx, t.q.holdProduct, id).Scan(&p.run, &p.segments, &p.stock, &p.perBuyer, &p.late, &p.way)
+	err = t.conn.QueryRowContext(t.ctx, t.q.holdProduct, id).Scan(&p.run, &p.segments, &p.stock, &p.perBuyer, &p.late, &p.way,
+		&p.now)
 	if errors.Is(err, sql.ErrNoRows) {
 		return p, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: id}
 	}
@@ -240,7 +253,7 @@ func (t *Tx) insertHold(h ledger.Hold) error {
 }
 
 // takeOfBuyer takes the units from the limit, if the product has one.
-func (t *Tx) takeOfBuyer(buyer string, item ledger.HoldItem, p holdProduct) error {
+func (t *Tx) takeOfBuyer(id, buyer string, item ledger.HoldItem, p holdProduct) error {
 	if buyer == "" || !p.perBuyer.Valid {
 		return nil
 	}
@@ -251,7 +264,7 @@ func (t *Tx) takeOfBuyer(buyer string, item ledger.HoldItem, p holdProduct) erro
 	if err != nil || n > 0 {
 		return err
 	}
-	rows, err := t.conn.QueryContext(t.ctx, t.q.buyerHolds, item.ProductID, item.Run, buyer)
+	rows, err := t.conn.QueryContext(t.ctx, t.q.buyerHolds, item.ProductID, item.Run, buyer, id)
 	if err != nil {
 		return statementError(err)
 	}

@@ -224,3 +224,34 @@ func TestHoldsRace(t *testing.T) {
 		}
 	})
 }
+
+// A limit per buyer names what he holds, and not the reservation that it refuses. A product of which units are held refuses
+// writes that would overwrite a release.
+func TestHoldsRefuse(t *testing.T) {
+	t.Parallel()
+	onHolds(t, func(h holdsOn) {
+		testkit.Must(h.T, h.hold("a", 1))
+		for name, write := range map[string]func(tx *store.Tx) error{
+			"Set":       func(tx *store.Tx) error { return tx.Set(1, 3) },
+			"SetFenced": func(tx *store.Tx) error { _, err := tx.SetFenced(1, 3, 1); return err },
+		} {
+			if err := h.s.Tx(h.Context(), store.ReadCommitted, write); !errors.Is(err, store.ErrHoldsUnsupported) {
+				h.Errorf("%s over a hold: %v", name, err)
+			}
+		}
+		h.is("a", ledger.Held, 4)
+		testkit.Must(h.T, h.s.ResetTo(h.Context(), 1, 5, 0, ledger.HoldRules{PerBuyer: 1}))
+		hold := func(id string) error {
+			return h.s.Tx(h.Context(), store.ReadCommitted, func(tx *store.Tx) error {
+				_, _, err := tx.Reserve(ledger.Hold{ID: id, Buyer: "ann", Items: []ledger.HoldItem{{ProductID: 1, Quantity: 1}}},
+					time.Minute, aWay)
+				return err
+			})
+		}
+		testkit.Must(h.T, hold("b"))
+		short, ok := errors.AsType[*ledger.ShortError](hold("c"))
+		if !ok || len(short.Holders) != 1 || short.Holders[0] != "b" {
+			h.Errorf("a second hold of one buyer: %+v", short)
+		}
+	})
+}

@@ -34,8 +34,23 @@ func (t *Tx) Read(product int64) (Row, error) {
 	return readRow(t.conn.QueryRowContext(t.ctx, t.q.read, product), product)
 }
 
-// Set writes the count absolutely, whatever it is now.
-func (t *Tx) Set(product, stock int64) error { return t.exec(t.q.set, stock, product) }
+// Set writes the count absolutely, whatever it is now; but not over units that may come back, see [ErrHoldsUnsupported].
+func (t *Tx) Set(product, stock int64) error {
+	n, err := t.affected(t.q.set, stock, product)
+	if err == nil && n == 0 {
+		err = t.takesHolds(product)
+	}
+	return err
+}
+
+// takesHolds says why an absolute write has changed no row: nil if that is not because units of the product were held.
+func (t *Tx) takesHolds(product int64) error {
+	p, err := t.holdProduct(product)
+	if err == nil && p.way == WayHolds {
+		err = &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: product}
+	}
+	return err
+}
 
 // Take subtracts quantity if the stock suffices, in one statement, and returns the remaining stock. ok is false if the
 // stock does not suffice, or the product is unknown or segmented.

@@ -254,18 +254,20 @@ func TestCancelReturnsTwice(t *testing.T) {
 	s, a, b := onMySQL(t, append(slices.Clone(one), "CREATE TABLE orders (id INT PRIMARY KEY, state VARCHAR(16) NOT "+
 		"NULL) ENGINE = InnoDB",
 		"INSERT INTO orders VALUES (1, 'unpaid'), (2, 'unpaid')")...)
-	const back = "UPDATE product_stock SET stock = stock + 1 WHERE id = 101"
 	for _, who := range []session{a, b} {
 		who.value("unpaid", "SELECT state FROM orders WHERE id = 1")
 	}
 	for _, who := range []session{a, b} {
-		who.exec("1 affected", back)
+		who.exec("1 affected", giveBack)
 	}
 	a.exec("1 affected", "UPDATE orders SET state = 'cancelled' WHERE id = 1")
-	s.note("one unit was taken and two were put back: the next unit is sold twice")
+	a.value("3", stockLeft)
+	s.note("one was left and one came back, and there are three: the last unit will be sold twice. The same with order 2:")
+	a.exec("1 affected", "UPDATE product_stock SET stock = 1 WHERE id = 101")
 	a.exec("1 affected", "UPDATE orders SET state = 'cancelled' WHERE id = 2 AND state = 'unpaid'")
 	b.exec("0 affected", "UPDATE orders SET state = 'cancelled' WHERE id = 2 AND state = 'unpaid'")
-	a.exec("1 affected", back)
+	a.exec("1 affected", giveBack)
+	a.value("2", stockLeft)
 	s.note("put the units back in the transaction that changes the state, and only if it changed a row")
 }
 

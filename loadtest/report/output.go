@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -62,12 +64,31 @@ func (h *History) Close() error {
 	return errors.Join(h.w.Flush(), h.file.Close())
 }
 
+// HoldLine is one line of the history of a run that reserves.
+type HoldLine struct {
+	Mode       string `json:"mode"`
+	Plan       string `json:"plan,omitempty"`
+	Repetition int    `json:"repetition"`
+	ProductID  int64  `json:"product_id"`
+	audit.HoldOp
+}
+
 // WriteHistory writes a run's history as JSON lines.
 func WriteHistory(w io.Writer, r loadtest.Result) error {
 	e := json.NewEncoder(w)
 	for _, op := range r.History {
 		if err := e.Encode(HistoryLine{Mode: r.Mode, Plan: r.Plan.Name, Repetition: r.Repetition, Op: op}); err != nil {
 			return err
+		}
+	}
+	if r.Holds == nil {
+		return nil
+	}
+	for _, product := range slices.Sorted(maps.Keys(r.Holds.History)) {
+		for _, op := range r.Holds.History[product] {
+			if err := e.Encode(HoldLine{r.Mode, r.Plan.Name, r.Repetition, product, op}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -27,10 +27,6 @@ DELETE FROM orders WHERE product_id = ?
 -- What the ledger shows of a product. ?1 = product id.
 SELECT initial, stock, lease_seq, segments, way, run FROM product_stock WHERE id = ?
 
--- name: hold_product
--- What a hold needs to know of a product, by a plain read. ?1 = product id.
-SELECT run, segments, stock, per_buyer, late, way FROM product_stock WHERE id = ?
-
 -- name: hold_give
 -- Puts units back into the run that they were taken in. ?1 = quantity, ?2 = product id, ?3 = run.
 UPDATE product_stock SET stock = stock + ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ? AND run = ?
@@ -140,14 +136,14 @@ UPDATE reservation SET state = ?, changed_us = ? WHERE id = ? AND state = ? AND 
 UPDATE reservation SET expires_us = ?, extended_us = ?, changed_us = ? WHERE id = ? AND state = 'held' AND extended_us IS NULL
   AND expires_us = ?
 
--- name: hold_ordered
--- ?1 = order, ?2 = reservation, ?3 = product.
-UPDATE reservation_item SET order_id = ? WHERE reservation_id = ? AND product_id = ?
-
 -- name: hold_order_insert
 -- ?1 id, ?2 product, ?3 quantity, ?4 mode, ?5 replica, ?6 payment, ?7 microseconds, ?8 run, ?9 buyer, ?10 reservation.
 INSERT INTO orders (id, product_id, quantity, mode, replica, idempotency_key, created_us, run, buyer, reservation_id)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: order_buyer
+-- Writes run and buyer on an order that no reservation was made for. ?1 = run, ?2 = buyer, ?3 = order, ?4 = product.
+UPDATE orders SET run = ?, buyer = ? WHERE id = ? AND product_id = ?
 
 -- name: hold_event
 -- ?1 = reservation, ?2 = state before, ?3 = state now, ?4 = the deadline valid then, ?5 = replica, ?6 = microseconds.
@@ -178,9 +174,9 @@ UPDATE buyer_units SET units = units + ? WHERE product_id = ? AND run = ? AND bu
 UPDATE buyer_units SET units = units - ? WHERE product_id = ? AND run = ? AND buyer = ?
 
 -- name: buyer_holds
--- What a buyer holds of a product. ?1 = product, ?2 = run, ?3 = buyer.
+-- What a buyer holds or has of a product by other reservations. ?1 = product, ?2 = run, ?3 = buyer, ?4 = reservation.
 SELECT r.id FROM reservation r JOIN reservation_item i ON i.reservation_id = r.id
-WHERE i.product_id = ? AND i.run = ? AND r.buyer = ? AND r.state = 'held' ORDER BY r.id
+WHERE i.product_id = ? AND i.run = ? AND r.buyer = ? AND r.id <> ? AND r.state IN ('held', 'confirmed') ORDER BY r.id
 
 -- name: insert_order
 -- ?1 id, ?2 product, ?3 quantity, ?4 remaining, ?5 mode, ?6 replica, ?7 key, ?8 fence, ?9 microseconds.
