@@ -47,19 +47,19 @@ func TestHoldAnswer(t *testing.T) {
 		want    audit.HoldOp
 		made    Reservation
 	}{
-		"made":      {201, made, audit.OK, audit.HoldOp{HoldID: "sql-1-x"}, Reservation{"sql-1-x", until}},
+		"made": {201, made, audit.OK, audit.HoldOp{HoldID: "sql-1-x"}, Reservation{"sql-1-x", until}},
 		"confirmed": {200, `{"reservation_id":"h","order_id":"o","refund":false}`, audit.OK,
 			audit.HoldOp{HoldID: "h", OrderID: "o"}, Reservation{ID: "h"}},
 		"expired, cancelled after it": {200, `{"reservation_id":"h","state":"expired"}`, audit.OK,
 			audit.HoldOp{HoldID: "h", Expired: true}, Reservation{ID: "h"}},
 		"too late": {410, `{"code":"reservation_expired","refund":true,"state":"expired"}`, audit.Refused,
 			audit.HoldOp{HoldID: "h", Refund: true, Expired: true}, Reservation{}},
-		"sold out":  {409, `{"code":"sold_out"}`, audit.Refused, audit.HoldOp{HoldID: "h"}, Reservation{}},
+		"sold out": {409, `{"code":"sold_out"}`, audit.Refused, audit.HoldOp{HoldID: "h"}, Reservation{}},
 		"contended": {503, `{"code":"contended","refund":"unknown"}`, audit.Declined, audit.HoldOp{HoldID: "h"},
 			Reservation{}},
-		"unknown":   {504, `{"code":"outcome_unknown","refund":"unknown"}`, audit.Unknown, audit.HoldOp{HoldID: "h"},
+		"unknown": {504, `{"code":"outcome_unknown","refund":"unknown"}`, audit.Unknown, audit.HoldOp{HoldID: "h"},
 			Reservation{}},
-		"no JSON":   {502, `<html>`, audit.Unknown, audit.HoldOp{HoldID: "h"}, Reservation{}},
+		"no JSON": {502, `<html>`, audit.Unknown, audit.HoldOp{HoldID: "h"}, Reservation{}},
 	} {
 		got := holdAnswer(&http.Response{StatusCode: c.status, Header: http.Header{}}, []byte(c.body), Ask{Hold: "h"})
 		if got.op.Outcome != c.outcome || got.made != c.made || !cmp.Equal(got.hold, c.want) {

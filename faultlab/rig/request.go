@@ -129,7 +129,9 @@ func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wai
 	return s.holdSent(ctx, a, at, func() *Pending { return s.AskWithin(a, key, wait) })
 }
 
-func (s *Scene) holdSent(ctx context.Context, a *Actor, at Position, send func() *Pending) (*Pending, *wire.Hold, error) {
+// holdSent is Hold for the request that send sends.
+func (s *Scene) holdSent(ctx context.Context, a *Actor, at Position, send func() *Pending) (*Pending, *wire.Hold,
+	error) {
 	hold, err := a.Arm(at)
 	if err != nil {
 		return nil, nil, err
