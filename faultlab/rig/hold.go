@@ -22,6 +22,9 @@ type About struct {
 	Rehold  bool           // the product lets a late payment take the units again
 }
 
+// asks names what a client does, in a story.
+var asks = map[audit.HoldKind]What{"": Asked, audit.Reserve: Reserves, audit.Confirm: Pays, audit.Cancel: Cancels}
+
 // The lengths of a reservation. Brief ends at once; within Short a request gets to its position, unless the machine is
 // very busy; Long outlasts every schedule.
 const (

@@ -58,7 +58,7 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 	p.hold = audit.HoldOp{Kind: ask.Kind, Call: p.op.Call, HoldID: ask.Hold, Quantity: 1, Outcome: audit.Unknown}
 	s.ops = append(s.ops, p)
 	s.mu.Unlock()
-	s.Note(a, Asked, string(ask.Kind))
+	s.Note(a, asks[ask.Kind], "")
 	go func() {
 		answer := s.send(to, ask)
 		op, hold := answer.op, answer.hold
