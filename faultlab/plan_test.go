@@ -82,8 +82,11 @@ func TestDrawn(t *testing.T) {
 	path := rig.Path{Steps: steps, Finished: 3}
 	for _, f := range fault.Ladder {
 		draw := func(n uint64) (Schedule, bool) {
-			return drawn(api.Mode{Name: "m"}, Cell{Mode: "m", Store: api.Redis, Fault: f.Name}, path,
-				rand.New(rand.NewPCG(7, n)))
+			rng, variant := rand.New(rand.NewPCG(7, n)), ""
+			if f.Variants != nil {
+				variant = pick(rng, f.Variants(api.Mode{Name: "m"}))
+			}
+			return drawn(Cell{Mode: "m", Store: api.Redis, Fault: f.Name}, variant, path, rng)
 		}
 		kinds, orders, none := map[string]bool{}, map[string]bool{}, 0
 		for n := range uint64(400) {

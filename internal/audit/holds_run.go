@@ -98,7 +98,7 @@ func (j *holdJudge) weighExpiry() {
 		}
 		within := func(at int64) bool { return op.Call <= j.skew.latest(at) && j.skew.earliest(at) <= op.Return }
 		if within(h.ExpiresMicros) || slices.ContainsFunc(j.events[op.HoldID], func(e ledger.HoldEvent) bool {
-			return e.CommittedMicros != 0 && within(e.CommittedMicros)
+			return e.CommittedMicros > e.AtMicros && within(e.CommittedMicros) // else the confirm itself may have expired it
 		}) {
 			raced[op.HoldID] = true
 			if slices.ContainsFunc(j.events[op.HoldID], func(e ledger.HoldEvent) bool { return e.Now == ledger.Expired }) {

@@ -66,16 +66,12 @@ type holdProduct struct {
 	run, segments, stock int64
 	perBuyer             sql.NullInt64
 	late, way            string
+	now                  int64 // the time of the read
 }
 
 // Reserve holds the items of h (no product twice, sorted by product) for the given time, all or nothing. It fills in the
 // runs, the deadline and the times, and returns the stock that it left of the only product, nil = not known.
 func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Hold, left *int64, err error) {
-	now, err := t.now()
-	if err != nil {
-		return h, nil, err
-	}
-	h.State, h.CreatedMicros, h.ChangedMicros, h.ExpiresMicros = ledger.Held, now, now, now+hold.Microseconds()
 	h.Items = slices.Clone(h.Items)
 	limits := make([]holdProduct, len(h.Items))
 	for i := range h.Items {
@@ -83,6 +79,8 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 			return h, nil, err
 		}
 	}
+	now := limits[0].now
+	h.State, h.CreatedMicros, h.ChangedMicros, h.ExpiresMicros = ledger.Held, now, now, now+hold.Microseconds()
 	h.Late = limits[0].late
 	if err := t.insertHold(h); err != nil {
 		return h, nil, err
@@ -232,7 +230,8 @@ func (t *Tx) GiveUnits(item ledger.HoldItem, reservations ...string) error {
 }
 
 func (t *Tx) holdProduct(id int64) (p holdProduct, err error) {
-	err = t.conn.QueryRowContext(t.ctx, t.q.holdProduct, id).Scan(&p.run, &p.segments, &p.stock, &p.perBuyer, &p.late, &p.way)
+	err = t.conn.QueryRowContext(t.ctx, t.q.holdProduct, id).Scan(&p.run, &p.segments, &p.stock, &p.perBuyer, &p.late, &p.way,
+		&p.now)
 	if errors.Is(err, sql.ErrNoRows) {
 		return p, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: id}
 	}

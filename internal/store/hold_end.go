@@ -84,21 +84,11 @@ func (s *SQL) Confirm(ctx context.Context, id, replica, order string, payment []
 	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedHold) (err error) {
 		e = ledger.Ended{}
 		defer func() { e.Hold = h.Hold }()
-		earlier, there, err := tx.payment(payment)
-		switch {
-		case err != nil:
-			return err
-		case there && earlier.HoldID != id:
-			return ErrPaymentReused
-		case there:
-			e.Replay, e.OrderID, e.Refund = true, earlier.OrderID, earlier.OrderID == ""
-			return nil
-		}
 		e.Refund = h.State != ledger.Held
 		outcome := map[bool]string{true: "refund", false: "order"}[e.Refund]
 		err = tx.exec(tx.q.paymentInsert, payment, id, outcome, orderOf(!e.Refund, order), h.now)
-		if duplicate(err) { // another reservation was first, with the same payment
-			return errOvertaken
+		if duplicate(err) { // it was answered before: that answer stands
+			return tx.replay(&e, id, payment)
 		}
 		if err == nil && e.Refund && h.State == ledger.Expired && h.Late == ledger.LateRehold {
 			e.Refund, err = tx.rehold(h, order, payment)
@@ -128,9 +118,6 @@ func (t *Tx) order(h *lockedHold, replica, order string, payment []byte) error {
 		err := t.exec(t.q.holdOrderInsert, order, item.ProductID, item.Quantity, h.Mode, replica, payment, h.now, item.Run,
 			nullString(h.Buyer), h.ID)
 		if err != nil {
-			return err
-		}
-		if err := t.exec(t.q.holdOrdered, order, h.ID, item.ProductID); err != nil {
 			return err
 		}
 		h.Items[i].OrderID = order
@@ -233,14 +220,21 @@ func (s *SQL) ReadHold(ctx context.Context, id string) (h ledger.Hold, err error
 	return h, err
 }
 
-// payment reads the end of a payment.
-func (t *Tx) payment(id []byte) (p ledger.Payment, there bool, err error) {
-	p.ID = id
-	err = t.conn.QueryRowContext(t.ctx, t.q.paymentRead, id).Scan(&p.HoldID, &p.OrderID, &p.AtMicros)
-	if errors.Is(err, sql.ErrNoRows) {
-		return p, false, nil
+// replay reads the end of a payment that was answered before.
+func (t *Tx) replay(e *ledger.Ended, id string, payment []byte) error {
+	var hold string
+	var at int64
+	err := t.conn.QueryRowContext(t.ctx, t.q.paymentRead, payment).Scan(&hold, &e.OrderID, &at)
+	switch {
+	case errors.Is(err, sql.ErrNoRows): // its transaction was rolled back
+		return errOvertaken
+	case err != nil:
+		return statementError(err)
+	case hold != id:
+		return ErrPaymentReused
 	}
-	return p, err == nil, statementError(err)
+	e.Replay, e.Refund = true, e.OrderID == ""
+	return nil
 }
 
 // Due is where a sweep goes on: after this reservation. The zero value is before the first.

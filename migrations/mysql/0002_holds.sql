@@ -42,7 +42,6 @@ CREATE TABLE IF NOT EXISTS reservation_item (
   product_id     BIGINT NOT NULL,
   run            BIGINT NOT NULL,
   quantity       BIGINT NOT NULL,
-  order_id       CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NULL,
   PRIMARY KEY (reservation_id, product_id),
   KEY reservation_item_product (product_id, run)
 ) ENGINE = InnoDB;

@@ -48,7 +48,6 @@ CREATE TABLE IF NOT EXISTS reservation_item (
   product_id     INTEGER NOT NULL,
   run            INTEGER NOT NULL,
   quantity       INTEGER NOT NULL,
-  order_id       TEXT NULL,
   PRIMARY KEY (reservation_id, product_id)
 );
 

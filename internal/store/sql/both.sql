@@ -27,10 +27,6 @@ DELETE FROM orders WHERE product_id = ?
 -- What the ledger shows of a product. ?1 = product id.
 SELECT initial, stock, lease_seq, segments, way, run FROM product_stock WHERE id = ?
 
--- name: hold_product
--- What a hold needs to know of a product, by a plain read. ?1 = product id.
-SELECT run, segments, stock, per_buyer, late, way FROM product_stock WHERE id = ?
-
 -- name: hold_give
 -- Puts units back into the run that they were taken in. ?1 = quantity, ?2 = product id, ?3 = run.
 UPDATE product_stock SET stock = stock + ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ? AND run = ?
@@ -139,10 +135,6 @@ UPDATE reservation SET state = ?, changed_us = ? WHERE id = ? AND state = ? AND 
 -- ?1 = new deadline, ?2 = now, ?3 = now, ?4 = id, ?5 = old deadline.
 UPDATE reservation SET expires_us = ?, extended_us = ?, changed_us = ? WHERE id = ? AND state = 'held' AND extended_us IS NULL
   AND expires_us = ?
-
--- name: hold_ordered
--- ?1 = order, ?2 = reservation, ?3 = product.
-UPDATE reservation_item SET order_id = ? WHERE reservation_id = ? AND product_id = ?
 
 -- name: hold_order_insert
 -- ?1 id, ?2 product, ?3 quantity, ?4 mode, ?5 replica, ?6 payment, ?7 microseconds, ?8 run, ?9 buyer, ?10 reservation.

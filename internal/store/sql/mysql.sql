@@ -113,10 +113,16 @@ FROM orders WHERE id = ? AND product_id = ? FOR UPDATE
 -- name: hold_items
 -- The items of a reservation, each with the run that its product is in now, in the order of the locks, and the clock: read them after the
 -- lock. ?1 = reservation.
-SELECT i.product_id, i.quantity, i.run, COALESCE(i.order_id, ''), COALESCE(p.run, 0), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-FROM reservation_item i LEFT JOIN product_stock p ON p.id = i.product_id WHERE i.reservation_id = ? ORDER BY i.product_id
+SELECT i.product_id, i.quantity, i.run, COALESCE(o.id, ''), COALESCE(p.run, 0), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+FROM reservation_item i LEFT JOIN orders o ON o.reservation_id = i.reservation_id AND o.product_id = i.product_id
+LEFT JOIN product_stock p ON p.id = i.product_id WHERE i.reservation_id = ? ORDER BY i.product_id
 
 -- name: hold_take
 -- take_of_run, also of a product with a limit per buyer. ?1 = quantity, ?2 = product id, ?3 = quantity, ?4 = run. No row = refused.
 UPDATE product_stock SET stock = LAST_INSERT_ID(stock - ?), lease_seq = lease_seq + 1, version = version + 1
 WHERE id = ? AND stock >= ? AND segments <= 0 AND run = ?
+
+-- name: hold_product
+-- What a hold needs to know of a product, by a plain read, and the clock. ?1 = product id.
+SELECT run, segments, stock, per_buyer, late, way, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM product_stock
+WHERE id = ?
