@@ -114,7 +114,8 @@ func begins(c wire.Call) bool {
 	return strings.HasPrefix(c.Pattern, "SELECT id, expires_us FROM reservation ")
 }
 
-// HoldSweep returns when the sweeper of the lane is held before it looks for overdue reservations. Call goOn in the end.
+// HoldSweep returns when the sweeper of the lane is held before it looks for overdue reservations. Call goOn in the
+// end.
 func (s *Scene) HoldSweep(ctx context.Context) (goOn func(), err error) {
 	c := s.Lane.C
 	hold := c.proxies[Database].Add(wire.Rule{Match: begins})

@@ -24,7 +24,8 @@ type reservation struct {
 
 // readReservation reads the input of a hold.
 func readReservation(r *http.Request, w http.ResponseWriter) (reservation, error) {
-	in := reservation{product: defaultProduct, quantity: 1, holdMS: stock.DefaultHold.Milliseconds(), waitMS: defaultWaitMS}
+	in := reservation{product: defaultProduct, quantity: 1, waitMS: defaultWaitMS,
+		holdMS: stock.DefaultHold.Milliseconds()}
 	d := decoder[reservation]{fields: reservationFields, into: &in}
 	if err := d.read(r, w); err != nil {
 		return in, err
