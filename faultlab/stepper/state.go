@@ -10,6 +10,7 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/audit"
 )
 
 // State is the state to which a schedule has led.
@@ -83,12 +84,16 @@ func (p *play) state() *State {
 	return s
 }
 
-// answer returns the answer to a client's request, "ok" or "refused sold_out"; "" = the client still waits.
+// answer returns the answer to a client's request, "ok" or "refused sold_out"; "" = the client still waits. About a
+// reservation it is what was asked for, as "cancel", and not "ok".
 func (c *client) answer() string {
 	if c.phase != Answered {
 		return ""
 	}
 	op := c.request.Op()
+	if op.Outcome == audit.OK && c.wants != "" {
+		return string(c.wants)
+	}
 	return strings.TrimSpace(string(op.Outcome) + " " + string(op.Code))
 }
 
@@ -121,6 +126,18 @@ func look(ctx context.Context, lane *rig.Lane, l Lesson) (s Stores, err error) {
 	return s, nil
 }
 
+// held returns how many reservations are held.
+func (s Stores) held() (n int) {
+	for _, t := range s.SQL {
+		for _, row := range t.Rows {
+			if t.Name == "reservation" && row[1] == "held" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // values returns the keys in Redis with their values, without TTLs.
 func (s Stores) values() map[string]string {
 	all := map[string]string{}
@@ -144,6 +161,7 @@ var (
 	uuid      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{6}([0-9a-f]{6})`)
 	script    = regexp.MustCompile(`EVALSHA ["']([^:;"]*?)[:;"'](?: .*["'])?(?: |$)`)
 	inserted  = regexp.MustCompile(`(INSERT (?:IGNORE )?INTO \w+) \([^()]*\)`)
+	labKey    = regexp.MustCompile(`lab-\d+-\d+-(\d+)`) // see rig.Scene.NewKey
 	orderJSON = regexp.MustCompile(`\{"id":"[^{}]*\}`)
 )
 
@@ -169,6 +187,7 @@ func short(text string) string {
 		return fmt.Sprintf("{order %s by %s%s}", order.ID, order.Replica, left)
 	})
 	text = inserted.ReplaceAllString(uuid.ReplaceAllString(text, "…$1"), "$1 (…)")
+	text = labKey.ReplaceAllString(text, "key-$1")
 	text = script.ReplaceAllString(text, "EVALSHA '$1' ")
 	text = strings.NewReplacer("lane0:", "", "lane#:", "", "{#}", "{1001}", "_binary'", "'").Replace(text)
 	if runes := []rune(text); len(runes) > maxText {
