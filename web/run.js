@@ -104,7 +104,7 @@ export class RunView {
       const value = el("span", { class: "figure-value" }, "–"), note = el("span", { class: "figure-note" });
       return { box: el("div", { class: `figure figure-${name}` }, el("span", { class: "figure-name" }, text), value, note), value, note };
     };
-    this.figures = { left: figure("left", t("left in stock")), sold: figure("sold", t("sold")), refused: figure("refused", t("refused")), failed: figure("failed", t("no answer")), overlaps: figure("overlaps", t("overlapped#sections")), held: figure("held", t("held#units")) };
+    this.figures = { left: figure("left", t("left in stock")), sold: figure("sold", t("sold")), refused: figure("refused", t("refused")), failed: figure("failed", t("no answer")), overlaps: figure("overlaps", t("overlapped#sections")) };
     const chart = (name, legend) => {
       const box = el("div", { class: "plot", role: "img", "aria-label": name });
       return { box, name, section: el("figure", { class: "chart" }, el("figcaption", {}, el("span", {}, name), legend && el("span", { class: "keys" }, legend)), box) };
@@ -219,7 +219,7 @@ export class RunView {
   }
 
   drawFigures(model, then) {
-    const { left, sold, refused, failed, overlaps, held } = this.figures;
+    const { left, sold, refused, failed, overlaps } = this.figures;
     const result = then ? null : model.result; // in a replay the numbers are those of its moment
     const sum = model.totals(), { stock } = model.run.spec, verdict = then ? null : this.judged(model);
     const baseline = this.ran(model)?.baseline, of = baseline ? "" : t("of {n}", { n: number(stock) });
@@ -239,11 +239,15 @@ export class RunView {
     const seconds = (model.bins.filter((b) => b[0] + b[1] + b[2] > 0).length * model.width) / 1000;
     const rate = result?.accepted_per_second ?? (seconds > 0 ? sum.accepted / seconds : 0);
     refused.note.textContent = rate <= 0 ? "" : this.ran(model)?.reserves ? t("{n}/s paid", { n: number(rate) }) : t("{n}/s accepted", { n: number(rate) });
-    overlaps.box.hidden = Boolean(this.ran(model)?.reserves); // it has no critical section in the process
-    held.box.hidden = this.heldKey.hidden = !overlaps.box.hidden;
-    const holds = result?.holds, kept = Math.max(0, stock - units - (remaining ?? stock - units));
-    held.value.textContent = number(kept);
-    held.note.textContent = holds ? t("{n} cancelled, {m} expired", { n: number(holds.cancelled), m: number(holds.expired) }) : t("not paid yet");
+    this.heldKey.hidden = !this.ran(model)?.reserves;
+    overlaps.box.firstChild.textContent = this.heldKey.hidden ? t("overlapped#sections") : t("held#units");
+    if (!this.heldKey.hidden) { // it has no critical section in the process
+      const holds = result?.holds;
+      overlaps.value.textContent = number(Math.max(0, stock - units - (remaining ?? stock - units)));
+      overlaps.note.textContent = holds ? t("{n} cancelled, {m} expired", { n: number(holds.cancelled), m: number(holds.expired) }) : t("not paid yet");
+      overlaps.box.classList.remove("is-bad");
+      return;
+    }
     overlaps.value.textContent = number(then ? model.bars.filter((b) => b[4]).length : model.overlaps);
     overlaps.note.textContent = model.sections > 0 ? t("of {n} [section|sections]", { n: number(model.sections) }) : t("no section in the process");
     overlaps.box.classList.toggle("is-bad", model.overlaps > 0 && !this.claimsExact(model));

@@ -122,7 +122,7 @@ export class Board {
     const known = this.known();
     const seen = main ? [] : verbs.filter((v) => v === "c" ? c.stopped : v !== "r" && known.has(v) && (v !== "s" || !c.stopped));
     return el("section", { class: `client is-${letter} phase-${c.stopped ? "stopped" : c.phase}`, "aria-label": t("Client {name}", { name: c.name }) },
-      el("h2", {}, el("span", { class: `lane-name is-${letter}` }, c.name), asks && [wants(asks["ab".indexOf(letter)]), " · "], el("span", { class: "phase" }, phases(c.stopped ? "stopped" : c.phase))),
+      el("h2", {}, el("span", { class: `lane-name is-${letter}` }, c.name), el("span", { class: "phase" }, asks && `${wants(asks["ab".indexOf(letter)])} · `, phases(c.stopped ? "stopped" : c.phase))),
       el("p", { class: "next" }, c.command ? command(c.command) : c.answer ? answer(c.answer, this.again() === c.name) : el("span", { class: "soft" }, without(c.phase))),
       button(main), el("div", { class: "verbs" }, seen.map(button)));
   }

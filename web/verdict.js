@@ -62,6 +62,8 @@ export function sentences(result, same = true) {
   if (v.doubles > 0) said.push(t("Charged twice. {doubles} [order|orders] beyond the first for the same key.", values));
   if (v.ack_lost > 0) said.push(t("Orders lost. {ack} acknowledged [order is|orders are] not there.", values));
   if (v.found.includes("X")) said.push(t("Stuck. {final} [unit is|units are] left, and nobody can buy [it|them].", values));
+  if (v.found.includes("B")) said.push(t("A buyer has more than the limit."));
+  if (v.found.includes("U")) said.push(t("Refused too early. Somebody was told sold out while there was enough."));
   if (said.length === 0) said.push(t("Broken."), ...(same ? v.violations ?? [] : []));
   return said;
 }

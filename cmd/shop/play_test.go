@@ -317,8 +317,8 @@ func testStepHolds(t *testing.T, b *tab) {
 		eval[string](b, `location.hash = '#/step/`+lesson.name+`'`)
 		b.wait(`document.querySelector('.aim:not(.is-reached)') !== null && location.hash.endsWith('` + lesson.name + `')`)
 		b.moved(0)
-		if got := eval[string](b, `[...document.querySelectorAll('.client h2')].map((h) => h.childNodes[1].textContent + `+
-			`h.childNodes[2].textContent).join('')`); got != lesson.wants {
+		if got := eval[string](b, `[...document.querySelectorAll('.client .phase')].map((p) => `+
+			`p.firstChild.textContent).join('')`); got != lesson.wants {
 			t.Errorf("%s: the clients are said to be %q, want %q", lesson.name, got, lesson.wants)
 		}
 		for i, move := range lesson.way {

@@ -17,6 +17,16 @@ import (
 	"lastitem/internal/wire"
 )
 
+// Kind is what a request about a reservation asks for.
+type Kind = audit.HoldKind
+
+// The kinds that the lab asks for.
+const (
+	Reserve = audit.Reserve
+	Confirm = audit.Confirm
+	Cancel  = audit.Cancel
+)
+
 // About says what the victim's request asks for. The zero value is a deduction.
 type About struct {
 	Kind    audit.HoldKind // Confirm or Cancel of a reservation; "" = a deduction

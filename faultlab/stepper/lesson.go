@@ -6,7 +6,6 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
-	"lastitem/internal/audit"
 	"lastitem/internal/text"
 )
 
@@ -25,7 +24,7 @@ type Lesson struct {
 	// Way is a schedule that reaches the aim; "" = no schedule does, and the lesson teaches just that.
 	Way string `json:"way"`
 	// Asks is what A and B ask for, of a reservation of the last unit that was made before; nil = each wants to buy.
-	Asks []audit.HoldKind `json:"asks,omitempty"`
+	Asks []rig.Kind `json:"asks,omitempty"`
 
 	renews  bool // the mode renews its locks while its process runs
 	reached func(*play) bool

@@ -1,8 +1,8 @@
 package stepper
 
 import (
+	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
-	"lastitem/internal/audit"
 	"lastitem/internal/text"
 )
 
@@ -114,7 +114,7 @@ var lessons = []Lesson{
 	},
 	{
 		Name: "cancelled-twice", Mode: "reserve-naive", Store: api.SQL, Stock: 1, Way: "aaaaaaaabbbbbbbbbbbbbaaaaa", reached: returned,
-		Asks:  []audit.HoldKind{audit.Cancel, audit.Cancel},
+		Asks:  []rig.Kind{rig.Cancel, rig.Cancel},
 		Title: text.Of("Give one unit back twice"),
 		Story: text.Of("A reservation holds the last unit until its buyer pays. The buyer clicks \"cancel\" twice, and the " +
 			"two requests reach two replicas. Each finds the mode of the reservation by a first read, reads the reservation, " +
@@ -127,12 +127,12 @@ var lessons = []Lesson{
 	},
 	{
 		Name: "paid-too-late", Mode: "reserve-naive", Store: api.SQL, Stock: 1, Way: "aaaaaaaaxbbbbbbbbbaaaaaa", reached: promised,
-		Asks:  []audit.HoldKind{audit.Confirm, audit.Reserve},
+		Asks:  []rig.Kind{rig.Confirm, rig.Reserve},
 		Title: text.Of("Pay when it is too late"),
 		Story: text.Of("The last unit is reserved for A until a deadline, and A pays. B wants to reserve the unit too. The " +
 			"confirm reads the reservation, checks that it is held and not overdue, then writes \"confirmed\" and the order. " +
 			"When the deadline passes, the unit goes back to the stock."),
-		Aim:  text.Of("One unit, two buyers: A has an order for it, and B has reserved it."),
+		Aim: text.Of("One unit, two buyers: A has an order for it, and B has reserved it."),
 		Hint: text.Of("Let the deadline pass when A has read \"held\" twice (the first read only finds the mode) and has not " +
 			"written. Then the unit is there for B."),
 		Moral: text.Of("A's check was right when it was made. The write must ask for the state and the deadline that it " +

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"lastitem/faultlab/rig"
-	"lastitem/internal/audit"
 	"lastitem/internal/wire"
 )
 
@@ -60,7 +59,7 @@ type client struct {
 	letter string // "a"
 	actor  *rig.Actor
 	gate   *rig.Gate
-	wants  audit.HoldKind // of the reservation that was made before; "" = to buy
+	wants  rig.Kind // of the reservation that was made before; "" = to buy
 	of     rig.Reservation
 	key    string
 

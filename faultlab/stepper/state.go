@@ -10,7 +10,6 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
-	"lastitem/internal/audit"
 )
 
 // State is the state to which a schedule has led.
@@ -90,10 +89,10 @@ func (c *client) answer() string {
 	if c.phase != Answered {
 		return ""
 	}
-	op := c.request.Op()
-	if op.Outcome == audit.OK && c.wants != "" {
+	if c.request.Made().ID != "" { // the answer is a good one about a reservation
 		return string(c.wants)
 	}
+	op := c.request.Op()
 	return strings.TrimSpace(string(op.Outcome) + " " + string(op.Code))
 }
 
@@ -161,6 +160,8 @@ var (
 	uuid      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{6}([0-9a-f]{6})`)
 	script    = regexp.MustCompile(`EVALSHA ["']([^:;"]*?)[:;"'](?: .*["'])?(?: |$)`)
 	inserted  = regexp.MustCompile(`(INSERT (?:IGNORE )?INTO \w+) \([^()]*\)`)
+	holdRead  = regexp.MustCompile(`SELECT id, .* FROM reservation WHERE`)
+	holdItems = regexp.MustCompile(`SELECT i\..* FROM reservation_item .* WHERE`)
 	labKey    = regexp.MustCompile(`lab-\d+-\d+-(\d+)`) // see rig.Scene.NewKey
 	orderJSON = regexp.MustCompile(`\{"id":"[^{}]*\}`)
 )
@@ -168,8 +169,8 @@ var (
 // maxText is the greatest length of the text of a command or a value.
 const maxText = 400
 
-// short returns a command or a value in readable form: of an order the essentials, of an id the last digits, and
-// nothing about the lane.
+// short returns a command or a value in readable form: of an order and of a read of a reservation the essentials, of an
+// id the last digits, and nothing about the lane.
 func short(text string) string {
 	text = orderJSON.ReplaceAllStringFunc(text, func(found string) string {
 		var order struct {
@@ -187,6 +188,8 @@ func short(text string) string {
 		return fmt.Sprintf("{order %s by %s%s}", order.ID, order.Replica, left)
 	})
 	text = inserted.ReplaceAllString(uuid.ReplaceAllString(text, "…$1"), "$1 (…)")
+	text = holdRead.ReplaceAllString(text, "SELECT state, expires_us, … FROM reservation WHERE")
+	text = holdItems.ReplaceAllString(text, "SELECT … FROM reservation_item … WHERE")
 	text = labKey.ReplaceAllString(text, "key-$1")
 	text = script.ReplaceAllString(text, "EVALSHA '$1' ")
 	text = strings.NewReplacer("lane0:", "", "lane#:", "", "{#}", "{1001}", "_binary'", "'").Replace(text)
