@@ -178,6 +178,26 @@ func TestScheduleCheck(t *testing.T) {
 	}
 }
 
+// Requests about reservations are played with the last unit, on modes that hold units only.
+func TestReservations(t *testing.T) {
+	t.Parallel()
+	if got := fault.Retry.Variants(api.Mode{}); len(got) != 1 {
+		t.Errorf("retry of a mode that holds nothing has the variants %q", got)
+	}
+	twice := fault.Retry.Variants(api.Mode{Reserves: true})[1]
+	if got := [2]int64{fault.Retry.Stock(""), fault.Retry.Stock(twice)}; got != [2]int64{rig.Stock, 1} {
+		t.Errorf("retry begins with %d units, want %d and 1", got, rig.Stock)
+	}
+	for _, variant := range fault.Expiry.Variants(api.Mode{}) {
+		if about := fault.Expiry.About(variant); about.Kind == "" || about.Overdue != (variant != "") {
+			t.Errorf("expiry %q: A asks for %+v", variant, about)
+		}
+	}
+	if foreignMode(&rig.Foreign{}).Claims[""][api.Expiry] != "" {
+		t.Error("expiry is played on a foreign service, whose reservations the lab does not know")
+	}
+}
+
 // A file that is older than third requests and forced expiry keeps its meaning; a new file stores both.
 func TestScheduleFile(t *testing.T) {
 	t.Parallel()

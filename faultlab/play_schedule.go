@@ -166,8 +166,9 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, scheduleLimit+3*outlive(m, lane.TTL))
 	defer cancel()
-	scene, err := lane.NewScene(ctx, rig.Ask{Mode: s.Mode, Store: s.Store, Stock: f.Stock(s.Variant), About: f.About(s.Variant),
-		Segments: segments(m), Reserves: m.Reserves, Session: hasSession(m), Outlive: outlive(m, lane.TTL)})
+	scene, err := lane.NewScene(ctx, rig.Ask{Mode: s.Mode, Store: s.Store, Stock: f.Stock(s.Variant),
+		About: f.About(s.Variant), Segments: segments(m), Reserves: m.Reserves, Session: hasSession(m),
+		Outlive: outlive(m, lane.TTL)})
 	if err != nil {
 		return Played{}, err
 	}

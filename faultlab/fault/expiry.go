@@ -18,12 +18,12 @@ const (
 	killed      = "killed"       // and this one is killed there
 )
 
-// Expiry lets a reservation's deadline pass while a request about it is on its way, ends the reservation by a sweep, and
-// has a rival buy the unit.
+// Expiry lets a reservation's deadline pass while a request about it is on its way, ends the reservation by a sweep,
+// and has a rival buy the unit.
 var Expiry = Fault{
 	Name: api.Expiry,
-	Title: text.Of("the deadline of a reservation passes while its payment is on the way, a sweep ends it, and a rival buys " +
-		"the unit"),
+	Title: text.Of("the deadline of a reservation passes while its payment is on the way, a sweep ends it, and a " +
+		"rival buys the unit"),
 	Cuts:     bothCuts,
 	Variants: func(api.Mode) []string { return []string{"", latePayment, lateRehold, lateCancel, killed} },
 	Asks: func(variant string) rig.About {

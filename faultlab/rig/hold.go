@@ -34,6 +34,9 @@ type About struct {
 	Rehold  bool           // the product lets a late payment take the units again
 }
 
+// asks names what a client does, in a story.
+var asks = map[audit.HoldKind]What{"": Asked, audit.Reserve: Reserves, audit.Confirm: Pays, audit.Cancel: Cancels}
+
 // The lengths of a reservation. Brief ends at once; within Short a request gets to its position, unless the machine is
 // very busy; Long outlasts every schedule.
 const (
@@ -58,7 +61,8 @@ func (s *Scene) Reserve(ctx context.Context, a *Actor, length time.Duration) (Re
 		return Reservation{}, err
 	}
 	if p.op.Outcome != audit.OK {
-		return Reservation{}, fmt.Errorf("faultlab: a reservation by %s without any fault: %s %s", s.ask.Mode, p.op.Outcome, p.op.Code)
+		return Reservation{}, fmt.Errorf("faultlab: a reservation by %s without any fault: %s %s", s.ask.Mode,
+			p.op.Outcome, p.op.Code)
 	}
 	return p.made, nil
 }
@@ -142,8 +146,8 @@ func (s *Scene) askAbout(ctx context.Context) (p *Pending, err error) {
 func (p *Pending) Made() Reservation { return p.made }
 
 // HoldAbout is Hold for a request about a reservation.
-func (s *Scene) HoldAbout(ctx context.Context, a *Actor, at Position, kind audit.HoldKind, h Reservation) (*Pending, *wire.Hold,
-	error) {
+func (s *Scene) HoldAbout(ctx context.Context, a *Actor, at Position, kind audit.HoldKind, h Reservation) (*Pending,
+	*wire.Hold, error) {
 	return s.holdSent(ctx, a, at, func() *Pending { return s.AskHold(a, kind, h, 0) })
 }
 
@@ -157,14 +161,15 @@ func (h Reservation) Overdue(ctx context.Context) error {
 	}
 }
 
-// sweepLooks is the beginning of the statement with which a sweep of all stores begins.
-const sweepLooks = "SELECT id, expires_us FROM reservation "
+// begins says whether a call is the statement with which a sweep of all stores begins.
+func begins(c wire.Call) bool {
+	return strings.HasPrefix(c.Pattern, "SELECT id, expires_us FROM reservation ")
+}
 
-// HoldSweep returns when the sweeper of the lane is held before it looks for overdue reservations; go on with Sweep, or
-// with the function that it returns.
+// HoldSweep returns when the sweeper of the lane is held before it looks for overdue reservations. Call goOn in the end.
 func (s *Scene) HoldSweep(ctx context.Context) (goOn func(), err error) {
 	c := s.Lane.C
-	hold := c.proxies[Database].Add(wire.Rule{Match: func(c wire.Call) bool { return strings.HasPrefix(c.Pattern, sweepLooks) }})
+	hold := c.proxies[Database].Add(wire.Rule{Match: begins})
 	c.holds = append(c.holds, hold)
 	select {
 	case <-hold.Reached():
@@ -181,7 +186,7 @@ func (s *Scene) Sweep(ctx context.Context) error {
 	return until(ctx, "a sweep", func() bool {
 		begun := 0
 		for _, c := range s.Lane.C.Calls(since) {
-			if strings.HasPrefix(c.Pattern, sweepLooks) {
+			if begins(c) {
 				begun++
 			}
 		}
@@ -255,7 +260,8 @@ func holdRequest(replica string, a Ask) (*http.Request, error) {
 }
 
 // ended are the codes of a reservation that cannot be changed any more, or of a product that has too little.
-var ended = []api.Code{api.SoldOut, api.LimitReached, api.ReservationExpired, api.ReservationCancelled, api.ReservationConfirmed}
+var ended = []api.Code{api.SoldOut, api.LimitReached, api.ReservationExpired, api.ReservationCancelled,
+	api.ReservationConfirmed}
 
 // holdAnswer reads an answer about a reservation by the contract.
 func holdAnswer(res *http.Response, body []byte, ask Ask) (a answer) {

@@ -58,7 +58,7 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 	p.hold = audit.HoldOp{Kind: ask.Kind, Call: p.op.Call, HoldID: ask.Hold, Quantity: 1, Outcome: audit.Unknown}
 	s.ops = append(s.ops, p)
 	s.mu.Unlock()
-	s.Note(a, Asked, string(ask.Kind))
+	s.Note(a, asks[ask.Kind], "")
 	go func() {
 		answer := s.send(to, ask)
 		op, hold := answer.op, answer.hold
@@ -129,7 +129,9 @@ func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wai
 	return s.holdSent(ctx, a, at, func() *Pending { return s.AskWithin(a, key, wait) })
 }
 
-func (s *Scene) holdSent(ctx context.Context, a *Actor, at Position, send func() *Pending) (*Pending, *wire.Hold, error) {
+// holdSent is Hold for the request that send sends.
+func (s *Scene) holdSent(ctx context.Context, a *Actor, at Position, send func() *Pending) (*Pending, *wire.Hold,
+	error) {
 	hold, err := a.Arm(at)
 	if err != nil {
 		return nil, nil, err

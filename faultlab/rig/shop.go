@@ -20,8 +20,8 @@ import (
 // less: a client that gives up makes a lost reply of them.
 const Patience = 55 * time.Second
 
-// Shop is lastitem's own service, run from binary. What a replica does by itself is switched off (health, purges, sweeps), so
-// that the wire carries requests only, and its clients wait longer than any schedule holds an answer.
+// Shop is lastitem's own service, run from binary. What a replica does by itself is switched off (health, purges,
+// sweeps), so that the wire carries requests only, and its clients wait longer than any schedule holds an answer.
 func Shop(binary string) Service {
 	return Service{
 		Argv:    func(Launch, string) []string { return []string{binary, "serve"} },
