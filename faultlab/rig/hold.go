@@ -3,7 +3,9 @@ package rig
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -13,6 +15,16 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/wire"
+)
+
+// Kind is what a request about a reservation asks for.
+type Kind = audit.HoldKind
+
+// The kinds that the lab asks for.
+const (
+	Reserve = audit.Reserve
+	Confirm = audit.Confirm
+	Cancel  = audit.Cancel
 )
 
 // About says what the victim's request asks for. The zero value is a deduction.
@@ -60,6 +72,46 @@ func (s *Scene) AskHold(a *Actor, kind audit.HoldKind, h Reservation, length tim
 	ask := s.ask
 	ask.Kind, ask.Hold, ask.For, ask.Key = kind, h.ID, length, s.NewKey()
 	return s.begin(a.URL, a, ask)
+}
+
+// AskHoldAgain is AskHold for [Long] with a key that earlier requests may have.
+func (s *Scene) AskHoldAgain(a *Actor, kind audit.HoldKind, h Reservation, key string) *Pending {
+	ask := s.ask
+	ask.Kind, ask.Hold, ask.For, ask.Key = kind, h.ID, Long, key
+	return s.begin(a.URL, a, ask)
+}
+
+// PassDeadline ends a reservation as if its deadline had passed, though no clock moves: the deadline goes back, and C
+// finds the reservation overdue, as a sweep does. It returns false if the reservation is not held any more, or if a
+// transaction has locked its row or the product's.
+func (s *Scene) PassDeadline(ctx context.Context, h Reservation) (ended bool, err error) {
+	db, err := s.Lane.SQL.access()
+	if err != nil {
+		return false, err
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return false, fmt.Errorf("faultlab: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	var id string
+	err = tx.QueryRowContext(ctx, "SELECT r.id FROM reservation r JOIN product_stock p ON p.id = ? "+
+		"WHERE r.id = ? AND r.state = 'held' FOR UPDATE SKIP LOCKED", s.Lane.Product(), h.ID).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err == nil {
+		_, err = tx.ExecContext(ctx, "UPDATE reservation SET expires_us = created_us WHERE id = ?", id)
+	}
+	if err == nil {
+		err = tx.Commit()
+	}
+	if err != nil {
+		return false, fmt.Errorf("faultlab: %w", err)
+	}
+	p := s.AskHold(s.Lane.C, audit.Cancel, h, 0)
+	err = p.Wait(ctx)
+	return err == nil && p.hold.Expired, err
 }
 
 // askAbout sends the victim's request and waits for its answer. A request about a reservation comes before any sweep.

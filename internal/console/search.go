@@ -98,7 +98,7 @@ func leads(n ast.Node, source []byte) bool {
 }
 
 // outcome matches a cell of a claims table. Without its row and column it says nothing.
-var outcome = regexp.MustCompile(`^[\s()./–OLDXA]*$`)
+var outcome = regexp.MustCompile(`^[\s()./–OLDXABU]*$`)
 
 // plain is the text of a node, without its markup.
 func plain(n ast.Node, source []byte) string {
