@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -179,7 +180,7 @@ func TestNginxProblems(t *testing.T) {
 		}
 		want := api.NewProblem(got.Code, got.Detail, "")
 		want.Status, want.RequestID = atoi(m[1]), "$request_name"
-		if got != want {
+		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, want %+v", m[1], got, want)
 		}
 		answered[m[1]] = true

@@ -2,6 +2,7 @@ package faultlab
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -49,7 +50,7 @@ type Cell struct {
 }
 
 // letters of the outcomes, in the order in which they are written.
-const letters = "OLDXA!"
+const letters = audit.Letters + "!"
 
 // sum adds up the schedules of a cell.
 func sum(c Cell, played []Played) Cell {
@@ -89,6 +90,13 @@ func sum(c Cell, played []Played) Cell {
 						c.Wrong = append(c.Wrong, p.Schedule.String()+": "+p.Why)
 					}
 				}
+			}
+		}
+	}
+	if c.Fault == api.Expiry && c.judged > 0 && c.Left == 0 && c.committed == nil {
+		for _, end := range []string{"confirmed", "expired"} {
+			if !slices.ContainsFunc(played, func(p Played) bool { return p.ended == end }) {
+				c.Wrong = append(c.Wrong, fmt.Sprintf("%s: in no schedule the reservation ended as %s", Vacuous, end))
 			}
 		}
 	}

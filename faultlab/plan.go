@@ -79,7 +79,7 @@ func (l *lab) choose(ctx context.Context, g *group, c *Cell) (chosen []Schedule,
 	}
 	all, err := l.plan(ctx, g, *c)
 	if f, _ := fault.Named(c.Fault); err == nil && l.o.Serve != nil {
-		path, _ := l.path(ctx, g, *c) // which plan has traced
+		path, _ := l.path(ctx, g, *c, "") // which plan has traced
 		c.Untested = inside(f, path)
 	}
 	m := l.mode(c.Mode)
@@ -128,10 +128,6 @@ func isService(backend string) bool {
 
 // plan lists the schedules of a cell.
 func (l *lab) plan(ctx context.Context, g *group, c Cell) ([]Schedule, error) {
-	path, err := l.path(ctx, g, c)
-	if err != nil {
-		return nil, err
-	}
 	f, _ := fault.Named(c.Fault)
 	base := Schedule{Mode: c.Mode, Store: c.Store, Fault: c.Fault}
 	variants := []string{""}
@@ -140,6 +136,10 @@ func (l *lab) plan(ctx context.Context, g *group, c Cell) ([]Schedule, error) {
 	}
 	var all []Schedule
 	for _, variant := range variants {
+		path, err := l.path(ctx, g, c, variant)
+		if err != nil {
+			return nil, err
+		}
 		base.Variant = variant
 		all = append(all, struck(f, base, path, f.Rival)...)
 		if l.o.Pairs && f.Pairs {

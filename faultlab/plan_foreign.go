@@ -39,6 +39,7 @@ func (l *lab) service() rig.Service {
 // all its faults share lanes, except those that need a pair of Redis servers.
 func (l *lab) equipment(f fault.Fault) rig.Equipment {
 	e := f.Lane
+	e.Sweep = e.Sweep && l.o.Serve == nil
 	if l.o.Serve != nil && !l.o.Serve.TakesTTL() && e.Pair == "" {
 		e.Expiry = true
 	}
@@ -116,7 +117,7 @@ func foreignMode(f *rig.Foreign) api.Mode {
 	for _, x := range fault.Ladder {
 		switch {
 		case x.Name == api.Retry && f.WhyNoRetry() != (text.Text{}):
-		case x.Lane.Pair != "" && !f.UsesRedis():
+		case x.Lane.Pair != "" && !f.UsesRedis(), x.Lane.Sweep:
 		default:
 			claims[x.Name] = Unclaimed
 		}
@@ -203,7 +204,7 @@ func CheckFaults(f *rig.Foreign, selected []api.Hazard) error {
 			return text.Of("--fault failover needs a service that uses Redis").Errorf()
 		default:
 			return text.Of("--fault %s needs lastitem's own tables, settings or lock names; on your own service the lab plays "+
-				"%s").Errorf(name, faultList(fault.Ladder))
+				"%s").Errorf(name, faultList(fault.Ladder[:len(fault.Ladder)-1])) // without expiry
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 )
@@ -19,6 +20,7 @@ type pathKey struct {
 	mode     string
 	store    api.Store
 	settings string
+	about    rig.About
 }
 
 // tracing is a path that has been traced (done), or is being traced under the mutex.
@@ -40,9 +42,11 @@ func (p *paths) of(key pathKey) *tracing {
 	return t
 }
 
-// path returns the path of a cell's request. The first call traces the request on a lane of the group.
-func (l *lab) path(ctx context.Context, g *group, c Cell) (rig.Path, error) {
-	t := l.paths.of(pathKey{c.Mode, c.Store, g.equipment.Settings})
+// path returns the path of a cell's request in a variant. The first call traces the request on a lane of the group.
+func (l *lab) path(ctx context.Context, g *group, c Cell, variant string) (rig.Path, error) {
+	f, _ := fault.Named(c.Fault)
+	about := f.About(variant)
+	t := l.paths.of(pathKey{c.Mode, c.Store, g.equipment.Settings, about})
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.done {
@@ -55,7 +59,8 @@ func (l *lab) path(ctx context.Context, g *group, c Cell) (rig.Path, error) {
 	defer func() { g.free <- lane }()
 	m := l.mode(c.Mode)
 	t.path, err = lane.Trace(ctx, rig.Ask{
-		Mode: c.Mode, Store: c.Store, Stock: rig.Stock, Segments: segments(m), Outlive: outlive(m, lane.TTL),
+		Mode: c.Mode, Store: c.Store, Stock: rig.Stock, About: about, Segments: segments(m), Reserves: m.Reserves,
+		Outlive: outlive(m, lane.TTL),
 	})
 	if err != nil {
 		return rig.Path{}, fmt.Errorf("faultlab: trace %s %s: %w", c.Mode, c.Store, err)

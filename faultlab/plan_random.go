@@ -161,7 +161,12 @@ const untraced = 20
 func (l *lab) draw(ctx context.Context, g *group, rng *rand.Rand) (Schedule, error) {
 	for failed := 0; ; {
 		c := g.cells[rng.IntN(len(g.cells))]
-		path, err := l.path(ctx, g, c)
+		f, _ := fault.Named(c.Fault)
+		variant := ""
+		if f.Variants != nil {
+			variant = pick(rng, f.Variants(l.mode(c.Mode)))
+		}
+		path, err := l.path(ctx, g, c, variant)
 		if err != nil {
 			failed++
 			if ctx.Err() != nil || failed == untraced {
@@ -170,19 +175,16 @@ func (l *lab) draw(ctx context.Context, g *group, rng *rand.Rand) (Schedule, err
 			l.o.Log("%v", err)
 			continue
 		}
-		if s, ok := drawn(l.mode(c.Mode), c, path, rng); ok {
+		if s, ok := drawn(c, variant, path, rng); ok {
 			return s.expiring(l.o.Expiry), nil
 		}
 	}
 }
 
-// drawn returns a random schedule of a cell; false if the hazard has no such schedule.
-func drawn(m api.Mode, c Cell, path rig.Path, rng *rand.Rand) (Schedule, bool) {
+// drawn returns a random schedule of a cell's variant; false if the hazard has no such schedule.
+func drawn(c Cell, variant string, path rig.Path, rng *rand.Rand) (Schedule, bool) {
 	f, _ := fault.Named(c.Fault)
-	s := Schedule{Mode: c.Mode, Store: c.Store, Fault: c.Fault}
-	if f.Variants != nil {
-		s.Variant = pick(rng, f.Variants(m))
-	}
+	s := Schedule{Mode: c.Mode, Store: c.Store, Fault: c.Fault, Variant: variant}
 	victims := path.Steps
 	if f.Finished {
 		victims = path.Steps[path.Finished:]

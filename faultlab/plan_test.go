@@ -82,8 +82,11 @@ func TestDrawn(t *testing.T) {
 	path := rig.Path{Steps: steps, Finished: 3}
 	for _, f := range fault.Ladder {
 		draw := func(n uint64) (Schedule, bool) {
-			return drawn(api.Mode{Name: "m"}, Cell{Mode: "m", Store: api.Redis, Fault: f.Name}, path,
-				rand.New(rand.NewPCG(7, n)))
+			rng, variant := rand.New(rand.NewPCG(7, n)), ""
+			if f.Variants != nil {
+				variant = pick(rng, f.Variants(api.Mode{Name: "m"}))
+			}
+			return drawn(Cell{Mode: "m", Store: api.Redis, Fault: f.Name}, variant, path, rng)
 		}
 		kinds, orders, none := map[string]bool{}, map[string]bool{}, 0
 		for n := range uint64(400) {
@@ -172,6 +175,26 @@ func TestScheduleCheck(t *testing.T) {
 				t.Errorf("the witness of %s %s %s %s: %v", c.Mode, c.Store, c.Fault, letter, err)
 			}
 		}
+	}
+}
+
+// Requests about reservations are played with the last unit, on modes that hold units only.
+func TestReservations(t *testing.T) {
+	t.Parallel()
+	if got := fault.Retry.Variants(api.Mode{}); len(got) != 1 {
+		t.Errorf("retry of a mode that holds nothing has the variants %q", got)
+	}
+	twice := fault.Retry.Variants(api.Mode{Reserves: true})[1]
+	if got := [2]int64{fault.Retry.Stock(""), fault.Retry.Stock(twice)}; got != [2]int64{rig.Stock, 1} {
+		t.Errorf("retry begins with %d units, want %d and 1", got, rig.Stock)
+	}
+	for _, variant := range fault.Expiry.Variants(api.Mode{}) {
+		if about := fault.Expiry.About(variant); about.Kind == "" || about.Overdue != (variant != "") {
+			t.Errorf("expiry %q: A asks for %+v", variant, about)
+		}
+	}
+	if foreignMode(&rig.Foreign{}).Claims[""][api.Expiry] != "" {
+		t.Error("expiry is played on a foreign service, whose reservations the lab does not know")
 	}
 }
 

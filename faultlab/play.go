@@ -344,7 +344,8 @@ func (l *lab) stalled(lane *rig.Lane, p Played, machine time.Duration, witness b
 // faults of the ladder have claims. A foreign service makes no claims and may not renew its locks.
 func unclaimed(m api.Mode, p Played) bool {
 	claim := string(m.Claims[p.Schedule.Store][p.Schedule.Fault])
-	return claim != "" && claim != string(Unclaimed) && strings.Trim(string(p.Outcome), claim) != ""
+	return p.Outcome != api.Exact && claim != "" && claim != string(Unclaimed) &&
+		strings.Trim(string(p.Outcome), claim) != ""
 }
 
 // worst returns the schedule that showed the most letters, the first one if several did.

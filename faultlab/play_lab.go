@@ -44,8 +44,8 @@ type group struct {
 }
 
 // fewLanes is the number of lanes of a group whose schedules do not wait: so few lanes keep the processors busy. pairs
-// is the number if schedules wait for the lane's own servers to start, patientLanes if they wait tens of seconds for a
-// session to end.
+// is the number if schedules wait for the lane's own servers to start, or for a deadline, patientLanes if they wait
+// tens of seconds for a session to end.
 const (
 	fewLanes     = 2
 	pairs        = 4
@@ -57,7 +57,7 @@ func lanesFor(e rig.Equipment, o Options) int {
 	switch {
 	case e.Expiry:
 		return o.Lanes
-	case e.Pair != "", e.SQL != "", e.Own != "":
+	case e.Pair != "", e.SQL != "", e.Own != "", e.Sweep:
 		return min(pairs, o.Lanes)
 	default:
 		return fewLanes

@@ -134,6 +134,7 @@ type Played struct {
 	Story   *Story  `json:"story,omitempty"`
 
 	silence time.Duration // see rig.Scene.Silence
+	ended   string        // see rig.Scene.Ended
 }
 
 // The outcomes of a schedule that proved nothing: it could not have failed, or it did not take its course.
@@ -165,8 +166,9 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, scheduleLimit+3*outlive(m, lane.TTL))
 	defer cancel()
-	scene, err := lane.NewScene(ctx, rig.Ask{Mode: s.Mode, Store: s.Store, Stock: fault.Stock(s.Variant),
-		Segments: segments(m), Session: hasSession(m), Outlive: outlive(m, lane.TTL)})
+	scene, err := lane.NewScene(ctx, rig.Ask{Mode: s.Mode, Store: s.Store, Stock: f.Stock(s.Variant),
+		About: f.About(s.Variant), Segments: segments(m), Reserves: m.Reserves, Session: hasSession(m),
+		Outlive: outlive(m, lane.TTL)})
 	if err != nil {
 		return Played{}, err
 	}
@@ -185,6 +187,7 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	case err == nil:
 		played.Report, err = scene.Judge(ctx)
 		played.Outcome, played.Why = outcome(played.Report, f.Ignore)
+		played.ended = scene.Ended()
 	}
 	if err != nil {
 		return Played{}, fmt.Errorf("faultlab: %s: %w", s, err)

@@ -186,6 +186,34 @@ func TestCellIsHeldAgainstItsClaim(t *testing.T) {
 	}
 }
 
+// A cell of expiry in which nothing expired, or nothing was confirmed, proves nothing about the other; a part of its
+// schedules need not show both.
+func TestExpiryHasTwoEnds(t *testing.T) {
+	t.Parallel()
+	ended := func(state string) Played {
+		p := played("GET", ".")
+		p.ended = state
+		return p
+	}
+	for name, c := range map[string]struct {
+		fault  api.Hazard
+		left   int
+		played []Played
+		want   int
+	}{
+		"both":              {api.Expiry, 0, []Played{ended("confirmed"), ended("expired")}, 0},
+		"nothing expired":   {api.Expiry, 0, []Played{ended("confirmed")}, 1},
+		"no payment won":    {api.Expiry, 0, []Played{ended("expired"), ended("cancelled")}, 1},
+		"a part":            {api.Expiry, 3, []Played{ended("expired")}, 0},
+		"a cancel, doubled": {api.Retry, 0, []Played{ended("cancelled")}, 0},
+	} {
+		got := sum(Cell{Mode: "m", Store: api.SQL, Fault: c.fault, Claim: ".", Left: c.left}, c.played)
+		if len(got.Wrong) != c.want || c.want > 0 && !strings.HasPrefix(got.Wrong[0], string(Vacuous)) {
+			t.Errorf("%s: wrong %q, want %d sentences", name, got.Wrong, c.want)
+		}
+	}
+}
+
 // Schedules that could not be judged teach an update of the matrix nothing: the known claim stays.
 func TestLearnsFromWhatWasJudged(t *testing.T) {
 	t.Parallel()

@@ -80,7 +80,7 @@ func (r *Result) Write(w io.Writer, lang string) error {
 }
 
 // column is the width of a fault's column.
-func column(name api.Hazard) int { return max(10, len(name)) + 1 }
+func column(name api.Hazard) int { return max(9, len(name)) + 1 }
 
 // tableWidth is the widest that a table of outcomes may be, in columns: the hazards of the ladder fit.
 const tableWidth = 130

@@ -33,6 +33,7 @@ var foreignTexts = text.Table(foreignWords{
 		'O': "oversold, or an update was lost", 'L': "leaked: stock is gone without an order",
 		'D': "a repeated request was charged twice",
 		'X': "stuck: nobody is served any more", 'A': "an acknowledged order is lost",
+		'B': "a buyer has more than the limit", 'U': "refused while there was enough",
 		'!': "the answers contradict the ledger, or the counter is below zero",
 	},
 })

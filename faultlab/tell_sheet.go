@@ -267,7 +267,7 @@ func (p Played) pageStory(lang string) labStory {
 		switch l.Event {
 		case "":
 			class = ""
-		case rig.Asked, rig.Answered:
+		case rig.Asked, rig.Reserves, rig.Pays, rig.Cancels, rig.Answered:
 			class = "client"
 		}
 		times, used := turnedAway(lines)

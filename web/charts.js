@@ -97,7 +97,7 @@ function options(series, more = {}) {
 const line = (color, more = {}) => ({ stroke: css(color), width: 2, points: { show: false }, spanGaps: false, ...more });
 
 // stock falls; what lies below zero is shaded.
-export const stockChart = (box) => new Chart(box, () => options([line("--accent", { fill: css("--accent-wash") }), line("--bad", { dash: [4, 4], width: 1.5 })], {
+export const stockChart = (box) => new Chart(box, () => options([line("--accent", { fill: css("--accent-wash") }), line("--bad", { dash: [4, 4], width: 1.5 }), line("--warm")], {
   hooks: {
     drawClear: [(u) => {
       const zero = u.valToPos(0, "y", true);
@@ -129,9 +129,9 @@ export const lockChart = (box) => new Chart(box, () => options([
 const maxPoints = 160;
 
 // series turns the bins into the data of the four charts; initial is null for a baseline, which has no stock. final is the stock after the
-// run, if it is known: the answers tell of it in the order of their arrival, so the last one need not be the one that left least. Many bins are
+// run, if it is known; holds says that units are held before they are sold: those are neither in stock nor sold. The answers tell of it in the order of their arrival, so the last one need not be the one that left least. Many bins are
 // put together for the rates, which would only flicker.
-export function series(model, initial, final) {
+export function series(model, initial, final, holds = false) {
   const { width } = model;
   const bins = model.bins.slice(began(model.bins));
   const xs = [], left = [], should = [], sold = [], was = [], capped = [];
@@ -156,6 +156,7 @@ export function series(model, initial, final) {
     capped.push(initial === null ? total : Math.min(total, initial));
   });
   if (initial !== null && final !== undefined) left[left.length - 1] = final;
+  const held = left.map((n, i) => (holds && n !== undefined ? Math.max(0, should[i] - n) : undefined));
   const group = Math.max(1, Math.ceil(bins.length / maxPoints), Math.ceil(40 / width));
   const times = [], accepted = [], refused = [], wait = [], hold = [], longest = [];
   for (let i = 0; i < bins.length; i += group) {
@@ -174,7 +175,7 @@ export function series(model, initial, final) {
   const locks = wait.some((v) => v !== null);
   gaps([wait, hold, longest], Math.ceil(1000 / (group * width)));
   return {
-    stock: [xs, left, should], orders: [xs, sold, was, capped], rate: [times, accepted, refused], lock: [times, longest, wait, hold],
+    stock: [xs, left, should, held], orders: [xs, sold, was, capped], rate: [times, accepted, refused], lock: [times, longest, wait, hold],
     locks,
   };
 }

@@ -118,7 +118,7 @@ export class CompareView {
       el("td", { class: `said is-${r.tone}` }, el("span", { class: "said-line" }, short ? r.says.split(/\. |\u3002/)[0] : r.says),
         r.result.finding === "contradicted" && el("strong", { class: "note" }, ` ${t("Against its claim!")}`)),
       el("td", { class: "num" }, r.verdict ? t("{sold} of {initial}", { sold: number(r.verdict.sold), initial: number(r.verdict.initial) }) : "–"),
-      el("td", { class: "rate" }, el("span", { class: "rate-number" }, number(r.result.accepted_per_second)), el("span", { class: "bars", "aria-hidden": "true" }, bar)),
+      el("td", { class: "rate" }, el("span", { class: "rate-number" }, number(r.result.accepted_per_second), r.result.holds && el("span", { class: "soft small" }, ` ${t("paid#rate")}`)), el("span", { class: "bars", "aria-hidden": "true" }, bar)),
       time(r.accepted.p50_ns), time(r.accepted.p99_ns));
   }
 }

@@ -51,7 +51,7 @@ export class MatrixView {
         el("div", { class: "field" }, el("label", { for: "m-words" }, t("Filter by mode")), search),
         pick("hazards", t("Hazards"), [["claimed", t("those that modes make claims about")], ["beyond", t("all others")],
           ...this.data.hazards.map((h) => [h.name, hazardName(h.name)])]),
-        pick("outcome", t("Show"), [["", t("all")], ["broken", t("broken")], ["exact", t("exact#cells")], ...[..."OLDXA"].map((l) => [l, `${l}  ${outcomeName(l)}`])]),
+        pick("outcome", t("Show"), [["", t("all")], ["broken", t("broken")], ["exact", t("exact#cells")], ...outcomeName.names.map((l) => [l, `${l}  ${outcomeName(l)}`])]),
         pick("store", t("Store"), [["", t("all")], ...["redis", "sql", "etcd"].map((s) => [s, s])]),
         this.about, el("details", { class: "legend-box", open: matchMedia("(min-width: 861px)").matches }, el("summary", {}, t("Signs")), legend())),
       el("div", { class: "stage" },
@@ -150,6 +150,6 @@ function square(row, { h, cell, found, after }) {
 
 function legend() {
   const item = (kind, sign, text) => el("li", {}, el("span", { class: `square is-${kind}`, "aria-hidden": "true" }, sign), text);
-  return el("ul", { class: "matrix-legend", "aria-label": t("Signs") }, item("good", "✓", t("exact")), [..."OLDXA"].map((l) => item("bad", l, outcomeName(l))),
+  return el("ul", { class: "matrix-legend", "aria-label": t("Signs") }, item("good", "✓", t("exact")), outcomeName.names.map((l) => item("bad", l, outcomeName(l))),
     item("good is-unplayed", "✓", t("claimed, and covered by Go tests; the lab cannot play it")), item("none", "–", t("cannot happen to this mode")), item("after", "", t("broken already by an earlier hazard")), item("none", "", t("not played: out of its reach")));
 }

@@ -11,7 +11,8 @@ const turns = {
   held: { held: 1 }, passed: { held: -1 }, paused: { paused: true }, resumed: { paused: false }, killed: { dead: true, busy: 0, held: 0 }, ended: { dead: true, busy: 0, held: 0 },
 };
 
-// grave are the events that are drawn as what went wrong, lab those that the lab brought about.
+// asking are a client's requests, grave the events that are drawn as what went wrong.
+const asking = ["asked", "reserves", "pays", "cancels"];
 const grave = ["killed", "broken", "lost", "failover", "database-killed", "session-ended", "server", "terminated"];
 
 // Player plays the steps of a tale on three lanes: forwards by itself, or step by step with the keys.
@@ -44,7 +45,7 @@ export class Player {
       if (s.at - before > gap) rows.push(el("li", { class: "story-gap", "aria-hidden": "true" }, el("span"), rails(state), el("span", { class: "gap-text" }, t("{n} later", { n: waited(s.at - before) }))));
       before = s.at;
       turn(state[s.actor], s.event);
-      rows.push(el("li", { class: `story-row lane-${s.actor.toLowerCase()} ${s.event === "" ? "is-command" : grave.includes(s.event) ? "is-grave" : ["asked", "answered", "busy"].includes(s.event) ? "is-client" : "is-lab"}`,
+      rows.push(el("li", { class: `story-row lane-${s.actor.toLowerCase()} ${s.event === "" ? "is-command" : grave.includes(s.event) ? "is-grave" : ["answered", "busy", ...asking].includes(s.event) ? "is-client" : "is-lab"}`,
         click: () => this.jump(i + 1) },
       el("span", { class: "story-at" }, s.at.toFixed(1)), rails(state), el("span", { class: "story-text" }, el("span", { class: "hidden" }, `${s.actor}: `), says(s))));
       return rows;
@@ -116,7 +117,7 @@ export class Player {
 
 // turn changes what a replica does.
 function turn(s, event) {
-  if (event === "asked") Object.assign(s, { busy: s.busy + 1, dead: false });
+  if (asking.includes(event)) Object.assign(s, { busy: s.busy + 1, dead: false });
   else if (event === "answered") s.busy = Math.max(0, s.busy - 1);
   const { held, ...rest } = turns[event] ?? {};
   Object.assign(s, rest);
@@ -134,7 +135,8 @@ function rails(state) {
 
 // What a step of the story was, by its name there.
 const eventWords = words({
-  asked: "a client asks", held: "held", passed: "goes on", blocked: "blocked", paused: "stopped (SIGSTOP)",
+  asked: "a client asks", reserves: "a client reserves a unit", pays: "a client pays", cancels: "a client cancels",
+  held: "held", passed: "goes on", blocked: "blocked", paused: "stopped (SIGSTOP)",
   resumed: "runs again (SIGCONT)", killed: "killed (SIGKILL)", broken: "its connection breaks",
   lost: "the answer is lost", failover: "failover", terminated: "receives SIGTERM", ended: "has exited",
   "session-ended": "its session is ended in", "database-killed": "the database is killed (SIGKILL)",

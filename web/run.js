@@ -110,7 +110,8 @@ export class RunView {
       return { box, name, section: el("figure", { class: "chart" }, el("figcaption", {}, el("span", {}, name), legend && el("span", { class: "keys" }, legend)), box) };
     };
     const key = (name, cls) => el("span", { class: `key ${cls}` }, name);
-    const stock = chart(t("Stock"), [key(t("counted"), "k-accent"), key(t("initial stock − sold"), "k-lost")]), orders = chart(t("Units sold, against the stock there was"), [key(t("sold"), "k-ink"), key(t("initial stock"), "k-dash"), key(t("oversold"), "k-bad")]),
+    this.heldKey = key(t("held#units"), "k-warm");
+    const stock = chart(t("Stock"), [key(t("counted"), "k-accent"), key(t("initial stock − sold"), "k-lost"), this.heldKey]), orders = chart(t("Units sold, against the stock there was"), [key(t("sold"), "k-ink"), key(t("initial stock"), "k-dash"), key(t("oversold"), "k-bad")]),
       rate = chart(t("Answers per second"), [key(t("accepted"), "k-accent"), key(t("refused"), "k-dash")]),
       lock = chart(t("Lock: wait and hold, ms"), [key(t("wait"), "k-warm"), key(t("hold"), "k-accent"), key(t("longest wait"), "k-faint")]);
     this.noLock = el("p", { class: "soft over-plot", hidden: true }, t("This mode takes no lock."));
@@ -178,7 +179,7 @@ export class RunView {
     this.replay.update(model);
     const at = this.replay.at, shown = at === null ? model : model.until(at);
     this.drawFigures(shown, at !== null);
-    const data = series(shown, this.ran(model)?.baseline ? null : model.run.spec.stock, at === null ? this.judged(model)?.final : undefined);
+    const data = series(shown, this.ran(model)?.baseline ? null : model.run.spec.stock, at === null ? this.judged(model)?.final : undefined, this.ran(model)?.reserves);
     const marks = shown.marks.map((m) => ({ ...m, x: Math.max(0, m.at / 1e6 - (began(model.bins) * model.width) / 1e3), text: markText(m) }));
     const end = at === null ? null : ((model.bins.length - began(model.bins)) * model.width) / 1000; // the axis stays as long as the run
     for (const [name, chart] of Object.entries(this.charts)) {
@@ -237,7 +238,16 @@ export class RunView {
     failed.box.classList.toggle("is-bad", unknown > 0);
     const seconds = (model.bins.filter((b) => b[0] + b[1] + b[2] > 0).length * model.width) / 1000;
     const rate = result?.accepted_per_second ?? (seconds > 0 ? sum.accepted / seconds : 0);
-    refused.note.textContent = rate > 0 ? t("{n}/s accepted", { n: number(rate) }) : "";
+    refused.note.textContent = rate <= 0 ? "" : this.ran(model)?.reserves ? t("{n}/s paid", { n: number(rate) }) : t("{n}/s accepted", { n: number(rate) });
+    this.heldKey.hidden = !this.ran(model)?.reserves;
+    overlaps.box.firstChild.textContent = this.heldKey.hidden ? t("overlapped#sections") : t("held#units");
+    if (!this.heldKey.hidden) { // it has no critical section in the process
+      const holds = result?.holds;
+      overlaps.value.textContent = number(Math.max(0, stock - units - (remaining ?? stock - units)));
+      overlaps.note.textContent = holds ? t("{n} cancelled, {m} expired", { n: number(holds.cancelled), m: number(holds.expired) }) : t("not paid yet");
+      overlaps.box.classList.remove("is-bad");
+      return;
+    }
     overlaps.value.textContent = number(then ? model.bars.filter((b) => b[4]).length : model.overlaps);
     overlaps.note.textContent = model.sections > 0 ? t("of {n} [section|sections]", { n: number(model.sections) }) : t("no section in the process");
     overlaps.box.classList.toggle("is-bad", model.overlaps > 0 && !this.claimsExact(model));
@@ -264,7 +274,7 @@ export class RunView {
     canvas.hidden = model.sections === 0;
     this.tools.hidden = canvas.hidden;
     this.tools.firstChild.disabled = model.pairs.length === 0;
-    const says = [model.sections === 0 && model.bins.length > 0 ? (this.ran(model)?.baseline ? t("A baseline: it touches no store and claims nothing.") : t("This mode has no critical section in the process: the server decides in one step.")) : t("A lane for each replica, a bar for each critical section. Where two of the same key overlap, the overlap is hatched.")];
+    const says = [model.sections === 0 && model.bins.length > 0 ? (this.ran(model)?.baseline ? t("A baseline: it touches no store and claims nothing.") : this.ran(model)?.reserves ? t("This mode holds units for a buyer: sold is what was paid. A unit that is neither in stock nor sold is held.") : t("This mode has no critical section in the process: the server decides in one step.")) : t("A lane for each replica, a bar for each critical section. Where two of the same key overlap, the overlap is hatched.")];
     if (model.overlaps > 0 && this.claimsExact(model)) says.push(t("This mode holds no lock and claims to be exact, so overlaps are expected; the verdict says whether it was."));
     if (model.leftOut > 0) says.push(t("{n} [answer|answers] came too fast to be shown. The judge counts [it|them]; this page neither draws nor counts [it|them].", { n: number(model.leftOut) }));
     this.lanesNote.textContent = says.join(space());

@@ -6,6 +6,7 @@ import { bracketed, duration, t, words } from "./i18n.js";
 export const hazardName = words({
   threads: "threads", replicas: "replicas", slow: "slow", late: "late", pause: "pause", crash: "crash",
   failover: "failover", retry: "retry", "late-write": "late write",
+  expiry: "expiry",
 });
 
 export const ladder = hazardName.names;
@@ -13,11 +14,12 @@ export const ladder = hazardName.names;
 // outcomeName is what a letter of an outcome stands for, outcomeNames what several do.
 export const outcomeName = words({
   O: "oversells", L: "loses stock", D: "charges twice", X: "gets stuck", A: "loses an order",
+  B: "sells a buyer too much", U: "refuses too early",
 });
 export const outcomeNames = (letters) => [...letters].map((l) => outcomeName(l)).join(t(", "));
 
 // isBroken says whether a claim or what was found has a letter.
-export const isBroken = (found) => /[OLDXA!]/.test(found ?? "");
+export const isBroken = (found) => /[OLDXABU!]/.test(found ?? "");
 
 // cellAddress is the fragment of a cell of the matrix: of its first letter, if it has one.
 export const cellAddress = (mode, store, hazard, found) => `#/matrix/${mode}/${store}/${hazard}${isBroken(found) ? `/${found[0]}` : ""}`;

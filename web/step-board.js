@@ -29,8 +29,11 @@ const without = words({
   answered: "no answer", dead: "Its process is gone. Any lock that it holds in Redis stays.",
 });
 const answers = words({
-  ok: "sold#answer", refused: "refused", declined: "turned away", unknown: "no answer: unknown",
+  ok: "sold#answer", confirm: "paid", cancel: "cancelled", reserve: "reserved#answer", refused: "refused", declined: "turned away", unknown: "no answer: unknown",
 });
+
+// What the clients ask for in a lesson about a reservation.
+const wants = words({ confirm: "pays", cancel: "cancels", reserve: "reserves" });
 
 // Board draws where a schedule has led: the lesson, the two clients, the moves, and what the stores hold.
 export class Board {
@@ -112,14 +115,14 @@ export class Board {
   }
 
   client(c) {
-    const letter = c.name.toLowerCase();
+    const letter = c.name.toLowerCase(), { asks } = this.view.lesson;
     const main = c.can.includes("r") ? "r" : "";
     const button = (verb) => el("button", { type: "button", class: verb === main ? `go pass ${main && "is-again"}` : "quiet", disabled: !c.can.includes(verb), "data-does": letter + verb, click: () => this.view.go(letter + verb) },
       does(verb === "" && c.phase === "executed" ? "deliver" : verb), verb === main && el("kbd", { "aria-hidden": "true" }, c.name));
     const known = this.known();
     const seen = main ? [] : verbs.filter((v) => v === "c" ? c.stopped : v !== "r" && known.has(v) && (v !== "s" || !c.stopped));
     return el("section", { class: `client is-${letter} phase-${c.stopped ? "stopped" : c.phase}`, "aria-label": t("Client {name}", { name: c.name }) },
-      el("h2", {}, el("span", { class: `lane-name is-${letter}` }, c.name), el("span", { class: "phase" }, phases(c.stopped ? "stopped" : c.phase))),
+      el("h2", {}, el("span", { class: `lane-name is-${letter}` }, c.name), el("span", { class: "phase" }, asks && `${wants(asks["ab".indexOf(letter)])} · `, phases(c.stopped ? "stopped" : c.phase))),
       el("p", { class: "next" }, c.command ? command(c.command) : c.answer ? answer(c.answer, this.again() === c.name) : el("span", { class: "soft" }, without(c.phase))),
       button(main), el("div", { class: "verbs" }, seen.map(button)));
   }
@@ -147,7 +150,8 @@ export class Board {
     }, none);
     const { lesson, state } = this.view, known = this.known();
     const open = state.won < 0, every = () => { this.every = true; this.draw(); }, hint = () => { this.hinted = lesson; this.draw(); };
-    replace(this.tools, known.has("x") && tool("x", t("Expire locks"), () => this.view.go("x"), false, "X"), tool("undo", t("Undo"), () => this.view.back(), none, "U"),
+    const held = (state.steps.at(-1)?.stores ?? state.start).sql.find((x) => x.name === "reservation")?.rows[0]?.[1] === "held";
+    replace(this.tools, known.has("x") && tool("x", lesson.asks ? t("Let the deadline pass") : t("Expire locks"), () => this.view.go("x"), Boolean(lesson.asks) && !held, "X"), tool("undo", t("Undo"), () => this.view.back(), none, "U"),
       tool("restart", t("From the start"), () => this.view.restart(), none), copy,
       !this.every && known.size < verbs.length + 1 && tool("every", t("All buttons"), every),
       open && lesson.way !== "" && this.hinted !== lesson && tool("hint", t("Hint"), hint),
@@ -185,7 +189,7 @@ export class Board {
 
   drawSteps() {
     const { state } = this.view;
-    replace(this.steps, el("h2", {}, t("Your schedule")), state.steps.length === 0 && el("p", { class: "soft" }, t("No moves yet. Both clients have asked for the item, and each is held before its first command.")),
+    replace(this.steps, el("h2", {}, t("Your schedule")), state.steps.length === 0 && el("p", { class: "soft" }, t("No moves yet. Both clients have sent their requests, and each is held before its first command.")),
       el("ol", { class: "moves" }, state.steps.map((s, i) => el("li", { class: `move ${s.client ? `by-${s.client.toLowerCase()}` : "by-time"} ${s.deleted || s.move.endsWith("k") || s.move.endsWith("l") ? "is-grave" : ""}` },
         el("button", { type: "button", "data-does": `step${i}`, "aria-pressed": String(i === this.shown), click: () => this.show(i) },
           el("span", { class: "move-number" }, String(i + 1)), s.client ? el("span", { class: `lane-name is-${s.client.toLowerCase()}` }, s.client) : el("span", { class: "lane-name is-time", "aria-hidden": "true" }, "T"),
@@ -209,6 +213,7 @@ export class Board {
   words(s) {
     const verb = s.move === "x" ? "x" : s.move.slice(1);
     const runs = verb === "" || verb === "h" || verb === "l";
+    if (verb === "x" && this.view.lesson.asks) return [t("The deadline passes: whoever sweeps finds the reservation overdue, and ends it")];
     const out = [runs ? el("span", {}, command(s.command), s.said && el("span", { class: "said-back" }, el("span", { "aria-hidden": "true" }, " → "), el("code", {}, s.said))) : did(verb)];
     if (verb === "h" || verb === "l") out.push(el("span", { class: "move-note" }, did(verb)));
     if (s.phase === "waiting") out.push(el("span", { class: "move-note" }, t("waits in the server")));
@@ -263,5 +268,5 @@ function lineOf(items, commands) {
 // answer words what a client was told.
 function answer(text, same = false) {
   const [outcome, code] = text.split(" ");
-  return el("span", { class: `answer is-${same ? "unknown" : outcome}` }, same ? t("sold: the same item") : answers(outcome), code && [" ", el("code", {}, code)]);
+  return el("span", { class: `answer is-${same ? "unknown" : wants.names.includes(outcome) ? "ok" : outcome}` }, same ? t("sold: the same item") : answers(outcome), code && [" ", el("code", {}, code)]);
 }

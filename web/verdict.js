@@ -62,6 +62,8 @@ export function sentences(result, same = true) {
   if (v.doubles > 0) said.push(t("Charged twice. {doubles} [order|orders] beyond the first for the same key.", values));
   if (v.ack_lost > 0) said.push(t("Orders lost. {ack} acknowledged [order is|orders are] not there.", values));
   if (v.found.includes("X")) said.push(t("Stuck. {final} [unit is|units are] left, and nobody can buy [it|them].", values));
+  if (v.found.includes("B")) said.push(t("A buyer has more than the limit."));
+  if (v.found.includes("U")) said.push(t("Refused too early. Somebody was told sold out while there was enough."));
   if (said.length === 0) said.push(t("Broken."), ...(same ? v.violations ?? [] : []));
   return said;
 }
@@ -78,7 +80,11 @@ export function details(result, run) {
   const accepted = result.latency?.accepted;
   const lines = [...(stopped ? [] : sentences(result, same).slice(1)), stopped ? null : findings(result.finding)];
   if (result.tries > 1) lines.push(t("It took {n} [run|runs] to show it.", { n: result.tries }));
-  if (accepted?.count > 0) {
+  const h = result.holds;
+  if (h) {
+    lines.push(t("Of {n} [buyer|buyers], {reserved} reserved and {sold} paid; {cancelled} cancelled, {expired} let the reservation expire; {refunded} late [payment was|payments were] refunded.", { n: number(h.buyers), reserved: number(h.reserved), sold: number(h.sold), cancelled: number(h.cancelled), expired: number(h.expired), refunded: number(h.refunded) }),
+      t("{rate} completed [sale|sales] per second; a confirm took {p50} at p50, {p99} at p99.", { rate: number(h.sales_per_second), p50: duration(h.latency.confirm?.p50_ns ?? 0), p99: duration(h.latency.confirm?.p99_ns ?? 0) }));
+  } else if (accepted?.count > 0) {
     lines.push(t("{rate} accepted per second, p50 {p50}, p99 {p99}.", { rate: number(result.accepted_per_second), p50: duration(accepted.p50_ns), p99: duration(accepted.p99_ns) }));
   }
   const noisy = result.discounted ? [result.discounted] : (result.noisy ?? []);

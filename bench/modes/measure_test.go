@@ -142,8 +142,9 @@ func TestConclude(t *testing.T) {
 func TestTargets(t *testing.T) {
 	near := &outcome{Name: direct, Results: []*result{
 		row(baseline, none, 1000), row("mutex", exact, 100), row("handoff", exact, 95),
-		row("queue", broken, 900),
-	}, known: []string{baseline, "mutex", "handoff", "queue"}}
+		row("queue", broken, 900), row("sql-atomic", exact, 100), row("reserve-sql", exact, 62),
+		row("reserve-unit", exact, 90),
+	}, known: []string{baseline, "mutex", "handoff", "queue", "sql-atomic", "reserve-sql", "reserve-unit"}}
 	away := &outcome{Name: far, Results: []*result{
 		row("handoff", exact, 100), row("segmented", exact, 640), row("handoff, 10 products", exact, 600),
 		row("sql-atomic", exact, 100), row("sql-one-trip", exact, 190),
@@ -157,6 +158,10 @@ func TestTargets(t *testing.T) {
 		{figure.Met, "640/s to 100/s"},
 		{figure.Unmeasured, "global-lock, 10 products: no Redis"},
 		{figure.Missed, "190/s to 100/s"},
+		{figure.Met, "62.0/s to 100/s"},
+		{figure.Missed, "90.0/s to 62.0/s"},
+		{figure.Unmeasured, "reserve-unit: no such mode"},
+		{figure.Unmeasured, "reserve-redis: no such mode"},
 	}
 	got := judge([]*outcome{near, away})
 	for i, target := range got {
@@ -196,6 +201,18 @@ func TestPrintNoise(t *testing.T) {
 	}
 }
 
+// A sale of a mode that reserves is a reservation that is paid at once, whose row of units is there.
+func TestPlanOfReservingModes(t *testing.T) {
+	o, e := options{clients: 4, window: time.Second}, one("m")
+	p := scenario{}.plan(api.Mode{Name: "m", Reserves: true, Units: true}, e, o)
+	if !p.Holding.On() || p.Holding.Pays != 1 || p.Stock != plentyUnits || p.Validate() != nil {
+		t.Errorf("plan %+v, %v, want buyers who all pay", p, p.Validate())
+	}
+	if p := (scenario{soldOut: true}).plan(api.Mode{Name: "m"}, e, o); p.Holding.On() || p.Stock != 1 {
+		t.Errorf("plan %+v, want no reservation, of one unit", p)
+	}
+}
+
 func TestRows(t *testing.T) {
 	there := []api.Mode{{Name: baseline, Available: true}, {Name: "handoff", Available: true},
 		{Name: "etcd", Why: "no etcd"}}
@@ -206,7 +223,7 @@ func TestRows(t *testing.T) {
 	}
 	all, _ := command.Pick(scenarios, far, func(s scenario) (string, bool) { return s.name, true })
 	run, not = all[0].rows(there, everything)
-	if len(run) != 2 || len(not) != 5 || not[0] != (skipped{"segmented", noSuchMode}) {
+	if len(run) != 2 || len(not) != 7 || not[0] != (skipped{"segmented", noSuchMode}) {
 		t.Errorf("rows of %s = %v, not %v, want both of handoff, not segmented", far, run, not)
 	}
 	run, not = scenario{}.rows(there, func(mode string) bool { return mode == baseline })

@@ -164,7 +164,7 @@ func (b *bench) window(ctx context.Context, s scenario, where *site, r *result) 
 	}
 	mode, first := where.modes[i], reading{}
 	last := first
-	res, err := loadtest.Run(ctx, where.control, mode, s.plan(r.entry, b.options), func(p loadtest.Progress) {
+	res, err := loadtest.Run(ctx, where.control, mode, s.plan(mode, r.entry, b.options), func(p loadtest.Progress) {
 		if p.Phase != loadtest.Driving {
 			return
 		}

@@ -56,7 +56,8 @@ var scenarios = []scenario{
 	{name: balanced, title: "three replicas behind nginx, one product", balanced: true},
 	{name: refusals, title: "one replica, direct, one product of which there is one unit: sold out", soldOut: true},
 	{name: far, title: "one replica, direct, Redis and SQL 1 ms away in each direction", far: true,
-		entries: []entry{oneLock, segments, perProduct, allProducts, one("sql-atomic"), one("sql-one-trip"), one("queue")}},
+		entries: []entry{oneLock, segments, perProduct, allProducts, one("sql-atomic"), one("sql-one-trip"), one("queue"),
+			one("reserve-sql"), one("reserve-unit")}},
 }
 
 // distance is the delay of a far server, in each direction.
@@ -67,16 +68,24 @@ const (
 	product = 101
 	// plenty is more than any mode sells in a window, and the most that the shop accepts.
 	plenty = 1_000_000_000
+	// plentyUnits is the same where each unit has a row, which has to be written first.
+	plentyUnits = 50_000
 	// patience is how long a request waits for a lock; the last requests of a window wait that long too.
 	patience = time.Second
 	warmup   = 300 * time.Millisecond
 )
 
 // plan returns the load of one window.
-func (s scenario) plan(e entry, o options) loadtest.Plan {
+func (s scenario) plan(m api.Mode, e entry, o options) loadtest.Plan {
 	p := loadtest.Plan{
 		Name: s.name, VUs: o.clients, Duration: s.length(o.window), Warmup: warmup, Wait: patience,
 		Product: product, Products: e.products, Segments: e.segments, Stock: plenty, Engine: client.EngineRaw,
+	}
+	if m.Units {
+		p.Stock = plentyUnits
+	}
+	if m.Reserves { // a sale is a reservation that is paid at once
+		p.Holding = loadtest.Holding{For: time.Minute, Pays: 1}
 	}
 	if s.soldOut {
 		p.Stock = 1

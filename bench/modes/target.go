@@ -24,6 +24,10 @@ var targets = []target{
 	{segments, oneLock, far, 5},
 	{perProduct, allProducts, far, 5},
 	{one("sql-one-trip"), one("sql-atomic"), far, 2},
+	{one("reserve-sql"), one("sql-atomic"), direct, 0.6},
+	{one("reserve-unit"), one("reserve-sql"), direct, 1.5},
+	{one("reserve-unit"), one("reserve-sql"), far, 3},
+	{one("reserve-redis"), one("redis-lua"), direct, 0.38},
 }
 
 func (t target) measure() string {

@@ -145,8 +145,8 @@ func TestCurls(t *testing.T) {
 
 var idOf = regexp.MustCompile(`"(reservation|order)_id":"([^"]+)"`)
 
-// curlAny runs the curl that stands for every mode that sells, or that holds: it does, or says what the mode lacks where
-// GET /modes says so too.
+// curlAny runs the curl that stands for every mode that sells, or that holds: it does, or says what the mode lacks
+// where GET /modes says so too.
 func curlAny(t *testing.T, stack *localstack.Stack, command string, curled map[string]bool) {
 	t.Helper()
 	_, listed := curl(t, stack, "curl localhost:8080/modes")

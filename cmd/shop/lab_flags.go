@@ -69,7 +69,7 @@ func (f *labFlags) addCells(set *pflag.FlagSet) {
 	flags{
 		{"mode", (*list)(&f.modes), nil, text.Of("modes, comma-separated (default all)")},
 		{"store", (*list)(&f.stores), nil, text.Of("where the count lives: redis, sql, etcd (default all)")},
-		{"fault", (*list)(&f.faults), nil, text.Of("faults, comma-separated (default threads to late-write, about " +
+		{"fault", (*list)(&f.faults), nil, text.Of("faults, comma-separated (default threads to expiry, about " +
 			"which the modes make claims): %s").With(strings.Join(faultNames(), ", "))},
 		{"beyond", &f.beyond, nil, text.Of("play the hazards about which the modes make no claims, instead of " +
 			"the others")},

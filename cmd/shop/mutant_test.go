@@ -29,8 +29,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "the fence compared the wrong way",
-		edits: []testenv.Edit{{"internal/store/sql/both.sql", "version = version + 1 WHERE id = ? AND fence <= ?",
-			"version = version + 1 WHERE id = ? AND (fence >= ? OR fence IS NULL)"}},
+		edits: []testenv.Edit{{"internal/store/sql/both.sql", "WHERE id = ? AND fence <= ? AND way",
+			"WHERE id = ? AND (fence >= ? OR fence IS NULL) AND way"}},
 		mode: "fencing-read", store: "sql", fault: "pause", letters: "O",
 	},
 	{
@@ -53,11 +53,11 @@ var mutants = []mutant{
 		name: "the key's row outside the transaction",
 		edits: []testenv.Edit{{
 			"internal/stock/idempotent.go", "err = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {\n",
-			"err = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) (err error) {\n\t\tr, refusal, err = i.take(ctx, tx, " +
+			"err = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) (err error) {\n\t\tr, refusal, err = take(ctx, tx, " +
 				"req)\n\t\treturn err\n\t})\n" +
 				"\tif err != nil {\n\t\treturn Receipt{}, err\n\t}\n" +
 				"\terr = d.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {\n",
-		}, {"internal/stock/idempotent.go", "if r, refusal, err = i.take(ctx, tx, req); err == nil {", "if err == nil {"}},
+		}, {"internal/stock/idempotent.go", "if r, refusal, err = take(ctx, tx, req); err == nil {", "if err == nil {"}},
 		mode: "idempotent", store: "sql", fault: "retry", letters: "D",
 	},
 	{
@@ -65,6 +65,22 @@ var mutants = []mutant{
 		edits: []testenv.Edit{{"internal/lock/textbook/watchdog.go",
 			"late := err == nil && ttl <= 0 && lock.TooLate(sent, l.ttl)", "late := false"}},
 		mode: "watchdog", store: "redis", fault: "slow", letters: "O", pairs: true,
+	},
+	{
+		name: "a reservation that is neither locked nor named by its state",
+		edits: []testenv.Edit{
+			{"internal/store/sql/mysql.sql", "changed_us FROM reservation WHERE id = ? FOR UPDATE",
+				"changed_us FROM reservation WHERE id = ?"},
+			{"internal/store/sql/both.sql", "WHERE id = ? AND state = ? AND expires_us = ?",
+				"WHERE id = ? AND ? <> '' AND ? > 0"},
+		},
+		mode: "reserve-sql", store: "sql", fault: "expiry", letters: "O",
+	},
+	{
+		name: "a cancel that trusts what it has read",
+		edits: []testenv.Edit{{"internal/stock/reserve_sql.go", "Give: giveToRun}",
+			"Give: giveToRun, Trusting: true}"}},
+		mode: "reserve-sql", store: "sql", fault: "retry", letters: "O",
 	},
 }
 

@@ -181,7 +181,7 @@ func testStepBrowser(t *testing.T, p playing) {
 	b.do("open", chromedp.Navigate(strings.Replace(p.address, "#", "?lang=en#", 1)))
 	b.wait(`!!document.querySelector('.top nav a')`)
 	eval[string](b, `location.hash = '#/step'`)
-	b.wait(`document.querySelectorAll('.client').length === 2 && document.querySelectorAll('.lessons a').length === 10`)
+	b.wait(`document.querySelectorAll('.client').length === 2 && document.querySelectorAll('.lessons a').length === 12`)
 	for i, client := range "abaabb" {
 		eval[bool](b, fmt.Sprintf(`document.querySelector('[data-does=%c]').click() ?? true`, client))
 		b.moved(i + 1)
@@ -204,6 +204,7 @@ func testStepBrowser(t *testing.T, p playing) {
 	testStepFails(b)
 	testStepLink(t, b)
 	testStepGivenUp(t, b)
+	testStepHolds(t, b)
 	testPlayAxe(t, b, axeSteps)
 	b.clean()
 }
@@ -304,6 +305,36 @@ func testStepGivenUp(t *testing.T, b *tab) {
 		}
 	}
 	b.shot("step-lease-seq-en-light")
+}
+
+// testStepHolds solves the lessons about a reservation, button by button.
+func testStepHolds(t *testing.T, b *tab) {
+	t.Helper()
+	for _, lesson := range []struct{ name, way, wants, told string }{
+		{"cancelled-twice", "aaaaaaaabbbbbbbbbbbbbaaaaa", "cancels · cancels · ", "cancelled cancelled"},
+		{"paid-too-late", "aaaaaaaaxbbbbbbbbbaaaaaa", "pays · reserves · ", "paid reserved"},
+	} {
+		eval[string](b, `location.hash = '#/step/`+lesson.name+`'`)
+		b.wait(`document.querySelector('.aim:not(.is-reached)') !== null && location.hash.endsWith('` + lesson.name + `')`)
+		b.moved(0)
+		if got := eval[string](b, `[...document.querySelectorAll('.client .phase')].map((p) => `+
+			`p.firstChild.textContent).join('')`); got != lesson.wants {
+			t.Errorf("%s: the clients are said to be %q, want %q", lesson.name, got, lesson.wants)
+		}
+		for i, move := range lesson.way {
+			eval[bool](b, fmt.Sprintf(`document.querySelector('[data-does=%c]').click() ?? true`, move))
+			b.moved(i + 1)
+		}
+		b.wait(`document.querySelector('.verdict.is-good .verdict-line') !== null`)
+		if got := eval[string](b, `[...document.querySelectorAll('.client .answer')].map((a) => a.textContent).join(' ')`); got !=
+			lesson.told {
+			t.Errorf("%s: the clients were told %q, want %q", lesson.name, got, lesson.told)
+		}
+		if !eval[bool](b, `document.querySelector('[data-does=x]').disabled`) {
+			t.Errorf("%s: the deadline of a reservation that has ended may pass", lesson.name)
+		}
+		b.shot("step-" + lesson.name + "-en-light")
+	}
 }
 
 // testNoSteps opens the page Step of a console without proxies of its own, which says so.

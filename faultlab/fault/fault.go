@@ -31,6 +31,8 @@ type Fault struct {
 	Forcible bool
 	// Variants are the ways in which the fault strikes a mode at one position; nil = one.
 	Variants func(m api.Mode) []string
+	// Asks says what the victim asks for in a variant; nil = for a deduction.
+	Asks func(variant string) rig.About
 	// Skip says where a variant cannot hold the victim; nil = nowhere.
 	Skip func(variant string, at rig.Position) bool
 	// Ignore holds letters that are another fault's affair.
@@ -48,7 +50,7 @@ type Fault struct {
 }
 
 // Ladder lists the faults about which every mode makes a claim, in the order of the claims.
-var Ladder = []Fault{Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, LateWrite}
+var Ladder = []Fault{Threads, Replicas, Slow, Late, Pause, Crash, Failover, Retry, LateWrite, Expiry}
 
 // Beyond lists the hazards about which no mode makes a claim. matrix.json holds what the lab found.
 var Beyond = []Fault{
@@ -135,9 +137,17 @@ const lastItem = "last-item"
 // enoughAndLast are the variants of a fault that is about the stock's amount.
 func enoughAndLast(api.Mode) []string { return []string{"", lastItem} }
 
-// Stock is what a variant begins with.
-func Stock(variant string) int64 {
-	if variant == lastItem {
+// About is what the victim asks for in a variant.
+func (f Fault) About(variant string) rig.About {
+	if f.Asks == nil {
+		return rig.About{}
+	}
+	return f.Asks(variant)
+}
+
+// Stock is what a variant begins with. Reservations are about the last unit.
+func (f Fault) Stock(variant string) int64 {
+	if variant == lastItem || f.About(variant).Kind != "" {
 		return 1
 	}
 	return rig.Stock

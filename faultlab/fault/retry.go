@@ -5,8 +5,13 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/audit"
 	"lastitem/internal/text"
+	"lastitem/internal/wire"
 )
+
+// cancelledTwice is the variant in which what is repeated is the cancel of a reservation.
+const cancelledTwice = "cancelled-twice"
 
 // Retry repeats a request with its key on another replica, because its client gave up waiting.
 var Retry = Fault{
@@ -14,7 +19,22 @@ var Retry = Fault{
 	Title: text.Of("the client gives up and repeats the request with the same key"),
 	Cuts:  bothCuts,
 	AtEnd: true,
+	Variants: func(m api.Mode) []string {
+		if m.Reserves {
+			return []string{"", cancelledTwice}
+		}
+		return []string{""}
+	},
+	Asks: func(variant string) (about rig.About) {
+		if variant == cancelledTwice {
+			about.Kind = audit.Cancel
+		}
+		return about
+	},
 	Strike: func(ctx context.Context, p *Play) error {
+		if p.Variant == cancelledTwice {
+			return cancelTwice(ctx, p)
+		}
 		key := p.NewKey()
 		if p.A == nil {
 			a := p.Ask(p.Lane.A, key)
@@ -39,4 +59,32 @@ var Retry = Fault{
 		p.GiveUp(a)
 		return p.meet(ctx, b)
 	},
+}
+
+// cancelTwice cancels a reservation on two replicas.
+func cancelTwice(ctx context.Context, p *Play) error {
+	h, err := p.Reserve(ctx, p.Lane.B, rig.Long)
+	if err != nil {
+		return err
+	}
+	var a *rig.Pending
+	pass := func() {}
+	if p.A == nil {
+		a = p.AskHold(p.Lane.A, audit.Cancel, h, 0)
+		err = a.Wait(ctx)
+	} else {
+		var held *wire.Hold
+		a, held, err = p.HoldAbout(ctx, p.Lane.A, *p.A, audit.Cancel, h)
+		pass = func() { p.pass(p.Lane.A, held) }
+	}
+	if err != nil {
+		return err
+	}
+	b := p.AskHold(p.Lane.B, audit.Cancel, h, 0)
+	p.Settle(ctx, p.Lane.B, b)
+	pass()
+	if err := answers(ctx, []*rig.Pending{a, b}); err != nil {
+		return err
+	}
+	return p.buyLast(ctx, nil)
 }

@@ -73,7 +73,7 @@ func (a *Actor) start(ctx context.Context) error {
 	run, err := a.lane.servers.Stack.Spawn(ctx, localstack.Child{
 		Name:  fmt.Sprintf("lane %d %s %d", a.lane.number, a.Name, a.starts),
 		Argv:  func(addr string) []string { return a.lane.Service.Argv(launch, addr) },
-		Env:   func(addr string) []string { return append(a.lane.Service.Env(launch, addr), a.lane.settings...) },
+		Env:   func(addr string) []string { return append(a.lane.Service.Env(launch, addr), a.settings()...) },
 		Ready: a.lane.Service.Ready,
 		Dir:   a.lane.Service.Dir,
 	})
@@ -82,6 +82,14 @@ func (a *Actor) start(ctx context.Context) error {
 	}
 	a.run, a.URL, a.stopped = run, "http://"+run.Addr, false
 	return a.inReach()
+}
+
+// settings are the environment variables of this actor beside those of the service.
+func (a *Actor) settings() []string {
+	if a.lane.sweeps && a.Name == "C" {
+		return append(slices.Clone(a.lane.settings), "SHOP_SWEEP="+sweepEvery.String())
+	}
+	return a.lane.settings
 }
 
 // servers returns the names of the actor's servers among these, with all nodes of a service.

@@ -30,6 +30,8 @@ type Equipment struct {
 	Clock bool
 	// Nginx puts an nginx in front of A and B: Resends or SendsOnce; see [Scene.AskEdge]. "" = none.
 	Nginx string
+	// Sweep has C end overdue reservations every [sweepEvery]; nobody else does. See [Scene.HoldSweep].
+	Sweep bool
 	// Settings are environment variables of the replicas, "NAME=value NAME=value"; they override the lane's own. {{ttl}}
 	// stands for the TTL of the lane's locks.
 	Settings string
@@ -61,6 +63,9 @@ func (e Equipment) String() string {
 	}
 	if e.Nginx != "" {
 		b.WriteString(", an nginx that " + strings.ReplaceAll(e.Nginx, "-", " "))
+	}
+	if e.Sweep {
+		b.WriteString(", one that sweeps")
 	}
 	for _, s := range strings.Fields(e.Settings) {
 		b.WriteString(", " + s)

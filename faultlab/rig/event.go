@@ -21,6 +21,9 @@ type What string
 // The events of a scene.
 const (
 	Asked      What = "asked"    // a client sent a request
+	Reserves   What = "reserves" // a client asks for a reservation
+	Pays       What = "pays"     // for a reservation
+	Cancels    What = "cancels"  // a reservation
 	Answered   What = "answered" // the client has its answer: outcome and code
 	Held       What = "held"     // a request is held at a position
 	Passed     What = "passed"   // the held message goes on

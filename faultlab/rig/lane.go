@@ -33,6 +33,7 @@ type Lane struct {
 
 	number    int
 	settings  []string
+	sweeps    bool // see Equipment.Sweep
 	servers   *Servers
 	links     []link
 	pace      time.Duration // the longest time that a replica took for its first request
@@ -63,6 +64,7 @@ func (s *Servers) NewLane(ctx context.Context, o LaneOptions) (*Lane, error) {
 	l := &Lane{
 		settings: strings.Fields(strings.ReplaceAll(o.Equipment.Settings, "{{ttl}}", o.TTL.String())),
 		edge:     edge{resend: o.Equipment.Nginx == Resends},
+		sweeps:   o.Equipment.Sweep,
 		Service:  o.Service, TTL: o.TTL, patience: cmp.Or(o.Patience, Patience), number: o.Number, servers: s,
 		links: slices.Clone(s.links),
 		// Each request gets a new connection: a kept one might lead to a process that is dead by now.
@@ -130,6 +132,9 @@ func (l *Lane) startAll(ctx context.Context) error {
 
 func (l *Lane) actors() []*Actor { return []*Actor{l.A, l.B, l.C} }
 
+// Sweeps says that C ends overdue reservations.
+func (l *Lane) Sweeps() bool { return l.sweeps }
+
 // Product returns the product of the lane.
 func (l *Lane) Product() int64 { return firstProduct + int64(l.number) }
 
@@ -186,8 +191,12 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 
 // set sets the stock of the product.
 func (l *Lane) set(ctx context.Context, ask Ask) error {
-	return l.Service.Reset(ctx, l, Reset{Product: l.Product(), Stock: ask.Stock, Segments: ask.Segments,
-		Token: l.servers.Stack.Token})
+	err := l.Service.Reset(ctx, l, Reset{Product: l.Product(), Stock: ask.Stock, Segments: ask.Segments,
+		Rehold: ask.About.Rehold, Token: l.servers.Stack.Token})
+	if err != nil || !ask.Reserves || ask.About.Kind != "" {
+		return err
+	}
+	return l.reserveOnce(ctx, ask)
 }
 
 // warmWithin is how long the first answer of a replica may take, in addition to twice the lane's TTL: an old lock or

@@ -115,6 +115,8 @@ var looks = []struct{ table, columns, where string }{
 	{"product_stock", "id, stock, lease_seq, version, fence", "id = %d"},
 	{"orders", "id, remaining, replica, idempotency_key, fence", "product_id = %d ORDER BY created_us"},
 	{"idempotent_log", "idempotency_key, status, body", "product_id = %d ORDER BY created_us"},
+	{"reservation", "id, state", "id IN (SELECT i.reservation_id FROM reservation_item i JOIN product_stock p " +
+		"ON p.id = i.product_id AND p.run = i.run WHERE p.id = %d) ORDER BY created_us"},
 }
 
 // Tables returns the committed rows of the lane's product. It bypasses the proxies.

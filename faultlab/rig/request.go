@@ -22,8 +22,10 @@ type Pending struct {
 	done    chan struct{}
 	since   int64 // calls with a higher number came after the request
 	op      audit.Op
-	stuck   bool      // nobody was served any more, and the replica was killed, see Scene.WaitOrStuck
-	givenUp *audit.Op // the answer for which the client no longer waits, see Scene.GiveUp; nil = it waits
+	hold    audit.HoldOp // of a request about a reservation
+	made    Reservation  // see Made
+	stuck   bool         // nobody was served any more, and the replica was killed, see Scene.WaitOrStuck
+	givenUp *audit.Op    // the answer for which the client no longer waits, see Scene.GiveUp; nil = it waits
 }
 
 // NewKey returns an idempotency key that no other request of the scene has.
@@ -44,19 +46,30 @@ func (s *Scene) AskWithin(a *Actor, key string, wait time.Duration) *Pending {
 func (s *Scene) askAt(to string, a *Actor, key string, wait time.Duration) *Pending {
 	ask := s.ask
 	ask.Key, ask.Wait = key, wait
+	return s.begin(to, a, ask)
+}
+
+// begin sends a request.
+func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 	p := &Pending{done: make(chan struct{}), since: wire.LastID()}
 	s.mu.Lock()
-	p.op = audit.Op{Client: len(s.ops), Call: int64(s.now()), ProductID: ask.Product, Quantity: 1, Key: key,
+	p.op = audit.Op{Client: len(s.ops), Call: int64(s.now()), ProductID: ask.Product, Quantity: 1, Key: ask.Key,
 		Outcome: audit.Unknown}
+	p.hold = audit.HoldOp{Kind: ask.Kind, Call: p.op.Call, HoldID: ask.Hold, Quantity: 1, Outcome: audit.Unknown}
 	s.ops = append(s.ops, p)
 	s.mu.Unlock()
-	s.Note(a, Asked, "")
+	s.Note(a, asks[ask.Kind], "")
 	go func() {
-		op := s.send(to, ask)
-		op.Client, op.Call, op.ProductID, op.Quantity, op.Key = p.op.Client, p.op.Call, p.op.ProductID, p.op.Quantity, key
+		answer := s.send(to, ask)
+		op, hold := answer.op, answer.hold
+		op.Client, op.Call, op.ProductID, op.Quantity, op.Key = p.op.Client, p.op.Call, p.op.ProductID, p.op.Quantity, ask.Key
 		op.Return = int64(s.now())
+		hold.Kind, hold.Call, hold.Return, hold.Outcome, hold.Quantity = ask.Kind, op.Call, op.Return, op.Outcome, 1
+		if ask.Kind == audit.Confirm {
+			hold.PaymentID = ask.Key
+		}
 		s.mu.Lock()
-		p.op = op
+		p.op, p.hold, p.made = op, hold, answer.made
 		s.mu.Unlock()
 		s.Note(a, Answered, strings.TrimSpace(string(op.Outcome)+" "+string(op.Code)))
 		close(p.done)
@@ -64,9 +77,16 @@ func (s *Scene) askAt(to string, a *Actor, key string, wait time.Duration) *Pend
 	return p
 }
 
-// send sends a request and returns the outcome as the client knows it.
-func (s *Scene) send(to string, ask Ask) audit.Op {
-	unknown := audit.Op{Outcome: audit.Unknown}
+// answer is what came of a request, as the client knows it.
+type answer struct {
+	op   audit.Op
+	hold audit.HoldOp
+	made Reservation
+}
+
+// send sends a request and returns what came of it.
+func (s *Scene) send(to string, ask Ask) answer {
+	unknown := answer{op: audit.Op{Outcome: audit.Unknown}, hold: audit.HoldOp{HoldID: ask.Hold}}
 	req, err := s.Lane.Service.Request(to, ask)
 	if err != nil {
 		return unknown
@@ -80,7 +100,10 @@ func (s *Scene) send(to string, ask Ask) audit.Op {
 	if err != nil {
 		return unknown
 	}
-	return s.Lane.Service.Answer(res, body)
+	if ask.Kind != "" {
+		return holdAnswer(res, body, ask)
+	}
+	return answer{op: s.Lane.Service.Answer(res, body)}
 }
 
 // Done is closed when the answer has come.
@@ -103,11 +126,17 @@ func (p *Pending) Wait(ctx context.Context) error {
 // that.
 func (s *Scene) Hold(ctx context.Context, a *Actor, at Position, key string, wait time.Duration) (*Pending, *wire.Hold,
 	error) {
+	return s.holdSent(ctx, a, at, func() *Pending { return s.AskWithin(a, key, wait) })
+}
+
+// holdSent is Hold for the request that send sends.
+func (s *Scene) holdSent(ctx context.Context, a *Actor, at Position, send func() *Pending) (*Pending, *wire.Hold,
+	error) {
 	hold, err := a.Arm(at)
 	if err != nil {
 		return nil, nil, err
 	}
-	p := s.AskWithin(a, key, wait)
+	p := send()
 	hold, err = s.reached(ctx, a, at.String(), p, hold)
 	return p, hold, err
 }

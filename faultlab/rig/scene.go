@@ -29,6 +29,8 @@ type Scene struct {
 	judged  time.Time     // when the judge began to read the ledger; zero = not yet
 	bound   time.Duration
 
+	ended string // see Ended
+
 	accused string // letters added by Accuse
 	why     string
 
@@ -48,6 +50,9 @@ func (l *Lane) NewScene(ctx context.Context, ask Ask) (*Scene, error) {
 
 func (s *Scene) now() time.Duration { return time.Since(s.began) }
 
+// About is what the victim asks for.
+func (s *Scene) About() About { return s.ask.About }
+
 // Over says that the fault is over: whatever a dead holder held must be free when bound has passed.
 func (s *Scene) Over(bound time.Duration) { s.resumed, s.bound = s.now(), bound }
 
@@ -60,6 +65,9 @@ func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
 		return audit.Report{}, err
 	}
 	s.judged = time.Now()
+	if s.ask.About.Kind != "" {
+		return s.judgeHolds(ctx)
+	}
 	ledger, err := s.Lane.Ledger(ctx)
 	if err != nil {
 		return audit.Report{}, err

@@ -54,6 +54,7 @@ type Launch struct {
 type Reset struct {
 	Product, Stock int64
 	Segments       int
+	Rehold         bool // see [About]
 	Token          string
 }
 
@@ -70,6 +71,16 @@ type Ask struct {
 	Session bool
 	// Outlive is how long a lock of the mode may outlive its holder.
 	Outlive time.Duration
+
+	// About is what the victim of a schedule asks for. Reserves says that the mode holds units: a product has had a
+	// reservation before it is deducted from, since the first one locks the product's row.
+	About    About
+	Reserves bool
+
+	// Kind is what this request asks for, about the reservation Hold, or one that it makes, for so long.
+	Kind audit.HoldKind
+	Hold string
+	For  time.Duration
 
 	Key  string        // Idempotency-Key; "" = none
 	Wait time.Duration // how long to wait for a lock

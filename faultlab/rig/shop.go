@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"lastitem/internal/api"
@@ -19,8 +20,8 @@ import (
 // less: a client that gives up makes a lost reply of them.
 const Patience = 55 * time.Second
 
-// Shop is lastitem's own service, run from binary. What a replica does by itself is switched off (health, purges), so
-// that the wire carries requests only, and its clients wait longer than any schedule holds an answer.
+// Shop is lastitem's own service, run from binary. What a replica does by itself is switched off (health, purges,
+// sweeps), so that the wire carries requests only, and its clients wait longer than any schedule holds an answer.
 func Shop(binary string) Service {
 	return Service{
 		Argv:    func(Launch, string) []string { return []string{binary, "serve"} },
@@ -41,7 +42,7 @@ func shopEnv(l Launch, addr string) []string {
 		"SHOP_REDIS_PREFIX=lane" + strconv.Itoa(l.Lane) + ":",
 		"SHOP_LOCK_TTL=" + l.TTL.String(),
 		"SHOP_CONNS=8",
-		"SHOP_HEALTH_INTERVAL=0", "SHOP_PURGE_INTERVAL=0",
+		"SHOP_HEALTH_INTERVAL=0", "SHOP_PURGE_INTERVAL=0", "SHOP_SWEEP=0",
 		"GOMAXPROCS=2", "GOGC=400",
 	}
 	for _, patient := range []string{"WORK", "REDIS", "SQL", "SETTLE", "ETCD", "CONSUL"} {
@@ -96,6 +97,9 @@ func shopReset(ctx context.Context, l *Lane, r Reset) error {
 	case r.Segments > 0:
 		body = fmt.Sprintf(`{"stock":%d,"segments":%d}`, r.Stock, r.Segments)
 	}
+	if r.Rehold {
+		body = strings.TrimSuffix(body, "}") + `,"late":"rehold"}`
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, fmt.Sprintf("%s/products/%d/stock", l.C.URL, r.Product),
 		bytes.NewBufferString(body))
 	if err != nil {
@@ -108,6 +112,9 @@ func shopReset(ctx context.Context, l *Lane, r Reset) error {
 }
 
 func shopRequest(replica string, a Ask) (*http.Request, error) {
+	if a.Kind != "" {
+		return holdRequest(replica, a)
+	}
 	query := url.Values{"product_id": {strconv.FormatInt(a.Product, 10)},
 		"wait_ms": {strconv.FormatInt(a.Wait.Milliseconds(), 10)}}
 	if a.Store != "" {

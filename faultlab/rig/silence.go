@@ -98,7 +98,7 @@ func silence(events []Event, asked map[string]map[string][]span, renews bool) (l
 	held, last := map[string][]hold{}, map[string]time.Duration{}
 	for _, e := range events {
 		switch e.What {
-		case Asked:
+		case Asked, Reserves, Pays, Cancels:
 			last[e.Actor] = e.At
 		case Held:
 			h := hold{span{from: e.At, lock: strings.Contains(e.Text, lockPrefix)}, e.At}

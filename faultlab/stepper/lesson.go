@@ -23,6 +23,8 @@ type Lesson struct {
 	Moral text.Text `json:"moral"`
 	// Way is a schedule that reaches the aim; "" = no schedule does, and the lesson teaches just that.
 	Way string `json:"way"`
+	// Asks is what A and B ask for, of a reservation of the last unit that was made before; nil = each wants to buy.
+	Asks []rig.Kind `json:"asks,omitempty"`
 
 	renews  bool // the mode renews its locks while its process runs
 	reached func(*play) bool
@@ -47,6 +49,12 @@ func oversold(p *play) bool { return int64(len(p.orders)) > p.lesson.Stock }
 
 // charged is an aim: one request of a client, sent twice, has become two orders.
 func charged(p *play) bool { return p.most() > 1 }
+
+// returned is an aim: more units are in stock than there were.
+func returned(p *play) bool { return p.stock > p.lesson.Stock }
+
+// promised is an aim: more units are ordered and held than there were.
+func promised(p *play) bool { return int64(len(p.orders)+p.stores.held()) > p.lesson.Stock }
 
 // stolen is an aim: a client has deleted the other client's lock while the other client's request is in flight.
 func stolen(p *play) bool { return p.foreign }

@@ -1,6 +1,7 @@
 package stepper
 
 import (
+	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/text"
 )
@@ -110,5 +111,31 @@ var lessons = []Lesson{
 		Hint: text.Of("Which of the two is committed without the other: the order or the row of its key?"),
 		Moral: text.Of("Neither can be committed without the other, and the key is unique: the second transaction finds " +
 			"the row, or waits for it. Wherever an answer is lost, asking again is safe."),
+	},
+	{
+		Name: "cancelled-twice", Mode: "reserve-naive", Store: api.SQL, Stock: 1, Way: "aaaaaaaabbbbbbbbbbbbbaaaaa", reached: returned,
+		Asks:  []rig.Kind{rig.Cancel, rig.Cancel},
+		Title: text.Of("Give one unit back twice"),
+		Story: text.Of("A reservation holds the last unit until its buyer pays. The buyer clicks \"cancel\" twice, and the " +
+			"two requests reach two replicas. Each finds the mode of the reservation by a first read, reads the reservation, " +
+			"checks that it is held, then writes \"cancelled\" and adds the unit to the stock."),
+		Aim:  text.Of("Two units in stock, though there was one."),
+		Hint: text.Of("Let both read \"held\" twice (the first read only finds the mode) before either of them writes."),
+		Moral: text.Of("Both found the reservation held, so both gave the unit back, and the next two buyers can get it. " +
+			"The write must ask for the state that it leaves: UPDATE … WHERE state = 'held'. If it changes no row, somebody " +
+			"else was first, and nothing is given back (reserve-sql)."),
+	},
+	{
+		Name: "paid-too-late", Mode: "reserve-naive", Store: api.SQL, Stock: 1, Way: "aaaaaaaaxbbbbbbbbbaaaaaa", reached: promised,
+		Asks:  []rig.Kind{rig.Confirm, rig.Reserve},
+		Title: text.Of("Pay when it is too late"),
+		Story: text.Of("The last unit is reserved for A until a deadline, and A pays. B wants to reserve the unit too. The " +
+			"confirm reads the reservation, checks that it is held and not overdue, then writes \"confirmed\" and the order. " +
+			"When the deadline passes, the unit goes back to the stock."),
+		Aim: text.Of("One unit, two buyers: A has an order for it, and B has reserved it."),
+		Hint: text.Of("Let the deadline pass when A has read \"held\" twice (the first read only finds the mode) and has not " +
+			"written. Then the unit is there for B."),
+		Moral: text.Of("A's check was right when it was made. The write must ask for the state and the deadline that it " +
+			"leaves. A payment that comes too late then changes no row, and is refunded (reserve-sql)."),
 	},
 }

@@ -20,7 +20,8 @@ const (
 	kill     = "k" // the process is killed (SIGKILL)
 	askAgain = "r" // the client repeats its request, with the same idempotency key
 
-	expire = "x" // every lock with a TTL expires, unless its holder is alive to renew it
+	// Every lock with a TTL expires, unless its holder is alive to renew it; or the deadline of the reservation passes.
+	expire = "x"
 )
 
 // maxMoves is the greatest length of a schedule.
@@ -58,6 +59,9 @@ type client struct {
 	letter string // "a"
 	actor  *rig.Actor
 	gate   *rig.Gate
+	wants  rig.Kind // of the reservation that was made before; "" = to buy
+	of     rig.Reservation
+	key    string
 
 	request *rig.Pending
 	asked   int
@@ -102,7 +106,12 @@ func (c *client) ask(ctx context.Context, s *rig.Scene) error {
 		}
 	}
 	c.asked++
-	c.phase, c.at, c.request = Waiting, nil, s.Ask(c.actor, "order-"+c.name)
+	c.phase, c.at = Waiting, nil
+	if c.wants != "" {
+		c.request = s.AskHoldAgain(c.actor, c.wants, c.of, c.key)
+	} else {
+		c.request = s.Ask(c.actor, c.key)
+	}
 	return c.settle(ctx, rig.Still)
 }
 

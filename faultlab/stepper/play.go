@@ -17,6 +17,7 @@ type play struct {
 	lane    *rig.Lane
 	lesson  Lesson
 	scene   *rig.Scene
+	held    rig.Reservation // made before the clients' requests, see Lesson.Asks
 	clients []*client
 	start   Stores
 	steps   []Step
@@ -48,8 +49,20 @@ func begin(ctx context.Context, lane *rig.Lane, before *play, l Lesson) (*play, 
 		return nil, err
 	}
 	p := &play{lane: lane, lesson: l, scene: scene, owners: map[string]string{}, won: -1}
-	for _, a := range []*rig.Actor{lane.A, lane.B} {
-		c := &client{name: a.Name, letter: strings.ToLower(a.Name), actor: a, gate: a.Gate(unremarkable)}
+	if l.Asks != nil {
+		first := scene.AskHoldAgain(lane.C, rig.Reserve, rig.Reservation{}, "")
+		if err := first.Wait(ctx); err != nil {
+			return nil, err
+		}
+		p.held = first.Made()
+	}
+	for i, a := range []*rig.Actor{lane.A, lane.B} {
+		c := &client{name: a.Name, letter: strings.ToLower(a.Name), actor: a, gate: a.Gate(unremarkable),
+			key: "order-" + a.Name}
+		if l.Asks != nil {
+			// The row of a payment outlives the schedule, so that the key is one that no other schedule has.
+			c.wants, c.of, c.key = l.Asks[i], p.held, scene.NewKey()
+		}
 		p.clients = append(p.clients, c)
 		if err := c.ask(ctx, scene); err != nil {
 			return nil, err
@@ -84,9 +97,14 @@ func (p *play) moves() []string {
 func (p *play) move(ctx context.Context, move string) (possible bool, err error) {
 	step := Step{Move: move}
 	var mover *client
-	if move == expire {
+	switch {
+	case move == expire && p.lesson.Asks != nil:
+		if possible, err = p.scene.PassDeadline(ctx, p.held); !possible {
+			return false, err
+		}
+	case move == expire:
 		step.Renewed, err = p.expire(ctx)
-	} else {
+	default:
 		mover = p.clients[strings.Index("ab", move[:1])]
 		verb := move[1:]
 		if !slices.Contains(mover.can(), verb) {

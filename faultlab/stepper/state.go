@@ -83,10 +83,14 @@ func (p *play) state() *State {
 	return s
 }
 
-// answer returns the answer to a client's request, "ok" or "refused sold_out"; "" = the client still waits.
+// answer returns the answer to a client's request, "ok" or "refused sold_out"; "" = the client still waits. About a
+// reservation it is what was asked for, as "cancel", and not "ok".
 func (c *client) answer() string {
 	if c.phase != Answered {
 		return ""
+	}
+	if c.request.Made().ID != "" { // the answer is a good one about a reservation
+		return string(c.wants)
 	}
 	op := c.request.Op()
 	return strings.TrimSpace(string(op.Outcome) + " " + string(op.Code))
@@ -121,6 +125,18 @@ func look(ctx context.Context, lane *rig.Lane, l Lesson) (s Stores, err error) {
 	return s, nil
 }
 
+// held returns how many reservations are held.
+func (s Stores) held() (n int) {
+	for _, t := range s.SQL {
+		for _, row := range t.Rows {
+			if t.Name == "reservation" && row[1] == "held" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // values returns the keys in Redis with their values, without TTLs.
 func (s Stores) values() map[string]string {
 	all := map[string]string{}
@@ -144,14 +160,17 @@ var (
 	uuid      = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{6}([0-9a-f]{6})`)
 	script    = regexp.MustCompile(`EVALSHA ["']([^:;"]*?)[:;"'](?: .*["'])?(?: |$)`)
 	inserted  = regexp.MustCompile(`(INSERT (?:IGNORE )?INTO \w+) \([^()]*\)`)
+	holdRead  = regexp.MustCompile(`SELECT id, .* FROM reservation WHERE`)
+	holdItems = regexp.MustCompile(`SELECT i\..* FROM reservation_item .* WHERE`)
+	labKey    = regexp.MustCompile(`lab-\d+-\d+-(\d+)`) // see rig.Scene.NewKey
 	orderJSON = regexp.MustCompile(`\{"id":"[^{}]*\}`)
 )
 
 // maxText is the greatest length of the text of a command or a value.
 const maxText = 400
 
-// short returns a command or a value in readable form: of an order the essentials, of an id the last digits, and
-// nothing about the lane.
+// short returns a command or a value in readable form: of an order and of a read of a reservation the essentials, of an
+// id the last digits, and nothing about the lane.
 func short(text string) string {
 	text = orderJSON.ReplaceAllStringFunc(text, func(found string) string {
 		var order struct {
@@ -169,6 +188,9 @@ func short(text string) string {
 		return fmt.Sprintf("{order %s by %s%s}", order.ID, order.Replica, left)
 	})
 	text = inserted.ReplaceAllString(uuid.ReplaceAllString(text, "…$1"), "$1 (…)")
+	text = holdRead.ReplaceAllString(text, "SELECT state, expires_us, … FROM reservation WHERE")
+	text = holdItems.ReplaceAllString(text, "SELECT … FROM reservation_item … WHERE")
+	text = labKey.ReplaceAllString(text, "key-$1")
 	text = script.ReplaceAllString(text, "EVALSHA '$1' ")
 	text = strings.NewReplacer("lane0:", "", "lane#:", "", "{#}", "{1001}", "_binary'", "'").Replace(text)
 	if runes := []rune(text); len(runes) > maxText {

@@ -119,8 +119,8 @@ func testWays(t *testing.T, s *Stepper) {
 			}
 		})
 	}
-	if len(lessons) != 10 || without != 2 {
-		t.Errorf("%d lessons, %d of which cannot be won; want 10 and 2", len(lessons), without)
+	if len(lessons) != 12 || without != 2 {
+		t.Errorf("%d lessons, %d of which cannot be won; want 12 and 2", len(lessons), without)
 	}
 }
 

@@ -29,6 +29,8 @@ type Answers struct {
 	// At is when the first of them was answered, by the replica's clock, since 1970.
 	At    int64 `json:"at"`
 	Count int64 `json:"count"`
+	// Held says that the units were held for a buyer. With a reserving mode, an answer without it is a payment.
+	Held bool `json:"held,omitempty"`
 	// Remaining is the stock that the last of them left; absent where nobody knows it.
 	Remaining *int64 `json:"remaining,omitempty"`
 	// Locks is how many of them had a critical section under a lock. Wait and Hold sum up how long these waited for their

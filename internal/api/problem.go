@@ -118,8 +118,8 @@ type Problem struct {
 	ProductID int64  `json:"product_id,omitempty"`
 	Requested *int64 `json:"requested,omitempty"`
 	Available *int64 `json:"available,omitempty"`
-	// State goes with the codes of a reservation that has ended, and Refund with every problem of a confirm: true, false or
-	// "unknown". Holders goes with limit_reached: the reservations that the buyer has.
+	// State goes with the codes of a reservation that has ended, and Refund with every problem of a confirm: true, false
+	// or "unknown". Holders goes with limit_reached: the reservations that the buyer has.
 	State   string   `json:"state,omitempty"`
 	Refund  Refund   `json:"refund,omitempty"`
 	Holders []string `json:"holders,omitempty"`

@@ -202,6 +202,8 @@ func (p *picture) count(a api.Answers) {
 	}
 	b := &p.bins[at]
 	switch {
+	case a.Code == "" && a.Held: // sold is what is paid
+		b.left(a.Remaining, a.At)
 	case a.Code == "":
 		b.accepted += a.Count
 		b.left(a.Remaining, a.At)

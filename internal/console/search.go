@@ -98,7 +98,7 @@ func leads(n ast.Node, source []byte) bool {
 }
 
 // outcome matches a cell of a claims table. Without its row and column it says nothing.
-var outcome = regexp.MustCompile(`^[\s()./–OLDXA]*$`)
+var outcome = regexp.MustCompile(`^[\s()./–OLDXABU]*$`)
 
 // plain is the text of a node, without its markup.
 func plain(n ast.Node, source []byte) string {
@@ -227,8 +227,8 @@ func (b *Book) score(s section, lang string, words []string) int {
 	return total
 }
 
-// excerpt cuts so many runes of the text on both sides of the first of the words that it has. It begins and ends between
-// words, with a sign where more text follows.
+// excerpt cuts so many runes of the text on both sides of the first of the words that it has. It begins and ends
+// between words, with a sign where more text follows.
 func excerpt(text string, words []string, around int) (before, match, after string) {
 	runes, lower := []rune(text), []rune(strings.ToLower(text))
 	for _, w := range words {

@@ -57,7 +57,7 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 	c.Writer.Header()["Server-Timing"] = serverTiming(spans)
 	out := h.deducted(c, t, receipt, err)
 	if len(h.tap.list()) > 0 {
-		h.tap.done(finished{trace, spans, number, time.Now().UnixMicro(), out.code, receipt.Remaining})
+		h.tap.done(finished{trace, spans, number, time.Now().UnixMicro(), out.code, false, receipt.Remaining})
 	}
 	if h.Answered != nil {
 		h.Answered(step.Answered{

@@ -257,6 +257,13 @@ func TestTapCounts(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s at %d: %d, %d locks, wait %d, longest %d", x.Mode, x.Code, x.At, x.Count,
 			x.Locks, x.Wait, x.Longest))
 	}
+	left := int64(4)
+	tap.doneHold("r", 7, finished{held: true, remaining: &left})
+	tap.doneHold("r", 7, finished{})
+	if held, _ := w.take(); len(held.Answers) != 2 || !held.Answers[0].Held || *held.Answers[0].Remaining != left ||
+		held.Answers[1].Held || held.Answers[1].Mode != "r" || len(held.Finished) > 0 {
+		t.Errorf("a hold and its payment: %+v, want a count of each", held)
+	}
 	want := []string{
 		"a  at 1000: 2, 2 locks, wait 20, longest 10", "b  at 1001: 1, 0 locks, wait 0, longest 0",
 		"a sold_out at 1002: 2, 2 locks, wait 20, longest 10", "a  at 6000: 1, 1 locks, wait 10, longest 10",

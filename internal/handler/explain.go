@@ -31,14 +31,14 @@ var explanations = map[api.Code]text.Text{
 		"release; set its stock again, and hold by a mode that reserves"),
 	api.ReservationExpired: text.Of("the deadline has passed, or the stock was set anew: the units are given back; a " +
 		"payment must go back to its buyer where refund is true"),
-	api.ReservationCancelled: text.Of("the reservation was cancelled: the units are given back; a payment must go back to " +
-		"its buyer where refund is true"),
+	api.ReservationCancelled: text.Of("the reservation was cancelled: the units are given back; a payment must go " +
+		"back to its buyer where refund is true"),
 	api.ReservationConfirmed: text.Of("the reservation is an order already: it stays as it is, and a payment other than " +
 		"its own must go back to its buyer where refund is true"),
 	api.UnknownReservation: text.Of("there is no such reservation, or it ended so long ago that it is forgotten"),
 	api.UnknownOrder:       text.Of("the product has no such order since its stock was set"),
-	api.LimitReached: text.Of("the buyer would hold or have more units of the product than it allows; units that he gives " +
-		"back count no more"),
+	api.LimitReached: text.Of("the buyer would hold or have more units of the product than it allows; units that he " +
+		"gives back count no more"),
 	api.UnknownProduct: text.Of("none of the stores that were asked has this product; PUT /products/{id}/stock " +
 		"creates it in every store"),
 	api.UnknownMode:    text.Of("there is no such mode; GET /modes lists them"),

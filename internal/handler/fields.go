@@ -95,7 +95,8 @@ var extensionFields = fields[int64]{
 	{"hold_ms", between(stock.MinHold.Milliseconds(), stock.MaxHold.Milliseconds(), func(ms *int64, n int64) { *ms = n })},
 }
 
-// returnFields are the fields of a return. There is no default: whether units can be sold again is for the sender to say.
+// returnFields are the fields of a return. There is no default: whether units can be sold again is for the sender to
+// say.
 var returnFields = fields[bool]{{"restock", func(restock *bool, name string, v value) (err error) {
 	*restock, err = v.yes(name)
 	return err

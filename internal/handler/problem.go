@@ -57,8 +57,8 @@ var problems = []struct {
 	{err: stock.ErrHoldEnded, code: api.ReservationExpired}, // endedCode tells the three apart
 	{err: stock.ErrNoHold, code: api.UnknownReservation},
 	{err: stock.ErrNoOrder, code: api.UnknownOrder},
-	{err: stock.ErrPaymentReused, code: api.KeyReused, detail: "this payment was for another reservation, and its answer " +
-		"there stands"},
+	{err: stock.ErrPaymentReused, code: api.KeyReused, detail: "this payment was for another reservation, and its " +
+		"answer there stands"},
 	{err: stock.ErrUnknownProduct, code: api.UnknownProduct},
 	{err: stock.ErrUnknownMode, code: api.UnknownMode},
 	{err: stock.ErrInvalid, code: api.InvalidRequest},
@@ -196,8 +196,8 @@ func (h *Handler) failHeld(c *gin.Context, err error) api.Code {
 	return h.refuse(c, p)
 }
 
-// failPaid answers a confirm with the problem of err, and says whether the payment must go back. Where nothing was decided
-// about it that is not known: the same confirm must be repeated first.
+// failPaid answers a confirm with the problem of err, and says whether the payment must go back. Where nothing was
+// decided about it that is not known: the same confirm must be repeated first.
 func (h *Handler) failPaid(c *gin.Context, err error) api.Code {
 	p := problemOf(err, c.Request.URL.EscapedPath())
 	h.report(c, p.Code, err)

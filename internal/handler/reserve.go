@@ -24,7 +24,8 @@ type reservation struct {
 
 // readReservation reads the input of a hold.
 func readReservation(r *http.Request, w http.ResponseWriter) (reservation, error) {
-	in := reservation{product: defaultProduct, quantity: 1, holdMS: stock.DefaultHold.Milliseconds(), waitMS: defaultWaitMS}
+	in := reservation{product: defaultProduct, quantity: 1, waitMS: defaultWaitMS,
+		holdMS: stock.DefaultHold.Milliseconds()}
 	d := decoder[reservation]{fields: reservationFields, into: &in}
 	if err := d.read(r, w); err != nil {
 		return in, err
@@ -66,14 +67,18 @@ func (h *Handler) reserve(c *gin.Context) outcome {
 		For: time.Duration(in.holdMS) * time.Millisecond, Held: held,
 	})
 	if err != nil {
-		return outcome{mode: mode, code: h.failHeld(c, err)}
+		out := outcome{mode: mode, code: h.failHeld(c, err)}
+		h.tap.doneHold(mode, in.product, finished{code: out.code, held: true})
+		return out
 	}
 	a := r.Stored
 	if a == nil {
 		made := held(r.Hold, r.Remaining)
 		a = &made
 	}
-	if r.Replayed {
+	if !r.Replayed {
+		h.tap.doneHold(mode, in.product, finished{held: true, remaining: r.Remaining})
+	} else {
 		c.Writer.Header()[api.HeaderReplayed] = yes
 		h.metrics.replays.WithLabelValues(mode).Inc()
 	}
@@ -105,6 +110,9 @@ func (h *Handler) confirm(c *gin.Context) outcome {
 	}
 	body := reservationOf(e.Hold)
 	body.OrderID, body.Refund = e.OrderID, api.RefundNo
+	if !e.Replay && len(e.Hold.Items) > 0 {
+		h.tap.doneHold(e.Hold.Mode, e.Hold.Items[0].ProductID, finished{})
+	}
 	return h.sendReservation(c, body, e.Replay, nil)
 }
 

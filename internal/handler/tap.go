@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"lastitem/internal/api"
 	"lastitem/internal/step"
@@ -49,6 +50,7 @@ type finished struct {
 	number    int64 // of the request
 	at        int64 // when it was answered, in microseconds since 1970
 	code      api.Code
+	held      bool // see api.Answers
 	remaining *int64
 }
 
@@ -89,6 +91,17 @@ func (t *tap) list() []*watcher {
 	return nil
 }
 
+// doneHold counts a hold, or its payment, for the watchers. It has no critical section and no steps.
+func (t *tap) doneHold(mode string, product int64, f finished) {
+	f.at = time.Now().UnixMicro()
+	for _, w := range t.list() {
+		f.trace = &step.Trace{Mode: mode, ProductID: product}
+		w.mu.Lock()
+		w.count(f, api.Section{})
+		w.mu.Unlock()
+	}
+}
+
 // done gives a deduction to the watchers.
 func (t *tap) done(f finished) {
 	var few [16]step.Passed // on the stack
@@ -127,7 +140,7 @@ func (w *watcher) answers(f finished) *api.Answers {
 	all := w.next.Answers
 	for i := len(all) - 1; i >= max(0, len(all)-lookBack); i-- {
 		a := &all[i]
-		if a.Code == f.code && a.ProductID == f.trace.ProductID && a.Mode == f.trace.Mode && f.at-a.At < api.AnswersWithin {
+		if a.Code == f.code && a.Held == f.held && a.ProductID == f.trace.ProductID && a.Mode == f.trace.Mode && f.at-a.At < api.AnswersWithin {
 			return a
 		}
 	}
@@ -135,7 +148,7 @@ func (w *watcher) answers(f finished) *api.Answers {
 		return nil
 	}
 	w.next.Answers = append(w.next.Answers, api.Answers{Mode: f.trace.Mode, ProductID: f.trace.ProductID, Code: f.code,
-		At: f.at})
+		Held: f.held, At: f.at})
 	return &w.next.Answers[len(all)]
 }
 

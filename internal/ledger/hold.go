@@ -37,8 +37,8 @@ type Hold struct {
 	Buyer         string // "" = not given
 	State         HoldState
 	Late          string
-	// Times are microseconds since the epoch by the store's clock. ExtendedMicros is when the one extension was granted, 0 =
-	// not yet.
+	// Times are microseconds since the epoch by the store's clock. ExtendedMicros is when the one extension was granted, 0
+	// = not yet.
 	ExpiresMicros, ExtendedMicros, CreatedMicros, ChangedMicros int64
 	Items                                                       []HoldItem
 }

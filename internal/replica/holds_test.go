@@ -62,7 +62,8 @@ func (h heldShop) left(want int) {
 	h.Helper()
 	store := strings.TrimPrefix(h.mode, "reserve-")
 	path := fmt.Sprintf("/products/%d", h.product)
-	if got := send(h.T, h.r, http.MethodGet, path, "", http.StatusOK); !strings.Contains(got, fmt.Sprintf(`"%s":%d`, store, want)) {
+	got := send(h.T, h.r, http.MethodGet, path, "", http.StatusOK)
+	if !strings.Contains(got, fmt.Sprintf(`"%s":%d`, store, want)) {
 		h.Errorf("%s, want %d left in %s", got, want, store)
 	}
 	if got := send(h.T, h.r, http.MethodGet, path+"/audit", "", http.StatusOK); strings.Contains(got, "BROKEN") {

@@ -98,7 +98,8 @@ func (r *Replica) build(c Config, o Options) (err error) {
 	r.serviceLocks(c, &on.Lockers, steps)
 	r.Shop, err = shop.New(on, shop.Options{
 		Replica: c.Replica, Steps: steps, Log: r.log, Work: c.WorkTimeout, Settle: c.SettleTimeout,
-		KeepKeys: idempotency.Retention(c.KeepKeys), Sweep: c.Sweep, KeepHolds: c.KeepHolds, Gauge: gauges(registry), Repeated: repeats(registry),
+		KeepKeys: idempotency.Retention(c.KeepKeys), Sweep: c.Sweep, KeepHolds: c.KeepHolds,
+		Gauge: gauges(registry), Repeated: repeats(registry),
 	}, stock.Modes())
 	if err != nil {
 		return err

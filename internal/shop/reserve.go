@@ -40,7 +40,9 @@ func (s *Shop) Reserve(ctx context.Context, mode string, req stock.ReserveReques
 	if !ok {
 		return stock.Reserved{}, fmt.Errorf("%w: mode %s", stock.ErrHoldUnsupported, mode)
 	}
-	return settled(ctx, s, req.Wait, func(ctx context.Context) (stock.Reserved, error) { return reserver.Reserve(ctx, req) })
+	return settled(ctx, s, req.Wait, func(ctx context.Context) (stock.Reserved, error) {
+		return reserver.Reserve(ctx, req)
+	})
 }
 
 // settled runs one transaction of a reservation, again while the store decides for another one, for as long as wait.
@@ -141,8 +143,8 @@ func (s *Shop) Extend(ctx context.Context, id string, hold time.Duration) (ledge
 }
 
 // change runs a change of a reservation. It has begun to write from the start: a lost answer leaves it unknown.
-func (s *Shop) change(ctx context.Context, id string, do func(context.Context, holds) (ledger.Ended, error)) (ledger.Ended,
-	error) {
+func (s *Shop) change(ctx context.Context, id string,
+	do func(context.Context, holds) (ledger.Ended, error)) (ledger.Ended, error) {
 	h, err := s.holdsOf(id)
 	if err != nil {
 		return ledger.Ended{}, err
@@ -212,5 +214,7 @@ func (s *Shop) Reservations(ctx context.Context, at stock.Store, product int64, 
 	if err != nil {
 		return ledger.Holds{}, err
 	}
-	return settled(ctx, s, 0, func(ctx context.Context) (ledger.Holds, error) { return h.Reservations(ctx, product, after) })
+	return settled(ctx, s, 0, func(ctx context.Context) (ledger.Holds, error) {
+		return h.Reservations(ctx, product, after)
+	})
 }

@@ -38,8 +38,8 @@ type Options struct {
 	Settle time.Duration
 	// KeepKeys is the minimum time for which an idempotency key is kept; 0 = forever.
 	KeepKeys idempotency.Retention
-	// Sweep is the mean time between two sweeps of overdue reservations; 0 = this process sweeps none. KeepHolds is for how
-	// long an ended reservation that a payment came for is kept; 0 = forever.
+	// Sweep is the mean time between two sweeps of overdue reservations; 0 = this process sweeps none. KeepHolds is for
+	// how long an ended reservation that a payment came for is kept; 0 = forever.
 	Sweep     time.Duration
 	KeepHolds time.Duration
 	// Gauge registers a metric whose value read returns; nil = no metrics.

@@ -31,6 +31,9 @@ type sweeper struct {
 
 // startSweeper sweeps every [Options.Sweep] until the shop is closed.
 func (s *Shop) startSweeper() {
+	if s.backends.Redis != nil {
+		s.backends.Redis.KeepHolds(s.options.KeepHolds)
+	}
 	if s.options.Sweep <= 0 || s.backends.SQL == nil && s.backends.Redis == nil {
 		return
 	}
@@ -67,9 +70,10 @@ func (s *Shop) startSweeper() {
 func (w *sweeper) sweep(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, sweepLimit)
 	defer cancel()
+	var overdue time.Duration
 	var err error
 	if w.backends.SQL != nil && w.backends.down(nil, stock.NeedSQL) == nil {
-		err = w.sweepSQL(ctx)
+		overdue, err = w.sweepSQL(ctx)
 	}
 	if w.backends.Redis != nil && w.backends.down(nil, stock.NeedRedis) == nil {
 		for seen := sweepBatch; seen == sweepBatch && ctx.Err() == nil; {
@@ -77,13 +81,17 @@ func (w *sweeper) sweep(ctx context.Context) {
 			seen, one = w.backends.Redis.Sweep(ctx, sweepBatch, w.options.Replica)
 			err = errors.Join(err, one)
 		}
+		late, one := w.backends.Redis.Overdue(ctx)
+		overdue, err = max(overdue, late), errors.Join(err, one)
 	}
+	w.overdue.Store(int64(overdue))
 	if err != nil && ctx.Err() == nil && w.options.Log != nil {
 		w.options.Log.LogAttrs(ctx, slog.LevelWarn, "sweep of reservations", slog.Any("err", err))
 	}
 }
 
-func (w *sweeper) sweepSQL(ctx context.Context) error {
+// sweepSQL returns for how long the oldest reservation that is overdue still has been so.
+func (w *sweeper) sweepSQL(ctx context.Context) (time.Duration, error) {
 	db := w.backends.SQL
 	var errs []error
 	for after, full := (store.Due{}), true; full && ctx.Err() == nil; {
@@ -92,11 +100,10 @@ func (w *sweeper) sweepSQL(ctx context.Context) error {
 		errs = append(errs, err)
 	}
 	overdue, err := db.Overdue(ctx)
-	w.overdue.Store(int64(overdue))
 	errs = append(errs, err)
 	if time.Since(w.purged) > purgeHolds && w.options.KeepHolds > 0 {
 		w.purged = time.Now()
 		errs = append(errs, db.PurgeHolds(ctx, keepEnded, w.options.KeepHolds))
 	}
-	return errors.Join(errs...)
+	return overdue, errors.Join(errs...)
 }

@@ -18,7 +18,8 @@ func (m Mode) Doc() (text.Text, error) {
 }
 
 // Hazards names the columns of the claims table, in its order.
-var Hazards = []string{"threads", "replicas", "slow", "late", "pause", "crash", "failover", "retry", "late-write", "expiry"}
+var Hazards = []string{"threads", "replicas", "slow", "late", "pause", "crash", "failover", "retry", "late-write",
+	"expiry"}
 
 // Row returns the claims of a mode in the order of [Hazards]. What holds nothing cannot expire.
 func (c Claims) Row() []string {

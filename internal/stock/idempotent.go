@@ -105,8 +105,8 @@ func fingerprint(req Request) ([]byte, error) {
 	}{req.Items, req.Store})
 }
 
-// take does the conditional update and inserts the order. If a cart is refused, the items taken before the short one are
-// rolled back, and the key stays.
+// take does the conditional update and inserts the order. If a cart is refused, the items taken before the short one
+// are rolled back, and the key stays.
 func (i idempotentDeductor) take(ctx context.Context, tx *store.Tx, req Request) (r Receipt, refusal, err error) {
 	d, cart := i.deps, len(req.Items) > 1
 	if cart {

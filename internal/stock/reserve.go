@@ -15,8 +15,8 @@ import (
 	"lastitem/internal/store"
 )
 
-// A reserving mode holds units for a buyer until a deadline. A payment makes an order of them; a cancel, or the deadline,
-// gives them back:
+// A reserving mode holds units for a buyer until a deadline. A payment makes an order of them; a cancel, or the
+// deadline, gives them back:
 //
 //	held ── confirm, before the deadline ─> confirmed
 //	     ── cancel ─> cancelled (units back)          ── deadline ─> expired (units back)

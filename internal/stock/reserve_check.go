@@ -24,8 +24,8 @@ var reserveCheck = Mode{
 
 var bySum = store.Way{Kind: store.WayCounted, Take: takeOfSum, Give: giveNothing}
 
-// takeOfSum compares and writes nothing: the row that its caller inserts is the taking. A reservation's row is in the sum
-// already, an order's is not yet.
+// takeOfSum compares and writes nothing: the row that its caller inserts is the taking. A reservation's row is in the
+// sum already, an order's is not yet.
 func takeOfSum(tx *store.Tx, id string, item ledger.HoldItem) (*int64, bool, error) {
 	free, err := tx.Free(item)
 	if ledger.IsHold(id) {

@@ -18,8 +18,8 @@ import (
 //	sweep     the overdue ones: count + 1 ── one script
 var reserveRedis = Mode{
 	Name: "reserve-redis",
-	Title: text.Of("hold, confirm, cancel and sweep are a script each, over the keys of one slot, by the clock of Redis; " +
-		"a sale without a hold is redis-lua's"),
+	Title: text.Of("hold, confirm, cancel and sweep are a script each, over the keys of one slot, by the clock of " +
+		"Redis; a sale without a hold is redis-lua's"),
 	Needs:    []Backend{NeedRedis},
 	Stores:   []Store{Redis},
 	Reserves: true,

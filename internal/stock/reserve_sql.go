@@ -7,16 +7,16 @@ import (
 )
 
 // reserveSQL holds a unit as sql-atomic sells one: stock = stock - n WHERE stock >= n, together with the reservation's
-// row, in one transaction. A confirm, a cancel and the sweep lock the reservation, read the clock after that, and change
-// its state by an UPDATE that names the state and the deadline that it leaves: the one that changes the row has won, and
-// only it gives units back or makes an order.
+// row, in one transaction. A confirm, a cancel and the sweep lock the reservation, read the clock after that, and
+// change its state by an UPDATE that names the state and the deadline that it leaves: the one that changes the row has
+// won, and only it gives units back or makes an order.
 //
 //	A   hold ── pays for a while ──── confirm: UPDATE ... WHERE state = 'held': one row ── order
 //	sweep        the deadline ········ waits for the row ──────── state = 'confirmed': nothing to do
 var reserveSQL = Mode{
 	Name: "reserve-sql",
-	Title: text.Of("hold: conditional update and a reservation, one transaction; its end: UPDATE ... WHERE state = 'held', " +
-		"by the database's clock"),
+	Title: text.Of("hold: conditional update and a reservation, one transaction; its end: UPDATE ... WHERE state = " +
+		"'held', by the database's clock"),
 	Needs:    []Backend{NeedSQL},
 	Stores:   []Store{SQL},
 	Cart:     true,

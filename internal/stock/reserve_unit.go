@@ -7,8 +7,8 @@ import (
 )
 
 // reserveUnit has a row per unit. A hold takes the first free rows that nobody else has locked, so two holds never wait
-// for each other, and no row is hot. It is sold out only if too few rows are free, locked or not: a rival's rows may come
-// back with its rollback.
+// for each other, and no row is hot. It is sold out only if too few rows are free, locked or not: a rival's rows may
+// come back with its rollback.
 //
 //	A   SELECT ... WHERE free LIMIT 1 FOR UPDATE SKIP LOCKED: unit 1 ── UPDATE unit 1 ── COMMIT
 //	B   SELECT ... WHERE free LIMIT 1 FOR UPDATE SKIP LOCKED: unit 2 ── UPDATE unit 2 ── COMMIT

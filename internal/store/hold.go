@@ -13,10 +13,10 @@ import (
 )
 
 // A reservation in SQL is a row of reservation and one of reservation_item per product. Every transaction locks in this
-// order: the reservation, the payment, the buyers' rows, the product rows by id; the hot row comes last, and only COMMIT
-// follows it. The clock is the database's, read in a statement after the lock on the reservation. What decides is an
-// UPDATE that names the state and the deadline that it leaves: if it changes no row, somebody else was first, and the
-// loser reads what is.
+// order: the reservation, the payment, the buyers' rows, the product rows by id; the hot row comes last, and only
+// COMMIT follows it. The clock is the database's, read in a statement after the lock on the reservation. What decides
+// is an UPDATE that names the state and the deadline that it leaves: if it changes no row, somebody else was first, and
+// the loser reads what is.
 
 // Answers about reservations that are no failures.
 var (
@@ -37,8 +37,8 @@ var (
 // errOvertaken says that somebody else changed the reservation between the read and the write: begin again.
 var errOvertaken = fmt.Errorf("%w: the reservation changed meanwhile", ErrConflict)
 
-// Way is how a mode holds units in SQL: the statements that tell such modes apart. What follows from a state, and when it
-// may change, is the same for all of them.
+// Way is how a mode holds units in SQL: the statements that tell such modes apart. What follows from a state, and when
+// it may change, is the same for all of them.
 type Way struct {
 	// Kind is how the product must be sold: WayHolds, WayCounted or WayUnits.
 	Kind string
@@ -69,8 +69,8 @@ type holdProduct struct {
 	now                  int64 // the time of the read
 }
 
-// Reserve holds the items of h (no product twice, sorted by product) for the given time, all or nothing. It fills in the
-// runs, the deadline and the times, and returns the stock that it left of the only product, nil = not known.
+// Reserve holds the items of h (no product twice, sorted by product) for the given time, all or nothing. It fills in
+// the runs, the deadline and the times, and returns the stock that it left of the only product, nil = not known.
 func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Hold, left *int64, err error) {
 	h.Items = slices.Clone(h.Items)
 	limits := make([]holdProduct, len(h.Items))
@@ -230,8 +230,8 @@ func (t *Tx) GiveUnits(item ledger.HoldItem, reservations ...string) error {
 }
 
 func (t *Tx) holdProduct(id int64) (p holdProduct, err error) {
-	err = t.conn.QueryRowContext(t.ctx, t.q.holdProduct, id).Scan(&p.run, &p.segments, &p.stock, &p.perBuyer, &p.late, &p.way,
-		&p.now)
+	row := t.conn.QueryRowContext(t.ctx, t.q.holdProduct, id)
+	err = row.Scan(&p.run, &p.segments, &p.stock, &p.perBuyer, &p.late, &p.way, &p.now)
 	if errors.Is(err, sql.ErrNoRows) {
 		return p, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: id}
 	}
@@ -309,8 +309,8 @@ func (t *Tx) move(h *lockedHold, to ledger.HoldState, replica string) error {
 	return nil
 }
 
-// release gives the units of reservations back, each into the run that it was taken in: the buyers' first, then once per
-// product, in the order of the products.
+// release gives the units of reservations back, each into the run that it was taken in: the buyers' first, then once
+// per product, in the order of the products.
 func (t *Tx) release(holds ...*lockedHold) error {
 	type place struct {
 		product, run int64

@@ -40,8 +40,8 @@ func (s *SQL) load(tx *Tx, query, id string) (h lockedHold, err error) {
 	return h, err
 }
 
-// change runs body with a reservation. One that should not be held any more is ended first, and its units are given back
-// in the same transaction, after body.
+// change runs body with a reservation. One that should not be held any more is ended first, and its units are given
+// back in the same transaction, after body.
 func (s *SQL) change(ctx context.Context, id, replica string, body func(tx *Tx, h *lockedHold) error) error {
 	var h lockedHold
 	err := s.Tx(ctx, ReadCommitted, func(tx *Tx) (err error) {
@@ -77,9 +77,9 @@ func (t *Tx) changed(h *lockedHold, replica string, body func(tx *Tx, h *lockedH
 	return t.release(h)
 }
 
-// Confirm turns a reservation into an order, paid by payment. If it is not held any more, the payment is to be refunded,
-// unless the reservation expired, its product says rehold, and the units are free. A payment has one end, whatever is
-// repeated: its row is written in the transaction of the answer.
+// Confirm turns a reservation into an order, paid by payment. If it is not held any more, the payment is to be
+// refunded, unless the reservation expired, its product says rehold, and the units are free. A payment has one end,
+// whatever is repeated: its row is written in the transaction of the answer.
 func (s *SQL) Confirm(ctx context.Context, id, replica, order string, payment []byte) (e ledger.Ended, err error) {
 	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedHold) (err error) {
 		e = ledger.Ended{}
@@ -162,7 +162,8 @@ func (t *Tx) takeAgain(h *lockedHold) (ok bool, err error) {
 	return true, nil
 }
 
-// Cancel ends a reservation and gives its units back. e.Hold.State says what it is now: cancelled, or what it was before.
+// Cancel ends a reservation and gives its units back. e.Hold.State says what it is now: cancelled, or what it was
+// before.
 func (s *SQL) Cancel(ctx context.Context, id, replica string) (e ledger.Ended, err error) {
 	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedHold) error {
 		e = ledger.Ended{}
@@ -201,8 +202,8 @@ func (s *SQL) Extend(ctx context.Context, id, replica string, hold time.Duration
 	return e, err
 }
 
-// ReadHold reads a reservation. An overdue one is told as expired, and one of a run that has ended as void, swept or not; it
-// is read again with a lock before that is said, since until then a confirm may still be first.
+// ReadHold reads a reservation. An overdue one is told as expired, and one of a run that has ended as void, swept or
+// not; it is read again with a lock before that is said, since until then a confirm may still be first.
 func (s *SQL) ReadHold(ctx context.Context, id string) (h ledger.Hold, err error) {
 	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
 		for _, query := range []string{tx.q.holdRead, tx.q.holdLock} {
@@ -243,9 +244,9 @@ type Due struct {
 	ID     string
 }
 
-// Sweep ends overdue reservations after a place, atMost of them, in one transaction, and returns the place to go on from
-// and how many it has looked at: fewer than atMost = no more are due. If the batch fails, it is done one by one, and a
-// bad row skips itself; the error says which rows were bad.
+// Sweep ends overdue reservations after a place, atMost of them, in one transaction, and returns the place to go on
+// from and how many it has looked at: fewer than atMost = no more are due. If the batch fails, it is done one by one,
+// and a bad row skips itself; the error says which rows were bad.
 func (s *SQL) Sweep(ctx context.Context, after Due, atMost int, replica string) (next Due, seen int, err error) {
 	due, err := s.due(ctx, after, atMost)
 	if err != nil || len(due) == 0 {
@@ -345,7 +346,8 @@ func (s *SQL) Return(ctx context.Context, product int64, order string, restock b
 	return quantity, restocked, err
 }
 
-func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, reservation, mode string, restock bool) error {
+func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, reservation, mode string,
+	restock bool) error {
 	p, err := t.holdProduct(item.ProductID)
 	if err != nil {
 		return err
@@ -405,7 +407,8 @@ func (s *SQL) PurgeHolds(ctx context.Context, ended, kept time.Duration) error {
 		if err != nil {
 			return err
 		}
-		rows, err := tx.conn.QueryContext(ctx, tx.q.holdsEnded, now-ended.Microseconds(), now-kept.Microseconds(), ledger.HoldsPage)
+		rows, err := tx.conn.QueryContext(ctx, tx.q.holdsEnded, now-ended.Microseconds(), now-kept.Microseconds(),
+			ledger.HoldsPage)
 		if err != nil {
 			return statementError(err)
 		}

@@ -67,8 +67,8 @@ func (h holdsOn) is(id string, state ledger.HoldState, stock int64) {
 		Row().Scan(&held))
 	testkit.Must(h.T, h.s.DB().Raw("SELECT COALESCE(SUM(quantity), 0) FROM orders").Row().Scan(&ordered))
 	if left := stockOf(h.T, h.s, 1); r.State != state || left != stock || left+held+ordered != 5 {
-		h.Errorf("%s is %s, %d in stock, %d held, %d ordered; want %s, %d, and 5 in all", id, r.State, left, held, ordered, state,
-			stock)
+		h.Errorf("%s is %s, %d in stock, %d held, %d ordered; want %s, %d, and 5 in all", id, r.State, left, held, ordered,
+			state, stock)
 	}
 }
 
@@ -117,8 +117,8 @@ func TestHoldArrows(t *testing.T) {
 	})
 }
 
-// Whoever meets an overdue hold first ends it, once: the sweeper, a cancel, or a late payment, which gets its money back,
-// or the units where the product says so and they are free.
+// Whoever meets an overdue hold first ends it, once: the sweeper, a cancel, or a late payment, which gets its money
+// back, or the units where the product says so and they are free.
 func TestHoldsExpire(t *testing.T) {
 	t.Parallel()
 	onHolds(t, func(h holdsOn) {
@@ -225,8 +225,8 @@ func TestHoldsRace(t *testing.T) {
 	})
 }
 
-// A limit per buyer names what he holds, and not the reservation that it refuses. A product of which units are held refuses
-// writes that would overwrite a release.
+// A limit per buyer names what he holds, and not the reservation that it refuses. A product of which units are held
+// refuses writes that would overwrite a release.
 func TestHoldsRefuse(t *testing.T) {
 	t.Parallel()
 	onHolds(t, func(h holdsOn) {

@@ -8,8 +8,8 @@ import (
 	"lastitem/internal/ledger"
 )
 
-// Reservations reads the reservations of a product's present run after an id, at most [ledger.HoldsPage] of them, with the
-// counts of the same snapshot.
+// Reservations reads the reservations of a product's present run after an id, at most [ledger.HoldsPage] of them, with
+// the counts of the same snapshot.
 func (s *SQL) Reservations(ctx context.Context, product int64, after string) (h ledger.Holds, err error) {
 	err = s.view(ctx, func(v *sqlView) error {
 		var now int64

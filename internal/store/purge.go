@@ -135,8 +135,8 @@ func (r *Redis) eachServer(ctx context.Context, do func(ctx context.Context, ser
 
 // scan calls do for the products that have a key of a family on one server, and sums what it returns. If one product
 // fails, the others are still handled.
-func (r *Redis) scan(ctx context.Context, server redis.Cmdable, family string, do func(product int64) (int64, error)) (int64,
-	error) {
+func (r *Redis) scan(ctx context.Context, server redis.Cmdable, family string,
+	do func(product int64) (int64, error)) (int64, error) {
 	var errs []error
 	var cursor uint64
 	head := r.prefix + family + ":{"

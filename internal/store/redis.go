@@ -41,14 +41,16 @@ type Redis struct {
 	spread   atomic.Bool // Redis is a cluster: no script reaches all keys
 	rooms    rooms
 	avoid    func(keys ...string) error
-	holding  sync.Map     // products whose reservations this process makes -> when it last said so
-	scanned  atomic.Int64 // when the last search for products with reservations began, in microseconds
+	holding  sync.Map      // products whose reservations this process makes -> when it last said so
+	scanned  atomic.Int64  // when the last search for products with reservations began, in microseconds
+	closed   time.Duration // see KeepHolds
 }
 
 // NewRedis returns the store on c. Every key starts with prefix. The client must not retry commands by itself
 // (MaxRetries -1): a deduction whose answer was lost would be sent twice.
 func NewRedis(c redis.UniversalClient, prefix string) *Redis {
-	r := &Redis{names: names{prefix}, c: c, scripts: redisbatch.New(c, 0), keep: idempotency.DefaultRetention}
+	r := &Redis{names: names{prefix}, c: c, scripts: redisbatch.New(c, 0), keep: idempotency.DefaultRetention,
+		closed: week}
 	_, cluster := c.(*redis.ClusterClient)
 	r.spread.Store(cluster)
 	return r

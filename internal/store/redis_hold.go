@@ -1,12 +1,14 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,8 +19,8 @@ import (
 	"lastitem/internal/ledger"
 )
 
-// A reservation in Redis is one field of a hash in its product's slot, and each arrow of its life is one script, so that
-// nothing is ever half done, and the clock is TIME of the script. The keys:
+// A reservation in Redis is a field of a hash in its product's slot. Each arrow of its life is one script, so nothing
+// is ever half done, and the clock is the script's TIME. The keys:
 //
 //	holds:{101}         by id: the reservation, JSON
 //	due:{101}           those that are held, by deadline
@@ -61,8 +63,14 @@ var makeScript, confirmScript, cancelScript, extendScript, readScript, sweepScri
 	holdScript("confirm"), holdScript("cancel"), holdScript("extend"), holdScript("read"), holdScript("sweep"),
 	holdScript("return")
 
-// paymentClaim is how long a payment belongs to the product that it first came for.
-const paymentClaim = 7 * 24 * time.Hour
+// week is how long a payment or a key belongs to the product that it first came for, and how long closed reservations
+// are kept unless KeepHolds says otherwise.
+const week = 7 * 24 * time.Hour
+
+// KeepHolds sets for how long a closed reservation is kept if it has a payment or a key, or if a late payment may still
+// become an order, instead of a week; others are kept for one hour, and those with an order as long as that. 0 = all
+// are kept until the stock is set. Call it before the first reservation.
+func (r *Redis) KeepHolds(d time.Duration) { r.closed = d }
 
 // keptHold is a reservation as Redis has it.
 type keptHold struct {
@@ -95,8 +103,9 @@ func decodeHold(id, text string) (k keptHold, h ledger.Hold, err error) {
 	}
 	return k, ledger.Hold{
 		ID: id, Key: k.Key, Fingerprint: k.Fingerprint, Mode: k.Mode, Replica: k.Replica, Buyer: k.Buyer, State: k.State,
-		Late: k.Late, ExpiresMicros: k.Expires, ExtendedMicros: k.Extended, CreatedMicros: k.Created, ChangedMicros: k.Changed,
-		Items: []ledger.HoldItem{{ProductID: product, Quantity: k.Quantity, Run: k.Run, OrderID: k.OrderID}},
+		Late: k.Late, ExpiresMicros: k.Expires, ExtendedMicros: k.Extended, CreatedMicros: k.Created,
+		ChangedMicros: k.Changed,
+		Items:         []ledger.HoldItem{{ProductID: product, Quantity: k.Quantity, Run: k.Run, OrderID: k.OrderID}},
 	}, nil
 }
 
@@ -113,22 +122,22 @@ func holdProductOf(id string) (int64, error) {
 
 // arrow runs one of the scripts hold_*.lua. A lost answer is asked for again: each script knows what it has done.
 func (r *Redis) arrow(ctx context.Context, script *redis.Script, keys []string, args ...any) ([]any, error) {
+	args = append(args, r.closed.Microseconds())
 	for lost := 0; ; lost++ {
 		if err := ctx.Err(); err != nil && lost == 0 {
 			return nil, fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
 		}
 		reply, err := r.eval(script, keys, args)
-		if err == nil {
-			if list, ok := reply.([]any); ok && len(list) > 0 {
-				return list, nil
-			}
+		list, ok := reply.([]any)
+		switch err = sellError(err); {
+		case err == nil && ok && len(list) > 0:
+			return list, nil
+		case err == nil:
 			return nil, fmt.Errorf("%w: redis: the script answered %v", ErrUnknown, reply)
-		}
-		err = sellError(err)
-		if !errors.Is(err, ErrUnknown) && lost > 0 { // this try did not arrive; the one before may have been executed
-			err = fmt.Errorf("%w: an answer was lost, and then: %w", ErrUnknown, err)
-		} else if errors.Is(err, ErrUnknown) && lost+1 < sellTries {
+		case errors.Is(err, ErrUnknown) && lost+1 < sellTries:
 			continue
+		case lost > 0 && !errors.Is(err, ErrUnknown): // this try did not arrive; the one before may have been executed
+			err = fmt.Errorf("%w: an answer was lost, and then: %w", ErrUnknown, err)
 		}
 		return nil, err
 	}
@@ -144,47 +153,40 @@ func (r *Redis) holdKeys(product int64) []string {
 
 // holdClaim is the claim of a payment or of a key by a product: no other product's slot may use it too.
 type holdClaim struct {
-	name    string // of the claim
-	family  string // of the hash in which the product that uses it has it
-	field   string
-	product int64
-	keep    time.Duration
-	void    string // the owner whose claim is void
-	reused  error  // what a use by another product is
+	family, field string // of the hash in which the product that uses it has it
+	product       int64
+	void          string // the owner whose claim is void
+	reused        error  // what a use by another product is
 }
 
 // claimed runs a script that claims: together with the rest, or on a cluster before it, where the claim is in another
 // slot.
 func (r *Redis) claimed(ctx context.Context, script *redis.Script, c holdClaim, args ...any) ([]any, error) {
+	name := []string{r.prefix + strings.TrimSuffix(c.family, "s") + ":" + c.field}
 	for {
-		keys, together := r.holdKeys(c.product), !r.spread.Load()
-		own := strconv.FormatInt(c.product, 10) + "@" // the time of the claim tells how long a request may be in flight
-		var owner string
+		keys, own, owner := r.holdKeys(c.product), fmt.Sprint(c.product, "@"), ""
+		together := !r.spread.Load()
 		if together {
-			keys = append(keys, r.prefix+c.name)
+			keys = append(keys, name...)
 		} else {
-			own += strconv.FormatInt(time.Now().UnixMilli(), 10)
-			reply, err := r.eval(claimScript, []string{r.prefix + c.name},
-				[]any{own, c.void, c.keep.Milliseconds(), refusedClaim.Milliseconds()})
+			own += strconv.FormatInt(time.Now().UnixMilli(), 10) // it tells how long a request may be in flight
+			reply, err := r.eval(claimScript, name, []any{own, c.void, week.Milliseconds(), refusedClaim.Milliseconds()})
 			if err != nil { // the claim may have been made, but nothing else
 				return nil, fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
 			}
 			owner, _ = reply.(string)
 		}
-		var list []any
-		var err error
 		if product, _ := parseOwner(owner); together || product == c.product {
-			list, err = r.arrow(ctx, script, keys, append(args, own, c.void, c.keep.Milliseconds())...)
-			if errors.Is(err, ErrCrossSlot) && together {
+			list, err := r.arrow(ctx, script, keys, append(args, own, c.void, week.Milliseconds())...)
+			switch {
+			case together && errors.Is(err, ErrCrossSlot):
 				r.spread.Store(true)
 				continue
-			}
-			if err != nil {
+			case err != nil:
 				return nil, err
-			}
-			if list[0] != "claimed" {
-				if !together && owner == own && list[0] != "held" && list[0] != "earlier" && list[0] != "done" {
-					_, _ = r.eval(unclaimScript, []string{r.prefix + c.name}, []any{own, refusedClaim.Milliseconds()})
+			case list[0] != "claimed":
+				if owner == own && !slices.Contains([]any{"held", "earlier", "done", "replay"}, list[0]) {
+					_, _ = r.eval(unclaimScript, name, []any{own, refusedClaim.Milliseconds()})
 				}
 				return list, nil
 			}
@@ -200,18 +202,18 @@ func (r *Redis) claimed(ctx context.Context, script *redis.Script, c holdClaim, 
 // heldBy says whether a claim of another product stands: nil = it is void.
 func (r *Redis) heldBy(ctx context.Context, c holdClaim, owner string) error {
 	product, made := parseOwner(owner)
-	used, err := r.c.HExists(ctx, r.key(c.family, product), c.field).Result()
-	if err == nil && !used {
-		used, err = r.c.HExists(ctx, r.key(c.family+"-old", product), c.field).Result()
-	}
+	pipe := r.c.Pipeline()
+	present := pipe.HExists(ctx, r.key(c.family, product), c.field)
+	old := pipe.HExists(ctx, r.key(c.family+"-old", product), c.field)
+	_, err := pipe.Exec(ctx)
 	held := time.Since(made)
 	switch {
 	case err != nil:
 		return readError(err, product)
-	case used:
+	case present.Val() || old.Val():
 		return c.reused
 	case held < claimGrace:
-		return &KeyBusyError{Product: product, Held: held, Left: claimGrace - held}
+		return fmt.Errorf("%w: %w", ErrUnavailable, &KeyBusyError{Product: product, Held: held, Left: claimGrace - held})
 	}
 	return nil
 }
@@ -226,8 +228,8 @@ func textAt(list []any, i int) string {
 }
 
 // Reserve holds the units of h for the given time, and returns it with its run, times and rules, and the stock that it
-// left. Its id is "redis-<product>-<uuid>". With a key: if the key has made a reservation with the same fingerprint, that
-// one is returned as it was then, earlier is set, and nothing was done; one with another fingerprint is
+// left. Its id is "redis-<product>-<uuid>". If its key has made a reservation with the same fingerprint, that one is
+// returned as it was then, earlier is set, and nothing was done; one with another fingerprint is
 // [idempotency.ErrKeyReused]. More than one product is [ErrCrossSlot].
 func (r *Redis) Reserve(ctx context.Context, h ledger.Hold, hold time.Duration) (made ledger.Hold, remaining int64,
 	earlier bool, err error) {
@@ -236,7 +238,7 @@ func (r *Redis) Reserve(ctx context.Context, h ledger.Hold, hold time.Duration) 
 	}
 	item := h.Items[0]
 	if product, err := holdProductOf(h.ID); err != nil || product != item.ProductID {
-		return h, 0, false, fmt.Errorf("%w: %q is no id for a reservation of product %d", ErrUnavailable, h.ID, item.ProductID)
+		return h, 0, false, fmt.Errorf("%w: %q is no id of product %d", ErrUnavailable, h.ID, item.ProductID)
 	}
 	if err := r.announce(ctx, item.ProductID); err != nil {
 		return h, 0, false, err
@@ -254,8 +256,8 @@ func (r *Redis) Reserve(ctx context.Context, h ledger.Hold, hold time.Duration) 
 	if key == "" {
 		list, err = r.arrow(ctx, makeScript, r.holdKeys(item.ProductID), args...)
 	} else {
-		list, err = r.claimed(ctx, makeScript, holdClaim{name: "hold-key:" + string(h.Key), family: "hold-keys", field: key,
-			product: item.ProductID, keep: paymentClaim, reused: idempotency.ErrKeyReused}, args...)
+		list, err = r.claimed(ctx, makeScript, holdClaim{family: "hold-keys", field: key,
+			product: item.ProductID, reused: idempotency.ErrKeyReused}, args...)
 	}
 	if err != nil {
 		return h, 0, false, err
@@ -268,7 +270,7 @@ func madeHold(h ledger.Hold, list []any) (ledger.Hold, int64, bool, error) {
 	switch list[0] {
 	case "held", "earlier":
 		k, made, err := decodeHold(textAt(list, 1), textAt(list, 2))
-		if err == nil && string(made.Fingerprint) != string(h.Fingerprint) {
+		if err == nil && !bytes.Equal(made.Fingerprint, h.Fingerprint) {
 			err = idempotency.ErrKeyReused
 		}
 		if err != nil {
@@ -315,8 +317,8 @@ func (r *Redis) Confirm(ctx context.Context, id, replica, order string, payment 
 	tail := quote([]byte(`,"replica":`), replica)
 	tail = base64.StdEncoding.AppendEncode(append(tail, `,"key":"`...), payment)
 	tail = append(tail, `","created_us":`...)
-	list, err := r.claimed(ctx, confirmScript, holdClaim{name: "payment:" + string(payment), family: "payments",
-		field: string(payment), product: product, keep: paymentClaim, reused: ErrPaymentReused},
+	list, err := r.claimed(ctx, confirmScript, holdClaim{family: "payments", field: string(payment),
+		product: product, reused: ErrPaymentReused},
 		id, replica, payment, order, quote([]byte(`{"id":`), order), tail)
 	if err != nil {
 		return ledger.Ended{}, err

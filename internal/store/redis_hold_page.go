@@ -12,9 +12,9 @@ import (
 	"lastitem/internal/ledger"
 )
 
-// Reservations reads the reservations of a product's present run after an id, at most [ledger.HoldsPage] of them, with the
-// counts of the same moment. It fails while the product is being sold: the rows come in many reads, and they count only
-// if nothing has changed until the last one.
+// Reservations reads the reservations of a product's present run after an id, at most [ledger.HoldsPage] of them, with
+// the counts of the same moment. It fails while the product is being sold: the rows come in many reads, and they count
+// only if nothing has changed until the last one.
 func (r *Redis) Reservations(ctx context.Context, product int64, after string) (ledger.Holds, error) {
 	for range holdReads {
 		v, err := r.view(ctx, product, 0)
@@ -35,7 +35,7 @@ func (r *Redis) Reservations(ctx context.Context, product int64, after string) (
 			return h, nil
 		}
 	}
-	return ledger.Holds{}, fmt.Errorf("%w: the reservations of product %d changed while they were read", ErrUnavailable, product)
+	return ledger.Holds{}, fmt.Errorf("%w: the reservations of product %d changed meanwhile", ErrUnavailable, product)
 }
 
 // holdReads is how often Reservations tries.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,10 +31,11 @@ func (r *Redis) announce(ctx context.Context, product int64) error {
 		return nil
 	}
 	now := time.Now()
-	if err := r.c.SAdd(ctx, r.prefix+"holding", product).Err(); err != nil { // alone it changes nothing
+	err := r.c.SAdd(ctx, r.prefix+"holding", product).Err() // alone it changes nothing
+	if err != nil && last == nil {
 		return fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
 	}
-	r.holding.Store(product, now)
+	r.holding.Store(product, now) // if that failed, it was not the first time, and the sweeper of this process knows it
 	return nil
 }
 
@@ -58,6 +61,28 @@ func (r *Redis) Sweep(ctx context.Context, atMost int, replica string) (seen int
 	return seen, err
 }
 
+// Overdue returns for how long the oldest overdue reservation has waited for a sweep; 0 = none has.
+func (r *Redis) Overdue(ctx context.Context) (longest time.Duration, err error) {
+	products, err := r.held(ctx)
+	if len(products) == 0 {
+		return 0, err
+	}
+	pipe := r.c.Pipeline()
+	clock, oldest := pipe.Time(ctx), make([]*redis.ZSliceCmd, len(products))
+	for i, product := range products {
+		oldest[i] = pipe.ZRangeWithScores(ctx, r.key("due", product), 0, 0)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return 0, fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
+	}
+	for _, due := range oldest {
+		for _, z := range due.Val() {
+			longest = max(longest, clock.Val().Sub(time.UnixMicro(int64(z.Score))))
+		}
+	}
+	return longest, err
+}
+
 // held lists the products that may have reservations.
 func (r *Redis) held(ctx context.Context) (products []int64, err error) {
 	now, last := time.Now().UnixMicro(), r.scanned.Load()
@@ -66,20 +91,22 @@ func (r *Redis) held(ctx context.Context) (products []int64, err error) {
 			r.scanned.Store(last)
 		}
 	}
+	members, failed := r.c.SMembers(ctx, r.prefix+"holding").Result() // the set may be on a node that is out
+	if err = errors.Join(err, failed); err != nil {
+		err = fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
+	}
+	found := map[int64]bool{}
+	for _, m := range members {
+		if product, failed := strconv.ParseInt(m, 10, 64); failed == nil {
+			found[product] = true
+		}
+	}
 	r.holding.Range(func(product, _ any) bool {
+		found[product.(int64)] = true
 		err = errors.Join(err, r.announce(ctx, product.(int64)))
 		return true
 	})
-	members, failed := r.c.SMembers(ctx, r.prefix+"holding").Result()
-	if failed != nil {
-		return nil, fmt.Errorf("%w: redis: %w", ErrUnavailable, failed)
-	}
-	for _, m := range members {
-		if product, failed := strconv.ParseInt(m, 10, 64); failed == nil {
-			products = append(products, product)
-		}
-	}
-	return products, err
+	return slices.Sorted(maps.Keys(found)), err
 }
 
 // scanHolds finds products with reservations by their keys.
@@ -116,7 +143,8 @@ func (r *Redis) Return(ctx context.Context, product int64, order string, restock
 }
 
 // findOrder finds an order and its position in the list, from the newest on.
-func (r *Redis) findOrder(ctx context.Context, product int64, id string) (at int64, text string, o ledger.Order, err error) {
+func (r *Redis) findOrder(ctx context.Context, product int64, id string) (at int64, text string, o ledger.Order,
+	err error) {
 	n, err := r.c.LLen(ctx, r.key("orders", product)).Result()
 	if err != nil {
 		return 0, "", o, readError(err, product)

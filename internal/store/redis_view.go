@@ -56,7 +56,8 @@ func (r *Redis) rawView(ctx context.Context, product int64, segments, n int) (s 
 	s.last, _ = v[5].(string)
 	sums, _ := v[6].([]any)
 	h := &s.held
-	for i, to := range []*int64{&h.held, &h.overdue, &h.writtenOff, &h.restocked, &h.now, &h.run, &h.perBuyer, &h.changes} {
+	to := []*int64{&h.held, &h.overdue, &h.writtenOff, &h.restocked, &h.now, &h.run, &h.perBuyer, &h.changes}
+	for i, to := range to {
 		if i >= len(sums) {
 			break
 		}

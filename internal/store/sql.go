@@ -155,7 +155,8 @@ func (s *SQL) Reset(ctx context.Context, product, stock int64, segments int, loc
 }
 
 // ResetTo is [SQL.Reset] with rules about reservations.
-func (s *SQL) ResetTo(ctx context.Context, product, stock int64, segments int, rules ledger.HoldRules, locks ...string) error {
+func (s *SQL) ResetTo(ctx context.Context, product, stock int64, segments int, rules ledger.HoldRules,
+	locks ...string) error {
 	way := ""
 	switch {
 	case rules.Units:

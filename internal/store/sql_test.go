@@ -190,7 +190,8 @@ func TestSQLFactsAndReset(t *testing.T) {
 		}
 		resetSQL(t, s, 1, 3, 2)
 		after, err := s.Facts(t.Context(), 1, true)
-		if diff := cmp.Diff(ledger.Facts{Initial: 3, Stock: 3, LeaseSeq: got.LeaseSeq + 1, Run: after.Run}, after); err != nil || diff != "" {
+		want = ledger.Facts{Initial: 3, Stock: 3, LeaseSeq: got.LeaseSeq + 1, Run: after.Run}
+		if diff := cmp.Diff(want, after); err != nil || diff != "" {
 			t.Errorf("Facts() after Reset(): %v (-want +got):\n%s", err, diff)
 		}
 		if _, err := s.Read(t.Context(), 1); !errors.Is(err, store.ErrSegmented) {

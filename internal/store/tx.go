@@ -34,7 +34,8 @@ func (t *Tx) Read(product int64) (Row, error) {
 	return readRow(t.conn.QueryRowContext(t.ctx, t.q.read, product), product)
 }
 
-// Set writes the count absolutely, whatever it is now; but not over units that may come back, see [ErrHoldsUnsupported].
+// Set writes the count absolutely, whatever it is now; but not over units that may come back, see
+// [ErrHoldsUnsupported].
 func (t *Tx) Set(product, stock int64) error {
 	n, err := t.affected(t.q.set, stock, product)
 	if err == nil && n == 0 {

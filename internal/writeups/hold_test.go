@@ -118,7 +118,7 @@ func TestLatePaymentRevivesAHold(t *testing.T) {
 	a.exec("error 1062", "INSERT INTO payment VALUES ('pay-1', 'order')")
 	a.value("refund", "SELECT outcome FROM payment WHERE id = 'pay-1'")
 	a.value("0", stockLeft)
-	s.note("the bank may repeat itself: the payment's row answers. A shop that would rather hold again must take again:")
+	s.note("the bank may repeat itself: the payment's row answers. To hold it again is to take it again:")
 	a.exec("0 affected", takeOne)
 }
 

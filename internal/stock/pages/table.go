@@ -57,7 +57,8 @@ func Table(lang string) string {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", hazard, happens, strings.Join(cells, " · "))
 	}
-	return fmt.Sprintf("%s\n%s\n", b.String(), strings.Replace(legend(lang), " · `X`", " ·\n`X`", 1))
+	lines := strings.NewReplacer(" · `X`", " ·\n`X`", " · `–`", " ·\n`–`").Replace(legend(lang))
+	return fmt.Sprintf("%s\n%s\n", b.String(), lines)
 }
 
 // firstBroken returns the index of the first hazard that breaks a mode, and the outcome; the index after the last if

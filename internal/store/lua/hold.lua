@@ -2,8 +2,10 @@
 -- numbers as strings, because cjson rounds them to fourteen digits.
 -- KEYS: 1 the count, 2 orders, 3 rules, 4 holds, 5 due, 6 payments, 7 buyers, 8 buyer-holds, 9 hold-keys, 10 returned, 11 closed,
 -- 12 holds-old, 13 payments-old (see redis_hold.go); last, where a request has a payment or a key, and unless Redis is a cluster, its claim.
+-- The last ARGV is for how many microseconds a closed reservation is kept that may be asked for again; 0 = all are kept forever.
 local call, time = redis.call, redis.call('TIME')
-local now, hour, week = time[1] * 1000000 + time[2], 3600000000, 604800000000
+local now, long, short = time[1] * 1000000 + time[2], tonumber(ARGV[#ARGV]), 3600000000
+if long == 0 then long, short = math.huge, math.huge end
 local text -- of the reservation that was read or written last
 local function whole(n) return string.format('%.0f', n) end
 
@@ -37,16 +39,19 @@ end
 
 local function overdue(h) return h.state == 'held' and now >= tonumber(h.expires_us) end
 
--- Changes the state of a reservation of this run, and notes that for the judge. A closed one is deleted after a week, or after an hour if
--- neither a payment nor a key may ask for it again.
+-- Changes the state of a reservation of this run, and notes that for the judge. One with an order stays as long as
+-- that, another that is closed for an hour, or for long if a payment or a key may ask for it again.
 local function move(id, h, to, replica)
   h.events = table.concat({h.events .. h.state, to, h.expires_us, whole(now), replica .. '\n'}, ' ')
   h.state, h.changed_us, h.old = to, whole(now), nil
   text = cjson.encode(h)
   call('HSET', KEYS[4], id, text)
   call('HINCRBY', KEYS[3], 'changes', 1)
-  if to == 'held' then return end
-  call('ZADD', KEYS[11], whole(now + ((h.key or h.late == 'rehold' or to == 'confirmed') and week or hour)), id)
+  if to == 'confirmed' then
+    call('ZREM', KEYS[11], id)
+  elseif to ~= 'held' then
+    call('ZADD', KEYS[11], whole(now + ((h.key or h.late == 'rehold') and long or short)), id)
+  end
 end
 
 -- Takes units from the stock, and from the buyer's limit if there is one. Otherwise returns why not, and how many there are.

@@ -15,8 +15,8 @@ if not h then return {'none'} end
 call('ZREM', KEYS[5], id) -- first: Redis allows it even if memory is full, and then allows the rest of the script
 local fresh, old = overdue(h), h.old
 if fresh then move(id, h, 'expired', replica) end
--- a refund is kept for a week, and no payment that had one may become an order: so after a week no late payment does
-local late = h.state == 'expired' and h.late == 'rehold' and not old and now < h.expires_us + week
+-- no payment that was refunded may become an order later: so none does once the first refund may be forgotten
+local late = h.state == 'expired' and h.late == 'rehold' and not old and now < h.expires_us + long
 if h.state == 'held' or late and (fresh or not take(h)) then
   order, h.order_id = ARGV[4], ARGV[4]
   move(id, h, 'confirmed', replica)
@@ -25,10 +25,11 @@ if h.state == 'held' or late and (fresh or not take(h)) then
 elseif fresh then give(id, h) end
 call('HSET', old and KEYS[13] or KEYS[6], payment, table.concat({id, order, whole(now)}, ' '))
 if old then
-  call('PEXPIRE', KEYS[13], week / 1000)
+  call('PEXPIRE', KEYS[13], 604800000)
 elseif order == '' then
   call('HINCRBY', KEYS[3], 'changes', 1)
-  call('ZADD', KEYS[11], whole(now + week), id, whole(now + week), 'payment ' .. payment)
+  call('ZADD', KEYS[11], whole(now + long), 'payment ' .. payment)
+  if h.state ~= 'confirmed' then call('ZADD', KEYS[11], whole(now + long), id) end
 end
 claim(ARGV[7], ARGV[9])
 return {'done', text, order}
