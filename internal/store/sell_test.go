@@ -334,3 +334,43 @@ func TestRedisSellRefused(t *testing.T) {
 		t.Errorf("Sell() for a client that is gone = %v, want ErrUnavailable and why", err)
 	}
 }
+
+// A sale for a buyer keeps to the limits of all its products, or does nothing; one without a buyer has no limit. A count
+// with a limit is no number to the modes that read it.
+func TestRedisSellForBuyer(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
+		reset(t, r, 1, 9, 0)
+		if err := r.ResetTo(t.Context(), 2, 9, 0, ledger.HoldRules{PerBuyer: 2}, noKeys); err != nil {
+			t.Fatal(err)
+		}
+		sell := func(id, key, buyer string, want error, products ...int64) {
+			t.Helper()
+			s := sale(id, key, products...)
+			s.Buyer = buyer
+			for i := range s.Orders {
+				s.Orders[i].Buyer = buyer
+			}
+			if _, err := r.Sell(t.Context(), s); !errors.Is(err, want) {
+				t.Errorf("Sell(%s) = %v, want %v", id, err, want)
+			}
+		}
+		sell("a", "k1", "ann <é>", nil, 1, 2)
+		sell("b", "", "ann <é>", nil, 2)
+		sell("c", "k2", "ann <é>", store.ErrLimit, 1, 2)
+		sell("a again", "k1", "ann <é>", nil, 1, 2)
+		sell("d", "k2", "", nil, 1, 2)
+		sell("e", "", "bob", nil, 2)
+		for product, want := range map[int64]int{1: 2, 2: 4} {
+			f, err := r.Facts(t.Context(), product, true)
+			if err != nil || len(f.Orders) != want || f.Stock != int64(9-want) || f.Orders[0].Buyer != "ann <é>" {
+				t.Errorf("Facts(%d) = %+v, %v, want %d orders, the first for ann", product, f, err, want)
+			}
+		}
+		if _, err := r.Read(t.Context(), 2); !errors.Is(err, store.ErrOtherWay) {
+			t.Errorf("Read() of a product with a limit = %v, want ErrOtherWay", err)
+		}
+		if _, _, err := r.Segments(t.Context(), 2); !errors.Is(err, store.ErrOtherWay) {
+			t.Errorf("Segments() of a product with a limit = %v, want ErrOtherWay", err)
+		}
+	})
+}
