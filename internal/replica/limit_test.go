@@ -63,8 +63,8 @@ func limitPerBuyer(t *testing.T, redis *testenv.RedisServer, sql string) {
 			s.crowd()
 			s.returns()
 			got := send(t, r, http.MethodGet, fmt.Sprintf("/products/%d", s.product), "", http.StatusOK)
-			if !strings.Contains(got, fmt.Sprintf(`"%s":4`, at)) {
-				t.Errorf("%s, want 4 left in %s", got, at)
+			if !strings.Contains(got, fmt.Sprintf(`"%s":0`, at)) {
+				t.Errorf("%s, want 0 left in %s", got, at)
 			}
 		})
 	}
@@ -163,4 +163,9 @@ func (s limitShop) returns() {
 	s.limited("bob 2", `"buyer":"bob","quantity":3`)
 	s.sells("bob 3", `"buyer":"bob","quantity":2`)
 	s.limited("bob 4", `"buyer":"bob"`)
+	s.sells("nobody 2", `"quantity":3`)
+	if status, answer := s.deduct("cid 1", `"buyer":"cid","quantity":2`); !strings.Contains(answer, `"code":"sold_out"`) {
+		s.Errorf("2 of the last = %d %s, want sold_out", status, answer)
+	}
+	s.sells("cid 2", `"buyer":"cid"`) // what was sold out does not count for the limit
 }
