@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -150,15 +151,24 @@ func (g *generator) fill(c *call) {
 				c.query = append(c.query, field{p.Name, g.valid(c, p.Name, p.Schema.Value)})
 			}
 		case openapi3.ParameterInHeader:
-			if g.mode(c).KeyRequired || g.chance(0.4) {
+			if p.Required || g.mode(c).KeyRequired || g.chance(0.4) {
 				c.key = g.valid(c, p.Name, p.Schema.Value)
 			}
 		}
 	}
-	b := c.op.spec.RequestBody
-	if b == nil {
-		return
+	if b := c.op.spec.RequestBody; b != nil {
+		g.fillBody(c, b)
 	}
+	// The document cannot say that a field must be given in the query or in the body.
+	for _, p := range c.op.params {
+		if must := map[string]string{"extend": "hold_ms", "return": "restock"}[path.Base(c.op.path)]; p.Name == must &&
+			c.value(must) == "" {
+			c.query = append(c.query, field{must, g.valid(c, must, p.Schema.Value)})
+		}
+	}
+}
+
+func (g *generator) fillBody(c *call, b *openapi3.RequestBodyRef) {
 	c.kind = pick(g, slices.Sorted(maps.Keys(b.Value.Content))...)
 	s := b.Value.Content[c.kind].Schema.Value
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
@@ -180,13 +190,22 @@ func (g *generator) mode(c *call) api.Mode {
 func (g *generator) wants(c *call, name string) bool {
 	switch name {
 	case "lease_ms", "depth", "hold_ms":
+		if !strings.HasPrefix(c.op.path, "/deduct_stock") {
+			break
+		}
 		return c.token && slices.Contains(g.mode(c).Holds, name) && c.value(name) == ""
 	case "store":
-		return len(g.mode(c).Stores) > 0 && c.value(name) == ""
+		return (len(g.mode(c).Stores) > 0 || c.op.method == http.MethodGet) && c.value(name) == ""
 	case "items":
 		return c.value("product_id") == "" && c.value("quantity") == ""
 	case "product_id", "quantity":
 		return c.value("items") == "" && c.value(name) == ""
+	case "segments":
+		return c.value("per_buyer") == "" && c.value("units") == ""
+	case "per_buyer":
+		return c.value("segments") == ""
+	case "units":
+		return c.value("segments") == "" && len(c.value("stock")) < 6
 	case "cursor":
 		return len(g.cursors[c.path["id"]]) > 0
 	case "wait_ms":
@@ -212,8 +231,12 @@ func (g *generator) valid(c *call, name string, s *openapi3.Schema) string {
 		return "rwlock"
 	case name == "mode" && g.chance(0.95):
 		return pick(g, g.names...)
-	case name == "store":
+	case name == "store" && len(g.mode(c).Stores) > 0:
 		return string(pick(g, g.mode(c).Stores...))
+	case s.Type.Is("boolean"):
+		return pick(g, "true", "false")
+	case name == "hold_ms" && !strings.HasPrefix(c.op.path, "/deduct_stock"):
+		return pick(g, "100", "3600000")
 	case name == "cursor":
 		return pick(g, g.cursors[c.path["id"]]...)
 	case len(texts) > 0 && (g.chance(0.75) || name == "lease_ms" || name == "hold_ms" || name == "code"):
@@ -244,7 +267,7 @@ func (g *generator) inBody(c *call, name string, s *openapi3.Schema) string {
 			n = pick(g, 1, 2, 3, int(*s.MaxItems))
 		}
 		return g.cart(c, n, s)
-	case c.kind != jsonKind || s.Type.Is("integer"):
+	case c.kind != jsonKind || s.Type.Is("integer") || s.Type.Is("boolean"):
 		return g.valid(c, name, s)
 	}
 	return strconv.Quote(g.valid(c, name, s))

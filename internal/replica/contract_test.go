@@ -237,7 +237,7 @@ func (e *exploration) judge(c *call, a answer) (found []finding) {
 			f = api.Codes[p.Code]
 		}
 		if a.Header.Get("Content-Type") != api.ProblemType || p.Status != a.StatusCode || f.Status != p.Status ||
-			f.Happened != p.Happened {
+			f.Happened != p.Happened && !(p.Code == api.SoldOut && p.Happened == api.NoForNow) { // of a hold: units come back
 			add(problems, "%+v", p)
 		}
 	}
@@ -335,7 +335,9 @@ func (e *exploration) mayFail(c *call, code api.Code) bool {
 // mayRefuse says whether a refusal depends on the state of the shop, and so does not call the request malformed.
 func (e *exploration) mayRefuse(c *call, code api.Code) bool {
 	switch code {
-	case api.SoldOut, api.UnknownProduct, api.ProductSegmented, api.UnknownMode, api.KeyReused:
+	case api.SoldOut, api.UnknownProduct, api.ProductSegmented, api.UnknownMode, api.KeyReused, api.LimitReached,
+		api.LimitUnsupported, api.HoldUnsupported, api.UnknownReservation, api.UnknownOrder, api.ReservationExpired,
+		api.ReservationCancelled, api.ReservationConfirmed:
 		return true
 	case api.NotFound:
 		return c.op.path == "/problems/{code}"

@@ -110,9 +110,14 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 // known.
 func (t *Tx) TakeBy(way Way, order, buyer string, product, quantity int64) (left *int64, err error) {
 	item := ledger.HoldItem{ProductID: product, Quantity: quantity}
-	p, err := t.enter(&item, way)
+	p, err := t.holdProduct(product)
 	if err != nil {
 		return nil, err
+	}
+	if item.Run = p.run; way.Kind != WayHolds || p.way == WayCounted || p.way == WayUnits || p.segments > 0 {
+		if p, err = t.enter(&item, way); err != nil { // a sale from the counter says nothing about later ones
+			return nil, err
+		}
 	}
 	if err := t.takeOfBuyer(order, buyer, item, p); err != nil {
 		return nil, err
