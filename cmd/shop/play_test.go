@@ -326,8 +326,8 @@ func testStepHolds(t *testing.T, b *tab) {
 			b.moved(i + 1)
 		}
 		b.wait(`document.querySelector('.verdict.is-good .verdict-line') !== null`)
-		if got := eval[string](b, `[...document.querySelectorAll('.client .answer')].map((a) => a.textContent).join(' ')`); got !=
-			lesson.told {
+		got := eval[string](b, `[...document.querySelectorAll('.client .answer')].map((a) => a.textContent).join(' ')`)
+		if got != lesson.told {
 			t.Errorf("%s: the clients were told %q, want %q", lesson.name, got, lesson.told)
 		}
 		if !eval[bool](b, `document.querySelector('[data-does=x]').disabled`) {

@@ -120,7 +120,8 @@ func (s *Scene) askAbout(ctx context.Context) (p *Pending, err error) {
 	switch {
 	case about.Kind == "":
 		p = s.Ask(s.Lane.A, s.NewKey())
-		return p, p.Wait(ctx)
+		err = p.Wait(ctx)
+		return p, err
 	case about.Overdue:
 		length = Brief
 	}
@@ -139,7 +140,8 @@ func (s *Scene) askAbout(ctx context.Context) (p *Pending, err error) {
 		return nil, err
 	}
 	p = s.AskHold(s.Lane.A, about.Kind, h, 0)
-	return p, p.Wait(ctx)
+	err = p.Wait(ctx)
+	return p, err
 }
 
 // Made is the reservation that the request has made; zero = none. Call it after Done is closed.
@@ -230,7 +232,7 @@ func (l *Lane) reserveOnce(ctx context.Context, ask Ask) error {
 		if err != nil {
 			return err
 		}
-		body, err := send(req)
+		body, err := send(req.WithContext(ctx))
 		if err != nil {
 			return err
 		}

@@ -113,7 +113,8 @@ var lessons = []Lesson{
 			"the row, or waits for it. Wherever an answer is lost, asking again is safe."),
 	},
 	{
-		Name: "cancelled-twice", Mode: "reserve-naive", Store: api.SQL, Stock: 1, Way: "aaaaaaaabbbbbbbbbbbbbaaaaa", reached: returned,
+		Name: "cancelled-twice", Mode: "reserve-naive", Store: api.SQL, Stock: 1,
+		Way: "aaaaaaaabbbbbbbbbbbbbaaaaa", reached: returned,
 		Asks:  []rig.Kind{rig.Cancel, rig.Cancel},
 		Title: text.Of("Give one unit back twice"),
 		Story: text.Of("A reservation holds the last unit until its buyer pays. The buyer clicks \"cancel\" twice, and the " +
@@ -126,15 +127,16 @@ var lessons = []Lesson{
 			"else was first, and nothing is given back (reserve-sql)."),
 	},
 	{
-		Name: "paid-too-late", Mode: "reserve-naive", Store: api.SQL, Stock: 1, Way: "aaaaaaaaxbbbbbbbbbaaaaaa", reached: promised,
+		Name: "paid-too-late", Mode: "reserve-naive", Store: api.SQL, Stock: 1,
+		Way: "aaaaaaaaxbbbbbbbbbaaaaaa", reached: promised,
 		Asks:  []rig.Kind{rig.Confirm, rig.Reserve},
 		Title: text.Of("Pay when it is too late"),
 		Story: text.Of("The last unit is reserved for A until a deadline, and A pays. B wants to reserve the unit too. The " +
 			"confirm reads the reservation, checks that it is held and not overdue, then writes \"confirmed\" and the order. " +
 			"When the deadline passes, the unit goes back to the stock."),
 		Aim: text.Of("One unit, two buyers: A has an order for it, and B has reserved it."),
-		Hint: text.Of("Let the deadline pass when A has read \"held\" twice (the first read only finds the mode) and has not " +
-			"written. Then the unit is there for B."),
+		Hint: text.Of("Let the deadline pass when A has read \"held\" twice (the first read only finds the mode) and has " +
+			"not written. Then the unit is there for B."),
 		Moral: text.Of("A's check was right when it was made. The write must ask for the state and the deadline that it " +
 			"leaves. A payment that comes too late then changes no row, and is refunded (reserve-sql)."),
 	},

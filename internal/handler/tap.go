@@ -140,7 +140,8 @@ func (w *watcher) answers(f finished) *api.Answers {
 	all := w.next.Answers
 	for i := len(all) - 1; i >= max(0, len(all)-lookBack); i-- {
 		a := &all[i]
-		if a.Code == f.code && a.Held == f.held && a.ProductID == f.trace.ProductID && a.Mode == f.trace.Mode && f.at-a.At < api.AnswersWithin {
+		alike := a.Code == f.code && a.Held == f.held && a.ProductID == f.trace.ProductID && a.Mode == f.trace.Mode
+		if alike && f.at-a.At < api.AnswersWithin {
 			return a
 		}
 	}

@@ -237,7 +237,7 @@ func (e *exploration) judge(c *call, a answer) (found []finding) {
 			f = api.Codes[p.Code]
 		}
 		if a.Header.Get("Content-Type") != api.ProblemType || p.Status != a.StatusCode || f.Status != p.Status ||
-			f.Happened != p.Happened && !(p.Code == api.SoldOut && p.Happened == api.NoForNow) { // of a hold: units come back
+			f.Happened != p.Happened && (p.Code != api.SoldOut || p.Happened != api.NoForNow) { // units of a hold come back
 			add(problems, "%+v", p)
 		}
 	}

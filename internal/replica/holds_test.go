@@ -63,7 +63,7 @@ func (h heldShop) left(want int) {
 	store := strings.TrimPrefix(h.mode, "reserve-")
 	path := fmt.Sprintf("/products/%d", h.product)
 	got := send(h.T, h.r, http.MethodGet, path, "", http.StatusOK)
-	if !strings.Contains(got, fmt.Sprintf(`"%s":%d`, store, want)) {
+	if !strings.Contains(got, fmt.Sprintf(`%q:%d`, store, want)) {
 		h.Errorf("%s, want %d left in %s", got, want, store)
 	}
 	if got := send(h.T, h.r, http.MethodGet, path+"/audit", "", http.StatusOK); strings.Contains(got, "BROKEN") {
@@ -145,7 +145,7 @@ func TestReservationsAreSwept(t *testing.T) {
 		store := strings.TrimPrefix(h.mode, "reserve-")
 		testkit.Until(h.T, "the units are back", func() bool {
 			got := send(h.T, h.r, http.MethodGet, fmt.Sprintf("/products/%d", h.product), "", http.StatusOK)
-			return strings.Contains(got, fmt.Sprintf(`"%s":3`, store))
+			return strings.Contains(got, fmt.Sprintf(`%q:3`, store))
 		})
 		h.says(a+"/confirm", "late", "", http.StatusGone, `"state":"expired"`, `"refund":true`)
 		h.says(a+"/confirm", "late", "", http.StatusGone, `"state":"expired"`, `"refund":true`)

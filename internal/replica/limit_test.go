@@ -63,7 +63,7 @@ func limitPerBuyer(t *testing.T, redis *testenv.RedisServer, sql string) {
 			s.crowd()
 			s.returns()
 			got := send(t, r, http.MethodGet, fmt.Sprintf("/products/%d", s.product), "", http.StatusOK)
-			if !strings.Contains(got, fmt.Sprintf(`"%s":0`, at)) {
+			if !strings.Contains(got, fmt.Sprintf(`%q:0`, at)) {
 				t.Errorf("%s, want 0 left in %s", got, at)
 			}
 		})

@@ -9,12 +9,13 @@ import (
 	"lastitem/internal/store"
 )
 
-// errLimited says that the product may have a limit per buyer: the transaction is tried again, and then locks the buyers'
-// rows before the product's, in the order of all transactions. The products are remembered, so that others do not pay.
+// errLimited says that the product may have a limit per buyer: the transaction is tried again, and then locks the
+// buyers' rows before the product's, in the order of all transactions. The products are remembered, so that others do
+// not pay.
 var errLimited = fmt.Errorf("%w: the product may have a limit per buyer", store.ErrConflict)
 
-// takeAny is take, or takeLimited if the product has a limit; then it returns its row. Requests from a log have no buyer:
-// take refuses theirs.
+// takeAny is take, or takeLimited if the product has a limit; then it returns its row. Requests from a log have no
+// buyer: take refuses theirs.
 func (g groupCommit) takeAny(tx *store.Tx, product int64, batch []*stock.Ticket) (*store.LimitedRow, error) {
 	_, known := g.limits.Load(product)
 	if known && batch[0].Run == 0 {
@@ -31,8 +32,8 @@ func (g groupCommit) takeAny(tx *store.Tx, product int64, batch []*stock.Ticket)
 	return nil, err
 }
 
-// takeLimited is take for a product that may have a limit; nil = it has none, and nothing was done. A surplus is refused
-// before the write, in the order of the batch, and leaves the units to those after it.
+// takeLimited is take for a product that may have a limit; nil = it has none, and nothing was done. A surplus is
+// refused before the write, in the order of the batch, and leaves the units to those after it.
 func takeLimited(tx *store.Tx, product int64, batch []*stock.Ticket) (*store.LimitedRow, error) {
 	buyers := make([]string, len(batch))
 	for i, t := range batch {

@@ -111,7 +111,8 @@ func New(b Backends, o Options, modes []stock.Mode) (*Shop, error) {
 // build builds a mode.
 func (s *Shop) build(e *entry) {
 	m, b, o := e.mode, s.backends, s.options
-	group := groupCommit{sql: b.SQL, steps: o.Steps, keep: o.KeepKeys, limits: &sync.Map{}, repeated: func() { s.repeated(m.Name) }}
+	group := groupCommit{sql: b.SQL, steps: o.Steps, keep: o.KeepKeys, limits: &sync.Map{},
+		repeated: func() { s.repeated(m.Name) }}
 	deps := stock.Deps{
 		Redis: b.Redis, SQL: b.SQL, Etcd: b.Etcd,
 		Orders:  &stock.Orders{Mode: m.Name, Replica: o.Replica, Redis: b.Redis, SQL: b.SQL, Steps: o.Steps},

@@ -321,7 +321,7 @@ func (s *SQL) sweep(ctx context.Context, replica string, due ...Due) error {
 	return commitError(db.Exec(list(s.q.holdCertain, len(expired)), append([]any{now}, expired...)...).Error)
 }
 
-// ErrNoOrder: the product has no such order in its present run.
+// ErrNoOrder says that the product has no such order in its present run.
 var ErrNoOrder = errors.New("store: no such order")
 
 // Return takes an order back, once: its units go to the stock, or are written off. A repetition changes nothing and

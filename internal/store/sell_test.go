@@ -335,8 +335,8 @@ func TestRedisSellRefused(t *testing.T) {
 	}
 }
 
-// A sale for a buyer keeps to the limits of all its products, or does nothing; one without a buyer has no limit. A count
-// with a limit is no number to the modes that read it.
+// A sale for a buyer keeps to the limits of all its products, or does nothing; one without a buyer has no limit. A
+// count with a limit is no number to the modes that read it.
 func TestRedisSellForBuyer(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
 		reset(t, r, 1, 9, 0)
