@@ -4,7 +4,7 @@ import { el, replace } from "./dom.js";
 import { both, bracketed, colon, number, space, t } from "./i18n.js";
 import { began } from "./model.js";
 import { Replay } from "./replay.js";
-import { cellAddress, hazardName, isBroken, ladder, outcomeNames, stage } from "./say.js";
+import { breaks, cellAddress, hazardName, isBroken, ladder, outcomeNames, stage } from "./say.js";
 import { get } from "./stream.js";
 import { Timeline } from "./timeline.js";
 import { details, headline, loadTone, lostAnswers, tone } from "./verdict.js";
@@ -361,7 +361,7 @@ function markText(m) {
 // breakIt leads to the story of the first hazard that breaks a mode, and to its lesson.
 function breakIt(mode, lesson) {
   for (const [store, row] of Object.entries(mode.claims ?? {})) {
-    const hazard = ladder.find((h) => h !== "retry" && isBroken(row[h]));
+    const hazard = ladder.find((h) => breaks(h, row[h]));
     if (hazard) {
       return el("p", { class: "verdict-more" }, t("Another hazard breaks it{hazard}.", { hazard: bracketed(`${hazardName(hazard)}${colon()}${outcomeNames(row[hazard])}`) }), space(),
         el("a", { class: "quiet now-break", href: cellAddress(mode.name, store, hazard, row[hazard]) }, t("Now break it")),

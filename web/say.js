@@ -20,6 +20,8 @@ export const outcomeNames = (letters) => [...letters].map((l) => outcomeName(l))
 
 // isBroken says whether a claim or what was found has a letter.
 export const isBroken = (found) => /[OLDXABU!]/.test(found ?? "");
+// breaks says whether a hazard breaks a mode by more than a second charge for a repeated request.
+export const breaks = (hazard, found) => isBroken(found) && (hazard !== "retry" || found !== "D");
 
 // cellAddress is the fragment of a cell of the matrix: of its first letter, if it has one.
 export const cellAddress = (mode, store, hazard, found) => `#/matrix/${mode}/${store}/${hazard}${isBroken(found) ? `/${found[0]}` : ""}`;

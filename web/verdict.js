@@ -1,6 +1,6 @@
 import { el } from "./dom.js";
 import { duration, lang, number, space, t, words } from "./i18n.js";
-import { isBroken, ladder } from "./say.js";
+import { breaks, isBroken, ladder } from "./say.js";
 
 // tone is the colour of a result: good, bad or none.
 export function tone(result) {
@@ -31,12 +31,13 @@ export function headline(run, result, mode) {
   return loadTone(run, result, mode) === "good" ? first : t("Exact under this load. {sold} of {initial} [unit|units] sold, each once.", { sold: number(worst(result).sold), initial: number(worst(result).initial) });
 }
 
-// standing is how far up the ladder a mode holds: "bad" breaks under load, "part" under a fault, "good" under none but a retry.
+// standing is how far up the ladder a mode holds: "bad" breaks under load, "part" under a fault, "good" under none but
+// a retry that charges twice.
 export function standing(m) {
   if (m.baseline) return "none";
   const claims = Object.values(m.claims ?? {});
   if (claims.some((c) => isBroken(c.threads) || isBroken(c.replicas))) return "bad";
-  if (claims.some((c) => ladder.some((h) => h !== "retry" && isBroken(c[h])))) return "part";
+  if (claims.some((c) => ladder.some((h) => breaks(h, c[h])))) return "part";
   return "good";
 }
 
