@@ -22,6 +22,7 @@ const (
 	ProductSegmented     Code = "product_segmented"
 	LimitUnsupported     Code = "limit_unsupported"
 	HoldUnsupported      Code = "hold_unsupported"
+	ReturnUnsupported    Code = "return_unsupported"
 	ReservationExpired   Code = "reservation_expired"
 	ReservationCancelled Code = "reservation_cancelled"
 	ReservationConfirmed Code = "reservation_confirmed"
@@ -73,6 +74,7 @@ var Codes = map[Code]Facts{
 	ProductSegmented:     {http.StatusConflict, "Product is segmented", No},
 	LimitUnsupported:     {http.StatusConflict, "The mode has no rule for the limit per buyer", No},
 	HoldUnsupported:      {http.StatusConflict, "No holds here", No},
+	ReturnUnsupported:    {http.StatusConflict, "No returns here", No},
 	ReservationExpired:   {http.StatusGone, "Reservation expired", No},
 	ReservationCancelled: {http.StatusConflict, "Reservation cancelled", No},
 	ReservationConfirmed: {http.StatusConflict, "Reservation confirmed", No},

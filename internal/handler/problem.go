@@ -51,6 +51,7 @@ var problems = []struct {
 
 	// No, and a repetition will not change that.
 	{err: stock.ErrSoldOut, code: api.SoldOut},
+	{err: stock.ErrReturnUnsupported, code: api.ReturnUnsupported},
 	{err: stock.ErrSegmented, code: api.ProductSegmented},
 	{err: stock.ErrOtherWay, code: api.LimitUnsupported},
 	{err: stock.ErrHoldUnsupported, code: api.HoldUnsupported},
@@ -137,7 +138,7 @@ func problemOf(err error, instance string) api.Problem {
 		if errors.As(err, &e) {
 			p.ProductID, p.Holders = e.ProductID, e.Holders
 		}
-	case api.UnknownProduct, api.ProductSegmented, api.LimitUnsupported, api.HoldUnsupported:
+	case api.UnknownProduct, api.ProductSegmented, api.LimitUnsupported, api.HoldUnsupported, api.ReturnUnsupported:
 		var e *ledger.ProductError
 		if errors.As(err, &e) {
 			if code == api.UnknownProduct && e.Store != "" {

@@ -117,6 +117,25 @@ func TestReservations(t *testing.T) {
 	})
 }
 
+// A product that is sold by absolute counts takes no holds and no returns until its stock is set again.
+func TestAbsoluteCountsRefuseHolds(t *testing.T) {
+	t.Parallel()
+	onHolds(t, 0, func(h heldShop) {
+		if h.mode != "reserve-sql" {
+			return // in Redis only a segmented product refuses
+		}
+		h.stock("")
+		var d api.Deduction
+		sold := h.says("/deduct_stock/unsafe-sql", "", fmt.Sprintf(`{"product_id":%d}`, h.product), http.StatusOK)
+		testkit.Must(h.T, json.Unmarshal([]byte(sold), &d))
+		body := fmt.Sprintf(`{"product_id":%d}`, h.product)
+		h.says("/reserve_stock/"+h.mode, "", body, http.StatusConflict, `"code":"hold_unsupported"`)
+		h.says(fmt.Sprintf("/products/%d/orders/%s/return", h.product, d.OrderID), "", `{"restock":true}`, http.StatusConflict,
+			`"code":"return_unsupported"`)
+		h.left(2)
+	})
+}
+
 // A key holds once, also under another payload, which is refused; and the payload of the first time is answered.
 func TestReserveKeyHoldsOnce(t *testing.T) {
 	t.Parallel()

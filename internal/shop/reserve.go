@@ -198,7 +198,10 @@ func (s *Shop) Return(ctx context.Context, product int64, order string, restock 
 			r.Quantity, r.Restocked, err = h.Return(ctx, product, id.String(), restock)
 			return r, err
 		})
-		if !errors.Is(failed, stock.ErrNoOrder) {
+		switch {
+		case errors.Is(failed, stock.ErrHoldUnsupported), errors.Is(failed, stock.ErrSegmented):
+			return r, fmt.Errorf("%w: %w", stock.ErrReturnUnsupported, failed)
+		case !errors.Is(failed, stock.ErrNoOrder):
 			return r, failed
 		}
 	}

@@ -28,8 +28,10 @@ var (
 	ErrNoOrder         = store.ErrNoOrder
 	ErrPaymentReused   = store.ErrPaymentReused
 	ErrHoldUnsupported = store.ErrHoldsUnsupported
-	ErrOtherWay        = store.ErrOtherWay
-	ErrHoldEnded       = errors.New("stock: the reservation has ended") // always as a *HoldEndedError
+	// the same for a return: its units would be overwritten, or there is no counter for them
+	ErrReturnUnsupported = errors.New("stock: the product takes no returns")
+	ErrOtherWay          = store.ErrOtherWay
+	ErrHoldEnded         = errors.New("stock: the reservation has ended") // always as a *HoldEndedError
 
 	// No, for now: nothing happened, and trying again may succeed.
 	// the request ended at its deadline; joined with ErrUnknown, it may have happened
