@@ -145,7 +145,8 @@ func reservationsOf(id int64, at stock.Store, h ledger.Holds) api.Reservations {
 	for _, r := range h.Rows {
 		row := api.ReservationRow{ReservationID: r.ID, Key: api.KeyText(r.Key), Mode: r.Mode, Replica: r.Replica,
 			Buyer: r.Buyer, State: string(r.State), Late: r.Late, ExpiresMicros: r.ExpiresMicros,
-			ExtendedMicros: r.ExtendedMicros, CreatedMicros: r.CreatedMicros, ChangedMicros: r.ChangedMicros, Events: []api.ReservationEvent{}}
+			ExtendedMicros: r.ExtendedMicros, CreatedMicros: r.CreatedMicros,
+			ChangedMicros: r.ChangedMicros, Events: []api.ReservationEvent{}}
 		for _, item := range r.Items {
 			row.Quantity += item.Quantity
 		}

@@ -130,8 +130,8 @@ func TestAbsoluteCountsRefuseHolds(t *testing.T) {
 		testkit.Must(h.T, json.Unmarshal([]byte(sold), &d))
 		body := fmt.Sprintf(`{"product_id":%d}`, h.product)
 		h.says("/reserve_stock/"+h.mode, "", body, http.StatusConflict, `"code":"hold_unsupported"`)
-		h.says(fmt.Sprintf("/products/%d/orders/%s/return", h.product, d.OrderID), "", `{"restock":true}`, http.StatusConflict,
-			`"code":"return_unsupported"`)
+		back := fmt.Sprintf("/products/%d/orders/%s/return", h.product, d.OrderID)
+		h.says(back, "", `{"restock":true}`, http.StatusConflict, `"code":"return_unsupported"`)
 		h.left(2)
 	})
 }
