@@ -100,6 +100,8 @@ type modeJSON struct {
 	KeyRequired bool                              `json:"key_required"`
 	Holds       []stock.HoldField                 `json:"holds"`
 	Segments    int                               `json:"segments"`
+	Reserves    bool                              `json:"reserves,omitempty"`
+	Units       bool                              `json:"units,omitempty"`
 	Baseline    bool                              `json:"baseline"`
 	Claims      map[stock.Store]map[string]string `json:"claims"`
 }
@@ -110,9 +112,9 @@ func printModesJSON(w io.Writer) error {
 		out := modeJSON{
 			Name: m.Name, Title: map[string]string{"en": m.Title.En, "zh": m.Title.Zh},
 			Needs: append([]stock.Backend{}, m.Needs...), Stores: append([]stock.Store{}, m.Stores...),
-			Holds: append([]stock.HoldField{}, m.Holds...), Cart: m.Cart, KeyRequired: m.KeyRequired, Segments: m.Segments,
-			Baseline: len(m.Stores) == 0,
-			Claims:   map[stock.Store]map[string]string{},
+			Holds: append([]stock.HoldField{}, m.Holds...), Cart: m.Cart, KeyRequired: m.KeyRequired,
+			Segments: max(0, m.Segments), Reserves: m.Reserves, Units: m.Segments < 0, Baseline: len(m.Stores) == 0,
+			Claims: map[stock.Store]map[string]string{},
 		}
 		for store, claims := range m.Claims {
 			out.Claims[store] = map[string]string{}
