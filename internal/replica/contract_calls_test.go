@@ -64,6 +64,8 @@ type generator struct {
 	modes   map[string]api.Mode
 	names   []string            // of the modes, sorted
 	cursors map[string][]string // by product, as they were answered
+	held    []string            // the reservations made
+	sold    map[string]string   // by product: its last order
 }
 
 func newGenerator(t *testing.T, h http.Handler, document []byte, p plan) *generator {
@@ -72,7 +74,7 @@ func newGenerator(t *testing.T, h http.Handler, document []byte, p plan) *genera
 	testkit.Must(t, err)
 	g := &generator{
 		Rand: rand.New(rand.NewPCG(p.seed, 0)), doc: doc, ops: operationsOf(doc), modes: map[string]api.Mode{},
-		cursors: map[string][]string{},
+		cursors: map[string][]string{}, sold: map[string]string{},
 	}
 	for i, op := range g.ops {
 		weight := 2 + 2*len(op.params)
@@ -106,7 +108,18 @@ func (g *generator) chance(p float64) bool { return g.Float64() < p }
 // learn keeps what later requests need of an answer.
 func (g *generator) learn(c *call, a answer) {
 	var page struct {
-		NextCursor string `json:"next_cursor"`
+		NextCursor    string `json:"next_cursor"`
+		ReservationID string `json:"reservation_id"`
+		OrderID       string `json:"order_id"`
+		ProductID     int64  `json:"product_id"`
+	}
+	if a.StatusCode < http.StatusMultipleChoices && json.Unmarshal([]byte(a.body), &page) == nil {
+		if a.StatusCode == http.StatusCreated {
+			g.held = append(g.held, page.ReservationID)
+		}
+		if page.OrderID != "" && page.ProductID > 0 {
+			g.sold[strconv.FormatInt(page.ProductID, 10)] = page.OrderID
+		}
 	}
 	if json.Unmarshal([]byte(a.body), &page) == nil && page.NextCursor != "" {
 		g.cursors[c.path["id"]] = append(g.cursors[c.path["id"]], page.NextCursor)
@@ -229,6 +242,12 @@ func (g *generator) valid(c *call, name string, s *openapi3.Schema) string {
 	switch {
 	case name == "mode" && c.op.path == "/products/{id}":
 		return "rwlock"
+	case name == "mode" && strings.HasPrefix(c.op.path, "/reserve_stock") && g.chance(0.8):
+		return pick(g, "reserve-sql", "reserve-redis")
+	case name == "id" && strings.HasPrefix(c.op.path, "/reservations") && len(g.held) > 0 && g.chance(0.9):
+		return pick(g, g.held[max(0, len(g.held)-3):]...)
+	case name == "order_id" && g.sold[c.path["id"]] != "":
+		return g.sold[c.path["id"]]
 	case name == "mode" && g.chance(0.95):
 		return pick(g, g.names...)
 	case name == "store" && len(g.mode(c).Stores) > 0:
@@ -426,7 +445,9 @@ func (g *generator) badValue(c *call) bool {
 	}
 	if len(c.body) > 0 {
 		for name, p := range c.op.spec.RequestBody.Value.Content[c.kind].Schema.Value.Properties {
-			schemas["body "+name] = p.Value
+			if s := p.Value; !s.Type.Is("string") || len(s.Enum) > 0 || s.Pattern != "" { // any text is a buyer's name
+				schemas["body "+name] = s
+			}
 		}
 	}
 	places := slices.Sorted(maps.Keys(schemas))
