@@ -358,7 +358,7 @@ func testPageRead(t *testing.T, p *idle) {
 		testkit.Must(t, err)
 		if hidden := eval[bool](p.tab, `['.top', '.controls', '.copier'].every((s) => `+
 			`getComputedStyle(document.querySelector(s)).display === 'none')`); hidden != (media == "print") {
-			t.Errorf("media %q: what is of no use on paper is hidden: %t", media, hidden)
+			t.Errorf("media %q: the page hides the parts that paper cannot use: %t", media, hidden)
 		}
 	}
 }
