@@ -22,6 +22,24 @@ func TripSessions(c driver.Connector) driver.Connector {
 	return sessions{c, append([]string{"SET SESSION innodb_lock_wait_timeout = 3"}, groupSession...)}
 }
 
+// TripTx is [SQL.Tx] in [ReadCommitted] on a connection of that pool, if there is one: it sends only the statements of
+// body, some of them together (see [Tx.later]), and COMMIT.
+func (s *SQL) TripTx(ctx context.Context, body func(*Tx) error) error {
+	if s.trips == nil {
+		return s.Tx(ctx, ReadCommitted, body)
+	}
+	for try := 1; ; try++ {
+		c, err := s.trips.Conn(ctx)
+		if err != nil {
+			return statementError(err)
+		}
+		err = s.finish(ctx, c, true, body)
+		if !errors.Is(err, driver.ErrBadConn) || errors.Is(err, ErrUnknown) || try == begins {
+			return err // or nothing was committed: the server had closed an idle connection
+		}
+	}
+}
+
 // SellInOneTrip takes the units of an order and inserts it, in one transaction that is one packet, and returns the
 // remaining stock. sold is false, and nothing has happened, if the stock does not suffice, or the product is unknown or
 // segmented.

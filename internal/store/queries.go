@@ -35,7 +35,7 @@ type queries struct {
 	oldKeys, surplusKeys, purgeKeys            string
 
 	clock, holdRead, holdLock, holdDue, holdProduct, holdGive, holdInsert, holdItemInsert             string
-	holdItems, holdMove, holdExtend, holdOrderInsert, holdEvent, holdCertain                          string
+	holdItems, holdMove, holdExtend, holdOrderInsert, holdEvent, holdCertain, holdOrder               string
 	holdWay, holdSet, holdFree, paymentRead, paymentInsert, paymentOrder, buyerRow                    string
 	buyerTake, buyerGive, buyerHas, buyerHolds, unitsFree, unitsInsert, unitsOld, unitsTake, unitsOwn string
 	unitsGive, unitsWriteOff, orderLock, orderReturn, holdsOf, returnsOf, holdRules                   string
@@ -68,7 +68,7 @@ func loadQueries(dialect string) (queries, error) {
 		"orders_of": &q.ordersOf, "keys_of": &q.keysOf, "cart_keys_of": &q.cartKeysOf,
 		"clock": &q.clock, "hold_read": &q.holdRead, "hold_lock": &q.holdLock, "hold_due": &q.holdDue,
 		"hold_product": &q.holdProduct, "hold_give": &q.holdGive, "hold_insert": &q.holdInsert,
-		"hold_item_insert": &q.holdItemInsert, "hold_items": &q.holdItems, "hold_move": &q.holdMove,
+		"hold_item_insert": &q.holdItemInsert, "hold_items": &q.holdItems, "hold_order": &q.holdOrder, "hold_move": &q.holdMove,
 		"hold_extend": &q.holdExtend, "hold_order_insert": &q.holdOrderInsert,
 		"hold_event": &q.holdEvent, "hold_certain": &q.holdCertain, "hold_way": &q.holdWay, "hold_set": &q.holdSet,
 		"hold_free": &q.holdFree, "payment_read": &q.paymentRead, "payment_insert": &q.paymentInsert,

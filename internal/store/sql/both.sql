@@ -145,6 +145,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- Writes run and buyer on an order that no reservation was made for. ?1 = run, ?2 = buyer, ?3 = order, ?4 = product.
 UPDATE orders SET run = ?, buyer = ? WHERE id = ? AND product_id = ?
 
+-- name: hold_order
+-- The order of a reservation that is confirmed. ?1 = reservation.
+SELECT id FROM orders WHERE reservation_id = ? LIMIT 1
+
 -- name: hold_event
 -- ?1 = reservation, ?2 = state before, ?3 = state now, ?4 = the deadline valid then, ?5 = replica, ?6 = microseconds.
 INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica, at_us) VALUES (?, ?, ?, ?, ?, ?)
