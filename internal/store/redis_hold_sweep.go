@@ -47,7 +47,7 @@ func (r *Redis) Sweep(ctx context.Context, atMost int, replica string) (seen int
 		if seen >= atMost || ctx.Err() != nil {
 			break
 		}
-		list, one := r.arrow(ctx, sweepScript, r.holdKeys(product), atMost-seen, replica)
+		list, one := r.arrow(ctx, sweepScript, r.holdKeys(product), atMost-seen, escaped(replica))
 		if one != nil {
 			err = errors.Join(err, fmt.Errorf("the reservations of product %d: %w", product, one))
 			continue

@@ -21,7 +21,7 @@ if h.state == 'held' or late and (fresh or not take(h)) then
   order, h.order_id = ARGV[4], ARGV[4]
   move(id, h, 'confirmed', replica)
   unlist(id, h)
-  call('RPUSH', KEYS[2], ARGV[5] .. h.order .. ARGV[6] .. whole(now) .. '}')
+  call('RPUSH', KEYS[2], ARGV[5] .. ',' .. h.order .. ARGV[6] .. whole(now) .. '}')
 elseif fresh then give(id, h) end
 call('HSET', old and KEYS[13] or KEYS[6], payment, table.concat({id, order, whole(now)}, ' '))
 if old then

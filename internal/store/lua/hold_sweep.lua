@@ -20,7 +20,7 @@ for _, gone in ipairs(call('ZRANGEBYSCORE', KEYS[11], '-inf', whole(now), 'LIMIT
   if payment then
     call('HDEL', KEYS[6], payment)
   else
-    if ok and h and h.key then call('HDEL', KEYS[9], h.key) end
+    if ok and h and h.key ~= '' then call('HDEL', KEYS[9], h.key) end
     call('HDEL', KEYS[4], gone)
   end
 end
