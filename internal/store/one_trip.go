@@ -12,10 +12,10 @@ import (
 	"lastitem/internal/ledger"
 )
 
-// TripsOn makes [SQL.SellInOneTrip] use pool, whose connections are made by [TripSessions]. MySQL only.
+// TripsOn makes [SQL.SellInOneTrip] and [SQL.TripTx] use pool, whose connections are made by [TripSessions]. MySQL only.
 func (s *SQL) TripsOn(pool *sql.DB) { s.trips = pool }
 
-// TripSessions makes the connections of a pool for [SQL.SellInOneTrip], by c, which must allow several statements in a
+// TripSessions makes the connections of such a pool, by c, which must allow several statements in a
 // packet. The server itself ends a wait for a row, after three seconds: if the client did, nobody would know what
 // happened.
 func TripSessions(c driver.Connector) driver.Connector {
