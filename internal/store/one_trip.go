@@ -28,16 +28,11 @@ func (s *SQL) TripTx(ctx context.Context, body func(*Tx) error) error {
 	if s.trips == nil {
 		return s.Tx(ctx, ReadCommitted, body)
 	}
-	for try := 1; ; try++ {
-		c, err := s.trips.Conn(ctx)
-		if err != nil {
-			return statementError(err)
-		}
-		err = s.finish(ctx, c, true, body)
-		if !errors.Is(err, driver.ErrBadConn) || errors.Is(err, ErrUnknown) || try == begins {
-			return err // or nothing was committed: the server had closed an idle connection
-		}
+	c, err := s.trips.Conn(ctx)
+	if err != nil {
+		return statementError(err)
 	}
+	return s.finish(ctx, c, true, body)
 }
 
 // SellInOneTrip takes the units of an order and inserts it, in one transaction that is one packet, and returns the

@@ -100,28 +100,6 @@ func TestCommitIsBounded(t *testing.T) {
 	}
 }
 
-// The server has closed the idle connection of a pool: nothing was sent on it, and a transaction begins again on another.
-func TestTripTxOnAClosedConnection(t *testing.T) {
-	t.Parallel()
-	set := openSet(t, testenv.MySQL(t), 1)
-	s := set.SQL
-	resetSQL(t, s, 1, 5, 0)
-	id := 0
-	for want := int64(4); want >= 3; want-- {
-		err := s.TripTx(t.Context(), func(tx *store.Tx) error {
-			left, ok, err := tx.Take(1, 1)
-			if !ok || left != want {
-				t.Errorf("Take() = %d, %t, %v, want %d", left, ok, err, want)
-			}
-			return err
-		})
-		testkit.Must(t, err)
-		testkit.Must(t, set.DB.Raw("SELECT id FROM information_schema.processlist WHERE command = 'Sleep' AND db = DATABASE() "+
-			"AND id <> CONNECTION_ID()").Row().Scan(&id))
-		testkit.Must(t, set.DB.Exec("KILL ?", id).Error)
-	}
-}
-
 // The sessions read what others commit meanwhile, and are of a pool of their own: otherwise the second transaction
 // would have no connection.
 func TestGroupTxSessions(t *testing.T) {
