@@ -20,8 +20,9 @@ type Order struct {
 	Fence     uint64 `json:"fence,omitempty"`
 	// CreatedMicros is in microseconds since the epoch, by the replica's clock.
 	CreatedMicros int64 `json:"created_us"`
-	// Buyer is on the orders of redis-lua, Buyer and ReservationID on those of reservations in Redis; "" elsewhere.
-	Buyer         string `json:"buyer,omitempty"`
+	// Buyer is on the orders of redis-lua and of reservations in Redis; "" elsewhere.
+	Buyer string `json:"buyer,omitempty"`
+	// ReservationID is the reservation that the order was made of, "" = none. Key is then the payment's id.
 	ReservationID string `json:"reservation_id,omitempty"`
 }
 

@@ -154,6 +154,25 @@ func TestReserveKeyHoldsOnce(t *testing.T) {
 	})
 }
 
+// A payment's id, the key of a hold and that of a sale may be the same text: none is taken for another, and the judge
+// does not ask for the stored answer of a payment.
+func TestPaymentIsNoKey(t *testing.T) {
+	t.Parallel()
+	onHolds(t, 0, func(h heldShop) {
+		h.stock("")
+		body := fmt.Sprintf(`{"product_id":%d}`, h.product)
+		h.says("/deduct_stock/"+h.mode, "sale", body, http.StatusOK)
+		for _, key := range []string{"sale", "hold"} {
+			var r api.Reservation
+			got := h.says("/reserve_stock/"+h.mode, "hold", body, http.StatusCreated)
+			testkit.Must(h.T, json.Unmarshal([]byte(got), &r))
+			h.says("/reservations/"+r.ReservationID+"/confirm", key, "",
+				map[string]int{"sale": http.StatusOK, "hold": http.StatusConflict}[key])
+		}
+		h.left(1)
+	})
+}
+
 // A sweep gives the units of an overdue reservation back, and a payment that comes later is to be refunded.
 func TestReservationsAreSwept(t *testing.T) {
 	t.Parallel()

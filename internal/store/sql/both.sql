@@ -217,12 +217,12 @@ SELECT /* lastitem-purge */ idempotency_key FROM idempotent_log WHERE status = ?
 
 -- name: orders
 -- ?1 = product id.
-SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us
+SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, COALESCE(reservation_id, '')
 FROM orders WHERE product_id = ? ORDER BY created_us, id
 
 -- name: orders_of
 -- All orders of a product, in the order of the index. ?1 = product id.
-SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us
+SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, COALESCE(reservation_id, '')
 FROM orders WHERE product_id = ?
 
 -- name: purge_keys
