@@ -11,7 +11,10 @@ if paid then
   if of ~= id then return {'reused'} end
   return {'replay', text or '', made}
 end
-if not h then return {'none'} end
+if not h then
+  claim('refunded', ARGV[9])
+  return {'none'}
+end
 call('ZREM', KEYS[5], id) -- first: Redis allows it even if memory is full, and then allows the rest of the script
 local fresh, old = overdue(h), h.old
 if fresh then move(id, h, 'expired', replica) end

@@ -336,6 +336,10 @@ DELETE FROM reservation_event WHERE reservation_id IN (?)
 -- ?... = reservations.
 DELETE FROM payment WHERE reservation_id IN (?)
 
+-- name: purge_unknown
+-- Payments for no reservation. ?1 = microseconds.
+DELETE FROM payment WHERE reservation_id = '' AND at_us < ?
+
 -- name: purge_holds
 -- ?... = reservations.
 DELETE FROM reservation WHERE id IN (?)
