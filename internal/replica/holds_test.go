@@ -90,6 +90,10 @@ func TestReservations(t *testing.T) {
 		h.says(a+"/cancel", "", "", http.StatusConflict, `"code":"reservation_confirmed"`)
 		h.left(1)
 
+		limit := fmt.Sprintf(`{"product_id":%d,"buyer":"ann"}`, h.product)
+		h.says("/reserve_stock/"+h.mode, "", limit, http.StatusConflict,
+			`"holders":["`+strings.TrimPrefix(a, "/reservations/"))
+
 		b := h.hold(`"hold_ms":60000`)
 		h.says(b+"/extend", "", `{"hold_ms":120000}`, http.StatusOK, `"state":"held"`)
 		h.says(b+"/confirm", "p1", "", http.StatusUnprocessableEntity, `"code":"idempotency_key_reused"`, `"refund":false`)
@@ -106,11 +110,13 @@ func TestReservations(t *testing.T) {
 		h.says(back, "", `{"restock":true}`, http.StatusOK, `"restock":true`)
 		h.says(back, "", `{"restock":false}`, http.StatusOK, `"restock":true`)
 		h.left(3)
+		h.says("/reserve_stock/"+h.mode, "", strings.Replace(limit, "}", `,"quantity":3}`, 1), http.StatusConflict,
+			`"code":"limit_reached"`, `"holders":[]`)
 		h.hold(`"quantity":2,"buyer":"ann"`) // the limit has room again
 		h.stock("")
 		h.says(back, "", `{"restock":true}`, http.StatusNotFound, `"code":"unknown_order"`)
-		unknown := []string{"none", "sql-101-", "redis-x-01a21ee8-1141-76d6-af27-210506121a55", a[len("/reservations/"):len(a)-8] +
-			"06121a55"}
+		unknown := []string{"none", "sql-101-", "redis-x-01a21ee8-1141-76d6-af27-210506121a55",
+			a[len("/reservations/"):len(a)-8] + "06121a55"}
 		for _, id := range unknown {
 			path := "/reservations/" + id + "/confirm"
 			h.says(path, "p", "", http.StatusNotFound, `"code":"unknown_reservation"`, `"refund":true`)
@@ -118,8 +124,10 @@ func TestReservations(t *testing.T) {
 		}
 		// what was answered with a refund stays one
 		h.says(h.hold(`"quantity":1`)+"/confirm", "p", "", http.StatusUnprocessableEntity, `"refund":false`)
+		h.stock(`,"segments":2`)
+		h.says("/reserve_stock/"+h.mode, "", limit, http.StatusConflict, `"code":"hold_unsupported"`)
 		h.says("/reserve_stock/lease-seq", "", "{}", http.StatusConflict, `"code":"hold_unsupported"`)
-		h.left(2)
+		h.left(3)
 	})
 }
 

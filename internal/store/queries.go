@@ -80,9 +80,9 @@ func loadQueries(dialect string) (queries, error) {
 		"returns_of": &q.returnsOf, "hold_rules": &q.holdRules, "buyers_of": &q.buyersOf, "holds_page": &q.holdsPage,
 		"hold_events_of": &q.holdEventsOf, "hold_orders_of": &q.holdOrdersOf, "hold_payments_of": &q.holdPaymentsOf,
 		"hold_take": &q.holdTake, "hold_oldest": &q.holdOldest, "holds_ended": &q.holdsEnded, "order_buyer": &q.orderBuyer,
-		"purge_items": &q.purgeItems, "purge_events": &q.purgeEvents, "purge_payments": &q.purgePayments, "purge_unknown": &q.purgeUnknown,
-		"purge_holds": &q.purgeHolds,
-		"old_keys":    &q.oldKeys, "surplus_keys": &q.surplusKeys, "purge_keys": &q.purgeKeys,
+		"purge_items": &q.purgeItems, "purge_events": &q.purgeEvents, "purge_payments": &q.purgePayments,
+		"purge_holds": &q.purgeHolds, "purge_unknown": &q.purgeUnknown,
+		"old_keys": &q.oldKeys, "surplus_keys": &q.surplusKeys, "purge_keys": &q.purgeKeys,
 	} {
 		if *dest = said[name]; *dest == "" {
 			errs = append(errs, fmt.Errorf("store: no statement %s for %s", name, dialect))

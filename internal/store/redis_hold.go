@@ -27,7 +27,7 @@ import (
 //	closed:{101}        those that are not, and refunded payments, by when they may be deleted
 //	payments:{101}      by payment: reservation, order ("" = refunded), time
 //	buyers:{101}        by buyer: the units that count for the limit
-//	buyer-holds:{101}   by buyer: the reservations that hold such units
+//	buyer-holds:{101}   by buyer: the reservations that have such units, some dozens at least
 //	hold-keys:{101}     by key: the reservation that it made
 //	returned:{101}      by order: quantity, and whether it was restocked
 //	rules:{101}         run, limit per buyer, late payments, and the number of changes

@@ -55,19 +55,21 @@ local function move(id, h, to, replica)
 end
 
 -- Takes units from the stock, and from the buyer's limit if there is one. Otherwise returns why not, and how many there are.
-local function take(h)
+local function take(id, h)
   local stock, limit = counted()
   if limit and h.buyer and (call('HGET', KEYS[7], h.buyer) or 0) + h.quantity > limit then return 'limit', 0 end
   if stock < tonumber(h.quantity) then return 'short', stock end
   add('-' .. h.quantity, stock, limit)
-  if limit and h.buyer then call('HINCRBY', KEYS[7], h.buyer, h.quantity) end
+  if not limit or not h.buyer then return end
+  call('HINCRBY', KEYS[7], h.buyer, h.quantity)
+  call('HSET', KEYS[8], h.buyer, (call('HGET', KEYS[8], h.buyer) or '') .. id .. ' ')
 end
 
--- Removes a reservation from the list of those that hold units of its buyer's limit.
-local function unlist(id, h)
+-- Removes a reservation from the list of those that have units of its buyer's limit; with over only if that is so long.
+local function unlist(id, h, over)
   local ids = h.buyer and call('HGET', KEYS[8], h.buyer)
   local from, to = (ids or ''):find(id .. ' ', 1, true)
-  if not from then return end
+  if not from or over and #ids < over then return end
   ids = ids:sub(1, from - 1) .. ids:sub(to + 1)
   if ids == '' then call('HDEL', KEYS[8], h.buyer) else call('HSET', KEYS[8], h.buyer, ids) end
 end

@@ -178,9 +178,11 @@ UPDATE buyer_units SET units = units - ? WHERE product_id = ? AND run = ? AND bu
 SELECT units FROM buyer_units WHERE product_id = ? AND run = ? AND buyer = ?
 
 -- name: buyer_holds
--- What a buyer holds or has of a product by other reservations. ?1 = product, ?2 = run, ?3 = buyer, ?4 = reservation.
+-- What a buyer holds or has of a product by other reservations, a hundred at most. ?1 = product, ?2 = run, ?3 = buyer, ?4 = reservation.
 SELECT r.id FROM reservation r JOIN reservation_item i ON i.reservation_id = r.id
-WHERE i.product_id = ? AND i.run = ? AND r.buyer = ? AND r.id <> ? AND r.state IN ('held', 'confirmed') ORDER BY r.id
+WHERE i.product_id = ? AND i.run = ? AND r.buyer = ? AND r.id <> ? AND r.state IN ('held', 'confirmed')
+  AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.reservation_id = r.id AND o.product_id = i.product_id AND o.restocked = 1)
+ORDER BY r.id LIMIT 100
 
 -- name: insert_order
 -- ?1 id, ?2 product, ?3 quantity, ?4 remaining, ?5 mode, ?6 replica, ?7 key, ?8 fence, ?9 microseconds.
