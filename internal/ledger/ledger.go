@@ -24,7 +24,12 @@ type Order struct {
 	Buyer string `json:"buyer,omitempty"`
 	// ReservationID is the reservation that the order was made of, "" = none. Key is then the payment's id.
 	ReservationID string `json:"reservation_id,omitempty"`
+	// Way is Absolute if the mode has written the count that it had computed; in Redis only.
+	Way string `json:"way,omitempty"`
 }
+
+// Absolute is the way of selling that would overwrite units which come back; hold.lua looks for it.
+const Absolute = "absolute"
 
 // CreatedAt is CreatedMicros as a time.
 func (o Order) CreatedAt() time.Time { return time.UnixMicro(o.CreatedMicros) }

@@ -131,22 +131,30 @@ func TestReservations(t *testing.T) {
 	})
 }
 
-// A product that is sold by absolute counts takes no holds and no returns until its stock is set again.
+// A product that is sold by absolute counts takes no holds and no returns until its stock is set again, and one that is
+// held is not sold by absolute counts, nor after its units have come back.
 func TestAbsoluteCountsRefuseHolds(t *testing.T) {
 	t.Parallel()
 	onHolds(t, 0, func(h heldShop) {
-		if h.mode != "reserve-sql" {
-			return // in Redis only a segmented product refuses
-		}
+		absolute := "/deduct_stock/" + map[string]string{"reserve-sql": "unsafe-sql", "reserve-redis": "unsafe"}[h.mode]
+		body := fmt.Sprintf(`{"product_id":%d}`, h.product)
 		h.stock("")
 		var d api.Deduction
-		sold := h.says("/deduct_stock/unsafe-sql", "", fmt.Sprintf(`{"product_id":%d}`, h.product), http.StatusOK)
-		testkit.Must(h.T, json.Unmarshal([]byte(sold), &d))
-		body := fmt.Sprintf(`{"product_id":%d}`, h.product)
+		testkit.Must(h.T, json.Unmarshal([]byte(h.says(absolute, "", body, http.StatusOK)), &d))
 		h.says("/reserve_stock/"+h.mode, "", body, http.StatusConflict, `"code":"hold_unsupported"`)
 		back := fmt.Sprintf("/products/%d/orders/%s/return", h.product, d.OrderID)
 		h.says(back, "", `{"restock":true}`, http.StatusConflict, `"code":"return_unsupported"`)
 		h.left(2)
+		h.stock("")
+		a := h.hold(`"quantity":1`)
+		h.says(absolute, "", body, http.StatusConflict, `"code":"hold_unsupported"`)
+		h.left(2)
+		h.says("/deduct_stock/"+h.mode, "", body, http.StatusOK, `"remaining":1`)
+		h.says(a+"/cancel", "", "", http.StatusOK)
+		h.says(absolute, "", body, http.StatusConflict, `"code":"hold_unsupported"`)
+		h.left(2)
+		h.stock("")
+		h.says(absolute, "", body, http.StatusOK)
 	})
 }
 

@@ -221,6 +221,16 @@ func TestRedisHoldArrows(t *testing.T) {
 			h.reset(c.rules)
 			h.play(c.name, c.moves)
 		}
+		h.space = "absolute."
+		h.reset(H{}) // a write of a count that was read before the first hold
+		h.play("an absolute write", "hold a 1 = held 4; brief b 1 = held 3; late b =")
+		testkit.Must(t, r.Set(t.Context(), 1, 2))
+		for _, move := range []string{"cancel a", "confirm a p", "sweep"} {
+			if got := h.do(move); !strings.Contains(got, "the count is lost") {
+				t.Errorf("after an absolute write %s = %s", move, got)
+			}
+		}
+		h.play("the stock is set again", "reset = ; read a = void; hold c 5 = held 0")
 		reset(t, r, 1, 5, 2)
 		if got := h.do("hold a 1"); got != "segmented" {
 			t.Errorf("a hold of a segmented product = %s", got)

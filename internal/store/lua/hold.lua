@@ -9,17 +9,24 @@ if long == 0 then long, short = math.huge, math.huge end
 local text -- of the reservation that was read or written last
 local function whole(n) return string.format('%.0f', n) end
 
--- Returns the count, nil if there is none, and the limit per buyer, if there is one: see limitedMark.
+-- Returns the count, nil if there is none, and the limit per buyer; 0 = there is none, and units were held; nil = none were: see limitedMark.
 local function counted()
   local text = call('GET', KEYS[1]) or ''
   local limit, count = text:match('^limited:(%d+):(%-?%d+)$')
   return tonumber(count or text), tonumber(limit or '')
 end
 
--- Adds units to the count, which is now stock and has that limit.
+-- Adds units to the count, which is now stock and has that limit, and marks it: from now on no absolute write may come.
 local function add(units, stock, limit)
-  if not limit then return call('INCRBY', KEYS[1], units) end
-  call('SET', KEYS[1], 'limited:' .. whole(limit) .. ':' .. whole(stock + units))
+  call('SET', KEYS[1], 'limited:' .. whole(limit or 0) .. ':' .. whole(stock + units))
+end
+
+-- Says whether the product takes no holds: it is segmented, or sold by a mode that writes the count that it has computed (see Order.Way).
+local function refuses()
+  local stock, limit = counted()
+  if not stock or limit then return not stock end
+  local rows = (call('LINDEX', KEYS[2], 0) or '') .. (call('LINDEX', KEYS[2], -1) or '')
+  return rows:find('"way":"absolute"', 1, true)
 end
 
 -- Reads a reservation; nil = there is none. A held one of an earlier run is void: its units went with the run.
@@ -33,7 +40,7 @@ local function find(id)
     h.state = 'void'
     text = cjson.encode(h)
   end
-  assert(h.state ~= 'held' or counted(), 'the count is lost') -- before anything is written
+  assert(h.state ~= 'held' or select(2, counted()), 'the count is lost') -- before anything is written
   return h
 end
 
@@ -54,15 +61,17 @@ local function move(id, h, to, replica)
   end
 end
 
--- Takes units from the stock, and from the buyer's limit if there is one. Otherwise returns why not, and how many there are.
+-- Takes units from the stock, and from the buyer's limit if there is one. Returns nil, or why it does not, and how many are left.
 local function take(id, h)
   local stock, limit = counted()
-  if limit and h.buyer and (call('HGET', KEYS[7], h.buyer) or 0) + h.quantity > limit then return 'limit', 0 end
+  local limited = limit and limit > 0 and h.buyer
+  if limited and (call('HGET', KEYS[7], h.buyer) or 0) + h.quantity > limit then return 'limit', 0 end
   if stock < tonumber(h.quantity) then return 'short', stock end
   add('-' .. h.quantity, stock, limit)
-  if not limit or not h.buyer then return end
+  if not limited then return nil, stock - h.quantity end
   call('HINCRBY', KEYS[7], h.buyer, h.quantity)
   call('HSET', KEYS[8], h.buyer, (call('HGET', KEYS[8], h.buyer) or '') .. id .. ' ')
+  return nil, stock - h.quantity
 end
 
 -- Removes a reservation from the list of those that have units of its buyer's limit; with over only if that is so long.

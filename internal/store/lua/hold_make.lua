@@ -8,12 +8,12 @@ if owner then return {'claimed', owner} end
 local earlier = key ~= '' and call('HGET', KEYS[9], key)
 local kept = call('HGET', KEYS[4], earlier or id)
 if kept then return {earlier and earlier ~= id and 'earlier' or 'held', earlier or id, kept} end -- or the first answer was lost
-if not counted() then return {call('EXISTS', KEYS[1]) == 1 and 'segmented' or 'unknown'} end
+if refuses() then return {call('EXISTS', KEYS[1]) == 1 and 'segmented' or 'unknown'} end
 local h = cjson.decode(ARGV[2])
 local why, have = take(id, h) -- its first write is refused if memory is full; from there on nothing may fail
 if why then return {why, whole(have), h.buyer and call('HGET', KEYS[8], h.buyer) or ''} end
 local rules = call('HMGET', KEYS[3], 'run', 'late')
-h.run, h.late, h.left = rules[1] or '0', rules[2] or 'refund', whole(counted())
+h.run, h.late, h.left = rules[1] or '0', rules[2] or 'refund', whole(have)
 h.state, h.events, h.created_us, h.extended_us, h.expires_us = '', '', whole(now), '0', whole(now + ARGV[3])
 move(id, h, 'held', ARGV[4])
 call('ZADD', KEYS[5], h.expires_us, id)
