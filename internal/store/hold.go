@@ -77,7 +77,11 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 	h.Items = slices.Clone(h.Items)
 	limits := make([]holdProduct, len(h.Items))
 	for i := range h.Items {
-		if limits[i], err = t.enter(&h.Items[i], way); err != nil {
+		limits[i], err = t.enter(&h.Items[i], way)
+		if errors.Is(err, ErrSegmented) {
+			err = &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: h.Items[i].ProductID}
+		}
+		if err != nil {
 			return h, nil, err
 		}
 	}
@@ -150,6 +154,8 @@ func (t *Tx) enter(item *ledger.HoldItem, way Way) (holdProduct, error) {
 		return p, nil
 	case p.segments > 0:
 		return p, &ledger.ProductError{Err: ErrSegmented, ProductID: item.ProductID}
+	case p.perBuyer.Valid && way.Kind == WayCounted: // it has no rule about buyers
+		return p, &ledger.ProductError{Err: ErrOtherWay, ProductID: item.ProductID}
 	case p.way != "" || way.Kind == WayUnits:
 		return p, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
 	}

@@ -108,6 +108,32 @@ func (s *SQL) Confirm(ctx context.Context, id, replica, order string, payment []
 		}
 		return err
 	})
+	if errors.Is(err, ErrNoHold) {
+		e, err = s.refundUnknown(ctx, id, payment)
+	}
+	return e, err
+}
+
+// refundUnknown writes down that a payment for a reservation that does not exist goes back, so that it never becomes
+// an order: the row names no reservation. An earlier answer to the payment stands.
+func (s *SQL) refundUnknown(ctx context.Context, id string, payment []byte) (e ledger.Ended, err error) {
+	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
+		e = ledger.Ended{Hold: ledger.Hold{ID: id, State: ledger.Confirmed}}
+		now, err := tx.now()
+		if err == nil {
+			err = tx.exec(tx.q.paymentInsert, payment, "", "refund", nil, now)
+		}
+		if !duplicate(err) {
+			return err
+		}
+		if err = tx.replay(&e, id, payment); errors.Is(err, ErrPaymentReused) {
+			err = tx.replay(&e, "", payment)
+		}
+		return err
+	})
+	if err == nil && e.OrderID == "" {
+		err = ErrNoHold
+	}
 	return e, err
 }
 
@@ -409,10 +435,14 @@ func (s *SQL) Overdue(ctx context.Context) (time.Duration, error) {
 }
 
 // PurgeHolds deletes some reservations that ended long ago: those that no payment came for and that no late payment can
-// revive after ended, the others after kept. One that has an order stays as long as the order.
+// revive after ended, the others after kept, as are payments for no reservation. One that has an order stays as long as
+// the order.
 func (s *SQL) PurgeHolds(ctx context.Context, ended, kept time.Duration) error {
 	return s.TripTx(ctx, func(tx *Tx) error {
 		now, err := tx.now()
+		if err == nil {
+			err = tx.exec(tx.q.purgeUnknown, now-kept.Microseconds())
+		}
 		if err != nil {
 			return err
 		}

@@ -27,12 +27,13 @@ import (
 //	closed:{101}        those that are not, and refunded payments, by when they may be deleted
 //	payments:{101}      by payment: reservation, order ("" = refunded), time
 //	buyers:{101}        by buyer: the units that count for the limit
-//	buyer-holds:{101}   by buyer: the reservations that hold such units
+//	buyer-holds:{101}   by buyer: the reservations that have such units, some dozens at least
 //	hold-keys:{101}     by key: the reservation that it made
 //	returned:{101}      by order: quantity, and whether it was restocked
 //	rules:{101}         run, limit per buyer, late payments, and the number of changes
 //	holds-old:{101}     holds of the run before, for a week: those that were held are void; payments-old likewise
-//	payment:<payment>   the claim of a payment: it is for a reservation of this product; hold-key:<key> likewise
+//	payment:<payment>   the claim of a payment: it is for a reservation of this product, or "refunded" if there was no
+//	                    such reservation; hold-key:<key> likewise
 //	holding             the products that may have reservations, for the sweeper
 
 // holdFamilies are the KEYS of the scripts hold_*.lua, and runFamilies those of set.lua after the counts.
@@ -197,6 +198,9 @@ func (r *Redis) claimed(ctx context.Context, script *redis.Script, c holdClaim, 
 			case err != nil:
 				return nil, err
 			case list[0] != "claimed":
+				if owner == own && list[0] == "none" {
+					return list, writeError(r.c.Set(ctx, name[0], refundedClaim, week).Err())
+				}
 				if owner == own && !slices.Contains([]any{"made", "held", "earlier", "done", "replay"}, list[0]) {
 					_, _ = r.eval(unclaimScript, name, []any{own, refusedClaim.Milliseconds()})
 				}
@@ -211,8 +215,16 @@ func (r *Redis) claimed(ctx context.Context, script *redis.Script, c holdClaim, 
 	}
 }
 
+// refundedClaim owns a payment for a reservation that did not exist: the payment goes back, and never becomes an order.
+const refundedClaim = "refunded"
+
+var errRefunded = errors.New("store: the payment was for a reservation that did not exist")
+
 // heldBy says whether a claim of another product stands: nil = it is void.
 func (r *Redis) heldBy(ctx context.Context, c holdClaim, owner string) error {
+	if owner == refundedClaim {
+		return errRefunded
+	}
 	product, made := parseOwner(owner)
 	pipe := r.c.Pipeline()
 	present := pipe.HExists(ctx, r.key(c.family, product), c.field)
@@ -346,6 +358,11 @@ func (r *Redis) Confirm(ctx context.Context, id, replica, order string, payment 
 	list, err := r.claimed(ctx, confirmScript, holdClaim{family: "payments", field: string(payment),
 		product: product, reused: ErrPaymentReused},
 		id, escaped(replica), payment, order, quote([]byte(`{"id":`), order), tail)
+	if errors.Is(err, errRefunded) {
+		if _, err = r.ReadHold(ctx, id); err == nil {
+			err = ErrPaymentReused
+		}
+	}
 	if err != nil {
 		return ledger.Ended{}, err
 	}

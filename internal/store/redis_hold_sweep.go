@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,7 +128,8 @@ func (r *Redis) Return(ctx context.Context, product int64, order string, restock
 		if err != nil {
 			return 0, false, err
 		}
-		list, err := r.arrow(ctx, returnScript, r.holdKeys(product), order, at, text, o.Quantity, back, o.Buyer)
+		list, err := r.arrow(ctx, returnScript, r.holdKeys(product), order, at, text, o.Quantity, back, o.Buyer,
+			cmp.Or(o.ReservationID, order))
 		if err != nil {
 			return 0, false, err
 		}

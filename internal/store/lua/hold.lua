@@ -11,7 +11,7 @@ local text -- of the reservation that was read or written last
 local stock, limit -- the count, nil if there is none, and the limit per buyer, if there is one: see counted
 local function whole(n) return string.format('%.0f', n) end
 
--- Reads the count, once, and returns it. See limitedMark.
+-- Reads the count, once, and returns it. limit is 0 if units were held and there is none, and nil if none were held: see limitedMark.
 local function counted()
   if stock then return stock end
   local kept = call('GET', KEYS[1]) or ''
@@ -23,11 +23,17 @@ local function counted()
   return stock
 end
 
--- Adds units to the count.
+-- Adds units to the count, and marks it: from now on no absolute write may come.
 local function add(units)
   stock = counted() + units
-  if not limit then return call('INCRBY', KEYS[1], units) end
-  call('SET', KEYS[1], 'limited:' .. whole(limit) .. ':' .. whole(stock))
+  call('SET', KEYS[1], 'limited:' .. whole(limit or 0) .. ':' .. whole(stock))
+end
+
+-- Says whether the product takes no holds: it is segmented, or sold by a mode that writes the count that it has computed (see Order.Way).
+local function refuses()
+  if not counted() or limit then return not stock end
+  local rows = (call('LINDEX', KEYS[2], 0) or '') .. (call('LINDEX', KEYS[2], -1) or '')
+  return rows:find('"way":"absolute"', 1, true)
 end
 
 local function render(h)
@@ -50,14 +56,14 @@ local function find(id)
     h.state = 'void'
     render(h)
   end
-  assert(h.state ~= 'held' or counted(), 'the count is lost') -- before anything is written
+  assert(h.state ~= 'held' or counted() and limit, 'the count is lost') -- before anything is written
   return h
 end
 
 local function overdue(h) return h.state == 'held' and now >= tonumber(h.expires_us) end
 
--- Changes the state of a reservation of this run, and notes that for the judge. The replica is escaped as in JSON. One with an order stays as long as
--- that, another that is closed for an hour, or for long if a payment or a key may ask for it again.
+-- Changes the state of a reservation of this run, and notes that for the judge; the replica is escaped as in JSON. One with an order stays as
+-- long as that, another that is closed for an hour, or for long if a payment or a key may ask for it again.
 local function move(id, h, to, replica)
   local was = h.state
   h.events = table.concat({h.events .. was, to, h.expires_us, whole(now), replica .. '\\n'}, ' ')
@@ -73,19 +79,22 @@ local function move(id, h, to, replica)
 end
 
 -- Takes units from the stock, and from the buyer's limit if there is one. Otherwise returns why not, and how many there are.
-local function take(h)
+local function take(id, h)
   counted()
-  if limit and h.buyer and (call('HGET', KEYS[7], h.buyer) or 0) + h.quantity > limit then return 'limit', 0 end
+  local limited = (limit or 0) > 0 and h.buyer
+  if limited and (call('HGET', KEYS[7], h.buyer) or 0) + h.quantity > limit then return 'limit', 0 end
   if stock < tonumber(h.quantity) then return 'short', stock end
   add('-' .. h.quantity)
-  if limit and h.buyer then call('HINCRBY', KEYS[7], h.buyer, h.quantity) end
+  if not limited then return end
+  call('HINCRBY', KEYS[7], h.buyer, h.quantity)
+  call('HSET', KEYS[8], h.buyer, (call('HGET', KEYS[8], h.buyer) or '') .. id .. ' ')
 end
 
--- Removes a reservation from the list of those that hold units of its buyer's limit.
-local function unlist(id, h)
+-- Removes a reservation from the list of those that have units of its buyer's limit; with over only if that is so long.
+local function unlist(id, h, over)
   local ids = h.buyer and call('HGET', KEYS[8], h.buyer)
   local from, to = (ids or ''):find(id .. ' ', 1, true)
-  if not from then return end
+  if not from or over and #ids < over then return end
   ids = ids:sub(1, from - 1) .. ids:sub(to + 1)
   if ids == '' then call('HDEL', KEYS[8], h.buyer) else call('HSET', KEYS[8], h.buyer, ids) end
 end

@@ -10,17 +10,16 @@ if owner then return {'claimed', owner} end
 local earlier = key ~= '' and call('HGET', KEYS[9], key)
 local kept = call('HGET', KEYS[4], earlier or id)
 if kept then return {earlier and earlier ~= id and 'earlier' or 'held', earlier or id, kept} end -- or the first answer was lost
-if not counted() then return {call('EXISTS', KEYS[1]) == 1 and 'segmented' or 'unknown'} end
+if refuses() then return {call('EXISTS', KEYS[1]) == 1 and 'segmented' or 'unknown'} end
 local h = {quantity = ARGV[6], buyer = ARGV[7] ~= '' and ARGV[7] or nil, key = key}
-local why, have = take(h) -- its first write is refused if memory is full; from there on nothing may fail
+local why, have = take(id, h) -- its first write is refused if memory is full; from there on nothing may fail
 if why then return {why, whole(have), h.buyer and call('HGET', KEYS[8], h.buyer) or ''} end
-local rules = call('HMGET', KEYS[3], 'run', 'late', 'per_buyer')
+local rules = call('HMGET', KEYS[3], 'run', 'late')
 local run, late, left = rules[1] or '0', rules[2] or 'refund', whole(stock)
 h.state, h.events, h.extended_us, h.order_id, h.expires_us = '', '', '0', '', whole(now + ARGV[3])
 h.rest = table.concat({',"late":"', late, '","run":"', run, '","left":"', left, '","created_us":"', whole(now), '"', ARGV[2]})
 move(id, h, 'held', ARGV[4])
 call('ZADD', KEYS[5], h.expires_us, id)
-if h.buyer and rules[3] then call('HSET', KEYS[8], h.buyer, (call('HGET', KEYS[8], h.buyer) or '') .. id .. ' ') end
 if key ~= '' then
   call('HSET', KEYS[9], key, id)
   claim(ARGV[8], ARGV[10])
