@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/ledger"
 	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
@@ -154,10 +157,25 @@ func TestReserveKeyHoldsOnce(t *testing.T) {
 	})
 }
 
-// A sweep gives the units of an overdue reservation back, and a payment that comes later is to be refunded.
+// A sweep gives the units of an overdue reservation back, and a payment that comes later is to be refunded. Each end of
+// a reservation is told once, whatever is repeated.
 func TestReservationsAreSwept(t *testing.T) {
 	t.Parallel()
 	onHolds(t, 20*time.Millisecond, func(h heldShop) {
+		h.stock("")
+		var mu sync.Mutex
+		var ends []string
+		h.r.Shop.OnEnd(func(e ledger.Hold) {
+			mu.Lock()
+			defer mu.Unlock()
+			ends = append(ends, fmt.Sprint(e.Mode, e.Items[0].ProductID, e.State))
+		})
+		for _, end := range []string{"/confirm", "/cancel"} {
+			b := h.hold(`"quantity":1`)
+			key := map[string]string{"/confirm": "paid"}[end]
+			h.says(b+end, key, "", http.StatusOK)
+			h.says(b+end, key, "", http.StatusOK)
+		}
 		h.stock("")
 		a := h.hold(`"quantity":3,"hold_ms":100`)
 		h.says(a+"/extend", "", `{"hold_ms":99}`, http.StatusBadRequest, `"field":"hold_ms"`)
@@ -169,5 +187,11 @@ func TestReservationsAreSwept(t *testing.T) {
 		h.says(a+"/confirm", "late", "", http.StatusGone, `"state":"expired"`, `"refund":true`)
 		h.says(a+"/confirm", "late", "", http.StatusGone, `"state":"expired"`, `"refund":true`)
 		h.left(3)
+		of := fmt.Sprint(h.mode, h.product)
+		mu.Lock()
+		defer mu.Unlock()
+		if want := []string{of + "confirmed", of + "cancelled", of + "expired"}; !slices.Equal(ends, want) {
+			h.Errorf("ends %v, want %v", ends, want)
+		}
 	})
 }

@@ -14,9 +14,10 @@ import (
 type lockedHold struct {
 	ledger.Hold
 	way   Way
-	now   int64 // the database's time after the lock
-	gone  bool  // an item is of a run that has ended
-	ended bool  // it was ended in this transaction, and its units are not given back yet
+	now   int64            // the database's time after the lock
+	was   ledger.HoldState // when it was read
+	gone  bool             // an item is of a run that has ended
+	ended bool             // it was ended in this transaction, and its units are not given back yet
 }
 
 // due is the state that a reservation must have by now: one that is overdue, or of a run that has ended, is not held.
@@ -35,7 +36,7 @@ func (s *SQL) load(tx *Tx, query, id string) (h lockedHold, err error) {
 	if h.Hold, err = tx.readHold(query, id); err != nil {
 		return h, err
 	}
-	h.way = s.way(h.Mode)
+	h.way, h.was = s.way(h.Mode), h.State
 	h.Items, h.now, h.gone, err = tx.holdItems(id)
 	return h, err
 }
@@ -51,6 +52,9 @@ func (s *SQL) change(ctx context.Context, id, replica string, body func(tx *Tx, 
 		return tx.changed(&h, replica, body)
 	})
 	if err != nil || !h.way.Trusting {
+		if err == nil {
+			s.tell(h.Hold, h.was)
+		}
 		return err
 	}
 	// A trusting mode reads, and then writes: what it has read may not be true any more.
@@ -61,7 +65,10 @@ func (s *SQL) change(ctx context.Context, id, replica string, body func(tx *Tx, 
 	if err != nil {
 		return err
 	}
-	return s.Tx(ctx, ReadCommitted, func(tx *Tx) error { return tx.changed(&h, replica, body) })
+	if err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error { return tx.changed(&h, replica, body) }); err == nil {
+		s.tell(h.Hold, h.was)
+	}
+	return err
 }
 
 func (t *Tx) changed(h *lockedHold, replica string, body func(tx *Tx, h *lockedHold) error) error {
@@ -277,9 +284,9 @@ func (s *SQL) due(ctx context.Context, after Due, atMost int) ([]Due, error) {
 func (s *SQL) sweep(ctx context.Context, replica string, due ...Due) error {
 	var expired []any
 	var trusting []string
+	var ended []*lockedHold
 	err := s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
-		expired, trusting = nil, nil
-		var ended []*lockedHold
+		expired, trusting, ended = nil, nil, nil
 		for _, d := range due {
 			h, err := s.load(tx, tx.q.holdLock, d.ID)
 			if errors.Is(err, ErrNoHold) {
@@ -305,6 +312,11 @@ func (s *SQL) sweep(ctx context.Context, replica string, due ...Due) error {
 		}
 		return tx.release(ended...)
 	})
+	if err == nil {
+		for _, h := range ended {
+			s.tell(h.Hold, h.was)
+		}
+	}
 	for _, id := range trusting {
 		if err == nil {
 			err = s.change(ctx, id, replica, func(*Tx, *lockedHold) error { return nil })

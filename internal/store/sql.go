@@ -29,6 +29,7 @@ type SQL struct {
 	q      queries
 	looks  looks
 	way    func(mode string) Way
+	onEnd
 
 	rowWait time.Duration // the longest wait for a row
 	commits time.Duration // the time limit of a COMMIT
