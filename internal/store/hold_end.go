@@ -5,7 +5,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"lastitem/internal/ledger"
 )
@@ -36,9 +39,21 @@ func (s *SQL) load(tx *Tx, query, id string) (h lockedHold, err error) {
 	if h.Hold, err = tx.readHold(query, id); err != nil {
 		return h, err
 	}
-	h.way, h.was = s.way(h.Mode), h.State
+	if h.way, h.was = s.way(h.Mode), h.State; h.way.Give == nil {
+		h.way = noWay(h.Mode)
+	}
 	h.Items, h.now, h.gone, err = tx.holdItems(id)
 	return h, err
+}
+
+// noWay is that of a mode that this process does not know: a replica of another version has made the reservation. A
+// payment in time is still taken.
+func noWay(mode string) Way {
+	err := fmt.Errorf("%w: sql: no mode %q here", ErrUnavailable, mode)
+	return Way{
+		Take: func(*Tx, string, ledger.HoldItem) (*int64, bool, error) { return nil, false, err },
+		Give: func(*Tx, ledger.HoldItem, ...string) error { return err },
+	}
 }
 
 // change runs body with a reservation. One that should not be held any more is ended first, and its units are given
@@ -263,7 +278,7 @@ func (s *SQL) Sweep(ctx context.Context, after Due, atMost int, replica string) 
 		err = nil
 		for _, d := range due {
 			if one := s.sweep(ctx, replica, d); one != nil {
-				err = errors.Join(err, one)
+				err = errors.Join(err, fmt.Errorf("reservation %s: %w", d.ID, one))
 			}
 		}
 	}
@@ -280,6 +295,20 @@ func (s *SQL) due(ctx context.Context, after Due, atMost int) ([]Due, error) {
 		func(rows *sql.Rows, d *Due) error { return rows.Scan(&d.ID, &d.Micros) })
 }
 
+// loadFree is load for a sweep: a reservation that somebody else has locked is left for the next one.
+func (s *SQL) loadFree(tx *Tx, id string) (lockedHold, error) {
+	if s.waits.Load() {
+		return s.load(tx, tx.q.holdLock, id)
+	}
+	h, err := s.load(tx, tx.q.holdSweep, id)
+	var my *mysql.MySQLError
+	if errors.As(err, &my) && my.Number == erParse { // MySQL before 8.0.1 and MariaDB before 10.6 have no SKIP LOCKED
+		s.waits.Store(true)
+		return s.load(tx, tx.q.holdLock, id)
+	}
+	return h, err
+}
+
 // sweep ends reservations in one transaction, and then stamps the expiries as certain.
 func (s *SQL) sweep(ctx context.Context, replica string, due ...Due) error {
 	var expired []any
@@ -288,7 +317,7 @@ func (s *SQL) sweep(ctx context.Context, replica string, due ...Due) error {
 	err := s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
 		expired, trusting, ended = nil, nil, nil
 		for _, d := range due {
-			h, err := s.load(tx, tx.q.holdLock, d.ID)
+			h, err := s.loadFree(tx, d.ID)
 			if errors.Is(err, ErrNoHold) {
 				continue
 			}
