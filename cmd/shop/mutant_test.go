@@ -69,8 +69,10 @@ var mutants = []mutant{
 	{
 		name: "a reservation that is neither locked nor named by its state",
 		edits: []testenv.Edit{
-			{"internal/store/sql/mysql.sql", "changed_us FROM reservation WHERE id = ? FOR UPDATE",
-				"changed_us FROM reservation WHERE id = ?"},
+			{"internal/store/sql/mysql.sql", "FROM reservation WHERE id = ? FOR UPDATE\n",
+				"FROM reservation WHERE id = ?\n"},
+			{"internal/store/sql/mysql.sql", "FROM reservation WHERE id = ? FOR UPDATE SKIP LOCKED",
+				"FROM reservation WHERE id = ?"},
 			{"internal/store/sql/both.sql", "WHERE id = ? AND state = ? AND expires_us = ?",
 				"WHERE id = ? AND ? <> '' AND ? > 0"},
 		},

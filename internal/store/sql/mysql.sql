@@ -88,8 +88,13 @@ SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_u
 SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us,
   changed_us FROM reservation WHERE id = ? FOR UPDATE
 
+-- name: hold_sweep
+-- The same, unless somebody else has locked it: a sweep does not wait for one reservation while others are due. ?1 = id.
+SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us,
+  changed_us FROM reservation WHERE id = ? FOR UPDATE SKIP LOCKED
+
 -- name: hold_due
--- Overdue reservations after the last one that was looked at, without those that somebody else has locked. ?1 = deadline of the last,
+-- Overdue reservations after the last one that was looked at. ?1 = deadline of the last,
 -- ?2 = the same, ?3 = id of the last, ?4 = now, ?5 = how many.
 SELECT id, expires_us FROM reservation FORCE INDEX (reservation_due) WHERE state = 'held' AND (expires_us > ? OR expires_us = ? AND id > ?)
 AND expires_us <= ? ORDER BY expires_us, id LIMIT ?

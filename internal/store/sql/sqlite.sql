@@ -93,8 +93,13 @@ SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_u
 SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us,
   changed_us FROM reservation WHERE id = ?
 
+-- name: hold_sweep
+-- The same. ?1 = id.
+SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us,
+  changed_us FROM reservation WHERE id = ?
+
 -- name: hold_due
--- Overdue reservations after the last one that was looked at, without those that somebody else has locked. ?1 = deadline of the last,
+-- Overdue reservations after the last one that was looked at. ?1 = deadline of the last,
 -- ?2 = the same, ?3 = id of the last, ?4 = now, ?5 = how many.
 SELECT id, expires_us FROM reservation WHERE state = 'held' AND (expires_us > ? OR expires_us = ? AND id > ?)
 AND expires_us <= ? ORDER BY expires_us, id LIMIT ?
