@@ -106,7 +106,7 @@ func (s Schedule) checkThird(f fault.Fault) error {
 		return errors.New("an order is of three held requests, and there is no position c")
 	case s.C == nil:
 		return nil
-	case s.A == nil || s.B == nil || !f.Pairs:
+	case s.A == nil || s.B == nil || !f.ThirdHeld():
 		return fmt.Errorf("%s does not hold a third request here", s.Fault)
 	case !slices.Contains(rivalCuts, s.C.Cut):
 		return fmt.Errorf("a third request is not held at a cut %q", s.C.Cut)

@@ -132,7 +132,7 @@ func (l *Lane) startAll(ctx context.Context) error {
 
 func (l *Lane) actors() []*Actor { return []*Actor{l.A, l.B, l.C} }
 
-// Sweeps says that C ends overdue reservations.
+// Sweeps says that A and C end overdue reservations.
 func (l *Lane) Sweeps() bool { return l.sweeps }
 
 // Product returns the product of the lane.
@@ -182,6 +182,11 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 	}
 	last := wire.LastID()
 	for _, a := range l.actors() {
+		if a.sweeps() {
+			if err := a.rest(ctx); err != nil {
+				return err
+			}
+		}
 		for _, p := range a.proxies {
 			p.Forget(last)
 		}
