@@ -287,25 +287,14 @@ func (s *Scene) judgeHolds(ctx context.Context) (audit.Report, error) {
 	return audit.JudgeHolds(audit.BookOf(&told), ops, "en").Report, nil
 }
 
-// reserveOnce makes a reservation and cancels it: the first one of a product locks its row.
+// reserveOnce makes a reservation and cancels it: see [Ask].ReserveFirst.
 func (l *Lane) reserveOnce(ctx context.Context, ask Ask) error {
-	ask.Product, ask.For = l.Product(), Long
-	for _, ask.Kind = range []audit.HoldKind{audit.Reserve, audit.Cancel} {
-		req, err := holdRequest(l.C.URL, ask)
-		if err != nil {
-			return err
-		}
-		body, err := send(req.WithContext(ctx))
-		if err != nil {
-			return err
-		}
-		var r api.Reservation
-		if err := json.Unmarshal(body, &r); err != nil {
-			return err
-		}
-		ask.Hold = r.ReservationID
+	s := l.scene(ask)
+	h, err := s.Reserve(ctx, l.C, Long)
+	if err != nil {
+		return err
 	}
-	return nil
+	return s.AskHold(l.C, audit.Cancel, h, 0).Wait(ctx)
 }
 
 // holdRequest is what a client sends about a reservation.

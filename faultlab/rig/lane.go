@@ -198,7 +198,7 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 func (l *Lane) set(ctx context.Context, ask Ask) error {
 	err := l.Service.Reset(ctx, l, Reset{Product: l.Product(), Stock: ask.Stock, Segments: ask.Segments,
 		Rehold: ask.About.Rehold, Token: l.servers.Stack.Token})
-	if err != nil || !ask.Reserves || ask.About.Kind != "" {
+	if err != nil || !ask.ReserveFirst || ask.About.Kind != "" {
 		return err
 	}
 	return l.reserveOnce(ctx, ask)
@@ -214,8 +214,7 @@ func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
 	if err := l.set(ctx, ask); err != nil {
 		return err
 	}
-	s := &Scene{Lane: l, ask: ask, began: time.Now()}
-	s.ask.Product = l.Product()
+	s := l.scene(ask)
 	for _, a := range l.actors() {
 		for end := time.Now().Add(warmWithin + 2*l.TTL + ask.Outlive); ; {
 			asked := time.Now()
