@@ -14,21 +14,23 @@ import (
 // The variants of an expiry: what A does, held at each of its commands. In the variant "" it answers a payment that has
 // begun before the deadline.
 const (
-	latePayment = "late-payment" // the payment begins after the deadline
-	lateRehold  = "late-rehold"  // and the product lets a late payment take the units again
-	lateCancel  = "late-cancel"  // a cancel that begins after the deadline
-	twoSweepers = "two-sweepers" // A sweeps too, and two reservations are overdue
-	killed      = "killed"       // and A is killed in its sweep
+	latePayment   = "late-payment"   // the payment begins after the deadline
+	lateRehold    = "late-rehold"    // and the product lets a late payment take the units again
+	lateCancel    = "late-cancel"    // a cancel that begins after the deadline
+	killedPayment = "killed-payment" // A is killed before the deadline, and the payment repeated after it
+	twoSweepers   = "two-sweepers"   // A sweeps too, and two reservations are overdue
+	killedSweeper = "killed-sweeper" // and A is killed in its sweep
 )
 
 // expiring says what A does in each variant.
 var expiring = map[string]rig.About{
-	"":          {Kind: rig.Confirm},
-	latePayment: {Kind: rig.Confirm, Overdue: true},
-	lateRehold:  {Kind: rig.Confirm, Overdue: true, Rehold: true},
-	lateCancel:  {Kind: rig.Cancel, Overdue: true},
-	twoSweepers: {Kind: rig.SweepDue, Overdue: true, Batch: true},
-	killed:      {Kind: rig.SweepDue, Overdue: true, Batch: true},
+	"":            {Kind: rig.Confirm},
+	latePayment:   {Kind: rig.Confirm, Overdue: true},
+	lateRehold:    {Kind: rig.Confirm, Overdue: true, Rehold: true},
+	lateCancel:    {Kind: rig.Cancel, Overdue: true},
+	killedPayment: {Kind: rig.Confirm},
+	twoSweepers:   {Kind: rig.SweepDue, Overdue: true, Batch: true},
+	killedSweeper: {Kind: rig.SweepDue, Overdue: true, Batch: true},
 }
 
 // Expiry lets a reservation's deadline pass while a request about it, or a sweep, is on its way, has C sweep, and has a
@@ -39,12 +41,12 @@ var Expiry = Fault{
 		"rival buys the unit"),
 	Cuts: bothCuts,
 	Variants: func(api.Mode) []string {
-		return []string{"", latePayment, lateRehold, lateCancel, twoSweepers, killed}
+		return []string{"", latePayment, lateRehold, lateCancel, killedPayment, twoSweepers, killedSweeper}
 	},
 	Asks:  func(variant string) rig.About { return expiring[variant] },
 	Pairs: true,
 	Rivals: func(variant string) (about rig.About) {
-		if variant != killed { // what is left then is C's sweep alone
+		if !kills(variant) { // else nobody is left to meet C's sweep
 			about = rig.About{Kind: rig.SweepDue, Overdue: true, Batch: expiring[variant].Batch}
 		}
 		return about
@@ -57,11 +59,11 @@ var Expiry = Fault{
 			return err
 		}
 		a, held, err := p.HoldAbout(ctx, p.Lane.A, *p.A, about.Kind, h)
+		if err == nil && kills(p.Variant) {
+			err = p.kill(ctx, held)
+		}
 		if err == nil {
 			err = h.Overdue(ctx)
-		}
-		if err == nil && p.Variant == killed {
-			err = p.kill(ctx, held)
 		}
 		if err != nil {
 			return err
@@ -81,13 +83,18 @@ var Expiry = Fault{
 			}
 			last, held = p.Lane.C, sweep
 		}
+		if p.Variant == killedPayment {
+			if err := p.payAgain(ctx, a, h); err != nil {
+				return err
+			}
+		}
 		b := p.AskHold(p.Lane.B, audit.Reserve, rig.Reservation{}, rig.Long)
 		p.Settle(ctx, p.Lane.B, b)
 		paid := p.pay(b)
 		if paid != nil {
 			p.Settle(ctx, p.Lane.B, paid)
 		}
-		if p.Variant != killed {
+		if !kills(p.Variant) {
 			p.pass(last, held)
 		}
 		if err := errors.Join(wait(ctx, a), wait(ctx, b)); err != nil {
@@ -98,6 +105,16 @@ var Expiry = Fault{
 		}
 		return p.buyLast(ctx, paid)
 	},
+}
+
+func kills(variant string) bool { return variant == killedPayment || variant == killedSweeper }
+
+// payAgain repeats a payment on B.
+func (p *Play) payAgain(ctx context.Context, a *rig.Pending, h rig.Reservation) error {
+	if err := a.Wait(ctx); err != nil {
+		return err
+	}
+	return p.AskHoldAgain(p.Lane.B, audit.Confirm, h, a.Op().Key).Wait(ctx)
 }
 
 // passTo lets A go on to its end, or to where it has to wait.

@@ -251,7 +251,8 @@ func (s *Scene) traceSweep(ctx context.Context) (steps []Position, took time.Dur
 		return nil, 0, err
 	}
 	took = time.Since(began)
-	steps = positions(slices.DeleteFunc(a.Calls(a.swept), func(c wire.Call) bool { return c.Server != string(s.ask.Store) }))
+	elsewhere := func(c wire.Call) bool { return c.Server != string(s.ask.Store) }
+	steps = positions(slices.DeleteFunc(a.Calls(a.swept), elsewhere))
 	for n := len(steps); n > 0; n-- {
 		if p := steps[n-1].Pattern; strings.HasPrefix(p, "UPDATE ") || strings.HasPrefix(p, "EVAL") {
 			return steps[:n], took, nil
@@ -287,7 +288,7 @@ func (s *Scene) judgeHolds(ctx context.Context) (audit.Report, error) {
 	return audit.JudgeHolds(audit.BookOf(&told), ops, "en").Report, nil
 }
 
-// reserveOnce makes a reservation and cancels it: see [Ask].ReserveFirst.
+// reserveOnce makes a reservation and cancels it: see ReserveFirst of [Ask].
 func (l *Lane) reserveOnce(ctx context.Context, ask Ask) error {
 	s := l.scene(ask)
 	h, err := s.Reserve(ctx, l.C, Long)
