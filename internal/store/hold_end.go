@@ -322,11 +322,7 @@ func (s *SQL) Sweep(ctx context.Context, after Due, atMost int, replica string) 
 
 // due lists overdue reservations.
 func (s *SQL) due(ctx context.Context, after Due, atMost int) ([]Due, error) {
-	var now int64
-	if err := s.db.WithContext(ctx).Raw(s.q.clock).Row().Scan(&now); err != nil {
-		return nil, statementError(err)
-	}
-	return scanRows(s.db.WithContext(ctx).Raw(s.q.holdDue, after.Micros, after.Micros, after.ID, now, atMost),
+	return scanRows(s.db.WithContext(ctx).Raw(s.q.holdDue, after.Micros, after.Micros, after.ID, atMost),
 		func(rows *sql.Rows, d *Due) error { return rows.Scan(&d.ID, &d.Micros) })
 }
 
