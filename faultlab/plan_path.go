@@ -60,7 +60,8 @@ func (l *lab) path(ctx context.Context, g *group, c Cell, variant string) (rig.P
 	m := l.mode(c.Mode)
 	t.path, err = lane.Trace(ctx, rig.Ask{
 		Mode: c.Mode, Store: c.Store, Stock: rig.Stock, About: about, Segments: segments(m), Reserves: m.Reserves,
-		Outlive: outlive(m, lane.TTL),
+		PerBuyer: perBuyer(m),
+		Outlive:  outlive(m, lane.TTL),
 	})
 	if err != nil {
 		return rig.Path{}, fmt.Errorf("faultlab: trace %s %s: %w", c.Mode, c.Store, err)

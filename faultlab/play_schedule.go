@@ -167,7 +167,7 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	ctx, cancel := context.WithTimeout(ctx, scheduleLimit+3*outlive(m, lane.TTL))
 	defer cancel()
 	scene, err := lane.NewScene(ctx, rig.Ask{Mode: s.Mode, Store: s.Store, Stock: f.Stock(s.Variant),
-		About: f.About(s.Variant), Segments: segments(m), Reserves: m.Reserves, Session: hasSession(m),
+		About: f.About(s.Variant), Segments: segments(m), PerBuyer: perBuyer(m), Reserves: m.Reserves, Session: hasSession(m),
 		Outlive: outlive(m, lane.TTL)})
 	if err != nil {
 		return Played{}, err
@@ -209,6 +209,14 @@ func hasSession(m api.Mode) bool { return slices.ContainsFunc(m.Needs, isService
 // segments returns the number of segments of the product: one if the mode needs segments, so that all requests meet in
 // the same one.
 func segments(m api.Mode) int { return min(m.Split(), 1) }
+
+// perBuyer returns the limit of the product: one if the mode breaks a limit, else none.
+func perBuyer(m api.Mode) int64 {
+	if m.BreaksLimit() {
+		return 1
+	}
+	return 0
+}
 
 // outcome turns a verdict into letters.
 func outcome(r audit.Report, ignore string) (api.Outcomes, string) {

@@ -34,6 +34,7 @@ func judge(res *Result, with judging) {
 			Mode: res.Mode, Store: res.Store, Replicas: with.replicas, Lang: with.lang,
 			Ledger: book.ledger, History: histories[product],
 			Stock:       &res.Plan.Stock,
+			PerBuyer:    res.Plan.Holding.PerBuyer,
 			WantSoldOut: wantSoldOut(res),
 			Partial:     res.Partial,
 			Stopped:     res.Partial,

@@ -20,7 +20,8 @@ type Order struct {
 	Fence     uint64 `json:"fence,omitempty"`
 	// CreatedMicros is in microseconds since the epoch, by the replica's clock.
 	CreatedMicros int64 `json:"created_us"`
-	// Buyer is on the orders of redis-lua, Buyer and ReservationID on those of reservations in Redis; "" elsewhere.
+	// Buyer is on the orders of redis-lua, and on new ones of modes in SQL that keep to a limit; Buyer and ReservationID are
+	// on those of reservations in Redis; "" elsewhere.
 	Buyer         string `json:"buyer,omitempty"`
 	ReservationID string `json:"reservation_id,omitempty"`
 }
