@@ -77,6 +77,9 @@ func wantSoldOut(res *Result) bool {
 		// The requested quantity depends on the service's speed, on drops, or on chance.
 		return false
 	}
+	if h := p.Holding; h.PerBuyer > 0 && (h.On() || int64(h.Buyers)*h.PerBuyer <= p.Stock) {
+		return false // the buyers may not get so much
+	}
 	requests := p.Requests
 	if p.Loops > 0 {
 		requests = p.Loops * p.VUs
