@@ -90,6 +90,7 @@ var (
 	sayHeldTooMuch   = text.Of("at one moment at least %d units were held or sold, of %d")
 	sayBadHoldRefuse = text.Of("%d sold_out [answer|answers] for a reservation while there must have been enough")
 	sayOverLimit     = text.Of("a buyer had at least %d units, %d more than the limit of %d")
+	sayOverLimits    = text.Of("%d [buyer has|buyers have] more than the limit of %d; %s has %d units")
 	sayBadLimit      = text.Of("%d limit_reached [answer|answers] while the buyer must have had room")
 	sayLimitLeaked   = text.Of("the limit counts %d units of a buyer who has %d")
 	sayFirstOf       = text.Of(", the first: %s")
