@@ -68,32 +68,6 @@ type HoldReport struct {
 	Races int
 }
 
-// The sentences about reservations.
-var (
-	sayTooMuchKept   = text.Of("stock %d, held %d, ordered %d and written off %d are %d more than the %d that there were")
-	sayTooLittleKept = text.Of("stock %d, held %d, ordered %d and written off %d are %d less than the %d that there were")
-	sayBadPath       = text.Of("%d [change of a reservation is|changes of reservations are] not allowed, as from %s to %s")
-	sayEarly         = text.Of("%d [reservation|reservations] expired before the deadline")
-	sayLateArrow     = text.Of("%d [reservation was|reservations were] confirmed or extended after the deadline")
-	sayStateLie      = text.Of("%d [reservation is|reservations are] in another state than the last change says")
-	sayOverdue       = text.Of("%d [unit is|units are] still held past the deadline")
-	sayTwoOrders     = text.Of("%d [reservation has|reservations have] two orders")
-	sayOrderless     = text.Of("%d confirmed [reservation has|reservations have] no order, or an order that " +
-		"no confirmation explains")
-	sayAckHold       = text.Of("%d [confirmation|confirmations] answered with an order that is not there")
-	sayLostHold      = text.Of("%d [reservation|reservations] answered that [is|are] not there")
-	sayLostCancel    = text.Of("%d [cancellation|cancellations] answered, and the units are still held or sold")
-	sayPaidTwice     = text.Of("%d [payment|payments] answered with a refund [has|have] an order")
-	sayPaymentEnds   = text.Of("%d [payment has|payments have] two ends, or none")
-	sayEndedSold     = text.Of("%d cancelled or expired [reservation has|reservations have] an order")
-	sayHeldTooMuch   = text.Of("at one moment at least %d units were held or sold, of %d")
-	sayBadHoldRefuse = text.Of("%d sold_out [answer|answers] for a reservation while there must have been enough")
-	sayOverLimit     = text.Of("a buyer had at least %d units, %d more than the limit of %d")
-	sayBadLimit      = text.Of("%d limit_reached [answer|answers] while the buyer must have had room")
-	sayLimitLeaked   = text.Of("the limit counts %d units of a buyer who has %d")
-	sayFirstOf       = text.Of(", the first: %s")
-)
-
 // JudgeHolds says what the requests and the book of one product prove about its reservations:
 //
 //   - conservation: stock + held + ordered + written off = initial; more is O, less is L;
@@ -221,16 +195,18 @@ func (j *holdJudge) conserve() {
 	case more > 0:
 		j.find('O')
 		j.r.Oversold = more
-		j.violate("O", sayTooMuchKept, b.Stock, j.held, j.ordered, j.writtenOff, more, b.Initial)
+		j.violate("O", text.Of("stock %d, held %d, ordered %d and written off %d are %d more than the %d that there were"),
+			b.Stock, j.held, j.ordered, j.writtenOff, more, b.Initial)
 	case more < 0:
 		j.find('L')
 		j.leaked, j.r.Leaked = -more, -more
-		j.violate("L", sayTooLittleKept, b.Stock, j.held, j.ordered, j.writtenOff, -more, b.Initial)
+		j.violate("L", text.Of("stock %d, held %d, ordered %d and written off %d are %d less than the %d that there were"),
+			b.Stock, j.held, j.ordered, j.writtenOff, -more, b.Initial)
 	}
 	if overdue > 0 {
 		j.find('L')
 		j.r.Leaked += overdue
-		j.each(int(overdue), "L", sayOverdue)
+		j.each(int(overdue), "L", text.Of("%d [unit is|units are] still held past the deadline"))
 	}
 }
 
@@ -271,10 +247,11 @@ func (j *holdJudge) walk() {
 			lies = append(lies, id)
 		}
 	}
-	j.named(bad, "O", sayBadPath, was, now)
-	j.named(early, "", sayEarly)
-	j.named(late, "O", sayLateArrow)
-	j.named(lies, "O", sayStateLie)
+	j.named(bad, "O", text.Of("%d [change of a reservation is|changes of reservations are] not allowed, as from %s to %s"),
+		was, now)
+	j.named(early, "", text.Of("%d [reservation|reservations] expired before the deadline"))
+	j.named(late, "O", text.Of("%d [reservation was|reservations were] confirmed or extended after the deadline"))
+	j.named(lies, "O", text.Of("%d [reservation is|reservations are] in another state than the last change says"))
 }
 
 // payments checks orders against reservations, and the ends of payments.
@@ -311,10 +288,11 @@ func (j *holdJudge) payments() {
 	if len(two)+len(ended) > 0 {
 		j.find('O')
 	}
-	j.named(two, "O", sayTwoOrders)
-	j.named(ended, "O", sayEndedSold)
-	j.named(orderless, "O", sayOrderless)
-	j.named(ends, "D", sayPaymentEnds)
+	j.named(two, "O", text.Of("%d [reservation has|reservations have] two orders"))
+	j.named(ended, "O", text.Of("%d cancelled or expired [reservation has|reservations have] an order"))
+	j.named(orderless, "O", text.Of("%d confirmed [reservation has|reservations have] no order, or an order that no "+
+		"confirmation explains"))
+	j.named(ends, "D", text.Of("%d [payment has|payments have] two ends, or none"))
 }
 
 // answers checks what was acknowledged.
@@ -352,12 +330,12 @@ func (j *holdJudge) answers() {
 		j.r.Doubles = len(refunded)
 	}
 	if purged > 0 {
-		j.skip(sayPurged, purged)
+		j.skip(text.Of("%d [reservation is|reservations are] older than an hour and may have been removed"), purged)
 	}
-	j.named(lost, "A", sayAckHold)
-	j.named(absent, "A", sayLostHold)
-	j.named(refunded, "D", sayPaidTwice)
-	j.named(kept, "A", sayLostCancel)
+	j.named(lost, "A", text.Of("%d [confirmation|confirmations] answered with an order that is not there"))
+	j.named(absent, "A", text.Of("%d [reservation|reservations] answered that [is|are] not there"))
+	j.named(refunded, "D", text.Of("%d [payment|payments] answered with a refund [has|have] an order"))
+	j.named(kept, "A", text.Of("%d [cancellation|cancellations] answered, and the units are still held or sold"))
 }
 
 // keeps reports whether a reservation whose cancellation was answered holds or sells its units all the same. After the
@@ -370,7 +348,7 @@ func (j *holdJudge) keeps(op HoldOp) bool {
 // named notes a rule that the reservations, payments or orders with these ids broke, if there are any.
 func (j *holdJudge) named(ids []string, implied string, t text.Text, args ...any) {
 	if len(ids) > 0 {
-		said := j.say(t, append([]any{len(ids)}, args...)...) + j.say(sayFirstOf, slices.Min(ids))
+		said := j.say(t, append([]any{len(ids)}, args...)...) + j.say(text.Of(", the first: %s"), slices.Min(ids))
 		j.broken = append(j.broken, violation{implied, said})
 	}
 }

@@ -26,13 +26,6 @@ type HoldRun struct {
 // enoughRaces is how many confirms must meet a deadline or a sweep before a run says anything about expiry.
 const enoughRaces = 20
 
-var (
-	sayFewRaces = text.Of("a deadline that passes during the confirm: only %d [reservation|reservations] had one, want %d")
-	sayOneSided = text.Of("a deadline that passes during the confirm: of %d [reservation|reservations] that had one, " +
-		"%d [was|were] confirmed and %d expired; want some of both")
-	sayNoHold = text.Of("nothing was held%s")
-)
-
 // Judge is [JudgeHolds] of a run. It is VACUOUS if the run could not have shown a failure, and INCONCLUSIVE if somebody
 // else set the stock.
 func (run HoldRun) Judge(b HoldBook, ops []HoldOp, lang string) HoldReport {
@@ -70,7 +63,7 @@ func (j *holdJudge) weigh(run HoldRun) {
 	}
 	switch {
 	case held == 0:
-		j.idle(sayNoHold, turnedAway(all, j.r.Lang))
+		j.idle(text.Of("nothing was held%s"), turnedAway(all, j.r.Lang))
 	case len(j.book.Orders) == 0:
 		j.idle(sayNothingSold, turnedAway(all, j.r.Lang))
 	case run.WantSoldOut && refused == 0:
@@ -110,9 +103,11 @@ func (j *holdJudge) weighExpiry() {
 	}
 	switch j.races = len(raced); {
 	case j.races < enoughRaces:
-		j.skip(sayFewRaces, j.races, enoughRaces)
+		j.skip(text.Of("a deadline that passes during the confirm: only %d [reservation|reservations] had one, want %d"),
+			j.races, enoughRaces)
 	case won[ledger.Confirmed] == 0 || won[ledger.Expired] == 0:
-		j.skip(sayOneSided, j.races, won[ledger.Confirmed], won[ledger.Expired])
+		j.skip(text.Of("a deadline that passes during the confirm: of %d [reservation|reservations] that had one, %d "+
+			"[was|were] confirmed and %d expired; want some of both"), j.races, won[ledger.Confirmed], won[ledger.Expired])
 	}
 }
 

@@ -14,11 +14,6 @@ import (
 // This file has the rules of time: at no moment was more taken than there was, and no refusal came while there must
 // have been enough.
 
-var (
-	sayClockMoved = text.Of("a clock was set during the run, so no rule could use the times of the store")
-	sayPurged     = text.Of("%d [reservation is|reservations are] older than an hour and may have been removed")
-)
-
 // skew is what the answers prove about the two clocks: clients' time − store's time, in nanoseconds, is between least
 // and most. A change that was answered was stamped between the call and the answer. The store's clock ticks every tick
 // microseconds, so a stamp may be so much older than the moment.
@@ -51,7 +46,7 @@ func (j *holdJudge) compareClocks() {
 	}
 	if j.skew.least > j.skew.most {
 		j.skew.known = false
-		j.skip(sayClockMoved)
+		j.skip(text.Of("a clock was set during the run, so no rule could use the times of the store"))
 	}
 }
 
@@ -156,7 +151,7 @@ func (j *holdJudge) tooMuch() {
 	if most := peak(j.takes); most > j.book.Initial {
 		j.find('O')
 		j.r.Oversold = max(j.r.Oversold, most-j.book.Initial)
-		j.violate("O", sayHeldTooMuch, most, j.book.Initial)
+		j.violate("O", text.Of("at one moment at least %d units were held or sold, of %d"), most, j.book.Initial)
 	}
 	if j.book.PerBuyer == 0 {
 		return
@@ -179,11 +174,12 @@ func (j *holdJudge) tooMuch() {
 		most := max(peak(takes), has[buyer])
 		if most > j.book.PerBuyer {
 			j.find('B')
-			j.violate("B", sayOverLimit, most, most-j.book.PerBuyer, j.book.PerBuyer)
+			j.violate("B", text.Of("a buyer had at least %d units, %d more than the limit of %d"), most, most-j.book.PerBuyer,
+				j.book.PerBuyer)
 		}
 		if counted := j.book.BuyerUnits[buyer]; counted != has[buyer] {
 			j.find('L')
-			j.violate("L", sayLimitLeaked, counted, has[buyer])
+			j.violate("L", text.Of("the limit counts %d units of a buyer who has %d"), counted, has[buyer])
 		}
 	}
 }
@@ -247,9 +243,9 @@ func (j *holdJudge) refusals() {
 	if bad+limits > 0 && !j.letters['A'] {
 		j.find('U')
 	}
-	j.each(bad, "UA", sayBadHoldRefuse)
+	j.each(bad, "UA", text.Of("%d sold_out [answer|answers] for a reservation while there must have been enough"))
 	j.each(excused, "L", sayLeakRefusals)
-	j.each(limits, "UA", sayBadLimit)
+	j.each(limits, "UA", text.Of("%d limit_reached [answer|answers] while the buyer must have had room"))
 }
 
 // purged reports whether a reservation of the request may have been removed since: those that ended without a payment
