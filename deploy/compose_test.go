@@ -204,9 +204,7 @@ func TestCompose(t *testing.T) {
 		want = append(want, p.services...)
 	}
 	slices.Sort(want)
-	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(c.Services))); diff != "" {
-		t.Errorf("the services of docker-compose.yml (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, slices.Sorted(maps.Keys(c.Services)), want, "the services of docker-compose.yml")
 	for _, rule := range composeRules(t) {
 		if wrong := c.breaks(rule); wrong != nil {
 			t.Errorf("%s break the rule: %s", wrong, rule.name)
@@ -315,9 +313,7 @@ func (s composeScript) run(command string, env ...string) (said string, settings
 	err error) {
 	s.t.Helper()
 	log := filepath.Join(s.dir, "calls")
-	if err := os.WriteFile(log, nil, 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, os.WriteFile(log, nil, 0o600))
 	cmd := exec.CommandContext(s.t.Context(), s.dir+"/scripts/compose", command)
 	cmd.Env = append([]string{"PATH=" + s.dir + "/bin:/usr/bin:/bin", "CALLS=" + log, "SHOP_PORT=" + s.port}, env...)
 	out, err := cmd.CombinedOutput()
@@ -417,9 +413,7 @@ func TestComposeRolls(t *testing.T) {
 		if built := strings.Contains(calls, "built of 0123456789ab\n"); built != slices.Contains(c.want, "build shop-1") {
 			t.Errorf("%s: an image was built with its commit: %t\n%s", c.command, built, calls)
 		}
-		if diff := cmp.Diff(want, changes.FindAllString(calls, -1)); diff != "" {
-			t.Errorf("SHOP_IMAGE=%s scripts/compose %s (-want +got):\n%s", c.image, c.command, diff)
-		}
+		testkit.Same(t, changes.FindAllString(calls, -1), want, "SHOP_IMAGE=%s scripts/compose %s", c.image, c.command)
 	}
 }
 

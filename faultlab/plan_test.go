@@ -65,9 +65,7 @@ func TestBlockedFor(t *testing.T) {
 		"turned away to the end":   {[]rig.Event{paused, asked, busy, asked, busy, resumed, asked, ok}, UntilHolder},
 		"A's own answer":           {[]rig.Event{paused, event("A", rig.Answered, "ok"), asked, busy, resumed}, UntilHolder},
 	} {
-		if got := blockedFor(c.events); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		testkit.Is(t, blockedFor(c.events), c.want, "%s", name)
 	}
 }
 

@@ -116,9 +116,7 @@ func TestGuess(t *testing.T) {
 		"unknown":     {guess(Cell{Mode: "other"}, Options{}), -1},
 		"with a pair": {guess(exact, Options{Pairs: true}), -1},
 	} {
-		if got[0] != got[1] {
-			t.Errorf("%s: guess() = %d, want %d", name, got[0], got[1])
-		}
+		testkit.Is(t, got[0], got[1], "%s: guess()", name)
 	}
 }
 

@@ -149,7 +149,5 @@ func picture(imported map[string][]string) string {
 // An import that follows from two others is left out, and no other.
 func TestPictureOfPackages(t *testing.T) {
 	got := picture(map[string][]string{"a": {"b", "c", "d"}, "b": {"c"}, "c": {}})
-	if want := "```mermaid\nflowchart TD\n  a --> b\n  a --> d\n  b --> c\n```\n"; got != want {
-		t.Errorf("picture = %s, want %s", got, want)
-	}
+	testkit.Is(t, got, "```mermaid\nflowchart TD\n  a --> b\n  a --> d\n  b --> c\n```\n", "picture")
 }

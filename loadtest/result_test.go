@@ -160,9 +160,7 @@ func TestJMeterPlanIsOurs(t *testing.T) {
 			strconv.FormatInt(p.Quantity, 10) + `}`,
 	}
 	for name, value := range want {
-		if got := strings.Join(properties[name], "|"); got != value {
-			t.Errorf("%s = %q, want %q", name, got, value)
-		}
+		testkit.Is(t, strings.Join(properties[name], "|"), value, "%s", name)
 	}
 	if got := strings.Join(properties["49586"], "|"); !strings.Contains(got, "200") || !strings.Contains(got, "409") {
 		t.Errorf("response assertion accepts %q, want 200 and 409", got)
@@ -240,9 +238,7 @@ func TestDroppedArrivalsDiscountTheRun(t *testing.T) {
 			res.Finding)
 	}
 	c := Comparison{Results: []Result{res}, Summaries: Summarize([]Result{res})}
-	if code := c.ExitCode(); code != ExitUndecided {
-		t.Errorf("exit code %d, want %d", code, ExitUndecided)
-	}
+	testkit.Is(t, c.ExitCode(), ExitUndecided, "exit code")
 	res.Sent, res.Dropped = 990, 10
 	if why := discounted(&res, "en"); why != "" {
 		t.Errorf("10 of 1000 dropped: %q, want a run that counts", why)

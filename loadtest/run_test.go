@@ -36,17 +36,13 @@ func TestRunConfirmsAnExactMode(t *testing.T) {
 	if res.Finding != audit.Confirmed || len(res.Verdicts) != 1 || res.Verdicts[0].Verdict != audit.Exact {
 		t.Errorf("finding %s (%q), verdicts %+v, want confirmed, exact", res.Finding, res.Why, res.Verdicts)
 	}
-	if diff := cmp.Diff(map[string]int{"ok": 60, "sold_out": 30}, res.Codes); diff != "" {
-		t.Errorf("codes (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, res.Codes, map[string]int{"ok": 60, "sold_out": 30}, "codes")
 	if len(res.Served) != 3 || res.Replicas != 3 || res.Store != api.Redis || res.Claim != api.Exact ||
 		res.Plan.Timeout == 0 {
 		t.Errorf("served %v, replicas %d, store %s, claim %q, want 3, 3, redis, exact", res.Served, res.Replicas, res.Store,
 			res.Claim)
 	}
-	if diff := cmp.Diff([]Phase{Resetting, Warming, Driving, Settling, Judging}, phases); diff != "" {
-		t.Errorf("phases (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, phases, []Phase{Resetting, Warming, Driving, Settling, Judging}, "phases")
 	if diff := cmp.Diff([]string{"101: 60 in 0", "900000001: 1000000000 in 0", "900000001: 1000000000 in 0"},
 		shop.Puts()); diff != "" {
 		t.Errorf("stock set (-want +got):\n%s", diff)
@@ -130,9 +126,7 @@ func TestRunSellsSeveralProducts(t *testing.T) {
 	if len(res.Verdicts) != 3 || res.Finding != audit.Confirmed {
 		t.Errorf("%d verdicts, finding %s (%q), want 3, confirmed", len(res.Verdicts), res.Finding, res.Why)
 	}
-	if diff := cmp.Diff([]string{"7: 100 in 4", "8: 100 in 4", "9: 100 in 4"}, shop.Puts()); diff != "" {
-		t.Errorf("stock set (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, shop.Puts(), []string{"7: 100 in 4", "8: 100 in 4", "9: 100 in 4"}, "stock set")
 }
 
 func TestRunRefusesWhatDoesNotFit(t *testing.T) {
@@ -197,9 +191,7 @@ func TestClaimOf(t *testing.T) {
 		{"no double charge came of it", asked, 0, "."},
 	}
 	for _, tt := range tests {
-		if got := claimOf(&tt.res, judging{mode: mode, replicas: tt.replicas}); got != tt.want {
-			t.Errorf("%s: claimOf() = %q, want %q", tt.name, got, tt.want)
-		}
+		testkit.Is(t, claimOf(&tt.res, judging{mode: mode, replicas: tt.replicas}), tt.want, "%s: claimOf()", tt.name)
 	}
 }
 

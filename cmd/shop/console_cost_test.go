@@ -267,9 +267,7 @@ func testPageCost(t *testing.T, p playing) {
 func taskDuration(b *tab) float64 {
 	b.t.Helper()
 	all, err := chromedp.Call(b.ctx, performance.GetMetrics, struct{}{})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	testkit.Must(b.t, err)
 	for _, m := range all.Metrics {
 		if m.Name == "TaskDuration" {
 			return m.Value

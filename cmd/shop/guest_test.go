@@ -58,9 +58,7 @@ func (u userServers) hold(prefix string) {
 		Redlock: u.own.Redlock, Etcd: u.own.Etcd, ZooKeeper: u.own.ZooKeeper, Consul: u.own.Consul, Session: guestTTL,
 		Conns: 2,
 	})
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	testkit.Must(u.t, err)
 	u.t.Cleanup(func() { _ = set.Close() })
 	o := textbook.RedlockOptions{TTL: 10 * time.Minute}
 	for _, n := range set.Redlock {
@@ -90,9 +88,7 @@ func (u userServers) holds(prefix string) map[string]int {
 		count[what] = n
 	}
 	o, err := redis.ParseURL(u.nodes[0].URL)
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	testkit.Must(u.t, err)
 	node := redis.NewClient(o)
 	defer func() { _ = node.Close() }()
 	keys, err := node.Keys(u.t.Context(), prefix+"*").Result()

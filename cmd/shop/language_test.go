@@ -104,9 +104,7 @@ func TestLanguage(t *testing.T) {
 		got := language(strings.Fields(tt.line), func(name string) string {
 			return map[string]string{"LANG": tt.locale}[name]
 		})
-		if got != tt.want {
-			t.Errorf("language(%q) under LANG=%s = %s, want %s", tt.line, tt.locale, got, tt.want)
-		}
+		testkit.Is(t, got, tt.want, "language(%q) under LANG=%s", tt.line, tt.locale)
 	}
 	for _, line := range []string{"--lang zh demo --help", "demo --help --lang=zh", "help demo --lang zh",
 		"--lang=zh help demo"} {

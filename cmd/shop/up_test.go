@@ -76,9 +76,7 @@ func TestUpWritesAFileToSource(t *testing.T) {
 	if want := stack.Token + "|" + stack.Redis.URL + "|" + stack.SQL.URL; err != nil || string(got) != want {
 		t.Errorf("%s sets %q (%v), want %q", line, got, err, want)
 	}
-	if got, want := forAnotherShell(stack, "up.env"), ". './up.env'"; got != want {
-		t.Errorf("a file of the current directory: %s, want %s", got, want)
-	}
+	testkit.Is(t, forAnotherShell(stack, "up.env"), ". './up.env'", "a file of the current directory")
 	for range 2 {
 		if err := remove(); err != nil {
 			t.Errorf("remove() = %v", err)

@@ -29,9 +29,7 @@ func TestPart(t *testing.T) {
 	cut.send("SET", "k", "v")
 	cut.wantSilence("a command over the cut")
 	for what, c := range map[string]*client{"another service": other, "another actor": rival} {
-		if got := c.do("EXISTS", "k"); got != "0" {
-			t.Errorf("%s: EXISTS = %q, want 0", what, got)
-		}
+		testkit.Is(t, c.do("EXISTS", "k"), "0", "%s: EXISTS", what)
 	}
 	l.A.Part(false, localstack.Redlock)
 	if got := dial(t, l.A, redlockNode).do("EXISTS", "k"); got != "0" {
@@ -228,9 +226,7 @@ func (c *client) send(words ...string) {
 // read returns the next answer; "" = none came in time, or the connection has ended.
 func (c *client) read(within time.Duration) (string, error) {
 	c.t.Helper()
-	if err := c.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Must(c.t, c.conn.SetReadDeadline(time.Now().Add(within)))
 	var all []string
 	err := readReply(c.r, &all)
 	return strings.Join(all, " "), err

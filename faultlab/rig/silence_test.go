@@ -10,6 +10,7 @@ import (
 
 	"lastitem/internal/audit"
 	"lastitem/internal/localstack"
+	"lastitem/internal/testkit"
 	"lastitem/internal/wire"
 )
 
@@ -77,9 +78,7 @@ func TestSilence(t *testing.T) {
 		"until the answer": {held, by("A", span{from: 50 * ms, to: 60 * ms}, span{from: 250 * ms, to: 700 * ms},
 			span{from: 450 * ms, to: 710 * ms}, span{from: 750 * ms, to: 760 * ms}), 650 * ms, false},
 	} {
-		if got := silence(test.events, test.asked, test.renews); got != test.want {
-			t.Errorf("%s: silence() = %v, want %v", name, got, test.want)
-		}
+		testkit.Is(t, silence(test.events, test.asked, test.renews), test.want, "%s: silence()", name)
 	}
 }
 
@@ -195,9 +194,7 @@ func TestHoldOrYieldHolds(t *testing.T) {
 	if err != nil || p.answered() || !s.happened(Held) {
 		t.Fatalf("HoldOrYield = %v, answered %t, events %v; want it held", err, p.answered(), s.Events())
 	}
-	if got := tell(t, s.Lane, localstack.Redis, "EXISTS", "k"); got != "0" {
-		t.Errorf("EXISTS while the SET is held = %s, want 0", got)
-	}
+	testkit.Is(t, tell(t, s.Lane, localstack.Redis, "EXISTS", "k"), "0", "EXISTS while the SET is held")
 	hold.Pass()
 	if err := p.Wait(t.Context()); err != nil {
 		t.Error(err)
@@ -212,9 +209,7 @@ func TestHoldOrYieldAnswered(t *testing.T) {
 	if err != nil || !p.answered() || s.happened(Held) {
 		t.Errorf("HoldOrYield = %v, answered %t, held %t; want it answered and not held", err, p.answered(), s.happened(Held))
 	}
-	if got := dial(t, s.Lane.B, localstack.Redis).do("SET", "k", "v"); got != "OK" {
-		t.Errorf("a later SET = %q, want OK", got)
-	}
+	testkit.Is(t, dial(t, s.Lane.B, localstack.Redis).do("SET", "k", "v"), "OK", "a later SET")
 	hold.Pass()
 }
 
@@ -232,9 +227,7 @@ func TestHeldAfterTheAnswer(t *testing.T) {
 	conn = dial(t, s.Lane.B, localstack.Redis)
 	at := Position{Server: localstack.Redis, Pattern: "WAIT", Nth: 1, Cut: Answer}
 	_, first, err := s.Hold(t.Context(), s.Lane.B, at, "first", generous)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	first.Pass()
 	_, second, err := s.HoldOrYield(t.Context(), s.Lane.B, at, "second", generous)
 	held := slices.DeleteFunc(s.Events(), func(e Event) bool { return e.What != Held })

@@ -131,9 +131,7 @@ func testSteps(t *testing.T, s *Stepper) {
 	for _, step := range end.Steps {
 		said, stock = append(said, step.Said), append(stock, step.Stores.values()["stock:{1001}"])
 	}
-	if got := strings.Join(said, " "); got != "1 1 OK 1 OK 2" {
-		t.Errorf("Redis has answered %s, want 1 1 OK 1 OK 2", got)
-	}
+	testkit.Is(t, strings.Join(said, " "), "1 1 OK 1 OK 2", "Redis has answered")
 	if got := strings.Join(stock, " "); got != "1 1 0 0 0 0" || end.Start.values()["stock:{1001}"] != "1" {
 		t.Errorf("the stock was %s", got)
 	}
@@ -220,9 +218,7 @@ func testThought(t *testing.T, s *Stepper) {
 
 func TestShared(t *testing.T) {
 	t.Parallel()
-	if n := shared([]string{"a", "as", "x"}, []string{"a", "as", "b", "b"}); n != 2 {
-		t.Errorf("shared() = %d, want 2", n)
-	}
+	testkit.Is(t, shared([]string{"a", "as", "x"}, []string{"a", "as", "b", "b"}), 2, "shared()")
 }
 
 // onward plays a client's commands until the client has its answer, waits, or is dead.

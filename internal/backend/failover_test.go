@@ -236,9 +236,7 @@ func TestServerStartedReadOnly(t *testing.T) {
 	refused(t, cfg.FormatDSN(), 1036, 1015) // MariaDB, MySQL
 	set := probing(t, backend.Config{SQL: cfg.FormatDSN()})
 	becomes(t, set, "sql", true)
-	if stock := stockOf(t, set.DB); stock != 10 {
-		t.Errorf("stock = %d, want 10", stock)
-	}
+	testkit.Is(t, stockOf(t, set.DB), 10, "stock")
 }
 
 // refused wants of a server that it refuses a write by one of the numbers, that this means "nothing happened" to the

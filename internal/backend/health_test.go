@@ -211,9 +211,7 @@ func TestHealthTakesTwoSilencesAndOneRefusal(t *testing.T) {
 					switch now := h.check(); {
 					case now != nil && down == 0:
 						down = time.Since(begin)
-						if got := errors.Is(now, store.ErrRefused); got != c.refused {
-							t.Errorf("check() = %v, ErrRefused %t, want %t", now, got, c.refused)
-						}
+						testkit.Is(t, errors.Is(now, store.ErrRefused), c.refused, "check() = %v, ErrRefused", now)
 					case now == nil && down > 0:
 						up = time.Since(begin)
 					}

@@ -98,9 +98,7 @@ func TestMigrateAtOnce(t *testing.T) {
 			want = append(want, m.Number)
 		}
 		slices.Sort(applied)
-		if diff := cmp.Diff(want, applied); diff != "" {
-			t.Errorf("%d processes together applied (-want +got):\n%s", processes, diff)
-		}
+		testkit.Same(t, applied, want, "%d processes together applied", processes)
 		if again, err := backend.Migrate(t.Context(), db); err != nil || len(again) > 0 {
 			t.Errorf("Migrate() again = %v, %v, want none", again, err)
 		}

@@ -220,9 +220,7 @@ func TestServedHosts(t *testing.T) {
 		"a.localhost": true, "10.0.0.1:80": true, "[::1]:80": true,
 		"evil.example": false, "shop.example.evil": false, "": false,
 	} {
-		if got := named.served(host); got != want {
-			t.Errorf("served(%q) = %t, want %t", host, got, want)
-		}
+		testkit.Is(t, named.served(host), want, "served(%q)", host)
 		if !anything.served(host) {
 			t.Errorf("with *, served(%q) = false", host)
 		}
@@ -247,9 +245,7 @@ func TestOneTimeCode(t *testing.T) {
 		want       int
 	}{{"the older code", older, 401}, {"the code", code, 204}, {"the code again", code, 401}, {"no code", "", 401},
 		{"the token", token, 204}} {
-		if got := login(try.code); got != try.want {
-			t.Errorf("login with %s = %d, want %d", try.what, got, try.want)
-		}
+		testkit.Is(t, login(try.code), try.want, "login with %s", try.what)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing/fstest"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit"
 )
 
 // sectionOf returns a deduction that ends with its critical section. Times are microseconds after start.
@@ -178,9 +179,7 @@ func TestPictureTakesOnlyItsRun(t *testing.T) {
 		t.Errorf("frame = %+v, want one section on the lane of replica 2, three left out, three lanes", f)
 	}
 	text, err := json.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := `{"lanes":["1","2","3"],"width":20,"from":0,"bins":[[1,0,0,null,0,0,0],[7,4,2,6,null,null,null]],` +
 		`"bars":[[1,"k",10000,10010,0,"2-a"]],"pairs":[],"sections":1,"overlaps":0,"left_out":3,"marks":[]}`
 	if string(text) != want {

@@ -268,9 +268,7 @@ func TestTapCounts(t *testing.T) {
 		"a  at 1000: 2, 2 locks, wait 20, longest 10", "b  at 1001: 1, 0 locks, wait 0, longest 0",
 		"a sold_out at 1002: 2, 2 locks, wait 20, longest 10", "a  at 6000: 1, 1 locks, wait 10, longest 10",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("counts %q, want %q", got, want)
-	}
+	testkit.Same(t, got, want, "counts")
 	rows := []int64{0, 0, 10, 2, 0, 10, 3, 0, 10, 4, 0, 10, 5, 0, 10}
 	if len(e.Sections) != 1 || e.Sections[0].From != 100 || e.Sections[0].Key != "k" ||
 		!slices.Equal(e.Sections[0].Rows, rows) {

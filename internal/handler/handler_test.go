@@ -18,6 +18,7 @@ import (
 	"lastitem/internal/ledger"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 )
 
 // fakeShop has the real registry and answers as it is told; what it is not told succeeds.
@@ -132,9 +133,7 @@ func newHandler(t testing.TB, shop Shop, change ...func(*Options)) *Handler {
 		c(&o)
 	}
 	h, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return h
 }
 
@@ -162,9 +161,7 @@ func ask(t testing.TB, h http.Handler, method, target, body string, headers ...s
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, build())
 	a := answer{rec.Result(), rec.Body.String()}
-	if got := a.Header.Get(api.HeaderReplica); got != "2" {
-		t.Errorf("%s %s: X-Replica = %q, want 2", method, target, got)
-	}
+	testkit.Is(t, a.Header.Get(api.HeaderReplica), "2", "%s %s: X-Replica", method, target)
 	checkContract(t, canonical(build()), a)
 	return a
 }
@@ -215,9 +212,7 @@ func checkContract(t testing.TB, req *http.Request, a answer) {
 
 func checkProblem(t testing.TB, a answer) {
 	t.Helper()
-	if got := a.Header.Get("Content-Type"); got != api.ProblemType {
-		t.Errorf("Content-Type = %q, want %q", got, api.ProblemType)
-	}
+	testkit.Is(t, a.Header.Get("Content-Type"), api.ProblemType, "Content-Type")
 	var v any
 	decode(t, a.body, &v)
 	if err := document.Components.Schemas["Problem"].Value.VisitJSON(v, openapi3.EnableJSONSchema2020()); err != nil {

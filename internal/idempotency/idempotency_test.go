@@ -17,6 +17,7 @@ import (
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/lock"
+	"lastitem/internal/testkit"
 )
 
 func TestTemplateFillsItsGaps(t *testing.T) {
@@ -155,9 +156,7 @@ func TestOldest(t *testing.T) {
 	now := time.UnixMicro(10_000_000)
 	for keep, want := range map[time.Duration]int64{0: math.MinInt64, 4 * time.Second: 8_000_000,
 		24 * time.Hour: now.Add(-12 * time.Hour).UnixMicro()} {
-		if got := idempotency.Retention(keep).Oldest(now); got != want {
-			t.Errorf("Retention(%s).Oldest() = %d, want %d", keep, got, want)
-		}
+		testkit.Is(t, idempotency.Retention(keep).Oldest(now), want, "Retention(%s).Oldest()", keep)
 	}
 }
 
@@ -186,9 +185,7 @@ func TestLock(t *testing.T) {
 	for left, want := range map[time.Duration]time.Duration{ // of the lock: when to ask again
 		9 * time.Second: time.Second, 6 * time.Second: 4 * time.Second, 2 * time.Second: 2 * time.Second,
 	} {
-		if err := server.Set(name, "owner"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, server.Set(name, "owner"))
 		server.SetTTL(name, left)
 		_, err := l.Acquire(t.Context(), []byte("k"))
 		var busy *idempotency.InFlightError

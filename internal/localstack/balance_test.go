@@ -111,9 +111,7 @@ func send(t *testing.T, method, url, key, body string) (*http.Response, api.Prob
 		if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
 			t.Errorf("%s %s: %s: body is no problem: %v", method, url, res.Status, err)
 		}
-		if got := res.Header.Get("Content-Type"); got != api.ProblemType {
-			t.Errorf("%s %s: Content-Type %q, want %q", method, url, got, api.ProblemType)
-		}
+		testkit.Is(t, res.Header.Get("Content-Type"), api.ProblemType, "%s %s: Content-Type", method, url)
 	}
 	return res, p
 }

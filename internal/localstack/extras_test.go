@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -156,14 +155,11 @@ func TestMissingIsTold(t *testing.T) {
 		testkit.Must(t, json.Unmarshal([]byte(askEnv(t, startStack(t, o).URL)["SHOP_MISSING"]), &got))
 		return got
 	}
-	if diff := cmp.Diff(want, told(Options{})); diff != "" {
-		t.Errorf("SHOP_MISSING (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, told(Options{}), want, "SHOP_MISSING")
 	delete(want, Etcd)
 	want[MySQL] = "the database given is SQLite: bring mysql"
-	if diff := cmp.Diff(want, told(Options{Etcd: "http://e:5", SQL: "sqlite:" + t.TempDir() + "/own.db"})); diff != "" {
-		t.Errorf("SHOP_MISSING beside an etcd and an SQLite of the user's own (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, told(Options{Etcd: "http://e:5", SQL: "sqlite:" + t.TempDir() + "/own.db"}), want,
+		"SHOP_MISSING beside an etcd and an SQLite of the user's own")
 	o := Options{Replicas: 1, Backend: Embedded, Only: []string{Etcd}, Advice: advice}
 	if s, err := Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no embedded etcd: bring etcd") {
 		if err == nil {
@@ -196,9 +192,7 @@ func TestGivenExtras(t *testing.T) {
 		"SHOP_REDLOCK": o.Redlock, "SHOP_ETCD": o.Etcd, "SHOP_ZOOKEEPER": o.ZooKeeper, "SHOP_CONSUL": o.Consul,
 		"SHOP_KAFKA": o.Kafka,
 	} {
-		if env[name] != want {
-			t.Errorf("%s = %q, want %q", name, env[name], want)
-		}
+		testkit.Is(t, env[name], want, "%s", name)
 	}
 	if len(s.Redlock) != 3 || s.Redlock[1] != given("redlock 2", "redis://b:2") || s.Etcd != given(Etcd, o.Etcd) {
 		t.Errorf("services = %+v and %+v, want the given ones", s.Redlock, s.Etcd)

@@ -436,9 +436,7 @@ func TestGivenPrograms(t *testing.T) {
 			t.Errorf("Find(%s) = %q, %v, want %q", backend, got, err, program)
 		}
 	}
-	if got := redisKind(program); got != "valkey-server 9.1.2" {
-		t.Errorf("redisKind() = %q, want valkey-server 9.1.2", got)
-	}
+	testkit.Is(t, redisKind(program), "valkey-server 9.1.2", "redisKind()")
 	// A server that was asked for by name is not silently another one.
 	if got, err := Find(MySQL); err == nil || !strings.Contains(err.Error(), "SHOP_PROGRAM_MYSQL") {
 		t.Errorf("Find(mysql) = %q, %v, want an error that names the variable", got, err)

@@ -46,9 +46,7 @@ func TestSpawnNginxSendsAgain(t *testing.T) {
 			Name: fmt.Sprintf("nginx %t", name), First: address(first), Next: address(next), Resend: name, Read: time.Minute,
 		})
 		testkit.Must(t, err)
-		if got := post(t.Context(), t, "http://"+n.Addr+"/deduct_stock"); got != want {
-			t.Errorf("resend %t: POST answers %d, want %d", name, got, want)
-		}
+		testkit.Is(t, post(t.Context(), t, "http://"+n.Addr+"/deduct_stock"), want, "resend %t: POST answers", name)
 	}
 }
 

@@ -16,8 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lastitem/internal/testkit"
 )
 
@@ -54,9 +52,7 @@ func TestMarkLogs(t *testing.T) {
 	}
 	write("replica-1.log", "one\ntwo\nthree\n")
 	write("replica-2.log", "only\n") // no log yet when it was marked
-	if diff := cmp.Diff([]string{"replica 1: two", "replica 1: three", "replica 2: only"}, since(2)); diff != "" {
-		t.Errorf("lines since the mark (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, since(2), []string{"replica 1: two", "replica 1: three", "replica 2: only"}, "lines since the mark")
 	write("replica-3.log", strings.Repeat(strings.Repeat("x", 99)+"\n", 1000)+"last\n")
 	got := since(3)
 	if want := "replica 3: " + strings.Repeat("x", 99); len(got) != 7 || got[4] != want || got[6] != "replica 3: last" {
@@ -80,9 +76,7 @@ func TestVia(t *testing.T) {
 			"SHOP_ETCD":  "",
 		}
 		for name, value := range want {
-			if env[name] != value {
-				t.Errorf("replica %d: %s = %q, want %q", i+1, name, env[name], value)
-			}
+			testkit.Is(t, env[name], value, "replica %d: %s", i+1, name)
 		}
 	}
 }
@@ -252,9 +246,8 @@ func TestAtLeast(t *testing.T) {
 		"1.8.7": {}, "1.13.9": {}, "1.14.0": {true, false}, "1.19.4": {true, false}, "1.19.5": {true, true},
 		"1.22": {true, true}, "2.0.0": {true, true}, "": {},
 	} {
-		if got := [2]bool{atLeast(version, 1, 14), atLeast(version, 1, 19, 5)}; got != want {
-			t.Errorf("%q is at least 1.14 and 1.19.5: %t, want %t", version, got, want)
-		}
+		testkit.Is(t, [2]bool{atLeast(version, 1, 14), atLeast(version, 1, 19, 5)}, want,
+			"%q is at least 1.14 and 1.19.5", version)
 	}
 }
 

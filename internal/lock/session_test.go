@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lastitem/internal/step"
+	"lastitem/internal/testkit"
 )
 
 // These tests check the times of a session in a bubble; the tests of the locks check them with servers.
@@ -140,9 +141,7 @@ func TestSessionRepeatsALateRelease(t *testing.T) {
 		})
 		defer func() { _ = p.Close() }()
 		s, err := p.Get(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var healed, cleaned atomic.Bool
 		lease := &SessionLease{Session: s, Free: func(context.Context) error {
 			if !healed.Load() {

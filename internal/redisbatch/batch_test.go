@@ -314,8 +314,7 @@ func TestRoom(t *testing.T) {
 		{0, 0, true}, {0, 5, true}, {0, 6, false}, {1, 6, true}, {1, 7, false}, {2, 7, true}, {10, 15, true}, {9, 15, false},
 		{redisbatch.Slots, redisbatch.Slots, false},
 	} {
-		if got := redisbatch.Room(batches(test.late, test.all)...); got != test.want {
-			t.Errorf("%d batches in flight, %d of them late: room %t, want %t", test.all, test.late, got, test.want)
-		}
+		testkit.Is(t, redisbatch.Room(batches(test.late, test.all)...), test.want,
+			"%d batches in flight, %d of them late: room", test.all, test.late)
 	}
 }

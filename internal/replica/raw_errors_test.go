@@ -148,14 +148,12 @@ func TestHostNames(t *testing.T) {
 			return w.Code
 		}
 		for _, host := range tt.pass {
-			if got := status(host); got != 200 {
-				t.Errorf("listening on %s with SHOP_HOSTS=%q, Host %s was answered %d, want 200", tt.listen, tt.hosts, host, got)
-			}
+			testkit.Is(t, status(host), 200,
+				"listening on %s with SHOP_HOSTS=%q, Host %s was answered", tt.listen, tt.hosts, host)
 		}
 		for _, host := range tt.refuse {
-			if got := status(host); got != 403 {
-				t.Errorf("listening on %s with SHOP_HOSTS=%q, Host %s was answered %d, want 403", tt.listen, tt.hosts, host, got)
-			}
+			testkit.Is(t, status(host), 403,
+				"listening on %s with SHOP_HOSTS=%q, Host %s was answered", tt.listen, tt.hosts, host)
 		}
 	}
 }

@@ -259,9 +259,7 @@ func TestModesSayWhatToDo(t *testing.T) {
 		"etcd": "no etcd configured: ask your administrator", "mutex-in-tx": "its lesson needs InnoDB: buy one",
 		"consul": "no Consul configured: set SHOP_CONSUL",
 	} {
-		if got := modeOf(t, r, name).Why; got != want {
-			t.Errorf("%s is not available: %q, want %q", name, got, want)
-		}
+		testkit.Is(t, modeOf(t, r, name).Why, want, "%s is not available", name)
 	}
 }
 

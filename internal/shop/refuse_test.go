@@ -42,9 +42,7 @@ func TestRefusalIsARead(t *testing.T) {
 			t.Fatalf("%s: one more: %v, want sold out", mode, err)
 		}
 		holder := set.DB.Begin()
-		if err := holder.Exec("SELECT stock FROM product_stock WHERE id = ? FOR UPDATE", product).Error; err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, holder.Exec("SELECT stock FROM product_stock WHERE id = ? FOR UPDATE", product).Error)
 		if err := ask(1); !errors.Is(err, stock.ErrSoldOut) {
 			t.Errorf("%s: while the row is locked: %v, want sold out at once", mode, err)
 		}
@@ -77,9 +75,7 @@ func TestRefusalsAreKept(t *testing.T) {
 	}
 	testkit.Must(t, set.SQL.Reset(t.Context(), 1, 1, 0))
 	sold, err := ask(crowd, "first")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := ask(crowd, "late"); !errors.Is(err, stock.ErrSoldOut) {
 		t.Fatalf("the next key: %v, want sold out", err)
 	}

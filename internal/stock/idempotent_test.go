@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 )
 
@@ -167,9 +168,7 @@ func TestIdempotentKeysAreBytes(t *testing.T) {
 			}
 		}
 		l, err := h.Replicas[0].Ledger(t.Context(), product)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		stored, ordered := map[string]bool{}, map[string]bool{}
 		for _, row := range l.Facts[stock.SQL].Keys {
 			stored[string(row.Key)] = true

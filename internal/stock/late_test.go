@@ -97,9 +97,7 @@ func wantClaimed(t *testing.T, mode string, s stock.Store, claim func(stock.Clai
 	acked int64, want string) {
 	t.Helper()
 	got := letters(b, acked)
-	if got != want {
-		t.Errorf("%s on %s: books %+v show %q, want %q", mode, s, b, got, want)
-	}
+	testkit.Is(t, got, want, "%s on %s: books %+v show", mode, s, b)
 	for _, m := range stock.Modes() {
 		if m.Name == mode && strings.Trim(got, claim(m.Claims[s])) != "" {
 			t.Errorf("%s on %s: %q was seen, it claims %q", mode, s, got, claim(m.Claims[s]))

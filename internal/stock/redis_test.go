@@ -12,6 +12,7 @@ import (
 	"lastitem/internal/audit"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 )
 
@@ -124,9 +125,7 @@ func TestIdempotentCart(t *testing.T) {
 		want := []stocktest.Books{
 			{Initial: 9, Stock: 6, Sold: 3, Orders: 1, Keys: 2}, {Initial: 5, Stock: 3, Sold: 2, Orders: 2, Keys: 2},
 		}
-		if diff := cmp.Diff(want, []stocktest.Books{h.Books(t, p, stock.SQL), h.Books(t, q, stock.SQL)}); diff != "" {
-			t.Errorf("books (-want +got):\n%s", diff)
-		}
+		testkit.Same(t, []stocktest.Books{h.Books(t, p, stock.SQL), h.Books(t, q, stock.SQL)}, want, "books")
 		judge(t, h, p, q)
 		h.SetStock(t, p, 9, 0)
 		judge(t, h, q) // its cart has lost its key; its other order has not

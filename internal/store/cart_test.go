@@ -212,9 +212,7 @@ func TestSQLListsAKeyOnce(t *testing.T) {
 					want = []string{"k of m"}
 				}
 				for how, got := range readings(t, s, p+1) {
-					if !slices.Equal(got, want) {
-						t.Errorf("last use for %v: product %d, %s: keys %q, want %q", last, p+1, how, got, want)
-					}
+					testkit.Same(t, got, want, "last use for %v: product %d, %s: keys", last, p+1, how)
 				}
 			}
 			purgeAllKeys(t, s)
@@ -234,9 +232,7 @@ func TestSQLResetDeletesLocks(t *testing.T) {
 		testkit.Must(t, s.Reset(t.Context(), 1, 5, 0, "mine", "fenced", "nobody's"))
 		var left []string
 		testkit.Must(t, db.Raw("SELECT lock_key FROM record_lock ORDER BY lock_key").Scan(&left).Error)
-		if diff := cmp.Diff([]string{"fenced", "theirs"}, left); diff != "" {
-			t.Errorf("locks after Reset() (-want +got):\n%s", diff)
-		}
+		testkit.Same(t, left, []string{"fenced", "theirs"}, "locks after Reset()")
 	})
 }
 

@@ -133,9 +133,7 @@ func pagesAfter(t *testing.T, s shelf, product int64, p ledger.Position, want le
 func throughJSON(t *testing.T, p ledger.Position) (back ledger.Position) {
 	t.Helper()
 	text, err := json.Marshal(p)
-	if err = errors.Join(err, json.Unmarshal(text, &back)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err, json.Unmarshal(text, &back)))
 	return back
 }
 
@@ -359,9 +357,7 @@ func TestSQLPagesOfKeys(t *testing.T) {
 			"\x08\xff", "cart of m", "refused"}
 		for how, got := range readings(t, s, 1) {
 			slices.Sort(got)
-			if !slices.Equal(got, want) {
-				t.Errorf("%s: keys %q, want %q", how, got, want)
-			}
+			testkit.Same(t, got, want, "%s: keys", how)
 		}
 		if f, p, err := s.Snapshot(t.Context(), 2, ledger.Want{Orders: 4}); err != nil || len(f.Orders) != 1 || !p.NoKeys {
 			t.Errorf("Snapshot() without keys = %+v, %+v, %v", f, p, err)

@@ -165,9 +165,7 @@ func TestRedisResetClears(t *testing.T) {
 			t.Errorf("Reset() = %v, told of %d segments, want 5: the more of old and new", err, told)
 		}
 		want := []string{"initial:{1}", "stock:{1#0}", "stock:{1#1}", "stock:{1}"}
-		if diff := cmp.Diff(want, keys(t, s)); diff != "" {
-			t.Errorf("keys after Reset() (-want +got):\n%s", diff)
-		}
+		testkit.Same(t, keys(t, s), want, "keys after Reset()")
 	})
 }
 
@@ -333,9 +331,7 @@ func TestRedisKeysCarryHashTags(t *testing.T) {
 	reset(t, r, 101, 2, 2)
 	testkit.Must(t, r.Append(t.Context(), someOrder("a", 101)))
 	want := []string{"initial:{101}", "orders:{101}", "stock:{101#0}", "stock:{101#1}", "stock:{101}"}
-	if diff := cmp.Diff(want, keys(t, s)); diff != "" {
-		t.Errorf("keys (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, keys(t, s), want, "keys")
 }
 
 // A reset that has deleted the orders, and then cannot set the count, does not say that nothing happened.

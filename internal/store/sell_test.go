@@ -17,6 +17,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/ledger"
 	"lastitem/internal/store"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
@@ -135,9 +136,7 @@ func TestRedisCartOutlivesItsAnswer(t *testing.T) {
 		check := func(when string, product int64, want ...string) {
 			t.Helper()
 			for how, got := range keysRead(t, r, product) {
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("%s, %s of product %d: keys (-want +got):\n%s", when, how, product, diff)
-				}
+				testkit.Same(t, got, want, "%s, %s of product %d: keys", when, how, product)
 			}
 		}
 		sell := func(id, key string, earlier bool, products ...int64) {
@@ -180,9 +179,7 @@ func TestRedisSellCartShort(t *testing.T) {
 		refused := s.Refused
 		s.Refused = func(i int) idempotency.Template {
 			if rendered++; rendered == 1 {
-				if err := r.Set(t.Context(), 2, 0); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, r.Set(t.Context(), 2, 0))
 			}
 			return refused(i)
 		}
@@ -340,9 +337,7 @@ func TestRedisSellRefused(t *testing.T) {
 func TestRedisSellForBuyer(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
 		reset(t, r, 1, 9, 0)
-		if err := r.ResetTo(t.Context(), 2, 9, 0, ledger.HoldRules{PerBuyer: 2}, noKeys); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, r.ResetTo(t.Context(), 2, 9, 0, ledger.HoldRules{PerBuyer: 2}, noKeys))
 		sell := func(id, key, buyer string, want error, products ...int64) {
 			t.Helper()
 			s := sale(id, key, products...)

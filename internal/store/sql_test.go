@@ -197,9 +197,7 @@ func TestSQLFactsAndReset(t *testing.T) {
 		if _, err := s.Read(t.Context(), 1); !errors.Is(err, store.ErrSegmented) {
 			t.Errorf("Read() of a segmented product = %v, want ErrSegmented", err)
 		}
-		if got := stockOf(t, s, 2); got != 7 {
-			t.Errorf("stock of the other product = %d, want 7", got)
-		}
+		testkit.Is(t, stockOf(t, s, 2), 7, "stock of the other product")
 	})
 }
 

@@ -129,9 +129,7 @@ func TestGroupTxSessions(t *testing.T) {
 			t.Errorf("pool %s has %d connections, want 1", p.Name, p.Total)
 		}
 	}
-	if diff := cmp.Diff([]string{"sql", "sql_groups", "sql_trips"}, pools); diff != "" {
-		t.Errorf("pools (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, pools, []string{"sql", "sql_groups", "sql_trips"}, "pools")
 }
 
 // setFenced writes with a token, in a transaction of its own.
@@ -185,9 +183,7 @@ func TestSQLFence(t *testing.T) {
 				}
 				got = ok
 			}
-			if got != c.want {
-				t.Errorf("%d: %s with token %d = %t, want %t", i, c.do, c.fence, got, c.want)
-			}
+			testkit.Is(t, got, c.want, "%d: %s with token %d", i, c.do, c.fence)
 		}
 		if row, err := s.Read(t.Context(), 1); err != nil || row.Stock != 11 {
 			t.Errorf("Read() = %+v, %v, want what the last call wrote", row, err)
@@ -232,9 +228,7 @@ func TestWatch(t *testing.T) {
 			}
 			f, err := r.Facts(t.Context(), 1, true)
 			testkit.Must(t, err)
-			if f.Stock != c.stock {
-				t.Errorf("%s: stock %d, want %d", c.name, f.Stock, c.stock)
-			}
+			testkit.Is(t, f.Stock, c.stock, "%s: stock", c.name)
 			if diff := cmp.Diff(c.orders, f.Orders, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s: orders (-want +got):\n%s", c.name, diff)
 			}

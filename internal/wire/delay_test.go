@@ -140,17 +140,13 @@ func TestDelayedClose(t *testing.T) {
 func BenchmarkDelay(b *testing.B) {
 	s := testenv.Redis(b)
 	p, err := wire.NewDelayed("redis", s.Client.Options().Addr, wire.Raw, 500*time.Microsecond)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	b.Cleanup(p.Close)
 	o := *s.Client.Options()
 	o.Addr = p.Addr
 	c := redis.NewClient(&o)
 	b.Cleanup(func() { _ = c.Close() })
 	for b.Loop() {
-		if err := c.Ping(b.Context()).Err(); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, c.Ping(b.Context()).Err())
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
@@ -91,9 +92,7 @@ func TestHoldNamesTheServersSideOfTheConnection(t *testing.T) {
 	reached(t, h)
 	from := h.From()
 	clients, err := p.near.ClientList(t.Context()).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if from == "" || !strings.Contains(clients, " addr="+from+" ") {
 		t.Errorf("From = %q, which the server does not know:\n%s", from, clients)
 	}
@@ -172,9 +171,7 @@ func TestKey(t *testing.T) {
 		"seg:3:stock:{101}:1700000000":                     "seg:#:stock:{#}:*",
 		"redisson_lock__channel:{lock}":                    "redisson_lock__channel:{lock}",
 	} {
-		if got := wire.Key(key); got != want {
-			t.Errorf("Key(%q) = %q, want %q", key, got, want)
-		}
+		testkit.Is(t, wire.Key(key), want, "Key(%q)", key)
 	}
 }
 
@@ -230,9 +227,7 @@ func TestSQLDigest(t *testing.T) {
 		"SELECT 'not closed": "SELECT ?",
 		"":                   "",
 	} {
-		if got := wire.SQLDigest(statement); got != want {
-			t.Errorf("SQLDigest(%q) = %q, want %q", statement, got, want)
-		}
+		testkit.Is(t, wire.SQLDigest(statement), want, "SQLDigest(%q)", statement)
 	}
 }
 
@@ -244,9 +239,7 @@ func TestScriptNames(t *testing.T) {
 		"#!lua flags=no-writes\n-- Reads.\nreturn 3":                          "Reads",
 		"if redis.call('get', KEYS[1]) == ARGV[1] then return 1 end return 0": `"if redis.call('get', KEYS[1]) == ~2795"`,
 	} {
-		if got := wire.Names.Learn(body); got != want {
-			t.Errorf("Learn(%q) = %s, want %s", body, got, want)
-		}
+		testkit.Is(t, wire.Names.Learn(body), want, "Learn(%q)", body)
 	}
 	if got := wire.Names.Of("ABCDEF0123"); got != "script-abcdef01" {
 		t.Errorf("the name of nobody's script is %s", got)

@@ -244,8 +244,6 @@ func TestSQLInside(t *testing.T) {
 		"SELECT COUNT(*) FROM o":                  "",
 		"COMMIT":                                  "",
 	} {
-		if got := wire.SQLInside(wire.SQLDigest(statement)); got != want {
-			t.Errorf("wire.SQLInside(%s) = %q, want %q", wire.SQLDigest(statement), got, want)
-		}
+		testkit.Is(t, wire.SQLInside(wire.SQLDigest(statement)), want, "wire.SQLInside(%s)", wire.SQLDigest(statement))
 	}
 }

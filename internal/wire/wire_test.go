@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
@@ -27,9 +26,7 @@ func BenchmarkProxy(b *testing.B) {
 	s := testenv.Redis(b)
 	addr := s.Client.Options().Addr
 	p, err := wire.NewProxy("redis", addr, wire.Redis)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	b.Cleanup(p.Close)
 	for name, addr := range map[string]string{"direct": addr, "proxied": p.Addr} {
 		b.Run("redis/"+name, func(b *testing.B) {
@@ -80,9 +77,7 @@ func recorded(t *testing.T, r *wire.Recorder) (texts []string) {
 
 func want(t *testing.T, want, got []string) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, got, want, "calls")
 }
 
 // A tap that is closed has closed both of its connections, and a server that is not there is a connection that ends.

@@ -118,9 +118,7 @@ func TestWaitInsideAScript(t *testing.T) {
 func about(s *story, server *redis.Client) (name, version string) {
 	s.Helper()
 	info, err := server.InfoMap(s.Context(), "server").Result()
-	if err != nil {
-		s.Fatal(err)
-	}
+	testkit.Must(s, err)
 	if version := info["Server"]["valkey_version"]; version != "" {
 		return "valkey", version
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -165,9 +166,7 @@ func (s *story) masters(servers []*testenv.RedisNode) (all []client) {
 func (s *story) node(name string, n *testenv.RedisNode) client {
 	s.Helper()
 	o, err := redis.ParseURL(n.URL)
-	if err != nil {
-		s.Fatal(err)
-	}
+	testkit.Must(s, err)
 	o.MaxRetries = -1
 	c := redis.NewClient(o)
 	s.Cleanup(func() { _ = c.Close() })
@@ -193,9 +192,7 @@ func (c client) expires(key string) {
 // left is for how many milliseconds a key will still be there.
 func (c client) left(key string) int {
 	n, err := strconv.Atoi(c.quietly("PTTL @" + key))
-	if err != nil {
-		c.s.Fatal(err)
-	}
+	testkit.Must(c.s, err)
 	return n
 }
 
@@ -229,9 +226,7 @@ type session struct {
 func (s *story) mysql(tables []string, names ...string) []session {
 	s.Helper()
 	db, err := sql.Open("mysql", testenv.MySQL(s))
-	if err != nil {
-		s.Fatal(err)
-	}
+	testkit.Must(s, err)
 	s.Cleanup(func() { _ = db.Close() })
 	for _, statement := range tables {
 		if _, err := db.ExecContext(s.Context(), statement); err != nil {
@@ -241,9 +236,7 @@ func (s *story) mysql(tables []string, names ...string) []session {
 	var all []session
 	for _, name := range names {
 		conn, err := db.Conn(s.Context())
-		if err != nil {
-			s.Fatal(err)
-		}
+		testkit.Must(s, err)
 		s.Cleanup(func() { _ = conn.Close() })
 		// Newer MariaDBs refuse a stale write by themselves; here they are to behave as MySQL does. Others do not know it.
 		_, _ = conn.ExecContext(s.Context(), "SET SESSION innodb_snapshot_isolation = OFF")

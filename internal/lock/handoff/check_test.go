@@ -13,6 +13,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -72,9 +73,7 @@ func TestEngineCheck(t *testing.T) {
 	admin := connect(t, options(t, node))
 	do := func(t *testing.T, args ...any) {
 		t.Helper()
-		if err := admin.Do(t.Context(), args...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, admin.Do(t.Context(), args...).Err())
 	}
 	for name, test := range map[string]struct {
 		rules []any

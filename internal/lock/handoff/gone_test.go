@@ -12,6 +12,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -193,9 +194,7 @@ func TestEngineGrantRacesWithCancel(t *testing.T) {
 			} else if gaveUp++; errors.Is(err, lock.ErrBusy) && errors.Is(err, context.Canceled) {
 				err = nil
 			}
-			if err != nil {
-				s.Fatal(err)
-			}
+			testkit.Must(s, err)
 			time.Sleep(100 * time.Millisecond)
 			nothingLeft(s, s.m, "k{1}")
 			s.held = locktest.Obtain(t, s.ls[0], "k{1}")

@@ -123,9 +123,7 @@ func TestClientThatRepeats(t *testing.T) {
 	} {
 		e, err := New(test.c, Options{})
 		testkit.Must(t, err)
-		if e.server.repeatsAfter != test.want {
-			t.Errorf("%s: repeats after %s, want %s", why, e.server.repeatsAfter, test.want)
-		}
+		testkit.Is(t, e.server.repeatsAfter, test.want, "%s: repeats after", why)
 		_ = test.c.Close()
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -64,9 +65,7 @@ func (m metrics) want(t *testing.T, when string, want map[string]float64) {
 	t.Helper()
 	for _, name := range []string{"waiting", "held", "acquired", "contended", "timed out", "lost", "renew failed",
 		"skipped"} {
-		if got := m[name].value(); got != want[name] {
-			t.Errorf("%s: %s = %g, want %g", when, name, got, want[name])
-		}
+		testkit.Is(t, m[name].value(), want[name], "%s: %s", when, name)
 	}
 }
 

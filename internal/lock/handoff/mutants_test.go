@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -198,9 +199,7 @@ func TestMutants(t *testing.T) {
 	}
 	for _, file := range scripts {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		want[file] = !strings.Contains(string(text), "It changes nothing.")
 	}
 	for name, must := range want {

@@ -461,9 +461,7 @@ func shardChannels(t *testing.T, nodes []*redis.Client) (channels, connections i
 	for _, c := range nodes {
 		all, err := c.PubSubShardChannels(t.Context(), "").Result()
 		list, failed := c.Do(t.Context(), "CLIENT", "LIST", "TYPE", "pubsub").Text()
-		if err = errors.Join(err, failed); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(err, failed))
 		channels, connections = channels+len(all), connections+strings.Count(list, "\n")
 	}
 	return channels, connections

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -99,9 +100,7 @@ func checkHoldTransition(h *hold, to holdState) {
 func TestDocHasTheStates(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var contenders, holds strings.Builder
 	row := func(b *strings.Builder, cells ...any) {
 		b.WriteString(strings.TrimRight(fmt.Sprintf("//\t%-8s + %-10s -> %-8s  %s", cells...), " ") + "\n")

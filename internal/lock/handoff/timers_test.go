@@ -13,6 +13,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -208,9 +209,7 @@ func TestEnginePollsOfManyKeysSpreadOut(t *testing.T) {
 		})
 		for i := range keys {
 			key := fmt.Sprintf("many{%d}", i)
-			if err := m.Set(key, "somebody else"); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, m.Set(key, "somebody else"))
 			for range 8 {
 				waiting.Go(func() {
 					if _, err := l.Acquire(ctx, key); err == nil {

@@ -16,6 +16,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -328,9 +329,7 @@ func TestWatchdogWaiterPollsAfterItsWakeupsAreClosed(t *testing.T) {
 			go func() { got <- <-locktest.Waiter(t, l, "k") }()
 		}
 		time.Sleep(time.Second) // they are subscribed, and sleep
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, w.Close())
 		m.Del("k") // released without a word
 		for range 2 {
 			start := time.Now()

@@ -18,6 +18,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -251,9 +252,7 @@ func TestRedlockQuorumLossIsNotBusy(t *testing.T) {
 		for i := range 5 {
 			c, m, _ := locktest.Bubble(t)
 			if i < 2 {
-				if err := m.Set("k", "somebody"); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, m.Set("k", "somebody"))
 			} else {
 				c.AddHook(locktest.SendHook{Name: "", Send: func(context.Context, func() error) error {
 					time.Sleep(time.Duration(i-1) * slow)

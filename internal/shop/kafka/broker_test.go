@@ -39,9 +39,7 @@ func TestKafkaTopicsDeleted(t *testing.T) {
 		defer c.Close()
 		gone, err := kadm.NewClient(c).DeleteTopics(t.Context(), topicOf(h.Replicas[0], "requests"),
 			topicOf(h.Replicas[0], "answers"))
-		if err = errors.Join(err, gone.Error()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(err, gone.Error()))
 	})
 }
 
