@@ -168,9 +168,8 @@ func TestNginxCutsSlowClients(t *testing.T) {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(e.url, "http://"))
 		testkit.Must(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
-		if _, err := io.WriteString(conn, begun); err != nil {
-			t.Fatal(err)
-		}
+		_, err = io.WriteString(conn, begun)
+		testkit.Must(t, err)
 		_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
 		if _, err := io.ReadAll(conn); err != nil {
 			t.Errorf("%q: %v, want the connection closed", begun, err)

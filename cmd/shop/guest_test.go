@@ -82,9 +82,7 @@ func (u userServers) holds(prefix string) map[string]int {
 	u.t.Helper()
 	count := map[string]int{}
 	note := func(what string, n int, err error) {
-		if err != nil {
-			u.t.Errorf("%s: %v", what, err)
-		}
+		testkit.Is(u.t, err, nil, "%s", what)
 		count[what] = n
 	}
 	o, err := redis.ParseURL(u.nodes[0].URL)
@@ -150,9 +148,7 @@ func TestGuestLeavesNothing(t *testing.T) {
 	if err := other.Leave(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := other.Leave(t.Context()); err != nil {
-		t.Errorf("leave again: %v", err)
-	}
+	testkit.Is(t, other.Leave(t.Context()), nil, "leave again")
 	if there, _, err := zookeeper.Exists(backend.ZooKeeperRoot); there || err != nil {
 		t.Errorf("%s in ZooKeeper is still there (%v)", backend.ZooKeeperRoot, err)
 	}

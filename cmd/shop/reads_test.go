@@ -121,9 +121,8 @@ func pushOrders(t *testing.T, address string, product int64, orders int) {
 			testkit.Must(t, err)
 			pipe.RPush(t.Context(), fmt.Sprintf("lastitem:orders:{%d}", product), row)
 		}
-		if _, err := pipe.Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pipe.Exec(t.Context())
+		testkit.Must(t, err)
 	}
 	testkit.Must(t, c.Set(t.Context(), fmt.Sprintf("lastitem:stock:{%d}", product), 7, 0).Err())
 }

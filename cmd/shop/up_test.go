@@ -78,9 +78,7 @@ func TestUpWritesAFileToSource(t *testing.T) {
 	}
 	testkit.Is(t, forAnotherShell(stack, "up.env"), ". './up.env'", "a file of the current directory")
 	for range 2 {
-		if err := remove(); err != nil {
-			t.Errorf("remove() = %v", err)
-		}
+		testkit.Is(t, remove(), nil, "remove()")
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("%v; want the file removed at the end", err)

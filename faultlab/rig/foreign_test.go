@@ -92,9 +92,8 @@ func TestForeignHeaders(t *testing.T) {
 	t.Cleanup(s.Close)
 	f := foreignService()
 	f.Headers = []string{"host: shop.example", "X-Key: k-{{key}}"}
-	if _, _, err := f.answerOf(t.Context(), s.URL, Ask{Product: 7, Key: "a"}); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := f.answerOf(t.Context(), s.URL, Ask{Product: 7, Key: "a"})
+	testkit.Must(t, err)
 	if r := <-got; r.Host != "shop.example" || r.Header.Get("X-Key") != "k-a" || r.RequestURI != "/buy?product=7" {
 		t.Errorf("the service was asked %s %s of %q, X-Key %q", r.Method, r.RequestURI, r.Host, r.Header.Get("X-Key"))
 	}

@@ -218,9 +218,8 @@ func dial(t *testing.T, a *Actor, server string) *client {
 
 func (c *client) send(words ...string) {
 	c.t.Helper()
-	if _, err := io.WriteString(c.conn, respCommand(words)); err != nil {
-		c.t.Fatal(err)
-	}
+	_, err := io.WriteString(c.conn, respCommand(words))
+	testkit.Must(c.t, err)
 }
 
 // read returns the next answer; "" = none came in time, or the connection has ended.

@@ -264,9 +264,7 @@ func TestHealthOff(t *testing.T) {
 		Health: Health{Every: -1}})
 	testkit.Must(t, err)
 	for _, name := range []string{"redis", "sql"} {
-		if err := errors.Join(s.Check(name), s.Down(name)); err != nil {
-			t.Errorf("Check(%s), Down(%s) = %v", name, name, err)
-		}
+		testkit.Is(t, errors.Join(s.Check(name), s.Down(name)), nil, "Check(%s), Down(%s)", name, name)
 	}
 	_, err = s.Ready([]string{"redis", "sql"}, nil)
 	if err := errors.Join(err, s.Close()); err != nil {

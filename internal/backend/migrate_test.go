@@ -58,9 +58,8 @@ func open(t *testing.T, dsn string) *gorm.DB {
 func migrated(t *testing.T, dsn string) *gorm.DB {
 	t.Helper()
 	db := open(t, dsn)
-	if _, err := backend.Migrate(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
+	_, err := backend.Migrate(t.Context(), db)
+	testkit.Must(t, err)
 	return db
 }
 
@@ -81,9 +80,7 @@ func TestMigrateAtOnce(t *testing.T) {
 			db := open(t, dsn)
 			wg.Go(func() {
 				numbers, err := backend.Migrate(t.Context(), db)
-				if err != nil {
-					t.Errorf("Migrate() = %v, want nil", err)
-				}
+				testkit.Is(t, err, nil, "Migrate()")
 				mu.Lock()
 				applied = append(applied, numbers...)
 				mu.Unlock()
@@ -127,9 +124,7 @@ func TestMigrateRefusesForeignTables(t *testing.T) {
 		if _, err := backend.Migrate(t.Context(), db); err != nil {
 			t.Errorf("Migrate() once they are gone = %v, want nil", err)
 		}
-		if err := backend.DropTables(t.Context(), db); err != nil {
-			t.Errorf("DropTables() = %v, want nil", err)
-		}
+		testkit.Is(t, backend.DropTables(t.Context(), db), nil, "DropTables()")
 		for _, table := range append([]string{"lastitem_migrations"}, backend.Tables...) {
 			if err := db.Exec("SELECT 1 FROM " + table).Error; err == nil {
 				t.Errorf("%s is still there after DropTables()", table)
@@ -278,9 +273,7 @@ func TestConcurrentWriters(t *testing.T) {
 							_, _, err := tx.Take(1, 1)
 							return err
 						})
-						if err != nil {
-							t.Errorf("Tx() = %v, want nil", err)
-						}
+						testkit.Is(t, err, nil, "Tx()")
 					}
 				})
 			}

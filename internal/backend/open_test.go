@@ -57,9 +57,7 @@ func TestOpenWithoutServers(t *testing.T) {
 		!strings.Contains(err.Error(), "sql: ") {
 		t.Errorf("Ready() = %v, want both named", err)
 	}
-	if err := set.Close(); err != nil {
-		t.Errorf("Close() = %v, want nil", err)
-	}
+	testkit.Is(t, set.Close(), nil, "Close()")
 	for _, c := range []backend.Config{
 		{SQL: "u:p@tcp(127.0.0.1:1)/db?charset=utf8mb4&parseTime=True&loc=Asia/Shanghai&clientFoundRows=false"},
 		{SQL: "mysql://u:p@127.0.0.1:1/db?autocommit=1"}, {Etcd: "http://shop:geheim@127.0.0.1:1"},

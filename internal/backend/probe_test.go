@@ -81,9 +81,7 @@ func TestRedisIsProbedByAWrite(t *testing.T) {
 		}
 		change(way.bad)
 		becomes(t, s, "redis", true)
-		if err := c.Ping(t.Context()).Err(); err != nil {
-			t.Errorf("%s: PING: %v", way.setting, err)
-		}
+		testkit.Is(t, c.Ping(t.Context()).Err(), nil, "%s: PING", way.setting)
 		out, err := s.Ready(nil, nil)
 		_, without := s.Ready(nil, []string{"redis"})
 		if err == nil || !strings.HasPrefix(err.Error(), "redis: ") || len(out) != 1 || without != nil {
@@ -140,9 +138,7 @@ func TestRedlockNeedsAMajorityThatWrites(t *testing.T) {
 	testkit.Until(t, "the full node has refused three probes", func() bool {
 		return refused.MatchString(full.Info(t.Context(), "errorstats").Val())
 	})
-	if err := s.Check("redlock"); err != nil {
-		t.Errorf("Check() with one of three full = %v", err)
-	}
+	testkit.Is(t, s.Check("redlock"), nil, "Check() with one of three full")
 	set(t, client(t, addresses[1]), "maxmemory", "1")
 	testkit.Until(t, "Check() sees that two of three are full", func() bool { return s.Check("redlock") != nil })
 	set(t, client(t, addresses[0]), "maxmemory", "0")
@@ -166,9 +162,7 @@ func TestMySQLIsProbedByAWrite(t *testing.T) {
 	if err := s.Check("sql"); !strings.Contains(err.Error(), "1290") {
 		t.Errorf("Check() = %v, want error 1290", err)
 	}
-	if err := s.DB.WithContext(t.Context()).Exec("SELECT 1 FROM product_stock").Error; err != nil {
-		t.Errorf("a read: %v", err)
-	}
+	testkit.Is(t, s.DB.WithContext(t.Context()).Exec("SELECT 1 FROM product_stock").Error, nil, "a read")
 	do("SET GLOBAL read_only = 0")
 	becomes(t, s, "sql", false)
 	do("SET GLOBAL general_log = 0")

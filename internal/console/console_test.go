@@ -479,9 +479,8 @@ func TestTooManyPages(t *testing.T) {
 	t.Parallel()
 	h := newHub()
 	for range maxClients {
-		if _, _, _, _, err := h.join(0); err != nil {
-			t.Fatal(err)
-		}
+		_, _, _, _, err := h.join(0)
+		testkit.Must(t, err)
 	}
 	if _, _, _, _, err := h.join(0); !errors.Is(err, errTooMany) {
 		t.Errorf("one more page: %v, want %v", err, errTooMany)

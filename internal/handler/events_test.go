@@ -290,9 +290,8 @@ func BenchmarkTap(b *testing.B) {
 	for b.Loop() {
 		if at += 200; at%100_000 == 0 {
 			e, _ := w.take()
-			if _, err := encode(e); err != nil {
-				b.Fatal(err)
-			}
+			_, err := encode(e)
+			testkit.Must(b, err)
 		}
 		tap.done(finished{trace: trace, spans: spans, number: at, at: at})
 	}

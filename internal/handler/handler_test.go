@@ -194,17 +194,15 @@ func checkContract(t testing.TB, req *http.Request, a answer) {
 		},
 	}
 	if a.StatusCode == http.StatusOK {
-		if err := openapi3filter.ValidateRequest(req.Context(), in); err != nil {
-			t.Errorf("%s %s was served and is not in the document: %v", req.Method, req.URL, err)
-		}
+		testkit.Is(t, openapi3filter.ValidateRequest(req.Context(), in), nil,
+			"%s %s was served and is not in the document", req.Method, req.URL)
 	}
 	out := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: in, Status: a.StatusCode, Header: a.Header, Options: in.Options,
 		Body: io.NopCloser(strings.NewReader(a.body)),
 	}
-	if err := openapi3filter.ValidateResponse(req.Context(), out); err != nil {
-		t.Errorf("%s %s: answer %d %s is not in the document: %v", req.Method, req.URL, a.StatusCode, a.body, err)
-	}
+	testkit.Is(t, openapi3filter.ValidateResponse(req.Context(), out), nil,
+		"%s %s: answer %d %s is not in the document", req.Method, req.URL, a.StatusCode, a.body)
 	if a.StatusCode >= 400 {
 		checkProblem(t, a)
 	}
@@ -215,9 +213,8 @@ func checkProblem(t testing.TB, a answer) {
 	testkit.Is(t, a.Header.Get("Content-Type"), api.ProblemType, "Content-Type")
 	var v any
 	decode(t, a.body, &v)
-	if err := document.Components.Schemas["Problem"].Value.VisitJSON(v, openapi3.EnableJSONSchema2020()); err != nil {
-		t.Errorf("%s is no problem: %v", a.body, err)
-	}
+	testkit.Is(t, document.Components.Schemas["Problem"].Value.VisitJSON(v, openapi3.EnableJSONSchema2020()), nil,
+		"%s is no problem", a.body)
 	var p api.Problem
 	decode(t, a.body, &p)
 	f := api.Codes[p.Code]

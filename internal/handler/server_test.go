@@ -38,9 +38,8 @@ func raw(t *testing.T, s *httptest.Server, request string) (*http.Response, stri
 	testkit.Must(t, err)
 	defer c.Close()
 	testkit.Must(t, c.SetDeadline(time.Now().Add(testkit.Most)))
-	if _, err := io.WriteString(c, request); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(c, request)
+	testkit.Must(t, err)
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
 	testkit.Must(t, err)
 	body, err := io.ReadAll(res.Body)
@@ -142,9 +141,8 @@ func TestSlowReadersAreBounded(t *testing.T) {
 		testkit.Must(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		testkit.Must(t, c.(*net.TCPConn).SetReadBuffer(4<<10))
-		if _, err := io.WriteString(c, "GET /products/101/orders HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		_, err = io.WriteString(c, "GET /products/101/orders HTTP/1.1\r\nHost: x\r\n\r\n")
+		testkit.Must(t, err)
 		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil { // the answer has begun
 			t.Fatal(err)
 		}

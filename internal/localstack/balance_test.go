@@ -108,9 +108,7 @@ func send(t *testing.T, method, url, key, body string) (*http.Response, api.Prob
 	defer func() { _ = res.Body.Close() }()
 	var p api.Problem
 	if res.StatusCode != http.StatusOK {
-		if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
-			t.Errorf("%s %s: %s: body is no problem: %v", method, url, res.Status, err)
-		}
+		testkit.Is(t, json.NewDecoder(res.Body).Decode(&p), nil, "%s %s: %s: body is no problem", method, url, res.Status)
 		testkit.Is(t, res.Header.Get("Content-Type"), api.ProblemType, "%s %s: Content-Type", method, url)
 	}
 	return res, p

@@ -122,9 +122,8 @@ func spawnSQL(t *testing.T, s *Stack, name string, env []string) *sql.DB {
 	db, err := sql.Open("mysql", run.URL)
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
-	if _, err := db.ExecContext(t.Context(), "CREATE TABLE row_lock (id INT PRIMARY KEY) SELECT 1 AS id"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = db.ExecContext(t.Context(), "CREATE TABLE row_lock (id INT PRIMARY KEY) SELECT 1 AS id")
+	testkit.Must(t, err)
 	return db
 }
 
@@ -168,9 +167,8 @@ func wantLockWaitTimeout(t *testing.T, db *sql.DB) {
 	testkit.Must(t, err)
 	defer func() { _ = holder.Rollback() }()
 	const lock = "SELECT id FROM row_lock FOR UPDATE"
-	if _, err := holder.ExecContext(ctx, lock); err != nil {
-		t.Fatal(err)
-	}
+	_, err = holder.ExecContext(ctx, lock)
+	testkit.Must(t, err)
 	_, err = db.ExecContext(ctx, lock)
 	var refused *mysql.MySQLError
 	if !errors.As(err, &refused) || refused.Number != 1205 {

@@ -190,9 +190,7 @@ func TestRestartKeepsData(t *testing.T) {
 					t.Fatalf("%s does not come back: %v", c.backend, s.Err())
 				}
 			}
-			if err := c.get(t, s); err != nil {
-				t.Errorf("%s after it was started again: %v", c.backend, err)
-			}
+			testkit.Is(t, c.get(t, s), nil, "%s after it was started again", c.backend)
 		})
 	}
 }

@@ -83,9 +83,7 @@ func TestStartAndClose(t *testing.T) {
 			tr := partsOf(s)
 			wantCleanEnd(t, s, tr)
 			wantCleanEnd(t, s, tr)
-			if err := s.Err(); err != nil {
-				t.Errorf("Err() after Close = %v, want nil", err)
-			}
+			testkit.Is(t, s.Err(), nil, "Err() after Close")
 		})
 	}
 }

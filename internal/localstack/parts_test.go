@@ -40,9 +40,8 @@ func TestMarkLogs(t *testing.T) {
 		f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		testkit.Must(t, err)
 		defer f.Close()
-		if _, err := f.WriteString(text); err != nil {
-			t.Fatal(err)
-		}
+		_, err = f.WriteString(text)
+		testkit.Must(t, err)
 	}
 	s := &Stack{Dir: dir, Replicas: []Service{{Name: "replica 1"}, {Name: "replica 2"}, {Name: "replica 3"}}}
 	write("replica-1.log", "before\n")
@@ -117,9 +116,7 @@ func TestReplicaReadyAfterRestart(t *testing.T) {
 				t.Errorf("%s start: ready = %v before it has joined, want why not", start, err)
 			}
 			available.Store(true)
-			if err := ready(t.Context(), addr); err != nil {
-				t.Errorf("%s start: ready = %v, want nil", start, err)
-			}
+			testkit.Is(t, ready(t.Context(), addr), nil, "%s start: ready", start)
 			time.Sleep(2 * kafkaWithin)
 		}
 		available.Store(false)
@@ -213,9 +210,7 @@ func TestCoordinationStartsAndEnds(t *testing.T) {
 		t.Logf("%s: %s", b, sv.Kind)
 	}
 	if s.ZooKeeper.Addr != "" {
-		if err := zooKeeperSession(t.Context(), s.ZooKeeper.Addr); err != nil {
-			t.Errorf("ZooKeeper gives no session: %v", err)
-		}
+		testkit.Is(t, zooKeeperSession(t.Context(), s.ZooKeeper.Addr), nil, "ZooKeeper gives no session")
 	}
 	if s.Consul.URL != "" {
 		wantSession(t, s.Consul.URL)

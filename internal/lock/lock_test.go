@@ -48,9 +48,7 @@ func TestDo(t *testing.T) {
 	l, failed := lock.NewMutex(nil), errors.New("failed")
 	run := func(f func(lock.Lease) error) error { return lock.Do(lock.WithWait(t.Context(), 0), l, "k", f) }
 	err := run(func(lock.Lease) error {
-		if err := run(func(lock.Lease) error { return nil }); !errors.Is(err, lock.ErrBusy) {
-			t.Errorf("Do() of a lock that is held = %v, want ErrBusy", err)
-		}
+		testkit.IsError(t, run(func(lock.Lease) error { return nil }), lock.ErrBusy, "Do() of a lock that is held")
 		return failed
 	})
 	if !errors.Is(err, failed) {

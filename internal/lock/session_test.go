@@ -184,9 +184,7 @@ func TestSessionReleaseHeldUp(t *testing.T) {
 		defer s.Stop()
 		lease := &SessionLease{Session: s, Steps: &steps, Free: func(ctx context.Context) error { return ctx.Err() }}
 		lease.Bind(t.Context())
-		if err := lease.Release(t.Context()); err != nil {
-			t.Errorf("Release = %v, want nil", err)
-		}
+		testkit.Is(t, lease.Release(t.Context()), nil, "Release")
 	})
 }
 

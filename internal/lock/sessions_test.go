@@ -204,12 +204,8 @@ func TestSessionsOfACallerWhoLeaves(t *testing.T) {
 		if _, err := p.Get(ctx); !errors.Is(err, ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("get = %v, want ErrBusy with the cause", err)
 		}
-		if err := <-second; err != nil {
-			t.Errorf("the second caller: %v", err)
-		}
-		if err := p.Close(); err != nil {
-			t.Errorf("close = %v", err)
-		}
+		testkit.Is(t, <-second, nil, "the second caller")
+		testkit.Is(t, p.Close(), nil, "close")
 		if _, err := p.Get(t.Context()); !errors.Is(err, ErrUnavailable) || !errors.Is(err, errClosed) {
 			t.Errorf("get after close = %v, want ErrUnavailable: closed", err)
 		}

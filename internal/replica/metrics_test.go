@@ -100,9 +100,7 @@ func TestEngineMetricsOfABusyLock(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	wantNumbers(t, "while it is held", got, want)
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("Release() = %v, want nil", err)
-	}
+	testkit.Is(t, lease.Release(t.Context()), nil, "Release()")
 	waiter.Wait()
 	want = map[string]float64{"acquired_total": 2, "timed_out_total": 1, "held": 0, "waiting": 0, "contended_total": 1,
 		"handoff_seconds_count": 1}

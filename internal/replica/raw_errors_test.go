@@ -33,9 +33,8 @@ func serveRaw(t *testing.T, h http.Handler, replica string) (addr string,
 		testkit.Must(t, err)
 		defer c.Close()
 		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-		if _, err := io.WriteString(c, request); err != nil {
-			t.Fatal(err)
-		}
+		_, err = io.WriteString(c, request)
+		testkit.Must(t, err)
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {
 			t.Fatalf("%q was answered with %v", request, err)

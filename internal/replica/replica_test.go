@@ -51,9 +51,8 @@ func startReplica(t *testing.T, c Config) *Replica {
 	r, err := New(c, quiet)
 	testkit.Must(t, err)
 	t.Cleanup(r.Close)
-	if _, err := backend.Migrate(t.Context(), r.Backends.DB); err != nil {
-		t.Fatal(err)
-	}
+	_, err = backend.Migrate(t.Context(), r.Backends.DB)
+	testkit.Must(t, err)
 	return r
 }
 

@@ -198,9 +198,7 @@ func TestNothingBeginsAfterTheAnswer(t *testing.T) {
 		if err := s.Close(t.Context()); err != nil { // waits for it
 			t.Error(err)
 		}
-		if err := <-began; !errors.Is(err, stock.ErrUnavailable) {
-			t.Errorf("begin() = %v, want ErrUnavailable", err)
-		}
+		testkit.IsError(t, <-began, stock.ErrUnavailable, "begin()")
 	})
 }
 
@@ -230,9 +228,7 @@ func TestEveryModeAsksBeforeItWrites(t *testing.T) {
 				product := h.Product(t, 3, m.Segments)
 				req := stocktest.Request(product, 2, "key of "+m.Name+string(s))
 				req.Store, req.Wait = s, stocktest.Patience
-				if err := h.Replicas[0].DeductAnswered(t.Context(), m.Name, req); !errors.Is(err, stock.ErrTooLate) {
-					t.Errorf("Deduct() = %v, want ErrTooLate", err)
-				}
+				testkit.IsError(t, h.Replicas[0].DeductAnswered(t.Context(), m.Name, req), stock.ErrTooLate, "Deduct()")
 				h.WantBooks(t, product, s, stocktest.Books{Initial: 3, Stock: 3})
 			})
 		}

@@ -49,9 +49,7 @@ func TestRefusalIsARead(t *testing.T) {
 		holder.Rollback()
 		restock(2) // as another replica does
 		for n := range 2 {
-			if err := ask(1); err != nil {
-				t.Errorf("%s: unit %d after the restock: %v", mode, n+1, err)
-			}
+			testkit.Is(t, ask(1), nil, "%s: unit %d after the restock", mode, n+1)
 		}
 	}
 }

@@ -27,9 +27,7 @@ func engine(t *testing.T, set *backend.Set, o handoff.Options) *handoff.Engine {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stocktest.Patience)
 		defer cancel()
-		if err := e.Close(ctx); err != nil {
-			t.Errorf("engine: Close() = %v", err)
-		}
+		testkit.Is(t, e.Close(ctx), nil, "engine: Close()")
 	})
 	return e
 }
@@ -41,9 +39,8 @@ func opened(t testing.TB, cfg backend.Config) *backend.Set {
 	testkit.Must(t, err)
 	t.Cleanup(func() { set.Close() })
 	if cfg.SQL != "" {
-		if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
-			t.Fatal(err)
-		}
+		_, err := backend.Migrate(t.Context(), set.DB)
+		testkit.Must(t, err)
 	}
 	return set
 }
@@ -323,16 +320,14 @@ func TestReadLockedChecksItsMode(t *testing.T) {
 		}
 	}
 	without := open(t, shop.Backends{})
-	if err := without.ReadLocked(t.Context(), "rwlock", product, 0, never); !errors.Is(err, stock.ErrModeUnavailable) {
-		t.Errorf("ReadLocked() without Redis = %v, want ErrModeUnavailable", err)
-	}
+	testkit.IsError(t, without.ReadLocked(t.Context(), "rwlock", product, 0, never), stock.ErrModeUnavailable,
+		"ReadLocked() without Redis")
 	refused := errors.New("refused")
 	if err := r.ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error {
 		return refused
 	}); !errors.Is(err, refused) {
 		t.Errorf("ReadLocked() = %v, want the error of the read", err)
 	}
-	if err := r.ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error { return nil }); err != nil {
-		t.Errorf("ReadLocked() after one that failed = %v, want nil", err)
-	}
+	testkit.Is(t, r.ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error { return nil }), nil,
+		"ReadLocked() after one that failed")
 }

@@ -119,9 +119,8 @@ func TestLateWriteInRedis(t *testing.T) {
 	far.Patience = impatient
 	a, others := stocktest.Open(t, far, 1, stock.Modes()).Replicas[0], stocktest.Open(t, e, 1, stock.Modes())
 	// its script is loaded
-	if _, err := a.Deduct(t.Context(), "redis-lua", stock.Redis, others.Product(t, 1, 0), 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	_, err := a.Deduct(t.Context(), "redis-lua", stock.Redis, others.Product(t, 1, 0), 1, "")
+	testkit.Must(t, err)
 	var finish []func()
 	for _, c := range []struct {
 		mode     string
@@ -261,9 +260,8 @@ func TestLateTransactionInEtcd(t *testing.T) {
 	held.Pass()
 	// The sender of the held transaction has left. Once the next call on that connection is answered, the transaction has
 	// arrived.
-	if _, err := a.Set.Etcd.Get(t.Context(), order); err != nil {
-		t.Fatal(err)
-	}
+	_, err := a.Set.Etcd.Get(t.Context(), order)
+	testkit.Must(t, err)
 	wantClaimed(t, "etcd-txn", stock.Etcd, lateWrite, others.Books(t, product, stock.Etcd), 1, "")
 }
 

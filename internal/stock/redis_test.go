@@ -119,9 +119,8 @@ func TestIdempotentCart(t *testing.T) {
 		if diff := cmp.Diff(stock.Receipt{Stored: refused.Stored, Replayed: true}, again); err != nil || diff != "" {
 			t.Errorf("the refusal repeated: %v (-want +got):\n%s", err, diff)
 		}
-		if _, err := once(t.Context(), h.Replicas[1], q, 1, "single"); err != nil {
-			t.Fatal(err)
-		}
+		_, err = once(t.Context(), h.Replicas[1], q, 1, "single")
+		testkit.Must(t, err)
 		want := []stocktest.Books{
 			{Initial: 9, Stock: 6, Sold: 3, Orders: 1, Keys: 2}, {Initial: 5, Stock: 3, Sold: 2, Orders: 2, Keys: 2},
 		}
@@ -167,9 +166,8 @@ func TestRWLockReadersSeeNoHalfDeduction(t *testing.T) {
 				t.Errorf("the books without a lock are whole: %t, %v; the writer was to stand in between", whole, err)
 			}
 			untouched := func(context.Context) error { return errors.New("read beside the writer") }
-			if err := reader.ReadLocked(t.Context(), "rwlock", product, 0, untouched); !errors.Is(err, stock.ErrLockBusy) {
-				t.Errorf("ReadLocked() that does not wait = %v, want ErrLockBusy", err)
-			}
+			testkit.IsError(t, reader.ReadLocked(t.Context(), "rwlock", product, 0, untouched), stock.ErrLockBusy,
+				"ReadLocked() that does not wait")
 			waiting := reader.Hold(t, step.Waiting)
 			var whole bool
 			var left int64
@@ -200,15 +198,11 @@ func TestRWLockReadersShare(t *testing.T) {
 		product := h.Product(t, 5, 0)
 		err := h.Replicas[0].ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error {
 			err := h.Replicas[1].ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error { return nil })
-			if err != nil {
-				t.Errorf("ReadLocked() beside another = %v, want nil", err)
-			}
+			testkit.Is(t, err, nil, "ReadLocked() beside another")
 			h.Replicas[2].Refuse(t, stock.ErrLockBusy, "rwlock", stock.Redis, product, 1, "k")
 			return nil
 		})
-		if err != nil {
-			t.Errorf("ReadLocked() = %v, want nil", err)
-		}
+		testkit.Is(t, err, nil, "ReadLocked()")
 		h.Replicas[2].Sell(t, "rwlock", stock.Redis, product, 1, "k")
 	})
 }

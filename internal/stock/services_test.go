@@ -1,7 +1,6 @@
 package stock_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/hashicorp/consul/api"
@@ -9,6 +8,7 @@ import (
 
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 )
 
@@ -139,9 +139,7 @@ func TestResetFreesRedlock(t *testing.T) {
 	product := h.Product(t, 1, 0)
 	held := hold(t, a, step.Locked, "redlock", stock.Redis, product, "a")
 	nodes[4].Kill()
-	if err := b.SetStock(t.Context(), product, 5, 0); err != nil {
-		t.Errorf("SetStock() with one node that cannot be reached = %v, want nil", err)
-	}
+	testkit.Is(t, b.SetStock(t.Context(), product, 5, 0), nil, "SetStock() with one node that cannot be reached")
 	b.Sell(t, "redlock", stock.Redis, product, 1, "b")
 	held.sells(t)
 }
@@ -153,8 +151,6 @@ func TestEtcdTxnRefusesStaleWrite(t *testing.T) {
 	a := h.Replicas[0]
 	product := h.Product(t, 5, 0)
 	first := overtaken(t, h, "etcd-txn", stock.Etcd, product, func() { revokeLease(t, a) })
-	if err := first.goOn(t); !errors.Is(err, stock.ErrContended) {
-		t.Errorf("A's Deduct() = %v, want ErrContended", err)
-	}
+	testkit.IsError(t, first.goOn(t), stock.ErrContended, "A's Deduct()")
 	h.WantBooks(t, product, stock.Etcd, stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1})
 }

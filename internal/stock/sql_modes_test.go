@@ -111,9 +111,8 @@ func TestSQLUniqueHolderDies(t *testing.T) {
 		crashed, err := sqllock.NewUnique(h.Replicas[0].Backends.SQL.DB(), nil)
 		testkit.Must(t, err)
 		key := fmt.Sprintf("%slock:sql-unique:{%d}", h.Replicas[0].Backends.Lockers.Prefix, product)
-		if _, err := crashed.Acquire(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
+		_, err = crashed.Acquire(t.Context(), key)
+		testkit.Must(t, err)
 		for _, r := range h.Replicas {
 			req := stocktest.Request(product, 1, "k")
 			req.Wait = 20 * time.Millisecond

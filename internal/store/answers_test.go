@@ -257,9 +257,8 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 	var used int64
 	info := c.Info(t.Context(), "memory").Val()
 	_, rest, _ := strings.Cut(info, "used_memory:")
-	if _, err := fmt.Sscanf(rest, "%d", &used); err != nil {
-		t.Fatal(err)
-	}
+	_, err = fmt.Sscanf(rest, "%d", &used)
+	testkit.Must(t, err)
 	testkit.Must(t, c.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(used+4<<20)).Err())
 	full(t, r)
 	// the memory that the last command used is free again
@@ -268,15 +267,9 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 	if n, err := r.Add(t.Context(), 3, 1); n != 2 || err != nil {
 		t.Errorf("Add(1), which puts back = %d, %v, want 2", n, err)
 	}
-	if err := r.Append(t.Context(), someOrder("late", 3)); err != nil {
-		t.Errorf("Append(), after the count was written = %v, want nil", err)
-	}
-	if err := r.FinishSet(t.Context(), 3, 5); err != nil {
-		t.Errorf("FinishSet(), after another count was written = %v, want nil", err)
-	}
-	if err := r.Set(t.Context(), 3, 5); !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("Set() = %v, want ErrUnavailable", err)
-	}
+	testkit.Is(t, r.Append(t.Context(), someOrder("late", 3)), nil, "Append(), after the count was written")
+	testkit.Is(t, r.FinishSet(t.Context(), 3, 5), nil, "FinishSet(), after another count was written")
+	testkit.IsError(t, r.Set(t.Context(), 3, 5), store.ErrUnavailable, "Set()")
 	if _, err := r.Add(t.Context(), 3, -1); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("Add(-1), which takes = %v, want ErrUnavailable", err)
 	}

@@ -184,9 +184,7 @@ func readings(t *testing.T, s *store.SQL, product int64) map[string][]string {
 		t.Errorf("Scan(%d) = %v", product, err)
 	}
 	f, err := s.Facts(t.Context(), product, true)
-	if err != nil {
-		t.Errorf("Facts(%d) = %v", product, err)
-	}
+	testkit.Is(t, err, nil, "Facts(%d)", product)
 	read("facts", f.Keys)
 	return all
 }

@@ -14,6 +14,7 @@ import (
 
 	"lastitem/internal/ledger"
 	"lastitem/internal/store"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
@@ -93,9 +94,8 @@ func TestEtcdSegmentedProduct(t *testing.T) {
 	wantFacts(t, e, 1, ledger.Facts{Initial: 5, Stock: 5})
 	for key, value := range map[string]string{"stock/1": "many", "orders/1/a": "{"} {
 		resetEtcd(t, e, 1, 5, 0)
-		if _, err := c.Put(t.Context(), s.Prefix+key, value); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Put(t.Context(), s.Prefix+key, value)
+		testkit.Must(t, err)
 		if _, err := e.Facts(t.Context(), 1, true); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("Facts() with %s = %q: %v, want ErrUnavailable", key, value, err)
 		}
@@ -141,9 +141,7 @@ func TestEtcdOutOfReach(t *testing.T) {
 		}
 	})
 	all.Go(func() {
-		if err := e.Reset(t.Context(), 1, 1, 0); !errors.Is(err, store.ErrUnknown) {
-			t.Errorf("Reset() = %v, want ErrUnknown", err)
-		}
+		testkit.IsError(t, e.Reset(t.Context(), 1, 1, 0), store.ErrUnknown, "Reset()")
 	})
 	all.Wait()
 }

@@ -251,9 +251,7 @@ func TestScan(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Errorf("Scan() = %v", err)
-		}
+		testkit.Is(t, err, nil, "Scan()")
 	})
 }
 
@@ -276,9 +274,7 @@ func TestSnapshotWhileSalesGoOn(t *testing.T) {
 		}()
 		defer func() {
 			stop()
-			if err := <-ended; err != nil {
-				t.Errorf("sell: %v", err)
-			}
+			testkit.Is(t, <-ended, nil, "sell")
 		}()
 		var f ledger.Facts
 		for seen := int64(0); seen < 60; { // until some have been sold
@@ -375,9 +371,8 @@ func compact(t *testing.T, c *clientv3.Client) {
 	t.Helper()
 	res, err := c.Put(t.Context(), "another", "revision")
 	testkit.Must(t, err)
-	if _, err := c.Compact(t.Context(), res.Header.Revision); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Compact(t.Context(), res.Header.Revision)
+	testkit.Must(t, err)
 }
 
 // The rows that a snapshot of etcd counts are read at its revision, whatever was written since.
@@ -386,9 +381,8 @@ func TestEtcdPagesAfterCompaction(t *testing.T) {
 	e, c, _ := openEtcd(t)
 	resetEtcd(t, e, 1, 100, 0)
 	for n := range 9 {
-		if _, err := e.Write(t.Context(), always, 5, nth(n, 1, 5)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := e.Write(t.Context(), always, 5, nth(n, 1, 5))
+		testkit.Must(t, err)
 	}
 	f, p, err := e.Snapshot(t.Context(), 1, ledger.Want{Orders: 4})
 	testkit.Must(t, err)
@@ -406,22 +400,18 @@ func TestEtcdScanDuringCompaction(t *testing.T) {
 	t.Parallel()
 	e, c, _ := openEtcd(t)
 	resetEtcd(t, e, 1, 100, 0)
-	if _, err := e.Write(t.Context(), always, 95, nth(0, 1, 5)); err != nil {
-		t.Fatal(err)
-	}
-	err := e.Scan(t.Context(), 1, func(snap *ledger.Snapshot) error {
-		if _, err := e.Write(t.Context(), always, 90, nth(1, 1, 5)); err != nil {
-			t.Fatal(err)
-		}
+	_, err := e.Write(t.Context(), always, 95, nth(0, 1, 5))
+	testkit.Must(t, err)
+	err = e.Scan(t.Context(), 1, func(snap *ledger.Snapshot) error {
+		_, err := e.Write(t.Context(), always, 90, nth(1, 1, 5))
+		testkit.Must(t, err)
 		compact(t, c)
 		return snap.Orders(func(batch []ledger.Order) error {
 			t.Errorf("a scan that saw a stock of %d holds orders %v", snap.Stock, numbers(batch))
 			return nil
 		})
 	})
-	if !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("Scan() = %v, want ErrUnavailable", err)
-	}
+	testkit.IsError(t, err, store.ErrUnavailable, "Scan()")
 }
 
 // afterScript runs a function after the first script of its client.
@@ -448,9 +438,8 @@ func TestRedisSetAgainWhileRead(t *testing.T) {
 		h := &afterScript{}
 		s.Client.AddHook(h)
 		reset(t, r, 1, 5, 0)
-		if _, err := r.Sell(t.Context(), sale("old", "", 1)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.Sell(t.Context(), sale("old", "", 1))
+		testkit.Must(t, err)
 		again := func() {
 			reset(t, r, 1, 500, 0)
 			if _, err := r.Sell(t.Context(), sale("new", "", 1)); err != nil {
@@ -458,7 +447,7 @@ func TestRedisSetAgainWhileRead(t *testing.T) {
 			}
 		}
 		h.then = again
-		err := r.Scan(t.Context(), 1, func(f *ledger.Snapshot) error {
+		err = r.Scan(t.Context(), 1, func(f *ledger.Snapshot) error {
 			return f.Orders(func(orders []ledger.Order) error {
 				if f.Initial == 5 && orders[0].ID == "new0" {
 					t.Errorf("an order of the new run, beside the stock of the old one")
@@ -466,14 +455,11 @@ func TestRedisSetAgainWhileRead(t *testing.T) {
 				return nil
 			})
 		})
-		if !errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("Scan() = %v, want ErrUnavailable", err)
-		}
+		testkit.IsError(t, err, store.ErrUnavailable, "Scan()")
 		reset(t, r, 1, 5, 0)
 		for range 2 {
-			if _, err := r.Sell(t.Context(), sale("old", "", 1)); err != nil {
-				t.Fatal(err)
-			}
+			_, err := r.Sell(t.Context(), sale("old", "", 1))
+			testkit.Must(t, err)
 		}
 		h.then = again
 		if err := r.Scan(t.Context(), 1, func(f *ledger.Snapshot) error {
@@ -484,9 +470,8 @@ func TestRedisSetAgainWhileRead(t *testing.T) {
 		reset(t, r, 1, 5, 0)
 		first := sale("old", "", 1)
 		first.Orders[0].Quantity = 3
-		if _, err := r.Sell(t.Context(), first); err != nil {
-			t.Fatal(err)
-		}
+		_, err = r.Sell(t.Context(), first)
+		testkit.Must(t, err)
 		h.then = again
 		f, _, err := r.Snapshot(t.Context(), 1, ledger.Want{}) // the sum comes after the script
 		if want := (ledger.Totals{Orders: 1, Units: 1}); err != nil || f.Initial != 500 || f.Totals != want {

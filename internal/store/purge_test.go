@@ -119,9 +119,7 @@ func TestPurgeSQL(t *testing.T) {
 		for range cap(gone) {
 			go func() {
 				n, err := s.Purge(t.Context(), 24*time.Hour)
-				if err != nil {
-					t.Errorf("Purge() = %v, want nil", err)
-				}
+				testkit.Is(t, err, nil, "Purge()")
 				gone <- n
 			}()
 		}
@@ -224,9 +222,8 @@ func TestPurgeSQLUnderLoad(t *testing.T) {
 		selling.Wait()
 		cancel()
 		purging.Wait()
-		if _, err := s.Purge(t.Context(), time.Nanosecond); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Purge(t.Context(), time.Nanosecond)
+		testkit.Must(t, err)
 		f, err := s.Facts(t.Context(), 1, true)
 		if err != nil || f.Stock != 0 || len(f.Orders) != clients*each || len(f.Keys) != 0 {
 			t.Errorf("%d left, %d orders, %d keys, %v, want 0, %d and 0", f.Stock, len(f.Orders), len(f.Keys), err, clients*each)

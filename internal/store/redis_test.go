@@ -70,18 +70,14 @@ func TestRedisReadsWhatItWrote(t *testing.T) {
 			t.Errorf("Read() of a product that nobody made = %v, want ErrUnknownProduct", err)
 		}
 		reset(t, r, 1, 5, 0)
-		if err := r.Set(t.Context(), 1, -3); err != nil {
-			t.Errorf("Set() = %v, want nil", err)
-		}
+		testkit.Is(t, r.Set(t.Context(), 1, -3), nil, "Set()")
 		if n, err := r.Read(t.Context(), 1); n != -3 || err != nil {
 			t.Errorf("Read() = %d, %v, want -3", n, err)
 		}
 		a, b := someOrder("a", 1), someOrder("b", 1)
 		b.Remaining, b.Key = nil, nil
 		for _, o := range []ledger.Order{a, b} {
-			if err := r.Append(t.Context(), o); err != nil {
-				t.Errorf("Append() = %v, want nil", err)
-			}
+			testkit.Is(t, r.Append(t.Context(), o), nil, "Append()")
 		}
 		got, err := r.Facts(t.Context(), 1, true)
 		want := ledger.Facts{Initial: 5, Stock: -3, Orders: []ledger.Order{a, b}}
@@ -136,9 +132,7 @@ func TestRedisSetSegments(t *testing.T) {
 			t.Errorf("Snapshot() = %+v, %+v, %v, want segments of 4, 3 and 3", f, p, err)
 		}
 		for _, counts := range []map[int]int64{{1: 0}, {0: 1, 2: 2}} {
-			if err := r.SetSegments(t.Context(), 1, counts, true); err != nil {
-				t.Errorf("SetSegments(%v) = %v, want nil", counts, err)
-			}
+			testkit.Is(t, r.SetSegments(t.Context(), 1, counts, true), nil, "SetSegments(%v)", counts)
 		}
 		want := []int64{1, 0, 2}
 		if counts, _, err := r.Segments(t.Context(), 1); err != nil || !cmp.Equal(counts, want) {

@@ -101,9 +101,7 @@ func keysRead(t *testing.T, r *store.Redis, product int64) map[string][]string {
 	t.Helper()
 	read := map[string][]string{}
 	note := func(how string, orders []ledger.Order, err error) {
-		if err != nil {
-			t.Errorf("%s: %v", how, err)
-		}
+		testkit.Is(t, err, nil, "%s", how)
 		for _, o := range orders {
 			read[how] = append(read[how], string(o.Key))
 		}

@@ -207,9 +207,7 @@ func TestSQLResetsAtOnce(t *testing.T) {
 		for product := range int64(6) {
 			wg.Go(func() {
 				for range 5 {
-					if err := s.Reset(t.Context(), product, 9, 0); err != nil {
-						t.Errorf("Reset(%d) = %v, want nil", product, err)
-					}
+					testkit.Is(t, s.Reset(t.Context(), product, 9, 0), nil, "Reset(%d)", product)
 				}
 			})
 		}
@@ -229,9 +227,7 @@ func TestSQLRollsBack(t *testing.T) {
 				resetSQL(t, s, 2, 9, 0)
 				next := func(after string) {
 					t.Helper()
-					if err := tx(t.Context(), take(t, 2, nil)); err != nil {
-						t.Errorf("a transaction after %s = %v, want nil", after, err)
-					}
+					testkit.Is(t, tx(t.Context(), take(t, 2, nil)), nil, "a transaction after %s", after)
 				}
 				next("nothing")
 				mine := errors.New("mine")
@@ -250,9 +246,7 @@ func TestSQLRollsBack(t *testing.T) {
 					t.Error("a transaction whose context ended before COMMIT = nil, want an error")
 				}
 				next("a context's end")
-				if err := tx(ctx, take(t, 1, nil)); !errors.Is(err, store.ErrUnavailable) {
-					t.Errorf("a transaction under an ended context = %v, want ErrUnavailable", err)
-				}
+				testkit.IsError(t, tx(ctx, take(t, 1, nil)), store.ErrUnavailable, "a transaction under an ended context")
 				if one, two := stockOf(t, s, 1), stockOf(t, s, 2); one != 9 || two != 5 {
 					t.Errorf("stocks = %d and %d, want 9 and 5", one, two)
 				}
@@ -333,9 +327,7 @@ func TestSQLLockWaitTimeout(t *testing.T) {
 			}
 			return err
 		})
-		if err := tx(t.Context(), both); err != nil {
-			t.Errorf("the rival's transaction again = %v, want nil", err)
-		}
+		testkit.Is(t, tx(t.Context(), both), nil, "the rival's transaction again")
 		one, two := stockOf(t, s, 1), stockOf(t, s, 2)
 		if one != 3 || two != 4 {
 			t.Errorf("stocks = %d and %d, want 3 and 4: all of the one that waited rolled back", one, two)

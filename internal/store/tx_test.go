@@ -80,9 +80,7 @@ func TestCommitIsBounded(t *testing.T) {
 	before := connection()
 	held := gate.Add(wire.Rule{Answer: true, Match: func(c wire.Call) bool { return c.Text == "COMMIT" }})
 	began := time.Now()
-	if err := take(); !errors.Is(err, store.ErrUnknown) {
-		t.Errorf("Tx() with its COMMIT unanswered = %v, want ErrUnknown", err)
-	}
+	testkit.IsError(t, take(), store.ErrUnknown, "Tx() with its COMMIT unanswered")
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("Tx() took %s, its COMMIT was to be waited for no longer than %s", took, bound)
 	}
@@ -92,9 +90,7 @@ func TestCommitIsBounded(t *testing.T) {
 	}
 	held.Pass()
 	s.CommitsWithin(testenv.Still) // the server may be slow
-	if err := take(); err != nil {
-		t.Errorf("the next Tx() = %v, want nil", err)
-	}
+	testkit.Is(t, take(), nil, "the next Tx()")
 	if after := connection(); after == before {
 		t.Error("the connection of the unanswered COMMIT is used again")
 	}
@@ -116,9 +112,7 @@ func TestGroupTxSessions(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Errorf("GroupTx() = %v, want nil", err)
-	}
+	testkit.Is(t, err, nil, "GroupTx()")
 	if _, sold, err := s.SellInOneTrip(t.Context(), ledger.Order{ID: "o", ProductID: 1, Quantity: 1}); !sold {
 		t.Errorf("SellInOneTrip() = %t, %v, want a sale", sold, err)
 	}
@@ -252,8 +246,6 @@ func TestWatchWithoutAnAnswer(t *testing.T) {
 			}
 			return context.DeadlineExceeded
 		}
-		if err := r.Watch(t.Context(), 1, take, lost); !errors.Is(err, store.ErrUnknown) {
-			t.Errorf("Watch() whose answer is lost = %v, want ErrUnknown", err)
-		}
+		testkit.IsError(t, r.Watch(t.Context(), 1, take, lost), store.ErrUnknown, "Watch() whose answer is lost")
 	})
 }

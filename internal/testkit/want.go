@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -19,6 +20,14 @@ func Is[T comparable](t testing.TB, got, want T, what string, args ...any) {
 		form = "%s = %q, want %q"
 	}
 	t.Errorf(form, fmt.Sprintf(what, args...), got, want)
+}
+
+// IsError reports an error that is not the wanted one, nor wraps it.
+func IsError(t testing.TB, got, want error, what string, args ...any) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("%s = %v, want %v", fmt.Sprintf(what, args...), got, want)
+	}
 }
 
 // Same reports how a value differs from the wanted one.

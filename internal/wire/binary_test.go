@@ -48,9 +48,8 @@ func testKafka(t *testing.T, versions kgo.Opt) {
 		return client
 	}
 	producer := open(kgo.ManualFlushing(), kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	if _, err := kadm.NewClient(producer).CreateTopic(ctx, 3, 1, nil, "sales"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := kadm.NewClient(producer).CreateTopic(ctx, 3, 1, nil, "sales")
+	testkit.Must(t, err)
 	consumer := open(kgo.ConsumerGroup("shop"), kgo.ConsumeTopics("sales"),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.DisableAutoCommit(), kgo.FetchMaxWait(10*time.Millisecond))
@@ -59,9 +58,7 @@ func testKafka(t *testing.T, versions kgo.Opt) {
 	for _, record := range []*kgo.Record{{Key: []byte("1 0"), Value: []byte(value)}, {Value: []byte("x")}} {
 		record.Topic, record.Partition = "sales", 2
 		producer.Produce(ctx, record, func(_ *kgo.Record, err error) {
-			if err != nil {
-				t.Errorf("Produce: %v", err)
-			}
+			testkit.Is(t, err, nil, "Produce")
 		})
 	}
 	testkit.Must(t, producer.Flush(ctx))
@@ -111,9 +108,8 @@ func TestKafkaCuts(t *testing.T) {
 	testkit.Must(t, err)
 	t.Cleanup(client.Close)
 	admin := kadm.NewClient(client)
-	if _, err := admin.CreateTopic(ctx, 1, 1, nil, "sales"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = admin.CreateTopic(ctx, 1, 1, nil, "sales")
+	testkit.Must(t, err)
 	holdWrites(t, p, is("Produce sales"), func(int) error {
 		return client.ProduceSync(ctx, &kgo.Record{Value: []byte("x")}).FirstErr()
 	}, func() (int64, error) {
@@ -157,9 +153,8 @@ func TestGRPCHoldsStreams(t *testing.T) {
 	reached(t, command)
 	reached(t, answer)
 	for i := range 20 { // headers of which the table would be full
-		if _, err := far.Put(ctx, fmt.Sprint(prefix, "other", i), strings.Repeat("x", 20_000)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := far.Put(ctx, fmt.Sprint(prefix, "other", i), strings.Repeat("x", 20_000))
+		testkit.Must(t, err)
 	}
 	there := func(key string) int64 {
 		r, err := near.Get(ctx, prefix+key)
@@ -241,14 +236,12 @@ func TestGRPCPushes(t *testing.T) {
 	if r := <-events; !r.Created {
 		t.Fatalf("%+v", r)
 	}
-	if _, err := near.Put(t.Context(), prefix+"lost", "1"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := near.Put(t.Context(), prefix+"lost", "1")
+	testkit.Must(t, err)
 	reached(t, lost)
 	lost.Drop(false)
-	if _, err := near.Put(t.Context(), prefix+"seen", "1"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = near.Put(t.Context(), prefix+"seen", "1")
+	testkit.Must(t, err)
 	r := <-events
 	if len(r.Events) != 1 || string(r.Events[0].Kv.Key) != prefix+"seen" {
 		t.Errorf("%+v, want only what came after the lost one", r.Events)

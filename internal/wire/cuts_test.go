@@ -69,10 +69,9 @@ func between(t *testing.T, text string, rule wire.Rule) (p *wire.Proxy, hold *wi
 	l := listen(t)
 	p = newProxy(t, l.Addr().String(), wire.Redis)
 	hold, client = p.Add(rule), dial(t, p.Addr)
-	if _, err := io.WriteString(client, text); err != nil {
-		t.Fatal(err)
-	}
-	server, err := l.Accept()
+	_, err := io.WriteString(client, text)
+	testkit.Must(t, err)
+	server, err = l.Accept()
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	return p, hold, client, server
@@ -115,9 +114,7 @@ func holdWrites(t *testing.T, p *wire.Proxy, match func(wire.Call) bool, write f
 			t.Errorf("while write %d is held there are %d, %v; want %d", n, got, err, meanwhile)
 		}
 		h.Pass()
-		if err := <-done; err != nil {
-			t.Errorf("write %d = %v", n, err)
-		}
+		testkit.Is(t, <-done, nil, "write %d", n)
 		if got, err := there(); err != nil || got != int64(n+1) {
 			t.Errorf("after write %d there are %d, %v", n, got, err)
 		}
@@ -198,9 +195,7 @@ func TestCuts(t *testing.T) {
 			if n := p.near.Exists(t.Context(), key).Val(); (n == 1) != c.executed {
 				t.Errorf("in the end there are %d keys", n)
 			}
-			if err := p.far.Set(t.Context(), key, "2", 0).Err(); err != nil {
-				t.Errorf("the next SET = %v", err)
-			}
+			testkit.Is(t, p.far.Set(t.Context(), key, "2", 0).Err(), nil, "the next SET")
 		})
 	}
 }
@@ -211,9 +206,8 @@ func TestDropResets(t *testing.T) {
 	p := newProxy(t, testenv.Miniredis(t).Client.Options().Addr, wire.Redis)
 	h := p.Add(wire.Rule{})
 	conn := dial(t, p.Addr)
-	if _, err := conn.Write([]byte("SET a b\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := conn.Write([]byte("SET a b\r\n"))
+	testkit.Must(t, err)
 	reached(t, h)
 	h.Drop(true)
 	_ = conn.SetReadDeadline(time.Now().Add(enough))
@@ -273,9 +267,7 @@ func TestPipelineIsCut(t *testing.T) {
 	default:
 	}
 	answer.Pass()
-	if err := <-done; err != nil {
-		t.Errorf("the pipeline = %v", err)
-	}
+	testkit.Is(t, <-done, nil, "the pipeline")
 	calls := p.Since(0)
 	for i := range calls[1:] {
 		if calls[i].ID >= calls[i+1].ID {
@@ -330,9 +322,8 @@ func TestSever(t *testing.T) {
 		}
 	}
 	conn := dial(t, p.Addr)
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := conn.Write([]byte("PING\r\n"))
+	testkit.Must(t, err)
 	p.Sever(false)
 	_ = conn.SetReadDeadline(time.Now().Add(enough))
 	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {

@@ -103,9 +103,8 @@ func TestDelayedEnd(t *testing.T) {
 	p := delayed(t, server.Addr().String(), wire.Raw, 10*time.Millisecond)
 	conn := dial(t, p.Addr)
 	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
-	if _, err := io.WriteString(conn, question); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(conn, question)
+	testkit.Must(t, err)
 	testkit.Must(t, conn.(*net.TCPConn).CloseWrite())
 	got, err := io.ReadAll(conn)
 	if err != nil || string(got) != answer {
@@ -125,9 +124,8 @@ func TestDelayedClose(t *testing.T) {
 	far, err := server.Accept() // so that the proxy reads
 	testkit.Must(t, err)
 	defer func() { _ = far.Close() }()
-	if _, err := io.WriteString(conn, "never heard"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(conn, "never heard")
+	testkit.Must(t, err)
 	p.Close()
 	p.Close()
 	_ = far.SetDeadline(time.Now().Add(30 * time.Second))

@@ -61,9 +61,8 @@ func TestDropLeavesEarlierAnswers(t *testing.T) {
 	t.Parallel()
 	const asked = "GET a\r\nGET b\r\n"
 	_, h, client, server := between(t, asked, wire.Rule{Answer: true, Match: is("GET b")})
-	if _, err := io.ReadFull(server, make([]byte, len(asked))); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.ReadFull(server, make([]byte, len(asked)))
+	testkit.Must(t, err)
 	h.Drop(false)
 	if _, err := io.WriteString(server, "+one\r\n+two\r\n"); err != nil { // both at once
 		t.Fatal(err)
@@ -108,9 +107,8 @@ func TestZooKeeperSessionIsSeen(t *testing.T) {
 	server := testenv.ZooKeeper(t)
 	p := newProxy(t, server.Addr, wire.ZooKeeper)
 	c := openZooKeeper(t, p.Addr)
-	if _, _, err := c.Exists("/"); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := c.Exists("/")
+	testkit.Must(t, err)
 	all := p.Sessions()
 	if len(all) != 1 || len(all[0]) != 8+16 {
 		t.Fatalf("Sessions = %x, want one with a number of 8 bytes and a password of 16", all)
@@ -133,9 +131,8 @@ func TestAbandonedConnectionEndsAfterTheAnswer(t *testing.T) {
 	h.Pass()
 	r := bufio.NewReader(server)
 	for range 7 {
-		if _, err := r.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.ReadString('\n')
+		testkit.Must(t, err)
 	}
 	// Without the rule the end comes with the command, and is read here.
 	_ = server.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
@@ -143,9 +140,8 @@ func TestAbandonedConnectionEndsAfterTheAnswer(t *testing.T) {
 		t.Fatalf("before the answer the server reads %v, want nothing yet", err)
 	}
 	_ = server.SetReadDeadline(time.Now().Add(30 * time.Second))
-	if _, err := io.WriteString(server, "+OK\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(server, "+OK\r\n")
+	testkit.Must(t, err)
 	if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
 		t.Errorf("after the answer the server reads %v, want the end", err)
 	}

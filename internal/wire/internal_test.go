@@ -24,9 +24,8 @@ func TestHTTPRefusesLengths(t *testing.T) {
 			t.Errorf("a request with the length %s: %d bytes, want an error", length, m.size)
 		}
 		s = HTTP.begin()()
-		if _, err := s.command([]byte("GET / HTTP/1.1\r\n\r\n")); err != nil {
-			t.Fatal(err)
-		}
+		_, err = s.command([]byte("GET / HTTP/1.1\r\n\r\n"))
+		testkit.Must(t, err)
 		answer := []byte("HTTP/1.1 200 OK\r\nContent-Length: " + length + "\r\n\r\nhello")
 		m, err = s.answer(answer)
 		if err == nil && m.size > 0 {

@@ -173,12 +173,10 @@ func TestZooKeeper(t *testing.T) {
 	var r wire.Recorder
 	server := testenv.ZooKeeper(t)
 	c := openZooKeeper(t, tap(t, &r, server.Addr, wire.ZooKeeper))
-	if _, err := c.Create(server.Prefix, []byte("1"), 0, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := c.Children(server.Prefix); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Create(server.Prefix, []byte("1"), 0, zk.WorldACL(zk.PermAll))
+	testkit.Must(t, err)
+	_, _, err = c.Children(server.Prefix)
+	testkit.Must(t, err)
 	testkit.Must(t, c.Delete(server.Prefix, -1))
 	want(t, []string{"create " + server.Prefix, "getChildren2 " + server.Prefix, "delete " + server.Prefix},
 		recorded(t, &r))

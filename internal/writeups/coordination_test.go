@@ -139,9 +139,8 @@ func TestZooKeeperDoesNotLookAgain(t *testing.T) {
 	s := tell(t)
 	server := testenv.ZooKeeper(t)
 	admin := server.ZooKeeperConn(t, time.Minute)
-	if _, err := admin.Create(server.Prefix, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := admin.Create(server.Prefix, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+	testkit.Must(t, err)
 	var clients []*naive
 	for i, who := range []string{"A", "B", "C"} {
 		n := &naive{Conn: server.ZooKeeperConn(t, time.Minute), root: server.Prefix}
@@ -211,9 +210,8 @@ func TestZooKeeperNoNodeIsNoLock(t *testing.T) {
 	s := tell(t)
 	server := testenv.ZooKeeper(t)
 	admin := server.ZooKeeperConn(t, time.Minute)
-	if _, err := admin.Create(server.Prefix, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := admin.Create(server.Prefix, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+	testkit.Must(t, err)
 	var clients []*native
 	for range 3 {
 		clients = append(clients, &native{naive{Conn: server.ZooKeeperConn(t, time.Minute), root: server.Prefix},

@@ -256,9 +256,8 @@ func TestEtcdRevisionOfATransaction(t *testing.T) {
 	revisions(0, 0, above)
 	s.note("a revision is not unique to a key: two keys of one transaction share it. A lock writes one key in each " +
 		"transaction, so its order holds")
-	if _, err := c.Revoke(ctx, lease.ID); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Revoke(ctx, lease.ID)
+	testkit.Must(t, err)
 	s.says("A", "revoke the lease", "ok")
 	revisions()
 }

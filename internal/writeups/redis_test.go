@@ -181,9 +181,8 @@ func TestBroadcastWakesAll(t *testing.T) {
 	for range waiters {
 		sub := server.Subscribe(t.Context(), s.prefix+"released")
 		t.Cleanup(func() { _ = sub.Close() })
-		if _, err := sub.Receive(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := sub.Receive(t.Context())
+		testkit.Must(t, err)
 	}
 	c[0].do("8", "PUBLISH @released 1")
 	won := 0

@@ -215,9 +215,7 @@ func TestBusyLoop(t *testing.T) {
 	began := time.Now()
 	for _, w := range kinds {
 		go func() {
-			if err := w.acquire(t.Context(), server.Prefix+w.name); err != nil {
-				t.Errorf("%s: %v", w.name, err)
-			}
+			testkit.Is(t, w.acquire(t.Context(), server.Prefix+w.name), nil, "%s", w.name)
 			w.got <- time.Now()
 		}()
 	}

@@ -219,14 +219,12 @@ func TestEtcdGuardsTheWrite(t *testing.T) {
 		testkit.Must(t, err)
 		s.is(who, "txn: if lock was created by me, then put stock 0", fmt.Sprint(r.Succeeded), want)
 	}
-	if _, err := c.Put(ctx, at("stock"), "1"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Put(ctx, at("stock"), "1")
+	testkit.Must(t, err)
 	lease, a := acquire("A")
 	s.note("A has read stock 1 and stops; its lease ends")
-	if _, err := c.Revoke(ctx, lease); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Revoke(ctx, lease)
+	testkit.Must(t, err)
 	_, b := acquire("B")
 	if b <= a {
 		t.Errorf("B's revision %d is not above A's, %d", b, a)

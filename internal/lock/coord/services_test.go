@@ -67,9 +67,8 @@ func TestEtcdLeaseRevoked(t *testing.T) {
 	const ttl = 20 * time.Second
 	holder, rival := newEtcd(t, c, ttl, nil), newEtcd(t, s.EtcdClient(t), time.Minute, nil)
 	locktest.SessionEnds(t, holder, rival, s.Prefix+"k", ttl, func() {
-		if _, err := c.Revoke(t.Context(), etcdLeases(t, c, s.Prefix)[0]); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Revoke(t.Context(), etcdLeases(t, c, s.Prefix)[0])
+		testkit.Must(t, err)
 	})
 }
 
@@ -162,9 +161,8 @@ func destroySession(t *testing.T, c *api.Client, key string) {
 	if err != nil || pair == nil || pair.Session == "" {
 		t.Fatalf("KV.Get(%s) = %v, %v, want a session", key, pair, err)
 	}
-	if _, err := c.Session().Destroy(pair.Session, nil); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Session().Destroy(pair.Session, nil)
+	testkit.Must(t, err)
 }
 
 // With a lock-delay longer than the time between two renewals the holder is told before a rival is let in.
@@ -213,9 +211,8 @@ func TestConsulKeyWrittenTo(t *testing.T) {
 	c, key := s.ConsulClient(t), s.Prefix+"k"
 	l := newConsul(t, c, promptly, nil)
 	lease := locktest.Obtain(t, l, key)
-	if _, err := c.KV().Put(&api.KVPair{Key: key, Value: []byte("by hand")}, nil); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.KV().Put(&api.KVPair{Key: key, Value: []byte("by hand")}, nil)
+	testkit.Must(t, err)
 	locktest.Release(t, lease)
 	locktest.Warm(t, newConsul(t, s.ConsulClient(t), promptly, nil), key)
 }

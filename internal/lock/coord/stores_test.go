@@ -41,9 +41,8 @@ var stores = map[string]store{
 		},
 		end: func(t *testing.T, s *testenv.Coordination, key string) {
 			c := s.EtcdClient(t)
-			if _, err := c.Revoke(t.Context(), etcdLeases(t, c, key)[0]); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.Revoke(t.Context(), etcdLeases(t, c, key)[0])
+			testkit.Must(t, err)
 		},
 		write: func(t *testing.T, s *testenv.Coordination, l lock.Lease) bool {
 			res, err := s.EtcdClient(t).Txn(t.Context()).If(l.(*coord.EtcdLease).IsOwner()).Then(clientv3.OpPut(s.Prefix+"stock",

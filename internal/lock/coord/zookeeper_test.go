@@ -86,9 +86,8 @@ func closeSession(t *testing.T, addr string, hello []byte) {
 	join = append(join, hello[12:40]...)                // number and password
 	join = append(join, 0, 0, 0, 8, 0, 0, 0, 1)         // a request of 8 bytes, number 1
 	join = be.AppendUint32(join, uint32(0xffffffff-10)) // closeSession is -11
-	if _, err := c.Write(join); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Write(join)
+	testkit.Must(t, err)
 	if _, err := io.ReadAll(c); err != nil { // until the server closes the connection
 		t.Logf("read: %v", err)
 	}
@@ -238,9 +237,7 @@ func TestZooKeeperDeadWaiterAdmitsNobody(t *testing.T) {
 	got := locktest.Waiter(t, next, "k")
 	queued(3)
 	conn.Close()
-	if err := <-died; !errors.Is(err, lock.ErrUnavailable) {
-		t.Errorf("the waiter without a session: %v, want ErrUnavailable", err)
-	}
+	testkit.IsError(t, <-died, lock.ErrUnavailable, "the waiter without a session")
 	queued(2)
 	select {
 	case <-got:
@@ -308,9 +305,7 @@ func TestZooKeeperLeavesNoWatches(t *testing.T) {
 			case op == zkSetWatches:
 				left.Store(true)
 			case (op == zkExists || op == zkGetData) && q[len(q)-1] == 1 && gone.CompareAndSwap(false, true): // 1 = and watch
-				if err := held.Release(context.Background()); err != nil {
-					t.Errorf("Release: %v", err)
-				}
+				testkit.Is(t, held.Release(context.Background()), nil, "Release")
 			}
 		}
 		return nil

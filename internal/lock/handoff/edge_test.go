@@ -46,9 +46,8 @@ func TestEngineMessageNamesTheKey(t *testing.T) {
 			t.Cleanup(func() { _ = c.Close() })
 			all := c.PSubscribe(t.Context(), "lock:engine:*")
 			t.Cleanup(func() { _ = all.Close() })
-			if _, err := all.Receive(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			_, err := all.Receive(t.Context())
+			testkit.Must(t, err)
 			const key = "k\x00{1}\x00 \n"
 			held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), p[0]), key)
 			got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), p[1]), key)
@@ -77,9 +76,7 @@ func TestEngineReentry(t *testing.T) {
 			t.Errorf("%v: re-entry has fence %d, want the hold's %d", p, inner.Fence(), outer.Fence())
 		}
 		released(t, outer)
-		if err := inner.Context().Err(); err != nil {
-			t.Errorf("%v: the outer release ended the inner lease: %v", p, err)
-		}
+		testkit.Is(t, inner.Context().Err(), nil, "%v: the outer release ended the inner lease", p)
 		if got := counted.scripts.Load() - before; got != 0 {
 			t.Errorf("%v: re-entry cost %d commands", p, got)
 		}
@@ -158,9 +155,7 @@ func TestEngineAcquireAfterRelease(t *testing.T) {
 				case err == nil && kinds[1] == "rw-read": // another reader
 					released(t, beside)
 				case kinds[0] == "rw-read" && kinds[1] == "rw-write":
-					if !errors.Is(err, handoff.ErrUpgrade) {
-						t.Errorf("Acquire of the write lock by a reader = %v, want ErrUpgrade", err)
-					}
+					testkit.IsError(t, err, handoff.ErrUpgrade, "Acquire of the write lock by a reader")
 				case kinds[0] != "rw-read" && !errors.Is(err, lock.ErrBusy):
 					t.Errorf("Acquire beside the hold = %v, want ErrBusy", err)
 				}
@@ -249,9 +244,8 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 
 		heard := s.Client.Subscribe(ctx, "lock:engine:"+other)
 		defer heard.Close()
-		if _, err := heard.Receive(ctx); err != nil {
-			t.Fatal(err)
-		}
+		_, err := heard.Receive(ctx)
+		testkit.Must(t, err)
 		for _, name := range []string{"fair", "rw-write"} {
 			held := locktest.Take(t, pick(e, name), next)
 			testkit.Must(t, s.Client.ZAdd(ctx, handoff.KeysOf(next).Queue, redis.Z{Member: other + ".2.1.2500"}).Err())

@@ -90,9 +90,8 @@ func TestEngineSomebodyGetsInSoon(t *testing.T) {
 			s.Cleanup(func() { _ = c.Close() })
 			all := c.PSubscribe(s.Context(), "*")
 			s.Cleanup(func() { _ = all.Close() })
-			if _, err := all.Receive(s.Context()); err != nil {
-				s.Fatal(err)
-			}
+			_, err := all.Receive(s.Context())
+			testkit.Must(s, err)
 			s.links[1].down.Store(true)
 			s.links[1].cut()
 			synctest.Wait()
@@ -484,9 +483,8 @@ func TestEngineManyAreGone(t *testing.T) {
 			holder := links[0].process(t, handoff.Options{}).ReadWrite().Write()
 			held := locktest.Obtain(t, holder, "k{1}")
 			for i := range 1500 {
-				if _, err := m.ZAdd(handoff.KeysOf("k{1}").Queue, 0, fmt.Sprintf("v2-gone.%d.1.2500", i)); err != nil {
-					t.Fatal(err)
-				}
+				_, err := m.ZAdd(handoff.KeysOf("k{1}").Queue, 0, fmt.Sprintf("v2-gone.%d.1.2500", i))
+				testkit.Must(t, err)
 			}
 			got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
 			locktest.Release(t, held)

@@ -184,9 +184,7 @@ func TestSubscriptionOutlivesAnOutage(t *testing.T) {
 	time.AfterFunc(time.Second, func() { up.Store(true) })
 	ctx, cancel := context.WithTimeout(t.Context(), testenv.Still)
 	defer cancel()
-	if err := e.subscriber.awaitSubscribed(ctx, "k"); err != nil {
-		t.Errorf("awaitSubscribed = %v, want nil", err)
-	}
+	testkit.Is(t, e.subscriber.awaitSubscribed(ctx, "k"), nil, "awaitSubscribed")
 }
 
 // The connections to two nodes have each missed a message: neither has to wait until the other has been replaced.

@@ -132,9 +132,7 @@ func TestEngineMetricsOfFailures(t *testing.T) {
 		}
 		links[0].heal()
 		time.Sleep(locktest.TTL)
-		if err := unrenewed.Release(t.Context()); err != nil {
-			t.Errorf("Release after renewals failed for a while = %v", err)
-		}
+		testkit.Is(t, unrenewed.Release(t.Context()), nil, "Release after renewals failed for a while")
 
 		ctx, cancel := context.WithCancel(t.Context())
 		held := locktest.Obtain(t, pick(links[1].process(t, handoff.Options{}), name), "k{3}")
@@ -261,9 +259,8 @@ func TestLoggerHearsOfCleanups(t *testing.T) {
 		m, links := network(t, 2)
 		o, l, counted := troubled()
 		e := links[0].process(t, o)
-		if _, err := m.Lpush("list", "x"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := m.Lpush("list", "x")
+		testkit.Must(t, err)
 		locktest.WantUnavailable(lock.WithWait(t.Context(), time.Second), t, e.Handoff(), "list", "Acquire of a list")
 		wantTrouble(t, l, counted, "cleanup dropped", "a cancel was given up")
 

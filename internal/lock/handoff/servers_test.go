@@ -80,9 +80,7 @@ func TestEngineReplica(t *testing.T) {
 	time.Sleep(50 * time.Millisecond) // it waits within the process, or comes a moment later: nobody may let it in
 	testkit.Must(t, replica.ReplicaOf(ctx, "NO", "ONE").Err())
 	locktest.Release(t, held)
-	if err := <-failed; !errors.Is(err, handoff.ErrReplicas) {
-		t.Errorf("Acquire = %v, want ErrReplicas", err)
-	}
+	testkit.IsError(t, <-failed, handoff.ErrReplicas, "Acquire")
 }
 
 // A server that refuses subscribers is not tried again at once.

@@ -25,9 +25,8 @@ func openSQL(t *testing.T, dsn string, conns int) *gorm.DB {
 	db, err := backend.OpenSQL(dsn, conns)
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = sqlPool(t, db).Close() })
-	if _, err := backend.Migrate(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
+	_, err = backend.Migrate(t.Context(), db)
+	testkit.Must(t, err)
 	return db
 }
 

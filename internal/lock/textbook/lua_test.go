@@ -308,9 +308,8 @@ func (p *peer) answer(who string) chan string {
 // start lets a thread of a client run an operation, and returns the channel of its answer.
 func (p *peer) start(client, thread, operation, key string, wait time.Duration) <-chan string {
 	p.t.Helper()
-	if _, err := fmt.Fprintln(p.in, client, thread, operation, key, wait.Milliseconds()); err != nil {
-		p.t.Fatal(err)
-	}
+	_, err := fmt.Fprintln(p.in, client, thread, operation, key, wait.Milliseconds())
+	testkit.Must(p.t, err)
 	return p.answer(client + " " + thread)
 }
 

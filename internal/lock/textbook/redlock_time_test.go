@@ -118,9 +118,7 @@ func TestRedlockDeaths(t *testing.T) {
 		died := locktest.Attempt(t.Context(), l, "k")
 		time.Sleep(locktest.TTL / 10)
 		dead.Store(true)
-		if err := <-died; !errors.Is(err, lock.ErrUnavailable) {
-			t.Errorf("the dead waiter's Acquire = %v, want ErrUnavailable", err)
-		}
+		testkit.IsError(t, <-died, lock.ErrUnavailable, "the dead waiter's Acquire")
 		locktest.WantBusy(t, s.lives(t), "k", "after the death of a waiter")
 		locktest.Release(t, lease)
 		s.in(t)

@@ -239,9 +239,7 @@ func TestKafkaPanics(t *testing.T) {
 		}
 	})
 	r, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, "")
-	if !errors.Is(err, stock.ErrUnknown) {
-		t.Errorf("Deduct() that panicked = %+v, %v, want ErrUnknown", r, err)
-	}
+	testkit.IsError(t, err, stock.ErrUnknown, "Deduct() that panicked = %+v", r)
 	if r, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
 		t.Errorf("Deduct() behind it = %+v, %v, want nil", r, err)
 	}
@@ -361,9 +359,7 @@ func TestKafkaNoAnswer(t *testing.T) {
 	if err := deduct(); !errors.Is(err, stock.ErrUnknown) || !held.Load() {
 		t.Errorf("Deduct() whose record is never acknowledged = %v, want ErrUnknown", err)
 	}
-	if err := deduct(); !errors.Is(err, stock.ErrUnavailable) {
-		t.Errorf("Deduct() behind it = %v, want ErrUnavailable", err)
-	}
+	testkit.IsError(t, deduct(), stock.ErrUnavailable, "Deduct() behind it")
 }
 
 // A client that hangs up before its request is sent has bought nothing.

@@ -180,7 +180,5 @@ func TestKafkaClosesBesideASilentCoordinator(t *testing.T) {
 	h.Replicas[0].Sell(t, "kafka", stock.SQL, product, 1, "")
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
-	if err := h.Replicas[0].Close(ctx); err != nil {
-		t.Errorf("Close() = %v, want nil", err)
-	}
+	testkit.Is(t, h.Replicas[0].Close(ctx), nil, "Close()")
 }

@@ -174,9 +174,7 @@ func (w *world) settle() {
 				w.t.Errorf("%s after all faults: %v", key, err)
 				continue
 			}
-			if err := lease.Release(w.t.Context()); err != nil {
-				w.t.Errorf("%s: Release: %v", key, err)
-			}
+			testkit.Is(w.t, lease.Release(w.t.Context()), nil, "%s: Release", key)
 		}
 	}
 }

@@ -84,9 +84,7 @@ func (s *server) freeze(d time.Duration) {
 }
 
 func (s *server) signal(sig syscall.Signal) {
-	if err := s.cmd.Process.Signal(sig); err != nil {
-		s.t.Errorf("%s: %v", s.addr, err)
-	}
+	testkit.Is(s.t, s.cmd.Process.Signal(sig), nil, "%s", s.addr)
 }
 
 // do sends a command and ignores the answer, because the server may be gone.

@@ -211,9 +211,7 @@ func (w *worker) freeze(d time.Duration) {
 		signal syscall.Signal
 		then   time.Duration
 	}{{syscall.SIGSTOP, d}, {syscall.SIGCONT, 0}} {
-		if err := w.cmd.Process.Signal(step.signal); err != nil {
-			w.t.Errorf("worker %d: %v", w.job.Worker, err)
-		}
+		testkit.Is(w.t, w.cmd.Process.Signal(step.signal), nil, "worker %d", w.job.Worker)
 		time.Sleep(step.then)
 	}
 }
