@@ -221,7 +221,7 @@ func (s *Scene) judgeHolds(ctx context.Context) (audit.Report, error) {
 			s.ended = h.State
 		}
 	}
-	return audit.JudgeHolds(audit.BookOf(&told), ops, "en").Report, nil
+	return audit.JudgeHolds(&told, ops, "en").Report, nil
 }
 
 // reserveOnce makes a reservation and cancels it: the first one of a product locks its row.

@@ -3,6 +3,7 @@ package audit
 import (
 	"slices"
 
+	"lastitem/internal/api"
 	"lastitem/internal/ledger"
 	"lastitem/internal/text"
 )
@@ -39,26 +40,14 @@ type HoldOp struct {
 	Replayed  bool    `json:"replayed,omitempty"`
 }
 
-// HoldBook is all that a store holds on one product that takes reservations, from one snapshot, taken after the run and
-// when no hold was overdue any more.
-type HoldBook struct {
-	Initial, Stock int64
-	PerBuyer       int64 // 0 = no limit
-	Product, Run   int64
-	AsOf           int64              // the store's clock, microseconds
-	Holds          []ledger.Hold      // with their items of this product and run only
-	Events         []ledger.HoldEvent // in their order
-	Payments       []ledger.Payment
-	Orders         []HoldOrder
-	BuyerUnits     map[string]int64
-}
-
-// HoldOrder is an order of a reservation.
-type HoldOrder struct {
-	ID, HoldID, PaymentID, Buyer string
-	Quantity                     int64
-	Returned, Restocked          bool
-}
+// The states of a reservation, as the API tells them.
+const (
+	held      = string(ledger.Held)
+	confirmed = string(ledger.Confirmed)
+	cancelled = string(ledger.Cancelled)
+	expired   = string(ledger.Expired)
+	void      = string(ledger.Void)
+)
 
 // HoldReport is the verdict on reservations of one product.
 type HoldReport struct {
@@ -82,17 +71,23 @@ type HoldReport struct {
 //
 // With releases the counter may rise, so the order in which units left says nothing; the rules of [Judge] that rest on
 // it do not apply.
-func JudgeHolds(b HoldBook, ops []HoldOp, lang string) HoldReport {
+//
+// The book is of one snapshot, taken after the run and when no hold was overdue any more, all pages in one.
+func JudgeHolds(b *api.Reservations, ops []HoldOp, lang string) HoldReport {
 	j := newHoldJudge(b, ops, lang)
 	j.compareClocks()
 	return j.judged()
 }
 
 // newHoldJudge has looked at nothing yet.
-func newHoldJudge(b HoldBook, ops []HoldOp, lang string) *holdJudge {
-	j := &holdJudge{book: b, ops: slices.Clone(ops), findings: findings{r: Report{ProductID: b.Product, Initial: b.Initial,
-		Final: b.Stock, Orders: len(b.Orders), Lang: lang}}}
-	j.index()
+func newHoldJudge(b *api.Reservations, ops []HoldOp, lang string) *holdJudge {
+	j := &holdJudge{book: b, ops: slices.Clone(ops), rows: map[string]api.ReservationRow{}, findings: findings{
+		r: Report{ProductID: b.ProductID, Initial: b.Initial, Final: b.Stock, Lang: lang}}}
+	for _, row := range b.Rows {
+		j.rows[row.ReservationID] = row
+		j.r.Orders += len(row.Orders)
+	}
+	j.firstCalls()
 	return j
 }
 
@@ -111,11 +106,9 @@ func (j *holdJudge) judged() HoldReport {
 // holdJudge is one judgement of reservations in progress.
 type holdJudge struct {
 	findings
-	book                      HoldBook
+	book                      *api.Reservations
 	ops                       []HoldOp
-	holds                     map[string]ledger.Hold
-	orders                    map[string][]HoldOrder // by reservation
-	events                    map[string][]ledger.HoldEvent
+	rows                      map[string]api.ReservationRow
 	held, ordered, writtenOff int64
 	leaked                    int64
 	skew                      skew
@@ -124,19 +117,9 @@ type holdJudge struct {
 	races                     int
 }
 
-func (j *holdJudge) index() {
-	j.holds, j.orders = map[string]ledger.Hold{}, map[string][]HoldOrder{}
-	j.events = map[string][]ledger.HoldEvent{}
-	for _, h := range j.book.Holds {
-		j.holds[h.ID] = h
-	}
-	for _, o := range j.book.Orders {
-		j.orders[o.HoldID] = append(j.orders[o.HoldID], o)
-	}
-	for _, e := range j.book.Events {
-		j.events[e.HoldID] = append(j.events[e.HoldID], e)
-	}
-	// Of several tries under one key nobody knows which had the effect: it was not before the first of them.
+// firstCalls moves the call of each repetition to the first: of several tries under one key nobody knows which had the
+// effect, and it was not before the first of them.
+func (j *holdJudge) firstCalls() {
 	first := map[string]int64{}
 	for _, op := range j.ops {
 		if at, seen := first[op.try()]; !seen || op.Call < at {
@@ -161,32 +144,23 @@ func (op HoldOp) try() string {
 	return ""
 }
 
-// heldUnits is what a reservation holds or held of the product.
-func heldUnits(h ledger.Hold) (n int64) {
-	for _, item := range h.Items {
-		n += item.Quantity
-	}
-	return n
-}
-
 func (j *holdJudge) conserve() {
 	b := j.book
 	overdue := int64(0)
-	for _, h := range b.Holds {
-		if h.State != ledger.Held {
-			continue
+	for _, row := range b.Rows {
+		if row.State == held {
+			j.held += row.Quantity
+			if b.AsOfMicros >= row.ExpiresMicros {
+				overdue += row.Quantity
+			}
 		}
-		j.held += heldUnits(h)
-		if b.AsOf >= h.ExpiresMicros {
-			overdue += heldUnits(h)
-		}
-	}
-	for _, o := range b.Orders {
-		switch {
-		case !o.Returned:
-			j.ordered += o.Quantity
-		case !o.Restocked:
-			j.writtenOff += o.Quantity
+		for _, o := range row.Orders {
+			switch {
+			case !o.Returned:
+				j.ordered += o.Quantity
+			case !o.Restocked:
+				j.writtenOff += o.Quantity
+			}
 		}
 	}
 	j.r.Sold = j.ordered
@@ -211,40 +185,36 @@ func (j *holdJudge) conserve() {
 }
 
 // ways are the allowed changes.
-var ways = map[[2]ledger.HoldState]bool{
-	{"", ledger.Held}: true, {ledger.Held, ledger.Held}: true, {ledger.Held, ledger.Confirmed}: true,
-	{ledger.Held, ledger.Cancelled}: true, {ledger.Held, ledger.Expired}: true, {ledger.Held, ledger.Void}: true,
-	{ledger.Expired, ledger.Confirmed}: true,
+var ways = map[[2]string]bool{
+	{"", held}: true, {held, held}: true, {held, confirmed}: true, {held, cancelled}: true, {held, expired}: true,
+	{held, void}: true, {expired, confirmed}: true,
 }
 
 // walk follows the events of each reservation.
 func (j *holdJudge) walk() {
-	last := map[string]ledger.HoldState{}
-	extended := map[string]bool{}
 	var early, late, bad, lies []string
-	var was, now ledger.HoldState
-	for _, e := range j.book.Events {
-		h := j.holds[e.HoldID]
-		rehold := e.Was == ledger.Expired && e.Now == ledger.Confirmed
-		if !ways[[2]ledger.HoldState{e.Was, e.Now}] || e.Was != last[e.HoldID] || rehold && h.Late != ledger.LateRehold ||
-			e.Was == ledger.Held && e.Now == ledger.Held && extended[e.HoldID] {
-			if bad = append(bad, e.HoldID); len(bad) == 1 {
-				was, now = last[e.HoldID], e.Now
+	var was, now string // of the first bad change
+	for _, row := range j.book.Rows {
+		last, extended := "", false
+		for _, e := range row.Events {
+			rehold := e.Was == expired && e.Now == confirmed
+			extends := e.Was == held && e.Now == held
+			if !ways[[2]string{e.Was, e.Now}] || e.Was != last || rehold && row.Late != ledger.LateRehold ||
+				extends && extended {
+				if bad = append(bad, row.ReservationID); len(bad) == 1 {
+					was, now = last, e.Now
+				}
 			}
+			switch {
+			case e.Now == expired && e.AtMicros < e.DeadlineMicros:
+				early = append(early, row.ReservationID)
+			case e.Was == held && e.Now == confirmed && e.AtMicros >= e.DeadlineMicros:
+				late = append(late, row.ReservationID)
+			}
+			last, extended = e.Now, extended || extends
 		}
-		switch {
-		case e.Now == ledger.Expired && e.AtMicros < e.DeadlineMicros:
-			early = append(early, e.HoldID)
-		case e.Was == ledger.Held && e.Now == ledger.Confirmed && e.AtMicros >= e.DeadlineMicros:
-			late = append(late, e.HoldID)
-		case e.Was == ledger.Held && e.Now == ledger.Held:
-			extended[e.HoldID] = true
-		}
-		last[e.HoldID] = e.Now
-	}
-	for id, h := range j.holds {
-		if last[id] != h.State {
-			lies = append(lies, id)
+		if last != row.State {
+			lies = append(lies, row.ReservationID)
 		}
 	}
 	j.named(bad, "O", text.Of("%d [change of a reservation is|changes of reservations are] not allowed, as from %s to %s"),
@@ -257,32 +227,30 @@ func (j *holdJudge) walk() {
 // payments checks orders against reservations, and the ends of payments.
 func (j *holdJudge) payments() {
 	var two, orderless, ended, ends []string
-	for id, h := range j.holds {
-		n := len(j.orders[id])
+	end, paid := map[string]string{}, map[string]int{}
+	for _, row := range j.book.Rows {
+		n := len(row.Orders)
 		switch {
 		case n > 1:
-			two = append(two, id)
-		case h.State == ledger.Confirmed && n == 0:
-			orderless = append(orderless, id)
-		case h.State != ledger.Confirmed && h.State != ledger.Held && n > 0:
-			ended = append(ended, id)
-		case h.State == ledger.Held && n > 0:
-			orderless = append(orderless, id)
+			two = append(two, row.ReservationID)
+		case row.State == confirmed && n == 0, row.State == held && n > 0:
+			orderless = append(orderless, row.ReservationID)
+		case row.State != confirmed && n > 0:
+			ended = append(ended, row.ReservationID)
+		}
+		for _, p := range row.Payments {
+			if _, seen := end[p.Payment]; seen {
+				ends = append(ends, p.Payment)
+			}
+			end[p.Payment] = p.OrderID
 		}
 	}
-	end := map[string]string{}
-	for _, p := range j.book.Payments {
-		id := string(p.ID)
-		if _, seen := end[id]; seen {
-			ends = append(ends, id)
-		}
-		end[id] = p.OrderID
-	}
-	paid := map[string]int{}
-	for _, o := range j.book.Orders {
-		paid[o.PaymentID]++
-		if order, known := end[o.PaymentID]; !known || order != o.ID || paid[o.PaymentID] > 1 {
-			ends = append(ends, o.PaymentID)
+	for _, row := range j.book.Rows {
+		for _, o := range row.Orders {
+			paid[o.Payment]++
+			if order, known := end[o.Payment]; !known || order != o.OrderID || paid[o.Payment] > 1 {
+				ends = append(ends, o.Payment)
+			}
 		}
 	}
 	if len(two)+len(ended) > 0 {
@@ -298,15 +266,17 @@ func (j *holdJudge) payments() {
 // answers checks what was acknowledged.
 func (j *holdJudge) answers() {
 	byPayment := map[string]string{}
-	for _, o := range j.book.Orders {
-		byPayment[o.PaymentID] = o.ID
+	for _, row := range j.book.Rows {
+		for _, o := range row.Orders {
+			byPayment[o.Payment] = o.OrderID
+		}
 	}
 	var lost, absent, refunded, kept []string
 	purged := 0
 	for _, op := range j.ops {
 		switch {
 		case op.Kind == Reserve && op.Outcome == OK:
-			switch _, there := j.holds[op.HoldID]; {
+			switch _, there := j.rows[op.HoldID]; {
 			case there:
 			case j.purged(op):
 				purged++
@@ -341,8 +311,8 @@ func (j *holdJudge) answers() {
 // keeps reports whether a reservation whose cancellation was answered holds or sells its units all the same. After the
 // deadline a late payment may have bought it.
 func (j *holdJudge) keeps(op HoldOp) bool {
-	h := j.holds[op.HoldID]
-	return h.State == ledger.Held || h.State == ledger.Confirmed && (!op.Expired || h.Late != ledger.LateRehold)
+	row := j.rows[op.HoldID]
+	return row.State == held || row.State == confirmed && (!op.Expired || row.Late != ledger.LateRehold)
 }
 
 // named notes a rule that the reservations, payments or orders with these ids broke, if there are any.
