@@ -288,19 +288,7 @@ func (*edge) serve(w http.ResponseWriter, r *http.Request, name string) {
 // send makes one request on a connection of its own, so that the client cannot repeat it. It follows no redirect.
 func (e *edge) send(t *testing.T, method, target string, body io.Reader, header ...string) (*http.Response, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, e.url+target, body)
-	testkit.Must(t, err)
-	for i := 0; i+1 < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	req.Close = true
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	resp, err := (&http.Client{Timeout: 30 * time.Second, CheckRedirect: stay}).Do(req)
-	testkit.Must(t, err)
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	testkit.Must(t, err)
-	return resp, string(answer)
+	return testkit.Ask(t, method, e.url+target, body, header...)
 }
 
 func TestNginxErrors(t *testing.T) {

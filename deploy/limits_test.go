@@ -90,7 +90,7 @@ func TestNginxLimitsTokens(t *testing.T) {
 	} {
 		t.Run(request, func(t *testing.T) {
 			t.Parallel()
-			e := startEdge(t, 1, adminRate, "rate=1r/m", adminBurst, "burst=1 nodelay", "console:8090", stubConsole(t))
+			e := startEdge(t, 1, adminRate, "rate=1r/m", adminBurst, "burst=1 nodelay", "console:8090", testkit.Console(t))
 			method, path, _ := strings.Cut(request, " ")
 			for guess := range 6 {
 				resp, body := e.send(t, method, path, nil, "Authorization", fmt.Sprint("Bearer ", guess))

@@ -157,11 +157,7 @@ func serversOnly(t *testing.T, e Equipment) *Lane {
 	stack, err := localstack.Start(t.Context(), localstack.Options{Only: []string{}})
 	testkit.Must(t, err)
 	s := &Servers{Stack: stack}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testkit.Closes(t, s)
 	for _, name := range []string{localstack.Redis, redlockNode} {
 		s.links = append(s.links, link{server: name, codec: wire.Redis, url: "redis://default:secret@127.0.0.1:1/0",
 			addr: "127.0.0.1:1"})

@@ -51,11 +51,7 @@ func opened(t *testing.T, o Options) *Stepper {
 		t.Fatal(err)
 	}
 	s := New(o)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testkit.Closes(t, s)
 	return s
 }
 

@@ -25,11 +25,7 @@ func probing(t *testing.T, cfg backend.Config) *backend.Set {
 	cfg.Conns, cfg.Health = 2, backend.Health{Every: 100 * time.Millisecond, Within: testenv.Still / 2}
 	s, err := backend.Open(cfg)
 	testkit.Must(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testkit.Closes(t, s)
 	return s
 }
 

@@ -118,21 +118,8 @@ func fakeReplica(t *testing.T, name string, when <-chan struct{}, events ...api.
 // ask sends a request; headers are name, value pairs.
 func ask(t *testing.T, s *httptest.Server, method, path, body string, headers ...string) (int, string, *http.Response) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
-	testkit.Must(t, err)
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-		if headers[i] == "Host" {
-			req.Host = headers[i+1]
-		}
-	}
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	res, err := client.Do(req)
-	testkit.Must(t, err)
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	testkit.Must(t, err)
-	return res.StatusCode, string(text), res
+	res, text := testkit.Ask(t, method, s.URL+path, strings.NewReader(body), headers...)
+	return res.StatusCode, text, res
 }
 
 var (

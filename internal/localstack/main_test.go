@@ -181,10 +181,6 @@ func startStack(t *testing.T, o Options) *Stack {
 	o.Log = t.Logf
 	s, err := Start(t.Context(), o)
 	testkit.Must(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testkit.Closes(t, s)
 	return s
 }

@@ -25,14 +25,10 @@ var servers = map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.
 
 // onEachRedis runs a test on the real and on the embedded Redis.
 func onEachRedis(t *testing.T, test func(*testing.T, *store.Redis, *testenv.RedisServer)) {
-	t.Parallel()
-	for name, open := range servers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := open(t)
-			test(t, store.NewRedis(r.Client, r.Prefix), r)
-		})
-	}
+	testkit.Each(t, servers, func(t *testing.T, open func(testing.TB) *testenv.RedisServer) {
+		r := open(t)
+		test(t, store.NewRedis(r.Client, r.Prefix), r)
+	})
 }
 
 // onClustersToo runs a test on each Redis, and on a cluster, with its own client and with that of a plain server.

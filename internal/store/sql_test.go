@@ -21,13 +21,9 @@ import (
 
 // onEachSQL runs a test on MariaDB or MySQL, and on SQLite.
 func onEachSQL(t *testing.T, test func(*testing.T, *store.SQL)) {
-	t.Parallel()
-	for name, dsn := range map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, openSQL(t, dsn(t)))
-		})
-	}
+	testkit.Each(t, map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite}, func(t *testing.T, dsn func(testing.TB) string) {
+		test(t, openSQL(t, dsn(t)))
+	})
 }
 
 // openSet opens a database with at most conns connections for plain transactions, and for group commits, without
@@ -63,14 +59,10 @@ var bothTx = map[string]func(*store.SQL) transact{
 
 // onBothTx runs a test with Tx and with GroupTx, on a database with at most conns connections for each.
 func onBothTx(t *testing.T, dsn func(*testing.T) string, conns int, test func(*testing.T, *store.SQL, transact)) {
-	t.Parallel()
-	for name, of := range bothTx {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := openSet(t, dsn(t), conns).SQL
-			test(t, s, of(s))
-		})
-	}
+	testkit.Each(t, bothTx, func(t *testing.T, of func(*store.SQL) transact) {
+		s := openSet(t, dsn(t), conns).SQL
+		test(t, s, of(s))
+	})
 }
 
 func mySQL(t *testing.T) string { t.Helper(); return testenv.MySQL(t) }

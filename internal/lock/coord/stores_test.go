@@ -78,14 +78,10 @@ var stores = map[string]store{
 
 // onStores runs a test on each store, with a server, a key, and a process that nobody meddles with.
 func onStores(t *testing.T, test func(t *testing.T, of store, s *testenv.Coordination, key string, near lock.Locker)) {
-	t.Parallel()
-	for name, of := range stores {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := of.server(t)
-			test(t, of, s, s.Prefix+"k", of.lock(t, s, time.Minute, straight))
-		})
-	}
+	testkit.Each(t, stores, func(t *testing.T, of store) {
+		s := of.server(t)
+		test(t, of, s, s.Prefix+"k", of.lock(t, s, time.Minute, straight))
+	})
 }
 
 // straight meddles with nothing.

@@ -110,13 +110,9 @@ func sqlKind(dsn, name, key string, process func(*testing.T, *gorm.DB, time.Dura
 
 // onDatabases runs a test on each database.
 func onDatabases(t *testing.T, test func(t *testing.T, dsn string)) {
-	t.Parallel()
-	for name, server := range map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, server(t))
-		})
-	}
+	testkit.Each(t, map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite}, func(t *testing.T, server func(testing.TB) string) {
+		test(t, server(t))
+	})
 }
 
 // A release during a renewal waits for the renewal's answer, and does not mistake that for a loss.
