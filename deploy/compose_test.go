@@ -19,7 +19,6 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
-	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/api"
 	"lastitem/internal/testkit"
@@ -334,9 +333,7 @@ func (s composeScript) want(settings map[string]string, calls []string, command 
 	if err != nil {
 		s.t.Fatalf("scripts/compose %s %q: %v\n%s", command, env, err, said)
 	}
-	if diff := cmp.Diff(settings, got); diff != "" {
-		s.t.Errorf("scripts/compose %s %q: .env (-want +got):\n%s", command, env, diff)
-	}
+	testkit.Same(s.t, got, settings, "scripts/compose %s %q: .env", command, env)
 	for _, call := range calls {
 		if !strings.Contains(asked, call+"\n") {
 			s.t.Errorf("scripts/compose %s %q does not ask for %q:\n%s", command, env, call, asked)

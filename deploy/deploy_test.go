@@ -399,9 +399,7 @@ func TestNginxKeepsTheQuery(t *testing.T) {
 func wantProblem(t *testing.T, resp *http.Response, body string, status int, code api.Code) {
 	t.Helper()
 	var p api.Problem
-	if err := json.Unmarshal([]byte(body), &p); err != nil {
-		t.Fatalf("%d: body %q: %v", resp.StatusCode, body, err)
-	}
+	testkit.Mustf(t, json.Unmarshal([]byte(body), &p), "%d: body %q", resp.StatusCode, body)
 	if resp.StatusCode != status || p.Status != status || p.Code != code ||
 		resp.Header.Get("Content-Type") != api.ProblemType {
 		t.Errorf("got %d %s %s, want %d %s", resp.StatusCode, resp.Header.Get("Content-Type"), body, status, code)

@@ -254,9 +254,7 @@ func TestArrows(t *testing.T) {
 		dir := path.Dir(name)
 		seen[dir] = true
 		wrong, err := check(name, src)
-		if err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, err)
 		for _, w := range wrong {
 			t.Error(w)
 		}

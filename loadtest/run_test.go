@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/testkit"
@@ -43,10 +41,8 @@ func TestRunConfirmsAnExactMode(t *testing.T) {
 			res.Claim)
 	}
 	testkit.Same(t, phases, []Phase{Resetting, Warming, Driving, Settling, Judging}, "phases")
-	if diff := cmp.Diff([]string{"101: 60 in 0", "900000001: 1000000000 in 0", "900000001: 1000000000 in 0"},
-		shop.Puts()); diff != "" {
-		t.Errorf("stock set (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, shop.Puts(), []string{"101: 60 in 0", "900000001: 1000000000 in 0", "900000001: 1000000000 in 0"},
+		"stock set")
 	if n := len(shop.Orders(warmProduct)); n != 0 {
 		t.Errorf("%d orders of the warm-up are left, want 0", n)
 	}

@@ -61,9 +61,7 @@ func TestDiagrams(t *testing.T) {
 	case len(missing) > 0:
 		testkit.Must(t, os.MkdirAll(dir+"diagrams", 0o755))
 		for file, picture := range draw(t, missing) {
-			if err := os.WriteFile(dir+file, []byte(picture), 0o644); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, os.WriteFile(dir+file, []byte(picture), 0o644))
 		}
 	}
 }
@@ -148,9 +146,7 @@ func mermaid(t *testing.T) []byte {
 		cmd := exec.CommandContext(ctx, name, args...)
 		cmd.Dir = dir
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("a diagram is new, and drawing it takes %s: %v", name, err)
-		}
+		testkit.Mustf(t, err, "a diagram is new, and drawing it takes %s", name)
 		return out
 	}
 	if packed := run("npm", "pack", "--json", "mermaid@"+mermaidVersion); !bytes.Contains(packed, []byte(mermaidHash)) {

@@ -145,9 +145,7 @@ func TestGuestLeavesNothing(t *testing.T) {
 	}
 	u.wantHolds(g.Prefix, 0)
 	u.wantHolds(other.Prefix, 1)
-	if err := other.Leave(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, other.Leave(t.Context()))
 	testkit.Is(t, other.Leave(t.Context()), nil, "leave again")
 	if there, _, err := zookeeper.Exists(backend.ZooKeeperRoot); there || err != nil {
 		t.Errorf("%s in ZooKeeper is still there (%v)", backend.ZooKeeperRoot, err)
@@ -169,9 +167,7 @@ func TestGuestLeavesTheRoot(t *testing.T) {
 		zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Leave(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, g.Leave(t.Context()))
 	left, _, err := c.Children(backend.ZooKeeperRoot)
 	if err != nil || len(left) > 0 {
 		t.Errorf("below %s there is %q, %v, want it empty and there", backend.ZooKeeperRoot, left, err)
@@ -199,9 +195,7 @@ func TestGuestLeavesKafka(t *testing.T) {
 		c.Close()
 	}
 	for range 2 { // the demo's own, and the keeper's last command
-		if err := g.Leave(ctx); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, g.Leave(ctx))
 	}
 	c, err := backend.OpenKafka(g.Own.Kafka)
 	testkit.Must(t, err)

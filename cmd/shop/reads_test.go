@@ -64,9 +64,7 @@ func TestReadersAreCheap(t *testing.T) {
 	} {
 		for name, product := range map[string]int64{"redis": inRedis, "mysql": inSQL} {
 			start := time.Now()
-			if err := read(product); err != nil {
-				t.Fatalf("%s of %s: %v", what, name, err)
-			}
+			testkit.Mustf(t, read(product), "%s of %s", what, name)
 			one := time.Since(start).Round(time.Millisecond)
 			start = time.Now()
 			atOnce(t, func() error { return read(product) })
@@ -159,9 +157,7 @@ func atOnce(t *testing.T, one func() error) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if err := one(); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, one())
 		})
 	}
 	all.Wait()
@@ -258,9 +254,7 @@ func ledgerOf(t *testing.T, sold int, left int64) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /products/101/ledger", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(l); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, json.NewEncoder(w).Encode(l))
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)

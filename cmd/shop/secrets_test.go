@@ -90,9 +90,7 @@ func wantNoSecretFile(t *testing.T) {
 		wantNoSecret(t, path, string(text))
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, err)
 }
 
 // No setting of a replica shows a secret, wherever it stands in the value, in either format of the log. The settings
@@ -229,10 +227,7 @@ func TestStoryHoldsNoValues(t *testing.T) {
 	served.Serve += " --password=" + redact.Hidden
 	masked, err := json.Marshal(result)
 	testkit.Must(t, err)
-	if err := errors.Join(os.WriteFile("story.json", told, 0o600),
-		os.WriteFile("masked.json", masked, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(os.WriteFile("story.json", told, 0o600), os.WriteFile("masked.json", masked, 0o600)))
 	wantNoSecretFile(t)
 	wantRefused(t, newRoot("en"), "--env API_TOKEN ($API_TOKEN), --env SALT ($SALT), --header Authorization "+
 		"($AUTHORIZATION), --header X-Tenant ($X_TENANT)",

@@ -61,9 +61,7 @@ func TestLogOfAProcessIsJSON(t *testing.T) {
 	}
 	testkit.Until(t, "too many files", func() bool { return strings.Contains(log.String(), "too many open files") })
 	_ = cmd.Process.Signal(syscall.SIGINT)
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, cmd.Wait())
 	if all := strings.Join(everyLine(t, log.String()), "\n"); !strings.Contains(all, "WARN too few file descriptors") {
 		t.Errorf("the log is %q, want a warning at its start", all)
 	}

@@ -107,9 +107,7 @@ func TestSettleBesideAHeldRequest(t *testing.T) {
 		t.Errorf("the third is blocked, or the first is not: events %v", s.Events())
 	}
 	hold.Pass()
-	if err := first.Wait(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, first.Wait(t.Context()))
 }
 
 // A request that waits is blocked, although its process goes on sending keep-alives: one that the proxy knows as such,
@@ -179,9 +177,7 @@ func serversOnly(t *testing.T, e Equipment) *Lane {
 func tell(t *testing.T, l *Lane, server string, words ...string) string {
 	t.Helper()
 	answer, err := l.Own.Tell(t.Context(), server, words...)
-	if err != nil {
-		t.Fatalf("%q: %v", words, err)
-	}
+	testkit.Mustf(t, err, "%q", words)
 	return answer
 }
 
@@ -238,9 +234,7 @@ func (c *client) do(words ...string) string {
 	c.t.Helper()
 	c.send(words...)
 	answer, err := c.read(generous)
-	if err != nil {
-		c.t.Fatalf("%q: %v", words, err)
-	}
+	testkit.Mustf(c.t, err, "%q", words)
 	return answer
 }
 

@@ -41,9 +41,7 @@ func TestExamplesQuoteTheirPrograms(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), "../../examples/"+name+"/explore")
 		cmd.Env = append(os.Environ(), "SHOP="+shop, variable+"="+program)
 		line, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%s/explore: %v", name, err)
-		}
+		testkit.Mustf(t, err, "%s/explore", name)
 		if words, err := SplitWords(string(line)); err != nil || words[0] != program {
 			t.Errorf("%s/explore starts %q (%v), want %q", name, words, err, program)
 		}

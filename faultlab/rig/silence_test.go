@@ -196,9 +196,7 @@ func TestHoldOrYieldHolds(t *testing.T) {
 	}
 	testkit.Is(t, tell(t, s.Lane, localstack.Redis, "EXISTS", "k"), "0", "EXISTS while the SET is held")
 	hold.Pass()
-	if err := p.Wait(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, p.Wait(t.Context()))
 }
 
 // A request that is answered before its position is not held, and neither is a later request.
@@ -291,7 +289,5 @@ func TestHoldOrYieldYields(t *testing.T) {
 		t.Errorf("events %v, want it held", s.Events())
 	}
 	hold.Pass()
-	if err := p.Wait(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, p.Wait(t.Context()))
 }

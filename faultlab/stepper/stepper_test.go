@@ -59,9 +59,7 @@ func opened(t *testing.T, o Options) *Stepper {
 func played(t *testing.T, s *Stepper, lesson, moves string) *State {
 	t.Helper()
 	state, err := s.Play(t.Context(), lesson, moves)
-	if err != nil {
-		t.Fatalf("%s %q: %v", lesson, moves, err)
-	}
+	testkit.Mustf(t, err, "%s %q", lesson, moves)
 	return state
 }
 
@@ -288,9 +286,7 @@ func TestIdle(t *testing.T) {
 	if again := played(t, s, "sell-twice", "aba"); len(again.Steps) != 3 {
 		t.Errorf("after the pause %d moves were played, want 3", len(again.Steps))
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, s.Close())
 	if _, err := s.Play(t.Context(), "sell-twice", ""); err == nil {
 		t.Error("a closed stepper plays")
 	}

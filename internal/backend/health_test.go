@@ -267,7 +267,5 @@ func TestHealthOff(t *testing.T) {
 		testkit.Is(t, errors.Join(s.Check(name), s.Down(name)), nil, "Check(%s), Down(%s)", name, name)
 	}
 	_, err = s.Ready([]string{"redis", "sql"}, nil)
-	if err := errors.Join(err, s.Close()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, errors.Join(err, s.Close()))
 }

@@ -43,9 +43,7 @@ func onEach(t *testing.T, test func(t *testing.T, dsn string)) {
 func open(t *testing.T, dsn string) *gorm.DB {
 	t.Helper()
 	db, err := backend.OpenSQL(dsn, 4)
-	if err != nil {
-		t.Fatalf("OpenSQL: %v", err)
-	}
+	testkit.Mustf(t, err, "OpenSQL")
 	t.Cleanup(func() {
 		if pool, err := db.DB(); err == nil {
 			pool.Close()
@@ -65,9 +63,7 @@ func migrated(t *testing.T, dsn string) *gorm.DB {
 
 func exec(t *testing.T, db *gorm.DB, statement string) {
 	t.Helper()
-	if err := db.WithContext(t.Context()).Exec(statement).Error; err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	testkit.Mustf(t, db.WithContext(t.Context()).Exec(statement).Error, "%s", statement)
 }
 
 func TestMigrateAtOnce(t *testing.T) {
@@ -289,10 +285,7 @@ func TestConnectionsAreUTF8(t *testing.T) {
 	t.Parallel()
 	db := open(t, testenv.MySQL(t))
 	var client, connection string
-	if err := db.Raw("SELECT @@character_set_client, @@character_set_connection").Row().Scan(&client,
-		&connection); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, db.Raw("SELECT @@character_set_client, @@character_set_connection").Row().Scan(&client, &connection))
 	if client != "utf8mb4" || connection != "utf8mb4" {
 		t.Errorf("character sets = %s, %s, want utf8mb4", client, connection)
 	}

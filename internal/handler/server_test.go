@@ -68,9 +68,7 @@ func TestHugeBody(t *testing.T) {
 		"unknown length": io.MultiReader(strings.NewReader(huge)),
 	} {
 		res, err := s.Client().Post(s.URL+"/deduct_stock", jsonType, body)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		testkit.Mustf(t, err, "%s", name)
 		answered, _ := io.ReadAll(res.Body)
 		res.Body.Close()
 		if problem(t, answer{body: string(answered)}).Code != api.BodyTooLarge ||

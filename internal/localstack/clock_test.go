@@ -101,9 +101,7 @@ func spawnRedis(t *testing.T, s *Stack, name string, env []string) *redis.Client
 		Name: name, Ready: sv.ready, Env: func(string) []string { return env },
 		Argv: func(addr string) []string {
 			argv, err := sv.setup(site{addr: addr, dir: s.Dir})
-			if err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, err)
 			return argv
 		},
 	})

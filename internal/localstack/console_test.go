@@ -223,8 +223,6 @@ func TestRestartSaysWhenItTriesAgain(t *testing.T) {
 		last = next
 	}
 	close(enough)
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, s.Close())
 	<-revived
 }

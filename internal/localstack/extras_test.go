@@ -168,10 +168,8 @@ func TestMissingIsTold(t *testing.T) {
 		t.Errorf("Start() with an extra that is missing = %v, want the advice", err)
 	}
 	notFound := fmt.Errorf("etcd %w; to install it: pray", errNotInstalled)
-	if got, want := (&Options{Advice: advice}).advised(Etcd, notFound).Error(),
-		"etcd not found; to install it: pray; or bring etcd"; got != want {
-		t.Errorf("advised() = %q, want %q", got, want)
-	}
+	testkit.Is(t, (&Options{Advice: advice}).advised(Etcd, notFound).Error(),
+		"etcd not found; to install it: pray; or bring etcd", "advised()")
 }
 
 // Extras of the user's own are passed on as they are, and neither started nor looked for.

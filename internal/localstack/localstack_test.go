@@ -129,9 +129,7 @@ func TestParentKilled(t *testing.T) {
 			err = json.NewDecoder(out).Decode(&tr)
 			_ = parent.Process.Kill()
 			_ = parent.Wait()
-			if err != nil {
-				t.Fatalf("the parent printed no stack: %v", err)
-			}
+			testkit.Mustf(t, err, "the parent printed no stack")
 			wantNothingLeft(t, tr)
 		})
 	}
@@ -172,9 +170,7 @@ func TestKeeperKilled(t *testing.T) {
 				testkit.Must(t, keeper.Signal(sig))
 			}
 			askEnv(t, s.URL)
-			if err := s.Err(); err != nil {
-				t.Fatalf("Err() after SIGINT, SIGTERM, SIGHUP to the keeper = %v, want nil", err)
-			}
+			testkit.Mustf(t, s.Err(), "Err() after SIGINT, SIGTERM, SIGHUP to the keeper")
 			_ = keeper.Kill()
 			wantDied(t, s, "keeper")
 			wantNothingLeft(t, tr)
@@ -235,9 +231,7 @@ func TestLastCommandIsWaitedFor(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "left")
 	s := startStack(t, Options{Backend: Embedded, Only: []string{Redis}, LastCommand: []string{"leave", file}})
 	s.procs.keeper.patience -= keeperPatience
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, s.Close())
 	if _, err := os.Stat(file); err != nil {
 		t.Errorf("the last command had not ended when Close returned: %v", err)
 	}
@@ -331,9 +325,7 @@ func TestGivenServersAreLeftAlone(t *testing.T) {
 	if s.Redis != want || s.SQL.URL != file || s.SQL.PID != 0 {
 		t.Errorf("services = %+v and %+v, want the given ones", s.Redis, s.SQL)
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, s.Close())
 	if err := answers(t.Context(), m.Addr(), command("PING"), func(line []byte) bool {
 		return line[0] == '+'
 	}); err != nil {

@@ -167,9 +167,7 @@ func wantNothingLeft(t *testing.T, tr traces) {
 // wantCleanEnd closes a stack, and wants nothing of it left as soon as Close returns.
 func wantCleanEnd(t *testing.T, s *Stack, tr traces) {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, s.Close())
 	if left := tr.left(); left != nil {
 		t.Errorf("left behind when Close returned: %v", left)
 	}

@@ -183,9 +183,7 @@ func TestAcquireAllLooksAtItsLeases(t *testing.T) {
 	m, err := lock.AcquireAll(t.Context(), l, "a", "b")
 	testkit.Must(t, err)
 	ctx := m.Context()
-	if err := ctx.Err(); err != nil {
-		t.Fatalf("Err() = %v, want nil", err)
-	}
+	testkit.Mustf(t, ctx.Err(), "Err()")
 	ended.Store(true)
 	if err := ctx.Err(); err == nil {
 		t.Error("Err() = nil, although a lease has ended")
@@ -222,9 +220,7 @@ func TestAcquireAllOfManyKeys(t *testing.T) {
 			t.Error("the context has ended")
 		default:
 		}
-		if err := m.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, m.Release(t.Context()))
 	}()
 	select {
 	case <-ended:

@@ -251,9 +251,7 @@ func TestSessionRetires(t *testing.T) {
 			t.Errorf("ended %d times at the server, want once", n)
 		}
 		next.Leave()
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, p.Close())
 	})
 }
 

@@ -102,9 +102,7 @@ func BenchmarkBusy(b *testing.B) {
 				send, took := with.make(b, s.Client), []time.Duration(nil)
 				for b.Loop() {
 					began := time.Now()
-					if err := send(s.Prefix + "busy"); err != nil {
-						b.Error(err)
-					}
+					testkit.Check(b, send(s.Prefix+"busy"))
 					took = append(took, time.Since(began))
 				}
 				done.Store(true)

@@ -144,9 +144,7 @@ func TestConfigValidate(t *testing.T) {
 	redis := testenv.Miniredis(t)
 	c := Config{Replica: "1", Redis: redis.URL, DefaultMode: "noop", LockTTL: 50 * time.Millisecond, Conns: 1}
 	r, err := New(c, quiet)
-	if err != nil {
-		t.Fatalf("New() with the least TTL = %v", err)
-	}
+	testkit.Mustf(t, err, "New() with the least TTL")
 	r.Close()
 }
 

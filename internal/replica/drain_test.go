@@ -46,10 +46,8 @@ func TestReplicaOfAnotherVersionEnds(t *testing.T) {
 	t.Parallel()
 	r := openReplica(t)
 	testkit.Must(t, r.Backends.DB.Exec("UPDATE lastitem_migrations SET name = '0001_stock.sql'").Error)
-	if err := r.listenAndServe(t.Context(), Config{Listen: "not an address"}); !errors.Is(err,
-		backend.ErrOtherMigrations) {
-		t.Errorf("listenAndServe() = %v, want ErrOtherMigrations", err)
-	}
+	testkit.IsError(t, r.listenAndServe(t.Context(), Config{Listen: "not an address"}), backend.ErrOtherMigrations,
+		"listenAndServe()")
 	testkit.IsError(t, migrateUntilDone(t.Context(), r.log, r.Backends, nil), backend.ErrOtherMigrations,
 		"migrateUntilDone()")
 }

@@ -148,9 +148,7 @@ func TestReplicaSendsTraces(t *testing.T) {
 	c := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		var got collector.ExportTraceServiceRequest
-		if err := proto.Unmarshal(body, &got); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, proto.Unmarshal(body, &got))
 		mu.Lock()
 		defer mu.Unlock()
 		for _, s := range got.ResourceSpans[0].ScopeSpans[0].Spans {

@@ -40,9 +40,7 @@ func serveRaw(t *testing.T, h http.Handler, replica string) (addr string,
 			t.Fatalf("%q was answered with %v", request, err)
 		}
 		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatalf("%q: body: %v", request, err)
-		}
+		testkit.Mustf(t, err, "%q: body", request)
 		return resp, string(body)
 	}
 }
@@ -98,9 +96,7 @@ func TestBrokenRequestsAreProblems(t *testing.T) {
 			t.Run(tt.name+"/"+edge, func(t *testing.T) {
 				resp, body := send(t, tt.request)
 				var p api.Problem
-				if err := json.Unmarshal([]byte(body), &p); err != nil {
-					t.Fatalf("%s %q: %v", resp.Status, body, err)
-				}
+				testkit.Mustf(t, json.Unmarshal([]byte(body), &p), "%s %q", resp.Status, body)
 				if resp.StatusCode != tt.status || p.Status != tt.status || p.Happened != api.No ||
 					resp.Header.Get("Content-Type") != api.ProblemType {
 					t.Errorf("%s %s %q, want a problem with status %d, happened no", resp.Status, resp.Header.Get("Content-Type"),

@@ -87,9 +87,7 @@ func start(t *testing.T, steps *step.Stream, o replica.SpanOptions) (e *replica.
 	closing = func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
 		defer cancel()
-		if err := e.Close(ctx); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, e.Close(ctx))
 	}
 	t.Cleanup(closing)
 	return e, closing

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lastitem/internal/testkit"
 )
 
@@ -106,10 +104,7 @@ func TestPath(t *testing.T) {
 	nan := math.NaN()
 	points := []Point{{0, 0}, {5, 10}, {6, nan}, {7, 5}, {8, nan}, {9, 1}, {10, 1}}
 	testkit.Same(t, path(points, x, y, false), "M0 1000L500 0M700 500h0.01M900 900L1000 900", "line")
-	if diff := cmp.Diff("M0 1000L500 0V1000H0ZM700 500V1000H700ZM900 900L1000 900V1000H900Z",
-		path(points, x, y, true)); diff != "" {
-		t.Errorf("area (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, path(points, x, y, true), "M0 1000L500 0V1000H0ZM700 500V1000H700ZM900 900L1000 900V1000H900Z", "area")
 	y.log, y.low = true, 1
 	if got := path([]Point{{0, 0}, {10, 10}}, x, y, false); got != "M1000 0h0.01" {
 		t.Errorf("zero on a logarithmic axis: %s, want it left out", got)

@@ -100,9 +100,7 @@ func wantNothingDone(t *testing.T, shop *shop.Shop, want error, sell ...string) 
 func TestEngineRefuses(t *testing.T) {
 	t.Parallel()
 	shop, e := engineShop(t, handoff.Options{})
-	if err := e.Close(t.Context()); err != nil {
-		t.Fatalf("Close() = %v", err)
-	}
+	testkit.Mustf(t, e.Close(t.Context()), "Close()")
 	wantNothingDone(t, shop, stock.ErrLockClosed)
 	// A lock that too few replicas have confirmed is refused, and two modes do without it. Miniredis has no replicas.
 	shop, _ = engineShop(t, handoff.Options{Replicas: 1})
@@ -174,9 +172,7 @@ func TestAnswerAtTheDeadline(t *testing.T) {
 					t.Errorf("Deduct() took %s, want %s", took, c.before)
 				}
 				close(hang)
-				if err := s.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, s.Close(t.Context()))
 			})
 		})
 	}

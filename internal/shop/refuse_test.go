@@ -35,9 +35,7 @@ func TestRefusalIsARead(t *testing.T) {
 			testkit.Must(t, set.SQL.Reset(t.Context(), product, units, 0))
 		}
 		restock(1)
-		if err := ask(1); err != nil {
-			t.Fatalf("%s: the last unit: %v", mode, err)
-		}
+		testkit.Mustf(t, ask(1), "%s: the last unit", mode)
 		if err := ask(1); !errors.Is(err, stock.ErrSoldOut) {
 			t.Fatalf("%s: one more: %v, want sold out", mode, err)
 		}

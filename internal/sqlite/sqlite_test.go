@@ -31,9 +31,7 @@ func open(t *testing.T, file string) *gorm.DB {
 
 func exec(t *testing.T, db *gorm.DB, statement string, args ...any) {
 	t.Helper()
-	if err := db.Exec(statement, args...).Error; err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	testkit.Mustf(t, db.Exec(statement, args...).Error, "%s", statement)
 }
 
 // Every connection has the settings, and the file is the one that was named, whatever signs its name has.
@@ -74,9 +72,7 @@ func TestTransactionsThatReadAndWrite(t *testing.T) {
 					}
 					return tx.Exec("UPDATE t SET n = ?", n+1).Error
 				})
-				if err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, err)
 			}
 		})
 	}
@@ -133,9 +129,7 @@ func TestBusy(t *testing.T) {
 	defer late.Close()
 	run := func(statement string) error { _, err := late.ExecContext(t.Context(), statement); return err }
 	for _, statement := range []string{"PRAGMA busy_timeout = 10", "BEGIN DEFERRED", "SELECT n FROM t"} {
-		if err := run(statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
+		testkit.Mustf(t, run(statement), "%s", statement)
 	}
 	exec(t, db, "INSERT INTO t VALUES (1)")
 	if err := run("INSERT INTO t VALUES (2)"); !sqlite.Busy(err) {

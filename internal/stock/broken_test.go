@@ -200,9 +200,7 @@ func TestSetStockForgivesALostCounter(t *testing.T) {
 			_, err := h.Replicas[0].Deduct(t.Context(), "fencing-strict", stock.SQL, product, 1, "k")
 			return err
 		}
-		if err := errors.Join(deduct(), deduct()); err != nil {
-			t.Fatalf("Deduct() = %v, want nil", err)
-		}
+		testkit.Mustf(t, errors.Join(deduct(), deduct()), "Deduct()")
 		h.LoseLocks(t)
 		testkit.IsError(t, deduct(), stock.ErrContended, "Deduct() with a token from the beginning")
 		h.LoseLocks(t)

@@ -162,9 +162,7 @@ func TestClaims(t *testing.T) {
 
 func TestModesAreValid(t *testing.T) {
 	t.Parallel()
-	if err := stock.Validate(stock.Modes()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, stock.Validate(stock.Modes()))
 	for _, m := range stock.Modes() {
 		d, err := m.Doc()
 		if err != nil || len(d.En) < 200 || len(d.Zh) < 100 {

@@ -143,9 +143,7 @@ func awaitStatement(t *testing.T, h *stocktest.Harness, like string) {
 		err := h.Replicas[0].Set.DB.WithContext(ctx).Raw(
 			"SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE ?",
 			like).Row().Scan(&running)
-		if err != nil {
-			t.Fatalf("no statement like %s came: %v", like, err)
-		}
+		testkit.Mustf(t, err, "no statement like %s came", like)
 	}
 }
 

@@ -373,9 +373,7 @@ func follow(t *testing.T, master, replica *redis.Client) {
 	for _, command := range [][]any{
 		{"CONFIG", "SET", "masterauth", o.Password}, {"CONFIG", "SET", "requirepass", o.Password}, {"REPLICAOF", host, port},
 	} {
-		if err := replica.Do(t.Context(), command...).Err(); err != nil {
-			t.Fatalf("%v: %v", command, err)
-		}
+		testkit.Mustf(t, replica.Do(t.Context(), command...).Err(), "%v", command)
 	}
 	testkit.Until(t, "the replica is in step", func() bool {
 		return strings.Contains(replica.Info(t.Context(), "replication").Val(), "master_link_status:up")

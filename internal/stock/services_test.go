@@ -101,17 +101,13 @@ func everywhere(t *testing.T, r *stocktest.Replica) {
 	key, owner := "", ""
 	for _, n := range r.Set.Redlock {
 		keys, err := n.Client.Keys(t.Context(), r.Backends.Lockers.Prefix+"lock:redlock:*").Result()
-		if err != nil {
-			t.Fatalf("%s: KEYS: %v", n.Name, err)
-		}
+		testkit.Mustf(t, err, "%s: KEYS", n.Name)
 		if len(keys) == 1 {
 			key, owner = keys[0], n.Client.Get(t.Context(), keys[0]).Val()
 		}
 	}
 	for _, n := range r.Set.Redlock {
-		if err := n.Client.SetNX(t.Context(), key, owner, r.Backends.Lockers.TTL).Err(); err != nil {
-			t.Fatalf("%s: SET NX: %v", n.Name, err)
-		}
+		testkit.Mustf(t, n.Client.SetNX(t.Context(), key, owner, r.Backends.Lockers.TTL).Err(), "%s: SET NX", n.Name)
 	}
 }
 
@@ -124,9 +120,7 @@ func forget(t *testing.T, r *stocktest.Replica, nodes ...int) {
 		if err != nil || len(keys) != 1 {
 			t.Fatalf("node %d holds %v, %v, want one lock", i, keys, err)
 		}
-		if err := c.Del(t.Context(), keys...).Err(); err != nil {
-			t.Fatalf("node %d: DEL: %v", i, err)
-		}
+		testkit.Mustf(t, c.Del(t.Context(), keys...).Err(), "node %d: DEL", i)
 	}
 }
 

@@ -52,9 +52,7 @@ var anyOrder = cmpopts.SortSlices(func(a, b string) bool { return a < b })
 func keysOf(t *testing.T, s *store.SQL, product int64) (stored, ordered []string) {
 	t.Helper()
 	f, err := s.Facts(t.Context(), product, true)
-	if err != nil {
-		t.Fatalf("Facts(%d): %v", product, err)
-	}
+	testkit.Mustf(t, err, "Facts(%d)", product)
 	for _, k := range f.Keys {
 		stored = append(stored, string(k.Key))
 	}

@@ -37,9 +37,7 @@ var (
 
 func resetEtcd(t *testing.T, e *store.Etcd, product, stock int64, segments int) {
 	t.Helper()
-	if err := e.Reset(t.Context(), product, stock, segments); err != nil {
-		t.Fatalf("Reset(%d, %d, %d): %v", product, stock, segments, err)
-	}
+	testkit.Mustf(t, e.Reset(t.Context(), product, stock, segments), "Reset(%d, %d, %d)", product, stock, segments)
 }
 
 func wantFacts(t *testing.T, e *store.Etcd, product int64, want ledger.Facts) {

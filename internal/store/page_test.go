@@ -109,9 +109,7 @@ func sellUntil(t *testing.T, s shelf, product int64, from, to int, left int64) i
 	t.Helper()
 	for n := from; n < to; n++ {
 		left -= int64(1 + n%3)
-		if err := s.sell(t.Context(), nth(n, product, left)); err != nil {
-			t.Fatalf("order %d: %v", n, err)
-		}
+		testkit.Mustf(t, s.sell(t.Context(), nth(n, product, left)), "order %d", n)
 	}
 	return left
 }

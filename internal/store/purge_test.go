@@ -25,9 +25,7 @@ func TestPurgeRedis(t *testing.T) {
 		keep := 24 * time.Hour
 		sell := func() store.Sold {
 			got, err := r.Sell(t.Context(), sale("a", "k", 1))
-			if err != nil {
-				t.Fatalf("Sell() = %v", err)
-			}
+			testkit.Mustf(t, err, "Sell()")
 			return got
 		}
 		purged := int64(0)

@@ -47,9 +47,7 @@ func noKeys(int) []string { return nil }
 
 func reset(t *testing.T, r *store.Redis, product, stock int64, segments int) {
 	t.Helper()
-	if err := r.Reset(t.Context(), product, stock, segments, noKeys); err != nil {
-		t.Fatalf("Reset(%d, %d, %d): %v", product, stock, segments, err)
-	}
+	testkit.Mustf(t, r.Reset(t.Context(), product, stock, segments, noKeys), "Reset(%d, %d, %d)", product, stock, segments)
 }
 
 func someOrder(id string, product int64) ledger.Order {

@@ -79,9 +79,7 @@ func take(t *testing.T, product int64, err error) func(*store.Tx) error {
 
 func resetSQL(t *testing.T, s *store.SQL, product, stock int64, segments int) {
 	t.Helper()
-	if err := s.Reset(t.Context(), product, stock, segments); err != nil {
-		t.Fatalf("Reset(%d, %d, %d): %v", product, stock, segments, err)
-	}
+	testkit.Mustf(t, s.Reset(t.Context(), product, stock, segments), "Reset(%d, %d, %d)", product, stock, segments)
 }
 
 func inTx(t *testing.T, s *store.SQL, body func(*store.Tx) error) error {
@@ -92,17 +90,13 @@ func inTx(t *testing.T, s *store.SQL, body func(*store.Tx) error) error {
 // do runs a transaction that must succeed.
 func do(t *testing.T, s *store.SQL, body func(*store.Tx) error) {
 	t.Helper()
-	if err := inTx(t, s, body); err != nil {
-		t.Fatalf("Tx() = %v, want nil", err)
-	}
+	testkit.Mustf(t, inTx(t, s, body), "Tx()")
 }
 
 func stockOf(t *testing.T, s *store.SQL, product int64) int64 {
 	t.Helper()
 	f, err := s.Facts(t.Context(), product, false)
-	if err != nil {
-		t.Fatalf("Facts(%d): %v", product, err)
-	}
+	testkit.Mustf(t, err, "Facts(%d)", product)
 	return f.Stock
 }
 

@@ -168,9 +168,7 @@ func TestGRPCHoldsStreams(t *testing.T) {
 		t.Errorf("unanswered: %v", p.Unanswered())
 	}
 	answer.Pass()
-	if err := <-done["answer"]; err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, <-done["answer"])
 	command.Pass()
 	if err := <-done["command"]; err != nil || there("command") != 1 {
 		t.Errorf("the held command: %v, %d", err, there("command"))

@@ -83,9 +83,7 @@ func newProxy(t *testing.T, addr string, codec wire.Codec) *wire.Proxy {
 	p, err := wire.NewProxy("server", addr, codec)
 	testkit.Must(t, err)
 	t.Cleanup(func() {
-		if err := p.Err(); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, p.Err())
 		p.Close()
 	})
 	return p
@@ -300,13 +298,9 @@ func TestEveryAndCancel(t *testing.T) {
 	}
 	every.Cancel() // where something is held it lets it go
 	for range 3 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, <-done)
 	}
-	if err := p.far.Incr(t.Context(), p.prefix+"n").Err(); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, p.far.Incr(t.Context(), p.prefix+"n").Err())
 }
 
 // While a proxy is severed nothing passes and new connections hear nothing; then all of them are reset.

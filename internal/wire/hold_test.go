@@ -46,9 +46,7 @@ func TestTurn(t *testing.T) {
 		if err := <-answered; err != nil && !errors.Is(err, redis.Nil) {
 			t.Fatalf("round %d: GET = %v, want its answer", round, err)
 		}
-		if err := <-ended; err != nil {
-			t.Fatalf("round %d: the command after the answer went to a connection that had ended: %v", round, err)
-		}
+		testkit.Mustf(t, <-ended, "round %d: the command after the answer went to a connection that had ended", round)
 	}
 	if first, second := p.near.Exists(t.Context(), stock).Val(), other.Exists(t.Context(), stock).Val(); first != 0 ||
 		second != 1 {

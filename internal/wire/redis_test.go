@@ -144,9 +144,7 @@ func TestRedisTransaction(t *testing.T) {
 		t.Error("a part of the transaction has happened")
 	}
 	h.Pass()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, <-done)
 	if n := p.near.Exists(ctx, a, p.prefix+"b").Val(); n != 2 || len(p.Unanswered()) != 0 {
 		t.Errorf("%d of 2 keys, unanswered %v", n, p.Unanswered())
 	}

@@ -100,9 +100,7 @@ func (s *story) compare() {
 		want := strings.Join(s.lines, "\n") + "\n"
 		if *update {
 			err = os.WriteFile(name, []byte(string(text[:at[2]])+want+string(text[at[3]:])), 0o644)
-			if err != nil {
-				s.Error(err)
-			}
+			testkit.Check(s, err)
 			continue
 		}
 		if diff := cmp.Diff(want, string(text[at[2]:at[3]])); diff != "" {

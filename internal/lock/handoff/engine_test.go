@@ -302,9 +302,7 @@ func TestEngineLostAnswers(t *testing.T) {
 			for n := range int64(3) { // of an acquire, then of a release, all but the last
 				lost.Left.Store(n)
 				lease, err := l.Acquire(t.Context(), key)
-				if err != nil {
-					t.Fatalf("Acquire with %d answers lost = %v", n, err)
-				}
+				testkit.Mustf(t, err, "Acquire with %d answers lost", n)
 				locktest.WantBusy(t, other, key, "while it is held")
 				lost.Left.Store(n)
 				testkit.Is(t, lease.Release(t.Context()), nil, "Release with %d answers lost", n)

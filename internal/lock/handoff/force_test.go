@@ -20,9 +20,7 @@ import (
 func inspect(t *testing.T, e *handoff.Engine, key string) handoff.Inspection {
 	t.Helper()
 	found, err := e.Inspect(t.Context(), key)
-	if err != nil {
-		t.Fatalf("Inspect: %v", err)
-	}
+	testkit.Mustf(t, err, "Inspect")
 	return found
 }
 
@@ -134,9 +132,7 @@ func TestEngineInspectUnavailable(t *testing.T) {
 func force(t *testing.T, e *handoff.Engine, key string, evicted int) handoff.Forced {
 	t.Helper()
 	forced, err := e.ForceRelease(t.Context(), key)
-	if err != nil {
-		t.Fatalf("ForceRelease: %v", err)
-	}
+	testkit.Mustf(t, err, "ForceRelease")
 	if len(forced.Evicted) != evicted || (forced.Fence > 0) != (evicted > 0) {
 		t.Fatalf("ForceRelease = %+v, want %d evicted", forced, evicted)
 	}

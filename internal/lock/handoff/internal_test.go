@@ -160,9 +160,7 @@ func sharded(t *testing.T, c *redis.Client, ttl time.Duration) *Engine {
 	testkit.Must(t, err)
 	e.server.publish = "SPUBLISH"
 	t.Cleanup(func() {
-		if err := errors.Join(e.Close(context.Background()), c.Close()); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, errors.Join(e.Close(context.Background()), c.Close()))
 	})
 	return e
 }

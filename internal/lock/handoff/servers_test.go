@@ -202,9 +202,7 @@ func fill(t *testing.T, c *redis.Client) {
 	}
 	used := c.InfoMap(t.Context(), "memory").Item("Memory", "used_memory")
 	n, err := strconv.Atoi(used)
-	if err != nil {
-		t.Fatalf("used_memory %q: %v", used, err)
-	}
+	testkit.Mustf(t, err, "used_memory %q", used)
 	testkit.Must(t, c.ConfigSet(t.Context(), "maxmemory", strconv.Itoa(n/2)).Err())
 }
 
@@ -503,9 +501,7 @@ func TestEngineClusterDoesNotAnswer(t *testing.T) {
 		t.Errorf("Acquire = %v, want DeadlineExceeded", err)
 	}
 	_ = l.Close()
-	if err := errors.Join(e.Close(t.Context()), c.Close()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, errors.Join(e.Close(t.Context()), c.Close()))
 }
 
 // clusterPair are two processes on a cluster, its nodes, and keys of several slots of the first one.

@@ -52,9 +52,7 @@ func TestWatchdogRenews(t *testing.T) {
 				t.Fatalf("TTL %s left: not renewed every third of it", left)
 			}
 		}
-		if err := context.Cause(lease.Context()); err != nil {
-			t.Fatalf("lease ended: %v", err)
-		}
+		testkit.Mustf(t, context.Cause(lease.Context()), "lease ended")
 		locktest.Release(t, lease)
 		time.Sleep(locktest.TTL)
 		if m.Exists("k") {

@@ -38,9 +38,7 @@ func TestMultiEndsWithAnyOfItsLeases(t *testing.T) {
 				multi, err := lock.AcquireAll(t.Context(), textbook.NewWatchdog(c, locktest.TTL, nil, nil), "a", "b", "c")
 				testkit.Must(t, err)
 				time.Sleep(2 * locktest.TTL)
-				if err := multi.Context().Err(); err != nil {
-					t.Fatalf("ended while all were renewed: %v", err)
-				}
+				testkit.Mustf(t, multi.Context().Err(), "ended while all were renewed")
 				server.Del(lost)
 				locktest.WantLost(t, multi, 0)
 				locktest.ReleaseLost(t, multi, "Release")
@@ -77,9 +75,7 @@ func TestMultiCarriesAllItsLeases(t *testing.T) {
 		outer, err := lock.AcquireAll(t.Context(), l, "a", "b")
 		testkit.Must(t, err)
 		inner, err := lock.AcquireAll(lock.WithReentry(lock.WithWait(outer.Context(), 0)), l, "b", "a")
-		if err != nil {
-			t.Fatalf("re-entry = %v", err)
-		}
+		testkit.Mustf(t, err, "re-entry")
 		for _, m := range []*lock.Multi{inner, outer} {
 			locktest.Release(t, m)
 		}

@@ -172,9 +172,7 @@ func kafkaResetInTheMiddle(t *testing.T, h *stocktest.Harness) {
 	go func() { set <- h.Replicas[1].SetStock(t.Context(), product, 3, 0) }()
 	time.Sleep(100 * time.Millisecond) // most likely it waits for the row now; if not, it comes later, to the same effect
 	resume()
-	if err := <-set; err != nil {
-		t.Fatalf("SetStock() = %v, want nil", err)
-	}
+	testkit.Mustf(t, <-set, "SetStock()")
 	if r := deducted(); r.Err != nil {
 		t.Errorf("Deduct() before the reset = %v, want nil", r.Err)
 	}
@@ -347,9 +345,7 @@ func TestKafkaNoAnswer(t *testing.T) {
 		_, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, "")
 		return err
 	}
-	if err := deduct(); err != nil {
-		t.Fatalf("Deduct() = %v, want nil", err)
-	}
+	testkit.Mustf(t, deduct(), "Deduct()")
 	var held atomic.Bool
 	broker.Cluster.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 		broker.Cluster.KeepControl()

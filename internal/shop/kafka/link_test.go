@@ -45,9 +45,7 @@ func TestKafkaAnswerBeforeAcknowledgement(t *testing.T) {
 				m := requests[0]
 				answer := &kgo.Record{Topic: topicOf(h.Replicas[0], "answers"), Partition: m.replyTo,
 					Value: fmt.Appendf(nil, `{"id":%q,"error":"segmented"}`, m.id)}
-				if err := other.ProduceSync(t.Context(), answer).FirstErr(); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, other.ProduceSync(t.Context(), answer).FirstErr())
 				<-answered
 			})
 		}

@@ -56,9 +56,7 @@ func readHolds(t *testing.T, file string) []hold {
 	last := map[string]hold{}
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var h hold
-		if err := json.Unmarshal(lines.Bytes(), &h); err != nil {
-			t.Fatalf("%s: %v", lines.Text(), err)
-		}
+		testkit.Mustf(t, json.Unmarshal(lines.Bytes(), &h), "%s", lines.Text())
 		h.To = max(h.To, h.From)
 		last[h.ID] = h
 	}
