@@ -178,6 +178,9 @@ func TestHoldsMutants(t *testing.T) {
 			return i >= 0
 		}
 	}
+	cancel := func(s *holdRun, h *api.ReservationRow) { // is answered
+		s.ops = append(s.ops, HoldOp{Kind: Cancel, Outcome: OK, HoldID: h.ReservationID, Call: 9e9, Return: 9e9})
+	}
 	for name, m := range map[string]struct {
 		letter, says string
 		harm         harm
@@ -213,10 +216,24 @@ func TestHoldsMutants(t *testing.T) {
 		"an acknowledged hold is gone": {"A", "not there", acknowledged(Reserve, func(op *HoldOp) {
 			op.HoldID = "another"
 		})},
-		"an acknowledged cancellation is gone": {"A", "still held or sold", row(confirmed,
-			func(s *holdRun, h *api.ReservationRow) {
-				s.ops = append(s.ops, HoldOp{Kind: Cancel, Outcome: OK, HoldID: h.ReservationID, Call: 9e9, Return: 9e9})
-			})},
+		"an acknowledged cancellation is gone":       {"A", "not executed", row(confirmed, cancel)},
+		"an acknowledged cancellation was an expiry": {"A", "not executed", row(expired, cancel)},
+		"a key holds twice": {"D", "two reservations", func(s *holdRun) bool {
+			for i := range s.book.Rows[:min(2, len(s.book.Rows))] {
+				s.book.Rows[i].Key = "k"
+			}
+			return len(s.book.Rows) > 1
+		}},
+		"a key is answered two holds": {"D", "two reservations", func(s *holdRun) bool {
+			n := 0
+			for i, op := range s.ops {
+				if op.Kind == Reserve && op.Outcome == OK && n < 2 {
+					s.ops[i].Key = "k"
+					n++
+				}
+			}
+			return n > 1
+		}},
 		"refunded and sold": {"D", "refund", acknowledged(Confirm, func(op *HoldOp) {
 			op.Outcome, op.Refund = Refused, true
 		})},

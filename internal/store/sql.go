@@ -29,6 +29,7 @@ type SQL struct {
 	q      queries
 	looks  looks
 	way    func(mode string) Way
+	places unitPlaces
 
 	rowWait time.Duration // the longest wait for a row
 	commits time.Duration // the time limit of a COMMIT
@@ -103,7 +104,7 @@ func (s *SQL) Tx(ctx context.Context, isolation sql.IsolationLevel, body func(*T
 		if err != nil {
 			return statementError(err)
 		}
-		return s.finish(ctx, c, body)
+		return s.finish(ctx, c, false, body)
 	}
 	tx := s.db.WithContext(ctx).Begin()
 	if tx.Error != nil {
@@ -115,7 +116,11 @@ func (s *SQL) Tx(ctx context.Context, isolation sql.IsolationLevel, body func(*T
 			tx.Rollback() // its own failure closes the connection, and the server rolls back
 		}
 	}()
-	if err := body(&Tx{ctx: ctx, conn: tx.Statement.ConnPool, q: &s.q}); err != nil {
+	t := Tx{ctx: ctx, conn: tx.Statement.ConnPool, q: &s.q, places: &s.places}
+	if err := body(&t); err != nil {
+		return err
+	}
+	if err := t.send(); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
