@@ -104,9 +104,8 @@ func TestLinks(t *testing.T) {
 
 func wantExists(t *testing.T, doc, path string) {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(root, path)); err != nil {
-		t.Errorf("%s: %v", doc, err)
-	}
+	_, err := os.Stat(filepath.Join(root, path))
+	testkit.Is(t, err, nil, "%s", doc)
 }
 
 var (

@@ -71,9 +71,8 @@ func (u userServers) hold(prefix string) {
 		_ = errors.Join(etcd.Close(), zookeeper.Close(), consul.Close())
 	})
 	for _, l := range []lock.Locker{textbook.NewRedlock(o, nil), etcd, zookeeper, consul} {
-		if _, err := l.Acquire(u.t.Context(), prefix+"lock:{101}"); err != nil {
-			u.t.Fatalf("%T: %v", l, err)
-		}
+		_, err := l.Acquire(u.t.Context(), prefix+"lock:{101}")
+		testkit.Mustf(u.t, err, "%T", l)
 	}
 }
 

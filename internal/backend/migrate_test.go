@@ -117,9 +117,8 @@ func TestMigrateRefusesForeignTables(t *testing.T) {
 			exec(t, db, "DROP TABLE "+table)
 		}
 		db := open(t, dsn)
-		if _, err := backend.Migrate(t.Context(), db); err != nil {
-			t.Errorf("Migrate() once they are gone = %v, want nil", err)
-		}
+		_, err := backend.Migrate(t.Context(), db)
+		testkit.Is(t, err, nil, "Migrate() once they are gone")
 		testkit.Is(t, backend.DropTables(t.Context(), db), nil, "DropTables()")
 		for _, table := range append([]string{"lastitem_migrations"}, backend.Tables...) {
 			if err := db.Exec("SELECT 1 FROM " + table).Error; err == nil {
@@ -156,9 +155,8 @@ func TestMigrateLongDatabaseName(t *testing.T) {
 	if end < start {
 		end = len(dsn)
 	}
-	if _, err := backend.Migrate(t.Context(), open(t, dsn[:start+1]+name+dsn[end:])); err != nil {
-		t.Errorf("Migrate() of a database with a name of %d characters = %v, want nil", len(name), err)
-	}
+	_, err := backend.Migrate(t.Context(), open(t, dsn[:start+1]+name+dsn[end:]))
+	testkit.Is(t, err, nil, "Migrate() of a database with a name of %d characters", len(name))
 }
 
 // What a database records must be the first of this program's migrations, by number and name; else nothing is changed,

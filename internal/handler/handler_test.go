@@ -246,9 +246,8 @@ func TestNewRefusesBadOptions(t *testing.T) {
 			t.Errorf("%s: New() = nil error", name)
 		}
 	}
-	if _, err := New(good); err != nil {
-		t.Errorf("New(good) = %v", err)
-	}
+	_, err := New(good)
+	testkit.Is(t, err, nil, "New(good)")
 }
 
 func TestRouting(t *testing.T) {

@@ -232,9 +232,8 @@ func TestLastCommandIsWaitedFor(t *testing.T) {
 	s := startStack(t, Options{Backend: Embedded, Only: []string{Redis}, LastCommand: []string{"leave", file}})
 	s.procs.keeper.patience -= keeperPatience
 	testkit.Check(t, s.Close())
-	if _, err := os.Stat(file); err != nil {
-		t.Errorf("the last command had not ended when Close returned: %v", err)
-	}
+	_, err := os.Stat(file)
+	testkit.Is(t, err, nil, "the last command had not ended when Close returned")
 }
 
 // TestPortCollision takes the port between the choice and the start, once.

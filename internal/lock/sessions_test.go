@@ -114,14 +114,12 @@ func TestSessionsBoundTheirCleanups(t *testing.T) {
 				}
 			})
 		}
-		if _, err := p.Get(t.Context()); !errors.Is(err, ErrUnavailable) {
-			t.Errorf("Get with %d pending cleanups = %v, want ErrUnavailable", mostCleanups, err)
-		}
+		_, err := p.Get(t.Context())
+		testkit.IsError(t, err, ErrUnavailable, "Get with %d pending cleanups", mostCleanups)
 		close(healed)
 		time.Sleep(time.Second)
-		if _, err := p.Get(t.Context()); err != nil {
-			t.Errorf("Get afterwards = %v", err)
-		}
+		_, err = p.Get(t.Context())
+		testkit.Is(t, err, nil, "Get afterwards")
 	})
 }
 
@@ -167,9 +165,8 @@ func TestSessionsFailTogether(t *testing.T) {
 		var all sync.WaitGroup
 		for range 10 {
 			all.Go(func() {
-				if _, err := p.Get(t.Context()); !errors.Is(err, ErrUnavailable) {
-					t.Errorf("get = %v, want ErrUnavailable", err)
-				}
+				_, err := p.Get(t.Context())
+				testkit.IsError(t, err, ErrUnavailable, "get")
 			})
 		}
 		all.Wait()

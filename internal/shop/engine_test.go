@@ -188,9 +188,8 @@ func TestNothingBeginsAfterTheAnswer(t *testing.T) {
 			began <- stock.Begin(ctx)
 			return stock.Receipt{}, nil
 		})
-		if _, err := s.Deduct(t.Context(), "mutex", stocktest.Request(101, 1, "")); !errors.Is(err, stock.ErrUnavailable) {
-			t.Errorf("Deduct() = %v, want ErrUnavailable", err)
-		}
+		_, err := s.Deduct(t.Context(), "mutex", stocktest.Request(101, 1, ""))
+		testkit.IsError(t, err, stock.ErrUnavailable, "Deduct()")
 		if err := s.Close(t.Context()); err != nil { // waits for it
 			t.Error(err)
 		}

@@ -65,9 +65,8 @@ func TestNewChecksItsModes(t *testing.T) {
 	t.Parallel()
 	m := stock.Modes()[0]
 	m.Name = "nobody"
-	if _, err := shop.New(shop.Backends{}, shop.Options{}, []stock.Mode{m}); err != nil {
-		t.Errorf("New() without an essay = %v, want nil", err)
-	}
+	_, err := shop.New(shop.Backends{}, shop.Options{}, []stock.Mode{m})
+	testkit.Is(t, err, nil, "New() without an essay")
 	if _, err := shop.New(shop.Backends{}, shop.Options{}, []stock.Mode{m, m}); err == nil {
 		t.Error("New() with a mode twice = nil, want an error")
 	}
@@ -123,10 +122,8 @@ func TestUnavailableModes(t *testing.T) {
 			if why == "" {
 				continue
 			}
-			if _, err := shop.Deduct(t.Context(), mode, stocktest.Request(1, 1, "k")); !errors.Is(err,
-				stock.ErrModeUnavailable) {
-				t.Errorf("%s: Deduct() by %s = %v, want ErrModeUnavailable", name, mode, err)
-			}
+			_, err = shop.Deduct(t.Context(), mode, stocktest.Request(1, 1, "k"))
+			testkit.IsError(t, err, stock.ErrModeUnavailable, "%s: Deduct() by %s", name, mode)
 		}
 		if name != "redis" {
 			continue
@@ -280,9 +277,8 @@ func TestSetStockStartsAfresh(t *testing.T) {
 		for _, s := range []stock.Store{stock.Redis, stock.SQL} {
 			h.WantBooks(t, product, s, stocktest.Books{Initial: 4, Stock: 4})
 		}
-		if _, err := a.Ledger(t.Context(), product+1000); !errors.Is(err, stock.ErrUnknownProduct) {
-			t.Errorf("Ledger() of a product that nobody made = %v, want ErrUnknownProduct", err)
-		}
+		_, err := a.Ledger(t.Context(), product+1000)
+		testkit.IsError(t, err, stock.ErrUnknownProduct, "Ledger() of a product that nobody made")
 	})
 }
 

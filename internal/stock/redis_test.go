@@ -108,9 +108,8 @@ func TestIdempotentCart(t *testing.T) {
 		if diff := cmp.Diff(stock.Receipt{Stored: first.Stored, Replayed: true}, again); err != nil || diff != "" {
 			t.Errorf("the same lines in another order: %v (-want +got):\n%s", err, diff)
 		}
-		if _, err := send("sale", item(p, 3), item(q, 2)); !errors.Is(err, stock.ErrKeyReused) {
-			t.Errorf("another quantity under the same key = %v, want ErrKeyReused", err)
-		}
+		_, err = send("sale", item(p, 3), item(q, 2))
+		testkit.IsError(t, err, stock.ErrKeyReused, "another quantity under the same key")
 		refused, err := send("refusal", item(p, 1), item(q, 9))
 		if !errors.Is(err, stock.ErrSoldOut) || refused.Stored == nil {
 			t.Fatalf("Deduct() of more than there is = %+v, %v, want ErrSoldOut and a stored answer", refused, err)

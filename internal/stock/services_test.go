@@ -25,9 +25,8 @@ var sessionEnds = map[string]func(t *testing.T, a *stocktest.Replica){
 		if err != nil || len(kv) != 1 || kv[0].Session == "" {
 			t.Fatalf("the locks in Consul are %v, %v, want one that is held", kv, err)
 		}
-		if _, err := a.Set.Consul.Session().Destroy(kv[0].Session, nil); err != nil {
-			t.Fatalf("destroy the session: %v", err)
-		}
+		_, err = a.Set.Consul.Session().Destroy(kv[0].Session, nil)
+		testkit.Mustf(t, err, "destroy the session")
 	},
 }
 
@@ -37,9 +36,8 @@ func revokeLease(t *testing.T, a *stocktest.Replica) {
 	if err != nil || len(res.Kvs) != 1 {
 		t.Fatalf("the locks in etcd are %v, %v, want one", res, err)
 	}
-	if _, err := a.Set.Etcd.Revoke(t.Context(), clientv3.LeaseID(res.Kvs[0].Lease)); err != nil {
-		t.Fatalf("revoke the lease: %v", err)
-	}
+	_, err = a.Set.Etcd.Revoke(t.Context(), clientv3.LeaseID(res.Kvs[0].Lease))
+	testkit.Mustf(t, err, "revoke the lease")
 }
 
 // overtaken has A stop after its read with the lock held, ends A's lock, and lets B deduct one unit.
@@ -51,9 +49,8 @@ func overtaken(t *testing.T, h *stocktest.Harness, mode string, s stock.Store, p
 	end()
 	req := stocktest.Request(product, 1, "b")
 	req.Store, req.Wait = s, stocktest.Patience
-	if _, err := b.Shop.Deduct(t.Context(), mode, req); err != nil {
-		t.Fatalf("B's Deduct() once A's lock has ended = %v, want nil", err)
-	}
+	_, err := b.Shop.Deduct(t.Context(), mode, req)
+	testkit.Mustf(t, err, "B's Deduct() once A's lock has ended")
 	return first
 }
 

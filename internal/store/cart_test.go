@@ -40,9 +40,8 @@ func cart(t *testing.T, s *store.SQL, id, key string, products ...int64) {
 // purgeAllKeys purges the keys of all carts so far; their orders stay.
 func purgeAllKeys(t *testing.T, s *store.SQL) {
 	t.Helper()
-	if _, err := s.Purge(t.Context(), time.Hour); err != nil {
-		t.Fatalf("Purge() = %v", err)
-	}
+	_, err := s.Purge(t.Context(), time.Hour)
+	testkit.Mustf(t, err, "Purge()")
 }
 
 // anyOrder: the rows were made in the same microsecond.
@@ -305,12 +304,10 @@ func TestSQLReadForUpdate(t *testing.T) {
 	if row, _, err := read(t.Context(), 1, longTime); err != nil || row.Stock != 5 {
 		t.Errorf("ReadForUpdate() once it is free = %+v, %v, want 5", row, err)
 	}
-	if _, _, err := read(t.Context(), 2, 0); !errors.Is(err, store.ErrSegmented) {
-		t.Errorf("ReadForUpdate() of a segmented product = %v, want ErrSegmented", err)
-	}
-	if _, _, err := read(t.Context(), 3, longTime); !errors.Is(err, store.ErrUnknownProduct) {
-		t.Errorf("ReadForUpdate() of a product that nobody made = %v, want ErrUnknownProduct", err)
-	}
+	_, _, err := read(t.Context(), 2, 0)
+	testkit.IsError(t, err, store.ErrSegmented, "ReadForUpdate() of a segmented product")
+	_, _, err = read(t.Context(), 3, longTime)
+	testkit.IsError(t, err, store.ErrUnknownProduct, "ReadForUpdate() of a product that nobody made")
 }
 
 // longTime is longer than any wait of these tests may take.

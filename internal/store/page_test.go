@@ -154,9 +154,8 @@ func count(from, to int) (n []int) {
 // A snapshot counts all rows and carries the first; the pages after it carry the others, each once, and no later ones.
 func TestPages(t *testing.T) {
 	onEachShelf(t, func(t *testing.T, s shelf) {
-		if _, _, err := s.Snapshot(t.Context(), 1, ledger.Want{Orders: 7}); !errors.Is(err, store.ErrUnknownProduct) {
-			t.Errorf("Snapshot() of a product that nobody made = %v, want ErrUnknownProduct", err)
-		}
+		_, _, err := s.Snapshot(t.Context(), 1, ledger.Want{Orders: 7})
+		testkit.IsError(t, err, store.ErrUnknownProduct, "Snapshot() of a product that nobody made")
 		s.reset(t, 1, 1000)
 		s.reset(t, 2, 1000)
 		if f, p, err := s.Snapshot(t.Context(), 1, ledger.Want{Orders: 7}); err != nil || f.Initial != 1000 ||
@@ -317,9 +316,8 @@ func TestRedisPagesOfAnotherRun(t *testing.T) {
 			}
 		}
 		for _, bad := range []ledger.Position{{Order: "x", Until: "3"}, {Order: "1", Until: ""}, {Order: "-1", Until: "3"}} {
-			if _, _, err := r.Page(t.Context(), 1, bad, ledger.Want{Orders: 3}); !errors.Is(err, store.ErrPosition) {
-				t.Errorf("Page(%+v) = %v, want ErrPosition", bad, err)
-			}
+			_, _, err := r.Page(t.Context(), 1, bad, ledger.Want{Orders: 3})
+			testkit.IsError(t, err, store.ErrPosition, "Page(%+v)", bad)
 		}
 	})
 }
@@ -440,9 +438,8 @@ func TestRedisSetAgainWhileRead(t *testing.T) {
 		testkit.Must(t, err)
 		again := func() {
 			reset(t, r, 1, 500, 0)
-			if _, err := r.Sell(t.Context(), sale("new", "", 1)); err != nil {
-				t.Error(err)
-			}
+			_, err := r.Sell(t.Context(), sale("new", "", 1))
+			testkit.Check(t, err)
 		}
 		h.then = again
 		err = r.Scan(t.Context(), 1, func(f *ledger.Snapshot) error {

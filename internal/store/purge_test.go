@@ -64,13 +64,11 @@ func TestPurgeRedis(t *testing.T) {
 func TestPurgeRedisYoungAnswers(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
 		reset(t, r, 1, 5, 0)
-		if _, err := r.Sell(t.Context(), sale("a", "k", 1)); err != nil {
-			t.Fatalf("Sell() = %v", err)
-		}
+		_, err := r.Sell(t.Context(), sale("a", "k", 1))
+		testkit.Mustf(t, err, "Sell()")
 		testkit.Until(t, "older part of the answers", func() bool {
-			if _, err := r.Purge(t.Context(), time.Millisecond); err != nil {
-				t.Fatalf("Purge() = %v", err)
-			}
+			_, err := r.Purge(t.Context(), time.Millisecond)
+			testkit.Mustf(t, err, "Purge()")
 			return s.Client.HExists(t.Context(), s.Prefix+"answers-old:{1}", "k").Val()
 		})
 		if got, err := r.Sell(t.Context(), sale("b", "k", 1)); err != nil || !got.Earlier {

@@ -60,9 +60,8 @@ func someOrder(id string, product int64) ledger.Order {
 
 func TestRedisReadsWhatItWrote(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
-		if _, err := r.Read(t.Context(), 1); !errors.Is(err, store.ErrUnknownProduct) {
-			t.Errorf("Read() of a product that nobody made = %v, want ErrUnknownProduct", err)
-		}
+		_, err := r.Read(t.Context(), 1)
+		testkit.IsError(t, err, store.ErrUnknownProduct, "Read() of a product that nobody made")
 		reset(t, r, 1, 5, 0)
 		testkit.Is(t, r.Set(t.Context(), 1, -3), nil, "Set()")
 		if n, err := r.Read(t.Context(), 1); n != -3 || err != nil {
@@ -99,9 +98,8 @@ func TestRedisSplitsIntoSegments(t *testing.T) {
 			if diff := cmp.Diff(c.want, counts); err != nil || !split || diff != "" {
 				t.Errorf("%d in %d segments: split %t, %v (-want +got):\n%s", c.stock, c.segments, split, err, diff)
 			}
-			if _, err := r.Read(t.Context(), 1); !errors.Is(err, store.ErrSegmented) {
-				t.Errorf("Read() of a segmented product = %v, want ErrSegmented", err)
-			}
+			_, err = r.Read(t.Context(), 1)
+			testkit.IsError(t, err, store.ErrSegmented, "Read() of a segmented product")
 			f, err := r.Facts(t.Context(), 1, false)
 			if err != nil || f.Initial != c.stock || f.Stock != c.stock || !cmp.Equal(f.Segments, c.want) {
 				t.Errorf("Facts() = %+v, %v, want %d in %v", f, err, c.stock, c.want)
@@ -187,13 +185,11 @@ func TestRedisDamagedData(t *testing.T) {
 		} {
 			reset(t, r, 1, 8, 2)
 			damage(t.Context(), s.Client, s.Prefix)
-			if _, err := r.Facts(t.Context(), 1, true); !errors.Is(err, store.ErrUnavailable) {
-				t.Errorf("%s: Facts() = %v, want ErrUnavailable", name, err)
-			}
+			_, err := r.Facts(t.Context(), 1, true)
+			testkit.IsError(t, err, store.ErrUnavailable, "%s: Facts()", name)
 			reset(t, r, 1, 8, 2)
-			if _, err := r.Facts(t.Context(), 1, true); err != nil {
-				t.Errorf("%s: Facts() after a reset = %v, want nil", name, err)
-			}
+			_, err = r.Facts(t.Context(), 1, true)
+			testkit.Is(t, err, nil, "%s: Facts() after a reset", name)
 		}
 	})
 }
@@ -236,9 +232,8 @@ func TestRedisLostReply(t *testing.T) {
 		reset(t, direct, 2, 6, 2)
 		p, client := behindGate(t, s)
 		through := store.NewRedis(client, s.Prefix)
-		if _, err := through.Read(t.Context(), 1); err != nil {
-			t.Fatalf("Read() through the proxy = %v", err)
-		}
+		_, err := through.Read(t.Context(), 1)
+		testkit.Mustf(t, err, "Read() through the proxy")
 		lost := cut(t, p, c.pattern)
 		if err := c.write(t.Context(), through); !errors.Is(err, store.ErrUnknown) || !wasCut(lost) {
 			t.Errorf("%s, cut off: %t = %v, want ErrUnknown", name, wasCut(lost), err)

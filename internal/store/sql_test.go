@@ -33,9 +33,8 @@ func openSet(t *testing.T, dsn string, conns int) *backend.Set {
 	set, err := backend.Open(backend.Config{SQL: dsn, Conns: conns, Health: backend.Health{Every: -1}})
 	testkit.Must(t, err)
 	t.Cleanup(func() { set.Close() })
-	if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
-		t.Fatalf("Migrate: %v", err)
-	}
+	_, err = backend.Migrate(t.Context(), set.DB)
+	testkit.Mustf(t, err, "Migrate")
 	return set
 }
 
@@ -152,12 +151,10 @@ func TestSQLTakeAt(t *testing.T) {
 
 func TestSQLFactsAndReset(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *store.SQL) {
-		if _, err := s.Facts(t.Context(), 1, true); !errors.Is(err, store.ErrUnknownProduct) {
-			t.Errorf("Facts() of a product that nobody made = %v, want ErrUnknownProduct", err)
-		}
-		if _, err := s.Read(t.Context(), 1); !errors.Is(err, store.ErrUnknownProduct) {
-			t.Errorf("Read() of a product that nobody made = %v, want ErrUnknownProduct", err)
-		}
+		_, err := s.Facts(t.Context(), 1, true)
+		testkit.IsError(t, err, store.ErrUnknownProduct, "Facts() of a product that nobody made")
+		_, err = s.Read(t.Context(), 1)
+		testkit.IsError(t, err, store.ErrUnknownProduct, "Read() of a product that nobody made")
 		resetSQL(t, s, 1, 5, 0)
 		resetSQL(t, s, 2, 7, 0)
 		a, b := someOrder("00000000-0000-7000-8000-00000000000a", 1), someOrder("00000000-0000-7000-8000-00000000000b", 1)
@@ -181,9 +178,8 @@ func TestSQLFactsAndReset(t *testing.T) {
 		if diff := cmp.Diff(want, after); err != nil || diff != "" {
 			t.Errorf("Facts() after Reset(): %v (-want +got):\n%s", err, diff)
 		}
-		if _, err := s.Read(t.Context(), 1); !errors.Is(err, store.ErrSegmented) {
-			t.Errorf("Read() of a segmented product = %v, want ErrSegmented", err)
-		}
+		_, err = s.Read(t.Context(), 1)
+		testkit.IsError(t, err, store.ErrSegmented, "Read() of a segmented product")
 		testkit.Is(t, stockOf(t, s, 2), 7, "stock of the other product")
 	})
 }

@@ -214,9 +214,8 @@ func TestGRPCCuts(t *testing.T) {
 	late.Pass()
 	testkit.Until(t, "the late write arrives", func() bool { return count("late") == 1 })
 	testkit.Until(t, "nothing is unanswered", func() bool { return len(p.Unanswered()) == 0 })
-	if _, err := far.Put(t.Context(), prefix+"last", "1"); err != nil {
-		t.Error(err)
-	}
+	_, err := far.Put(t.Context(), prefix+"last", "1")
+	testkit.Check(t, err)
 	reset := p.Add(wire.Rule{Match: puts(prefix + "reset")})
 	go func() { reached(t, reset); reset.Drop(true) }()
 	if _, err := far.Put(t.Context(), prefix+"reset", "1"); err == nil || count("reset") != 0 {

@@ -86,9 +86,8 @@ func mysqlProxy(t *testing.T, change func(*driver.Config)) (p *wire.Proxy, far, 
 func mustExec(t *testing.T, db *sql.DB, statements ...string) {
 	t.Helper()
 	for _, s := range statements {
-		if _, err := db.ExecContext(t.Context(), s); err != nil {
-			t.Fatalf("%.60s: %v", s, err)
-		}
+		_, err := db.ExecContext(t.Context(), s)
+		testkit.Mustf(t, err, "%.60s", s)
 	}
 }
 

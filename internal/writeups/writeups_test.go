@@ -227,9 +227,8 @@ func (s *story) mysql(tables []string, names ...string) []session {
 	testkit.Must(s, err)
 	s.Cleanup(func() { _ = db.Close() })
 	for _, statement := range tables {
-		if _, err := db.ExecContext(s.Context(), statement); err != nil {
-			s.Fatalf("%s: %v", statement, err)
-		}
+		_, err := db.ExecContext(s.Context(), statement)
+		testkit.Mustf(s, err, "%s", statement)
 	}
 	var all []session
 	for _, name := range names {

@@ -362,9 +362,8 @@ func TestZooKeeperRefusedCreate(t *testing.T) {
 	}
 	testkit.Must(t, err)
 	t.Cleanup(func() {
-		if _, err := see.SetACL(node, zk.WorldACL(zk.PermAll), -1); err != nil {
-			t.Error(err)
-		}
+		_, err := see.SetACL(node, zk.WorldACL(zk.PermAll), -1)
+		testkit.Check(t, err)
 	})
 	far, r := relayed(t, s)
 	l := zooKeeperLock(t, far, 30*time.Second)

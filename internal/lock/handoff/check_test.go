@@ -35,9 +35,8 @@ func TestEngineErrors(t *testing.T) {
 			}
 			refusal.Store(nil)
 			ages := lock.WithLease(t.Context(), 200*365*24*time.Hour)
-			if _, err := e.Fair().Acquire(ages, "k"); !errors.Is(err, lock.ErrLeaseTime) {
-				t.Errorf("Acquire for 200 years = %v, want ErrLeaseTime", err)
-			}
+			_, err = e.Fair().Acquire(ages, "k")
+			testkit.IsError(t, err, lock.ErrLeaseTime, "Acquire for 200 years")
 		})
 	}
 	if !errors.Is(handoff.ErrClosed, lock.ErrUnavailable) {

@@ -81,9 +81,8 @@ func TestEngineReentry(t *testing.T) {
 			t.Errorf("%v: re-entry cost %d commands", p, got)
 		}
 		released(t, inner)
-		if _, err := l.Acquire(lock.WithReentry(outer.Context()), key); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("%v: Acquire with a released lease's context = %v, want ErrLost", p, err)
-		}
+		_, err := l.Acquire(lock.WithReentry(outer.Context()), key)
+		testkit.IsError(t, err, lock.ErrLost, "%v: Acquire with a released lease's context", p)
 		nothingLeftOn(t, s, key)
 	}
 }
@@ -182,9 +181,8 @@ func TestEngineAcquireAfterLoss(t *testing.T) {
 		s.m.Del("k{1}")
 		<-s.held.Context().Done()
 		for _, when := range []string{"before", "after"} {
-			if _, err := s.ls[0].Acquire(lock.WithWait(job, 0), "k{1}"); !errors.Is(err, lock.ErrLost) {
-				t.Errorf("Acquire %s the release = %v, want ErrLost", when, err)
-			}
+			_, err := s.ls[0].Acquire(lock.WithWait(job, 0), "k{1}")
+			testkit.IsError(t, err, lock.ErrLost, "Acquire %s the release", when)
 			_ = s.held.Release(t.Context())
 		}
 	})

@@ -366,9 +366,8 @@ func TestEngineClose(t *testing.T) {
 			t.Error("the hold outlived its engine")
 		}
 		released(t, lease)
-		if _, err := e.Fair().Acquire(t.Context(), key); !errors.Is(err, handoff.ErrClosed) {
-			t.Errorf("Acquire after Close = %v, want ErrClosed", err)
-		}
+		_, err = e.Fair().Acquire(t.Context(), key)
+		testkit.IsError(t, err, handoff.ErrClosed, "Acquire after Close")
 		nothingLeftOn(t, s, key)
 	}
 }

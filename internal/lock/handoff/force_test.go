@@ -346,8 +346,7 @@ func TestForceReleaseOfAForeignOwner(t *testing.T) {
 		locktest.Warm(t, e.Handoff(), s.Prefix+"{1}")
 		wantExpiries(t, s)
 		testkit.Must(t, s.Client.LPush(t.Context(), s.Prefix+"list", "x").Err())
-		if _, err := e.ForceRelease(t.Context(), s.Prefix+"list"); !errors.Is(err, lock.ErrUnavailable) {
-			t.Errorf("ForceRelease of a list = %v, want ErrUnavailable", err)
-		}
+		_, err := e.ForceRelease(t.Context(), s.Prefix+"list")
+		testkit.IsError(t, err, lock.ErrUnavailable, "ForceRelease of a list")
 	})
 }

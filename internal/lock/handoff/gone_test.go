@@ -78,9 +78,8 @@ func TestEngineSomebodyGetsInSoon(t *testing.T) {
 		// a newcomer does not overtake: its acquire hands the lock to the first of the queue, before their next poll
 		"the lock is lost, and a newcomer tries": {handoff.Options{}, func(s *stage) <-chan lock.Lease {
 			s.m.Del("k{1}")
-			if _, err := s.ls[3].Acquire(lock.WithWait(s.Context(), 0), "k{1}"); !errors.Is(err, lock.ErrBusy) {
-				s.Errorf("the newcomer's Acquire = %v, want ErrBusy", err)
-			}
+			_, err := s.ls[3].Acquire(lock.WithWait(s.Context(), 0), "k{1}")
+			testkit.IsError(s, err, lock.ErrBusy, "the newcomer's Acquire")
 			synctest.Wait()
 			locktest.ReleaseLost(s.T, s.held, "Release of what was deleted")
 			return s.first

@@ -334,14 +334,12 @@ func TestLeaseTimeAndReentry(t *testing.T) {
 
 		renewed := locktest.Obtain(t, p.locker, p.key)
 		again := lock.WithReentry(lock.WithLease(renewed.Context(), time.Second))
-		if _, err := p.locker.Acquire(again, p.key); !errors.Is(err, lock.ErrLeaseTime) {
-			t.Errorf("re-entry with a lease time = %v, want ErrLeaseTime", err)
-		}
+		_, err := p.locker.Acquire(again, p.key)
+		testkit.IsError(t, err, lock.ErrLeaseTime, "re-entry with a lease time")
 		locktest.Release(t, renewed)
 		for _, d := range []time.Duration{-1, 0, 49 * time.Millisecond} {
-			if _, err := p.locker.Acquire(lock.WithLease(t.Context(), d), p.key); !errors.Is(err, lock.ErrLeaseTime) {
-				t.Errorf("Acquire with a lease time of %s = %v, want ErrLeaseTime", d, err)
-			}
+			_, err := p.locker.Acquire(lock.WithLease(t.Context(), d), p.key)
+			testkit.IsError(t, err, lock.ErrLeaseTime, "Acquire with a lease time of %s", d)
 		}
 	})
 }

@@ -497,9 +497,8 @@ func TestEngineClusterDoesNotAnswer(t *testing.T) {
 	testkit.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if _, err := failedAcquire(ctx, t, e.Fair(), "k"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Acquire = %v, want DeadlineExceeded", err)
-	}
+	_, err = failedAcquire(ctx, t, e.Fair(), "k")
+	testkit.IsError(t, err, context.DeadlineExceeded, "Acquire")
 	_ = l.Close()
 	testkit.Check(t, errors.Join(e.Close(t.Context()), c.Close()))
 }

@@ -151,9 +151,8 @@ func TestWatchdogReenters(t *testing.T) {
 		if m.Exists("k") {
 			t.Error("the last release left the lock behind")
 		}
-		if _, err := l.Acquire(lock.WithReentry(outer.Context()), "k"); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Acquire with a released lease's context = %v, want ErrLost", err)
-		}
+		_, err := l.Acquire(lock.WithReentry(outer.Context()), "k")
+		testkit.IsError(t, err, lock.ErrLost, "Acquire with a released lease's context")
 	})
 }
 

@@ -106,9 +106,8 @@ func TestSetNXExpireOfHolderThatDiesInBetweenStaysForEver(t *testing.T) {
 			t.Errorf("the key expires in %s: this exhibit no longer shows its flaw", left)
 		}
 		rival := textbook.NewSetNXExpire(c, locktest.TTL, nil)
-		if _, err := rival.Acquire(lock.WithWait(t.Context(), 20*locktest.TTL), "k"); !errors.Is(err, lock.ErrBusy) {
-			t.Errorf("Acquire after twenty TTLs = %v, want ErrBusy", err)
-		}
+		_, err := rival.Acquire(lock.WithWait(t.Context(), 20*locktest.TTL), "k")
+		testkit.IsError(t, err, lock.ErrBusy, "Acquire after twenty TTLs")
 	})
 }
 
@@ -160,9 +159,8 @@ func TestLuaFencedTokensRise(t *testing.T) {
 	bubble(t, func(t *testing.T, c *redis.Client, m *miniredis.Miniredis) {
 		l := textbook.NewLuaFenced(c, locktest.TTL, nil)
 		first := locktest.Take(t, l, "k{1}")
-		if _, err := l.Acquire(lock.WithWait(t.Context(), 0), "k{1}"); !errors.Is(err, lock.ErrBusy) {
-			t.Errorf("Acquire of a held lock = %v, want ErrBusy", err)
-		}
+		_, err := l.Acquire(lock.WithWait(t.Context(), 0), "k{1}")
+		testkit.IsError(t, err, lock.ErrBusy, "Acquire of a held lock")
 		time.Sleep(locktest.TTL)
 		second := locktest.Take(t, l, "k{1}")
 		if first.Fence() != 1 || second.Fence() != 2 {
@@ -196,9 +194,8 @@ func TestLuaHolds(t *testing.T) {
 			t.Errorf("Holds() of the rival = %t, %v, want true", got, err)
 		}
 		cut()
-		if _, err := l.Holds(context.Background(), rival); !errors.Is(err, lock.ErrUnavailable) {
-			t.Errorf("Holds() without the server = %v, want ErrUnavailable", err)
-		}
+		_, err := l.Holds(context.Background(), rival)
+		testkit.IsError(t, err, lock.ErrUnavailable, "Holds() without the server")
 	})
 }
 

@@ -91,10 +91,8 @@ func TestKafkaFewPartitions(t *testing.T) {
 	testkit.Must(t, err)
 	defer c.Close()
 	for topic, partitions := range map[string]int32{"requests": 2, "answers": 1} {
-		if _, err := kadm.NewClient(c).CreateTopic(t.Context(), partitions, 1, nil,
-			topicOf(before.Replicas[0], topic)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := kadm.NewClient(c).CreateTopic(t.Context(), partitions, 1, nil, topicOf(before.Replicas[0], topic))
+		testkit.Must(t, err)
 	}
 	var log testkit.Log
 	env.Log = slog.New(slog.NewTextHandler(&log, nil))
