@@ -33,9 +33,7 @@ const (
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	b, err := os.ReadFile(file)
-	testkit.Must(t, err)
-	return string(b)
+	return string(testkit.Read(t, file))
 }
 
 // rules are the lines that neither configuration may lose.

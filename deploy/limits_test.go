@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -165,10 +164,8 @@ func TestNginxCutsSlowClients(t *testing.T) {
 		"client_body_timeout 1s")
 	for _, begun := range []string{"POST / HTTP/1.1\r\nHost: x\r\n",
 		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"} {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(e.url, "http://"))
-		testkit.Must(t, err)
-		t.Cleanup(func() { _ = conn.Close() })
-		_, err = io.WriteString(conn, begun)
+		conn := testkit.Dial(t, strings.TrimPrefix(e.url, "http://"))
+		_, err := io.WriteString(conn, begun)
 		testkit.Must(t, err)
 		_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
 		if _, err := io.ReadAll(conn); err != nil {

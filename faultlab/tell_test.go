@@ -293,8 +293,7 @@ func TestTalesOfDirectory(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("ReadTales = %+v, %v; want %+v", got, err, want)
 		}
-		said, err := os.ReadFile(filepath.Join(dir, talesFile))
-		testkit.Must(t, err)
+		said := testkit.Read(t, filepath.Join(dir, talesFile))
 		packed = append(packed, said)
 	}
 	if !bytes.Equal(packed[0], packed[1]) {

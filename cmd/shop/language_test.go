@@ -179,8 +179,7 @@ func TestErrorsInBothLanguages(t *testing.T) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		text, err := os.ReadFile(file)
-		testkit.Must(t, err)
+		text := testkit.Read(t, file)
 		for _, m := range plain.FindAllStringSubmatch(string(text), -1) {
 			said, err := strconv.Unquote(m[1])
 			testkit.Must(t, err)

@@ -130,8 +130,7 @@ func TestNothingIsPrintedPastTheCommand(t *testing.T) {
 		t.Fatalf("%d files, %v, want the package", len(files), err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		testkit.Must(t, err)
+		text := testkit.Read(t, file)
 		n := len(regexp.MustCompile(`os\.Std(out|err)|fmt\.Print`).FindAll(text, -1))
 		if !strings.HasSuffix(file, "_test.go") && n != allowed[file] {
 			t.Errorf("%s writes past the command %d times, want %d: use cmd.OutOrStdout and cmd.ErrOrStderr", file, n,

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -97,9 +96,7 @@ func wantNoSecretFile(t *testing.T) {
 // are those of the table, so a new one is tried too.
 func TestSecretsOfSettingsNeverLeave(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0") // a replica ends when it has logged its settings and cannot listen
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = taken.Close() })
+	taken := testkit.Listen(t) // a replica ends when it has logged its settings and cannot listen
 	for _, s := range replica.Settings() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()

@@ -218,8 +218,7 @@ func TestReportsBesideTheResult(t *testing.T) {
 		}
 		texts := map[string]string{}
 		for _, ending := range []string{".json", ".html", ".md"} {
-			text, err := os.ReadFile(file(ending))
-			testkit.Must(t, err)
+			text := testkit.Read(t, file(ending))
 			if strings.Contains(string(text), fakeToken) {
 				t.Errorf("%s has the token", file(ending))
 			}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -55,8 +54,7 @@ func TestPauseBesideAZombie(t *testing.T) {
 // after SIGKILL. Here the test itself has the port.
 func TestOutOfReach(t *testing.T) {
 	t.Parallel()
-	port, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	port := testkit.Listen(t)
 	cmd := exec.CommandContext(t.Context(), "sleep", "600")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	testkit.Must(t, cmd.Start())

@@ -198,9 +198,7 @@ type client struct {
 
 func dial(t *testing.T, a *Actor, server string) *client {
 	t.Helper()
-	conn, err := net.Dial("tcp", a.proxies[server].Addr)
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
+	conn := testkit.Dial(t, a.proxies[server].Addr)
 	c := &client{t, conn, bufio.NewReader(conn)}
 	if got := c.do("AUTH", "secret"); got != "OK" {
 		t.Fatalf("AUTH = %q", got)

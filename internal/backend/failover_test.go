@@ -31,8 +31,7 @@ type address struct {
 
 func newAddress(t *testing.T) *address {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	l := testkit.Listen(t)
 	a := &address{Listener: l}
 	var open sync.WaitGroup
 	open.Go(func() {

@@ -23,9 +23,7 @@ import (
 // An answer that has arrived is read although its time is over, as it is after a pause of the process.
 func TestReadsWhatIsThereAfterItsTime(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	defer l.Close()
+	l := testkit.Listen(t)
 	sent := make(chan error, 1)
 	go func() {
 		server, err := l.Accept()
@@ -102,8 +100,7 @@ func TestEnsembleLikeTheClientsOwn(t *testing.T) {
 // so many attempts take half an hour.
 func TestEtcdIsDialledAgainSoon(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	l := testkit.Listen(t)
 	dialled := make(chan struct{}, 1000)
 	go func() {
 		for {

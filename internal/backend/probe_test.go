@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -215,9 +214,7 @@ func TestServicesAreProbedByAWrite(t *testing.T) {
 // lastOfZooKeeper is the number of the last entry in the log of a ZooKeeper.
 func lastOfZooKeeper(t *testing.T, addr string) (last int64) {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	testkit.Must(t, err)
-	defer c.Close()
+	c := testkit.Dial(t, addr)
 	_, wrong := c.Write([]byte("srvr"))
 	said, err := io.ReadAll(c)
 	_, zxid, found := strings.Cut(string(said), "Zxid: ")

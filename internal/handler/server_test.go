@@ -34,11 +34,9 @@ func serve(t *testing.T, shop Shop) *httptest.Server {
 // raw sends bytes and returns the first response.
 func raw(t *testing.T, s *httptest.Server, request string) (*http.Response, string) {
 	t.Helper()
-	c, err := net.Dial("tcp", s.Listener.Addr().String())
-	testkit.Must(t, err)
-	defer c.Close()
+	c := testkit.Dial(t, s.Listener.Addr().String())
 	testkit.Must(t, c.SetDeadline(time.Now().Add(testkit.Most)))
-	_, err = io.WriteString(c, request)
+	_, err := io.WriteString(c, request)
 	testkit.Must(t, err)
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
 	testkit.Must(t, err)
@@ -135,11 +133,9 @@ func TestSlowReadersAreBounded(t *testing.T) {
 	t.Cleanup(s.Close)
 	slow := make([]net.Conn, maxLarge)
 	for i := range slow {
-		c, err := net.Dial("tcp", s.Listener.Addr().String())
-		testkit.Must(t, err)
-		t.Cleanup(func() { _ = c.Close() })
+		c := testkit.Dial(t, s.Listener.Addr().String())
 		testkit.Must(t, c.(*net.TCPConn).SetReadBuffer(4<<10))
-		_, err = io.WriteString(c, "GET /products/101/orders HTTP/1.1\r\nHost: x\r\n\r\n")
+		_, err := io.WriteString(c, "GET /products/101/orders HTTP/1.1\r\nHost: x\r\n\r\n")
 		testkit.Must(t, err)
 		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil { // the answer has begun
 			t.Fatal(err)

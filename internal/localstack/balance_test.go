@@ -21,9 +21,7 @@ import (
 // client, a reused connection that has died. It counts the requests that it was sent.
 func deadOnSecond(t *testing.T) (addr string, got *atomic.Int64) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = l.Close() })
+	l := testkit.Listen(t)
 	got = new(atomic.Int64)
 	go func() {
 		for {

@@ -263,9 +263,7 @@ func TestPortCollision(t *testing.T) {
 
 func TestStartFails(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = taken.Close() }) // after the parallel subtests
+	taken := testkit.Listen(t)
 	crashing := []string{"SHOP_LISTEN=256.0.0.1:1"}
 	for _, c := range []struct {
 		name string
@@ -452,8 +450,7 @@ func TestRedisConf(t *testing.T) {
 	for _, name := range []string{Redis, redlockName(0), redlockName(1)} {
 		argv, err := redisServer("redis-server", name, "", &Options{RedisConf: lines[:2]}).setup(at)
 		testkit.Must(t, err)
-		conf, err := os.ReadFile(argv[1])
-		testkit.Must(t, err)
+		conf := testkit.Read(t, argv[1])
 		if name == Redis && !strings.HasSuffix(string(conf), "\nappendonly yes\nmaxmemory 1mb\n") ||
 			lines[2] != "the caller's own" {
 			t.Errorf("redis.conf ends without the lines, or what is behind their end became %q:\n%s", lines[2], conf)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,18 +21,15 @@ import (
 func serveRaw(t *testing.T, h http.Handler, replica string) (addr string,
 	send func(t *testing.T, request string) (*http.Response, string)) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	l := testkit.Listen(t)
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 20 * time.Second}
 	go func() { _ = srv.Serve(Problems(l, replica)) }()
 	t.Cleanup(func() { _ = srv.Close() })
 	return l.Addr().String(), func(t *testing.T, request string) (*http.Response, string) {
 		t.Helper()
-		c, err := net.Dial("tcp", l.Addr().String())
-		testkit.Must(t, err)
-		defer c.Close()
+		c := testkit.Dial(t, l.Addr().String())
 		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-		_, err = io.WriteString(c, request)
+		_, err := io.WriteString(c, request)
 		testkit.Must(t, err)
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {

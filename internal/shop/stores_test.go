@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -88,8 +87,7 @@ func TestLeaseTimeRefusedByTheLock(t *testing.T) {
 // prefix, and the privileges of the MySQL accounts of 'shop migrate' and 'shop serve'.
 func leastRights(t *testing.T) (acl, migrate, serve string) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/servers.md")
-	testkit.Must(t, err)
+	text := testkit.Read(t, "../../docs/servers.md")
 	rights := regexp.MustCompile("(?s)```acl\n(.*?)\n```.*\\| `shop migrate` \\| `(.*?)` \\|\n\\| `shop serve` \\| " +
 		"`(.*?)` \\|").FindStringSubmatch(string(text))
 	if rights == nil {

@@ -127,8 +127,7 @@ var update = flag.Bool("update", false, "write the golden files")
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	const golden = "testdata/claims.txt"
-	text, err := os.ReadFile(golden)
-	testkit.Must(t, err)
+	text := testkit.Read(t, golden)
 	var head []string // the comment
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "#") {

@@ -21,7 +21,8 @@ import (
 
 // onEachSQL runs a test on MariaDB or MySQL, and on SQLite.
 func onEachSQL(t *testing.T, test func(*testing.T, *store.SQL)) {
-	testkit.Each(t, map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite}, func(t *testing.T, dsn func(testing.TB) string) {
+	dsns := map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite}
+	testkit.Each(t, dsns, func(t *testing.T, dsn func(testing.TB) string) {
 		test(t, openSQL(t, dsn(t)))
 	})
 }

@@ -3,8 +3,10 @@ package testkit
 import (
 	"bufio"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"time"
 )
@@ -70,4 +72,30 @@ func ConsoleEvents(t testing.TB, url string) io.Reader {
 		}
 	}
 	return in
+}
+
+// Read returns the content of a file.
+func Read(t testing.TB, file string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	Must(t, err)
+	return content
+}
+
+// Listen listens on a free port of 127.0.0.1 until the test ends.
+func Listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	Must(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// Dial connects to an address until the test ends.
+func Dial(t testing.TB, address string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	Must(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
 }

@@ -48,18 +48,14 @@ func redisProxy(t *testing.T, o redis.Options) *proxied {
 // listen returns a listener on a free port of the loopback interface, which closes with the test.
 func listen(t *testing.T) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = l.Close() })
+	l := testkit.Listen(t)
 	return l
 }
 
 // dial connects to an address until the test ends.
 func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Dial(t, addr)
 	return c
 }
 

@@ -339,8 +339,7 @@ func TestNewEnginesRefuses(t *testing.T) {
 func BenchmarkEngines(b *testing.B) {
 	for _, name := range EngineNames {
 		b.Run("engine="+name, func(b *testing.B) {
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			testkit.Must(b, err)
+			listener := testkit.Listen(b)
 			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				w.Header().Set("Content-Type", "application/json")

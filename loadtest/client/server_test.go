@@ -32,8 +32,7 @@ type wire struct {
 // 0; answer returns false to end the connection.
 func newWire(t *testing.T, answer func(conn *net.TCPConn, n int, req *http.Request) bool) *wire {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	listener := testkit.Listen(t)
 	w := &wire{url: &url.URL{Scheme: "http", Host: listener.Addr().String()}}
 	var serving sync.WaitGroup
 	var mu sync.Mutex

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"net"
 	"path"
 	"slices"
 	"sync/atomic"
@@ -75,9 +74,7 @@ func zkNodes(t *testing.T, c *zk.Conn, root string) []string {
 // password, password.
 func closeSession(t *testing.T, addr string, hello []byte) {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	testkit.Must(t, err)
-	defer func() { _ = c.Close() }()
+	c := testkit.Dial(t, addr)
 	be := binary.BigEndian
 	join := be.AppendUint32(nil, 44)                    // length
 	join = be.AppendUint32(join, 0)                     // protocol
@@ -86,7 +83,7 @@ func closeSession(t *testing.T, addr string, hello []byte) {
 	join = append(join, hello[12:40]...)                // number and password
 	join = append(join, 0, 0, 0, 8, 0, 0, 0, 1)         // a request of 8 bytes, number 1
 	join = be.AppendUint32(join, uint32(0xffffffff-10)) // closeSession is -11
-	_, err = c.Write(join)
+	_, err := c.Write(join)
 	testkit.Must(t, err)
 	if _, err := io.ReadAll(c); err != nil { // until the server closes the connection
 		t.Logf("read: %v", err)

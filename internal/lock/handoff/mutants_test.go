@@ -2,7 +2,6 @@ package handoff
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -198,8 +197,7 @@ func TestMutants(t *testing.T) {
 		t.Fatal(scripts, err)
 	}
 	for _, file := range scripts {
-		text, err := os.ReadFile(file)
-		testkit.Must(t, err)
+		text := testkit.Read(t, file)
 		want[file] = !strings.Contains(string(text), "It changes nothing.")
 	}
 	for name, must := range want {

@@ -487,9 +487,7 @@ func clusterHandoff(t *testing.T, a, b lock.Locker) {
 // A cluster that does not answer delays no caller for longer than the caller's context lasts.
 func TestEngineClusterDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // whose connections nobody accepts
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = l.Close() })
+	l := testkit.Listen(t) // whose connections nobody accepts
 	const never = 10 * time.Minute
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{l.Addr().String()}, MaxRetries: -1,
 		ReadTimeout: never})

@@ -2,7 +2,6 @@ package handoff
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -99,8 +98,7 @@ func checkHoldTransition(h *hold, to holdState) {
 // The package comment shows the tables of the states as they are checked.
 func TestDocHasTheStates(t *testing.T) {
 	t.Parallel()
-	doc, err := os.ReadFile("doc.go")
-	testkit.Must(t, err)
+	doc := testkit.Read(t, "doc.go")
 	var contenders, holds strings.Builder
 	row := func(b *strings.Builder, cells ...any) {
 		b.WriteString(strings.TrimRight(fmt.Sprintf("//\t%-8s + %-10s -> %-8s  %s", cells...), " ") + "\n")

@@ -110,7 +110,8 @@ func sqlKind(dsn, name, key string, process func(*testing.T, *gorm.DB, time.Dura
 
 // onDatabases runs a test on each database.
 func onDatabases(t *testing.T, test func(t *testing.T, dsn string)) {
-	testkit.Each(t, map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite}, func(t *testing.T, server func(testing.TB) string) {
+	servers := map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite}
+	testkit.Each(t, servers, func(t *testing.T, server func(testing.TB) string) {
 		test(t, server(t))
 	})
 }
