@@ -79,8 +79,7 @@ func TestSettleKeepsWhatItHasRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), tt.within)
-				defer cancel()
+				ctx := testkit.Within(t, tt.within)
 				quiet := time.Time{}
 				if tt.quiet > 0 {
 					quiet = time.Now().Add(tt.quiet)
@@ -161,8 +160,7 @@ func TestManyProductsSettleAtOnce(t *testing.T) {
 		testkit.Must(t, c.SetStock(t.Context(), product+1, 5, 0))
 		res.History = append(res.History, audit.Op{ProductID: product + 1, Quantity: 1, Outcome: audit.Unknown})
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), products*settleReads*settleEvery/2)
-	defer cancel()
+	ctx := testkit.Within(t, products*settleReads*settleEvery/2)
 	for product, b := range settleAll(ctx, c, &res) {
 		if b.err != nil || b.ledger.Stock[api.Redis] != 5 {
 			t.Errorf("product %d: %+v, %v, want its ledger", product, b.ledger, b.err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -141,8 +140,7 @@ func mermaid(t *testing.T) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	run := func(name string, args ...string) []byte {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-		defer cancel()
+		ctx := testkit.Within(t, 3*time.Minute)
 		cmd := exec.CommandContext(ctx, name, args...)
 		cmd.Dir = dir
 		out, err := cmd.Output()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"path"
@@ -181,8 +180,7 @@ func TestGuestLeavesKafka(t *testing.T) {
 	t.Cleanup(broker.Close)
 	g, err := newGuest(t.Context(), localstack.OwnServers{Kafka: broker.ListenAddrs()[0]})
 	testkit.Must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), testenv.Still)
-	defer cancel()
+	ctx := testkit.Within(t, testenv.Still)
 	for _, name := range []string{backend.KafkaPrefix(g.Prefix) + "orders", "theirs"} {
 		c, err := backend.OpenKafka(g.Own.Kafka, kgo.AllowAutoTopicCreation(), kgo.ConsumeTopics(name),
 			kgo.ConsumerGroup(name),

@@ -44,8 +44,7 @@ func TestLock(t *testing.T) {
 		t.Cleanup(func() { _ = e.Close(context.WithoutCancel(t.Context())) })
 		return e.Handoff()
 	}
-	inTime, cancel := context.WithTimeout(t.Context(), testenv.Still)
-	defer cancel()
+	inTime := testkit.Within(t, testenv.Still)
 	holds, err := engine().Acquire(inTime, "lock:{1}")
 	testkit.Must(t, err)
 	waited := make(chan lock.Lease, 1)

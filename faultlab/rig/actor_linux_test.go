@@ -2,7 +2,6 @@ package rig
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -30,8 +29,7 @@ func TestPauseBesideAZombie(t *testing.T) {
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)); err != nil {
 		testkit.Missing(t, "procfs", err) // a kernel without the list of a process's children
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testkit.Within(t, 20*time.Second)
 	err := until(ctx, "the child to end", func() bool {
 		child, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 		stat, _ := os.ReadFile("/proc/" + strings.TrimSpace(string(child)) + "/stat")

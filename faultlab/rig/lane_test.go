@@ -2,7 +2,6 @@ package rig
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -118,8 +117,7 @@ func TestSettleBesideKeepAlives(t *testing.T) {
 		t.Run(keepAlive[0], func(t *testing.T) {
 			t.Parallel()
 			s, turn := besideKeepAlives(t, keepAlive...)
-			ctx, cancel := context.WithTimeout(t.Context(), generous)
-			defer cancel()
+			ctx := testkit.Within(t, generous)
 			p := s.Ask(s.Lane.B, "key")
 			if !s.Settle(ctx, s.Lane.B, p) || !s.happened(Blocked) {
 				t.Errorf("Settle() = answered or ended by its context, events %v; want it blocked", s.Events())
@@ -137,8 +135,7 @@ func TestSettledBesideKeepAlives(t *testing.T) {
 	conn := dial(t, s.Lane.B, localstack.Redis)
 	since := wire.LastID()
 	conn.do("SET", "k", "v")
-	ctx, cancel := context.WithTimeout(t.Context(), generous)
-	defer cancel()
+	ctx := testkit.Within(t, generous)
 	calls, err := s.Lane.settled(ctx, s.Lane.B, since)
 	if err != nil || len(calls) != 1 || calls[0].Pattern != "SET k" {
 		t.Errorf("settled() = %v, %v; want SET k alone", calls, err)

@@ -1,7 +1,6 @@
 package rig
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -239,8 +238,7 @@ func TestHeldAfterTheAnswer(t *testing.T) {
 func TestHoldOrYieldBesideKeepAlives(t *testing.T) {
 	t.Parallel()
 	s, turn := besideKeepAlives(t, "GET", "session")
-	ctx, cancel := context.WithTimeout(t.Context(), generous)
-	defer cancel()
+	ctx := testkit.Within(t, generous)
 	if _, _, err := s.HoldOrYield(ctx, s.Lane.B, beforeSet, "key", 0); err != nil || !s.happened(Blocked) {
 		t.Errorf("HoldOrYield = %v, events %v; want it blocked", err, s.Events())
 	}

@@ -51,8 +51,7 @@ func withEvents(t *testing.T) (*Handler, *httptest.Server) {
 // watchEvents opens GET /events, and returns a function that reads the next event.
 func watchEvents(t *testing.T, s *httptest.Server) func() api.Events {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
+	ctx := testkit.Within(t, time.Minute)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/events", nil)
 	testkit.Must(t, err)
 	req.Header.Set("Authorization", "Bearer "+adminToken)

@@ -1,7 +1,6 @@
 package localstack
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"strconv"
@@ -159,8 +158,7 @@ func wantTime(t *testing.T, what string, offset time.Duration, ask func() (time.
 // wantLockWaitTimeout waits for a row lock that another transaction holds: error 1205 ends the wait.
 func wantLockWaitTimeout(t *testing.T, db *sql.DB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), readyWithin)
-	defer cancel()
+	ctx := testkit.Within(t, readyWithin)
 	holder, err := db.BeginTx(ctx, nil)
 	testkit.Must(t, err)
 	defer func() { _ = holder.Rollback() }()

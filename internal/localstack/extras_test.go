@@ -1,7 +1,6 @@
 package localstack
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -241,8 +240,7 @@ func wantRecords(t *testing.T, sv Service, n int) {
 	if err := client.ProduceSync(t.Context(), kgo.StringRecord("sold")).FirstErr(); err == nil {
 		t.Error("a record without a topic was taken")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), readyWithin)
-	defer cancel()
+	ctx := testkit.Within(t, readyWithin)
 	testkit.Must(t, client.ProduceSync(ctx, &kgo.Record{Topic: "t", Value: []byte("sold")}).FirstErr())
 	for got := range n {
 		fetches := client.PollRecords(ctx, 1)

@@ -190,8 +190,7 @@ func TestSessionsOfACallerWhoLeaves(t *testing.T) {
 			}
 			return (&Session{Renew: func(context.Context) error { return nil }}).Start(time.Now(), sessionTTL), nil
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := testkit.Within(t, time.Second)
 		second := make(chan error, 1)
 		go func() {
 			time.Sleep(time.Millisecond)
@@ -278,8 +277,7 @@ func (e early) Deadline() (time.Time, bool) { return e.until, true }
 
 func TestEndedKnowsTheDeadlineBeforeTheTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
+		ctx := testkit.Within(t, time.Millisecond)
 		if Ended(ctx) {
 			t.Error("ended before its deadline")
 		}

@@ -273,8 +273,7 @@ func TestNothingWaitsForTheCollector(t *testing.T) {
 		t.Errorf("the slowest of %d deductions waited %v, %d were lost; want no waiting, and most of them lost", deductions,
 			slowest, lost.Load())
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
+	ctx := testkit.Within(t, 300*time.Millisecond)
 	begun := time.Now()
 	if err := e.Close(ctx); err == nil || time.Since(begun) > 20*time.Second {
 		t.Errorf("Close = %v after %v, want an error after 300ms", err, time.Since(begun))

@@ -154,8 +154,7 @@ func TestContext(t *testing.T) {
 		t.Errorf("under a context that has ended = %v, want %v", err, context.Canceled)
 	}
 	tx := db.Begin()
-	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
+	short := testkit.Within(t, 50*time.Millisecond)
 	began := time.Now()
 	err := db.WithContext(short).Exec("INSERT INTO t VALUES (2)").Error
 	if waited := time.Since(began); err == nil || waited > 8*time.Second {

@@ -136,8 +136,7 @@ func awaitBlocked(t *testing.T, h *stocktest.Harness) {
 // awaitStatement waits until a statement that matches like is running on the server.
 func awaitStatement(t *testing.T, h *stocktest.Harness, like string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), stocktest.Patience)
-	defer cancel()
+	ctx := testkit.Within(t, stocktest.Patience)
 	for running := 0; running == 0; time.Sleep(time.Millisecond) {
 		err := h.Replicas[0].Set.DB.WithContext(ctx).Raw(
 			"SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE ?",

@@ -276,8 +276,7 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 		t.Errorf("Facts() = %+v, %v, want 7 units", f, err)
 	}
 	reset(t, r, 2, 5, 0)
-	ctx, cancel := context.WithTimeout(t.Context(), testenv.Still)
-	defer cancel()
+	ctx := testkit.Within(t, testenv.Still)
 	for ctx.Err() == nil {
 		if _, err = r.Sell(ctx, sale("b", "again", 2)); err == nil {
 			break

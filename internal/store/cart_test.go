@@ -293,8 +293,7 @@ func TestSQLReadForUpdate(t *testing.T) {
 				t.Errorf("ReadForUpdate() of a locked row, waiting %v = %v after %v, want ErrRowBusy", wait, err, took)
 			}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
+		ctx := testkit.Within(t, 50*time.Millisecond)
 		if _, _, err := read(ctx, 1, longTime); !errors.Is(err, store.ErrRowBusy) ||
 			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("ReadForUpdate() whose caller has gone = %v, want ErrRowBusy and its cause", err)

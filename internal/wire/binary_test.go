@@ -33,8 +33,7 @@ func TestKafka(t *testing.T) {
 }
 
 func testKafka(t *testing.T, versions kgo.Opt) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Within(t, time.Minute)
 	var r wire.Recorder
 	broker := testenv.EmbeddedKafka(t)
 	addr := tap(t, &r, broker.Seeds, wire.Kafka)
@@ -97,8 +96,7 @@ func waitForFetches(ctx context.Context, t *testing.T, broker *testenv.EmbeddedB
 // What is produced is held, and then its answer; the polls of a consumer go on.
 func TestKafkaCuts(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Within(t, time.Minute)
 	broker := testenv.EmbeddedKafka(t)
 	p := newProxy(t, broker.Seeds, wire.Kafka)
 	client, err := backend.OpenKafka(broker.Seeds, kgo.DefaultProduceTopic("sales"),

@@ -159,8 +159,7 @@ func TestCuts(t *testing.T) {
 			if c.silent {
 				patience = 10 * time.Second
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
+			ctx := testkit.Within(t, patience)
 			go func() { got <- p.far.Set(ctx, key, "1", 0).Err() }()
 			reached(t, h)
 			if call := h.Call(); call.Words[0] != "set" || call.Sent.IsZero() == c.answer || call.Server != "server" ||
@@ -349,8 +348,7 @@ func TestDiscard(t *testing.T) {
 	_ = victim.Close()
 	cancel()
 	<-done
-	bounded, end := context.WithTimeout(t.Context(), enough)
-	defer end()
+	bounded := testkit.Within(t, enough)
 	testkit.Must(t, p.Discard(bounded))
 	if known() {
 		t.Error("the server knows the victim's connection after Discard")
@@ -372,8 +370,7 @@ func TestDiscardIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
+	ctx := testkit.Within(t, 50*time.Millisecond)
 	if err := p.Discard(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Discard() = %v, want that it gave up", err)
 	}

@@ -1,7 +1,6 @@
 package wire_test
 
 import (
-	"context"
 	"io"
 	"net"
 	"slices"
@@ -78,8 +77,7 @@ func TestDelayIsALine(t *testing.T) {
 
 func ping(t *testing.T, c *redis.Client) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := testkit.Within(t, 30*time.Second)
 	testkit.Must(t, c.Ping(ctx).Err())
 }
 

@@ -1,7 +1,6 @@
 package wire_test
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"regexp"
@@ -190,8 +189,7 @@ func TestMySQLCommit(t *testing.T) {
 			if err := <-done; (err != nil) != c.failed {
 				t.Errorf("COMMIT = %v", err)
 			}
-			bounded, end := context.WithTimeout(t.Context(), enough)
-			defer end()
+			bounded := testkit.Within(t, enough)
 			testkit.Must(t, p.Discard(bounded))
 			n := -1
 			testkit.Until(t, "the session has ended", func() bool {

@@ -1,7 +1,6 @@
 package wire_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -88,8 +87,7 @@ func TestTapEnds(t *testing.T) {
 	testkit.Must(t, err)
 	c := redis.NewClient(&redis.Options{Addr: tap.Addr, MaxRetries: -1, DialerRetries: 1})
 	t.Cleanup(func() { _ = c.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := testkit.Within(t, 30*time.Second)
 	if err := c.Ping(ctx).Err(); err == nil || ctx.Err() != nil {
 		t.Errorf("a ping to nobody: %v, %v; want an error at once", err, ctx.Err())
 	}

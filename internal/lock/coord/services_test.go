@@ -191,8 +191,7 @@ func TestConsulWaitEndsWithAnError(t *testing.T) {
 	lease := locktest.Obtain(t, newConsul(t, s.ConsulClient(t), promptly, nil), key)
 	waiter := newConsul(t, s.ConsulClient(t), promptly, nil)
 	locktest.Warm(t, waiter, s.Prefix+"another") // the session is open: what follows is a wait
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
+	ctx := testkit.Within(t, 100*time.Millisecond)
 	start := time.Now()
 	got, err := waiter.Acquire(ctx, key)
 	if got != nil || !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {

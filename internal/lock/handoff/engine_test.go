@@ -382,8 +382,7 @@ func TestEngineCloseWithoutServer(t *testing.T) {
 			leases = append(leases, locktest.Obtain(t, e.Fair(), strconv.Itoa(i)))
 		}
 		links[0].calls.Store(true)
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
+		ctx := testkit.Within(t, 50*time.Millisecond)
 		if err := e.Close(ctx); err == nil {
 			t.Error("Close = nil, but nothing was released")
 		}

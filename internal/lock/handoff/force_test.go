@@ -119,8 +119,7 @@ func TestEngineInspectUnavailable(t *testing.T) {
 		e := links[0].process(t, handoff.Options{})
 		inspect(t, e, "k")
 		links[0].replies.Store(true)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
+		ctx := testkit.Within(t, 100*time.Millisecond)
 		began := time.Now()
 		_, err := e.Inspect(ctx, "k")
 		if took := time.Since(began); !errors.Is(err, lock.ErrUnavailable) || took > 150*time.Millisecond {

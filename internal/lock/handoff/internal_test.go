@@ -180,8 +180,7 @@ func TestSubscriptionOutlivesAnOutage(t *testing.T) {
 	}
 	e := sharded(t, redis.NewClient(&o), minTTL)
 	time.AfterFunc(time.Second, func() { up.Store(true) })
-	ctx, cancel := context.WithTimeout(t.Context(), testenv.Still)
-	defer cancel()
+	ctx := testkit.Within(t, testenv.Still)
 	testkit.Is(t, e.subscriber.awaitSubscribed(ctx, "k"), nil, "awaitSubscribed")
 }
 

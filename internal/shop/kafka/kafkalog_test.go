@@ -304,8 +304,7 @@ func records(t *testing.T, r *stocktest.Replica, topic string, n int, kind func(
 	c, err := r.Set.Kafka(kgo.ConsumeTopics(topicOf(r, topic)), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	testkit.Must(t, err)
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), stocktest.Patience)
-	defer cancel()
+	ctx := testkit.Within(t, stocktest.Patience)
 	for len(values) < n {
 		fetches := c.PollFetches(ctx)
 		if ctx.Err() != nil {

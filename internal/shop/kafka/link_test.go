@@ -2,7 +2,6 @@ package kafka_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -176,7 +175,6 @@ func TestKafkaClosesBesideASilentCoordinator(t *testing.T) {
 	}
 	silent.Store(true)
 	h.Replicas[0].Sell(t, "kafka", stock.SQL, product, 1, "")
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
-	defer cancel()
+	ctx := testkit.Within(t, 15*time.Second)
 	testkit.Is(t, h.Replicas[0].Close(ctx), nil, "Close()")
 }

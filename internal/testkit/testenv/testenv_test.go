@@ -1,7 +1,6 @@
 package testenv_test
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"os"
@@ -75,8 +74,7 @@ func TestMiniredisExpiresKeys(t *testing.T) {
 	if got := r.Client.Get(t.Context(), key).Val(); got != "v" {
 		t.Fatalf("GET at once = %q, want v", got)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := testkit.Within(t, 10*time.Second)
 	for r.Client.Exists(ctx, key).Val() == 1 {
 		time.Sleep(5 * time.Millisecond)
 	}
