@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -282,11 +281,10 @@ type composeScript struct {
 func newComposeScript(t *testing.T) composeScript {
 	t.Helper()
 	var asked atomic.Int64
-	nginx := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	nginx := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set(api.HeaderReplica, fmt.Sprint(asked.Add(1)%3+1))
 		_, _ = io.WriteString(w, "ready")
 	}))
-	t.Cleanup(nginx.Close)
 	s := composeScript{t: t, dir: t.TempDir(), port: nginx.URL[strings.LastIndex(nginx.URL, ":")+1:]}
 	writePrograms(t, s.dir, map[string]string{
 		"scripts/compose": read(t, "../scripts/compose"), "scripts/commit": "#!/bin/sh\necho 0123456789ab\n",

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -211,11 +210,10 @@ func startEdge(t *testing.T, maxFails int, more ...string) *edge {
 	program := testenv.Nginx(t)
 	e := &edge{}
 	replica := func(name string) string {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			e.hits.Add(1)
 			e.serve(w, r, name)
 		}))
-		t.Cleanup(s.Close)
 		return s.Listener.Addr().String()
 	}
 	dir, listen := t.TempDir(), testkit.FreePort(t)

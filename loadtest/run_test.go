@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -253,7 +252,7 @@ func TestControl(t *testing.T) {
 func TestControlReadsNoEndlessAnswer(t *testing.T) {
 	t.Parallel()
 	var pages atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n := pages.Add(1); strings.HasSuffix(r.URL.Path, "/ledger") && n < 200 {
 			fmt.Fprintf(w, `{"orders":[],"next_cursor":"%d"}`, n)
 			return
@@ -263,7 +262,6 @@ func TestControlReadsNoEndlessAnswer(t *testing.T) {
 			_, _ = w.Write(blanks)
 		}
 	}))
-	t.Cleanup(server.Close)
 	c, err := NewControl(server.URL, fakeshop.Token)
 	testkit.Must(t, err)
 	c.maxRows = 100

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -195,7 +194,7 @@ func TestNothingSent(t *testing.T) {
 func ledgerOf(t *testing.T, pages ...any) (*Control, *int) {
 	t.Helper()
 	asked := new(int)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page := pages[min(*asked, len(pages)-1)]
 		*asked++
 		if code, is := page.(api.Code); is {
@@ -208,7 +207,6 @@ func ledgerOf(t *testing.T, pages ...any) (*Control, *int) {
 		}
 		fakeshop.Send(w, l)
 	}))
-	t.Cleanup(server.Close)
 	c, err := NewControl(server.URL, "")
 	testkit.Must(t, err)
 	t.Cleanup(c.Close)

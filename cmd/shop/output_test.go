@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -168,11 +167,10 @@ func TestOutByEnding(t *testing.T) {
 // A command whose result is JSON by default writes a file beside the text, too.
 func TestOutBesideTheText(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(api.Product{ProductID: 4242, Stock: map[api.Store]int64{api.Redis: 7}})
 	}))
-	t.Cleanup(server.Close)
 	for _, tt := range []struct {
 		file         string
 		args         []string

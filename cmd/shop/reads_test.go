@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"strconv"
@@ -256,8 +255,7 @@ func ledgerOf(t *testing.T, sold int, left int64) string {
 		w.Header().Set("Content-Type", "application/json")
 		testkit.Check(t, json.NewEncoder(w).Encode(l))
 	})
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
+	server := testkit.Serve(t, mux)
 	return server.URL
 }
 

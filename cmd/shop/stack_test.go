@@ -227,11 +227,10 @@ func TestUpNoRestart(t *testing.T) {
 func TestUpEndsWell(t *testing.T) {
 	t.Parallel()
 	var batches atomic.Int64
-	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	collector := testkit.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		batches.Add(1)
 	}))
-	t.Cleanup(collector.Close)
 	cmd, s := startUpIn(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_BSP_SCHEDULE_DELAY=600000",
 		"SHOP_DRAIN=10m"}, program(t), "--no-console")
 	if res, body := testkit.Ask(t, "POST", s.URL+"/deduct_stock/sql-atomic?product_id=101", nil); res.StatusCode != http.StatusOK {

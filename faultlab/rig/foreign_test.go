@@ -2,7 +2,6 @@ package rig
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -88,8 +87,7 @@ func TestForeignArgv(t *testing.T) {
 func TestForeignHeaders(t *testing.T) {
 	t.Parallel()
 	got := make(chan *http.Request, 1)
-	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r }))
-	t.Cleanup(s.Close)
+	s := testkit.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r }))
 	f := foreignService()
 	f.Headers = []string{"host: shop.example", "X-Key: k-{{key}}"}
 	_, _, err := f.answerOf(t.Context(), s.URL, Ask{Product: 7, Key: "a"})

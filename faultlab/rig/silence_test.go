@@ -2,7 +2,6 @@ package rig
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
@@ -170,8 +169,7 @@ func serving(t *testing.T, do func(b *Actor)) *Scene {
 		},
 		Answer: func(*http.Response, []byte) audit.Op { return audit.Op{Outcome: audit.OK} },
 	}
-	replica := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { do(l.B) }))
-	t.Cleanup(replica.Close)
+	replica := testkit.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { do(l.B) }))
 	l.B.URL = replica.URL
 	return &Scene{Lane: l, began: time.Now()}
 }

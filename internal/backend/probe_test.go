@@ -44,8 +44,7 @@ func client(t *testing.T, address string) *redis.Client {
 	t.Helper()
 	o, err := redis.ParseURL(address)
 	testkit.Must(t, err)
-	c := redis.NewClient(o)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClient(o))
 	return c
 }
 

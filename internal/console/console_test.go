@@ -74,8 +74,7 @@ func serve(t *testing.T, d *fakeDriver, replicas ...Replica) (*httptest.Server, 
 		},
 	}, d)
 	t.Cleanup(c.Close)
-	s := httptest.NewServer(c)
-	t.Cleanup(s.Close)
+	s := testkit.Serve(t, c)
 	t.Cleanup(c.hub.close) // before the server, which waits for the streams
 	return s, c
 }
@@ -83,7 +82,7 @@ func serve(t *testing.T, d *fakeDriver, replicas ...Replica) (*httptest.Server, 
 // fakeReplica serves GET /events, and sends the given events as soon as the channel is closed.
 func fakeReplica(t *testing.T, name string, when <-chan struct{}, events ...api.Events) Replica {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {
 			http.Error(w, "no", http.StatusUnauthorized)
 			return
@@ -111,7 +110,6 @@ func fakeReplica(t *testing.T, name string, when <-chan struct{}, events ...api.
 		_ = rc.Flush()
 		<-r.Context().Done()
 	}))
-	t.Cleanup(s.Close)
 	return Replica{Name: name, URL: s.URL}
 }
 

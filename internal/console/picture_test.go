@@ -297,8 +297,7 @@ func TestStep(t *testing.T) {
 	serve := func(s Stepper) *httptest.Server {
 		c := New(Options{Token: token, Files: fstest.MapFS{}, Stepper: s}, &fakeDriver{})
 		t.Cleanup(c.Close)
-		server := httptest.NewServer(c)
-		t.Cleanup(server.Close)
+		server := testkit.Serve(t, c)
 		return server
 	}
 	with, without := serve(fakeStepper{}), serve(nil)

@@ -42,8 +42,7 @@ func withEvents(t *testing.T) (*Handler, *httptest.Server) {
 		return stock.Receipt{OrderID: "o", Remaining: &left}, nil
 	}}
 	h := newHandler(t, shop, func(o *Options) { o.Steps, o.Events = steps, true })
-	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
+	s := testkit.Serve(t, h)
 	t.Cleanup(h.Drain) // ends the streams, for which Close waits
 	return h, s
 }

@@ -26,8 +26,7 @@ import (
 
 func serve(t *testing.T, shop Shop) *httptest.Server {
 	t.Helper()
-	s := httptest.NewServer(newHandler(t, shop))
-	t.Cleanup(s.Close)
+	s := testkit.Serve(t, newHandler(t, shop))
 	return s
 }
 
@@ -247,8 +246,7 @@ func TestPanicAfterTheAnswerBeganCutsIt(t *testing.T) {
 		write(c, http.StatusOK, typeText, []byte(strings.Repeat("half ", 10_000)))
 		panic("boom")
 	}))
-	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
+	s := testkit.Serve(t, h)
 	res, err := s.Client().Get(s.URL + "/half")
 	if err == nil {
 		_, err = io.ReadAll(res.Body)

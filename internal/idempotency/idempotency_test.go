@@ -175,8 +175,7 @@ func TestLock(t *testing.T) {
 	t.Parallel()
 	const name = "p:lock:key:{8254c329a92850f6d539dd376f4816ee}" // replicas of different versions must use the same
 	server := miniredis.RunT(t)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	t.Cleanup(func() { _ = client.Close() })
+	client := testkit.Closing(t, redis.NewClient(&redis.Options{Addr: server.Addr()}))
 	h := held{}
 	l := idempotency.Lock{Locker: h, Client: client, Prefix: "p:", TTL: 10 * time.Second}
 	if _, err := l.Acquire(t.Context(), []byte("k")); err != nil || !h[name] {

@@ -107,8 +107,7 @@ func spawnRedis(t *testing.T, s *Stack, name string, env []string) *redis.Client
 	testkit.Must(t, err)
 	o, err := redis.ParseURL(sv.url(run.Addr))
 	testkit.Must(t, err)
-	c := redis.NewClient(o)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClient(o))
 	return c
 }
 

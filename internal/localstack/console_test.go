@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,10 +19,9 @@ import (
 // asked it, and its stream sends two events and then stays open.
 func consoleBesides(t *testing.T) map[string]string {
 	t.Helper()
-	replica := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	replica := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "the list")
 	}))
-	t.Cleanup(replica.Close)
 	targets, addr := []string{replica.Listener.Addr().String()}, testkit.Console(t)
 	return startEdges(t, Options{Only: []string{}, Console: addr}, NewBalancer(targets, WithConsole(addr)), targets)
 }
@@ -61,10 +59,9 @@ func TestConsoleEventsAreNotBuffered(t *testing.T) {
 // Without a console a browser gets the list too, and there is no such path.
 func TestNoConsole(t *testing.T) {
 	t.Parallel()
-	replica := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	replica := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "shop "+r.URL.Path)
 	}))
-	t.Cleanup(replica.Close)
 	for kind, url := range edges(t, replica.Listener.Addr().String()) {
 		for _, path := range []string{"/", "/console/"} {
 			if res, body := testkit.Ask(t, "GET", url+path, nil, "Accept", "text/html", "Host", "localhost:8080"); body != "shop "+path {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,14 +97,13 @@ func TestViaFails(t *testing.T) {
 // A replica that is started again long after its first start is given the same time to join its group of consumers.
 func TestReplicaReadyAfterRestart(t *testing.T) {
 	var available atomic.Bool
-	replica := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	replica := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/modes/kafka" && !available.Load() {
 			_, _ = io.WriteString(w, `{"available":false,"why":"it is joining"}`)
 		} else {
 			_, _ = io.WriteString(w, `{"available":true}`)
 		}
 	}))
-	t.Cleanup(replica.Close)
 	addr := strings.TrimPrefix(replica.URL, "http://")
 	synctest.Test(t, func(t *testing.T) {
 		s := &Stack{Kafka: Service{URL: "k:1"}, opts: Options{Log: t.Logf}}

@@ -65,8 +65,7 @@ func client(t *testing.T, change func(*redis.Options)) (*redis.Client, *trips) {
 	if change != nil {
 		change(&o)
 	}
-	c := redis.NewClient(&o)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClient(&o))
 	h := &trips{}
 	c.AddHook(h)
 	return c, h

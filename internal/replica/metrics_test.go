@@ -145,7 +145,7 @@ func TestReplicaSendsTraces(t *testing.T) {
 	var mu sync.Mutex
 	spans := map[string][]string{} // names, by trace
 	systems := map[string]bool{}
-	c := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	c := testkit.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		var got collector.ExportTraceServiceRequest
 		testkit.Check(t, proto.Unmarshal(body, &got))
@@ -161,7 +161,6 @@ func TestReplicaSendsTraces(t *testing.T) {
 			}
 		}
 	}))
-	t.Cleanup(c.Close)
 	redis := testenv.Miniredis(t)
 	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16, OTLP: c.URL})
 	waitReady(t, r)

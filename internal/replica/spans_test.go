@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -40,7 +39,7 @@ type fakeCollector struct {
 func newCollector(t *testing.T, answers ...int) *fakeCollector {
 	t.Helper()
 	c := &fakeCollector{answers: answers}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -63,7 +62,6 @@ func newCollector(t *testing.T, answers ...int) *fakeCollector {
 			}
 		}
 	}))
-	t.Cleanup(s.Close)
 	c.url = s.URL
 	return c
 }
@@ -255,8 +253,7 @@ func TestRetriesAndLosses(t *testing.T) {
 func TestNothingWaitsForTheCollector(t *testing.T) {
 	t.Parallel()
 	let := make(chan struct{})
-	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-let }))
-	t.Cleanup(s.Close)
+	s := testkit.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-let }))
 	t.Cleanup(func() { close(let) })
 	steps := &step.Stream{}
 	var lost atomic.Int64

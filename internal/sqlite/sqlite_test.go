@@ -22,8 +22,7 @@ func open(t *testing.T, file string) *gorm.DB {
 	t.Helper()
 	connector, err := sqlite.Connector(file)
 	testkit.Must(t, err)
-	pool := sql.OpenDB(connector)
-	t.Cleanup(func() { _ = pool.Close() })
+	pool := testkit.Closing(t, sql.OpenDB(connector))
 	db, err := gorm.Open(sqlite.Dialector{Pool: pool}, &gorm.Config{SkipDefaultTransaction: true, Logger: logger.Discard})
 	testkit.Must(t, err)
 	return db

@@ -360,8 +360,7 @@ func clientOf(t *testing.T, n *testenv.RedisNode) *redis.Client {
 	o, err := redis.ParseURL(n.URL)
 	testkit.Must(t, err)
 	o.MaxRetries = -1
-	c := redis.NewClient(o)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClient(o))
 	return c
 }
 

@@ -30,3 +30,9 @@ func Within(t testing.TB, limit time.Duration) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// Closing returns c, which is closed when the test ends; that may fail.
+func Closing[C io.Closer](t testing.TB, c C) C {
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}

@@ -99,3 +99,10 @@ func Dial(t testing.TB, address string) net.Conn {
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
+
+// Serve serves HTTP until the test ends.
+func Serve(t testing.TB, h http.Handler) *httptest.Server {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s
+}

@@ -40,8 +40,7 @@ func redisProxy(t *testing.T, o redis.Options) *proxied {
 	o.Addr, o.Username, o.Password, o.DB = p.Addr, base.Username, base.Password, base.DB
 	o.MaxRetries, o.ContextTimeoutEnabled, o.ClientName = -1, true, "c-"+strings.Trim(s.Prefix, "t:")
 	o.ReadTimeout = cmp.Or(o.ReadTimeout, enough)
-	far := redis.NewClient(&o)
-	t.Cleanup(func() { _ = far.Close() })
+	far := testkit.Closing(t, redis.NewClient(&o))
 	return &proxied{p, far, s.Client, s.Prefix}
 }
 

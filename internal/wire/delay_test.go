@@ -35,8 +35,7 @@ func TestDelayIsALine(t *testing.T) {
 	p := delayed(t, s.Client.Options().Addr, wire.Redis, by)
 	o := *s.Client.Options()
 	o.Addr, o.PoolSize = p.Addr, 1
-	c := redis.NewClient(&o)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClient(&o))
 	ping(t, c) // the connection is there
 	for range 5 {
 		before := time.Now()
@@ -140,8 +139,7 @@ func BenchmarkDelay(b *testing.B) {
 	b.Cleanup(p.Close)
 	o := *s.Client.Options()
 	o.Addr = p.Addr
-	c := redis.NewClient(&o)
-	b.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(b, redis.NewClient(&o))
 	for b.Loop() {
 		testkit.Must(b, c.Ping(b.Context()).Err())
 	}

@@ -68,8 +68,7 @@ func mysqlProxy(t *testing.T, change func(*driver.Config)) (p *wire.Proxy, far, 
 	open := func() *sql.DB {
 		connector, err := driver.NewConnector(cfg)
 		testkit.Must(t, err)
-		db := sql.OpenDB(connector)
-		t.Cleanup(func() { _ = db.Close() })
+		db := testkit.Closing(t, sql.OpenDB(connector))
 		return db
 	}
 	near = open()

@@ -24,10 +24,8 @@ func TestRedis(t *testing.T) {
 	o, err := redis.ParseURL(testenv.Miniredis(t).URL)
 	testkit.Must(t, err)
 	o.Addr = tap(t, &r, o.Addr, wire.Redis)
-	c := redis.NewClient(o)
-	t.Cleanup(func() { _ = c.Close() })
-	sub := c.Subscribe(t.Context(), "news")
-	t.Cleanup(func() { _ = sub.Close() })
+	c := testkit.Closing(t, redis.NewClient(o))
+	sub := testkit.Closing(t, c.Subscribe(t.Context(), "news"))
 	_, err = sub.Receive(t.Context())
 	testkit.Must(t, err)
 	if err := sub.Ping(t.Context()); err != nil { // no part of what the others send
@@ -158,8 +156,7 @@ func TestRedisPushes(t *testing.T) {
 			t.Parallel()
 			p := redisProxy(t, redis.Options{Protocol: version})
 			ctx, channel := t.Context(), p.prefix+"news"
-			sub := p.far.Subscribe(ctx, channel, p.prefix+"other")
-			t.Cleanup(func() { _ = sub.Close() })
+			sub := testkit.Closing(t, p.far.Subscribe(ctx, channel, p.prefix+"other"))
 			for range 2 {
 				_, err := sub.Receive(ctx)
 				testkit.Must(t, err)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -31,8 +30,7 @@ func BenchmarkProxy(b *testing.B) {
 		b.Run("redis/"+name, func(b *testing.B) {
 			o := *s.Client.Options()
 			o.Addr = addr
-			c := redis.NewClient(&o)
-			b.Cleanup(func() { _ = c.Close() })
+			c := testkit.Closing(b, redis.NewClient(&o))
 			for b.Loop() {
 				if err := c.Get(b.Context(), s.Prefix+"stock:{101}").Err(); err != nil && err != redis.Nil { //nolint:errorlint // it is that
 					b.Fatal(err)
@@ -85,8 +83,7 @@ func TestTapEnds(t *testing.T) {
 	var r wire.Recorder
 	tap, err := r.Tap("server", "127.0.0.1:1", wire.Redis)
 	testkit.Must(t, err)
-	c := redis.NewClient(&redis.Options{Addr: tap.Addr, MaxRetries: -1, DialerRetries: 1})
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClient(&redis.Options{Addr: tap.Addr, MaxRetries: -1, DialerRetries: 1}))
 	ctx := testkit.Within(t, 30*time.Second)
 	if err := c.Ping(ctx).Err(); err == nil || ctx.Err() != nil {
 		t.Errorf("a ping to nobody: %v, %v; want an error at once", err, ctx.Err())
@@ -101,7 +98,7 @@ func TestTapEnds(t *testing.T) {
 // Answers of every shape pass, a held one waits, and Consul's blocking query is a poll.
 func TestHTTPAnswers(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/chunks":
 			for range 3 {
@@ -120,7 +117,6 @@ func TestHTTPAnswers(t *testing.T) {
 			http.Error(w, "no", http.StatusConflict)
 		}
 	}))
-	t.Cleanup(server.Close)
 	p := newProxy(t, server.Listener.Addr().String(), wire.HTTP)
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)

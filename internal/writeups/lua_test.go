@@ -130,8 +130,7 @@ func about(s *story, server *redis.Client) (name, version string) {
 func TestWaitInsideMulti(t *testing.T) {
 	s := tell(t)
 	master, replica, wires := replicas(s, 1)
-	conn := master.c.(*redis.Client).Conn()
-	t.Cleanup(func() { _ = conn.Close() })
+	conn := testkit.Closing(t, master.c.(*redis.Client).Conn())
 	a := client{s, "A", conn}
 	a.do("OK", "SET stock 5")
 	a.do("1", "WAIT 1 20000")

@@ -179,8 +179,7 @@ func TestBroadcastWakesAll(t *testing.T) {
 	server, c := s.redis("A")
 	const waiters = 8
 	for range waiters {
-		sub := server.Subscribe(t.Context(), s.prefix+"released")
-		t.Cleanup(func() { _ = sub.Close() })
+		sub := testkit.Closing(t, server.Subscribe(t.Context(), s.prefix+"released"))
 		_, err := sub.Receive(t.Context())
 		testkit.Must(t, err)
 	}

@@ -42,8 +42,7 @@ func TestClientSendsAgain(t *testing.T) {
 		})
 		own := *o
 		own.Addr, own.MaxRetries = relay.Addr().String(), c.retries
-		unlucky := redis.NewClient(&own)
-		t.Cleanup(func() { _ = unlucky.Close() })
+		unlucky := testkit.Closing(t, redis.NewClient(&own))
 		a := client{s, "A", unlucky}
 		s.note("%s", c.name)
 		a.do("OK", "SET @stock 10")
@@ -174,8 +173,7 @@ func TestCutOffHolderHearsNothing(t *testing.T) {
 	w := locktest.NewRelay(t, o.Addr)
 	far := *o
 	far.Addr, far.MaxRetries, far.ContextTimeoutEnabled = w.Addr().String(), -1, true
-	cut := redis.NewClient(&far)
-	t.Cleanup(func() { _ = cut.Close() })
+	cut := testkit.Closing(t, redis.NewClient(&far))
 	const ttl = time.Second
 	a, b := textbook.NewWatchdog(cut, ttl, nil, nil), textbook.NewWatchdog(server.Client, time.Minute, nil, nil)
 	key := server.Prefix + "lock"

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -105,8 +104,7 @@ const okAnswer = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Replica
 // serve starts a standard HTTP server.
 func serve(t *testing.T, h http.HandlerFunc) *url.URL {
 	t.Helper()
-	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
+	s := testkit.Serve(t, h)
 	u, err := url.Parse(s.URL)
 	testkit.Must(t, err)
 	return u

@@ -26,8 +26,7 @@ import (
 
 func newEtcd(t *testing.T, c *clientv3.Client, ttl time.Duration, s *step.Stream) *coord.Etcd {
 	t.Helper()
-	l := coord.NewEtcd(c, ttl, s)
-	t.Cleanup(func() { _ = l.Close() })
+	l := testkit.Closing(t, coord.NewEtcd(c, ttl, s))
 	return l
 }
 
@@ -133,8 +132,7 @@ var (
 
 func newConsul(t *testing.T, c *api.Client, o coord.ConsulOptions, s *step.Stream) *coord.Consul {
 	t.Helper()
-	l := coord.NewConsul(c, o, s)
-	t.Cleanup(func() { _ = l.Close() })
+	l := testkit.Closing(t, coord.NewConsul(c, o, s))
 	return l
 }
 

@@ -26,8 +26,7 @@ func newZooKeeper(t *testing.T, s *testenv.Coordination, session time.Duration, 
 	*zk.Conn) {
 	t.Helper()
 	c := s.ZooKeeperConn(t, session)
-	l := coord.NewZooKeeper(c, s.Prefix, session, st)
-	t.Cleanup(func() { _ = l.Close() })
+	l := testkit.Closing(t, coord.NewZooKeeper(c, s.Prefix, session, st))
 	return l, c
 }
 

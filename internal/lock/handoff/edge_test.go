@@ -42,10 +42,8 @@ func TestEngineMessageNamesTheKey(t *testing.T) {
 	for _, p := range pairs {
 		inBubble(t, p[0]+" then "+p[1], func(t *testing.T) {
 			_, links := network(t, 3)
-			c := links[2].client()
-			t.Cleanup(func() { _ = c.Close() })
-			all := c.PSubscribe(t.Context(), "lock:engine:*")
-			t.Cleanup(func() { _ = all.Close() })
+			c := testkit.Closing(t, links[2].client())
+			all := testkit.Closing(t, c.PSubscribe(t.Context(), "lock:engine:*"))
 			_, err := all.Receive(t.Context())
 			testkit.Must(t, err)
 			const key = "k\x00{1}\x00 \n"

@@ -35,8 +35,7 @@ func options(t testing.TB, n *testenv.RedisNode) *redis.Options {
 }
 
 func connect(t testing.TB, o *redis.Options) *redis.Client {
-	c := redis.NewClient(o)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClient(o))
 	return c
 }
 
@@ -136,8 +135,7 @@ func sentinel(t *testing.T) (nodes []*testenv.RedisNode, client func() *redis.Cl
 	watch := options(t, testenv.RedisSentinel(t,
 		fmt.Sprintf("sentinel monitor shop %s %s 1", host, port), fmt.Sprintf("sentinel auth-pass shop %q", password),
 		"sentinel down-after-milliseconds shop 5000", "sentinel failover-timeout shop 10000"))
-	watching := redis.NewSentinelClient(watch)
-	t.Cleanup(func() { _ = watching.Close() })
+	watching := testkit.Closing(t, redis.NewSentinelClient(watch))
 	testkit.Until(t, "a sentinel that knows the replica", func() bool {
 		replicas, err := watching.Replicas(t.Context(), "shop").Result()
 		return err == nil && len(replicas) == 1 && replicas[0]["flags"] == "slave"
@@ -344,8 +342,7 @@ func TestPrefixIsNotTheResources(t *testing.T) {
 func onCluster(t *testing.T, o *redis.ClusterOptions, e handoff.Options, hooks ...redis.Hook) *handoff.Engine {
 	t.Helper()
 	own := *o
-	c := redis.NewClusterClient(&own)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClusterClient(&own))
 	for _, h := range hooks {
 		c.AddHook(h)
 	}
