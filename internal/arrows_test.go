@@ -102,7 +102,7 @@ var arrows = map[string][]string{
 	"internal/stock/newmode":      {"internal/stock"}, // a command for people who add a mode
 	"internal/testkit/stocktest": {
 		"internal/idempotency", "internal/ledger", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook",
-		"internal/shop", "internal/step", "internal/stock", "internal/testkit/testenv",
+		"internal/shop", "internal/step", "internal/stock", "internal/store", "internal/testkit/testenv",
 	},
 	"internal/testkit/testenv":  {"internal/backend", "internal/localstack", "internal/redact"},
 	"internal/testkit":          {},
