@@ -79,7 +79,7 @@ func (l *lab) choose(ctx context.Context, g *group, c *Cell) (chosen []Schedule,
 	}
 	all, err := l.plan(ctx, g, *c)
 	if f, _ := fault.Named(c.Fault); err == nil && l.o.Serve != nil {
-		path, _ := l.path(ctx, g, *c, "") // which plan has traced
+		path, _ := l.path(ctx, g, *c, f.About("")) // which plan has traced
 		c.Untested = inside(f, path)
 	}
 	m := l.mode(c.Mode)
@@ -136,21 +136,28 @@ func (l *lab) plan(ctx context.Context, g *group, c Cell) ([]Schedule, error) {
 	}
 	var all []Schedule
 	for _, variant := range variants {
-		path, err := l.path(ctx, g, c, variant)
+		path, err := l.path(ctx, g, c, f.About(variant))
 		if err != nil {
 			return nil, err
 		}
 		base.Variant = variant
-		all = append(all, struck(f, base, path, f.Rival)...)
-		if l.o.Pairs && f.Pairs {
-			all = append(all, struck(f, base, path, true)...)
+		if !f.Rival {
+			all = append(all, struck(f, base, path, nil)...)
+		}
+		if f.Rival || l.o.Pairs && f.Pairs {
+			rival, err := l.rival(ctx, g, c, variant, path)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, struck(f, base, path, &rival)...)
 		}
 	}
 	return all, nil
 }
 
-// struck lists the schedules of one variant: the victim's positions, and the rival's with each of them.
-func struck(f fault.Fault, base Schedule, path rig.Path, pairs bool) []Schedule {
+// struck lists the schedules of one variant: the victim's positions and, unless rival is nil, the rival's with each of
+// them.
+func struck(f fault.Fault, base Schedule, path rig.Path, rival *rig.Path) []Schedule {
 	var all []Schedule
 	victims := path.Steps
 	if f.Finished {
@@ -164,18 +171,18 @@ func struck(f fault.Fault, base Schedule, path rig.Path, pairs bool) []Schedule 
 			s, a := base, at
 			a.Cut = cut
 			s.A = &a
-			if !pairs {
+			if rival == nil {
 				all = append(all, s)
 				continue
 			}
-			for _, rival := range path.Steps[:path.Finished] {
+			for _, b := range rival.Steps[:rival.Finished] {
 				pair := s
-				pair.B = &rival
+				pair.B = &b
 				all = append(all, pair)
 			}
 		}
 	}
-	if f.AtEnd && !pairs {
+	if f.AtEnd && rival == nil {
 		all = append(all, base)
 	}
 	return all

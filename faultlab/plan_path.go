@@ -42,10 +42,21 @@ func (p *paths) of(key pathKey) *tracing {
 	return t
 }
 
-// path returns the path of a cell's request in a variant. The first call traces the request on a lane of the group.
-func (l *lab) path(ctx context.Context, g *group, c Cell, variant string) (rig.Path, error) {
+// rival returns the path on which the rival of a pair is held in a variant; path is the victim's. Without a step there
+// are no pairs.
+func (l *lab) rival(ctx context.Context, g *group, c Cell, variant string, path rig.Path) (rig.Path, error) {
 	f, _ := fault.Named(c.Fault)
-	about := f.About(variant)
+	switch {
+	case !f.Pairs || f.Rivals == nil:
+		return path, nil
+	case f.Rivals(variant).Kind == "":
+		return rig.Path{}, nil
+	}
+	return l.path(ctx, g, c, f.Rivals(variant))
+}
+
+// path returns the path of a cell's request. The first call traces the request on a lane of the group.
+func (l *lab) path(ctx context.Context, g *group, c Cell, about rig.About) (rig.Path, error) {
 	t := l.paths.of(pathKey{c.Mode, c.Store, g.equipment.Settings, about})
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,8 +70,8 @@ func (l *lab) path(ctx context.Context, g *group, c Cell, variant string) (rig.P
 	defer func() { g.free <- lane }()
 	m := l.mode(c.Mode)
 	t.path, err = lane.Trace(ctx, rig.Ask{
-		Mode: c.Mode, Store: c.Store, Stock: rig.Stock, About: about, Segments: segments(m), Reserves: m.Reserves,
-		Outlive: outlive(m, lane.TTL),
+		Mode: c.Mode, Store: c.Store, Stock: rig.Stock, About: about, Segments: segments(m),
+		ReserveFirst: reserveFirst(m, c.Store), Outlive: outlive(m, lane.TTL),
 	})
 	if err != nil {
 		return rig.Path{}, fmt.Errorf("faultlab: trace %s %s: %w", c.Mode, c.Store, err)

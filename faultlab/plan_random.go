@@ -166,7 +166,11 @@ func (l *lab) draw(ctx context.Context, g *group, rng *rand.Rand) (Schedule, err
 		if f.Variants != nil {
 			variant = pick(rng, f.Variants(l.mode(c.Mode)))
 		}
-		path, err := l.path(ctx, g, c, variant)
+		path, err := l.path(ctx, g, c, f.About(variant))
+		rival := path
+		if err == nil {
+			rival, err = l.rival(ctx, g, c, variant, path)
+		}
 		if err != nil {
 			failed++
 			if ctx.Err() != nil || failed == untraced {
@@ -175,14 +179,14 @@ func (l *lab) draw(ctx context.Context, g *group, rng *rand.Rand) (Schedule, err
 			l.o.Log("%v", err)
 			continue
 		}
-		if s, ok := drawn(c, variant, path, rng); ok {
+		if s, ok := drawn(c, variant, path, rival, rng); ok {
 			return s.expiring(l.o.Expiry), nil
 		}
 	}
 }
 
 // drawn returns a random schedule of a cell's variant; false if the hazard has no such schedule.
-func drawn(c Cell, variant string, path rig.Path, rng *rand.Rand) (Schedule, bool) {
+func drawn(c Cell, variant string, path, rival rig.Path, rng *rand.Rand) (Schedule, bool) {
 	f, _ := fault.Named(c.Fault)
 	s := Schedule{Mode: c.Mode, Store: c.Store, Fault: c.Fault, Variant: variant}
 	victims := path.Steps
@@ -201,10 +205,10 @@ func drawn(c Cell, variant string, path rig.Path, rng *rand.Rand) (Schedule, boo
 	a := pick(rng, victims)
 	a.Cut = pick(rng, f.Cuts)
 	s.A = &a
-	if f.Rival || f.Pairs && rng.IntN(2) == 0 {
-		s.B = rivalAt(path, rng)
-		if f.Pairs && rng.IntN(3) == 0 {
-			s.C, s.Order = rivalAt(path, rng), pick(rng, fault.Orders)
+	if f.Rival || f.Pairs && len(rival.Steps) > 0 && rng.IntN(2) == 0 {
+		s.B = rivalAt(rival, rng)
+		if f.ThirdHeld() && rng.IntN(3) == 0 {
+			s.C, s.Order = rivalAt(rival, rng), pick(rng, fault.Orders)
 		}
 	}
 	return s, true

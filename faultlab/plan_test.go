@@ -84,7 +84,7 @@ func TestDrawn(t *testing.T) {
 			if f.Variants != nil {
 				variant = pick(rng, f.Variants(api.Mode{Name: "m"}))
 			}
-			return drawn(Cell{Mode: "m", Store: api.Redis, Fault: f.Name}, variant, path, rng)
+			return drawn(Cell{Mode: "m", Store: api.Redis, Fault: f.Name}, variant, path, path, rng)
 		}
 		kinds, orders, none := map[string]bool{}, map[string]bool{}, 0
 		for n := range uint64(400) {
@@ -118,7 +118,7 @@ func TestDrawn(t *testing.T) {
 				kinds[s.A.Pattern+string(s.A.Cut)] = true
 			}
 		}
-		if thirds := f.Pairs; thirds && len(orders) != len(fault.Orders) || !thirds && len(orders) > 0 {
+		if thirds := f.ThirdHeld(); thirds && len(orders) != len(fault.Orders) || !thirds && len(orders) > 0 {
 			t.Errorf("%s: orders of three in 400 draws: %v", f.Name, orders)
 		}
 		want := 3 * len(f.Cuts)
@@ -146,6 +146,7 @@ func TestScheduleCheck(t *testing.T) {
 		`a third request is not held at a cut "si`: {Fault: api.Pause, A: held, B: held, C: broken},
 		"crash does not hold a third request":      {Fault: api.Crash, A: held, B: held, C: held},
 		"late does not hold a third request":       {Fault: api.Late, A: held, B: held, C: held},
+		"expiry does not hold a third request":     {Fault: api.Expiry, A: held, B: held, C: held},
 		"pause does not hold a third request here": {Fault: api.Pause, A: held, C: held},
 		"there is no position c":                   {Fault: api.Pause, A: held, B: held, Order: "BAC"},
 		`the order "ABB" is none of A, B and C`:    {Fault: api.Pause, A: held, B: held, C: held, Order: "ABB"},
@@ -183,8 +184,11 @@ func TestReservations(t *testing.T) {
 		t.Errorf("retry begins with %d units, want %d and 1", got, rig.Stock)
 	}
 	for _, variant := range fault.Expiry.Variants(api.Mode{}) {
-		if about := fault.Expiry.About(variant); about.Kind == "" || about.Overdue != (variant != "") {
+		if about := fault.Expiry.About(variant); about.Kind == "" || about.Overdue == (variant == "" || variant == "killed-payment") {
 			t.Errorf("expiry %q: A asks for %+v", variant, about)
+		} else if sweep := fault.Expiry.Rivals(variant); sweep.Kind != "" && sweep.Units() != fault.Expiry.Stock(variant) {
+			t.Errorf("expiry %q begins with %d units, and its rival sweeps %d", variant, fault.Expiry.Stock(variant),
+				sweep.Units())
 		}
 	}
 	if foreignMode(&rig.Foreign{}).Claims[""][api.Expiry] != "" {

@@ -106,7 +106,7 @@ func (s Schedule) checkThird(f fault.Fault) error {
 		return errors.New("an order is of three held requests, and there is no position c")
 	case s.C == nil:
 		return nil
-	case s.A == nil || s.B == nil || !f.Pairs:
+	case s.A == nil || s.B == nil || !f.ThirdHeld():
 		return fmt.Errorf("%s does not hold a third request here", s.Fault)
 	case !slices.Contains(rivalCuts, s.C.Cut):
 		return fmt.Errorf("a third request is not held at a cut %q", s.C.Cut)
@@ -167,8 +167,8 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	ctx, cancel := context.WithTimeout(ctx, scheduleLimit+3*outlive(m, lane.TTL))
 	defer cancel()
 	scene, err := lane.NewScene(ctx, rig.Ask{Mode: s.Mode, Store: s.Store, Stock: f.Stock(s.Variant),
-		About: f.About(s.Variant), Segments: segments(m), Reserves: m.Reserves, Session: hasSession(m),
-		Outlive: outlive(m, lane.TTL)})
+		About: f.About(s.Variant), Segments: segments(m), ReserveFirst: reserveFirst(m, s.Store),
+		Session: hasSession(m), Outlive: outlive(m, lane.TTL)})
 	if err != nil {
 		return Played{}, err
 	}
@@ -209,6 +209,12 @@ func hasSession(m api.Mode) bool { return slices.ContainsFunc(m.Needs, isService
 // segments returns the number of segments of the product: one if the mode needs segments, so that all requests meet in
 // the same one.
 func segments(m api.Mode) int { return min(m.Split(), 1) }
+
+// reserveFirst says whether a schedule begins with a reservation, see rig.Ask: a mode that computes the stock, and no
+// other that holds units, is broken by two requests.
+func reserveFirst(m api.Mode, s api.Store) bool {
+	return m.Reserves && m.Claims[s][api.Threads] != api.Exact
+}
 
 // outcome turns a verdict into letters.
 func outcome(r audit.Report, ignore string) (api.Outcomes, string) {

@@ -1,6 +1,6 @@
 import { css } from "./dom.js";
 import { number } from "./i18n.js";
-import { began } from "./model.js";
+import { began, leftAfter } from "./model.js";
 
 /* global uPlot */
 
@@ -126,9 +126,14 @@ export const lockChart = (box) => new Chart(box, () => options([
   line("--ink-faint", { width: 1 }), line("--warm"), line("--accent"),
 ]));
 
+// endsChart shows when holds end, and how.
+export const endsChart = (box) => new Chart(box, () => options([
+  line("--ink"), line("--ink-soft", { dash: [3, 3], width: 1.5 }), line("--warm"), line("--ink-faint", { width: 1 }),
+]));
+
 const maxPoints = 160;
 
-// series turns the bins into the data of the four charts; initial is null for a baseline, which has no stock. final is the stock after the
+// series turns the bins into the data of the charts; initial is null for a baseline, which has no stock. final is the stock after the
 // run, if it is known; holds says that units are held before they are sold: those are neither in stock nor sold. The answers tell of it in the order of their arrival, so the last one need not be the one that left least. Many bins are
 // put together for the rates, which would only flicker.
 export function series(model, initial, final, holds = false) {
@@ -147,7 +152,7 @@ export function series(model, initial, final, holds = false) {
       capped.push(initial);
     }
     total += b[0];
-    if (b[3] !== null) remaining = b[3];
+    remaining = leftAfter(b, remaining);
     xs.push(((i + 1) * width) / 1000);
     left.push(remaining);
     should.push(initial === null ? null : initial - total);
@@ -158,7 +163,7 @@ export function series(model, initial, final, holds = false) {
   if (initial !== null && final !== undefined) left[left.length - 1] = final;
   const held = left.map((n, i) => (holds && n !== undefined ? Math.max(0, should[i] - n) : undefined));
   const group = Math.max(1, Math.ceil(bins.length / maxPoints), Math.ceil(40 / width));
-  const times = [], accepted = [], refused = [], wait = [], hold = [], longest = [];
+  const times = [], accepted = [], refused = [], wait = [], hold = [], longest = [], ends = [[], [], [], []];
   for (let i = 0; i < bins.length; i += group) {
     const part = bins.slice(i, i + group);
     const sum = (k) => part.reduce((s, b) => s + b[k], 0);
@@ -166,6 +171,7 @@ export function series(model, initial, final, holds = false) {
     const mean = (k) => (locks.length ? locks.reduce((s, b) => s + b[k], 0) / locks.length / 1000 : null);
     const seconds = (part.length * width) / 1000;
     times.push(((i + part.length) * width) / 1000);
+    ends.forEach((line, k) => line.push(part.reduce((s, b) => s + (b[k === 0 ? 0 : 6 + k] ?? 0), 0)));
     accepted.push(sum(0) / seconds);
     refused.push(sum(1) / seconds);
     wait.push(mean(4));
@@ -176,7 +182,8 @@ export function series(model, initial, final, holds = false) {
   gaps([wait, hold, longest], Math.ceil(1000 / (group * width)));
   return {
     stock: [xs, left, should, held], orders: [xs, sold, was, capped], rate: [times, accepted, refused], lock: [times, longest, wait, hold],
-    locks,
+    locks, ends: [times, ...ends.map((line) => line.map((n, i) => n / (times[i] - (times[i - 1] ?? 0))))],
+    moments: times.map((at, i) => [at, ...ends.map((line) => line[i]), held[xs.findIndex((x) => x >= at)]]).filter((row) => row.slice(1, 5).some((n) => n > 0)),
   };
 }
 

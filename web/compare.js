@@ -117,10 +117,18 @@ export class CompareView {
       el("th", { scope: "row" }, el("a", { href: `#/run/${r.mode}` }, el("code", {}, r.mode))),
       el("td", { class: `said is-${r.tone}` }, el("span", { class: "said-line" }, short ? r.says.split(/\. |\u3002/)[0] : r.says),
         r.result.finding === "contradicted" && el("strong", { class: "note" }, ` ${t("Against its claim!")}`)),
-      el("td", { class: "num" }, r.verdict ? t("{sold} of {initial}", { sold: number(r.verdict.sold), initial: number(r.verdict.initial) }) : "–"),
+      el("td", { class: "num" }, r.verdict ? t("{sold} of {initial}", { sold: number(r.verdict.sold), initial: number(r.verdict.initial) }) : "–", r.verdict && r.result.holds && el("div", { class: "soft small" }, heldOf(r))),
       el("td", { class: "rate" }, el("span", { class: "rate-number" }, number(r.result.accepted_per_second), r.result.holds && el("span", { class: "soft small" }, ` ${t("paid#rate")}`)), el("span", { class: "bars", "aria-hidden": "true" }, bar)),
       time(r.accepted.p50_ns), time(r.accepted.p99_ns));
   }
+}
+
+// stillHeld is what is neither in stock nor sold.
+const stillHeld = (v) => Math.max(0, v.initial - v.sold - v.final);
+
+// heldOf tells of a mode that holds units what became of the holds.
+function heldOf({ verdict, result: { holds } }) {
+  return t("{left} left, {held} held; {n} cancelled, {m} expired", { left: number(verdict.final), held: number(stillHeld(verdict)), n: number(holds.cancelled), m: number(holds.expired) });
 }
 
 // rowsOf are the modes that have a result.
@@ -135,10 +143,10 @@ function rowsOf(run, modes) {
 // save gives the comparison to the reader as a table for other programs; times are in milliseconds.
 function save(run) {
   const rows = run.results.filter((s) => s.result).map((s) => {
-    const v = worst(s.result), a = s.result.latency?.accepted ?? {};
-    return [s.mode, v?.verdict ?? "", s.result.partial ? "yes" : "no", v?.sold ?? "", v?.initial ?? "", s.result.accepted_per_second, (a.p50_ns ?? 0) / 1e6, (a.p99_ns ?? 0) / 1e6];
+    const v = worst(s.result), a = s.result.latency?.accepted ?? {}, h = s.result.holds;
+    return [s.mode, v?.verdict ?? "", s.result.partial ? "yes" : "no", v?.sold ?? "", v?.initial ?? "", s.result.accepted_per_second, (a.p50_ns ?? 0) / 1e6, (a.p99_ns ?? 0) / 1e6, v?.final ?? "", ...(h && v ? [stillHeld(v), h.cancelled, h.expired] : ["", "", ""])];
   });
-  const text = [["mode", "verdict", "stopped", "sold", "stock", "accepted_per_second", "p50_ms", "p99_ms"], ...rows].map((r) => r.join()).join("\n");
+  const text = [["mode", "verdict", "stopped", "sold", "stock", "accepted_per_second", "p50_ms", "p99_ms", "left", "held", "cancelled", "expired"], ...rows].map((r) => r.join()).join("\n");
   const href = URL.createObjectURL(new Blob([`${text}\n`], { type: "text/csv" }));
   el("a", { href, download: "lastitem-compare.csv" }).click();
   setTimeout(() => URL.revokeObjectURL(href), 1000);

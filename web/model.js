@@ -3,12 +3,15 @@
 // began is the first bin with an answer: before the load the load generator measures how busy the machine is.
 export const began = (bins) => Math.max(0, bins.findIndex((b) => b[0] + b[1] + b[2] > 0));
 
+// leftAfter is the stock after a bin: what its last answer left, or else what there was and what the holds that ended in it gave back.
+export const leftAfter = (b, before) => b[3] ?? (before === null ? null : before + (b[7] ?? 0) + (b[8] ?? 0));
+
 export class Model {
   run = null;
   known = false; // the console has said whether something runs
   lanes = [];
   width = 20; // of a bin, in milliseconds
-  bins = []; // [accepted, refused, failed, remaining, mean wait, mean hold, longest wait]
+  bins = []; // [accepted, refused, failed, remaining, mean wait, mean hold, longest wait], and maybe the holds that were [cancelled, expired, void]
   bars = []; // [lane, key, begin, end, overlaps, request]
   pairs = [];
   sections = 0;
@@ -96,13 +99,16 @@ export class Model {
   }
 
   totals() {
-    let [accepted, refused, failed, remaining] = [0, 0, 0, null];
+    let [accepted, refused, failed, remaining, cancelled, expired, voided] = [0, 0, 0, null, 0, 0, 0];
     for (const b of this.bins) {
       accepted += b[0];
       refused += b[1];
       failed += b[2];
-      if (b[3] !== null) remaining = b[3];
+      cancelled += b[7] ?? 0;
+      expired += b[8] ?? 0;
+      voided += b[9] ?? 0;
+      remaining = leftAfter(b, remaining);
     }
-    return { accepted, refused, failed, remaining };
+    return { accepted, refused, failed, remaining, cancelled, expired, voided };
   }
 }

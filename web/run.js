@@ -1,4 +1,4 @@
-import { lockChart, ordersChart, rateChart, series, stockChart } from "./charts.js";
+import { endsChart, lockChart, ordersChart, rateChart, series, stockChart } from "./charts.js";
 import { keep, kept, numbers, ours, picker, startOrStop } from "./controls.js";
 import { el, replace } from "./dom.js";
 import { both, bracketed, colon, number, space, t } from "./i18n.js";
@@ -111,16 +111,19 @@ export class RunView {
     };
     const key = (name, cls) => el("span", { class: `key ${cls}` }, name);
     this.heldKey = key(t("held#units"), "k-warm");
+    this.voidKey = key(t("void"), "k-faint");
     const stock = chart(t("Stock"), [key(t("counted"), "k-accent"), key(t("initial stock − sold"), "k-lost"), this.heldKey]), orders = chart(t("Units sold, against the stock there was"), [key(t("sold"), "k-ink"), key(t("initial stock"), "k-dash"), key(t("oversold"), "k-bad")]),
       rate = chart(t("Answers per second"), [key(t("accepted"), "k-accent"), key(t("refused"), "k-dash")]),
+      ends = chart(t("Holds that end, per second"), [key(t("paid"), "k-ink"), key(t("cancelled"), "k-dash"), key(t("expired"), "k-warm"), this.voidKey]),
       lock = chart(t("Lock: wait and hold, ms"), [key(t("wait"), "k-warm"), key(t("hold"), "k-accent"), key(t("longest wait"), "k-faint")]);
     this.noLock = el("p", { class: "soft over-plot", hidden: true }, t("This mode takes no lock."));
     lock.section.append(this.noLock);
-    this.plots = { stock, orders, rate, lock };
-    this.charts = { stock: stockChart(stock.box), orders: ordersChart(orders.box), rate: rateChart(rate.box), lock: lockChart(lock.box) };
+    this.plots = { stock, orders, rate, lock, ends };
+    this.charts = { stock: stockChart(stock.box), orders: ordersChart(orders.box), rate: rateChart(rate.box), lock: lockChart(lock.box), ends: endsChart(ends.box) };
     const canvas = el("canvas", { class: "lanes", tabindex: "0", role: "img" });
     this.timeline = new Timeline(canvas);
     const tool = (sign, act, name = sign) => el("button", { type: "button", class: "quiet", "aria-label": name, click: act }, sign);
+    this.lanesTitle = el("h2");
     this.lanesNote = el("p", { class: "soft lanes-note" });
     this.tools = el("div", { class: "timeline-tools" },
       tool(t("First overlap"), () => this.toFirstOverlap()), tool("←", () => this.timeline.move(-0.3), t("Earlier")), tool("→", () => this.timeline.move(0.3), t("Later")),
@@ -131,9 +134,9 @@ export class RunView {
       this.verdict,
       el("section", { class: "figures is-five" }, Object.values(this.figures).map((f) => f.box)),
       this.replay.box,
-      el("section", { class: "charts" }, orders.section, stock.section, rate.section, lock.section),
+      el("section", { class: "charts" }, orders.section, stock.section, rate.section, lock.section, ends.section),
       el("section", { class: "timeline" },
-        el("header", {}, el("h2", {}, t("Critical sections")), this.tools),
+        el("header", {}, this.lanesTitle, this.tools),
         this.lanesNote, canvas, this.table));
     this.emptyText = el("p", {}, this.invitation());
     this.last = el("p", { hidden: true }, el("button", { type: "button", class: "quiet", click: () => this.adopt() }));
@@ -182,6 +185,10 @@ export class RunView {
     const data = series(shown, this.ran(model)?.baseline ? null : model.run.spec.stock, at === null ? this.judged(model)?.final : undefined, this.ran(model)?.reserves);
     const marks = shown.marks.map((m) => ({ ...m, x: Math.max(0, m.at / 1e6 - (began(model.bins) * model.width) / 1e3), text: markText(m) }));
     const end = at === null ? null : ((model.bins.length - began(model.bins)) * model.width) / 1000; // the axis stays as long as the run
+    const reserves = Boolean(this.ran(model)?.reserves);
+    this.plots.lock.section.hidden = reserves;
+    this.plots.ends.section.hidden = !reserves;
+    this.voidKey.hidden = data.ends[4].every((n) => n === 0);
     for (const [name, chart] of Object.entries(this.charts)) {
       if (end !== null) data[name].forEach((line, i) => line.push(i === 0 ? end : null));
       chart.draw(data[name], marks);
@@ -190,10 +197,10 @@ export class RunView {
     this.say(this.plots.stock, data.stock[1].at(-1));
     this.say(this.plots.orders, data.orders[1].at(-1));
     const none = model.bins.length === 0; // axes without a curve say nothing
-    for (const plot of [this.plots.stock, this.plots.orders, this.plots.rate]) plot.section.classList.toggle("is-blank", none);
+    for (const plot of [this.plots.stock, this.plots.orders, this.plots.rate, this.plots.ends]) plot.section.classList.toggle("is-blank", none);
     this.plots.lock.section.classList.toggle("is-blank", !data.locks);
     this.noLock.hidden = data.locks || none;
-    this.drawTimeline(model);
+    this.drawTimeline(model, data.moments);
     if (at !== null && model.sections > 0) this.timeline.around(Math.max(0, at - 50_000), 50_000);
   }
 
@@ -242,9 +249,9 @@ export class RunView {
     this.heldKey.hidden = !this.ran(model)?.reserves;
     overlaps.box.firstChild.textContent = this.heldKey.hidden ? t("overlapped#sections") : t("held#units");
     if (!this.heldKey.hidden) { // it has no critical section in the process
-      const holds = result?.holds;
+      const holds = result?.holds ?? sum;
       overlaps.value.textContent = number(Math.max(0, stock - units - (remaining ?? stock - units)));
-      overlaps.note.textContent = holds ? t("{n} cancelled, {m} expired", { n: number(holds.cancelled), m: number(holds.expired) }) : t("not paid yet");
+      overlaps.note.textContent = t("{n} cancelled, {m} expired", { n: number(holds.cancelled), m: number(holds.expired) });
       overlaps.box.classList.remove("is-bad");
       return;
     }
@@ -264,7 +271,7 @@ export class RunView {
     return model.bars.every((b) => b[1] === "") && Object.values(this.ran(model)?.claims ?? {}).every((c) => c.threads === ".");
   }
 
-  drawTimeline(model) {
+  drawTimeline(model, moments) {
     this.timeline.set(model.bars, model.lanes);
     if (this.first && model.result && model.pairs.length > 0) {
       this.first = false;
@@ -274,16 +281,35 @@ export class RunView {
     canvas.hidden = model.sections === 0;
     this.tools.hidden = canvas.hidden;
     this.tools.firstChild.disabled = model.pairs.length === 0;
-    const says = [model.sections === 0 && model.bins.length > 0 ? (this.ran(model)?.baseline ? t("A baseline: it touches no store and claims nothing.") : this.ran(model)?.reserves ? t("This mode holds units for a buyer: sold is what was paid. A unit that is neither in stock nor sold is held.") : t("This mode has no critical section in the process: the server decides in one step.")) : t("A lane for each replica, a bar for each critical section. Where two of the same key overlap, the overlap is hatched.")];
+    const says = [model.sections === 0 && model.bins.length > 0 ? (this.ran(model)?.baseline ? t("A baseline: it touches no store and claims nothing.") : this.ran(model)?.reserves ? t("This mode holds units for a buyer: sold is what was paid. A unit that is neither in stock nor sold is held. A hold ends when its buyer pays or cancels, or when a sweep finds it past its deadline; a hold of a stock that was set anew is void.") : t("This mode has no critical section in the process: the server decides in one step.")) : t("A lane for each replica, a bar for each critical section. Where two of the same key overlap, the overlap is hatched.")];
     if (model.overlaps > 0 && this.claimsExact(model)) says.push(t("This mode holds no lock and claims to be exact, so overlaps are expected; the verdict says whether it was."));
     if (model.leftOut > 0) says.push(t("{n} [answer|answers] came too fast to be shown. The judge counts [it|them]; this page neither draws nor counts [it|them].", { n: number(model.leftOut) }));
     this.lanesNote.textContent = says.join(space());
     canvas.setAttribute("aria-label", `${t("Critical sections")}${colon()}${t("{n} of {of} overlapped another", { n: number(model.overlaps), of: number(model.sections) })}. ${t("Arrow keys move, plus and minus zoom, Home shows all.")}`);
     this.timeline.draw();
-    const seen = `${model.loads}/${model.pairs.length}/${model.sections > 0}`;
+    const reserves = this.ran(model)?.reserves;
+    this.lanesTitle.textContent = reserves ? t("When holds end") : t("Critical sections");
+    const seen = `${model.loads}/${reserves ? model.bins.length : model.pairs.length}/${model.sections > 0}`;
     if (this.pairsSeen === seen) return;
     this.pairsSeen = seen;
-    this.drawPairs(model);
+    if (reserves) this.drawMoments(moments);
+    else this.drawPairs(model);
+  }
+
+  // drawMoments lists when holds ended, and how.
+  drawMoments(moments) {
+    const voids = moments.some((m) => m[4] > 0), heads = [t("at"), t("paid"), t("cancelled"), t("expired"), voids && t("void"), t("held then")].filter(Boolean);
+    replace(this.table, moments.length > 0 && this.listed(t("Holds that ended"), heads, moments.map(([at, paid, cancelled, expired, voided, held]) =>
+      [`${number(at, 2, 2)} s`, number(paid), number(cancelled), number(expired), voids && number(voided), held === undefined ? "–" : number(held)].filter((c) => c !== false)), () => "right"));
+  }
+
+  // listed is a table that opens with its summary.
+  listed(name, heads, rows, align, note) {
+    return el("details", { open: this.table.firstChild?.open ?? false }, el("summary", {}, name),
+      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, el("table", {},
+        el("thead", {}, el("tr", {}, heads.map((h, i) => el("th", { scope: "col", class: align(i) }, h)))),
+        el("tbody", {}, rows.map((row) => el("tr", {}, row.map((text, i) => el("td", { class: align(i) }, text))))))),
+      note && el("p", { class: "soft" }, note));
   }
 
   drawPairs(model) {
@@ -291,13 +317,10 @@ export class RunView {
       replace(this.table, model.sections > 0 && el("p", { class: "soft" }, t("No two critical sections overlapped.")));
       return;
     }
-    const cell = (text, cls = null) => el("td", { class: cls }, text);
     const heads = [t("at"), t("first inside"), t("entered meanwhile"), t("both inside for")];
-    replace(this.table, el("details", {}, el("summary", {}, t("Pairs that overlapped")),
-      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("Pairs that overlapped") }, el("table", {},
-        el("thead", {}, el("tr", {}, heads.map((h, i) => el("th", { scope: "col", class: i === 3 ? "right" : null }, h)))),
-        el("tbody", {}, model.pairs.map((p) => el("tr", {}, cell(`${number(p.at / 1e3, 2, 2)} ms`), cell(who(p.a)), cell(who(p.b)), cell(`${number(p.by)} µs`, "right")))))),
-      el("p", { class: "soft" }, t("The first {n} pairs; # is the number that the replica gave the request.", { n: number(model.pairs.length) }))));
+    const rows = model.pairs.map((p) => [`${number(p.at / 1e3, 2, 2)} ms`, who(p.a), who(p.b), `${number(p.by)} µs`]);
+    replace(this.table, this.listed(t("Pairs that overlapped"), heads, rows, (i) => (i === 3 ? "right" : null),
+      t("The first {n} pairs; # is the number that the replica gave the request.", { n: number(model.pairs.length) })));
   }
 
   drawVerdict(model) {

@@ -4,20 +4,23 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"lastitem/internal/testkit/testenv"
 )
 
-// mutant is a defect that somebody might put into a mode, and the cell in which the lab must find it.
+// mutant is a defect that somebody might put into a mode, and the cell in which the lab must find it, or a test that
+// finds what the lab does not play.
 type mutant struct {
 	name    string
 	edits   []testenv.Edit
 	mode    string
 	store   string
 	fault   string
-	letters string // any of these
+	letters string // any of these; "!" = a violation without a letter
 	pairs   bool   // the defect shows only when the rival is held too: two preemptions
+	test    string // a package and a test; "" = the lab finds it
 }
 
 // No schedule was written for any of these: the lab must come upon each by trying its positions.
@@ -66,29 +69,15 @@ var mutants = []mutant{
 			"late := err == nil && ttl <= 0 && lock.TooLate(sent, l.ttl)", "late := false"}},
 		mode: "watchdog", store: "redis", fault: "slow", letters: "O", pairs: true,
 	},
-	{
-		name: "a reservation that is neither locked nor named by its state",
-		edits: []testenv.Edit{
-			{"internal/store/sql/mysql.sql", "changed_us FROM reservation WHERE id = ? FOR UPDATE",
-				"changed_us FROM reservation WHERE id = ?"},
-			{"internal/store/sql/both.sql", "WHERE id = ? AND state = ? AND expires_us = ?",
-				"WHERE id = ? AND ? <> '' AND ? > 0"},
-		},
-		mode: "reserve-sql", store: "sql", fault: "expiry", letters: "O",
-	},
-	{
-		name: "a cancel that trusts what it has read",
-		edits: []testenv.Edit{{"internal/stock/reserve_sql.go", "Give: giveToRun}",
-			"Give: giveToRun, Trusting: true}"}},
-		mode: "reserve-sql", store: "sql", fault: "retry", letters: "O",
-	},
 }
+
+func allMutants() []mutant { return slices.Concat(mutants, holdMutants) }
 
 // TestMutantsApply: each mutant can still be put into the sources. 'make lab-mutants' has the lab find them.
 func TestMutantsApply(t *testing.T) {
 	t.Parallel()
-	for _, m := range mutants {
-		if m.mode == "" || m.store == "" || m.fault == "" || m.letters == "" {
+	for _, m := range allMutants() {
+		if m.test == "" && (m.mode == "" || m.store == "" || m.fault == "" || m.letters == "") {
 			t.Errorf("%+v: where must the lab find it?", m)
 		}
 		testenv.Edited(t, filepath.Join("..", ".."), m.edits)
@@ -99,7 +88,7 @@ func TestMutantsApply(t *testing.T) {
 func TestMutantsCompile(t *testing.T) {
 	testenv.Slow(t, "compiles what each mutant is part of")
 	t.Parallel()
-	for _, m := range mutants {
+	for _, m := range allMutants() {
 		t.Run(m.name, func(t *testing.T) {
 			pkg := path.Dir(m.edits[0][0])
 			if path.Ext(m.edits[0][0]) != ".go" {

@@ -16,8 +16,12 @@ import (
 // TestMutants builds a shop for each defect and has the lab explore the cell that the defect is about.
 func TestMutants(t *testing.T) {
 	testenv.Installed(t, localstack.Redis, localstack.MySQL)
-	for _, m := range mutants {
+	for _, m := range allMutants() {
 		t.Run(m.name, func(t *testing.T) {
+			if m.test != "" {
+				mustFail(t, m)
+				return
+			}
 			shop := buildMutant(t, m.edits)
 			args := []string{"lab", "--mode", m.mode, "--store", m.store, "--fault", m.fault, "--all", "-o", "json"}
 			if m.pairs {
@@ -36,6 +40,19 @@ func TestMutants(t *testing.T) {
 				t.Errorf("%s %s: exit %d, found %q; want %d and one of %q", m.mode, m.fault, code, found, exitFailed, m.letters)
 			}
 		})
+	}
+}
+
+// mustFail runs a test of the edited sources.
+func mustFail(t *testing.T, m mutant) {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	pkg, test, _ := strings.Cut(m.test, " ")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-overlay", testenv.Overlay(t, root, m.edits), "-run",
+		"^"+test+"$", pkg)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "--- FAIL: "+test) {
+		t.Errorf("%s does not find it: %v\n%s", m.test, err, out)
 	}
 }
 

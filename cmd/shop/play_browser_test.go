@@ -246,6 +246,7 @@ func testPlayBrowser(t *testing.T, p playing) {
 	b.look(390, "light")
 	b.wait(`document.documentElement.scrollWidth <= 390`)
 	b.shot("run-lease-seq-zh-390")
+	testPlayHolds(t, b)
 	testPlayKeyboard(t, b)
 	testPlayCompare(t, b)
 	testPlayMatrix(t, b)
@@ -262,6 +263,29 @@ func (b *tab) clean() {
 	for _, w := range b.wrong {
 		b.t.Error(w)
 	}
+}
+
+// testPlayHolds runs a mode that holds units: the page lists when holds ended, those that were paid and those that a
+// sweep has ended, and Compare tells of them.
+func testPlayHolds(t *testing.T, b *tab) {
+	t.Helper()
+	b.look(1440, "light")
+	if got := b.run("reserve-sql"); !strings.HasPrefix(got, "精确。") {
+		t.Errorf("reserve-sql: %q, want that it was exact", got)
+	}
+	eval[bool](b, `document.querySelector('.pairs details').open = true`)
+	sums := eval[[]int](b, `[1, 3].map((i) => [...document.querySelectorAll('.pairs tbody tr')]
+		.reduce((sum, row) => sum + Number(row.cells[i].textContent.replaceAll(',', '')), 0))`)
+	sold := eval[string](b, `document.querySelector('.figure-sold .figure-value').textContent`)
+	if fmt.Sprint(sums[0]) != sold || sums[1] == 0 {
+		t.Errorf("the table lists %d paid and %d expired, and %s are sold; want as many paid, and some expired", sums[0],
+			sums[1], sold)
+	}
+	if !eval[bool](b, `!!document.querySelector('.plot[aria-label="每秒结束的预扣数"] canvas') &&
+		document.querySelector('.plot[aria-label^="锁"]').closest('figure').hidden`) {
+		t.Error("no chart of the ends of holds in place of that of locks")
+	}
+	b.shot("run-reserve-sql-zh-light")
 }
 
 // testPlayKeyboard reaches the button with the keyboard alone, and moves the timeline.
@@ -291,7 +315,7 @@ func testPlayCompare(t *testing.T, b *tab) {
 	before := eval[string](b, `document.querySelector('.verdict')?.dataset.run ?? ""`)
 	eval[bool](b, `(() => {
 		document.querySelectorAll('.quick button')[2].click();
-		for (const mode of ['unsafe', 'redis-lua']) document.querySelector('[name=mode][value=' + mode + ']').click();
+		for (const mode of ['unsafe', 'reserve-sql']) document.querySelector('[name=mode][value=' + mode + ']').click();
 		document.querySelector('.go').click();
 		return true;
 	})()`)
@@ -304,8 +328,11 @@ func testPlayCompare(t *testing.T, b *tab) {
 	if got := first("verdictColumn"); got != "unsafe" {
 		t.Errorf("by verdict %s is first, want the broken one", got)
 	}
-	if got := first("verdictColumn"); got != "redis-lua" {
+	if got := first("verdictColumn"); got != "reserve-sql" {
 		t.Errorf("by verdict, once more, %s is first, want the exact one", got)
+	}
+	if got := eval[string](b, `document.querySelector('.compare tbody').textContent`); !strings.Contains(got, "，预扣中 0；取消 ") {
+		t.Errorf("the table says %s, want the holds of reserve-sql in it", got)
 	}
 	if bars := eval[int](b, `[...document.querySelectorAll('.bar')].filter((x) => x.offsetWidth > 0).length`); bars != 2 {
 		t.Errorf("%d bars, want one for each mode", bars)

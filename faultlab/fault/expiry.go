@@ -2,71 +2,91 @@ package fault
 
 import (
 	"context"
+	"errors"
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/text"
+	"lastitem/internal/wire"
 )
 
-// The variants of an expiry: what A asks for after the deadline, held at each of its commands. In the variant "" it is
-// a payment that has begun before it.
+// The variants of an expiry: what A does, held at each of its commands. In the variant "" it answers a payment that has
+// begun before the deadline.
 const (
-	latePayment = "late-payment" // its payment begins after the deadline
-	lateRehold  = "late-rehold"  // and the product lets a late payment take the units again
-	lateCancel  = "late-cancel"  // a second way to end what the sweep ends: two sweepers
-	killed      = "killed"       // and this one is killed there
+	latePayment   = "late-payment"   // the payment begins after the deadline
+	lateRehold    = "late-rehold"    // and the product lets a late payment take the units again
+	lateCancel    = "late-cancel"    // a cancel that begins after the deadline
+	killedPayment = "killed-payment" // A is killed before the deadline, and the payment repeated after it
+	twoSweepers   = "two-sweepers"   // A sweeps too, and two reservations are overdue
+	killedSweeper = "killed-sweeper" // and A is killed in its sweep
 )
 
-// Expiry lets a reservation's deadline pass while a request about it is on its way, ends the reservation by a sweep,
-// and has a rival buy the unit.
+// expiring says what A does in each variant.
+var expiring = map[string]rig.About{
+	"":            {Kind: rig.Confirm},
+	latePayment:   {Kind: rig.Confirm, Overdue: true},
+	lateRehold:    {Kind: rig.Confirm, Overdue: true, Rehold: true},
+	lateCancel:    {Kind: rig.Cancel, Overdue: true},
+	killedPayment: {Kind: rig.Confirm},
+	twoSweepers:   {Kind: rig.SweepDue, Overdue: true, Batch: true},
+	killedSweeper: {Kind: rig.SweepDue, Overdue: true, Batch: true},
+}
+
+// Expiry lets a reservation's deadline pass while a request about it, or a sweep, is on its way, has C sweep, and has a
+// rival buy the unit. In a pair C's sweep is held too, while A goes on and the rival asks.
 var Expiry = Fault{
 	Name: api.Expiry,
 	Title: text.Of("the deadline of a reservation passes while its payment is on the way, a sweep ends it, and a " +
 		"rival buys the unit"),
-	Cuts:     bothCuts,
-	Variants: func(api.Mode) []string { return []string{"", latePayment, lateRehold, lateCancel, killed} },
-	Asks: func(variant string) rig.About {
-		about := rig.About{Kind: audit.Confirm, Overdue: variant != "", Rehold: variant == lateRehold}
-		if variant == lateCancel || variant == killed {
-			about.Kind = audit.Cancel
+	Cuts: bothCuts,
+	Variants: func(api.Mode) []string {
+		return []string{"", latePayment, lateRehold, lateCancel, killedPayment, twoSweepers, killedSweeper}
+	},
+	Asks:  func(variant string) rig.About { return expiring[variant] },
+	Pairs: true,
+	Rivals: func(variant string) (about rig.About) {
+		if !kills(variant) { // else nobody is left to meet C's sweep
+			about = rig.About{Kind: rig.SweepDue, Overdue: true, Batch: expiring[variant].Batch}
 		}
 		return about
 	},
 	Lane: rig.Equipment{Sweep: true},
 	Strike: func(ctx context.Context, p *Play) error {
-		goOn, err := p.HoldSweep(ctx)
+		about := p.About()
+		h, err := p.ReserveFirst(ctx, rig.Short)
 		if err != nil {
 			return err
 		}
-		defer goOn()
-		about, length := p.About(), rig.Short
-		if about.Overdue {
-			length = rig.Brief
+		a, held, err := p.HoldAbout(ctx, p.Lane.A, *p.A, about.Kind, h)
+		if err == nil && kills(p.Variant) {
+			err = p.kill(ctx, held)
 		}
-		h, err := p.Reserve(ctx, p.Lane.B, length)
-		if err == nil && about.Overdue {
+		if err == nil {
 			err = h.Overdue(ctx)
 		}
 		if err != nil {
 			return err
 		}
-		a, held, err := p.HoldAbout(ctx, p.Lane.A, *p.A, about.Kind, h)
+		p.Note(p.Lane.C, rig.Struck, "the deadline has passed, a sweep begins")
+		sweep, err := p.Sweep(ctx, p.Lane.C, p.B)
 		if err != nil {
 			return err
 		}
-		if err := h.Overdue(ctx); err != nil {
-			return err
-		}
-		if p.Variant == killed {
-			if err := p.kill(ctx, held); err != nil {
+		last, held := p.Lane.A, held
+		if p.B != nil {
+			if err := p.passTo(ctx, a, held); err != nil {
 				return err
 			}
+			if err := p.FollowSweep(ctx, p.Lane.C, p.B, sweep); err != nil {
+				return err
+			}
+			last, held = p.Lane.C, sweep
 		}
-		p.Note(p.Lane.C, rig.Struck, "the deadline has passed, a sweep begins")
-		goOn()
-		if err := p.Sweep(ctx); err != nil {
-			return err
+		if p.Variant == killedPayment {
+			if err := p.payAgain(ctx, a, h); err != nil {
+				return err
+			}
 		}
 		b := p.AskHold(p.Lane.B, audit.Reserve, rig.Reservation{}, rig.Long)
 		p.Settle(ctx, p.Lane.B, b)
@@ -74,10 +94,10 @@ var Expiry = Fault{
 		if paid != nil {
 			p.Settle(ctx, p.Lane.B, paid)
 		}
-		if p.Variant != killed {
-			p.pass(p.Lane.A, held)
+		if !kills(p.Variant) {
+			p.pass(last, held)
 		}
-		if err := answers(ctx, []*rig.Pending{a, b}); err != nil {
+		if err := errors.Join(wait(ctx, a), wait(ctx, b)); err != nil {
 			return err
 		}
 		if paid == nil {
@@ -85,6 +105,26 @@ var Expiry = Fault{
 		}
 		return p.buyLast(ctx, paid)
 	},
+}
+
+func kills(variant string) bool { return variant == killedPayment || variant == killedSweeper }
+
+// payAgain repeats a payment on B.
+func (p *Play) payAgain(ctx context.Context, a *rig.Pending, h rig.Reservation) error {
+	if err := a.Wait(ctx); err != nil {
+		return err
+	}
+	return p.AskHoldAgain(p.Lane.B, audit.Confirm, h, a.Op().Key).Wait(ctx)
+}
+
+// passTo lets A go on to its end, or to where it has to wait.
+func (p *Play) passTo(ctx context.Context, a *rig.Pending, held *wire.Hold) error {
+	p.pass(p.Lane.A, held)
+	if a == nil {
+		return p.FollowSweep(ctx, p.Lane.A, nil, nil)
+	}
+	p.Settle(ctx, p.Lane.A, a)
+	return nil
 }
 
 // pay has the rival pay for what its request has reserved; nil = it has not, yet.
@@ -105,7 +145,7 @@ func (p *Play) buyLast(ctx context.Context, paid *rig.Pending) error {
 		return err
 	}
 	if p.Lane.Sweeps() {
-		if err := p.Sweep(ctx); err != nil {
+		if _, err := p.Sweep(ctx, p.Lane.C, nil); err != nil {
 			return err
 		}
 	}

@@ -26,6 +26,9 @@ type Fault struct {
 	// With three preemptions C is held too. Only Pairs allows that: the rival's lease may run out meanwhile, and that is
 	// not what a fault with Rival tests.
 	Rival, Pairs bool
+	// Rivals says what the rival of a pair does in a variant, if that is something else than the victim's request; a zero
+	// Kind = there are no pairs. Such a rival is the only one that is held.
+	Rivals func(variant string) rig.About
 	// Forcible says that the fault may end the holder's locks at once instead of waiting for their TTL: no thread of the
 	// holder runs then.
 	Forcible bool
@@ -147,11 +150,15 @@ func (f Fault) About(variant string) rig.About {
 
 // Stock is what a variant begins with. Reservations are about the last unit.
 func (f Fault) Stock(variant string) int64 {
-	if variant == lastItem || f.About(variant).Kind != "" {
-		return 1
+	about := f.About(variant)
+	if variant == lastItem || about.Kind != "" {
+		return about.Units()
 	}
 	return rig.Stock
 }
+
+// ThirdHeld says whether a third request may be held, beside the victim and the rival.
+func (f Fault) ThirdHeld() bool { return f.Pairs && f.Rivals == nil }
 
 var bothCuts = []rig.Cut{rig.Command, rig.Answer}
 

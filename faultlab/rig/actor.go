@@ -27,8 +27,11 @@ type Actor struct {
 	run     *localstack.Running
 	stopped bool
 	holds   []*wire.Hold
-	turned  bool // some proxy leads to another server than its own
-	parted  bool // cut off from some server, see Part
+	parked  *wire.Hold // of its next sweep, see sweep
+	told    *wire.Hold // the story says that the sweep is held there
+	swept   int64      // calls with a higher number came after its last sweep had been let go
+	turned  bool       // some proxy leads to another server than its own
+	parted  bool       // cut off from some server, see Part
 	starts  int
 }
 
@@ -68,6 +71,9 @@ func (a *Actor) urls() map[string]string {
 // start starts the process and waits until it is ready.
 func (a *Actor) start(ctx context.Context) error {
 	a.starts++
+	if a.sweeps() {
+		a.sweep()
+	}
 	launch := Launch{Actor: a.Name, Lane: a.lane.number, TTL: a.lane.TTL, URLs: a.urls(),
 		Token: a.lane.servers.Stack.Token, Patience: a.lane.patience}
 	run, err := a.lane.servers.Stack.Spawn(ctx, localstack.Child{
@@ -86,7 +92,7 @@ func (a *Actor) start(ctx context.Context) error {
 
 // settings are the environment variables of this actor beside those of the service.
 func (a *Actor) settings() []string {
-	if a.lane.sweeps && a.Name == "C" {
+	if a.sweeps() {
 		return append(slices.Clone(a.lane.settings), "SHOP_SWEEP="+sweepEvery.String())
 	}
 	return a.lane.settings
@@ -113,13 +119,13 @@ func (a *Actor) Calls(since int64) []wire.Call {
 	return all
 }
 
-// Unanswered returns the calls that a server has not answered or not received yet.
+// Unanswered returns the calls that a server has not answered or not received yet, without a parked sweep.
 func (a *Actor) Unanswered() []wire.Call {
 	var all []wire.Call
 	for _, p := range a.proxies {
 		all = append(all, p.Unanswered()...)
 	}
-	return all
+	return slices.DeleteFunc(all, func(c wire.Call) bool { return c.Sent.IsZero() && begins(c) })
 }
 
 // Pause stops the process by SIGSTOP and returns when all its threads have stopped. On systems other than Linux it

@@ -30,7 +30,7 @@ type Equipment struct {
 	Clock bool
 	// Nginx puts an nginx in front of A and B: Resends or SendsOnce; see [Scene.AskEdge]. "" = none.
 	Nginx string
-	// Sweep has C end overdue reservations every [sweepEvery]; nobody else does. See [Scene.HoldSweep].
+	// Sweep has A and C end overdue reservations; B does not. They sweep when the lab says so, see [Scene.Sweep].
 	Sweep bool
 	// Settings are environment variables of the replicas, "NAME=value NAME=value"; they override the lane's own. {{ttl}}
 	// stands for the TTL of the lane's locks.
@@ -65,7 +65,7 @@ func (e Equipment) String() string {
 		b.WriteString(", an nginx that " + strings.ReplaceAll(e.Nginx, "-", " "))
 	}
 	if e.Sweep {
-		b.WriteString(", one that sweeps")
+		b.WriteString(", two that sweep")
 	}
 	for _, s := range strings.Fields(e.Settings) {
 		b.WriteString(", " + s)

@@ -20,18 +20,28 @@ import (
 // Kind is what a request about a reservation asks for.
 type Kind = audit.HoldKind
 
-// The kinds that the lab asks for.
+// The kinds that the lab asks for. SweepDue is no request: A, which sweeps, is held in a sweep.
 const (
-	Reserve = audit.Reserve
-	Confirm = audit.Confirm
-	Cancel  = audit.Cancel
+	Reserve  = audit.Reserve
+	Confirm  = audit.Confirm
+	Cancel   = audit.Cancel
+	SweepDue = Kind("sweep")
 )
 
-// About says what the victim's request asks for. The zero value is a deduction.
+// About says what the victim does. The zero value is a deduction.
 type About struct {
-	Kind    audit.HoldKind // Confirm or Cancel of a reservation; "" = a deduction
-	Overdue bool           // it comes after the deadline
-	Rehold  bool           // the product lets a late payment take the units again
+	Kind    Kind // Confirm or Cancel of a reservation, or SweepDue; "" = a deduction
+	Overdue bool // it comes after the deadline
+	Rehold  bool // the product lets a late payment take the units again
+	Batch   bool // two reservations are overdue
+}
+
+// Units is how many are reserved.
+func (a About) Units() int64 {
+	if a.Batch {
+		return 2
+	}
+	return 1
 }
 
 // asks names what a client does, in a story.
@@ -45,8 +55,8 @@ const (
 	Long  = time.Hour
 )
 
-// sweepEvery is the mean time between two sweeps of a lane that sweeps.
-const sweepEvery = 50 * time.Millisecond
+// sweepEvery is the mean time between two sweeps of an actor that sweeps, while the lab does not hold it.
+const sweepEvery = 20 * time.Millisecond
 
 // Reservation is a reservation that a scene has made.
 type Reservation struct {
@@ -114,32 +124,35 @@ func (s *Scene) PassDeadline(ctx context.Context, h Reservation) (ended bool, er
 	return err == nil && p.hold.Expired, err
 }
 
-// askAbout sends the victim's request and waits for its answer. A request about a reservation comes before any sweep.
-func (s *Scene) askAbout(ctx context.Context) (p *Pending, err error) {
-	about, length := s.ask.About, Long
-	switch {
-	case about.Kind == "":
-		p = s.Ask(s.Lane.A, s.NewKey())
-		err = p.Wait(ctx)
-		return p, err
-	case about.Overdue:
+// ReserveFirst has B make the reservations that the victim's request is about, for length, and returns the last. If the
+// request is a late one, their deadline has passed.
+func (s *Scene) ReserveFirst(ctx context.Context, length time.Duration) (h Reservation, err error) {
+	about := s.ask.About
+	if about.Overdue {
 		length = Brief
 	}
-	if s.Lane.sweeps {
-		goOn, err := s.HoldSweep(ctx)
+	for range about.Units() {
+		if h, err = s.Reserve(ctx, s.Lane.B, length); err != nil {
+			return h, err
+		}
+	}
+	if about.Overdue {
+		err = h.Overdue(ctx)
+	}
+	return h, err
+}
+
+// askAbout sends the victim's request and waits for its answer.
+func (s *Scene) askAbout(ctx context.Context) (p *Pending, err error) {
+	if kind := s.ask.About.Kind; kind == "" {
+		p = s.Ask(s.Lane.A, s.NewKey())
+	} else {
+		h, err := s.ReserveFirst(ctx, Long)
 		if err != nil {
 			return nil, err
 		}
-		defer goOn()
+		p = s.AskHold(s.Lane.A, kind, h, 0)
 	}
-	h, err := s.Reserve(ctx, s.Lane.B, length)
-	if err == nil && about.Overdue {
-		err = h.Overdue(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	p = s.AskHold(s.Lane.A, about.Kind, h, 0)
 	err = p.Wait(ctx)
 	return p, err
 }
@@ -147,9 +160,16 @@ func (s *Scene) askAbout(ctx context.Context) (p *Pending, err error) {
 // Made is the reservation that the request has made; zero = none. Call it after Done is closed.
 func (p *Pending) Made() Reservation { return p.made }
 
-// HoldAbout is Hold for a request about a reservation.
+// HoldAbout is Hold for a request about a reservation, or for a sweep, for which it returns no request.
 func (s *Scene) HoldAbout(ctx context.Context, a *Actor, at Position, kind audit.HoldKind, h Reservation) (*Pending,
 	*wire.Hold, error) {
+	if kind == SweepDue {
+		hold, err := s.Sweep(ctx, a, &at)
+		if err == nil && !isClosed(hold.Reached()) {
+			err = fmt.Errorf("%w: the sweep of %s is over", ErrNotReached, a.Name)
+		}
+		return nil, hold, err
+	}
 	return s.holdSent(ctx, a, at, func() *Pending { return s.AskHold(a, kind, h, 0) })
 }
 
@@ -168,33 +188,77 @@ func begins(c wire.Call) bool {
 	return strings.HasPrefix(c.Pattern, "SELECT id, expires_us FROM reservation ")
 }
 
-// HoldSweep returns when the sweeper of the lane is held before it looks for overdue reservations. Call goOn in the
-// end.
-func (s *Scene) HoldSweep(ctx context.Context) (goOn func(), err error) {
-	c := s.Lane.C
-	hold := c.proxies[Database].Add(wire.Rule{Match: begins})
-	c.holds = append(c.holds, hold)
-	select {
-	case <-hold.Reached():
-		return hold.Cancel, nil
-	case <-ctx.Done():
-		hold.Cancel()
-		return nil, fmt.Errorf("faultlab: waiting for a sweep: %w", context.Cause(ctx))
+// sweeps says whether the actor ends overdue reservations.
+func (a *Actor) sweeps() bool { return a.lane.sweeps && a.Name != "B" }
+
+// sweep lets the actor's sweep go on, if one is parked, and parks the next one: it is held before it looks for overdue
+// reservations. So a replica that sweeps does so only when the lab says so.
+func (a *Actor) sweep() {
+	before := a.parked
+	a.parked, a.swept = a.proxies[Database].Add(wire.Rule{Match: begins, Every: true}), wire.LastID()
+	if before != nil {
+		before.Pass()
 	}
 }
 
-// Sweep returns when a sweep that began after the call is over, or waits for a row that somebody else has locked.
-func (s *Scene) Sweep(ctx context.Context) error {
-	since := wire.LastID()
-	return until(ctx, "a sweep", func() bool {
-		begun := 0
-		for _, c := range s.Lane.C.Calls(since) {
-			if begins(c) {
-				begun++
-			}
-		}
-		return begun > 1 || s.Lane.C.waitsForRow(since)
+// rest returns when the actor's sweep is over.
+func (a *Actor) rest(ctx context.Context) error {
+	return until(ctx, "a sweep of "+a.Name, func() bool { return isClosed(a.parked.Reached()) })
+}
+
+// Sweep has an actor sweep once, and does what [Scene.FollowSweep] does. The hold is nil without a position.
+func (s *Scene) Sweep(ctx context.Context, a *Actor, at *Position) (hold *wire.Hold, err error) {
+	if err = a.rest(ctx); err == nil && at != nil {
+		hold, err = a.Arm(*at)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.sweep()
+	return hold, s.FollowSweep(ctx, a, at, hold)
+}
+
+// FollowSweep returns when the sweep of an actor is held, is over, or waits for a row that somebody else has locked.
+func (s *Scene) FollowSweep(ctx context.Context, a *Actor, at *Position, hold *wire.Hold) error {
+	held := func() bool { return at != nil && isClosed(hold.Reached()) }
+	err := until(ctx, "a sweep", func() bool {
+		return held() || isClosed(a.parked.Reached()) || a.waitsForRow(a.swept)
 	})
+	if held() && a.told != hold {
+		a.told = hold
+		s.Note(a, Held, at.String())
+	}
+	return err
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// traceSweep has A sweep, and returns its commands up to the last one that writes, and how long that took.
+func (s *Scene) traceSweep(ctx context.Context) (steps []Position, took time.Duration, err error) {
+	a := s.Lane.A
+	if _, err = s.ReserveFirst(ctx, Brief); err != nil {
+		return nil, 0, err
+	}
+	began := time.Now()
+	if _, err = s.Sweep(ctx, a, nil); err != nil {
+		return nil, 0, err
+	}
+	took = time.Since(began)
+	elsewhere := func(c wire.Call) bool { return c.Server != string(s.ask.Store) }
+	steps = positions(slices.DeleteFunc(a.Calls(a.swept), elsewhere))
+	for n := len(steps); n > 0; n-- {
+		if p := steps[n-1].Pattern; strings.HasPrefix(p, "UPDATE ") || strings.HasPrefix(p, "EVAL") {
+			return steps[:n], took, nil
+		}
+	}
+	return nil, 0, fmt.Errorf("faultlab: a sweep of %s wrote nothing", s.ask.Mode)
 }
 
 // Ended is the state of the scene's first reservation when it was judged: "confirmed", "expired".
@@ -224,25 +288,14 @@ func (s *Scene) judgeHolds(ctx context.Context) (audit.Report, error) {
 	return audit.JudgeHolds(&told, ops, "en").Report, nil
 }
 
-// reserveOnce makes a reservation and cancels it: the first one of a product locks its row.
+// reserveOnce makes a reservation and cancels it: see ReserveFirst of [Ask].
 func (l *Lane) reserveOnce(ctx context.Context, ask Ask) error {
-	ask.Product, ask.For = l.Product(), Long
-	for _, ask.Kind = range []audit.HoldKind{audit.Reserve, audit.Cancel} {
-		req, err := holdRequest(l.C.URL, ask)
-		if err != nil {
-			return err
-		}
-		body, err := send(req.WithContext(ctx))
-		if err != nil {
-			return err
-		}
-		var r api.Reservation
-		if err := json.Unmarshal(body, &r); err != nil {
-			return err
-		}
-		ask.Hold = r.ReservationID
+	s := l.scene(ask)
+	h, err := s.Reserve(ctx, l.C, Long)
+	if err != nil {
+		return err
 	}
-	return nil
+	return s.AskHold(l.C, audit.Cancel, h, 0).Wait(ctx)
 }
 
 // holdRequest is what a client sends about a reservation.

@@ -132,7 +132,7 @@ func (l *Lane) startAll(ctx context.Context) error {
 
 func (l *Lane) actors() []*Actor { return []*Actor{l.A, l.B, l.C} }
 
-// Sweeps says that C ends overdue reservations.
+// Sweeps says that A and C end overdue reservations.
 func (l *Lane) Sweeps() bool { return l.sweeps }
 
 // Product returns the product of the lane.
@@ -182,6 +182,11 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 	}
 	last := wire.LastID()
 	for _, a := range l.actors() {
+		if a.sweeps() {
+			if err := a.rest(ctx); err != nil {
+				return err
+			}
+		}
 		for _, p := range a.proxies {
 			p.Forget(last)
 		}
@@ -193,7 +198,7 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 func (l *Lane) set(ctx context.Context, ask Ask) error {
 	err := l.Service.Reset(ctx, l, Reset{Product: l.Product(), Stock: ask.Stock, Segments: ask.Segments,
 		Rehold: ask.About.Rehold, Token: l.servers.Stack.Token})
-	if err != nil || !ask.Reserves || ask.About.Kind != "" {
+	if err != nil || !ask.ReserveFirst || ask.About.Kind != "" {
 		return err
 	}
 	return l.reserveOnce(ctx, ask)
@@ -209,8 +214,7 @@ func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
 	if err := l.set(ctx, ask); err != nil {
 		return err
 	}
-	s := &Scene{Lane: l, ask: ask, began: time.Now()}
-	s.ask.Product = l.Product()
+	s := l.scene(ask)
 	for _, a := range l.actors() {
 		for end := time.Now().Add(warmWithin + 2*l.TTL + ask.Outlive); ; {
 			asked := time.Now()

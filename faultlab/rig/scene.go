@@ -44,8 +44,12 @@ func (l *Lane) NewScene(ctx context.Context, ask Ask) (*Scene, error) {
 	if err := l.Reset(ctx, ask); err != nil {
 		return nil, err
 	}
+	return l.scene(ask), nil
+}
+
+func (l *Lane) scene(ask Ask) *Scene {
 	ask.Product = l.Product()
-	return &Scene{Lane: l, ask: ask, began: time.Now(), since: wire.LastID()}, nil
+	return &Scene{Lane: l, ask: ask, began: time.Now(), since: wire.LastID()}
 }
 
 func (s *Scene) now() time.Duration { return time.Since(s.began) }

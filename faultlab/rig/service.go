@@ -72,10 +72,10 @@ type Ask struct {
 	// Outlive is how long a lock of the mode may outlive its holder.
 	Outlive time.Duration
 
-	// About is what the victim of a schedule asks for. Reserves says that the mode holds units: a product has had a
-	// reservation before it is deducted from, since the first one locks the product's row.
-	About    About
-	Reserves bool
+	// About is what the victim of a schedule asks for. ReserveFirst says that a product has had a reservation before it is
+	// deducted from: where the stock is computed, the first request of all locks the product's row.
+	About        About
+	ReserveFirst bool
 
 	// Kind is what this request asks for, about the reservation Hold, or one that it makes, for so long.
 	Kind audit.HoldKind

@@ -127,6 +127,9 @@ func (l *Lane) trace(ctx context.Context, ask Ask) (steps []Position, took time.
 	if err != nil {
 		return nil, 0, err
 	}
+	if ask.About.Kind == SweepDue {
+		return s.traceSweep(ctx)
+	}
 	a, err := s.askAbout(ctx)
 	if err != nil {
 		return nil, 0, err

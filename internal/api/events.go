@@ -20,7 +20,8 @@ type Events struct {
 // the console's curves.
 const AnswersWithin = 5000
 
-// Answers counts the deductions of one mode and product that got the same code within [AnswersWithin].
+// Answers counts the deductions of one mode and product that got the same code within [AnswersWithin], or the holds that
+// ended in the same way.
 type Answers struct {
 	Mode      string `json:"mode"`
 	ProductID int64  `json:"product_id"`
@@ -29,8 +30,10 @@ type Answers struct {
 	// At is when the first of them was answered, by the replica's clock, since 1970.
 	At    int64 `json:"at"`
 	Count int64 `json:"count"`
-	// Held says that the units were held for a buyer. With a reserving mode, an answer without it is a payment.
-	Held bool `json:"held,omitempty"`
+	// Held says that the units were held for a buyer. End says how such holds ended: confirmed, cancelled, expired or void,
+	// by a request or a sweep; a confirmed one is a sale.
+	Held bool   `json:"held,omitempty"`
+	End  string `json:"end,omitempty"`
 	// Remaining is the stock that the last of them left; absent where nobody knows it.
 	Remaining *int64 `json:"remaining,omitempty"`
 	// Locks is how many of them had a critical section under a lock. Wait and Hold sum up how long these waited for their

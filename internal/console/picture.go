@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"lastitem/internal/api"
@@ -21,17 +22,21 @@ const (
 // bin sums up the answers in one slice of time.
 type bin struct {
 	accepted, refused, failed int64
-	remaining                 *int64 // after the last deduction of the slice
-	last                      int64  // when that was, see left
-	locks, wait, hold, worst  int64  // microseconds: summed over the locks, and the longest wait
+	remaining                 *int64   // after the last deduction of the slice
+	last                      int64    // when that was, see left
+	locks, wait, hold, worst  int64    // microseconds: summed over the locks, and the longest wait
+	ends                      [3]int64 // of holds: cancelled, expired, void; those that were paid are accepted
 }
 
 // MarshalJSON writes [accepted, refused, failed, remaining or null, mean wait, mean hold, longest wait], waits and
-// holds in microseconds or null.
+// holds in microseconds or null; then, where holds ended otherwise than by a payment, cancelled, expired and void.
 func (b bin) MarshalJSON() ([]byte, error) {
 	row := []any{b.accepted, b.refused, b.failed, b.remaining, nil, nil, nil}
 	if b.locks > 0 {
 		row[4], row[5], row[6] = b.wait/b.locks, b.hold/b.locks, b.worst
+	}
+	if b.ends != [3]int64{} {
+		row = append(row, b.ends[0], b.ends[1], b.ends[2])
 	}
 	return json.Marshal(row)
 }
@@ -40,6 +45,9 @@ func (b bin) MarshalJSON() ([]byte, error) {
 func (b *bin) merge(x bin) {
 	b.accepted, b.refused, b.failed = b.accepted+x.accepted, b.refused+x.refused, b.failed+x.failed
 	b.locks, b.wait, b.hold, b.worst = b.locks+x.locks, b.wait+x.wait, b.hold+x.hold, max(b.worst, x.worst)
+	for i, n := range x.ends {
+		b.ends[i] += n
+	}
 	b.left(x.remaining, x.last)
 }
 
@@ -100,6 +108,9 @@ const (
 	// Stop says that a user stopped the run.
 	Stop = "stop"
 )
+
+// otherEnds are those of a hold without a payment, in the order of bin.ends.
+var otherEnds = []string{"cancelled", "expired", "void"}
 
 // maxMarks bounds the marks of a load, for a replica that dies again and again.
 const maxMarks = 40
@@ -201,7 +212,9 @@ func (p *picture) count(a api.Answers) {
 		p.changed = from
 	}
 	b := &p.bins[at]
-	switch {
+	switch end := slices.Index(otherEnds, a.End); {
+	case end >= 0:
+		b.ends[end] += a.Count
 	case a.Code == "" && a.Held: // sold is what is paid
 		b.left(a.Remaining, a.At)
 	case a.Code == "":

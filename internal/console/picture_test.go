@@ -171,6 +171,9 @@ func TestPictureTakesOnlyItsRun(t *testing.T) {
 	p.add(api.Events{Replica: "3", Answers: []api.Answers{
 		{Mode: "m", ProductID: 101, At: start + 20_000, Count: 7},
 		{Mode: "m", ProductID: 101, At: start + 20_000, Count: 9, Held: true, Remaining: &held},
+		{Mode: "m", ProductID: 101, At: start + 20_000, Count: 1, End: "confirmed"},
+		{Mode: "m", ProductID: 101, At: start + 20_000, Count: 4, End: "cancelled"},
+		{Mode: "m", ProductID: 101, At: start + 20_000, Count: 5, End: "void"},
 		{Mode: "m", ProductID: 101, At: start + 20_000, Code: api.OutcomeUnknown, Count: 2},
 		{Mode: "m", ProductID: 101, At: start + 20_000, Code: api.LockBusy, Count: 3},
 	}})
@@ -180,7 +183,7 @@ func TestPictureTakesOnlyItsRun(t *testing.T) {
 	}
 	text, err := json.Marshal(f)
 	testkit.Must(t, err)
-	want := `{"lanes":["1","2","3"],"width":20,"from":0,"bins":[[1,0,0,null,0,0,0],[7,4,2,6,null,null,null]],` +
+	want := `{"lanes":["1","2","3"],"width":20,"from":0,"bins":[[1,0,0,null,0,0,0],[8,4,2,6,null,null,null,4,0,5]],` +
 		`"bars":[[1,"k",10000,10010,0,"2-a"]],"pairs":[],"sections":1,"overlaps":0,"left_out":3,"marks":[]}`
 	if string(text) != want {
 		t.Errorf("frame\n%s, want\n%s", text, want)

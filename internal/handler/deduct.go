@@ -57,7 +57,8 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 	c.Writer.Header()["Server-Timing"] = serverTiming(spans)
 	out := h.deducted(c, t, receipt, err)
 	if len(h.tap.list()) > 0 {
-		h.tap.done(finished{trace, spans, number, time.Now().UnixMicro(), out.code, false, receipt.Remaining})
+		h.tap.done(finished{trace: trace, spans: spans, number: number, at: time.Now().UnixMicro(), code: out.code,
+			remaining: receipt.Remaining})
 	}
 	if h.Answered != nil {
 		h.Answered(step.Answered{

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/ledger"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
 	"lastitem/internal/testkit"
@@ -257,9 +258,9 @@ func TestTapCounts(t *testing.T) {
 	}
 	left := int64(4)
 	tap.doneHold("r", 7, finished{held: true, remaining: &left})
-	tap.doneHold("r", 7, finished{})
+	tap.doneHold("r", 7, finished{end: ledger.Confirmed})
 	if held, _ := w.take(); len(held.Answers) != 2 || !held.Answers[0].Held || *held.Answers[0].Remaining != left ||
-		held.Answers[1].Held || held.Answers[1].Mode != "r" || len(held.Finished) > 0 {
+		held.Answers[1].Held || held.Answers[1].End != "confirmed" || held.Answers[1].Mode != "r" || len(held.Finished) > 0 {
 		t.Errorf("a hold and its payment: %+v, want a count of each", held)
 	}
 	want := []string{

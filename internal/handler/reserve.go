@@ -110,10 +110,14 @@ func (h *Handler) confirm(c *gin.Context) outcome {
 	}
 	body := reservationOf(e.Hold)
 	body.OrderID, body.Refund = e.OrderID, api.RefundNo
-	if !e.Replay && len(e.Hold.Items) > 0 {
-		h.tap.doneHold(e.Hold.Mode, e.Hold.Items[0].ProductID, finished{})
-	}
 	return h.sendReservation(c, body, e.Replay, nil)
+}
+
+// HoldEnded counts a reservation that has ended, however it did, for the readers of GET /events.
+func (h *Handler) HoldEnded(hold ledger.Hold) {
+	if len(h.tap.list()) > 0 && len(hold.Items) > 0 {
+		h.tap.doneHold(hold.Mode, hold.Items[0].ProductID, finished{end: hold.State})
+	}
 }
 
 // cancel serves POST /reservations/{id}/cancel.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/ledger"
 	"lastitem/internal/step"
 )
 
@@ -51,6 +52,7 @@ type finished struct {
 	at        int64 // when it was answered, in microseconds since 1970
 	code      api.Code
 	held      bool // see api.Answers
+	end       ledger.HoldState
 	remaining *int64
 }
 
@@ -91,7 +93,7 @@ func (t *tap) list() []*watcher {
 	return nil
 }
 
-// doneHold counts a hold, or its payment, for the watchers. It has no critical section and no steps.
+// doneHold counts a hold, or its end, for the watchers. It has no critical section and no steps.
 func (t *tap) doneHold(mode string, product int64, f finished) {
 	f.at = time.Now().UnixMicro()
 	for _, w := range t.list() {
@@ -140,7 +142,7 @@ func (w *watcher) answers(f finished) *api.Answers {
 	all := w.next.Answers
 	for i := len(all) - 1; i >= max(0, len(all)-lookBack); i-- {
 		a := &all[i]
-		alike := a.Code == f.code && a.Held == f.held && a.ProductID == f.trace.ProductID && a.Mode == f.trace.Mode
+		alike := a.Code == f.code && a.Held == f.held && a.End == string(f.end) && a.ProductID == f.trace.ProductID && a.Mode == f.trace.Mode
 		if alike && f.at-a.At < api.AnswersWithin {
 			return a
 		}
@@ -149,7 +151,7 @@ func (w *watcher) answers(f finished) *api.Answers {
 		return nil
 	}
 	w.next.Answers = append(w.next.Answers, api.Answers{Mode: f.trace.Mode, ProductID: f.trace.ProductID, Code: f.code,
-		Held: f.held, At: f.at})
+		Held: f.held, End: string(f.end), At: f.at})
 	return &w.next.Answers[len(all)]
 }
 

@@ -1,9 +1,11 @@
 package replica
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +18,8 @@ import (
 // onHolds runs a test against each mode that holds exactly, on embedded servers.
 func onHolds(t *testing.T, sweep time.Duration, test func(h heldShop)) {
 	redis := testenv.Miniredis(t)
-	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16, Sweep: sweep})
+	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16, Sweep: sweep,
+		Events: true})
 	waitReady(t, r)
 	for i, mode := range []string{"reserve-sql", "reserve-redis"} {
 		t.Run(mode, func(t *testing.T) { test(heldShop{t, r, mode, 101 + i}) })
@@ -69,6 +72,33 @@ func (h heldShop) left(want int) {
 	if got := send(h.T, h.r, http.MethodGet, path+"/audit", "", http.StatusOK); strings.Contains(got, "BROKEN") {
 		h.Errorf("the audit: %s", got)
 	}
+}
+
+// ends reads how reservations of the product end, and how many, from GET /events.
+func (h heldShop) ends() <-chan string {
+	server := httptest.NewServer(h.r)
+	h.Cleanup(server.Close)
+	req, err := http.NewRequestWithContext(h.Context(), http.MethodGet, server.URL+"/events", nil)
+	testkit.Must(h.T, err)
+	req.Header.Set("Authorization", "Bearer t0ken")
+	res, err := http.DefaultClient.Do(req)
+	testkit.Must(h.T, err)
+	h.Cleanup(func() { res.Body.Close() })
+	lines, ends := bufio.NewScanner(res.Body), make(chan string, 9)
+	lines.Scan() // the stream is open
+	go func() {
+		for lines.Scan() {
+			var e api.Events
+			data, _ := strings.CutPrefix(lines.Text(), "data: ")
+			_ = json.Unmarshal([]byte(data), &e)
+			for _, a := range e.Answers {
+				if a.End != "" && a.Mode == h.mode && a.ProductID == int64(h.product) {
+					ends <- fmt.Sprint(a.End, " ", a.Count)
+				}
+			}
+		}
+	}()
+	return ends
 }
 
 // Every answer of the contract: what it is, and whether the payment must go back.
@@ -195,10 +225,19 @@ func TestPaymentIsNoKey(t *testing.T) {
 	})
 }
 
-// A sweep gives the units of an overdue reservation back, and a payment that comes later is to be refunded.
+// A sweep gives the units of an overdue reservation back, and a payment that comes later is to be refunded. Each end of
+// a reservation is told once, whatever is repeated.
 func TestReservationsAreSwept(t *testing.T) {
 	t.Parallel()
 	onHolds(t, 20*time.Millisecond, func(h heldShop) {
+		h.stock("")
+		ends := h.ends()
+		for _, end := range []string{"/confirm", "/cancel"} {
+			b := h.hold(`"quantity":1`)
+			key := map[string]string{"/confirm": "paid"}[end]
+			h.says(b+end, key, "", http.StatusOK)
+			h.says(b+end, key, "", http.StatusOK)
+		}
 		h.stock("")
 		a := h.hold(`"quantity":3,"hold_ms":100`)
 		h.says(a+"/extend", "", `{"hold_ms":99}`, http.StatusBadRequest, `"field":"hold_ms"`)
@@ -210,5 +249,10 @@ func TestReservationsAreSwept(t *testing.T) {
 		h.says(a+"/confirm", "late", "", http.StatusGone, `"state":"expired"`, `"refund":true`)
 		h.says(a+"/confirm", "late", "", http.StatusGone, `"state":"expired"`, `"refund":true`)
 		h.left(3)
+		for _, want := range []string{"confirmed 1", "cancelled 1", "expired 1"} {
+			if got := <-ends; got != want {
+				h.Errorf("GET /events tells of %s, want %s", got, want)
+			}
+		}
 	})
 }

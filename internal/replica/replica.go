@@ -122,6 +122,9 @@ func (r *Replica) build(c Config, o Options) (err error) {
 		Ready:     func(exclude []string) ([]string, error) { return r.Backends.Ready(c.ReadyNeeds, exclude) },
 		PoolStats: poolStats(r.Backends), Log: r.log,
 	})
+	if err == nil && c.Events {
+		r.Shop.OnEnd(r.Handler.HoldEnded)
+	}
 	return err
 }
 

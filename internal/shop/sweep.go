@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
 )
@@ -64,6 +65,16 @@ func (s *Shop) startSweeper() {
 			return context.Cause(ctx)
 		}
 	})
+}
+
+// OnEnd has f told of each reservation that this process has ended. f must not block.
+func (s *Shop) OnEnd(f func(ledger.Hold)) {
+	if s.backends.SQL != nil {
+		s.backends.SQL.OnEnd(f)
+	}
+	if s.backends.Redis != nil {
+		s.backends.Redis.OnEnd(f)
+	}
 }
 
 // sweep runs one sweep of every store, unless it is known to be out.

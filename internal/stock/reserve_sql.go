@@ -12,7 +12,7 @@ import (
 // won, and only it gives units back or makes an order.
 //
 //	A   hold ── pays for a while ──── confirm: UPDATE ... WHERE state = 'held': one row ── order
-//	sweep        the deadline ········ waits for the row ──────── state = 'confirmed': nothing to do
+//	sweep        the deadline ········ the row is locked: SKIP LOCKED, the next sweep looks again
 var reserveSQL = Mode{
 	Name: "reserve-sql",
 	Title: text.Of("hold: conditional update and a reservation, one transaction; its end: UPDATE ... WHERE state = " +

@@ -63,6 +63,22 @@ const (
 // HoldBy sets how each mode that holds does it. Call it before the first hold.
 func (s *SQL) HoldBy(way func(mode string) Way) { s.way = way }
 
+// onEnd is told of the reservations that this process ends.
+type onEnd struct {
+	f atomic.Pointer[func(ledger.Hold)]
+}
+
+// OnEnd has f told of each reservation that this process has ended, by a request or a sweep: its mode, its state and its
+// items. f must not block.
+func (o *onEnd) OnEnd(f func(ledger.Hold)) { o.f.Store(&f) }
+
+// tell tells of a reservation that was in another state before.
+func (o *onEnd) tell(h ledger.Hold, was ledger.HoldState) {
+	if f := o.f.Load(); f != nil && h.State != was && h.State != ledger.Held {
+		(*f)(h)
+	}
+}
+
 // holdProduct is what a hold must know of a product.
 type holdProduct struct {
 	run, segments, stock int64

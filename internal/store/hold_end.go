@@ -5,7 +5,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"lastitem/internal/ledger"
 )
@@ -14,9 +17,10 @@ import (
 type lockedHold struct {
 	ledger.Hold
 	way   Way
-	now   int64 // the database's time after the lock
-	gone  bool  // an item is of a run that has ended
-	ended bool  // it was ended in this transaction, and its units are not given back yet
+	now   int64            // the database's time after the lock
+	was   ledger.HoldState // when it was read
+	gone  bool             // an item is of a run that has ended
+	ended bool             // it was ended in this transaction, and its units are not given back yet
 }
 
 // due is the state that a reservation must have by now: one that is overdue, or of a run that has ended, is not held.
@@ -35,7 +39,9 @@ func (s *SQL) load(tx *Tx, query, id string) (h lockedHold, err error) {
 	if h.Hold, err = tx.readHold(query, id); err != nil {
 		return h, err
 	}
-	h.way = s.way(h.Mode)
+	if h.way, h.was = s.way(h.Mode), h.State; h.way.Give == nil {
+		h.way = noWay(h.Mode)
+	}
 	if h.Items, h.now, h.gone, err = tx.holdItems(id); err != nil || h.State != ledger.Confirmed {
 		return h, err
 	}
@@ -45,6 +51,16 @@ func (s *SQL) load(tx *Tx, query, id string) (h lockedHold, err error) {
 		h.Items[i].OrderID = order
 	}
 	return h, statementError(err)
+}
+
+// noWay is that of a mode that this process does not know: a replica of another version has made the reservation. A
+// payment in time is still taken.
+func noWay(mode string) Way {
+	err := fmt.Errorf("%w: sql: no mode %q here", ErrUnavailable, mode)
+	return Way{
+		Take: func(*Tx, string, ledger.HoldItem) (*int64, bool, error) { return nil, false, err },
+		Give: func(*Tx, ledger.HoldItem, ...string) error { return err },
+	}
 }
 
 // change runs body with a reservation. One that should not be held any more is ended first, and its units are given
@@ -58,6 +74,9 @@ func (s *SQL) change(ctx context.Context, id, replica string, body func(tx *Tx, 
 		return tx.changed(&h, replica, body)
 	})
 	if err != nil || !h.way.Trusting {
+		if err == nil {
+			s.tell(h.Hold, h.was)
+		}
 		return err
 	}
 	// A trusting mode reads, and then writes: what it has read may not be true any more.
@@ -68,7 +87,10 @@ func (s *SQL) change(ctx context.Context, id, replica string, body func(tx *Tx, 
 	if err != nil {
 		return err
 	}
-	return s.TripTx(ctx, func(tx *Tx) error { return tx.changed(&h, replica, body) })
+	if err = s.TripTx(ctx, func(tx *Tx) error { return tx.changed(&h, replica, body) }); err == nil {
+		s.tell(h.Hold, h.was)
+	}
+	return err
 }
 
 func (t *Tx) changed(h *lockedHold, replica string, body func(tx *Tx, h *lockedHold) error) error {
@@ -291,7 +313,7 @@ func (s *SQL) Sweep(ctx context.Context, after Due, atMost int, replica string) 
 		err = nil
 		for _, d := range due {
 			if one := s.sweep(ctx, replica, d); one != nil {
-				err = errors.Join(err, one)
+				err = errors.Join(err, fmt.Errorf("reservation %s: %w", d.ID, one))
 			}
 		}
 	}
@@ -300,23 +322,33 @@ func (s *SQL) Sweep(ctx context.Context, after Due, atMost int, replica string) 
 
 // due lists overdue reservations.
 func (s *SQL) due(ctx context.Context, after Due, atMost int) ([]Due, error) {
-	var now int64
-	if err := s.db.WithContext(ctx).Raw(s.q.clock).Row().Scan(&now); err != nil {
-		return nil, statementError(err)
-	}
-	return scanRows(s.db.WithContext(ctx).Raw(s.q.holdDue, after.Micros, after.Micros, after.ID, now, atMost),
+	return scanRows(s.db.WithContext(ctx).Raw(s.q.holdDue, after.Micros, after.Micros, after.ID, atMost),
 		func(rows *sql.Rows, d *Due) error { return rows.Scan(&d.ID, &d.Micros) })
+}
+
+// loadFree is load for a sweep: a reservation that somebody else has locked is left for the next one.
+func (s *SQL) loadFree(tx *Tx, id string) (lockedHold, error) {
+	if s.waits.Load() {
+		return s.load(tx, tx.q.holdLock, id)
+	}
+	h, err := s.load(tx, tx.q.holdSweep, id)
+	var my *mysql.MySQLError
+	if errors.As(err, &my) && my.Number == erParse { // MySQL before 8.0.1 and MariaDB before 10.6 have no SKIP LOCKED
+		s.waits.Store(true)
+		return s.load(tx, tx.q.holdLock, id)
+	}
+	return h, err
 }
 
 // sweep ends reservations in one transaction, and then stamps the expiries as certain.
 func (s *SQL) sweep(ctx context.Context, replica string, due ...Due) error {
 	var expired []any
 	var trusting []string
+	var ended []*lockedHold
 	err := s.TripTx(ctx, func(tx *Tx) error {
-		expired, trusting = nil, nil
-		var ended []*lockedHold
+		expired, trusting, ended = nil, nil, nil
 		for _, d := range due {
-			h, err := s.load(tx, tx.q.holdLock, d.ID)
+			h, err := s.loadFree(tx, d.ID)
 			if errors.Is(err, ErrNoHold) {
 				continue
 			}
@@ -340,6 +372,11 @@ func (s *SQL) sweep(ctx context.Context, replica string, due ...Due) error {
 		}
 		return tx.release(ended...)
 	})
+	if err == nil {
+		for _, h := range ended {
+			s.tell(h.Hold, h.was)
+		}
+	}
 	for _, id := range trusting {
 		if err == nil {
 			err = s.change(ctx, id, replica, func(*Tx, *lockedHold) error { return nil })

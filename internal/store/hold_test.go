@@ -241,7 +241,7 @@ func TestHoldsRace(t *testing.T) {
 	})
 }
 
-// A limit per buyer names what he holds, and not the reservation that it refuses. A product of which units are held
+// A limit per buyer names what he holds, and not the reservation that it refuses; a late payment keeps to it. A product of which units are held
 // refuses writes that would overwrite a release.
 func TestHoldsRefuse(t *testing.T) {
 	t.Parallel()
@@ -256,7 +256,7 @@ func TestHoldsRefuse(t *testing.T) {
 			}
 		}
 		h.is("a", ledger.Held, 4)
-		testkit.Must(h.T, h.s.ResetTo(h.Context(), 1, 5, 0, ledger.HoldRules{PerBuyer: 1}))
+		testkit.Must(h.T, h.s.ResetTo(h.Context(), 1, 5, 0, ledger.HoldRules{PerBuyer: 1, Late: ledger.LateRehold}))
 		hold := func(id string) error {
 			return h.s.Tx(h.Context(), store.ReadCommitted, func(tx *store.Tx) error {
 				_, _, err := tx.Reserve(ledger.Hold{ID: id, Buyer: "ann", Items: []ledger.HoldItem{{ProductID: 1, Quantity: 1}}},
@@ -268,6 +268,12 @@ func TestHoldsRefuse(t *testing.T) {
 		short, ok := errors.AsType[*ledger.ShortError](hold("c"))
 		if !ok || len(short.Holders) != 1 || short.Holders[0] != "b" {
 			h.Errorf("a second hold of one buyer: %+v", short)
+		}
+		h.overdue("b")
+		_, _, err := h.s.Sweep(h.Context(), store.Due{}, 100, "r")
+		testkit.Must(h.T, errors.Join(err, hold("d")))
+		if e := h.confirm("b", "late"); !e.Refund {
+			h.Errorf("a late payment of a buyer who has what he may = %+v, want a refund", e)
 		}
 	})
 }

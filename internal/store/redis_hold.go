@@ -375,7 +375,9 @@ func (r *Redis) Confirm(ctx context.Context, id, replica, order string, payment 
 		e.Hold = ledger.Hold{ID: id, State: ledger.Confirmed}
 		return e, nil
 	}
-	e.Hold, err = endedHold(id, list)
+	if e.Hold, err = r.endedHold(id, list, 3); err == nil && list[0] == "replay" && !e.Replay {
+		r.tell(e.Hold, ledger.Held) // the first answer was lost
+	}
 	return e, err
 }
 
@@ -405,13 +407,17 @@ func (r *Redis) end(ctx context.Context, script *redis.Script, id string, args .
 	if err != nil {
 		return ledger.Hold{}, err
 	}
-	return endedHold(id, list)
+	return r.endedHold(id, list, 2)
 }
 
-func endedHold(id string, list []any) (ledger.Hold, error) {
+// endedHold reads the answer of a script; its state before is at was, if the script may have ended it.
+func (r *Redis) endedHold(id string, list []any, was int) (ledger.Hold, error) {
 	if list[0] == "none" {
 		return ledger.Hold{}, ErrNoHold
 	}
 	_, h, err := decodeHold(id, textAt(list, 1))
+	if before := textAt(list, was); err == nil && before != "" {
+		r.tell(h, ledger.HoldState(before))
+	}
 	return h, err
 }

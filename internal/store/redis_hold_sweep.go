@@ -55,7 +55,12 @@ func (r *Redis) Sweep(ctx context.Context, atMost int, replica string) (seen int
 		}
 		n, _ := list[0].(int64)
 		seen += int(n)
-		for _, id := range list[1:] {
+		modes, _ := list[1].([]any)
+		for i := range modes {
+			r.tell(ledger.Hold{Mode: textAt(modes, i), State: ledger.Expired,
+				Items: []ledger.HoldItem{{ProductID: product}}}, ledger.Held)
+		}
+		for _, id := range list[2:] {
 			err = errors.Join(err, fmt.Errorf("%w: redis: reservation %v of product %d", ErrUnavailable, id, product))
 		}
 	}

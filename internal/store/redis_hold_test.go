@@ -3,6 +3,8 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -383,6 +385,39 @@ func TestRedisHoldsWhereMemoryIsFull(t *testing.T) {
 	h.reset(ledger.HoldRules{PerBuyer: 1})
 	testkit.Must(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
 	h.play("free again", "read a = confirmed; hold x/1 1 = held 4; hold x/2 1 = limit x/1")
+}
+
+// A Redis that cannot save refuses every write: nothing ends, and nothing is lost. A sweep goes on when there is room.
+func TestRedisHoldsWhereDiskIsFull(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	room := filepath.Join(dir, "dump.rdb", "in the way")
+	node := testenv.RedisNodes(t, 1, "dir "+dir, "save 3600 1000000")[0]
+	c, err := backend.OpenRedis(node.URL, 4)
+	testkit.Must(t, err)
+	defer c.Close()
+	save := func(want string) {
+		testkit.Until(t, "the last save was "+want, func() bool {
+			c.BgSave(t.Context())
+			return strings.Contains(c.Info(t.Context(), "persistence").Val(), "rdb_last_bgsave_status:"+want)
+		})
+	}
+	h := redisHolds{TB: t, r: store.NewRedis(c, "p:")}
+	h.reset(ledger.HoldRules{})
+	h.play("free", "brief a 1 = held 4; brief b 2 = held 2; late b =")
+	testkit.Must(t, os.MkdirAll(room, 0o700))
+	save("err")
+	for _, move := range []string{"sweep", "cancel a", "confirm a p"} {
+		if got := h.do(move); !strings.Contains(got, "MISCONF") {
+			t.Errorf("%s = %s, want that Redis cannot save", move, got)
+		}
+	}
+	if s := h.sound("full"); s.Held != 3 {
+		t.Errorf("%d held, want 3", s.Held)
+	}
+	testkit.Must(t, os.RemoveAll(filepath.Dir(room)))
+	save("ok")
+	h.play("free again", "sweep = 2; read b = expired; confirm a p = expired refund")
 }
 
 // A lost answer is asked for again, and what was done is not done twice.

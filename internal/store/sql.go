@@ -12,6 +12,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -30,6 +31,8 @@ type SQL struct {
 	looks  looks
 	way    func(mode string) Way
 	places unitPlaces
+	onEnd
+	waits atomic.Bool // the server cannot skip rows that are locked
 
 	rowWait time.Duration // the longest wait for a row
 	commits time.Duration // the time limit of a COMMIT
@@ -296,6 +299,9 @@ const (
 
 var conflicts = []uint16{erCheckread, erLockWaitTimeout, erLockDeadlock, erTiDBForUpdate, erTiDBRetryable,
 	erTiDBConflict}
+
+// erParse says that the server does not know the syntax.
+const erParse = 1064
 
 // erDupEntry says that a primary key is taken.
 const erDupEntry = 1062

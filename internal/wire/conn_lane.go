@@ -101,7 +101,7 @@ func (c *conn) drain(l *lane) {
 		}
 	}
 	l.writing = false
-	if c.spent() {
+	if c.spent() && !c.down.writing { // else the one that writes the last answer closes
 		c.close()
 	} else if !l.up && c.given {
 		c.drain(&c.up)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"syscall"
@@ -51,6 +52,35 @@ func TestTurn(t *testing.T) {
 	if first, second := p.near.Exists(t.Context(), stock).Val(), other.Exists(t.Context(), stock).Val(); first != 0 ||
 		second != 1 {
 		t.Errorf("%d keys at the old server and %d at the new one, want the new connection there", first, second)
+	}
+}
+
+// The end of a client, which the proxy passes on, does not end a connection whose last answer is being written.
+func TestTurnLeavesAnswerWhole(t *testing.T) {
+	t.Parallel()
+	const asked, size = "GET a\r\n", 16 << 20 // more than the buffers of a connection hold
+	p, h, client, server := between(t, asked, wire.Rule{Answer: true})
+	if _, err := io.ReadFull(server, make([]byte, len(asked))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(server, "$%d\r\n%s\r\n", size, strings.Repeat("x", size)); err != nil {
+		t.Fatal(err)
+	}
+	reached(t, h)
+	p.Turn(listen(t).Addr().String())
+	go h.Pass()
+	_ = client.SetReadDeadline(time.Now().Add(enough))
+	if _, err := io.ReadFull(client, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Must(t, client.(*net.TCPConn).CloseWrite())
+	_ = server.SetReadDeadline(time.Now().Add(enough))
+	if _, err := server.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the server reads %v, want the client's end", err)
+	}
+	rest, err := io.ReadAll(client)
+	if want := len(fmt.Sprintf("$%d\r\n", size)) + size + len("\r\n") - 1; err != nil || len(rest) != want {
+		t.Errorf("after the first byte of its answer the client reads %d bytes, %v, want %d", len(rest), err, want)
 	}
 }
 

@@ -1,8 +1,10 @@
 // Newmode writes the skeleton of a mode: its file, its line in modes.go, its pages, the diagrams and its claims. The
-// skeleton is a mode that works and oversells, a read-check-write on Redis, so that every check passes before the first
-// change.
+// skeleton is a mode that works and oversells, so that every check passes before the first change: a read-check-write on
+// Redis, or with -reserves a mode that holds units in SQL until their buyer pays, with a way of its own to take and give
+// them.
 //
 //	go run ./internal/stock/newmode redis-watch
+//	go run ./internal/stock/newmode -reserves reserve-token
 //	go run ./internal/stock/newmode -check        # are all modes complete? One message says what is missing
 package main
 
@@ -26,7 +28,10 @@ import (
 //go:embed skeleton
 var skeleton embed.FS
 
-// files lists the templates in skeleton and their destinations; %s is the mode's name, or its file's.
+// The kinds of modes: the directories of skeleton.
+const deducts, reserves = "deducts", "reserves"
+
+// files lists the templates of a kind and their destinations; %s is the mode's name, or its file's.
 var files = []struct{ from, to string }{
 	{"mode.go.tmpl", "internal/stock/%s.go"},
 	{"page.md.tmpl", "docs/modes/%s.md"},
@@ -39,19 +44,20 @@ const list, catalog = "internal/stock/modes.go", "internal/text/zh.json"
 
 func main() {
 	check := flag.Bool("check", false, "list what the existing modes lack, and write nothing")
+	holds := flag.Bool("reserves", false, "a mode that holds units until their buyer pays, instead of one that deducts")
 	flag.Usage = func() {
-		fmt.Fprintf(os.Stderr, "usage: go run ./internal/stock/newmode NAME     NAME in kebab-case: redis-watch\n       go "+
-			"run ./internal/stock/newmode -check\n")
+		fmt.Fprintf(os.Stderr, "usage: go run ./internal/stock/newmode [-reserves] NAME     NAME in kebab-case: redis-watch\n"+
+			"       go run ./internal/stock/newmode -check\n")
 	}
 	flag.Parse()
-	err := run(*check, flag.Args())
+	err := run(*check, map[bool]string{false: deducts, true: reserves}[*holds], flag.Args())
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "newmode: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(check bool, args []string) error {
+func run(check bool, kind string, args []string) error {
 	switch {
 	case check && len(args) == 0:
 		return stock.Validate(stock.Modes())
@@ -63,7 +69,7 @@ func run(check bool, args []string) error {
 	if err != nil {
 		return err
 	}
-	written, err := Write(root, args[0])
+	written, err := Write(root, kind, args[0])
 	if err != nil {
 		return err
 	}
@@ -89,7 +95,7 @@ func run(check bool, args []string) error {
 const next = `
 Now change it, in this order:
   internal/stock/modes.go            move the line to its place in the teaching order
-  the mode's file                    the steps; Needs, Stores, Claims
+  the mode's file                    the steps, or how it takes and gives; Needs, Stores, Claims
   internal/text/zh.json              its title in Chinese, beside the English one
   docs/modes/%[1]s.md and .zh.md     what it does, what breaks it
   internal/stock/doc/%[1]s.mmd       the run that goes well, an empty line, and the one that breaks it, if any does
@@ -114,9 +120,9 @@ func moduleRoot() (string, error) {
 
 var kebab = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 
-// Write writes the skeleton of the mode name below root, that of the repository, and returns the files. It overwrites
-// none.
-func Write(root, name string) (written []string, err error) {
+// Write writes the skeleton of a mode of that kind and name below root, that of the repository, and returns the files.
+// It overwrites none.
+func Write(root, kind, name string) (written []string, err error) {
 	if !kebab.MatchString(name) {
 		return nil, fmt.Errorf("%q: want kebab-case, as in redis-watch", name)
 	}
@@ -134,7 +140,7 @@ func Write(root, name string) (written []string, err error) {
 	texts := map[string][]byte{list: modes, catalog: sentences}
 	written = []string{list, catalog}
 	for _, f := range files {
-		text, err := expand(f.from, name)
+		text, err := expand(kind+"/"+f.from, name)
 		if err != nil {
 			return nil, err
 		}

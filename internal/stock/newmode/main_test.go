@@ -12,11 +12,21 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// An unchanged skeleton is complete, compiles, and passes the conformance suite, so its author starts from passing
-// tests.
+// An unchanged skeleton of either kind is complete, compiles, and passes the conformance suite, so its author starts from
+// passing tests. One that holds needs MySQL.
 func TestSkeletonIsAMode(t *testing.T) {
 	testenv.Slow(t, "compiles the tests of package stock")
 	t.Parallel()
+	t.Run(deducts, func(t *testing.T) { testSkeleton(t, deducts, "redis", "-short", "miniredis.*") })
+	t.Run(reserves, func(t *testing.T) {
+		testenv.Installed(t, "redis", "mysql")
+		testSkeleton(t, reserves, "sql", "-short=false", "redis.mysql")
+	})
+}
+
+// testSkeleton writes a mode of a kind, and runs the tests of package stock with it.
+func testSkeleton(t *testing.T, kind, store, short, servers string) {
+	t.Helper()
 	root, err := filepath.Abs("../../..")
 	testkit.Must(t, err)
 	dir := t.TempDir()
@@ -27,7 +37,7 @@ func TestSkeletonIsAMode(t *testing.T) {
 		text := testkit.Read(t, filepath.Join(root, file))
 		testkit.Must(t, os.WriteFile(filepath.Join(dir, file), text, 0o600))
 	}
-	written, err := Write(dir, "some-mode")
+	written, err := Write(dir, kind, "some-mode")
 	testkit.Must(t, err)
 	// The files take effect as if they lay in the repository.
 	overlay := map[string]map[string]string{"Replace": {}}
@@ -38,11 +48,11 @@ func TestSkeletonIsAMode(t *testing.T) {
 	testkit.Must(t, err)
 	file := filepath.Join(dir, "overlay.json")
 	testkit.Must(t, os.WriteFile(file, text, 0o600))
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-short", "-overlay", file, "-count=1", "-v", "-run",
-		"^TestModesAreValid$|^TestConformance$/miniredis.*/some-mode", ".")
+	cmd := exec.CommandContext(t.Context(), "go", "test", short, "-overlay", file, "-count=1", "-v", "-run",
+		"^TestModesAreValid$|^TestConformance$/"+servers+"/some-mode", ".")
 	cmd.Dir = filepath.Join(root, "internal", "stock")
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "some-mode/redis/order") {
+	if err != nil || !strings.Contains(string(out), "some-mode/"+store+"/order") {
 		t.Errorf("go test with the skeleton: %v\n%s", err, out)
 	}
 }
@@ -53,7 +63,7 @@ func TestWriteRefuses(t *testing.T) {
 		"redisWatch": "want kebab-case", "": "want kebab-case", "redis-": "want kebab-case",
 		"lua-lock": "there is a mode of that name",
 	} {
-		if written, err := Write(t.TempDir(), name); err == nil || !strings.Contains(err.Error(), want) {
+		if written, err := Write(t.TempDir(), deducts, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Write(%q) = %v, %v, want %q", name, written, err, want)
 		}
 	}

@@ -1,7 +1,7 @@
 -- Makes an order of a reservation, or says that its payment goes back; each payment has one end, which is kept.
 -- ARGV: 1 the reservation, 2 the replica, 3 the payment, 4 the order, 5 and 6 its JSON before and after what the reservation knows, and for
 -- the payment's claim: 7 the owner, 8 an owner whose claim is void, 9 the milliseconds to keep it.
--- Returns 'done' or 'replay' with the reservation's JSON and the order ('' = refund); or 'none'; 'reused'; 'claimed' with the owner.
+-- Returns 'done' or 'replay' with the reservation's JSON, the order ('' = refund) and, if it was done now, the state before; or 'none'; 'reused'; 'claimed' with the owner.
 local id, replica, payment, order = ARGV[1], ARGV[2], ARGV[3], ''
 local owner = taken(ARGV[7], ARGV[8])
 if owner then return {'claimed', owner} end
@@ -16,7 +16,7 @@ if not h then
   return {'none'}
 end
 call('ZREM', KEYS[5], id) -- first: Redis allows it even if memory is full, and then allows the rest of the script
-local fresh, old = overdue(h), h.old
+local fresh, old, was = overdue(h), h.old, h.state
 if fresh then move(id, h, 'expired', replica) end
 -- no payment that was refunded may become an order later: so none does once the first refund may be forgotten
 local late = h.state == 'expired' and h.late == 'rehold' and not old and now < h.expires_us + long
@@ -35,4 +35,4 @@ elseif order == '' then
   if h.state ~= 'confirmed' then call('ZADD', KEYS[11], whole(now + long), id) end
 end
 claim(ARGV[7], ARGV[9])
-return {'done', text, order}
+return {'done', text, order, was}

@@ -1,7 +1,9 @@
 -- Moves the deadline of a reservation, once and never to an earlier one; ends it if it is overdue.
--- ARGV: 1 the reservation, 2 the replica, 3 how many microseconds from now. Returns 'done' with its JSON, or 'none'.
+-- ARGV: 1 the reservation, 2 the replica, 3 how many microseconds from now. Returns 'done' with its JSON and the state before,
+-- or 'none'.
 local h = find(ARGV[1])
 if not h then return {'none'} end
+local was = h.state
 if overdue(h) then
   call('ZREM', KEYS[5], ARGV[1]) -- first: see hold_confirm.lua
   move(ARGV[1], h, 'expired', ARGV[2])
@@ -11,4 +13,4 @@ elseif h.state == 'held' and h.extended_us == '0' then
   call('ZADD', KEYS[5], h.expires_us, ARGV[1])
   move(ARGV[1], h, 'held', ARGV[2])
 end
-return {'done', text}
+return {'done', text, was}

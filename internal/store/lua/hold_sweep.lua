@@ -1,7 +1,7 @@
 -- Ends overdue reservations, and deletes closed ones that nobody can ask for any more. ARGV: 1 how many at most, 2 the replica.
--- Returns how many were overdue, and those of them that could not be read; they are not looked at again.
+-- Returns how many were overdue, the modes of those that it has ended, and those of them that could not be read; they are not looked at again.
 local due = call('ZRANGEBYSCORE', KEYS[5], '-inf', whole(now), 'LIMIT', 0, ARGV[1])
-local reply = {#due}
+local reply = {#due, {}}
 assert(#due == 0 or counted() and limit, 'the count is lost')
 for _, id in ipairs(due) do
   call('ZREM', KEYS[5], id)
@@ -11,6 +11,7 @@ for _, id in ipairs(due) do
   elseif overdue(h) then
     move(id, h, 'expired', ARGV[2])
     give(id, h)
+    table.insert(reply[2], h.order:match('"mode":"([^"]*)"'))
   end
 end
 for _, gone in ipairs(call('ZRANGEBYSCORE', KEYS[11], '-inf', whole(now), 'LIMIT', 0, ARGV[1])) do

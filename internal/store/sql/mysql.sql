@@ -88,11 +88,16 @@ SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_u
 SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us,
   changed_us FROM reservation WHERE id = ? FOR UPDATE
 
+-- name: hold_sweep
+-- The same, unless somebody else has locked it: a sweep does not wait for one reservation while others are due. ?1 = id.
+SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us,
+  changed_us FROM reservation WHERE id = ? FOR UPDATE SKIP LOCKED
+
 -- name: hold_due
--- Overdue reservations after the last one that was looked at, without those that somebody else has locked. ?1 = deadline of the last,
--- ?2 = the same, ?3 = id of the last, ?4 = now, ?5 = how many.
+-- Overdue reservations after the last one that was looked at, by a plain read. ?1 = deadline of the last, ?2 = the same, ?3 = id of the
+-- last, ?4 = how many.
 SELECT id, expires_us FROM reservation FORCE INDEX (reservation_due) WHERE state = 'held' AND (expires_us > ? OR expires_us = ? AND id > ?)
-AND expires_us <= ? ORDER BY expires_us, id LIMIT ?
+AND expires_us <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) ORDER BY expires_us, id LIMIT ?
 
 -- name: buyer_row
 -- Makes the row of a buyer, locked for writing at once: INSERT IGNORE would lock it for reading, and two of them would be a deadlock.

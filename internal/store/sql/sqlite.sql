@@ -93,11 +93,16 @@ SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_u
 SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us,
   changed_us FROM reservation WHERE id = ?
 
+-- name: hold_sweep
+-- The same. ?1 = id.
+SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us,
+  changed_us FROM reservation WHERE id = ?
+
 -- name: hold_due
--- Overdue reservations after the last one that was looked at, without those that somebody else has locked. ?1 = deadline of the last,
--- ?2 = the same, ?3 = id of the last, ?4 = now, ?5 = how many.
+-- Overdue reservations after the last one that was looked at, by a plain read. ?1 = deadline of the last, ?2 = the same, ?3 = id of the
+-- last, ?4 = how many.
 SELECT id, expires_us FROM reservation WHERE state = 'held' AND (expires_us > ? OR expires_us = ? AND id > ?)
-AND expires_us <= ? ORDER BY expires_us, id LIMIT ?
+AND expires_us <= CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 ORDER BY expires_us, id LIMIT ?
 
 -- name: buyer_row
 -- Makes the row of a buyer, locked for writing at once: INSERT IGNORE would lock it for reading, and two of them would be a deadlock.
