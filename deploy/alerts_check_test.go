@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -70,9 +71,7 @@ func sources(t *testing.T) string {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	return all.String()
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,7 +18,6 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
-	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/api"
 	"lastitem/internal/testkit"
@@ -204,9 +202,7 @@ func TestCompose(t *testing.T) {
 		want = append(want, p.services...)
 	}
 	slices.Sort(want)
-	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(c.Services))); diff != "" {
-		t.Errorf("the services of docker-compose.yml (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, slices.Sorted(maps.Keys(c.Services)), want, "the services of docker-compose.yml")
 	for _, rule := range composeRules(t) {
 		if wrong := c.breaks(rule); wrong != nil {
 			t.Errorf("%s break the rule: %s", wrong, rule.name)
@@ -285,11 +281,10 @@ type composeScript struct {
 func newComposeScript(t *testing.T) composeScript {
 	t.Helper()
 	var asked atomic.Int64
-	nginx := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	nginx := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set(api.HeaderReplica, fmt.Sprint(asked.Add(1)%3+1))
 		_, _ = io.WriteString(w, "ready")
 	}))
-	t.Cleanup(nginx.Close)
 	s := composeScript{t: t, dir: t.TempDir(), port: nginx.URL[strings.LastIndex(nginx.URL, ":")+1:]}
 	writePrograms(t, s.dir, map[string]string{
 		"scripts/compose": read(t, "../scripts/compose"), "scripts/commit": "#!/bin/sh\necho 0123456789ab\n",
@@ -315,9 +310,7 @@ func (s composeScript) run(command string, env ...string) (said string, settings
 	err error) {
 	s.t.Helper()
 	log := filepath.Join(s.dir, "calls")
-	if err := os.WriteFile(log, nil, 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, os.WriteFile(log, nil, 0o600))
 	cmd := exec.CommandContext(s.t.Context(), s.dir+"/scripts/compose", command)
 	cmd.Env = append([]string{"PATH=" + s.dir + "/bin:/usr/bin:/bin", "CALLS=" + log, "SHOP_PORT=" + s.port}, env...)
 	out, err := cmd.CombinedOutput()
@@ -338,9 +331,7 @@ func (s composeScript) want(settings map[string]string, calls []string, command 
 	if err != nil {
 		s.t.Fatalf("scripts/compose %s %q: %v\n%s", command, env, err, said)
 	}
-	if diff := cmp.Diff(settings, got); diff != "" {
-		s.t.Errorf("scripts/compose %s %q: .env (-want +got):\n%s", command, env, diff)
-	}
+	testkit.Same(s.t, got, settings, "scripts/compose %s %q: .env", command, env)
 	for _, call := range calls {
 		if !strings.Contains(asked, call+"\n") {
 			s.t.Errorf("scripts/compose %s %q does not ask for %q:\n%s", command, env, call, asked)
@@ -417,9 +408,7 @@ func TestComposeRolls(t *testing.T) {
 		if built := strings.Contains(calls, "built of 0123456789ab\n"); built != slices.Contains(c.want, "build shop-1") {
 			t.Errorf("%s: an image was built with its commit: %t\n%s", c.command, built, calls)
 		}
-		if diff := cmp.Diff(want, changes.FindAllString(calls, -1)); diff != "" {
-			t.Errorf("SHOP_IMAGE=%s scripts/compose %s (-want +got):\n%s", c.image, c.command, diff)
-		}
+		testkit.Same(t, changes.FindAllString(calls, -1), want, "SHOP_IMAGE=%s scripts/compose %s", c.image, c.command)
 	}
 }
 

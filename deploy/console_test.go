@@ -1,10 +1,8 @@
 package deploy_test
 
 import (
-	"bufio"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -13,31 +11,11 @@ import (
 	"lastitem/internal/testkit"
 )
 
-// stubConsole tells who asked it; its stream sends two events and then stays open.
-func stubConsole(t *testing.T) string {
-	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/console/api/events" {
-			_, _ = io.WriteString(w, r.Method+" "+r.URL.RequestURI()+" of "+r.Host)
-			return
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		for _, event := range []string{"data: 1\n\n", "data: 2\n\n"} { // the first one leaves with the header in any case
-			_, _ = io.WriteString(w, event)
-			_ = http.NewResponseController(w).Flush()
-			time.Sleep(200 * time.Millisecond)
-		}
-		<-r.Context().Done()
-	}))
-	t.Cleanup(s.Close)
-	return s.Listener.Addr().String()
-}
-
 // A browser that opens the address is sent to the console, by a path alone: nginx does not know the published port.
 // Everybody else gets the shop. The console sees the host name that the browser used, which it checks.
 func TestNginxLeadsBrowsersToTheConsole(t *testing.T) {
 	t.Parallel()
-	e := startEdge(t, 1, "console:8090", stubConsole(t))
+	e := startEdge(t, 1, "console:8090", testkit.Console(t))
 	for _, c := range []struct {
 		method, path, accept, location, body string
 	}{
@@ -66,18 +44,8 @@ func TestNginxLeadsBrowsersToTheConsole(t *testing.T) {
 // The console's events pass at once, and a stream may be silent for longer than an answer.
 func TestNginxPassesTheConsolesEvents(t *testing.T) {
 	t.Parallel()
-	e := startEdge(t, 1, "console:8090", stubConsole(t), "proxy_read_timeout 20s", "proxy_read_timeout 1s")
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+"/console/api/events", nil)
-	testkit.Must(t, err)
-	res, err := (&http.Client{Timeout: 20 * time.Second}).Do(req)
-	testkit.Must(t, err)
-	defer func() { _ = res.Body.Close() }()
-	in := bufio.NewReader(res.Body)
-	for _, want := range []string{"data: 1\n", "\n", "data: 2\n"} {
-		if line, err := in.ReadString('\n'); err != nil || line != want {
-			t.Fatalf("%q, %v; want %q while the stream is open", line, err, want)
-		}
-	}
+	e := startEdge(t, 1, "console:8090", testkit.Console(t), "proxy_read_timeout 20s", "proxy_read_timeout 1s")
+	in := testkit.ConsoleEvents(t, e.url)
 	ended := make(chan error, 1)
 	go func() { _, err := io.ReadAll(in); ended <- err }()
 	select {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,9 +32,7 @@ const (
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	b, err := os.ReadFile(file)
-	testkit.Must(t, err)
-	return string(b)
+	return string(testkit.Read(t, file))
 }
 
 // rules are the lines that neither configuration may lose.
@@ -213,11 +210,10 @@ func startEdge(t *testing.T, maxFails int, more ...string) *edge {
 	program := testenv.Nginx(t)
 	e := &edge{}
 	replica := func(name string) string {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			e.hits.Add(1)
 			e.serve(w, r, name)
 		}))
-		t.Cleanup(s.Close)
 		return s.Listener.Addr().String()
 	}
 	dir, listen := t.TempDir(), testkit.FreePort(t)
@@ -288,19 +284,7 @@ func (*edge) serve(w http.ResponseWriter, r *http.Request, name string) {
 // send makes one request on a connection of its own, so that the client cannot repeat it. It follows no redirect.
 func (e *edge) send(t *testing.T, method, target string, body io.Reader, header ...string) (*http.Response, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, e.url+target, body)
-	testkit.Must(t, err)
-	for i := 0; i+1 < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	req.Close = true
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	resp, err := (&http.Client{Timeout: 30 * time.Second, CheckRedirect: stay}).Do(req)
-	testkit.Must(t, err)
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	testkit.Must(t, err)
-	return resp, string(answer)
+	return testkit.Ask(t, method, e.url+target, body, header...)
 }
 
 func TestNginxErrors(t *testing.T) {
@@ -411,9 +395,7 @@ func TestNginxKeepsTheQuery(t *testing.T) {
 func wantProblem(t *testing.T, resp *http.Response, body string, status int, code api.Code) {
 	t.Helper()
 	var p api.Problem
-	if err := json.Unmarshal([]byte(body), &p); err != nil {
-		t.Fatalf("%d: body %q: %v", resp.StatusCode, body, err)
-	}
+	testkit.Mustf(t, json.Unmarshal([]byte(body), &p), "%d: body %q", resp.StatusCode, body)
 	if resp.StatusCode != status || p.Status != status || p.Code != code ||
 		resp.Header.Get("Content-Type") != api.ProblemType {
 		t.Errorf("got %d %s %s, want %d %s", resp.StatusCode, resp.Header.Get("Content-Type"), body, status, code)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -90,7 +89,7 @@ func TestNginxLimitsTokens(t *testing.T) {
 	} {
 		t.Run(request, func(t *testing.T) {
 			t.Parallel()
-			e := startEdge(t, 1, adminRate, "rate=1r/m", adminBurst, "burst=1 nodelay", "console:8090", stubConsole(t))
+			e := startEdge(t, 1, adminRate, "rate=1r/m", adminBurst, "burst=1 nodelay", "console:8090", testkit.Console(t))
 			method, path, _ := strings.Cut(request, " ")
 			for guess := range 6 {
 				resp, body := e.send(t, method, path, nil, "Authorization", fmt.Sprint("Bearer ", guess))
@@ -165,12 +164,9 @@ func TestNginxCutsSlowClients(t *testing.T) {
 		"client_body_timeout 1s")
 	for _, begun := range []string{"POST / HTTP/1.1\r\nHost: x\r\n",
 		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"} {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(e.url, "http://"))
+		conn := testkit.Dial(t, strings.TrimPrefix(e.url, "http://"))
+		_, err := io.WriteString(conn, begun)
 		testkit.Must(t, err)
-		t.Cleanup(func() { _ = conn.Close() })
-		if _, err := io.WriteString(conn, begun); err != nil {
-			t.Fatal(err)
-		}
 		_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
 		if _, err := io.ReadAll(conn); err != nil {
 			t.Errorf("%q: %v, want the connection closed", begun, err)

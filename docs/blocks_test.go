@@ -50,9 +50,7 @@ func TestBlocks(t *testing.T) {
 		} {
 			name := docs.Name(block.doc, lang)
 			want, err := docs.Fill(doctest.Read(t, name), block.name, block.want)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			testkit.Mustf(t, err, "%s", name)
 			rewrite(t, name, want)
 		}
 	}
@@ -71,9 +69,7 @@ func TestBlocks(t *testing.T) {
 		} {
 			name := "docs/modes/" + docs.Name(m.Name, lang)
 			want, err := docs.Fill(doctest.Read(t, name), "copy", said+"\n\n```go\n"+string(code)+"```\n")
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			testkit.Mustf(t, err, "%s", name)
 			rewrite(t, name, want)
 		}
 	}

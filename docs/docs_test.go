@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/doctest"
 )
 
@@ -103,9 +104,8 @@ func TestLinks(t *testing.T) {
 
 func wantExists(t *testing.T, doc, path string) {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(root, path)); err != nil {
-		t.Errorf("%s: %v", doc, err)
-	}
+	_, err := os.Stat(filepath.Join(root, path))
+	testkit.Is(t, err, nil, "%s", doc)
 }
 
 var (
@@ -158,9 +158,7 @@ func TestSources(t *testing.T) {
 		}
 	}
 	var listed []cited
-	if err := json.Unmarshal([]byte(doctest.Read(t, "docs/sources.json")), &listed); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(doctest.Read(t, "docs/sources.json")), &listed))
 	for _, s := range listed {
 		if s.How == "" || s.Confirmed == strings.HasPrefix(s.How, "unverified") {
 			t.Errorf("%s: confirmed %t, %q: want what was seen, or why it is unverified", s.URL, s.Confirmed, s.How)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/doctest"
 )
 
@@ -28,9 +29,7 @@ var (
 func declared(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	texts, err := readTexts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	all := map[string]map[string]bool{}
 	for file, text := range texts {
 		if path.Ext(file) != ".go" {

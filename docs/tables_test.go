@@ -16,6 +16,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/report"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/doctest"
 )
 
@@ -297,18 +298,14 @@ func TestEssayTables(t *testing.T) {
 		}
 		for _, lang := range langs {
 			essay, err := docs.Essay(m.Name, lang)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			var got [][]string
 			for _, row := range slices.Concat(doctest.Tables(essay)...) {
 				if len(row) > 2 && slices.Contains(stock.Hazards, row[0]) {
 					got = append(got, row[:len(row)-1])
 				}
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s, %s: hazards against claims (-want +got):\n%s", m.Name, lang, diff)
-			}
+			testkit.Same(t, got, want, "%s, %s: hazards against claims", m.Name, lang)
 			if len(doctest.OutlineOf(essay).Commands) == 0 {
 				t.Errorf("%s, %s: no command", m.Name, lang)
 			}
@@ -383,9 +380,7 @@ func TestReadme(t *testing.T) {
 				}
 			}
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("docs/http, %s: codes (-want +got):\n%s", lang, diff)
-		}
+		testkit.Same(t, got, want, "docs/http, %s: codes", lang)
 		before, _, ok := strings.Cut(text, "\n```sh\nmake demo")
 		if line := strings.Count(before, "\n") + 3; !ok || line > 25 {
 			t.Errorf("%s: make demo is on line %d, want it by line 25", name, line)

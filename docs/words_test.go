@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/doctest"
 )
 
@@ -83,9 +84,7 @@ var readTexts = sync.OnceValues(func() (map[string]string, error) {
 // One word per idea: no text uses a word that the glossary replaces.
 func TestGlossaryIsKept(t *testing.T) {
 	read, err := readTexts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	texts := maps.Clone(read)
 	for _, name := range []string{"docs/glossary.md", "docs/glossary.zh.md", "docs/words_test.go"} { // they may
 		delete(texts, name)

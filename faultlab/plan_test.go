@@ -65,9 +65,7 @@ func TestBlockedFor(t *testing.T) {
 		"turned away to the end":   {[]rig.Event{paused, asked, busy, asked, busy, resumed, asked, ok}, UntilHolder},
 		"A's own answer":           {[]rig.Event{paused, event("A", rig.Answered, "ok"), asked, busy, resumed}, UntilHolder},
 	} {
-		if got := blockedFor(c.events); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
+		testkit.Is(t, blockedFor(c.events), c.want, "%s", name)
 	}
 }
 
@@ -164,17 +162,13 @@ func TestScheduleCheck(t *testing.T) {
 		{Fault: api.Slow, A: held, B: held, C: held},
 		{Fault: api.Crash, A: held, Expiry: Forced}, {Fault: api.Pause, A: held, Expiry: Awaited},
 	} {
-		if err := s.Check(); err != nil {
-			t.Errorf("Check(%v) = %v, want nil", s, err)
-		}
+		testkit.Is(t, s.Check(), nil, "Check(%v)", s)
 	}
 	matrix, err := Committed()
 	testkit.Must(t, err)
 	for _, c := range matrix.Cells {
 		for letter, s := range c.Witnesses {
-			if err := s.Check(); err != nil {
-				t.Errorf("the witness of %s %s %s %s: %v", c.Mode, c.Store, c.Fault, letter, err)
-			}
+			testkit.Is(t, s.Check(), nil, "the witness of %s %s %s %s", c.Mode, c.Store, c.Fault, letter)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
 	"lastitem/faultlab/fault"
@@ -35,9 +34,7 @@ func TestUnclaimed(t *testing.T) {
 		{api.Late, "O", false},     // nor does a foreign service
 	} {
 		p := Played{Schedule: Schedule{Store: "sql", Fault: test.fault}, Outcome: test.outcome}
-		if got := unclaimed(m, p); got != test.want {
-			t.Errorf("unclaimed(%s found at %s) = %t, want %t", test.outcome, test.fault, got, test.want)
-		}
+		testkit.Is(t, unclaimed(m, p), test.want, "unclaimed(%s found at %s)", test.outcome, test.fault)
 	}
 }
 
@@ -51,9 +48,8 @@ func TestWitnessShowsItsLetters(t *testing.T) {
 		"GET":   {"O": true, ".": true, Idle: true}, // no witness
 	} {
 		for outcome, want := range of {
-			if got := played(pattern, outcome).shows(shownBy(at(pattern), committed)); got != want {
-				t.Errorf("the schedule at %s with outcome %s shows its letters: %t, want %t", pattern, outcome, got, want)
-			}
+			testkit.Is(t, played(pattern, outcome).shows(shownBy(at(pattern), committed)), want,
+				"the schedule at %s with outcome %s shows its letters", pattern, outcome)
 		}
 	}
 	forced := at("SET").expiring(Forced)
@@ -103,9 +99,7 @@ func TestStalled(t *testing.T) {
 	} {
 		p := Played{Schedule: Schedule{Mode: "m", Store: "sql", Fault: test.fault}, Outcome: test.outcome,
 			silence: test.silence}
-		if got := l.stalled(lane, p, test.machine, test.witness); got != test.want {
-			t.Errorf("%s: stalled() = %v, want %v", name, got, test.want)
-		}
+		testkit.Is(t, l.stalled(lane, p, test.machine, test.witness), test.want, "%s: stalled()", name)
 	}
 }
 
@@ -124,9 +118,7 @@ func TestPatientLanes(t *testing.T) {
 	}{{api.Pause, consul, patient}, {api.Pause, lock, expiring}, {api.Threads, consul, plain},
 		{api.Threads, lock, plain}} {
 		f, _ := fault.Named(c.fault)
-		if got := l.group(f, c.mode); got != c.want {
-			t.Errorf("%s of a mode that needs %v: group %+v, want %+v", c.fault, c.mode.Needs, got, c.want)
-		}
+		testkit.Is(t, l.group(f, c.mode), c.want, "%s of a mode that needs %v: group", c.fault, c.mode.Needs)
 	}
 	if first, rest := patientFirst(l.groups); !slices.Equal(first, []*group{patient}) ||
 		!slices.Equal(rest, []*group{plain, expiring}) {
@@ -222,9 +214,7 @@ func TestLearnsFromWhatWasJudged(t *testing.T) {
 	for want, all := range map[api.Outcomes][]Played{
 		"L": {played("GET", "L")}, ".": {played("GET", ".")}, "O": {{Schedule: at("SET"), Outcome: Failed, Why: "lost"}},
 	} {
-		if got := l.expect(known, all).Claim; got != want {
-			t.Errorf("%v: claim %q, want %q", all, got, want)
-		}
+		testkit.Is(t, l.expect(known, all).Claim, want, "%v: claim", all)
 	}
 }
 
@@ -233,9 +223,7 @@ func TestCellKeepsTheFirstWitness(t *testing.T) {
 	t.Parallel()
 	c := sum(Cell{Claim: "OL"}, []Played{played("GET", "."), played("SET", "O"), played("RPUSH", "OL")})
 	want := map[string]Schedule{"O": at("SET"), "L": at("RPUSH")}
-	if diff := cmp.Diff(want, c.Witnesses); diff != "" {
-		t.Errorf("witnesses (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, c.Witnesses, want, "witnesses")
 }
 
 // A committed witness that shows its letter stays the witness, whatever the other schedules show beside their own
@@ -245,9 +233,7 @@ func TestCellKeepsTheCommittedWitness(t *testing.T) {
 	committed := map[string]Schedule{"O": at("SET"), "X": at("RPUSH")}
 	for _, first := range []api.Outcomes{"O", "OX"} { // the order of two events that the lab does not control
 		c := sum(Cell{Claim: "OX", committed: committed}, []Played{played("SET", first), played("RPUSH", "X")})
-		if diff := cmp.Diff(committed, c.Witnesses); diff != "" {
-			t.Errorf("witnesses if the first schedule shows %s (-want +got):\n%s", first, diff)
-		}
+		testkit.Same(t, c.Witnesses, committed, "witnesses if the first schedule shows %s", first)
 	}
 }
 

@@ -116,9 +116,7 @@ func TestGuess(t *testing.T) {
 		"unknown":     {guess(Cell{Mode: "other"}, Options{}), -1},
 		"with a pair": {guess(exact, Options{Pairs: true}), -1},
 	} {
-		if got[0] != got[1] {
-			t.Errorf("%s: guess() = %d, want %d", name, got[0], got[1])
-		}
+		testkit.Is(t, got[0], got[1], "%s: guess()", name)
 	}
 }
 
@@ -295,8 +293,7 @@ func TestTalesOfDirectory(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("ReadTales = %+v, %v; want %+v", got, err, want)
 		}
-		said, err := os.ReadFile(filepath.Join(dir, talesFile))
-		testkit.Must(t, err)
+		said := testkit.Read(t, filepath.Join(dir, talesFile))
 		packed = append(packed, said)
 	}
 	if !bytes.Equal(packed[0], packed[1]) {

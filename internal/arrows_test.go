@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"lastitem/internal/testkit"
 )
 
 const module = "lastitem"
@@ -100,7 +102,7 @@ var arrows = map[string][]string{
 	"internal/stock/newmode":      {"internal/stock"}, // a command for people who add a mode
 	"internal/testkit/stocktest": {
 		"internal/idempotency", "internal/ledger", "internal/lock/coord", "internal/lock/handoff", "internal/lock/textbook",
-		"internal/shop", "internal/step", "internal/stock", "internal/testkit/testenv",
+		"internal/shop", "internal/step", "internal/stock", "internal/store", "internal/testkit/testenv",
 	},
 	"internal/testkit/testenv":  {"internal/backend", "internal/localstack", "internal/redact"},
 	"internal/testkit":          {},
@@ -221,9 +223,7 @@ func dialsIn(file *ast.File, names map[string]string) []string {
 func sources(t *testing.T, each func(name string, src []byte)) {
 	t.Helper()
 	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	err = filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -245,9 +245,7 @@ func sources(t *testing.T, each func(name string, src []byte)) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }
 
 func TestArrows(t *testing.T) {
@@ -256,9 +254,7 @@ func TestArrows(t *testing.T) {
 		dir := path.Dir(name)
 		seen[dir] = true
 		wrong, err := check(name, src)
-		if err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, err)
 		for _, w := range wrong {
 			t.Error(w)
 		}
@@ -423,9 +419,7 @@ func TestArrowsCatch(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			wrong, err := check(tt.name, "package p\n"+tt.src)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			got := strings.Join(wrong, "\n")
 			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 				t.Errorf("check(%s) = %q, want %q", tt.src, got, tt.want)

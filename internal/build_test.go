@@ -48,8 +48,7 @@ func TestNoRunIsAnExperiment(t *testing.T) {
 // The image is built from all that the program is made of: .dockerignore leaves out everything but the directories that
 // it names.
 func TestImageHasItsSources(t *testing.T) {
-	text, err := os.ReadFile("../.dockerignore")
-	testkit.Must(t, err)
+	text := testkit.Read(t, "../.dockerignore")
 	lines := strings.Split(string(text), "\n")
 	for dir := range arrows {
 		top, _, _ := strings.Cut(dir, "/")
@@ -68,8 +67,7 @@ func TestBuild(t *testing.T) {
 		"../Makefile":           {`-tags nomsgpack -ldflags "-s -w -X main.commit=$$(scripts/commit)" -o bin/shop`},
 		"../docker-compose.yml": {"GIT_COMMIT:"},
 	} {
-		text, err := os.ReadFile(name)
-		testkit.Must(t, err)
+		text := testkit.Read(t, name)
 		for _, w := range want {
 			if !strings.Contains(string(text), w) {
 				t.Errorf("%s lacks %q", name, w)
@@ -85,8 +83,7 @@ var update = flag.Bool("update", false, "write the picture of the packages into 
 // CONTRIBUTING.md has a picture of the packages, made from what the program's files import.
 func TestPackagePicture(t *testing.T) {
 	const file = "../CONTRIBUTING.md"
-	text, err := os.ReadFile(file)
-	testkit.Must(t, err)
+	text := testkit.Read(t, file)
 	want, err := docs.Fill(string(text), "packages", picture(programImports(t)))
 	switch {
 	case err != nil:
@@ -149,7 +146,5 @@ func picture(imported map[string][]string) string {
 // An import that follows from two others is left out, and no other.
 func TestPictureOfPackages(t *testing.T) {
 	got := picture(map[string][]string{"a": {"b", "c", "d"}, "b": {"c"}, "c": {}})
-	if want := "```mermaid\nflowchart TD\n  a --> b\n  a --> d\n  b --> c\n```\n"; got != want {
-		t.Errorf("picture = %s, want %s", got, want)
-	}
+	testkit.Is(t, got, "```mermaid\nflowchart TD\n  a --> b\n  a --> d\n  b --> c\n```\n", "picture")
 }

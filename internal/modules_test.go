@@ -72,6 +72,7 @@ var modules = map[string][]string{
 	"internal/testkit/locktest": {
 		"github.com/alicebob/miniredis/v2", "github.com/redis/go-redis/v9", "go.uber.org/goleak",
 	},
+	"internal/testkit":           {"github.com/google/go-cmp"},
 	"internal/testkit/stocktest": {"github.com/google/go-cmp", "github.com/google/uuid", "go.etcd.io/etcd/client/v3"},
 	"internal/testkit/testenv": {
 		"github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk", "github.com/hashicorp/consul/api",

@@ -53,8 +53,7 @@ func TestScriptsRunOnMacOS(t *testing.T) {
 		t.Fatalf("scripts: %q, %v", files, err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		testkit.Must(t, err)
+		text := testkit.Read(t, file)
 		for what, pattern := range onlyNewer {
 			if found := pattern.Find(text); found != nil {
 				t.Errorf("%s has %s: %s", file, what, found)

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"lastitem/internal/testkit"
 )
 
 // The tiers of tests, see package testenv. A test is in byHand if a variable or a build tag asks for it.
@@ -76,9 +78,7 @@ func functions(t *testing.T) map[string]function {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return found
 }
 

@@ -68,12 +68,8 @@ func TestCompareInterleaves(t *testing.T) {
 		"1/6 unsafe segments-1 1", "2/6 lua-lock segments-1 1", "3/6 unsafe segments-2 1", "4/6 lua-lock segments-2 1",
 		"5/6 unsafe segments-1 2", "6/6 lua-lock segments-1 2",
 	}
-	if diff := cmp.Diff(want, steps); diff != "" {
-		t.Errorf("runs (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]loadtest.SkippedMode{{Mode: "mutex-in-tx", Why: "needs mysql"}}, c.Skipped); diff != "" {
-		t.Errorf("Skipped (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, steps, want, "runs")
+	testkit.Same(t, c.Skipped, []loadtest.SkippedMode{{Mode: "mutex-in-tx", Why: "needs mysql"}}, "Skipped")
 	if len(c.Summaries) != 4 || c.Summaries[0].Repetitions != 2 || len(c.Results) != 6 || histories != 6 {
 		t.Errorf("%d summaries of %d results and %d histories, want 4 of 6 and 6: %+v", len(c.Summaries), len(c.Results),
 			histories, c.Summaries)
@@ -101,12 +97,8 @@ func TestCompareSkipsWhatDoesNotFit(t *testing.T) {
 	testkit.Must(t, err)
 	want := []loadtest.SkippedMode{{Mode: "mutex-in-tx", Why: "needs mysql"},
 		{Mode: "unsafe", Why: "mode unsafe knows no segments"}}
-	if diff := cmp.Diff(want, c.Skipped); diff != "" {
-		t.Errorf("Skipped (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"lua-lock/segments-1", "lua-lock/segments-2"}, r.ran); diff != "" {
-		t.Errorf("ran (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, c.Skipped, want, "Skipped")
+	testkit.Same(t, r.ran, []string{"lua-lock/segments-1", "lua-lock/segments-2"}, "ran")
 }
 
 // The replicas' log lines during a run that failed are kept.
@@ -248,9 +240,7 @@ func TestCompareInsists(t *testing.T) {
 				t.Errorf("the summary says %d runs in %d repetitions, want %d in %d", s[0].Runs, s[0].Repetitions, tt.ran,
 					tt.repeat)
 			}
-			if got := c.ExitCode(); got != tt.code {
-				t.Errorf("exit code %d, want %d", got, tt.code)
-			}
+			testkit.Is(t, c.ExitCode(), tt.code, "exit code")
 		})
 	}
 }
@@ -291,9 +281,7 @@ func TestSelect(t *testing.T) {
 			for _, m := range modes {
 				names = append(names, m.Name)
 			}
-			if got := strings.Join(names, ","); got != tt.want {
-				t.Errorf("Select(%q) = %s, want %s", tt.pattern, got, tt.want)
-			}
+			testkit.Is(t, strings.Join(names, ","), tt.want, "Select(%q)", tt.pattern)
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testkit"
 )
 
 // foreignShop is a service with another contract: POST /buy?sku=, 201 or 410, GET /shelf.
@@ -124,9 +125,7 @@ func TestRunForeign(t *testing.T) {
 				URL: u.String(), Request: `POST /buy?sku={{product}} {"n":{{quantity}},"key":"{{key}}"}`,
 				Name: "theirs", Read: byStatus(201, 410), Ledger: tt.shop.ledger,
 			}, Plan{VUs: 5, Requests: 80, Product: 7}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			got := res.Verdicts[0]
 			if got.Verdict != tt.verdict || got.Found != tt.found || res.Finding != audit.Unclaimed || res.Claim != "" ||
 				res.Plan.Stock != 50 {

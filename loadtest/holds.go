@@ -213,7 +213,7 @@ func judgeHeld(res *Result, mode api.Mode, books map[int64]holdBook, c *Control)
 				Verdict: audit.Inconclusive, Missing: []string{text.ErrorIn(c.Lang, b.err)}, Lang: c.Lang})
 			continue
 		}
-		report := run.Judge(audit.BookOf(b.book), res.Holds.History[product], c.Lang)
+		report := run.Judge(b.book, res.Holds.History[product], c.Lang)
 		if b.early {
 			tooEarly(&report.Report)
 		}

@@ -290,9 +290,7 @@ func TestRetriesKeepTheirKey(t *testing.T) {
 			t.Parallel()
 			k := &keys{seen: map[string]int{}, answers: tt.answers}
 			res := drive(t.Context(), t, serve(t, k.ServeHTTP), Plan{VUs: 5, Requests: 10, Retry: tt.retry})
-			if diff := cmp.Diff(tt.want, res.Codes); diff != "" {
-				t.Errorf("codes (-want +got):\n%s", diff)
-			}
+			testkit.Same(t, res.Codes, tt.want, "codes")
 			if res.Retried != res.Sent-10 {
 				t.Errorf("retried %d of %d, want all but 10", res.Retried, res.Sent)
 			}
@@ -339,9 +337,7 @@ func TestHistoryIsWhatTheClientSaw(t *testing.T) {
 	got.Call, got.Return = 0, 0
 	want := audit.Op{Outcome: audit.OK, ProductID: 7, Quantity: 3, OrderID: "o-1", Remaining: new(int64(0)), Replica: "r2",
 		Replayed: true}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("op (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, got, want, "op")
 }
 
 func TestPicker(t *testing.T) {
@@ -388,8 +384,6 @@ func TestPauseAfter(t *testing.T) {
 		{0, time.Minute, longestPause},
 	}
 	for _, tt := range tests {
-		if got := pauseAfter(tt.try, tt.asked); got != tt.want {
-			t.Errorf("pauseAfter(%d, %v) = %v, want %v", tt.try, tt.asked, got, tt.want)
-		}
+		testkit.Is(t, pauseAfter(tt.try, tt.asked), tt.want, "pauseAfter(%d, %v)", tt.try, tt.asked)
 	}
 }

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lastitem/internal/audit"
+	"lastitem/internal/testkit"
 	"lastitem/loadtest/client"
 )
 
@@ -116,12 +115,8 @@ func TestRecorderKeepsKindsAndTimesApart(t *testing.T) {
 	if got, want := res.AcceptedPerSecond, 2/0.140; got < want-0.01 || got > want+0.01 {
 		t.Errorf("accepted/s = %v, want %v, undiluted by what came after", got, want)
 	}
-	if diff := cmp.Diff(map[string]int{"ok": 2, "sold_out": 1, "timeout": 1}, res.Codes); diff != "" {
-		t.Errorf("codes (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]int{"r1": 4}, res.Served); diff != "" {
-		t.Errorf("served (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, res.Codes, map[string]int{"ok": 2, "sold_out": 1, "timeout": 1}, "codes")
+	testkit.Same(t, res.Served, map[string]int{"r1": 4}, "served")
 	if got := res.History; len(got) != 4 || got[0].Client != 9 || got[0].Remaining == nil || *got[0].Remaining != 41 ||
 		got[1].Remaining != nil {
 		t.Errorf("history = %+v, want 4 ops by call, the first with 41 remaining", got)
@@ -137,9 +132,7 @@ func TestRecorderKeepsKindsAndTimesApart(t *testing.T) {
 		if (w.P50 > 0) != (w.Accepted > 0) || w.P90 < w.P50 || w.P99 < w.P90 {
 			t.Errorf("window at %v: %+v, want the percentiles of what was accepted", w.At, w)
 		}
-		if got := (Window{Accepted: w.Accepted, Refused: w.Refused, Failed: w.Failed}); got != want[w.At] {
-			t.Errorf("window at %v: %+v, want %+v", w.At, got, want[w.At])
-		}
+		testkit.Is(t, (Window{Accepted: w.Accepted, Refused: w.Refused, Failed: w.Failed}), want[w.At], "window at %v", w.At)
 	}
 	if got := len(res.Series); got != 53 {
 		t.Errorf("%d windows, want all 53 from 0 to 2.6s", got)
@@ -169,9 +162,7 @@ func TestSeriesIsBounded(t *testing.T) {
 			t.Errorf("window %d: %v accepted/s, want %v", i, got, want)
 		}
 	}
-	if total != seconds {
-		t.Errorf("the windows add up to %d, want %d", total, seconds)
-	}
+	testkit.Is(t, total, seconds, "the windows add up to")
 }
 
 // The curve never falls, ends at the greatest value, and has no more points than the number of values supports.

@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -47,8 +46,7 @@ const patience = 20 * time.Second
 // serve starts a standard HTTP server.
 func serve(t *testing.T, h http.HandlerFunc) *url.URL {
 	t.Helper()
-	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
+	s := testkit.Serve(t, h)
 	u, err := url.Parse(s.URL)
 	testkit.Must(t, err)
 	return u
@@ -160,9 +158,7 @@ func TestJMeterPlanIsOurs(t *testing.T) {
 			strconv.FormatInt(p.Quantity, 10) + `}`,
 	}
 	for name, value := range want {
-		if got := strings.Join(properties[name], "|"); got != value {
-			t.Errorf("%s = %q, want %q", name, got, value)
-		}
+		testkit.Is(t, strings.Join(properties[name], "|"), value, "%s", name)
 	}
 	if got := strings.Join(properties["49586"], "|"); !strings.Contains(got, "200") || !strings.Contains(got, "409") {
 		t.Errorf("response assertion accepts %q, want 200 and 409", got)
@@ -240,9 +236,7 @@ func TestDroppedArrivalsDiscountTheRun(t *testing.T) {
 			res.Finding)
 	}
 	c := Comparison{Results: []Result{res}, Summaries: Summarize([]Result{res})}
-	if code := c.ExitCode(); code != ExitUndecided {
-		t.Errorf("exit code %d, want %d", code, ExitUndecided)
-	}
+	testkit.Is(t, c.ExitCode(), ExitUndecided, "exit code")
 	res.Sent, res.Dropped = 990, 10
 	if why := discounted(&res, "en"); why != "" {
 		t.Errorf("10 of 1000 dropped: %q, want a run that counts", why)

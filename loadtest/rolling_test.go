@@ -1,11 +1,11 @@
 package loadtest_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"lastitem/internal/audit"
+	"lastitem/internal/testkit"
 	"lastitem/internal/text"
 	"lastitem/loadtest"
 )
@@ -34,9 +34,7 @@ func TestJudge(t *testing.T) {
 	} {
 		r := loadtest.Result{Codes: c.codes, Verdicts: []audit.Report{c.verdict}}
 		m := loadtest.JudgeRolling("redis-lua", r, nil, "en")
-		if !slices.Equal(m.Missing, c.verdict.Missing) {
-			t.Errorf("%s: Missing = %q, want %q", name, m.Missing, c.verdict.Missing)
-		}
+		testkit.Same(t, m.Missing, c.verdict.Missing, "%s: Missing", name)
 		err := loadtest.RollingResult{Modes: []loadtest.RollingMode{m}}.Lost()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v (%+v), want %q", name, err, m, c.want)
@@ -49,9 +47,7 @@ func TestJudgeInChinese(t *testing.T) {
 	t.Parallel()
 	r := loadtest.Result{Verdicts: []audit.Report{{Verdict: audit.Broken}}}
 	m := loadtest.JudgeRolling("redis-lua", r, nil, "zh")
-	if got, want := strings.Join(m.Lost, "|"), "什么都没卖出|审计判定为 BROKEN"; got != want {
-		t.Errorf("Lost = %q, want %q", got, want)
-	}
+	testkit.Is(t, strings.Join(m.Lost, "|"), "什么都没卖出|审计判定为 BROKEN", "Lost")
 	m = loadtest.JudgeRolling("redis-lua", r, text.Text{En: "no stock", Zh: "没有库存"}.Errorf(), "zh")
 	if m.Error != "没有库存" {
 		t.Errorf("Error = %q, want it in Chinese", m.Error)

@@ -6,14 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
@@ -36,21 +33,15 @@ func TestRunConfirmsAnExactMode(t *testing.T) {
 	if res.Finding != audit.Confirmed || len(res.Verdicts) != 1 || res.Verdicts[0].Verdict != audit.Exact {
 		t.Errorf("finding %s (%q), verdicts %+v, want confirmed, exact", res.Finding, res.Why, res.Verdicts)
 	}
-	if diff := cmp.Diff(map[string]int{"ok": 60, "sold_out": 30}, res.Codes); diff != "" {
-		t.Errorf("codes (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, res.Codes, map[string]int{"ok": 60, "sold_out": 30}, "codes")
 	if len(res.Served) != 3 || res.Replicas != 3 || res.Store != api.Redis || res.Claim != api.Exact ||
 		res.Plan.Timeout == 0 {
 		t.Errorf("served %v, replicas %d, store %s, claim %q, want 3, 3, redis, exact", res.Served, res.Replicas, res.Store,
 			res.Claim)
 	}
-	if diff := cmp.Diff([]Phase{Resetting, Warming, Driving, Settling, Judging}, phases); diff != "" {
-		t.Errorf("phases (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"101: 60 in 0", "900000001: 1000000000 in 0", "900000001: 1000000000 in 0"},
-		shop.Puts()); diff != "" {
-		t.Errorf("stock set (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, phases, []Phase{Resetting, Warming, Driving, Settling, Judging}, "phases")
+	testkit.Same(t, shop.Puts(), []string{"101: 60 in 0", "900000001: 1000000000 in 0", "900000001: 1000000000 in 0"},
+		"stock set")
 	if n := len(shop.Orders(warmProduct)); n != 0 {
 		t.Errorf("%d orders of the warm-up are left, want 0", n)
 	}
@@ -130,9 +121,7 @@ func TestRunSellsSeveralProducts(t *testing.T) {
 	if len(res.Verdicts) != 3 || res.Finding != audit.Confirmed {
 		t.Errorf("%d verdicts, finding %s (%q), want 3, confirmed", len(res.Verdicts), res.Finding, res.Why)
 	}
-	if diff := cmp.Diff([]string{"7: 100 in 4", "8: 100 in 4", "9: 100 in 4"}, shop.Puts()); diff != "" {
-		t.Errorf("stock set (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, shop.Puts(), []string{"7: 100 in 4", "8: 100 in 4", "9: 100 in 4"}, "stock set")
 }
 
 func TestRunRefusesWhatDoesNotFit(t *testing.T) {
@@ -197,9 +186,7 @@ func TestClaimOf(t *testing.T) {
 		{"no double charge came of it", asked, 0, "."},
 	}
 	for _, tt := range tests {
-		if got := claimOf(&tt.res, judging{mode: mode, replicas: tt.replicas}); got != tt.want {
-			t.Errorf("%s: claimOf() = %q, want %q", tt.name, got, tt.want)
-		}
+		testkit.Is(t, claimOf(&tt.res, judging{mode: mode, replicas: tt.replicas}), tt.want, "%s: claimOf()", tt.name)
 	}
 }
 
@@ -265,7 +252,7 @@ func TestControl(t *testing.T) {
 func TestControlReadsNoEndlessAnswer(t *testing.T) {
 	t.Parallel()
 	var pages atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n := pages.Add(1); strings.HasSuffix(r.URL.Path, "/ledger") && n < 200 {
 			fmt.Fprintf(w, `{"orders":[],"next_cursor":"%d"}`, n)
 			return
@@ -275,7 +262,6 @@ func TestControlReadsNoEndlessAnswer(t *testing.T) {
 			_, _ = w.Write(blanks)
 		}
 	}))
-	t.Cleanup(server.Close)
 	c, err := NewControl(server.URL, fakeshop.Token)
 	testkit.Must(t, err)
 	c.maxRows = 100

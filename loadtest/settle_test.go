@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,8 +78,7 @@ func TestSettleKeepsWhatItHasRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), tt.within)
-				defer cancel()
+				ctx := testkit.Within(t, tt.within)
 				quiet := time.Time{}
 				if tt.quiet > 0 {
 					quiet = time.Now().Add(tt.quiet)
@@ -161,8 +159,7 @@ func TestManyProductsSettleAtOnce(t *testing.T) {
 		testkit.Must(t, c.SetStock(t.Context(), product+1, 5, 0))
 		res.History = append(res.History, audit.Op{ProductID: product + 1, Quantity: 1, Outcome: audit.Unknown})
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), products*settleReads*settleEvery/2)
-	defer cancel()
+	ctx := testkit.Within(t, products*settleReads*settleEvery/2)
 	for product, b := range settleAll(ctx, c, &res) {
 		if b.err != nil || b.ledger.Stock[api.Redis] != 5 {
 			t.Errorf("product %d: %+v, %v, want its ledger", product, b.ledger, b.err)
@@ -197,7 +194,7 @@ func TestNothingSent(t *testing.T) {
 func ledgerOf(t *testing.T, pages ...any) (*Control, *int) {
 	t.Helper()
 	asked := new(int)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page := pages[min(*asked, len(pages)-1)]
 		*asked++
 		if code, is := page.(api.Code); is {
@@ -210,7 +207,6 @@ func ledgerOf(t *testing.T, pages ...any) (*Control, *int) {
 		}
 		fakeshop.Send(w, l)
 	}))
-	t.Cleanup(server.Close)
 	c, err := NewControl(server.URL, "")
 	testkit.Must(t, err)
 	t.Cleanup(c.Close)

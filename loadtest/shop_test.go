@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/fakeshop"
 )
 
@@ -11,9 +12,7 @@ import (
 func open(t *testing.T, s *fakeshop.Shop) *Control {
 	t.Helper()
 	c, err := NewControl(s.Start(t)+"/", fakeshop.Token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(c.Close)
 	c.Replicas = s.Replicas
 	return c

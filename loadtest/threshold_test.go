@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/testkit"
@@ -102,9 +100,7 @@ func TestCheck(t *testing.T) {
 				s := c.Summaries[0]
 				want = []loadtest.Crossing{{Mode: s.Mode, Plan: s.Plan, Threshold: tt.threshold, Value: tt.value}}
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("Check (-want +got):\n%s", diff)
-			}
+			testkit.Same(t, got, want, "Check")
 			applies := tt.name != "the baseline has no stock"
 			if len(c.Thresholds) == 0 == applies || applies && (c.Thresholds[0].Held != (tt.value == "") ||
 				c.Thresholds[0].Value == "") {
@@ -176,9 +172,7 @@ func TestExitCode(t *testing.T) {
 			if tt.with != nil {
 				tt.with(&c)
 			}
-			if got := c.ExitCode(); got != tt.want {
-				t.Errorf("ExitCode() = %d, want %d", got, tt.want)
-			}
+			testkit.Is(t, c.ExitCode(), tt.want, "ExitCode()")
 		})
 	}
 }

@@ -47,9 +47,7 @@ func TestVendored(t *testing.T) {
 		"vendor/uplot/uPlot.min.css":     "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
 	} {
 		sum := sha256.Sum256([]byte(read(t, name)))
-		if got := hex.EncodeToString(sum[:]); got != want {
-			t.Errorf("%s has the SHA-256 %s, want %s", name, got, want)
-		}
+		testkit.Is(t, hex.EncodeToString(sum[:]), want, "%s has the SHA-256", name)
 	}
 	if !strings.Contains(read(t, "vendor/uplot/LICENSE"), "MIT License") {
 		t.Error("uPlot's licence is missing")

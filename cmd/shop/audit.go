@@ -49,7 +49,6 @@ was sold does not count if the product was sold from another.`).In(lang),
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return runAudit(cmd, &f) }),
 	}
 	set := cmd.Flags()
-	set.SortFlags = false
 	flags{
 		{"url", &f.url, "http://localhost:8080", urlHelp},
 		{"token", &f.token, nil, text.Of("admin token, if reads are protected (default $%s)").With(envToken)},

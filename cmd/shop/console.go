@@ -47,7 +47,6 @@ name with --host.`).In(lang),
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return serveConsoleOf(cmd, f) }),
 	}
 	set := cmd.Flags()
-	set.SortFlags = false
 	flags{
 		{"listen", &f.listen, "127.0.0.1:8090", text.Of("address to listen on")},
 		{"url", &f.url, nil, text.Of("the stack's balancer, which gets the load")},

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -46,8 +45,7 @@ func TestConsoleCost(t *testing.T) {
 	d := driverOf(stack, 0, nil)
 	c, err := newConsole(d, t.Logf, nil)
 	testkit.Must(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	l := testkit.Listen(t)
 	page := &httptest.Server{Listener: l, Config: &http.Server{Handler: c, ReadHeaderTimeout: time.Minute}}
 	page.Start()
 	t.Cleanup(page.Close)
@@ -144,8 +142,7 @@ func (w watchCost) busy(t *testing.T) (sum float64) {
 // 10 ms.
 func busy(t *testing.T, pid int) float64 {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	testkit.Must(t, err)
+	text := testkit.Read(t, fmt.Sprintf("/proc/%d/stat", pid))
 	_, after, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(after)
 	user, _ := strconv.ParseFloat(fields[11], 64)
@@ -267,9 +264,7 @@ func testPageCost(t *testing.T, p playing) {
 func taskDuration(b *tab) float64 {
 	b.t.Helper()
 	all, err := chromedp.Call(b.ctx, performance.GetMetrics, struct{}{})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	testkit.Must(b.t, err)
 	for _, m := range all.Metrics {
 		if m.Name == "TaskDuration" {
 			return m.Value

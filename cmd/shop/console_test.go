@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -32,25 +31,6 @@ func TestRunningConsole(t *testing.T) {
 	testPlayBrowser(t, p)
 }
 
-// answered is what a request to a stack was answered.
-func answered(t *testing.T, method, address string, header ...string) (*http.Response, string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, address, nil)
-	testkit.Must(t, err)
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-		if header[i] == "Host" {
-			req.Host = header[i+1]
-		}
-	}
-	res, err := http.DefaultTransport.RoundTrip(req)
-	testkit.Must(t, err)
-	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
-	testkit.Must(t, err)
-	return res, string(body)
-}
-
 // testUpConsole holds the console of 'shop up', which is reached by the balancer: which clients get it, which may use
 // it, and a run.
 func testUpConsole(t *testing.T, s stackJSON) {
@@ -72,7 +52,7 @@ func testUpConsole(t *testing.T, s stackJSON) {
 		{"GET", "/console/", []string{"Host", "evil.example"}, 403, "not served under this host name"},
 		{"GET", "/events", nil, 401, ""},
 	} {
-		res, body := answered(t, c.method, s.URL+c.path, c.header...)
+		res, body := testkit.Ask(t, c.method, s.URL+c.path, nil, c.header...)
 		if res.StatusCode != c.status || !strings.Contains(body, c.in) {
 			t.Errorf("%s %s with %q = %s %s, want %d and %q", c.method, c.path, c.header, res.Status, body, c.status, c.in)
 		}
@@ -105,12 +85,12 @@ func TestUpWithoutConsole(t *testing.T) {
 		t.Errorf("shop up --no-console printed the console %q", s.Console)
 	}
 	for _, base := range []string{s.URL, s.Replicas[0].URL} {
-		if res, body := answered(t, "GET", base+"/", "Accept", "text/html"); res.StatusCode != http.StatusOK ||
+		if res, body := testkit.Ask(t, "GET", base+"/", nil, "Accept", "text/html"); res.StatusCode != http.StatusOK ||
 			strings.Contains(body, "/events") {
 			t.Errorf("GET %s/ for a browser = %s %s, want the list, without events", base, res.Status, body)
 		}
 		for _, path := range []string{"/console/", "/console/api/state", "/events"} {
-			if res, _ := answered(t, "GET", base+path, "Authorization", "Bearer t0ken"); res.StatusCode != http.StatusNotFound {
+			if res, _ := testkit.Ask(t, "GET", base+path, nil, "Authorization", "Bearer t0ken"); res.StatusCode != http.StatusNotFound {
 				t.Errorf("GET %s%s = %s, want 404", base, path, res.Status)
 			}
 		}
@@ -142,11 +122,11 @@ func testConsole(t *testing.T, shop string, s stackJSON) {
 		t.Errorf("lease-seq: %+v, want it exact", v)
 	}
 	for _, name := range []string{"shop.example", "other.example"} {
-		if res, _ := answered(t, "GET", base+"/console/", "Host", name); res.StatusCode != http.StatusOK {
+		if res, _ := testkit.Ask(t, "GET", base+"/console/", nil, "Host", name); res.StatusCode != http.StatusOK {
 			t.Errorf("GET /console/ by the name %s of --host = %s", name, res.Status)
 		}
 	}
-	if res, _ := answered(t, "GET", base+"/console/", "Host", "evil.example"); res.StatusCode != http.StatusForbidden {
+	if res, _ := testkit.Ask(t, "GET", base+"/console/", nil, "Host", "evil.example"); res.StatusCode != http.StatusForbidden {
 		t.Errorf("GET /console/ by another name = %s, want 403", res.Status)
 	}
 	t.Run("no steps", func(t *testing.T) { testNoSteps(t, base) })

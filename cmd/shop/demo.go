@@ -89,7 +89,6 @@ stdout.`).In(lang),
 func (f *demoFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
 	f.set = set
-	set.SortFlags = false
 	flags{
 		{"mode", &f.mode, "all", modeHelp},
 		{"strict", &f.strict, nil, text.Of("fail if a mode is not available here, before anything is run")},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -42,8 +41,7 @@ func TestDemoGivenURL(t *testing.T) {
 	if !strings.Contains(errOut, "[2/3] unsafe ...") {
 		t.Errorf("progress has no line for unsafe: %q", errOut)
 	}
-	text, err := os.ReadFile(file)
-	testkit.Must(t, err)
+	text := testkit.Read(t, file)
 	var c loadtest.Comparison
 	if err := json.Unmarshal(text, &c); err != nil || len(c.Results) != 3 || len(c.Stack) != 1 {
 		t.Errorf("JSON file: %v, %d results, stack %v; want 3 results and the stack", err, len(c.Results), c.Stack)

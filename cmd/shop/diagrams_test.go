@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -61,9 +60,7 @@ func TestDiagrams(t *testing.T) {
 	case len(missing) > 0:
 		testkit.Must(t, os.MkdirAll(dir+"diagrams", 0o755))
 		for file, picture := range draw(t, missing) {
-			if err := os.WriteFile(dir+file, []byte(picture), 0o644); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, os.WriteFile(dir+file, []byte(picture), 0o644))
 		}
 	}
 }
@@ -143,14 +140,11 @@ func mermaid(t *testing.T) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	run := func(name string, args ...string) []byte {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-		defer cancel()
+		ctx := testkit.Within(t, 3*time.Minute)
 		cmd := exec.CommandContext(ctx, name, args...)
 		cmd.Dir = dir
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("a diagram is new, and drawing it takes %s: %v", name, err)
-		}
+		testkit.Mustf(t, err, "a diagram is new, and drawing it takes %s", name)
 		return out
 	}
 	if packed := run("npm", "pack", "--json", "mermaid@"+mermaidVersion); !bytes.Contains(packed, []byte(mermaidHash)) {

@@ -21,6 +21,7 @@ import (
 	"lastitem/internal/localstack"
 	"lastitem/internal/stock"
 	"lastitem/internal/stock/pages"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/doctest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -104,9 +105,7 @@ func TestCurls(t *testing.T) {
 		doctest.OutlineOf(doctest.Read(t, "docs/http.md")).Commands) {
 		if pause, is := strings.CutPrefix(command, "sleep "); is { // until a deadline has passed
 			seconds, err := time.ParseDuration(pause + "s")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			time.Sleep(seconds)
 		}
 		if !strings.HasPrefix(command, "curl ") {
@@ -237,9 +236,7 @@ func TestPageRuns(t *testing.T) {
 		}
 	}
 	stack := startStack(t, localstack.Options{Replicas: 1, Backend: localstack.Embedded})
-	if err := firstStock(t.Context(), stack); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, firstStock(t.Context(), stack))
 	for _, command := range commands {
 		want := "200"
 		if strings.Contains(command, "& sleep 1; curl") { // while another request holds the lock

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"path"
@@ -58,9 +57,7 @@ func (u userServers) hold(prefix string) {
 		Redlock: u.own.Redlock, Etcd: u.own.Etcd, ZooKeeper: u.own.ZooKeeper, Consul: u.own.Consul, Session: guestTTL,
 		Conns: 2,
 	})
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	testkit.Must(u.t, err)
 	u.t.Cleanup(func() { _ = set.Close() })
 	o := textbook.RedlockOptions{TTL: 10 * time.Minute}
 	for _, n := range set.Redlock {
@@ -73,9 +70,8 @@ func (u userServers) hold(prefix string) {
 		_ = errors.Join(etcd.Close(), zookeeper.Close(), consul.Close())
 	})
 	for _, l := range []lock.Locker{textbook.NewRedlock(o, nil), etcd, zookeeper, consul} {
-		if _, err := l.Acquire(u.t.Context(), prefix+"lock:{101}"); err != nil {
-			u.t.Fatalf("%T: %v", l, err)
-		}
+		_, err := l.Acquire(u.t.Context(), prefix+"lock:{101}")
+		testkit.Mustf(u.t, err, "%T", l)
 	}
 }
 
@@ -84,15 +80,11 @@ func (u userServers) holds(prefix string) map[string]int {
 	u.t.Helper()
 	count := map[string]int{}
 	note := func(what string, n int, err error) {
-		if err != nil {
-			u.t.Errorf("%s: %v", what, err)
-		}
+		testkit.Is(u.t, err, nil, "%s", what)
 		count[what] = n
 	}
 	o, err := redis.ParseURL(u.nodes[0].URL)
-	if err != nil {
-		u.t.Fatal(err)
-	}
+	testkit.Must(u.t, err)
 	node := redis.NewClient(o)
 	defer func() { _ = node.Close() }()
 	keys, err := node.Keys(u.t.Context(), prefix+"*").Result()
@@ -151,12 +143,8 @@ func TestGuestLeavesNothing(t *testing.T) {
 	}
 	u.wantHolds(g.Prefix, 0)
 	u.wantHolds(other.Prefix, 1)
-	if err := other.Leave(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := other.Leave(t.Context()); err != nil {
-		t.Errorf("leave again: %v", err)
-	}
+	testkit.Check(t, other.Leave(t.Context()))
+	testkit.Is(t, other.Leave(t.Context()), nil, "leave again")
 	if there, _, err := zookeeper.Exists(backend.ZooKeeperRoot); there || err != nil {
 		t.Errorf("%s in ZooKeeper is still there (%v)", backend.ZooKeeperRoot, err)
 	}
@@ -177,9 +165,7 @@ func TestGuestLeavesTheRoot(t *testing.T) {
 		zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Leave(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, g.Leave(t.Context()))
 	left, _, err := c.Children(backend.ZooKeeperRoot)
 	if err != nil || len(left) > 0 {
 		t.Errorf("below %s there is %q, %v, want it empty and there", backend.ZooKeeperRoot, left, err)
@@ -194,8 +180,7 @@ func TestGuestLeavesKafka(t *testing.T) {
 	t.Cleanup(broker.Close)
 	g, err := newGuest(t.Context(), localstack.OwnServers{Kafka: broker.ListenAddrs()[0]})
 	testkit.Must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), testenv.Still)
-	defer cancel()
+	ctx := testkit.Within(t, testenv.Still)
 	for _, name := range []string{backend.KafkaPrefix(g.Prefix) + "orders", "theirs"} {
 		c, err := backend.OpenKafka(g.Own.Kafka, kgo.AllowAutoTopicCreation(), kgo.ConsumeTopics(name),
 			kgo.ConsumerGroup(name),
@@ -207,9 +192,7 @@ func TestGuestLeavesKafka(t *testing.T) {
 		c.Close()
 	}
 	for range 2 { // the demo's own, and the keeper's last command
-		if err := g.Leave(ctx); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, g.Leave(ctx))
 	}
 	c, err := backend.OpenKafka(g.Own.Kafka)
 	testkit.Must(t, err)

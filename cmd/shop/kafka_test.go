@@ -47,9 +47,7 @@ func TestKafkaStorm(t *testing.T) {
 	k.kill(t, localstack.Kafka, func() {})
 	k.sellsSoon(t, "after the broker was killed")
 	k.kill(t, localstack.Kafka, func() {
-		if err := os.RemoveAll(filepath.Join(k.stack.Dir, "kafka")); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, os.RemoveAll(filepath.Join(k.stack.Dir, "kafka")))
 	})
 	k.sellsSoon(t, "after the broker lost its disk")
 	k.judge(t)

@@ -34,7 +34,6 @@ type labFlags struct {
 // add declares the flags.
 func (f *labFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
-	set.SortFlags = false
 	section(set, text.Of("Cells").In(f.lang), func() { f.addCells(set) })
 	section(set, text.Of("Schedules").In(f.lang), func() { f.addSchedules(set) })
 	section(set, text.Of("Random schedules").In(f.lang), func() { f.random.add(set, f.lang) })

@@ -238,8 +238,7 @@ func TestLabServe(t *testing.T) {
 		!strings.Contains(out, "lock:lua-lock:{#} (700ms)") {
 		t.Fatalf("lua-lock under pause: exit %d, want %d, O and the TTL of its lock:\n%s", code, exitFailed, out)
 	}
-	text, err := os.ReadFile(story)
-	testkit.Must(t, err)
+	text := testkit.Read(t, story)
 	var told faultlab.Result
 	if err := json.Unmarshal(text, &told); err != nil || told.Serve == nil || told.Worst == nil ||
 		told.Worst.Story == nil {

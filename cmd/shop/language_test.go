@@ -104,9 +104,7 @@ func TestLanguage(t *testing.T) {
 		got := language(strings.Fields(tt.line), func(name string) string {
 			return map[string]string{"LANG": tt.locale}[name]
 		})
-		if got != tt.want {
-			t.Errorf("language(%q) under LANG=%s = %s, want %s", tt.line, tt.locale, got, tt.want)
-		}
+		testkit.Is(t, got, tt.want, "language(%q) under LANG=%s", tt.line, tt.locale)
 	}
 	for _, line := range []string{"--lang zh demo --help", "demo --help --lang=zh", "help demo --lang zh",
 		"--lang=zh help demo"} {
@@ -181,8 +179,7 @@ func TestErrorsInBothLanguages(t *testing.T) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		text, err := os.ReadFile(file)
-		testkit.Must(t, err)
+		text := testkit.Read(t, file)
 		for _, m := range plain.FindAllStringSubmatch(string(text), -1) {
 			said, err := strconv.Unquote(m[1])
 			testkit.Must(t, err)

@@ -95,7 +95,6 @@ Named plans, which the other flags override:
 // add declares the flags.
 func (f *loadtestFlags) add(cmd *cobra.Command) {
 	set := cmd.Flags()
-	set.SortFlags = false
 	section(set, text.Of("Target").In(f.lang), func() { f.addTarget(set) })
 	f.plan.add(set, f.lang)
 	section(set, text.Of("Output").In(f.lang), func() { f.addOutput(cmd) })

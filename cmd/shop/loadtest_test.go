@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -305,9 +304,7 @@ func TestPlanFlags(t *testing.T) {
 			testkit.Must(t, err)
 			want := tt.of
 			tt.want(&want)
-			if diff := cmp.Diff([]loadtest.Plan{want.WithDefaults()}, got); diff != "" {
-				t.Errorf("plans (-want +got):\n%s", diff)
-			}
+			testkit.Same(t, got, []loadtest.Plan{want.WithDefaults()}, "plans")
 		})
 	}
 }

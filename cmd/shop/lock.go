@@ -55,7 +55,6 @@ data that checks fences.`).In(lang),
 		RunE:      run(func(cmd *cobra.Command, args []string) error { return runLock(cmd, &f, args[0], args[1]) }),
 	}
 	set := cmd.Flags()
-	set.SortFlags = false
 	set.StringVar(&f.redis, "redis", "", text.Of("Redis of the lock, instead of SHOP_REDIS").In(lang))
 	f.output.add(cmd, lang, formText, formJSON)
 	addLang(set, &f.lang)

@@ -44,16 +44,13 @@ func TestLock(t *testing.T) {
 		t.Cleanup(func() { _ = e.Close(context.WithoutCancel(t.Context())) })
 		return e.Handoff()
 	}
-	inTime, cancel := context.WithTimeout(t.Context(), testenv.Still)
-	defer cancel()
+	inTime := testkit.Within(t, testenv.Still)
 	holds, err := engine().Acquire(inTime, "lock:{1}")
 	testkit.Must(t, err)
 	waited := make(chan lock.Lease, 1)
 	go func() {
 		l, err := engine().Acquire(inTime, "lock:{1}")
-		if err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, err)
 		waited <- l
 	}()
 	for r.Client.ZCard(inTime, handoff.KeysOf(key).Queue).Val() == 0 && inTime.Err() == nil {
@@ -69,9 +66,7 @@ func TestLock(t *testing.T) {
 	if next == nil || len(forced.Holders) != 1 || forced.Fence <= holds.Fence() || next.Fence() <= forced.Fence {
 		t.Fatalf("release says %+v of a holder with fence %d; the next is %v", forced, holds.Fence(), next)
 	}
-	if err := next.Release(inTime); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, next.Release(inTime))
 	wantIn(run(exitFailed, "release", key), "is free: nobody holds it")
 	wantIn(run(exitOK, "show", key), "  free: nobody holds it\n", "  waiting: 0\n")
 

@@ -77,6 +77,7 @@ logs, metrics, and the messages of libraries, servers and the operating system.`
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + text.Of(":").In(lang)})
 		for _, cmd := range g.commands {
 			cmd.GroupID = g.title
+			cmd.Flags().SortFlags = false // ours are in the order of their use
 			complete(cmd)
 			root.AddCommand(cmd)
 		}

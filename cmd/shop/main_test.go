@@ -215,11 +215,7 @@ func startStack(t *testing.T, o localstack.Options) *localstack.Stack {
 	o.Binary, o.Log = program(t), t.Logf
 	stack, err := localstack.Start(t.Context(), o)
 	testkit.Must(t, err)
-	t.Cleanup(func() {
-		if err := stack.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testkit.Closes(t, stack)
 	return stack
 }
 

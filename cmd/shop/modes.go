@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -57,7 +58,6 @@ Markdown is the table of the README.`).In(lang),
 			})
 		}),
 	}
-	cmd.Flags().SortFlags = false
 	out.add(cmd, lang, formText, formJSON, formMarkdown)
 	addLang(cmd.Flags(), &lang)
 	cmd.Flags().StringVar(&docs, "docs", "", text.Of("write modes.md and a page per mode into this directory, in both "+
@@ -136,74 +136,52 @@ var modeWords = text.Table(struct{ mode, store, needs, does string }{"mode", "st
 // line per store; its title stands beside the first of them, or where that does not fit below the last.
 func printModes(w io.Writer, lang string, wide int) error {
 	words := modeWords.In(lang)
-	blocks := []modeBlock{{
-		rows:  [][]string{append(append([]string{words.mode, words.store}, stock.Hazards...), words.needs)},
-		title: words.does,
-	}}
+	rows := [][]string{slices.Concat([]string{words.mode, words.store}, stock.Hazards, []string{words.needs, words.does})}
+	starts := []int{0} // of each mode, after the heads
 	for _, m := range stock.Modes() {
-		blocks = append(blocks, blockOf(m, lang))
+		starts = append(starts, len(rows))
+		rows = append(rows, modeRows(m, lang)...)
 	}
-	widths := make([]int, len(blocks[0].rows[0]))
-	titles := 0
-	for _, block := range blocks {
-		for _, row := range block.rows {
-			for i, cell := range row {
-				widths[i] = max(widths[i], layout.Width(cell))
-			}
-		}
-		titles = max(titles, layout.Width(block.title))
+	list := layout.Align(rows, 0)
+	tooWide := func(line string) bool { return layout.Width(line) > wide }
+	if wide > 0 && slices.ContainsFunc(strings.Split(list, "\n"), tooWide) {
+		list = titlesBelow(rows, starts)
 	}
-	whole := titles
-	for _, n := range widths {
-		whole += n + len(gap)
-	}
-	below := wide > 0 && whole > wide
-	var b strings.Builder
-	for _, block := range blocks {
-		for i, row := range block.rows {
-			line := ""
-			for j, cell := range row {
-				line += layout.Left(cell, widths[j]) + gap
-			}
-			if i == 0 && !below {
-				line += block.title
-			}
-			b.WriteString(strings.TrimRight(line, " ") + "\n")
-		}
-		if below {
-			b.WriteString(gap + block.title + "\n")
-		}
-	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, list)
 	return err
 }
 
-// gap stands between two columns.
-const gap = "  "
-
-// modeBlock is a mode in the list: a row of cells per store, and its title.
-type modeBlock struct {
-	rows  [][]string
-	title string
+// titlesBelow draws the list with the titles on lines of their own.
+func titlesBelow(rows [][]string, starts []int) string {
+	bare := make([][]string, len(rows))
+	for i, row := range rows {
+		bare[i] = row[:len(row)-1]
+	}
+	lines := strings.SplitAfter(layout.Align(bare, 0), "\n")
+	var b strings.Builder
+	for i, from := range starts {
+		to := len(rows)
+		if i+1 < len(starts) {
+			to = starts[i+1]
+		}
+		b.WriteString(strings.Join(lines[from:to], "") + "  " + rows[from][len(rows[from])-1] + "\n")
+	}
+	return b.String()
 }
 
-func blockOf(m stock.Mode, lang string) modeBlock {
-	block := modeBlock{title: m.Title.In(lang)}
+// modeRows are the rows of a mode, one per store; the title is the last cell of the first.
+func modeRows(m stock.Mode, lang string) (rows [][]string) {
 	var needs []string
 	for _, b := range m.Needs {
 		needs = append(needs, string(b))
 	}
-	for i, store := range m.Stores {
-		row := append([]string{m.Name, string(store)}, m.Claims[store].Row()...)
-		row = append(row, strings.Join(needs, ", "))
-		if i > 0 {
-			row[0], row[len(row)-1] = "", ""
-		}
-		block.rows = append(block.rows, row)
+	name, last := m.Name, []string{strings.Join(needs, ", "), m.Title.In(lang)}
+	for _, store := range m.Stores {
+		rows = append(rows, slices.Concat([]string{name, string(store)}, m.Claims[store].Row(), last))
+		name, last = "", []string{"", ""}
 	}
 	if len(m.Stores) == 0 {
-		row := append([]string{m.Name, "–"}, make([]string, len(stock.Hazards))...)
-		block.rows = [][]string{append(row, "–")}
+		rows = [][]string{slices.Concat([]string{name, "–"}, make([]string, len(stock.Hazards)), []string{"–", last[1]})}
 	}
-	return block
+	return rows
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -130,8 +129,7 @@ func TestNothingIsPrintedPastTheCommand(t *testing.T) {
 		t.Fatalf("%d files, %v, want the package", len(files), err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		testkit.Must(t, err)
+		text := testkit.Read(t, file)
 		n := len(regexp.MustCompile(`os\.Std(out|err)|fmt\.Print`).FindAll(text, -1))
 		if !strings.HasSuffix(file, "_test.go") && n != allowed[file] {
 			t.Errorf("%s writes past the command %d times, want %d: use cmd.OutOrStdout and cmd.ErrOrStderr", file, n,
@@ -169,11 +167,10 @@ func TestOutByEnding(t *testing.T) {
 // A command whose result is JSON by default writes a file beside the text, too.
 func TestOutBesideTheText(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(api.Product{ProductID: 4242, Stock: map[api.Store]int64{api.Redis: 7}})
 	}))
-	t.Cleanup(server.Close)
 	for _, tt := range []struct {
 		file         string
 		args         []string

@@ -48,7 +48,6 @@ address can start runs. The console listens on 127.0.0.1 only. Ctrl-C ends it al
 		RunE:    run(func(cmd *cobra.Command, _ []string) error { return play(cmd, f) }),
 	}
 	set := cmd.Flags()
-	set.SortFlags = false
 	flags{
 		{"port", &f.port, 8090, text.Of("port of the console on 127.0.0.1; 0 takes a free one")},
 		{"replicas", &f.replicas, 3, text.Of("replicas to start; a run may use fewer")},

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"strconv"
@@ -64,9 +63,7 @@ func TestReadersAreCheap(t *testing.T) {
 	} {
 		for name, product := range map[string]int64{"redis": inRedis, "mysql": inSQL} {
 			start := time.Now()
-			if err := read(product); err != nil {
-				t.Fatalf("%s of %s: %v", what, name, err)
-			}
+			testkit.Mustf(t, read(product), "%s of %s", what, name)
 			one := time.Since(start).Round(time.Millisecond)
 			start = time.Now()
 			atOnce(t, func() error { return read(product) })
@@ -121,9 +118,8 @@ func pushOrders(t *testing.T, address string, product int64, orders int) {
 			testkit.Must(t, err)
 			pipe.RPush(t.Context(), fmt.Sprintf("lastitem:orders:{%d}", product), row)
 		}
-		if _, err := pipe.Exec(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		_, err := pipe.Exec(t.Context())
+		testkit.Must(t, err)
 	}
 	testkit.Must(t, c.Set(t.Context(), fmt.Sprintf("lastitem:stock:{%d}", product), 7, 0).Err())
 }
@@ -160,9 +156,7 @@ func atOnce(t *testing.T, one func() error) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if err := one(); err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, one())
 		})
 	}
 	all.Wait()
@@ -259,12 +253,9 @@ func ledgerOf(t *testing.T, sold int, left int64) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /products/101/ledger", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		if err := json.NewEncoder(w).Encode(l); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, json.NewEncoder(w).Encode(l))
 	})
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
+	server := testkit.Serve(t, mux)
 	return server.URL
 }
 

@@ -58,7 +58,6 @@ three replicas that COMMAND replaces meanwhile; without a COMMAND it only sends 
 	}
 	set := cmd.Flags()
 	set.SetInterspersed(false) // what follows COMMAND is COMMAND's
-	set.SortFlags = false
 	flags{
 		{"old", &f.old, nil, text.Of("the binary to begin with (default: this one)")},
 		{"new", &f.new, nil, text.Of("the binary to end with (default: this one)")},

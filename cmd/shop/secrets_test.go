@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -90,18 +89,14 @@ func wantNoSecretFile(t *testing.T) {
 		wantNoSecret(t, path, string(text))
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, err)
 }
 
 // No setting of a replica shows a secret, wherever it stands in the value, in either format of the log. The settings
 // are those of the table, so a new one is tried too.
 func TestSecretsOfSettingsNeverLeave(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0") // a replica ends when it has logged its settings and cannot listen
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = taken.Close() })
+	taken := testkit.Listen(t) // a replica ends when it has logged its settings and cannot listen
 	for _, s := range replica.Settings() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -229,10 +224,7 @@ func TestStoryHoldsNoValues(t *testing.T) {
 	served.Serve += " --password=" + redact.Hidden
 	masked, err := json.Marshal(result)
 	testkit.Must(t, err)
-	if err := errors.Join(os.WriteFile("story.json", told, 0o600),
-		os.WriteFile("masked.json", masked, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(os.WriteFile("story.json", told, 0o600), os.WriteFile("masked.json", masked, 0o600)))
 	wantNoSecretFile(t)
 	wantRefused(t, newRoot("en"), "--env API_TOKEN ($API_TOKEN), --env SALT ($SALT), --header Authorization "+
 		"($AUTHORIZATION), --header X-Tenant ($X_TENANT)",

@@ -28,9 +28,7 @@ func everyLine(t *testing.T, log string) (all []string) {
 // With SHOP_LOG_FORMAT=json the error that ends a replica is JSON too, also that of its settings.
 func TestLastLineOfTheLogIsJSON(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	defer taken.Close()
+	taken := testkit.Listen(t)
 	for code, args := range map[int][]string{
 		exitUsage:  {"--lock-ttl", "soon"},
 		exitFailed: {"--listen", taken.Addr().String(), "--sql", "sqlite:" + filepath.Join(t.TempDir(), "shop.db")},
@@ -61,9 +59,7 @@ func TestLogOfAProcessIsJSON(t *testing.T) {
 	}
 	testkit.Until(t, "too many files", func() bool { return strings.Contains(log.String(), "too many open files") })
 	_ = cmd.Process.Signal(syscall.SIGINT)
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, cmd.Wait())
 	if all := strings.Join(everyLine(t, log.String()), "\n"); !strings.Contains(all, "WARN too few file descriptors") {
 		t.Errorf("the log is %q, want a warning at its start", all)
 	}

@@ -242,7 +242,6 @@ replicas that they start, except the addresses that they choose themselves.`).In
 			})
 		}),
 	}
-	cmd.Flags().SortFlags = false
 	out.add(cmd, lang, formText, formJSON, formMarkdown)
 	addLang(cmd.Flags(), &lang)
 	cmd.Flags().StringVar(&docs, "docs", "", text.Of("write settings.md and settings.zh.md into this directory").In(lang))

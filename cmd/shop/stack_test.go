@@ -133,7 +133,7 @@ func TestUp(t *testing.T) {
 		"t0ken"); code != exitOK || !strings.Contains(out, `"redis":3`) {
 		t.Errorf("shop stock 101 3 by the balancer: exit %d, %s%s", code, out, errOut)
 	}
-	if res, body := answered(t, "GET", s.URL+"/products/101"); res.Header.Get("X-Replica") == "" {
+	if res, body := testkit.Ask(t, "GET", s.URL+"/products/101", nil); res.Header.Get("X-Replica") == "" {
 		t.Errorf("GET product by the balancer = %s %s, want a replica's name", res.Status, body)
 	}
 	testUpVersion(t, shop, s)
@@ -176,7 +176,7 @@ func TestRolling(t *testing.T) {
 func testUpVersion(t *testing.T, shop string, s stackJSON) {
 	t.Helper()
 	said, _, _ := shopSays(t, shop, "version")
-	_, page := answered(t, "GET", s.Replicas[0].URL+"/metrics")
+	_, page := testkit.Ask(t, "GET", s.Replicas[0].URL+"/metrics", nil)
 	want := `version="` + strings.TrimSpace(strings.TrimPrefix(said, "shop version ")) + `"} 1`
 	if !strings.Contains(page, want) {
 		t.Errorf("no shop_build_info with %s in\n%s", want, page)
@@ -227,14 +227,13 @@ func TestUpNoRestart(t *testing.T) {
 func TestUpEndsWell(t *testing.T) {
 	t.Parallel()
 	var batches atomic.Int64
-	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	collector := testkit.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		batches.Add(1)
 	}))
-	t.Cleanup(collector.Close)
 	cmd, s := startUpIn(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_BSP_SCHEDULE_DELAY=600000",
 		"SHOP_DRAIN=10m"}, program(t), "--no-console")
-	if res, body := answered(t, "POST", s.URL+"/deduct_stock/sql-atomic?product_id=101"); res.StatusCode != http.StatusOK {
+	if res, body := testkit.Ask(t, "POST", s.URL+"/deduct_stock/sql-atomic?product_id=101", nil); res.StatusCode != http.StatusOK {
 		t.Errorf("POST /deduct_stock/sql-atomic = %s %s", res.Status, body)
 	}
 	testkit.Must(t, cmd.Process.Signal(os.Interrupt))

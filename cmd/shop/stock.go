@@ -38,7 +38,6 @@ which makes the product if it is new and deletes its orders, locks and idempoten
 		RunE:    run(func(cmd *cobra.Command, args []string) error { return runStock(cmd, &f, args) }),
 	}
 	set := cmd.Flags()
-	set.SortFlags = false
 	flags{
 		{"url", &f.url, "http://localhost:8080", urlHelp},
 		{"token", &f.token, nil, tokenHelp},

@@ -40,7 +40,6 @@ what its scripts did inside.`).In(lang),
 		RunE: run(func(cmd *cobra.Command, args []string) error { return runTrace(cmd, &f, args[0]) }),
 	}
 	set := cmd.Flags()
-	set.SortFlags = false
 	flags{
 		{"store", &f.store, nil, text.Of("where the count lives, one of the mode's stores in 'shop modes' " +
 			"(default: the first)")},

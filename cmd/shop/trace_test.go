@@ -104,9 +104,7 @@ func testTraces(t *testing.T, tracer *trace.Tracer, m stock.Mode, traced map[str
 		testkit.Must(t, os.WriteFile(name, text.Bytes(), 0o644))
 		return
 	}
-	if diff := cmp.Diff(text.String(), m.Trace()); diff != "" {
-		t.Errorf("its trace is stale: run 'make traces' (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, m.Trace(), text.String(), "its trace is stale: run 'make traces'")
 }
 
 // wantSamePatterns: the same deduction once more has the same positions. In which order several servers are asked at
@@ -199,9 +197,7 @@ func TestTraceEmbedded(t *testing.T) {
 	}
 	want := []string{"BEGIN IMMEDIATE", "INSERT OR", "UPDATE product_stock", "INSERT INTO", "UPDATE idempotent_log",
 		"COMMIT"}
-	if diff := cmp.Diff(want, beginnings(got, "sql")); diff != "" {
-		t.Errorf("statements of idempotent (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, beginnings(got, "sql"), want, "statements of idempotent")
 	got = traceEmbedded(t, shop, "kafka")
 	if !strings.Contains(got.Servers["kafka"], "kfake") {
 		t.Errorf("kafka: %v", got.Servers)
@@ -215,9 +211,7 @@ func TestTraceEmbedded(t *testing.T) {
 	}
 	want = []string{"Produce lastitem-requests", "Fetch lastitem-requests", "Produce lastitem-answers",
 		"Fetch lastitem-answers"}
-	if diff := cmp.Diff(want, words); diff != "" {
-		t.Errorf("requests of kafka (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, words, want, "requests of kafka")
 	for mode, want := range map[string]string{
 		"etcd":        "there is no embedded etcd: leave out --backend embedded\n",
 		"mutex-in-tx": "its lesson needs InnoDB: the embedded database is SQLite: leave out --backend embedded\n",

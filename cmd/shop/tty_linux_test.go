@@ -120,9 +120,7 @@ func interrupted(t *testing.T, during, after string, args ...string) []string {
 		t.Fatal(err)
 	}
 	_ = p.cmd.Wait()
-	if code := p.cmd.ProcessState.ExitCode(); code != exitInterrupted {
-		t.Errorf("exit code %d, want %d", code, exitInterrupted)
-	}
+	testkit.Is(t, p.cmd.ProcessState.ExitCode(), exitInterrupted, "exit code")
 	p.await(t, after+`\r?\n`)
 	lines := shown(p.said.String())
 	if last := lines[len(lines)-1]; last != "" {

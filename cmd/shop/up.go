@@ -55,7 +55,6 @@ deleted at the end.`).In(lang),
 		RunE: run(func(cmd *cobra.Command, _ []string) error { return up(cmd, &f) }),
 	}
 	set := cmd.Flags()
-	set.SortFlags = false
 	flags{
 		{"port", &f.port, 8080, text.Of("port of the balancer on 127.0.0.1; 0 takes a free one")},
 		{"replicas", &f.replicas, 3, text.Of("number of replicas")},

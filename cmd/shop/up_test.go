@@ -76,13 +76,9 @@ func TestUpWritesAFileToSource(t *testing.T) {
 	if want := stack.Token + "|" + stack.Redis.URL + "|" + stack.SQL.URL; err != nil || string(got) != want {
 		t.Errorf("%s sets %q (%v), want %q", line, got, err, want)
 	}
-	if got, want := forAnotherShell(stack, "up.env"), ". './up.env'"; got != want {
-		t.Errorf("a file of the current directory: %s, want %s", got, want)
-	}
+	testkit.Is(t, forAnotherShell(stack, "up.env"), ". './up.env'", "a file of the current directory")
 	for range 2 {
-		if err := remove(); err != nil {
-			t.Errorf("remove() = %v", err)
-		}
+		testkit.Is(t, remove(), nil, "remove()")
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("%v; want the file removed at the end", err)
@@ -222,8 +218,7 @@ func TestReportsBesideTheResult(t *testing.T) {
 		}
 		texts := map[string]string{}
 		for _, ending := range []string{".json", ".html", ".md"} {
-			text, err := os.ReadFile(file(ending))
-			testkit.Must(t, err)
+			text := testkit.Read(t, file(ending))
 			if strings.Contains(string(text), fakeToken) {
 				t.Errorf("%s has the token", file(ending))
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lastitem/internal/localstack"
+	layout "lastitem/internal/report"
 	"lastitem/internal/text"
 	"lastitem/loadtest"
 	"lastitem/loadtest/report"
@@ -39,7 +40,6 @@ The speeds depend on the machine, and are no verdict. The exit code says whether
 		RunE:    run(func(cmd *cobra.Command, _ []string) error { return writeUps(cmd, &f) }),
 	}
 	set := cmd.Flags()
-	set.SortFlags = false
 	flags{
 		{"backend", &f.backend, localstack.Auto, backendHelp},
 	}.add(set, lang)
@@ -255,5 +255,19 @@ func writeNumbers(w io.Writer, form, lang string, measured []measuredNumber) err
 	if form == formMarkdown {
 		return writeMarkdownRows(w, rows)
 	}
-	return writeRows(w, rows)
+	_, err := io.WriteString(w, layout.Align(rows, 0))
+	return err
+}
+
+// writeMarkdownRows writes rows as a Markdown table; the first are the heads.
+func writeMarkdownRows(w io.Writer, rows [][]string) error {
+	var b strings.Builder
+	for i, cells := range rows {
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+		if i == 0 {
+			b.WriteString(strings.Repeat("| --- ", len(cells)) + "|\n")
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lastitem/internal/api"
 	"lastitem/internal/localstack"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/doctest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -42,9 +41,7 @@ func TestWriteUpNumbers(t *testing.T) {
 			measured = append(measured, m)
 		}
 		var want strings.Builder
-		if err := writeNumbers(&want, formMarkdown, lang, measured); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, writeNumbers(&want, formMarkdown, lang, measured))
 		var got strings.Builder
 		for i, line := range strings.SplitAfter(numbersBlock(t, name), "\n") {
 			if cells := doctest.Cells(line); i > 1 && len(cells) == 5 {
@@ -56,9 +53,7 @@ func TestWriteUpNumbers(t *testing.T) {
 			}
 			got.WriteString(line)
 		}
-		if diff := cmp.Diff(want.String(), got.String()); diff != "" {
-			t.Errorf("%s: run 'shop write-ups -o markdown --lang %s' (-want +got):\n%s", name, lang, diff)
-		}
+		testkit.Same(t, got.String(), want.String(), "%s: run 'shop write-ups -o markdown --lang %s'", name, lang)
 	}
 }
 
@@ -199,7 +194,5 @@ func runLabRecord(t *testing.T, shop string, args []string, shows string) {
 	if err := json.Unmarshal([]byte(out), &res); err != nil || len(res.Cells) != 1 || code != exitOK {
 		t.Fatalf("exit %d, %v, want %d and one cell:\n%s", code, err, exitOK, out)
 	}
-	if res.Cells[0].Found != shows {
-		t.Errorf("found %q, want %q", res.Cells[0].Found, shows)
-	}
+	testkit.Is(t, res.Cells[0].Found, shows, "found")
 }

@@ -2,10 +2,8 @@ package rig
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -31,8 +29,7 @@ func TestPauseBesideAZombie(t *testing.T) {
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)); err != nil {
 		testkit.Missing(t, "procfs", err) // a kernel without the list of a process's children
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := testkit.Within(t, 20*time.Second)
 	err := until(ctx, "the child to end", func() bool {
 		child, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 		stat, _ := os.ReadFile("/proc/" + strings.TrimSpace(string(child)) + "/stat")
@@ -55,8 +52,7 @@ func TestPauseBesideAZombie(t *testing.T) {
 // after SIGKILL. Here the test itself has the port.
 func TestOutOfReach(t *testing.T) {
 	t.Parallel()
-	port, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	port := testkit.Listen(t)
 	cmd := exec.CommandContext(t.Context(), "sleep", "600")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	testkit.Must(t, cmd.Start())

@@ -2,15 +2,13 @@ package rig
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testkit"
 )
 
 // foreignService returns a valid description of a service.
@@ -82,22 +80,18 @@ func TestForeignArgv(t *testing.T) {
 	got := f.argv(l, "127.0.0.1:1")
 	want := []string{"app", "--port", "1", "--dsn", "me:secret word@tcp(127.0.0.1:3)/lane_0", "a b", "c d", "", "600",
 		"pw", "127.0.0.1:3/lane_0"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("argv (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, got, want, "argv")
 }
 
 // The headers of the description reach the service, Host included.
 func TestForeignHeaders(t *testing.T) {
 	t.Parallel()
 	got := make(chan *http.Request, 1)
-	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r }))
-	t.Cleanup(s.Close)
+	s := testkit.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r }))
 	f := foreignService()
 	f.Headers = []string{"host: shop.example", "X-Key: k-{{key}}"}
-	if _, _, err := f.answerOf(t.Context(), s.URL, Ask{Product: 7, Key: "a"}); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := f.answerOf(t.Context(), s.URL, Ask{Product: 7, Key: "a"})
+	testkit.Must(t, err)
 	if r := <-got; r.Host != "shop.example" || r.Header.Get("X-Key") != "k-a" || r.RequestURI != "/buy?product=7" {
 		t.Errorf("the service was asked %s %s of %q, X-Key %q", r.Method, r.RequestURI, r.Host, r.Header.Get("X-Key"))
 	}
@@ -130,9 +124,7 @@ func TestForeignAnswer(t *testing.T) {
 	}
 	for name, tt := range tests {
 		got := tt.f.answer(&http.Response{StatusCode: tt.status, Header: http.Header{}}, []byte(tt.body))
-		if diff := cmp.Diff(tt.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		testkit.Same(t, got, tt.want, "%s", name)
 	}
 }
 
@@ -141,14 +133,10 @@ func TestRows(t *testing.T) {
 	t.Parallel()
 	body := `{"data":{"orders":[{"orderId":7,"qty":2.00,"key":"k","x":null},"plain"],"stock":12}}`
 	found, err := pick([]byte(body), "/data/orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	rows := rowsIn(found, scalar(found))
 	want := []row{{"orderid": "7", "qty": "2.00", "key": "k"}, {"": "plain"}}
-	if diff := cmp.Diff(want, rows); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, rows, want, "rows")
 	o, err := rows[0].order(1)
 	plain, plainErr := rows[1].order(1)
 	if err != nil || plainErr != nil || o.OrderID != "7" || o.Quantity != 2 || o.Key != "k" || plain.OrderID != "plain" ||
@@ -186,9 +174,7 @@ func TestNamed(t *testing.T) {
 	for _, op := range got {
 		ids = append(ids, op.OrderID)
 	}
-	if diff := cmp.Diff([]string{"b", "a", "a", "none (answer 4)", ""}, ids); diff != "" {
-		t.Errorf("ids (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, ids, []string{"b", "a", "a", "none (answer 4)", ""}, "ids")
 	if got[1].Replayed || !got[2].Replayed {
 		t.Errorf("the second answer to a key is a replay, the first is none: %v, %v", got[1].Replayed, got[2].Replayed)
 	}

@@ -285,7 +285,7 @@ func (s *Scene) judgeHolds(ctx context.Context) (audit.Report, error) {
 			s.ended = h.State
 		}
 	}
-	return audit.JudgeHolds(audit.BookOf(&told), ops, "en").Report, nil
+	return audit.JudgeHolds(&told, ops, "en").Report, nil
 }
 
 // reserveOnce makes a reservation and cancels it: see ReserveFirst of [Ask].

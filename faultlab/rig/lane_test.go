@@ -2,7 +2,6 @@ package rig
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -29,9 +28,7 @@ func TestPart(t *testing.T) {
 	cut.send("SET", "k", "v")
 	cut.wantSilence("a command over the cut")
 	for what, c := range map[string]*client{"another service": other, "another actor": rival} {
-		if got := c.do("EXISTS", "k"); got != "0" {
-			t.Errorf("%s: EXISTS = %q, want 0", what, got)
-		}
+		testkit.Is(t, c.do("EXISTS", "k"), "0", "%s: EXISTS", what)
 	}
 	l.A.Part(false, localstack.Redlock)
 	if got := dial(t, l.A, redlockNode).do("EXISTS", "k"); got != "0" {
@@ -109,9 +106,7 @@ func TestSettleBesideAHeldRequest(t *testing.T) {
 		t.Errorf("the third is blocked, or the first is not: events %v", s.Events())
 	}
 	hold.Pass()
-	if err := first.Wait(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, first.Wait(t.Context()))
 }
 
 // A request that waits is blocked, although its process goes on sending keep-alives: one that the proxy knows as such,
@@ -122,8 +117,7 @@ func TestSettleBesideKeepAlives(t *testing.T) {
 		t.Run(keepAlive[0], func(t *testing.T) {
 			t.Parallel()
 			s, turn := besideKeepAlives(t, keepAlive...)
-			ctx, cancel := context.WithTimeout(t.Context(), generous)
-			defer cancel()
+			ctx := testkit.Within(t, generous)
 			p := s.Ask(s.Lane.B, "key")
 			if !s.Settle(ctx, s.Lane.B, p) || !s.happened(Blocked) {
 				t.Errorf("Settle() = answered or ended by its context, events %v; want it blocked", s.Events())
@@ -141,8 +135,7 @@ func TestSettledBesideKeepAlives(t *testing.T) {
 	conn := dial(t, s.Lane.B, localstack.Redis)
 	since := wire.LastID()
 	conn.do("SET", "k", "v")
-	ctx, cancel := context.WithTimeout(t.Context(), generous)
-	defer cancel()
+	ctx := testkit.Within(t, generous)
 	calls, err := s.Lane.settled(ctx, s.Lane.B, since)
 	if err != nil || len(calls) != 1 || calls[0].Pattern != "SET k" {
 		t.Errorf("settled() = %v, %v; want SET k alone", calls, err)
@@ -159,11 +152,7 @@ func serversOnly(t *testing.T, e Equipment) *Lane {
 	stack, err := localstack.Start(t.Context(), localstack.Options{Only: []string{}})
 	testkit.Must(t, err)
 	s := &Servers{Stack: stack}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testkit.Closes(t, s)
 	for _, name := range []string{localstack.Redis, redlockNode} {
 		s.links = append(s.links, link{server: name, codec: wire.Redis, url: "redis://default:secret@127.0.0.1:1/0",
 			addr: "127.0.0.1:1"})
@@ -185,9 +174,7 @@ func serversOnly(t *testing.T, e Equipment) *Lane {
 func tell(t *testing.T, l *Lane, server string, words ...string) string {
 	t.Helper()
 	answer, err := l.Own.Tell(t.Context(), server, words...)
-	if err != nil {
-		t.Fatalf("%q: %v", words, err)
-	}
+	testkit.Mustf(t, err, "%q", words)
 	return answer
 }
 
@@ -208,9 +195,7 @@ type client struct {
 
 func dial(t *testing.T, a *Actor, server string) *client {
 	t.Helper()
-	conn, err := net.Dial("tcp", a.proxies[server].Addr)
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
+	conn := testkit.Dial(t, a.proxies[server].Addr)
 	c := &client{t, conn, bufio.NewReader(conn)}
 	if got := c.do("AUTH", "secret"); got != "OK" {
 		t.Fatalf("AUTH = %q", got)
@@ -220,17 +205,14 @@ func dial(t *testing.T, a *Actor, server string) *client {
 
 func (c *client) send(words ...string) {
 	c.t.Helper()
-	if _, err := io.WriteString(c.conn, respCommand(words)); err != nil {
-		c.t.Fatal(err)
-	}
+	_, err := io.WriteString(c.conn, respCommand(words))
+	testkit.Must(c.t, err)
 }
 
 // read returns the next answer; "" = none came in time, or the connection has ended.
 func (c *client) read(within time.Duration) (string, error) {
 	c.t.Helper()
-	if err := c.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Must(c.t, c.conn.SetReadDeadline(time.Now().Add(within)))
 	var all []string
 	err := readReply(c.r, &all)
 	return strings.Join(all, " "), err
@@ -247,9 +229,7 @@ func (c *client) do(words ...string) string {
 	c.t.Helper()
 	c.send(words...)
 	answer, err := c.read(generous)
-	if err != nil {
-		c.t.Fatalf("%q: %v", words, err)
-	}
+	testkit.Mustf(c.t, err, "%q", words)
 	return answer
 }
 

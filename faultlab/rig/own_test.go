@@ -30,12 +30,8 @@ func TestOwnServerRestartsEmpty(t *testing.T) {
 	if answer, err := cut.read(generous); err == nil {
 		t.Errorf("the old connection answers %q, want its end", answer)
 	}
-	if got := dial(t, l.A, localstack.Redis).do("EXISTS", "k"); got != "0" {
-		t.Errorf("EXISTS on the restarted server = %s, want 0", got)
-	}
-	if got := kept.do("EXISTS", "k"); got != "1" {
-		t.Errorf("EXISTS on the other server = %s, want 1", got)
-	}
+	testkit.Is(t, dial(t, l.A, localstack.Redis).do("EXISTS", "k"), "0", "EXISTS on the restarted server")
+	testkit.Is(t, kept.do("EXISTS", "k"), "1", "EXISTS on the other server")
 }
 
 // A frozen server answers nothing until it goes on; a killed one is started again between schedules.
@@ -54,9 +50,7 @@ func TestOwnServersAreRestored(t *testing.T) {
 	l.Own.servers[redlockNode].run.Kill()
 	testkit.Must(t, l.Own.restore(t.Context()))
 	for _, server := range l.Own.Names() {
-		if got := tell(t, l, server, "PING"); got != "PONG" {
-			t.Errorf("%s after restore: %q, want PONG", server, got)
-		}
+		testkit.Is(t, tell(t, l, server, "PING"), "PONG", "%s after restore", server)
 	}
 }
 

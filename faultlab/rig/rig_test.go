@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/localstack"
@@ -43,9 +41,7 @@ func TestExamplesQuoteTheirPrograms(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), "../../examples/"+name+"/explore")
 		cmd.Env = append(os.Environ(), "SHOP="+shop, variable+"="+program)
 		line, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%s/explore: %v", name, err)
-		}
+		testkit.Mustf(t, err, "%s/explore", name)
 		if words, err := SplitWords(string(line)); err != nil || words[0] != program {
 			t.Errorf("%s/explore starts %q (%v), want %q", name, words, err, program)
 		}
@@ -86,9 +82,7 @@ func TestPositions(t *testing.T) {
 		{Server: "redis", Pattern: "HELLO", Setup: true}, call("GET"), {Server: "redis", Pattern: "BLPOP", Poll: true},
 		call("SET"), call("GET"),
 	})
-	if diff := cmp.Diff([]Position{at("GET", 1), at("SET", 1), at("GET", 2)}, got); diff != "" {
-		t.Errorf("positions (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, got, []Position{at("GET", 1), at("SET", 1), at("GET", 2)}, "positions")
 	// A renewal that came in one run only is no part of the request; a release that was late in one run is.
 	runs := [][]Position{
 		{at("GET", 1), at("SET", 1), at("DEL", 1)},
@@ -96,9 +90,7 @@ func TestPositions(t *testing.T) {
 		{at("GET", 1), at("SET", 1)},
 	}
 	want := []Position{at("GET", 1), at("SET", 1), at("DEL", 1)}
-	if diff := cmp.Diff(want, common(runs)); diff != "" {
-		t.Errorf("what most runs have (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, common(runs), want, "what most runs have")
 }
 
 // To the servers of a lane the TTL has passed: a lock is gone, a key with a longer life lives a TTL less, and a key

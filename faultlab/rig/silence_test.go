@@ -1,15 +1,14 @@
 package rig
 
 import (
-	"context"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
 
 	"lastitem/internal/audit"
 	"lastitem/internal/localstack"
+	"lastitem/internal/testkit"
 	"lastitem/internal/wire"
 )
 
@@ -77,9 +76,7 @@ func TestSilence(t *testing.T) {
 		"until the answer": {held, by("A", span{from: 50 * ms, to: 60 * ms}, span{from: 250 * ms, to: 700 * ms},
 			span{from: 450 * ms, to: 710 * ms}, span{from: 750 * ms, to: 760 * ms}), 650 * ms, false},
 	} {
-		if got := silence(test.events, test.asked, test.renews); got != test.want {
-			t.Errorf("%s: silence() = %v, want %v", name, got, test.want)
-		}
+		testkit.Is(t, silence(test.events, test.asked, test.renews), test.want, "%s: silence()", name)
 	}
 }
 
@@ -172,8 +169,7 @@ func serving(t *testing.T, do func(b *Actor)) *Scene {
 		},
 		Answer: func(*http.Response, []byte) audit.Op { return audit.Op{Outcome: audit.OK} },
 	}
-	replica := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { do(l.B) }))
-	t.Cleanup(replica.Close)
+	replica := testkit.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { do(l.B) }))
 	l.B.URL = replica.URL
 	return &Scene{Lane: l, began: time.Now()}
 }
@@ -195,13 +191,9 @@ func TestHoldOrYieldHolds(t *testing.T) {
 	if err != nil || p.answered() || !s.happened(Held) {
 		t.Fatalf("HoldOrYield = %v, answered %t, events %v; want it held", err, p.answered(), s.Events())
 	}
-	if got := tell(t, s.Lane, localstack.Redis, "EXISTS", "k"); got != "0" {
-		t.Errorf("EXISTS while the SET is held = %s, want 0", got)
-	}
+	testkit.Is(t, tell(t, s.Lane, localstack.Redis, "EXISTS", "k"), "0", "EXISTS while the SET is held")
 	hold.Pass()
-	if err := p.Wait(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, p.Wait(t.Context()))
 }
 
 // A request that is answered before its position is not held, and neither is a later request.
@@ -212,9 +204,7 @@ func TestHoldOrYieldAnswered(t *testing.T) {
 	if err != nil || !p.answered() || s.happened(Held) {
 		t.Errorf("HoldOrYield = %v, answered %t, held %t; want it answered and not held", err, p.answered(), s.happened(Held))
 	}
-	if got := dial(t, s.Lane.B, localstack.Redis).do("SET", "k", "v"); got != "OK" {
-		t.Errorf("a later SET = %q, want OK", got)
-	}
+	testkit.Is(t, dial(t, s.Lane.B, localstack.Redis).do("SET", "k", "v"), "OK", "a later SET")
 	hold.Pass()
 }
 
@@ -232,9 +222,7 @@ func TestHeldAfterTheAnswer(t *testing.T) {
 	conn = dial(t, s.Lane.B, localstack.Redis)
 	at := Position{Server: localstack.Redis, Pattern: "WAIT", Nth: 1, Cut: Answer}
 	_, first, err := s.Hold(t.Context(), s.Lane.B, at, "first", generous)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	first.Pass()
 	_, second, err := s.HoldOrYield(t.Context(), s.Lane.B, at, "second", generous)
 	held := slices.DeleteFunc(s.Events(), func(e Event) bool { return e.What != Held })
@@ -248,8 +236,7 @@ func TestHeldAfterTheAnswer(t *testing.T) {
 func TestHoldOrYieldBesideKeepAlives(t *testing.T) {
 	t.Parallel()
 	s, turn := besideKeepAlives(t, "GET", "session")
-	ctx, cancel := context.WithTimeout(t.Context(), generous)
-	defer cancel()
+	ctx := testkit.Within(t, generous)
 	if _, _, err := s.HoldOrYield(ctx, s.Lane.B, beforeSet, "key", 0); err != nil || !s.happened(Blocked) {
 		t.Errorf("HoldOrYield = %v, events %v; want it blocked", err, s.Events())
 	}
@@ -298,7 +285,5 @@ func TestHoldOrYieldYields(t *testing.T) {
 		t.Errorf("events %v, want it held", s.Events())
 	}
 	hold.Pass()
-	if err := p.Wait(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, p.Wait(t.Context()))
 }

@@ -51,11 +51,7 @@ func opened(t *testing.T, o Options) *Stepper {
 		t.Fatal(err)
 	}
 	s := New(o)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testkit.Closes(t, s)
 	return s
 }
 
@@ -63,9 +59,7 @@ func opened(t *testing.T, o Options) *Stepper {
 func played(t *testing.T, s *Stepper, lesson, moves string) *State {
 	t.Helper()
 	state, err := s.Play(t.Context(), lesson, moves)
-	if err != nil {
-		t.Fatalf("%s %q: %v", lesson, moves, err)
-	}
+	testkit.Mustf(t, err, "%s %q", lesson, moves)
 	return state
 }
 
@@ -131,9 +125,7 @@ func testSteps(t *testing.T, s *Stepper) {
 	for _, step := range end.Steps {
 		said, stock = append(said, step.Said), append(stock, step.Stores.values()["stock:{1001}"])
 	}
-	if got := strings.Join(said, " "); got != "1 1 OK 1 OK 2" {
-		t.Errorf("Redis has answered %s, want 1 1 OK 1 OK 2", got)
-	}
+	testkit.Is(t, strings.Join(said, " "), "1 1 OK 1 OK 2", "Redis has answered")
 	if got := strings.Join(stock, " "); got != "1 1 0 0 0 0" || end.Start.values()["stock:{1001}"] != "1" {
 		t.Errorf("the stock was %s", got)
 	}
@@ -220,9 +212,7 @@ func testThought(t *testing.T, s *Stepper) {
 
 func TestShared(t *testing.T) {
 	t.Parallel()
-	if n := shared([]string{"a", "as", "x"}, []string{"a", "as", "b", "b"}); n != 2 {
-		t.Errorf("shared() = %d, want 2", n)
-	}
+	testkit.Is(t, shared([]string{"a", "as", "x"}, []string{"a", "as", "b", "b"}), 2, "shared()")
 }
 
 // onward plays a client's commands until the client has its answer, waits, or is dead.
@@ -296,9 +286,7 @@ func TestIdle(t *testing.T) {
 	if again := played(t, s, "sell-twice", "aba"); len(again.Steps) != 3 {
 		t.Errorf("after the pause %d moves were played, want 3", len(again.Steps))
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, s.Close())
 	if _, err := s.Play(t.Context(), "sell-twice", ""); err == nil {
 		t.Error("a closed stepper plays")
 	}

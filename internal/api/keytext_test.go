@@ -1,6 +1,10 @@
 package api
 
-import "testing"
+import (
+	"testing"
+
+	"lastitem/internal/testkit"
+)
 
 // A key in UTF-8 is listed as its client wrote it, and no two keys are listed alike.
 func TestKeyText(t *testing.T) {
@@ -12,9 +16,7 @@ func TestKeyText(t *testing.T) {
 		"\xc3\xa9\xff": `é\xff`, "\xc3": `\xc3`, "é\\x": `é\x5cx`, "": "", "\ufffd": "\ufffd",
 	} {
 		got := KeyText([]byte(key))
-		if got != want {
-			t.Errorf("KeyText(%q) = %q, want %q", key, got, want)
-		}
+		testkit.Is(t, got, want, "KeyText(%q)", key)
 		if other, ok := seen[got]; ok {
 			t.Errorf("KeyText(%q) = KeyText(%q) = %q", key, other, got)
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // Letters are the broken outcomes, in the order in which they are written.
@@ -30,17 +31,21 @@ func Check(r Report, claim api.Outcomes) (Finding, []string) {
 	case claimed == "":
 		return Unclaimed, nil
 	case claim == api.NotApplicable:
-		return Undecided, []string{say(r.Lang, sayNotApplicable)}
+		return Undecided, []string{say(r.Lang, text.Of("the claim is that this cannot happen here, so there is nothing to "+
+			"compare"))}
 	case claim != api.Exact && strings.Trim(claimed, Letters) != "":
-		return Undecided, []string{say(r.Lang, sayBadClaim, claim)}
+		return Undecided, []string{say(r.Lang, text.Of("the claim %q is not made of outcome letters"), claim)}
 	case r.Verdict == Broken:
 		return checkBroken(r, claimed)
 	case r.Verdict != Exact:
-		return Undecided, append([]string{say(r.Lang, sayUndecided, r.Verdict)}, r.Missing...)
+		return Undecided, append([]string{say(r.Lang, text.Of("the run was %s, so the claim is neither confirmed nor "+
+			"contradicted"), r.Verdict)}, r.Missing...)
 	case claim == api.Exact:
-		return Confirmed, []string{say(r.Lang, sayExactAsClaimed, r.Sold, r.Initial)}
+		return Confirmed, []string{say(r.Lang, text.Of("claimed exact, and exact: %d of %d units sold, each once"), r.Sold,
+			r.Initial)}
 	default:
-		return Contradicted, []string{say(r.Lang, sayDidNotBreak, claimed)}
+		return Contradicted, []string{say(r.Lang, text.Of("claimed %s, but did not break: not tested or not broken"),
+			claimed)}
 	}
 }
 
@@ -71,27 +76,28 @@ func checkBroken(r Report, claimed string) (Finding, []string) {
 // unclaimed says that an outcome was seen which the claim rules out.
 func unclaimed(r Report, claimed string, l byte) string {
 	if claimed == string(api.Exact) {
-		return say(r.Lang, sayNotExact, letter(r, l))
+		return say(r.Lang, text.Of("claimed exact, but %s"), letter(r, l))
 	}
-	return say(r.Lang, sayOutside, claimed, letter(r, l))
+	return say(r.Lang, text.Of("claimed %s, but %s"), claimed, letter(r, l))
 }
 
 // letter says what an outcome of the report means, with its numbers.
 func letter(r Report, l byte) string {
 	switch l {
 	case 'O':
-		return say(r.Lang, sayO, r.Oversold, r.LostUpdates)
+		return say(r.Lang, text.Of("oversold %d [unit|units], and lost updates left %d [unit|units] too many to sell"),
+			r.Oversold, r.LostUpdates)
 	case 'L':
-		return say(r.Lang, sayL, r.Leaked)
+		return say(r.Lang, text.Of("%d [unit is|units are] gone without an order"), r.Leaked)
 	case 'D':
-		return say(r.Lang, sayD, r.Doubles)
+		return say(r.Lang, text.Of("%d [order|orders] beyond the first for the same idempotency key"), r.Doubles)
 	case 'X':
-		return say(r.Lang, sayX, r.Final)
+		return say(r.Lang, text.Of("it got stuck with %d [unit|units] left"), r.Final)
 	case 'B':
-		return say(r.Lang, sayB)
+		return say(r.Lang, text.Of("a buyer has more than the limit"))
 	case 'U':
-		return say(r.Lang, sayU, r.BadRefusals)
+		return say(r.Lang, text.Of("%d [request was|requests were] refused while units were free"), r.BadRefusals)
 	default:
-		return say(r.Lang, sayA, r.AckLost)
+		return say(r.Lang, text.Of("%d acknowledged [order is|orders are] not there"), r.AckLost)
 	}
 }

@@ -123,6 +123,6 @@ func (f *findings) blameSums() {
 	case r.Overdrawn > 0:
 		f.violate("", sayOverdrawn, r.Final, r.Overdrawn)
 	case r.Final < 0:
-		f.violate("O", sayNegative, r.Final)
+		f.violate("O", text.Of("the stock is %d"), r.Final)
 	}
 }

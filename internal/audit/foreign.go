@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // JudgeForeign judges a service whose order rows nobody can see, from what its clients saw of one product and its stock
@@ -26,7 +27,7 @@ func JudgeForeign(before, after int64, in Input) Report {
 		records: records{rows: []api.Order{}, ops: history}, orderOf: map[string]string{},
 	}
 	// The rules about rows have nothing to work on; those about answers, order in time and concurrency apply unchanged.
-	j.skip(sayNoRows)
+	j.skip(text.Of("the service's order rows: lost acknowledged orders and unrequested orders cannot be found"))
 	if len(history) == 0 {
 		j.lack(sayEmptyHistory)
 		return j.close()
@@ -107,10 +108,11 @@ func (j *judge) spend(open []sale, units int64) (taken []sale) {
 		return open
 	}
 	if units == 0 {
-		j.skip(sayUnknownIdle, len(open))
+		j.skip(text.Of("%d [request|requests] went unanswered; by the stock, nothing was taken"), len(open))
 		return nil
 	}
-	j.lack(sayUnknownUnits, units, len(open))
+	j.lack(text.Of("%d [unit is|units are] gone that only the %d unanswered [request|requests] can have taken, which "+
+		"may be sales or a leak"), units, len(open))
 	for _, s := range open {
 		s.quantity = min(s.quantity, units)
 		units -= s.quantity

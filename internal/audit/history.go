@@ -3,6 +3,8 @@ package audit
 import (
 	"math"
 	"net/http"
+
+	"lastitem/internal/text"
 )
 
 // claim says which answer accounts for an order row.
@@ -37,7 +39,8 @@ func (j *judge) hear() {
 		}
 	}
 	if backwards > 0 {
-		j.lack(sayBackwards, backwards)
+		j.lack(text.Of("%d [answer|answers] of the history came before [its|their] request, so the clock cannot be trusted"),
+			backwards)
 	}
 	j.claims = make([]claim, len(j.rows))
 	lost := j.hearAcks()
@@ -84,11 +87,11 @@ func (j *judge) hearAcks() (lost []sale) {
 			j.compare(op, row)
 		}
 	}
-	j.each(twice, "", sayAckedTwice)
+	j.each(twice, "", text.Of("%d ok [answer names|answers name] an order that had been acknowledged to another request"))
 	// No order of events acknowledges more than there was. It shows without any row; with all rows there it is O, and
 	// where a failover sold the same units again it is A.
 	if acked > j.r.Initial && !j.units.released {
-		j.violate("OA", sayAckedTooMuch, acked, j.r.Initial)
+		j.violate("OA", text.Of("%d [unit was|units were] acknowledged, and the stock was %d"), acked, j.r.Initial)
 	}
 	return lost
 }
@@ -120,13 +123,16 @@ func (j *judge) noteKey(op Op, again map[[2]string]bool) {
 func (j *judge) compare(op Op, row int) {
 	o := j.rows[row]
 	if o.Quantity != op.Quantity || op.ProductID != 0 && op.ProductID != o.ProductID {
-		j.violate("", sayWrongRow, short(op.OrderID), op.ProductID, op.Quantity, o.ProductID, o.Quantity)
+		j.violate("", text.Of("order %s was acknowledged for product %d, quantity %d, and is stored for product %d, "+
+			"quantity %d"), short(op.OrderID), op.ProductID, op.Quantity, o.ProductID, o.Quantity)
 	}
 	if op.Remaining != nil && o.Remaining != nil && *op.Remaining != *o.Remaining {
-		j.violate("", sayWrongRemaining, short(op.OrderID), *op.Remaining, *o.Remaining)
+		j.violate("", text.Of("order %s was acknowledged with %d remaining and is stored with %d"), short(op.OrderID),
+			*op.Remaining, *o.Remaining)
 	}
 	if o.Key != "" && op.Key != "" && o.Key != op.Key {
-		j.violate("", sayWrongKey, short(op.OrderID))
+		j.violate("", text.Of("order %s was acknowledged to another idempotency key than the one it is stored with"),
+			short(op.OrderID))
 	}
 }
 
@@ -173,7 +179,7 @@ func (j *judge) hearReplays() (lost []sale) {
 			j.compare(op, row)
 		}
 	}
-	j.each(wrong, "D", sayWrongReplay)
+	j.each(wrong, "D", text.Of("%d replayed [answer differs|answers differ] from the first answer for [its|their] key"))
 	return lost
 }
 
@@ -186,7 +192,8 @@ func (j *judge) hearStored() {
 			refused++
 		}
 	}
-	j.each(refused, "", sayRefusedSale)
+	j.each(refused, "", text.Of("%d [request was|requests were] refused although the stored answer of [its|their] key "+
+		"is a sale"))
 }
 
 // acknowledgedKeys returns the key under which each order was first acknowledged; "" where that was without one.
@@ -237,13 +244,14 @@ func (j *judge) blameRows() {
 			unanswered++
 		}
 	}
-	j.each(despite, "", sayDespite)
+	j.each(despite, "", text.Of("%d [order exists although its request was|orders exist although their requests were] "+
+		"told that nothing happened"))
 	switch {
 	case unanswered == 0:
 	case j.in.Partial:
-		j.skip(sayPartial, unanswered)
+		j.skip(text.Of("%d [order has|orders have] no answer in the history, which is not complete"), unanswered)
 	default:
-		j.violate("", sayUnanswered, unanswered)
+		j.violate("", text.Of("%d [order exists|orders exist] that no answer accounts for"), unanswered)
 	}
 }
 

@@ -3,6 +3,7 @@ package audit
 import (
 	"slices"
 
+	"lastitem/internal/api"
 	"lastitem/internal/ledger"
 	"lastitem/internal/text"
 )
@@ -39,26 +40,14 @@ type HoldOp struct {
 	Replayed  bool    `json:"replayed,omitempty"`
 }
 
-// HoldBook is all that a store holds on one product that takes reservations, from one snapshot, taken after the run and
-// when no hold was overdue any more.
-type HoldBook struct {
-	Initial, Stock int64
-	PerBuyer       int64 // 0 = no limit
-	Product, Run   int64
-	AsOf           int64              // the store's clock, microseconds
-	Holds          []ledger.Hold      // with their items of this product and run only
-	Events         []ledger.HoldEvent // in their order
-	Payments       []ledger.Payment
-	Orders         []HoldOrder
-	BuyerUnits     map[string]int64
-}
-
-// HoldOrder is an order of a reservation.
-type HoldOrder struct {
-	ID, HoldID, PaymentID, Buyer string
-	Quantity                     int64
-	Returned, Restocked          bool
-}
+// The states of a reservation, as the API tells them.
+const (
+	held      = string(ledger.Held)
+	confirmed = string(ledger.Confirmed)
+	cancelled = string(ledger.Cancelled)
+	expired   = string(ledger.Expired)
+	void      = string(ledger.Void)
+)
 
 // HoldReport is the verdict on reservations of one product.
 type HoldReport struct {
@@ -67,34 +56,6 @@ type HoldReport struct {
 	// Races counts the reservations whose confirm was under way when their deadline or their sweep came.
 	Races int
 }
-
-// The sentences about reservations.
-var (
-	sayTooMuchKept   = text.Of("stock %d, held %d, ordered %d and written off %d are %d more than the %d that there were")
-	sayTooLittleKept = text.Of("stock %d, held %d, ordered %d and written off %d are %d less than the %d that there were")
-	sayBadPath       = text.Of("%d [change of a reservation is|changes of reservations are] not allowed, as from %s to %s")
-	sayEarly         = text.Of("%d [reservation|reservations] expired before the deadline")
-	sayLateArrow     = text.Of("%d [reservation was|reservations were] confirmed or extended after the deadline")
-	sayStateLie      = text.Of("%d [reservation is|reservations are] in another state than the last change says")
-	sayOverdue       = text.Of("%d [unit is|units are] still held past the deadline")
-	sayTwoOrders     = text.Of("%d [reservation has|reservations have] two orders")
-	sayOrderless     = text.Of("%d confirmed [reservation has|reservations have] no order, or an order that " +
-		"no confirmation explains")
-	sayAckHold       = text.Of("%d [confirmation|confirmations] answered with an order that is not there")
-	sayLostHold      = text.Of("%d [reservation|reservations] answered that [is|are] not there")
-	sayLostCancel    = text.Of("%d [cancellation was|cancellations were] answered, but not executed")
-	sayHeldTwice     = text.Of("%d [key has|keys have] made two reservations")
-	sayPaidTwice     = text.Of("%d [payment|payments] answered with a refund [has|have] an order")
-	sayPaymentEnds   = text.Of("%d [payment has|payments have] two ends, or none")
-	sayEndedSold     = text.Of("%d cancelled or expired [reservation has|reservations have] an order")
-	sayHeldTooMuch   = text.Of("at one moment at least %d units were held or sold, of %d")
-	sayBadHoldRefuse = text.Of("%d sold_out [answer|answers] for a reservation while there must have been enough")
-	sayOverLimit     = text.Of("a buyer had at least %d units, %d more than the limit of %d")
-	sayOverLimits    = text.Of("%d [buyer has|buyers have] more than the limit of %d; %s has %d units")
-	sayBadLimit      = text.Of("%d limit_reached [answer|answers] while the buyer must have had room")
-	sayLimitLeaked   = text.Of("the limit counts %d units of a buyer who has %d")
-	sayFirstOf       = text.Of(", the first: %s")
-)
 
 // JudgeHolds says what the requests and the book of one product prove about its reservations:
 //
@@ -110,17 +71,23 @@ var (
 //
 // With releases the counter may rise, so the order in which units left says nothing; the rules of [Judge] that rest on
 // it do not apply.
-func JudgeHolds(b HoldBook, ops []HoldOp, lang string) HoldReport {
+//
+// The book is of one snapshot, taken after the run and when no hold was overdue any more, all pages in one.
+func JudgeHolds(b *api.Reservations, ops []HoldOp, lang string) HoldReport {
 	j := newHoldJudge(b, ops, lang)
 	j.compareClocks()
 	return j.judged()
 }
 
 // newHoldJudge has looked at nothing yet.
-func newHoldJudge(b HoldBook, ops []HoldOp, lang string) *holdJudge {
-	j := &holdJudge{book: b, ops: slices.Clone(ops), findings: findings{r: Report{ProductID: b.Product, Initial: b.Initial,
-		Final: b.Stock, Orders: len(b.Orders), Lang: lang}}}
-	j.index()
+func newHoldJudge(b *api.Reservations, ops []HoldOp, lang string) *holdJudge {
+	j := &holdJudge{book: b, ops: slices.Clone(ops), rows: map[string]api.ReservationRow{}, findings: findings{
+		r: Report{ProductID: b.ProductID, Initial: b.Initial, Final: b.Stock, Lang: lang}}}
+	for _, row := range b.Rows {
+		j.rows[row.ReservationID] = row
+		j.r.Orders += len(row.Orders)
+	}
+	j.firstCalls()
 	return j
 }
 
@@ -139,11 +106,9 @@ func (j *holdJudge) judged() HoldReport {
 // holdJudge is one judgement of reservations in progress.
 type holdJudge struct {
 	findings
-	book                      HoldBook
+	book                      *api.Reservations
 	ops                       []HoldOp
-	holds                     map[string]ledger.Hold
-	orders                    map[string][]HoldOrder // by reservation
-	events                    map[string][]ledger.HoldEvent
+	rows                      map[string]api.ReservationRow
 	held, ordered, writtenOff int64
 	leaked                    int64
 	skew                      skew
@@ -152,19 +117,9 @@ type holdJudge struct {
 	races                     int
 }
 
-func (j *holdJudge) index() {
-	j.holds, j.orders = map[string]ledger.Hold{}, map[string][]HoldOrder{}
-	j.events = map[string][]ledger.HoldEvent{}
-	for _, h := range j.book.Holds {
-		j.holds[h.ID] = h
-	}
-	for _, o := range j.book.Orders {
-		j.orders[o.HoldID] = append(j.orders[o.HoldID], o)
-	}
-	for _, e := range j.book.Events {
-		j.events[e.HoldID] = append(j.events[e.HoldID], e)
-	}
-	// Of several tries under one key nobody knows which had the effect: it was not before the first of them.
+// firstCalls moves the call of each repetition to the first: of several tries under one key nobody knows which had the
+// effect, and it was not before the first of them.
+func (j *holdJudge) firstCalls() {
 	first := map[string]int64{}
 	for _, op := range j.ops {
 		if at, seen := first[op.try()]; !seen || op.Call < at {
@@ -189,32 +144,23 @@ func (op HoldOp) try() string {
 	return ""
 }
 
-// heldUnits is what a reservation holds or held of the product.
-func heldUnits(h ledger.Hold) (n int64) {
-	for _, item := range h.Items {
-		n += item.Quantity
-	}
-	return n
-}
-
 func (j *holdJudge) conserve() {
 	b := j.book
 	overdue := int64(0)
-	for _, h := range b.Holds {
-		if h.State != ledger.Held {
-			continue
+	for _, row := range b.Rows {
+		if row.State == held {
+			j.held += row.Quantity
+			if b.AsOfMicros >= row.ExpiresMicros {
+				overdue += row.Quantity
+			}
 		}
-		j.held += heldUnits(h)
-		if b.AsOf >= h.ExpiresMicros {
-			overdue += heldUnits(h)
-		}
-	}
-	for _, o := range b.Orders {
-		switch {
-		case !o.Returned:
-			j.ordered += o.Quantity
-		case !o.Restocked:
-			j.writtenOff += o.Quantity
+		for _, o := range row.Orders {
+			switch {
+			case !o.Returned:
+				j.ordered += o.Quantity
+			case !o.Restocked:
+				j.writtenOff += o.Quantity
+			}
 		}
 	}
 	j.r.Sold = j.ordered
@@ -223,114 +169,114 @@ func (j *holdJudge) conserve() {
 	case more > 0:
 		j.find('O')
 		j.r.Oversold = more
-		j.violate("O", sayTooMuchKept, b.Stock, j.held, j.ordered, j.writtenOff, more, b.Initial)
+		j.violate("O", text.Of("stock %d, held %d, ordered %d and written off %d are %d more than the %d that there were"),
+			b.Stock, j.held, j.ordered, j.writtenOff, more, b.Initial)
 	case more < 0:
 		j.find('L')
 		j.leaked, j.r.Leaked = -more, -more
-		j.violate("L", sayTooLittleKept, b.Stock, j.held, j.ordered, j.writtenOff, -more, b.Initial)
+		j.violate("L", text.Of("stock %d, held %d, ordered %d and written off %d are %d less than the %d that there were"),
+			b.Stock, j.held, j.ordered, j.writtenOff, -more, b.Initial)
 	}
 	if overdue > 0 {
 		j.find('L')
 		j.r.Leaked += overdue
-		j.each(int(overdue), "L", sayOverdue)
+		j.each(int(overdue), "L", text.Of("%d [unit is|units are] still held past the deadline"))
 	}
 }
 
 // ways are the allowed changes.
-var ways = map[[2]ledger.HoldState]bool{
-	{"", ledger.Held}: true, {ledger.Held, ledger.Held}: true, {ledger.Held, ledger.Confirmed}: true,
-	{ledger.Held, ledger.Cancelled}: true, {ledger.Held, ledger.Expired}: true, {ledger.Held, ledger.Void}: true,
-	{ledger.Expired, ledger.Confirmed}: true,
+var ways = map[[2]string]bool{
+	{"", held}: true, {held, held}: true, {held, confirmed}: true, {held, cancelled}: true, {held, expired}: true,
+	{held, void}: true, {expired, confirmed}: true,
 }
 
 // walk follows the events of each reservation.
 func (j *holdJudge) walk() {
-	last := map[string]ledger.HoldState{}
-	extended := map[string]bool{}
 	var early, late, bad, lies []string
-	var was, now ledger.HoldState
-	for _, e := range j.book.Events {
-		h := j.holds[e.HoldID]
-		rehold := e.Was == ledger.Expired && e.Now == ledger.Confirmed
-		if !ways[[2]ledger.HoldState{e.Was, e.Now}] || e.Was != last[e.HoldID] || rehold && h.Late != ledger.LateRehold ||
-			e.Was == ledger.Held && e.Now == ledger.Held && extended[e.HoldID] {
-			if bad = append(bad, e.HoldID); len(bad) == 1 {
-				was, now = last[e.HoldID], e.Now
+	var was, now string // of the first bad change
+	for _, row := range j.book.Rows {
+		last, extended := "", false
+		for _, e := range row.Events {
+			rehold := e.Was == expired && e.Now == confirmed
+			extends := e.Was == held && e.Now == held
+			if !ways[[2]string{e.Was, e.Now}] || e.Was != last || rehold && row.Late != ledger.LateRehold ||
+				extends && extended {
+				if bad = append(bad, row.ReservationID); len(bad) == 1 {
+					was, now = last, e.Now
+				}
 			}
+			switch {
+			case e.Now == expired && e.AtMicros < e.DeadlineMicros:
+				early = append(early, row.ReservationID)
+			case e.Was == held && e.Now == confirmed && e.AtMicros >= e.DeadlineMicros:
+				late = append(late, row.ReservationID)
+			}
+			last, extended = e.Now, extended || extends
 		}
-		switch {
-		case e.Now == ledger.Expired && e.AtMicros < e.DeadlineMicros:
-			early = append(early, e.HoldID)
-		case e.Was == ledger.Held && e.Now == ledger.Confirmed && e.AtMicros >= e.DeadlineMicros:
-			late = append(late, e.HoldID)
-		case e.Was == ledger.Held && e.Now == ledger.Held:
-			extended[e.HoldID] = true
-		}
-		last[e.HoldID] = e.Now
-	}
-	for id, h := range j.holds {
-		if last[id] != h.State {
-			lies = append(lies, id)
+		if last != row.State {
+			lies = append(lies, row.ReservationID)
 		}
 	}
-	j.named(bad, "O", sayBadPath, was, now)
-	j.named(early, "", sayEarly)
-	j.named(late, "O", sayLateArrow)
-	j.named(lies, "O", sayStateLie)
+	j.named(bad, "O", text.Of("%d [change of a reservation is|changes of reservations are] not allowed, as from %s to %s"),
+		was, now)
+	j.named(early, "", text.Of("%d [reservation|reservations] expired before the deadline"))
+	j.named(late, "O", text.Of("%d [reservation was|reservations were] confirmed or extended after the deadline"))
+	j.named(lies, "O", text.Of("%d [reservation is|reservations are] in another state than the last change says"))
 }
 
 // payments checks orders against reservations, and the ends of payments.
 func (j *holdJudge) payments() {
 	var two, orderless, ended, ends []string
-	for id, h := range j.holds {
-		n := len(j.orders[id])
+	end, paid := map[string]string{}, map[string]int{}
+	for _, row := range j.book.Rows {
+		n := len(row.Orders)
 		switch {
 		case n > 1:
-			two = append(two, id)
-		case h.State == ledger.Confirmed && n == 0:
-			orderless = append(orderless, id)
-		case h.State != ledger.Confirmed && h.State != ledger.Held && n > 0:
-			ended = append(ended, id)
-		case h.State == ledger.Held && n > 0:
-			orderless = append(orderless, id)
+			two = append(two, row.ReservationID)
+		case row.State == confirmed && n == 0, row.State == held && n > 0:
+			orderless = append(orderless, row.ReservationID)
+		case row.State != confirmed && n > 0:
+			ended = append(ended, row.ReservationID)
+		}
+		for _, p := range row.Payments {
+			if _, seen := end[p.Payment]; seen {
+				ends = append(ends, p.Payment)
+			}
+			end[p.Payment] = p.OrderID
 		}
 	}
-	end := map[string]string{}
-	for _, p := range j.book.Payments {
-		id := string(p.ID)
-		if _, seen := end[id]; seen {
-			ends = append(ends, id)
-		}
-		end[id] = p.OrderID
-	}
-	paid := map[string]int{}
-	for _, o := range j.book.Orders {
-		paid[o.PaymentID]++
-		if order, known := end[o.PaymentID]; !known || order != o.ID || paid[o.PaymentID] > 1 {
-			ends = append(ends, o.PaymentID)
+	for _, row := range j.book.Rows {
+		for _, o := range row.Orders {
+			paid[o.Payment]++
+			if order, known := end[o.Payment]; !known || order != o.OrderID || paid[o.Payment] > 1 {
+				ends = append(ends, o.Payment)
+			}
 		}
 	}
 	if len(two)+len(ended) > 0 {
 		j.find('O')
 	}
-	j.named(two, "O", sayTwoOrders)
-	j.named(ended, "O", sayEndedSold)
-	j.named(orderless, "O", sayOrderless)
-	j.named(ends, "D", sayPaymentEnds)
+	j.named(two, "O", text.Of("%d [reservation has|reservations have] two orders"))
+	j.named(ended, "O", text.Of("%d cancelled or expired [reservation has|reservations have] an order"))
+	j.named(orderless, "O", text.Of("%d confirmed [reservation has|reservations have] no order, or an order that no "+
+		"confirmation explains"))
+	j.named(ends, "D", text.Of("%d [payment has|payments have] two ends, or none"))
 }
 
 // answers checks what was acknowledged.
 func (j *holdJudge) answers() {
 	byPayment := map[string]string{}
-	for _, o := range j.book.Orders {
-		byPayment[o.PaymentID] = o.ID
+	for _, row := range j.book.Rows {
+		for _, o := range row.Orders {
+			byPayment[o.Payment] = o.OrderID
+		}
 	}
 	var lost, absent, refunded, kept []string
 	purged := 0
 	for _, op := range j.ops {
 		switch {
 		case op.Kind == Reserve && op.Outcome == OK:
-			switch _, there := j.holds[op.HoldID]; {
+			switch _, there := j.rows[op.HoldID]; {
 			case there:
 			case j.purged(op):
 				purged++
@@ -355,13 +301,13 @@ func (j *holdJudge) answers() {
 		j.r.Doubles = n
 	}
 	if purged > 0 {
-		j.skip(sayPurged, purged)
+		j.skip(text.Of("%d [reservation is|reservations are] older than an hour and may have been removed"), purged)
 	}
-	j.named(lost, "A", sayAckHold)
-	j.named(absent, "A", sayLostHold)
-	j.named(refunded, "D", sayPaidTwice)
-	j.named(twice, "D", sayHeldTwice)
-	j.named(kept, "A", sayLostCancel)
+	j.named(lost, "A", text.Of("%d [confirmation|confirmations] answered with an order that is not there"))
+	j.named(absent, "A", text.Of("%d [reservation|reservations] answered that [is|are] not there"))
+	j.named(refunded, "D", text.Of("%d [payment|payments] answered with a refund [has|have] an order"))
+	j.named(twice, "D", text.Of("%d [key has|keys have] made two reservations"))
+	j.named(kept, "A", text.Of("%d [cancellation was|cancellations were] answered, but not executed"))
 }
 
 // heldTwice lists the keys that have made two reservations, by the rows or by the answers.
@@ -374,8 +320,8 @@ func (j *holdJudge) heldTwice() (keys []string) {
 			keys = append(keys, key)
 		}
 	}
-	for _, h := range j.book.Holds {
-		note(string(h.Key), h.ID)
+	for _, row := range j.book.Rows {
+		note(row.Key, row.ReservationID)
 	}
 	for _, op := range j.ops {
 		if op.Kind == Reserve && op.Outcome == OK {
@@ -388,15 +334,15 @@ func (j *holdJudge) heldTwice() (keys []string) {
 // keeps reports whether a reservation whose cancellation was answered was not cancelled. If the answer said expired, a
 // late payment may have bought it.
 func (j *holdJudge) keeps(op HoldOp) bool {
-	h := j.holds[op.HoldID]
-	return h.State == ledger.Held || h.State == ledger.Expired && !op.Expired ||
-		h.State == ledger.Confirmed && (!op.Expired || h.Late != ledger.LateRehold)
+	row := j.rows[op.HoldID]
+	return row.State == held || row.State == expired && !op.Expired ||
+		row.State == confirmed && (!op.Expired || row.Late != ledger.LateRehold)
 }
 
 // named notes a rule that the reservations, payments or orders with these ids broke, if there are any.
 func (j *holdJudge) named(ids []string, implied string, t text.Text, args ...any) {
 	if len(ids) > 0 {
-		said := j.say(t, append([]any{len(ids)}, args...)...) + j.say(sayFirstOf, slices.Min(ids))
+		said := j.say(t, append([]any{len(ids)}, args...)...) + j.say(text.Of(", the first: %s"), slices.Min(ids))
 		j.broken = append(j.broken, violation{implied, said})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"lastitem/internal/api"
-	"lastitem/internal/ledger"
 	"lastitem/internal/text"
 )
 
@@ -26,16 +25,9 @@ type HoldRun struct {
 // enoughRaces is how many confirms must meet a deadline or a sweep before a run says anything about expiry.
 const enoughRaces = 20
 
-var (
-	sayFewRaces = text.Of("a deadline that passes during the confirm: only %d [reservation|reservations] had one, want %d")
-	sayOneSided = text.Of("a deadline that passes during the confirm: of %d [reservation|reservations] that had one, " +
-		"%d [was|were] confirmed and %d expired; want some of both")
-	sayNoHold = text.Of("nothing was held%s")
-)
-
 // Judge is [JudgeHolds] of a run. It is VACUOUS if the run could not have shown a failure, and INCONCLUSIVE if somebody
 // else set the stock.
-func (run HoldRun) Judge(b HoldBook, ops []HoldOp, lang string) HoldReport {
+func (run HoldRun) Judge(b *api.Reservations, ops []HoldOp, lang string) HoldReport {
 	j := newHoldJudge(b, ops, lang)
 	j.r.Mode, j.r.Store = run.Mode, run.Store
 	if run.Stock != nil && *run.Stock != b.Initial {
@@ -50,28 +42,28 @@ func (run HoldRun) Judge(b HoldBook, ops []HoldOp, lang string) HoldReport {
 // weigh asks whether the data could have shown a failure at all.
 func (j *holdJudge) weigh(run HoldRun) {
 	j.r.Answers, j.r.Replicas = map[Outcome]int{}, map[string]int{}
-	held, refused := 0, 0
+	made, refused := 0, 0
 	var all []Op
 	for _, op := range j.ops {
 		j.r.Answers[op.Outcome]++
 		all = append(all, Op{Call: op.Call, Return: op.Return, Outcome: op.Outcome})
 		switch {
 		case op.Kind == Reserve && op.Outcome == OK:
-			held++
+			made++
 		case op.Kind == Reserve && op.Outcome == Refused && !op.Limit:
 			refused++
 		}
 	}
-	for _, h := range j.book.Holds {
-		j.r.Replicas[h.Replica]++
+	for _, row := range j.book.Rows {
+		j.r.Replicas[row.Replica]++
 	}
 	if run.Stopped {
 		j.idle(sayStopped)
 	}
 	switch {
-	case held == 0:
-		j.idle(sayNoHold, turnedAway(all, j.r.Lang))
-	case len(j.book.Orders) == 0:
+	case made == 0:
+		j.idle(text.Of("nothing was held%s"), turnedAway(all, j.r.Lang))
+	case j.r.Orders == 0:
 		j.idle(sayNothingSold, turnedAway(all, j.r.Lang))
 	case run.WantSoldOut && refused == 0:
 		j.idle(sayNobodyRefused, turnedAway(all, j.r.Lang))
@@ -89,58 +81,31 @@ func (j *holdJudge) weigh(run HoldRun) {
 
 // weighExpiry counts the confirms that were under way when the deadline or a sweep of their reservation came.
 func (j *holdJudge) weighExpiry() {
-	won := map[ledger.HoldState]int{}
+	won := map[string]int{}
 	raced := map[string]bool{}
 	for _, op := range j.ops {
-		h := j.holds[op.HoldID]
+		row := j.rows[op.HoldID]
 		if op.Kind != Confirm || op.Outcome == Unknown || raced[op.HoldID] || !j.skew.known {
 			continue
 		}
 		within := func(at int64) bool { return op.Call <= j.skew.latest(at) && j.skew.earliest(at) <= op.Return }
-		if within(h.ExpiresMicros) || slices.ContainsFunc(j.events[op.HoldID], func(e ledger.HoldEvent) bool {
+		if within(row.ExpiresMicros) || slices.ContainsFunc(row.Events, func(e api.ReservationEvent) bool {
 			return e.CommittedMicros > e.AtMicros && within(e.CommittedMicros) // else the confirm itself may have expired it
 		}) {
 			raced[op.HoldID] = true
-			if slices.ContainsFunc(j.events[op.HoldID], func(e ledger.HoldEvent) bool { return e.Now == ledger.Expired }) {
-				won[ledger.Expired]++ // though a late payment may have bought it since
+			if slices.ContainsFunc(row.Events, func(e api.ReservationEvent) bool { return e.Now == expired }) {
+				won[expired]++ // though a late payment may have bought it since
 			} else {
-				won[h.State]++
+				won[row.State]++
 			}
 		}
 	}
 	switch j.races = len(raced); {
 	case j.races < enoughRaces:
-		j.skip(sayFewRaces, j.races, enoughRaces)
-	case won[ledger.Confirmed] == 0 || won[ledger.Expired] == 0:
-		j.skip(sayOneSided, j.races, won[ledger.Confirmed], won[ledger.Expired])
+		j.skip(text.Of("a deadline that passes during the confirm: only %d [reservation|reservations] had one, want %d"),
+			j.races, enoughRaces)
+	case won[confirmed] == 0 || won[expired] == 0:
+		j.skip(text.Of("a deadline that passes during the confirm: of %d [reservation|reservations] that had one, %d "+
+			"[was|were] confirmed and %d expired; want some of both"), j.races, won[confirmed], won[expired])
 	}
-}
-
-// BookOf is the book of a product as the service tells it, all pages in one.
-func BookOf(r *api.Reservations) HoldBook {
-	b := HoldBook{Initial: r.Initial, Stock: r.Stock, PerBuyer: r.PerBuyer, Product: r.ProductID, Run: r.Run,
-		AsOf: r.AsOfMicros, BuyerUnits: r.BuyerUnits}
-	for _, row := range r.Rows {
-		id := row.ReservationID
-		b.Holds = append(b.Holds, ledger.Hold{
-			ID: id, Key: []byte(row.Key), Mode: row.Mode, Replica: row.Replica, Buyer: row.Buyer,
-			State: ledger.HoldState(row.State), Late: row.Late, ExpiresMicros: row.ExpiresMicros,
-			ExtendedMicros: row.ExtendedMicros, CreatedMicros: row.CreatedMicros, ChangedMicros: row.ChangedMicros,
-			Items: []ledger.HoldItem{{ProductID: r.ProductID, Quantity: row.Quantity, Run: r.Run}},
-		})
-		for _, o := range row.Orders {
-			b.Orders = append(b.Orders, HoldOrder{ID: o.OrderID, HoldID: id, PaymentID: o.Payment, Buyer: row.Buyer,
-				Quantity: o.Quantity, Returned: o.Returned, Restocked: o.Restocked})
-		}
-		for _, e := range row.Events {
-			b.Events = append(b.Events, ledger.HoldEvent{HoldID: id, Was: ledger.HoldState(e.Was),
-				Now: ledger.HoldState(e.Now), DeadlineMicros: e.DeadlineMicros, Replica: e.Replica, AtMicros: e.AtMicros,
-				CommittedMicros: e.CommittedMicros})
-		}
-		for _, p := range row.Payments {
-			b.Payments = append(b.Payments, ledger.Payment{ID: []byte(p.Payment), HoldID: id, OrderID: p.OrderID,
-				AtMicros: p.AtMicros})
-		}
-	}
-	return b
 }

@@ -2,11 +2,13 @@ package audit
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"lastitem/internal/api"
 	"lastitem/internal/ledger"
 )
 
@@ -14,10 +16,9 @@ import (
 // between its call and its answer.
 type holdRun struct {
 	r       *rand.Rand
-	book    HoldBook
+	book    *api.Reservations
 	ops     []HoldOp
-	holds   []*ledger.Hold
-	ends    map[string]string // payment to order
+	holds   []*api.ReservationRow
 	bought  map[string]int64
 	limited bool
 	clock   int64 // how far the store's clock is ahead of the clients', in microseconds
@@ -25,9 +26,9 @@ type holdRun struct {
 
 // aHoldRun makes so many requests.
 func aHoldRun(r *rand.Rand, n int, limited bool) *holdRun {
-	s := &holdRun{r: r, ends: map[string]string{}, bought: map[string]int64{}, limited: limited,
+	s := &holdRun{r: r, bought: map[string]int64{}, limited: limited,
 		clock: int64(r.IntN(60_000) - 30_000)}
-	s.book = HoldBook{Initial: int64(1 + r.IntN(5)), Product: 101, Run: 1, BuyerUnits: map[string]int64{}}
+	s.book = &api.Reservations{Initial: int64(1 + r.IntN(5)), ProductID: 101, Run: 1, BuyerUnits: map[string]int64{}}
 	s.book.Stock = s.book.Initial
 	if limited {
 		s.book.PerBuyer = 2
@@ -35,33 +36,32 @@ func aHoldRun(r *rand.Rand, n int, limited bool) *holdRun {
 	for i := range n {
 		s.step(i)
 	}
-	s.book.AsOf = int64(10*(n+1)*1000) + s.clock
+	s.book.AsOfMicros = int64(10*(n+1)*1000) + s.clock
 	s.sweep(int64(10 * (n + 1)))
 	for _, h := range s.holds {
-		s.book.Holds = append(s.book.Holds, *h)
+		s.book.Rows = append(s.book.Rows, *h)
 	}
 	return s
 }
 
-func (s *holdRun) note(h *ledger.Hold, to ledger.HoldState, at int64) {
-	s.book.Events = append(s.book.Events, ledger.HoldEvent{HoldID: h.ID, Was: h.State, Now: to,
-		DeadlineMicros: h.ExpiresMicros,
-		AtMicros:       at*1000 + s.clock})
+func (s *holdRun) note(h *api.ReservationRow, to string, at int64) {
+	h.Events = append(h.Events, api.ReservationEvent{Was: h.State, Now: to, DeadlineMicros: h.ExpiresMicros,
+		AtMicros: at*1000 + s.clock})
 	h.State = to
 }
 
-func (s *holdRun) give(h *ledger.Hold) {
-	s.book.Stock += heldUnits(*h)
-	s.bought[h.Buyer] -= heldUnits(*h)
+func (s *holdRun) give(h *api.ReservationRow) {
+	s.book.Stock += h.Quantity
+	s.bought[h.Buyer] -= h.Quantity
 	s.book.BuyerUnits[h.Buyer] = s.bought[h.Buyer]
 }
 
 func (s *holdRun) sweep(now int64) {
 	for _, h := range s.holds {
-		if h.State == ledger.Held && now*1000+s.clock >= h.ExpiresMicros {
-			s.note(h, ledger.Expired, now)
+		if h.State == held && now*1000+s.clock >= h.ExpiresMicros {
+			s.note(h, expired, now)
 			if s.r.IntN(2) == 0 {
-				s.book.Events[len(s.book.Events)-1].CommittedMicros = now*1000 + s.clock + int64(s.r.IntN(2000))
+				h.Events[len(h.Events)-1].CommittedMicros = now*1000 + s.clock + int64(s.r.IntN(2000))
 			}
 			s.give(h)
 		}
@@ -93,45 +93,43 @@ func (s *holdRun) reserve(op *HoldOp, i int, now int64) {
 	case s.book.Stock < op.Quantity:
 		op.Outcome = Refused
 	default:
-		h := &ledger.Hold{ID: fmt.Sprint("h", i), Buyer: op.Buyer, Late: ledger.LateRefund,
-			ExpiresMicros: (now+int64(10+s.r.IntN(80)))*1000 + s.clock,
-			Items:         []ledger.HoldItem{{ProductID: 101, Quantity: op.Quantity, Run: 1}}}
+		h := &api.ReservationRow{ReservationID: fmt.Sprint("h", i), Buyer: op.Buyer, Late: ledger.LateRefund,
+			ExpiresMicros: (now+int64(10+s.r.IntN(80)))*1000 + s.clock, Quantity: op.Quantity}
 		s.holds = append(s.holds, h)
-		s.note(h, ledger.Held, now)
+		s.note(h, held, now)
 		s.book.Stock -= op.Quantity
 		s.bought[op.Buyer] += op.Quantity
 		s.book.BuyerUnits[op.Buyer] = s.bought[op.Buyer]
-		op.HoldID = h.ID
+		op.HoldID = h.ReservationID
 	}
 }
 
 func (s *holdRun) end(op *HoldOp, i int, now int64) {
 	h := s.holds[s.r.IntN(len(s.holds))]
-	op.HoldID, op.Buyer = h.ID, h.Buyer
+	op.HoldID, op.Buyer = h.ReservationID, h.Buyer
 	if s.r.IntN(2) == 0 {
 		op.Kind = Cancel
 		switch h.State {
-		case ledger.Held:
-			s.note(h, ledger.Cancelled, now)
+		case held:
+			s.note(h, cancelled, now)
 			s.give(h)
-		case ledger.Confirmed:
+		case confirmed:
 			op.Outcome = Refused
-		case ledger.Expired:
+		case expired:
 			op.Expired = true
 		}
 		return
 	}
 	op.Kind, op.PaymentID = Confirm, fmt.Sprint("p", i)
-	if h.State != ledger.Held {
-		op.Outcome, op.Refund, op.Expired = Refused, true, h.State == ledger.Expired
-		s.book.Payments = append(s.book.Payments, ledger.Payment{ID: []byte(op.PaymentID), HoldID: h.ID})
+	if h.State != held {
+		op.Outcome, op.Refund, op.Expired = Refused, true, h.State == expired
+		h.Payments = append(h.Payments, api.ReservationPaid{Payment: op.PaymentID})
 		return
 	}
-	s.note(h, ledger.Confirmed, now)
+	s.note(h, confirmed, now)
 	op.OrderID = fmt.Sprint("o", i)
-	s.book.Payments = append(s.book.Payments, ledger.Payment{ID: []byte(op.PaymentID), HoldID: h.ID, OrderID: op.OrderID})
-	s.book.Orders = append(s.book.Orders, HoldOrder{ID: op.OrderID, HoldID: h.ID, PaymentID: op.PaymentID, Buyer: h.Buyer,
-		Quantity: heldUnits(*h)})
+	h.Payments = append(h.Payments, api.ReservationPaid{Payment: op.PaymentID, OrderID: op.OrderID})
+	h.Orders = append(h.Orders, api.ReservationOrder{OrderID: op.OrderID, Payment: op.PaymentID, Quantity: h.Quantity})
 }
 
 // A service that does everything right is never accused.
@@ -149,98 +147,82 @@ func TestHoldsNoFalseAlarm(t *testing.T) {
 // Each flaw is found wherever a run has room for it.
 func TestHoldsMutants(t *testing.T) {
 	t.Parallel()
-	in := func(s *holdRun, state ledger.HoldState) int {
-		return slices.IndexFunc(s.book.Holds, func(h ledger.Hold) bool { return h.State == state })
+	type harm = func(s *holdRun) bool // false = this run has no room for it
+	row := func(state string, do func(s *holdRun, h *api.ReservationRow)) harm {
+		return func(s *holdRun) bool {
+			i := slices.IndexFunc(s.book.Rows, func(h api.ReservationRow) bool { return h.State == state })
+			if i >= 0 {
+				do(s, &s.book.Rows[i])
+			}
+			return i >= 0
+		}
 	}
-	event := func(s *holdRun, to ledger.HoldState) int {
-		return slices.IndexFunc(s.book.Events, func(e ledger.HoldEvent) bool { return e.Now == to })
+	event := func(to string, do func(e *api.ReservationEvent)) harm {
+		return func(s *holdRun) bool {
+			for _, h := range s.book.Rows {
+				i := slices.IndexFunc(h.Events, func(e api.ReservationEvent) bool { return e.Now == to })
+				if i >= 0 {
+					do(&h.Events[i])
+					return true
+				}
+			}
+			return false
+		}
 	}
-	answer := func(s *holdRun, kind HoldKind, fits func(HoldOp) bool) int {
-		return slices.IndexFunc(s.ops, func(o HoldOp) bool { return o.Kind == kind && fits(o) })
+	acknowledged := func(kind HoldKind, do func(op *HoldOp)) harm {
+		return func(s *holdRun) bool {
+			i := slices.IndexFunc(s.ops, func(o HoldOp) bool { return o.Kind == kind && o.Outcome == OK })
+			if i >= 0 {
+				do(&s.ops[i])
+			}
+			return i >= 0
+		}
+	}
+	cancel := func(s *holdRun, h *api.ReservationRow) { // is answered
+		s.ops = append(s.ops, HoldOp{Kind: Cancel, Outcome: OK, HoldID: h.ReservationID, Call: 9e9, Return: 9e9})
 	}
 	for name, m := range map[string]struct {
 		letter, says string
-		harm         func(s *holdRun) bool // false = this run has no room for it
+		harm         harm
 	}{
 		"a unit is taken twice": {"O", "more than", func(s *holdRun) bool { s.book.Stock++; return true }},
 		"a unit is lost":        {"L", "less than", func(s *holdRun) bool { s.book.Stock--; return true }},
-		"released twice": {"O", "more than", func(s *holdRun) bool {
-			i := in(s, ledger.Cancelled)
-			if i >= 0 {
-				s.book.Stock += heldUnits(s.book.Holds[i])
-			}
-			return i >= 0
-		}},
-		"expired early": {"", "before the deadline", func(s *holdRun) bool {
-			i := event(s, ledger.Expired)
-			if i >= 0 {
-				s.book.Events[i].AtMicros = s.book.Events[i].DeadlineMicros - 1
-			}
-			return i >= 0
-		}},
-		"confirmed late": {"", "after the deadline", func(s *holdRun) bool {
-			i := event(s, ledger.Confirmed)
-			if i >= 0 {
-				s.book.Events[i].AtMicros = s.book.Events[i].DeadlineMicros
-			}
-			return i >= 0
-		}},
-		"a cancelled hold is confirmed": {"", "not allowed", func(s *holdRun) bool {
-			i := event(s, ledger.Confirmed)
-			if i >= 0 {
-				s.book.Events[i].Was = ledger.Cancelled
-			}
-			return i >= 0
-		}},
-		"held for ever": {"L", "past the deadline", func(s *holdRun) bool {
-			i := in(s, ledger.Held)
-			if i >= 0 {
-				s.book.Holds[i].ExpiresMicros = 0
-			}
-			return i >= 0
-		}},
-		"two orders of one hold": {"O", "two orders", func(s *holdRun) bool {
-			if len(s.book.Orders) == 0 {
-				return false
-			}
-			o := s.book.Orders[0]
-			o.ID = "second"
-			s.book.Orders = append(s.book.Orders, o)
-			return true
-		}},
-		"an expired hold was sold": {"O", "has an order", func(s *holdRun) bool {
-			i := in(s, ledger.Expired)
-			if i >= 0 {
-				s.book.Orders = append(s.book.Orders, HoldOrder{ID: "x", HoldID: s.book.Holds[i].ID, PaymentID: "x", Quantity: 1})
-			}
-			return i >= 0
-		}},
-		"an acknowledged order is gone": {"A", "not there", func(s *holdRun) bool {
-			i := answer(s, Confirm, func(o HoldOp) bool { return o.Outcome == OK })
-			if i >= 0 {
-				s.ops[i].OrderID = "another"
-			}
-			return i >= 0
-		}},
-		"an acknowledged hold is gone": {"A", "not there", func(s *holdRun) bool {
-			i := answer(s, Reserve, func(o HoldOp) bool { return o.Outcome == OK })
-			if i >= 0 {
-				s.ops[i].HoldID = "another"
-			}
-			return i >= 0
-		}},
-		"an acknowledged cancellation is gone": {"A", "not executed", func(s *holdRun) bool {
-			i := max(in(s, ledger.Expired), in(s, ledger.Confirmed))
-			if i >= 0 {
-				s.ops = append(s.ops, HoldOp{Kind: Cancel, Outcome: OK, HoldID: s.book.Holds[i].ID, Call: 9e9, Return: 9e9})
-			}
-			return i >= 0
-		}},
+		"released twice": {"O", "more than", row(cancelled, func(s *holdRun, h *api.ReservationRow) {
+			s.book.Stock += h.Quantity
+		})},
+		"expired early": {"", "before the deadline", event(expired, func(e *api.ReservationEvent) {
+			e.AtMicros = e.DeadlineMicros - 1
+		})},
+		"confirmed late": {"", "after the deadline", event(confirmed, func(e *api.ReservationEvent) {
+			e.AtMicros = e.DeadlineMicros
+		})},
+		"a cancelled hold is confirmed": {"", "not allowed", event(confirmed, func(e *api.ReservationEvent) {
+			e.Was = cancelled
+		})},
+		"held for ever": {"L", "past the deadline", row(held, func(_ *holdRun, h *api.ReservationRow) {
+			h.ExpiresMicros = 0
+		})},
+		"two orders of one hold": {"O", "two orders", row(confirmed, func(_ *holdRun, h *api.ReservationRow) {
+			second := h.Orders[0]
+			second.OrderID = "second"
+			h.Orders = append(h.Orders, second)
+		})},
+		"an expired hold was sold": {"O", "has an order", row(expired, func(_ *holdRun, h *api.ReservationRow) {
+			h.Orders = append(h.Orders, api.ReservationOrder{OrderID: "x", Payment: "x", Quantity: 1})
+		})},
+		"an acknowledged order is gone": {"A", "not there", acknowledged(Confirm, func(op *HoldOp) {
+			op.OrderID = "another"
+		})},
+		"an acknowledged hold is gone": {"A", "not there", acknowledged(Reserve, func(op *HoldOp) {
+			op.HoldID = "another"
+		})},
+		"an acknowledged cancellation is gone":       {"A", "not executed", row(confirmed, cancel)},
+		"an acknowledged cancellation was an expiry": {"A", "not executed", row(expired, cancel)},
 		"a key holds twice": {"D", "two reservations", func(s *holdRun) bool {
-			for i := range s.book.Holds[:min(2, len(s.book.Holds))] {
-				s.book.Holds[i].Key = []byte("k")
+			for i := range s.book.Rows[:min(2, len(s.book.Rows))] {
+				s.book.Rows[i].Key = "k"
 			}
-			return len(s.book.Holds) > 1
+			return len(s.book.Rows) > 1
 		}},
 		"a key is answered two holds": {"D", "two reservations", func(s *holdRun) bool {
 			n := 0
@@ -252,19 +234,12 @@ func TestHoldsMutants(t *testing.T) {
 			}
 			return n > 1
 		}},
-		"refunded and sold": {"D", "refund", func(s *holdRun) bool {
-			i := answer(s, Confirm, func(o HoldOp) bool { return o.Outcome == OK })
-			if i >= 0 {
-				s.ops[i].Outcome, s.ops[i].Refund = Refused, true
-			}
-			return i >= 0
-		}},
-		"a payment without an end": {"", "two ends, or none", func(s *holdRun) bool {
-			if len(s.book.Orders) > 0 {
-				s.book.Orders[0].PaymentID = "nobody's"
-			}
-			return len(s.book.Orders) > 0
-		}},
+		"refunded and sold": {"D", "refund", acknowledged(Confirm, func(op *HoldOp) {
+			op.Outcome, op.Refund = Refused, true
+		})},
+		"a payment without an end": {"", "two ends, or none", row(confirmed, func(_ *holdRun, h *api.ReservationRow) {
+			h.Orders[0].Payment = "nobody's"
+		})},
 		"refused though there was enough": {"U", "must have been enough", func(s *holdRun) bool {
 			s.ops = append(s.ops, HoldOp{Kind: Reserve, Outcome: Refused, Quantity: 1, Call: -99e6, Return: -98e6, Buyer: "b9"})
 			return true
@@ -275,26 +250,14 @@ func TestHoldsMutants(t *testing.T) {
 			return s.limited
 		}},
 		"over the limit": {"B", "more than the limit", func(s *holdRun) bool {
-			if i := in(s, ledger.Confirmed); i < 0 || !s.limited {
-				return false
-			}
-			s.book.PerBuyer = 0
 			s.book.PerBuyer = 1
-			for buyer := range s.bought {
-				if s.bought[buyer] > 1 {
-					return true
-				}
-			}
-			return false
+			return s.limited && slices.Max(append(slices.Collect(maps.Values(s.bought)), 0)) > 1
 		}},
 		"the limit counts what is gone": {"L", "the limit counts", func(s *holdRun) bool {
-			for i, h := range s.book.Holds {
-				if s.limited && h.Buyer != "" {
-					s.book.BuyerUnits[s.book.Holds[i].Buyer]++
-					return true
-				}
+			if s.limited && len(s.holds) > 0 {
+				s.book.BuyerUnits[s.holds[0].Buyer]++
 			}
-			return false
+			return s.limited && len(s.holds) > 0
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -340,17 +303,14 @@ func TestHoldsTwoClocks(t *testing.T) {
 }
 
 // expiring is a book of one unit with holds that expired, the clients' clock ten seconds behind.
-func expiring(t *testing.T, ids ...string) (book HoldBook, ops []HoldOp) {
-	t.Helper()
-	book = HoldBook{Initial: 1, Stock: 1, Product: 101, Run: 1, AsOf: 12_000_000}
+func expiring(ids ...string) (book *api.Reservations, ops []HoldOp) {
+	book = &api.Reservations{Initial: 1, Stock: 1, ProductID: 101, Run: 1, AsOfMicros: 12_000_000}
 	for i, id := range ids {
 		at := 10_000_100 + int64(i)
-		book.Holds = append(book.Holds, ledger.Hold{ID: id, State: ledger.Expired, ExpiresMicros: 10_100_000,
-			Items: []ledger.HoldItem{{ProductID: 101, Quantity: 1, Run: 1}}})
-		book.Events = append(book.Events, ledger.HoldEvent{HoldID: id, Now: ledger.Held, DeadlineMicros: 10_100_000,
-			AtMicros: at},
-			ledger.HoldEvent{HoldID: id, Was: ledger.Held, Now: ledger.Expired, DeadlineMicros: 10_100_000, AtMicros: 10_150_000,
-				CommittedMicros: 10_151_000})
+		book.Rows = append(book.Rows, api.ReservationRow{ReservationID: id, State: expired, ExpiresMicros: 10_100_000,
+			Quantity: 1, Events: []api.ReservationEvent{
+				{Now: held, DeadlineMicros: 10_100_000, AtMicros: at},
+				{Was: held, Now: expired, DeadlineMicros: 10_100_000, AtMicros: 10_150_000, CommittedMicros: 10_151_000}}})
 		ops = append(ops, HoldOp{Kind: Reserve, Outcome: OK, HoldID: id, Quantity: 1, Call: 0, Return: 200_000})
 	}
 	return book, ops
@@ -361,28 +321,25 @@ func TestHoldsExpiryInTime(t *testing.T) {
 	refused := func(call, end int64) HoldOp {
 		return HoldOp{Kind: Reserve, Outcome: Refused, Quantity: 1, Call: call, Return: end}
 	}
-	one, ops := expiring(t, "a")
-	two, twice := expiring(t, "a", "b")
+	one, ops := expiring("a")
+	two, twice := expiring("a", "b")
 	moved := slices.Clone(ops)
 	moved[0].Call, moved[0].Return = 1e9, 2e9
-	late := func(book HoldBook, ops []HoldOp) (HoldBook, []HoldOp) { // two hours later, another reservation is gone
-		book.AsOf += 2 * 3600e6
-		return book, append(slices.Clone(ops), HoldOp{Kind: Reserve, Outcome: OK, HoldID: "gone", Quantity: 1, Call: 1,
-			Return: 2})
-	}
-	old, gone := late(one, ops)
-	unstamped, _ := expiring(t, "a")
-	unstamped.Events[1].CommittedMicros = 0
-	coarse, fast := expiring(t, "a") // a clock that ticks in milliseconds, and an answer within one
-	coarse.Events[0].AtMicros, fast[0].Call, fast[0].Return = 10_000_000, 700_000, 800_000
+	old, _ := expiring("a") // two hours later, another reservation is gone
+	old.AsOfMicros += 2 * 3600e6
+	gone := append(slices.Clone(ops), HoldOp{Kind: Reserve, Outcome: OK, HoldID: "gone", Quantity: 1, Call: 1, Return: 2})
+	unstamped, _ := expiring("a")
+	unstamped.Rows[0].Events[1].CommittedMicros = 0
+	coarse, fast := expiring("a") // a clock that ticks in milliseconds, and an answer within one
+	coarse.Rows[0].Events[0].AtMicros, fast[0].Call, fast[0].Return = 10_000_000, 700_000, 800_000
 	fast = append(fast, HoldOp{Kind: Reserve, Outcome: OK, HoldID: "b", Quantity: 1, Call: 1_100_000, Return: 1_300_000},
 		HoldOp{Kind: Cancel, Outcome: OK, HoldID: "b", Call: 1_400_000, Return: 1_500_000})
-	coarse.Initial, coarse.Stock, coarse.Holds = 2, 2, append(coarse.Holds, ledger.Hold{ID: "b", State: ledger.Cancelled,
-		ExpiresMicros: 10_100_000, Items: coarse.Holds[0].Items})
-	coarse.Events = append(coarse.Events, ledger.HoldEvent{HoldID: "b", Now: ledger.Held, DeadlineMicros: 10_100_000,
-		AtMicros: 10_001_000}, ledger.HoldEvent{HoldID: "b", Was: ledger.Held, Now: ledger.Cancelled, AtMicros: 10_001_000})
+	coarse.Initial, coarse.Stock = 2, 2
+	coarse.Rows = append(coarse.Rows, api.ReservationRow{ReservationID: "b", State: cancelled, ExpiresMicros: 10_100_000,
+		Quantity: 1, Events: []api.ReservationEvent{{Now: held, DeadlineMicros: 10_100_000, AtMicros: 10_001_000},
+			{Was: held, Now: cancelled, AtMicros: 10_001_000}}})
 	for name, tt := range map[string]struct {
-		book  HoldBook
+		book  *api.Reservations
 		ops   []HoldOp
 		found string
 		skips bool
@@ -408,7 +365,7 @@ func TestHoldsExpiryInTime(t *testing.T) {
 // A run says what it could not have shown.
 func TestHoldRunWeighs(t *testing.T) {
 	t.Parallel()
-	book, ops := expiring(t, "a")
+	book, ops := expiring("a")
 	stock := int64(1)
 	run := HoldRun{Mode: "m", Replicas: 2, Stock: &stock, WantSoldOut: true, Stopped: true, Expiry: true}
 	got := run.Judge(book, ops, "en")
@@ -425,13 +382,12 @@ func TestHoldRunWeighs(t *testing.T) {
 // Two holds of the last unit, both cancelled since: the book is clean, and still more was held than there was.
 func TestHeldTooMuchAtOnce(t *testing.T) {
 	t.Parallel()
-	item := []ledger.HoldItem{{ProductID: 101, Quantity: 1, Run: 1}}
-	book := HoldBook{Initial: 1, Stock: 1, Product: 101, Run: 1}
+	book := &api.Reservations{Initial: 1, Stock: 1, ProductID: 101, Run: 1}
 	var ops []HoldOp
 	for i, id := range []string{"a", "b"} {
-		book.Holds = append(book.Holds, ledger.Hold{ID: id, State: ledger.Cancelled, ExpiresMicros: 1 << 50, Items: item})
-		book.Events = append(book.Events, ledger.HoldEvent{HoldID: id, Now: ledger.Held, DeadlineMicros: 1 << 50},
-			ledger.HoldEvent{HoldID: id, Was: ledger.Held, Now: ledger.Cancelled, DeadlineMicros: 1 << 50})
+		book.Rows = append(book.Rows, api.ReservationRow{ReservationID: id, State: cancelled, ExpiresMicros: 1 << 50,
+			Quantity: 1, Events: []api.ReservationEvent{{Now: held, DeadlineMicros: 1 << 50},
+				{Was: held, Now: cancelled, DeadlineMicros: 1 << 50}}})
 		ops = append(ops, HoldOp{Kind: Reserve, Outcome: OK, HoldID: id, Quantity: 1, Call: int64(i), Return: int64(10 + i)},
 			HoldOp{Kind: Cancel, Outcome: OK, HoldID: id, Call: int64(20 + i), Return: int64(30 + i)})
 	}

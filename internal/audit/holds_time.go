@@ -7,17 +7,12 @@ import (
 	"sort"
 	"time"
 
-	"lastitem/internal/ledger"
+	"lastitem/internal/api"
 	"lastitem/internal/text"
 )
 
 // This file has the rules of time: at no moment was more taken than there was, and no refusal came while there must
 // have been enough.
-
-var (
-	sayClockMoved = text.Of("a clock was set during the run, so no rule could use the times of the store")
-	sayPurged     = text.Of("%d [reservation is|reservations are] older than an hour and may have been removed")
-)
 
 // skew is what the answers prove about the two clocks: clients' time − store's time, in nanoseconds, is between least
 // and most. A change that was answered was stamped between the call and the answer. The store's clock ticks every tick
@@ -32,16 +27,18 @@ const micro = int64(1000) // nanoseconds
 // compareClocks finds the skew.
 func (j *holdJudge) compareClocks() {
 	j.skew = skew{least: always, most: never, tick: 1}
-	if !slices.ContainsFunc(j.book.Events, func(e ledger.HoldEvent) bool { return e.AtMicros%1000 != 0 }) {
+	if !slices.ContainsFunc(j.book.Rows, func(row api.ReservationRow) bool {
+		return slices.ContainsFunc(row.Events, func(e api.ReservationEvent) bool { return e.AtMicros%1000 != 0 })
+	}) {
 		j.skew.tick = 1000 // SQLite's
 	}
 	for _, op := range j.ops {
-		now := map[HoldKind]ledger.HoldState{Reserve: ledger.Held, Confirm: ledger.Confirmed}[op.Kind]
+		now := map[HoldKind]string{Reserve: held, Confirm: confirmed}[op.Kind]
 		if now == "" || op.Outcome != OK {
 			continue
 		}
-		for _, e := range j.events[op.HoldID] {
-			if e.Now == now && (now == ledger.Confirmed || e.Was == "") {
+		for _, e := range j.rows[op.HoldID].Events {
+			if e.Now == now && (now == confirmed || e.Was == "") {
 				j.skew.least = max(j.skew.least, op.Call-(e.AtMicros+j.skew.tick)*micro)
 				j.skew.most = min(j.skew.most, op.Return-e.AtMicros*micro)
 				j.skew.known = true
@@ -51,7 +48,7 @@ func (j *holdJudge) compareClocks() {
 	}
 	if j.skew.least > j.skew.most {
 		j.skew.known = false
-		j.skip(sayClockMoved)
+		j.skip(text.Of("a clock was set during the run, so no rule could use the times of the store"))
 	}
 }
 
@@ -86,21 +83,21 @@ const never = int64(1<<63 - 1)
 func (j *holdJudge) pairTakes() {
 	calls := map[string]int{} // to takes
 	for _, op := range j.ops {
-		h, there := j.holds[op.HoldID]
+		row, there := j.rows[op.HoldID]
 		if _, seen := calls[op.HoldID]; op.Kind != Reserve || seen || !there {
 			continue
 		}
-		t := taken{buyer: h.Buyer, units: heldUnits(h), call: op.Call, answer: never}
+		t := taken{buyer: row.Buyer, units: row.Quantity, call: op.Call, answer: never}
 		if op.Outcome == OK {
 			t.answer = op.Return
 		}
 		calls[op.HoldID] = len(j.takes)
 		j.takes = append(j.takes, t)
 	}
-	for id, h := range j.holds { // made by a request without an answer, or by somebody else
+	for id, row := range j.rows { // made by a request without an answer, or by somebody else
 		if _, seen := calls[id]; !seen {
 			calls[id] = len(j.takes)
-			j.takes = append(j.takes, taken{buyer: h.Buyer, units: heldUnits(h), call: always, answer: never})
+			j.takes = append(j.takes, taken{buyer: row.Buyer, units: row.Quantity, call: always, answer: never})
 		}
 	}
 	j.cancelled = map[string]int64{}
@@ -114,9 +111,9 @@ func (j *holdJudge) pairTakes() {
 	}
 	for _, op := range j.ops {
 		i, seen := calls[op.HoldID]
-		h := j.holds[op.HoldID]
-		if seen && op.Outcome != Unknown && len(j.orders[h.ID]) == 0 && (op.Expired && h.State == ledger.Expired ||
-			op.Kind == Cancel && op.Outcome == OK && h.State == ledger.Cancelled) {
+		row := j.rows[op.HoldID]
+		if seen && op.Outcome != Unknown && len(row.Orders) == 0 && (op.Expired && row.State == expired ||
+			op.Kind == Cancel && op.Outcome == OK && row.State == cancelled) {
 			j.takes[i].free = min(j.takes[i].free, op.Return)
 		}
 	}
@@ -125,23 +122,23 @@ func (j *holdJudge) pairTakes() {
 // released says from when on a reservation's units may have been free again, and from when on they certainly were by
 // the stamp of a sweep; never = not, or nobody knows.
 func (j *holdJudge) released(id string, call int64) (freed, free int64) {
-	h := j.holds[id]
+	row := j.rows[id]
 	freed, free = never, never
-	for _, e := range j.events[id] {
-		if e.Now != ledger.Expired {
+	for _, e := range row.Events {
+		if e.Now != expired {
 			continue
 		}
 		freed = max(call, j.skew.earliest(min(e.DeadlineMicros, e.AtMicros)))
 		// A late payment may have taken the units again.
-		if e.CommittedMicros != 0 && h.State == ledger.Expired && len(j.orders[id]) == 0 {
+		if e.CommittedMicros != 0 && row.State == expired && len(row.Orders) == 0 {
 			free = j.skew.latest(e.CommittedMicros)
 		}
 	}
 	switch {
-	case h.State == ledger.Void, h.State == ledger.Expired && freed == never,
-		slices.ContainsFunc(j.orders[id], func(o HoldOrder) bool { return o.Restocked }):
+	case row.State == void, row.State == expired && freed == never,
+		slices.ContainsFunc(row.Orders, func(o api.ReservationOrder) bool { return o.Restocked }):
 		freed = call
-	case h.State == ledger.Cancelled:
+	case row.State == cancelled:
 		var known bool
 		if freed, known = j.cancelled[id]; !known {
 			freed = call // somebody else cancelled it
@@ -156,20 +153,20 @@ func (j *holdJudge) tooMuch() {
 	if most := peak(j.takes); most > j.book.Initial {
 		j.find('O')
 		j.r.Oversold = max(j.r.Oversold, most-j.book.Initial)
-		j.violate("O", sayHeldTooMuch, most, j.book.Initial)
+		j.violate("O", text.Of("at one moment at least %d units were held or sold, of %d"), most, j.book.Initial)
 	}
 	if j.book.PerBuyer == 0 {
 		return
 	}
 	has := map[string]int64{}
-	for _, h := range j.book.Holds {
-		if h.State == ledger.Held {
-			has[h.Buyer] += heldUnits(h)
+	for _, row := range j.book.Rows {
+		if row.State == held {
+			has[row.Buyer] += row.Quantity
 		}
-	}
-	for _, o := range j.book.Orders {
-		if !o.Restocked {
-			has[o.Buyer] += o.Quantity
+		for _, o := range row.Orders {
+			if !o.Restocked {
+				has[row.Buyer] += o.Quantity
+			}
 		}
 	}
 	for buyer, takes := range j.byBuyer() {
@@ -179,11 +176,12 @@ func (j *holdJudge) tooMuch() {
 		most := max(peak(takes), has[buyer])
 		if most > j.book.PerBuyer {
 			j.find('B')
-			j.violate("B", sayOverLimit, most, most-j.book.PerBuyer, j.book.PerBuyer)
+			j.violate("B", text.Of("a buyer had at least %d units, %d more than the limit of %d"), most, most-j.book.PerBuyer,
+				j.book.PerBuyer)
 		}
 		if counted := j.book.BuyerUnits[buyer]; counted != has[buyer] {
 			j.find('L')
-			j.violate("L", sayLimitLeaked, counted, has[buyer])
+			j.violate("L", text.Of("the limit counts %d units of a buyer who has %d"), counted, has[buyer])
 		}
 	}
 }
@@ -247,15 +245,15 @@ func (j *holdJudge) refusals() {
 	if bad+limits > 0 && !j.letters['A'] {
 		j.find('U')
 	}
-	j.each(bad, "UA", sayBadHoldRefuse)
+	j.each(bad, "UA", text.Of("%d sold_out [answer|answers] for a reservation while there must have been enough"))
 	j.each(excused, "L", sayLeakRefusals)
-	j.each(limits, "UA", sayBadLimit)
+	j.each(limits, "UA", text.Of("%d limit_reached [answer|answers] while the buyer must have had room"))
 }
 
 // purged reports whether a reservation of the request may have been removed since: those that ended without a payment
 // are kept for an hour.
 func (j *holdJudge) purged(op HoldOp) bool {
-	return j.skew.known && j.skew.earliest(j.book.AsOf)-op.Call > int64(time.Hour)
+	return j.skew.known && j.skew.earliest(j.book.AsOfMicros)-op.Call > int64(time.Hour)
 }
 
 // shelf answers how few units may have been free between two times. That number falls at the call of a take and rises

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // Judge says what the history and the ledger of one run prove, whatever the mode claims.
@@ -113,26 +114,27 @@ type records struct {
 func (j *judge) open() bool {
 	l := j.in.Ledger
 	if l == nil {
-		return j.lack(sayNoLedger)
+		return j.lack(text.Of("the ledger could not be read"))
 	}
 	j.r.ProductID, j.kept = l.ProductID, retentionOf(l)
 	if j.in.Store == "" {
-		return j.lack(sayNoStore)
+		return j.lack(text.Of("no store was named, so there is no stock to judge"))
 	}
 	if why, down := l.Unavailable[j.in.Store]; down {
-		return j.lack(sayUnavailable, j.in.Store, why)
+		return j.lack(text.Of("store %s could not be read: %s"), j.in.Store, why)
 	}
 	initial, known := l.Initial[j.in.Store]
 	if !known || initial < 0 {
-		return j.lack(sayNoInitial, j.in.Store)
+		return j.lack(text.Of("the ledger does not say how much stock %s held at the start"), j.in.Store)
 	}
 	now, known := l.Stock[j.in.Store]
 	if !known {
-		return j.lack(sayNoStock, j.in.Store)
+		return j.lack(text.Of("the ledger does not say how much stock %s holds now"), j.in.Store)
 	}
 	j.r.Initial, j.r.Final = initial, now
 	if j.units.released = l.Released[j.in.Store]; j.units.released {
-		j.skip(sayReleased)
+		j.skip(text.Of("reservations ended or orders came back during the run, so what was left of the stock says nothing " +
+			"about the order of the sales, nor about refusals"))
 	}
 	if j.in.Stock != nil && *j.in.Stock != initial {
 		j.tainted = true
@@ -167,7 +169,8 @@ func (j *judge) openRows() {
 	}
 	if others > 0 {
 		j.tainted = true
-		j.lack(sayOtherMode, others, j.in.Mode)
+		j.lack(text.Of("%d order [row was|rows were] written by another mode than %s, so the run was not its own"), others,
+			j.in.Mode)
 	}
 	// The first row of an id stands for it; inspectRows reports a second one.
 	j.byID = make(map[string]int, len(j.rows))
@@ -188,15 +191,16 @@ func (j *judge) openHistory() {
 	h := j.in.History
 	if h == nil {
 		if j.in.Replicas > 0 || j.in.WantSoldOut {
-			j.lack(sayNoHistory)
+			j.lack(text.Of("a run was to be judged, but its history is not there"))
 		}
-		j.skip(sayLedgerOnly)
+		j.skip(text.Of("without a history: whether acknowledged orders are all there, refusals were justified, and orders " +
+			"were asked for"))
 		return
 	}
 	j.ops = h
 	if strange := func(op Op) bool { return !j.ours(op) }; slices.ContainsFunc(h, strange) {
 		j.ops = slices.DeleteFunc(slices.Clone(h), strange)
-		j.lack(sayForeignOps, len(h)-len(j.ops))
+		j.lack(text.Of("%d [request of the history is|requests of the history are] for another product"), len(h)-len(j.ops))
 	}
 	if len(j.ops) == 0 {
 		j.lack(sayEmptyHistory)

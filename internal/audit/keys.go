@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // use is an order's use of its idempotency key, of which K is the text or a hash.
@@ -59,7 +60,8 @@ func (f *findings) blameDoubles(twice, later int, kept retention) {
 		f.find('D')
 	}
 	if later > 0 {
-		f.skip(sayReusedKeys, later, time.Duration(kept))
+		f.skip(text.Of("%d [order uses an idempotency key again|orders use idempotency keys again] after the key's "+
+			"retention of %s, as new requests may"), later, time.Duration(kept))
 	}
 }
 
@@ -107,10 +109,14 @@ func (m keyRows) of(key, mode string) (k api.KeyRow, stored bool) {
 type keyCounts struct{ promised, unstored, denied, expired int }
 
 func (n keyCounts) blame(f *findings, kept retention) {
-	f.each(n.promised, "A", sayPromised)
-	f.each(n.unstored, "", sayUnstored)
-	f.each(n.denied, "", sayDenied)
+	f.each(n.promised, "A", text.Of("%d stored [answer of an idempotency key promises|answers of idempotency keys "+
+		"promise] an order that is not there"))
+	f.each(n.unstored, "", text.Of("%d [order with an idempotency key has|orders with an idempotency key have] no "+
+		"stored answer"))
+	f.each(n.denied, "", text.Of("%d [order exists|orders exist] although the stored answer of [its|their] key is a "+
+		"refusal"))
 	if n.expired > 0 {
-		f.skip(sayExpired, n.expired, time.Duration(kept))
+		f.skip(text.Of("%d [order is|orders are] older than the retention of idempotency keys, %s: their stored answers "+
+			"may have been removed"), n.expired, time.Duration(kept))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // count sums the order rows.
@@ -47,12 +48,12 @@ func (j *judge) conserveSegments() {
 	for i, n := range segments {
 		sum = add(sum, n)
 		if n < 0 {
-			j.violate("OL", saySegmentNegative, i, n)
+			j.violate("OL", text.Of("segment %d holds %d"), i, n)
 		}
 	}
 	// The ledger contradicts itself: it was read while somebody still bought, or reads wrongly. Either way it is no basis.
 	if sum != j.r.Final {
-		j.lack(saySegmentSum, sum, j.r.Final)
+		j.lack(text.Of("the segments add up to %d, the stock says %d"), sum, j.r.Final)
 	}
 }
 
@@ -60,9 +61,9 @@ func (j *judge) conserveSegments() {
 type idCounts struct{ repeated, unnamed, empty int }
 
 func (n idCounts) blame(f *findings) {
-	f.each(n.repeated, "", sayRepeatedID)
-	f.each(n.unnamed, "", sayUnnamed)
-	f.each(n.empty, "", sayEmptyOrder)
+	f.each(n.repeated, "", text.Of("%d order [row repeats|rows repeat] the id of another"))
+	f.each(n.unnamed, "", text.Of("%d order [row has|rows have] no id"))
+	f.each(n.empty, "", text.Of("%d order [row has a quantity|rows have quantities] of zero or less"))
 }
 
 // inspectRows checks the order rows among themselves: ids unique and present, quantities positive, one order per key
@@ -108,7 +109,8 @@ func (j *judge) inspectKeys() {
 		return
 	}
 	if j.in.Ledger.Moved && len(j.in.Ledger.Keys) > 0 {
-		j.skip(sayMoved)
+		j.skip(text.Of("the stored answers to idempotency keys were not compared with the orders: the product was sold " +
+			"while its pages were read; GET /products/{id}/audit reads one moment"))
 		return
 	}
 	if len(j.in.Ledger.Keys) == 0 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // hearLimit looks for buyers who were sold more than the limit, and for limit_reached where the buyer must have had
@@ -42,7 +43,8 @@ func (j *judge) hearLimit() {
 	}
 	if over > 0 {
 		j.find('B')
-		j.violate("B", sayOverLimits, over, most, worst, has[worst])
+		j.violate("B", text.Of("%d [buyer has|buyers have] more than the limit of %d; %s has %d units"), over, most, worst,
+			has[worst])
 	}
 	bad := 0
 	for b, ops := range refusals {
@@ -50,6 +52,6 @@ func (j *judge) hearLimit() {
 		bad += n
 	}
 	if !j.in.Partial { // else somebody else may have bought for the buyer
-		j.each(bad, "", sayBadLimit)
+		j.each(bad, "", text.Of("%d limit_reached [answer|answers] while the buyer must have had room"))
 	}
 }

@@ -3,6 +3,8 @@ package audit
 import (
 	"cmp"
 	"slices"
+
+	"lastitem/internal/text"
 )
 
 // sale is one deduction that happened, at its call or later.
@@ -29,7 +31,7 @@ func (j *judge) hearRefusals(sales []sale) {
 	}
 	bad, excused := unjustified(j.r.Initial, j.r.Leaked, sales, j.ops)
 	j.r.BadRefusals = bad + excused
-	j.each(bad, "", sayBadRefusals)
+	j.each(bad, "", text.Of("%d [request was|requests were] refused though in stock: no order of events justifies it"))
 	j.each(excused, "L", sayLeakRefusals)
 }
 
@@ -90,7 +92,7 @@ func (j *judge) hearOrder() {
 			latest = max(latest, c.call)
 		}
 	}
-	j.each(inverted, "OA", sayInverted)
+	j.each(inverted, "OA", text.Of("%d [sale|sales] left more than a sale that began after [it|they] had ended"))
 }
 
 // inOrder returns the rows by what they left, the most first: the order of the sales in time, if every row says it and

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // clockSlack is how much two clocks, of replicas or of a client, may differ, or jump, during a run.
@@ -62,7 +63,7 @@ func (j *judge) resolve() {
 	}
 	// An ok without an order id is not a lost order: its row, if there is one, was matched like that of an unknown
 	// request.
-	j.each(nameless, "", sayNamelessAck)
+	j.each(nameless, "", text.Of("%d ok [answer has|answers have] no order id"))
 	j.blameRows()
 }
 

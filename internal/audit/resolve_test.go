@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -229,9 +230,7 @@ func TestBlocked(t *testing.T) {
 		{"no answer, no end", []Op{op(OK, 0, 10, 1, "", ""), op(Unknown, 5, 0, 1, "", ""), op(OK, 80, 90, 1, "", "")}, 80},
 		{"turned away at the end", []Op{op(OK, 0, 10, 1, "", ""), op(Declined, 20, 70, 1, "", "")}, 50},
 	} {
-		if got := blocked(c.ops); got != c.want {
-			t.Errorf("blocked(%s) = %v, want %v", c.name, got, c.want)
-		}
+		testkit.Is(t, blocked(c.ops), c.want, "blocked(%s)", c.name)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // A ledger that is read while its product is sold may show units that were taken and whose order is not written yet:
@@ -53,7 +54,8 @@ func unsettled(reports []Report) []Report {
 	for i := range reports {
 		if r := &reports[i]; r.OnlyLost() {
 			r.Verdict = Inconclusive
-			r.Missing = append(r.Missing, say(r.Lang, sayNoTime))
+			r.Missing = append(r.Missing, say(r.Lang, text.Of("units are gone without an order, which may be sales whose "+
+				"order is not written yet, and there was no time to look again; audit it again")))
 		}
 	}
 	return reports
@@ -88,6 +90,8 @@ func Settle(looks []Report) Report {
 		return last
 	}
 	last.Verdict = Inconclusive
-	last.Missing = append(last.Missing, say(last.Lang, sayBeingSold, len(looks), fewest, most))
+	last.Missing = append(last.Missing, say(last.Lang, text.Of("the product was being sold: at each of %d looks units "+
+		"were gone without an order, from %d to %d of them, which may be sales whose order is not written yet; audit it "+
+		"again when no deduction is in flight"), len(looks), fewest, most))
 	return last
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // minStuck is how many consecutive requests must be refused as busy, while none finishes, to call the product stuck.
@@ -57,9 +58,11 @@ func (j *judge) hearStuck() {
 	}
 	if n, is := stuck(j.ops, j.r.Final, since); is {
 		j.find('X')
-		j.violate("X", sayStuck, n, j.r.Final)
+		j.violate("X", text.Of("the last %d [request|requests] found it busy and none finished, with %d [unit|units] left"),
+			n, j.r.Final)
 	} else if _, before := stuck(j.ops, j.r.Final, always); before && !j.in.Directed {
-		j.idle(sayStuckTooSoon, time.Duration(since).Round(time.Millisecond))
+		j.idle(text.Of("every request found the product busy until the end, but there were too few requests after %s, when "+
+			"every lock of a stopped or dead holder must have been free"), time.Duration(since).Round(time.Millisecond))
 	}
 }
 

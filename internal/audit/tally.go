@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // maxPrints is how many rows of each kind a [Tally] remembers: about a million.
@@ -225,12 +226,14 @@ func (t *Tally) Report() Report {
 	twice, later := doubles(t.keys, j.kept.held())
 	j.blameDoubles(max(0, twice-again), len(later), j.kept)
 	if j.r.Orders > t.limit {
-		j.skip(sayManyRows, j.r.Orders, t.limit)
+		j.skip(text.Of("only the first %[2]d of %[1]d orders were searched for a repeated id or idempotency key"), j.r.Orders,
+			t.limit)
 	}
 	t.holdKeys()
 	j.units.blame(&j.findings)
 	if t.carried.left > 0 {
-		j.skip(sayManyUnits, t.carried.left)
+		j.skip(text.Of("%d [order was|orders were] not checked for units that another order has too: the sold units have "+
+			"too many gaps"), t.carried.left)
 	}
 	return j.close()
 }
@@ -260,7 +263,7 @@ func (t *Tally) holdKeys() {
 	}
 	all := t.stored <= t.limit
 	if !all {
-		t.j.skip(sayManyKeys, t.stored, t.limit)
+		t.j.skip(text.Of("only the first %[2]d of %[1]d stored answers were compared with the orders"), t.stored, t.limit)
 	}
 	for _, m := range t.byMode {
 		if m.pending+m.ok+m.other == 0 {

@@ -24,25 +24,25 @@ const longBlocked = time.Second
 // Text is the evidence as a sentence in the language lang ("zh", else English).
 func (e Evidence) Text(lang string) string {
 	times := max(e.Times, len(e.Orders))
-	t, args := sayUnit, []any{e.Unit, times}
+	t, args := text.Of("unit %d was sold %d times"), []any{e.Unit, times}
 	if e.Of > 0 && e.Unit > e.Of {
-		t, args = sayUnitBeyond, []any{e.Unit, e.Of, times}
+		t, args = text.Of("unit %d of %d was sold (times: %d)"), []any{e.Unit, e.Of, times}
 	}
 	var orders []string
 	for _, o := range e.Orders[:min(len(e.Orders), shown)] {
 		orders = append(orders, orderText(o, lang))
 	}
 	if more := times - len(orders); more > 0 {
-		orders = append(orders, say(lang, sayMore, more))
+		orders = append(orders, say(lang, text.Of("and %d more"), more))
 	}
 	return say(lang, t, args...) + text.Of(": ").In(lang) + strings.Join(orders, text.Of("; ").In(lang))
 }
 
 // orderText names an order by its id, who took it, and when by that replica's clock.
 func orderText(o api.Order, lang string) string {
-	parts := []string{say(lang, sayOrder, short(o.OrderID))}
+	parts := []string{say(lang, text.Of("order %s"), short(o.OrderID))}
 	if o.Replica != "" {
-		parts = append(parts, say(lang, sayReplica, strings.TrimPrefix(o.Replica, "replica-")))
+		parts = append(parts, say(lang, text.Of("replica %s"), strings.TrimPrefix(o.Replica, "replica-")))
 	}
 	if !o.CreatedAt.IsZero() {
 		parts = append(parts, o.CreatedAt.Format("15:04:05.000"))
@@ -67,23 +67,27 @@ func (r Report) Text(lang string) string {
 	}
 	b.WriteString(r.title(lang))
 	if !r.unread() {
-		line(labelStock, "%s", say(lang, sayNumbers, r.Initial, r.Final, r.Orders, r.Sold))
-		line(labelBroken, "%s", say(lang, sayCounts, r.Oversold, r.LostUpdates, r.Leaked, r.Doubles, r.AckLost,
+		line(text.Of("stock"), "%s", say(lang, text.Of("%d before, %d after; %d [order|orders] for %d [unit|units]"),
+			r.Initial, r.Final, r.Orders, r.Sold))
+		line(text.Of("found"), "%s", say(lang, text.Of("oversold %d, lost updates %d, leaked %d, double orders %d, lost "+
+			"orders %d, unjustified refusals %d"), r.Oversold, r.LostUpdates, r.Leaked, r.Doubles, r.AckLost,
 			r.BadRefusals))
 	}
 	if len(r.Answers) > 0 {
 		a := r.Answers
-		line(labelAnswers, "%s", say(lang, sayAnswers, a[OK], a[Refused], a[Declined], a[Unknown]))
+		line(text.Of("answers"), "%s", say(lang, text.Of("%d ok, %d sold out, %d declined, %d unknown"), a[OK], a[Refused],
+			a[Declined], a[Unknown]))
 	}
 	if r.Blocked >= longBlocked || strings.Contains(r.Found, "X") {
-		line(labelBlocked, "%s", say(lang, sayBlocked, r.Blocked.Round(time.Millisecond)))
+		line(text.Of("blocked"), "%s", say(lang, text.Of("no request finished for %s while others were waiting"),
+			r.Blocked.Round(time.Millisecond)))
 	}
 	for _, part := range []struct {
 		label     text.Text
 		sentences []string
 	}{
-		{labelViolation, r.Violations}, {labelFollows, r.Consequences}, {labelMissing, r.Missing},
-		{labelUnchecked, r.Unchecked},
+		{text.Of("broken"), r.Violations}, {text.Of("follows"), r.Consequences}, {text.Of("because"), r.Missing},
+		{text.Of("unchecked"), r.Unchecked},
 	} {
 		for _, s := range part.sentences {
 			line(part.label, "%s", s)
@@ -93,7 +97,7 @@ func (r Report) Text(lang string) string {
 		line(labelEvidence, "%s", e.Text(lang))
 	}
 	if more := len(r.Evidence) - shown; more > 0 {
-		line(labelEvidence, "%s", say(lang, sayMoreUnits, more))
+		line(labelEvidence, "%s", say(lang, text.Of("and more: %d"), more))
 	}
 	return b.String()
 }
@@ -108,7 +112,7 @@ func (r Report) unread() bool {
 func (r Report) title(lang string) string {
 	var parts []string
 	if r.ProductID != 0 {
-		parts = append(parts, say(lang, sayProduct, r.ProductID))
+		parts = append(parts, say(lang, text.Of("product %d"), r.ProductID))
 	}
 	for _, p := range []string{string(r.Store), r.Mode} {
 		if p != "" {

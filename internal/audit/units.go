@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"lastitem/internal/api"
+	"lastitem/internal/text"
 )
 
 // How much evidence is kept: units, and orders of each. A shop without any lock may sell one unit thousands of times,
@@ -84,11 +85,12 @@ func (n *unitCounts) ordered() bool { return !n.released && n.chained && n.share
 func (n *unitCounts) blame(f *findings) {
 	// After a failover that rolled the stock back (A), units are sold again, so A implies all but the second.
 	if n.shared > 0 {
-		f.violate("OA", sayShared, n.shared)
+		f.violate("OA", text.Of("%d [unit is|units are] in more than one order"), n.shared)
 	}
-	f.each(n.negative, "O", sayRemainingNegative)
-	f.each(n.above, "OA", sayRemainingAbove)
-	f.each(n.below, "OA", sayRemainingBelow, f.r.Final)
+	f.each(n.negative, "O", text.Of("%d [order has|orders have] a negative remaining count"))
+	f.each(n.above, "OA", text.Of("%d [order says that it|orders say that they] left more than [it|they] can have found"))
+	f.each(n.below, "OA", text.Of("%d [order|orders] left less than the %d in stock now, and a deduction never raises "+
+		"the stock"), f.r.Final)
 }
 
 // unitsOf returns the units that an order carries out of s: r left and q taken are s-r-q+1 to s-r.

@@ -32,7 +32,7 @@ func (j *judge) weigh() {
 	case !overlapping(j.ops, false):
 		j.idle(sayNoOverlap)
 	case apart && !overlapping(j.ops, true):
-		j.idle(sayNoOverlapApart)
+		j.idle(text.Of("no two requests ran at the same time on different replicas"))
 	}
 }
 
@@ -45,7 +45,8 @@ func (j *judge) weighSales() {
 		j.idle(sayNothingSold, turnedAway(j.ops, j.in.Lang))
 	case !j.in.WantSoldOut || j.in.History != nil && r.Answers[Refused] > 0:
 	case r.Final > 0:
-		j.idle(sayStockLeft, r.Final, r.Initial, turnedAway(j.ops, j.in.Lang))
+		j.idle(text.Of("the plan asked for more than the stock, but the stock did not run out: %d of %d units left%s"),
+			r.Final, r.Initial, turnedAway(j.ops, j.in.Lang))
 	case j.in.History != nil:
 		j.idle(sayNobodyRefused, turnedAway(j.ops, j.in.Lang))
 	}
@@ -67,7 +68,7 @@ func (j *judge) weighSpread() {
 	}
 	switch n := max(len(served), len(j.r.Replicas)); {
 	case n == 0 && (len(j.rows) > 0 || len(j.ops) > 0):
-		j.lack(sayNoReplicas, j.in.Replicas)
+		j.lack(text.Of("%d replicas stood behind the address, but neither answers nor orders name theirs"), j.in.Replicas)
 	case n == 1: // where the answers name nobody, the orders do
 		for name := range j.r.Replicas {
 			served[name] = true

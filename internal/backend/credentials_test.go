@@ -193,12 +193,10 @@ func signedIn(ctx context.Context, t *testing.T, c *clientv3.Client) {
 	seen := c.Watch(ctx, "lastitem:key")
 	lease, err := c.Grant(ctx, 30)
 	testkit.Must(t, err)
-	if _, err := c.KeepAliveOnce(ctx, lease.ID); err != nil {
-		t.Error(err)
-	}
-	if _, err := c.Put(ctx, "lastitem:key", "x", clientv3.WithLease(lease.ID)); err != nil {
-		t.Error(err)
-	}
+	_, err = c.KeepAliveOnce(ctx, lease.ID)
+	testkit.Check(t, err)
+	_, err = c.Put(ctx, "lastitem:key", "x", clientv3.WithLease(lease.ID))
+	testkit.Check(t, err)
 	if r := <-seen; r.Err() != nil || len(r.Events) == 0 {
 		t.Errorf("the watch says %v, %v", r.Events, r.Err())
 	}

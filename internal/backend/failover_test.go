@@ -31,8 +31,7 @@ type address struct {
 
 func newAddress(t *testing.T) *address {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	l := testkit.Listen(t)
 	a := &address{Listener: l}
 	var open sync.WaitGroup
 	open.Go(func() {
@@ -84,9 +83,8 @@ func primaries(t *testing.T, n int) (dsns []string, admins []*gorm.DB) {
 // prepared makes the tables, the units and the account, and returns its DSN.
 func prepared(t *testing.T, admin *gorm.DB, dsn string) string {
 	t.Helper()
-	if _, err := backend.Migrate(t.Context(), admin); err != nil {
-		t.Fatal(err)
-	}
+	_, err := backend.Migrate(t.Context(), admin)
+	testkit.Must(t, err)
 	exec(t, admin, "CREATE USER 'app'@'127.0.0.1' IDENTIFIED BY 'secret'")
 	exec(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON lastitem.* TO 'app'@'127.0.0.1'")
 	exec(t, admin, "INSERT INTO product_stock (id, initial, stock) VALUES (1, 10, 10)")
@@ -186,9 +184,7 @@ func warm(t *testing.T, tx func(context.Context, func(*store.Tx) error) error, c
 				in.Wait() // all have a connection
 				return take(nil)(tx)
 			})
-			if err != nil {
-				t.Errorf("on the old primary = %v, want nil", err)
-			}
+			testkit.Is(t, err, nil, "on the old primary")
 		})
 	}
 	done.Wait()
@@ -211,9 +207,8 @@ func TestReadOnlyServers(t *testing.T) {
 		s, pool := refused(t, dsn, c.number)
 		first(t, admin, c.undo)
 		pool.SetMaxIdleConns(0) // sessions of a server that was read-only may stay so
-		if err := s.Tx(t.Context(), store.ReadCommitted, take(nil)); err != nil {
-			t.Errorf("%d: Tx() on a server that takes writes again = %v, want nil", c.number, err)
-		}
+		testkit.Is(t, s.Tx(t.Context(), store.ReadCommitted, take(nil)), nil,
+			"%d: Tx() on a server that takes writes again", c.number)
 	}
 	if stock := stockOf(t, admin); stock != 7 {
 		t.Errorf("stock = %d, want 7: three taken, nothing of what was refused", stock)
@@ -236,9 +231,7 @@ func TestServerStartedReadOnly(t *testing.T) {
 	refused(t, cfg.FormatDSN(), 1036, 1015) // MariaDB, MySQL
 	set := probing(t, backend.Config{SQL: cfg.FormatDSN()})
 	becomes(t, set, "sql", true)
-	if stock := stockOf(t, set.DB); stock != 10 {
-		t.Errorf("stock = %d, want 10", stock)
-	}
+	testkit.Is(t, stockOf(t, set.DB), 10, "stock")
 }
 
 // refused wants of a server that it refuses a write by one of the numbers, that this means "nothing happened" to the
@@ -259,12 +252,8 @@ func refused(t *testing.T, dsn string, numbers ...uint16) (*store.SQL, *sql.DB) 
 	testkit.Must(t, err)
 	pool.SetMaxOpenConns(1)
 	before := connection(t, pool)
-	if err := s.Tx(t.Context(), store.ReadCommitted, take(nil)); !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("%d: Tx() = %v, want ErrUnavailable", numbers, err)
-	}
-	if err := s.Reset(t.Context(), 1, 7, 0); !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("%d: Reset() = %v, want ErrUnavailable", numbers, err)
-	}
+	testkit.IsError(t, s.Tx(t.Context(), store.ReadCommitted, take(nil)), store.ErrUnavailable, "%d: Tx()", numbers)
+	testkit.IsError(t, s.Reset(t.Context(), 1, 7, 0), store.ErrUnavailable, "%d: Reset()", numbers)
 	if after := connection(t, pool); after == before {
 		t.Errorf("%d: connection %d is still in use, want a new one", numbers, after)
 	}

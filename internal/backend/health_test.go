@@ -23,9 +23,7 @@ import (
 // An answer that has arrived is read although its time is over, as it is after a pause of the process.
 func TestReadsWhatIsThereAfterItsTime(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	defer l.Close()
+	l := testkit.Listen(t)
 	sent := make(chan error, 1)
 	go func() {
 		server, err := l.Accept()
@@ -102,8 +100,7 @@ func TestEnsembleLikeTheClientsOwn(t *testing.T) {
 // so many attempts take half an hour.
 func TestEtcdIsDialledAgainSoon(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	l := testkit.Listen(t)
 	dialled := make(chan struct{}, 1000)
 	go func() {
 		for {
@@ -211,9 +208,7 @@ func TestHealthTakesTwoSilencesAndOneRefusal(t *testing.T) {
 					switch now := h.check(); {
 					case now != nil && down == 0:
 						down = time.Since(begin)
-						if got := errors.Is(now, store.ErrRefused); got != c.refused {
-							t.Errorf("check() = %v, ErrRefused %t, want %t", now, got, c.refused)
-						}
+						testkit.Is(t, errors.Is(now, store.ErrRefused), c.refused, "check() = %v, ErrRefused", now)
 					case now == nil && down > 0:
 						up = time.Since(begin)
 					}
@@ -266,12 +261,8 @@ func TestHealthOff(t *testing.T) {
 		Health: Health{Every: -1}})
 	testkit.Must(t, err)
 	for _, name := range []string{"redis", "sql"} {
-		if err := errors.Join(s.Check(name), s.Down(name)); err != nil {
-			t.Errorf("Check(%s), Down(%s) = %v", name, name, err)
-		}
+		testkit.Is(t, errors.Join(s.Check(name), s.Down(name)), nil, "Check(%s), Down(%s)", name, name)
 	}
 	_, err = s.Ready([]string{"redis", "sql"}, nil)
-	if err := errors.Join(err, s.Close()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, errors.Join(err, s.Close()))
 }

@@ -43,9 +43,7 @@ func onEach(t *testing.T, test func(t *testing.T, dsn string)) {
 func open(t *testing.T, dsn string) *gorm.DB {
 	t.Helper()
 	db, err := backend.OpenSQL(dsn, 4)
-	if err != nil {
-		t.Fatalf("OpenSQL: %v", err)
-	}
+	testkit.Mustf(t, err, "OpenSQL")
 	t.Cleanup(func() {
 		if pool, err := db.DB(); err == nil {
 			pool.Close()
@@ -58,17 +56,14 @@ func open(t *testing.T, dsn string) *gorm.DB {
 func migrated(t *testing.T, dsn string) *gorm.DB {
 	t.Helper()
 	db := open(t, dsn)
-	if _, err := backend.Migrate(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
+	_, err := backend.Migrate(t.Context(), db)
+	testkit.Must(t, err)
 	return db
 }
 
 func exec(t *testing.T, db *gorm.DB, statement string) {
 	t.Helper()
-	if err := db.WithContext(t.Context()).Exec(statement).Error; err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	testkit.Mustf(t, db.WithContext(t.Context()).Exec(statement).Error, "%s", statement)
 }
 
 func TestMigrateAtOnce(t *testing.T) {
@@ -81,9 +76,7 @@ func TestMigrateAtOnce(t *testing.T) {
 			db := open(t, dsn)
 			wg.Go(func() {
 				numbers, err := backend.Migrate(t.Context(), db)
-				if err != nil {
-					t.Errorf("Migrate() = %v, want nil", err)
-				}
+				testkit.Is(t, err, nil, "Migrate()")
 				mu.Lock()
 				applied = append(applied, numbers...)
 				mu.Unlock()
@@ -98,9 +91,7 @@ func TestMigrateAtOnce(t *testing.T) {
 			want = append(want, m.Number)
 		}
 		slices.Sort(applied)
-		if diff := cmp.Diff(want, applied); diff != "" {
-			t.Errorf("%d processes together applied (-want +got):\n%s", processes, diff)
-		}
+		testkit.Same(t, applied, want, "%d processes together applied", processes)
 		if again, err := backend.Migrate(t.Context(), db); err != nil || len(again) > 0 {
 			t.Errorf("Migrate() again = %v, %v, want none", again, err)
 		}
@@ -126,12 +117,9 @@ func TestMigrateRefusesForeignTables(t *testing.T) {
 			exec(t, db, "DROP TABLE "+table)
 		}
 		db := open(t, dsn)
-		if _, err := backend.Migrate(t.Context(), db); err != nil {
-			t.Errorf("Migrate() once they are gone = %v, want nil", err)
-		}
-		if err := backend.DropTables(t.Context(), db); err != nil {
-			t.Errorf("DropTables() = %v, want nil", err)
-		}
+		_, err := backend.Migrate(t.Context(), db)
+		testkit.Is(t, err, nil, "Migrate() once they are gone")
+		testkit.Is(t, backend.DropTables(t.Context(), db), nil, "DropTables()")
 		for _, table := range append([]string{"lastitem_migrations"}, backend.Tables...) {
 			if err := db.Exec("SELECT 1 FROM " + table).Error; err == nil {
 				t.Errorf("%s is still there after DropTables()", table)
@@ -167,9 +155,8 @@ func TestMigrateLongDatabaseName(t *testing.T) {
 	if end < start {
 		end = len(dsn)
 	}
-	if _, err := backend.Migrate(t.Context(), open(t, dsn[:start+1]+name+dsn[end:])); err != nil {
-		t.Errorf("Migrate() of a database with a name of %d characters = %v, want nil", len(name), err)
-	}
+	_, err := backend.Migrate(t.Context(), open(t, dsn[:start+1]+name+dsn[end:]))
+	testkit.Is(t, err, nil, "Migrate() of a database with a name of %d characters", len(name))
 }
 
 // What a database records must be the first of this program's migrations, by number and name; else nothing is changed,
@@ -280,9 +267,7 @@ func TestConcurrentWriters(t *testing.T) {
 							_, _, err := tx.Take(1, 1)
 							return err
 						})
-						if err != nil {
-							t.Errorf("Tx() = %v, want nil", err)
-						}
+						testkit.Is(t, err, nil, "Tx()")
 					}
 				})
 			}
@@ -298,10 +283,7 @@ func TestConnectionsAreUTF8(t *testing.T) {
 	t.Parallel()
 	db := open(t, testenv.MySQL(t))
 	var client, connection string
-	if err := db.Raw("SELECT @@character_set_client, @@character_set_connection").Row().Scan(&client,
-		&connection); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, db.Raw("SELECT @@character_set_client, @@character_set_connection").Row().Scan(&client, &connection))
 	if client != "utf8mb4" || connection != "utf8mb4" {
 		t.Errorf("character sets = %s, %s, want utf8mb4", client, connection)
 	}

@@ -45,9 +45,7 @@ func TestOpenWithoutServers(t *testing.T) {
 		Redlock:   "redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3",
 		ZooKeeper: "no.such.host.invalid:2181,127.0.0.1:1", Etcd: "http://127.0.0.1:1", Consul: "http://127.0.0.1:1",
 	})
-	if err != nil {
-		t.Fatalf("Open() = %v, want nil", err)
-	}
+	testkit.Mustf(t, err, "Open()")
 	for _, name := range []string{"redis", "sql", "redlock", "zookeeper", "etcd", "consul"} {
 		if set.Check(name) == nil {
 			t.Errorf("Check(%s) = nil, want an error", name)
@@ -57,9 +55,7 @@ func TestOpenWithoutServers(t *testing.T) {
 		!strings.Contains(err.Error(), "sql: ") {
 		t.Errorf("Ready() = %v, want both named", err)
 	}
-	if err := set.Close(); err != nil {
-		t.Errorf("Close() = %v, want nil", err)
-	}
+	testkit.Is(t, set.Close(), nil, "Close()")
 	for _, c := range []backend.Config{
 		{SQL: "u:p@tcp(127.0.0.1:1)/db?charset=utf8mb4&parseTime=True&loc=Asia/Shanghai&clientFoundRows=false"},
 		{SQL: "mysql://u:p@127.0.0.1:1/db?autocommit=1"}, {Etcd: "http://shop:geheim@127.0.0.1:1"},

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,11 +24,7 @@ func probing(t *testing.T, cfg backend.Config) *backend.Set {
 	cfg.Conns, cfg.Health = 2, backend.Health{Every: 100 * time.Millisecond, Within: testenv.Still / 2}
 	s, err := backend.Open(cfg)
 	testkit.Must(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testkit.Closes(t, s)
 	return s
 }
 
@@ -49,8 +44,7 @@ func client(t *testing.T, address string) *redis.Client {
 	t.Helper()
 	o, err := redis.ParseURL(address)
 	testkit.Must(t, err)
-	c := redis.NewClient(o)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClient(o))
 	return c
 }
 
@@ -81,9 +75,7 @@ func TestRedisIsProbedByAWrite(t *testing.T) {
 		}
 		change(way.bad)
 		becomes(t, s, "redis", true)
-		if err := c.Ping(t.Context()).Err(); err != nil {
-			t.Errorf("%s: PING: %v", way.setting, err)
-		}
+		testkit.Is(t, c.Ping(t.Context()).Err(), nil, "%s: PING", way.setting)
 		out, err := s.Ready(nil, nil)
 		_, without := s.Ready(nil, []string{"redis"})
 		if err == nil || !strings.HasPrefix(err.Error(), "redis: ") || len(out) != 1 || without != nil {
@@ -140,9 +132,7 @@ func TestRedlockNeedsAMajorityThatWrites(t *testing.T) {
 	testkit.Until(t, "the full node has refused three probes", func() bool {
 		return refused.MatchString(full.Info(t.Context(), "errorstats").Val())
 	})
-	if err := s.Check("redlock"); err != nil {
-		t.Errorf("Check() with one of three full = %v", err)
-	}
+	testkit.Is(t, s.Check("redlock"), nil, "Check() with one of three full")
 	set(t, client(t, addresses[1]), "maxmemory", "1")
 	testkit.Until(t, "Check() sees that two of three are full", func() bool { return s.Check("redlock") != nil })
 	set(t, client(t, addresses[0]), "maxmemory", "0")
@@ -166,9 +156,7 @@ func TestMySQLIsProbedByAWrite(t *testing.T) {
 	if err := s.Check("sql"); !strings.Contains(err.Error(), "1290") {
 		t.Errorf("Check() = %v, want error 1290", err)
 	}
-	if err := s.DB.WithContext(t.Context()).Exec("SELECT 1 FROM product_stock").Error; err != nil {
-		t.Errorf("a read: %v", err)
-	}
+	testkit.Is(t, s.DB.WithContext(t.Context()).Exec("SELECT 1 FROM product_stock").Error, nil, "a read")
 	do("SET GLOBAL read_only = 0")
 	becomes(t, s, "sql", false)
 	do("SET GLOBAL general_log = 0")
@@ -225,9 +213,7 @@ func TestServicesAreProbedByAWrite(t *testing.T) {
 // lastOfZooKeeper is the number of the last entry in the log of a ZooKeeper.
 func lastOfZooKeeper(t *testing.T, addr string) (last int64) {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	testkit.Must(t, err)
-	defer c.Close()
+	c := testkit.Dial(t, addr)
 	_, wrong := c.Write([]byte("srvr"))
 	said, err := io.ReadAll(c)
 	_, zxid, found := strings.Cut(string(said), "Zxid: ")

@@ -54,18 +54,15 @@ func TestZooKeeperWithShorterSessions(t *testing.T) {
 func TestPurges(t *testing.T) {
 	onEach(t, func(t *testing.T, dsn string) {
 		server := testenv.Redis(t)
-		if _, err := backend.Migrate(t.Context(), open(t, dsn)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := backend.Migrate(t.Context(), open(t, dsn))
+		testkit.Must(t, err)
 		s, err := backend.Open(backend.Config{
 			Redis: server.URL, SQL: dsn, Prefix: server.Prefix, Conns: 4,
 			Purge: backend.Purge{Every: 20 * time.Millisecond, Keep: time.Millisecond},
 		})
 		testkit.Must(t, err)
 		t.Cleanup(func() {
-			if err := s.Close(); err != nil {
-				t.Errorf("Close() = %v", err)
-			}
+			testkit.Is(t, s.Close(), nil, "Close()")
 		})
 		ctx := t.Context()
 		answers, older := server.Prefix+"answers:{1}", server.Prefix+"answers-old:{1}"

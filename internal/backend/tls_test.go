@@ -91,8 +91,7 @@ func tlsRedis(t *testing.T, a *authority) (password, port string) {
 	admin := redis.NewClient(o)
 	defer admin.Close()
 	for range 20 {
-		free, err := net.Listen("tcp", "127.0.0.1:0")
-		testkit.Must(t, err)
+		free := testkit.Listen(t)
 		_, port, _ = net.SplitHostPort(free.Addr().String())
 		free.Close()
 		if err = admin.ConfigSet(t.Context(), "tls-port", port).Err(); err == nil {

@@ -74,8 +74,7 @@ func serve(t *testing.T, d *fakeDriver, replicas ...Replica) (*httptest.Server, 
 		},
 	}, d)
 	t.Cleanup(c.Close)
-	s := httptest.NewServer(c)
-	t.Cleanup(s.Close)
+	s := testkit.Serve(t, c)
 	t.Cleanup(c.hub.close) // before the server, which waits for the streams
 	return s, c
 }
@@ -83,7 +82,7 @@ func serve(t *testing.T, d *fakeDriver, replicas ...Replica) (*httptest.Server, 
 // fakeReplica serves GET /events, and sends the given events as soon as the channel is closed.
 func fakeReplica(t *testing.T, name string, when <-chan struct{}, events ...api.Events) Replica {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {
 			http.Error(w, "no", http.StatusUnauthorized)
 			return
@@ -111,28 +110,14 @@ func fakeReplica(t *testing.T, name string, when <-chan struct{}, events ...api.
 		_ = rc.Flush()
 		<-r.Context().Done()
 	}))
-	t.Cleanup(s.Close)
 	return Replica{Name: name, URL: s.URL}
 }
 
 // ask sends a request; headers are name, value pairs.
 func ask(t *testing.T, s *httptest.Server, method, path, body string, headers ...string) (int, string, *http.Response) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
-	testkit.Must(t, err)
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-		if headers[i] == "Host" {
-			req.Host = headers[i+1]
-		}
-	}
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	res, err := client.Do(req)
-	testkit.Must(t, err)
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	testkit.Must(t, err)
-	return res.StatusCode, string(text), res
+	res, text := testkit.Ask(t, method, s.URL+path, strings.NewReader(body), headers...)
+	return res.StatusCode, text, res
 }
 
 var (
@@ -220,9 +205,7 @@ func TestServedHosts(t *testing.T) {
 		"a.localhost": true, "10.0.0.1:80": true, "[::1]:80": true,
 		"evil.example": false, "shop.example.evil": false, "": false,
 	} {
-		if got := named.served(host); got != want {
-			t.Errorf("served(%q) = %t, want %t", host, got, want)
-		}
+		testkit.Is(t, named.served(host), want, "served(%q)", host)
 		if !anything.served(host) {
 			t.Errorf("with *, served(%q) = false", host)
 		}
@@ -247,9 +230,7 @@ func TestOneTimeCode(t *testing.T) {
 		want       int
 	}{{"the older code", older, 401}, {"the code", code, 204}, {"the code again", code, 401}, {"no code", "", 401},
 		{"the token", token, 204}} {
-		if got := login(try.code); got != try.want {
-			t.Errorf("login with %s = %d, want %d", try.what, got, try.want)
-		}
+		testkit.Is(t, login(try.code), try.want, "login with %s", try.what)
 	}
 }
 
@@ -483,9 +464,8 @@ func TestTooManyPages(t *testing.T) {
 	t.Parallel()
 	h := newHub()
 	for range maxClients {
-		if _, _, _, _, err := h.join(0); err != nil {
-			t.Fatal(err)
-		}
+		_, _, _, _, err := h.join(0)
+		testkit.Must(t, err)
 	}
 	if _, _, _, _, err := h.join(0); !errors.Is(err, errTooMany) {
 		t.Errorf("one more page: %v, want %v", err, errTooMany)

@@ -14,6 +14,7 @@ import (
 	"testing/fstest"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit"
 )
 
 // sectionOf returns a deduction that ends with its critical section. Times are microseconds after start.
@@ -181,9 +182,7 @@ func TestPictureTakesOnlyItsRun(t *testing.T) {
 		t.Errorf("frame = %+v, want one section on the lane of replica 2, three left out, three lanes", f)
 	}
 	text, err := json.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := `{"lanes":["1","2","3"],"width":20,"from":0,"bins":[[1,0,0,null,0,0,0],[8,4,2,6,null,null,null,4,0,5]],` +
 		`"bars":[[1,"k",10000,10010,0,"2-a"]],"pairs":[],"sections":1,"overlaps":0,"left_out":3,"marks":[]}`
 	if string(text) != want {
@@ -301,8 +300,7 @@ func TestStep(t *testing.T) {
 	serve := func(s Stepper) *httptest.Server {
 		c := New(Options{Token: token, Files: fstest.MapFS{}, Stepper: s}, &fakeDriver{})
 		t.Cleanup(c.Close)
-		server := httptest.NewServer(c)
-		t.Cleanup(server.Close)
+		server := testkit.Serve(t, c)
 		return server
 	}
 	with, without := serve(fakeStepper{}), serve(nil)

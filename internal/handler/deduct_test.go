@@ -18,6 +18,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 )
 
 func TestDeductionAnswer(t *testing.T) {
@@ -32,9 +33,7 @@ func TestDeductionAnswer(t *testing.T) {
 	}}
 	a = ask(t, newHandler(t, bare), "POST", "/deduct_stock", "")
 	want = `{"mode":"lease-seq","product_id":101,"quantity":1,"order_id":"order-1"}` + "\n"
-	if a.body != want {
-		t.Errorf("answer of the default mode = %s, want %s", a.body, want)
-	}
+	testkit.Is(t, a.body, want, "answer of the default mode")
 }
 
 // The answer to a cart lists what was charged, and the client's lines where the mode has merged nothing.
@@ -53,9 +52,7 @@ func TestCartAnswer(t *testing.T) {
 		}}
 		body := `{"items":[{"product_id":9},{"product_id":7,"quantity":2},{"product_id":7}]}`
 		a := ask(t, newHandler(t, shop), "POST", "/deduct_stock/mutex", body, "Content-Type", jsonType)
-		if want := `{"mode":"mutex","items":` + c.want + `,"order_id":"order-1"}` + "\n"; a.body != want {
-			t.Errorf("answer = %s, want %s", a.body, want)
-		}
+		testkit.Is(t, a.body, `{"mode":"mutex","items":`+c.want+`,"order_id":"order-1"}`+"\n", "answer")
 	}
 }
 
@@ -155,9 +152,7 @@ func TestStoredCode(t *testing.T) {
 	for body, want := range map[string]api.Code{
 		`{"code":"sold_out"}`: api.SoldOut, `{"code":"made_up"}`: api.Internal, `{}`: api.Internal, `not json`: api.Internal,
 	} {
-		if got := storedCode([]byte(body)); got != want {
-			t.Errorf("storedCode(%s) = %s, want %s", body, got, want)
-		}
+		testkit.Is(t, storedCode([]byte(body)), want, "storedCode(%s)", body)
 	}
 }
 
@@ -196,9 +191,8 @@ func TestServerTiming(t *testing.T) {
 			"setnx":    "lock_wait;dur=1.234, lock_hold;dur=0.000",
 			"watchdog": "lock_wait;dur=1.234, lock_hold;dur=1.500",
 		} {
-			if got := ask(t, h, "POST", "/deduct_stock/"+mode, "").Header.Get("Server-Timing"); got != want {
-				t.Errorf("%s: Server-Timing = %q, want %q", mode, got, want)
-			}
+			testkit.Is(t, ask(t, h, "POST", "/deduct_stock/"+mode, "").Header.Get("Server-Timing"), want,
+				"%s: Server-Timing", mode)
 		}
 	})
 }
@@ -255,9 +249,7 @@ func BenchmarkParts(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := part(); err != nil {
-					b.Fatal(err)
-				}
+				testkit.Must(b, part())
 			}
 		})
 	}
@@ -383,7 +375,5 @@ func TestServerTimingCountsAReentryOnce(t *testing.T) {
 	other := step.Span{Key: "b", Waiting: at(20), Locked: at(25), Released: at(50)}
 	again := step.Span{Key: "a", Waiting: at(200), Locked: at(201), Released: at(203)}
 	want := "lock_wait;dur=16.000, lock_hold;dur=127.000"
-	if got := serverTiming([]step.Span{outer, inner, other, again})[0]; got != want {
-		t.Errorf("Server-Timing: %s, want %s", got, want)
-	}
+	testkit.Is(t, serverTiming([]step.Span{outer, inner, other, again})[0], want, "Server-Timing")
 }

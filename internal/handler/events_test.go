@@ -43,8 +43,7 @@ func withEvents(t *testing.T) (*Handler, *httptest.Server) {
 		return stock.Receipt{OrderID: "o", Remaining: &left}, nil
 	}}
 	h := newHandler(t, shop, func(o *Options) { o.Steps, o.Events = steps, true })
-	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
+	s := testkit.Serve(t, h)
 	t.Cleanup(h.Drain) // ends the streams, for which Close waits
 	return h, s
 }
@@ -52,8 +51,7 @@ func withEvents(t *testing.T) (*Handler, *httptest.Server) {
 // watchEvents opens GET /events, and returns a function that reads the next event.
 func watchEvents(t *testing.T, s *httptest.Server) func() api.Events {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
+	ctx := testkit.Within(t, time.Minute)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/events", nil)
 	testkit.Must(t, err)
 	req.Header.Set("Authorization", "Bearer "+adminToken)
@@ -269,9 +267,7 @@ func TestTapCounts(t *testing.T) {
 		"a  at 1000: 2, 2 locks, wait 20, longest 10", "b  at 1001: 1, 0 locks, wait 0, longest 0",
 		"a sold_out at 1002: 2, 2 locks, wait 20, longest 10", "a  at 6000: 1, 1 locks, wait 10, longest 10",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("counts %q, want %q", got, want)
-	}
+	testkit.Same(t, got, want, "counts")
 	rows := []int64{0, 0, 10, 2, 0, 10, 3, 0, 10, 4, 0, 10, 5, 0, 10}
 	if len(e.Sections) != 1 || e.Sections[0].From != 100 || e.Sections[0].Key != "k" ||
 		!slices.Equal(e.Sections[0].Rows, rows) {
@@ -293,9 +289,8 @@ func BenchmarkTap(b *testing.B) {
 	for b.Loop() {
 		if at += 200; at%100_000 == 0 {
 			e, _ := w.take()
-			if _, err := encode(e); err != nil {
-				b.Fatal(err)
-			}
+			_, err := encode(e)
+			testkit.Must(b, err)
 		}
 		tap.done(finished{trace: trace, spans: spans, number: at, at: at})
 	}

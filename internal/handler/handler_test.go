@@ -18,6 +18,7 @@ import (
 	"lastitem/internal/ledger"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 )
 
 // fakeShop has the real registry and answers as it is told; what it is not told succeeds.
@@ -132,9 +133,7 @@ func newHandler(t testing.TB, shop Shop, change ...func(*Options)) *Handler {
 		c(&o)
 	}
 	h, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return h
 }
 
@@ -162,9 +161,7 @@ func ask(t testing.TB, h http.Handler, method, target, body string, headers ...s
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, build())
 	a := answer{rec.Result(), rec.Body.String()}
-	if got := a.Header.Get(api.HeaderReplica); got != "2" {
-		t.Errorf("%s %s: X-Replica = %q, want 2", method, target, got)
-	}
+	testkit.Is(t, a.Header.Get(api.HeaderReplica), "2", "%s %s: X-Replica", method, target)
 	checkContract(t, canonical(build()), a)
 	return a
 }
@@ -197,17 +194,15 @@ func checkContract(t testing.TB, req *http.Request, a answer) {
 		},
 	}
 	if a.StatusCode == http.StatusOK {
-		if err := openapi3filter.ValidateRequest(req.Context(), in); err != nil {
-			t.Errorf("%s %s was served and is not in the document: %v", req.Method, req.URL, err)
-		}
+		testkit.Is(t, openapi3filter.ValidateRequest(req.Context(), in), nil,
+			"%s %s was served and is not in the document", req.Method, req.URL)
 	}
 	out := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: in, Status: a.StatusCode, Header: a.Header, Options: in.Options,
 		Body: io.NopCloser(strings.NewReader(a.body)),
 	}
-	if err := openapi3filter.ValidateResponse(req.Context(), out); err != nil {
-		t.Errorf("%s %s: answer %d %s is not in the document: %v", req.Method, req.URL, a.StatusCode, a.body, err)
-	}
+	testkit.Is(t, openapi3filter.ValidateResponse(req.Context(), out), nil,
+		"%s %s: answer %d %s is not in the document", req.Method, req.URL, a.StatusCode, a.body)
 	if a.StatusCode >= 400 {
 		checkProblem(t, a)
 	}
@@ -215,14 +210,11 @@ func checkContract(t testing.TB, req *http.Request, a answer) {
 
 func checkProblem(t testing.TB, a answer) {
 	t.Helper()
-	if got := a.Header.Get("Content-Type"); got != api.ProblemType {
-		t.Errorf("Content-Type = %q, want %q", got, api.ProblemType)
-	}
+	testkit.Is(t, a.Header.Get("Content-Type"), api.ProblemType, "Content-Type")
 	var v any
 	decode(t, a.body, &v)
-	if err := document.Components.Schemas["Problem"].Value.VisitJSON(v, openapi3.EnableJSONSchema2020()); err != nil {
-		t.Errorf("%s is no problem: %v", a.body, err)
-	}
+	testkit.Is(t, document.Components.Schemas["Problem"].Value.VisitJSON(v, openapi3.EnableJSONSchema2020()), nil,
+		"%s is no problem", a.body)
 	var p api.Problem
 	decode(t, a.body, &p)
 	f := api.Codes[p.Code]
@@ -254,9 +246,8 @@ func TestNewRefusesBadOptions(t *testing.T) {
 			t.Errorf("%s: New() = nil error", name)
 		}
 	}
-	if _, err := New(good); err != nil {
-		t.Errorf("New(good) = %v", err)
-	}
+	_, err := New(good)
+	testkit.Is(t, err, nil, "New(good)")
 }
 
 func TestRouting(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 )
 
 // walk lists what is in a value: names, values, and the brackets of what is nested.
@@ -96,9 +97,7 @@ func openAPIPath(path string) string {
 
 func TestOpenAPIIsValid(t *testing.T) {
 	t.Parallel()
-	if err := document.Validate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, document.Validate(t.Context()))
 	if document.OpenAPI != "3.1.0" {
 		t.Errorf("version %s", document.OpenAPI)
 	}
@@ -154,9 +153,7 @@ func TestOpenAPIHasTheFields(t *testing.T) {
 	} {
 		got := slices.Sorted(maps.Keys(document.Components.Schemas[schema].Value.Properties))
 		want := slices.Sorted(slices.Values(names))
-		if !slices.Equal(got, want) {
-			t.Errorf("%s has fields %v, want %v", schema, got, want)
-		}
+		testkit.Same(t, got, want, "%s has fields", schema)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 )
 
 func decode(t testing.TB, body string, v any) {
@@ -116,9 +117,7 @@ func TestRefusalIsExplained(t *testing.T) {
 func TestSentinelsAreAllOfThem(t *testing.T) {
 	t.Parallel()
 	file, err := parser.ParseFile(token.NewFileSet(), "../stock/errors.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var names []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		if v, ok := n.(*ast.ValueSpec); ok && ast.IsExported(v.Names[0].Name) {

@@ -18,6 +18,7 @@ import (
 	"lastitem/internal/ledger"
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 )
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -116,9 +117,7 @@ func TestProductByAMode(t *testing.T) {
 func TestProductRefusesItsQuery(t *testing.T) {
 	t.Parallel()
 	shop, err := shop.New(shop.Backends{}, shop.Options{}, stock.Modes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	h := newHandler(t, shop)
 	for query, want := range map[string]struct {
 		status int
@@ -247,9 +246,7 @@ func TestAudit(t *testing.T) {
 	if got.ProductID != 101 || len(got.Reports) != 2 || got.Reports[0].Store != "redis" || got.Reports[1].Store != "sql" {
 		t.Errorf("audit = %+v", got)
 	}
-	if want := audit.Overall(got.Reports); got.Verdict != want {
-		t.Errorf("verdict = %s, want %s", got.Verdict, want)
-	}
+	testkit.Is(t, got.Verdict, audit.Overall(got.Reports), "verdict")
 }
 
 // An order that repeats a key after the key's retention is a new request's, and one that repeats it earlier charges
@@ -270,9 +267,7 @@ func TestAuditKnowsTheRetentionOfKeys(t *testing.T) {
 		h := newHandler(t, &fakeShop{ledger: twice, keepKeys: keep})
 		var got audits
 		decode(t, ask(t, h, "GET", "/products/101/audit", "").body, &got)
-		if got.Verdict != want {
-			t.Errorf("keys kept for %s: verdict = %s, want %s", keep, got.Verdict, want)
-		}
+		testkit.Is(t, got.Verdict, want, "keys kept for %s: verdict", keep)
 		var l api.Ledger
 		decode(t, ask(t, h, "GET", "/products/101/ledger", "").body, &l)
 		if l.KeepKeysMS != keep.Milliseconds() {

@@ -21,6 +21,7 @@ import (
 	"lastitem/internal/shop"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 )
 
 func TestMetrics(t *testing.T) {
@@ -100,9 +101,7 @@ func TestResultOfEveryCode(t *testing.T) {
 		}
 	}
 	for code, w := range want {
-		if got := result(code); got != w {
-			t.Errorf("result(%q) = %s, want %s", code, got, w)
-		}
+		testkit.Is(t, result(code), w, "result(%q)", code)
 	}
 }
 
@@ -325,9 +324,7 @@ func TestReadsAreBounded(t *testing.T) {
 		"/products/101/audit": h.books.audits,
 		"/metrics":            h.scrapes,
 	} {
-		if err := g.enter(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, g.enter(t.Context()))
 		a := ask(t, h, "GET", path, "")
 		if p := problem(t, a); a.StatusCode != http.StatusTooManyRequests || p.Code != api.RateLimited ||
 			p.Happened != api.NoForNow || a.Header.Get("Retry-After") == "" {

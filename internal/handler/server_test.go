@@ -26,21 +26,17 @@ import (
 
 func serve(t *testing.T, shop Shop) *httptest.Server {
 	t.Helper()
-	s := httptest.NewServer(newHandler(t, shop))
-	t.Cleanup(s.Close)
+	s := testkit.Serve(t, newHandler(t, shop))
 	return s
 }
 
 // raw sends bytes and returns the first response.
 func raw(t *testing.T, s *httptest.Server, request string) (*http.Response, string) {
 	t.Helper()
-	c, err := net.Dial("tcp", s.Listener.Addr().String())
-	testkit.Must(t, err)
-	defer c.Close()
+	c := testkit.Dial(t, s.Listener.Addr().String())
 	testkit.Must(t, c.SetDeadline(time.Now().Add(testkit.Most)))
-	if _, err := io.WriteString(c, request); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(c, request)
+	testkit.Must(t, err)
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
 	testkit.Must(t, err)
 	body, err := io.ReadAll(res.Body)
@@ -69,9 +65,7 @@ func TestHugeBody(t *testing.T) {
 		"unknown length": io.MultiReader(strings.NewReader(huge)),
 	} {
 		res, err := s.Client().Post(s.URL+"/deduct_stock", jsonType, body)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		testkit.Mustf(t, err, "%s", name)
 		answered, _ := io.ReadAll(res.Body)
 		res.Body.Close()
 		if problem(t, answer{body: string(answered)}).Code != api.BodyTooLarge ||
@@ -138,13 +132,10 @@ func TestSlowReadersAreBounded(t *testing.T) {
 	t.Cleanup(s.Close)
 	slow := make([]net.Conn, maxLarge)
 	for i := range slow {
-		c, err := net.Dial("tcp", s.Listener.Addr().String())
-		testkit.Must(t, err)
-		t.Cleanup(func() { _ = c.Close() })
+		c := testkit.Dial(t, s.Listener.Addr().String())
 		testkit.Must(t, c.(*net.TCPConn).SetReadBuffer(4<<10))
-		if _, err := io.WriteString(c, "GET /products/101/orders HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.WriteString(c, "GET /products/101/orders HTTP/1.1\r\nHost: x\r\n\r\n")
+		testkit.Must(t, err)
 		if _, err := io.ReadFull(c, make([]byte, 1)); err != nil { // the answer has begun
 			t.Fatal(err)
 		}
@@ -255,8 +246,7 @@ func TestPanicAfterTheAnswerBeganCutsIt(t *testing.T) {
 		write(c, http.StatusOK, typeText, []byte(strings.Repeat("half ", 10_000)))
 		panic("boom")
 	}))
-	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
+	s := testkit.Serve(t, h)
 	res, err := s.Client().Get(s.URL + "/half")
 	if err == nil {
 		_, err = io.ReadAll(res.Body)

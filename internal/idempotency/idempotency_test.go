@@ -17,6 +17,7 @@ import (
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/lock"
+	"lastitem/internal/testkit"
 )
 
 func TestTemplateFillsItsGaps(t *testing.T) {
@@ -155,9 +156,7 @@ func TestOldest(t *testing.T) {
 	now := time.UnixMicro(10_000_000)
 	for keep, want := range map[time.Duration]int64{0: math.MinInt64, 4 * time.Second: 8_000_000,
 		24 * time.Hour: now.Add(-12 * time.Hour).UnixMicro()} {
-		if got := idempotency.Retention(keep).Oldest(now); got != want {
-			t.Errorf("Retention(%s).Oldest() = %d, want %d", keep, got, want)
-		}
+		testkit.Is(t, idempotency.Retention(keep).Oldest(now), want, "Retention(%s).Oldest()", keep)
 	}
 }
 
@@ -176,8 +175,7 @@ func TestLock(t *testing.T) {
 	t.Parallel()
 	const name = "p:lock:key:{8254c329a92850f6d539dd376f4816ee}" // replicas of different versions must use the same
 	server := miniredis.RunT(t)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	t.Cleanup(func() { _ = client.Close() })
+	client := testkit.Closing(t, redis.NewClient(&redis.Options{Addr: server.Addr()}))
 	h := held{}
 	l := idempotency.Lock{Locker: h, Client: client, Prefix: "p:", TTL: 10 * time.Second}
 	if _, err := l.Acquire(t.Context(), []byte("k")); err != nil || !h[name] {
@@ -186,9 +184,7 @@ func TestLock(t *testing.T) {
 	for left, want := range map[time.Duration]time.Duration{ // of the lock: when to ask again
 		9 * time.Second: time.Second, 6 * time.Second: 4 * time.Second, 2 * time.Second: 2 * time.Second,
 	} {
-		if err := server.Set(name, "owner"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, server.Set(name, "owner"))
 		server.SetTTL(name, left)
 		_, err := l.Acquire(t.Context(), []byte("k"))
 		var busy *idempotency.InFlightError

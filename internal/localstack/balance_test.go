@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,9 +20,7 @@ import (
 // client, a reused connection that has died. It counts the requests that it was sent.
 func deadOnSecond(t *testing.T) (addr string, got *atomic.Int64) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = l.Close() })
+	l := testkit.Listen(t)
 	got = new(atomic.Int64)
 	go func() {
 		for {
@@ -66,8 +63,7 @@ func keepingEdges(t *testing.T, targets ...string) map[string]string {
 
 func startEdges(t *testing.T, o Options, balancer http.Handler, targets []string) map[string]string {
 	t.Helper()
-	builtin := httptest.NewServer(balancer)
-	t.Cleanup(builtin.Close)
+	builtin := testkit.Serve(t, balancer)
 	urls := map[string]string{"built-in": builtin.URL}
 	if path := nginxPath(t); path != "" {
 		s := startStack(t, o)
@@ -108,12 +104,8 @@ func send(t *testing.T, method, url, key, body string) (*http.Response, api.Prob
 	defer func() { _ = res.Body.Close() }()
 	var p api.Problem
 	if res.StatusCode != http.StatusOK {
-		if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
-			t.Errorf("%s %s: %s: body is no problem: %v", method, url, res.Status, err)
-		}
-		if got := res.Header.Get("Content-Type"); got != api.ProblemType {
-			t.Errorf("%s %s: Content-Type %q, want %q", method, url, got, api.ProblemType)
-		}
+		testkit.Is(t, json.NewDecoder(res.Body).Decode(&p), nil, "%s %s: %s: body is no problem", method, url, res.Status)
+		testkit.Is(t, res.Header.Get("Content-Type"), api.ProblemType, "%s %s: Content-Type", method, url)
 	}
 	return res, p
 }
@@ -152,11 +144,10 @@ func TestNeverSentTwice(t *testing.T) {
 // query that lost its product from one that never named any.
 func TestRequestArrivesUnchanged(t *testing.T) {
 	t.Parallel()
-	replica := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	replica := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		_, _ = io.WriteString(w, r.Header.Get(api.HeaderKey)+"|"+string(body)+"|"+r.Host+"|"+r.URL.Path+"?"+r.URL.RawQuery)
 	}))
-	t.Cleanup(replica.Close)
 	for edge, url := range edges(t, replica.Listener.Addr().String()) {
 		for _, query := range []string{
 			"product_id=1", "product_id=102;quantity=5", "product_id=102&quantity=5%", "product_id=10%2", "%zz=1&product_id=102",
@@ -184,7 +175,7 @@ func TestRequestArrivesUnchanged(t *testing.T) {
 func counting(t *testing.T) (addr string, got *atomic.Int64) {
 	t.Helper()
 	got = new(atomic.Int64)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got.Add(1)
 		body, _ := io.ReadAll(r.Body)
 		if r.URL.Path == "/dies" {
@@ -192,7 +183,6 @@ func counting(t *testing.T) (addr string, got *atomic.Int64) {
 		}
 		_, _ = w.Write(body)
 	}))
-	t.Cleanup(s.Close)
 	return s.Listener.Addr().String(), got
 }
 
@@ -282,12 +272,11 @@ func TestEdgeErrors(t *testing.T) {
 // TestReplicasProblemsPass: what a replica answers is not replaced by what the balancer would say.
 func TestReplicasProblemsPass(t *testing.T) {
 	t.Parallel()
-	replica := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	replica := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", api.ProblemType)
 		w.WriteHeader(http.StatusGatewayTimeout)
 		_ = json.NewEncoder(w).Encode(api.NewProblem(api.OutcomeUnknown, "from the replica", r.URL.Path))
 	}))
-	t.Cleanup(replica.Close)
 	for edge, url := range edges(t, replica.Listener.Addr().String()) {
 		res, p := send(t, http.MethodPost, url+"/x", "", "")
 		if res.StatusCode != http.StatusGatewayTimeout || p.Detail != "from the replica" || p.Instance != "/x" {

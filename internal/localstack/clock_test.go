@@ -1,7 +1,6 @@
 package localstack
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"strconv"
@@ -101,17 +100,14 @@ func spawnRedis(t *testing.T, s *Stack, name string, env []string) *redis.Client
 		Name: name, Ready: sv.ready, Env: func(string) []string { return env },
 		Argv: func(addr string) []string {
 			argv, err := sv.setup(site{addr: addr, dir: s.Dir})
-			if err != nil {
-				t.Error(err)
-			}
+			testkit.Check(t, err)
 			return argv
 		},
 	})
 	testkit.Must(t, err)
 	o, err := redis.ParseURL(sv.url(run.Addr))
 	testkit.Must(t, err)
-	c := redis.NewClient(o)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClient(o))
 	return c
 }
 
@@ -122,9 +118,8 @@ func spawnSQL(t *testing.T, s *Stack, name string, env []string) *sql.DB {
 	db, err := sql.Open("mysql", run.URL)
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
-	if _, err := db.ExecContext(t.Context(), "CREATE TABLE row_lock (id INT PRIMARY KEY) SELECT 1 AS id"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = db.ExecContext(t.Context(), "CREATE TABLE row_lock (id INT PRIMARY KEY) SELECT 1 AS id")
+	testkit.Must(t, err)
 	return db
 }
 
@@ -162,15 +157,13 @@ func wantTime(t *testing.T, what string, offset time.Duration, ask func() (time.
 // wantLockWaitTimeout waits for a row lock that another transaction holds: error 1205 ends the wait.
 func wantLockWaitTimeout(t *testing.T, db *sql.DB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), readyWithin)
-	defer cancel()
+	ctx := testkit.Within(t, readyWithin)
 	holder, err := db.BeginTx(ctx, nil)
 	testkit.Must(t, err)
 	defer func() { _ = holder.Rollback() }()
 	const lock = "SELECT id FROM row_lock FOR UPDATE"
-	if _, err := holder.ExecContext(ctx, lock); err != nil {
-		t.Fatal(err)
-	}
+	_, err = holder.ExecContext(ctx, lock)
+	testkit.Must(t, err)
 	_, err = db.ExecContext(ctx, lock)
 	var refused *mysql.MySQLError
 	if !errors.As(err, &refused) || refused.Number != 1205 {

@@ -1,11 +1,9 @@
 package localstack
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,44 +19,11 @@ import (
 // asked it, and its stream sends two events and then stays open.
 func consoleBesides(t *testing.T) map[string]string {
 	t.Helper()
-	replica := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	replica := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "the list")
 	}))
-	t.Cleanup(replica.Close)
-	console := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/console/api/events" {
-			_, _ = io.WriteString(w, "console "+r.URL.RequestURI()+" of "+r.Host)
-			return
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		for _, event := range []string{"data: 1\n\n", "data: 2\n\n"} { // the first one leaves with the header in any case
-			_, _ = io.WriteString(w, event)
-			_ = http.NewResponseController(w).Flush()
-			time.Sleep(200 * time.Millisecond)
-		}
-		<-r.Context().Done()
-	}))
-	t.Cleanup(console.Close)
-	targets, addr := []string{replica.Listener.Addr().String()}, console.Listener.Addr().String()
+	targets, addr := []string{replica.Listener.Addr().String()}, testkit.Console(t)
 	return startEdges(t, Options{Only: []string{}, Console: addr}, NewBalancer(targets, WithConsole(addr)), targets)
-}
-
-// getFor is a GET that does not follow redirects.
-func getFor(t *testing.T, url, accept string) (*http.Response, string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	testkit.Must(t, err)
-	req.Header.Set("Accept", accept)
-	req.Host = "localhost:8080"
-	client := &http.Client{Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}}
-	res, err := client.Do(req)
-	testkit.Must(t, err)
-	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
-	testkit.Must(t, err)
-	return res, string(body)
 }
 
 // A browser that opens the address of the balancer is sent to the console, curl is not; what begins with /console/ goes
@@ -71,10 +36,10 @@ func TestConsoleBesideTheShop(t *testing.T) {
 			{"/", "text/html,application/xhtml+xml", "/console/", ""},
 			{"/", "application/json, Text/HTML;q=0.9", "/console/", ""},
 			{"/modes", "text/html", "", "the list"},
-			{"/console/", "text/html", "", "console /console/ of localhost:8080"},
-			{"/console/api/search?q=a%20b", "*/*", "", "console /console/api/search?q=a%20b of localhost:8080"},
+			{"/console/", "text/html", "", "GET /console/ of localhost:8080"},
+			{"/console/api/search?q=a%20b", "*/*", "", "GET /console/api/search?q=a%20b of localhost:8080"},
 		} {
-			res, body := getFor(t, url+c.path, c.accept)
+			res, body := testkit.Ask(t, "GET", url+c.path, nil, "Accept", c.accept, "Host", "localhost:8080")
 			if res.Header.Get("Location") != c.location || c.location == "" && body != c.body {
 				t.Errorf("%s: GET %s for %s = %s to %q %q, want %q %q", kind, c.path, c.accept, res.Status,
 					res.Header.Get("Location"), body, c.location, c.body)
@@ -86,34 +51,20 @@ func TestConsoleBesideTheShop(t *testing.T) {
 // The console's events pass at once, while the stream stays open.
 func TestConsoleEventsAreNotBuffered(t *testing.T) {
 	t.Parallel()
-	for kind, url := range consoleBesides(t) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/console/api/events", nil)
-		testkit.Must(t, err)
-		res, err := (&http.Client{Timeout: 20 * time.Second}).Do(req)
-		if err != nil {
-			t.Fatalf("%s: %v", kind, err)
-		}
-		in := bufio.NewReader(res.Body)
-		for _, want := range []string{"data: 1\n", "\n", "data: 2\n"} {
-			if line, err := in.ReadString('\n'); err != nil || line != want {
-				t.Errorf("%s: %q, %v; want %q while the stream is open", kind, line, err, want)
-				break
-			}
-		}
-		_ = res.Body.Close()
+	for _, url := range consoleBesides(t) {
+		testkit.ConsoleEvents(t, url)
 	}
 }
 
 // Without a console a browser gets the list too, and there is no such path.
 func TestNoConsole(t *testing.T) {
 	t.Parallel()
-	replica := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	replica := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "shop "+r.URL.Path)
 	}))
-	t.Cleanup(replica.Close)
 	for kind, url := range edges(t, replica.Listener.Addr().String()) {
 		for _, path := range []string{"/", "/console/"} {
-			if res, body := getFor(t, url+path, "text/html"); body != "shop "+path {
+			if res, body := testkit.Ask(t, "GET", url+path, nil, "Accept", "text/html", "Host", "localhost:8080"); body != "shop "+path {
 				t.Errorf("%s: GET %s = %s %q, want the shop's answer", kind, path, res.Status, body)
 			}
 		}
@@ -190,9 +141,7 @@ func TestRestartKeepsData(t *testing.T) {
 					t.Fatalf("%s does not come back: %v", c.backend, s.Err())
 				}
 			}
-			if err := c.get(t, s); err != nil {
-				t.Errorf("%s after it was started again: %v", c.backend, err)
-			}
+			testkit.Is(t, c.get(t, s), nil, "%s after it was started again", c.backend)
 		})
 	}
 }
@@ -271,8 +220,6 @@ func TestRestartSaysWhenItTriesAgain(t *testing.T) {
 		last = next
 	}
 	close(enough)
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, s.Close())
 	<-revived
 }

@@ -1,7 +1,6 @@
 package localstack
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -156,14 +154,11 @@ func TestMissingIsTold(t *testing.T) {
 		testkit.Must(t, json.Unmarshal([]byte(askEnv(t, startStack(t, o).URL)["SHOP_MISSING"]), &got))
 		return got
 	}
-	if diff := cmp.Diff(want, told(Options{})); diff != "" {
-		t.Errorf("SHOP_MISSING (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, told(Options{}), want, "SHOP_MISSING")
 	delete(want, Etcd)
 	want[MySQL] = "the database given is SQLite: bring mysql"
-	if diff := cmp.Diff(want, told(Options{Etcd: "http://e:5", SQL: "sqlite:" + t.TempDir() + "/own.db"})); diff != "" {
-		t.Errorf("SHOP_MISSING beside an etcd and an SQLite of the user's own (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, told(Options{Etcd: "http://e:5", SQL: "sqlite:" + t.TempDir() + "/own.db"}), want,
+		"SHOP_MISSING beside an etcd and an SQLite of the user's own")
 	o := Options{Replicas: 1, Backend: Embedded, Only: []string{Etcd}, Advice: advice}
 	if s, err := Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no embedded etcd: bring etcd") {
 		if err == nil {
@@ -172,10 +167,8 @@ func TestMissingIsTold(t *testing.T) {
 		t.Errorf("Start() with an extra that is missing = %v, want the advice", err)
 	}
 	notFound := fmt.Errorf("etcd %w; to install it: pray", errNotInstalled)
-	if got, want := (&Options{Advice: advice}).advised(Etcd, notFound).Error(),
-		"etcd not found; to install it: pray; or bring etcd"; got != want {
-		t.Errorf("advised() = %q, want %q", got, want)
-	}
+	testkit.Is(t, (&Options{Advice: advice}).advised(Etcd, notFound).Error(),
+		"etcd not found; to install it: pray; or bring etcd", "advised()")
 }
 
 // Extras of the user's own are passed on as they are, and neither started nor looked for.
@@ -196,9 +189,7 @@ func TestGivenExtras(t *testing.T) {
 		"SHOP_REDLOCK": o.Redlock, "SHOP_ETCD": o.Etcd, "SHOP_ZOOKEEPER": o.ZooKeeper, "SHOP_CONSUL": o.Consul,
 		"SHOP_KAFKA": o.Kafka,
 	} {
-		if env[name] != want {
-			t.Errorf("%s = %q, want %q", name, env[name], want)
-		}
+		testkit.Is(t, env[name], want, "%s", name)
 	}
 	if len(s.Redlock) != 3 || s.Redlock[1] != given("redlock 2", "redis://b:2") || s.Etcd != given(Etcd, o.Etcd) {
 		t.Errorf("services = %+v and %+v, want the given ones", s.Redlock, s.Etcd)
@@ -249,8 +240,7 @@ func wantRecords(t *testing.T, sv Service, n int) {
 	if err := client.ProduceSync(t.Context(), kgo.StringRecord("sold")).FirstErr(); err == nil {
 		t.Error("a record without a topic was taken")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), readyWithin)
-	defer cancel()
+	ctx := testkit.Within(t, readyWithin)
 	testkit.Must(t, client.ProduceSync(ctx, &kgo.Record{Topic: "t", Value: []byte("sold")}).FirstErr())
 	for got := range n {
 		fetches := client.PollRecords(ctx, 1)

@@ -83,9 +83,7 @@ func TestStartAndClose(t *testing.T) {
 			tr := partsOf(s)
 			wantCleanEnd(t, s, tr)
 			wantCleanEnd(t, s, tr)
-			if err := s.Err(); err != nil {
-				t.Errorf("Err() after Close = %v, want nil", err)
-			}
+			testkit.Is(t, s.Err(), nil, "Err() after Close")
 		})
 	}
 }
@@ -131,9 +129,7 @@ func TestParentKilled(t *testing.T) {
 			err = json.NewDecoder(out).Decode(&tr)
 			_ = parent.Process.Kill()
 			_ = parent.Wait()
-			if err != nil {
-				t.Fatalf("the parent printed no stack: %v", err)
-			}
+			testkit.Mustf(t, err, "the parent printed no stack")
 			wantNothingLeft(t, tr)
 		})
 	}
@@ -174,9 +170,7 @@ func TestKeeperKilled(t *testing.T) {
 				testkit.Must(t, keeper.Signal(sig))
 			}
 			askEnv(t, s.URL)
-			if err := s.Err(); err != nil {
-				t.Fatalf("Err() after SIGINT, SIGTERM, SIGHUP to the keeper = %v, want nil", err)
-			}
+			testkit.Mustf(t, s.Err(), "Err() after SIGINT, SIGTERM, SIGHUP to the keeper")
 			_ = keeper.Kill()
 			wantDied(t, s, "keeper")
 			wantNothingLeft(t, tr)
@@ -237,12 +231,9 @@ func TestLastCommandIsWaitedFor(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "left")
 	s := startStack(t, Options{Backend: Embedded, Only: []string{Redis}, LastCommand: []string{"leave", file}})
 	s.procs.keeper.patience -= keeperPatience
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(file); err != nil {
-		t.Errorf("the last command had not ended when Close returned: %v", err)
-	}
+	testkit.Check(t, s.Close())
+	_, err := os.Stat(file)
+	testkit.Is(t, err, nil, "the last command had not ended when Close returned")
 }
 
 // TestPortCollision takes the port between the choice and the start, once.
@@ -272,9 +263,7 @@ func TestPortCollision(t *testing.T) {
 
 func TestStartFails(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = taken.Close() }) // after the parallel subtests
+	taken := testkit.Listen(t)
 	crashing := []string{"SHOP_LISTEN=256.0.0.1:1"}
 	for _, c := range []struct {
 		name string
@@ -333,9 +322,7 @@ func TestGivenServersAreLeftAlone(t *testing.T) {
 	if s.Redis != want || s.SQL.URL != file || s.SQL.PID != 0 {
 		t.Errorf("services = %+v and %+v, want the given ones", s.Redis, s.SQL)
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, s.Close())
 	if err := answers(t.Context(), m.Addr(), command("PING"), func(line []byte) bool {
 		return line[0] == '+'
 	}); err != nil {
@@ -436,9 +423,7 @@ func TestGivenPrograms(t *testing.T) {
 			t.Errorf("Find(%s) = %q, %v, want %q", backend, got, err, program)
 		}
 	}
-	if got := redisKind(program); got != "valkey-server 9.1.2" {
-		t.Errorf("redisKind() = %q, want valkey-server 9.1.2", got)
-	}
+	testkit.Is(t, redisKind(program), "valkey-server 9.1.2", "redisKind()")
 	// A server that was asked for by name is not silently another one.
 	if got, err := Find(MySQL); err == nil || !strings.Contains(err.Error(), "SHOP_PROGRAM_MYSQL") {
 		t.Errorf("Find(mysql) = %q, %v, want an error that names the variable", got, err)
@@ -465,8 +450,7 @@ func TestRedisConf(t *testing.T) {
 	for _, name := range []string{Redis, redlockName(0), redlockName(1)} {
 		argv, err := redisServer("redis-server", name, "", &Options{RedisConf: lines[:2]}).setup(at)
 		testkit.Must(t, err)
-		conf, err := os.ReadFile(argv[1])
-		testkit.Must(t, err)
+		conf := testkit.Read(t, argv[1])
 		if name == Redis && !strings.HasSuffix(string(conf), "\nappendonly yes\nmaxmemory 1mb\n") ||
 			lines[2] != "the caller's own" {
 			t.Errorf("redis.conf ends without the lines, or what is behind their end became %q:\n%s", lines[2], conf)

@@ -167,9 +167,7 @@ func wantNothingLeft(t *testing.T, tr traces) {
 // wantCleanEnd closes a stack, and wants nothing of it left as soon as Close returns.
 func wantCleanEnd(t *testing.T, s *Stack, tr traces) {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, s.Close())
 	if left := tr.left(); left != nil {
 		t.Errorf("left behind when Close returned: %v", left)
 	}
@@ -181,10 +179,6 @@ func startStack(t *testing.T, o Options) *Stack {
 	o.Log = t.Logf
 	s, err := Start(t.Context(), o)
 	testkit.Must(t, err)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	testkit.Closes(t, s)
 	return s
 }

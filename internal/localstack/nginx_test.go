@@ -30,25 +30,21 @@ func TestNginxConfIsValid(t *testing.T) {
 func TestSpawnNginxSendsAgain(t *testing.T) {
 	t.Parallel()
 	testenv.Nginx(t)
-	first := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	first := testkit.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			panic(http.ErrAbortHandler)
 		}
 	}))
-	t.Cleanup(first.Close)
-	next := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	next := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprint(w, "next")
 	}))
-	t.Cleanup(next.Close)
 	s := testenv.OwnWith(t, localstack.Options{Only: []string{}})
 	for name, want := range map[bool]int{true: http.StatusOK, false: http.StatusBadGateway} {
 		n, err := s.SpawnNginx(t.Context(), localstack.NginxServer{
 			Name: fmt.Sprintf("nginx %t", name), First: address(first), Next: address(next), Resend: name, Read: time.Minute,
 		})
 		testkit.Must(t, err)
-		if got := post(t.Context(), t, "http://"+n.Addr+"/deduct_stock"); got != want {
-			t.Errorf("resend %t: POST answers %d, want %d", name, got, want)
-		}
+		testkit.Is(t, post(t.Context(), t, "http://"+n.Addr+"/deduct_stock"), want, "resend %t: POST answers", name)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,8 +14,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"lastitem/internal/testkit"
 )
@@ -42,9 +39,8 @@ func TestMarkLogs(t *testing.T) {
 		f, err := os.OpenFile(filepath.Join(dir, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		testkit.Must(t, err)
 		defer f.Close()
-		if _, err := f.WriteString(text); err != nil {
-			t.Fatal(err)
-		}
+		_, err = f.WriteString(text)
+		testkit.Must(t, err)
 	}
 	s := &Stack{Dir: dir, Replicas: []Service{{Name: "replica 1"}, {Name: "replica 2"}, {Name: "replica 3"}}}
 	write("replica-1.log", "before\n")
@@ -54,9 +50,7 @@ func TestMarkLogs(t *testing.T) {
 	}
 	write("replica-1.log", "one\ntwo\nthree\n")
 	write("replica-2.log", "only\n") // no log yet when it was marked
-	if diff := cmp.Diff([]string{"replica 1: two", "replica 1: three", "replica 2: only"}, since(2)); diff != "" {
-		t.Errorf("lines since the mark (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, since(2), []string{"replica 1: two", "replica 1: three", "replica 2: only"}, "lines since the mark")
 	write("replica-3.log", strings.Repeat(strings.Repeat("x", 99)+"\n", 1000)+"last\n")
 	got := since(3)
 	if want := "replica 3: " + strings.Repeat("x", 99); len(got) != 7 || got[4] != want || got[6] != "replica 3: last" {
@@ -80,9 +74,7 @@ func TestVia(t *testing.T) {
 			"SHOP_ETCD":  "",
 		}
 		for name, value := range want {
-			if env[name] != value {
-				t.Errorf("replica %d: %s = %q, want %q", i+1, name, env[name], value)
-			}
+			testkit.Is(t, env[name], value, "replica %d: %s", i+1, name)
 		}
 	}
 }
@@ -105,14 +97,13 @@ func TestViaFails(t *testing.T) {
 // A replica that is started again long after its first start is given the same time to join its group of consumers.
 func TestReplicaReadyAfterRestart(t *testing.T) {
 	var available atomic.Bool
-	replica := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	replica := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/modes/kafka" && !available.Load() {
 			_, _ = io.WriteString(w, `{"available":false,"why":"it is joining"}`)
 		} else {
 			_, _ = io.WriteString(w, `{"available":true}`)
 		}
 	}))
-	t.Cleanup(replica.Close)
 	addr := strings.TrimPrefix(replica.URL, "http://")
 	synctest.Test(t, func(t *testing.T) {
 		s := &Stack{Kafka: Service{URL: "k:1"}, opts: Options{Log: t.Logf}}
@@ -123,9 +114,7 @@ func TestReplicaReadyAfterRestart(t *testing.T) {
 				t.Errorf("%s start: ready = %v before it has joined, want why not", start, err)
 			}
 			available.Store(true)
-			if err := ready(t.Context(), addr); err != nil {
-				t.Errorf("%s start: ready = %v, want nil", start, err)
-			}
+			testkit.Is(t, ready(t.Context(), addr), nil, "%s start: ready", start)
 			time.Sleep(2 * kafkaWithin)
 		}
 		available.Store(false)
@@ -219,9 +208,7 @@ func TestCoordinationStartsAndEnds(t *testing.T) {
 		t.Logf("%s: %s", b, sv.Kind)
 	}
 	if s.ZooKeeper.Addr != "" {
-		if err := zooKeeperSession(t.Context(), s.ZooKeeper.Addr); err != nil {
-			t.Errorf("ZooKeeper gives no session: %v", err)
-		}
+		testkit.Is(t, zooKeeperSession(t.Context(), s.ZooKeeper.Addr), nil, "ZooKeeper gives no session")
 	}
 	if s.Consul.URL != "" {
 		wantSession(t, s.Consul.URL)
@@ -252,9 +239,8 @@ func TestAtLeast(t *testing.T) {
 		"1.8.7": {}, "1.13.9": {}, "1.14.0": {true, false}, "1.19.4": {true, false}, "1.19.5": {true, true},
 		"1.22": {true, true}, "2.0.0": {true, true}, "": {},
 	} {
-		if got := [2]bool{atLeast(version, 1, 14), atLeast(version, 1, 19, 5)}; got != want {
-			t.Errorf("%q is at least 1.14 and 1.19.5: %t, want %t", version, got, want)
-		}
+		testkit.Is(t, [2]bool{atLeast(version, 1, 14), atLeast(version, 1, 19, 5)}, want,
+			"%q is at least 1.14 and 1.19.5", version)
 	}
 }
 

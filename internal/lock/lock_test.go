@@ -48,9 +48,7 @@ func TestDo(t *testing.T) {
 	l, failed := lock.NewMutex(nil), errors.New("failed")
 	run := func(f func(lock.Lease) error) error { return lock.Do(lock.WithWait(t.Context(), 0), l, "k", f) }
 	err := run(func(lock.Lease) error {
-		if err := run(func(lock.Lease) error { return nil }); !errors.Is(err, lock.ErrBusy) {
-			t.Errorf("Do() of a lock that is held = %v, want ErrBusy", err)
-		}
+		testkit.IsError(t, run(func(lock.Lease) error { return nil }), lock.ErrBusy, "Do() of a lock that is held")
 		return failed
 	})
 	if !errors.Is(err, failed) {
@@ -185,9 +183,7 @@ func TestAcquireAllLooksAtItsLeases(t *testing.T) {
 	m, err := lock.AcquireAll(t.Context(), l, "a", "b")
 	testkit.Must(t, err)
 	ctx := m.Context()
-	if err := ctx.Err(); err != nil {
-		t.Fatalf("Err() = %v, want nil", err)
-	}
+	testkit.Mustf(t, ctx.Err(), "Err()")
 	ended.Store(true)
 	if err := ctx.Err(); err == nil {
 		t.Error("Err() = nil, although a lease has ended")
@@ -224,9 +220,7 @@ func TestAcquireAllOfManyKeys(t *testing.T) {
 			t.Error("the context has ended")
 		default:
 		}
-		if err := m.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, m.Release(t.Context()))
 	}()
 	select {
 	case <-ended:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lastitem/internal/step"
+	"lastitem/internal/testkit"
 )
 
 // These tests check the times of a session in a bubble; the tests of the locks check them with servers.
@@ -140,9 +141,7 @@ func TestSessionRepeatsALateRelease(t *testing.T) {
 		})
 		defer func() { _ = p.Close() }()
 		s, err := p.Get(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var healed, cleaned atomic.Bool
 		lease := &SessionLease{Session: s, Free: func(context.Context) error {
 			if !healed.Load() {
@@ -185,9 +184,7 @@ func TestSessionReleaseHeldUp(t *testing.T) {
 		defer s.Stop()
 		lease := &SessionLease{Session: s, Steps: &steps, Free: func(ctx context.Context) error { return ctx.Err() }}
 		lease.Bind(t.Context())
-		if err := lease.Release(t.Context()); err != nil {
-			t.Errorf("Release = %v, want nil", err)
-		}
+		testkit.Is(t, lease.Release(t.Context()), nil, "Release")
 	})
 }
 

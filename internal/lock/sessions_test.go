@@ -114,14 +114,12 @@ func TestSessionsBoundTheirCleanups(t *testing.T) {
 				}
 			})
 		}
-		if _, err := p.Get(t.Context()); !errors.Is(err, ErrUnavailable) {
-			t.Errorf("Get with %d pending cleanups = %v, want ErrUnavailable", mostCleanups, err)
-		}
+		_, err := p.Get(t.Context())
+		testkit.IsError(t, err, ErrUnavailable, "Get with %d pending cleanups", mostCleanups)
 		close(healed)
 		time.Sleep(time.Second)
-		if _, err := p.Get(t.Context()); err != nil {
-			t.Errorf("Get afterwards = %v", err)
-		}
+		_, err = p.Get(t.Context())
+		testkit.Is(t, err, nil, "Get afterwards")
 	})
 }
 
@@ -167,9 +165,8 @@ func TestSessionsFailTogether(t *testing.T) {
 		var all sync.WaitGroup
 		for range 10 {
 			all.Go(func() {
-				if _, err := p.Get(t.Context()); !errors.Is(err, ErrUnavailable) {
-					t.Errorf("get = %v, want ErrUnavailable", err)
-				}
+				_, err := p.Get(t.Context())
+				testkit.IsError(t, err, ErrUnavailable, "get")
 			})
 		}
 		all.Wait()
@@ -193,8 +190,7 @@ func TestSessionsOfACallerWhoLeaves(t *testing.T) {
 			}
 			return (&Session{Renew: func(context.Context) error { return nil }}).Start(time.Now(), sessionTTL), nil
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := testkit.Within(t, time.Second)
 		second := make(chan error, 1)
 		go func() {
 			time.Sleep(time.Millisecond)
@@ -204,12 +200,8 @@ func TestSessionsOfACallerWhoLeaves(t *testing.T) {
 		if _, err := p.Get(ctx); !errors.Is(err, ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("get = %v, want ErrBusy with the cause", err)
 		}
-		if err := <-second; err != nil {
-			t.Errorf("the second caller: %v", err)
-		}
-		if err := p.Close(); err != nil {
-			t.Errorf("close = %v", err)
-		}
+		testkit.Is(t, <-second, nil, "the second caller")
+		testkit.Is(t, p.Close(), nil, "close")
 		if _, err := p.Get(t.Context()); !errors.Is(err, ErrUnavailable) || !errors.Is(err, errClosed) {
 			t.Errorf("get after close = %v, want ErrUnavailable: closed", err)
 		}
@@ -255,9 +247,7 @@ func TestSessionRetires(t *testing.T) {
 			t.Errorf("ended %d times at the server, want once", n)
 		}
 		next.Leave()
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, p.Close())
 	})
 }
 
@@ -287,8 +277,7 @@ func (e early) Deadline() (time.Time, bool) { return e.until, true }
 
 func TestEndedKnowsTheDeadlineBeforeTheTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
+		ctx := testkit.Within(t, time.Millisecond)
 		if Ended(ctx) {
 			t.Error("ended before its deadline")
 		}

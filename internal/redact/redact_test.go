@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"lastitem/internal/redact"
+	"lastitem/internal/testkit"
 )
 
 func TestAddress(t *testing.T) {
@@ -40,9 +41,7 @@ func TestAddress(t *testing.T) {
 		"redis+sentinel://u:geheim@a:1,b:2/m/0":                                      "redis+sentinel://u:***@a:1,b:2/m/0",
 		"u:geheim@h:2181,h:2182":                                                     "u:***@h:2181,h:2182",
 	} {
-		if got := redact.Address(address); got != want {
-			t.Errorf("Address(%q) = %q, want %q", address, got, want)
-		}
+		testkit.Is(t, redact.Address(address), want, "Address(%q)", address)
 	}
 	given := "redis://u:p%40ss@h:1,redis://:second@h:2/0?password=third"
 	if got := fmt.Sprint(redact.Secrets(given, redact.Address(given))); got != "[p%40ss p@ss second third]" {

@@ -65,8 +65,7 @@ func client(t *testing.T, change func(*redis.Options)) (*redis.Client, *trips) {
 	if change != nil {
 		change(&o)
 	}
-	c := redis.NewClient(&o)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClient(&o))
 	h := &trips{}
 	c.AddHook(h)
 	return c, h
@@ -314,8 +313,7 @@ func TestRoom(t *testing.T) {
 		{0, 0, true}, {0, 5, true}, {0, 6, false}, {1, 6, true}, {1, 7, false}, {2, 7, true}, {10, 15, true}, {9, 15, false},
 		{redisbatch.Slots, redisbatch.Slots, false},
 	} {
-		if got := redisbatch.Room(batches(test.late, test.all)...); got != test.want {
-			t.Errorf("%d batches in flight, %d of them late: room %t, want %t", test.all, test.late, got, test.want)
-		}
+		testkit.Is(t, redisbatch.Room(batches(test.late, test.all)...), test.want,
+			"%d batches in flight, %d of them late: room", test.all, test.late)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/redisbatch"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
@@ -35,9 +36,7 @@ var contenders = []struct {
 	}},
 	{"auto", func(b *testing.B, c *redis.Client) func(string) error {
 		a, err := c.AutoPipeline()
-		if err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, err)
 		return func(key string) error { return add.EvalSha(b.Context(), a, []string{key}, 1).Err() }
 	}},
 	{"kept", func(_ *testing.B, c *redis.Client) func(string) error { return through(redisbatch.New(c, 0)) }},
@@ -61,9 +60,7 @@ func through(b *redisbatch.Batcher) func(string) error {
 func BenchmarkEvalSHA(b *testing.B) {
 	s := testenv.Redis(b)
 	relay, err := wire.NewDelayed("redis", s.Client.Options().Addr, wire.Raw, 2500*time.Microsecond)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	b.Cleanup(relay.Close)
 	add.Load(b.Context(), s.Client)
 	for _, to := range []struct{ name, addr string }{{"near", s.Client.Options().Addr}, {"far", relay.Addr}} {
@@ -105,9 +102,7 @@ func BenchmarkBusy(b *testing.B) {
 				send, took := with.make(b, s.Client), []time.Duration(nil)
 				for b.Loop() {
 					began := time.Now()
-					if err := send(s.Prefix + "busy"); err != nil {
-						b.Error(err)
-					}
+					testkit.Check(b, send(s.Prefix+"busy"))
 					took = append(took, time.Since(began))
 				}
 				done.Store(true)

@@ -17,8 +17,7 @@ import (
 // clusterClient returns a client on a cluster of two masters, and the round trips of its nodes.
 func clusterClient(t *testing.T) (*redis.ClusterClient, *trips) {
 	t.Helper()
-	c := redis.NewClusterClient(testenv.RedisCluster(t, 2))
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClusterClient(testenv.RedisCluster(t, 2)))
 	h := &trips{}
 	c.OnNewNode(func(node *redis.Client) { node.AddHook(h) })
 	return c, h

@@ -92,9 +92,7 @@ func TestConfigValidate(t *testing.T) {
 	testkit.Must(t, err)
 	good.Redis, good.LockTTL = "redis://localhost:6379/0", 50*time.Millisecond
 	good.Replica = strings.Repeat("r", 64)
-	if err := good.Validate(); err != nil {
-		t.Errorf("Validate(%+v) = %v, want nil", good, err)
-	}
+	testkit.Is(t, good.Validate(), nil, "Validate(%+v)", good)
 	for want, change := range map[string]func(*Config){
 		"no backend":                                     func(c *Config) { c.Redis = "" },
 		`SHOP_LISTEN is "8080", want host:port`:          func(c *Config) { c.Listen = "8080" },
@@ -146,9 +144,7 @@ func TestConfigValidate(t *testing.T) {
 	redis := testenv.Miniredis(t)
 	c := Config{Replica: "1", Redis: redis.URL, DefaultMode: "noop", LockTTL: 50 * time.Millisecond, Conns: 1}
 	r, err := New(c, quiet)
-	if err != nil {
-		t.Fatalf("New() with the least TTL = %v", err)
-	}
+	testkit.Mustf(t, err, "New() with the least TTL")
 	r.Close()
 }
 

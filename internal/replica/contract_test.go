@@ -17,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 
 	"lastitem/internal/api"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -145,9 +146,7 @@ func TestGeneratedRequestsFindMutants(t *testing.T) {
 			doc := documentOf(t, r)
 			if m.document != nil {
 				d := node{}
-				if err := json.Unmarshal(doc, &d); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, json.Unmarshal(doc, &d))
 				m.document(d)
 				doc, _ = json.Marshal(d)
 			}

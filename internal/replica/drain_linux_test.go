@@ -29,9 +29,8 @@ func TestTurnAway(t *testing.T) {
 			t.Errorf("dial after turnAway: %v, want a time-out", err)
 		}
 	}
-	if _, err := before.Write([]byte("x")); err != nil {
-		t.Error(err)
-	}
+	_, err = before.Write([]byte("x"))
+	testkit.Check(t, err)
 	accepted, err := l.Accept()
 	testkit.Must(t, err)
 	defer func() { _ = accepted.Close() }()

@@ -38,9 +38,7 @@ func TestMigrationsAreLogged(t *testing.T) {
 		t.Errorf("%s, want the numbers of the migrations", &log)
 	}
 	stop()
-	if err := <-ended; err != nil {
-		t.Errorf("listenAndServe() = %v", err)
-	}
+	testkit.Is(t, <-ended, nil, "listenAndServe()")
 }
 
 // A replica whose database is of another version ends, before it listens and afterwards.
@@ -48,13 +46,10 @@ func TestReplicaOfAnotherVersionEnds(t *testing.T) {
 	t.Parallel()
 	r := openReplica(t)
 	testkit.Must(t, r.Backends.DB.Exec("UPDATE lastitem_migrations SET name = '0001_stock.sql'").Error)
-	if err := r.listenAndServe(t.Context(), Config{Listen: "not an address"}); !errors.Is(err,
-		backend.ErrOtherMigrations) {
-		t.Errorf("listenAndServe() = %v, want ErrOtherMigrations", err)
-	}
-	if err := migrateUntilDone(t.Context(), r.log, r.Backends, nil); !errors.Is(err, backend.ErrOtherMigrations) {
-		t.Errorf("migrateUntilDone() = %v, want ErrOtherMigrations", err)
-	}
+	testkit.IsError(t, r.listenAndServe(t.Context(), Config{Listen: "not an address"}), backend.ErrOtherMigrations,
+		"listenAndServe()")
+	testkit.IsError(t, migrateUntilDone(t.Context(), r.log, r.Backends, nil), backend.ErrOtherMigrations,
+		"migrateUntilDone()")
 }
 
 // With SHOP_FAIL_FAST a replica whose account is refused ends, and says where the rights are documented; otherwise it
@@ -102,9 +97,7 @@ func TestInterruptedReplicaDoesNotDrain(t *testing.T) {
 	testkit.Must(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
 	select {
 	case err := <-ended:
-		if err != nil {
-			t.Errorf("listenAndServe() = %v", err)
-		}
+		testkit.Is(t, err, nil, "listenAndServe()")
 	case <-time.After(testenv.Still):
 		t.Error("the replica drains after Ctrl-C")
 	}
@@ -145,9 +138,7 @@ func TestDrainingReplica(t *testing.T) {
 	if got, last, err := status("/healthz"); got != http.StatusOK || !last || err != nil {
 		t.Errorf("while draining: %d, closing %t, %v, want 200 and Connection: close", got, last, err)
 	}
-	if err := <-ended; err != nil {
-		t.Errorf("listenAndServe() = %v", err)
-	}
+	testkit.Is(t, <-ended, nil, "listenAndServe()")
 	if _, _, err := status("/healthz"); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("after: %v, want a refused connection", err)
 	}

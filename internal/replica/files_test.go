@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"lastitem/internal/testkit"
 )
 
 // Each secret can be read from a file instead; a file that is missing or empty, and a value given twice, are errors
@@ -13,9 +15,7 @@ func TestReadFiles(t *testing.T) {
 	dir := t.TempDir()
 	good, empty := filepath.Join(dir, "good"), filepath.Join(dir, "empty")
 	for file, text := range map[string]string{good: "redis://:geheim@h\r\n", empty: "\n"} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	for _, s := range Settings() {
 		for file, want := range map[string]string{good: "", empty: "is empty", dir + "/none": "no such file",

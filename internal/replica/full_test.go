@@ -264,9 +264,7 @@ func fillRedis(t *testing.T, c redis.UniversalClient) {
 		testkit.Must(t, c.RPush(t.Context(), "filling", strings.Repeat("x", 64<<10)).Err())
 	}
 	used := infoOf(t, c, "memory", "used_memory:")
-	if err := c.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(used-4<<20)).Err(); err != nil {
-		t.Fatalf("maxmemory below %d: %v", used, err)
-	}
+	testkit.Mustf(t, c.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(used-4<<20)).Err(), "maxmemory below %d", used)
 }
 
 // Refusals of many products together leave a Redis its other half: while anybody asks for products that are sold out,

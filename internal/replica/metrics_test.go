@@ -100,9 +100,7 @@ func TestEngineMetricsOfABusyLock(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	wantNumbers(t, "while it is held", got, want)
-	if err := lease.Release(t.Context()); err != nil {
-		t.Errorf("Release() = %v, want nil", err)
-	}
+	testkit.Is(t, lease.Release(t.Context()), nil, "Release()")
 	waiter.Wait()
 	want = map[string]float64{"acquired_total": 2, "timed_out_total": 1, "held": 0, "waiting": 0, "contended_total": 1,
 		"handoff_seconds_count": 1}
@@ -147,12 +145,10 @@ func TestReplicaSendsTraces(t *testing.T) {
 	var mu sync.Mutex
 	spans := map[string][]string{} // names, by trace
 	systems := map[string]bool{}
-	c := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	c := testkit.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		var got collector.ExportTraceServiceRequest
-		if err := proto.Unmarshal(body, &got); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, proto.Unmarshal(body, &got))
 		mu.Lock()
 		defer mu.Unlock()
 		for _, s := range got.ResourceSpans[0].ScopeSpans[0].Spans {
@@ -165,7 +161,6 @@ func TestReplicaSendsTraces(t *testing.T) {
 			}
 		}
 	}))
-	t.Cleanup(c.Close)
 	redis := testenv.Miniredis(t)
 	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Conns: 16, OTLP: c.URL})
 	waitReady(t, r)

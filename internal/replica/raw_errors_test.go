@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,28 +21,22 @@ import (
 func serveRaw(t *testing.T, h http.Handler, replica string) (addr string,
 	send func(t *testing.T, request string) (*http.Response, string)) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	l := testkit.Listen(t)
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 20 * time.Second}
 	go func() { _ = srv.Serve(Problems(l, replica)) }()
 	t.Cleanup(func() { _ = srv.Close() })
 	return l.Addr().String(), func(t *testing.T, request string) (*http.Response, string) {
 		t.Helper()
-		c, err := net.Dial("tcp", l.Addr().String())
-		testkit.Must(t, err)
-		defer c.Close()
+		c := testkit.Dial(t, l.Addr().String())
 		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
-		if _, err := io.WriteString(c, request); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.WriteString(c, request)
+		testkit.Must(t, err)
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {
 			t.Fatalf("%q was answered with %v", request, err)
 		}
 		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatalf("%q: body: %v", request, err)
-		}
+		testkit.Mustf(t, err, "%q: body", request)
 		return resp, string(body)
 	}
 }
@@ -99,9 +92,7 @@ func TestBrokenRequestsAreProblems(t *testing.T) {
 			t.Run(tt.name+"/"+edge, func(t *testing.T) {
 				resp, body := send(t, tt.request)
 				var p api.Problem
-				if err := json.Unmarshal([]byte(body), &p); err != nil {
-					t.Fatalf("%s %q: %v", resp.Status, body, err)
-				}
+				testkit.Mustf(t, json.Unmarshal([]byte(body), &p), "%s %q", resp.Status, body)
 				if resp.StatusCode != tt.status || p.Status != tt.status || p.Happened != api.No ||
 					resp.Header.Get("Content-Type") != api.ProblemType {
 					t.Errorf("%s %s %q, want a problem with status %d, happened no", resp.Status, resp.Header.Get("Content-Type"),
@@ -148,14 +139,12 @@ func TestHostNames(t *testing.T) {
 			return w.Code
 		}
 		for _, host := range tt.pass {
-			if got := status(host); got != 200 {
-				t.Errorf("listening on %s with SHOP_HOSTS=%q, Host %s was answered %d, want 200", tt.listen, tt.hosts, host, got)
-			}
+			testkit.Is(t, status(host), 200,
+				"listening on %s with SHOP_HOSTS=%q, Host %s was answered", tt.listen, tt.hosts, host)
 		}
 		for _, host := range tt.refuse {
-			if got := status(host); got != 403 {
-				t.Errorf("listening on %s with SHOP_HOSTS=%q, Host %s was answered %d, want 403", tt.listen, tt.hosts, host, got)
-			}
+			testkit.Is(t, status(host), 403,
+				"listening on %s with SHOP_HOSTS=%q, Host %s was answered", tt.listen, tt.hosts, host)
 		}
 	}
 }

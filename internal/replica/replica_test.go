@@ -51,9 +51,8 @@ func startReplica(t *testing.T, c Config) *Replica {
 	r, err := New(c, quiet)
 	testkit.Must(t, err)
 	t.Cleanup(r.Close)
-	if _, err := backend.Migrate(t.Context(), r.Backends.DB); err != nil {
-		t.Fatal(err)
-	}
+	_, err = backend.Migrate(t.Context(), r.Backends.DB)
+	testkit.Must(t, err)
 	return r
 }
 
@@ -235,10 +234,7 @@ func TestModesOnServices(t *testing.T) {
 		t.Errorf("product = %s, want %s", got, want)
 	}
 	var l api.Ledger
-	if err := json.Unmarshal([]byte(send(t, r, http.MethodGet, "/products/101/ledger", "", http.StatusOK)),
-		&l); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(send(t, r, http.MethodGet, "/products/101/ledger", "", http.StatusOK)), &l))
 	if n := len(l.Orders); n != 5 || l.Initial[api.Etcd] != 9 || l.Stock[api.Etcd] != 8 {
 		t.Errorf("ledger has %d orders, initial %v, stock %v, want 5, and 9 and 8 in etcd", n, l.Initial, l.Stock)
 	}
@@ -259,9 +255,7 @@ func TestModesSayWhatToDo(t *testing.T) {
 		"etcd": "no etcd configured: ask your administrator", "mutex-in-tx": "its lesson needs InnoDB: buy one",
 		"consul": "no Consul configured: set SHOP_CONSUL",
 	} {
-		if got := modeOf(t, r, name).Why; got != want {
-			t.Errorf("%s is not available: %q, want %q", name, got, want)
-		}
+		testkit.Is(t, modeOf(t, r, name).Why, want, "%s is not available", name)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"lastitem/internal/testkit"
 )
 
 // A server that shuts down answers every request that a client could still send: it resets no connection that only the
@@ -82,9 +84,7 @@ func drainUnderLoad(t *testing.T) int64 {
 	for answered.Load() < 100 && lost.Load() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	if err := d.Drain(0); err != nil {
-		t.Errorf("drain() = %v", err)
-	}
+	testkit.Is(t, d.Drain(0), nil, "drain()")
 	clients.Wait()
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		t.Errorf("Serve() = %v, want %v", err, http.ErrServerClosed)

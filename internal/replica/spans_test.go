@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -40,7 +39,7 @@ type fakeCollector struct {
 func newCollector(t *testing.T, answers ...int) *fakeCollector {
 	t.Helper()
 	c := &fakeCollector{answers: answers}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -63,7 +62,6 @@ func newCollector(t *testing.T, answers ...int) *fakeCollector {
 			}
 		}
 	}))
-	t.Cleanup(s.Close)
 	c.url = s.URL
 	return c
 }
@@ -87,9 +85,7 @@ func start(t *testing.T, steps *step.Stream, o replica.SpanOptions) (e *replica.
 	closing = func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
 		defer cancel()
-		if err := e.Close(ctx); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, e.Close(ctx))
 	}
 	t.Cleanup(closing)
 	return e, closing
@@ -257,8 +253,7 @@ func TestRetriesAndLosses(t *testing.T) {
 func TestNothingWaitsForTheCollector(t *testing.T) {
 	t.Parallel()
 	let := make(chan struct{})
-	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-let }))
-	t.Cleanup(s.Close)
+	s := testkit.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-let }))
 	t.Cleanup(func() { close(let) })
 	steps := &step.Stream{}
 	var lost atomic.Int64
@@ -275,8 +270,7 @@ func TestNothingWaitsForTheCollector(t *testing.T) {
 		t.Errorf("the slowest of %d deductions waited %v, %d were lost; want no waiting, and most of them lost", deductions,
 			slowest, lost.Load())
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
+	ctx := testkit.Within(t, 300*time.Millisecond)
 	begun := time.Now()
 	if err := e.Close(ctx); err == nil || time.Since(begun) > 20*time.Second {
 		t.Errorf("Close = %v after %v, want an error after 300ms", err, time.Since(begun))

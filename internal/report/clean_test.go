@@ -4,6 +4,8 @@ import (
 	"io"
 	"os"
 	"testing"
+
+	"lastitem/internal/testkit"
 )
 
 // Whatever a foreign program wrote, a terminal gets no sequence but the colours of our reports and the rewriting of our
@@ -28,9 +30,7 @@ func TestCleanLetsNoForeignSequencePass(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r, w, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			c := Clean(w)
 			c.terminal = tt.terminal
 			for _, s := range tt.writes {

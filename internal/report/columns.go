@@ -1,5 +1,5 @@
-// Text is laid out in the columns of a terminal, in which a Chinese character takes two: [Width], [Left] and [Right]
-// for tables, [Wrap] for paragraphs.
+// Text is laid out in the columns of a terminal, in which a Chinese character takes two: [Width], [Left], [Right]
+// and [Align] for tables, [Wrap] for paragraphs.
 
 package report
 
@@ -39,6 +39,29 @@ func Left(s string, n int) string { return s + blanks(s, n) }
 func Right(s string, n int) string { return blanks(s, n) + s }
 
 func blanks(s string, n int) string { return strings.Repeat(" ", max(0, n-Width(s))) }
+
+// Align writes rows in columns, two blanks apart; the first columns, so many, are aligned to the right.
+func Align(rows [][]string, right int) string {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], Width(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			if i < right {
+				line += Right(cell, widths[i]) + "  "
+			} else {
+				line += Left(cell, widths[i]) + "  "
+			}
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}
 
 // marks is the Chinese punctuation after which a line may end.
 const marks = "，；：。）"

@@ -3,9 +3,8 @@ package report_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lastitem/internal/report"
+	"lastitem/internal/testkit"
 )
 
 func TestWrap(t *testing.T) {
@@ -22,18 +21,14 @@ func TestWrap(t *testing.T) {
 		{report.Unbroken("甲，乙：丙") + "；丁，戊", []string{"甲，乙：丙；", "丁，戊"}},
 	}
 	for _, tt := range tests {
-		if diff := cmp.Diff(tt.want, report.Wrap(tt.text, 8)); diff != "" {
-			t.Errorf("columns.Wrap(%q, 8) (-want +got):\n%s", tt.text, diff)
-		}
+		testkit.Same(t, report.Wrap(tt.text, 8), tt.want, "columns.Wrap(%q, 8)", tt.text)
 	}
 }
 
 func TestWidth(t *testing.T) {
 	tests := map[string]int{"": 0, "abc": 3, "丢失更新": 8, "p50 毫秒": 8, "e\u0301": 1, "✓–…·▁": 5, "，": 2}
 	for s, want := range tests {
-		if got := report.Width(s); got != want {
-			t.Errorf("columns.Width(%q) = %d, want %d", s, got, want)
-		}
+		testkit.Is(t, report.Width(s), want, "columns.Width(%q)", s)
 	}
 }
 
@@ -44,8 +39,6 @@ func TestSpark(t *testing.T) {
 		"▁▄█·█":    {0.1, 0.45, 1, 0, 0.9},
 		"▁▂▃▄▅▆▇█": {1, 10, 20, 30, 40, 50, 60, 70},
 	} {
-		if got := report.Spark(values); got != want {
-			t.Errorf("columns.Spark(%v) = %q, want %q", values, got, want)
-		}
+		testkit.Is(t, report.Spark(values), want, "columns.Spark(%v)", values)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"lastitem/internal/testkit"
 )
 
 func TestHide(t *testing.T) {
@@ -19,9 +19,7 @@ func TestHide(t *testing.T) {
 	if got := Hide(text, nil); got != text {
 		t.Errorf("Hide of nothing = %s", got)
 	}
-	if got, want := HidePlain("a token<1> and abc", []string{"token<1>", "abc"}), "a *** and abc"; got != want {
-		t.Errorf("HidePlain() = %s, want %s", got, want)
-	}
+	testkit.Is(t, HidePlain("a token<1> and abc", []string{"token<1>", "abc"}), "a *** and abc", "HidePlain()")
 }
 
 // Numbers are grouped, and ids, dates, versions, times and addresses are not.
@@ -34,9 +32,7 @@ func TestGrouped(t *testing.T) {
 		"2026-11-25 06:53 UTC": "2026-11-25 06:53 UTC", "127.0.0.1:18190": "127.0.0.1:18190", "0193…201533": "0193…201533",
 		"1a2000": "1a2000", "1.23456s": "1.23456s",
 	} {
-		if got := Grouped(text); got != want {
-			t.Errorf("Grouped(%q) = %q, want %q", text, got, want)
-		}
+		testkit.Is(t, Grouped(text), want, "Grouped(%q)", text)
 	}
 }
 
@@ -57,9 +53,7 @@ func TestShort(t *testing.T) {
 		0: "0", 0.05: "0.05", 0.1234: "0.123", 1: "1", 12.5: "12.5", 12.54: "12.5", 340: "340", 1234: "1,234",
 		12_340: "12.3k", 3.4e6: "3.4M", -7.5: "-7.5",
 	} {
-		if got := Short(v); got != want {
-			t.Errorf("Short(%v) = %s, want %s", v, got, want)
-		}
+		testkit.Is(t, Short(v), want, "Short(%v)", v)
 	}
 }
 
@@ -99,9 +93,7 @@ func TestAxis(t *testing.T) {
 		{true, []float64{10}, "10 100"},
 	} {
 		got := strings.Join(ticksOf(tt.log, tt.values...), " ")
-		if got != tt.want {
-			t.Errorf("ticks of %v (log %v) = %s, want %s", tt.values, tt.log, got, tt.want)
-		}
+		testkit.Is(t, got, tt.want, "ticks of %v (log %v)", tt.values, tt.log)
 	}
 }
 
@@ -111,13 +103,8 @@ func TestPath(t *testing.T) {
 	x, y := axis{low: 0, high: 10}, axis{low: 0, high: 10}
 	nan := math.NaN()
 	points := []Point{{0, 0}, {5, 10}, {6, nan}, {7, 5}, {8, nan}, {9, 1}, {10, 1}}
-	if diff := cmp.Diff("M0 1000L500 0M700 500h0.01M900 900L1000 900", path(points, x, y, false)); diff != "" {
-		t.Errorf("line (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff("M0 1000L500 0V1000H0ZM700 500V1000H700ZM900 900L1000 900V1000H900Z",
-		path(points, x, y, true)); diff != "" {
-		t.Errorf("area (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, path(points, x, y, false), "M0 1000L500 0M700 500h0.01M900 900L1000 900", "line")
+	testkit.Same(t, path(points, x, y, true), "M0 1000L500 0V1000H0ZM700 500V1000H700ZM900 900L1000 900V1000H900Z", "area")
 	y.log, y.low = true, 1
 	if got := path([]Point{{0, 0}, {10, 10}}, x, y, false); got != "M1000 0h0.01" {
 		t.Errorf("zero on a logarithmic axis: %s, want it left out", got)

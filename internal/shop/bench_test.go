@@ -7,6 +7,7 @@ import (
 
 	"lastitem/internal/shop"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -17,9 +18,8 @@ func BenchmarkDeadline(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := s.Deduct(b.Context(), "mutex", stocktest.Request(101, 1, "")); err != nil {
-				b.Error(err)
-			}
+			_, err := s.Deduct(b.Context(), "mutex", stocktest.Request(101, 1, ""))
+			testkit.Check(b, err)
 		}
 	})
 }
@@ -40,9 +40,8 @@ func BenchmarkSQLite(b *testing.B) {
 				req := stock.Request{Items: []stock.Item{{ProductID: product, Quantity: 1}}, Store: stock.SQL,
 					Answer: stocktest.Answer}
 				go func() {
-					if _, err := h.Replicas[0].Shop.Deduct(b.Context(), mode, req); err != nil {
-						b.Errorf("Deduct() = %v", err)
-					}
+					_, err := h.Replicas[0].Shop.Deduct(b.Context(), mode, req)
+					testkit.Is(b, err, nil, "Deduct()")
 					clients <- product
 				}()
 			}
@@ -69,9 +68,8 @@ func benchmark(b *testing.B, env stocktest.Env, mode string, s stock.Store, keye
 			req.Key = strconv.AppendInt([]byte("order-"), n, 10)
 		}
 		go func(req stock.Request) {
-			if _, err := h.Replicas[0].Shop.Deduct(b.Context(), mode, req); err != nil {
-				b.Errorf("Deduct() = %v", err)
-			}
+			_, err := h.Replicas[0].Shop.Deduct(b.Context(), mode, req)
+			testkit.Is(b, err, nil, "Deduct()")
 			<-clients
 		}(req)
 	}

@@ -100,9 +100,7 @@ func wantNothingDone(t *testing.T, shop *shop.Shop, want error, sell ...string) 
 func TestEngineRefuses(t *testing.T) {
 	t.Parallel()
 	shop, e := engineShop(t, handoff.Options{})
-	if err := e.Close(t.Context()); err != nil {
-		t.Fatalf("Close() = %v", err)
-	}
+	testkit.Mustf(t, e.Close(t.Context()), "Close()")
 	wantNothingDone(t, shop, stock.ErrLockClosed)
 	// A lock that too few replicas have confirmed is refused, and two modes do without it. Miniredis has no replicas.
 	shop, _ = engineShop(t, handoff.Options{Replicas: 1})
@@ -174,9 +172,7 @@ func TestAnswerAtTheDeadline(t *testing.T) {
 					t.Errorf("Deduct() took %s, want %s", took, c.before)
 				}
 				close(hang)
-				if err := s.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, s.Close(t.Context()))
 			})
 		})
 	}
@@ -192,15 +188,12 @@ func TestNothingBeginsAfterTheAnswer(t *testing.T) {
 			began <- stock.Begin(ctx)
 			return stock.Receipt{}, nil
 		})
-		if _, err := s.Deduct(t.Context(), "mutex", stocktest.Request(101, 1, "")); !errors.Is(err, stock.ErrUnavailable) {
-			t.Errorf("Deduct() = %v, want ErrUnavailable", err)
-		}
+		_, err := s.Deduct(t.Context(), "mutex", stocktest.Request(101, 1, ""))
+		testkit.IsError(t, err, stock.ErrUnavailable, "Deduct()")
 		if err := s.Close(t.Context()); err != nil { // waits for it
 			t.Error(err)
 		}
-		if err := <-began; !errors.Is(err, stock.ErrUnavailable) {
-			t.Errorf("begin() = %v, want ErrUnavailable", err)
-		}
+		testkit.IsError(t, <-began, stock.ErrUnavailable, "begin()")
 	})
 }
 
@@ -230,9 +223,7 @@ func TestEveryModeAsksBeforeItWrites(t *testing.T) {
 				product := h.Product(t, 3, m.Segments)
 				req := stocktest.Request(product, 2, "key of "+m.Name+string(s))
 				req.Store, req.Wait = s, stocktest.Patience
-				if err := h.Replicas[0].DeductAnswered(t.Context(), m.Name, req); !errors.Is(err, stock.ErrTooLate) {
-					t.Errorf("Deduct() = %v, want ErrTooLate", err)
-				}
+				testkit.IsError(t, h.Replicas[0].DeductAnswered(t.Context(), m.Name, req), stock.ErrTooLate, "Deduct()")
 				h.WantBooks(t, product, s, stocktest.Books{Initial: 3, Stock: 3})
 			})
 		}

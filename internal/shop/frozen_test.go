@@ -176,9 +176,7 @@ func freeze(t *testing.T, pids []int) (goOn func()) {
 			if err == nil {
 				err = p.Signal(sig)
 			}
-			if err != nil {
-				t.Errorf("%s to %d: %v", sig, pid, err)
-			}
+			testkit.Is(t, err, nil, "%s to %d", sig, pid)
 		}
 	}
 	goOn = sync.OnceFunc(func() { signal(syscall.SIGCONT) })
@@ -249,9 +247,7 @@ func (f *frozen) atOnce(t *testing.T, uses []use, needs []stock.Backend, at stoc
 		}
 		return nil
 	})
-	if err := f.shop().SetStock(t.Context(), id, 9, 0); !errors.Is(err, stock.ErrUnavailable) {
-		t.Errorf("SetStock() = %v, want ErrUnavailable", err)
-	}
+	testkit.IsError(t, f.shop().SetStock(t.Context(), id, 9, 0), stock.ErrUnavailable, "SetStock()")
 	if !slices.Contains(needs, stock.NeedSQL) {
 		beside := stock.Mode{Name: "sql-atomic"} // it needs only SQL, which is not frozen
 		awaitSold(t, f, use{mode: beside, store: stock.SQL, products: uses[0].products}, 1)
@@ -336,9 +332,8 @@ func unlocked(t *testing.T, s *shop.Shop, mode string, want bool) {
 func TestWithoutAnyRedis(t *testing.T) {
 	t.Parallel()
 	set := opened(t, backend.Config{SQL: testenv.SQLite(t), Conns: 8})
-	if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
-		t.Fatal(err)
-	}
+	_, err := backend.Migrate(t.Context(), set.DB)
+	testkit.Must(t, err)
 	s := open(t, on(set, ""))
 	for i, mode := range optional {
 		product := int64(i + 1)

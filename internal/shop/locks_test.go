@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/testkit"
 )
 
 // brokenLease cannot be given up, as when its server has died.
@@ -24,9 +25,7 @@ func TestFailedReleasesAreThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		s, err := New(Backends{}, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for range 80 {
 			s.locks("mutex").Release(t.Context(), brokenLease{})
 		}

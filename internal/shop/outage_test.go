@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/testkit"
 )
 
 // service is a lock service, and a lease on it, that may hang or refuse.
@@ -103,8 +104,7 @@ func TestOutageOfABusyLock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o, _ := newTestOutage(t, &service{}, func(f func()) { go f() })
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
+		ctx := testkit.Within(t, 5*time.Second)
 		began := time.Now()
 		_, err := o.acquire(ctx, func(ctx context.Context) (lock.Lease, error) { <-ctx.Done(); return nil, lock.GaveUp(ctx) })
 		if !errors.Is(err, lock.ErrBusy) || time.Since(began) != 5*time.Second {

@@ -35,25 +35,19 @@ func TestRefusalIsARead(t *testing.T) {
 			testkit.Must(t, set.SQL.Reset(t.Context(), product, units, 0))
 		}
 		restock(1)
-		if err := ask(1); err != nil {
-			t.Fatalf("%s: the last unit: %v", mode, err)
-		}
+		testkit.Mustf(t, ask(1), "%s: the last unit", mode)
 		if err := ask(1); !errors.Is(err, stock.ErrSoldOut) {
 			t.Fatalf("%s: one more: %v, want sold out", mode, err)
 		}
 		holder := set.DB.Begin()
-		if err := holder.Exec("SELECT stock FROM product_stock WHERE id = ? FOR UPDATE", product).Error; err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, holder.Exec("SELECT stock FROM product_stock WHERE id = ? FOR UPDATE", product).Error)
 		if err := ask(1); !errors.Is(err, stock.ErrSoldOut) {
 			t.Errorf("%s: while the row is locked: %v, want sold out at once", mode, err)
 		}
 		holder.Rollback()
 		restock(2) // as another replica does
 		for n := range 2 {
-			if err := ask(1); err != nil {
-				t.Errorf("%s: unit %d after the restock: %v", mode, n+1, err)
-			}
+			testkit.Is(t, ask(1), nil, "%s: unit %d after the restock", mode, n+1)
 		}
 	}
 }
@@ -77,9 +71,7 @@ func TestRefusalsAreKept(t *testing.T) {
 	}
 	testkit.Must(t, set.SQL.Reset(t.Context(), 1, 1, 0))
 	sold, err := ask(crowd, "first")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := ask(crowd, "late"); !errors.Is(err, stock.ErrSoldOut) {
 		t.Fatalf("the next key: %v, want sold out", err)
 	}

@@ -27,9 +27,7 @@ func engine(t *testing.T, set *backend.Set, o handoff.Options) *handoff.Engine {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stocktest.Patience)
 		defer cancel()
-		if err := e.Close(ctx); err != nil {
-			t.Errorf("engine: Close() = %v", err)
-		}
+		testkit.Is(t, e.Close(ctx), nil, "engine: Close()")
 	})
 	return e
 }
@@ -41,9 +39,8 @@ func opened(t testing.TB, cfg backend.Config) *backend.Set {
 	testkit.Must(t, err)
 	t.Cleanup(func() { set.Close() })
 	if cfg.SQL != "" {
-		if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
-			t.Fatal(err)
-		}
+		_, err := backend.Migrate(t.Context(), set.DB)
+		testkit.Must(t, err)
 	}
 	return set
 }
@@ -68,9 +65,8 @@ func TestNewChecksItsModes(t *testing.T) {
 	t.Parallel()
 	m := stock.Modes()[0]
 	m.Name = "nobody"
-	if _, err := shop.New(shop.Backends{}, shop.Options{}, []stock.Mode{m}); err != nil {
-		t.Errorf("New() without an essay = %v, want nil", err)
-	}
+	_, err := shop.New(shop.Backends{}, shop.Options{}, []stock.Mode{m})
+	testkit.Is(t, err, nil, "New() without an essay")
 	if _, err := shop.New(shop.Backends{}, shop.Options{}, []stock.Mode{m, m}); err == nil {
 		t.Error("New() with a mode twice = nil, want an error")
 	}
@@ -126,10 +122,8 @@ func TestUnavailableModes(t *testing.T) {
 			if why == "" {
 				continue
 			}
-			if _, err := shop.Deduct(t.Context(), mode, stocktest.Request(1, 1, "k")); !errors.Is(err,
-				stock.ErrModeUnavailable) {
-				t.Errorf("%s: Deduct() by %s = %v, want ErrModeUnavailable", name, mode, err)
-			}
+			_, err = shop.Deduct(t.Context(), mode, stocktest.Request(1, 1, "k"))
+			testkit.IsError(t, err, stock.ErrModeUnavailable, "%s: Deduct() by %s", name, mode)
 		}
 		if name != "redis" {
 			continue
@@ -283,9 +277,8 @@ func TestSetStockStartsAfresh(t *testing.T) {
 		for _, s := range []stock.Store{stock.Redis, stock.SQL} {
 			h.WantBooks(t, product, s, stocktest.Books{Initial: 4, Stock: 4})
 		}
-		if _, err := a.Ledger(t.Context(), product+1000); !errors.Is(err, stock.ErrUnknownProduct) {
-			t.Errorf("Ledger() of a product that nobody made = %v, want ErrUnknownProduct", err)
-		}
+		_, err := a.Ledger(t.Context(), product+1000)
+		testkit.IsError(t, err, stock.ErrUnknownProduct, "Ledger() of a product that nobody made")
 	})
 }
 
@@ -323,16 +316,14 @@ func TestReadLockedChecksItsMode(t *testing.T) {
 		}
 	}
 	without := open(t, shop.Backends{})
-	if err := without.ReadLocked(t.Context(), "rwlock", product, 0, never); !errors.Is(err, stock.ErrModeUnavailable) {
-		t.Errorf("ReadLocked() without Redis = %v, want ErrModeUnavailable", err)
-	}
+	testkit.IsError(t, without.ReadLocked(t.Context(), "rwlock", product, 0, never), stock.ErrModeUnavailable,
+		"ReadLocked() without Redis")
 	refused := errors.New("refused")
 	if err := r.ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error {
 		return refused
 	}); !errors.Is(err, refused) {
 		t.Errorf("ReadLocked() = %v, want the error of the read", err)
 	}
-	if err := r.ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error { return nil }); err != nil {
-		t.Errorf("ReadLocked() after one that failed = %v, want nil", err)
-	}
+	testkit.Is(t, r.ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error { return nil }), nil,
+		"ReadLocked() after one that failed")
 }

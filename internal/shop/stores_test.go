@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -63,9 +62,8 @@ func TestHoldExtendsTheDeadline(t *testing.T) {
 		})
 		req, begin := stocktest.Request(101, 1, ""), time.Now()
 		req.Wait, req.Hold.Work = wait, work
-		if _, err := s.Deduct(t.Context(), "mutex", req); err != nil {
-			t.Fatalf("Deduct() = %v", err)
-		}
+		_, err := s.Deduct(t.Context(), "mutex", req)
+		testkit.Mustf(t, err, "Deduct()")
 		if got, want := ends.Sub(begin), wait+work+limit; got != want {
 			t.Errorf("the deadline is %s after the beginning, want %s", got, want)
 		}
@@ -89,8 +87,7 @@ func TestLeaseTimeRefusedByTheLock(t *testing.T) {
 // prefix, and the privileges of the MySQL accounts of 'shop migrate' and 'shop serve'.
 func leastRights(t *testing.T) (acl, migrate, serve string) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/servers.md")
-	testkit.Must(t, err)
+	text := testkit.Read(t, "../../docs/servers.md")
 	rights := regexp.MustCompile("(?s)```acl\n(.*?)\n```.*\\| `shop migrate` \\| `(.*?)` \\|\n\\| `shop serve` \\| " +
 		"`(.*?)` \\|").FindStringSubmatch(string(text))
 	if rights == nil {
@@ -135,15 +132,13 @@ func TestLeastRights(t *testing.T) {
 					done.Go(func() {
 						req := stocktest.Request(product, 1, fmt.Sprint("key ", product, i))
 						req.Store, req.Wait = s, stocktest.Patience
-						if _, err := h.Replicas[i%2].Shop.Deduct(t.Context(), m.Name, req); err != nil {
-							t.Errorf("%s: Deduct() = %v, want nil", s, err)
-						}
+						_, err := h.Replicas[i%2].Shop.Deduct(t.Context(), m.Name, req)
+						testkit.Is(t, err, nil, "%s: Deduct()", s)
 					})
 				}
 				done.Wait()
-				if _, err := h.Replicas[0].Ledger(t.Context(), product); err != nil {
-					t.Errorf("%s: Ledger() = %v, want nil", s, err)
-				}
+				_, err := h.Replicas[0].Ledger(t.Context(), product)
+				testkit.Is(t, err, nil, "%s: Ledger()", s)
 			}
 		})
 	}

@@ -22,8 +22,7 @@ func open(t *testing.T, file string) *gorm.DB {
 	t.Helper()
 	connector, err := sqlite.Connector(file)
 	testkit.Must(t, err)
-	pool := sql.OpenDB(connector)
-	t.Cleanup(func() { _ = pool.Close() })
+	pool := testkit.Closing(t, sql.OpenDB(connector))
 	db, err := gorm.Open(sqlite.Dialector{Pool: pool}, &gorm.Config{SkipDefaultTransaction: true, Logger: logger.Discard})
 	testkit.Must(t, err)
 	return db
@@ -31,9 +30,7 @@ func open(t *testing.T, file string) *gorm.DB {
 
 func exec(t *testing.T, db *gorm.DB, statement string, args ...any) {
 	t.Helper()
-	if err := db.Exec(statement, args...).Error; err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	testkit.Mustf(t, db.Exec(statement, args...).Error, "%s", statement)
 }
 
 // Every connection has the settings, and the file is the one that was named, whatever signs its name has.
@@ -74,9 +71,7 @@ func TestTransactionsThatReadAndWrite(t *testing.T) {
 					}
 					return tx.Exec("UPDATE t SET n = ?", n+1).Error
 				})
-				if err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, err)
 			}
 		})
 	}
@@ -133,9 +128,7 @@ func TestBusy(t *testing.T) {
 	defer late.Close()
 	run := func(statement string) error { _, err := late.ExecContext(t.Context(), statement); return err }
 	for _, statement := range []string{"PRAGMA busy_timeout = 10", "BEGIN DEFERRED", "SELECT n FROM t"} {
-		if err := run(statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
+		testkit.Mustf(t, run(statement), "%s", statement)
 	}
 	exec(t, db, "INSERT INTO t VALUES (1)")
 	if err := run("INSERT INTO t VALUES (2)"); !sqlite.Busy(err) {
@@ -160,8 +153,7 @@ func TestContext(t *testing.T) {
 		t.Errorf("under a context that has ended = %v, want %v", err, context.Canceled)
 	}
 	tx := db.Begin()
-	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
+	short := testkit.Within(t, 50*time.Millisecond)
 	began := time.Now()
 	err := db.WithContext(short).Exec("INSERT INTO t VALUES (2)").Error
 	if waited := time.Since(began); err == nil || waited > 8*time.Second {

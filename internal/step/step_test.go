@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lastitem/internal/step"
+	"lastitem/internal/testkit"
 )
 
 func TestStreamCarriesToItsReaders(t *testing.T) {
@@ -93,9 +94,7 @@ func TestPointNames(t *testing.T) {
 		got = append(got, p.String())
 	}
 	want := []string{"waiting", "acquiring", "locked", "read", "written", "ordered", "committed", "releasing", "released"}
-	if !slices.Equal(got, want) {
-		t.Errorf("points = %v, want %v", got, want)
-	}
+	testkit.Same(t, got, want, "points")
 }
 
 func TestRecordFillsSpans(t *testing.T) {
@@ -140,9 +139,7 @@ func TestSpansIsACopy(t *testing.T) {
 	trace := &step.Trace{}
 	step.Record(step.Event{Point: step.Waiting, Key: "a", At: time.Now(), Trace: trace})
 	trace.Spans()[0].Key = "changed"
-	if got := trace.Spans()[0].Key; got != "a" {
-		t.Errorf("key = %q, want a", got)
-	}
+	testkit.Is(t, trace.Spans()[0].Key, "a", "key")
 }
 
 func BenchmarkAtOff(b *testing.B) {

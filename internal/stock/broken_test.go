@@ -10,6 +10,7 @@ import (
 	"lastitem/internal/audit"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 )
 
@@ -158,9 +159,7 @@ func TestFencingRefusesStaleWrite(t *testing.T) {
 			again, err := result.Receipt, result.Err
 			if mode != "lease-seq" {
 				t.Logf("%s: A's write is refused: %v; A begins again", mode, err)
-				if !errors.Is(err, stock.ErrContended) {
-					t.Errorf("%s: A's Deduct() = %v, want ErrContended", mode, err)
-				}
+				testkit.IsError(t, err, stock.ErrContended, "%s: A's Deduct()", mode)
 				again, err = h.Replicas[0].Deduct(t.Context(), mode, stock.SQL, product, 1, "a")
 			}
 			t.Logf("%s: A sells the other one, fence %d", mode, again.Fence)
@@ -201,18 +200,12 @@ func TestSetStockForgivesALostCounter(t *testing.T) {
 			_, err := h.Replicas[0].Deduct(t.Context(), "fencing-strict", stock.SQL, product, 1, "k")
 			return err
 		}
-		if err := errors.Join(deduct(), deduct()); err != nil {
-			t.Fatalf("Deduct() = %v, want nil", err)
-		}
+		testkit.Mustf(t, errors.Join(deduct(), deduct()), "Deduct()")
 		h.LoseLocks(t)
-		if err := deduct(); !errors.Is(err, stock.ErrContended) {
-			t.Errorf("Deduct() with a token from the beginning = %v, want ErrContended", err)
-		}
+		testkit.IsError(t, deduct(), stock.ErrContended, "Deduct() with a token from the beginning")
 		h.LoseLocks(t)
 		h.SetStock(t, product, 5, 0)
-		if err := deduct(); err != nil {
-			t.Errorf("Deduct() after SetStock = %v, want nil", err)
-		}
+		testkit.Is(t, deduct(), nil, "Deduct() after SetStock")
 	})
 }
 

@@ -127,8 +127,7 @@ var update = flag.Bool("update", false, "write the golden files")
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	const golden = "testdata/claims.txt"
-	text, err := os.ReadFile(golden)
-	testkit.Must(t, err)
+	text := testkit.Read(t, golden)
 	var head []string // the comment
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "#") {
@@ -162,9 +161,7 @@ func TestClaims(t *testing.T) {
 
 func TestModesAreValid(t *testing.T) {
 	t.Parallel()
-	if err := stock.Validate(stock.Modes()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, stock.Validate(stock.Modes()))
 	for _, m := range stock.Modes() {
 		d, err := m.Doc()
 		if err != nil || len(d.En) < 200 || len(d.Zh) < 100 {

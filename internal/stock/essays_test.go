@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 )
 
 // Mermaid draws each diagram for the documentation, and so knows its statements. It takes "#" for a comment and ";" for
@@ -179,9 +180,8 @@ func TestDiagramsSpeakOneLanguage(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"lease-seq": true, "kafka": true, "fencing-strict": true, "lua-lock": false,
 		"watchdog": false} {
-		if got := named(t, name, nil).Diagrams("en").Survives; got != want {
-			t.Errorf("%s: something goes wrong in its first diagram: %t, want %t", name, got, want)
-		}
+		testkit.Is(t, named(t, name, nil).Diagrams("en").Survives, want,
+			"%s: something goes wrong in its first diagram", name)
 	}
 	if survives == 0 || survives > len(stock.Modes())/2 {
 		t.Errorf("%d first diagrams in which something goes wrong: the test does not see what it should", survives)

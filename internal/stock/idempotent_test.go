@@ -13,6 +13,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 )
 
@@ -31,9 +32,8 @@ func TestIdempotentReplays(t *testing.T) {
 				t.Fatalf("Deduct() %d = %+v, %v, want a replay: %t", i, r, err, i > 0)
 			}
 		}
-		if _, err := once(t.Context(), h.Replicas[1], h.Product(t, 5, 0), 2, "sale"); !errors.Is(err, stock.ErrKeyReused) {
-			t.Errorf("Deduct() of another product with the same key = %v, want ErrKeyReused", err)
-		}
+		_, err := once(t.Context(), h.Replicas[1], h.Product(t, 5, 0), 2, "sale")
+		testkit.IsError(t, err, stock.ErrKeyReused, "Deduct() of another product with the same key")
 		h.SetStock(t, product, 5, 0)
 		if r, err := once(t.Context(), h.Replicas[2], product, 1, "sale"); err != nil || r.Replayed {
 			t.Errorf("Deduct() after SetStock = %+v, %v, want a first execution: the keys are cleared", r, err)
@@ -136,15 +136,12 @@ func awaitBlocked(t *testing.T, h *stocktest.Harness) {
 // awaitStatement waits until a statement that matches like is running on the server.
 func awaitStatement(t *testing.T, h *stocktest.Harness, like string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), stocktest.Patience)
-	defer cancel()
+	ctx := testkit.Within(t, stocktest.Patience)
 	for running := 0; running == 0; time.Sleep(time.Millisecond) {
 		err := h.Replicas[0].Set.DB.WithContext(ctx).Raw(
 			"SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE ?",
 			like).Row().Scan(&running)
-		if err != nil {
-			t.Fatalf("no statement like %s came: %v", like, err)
-		}
+		testkit.Mustf(t, err, "no statement like %s came", like)
 	}
 }
 
@@ -167,9 +164,7 @@ func TestIdempotentKeysAreBytes(t *testing.T) {
 			}
 		}
 		l, err := h.Replicas[0].Ledger(t.Context(), product)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		stored, ordered := map[string]bool{}, map[string]bool{}
 		for _, row := range l.Facts[stock.SQL].Keys {
 			stored[string(row.Key)] = true
@@ -191,12 +186,10 @@ func TestIdempotentKeepsNoFailure(t *testing.T) {
 		unknown := h.Product(t, 1, 0) + 1000
 		segmented, product := h.Product(t, 5, 2), h.Product(t, 5, 0)
 		r := h.Replicas[0]
-		if _, err := once(t.Context(), r, unknown, 1, "1"); !errors.Is(err, stock.ErrUnknownProduct) {
-			t.Errorf("Deduct() of an unknown product = %v, want ErrUnknownProduct", err)
-		}
-		if _, err := once(t.Context(), r, segmented, 1, "2"); !errors.Is(err, stock.ErrSegmented) {
-			t.Errorf("Deduct() of a segmented product = %v, want ErrSegmented", err)
-		}
+		_, err := once(t.Context(), r, unknown, 1, "1")
+		testkit.IsError(t, err, stock.ErrUnknownProduct, "Deduct() of an unknown product")
+		_, err = once(t.Context(), r, segmented, 1, "2")
+		testkit.IsError(t, err, stock.ErrSegmented, "Deduct() of a segmented product")
 		crash(t, r, product, "3")
 		for i, key := range []string{"1", "2", "3"} {
 			if r, err := once(t.Context(), h.Replicas[1], product, 1, key); err != nil || r.Replayed {

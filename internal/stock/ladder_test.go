@@ -7,6 +7,7 @@ import (
 
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 )
 
@@ -36,9 +37,7 @@ func (h held) goOn(t *testing.T) error {
 // sells lets the deduction finish, which must succeed.
 func (h held) sells(t *testing.T) {
 	t.Helper()
-	if err := h.goOn(t); err != nil {
-		t.Errorf("Deduct() that was held = %v, want nil", err)
-	}
+	testkit.Is(t, h.goOn(t), nil, "Deduct() that was held")
 }
 
 // A holds the lock and B does not get it; then C finds the lock free, because B's finally has deleted it.
@@ -102,9 +101,7 @@ func TestLockThenCheckFindsAnEarlyLoss(t *testing.T) {
 				if rival {
 					b = hold(t, h.Replicas[1], step.Locked, mode, s, product, "b")
 				}
-				if err := a.goOn(t); !errors.Is(err, stock.ErrLockLost) {
-					t.Errorf("%s, with a rival: %t: A's Deduct() = %v, want ErrLockLost", s, rival, err)
-				}
+				testkit.IsError(t, a.goOn(t), stock.ErrLockLost, "%s, with a rival: %t: A's Deduct()", s, rival)
 				if rival {
 					b.sells(t)
 					want = stocktest.Books{Initial: 2, Stock: 1, Sold: 1, Orders: 1}

@@ -97,9 +97,7 @@ func wantClaimed(t *testing.T, mode string, s stock.Store, claim func(stock.Clai
 	acked int64, want string) {
 	t.Helper()
 	got := letters(b, acked)
-	if got != want {
-		t.Errorf("%s on %s: books %+v show %q, want %q", mode, s, b, got, want)
-	}
+	testkit.Is(t, got, want, "%s on %s: books %+v show", mode, s, b)
 	for _, m := range stock.Modes() {
 		if m.Name == mode && strings.Trim(got, claim(m.Claims[s])) != "" {
 			t.Errorf("%s on %s: %q was seen, it claims %q", mode, s, got, claim(m.Claims[s]))
@@ -121,9 +119,8 @@ func TestLateWriteInRedis(t *testing.T) {
 	far.Patience = impatient
 	a, others := stocktest.Open(t, far, 1, stock.Modes()).Replicas[0], stocktest.Open(t, e, 1, stock.Modes())
 	// its script is loaded
-	if _, err := a.Deduct(t.Context(), "redis-lua", stock.Redis, others.Product(t, 1, 0), 1, ""); err != nil {
-		t.Fatal(err)
-	}
+	_, err := a.Deduct(t.Context(), "redis-lua", stock.Redis, others.Product(t, 1, 0), 1, "")
+	testkit.Must(t, err)
 	var finish []func()
 	for _, c := range []struct {
 		mode     string
@@ -263,9 +260,8 @@ func TestLateTransactionInEtcd(t *testing.T) {
 	held.Pass()
 	// The sender of the held transaction has left. Once the next call on that connection is answered, the transaction has
 	// arrived.
-	if _, err := a.Set.Etcd.Get(t.Context(), order); err != nil {
-		t.Fatal(err)
-	}
+	_, err := a.Set.Etcd.Get(t.Context(), order)
+	testkit.Must(t, err)
 	wantClaimed(t, "etcd-txn", stock.Etcd, lateWrite, others.Books(t, product, stock.Etcd), 1, "")
 }
 
@@ -364,8 +360,7 @@ func clientOf(t *testing.T, n *testenv.RedisNode) *redis.Client {
 	o, err := redis.ParseURL(n.URL)
 	testkit.Must(t, err)
 	o.MaxRetries = -1
-	c := redis.NewClient(o)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClient(o))
 	return c
 }
 
@@ -377,9 +372,7 @@ func follow(t *testing.T, master, replica *redis.Client) {
 	for _, command := range [][]any{
 		{"CONFIG", "SET", "masterauth", o.Password}, {"CONFIG", "SET", "requirepass", o.Password}, {"REPLICAOF", host, port},
 	} {
-		if err := replica.Do(t.Context(), command...).Err(); err != nil {
-			t.Fatalf("%v: %v", command, err)
-		}
+		testkit.Mustf(t, replica.Do(t.Context(), command...).Err(), "%v", command)
 	}
 	testkit.Until(t, "the replica is in step", func() bool {
 		return strings.Contains(replica.Info(t.Context(), "replication").Val(), "master_link_status:up")

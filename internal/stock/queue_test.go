@@ -73,9 +73,7 @@ func (q *aQueue) request(quantity int64, key string) stock.Request {
 func (q *aQueue) leaseSeq() uint64 {
 	q.t.Helper()
 	p, err := q.h.Replicas[0].Product(q.t.Context(), q.product)
-	if err != nil {
-		q.t.Fatal(err)
-	}
+	testkit.Must(q.t, err)
 	return p.LeaseSeq
 }
 

@@ -12,6 +12,7 @@ import (
 	"lastitem/internal/audit"
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 )
 
@@ -107,9 +108,8 @@ func TestIdempotentCart(t *testing.T) {
 		if diff := cmp.Diff(stock.Receipt{Stored: first.Stored, Replayed: true}, again); err != nil || diff != "" {
 			t.Errorf("the same lines in another order: %v (-want +got):\n%s", err, diff)
 		}
-		if _, err := send("sale", item(p, 3), item(q, 2)); !errors.Is(err, stock.ErrKeyReused) {
-			t.Errorf("another quantity under the same key = %v, want ErrKeyReused", err)
-		}
+		_, err = send("sale", item(p, 3), item(q, 2))
+		testkit.IsError(t, err, stock.ErrKeyReused, "another quantity under the same key")
 		refused, err := send("refusal", item(p, 1), item(q, 9))
 		if !errors.Is(err, stock.ErrSoldOut) || refused.Stored == nil {
 			t.Fatalf("Deduct() of more than there is = %+v, %v, want ErrSoldOut and a stored answer", refused, err)
@@ -118,15 +118,12 @@ func TestIdempotentCart(t *testing.T) {
 		if diff := cmp.Diff(stock.Receipt{Stored: refused.Stored, Replayed: true}, again); err != nil || diff != "" {
 			t.Errorf("the refusal repeated: %v (-want +got):\n%s", err, diff)
 		}
-		if _, err := once(t.Context(), h.Replicas[1], q, 1, "single"); err != nil {
-			t.Fatal(err)
-		}
+		_, err = once(t.Context(), h.Replicas[1], q, 1, "single")
+		testkit.Must(t, err)
 		want := []stocktest.Books{
 			{Initial: 9, Stock: 6, Sold: 3, Orders: 1, Keys: 2}, {Initial: 5, Stock: 3, Sold: 2, Orders: 2, Keys: 2},
 		}
-		if diff := cmp.Diff(want, []stocktest.Books{h.Books(t, p, stock.SQL), h.Books(t, q, stock.SQL)}); diff != "" {
-			t.Errorf("books (-want +got):\n%s", diff)
-		}
+		testkit.Same(t, []stocktest.Books{h.Books(t, p, stock.SQL), h.Books(t, q, stock.SQL)}, want, "books")
 		judge(t, h, p, q)
 		h.SetStock(t, p, 9, 0)
 		judge(t, h, q) // its cart has lost its key; its other order has not
@@ -168,9 +165,8 @@ func TestRWLockReadersSeeNoHalfDeduction(t *testing.T) {
 				t.Errorf("the books without a lock are whole: %t, %v; the writer was to stand in between", whole, err)
 			}
 			untouched := func(context.Context) error { return errors.New("read beside the writer") }
-			if err := reader.ReadLocked(t.Context(), "rwlock", product, 0, untouched); !errors.Is(err, stock.ErrLockBusy) {
-				t.Errorf("ReadLocked() that does not wait = %v, want ErrLockBusy", err)
-			}
+			testkit.IsError(t, reader.ReadLocked(t.Context(), "rwlock", product, 0, untouched), stock.ErrLockBusy,
+				"ReadLocked() that does not wait")
 			waiting := reader.Hold(t, step.Waiting)
 			var whole bool
 			var left int64
@@ -201,15 +197,11 @@ func TestRWLockReadersShare(t *testing.T) {
 		product := h.Product(t, 5, 0)
 		err := h.Replicas[0].ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error {
 			err := h.Replicas[1].ReadLocked(t.Context(), "rwlock", product, 0, func(context.Context) error { return nil })
-			if err != nil {
-				t.Errorf("ReadLocked() beside another = %v, want nil", err)
-			}
+			testkit.Is(t, err, nil, "ReadLocked() beside another")
 			h.Replicas[2].Refuse(t, stock.ErrLockBusy, "rwlock", stock.Redis, product, 1, "k")
 			return nil
 		})
-		if err != nil {
-			t.Errorf("ReadLocked() = %v, want nil", err)
-		}
+		testkit.Is(t, err, nil, "ReadLocked()")
 		h.Replicas[2].Sell(t, "rwlock", stock.Redis, product, 1, "k")
 	})
 }

@@ -1,7 +1,6 @@
 package stock_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/hashicorp/consul/api"
@@ -9,6 +8,7 @@ import (
 
 	"lastitem/internal/step"
 	"lastitem/internal/stock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/stocktest"
 )
 
@@ -25,9 +25,8 @@ var sessionEnds = map[string]func(t *testing.T, a *stocktest.Replica){
 		if err != nil || len(kv) != 1 || kv[0].Session == "" {
 			t.Fatalf("the locks in Consul are %v, %v, want one that is held", kv, err)
 		}
-		if _, err := a.Set.Consul.Session().Destroy(kv[0].Session, nil); err != nil {
-			t.Fatalf("destroy the session: %v", err)
-		}
+		_, err = a.Set.Consul.Session().Destroy(kv[0].Session, nil)
+		testkit.Mustf(t, err, "destroy the session")
 	},
 }
 
@@ -37,9 +36,8 @@ func revokeLease(t *testing.T, a *stocktest.Replica) {
 	if err != nil || len(res.Kvs) != 1 {
 		t.Fatalf("the locks in etcd are %v, %v, want one", res, err)
 	}
-	if _, err := a.Set.Etcd.Revoke(t.Context(), clientv3.LeaseID(res.Kvs[0].Lease)); err != nil {
-		t.Fatalf("revoke the lease: %v", err)
-	}
+	_, err = a.Set.Etcd.Revoke(t.Context(), clientv3.LeaseID(res.Kvs[0].Lease))
+	testkit.Mustf(t, err, "revoke the lease")
 }
 
 // overtaken has A stop after its read with the lock held, ends A's lock, and lets B deduct one unit.
@@ -51,9 +49,8 @@ func overtaken(t *testing.T, h *stocktest.Harness, mode string, s stock.Store, p
 	end()
 	req := stocktest.Request(product, 1, "b")
 	req.Store, req.Wait = s, stocktest.Patience
-	if _, err := b.Shop.Deduct(t.Context(), mode, req); err != nil {
-		t.Fatalf("B's Deduct() once A's lock has ended = %v, want nil", err)
-	}
+	_, err := b.Shop.Deduct(t.Context(), mode, req)
+	testkit.Mustf(t, err, "B's Deduct() once A's lock has ended")
 	return first
 }
 
@@ -101,17 +98,13 @@ func everywhere(t *testing.T, r *stocktest.Replica) {
 	key, owner := "", ""
 	for _, n := range r.Set.Redlock {
 		keys, err := n.Client.Keys(t.Context(), r.Backends.Lockers.Prefix+"lock:redlock:*").Result()
-		if err != nil {
-			t.Fatalf("%s: KEYS: %v", n.Name, err)
-		}
+		testkit.Mustf(t, err, "%s: KEYS", n.Name)
 		if len(keys) == 1 {
 			key, owner = keys[0], n.Client.Get(t.Context(), keys[0]).Val()
 		}
 	}
 	for _, n := range r.Set.Redlock {
-		if err := n.Client.SetNX(t.Context(), key, owner, r.Backends.Lockers.TTL).Err(); err != nil {
-			t.Fatalf("%s: SET NX: %v", n.Name, err)
-		}
+		testkit.Mustf(t, n.Client.SetNX(t.Context(), key, owner, r.Backends.Lockers.TTL).Err(), "%s: SET NX", n.Name)
 	}
 }
 
@@ -124,9 +117,7 @@ func forget(t *testing.T, r *stocktest.Replica, nodes ...int) {
 		if err != nil || len(keys) != 1 {
 			t.Fatalf("node %d holds %v, %v, want one lock", i, keys, err)
 		}
-		if err := c.Del(t.Context(), keys...).Err(); err != nil {
-			t.Fatalf("node %d: DEL: %v", i, err)
-		}
+		testkit.Mustf(t, c.Del(t.Context(), keys...).Err(), "node %d: DEL", i)
 	}
 }
 
@@ -139,9 +130,7 @@ func TestResetFreesRedlock(t *testing.T) {
 	product := h.Product(t, 1, 0)
 	held := hold(t, a, step.Locked, "redlock", stock.Redis, product, "a")
 	nodes[4].Kill()
-	if err := b.SetStock(t.Context(), product, 5, 0); err != nil {
-		t.Errorf("SetStock() with one node that cannot be reached = %v, want nil", err)
-	}
+	testkit.Is(t, b.SetStock(t.Context(), product, 5, 0), nil, "SetStock() with one node that cannot be reached")
 	b.Sell(t, "redlock", stock.Redis, product, 1, "b")
 	held.sells(t)
 }
@@ -153,8 +142,6 @@ func TestEtcdTxnRefusesStaleWrite(t *testing.T) {
 	a := h.Replicas[0]
 	product := h.Product(t, 5, 0)
 	first := overtaken(t, h, "etcd-txn", stock.Etcd, product, func() { revokeLease(t, a) })
-	if err := first.goOn(t); !errors.Is(err, stock.ErrContended) {
-		t.Errorf("A's Deduct() = %v, want ErrContended", err)
-	}
+	testkit.IsError(t, first.goOn(t), stock.ErrContended, "A's Deduct()")
 	h.WantBooks(t, product, stock.Etcd, stocktest.Books{Initial: 5, Stock: 4, Sold: 1, Orders: 1})
 }

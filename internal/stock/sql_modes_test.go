@@ -111,15 +111,13 @@ func TestSQLUniqueHolderDies(t *testing.T) {
 		crashed, err := sqllock.NewUnique(h.Replicas[0].Backends.SQL.DB(), nil)
 		testkit.Must(t, err)
 		key := fmt.Sprintf("%slock:sql-unique:{%d}", h.Replicas[0].Backends.Lockers.Prefix, product)
-		if _, err := crashed.Acquire(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
+		_, err = crashed.Acquire(t.Context(), key)
+		testkit.Must(t, err)
 		for _, r := range h.Replicas {
 			req := stocktest.Request(product, 1, "k")
 			req.Wait = 20 * time.Millisecond
-			if _, err := r.Shop.Deduct(t.Context(), "sql-unique", req); !errors.Is(err, stock.ErrLockBusy) {
-				t.Errorf("Deduct() on %s once a holder has died = %v, want ErrLockBusy", r.Options.Replica, err)
-			}
+			_, err := r.Shop.Deduct(t.Context(), "sql-unique", req)
+			testkit.IsError(t, err, stock.ErrLockBusy, "Deduct() on %s once a holder has died", r.Options.Replica)
 		}
 		h.SetStock(t, product, 5, 0)
 		h.Replicas[1].Sell(t, "sql-unique", stock.SQL, product, 1, "k")

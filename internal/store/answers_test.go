@@ -218,9 +218,8 @@ func TestRedisRefusalsAreBounded(t *testing.T) {
 				t.Errorf("%s holds %d for %s, %v, want 10,001 at most, for a time", family, n, ttl, err)
 			}
 		}
-		if _, err := r.Sell(t.Context(), sale("a", "nobody's", 99)); !errors.Is(err, store.ErrUnknownProduct) {
-			t.Errorf("Sell() of a product that nobody made = %v, want ErrUnknownProduct", err)
-		}
+		_, err := r.Sell(t.Context(), sale("a", "nobody's", 99))
+		testkit.IsError(t, err, store.ErrUnknownProduct, "Sell() of a product that nobody made")
 		for _, family := range []string{"key:nobody's", "answers:{99}", "refusals:{99}"} {
 			if s.Client.Exists(t.Context(), s.Prefix+family).Val() != 0 {
 				t.Errorf("%s is there, want nothing kept of a product that nobody made", family)
@@ -257,9 +256,8 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 	var used int64
 	info := c.Info(t.Context(), "memory").Val()
 	_, rest, _ := strings.Cut(info, "used_memory:")
-	if _, err := fmt.Sscanf(rest, "%d", &used); err != nil {
-		t.Fatal(err)
-	}
+	_, err = fmt.Sscanf(rest, "%d", &used)
+	testkit.Must(t, err)
 	testkit.Must(t, c.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(used+4<<20)).Err())
 	full(t, r)
 	// the memory that the last command used is free again
@@ -268,25 +266,17 @@ func TestRedisResetWhereMemoryIsFull(t *testing.T) {
 	if n, err := r.Add(t.Context(), 3, 1); n != 2 || err != nil {
 		t.Errorf("Add(1), which puts back = %d, %v, want 2", n, err)
 	}
-	if err := r.Append(t.Context(), someOrder("late", 3)); err != nil {
-		t.Errorf("Append(), after the count was written = %v, want nil", err)
-	}
-	if err := r.FinishSet(t.Context(), 3, 5); err != nil {
-		t.Errorf("FinishSet(), after another count was written = %v, want nil", err)
-	}
-	if err := r.Set(t.Context(), 3, 5); !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("Set() = %v, want ErrUnavailable", err)
-	}
-	if _, err := r.Add(t.Context(), 3, -1); !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("Add(-1), which takes = %v, want ErrUnavailable", err)
-	}
+	testkit.Is(t, r.Append(t.Context(), someOrder("late", 3)), nil, "Append(), after the count was written")
+	testkit.Is(t, r.FinishSet(t.Context(), 3, 5), nil, "FinishSet(), after another count was written")
+	testkit.IsError(t, r.Set(t.Context(), 3, 5), store.ErrUnavailable, "Set()")
+	_, err = r.Add(t.Context(), 3, -1)
+	testkit.IsError(t, err, store.ErrUnavailable, "Add(-1), which takes")
 	reset(t, r, 3, 7, 2) // nothing to free: it must work all the same
 	if f, err := r.Facts(t.Context(), 3, true); err != nil || f.Stock != 7 || f.Initial != 7 {
 		t.Errorf("Facts() = %+v, %v, want 7 units", f, err)
 	}
 	reset(t, r, 2, 5, 0)
-	ctx, cancel := context.WithTimeout(t.Context(), testenv.Still)
-	defer cancel()
+	ctx := testkit.Within(t, testenv.Still)
 	for ctx.Err() == nil {
 		if _, err = r.Sell(ctx, sale("b", "again", 2)); err == nil {
 			break

@@ -40,9 +40,8 @@ func cart(t *testing.T, s *store.SQL, id, key string, products ...int64) {
 // purgeAllKeys purges the keys of all carts so far; their orders stay.
 func purgeAllKeys(t *testing.T, s *store.SQL) {
 	t.Helper()
-	if _, err := s.Purge(t.Context(), time.Hour); err != nil {
-		t.Fatalf("Purge() = %v", err)
-	}
+	_, err := s.Purge(t.Context(), time.Hour)
+	testkit.Mustf(t, err, "Purge()")
 }
 
 // anyOrder: the rows were made in the same microsecond.
@@ -52,9 +51,7 @@ var anyOrder = cmpopts.SortSlices(func(a, b string) bool { return a < b })
 func keysOf(t *testing.T, s *store.SQL, product int64) (stored, ordered []string) {
 	t.Helper()
 	f, err := s.Facts(t.Context(), product, true)
-	if err != nil {
-		t.Fatalf("Facts(%d): %v", product, err)
-	}
+	testkit.Mustf(t, err, "Facts(%d)", product)
 	for _, k := range f.Keys {
 		stored = append(stored, string(k.Key))
 	}
@@ -184,9 +181,7 @@ func readings(t *testing.T, s *store.SQL, product int64) map[string][]string {
 		t.Errorf("Scan(%d) = %v", product, err)
 	}
 	f, err := s.Facts(t.Context(), product, true)
-	if err != nil {
-		t.Errorf("Facts(%d) = %v", product, err)
-	}
+	testkit.Is(t, err, nil, "Facts(%d)", product)
 	read("facts", f.Keys)
 	return all
 }
@@ -212,9 +207,7 @@ func TestSQLListsAKeyOnce(t *testing.T) {
 					want = []string{"k of m"}
 				}
 				for how, got := range readings(t, s, p+1) {
-					if !slices.Equal(got, want) {
-						t.Errorf("last use for %v: product %d, %s: keys %q, want %q", last, p+1, how, got, want)
-					}
+					testkit.Same(t, got, want, "last use for %v: product %d, %s: keys", last, p+1, how)
 				}
 			}
 			purgeAllKeys(t, s)
@@ -234,9 +227,7 @@ func TestSQLResetDeletesLocks(t *testing.T) {
 		testkit.Must(t, s.Reset(t.Context(), 1, 5, 0, "mine", "fenced", "nobody's"))
 		var left []string
 		testkit.Must(t, db.Raw("SELECT lock_key FROM record_lock ORDER BY lock_key").Scan(&left).Error)
-		if diff := cmp.Diff([]string{"fenced", "theirs"}, left); diff != "" {
-			t.Errorf("locks after Reset() (-want +got):\n%s", diff)
-		}
+		testkit.Same(t, left, []string{"fenced", "theirs"}, "locks after Reset()")
 	})
 }
 
@@ -302,8 +293,7 @@ func TestSQLReadForUpdate(t *testing.T) {
 				t.Errorf("ReadForUpdate() of a locked row, waiting %v = %v after %v, want ErrRowBusy", wait, err, took)
 			}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
+		ctx := testkit.Within(t, 50*time.Millisecond)
 		if _, _, err := read(ctx, 1, longTime); !errors.Is(err, store.ErrRowBusy) ||
 			!errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("ReadForUpdate() whose caller has gone = %v, want ErrRowBusy and its cause", err)
@@ -313,12 +303,10 @@ func TestSQLReadForUpdate(t *testing.T) {
 	if row, _, err := read(t.Context(), 1, longTime); err != nil || row.Stock != 5 {
 		t.Errorf("ReadForUpdate() once it is free = %+v, %v, want 5", row, err)
 	}
-	if _, _, err := read(t.Context(), 2, 0); !errors.Is(err, store.ErrSegmented) {
-		t.Errorf("ReadForUpdate() of a segmented product = %v, want ErrSegmented", err)
-	}
-	if _, _, err := read(t.Context(), 3, longTime); !errors.Is(err, store.ErrUnknownProduct) {
-		t.Errorf("ReadForUpdate() of a product that nobody made = %v, want ErrUnknownProduct", err)
-	}
+	_, _, err := read(t.Context(), 2, 0)
+	testkit.IsError(t, err, store.ErrSegmented, "ReadForUpdate() of a segmented product")
+	_, _, err = read(t.Context(), 3, longTime)
+	testkit.IsError(t, err, store.ErrUnknownProduct, "ReadForUpdate() of a product that nobody made")
 }
 
 // longTime is longer than any wait of these tests may take.

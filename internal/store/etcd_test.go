@@ -14,6 +14,7 @@ import (
 
 	"lastitem/internal/ledger"
 	"lastitem/internal/store"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
@@ -36,9 +37,7 @@ var (
 
 func resetEtcd(t *testing.T, e *store.Etcd, product, stock int64, segments int) {
 	t.Helper()
-	if err := e.Reset(t.Context(), product, stock, segments); err != nil {
-		t.Fatalf("Reset(%d, %d, %d): %v", product, stock, segments, err)
-	}
+	testkit.Mustf(t, e.Reset(t.Context(), product, stock, segments), "Reset(%d, %d, %d)", product, stock, segments)
 }
 
 func wantFacts(t *testing.T, e *store.Etcd, product int64, want ledger.Facts) {
@@ -52,12 +51,10 @@ func wantFacts(t *testing.T, e *store.Etcd, product int64, want ledger.Facts) {
 func TestEtcdReadsWhatItWrote(t *testing.T) {
 	t.Parallel()
 	e, _, _ := openEtcd(t)
-	if _, err := e.Read(t.Context(), 1); !errors.Is(err, store.ErrUnknownProduct) {
-		t.Errorf("Read() of a product that nobody made = %v, want ErrUnknownProduct", err)
-	}
-	if _, err := e.Facts(t.Context(), 1, true); !errors.Is(err, store.ErrUnknownProduct) {
-		t.Errorf("Facts() of a product that nobody made = %v, want ErrUnknownProduct", err)
-	}
+	_, err := e.Read(t.Context(), 1)
+	testkit.IsError(t, err, store.ErrUnknownProduct, "Read() of a product that nobody made")
+	_, err = e.Facts(t.Context(), 1, true)
+	testkit.IsError(t, err, store.ErrUnknownProduct, "Facts() of a product that nobody made")
 	for _, product := range []int64{1, 10} { // 10's keys begin with 1's
 		resetEtcd(t, e, product, 5, 0)
 	}
@@ -87,18 +84,15 @@ func TestEtcdSegmentedProduct(t *testing.T) {
 	t.Parallel()
 	e, c, s := openEtcd(t)
 	resetEtcd(t, e, 1, 5, 3)
-	if _, err := e.Read(t.Context(), 1); !errors.Is(err, store.ErrSegmented) {
-		t.Errorf("Read() of a segmented product = %v, want ErrSegmented", err)
-	}
+	_, err := e.Read(t.Context(), 1)
+	testkit.IsError(t, err, store.ErrSegmented, "Read() of a segmented product")
 	wantFacts(t, e, 1, ledger.Facts{Initial: 5, Stock: 5})
 	for key, value := range map[string]string{"stock/1": "many", "orders/1/a": "{"} {
 		resetEtcd(t, e, 1, 5, 0)
-		if _, err := c.Put(t.Context(), s.Prefix+key, value); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := e.Facts(t.Context(), 1, true); !errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("Facts() with %s = %q: %v, want ErrUnavailable", key, value, err)
-		}
+		_, err := c.Put(t.Context(), s.Prefix+key, value)
+		testkit.Must(t, err)
+		_, err = e.Facts(t.Context(), 1, true)
+		testkit.IsError(t, err, store.ErrUnavailable, "Facts() with %s = %q", key, value)
 	}
 }
 
@@ -131,19 +125,15 @@ func TestEtcdOutOfReach(t *testing.T) {
 	e := store.NewEtcd((&testenv.Coordination{Addr: "127.0.0.1:1"}).EtcdClient(t), "")
 	var all sync.WaitGroup // each waits for its time-out
 	all.Go(func() {
-		if _, err := e.Read(t.Context(), 1); !errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("Read() = %v, want ErrUnavailable", err)
-		}
+		_, err := e.Read(t.Context(), 1)
+		testkit.IsError(t, err, store.ErrUnavailable, "Read()")
 	})
 	all.Go(func() {
-		if _, err := e.Facts(t.Context(), 1, true); !errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("Facts() = %v, want ErrUnavailable", err)
-		}
+		_, err := e.Facts(t.Context(), 1, true)
+		testkit.IsError(t, err, store.ErrUnavailable, "Facts()")
 	})
 	all.Go(func() {
-		if err := e.Reset(t.Context(), 1, 1, 0); !errors.Is(err, store.ErrUnknown) {
-			t.Errorf("Reset() = %v, want ErrUnknown", err)
-		}
+		testkit.IsError(t, e.Reset(t.Context(), 1, 1, 0), store.ErrUnknown, "Reset()")
 	})
 	all.Wait()
 }

@@ -109,9 +109,7 @@ func sellUntil(t *testing.T, s shelf, product int64, from, to int, left int64) i
 	t.Helper()
 	for n := from; n < to; n++ {
 		left -= int64(1 + n%3)
-		if err := s.sell(t.Context(), nth(n, product, left)); err != nil {
-			t.Fatalf("order %d: %v", n, err)
-		}
+		testkit.Mustf(t, s.sell(t.Context(), nth(n, product, left)), "order %d", n)
 	}
 	return left
 }
@@ -133,9 +131,7 @@ func pagesAfter(t *testing.T, s shelf, product int64, p ledger.Position, want le
 func throughJSON(t *testing.T, p ledger.Position) (back ledger.Position) {
 	t.Helper()
 	text, err := json.Marshal(p)
-	if err = errors.Join(err, json.Unmarshal(text, &back)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, errors.Join(err, json.Unmarshal(text, &back)))
 	return back
 }
 
@@ -158,9 +154,8 @@ func count(from, to int) (n []int) {
 // A snapshot counts all rows and carries the first; the pages after it carry the others, each once, and no later ones.
 func TestPages(t *testing.T) {
 	onEachShelf(t, func(t *testing.T, s shelf) {
-		if _, _, err := s.Snapshot(t.Context(), 1, ledger.Want{Orders: 7}); !errors.Is(err, store.ErrUnknownProduct) {
-			t.Errorf("Snapshot() of a product that nobody made = %v, want ErrUnknownProduct", err)
-		}
+		_, _, err := s.Snapshot(t.Context(), 1, ledger.Want{Orders: 7})
+		testkit.IsError(t, err, store.ErrUnknownProduct, "Snapshot() of a product that nobody made")
 		s.reset(t, 1, 1000)
 		s.reset(t, 2, 1000)
 		if f, p, err := s.Snapshot(t.Context(), 1, ledger.Want{Orders: 7}); err != nil || f.Initial != 1000 ||
@@ -253,9 +248,7 @@ func TestScan(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Errorf("Scan() = %v", err)
-		}
+		testkit.Is(t, err, nil, "Scan()")
 	})
 }
 
@@ -278,9 +271,7 @@ func TestSnapshotWhileSalesGoOn(t *testing.T) {
 		}()
 		defer func() {
 			stop()
-			if err := <-ended; err != nil {
-				t.Errorf("sell: %v", err)
-			}
+			testkit.Is(t, <-ended, nil, "sell")
 		}()
 		var f ledger.Facts
 		for seen := int64(0); seen < 60; { // until some have been sold
@@ -325,9 +316,8 @@ func TestRedisPagesOfAnotherRun(t *testing.T) {
 			}
 		}
 		for _, bad := range []ledger.Position{{Order: "x", Until: "3"}, {Order: "1", Until: ""}, {Order: "-1", Until: "3"}} {
-			if _, _, err := r.Page(t.Context(), 1, bad, ledger.Want{Orders: 3}); !errors.Is(err, store.ErrPosition) {
-				t.Errorf("Page(%+v) = %v, want ErrPosition", bad, err)
-			}
+			_, _, err := r.Page(t.Context(), 1, bad, ledger.Want{Orders: 3})
+			testkit.IsError(t, err, store.ErrPosition, "Page(%+v)", bad)
 		}
 	})
 }
@@ -359,9 +349,7 @@ func TestSQLPagesOfKeys(t *testing.T) {
 			"\x08\xff", "cart of m", "refused"}
 		for how, got := range readings(t, s, 1) {
 			slices.Sort(got)
-			if !slices.Equal(got, want) {
-				t.Errorf("%s: keys %q, want %q", how, got, want)
-			}
+			testkit.Same(t, got, want, "%s: keys", how)
 		}
 		if f, p, err := s.Snapshot(t.Context(), 2, ledger.Want{Orders: 4}); err != nil || len(f.Orders) != 1 || !p.NoKeys {
 			t.Errorf("Snapshot() without keys = %+v, %+v, %v", f, p, err)
@@ -379,9 +367,8 @@ func compact(t *testing.T, c *clientv3.Client) {
 	t.Helper()
 	res, err := c.Put(t.Context(), "another", "revision")
 	testkit.Must(t, err)
-	if _, err := c.Compact(t.Context(), res.Header.Revision); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Compact(t.Context(), res.Header.Revision)
+	testkit.Must(t, err)
 }
 
 // The rows that a snapshot of etcd counts are read at its revision, whatever was written since.
@@ -390,9 +377,8 @@ func TestEtcdPagesAfterCompaction(t *testing.T) {
 	e, c, _ := openEtcd(t)
 	resetEtcd(t, e, 1, 100, 0)
 	for n := range 9 {
-		if _, err := e.Write(t.Context(), always, 5, nth(n, 1, 5)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := e.Write(t.Context(), always, 5, nth(n, 1, 5))
+		testkit.Must(t, err)
 	}
 	f, p, err := e.Snapshot(t.Context(), 1, ledger.Want{Orders: 4})
 	testkit.Must(t, err)
@@ -410,22 +396,18 @@ func TestEtcdScanDuringCompaction(t *testing.T) {
 	t.Parallel()
 	e, c, _ := openEtcd(t)
 	resetEtcd(t, e, 1, 100, 0)
-	if _, err := e.Write(t.Context(), always, 95, nth(0, 1, 5)); err != nil {
-		t.Fatal(err)
-	}
-	err := e.Scan(t.Context(), 1, func(snap *ledger.Snapshot) error {
-		if _, err := e.Write(t.Context(), always, 90, nth(1, 1, 5)); err != nil {
-			t.Fatal(err)
-		}
+	_, err := e.Write(t.Context(), always, 95, nth(0, 1, 5))
+	testkit.Must(t, err)
+	err = e.Scan(t.Context(), 1, func(snap *ledger.Snapshot) error {
+		_, err := e.Write(t.Context(), always, 90, nth(1, 1, 5))
+		testkit.Must(t, err)
 		compact(t, c)
 		return snap.Orders(func(batch []ledger.Order) error {
 			t.Errorf("a scan that saw a stock of %d holds orders %v", snap.Stock, numbers(batch))
 			return nil
 		})
 	})
-	if !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("Scan() = %v, want ErrUnavailable", err)
-	}
+	testkit.IsError(t, err, store.ErrUnavailable, "Scan()")
 }
 
 // afterScript runs a function after the first script of its client.
@@ -452,17 +434,15 @@ func TestRedisSetAgainWhileRead(t *testing.T) {
 		h := &afterScript{}
 		s.Client.AddHook(h)
 		reset(t, r, 1, 5, 0)
-		if _, err := r.Sell(t.Context(), sale("old", "", 1)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.Sell(t.Context(), sale("old", "", 1))
+		testkit.Must(t, err)
 		again := func() {
 			reset(t, r, 1, 500, 0)
-			if _, err := r.Sell(t.Context(), sale("new", "", 1)); err != nil {
-				t.Error(err)
-			}
+			_, err := r.Sell(t.Context(), sale("new", "", 1))
+			testkit.Check(t, err)
 		}
 		h.then = again
-		err := r.Scan(t.Context(), 1, func(f *ledger.Snapshot) error {
+		err = r.Scan(t.Context(), 1, func(f *ledger.Snapshot) error {
 			return f.Orders(func(orders []ledger.Order) error {
 				if f.Initial == 5 && orders[0].ID == "new0" {
 					t.Errorf("an order of the new run, beside the stock of the old one")
@@ -470,14 +450,11 @@ func TestRedisSetAgainWhileRead(t *testing.T) {
 				return nil
 			})
 		})
-		if !errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("Scan() = %v, want ErrUnavailable", err)
-		}
+		testkit.IsError(t, err, store.ErrUnavailable, "Scan()")
 		reset(t, r, 1, 5, 0)
 		for range 2 {
-			if _, err := r.Sell(t.Context(), sale("old", "", 1)); err != nil {
-				t.Fatal(err)
-			}
+			_, err := r.Sell(t.Context(), sale("old", "", 1))
+			testkit.Must(t, err)
 		}
 		h.then = again
 		if err := r.Scan(t.Context(), 1, func(f *ledger.Snapshot) error {
@@ -488,9 +465,8 @@ func TestRedisSetAgainWhileRead(t *testing.T) {
 		reset(t, r, 1, 5, 0)
 		first := sale("old", "", 1)
 		first.Orders[0].Quantity = 3
-		if _, err := r.Sell(t.Context(), first); err != nil {
-			t.Fatal(err)
-		}
+		_, err = r.Sell(t.Context(), first)
+		testkit.Must(t, err)
 		h.then = again
 		f, _, err := r.Snapshot(t.Context(), 1, ledger.Want{}) // the sum comes after the script
 		if want := (ledger.Totals{Orders: 1, Units: 1}); err != nil || f.Initial != 500 || f.Totals != want {

@@ -25,9 +25,7 @@ func TestPurgeRedis(t *testing.T) {
 		keep := 24 * time.Hour
 		sell := func() store.Sold {
 			got, err := r.Sell(t.Context(), sale("a", "k", 1))
-			if err != nil {
-				t.Fatalf("Sell() = %v", err)
-			}
+			testkit.Mustf(t, err, "Sell()")
 			return got
 		}
 		purged := int64(0)
@@ -66,13 +64,11 @@ func TestPurgeRedis(t *testing.T) {
 func TestPurgeRedisYoungAnswers(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
 		reset(t, r, 1, 5, 0)
-		if _, err := r.Sell(t.Context(), sale("a", "k", 1)); err != nil {
-			t.Fatalf("Sell() = %v", err)
-		}
+		_, err := r.Sell(t.Context(), sale("a", "k", 1))
+		testkit.Mustf(t, err, "Sell()")
 		testkit.Until(t, "older part of the answers", func() bool {
-			if _, err := r.Purge(t.Context(), time.Millisecond); err != nil {
-				t.Fatalf("Purge() = %v", err)
-			}
+			_, err := r.Purge(t.Context(), time.Millisecond)
+			testkit.Mustf(t, err, "Purge()")
 			return s.Client.HExists(t.Context(), s.Prefix+"answers-old:{1}", "k").Val()
 		})
 		if got, err := r.Sell(t.Context(), sale("b", "k", 1)); err != nil || !got.Earlier {
@@ -119,9 +115,7 @@ func TestPurgeSQL(t *testing.T) {
 		for range cap(gone) {
 			go func() {
 				n, err := s.Purge(t.Context(), 24*time.Hour)
-				if err != nil {
-					t.Errorf("Purge() = %v, want nil", err)
-				}
+				testkit.Is(t, err, nil, "Purge()")
 				gone <- n
 			}()
 		}
@@ -224,9 +218,8 @@ func TestPurgeSQLUnderLoad(t *testing.T) {
 		selling.Wait()
 		cancel()
 		purging.Wait()
-		if _, err := s.Purge(t.Context(), time.Nanosecond); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Purge(t.Context(), time.Nanosecond)
+		testkit.Must(t, err)
 		f, err := s.Facts(t.Context(), 1, true)
 		if err != nil || f.Stock != 0 || len(f.Orders) != clients*each || len(f.Keys) != 0 {
 			t.Errorf("%d left, %d orders, %d keys, %v, want 0, %d and 0", f.Stock, len(f.Orders), len(f.Keys), err, clients*each)

@@ -25,14 +25,10 @@ var servers = map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.
 
 // onEachRedis runs a test on the real and on the embedded Redis.
 func onEachRedis(t *testing.T, test func(*testing.T, *store.Redis, *testenv.RedisServer)) {
-	t.Parallel()
-	for name, open := range servers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := open(t)
-			test(t, store.NewRedis(r.Client, r.Prefix), r)
-		})
-	}
+	testkit.Each(t, servers, func(t *testing.T, open func(testing.TB) *testenv.RedisServer) {
+		r := open(t)
+		test(t, store.NewRedis(r.Client, r.Prefix), r)
+	})
 }
 
 // onClustersToo runs a test on each Redis, and on a cluster, with its own client and with that of a plain server.
@@ -51,9 +47,7 @@ func noKeys(int) []string { return nil }
 
 func reset(t *testing.T, r *store.Redis, product, stock int64, segments int) {
 	t.Helper()
-	if err := r.Reset(t.Context(), product, stock, segments, noKeys); err != nil {
-		t.Fatalf("Reset(%d, %d, %d): %v", product, stock, segments, err)
-	}
+	testkit.Mustf(t, r.Reset(t.Context(), product, stock, segments, noKeys), "Reset(%d, %d, %d)", product, stock, segments)
 }
 
 func someOrder(id string, product int64) ledger.Order {
@@ -66,22 +60,17 @@ func someOrder(id string, product int64) ledger.Order {
 
 func TestRedisReadsWhatItWrote(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
-		if _, err := r.Read(t.Context(), 1); !errors.Is(err, store.ErrUnknownProduct) {
-			t.Errorf("Read() of a product that nobody made = %v, want ErrUnknownProduct", err)
-		}
+		_, err := r.Read(t.Context(), 1)
+		testkit.IsError(t, err, store.ErrUnknownProduct, "Read() of a product that nobody made")
 		reset(t, r, 1, 5, 0)
-		if err := r.Set(t.Context(), 1, -3); err != nil {
-			t.Errorf("Set() = %v, want nil", err)
-		}
+		testkit.Is(t, r.Set(t.Context(), 1, -3), nil, "Set()")
 		if n, err := r.Read(t.Context(), 1); n != -3 || err != nil {
 			t.Errorf("Read() = %d, %v, want -3", n, err)
 		}
 		a, b := someOrder("a", 1), someOrder("b", 1)
 		b.Remaining, b.Key = nil, nil
 		for _, o := range []ledger.Order{a, b} {
-			if err := r.Append(t.Context(), o); err != nil {
-				t.Errorf("Append() = %v, want nil", err)
-			}
+			testkit.Is(t, r.Append(t.Context(), o), nil, "Append()")
 		}
 		got, err := r.Facts(t.Context(), 1, true)
 		want := ledger.Facts{Initial: 5, Stock: -3, Orders: []ledger.Order{a, b}}
@@ -109,9 +98,8 @@ func TestRedisSplitsIntoSegments(t *testing.T) {
 			if diff := cmp.Diff(c.want, counts); err != nil || !split || diff != "" {
 				t.Errorf("%d in %d segments: split %t, %v (-want +got):\n%s", c.stock, c.segments, split, err, diff)
 			}
-			if _, err := r.Read(t.Context(), 1); !errors.Is(err, store.ErrSegmented) {
-				t.Errorf("Read() of a segmented product = %v, want ErrSegmented", err)
-			}
+			_, err = r.Read(t.Context(), 1)
+			testkit.IsError(t, err, store.ErrSegmented, "Read() of a segmented product")
 			f, err := r.Facts(t.Context(), 1, false)
 			if err != nil || f.Initial != c.stock || f.Stock != c.stock || !cmp.Equal(f.Segments, c.want) {
 				t.Errorf("Facts() = %+v, %v, want %d in %v", f, err, c.stock, c.want)
@@ -136,9 +124,7 @@ func TestRedisSetSegments(t *testing.T) {
 			t.Errorf("Snapshot() = %+v, %+v, %v, want segments of 4, 3 and 3", f, p, err)
 		}
 		for _, counts := range []map[int]int64{{1: 0}, {0: 1, 2: 2}} {
-			if err := r.SetSegments(t.Context(), 1, counts, true); err != nil {
-				t.Errorf("SetSegments(%v) = %v, want nil", counts, err)
-			}
+			testkit.Is(t, r.SetSegments(t.Context(), 1, counts, true), nil, "SetSegments(%v)", counts)
 		}
 		want := []int64{1, 0, 2}
 		if counts, _, err := r.Segments(t.Context(), 1); err != nil || !cmp.Equal(counts, want) {
@@ -165,9 +151,7 @@ func TestRedisResetClears(t *testing.T) {
 			t.Errorf("Reset() = %v, told of %d segments, want 5: the more of old and new", err, told)
 		}
 		want := []string{"initial:{1}", "stock:{1#0}", "stock:{1#1}", "stock:{1}"}
-		if diff := cmp.Diff(want, keys(t, s)); diff != "" {
-			t.Errorf("keys after Reset() (-want +got):\n%s", diff)
-		}
+		testkit.Same(t, keys(t, s), want, "keys after Reset()")
 	})
 }
 
@@ -201,13 +185,11 @@ func TestRedisDamagedData(t *testing.T) {
 		} {
 			reset(t, r, 1, 8, 2)
 			damage(t.Context(), s.Client, s.Prefix)
-			if _, err := r.Facts(t.Context(), 1, true); !errors.Is(err, store.ErrUnavailable) {
-				t.Errorf("%s: Facts() = %v, want ErrUnavailable", name, err)
-			}
+			_, err := r.Facts(t.Context(), 1, true)
+			testkit.IsError(t, err, store.ErrUnavailable, "%s: Facts()", name)
 			reset(t, r, 1, 8, 2)
-			if _, err := r.Facts(t.Context(), 1, true); err != nil {
-				t.Errorf("%s: Facts() after a reset = %v, want nil", name, err)
-			}
+			_, err = r.Facts(t.Context(), 1, true)
+			testkit.Is(t, err, nil, "%s: Facts() after a reset", name)
 		}
 	})
 }
@@ -250,9 +232,8 @@ func TestRedisLostReply(t *testing.T) {
 		reset(t, direct, 2, 6, 2)
 		p, client := behindGate(t, s)
 		through := store.NewRedis(client, s.Prefix)
-		if _, err := through.Read(t.Context(), 1); err != nil {
-			t.Fatalf("Read() through the proxy = %v", err)
-		}
+		_, err := through.Read(t.Context(), 1)
+		testkit.Mustf(t, err, "Read() through the proxy")
 		lost := cut(t, p, c.pattern)
 		if err := c.write(t.Context(), through); !errors.Is(err, store.ErrUnknown) || !wasCut(lost) {
 			t.Errorf("%s, cut off: %t = %v, want ErrUnknown", name, wasCut(lost), err)
@@ -333,9 +314,7 @@ func TestRedisKeysCarryHashTags(t *testing.T) {
 	reset(t, r, 101, 2, 2)
 	testkit.Must(t, r.Append(t.Context(), someOrder("a", 101)))
 	want := []string{"initial:{101}", "orders:{101}", "stock:{101#0}", "stock:{101#1}", "stock:{101}"}
-	if diff := cmp.Diff(want, keys(t, s)); diff != "" {
-		t.Errorf("keys (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, keys(t, s), want, "keys")
 }
 
 // A reset that has deleted the orders, and then cannot set the count, does not say that nothing happened.

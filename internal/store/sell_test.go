@@ -17,6 +17,7 @@ import (
 	"lastitem/internal/idempotency"
 	"lastitem/internal/ledger"
 	"lastitem/internal/store"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 	"lastitem/internal/wire"
 )
@@ -100,9 +101,7 @@ func keysRead(t *testing.T, r *store.Redis, product int64) map[string][]string {
 	t.Helper()
 	read := map[string][]string{}
 	note := func(how string, orders []ledger.Order, err error) {
-		if err != nil {
-			t.Errorf("%s: %v", how, err)
-		}
+		testkit.Is(t, err, nil, "%s", how)
 		for _, o := range orders {
 			read[how] = append(read[how], string(o.Key))
 		}
@@ -135,9 +134,7 @@ func TestRedisCartOutlivesItsAnswer(t *testing.T) {
 		check := func(when string, product int64, want ...string) {
 			t.Helper()
 			for how, got := range keysRead(t, r, product) {
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("%s, %s of product %d: keys (-want +got):\n%s", when, how, product, diff)
-				}
+				testkit.Same(t, got, want, "%s, %s of product %d: keys", when, how, product)
 			}
 		}
 		sell := func(id, key string, earlier bool, products ...int64) {
@@ -180,9 +177,7 @@ func TestRedisSellCartShort(t *testing.T) {
 		refused := s.Refused
 		s.Refused = func(i int) idempotency.Template {
 			if rendered++; rendered == 1 {
-				if err := r.Set(t.Context(), 2, 0); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, r.Set(t.Context(), 2, 0))
 			}
 			return refused(i)
 		}
@@ -205,9 +200,8 @@ func TestRedisSellLostReply(t *testing.T) {
 	reset(t, direct, 1, 5, 0)
 	p, client := behindGate(t, s)
 	through := store.NewRedis(client, s.Prefix)
-	if _, err := through.Sell(t.Context(), sale("a", "", 1)); err != nil {
-		t.Fatalf("Sell() through the proxy = %v", err)
-	}
+	_, err := through.Sell(t.Context(), sale("a", "", 1))
+	testkit.Mustf(t, err, "Sell() through the proxy")
 	lost := cut(t, p, "^EVALSHA ")
 	if _, err := through.Sell(t.Context(), sale("b", "", 1)); !errors.Is(err, store.ErrUnknown) || !wasCut(lost) {
 		t.Errorf("Sell() without a key, cut off: %t = %v, want ErrUnknown", wasCut(lost), err)
@@ -242,9 +236,8 @@ func TestRedisSellLostReplyThenDown(t *testing.T) {
 	client := redis.NewClient(&o)
 	defer client.Close()
 	through := store.NewRedis(client, s.Prefix)
-	if _, err := through.Sell(t.Context(), sale("a", "", 1)); err != nil {
-		t.Fatalf("Sell() through the proxy = %v", err)
-	}
+	_, err := through.Sell(t.Context(), sale("a", "", 1))
+	testkit.Mustf(t, err, "Sell() through the proxy")
 	lost := p.Add(wire.Rule{Answer: true, Match: func(c wire.Call) bool { return strings.HasPrefix(c.Text, "EVALSHA ") }})
 	go func() {
 		<-lost.Reached()
@@ -298,14 +291,12 @@ func TestRedisSellTogether(t *testing.T) {
 func TestRedisSellRefused(t *testing.T) {
 	t.Parallel()
 	r, c := onCluster(t, 1)
-	if _, err := r.Sell(t.Context(), sale("a", "", 1, 2)); !errors.Is(err, store.ErrCrossSlot) {
-		t.Errorf("Sell() of two products in a cluster = %v, want ErrCrossSlot", err)
-	}
+	_, err := r.Sell(t.Context(), sale("a", "", 1, 2))
+	testkit.IsError(t, err, store.ErrCrossSlot, "Sell() of two products in a cluster")
 	reset(t, r, 3, 0, 0)
 	for range 3 {
-		if _, err := r.Sell(t.Context(), sale("a", "k", 1, 2)); !errors.Is(err, store.ErrCrossSlot) {
-			t.Errorf("Sell() of two products with a key = %v, want ErrCrossSlot", err)
-		}
+		_, err := r.Sell(t.Context(), sale("a", "k", 1, 2))
+		testkit.IsError(t, err, store.ErrCrossSlot, "Sell() of two products with a key")
 		if got, err := r.Sell(t.Context(), sale("a", "l", 3)); err != nil || got.Answer.Status == 200 {
 			t.Errorf("Sell() of none = %+v, %v, want a refusal", got, err)
 		}
@@ -318,9 +309,8 @@ func TestRedisSellRefused(t *testing.T) {
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
-			if _, err := r.Sell(t.Context(), sale("a", "m", 1, 2)); !errors.Is(err, store.ErrCrossSlot) {
-				t.Errorf("Sell() of two products at the same time = %v, want ErrCrossSlot", err)
-			}
+			_, err := r.Sell(t.Context(), sale("a", "m", 1, 2))
+			testkit.IsError(t, err, store.ErrCrossSlot, "Sell() of two products at the same time")
 		})
 	}
 	both.Wait()
@@ -340,9 +330,7 @@ func TestRedisSellRefused(t *testing.T) {
 func TestRedisSellForBuyer(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, r *store.Redis, _ *testenv.RedisServer) {
 		reset(t, r, 1, 9, 0)
-		if err := r.ResetTo(t.Context(), 2, 9, 0, ledger.HoldRules{PerBuyer: 2}, noKeys); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, r.ResetTo(t.Context(), 2, 9, 0, ledger.HoldRules{PerBuyer: 2}, noKeys))
 		sell := func(id, key, buyer string, want error, products ...int64) {
 			t.Helper()
 			s := sale(id, key, products...)
@@ -366,11 +354,9 @@ func TestRedisSellForBuyer(t *testing.T) {
 				t.Errorf("Facts(%d) = %+v, %v, want %d orders, the first for ann", product, f, err, want)
 			}
 		}
-		if _, err := r.Read(t.Context(), 2); !errors.Is(err, store.ErrOtherWay) {
-			t.Errorf("Read() of a product with a limit = %v, want ErrOtherWay", err)
-		}
-		if _, _, err := r.Segments(t.Context(), 2); !errors.Is(err, store.ErrOtherWay) {
-			t.Errorf("Segments() of a product with a limit = %v, want ErrOtherWay", err)
-		}
+		_, err := r.Read(t.Context(), 2)
+		testkit.IsError(t, err, store.ErrOtherWay, "Read() of a product with a limit")
+		_, _, err = r.Segments(t.Context(), 2)
+		testkit.IsError(t, err, store.ErrOtherWay, "Segments() of a product with a limit")
 	})
 }

@@ -21,13 +21,10 @@ import (
 
 // onEachSQL runs a test on MariaDB or MySQL, and on SQLite.
 func onEachSQL(t *testing.T, test func(*testing.T, *store.SQL)) {
-	t.Parallel()
-	for name, dsn := range map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, openSQL(t, dsn(t)))
-		})
-	}
+	dsns := map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite}
+	testkit.Each(t, dsns, func(t *testing.T, dsn func(testing.TB) string) {
+		test(t, openSQL(t, dsn(t)))
+	})
 }
 
 // openSet opens a database with at most conns connections for plain transactions, and for group commits, without
@@ -37,9 +34,8 @@ func openSet(t *testing.T, dsn string, conns int) *backend.Set {
 	set, err := backend.Open(backend.Config{SQL: dsn, Conns: conns, Health: backend.Health{Every: -1}})
 	testkit.Must(t, err)
 	t.Cleanup(func() { set.Close() })
-	if _, err := backend.Migrate(t.Context(), set.DB); err != nil {
-		t.Fatalf("Migrate: %v", err)
-	}
+	_, err = backend.Migrate(t.Context(), set.DB)
+	testkit.Mustf(t, err, "Migrate")
 	return set
 }
 
@@ -64,14 +60,10 @@ var everyTx = map[string]func(*store.SQL) transact{
 
 // onEveryTx runs a test with Tx, GroupTx and TripTx, on a database with at most conns connections for each.
 func onEveryTx(t *testing.T, dsn func(*testing.T) string, conns int, test func(*testing.T, *store.SQL, transact)) {
-	t.Parallel()
-	for name, of := range everyTx {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := openSet(t, dsn(t), conns).SQL
-			test(t, s, of(s))
-		})
-	}
+	testkit.Each(t, everyTx, func(t *testing.T, of func(*store.SQL) transact) {
+		s := openSet(t, dsn(t), conns).SQL
+		test(t, s, of(s))
+	})
 }
 
 func mySQL(t *testing.T) string { t.Helper(); return testenv.MySQL(t) }
@@ -88,9 +80,7 @@ func take(t *testing.T, product int64, err error) func(*store.Tx) error {
 
 func resetSQL(t *testing.T, s *store.SQL, product, stock int64, segments int) {
 	t.Helper()
-	if err := s.Reset(t.Context(), product, stock, segments); err != nil {
-		t.Fatalf("Reset(%d, %d, %d): %v", product, stock, segments, err)
-	}
+	testkit.Mustf(t, s.Reset(t.Context(), product, stock, segments), "Reset(%d, %d, %d)", product, stock, segments)
 }
 
 func inTx(t *testing.T, s *store.SQL, body func(*store.Tx) error) error {
@@ -101,17 +91,13 @@ func inTx(t *testing.T, s *store.SQL, body func(*store.Tx) error) error {
 // do runs a transaction that must succeed.
 func do(t *testing.T, s *store.SQL, body func(*store.Tx) error) {
 	t.Helper()
-	if err := inTx(t, s, body); err != nil {
-		t.Fatalf("Tx() = %v, want nil", err)
-	}
+	testkit.Mustf(t, inTx(t, s, body), "Tx()")
 }
 
 func stockOf(t *testing.T, s *store.SQL, product int64) int64 {
 	t.Helper()
 	f, err := s.Facts(t.Context(), product, false)
-	if err != nil {
-		t.Fatalf("Facts(%d): %v", product, err)
-	}
+	testkit.Mustf(t, err, "Facts(%d)", product)
 	return f.Stock
 }
 
@@ -166,12 +152,10 @@ func TestSQLTakeAt(t *testing.T) {
 
 func TestSQLFactsAndReset(t *testing.T) {
 	onEachSQL(t, func(t *testing.T, s *store.SQL) {
-		if _, err := s.Facts(t.Context(), 1, true); !errors.Is(err, store.ErrUnknownProduct) {
-			t.Errorf("Facts() of a product that nobody made = %v, want ErrUnknownProduct", err)
-		}
-		if _, err := s.Read(t.Context(), 1); !errors.Is(err, store.ErrUnknownProduct) {
-			t.Errorf("Read() of a product that nobody made = %v, want ErrUnknownProduct", err)
-		}
+		_, err := s.Facts(t.Context(), 1, true)
+		testkit.IsError(t, err, store.ErrUnknownProduct, "Facts() of a product that nobody made")
+		_, err = s.Read(t.Context(), 1)
+		testkit.IsError(t, err, store.ErrUnknownProduct, "Read() of a product that nobody made")
 		resetSQL(t, s, 1, 5, 0)
 		resetSQL(t, s, 2, 7, 0)
 		a, b := someOrder("00000000-0000-7000-8000-00000000000a", 1), someOrder("00000000-0000-7000-8000-00000000000b", 1)
@@ -195,12 +179,9 @@ func TestSQLFactsAndReset(t *testing.T) {
 		if diff := cmp.Diff(want, after); err != nil || diff != "" {
 			t.Errorf("Facts() after Reset(): %v (-want +got):\n%s", err, diff)
 		}
-		if _, err := s.Read(t.Context(), 1); !errors.Is(err, store.ErrSegmented) {
-			t.Errorf("Read() of a segmented product = %v, want ErrSegmented", err)
-		}
-		if got := stockOf(t, s, 2); got != 7 {
-			t.Errorf("stock of the other product = %d, want 7", got)
-		}
+		_, err = s.Read(t.Context(), 1)
+		testkit.IsError(t, err, store.ErrSegmented, "Read() of a segmented product")
+		testkit.Is(t, stockOf(t, s, 2), 7, "stock of the other product")
 	})
 }
 
@@ -210,9 +191,7 @@ func TestSQLResetsAtOnce(t *testing.T) {
 		for product := range int64(6) {
 			wg.Go(func() {
 				for range 5 {
-					if err := s.Reset(t.Context(), product, 9, 0); err != nil {
-						t.Errorf("Reset(%d) = %v, want nil", product, err)
-					}
+					testkit.Is(t, s.Reset(t.Context(), product, 9, 0), nil, "Reset(%d)", product)
 				}
 			})
 		}
@@ -232,9 +211,7 @@ func TestSQLRollsBack(t *testing.T) {
 				resetSQL(t, s, 2, 9, 0)
 				next := func(after string) {
 					t.Helper()
-					if err := tx(t.Context(), take(t, 2, nil)); err != nil {
-						t.Errorf("a transaction after %s = %v, want nil", after, err)
-					}
+					testkit.Is(t, tx(t.Context(), take(t, 2, nil)), nil, "a transaction after %s", after)
 				}
 				next("nothing")
 				mine := errors.New("mine")
@@ -253,9 +230,7 @@ func TestSQLRollsBack(t *testing.T) {
 					t.Error("a transaction whose context ended before COMMIT = nil, want an error")
 				}
 				next("a context's end")
-				if err := tx(ctx, take(t, 1, nil)); !errors.Is(err, store.ErrUnavailable) {
-					t.Errorf("a transaction under an ended context = %v, want ErrUnavailable", err)
-				}
+				testkit.IsError(t, tx(ctx, take(t, 1, nil)), store.ErrUnavailable, "a transaction under an ended context")
 				if one, two := stockOf(t, s, 1), stockOf(t, s, 2); one != 9 || two != 5 {
 					t.Errorf("stocks = %d and %d, want 9 and 5", one, two)
 				}
@@ -336,9 +311,7 @@ func TestSQLLockWaitTimeout(t *testing.T) {
 			}
 			return err
 		})
-		if err := tx(t.Context(), both); err != nil {
-			t.Errorf("the rival's transaction again = %v, want nil", err)
-		}
+		testkit.Is(t, tx(t.Context(), both), nil, "the rival's transaction again")
 		one, two := stockOf(t, s, 1), stockOf(t, s, 2)
 		if one != 3 || two != 4 {
 			t.Errorf("stocks = %d and %d, want 3 and 4: all of the one that waited rolled back", one, two)

@@ -80,9 +80,7 @@ func TestCommitIsBounded(t *testing.T) {
 	before := connection()
 	held := gate.Add(wire.Rule{Answer: true, Match: func(c wire.Call) bool { return c.Text == "COMMIT" }})
 	began := time.Now()
-	if err := take(); !errors.Is(err, store.ErrUnknown) {
-		t.Errorf("Tx() with its COMMIT unanswered = %v, want ErrUnknown", err)
-	}
+	testkit.IsError(t, take(), store.ErrUnknown, "Tx() with its COMMIT unanswered")
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("Tx() took %s, its COMMIT was to be waited for no longer than %s", took, bound)
 	}
@@ -92,9 +90,7 @@ func TestCommitIsBounded(t *testing.T) {
 	}
 	held.Pass()
 	s.CommitsWithin(testenv.Still) // the server may be slow
-	if err := take(); err != nil {
-		t.Errorf("the next Tx() = %v, want nil", err)
-	}
+	testkit.Is(t, take(), nil, "the next Tx()")
 	if after := connection(); after == before {
 		t.Error("the connection of the unanswered COMMIT is used again")
 	}
@@ -116,9 +112,7 @@ func TestGroupTxSessions(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Errorf("GroupTx() = %v, want nil", err)
-	}
+	testkit.Is(t, err, nil, "GroupTx()")
 	if _, sold, err := s.SellInOneTrip(t.Context(), ledger.Order{ID: "o", ProductID: 1, Quantity: 1}); !sold {
 		t.Errorf("SellInOneTrip() = %t, %v, want a sale", sold, err)
 	}
@@ -129,9 +123,7 @@ func TestGroupTxSessions(t *testing.T) {
 			t.Errorf("pool %s has %d connections, want 1", p.Name, p.Total)
 		}
 	}
-	if diff := cmp.Diff([]string{"sql", "sql_groups", "sql_trips"}, pools); diff != "" {
-		t.Errorf("pools (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, pools, []string{"sql", "sql_groups", "sql_trips"}, "pools")
 }
 
 // setFenced writes with a token, in a transaction of its own.
@@ -185,9 +177,7 @@ func TestSQLFence(t *testing.T) {
 				}
 				got = ok
 			}
-			if got != c.want {
-				t.Errorf("%d: %s with token %d = %t, want %t", i, c.do, c.fence, got, c.want)
-			}
+			testkit.Is(t, got, c.want, "%d: %s with token %d", i, c.do, c.fence)
 		}
 		if row, err := s.Read(t.Context(), 1); err != nil || row.Stock != 11 {
 			t.Errorf("Read() = %+v, %v, want what the last call wrote", row, err)
@@ -232,9 +222,7 @@ func TestWatch(t *testing.T) {
 			}
 			f, err := r.Facts(t.Context(), 1, true)
 			testkit.Must(t, err)
-			if f.Stock != c.stock {
-				t.Errorf("%s: stock %d, want %d", c.name, f.Stock, c.stock)
-			}
+			testkit.Is(t, f.Stock, c.stock, "%s: stock", c.name)
 			if diff := cmp.Diff(c.orders, f.Orders, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s: orders (-want +got):\n%s", c.name, diff)
 			}
@@ -258,8 +246,6 @@ func TestWatchWithoutAnAnswer(t *testing.T) {
 			}
 			return context.DeadlineExceeded
 		}
-		if err := r.Watch(t.Context(), 1, take, lost); !errors.Is(err, store.ErrUnknown) {
-			t.Errorf("Watch() whose answer is lost = %v, want ErrUnknown", err)
-		}
+		testkit.IsError(t, r.Watch(t.Context(), 1, take, lost), store.ErrUnknown, "Watch() whose answer is lost")
 	})
 }

@@ -27,9 +27,7 @@ func TestFree(t *testing.T) {
 		}
 		for _, a := range []string{addr, net.JoinHostPort(host, strconv.Itoa(n+10_000))} {
 			l, err := net.Listen("tcp", a)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			_ = l.Close()
 		}
 	}

@@ -4,6 +4,7 @@ package testkit
 
 import (
 	"bytes"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -46,6 +47,22 @@ func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Mustf is [Must] with what was tried.
+func Mustf(t testing.TB, err error, what string, args ...any) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", fmt.Sprintf(what, args...), err)
+	}
+}
+
+// Check reports an error that the test is not about, and lets the test go on: another goroutine cannot end it.
+func Check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
 	}
 }
 

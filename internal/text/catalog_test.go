@@ -119,8 +119,7 @@ func said(t *testing.T) (sentences, tables map[string]bool) {
 			return true
 		})
 	})
-	page, err := os.ReadFile(filepath.Join("..", "..", "loadtest", "report", "page.tmpl"))
-	testkit.Must(t, err)
+	page := testkit.Read(t, filepath.Join("..", "..", "loadtest", "report", "page.tmpl"))
 	for _, m := range regexp.MustCompile(`\{\{say "([^"]+)"\}\}`).FindAllStringSubmatch(string(page), -1) {
 		sentences[m[1]] = true
 	}
@@ -129,8 +128,7 @@ func said(t *testing.T) (sentences, tables map[string]bool) {
 
 func catalog(t *testing.T) map[string]string {
 	t.Helper()
-	data, err := os.ReadFile("zh.json")
-	testkit.Must(t, err)
+	data := testkit.Read(t, "zh.json")
 	all := map[string]string{}
 	testkit.Must(t, json.Unmarshal(data, &all))
 	return all
@@ -227,8 +225,7 @@ func TestNoChineseInCode(t *testing.T) {
 		"internal/stock/pages/pages.go":         "the link to the other language",
 	}
 	sources(t, func(name string, _ *ast.File) {
-		code, err := os.ReadFile(filepath.Join("..", "..", name))
-		testkit.Must(t, err)
+		code := testkit.Read(t, filepath.Join("..", "..", name))
 		if found := hasChinese(string(code)); found != (excepted[name] != "") {
 			t.Errorf("%s: has Chinese: %v, excepted: %q", name, found, excepted[name])
 		}

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"testing"
 	"time"
+
+	"lastitem/internal/testkit"
 )
 
 // A form follows the integer before it, whatever verbs stand between; texts without forms are those of fmt.
@@ -27,17 +29,11 @@ func TestSprintf(t *testing.T) {
 		{"%s [one|many]", []any{"[a|b]"}, "[a|b] many"},
 		{"[sic] %s | [x]", []any{"y"}, "[sic] y | [x]"},
 	} {
-		if got := Sprintf(tt.format, tt.args...); got != tt.want {
-			t.Errorf("Sprintf(%q, %v) = %q, want %q", tt.format, tt.args, got, tt.want)
-		}
+		testkit.Is(t, Sprintf(tt.format, tt.args...), tt.want, "Sprintf(%q, %v)", tt.format, tt.args)
 	}
 	err := Text{En: "%d [claim|claims] failed", Zh: "%d 条声明失败"}.Errorf(1)
-	if got := err.Error(); got != "1 claim failed" {
-		t.Errorf("Errorf() = %q, want %q", got, "1 claim failed")
-	}
-	if got := ErrorIn("en", err); got != "1 claim failed" {
-		t.Errorf("ErrorIn() = %q, want %q", got, "1 claim failed")
-	}
+	testkit.Is(t, err.Error(), "1 claim failed", "Errorf()")
+	testkit.Is(t, ErrorIn("en", err), "1 claim failed", "ErrorIn()")
 }
 
 // An error follows the language however deep it is wrapped, and still wraps what it is made of.
@@ -58,12 +54,8 @@ func TestErrorIn(t *testing.T) {
 		{errors.Join(gone, nested), gone.Error() + "\n" + nested.Error(),
 			"here 没有商店：file does not exist\n这不对：--url: here 没有商店：file does not exist"},
 	} {
-		if got := ErrorIn("en", tt.err); got != tt.en {
-			t.Errorf("ErrorIn(en) = %q, want %q", got, tt.en)
-		}
-		if got := ErrorIn("zh", tt.err); got != tt.zh {
-			t.Errorf("ErrorIn(zh) = %q, want %q", got, tt.zh)
-		}
+		testkit.Is(t, ErrorIn("en", tt.err), tt.en, "ErrorIn(en)")
+		testkit.Is(t, ErrorIn("zh", tt.err), tt.zh, "ErrorIn(zh)")
 		if tt.err != nil && tt.err.Error() != tt.en {
 			t.Errorf("Error() = %q, want %q", tt.err, tt.en)
 		}

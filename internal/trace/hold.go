@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"lastitem/internal/report"
 	"lastitem/internal/stock"
 )
 
@@ -158,7 +159,7 @@ func (tr Trace) writeHeld(w io.Writer) error {
 	if rival != nil {
 		rows = append(rows, []string{"", "", "rival", fmt.Sprintf("%d %s", rival.Status, h.text(rival.Answer))})
 	}
-	_, err := io.WriteString(w, align(rows, 2))
+	_, err := io.WriteString(w, report.Align(rows, 2))
 	return err
 }
 

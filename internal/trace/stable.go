@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"lastitem/internal/report"
 	"lastitem/internal/stock"
 )
 
@@ -125,7 +126,7 @@ func (tr Trace) WriteStable(w io.Writer) error {
 	add(waitedFor)
 	rows = append(rows, []string{"", "client", fmt.Sprintf("%d %s", tr.Status, s.text(tr.Answer))})
 	add(beside)
-	_, err := io.WriteString(w, align(rows, 1))
+	_, err := io.WriteString(w, report.Align(rows, 1))
 	return err
 }
 

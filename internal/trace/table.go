@@ -70,7 +70,7 @@ func (t *Tracer) WriteTable(w io.Writer, tr Trace, lang string) error {
 	for _, name := range t.serversOf(tr) {
 		fmt.Fprintf(&b, "%s: %s\n", name, t.kinds[name])
 	}
-	b.WriteString("\n" + align(rows, 5) + "\n" + words.legend + "\n" + words.logs + "\n" + words.leftOut + "\n")
+	b.WriteString("\n" + report.Align(rows, 5) + "\n" + words.legend + "\n" + words.logs + "\n" + words.leftOut + "\n")
 	for _, n := range t.notes {
 		b.WriteString(n.In(lang) + "\n")
 	}
@@ -87,32 +87,6 @@ func (t *Tracer) serversOf(tr Trace) []string {
 		}
 	}
 	return names
-}
-
-// gap is between two columns.
-const gap = "  "
-
-// align draws rows as columns and aligns the first so many columns to the right.
-func align(rows [][]string, right int) string {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], report.Width(cell))
-		}
-	}
-	var b strings.Builder
-	for _, row := range rows {
-		line := ""
-		for i, cell := range row {
-			if i < right {
-				line += report.Right(cell, widths[i]) + gap
-			} else {
-				line += report.Left(cell, widths[i]) + gap
-			}
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-	return b.String()
 }
 
 // micros writes a duration in microseconds, "–" for an unknown one.

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/stock"
@@ -71,9 +70,7 @@ func TestTraceTable(t *testing.T) {
 6      150       20      155       9  sql      SELECT `+"\xff"+` 1
        200                            client   200 {"order_id":"088b9a0a-1e8e-479a-80d1-73fc62fdfcb5","fence":16}
 `, "\n")
-	if diff := cmp.Diff(want, table); diff != "" {
-		t.Errorf("table (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, table, want, "table")
 	b.Reset()
 	if err := tr.WriteTable(&b, aTrace(), "zh"); err != nil || !strings.HasPrefix(b.String(),
 		"some：单副本、无竞争，扣减 2 件，库存在 redis\n") {
@@ -96,9 +93,7 @@ func TestTraceStable(t *testing.T) {
   5  sql          SELECT `+"\xff"+` 1
      client       200 {"order_id":"<order id>","fence":<fence>}
 `, "\n")
-	if diff := cmp.Diff(want, b.String()); diff != "" {
-		t.Errorf("stable (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, b.String(), want, "stable")
 }
 
 // By time a poll stands where it was answered, and what the answer does not wait for where it was sent; in the stable
@@ -130,9 +125,7 @@ func TestTraceBeside(t *testing.T) {
 		testkit.Must(t, errors.Join(new(Tracer).WriteTable(&table, tr, "en"), tr.WriteStable(&stable)))
 		_, got, _ := strings.Cut(table.String(), "\n\n")
 		got, _, _ = strings.Cut(got, "\n\n")
-		if diff := cmp.Diff(strings.Trim(want, "\n"), got); diff != "" {
-			t.Errorf("table, committed at %d (-want +got):\n%s", committed, diff)
-		}
+		testkit.Same(t, got, strings.Trim(want, "\n"), "table, committed at %d", committed)
 		const wantStable = `#  server  command
    client  POST /deduct_stock/some
 1  kafka   Produce lastitem-requests/2
@@ -141,9 +134,7 @@ func TestTraceBeside(t *testing.T) {
    client  200 {}
 4  kafka   OffsetCommit shop
 `
-		if diff := cmp.Diff(wantStable, stable.String()); diff != "" {
-			t.Errorf("stable, committed at %d (-want +got):\n%s", committed, diff)
-		}
+		testkit.Same(t, stable.String(), wantStable, "stable, committed at %d", committed)
 		if sent := stepsJSON(tr.Steps)[1].SentUS; sent == nil || *sent != -500 {
 			t.Errorf("JSON says that the poll was sent at %v, want -500", sent)
 		}
@@ -272,8 +263,6 @@ func TestAddDurations(t *testing.T) {
 	})
 	want := []time.Duration{Unknown, 2, Unknown, 3, 4, 5, Unknown}
 	for i, o := range all {
-		if o.ran != want[i] {
-			t.Errorf("%.20s: ran %d, want %d", o.words, o.ran, want[i])
-		}
+		testkit.Is(t, o.ran, want[i], "%.20s: ran", o.words)
 	}
 }

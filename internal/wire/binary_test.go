@@ -33,8 +33,7 @@ func TestKafka(t *testing.T) {
 }
 
 func testKafka(t *testing.T, versions kgo.Opt) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Within(t, time.Minute)
 	var r wire.Recorder
 	broker := testenv.EmbeddedKafka(t)
 	addr := tap(t, &r, broker.Seeds, wire.Kafka)
@@ -48,9 +47,8 @@ func testKafka(t *testing.T, versions kgo.Opt) {
 		return client
 	}
 	producer := open(kgo.ManualFlushing(), kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	if _, err := kadm.NewClient(producer).CreateTopic(ctx, 3, 1, nil, "sales"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := kadm.NewClient(producer).CreateTopic(ctx, 3, 1, nil, "sales")
+	testkit.Must(t, err)
 	consumer := open(kgo.ConsumerGroup("shop"), kgo.ConsumeTopics("sales"),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.DisableAutoCommit(), kgo.FetchMaxWait(10*time.Millisecond))
@@ -59,9 +57,7 @@ func testKafka(t *testing.T, versions kgo.Opt) {
 	for _, record := range []*kgo.Record{{Key: []byte("1 0"), Value: []byte(value)}, {Value: []byte("x")}} {
 		record.Topic, record.Partition = "sales", 2
 		producer.Produce(ctx, record, func(_ *kgo.Record, err error) {
-			if err != nil {
-				t.Errorf("Produce: %v", err)
-			}
+			testkit.Is(t, err, nil, "Produce")
 		})
 	}
 	testkit.Must(t, producer.Flush(ctx))
@@ -100,8 +96,7 @@ func waitForFetches(ctx context.Context, t *testing.T, broker *testenv.EmbeddedB
 // What is produced is held, and then its answer; the polls of a consumer go on.
 func TestKafkaCuts(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := testkit.Within(t, time.Minute)
 	broker := testenv.EmbeddedKafka(t)
 	p := newProxy(t, broker.Seeds, wire.Kafka)
 	client, err := backend.OpenKafka(broker.Seeds, kgo.DefaultProduceTopic("sales"),
@@ -111,9 +106,8 @@ func TestKafkaCuts(t *testing.T) {
 	testkit.Must(t, err)
 	t.Cleanup(client.Close)
 	admin := kadm.NewClient(client)
-	if _, err := admin.CreateTopic(ctx, 1, 1, nil, "sales"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = admin.CreateTopic(ctx, 1, 1, nil, "sales")
+	testkit.Must(t, err)
 	holdWrites(t, p, is("Produce sales"), func(int) error {
 		return client.ProduceSync(ctx, &kgo.Record{Value: []byte("x")}).FirstErr()
 	}, func() (int64, error) {
@@ -157,9 +151,8 @@ func TestGRPCHoldsStreams(t *testing.T) {
 	reached(t, command)
 	reached(t, answer)
 	for i := range 20 { // headers of which the table would be full
-		if _, err := far.Put(ctx, fmt.Sprint(prefix, "other", i), strings.Repeat("x", 20_000)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := far.Put(ctx, fmt.Sprint(prefix, "other", i), strings.Repeat("x", 20_000))
+		testkit.Must(t, err)
 	}
 	there := func(key string) int64 {
 		r, err := near.Get(ctx, prefix+key)
@@ -173,9 +166,7 @@ func TestGRPCHoldsStreams(t *testing.T) {
 		t.Errorf("unanswered: %v", p.Unanswered())
 	}
 	answer.Pass()
-	if err := <-done["answer"]; err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, <-done["answer"])
 	command.Pass()
 	if err := <-done["command"]; err != nil || there("command") != 1 {
 		t.Errorf("the held command: %v, %d", err, there("command"))
@@ -221,9 +212,8 @@ func TestGRPCCuts(t *testing.T) {
 	late.Pass()
 	testkit.Until(t, "the late write arrives", func() bool { return count("late") == 1 })
 	testkit.Until(t, "nothing is unanswered", func() bool { return len(p.Unanswered()) == 0 })
-	if _, err := far.Put(t.Context(), prefix+"last", "1"); err != nil {
-		t.Error(err)
-	}
+	_, err := far.Put(t.Context(), prefix+"last", "1")
+	testkit.Check(t, err)
 	reset := p.Add(wire.Rule{Match: puts(prefix + "reset")})
 	go func() { reached(t, reset); reset.Drop(true) }()
 	if _, err := far.Put(t.Context(), prefix+"reset", "1"); err == nil || count("reset") != 0 {
@@ -241,14 +231,12 @@ func TestGRPCPushes(t *testing.T) {
 	if r := <-events; !r.Created {
 		t.Fatalf("%+v", r)
 	}
-	if _, err := near.Put(t.Context(), prefix+"lost", "1"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := near.Put(t.Context(), prefix+"lost", "1")
+	testkit.Must(t, err)
 	reached(t, lost)
 	lost.Drop(false)
-	if _, err := near.Put(t.Context(), prefix+"seen", "1"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = near.Put(t.Context(), prefix+"seen", "1")
+	testkit.Must(t, err)
 	r := <-events
 	if len(r.Events) != 1 || string(r.Events[0].Kv.Key) != prefix+"seen" {
 		t.Errorf("%+v, want only what came after the lost one", r.Events)

@@ -40,26 +40,21 @@ func redisProxy(t *testing.T, o redis.Options) *proxied {
 	o.Addr, o.Username, o.Password, o.DB = p.Addr, base.Username, base.Password, base.DB
 	o.MaxRetries, o.ContextTimeoutEnabled, o.ClientName = -1, true, "c-"+strings.Trim(s.Prefix, "t:")
 	o.ReadTimeout = cmp.Or(o.ReadTimeout, enough)
-	far := redis.NewClient(&o)
-	t.Cleanup(func() { _ = far.Close() })
+	far := testkit.Closing(t, redis.NewClient(&o))
 	return &proxied{p, far, s.Client, s.Prefix}
 }
 
 // listen returns a listener on a free port of the loopback interface, which closes with the test.
 func listen(t *testing.T) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = l.Close() })
+	l := testkit.Listen(t)
 	return l
 }
 
 // dial connects to an address until the test ends.
 func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Dial(t, addr)
 	return c
 }
 
@@ -69,10 +64,9 @@ func between(t *testing.T, text string, rule wire.Rule) (p *wire.Proxy, hold *wi
 	l := listen(t)
 	p = newProxy(t, l.Addr().String(), wire.Redis)
 	hold, client = p.Add(rule), dial(t, p.Addr)
-	if _, err := io.WriteString(client, text); err != nil {
-		t.Fatal(err)
-	}
-	server, err := l.Accept()
+	_, err := io.WriteString(client, text)
+	testkit.Must(t, err)
+	server, err = l.Accept()
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	return p, hold, client, server
@@ -84,9 +78,7 @@ func newProxy(t *testing.T, addr string, codec wire.Codec) *wire.Proxy {
 	p, err := wire.NewProxy("server", addr, codec)
 	testkit.Must(t, err)
 	t.Cleanup(func() {
-		if err := p.Err(); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, p.Err())
 		p.Close()
 	})
 	return p
@@ -115,9 +107,7 @@ func holdWrites(t *testing.T, p *wire.Proxy, match func(wire.Call) bool, write f
 			t.Errorf("while write %d is held there are %d, %v; want %d", n, got, err, meanwhile)
 		}
 		h.Pass()
-		if err := <-done; err != nil {
-			t.Errorf("write %d = %v", n, err)
-		}
+		testkit.Is(t, <-done, nil, "write %d", n)
 		if got, err := there(); err != nil || got != int64(n+1) {
 			t.Errorf("after write %d there are %d, %v", n, got, err)
 		}
@@ -168,8 +158,7 @@ func TestCuts(t *testing.T) {
 			if c.silent {
 				patience = 10 * time.Second
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
+			ctx := testkit.Within(t, patience)
 			go func() { got <- p.far.Set(ctx, key, "1", 0).Err() }()
 			reached(t, h)
 			if call := h.Call(); call.Words[0] != "set" || call.Sent.IsZero() == c.answer || call.Server != "server" ||
@@ -198,9 +187,7 @@ func TestCuts(t *testing.T) {
 			if n := p.near.Exists(t.Context(), key).Val(); (n == 1) != c.executed {
 				t.Errorf("in the end there are %d keys", n)
 			}
-			if err := p.far.Set(t.Context(), key, "2", 0).Err(); err != nil {
-				t.Errorf("the next SET = %v", err)
-			}
+			testkit.Is(t, p.far.Set(t.Context(), key, "2", 0).Err(), nil, "the next SET")
 		})
 	}
 }
@@ -211,9 +198,8 @@ func TestDropResets(t *testing.T) {
 	p := newProxy(t, testenv.Miniredis(t).Client.Options().Addr, wire.Redis)
 	h := p.Add(wire.Rule{})
 	conn := dial(t, p.Addr)
-	if _, err := conn.Write([]byte("SET a b\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := conn.Write([]byte("SET a b\r\n"))
+	testkit.Must(t, err)
 	reached(t, h)
 	h.Drop(true)
 	_ = conn.SetReadDeadline(time.Now().Add(enough))
@@ -273,9 +259,7 @@ func TestPipelineIsCut(t *testing.T) {
 	default:
 	}
 	answer.Pass()
-	if err := <-done; err != nil {
-		t.Errorf("the pipeline = %v", err)
-	}
+	testkit.Is(t, <-done, nil, "the pipeline")
 	calls := p.Since(0)
 	for i := range calls[1:] {
 		if calls[i].ID >= calls[i+1].ID {
@@ -308,13 +292,9 @@ func TestEveryAndCancel(t *testing.T) {
 	}
 	every.Cancel() // where something is held it lets it go
 	for range 3 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, <-done)
 	}
-	if err := p.far.Incr(t.Context(), p.prefix+"n").Err(); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, p.far.Incr(t.Context(), p.prefix+"n").Err())
 }
 
 // While a proxy is severed nothing passes and new connections hear nothing; then all of them are reset.
@@ -330,9 +310,8 @@ func TestSever(t *testing.T) {
 		}
 	}
 	conn := dial(t, p.Addr)
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := conn.Write([]byte("PING\r\n"))
+	testkit.Must(t, err)
 	p.Sever(false)
 	_ = conn.SetReadDeadline(time.Now().Add(enough))
 	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
@@ -368,8 +347,7 @@ func TestDiscard(t *testing.T) {
 	_ = victim.Close()
 	cancel()
 	<-done
-	bounded, end := context.WithTimeout(t.Context(), enough)
-	defer end()
+	bounded := testkit.Within(t, enough)
 	testkit.Must(t, p.Discard(bounded))
 	if known() {
 		t.Error("the server knows the victim's connection after Discard")
@@ -391,8 +369,7 @@ func TestDiscardIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
+	ctx := testkit.Within(t, 50*time.Millisecond)
 	if err := p.Discard(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Discard() = %v, want that it gave up", err)
 	}

@@ -1,7 +1,6 @@
 package wire_test
 
 import (
-	"context"
 	"io"
 	"net"
 	"slices"
@@ -36,8 +35,7 @@ func TestDelayIsALine(t *testing.T) {
 	p := delayed(t, s.Client.Options().Addr, wire.Redis, by)
 	o := *s.Client.Options()
 	o.Addr, o.PoolSize = p.Addr, 1
-	c := redis.NewClient(&o)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClient(&o))
 	ping(t, c) // the connection is there
 	for range 5 {
 		before := time.Now()
@@ -78,8 +76,7 @@ func TestDelayIsALine(t *testing.T) {
 
 func ping(t *testing.T, c *redis.Client) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := testkit.Within(t, 30*time.Second)
 	testkit.Must(t, c.Ping(ctx).Err())
 }
 
@@ -103,9 +100,8 @@ func TestDelayedEnd(t *testing.T) {
 	p := delayed(t, server.Addr().String(), wire.Raw, 10*time.Millisecond)
 	conn := dial(t, p.Addr)
 	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
-	if _, err := io.WriteString(conn, question); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(conn, question)
+	testkit.Must(t, err)
 	testkit.Must(t, conn.(*net.TCPConn).CloseWrite())
 	got, err := io.ReadAll(conn)
 	if err != nil || string(got) != answer {
@@ -125,9 +121,8 @@ func TestDelayedClose(t *testing.T) {
 	far, err := server.Accept() // so that the proxy reads
 	testkit.Must(t, err)
 	defer func() { _ = far.Close() }()
-	if _, err := io.WriteString(conn, "never heard"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(conn, "never heard")
+	testkit.Must(t, err)
 	p.Close()
 	p.Close()
 	_ = far.SetDeadline(time.Now().Add(30 * time.Second))
@@ -140,17 +135,12 @@ func TestDelayedClose(t *testing.T) {
 func BenchmarkDelay(b *testing.B) {
 	s := testenv.Redis(b)
 	p, err := wire.NewDelayed("redis", s.Client.Options().Addr, wire.Raw, 500*time.Microsecond)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	b.Cleanup(p.Close)
 	o := *s.Client.Options()
 	o.Addr = p.Addr
-	c := redis.NewClient(&o)
-	b.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(b, redis.NewClient(&o))
 	for b.Loop() {
-		if err := c.Ping(b.Context()).Err(); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(b, c.Ping(b.Context()).Err())
 	}
 }

@@ -47,9 +47,7 @@ func TestTurn(t *testing.T) {
 		if err := <-answered; err != nil && !errors.Is(err, redis.Nil) {
 			t.Fatalf("round %d: GET = %v, want its answer", round, err)
 		}
-		if err := <-ended; err != nil {
-			t.Fatalf("round %d: the command after the answer went to a connection that had ended: %v", round, err)
-		}
+		testkit.Mustf(t, <-ended, "round %d: the command after the answer went to a connection that had ended", round)
 	}
 	if first, second := p.near.Exists(t.Context(), stock).Val(), other.Exists(t.Context(), stock).Val(); first != 0 ||
 		second != 1 {
@@ -91,9 +89,8 @@ func TestDropLeavesEarlierAnswers(t *testing.T) {
 	t.Parallel()
 	const asked = "GET a\r\nGET b\r\n"
 	_, h, client, server := between(t, asked, wire.Rule{Answer: true, Match: is("GET b")})
-	if _, err := io.ReadFull(server, make([]byte, len(asked))); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.ReadFull(server, make([]byte, len(asked)))
+	testkit.Must(t, err)
 	h.Drop(false)
 	if _, err := io.WriteString(server, "+one\r\n+two\r\n"); err != nil { // both at once
 		t.Fatal(err)
@@ -122,9 +119,7 @@ func TestHoldNamesTheServersSideOfTheConnection(t *testing.T) {
 	reached(t, h)
 	from := h.From()
 	clients, err := p.near.ClientList(t.Context()).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if from == "" || !strings.Contains(clients, " addr="+from+" ") {
 		t.Errorf("From = %q, which the server does not know:\n%s", from, clients)
 	}
@@ -140,9 +135,8 @@ func TestZooKeeperSessionIsSeen(t *testing.T) {
 	server := testenv.ZooKeeper(t)
 	p := newProxy(t, server.Addr, wire.ZooKeeper)
 	c := openZooKeeper(t, p.Addr)
-	if _, _, err := c.Exists("/"); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := c.Exists("/")
+	testkit.Must(t, err)
 	all := p.Sessions()
 	if len(all) != 1 || len(all[0]) != 8+16 {
 		t.Fatalf("Sessions = %x, want one with a number of 8 bytes and a password of 16", all)
@@ -165,9 +159,8 @@ func TestAbandonedConnectionEndsAfterTheAnswer(t *testing.T) {
 	h.Pass()
 	r := bufio.NewReader(server)
 	for range 7 {
-		if _, err := r.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.ReadString('\n')
+		testkit.Must(t, err)
 	}
 	// Without the rule the end comes with the command, and is read here.
 	_ = server.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
@@ -175,9 +168,8 @@ func TestAbandonedConnectionEndsAfterTheAnswer(t *testing.T) {
 		t.Fatalf("before the answer the server reads %v, want nothing yet", err)
 	}
 	_ = server.SetReadDeadline(time.Now().Add(30 * time.Second))
-	if _, err := io.WriteString(server, "+OK\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(server, "+OK\r\n")
+	testkit.Must(t, err)
 	if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
 		t.Errorf("after the answer the server reads %v, want the end", err)
 	}
@@ -203,9 +195,7 @@ func TestKey(t *testing.T) {
 		"seg:3:stock:{101}:1700000000":                     "seg:#:stock:{#}:*",
 		"redisson_lock__channel:{lock}":                    "redisson_lock__channel:{lock}",
 	} {
-		if got := wire.Key(key); got != want {
-			t.Errorf("Key(%q) = %q, want %q", key, got, want)
-		}
+		testkit.Is(t, wire.Key(key), want, "Key(%q)", key)
 	}
 }
 
@@ -261,9 +251,7 @@ func TestSQLDigest(t *testing.T) {
 		"SELECT 'not closed": "SELECT ?",
 		"":                   "",
 	} {
-		if got := wire.SQLDigest(statement); got != want {
-			t.Errorf("SQLDigest(%q) = %q, want %q", statement, got, want)
-		}
+		testkit.Is(t, wire.SQLDigest(statement), want, "SQLDigest(%q)", statement)
 	}
 }
 
@@ -275,9 +263,7 @@ func TestScriptNames(t *testing.T) {
 		"#!lua flags=no-writes\n-- Reads.\nreturn 3":                          "Reads",
 		"if redis.call('get', KEYS[1]) == ARGV[1] then return 1 end return 0": `"if redis.call('get', KEYS[1]) == ~2795"`,
 	} {
-		if got := wire.Names.Learn(body); got != want {
-			t.Errorf("Learn(%q) = %s, want %s", body, got, want)
-		}
+		testkit.Is(t, wire.Names.Learn(body), want, "Learn(%q)", body)
 	}
 	if got := wire.Names.Of("ABCDEF0123"); got != "script-abcdef01" {
 		t.Errorf("the name of nobody's script is %s", got)

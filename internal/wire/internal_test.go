@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"lastitem/internal/testkit"
 )
 
 // A length that is none is refused, wherever it comes from; such a head must not end the process of the proxy.
@@ -22,9 +24,8 @@ func TestHTTPRefusesLengths(t *testing.T) {
 			t.Errorf("a request with the length %s: %d bytes, want an error", length, m.size)
 		}
 		s = HTTP.begin()()
-		if _, err := s.command([]byte("GET / HTTP/1.1\r\n\r\n")); err != nil {
-			t.Fatal(err)
-		}
+		_, err = s.command([]byte("GET / HTTP/1.1\r\n\r\n"))
+		testkit.Must(t, err)
 		answer := []byte("HTTP/1.1 200 OK\r\nContent-Length: " + length + "\r\n\r\nhello")
 		m, err = s.answer(answer)
 		if err == nil && m.size > 0 {
@@ -108,9 +109,7 @@ func TestSaid(t *testing.T) {
 		"-ERR no\r\n":             "ERR no",
 		"*2\r\n$1\r\na\r\n:2\r\n": "[a, 2]", "$5\r\nab": "", "": "",
 	} {
-		if got := respSaid([]byte(reply)); got != want {
-			t.Errorf("respSaid(%q) = %q, want %q", reply, got, want)
-		}
+		testkit.Is(t, respSaid([]byte(reply)), want, "respSaid(%q)", reply)
 	}
 	packet := func(n byte, body string) string { return string([]byte{byte(len(body)), 0, 0, n}) + body }
 	columns := packet(1, "\x02") + packet(2, "def of stock") + packet(3, "def of seq")
@@ -131,9 +130,7 @@ func TestSaid(t *testing.T) {
 		"known columns":  {packet(1, "\x02\x00") + packet(2, "\x011\x0220") + packet(3, "\xfe\x00\x00\x02\x00"), ""},
 		"no such length": {packet(1, "\xfe\xff\xff\xff\xff\xff\xff\xff\xff"), ""},
 	} {
-		if got := mysqlSaid([]byte(tt.answer)); got != tt.want {
-			t.Errorf("%s: mysqlSaid = %q, want %q", name, got, tt.want)
-		}
+		testkit.Is(t, mysqlSaid([]byte(tt.answer)), tt.want, "%s: mysqlSaid", name)
 	}
 }
 
@@ -164,9 +161,7 @@ func TestSaidBinary(t *testing.T) {
 		"no row":         {[]byte(packets(1, "\x01", long, "\xfe\x00\x00\x02\x00", "\xfe\x00\x00\x02\x00")), "0 rows"},
 		"changed one":    {[]byte(packets(1, "\x00\x01\x00\x02\x00\x00\x00")), "1 row"},
 	} {
-		if got := mysqlSaidBinary(tt.answer); got != tt.want {
-			t.Errorf("%s: mysqlSaidBinary = %q, want %q", name, got, tt.want)
-		}
+		testkit.Is(t, mysqlSaidBinary(tt.answer), tt.want, "%s: mysqlSaidBinary", name)
 	}
 }
 

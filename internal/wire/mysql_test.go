@@ -1,7 +1,6 @@
 package wire_test
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"regexp"
@@ -69,8 +68,7 @@ func mysqlProxy(t *testing.T, change func(*driver.Config)) (p *wire.Proxy, far, 
 	open := func() *sql.DB {
 		connector, err := driver.NewConnector(cfg)
 		testkit.Must(t, err)
-		db := sql.OpenDB(connector)
-		t.Cleanup(func() { _ = db.Close() })
+		db := testkit.Closing(t, sql.OpenDB(connector))
 		return db
 	}
 	near = open()
@@ -86,9 +84,8 @@ func mysqlProxy(t *testing.T, change func(*driver.Config)) (p *wire.Proxy, far, 
 func mustExec(t *testing.T, db *sql.DB, statements ...string) {
 	t.Helper()
 	for _, s := range statements {
-		if _, err := db.ExecContext(t.Context(), s); err != nil {
-			t.Fatalf("%.60s: %v", s, err)
-		}
+		_, err := db.ExecContext(t.Context(), s)
+		testkit.Mustf(t, err, "%.60s", s)
 	}
 }
 
@@ -191,8 +188,7 @@ func TestMySQLCommit(t *testing.T) {
 			if err := <-done; (err != nil) != c.failed {
 				t.Errorf("COMMIT = %v", err)
 			}
-			bounded, end := context.WithTimeout(t.Context(), enough)
-			defer end()
+			bounded := testkit.Within(t, enough)
 			testkit.Must(t, p.Discard(bounded))
 			n := -1
 			testkit.Until(t, "the session has ended", func() bool {
@@ -244,8 +240,6 @@ func TestSQLInside(t *testing.T) {
 		"SELECT COUNT(*) FROM o":                  "",
 		"COMMIT":                                  "",
 	} {
-		if got := wire.SQLInside(wire.SQLDigest(statement)); got != want {
-			t.Errorf("wire.SQLInside(%s) = %q, want %q", wire.SQLDigest(statement), got, want)
-		}
+		testkit.Is(t, wire.SQLInside(wire.SQLDigest(statement)), want, "wire.SQLInside(%s)", wire.SQLDigest(statement))
 	}
 }

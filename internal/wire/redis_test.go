@@ -24,13 +24,10 @@ func TestRedis(t *testing.T) {
 	o, err := redis.ParseURL(testenv.Miniredis(t).URL)
 	testkit.Must(t, err)
 	o.Addr = tap(t, &r, o.Addr, wire.Redis)
-	c := redis.NewClient(o)
-	t.Cleanup(func() { _ = c.Close() })
-	sub := c.Subscribe(t.Context(), "news")
-	t.Cleanup(func() { _ = sub.Close() })
-	if _, err := sub.Receive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Closing(t, redis.NewClient(o))
+	sub := testkit.Closing(t, c.Subscribe(t.Context(), "news"))
+	_, err = sub.Receive(t.Context())
+	testkit.Must(t, err)
 	if err := sub.Ping(t.Context()); err != nil { // no part of what the others send
 		t.Fatal(err)
 	}
@@ -38,13 +35,11 @@ func TestRedis(t *testing.T) {
 	pipe := c.Pipeline()
 	pipe.Get(t.Context(), "stock:{101}")
 	pipe.Del(t.Context(), "stock:{101}", "")
-	if _, err := pipe.Exec(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = pipe.Exec(t.Context())
+	testkit.Must(t, err)
 	testkit.Must(t, c.Publish(t.Context(), "news", "it's sold").Err())
-	if _, err := sub.ReceiveMessage(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = sub.ReceiveMessage(t.Context())
+	testkit.Must(t, err)
 	want(t, []string{
 		`SUBSCRIBE news`, `SET stock:{101} "{\"a b\": 'c'}"`, `GET stock:{101}`, `DEL stock:{101} ""`,
 		`PUBLISH news "it's sold"`, `MESSAGE news "it's sold"`,
@@ -147,9 +142,7 @@ func TestRedisTransaction(t *testing.T) {
 		t.Error("a part of the transaction has happened")
 	}
 	h.Pass()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, <-done)
 	if n := p.near.Exists(ctx, a, p.prefix+"b").Val(); n != 2 || len(p.Unanswered()) != 0 {
 		t.Errorf("%d of 2 keys, unanswered %v", n, p.Unanswered())
 	}
@@ -163,12 +156,10 @@ func TestRedisPushes(t *testing.T) {
 			t.Parallel()
 			p := redisProxy(t, redis.Options{Protocol: version})
 			ctx, channel := t.Context(), p.prefix+"news"
-			sub := p.far.Subscribe(ctx, channel, p.prefix+"other")
-			t.Cleanup(func() { _ = sub.Close() })
+			sub := testkit.Closing(t, p.far.Subscribe(ctx, channel, p.prefix+"other"))
 			for range 2 {
-				if _, err := sub.Receive(ctx); err != nil {
-					t.Fatal(err)
-				}
+				_, err := sub.Receive(ctx)
+				testkit.Must(t, err)
 			}
 			about := func(text string) func(wire.Call) bool {
 				return func(c wire.Call) bool { return slices.Contains(c.Words, channel) && slices.Contains(c.Words, text) }
@@ -236,9 +227,8 @@ func TestRedisRefuses(t *testing.T) {
 			t.Parallel()
 			p := newProxy(t, testenv.Miniredis(t).Client.Options().Addr, wire.Redis)
 			conn := dial(t, p.Addr)
-			if _, err := conn.Write([]byte(c.send)); err != nil {
-				t.Fatal(err)
-			}
+			_, err := conn.Write([]byte(c.send))
+			testkit.Must(t, err)
 			_ = conn.SetReadDeadline(time.Now().Add(enough))
 			if b, err := io.ReadAll(conn); len(b) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("the connection reads %q, %v; want its end", b, err)

@@ -1,17 +1,14 @@
 package wire_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
@@ -27,16 +24,13 @@ func BenchmarkProxy(b *testing.B) {
 	s := testenv.Redis(b)
 	addr := s.Client.Options().Addr
 	p, err := wire.NewProxy("redis", addr, wire.Redis)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	b.Cleanup(p.Close)
 	for name, addr := range map[string]string{"direct": addr, "proxied": p.Addr} {
 		b.Run("redis/"+name, func(b *testing.B) {
 			o := *s.Client.Options()
 			o.Addr = addr
-			c := redis.NewClient(&o)
-			b.Cleanup(func() { _ = c.Close() })
+			c := testkit.Closing(b, redis.NewClient(&o))
 			for b.Loop() {
 				if err := c.Get(b.Context(), s.Prefix+"stock:{101}").Err(); err != nil && err != redis.Nil { //nolint:errorlint // it is that
 					b.Fatal(err)
@@ -80,9 +74,7 @@ func recorded(t *testing.T, r *wire.Recorder) (texts []string) {
 
 func want(t *testing.T, want, got []string) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, got, want, "calls")
 }
 
 // A tap that is closed has closed both of its connections, and a server that is not there is a connection that ends.
@@ -91,10 +83,8 @@ func TestTapEnds(t *testing.T) {
 	var r wire.Recorder
 	tap, err := r.Tap("server", "127.0.0.1:1", wire.Redis)
 	testkit.Must(t, err)
-	c := redis.NewClient(&redis.Options{Addr: tap.Addr, MaxRetries: -1, DialerRetries: 1})
-	t.Cleanup(func() { _ = c.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	c := testkit.Closing(t, redis.NewClient(&redis.Options{Addr: tap.Addr, MaxRetries: -1, DialerRetries: 1}))
+	ctx := testkit.Within(t, 30*time.Second)
 	if err := c.Ping(ctx).Err(); err == nil || ctx.Err() != nil {
 		t.Errorf("a ping to nobody: %v, %v; want an error at once", err, ctx.Err())
 	}
@@ -108,7 +98,7 @@ func TestTapEnds(t *testing.T) {
 // Answers of every shape pass, a held one waits, and Consul's blocking query is a poll.
 func TestHTTPAnswers(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/chunks":
 			for range 3 {
@@ -127,7 +117,6 @@ func TestHTTPAnswers(t *testing.T) {
 			http.Error(w, "no", http.StatusConflict)
 		}
 	}))
-	t.Cleanup(server.Close)
 	p := newProxy(t, server.Listener.Addr().String(), wire.HTTP)
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
@@ -178,12 +167,10 @@ func TestZooKeeper(t *testing.T) {
 	var r wire.Recorder
 	server := testenv.ZooKeeper(t)
 	c := openZooKeeper(t, tap(t, &r, server.Addr, wire.ZooKeeper))
-	if _, err := c.Create(server.Prefix, []byte("1"), 0, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := c.Children(server.Prefix); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Create(server.Prefix, []byte("1"), 0, zk.WorldACL(zk.PermAll))
+	testkit.Must(t, err)
+	_, _, err = c.Children(server.Prefix)
+	testkit.Must(t, err)
 	testkit.Must(t, c.Delete(server.Prefix, -1))
 	want(t, []string{"create " + server.Prefix, "getChildren2 " + server.Prefix, "delete " + server.Prefix},
 		recorded(t, &r))

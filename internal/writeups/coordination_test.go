@@ -24,17 +24,11 @@ import (
 func (s *story) lockService(endpoint, call string, request map[string]any) (key string) {
 	s.Helper()
 	body, err := json.Marshal(request)
-	if err != nil {
-		s.Fatal(err)
-	}
+	testkit.Must(s, err)
 	r, err := http.NewRequestWithContext(s.Context(), http.MethodPost, endpoint+"/v3/lock/"+call, bytes.NewReader(body))
-	if err != nil {
-		s.Fatal(err)
-	}
+	testkit.Must(s, err)
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		s.Fatal(err)
-	}
+	testkit.Must(s, err)
 	defer func() { _ = resp.Body.Close() }()
 	var answer struct{ Key []byte }
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != http.StatusOK {
@@ -123,14 +117,10 @@ type naive struct {
 func (n *naive) queue(s *story) (before []string) {
 	s.Helper()
 	made, err := n.Create(n.root+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
-	if err != nil {
-		s.Fatal(err)
-	}
+	testkit.Must(s, err)
 	n.own = path.Base(made)
 	names, _, err := n.Children(n.root)
-	if err != nil {
-		s.Fatal(err)
-	}
+	testkit.Must(s, err)
 	slices.Sort(names)
 	return names[:slices.Index(names, n.own)]
 }
@@ -149,9 +139,8 @@ func TestZooKeeperDoesNotLookAgain(t *testing.T) {
 	s := tell(t)
 	server := testenv.ZooKeeper(t)
 	admin := server.ZooKeeperConn(t, time.Minute)
-	if _, err := admin.Create(server.Prefix, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := admin.Create(server.Prefix, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+	testkit.Must(t, err)
 	var clients []*naive
 	for i, who := range []string{"A", "B", "C"} {
 		n := &naive{Conn: server.ZooKeeperConn(t, time.Minute), root: server.Prefix}
@@ -221,9 +210,8 @@ func TestZooKeeperNoNodeIsNoLock(t *testing.T) {
 	s := tell(t)
 	server := testenv.ZooKeeper(t)
 	admin := server.ZooKeeperConn(t, time.Minute)
-	if _, err := admin.Create(server.Prefix, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := admin.Create(server.Prefix, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+	testkit.Must(t, err)
 	var clients []*native
 	for range 3 {
 		clients = append(clients, &native{naive{Conn: server.ZooKeeperConn(t, time.Minute), root: server.Prefix},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -394,9 +395,7 @@ func TestOneBadHoldStopsTheSweep(t *testing.T) {
 		var ids sql.NullString
 		err := sweeper.QueryRowContext(t.Context(), "SELECT GROUP_CONCAT(id ORDER BY id) FROM hold WHERE state = 'held'").
 			Scan(&ids)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		released, failed := 0, 0
 		for id := range strings.SplitSeq(ids.String, ",") {
 			n, _ := strconv.Atoi(id)

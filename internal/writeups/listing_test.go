@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -92,8 +93,7 @@ func TestPeriodicTaskEndsAtItsFirstException(t *testing.T) {
 	b, o := c[0], *server.Options()
 	relay := locktest.NewRelay(t, o.Addr)
 	o.Addr, o.MaxRetries = relay.Addr().String(), -1
-	unlucky := redis.NewClient(&o)
-	t.Cleanup(func() { _ = unlucky.Close() })
+	unlucky := testkit.Closing(t, redis.NewClient(&o))
 	a := &redisLock{client: client{s, "A", unlucky}}
 	a.lock("lock:101", "a")
 	a.tick("[lock:101: 1]")

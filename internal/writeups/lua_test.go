@@ -118,9 +118,7 @@ func TestWaitInsideAScript(t *testing.T) {
 func about(s *story, server *redis.Client) (name, version string) {
 	s.Helper()
 	info, err := server.InfoMap(s.Context(), "server").Result()
-	if err != nil {
-		s.Fatal(err)
-	}
+	testkit.Must(s, err)
 	if version := info["Server"]["valkey_version"]; version != "" {
 		return "valkey", version
 	}
@@ -132,8 +130,7 @@ func about(s *story, server *redis.Client) (name, version string) {
 func TestWaitInsideMulti(t *testing.T) {
 	s := tell(t)
 	master, replica, wires := replicas(s, 1)
-	conn := master.c.(*redis.Client).Conn()
-	t.Cleanup(func() { _ = conn.Close() })
+	conn := testkit.Closing(t, master.c.(*redis.Client).Conn())
 	a := client{s, "A", conn}
 	a.do("OK", "SET stock 5")
 	a.do("1", "WAIT 1 20000")
@@ -258,9 +255,8 @@ func TestEtcdRevisionOfATransaction(t *testing.T) {
 	revisions(0, 0, above)
 	s.note("a revision is not unique to a key: two keys of one transaction share it. A lock writes one key in each " +
 		"transaction, so its order holds")
-	if _, err := c.Revoke(ctx, lease.ID); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Revoke(ctx, lease.ID)
+	testkit.Must(t, err)
 	s.says("A", "revoke the lease", "ok")
 	revisions()
 }

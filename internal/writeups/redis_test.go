@@ -179,11 +179,9 @@ func TestBroadcastWakesAll(t *testing.T) {
 	server, c := s.redis("A")
 	const waiters = 8
 	for range waiters {
-		sub := server.Subscribe(t.Context(), s.prefix+"released")
-		t.Cleanup(func() { _ = sub.Close() })
-		if _, err := sub.Receive(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		sub := testkit.Closing(t, server.Subscribe(t.Context(), s.prefix+"released"))
+		_, err := sub.Receive(t.Context())
+		testkit.Must(t, err)
 	}
 	c[0].do("8", "PUBLISH @released 1")
 	won := 0

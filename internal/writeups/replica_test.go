@@ -24,9 +24,7 @@ func replicas(s *story, n int, conf ...string) (master client, all []client, wir
 	nodes := testenv.RedisNodes(s, n+1, append(conf, "repl-diskless-sync-delay 0")...)
 	master = s.node("A", nodes[0])
 	o, err := redis.ParseURL(nodes[0].URL)
-	if err != nil {
-		s.Fatal(err)
-	}
+	testkit.Must(s, err)
 	for _, node := range nodes[1:] {
 		w := locktest.NewRelay(s.T, o.Addr)
 		r := s.node("B", node)
@@ -217,9 +215,7 @@ func TestBusyLoop(t *testing.T) {
 	began := time.Now()
 	for _, w := range kinds {
 		go func() {
-			if err := w.acquire(t.Context(), server.Prefix+w.name); err != nil {
-				t.Errorf("%s: %v", w.name, err)
-			}
+			testkit.Is(t, w.acquire(t.Context(), server.Prefix+w.name), nil, "%s", w.name)
 			w.got <- time.Now()
 		}()
 	}

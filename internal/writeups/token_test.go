@@ -42,8 +42,7 @@ func TestClientSendsAgain(t *testing.T) {
 		})
 		own := *o
 		own.Addr, own.MaxRetries = relay.Addr().String(), c.retries
-		unlucky := redis.NewClient(&own)
-		t.Cleanup(func() { _ = unlucky.Close() })
+		unlucky := testkit.Closing(t, redis.NewClient(&own))
 		a := client{s, "A", unlucky}
 		s.note("%s", c.name)
 		a.do("OK", "SET @stock 10")
@@ -174,8 +173,7 @@ func TestCutOffHolderHearsNothing(t *testing.T) {
 	w := locktest.NewRelay(t, o.Addr)
 	far := *o
 	far.Addr, far.MaxRetries, far.ContextTimeoutEnabled = w.Addr().String(), -1, true
-	cut := redis.NewClient(&far)
-	t.Cleanup(func() { _ = cut.Close() })
+	cut := testkit.Closing(t, redis.NewClient(&far))
 	const ttl = time.Second
 	a, b := textbook.NewWatchdog(cut, ttl, nil, nil), textbook.NewWatchdog(server.Client, time.Minute, nil, nil)
 	key := server.Prefix + "lock"
@@ -219,14 +217,12 @@ func TestEtcdGuardsTheWrite(t *testing.T) {
 		testkit.Must(t, err)
 		s.is(who, "txn: if lock was created by me, then put stock 0", fmt.Sprint(r.Succeeded), want)
 	}
-	if _, err := c.Put(ctx, at("stock"), "1"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Put(ctx, at("stock"), "1")
+	testkit.Must(t, err)
 	lease, a := acquire("A")
 	s.note("A has read stock 1 and stops; its lease ends")
-	if _, err := c.Revoke(ctx, lease); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Revoke(ctx, lease)
+	testkit.Must(t, err)
 	_, b := acquire("B")
 	if b <= a {
 		t.Errorf("B's revision %d is not above A's, %d", b, a)

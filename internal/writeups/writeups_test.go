@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -99,9 +100,7 @@ func (s *story) compare() {
 		want := strings.Join(s.lines, "\n") + "\n"
 		if *update {
 			err = os.WriteFile(name, []byte(string(text[:at[2]])+want+string(text[at[3]:])), 0o644)
-			if err != nil {
-				s.Error(err)
-			}
+			testkit.Check(s, err)
 			continue
 		}
 		if diff := cmp.Diff(want, string(text[at[2]:at[3]])); diff != "" {
@@ -165,9 +164,7 @@ func (s *story) masters(servers []*testenv.RedisNode) (all []client) {
 func (s *story) node(name string, n *testenv.RedisNode) client {
 	s.Helper()
 	o, err := redis.ParseURL(n.URL)
-	if err != nil {
-		s.Fatal(err)
-	}
+	testkit.Must(s, err)
 	o.MaxRetries = -1
 	c := redis.NewClient(o)
 	s.Cleanup(func() { _ = c.Close() })
@@ -193,9 +190,7 @@ func (c client) expires(key string) {
 // left is for how many milliseconds a key will still be there.
 func (c client) left(key string) int {
 	n, err := strconv.Atoi(c.quietly("PTTL @" + key))
-	if err != nil {
-		c.s.Fatal(err)
-	}
+	testkit.Must(c.s, err)
 	return n
 }
 
@@ -229,21 +224,16 @@ type session struct {
 func (s *story) mysql(tables []string, names ...string) []session {
 	s.Helper()
 	db, err := sql.Open("mysql", testenv.MySQL(s))
-	if err != nil {
-		s.Fatal(err)
-	}
+	testkit.Must(s, err)
 	s.Cleanup(func() { _ = db.Close() })
 	for _, statement := range tables {
-		if _, err := db.ExecContext(s.Context(), statement); err != nil {
-			s.Fatalf("%s: %v", statement, err)
-		}
+		_, err := db.ExecContext(s.Context(), statement)
+		testkit.Mustf(s, err, "%s", statement)
 	}
 	var all []session
 	for _, name := range names {
 		conn, err := db.Conn(s.Context())
-		if err != nil {
-			s.Fatal(err)
-		}
+		testkit.Must(s, err)
 		s.Cleanup(func() { _ = conn.Close() })
 		// Newer MariaDBs refuse a stale write by themselves; here they are to behave as MySQL does. Others do not know it.
 		_, _ = conn.ExecContext(s.Context(), "SET SESSION innodb_snapshot_isolation = OFF")

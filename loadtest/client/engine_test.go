@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/testkit"
@@ -41,9 +39,7 @@ func TestEngineSendsTheCallAndReadsTheAnswer(t *testing.T) {
 			body, _ := io.ReadAll(r.Body)
 			got := []string{r.Method, r.URL.String(), r.Header.Get("Content-Type"), r.Header.Get(api.HeaderKey), string(body)}
 			want := []string{"POST", "/base/deduct_stock/x", "application/json", "k-1", `{"product_id":101}`}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("request (-want +got):\n%s", diff)
-			}
+			testkit.Same(t, got, want, "request")
 			w.Header().Set("Content-Type", "application/json; charset=utf-8")
 			w.Header().Set(api.HeaderReplica, "r2")
 			w.Header().Set(api.HeaderReplayed, "true")
@@ -51,9 +47,7 @@ func TestEngineSendsTheCallAndReadsTheAnswer(t *testing.T) {
 		})
 		got := engine(t, name, u.JoinPath("base"), patience).Do(buy())
 		want := Answer{Status: 200, OrderID: "o-7", HasRemaining: true, Replica: "r2", Replayed: true, Sent: true}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("Do() (-want +got):\n%s", diff)
-		}
+		testkit.Same(t, got, want, "Do()")
 	})
 }
 
@@ -89,9 +83,7 @@ func TestEngineReadsAnswers(t *testing.T) {
 				server := newWire(t, says(tt.text))
 				e := engine(t, name, server.url, patience)
 				for i := range 3 {
-					if diff := cmp.Diff(tt.want, e.Do(buy())); diff != "" {
-						t.Errorf("Do() %d (-want +got):\n%s", i, diff)
-					}
+					testkit.Same(t, e.Do(buy()), tt.want, "Do() %d", i)
 				}
 				if c, n := server.conns.Load(), server.requests.Load(); c != tt.conns || n != 3 {
 					t.Errorf("%d requests over %d connections, want 3 over %d", n, c, tt.conns)
@@ -347,10 +339,7 @@ func TestNewEnginesRefuses(t *testing.T) {
 func BenchmarkEngines(b *testing.B) {
 	for _, name := range EngineNames {
 		b.Run("engine="+name, func(b *testing.B) {
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				b.Fatal(err)
-			}
+			listener := testkit.Listen(b)
 			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body)
 				w.Header().Set("Content-Type", "application/json")
@@ -361,9 +350,7 @@ func BenchmarkEngines(b *testing.B) {
 			defer server.Close()
 			engines, err := NewEngines(name, Target{URL: &url.URL{Scheme: "http", Host: listener.Addr().String()},
 				Timeout: patience, Workers: 1})
-			if err != nil {
-				b.Fatal(err)
-			}
+			testkit.Must(b, err)
 			defer engines[0].Close()
 			call := buy()
 			b.ReportAllocs()

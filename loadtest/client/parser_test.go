@@ -17,6 +17,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -106,9 +107,7 @@ func TestClassifyEveryCode(t *testing.T) {
 			want.Outcome, want.Kind, want.Again = audit.Unknown, Failed, true
 		}
 		got := Classify(&Answer{Status: facts.Status, Problem: true, Code: code, Sent: true})
-		if got != want {
-			t.Errorf("classify(%s) = %+v, want %+v", code, got, want)
-		}
+		testkit.Is(t, got, want, "classify(%s)", code)
 	}
 }
 
@@ -140,9 +139,7 @@ func TestClassify(t *testing.T) {
 			Again: true}},
 	}
 	for _, tt := range tests {
-		if got := Classify(&tt.answer); got != tt.want {
-			t.Errorf("%s: classify() = %+v, want %+v", tt.name, got, tt.want)
-		}
+		testkit.Is(t, Classify(&tt.answer), tt.want, "%s: classify()", tt.name)
 	}
 }
 
@@ -167,9 +164,7 @@ func TestRetryAfter(t *testing.T) {
 		"": 0, "0": 0, "1": time.Second, "120": 2 * time.Minute, "Fri, 20 Nov 2026 12:00:00 GMT": 0, "-1": 0,
 		"99999999999999999999": 0,
 	} {
-		if got := retryAfter(text); got != want {
-			t.Errorf("retryAfter(%q) = %v, want %v", text, got, want)
-		}
+		testkit.Is(t, retryAfter(text), want, "retryAfter(%q)", text)
 	}
 }
 
@@ -206,9 +201,7 @@ func TestParserReads(t *testing.T) {
 			if err != nil || reusable != tt.reusable {
 				t.Errorf("read() = reusable %v, error %v, want %v, nil", reusable, err, tt.reusable)
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("read() (-want +got):\n%s", diff)
-			}
+			testkit.Same(t, got, tt.want, "read()")
 		})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -32,8 +31,7 @@ type wire struct {
 // 0; answer returns false to end the connection.
 func newWire(t *testing.T, answer func(conn *net.TCPConn, n int, req *http.Request) bool) *wire {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	testkit.Must(t, err)
+	listener := testkit.Listen(t)
 	w := &wire{url: &url.URL{Scheme: "http", Host: listener.Addr().String()}}
 	var serving sync.WaitGroup
 	var mu sync.Mutex
@@ -106,8 +104,7 @@ const okAnswer = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Replica
 // serve starts a standard HTTP server.
 func serve(t *testing.T, h http.HandlerFunc) *url.URL {
 	t.Helper()
-	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
+	s := testkit.Serve(t, h)
 	u, err := url.Parse(s.URL)
 	testkit.Must(t, err)
 	return u

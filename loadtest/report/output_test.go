@@ -112,9 +112,7 @@ func TestWriteJSON(t *testing.T) {
 	var got loadtest.Comparison
 	text, err := json.Marshal(want)
 	testkit.Must(t, errors.Join(err, json.Unmarshal(text, &got)))
-	if diff := cmp.Diff(want.Results, got.Results); diff != "" {
-		t.Errorf("results after a round through JSON (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, got.Results, want.Results, "results after a round through JSON")
 	if got.Summaries[1].Found != "O" || got.Skipped[0].Mode != "segmented" {
 		t.Errorf("summaries and skipped modes were lost: %+v", got)
 	}
@@ -134,9 +132,7 @@ func TestWriteHistory(t *testing.T) {
 		testkit.Must(t, json.Unmarshal(lines.Bytes(), &op))
 		got = append(got, op)
 	}
-	if diff := cmp.Diff(r.History, got); diff != "" {
-		t.Errorf("history read back as ops (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, got, r.History, "history read back as ops")
 	if !strings.Contains(b.String(), `"mode":"lua-lock"`) {
 		t.Errorf("history names no mode: %s", b.String())
 	}
@@ -172,9 +168,7 @@ func TestSummaryShowsTheWorst(t *testing.T) {
 	if s.Worst != 2 || s.Verdict != audit.Broken || s.Finding != audit.Contradicted || s.Oversold != 213 {
 		t.Errorf("shows repetition %d, %s, %s, oversold %d; want the broken one", s.Worst, s.Verdict, s.Finding, s.Oversold)
 	}
-	if want := (loadtest.Spread{Median: 625, Min: 100, Max: 1000}); s.AcceptedPerSecond != want {
-		t.Errorf("accepted/s = %+v, want %+v", s.AcceptedPerSecond, want)
-	}
+	testkit.Is(t, s.AcceptedPerSecond, (loadtest.Spread{Median: 625, Min: 100, Max: 1000}), "accepted/s")
 	if s.P50 != 2*time.Millisecond {
 		t.Errorf("p50 = %v, want the median 2ms", s.P50)
 	}
@@ -267,12 +261,8 @@ func TestRepetitionsAgainstTheClaim(t *testing.T) {
 			if s.Finding != tt.finding || c.ExitCode() != tt.code {
 				t.Errorf("finding %s, exit code %d, want %s, %d", s.Finding, c.ExitCode(), tt.finding, tt.code)
 			}
-			if got := rowVerdict(s, "en"); got != tt.row {
-				t.Errorf("verdict column = %q, want %q", got, tt.row)
-			}
-			if got := verdictCounts(s); got != tt.counts {
-				t.Errorf("counts = %q, want %q", got, tt.counts)
-			}
+			testkit.Is(t, rowVerdict(s, "en"), tt.row, "verdict column")
+			testkit.Is(t, verdictCounts(s), tt.counts, "counts")
 			if tt.finding == audit.Confirmed && s.Claim != api.Exact && s.Oversold == 0 {
 				t.Errorf("the row shows oversold 0, want the counts of a run that broke")
 			}

@@ -262,8 +262,6 @@ func TestHeadsOnOneLine(t *testing.T) {
 	t.Parallel()
 	for head, want := range map[string]string{"over-\nsold": "oversold", "丢失\n更新": "丢失更新", "成交\n(订单)": "成交 (订单)",
 		"sold\nout": "sold out", "accepted\n/s": "accepted/s", "中位数\n（95% 区间）": "中位数（95% 区间）"} {
-		if got := oneLine(head); got != want {
-			t.Errorf("oneLine(%q) = %q, want %q", head, got, want)
-		}
+		testkit.Is(t, oneLine(head), want, "oneLine(%q)", head)
 	}
 }

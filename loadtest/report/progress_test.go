@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"lastitem/internal/testkit"
 	"lastitem/loadtest"
 )
 
@@ -26,9 +27,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	const rewrite = "\r\x1b[K"
 	want := rewrite + "[3/9] mutex" + rewrite + "[3/9] mutex 1.0s  50%  accepted 123456," + rewrite +
 		"[3/9] mutex ... 1.2s\n"
-	if got := b.String(); got != want {
-		t.Errorf("progress = %q, want %q", got, want)
-	}
+	testkit.Is(t, b.String(), want, "progress")
 }
 
 // The line of a run has the course of its acceptances, newest last; the next run begins a new one.
@@ -82,9 +81,7 @@ func TestProgressElsewhere(t *testing.T) {
 		p.step(loadtest.Step{Index: 1, Total: 1, Mode: "mutex", Repetition: 2, Done: true, Err: errors.New("no")})
 		p.clear()
 	}
-	if got, want := lines.String(), "[1/1] mutex 7.0s settle\n[1/1] mutex (repetition 2) ... 0.0s failed\n"; got != want {
-		t.Errorf("progress = %q, want %q", got, want)
-	}
+	testkit.Is(t, lines.String(), "[1/1] mutex 7.0s settle\n[1/1] mutex (repetition 2) ... 0.0s failed\n", "progress")
 	if none.Len() > 0 {
 		t.Errorf("quiet progress = %q, want nothing", none.String())
 	}

@@ -75,9 +75,7 @@ func TestTableColorOnlyAdds(t *testing.T) {
 	for line := range strings.SplitSeq(stripColor(colored.String()), "\n") {
 		bare = append(bare, strings.TrimRight(line, " "))
 	}
-	if got := strings.Join(bare, "\n"); got != plain.String() {
-		t.Errorf("coloured table without its colours = %s, want %s", got, plain.String())
-	}
+	testkit.Is(t, strings.Join(bare, "\n"), plain.String(), "coloured table without its colours")
 }
 
 func TestShares(t *testing.T) {
@@ -92,9 +90,7 @@ func TestShares(t *testing.T) {
 		{nil, 3, "–"},
 	}
 	for _, tt := range tests {
-		if got := shares(tt.served, tt.replicas); got != tt.want {
-			t.Errorf("shares(%v, %d) = %q, want %q", tt.served, tt.replicas, got, tt.want)
-		}
+		testkit.Is(t, shares(tt.served, tt.replicas), tt.want, "shares(%v, %d)", tt.served, tt.replicas)
 	}
 }
 
@@ -104,9 +100,7 @@ func TestMillis(t *testing.T) {
 		1203 * time.Millisecond: "1203",
 	}
 	for d, want := range tests {
-		if got := millis(d); got != want {
-			t.Errorf("millis(%v) = %q, want %q", d, got, want)
-		}
+		testkit.Is(t, millis(d), want, "millis(%v)", d)
 	}
 }
 

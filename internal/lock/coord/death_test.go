@@ -45,9 +45,7 @@ func fifo(t *testing.T, l lock.Locker, key string, queued func() int) {
 			mu.Lock()
 			order = append(order, i)
 			mu.Unlock()
-			if err := lease.Release(context.Background()); err != nil {
-				t.Errorf("Release: %v", err)
-			}
+			testkit.Is(t, lease.Release(context.Background()), nil, "Release")
 		})
 		testkit.Until(t, "another in the queue", func() bool { return queued() == i+2 })
 		locktest.Say(t, "waiter %d is in the queue, which has %d entries", i, i+2)

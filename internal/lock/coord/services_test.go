@@ -26,8 +26,7 @@ import (
 
 func newEtcd(t *testing.T, c *clientv3.Client, ttl time.Duration, s *step.Stream) *coord.Etcd {
 	t.Helper()
-	l := coord.NewEtcd(c, ttl, s)
-	t.Cleanup(func() { _ = l.Close() })
+	l := testkit.Closing(t, coord.NewEtcd(c, ttl, s))
 	return l
 }
 
@@ -67,9 +66,8 @@ func TestEtcdLeaseRevoked(t *testing.T) {
 	const ttl = 20 * time.Second
 	holder, rival := newEtcd(t, c, ttl, nil), newEtcd(t, s.EtcdClient(t), time.Minute, nil)
 	locktest.SessionEnds(t, holder, rival, s.Prefix+"k", ttl, func() {
-		if _, err := c.Revoke(t.Context(), etcdLeases(t, c, s.Prefix)[0]); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Revoke(t.Context(), etcdLeases(t, c, s.Prefix)[0])
+		testkit.Must(t, err)
 	})
 }
 
@@ -134,8 +132,7 @@ var (
 
 func newConsul(t *testing.T, c *api.Client, o coord.ConsulOptions, s *step.Stream) *coord.Consul {
 	t.Helper()
-	l := coord.NewConsul(c, o, s)
-	t.Cleanup(func() { _ = l.Close() })
+	l := testkit.Closing(t, coord.NewConsul(c, o, s))
 	return l
 }
 
@@ -162,9 +159,8 @@ func destroySession(t *testing.T, c *api.Client, key string) {
 	if err != nil || pair == nil || pair.Session == "" {
 		t.Fatalf("KV.Get(%s) = %v, %v, want a session", key, pair, err)
 	}
-	if _, err := c.Session().Destroy(pair.Session, nil); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.Session().Destroy(pair.Session, nil)
+	testkit.Must(t, err)
 }
 
 // With a lock-delay longer than the time between two renewals the holder is told before a rival is let in.
@@ -193,8 +189,7 @@ func TestConsulWaitEndsWithAnError(t *testing.T) {
 	lease := locktest.Obtain(t, newConsul(t, s.ConsulClient(t), promptly, nil), key)
 	waiter := newConsul(t, s.ConsulClient(t), promptly, nil)
 	locktest.Warm(t, waiter, s.Prefix+"another") // the session is open: what follows is a wait
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
+	ctx := testkit.Within(t, 100*time.Millisecond)
 	start := time.Now()
 	got, err := waiter.Acquire(ctx, key)
 	if got != nil || !errors.Is(err, lock.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
@@ -213,9 +208,8 @@ func TestConsulKeyWrittenTo(t *testing.T) {
 	c, key := s.ConsulClient(t), s.Prefix+"k"
 	l := newConsul(t, c, promptly, nil)
 	lease := locktest.Obtain(t, l, key)
-	if _, err := c.KV().Put(&api.KVPair{Key: key, Value: []byte("by hand")}, nil); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.KV().Put(&api.KVPair{Key: key, Value: []byte("by hand")}, nil)
+	testkit.Must(t, err)
 	locktest.Release(t, lease)
 	locktest.Warm(t, newConsul(t, s.ConsulClient(t), promptly, nil), key)
 }

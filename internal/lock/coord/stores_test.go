@@ -41,9 +41,8 @@ var stores = map[string]store{
 		},
 		end: func(t *testing.T, s *testenv.Coordination, key string) {
 			c := s.EtcdClient(t)
-			if _, err := c.Revoke(t.Context(), etcdLeases(t, c, key)[0]); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.Revoke(t.Context(), etcdLeases(t, c, key)[0])
+			testkit.Must(t, err)
 		},
 		write: func(t *testing.T, s *testenv.Coordination, l lock.Lease) bool {
 			res, err := s.EtcdClient(t).Txn(t.Context()).If(l.(*coord.EtcdLease).IsOwner()).Then(clientv3.OpPut(s.Prefix+"stock",
@@ -79,14 +78,10 @@ var stores = map[string]store{
 
 // onStores runs a test on each store, with a server, a key, and a process that nobody meddles with.
 func onStores(t *testing.T, test func(t *testing.T, of store, s *testenv.Coordination, key string, near lock.Locker)) {
-	t.Parallel()
-	for name, of := range stores {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := of.server(t)
-			test(t, of, s, s.Prefix+"k", of.lock(t, s, time.Minute, straight))
-		})
-	}
+	testkit.Each(t, stores, func(t *testing.T, of store) {
+		s := of.server(t)
+		test(t, of, s, s.Prefix+"k", of.lock(t, s, time.Minute, straight))
+	})
 }
 
 // straight meddles with nothing.

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"net"
 	"path"
 	"slices"
 	"sync/atomic"
@@ -27,8 +26,7 @@ func newZooKeeper(t *testing.T, s *testenv.Coordination, session time.Duration, 
 	*zk.Conn) {
 	t.Helper()
 	c := s.ZooKeeperConn(t, session)
-	l := coord.NewZooKeeper(c, s.Prefix, session, st)
-	t.Cleanup(func() { _ = l.Close() })
+	l := testkit.Closing(t, coord.NewZooKeeper(c, s.Prefix, session, st))
 	return l, c
 }
 
@@ -75,9 +73,7 @@ func zkNodes(t *testing.T, c *zk.Conn, root string) []string {
 // password, password.
 func closeSession(t *testing.T, addr string, hello []byte) {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	testkit.Must(t, err)
-	defer func() { _ = c.Close() }()
+	c := testkit.Dial(t, addr)
 	be := binary.BigEndian
 	join := be.AppendUint32(nil, 44)                    // length
 	join = be.AppendUint32(join, 0)                     // protocol
@@ -86,9 +82,8 @@ func closeSession(t *testing.T, addr string, hello []byte) {
 	join = append(join, hello[12:40]...)                // number and password
 	join = append(join, 0, 0, 0, 8, 0, 0, 0, 1)         // a request of 8 bytes, number 1
 	join = be.AppendUint32(join, uint32(0xffffffff-10)) // closeSession is -11
-	if _, err := c.Write(join); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Write(join)
+	testkit.Must(t, err)
 	if _, err := io.ReadAll(c); err != nil { // until the server closes the connection
 		t.Logf("read: %v", err)
 	}
@@ -238,9 +233,7 @@ func TestZooKeeperDeadWaiterAdmitsNobody(t *testing.T) {
 	got := locktest.Waiter(t, next, "k")
 	queued(3)
 	conn.Close()
-	if err := <-died; !errors.Is(err, lock.ErrUnavailable) {
-		t.Errorf("the waiter without a session: %v, want ErrUnavailable", err)
-	}
+	testkit.IsError(t, <-died, lock.ErrUnavailable, "the waiter without a session")
 	queued(2)
 	select {
 	case <-got:
@@ -308,9 +301,7 @@ func TestZooKeeperLeavesNoWatches(t *testing.T) {
 			case op == zkSetWatches:
 				left.Store(true)
 			case (op == zkExists || op == zkGetData) && q[len(q)-1] == 1 && gone.CompareAndSwap(false, true): // 1 = and watch
-				if err := held.Release(context.Background()); err != nil {
-					t.Errorf("Release: %v", err)
-				}
+				testkit.Is(t, held.Release(context.Background()), nil, "Release")
 			}
 		}
 		return nil
@@ -367,9 +358,8 @@ func TestZooKeeperRefusedCreate(t *testing.T) {
 	}
 	testkit.Must(t, err)
 	t.Cleanup(func() {
-		if _, err := see.SetACL(node, zk.WorldACL(zk.PermAll), -1); err != nil {
-			t.Error(err)
-		}
+		_, err := see.SetACL(node, zk.WorldACL(zk.PermAll), -1)
+		testkit.Check(t, err)
 	})
 	far, r := relayed(t, s)
 	l := zooKeeperLock(t, far, 30*time.Second)

@@ -13,6 +13,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -34,9 +35,8 @@ func TestEngineErrors(t *testing.T) {
 			}
 			refusal.Store(nil)
 			ages := lock.WithLease(t.Context(), 200*365*24*time.Hour)
-			if _, err := e.Fair().Acquire(ages, "k"); !errors.Is(err, lock.ErrLeaseTime) {
-				t.Errorf("Acquire for 200 years = %v, want ErrLeaseTime", err)
-			}
+			_, err = e.Fair().Acquire(ages, "k")
+			testkit.IsError(t, err, lock.ErrLeaseTime, "Acquire for 200 years")
 		})
 	}
 	if !errors.Is(handoff.ErrClosed, lock.ErrUnavailable) {
@@ -72,9 +72,7 @@ func TestEngineCheck(t *testing.T) {
 	admin := connect(t, options(t, node))
 	do := func(t *testing.T, args ...any) {
 		t.Helper()
-		if err := admin.Do(t.Context(), args...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, admin.Do(t.Context(), args...).Err())
 	}
 	for name, test := range map[string]struct {
 		rules []any

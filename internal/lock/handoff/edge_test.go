@@ -42,13 +42,10 @@ func TestEngineMessageNamesTheKey(t *testing.T) {
 	for _, p := range pairs {
 		inBubble(t, p[0]+" then "+p[1], func(t *testing.T) {
 			_, links := network(t, 3)
-			c := links[2].client()
-			t.Cleanup(func() { _ = c.Close() })
-			all := c.PSubscribe(t.Context(), "lock:engine:*")
-			t.Cleanup(func() { _ = all.Close() })
-			if _, err := all.Receive(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			c := testkit.Closing(t, links[2].client())
+			all := testkit.Closing(t, c.PSubscribe(t.Context(), "lock:engine:*"))
+			_, err := all.Receive(t.Context())
+			testkit.Must(t, err)
 			const key = "k\x00{1}\x00 \n"
 			held := locktest.Obtain(t, pick(links[0].process(t, handoff.Options{}), p[0]), key)
 			got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), p[1]), key)
@@ -77,16 +74,13 @@ func TestEngineReentry(t *testing.T) {
 			t.Errorf("%v: re-entry has fence %d, want the hold's %d", p, inner.Fence(), outer.Fence())
 		}
 		released(t, outer)
-		if err := inner.Context().Err(); err != nil {
-			t.Errorf("%v: the outer release ended the inner lease: %v", p, err)
-		}
+		testkit.Is(t, inner.Context().Err(), nil, "%v: the outer release ended the inner lease", p)
 		if got := counted.scripts.Load() - before; got != 0 {
 			t.Errorf("%v: re-entry cost %d commands", p, got)
 		}
 		released(t, inner)
-		if _, err := l.Acquire(lock.WithReentry(outer.Context()), key); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("%v: Acquire with a released lease's context = %v, want ErrLost", p, err)
-		}
+		_, err := l.Acquire(lock.WithReentry(outer.Context()), key)
+		testkit.IsError(t, err, lock.ErrLost, "%v: Acquire with a released lease's context", p)
 		nothingLeftOn(t, s, key)
 	}
 }
@@ -158,9 +152,7 @@ func TestEngineAcquireAfterRelease(t *testing.T) {
 				case err == nil && kinds[1] == "rw-read": // another reader
 					released(t, beside)
 				case kinds[0] == "rw-read" && kinds[1] == "rw-write":
-					if !errors.Is(err, handoff.ErrUpgrade) {
-						t.Errorf("Acquire of the write lock by a reader = %v, want ErrUpgrade", err)
-					}
+					testkit.IsError(t, err, handoff.ErrUpgrade, "Acquire of the write lock by a reader")
 				case kinds[0] != "rw-read" && !errors.Is(err, lock.ErrBusy):
 					t.Errorf("Acquire beside the hold = %v, want ErrBusy", err)
 				}
@@ -187,9 +179,8 @@ func TestEngineAcquireAfterLoss(t *testing.T) {
 		s.m.Del("k{1}")
 		<-s.held.Context().Done()
 		for _, when := range []string{"before", "after"} {
-			if _, err := s.ls[0].Acquire(lock.WithWait(job, 0), "k{1}"); !errors.Is(err, lock.ErrLost) {
-				t.Errorf("Acquire %s the release = %v, want ErrLost", when, err)
-			}
+			_, err := s.ls[0].Acquire(lock.WithWait(job, 0), "k{1}")
+			testkit.IsError(t, err, lock.ErrLost, "Acquire %s the release", when)
 			_ = s.held.Release(t.Context())
 		}
 	})
@@ -249,9 +240,8 @@ func TestAnotherVersionIsRefused(t *testing.T) {
 
 		heard := s.Client.Subscribe(ctx, "lock:engine:"+other)
 		defer heard.Close()
-		if _, err := heard.Receive(ctx); err != nil {
-			t.Fatal(err)
-		}
+		_, err := heard.Receive(ctx)
+		testkit.Must(t, err)
 		for _, name := range []string{"fair", "rw-write"} {
 			held := locktest.Take(t, pick(e, name), next)
 			testkit.Must(t, s.Client.ZAdd(ctx, handoff.KeysOf(next).Queue, redis.Z{Member: other + ".2.1.2500"}).Err())

@@ -31,9 +31,7 @@ func engine(t testing.TB, c redis.UniversalClient, o handoff.Options) *handoff.E
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), testenv.Still)
 		defer cancel()
-		if err := e.Close(ctx); err != nil {
-			t.Errorf("Engine.Close: %v", err)
-		}
+		testkit.Is(t, e.Close(ctx), nil, "Engine.Close")
 	})
 	return e
 }
@@ -160,9 +158,7 @@ func patient(o handoff.Options) handoff.Options {
 // released releases a lease. Unlike with [locktest.Release], the first answer counts: an unknown outcome is an error.
 func released(t *testing.T, l lock.Lease) {
 	t.Helper()
-	if err := l.Release(context.Background()); err != nil {
-		t.Errorf("Release = %v, want nil", err)
-	}
+	testkit.Is(t, l.Release(context.Background()), nil, "Release")
 }
 
 // contend has goroutines of four engines take one lock, and checks who is in with whom, fences, and that each gets its
@@ -306,14 +302,10 @@ func TestEngineLostAnswers(t *testing.T) {
 			for n := range int64(3) { // of an acquire, then of a release, all but the last
 				lost.Left.Store(n)
 				lease, err := l.Acquire(t.Context(), key)
-				if err != nil {
-					t.Fatalf("Acquire with %d answers lost = %v", n, err)
-				}
+				testkit.Mustf(t, err, "Acquire with %d answers lost", n)
 				locktest.WantBusy(t, other, key, "while it is held")
 				lost.Left.Store(n)
-				if err := lease.Release(t.Context()); err != nil {
-					t.Errorf("Release with %d answers lost = %v, want nil", n, err)
-				}
+				testkit.Is(t, lease.Release(t.Context()), nil, "Release with %d answers lost", n)
 			}
 			lost.Left.Store(3)
 			locktest.WantUnavailable(t.Context(), t, l, key, "Acquire with all answers lost")
@@ -364,9 +356,7 @@ func TestEngineClose(t *testing.T) {
 		testkit.Until(t, "a waiter in the queue", func() bool {
 			return s.Client.ZCard(t.Context(), handoff.KeysOf(key).Queue).Val() > 0
 		})
-		if err := e.Close(t.Context()); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		testkit.Is(t, e.Close(t.Context()), nil, "Close")
 		for _, failed := range failures {
 			if err := <-failed; !errors.Is(err, handoff.ErrClosed) {
 				t.Errorf("a waiter got %v, want ErrClosed", err)
@@ -376,9 +366,8 @@ func TestEngineClose(t *testing.T) {
 			t.Error("the hold outlived its engine")
 		}
 		released(t, lease)
-		if _, err := e.Fair().Acquire(t.Context(), key); !errors.Is(err, handoff.ErrClosed) {
-			t.Errorf("Acquire after Close = %v, want ErrClosed", err)
-		}
+		_, err = e.Fair().Acquire(t.Context(), key)
+		testkit.IsError(t, err, handoff.ErrClosed, "Acquire after Close")
 		nothingLeftOn(t, s, key)
 	}
 }
@@ -393,8 +382,7 @@ func TestEngineCloseWithoutServer(t *testing.T) {
 			leases = append(leases, locktest.Obtain(t, e.Fair(), strconv.Itoa(i)))
 		}
 		links[0].calls.Store(true)
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
+		ctx := testkit.Within(t, 50*time.Millisecond)
 		if err := e.Close(ctx); err == nil {
 			t.Error("Close = nil, but nothing was released")
 		}

@@ -20,9 +20,7 @@ import (
 func inspect(t *testing.T, e *handoff.Engine, key string) handoff.Inspection {
 	t.Helper()
 	found, err := e.Inspect(t.Context(), key)
-	if err != nil {
-		t.Fatalf("Inspect: %v", err)
-	}
+	testkit.Mustf(t, err, "Inspect")
 	return found
 }
 
@@ -121,8 +119,7 @@ func TestEngineInspectUnavailable(t *testing.T) {
 		e := links[0].process(t, handoff.Options{})
 		inspect(t, e, "k")
 		links[0].replies.Store(true)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
+		ctx := testkit.Within(t, 100*time.Millisecond)
 		began := time.Now()
 		_, err := e.Inspect(ctx, "k")
 		if took := time.Since(began); !errors.Is(err, lock.ErrUnavailable) || took > 150*time.Millisecond {
@@ -134,9 +131,7 @@ func TestEngineInspectUnavailable(t *testing.T) {
 func force(t *testing.T, e *handoff.Engine, key string, evicted int) handoff.Forced {
 	t.Helper()
 	forced, err := e.ForceRelease(t.Context(), key)
-	if err != nil {
-		t.Fatalf("ForceRelease: %v", err)
-	}
+	testkit.Mustf(t, err, "ForceRelease")
 	if len(forced.Evicted) != evicted || (forced.Fence > 0) != (evicted > 0) {
 		t.Fatalf("ForceRelease = %+v, want %d evicted", forced, evicted)
 	}
@@ -350,8 +345,7 @@ func TestForceReleaseOfAForeignOwner(t *testing.T) {
 		locktest.Warm(t, e.Handoff(), s.Prefix+"{1}")
 		wantExpiries(t, s)
 		testkit.Must(t, s.Client.LPush(t.Context(), s.Prefix+"list", "x").Err())
-		if _, err := e.ForceRelease(t.Context(), s.Prefix+"list"); !errors.Is(err, lock.ErrUnavailable) {
-			t.Errorf("ForceRelease of a list = %v, want ErrUnavailable", err)
-		}
+		_, err := e.ForceRelease(t.Context(), s.Prefix+"list")
+		testkit.IsError(t, err, lock.ErrUnavailable, "ForceRelease of a list")
 	})
 }

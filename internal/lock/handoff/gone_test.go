@@ -12,6 +12,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -77,9 +78,8 @@ func TestEngineSomebodyGetsInSoon(t *testing.T) {
 		// a newcomer does not overtake: its acquire hands the lock to the first of the queue, before their next poll
 		"the lock is lost, and a newcomer tries": {handoff.Options{}, func(s *stage) <-chan lock.Lease {
 			s.m.Del("k{1}")
-			if _, err := s.ls[3].Acquire(lock.WithWait(s.Context(), 0), "k{1}"); !errors.Is(err, lock.ErrBusy) {
-				s.Errorf("the newcomer's Acquire = %v, want ErrBusy", err)
-			}
+			_, err := s.ls[3].Acquire(lock.WithWait(s.Context(), 0), "k{1}")
+			testkit.IsError(s, err, lock.ErrBusy, "the newcomer's Acquire")
 			synctest.Wait()
 			locktest.ReleaseLost(s.T, s.held, "Release of what was deleted")
 			return s.first
@@ -89,9 +89,8 @@ func TestEngineSomebodyGetsInSoon(t *testing.T) {
 			s.Cleanup(func() { _ = c.Close() })
 			all := c.PSubscribe(s.Context(), "*")
 			s.Cleanup(func() { _ = all.Close() })
-			if _, err := all.Receive(s.Context()); err != nil {
-				s.Fatal(err)
-			}
+			_, err := all.Receive(s.Context())
+			testkit.Must(s, err)
 			s.links[1].down.Store(true)
 			s.links[1].cut()
 			synctest.Wait()
@@ -193,9 +192,7 @@ func TestEngineGrantRacesWithCancel(t *testing.T) {
 			} else if gaveUp++; errors.Is(err, lock.ErrBusy) && errors.Is(err, context.Canceled) {
 				err = nil
 			}
-			if err != nil {
-				s.Fatal(err)
-			}
+			testkit.Must(s, err)
 			time.Sleep(100 * time.Millisecond)
 			nothingLeft(s, s.m, "k{1}")
 			s.held = locktest.Obtain(t, s.ls[0], "k{1}")
@@ -485,9 +482,8 @@ func TestEngineManyAreGone(t *testing.T) {
 			holder := links[0].process(t, handoff.Options{}).ReadWrite().Write()
 			held := locktest.Obtain(t, holder, "k{1}")
 			for i := range 1500 {
-				if _, err := m.ZAdd(handoff.KeysOf("k{1}").Queue, 0, fmt.Sprintf("v2-gone.%d.1.2500", i)); err != nil {
-					t.Fatal(err)
-				}
+				_, err := m.ZAdd(handoff.KeysOf("k{1}").Queue, 0, fmt.Sprintf("v2-gone.%d.1.2500", i))
+				testkit.Must(t, err)
 			}
 			got, _ := waits(t.Context(), pick(links[1].process(t, handoff.Options{}), name), "k{1}")
 			locktest.Release(t, held)

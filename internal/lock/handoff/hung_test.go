@@ -16,6 +16,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 	"lastitem/internal/testkit/testenv"
 )
@@ -56,9 +57,8 @@ func TestEngineCleanupsEnd(t *testing.T) {
 // More cleanups than are remembered: a release whose answer was lost is among those that are, although it came last.
 func TestEngineCleanupIsNotCrowdedOut(t *testing.T) {
 	scenes(t, 1, handoff.Options{}, func(t *testing.T, s *scene) {
-		if _, err := s.m.Lpush("k{list}", "an element"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.m.Lpush("k{list}", "an element")
+		testkit.Must(t, err)
 		refused := make(chan error)
 		const n = 1500
 		for range n {
@@ -98,14 +98,11 @@ func TestEngineRenewsBesideAWrongType(t *testing.T) {
 			}
 			well, spoilt := locktest.Obtain(t, l, "good"), locktest.Obtain(t, l, "bad")
 			m.Del(key)
-			if _, err := m.Lpush(key, "an element"); err != nil {
-				t.Fatal(err)
-			}
+			_, err := m.Lpush(key, "an element")
+			testkit.Must(t, err)
 			<-spoilt.Context().Done()
 			time.Sleep(2 * locktest.TTL)
-			if err := well.Context().Err(); err != nil {
-				t.Errorf("the lease beside it ended: %v", err)
-			}
+			testkit.Is(t, well.Context().Err(), nil, "the lease beside it ended")
 			_ = spoilt.Release(t.Context())
 			locktest.Release(t, well)
 		})
@@ -186,9 +183,7 @@ func TestEngineWithWaitOnHungRedis(t *testing.T) {
 					w.replies.Store(true)
 					w.calls.Store(!hears)
 					took, err := failedAcquire(lock.WithWait(t.Context(), c.wait), t, l, "k{1}")
-					if !errors.Is(err, lock.ErrUnavailable) {
-						t.Errorf("Acquire = %v, want ErrUnavailable", err)
-					}
+					testkit.IsError(t, err, lock.ErrUnavailable, "Acquire")
 					if took > c.most {
 						t.Errorf("Acquire took %s, want %s at most", took, c.most)
 					}

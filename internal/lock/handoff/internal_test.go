@@ -123,9 +123,7 @@ func TestClientThatRepeats(t *testing.T) {
 	} {
 		e, err := New(test.c, Options{})
 		testkit.Must(t, err)
-		if e.server.repeatsAfter != test.want {
-			t.Errorf("%s: repeats after %s, want %s", why, e.server.repeatsAfter, test.want)
-		}
+		testkit.Is(t, e.server.repeatsAfter, test.want, "%s: repeats after", why)
 		_ = test.c.Close()
 	}
 }
@@ -162,9 +160,7 @@ func sharded(t *testing.T, c *redis.Client, ttl time.Duration) *Engine {
 	testkit.Must(t, err)
 	e.server.publish = "SPUBLISH"
 	t.Cleanup(func() {
-		if err := errors.Join(e.Close(context.Background()), c.Close()); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, errors.Join(e.Close(context.Background()), c.Close()))
 	})
 	return e
 }
@@ -184,11 +180,8 @@ func TestSubscriptionOutlivesAnOutage(t *testing.T) {
 	}
 	e := sharded(t, redis.NewClient(&o), minTTL)
 	time.AfterFunc(time.Second, func() { up.Store(true) })
-	ctx, cancel := context.WithTimeout(t.Context(), testenv.Still)
-	defer cancel()
-	if err := e.subscriber.awaitSubscribed(ctx, "k"); err != nil {
-		t.Errorf("awaitSubscribed = %v, want nil", err)
-	}
+	ctx := testkit.Within(t, testenv.Still)
+	testkit.Is(t, e.subscriber.awaitSubscribed(ctx, "k"), nil, "awaitSubscribed")
 }
 
 // The connections to two nodes have each missed a message: neither has to wait until the other has been replaced.

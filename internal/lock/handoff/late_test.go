@@ -11,6 +11,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -112,9 +113,7 @@ func TestEngineArrivesLate(t *testing.T) {
 				_, failed = async(lock.WithWait(s.t.Context(), 0), s.l, "k{1}")
 				synctest.Wait()
 			})
-			if err := <-failed; !errors.Is(err, lock.ErrBusy) {
-				s.t.Errorf("Acquire = %v, want ErrBusy", err)
-			}
+			testkit.IsError(s.t, <-failed, lock.ErrBusy, "Acquire")
 			locktest.Release(s.t, held)
 			return nothing
 		},

@@ -314,9 +314,7 @@ func TestLeaseTimeAfterAReconnect(t *testing.T) {
 		p.links[0].cut()
 		locktest.Warm(t, p.locker, "other{1}")
 		time.Sleep(5 * time.Second)
-		if err := context.Cause(lease.Context()); err != nil {
-			t.Errorf("the lease ended: %v", err)
-		}
+		testkit.Is(t, context.Cause(lease.Context()), nil, "the lease ended")
 		near(t, "TTL of the key", p.ttl(), 10*time.Second)
 		<-lease.Context().Done()
 		near(t, "time until the end", time.Since(began), 20*time.Second)
@@ -336,14 +334,12 @@ func TestLeaseTimeAndReentry(t *testing.T) {
 
 		renewed := locktest.Obtain(t, p.locker, p.key)
 		again := lock.WithReentry(lock.WithLease(renewed.Context(), time.Second))
-		if _, err := p.locker.Acquire(again, p.key); !errors.Is(err, lock.ErrLeaseTime) {
-			t.Errorf("re-entry with a lease time = %v, want ErrLeaseTime", err)
-		}
+		_, err := p.locker.Acquire(again, p.key)
+		testkit.IsError(t, err, lock.ErrLeaseTime, "re-entry with a lease time")
 		locktest.Release(t, renewed)
 		for _, d := range []time.Duration{-1, 0, 49 * time.Millisecond} {
-			if _, err := p.locker.Acquire(lock.WithLease(t.Context(), d), p.key); !errors.Is(err, lock.ErrLeaseTime) {
-				t.Errorf("Acquire with a lease time of %s = %v, want ErrLeaseTime", d, err)
-			}
+			_, err := p.locker.Acquire(lock.WithLease(t.Context(), d), p.key)
+			testkit.IsError(t, err, lock.ErrLeaseTime, "Acquire with a lease time of %s", d)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -64,9 +65,7 @@ func (m metrics) want(t *testing.T, when string, want map[string]float64) {
 	t.Helper()
 	for _, name := range []string{"waiting", "held", "acquired", "contended", "timed out", "lost", "renew failed",
 		"skipped"} {
-		if got := m[name].value(); got != want[name] {
-			t.Errorf("%s: %s = %g, want %g", when, name, got, want[name])
-		}
+		testkit.Is(t, m[name].value(), want[name], "%s: %s", when, name)
 	}
 }
 
@@ -133,9 +132,7 @@ func TestEngineMetricsOfFailures(t *testing.T) {
 		}
 		links[0].heal()
 		time.Sleep(locktest.TTL)
-		if err := unrenewed.Release(t.Context()); err != nil {
-			t.Errorf("Release after renewals failed for a while = %v", err)
-		}
+		testkit.Is(t, unrenewed.Release(t.Context()), nil, "Release after renewals failed for a while")
 
 		ctx, cancel := context.WithCancel(t.Context())
 		held := locktest.Obtain(t, pick(links[1].process(t, handoff.Options{}), name), "k{3}")
@@ -262,9 +259,8 @@ func TestLoggerHearsOfCleanups(t *testing.T) {
 		m, links := network(t, 2)
 		o, l, counted := troubled()
 		e := links[0].process(t, o)
-		if _, err := m.Lpush("list", "x"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := m.Lpush("list", "x")
+		testkit.Must(t, err)
 		locktest.WantUnavailable(lock.WithWait(t.Context(), time.Second), t, e.Handoff(), "list", "Acquire of a list")
 		wantTrouble(t, l, counted, "cleanup dropped", "a cancel was given up")
 

@@ -10,15 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
 // TestMutantsAreFound compiles the tests with each mutant and runs those that must fail. Without a mutant they pass.
 func TestMutantsAreFound(t *testing.T) {
 	own, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	seen := map[string]bool{}
 	for _, m := range mutants {
 		for _, name := range each(m.kills) {

@@ -2,11 +2,11 @@ package handoff
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -197,10 +197,7 @@ func TestMutants(t *testing.T) {
 		t.Fatal(scripts, err)
 	}
 	for _, file := range scripts {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Read(t, file)
 		want[file] = !strings.Contains(string(text), "It changes nothing.")
 	}
 	for name, must := range want {

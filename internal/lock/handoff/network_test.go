@@ -20,6 +20,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -48,9 +49,7 @@ func network(t *testing.T, processes int) (*miniredis.Miniredis, []*link) {
 		time.Sleep(10 * time.Second) // a closed client goes on dialing for a while, and a bubble must end empty
 	})
 	first, err := m.Dial() // which starts it
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_ = first.Close()
 	links := make([]*link, processes)
 	for i := range links {

@@ -1,7 +1,6 @@
 package handoff_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -114,9 +113,8 @@ func TestReadWriteReentry(t *testing.T) {
 		for outer, refused := range map[string][]string{"rw-read": {"rw-write", "fair", "handoff"}, "fair": {"rw-write"}} {
 			lease := locktest.Obtain(t, pick(e, outer), "k{1}")
 			for _, name := range refused {
-				if _, err := pick(e, name).Acquire(lease.Context(), "k{1}"); !errors.Is(err, handoff.ErrUpgrade) {
-					t.Errorf("%s within %s = %v, want ErrUpgrade", name, outer, err)
-				}
+				_, err := pick(e, name).Acquire(lease.Context(), "k{1}")
+				testkit.IsError(t, err, handoff.ErrUpgrade, "%s within %s", name, outer)
 			}
 			released(t, lease)
 		}
@@ -172,9 +170,8 @@ func TestReadWriteBoundedWaitForReaders(t *testing.T) {
 		held := locktest.Obtain(t, rw.Read(), "k{1}")
 		links[0].slow.Store(int64(slowness))
 		for _, most := range []time.Duration{0, slowness / 2, 10 * slowness} {
-			if _, err := rw.Write().Acquire(lock.WithWait(t.Context(), most), "k{1}"); !errors.Is(err, lock.ErrBusy) {
-				t.Errorf("Acquire with wait %s beside a reader = %v, want ErrBusy", most, err)
-			}
+			_, err := rw.Write().Acquire(lock.WithWait(t.Context(), most), "k{1}")
+			testkit.IsError(t, err, lock.ErrBusy, "Acquire with wait %s beside a reader", most)
 			time.Sleep(5 * slowness) // the cancel has arrived
 			released(t, locktest.Take(t, rw.Read(), "k{1}"))
 		}

@@ -35,8 +35,7 @@ func options(t testing.TB, n *testenv.RedisNode) *redis.Options {
 }
 
 func connect(t testing.TB, o *redis.Options) *redis.Client {
-	c := redis.NewClient(o)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClient(o))
 	return c
 }
 
@@ -80,9 +79,7 @@ func TestEngineReplica(t *testing.T) {
 	time.Sleep(50 * time.Millisecond) // it waits within the process, or comes a moment later: nobody may let it in
 	testkit.Must(t, replica.ReplicaOf(ctx, "NO", "ONE").Err())
 	locktest.Release(t, held)
-	if err := <-failed; !errors.Is(err, handoff.ErrReplicas) {
-		t.Errorf("Acquire = %v, want ErrReplicas", err)
-	}
+	testkit.IsError(t, <-failed, handoff.ErrReplicas, "Acquire")
 }
 
 // A server that refuses subscribers is not tried again at once.
@@ -138,8 +135,7 @@ func sentinel(t *testing.T) (nodes []*testenv.RedisNode, client func() *redis.Cl
 	watch := options(t, testenv.RedisSentinel(t,
 		fmt.Sprintf("sentinel monitor shop %s %s 1", host, port), fmt.Sprintf("sentinel auth-pass shop %q", password),
 		"sentinel down-after-milliseconds shop 5000", "sentinel failover-timeout shop 10000"))
-	watching := redis.NewSentinelClient(watch)
-	t.Cleanup(func() { _ = watching.Close() })
+	watching := testkit.Closing(t, redis.NewSentinelClient(watch))
 	testkit.Until(t, "a sentinel that knows the replica", func() bool {
 		replicas, err := watching.Replicas(t.Context(), "shop").Result()
 		return err == nil && len(replicas) == 1 && replicas[0]["flags"] == "slave"
@@ -204,9 +200,7 @@ func fill(t *testing.T, c *redis.Client) {
 	}
 	used := c.InfoMap(t.Context(), "memory").Item("Memory", "used_memory")
 	n, err := strconv.Atoi(used)
-	if err != nil {
-		t.Fatalf("used_memory %q: %v", used, err)
-	}
+	testkit.Mustf(t, err, "used_memory %q", used)
 	testkit.Must(t, c.ConfigSet(t.Context(), "maxmemory", strconv.Itoa(n/2)).Err())
 }
 
@@ -348,8 +342,7 @@ func TestPrefixIsNotTheResources(t *testing.T) {
 func onCluster(t *testing.T, o *redis.ClusterOptions, e handoff.Options, hooks ...redis.Hook) *handoff.Engine {
 	t.Helper()
 	own := *o
-	c := redis.NewClusterClient(&own)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClusterClient(&own))
 	for _, h := range hooks {
 		c.AddHook(h)
 	}
@@ -461,9 +454,7 @@ func shardChannels(t *testing.T, nodes []*redis.Client) (channels, connections i
 	for _, c := range nodes {
 		all, err := c.PubSubShardChannels(t.Context(), "").Result()
 		list, failed := c.Do(t.Context(), "CLIENT", "LIST", "TYPE", "pubsub").Text()
-		if err = errors.Join(err, failed); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(err, failed))
 		channels, connections = channels+len(all), connections+strings.Count(list, "\n")
 	}
 	return channels, connections
@@ -493,23 +484,17 @@ func clusterHandoff(t *testing.T, a, b lock.Locker) {
 // A cluster that does not answer delays no caller for longer than the caller's context lasts.
 func TestEngineClusterDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // whose connections nobody accepts
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = l.Close() })
+	l := testkit.Listen(t) // whose connections nobody accepts
 	const never = 10 * time.Minute
 	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{l.Addr().String()}, MaxRetries: -1,
 		ReadTimeout: never})
 	e, err := handoff.New(c, handoff.Options{})
 	testkit.Must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if _, err := failedAcquire(ctx, t, e.Fair(), "k"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Acquire = %v, want DeadlineExceeded", err)
-	}
+	ctx := testkit.Within(t, 10*time.Millisecond)
+	_, err = failedAcquire(ctx, t, e.Fair(), "k")
+	testkit.IsError(t, err, context.DeadlineExceeded, "Acquire")
 	_ = l.Close()
-	if err := errors.Join(e.Close(t.Context()), c.Close()); err != nil {
-		t.Error(err)
-	}
+	testkit.Check(t, errors.Join(e.Close(t.Context()), c.Close()))
 }
 
 // clusterPair are two processes on a cluster, its nodes, and keys of several slots of the first one.

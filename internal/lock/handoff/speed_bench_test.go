@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lastitem/internal/lock"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -22,9 +23,7 @@ func cycles(b *testing.B, goroutines int, key func(s *testenv.RedisServer, g int
 	onTransition, onHoldTransition = nil, nil // the checks of the tests
 	defer func() { onTransition, onHoldTransition = checkTransition, checkHoldTransition }()
 	e, err := New(c, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	testkit.Must(b, err)
 	defer func() { _ = e.Close(b.Context()) }()
 	testenv.CPUPerOp(b, s.Client, goroutines, func(g int) func() error {
 		l, key := e.Handoff(), key(s, g)

@@ -2,10 +2,10 @@ package handoff
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -98,10 +98,7 @@ func checkHoldTransition(h *hold, to holdState) {
 // The package comment shows the tables of the states as they are checked.
 func TestDocHasTheStates(t *testing.T) {
 	t.Parallel()
-	doc, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := testkit.Read(t, "doc.go")
 	var contenders, holds strings.Builder
 	row := func(b *strings.Builder, cells ...any) {
 		b.WriteString(strings.TrimRight(fmt.Sprintf("//\t%-8s + %-10s -> %-8s  %s", cells...), " ") + "\n")

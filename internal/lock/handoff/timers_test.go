@@ -13,6 +13,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -70,9 +71,7 @@ func TestEngineLostRenewalIsSentAgain(t *testing.T) {
 		time.Sleep(1200 * time.Millisecond) // past the first renewal
 		links[1].keep.Store(false)
 		time.Sleep(locktest.TTL)
-		if err := context.Cause(lease.Context()); err != nil {
-			t.Errorf("the lease ended: %v", err)
-		}
+		testkit.Is(t, context.Cause(lease.Context()), nil, "the lease ended")
 		released(t, lease)
 	})
 }
@@ -91,9 +90,7 @@ func TestEngineMaxHoldSpoilsNoRenewal(t *testing.T) {
 		_ = held.Release(t.Context())
 		lease := <-got
 		time.Sleep(3 * time.Second) // past the grant timeout
-		if err := context.Cause(lease.Context()); err != nil {
-			t.Errorf("the lease ended: %v", err)
-		}
+		testkit.Is(t, context.Cause(lease.Context()), nil, "the lease ended")
 		_ = first.Release(t.Context())
 		_ = lease.Release(t.Context())
 	})
@@ -208,9 +205,7 @@ func TestEnginePollsOfManyKeysSpreadOut(t *testing.T) {
 		})
 		for i := range keys {
 			key := fmt.Sprintf("many{%d}", i)
-			if err := m.Set(key, "somebody else"); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, m.Set(key, "somebody else"))
 			for range 8 {
 				waiting.Go(func() {
 					if _, err := l.Acquire(ctx, key); err == nil {

@@ -25,9 +25,8 @@ func openSQL(t *testing.T, dsn string, conns int) *gorm.DB {
 	db, err := backend.OpenSQL(dsn, conns)
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = sqlPool(t, db).Close() })
-	if _, err := backend.Migrate(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
+	_, err = backend.Migrate(t.Context(), db)
+	testkit.Must(t, err)
 	return db
 }
 
@@ -111,13 +110,10 @@ func sqlKind(dsn, name, key string, process func(*testing.T, *gorm.DB, time.Dura
 
 // onDatabases runs a test on each database.
 func onDatabases(t *testing.T, test func(t *testing.T, dsn string)) {
-	t.Parallel()
-	for name, server := range map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, server(t))
-		})
-	}
+	servers := map[string]func(testing.TB) string{"mysql": testenv.MySQL, "sqlite": testenv.SQLite}
+	testkit.Each(t, servers, func(t *testing.T, server func(testing.TB) string) {
+		test(t, server(t))
+	})
 }
 
 // A release during a renewal waits for the renewal's answer, and does not mistake that for a loss.

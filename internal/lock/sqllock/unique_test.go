@@ -73,9 +73,7 @@ func TestSQLLeaseRenews(t *testing.T) {
 			before := ends()
 			testkit.Until(t, "the row's end is put off", func() bool { return ends() > before })
 		}
-		if err := context.Cause(lease.Context()); err != nil {
-			t.Errorf("the lease ended: %v", err)
-		}
+		testkit.Is(t, context.Cause(lease.Context()), nil, "the lease ended")
 		locktest.Release(t, lease)
 	})
 }
@@ -145,9 +143,7 @@ func TestSQLForUpdateAfterALongWait(t *testing.T) {
 	lease := locktest.Obtain(t, forUpdate(t, openSQL(t, dsn, 1), time.Minute, nil), "k")
 	time.AfterFunc(7*time.Second, func() { _ = lease.Release(context.Background()) })
 	second := locktest.Obtain(t, forUpdate(t, openSQL(t, dsn, 1), 6*time.Second, nil), "k")
-	if err := context.Cause(second.Context()); err != nil {
-		t.Errorf("the lease was over when it began: %v", err)
-	}
+	testkit.Is(t, context.Cause(second.Context()), nil, "the lease was over when it began")
 	locktest.Release(t, second)
 }
 

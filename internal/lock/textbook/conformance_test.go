@@ -83,9 +83,7 @@ func wakeups(t *testing.T, c *redis.Client) *textbook.Wakeups {
 	t.Helper()
 	w := textbook.NewWakeups(c)
 	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Errorf("Wakeups.Close: %v", err)
-		}
+		testkit.Is(t, w.Close(), nil, "Wakeups.Close")
 	})
 	return w
 }

@@ -16,6 +16,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -51,9 +52,7 @@ func TestWatchdogRenews(t *testing.T) {
 				t.Fatalf("TTL %s left: not renewed every third of it", left)
 			}
 		}
-		if err := context.Cause(lease.Context()); err != nil {
-			t.Fatalf("lease ended: %v", err)
-		}
+		testkit.Mustf(t, context.Cause(lease.Context()), "lease ended")
 		locktest.Release(t, lease)
 		time.Sleep(locktest.TTL)
 		if m.Exists("k") {
@@ -152,9 +151,8 @@ func TestWatchdogReenters(t *testing.T) {
 		if m.Exists("k") {
 			t.Error("the last release left the lock behind")
 		}
-		if _, err := l.Acquire(lock.WithReentry(outer.Context()), "k"); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("Acquire with a released lease's context = %v, want ErrLost", err)
-		}
+		_, err := l.Acquire(lock.WithReentry(outer.Context()), "k")
+		testkit.IsError(t, err, lock.ErrLost, "Acquire with a released lease's context")
 	})
 }
 
@@ -328,9 +326,7 @@ func TestWatchdogWaiterPollsAfterItsWakeupsAreClosed(t *testing.T) {
 			go func() { got <- <-locktest.Waiter(t, l, "k") }()
 		}
 		time.Sleep(time.Second) // they are subscribed, and sleep
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, w.Close())
 		m.Del("k") // released without a word
 		for range 2 {
 			start := time.Now()

@@ -95,8 +95,7 @@ func TestWatchdogSubscribesOverOneConnection(t *testing.T) {
 	holder := textbook.NewWatchdog(locktest.RedisClient(t, s), time.Minute, nil, nil)
 	o := *locktest.RedisClient(t, s).Options()
 	o.ClientName = strings.Trim(strings.ReplaceAll(s.Prefix, ":", "-"), "-") + "-waiters"
-	c := redis.NewClient(&o)
-	t.Cleanup(func() { _ = c.Close() })
+	c := testkit.Closing(t, redis.NewClient(&o))
 	locktest.Tell(t, c)
 	waiter := textbook.NewWatchdog(c, time.Minute, wakeups(t, c), nil)
 	const locks = 8

@@ -38,9 +38,7 @@ func TestMultiEndsWithAnyOfItsLeases(t *testing.T) {
 				multi, err := lock.AcquireAll(t.Context(), textbook.NewWatchdog(c, locktest.TTL, nil, nil), "a", "b", "c")
 				testkit.Must(t, err)
 				time.Sleep(2 * locktest.TTL)
-				if err := multi.Context().Err(); err != nil {
-					t.Fatalf("ended while all were renewed: %v", err)
-				}
+				testkit.Mustf(t, multi.Context().Err(), "ended while all were renewed")
 				server.Del(lost)
 				locktest.WantLost(t, multi, 0)
 				locktest.ReleaseLost(t, multi, "Release")
@@ -77,9 +75,7 @@ func TestMultiCarriesAllItsLeases(t *testing.T) {
 		outer, err := lock.AcquireAll(t.Context(), l, "a", "b")
 		testkit.Must(t, err)
 		inner, err := lock.AcquireAll(lock.WithReentry(lock.WithWait(outer.Context(), 0)), l, "b", "a")
-		if err != nil {
-			t.Fatalf("re-entry = %v", err)
-		}
+		testkit.Mustf(t, err, "re-entry")
 		for _, m := range []*lock.Multi{inner, outer} {
 			locktest.Release(t, m)
 		}
@@ -110,9 +106,8 @@ func TestSetNXExpireOfHolderThatDiesInBetweenStaysForEver(t *testing.T) {
 			t.Errorf("the key expires in %s: this exhibit no longer shows its flaw", left)
 		}
 		rival := textbook.NewSetNXExpire(c, locktest.TTL, nil)
-		if _, err := rival.Acquire(lock.WithWait(t.Context(), 20*locktest.TTL), "k"); !errors.Is(err, lock.ErrBusy) {
-			t.Errorf("Acquire after twenty TTLs = %v, want ErrBusy", err)
-		}
+		_, err := rival.Acquire(lock.WithWait(t.Context(), 20*locktest.TTL), "k")
+		testkit.IsError(t, err, lock.ErrBusy, "Acquire after twenty TTLs")
 	})
 }
 
@@ -164,9 +159,8 @@ func TestLuaFencedTokensRise(t *testing.T) {
 	bubble(t, func(t *testing.T, c *redis.Client, m *miniredis.Miniredis) {
 		l := textbook.NewLuaFenced(c, locktest.TTL, nil)
 		first := locktest.Take(t, l, "k{1}")
-		if _, err := l.Acquire(lock.WithWait(t.Context(), 0), "k{1}"); !errors.Is(err, lock.ErrBusy) {
-			t.Errorf("Acquire of a held lock = %v, want ErrBusy", err)
-		}
+		_, err := l.Acquire(lock.WithWait(t.Context(), 0), "k{1}")
+		testkit.IsError(t, err, lock.ErrBusy, "Acquire of a held lock")
 		time.Sleep(locktest.TTL)
 		second := locktest.Take(t, l, "k{1}")
 		if first.Fence() != 1 || second.Fence() != 2 {
@@ -200,9 +194,8 @@ func TestLuaHolds(t *testing.T) {
 			t.Errorf("Holds() of the rival = %t, %v, want true", got, err)
 		}
 		cut()
-		if _, err := l.Holds(context.Background(), rival); !errors.Is(err, lock.ErrUnavailable) {
-			t.Errorf("Holds() without the server = %v, want ErrUnavailable", err)
-		}
+		_, err := l.Holds(context.Background(), rival)
+		testkit.IsError(t, err, lock.ErrUnavailable, "Holds() without the server")
 	})
 }
 
@@ -308,9 +301,8 @@ func (p *peer) answer(who string) chan string {
 // start lets a thread of a client run an operation, and returns the channel of its answer.
 func (p *peer) start(client, thread, operation, key string, wait time.Duration) <-chan string {
 	p.t.Helper()
-	if _, err := fmt.Fprintln(p.in, client, thread, operation, key, wait.Milliseconds()); err != nil {
-		p.t.Fatal(err)
-	}
+	_, err := fmt.Fprintln(p.in, client, thread, operation, key, wait.Milliseconds())
+	testkit.Must(p.t, err)
 	return p.answer(client + " " + thread)
 }
 

@@ -235,9 +235,7 @@ func redlockGuarded(t *testing.T, nodes []*testenv.RedisNode) {
 		}
 		testkit.Until(t, "the rival's grants are taken back", func() bool { return holders(t, clients[2:], "guarded") == 0 })
 	}
-	if err := held.Context().Err(); err != nil {
-		t.Errorf("the holder's lease has ended meanwhile: %v", err)
-	}
+	testkit.Is(t, held.Context().Err(), nil, "the holder's lease has ended meanwhile")
 	free, _ := seeing(t, nodes, ttl, 0, 1, 3, 4)
 	if locktest.Enters(t, free, "guarded") {
 		t.Error("a rival entered that sees the four other nodes")
@@ -253,15 +251,11 @@ func TestRedlockDelete(t *testing.T) {
 	lease := locktest.Obtain(t, a, "k")
 	testkit.Until(t, "the last grant has arrived", func() bool { return holders(t, clients, "k") == 3 })
 	all, _ := seeing(t, nodes, 0, 0, 1)
-	if err := all.Delete(t.Context(), "k"); err != nil {
-		t.Errorf("Delete() on two of three nodes = %v, want nil", err)
-	}
+	testkit.Is(t, all.Delete(t.Context(), "k"), nil, "Delete() on two of three nodes")
 	if n := holders(t, clients, "k"); n > 1 {
 		t.Errorf("%d nodes still hold it, want one at most", n)
 	}
 	locktest.ReleaseLost(t, lease, "Release() of a deleted lock")
 	alone, _ := seeing(t, nodes, 0, 0)
-	if err := alone.Delete(t.Context(), "k"); !errors.Is(err, lock.ErrUnavailable) {
-		t.Errorf("Delete() on one of three nodes = %v, want ErrUnavailable", err)
-	}
+	testkit.IsError(t, alone.Delete(t.Context(), "k"), lock.ErrUnavailable, "Delete() on one of three nodes")
 }

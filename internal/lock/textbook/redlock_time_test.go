@@ -18,6 +18,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/textbook"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -117,9 +118,7 @@ func TestRedlockDeaths(t *testing.T) {
 		died := locktest.Attempt(t.Context(), l, "k")
 		time.Sleep(locktest.TTL / 10)
 		dead.Store(true)
-		if err := <-died; !errors.Is(err, lock.ErrUnavailable) {
-			t.Errorf("the dead waiter's Acquire = %v, want ErrUnavailable", err)
-		}
+		testkit.IsError(t, <-died, lock.ErrUnavailable, "the dead waiter's Acquire")
 		locktest.WantBusy(t, s.lives(t), "k", "after the death of a waiter")
 		locktest.Release(t, lease)
 		s.in(t)
@@ -251,9 +250,7 @@ func TestRedlockQuorumLossIsNotBusy(t *testing.T) {
 		for i := range 5 {
 			c, m, _ := locktest.Bubble(t)
 			if i < 2 {
-				if err := m.Set("k", "somebody"); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, m.Set("k", "somebody"))
 			} else {
 				c.AddHook(locktest.SendHook{Name: "", Send: func(context.Context, func() error) error {
 					time.Sleep(time.Duration(i-1) * slow)

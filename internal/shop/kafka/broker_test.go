@@ -39,9 +39,7 @@ func TestKafkaTopicsDeleted(t *testing.T) {
 		defer c.Close()
 		gone, err := kadm.NewClient(c).DeleteTopics(t.Context(), topicOf(h.Replicas[0], "requests"),
 			topicOf(h.Replicas[0], "answers"))
-		if err = errors.Join(err, gone.Error()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(err, gone.Error()))
 	})
 }
 
@@ -93,10 +91,8 @@ func TestKafkaFewPartitions(t *testing.T) {
 	testkit.Must(t, err)
 	defer c.Close()
 	for topic, partitions := range map[string]int32{"requests": 2, "answers": 1} {
-		if _, err := kadm.NewClient(c).CreateTopic(t.Context(), partitions, 1, nil,
-			topicOf(before.Replicas[0], topic)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := kadm.NewClient(c).CreateTopic(t.Context(), partitions, 1, nil, topicOf(before.Replicas[0], topic))
+		testkit.Must(t, err)
 	}
 	var log testkit.Log
 	env.Log = slog.New(slog.NewTextHandler(&log, nil))

@@ -172,9 +172,7 @@ func kafkaResetInTheMiddle(t *testing.T, h *stocktest.Harness) {
 	go func() { set <- h.Replicas[1].SetStock(t.Context(), product, 3, 0) }()
 	time.Sleep(100 * time.Millisecond) // most likely it waits for the row now; if not, it comes later, to the same effect
 	resume()
-	if err := <-set; err != nil {
-		t.Fatalf("SetStock() = %v, want nil", err)
-	}
+	testkit.Mustf(t, <-set, "SetStock()")
 	if r := deducted(); r.Err != nil {
 		t.Errorf("Deduct() before the reset = %v, want nil", r.Err)
 	}
@@ -239,9 +237,7 @@ func TestKafkaPanics(t *testing.T) {
 		}
 	})
 	r, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, "")
-	if !errors.Is(err, stock.ErrUnknown) {
-		t.Errorf("Deduct() that panicked = %+v, %v, want ErrUnknown", r, err)
-	}
+	testkit.IsError(t, err, stock.ErrUnknown, "Deduct() that panicked = %+v", r)
 	if r, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, ""); err != nil {
 		t.Errorf("Deduct() behind it = %+v, %v, want nil", r, err)
 	}
@@ -308,8 +304,7 @@ func records(t *testing.T, r *stocktest.Replica, topic string, n int, kind func(
 	c, err := r.Set.Kafka(kgo.ConsumeTopics(topicOf(r, topic)), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	testkit.Must(t, err)
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), stocktest.Patience)
-	defer cancel()
+	ctx := testkit.Within(t, stocktest.Patience)
 	for len(values) < n {
 		fetches := c.PollFetches(ctx)
 		if ctx.Err() != nil {
@@ -349,9 +344,7 @@ func TestKafkaNoAnswer(t *testing.T) {
 		_, err := h.Replicas[0].Deduct(t.Context(), "kafka", stock.SQL, product, 1, "")
 		return err
 	}
-	if err := deduct(); err != nil {
-		t.Fatalf("Deduct() = %v, want nil", err)
-	}
+	testkit.Mustf(t, deduct(), "Deduct()")
 	var held atomic.Bool
 	broker.Cluster.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 		broker.Cluster.KeepControl()
@@ -361,9 +354,7 @@ func TestKafkaNoAnswer(t *testing.T) {
 	if err := deduct(); !errors.Is(err, stock.ErrUnknown) || !held.Load() {
 		t.Errorf("Deduct() whose record is never acknowledged = %v, want ErrUnknown", err)
 	}
-	if err := deduct(); !errors.Is(err, stock.ErrUnavailable) {
-		t.Errorf("Deduct() behind it = %v, want ErrUnavailable", err)
-	}
+	testkit.IsError(t, deduct(), stock.ErrUnavailable, "Deduct() behind it")
 }
 
 // A client that hangs up before its request is sent has bought nothing.

@@ -2,7 +2,6 @@ package kafka_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -45,9 +44,7 @@ func TestKafkaAnswerBeforeAcknowledgement(t *testing.T) {
 				m := requests[0]
 				answer := &kgo.Record{Topic: topicOf(h.Replicas[0], "answers"), Partition: m.replyTo,
 					Value: fmt.Appendf(nil, `{"id":%q,"error":"segmented"}`, m.id)}
-				if err := other.ProduceSync(t.Context(), answer).FirstErr(); err != nil {
-					t.Error(err)
-				}
+				testkit.Check(t, other.ProduceSync(t.Context(), answer).FirstErr())
 				<-answered
 			})
 		}
@@ -178,9 +175,6 @@ func TestKafkaClosesBesideASilentCoordinator(t *testing.T) {
 	}
 	silent.Store(true)
 	h.Replicas[0].Sell(t, "kafka", stock.SQL, product, 1, "")
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
-	defer cancel()
-	if err := h.Replicas[0].Close(ctx); err != nil {
-		t.Errorf("Close() = %v, want nil", err)
-	}
+	ctx := testkit.Within(t, 15*time.Second)
+	testkit.Is(t, h.Replicas[0].Close(ctx), nil, "Close()")
 }

@@ -34,8 +34,7 @@ func testSkeleton(t *testing.T, kind, store, short, servers string) {
 		testkit.Must(t, os.MkdirAll(filepath.Join(dir, sub), 0o755))
 	}
 	for _, file := range []string{list, catalog} {
-		text, err := os.ReadFile(filepath.Join(root, file))
-		testkit.Must(t, err)
+		text := testkit.Read(t, filepath.Join(root, file))
 		testkit.Must(t, os.WriteFile(filepath.Join(dir, file), text, 0o600))
 	}
 	written, err := Write(dir, kind, "some-mode")

@@ -16,6 +16,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/locktest"
 )
 
@@ -161,9 +162,7 @@ func (w *world) settle() {
 	c := client(addrs, patience)
 	defer func() { _ = c.Close() }()
 	engine, err := handoff.New(c, handoff.Options{TTL: patience, AttemptLimit: patience, CallTimeout: patience})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	defer func() { _ = engine.Close(w.t.Context()) }()
 	for _, kind := range []struct {
 		l    lock.Locker
@@ -175,9 +174,7 @@ func (w *world) settle() {
 				w.t.Errorf("%s after all faults: %v", key, err)
 				continue
 			}
-			if err := lease.Release(w.t.Context()); err != nil {
-				w.t.Errorf("%s: Release: %v", key, err)
-			}
+			testkit.Is(w.t, lease.Release(w.t.Context()), nil, "%s: Release", key)
 		}
 	}
 }

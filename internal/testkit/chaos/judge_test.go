@@ -12,6 +12,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"lastitem/internal/testkit"
 )
 
 // loss is a span of time in which a Redis lost the locks.
@@ -49,16 +51,12 @@ type verdict struct {
 func readHolds(t *testing.T, file string) []hold {
 	t.Helper()
 	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = f.Close() }()
 	last := map[string]hold{}
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var h hold
-		if err := json.Unmarshal(lines.Bytes(), &h); err != nil {
-			t.Fatalf("%s: %v", lines.Text(), err)
-		}
+		testkit.Mustf(t, json.Unmarshal(lines.Bytes(), &h), "%s", lines.Text())
 		h.To = max(h.To, h.From)
 		last[h.ID] = h
 	}

@@ -63,9 +63,7 @@ func (s *server) start() {
 	_ = os.Remove(filepath.Join(s.dir, "dump.rdb")) // a replica stores the data from its master
 	s.cmd = exec.Command(program(s.t), s.args...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, s.cmd.Start())
 	testkit.NoError(s.t, s.addr+" answers", func() error { return s.c.Ping(s.t.Context()).Err() })
 }
 
@@ -86,9 +84,7 @@ func (s *server) freeze(d time.Duration) {
 }
 
 func (s *server) signal(sig syscall.Signal) {
-	if err := s.cmd.Process.Signal(sig); err != nil {
-		s.t.Errorf("%s: %v", s.addr, err)
-	}
+	testkit.Is(s.t, s.cmd.Process.Signal(sig), nil, "%s", s.addr)
 }
 
 // do sends a command and ignores the answer, because the server may be gone.

@@ -21,6 +21,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/lock/handoff"
+	"lastitem/internal/testkit"
 )
 
 // job is the task of a worker process, passed in its environment.
@@ -183,9 +184,7 @@ type worker struct {
 func (w *worker) start() {
 	w.t.Helper()
 	text, err := json.Marshal(w.job)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, err)
 	w.cmd = exec.Command(os.Args[0])
 	w.cmd.Env = append(os.Environ(), envJob+"="+string(text))
 	w.cmd.Stderr = os.Stderr
@@ -193,9 +192,7 @@ func (w *worker) start() {
 	if w.in, err = w.cmd.StdinPipe(); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.cmd.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.Must(w.t, w.cmd.Start())
 }
 
 // kill ends the worker by SIGKILL. It may be repeated.
@@ -214,9 +211,7 @@ func (w *worker) freeze(d time.Duration) {
 		signal syscall.Signal
 		then   time.Duration
 	}{{syscall.SIGSTOP, d}, {syscall.SIGCONT, 0}} {
-		if err := w.cmd.Process.Signal(step.signal); err != nil {
-			w.t.Errorf("worker %d: %v", w.job.Worker, err)
-		}
+		testkit.Is(w.t, w.cmd.Process.Signal(step.signal), nil, "worker %d", w.job.Worker)
 		time.Sleep(step.then)
 	}
 }

@@ -32,6 +32,7 @@ type Shop struct {
 	Clock    time.Duration // how far the store's clock is ahead
 
 	held     map[int64]*holds        // by product
+	now      int64                   // of the request under way, by the store's clock, in microseconds
 	met      map[int64]chan struct{} // by product; closed by the second request
 	mu       sync.Mutex
 	products map[int64]*api.Ledger

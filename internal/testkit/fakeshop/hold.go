@@ -40,9 +40,6 @@ func (s *Shop) handleHolds(mux *http.ServeMux) {
 	mux.HandleFunc("GET /products/{id}/reservations", s.reservations)
 }
 
-// micros is the store's clock.
-func (s *Shop) micros() int64 { return time.Now().Add(s.Clock).UnixMicro() }
-
 func (s *Shop) setHolds(id int64, set api.SetStock) {
 	s.held[id] = &holds{initial: set.Stock, stock: set.Stock, perBuyer: set.PerBuyer,
 		byID: map[string]*api.ReservationRow{}, byKey: map[string]*api.ReservationRow{}}
@@ -50,19 +47,19 @@ func (s *Shop) setHolds(id int64, set api.SetStock) {
 
 // move changes the state of a reservation.
 func (s *Shop) move(row *api.ReservationRow, to string) {
-	now := s.micros()
 	e := api.ReservationEvent{Was: row.State, Now: to, DeadlineMicros: row.ExpiresMicros, Replica: row.Replica,
-		AtMicros: now}
+		AtMicros: s.now}
 	if to == "expired" {
-		e.CommittedMicros = now
+		e.CommittedMicros = s.now
 	}
-	row.State, row.ChangedMicros, row.Events = to, now, append(row.Events, e)
+	row.State, row.ChangedMicros, row.Events = to, s.now, append(row.Events, e)
 }
 
-// sweep expires what is overdue.
+// sweep reads the store's clock, once per request, and expires what is overdue.
 func (s *Shop) sweep(h *holds) {
+	s.now = time.Now().Add(s.Clock).UnixMicro()
 	for _, row := range h.rows {
-		if row.State != "held" || s.micros() < row.ExpiresMicros {
+		if row.State != "held" || s.now < row.ExpiresMicros {
 			continue
 		}
 		s.move(row, "expired")
@@ -115,10 +112,9 @@ func (s *Shop) reserve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.stock -= asked.Quantity
-	now := s.micros()
 	row := &api.ReservationRow{ReservationID: fmt.Sprintf("redis-%d-%d", asked.ProductID, len(h.rows)+1), Key: key,
 		Mode: r.PathValue("mode"), Replica: replica, Buyer: asked.Buyer, Late: "refund", Quantity: asked.Quantity,
-		ExpiresMicros: now + asked.HoldMS*1000, CreatedMicros: now}
+		ExpiresMicros: s.now + asked.HoldMS*1000, CreatedMicros: s.now}
 	s.move(row, "held")
 	h.rows, h.byID[row.ReservationID] = append(h.rows, row), row
 	if key != "" {
@@ -155,7 +151,7 @@ func (s *Shop) confirm(w http.ResponseWriter, r *http.Request, h *holds, row *ap
 		}
 	}
 	order := "o-" + row.ReservationID
-	paid := api.ReservationPaid{Payment: payment, OrderID: order, AtMicros: s.micros()}
+	paid := api.ReservationPaid{Payment: payment, OrderID: order, AtMicros: s.now}
 	if row.State == "held" {
 		s.move(row, "confirmed")
 		row.Orders = append(row.Orders, api.ReservationOrder{OrderID: order, Payment: payment, Quantity: row.Quantity})
@@ -199,7 +195,7 @@ func (s *Shop) reservations(w http.ResponseWriter, r *http.Request) {
 	id := productOf(r)
 	h := s.held[id]
 	s.sweep(h)
-	book := api.Reservations{ProductID: id, Store: api.Redis, AsOfMicros: s.micros(), Initial: h.initial, Stock: h.stock,
+	book := api.Reservations{ProductID: id, Store: api.Redis, AsOfMicros: s.now, Initial: h.initial, Stock: h.stock,
 		PerBuyer: h.perBuyer, Run: 1, BuyerUnits: map[string]int64{}}
 	for _, row := range h.rows {
 		if row.State == "held" {

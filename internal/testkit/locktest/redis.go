@@ -21,6 +21,7 @@ import (
 
 	"lastitem/internal/lock"
 	"lastitem/internal/step"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -62,14 +63,10 @@ type RedisProcess func(t *testing.T, c *redis.Client, ttl time.Duration, st *ste
 
 // OnRedis runs a test on a real Redis and on an embedded one, at the same time.
 func OnRedis(t *testing.T, test func(t *testing.T, s *testenv.RedisServer)) {
-	t.Parallel()
-	for name, server := range map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis,
-		"miniredis": testenv.Miniredis} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, server(t))
-		})
-	}
+	testkit.Each(t, map[string]func(testing.TB) *testenv.RedisServer{"redis": testenv.Redis,
+		"miniredis": testenv.Miniredis}, func(t *testing.T, server func(testing.TB) *testenv.RedisServer) {
+		test(t, server(t))
+	})
 }
 
 // RedisKind returns a kind of lock on s that has a lease time.

@@ -1,7 +1,6 @@
 package testenv_test
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"os"
@@ -48,9 +47,8 @@ func TestMySQLDropsItsDatabase(t *testing.T) {
 	if !t.Run("user", func(t *testing.T) {
 		own := testenv.MySQL(t)
 		db := open(t, own)
-		if _, err := db.ExecContext(t.Context(), "CREATE TABLE x (id INT PRIMARY KEY)"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := db.ExecContext(t.Context(), "CREATE TABLE x (id INT PRIMARY KEY)")
+		testkit.Must(t, err)
 		dsn = own
 	}) || dsn == "" {
 		return
@@ -76,8 +74,7 @@ func TestMiniredisExpiresKeys(t *testing.T) {
 	if got := r.Client.Get(t.Context(), key).Val(); got != "v" {
 		t.Fatalf("GET at once = %q, want v", got)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := testkit.Within(t, 10*time.Second)
 	for r.Client.Exists(ctx, key).Val() == 1 {
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -130,9 +127,8 @@ func TestCoordinationCleansItsPrefix(t *testing.T) {
 	left := map[string]func(t *testing.T) int{}
 	t.Run("etcd", func(t *testing.T) {
 		s := testenv.Etcd(t)
-		if _, err := s.EtcdClient(t).Put(t.Context(), s.Prefix+"k", "v"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.EtcdClient(t).Put(t.Context(), s.Prefix+"k", "v")
+		testkit.Must(t, err)
 		left["etcd"] = func(t *testing.T) int {
 			res, err := s.EtcdClient(t).Get(t.Context(), s.Prefix, clientv3.WithPrefix())
 			testkit.Must(t, err)
@@ -143,9 +139,8 @@ func TestCoordinationCleansItsPrefix(t *testing.T) {
 		s := testenv.ZooKeeper(t)
 		c := s.ZooKeeperConn(t, time.Minute)
 		for _, node := range []string{s.Prefix, s.Prefix + "/a", s.Prefix + "/a/b"} {
-			if _, err := c.Create(node, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.Create(node, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+			testkit.Must(t, err)
 		}
 		left["zookeeper"] = func(t *testing.T) int {
 			there, _, err := s.ZooKeeperConn(t, time.Minute).Exists(s.Prefix)
@@ -157,9 +152,8 @@ func TestCoordinationCleansItsPrefix(t *testing.T) {
 	})
 	t.Run("consul", func(t *testing.T) {
 		s := testenv.Consul(t)
-		if _, err := s.ConsulClient(t).KV().Put(&consul.KVPair{Key: s.Prefix + "k"}, nil); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.ConsulClient(t).KV().Put(&consul.KVPair{Key: s.Prefix + "k"}, nil)
+		testkit.Must(t, err)
 		left["consul"] = func(t *testing.T) int {
 			names, _, err := s.ConsulClient(t).KV().Keys(s.Prefix, "", nil)
 			testkit.Must(t, err)
