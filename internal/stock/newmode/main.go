@@ -98,6 +98,7 @@ Now change it, in this order:
   the mode's file                    the steps, or how it takes and gives; Needs, Stores, Claims
   internal/text/zh.json              its title in Chinese, beside the English one
   docs/modes/%[1]s.md and .zh.md     what it does, what breaks it
+  docs/write-ups.md and .zh.md       a row: what people say about it, and whether it is so
   internal/stock/doc/%[1]s.mmd       the run that goes well, an empty line, and the one that breaks it, if any does
   go test ./internal/stock           the conformance suite; -run TestClaims -update when the claims changed
   make traces                        the commands on the wire, from real servers
