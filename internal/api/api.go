@@ -168,9 +168,11 @@ type Order struct {
 	Store     Store  `json:"store"`
 	// Replica names the process that took the order.
 	Replica string `json:"replica"`
-	// Key is the idempotency key, see [KeyText]; "" for none.
-	Key   string `json:"key,omitempty"`
-	Fence uint64 `json:"fence,omitempty"`
+	// Key is the idempotency key, see [KeyText]; "" for none. With ReservationID, the reservation that the order was
+	// made of, it is the payment's id.
+	Key           string `json:"key,omitempty"`
+	ReservationID string `json:"reservation_id,omitempty"`
+	Fence         uint64 `json:"fence,omitempty"`
 	// CreatedAt is by the replica's clock, to the microsecond.
 	CreatedAt time.Time `json:"created_at"`
 }

@@ -124,7 +124,7 @@ type Problem struct {
 	// or "unknown". Holders goes with limit_reached: the reservations that the buyer has.
 	State   string   `json:"state,omitempty"`
 	Refund  Refund   `json:"refund,omitempty"`
-	Holders []string `json:"holders,omitempty"`
+	Holders []string `json:"holders,omitzero"`
 	// RequestID is the X-Request-Id of the answer, and TraceParent the traceparent of the request. An answer that is
 	// stored under an idempotency key has neither, since each repetition gets the same bytes.
 	RequestID   string `json:"request_id,omitempty"`

@@ -82,7 +82,8 @@ var (
 		"no confirmation explains")
 	sayAckHold       = text.Of("%d [confirmation|confirmations] answered with an order that is not there")
 	sayLostHold      = text.Of("%d [reservation|reservations] answered that [is|are] not there")
-	sayLostCancel    = text.Of("%d [cancellation|cancellations] answered, and the units are still held or sold")
+	sayLostCancel    = text.Of("%d [cancellation was|cancellations were] answered, but not executed")
+	sayHeldTwice     = text.Of("%d [key has|keys have] made two reservations")
 	sayPaidTwice     = text.Of("%d [payment|payments] answered with a refund [has|have] an order")
 	sayPaymentEnds   = text.Of("%d [payment has|payments have] two ends, or none")
 	sayEndedSold     = text.Of("%d cancelled or expired [reservation has|reservations have] an order")
@@ -101,7 +102,7 @@ var (
 //     confirmed and extended never after it, at most one release per take; a hold past its deadline is L;
 //   - one order per reservation; a confirmed one has it, any other has none, else O;
 //   - a confirm that was answered with an order has it, paid by that payment, else A; a payment that was answered with
-//     a refund has none, else D; every payment has one end;
+//     a refund has none, else D; every payment has one end, and a key makes one reservation, else D;
 //   - at no moment was more held and sold than there was (O), or by one buyer more than the limit (B), though all of it
 //     may have been given back since;
 //   - every refusal was justified at some moment between its call and its answer, else U; the same for a buyer's limit.
@@ -347,9 +348,10 @@ func (j *holdJudge) answers() {
 		j.find('A')
 		j.r.AckLost = n
 	}
-	if len(refunded) > 0 {
+	twice := j.heldTwice()
+	if n := len(refunded) + len(twice); n > 0 {
 		j.find('D')
-		j.r.Doubles = len(refunded)
+		j.r.Doubles = n
 	}
 	if purged > 0 {
 		j.skip(sayPurged, purged)
@@ -357,14 +359,37 @@ func (j *holdJudge) answers() {
 	j.named(lost, "A", sayAckHold)
 	j.named(absent, "A", sayLostHold)
 	j.named(refunded, "D", sayPaidTwice)
+	j.named(twice, "D", sayHeldTwice)
 	j.named(kept, "A", sayLostCancel)
 }
 
-// keeps reports whether a reservation whose cancellation was answered holds or sells its units all the same. After the
-// deadline a late payment may have bought it.
+// heldTwice lists the keys that have made two reservations, by the rows or by the answers.
+func (j *holdJudge) heldTwice() (keys []string) {
+	made := map[string]string{}
+	note := func(key, id string) {
+		if first, seen := made[key]; !seen {
+			made[key] = id
+		} else if first != id && key != "" && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	for _, h := range j.book.Holds {
+		note(string(h.Key), h.ID)
+	}
+	for _, op := range j.ops {
+		if op.Kind == Reserve && op.Outcome == OK {
+			note(op.Key, op.HoldID)
+		}
+	}
+	return keys
+}
+
+// keeps reports whether a reservation whose cancellation was answered was not cancelled. If the answer said expired, a
+// late payment may have bought it.
 func (j *holdJudge) keeps(op HoldOp) bool {
 	h := j.holds[op.HoldID]
-	return h.State == ledger.Held || h.State == ledger.Confirmed && (!op.Expired || h.Late != ledger.LateRehold)
+	return h.State == ledger.Held || h.State == ledger.Expired && !op.Expired ||
+		h.State == ledger.Confirmed && (!op.Expired || h.Late != ledger.LateRehold)
 }
 
 // named notes a rule that the reservations, payments or orders with these ids broke, if there are any.

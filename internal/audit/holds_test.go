@@ -229,12 +229,28 @@ func TestHoldsMutants(t *testing.T) {
 			}
 			return i >= 0
 		}},
-		"an acknowledged cancellation is gone": {"A", "still held or sold", func(s *holdRun) bool {
-			i := in(s, ledger.Confirmed)
+		"an acknowledged cancellation is gone": {"A", "not executed", func(s *holdRun) bool {
+			i := max(in(s, ledger.Expired), in(s, ledger.Confirmed))
 			if i >= 0 {
 				s.ops = append(s.ops, HoldOp{Kind: Cancel, Outcome: OK, HoldID: s.book.Holds[i].ID, Call: 9e9, Return: 9e9})
 			}
 			return i >= 0
+		}},
+		"a key holds twice": {"D", "two reservations", func(s *holdRun) bool {
+			for i := range s.book.Holds[:min(2, len(s.book.Holds))] {
+				s.book.Holds[i].Key = []byte("k")
+			}
+			return len(s.book.Holds) > 1
+		}},
+		"a key is answered two holds": {"D", "two reservations", func(s *holdRun) bool {
+			n := 0
+			for i, op := range s.ops {
+				if op.Kind == Reserve && op.Outcome == OK && n < 2 {
+					s.ops[i].Key = "k"
+					n++
+				}
+			}
+			return n > 1
 		}},
 		"refunded and sold": {"D", "refund", func(s *holdRun) bool {
 			i := answer(s, Confirm, func(o HoldOp) bool { return o.Outcome == OK })

@@ -154,7 +154,7 @@ func (j *judge) openRows() {
 		case o.ProductID != l.ProductID:
 			strangers++
 		case o.Store == j.in.Store:
-			j.rows = append(j.rows, o)
+			j.rows = append(j.rows, requested(o))
 			if j.in.Mode != "" && o.Mode != j.in.Mode {
 				others++
 			}

@@ -19,6 +19,15 @@ func useOf[K cmp.Ordered](key K, o api.Order, row int) use[K] {
 	return use[K]{key, o.CreatedAt.UnixMicro(), row}
 }
 
+// requested returns an order with its key as requests for orders know it. That of a reservation has its payment's id,
+// which may be the same text as a request's key, and has no stored answer.
+func requested(o api.Order) api.Order {
+	if o.ReservationID != "" && o.Key != "" {
+		o.Key = "payment\x00" + o.Key
+	}
+	return o
+}
+
 // The judge ignores the end of a key's retention: 1/uncertainPart of it, but no more than uncertain. The retention
 // begins a moment before the order's time, and another replica, with another clock, may remove the key.
 const (

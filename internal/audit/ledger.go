@@ -134,7 +134,7 @@ func (j *judge) inspectKeys() {
 	for _, o := range j.rows {
 		k, stored := j.stored.of(o.Key, o.Mode)
 		switch {
-		case o.Key == "" || !keeps[o.Mode]:
+		case o.Key == "" || o.ReservationID != "" || !keeps[o.Mode]:
 		case stored && j.kept.outlived(o.CreatedAt, k.CreatedAt):
 		case !stored && j.kept.outlived(o.CreatedAt, j.in.Ledger.AsOf):
 			n.expired++

@@ -90,6 +90,7 @@ func (t *Tally) Order(o api.Order) {
 		t.strangers++
 		return
 	}
+	o = requested(o)
 	r := &t.j.r
 	if r.Orders == 0 {
 		slices.SortFunc(t.answers, func(a, b stored) int { return cmp.Compare(a.hash, b.hash) })
@@ -126,7 +127,7 @@ func (t *Tally) identify(o api.Order) {
 
 // match looks for the stored answer of an order's key.
 func (t *Tally) match(o api.Order) {
-	if len(t.answers) == 0 {
+	if len(t.answers) == 0 || o.ReservationID != "" {
 		return
 	}
 	m := t.byMode[o.Mode]

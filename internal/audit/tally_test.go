@@ -76,6 +76,34 @@ func withoutLang(r Report) Report {
 	return r
 }
 
+// The key of a reservation's order is its payment's id: it has no stored answer, and may be the text of a request's key.
+// Two orders of one payment are a double charge all the same.
+func TestPaymentIsNoKey(t *testing.T) {
+	t.Parallel()
+	in := good()
+	for i, key := range []string{"k4", "k6"} {
+		o := row(fmt.Sprintf("paid%d", i), 1, 0, key, 10+i)
+		o.Remaining, o.ReservationID = nil, "sql-101-"+o.OrderID
+		in.Ledger.Orders = append(in.Ledger.Orders, o)
+		in.Ledger.Initial[api.SQL]++
+	}
+	judges := map[string]func() Report{
+		"judge": func() Report { return Judge(Input{Store: api.SQL, Ledger: in.Ledger}) },
+		"tally": func() Report { return tallied(in.Ledger, api.SQL, maxPrints) },
+	}
+	for name, judge := range judges {
+		if r := judge(); r.Verdict != Exact {
+			t.Errorf("the %s says %s %v, want %s", name, r.Verdict, r.Violations, Exact)
+		}
+	}
+	in.Ledger.Orders[len(in.Ledger.Orders)-1].Key = "k4"
+	for name, judge := range judges {
+		if r := judge(); r.Doubles != 1 {
+			t.Errorf("two orders of one payment: the %s counts %d doubles, want 1", name, r.Doubles)
+		}
+	}
+}
+
 // Where chance writes the ledger the two agree as well.
 func TestTallyIsTheJudgeByChance(t *testing.T) {
 	t.Parallel()

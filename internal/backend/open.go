@@ -343,14 +343,14 @@ func mysqlConnector(dsn string, l link) (sqldriver.Connector, error) {
 	return refusing{connector, zone}, nil
 }
 
-// groupConns is how many products' group commits may be under way at a time, and tripConns how many deductions in one
-// packet; others wait, in order.
+// groupConns is how many products' group commits may be under way at a time, and tripConns how many reservations and
+// deductions in one packet; others wait, in order.
 const (
 	groupConns = 16
 	tripConns  = 32
 )
 
-// openPools returns the pools of [store.SQL.GroupTx] and [store.SQL.SellInOneTrip], which do not connect yet.
+// openPools returns the pools of [store.SQL.GroupTx] and [store.SQL.TripsOn], which do not connect yet.
 func openPools(dsn string, l link) (groups, trips *sql.DB, err error) {
 	connector, err := mysqlConnector(dsn, l)
 	if err != nil {

@@ -121,7 +121,7 @@ func order(store stock.Store, o ledger.Order) api.Order {
 	return api.Order{
 		OrderID: o.ID, ProductID: o.ProductID, Quantity: o.Quantity, Remaining: o.Remaining,
 		Mode: o.Mode, Store: api.Store(store), Replica: o.Replica, Key: api.KeyText(o.Key),
-		Fence: o.Fence, CreatedAt: time.UnixMicro(o.CreatedMicros).UTC(),
+		ReservationID: o.ReservationID, Fence: o.Fence, CreatedAt: time.UnixMicro(o.CreatedMicros).UTC(),
 	}
 }
 

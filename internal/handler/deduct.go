@@ -107,7 +107,7 @@ func (h *Handler) replay(c *gin.Context, mode string, r stock.Receipt, err error
 	} else if err != nil {
 		h.report(c, out.code, err)
 	}
-	retryAfter(c, r.Stored.Status, out.code)
+	retryAfter(c, r.Stored.Status, out.code == api.InFlight)
 	write(c, r.Stored.Status, contentType, r.Stored.Body)
 	return out
 }

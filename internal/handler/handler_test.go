@@ -232,7 +232,7 @@ func checkProblem(t testing.TB, a answer) {
 	if p.Type != "/problems/"+string(p.Code) {
 		t.Errorf("type = %q for code %q", p.Type, p.Code)
 	}
-	retry := a.StatusCode == http.StatusServiceUnavailable || p.Code == api.InFlight || p.Code == api.RateLimited
+	retry := p.Happened == api.NoForNow || a.StatusCode == http.StatusServiceUnavailable
 	if got := a.Header.Get("Retry-After"); (got == "1") != retry {
 		t.Errorf("Retry-After = %q with %s", got, p.Code)
 	}

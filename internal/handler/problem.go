@@ -136,7 +136,7 @@ func problemOf(err error, instance string) api.Problem {
 	case api.LimitReached:
 		var e *ledger.ShortError
 		if errors.As(err, &e) {
-			p.ProductID, p.Holders = e.ProductID, e.Holders
+			p.ProductID, p.Holders = e.ProductID, append([]string{}, e.Holders...)
 		}
 	case api.UnknownProduct, api.ProductSegmented, api.LimitUnsupported, api.HoldUnsupported, api.ReturnUnsupported:
 		var e *ledger.ProductError
@@ -235,14 +235,14 @@ func (h *Handler) refuse(c *gin.Context, p api.Problem) api.Code {
 	if p.Code == api.Unauthorized {
 		c.Writer.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	retryAfter(c, p.Status, p.Code)
+	retryAfter(c, p.Status, p.Happened == api.NoForNow)
 	write(c, p.Status, typeProblem, body)
 	return p.Code
 }
 
 // retryAfter tells the client when to try again, where that can help.
-func retryAfter(c *gin.Context, status int, code api.Code) {
-	again := status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests || code == api.InFlight
+func retryAfter(c *gin.Context, status int, forNow bool) {
+	again := status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests || forNow
 	if again && c.Writer.Header()["Retry-After"] == nil {
 		c.Writer.Header()["Retry-After"] = retrySoon
 	}

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"fmt"
-	"strings"
 )
 
 // HoldState is where a reservation is on its way:
@@ -42,9 +41,6 @@ type Hold struct {
 	ExpiresMicros, ExtendedMicros, CreatedMicros, ChangedMicros int64
 	Items                                                       []HoldItem
 }
-
-// IsHold says whether an id is a reservation's, and not an order's: it begins with the name of its store.
-func IsHold(id string) bool { return strings.HasPrefix(id, "sql-") || strings.HasPrefix(id, "redis-") }
 
 // HoldItem is what a reservation holds of one product.
 type HoldItem struct {

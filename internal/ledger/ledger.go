@@ -20,10 +20,16 @@ type Order struct {
 	Fence     uint64 `json:"fence,omitempty"`
 	// CreatedMicros is in microseconds since the epoch, by the replica's clock.
 	CreatedMicros int64 `json:"created_us"`
-	// Buyer is on the orders of redis-lua, Buyer and ReservationID on those of reservations in Redis; "" elsewhere.
-	Buyer         string `json:"buyer,omitempty"`
+	// Buyer is on the orders of redis-lua and of reservations in Redis; "" elsewhere.
+	Buyer string `json:"buyer,omitempty"`
+	// ReservationID is the reservation that the order was made of, "" = none. Key is then the payment's id.
 	ReservationID string `json:"reservation_id,omitempty"`
+	// Way is Absolute if the mode has written the count that it had computed; in Redis only.
+	Way string `json:"way,omitempty"`
 }
+
+// Absolute is the way of selling that would overwrite units which come back; hold.lua looks for it.
+const Absolute = "absolute"
 
 // CreatedAt is CreatedMicros as a time.
 func (o Order) CreatedAt() time.Time { return time.UnixMicro(o.CreatedMicros) }

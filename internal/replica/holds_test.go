@@ -120,6 +120,10 @@ func TestReservations(t *testing.T) {
 		h.says(a+"/cancel", "", "", http.StatusConflict, `"code":"reservation_confirmed"`)
 		h.left(1)
 
+		limit := fmt.Sprintf(`{"product_id":%d,"buyer":"ann"}`, h.product)
+		h.says("/reserve_stock/"+h.mode, "", limit, http.StatusConflict,
+			`"holders":["`+strings.TrimPrefix(a, "/reservations/"))
+
 		b := h.hold(`"hold_ms":60000`)
 		h.says(b+"/extend", "", `{"hold_ms":120000}`, http.StatusOK, `"state":"held"`)
 		h.says(b+"/confirm", "p1", "", http.StatusUnprocessableEntity, `"code":"idempotency_key_reused"`, `"refund":false`)
@@ -136,33 +140,51 @@ func TestReservations(t *testing.T) {
 		h.says(back, "", `{"restock":true}`, http.StatusOK, `"restock":true`)
 		h.says(back, "", `{"restock":false}`, http.StatusOK, `"restock":true`)
 		h.left(3)
+		h.says("/reserve_stock/"+h.mode, "", strings.Replace(limit, "}", `,"quantity":3}`, 1), http.StatusConflict,
+			`"code":"limit_reached"`, `"holders":[]`)
 		h.hold(`"quantity":2,"buyer":"ann"`) // the limit has room again
 		h.stock("")
 		h.says(back, "", `{"restock":true}`, http.StatusNotFound, `"code":"unknown_order"`)
-		for _, id := range []string{"none", "sql-101-", "redis-x-01a21ee8-1141-76d6-af27-210506121a55"} {
-			h.says("/reservations/"+id+"/confirm", "p", "", http.StatusNotFound, `"code":"unknown_reservation"`, `"refund":true`)
+		unknown := []string{"none", "sql-101-", "redis-x-01a21ee8-1141-76d6-af27-210506121a55",
+			a[len("/reservations/"):len(a)-8] + "06121a55"}
+		for _, id := range unknown {
+			path := "/reservations/" + id + "/confirm"
+			h.says(path, "p", "", http.StatusNotFound, `"code":"unknown_reservation"`, `"refund":true`)
+			h.says(path, "p1", "", http.StatusUnprocessableEntity, `"refund":false`) // it has an order
 		}
+		// what was answered with a refund stays one
+		h.says(h.hold(`"quantity":1`)+"/confirm", "p", "", http.StatusUnprocessableEntity, `"refund":false`)
+		h.stock(`,"segments":2`)
+		h.says("/reserve_stock/"+h.mode, "", limit, http.StatusConflict, `"code":"hold_unsupported"`)
 		h.says("/reserve_stock/lease-seq", "", "{}", http.StatusConflict, `"code":"hold_unsupported"`)
 		h.left(3)
 	})
 }
 
-// A product that is sold by absolute counts takes no holds and no returns until its stock is set again.
+// A product that is sold by absolute counts takes no holds and no returns until its stock is set again, and one that is
+// held is not sold by absolute counts, nor after its units have come back.
 func TestAbsoluteCountsRefuseHolds(t *testing.T) {
 	t.Parallel()
 	onHolds(t, 0, func(h heldShop) {
-		if h.mode != "reserve-sql" {
-			return // in Redis only a segmented product refuses
-		}
+		absolute := "/deduct_stock/" + map[string]string{"reserve-sql": "unsafe-sql", "reserve-redis": "unsafe"}[h.mode]
+		body := fmt.Sprintf(`{"product_id":%d}`, h.product)
 		h.stock("")
 		var d api.Deduction
-		sold := h.says("/deduct_stock/unsafe-sql", "", fmt.Sprintf(`{"product_id":%d}`, h.product), http.StatusOK)
-		testkit.Must(h.T, json.Unmarshal([]byte(sold), &d))
-		body := fmt.Sprintf(`{"product_id":%d}`, h.product)
+		testkit.Must(h.T, json.Unmarshal([]byte(h.says(absolute, "", body, http.StatusOK)), &d))
 		h.says("/reserve_stock/"+h.mode, "", body, http.StatusConflict, `"code":"hold_unsupported"`)
 		back := fmt.Sprintf("/products/%d/orders/%s/return", h.product, d.OrderID)
 		h.says(back, "", `{"restock":true}`, http.StatusConflict, `"code":"return_unsupported"`)
 		h.left(2)
+		h.stock("")
+		a := h.hold(`"quantity":1`)
+		h.says(absolute, "", body, http.StatusConflict, `"code":"hold_unsupported"`)
+		h.left(2)
+		h.says("/deduct_stock/"+h.mode, "", body, http.StatusOK, `"remaining":1`)
+		h.says(a+"/cancel", "", "", http.StatusOK)
+		h.says(absolute, "", body, http.StatusConflict, `"code":"hold_unsupported"`)
+		h.left(2)
+		h.stock("")
+		h.says(absolute, "", body, http.StatusOK)
 	})
 }
 
@@ -181,6 +203,25 @@ func TestReserveKeyHoldsOnce(t *testing.T) {
 		}
 		ask(2, http.StatusUnprocessableEntity)
 		h.left(2)
+	})
+}
+
+// A payment's id, the key of a hold and that of a sale may be the same text: none is taken for another, and the judge
+// does not ask for the stored answer of a payment.
+func TestPaymentIsNoKey(t *testing.T) {
+	t.Parallel()
+	onHolds(t, 0, func(h heldShop) {
+		h.stock("")
+		body := fmt.Sprintf(`{"product_id":%d}`, h.product)
+		h.says("/deduct_stock/"+h.mode, "sale", body, http.StatusOK)
+		for _, key := range []string{"sale", "hold"} {
+			var r api.Reservation
+			got := h.says("/reserve_stock/"+h.mode, "hold", body, http.StatusCreated)
+			testkit.Must(h.T, json.Unmarshal([]byte(got), &r))
+			h.says("/reservations/"+r.ReservationID+"/confirm", key, "",
+				map[string]int{"sale": http.StatusOK, "hold": http.StatusConflict}[key])
+		}
+		h.left(1)
 	})
 }
 

@@ -38,8 +38,9 @@ func (s *Shop) exist(ctx context.Context, at stock.Store, items []stock.Item) er
 		} else {
 			_, err = s.backends.Redis.Read(ctx, item.ProductID)
 		}
-		// a segmented product, or one with a limit, is there; the mode refuses it
-		if err != nil && !errors.Is(err, stock.ErrSegmented) && !errors.Is(err, stock.ErrOtherWay) {
+		// a product that is segmented, or held, or has a limit, is there; the mode refuses it
+		if err != nil && !errors.Is(err, stock.ErrSegmented) && !errors.Is(err, stock.ErrOtherWay) &&
+			!errors.Is(err, stock.ErrHoldUnsupported) {
 			return err
 		}
 		s.known.add(at, item.ProductID)

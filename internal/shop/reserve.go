@@ -97,6 +97,9 @@ func (s *Shop) holdsOf(id string) (holds, error) {
 	return s.holdsIn(stock.Store(parts[0]), product)
 }
 
+// nobodys are ids that no reservation has, one of each store: there is no product 0.
+var nobodys = []string{"sql-0-" + uuid.Nil.String(), "redis-0-" + uuid.Nil.String()}
+
 // Confirm makes an order of a reservation, which payment has paid. The error is a *stock.HoldEndedError if the payment
 // must go back. Repeated with the same payment, it answers the same; the result then says Replay.
 func (s *Shop) Confirm(ctx context.Context, id string, payment []byte) (ledger.Ended, error) {
@@ -110,9 +113,19 @@ func (s *Shop) Confirm(ctx context.Context, id string, payment []byte) (ledger.E
 	if err != nil {
 		return ledger.Ended{}, fmt.Errorf("shop: order id: %w", err)
 	}
-	e, err := s.change(ctx, id, func(ctx context.Context, h holds) (ledger.Ended, error) {
-		return h.Confirm(ctx, id, s.options.Replica, order.String(), payment)
-	})
+	ids := []string{id}
+	if _, err := s.holdsOf(id); errors.Is(err, stock.ErrNoHold) { // each store may know the payment all the same
+		ids = nobodys
+	}
+	var e ledger.Ended
+	for _, id := range ids {
+		e, err = s.change(ctx, id, func(ctx context.Context, h holds) (ledger.Ended, error) {
+			return h.Confirm(ctx, id, s.options.Replica, order.String(), payment)
+		})
+		if !errors.Is(err, stock.ErrNoHold) {
+			break
+		}
+	}
 	if err == nil && e.Refund {
 		err = &stock.HoldEndedError{State: e.Hold.State, Paid: true, Refund: true}
 	}

@@ -91,7 +91,7 @@ func (r reserving) Reserve(ctx context.Context, req ReserveRequest) (out Reserve
 	claim := idempotency.Claim{Key: req.Key, Product: req.Items[0].ProductID, Mode: h.Mode, Fingerprint: h.Fingerprint}
 	ctx, cancel := Settling(ctx)
 	defer cancel()
-	err = r.deps.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) error {
+	err = r.deps.SQL.TripTx(ctx, func(tx *store.Tx) error {
 		hold := func() (a idempotency.Answer, err error) {
 			out.Hold, out.Remaining, err = tx.Reserve(h, req.For, r.way)
 			if err == nil && len(req.Key) > 0 {
@@ -130,7 +130,7 @@ func (r reserving) Deduct(ctx context.Context, req Request) (receipt Receipt, er
 	}
 	ctx, cancel := Settling(ctx)
 	defer cancel()
-	err = r.deps.SQL.Tx(ctx, store.ReadCommitted, func(tx *store.Tx) (err error) {
+	err = r.deps.SQL.TripTx(ctx, func(tx *store.Tx) (err error) {
 		var refusal error
 		if receipt, refusal, err = r.take(ctx, tx, req); err != nil || refusal != nil {
 			return cmp.Or(err, refusal)

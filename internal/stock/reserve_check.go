@@ -6,11 +6,11 @@ import (
 	"lastitem/internal/text"
 )
 
-// reserveCheck has no counter: what is free is what there was, without what is held and what is ordered. It inserts its
-// reservation, sums that up, and compares. Two requests do not see each other's row before it is committed.
+// reserveCheck has no counter: what is free is what there was, without what is held and what is ordered. It sums that up,
+// compares, and inserts its reservation. Two requests do not see each other's row before it is committed.
 //
-//	A   INSERT reservation ── SELECT initial - held - ordered: 1 left for me ── COMMIT
-//	B      INSERT reservation ── SELECT initial - held - ordered: 1 left for me ── COMMIT     two holds of the last unit
+//	A   SELECT initial - held - ordered: 1 left ── INSERT reservation ── COMMIT
+//	B      SELECT initial - held - ordered: 1 left ── INSERT reservation ── COMMIT     two holds of the last unit
 var reserveCheck = Mode{
 	Name:     "reserve-check",
 	Title:    text.Of("hold: insert the reservation if initial - held - ordered suffices, without a lock"),
@@ -24,15 +24,11 @@ var reserveCheck = Mode{
 
 var bySum = store.Way{Kind: store.WayCounted, Take: takeOfSum, Give: giveNothing}
 
-// takeOfSum compares and writes nothing: the row that its caller inserts is the taking. A reservation's row is in the
-// sum already, an order's is not yet.
-func takeOfSum(tx *store.Tx, id string, item ledger.HoldItem) (*int64, bool, error) {
+// takeOfSum compares and writes nothing: the row that its caller inserts is the taking, and is not in the sum yet. What is
+// left is not told: two that overlap would tell the same number.
+func takeOfSum(tx *store.Tx, _ string, item ledger.HoldItem) (*int64, bool, error) {
 	free, err := tx.Free(item)
-	if ledger.IsHold(id) {
-		free += item.Quantity
-	}
-	free -= item.Quantity
-	return &free, free >= 0, err
+	return nil, free >= item.Quantity, err
 }
 
 // giveNothing has nothing to give back: a reservation that has ended is in no sum.

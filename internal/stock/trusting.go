@@ -89,6 +89,7 @@ func (t trusting) writeRedis(ctx context.Context, orders []ledger.Order) error {
 		return err
 	}
 	for i, o := range orders {
+		orders[i].Way = ledger.Absolute
 		set := d.Redis.Set
 		if i > 0 {
 			set = d.Redis.FinishSet

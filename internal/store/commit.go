@@ -66,7 +66,7 @@ var isolationLevels = map[sql.IsolationLevel]string{
 
 // finish runs body in the transaction of c (begun already, or by its first statement), and commits it. If ctx ends
 // before COMMIT, nothing has happened; COMMIT has its own time limit.
-func (s *SQL) finish(ctx context.Context, c *sql.Conn, body func(*Tx) error) error {
+func (s *SQL) finish(ctx context.Context, c *sql.Conn, packets bool, body func(*Tx) error) error {
 	clean := false // no transaction is open
 	defer func() {
 		if !clean { // an error, or a panic
@@ -74,7 +74,12 @@ func (s *SQL) finish(ctx context.Context, c *sql.Conn, body func(*Tx) error) err
 		}
 		_ = c.Close() // back to the pool
 	}()
-	if err := body(&Tx{ctx: ctx, conn: c, q: &s.q, mysql: true, rowWait: s.rowWait}); err != nil {
+	tx := Tx{ctx: ctx, conn: c, q: &s.q, mysql: true, packets: packets, rowWait: s.rowWait, places: &s.places}
+	err := body(&tx)
+	if err == nil {
+		err = tx.send()
+	}
+	if err != nil {
 		s.renew(err)
 		return err
 	}
@@ -83,7 +88,7 @@ func (s *SQL) finish(ctx context.Context, c *sql.Conn, body func(*Tx) error) err
 	}
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.commits)
 	defer cancel()
-	_, err := c.ExecContext(whole, "COMMIT")
+	_, err = c.ExecContext(whole, "COMMIT")
 	clean = err == nil
 	err = commitError(err)
 	s.renew(err)

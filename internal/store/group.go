@@ -58,7 +58,7 @@ func (s *SQL) GroupTx(ctx context.Context, body func(*Tx) error) error {
 	if err != nil {
 		return statementError(err)
 	}
-	return s.finish(ctx, c, body)
+	return s.finish(ctx, c, false, body)
 }
 
 // ReadLocked reads the row of a product that is not segmented, as it is now, and holds it until the transaction ends.

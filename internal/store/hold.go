@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -92,16 +93,18 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 	h.Items = slices.Clone(h.Items)
 	limits := make([]holdProduct, len(h.Items))
 	for i := range h.Items {
-		if limits[i], err = t.enter(&h.Items[i], way); err != nil {
+		limits[i], err = t.enter(&h.Items[i], way)
+		if errors.Is(err, ErrSegmented) {
+			err = &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: h.Items[i].ProductID}
+		}
+		if err != nil {
 			return h, nil, err
 		}
 	}
 	now := limits[0].now
 	h.State, h.CreatedMicros, h.ChangedMicros, h.ExpiresMicros = ledger.Held, now, now, now+hold.Microseconds()
 	h.Late = limits[0].late
-	if err := t.insertHold(h); err != nil {
-		return h, nil, err
-	}
+	t.insertHold(h)
 	for i, item := range h.Items {
 		if err := t.takeOfBuyer(h.ID, h.Buyer, item, limits[i]); err != nil {
 			return h, nil, err
@@ -167,6 +170,8 @@ func (t *Tx) enter(item *ledger.HoldItem, way Way) (holdProduct, error) {
 		return p, nil
 	case p.segments > 0:
 		return p, &ledger.ProductError{Err: ErrSegmented, ProductID: item.ProductID}
+	case p.perBuyer.Valid && way.Kind == WayCounted: // it has no rule about buyers
+		return p, &ledger.ProductError{Err: ErrOtherWay, ProductID: item.ProductID}
 	case p.way != "" || way.Kind == WayUnits:
 		return p, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
 	}
@@ -221,25 +226,58 @@ func (t *Tx) GiveToRun(item ledger.HoldItem) error {
 	return t.exec(t.q.holdGive, item.Quantity, item.ProductID, item.Run)
 }
 
+// unitPlaces says where holds of this process look for free units first, by product: after those that the last one has
+// taken. From the first unit, each would step over all that were taken before and that the server has not purged from
+// its index yet, and over those that rivals have locked.
+type unitPlaces struct{ sync.Map }
+
+// next returns a place of its own for a hold of n units.
+func (p *unitPlaces) next(product, n int64) int64 {
+	at, _ := p.LoadOrStore(product, new(atomic.Int64))
+	return at.(*atomic.Int64).Add(n) - n
+}
+
+// found says that the last of the units that a hold has taken is there; again, that it had to begin at the first unit.
+func (p *unitPlaces) found(product, last int64, again bool) {
+	at, _ := p.LoadOrStore(product, new(atomic.Int64))
+	for place := at.(*atomic.Int64); ; {
+		was := place.Load()
+		if was > last && !again || place.CompareAndSwap(was, last+1) {
+			return
+		}
+	}
+}
+
 // TakeUnits gives free units to a reservation; ok is false if too few are free that nobody else has locked.
 func (t *Tx) TakeUnits(reservation string, item ledger.HoldItem) (ok bool, err error) {
-	rows, err := t.conn.QueryContext(t.ctx, t.q.unitsTake, item.ProductID, item.Run, item.Quantity)
+	from := t.places.next(item.ProductID, item.Quantity)
+	ids, err := t.freeUnits(item, from)
+	again := err == nil && from > 0 && int64(len(ids)) < item.Quantity
+	if again {
+		ids, err = t.freeUnits(item, 0)
+	}
+	if err != nil || int64(len(ids)) < item.Quantity {
+		return false, err
+	}
+	t.places.found(item.ProductID, ids[len(ids)-1].(int64), again)
+	return true, t.exec(list(t.q.unitsOwn, len(ids)), append([]any{reservation, item.ProductID, item.Run}, ids...)...)
+}
+
+// freeUnits locks free units from a place on that nobody else has locked, at most as many as item wants.
+func (t *Tx) freeUnits(item ledger.HoldItem, from int64) (ids []any, err error) {
+	rows, err := t.conn.QueryContext(t.ctx, t.q.unitsTake, item.ProductID, item.Run, from, item.Quantity)
 	if err != nil {
-		return false, statementError(err)
+		return nil, statementError(err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err below reports every error
-	args := []any{reservation, item.ProductID, item.Run}
 	for rows.Next() {
 		var id int64
 		if err := rows.Scan(&id); err != nil {
-			return false, statementError(err)
+			return nil, statementError(err)
 		}
-		args = append(args, id)
+		ids = append(ids, id)
 	}
-	if n := len(args) - 3; rows.Err() != nil || int64(n) < item.Quantity {
-		return false, statementError(rows.Err())
-	}
-	return true, t.exec(list(t.q.unitsOwn, len(args)-3), args...)
+	return ids, statementError(rows.Err())
 }
 
 // GiveUnits frees the units of reservations.
@@ -260,18 +298,13 @@ func (t *Tx) holdProduct(id int64) (p holdProduct, err error) {
 	return p, statementError(err)
 }
 
-func (t *Tx) insertHold(h ledger.Hold) error {
-	err := t.exec(t.q.holdInsert, h.ID, nullBytes(h.Key), h.Mode, h.Replica, nullString(h.Buyer), h.State, h.ExpiresMicros,
+func (t *Tx) insertHold(h ledger.Hold) {
+	t.later(t.q.holdInsert, h.ID, nullBytes(h.Key), h.Mode, h.Replica, nullString(h.Buyer), h.State, h.ExpiresMicros,
 		h.Late, h.CreatedMicros, h.ChangedMicros)
-	if err != nil {
-		return err
-	}
 	for _, item := range h.Items {
-		if err := t.exec(t.q.holdItemInsert, h.ID, item.ProductID, item.Run, item.Quantity); err != nil {
-			return err
-		}
+		t.later(t.q.holdItemInsert, h.ID, item.ProductID, item.Run, item.Quantity)
 	}
-	return t.note(h, "", ledger.Held, h.Replica, h.CreatedMicros)
+	t.note(h, "", ledger.Held, h.Replica, h.CreatedMicros)
 }
 
 // takeOfBuyer takes the units from the limit, if the product has one.
@@ -308,13 +341,14 @@ func (t *Tx) now() (micros int64, err error) {
 	return micros, statementError(err)
 }
 
-// note records a change of state for the judge.
-func (t *Tx) note(h ledger.Hold, was, now ledger.HoldState, replica string, at int64) error {
-	return t.exec(t.q.holdEvent, h.ID, was, now, h.ExpiresMicros, replica, at)
+// note records a change of state for the judge, with the next statement that writes.
+func (t *Tx) note(h ledger.Hold, was, now ledger.HoldState, replica string, at int64) {
+	t.later(t.q.holdEvent, h.ID, was, now, h.ExpiresMicros, replica, at)
 }
 
 // move changes the state, if the reservation is still as it was read, or in a trusting way whatever it is.
 func (t *Tx) move(h *lockedHold, to ledger.HoldState, replica string) error {
+	t.note(h.Hold, h.State, to, replica, h.now)
 	if h.way.Trusting {
 		if err := t.exec(t.q.holdSet, to, h.now, h.ID); err != nil {
 			return err
@@ -323,9 +357,6 @@ func (t *Tx) move(h *lockedHold, to ledger.HoldState, replica string) error {
 		return err
 	} else if n == 0 {
 		return errOvertaken
-	}
-	if err := t.note(h.Hold, h.State, to, replica, h.now); err != nil {
-		return err
 	}
 	h.State, h.ChangedMicros = to, h.now
 	return nil
@@ -395,7 +426,7 @@ func (t *Tx) holdItems(id string) (items []ledger.HoldItem, now int64, gone bool
 	for rows.Next() {
 		var item ledger.HoldItem
 		var run int64
-		if err := rows.Scan(&item.ProductID, &item.Quantity, &item.Run, &item.OrderID, &run, &now); err != nil {
+		if err := rows.Scan(&item.ProductID, &item.Quantity, &item.Run, &run, &now); err != nil {
 			return nil, 0, false, statementError(err)
 		}
 		items, gone = append(items, item), gone || run != item.Run

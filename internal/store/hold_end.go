@@ -42,8 +42,15 @@ func (s *SQL) load(tx *Tx, query, id string) (h lockedHold, err error) {
 	if h.way, h.was = s.way(h.Mode), h.State; h.way.Give == nil {
 		h.way = noWay(h.Mode)
 	}
-	h.Items, h.now, h.gone, err = tx.holdItems(id)
-	return h, err
+	if h.Items, h.now, h.gone, err = tx.holdItems(id); err != nil || h.State != ledger.Confirmed {
+		return h, err
+	}
+	var order string
+	err = tx.conn.QueryRowContext(tx.ctx, tx.q.holdOrder, id).Scan(&order)
+	for i := range h.Items {
+		h.Items[i].OrderID = order
+	}
+	return h, statementError(err)
 }
 
 // noWay is that of a mode that this process does not know: a replica of another version has made the reservation. A
@@ -60,7 +67,7 @@ func noWay(mode string) Way {
 // back in the same transaction, after body.
 func (s *SQL) change(ctx context.Context, id, replica string, body func(tx *Tx, h *lockedHold) error) error {
 	var h lockedHold
-	err := s.Tx(ctx, ReadCommitted, func(tx *Tx) (err error) {
+	err := s.TripTx(ctx, func(tx *Tx) (err error) {
 		if h, err = s.load(tx, tx.q.holdLock, id); err != nil || h.way.Trusting {
 			return err
 		}
@@ -73,14 +80,14 @@ func (s *SQL) change(ctx context.Context, id, replica string, body func(tx *Tx, 
 		return err
 	}
 	// A trusting mode reads, and then writes: what it has read may not be true any more.
-	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) (err error) {
+	err = s.TripTx(ctx, func(tx *Tx) (err error) {
 		h, err = s.load(tx, tx.q.holdRead, id)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error { return tx.changed(&h, replica, body) }); err == nil {
+	if err = s.TripTx(ctx, func(tx *Tx) error { return tx.changed(&h, replica, body) }); err == nil {
 		s.tell(h.Hold, h.was)
 	}
 	return err
@@ -108,19 +115,47 @@ func (s *SQL) Confirm(ctx context.Context, id, replica, order string, payment []
 		defer func() { e.Hold = h.Hold }()
 		e.Refund = h.State != ledger.Held
 		outcome := map[bool]string{true: "refund", false: "order"}[e.Refund]
-		err = tx.exec(tx.q.paymentInsert, payment, id, outcome, orderOf(!e.Refund, order), h.now)
-		if duplicate(err) { // it was answered before: that answer stands
+		tx.later(tx.q.paymentInsert, payment, id, outcome, orderOf(!e.Refund, order), h.now)
+		if e.Refund {
+			if err = tx.send(); err == nil && h.State == ledger.Expired && h.Late == ledger.LateRehold {
+				e.Refund, err = tx.rehold(h, order, payment)
+			}
+		}
+		if err == nil && !e.Refund {
+			e.OrderID = order
+			err = tx.order(h, replica, order, payment)
+		}
+		if duplicate(err) { // the payment was answered before: that answer stands
 			return tx.replay(&e, id, payment)
 		}
-		if err == nil && e.Refund && h.State == ledger.Expired && h.Late == ledger.LateRehold {
-			e.Refund, err = tx.rehold(h, order, payment)
+		return err
+	})
+	if errors.Is(err, ErrNoHold) {
+		e, err = s.refundUnknown(ctx, id, payment)
+	}
+	return e, err
+}
+
+// refundUnknown writes down that a payment for a reservation that does not exist goes back, so that it never becomes
+// an order: the row names no reservation. An earlier answer to the payment stands.
+func (s *SQL) refundUnknown(ctx context.Context, id string, payment []byte) (e ledger.Ended, err error) {
+	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
+		e = ledger.Ended{Hold: ledger.Hold{ID: id, State: ledger.Confirmed}}
+		now, err := tx.now()
+		if err == nil {
+			err = tx.exec(tx.q.paymentInsert, payment, "", "refund", nil, now)
 		}
-		if err != nil || e.Refund {
+		if !duplicate(err) {
 			return err
 		}
-		e.OrderID = order
-		return tx.order(h, replica, order, payment)
+		if err = tx.replay(&e, id, payment); errors.Is(err, ErrPaymentReused) {
+			err = tx.replay(&e, "", payment)
+		}
+		return err
 	})
+	if err == nil && e.OrderID == "" {
+		err = ErrNoHold
+	}
 	return e, err
 }
 
@@ -133,15 +168,14 @@ func orderOf(paid bool, order string) any {
 
 // order makes the order of a reservation that may be confirmed.
 func (t *Tx) order(h *lockedHold, replica, order string, payment []byte) error {
+	for _, item := range h.Items {
+		t.later(t.q.holdOrderInsert, order, item.ProductID, item.Quantity, h.Mode, replica, payment, h.now, item.Run,
+			nullString(h.Buyer), h.ID)
+	}
 	if err := t.move(h, ledger.Confirmed, replica); err != nil {
 		return err
 	}
-	for i, item := range h.Items {
-		err := t.exec(t.q.holdOrderInsert, order, item.ProductID, item.Quantity, h.Mode, replica, payment, h.now, item.Run,
-			nullString(h.Buyer), h.ID)
-		if err != nil {
-			return err
-		}
+	for i := range h.Items {
 		h.Items[i].OrderID = order
 	}
 	return nil
@@ -219,7 +253,8 @@ func (s *SQL) Extend(ctx context.Context, id, replica string, hold time.Duration
 			return errOvertaken
 		}
 		h.ExpiresMicros, h.ExtendedMicros, h.ChangedMicros = until, h.now, h.now
-		return tx.note(h.Hold, ledger.Held, ledger.Held, replica, h.now)
+		tx.note(h.Hold, ledger.Held, ledger.Held, replica, h.now)
+		return nil
 	})
 	return e, err
 }
@@ -227,7 +262,7 @@ func (s *SQL) Extend(ctx context.Context, id, replica string, hold time.Duration
 // ReadHold reads a reservation. An overdue one is told as expired, and one of a run that has ended as void, swept or
 // not; it is read again with a lock before that is said, since until then a confirm may still be first.
 func (s *SQL) ReadHold(ctx context.Context, id string) (h ledger.Hold, err error) {
-	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
+	err = s.TripTx(ctx, func(tx *Tx) error {
 		for _, query := range []string{tx.q.holdRead, tx.q.holdLock} {
 			l, err := s.load(tx, query, id)
 			if err != nil {
@@ -314,7 +349,7 @@ func (s *SQL) sweep(ctx context.Context, replica string, due ...Due) error {
 	var expired []any
 	var trusting []string
 	var ended []*lockedHold
-	err := s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
+	err := s.TripTx(ctx, func(tx *Tx) error {
 		expired, trusting, ended = nil, nil, nil
 		for _, d := range due {
 			h, err := s.loadFree(tx, d.ID)
@@ -369,7 +404,7 @@ var ErrNoOrder = errors.New("store: no such order")
 // returns the first answer.
 func (s *SQL) Return(ctx context.Context, product int64, order string, restock bool) (quantity int64, restocked bool,
 	err error) {
-	err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
+	err = s.TripTx(ctx, func(tx *Tx) error {
 		var returned int64
 		item := ledger.HoldItem{ProductID: product}
 		var buyer, reservation, mode string
@@ -441,10 +476,14 @@ func (s *SQL) Overdue(ctx context.Context) (time.Duration, error) {
 }
 
 // PurgeHolds deletes some reservations that ended long ago: those that no payment came for and that no late payment can
-// revive after ended, the others after kept. One that has an order stays as long as the order.
+// revive after ended, the others after kept, as are payments for no reservation. One that has an order stays as long as
+// the order.
 func (s *SQL) PurgeHolds(ctx context.Context, ended, kept time.Duration) error {
-	return s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
+	return s.TripTx(ctx, func(tx *Tx) error {
 		now, err := tx.now()
+		if err == nil {
+			err = tx.exec(tx.q.purgeUnknown, now-kept.Microseconds())
+		}
 		if err != nil {
 			return err
 		}

@@ -12,14 +12,27 @@ import (
 	"lastitem/internal/ledger"
 )
 
-// TripsOn makes [SQL.SellInOneTrip] use pool, whose connections are made by [TripSessions]. MySQL only.
+// TripsOn makes [SQL.SellInOneTrip] and [SQL.TripTx] use pool, whose connections are made by [TripSessions]. MySQL only.
 func (s *SQL) TripsOn(pool *sql.DB) { s.trips = pool }
 
-// TripSessions makes the connections of a pool for [SQL.SellInOneTrip], by c, which must allow several statements in a
+// TripSessions makes the connections of such a pool, by c, which must allow several statements in a
 // packet. The server itself ends a wait for a row, after three seconds: if the client did, nobody would know what
 // happened.
 func TripSessions(c driver.Connector) driver.Connector {
 	return sessions{c, append([]string{"SET SESSION innodb_lock_wait_timeout = 3"}, groupSession...)}
+}
+
+// TripTx is [SQL.Tx] in [ReadCommitted] on a connection of that pool, if there is one: it sends only the statements of
+// body, some of them together (see [Tx.later]), and COMMIT.
+func (s *SQL) TripTx(ctx context.Context, body func(*Tx) error) error {
+	if s.trips == nil {
+		return s.Tx(ctx, ReadCommitted, body)
+	}
+	c, err := s.trips.Conn(ctx)
+	if err != nil {
+		return statementError(err)
+	}
+	return s.finish(ctx, c, true, body)
 }
 
 // SellInOneTrip takes the units of an order and inserts it, in one transaction that is one packet, and returns the

@@ -35,12 +35,12 @@ type queries struct {
 	oldKeys, surplusKeys, purgeKeys            string
 
 	clock, holdRead, holdLock, holdSweep, holdDue, holdProduct, holdGive, holdInsert, holdItemInsert  string
-	holdItems, holdMove, holdExtend, holdOrderInsert, holdEvent, holdCertain                          string
+	holdItems, holdMove, holdExtend, holdOrderInsert, holdEvent, holdCertain, holdOrder               string
 	holdWay, holdSet, holdFree, paymentRead, paymentInsert, paymentOrder, buyerRow                    string
 	buyerTake, buyerGive, buyerHas, buyerHolds, unitsFree, unitsInsert, unitsOld, unitsTake, unitsOwn string
 	unitsGive, unitsWriteOff, orderLock, orderReturn, holdsOf, returnsOf, holdRules                   string
 	buyersOf, holdsPage, holdEventsOf, holdOrdersOf, holdPaymentsOf, holdTake, holdOldest             string
-	orderBuyer, holdsEnded, purgeItems, purgeEvents, purgePayments, purgeHolds                        string
+	orderBuyer, holdsEnded, purgeItems, purgeEvents, purgePayments, purgeUnknown, purgeHolds          string
 }
 
 func loadQueries(dialect string) (queries, error) {
@@ -69,7 +69,7 @@ func loadQueries(dialect string) (queries, error) {
 		"clock": &q.clock, "hold_read": &q.holdRead, "hold_lock": &q.holdLock,
 		"hold_sweep": &q.holdSweep, "hold_due": &q.holdDue,
 		"hold_product": &q.holdProduct, "hold_give": &q.holdGive, "hold_insert": &q.holdInsert,
-		"hold_item_insert": &q.holdItemInsert, "hold_items": &q.holdItems, "hold_move": &q.holdMove,
+		"hold_item_insert": &q.holdItemInsert, "hold_items": &q.holdItems, "hold_order": &q.holdOrder, "hold_move": &q.holdMove,
 		"hold_extend": &q.holdExtend, "hold_order_insert": &q.holdOrderInsert,
 		"hold_event": &q.holdEvent, "hold_certain": &q.holdCertain, "hold_way": &q.holdWay, "hold_set": &q.holdSet,
 		"hold_free": &q.holdFree, "payment_read": &q.paymentRead, "payment_insert": &q.paymentInsert,
@@ -82,8 +82,8 @@ func loadQueries(dialect string) (queries, error) {
 		"hold_events_of": &q.holdEventsOf, "hold_orders_of": &q.holdOrdersOf, "hold_payments_of": &q.holdPaymentsOf,
 		"hold_take": &q.holdTake, "hold_oldest": &q.holdOldest, "holds_ended": &q.holdsEnded, "order_buyer": &q.orderBuyer,
 		"purge_items": &q.purgeItems, "purge_events": &q.purgeEvents, "purge_payments": &q.purgePayments,
-		"purge_holds": &q.purgeHolds,
-		"old_keys":    &q.oldKeys, "surplus_keys": &q.surplusKeys, "purge_keys": &q.purgeKeys,
+		"purge_holds": &q.purgeHolds, "purge_unknown": &q.purgeUnknown,
+		"old_keys": &q.oldKeys, "surplus_keys": &q.surplusKeys, "purge_keys": &q.purgeKeys,
 	} {
 		if *dest = said[name]; *dest == "" {
 			errs = append(errs, fmt.Errorf("store: no statement %s for %s", name, dialect))

@@ -26,7 +26,8 @@ import (
 //
 // Keys, after the prefix; the hash tag keeps what belongs together in one cluster slot, and lets segments spread:
 //
-//	stock:{101}      the count, or "segmented:10" when it is split, or "limited:2:100" when a buyer may have 2 of the 100
+//	stock:{101}      the count, or "segmented:10" when it is split, or "limited:2:100" when a buyer may have 2 of the 100,
+//	                 or "limited:0:100" when there is no limit, and units were held
 //	stock:{101#3}    the count of segment 3
 //	initial:{101}    what Reset set
 //	orders:{101}     the orders, JSON, the oldest first
@@ -70,10 +71,14 @@ func (r *Redis) eval(script *redis.Script, keys []string, args []any) (any, erro
 }
 
 // A count with a mark is refused by the modes that read it as a number, without a command more. limitedMark stands
-// before the limit per buyer and the count: only sell.lua and hold*.lua keep to the limit.
+// before the limit per buyer and the count: only sell.lua and hold*.lua keep to the limit. heldMark stands before the
+// count of a product of which units were held, until its stock is set: a mode that writes the count that it has
+// computed would overwrite a release. If such a mode has read the count before the first hold, its write removes the
+// mark, and hold*.lua end nothing any more.
 const (
 	segmentedMark = "segmented:"
 	limitedMark   = "limited:"
+	heldMark      = limitedMark + "0:"
 )
 
 // Read returns the count of a product that is not segmented.
@@ -89,6 +94,8 @@ func parseCount(v string, product int64) (int64, error) {
 	switch {
 	case strings.HasPrefix(v, segmentedMark):
 		return 0, &ledger.ProductError{Err: ErrSegmented, ProductID: product}
+	case strings.HasPrefix(v, heldMark):
+		return 0, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: product}
 	case strings.HasPrefix(v, limitedMark):
 		return 0, &ledger.ProductError{Err: ErrOtherWay, ProductID: product}
 	}
@@ -285,7 +292,7 @@ func (r *Redis) Facts(ctx context.Context, product int64, orders bool) (ledger.F
 	switch {
 	case errors.Is(err, ErrUnknownProduct):
 		err = r.missing(ctx, product, err)
-	case errors.Is(err, ErrOtherWay):
+	case errors.Is(err, ErrOtherWay), errors.Is(err, ErrHoldsUnsupported):
 		counts, err = r.readLimited(ctx, product)
 	}
 	if err != nil {

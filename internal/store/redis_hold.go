@@ -27,12 +27,13 @@ import (
 //	closed:{101}        those that are not, and refunded payments, by when they may be deleted
 //	payments:{101}      by payment: reservation, order ("" = refunded), time
 //	buyers:{101}        by buyer: the units that count for the limit
-//	buyer-holds:{101}   by buyer: the reservations that hold such units
+//	buyer-holds:{101}   by buyer: the reservations that have such units, some dozens at least
 //	hold-keys:{101}     by key: the reservation that it made
 //	returned:{101}      by order: quantity, and whether it was restocked
 //	rules:{101}         run, limit per buyer, late payments, and the number of changes
 //	holds-old:{101}     holds of the run before, for a week: those that were held are void; payments-old likewise
-//	payment:<payment>   the claim of a payment: it is for a reservation of this product; hold-key:<key> likewise
+//	payment:<payment>   the claim of a payment: it is for a reservation of this product, or "refunded" if there was no
+//	                    such reservation; hold-key:<key> likewise
 //	holding             the products that may have reservations, for the sweeper
 
 // holdFamilies are the KEYS of the scripts hold_*.lua, and runFamilies those of set.lua after the counts.
@@ -74,23 +75,35 @@ func (r *Redis) KeepHolds(d time.Duration) { r.closed = d }
 
 // keptHold is a reservation as Redis has it.
 type keptHold struct {
-	Key         []byte           `json:"key,omitempty"`
-	Fingerprint []byte           `json:"fingerprint,omitempty"`
-	Mode        string           `json:"mode"`
-	Replica     string           `json:"replica"`
-	Buyer       string           `json:"buyer,omitempty"`
-	Quantity    int64            `json:"quantity,string"`
-	Order       string           `json:"order"` // what an order has from its reservation
-	State       ledger.HoldState `json:"state,omitempty"`
-	Late        string           `json:"late,omitempty"`
-	Run         int64            `json:"run,omitempty,string"`
-	Left        int64            `json:"left,omitempty,string"` // in stock, after the hold
-	Expires     int64            `json:"expires_us,omitempty,string"`
-	Extended    int64            `json:"extended_us,omitempty,string"`
-	Created     int64            `json:"created_us,omitempty,string"`
-	Changed     int64            `json:"changed_us,omitempty,string"`
-	OrderID     string           `json:"order_id,omitempty"`
-	Events      string           `json:"events,omitempty"` // a line each: was, now, deadline, time, replica
+	State    ledger.HoldState `json:"state"`
+	Expires  int64            `json:"expires_us,string"`
+	Extended int64            `json:"extended_us,string"`
+	Changed  int64            `json:"changed_us,string"`
+	OrderID  string           `json:"order_id"`
+	Events   string           `json:"events"` // a line each: was, now, deadline, time, replica
+	Late     string           `json:"late"`
+	Run      int64            `json:"run,string"`
+	Left     int64            `json:"left,string"` // in stock, after the hold
+	Created  int64            `json:"created_us,string"`
+	fixedHold
+}
+
+// fixedHold is the part of it that the process makes which holds.
+type fixedHold struct {
+	Quantity    int64     `json:"quantity,string"`
+	Key         []byte    `json:"key"`
+	Fingerprint []byte    `json:"fingerprint,omitempty"`
+	Replica     string    `json:"replica"`
+	Order       holdOrder `json:"order"`
+}
+
+// holdOrder is what an order has from its reservation. The buyer comes last; see hold.lua.
+type holdOrder struct {
+	ProductID     int64  `json:"product_id"`
+	Quantity      int64  `json:"quantity"`
+	Mode          string `json:"mode"`
+	ReservationID string `json:"reservation_id"`
+	Buyer         string `json:"buyer,omitempty"`
 }
 
 func decodeHold(id, text string) (k keptHold, h ledger.Hold, err error) {
@@ -102,8 +115,8 @@ func decodeHold(id, text string) (k keptHold, h ledger.Hold, err error) {
 		return k, h, fmt.Errorf("%w: redis: reservation %s: %w", ErrUnavailable, id, err)
 	}
 	return k, ledger.Hold{
-		ID: id, Key: k.Key, Fingerprint: k.Fingerprint, Mode: k.Mode, Replica: k.Replica, Buyer: k.Buyer, State: k.State,
-		Late: k.Late, ExpiresMicros: k.Expires, ExtendedMicros: k.Extended, CreatedMicros: k.Created,
+		ID: id, Key: k.Key, Fingerprint: k.Fingerprint, Mode: k.Order.Mode, Replica: k.Replica, Buyer: k.Order.Buyer,
+		State: k.State, Late: k.Late, ExpiresMicros: k.Expires, ExtendedMicros: k.Extended, CreatedMicros: k.Created,
 		ChangedMicros: k.Changed,
 		Items:         []ledger.HoldItem{{ProductID: product, Quantity: k.Quantity, Run: k.Run, OrderID: k.OrderID}},
 	}, nil
@@ -185,7 +198,10 @@ func (r *Redis) claimed(ctx context.Context, script *redis.Script, c holdClaim, 
 			case err != nil:
 				return nil, err
 			case list[0] != "claimed":
-				if owner == own && !slices.Contains([]any{"held", "earlier", "done", "replay"}, list[0]) {
+				if owner == own && list[0] == "none" {
+					return list, writeError(r.c.Set(ctx, name[0], refundedClaim, week).Err())
+				}
+				if owner == own && !slices.Contains([]any{"made", "held", "earlier", "done", "replay"}, list[0]) {
 					_, _ = r.eval(unclaimScript, name, []any{own, refusedClaim.Milliseconds()})
 				}
 				return list, nil
@@ -199,8 +215,16 @@ func (r *Redis) claimed(ctx context.Context, script *redis.Script, c holdClaim, 
 	}
 }
 
+// refundedClaim owns a payment for a reservation that did not exist: the payment goes back, and never becomes an order.
+const refundedClaim = "refunded"
+
+var errRefunded = errors.New("store: the payment was for a reservation that did not exist")
+
 // heldBy says whether a claim of another product stands: nil = it is void.
 func (r *Redis) heldBy(ctx context.Context, c holdClaim, owner string) error {
+	if owner == refundedClaim {
+		return errRefunded
+	}
 	product, made := parseOwner(owner)
 	pipe := r.c.Pipeline()
 	present := pipe.HExists(ctx, r.key(c.family, product), c.field)
@@ -243,15 +267,8 @@ func (r *Redis) Reserve(ctx context.Context, h ledger.Hold, hold time.Duration) 
 	if err := r.announce(ctx, item.ProductID); err != nil {
 		return h, 0, false, err
 	}
-	kept, err := json.Marshal(keptHold{
-		Key: h.Key, Fingerprint: h.Fingerprint, Mode: h.Mode, Replica: h.Replica, Buyer: h.Buyer, Quantity: item.Quantity,
-		Order: orderPart(h),
-	})
-	if err != nil {
-		return h, 0, false, err
-	}
 	key := base64.StdEncoding.EncodeToString(h.Key)
-	args := []any{h.ID, kept, hold.Microseconds(), h.Replica, key}
+	args := []any{h.ID, fixed(h, key), hold.Microseconds(), escaped(h.Replica), key, item.Quantity, h.Buyer}
 	var list []any
 	if key == "" {
 		list, err = r.arrow(ctx, makeScript, r.holdKeys(item.ProductID), args...)
@@ -265,9 +282,14 @@ func (r *Redis) Reserve(ctx context.Context, h ledger.Hold, hold time.Duration) 
 	return madeHold(h, list)
 }
 
-func madeHold(h ledger.Hold, list []any) (ledger.Hold, int64, bool, error) {
+func madeHold(h ledger.Hold, list []any) (made ledger.Hold, left int64, earlier bool, err error) {
 	item := h.Items[0]
 	switch list[0] {
+	case "made":
+		err := errors.Join(integer(list, 1, &h.CreatedMicros), integer(list, 2, &h.ExpiresMicros), integer(list, 3, &item.Run),
+			integer(list, 5, &left))
+		h.State, h.Late, h.ChangedMicros, h.Items = ledger.Held, textAt(list, 4), h.CreatedMicros, []ledger.HoldItem{item}
+		return h, left, false, err
 	case "held", "earlier":
 		k, made, err := decodeHold(textAt(list, 1), textAt(list, 2))
 		if err == nil && !bytes.Equal(made.Fingerprint, h.Fingerprint) {
@@ -296,16 +318,32 @@ func madeHold(h ledger.Hold, list []any) (ledger.Hold, int64, bool, error) {
 	return h, 0, false, refused
 }
 
-// orderPart renders what an order will have from its reservation.
-func orderPart(h ledger.Hold) string {
-	b := strconv.AppendInt([]byte(`,"product_id":`), h.Items[0].ProductID, 10)
-	b = strconv.AppendInt(append(b, `,"quantity":`...), h.Items[0].Quantity, 10)
+// fixed renders a fixedHold, as the end of a keptHold.
+func fixed(h ledger.Hold, key string) []byte {
+	item := h.Items[0]
+	b := strconv.AppendInt([]byte(`,"quantity":"`), item.Quantity, 10)
+	b = append(append(append(b, `","key":"`...), key...), `","fingerprint":"`...)
+	b = append(base64.StdEncoding.AppendEncode(b, h.Fingerprint), `","replica":`...)
+	b = append(quote(b, h.Replica), `,"order":{"product_id":`...)
+	b = strconv.AppendInt(b, item.ProductID, 10)
+	b = strconv.AppendInt(append(b, `,"quantity":`...), item.Quantity, 10)
 	b = quote(append(b, `,"mode":`...), h.Mode)
 	b = quote(append(b, `,"reservation_id":`...), h.ID)
 	if h.Buyer != "" {
 		b = quote(append(b, `,"buyer":`...), h.Buyer)
 	}
-	return string(b)
+	return append(b, "}}"...)
+}
+
+// escaped renders a name as the inside of a JSON string without a quotation mark.
+func escaped(name string) string {
+	b := quote(nil, name)
+	return strings.ReplaceAll(string(b[1:len(b)-1]), `\"`, `\u0022`)
+}
+
+func integer(list []any, i int, to *int64) (err error) {
+	*to, err = strconv.ParseInt(textAt(list, i), 10, 64)
+	return err
 }
 
 // Confirm is like [SQL.Confirm].
@@ -319,7 +357,12 @@ func (r *Redis) Confirm(ctx context.Context, id, replica, order string, payment 
 	tail = append(tail, `","created_us":`...)
 	list, err := r.claimed(ctx, confirmScript, holdClaim{family: "payments", field: string(payment),
 		product: product, reused: ErrPaymentReused},
-		id, replica, payment, order, quote([]byte(`{"id":`), order), tail)
+		id, escaped(replica), payment, order, quote([]byte(`{"id":`), order), tail)
+	if errors.Is(err, errRefunded) {
+		if _, err = r.ReadHold(ctx, id); err == nil {
+			err = ErrPaymentReused
+		}
+	}
 	if err != nil {
 		return ledger.Ended{}, err
 	}
@@ -340,13 +383,13 @@ func (r *Redis) Confirm(ctx context.Context, id, replica, order string, payment 
 
 // Cancel is like [SQL.Cancel].
 func (r *Redis) Cancel(ctx context.Context, id, replica string) (ledger.Ended, error) {
-	h, err := r.end(ctx, cancelScript, id, replica)
+	h, err := r.end(ctx, cancelScript, id, escaped(replica))
 	return ledger.Ended{Hold: h}, err
 }
 
 // Extend is like [SQL.Extend].
 func (r *Redis) Extend(ctx context.Context, id, replica string, hold time.Duration) (ledger.Ended, error) {
-	h, err := r.end(ctx, extendScript, id, replica, hold.Microseconds())
+	h, err := r.end(ctx, extendScript, id, escaped(replica), hold.Microseconds())
 	return ledger.Ended{Hold: h}, err
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,7 +48,7 @@ func (r *Redis) Sweep(ctx context.Context, atMost int, replica string) (seen int
 		if seen >= atMost || ctx.Err() != nil {
 			break
 		}
-		list, one := r.arrow(ctx, sweepScript, r.holdKeys(product), atMost-seen, replica)
+		list, one := r.arrow(ctx, sweepScript, r.holdKeys(product), atMost-seen, escaped(replica))
 		if one != nil {
 			err = errors.Join(err, fmt.Errorf("the reservations of product %d: %w", product, one))
 			continue
@@ -132,7 +133,8 @@ func (r *Redis) Return(ctx context.Context, product int64, order string, restock
 		if err != nil {
 			return 0, false, err
 		}
-		list, err := r.arrow(ctx, returnScript, r.holdKeys(product), order, at, text, o.Quantity, back, o.Buyer)
+		list, err := r.arrow(ctx, returnScript, r.holdKeys(product), order, at, text, o.Quantity, back, o.Buyer,
+			cmp.Or(o.ReservationID, order))
 		if err != nil {
 			return 0, false, err
 		}

@@ -30,6 +30,7 @@ type SQL struct {
 	q      queries
 	looks  looks
 	way    func(mode string) Way
+	places unitPlaces
 	onEnd
 	waits atomic.Bool // the server cannot skip rows that are locked
 
@@ -106,7 +107,7 @@ func (s *SQL) Tx(ctx context.Context, isolation sql.IsolationLevel, body func(*T
 		if err != nil {
 			return statementError(err)
 		}
-		return s.finish(ctx, c, body)
+		return s.finish(ctx, c, false, body)
 	}
 	tx := s.db.WithContext(ctx).Begin()
 	if tx.Error != nil {
@@ -118,7 +119,11 @@ func (s *SQL) Tx(ctx context.Context, isolation sql.IsolationLevel, body func(*T
 			tx.Rollback() // its own failure closes the connection, and the server rolls back
 		}
 	}()
-	if err := body(&Tx{ctx: ctx, conn: tx.Statement.ConnPool, q: &s.q}); err != nil {
+	t := Tx{ctx: ctx, conn: tx.Statement.ConnPool, q: &s.q, places: &s.places}
+	if err := body(&t); err != nil {
+		return err
+	}
+	if err := t.send(); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

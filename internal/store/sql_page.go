@@ -128,7 +128,7 @@ func (v *sqlView) page(product int64, want ledger.Want, f *ledger.Facts, p *ledg
 	from, last := p.Order, ""
 	err := eachRow(v, func(rows *sql.Rows, o *ledger.Order) error {
 		return rows.Scan(&o.ID, &o.ProductID, &o.Quantity, &o.Remaining, &o.Mode, &o.Replica, &o.Key, &o.Fence,
-			&o.CreatedMicros, &last)
+			&o.CreatedMicros, &o.ReservationID, &last)
 	}, func(batch []ledger.Order) error {
 		f.Orders = append(f.Orders, batch...)
 		return nil
@@ -179,7 +179,7 @@ func (v *sqlView) pageOfKeys(product int64, want int, f *ledger.Facts, p *ledger
 
 func scanOrder(rows *sql.Rows, o *ledger.Order) error {
 	return rows.Scan(&o.ID, &o.ProductID, &o.Quantity, &o.Remaining, &o.Mode, &o.Replica, &o.Key, &o.Fence,
-		&o.CreatedMicros)
+		&o.CreatedMicros, &o.ReservationID)
 }
 
 func scanKey(rows *sql.Rows, k *ledger.KeyRow) error {

@@ -51,20 +51,21 @@ func openSQL(t *testing.T, dsn string) *store.SQL {
 // transact runs a body in a transaction.
 type transact func(ctx context.Context, body func(*store.Tx) error) error
 
-// bothTx are the two ways to do so.
-var bothTx = map[string]func(*store.SQL) transact{
+// everyTx are the ways to do so.
+var everyTx = map[string]func(*store.SQL) transact{
 	"Tx": func(s *store.SQL) transact {
 		return func(ctx context.Context, body func(*store.Tx) error) error {
 			return s.Tx(ctx, store.ReadCommitted, body)
 		}
 	},
 	"GroupTx": func(s *store.SQL) transact { return s.GroupTx },
+	"TripTx":  func(s *store.SQL) transact { return s.TripTx },
 }
 
-// onBothTx runs a test with Tx and with GroupTx, on a database with at most conns connections for each.
-func onBothTx(t *testing.T, dsn func(*testing.T) string, conns int, test func(*testing.T, *store.SQL, transact)) {
+// onEveryTx runs a test with Tx, GroupTx and TripTx, on a database with at most conns connections for each.
+func onEveryTx(t *testing.T, dsn func(*testing.T) string, conns int, test func(*testing.T, *store.SQL, transact)) {
 	t.Parallel()
-	for name, of := range bothTx {
+	for name, of := range everyTx {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openSet(t, dsn(t), conns).SQL
@@ -226,7 +227,7 @@ func TestSQLRollsBack(t *testing.T) {
 		"mysql": mySQL, "sqlite": func(t *testing.T) string { t.Helper(); return testenv.SQLite(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			onBothTx(t, dsn, 1, func(t *testing.T, s *store.SQL, tx transact) {
+			onEveryTx(t, dsn, 1, func(t *testing.T, s *store.SQL, tx transact) {
 				resetSQL(t, s, 1, 9, 0)
 				resetSQL(t, s, 2, 9, 0)
 				next := func(after string) {
@@ -266,7 +267,7 @@ func TestSQLRollsBack(t *testing.T) {
 // Two transactions take the same two rows in opposite order: the one that loses is rolled back as a whole, and may be
 // retried.
 func TestSQLDeadlock(t *testing.T) {
-	onBothTx(t, mySQL, 2, func(t *testing.T, s *store.SQL, tx transact) {
+	onEveryTx(t, mySQL, 2, func(t *testing.T, s *store.SQL, tx transact) {
 		resetSQL(t, s, 1, 5, 0)
 		resetSQL(t, s, 2, 5, 0)
 		var both, ended sync.WaitGroup
@@ -316,7 +317,7 @@ func impatientMySQL(t *testing.T) string {
 
 // Error 1205 ends only the statement: the earlier writes of the transaction must be rolled back too.
 func TestSQLLockWaitTimeout(t *testing.T) {
-	onBothTx(t, impatientMySQL, 2, func(t *testing.T, s *store.SQL, tx transact) {
+	onEveryTx(t, impatientMySQL, 2, func(t *testing.T, s *store.SQL, tx transact) {
 		resetSQL(t, s, 1, 5, 0)
 		resetSQL(t, s, 2, 5, 0)
 		both := func(tx *store.Tx) error {
@@ -354,7 +355,7 @@ func TestSQLLostAnswers(t *testing.T) {
 		"^COMMIT$": store.ErrUnknown, "INSERT INTO idempotent_log": store.ErrUnavailable,
 		"LAST_INSERT_ID": store.ErrUnavailable,
 	} {
-		for name, of := range bothTx {
+		for name, of := range everyTx {
 			t.Run(name+"/"+pattern, func(t *testing.T) {
 				t.Parallel()
 				cfg, err := mysql.ParseDSN(testenv.MySQL(t))
@@ -409,7 +410,7 @@ func TestSQLRefused(t *testing.T) {
 	body := func(*store.Tx) error { t.Error("the body ran without a server"); return nil }
 	for name, err := range map[string]error{
 		"Read": readErr, "Facts": factsErr, "Reset": s.Reset(t.Context(), 1, 1, 0), "Tx": inTx(t, s, body),
-		"GroupTx": s.GroupTx(t.Context(), body),
+		"GroupTx": s.GroupTx(t.Context(), body), "TripTx": s.TripTx(t.Context(), body),
 	} {
 		if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
 			t.Errorf("%s from nobody = %v, want ErrUnavailable", name, err)

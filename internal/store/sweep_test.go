@@ -89,7 +89,7 @@ func TestSweepsHinderedHarmNothing(t *testing.T) {
 			wg.Wait()
 			return func() {}, nil
 		}},
-		"killed in a batch":         killed("^UPDATE reservation SET state", overdueHolds),
+		"killed in a batch":         killed("UPDATE reservation SET state", overdueHolds),
 		"killed before the release": killed("^INSERT INTO reservation_event", overdueHolds),
 		"killed after the release":  killed(`^UPDATE product_stock SET stock = stock \+`, overdueHolds),
 		"killed at COMMIT":          killed("^COMMIT", overdueHolds-10),

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"lastitem/internal/idempotency"
@@ -14,10 +15,13 @@ import (
 // Tx is one transaction of [SQL.Tx]. The errors of its methods are [ErrConflict] and [ErrUnavailable]; after any of
 // them the body must return, so that everything is rolled back.
 type Tx struct {
-	ctx   context.Context
-	conn  conn
-	q     *queries
-	mysql bool
+	ctx     context.Context
+	conn    conn
+	q       *queries
+	mysql   bool
+	packets bool        // the connection allows several statements in a packet
+	kept    []statement // see later
+	places  *unitPlaces
 
 	rowWait time.Duration // the longest wait for a row
 }
@@ -65,6 +69,9 @@ func (t *Tx) TakeOfRun(product, quantity, run int64) (remaining int64, ok bool, 
 }
 
 func (t *Tx) take(query string, args ...any) (remaining int64, ok bool, err error) {
+	if query, args, err = t.along(query, args); err != nil {
+		return 0, false, statementError(err)
+	}
 	if !t.mysql {
 		err = t.conn.QueryRowContext(t.ctx, query, args...).Scan(&remaining)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -136,16 +143,59 @@ func (t *Tx) KeepAnswer(key []byte, a idempotency.Record) error {
 	return t.exec(t.q.keepAnswer, a.Status, a.Body, a.Mode, key)
 }
 
+// later keeps a statement for the next one that writes, or for COMMIT, which takes it along: in one packet, where the
+// connection allows that. A read in between does not see it. The server executes a packet up to the first statement
+// that fails, whose error is the packet's.
+func (t *Tx) later(query string, args ...any) { t.kept = append(t.kept, statement{query, args}) }
+
+// statement is one that waits to be sent.
+type statement struct {
+	query string
+	args  []any
+}
+
+// along returns a statement with those that wait for it; what cannot go in one packet with it is executed first.
+func (t *Tx) along(query string, args []any) (string, []any, error) {
+	kept := t.kept
+	t.kept = nil
+	if !t.packets {
+		for _, s := range kept {
+			if _, err := t.conn.ExecContext(t.ctx, s.query, s.args...); err != nil {
+				return "", nil, err
+			}
+		}
+		return query, args, nil
+	}
+	for _, s := range slices.Backward(kept) {
+		query, args = s.query+";\n"+query, slices.Concat(s.args, args)
+	}
+	return query, args, nil
+}
+
+// send executes the statements that wait.
+func (t *Tx) send() error {
+	if len(t.kept) == 0 {
+		return nil
+	}
+	last := t.kept[len(t.kept)-1]
+	t.kept = t.kept[:len(t.kept)-1]
+	return t.exec(last.query, last.args...)
+}
+
 func (t *Tx) exec(query string, args ...any) error {
 	_, err := t.affected(query, args...)
 	return err
 }
 
 func (t *Tx) affected(query string, args ...any) (int64, error) {
+	query, args, err := t.along(query, args)
+	if err != nil {
+		return 0, statementError(err)
+	}
 	res, err := t.conn.ExecContext(t.ctx, query, args...)
 	if err != nil {
 		return 0, statementError(err)
 	}
-	n, err := res.RowsAffected()
+	n, err := res.RowsAffected() // of the last statement
 	return n, statementError(err)
 }

@@ -11,17 +11,20 @@ if paid then
   if of ~= id then return {'reused'} end
   return {'replay', text or '', made}
 end
-if not h then return {'none'} end
+if not h then
+  claim('refunded', ARGV[9])
+  return {'none'}
+end
 call('ZREM', KEYS[5], id) -- first: Redis allows it even if memory is full, and then allows the rest of the script
 local fresh, old, was = overdue(h), h.old, h.state
 if fresh then move(id, h, 'expired', replica) end
 -- no payment that was refunded may become an order later: so none does once the first refund may be forgotten
 local late = h.state == 'expired' and h.late == 'rehold' and not old and now < h.expires_us + long
-if h.state == 'held' or late and (fresh or not take(h)) then
+if h.state == 'held' or late and (fresh or not take(id, h)) then
   order, h.order_id = ARGV[4], ARGV[4]
   move(id, h, 'confirmed', replica)
-  unlist(id, h)
-  call('RPUSH', KEYS[2], ARGV[5] .. h.order .. ARGV[6] .. whole(now) .. '}')
+  unlist(id, h, 4096)
+  call('RPUSH', KEYS[2], ARGV[5] .. ',' .. h.order .. ARGV[6] .. whole(now) .. '}')
 elseif fresh then give(id, h) end
 call('HSET', old and KEYS[13] or KEYS[6], payment, table.concat({id, order, whole(now)}, ' '))
 if old then

@@ -3,4 +3,5 @@ local h = find(ARGV[1])
 if not h then return {'none'} end
 if not overdue(h) then return {'done', text} end
 h.state = 'expired'
-return {'done', cjson.encode(h)}
+render(h)
+return {'done', text}

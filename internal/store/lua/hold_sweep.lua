@@ -2,7 +2,7 @@
 -- Returns how many were overdue, the modes of those that it has ended, and those of them that could not be read; they are not looked at again.
 local due = call('ZRANGEBYSCORE', KEYS[5], '-inf', whole(now), 'LIMIT', 0, ARGV[1])
 local reply = {#due, {}}
-assert(#due == 0 or counted(), 'the count is lost')
+assert(#due == 0 or counted() and limit, 'the count is lost')
 for _, id in ipairs(due) do
   call('ZREM', KEYS[5], id)
   local ok, h = pcall(find, id)
@@ -11,7 +11,7 @@ for _, id in ipairs(due) do
   elseif overdue(h) then
     move(id, h, 'expired', ARGV[2])
     give(id, h)
-    table.insert(reply[2], h.mode)
+    table.insert(reply[2], h.order:match('"mode":"([^"]*)"'))
   end
 end
 for _, gone in ipairs(call('ZRANGEBYSCORE', KEYS[11], '-inf', whole(now), 'LIMIT', 0, ARGV[1])) do
@@ -21,7 +21,7 @@ for _, gone in ipairs(call('ZRANGEBYSCORE', KEYS[11], '-inf', whole(now), 'LIMIT
   if payment then
     call('HDEL', KEYS[6], payment)
   else
-    if ok and h and h.key then call('HDEL', KEYS[9], h.key) end
+    if ok and h and h.key ~= '' then call('HDEL', KEYS[9], h.key) end
     call('HDEL', KEYS[4], gone)
   end
 end

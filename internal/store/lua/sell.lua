@@ -27,8 +27,8 @@ for i = 1, n do
     limit[i], count = (have[i] or ''):match('^limited:(%d+):(%-?%d+)$')
     count = tonumber(count or '')
     if not count then return {have[i] and 'segmented' or 'unknown', i} end
-    local has = buyer and call('HGET', KEYS[base + n + i], buyer) or 0
-    if buyer and has + ARGV[3 * i - 1] > tonumber(limit[i]) then return {'limit', i} end -- units may come back, so it is not kept
+    local has = buyer and limit[i] ~= '0' and (call('HGET', KEYS[base + n + i], buyer) or 0)
+    if has and has + ARGV[3 * i - 1] > tonumber(limit[i]) then return {'limit', i} end -- units may come back, so it is not kept
   end
   left[i] = count - ARGV[3 * i - 1]
   if left[i] < 0 then
@@ -47,7 +47,7 @@ for i = 1, n do
     call('DECRBY', KEYS[counts + i], ARGV[3 * i - 1])
   else
     call('SET', KEYS[counts + i], string.format('limited:%s:%.0f', limit[i], left[i]))
-    if buyer then call('HINCRBY', KEYS[base + n + i], buyer, ARGV[3 * i - 1]) end
+    if buyer and limit[i] ~= '0' then call('HINCRBY', KEYS[base + n + i], buyer, ARGV[3 * i - 1]) end
   end
 end
 if base > 0 then keep(KEYS[1], key, join(opt + 3, left[1]), run, claim, ARGV[opt], ARGV[opt + 2]) end

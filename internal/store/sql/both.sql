@@ -145,6 +145,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- Writes run and buyer on an order that no reservation was made for. ?1 = run, ?2 = buyer, ?3 = order, ?4 = product.
 UPDATE orders SET run = ?, buyer = ? WHERE id = ? AND product_id = ?
 
+-- name: hold_order
+-- The order of a reservation that is confirmed. ?1 = reservation.
+SELECT id FROM orders WHERE reservation_id = ? LIMIT 1
+
 -- name: hold_event
 -- ?1 = reservation, ?2 = state before, ?3 = state now, ?4 = the deadline valid then, ?5 = replica, ?6 = microseconds.
 INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica, at_us) VALUES (?, ?, ?, ?, ?, ?)
@@ -178,9 +182,11 @@ UPDATE buyer_units SET units = units - ? WHERE product_id = ? AND run = ? AND bu
 SELECT units FROM buyer_units WHERE product_id = ? AND run = ? AND buyer = ?
 
 -- name: buyer_holds
--- What a buyer holds or has of a product by other reservations. ?1 = product, ?2 = run, ?3 = buyer, ?4 = reservation.
+-- What a buyer holds or has of a product by other reservations, a hundred at most. ?1 = product, ?2 = run, ?3 = buyer, ?4 = reservation.
 SELECT r.id FROM reservation r JOIN reservation_item i ON i.reservation_id = r.id
-WHERE i.product_id = ? AND i.run = ? AND r.buyer = ? AND r.id <> ? AND r.state IN ('held', 'confirmed') ORDER BY r.id
+WHERE i.product_id = ? AND i.run = ? AND r.buyer = ? AND r.id <> ? AND r.state IN ('held', 'confirmed')
+  AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.reservation_id = r.id AND o.product_id = i.product_id AND o.restocked = 1)
+ORDER BY r.id LIMIT 100
 
 -- name: insert_order
 -- ?1 id, ?2 product, ?3 quantity, ?4 remaining, ?5 mode, ?6 replica, ?7 key, ?8 fence, ?9 microseconds.
@@ -217,12 +223,12 @@ SELECT /* lastitem-purge */ idempotency_key FROM idempotent_log WHERE status = ?
 
 -- name: orders
 -- ?1 = product id.
-SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us
+SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, COALESCE(reservation_id, '')
 FROM orders WHERE product_id = ? ORDER BY created_us, id
 
 -- name: orders_of
 -- All orders of a product, in the order of the index. ?1 = product id.
-SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us
+SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, COALESCE(reservation_id, '')
 FROM orders WHERE product_id = ?
 
 -- name: purge_keys
@@ -335,6 +341,10 @@ DELETE FROM reservation_event WHERE reservation_id IN (?)
 -- name: purge_payments
 -- ?... = reservations.
 DELETE FROM payment WHERE reservation_id IN (?)
+
+-- name: purge_unknown
+-- Payments for no reservation. ?1 = microseconds.
+DELETE FROM payment WHERE reservation_id = '' AND at_us < ?
 
 -- name: purge_holds
 -- ?... = reservations.

@@ -30,7 +30,7 @@ ON DUPLICATE KEY UPDATE idempotency_key = VALUES(idempotency_key)
 -- name: orders_page
 -- A page of the orders of a product by id, which begins with the time; the index on the product has the id after it. ?1 = product id,
 -- ?2 = the last order of the page before, ?3 = the last order to read, ?4 = how many.
-SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, id
+SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, COALESCE(reservation_id, ''), id
 FROM orders FORCE INDEX (orders_product) WHERE product_id = ? AND id > ? AND id <= ? ORDER BY id LIMIT ?
 
 -- name: read_locked
@@ -106,8 +106,9 @@ INSERT INTO buyer_units (product_id, run, buyer, units) VALUES (?, ?, ?, 0)
 ON DUPLICATE KEY UPDATE units = units
 
 -- name: units_take
--- Locks free units that nobody else has locked. ?1 = product, ?2 = run, ?3 = how many.
+-- Locks free units that nobody else has locked, from a place on. ?1 = product, ?2 = run, ?3 = place, ?4 = how many.
 SELECT unit_id FROM unit FORCE INDEX (unit_free) WHERE product_id = ? AND run = ? AND reservation_id IS NULL AND written_off = 0
+AND unit_id >= ?
 ORDER BY unit_id LIMIT ? FOR UPDATE SKIP LOCKED
 
 -- name: order_lock
@@ -118,9 +119,8 @@ FROM orders WHERE id = ? AND product_id = ? FOR UPDATE
 -- name: hold_items
 -- The items of a reservation, each with the run that its product is in now, in the order of the locks, and the clock: read them after the
 -- lock. ?1 = reservation.
-SELECT i.product_id, i.quantity, i.run, COALESCE(o.id, ''), COALESCE(p.run, 0), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-FROM reservation_item i LEFT JOIN orders o ON o.reservation_id = i.reservation_id AND o.product_id = i.product_id
-LEFT JOIN product_stock p ON p.id = i.product_id WHERE i.reservation_id = ? ORDER BY i.product_id
+SELECT i.product_id, i.quantity, i.run, COALESCE(p.run, 0), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+FROM reservation_item i LEFT JOIN product_stock p ON p.id = i.product_id WHERE i.reservation_id = ? ORDER BY i.product_id
 
 -- name: hold_take
 -- take_of_run, also of a product with a limit per buyer. ?1 = quantity, ?2 = product id, ?3 = quantity, ?4 = run. No row = refused.

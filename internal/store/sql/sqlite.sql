@@ -31,7 +31,7 @@ ON CONFLICT (idempotency_key) DO NOTHING
 -- name: orders_page
 -- A page of the orders of a product in the order of insertion: by rowid, which every index entry ends with. ?1 = product id,
 -- ?2 = the last order of the page before, ?3 = the last order to read, ?4 = how many.
-SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, rowid
+SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, COALESCE(reservation_id, ''), rowid
 FROM orders WHERE product_id = ? AND rowid > CAST(? AS INTEGER) AND rowid <= CAST(? AS INTEGER) ORDER BY rowid LIMIT ?
 
 -- name: read_locked
@@ -122,9 +122,8 @@ FROM orders WHERE id = ? AND product_id = ?
 -- name: hold_items
 -- The items of a reservation, each with the run that its product is in now, in the order of the locks, and the clock: read them after the
 -- lock. ?1 = reservation.
-SELECT i.product_id, i.quantity, i.run, COALESCE(o.id, ''), COALESCE(p.run, 0), CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
-FROM reservation_item i LEFT JOIN orders o ON o.reservation_id = i.reservation_id AND o.product_id = i.product_id
-LEFT JOIN product_stock p ON p.id = i.product_id WHERE i.reservation_id = ? ORDER BY i.product_id
+SELECT i.product_id, i.quantity, i.run, COALESCE(p.run, 0), CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
+FROM reservation_item i LEFT JOIN product_stock p ON p.id = i.product_id WHERE i.reservation_id = ? ORDER BY i.product_id
 
 -- name: hold_take
 -- take_of_run, also of a product with a limit per buyer. ?1 = quantity, ?2 = product id, ?3 = quantity, ?4 = run. No row = refused.
