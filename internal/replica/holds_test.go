@@ -188,7 +188,8 @@ func TestAbsoluteCountsRefuseHolds(t *testing.T) {
 	})
 }
 
-// A key holds once, also under another payload, which is refused; and the payload of the first time is answered.
+// A key holds once, also under another payload, which is refused; and the payload of the first time is answered. To a
+// sale the buyer belongs to the payload as well.
 func TestReserveKeyHoldsOnce(t *testing.T) {
 	t.Parallel()
 	onHolds(t, 0, func(h heldShop) {
@@ -202,7 +203,15 @@ func TestReserveKeyHoldsOnce(t *testing.T) {
 			h.Errorf("the key again: %s, want %s", again, first)
 		}
 		ask(2, http.StatusUnprocessableEntity)
-		h.left(2)
+		sale := fmt.Sprintf(`{"product_id":%d,"buyer":"ann"}`, h.product)
+		h.says("/deduct_stock/"+h.mode, "sale", sale, http.StatusOK)
+		h.says("/deduct_stock/"+h.mode, "sale", sale, http.StatusOK)
+		h.says("/deduct_stock/"+h.mode, "sale", strings.Replace(sale, "ann", "bob", 1), http.StatusUnprocessableEntity)
+		path := fmt.Sprintf("/products/%d/reservations?cursor=caf%%C3%%A9&store=", h.product)
+		if h.mode == "reserve-sql" {
+			send(h.T, h.r, http.MethodGet, path+"sql", "", http.StatusBadRequest)
+		}
+		h.left(1)
 	})
 }
 
