@@ -145,6 +145,9 @@ func TestReservations(t *testing.T) {
 		h.hold(`"quantity":2,"buyer":"ann"`) // the limit has room again
 		h.stock("")
 		h.says(back, "", `{"restock":true}`, http.StatusNotFound, `"code":"unknown_order"`)
+		h.says(a+"/confirm", "p1", "", http.StatusOK, r.OrderID) // the payment's end outlives the order
+		h.says(a+"/confirm", "p2", "", http.StatusConflict, `"code":"reservation_confirmed"`, `"refund":true`)
+		h.says(a+"/cancel", "", "", http.StatusConflict, `"code":"reservation_confirmed"`)
 		unknown := []string{"none", "sql-101-", "redis-x-01a21ee8-1141-76d6-af27-210506121a55",
 			a[len("/reservations/"):len(a)-8] + "06121a55"}
 		for _, id := range unknown {
