@@ -104,8 +104,8 @@ console-cost: ## measure what the console's page costs a browser, and what watch
 	go test -run '^TestConsoleCost$$' -count 1 -v -timeout 30m ./cmd/shop
 
 .PHONY: lab-mutants
-lab-mutants: ## whether the lab finds defects that are put into the modes: a binary for each, a few minutes
-	@$(test_path) go test -tags mutants -count=1 -timeout 20m -run '^TestMutants$$' -v ./cmd/shop
+lab-mutants: ## whether the lab, or a test, finds defects that are put into the modes: a binary for each, two at a time
+	@$(test_path) go test -tags mutants -count=1 -timeout 30m -parallel 2 -run '^TestMutants$$' -v ./cmd/shop
 
 .PHONY: engine-mutants
 engine-mutants: ## whether the lock engine's tests find defects that are put into it: a binary for each, under fifteen minutes
