@@ -167,7 +167,7 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	ctx, cancel := context.WithTimeout(ctx, scheduleLimit+3*outlive(m, lane.TTL))
 	defer cancel()
 	scene, err := lane.NewScene(ctx, rig.Ask{Mode: s.Mode, Store: s.Store, Stock: f.Stock(s.Variant),
-		About: f.About(s.Variant), Segments: segments(m), ReserveFirst: reserveFirst(m, s.Store),
+		About: f.About(s.Variant), Segments: segments(m), PerBuyer: perBuyer(m), ReserveFirst: reserveFirst(m, s.Store),
 		Session: hasSession(m), Outlive: outlive(m, lane.TTL)})
 	if err != nil {
 		return Played{}, err
@@ -214,6 +214,14 @@ func segments(m api.Mode) int { return min(m.Split(), 1) }
 // other that holds units, is broken by two requests.
 func reserveFirst(m api.Mode, s api.Store) bool {
 	return m.Reserves && m.Claims[s][api.Threads] != api.Exact
+}
+
+// perBuyer returns the limit of the product: one if the mode breaks a limit, else none.
+func perBuyer(m api.Mode) int64 {
+	if m.BreaksLimit() {
+		return 1
+	}
+	return 0
 }
 
 // outcome turns a verdict into letters.

@@ -100,9 +100,7 @@ func (c *Comparison) fitting(what Comparing) []job {
 			if !m.Available {
 				continue
 			}
-			if p.Holding.On() != m.Reserves && slices.ContainsFunc(c.Plans, func(o Plan) bool {
-				return o.Holding.On() == m.Reserves
-			}) {
+			if !p.Suits(m) && slices.ContainsFunc(c.Plans, func(o Plan) bool { return o.Suits(m) }) {
 				continue // another plan is made for it
 			}
 			if what.Fits != nil {

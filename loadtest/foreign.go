@@ -214,7 +214,7 @@ func (f Foreign) script(p Plan) (script, error) {
 	return script{
 		keyed:    keyed,
 		classify: client.ByOutcome(f.Read),
-		fill: func(c *client.Call, product int64, key string) {
+		fill: func(c *client.Call, product int64, key, _ string) {
 			fill := strings.NewReplacer(holdProduct, strconv.FormatInt(product, 10),
 				holdQuantity, strconv.FormatInt(p.Quantity, 10), holdKey, key)
 			c.Method, c.Path, c.ContentType, c.Body = method, fill.Replace(path), contentType, []byte(fill.Replace(body))

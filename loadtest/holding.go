@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,8 +17,9 @@ import (
 	"lastitem/loadtest/client"
 )
 
-// Holding makes every arrival a buyer, who reserves and then pays, cancels or leaves. The zero value is a plan that
-// deducts at once. The shares are of all buyers; those that are left over hold their units until the deadline.
+// Holding makes every arrival a buyer, who reserves and then pays, cancels or leaves. Without For it is a plan that
+// deducts at once, for Buyers if there are any. The shares are of all buyers; those that are left over hold their units
+// until the deadline.
 type Holding struct {
 	For      time.Duration `json:"for,omitempty"`       // how long a reservation holds
 	Pays     float64       `json:"pays,omitempty"`      // share that pays after PayFrom to PayTo
@@ -27,11 +27,13 @@ type Holding struct {
 	Cancels  float64       `json:"cancels,omitempty"`   // share that cancels after PayFrom to PayTo
 	PayFrom  time.Duration `json:"pay_from,omitempty"`
 	PayTo    time.Duration `json:"pay_to,omitempty"`
-	// DoubleClicks is the share that sends each request twice at once, over two connections, with the same key.
+	// DoubleClicks is the share that sends each request twice at once, over two connections, with the same key if there
+	// is one.
 	DoubleClicks float64 `json:"double_clicks,omitempty"`
-	Buyers       int     `json:"buyers,omitempty"`     // how many there are; 0 = requests name none
-	BuyerZipf    float64 `json:"buyer_zipf,omitempty"` // skew over the buyers, > 1; 0 = uniform
-	PerBuyer     int64   `json:"per_buyer,omitempty"`  // the limit; 0 = none
+	// Buyers is how many there are; 0 = requests name none, or with PerBuyer twice as many as it takes to buy the stock.
+	Buyers    int     `json:"buyers,omitempty"`
+	BuyerZipf float64 `json:"buyer_zipf,omitempty"` // skew over the buyers, > 1; 0 = uniform
+	PerBuyer  int64   `json:"per_buyer,omitempty"`  // the limit; 0 = none
 	// Late is what a payment after the deadline gets: "refund" (the default), or "rehold" while units are free.
 	Late string `json:"late,omitempty"`
 }
@@ -61,7 +63,7 @@ type visit struct {
 // plan makes the same choices.
 func visits(p Plan, stream int) func() visit {
 	h := p.Holding
-	if !h.On() {
+	if h == (Holding{}) {
 		return func() visit { return visit{} }
 	}
 	random := rand.New(rand.NewPCG(p.Seed, 1<<32+uint64(stream)))
@@ -168,15 +170,9 @@ func (w *worker) click(rec *recorder, r holdRequest, intended int64, twice, retr
 		return w.ask(w.engine, rec, r, intended, retry, false)
 	}
 	var other holdAnswer
-	var done atomic.Bool
-	w.second.Go(func() {
-		other = w.ask(w.second, rec, r, intended, true, true)
-		done.Store(true)
-	})
+	await := w.beside(func() { other = w.ask(w.second, rec, r, intended, true, true) })
 	a := w.ask(w.engine, rec, r, intended, retry, false)
-	for !done.Load() { // the call of the other is bounded by the plan's timeout
-		w.engine.Rest(context.Background(), time.Millisecond)
-	}
+	await()
 	if a.read.Outcome != audit.OK && other.read.Outcome == audit.OK {
 		return other
 	}

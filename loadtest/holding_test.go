@@ -78,6 +78,29 @@ func TestRunJudgesReservationsOfAnOpenLoop(t *testing.T) {
 	}
 }
 
+// The plan limit shows a shop that never looks at the buyer, and no other plan does. It is for such modes alone.
+func TestRunJudgesALimit(t *testing.T) {
+	t.Parallel()
+	plans, _ := Named("limit")
+	plan, mode := plans[0], shopMode("buyer-check", "B")
+	plan.Stock, plan.Requests, plan.Warmup, mode.PerBuyer = 60, 90, 0, true
+	c := open(t, &fakeshop.Shop{Replicas: 2})
+	res, err := Run(t.Context(), c, mode, plan, nil)
+	testkit.Must(t, err)
+	if res.Verdicts[0].Found != "B" || res.Finding != audit.Confirmed || res.Plan.Holding.Buyers != 120 {
+		t.Errorf("%s %+v of %d buyers, want B of 120", res.Finding, res.Verdicts[0], res.Plan.Holding.Buyers)
+	}
+	if _, err := Run(t.Context(), c, mode, Plan{}, nil); err == nil {
+		t.Error("a plan without a limit fits a mode that breaks one")
+	}
+	if m := shopMode("unsafe", "O"); plan.Suits(m) || !plan.Suits(mode) || !(Plan{}).Suits(m) || (Plan{}).Suits(mode) {
+		t.Error("the plan limit is for the modes that break a limit, and no other plan is")
+	}
+	if _, err := Run(t.Context(), c, shopMode("unsafe", "O"), plan, nil); err == nil {
+		t.Error("a plan with a limit fits a mode that knows none")
+	}
+}
+
 // What buyers do follows from the seed alone, and in the shares of the plan.
 func TestVisits(t *testing.T) {
 	t.Parallel()

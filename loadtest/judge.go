@@ -34,6 +34,7 @@ func judge(res *Result, with judging) {
 			Mode: res.Mode, Store: res.Store, Replicas: with.replicas, Lang: with.lang,
 			Ledger: book.ledger, History: histories[product],
 			Stock:       &res.Plan.Stock,
+			PerBuyer:    res.Plan.Holding.PerBuyer,
 			WantSoldOut: wantSoldOut(res),
 			Partial:     res.Partial,
 			Stopped:     res.Partial,
@@ -75,6 +76,9 @@ func wantSoldOut(res *Result) bool {
 	if res.Partial || p.Open() || p.Duration > 0 || p.Products > 1 {
 		// The requested quantity depends on the service's speed, on drops, or on chance.
 		return false
+	}
+	if h := p.Holding; h.PerBuyer > 0 && (h.On() || int64(h.Buyers)*h.PerBuyer <= p.Stock) {
+		return false // the buyers may not get so much
 	}
 	requests := p.Requests
 	if p.Loops > 0 {

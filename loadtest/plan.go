@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"math"
 	"time"
 
 	"lastitem/internal/api"
@@ -100,6 +101,9 @@ func (p Plan) WithDefaults() Plan {
 	p.Engine = orDefault(p.Engine, client.EngineRaw)
 	p.Repeat = orDefault(p.Repeat, 1)
 	p.Timeout = orDefault(p.Timeout, p.Wait+AnswerTime)
+	if h := &p.Holding; h.PerBuyer > 0 && h.Buyers == 0 {
+		h.Buyers = int(min(max(2*p.Stock/h.PerBuyer, 1), math.MaxInt32))
+	}
 	if p.Open() {
 		p.MaxInFlight = orDefault(p.MaxInFlight, defaultMaxInFlight)
 		if p.Rate > 0 {

@@ -66,7 +66,7 @@ func TestValidate(t *testing.T) {
 		{"pay", Plan{Holding: Holding{For: time.Second, PayFrom: 2, PayTo: 1}}, "--pay-from and --pay-to"},
 		{"buyers", Plan{Holding: Holding{For: time.Second, Buyers: -1}}, "--buyers"},
 		{"buyer zipf", Plan{Holding: Holding{For: time.Second, BuyerZipf: 1}}, "--buyer-zipf"},
-		{"a limit of nobody", Plan{Holding: Holding{For: time.Second, PerBuyer: 1}}, "--per-buyer"},
+		{"a limit below 0", Plan{Holding: Holding{PerBuyer: -1}}, "--per-buyer"},
 		{"late", Plan{Holding: Holding{For: time.Second, Late: "never"}}, `--late must be refund or rehold, not "never"`},
 		{"segments of units that are held", Plan{Segments: 2, Holding: Holding{For: time.Second}}, "--segments"},
 		{"without a hold", Plan{Holding: Holding{Pays: 1}}, "what buyers do"},

@@ -3,6 +3,7 @@ package loadtest
 import (
 	"time"
 
+	"lastitem/internal/api"
 	"lastitem/internal/text"
 )
 
@@ -16,7 +17,7 @@ type NamedPlan struct {
 // waitAsWriteUps is how long the well-known write-ups let a request wait for the lock.
 const waitAsWriteUps = 3 * time.Second
 
-// All lists the named plans. All except demo and reserve are taken from well-known write-ups, to compare the numbers.
+// All lists the named plans. All except demo, reserve and limit are taken from well-known write-ups, to compare the numbers.
 var All = []NamedPlan{
 	{
 		Name:  "demo",
@@ -50,6 +51,13 @@ var All = []NamedPlan{
 		}}},
 	},
 	{
+		Name: "limit",
+		Title: text.Of("40 clients share 750 requests for a stock of 500, one to a buyer: 1000 buyers, and 20% of them " +
+			"click twice"),
+		Plans: []Plan{{VUs: 40, Requests: 750, Stock: 500, Wait: waitAsWriteUps, Warmup: 200 * time.Millisecond, Insist: 4,
+			SellOut: defaultSellOut, Holding: Holding{DoubleClicks: 0.2, PerBuyer: 1}}},
+	},
+	{
 		Name:  "segments",
 		Title: text.Of("stock 500 in 5 segments, then 1000 in 10"),
 		Plans: []Plan{
@@ -57,6 +65,12 @@ var All = []NamedPlan{
 			{VUs: 50, Requests: 1200, Stock: 1000, Segments: 10, Wait: waitAsWriteUps},
 		},
 	},
+}
+
+// Suits says whether a mode is one that the plan is made for: one that reserves, one that breaks a limit per buyer, or
+// any other.
+func (p Plan) Suits(m api.Mode) bool {
+	return p.Holding.On() == m.Reserves && (m.Reserves || m.BreaksLimit() == (p.Holding.PerBuyer > 0))
 }
 
 // Named returns the plans of a name, each with that name, without defaults; false if there is no such name.

@@ -128,6 +128,12 @@ func fits(p Plan, m api.Mode) error {
 	case !p.Holding.On() && m.Reserves:
 		return fault(text.Of("mode %s reserves: use --plan reserve"), m.Name)
 	}
+	switch limit := p.Holding.PerBuyer > 0; {
+	case limit && !m.PerBuyer && !m.Reserves:
+		return fault(text.Of("mode %s knows no limit per buyer: leave out --per-buyer"), m.Name)
+	case !limit && m.BreaksLimit():
+		return fault(text.Of("mode %s breaks a limit per buyer: use --plan limit"), m.Name)
+	}
 	// Every other mode answers 409 on a segmented product, so the run would only measure refusals.
 	if p.Segments > 0 && m.Segments == 0 {
 		return fault(text.Of("mode %s knows no segments: leave out --segments"), m.Name)
@@ -155,25 +161,27 @@ func storeOf(p Plan, m api.Mode) api.Store {
 
 // shopScript returns the script for our own service with one mode. The bodies are made once; a request only picks one.
 func shopScript(p Plan, m api.Mode) script {
-	body := func(product int64) []byte {
-		said, err := json.Marshal(deductRequest{product, p.Quantity, p.Wait.Milliseconds(), p.Store})
+	body := func(product int64, buyer string) []byte {
+		said, err := json.Marshal(deductRequest{product, p.Quantity, p.Wait.Milliseconds(), p.Store, buyer})
 		if err != nil {
-			return nil // four plain fields, which always encode
+			return nil // five plain fields, which always encode
 		}
 		return said
 	}
 	bodies := make([][]byte, p.Products)
 	for i := range bodies {
-		bodies[i] = body(p.Product + int64(i))
+		bodies[i] = body(p.Product+int64(i), "")
 	}
-	warm, path := body(warmProduct), "/deduct_stock/"+url.PathEscape(m.Name)
+	warm, path := body(warmProduct, ""), "/deduct_stock/"+url.PathEscape(m.Name)
 	return script{
 		keyed:    p.Retry > 0 || m.KeyRequired,
 		classify: client.Classify,
 		mode:     m.Name,
-		fill: func(c *client.Call, product int64, key string) {
+		fill: func(c *client.Call, product int64, key, buyer string) {
 			c.Method, c.Path, c.ContentType, c.Key = http.MethodPost, path, "application/json", key
-			if i := product - p.Product; i >= 0 && i < int64(len(bodies)) {
+			if buyer != "" {
+				c.Body = body(product, buyer)
+			} else if i := product - p.Product; i >= 0 && i < int64(len(bodies)) {
 				c.Body = bodies[i]
 			} else {
 				c.Body = warm
@@ -188,6 +196,7 @@ type deductRequest struct {
 	Quantity  int64     `json:"quantity"`
 	WaitMS    int64     `json:"wait_ms"`
 	Store     api.Store `json:"store,omitempty"`
+	Buyer     string    `json:"buyer,omitempty"`
 }
 
 // reset sets the stock of every product of the plan.

@@ -124,12 +124,12 @@ func (p Plan) holdingFaults() []error {
 		"this order"))
 	check(h.Buyers >= 0, text.Of("--buyers must not be negative"))
 	check(h.BuyerZipf == 0 || h.BuyerZipf > 1, text.Of("--buyer-zipf must be greater than 1, or 0 for no skew"))
-	check(h.PerBuyer >= 0 && (h.PerBuyer == 0 || h.Buyers > 0), text.Of("--per-buyer must not be negative, and needs "+
-		"--buyers"))
+	check(h.PerBuyer >= 0, text.Of("--per-buyer must not be negative"))
 	check(slices.Contains([]string{"", "refund", "rehold"}, h.Late), text.Of("--late must be refund or rehold, not %q"),
 		h.Late)
 	check(!h.On() || p.Segments == 0, text.Of("--segments does not go with --plan reserve"))
 	if len(errs) == 0 && !h.On() {
+		h.DoubleClicks, h.Buyers, h.BuyerZipf, h.PerBuyer = 0, 0, 0, 0
 		check(h == Holding{}, text.Of("what buyers do after they have reserved needs --plan reserve"))
 	}
 	return errs

@@ -3,6 +3,7 @@ package loadtest
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,7 +23,7 @@ const (
 // script makes the requests for a product and classifies the answers: the part that differs for a service that is not
 // ours.
 type script struct {
-	fill     func(c *client.Call, product int64, key string)
+	fill     func(c *client.Call, product int64, key, buyer string)
 	classify func(*client.Answer) client.Reading
 	keyed    bool   // each request has a new key, its repetitions the same one
 	mode     string // of a plan that reserves
@@ -40,26 +41,44 @@ type worker struct {
 
 // arrive executes one arrival, as [worker.order] does, or as v says if the plan reserves.
 func (w *worker) arrive(ctx context.Context, rec *recorder, product, intended int64, v visit) {
-	if w.plan.Holding.On() {
+	key := ""
+	switch {
+	case w.plan.Holding.On():
 		w.buy(ctx, rec, product, intended, v)
-	} else {
-		w.order(ctx, rec, product, intended)
+		return
+	case w.script.keyed:
+		key = uuid.NewString()
+	}
+	if v.twice && w.second != nil {
+		other := &worker{id: w.id, plan: w.plan, script: w.script, engine: w.second}
+		defer w.beside(func() { other.order(ctx, rec, product, intended, key, v.buyer) })()
+	}
+	w.order(ctx, rec, product, intended, key, v.buyer)
+}
+
+// beside begins something on the second connection; await returns when it is over.
+func (w *worker) beside(do func()) (await func()) {
+	var done atomic.Bool
+	w.second.Go(func() {
+		do()
+		done.Store(true)
+	})
+	return func() {
+		for !done.Load() { // each call is bounded by the plan's timeout
+			w.engine.Rest(context.Background(), time.Millisecond)
+		}
 	}
 }
 
 // order executes one arrival: a request, and its repetitions if the plan has any. intended is when it was due, in
 // nanoseconds on rec's clock; -1 = whenever it is sent. The response time of a repetition counts from there too: its
 // buyer has waited since. If rec is nil, the arrival is not counted.
-func (w *worker) order(ctx context.Context, rec *recorder, product, intended int64) {
-	key := ""
-	if w.script.keyed {
-		key = uuid.NewString()
-	}
+func (w *worker) order(ctx context.Context, rec *recorder, product, intended int64, key, buyer string) {
 	w.call = client.Call{}
-	w.script.fill(&w.call, product, key)
+	w.script.fill(&w.call, product, key, buyer)
 	for try := 0; ; try++ {
 		a, read := w.send(rec, sample{
-			op:       audit.Op{Client: w.id, ProductID: product, Quantity: w.plan.Quantity, Key: key},
+			op:       audit.Op{Client: w.id, ProductID: product, Quantity: w.plan.Quantity, Key: key, Buyer: buyer},
 			intended: intended,
 			retry:    try > 0,
 			lags:     intended >= 0 && try == 0,

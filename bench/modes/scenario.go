@@ -87,6 +87,9 @@ func (s scenario) plan(m api.Mode, e entry, o options) loadtest.Plan {
 	if m.Reserves { // a sale is a reservation that is paid at once
 		p.Holding = loadtest.Holding{For: time.Minute, Pays: 1}
 	}
+	if m.BreaksLimit() { // it counts the orders of a buyer
+		p.Holding.PerBuyer = 1
+	}
 	if s.soldOut {
 		p.Stock = 1
 	}

@@ -46,7 +46,8 @@ func newDemo(lang string) *cobra.Command {
 		Short: text.Of("Start a private stack, drive every mode through it, and judge which ones sell exactly").In(lang),
 		Long: text.Of(`Starts the shop on this machine (see 'shop up'), drives every mode through the balancer with the same
 load and fresh stock, asking for more than there is, and prints a row per mode with the verdict and the evidence.
-Nothing is left behind. Modes that reserve get buyers who pay later: the plan reserve of 'shop loadtest'.
+Nothing is left behind. Modes that reserve get buyers who pay later: the plan reserve of 'shop loadtest'. One that
+breaks a limit per buyer gets the plan limit.
 
 A claim is checked both ways: a mode that claims to be exact must be, and one that claims to break must be seen to.
 One that claims to break and did not is run again, up to five runs in all; one that claims to be exact gets a single

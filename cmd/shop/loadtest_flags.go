@@ -87,12 +87,13 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 		{"pay-from", &h.PayFrom, nil, text.Of("shortest time from the reservation to the payment")},
 		{"pay-to", &h.PayTo, nil, text.Of("longest time from the reservation to the payment")},
 		{"double-clicks", &h.DoubleClicks, nil, text.Of("share of the buyers that sends each request twice at once, with " +
-			"the same key")},
-		{"buyers", &h.Buyers, nil, text.Of("how many buyers there are; 0 is requests without a buyer")},
+			"the same key if it has one")},
+		{"buyers", &h.Buyers, nil, text.Of("how many buyers there are; 0 is requests without a buyer, or with " +
+			"--per-buyer twice as many as can buy the stock")},
 		{"buyer-zipf", &h.BuyerZipf, nil, text.Of("skew over the buyers, greater than 1; 0 is none")},
 		{"per-buyer", &h.PerBuyer, nil, text.Of("most units that a buyer may have; 0 is no limit")},
 		{"late", &h.Late, nil, text.Of("what a payment after the deadline gets: refund, or rehold while units are free")},
-	}.under(set, lang, text.Of("Buyers who reserve first (--plan reserve)"))
+	}.under(set, lang, text.Of("Buyers; those who reserve first need --plan reserve"))
 }
 
 // addTarget declares where the load goes.
@@ -218,8 +219,8 @@ func (f *planFlags) plans() ([]loadtest.Plan, error) {
 func (f *planFlags) accepted(p loadtest.Plan) error {
 	const most = handler.MaxWaitMS * time.Millisecond
 	switch {
-	case f.given("request") && p.Holding.On():
-		return usage(text.Of("--plan reserve is for lastitem, not for a service of --request"))
+	case f.given("request") && p.Holding != loadtest.Holding{}:
+		return usage(text.Of("--plan reserve and --plan limit are for lastitem, not for a service of --request"))
 	case f.given("request"):
 		return nil
 	case p.Wait > most:

@@ -101,6 +101,7 @@ type modeJSON struct {
 	Holds       []stock.HoldField                 `json:"holds"`
 	Segments    int                               `json:"segments"`
 	Reserves    bool                              `json:"reserves,omitempty"`
+	PerBuyer    bool                              `json:"per_buyer,omitempty"`
 	Units       bool                              `json:"units,omitempty"`
 	Baseline    bool                              `json:"baseline"`
 	Claims      map[stock.Store]map[string]string `json:"claims"`
@@ -113,8 +114,9 @@ func printModesJSON(w io.Writer) error {
 			Name: m.Name, Title: map[string]string{"en": m.Title.En, "zh": m.Title.Zh},
 			Needs: append([]stock.Backend{}, m.Needs...), Stores: append([]stock.Store{}, m.Stores...),
 			Holds: append([]stock.HoldField{}, m.Holds...), Cart: m.Cart, KeyRequired: m.KeyRequired,
-			Segments: max(0, m.Segments), Reserves: m.Reserves, Units: m.Segments < 0, Baseline: len(m.Stores) == 0,
-			Claims: map[stock.Store]map[string]string{},
+			Segments: max(0, m.Segments), Reserves: m.Reserves, PerBuyer: m.PerBuyer || m.Reserves, Units: m.Segments < 0,
+			Baseline: len(m.Stores) == 0,
+			Claims:   map[stock.Store]map[string]string{},
 		}
 		for store, claims := range m.Claims {
 			out.Claims[store] = map[string]string{}

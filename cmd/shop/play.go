@@ -164,12 +164,13 @@ func demoPlan() loadtest.Plan {
 	return plans[0]
 }
 
-// demoPlans returns the demo's plan for modes that deduct, and the plan reserve for those that reserve, each with what
-// override changes.
+// demoPlans returns the demo's plan for modes that deduct, the plan reserve for those that reserve, and the plan limit
+// for those that break a limit per buyer, each with what override changes.
 func demoPlans(modes []api.Mode, override func(*loadtest.Plan)) (plans []loadtest.Plan) {
 	reserve, _ := loadtest.Named("reserve")
-	for _, p := range []loadtest.Plan{demoPlan(), reserve[0]} {
-		if slices.ContainsFunc(modes, func(m api.Mode) bool { return m.Reserves == p.Holding.On() }) {
+	limit, _ := loadtest.Named("limit")
+	for _, p := range []loadtest.Plan{demoPlan(), reserve[0], limit[0]} {
+		if slices.ContainsFunc(modes, p.Suits) {
 			override(&p)
 			plans = append(plans, p.WithDefaults())
 		}

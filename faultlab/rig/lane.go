@@ -197,7 +197,7 @@ func (l *Lane) Reset(ctx context.Context, ask Ask) error {
 // set sets the stock of the product.
 func (l *Lane) set(ctx context.Context, ask Ask) error {
 	err := l.Service.Reset(ctx, l, Reset{Product: l.Product(), Stock: ask.Stock, Segments: ask.Segments,
-		Rehold: ask.About.Rehold, Token: l.servers.Stack.Token})
+		PerBuyer: ask.PerBuyer, Rehold: ask.About.Rehold, Token: l.servers.Stack.Token})
 	if err != nil || !ask.ReserveFirst || ask.About.Kind != "" {
 		return err
 	}
@@ -210,7 +210,7 @@ const warmWithin = 5 * time.Second
 
 // warmUp has every replica serve one request.
 func (l *Lane) warmUp(ctx context.Context, ask Ask) error {
-	ask.Stock = Stock
+	ask.Stock, ask.PerBuyer = Stock, 0
 	if err := l.set(ctx, ask); err != nil {
 		return err
 	}

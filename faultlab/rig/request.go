@@ -51,10 +51,13 @@ func (s *Scene) askAt(to string, a *Actor, key string, wait time.Duration) *Pend
 
 // begin sends a request.
 func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
+	if s.ask.PerBuyer > 0 {
+		ask.Buyer = map[bool]string{true: "ann", false: "bob"}[a != s.Lane.C]
+	}
 	p := &Pending{done: make(chan struct{}), since: wire.LastID()}
 	s.mu.Lock()
 	p.op = audit.Op{Client: len(s.ops), Call: int64(s.now()), ProductID: ask.Product, Quantity: 1, Key: ask.Key,
-		Outcome: audit.Unknown}
+		Buyer: ask.Buyer, Outcome: audit.Unknown}
 	p.hold = audit.HoldOp{Kind: ask.Kind, Call: p.op.Call, HoldID: ask.Hold, Quantity: 1, Outcome: audit.Unknown}
 	s.ops = append(s.ops, p)
 	s.mu.Unlock()
@@ -63,7 +66,7 @@ func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
 		answer := s.send(to, ask)
 		op, hold := answer.op, answer.hold
 		op.Client, op.Call, op.ProductID, op.Quantity, op.Key = p.op.Client, p.op.Call, p.op.ProductID, p.op.Quantity, ask.Key
-		op.Return = int64(s.now())
+		op.Buyer, op.Return = ask.Buyer, int64(s.now())
 		hold.Kind, hold.Call, hold.Return, hold.Outcome, hold.Quantity = ask.Kind, op.Call, op.Return, op.Outcome, 1
 		if ask.Kind == audit.Confirm {
 			hold.PaymentID = ask.Key

@@ -83,7 +83,7 @@ func (s *Scene) Judge(ctx context.Context) (audit.Report, error) {
 	}
 	r := audit.Judge(audit.Input{
 		Mode: s.ask.Mode, Store: s.store(ledger), Ledger: ledger, History: history, Directed: true,
-		Resumed: int64(s.resumed), Bound: s.bound,
+		Resumed: int64(s.resumed), Bound: s.bound, PerBuyer: s.ask.PerBuyer,
 	})
 	service, seen := s.Lane.Service, s.seen()
 	twice := service.Waits && soldTwice(seen) || service.Keyless && moreThanCustomers(seen, ledger.Orders)

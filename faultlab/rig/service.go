@@ -54,6 +54,7 @@ type Launch struct {
 type Reset struct {
 	Product, Stock int64
 	Segments       int
+	PerBuyer       int64
 	Rehold         bool // see [About]
 	Token          string
 }
@@ -63,9 +64,11 @@ type Ask struct {
 	Mode    string
 	Store   api.Store
 	Product int64
-	// Stock and Segments are set for the product before the schedule.
+	// Stock, Segments and PerBuyer are set for the product before the schedule. With PerBuyer, A and B ask for one buyer,
+	// and C for another.
 	Stock    int64
 	Segments int
+	PerBuyer int64
 
 	// Session says that the mode holds a session with a service, which an earlier schedule may have ended.
 	Session bool
@@ -82,6 +85,7 @@ type Ask struct {
 	Hold string
 	For  time.Duration
 
-	Key  string        // Idempotency-Key; "" = none
-	Wait time.Duration // how long to wait for a lock
+	Key   string        // Idempotency-Key; "" = none
+	Buyer string        // "" = not named
+	Wait  time.Duration // how long to wait for a lock
 }

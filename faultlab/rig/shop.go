@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"lastitem/internal/api"
@@ -90,18 +89,16 @@ type statusError int
 func (s statusError) Error() string { return strconv.Itoa(int(s)) + " " + http.StatusText(int(s)) }
 
 func shopReset(ctx context.Context, l *Lane, r Reset) error {
-	body := fmt.Sprintf(`{"stock":%d}`, r.Stock)
-	switch {
-	case r.Segments < 0:
-		body = fmt.Sprintf(`{"stock":%d,"units":true}`, r.Stock)
-	case r.Segments > 0:
-		body = fmt.Sprintf(`{"stock":%d,"segments":%d}`, r.Stock, r.Segments)
-	}
+	set := api.SetStock{Stock: r.Stock, Segments: max(0, r.Segments), Units: r.Segments < 0, PerBuyer: r.PerBuyer}
 	if r.Rehold {
-		body = strings.TrimSuffix(body, "}") + `,"late":"rehold"}`
+		set.Late = "rehold"
+	}
+	body, err := json.Marshal(set)
+	if err != nil {
+		return err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, fmt.Sprintf("%s/products/%d/stock", l.C.URL, r.Product),
-		bytes.NewBufferString(body))
+		bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -119,6 +116,9 @@ func shopRequest(replica string, a Ask) (*http.Request, error) {
 		"wait_ms": {strconv.FormatInt(a.Wait.Milliseconds(), 10)}}
 	if a.Store != "" {
 		query.Set("store", string(a.Store))
+	}
+	if a.Buyer != "" {
+		query.Set("buyer", a.Buyer)
 	}
 	req, err := http.NewRequest(http.MethodPost, replica+"/deduct_stock/"+a.Mode+"?"+query.Encode(), nil)
 	if err == nil && a.Key != "" {

@@ -7,6 +7,7 @@ package api
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -77,6 +78,8 @@ type Mode struct {
 	Segments int `json:"segments"`
 	// Reserves says that the mode holds units: POST /reserve_stock/{mode}.
 	Reserves bool `json:"reserves,omitempty"`
+	// PerBuyer says that the mode sells products with a limit per buyer, and looks at it.
+	PerBuyer bool `json:"per_buyer,omitempty"`
 	// Units says that a run should set the stock with a row per unit.
 	Units bool `json:"units,omitempty"`
 	// Baseline marks the mode that touches no store and claims nothing.
@@ -114,6 +117,11 @@ func (m Mode) Claim(s Store, h Hazard) Outcomes {
 		return o
 	}
 	return row[Threads]
+}
+
+// BreaksLimit says that the mode claims to give a buyer more than the limit: a run should set one.
+func (m Mode) BreaksLimit() bool {
+	return slices.ContainsFunc(m.Stores, func(s Store) bool { return strings.Contains(string(m.Claim(s, Threads)), "B") })
 }
 
 // Line is one line of a cart.

@@ -43,6 +43,7 @@ type Op struct {
 	Quantity  int64    `json:"quantity"`
 	OrderID   string   `json:"order_id,omitempty"`
 	Key       string   `json:"key,omitempty"`
+	Buyer     string   `json:"buyer,omitempty"`
 	Remaining *int64   `json:"remaining,omitempty"`
 	Replica   string   `json:"replica,omitempty"`
 	// Replayed: the answer was marked as an earlier one's repetition.
@@ -65,6 +66,9 @@ type Input struct {
 	// somebody else set the stock meanwhile, which deleted orders of the run: nothing that it shows is then the mode's
 	// doing.
 	Stock *int64
+
+	// PerBuyer is the most units that the run let a buyer have; 0 = no limit.
+	PerBuyer int64
 
 	// WantSoldOut says that the plan asked for more than there was: a run that refused nobody then proves too little.
 	WantSoldOut bool

@@ -52,6 +52,7 @@ func (j *judge) hear() {
 	j.resolve()
 	j.order()
 	j.hearRefusals(j.sales(lost))
+	j.hearLimit()
 	j.hearOrder()
 	j.hearStuck()
 }

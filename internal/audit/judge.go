@@ -29,6 +29,7 @@ import (
 //     for one row with its key, or with its quantity and written after its call;
 //   - no more was acknowledged than there was, and every sold_out was justified: together, and with unknown outcomes
 //     resolved, this is linearizability of a counter that only falls;
+//   - no buyer was sold more than the limit (B), and every limit_reached was justified as a sold_out is;
 //   - what was left falls in the order of time;
 //   - X: from some moment on everybody was turned away as busy and nobody finished, although there was stock.
 //

@@ -111,6 +111,14 @@ var ledgerMutants = []mutant{
 }
 
 var historyMutants = []mutant{
+	{"two units for a buyer who may have one", func(in *Input, _ *api.Ledger) {
+		in.PerBuyer, in.History[firstOK].Buyer, in.History[firstOK+1].Buyer = 1, "ann", "ann"
+	}, Broken, "B", ""},
+	{"limit_reached for a buyer with room", func(in *Input, _ *api.Ledger) {
+		o := &in.History[theDeclined]
+		in.PerBuyer, o.Buyer, o.Code = 1, "ann", api.LimitReached
+		in.History[lastOK].Buyer = "ann" // called after that answer
+	}, Broken, "", "while the buyer must have had room"},
 	{"ok without a row", func(in *Input, _ *api.Ledger) {
 		in.History = append(in.History, op(OK, 21, 41, 1, "o8", ""))
 	}, Broken, "A", ""},

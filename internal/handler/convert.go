@@ -22,7 +22,7 @@ func modeOf(s shop.Status, usual string) api.Mode {
 		Name: m.Name, Title: m.Title,
 		Holds: make([]string, len(m.Holds)), Needs: make([]string, len(m.Needs)), Stores: make([]api.Store, len(m.Stores)),
 		Cart: m.Cart, KeyRequired: m.KeyRequired, Segments: max(0, m.Segments), Reserves: m.Reserves,
-		Units:    m.Segments < 0,
+		Units: m.Segments < 0, PerBuyer: m.PerBuyer || m.Reserves,
 		Baseline: len(m.Stores) == 0, Default: m.Name == usual,
 		Claims: map[api.Store]map[api.Hazard]api.Outcomes{}, Available: s.Err == nil, Down: s.Down,
 	}

@@ -20,9 +20,10 @@ type Order struct {
 	Fence     uint64 `json:"fence,omitempty"`
 	// CreatedMicros is in microseconds since the epoch, by the replica's clock.
 	CreatedMicros int64 `json:"created_us"`
-	// Buyer is on the orders of redis-lua and of reservations in Redis; "" elsewhere.
+	// Buyer is on the orders of redis-lua and of reservations in Redis, and on new ones of modes in SQL that keep to a
+	// limit; "" elsewhere.
 	Buyer string `json:"buyer,omitempty"`
-	// ReservationID is the reservation that the order was made of, "" = none. Key is then the payment's id.
+	// ReservationID is the reservation that the order was made of, "" = none; in Redis only. Key is then the payment's id.
 	ReservationID string `json:"reservation_id,omitempty"`
 	// Way is Absolute if the mode has written the count that it had computed; in Redis only.
 	Way string `json:"way,omitempty"`

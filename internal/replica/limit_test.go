@@ -16,13 +16,8 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// limitModes keep to a limit per buyer when they sell at once, on the store of that name.
-var limitModes = map[string]string{
-	"redis-lua": "redis", "idempotent": "sql", "queue": "sql", "reserve-redis": "redis", "reserve-naive": "sql", "reserve-sql": "sql",
-}
-
 // A buyer gets as many units as the limit allows, however many requests come at once; a return gives room, and a key
-// replays its sale. Every other mode refuses the product.
+// replays its sale. Every mode that knows no limit refuses the product.
 func TestLimitPerBuyer(t *testing.T) {
 	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
@@ -50,12 +45,17 @@ func limitPerBuyer(t *testing.T, redis *testenv.RedisServer, sql string) {
 		}
 		product++
 		s := limitShop{t, r, m.Name, product}
-		send(t, r, http.MethodPut, fmt.Sprintf("/products/%d/stock", product), `{"stock":10,"per_buyer":2}`, http.StatusOK)
-		at := limitModes[m.Name]
-		if at == "" {
+		send(t, r, http.MethodPut, fmt.Sprintf("/products/%d/stock", product), fmt.Sprintf(
+			`{"stock":10,"per_buyer":2,"units":%t}`, m.Segments < 0), http.StatusOK)
+		if !m.PerBuyer && !m.Reserves {
 			for _, in := range m.Stores {
 				refused += s.refuses(fmt.Sprintf(`"store":%q`, in))
 			}
+			continue
+		}
+		at := m.Stores[0]
+		elsewhere := slices.Contains(m.Needs, stock.NeedMySQL) && strings.HasSuffix(t.Name(), "embedded")
+		if elsewhere || m.Claims[at].Threads == "B" { // it breaks the limit
 			continue
 		}
 		t.Run(m.Name, func(t *testing.T) {
@@ -79,8 +79,12 @@ type limitShop struct {
 
 // deduct sends a deduction with more fields of its body, and returns the status and the answer.
 func (s limitShop) deduct(key, fields string) (int, string) {
+	return s.post("/deduct_stock/"+s.mode, key, fields)
+}
+
+func (s limitShop) post(path, key, fields string) (int, string) {
 	body := fmt.Sprintf(`{"product_id":%d,"wait_ms":20000,%s}`, s.product, fields)
-	req := httptest.NewRequestWithContext(s.Context(), http.MethodPost, "/deduct_stock/"+s.mode, strings.NewReader(body))
+	req := httptest.NewRequestWithContext(s.Context(), http.MethodPost, path, strings.NewReader(body))
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", fmt.Sprint(s.product, key))
 	rec := httptest.NewRecorder()
@@ -119,8 +123,6 @@ func (s limitShop) refuses(fields string) int {
 	switch {
 	case strings.Contains(answer, `"code":"mode_unavailable"`):
 		return 0
-	case strings.HasPrefix(s.mode, "reserve-") && strings.Contains(answer, `"code":"hold_unsupported"`):
-		return 1 // it takes no such product at all
 	case status != http.StatusConflict || !strings.Contains(answer, `"code":"limit_unsupported"`):
 		s.Errorf("%s %s = %d %s, want 409 limit_unsupported", s.mode, fields, status, answer)
 	}
@@ -168,4 +170,58 @@ func (s limitShop) returns() {
 		s.Errorf("2 of the last = %d %s, want sold_out", status, answer)
 	}
 	s.sells("cid 2", `"buyer":"cid"`) // what was sold out does not count for the limit
+}
+
+// What a buyer holds counts when he buys at once, and the other way round; the refusal names his reservations, and a
+// cancel gives room.
+func TestLimitCountsWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	redis := testenv.Redis(t)
+	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.MySQL(t), Conns: 16})
+	waitReady(t, r)
+	for i, c := range []struct{ holds, sells string }{
+		{"reserve-sql", "queue"}, {"reserve-sql", "idempotent"}, {"reserve-sql", "reserve-sql"},
+		{"reserve-unit", "reserve-unit"}, {"reserve-check", "reserve-check"}, {"reserve-redis", "redis-lua"},
+	} {
+		t.Run(c.holds+" "+c.sells, func(t *testing.T) {
+			s := limitShop{t, r, c.sells, 200 + i}
+			send(t, r, http.MethodPut, fmt.Sprintf("/products/%d/stock", s.product), fmt.Sprintf(
+				`{"stock":4,"per_buyer":2,"units":%t}`, c.holds == "reserve-unit"), http.StatusOK)
+			var held api.Reservation
+			_, answer := s.post("/reserve_stock/"+c.holds, "hold", `"buyer":"ann"`)
+			testkit.Must(t, json.Unmarshal([]byte(answer), &held))
+			_, more := s.post("/reserve_stock/"+c.holds, "more", `"buyer":"ann","quantity":2`)
+			_, alike := s.deduct("two", `"buyer":"ann","quantity":2`)
+			for _, answer := range []string{more, alike} {
+				if want := fmt.Sprintf(`"holders":[%q]`, held.ReservationID); !strings.Contains(answer, want) {
+					t.Errorf("the surplus = %s, want limit_reached with %s", answer, want)
+				}
+			}
+			s.sells("one", `"buyer":"ann"`)
+			s.limited("one more", `"buyer":"ann"`)
+			send(t, r, http.MethodPost, "/reservations/"+held.ReservationID+"/cancel", "", http.StatusOK)
+			s.sells("after it", `"buyer":"ann"`)
+			s.limited("again", `"buyer":"ann"`)
+		})
+	}
+}
+
+// buyer-check counts orders, those of returned units excepted: alone, it keeps to the limit.
+func TestBuyerCheckAlone(t *testing.T) {
+	t.Parallel()
+	r := startReplica(t, Config{SQL: testenv.SQLite(t), Conns: 4})
+	waitReady(t, r)
+	s := limitShop{t, r, "buyer-check", 300}
+	send(t, r, http.MethodPut, "/products/300/stock", `{"stock":4,"per_buyer":2}`, http.StatusOK)
+	s.sells("1", `"buyer":"ann"`)
+	s.limited("2", `"buyer":"ann","quantity":2`)
+	order, _ := s.sells("3", `"buyer":"ann"`)
+	s.limited("4", `"buyer":"ann"`)
+	s.sells("5", `"buyer":"bob"`)
+	send(t, r, http.MethodPost, "/products/300/orders/"+order+"/return", `{"restock":true}`, http.StatusOK)
+	s.sells("6", `"buyer":"ann"`)
+	s.sells("7", `"quantity":1`) // without a buyer there is no limit
+	if status, answer := s.deduct("8", `"buyer":"bob"`); !strings.Contains(answer, `"code":"sold_out"`) {
+		t.Errorf("one of none = %d %s, want sold_out", status, answer)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
 	"lastitem/internal/store"
 )
@@ -48,7 +47,9 @@ func takeLimited(tx *store.Tx, product int64, batch []*stock.Ticket) (*store.Lim
 		o := &t.Order
 		if o.Buyer != "" && l.Units[o.Buyer]+sold[o.Buyer]+o.Quantity > l.PerBuyer {
 			t.Receipt, o.Remaining = stock.Receipt{}, nil
-			t.Err = &ledger.ShortError{Err: store.ErrLimit, ProductID: product}
+			if t.Err = tx.LimitReached(l, o.Buyer); !errors.Is(t.Err, store.ErrLimit) {
+				return nil, t.Err
+			}
 			continue
 		}
 		if left = serve([]*stock.Ticket{t}, left); t.Err == nil && o.Buyer != "" {

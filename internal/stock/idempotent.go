@@ -26,6 +26,7 @@ var idempotent = Mode{
 	Stores:      []Store{SQL},
 	Cart:        true,
 	KeyRequired: true,
+	PerBuyer:    true,
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: ".",
 			LateWrite: "."},
@@ -130,16 +131,13 @@ func (i idempotentDeductor) take(ctx context.Context, tx *store.Tx, req Request)
 	if err != nil {
 		return Receipt{}, nil, err
 	}
+	for i := range orders {
+		if limited {
+			orders[i].Buyer = req.Buyer
+		}
+	}
 	if err := insertAll(tx, orders); err != nil {
 		return Receipt{}, nil, err
-	}
-	for _, o := range orders {
-		if !limited || req.Buyer == "" {
-			break
-		}
-		if err := tx.BoughtBy(req.Buyer, o.ID, o.ProductID); err != nil {
-			return Receipt{}, nil, err
-		}
 	}
 	d.Steps.At(ctx, step.Ordered, "")
 	return receiptOf(orders), nil, nil

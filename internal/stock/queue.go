@@ -18,11 +18,12 @@ import (
 //	writer            └─ UPDATE stock = stock - 3 WHERE stock >= 3 ── INSERT 3 orders ── COMMIT ── 200 to A, B, C
 //	D, E                      queued ·········································· the next batch
 var queue = Mode{
-	Name:   "queue",
-	Title:  text.Of("A single writer per product; one transaction for all that wait"),
-	Needs:  []Backend{NeedSQL},
-	Queued: true,
-	Stores: []Store{SQL},
+	Name:     "queue",
+	Title:    text.Of("A single writer per product; one transaction for all that wait"),
+	Needs:    []Backend{NeedSQL},
+	Queued:   true,
+	PerBuyer: true,
+	Stores:   []Store{SQL},
 	Claims: map[Store]Claims{
 		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: ".",
 			LateWrite: "."},

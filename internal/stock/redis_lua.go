@@ -21,11 +21,12 @@ import (
 //	B   EVALSHA ······································· ── GET 0 ── sold out
 //	A again, same key     EVALSHA ── HGET: the answer kept, byte for byte
 var redisLua = Mode{
-	Name:   "redis-lua",
-	Title:  text.Of("Check, decrement, order and key in one Lua script"),
-	Needs:  []Backend{NeedRedis},
-	Stores: []Store{Redis},
-	Cart:   true,
+	Name:     "redis-lua",
+	Title:    text.Of("Check, decrement, order and key in one Lua script"),
+	Needs:    []Backend{NeedRedis},
+	Stores:   []Store{Redis},
+	Cart:     true,
+	PerBuyer: true,
 	Claims: map[Store]Claims{
 		Redis: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "A", Retry: ".",
 			LateWrite: "."},

@@ -162,19 +162,11 @@ func (r reserving) take(ctx context.Context, tx *store.Tx, req Request) (receipt
 		if err != nil {
 			return Receipt{}, nil, err
 		}
-		orders[i].Remaining = left
+		orders[i].Remaining, orders[i].Buyer = left, req.Buyer
 	}
 	d.Steps.At(ctx, step.Written, "")
 	if err := insertAll(tx, orders); err != nil {
 		return Receipt{}, nil, err
-	}
-	for _, o := range orders {
-		if req.Buyer == "" {
-			break
-		}
-		if err := tx.BoughtBy(req.Buyer, o.ID, o.ProductID); err != nil {
-			return Receipt{}, nil, err
-		}
 	}
 	d.Steps.At(ctx, step.Ordered, "")
 	return receiptOf(orders), nil, nil

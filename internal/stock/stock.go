@@ -192,6 +192,8 @@ type Mode struct {
 	// Way is how it does that.
 	Reserves bool
 	Way      *store.Way
+	// PerBuyer says that the mode sells products with a limit per buyer, and looks at it; every mode that Reserves does.
+	PerBuyer bool
 	// Claims holds, per store, the outcome that the mode claims under each hazard; nil for the baseline.
 	Claims map[Store]Claims
 	// New builds the mode. It is called once, with the Deps of that mode: orders and locks made with them carry its name.

@@ -180,10 +180,14 @@ func (o *Orders) CartInTx(ctx context.Context, rows []ledger.Order, write func(*
 	return err
 }
 
-// insertAll inserts the rows of an order.
+// insertAll inserts the rows of an order, and writes the buyer on those that have one.
 func insertAll(tx *store.Tx, rows []ledger.Order) error {
 	for _, row := range rows {
-		if err := tx.InsertOrder(row); err != nil {
+		err := tx.InsertOrder(row)
+		if err == nil && row.Buyer != "" {
+			err = tx.BoughtBy(row.Buyer, row.ID, row.ProductID)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -1,9 +1,13 @@
 package store
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
+
+	"lastitem/internal/ledger"
 )
 
 // LimitedRow is the row of a product with a limit per buyer, locked, and what its buyers have.
@@ -46,6 +50,11 @@ func (t *Tx) ReadLimited(product int64, buyers []string) (*LimitedRow, error) {
 	return &l, err
 }
 
+// LimitReached is the refusal of a buyer's surplus.
+func (t *Tx) LimitReached(l *LimitedRow, buyer string) error {
+	return t.limitReached(l.Product, l.Run, buyer, "")
+}
+
 // TakeLimited takes what a batch has sold from the row, and from its buyers.
 func (t *Tx) TakeLimited(l *LimitedRow, sum int64, sold map[string]int64) error {
 	for buyer, n := range sold {
@@ -67,4 +76,14 @@ func (t *Tx) TakeLimited(l *LimitedRow, sum int64, sold map[string]int64) error 
 // BoughtOf is [Tx.BoughtBy] of a row that the transaction has locked.
 func (t *Tx) BoughtOf(l *LimitedRow, buyer, order string) error {
 	return t.exec(t.q.orderBuyer, l.Run, buyer, order, l.Product)
+}
+
+// Bought counts the units that a buyer has by the orders of the product's run, by a plain read, and reads the limit; 0 =
+// none.
+func (s *SQL) Bought(ctx context.Context, buyer string, product int64) (units, limit int64, err error) {
+	err = s.db.WithContext(ctx).Raw(s.q.buyerBought, buyer, product).Row().Scan(&units, &limit)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, 0, &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
+	}
+	return units, limit, statementError(err)
 }

@@ -170,20 +170,21 @@ func (t *Tx) enter(item *ledger.HoldItem, way Way) (holdProduct, error) {
 		return p, nil
 	case p.segments > 0:
 		return p, &ledger.ProductError{Err: ErrSegmented, ProductID: item.ProductID}
-	case p.perBuyer.Valid && way.Kind == WayCounted: // it has no rule about buyers
-		return p, &ledger.ProductError{Err: ErrOtherWay, ProductID: item.ProductID}
-	case p.way != "" || way.Kind == WayUnits:
+	case p.way != "" && !(way.Kind == WayCounted && p.way == WayHolds && p.perBuyer.Valid), way.Kind == WayUnits:
 		return p, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
 	}
 	segments := 0
 	if way.Kind == WayCounted {
 		segments = -1
 	}
-	n, err := t.affected(t.q.holdWay, way.Kind, segments, item.ProductID, p.run)
-	if err == nil && n == 0 {
-		err = errOvertaken
+	n, err := t.affected(t.q.holdWay, way.Kind, segments, item.ProductID, p.run, way.Kind)
+	if err != nil || n > 0 {
+		return p, err
 	}
-	return p, err
+	if now, err := t.holdProduct(item.ProductID); err != nil || now.way != WayHolds || way.Kind == WayHolds {
+		return p, cmp.Or(err, errOvertaken)
+	}
+	return p, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID} // its counter has been used
 }
 
 // short says why a take failed: too little, or a run that has just ended, or units that are free and locked.
@@ -319,12 +320,17 @@ func (t *Tx) takeOfBuyer(id, buyer string, item ledger.HoldItem, p holdProduct) 
 	if err != nil || n > 0 {
 		return err
 	}
-	rows, err := t.conn.QueryContext(t.ctx, t.q.buyerHolds, item.ProductID, item.Run, buyer, id)
+	return t.limitReached(item.ProductID, item.Run, buyer, id)
+}
+
+// limitReached refuses a buyer's surplus. It names the reservations that he has, except the one being made.
+func (t *Tx) limitReached(product, run int64, buyer, except string) error {
+	rows, err := t.conn.QueryContext(t.ctx, t.q.buyerHolds, product, run, buyer, except)
 	if err != nil {
 		return statementError(err)
 	}
 	defer func() { _ = rows.Close() }() // rows.Err below reports every error
-	refused := &ledger.ShortError{Err: ErrLimit, ProductID: item.ProductID}
+	refused := &ledger.ShortError{Err: ErrLimit, ProductID: product}
 	for rows.Next() {
 		var id string
 		if err := rows.Scan(&id); err != nil {

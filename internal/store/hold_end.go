@@ -428,7 +428,7 @@ func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, 
 		return &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
 	}
 	if p.way == "" {
-		if n, err := t.affected(t.q.holdWay, WayHolds, 0, item.ProductID, p.run); err != nil || n == 0 {
+		if n, err := t.affected(t.q.holdWay, WayHolds, 0, item.ProductID, p.run, WayHolds); err != nil || n == 0 {
 			return cmp.Or(err, errOvertaken)
 		}
 	}

@@ -34,13 +34,13 @@ type queries struct {
 	ordersOf, keysOf, cartKeysOf               string
 	oldKeys, surplusKeys, purgeKeys            string
 
-	clock, holdRead, holdLock, holdSweep, holdDue, holdProduct, holdGive, holdInsert, holdItemInsert  string
-	holdItems, holdMove, holdExtend, holdOrderInsert, holdEvent, holdCertain, holdOrder               string
-	holdWay, holdSet, holdFree, paymentRead, paymentInsert, paymentOrder, buyerRow                    string
-	buyerTake, buyerGive, buyerHas, buyerHolds, unitsFree, unitsInsert, unitsOld, unitsTake, unitsOwn string
-	unitsGive, unitsWriteOff, orderLock, orderReturn, holdsOf, returnsOf, holdRules                   string
-	buyersOf, holdsPage, holdEventsOf, holdOrdersOf, holdPaymentsOf, holdTake, holdOldest             string
-	orderBuyer, holdsEnded, purgeItems, purgeEvents, purgePayments, purgeUnknown, purgeHolds          string
+	clock, holdRead, holdLock, holdSweep, holdDue, holdProduct, holdGive, holdInsert, holdItemInsert               string
+	holdItems, holdMove, holdExtend, holdOrderInsert, holdEvent, holdCertain, holdOrder                            string
+	holdWay, holdSet, holdFree, paymentRead, paymentInsert, paymentOrder, buyerRow                                 string
+	buyerTake, buyerGive, buyerHas, buyerHolds, buyerBought, unitsFree, unitsInsert, unitsOld, unitsTake, unitsOwn string
+	unitsGive, unitsWriteOff, orderLock, orderReturn, holdsOf, returnsOf, holdRules                                string
+	buyersOf, holdsPage, holdEventsOf, holdOrdersOf, holdPaymentsOf, holdTake, holdOldest                          string
+	orderBuyer, holdsEnded, purgeItems, purgeEvents, purgePayments, purgeUnknown, purgeHolds                       string
 }
 
 func loadQueries(dialect string) (queries, error) {
@@ -74,7 +74,8 @@ func loadQueries(dialect string) (queries, error) {
 		"hold_event": &q.holdEvent, "hold_certain": &q.holdCertain, "hold_way": &q.holdWay, "hold_set": &q.holdSet,
 		"hold_free": &q.holdFree, "payment_read": &q.paymentRead, "payment_insert": &q.paymentInsert,
 		"payment_order": &q.paymentOrder, "buyer_row": &q.buyerRow, "buyer_take": &q.buyerTake,
-		"buyer_give": &q.buyerGive, "buyer_has": &q.buyerHas, "buyer_holds": &q.buyerHolds, "units_free": &q.unitsFree,
+		"buyer_give": &q.buyerGive, "buyer_has": &q.buyerHas, "buyer_holds": &q.buyerHolds,
+		"buyer_bought": &q.buyerBought, "units_free": &q.unitsFree,
 		"units_insert": &q.unitsInsert, "units_old": &q.unitsOld, "units_take": &q.unitsTake,
 		"units_own": &q.unitsOwn, "units_give": &q.unitsGive, "units_write_off": &q.unitsWriteOff,
 		"order_lock": &q.orderLock, "order_return": &q.orderReturn, "holds_of": &q.holdsOf,

@@ -85,6 +85,9 @@ func (t *Tracer) Deduct(ctx context.Context, d Deduction) (Trace, error) {
 	if d.Store != "" {
 		query.Set("store", string(d.Store))
 	}
+	if d.Mode.Claims[d.Store].Threads == "B" { // it counts the orders of a buyer
+		query.Set("buyer", "ann")
+	}
 	hold(query, d.Hold)
 	tr.Target = "/deduct_stock/" + d.Mode.Name + "?" + query.Encode()
 	if err := t.prepare(ctx, tr); err != nil {

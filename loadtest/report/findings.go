@@ -228,8 +228,12 @@ func planLine(p loadtest.Plan, e loadtest.Environment, lang string) string {
 		parts = append(parts, text.Of("%d [segment|segments]").With(p.Segments).In(lang))
 	}
 	parts = append(parts, text.Of("quantity %d").With(p.Quantity).In(lang), text.Of("wait %s").With(p.Wait).In(lang))
-	if p.Holding.On() {
-		parts = append(parts, holdingText(p.Holding, lang))
+	switch h := p.Holding; {
+	case h.On():
+		parts = append(parts, holdingText(h, lang))
+	case h.PerBuyer > 0:
+		parts = append(parts, text.Of("%d [buyer|buyers], at most %d [unit|units] each, and %s%% click twice").With(h.Buyers, h.PerBuyer,
+			trimFloat(100*h.DoubleClicks)).In(lang))
 	}
 	if p.Retry > 0 {
 		parts = append(parts, text.Of("up to %d [retry|retries]").With(p.Retry).In(lang))
@@ -302,6 +306,11 @@ func judgeNotes(s loadtest.Summary, lang string) []string {
 			break
 		}
 		notes = append(notes, kept(e.Text(lang)))
+	}
+	for _, r := range s.Reports {
+		if strings.Contains(r.Found, "B") { // nothing else of the row shows it
+			notes = append(notes, r.Consequences[:min(len(r.Consequences), noteLines)]...)
+		}
 	}
 	notes = append(notes, capped(violations, text.Of("violation: %s"), lang)...)
 	notes = append(notes, capped(missing, text.Of("missing: %s"), lang)...)

@@ -41,9 +41,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 INSERT INTO reservation_item (reservation_id, product_id, run, quantity) VALUES (?, ?, ?, ?)
 
 -- name: hold_way
--- Says how a product is sold from now on, unless it is sold in another way already. ?1 = way, ?2 = segments, ?3 = product, ?4 = run. No row
--- = it is.
-UPDATE product_stock SET way = ?, segments = ?, lease_seq = lease_seq + 1 WHERE id = ? AND run = ? AND way = ''
+-- Says how a product is sold from now on, unless it is sold in another way already. A product with a limit per buyer is for holds, until one
+-- that counts finds its counter untouched. ?1 = way, ?2 = segments, ?3 = product, ?4 = run, ?5 = way. No row = it is.
+UPDATE product_stock SET way = ?, segments = ?, lease_seq = lease_seq + 1 WHERE id = ? AND run = ?
+AND (way = '' OR way = 'holds' AND per_buyer > 0 AND stock = initial AND ? = 'counted')
 
 -- name: hold_set
 -- The trusting change of a state: whatever the state is now. ?1 = new state, ?2 = now, ?3 = id.
@@ -187,6 +188,11 @@ SELECT r.id FROM reservation r JOIN reservation_item i ON i.reservation_id = r.i
 WHERE i.product_id = ? AND i.run = ? AND r.buyer = ? AND r.id <> ? AND r.state IN ('held', 'confirmed')
   AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.reservation_id = r.id AND o.product_id = i.product_id AND o.restocked = 1)
 ORDER BY r.id LIMIT 100
+
+-- name: buyer_bought
+-- The units that a buyer has by the orders of a product's run, and the limit, by a plain read. ?1 = buyer, ?2 = product.
+SELECT COALESCE(SUM(o.quantity), 0), COALESCE(p.per_buyer, 0) FROM product_stock p
+LEFT JOIN orders o ON o.product_id = p.id AND o.run = p.run AND o.buyer = ? AND o.restocked = 0 WHERE p.id = ? GROUP BY p.id, p.per_buyer
 
 -- name: insert_order
 -- ?1 id, ?2 product, ?3 quantity, ?4 remaining, ?5 mode, ?6 replica, ?7 key, ?8 fence, ?9 microseconds.

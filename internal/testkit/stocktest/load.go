@@ -15,6 +15,7 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
 	"lastitem/internal/idempotency"
+	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
 	"lastitem/internal/testkit/testenv"
 )
@@ -29,6 +30,8 @@ type Plan struct {
 	Segments int
 	// Clients is the number of concurrent clients, which start together; Requests is how many requests they send in all.
 	Clients, Requests int
+	// PerBuyer is the limit per buyer; two clients at a time ask for one buyer. 0 = no limit, and no buyers.
+	PerBuyer int64
 	// Twice makes each client repeat each request with its key.
 	Twice bool
 	// Wait is the longest wait for locks; 0 = as long as the load makes progress, because the longest wait in a queue
@@ -42,6 +45,12 @@ type Plan struct {
 func (h *Harness) Load(t testing.TB, p Plan) audit.Report {
 	t.Helper()
 	product := h.Product(t, p.Stock, p.Segments)
+	if p.PerBuyer > 0 {
+		rules := ledger.HoldRules{PerBuyer: p.PerBuyer}
+		if err := h.Replicas[0].SetStockTo(t.Context(), product, p.Stock, 0, rules); err != nil {
+			t.Fatalf("SetStockTo(%+v) = %v", rules, err)
+		}
+	}
 	begin, start := time.Now(), make(chan struct{})
 	histories, times := make([][]audit.Op, p.Clients), 1
 	if p.Twice {
@@ -53,9 +62,12 @@ func (h *Harness) Load(t testing.TB, p Plan) audit.Report {
 		wg.Go(func() {
 			<-start
 			for i := c; i < p.Requests; i += p.Clients {
-				key := fmt.Sprintf("%d/%d", product, i)
+				req := Request(product, p.Quantity, fmt.Sprintf("%d/%d", product, i))
+				if p.PerBuyer > 0 {
+					req.Buyer = fmt.Sprintf("%d/%d", i/p.Clients, c/2)
+				}
 				for range times {
-					histories[c] = append(histories[c], h.send(ctx, t, p, begin, c, product, key))
+					histories[c] = append(histories[c], h.send(ctx, t, p, begin, c, req))
 					progress()
 				}
 			}
@@ -65,18 +77,18 @@ func (h *Harness) Load(t testing.TB, p Plan) audit.Report {
 	wg.Wait()
 	return audit.Judge(audit.Input{
 		Mode: p.Mode, Store: api.Store(p.Store), Replicas: p.Replicas, Ledger: h.Ledger(t, product),
-		History: slices.Concat(histories...), WantSoldOut: true,
+		History: slices.Concat(histories...), WantSoldOut: true, PerBuyer: p.PerBuyer,
 	})
 }
 
 // send sends one request of one client and returns what the client has learnt.
-func (h *Harness) send(ctx context.Context, t testing.TB, p Plan, begin time.Time, client int, product int64,
-	key string) audit.Op {
+func (h *Harness) send(ctx context.Context, t testing.TB, p Plan, begin time.Time, client int,
+	req stock.Request) audit.Op {
 	r := h.Replicas[client%p.Replicas]
-	req := Request(product, p.Quantity, key)
 	req.Store, req.Wait = p.Store, cmp.Or(p.Wait, lockTTL)
 	req.Hold = p.Hold
-	op := audit.Op{Client: client, ProductID: product, Quantity: p.Quantity, Key: key, Replica: r.Options.Replica}
+	op := audit.Op{Client: client, ProductID: req.Items[0].ProductID, Quantity: p.Quantity, Key: string(req.Key),
+		Buyer: req.Buyer, Replica: r.Options.Replica}
 	op.Call = time.Since(begin).Nanoseconds()
 	receipt, err := r.Shop.Deduct(ctx, p.Mode, req)
 	op.Return = time.Since(begin).Nanoseconds()
@@ -107,6 +119,7 @@ func Outcome(err error) (audit.Outcome, api.Code) {
 		{stock.ErrLockUnavailable, audit.Declined, api.BackendUnavailable},
 		{stock.ErrLockClosed, audit.Declined, api.BackendUnavailable},
 		{stock.ErrUnavailable, audit.Declined, api.BackendUnavailable},
+		{stock.ErrLimit, audit.Declined, api.LimitReached},
 		{stock.ErrKeyReused, audit.Declined, api.KeyReused},
 	} {
 		if errors.Is(err, row.err) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,6 +133,9 @@ func (c cell) claim(t *testing.T, claim string, replicas int, quantity int64) {
 	p := Plan{
 		Mode: c.mode.Name, Store: c.at, Replicas: replicas, Segments: c.mode.Segments,
 		Stock: 20*quantity + quantity - 1, Quantity: quantity, Clients: 9, Requests: 36,
+	}
+	if strings.Contains(claim, "B") {
+		p.PerBuyer = quantity
 	}
 	report := c.h.Load(t, p)
 	finding, why := audit.Check(report, api.Outcomes(claim))
