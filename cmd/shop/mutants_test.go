@@ -18,6 +18,7 @@ func TestMutants(t *testing.T) {
 	testenv.Installed(t, localstack.Redis, localstack.MySQL)
 	for _, m := range allMutants() {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
 			if m.test != "" {
 				mustFail(t, m)
 				return

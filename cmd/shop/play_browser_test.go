@@ -325,7 +325,8 @@ func testPlayCompare(t *testing.T, b *tab) {
 	if got := first("verdictColumn"); got != "reserve-sql" {
 		t.Errorf("by verdict, once more, %s is first, want the exact one", got)
 	}
-	if got := eval[string](b, `document.querySelector('.compare tbody').textContent`); !strings.Contains(got, "，预扣中 0；取消 ") {
+	got := eval[string](b, `document.querySelector('.compare tbody').textContent`)
+	if !strings.Contains(got, "，预扣中 0；取消 ") {
 		t.Errorf("the table says %s, want the holds of reserve-sql in it", got)
 	}
 	if bars := eval[int](b, `[...document.querySelectorAll('.bar')].filter((x) => x.offsetWidth > 0).length`); bars != 2 {

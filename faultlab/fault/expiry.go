@@ -145,7 +145,7 @@ func (p *Play) buyLast(ctx context.Context, paid *rig.Pending) error {
 		return err
 	}
 	if p.Lane.Sweeps() {
-		if _, err := p.Sweep(ctx, p.Lane.C, nil); err != nil {
+		if err := p.SweepAll(ctx); err != nil {
 			return err
 		}
 	}

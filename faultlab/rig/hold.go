@@ -218,6 +218,22 @@ func (s *Scene) Sweep(ctx context.Context, a *Actor, at *Position) (hold *wire.H
 	return hold, s.FollowSweep(ctx, a, at, hold)
 }
 
+// overdueFor is how long reservations may stay overdue before they count as leaked.
+const overdueFor = 2 * time.Second
+
+// SweepAll has C sweep until nothing is overdue, for overdueFor at most: a sweep leaves what another transaction has
+// locked, be it one of a killed process, which the database still rolls back.
+func (s *Scene) SweepAll(ctx context.Context) error {
+	for end := time.Now().Add(overdueFor); ; {
+		if _, err := s.Sweep(ctx, s.Lane.C, nil); err != nil {
+			return err
+		}
+		if told, err := s.reservations(ctx); err != nil || told.Overdue == 0 || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
 // FollowSweep returns when the sweep of an actor is held, is over, or waits for a row that somebody else has locked.
 func (s *Scene) FollowSweep(ctx context.Context, a *Actor, at *Position, hold *wire.Hold) error {
 	held := func() bool { return at != nil && isClosed(hold.Reached()) }
@@ -264,14 +280,19 @@ func (s *Scene) traceSweep(ctx context.Context) (steps []Position, took time.Dur
 // Ended is the state of the scene's first reservation when it was judged: "confirmed", "expired".
 func (s *Scene) Ended() string { return s.ended }
 
+// reservations reads what a judge needs.
+func (s *Scene) reservations(ctx context.Context) (told api.Reservations, err error) {
+	body, err := get(ctx, fmt.Sprintf("%s/products/%d/reservations?store=%s", s.Lane.C.URL, s.Lane.Product(), s.ask.Store))
+	if err == nil {
+		err = json.Unmarshal(body, &told)
+	}
+	return told, err
+}
+
 // judgeHolds judges a scene of reservations.
 func (s *Scene) judgeHolds(ctx context.Context) (audit.Report, error) {
-	body, err := get(ctx, fmt.Sprintf("%s/products/%d/reservations?store=%s", s.Lane.C.URL, s.Lane.Product(), s.ask.Store))
+	told, err := s.reservations(ctx)
 	if err != nil {
-		return audit.Report{}, err
-	}
-	var told api.Reservations
-	if err := json.Unmarshal(body, &told); err != nil {
 		return audit.Report{}, err
 	}
 	s.mu.Lock()

@@ -51,8 +51,11 @@ func (s *Scene) askAt(to string, a *Actor, key string, wait time.Duration) *Pend
 
 // begin sends a request.
 func (s *Scene) begin(to string, a *Actor, ask Ask) *Pending {
-	if s.ask.PerBuyer > 0 {
-		ask.Buyer = map[bool]string{true: "ann", false: "bob"}[a != s.Lane.C]
+	if ask.PerBuyer > 0 {
+		ask.Buyer = "ann"
+		if a == s.Lane.C {
+			ask.Buyer = ask.Key // the next customer, each time
+		}
 	}
 	p := &Pending{done: make(chan struct{}), since: wire.LastID()}
 	s.mu.Lock()

@@ -65,7 +65,7 @@ type Ask struct {
 	Store   api.Store
 	Product int64
 	// Stock, Segments and PerBuyer are set for the product before the schedule. With PerBuyer, A and B ask for one buyer,
-	// and C for another.
+	// and C for a new one each time.
 	Stock    int64
 	Segments int
 	PerBuyer int64

@@ -20,8 +20,8 @@ type Events struct {
 // the console's curves.
 const AnswersWithin = 5000
 
-// Answers counts the deductions of one mode and product that got the same code within [AnswersWithin], or the holds that
-// ended in the same way.
+// Answers counts the deductions of one mode and product that got the same code within [AnswersWithin], or the holds
+// that ended in the same way.
 type Answers struct {
 	Mode      string `json:"mode"`
 	ProductID int64  `json:"product_id"`
@@ -30,8 +30,8 @@ type Answers struct {
 	// At is when the first of them was answered, by the replica's clock, since 1970.
 	At    int64 `json:"at"`
 	Count int64 `json:"count"`
-	// Held says that the units were held for a buyer. End says how such holds ended: confirmed, cancelled, expired or void,
-	// by a request or a sweep; a confirmed one is a sale.
+	// Held says that the units were held for a buyer. End says how such holds ended, by a request or a sweep: confirmed,
+	// cancelled, expired or void; a confirmed one is a sale.
 	Held bool   `json:"held,omitempty"`
 	End  string `json:"end,omitempty"`
 	// Remaining is the stock that the last of them left; absent where nobody knows it.

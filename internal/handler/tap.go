@@ -142,7 +142,8 @@ func (w *watcher) answers(f finished) *api.Answers {
 	all := w.next.Answers
 	for i := len(all) - 1; i >= max(0, len(all)-lookBack); i-- {
 		a := &all[i]
-		alike := a.Code == f.code && a.Held == f.held && a.End == string(f.end) && a.ProductID == f.trace.ProductID && a.Mode == f.trace.Mode
+		alike := a.Code == f.code && a.Held == f.held && a.End == string(f.end) && a.ProductID == f.trace.ProductID &&
+			a.Mode == f.trace.Mode
 		if alike && f.at-a.At < api.AnswersWithin {
 			return a
 		}

@@ -145,6 +145,9 @@ func TestReservations(t *testing.T) {
 		h.hold(`"quantity":2,"buyer":"ann"`) // the limit has room again
 		h.stock("")
 		h.says(back, "", `{"restock":true}`, http.StatusNotFound, `"code":"unknown_order"`)
+		h.says(a+"/confirm", "p1", "", http.StatusOK, r.OrderID) // the payment's end outlives the order
+		h.says(a+"/confirm", "p2", "", http.StatusConflict, `"code":"reservation_confirmed"`, `"refund":true`)
+		h.says(a+"/cancel", "", "", http.StatusConflict, `"code":"reservation_confirmed"`)
 		unknown := []string{"none", "sql-101-", "redis-x-01a21ee8-1141-76d6-af27-210506121a55",
 			a[len("/reservations/"):len(a)-8] + "06121a55"}
 		for _, id := range unknown {
@@ -188,7 +191,8 @@ func TestAbsoluteCountsRefuseHolds(t *testing.T) {
 	})
 }
 
-// A key holds once, also under another payload, which is refused; and the payload of the first time is answered.
+// A key holds once, also under another payload, which is refused; and the payload of the first time is answered. To a
+// sale the buyer belongs to the payload as well.
 func TestReserveKeyHoldsOnce(t *testing.T) {
 	t.Parallel()
 	onHolds(t, 0, func(h heldShop) {
@@ -202,7 +206,15 @@ func TestReserveKeyHoldsOnce(t *testing.T) {
 			h.Errorf("the key again: %s, want %s", again, first)
 		}
 		ask(2, http.StatusUnprocessableEntity)
-		h.left(2)
+		sale := fmt.Sprintf(`{"product_id":%d,"buyer":"ann"}`, h.product)
+		h.says("/deduct_stock/"+h.mode, "sale", sale, http.StatusOK)
+		h.says("/deduct_stock/"+h.mode, "sale", sale, http.StatusOK)
+		h.says("/deduct_stock/"+h.mode, "sale", strings.Replace(sale, "ann", "bob", 1), http.StatusUnprocessableEntity)
+		path := fmt.Sprintf("/products/%d/reservations?cursor=caf%%C3%%A9&store=", h.product)
+		if h.mode == "reserve-sql" {
+			send(h.T, h.r, http.MethodGet, path+"sql", "", http.StatusBadRequest)
+		}
+		h.left(1)
 	})
 }
 

@@ -123,7 +123,7 @@ func (r *Replica) build(c Config, o Options) (err error) {
 		PoolStats: poolStats(r.Backends), Log: r.log,
 	})
 	if err == nil && c.Events {
-		r.Shop.OnEnd(r.Handler.HoldEnded)
+		r.Shop.OnEnd(r.HoldEnded)
 	}
 	return err
 }

@@ -230,7 +230,11 @@ func (s *Shop) Reservations(ctx context.Context, at stock.Store, product int64, 
 	if err != nil {
 		return ledger.Holds{}, err
 	}
-	return settled(ctx, s, 0, func(ctx context.Context) (ledger.Holds, error) {
+	held, err := settled(ctx, s, 0, func(ctx context.Context) (ledger.Holds, error) {
 		return h.Reservations(ctx, product, after)
 	})
+	if errors.Is(err, store.ErrPosition) {
+		err = invalid("cursor", "was not issued by this service")
+	}
+	return held, err
 }

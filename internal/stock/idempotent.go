@@ -98,12 +98,13 @@ func once(ctx context.Context, d Deps, req Request, take taking) (r Receipt, err
 	return r, refusal
 }
 
-// fingerprint returns the fingerprint of a request's payload: its items and its store.
+// fingerprint returns the fingerprint of a request's payload: its items, its store and its buyer.
 func fingerprint(req Request) ([]byte, error) {
 	return idempotency.Fingerprint(struct {
 		Items []Item
 		Store Store
-	}{req.Items, req.Store})
+		Buyer string `json:",omitempty"`
+	}{req.Items, req.Store, req.Buyer})
 }
 
 // take does the conditional update and inserts the order. If a cart is refused, the items taken before the short one

@@ -68,8 +68,8 @@ type onEnd struct {
 	f atomic.Pointer[func(ledger.Hold)]
 }
 
-// OnEnd has f told of each reservation that this process has ended, by a request or a sweep: its mode, its state and its
-// items. f must not block.
+// OnEnd has f told of each reservation that this process has ended, by a request or a sweep: its mode, its state and
+// its items. f must not block.
 func (o *onEnd) OnEnd(f func(ledger.Hold)) { o.f.Store(&f) }
 
 // tell tells of a reservation that was in another state before.

@@ -47,6 +47,9 @@ func (s *SQL) load(tx *Tx, query, id string) (h lockedHold, err error) {
 	}
 	var order string
 	err = tx.conn.QueryRowContext(tx.ctx, tx.q.holdOrder, id).Scan(&order)
+	if errors.Is(err, sql.ErrNoRows) { // setting the stock has deleted it
+		err = nil
+	}
 	for i := range h.Items {
 		h.Items[i].OrderID = order
 	}

@@ -11,6 +11,9 @@ import (
 // Reservations reads the reservations of a product's present run after an id, at most [ledger.HoldsPage] of them, with
 // the counts of the same snapshot.
 func (s *SQL) Reservations(ctx context.Context, product int64, after string) (h ledger.Holds, err error) {
+	if !plainASCII(after) {
+		return h, ErrPosition
+	}
 	err = s.view(ctx, func(v *sqlView) error {
 		var now int64
 		if err := v.conn.QueryRowContext(v.ctx, v.q.clock).Scan(&now); err != nil {

@@ -31,7 +31,7 @@ import (
 //	hold-keys:{101}     by key: the reservation that it made
 //	returned:{101}      by order: quantity, and whether it was restocked
 //	rules:{101}         run, limit per buyer, late payments, and the number of changes
-//	holds-old:{101}     holds of the run before, for a week: those that were held are void; payments-old likewise
+//	holds-old:{101}     holds of earlier runs, for a week: those that were held are void; payments-old likewise
 //	payment:<payment>   the claim of a payment: it is for a reservation of this product, or "refunded" if there was no
 //	                    such reservation; hold-key:<key> likewise
 //	holding             the products that may have reservations, for the sweeper

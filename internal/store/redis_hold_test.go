@@ -206,7 +206,8 @@ func TestRedisHoldArrows(t *testing.T) {
 			{"a new run", H{}, `hold a 2 = held 3; hold b 1 = held 2; confirm b p = confirmed op; brief c 1 = held 1; reset = 
 				read a = void; sweep = 0; confirm a q = void refund; repeat a q = void refund replay; cancel a = void
 				extend a 1h = void; 				repeat b p = confirmed op replay; restock p = no order
-				cancel c = void; hold d 5 = held 0; reset = ; read d = void`},
+				cancel c = void; hold d 5 = held 0; reset = ; read d = void
+				read a = void; repeat b p = confirmed op replay`},
 			{"returns", H{}, `hold a 2 = held 3; confirm a p = confirmed op; restock p = 2 true; write-off p = 2 true
 				hold b 1 = held 4; confirm b q = confirmed oq; write-off q = 1 false; restock q = 1 false; sell =
 				restock s = 1 true; restock none = no order; repeat a p = confirmed op replay; hold c 4 = held 0`},

@@ -97,8 +97,8 @@ func TestSweepsHinderedHarmNothing(t *testing.T) {
 		"a mode of another build": badRow("UPDATE reservation SET mode = 'x' WHERE id = 'h07'",
 			"UPDATE reservation SET mode = 'm'"),
 		"a release that overflows": badRow(`UPDATE reservation_item SET product_id = 2, run =
-			(SELECT run FROM product_stock WHERE id = 2) WHERE reservation_id = 'h07'`, `UPDATE reservation_item SET product_id = 1,
-			run = (SELECT run FROM product_stock WHERE id = 1) WHERE reservation_id = 'h07'`),
+			(SELECT run FROM product_stock WHERE id = 2) WHERE reservation_id = 'h07'`, `UPDATE reservation_item SET
+			product_id = 1, run = (SELECT run FROM product_stock WHERE id = 1) WHERE reservation_id = 'h07'`),
 		"a locked row": {left: 1, do: func(h sweeping) (mend func(), err error) {
 			tx := h.s.DB().Begin()
 			testkit.Must(h.T, tx.Exec("SELECT 1 FROM reservation WHERE id = 'h07' FOR UPDATE").Error)
@@ -131,8 +131,8 @@ func TestSweepsHinderedHarmNothing(t *testing.T) {
 	}
 }
 
-// hindrance is a trouble; do returns the error of a sweep in it, and what ends the trouble. left are then not ended, 0 =
-// any number; says is in the error, "" = none.
+// hindrance is a trouble; do returns the error of a sweep in it, and what ends the trouble. left are then not ended, 0
+// = any number; says is in the error, "" = none.
 type hindrance struct {
 	do   func(h sweeping) (mend func(), err error)
 	left int64

@@ -1,7 +1,7 @@
 // Newmode writes the skeleton of a mode: its file, its line in modes.go, its pages, the diagrams and its claims. The
-// skeleton is a mode that works and oversells, so that every check passes before the first change: a read-check-write on
-// Redis, or with -reserves a mode that holds units in SQL until their buyer pays, with a way of its own to take and give
-// them.
+// skeleton is a mode that works and oversells, so that every check passes before the first change: a read-check-write
+// on Redis, or with -reserves a mode that holds units in SQL until their buyer pays, with a way of its own to take and
+// give them.
 //
 //	go run ./internal/stock/newmode redis-watch
 //	go run ./internal/stock/newmode -reserves reserve-token
@@ -46,7 +46,7 @@ func main() {
 	check := flag.Bool("check", false, "list what the existing modes lack, and write nothing")
 	holds := flag.Bool("reserves", false, "a mode that holds units until their buyer pays, instead of one that deducts")
 	flag.Usage = func() {
-		fmt.Fprintf(os.Stderr, "usage: go run ./internal/stock/newmode [-reserves] NAME     NAME in kebab-case: redis-watch\n"+
+		fmt.Fprintf(os.Stderr, "usage: go run ./internal/stock/newmode [-reserves] NAME     in kebab-case: redis-watch\n"+
 			"       go run ./internal/stock/newmode -check\n")
 	}
 	flag.Parse()
@@ -98,6 +98,7 @@ Now change it, in this order:
   the mode's file                    the steps, or how it takes and gives; Needs, Stores, Claims
   internal/text/zh.json              its title in Chinese, beside the English one
   docs/modes/%[1]s.md and .zh.md     what it does, what breaks it
+  docs/write-ups.md and .zh.md       a row: what people say about it, and whether it is so
   internal/stock/doc/%[1]s.mmd       the run that goes well, an empty line, and the one that breaks it, if any does
   go test ./internal/stock           the conformance suite; -run TestClaims -update when the claims changed
   make traces                        the commands on the wire, from real servers

@@ -12,8 +12,8 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// An unchanged skeleton of either kind is complete, compiles, and passes the conformance suite, so its author starts from
-// passing tests. One that holds needs MySQL.
+// An unchanged skeleton of either kind is complete, compiles, and passes the conformance suite, so its author starts
+// from passing tests. One that holds needs MySQL.
 func TestSkeletonIsAMode(t *testing.T) {
 	testenv.Slow(t, "compiles the tests of package stock")
 	t.Parallel()

@@ -13,6 +13,9 @@ local run = call('EXISTS', rules) == 1 and (call('HGET', rules, 'run') or 0) + 1
 call('UNLINK', rules, unpack(KEYS, n + 6))
 for i = n + 2, n + 4, 2 do
   if call('EXISTS', KEYS[i]) == 1 then
+    -- those of the runs before stay too, unless they are so many that a copy would hold up everybody
+    local before = call('HLEN', KEYS[i + 1]) <= 5000 and call('HGETALL', KEYS[i + 1]) or {}
+    for at = 1, #before, 2 do call('HSETNX', KEYS[i], before[at], before[at + 1]) end
     call('RENAME', KEYS[i], KEYS[i + 1])
     call('PEXPIRE', KEYS[i + 1], 604800000)
   end
