@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"lastitem/bench/figure"
+	"lastitem/internal/testkit"
 )
 
 func TestMainExitCodes(t *testing.T) {
@@ -51,9 +52,7 @@ func TestMainExitCodes(t *testing.T) {
 			}
 			return test.run(ctx)
 		}
-		if got := Main("test", []string{"flag"}, parse, run); got != test.want {
-			t.Errorf("%s: exit code %d, want %d", test.name, got, test.want)
-		}
+		testkit.Is(t, Main("test", []string{"flag"}, parse, run), test.want, "%s: exit code", test.name)
 	}
 }
 
@@ -77,23 +76,16 @@ func TestWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	files := Files{JSON: filepath.Join(dir, "x.json"), SVG: filepath.Join(dir, "x.svg")}
 	document := Document{Facts: 1, Settings: 2, Outcomes: []int{3}, Targets: []figure.Target{}}
-	if err := Name("test").Write(&said, files, document, nil, "a and b"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, Name("test").Write(&said, files, document, nil, "a and b"))
 	if _, err := os.Stat(files.SVG); err == nil || !strings.Contains(said.String(), "test: no picture: it shows a and b") {
 		t.Errorf("without a picture it wrote one, or said %q", said.String())
 	}
-	text, err := os.ReadFile(files.JSON)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Read(t, files.JSON)
 	var read map[string]any
 	if err := json.Unmarshal(text, &read); err != nil || len(read) != 4 || read["environment"] != 1.0 {
 		t.Errorf("the JSON is %s, %v", text, err)
 	}
-	if err := Name("test").Write(&said, Files{SVG: files.SVG}, document, []byte("<svg/>"), ""); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, Name("test").Write(&said, Files{SVG: files.SVG}, document, []byte("<svg/>"), ""))
 	if picture, err := os.ReadFile(files.SVG); err != nil || string(picture) != "<svg/>" {
 		t.Errorf("the picture is %q, %v", picture, err)
 	}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"lastitem/internal/testkit"
 )
 
 func TestMedian(t *testing.T) {
@@ -58,9 +60,7 @@ func TestRounds(t *testing.T) {
 	if m.Of(rate) != 200 || m.Of("only here") != 7 || m.Of("nowhere").Known() {
 		t.Errorf("Median = %v, want 200, 7 and none", m)
 	}
-	if got, want := mine.Spread(rate), Number(1970.0/200); got != want {
-		t.Errorf("Spread = %v, want %v", got, want)
-	}
+	testkit.Is(t, mine.Spread(rate), Number(1970.0/200), "Spread")
 	if got := mine.Spread("only here"); got.Known() {
 		t.Errorf("Spread of one value = %v, want none", got)
 	}
@@ -78,9 +78,7 @@ func TestTarget(t *testing.T) {
 	for _, tt := range tests {
 		target := Target{AtLeast: tt.atLeast, Limit: tt.limit}
 		target.Judge(Number(tt.measured), "")
-		if target.Verdict != tt.want {
-			t.Errorf("%v of at least %v = %s, want %s", tt, tt.atLeast, target.Verdict, tt.want)
-		}
+		testkit.Is(t, target.Verdict, tt.want, "%v of at least %v", tt, tt.atLeast)
 	}
 }
 

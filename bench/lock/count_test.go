@@ -11,6 +11,7 @@ import (
 	"lastitem/bench/figure"
 	"lastitem/bench/figure/figuretest"
 	"lastitem/bench/machine"
+	"lastitem/internal/testkit"
 )
 
 // Commands are counted for every split of the writes, and for every content.
@@ -77,9 +78,7 @@ func TestPercentile(t *testing.T) {
 		{hundred, 0, 1},
 	}
 	for _, tt := range tests {
-		if got := percentile(tt.values, tt.p); got != tt.want {
-			t.Errorf("percentile(%d values, %v) = %d, want %d", len(tt.values), tt.p, got, tt.want)
-		}
+		testkit.Is(t, percentile(tt.values, tt.p), tt.want, "percentile(%d values, %v)", len(tt.values), tt.p)
 	}
 }
 
@@ -114,9 +113,7 @@ func TestClusterWindow(t *testing.T) {
 	b.only("raw handoff raw-cluster handoff-cluster redsync mutex")
 	o := measureSome(t, b, scenario{name: "cluster", kind: kindCluster, processes: 1, goroutines: 4})
 	t.Cleanup(func() {
-		if err := b.cluster.close(); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, b.cluster.close())
 	})
 	var names []string
 	for _, r := range o.Results {
@@ -143,9 +140,7 @@ func TestFailoverWindow(t *testing.T) {
 	b.only("handoff")
 	s := scenario{name: "failover", kind: kindFailover, processes: 2, goroutines: 4, window: 20 * time.Second}
 	o, err := b.measure(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	m := o.of("handoff").Median
 	if none := milli(int64(s.window - strikeAt - detection)); !(m.Of(mRecovery) < none) || !(m.Of(mFailures) > 0) {
 		t.Errorf("%v ms from the promotion to an acquisition, %v failed operations; want less than %v, and some: the "+

@@ -44,9 +44,7 @@ func buildRedisson(dir string) (string, error) {
 func TestRedissonIsLeftOut(t *testing.T) {
 	var said bytes.Buffer
 	o, err := parse(nil, &said)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	there := slices.ContainsFunc(o.contenders, func(c contender) bool { return c.name == redissonName })
 	if there || !strings.Contains(o.leftOut, "REDISSON IS LEFT OUT") || !strings.Contains(said.String(), o.leftOut) {
 		t.Errorf("without -redisson: takes part %t, says %q and %q", there, o.leftOut, said.String())
@@ -71,15 +69,11 @@ func TestRedissonGoesOnAfterAFailure(t *testing.T) {
 	server := testenv.Redis(t)
 	for _, name := range []string{redissonName, "handoff"} {
 		c, err := contenderOf(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		jobs := b.jobs(scenario{kind: kindHot, processes: 1, goroutines: 2, window: 8 * time.Second}, c,
 			reached{url: b.server.URL})
 		f, _, err := newFleet(t.Context(), jobs...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(f.close)
 		spoil := func(ctx context.Context) error {
 			counter := jobs[0].Prefix + "{counter}"
@@ -90,9 +84,7 @@ func TestRedissonGoesOnAfterAFailure(t *testing.T) {
 			return errors.Join(err, server.Client.Set(ctx, counter, 1000, 0).Err())
 		}
 		reports, cpu, err := f.run(8*time.Second, &strike{after: time.Second, do: spoil})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		after := slices.ContainsFunc(reports[0].Sections, func(s section) bool { return s.Acquired > cpu.struck })
 		if reports[0].Errors == 0 || !after || len(reports[0].Done) != 2 {
 			t.Errorf("%s: %d errors, counts of %d goroutines, sections after them: %t; want some errors, 2 and more sections",
@@ -104,15 +96,11 @@ func TestRedissonGoesOnAfterAFailure(t *testing.T) {
 func TestRedissonVersion(t *testing.T) {
 	dir := t.TempDir()
 	for _, jar := range []string{"redisson-3.52.0.jar", "redisson-spring-data-1.jar", "netty-4.jar"} {
-		if err := os.WriteFile(filepath.Join(dir, jar), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, jar), nil, 0o600))
 	}
 	classes := "classes" + string(os.PathListSeparator) + filepath.Join(dir, "*")
 	for want, worker := range map[string][]string{"3.52.0": {"java", "-cp", classes, "bench.Worker"}, "": nil} {
-		if got := redissonVersion(worker); got != want {
-			t.Errorf("redissonVersion(%q) = %q, want %q", worker, got, want)
-		}
+		testkit.Is(t, redissonVersion(worker), want, "redissonVersion(%q)", worker)
 	}
 }
 

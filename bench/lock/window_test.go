@@ -14,6 +14,7 @@ import (
 
 	"lastitem/bench/command"
 	"lastitem/internal/localstack"
+	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -30,14 +31,10 @@ func newBench(t *testing.T, window time.Duration) *bench {
 	t.Helper()
 	server := testenv.Redis(t)
 	u, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	o := options{window: window, rounds: 1, contenders: contenders}
 	dir, why := buildRedisson(t.TempDir())
-	if err := o.findRedisson(dir, false, io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, o.findRedisson(dir, false, io.Discard))
 	if why != nil {
 		o.leftOut = why.Error()
 		t.Log(why)
@@ -66,9 +63,7 @@ func TestWindow(t *testing.T) {
 			b.contenders, _ = command.Pick(there, names, func(c contender) (string, bool) { return c.name, true })
 		}
 		o := measureSome(t, b, s)
-		if err := broken([]*outcome{o}); err != nil {
-			t.Error(err)
-		}
+		testkit.Check(t, broken([]*outcome{o}))
 		for _, r := range o.Results {
 			if rate := r.Median.Of(mRate); !(rate > 0) || r.Median.Of(mErrors) != 0 {
 				t.Errorf("%s: %s: %v acquisitions/s, %v errors: %s", s.name, r.Contender, rate, r.Median.Of(mErrors), r.Failed)
@@ -100,9 +95,7 @@ func measureSome(t *testing.T, b *bench, s scenario) *outcome {
 	t.Helper()
 	for s.window = b.options.window; ; s.window *= 4 {
 		o, err := b.measure(t.Context(), s)
-		if err != nil {
-			t.Fatalf("%s: %v", s.name, err)
-		}
+		testkit.Mustf(t, err, "%s", s.name)
 		idle := slices.ContainsFunc(o.Results, func(r *result) bool { return !(r.Median.Of(mRate) > 0) })
 		if !idle || s.window > 5*time.Second {
 			return o
@@ -120,9 +113,7 @@ func TestCounting(t *testing.T) {
 		{name: "hold", kind: kindHold, processes: 1, goroutines: 4, locks: 40, window: 100 * time.Millisecond},
 	} {
 		o, err := b.measure(t.Context(), s)
-		if err != nil {
-			t.Fatalf("%s: %v", s.name, err)
-		}
+		testkit.Mustf(t, err, "%s", s.name)
 		if len(o.Results) == 0 {
 			t.Errorf("%s: no contender", s.name)
 		}

@@ -14,6 +14,7 @@ import (
 	"lastitem/bench/machine"
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/testkit"
 	"lastitem/loadtest"
 	"lastitem/loadtest/client"
 )
@@ -125,9 +126,7 @@ func TestConclude(t *testing.T) {
 	if got := a.ToNoop.Of(mRate); got != 0.5 {
 		t.Errorf("share of noop %v, want 0.5, the median of 0.5, 0.4, 0.6", got)
 	}
-	if got, want := a.Median.Of(mSpread), figure.Number(394.0/50); got != want {
-		t.Errorf("spread %v, want %v", got, want)
-	}
+	testkit.Is(t, a.Median.Of(mSpread), figure.Number(394.0/50), "spread")
 	if b.Verdict != wrong || len(b.Median) > 0 || len(b.ToNoop) > 0 {
 		t.Errorf("b is %s with %v, want WRONG without a number", verdicts[b.Verdict], b.Median)
 	}

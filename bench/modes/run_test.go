@@ -16,6 +16,7 @@ import (
 	"lastitem/bench/command"
 	"lastitem/bench/figure"
 	"lastitem/internal/localstack"
+	"lastitem/internal/testkit"
 )
 
 func TestParse(t *testing.T) {
@@ -80,10 +81,7 @@ func testRun(t *testing.T, o options) {
 // wantJudged checks the JSON: each row has its verdict, and numbers.
 func wantJudged(t *testing.T, file string) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Read(t, file)
 	var doc struct {
 		Scenarios []struct {
 			Name    string
@@ -94,9 +92,7 @@ func wantJudged(t *testing.T, file string) {
 		}
 		Targets []figure.Target
 	}
-	if err := json.Unmarshal(text, &doc); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(text, &doc))
 	rows, good := 0, 0
 	for _, s := range doc.Scenarios {
 		for _, r := range s.Results {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"lastitem/internal/testkit"
 )
 
 // build returns a program that writes the result of a bench-lock run, or fails.
@@ -19,21 +21,15 @@ func build(t *testing.T, rate string) string {
 		script = "#!/bin/sh\necho no redis-server >&2\nexit 1"
 	}
 	path := filepath.Join(t.TempDir(), "bench-lock")
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(script), 0o700))
 	return path
 }
 
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
 	o, err := parse([]string{"-old", build(t, "100"), "-new", build(t, "250.5"), "-rounds", "2"}, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := run(t.Context(), o, &out, io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, run(t.Context(), o, &out, io.Discard))
 	line := func(build, rate string) string {
 		return "Benchmark/scenario=hot/lock=fair/build=" + build + " 1 " + rate + " acquisitions_per_s\n"
 	}
@@ -53,9 +49,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	o, err := parse([]string{"-old", build(t, "1"), "-new", build(t, "")}, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if err := run(t.Context(), o, io.Discard, io.Discard); err == nil ||
 		!strings.Contains(err.Error(), "no redis-server") {
 		t.Errorf("a build that fails: %v, want what it said", err)

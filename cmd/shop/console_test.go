@@ -90,7 +90,8 @@ func TestUpWithoutConsole(t *testing.T) {
 			t.Errorf("GET %s/ for a browser = %s %s, want the list, without events", base, res.Status, body)
 		}
 		for _, path := range []string{"/console/", "/console/api/state", "/events"} {
-			if res, _ := testkit.Ask(t, "GET", base+path, nil, "Authorization", "Bearer t0ken"); res.StatusCode != http.StatusNotFound {
+			res, _ := testkit.Ask(t, "GET", base+path, nil, "Authorization", "Bearer t0ken")
+			if res.StatusCode != http.StatusNotFound {
 				t.Errorf("GET %s%s = %s, want 404", base, path, res.Status)
 			}
 		}
@@ -126,7 +127,8 @@ func testConsole(t *testing.T, shop string, s stackJSON) {
 			t.Errorf("GET /console/ by the name %s of --host = %s", name, res.Status)
 		}
 	}
-	if res, _ := testkit.Ask(t, "GET", base+"/console/", nil, "Host", "evil.example"); res.StatusCode != http.StatusForbidden {
+	res, _ := testkit.Ask(t, "GET", base+"/console/", nil, "Host", "evil.example")
+	if res.StatusCode != http.StatusForbidden {
 		t.Errorf("GET /console/ by another name = %s, want 403", res.Status)
 	}
 	t.Run("no steps", func(t *testing.T) { testNoSteps(t, base) })

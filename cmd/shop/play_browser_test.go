@@ -117,18 +117,14 @@ func (b *tab) note(event any) {
 // do runs an action.
 func (b *tab) do(what string, a chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, a); err != nil {
-		b.t.Fatalf("%s: %v", what, err)
-	}
+	testkit.Mustf(b.t, chromedp.Do(b.ctx, a), "%s", what)
 }
 
 // eval returns the value of an expression.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
-	if err != nil {
-		b.t.Fatalf("%s: %v", expression, err)
-	}
+	testkit.Mustf(b.t, err, "%s", expression)
 	return v
 }
 
@@ -172,9 +168,7 @@ func (b *tab) shot(name string) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600)
 	}
-	if err != nil {
-		b.t.Errorf("screenshot %s: %v", name, err)
-	}
+	testkit.Is(b.t, err, nil, "screenshot %s", name)
 }
 
 // run presses the button for a mode, and waits for the verdict.

@@ -58,9 +58,7 @@ type idle struct {
 func startIdle(t *testing.T) *idle {
 	t.Helper()
 	facts, err := consoleFacts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p := &idle{driver: &idleDriver{playDriver: &playDriver{}}, facts: facts}
 	p.restart()
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -109,9 +107,7 @@ func (p *idle) says(selector, words string) {
 func soon[T any](b *tab, expression string) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.t.Fatalf("%s: %v", expression, err)
-	}
+	testkit.Mustf(b.t, err, "%s", expression)
 	return v
 }
 
@@ -291,13 +287,9 @@ func testPageRun(t *testing.T, p *idle) {
 	}
 	const labels = `[...document.querySelectorAll('.plot')].slice(0, 2).map((x) => x.getAttribute('aria-label')).join(' ` +
 		`') + ' ' + document.querySelectorAll('.figure-sold.is-bad').length`
-	if got, want := eval[string](p.tab, labels), "已售件数与原有库存：100 库存：-39 1"; got != want {
-		t.Errorf("unsafe: %q, want %q", got, want)
-	}
+	testkit.Is(t, eval[string](p.tab, labels), "已售件数与原有库存：100 库存：-39 1", "unsafe")
 	soon[bool](p.tab, `drawRun('noop')`)
-	if got, want := eval[string](p.tab, labels), "已售件数与原有库存：100 库存：– 0"; got != want {
-		t.Errorf("noop: %q, want %q", got, want)
-	}
+	testkit.Is(t, eval[string](p.tab, labels), "已售件数与原有库存：100 库存：– 0", "noop")
 }
 
 // testPageVerdict words exact results: only that of a run which went to its end, without a lost answer, of a mode that
@@ -382,9 +374,8 @@ func testPageWindows(t *testing.T, p *idle) {
 	other.says(".go", theirs)
 	eval[bool](other.tab, `document.querySelector('.go').click() ?? true`)
 	other.says(".controls .message", "mutex was started in another window. Press again to stop it.")
-	if got := eval[string](p.tab, `document.querySelector('.go').textContent`); got != "Stop" {
-		t.Errorf("one press in another window has made the button %q, want Stop", got)
-	}
+	testkit.Is(t, eval[string](p.tab, `document.querySelector('.go').textContent`),
+		"Stop", "one press in another window has made the button")
 	eval[bool](other.tab, `document.querySelector('.go').click() ?? true`)
 	p.says(".verdict-line", "Stopped before the end.")
 	p.says(".go", "Run")

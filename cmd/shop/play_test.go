@@ -300,9 +300,7 @@ func testStepGivenUp(t *testing.T, b *tab) {
 		eval[bool](b, `document.querySelector('[data-does=claim]').click() ?? true`)
 		b.wait(`document.querySelector('.verdict-line') !== null`)
 		want := map[string]string{"canWin": "It can be done.", "cannotWin": "Right: it cannot be done."}[kind]
-		if got := eval[string](b, `document.querySelector('.verdict-line').textContent`); got != want {
-			t.Errorf("%s: %q, want %q", lesson, got, want)
-		}
+		testkit.Is(t, eval[string](b, `document.querySelector('.verdict-line').textContent`), want, "%s", lesson)
 	}
 	b.shot("step-lease-seq-en-light")
 }
@@ -327,9 +325,7 @@ func testStepHolds(t *testing.T, b *tab) {
 		}
 		b.wait(`document.querySelector('.verdict.is-good .verdict-line') !== null`)
 		got := eval[string](b, `[...document.querySelectorAll('.client .answer')].map((a) => a.textContent).join(' ')`)
-		if got != lesson.told {
-			t.Errorf("%s: the clients were told %q, want %q", lesson.name, got, lesson.told)
-		}
+		testkit.Is(t, got, lesson.told, "%s: the clients were told", lesson.name)
 		if !eval[bool](b, `document.querySelector('[data-does=x]').disabled`) {
 			t.Errorf("%s: the deadline of a reservation that has ended may pass", lesson.name)
 		}

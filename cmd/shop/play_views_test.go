@@ -145,8 +145,7 @@ var axeSteps = map[string]string{
 // axeScript returns a script that defines axe.
 func axeScript(t *testing.T) string {
 	t.Helper()
-	script, err := os.ReadFile(filepath.Join("testdata", "axe-core", "axe.min.js"))
-	testkit.Must(t, err)
+	script := testkit.Read(t, filepath.Join("testdata", "axe-core", "axe.min.js"))
 	if sum := sha256.Sum256(script); hex.EncodeToString(sum[:]) != axeSum {
 		t.Fatal("axe.min.js is not the one that was vendored")
 	}
@@ -252,15 +251,11 @@ func (b pictures) save(dir, name, element string) {
 		Format: "webp", Quality: &quality, CaptureBeyondViewport: &beyond,
 		Clip: &page.Viewport{X: box[0], Y: box[1], Width: box[2], Height: box[3], Scale: 1},
 	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	testkit.Must(b.t, err)
 	if len(got.Data) < 5<<10 || len(got.Data) > maxPicture {
 		b.t.Errorf("%s has %d bytes, want 5 to 300 kB", name, len(got.Data))
 	}
-	if err := os.WriteFile(filepath.Join(dir, name+".webp"), got.Data, 0o644); err != nil {
-		b.t.Fatal(err)
-	}
+	testkit.Must(b.t, os.WriteFile(filepath.Join(dir, name+".webp"), got.Data, 0o644))
 }
 
 // TestReports opens the HTML reports of each command in a browser: axe-core finds nothing, and nothing is wider than

@@ -233,7 +233,8 @@ func TestUpEndsWell(t *testing.T) {
 	}))
 	cmd, s := startUpIn(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + collector.URL, "OTEL_BSP_SCHEDULE_DELAY=600000",
 		"SHOP_DRAIN=10m"}, program(t), "--no-console")
-	if res, body := testkit.Ask(t, "POST", s.URL+"/deduct_stock/sql-atomic?product_id=101", nil); res.StatusCode != http.StatusOK {
+	res, body := testkit.Ask(t, "POST", s.URL+"/deduct_stock/sql-atomic?product_id=101", nil)
+	if res.StatusCode != http.StatusOK {
 		t.Errorf("POST /deduct_stock/sql-atomic = %s %s", res.Status, body)
 	}
 	testkit.Must(t, cmd.Process.Signal(os.Interrupt))

@@ -247,7 +247,7 @@ func (j *holdJudge) refusals() {
 	}
 	j.each(bad, "UA", text.Of("%d sold_out [answer|answers] for a reservation while there must have been enough"))
 	j.each(excused, "L", sayLeakRefusals)
-	j.each(limits, "UA", text.Of("%d limit_reached [answer|answers] while the buyer must have had room"))
+	j.each(limits, "UA", sayBadLimit)
 }
 
 // purged reports whether a reservation of the request may have been removed since: those that ended without a payment

@@ -18,5 +18,6 @@ var (
 	sayOverdrawn     = text.Of("the counter is at %d: %d [unit was|units were] taken from below zero and not put " +
 		"back, so a restock of as many is swallowed")
 	sayLeakRefusals = text.Of("%d [request was|requests were] refused because of the leaked units")
+	sayBadLimit     = text.Of("%d limit_reached [answer|answers] while the buyer must have had room")
 	labelEvidence   = text.Of("evidence")
 )

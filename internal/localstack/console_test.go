@@ -64,7 +64,8 @@ func TestNoConsole(t *testing.T) {
 	}))
 	for kind, url := range edges(t, replica.Listener.Addr().String()) {
 		for _, path := range []string{"/", "/console/"} {
-			if res, body := testkit.Ask(t, "GET", url+path, nil, "Accept", "text/html", "Host", "localhost:8080"); body != "shop "+path {
+			res, body := testkit.Ask(t, "GET", url+path, nil, "Accept", "text/html", "Host", "localhost:8080")
+			if body != "shop "+path {
 				t.Errorf("%s: GET %s = %s %q, want the shop's answer", kind, path, res.Status, body)
 			}
 		}
