@@ -184,7 +184,8 @@ func TestReservations(t *testing.T) {
 		t.Errorf("retry begins with %d units, want %d and 1", got, rig.Stock)
 	}
 	for _, variant := range fault.Expiry.Variants(api.Mode{}) {
-		if about := fault.Expiry.About(variant); about.Kind == "" || about.Overdue == (variant == "" || variant == "killed-payment") {
+		inTime := variant == "" || variant == "killed-payment"
+		if about := fault.Expiry.About(variant); about.Kind == "" || about.Overdue == inTime {
 			t.Errorf("expiry %q: A asks for %+v", variant, about)
 		} else if sweep := fault.Expiry.Rivals(variant); sweep.Kind != "" && sweep.Units() != fault.Expiry.Stock(variant) {
 			t.Errorf("expiry %q begins with %d units, and its rival sweeps %d", variant, fault.Expiry.Stock(variant),

@@ -17,7 +17,7 @@ type NamedPlan struct {
 // waitAsWriteUps is how long the well-known write-ups let a request wait for the lock.
 const waitAsWriteUps = 3 * time.Second
 
-// All lists the named plans. All except demo, reserve and limit are taken from well-known write-ups, to compare the numbers.
+// All lists the named plans. All except demo, reserve and limit are those of well-known write-ups, to compare numbers.
 var All = []NamedPlan{
 	{
 		Name:  "demo",

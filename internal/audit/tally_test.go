@@ -76,8 +76,8 @@ func withoutLang(r Report) Report {
 	return r
 }
 
-// The key of a reservation's order is its payment's id: it has no stored answer, and may be the text of a request's key.
-// Two orders of one payment are a double charge all the same.
+// The key of a reservation's order is its payment's id: it has no stored answer, and may be the text of a request's
+// key. Two orders of one payment are a double charge all the same.
 func TestPaymentIsNoKey(t *testing.T) {
 	t.Parallel()
 	in := good()

@@ -6,8 +6,8 @@ import (
 	"lastitem/internal/text"
 )
 
-// reserveCheck has no counter: what is free is what there was, without what is held and what is ordered. It sums that up,
-// compares, and inserts its reservation. Two requests do not see each other's row before it is committed.
+// reserveCheck has no counter: what is free is what there was, without what is held and what is ordered. It sums that
+// up, compares, and inserts its reservation. Two requests do not see each other's row before it is committed.
 //
 //	A   SELECT initial - held - ordered: 1 left ── INSERT reservation ── COMMIT
 //	B      SELECT initial - held - ordered: 1 left ── INSERT reservation ── COMMIT     two holds of the last unit
@@ -24,8 +24,8 @@ var reserveCheck = Mode{
 
 var bySum = store.Way{Kind: store.WayCounted, Take: takeOfSum, Give: giveNothing}
 
-// takeOfSum compares and writes nothing: the row that its caller inserts is the taking, and is not in the sum yet. What is
-// left is not told: two that overlap would tell the same number.
+// takeOfSum compares and writes nothing: the row that its caller inserts is the taking, and is not in the sum yet. It
+// does not tell how many units are left: two that overlap would tell the same number.
 func takeOfSum(tx *store.Tx, _ string, item ledger.HoldItem) (*int64, bool, error) {
 	free, err := tx.Free(item)
 	return nil, free >= item.Quantity, err

@@ -78,8 +78,8 @@ func (t *Tx) BoughtOf(l *LimitedRow, buyer, order string) error {
 	return t.exec(t.q.orderBuyer, l.Run, buyer, order, l.Product)
 }
 
-// Bought counts the units that a buyer has by the orders of the product's run, by a plain read, and reads the limit; 0 =
-// none.
+// Bought counts the units that a buyer has by the orders of the product's run, by a plain read, and reads the limit;
+// 0 = none.
 func (s *SQL) Bought(ctx context.Context, buyer string, product int64) (units, limit int64, err error) {
 	err = s.db.WithContext(ctx).Raw(s.q.buyerBought, buyer, product).Row().Scan(&units, &limit)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -170,7 +170,8 @@ func (t *Tx) enter(item *ledger.HoldItem, way Way) (holdProduct, error) {
 		return p, nil
 	case p.segments > 0:
 		return p, &ledger.ProductError{Err: ErrSegmented, ProductID: item.ProductID}
-	case p.way != "" && !(way.Kind == WayCounted && p.way == WayHolds && p.perBuyer.Valid), way.Kind == WayUnits:
+	case p.way == WayHolds && p.perBuyer.Valid && way.Kind == WayCounted: // if no unit was taken from its counter
+	case p.way != "" || way.Kind == WayUnits:
 		return p, &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
 	}
 	segments := 0

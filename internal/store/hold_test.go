@@ -241,8 +241,8 @@ func TestHoldsRace(t *testing.T) {
 	})
 }
 
-// A limit per buyer names what he holds, and not the reservation that it refuses; a late payment keeps to it. A product of which units are held
-// refuses writes that would overwrite a release.
+// A limit per buyer names what he holds, and not the reservation that it refuses; a late payment keeps to it. A
+// product of which units are held refuses writes that would overwrite a release.
 func TestHoldsRefuse(t *testing.T) {
 	t.Parallel()
 	onHolds(t, func(h holdsOn) {

@@ -12,7 +12,8 @@ import (
 	"lastitem/internal/ledger"
 )
 
-// TripsOn makes [SQL.SellInOneTrip] and [SQL.TripTx] use pool, whose connections are made by [TripSessions]. MySQL only.
+// TripsOn makes [SQL.SellInOneTrip] and [SQL.TripTx] use pool, whose connections are made by [TripSessions]. MySQL
+// only.
 func (s *SQL) TripsOn(pool *sql.DB) { s.trips = pool }
 
 // TripSessions makes the connections of such a pool, by c, which must allow several statements in a

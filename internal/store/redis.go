@@ -26,8 +26,8 @@ import (
 //
 // Keys, after the prefix; the hash tag keeps what belongs together in one cluster slot, and lets segments spread:
 //
-//	stock:{101}      the count, or "segmented:10" when it is split, or "limited:2:100" when a buyer may have 2 of the 100,
-//	                 or "limited:0:100" when there is no limit, and units were held
+//	stock:{101}      the count, or "segmented:10" when it is split, or "limited:2:100" when a buyer may have 2 of the
+//	                 100, or "limited:0:100" when there is no limit, and units were held
 //	stock:{101#3}    the count of segment 3
 //	initial:{101}    what Reset set
 //	orders:{101}     the orders, JSON, the oldest first

@@ -286,8 +286,8 @@ func madeHold(h ledger.Hold, list []any) (made ledger.Hold, left int64, earlier 
 	item := h.Items[0]
 	switch list[0] {
 	case "made":
-		err := errors.Join(integer(list, 1, &h.CreatedMicros), integer(list, 2, &h.ExpiresMicros), integer(list, 3, &item.Run),
-			integer(list, 5, &left))
+		err := errors.Join(integer(list, 1, &h.CreatedMicros), integer(list, 2, &h.ExpiresMicros),
+			integer(list, 3, &item.Run), integer(list, 5, &left))
 		h.State, h.Late, h.ChangedMicros, h.Items = ledger.Held, textAt(list, 4), h.CreatedMicros, []ledger.HoldItem{item}
 		return h, left, false, err
 	case "held", "earlier":

@@ -41,7 +41,7 @@ func Console(t testing.TB) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != events {
-			_, _ = io.WriteString(w, r.Method+" "+r.URL.RequestURI()+" of "+r.Host)
+			_, _ = io.WriteString(w, r.Method+" "+r.URL.RequestURI()+" of "+r.Host) //nolint:gosec // only tests read it
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -232,8 +232,8 @@ func planLine(p loadtest.Plan, e loadtest.Environment, lang string) string {
 	case h.On():
 		parts = append(parts, holdingText(h, lang))
 	case h.PerBuyer > 0:
-		parts = append(parts, text.Of("%d [buyer|buyers], at most %d [unit|units] each, and %s%% click twice").With(h.Buyers, h.PerBuyer,
-			trimFloat(100*h.DoubleClicks)).In(lang))
+		parts = append(parts, text.Of("%d [buyer|buyers], at most %d [unit|units] each, and %s%% click twice").
+			With(h.Buyers, h.PerBuyer, trimFloat(100*h.DoubleClicks)).In(lang))
 	}
 	if p.Retry > 0 {
 		parts = append(parts, text.Of("up to %d [retry|retries]").With(p.Retry).In(lang))
