@@ -50,22 +50,6 @@ func (h holdsOn) hold(id string, units int64) error {
 	})
 }
 
-// A way that only sums up has no rule about buyers.
-func TestCountedRefusesALimit(t *testing.T) {
-	t.Parallel()
-	onHolds(t, func(h holdsOn) {
-		testkit.Must(h.T, h.s.ResetTo(h.Context(), 1, 5, 0, ledger.HoldRules{PerBuyer: 2}))
-		err := h.s.Tx(h.Context(), store.ReadCommitted, func(tx *store.Tx) error {
-			_, _, err := tx.Reserve(ledger.Hold{ID: "a", Items: []ledger.HoldItem{{ProductID: 1, Quantity: 1}}}, time.Minute,
-				store.Way{Kind: store.WayCounted})
-			return err
-		})
-		if !errors.Is(err, store.ErrOtherWay) {
-			h.Errorf("Reserve = %v, want %v", err, store.ErrOtherWay)
-		}
-	})
-}
-
 // overdue moves a deadline into the past.
 func (h holdsOn) overdue(id string) {
 	h.Helper()
