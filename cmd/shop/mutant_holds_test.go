@@ -44,7 +44,7 @@ var holdMutants = []mutant{
 		testenv.Edit{holdEnd, "t.takeAgain(h); err != nil || !ok", "t.takeAgain(h); err != nil && !ok"}),
 	expiring("a payment that is refunded and an order", "!D",
 		testenv.Edit{holdEnd, "return false, t.exec(t.q.paymentOrder, order, payment)", "return false, nil"}),
-	expiring("a repeated payment is looked at anew", "D",
+	expiring("a repeated payment gets a second answer", "D",
 		testenv.Edit{bothSQL, "INSERT INTO payment", "INSERT IGNORE INTO payment"}),
 	expiring("the payment's row outside the transaction", "AD",
 		testenv.Edit{holdEnd, "tx.later" + paymentRow, "err = s.Tx(ctx, ReadCommitted, func(tx *Tx) error {\n\t\t\treturn " +

@@ -51,14 +51,19 @@ func (s sessions) Connect(ctx context.Context) (driver.Conn, error) {
 // GroupTx is [SQL.Tx] in [ReadCommitted], with the same errors. If it has a pool, it sends only the statements of body
 // and COMMIT.
 func (s *SQL) GroupTx(ctx context.Context, body func(*Tx) error) error {
-	if s.groups == nil {
+	return s.txOn(ctx, s.groups, false, body)
+}
+
+// txOn runs body in a transaction that its first statement begins, on a connection of pool; nil = in one of Tx.
+func (s *SQL) txOn(ctx context.Context, pool *sql.DB, packets bool, body func(*Tx) error) error {
+	if pool == nil {
 		return s.Tx(ctx, ReadCommitted, body)
 	}
-	c, err := s.groups.Conn(ctx)
+	c, err := pool.Conn(ctx)
 	if err != nil {
 		return statementError(err)
 	}
-	return s.finish(ctx, c, false, body)
+	return s.finish(ctx, c, packets, body)
 }
 
 // ReadLocked reads the row of a product that is not segmented, as it is now, and holds it until the transaction ends.

@@ -26,14 +26,7 @@ func TripSessions(c driver.Connector) driver.Connector {
 // TripTx is [SQL.Tx] in [ReadCommitted] on a connection of that pool, if there is one: it sends only the statements of
 // body, some of them together (see [Tx.later]), and COMMIT.
 func (s *SQL) TripTx(ctx context.Context, body func(*Tx) error) error {
-	if s.trips == nil {
-		return s.Tx(ctx, ReadCommitted, body)
-	}
-	c, err := s.trips.Conn(ctx)
-	if err != nil {
-		return statementError(err)
-	}
-	return s.finish(ctx, c, true, body)
+	return s.txOn(ctx, s.trips, true, body)
 }
 
 // SellInOneTrip takes the units of an order and inserts it, in one transaction that is one packet, and returns the
