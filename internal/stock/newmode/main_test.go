@@ -12,20 +12,17 @@ import (
 	"lastitem/internal/testkit/testenv"
 )
 
-// An unchanged skeleton of either kind is complete, compiles, and passes the conformance suite, so its author starts
-// from passing tests. One that holds needs MySQL.
+// An unchanged skeleton of either kind is complete, compiles, and passes the conformance suite (in make test-all), so
+// its author starts from passing tests. One that holds needs MySQL.
 func TestSkeletonIsAMode(t *testing.T) {
-	testenv.Slow(t, "compiles the tests of package stock")
 	t.Parallel()
 	t.Run(deducts, func(t *testing.T) { testSkeleton(t, deducts, "redis", "-short", "miniredis.*") })
-	t.Run(reserves, func(t *testing.T) {
-		testenv.Installed(t, "redis", "mysql")
-		testSkeleton(t, reserves, "sql", "-short=false", "redis.mysql")
-	})
+	t.Run(reserves, func(t *testing.T) { testSkeleton(t, reserves, "sql", "-short=false", "redis.mysql", "redis", "mysql") })
 }
 
-// testSkeleton writes a mode of a kind, and runs the tests of package stock with it.
-func testSkeleton(t *testing.T, kind, store, short, servers string) {
+// testSkeleton writes a mode of a kind, compiles package stock with it, and runs the tests of that package, which may
+// need servers.
+func testSkeleton(t *testing.T, kind, store, short, servers string, needs ...string) {
 	t.Helper()
 	root, err := filepath.Abs("../../..")
 	testkit.Must(t, err)
@@ -48,11 +45,20 @@ func testSkeleton(t *testing.T, kind, store, short, servers string) {
 	testkit.Must(t, err)
 	file := filepath.Join(dir, "overlay.json")
 	testkit.Must(t, os.WriteFile(file, text, 0o600))
-	cmd := exec.CommandContext(t.Context(), "go", "test", short, "-overlay", file, "-count=1", "-v", "-run",
-		"^TestModesAreValid$|^TestConformance$/"+servers+"/some-mode", ".")
-	cmd.Dir = filepath.Join(root, "internal", "stock")
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "some-mode/"+store+"/order") {
+	run := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "go", append(args, ".")...)
+		cmd.Dir = filepath.Join(root, "internal", "stock")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run("build", "-overlay", file); err != nil {
+		t.Fatalf("go build with the skeleton: %v\n%s", err, out)
+	}
+	testenv.Slow(t, "compiles the tests of package stock")
+	testenv.Installed(t, needs...)
+	out, err := run("test", short, "-overlay", file, "-count=1", "-v", "-run",
+		"^TestModesAreValid$|^TestConformance$/"+servers+"/some-mode")
+	if err != nil || !strings.Contains(out, "some-mode/"+store+"/order") {
 		t.Errorf("go test with the skeleton: %v\n%s", err, out)
 	}
 }
