@@ -130,6 +130,13 @@ func (g groupCommit) take(tx *store.Tx, product int64, batch []*stock.Ticket) er
 		return err
 	}
 	row, run, err := tx.ReadLocked(product) // also where the product is unknown, or segmented
+	take := tx.Take
+	if batch[0].Run > 0 {
+		take = func(product, sum int64) (int64, bool, error) { return tx.TakeOfRun(product, sum, run) }
+		if err == nil {
+			err = tx.RefuseHeld(product)
+		}
+	}
 	if _, no := errors.AsType[*ledger.ProductError](err); no {
 		return refuse(batch, ofRun(batch, run, oldest), err)
 	}
@@ -151,7 +158,7 @@ func (g groupCommit) take(tx *store.Tx, product int64, batch []*stock.Ticket) er
 	if sold == 0 {
 		return nil
 	}
-	if _, ok, err := tx.Take(product, sold); err != nil || !ok {
+	if _, ok, err := take(product, sold); err != nil || !ok {
 		return errors.Join(err, fmt.Errorf("%w: stock changed under its lock", store.ErrConflict))
 	}
 	return nil

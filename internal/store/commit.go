@@ -86,9 +86,13 @@ func (s *SQL) finish(ctx context.Context, c *sql.Conn, packets bool, body func(*
 		whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.commits)
 		defer cancel()
 		_, err = c.ExecContext(whole, query, args...)
-		if clean = err == nil; duplicate(err) { // COMMIT was not reached
+		clean = err == nil
+		switch {
+		case query == "COMMIT":
+			err = commitError(err)
+		case duplicate(err): // COMMIT was not reached
 			err = statementError(err)
-		} else {
+		default:
 			err = tripError(err)
 		}
 	}

@@ -37,7 +37,7 @@ func (s *SQL) ReadFenced(ctx context.Context, product int64, fence uint64, stric
 func (t *Tx) SetFenced(product, stock int64, fence uint64) (ok bool, err error) {
 	n, err := t.affected(t.q.setFenced, stock, fence, product, fence)
 	if err == nil && n == 0 {
-		err = t.takesHolds(product)
+		err = t.RefuseHeld(product)
 	}
 	return n > 0, err
 }

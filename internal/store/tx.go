@@ -43,13 +43,13 @@ func (t *Tx) Read(product int64) (Row, error) {
 func (t *Tx) Set(product, stock int64) error {
 	n, err := t.affected(t.q.set, stock, product)
 	if err == nil && n == 0 {
-		err = t.takesHolds(product)
+		err = t.RefuseHeld(product)
 	}
 	return err
 }
 
-// takesHolds says why an absolute write has changed no row: nil if that is not because units of the product were held.
-func (t *Tx) takesHolds(product int64) error {
+// RefuseHeld is [ErrHoldsUnsupported] if units of the product were held.
+func (t *Tx) RefuseHeld(product int64) error {
 	p, err := t.holdProduct(product)
 	if err == nil && p.way == WayHolds {
 		err = &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: product}
@@ -63,7 +63,8 @@ func (t *Tx) Take(product, quantity int64) (remaining int64, ok bool, err error)
 	return t.take(t.q.take, quantity, product, quantity)
 }
 
-// TakeOfRun is Take, only while the product is still in the given run; see [SQL.Run].
+// TakeOfRun is Take for requests from a log: only while the product is still in the given run, see [SQL.Run], and if no
+// units of it were held. From then on none can be.
 func (t *Tx) TakeOfRun(product, quantity, run int64) (remaining int64, ok bool, err error) {
 	return t.take(t.q.takeOfRun, quantity, product, quantity, run)
 }

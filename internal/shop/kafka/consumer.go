@@ -170,8 +170,12 @@ var errTooOld = fmt.Errorf("%w: the record is older than %s", stock.ErrUnknown, 
 
 // final says that a request has a result that another delivery of it would not change.
 func final(err error) bool {
-	return err == nil || errors.Is(err, stock.ErrOtherRun) || errors.Is(err, stock.ErrSoldOut) ||
-		errors.Is(err, stock.ErrKeyReused) || errors.Is(err, stock.ErrUnknownProduct) || errors.Is(err, stock.ErrSegmented)
+	for _, is := range errorWords {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return err == nil || errors.Is(err, stock.ErrOtherRun) || errors.Is(err, stock.ErrSoldOut)
 }
 
 // ticket is the request on its way through the group commit. It has no trace: the trace is in the process that asked.

@@ -190,3 +190,24 @@ func TestKafkaSegmentedOnTheWay(t *testing.T) {
 	}
 	r.Refuse(t, stock.ErrSegmented, "kafka", stock.SQL, product, 1, "")
 }
+
+// A product that was sold from the log takes no holds and no returns: a record that was refused may come again, and
+// would find the units that came back. One that was held is not sold from the log.
+func TestKafkaTakesNoHolds(t *testing.T) {
+	t.Parallel()
+	_, h, product := ownKafka(t)
+	r := h.Replicas[0]
+	hold := func(product int64) error {
+		_, err := r.Shop.Reserve(t.Context(), "reserve-sql", stock.ReserveRequest{Request: stock.Request{Store: stock.SQL,
+			Items: []stock.Item{{ProductID: product, Quantity: 1}}}, For: time.Minute})
+		return err
+	}
+	sold := r.Sell(t, "kafka", stock.SQL, product, 1, "")
+	testkit.IsError(t, hold(product), stock.ErrHoldUnsupported, "a hold")
+	_, err := r.Shop.Return(t.Context(), product, sold.OrderID, true)
+	testkit.IsError(t, err, stock.ErrReturnUnsupported, "a return")
+	held := h.Product(t, 5, 0)
+	testkit.Must(t, hold(held))
+	r.Refuse(t, stock.ErrHoldUnsupported, "kafka", stock.SQL, held, 1, "key")
+	r.Refuse(t, stock.ErrHoldUnsupported, "kafka", stock.SQL, held, 9, "")
+}

@@ -116,9 +116,11 @@ func (w wireTemplate) fill(n int64) idempotency.Answer {
 	return t.Fill(n)
 }
 
-// errorWords are the errors that an answer may carry, by the word for them on the wire.
+// errorWords are the errors that an answer may carry, by the word for them on the wire. Another delivery of the request
+// would not change them.
 var errorWords = map[string]error{
 	"unknown_product": stock.ErrUnknownProduct, "segmented": stock.ErrSegmented, "key_reused": stock.ErrKeyReused,
+	"held": stock.ErrHoldUnsupported, "limited": stock.ErrOtherWay,
 }
 
 // failure is the error that the answer to a request for a product carries, nil = none.
@@ -130,7 +132,7 @@ func (a answer) failure(product int64) error {
 	switch {
 	case err == nil:
 		err = stock.ErrUnknown
-	case errors.Is(err, stock.ErrUnknownProduct), errors.Is(err, stock.ErrSegmented):
+	case !errors.Is(err, stock.ErrKeyReused):
 		err = &ledger.ProductError{Err: err, ProductID: product}
 	}
 	return fmt.Errorf("%w: by the consumer: %s", err, a.Detail)

@@ -61,9 +61,10 @@ UPDATE product_stock SET stock = stock - ?, lease_seq = lease_seq + 1, version =
 WHERE id = ? AND stock >= ? AND segments = 0 RETURNING stock
 
 -- name: take_of_run
--- take.sql, only while the product is still in the given run. ?1 = quantity, ?2 = product id, ?3 = quantity, ?4 = run. No row = refused.
-UPDATE product_stock SET stock = stock - ?, lease_seq = lease_seq + 1, version = version + 1
-WHERE id = ? AND stock >= ? AND segments = 0 AND run = ? RETURNING stock
+-- take.sql for a log: only while the product is in the given run and has no holds. From now on it takes none: a record that was refused may
+-- come again, and would find the units that came back. ?1 = quantity, ?2 = product id, ?3 = quantity, ?4 = run. No row = refused.
+UPDATE product_stock SET stock = stock - ?, lease_seq = lease_seq + 1, version = version + 1, way = 'absolute'
+WHERE id = ? AND stock >= ? AND segments = 0 AND run = ? AND way IN ('', 'absolute') RETURNING stock
 
 -- name: totals
 -- The number of a product's orders and of their units, the position before the first order, and the last order, for reading pages. ?1 = product id.
