@@ -16,7 +16,6 @@ const (
 	Reserve HoldKind = "reserve"
 	Confirm HoldKind = "confirm"
 	Cancel  HoldKind = "cancel"
-	Extend  HoldKind = "extend"
 )
 
 // HoldOp is one request about a reservation of the judged product, as its client saw it. Times are those of [Op]. A
