@@ -2,7 +2,6 @@ package audit
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 	"sort"
 	"time"
@@ -260,8 +259,8 @@ func (j *holdJudge) purged(op HoldOp) bool {
 // after a release, so it is least at the first of these times, at a call, or at the last.
 type shelf struct {
 	of           int64
-	taken, freed []change  // in order of time, with the sums up to each
-	low          [][]int64 // low[k][i]: the least after the calls i to i+2^k-1
+	taken, freed []change // in order of time, with the sums up to each
+	low          []int64  // the least after each call
 }
 
 func newShelf(takes []taken, of int64) *shelf {
@@ -278,17 +277,8 @@ func newShelf(takes []taken, of int64) *shelf {
 			c[i].units += c[i-1].units
 		}
 	}
-	low := make([]int64, len(s.taken))
-	for i, c := range s.taken {
-		low[i] = s.left(c.at)
-	}
-	for width := 1; len(low) > 0; width *= 2 {
-		s.low = append(s.low, low)
-		next := make([]int64, max(0, len(low)-width))
-		for i := range next {
-			next[i] = min(low[i], low[i+width])
-		}
-		low = next
+	for _, c := range s.taken {
+		s.low = append(s.low, s.left(c.at))
 	}
 	return s
 }
@@ -308,11 +298,11 @@ func (s *shelf) left(now int64) int64 {
 // fewest is the least that may have been free between two times.
 func (s *shelf) fewest(from, to int64) int64 {
 	least := min(s.of, s.left(from), s.left(to))
-	i := sort.Search(len(s.taken), func(i int) bool { return s.taken[i].at > from })
-	n := sort.Search(len(s.taken), func(i int) bool { return s.taken[i].at > to }) - i
-	if n > 0 {
-		k := bits.Len(uint(n)) - 1
-		least = min(least, s.low[k][i], s.low[k][i+n-1<<k])
+	for i := sort.Search(len(s.taken), func(i int) bool { return s.taken[i].at > from }); i < len(s.taken); i++ {
+		if s.taken[i].at > to {
+			break
+		}
+		least = min(least, s.low[i])
 	}
 	return least
 }
