@@ -2,8 +2,8 @@
 // deducting stock under a distributed lock. docs/write-ups.md says which claim each test belongs to.
 //
 // An exhibit sends real commands in a fixed order, as two or three clients would interleave, wants each answer, and
-// tells the story: run one with -v. Where docs/interview.md shows a story, a test compares the two; -update rewrites
-// it.
+// tells the story: run one with -v. Stories that are statements only stand in testdata, see play. Where
+// docs/interview.md shows a story, a test compares the two; -update rewrites it.
 package writeups_test
 
 import (
@@ -291,6 +291,61 @@ func (c session) value(want, query string) {
 		}
 	}
 	c.s.is(c.name, query, got, want)
+}
+
+// play has sessions do what testdata says under the name of the test: their names, with an isolation level where they
+// set one, and the tables; after an empty line the steps, one after the other.
+//
+//	=> what follows from the lines above
+//	A: SELECT stock FROM product_stock -> 1
+//	B waits: UPDATE product_stock SET stock = 0
+//	B: -> 1 affected
+//	A|B: UPDATE product_stock SET stock = 1 | UPDATE orders SET state = 'paid' -> 1 of 2: error 1213
+//
+// What B waits for is answered in the line with the answer alone. A and B deadlock, by two statements or by the same.
+func play(t *testing.T) {
+	s, all, came := tell(t), map[string]session{}, map[string]func(want string){}
+	begin, steps, _ := strings.Cut(string(testkit.Read(t, "testdata/"+t.Name()+".txt")), "\n\n")
+	head, tables, _ := strings.Cut(begin, "\n")
+	names, level, _ := strings.Cut(strings.TrimPrefix(head, "on "), " at ")
+	for _, c := range s.mysql(strings.FieldsFunc(tables, func(c rune) bool { return c == '\n' }), strings.Fields(names)...) {
+		all[c.name] = c
+		if level != "" {
+			_, err := c.ExecContext(t.Context(), "SET SESSION TRANSACTION ISOLATION LEVEL "+level)
+			testkit.Must(t, err)
+		}
+	}
+	for _, line := range strings.Split(strings.TrimSpace(steps), "\n") {
+		if what, is := strings.CutPrefix(line, "=> "); is {
+			s.says("=>", what, "")
+			continue
+		}
+		name, step, _ := strings.Cut(line, ": ")
+		name, waits := strings.CutSuffix(name, " waits")
+		statement, want, _ := strings.Cut(" "+step, " -> ")
+		switch c, statement := all[name], strings.TrimSpace(statement); {
+		case waits:
+			end := c.later(statement)
+			came[name] = func(want string) { s.is(name, statement, end(), want) }
+		case statement == "":
+			came[name](want)
+		case strings.Contains(name, "|"):
+			first, second, _ := strings.Cut(name, "|")
+			mine, other, two := strings.Cut(statement, " | ")
+			what := "both statements"
+			if !two {
+				what, other = statement, mine
+			}
+			end := all[first].later(mine)
+			got := map[string]int{all[second].run(t.Context(), other): 1}
+			got[end()]++
+			s.is(first+second, what, fmt.Sprintf("%d of 2: error 1213", got["error 1213"]), want)
+		case strings.HasPrefix(statement, "SELECT "):
+			c.value(want, statement)
+		default:
+			c.exec(want, statement)
+		}
+	}
 }
 
 // failure names an error by its number; "" for none.
