@@ -38,4 +38,4 @@ func takeOfRun(tx *store.Tx, _ string, item ledger.HoldItem) (*int64, bool, erro
 }
 
 // giveToRun adds to the counter, unless another run has begun: its units are not this one's.
-func giveToRun(tx *store.Tx, item ledger.HoldItem, _ ...string) error { return tx.GiveToRun(item) }
+func giveToRun(tx *store.Tx, item ledger.HoldItem, _ ...string) { tx.GiveToRun(item) }

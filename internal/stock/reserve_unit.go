@@ -36,6 +36,4 @@ func takeRows(tx *store.Tx, id string, item ledger.HoldItem) (*int64, bool, erro
 }
 
 // giveRows makes them free again.
-func giveRows(tx *store.Tx, item ledger.HoldItem, ids ...string) error {
-	return tx.GiveUnits(item, ids...)
-}
+func giveRows(tx *store.Tx, item ledger.HoldItem, ids ...string) { tx.GiveUnits(item, ids...) }

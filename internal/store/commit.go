@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -64,8 +65,8 @@ var isolationLevels = map[sql.IsolationLevel]string{
 	sql.LevelRepeatableRead: "REPEATABLE READ", sql.LevelSerializable: "SERIALIZABLE",
 }
 
-// finish runs body in the transaction of c (begun already, or by its first statement), and commits it. If ctx ends
-// before COMMIT, nothing has happened; COMMIT has its own time limit.
+// finish runs body in the transaction of c (begun already, or by its first statement), and commits it, together with the
+// statements that wait. If ctx ends before COMMIT, nothing has happened; COMMIT has its own time limit.
 func (s *SQL) finish(ctx context.Context, c *sql.Conn, packets bool, body func(*Tx) error) error {
 	clean := false // no transaction is open
 	defer func() {
@@ -76,21 +77,21 @@ func (s *SQL) finish(ctx context.Context, c *sql.Conn, packets bool, body func(*
 	}()
 	tx := Tx{ctx: ctx, conn: c, q: &s.q, mysql: true, packets: packets, rowWait: s.rowWait, places: &s.places}
 	err := body(&tx)
+	query, args := "COMMIT", []any(nil)
 	if err == nil {
-		err = tx.send()
+		query, args, err = tx.along(query, args)
+		err = statementError(cmp.Or(err, ctx.Err()))
 	}
-	if err != nil {
-		s.renew(err)
-		return err
+	if err == nil {
+		whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.commits)
+		defer cancel()
+		_, err = c.ExecContext(whole, query, args...)
+		if clean = err == nil; duplicate(err) { // COMMIT was not reached
+			err = statementError(err)
+		} else {
+			err = tripError(err)
+		}
 	}
-	if err := ctx.Err(); err != nil {
-		return statementError(err)
-	}
-	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.commits)
-	defer cancel()
-	_, err = c.ExecContext(whole, "COMMIT")
-	clean = err == nil
-	err = commitError(err)
 	s.renew(err)
 	return err
 }

@@ -46,8 +46,8 @@ type Way struct {
 	Kind string
 	// Take takes the units of an item, if so many are free, and returns how many are left; nil = not known.
 	Take func(tx *Tx, reservation string, item ledger.HoldItem) (left *int64, ok bool, err error)
-	// Give puts the units of ended reservations back; item has their sum.
-	Give func(tx *Tx, item ledger.HoldItem, reservations ...string) error
+	// Give puts the units of ended reservations back; item has their sum. It may not have happened before COMMIT.
+	Give func(tx *Tx, item ledger.HoldItem, reservations ...string)
 	// Trusting says that a change of the state begins with a plain read, and then writes without naming the state that it
 	// has read.
 	Trusting bool
@@ -223,9 +223,9 @@ func (t *Tx) TakeHold(item ledger.HoldItem) (left int64, ok bool, err error) {
 	return t.take(t.q.holdTake, item.Quantity, item.ProductID, item.Quantity, item.Run)
 }
 
-// GiveToRun puts units back into the run that they were taken in.
-func (t *Tx) GiveToRun(item ledger.HoldItem) error {
-	return t.exec(t.q.holdGive, item.Quantity, item.ProductID, item.Run)
+// GiveToRun puts units back into the run that they were taken in, at COMMIT.
+func (t *Tx) GiveToRun(item ledger.HoldItem) {
+	t.later(t.q.holdGive, item.Quantity, item.ProductID, item.Run)
 }
 
 // unitPlaces says where holds of this process look for free units first, by product: after those that the last one has
@@ -262,33 +262,28 @@ func (t *Tx) TakeUnits(reservation string, item ledger.HoldItem) (ok bool, err e
 		return false, err
 	}
 	t.places.found(item.ProductID, ids[len(ids)-1].(int64), again)
-	return true, t.exec(list(t.q.unitsOwn, len(ids)), append([]any{reservation, item.ProductID, item.Run}, ids...)...)
+	t.later(list(t.q.unitsOwn, len(ids)), append([]any{reservation, item.ProductID, item.Run}, ids...)...)
+	return true, nil
 }
 
 // freeUnits locks free units from a place on that nobody else has locked, at most as many as item wants.
 func (t *Tx) freeUnits(item ledger.HoldItem, from int64) (ids []any, err error) {
-	rows, err := t.conn.QueryContext(t.ctx, t.q.unitsTake, item.ProductID, item.Run, from, item.Quantity)
-	if err != nil {
-		return nil, statementError(err)
-	}
-	defer func() { _ = rows.Close() }() // rows.Err below reports every error
-	for rows.Next() {
+	err = t.each(t.q.unitsTake, []any{item.ProductID, item.Run, from, item.Quantity}, func(rows *sql.Rows) error {
 		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, statementError(err)
-		}
+		err := rows.Scan(&id)
 		ids = append(ids, id)
-	}
-	return ids, statementError(rows.Err())
+		return err
+	})
+	return ids, err
 }
 
-// GiveUnits frees the units of reservations.
-func (t *Tx) GiveUnits(item ledger.HoldItem, reservations ...string) error {
+// GiveUnits frees the units of reservations, at COMMIT.
+func (t *Tx) GiveUnits(item ledger.HoldItem, reservations ...string) {
 	args := []any{item.ProductID, item.Run}
 	for _, id := range reservations {
 		args = append(args, id)
 	}
-	return t.exec(list(t.q.unitsGive, len(reservations)), args...)
+	t.later(list(t.q.unitsGive, len(reservations)), args...)
 }
 
 func (t *Tx) holdProduct(id int64) (p holdProduct, err error) {
@@ -326,20 +321,14 @@ func (t *Tx) takeOfBuyer(id, buyer string, item ledger.HoldItem, p holdProduct) 
 
 // limitReached refuses a buyer's surplus. It names the reservations that he has, except the one being made.
 func (t *Tx) limitReached(product, run int64, buyer, except string) error {
-	rows, err := t.conn.QueryContext(t.ctx, t.q.buyerHolds, product, run, buyer, except)
-	if err != nil {
-		return statementError(err)
-	}
-	defer func() { _ = rows.Close() }() // rows.Err below reports every error
 	refused := &ledger.ShortError{Err: ErrLimit, ProductID: product}
-	for rows.Next() {
+	err := t.each(t.q.buyerHolds, []any{product, run, buyer, except}, func(rows *sql.Rows) error {
 		var id string
-		if err := rows.Scan(&id); err != nil {
-			return statementError(err)
-		}
+		err := rows.Scan(&id)
 		refused.Holders = append(refused.Holders, id)
-	}
-	return cmp.Or(statementError(rows.Err()), error(refused))
+		return err
+	})
+	return cmp.Or(err, error(refused))
 }
 
 // now reads the database's clock.
@@ -353,20 +342,15 @@ func (t *Tx) note(h ledger.Hold, was, now ledger.HoldState, replica string, at i
 	t.later(t.q.holdEvent, h.ID, was, now, h.ExpiresMicros, replica, at)
 }
 
-// move changes the state, if the reservation is still as it was read, or in a trusting way whatever it is.
-func (t *Tx) move(h *lockedHold, to ledger.HoldState, replica string) error {
+// move changes the state of a reservation that this transaction has locked, or in a trusting way whatever it is.
+func (t *Tx) move(h *lockedHold, to ledger.HoldState, replica string) {
 	t.note(h.Hold, h.State, to, replica, h.now)
 	if h.way.Trusting {
-		if err := t.exec(t.q.holdSet, to, h.now, h.ID); err != nil {
-			return err
-		}
-	} else if n, err := t.affected(t.q.holdMove, to, h.now, h.ID, h.State, h.ExpiresMicros); err != nil {
-		return err
-	} else if n == 0 {
-		return errOvertaken
+		t.later(t.q.holdSet, to, h.now, h.ID)
+	} else {
+		t.later(t.q.holdMove, to, h.now, h.ID, h.State, h.ExpiresMicros)
 	}
 	h.State, h.ChangedMicros = to, h.now
-	return nil
 }
 
 // release gives the units of reservations back, each into the run that it was taken in: the buyers' first, then once
@@ -391,9 +375,7 @@ func (t *Tx) release(holds ...*lockedHold) error {
 			back[at].units += item.Quantity
 			back[at].ids = append(back[at].ids, h.ID)
 			if h.Buyer != "" {
-				if err := t.exec(t.q.buyerGive, item.Quantity, item.ProductID, item.Run, h.Buyer); err != nil {
-					return err
-				}
+				t.later(t.q.buyerGive, item.Quantity, item.ProductID, item.Run, h.Buyer)
 			}
 		}
 	}
@@ -403,42 +385,42 @@ func (t *Tx) release(holds ...*lockedHold) error {
 	for _, at := range places {
 		g := back[at]
 		item := ledger.HoldItem{ProductID: at.product, Run: at.run, Quantity: g.units}
-		if err := g.way.Give(t, item, g.ids...); err != nil {
-			return err
+		if g.way.Give == nil {
+			return unknownMode(at.mode)
 		}
+		g.way.Give(t, item, g.ids...)
 	}
 	return nil
 }
 
-// readHold reads a reservation with its items, by holdRead or holdLock. Its State is what the row says.
-func (t *Tx) readHold(query, id string) (h ledger.Hold, err error) {
-	err = t.conn.QueryRowContext(t.ctx, query, id).Scan(&h.ID, &h.Key, &h.Mode, &h.Replica, &h.Buyer, &h.State,
-		&h.ExpiresMicros, &h.ExtendedMicros, &h.Late, &h.CreatedMicros, &h.ChangedMicros)
-	if errors.Is(err, sql.ErrNoRows) {
-		return h, ErrNoHold
-	}
-	if err != nil {
-		return h, statementError(err)
-	}
-	return h, nil
+// unknownMode says that a replica of another version has made the reservation: a payment in time is still taken.
+func unknownMode(name string) error {
+	return fmt.Errorf("%w: sql: no mode %q here", ErrUnavailable, name)
 }
 
-// holdItems reads the items of a reservation, and the time; gone says that one of them is of a run that has ended.
-func (t *Tx) holdItems(id string) (items []ledger.HoldItem, now int64, gone bool, err error) {
-	rows, err := t.conn.QueryContext(t.ctx, t.q.holdItems, id)
-	if err != nil {
-		return nil, 0, false, statementError(err)
+// readHold reads a reservation by holdRead, holdLock or holdSweep, and after that its items and the time. Its State is
+// what the row says.
+func (t *Tx) readHold(query, id string) (h lockedHold, err error) {
+	row := func(rows *sql.Rows) error {
+		return rows.Scan(&h.ID, &h.Key, &h.Mode, &h.Replica, &h.Buyer, &h.State, &h.ExpiresMicros, &h.ExtendedMicros,
+			&h.Late, &h.CreatedMicros, &h.ChangedMicros)
 	}
-	defer func() { _ = rows.Close() }() // rows.Err below reports every error
-	for rows.Next() {
-		var item ledger.HoldItem
+	item := func(rows *sql.Rows) error {
+		var i ledger.HoldItem
 		var run int64
-		if err := rows.Scan(&item.ProductID, &item.Quantity, &item.Run, &run, &now); err != nil {
-			return nil, 0, false, statementError(err)
-		}
-		items, gone = append(items, item), gone || run != item.Run
+		err := rows.Scan(&i.ProductID, &i.Quantity, &i.Run, &run, &h.now)
+		h.Items, h.gone = append(h.Items, i), h.gone || run != i.Run
+		return err
 	}
-	return items, now, gone, statementError(rows.Err())
+	if t.packets {
+		err = t.each(query+";\n"+t.q.holdItems, []any{id, id}, row, item)
+	} else if err = t.each(query, []any{id}, row); err == nil {
+		err = t.each(t.q.holdItems, []any{id}, item)
+	}
+	if err == nil && h.ID == "" {
+		err = ErrNoHold
+	}
+	return h, err
 }
 
 func nullString(s string) any {

@@ -36,13 +36,8 @@ func (h *lockedHold) due() ledger.HoldState {
 
 // load reads a reservation, its items and the time, by holdRead or holdLock.
 func (s *SQL) load(tx *Tx, query, id string) (h lockedHold, err error) {
-	if h.Hold, err = tx.readHold(query, id); err != nil {
-		return h, err
-	}
-	if h.way, h.was = s.way(h.Mode), h.State; h.way.Give == nil {
-		h.way = noWay(h.Mode)
-	}
-	if h.Items, h.now, h.gone, err = tx.holdItems(id); err != nil || h.State != ledger.Confirmed {
+	h, err = tx.readHold(query, id)
+	if h.way, h.was = s.way(h.Mode), h.State; err != nil || h.State != ledger.Confirmed {
 		return h, err
 	}
 	var order string
@@ -54,16 +49,6 @@ func (s *SQL) load(tx *Tx, query, id string) (h lockedHold, err error) {
 		h.Items[i].OrderID = order
 	}
 	return h, statementError(err)
-}
-
-// noWay is that of a mode that this process does not know: a replica of another version has made the reservation. A
-// payment in time is still taken.
-func noWay(mode string) Way {
-	err := fmt.Errorf("%w: sql: no mode %q here", ErrUnavailable, mode)
-	return Way{
-		Take: func(*Tx, string, ledger.HoldItem) (*int64, bool, error) { return nil, false, err },
-		Give: func(*Tx, ledger.HoldItem, ...string) error { return err },
-	}
 }
 
 // change runs body with a reservation. One that should not be held any more is ended first, and its units are given
@@ -99,9 +84,7 @@ func (s *SQL) change(ctx context.Context, id, replica string, body func(tx *Tx, 
 func (t *Tx) changed(h *lockedHold, replica string, body func(tx *Tx, h *lockedHold) error) error {
 	to := h.due()
 	if h.ended = to != h.State; h.ended {
-		if err := t.move(h, to, replica); err != nil {
-			return err
-		}
+		t.move(h, to, replica)
 	}
 	if err := body(t, h); err != nil || !h.ended {
 		return err
@@ -126,13 +109,19 @@ func (s *SQL) Confirm(ctx context.Context, id, replica, order string, payment []
 		}
 		if err == nil && !e.Refund {
 			e.OrderID = order
-			err = tx.order(h, replica, order, payment)
+			tx.order(h, replica, order, payment)
 		}
 		if duplicate(err) { // the payment was answered before: that answer stands
 			return tx.replay(&e, id, payment)
 		}
 		return err
 	})
+	if duplicate(err) { // likewise, for another reservation or at the same time
+		err = s.change(ctx, id, replica, func(tx *Tx, h *lockedHold) error {
+			e = ledger.Ended{Hold: h.Hold}
+			return tx.replay(&e, id, payment)
+		})
+	}
 	if errors.Is(err, ErrNoHold) {
 		e, err = s.refundUnknown(ctx, id, payment)
 	}
@@ -169,19 +158,16 @@ func orderOf(paid bool, order string) any {
 	return nil
 }
 
-// order makes the order of a reservation that may be confirmed.
-func (t *Tx) order(h *lockedHold, replica, order string, payment []byte) error {
+// order makes the order of a reservation that may be confirmed, at COMMIT.
+func (t *Tx) order(h *lockedHold, replica, order string, payment []byte) {
 	for _, item := range h.Items {
 		t.later(t.q.holdOrderInsert, order, item.ProductID, item.Quantity, h.Mode, replica, payment, h.now, item.Run,
 			nullString(h.Buyer), h.ID)
 	}
-	if err := t.move(h, ledger.Confirmed, replica); err != nil {
-		return err
-	}
+	t.move(h, ledger.Confirmed, replica)
 	for i := range h.Items {
 		h.Items[i].OrderID = order
 	}
-	return nil
 }
 
 // rehold takes the units of an expired reservation once more for a late payment, all or nothing; refund says that it
@@ -213,6 +199,9 @@ func (t *Tx) takeAgain(h *lockedHold) (ok bool, err error) {
 			return false, err
 		}
 	}
+	if h.way.Take == nil {
+		return false, unknownMode(h.Mode)
+	}
 	for _, item := range h.Items {
 		if _, ok, err := h.way.Take(t, h.ID, item); err != nil || !ok {
 			return false, err
@@ -230,9 +219,7 @@ func (s *SQL) Cancel(ctx context.Context, id, replica string) (e ledger.Ended, e
 		if h.State != ledger.Held {
 			return nil
 		}
-		if err := tx.move(h, ledger.Cancelled, replica); err != nil {
-			return err
-		}
+		tx.move(h, ledger.Cancelled, replica)
 		return tx.release(h)
 	})
 	return e, err
@@ -248,13 +235,7 @@ func (s *SQL) Extend(ctx context.Context, id, replica string, hold time.Duration
 			return nil
 		}
 		until := max(h.ExpiresMicros, h.now+hold.Microseconds())
-		n, err := tx.affected(tx.q.holdExtend, until, h.now, h.now, id, h.ExpiresMicros)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return errOvertaken
-		}
+		tx.later(tx.q.holdExtend, until, h.now, h.now, id, h.ExpiresMicros)
 		h.ExpiresMicros, h.ExtendedMicros, h.ChangedMicros = until, h.now, h.now
 		tx.note(h.Hold, ledger.Held, ledger.Held, replica, h.now)
 		return nil
@@ -366,9 +347,7 @@ func (s *SQL) sweep(ctx context.Context, replica string, due ...Due) error {
 			if to == h.State {
 				continue
 			}
-			if err := tx.move(&h, to, replica); err != nil {
-				return err
-			}
+			tx.move(&h, to, replica)
 			if ended = append(ended, &h); to == ledger.Expired {
 				expired = append(expired, d.ID)
 			}
@@ -456,9 +435,11 @@ func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, 
 		}
 	}
 	if give := way(mode).Give; give != nil {
-		return give(t, item, owner)
+		give(t, item, owner)
+	} else {
+		t.GiveToRun(item) // of a mode that holds nothing
 	}
-	return t.GiveToRun(item) // of a mode that holds nothing
+	return nil
 }
 
 // Overdue returns for how long the oldest overdue reservation has waited for a sweep; 0 = none has.
@@ -486,27 +467,19 @@ func (s *SQL) PurgeHolds(ctx context.Context, ended, kept time.Duration) error {
 		if err != nil {
 			return err
 		}
-		rows, err := tx.conn.QueryContext(ctx, tx.q.holdsEnded, now-ended.Microseconds(), now-kept.Microseconds(),
-			ledger.HoldsPage)
-		if err != nil {
-			return statementError(err)
-		}
-		defer func() { _ = rows.Close() }() // rows.Err below reports every error
 		var ids []any
-		for rows.Next() {
-			var id string
-			if err := rows.Scan(&id); err != nil {
-				return statementError(err)
-			}
-			ids = append(ids, id)
-		}
-		if rows.Err() != nil || len(ids) == 0 {
-			return statementError(rows.Err())
+		err = tx.each(tx.q.holdsEnded, []any{now - ended.Microseconds(), now - kept.Microseconds(), ledger.HoldsPage},
+			func(rows *sql.Rows) error {
+				var id string
+				err := rows.Scan(&id)
+				ids = append(ids, id)
+				return err
+			})
+		if err != nil || len(ids) == 0 {
+			return err
 		}
 		for _, query := range []string{tx.q.purgeItems, tx.q.purgeEvents, tx.q.purgePayments, tx.q.purgeHolds} {
-			if err := tx.exec(list(query, len(ids)), ids...); err != nil {
-				return err
-			}
+			tx.later(list(query, len(ids)), ids...)
 		}
 		return nil
 	})

@@ -38,7 +38,7 @@ var aWay = store.Way{
 		left, ok, err := tx.TakeHold(i)
 		return &left, ok, err
 	},
-	Give: func(tx *store.Tx, i ledger.HoldItem, _ ...string) error { return tx.GiveToRun(i) },
+	Give: func(tx *store.Tx, i ledger.HoldItem, _ ...string) { tx.GiveToRun(i) },
 }
 
 // hold holds units of product 1.

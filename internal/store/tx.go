@@ -143,9 +143,27 @@ func (t *Tx) KeepAnswer(key []byte, a idempotency.Record) error {
 	return t.exec(t.q.keepAnswer, a.Status, a.Body, a.Mode, key)
 }
 
+// each has scan read each row of a query; of a packet of several, one scan reads the rows of each.
+func (t *Tx) each(query string, args []any, scan ...func(*sql.Rows) error) error {
+	rows, err := t.conn.QueryContext(t.ctx, query, args...)
+	if err != nil {
+		return statementError(err)
+	}
+	defer func() { _ = rows.Close() }() // rows.Err below reports every error
+	for _, one := range scan {
+		for rows.Next() {
+			if err := one(rows); err != nil {
+				return statementError(err)
+			}
+		}
+		rows.NextResultSet()
+	}
+	return statementError(rows.Err())
+}
+
 // later keeps a statement for the next one that writes, or for COMMIT, which takes it along: in one packet, where the
-// connection allows that. A read in between does not see it. The server executes a packet up to the first statement
-// that fails, whose error is the packet's.
+// connection allows that. A read in between does not see it, and nobody asks how many rows it has changed. The server
+// executes a packet up to the first statement that fails, whose error is the packet's.
 func (t *Tx) later(query string, args ...any) { t.kept = append(t.kept, statement{query, args}) }
 
 // statement is one that waits to be sent.

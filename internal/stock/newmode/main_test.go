@@ -17,7 +17,9 @@ import (
 func TestSkeletonIsAMode(t *testing.T) {
 	t.Parallel()
 	t.Run(deducts, func(t *testing.T) { testSkeleton(t, deducts, "redis", "-short", "miniredis.*") })
-	t.Run(reserves, func(t *testing.T) { testSkeleton(t, reserves, "sql", "-short=false", "redis.mysql", "redis", "mysql") })
+	t.Run(reserves, func(t *testing.T) {
+		testSkeleton(t, reserves, "sql", "-short=false", "redis.mysql", "redis", "mysql")
+	})
 }
 
 // testSkeleton writes a mode of a kind, compiles package stock with it, and runs the tests of that package, which may
