@@ -293,8 +293,8 @@ func (c session) value(want, query string) {
 	c.s.is(c.name, query, got, want)
 }
 
-// play has clients of a server do what testdata says under the name of the test: their names, in MySQL with an isolation
-// level where they set one, and the tables; after an empty line the steps, one after the other.
+// play has clients of a server do what testdata says under the name of the test: their names, in MySQL with an
+// isolation level where they set one, and the tables; after an empty line the steps, one after the other.
 //
 //	=> what follows from the lines above
 //	A: SELECT stock FROM product_stock -> 1
@@ -303,8 +303,8 @@ func (c session) value(want, query string) {
 //	A|B: UPDATE product_stock SET stock = 1 | UPDATE orders SET state = 'paid' -> 1 of 2: error 1213
 //	A expires: @lock
 //
-// What B waits for is answered in the line with the answer alone. A and B deadlock, by two statements or by the same. In
-// Redis, the TTL of A's key is over.
+// What B waits for is answered in the line with the answer alone. A and B deadlock, by two statements or by the same.
+// In Redis, the TTL of A's key is over.
 func play(t *testing.T) {
 	s := tell(t)
 	begin, steps, _ := strings.Cut(string(testkit.Read(t, "testdata/"+t.Name()+".txt")), "\n\n")
