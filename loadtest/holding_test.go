@@ -2,6 +2,8 @@ package loadtest
 
 import (
 	"context"
+	"io"
+	"net/http"
 	"testing"
 
 	"lastitem/internal/api"
@@ -171,4 +173,25 @@ func TestReservingModesFitReservingPlans(t *testing.T) {
 		Fits: Fits, Run: run})
 	testkit.Must(t, err)
 	testkit.Same(t, ran, []string{"good demo", "reserve-sql reserve"}, "ran")
+}
+
+// After a full page, the last page may have no rows; one that has none and names another is refused.
+func TestReservationsOfFullPages(t *testing.T) {
+	t.Parallel()
+	for last, want := range map[string]bool{`{"reservations":[]}`: true, `{"reservations":[],"next_cursor":"b"}`: false} {
+		server := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			body := `{"held":1,"reservations":[{"reservation_id":"a","state":"held","quantity":1}],"next_cursor":"a"}`
+			if r.URL.Query().Get("cursor") != "" {
+				body = last
+			}
+			_, _ = io.WriteString(w, body)
+		}))
+		c, err := NewControl(server.URL, "")
+		testkit.Must(t, err)
+		t.Cleanup(c.Close)
+		if book, err := c.Reservations(t.Context(), 101, api.SQL); (err == nil && len(book.Rows) == 1) != want {
+			t.Errorf("the last page is %s: %+v, %v, want it read: %t", last, book, err, want)
+		}
+	}
 }

@@ -175,7 +175,8 @@ func (c *Control) readReservations(ctx context.Context, path string) (*api.Reser
 		if err := c.getPatiently(ctx, path+"&cursor="+url.QueryEscape(cursor), &page); err != nil {
 			return nil, err
 		}
-		if all.Rows = append(all.Rows, page.Rows...); len(all.Rows) > c.maxRows || len(page.Rows) == 0 {
+		all.Rows = append(all.Rows, page.Rows...)
+		if len(all.Rows) > c.maxRows || len(page.Rows) == 0 && page.NextCursor != "" {
 			return nil, fault(text.Of("GET %s: more than %d rows"), path, c.maxRows)
 		}
 		cursor = page.NextCursor

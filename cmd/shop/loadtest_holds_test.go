@@ -117,7 +117,8 @@ func TestLoadtestReserves(t *testing.T) {
 		switch exact := v.Verdict == audit.Exact && res.Finding == audit.Confirmed; {
 		case tt.found != "":
 			if !strings.Contains(v.Found, tt.found) {
-				t.Errorf("%+v: found %q, violations %q, want %s", tt, v.Found, v.Violations, tt.found)
+				t.Errorf("%+v: %s %q, violations %q, missing %q, want %s", tt, v.Verdict, v.Found, v.Violations, v.Missing,
+					tt.found)
 			}
 		case !exact || v.Sold+v.Final != 60:
 			t.Errorf("%+v: %s %s, violations %q, missing %q, %d sold, %d left, want exact, and 60 in all", tt, v.Verdict,
