@@ -12,6 +12,12 @@ const (
 	extendedYet = "AND state = 'held' AND extended_us IS NULL\n"
 )
 
+// unlocked has a transaction lock no reservation.
+var unlocked = [2]testenv.Edit{
+	{mysqlSQL, "FROM reservation WHERE id = ? FOR UPDATE\n", "FROM reservation WHERE id = ?\n"},
+	{mysqlSQL, "FROM reservation WHERE id = ? FOR UPDATE SKIP LOCKED", "FROM reservation WHERE id = ?"},
+}
+
 // expiring is a mutant that the lab finds where reservations expire.
 func expiring(name, letters string, edits ...testenv.Edit) mutant {
 	return mutant{name: name, letters: letters, edits: edits, mode: "reserve-sql", store: "sql", fault: "expiry"}
@@ -25,9 +31,9 @@ func tested(name, test string, edits ...testenv.Edit) mutant {
 // holdMutants break a rule each of how reservations begin and end. The lab plays no extension, no return and no new run
 // during a schedule: a test of the store or of the contract finds those.
 var holdMutants = []mutant{
-	expiring("a reservation that is neither locked nor named by its state", "O",
-		testenv.Edit{mysqlSQL, "FROM reservation WHERE id = ? FOR UPDATE\n", "FROM reservation WHERE id = ?\n"},
-		testenv.Edit{mysqlSQL, "FROM reservation WHERE id = ? FOR UPDATE SKIP LOCKED", "FROM reservation WHERE id = ?"},
+	expiring("a reservation that is not locked, and an end that changes no row", "O", unlocked[0], unlocked[1],
+		testenv.Edit{mysqlSQL, "IF(ROW_COUNT() = 1, ?, NULL)", "?"}),
+	expiring("a reservation that is neither locked nor named by its state", "O", unlocked[0], unlocked[1],
 		testenv.Edit{bothSQL, "WHERE id = ? AND state = ? AND expires_us = ?", "WHERE id = ? AND ? <> '' AND ? > 0"}),
 	expiring("a sweep and a payment that trust what they have read", "O",
 		testenv.Edit{reserveSQL, "Give: giveToRun}", "Give: giveToRun, Trusting: true}"}),

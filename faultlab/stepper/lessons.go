@@ -114,7 +114,7 @@ var lessons = []Lesson{
 	},
 	{
 		Name: "cancelled-twice", Mode: "reserve-naive", Store: api.SQL, Stock: 1,
-		Way: "aaaaaabbbbbbbbbaaa", reached: returned,
+		Way: "aaaabbbbba", reached: returned,
 		Asks:  []rig.Kind{rig.Cancel, rig.Cancel},
 		Title: text.Of("Give one unit back twice"),
 		Story: text.Of("A reservation holds the last unit until its buyer pays. The buyer clicks \"cancel\" twice, and the " +
@@ -128,7 +128,7 @@ var lessons = []Lesson{
 	},
 	{
 		Name: "paid-too-late", Mode: "reserve-naive", Store: api.SQL, Stock: 1,
-		Way: "aaaaaaxbbbbbaa", reached: promised,
+		Way: "aaaaxbbbbba", reached: promised,
 		Asks:  []rig.Kind{rig.Confirm, rig.Reserve},
 		Title: text.Of("Pay when it is too late"),
 		Story: text.Of("The last unit is reserved for A until a deadline, and A pays. B wants to reserve the unit too. The " +

@@ -13,6 +13,7 @@ const (
 	busy       = 5
 	locked     = 6
 	cannotOpen = 14
+	notNull    = 19 + 5<<8
 	primaryKey = 19 + 6<<8
 )
 
@@ -32,6 +33,9 @@ func NoTable(err error) bool { return code(err) == sqlError }
 
 // Duplicate says that a row has the primary key of another.
 func Duplicate(err error) bool { return code(err) == primaryKey }
+
+// Null says that a row would have NULL where its table has none.
+func Null(err error) bool { return code(err) == notNull }
 
 // code is the extended result code of an error of SQLite, 0 of any other.
 func code(err error) int {

@@ -65,8 +65,8 @@ var isolationLevels = map[sql.IsolationLevel]string{
 	sql.LevelRepeatableRead: "REPEATABLE READ", sql.LevelSerializable: "SERIALIZABLE",
 }
 
-// finish runs body in the transaction of c (begun already, or by its first statement), and commits it, together with the
-// statements that wait. If ctx ends before COMMIT, nothing has happened; COMMIT has its own time limit.
+// finish runs body in the transaction of c (begun already, or by its first statement), and commits it, in one packet
+// with the statements that wait. If ctx ends before COMMIT, nothing has happened; COMMIT has its own time limit.
 func (s *SQL) finish(ctx context.Context, c *sql.Conn, packets bool, body func(*Tx) error) error {
 	clean := false // no transaction is open
 	defer func() {

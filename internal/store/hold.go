@@ -17,8 +17,8 @@ import (
 // A reservation in SQL is a row of reservation and one of reservation_item per product. Every transaction locks in this
 // order: the reservation, the payment, the buyers' rows, the product rows by id; the hot row comes last, and only
 // COMMIT follows it. The clock is the database's, read in a statement after the lock on the reservation. What decides
-// is an UPDATE that names the state and the deadline that it leaves: if it changes no row, somebody else was first, and
-// the loser reads what is.
+// is an UPDATE that names the state and the deadline that it leaves: if it changes no row, somebody else was first, the
+// transaction fails, and the loser reads what is. The statements of an end go in one packet with COMMIT.
 
 // Answers about reservations that are no failures.
 var (
@@ -337,19 +337,20 @@ func (t *Tx) now() (micros int64, err error) {
 	return micros, statementError(err)
 }
 
-// note records a change of state for the judge, with the next statement that writes.
+// note records a change of state for the judge, right after the statement that makes it.
 func (t *Tx) note(h ledger.Hold, was, now ledger.HoldState, replica string, at int64) {
 	t.later(t.q.holdEvent, h.ID, was, now, h.ExpiresMicros, replica, at)
 }
 
-// move changes the state of a reservation that this transaction has locked, or in a trusting way whatever it is.
+// move changes the state, if the reservation is still as it was read; otherwise the transaction fails: see the
+// statement hold_event. In a trusting way it does so whatever it is.
 func (t *Tx) move(h *lockedHold, to ledger.HoldState, replica string) {
-	t.note(h.Hold, h.State, to, replica, h.now)
 	if h.way.Trusting {
 		t.later(t.q.holdSet, to, h.now, h.ID)
 	} else {
 		t.later(t.q.holdMove, to, h.now, h.ID, h.State, h.ExpiresMicros)
 	}
+	t.note(h.Hold, h.State, to, replica, h.now)
 	h.State, h.ChangedMicros = to, h.now
 }
 

@@ -288,6 +288,7 @@ func scanRows[T any](query *gorm.DB, scan func(*sql.Rows, *T) error) ([]T, error
 // also after 1205, which leaves half of it standing.
 const (
 	erCheckread       = 1020 // MariaDB: the row changed since the snapshot
+	erBadNull         = 1048 // a reservation's change has changed no row: see the statement hold_event
 	erLockWaitTimeout = 1205
 	erLockDeadlock    = 1213 // also Galera's and group replication's answer to the COMMIT of the transaction that lost
 
@@ -297,7 +298,7 @@ const (
 	erTiDBConflict  = 9007
 )
 
-var conflicts = []uint16{erCheckread, erLockWaitTimeout, erLockDeadlock, erTiDBForUpdate, erTiDBRetryable,
+var conflicts = []uint16{erCheckread, erBadNull, erLockWaitTimeout, erLockDeadlock, erTiDBForUpdate, erTiDBRetryable,
 	erTiDBConflict}
 
 // erParse says that the server does not know the syntax.
@@ -313,7 +314,7 @@ func Conflict(err error) bool {
 	if errors.As(err, &my) {
 		return slices.Contains(conflicts, my.Number)
 	}
-	return sqlite.Busy(err)
+	return sqlite.Busy(err) || sqlite.Null(err)
 }
 
 // forbidden are the numbers of refusals that stay: of rights, of what is not there, of a setting of the server.

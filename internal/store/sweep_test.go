@@ -60,15 +60,14 @@ func (h sweeping) sweep(ctx context.Context, s *store.SQL) (err error) {
 	return err
 }
 
-// held counts the held ones; nothing may be lost or made.
+// held counts the held ones, in one snapshot with the stock; nothing may be lost or made.
 func (h sweeping) held() (n int64) {
 	h.Helper()
-	var twice int64
-	db := h.s.DB()
-	testkit.Must(h.T, db.Raw("SELECT COUNT(*) FROM reservation WHERE state = 'held'").Row().Scan(&n))
-	testkit.Must(h.T, db.Raw(`SELECT COUNT(*) FROM (SELECT 1 FROM reservation_event WHERE was = 'held'
-		GROUP BY reservation_id HAVING COUNT(*) > 1) e`).Row().Scan(&twice))
-	if stock := stockOf(h.T, h.s, 1); stock+n != overdueHolds || twice > 0 {
+	var twice, stock int64
+	testkit.Must(h.T, h.s.DB().Raw(`SELECT (SELECT COUNT(*) FROM reservation WHERE state = 'held'), (SELECT COUNT(*) FROM
+		(SELECT 1 FROM reservation_event WHERE was = 'held' GROUP BY reservation_id HAVING COUNT(*) > 1) e),
+		(SELECT stock FROM product_stock WHERE id = 1)`).Row().Scan(&n, &twice, &stock))
+	if stock+n != overdueHolds || twice > 0 {
 		h.Errorf("%d in stock, %d held, %d ended twice; want %d in all", stock, n, twice, overdueHolds)
 	}
 	return n
@@ -90,7 +89,7 @@ func TestSweepsHinderedHarmNothing(t *testing.T) {
 			return func() {}, nil
 		}},
 		"killed in a batch": killed("SKIP LOCKED", overdueHolds),
-		"killed at COMMIT":  killed("COMMIT$", overdueHolds-10),
+		"killed at COMMIT":  killed("COMMIT$", 0), // the server may have reached it
 		"killed after it":   killed("^UPDATE reservation_event", overdueHolds-10),
 		"a mode of another build": badRow("UPDATE reservation SET mode = 'x' WHERE id = 'h07'",
 			"UPDATE reservation SET mode = 'm'"),

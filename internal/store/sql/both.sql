@@ -150,10 +150,6 @@ UPDATE orders SET run = ?, buyer = ? WHERE id = ? AND product_id = ?
 -- The order of a reservation that is confirmed. ?1 = reservation.
 SELECT id FROM orders WHERE reservation_id = ? LIMIT 1
 
--- name: hold_event
--- ?1 = reservation, ?2 = state before, ?3 = state now, ?4 = the deadline valid then, ?5 = replica, ?6 = microseconds.
-INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica, at_us) VALUES (?, ?, ?, ?, ?, ?)
-
 -- name: hold_certain
 -- Stamps the expiries of a sweep that has been committed. ?1 = microseconds, ?... = reservations.
 UPDATE reservation_event SET committed_us = ? WHERE now = 'expired' AND committed_us IS NULL AND reservation_id IN (?)

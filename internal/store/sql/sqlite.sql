@@ -134,3 +134,10 @@ WHERE id = ? AND stock >= ? AND segments <= 0 AND run = ? RETURNING stock
 -- What a hold needs to know of a product, by a plain read, and the clock. ?1 = product id.
 SELECT run, segments, stock, per_buyer, late, way, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM product_stock
 WHERE id = ?
+
+-- name: hold_event
+-- Records a change of state right after the statement that makes it. If that has changed no row, was would be NULL, which the table refuses:
+-- so the transaction fails, even if COMMIT is in the same packet. ?1 = reservation, ?2 = state before, ?3 = state now, ?4 = the deadline
+-- valid then, ?5 = replica, ?6 = microseconds.
+INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica, at_us)
+VALUES (?, CASE WHEN changes() = 1 THEN ? END, ?, ?, ?, ?)
