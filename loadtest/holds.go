@@ -175,25 +175,13 @@ func (c *Control) readReservations(ctx context.Context, path string) (*api.Reser
 		if err := c.getPatiently(ctx, path+"&cursor="+url.QueryEscape(cursor), &page); err != nil {
 			return nil, err
 		}
-		if all.Rows = append(all.Rows, page.Rows...); len(all.Rows) > c.maxRows || len(page.Rows) == 0 {
+		all.Rows = append(all.Rows, page.Rows...)
+		if len(all.Rows) > c.maxRows || len(page.Rows) == 0 && page.NextCursor != "" {
 			return nil, fault(text.Of("GET %s: more than %d rows"), path, c.maxRows)
 		}
 		cursor = page.NextCursor
 	}
-	held, ordered, gone := int64(0), int64(0), int64(0)
-	for _, row := range all.Rows {
-		if row.State == codeHeld {
-			held += row.Quantity
-		}
-		for _, o := range row.Orders {
-			switch {
-			case !o.Returned:
-				ordered += o.Quantity
-			case !o.Restocked:
-				gone += o.Quantity
-			}
-		}
-	}
+	held, ordered, gone := all.Count()
 	if held != all.Held || ordered != all.Ordered || gone != all.WrittenOff {
 		return nil, text.Of("%w: held %d, ordered %d and written off %d, and %d, %d and %d were counted").Errorf(errTorn,
 			held, ordered, gone, all.Held, all.Ordered, all.WrittenOff)

@@ -85,6 +85,24 @@ type Reservations struct {
 	NextCursor string           `json:"next_cursor,omitempty"`
 }
 
+// Count returns the units that the rows hold, that their orders have, and that were returned and written off.
+func (r *Reservations) Count() (held, ordered, writtenOff int64) {
+	for _, row := range r.Rows {
+		if row.State == "held" {
+			held += row.Quantity
+		}
+		for _, o := range row.Orders {
+			switch {
+			case !o.Returned:
+				ordered += o.Quantity
+			case !o.Restocked:
+				writtenOff += o.Quantity
+			}
+		}
+	}
+	return held, ordered, writtenOff
+}
+
 // ReservationRow is one reservation of the product's present run, with all that became of it.
 type ReservationRow struct {
 	ReservationID  string             `json:"reservation_id"`

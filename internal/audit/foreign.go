@@ -38,7 +38,7 @@ func JudgeForeign(before, after int64, in Input) Report {
 	acked, open := j.hearForeign()
 	var unknown int64
 	for _, s := range open {
-		unknown = add(unknown, s.quantity)
+		unknown = add(unknown, s.units)
 	}
 	j.balance(unknown)
 	j.hearRefusals(append(acked, j.spend(open, min(unknown, before-after-j.r.Sold))...))
@@ -48,7 +48,7 @@ func JudgeForeign(before, after int64, in Input) Report {
 
 // hearForeign returns the acknowledged sales, and by call what the unanswered requests may have taken. A key is one
 // sale, however often it was sent: if it was acknowledged, its unanswered requests took nothing more.
-func (j *judge) hearForeign() (acked, open []sale) {
+func (j *judge) hearForeign() (acked, open []change) {
 	answers, again := map[[2]string]bool{}, map[[2]string]bool{}
 	calls := firstCalls(j.ops)
 	// keys that were acknowledged, and those by another answer than a replay
@@ -80,14 +80,14 @@ func (j *judge) hearForeign() (acked, open []sale) {
 			if op.Key != "" {
 				known[op.Key], call = true, calls[op.Key]
 			}
-			open = append(open, sale{call, op.Quantity})
+			open = append(open, change{call, op.Quantity})
 			continue
 		}
 		j.r.Orders++
 		j.r.Sold = add(j.r.Sold, op.Quantity)
-		acked = append(acked, sale{call, op.Quantity})
+		acked = append(acked, change{call, op.Quantity})
 	}
-	slices.SortFunc(open, func(a, b sale) int { return cmp.Compare(a.call, b.call) })
+	slices.SortFunc(open, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 	return acked, open
 }
 
@@ -103,7 +103,7 @@ func (j *judge) balance(unknown int64) {
 
 // spend gives the units that are gone without an acknowledgement to the unanswered requests, the earliest first. After
 // lost updates the stock does not tell how many are gone, so each may have taken all it asked for.
-func (j *judge) spend(open []sale, units int64) (taken []sale) {
+func (j *judge) spend(open []change, units int64) (taken []change) {
 	if len(open) == 0 || units < 0 {
 		return open
 	}
@@ -114,8 +114,8 @@ func (j *judge) spend(open []sale, units int64) (taken []sale) {
 	j.lack(text.Of("%d [unit is|units are] gone that only the %d unanswered [request|requests] can have taken, which "+
 		"may be sales or a leak"), units, len(open))
 	for _, s := range open {
-		s.quantity = min(s.quantity, units)
-		units -= s.quantity
+		s.units = min(s.units, units)
+		units -= s.units
 		taken = append(taken, s)
 	}
 	return taken

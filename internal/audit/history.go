@@ -59,7 +59,7 @@ func (j *judge) hear() {
 
 // hearAcks matches every ok that is not a replay with its row, and returns the sales that were acknowledged and are
 // not there. Those still count as sold when refusals are judged: the client was told so.
-func (j *judge) hearAcks() (lost []sale) {
+func (j *judge) hearAcks() (lost []change) {
 	calls := firstCalls(j.ops)
 	var acked int64
 	twice, again := 0, map[[2]string]bool{}
@@ -76,7 +76,7 @@ func (j *judge) hearAcks() (lost []sale) {
 		switch {
 		case !there:
 			j.r.AckLost++
-			lost = append(lost, sale{op.Call, op.Quantity})
+			lost = append(lost, change{op.Call, op.Quantity})
 		case j.claims[row].made:
 			twice++
 		default:
@@ -138,7 +138,7 @@ func (j *judge) compare(op Op, row int) {
 
 // hearReplays checks that each replay repeats the first answer for its key. A replay is no second sale; where the first
 // answer never arrived, the replay tells whose the row is, and the sale may have happened since the first call.
-func (j *judge) hearReplays() (lost []sale) {
+func (j *judge) hearReplays() (lost []change) {
 	var calls map[string]int64
 	keyOf := acknowledgedKeys(j.ops)
 	wrong := 0
@@ -166,7 +166,7 @@ func (j *judge) hearReplays() (lost []sale) {
 			}
 			if !seen { // else the first answer for the key has been counted as sold
 				j.orderOf[op.Key] = op.OrderID
-				lost = append(lost, sale{calls[op.Key], op.Quantity})
+				lost = append(lost, change{calls[op.Key], op.Quantity})
 			}
 		case !j.claims[row].made:
 			c := claim{made: true, op: -1, call: calls[op.Key], sure: true}

@@ -16,7 +16,6 @@ const (
 	Reserve HoldKind = "reserve"
 	Confirm HoldKind = "confirm"
 	Cancel  HoldKind = "cancel"
-	Extend  HoldKind = "extend"
 )
 
 // HoldOp is one request about a reservation of the judged product, as its client saw it. Times are those of [Op]. A
@@ -148,21 +147,11 @@ func (j *holdJudge) conserve() {
 	b := j.book
 	overdue := int64(0)
 	for _, row := range b.Rows {
-		if row.State == held {
-			j.held += row.Quantity
-			if b.AsOfMicros >= row.ExpiresMicros {
-				overdue += row.Quantity
-			}
-		}
-		for _, o := range row.Orders {
-			switch {
-			case !o.Returned:
-				j.ordered += o.Quantity
-			case !o.Restocked:
-				j.writtenOff += o.Quantity
-			}
+		if row.State == held && b.AsOfMicros >= row.ExpiresMicros {
+			overdue += row.Quantity
 		}
 	}
+	j.held, j.ordered, j.writtenOff = b.Count()
 	j.r.Sold = j.ordered
 	sum := b.Stock + j.held + j.ordered + j.writtenOff
 	switch more := sum - b.Initial; {

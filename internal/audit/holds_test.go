@@ -419,7 +419,7 @@ func TestHoldRefusalsAreSound(t *testing.T) {
 		if !explained(initial, takes, nil) {
 			continue // the takes alone are impossible
 		}
-		bad := newShelf(takes, initial).fewest(call, end) >= q
+		bad := shelfOf(takes, initial).fewest(call, end) >= q
 		possible := explained(initial, takes, &taken{units: q, call: call, answer: end})
 		switch {
 		case bad && possible:

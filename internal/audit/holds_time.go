@@ -2,7 +2,6 @@ package audit
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 	"sort"
 	"time"
@@ -67,7 +66,7 @@ func (s skew) latest(atMicros int64) int64 {
 	return (atMicros+s.tick)*micro + s.most
 }
 
-// A change of what is taken: units at a time of the clients' clock.
+// change is units that are taken or given back, at a time of the clients' clock.
 type change struct{ at, units int64 }
 
 // taken are the units of one reservation: when it was called and answered, from when on they may have been free again,
@@ -217,7 +216,7 @@ func peak(takes []taken) (most int64) {
 // some moment t in [c, r] there may have been less than q: initial, less every take that was called by t, plus every
 // release that was certain before t.
 func (j *holdJudge) refusals() {
-	all, by, buyers := newShelf(j.takes, j.book.Initial), j.byBuyer(), map[string]*shelf{}
+	all, by, buyers := shelfOf(j.takes, j.book.Initial), j.byBuyer(), map[string]*shelf{}
 	bad, excused, limits := 0, 0, 0
 	for _, op := range j.ops {
 		if op.Kind != Reserve || op.Outcome != Refused || op.Replayed || j.purged(op) {
@@ -226,7 +225,7 @@ func (j *holdJudge) refusals() {
 		from := all
 		if op.Limit {
 			if buyers[op.Buyer] == nil {
-				buyers[op.Buyer] = newShelf(by[op.Buyer], j.book.PerBuyer)
+				buyers[op.Buyer] = shelfOf(by[op.Buyer], j.book.PerBuyer)
 			}
 			from = buyers[op.Buyer]
 		}
@@ -260,35 +259,31 @@ func (j *holdJudge) purged(op HoldOp) bool {
 // after a release, so it is least at the first of these times, at a call, or at the last.
 type shelf struct {
 	of           int64
-	taken, freed []change  // in order of time, with the sums up to each
-	low          [][]int64 // low[k][i]: the least after the calls i to i+2^k-1
+	taken, freed []change // in order of time, with the sums up to each
+	low          []int64  // the least after each call
 }
 
-func newShelf(takes []taken, of int64) *shelf {
-	s := &shelf{of: of}
+func shelfOf(takes []taken, of int64) *shelf {
+	var all, freed []change
 	for _, t := range takes {
-		s.taken = append(s.taken, change{t.call, t.units})
+		all = append(all, change{t.call, t.units})
 		if t.free != never {
-			s.freed = append(s.freed, change{t.free, t.units})
+			freed = append(freed, change{t.free, t.units})
 		}
 	}
+	return newShelf(of, all, freed)
+}
+
+func newShelf(of int64, taken, freed []change) *shelf {
+	s := &shelf{of: of, taken: slices.Clone(taken), freed: slices.Clone(freed)}
 	for _, c := range [][]change{s.taken, s.freed} {
 		slices.SortFunc(c, func(a, b change) int { return cmp.Compare(a.at, b.at) })
 		for i := 1; i < len(c); i++ {
-			c[i].units += c[i-1].units
+			c[i].units = add(c[i].units, c[i-1].units)
 		}
 	}
-	low := make([]int64, len(s.taken))
-	for i, c := range s.taken {
-		low[i] = s.left(c.at)
-	}
-	for width := 1; len(low) > 0; width *= 2 {
-		s.low = append(s.low, low)
-		next := make([]int64, max(0, len(low)-width))
-		for i := range next {
-			next[i] = min(low[i], low[i+width])
-		}
-		low = next
+	for _, c := range s.taken {
+		s.low = append(s.low, s.left(c.at))
 	}
 	return s
 }
@@ -297,7 +292,7 @@ func newShelf(takes []taken, of int64) *shelf {
 func (s *shelf) left(now int64) int64 {
 	left := s.of
 	if n := sort.Search(len(s.taken), func(i int) bool { return s.taken[i].at > now }); n > 0 {
-		left -= s.taken[n-1].units
+		left = add(left, -s.taken[n-1].units)
 	}
 	if n := sort.Search(len(s.freed), func(i int) bool { return s.freed[i].at >= now }); n > 0 {
 		left += s.freed[n-1].units
@@ -308,11 +303,11 @@ func (s *shelf) left(now int64) int64 {
 // fewest is the least that may have been free between two times.
 func (s *shelf) fewest(from, to int64) int64 {
 	least := min(s.of, s.left(from), s.left(to))
-	i := sort.Search(len(s.taken), func(i int) bool { return s.taken[i].at > from })
-	n := sort.Search(len(s.taken), func(i int) bool { return s.taken[i].at > to }) - i
-	if n > 0 {
-		k := bits.Len(uint(n)) - 1
-		least = min(least, s.low[k][i], s.low[k][i+n-1<<k])
+	for i := sort.Search(len(s.taken), func(i int) bool { return s.taken[i].at > from }); i < len(s.taken); i++ {
+		if s.taken[i].at > to {
+			break
+		}
+		least = min(least, s.low[i])
 	}
 	return least
 }

@@ -16,17 +16,17 @@ func (j *judge) hearLimit() {
 	if most == 0 || j.units.released {
 		return
 	}
-	takes, refusals := map[string][]sale{}, map[string][]Op{}
+	takes, refusals := map[string][]change{}, map[string][]Op{}
 	has, seen := map[string]int64{}, map[string]bool{}
 	for _, op := range j.ops {
 		switch b := op.Buyer; {
 		case b == "":
 		case op.Outcome == Unknown:
-			takes[b] = append(takes[b], sale{op.Call, op.Quantity})
+			takes[b] = append(takes[b], change{op.Call, op.Quantity})
 		case op.Outcome == OK && !seen[op.OrderID]: // else it is a replay
 			seen[op.OrderID] = op.OrderID != ""
 			has[b] = add(has[b], op.Quantity)
-			takes[b] = append(takes[b], sale{op.Call, op.Quantity})
+			takes[b] = append(takes[b], change{op.Call, op.Quantity})
 		case op.Outcome == Declined && op.Code == api.LimitReached:
 			op.Outcome = Refused
 			refusals[b] = append(refusals[b], op)

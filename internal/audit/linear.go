@@ -7,25 +7,22 @@ import (
 	"lastitem/internal/text"
 )
 
-// sale is one deduction that happened, at its call or later.
-type sale struct{ call, quantity int64 }
-
 // sales returns all units sold according to the rows or to acknowledgements.
-func (x records) sales(lost []sale) []sale {
+func (x records) sales(lost []change) []change {
 	all := slices.Clip(lost)
 	for i, c := range x.claims { // twice the same id is two rows, and both have been taken from somewhere
 		call := c.call
 		if !c.made {
 			call = always
 		}
-		all = append(all, sale{call, x.rows[i].Quantity})
+		all = append(all, change{call, x.rows[i].Quantity})
 	}
 	return all
 }
 
 // hearRefusals checks every sold_out. It also catches a shop that sells nothing, without a special rule.
 // Overselling excuses no refusal: a lost update leaves more stock than there should be, not less. A leak does.
-func (j *judge) hearRefusals(sales []sale) {
+func (j *judge) hearRefusals(sales []change) {
 	if j.units.released { // a counter that may rise: see JudgeHolds
 		return
 	}
@@ -46,26 +43,15 @@ func (j *judge) hearRefusals(sales []sale) {
 //
 // An exhaustive search agrees on small histories, see the tests; a general checker takes exponential time on just the
 // histories that matter here, the wrong ones and those with unknown outcomes.
-func unjustified(initial, leaked int64, sales []sale, ops []Op) (bad, excused int) {
-	var refusals []sale // the return for the call
+func unjustified(initial, leaked int64, sales []change, ops []Op) (bad, excused int) {
+	s := newShelf(initial, sales, nil)
 	for _, op := range ops {
-		if op.Outcome == Refused {
-			refusals = append(refusals, sale{op.Return, op.Quantity})
+		if op.Outcome != Refused {
+			continue
 		}
-	}
-	byTime := func(a, b sale) int { return cmp.Compare(a.call, b.call) }
-	slices.SortFunc(refusals, byTime)
-	slices.SortFunc(sales, byTime)
-	var sold int64
-	next := 0
-	for _, f := range refusals { // both lists by time, so that one pass over the sales serves all refusals
-		for next < len(sales) && sales[next].call <= f.call {
-			sold = add(sold, sales[next].quantity)
-			next++
-		}
-		switch left := add(initial, -sold); {
-		case left < f.quantity:
-		case left-leaked < f.quantity:
+		switch left := s.left(op.Return); {
+		case left < op.Quantity:
+		case left-leaked < op.Quantity:
 			excused++
 		default:
 			bad++

@@ -286,7 +286,7 @@ func FuzzDeduction(f *testing.F) {
 		if isJSON {
 			r.Header["Content-Type"] = []string{jsonType}
 		}
-		d, err := readDeduction(r, nil)
+		d, err := readDeduction(r, nil, deductionFields)
 		if err != nil {
 			var e *stock.InvalidError
 			if !errors.Is(err, errBodyTooLarge) && (!errors.As(err, &e) || e.Field == "" || !utf8.ValidString(err.Error())) {

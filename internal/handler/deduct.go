@@ -30,7 +30,7 @@ func (h *Handler) deduct(c *gin.Context) outcome {
 			return h.unknownMode(c, name)
 		}
 	}
-	d, err := readDeduction(c.Request, underlying(c))
+	d, err := readDeduction(c.Request, underlying(c), deductionFields)
 	if err == nil && d.experiment {
 		err = h.authorizeExperiment(c.Request)
 	}
@@ -161,11 +161,7 @@ func (t *template) answer(r stock.Receipt, err error) idempotency.Answer {
 // problem renders a refusal. Only sold_out is ever stored; the others a mode may render and throw away.
 func (t *template) problem(err error) idempotency.Answer {
 	p := problemOf(err, t.instance)
-	body, err := encode(p)
-	if err != nil { // strings and numbers always encode
-		body = []byte("{}\n")
-	}
-	return idempotency.Answer{Status: p.Status, Body: body}
+	return idempotency.Answer{Status: p.Status, Body: encoded(p)}
 }
 
 // noLocks is what the modes without a lock say.

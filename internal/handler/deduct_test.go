@@ -238,7 +238,7 @@ func BenchmarkParts(b *testing.B) {
 			return nil
 		},
 		"decode": func() error {
-			_, err := readDeduction(request, nil)
+			_, err := readDeduction(request, nil, deductionFields)
 			return err
 		},
 		"encode": func() error {

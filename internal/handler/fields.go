@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gin-gonic/gin"
+
 	"lastitem/internal/api"
 	"lastitem/internal/ledger"
 	"lastitem/internal/stock"
@@ -23,6 +25,8 @@ const (
 	maxSegments = 1000
 	maxLimit    = 1000
 	maxCursor   = 4096 // bytes
+	minHoldMS   = int64(stock.MinHold / time.Millisecond)
+	maxHoldMS   = int64(stock.MaxHold / time.Millisecond)
 )
 
 // Values of fields that are not given.
@@ -34,15 +38,26 @@ const (
 
 // This file is the table of all fields that clients may send: name, limits, and where the value goes.
 
-// deductionFields are the fields of a deduction. Package shop checks what depends on the mode, such as the store, a
-// lease time that is too short, and what the mode cannot do.
-var deductionFields = fields[deduction]{
+// wanted are the fields that a deduction and a hold share.
+var wanted = fields[deduction]{
 	{"product_id", between(1, maxProduct, func(d *deduction, n int64) { d.product = n })},
 	{"quantity", anyWhole(func(d *deduction, n int64) { d.quantity = n })},
 	{"items", func(d *deduction, name string, v value) (err error) {
 		d.items, err = v.cart(name)
 		return err
 	}},
+	{"buyer", func(d *deduction, name string, v value) (err error) {
+		if d.buyer, err = v.word(name); err == nil && (d.buyer == "" || len(d.buyer) > stock.MaxBuyer) {
+			err = invalid(name, fmt.Sprintf("must be 1 to %d bytes", stock.MaxBuyer))
+		}
+		return err
+	}},
+	{"wait_ms", between(0, MaxWaitMS, func(d *deduction, n int64) { d.waitMS = n })},
+}
+
+// deductionFields are the fields of a deduction. Package shop checks what depends on the mode, such as the store, a
+// lease time that is too short, and what the mode cannot do.
+var deductionFields = slices.Concat(wanted[:3], fields[deduction]{
 	{"store", func(d *deduction, name string, v value) error {
 		text, err := v.word(name)
 		if d.store = stock.Store(text); err == nil && !slices.Contains(api.Stores, api.Store(text)) {
@@ -50,8 +65,7 @@ var deductionFields = fields[deduction]{
 		}
 		return err
 	}},
-	{"buyer", buyerInto(func(d *deduction, name string) { d.buyer = name })},
-	{"wait_ms", between(0, MaxWaitMS, func(d *deduction, n int64) { d.waitMS = n })},
+}, wanted[3:], fields[deduction]{
 	{string(stock.LeaseField), between(0, stock.MaxLease.Milliseconds(), func(d *deduction, n int64) {
 		d.hold.Lease, d.experiment = time.Duration(n)*time.Millisecond, true
 	})},
@@ -61,38 +75,16 @@ var deductionFields = fields[deduction]{
 	{string(stock.WorkField), between(0, stock.MaxWork.Milliseconds(), func(d *deduction, n int64) {
 		d.hold.Work, d.experiment = time.Duration(n)*time.Millisecond, true
 	})},
-}
-
-// buyerInto takes the name of a buyer.
-func buyerInto[T any](keep func(*T, string)) func(*T, string, value) error {
-	return func(into *T, name string, v value) error {
-		buyer, err := v.word(name)
-		if err == nil && (buyer == "" || len(buyer) > stock.MaxBuyer) {
-			err = invalid(name, fmt.Sprintf("must be 1 to %d bytes", stock.MaxBuyer))
-		}
-		keep(into, buyer)
-		return err
-	}
-}
+})
 
 // reservationFields are the fields of a request to hold units.
-var reservationFields = fields[reservation]{
-	{"product_id", between(1, maxProduct, func(r *reservation, n int64) { r.product = n })},
-	{"quantity", anyWhole(func(r *reservation, n int64) { r.quantity = n })},
-	{"items", func(r *reservation, name string, v value) (err error) {
-		r.items, err = v.cart(name)
-		return err
-	}},
-	{"buyer", buyerInto(func(r *reservation, name string) { r.buyer = name })},
-	{"hold_ms", between(stock.MinHold.Milliseconds(), stock.MaxHold.Milliseconds(), func(r *reservation, n int64) {
-		r.holdMS = n
-	})},
-	{"wait_ms", between(0, MaxWaitMS, func(r *reservation, n int64) { r.waitMS = n })},
-}
+var reservationFields = slices.Concat(wanted[:4], fields[deduction]{
+	{"hold_ms", between(minHoldMS, maxHoldMS, func(d *deduction, n int64) { d.holdMS = n })},
+}, wanted[4:])
 
 // extensionFields are the fields of an extension.
 var extensionFields = fields[int64]{
-	{"hold_ms", between(stock.MinHold.Milliseconds(), stock.MaxHold.Milliseconds(), func(ms *int64, n int64) { *ms = n })},
+	{"hold_ms", between(minHoldMS, maxHoldMS, func(ms *int64, n int64) { *ms = n })},
 }
 
 // returnFields are the fields of a return. There is no default: whether units can be sold again is for the sender to
@@ -218,6 +210,15 @@ func readStockLevel(r *http.Request, w http.ResponseWriter) (s stockLevel, err e
 		err = invalid("segments", "excludes units and per_buyer")
 	}
 	return s, err
+}
+
+// readOnly reads the only field of a path, which must be given.
+func readOnly[T any](c *gin.Context, f fields[T]) (v T, err error) {
+	in := decoder[T]{fields: f, into: &v}
+	if err = in.read(c.Request, underlying(c)); err == nil && !in.given(f[0].name) {
+		err = invalid(f[0].name, "is missing")
+	}
+	return v, err
 }
 
 // readQuery reads and checks the query of a path without a body.

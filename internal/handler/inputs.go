@@ -9,23 +9,24 @@ import (
 	"lastitem/internal/stock"
 )
 
-// deduction is the input of a deduction, with its defaults set before it is read.
+// deduction is the input of a deduction or of a hold, with its defaults set before it is read.
 type deduction struct {
 	product, quantity int64
 	items             []stock.Item // always set in the end; with more than product and quantity only for a cart
 	store             stock.Store
 	buyer             string
-	waitMS            int64
+	waitMS, holdMS    int64
 	hold              stock.Hold
 	key               []byte
 	cart              bool // the products were given as items
 	experiment        bool // one of the fields of hold was given
 }
 
-// readDeduction reads the input of a deduction. Package shop checks whether its quantities are within their limits.
-func readDeduction(r *http.Request, w http.ResponseWriter) (*deduction, error) {
-	d := &deduction{product: defaultProduct, quantity: 1, waitMS: defaultWaitMS}
-	in := decoder[deduction]{fields: deductionFields, into: d}
+// readDeduction reads the input of a deduction or of a hold. Package shop checks whether its quantities are within
+// their limits.
+func readDeduction(r *http.Request, w http.ResponseWriter, f fields[deduction]) (*deduction, error) {
+	d := &deduction{product: defaultProduct, quantity: 1, waitMS: defaultWaitMS, holdMS: stock.DefaultHold.Milliseconds()}
+	in := decoder[deduction]{fields: f, into: d}
 	if err := in.read(r, w); err != nil {
 		return nil, err
 	}

@@ -228,15 +228,11 @@ func (h *Handler) unknownMode(c *gin.Context, name string) outcome {
 // refuse writes a problem.
 func (h *Handler) refuse(c *gin.Context, p api.Problem) api.Code {
 	identify(&p, c.Writer, c.Request)
-	body, err := encode(p)
-	if err != nil { // strings and numbers always encode
-		body = []byte("{}\n")
-	}
 	if p.Code == api.Unauthorized {
 		c.Writer.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	retryAfter(c, p.Status, p.Happened == api.NoForNow)
-	write(c, p.Status, typeProblem, body)
+	write(c, p.Status, typeProblem, encoded(p))
 	return p.Code
 }
 

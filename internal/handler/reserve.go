@@ -9,38 +9,9 @@ import (
 	"lastitem/internal/api"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/ledger"
+	"lastitem/internal/shop"
 	"lastitem/internal/stock"
 )
-
-// reservation is the input of POST /reserve_stock/{mode}.
-type reservation struct {
-	product, quantity int64
-	items             []stock.Item
-	buyer             string
-	holdMS, waitMS    int64
-	key               []byte
-	cart              bool
-}
-
-// readReservation reads the input of a hold.
-func readReservation(r *http.Request, w http.ResponseWriter) (reservation, error) {
-	in := reservation{product: defaultProduct, quantity: 1, waitMS: defaultWaitMS,
-		holdMS: stock.DefaultHold.Milliseconds()}
-	d := decoder[reservation]{fields: reservationFields, into: &in}
-	if err := d.read(r, w); err != nil {
-		return in, err
-	}
-	in.cart = d.given("items")
-	switch {
-	case !in.cart:
-		in.items = []stock.Item{{ProductID: in.product, Quantity: in.quantity}}
-	case d.given("product_id") || d.given("quantity"):
-		return in, invalid("items", "excludes product_id and quantity")
-	}
-	var err error
-	in.key, err = readKey(r.Header)
-	return in, err
-}
 
 // reserve serves POST /reserve_stock/{mode}: it holds units for a buyer.
 func (h *Handler) reserve(c *gin.Context) outcome {
@@ -48,18 +19,14 @@ func (h *Handler) reserve(c *gin.Context) outcome {
 	if mode == "" {
 		return h.unknownMode(c, c.Param("mode"))
 	}
-	in, err := readReservation(c.Request, underlying(c))
+	in, err := readDeduction(c.Request, underlying(c), reservationFields)
 	if err != nil {
 		return outcome{mode: mode, code: h.fail(c, err)}
 	}
 	held := func(hold ledger.Hold, left *int64) idempotency.Answer {
 		body := reservationOf(hold)
 		body.Remaining = left
-		text, err := encode(body)
-		if err != nil { // strings and numbers always encode
-			text = []byte("{}\n")
-		}
-		return idempotency.Answer{Status: http.StatusCreated, Body: text}
+		return idempotency.Answer{Status: http.StatusCreated, Body: encoded(body)}
 	}
 	r, err := h.Shop.Reserve(c.Request.Context(), mode, stock.ReserveRequest{
 		Request: stock.Request{Items: in.items, Cart: in.cart, Wait: time.Duration(in.waitMS) * time.Millisecond, Key: in.key,
@@ -67,9 +34,9 @@ func (h *Handler) reserve(c *gin.Context) outcome {
 		For: time.Duration(in.holdMS) * time.Millisecond, Held: held,
 	})
 	if err != nil {
-		out := outcome{mode: mode, code: h.failHeld(c, err)}
-		h.tap.doneHold(mode, in.product, finished{code: out.code, held: true})
-		return out
+		code := h.failHeld(c, err)
+		h.tap.doneHold(mode, in.product, finished{code: code, held: true})
+		return outcome{mode: mode, code: code}
 	}
 	a := r.Stored
 	if a == nil {
@@ -92,7 +59,7 @@ func (h *Handler) reserve(c *gin.Context) outcome {
 // showReservation serves GET /reservations/{id}.
 func (h *Handler) showReservation(c *gin.Context) outcome {
 	hold, err := h.Shop.Reservation(c.Request.Context(), c.Param("id"))
-	return h.sendReservation(c, reservationOf(hold), false, err)
+	return h.sendReservation(c, reservationOf(hold), err)
 }
 
 // confirm serves POST /reservations/{id}/confirm. Every answer says whether the payment must go back.
@@ -101,16 +68,19 @@ func (h *Handler) confirm(c *gin.Context) outcome {
 	if err == nil {
 		err = noBody(c)
 	}
-	if err != nil {
-		return outcome{code: h.failPaid(c, err)}
+	var e ledger.Ended
+	if err == nil {
+		e, err = h.Shop.Confirm(c.Request.Context(), c.Param("id"), payment)
 	}
-	e, err := h.Shop.Confirm(c.Request.Context(), c.Param("id"), payment)
 	if err != nil {
 		return outcome{code: h.failPaid(c, err)}
 	}
 	body := reservationOf(e.Hold)
 	body.OrderID, body.Refund = e.OrderID, api.RefundNo
-	return h.sendReservation(c, body, e.Replay, nil)
+	if e.Replay {
+		c.Writer.Header()[api.HeaderReplayed] = yes
+	}
+	return h.send(c, body)
 }
 
 // HoldEnded counts a reservation that has ended, however it did, for the readers of GET /events.
@@ -127,22 +97,17 @@ func (h *Handler) cancel(c *gin.Context) outcome {
 	if err == nil {
 		e, err = h.Shop.Cancel(c.Request.Context(), c.Param("id"))
 	}
-	return h.sendReservation(c, reservationOf(e.Hold), false, err)
+	return h.sendReservation(c, reservationOf(e.Hold), err)
 }
 
 // extend serves POST /reservations/{id}/extend.
 func (h *Handler) extend(c *gin.Context) outcome {
-	ms := stock.DefaultHold.Milliseconds()
-	in := decoder[int64]{fields: extensionFields, into: &ms}
-	err := in.read(c.Request, underlying(c))
-	if err == nil && !in.given("hold_ms") {
-		err = invalid("hold_ms", "is missing")
-	}
+	ms, err := readOnly(c, extensionFields)
 	var e ledger.Ended
 	if err == nil {
 		e, err = h.Shop.Extend(c.Request.Context(), c.Param("id"), time.Duration(ms)*time.Millisecond)
 	}
-	return h.sendReservation(c, reservationOf(e.Hold), false, err)
+	return h.sendReservation(c, reservationOf(e.Hold), err)
 }
 
 // giveBack serves POST /products/{id}/orders/{order_id}/return.
@@ -150,15 +115,12 @@ func (h *Handler) giveBack(c *gin.Context) outcome {
 	id, err := productID(c)
 	var restock bool
 	if err == nil {
-		in := decoder[bool]{fields: returnFields, into: &restock}
-		if err = in.read(c.Request, underlying(c)); err == nil && !in.given("restock") {
-			err = invalid("restock", "is missing")
-		}
+		restock, err = readOnly(c, returnFields)
 	}
-	if err != nil {
-		return outcome{code: h.fail(c, err)}
+	var r shop.Returned
+	if err == nil {
+		r, err = h.Shop.Return(c.Request.Context(), id, c.Param("order_id"), restock)
 	}
-	r, err := h.Shop.Return(c.Request.Context(), id, c.Param("order_id"), restock)
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
 	}
@@ -194,12 +156,9 @@ func noBody(c *gin.Context) error {
 }
 
 // sendReservation answers with a reservation, or the problem of err.
-func (h *Handler) sendReservation(c *gin.Context, body api.Reservation, replayed bool, err error) outcome {
+func (h *Handler) sendReservation(c *gin.Context, body api.Reservation, err error) outcome {
 	if err != nil {
 		return outcome{code: h.fail(c, err)}
-	}
-	if replayed {
-		c.Writer.Header()[api.HeaderReplayed] = yes
 	}
 	return h.send(c, body)
 }

@@ -72,3 +72,12 @@ func encode(v any) ([]byte, error) {
 	}
 	return append(body, '\n'), nil
 }
+
+// encoded is encode for strings and numbers, which always encode.
+func encoded(v any) []byte {
+	body, err := encode(v)
+	if err != nil {
+		return []byte("{}\n")
+	}
+	return body
+}

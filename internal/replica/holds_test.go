@@ -26,6 +26,7 @@ func onHolds(t *testing.T, sweep time.Duration, test func(h heldShop)) {
 	}
 }
 
+// heldShop is a product of a replica, and the mode that sells it.
 type heldShop struct {
 	*testing.T
 	r       *Replica
@@ -33,9 +34,10 @@ type heldShop struct {
 	product int
 }
 
-func (h heldShop) stock(rules string) {
+func (h heldShop) stock(units int, rules string) {
 	h.Helper()
-	send(h.T, h.r, http.MethodPut, fmt.Sprintf("/products/%d/stock", h.product), `{"stock":3`+rules+`}`, http.StatusOK)
+	path, body := fmt.Sprintf("/products/%d/stock", h.product), fmt.Sprintf(`{"stock":%d%s}`, units, rules)
+	send(h.T, h.r, http.MethodPut, path, body, http.StatusOK)
 }
 
 // says sends a request and checks the status and what stands in the answer; it returns the whole.
@@ -50,14 +52,39 @@ func (h heldShop) says(path, key, body string, status int, parts ...string) stri
 	return got
 }
 
+// with is a body about the product.
+func (h heldShop) with(fields string) string {
+	return fmt.Sprintf(`{"product_id":%d,"wait_ms":20000%s}`, h.product, fields)
+}
+
+// deducts and reserves are says for the mode's own routes, with further fields of the body.
+func (h heldShop) deducts(key, fields string, status int, parts ...string) string {
+	h.Helper()
+	return h.says("/deduct_stock/"+h.mode, key, h.with(fields), status, parts...)
+}
+
+func (h heldShop) reserves(key, fields string, status int, parts ...string) string {
+	h.Helper()
+	return h.says("/reserve_stock/"+h.mode, key, h.with(fields), status, parts...)
+}
+
 // hold holds units, and returns the path of the reservation.
 func (h heldShop) hold(fields string) string {
 	h.Helper()
-	var r api.Reservation
-	body := fmt.Sprintf(`{"product_id":%d,%s}`, h.product, fields)
-	got := h.says("/reserve_stock/"+h.mode, "", body, http.StatusCreated, `"state":"held"`)
-	testkit.Must(h.T, json.Unmarshal([]byte(got), &r))
-	return "/reservations/" + r.ReservationID
+	return "/reservations/" + h.read(h.reserves("", fields, http.StatusCreated, `"state":"held"`)).ReservationID
+}
+
+// read reads an answer about a reservation or a sale.
+func (h heldShop) read(answer string) (r api.Reservation) {
+	h.Helper()
+	testkit.Must(h.T, json.Unmarshal([]byte(answer), &r))
+	return r
+}
+
+// returns takes an order back.
+func (h heldShop) returns(order, body string, status int, parts ...string) {
+	h.Helper()
+	h.says(fmt.Sprintf("/products/%d/orders/%s/return", h.product, order), "", body, status, parts...)
 }
 
 // left checks the stock, and that the judge finds nothing wrong.
@@ -105,12 +132,12 @@ func (h heldShop) ends() <-chan string {
 func TestReservations(t *testing.T) {
 	t.Parallel()
 	onHolds(t, 0, func(h heldShop) {
-		h.stock(`,"per_buyer":2`)
-		a := h.hold(`"quantity":2,"buyer":"ann"`)
-		h.says("/reserve_stock/"+h.mode, "", fmt.Sprintf(`{"product_id":%d,"buyer":"ann"}`, h.product), http.StatusConflict,
-			`"code":"limit_reached"`, `"happened":"no_for_now"`, strings.TrimPrefix(a, "/reservations/"))
-		h.says("/reserve_stock/"+h.mode, "", fmt.Sprintf(`{"product_id":%d,"quantity":2}`, h.product), http.StatusConflict,
-			`"code":"sold_out"`, `"happened":"no_for_now"`)
+		const ann, longer, again = `,"buyer":"ann"`, `{"hold_ms":120000}`, `{"restock":true}`
+		h.stock(3, `,"per_buyer":2`)
+		a := h.hold(ann + `,"quantity":2`)
+		h.reserves("", ann, http.StatusConflict, `"code":"limit_reached"`, `"happened":"no_for_now"`,
+			strings.TrimPrefix(a, "/reservations/"))
+		h.reserves("", `,"quantity":2`, http.StatusConflict, `"code":"sold_out"`, `"happened":"no_for_now"`)
 		h.says(a+"/confirm", "", "", http.StatusBadRequest, `"refund":"unknown"`)
 		first := h.says(a+"/confirm", "p1", "", http.StatusOK, `"state":"confirmed"`, `"refund":false`)
 		if again := h.says(a+"/confirm", "p1", "", http.StatusOK); again != first {
@@ -120,45 +147,38 @@ func TestReservations(t *testing.T) {
 		h.says(a+"/cancel", "", "", http.StatusConflict, `"code":"reservation_confirmed"`)
 		h.left(1)
 
-		limit := fmt.Sprintf(`{"product_id":%d,"buyer":"ann"}`, h.product)
-		h.says("/reserve_stock/"+h.mode, "", limit, http.StatusConflict,
-			`"holders":["`+strings.TrimPrefix(a, "/reservations/"))
-
-		b := h.hold(`"hold_ms":60000`)
-		h.says(b+"/extend", "", `{"hold_ms":120000}`, http.StatusOK, `"state":"held"`)
+		h.reserves("", ann, http.StatusConflict, `"holders":["`+strings.TrimPrefix(a, "/reservations/"))
+		b := h.hold(`,"hold_ms":60000`)
+		h.says(b+"/extend", "", longer, http.StatusOK, `"state":"held"`)
 		h.says(b+"/confirm", "p1", "", http.StatusUnprocessableEntity, `"code":"idempotency_key_reused"`, `"refund":false`)
 		h.says(b+"/cancel", "", "", http.StatusOK, `"state":"cancelled"`)
 		h.says(b+"/cancel", "", "", http.StatusOK, `"state":"cancelled"`)
 		h.says(b+"/confirm", "p3", "", http.StatusConflict, `"code":"reservation_cancelled"`, `"refund":true`)
-		h.says(b+"/extend", "", `{"hold_ms":120000}`, http.StatusConflict, `"code":"reservation_cancelled"`)
+		h.says(b+"/extend", "", longer, http.StatusConflict, `"code":"reservation_cancelled"`)
 		h.left(1)
 
-		var r api.Reservation
-		testkit.Must(h.T, json.Unmarshal([]byte(first), &r))
-		back := fmt.Sprintf("/products/%d/orders/%s/return", h.product, r.OrderID)
-		h.says(back, "", "", http.StatusBadRequest, `"field":"restock"`)
-		h.says(back, "", `{"restock":true}`, http.StatusOK, `"restock":true`)
-		h.says(back, "", `{"restock":false}`, http.StatusOK, `"restock":true`)
+		order := h.read(first).OrderID
+		h.returns(order, "", http.StatusBadRequest, `"field":"restock"`)
+		h.returns(order, again, http.StatusOK, `"restock":true`)
+		h.returns(order, `{"restock":false}`, http.StatusOK, `"restock":true`)
 		h.left(3)
-		h.says("/reserve_stock/"+h.mode, "", strings.Replace(limit, "}", `,"quantity":3}`, 1), http.StatusConflict,
-			`"code":"limit_reached"`, `"holders":[]`)
-		h.hold(`"quantity":2,"buyer":"ann"`) // the limit has room again
-		h.stock("")
-		h.says(back, "", `{"restock":true}`, http.StatusNotFound, `"code":"unknown_order"`)
-		h.says(a+"/confirm", "p1", "", http.StatusOK, r.OrderID) // the payment's end outlives the order
+		h.reserves("", ann+`,"quantity":3`, http.StatusConflict, `"code":"limit_reached"`, `"holders":[]`)
+		h.hold(ann + `,"quantity":2`) // the limit has room again
+		h.stock(3, "")
+		h.returns(order, again, http.StatusNotFound, `"code":"unknown_order"`)
+		h.says(a+"/confirm", "p1", "", http.StatusOK, order) // the payment's end outlives the order
 		h.says(a+"/confirm", "p2", "", http.StatusConflict, `"code":"reservation_confirmed"`, `"refund":true`)
 		h.says(a+"/cancel", "", "", http.StatusConflict, `"code":"reservation_confirmed"`)
-		unknown := []string{"none", "sql-101-", "redis-x-01a21ee8-1141-76d6-af27-210506121a55",
-			a[len("/reservations/"):len(a)-8] + "06121a55"}
-		for _, id := range unknown {
+		for _, id := range []string{"none", "sql-101-", "redis-x-01a21ee8-1141-76d6-af27-210506121a55",
+			a[len("/reservations/"):len(a)-8] + "06121a55"} {
 			path := "/reservations/" + id + "/confirm"
 			h.says(path, "p", "", http.StatusNotFound, `"code":"unknown_reservation"`, `"refund":true`)
 			h.says(path, "p1", "", http.StatusUnprocessableEntity, `"refund":false`) // it has an order
 		}
 		// what was answered with a refund stays one
-		h.says(h.hold(`"quantity":1`)+"/confirm", "p", "", http.StatusUnprocessableEntity, `"refund":false`)
-		h.stock(`,"segments":2`)
-		h.says("/reserve_stock/"+h.mode, "", limit, http.StatusConflict, `"code":"hold_unsupported"`)
+		h.says(h.hold("")+"/confirm", "p", "", http.StatusUnprocessableEntity, `"refund":false`)
+		h.stock(3, `,"segments":2`)
+		h.reserves("", ann, http.StatusConflict, `"code":"hold_unsupported"`)
 		h.says("/reserve_stock/lease-seq", "", "{}", http.StatusConflict, `"code":"hold_unsupported"`)
 		h.left(3)
 	})
@@ -169,25 +189,23 @@ func TestReservations(t *testing.T) {
 func TestAbsoluteCountsRefuseHolds(t *testing.T) {
 	t.Parallel()
 	onHolds(t, 0, func(h heldShop) {
-		absolute := "/deduct_stock/" + map[string]string{"reserve-sql": "unsafe-sql", "reserve-redis": "unsafe"}[h.mode]
-		body := fmt.Sprintf(`{"product_id":%d}`, h.product)
-		h.stock("")
-		var d api.Deduction
-		testkit.Must(h.T, json.Unmarshal([]byte(h.says(absolute, "", body, http.StatusOK)), &d))
-		h.says("/reserve_stock/"+h.mode, "", body, http.StatusConflict, `"code":"hold_unsupported"`)
-		back := fmt.Sprintf("/products/%d/orders/%s/return", h.product, d.OrderID)
-		h.says(back, "", `{"restock":true}`, http.StatusConflict, `"code":"return_unsupported"`)
+		absolute := h
+		absolute.mode = map[string]string{"reserve-sql": "unsafe-sql", "reserve-redis": "unsafe"}[h.mode]
+		h.stock(3, "")
+		order := h.read(absolute.deducts("", "", http.StatusOK)).OrderID
+		h.reserves("", "", http.StatusConflict, `"code":"hold_unsupported"`)
+		h.returns(order, `{"restock":true}`, http.StatusConflict, `"code":"return_unsupported"`)
 		h.left(2)
-		h.stock("")
-		a := h.hold(`"quantity":1`)
-		h.says(absolute, "", body, http.StatusConflict, `"code":"hold_unsupported"`)
+		h.stock(3, "")
+		a := h.hold("")
+		absolute.deducts("", "", http.StatusConflict, `"code":"hold_unsupported"`)
 		h.left(2)
-		h.says("/deduct_stock/"+h.mode, "", body, http.StatusOK, `"remaining":1`)
+		h.deducts("", "", http.StatusOK, `"remaining":1`)
 		h.says(a+"/cancel", "", "", http.StatusOK)
-		h.says(absolute, "", body, http.StatusConflict, `"code":"hold_unsupported"`)
+		absolute.deducts("", "", http.StatusConflict, `"code":"hold_unsupported"`)
 		h.left(2)
-		h.stock("")
-		h.says(absolute, "", body, http.StatusOK)
+		h.stock(3, "")
+		absolute.deducts("", "", http.StatusOK)
 	})
 }
 
@@ -196,20 +214,15 @@ func TestAbsoluteCountsRefuseHolds(t *testing.T) {
 func TestReserveKeyHoldsOnce(t *testing.T) {
 	t.Parallel()
 	onHolds(t, 0, func(h heldShop) {
-		h.stock("")
-		ask := func(quantity, status int) string {
-			body := fmt.Sprintf(`{"product_id":%d,"quantity":%d}`, h.product, quantity)
-			return h.says("/reserve_stock/"+h.mode, "key", body, status)
-		}
-		first := ask(1, http.StatusCreated)
-		if again := ask(1, http.StatusCreated); again != first {
+		h.stock(3, "")
+		first := h.reserves("key", "", http.StatusCreated)
+		if again := h.reserves("key", "", http.StatusCreated); again != first {
 			h.Errorf("the key again: %s, want %s", again, first)
 		}
-		ask(2, http.StatusUnprocessableEntity)
-		sale := fmt.Sprintf(`{"product_id":%d,"buyer":"ann"}`, h.product)
-		h.says("/deduct_stock/"+h.mode, "sale", sale, http.StatusOK)
-		h.says("/deduct_stock/"+h.mode, "sale", sale, http.StatusOK)
-		h.says("/deduct_stock/"+h.mode, "sale", strings.Replace(sale, "ann", "bob", 1), http.StatusUnprocessableEntity)
+		h.reserves("key", `,"quantity":2`, http.StatusUnprocessableEntity)
+		h.deducts("sale", `,"buyer":"ann"`, http.StatusOK)
+		h.deducts("sale", `,"buyer":"ann"`, http.StatusOK)
+		h.deducts("sale", `,"buyer":"bob"`, http.StatusUnprocessableEntity)
 		path := fmt.Sprintf("/products/%d/reservations?cursor=caf%%C3%%A9&store=", h.product)
 		if h.mode == "reserve-sql" {
 			send(h.T, h.r, http.MethodGet, path+"sql", "", http.StatusBadRequest)
@@ -223,14 +236,11 @@ func TestReserveKeyHoldsOnce(t *testing.T) {
 func TestPaymentIsNoKey(t *testing.T) {
 	t.Parallel()
 	onHolds(t, 0, func(h heldShop) {
-		h.stock("")
-		body := fmt.Sprintf(`{"product_id":%d}`, h.product)
-		h.says("/deduct_stock/"+h.mode, "sale", body, http.StatusOK)
+		h.stock(3, "")
+		h.deducts("sale", "", http.StatusOK)
 		for _, key := range []string{"sale", "hold"} {
-			var r api.Reservation
-			got := h.says("/reserve_stock/"+h.mode, "hold", body, http.StatusCreated)
-			testkit.Must(h.T, json.Unmarshal([]byte(got), &r))
-			h.says("/reservations/"+r.ReservationID+"/confirm", key, "",
+			id := h.read(h.reserves("hold", "", http.StatusCreated)).ReservationID
+			h.says("/reservations/"+id+"/confirm", key, "",
 				map[string]int{"sale": http.StatusOK, "hold": http.StatusConflict}[key])
 		}
 		h.left(1)
@@ -242,16 +252,16 @@ func TestPaymentIsNoKey(t *testing.T) {
 func TestReservationsAreSwept(t *testing.T) {
 	t.Parallel()
 	onHolds(t, 20*time.Millisecond, func(h heldShop) {
-		h.stock("")
+		h.stock(3, "")
 		ends := h.ends()
 		for _, end := range []string{"/confirm", "/cancel"} {
-			b := h.hold(`"quantity":1`)
+			b := h.hold("")
 			key := map[string]string{"/confirm": "paid"}[end]
 			h.says(b+end, key, "", http.StatusOK)
 			h.says(b+end, key, "", http.StatusOK)
 		}
-		h.stock("")
-		a := h.hold(`"quantity":3,"hold_ms":100`)
+		h.stock(3, "")
+		a := h.hold(`,"quantity":3,"hold_ms":100`)
 		h.says(a+"/extend", "", `{"hold_ms":99}`, http.StatusBadRequest, `"field":"hold_ms"`)
 		store := strings.TrimPrefix(h.mode, "reserve-")
 		testkit.Until(h.T, "the units are back", func() bool {

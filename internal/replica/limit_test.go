@@ -12,7 +12,6 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/stock"
-	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
 )
 
@@ -44,12 +43,11 @@ func limitPerBuyer(t *testing.T, redis *testenv.RedisServer, sql string) {
 			continue
 		}
 		product++
-		s := limitShop{t, r, m.Name, product}
-		send(t, r, http.MethodPut, fmt.Sprintf("/products/%d/stock", product), fmt.Sprintf(
-			`{"stock":10,"per_buyer":2,"units":%t}`, m.Segments < 0), http.StatusOK)
+		s := limitShop{heldShop{t, r, m.Name, product}}
+		s.stock(10, fmt.Sprintf(`,"per_buyer":2,"units":%t`, m.Segments < 0))
 		if !m.PerBuyer && !m.Reserves {
 			for _, in := range m.Stores {
-				refused += s.refuses(fmt.Sprintf(`"store":%q`, in))
+				refused += s.refuses(fmt.Sprintf(`,"store":%q`, in))
 			}
 			continue
 		}
@@ -61,7 +59,7 @@ func limitPerBuyer(t *testing.T, redis *testenv.RedisServer, sql string) {
 		t.Run(m.Name, func(t *testing.T) {
 			s.T = t
 			s.crowd()
-			s.returns()
+			s.sellsAndReturns()
 			got := send(t, r, http.MethodGet, fmt.Sprintf("/products/%d", s.product), "", http.StatusOK)
 			if !strings.Contains(got, fmt.Sprintf(`%q:0`, at)) {
 				t.Errorf("%s, want 0 left in %s", got, at)
@@ -70,21 +68,13 @@ func limitPerBuyer(t *testing.T, redis *testenv.RedisServer, sql string) {
 	}
 }
 
-type limitShop struct {
-	*testing.T
-	r       *Replica
-	mode    string
-	product int
-}
+// limitShop is a product with a limit per buyer. A key belongs to the product.
+type limitShop struct{ heldShop }
 
 // deduct sends a deduction with more fields of its body, and returns the status and the answer.
 func (s limitShop) deduct(key, fields string) (int, string) {
-	return s.post("/deduct_stock/"+s.mode, key, fields)
-}
-
-func (s limitShop) post(path, key, fields string) (int, string) {
-	body := fmt.Sprintf(`{"product_id":%d,"wait_ms":20000,%s}`, s.product, fields)
-	req := httptest.NewRequestWithContext(s.Context(), http.MethodPost, path, strings.NewReader(body))
+	req := httptest.NewRequestWithContext(s.Context(), http.MethodPost, "/deduct_stock/"+s.mode,
+		strings.NewReader(s.with(fields)))
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", fmt.Sprint(s.product, key))
 	rec := httptest.NewRecorder()
@@ -92,28 +82,23 @@ func (s limitShop) post(path, key, fields string) (int, string) {
 	return rec.Code, rec.Body.String()
 }
 
-// sells sends a deduction that must be sold, and returns its order.
-func (s limitShop) sells(key, fields string) (order, answer string) {
+// sells sends a deduction that must be sold.
+func (s limitShop) sells(key, fields string) (answer string) {
 	s.Helper()
-	status, answer := s.deduct(key, fields)
-	var sold api.Deduction
-	if status != http.StatusOK {
-		s.Errorf("%s %s = %d %s, want 200", s.mode, fields, status, answer)
-		return "", answer
-	}
-	testkit.Must(s.T, json.Unmarshal([]byte(answer), &sold))
-	return sold.OrderID, answer
+	return s.deducts(fmt.Sprint(s.product, key), fields, http.StatusOK)
 }
 
 // limited sends a deduction that the limit must refuse; the refusal is not kept under the key.
-func (s limitShop) limited(key, fields string) {
+func (s limitShop) limited(key, fields string, parts ...string) {
 	s.Helper()
-	status, answer := s.deduct(key, fields)
-	for _, part := range []string{`"code":"limit_reached"`, `"happened":"no_for_now"`} {
-		if status != http.StatusConflict || !strings.Contains(answer, part) {
-			s.Errorf("%s %s = %d %s, want 409 and %s", s.mode, fields, status, answer, part)
-		}
-	}
+	s.deducts(fmt.Sprint(s.product, key), fields, http.StatusConflict, append(parts, `"code":"limit_reached"`,
+		`"happened":"no_for_now"`)...)
+}
+
+// soldOut sends a deduction for which too little is left.
+func (s limitShop) soldOut(key, fields string) {
+	s.Helper()
+	s.deducts(fmt.Sprint(s.product, key), fields, http.StatusConflict, `"code":"sold_out"`)
 }
 
 // refuses sends a deduction by a mode without the rule, and returns 1 if the mode has its backends.
@@ -137,7 +122,7 @@ func (s limitShop) crowd() {
 	answers := map[string]int{}
 	for i := range requests {
 		all.Go(func() {
-			status, answer := s.deduct(fmt.Sprint("ann", i), `"buyer":"ann"`)
+			status, answer := s.deduct(fmt.Sprint("ann", i), `,"buyer":"ann"`)
 			var p api.Problem
 			_ = json.Unmarshal([]byte(answer), &p) // of a sale the code is ""
 			mu.Lock()
@@ -151,25 +136,23 @@ func (s limitShop) crowd() {
 	}
 }
 
-// returns sells, takes back, and sells again.
-func (s limitShop) returns() {
+// sellsAndReturns sells, takes back, and sells again.
+func (s limitShop) sellsAndReturns() {
 	s.Helper()
-	order, first := s.sells("bob 1", `"buyer":"bob","quantity":2`)
-	s.limited("bob 2", `"buyer":"bob"`)
-	if _, again := s.sells("bob 1", `"buyer":"bob","quantity":2`); again != first {
+	const bob = `,"buyer":"bob"`
+	first := s.sells("bob 1", bob+`,"quantity":2`)
+	s.limited("bob 2", bob)
+	if again := s.sells("bob 1", bob+`,"quantity":2`); again != first {
 		s.Errorf("the key again = %s, want %s", again, first)
 	}
-	s.sells("nobody", `"quantity":2`) // without a buyer there is no limit
-	send(s.T, s.r, http.MethodPost, fmt.Sprintf("/products/%d/orders/%s/return", s.product, order), `{"restock":true}`,
-		http.StatusOK)
-	s.limited("bob 2", `"buyer":"bob","quantity":3`)
-	s.sells("bob 3", `"buyer":"bob","quantity":2`)
-	s.limited("bob 4", `"buyer":"bob"`)
-	s.sells("nobody 2", `"quantity":3`)
-	if status, answer := s.deduct("cid 1", `"buyer":"cid","quantity":2`); !strings.Contains(answer, `"code":"sold_out"`) {
-		s.Errorf("2 of the last = %d %s, want sold_out", status, answer)
-	}
-	s.sells("cid 2", `"buyer":"cid"`) // what was sold out does not count for the limit
+	s.sells("nobody", `,"quantity":2`) // without a buyer there is no limit
+	s.returns(s.read(first).OrderID, `{"restock":true}`, http.StatusOK)
+	s.limited("bob 2", bob+`,"quantity":3`)
+	s.sells("bob 3", bob+`,"quantity":2`)
+	s.limited("bob 4", bob)
+	s.sells("nobody 2", `,"quantity":3`)
+	s.soldOut("cid 1", `,"buyer":"cid","quantity":2`)
+	s.sells("cid 2", `,"buyer":"cid"`) // what was sold out does not count for the limit
 }
 
 // What a buyer holds counts when he buys at once, and the other way round; the refusal names his reservations, and a
@@ -184,24 +167,18 @@ func TestLimitCountsWhatIsHeld(t *testing.T) {
 		{"reserve-unit", "reserve-unit"}, {"reserve-check", "reserve-check"}, {"reserve-redis", "redis-lua"},
 	} {
 		t.Run(c.holds+" "+c.sells, func(t *testing.T) {
-			s := limitShop{t, r, c.sells, 200 + i}
-			send(t, r, http.MethodPut, fmt.Sprintf("/products/%d/stock", s.product), fmt.Sprintf(
-				`{"stock":4,"per_buyer":2,"units":%t}`, c.holds == "reserve-unit"), http.StatusOK)
-			var held api.Reservation
-			_, answer := s.post("/reserve_stock/"+c.holds, "hold", `"buyer":"ann"`)
-			testkit.Must(t, json.Unmarshal([]byte(answer), &held))
-			_, more := s.post("/reserve_stock/"+c.holds, "more", `"buyer":"ann","quantity":2`)
-			_, alike := s.deduct("two", `"buyer":"ann","quantity":2`)
-			for _, answer := range []string{more, alike} {
-				if want := fmt.Sprintf(`"holders":[%q]`, held.ReservationID); !strings.Contains(answer, want) {
-					t.Errorf("the surplus = %s, want limit_reached with %s", answer, want)
-				}
-			}
-			s.sells("one", `"buyer":"ann"`)
-			s.limited("one more", `"buyer":"ann"`)
-			send(t, r, http.MethodPost, "/reservations/"+held.ReservationID+"/cancel", "", http.StatusOK)
-			s.sells("after it", `"buyer":"ann"`)
-			s.limited("again", `"buyer":"ann"`)
+			const ann = `,"buyer":"ann"`
+			s, holds := limitShop{heldShop{t, r, c.sells, 200 + i}}, heldShop{t, r, c.holds, 200 + i}
+			s.stock(4, fmt.Sprintf(`,"per_buyer":2,"units":%t`, c.holds == "reserve-unit"))
+			held := holds.hold(ann)
+			holders := fmt.Sprintf(`"holders":[%q]`, strings.TrimPrefix(held, "/reservations/"))
+			holds.reserves("", ann+`,"quantity":2`, http.StatusConflict, holders)
+			s.limited("two", ann+`,"quantity":2`, holders)
+			s.sells("one", ann)
+			s.limited("one more", ann)
+			s.says(held+"/cancel", "", "", http.StatusOK)
+			s.sells("after it", ann)
+			s.limited("again", ann)
 		})
 	}
 }
@@ -211,17 +188,16 @@ func TestBuyerCheckAlone(t *testing.T) {
 	t.Parallel()
 	r := startReplica(t, Config{SQL: testenv.SQLite(t), Conns: 4})
 	waitReady(t, r)
-	s := limitShop{t, r, "buyer-check", 300}
-	send(t, r, http.MethodPut, "/products/300/stock", `{"stock":4,"per_buyer":2}`, http.StatusOK)
-	s.sells("1", `"buyer":"ann"`)
-	s.limited("2", `"buyer":"ann","quantity":2`)
-	order, _ := s.sells("3", `"buyer":"ann"`)
-	s.limited("4", `"buyer":"ann"`)
-	s.sells("5", `"buyer":"bob"`)
-	send(t, r, http.MethodPost, "/products/300/orders/"+order+"/return", `{"restock":true}`, http.StatusOK)
-	s.sells("6", `"buyer":"ann"`)
-	s.sells("7", `"quantity":1`) // without a buyer there is no limit
-	if status, answer := s.deduct("8", `"buyer":"bob"`); !strings.Contains(answer, `"code":"sold_out"`) {
-		t.Errorf("one of none = %d %s, want sold_out", status, answer)
-	}
+	const ann, bob = `,"buyer":"ann"`, `,"buyer":"bob"`
+	s := limitShop{heldShop{t, r, "buyer-check", 300}}
+	s.stock(4, `,"per_buyer":2`)
+	s.sells("1", ann)
+	s.limited("2", ann+`,"quantity":2`)
+	order := s.read(s.sells("3", ann)).OrderID
+	s.limited("4", ann)
+	s.sells("5", bob)
+	s.returns(order, `{"restock":true}`, http.StatusOK)
+	s.sells("6", ann)
+	s.sells("7", "") // without a buyer there is no limit
+	s.soldOut("8", bob)
 }

@@ -33,7 +33,6 @@ const (
 // First bytes of packets.
 const (
 	packetOK       = 0
-	packetMore     = 1 // of a login
 	packetInfile   = 0xfb
 	packetEOF      = 0xfe
 	packetERR      = 0xff

@@ -172,17 +172,7 @@ func TestReentrySentTwice(t *testing.T) {
 }
 
 // The comment of a listing says that SET NX answers 1 or 0. That is SETNX; SET NX answers OK or nil.
-func TestSetNXAnswersOK(t *testing.T) {
-	s, a, b := withAB(t)
-	a.do("OK", "SET @lock a NX PX 30000")
-	b.do("(nil)", "SET @lock b NX PX 30000")
-	s.note("a client that expects 1 never sees it, and believes that somebody else has the lock that it holds")
-	a.do("1", "DEL @lock")
-	a.do("1", "SETNX @lock a")
-	b.do("0", "SETNX @lock b")
-	a.do("-1", "TTL @lock")
-	s.note("SETNX answers 1 or 0, and takes no TTL")
-}
+func TestSetNXAnswersOK(t *testing.T) { play(t) }
 
 // A reentrant lock's release script whose last branch deletes the key and returns nothing: the caller gets nil for the
 // release that worked.
@@ -262,18 +252,7 @@ func TestEtcdRevisionOfATransaction(t *testing.T) {
 }
 
 // A lock row with host and thread, so that its owner may enter again: without a count the first release is everybody's.
-func TestReentrantRowWithoutACount(t *testing.T) {
-	s, a, b := onMySQL(t, "CREATE TABLE method_lock (name VARCHAR(64) PRIMARY KEY, owner VARCHAR(64) NOT NULL) ENGINE = "+
-		"InnoDB")
-	a.exec("1 affected", "INSERT INTO method_lock VALUES ('stock', 'host1:27')")
-	a.value("host1:27", "SELECT owner FROM method_lock WHERE name = 'stock'")
-	s.note("the row has A's host and thread, so A enters again")
-	a.exec("1 affected", "DELETE FROM method_lock WHERE name = 'stock'")
-	s.note("the inner method has released the lock, and the outer method still works")
-	b.exec("1 affected", "INSERT INTO method_lock VALUES ('stock', 'host2:27')")
-	s.note("B is inside too. The row needs a count, and an owner value that is new for each hold: a thread serves many " +
-		"requests")
-}
+func TestReentrantRowWithoutACount(t *testing.T) { play(t) }
 
 // handled is how often a node has run SET, or a script.
 var handled = regexp.MustCompile(`cmdstat_(?:set|eval):calls=(\d+)`)

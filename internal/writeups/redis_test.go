@@ -10,40 +10,10 @@ import (
 )
 
 // "Redis is single-threaded, so a read and a write need no lock."
-func TestSingleThreadIsNoTransaction(t *testing.T) {
-	s, a, b := withAB(t)
-	a.do("OK", "SET @stock 1")
-	a.do("1", "GET @stock")
-	b.do("1", "GET @stock")
-	a.do("OK", "SET @stock 0")
-	b.do("OK", "SET @stock 0")
-	s.note("each command ran alone, and still one unit was sold twice")
-	a.do("OK", "SET @stock 1")
-	a.do("0", "DECR @stock")
-	b.do("-1", "DECR @stock")
-	s.note("only a single command, or a single script, is one step")
-}
+func TestSingleThreadIsNoTransaction(t *testing.T) { play(t) }
 
 // "MULTI makes a transaction": its commands do not see each other's answers, so nothing can be decided between them.
-func TestMultiWithoutWatchLosesUpdates(t *testing.T) {
-	s, a, b := withAB(t)
-	b.do("OK", "SET @stock 5")
-	a.do("5", "GET @stock")
-	a.do("OK", "MULTI")
-	a.do("QUEUED", "SET @stock 4")
-	b.do("4", "DECR @stock")
-	a.do("[OK]", "EXEC")
-	b.do("4", "GET @stock")
-	s.note("two units sold, one taken from the stock: MULTI alone checks nothing")
-	b.do("OK", "SET @stock 5")
-	a.do("OK", "WATCH @stock")
-	a.do("5", "GET @stock")
-	a.do("OK", "MULTI")
-	a.do("QUEUED", "SET @stock 4")
-	b.do("4", "DECR @stock")
-	a.do("(nil)", "EXEC")
-	s.note("with WATCH, Redis refuses the EXEC, and A reads again")
-}
+func TestMultiWithoutWatchLosesUpdates(t *testing.T) { play(t) }
 
 // GET, compare, DEL: between the comparison and the DEL the key changes hands.
 func TestGetThenDel(t *testing.T) {
@@ -94,39 +64,13 @@ func TestMillisecondsToExpire(t *testing.T) {
 }
 
 // SETNX, then EXPIRE: a holder that dies in between leaves a lock that never ends.
-func TestSetnxThenExpire(t *testing.T) {
-	s, a, b := withAB(t)
-	a.do("1", "SETNX @lock a")
-	s.note("kill -9 before EXPIRE lock 30")
-	b.do("0", "SETNX @lock b")
-	b.do("-1", "TTL @lock")
-	s.note("the key has no TTL: nobody enters any more")
-}
+func TestSetnxThenExpire(t *testing.T) { play(t) }
 
 // SET without NX or KEEPTTL replaces the value and the expiry.
-func TestSetDropsTheTTL(t *testing.T) {
-	s, a, b := withAB(t)
-	a.do("OK", "SET @lock a NX EX 30")
-	a.do("OK", "SET @lock a")
-	a.do("-1", "TTL @lock")
-	s.note("rewriting the value removed the TTL: the lock never ends")
-	b.do("OK", "SET @lock b EX 30")
-	a.do("b", "GET @lock")
-	s.note("set(key, value, timeout) without NX takes a lock that somebody holds")
-}
+func TestSetDropsTheTTL(t *testing.T) { play(t) }
 
 // The lock from before SET NX PX: the value is the time of its end by the holder's clock, and GETSET takes over.
-func TestGetSetWithClientClocks(t *testing.T) {
-	s, a, b, c := withABC(t)
-	a.do("1", "SETNX @lock 1000") // by A's clock it is 970
-	b.do("1000", "GET @lock")
-	s.note("B's clock is 40 s ahead of A's: 1010 > 1000, expired")
-	b.do("1000", "GETSET @lock 1040")
-	s.note("GETSET returned the old value, so B holds the lock as well as A")
-	c.do("1040", "GETSET @lock 1045")
-	b.do("1045", "GET @lock")
-	s.note("C did not get the lock, but its GETSET has changed B's value: B no longer recognises its own lock")
-}
+func TestGetSetWithClientClocks(t *testing.T) { play(t) }
 
 // The thread's id, or its name, as the owner: another process has a thread of that id.
 func TestThreadIDIsNoOwner(t *testing.T) {
@@ -142,36 +86,13 @@ func TestThreadIDIsNoOwner(t *testing.T) {
 
 // DECRBY first, INCRBY back when below zero: nobody oversells, but a smaller request is refused that could have been
 // served.
-func TestDecrRefusesWhatIsInStock(t *testing.T) {
-	s, a, b := withAB(t)
-	a.do("OK", "SET @stock 1")
-	a.do("-1", "DECRBY @stock 2")
-	b.do("-2", "DECRBY @stock 1")
-	a.do("0", "INCRBY @stock 2")
-	b.do("1", "INCRBY @stock 1")
-	s.note("both requests are refused with one unit in stock; and a crash before INCRBY loses the units")
-}
+func TestDecrRefusesWhatIsInStock(t *testing.T) { play(t) }
 
 // A request is bound to one segment by its hash, and "sold out" is what that segment says.
-func TestSegmentSaysSoldOut(t *testing.T) {
-	s, a, b := withAB(t)
-	a.do("OK", "MSET @stock#0 1 @stock#1 1 @stock#2 1")
-	a.do("0", "DECR @stock#2")
-	b.do("-1", "DECR @stock#2")
-	s.note("B's hash leads to the same segment as A's: sold out, with two units in stock")
-	b.do("[1 1]", "MGET @stock#0 @stock#1")
-}
+func TestSegmentSaysSoldOut(t *testing.T) { play(t) }
 
 // SETNX request id as idempotency: the mark is there before the work is done.
-func TestMarkBeforeTheWork(t *testing.T) {
-	s, a := withA(t)
-	a.do("OK", "SET @stock 1")
-	a.do("OK", "SET @request:4711 1 NX EX 86400")
-	s.note("kill -9 before the deduction; the client tries again")
-	a.do("(nil)", "SET @request:4711 1 NX EX 86400")
-	a.do("1", "GET @stock")
-	s.note("the mark says that this is a duplicate, but nothing was ever sold")
-}
+func TestMarkBeforeTheWork(t *testing.T) { play(t) }
 
 // A release that is announced to everybody wakes everybody, and one gets in.
 func TestBroadcastWakesAll(t *testing.T) {
@@ -197,20 +118,7 @@ func TestBroadcastWakesAll(t *testing.T) {
 }
 
 // The work outlives the TTL. No release script helps, as nothing was released by mistake.
-func TestWorkOutlivesTheTTL(t *testing.T) {
-	s, a, b := withAB(t)
-	a.do("OK", "SET @stock 1")
-	a.do("OK", "SET @lock a NX PX 30000")
-	a.do("1", "GET @stock")
-	s.note("A stops for longer than its TTL: a slow call, a long GC, SIGSTOP")
-	a.expires("lock")
-	b.do("OK", "SET @lock b NX PX 30000")
-	b.do("1", "GET @stock")
-	b.do("OK", "SET @stock 0")
-	s.note("A wakes up, and its next command is the write")
-	a.do("OK", "SET @stock 0")
-	s.note("one unit, sold twice")
-}
+func TestWorkOutlivesTheTTL(t *testing.T) { play(t) }
 
 // "Is it still mine?", asked before the write: the answer is of the past when it arrives.
 func TestAskingBeforeTheWrite(t *testing.T) {
@@ -246,14 +154,4 @@ func TestOffByOneInTheScript(t *testing.T) {
 }
 
 // A job that writes the database's count over the live one in Redis, to put right what has drifted.
-func TestRefillOverTheCounter(t *testing.T) {
-	s, a, b, job := withABC(t)
-	a.do("OK", "SET @stock 2")
-	a.do("1", "DECR @stock")
-	b.do("0", "DECR @stock")
-	s.note("two units are sold; their orders have not reached the database yet, which says 2")
-	job.do("OK", "SET @stock 2")
-	a.do("1", "DECR @stock")
-	b.do("0", "DECR @stock")
-	s.note("four units sold of two: the orders in flight belong to the sum")
-}
+func TestRefillOverTheCounter(t *testing.T) { play(t) }

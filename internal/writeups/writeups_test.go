@@ -2,8 +2,8 @@
 // deducting stock under a distributed lock. docs/write-ups.md says which claim each test belongs to.
 //
 // An exhibit sends real commands in a fixed order, as two or three clients would interleave, wants each answer, and
-// tells the story: run one with -v. Where docs/interview.md shows a story, a test compares the two; -update rewrites
-// it.
+// tells the story: run one with -v. Stories that are statements only stand in testdata, see play. Where
+// docs/interview.md shows a story, a test compares the two; -update rewrites it.
 package writeups_test
 
 import (
@@ -291,6 +291,93 @@ func (c session) value(want, query string) {
 		}
 	}
 	c.s.is(c.name, query, got, want)
+}
+
+// play has clients of a server do what testdata says under the name of the test: their names, in MySQL with an
+// isolation level where they set one, and the tables; after an empty line the steps, one after the other.
+//
+//	=> what follows from the lines above
+//	A: SELECT stock FROM product_stock -> 1
+//	B waits: UPDATE product_stock SET stock = 0
+//	B: -> 1 affected
+//	A|B: UPDATE product_stock SET stock = 1 | UPDATE orders SET state = 'paid' -> 1 of 2: error 1213
+//	A expires: @lock
+//
+// What B waits for is answered in the line with the answer alone. A and B deadlock, by two statements or by the same.
+// In Redis, the TTL of A's key is over.
+func play(t *testing.T) {
+	s := tell(t)
+	begin, steps, _ := strings.Cut(string(testkit.Read(t, "testdata/"+t.Name()+".txt")), "\n\n")
+	head, tables, _ := strings.Cut(begin, "\n")
+	names, level, _ := strings.Cut(strings.TrimPrefix(head, "on "), " at ")
+	server, names, _ := strings.Cut(names, " ")
+	act := s.onMySQL
+	if server == "Redis" {
+		act = s.onRedis
+	}
+	step := act(strings.Fields(names), level, strings.FieldsFunc(tables, func(c rune) bool { return c == '\n' }))
+	for _, line := range strings.Split(strings.TrimSpace(steps), "\n") {
+		if what, is := strings.CutPrefix(line, "=> "); is {
+			s.says("=>", what, "")
+			continue
+		}
+		name, said, _ := strings.Cut(line, ": ")
+		statement, want, _ := strings.Cut(" "+said, " -> ")
+		name, how, _ := strings.Cut(name, " ")
+		step(name, how, strings.TrimSpace(statement), want)
+	}
+}
+
+// onRedis returns what takes a step of a play in Redis.
+func (s *story) onRedis(names []string, _ string, _ []string) func(name, how, command, want string) {
+	all := map[string]client{}
+	_, clients := s.redis(names...)
+	for _, c := range clients {
+		all[c.name] = c
+	}
+	return func(name, how, command, want string) {
+		if how == "expires" {
+			all[name].expires(strings.TrimPrefix(command, "@"))
+			return
+		}
+		all[name].do(want, command)
+	}
+}
+
+// onMySQL returns what takes a step of a play in MySQL.
+func (s *story) onMySQL(names []string, level string, tables []string) func(name, how, statement, want string) {
+	all, came := map[string]session{}, map[string]func(want string){}
+	for _, c := range s.mysql(tables, names...) {
+		all[c.name] = c
+		if level != "" {
+			_, err := c.ExecContext(s.Context(), "SET SESSION TRANSACTION ISOLATION LEVEL "+level)
+			testkit.Must(s, err)
+		}
+	}
+	return func(name, how, statement, want string) {
+		switch c := all[name]; {
+		case how == "waits":
+			end := c.later(statement)
+			came[name] = func(want string) { s.is(name, statement, end(), want) }
+		case statement == "":
+			came[name](want)
+		case strings.Contains(name, "|"):
+			first, second, _ := strings.Cut(name, "|")
+			mine, other, two := strings.Cut(statement, " | ")
+			what := "both statements"
+			if !two {
+				what, other = statement, mine
+			}
+			end := all[first].later(mine)
+			got := map[string]int{all[second].run(s.Context(), other): 1}
+			got[end()]++
+			s.is(first+second, what, fmt.Sprintf("%d of 2: error 1213", got["error 1213"]), want)
+		case strings.HasPrefix(statement, "SELECT "):
+			c.value(want, statement)
+		default:
+			c.exec(want, statement)
+		}
+	}
 }
 
 // failure names an error by its number; "" for none.

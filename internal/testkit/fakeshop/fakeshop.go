@@ -28,11 +28,7 @@ type Shop struct {
 	// Together makes the first request for a product, after its stock was set, wait for a second one: a run that has both
 	// is never vacuous because a busy machine served one client after the other.
 	Together bool
-	Flaw     Flaw          // what it does wrong with reservations; "" = nothing
-	Clock    time.Duration // how far the store's clock is ahead
 
-	held     map[int64]*holds        // by product
-	now      int64                   // of the request under way, by the store's clock, in microseconds
 	met      map[int64]chan struct{} // by product; closed by the second request
 	mu       sync.Mutex
 	products map[int64]*api.Ledger
@@ -46,7 +42,6 @@ func (s *Shop) Start(t *testing.T) string {
 	s.products = map[int64]*api.Ledger{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /deduct_stock/{mode}", s.deduct)
-	s.handleHolds(mux)
 	mux.HandleFunc("GET /modes", func(w http.ResponseWriter, _ *http.Request) { Send(w, api.Modes{Modes: s.Modes}) })
 	mux.HandleFunc("GET /modes/{mode}", func(w http.ResponseWriter, _ *http.Request) {
 		Refuse(w, api.UnknownMode, "no such mode")
@@ -96,7 +91,6 @@ func (s *Shop) setStock(w http.ResponseWriter, r *http.Request) {
 		ProductID: id, Orders: []api.Order{}, Keys: []api.KeyRow{},
 		Initial: map[api.Store]int64{api.Redis: body.Stock}, Stock: map[api.Store]int64{api.Redis: body.Stock},
 	}
-	s.setHolds(id, body)
 	delete(s.met, id)
 	s.puts = append(s.puts, fmt.Sprintf("%d: %d in %d", id, body.Stock, body.Segments))
 	Send(w, api.Product{})

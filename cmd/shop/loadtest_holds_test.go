@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lastitem/internal/api"
+	"lastitem/internal/audit"
+	"lastitem/internal/backend"
+	"lastitem/internal/replica"
+	"lastitem/internal/testkit"
+	"lastitem/internal/testkit/testenv"
+	"lastitem/loadtest"
+)
+
+// spoil changes an answer about reservations.
+type spoil func(path string, answer *httptest.ResponseRecorder)
+
+// counted is a shop whose books tell so many units more in stock than there are.
+func counted(more int64) spoil {
+	return func(path string, answer *httptest.ResponseRecorder) {
+		var book api.Reservations
+		if strings.HasSuffix(path, "/reservations") && json.Unmarshal(answer.Body.Bytes(), &book) == nil {
+			book.Stock += more
+			answer.Body.Reset()
+			_ = json.NewEncoder(answer.Body).Encode(book)
+		}
+	}
+}
+
+// refunding is a shop that answers payments with a refund, and keeps the orders.
+func refunding(path string, answer *httptest.ResponseRecorder) {
+	if strings.HasSuffix(path, "/confirm") && answer.Code == http.StatusOK {
+		answer.Code = http.StatusGone
+		answer.Header().Set("Content-Type", api.ProblemType)
+		answer.Body = bytes.NewBufferString(`{"code":"reservation_expired","refund":true,"state":"expired"}`)
+	}
+}
+
+// reservingShop is two replicas on embedded servers, which are asked in turn and whose answers may be spoiled.
+func reservingShop(t *testing.T, spoiled *spoil) (*loadtest.Control, map[string]api.Mode) {
+	redis, sql := testenv.Miniredis(t), testenv.SQLite(t)
+	var replicas []http.Handler
+	for _, name := range []string{"1", "2"} {
+		c, err := replica.Read(map[string]string{"SHOP_REPLICA": name, "SHOP_ADMIN_TOKEN": fakeToken, "SHOP_SQL": sql,
+			"SHOP_REDIS": redis.URL, "SHOP_REDIS_PREFIX": redis.Prefix, "SHOP_SWEEP": "50ms", "SHOP_CONNS": "16"})
+		testkit.Must(t, err)
+		r, err := replica.New(c, replica.Options{Log: slog.New(slog.DiscardHandler)})
+		testkit.Must(t, err)
+		t.Cleanup(r.Close)
+		_, err = backend.Migrate(t.Context(), r.Backends.DB)
+		testkit.Must(t, err)
+		testkit.NoError(t, "ready", func() error { _, err := r.Backends.Ready([]string{"redis", "sql"}, nil); return err })
+		replicas = append(replicas, r)
+	}
+	var turn atomic.Int64
+	server := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		replicas[turn.Add(1)%2].ServeHTTP(answer, r)
+		if *spoiled != nil {
+			(*spoiled)(r.URL.Path, answer)
+		}
+		for name, values := range answer.Header() {
+			w.Header()[name] = values
+		}
+		w.Header().Del("Content-Length")
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes())
+	}))
+	control, err := loadtest.NewControl(server.URL, fakeToken)
+	testkit.Must(t, err)
+	t.Cleanup(control.Close)
+	control.Replicas = 2
+	modes, err := control.Modes(t.Context())
+	testkit.Must(t, err)
+	byName := map[string]api.Mode{}
+	for _, m := range modes {
+		byName[m.Name] = m
+	}
+	return control, byName
+}
+
+// The plan reserve judges a shop of the modes that reserve: what is right is exact, also in an open loop with a limit
+// per buyer, and what the shop says wrong shows by its letter.
+func TestLoadtestReserves(t *testing.T) {
+	t.Parallel()
+	var spoiled spoil
+	control, modes := reservingShop(t, &spoiled)
+	named, _ := loadtest.Named("reserve")
+	for i, tt := range []struct {
+		mode  string
+		open  bool
+		spoil spoil
+		found string
+	}{
+		{"reserve-sql", false, nil, ""}, {"reserve-redis", false, nil, ""}, {"reserve-redis", true, nil, ""},
+		{"reserve-redis", false, counted(1), "O"}, {"reserve-redis", false, counted(-1), "L"},
+		{"reserve-redis", false, refunding, "D"},
+	} {
+		plan := named[0]
+		plan.VUs, plan.Requests, plan.Stock, plan.Warmup, plan.Product = 20, 500, 150, 10*time.Millisecond, int64(101+i)
+		plan.Holding.For = 400 * time.Millisecond // so that payments come in time on a busy machine too
+		if tt.open {
+			plan.VUs, plan.Requests, plan.Rate, plan.Duration = 0, 0, 400, time.Second
+			plan.Holding.PerBuyer, plan.Holding.Buyers = 1, 100
+		}
+		spoiled = tt.spoil
+		res, err := loadtest.Run(t.Context(), control, modes[tt.mode], plan, nil)
+		testkit.Must(t, err)
+		v, h := res.Verdicts[0], *res.Holds
+		switch exact := v.Verdict == audit.Exact && res.Finding == audit.Confirmed; {
+		case tt.found != "":
+			if !strings.Contains(v.Found, tt.found) {
+				t.Errorf("%+v: %s %q, violations %q, missing %q, want %s", tt, v.Verdict, v.Found, v.Violations, v.Missing,
+					tt.found)
+			}
+		case !exact || v.Sold+v.Final != plan.Stock:
+			t.Errorf("%+v: %s %s, violations %q, missing %q, %d sold, %d left, want exact, and 150 in all", tt, v.Verdict,
+				v.Found, v.Violations, v.Missing, v.Sold, v.Final)
+		case tt.open && (h.Limited == 0 || h.Buyers+res.Dropped != 400):
+			t.Errorf("%+v: figures %+v, %d dropped, want limits, 400 buyers", tt, h, res.Dropped)
+		case !tt.open && (h.Buyers != 500 || int64(h.Sold) != res.Latency["accepted"].Count || h.Sold != v.Orders ||
+			h.Refused*h.Cancelled*h.Expired*h.Refunded*h.Doubled == 0 || h.SalesPerSecond == 0):
+			t.Errorf("%+v: figures %+v, %d orders, want some of each", tt, h, v.Orders)
+		}
+	}
+}
