@@ -198,13 +198,13 @@ func TestKafkaTakesNoHolds(t *testing.T) {
 	_, h, product := ownKafka(t)
 	r := h.Replicas[0]
 	hold := func(product int64) error {
-		_, err := r.Shop.Reserve(t.Context(), "reserve-sql", stock.ReserveRequest{Request: stock.Request{Store: stock.SQL,
+		_, err := r.Reserve(t.Context(), "reserve-sql", stock.ReserveRequest{Request: stock.Request{Store: stock.SQL,
 			Items: []stock.Item{{ProductID: product, Quantity: 1}}}, For: time.Minute})
 		return err
 	}
 	sold := r.Sell(t, "kafka", stock.SQL, product, 1, "")
 	testkit.IsError(t, hold(product), stock.ErrHoldUnsupported, "a hold")
-	_, err := r.Shop.Return(t.Context(), product, sold.OrderID, true)
+	_, err := r.Return(t.Context(), product, sold.OrderID, true)
 	testkit.IsError(t, err, stock.ErrReturnUnsupported, "a return")
 	held := h.Product(t, 5, 0)
 	testkit.Must(t, hold(held))
