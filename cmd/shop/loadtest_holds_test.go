@@ -87,8 +87,8 @@ func reservingShop(t *testing.T, spoiled *spoil) (*loadtest.Control, map[string]
 	return control, byName
 }
 
-// The plan reserve judges a shop of the modes that reserve: what is right is exact, also in an open loop with a limit
-// per buyer, and what the shop says wrong shows by its letter.
+// The plan reserve finds a correct shop exact, also in an open loop and with a limit per buyer. Each changed answer
+// shows by its letter.
 func TestLoadtestReserves(t *testing.T) {
 	t.Parallel()
 	var spoiled spoil
