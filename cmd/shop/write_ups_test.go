@@ -111,13 +111,15 @@ func TestNumbersOfRuns(t *testing.T) {
 	}
 }
 
-// testWriteUpRuns: the runs of the fifth write-up leave what they must.
+// testWriteUpRuns: the runs of the fifth write-up leave what they must. On a busy machine its five requests may come one
+// after the other: the run is then right, and vacuous.
 func testWriteUpRuns(t *testing.T, stack *localstack.Stack) {
 	t.Helper()
 	f := writeUpsFlags{lang: "en", quiet: true}
 	s := service{url: stack.URL, token: stack.Token, replicas: 1, lang: "en"}
 	m, err := f.runOne(t.Context(), io.Discard, s, numberRun{mode: "watchdog", plan: "five", replicas: 1})
-	if err != nil || m.Left != 95 || m.PerSecond <= 0 || m.Store != string(api.Redis) || m.code != exitOK {
+	if err != nil || m.Left != 95 || m.PerSecond <= 0 || m.Store != string(api.Redis) ||
+		(m.code != exitOK && m.code != exitInconclusive) {
 		t.Errorf("five clients under a lock: %+v, %v, want 95 left", m, err)
 	}
 	m, err = f.runOne(t.Context(), io.Discard, s, numberRun{mode: "mutex-in-tx", plan: "five", replicas: 1})
