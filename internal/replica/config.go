@@ -45,7 +45,7 @@ type Config struct {
 	Consul    string  `env:"SHOP_CONSUL" help:"http://host:port of the agent, for the mode consul"`
 	Kafka     string  `env:"SHOP_KAFKA" help:"host:port, several comma-separated, for the mode kafka"`
 	Prefix    string  `env:"SHOP_REDIS_PREFIX" envDefault:"lastitem:" help:"prefix of every key in Redis and etcd"`
-	Conns     int     `env:"SHOP_CONNS" envDefault:"64" help:"maximum number of connections for requests to MySQL and to each Redis server; besides these a replica opens up to 18 to MySQL and 15 to each Redis server, for group commits, pipelines, subscriptions, probes and purges"`
+	Conns     int     `env:"SHOP_CONNS" envDefault:"64" help:"maximum number of connections for requests to MySQL and to each Redis server; besides these a replica opens up to 50 to MySQL and 15 to each Redis server, for group commits, reservations, pipelines, subscriptions, probes and purges"`
 	Missing   reasons `env:"SHOP_MISSING" help:"what GET /modes advises if a backend is missing, as JSON: {\"etcd\":\"...\"}; by default it names the variable to set"`
 
 	WorkTimeout   time.Duration `env:"SHOP_WORK_TIMEOUT" envDefault:"5s" group:"times" help:"how long a request may take beyond its wait_ms and hold_ms; it is answered then, even if a backend hangs. Audits, and setting the stock of a product with many orders, may take up to a minute more: the time-out of a proxy in front must be longer by that"`
