@@ -1,9 +1,12 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -88,6 +91,14 @@ func TestSweepsHinderedHarmNothing(t *testing.T) {
 			wg.Wait()
 			return func() {}, nil
 		}},
+		"a server without SKIP LOCKED": {do: func(h sweeping) (mend func(), err error) {
+			other := openSQL(h.T, withoutSkipping(h.T, h.dsn))
+			h.listen(other)
+			if err = h.sweep(h.Context(), other); err == nil && h.held() > 0 {
+				err = errors.New("not all have ended")
+			}
+			return func() {}, err
+		}},
 		"killed in a batch": killed("SKIP LOCKED", overdueHolds),
 		"killed at COMMIT":  killed("COMMIT$", 0), // the server may have reached it
 		"killed after it":   killed("^UPDATE reservation_event", overdueHolds-10),
@@ -134,6 +145,43 @@ type hindrance struct {
 	do   func(h sweeping) (mend func(), err error)
 	left int64
 	says string
+}
+
+// withoutSkipping leads to a server through a proxy that misspells SKIP LOCKED, so that it says what servers do that do
+// not know it.
+func withoutSkipping(t *testing.T, dsn string) string {
+	c, err := mysql.ParseDSN(dsn)
+	testkit.Must(t, err)
+	server, known := c.Addr, []byte("SKIP LOCKED")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = from.Close()
+				continue
+			}
+			go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
+			go func() {
+				defer func() { _ = to.Close() }()
+				for p := make([]byte, 1<<16); ; {
+					n, err := from.Read(p)
+					if err != nil {
+						return
+					}
+					_, _ = to.Write(bytes.ReplaceAll(p[:n], known, []byte("SKIP LOCKEX")))
+				}
+			}()
+		}
+	}()
+	c.Addr = l.Addr().String()
+	return c.FormatDSN()
 }
 
 // killed ends a sweeper and its connection when a statement of its first batch has been executed.
