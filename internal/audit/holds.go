@@ -184,7 +184,7 @@ func (j *holdJudge) walk() {
 	var early, late, bad, lies []string
 	var was, now string // of the first bad change
 	for _, row := range j.book.Rows {
-		last, extended := "", false
+		last, extended, deadline := "", false, int64(0)
 		for _, e := range row.Events {
 			rehold := e.Was == expired && e.Now == confirmed
 			extends := e.Was == held && e.Now == held
@@ -195,12 +195,15 @@ func (j *holdJudge) walk() {
 				}
 			}
 			switch {
-			case e.Now == expired && e.AtMicros < e.DeadlineMicros:
+			case e.Now == expired && e.AtMicros < deadline:
 				early = append(early, row.ReservationID)
-			case e.Was == held && e.Now == confirmed && e.AtMicros >= e.DeadlineMicros:
+			case (extends || e.Was == held && e.Now == confirmed) && e.AtMicros >= deadline:
 				late = append(late, row.ReservationID)
 			}
 			last, extended = e.Now, extended || extends
+			if e.Now == held { // a later change may not know that it was extended
+				deadline = e.DeadlineMicros
+			}
 		}
 		if last != row.State {
 			lies = append(lies, row.ReservationID)

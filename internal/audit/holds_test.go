@@ -72,6 +72,12 @@ func (s *holdRun) sweep(now int64) {
 func (s *holdRun) step(i int) {
 	now := int64(10 * i)
 	s.sweep(now)
+	if i%3 == 0 && len(s.holds) > 0 { // somebody else extends one
+		if h := s.holds[len(s.holds)-1]; h.State == held && len(h.Events) == 1 {
+			h.ExpiresMicros += 20_000
+			s.note(h, held, now)
+		}
+	}
 	op := HoldOp{Call: (now - int64(s.r.IntN(15))) * 1e6, Return: (now + int64(s.r.IntN(15))) * 1e6, Outcome: OK,
 		Buyer: fmt.Sprint("b", s.r.IntN(2))}
 	if len(s.holds) == 0 || s.r.IntN(2) == 0 {
@@ -169,6 +175,22 @@ func TestHoldsMutants(t *testing.T) {
 			return false
 		}
 	}
+	// the last event, which led to a state, comes when the deadline before the extension did, and knows only that one
+	extended := func(to string) harm {
+		return func(s *holdRun) bool {
+			for _, h := range s.book.Rows {
+				last := len(h.Events) - 1
+				if last > 0 && h.Events[1].Now == held && h.State == to {
+					h.Events[last].AtMicros = h.Events[0].DeadlineMicros
+					if last > 1 {
+						h.Events[last].DeadlineMicros = h.Events[0].DeadlineMicros
+					}
+					return true
+				}
+			}
+			return false
+		}
+	}
 	acknowledged := func(kind HoldKind, do func(op *HoldOp)) harm {
 		return func(s *holdRun) bool {
 			i := slices.IndexFunc(s.ops, func(o HoldOp) bool { return o.Kind == kind && o.Outcome == OK })
@@ -196,6 +218,8 @@ func TestHoldsMutants(t *testing.T) {
 		"confirmed late": {"", "after the deadline", event(confirmed, func(e *api.ReservationEvent) {
 			e.AtMicros = e.DeadlineMicros
 		})},
+		"expired by the deadline before its extension": {"", "before the deadline", extended(expired)},
+		"extended late": {"", "after the deadline", extended(held)},
 		"a cancelled hold is confirmed": {"", "not allowed", event(confirmed, func(e *api.ReservationEvent) {
 			e.Was = cancelled
 		})},
