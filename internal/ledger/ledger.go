@@ -23,6 +23,9 @@ type Order struct {
 	// Buyer is on the orders of redis-lua and of reservations in Redis, and on new ones of modes in SQL that keep to a
 	// limit; "" elsewhere.
 	Buyer string `json:"buyer,omitempty"`
+	// Run is the run that the units were taken in, on new orders of modes in SQL that do not lock the product's row; 0
+	// elsewhere.
+	Run int64 `json:"-"`
 	// ReservationID is the reservation that the order was made of, "" = none; in Redis only. Key is then the payment's id.
 	ReservationID string `json:"reservation_id,omitempty"`
 	// Way is Absolute if the mode has written the count that it had computed; in Redis only.

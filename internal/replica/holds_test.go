@@ -2,6 +2,7 @@ package replica
 
 import (
 	"bufio"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -245,6 +246,28 @@ func TestPaymentIsNoKey(t *testing.T) {
 		}
 		h.left(1)
 	})
+}
+
+// A late payment waits for units that are free and locked, as a hold does: that is no reason for a refund.
+func TestLatePaymentWaitsForUnits(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.MySQL(t)
+	r := startReplica(t, Config{SQL: dsn, Conns: 4})
+	waitReady(t, r)
+	h := heldShop{t, r, "reserve-unit", 500}
+	h.stock(3, `,"units":true,"late":"rehold"`)
+	a := h.hold(`,"hold_ms":100`)
+	time.Sleep(150 * time.Millisecond) // its deadline
+	h.says(a+"/cancel", "", "", http.StatusOK, `"state":"expired"`)
+	db, err := sql.Open("mysql", dsn)
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	tx, err := db.BeginTx(t.Context(), nil)
+	testkit.Must(t, err)
+	_, err = tx.ExecContext(t.Context(), "SELECT unit_id FROM unit WHERE product_id = 500 FOR UPDATE")
+	testkit.Must(t, err)
+	time.AfterFunc(300*time.Millisecond, func() { _ = tx.Rollback() })
+	h.says(a+"/confirm", "p", "", http.StatusOK, `"state":"confirmed"`)
 }
 
 // A sweep gives the units of an overdue reservation back, and a payment that comes later is to be refunded. Each end of

@@ -183,6 +183,29 @@ func TestLimitCountsWhatIsHeld(t *testing.T) {
 	}
 }
 
+// Products are not sold in two ways that do not know of each other: by a counter and by a sum, or by modes of which one
+// does not count for the limit. A hold does not count itself.
+func TestWaysDoNotMix(t *testing.T) {
+	t.Parallel()
+	r := startReplica(t, Config{SQL: testenv.MySQL(t), Conns: 4})
+	waitReady(t, r)
+	const ann = `,"buyer":"ann"`
+	sql, sum := heldShop{t, r, "reserve-sql", 400}, heldShop{t, r, "reserve-check", 400}
+	sql.stock(1, `,"per_buyer":2,"late":"rehold"`)
+	sum.hold(ann)
+	sql.reserves("", "", http.StatusConflict, `"code":"hold_unsupported"`)
+	sql.stock(1, `,"per_buyer":2,"late":"rehold"`)
+	sql.says(sql.hold("")+"/cancel", "", "", http.StatusOK)
+	sum.reserves("", "", http.StatusConflict, `"code":"hold_unsupported"`)
+
+	sql.stock(9, `,"per_buyer":2`)
+	sql.says(sql.hold(ann)+"/cancel", "", "", http.StatusOK)
+	counts := limitShop{heldShop{t, r, "buyer-check", 400}}
+	sql.returns(sql.read(counts.sells("1", ann+`,"quantity":2`)).OrderID, `{"restock":true}`, http.StatusOK)
+	sql.hold(ann + `,"quantity":2`)
+	sql.reserves("", ann, http.StatusConflict, `"code":"limit_reached"`)
+}
+
 // buyer-check counts orders, those of returned units excepted: alone, it keeps to the limit.
 func TestBuyerCheckAlone(t *testing.T) {
 	t.Parallel()

@@ -20,9 +20,12 @@ var buyerCheck = Mode{
 	Needs:    []Backend{NeedSQL},
 	Stores:   []Store{SQL},
 	PerBuyer: true,
+	Way:      &byUncounted,
 	Claims:   map[Store]Claims{SQL: {Threads: "B"}},
 	New:      func(d Deps) (Deductor, error) { return buyerCheckDeductor{d}, nil },
 }
+
+var byUncounted = store.Way{Kind: store.WayHolds, Take: takeOfRun, Give: giveToRun, Unlimited: true}
 
 type buyerCheckDeductor struct{ deps Deps }
 
@@ -44,7 +47,7 @@ func (b buyerCheckDeductor) Deduct(ctx context.Context, req Request) (Receipt, e
 	}
 	row.Buyer = req.Buyer
 	err = b.deps.Orders.InTx(ctx, row, func(tx *store.Tx) error {
-		left, err := tx.TakeBy(byCounter, row.ID, "", item.ProductID, item.Quantity) // of nobody: no row counts for the limit
+		left, _, err := tx.TakeBy(byUncounted, row.ID, "", item.ProductID, item.Quantity) // no row counts for the limit
 		if err == nil {
 			*row.Remaining = *left
 		}

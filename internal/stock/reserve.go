@@ -155,14 +155,16 @@ func (r reserving) take(ctx context.Context, tx *store.Tx, req Request) (receipt
 		return Receipt{}, nil, err
 	}
 	for i, item := range req.Items {
-		left, err := tx.TakeBy(r.way, orders[0].ID, req.Buyer, item.ProductID, item.Quantity)
+		left, run, err := tx.TakeBy(r.way, orders[0].ID, req.Buyer, item.ProductID, item.Quantity)
 		if err = shortage(err); errors.Is(err, ErrSoldOut) {
 			return Receipt{}, err, tx.RollbackToSavepoint()
 		}
 		if err != nil {
 			return Receipt{}, nil, err
 		}
-		orders[i].Remaining, orders[i].Buyer = left, req.Buyer
+		if orders[i].Remaining, orders[i].Buyer = left, req.Buyer; r.way.Kind != store.WayHolds {
+			orders[i].Run = run // nothing keeps another run from beginning now
+		}
 	}
 	d.Steps.At(ctx, step.Written, "")
 	if err := insertAll(tx, orders); err != nil {

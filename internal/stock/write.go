@@ -180,12 +180,12 @@ func (o *Orders) CartInTx(ctx context.Context, rows []ledger.Order, write func(*
 	return err
 }
 
-// insertAll inserts the rows of an order, and writes the buyer on those that have one.
+// insertAll inserts the rows of an order, and writes run and buyer on those that have one.
 func insertAll(tx *store.Tx, rows []ledger.Order) error {
 	for _, row := range rows {
 		err := tx.InsertOrder(row)
-		if err == nil && row.Buyer != "" {
-			err = tx.BoughtBy(row.Buyer, row.ID, row.ProductID)
+		if err == nil && (row.Buyer != "" || row.Run != 0) {
+			err = tx.BoughtBy(row.Buyer, row.ID, row.ProductID, row.Run)
 		}
 		if err != nil {
 			return err

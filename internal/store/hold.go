@@ -51,6 +51,8 @@ type Way struct {
 	// Trusting says that a change of the state begins with a plain read, and then writes without naming the state that it
 	// has read.
 	Trusting bool
+	// Unlimited says that what the mode sells to a buyer does not count for his limit.
+	Unlimited bool
 }
 
 // The kinds of products; see the table product_stock.
@@ -104,12 +106,12 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 	now := limits[0].now
 	h.State, h.CreatedMicros, h.ChangedMicros, h.ExpiresMicros = ledger.Held, now, now, now+hold.Microseconds()
 	h.Late = limits[0].late
-	t.insertHold(h)
 	for i, item := range h.Items {
 		if err := t.takeOfBuyer(h.ID, h.Buyer, item, limits[i]); err != nil {
 			return h, nil, err
 		}
 	}
+	t.insertHold(h) // sent with the take, so that one that counts what is held does not count it
 	for _, item := range h.Items {
 		have, ok, err := way.Take(t, h.ID, item)
 		if err != nil {
@@ -126,36 +128,40 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 	return h, left, nil
 }
 
-// TakeBy takes units for an order of a buyer in a mode's way, without a hold, and returns how many are left; nil = not
-// known.
-func (t *Tx) TakeBy(way Way, order, buyer string, product, quantity int64) (left *int64, err error) {
+// TakeBy takes units for an order of a buyer in a mode's way, without a hold. It returns how many are left, nil = not
+// known, and the run that they were taken in, for [Tx.BoughtBy].
+func (t *Tx) TakeBy(way Way, order, buyer string, product, quantity int64) (left *int64, run int64, err error) {
 	item := ledger.HoldItem{ProductID: product, Quantity: quantity}
 	p, err := t.holdProduct(product)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if item.Run = p.run; way.Kind != WayHolds || p.way == WayCounted || p.way == WayUnits || p.segments > 0 {
 		if p, err = t.enter(&item, way); err != nil { // a sale from the counter says nothing about later ones
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	if err := t.takeOfBuyer(order, buyer, item, p); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	left, ok, err := way.Take(t, order, item)
 	if err == nil && !ok {
 		err = t.short(item, way)
 	}
-	return left, err
+	return left, item.Run, err
 }
 
-// BoughtBy writes the buyer on an order that no reservation was made for, so that a return gives his units back.
-func (t *Tx) BoughtBy(buyer, order string, product int64) error {
-	p, err := t.holdProduct(product)
-	if err != nil {
-		return err
+// BoughtBy writes the run, and the buyer if he is known, on an order that no reservation was made for: it counts in that
+// run only, and a return gives the buyer's units back. Run 0 is the present one of a row that the transaction has locked.
+func (t *Tx) BoughtBy(buyer, order string, product, run int64) error {
+	if run == 0 {
+		p, err := t.holdProduct(product)
+		if err != nil {
+			return err
+		}
+		run = p.run
 	}
-	return t.exec(t.q.orderBuyer, p.run, buyer, order, product)
+	return t.exec(t.q.orderBuyer, run, nullString(buyer), order, product)
 }
 
 // enter reads a product for a hold, and says on it how it is sold from now on.

@@ -203,7 +203,14 @@ func (t *Tx) takeAgain(h *lockedHold) (ok bool, err error) {
 		return false, unknownMode(h.Mode)
 	}
 	for _, item := range h.Items {
-		if _, ok, err := h.way.Take(t, h.ID, item); err != nil || !ok {
+		_, ok, err := h.way.Take(t, h.ID, item)
+		if err == nil && !ok {
+			err = t.short(item, h.way) // units that are free and locked are no reason for a refund
+		}
+		if errors.Is(err, ErrShort) {
+			return false, nil
+		}
+		if err != nil {
 			return false, err
 		}
 	}
@@ -406,7 +413,10 @@ func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, 
 	if err != nil {
 		return err
 	}
-	if p.way == "absolute" || p.segments > 0 || item.Run != 0 && item.Run != p.run {
+	if item.Run != 0 && item.Run != p.run {
+		return ErrNoOrder
+	}
+	if p.way == "absolute" || p.segments > 0 {
 		return &ledger.ProductError{Err: ErrHoldsUnsupported, ProductID: item.ProductID}
 	}
 	if p.way == "" {
@@ -429,7 +439,7 @@ func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, 
 	case !restock:
 		return nil
 	}
-	if buyer != "" {
+	if buyer != "" && !way(mode).Unlimited {
 		if err := t.exec(t.q.buyerGive, item.Quantity, item.ProductID, item.Run, buyer); err != nil {
 			return err
 		}
@@ -456,9 +466,9 @@ func (s *SQL) Overdue(ctx context.Context) (time.Duration, error) {
 }
 
 // PurgeHolds deletes some reservations that ended long ago: those that no payment came for and that no late payment can
-// revive after ended, the others after kept, as are payments for no reservation. One that has an order stays as long as
-// the order.
-func (s *SQL) PurgeHolds(ctx context.Context, ended, kept time.Duration) error {
+// revive after the first time, the others after kept, as are payments for no reservation. One that has an order stays as
+// long as the order.
+func (s *SQL) PurgeHolds(ctx context.Context, after, kept time.Duration) error {
 	return s.TripTx(ctx, func(tx *Tx) error {
 		now, err := tx.now()
 		if err == nil {
@@ -467,14 +477,11 @@ func (s *SQL) PurgeHolds(ctx context.Context, ended, kept time.Duration) error {
 		if err != nil {
 			return err
 		}
-		var ids []any
-		err = tx.each(tx.q.holdsEnded, []any{now - ended.Microseconds(), now - kept.Microseconds(), ledger.HoldsPage},
-			func(rows *sql.Rows) error {
-				var id string
-				err := rows.Scan(&id)
-				ids = append(ids, id)
-				return err
-			})
+		ago := now - after.Microseconds()
+		ids, err := tx.ids(tx.q.holdsEnded, ago, now-kept.Microseconds(), ledger.HoldsPage)
+		if err == nil && len(ids) > 0 { // a late payment that has just been committed has changed its reservation
+			ids, err = tx.ids(list(tx.q.holdsUnchanged, len(ids)), append([]any{ago}, ids...)...)
+		}
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -483,4 +490,15 @@ func (s *SQL) PurgeHolds(ctx context.Context, ended, kept time.Duration) error {
 		}
 		return nil
 	})
+}
+
+// ids reads the ids that a query finds.
+func (t *Tx) ids(query string, args ...any) (ids []any, err error) {
+	err = t.each(query, args, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	return ids, err
 }

@@ -3,14 +3,18 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"lastitem/internal/ledger"
 	"lastitem/internal/store"
 	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
+	"lastitem/internal/wire"
 )
 
 // onHolds runs a test of reservations on MySQL and on SQLite.
@@ -225,6 +229,61 @@ func TestHoldsRace(t *testing.T) {
 	})
 }
 
+// An order that was confirmed while the stock was set belongs to the run before: no book has it, and nobody returns it.
+func TestOrdersOfAnEarlierRun(t *testing.T) {
+	t.Parallel()
+	onHolds(t, func(h holdsOn) {
+		testkit.Must(h.T, h.hold("a", 2))
+		order := h.confirm("a", "p").OrderID
+		testkit.Must(h.T, h.s.DB().Exec("UPDATE product_stock SET run = run + 1, stock = 5").Error)
+		f, _, err := h.s.Snapshot(h.Context(), 1, ledger.Want{Orders: 9})
+		held, also := h.s.Reservations(h.Context(), 1, "")
+		if err = errors.Join(err, also); err != nil || f.Totals.Orders+int64(len(f.Orders))+held.Ordered+held.WrittenOff != 0 {
+			h.Errorf("the books have %+v and %+v, %v; want no order", f, held, err)
+		}
+		if _, _, err := h.s.Return(h.Context(), 1, order, true); !errors.Is(err, store.ErrNoOrder) {
+			h.Errorf("Return() = %v, want ErrNoOrder", err)
+		}
+	})
+}
+
+// A purge waits for a late payment, and leaves the reservation that it has paid.
+func TestPurgeLeavesLatePayments(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.MySQL(t)
+	h := holdsOn{t, openSQL(t, dsn)}
+	h.s.HoldBy(func(string) store.Way { return aWay })
+	testkit.Must(t, h.s.ResetTo(t.Context(), 1, 5, 0, ledger.HoldRules{Late: ledger.LateRehold}))
+	testkit.Must(t, h.hold("a", 1))
+	h.overdue("a")
+	_, _, err := h.s.Sweep(t.Context(), store.Due{}, 100, "r")
+	testkit.Must(t, err)
+	testkit.Must(t, h.s.DB().Exec("UPDATE reservation SET changed_us = changed_us - 120000000").Error)
+	c, err := mysql.ParseDSN(dsn)
+	testkit.Must(t, err)
+	p := gate(t, c.Addr, wire.MySQL)
+	c.Addr = p.Addr
+	other := openSQL(t, c.FormatDSN())
+	other.HoldBy(func(string) store.Way { return aWay })
+	paying := p.Add(wire.Rule{Answer: true, Match: func(c wire.Call) bool { return strings.Contains(c.Text, "INSERT INTO payment") }})
+	paid, purged := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := other.Confirm(t.Context(), "a", "r", "o", []byte("p"))
+		paid <- err
+	}()
+	<-paying.Reached()
+	go func() { purged <- h.s.PurgeHolds(t.Context(), time.Minute, time.Minute) }()
+	testkit.Until(t, "the purge waits", func() bool {
+		var n int
+		testkit.Must(t, h.s.DB().Raw(`SELECT COUNT(*) FROM information_schema.processlist
+			WHERE info LIKE 'SELECT id FROM reservation WHERE changed_us%'`).Row().Scan(&n))
+		return n > 0
+	})
+	paying.Pass()
+	testkit.Must(t, errors.Join(<-paid, <-purged))
+	h.is("a", ledger.Confirmed, 4)
+}
+
 // A limit per buyer names what he holds, and not the reservation that it refuses; a late payment keeps to it. A
 // product of which units are held refuses writes that would overwrite a release.
 func TestHoldsRefuse(t *testing.T) {
@@ -232,7 +291,14 @@ func TestHoldsRefuse(t *testing.T) {
 	onHolds(t, func(h holdsOn) {
 		testkit.Must(h.T, h.hold("a", 1))
 		for name, write := range map[string]func(tx *store.Tx) error{
-			"Set":       func(tx *store.Tx) error { return tx.Set(1, 3) },
+			"Set": func(tx *store.Tx) error { return tx.Set(1, 3) },
+			"SetUpdated": func(tx *store.Tx) error {
+				r, err := tx.Read(1)
+				if err == nil {
+					_, err = tx.SetUpdated(1, 3, r.UpdatedAt)
+				}
+				return err
+			},
 			"SetFenced": func(tx *store.Tx) error { _, err := tx.SetFenced(1, 3, 1); return err },
 		} {
 			if err := h.s.Tx(h.Context(), store.ReadCommitted, write); !errors.Is(err, store.ErrHoldsUnsupported) {

@@ -40,7 +40,7 @@ type queries struct {
 	buyerTake, buyerGive, buyerHas, buyerHolds, buyerBought, unitsFree, unitsInsert, unitsOld, unitsTake, unitsOwn string
 	unitsGive, unitsWriteOff, orderLock, orderReturn, holdsOf, returnsOf, holdRules                                string
 	buyersOf, holdsPage, holdEventsOf, holdOrdersOf, holdPaymentsOf, holdTake, holdOldest                          string
-	orderBuyer, holdsEnded, purgeItems, purgeEvents, purgePayments, purgeUnknown, purgeHolds                       string
+	orderBuyer, holdsEnded, holdsUnchanged, purgeItems, purgeEvents, purgePayments, purgeUnknown, purgeHolds       string
 }
 
 func loadQueries(dialect string) (queries, error) {
@@ -81,7 +81,8 @@ func loadQueries(dialect string) (queries, error) {
 		"order_lock": &q.orderLock, "order_return": &q.orderReturn, "holds_of": &q.holdsOf,
 		"returns_of": &q.returnsOf, "hold_rules": &q.holdRules, "buyers_of": &q.buyersOf, "holds_page": &q.holdsPage,
 		"hold_events_of": &q.holdEventsOf, "hold_orders_of": &q.holdOrdersOf, "hold_payments_of": &q.holdPaymentsOf,
-		"hold_take": &q.holdTake, "hold_oldest": &q.holdOldest, "holds_ended": &q.holdsEnded, "order_buyer": &q.orderBuyer,
+		"hold_take": &q.holdTake, "hold_oldest": &q.holdOldest, "holds_ended": &q.holdsEnded,
+		"holds_unchanged": &q.holdsUnchanged, "order_buyer": &q.orderBuyer,
 		"purge_items": &q.purgeItems, "purge_events": &q.purgeEvents, "purge_payments": &q.purgePayments,
 		"purge_holds": &q.purgeHolds, "purge_unknown": &q.purgeUnknown,
 		"old_keys": &q.oldKeys, "surplus_keys": &q.surplusKeys, "purge_keys": &q.purgeKeys,

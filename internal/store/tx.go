@@ -114,6 +114,9 @@ func (t *Tx) SetVersion(product, stock int64, version uint64) (ok bool, err erro
 // most.
 func (t *Tx) SetUpdated(product, stock int64, updatedAt string) (ok bool, err error) {
 	n, err := t.affected(t.q.setUpdated, stock, product, updatedAt)
+	if err == nil && n == 0 {
+		err = t.RefuseHeld(product)
+	}
 	return n > 0, err
 }
 

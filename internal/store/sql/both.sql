@@ -41,10 +41,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 INSERT INTO reservation_item (reservation_id, product_id, run, quantity) VALUES (?, ?, ?, ?)
 
 -- name: hold_way
--- Says how a product is sold from now on, unless it is sold in another way already. A product with a limit per buyer is for holds, until one
--- that counts finds its counter untouched. ?1 = way, ?2 = segments, ?3 = product, ?4 = run, ?5 = way. No row = it is.
+-- Says how a product is sold from now on, unless it is sold in another way already. A product with a limit per buyer is for holds, until a
+-- mode that counts finds its counter untouched and no reservation. ?1 = way, ?2 = segments, ?3 = product, ?4 = run, ?5 = way. No row = it is.
 UPDATE product_stock SET way = ?, segments = ?, lease_seq = lease_seq + 1 WHERE id = ? AND run = ?
-AND (way = '' OR way = 'holds' AND per_buyer > 0 AND stock = initial AND ? = 'counted')
+AND (way = '' OR way = 'holds' AND per_buyer > 0 AND stock = initial AND ? = 'counted'
+  AND NOT EXISTS (SELECT 1 FROM reservation_item i WHERE i.product_id = product_stock.id AND i.run = product_stock.run))
 
 -- name: hold_set
 -- The trusting change of a state: whatever the state is now. ?1 = new state, ?2 = now, ?3 = id.
@@ -55,7 +56,8 @@ UPDATE reservation SET state = ?, changed_us = ? WHERE id = ?
 SELECT p.initial
   - (SELECT COALESCE(SUM(i.quantity), 0) FROM reservation_item i JOIN reservation r ON r.id = i.reservation_id
      WHERE i.product_id = p.id AND i.run = p.run AND r.state = 'held')
-  - (SELECT COALESCE(SUM(o.quantity), 0) FROM orders o WHERE o.product_id = p.id AND o.restocked = 0)
+  - (SELECT COALESCE(SUM(o.quantity), 0) FROM orders o WHERE o.product_id = p.id AND o.restocked = 0
+     AND COALESCE(o.run, 0) IN (0, p.run))
 FROM product_stock p WHERE p.id = ? AND p.run = ?
 
 -- name: units_free
@@ -94,9 +96,10 @@ FROM product_stock p JOIN reservation_item i ON i.product_id = p.id AND i.run = 
 JOIN reservation r ON r.id = i.reservation_id WHERE p.id = ?
 
 -- name: returns_of
--- The returned units of a product: written off, and put back. ?1 = product.
+-- The returned units of a product's run: written off, and put back. ?1 = product.
 SELECT COALESCE(SUM(CASE WHEN restocked = 0 THEN quantity ELSE 0 END), 0), COALESCE(SUM(restocked * quantity), 0)
 FROM orders WHERE product_id = ? AND returned_us IS NOT NULL
+AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
 
 -- name: hold_rules
 -- What a judge asks of a product with reservations. ?1 = product.
@@ -224,14 +227,18 @@ WHERE product_id = ? AND idempotency_key > ? ORDER BY idempotency_key LIMIT ?
 SELECT /* lastitem-purge */ idempotency_key FROM idempotent_log WHERE status = ? AND created_us < ? ORDER BY created_us LIMIT ?
 
 -- name: orders
+-- Orders of an earlier run, which were confirmed while the stock was set, are left out: so they are wherever a product's orders are read.
 -- ?1 = product id.
 SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, COALESCE(reservation_id, '')
-FROM orders WHERE product_id = ? ORDER BY created_us, id
+FROM orders WHERE product_id = ?
+AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
+ORDER BY created_us, id
 
 -- name: orders_of
 -- All orders of a product, in the order of the index. ?1 = product id.
 SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, COALESCE(reservation_id, '')
 FROM orders WHERE product_id = ?
+AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
 
 -- name: purge_keys
 -- Deletes those of the given keys that are old; "+ 0" keeps it from locking through the index on the time. ?... = keys,

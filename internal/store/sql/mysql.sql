@@ -31,7 +31,9 @@ ON DUPLICATE KEY UPDATE idempotency_key = VALUES(idempotency_key)
 -- A page of the orders of a product by id, which begins with the time; the index on the product has the id after it. ?1 = product id,
 -- ?2 = the last order of the page before, ?3 = the last order to read, ?4 = how many.
 SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, COALESCE(reservation_id, ''), id
-FROM orders FORCE INDEX (orders_product) WHERE product_id = ? AND id > ? AND id <= ? ORDER BY id LIMIT ?
+FROM orders FORCE INDEX (orders_product) WHERE product_id = ? AND id > ? AND id <= ?
+AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
+ORDER BY id LIMIT ?
 
 -- name: read_locked
 -- Reads the newest committed row and keeps it until the transaction ends. ?1 = product id.
@@ -50,6 +52,7 @@ ON DUPLICATE KEY UPDATE initial = VALUES(initial), stock = VALUES(stock), segmen
 -- Writes the computed count, unless the row's time differs from the one read; two writes in one second have the same time. The server
 -- sets the time by itself. ?1 = stock, ?2 = product id, ?3 = time as read. No row = refused.
 UPDATE product_stock SET stock = ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ? AND updated_at = ?
+AND way <> 'holds'
 
 -- name: take
 -- Takes units only if they are there; the guard and the write are one statement. LAST_INSERT_ID(x) returns x, the remaining stock, with
@@ -66,6 +69,7 @@ WHERE id = ? AND stock >= ? AND segments = 0 AND run = ? AND way IN ('', 'absolu
 -- name: totals
 -- The number of a product's orders and of their units, the position before the first order, and the last order, for reading pages. ?1 = product id.
 SELECT COUNT(*), COALESCE(SUM(quantity), 0), '', COALESCE(MAX(id), '') FROM orders WHERE product_id = ?
+AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
 
 -- name: unkey_carts
 -- Removes the key from the other rows of the carts that contain a product, because its answer will be deleted: so no order has a key
@@ -126,7 +130,7 @@ FROM reservation_item i LEFT JOIN product_stock p ON p.id = i.product_id WHERE i
 -- name: hold_take
 -- take_of_run, also of a product with a limit per buyer. ?1 = quantity, ?2 = product id, ?3 = quantity, ?4 = run. No row = refused.
 UPDATE product_stock SET stock = LAST_INSERT_ID(stock - ?), lease_seq = lease_seq + 1, version = version + 1
-WHERE id = ? AND stock >= ? AND segments <= 0 AND run = ?
+WHERE id = ? AND stock >= ? AND segments <= 0 AND run = ? AND way NOT IN ('counted', 'units')
 
 -- name: hold_product
 -- What a hold needs to know of a product, by a plain read, and the clock. ?1 = product id.
@@ -139,3 +143,7 @@ WHERE id = ?
 -- valid then, ?5 = replica, ?6 = microseconds.
 INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica, at_us)
 VALUES (?, IF(ROW_COUNT() = 1, ?, NULL), ?, ?, ?, ?)
+
+-- name: holds_unchanged
+-- Those of some reservations that have not changed for long, locked: a late payment may be under way. ?1 = microseconds, ?... = reservations.
+SELECT id FROM reservation WHERE changed_us < ? AND id IN (?) FOR UPDATE

@@ -32,7 +32,9 @@ ON CONFLICT (idempotency_key) DO NOTHING
 -- A page of the orders of a product in the order of insertion: by rowid, which every index entry ends with. ?1 = product id,
 -- ?2 = the last order of the page before, ?3 = the last order to read, ?4 = how many.
 SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, COALESCE(reservation_id, ''), rowid
-FROM orders WHERE product_id = ? AND rowid > CAST(? AS INTEGER) AND rowid <= CAST(? AS INTEGER) ORDER BY rowid LIMIT ?
+FROM orders WHERE product_id = ? AND rowid > CAST(? AS INTEGER) AND rowid <= CAST(? AS INTEGER)
+AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
+ORDER BY rowid LIMIT ?
 
 -- name: read_locked
 -- A transaction has the whole database locked from its beginning: see _txlock. ?1 = product id.
@@ -53,6 +55,7 @@ ON CONFLICT (id) DO UPDATE SET initial = excluded.initial, stock = excluded.stoc
 -- = product id, ?3 = time as read. No row = refused.
 UPDATE product_stock SET stock = ?, lease_seq = lease_seq + 1, version = version + 1, updated_at = CURRENT_TIMESTAMP
 WHERE id = ? AND updated_at = ?
+AND way <> 'holds'
 
 -- name: take
 -- Takes units only if they are there; the guard and the write are one statement. ?1 = quantity, ?2 = product id,
@@ -69,6 +72,7 @@ WHERE id = ? AND stock >= ? AND segments = 0 AND run = ? AND way IN ('', 'absolu
 -- name: totals
 -- The number of a product's orders and of their units, the position before the first order, and the last order, for reading pages. ?1 = product id.
 SELECT COUNT(*), COALESCE(SUM(quantity), 0), '0', COALESCE(MAX(rowid), 0) FROM orders WHERE product_id = ?
+AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
 
 -- name: unkey_carts
 -- Removes the key from the other rows of the carts that contain a product, because its answer will be deleted: so no order has a key
@@ -129,7 +133,8 @@ FROM reservation_item i LEFT JOIN product_stock p ON p.id = i.product_id WHERE i
 -- name: hold_take
 -- take_of_run, also of a product with a limit per buyer. ?1 = quantity, ?2 = product id, ?3 = quantity, ?4 = run. No row = refused.
 UPDATE product_stock SET stock = stock - ?, lease_seq = lease_seq + 1, version = version + 1, updated_at = CURRENT_TIMESTAMP
-WHERE id = ? AND stock >= ? AND segments <= 0 AND run = ? RETURNING stock
+WHERE id = ? AND stock >= ? AND segments <= 0 AND run = ? AND way NOT IN ('counted', 'units')
+RETURNING stock
 
 -- name: hold_product
 -- What a hold needs to know of a product, by a plain read, and the clock. ?1 = product id.
@@ -142,3 +147,7 @@ WHERE id = ?
 -- valid then, ?5 = replica, ?6 = microseconds.
 INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica, at_us)
 VALUES (?, CASE WHEN changes() = 1 THEN ? END, ?, ?, ?, ?)
+
+-- name: holds_unchanged
+-- Those of some reservations that have not changed for long. ?1 = microseconds, ?... = reservations.
+SELECT id FROM reservation WHERE changed_us < ? AND id IN (?)
