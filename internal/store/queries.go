@@ -21,6 +21,7 @@ type queries struct {
 	setVersion, setUpdated            string
 	readForUpdate, readNowait         string // MySQL only
 	deleteCartKeys, unkeyCarts        string
+	deleteBuyers                      string
 	deleteLock                        string
 	setFenced                         string
 	raiseFence, raiseFenceStrictly    string
@@ -59,7 +60,7 @@ func loadQueries(dialect string) (queries, error) {
 		"keys": &q.keys, "delete_keys": &q.deleteKeys, "reset": &q.reset,
 		"set_version": &q.setVersion, "set_updated": &q.setUpdated,
 		"read_for_update": &q.readForUpdate, "read_for_update_nowait": &q.readNowait,
-		"delete_cart_keys": &q.deleteCartKeys, "unkey_carts": &q.unkeyCarts, "delete_lock": &q.deleteLock,
+		"delete_cart_keys": &q.deleteCartKeys, "unkey_carts": &q.unkeyCarts, "delete_buyers": &q.deleteBuyers, "delete_lock": &q.deleteLock,
 		"set_fenced": &q.setFenced, "raise_fence": &q.raiseFence, "raise_fence_strictly": &q.raiseFenceStrictly,
 		"read_locked": &q.readLocked, "insert_answers": &q.insertAnswers, "read_answers": &q.readAnswers,
 		"read_run": &q.readRun, "take_of_run": &q.takeOfRun, "sell_in_one_trip": &q.sellInOneTrip,

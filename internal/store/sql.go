@@ -175,7 +175,11 @@ func (s *SQL) ResetTo(ctx context.Context, product, stock int64, segments int, r
 	perBuyer := sql.NullInt64{Int64: rules.PerBuyer, Valid: rules.PerBuyer > 0}
 	return Retry(ctx, 0, func(int) error { // concurrent resets may deadlock on each other's index gaps
 		return s.Tx(ctx, ReadCommitted, func(tx *Tx) error {
-			// The row comes first: every deduction under its lock has either committed by then, or comes after the reset.
+			// The buyers come before the row, as in a hold.
+			if err := tx.exec(s.q.deleteBuyers, product); err != nil {
+				return err
+			}
+			// The row comes before the rest: every deduction under its lock has either committed by then, or comes after the reset.
 			run := newRun()
 			err := tx.exec(s.q.reset, product, stock, stock, segments, run, perBuyer, cmp.Or(rules.Late, ledger.LateRefund), way)
 			if err != nil {
@@ -192,15 +196,17 @@ func (s *SQL) ResetTo(ctx context.Context, product, stock int64, segments int, r
 					return err
 				}
 			}
-			if !rules.Units {
-				return nil
+			if rules.Units {
+				if err := tx.makeUnits(product, run, stock); err != nil {
+					return err
+				}
 			}
-			return tx.makeUnits(product, run, stock)
+			return tx.exec(s.q.unitsOld, product, run)
 		})
 	})
 }
 
-// makeUnits makes the units of a run, a thousand in a statement, and deletes those of earlier runs.
+// makeUnits makes the units of a run, a thousand in a statement.
 func (t *Tx) makeUnits(product, run, n int64) error {
 	for at := int64(0); at < n; {
 		var args []any
@@ -212,7 +218,7 @@ func (t *Tx) makeUnits(product, run, n int64) error {
 			return err
 		}
 	}
-	return t.exec(t.q.unitsOld, product, run)
+	return nil
 }
 
 // newRun draws a name that no other run has, in this database or in another one behind the same log.

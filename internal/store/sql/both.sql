@@ -19,6 +19,10 @@ DELETE FROM idempotent_log WHERE product_id = ?
 -- Deletes a lock that has no expiry, whoever holds it. ?1 = lock key.
 DELETE FROM record_lock WHERE lock_key = ? AND expires_us IS NULL
 
+-- name: delete_buyers
+-- What counts for the buyers' limits, of all runs. ?1 = product id.
+DELETE FROM buyer_units WHERE product_id = ?
+
 -- name: delete_orders
 -- ?1 = product id.
 DELETE FROM orders WHERE product_id = ?
