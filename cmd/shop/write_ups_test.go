@@ -111,8 +111,8 @@ func TestNumbersOfRuns(t *testing.T) {
 	}
 }
 
-// testWriteUpRuns: the runs of the fifth write-up leave what they must. On a busy machine its five requests may come one
-// after the other: the run is then right, and vacuous.
+// testWriteUpRuns: the runs of the fifth write-up leave what they must. On a busy machine its five requests may come
+// one after the other: the run is then right, and vacuous.
 func testWriteUpRuns(t *testing.T, stack *localstack.Stack) {
 	t.Helper()
 	f := writeUpsFlags{lang: "en", quiet: true}

@@ -151,8 +151,9 @@ func (t *Tx) TakeBy(way Way, order, buyer string, product, quantity int64) (left
 	return left, item.Run, err
 }
 
-// BoughtBy writes the run, and the buyer if he is known, on an order that no reservation was made for: it counts in that
-// run only, and a return gives the buyer's units back. Run 0 is the present one of a row that the transaction has locked.
+// BoughtBy writes the run, and the buyer if he is known, on an order that no reservation was made for: it counts in
+// that run only, and a return gives the buyer's units back. Run 0 is the present one of a row that the transaction has
+// locked.
 func (t *Tx) BoughtBy(buyer, order string, product, run int64) error {
 	if run == 0 {
 		p, err := t.holdProduct(product)

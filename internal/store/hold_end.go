@@ -466,8 +466,8 @@ func (s *SQL) Overdue(ctx context.Context) (time.Duration, error) {
 }
 
 // PurgeHolds deletes some reservations that ended long ago: those that no payment came for and that no late payment can
-// revive after the first time, the others after kept, as are payments for no reservation. One that has an order stays as
-// long as the order.
+// revive after the first time, the others after kept, as are payments for no reservation. One that has an order stays
+// as long as the order.
 func (s *SQL) PurgeHolds(ctx context.Context, after, kept time.Duration) error {
 	return s.TripTx(ctx, func(tx *Tx) error {
 		now, err := tx.now()

@@ -238,7 +238,8 @@ func TestOrdersOfAnEarlierRun(t *testing.T) {
 		testkit.Must(h.T, h.s.DB().Exec("UPDATE product_stock SET run = run + 1, stock = 5").Error)
 		f, _, err := h.s.Snapshot(h.Context(), 1, ledger.Want{Orders: 9})
 		held, also := h.s.Reservations(h.Context(), 1, "")
-		if err = errors.Join(err, also); err != nil || f.Totals.Orders+int64(len(f.Orders))+held.Ordered+held.WrittenOff != 0 {
+		n := f.Totals.Orders + int64(len(f.Orders)) + held.Ordered + held.WrittenOff
+		if err = errors.Join(err, also); err != nil || n != 0 {
 			h.Errorf("the books have %+v and %+v, %v; want no order", f, held, err)
 		}
 		if _, _, err := h.s.Return(h.Context(), 1, order, true); !errors.Is(err, store.ErrNoOrder) {
@@ -265,7 +266,9 @@ func TestPurgeLeavesLatePayments(t *testing.T) {
 	c.Addr = p.Addr
 	other := openSQL(t, c.FormatDSN())
 	other.HoldBy(func(string) store.Way { return aWay })
-	paying := p.Add(wire.Rule{Answer: true, Match: func(c wire.Call) bool { return strings.Contains(c.Text, "INSERT INTO payment") }})
+	paying := p.Add(wire.Rule{Answer: true, Match: func(c wire.Call) bool {
+		return strings.Contains(c.Text, "INSERT INTO payment")
+	}})
 	paid, purged := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := other.Confirm(t.Context(), "a", "r", "o", []byte("p"))

@@ -179,7 +179,7 @@ func (s *SQL) ResetTo(ctx context.Context, product, stock int64, segments int, r
 			if err := tx.exec(s.q.deleteBuyers, product); err != nil {
 				return err
 			}
-			// The row comes before the rest: every deduction under its lock has either committed by then, or comes after the reset.
+			// The row comes before the rest: every deduction under its lock has either committed by then, or comes after.
 			run := newRun()
 			err := tx.exec(s.q.reset, product, stock, stock, segments, run, perBuyer, cmp.Or(rules.Late, ledger.LateRefund), way)
 			if err != nil {
