@@ -261,7 +261,7 @@ func TestHoldsMutants(t *testing.T) {
 		"refunded and sold": {"D", "refund", acknowledged(Confirm, func(op *HoldOp) {
 			op.Outcome, op.Refund = Refused, true
 		})},
-		"a payment without an end": {"", "two ends, or none", row(confirmed, func(_ *holdRun, h *api.ReservationRow) {
+		"an order without a payment": {"", "payment that is not there", row(confirmed, func(_ *holdRun, h *api.ReservationRow) {
 			h.Orders[0].Payment = "nobody's"
 		})},
 		"refused though there was enough": {"U", "must have been enough", func(s *holdRun) bool {
@@ -391,7 +391,7 @@ func TestHoldRunWeighs(t *testing.T) {
 	t.Parallel()
 	book, ops := expiring("a")
 	stock := int64(1)
-	run := HoldRun{Mode: "m", Replicas: 2, Stock: &stock, WantSoldOut: true, Stopped: true, Expiry: true}
+	run := HoldRun{Replicas: 2, Stock: &stock, WantSoldOut: true, Stopped: true, Expiry: true}
 	got := run.Judge(book, ops, "en")
 	if got.Verdict != Vacuous || len(got.Missing) != 4 || len(got.Unchecked) != 1 {
 		t.Errorf("verdict %s, missing %q, unchecked %q, want VACUOUS for 4 reasons, too few races", got.Verdict, got.Missing,

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -45,6 +46,12 @@ func (j *holdJudge) compareClocks() {
 			}
 		}
 	}
+	for _, op := range j.ops {
+		j.end = max(j.end, op.Return)
+	}
+	if j.skew.known { // if a clock was set, by whichever setting is later
+		j.end = max(j.end, j.book.AsOfMicros*micro+max(j.skew.least, j.skew.most))
+	}
 	if j.skew.least > j.skew.most {
 		j.skew.known = false
 		j.skip(text.Of("a clock was set during the run, so no rule could use the times of the store"))
@@ -87,8 +94,8 @@ func (j *holdJudge) pairTakes() {
 			continue
 		}
 		t := taken{buyer: row.Buyer, units: row.Quantity, call: op.Call, answer: never}
-		if op.Outcome == OK {
-			t.answer = op.Return
+		if op.Outcome == OK { // the service may have forgotten the buyer
+			t.buyer, t.answer = op.Buyer, op.Return
 		}
 		calls[op.HoldID] = len(j.takes)
 		j.takes = append(j.takes, t)
@@ -154,10 +161,14 @@ func (j *holdJudge) tooMuch() {
 		j.r.Oversold = max(j.r.Oversold, most-j.book.Initial)
 		j.violate("O", text.Of("at one moment at least %d units were held or sold, of %d"), most, j.book.Initial)
 	}
+}
+
+// limit compares what each buyer had at once, and has, with the limit and with what is counted for it.
+func (j *holdJudge) limit() {
 	if j.book.PerBuyer == 0 {
 		return
 	}
-	has := map[string]int64{}
+	has, by := map[string]int64{}, j.byBuyer()
 	for _, row := range j.book.Rows {
 		if row.State == held {
 			has[row.Buyer] += row.Quantity
@@ -168,17 +179,24 @@ func (j *holdJudge) tooMuch() {
 			}
 		}
 	}
-	for buyer, takes := range j.byBuyer() {
+	for buyer := range by {
+		has[buyer] += 0
+	}
+	for buyer := range j.book.BuyerUnits {
+		has[buyer] += 0
+	}
+	j.leakedOf = map[string]int64{}
+	for _, buyer := range slices.Sorted(maps.Keys(has)) {
 		if buyer == "" {
 			continue
 		}
-		most := max(peak(takes), has[buyer])
-		if most > j.book.PerBuyer {
+		if most := max(peak(by[buyer]), has[buyer]); most > j.book.PerBuyer {
 			j.find('B')
 			j.violate("B", text.Of("a buyer had at least %d units, %d more than the limit of %d"), most, most-j.book.PerBuyer,
 				j.book.PerBuyer)
 		}
-		if counted := j.book.BuyerUnits[buyer]; counted != has[buyer] {
+		counted := j.book.BuyerUnits[buyer]
+		if j.leakedOf[buyer] = counted - has[buyer]; counted != has[buyer] {
 			j.find('L')
 			j.violate("L", text.Of("the limit counts %d units of a buyer who has %d"), counted, has[buyer])
 		}
@@ -222,19 +240,19 @@ func (j *holdJudge) refusals() {
 		if op.Kind != Reserve || op.Outcome != Refused || op.Replayed || j.purged(op) {
 			continue
 		}
-		from := all
+		from, leaked := all, j.leaked
 		if op.Limit {
 			if buyers[op.Buyer] == nil {
 				buyers[op.Buyer] = shelfOf(by[op.Buyer], j.book.PerBuyer)
 			}
-			from = buyers[op.Buyer]
+			from, leaked = buyers[op.Buyer], j.leakedOf[op.Buyer]
 		}
 		switch least := from.fewest(op.Call, op.Return); {
 		case least < op.Quantity:
+		case least-leaked < op.Quantity:
+			excused++
 		case op.Limit:
 			limits++
-		case least-j.leaked < op.Quantity:
-			excused++
 		default:
 			bad++
 		}
@@ -252,7 +270,7 @@ func (j *holdJudge) refusals() {
 // purged reports whether a reservation of the request may have been removed since: those that ended without a payment
 // are kept for an hour.
 func (j *holdJudge) purged(op HoldOp) bool {
-	return j.skew.known && j.skew.earliest(j.book.AsOfMicros)-op.Call > int64(time.Hour)
+	return j.end-op.Call > int64(time.Hour)
 }
 
 // shelf answers how few units may have been free between two times. That number falls at the call of a take and rises
