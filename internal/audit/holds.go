@@ -347,7 +347,7 @@ func (j *holdJudge) answeredPayments() {
 		}
 		_, there := j.rows[op.HoldID]
 		switch o, made := orders[op.PaymentID]; {
-		case op.Outcome == OK && (op.OrderID == "" || o.id != op.OrderID):
+		case op.Outcome == OK && (!made || o.id != op.OrderID):
 			lost = append(lost, cmp.Or(op.OrderID, op.PaymentID))
 		case op.Outcome == OK && o.hold != op.HoldID:
 			foreign = append(foreign, op.OrderID)
@@ -396,7 +396,7 @@ func (j *holdJudge) heldTwice() (keys, ids []string) {
 // change is to blame. If the answer said expired, a late payment may have bought the reservation.
 func (j *holdJudge) keeps(op HoldOp) bool {
 	row := j.rows[op.HoldID]
-	return (row.State == held || row.State == confirmed || row.State == expired && !op.Expired) &&
+	return (row.State == held || row.State == confirmed || row.State == expired) &&
 		!slices.ContainsFunc(row.Events, func(e api.ReservationEvent) bool {
 			return e.Now == cancelled || e.Now == void || e.Now == expired && op.Expired
 		})

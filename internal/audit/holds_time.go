@@ -38,7 +38,7 @@ func (j *holdJudge) compareClocks() {
 			continue
 		}
 		for _, e := range j.rows[op.HoldID].Events {
-			if e.Now == now && (now == confirmed || e.Was == "") {
+			if e.Now == now {
 				j.skew.least = max(j.skew.least, op.Call-(e.AtMicros+j.skew.tick)*micro)
 				j.skew.most = min(j.skew.most, op.Return-e.AtMicros*micro)
 				j.skew.known = true
@@ -113,7 +113,7 @@ func (j *holdJudge) pairTakes() {
 		}
 	}
 	for id, i := range calls {
-		j.takes[i].freed, j.takes[i].free = j.released(id, j.takes[i].call)
+		j.takes[i].freed, j.takes[i].free = j.released(id)
 	}
 	for _, op := range j.ops {
 		i, seen := calls[op.HoldID]
@@ -126,28 +126,30 @@ func (j *holdJudge) pairTakes() {
 }
 
 // released says from when on a reservation's units may have been free again, and from when on they certainly were by
-// the stamp of a sweep; never = not, or nobody knows.
-func (j *holdJudge) released(id string, call int64) (freed, free int64) {
+// the stamp of a sweep; never = not, or nobody knows, and always = nobody knows since when.
+func (j *holdJudge) released(id string) (freed, free int64) {
 	row := j.rows[id]
 	freed, free = never, never
 	for _, e := range row.Events {
+		if e.Now == cancelled && row.State == cancelled { // a client of the history may not have been the first to do it
+			freed = min(freed, j.skew.earliest(e.AtMicros))
+		}
 		if e.Now != expired {
 			continue
 		}
-		freed = max(call, j.skew.earliest(min(e.DeadlineMicros, e.AtMicros)))
+		freed = j.skew.earliest(min(e.DeadlineMicros, e.AtMicros))
 		// A late payment may have taken the units again.
 		if e.CommittedMicros != 0 && row.State == expired && len(row.Orders) == 0 {
 			free = j.skew.latest(e.CommittedMicros)
 		}
 	}
 	switch {
-	case row.State == void, row.State == expired && freed == never,
+	case row.State == void, (row.State == expired || row.State == cancelled) && freed == never,
 		slices.ContainsFunc(row.Orders, func(o api.ReservationOrder) bool { return o.Restocked }):
-		freed = call
-	case row.State == cancelled:
-		var known bool
-		if freed, known = j.cancelled[id]; !known {
-			freed = call // somebody else cancelled it
+		freed = always
+	case row.State == cancelled && !j.skew.known:
+		if at, asked := j.cancelled[id]; asked {
+			freed = at
 		}
 	}
 	return freed, free
