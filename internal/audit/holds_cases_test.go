@@ -154,6 +154,10 @@ func TestHoldsTold(t *testing.T) {
 		"a refund without a payment": {1, "A", "", "hold a 10 900, cancel a 20", func(h *told) {
 			h.pays(Refused, "a", "p", 30).Refund = true
 		}},
+		"a refund for what is not there": {1, "", "", "hold a 10 900", func(h *told) {
+			h.pays(Refused, "gone", "p", 20).Refund = true
+		}},
+		"held at its deadline":       {1, "L", "", "hold a 10 100", func(h *told) { h.book.AsOfMicros = byStore(100) }},
 		"a confirm without an order": {1, "A", "", "hold a 10 900", func(h *told) { h.pays(OK, "a", "p", 20).OrderID = "" }},
 		"the order of another hold": {2, "A", "", "hold a 10 900, hold b 10 900, pay a p 20", func(h *told) {
 			h.pays(OK, "b", "p", 30)

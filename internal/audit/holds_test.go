@@ -318,6 +318,9 @@ func TestHoldsMutants(t *testing.T) {
 		"an acknowledged order is gone": {"A", "not there", acknowledged(Confirm, func(op *HoldOp) {
 			op.OrderID = "another"
 		})},
+		"an acknowledged order never was": {"A", "not there", acknowledged(Confirm, func(op *HoldOp) {
+			op.OrderID, op.PaymentID = "", "nobody's"
+		})},
 		"an acknowledged hold is gone": {"A", "not there", acknowledged(Reserve, func(op *HoldOp) {
 			op.HoldID = "another"
 		})},

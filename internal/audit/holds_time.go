@@ -90,15 +90,12 @@ func (j *holdJudge) pairTakes() {
 	calls := map[string]int{} // to takes
 	for _, op := range j.ops {
 		row, there := j.rows[op.HoldID]
-		if _, seen := calls[op.HoldID]; op.Kind != Reserve || seen || !there {
+		if _, seen := calls[op.HoldID]; op.Kind != Reserve || op.Outcome != OK || seen || !there {
 			continue
 		}
-		t := taken{buyer: row.Buyer, units: row.Quantity, call: op.Call, answer: never}
-		if op.Outcome == OK { // the service may have forgotten the buyer
-			t.buyer, t.answer = op.Buyer, op.Return
-		}
 		calls[op.HoldID] = len(j.takes)
-		j.takes = append(j.takes, t)
+		j.takes = append(j.takes, taken{buyer: op.Buyer, // the service may have forgotten him
+			units: row.Quantity, call: op.Call, answer: op.Return})
 	}
 	for id, row := range j.rows { // made by a request without an answer, or by somebody else
 		if _, seen := calls[id]; !seen {
