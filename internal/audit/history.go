@@ -39,8 +39,7 @@ func (j *judge) hear() {
 		}
 	}
 	if backwards > 0 {
-		j.lack(text.Of("%d [answer|answers] of the history came before [its|their] request, so the clock cannot be trusted"),
-			backwards)
+		j.lack(sayBackwards, backwards)
 	}
 	j.claims = make([]claim, len(j.rows))
 	lost := j.hearAcks()

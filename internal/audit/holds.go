@@ -60,10 +60,13 @@ type HoldReport struct {
 //
 //   - conservation: stock + held + ordered + written off = initial; more is O, less is L;
 //   - each reservation went allowed ways, by its events: expired never before the deadline that was valid then,
-//     confirmed and extended never after it, at most one release per take; a hold past its deadline is L;
-//   - one order per reservation; a confirmed one has it, any other has none, else O;
+//     confirmed and extended never after it; a second release of a take is O; a hold past its deadline is L;
+//   - one order per reservation, else O; a confirmed one has it; one that ended otherwise has none, else D, or O if the
+//     sums show that its units were sold again;
 //   - a confirm that was answered with an order has it, paid by that payment, else A; a payment that was answered with
-//     a refund has none, else D; every payment has one end, and a key makes one reservation, else D;
+//     a refund has none, else D; every payment has one end, and a key makes one reservation, else D; a cancellation
+//     that was answered has its event, else A;
+//   - a reservation is what was asked for;
 //   - at no moment was more held and sold than there was (O), or by one buyer more than the limit (B), though all of it
 //     may have been given back since;
 //   - every refusal was justified at some moment between its call and its answer, else U; the same for a buyer's limit.
@@ -86,6 +89,18 @@ func newHoldJudge(b *api.Reservations, ops []HoldOp, lang string) *holdJudge {
 		j.rows[row.ReservationID] = row
 		j.r.Orders += len(row.Orders)
 	}
+	backwards := 0
+	for _, op := range ops {
+		if op.Outcome != Unknown && op.Return < op.Call {
+			backwards++
+		}
+	}
+	if backwards > 0 {
+		j.lack(sayBackwards, backwards)
+	}
+	if len(ops) == 0 {
+		j.lack(sayEmptyHistory)
+	}
 	j.firstCalls()
 	return j
 }
@@ -94,10 +109,11 @@ func newHoldJudge(b *api.Reservations, ops []HoldOp, lang string) *holdJudge {
 func (j *holdJudge) judged() HoldReport {
 	j.conserve()
 	j.walk()
-	j.payments()
-	j.answers()
 	j.pairTakes()
 	j.tooMuch()
+	j.limit()
+	j.payments()
+	j.answers()
 	j.refusals()
 	return HoldReport{Report: j.draw(), Held: j.held, WrittenOff: j.writtenOff, Races: j.races}
 }
@@ -110,7 +126,9 @@ type holdJudge struct {
 	rows                      map[string]api.ReservationRow
 	held, ordered, writtenOff int64
 	leaked                    int64
+	leakedOf                  map[string]int64 // by buyer: what his limit counts too much
 	skew                      skew
+	end                       int64 // the latest time of the clients at which the run may have ended
 	takes                     []taken
 	cancelled                 map[string]int64 // reservation to the first call that cancels it
 	races                     int
@@ -181,8 +199,9 @@ var ways = map[[2]string]bool{
 
 // walk follows the events of each reservation.
 func (j *holdJudge) walk() {
-	var early, late, bad, lies []string
+	var early, late, shorter, bad, lies []string
 	var was, now string // of the first bad change
+	gone := map[string]bool{cancelled: true, expired: true, void: true}
 	for _, row := range j.book.Rows {
 		last, extended, deadline := "", false, int64(0)
 		for _, e := range row.Events {
@@ -194,11 +213,16 @@ func (j *holdJudge) walk() {
 					was, now = last, e.Now
 				}
 			}
+			if gone[last] && gone[e.Now] { // the units came back twice, or a change was lost
+				j.find('O')
+			}
 			switch {
 			case e.Now == expired && e.AtMicros < deadline:
 				early = append(early, row.ReservationID)
 			case (extends || e.Was == held && e.Now == confirmed) && e.AtMicros >= deadline:
 				late = append(late, row.ReservationID)
+			case extends && e.DeadlineMicros < deadline:
+				shorter = append(shorter, row.ReservationID)
 			}
 			last, extended = e.Now, extended || extends
 			if e.Now == held { // a later change may not know that it was extended
@@ -213,12 +237,13 @@ func (j *holdJudge) walk() {
 		was, now)
 	j.named(early, "", text.Of("%d [reservation|reservations] expired before the deadline"))
 	j.named(late, "O", text.Of("%d [reservation was|reservations were] confirmed or extended after the deadline"))
+	j.named(shorter, "", text.Of("%d [reservation was|reservations were] extended to an earlier deadline"))
 	j.named(lies, "O", text.Of("%d [reservation is|reservations are] in another state than the last change says"))
 }
 
 // payments checks orders against reservations, and the ends of payments.
 func (j *holdJudge) payments() {
-	var two, orderless, ended, ends []string
+	var two, orderless, ended, ends, endless []string
 	end, paid := map[string]string{}, map[string]int{}
 	for _, row := range j.book.Rows {
 		n := len(row.Orders)
@@ -240,95 +265,36 @@ func (j *holdJudge) payments() {
 	for _, row := range j.book.Rows {
 		for _, o := range row.Orders {
 			paid[o.Payment]++
-			if order, known := end[o.Payment]; !known || order != o.OrderID || paid[o.Payment] > 1 {
+			switch order, known := end[o.Payment]; {
+			case !known:
+				endless = append(endless, o.Payment)
+			case order != o.OrderID || paid[o.Payment] > 1:
 				ends = append(ends, o.Payment)
 			}
 		}
 	}
-	if len(two)+len(ended) > 0 {
+	if len(two) > 0 {
 		j.find('O')
 	}
 	j.named(two, "O", text.Of("%d [reservation has|reservations have] two orders"))
-	j.named(ended, "O", text.Of("%d cancelled or expired [reservation has|reservations have] an order"))
+	if t := text.Of("%d cancelled or expired [reservation has|reservations have] an order"); j.r.Oversold > 0 {
+		j.named(ended, "O", t)
+	} else {
+		j.prove('D', &j.r.Doubles, ended, t)
+	}
 	j.named(orderless, "O", text.Of("%d confirmed [reservation has|reservations have] no order, or an order that no "+
 		"confirmation explains"))
-	j.named(ends, "D", text.Of("%d [payment has|payments have] two ends, or none"))
+	j.prove('D', &j.r.Doubles, ends, text.Of("%d [payment has|payments have] two ends"))
+	j.named(endless, "D", text.Of("%d [order was|orders were] made by a payment that is not there"))
 }
 
-// answers checks what was acknowledged.
-func (j *holdJudge) answers() {
-	byPayment := map[string]string{}
-	for _, row := range j.book.Rows {
-		for _, o := range row.Orders {
-			byPayment[o.Payment] = o.OrderID
-		}
+// prove notes an outcome that was seen as often as there are ids, and adds it to the sum.
+func (j *holdJudge) prove(letter byte, sum *int, ids []string, t text.Text) {
+	if len(ids) > 0 {
+		j.find(letter)
+		*sum += len(ids)
 	}
-	var lost, absent, refunded, kept []string
-	purged := 0
-	for _, op := range j.ops {
-		switch {
-		case op.Kind == Reserve && op.Outcome == OK:
-			switch _, there := j.rows[op.HoldID]; {
-			case there:
-			case j.purged(op):
-				purged++
-			default:
-				absent = append(absent, op.HoldID)
-			}
-		case op.Kind == Confirm && op.Outcome == OK && byPayment[op.PaymentID] != op.OrderID:
-			lost = append(lost, op.OrderID)
-		case op.Kind == Confirm && op.Refund && byPayment[op.PaymentID] != "":
-			refunded = append(refunded, op.PaymentID)
-		case op.Kind == Cancel && op.Outcome == OK && j.keeps(op):
-			kept = append(kept, op.HoldID)
-		}
-	}
-	if n := len(lost) + len(absent) + len(kept); n > 0 {
-		j.find('A')
-		j.r.AckLost = n
-	}
-	twice := j.heldTwice()
-	if n := len(refunded) + len(twice); n > 0 {
-		j.find('D')
-		j.r.Doubles = n
-	}
-	if purged > 0 {
-		j.skip(text.Of("%d [reservation is|reservations are] older than an hour and may have been removed"), purged)
-	}
-	j.named(lost, "A", text.Of("%d [confirmation|confirmations] answered with an order that is not there"))
-	j.named(absent, "A", text.Of("%d [reservation|reservations] answered that [is|are] not there"))
-	j.named(refunded, "D", text.Of("%d [payment|payments] answered with a refund [has|have] an order"))
-	j.named(twice, "D", text.Of("%d [key has|keys have] made two reservations"))
-	j.named(kept, "A", text.Of("%d [cancellation was|cancellations were] answered, but not executed"))
-}
-
-// heldTwice lists the keys that have made two reservations, by the rows or by the answers.
-func (j *holdJudge) heldTwice() (keys []string) {
-	made := map[string]string{}
-	note := func(key, id string) {
-		if first, seen := made[key]; !seen {
-			made[key] = id
-		} else if first != id && key != "" && !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
-	}
-	for _, row := range j.book.Rows {
-		note(row.Key, row.ReservationID)
-	}
-	for _, op := range j.ops {
-		if op.Kind == Reserve && op.Outcome == OK {
-			note(op.Key, op.HoldID)
-		}
-	}
-	return keys
-}
-
-// keeps reports whether a reservation whose cancellation was answered was not cancelled. If the answer said expired, a
-// late payment may have bought it.
-func (j *holdJudge) keeps(op HoldOp) bool {
-	row := j.rows[op.HoldID]
-	return row.State == held || row.State == expired && !op.Expired ||
-		row.State == confirmed && (!op.Expired || row.Late != ledger.LateRehold)
+	j.named(ids, string(letter), t)
 }
 
 // named notes a rule that the reservations, payments or orders with these ids broke, if there are any.

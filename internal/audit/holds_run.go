@@ -26,7 +26,7 @@ type HoldRun struct {
 const enoughRaces = 20
 
 // Judge is [JudgeHolds] of a run. It is VACUOUS if the run could not have shown a failure, and INCONCLUSIVE if somebody
-// else set the stock.
+// else set the stock or reserved.
 func (run HoldRun) Judge(b *api.Reservations, ops []HoldOp, lang string) HoldReport {
 	j := newHoldJudge(b, ops, lang)
 	j.r.Mode, j.r.Store = run.Mode, run.Store
@@ -54,8 +54,17 @@ func (j *holdJudge) weigh(run HoldRun) {
 			refused++
 		}
 	}
+	others := 0
 	for _, row := range j.book.Rows {
 		j.r.Replicas[row.Replica]++
+		if run.Mode != "" && row.Mode != run.Mode {
+			others++
+		}
+	}
+	if others > 0 {
+		j.tainted = true
+		j.lack(text.Of("%d [reservation was|reservations were] made by another mode than %s, so the run was not its own"),
+			others, run.Mode)
 	}
 	if run.Stopped {
 		j.idle(sayStopped)

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -37,13 +38,19 @@ func (j *holdJudge) compareClocks() {
 			continue
 		}
 		for _, e := range j.rows[op.HoldID].Events {
-			if e.Now == now && (now == confirmed || e.Was == "") {
+			if e.Now == now {
 				j.skew.least = max(j.skew.least, op.Call-(e.AtMicros+j.skew.tick)*micro)
 				j.skew.most = min(j.skew.most, op.Return-e.AtMicros*micro)
 				j.skew.known = true
 				break
 			}
 		}
+	}
+	for _, op := range j.ops {
+		j.end = max(j.end, op.Return)
+	}
+	if j.skew.known { // if a clock was set, by whichever setting is later
+		j.end = max(j.end, j.book.AsOfMicros*micro+max(j.skew.least, j.skew.most))
 	}
 	if j.skew.least > j.skew.most {
 		j.skew.known = false
@@ -83,15 +90,12 @@ func (j *holdJudge) pairTakes() {
 	calls := map[string]int{} // to takes
 	for _, op := range j.ops {
 		row, there := j.rows[op.HoldID]
-		if _, seen := calls[op.HoldID]; op.Kind != Reserve || seen || !there {
+		if _, seen := calls[op.HoldID]; op.Kind != Reserve || op.Outcome != OK || seen || !there {
 			continue
 		}
-		t := taken{buyer: row.Buyer, units: row.Quantity, call: op.Call, answer: never}
-		if op.Outcome == OK {
-			t.answer = op.Return
-		}
 		calls[op.HoldID] = len(j.takes)
-		j.takes = append(j.takes, t)
+		j.takes = append(j.takes, taken{buyer: op.Buyer, // the service may have forgotten him
+			units: row.Quantity, call: op.Call, answer: op.Return})
 	}
 	for id, row := range j.rows { // made by a request without an answer, or by somebody else
 		if _, seen := calls[id]; !seen {
@@ -106,7 +110,7 @@ func (j *holdJudge) pairTakes() {
 		}
 	}
 	for id, i := range calls {
-		j.takes[i].freed, j.takes[i].free = j.released(id, j.takes[i].call)
+		j.takes[i].freed, j.takes[i].free = j.released(id)
 	}
 	for _, op := range j.ops {
 		i, seen := calls[op.HoldID]
@@ -119,28 +123,30 @@ func (j *holdJudge) pairTakes() {
 }
 
 // released says from when on a reservation's units may have been free again, and from when on they certainly were by
-// the stamp of a sweep; never = not, or nobody knows.
-func (j *holdJudge) released(id string, call int64) (freed, free int64) {
+// the stamp of a sweep; never = not, or nobody knows, and always = nobody knows since when.
+func (j *holdJudge) released(id string) (freed, free int64) {
 	row := j.rows[id]
 	freed, free = never, never
 	for _, e := range row.Events {
+		if e.Now == cancelled && row.State == cancelled { // a client of the history may not have been the first to do it
+			freed = min(freed, j.skew.earliest(e.AtMicros))
+		}
 		if e.Now != expired {
 			continue
 		}
-		freed = max(call, j.skew.earliest(min(e.DeadlineMicros, e.AtMicros)))
+		freed = j.skew.earliest(min(e.DeadlineMicros, e.AtMicros))
 		// A late payment may have taken the units again.
 		if e.CommittedMicros != 0 && row.State == expired && len(row.Orders) == 0 {
 			free = j.skew.latest(e.CommittedMicros)
 		}
 	}
 	switch {
-	case row.State == void, row.State == expired && freed == never,
+	case row.State == void, (row.State == expired || row.State == cancelled) && freed == never,
 		slices.ContainsFunc(row.Orders, func(o api.ReservationOrder) bool { return o.Restocked }):
-		freed = call
-	case row.State == cancelled:
-		var known bool
-		if freed, known = j.cancelled[id]; !known {
-			freed = call // somebody else cancelled it
+		freed = always
+	case row.State == cancelled && !j.skew.known:
+		if at, asked := j.cancelled[id]; asked {
+			freed = at
 		}
 	}
 	return freed, free
@@ -154,10 +160,14 @@ func (j *holdJudge) tooMuch() {
 		j.r.Oversold = max(j.r.Oversold, most-j.book.Initial)
 		j.violate("O", text.Of("at one moment at least %d units were held or sold, of %d"), most, j.book.Initial)
 	}
+}
+
+// limit compares what each buyer had at once, and has, with the limit and with what is counted for it.
+func (j *holdJudge) limit() {
 	if j.book.PerBuyer == 0 {
 		return
 	}
-	has := map[string]int64{}
+	has, by := map[string]int64{}, j.byBuyer()
 	for _, row := range j.book.Rows {
 		if row.State == held {
 			has[row.Buyer] += row.Quantity
@@ -168,17 +178,24 @@ func (j *holdJudge) tooMuch() {
 			}
 		}
 	}
-	for buyer, takes := range j.byBuyer() {
+	for buyer := range by {
+		has[buyer] += 0
+	}
+	for buyer := range j.book.BuyerUnits {
+		has[buyer] += 0
+	}
+	j.leakedOf = map[string]int64{}
+	for _, buyer := range slices.Sorted(maps.Keys(has)) {
 		if buyer == "" {
 			continue
 		}
-		most := max(peak(takes), has[buyer])
-		if most > j.book.PerBuyer {
+		if most := max(peak(by[buyer]), has[buyer]); most > j.book.PerBuyer {
 			j.find('B')
 			j.violate("B", text.Of("a buyer had at least %d units, %d more than the limit of %d"), most, most-j.book.PerBuyer,
 				j.book.PerBuyer)
 		}
-		if counted := j.book.BuyerUnits[buyer]; counted != has[buyer] {
+		counted := j.book.BuyerUnits[buyer]
+		if j.leakedOf[buyer] = counted - has[buyer]; counted != has[buyer] {
 			j.find('L')
 			j.violate("L", text.Of("the limit counts %d units of a buyer who has %d"), counted, has[buyer])
 		}
@@ -222,19 +239,19 @@ func (j *holdJudge) refusals() {
 		if op.Kind != Reserve || op.Outcome != Refused || op.Replayed || j.purged(op) {
 			continue
 		}
-		from := all
+		from, leaked := all, j.leaked
 		if op.Limit {
 			if buyers[op.Buyer] == nil {
 				buyers[op.Buyer] = shelfOf(by[op.Buyer], j.book.PerBuyer)
 			}
-			from = buyers[op.Buyer]
+			from, leaked = buyers[op.Buyer], j.leakedOf[op.Buyer]
 		}
 		switch least := from.fewest(op.Call, op.Return); {
 		case least < op.Quantity:
+		case least-leaked < op.Quantity:
+			excused++
 		case op.Limit:
 			limits++
-		case least-j.leaked < op.Quantity:
-			excused++
 		default:
 			bad++
 		}
@@ -252,7 +269,7 @@ func (j *holdJudge) refusals() {
 // purged reports whether a reservation of the request may have been removed since: those that ended without a payment
 // are kept for an hour.
 func (j *holdJudge) purged(op HoldOp) bool {
-	return j.skew.known && j.skew.earliest(j.book.AsOfMicros)-op.Call > int64(time.Hour)
+	return j.end-op.Call > int64(time.Hour)
 }
 
 // shelf answers how few units may have been free between two times. That number falls at the call of a take and rises

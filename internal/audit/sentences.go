@@ -19,5 +19,7 @@ var (
 		"back, so a restock of as many is swallowed")
 	sayLeakRefusals = text.Of("%d [request was|requests were] refused because of the leaked units")
 	sayBadLimit     = text.Of("%d limit_reached [answer|answers] while the buyer must have had room")
-	labelEvidence   = text.Of("evidence")
+	sayBackwards    = text.Of("%d [answer|answers] of the history came before [its|their] request, so the clock cannot " +
+		"be trusted")
+	labelEvidence = text.Of("evidence")
 )
