@@ -149,6 +149,8 @@ type Report struct {
 
 	// Evidence names units sold more than once, with their orders, the worst first.
 	Evidence []Evidence `json:"evidence,omitempty"`
+	// Said has, of a run of reservations, the sentences that go with each letter: the counts above do not tell it.
+	Said map[rune][]string `json:"-"`
 	// Lang is the language of the sentences.
 	Lang string `json:"lang,omitempty"`
 }
