@@ -102,8 +102,9 @@ const (
 	settleSweep = 1500 * time.Millisecond
 	// settleHolds is the longest deadline that is waited for.
 	settleHolds = 10 * time.Second
-	// unreserved is the id of the row that stands for all orders without a reservation.
-	unreserved = "unreserved"
+	// unreserved and writtenOff are the ids of the rows that stand for all orders without a reservation, and for those
+	// that were returned and not put back.
+	unreserved, writtenOff = "unreserved", "written off"
 )
 
 // Why reservations could not be read as of one moment.
@@ -140,7 +141,7 @@ func settleHeld(ctx context.Context, c *Control, res *Result) map[int64]holdBook
 // Reservations returns all that one store holds on a product's reservations, as of one moment at which none is overdue;
 // some are only if no sweep ends them. So it reads again while the number of the overdue falls, and for two seconds and
 // a sweep more; and, until settleAtLeast has passed or ctx ends, while what it reads changes or one has only just
-// fallen due. Orders without a reservation have one row together.
+// fallen due. Orders without a reservation have rows together.
 func (c *Control) Reservations(ctx context.Context, product int64, store api.Store) (*api.Reservations, error) {
 	path := "/products/" + strconv.FormatInt(product, 10) + "/reservations?store=" + url.QueryEscape(string(store))
 	least, patience, began, fell := int64(-1), settleSlack+settleSweep, time.Now(), time.Now()
@@ -162,18 +163,19 @@ func (c *Control) Reservations(ctx context.Context, product int64, store api.Sto
 			if least < 0 || book.Overdue < least {
 				least, fell = book.Overdue, time.Now()
 			}
-			switch sold := (unlisted{ordered: more.ordered}); {
+			switch {
 			case book.Overdue > 0 && min(time.Since(fell), longestOverdue(book)) < patience:
 				err = errDue
 			case more == unlisted{}:
 				return book, nil
 			case same < ledgerTries:
 				err = errMoved
-			case more != sold || sold.ordered < 0 || book.PerBuyer > 0: // a row of one buyer would be judged by the limit
+			case more.held != 0 || more.ordered < 0 || more.gone < 0 || book.PerBuyer > 0: // the limit counts some of them
 				return nil, text.Of("the rows of the reservations and their totals differ: held %d, ordered %d, written off %d").
 					Errorf(more.held, more.ordered, more.gone)
 			default:
-				book.Rows = append(book.Rows, rowOf(sold.ordered, book.Rows))
+				add(book, unreserved, more.ordered)
+				add(book, writtenOff, more.gone)
 				return book, nil
 			}
 		}
@@ -197,17 +199,20 @@ func longestOverdue(book *api.Reservations) time.Duration {
 	return time.Duration(book.AsOfMicros-first) * time.Microsecond
 }
 
-// rowOf is a confirmed reservation that stands for so many units ordered without one. Nobody knows when it was made.
-func rowOf(units int64, others []api.ReservationRow) api.ReservationRow {
-	row := api.ReservationRow{ReservationID: unreserved, State: string(ledger.Confirmed), Quantity: units, ExpiresMicros: 1,
-		Orders: []api.ReservationOrder{{OrderID: unreserved, Payment: unreserved, Quantity: units}},
+// add adds a confirmed reservation that stands for so many units ordered without one. Nobody knows when it was made.
+func add(book *api.Reservations, id string, units int64) {
+	if units == 0 {
+		return
+	}
+	row := api.ReservationRow{ReservationID: id, State: string(ledger.Confirmed), Quantity: units, ExpiresMicros: 1,
+		Orders: []api.ReservationOrder{{OrderID: id, Payment: id, Quantity: units, Returned: id == writtenOff}},
 		Events: []api.ReservationEvent{{Now: string(ledger.Held), DeadlineMicros: 1},
 			{Was: string(ledger.Held), Now: string(ledger.Confirmed), DeadlineMicros: 1}},
-		Payments: []api.ReservationPaid{{Payment: unreserved, OrderID: unreserved}}}
-	if len(others) > 0 {
-		row.Replica = others[0].Replica // one that is known already
+		Payments: []api.ReservationPaid{{Payment: id, OrderID: id}}}
+	if len(book.Rows) > 0 {
+		row.Replica = book.Rows[0].Replica // one that is known already
 	}
-	return row
+	book.Rows = append(book.Rows, row)
 }
 
 func (c *Control) readReservations(ctx context.Context, path string) (*api.Reservations, unlisted, error) {

@@ -23,17 +23,20 @@ import (
 // spoil changes an answer about reservations.
 type spoil func(path string, answer *httptest.ResponseRecorder)
 
-// counted is a shop whose books tell so many units more in stock than there are.
-func counted(more int64) spoil {
+// booked is a shop whose books of reservations are changed.
+func booked(change func(book *api.Reservations)) spoil {
 	return func(path string, answer *httptest.ResponseRecorder) {
 		var book api.Reservations
 		if strings.HasSuffix(path, "/reservations") && json.Unmarshal(answer.Body.Bytes(), &book) == nil {
-			book.Stock += more
+			change(&book)
 			answer.Body.Reset()
 			_ = json.NewEncoder(answer.Body).Encode(book)
 		}
 	}
 }
+
+// counted is a shop whose books tell so many units more in stock than there are.
+func counted(more int64) spoil { return booked(func(book *api.Reservations) { book.Stock += more }) }
 
 // refunding is a shop that answers payments with a refund, and keeps the orders.
 func refunding(path string, answer *httptest.ResponseRecorder) {
@@ -129,6 +132,38 @@ func TestLoadtestReserves(t *testing.T) {
 		case !tt.open && (h.Buyers != 500 || int64(h.Sold) != res.Latency["accepted"].Count || h.Sold != v.Orders ||
 			h.Refused*h.Cancelled*h.Expired*h.Refunded*h.Doubled == 0 || h.SalesPerSecond == 0):
 			t.Errorf("%+v: figures %+v, %d orders, want some of each", tt, h, v.Orders)
+		}
+	}
+	auditReserved(t, control, &spoiled)
+}
+
+// auditReserved checks that an audit of what the first run has left looks at the reservations too.
+func auditReserved(t *testing.T, control *loadtest.Control, spoiled *spoil) {
+	for name, tt := range map[string]struct {
+		spoil spoil
+		want  audit.Verdict
+		says  string
+	}{
+		"as it is": {nil, audit.Exact, "EXACT"},
+		"a hold more": {booked(func(book *api.Reservations) {
+			book.Held, book.Stock = book.Held+2, book.Stock-2
+			book.Rows = append(book.Rows, api.ReservationRow{ReservationID: "more", State: "held", Quantity: 2,
+				ExpiresMicros: 1 << 60, Events: []api.ReservationEvent{{Now: "held", DeadlineMicros: 1 << 60}}})
+		}), audit.Exact, "besides     2 units are held, 0 written off"},
+		"a payment with two ends": {booked(func(book *api.Reservations) {
+			for i, row := range book.Rows {
+				for _, o := range row.Orders {
+					book.Rows[i].Payments = append(row.Payments, api.ReservationPaid{Payment: o.Payment})
+				}
+			}
+		}), audit.Broken, "two ends"},
+		"not to be read": {booked(func(book *api.Reservations) { book.Held++ }), audit.Exact, "were not judged"},
+	} {
+		*spoiled = tt.spoil
+		reports, err := judgeRunning(t.Context(), control, 101, api.SQL, "en")
+		testkit.Must(t, err)
+		if r := reports[0]; r.Verdict != tt.want || !strings.Contains(r.Text("en"), tt.says) {
+			t.Errorf("%s: want %s and %q, got\n%s", name, tt.want, tt.says, r.Text("en"))
 		}
 	}
 }

@@ -84,7 +84,7 @@ func unclaimed(r Report, claimed string, l byte) string {
 // letter says what an outcome of the report means, with its numbers.
 func letter(r Report, l byte) string {
 	if said := r.Said[rune(l)]; len(said) > 0 {
-		return strings.Join(said, text.Of("; ").In(r.Lang))
+		return said[0] // Consequences has the others
 	}
 	switch l {
 	case 'O':

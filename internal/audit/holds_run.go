@@ -3,6 +3,7 @@ package audit
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"lastitem/internal/api"
 	"lastitem/internal/text"
@@ -127,4 +128,25 @@ func (j *holdJudge) weighExpiry() {
 		j.skip(text.Of("a deadline that passes during the confirm: of %d [reservation|reservations] that had one, %d "+
 			"[was|were] confirmed and %d expired; want some of both"), j.races, won[confirmed], won[expired])
 	}
+}
+
+// With is the report on a store with what was found of its reservations in their own book.
+func (r Report) With(h HoldReport) Report {
+	r.Held, r.WrittenOff = h.Held, h.WrittenOff
+	r.Unchecked = append(r.Unchecked, h.Unchecked...)
+	if h.Verdict != Broken {
+		return r
+	}
+	r.Verdict = Broken
+	r.Leaked, r.Doubles = max(r.Leaked, h.Leaked), max(r.Doubles, h.Doubles)
+	r.Violations = append(r.Violations, h.Violations...)
+	r.Consequences = append(r.Consequences, h.Consequences...)
+	both := r.Found + h.Found
+	r.Found = ""
+	for _, l := range Letters {
+		if strings.ContainsRune(both, l) {
+			r.Found += string(l)
+		}
+	}
+	return r
 }
