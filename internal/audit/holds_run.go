@@ -40,8 +40,9 @@ func (run HoldRun) Judge(b *api.Reservations, ops []HoldOp, lang string) HoldRep
 	r := j.judged()
 	// As in [Judge]: units that count twice may still be sold, but are not oversold before they are.
 	gone := r.Sold + r.Held + r.WrittenOff
-	if twice := gone + r.Final - r.Initial; twice > 0 && r.Oversold == twice {
-		r.Oversold, r.LostUpdates = max(0, gone-r.Initial), twice
+	r.LostUpdates = max(0, gone+r.Final-r.Initial)
+	if r.LostUpdates > 0 && r.Oversold == r.LostUpdates { // else more was held at one moment
+		r.Oversold = max(0, gone-r.Initial)
 	}
 	r.Said = map[rune][]string{}
 	for _, v := range j.broken {
