@@ -183,8 +183,8 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-// answering is a control whose requests get these answers, by the seconds since the first and the number of the request: a
-// code, a book, or the JSON of one.
+// answering is a control whose requests get these answers, by the seconds since the first and the number of the
+// request: a code, a book, or the JSON of one.
 func answering(t *testing.T, answer func(at float64, n int, r *http.Request) any) *Control {
 	t.Helper()
 	c, err := NewControl("http://shop", "")
