@@ -210,7 +210,7 @@ func add(book *api.Reservations, id string, units int64) {
 			{Was: string(ledger.Held), Now: string(ledger.Confirmed), DeadlineMicros: 1}},
 		Payments: []api.ReservationPaid{{Payment: id, OrderID: id}}}
 	if len(book.Rows) > 0 {
-		row.Replica = book.Rows[0].Replica // one that is known already
+		row.Replica, row.Mode = book.Rows[0].Replica, book.Rows[0].Mode // which are known already
 	}
 	book.Rows = append(book.Rows, row)
 }

@@ -17,8 +17,8 @@ func races(n, swept int) (book *api.Reservations, ops []HoldOp) {
 		BuyerUnits: map[string]int64{}}
 	for i := range n {
 		id, buyer, payment, order, at := fmt.Sprint("h", i), fmt.Sprint("b", i), fmt.Sprint("p", i), "", 10_000_001+int64(i)
-		row := api.ReservationRow{ReservationID: id, Buyer: buyer, Replica: fmt.Sprint(i % 2), State: confirmed, Quantity: 1,
-			ExpiresMicros: 10_100_000, Late: ledger.LateRefund,
+		row := api.ReservationRow{ReservationID: id, Mode: "m", Buyer: buyer, Replica: fmt.Sprint(i % 2), State: confirmed,
+			Quantity: 1, ExpiresMicros: 10_100_000, Late: ledger.LateRefund,
 			Events: []api.ReservationEvent{{Now: held, DeadlineMicros: 10_100_000, AtMicros: at}}}
 		end := api.ReservationEvent{Was: held, Now: confirmed, DeadlineMicros: 10_100_000, AtMicros: 10_099_950}
 		confirm := HoldOp{Kind: Confirm, Outcome: OK, HoldID: id, PaymentID: payment, Call: 10_099_900e3,
@@ -44,7 +44,7 @@ func races(n, swept int) (book *api.Reservations, ops []HoldOp) {
 }
 
 // A run says what it could not have shown, and why it proves nothing.
-func TestHoldRunWeighs(t *testing.T) {
+func TestHoldRunProves(t *testing.T) {
 	t.Parallel()
 	type run struct {
 		HoldRun

@@ -386,6 +386,23 @@ func TestHoldsExpiryInTime(t *testing.T) {
 	}
 }
 
+// A run says what it could not have shown.
+func TestHoldRunWeighs(t *testing.T) {
+	t.Parallel()
+	book, ops := expiring("a")
+	stock := int64(1)
+	run := HoldRun{Mode: "m", Replicas: 2, Stock: &stock, WantSoldOut: true, Stopped: true, Expiry: true}
+	got := run.Judge(book, ops, "en")
+	if got.Verdict != Vacuous || len(got.Missing) != 4 || len(got.Unchecked) != 1 {
+		t.Errorf("verdict %s, missing %q, unchecked %q, want VACUOUS for 4 reasons, too few races", got.Verdict, got.Missing,
+			got.Unchecked)
+	}
+	stock = 2
+	if got := run.Judge(book, ops, "en"); got.Verdict != Inconclusive {
+		t.Errorf("with another stock: %s, want INCONCLUSIVE", got.Verdict)
+	}
+}
+
 // Two holds of the last unit, both cancelled since: the book is clean, and still more was held than there was.
 func TestHeldTooMuchAtOnce(t *testing.T) {
 	t.Parallel()
