@@ -4,7 +4,10 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
@@ -175,21 +178,100 @@ func TestReservingModesFitReservingPlans(t *testing.T) {
 	testkit.Same(t, ran, []string{"good demo", "reserve-sql reserve"}, "ran")
 }
 
+// transport answers requests without a network.
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// answering is a control whose requests get these answers, by the seconds since the first and the number of the
+// request: a code, a book, or the JSON of one.
+func answering(t *testing.T, answer func(at float64, n int, r *http.Request) any) *Control {
+	t.Helper()
+	c, err := NewControl("http://shop", "")
+	testkit.Must(t, err)
+	began, n := time.Now(), 0
+	c.client.SetTransport(transport(func(r *http.Request) (*http.Response, error) {
+		w := httptest.NewRecorder()
+		switch said := answer(time.Since(began).Seconds(), n, r).(type) {
+		case api.Code:
+			fakeshop.Refuse(w, said, "")
+		case string:
+			_, _ = io.WriteString(w, said)
+		default:
+			fakeshop.Send(w, said)
+		}
+		n++
+		return w.Result(), nil
+	}))
+	return c
+}
+
+// Reservations are read again until a sweep must have been, for as long as it ends some, and while they change. Orders
+// without a reservation count.
+func TestReservationsAreReadAtRest(t *testing.T) {
+	t.Parallel()
+	book := func(overdue int64, since, sweep float64) any { // the oldest overdue reservation, and the sweeps, in seconds
+		now := time.Now().UnixMicro()
+		b := api.Reservations{AsOfMicros: now, Held: overdue, Overdue: overdue, SweepMS: int64(1000 * sweep)}
+		if overdue > 0 {
+			b.Rows = []api.ReservationRow{{State: "held", Quantity: overdue, ExpiresMicros: now - int64(1e6*since)}}
+		}
+		return b
+	}
+	for _, tt := range []struct {
+		name        string
+		answer      func(at float64, n int) any
+		least, most time.Duration
+		overdue     int64 // -1 = none, but an error
+	}{
+		{"at rest", func(float64, int) any { return book(0, 0, 1) }, 0, 0, 0},
+		{"swept", func(at float64, _ int) any { return book(max(0, 3-int64(at)), at, 1) }, 3, 4, 0},
+		{"lost", func(at float64, _ int) any { return book(2, at, 1) }, 3, 4, 2},
+		{"not swept in time for the sweeps", func(at float64, _ int) any { return book(2, at, 20) }, 32, 33, 2},
+		{"one replica does not sweep", func(at float64, n int) any { return book(2, at, float64(n%2)*20) }, 32, 33, 2},
+		{"swept for two minutes", func(at float64, _ int) any { return book(max(0, 60-int64(at/2)), at, 1) }, 119, 121, 0},
+		{"as many fall due as are swept", func(float64, int) any { return book(2, 0.5, 1) }, 30, 31, -1},
+		{"refused twice", func(_ float64, n int) any {
+			if n < 2 {
+				return api.BackendUnavailable
+			}
+			return book(0, 0, 1)
+		}, 0, 1, 0},
+		{"refused", func(float64, int) any { return api.BackendUnavailable }, 30, 31, -1},
+		{"refused for good", func(float64, int) any { return api.UnknownProduct }, 0, 0, -1},
+		{"sold without", func(float64, int) any { return api.Reservations{Ordered: 3, Stock: 4, Initial: 7} }, 0, 1, 0},
+		{"being sold without", func(_ float64, n int) any { return api.Reservations{Ordered: int64(n + 1)} }, 30, 31, -1},
+		{"sold without, and limited", func(float64, int) any { return api.Reservations{Ordered: 3, PerBuyer: 1} }, 0, 1, -1},
+		{"held by no row", func(float64, int) any { return api.Reservations{Held: 3} }, 0, 1, -1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			c := answering(t, func(at float64, n int, _ *http.Request) any { return tt.answer(at, n) })
+			got, err := c.Reservations(t.Context(), 101, api.SQL)
+			switch took := time.Since(began); {
+			case took < tt.least*time.Second || took > tt.most*time.Second:
+				t.Errorf("%s: %v, want %d to %d s", tt.name, took, tt.least, tt.most)
+			case (err == nil) != (tt.overdue >= 0) || err == nil && got.Overdue != tt.overdue:
+				t.Errorf("%s: %+v, %v, want %d overdue", tt.name, got, err, tt.overdue)
+			case err == nil:
+				if r := audit.JudgeHolds(got, nil, "en"); (r.Found != "") != (tt.overdue > 0) || r.Sold != got.Ordered {
+					t.Errorf("%s: %+v, want L only of what is overdue", tt.name, r)
+				}
+			}
+		})
+	}
+}
+
 // After a full page, the last page may have no rows; one that has none and names another is refused.
 func TestReservationsOfFullPages(t *testing.T) {
 	t.Parallel()
 	for last, want := range map[string]bool{`{"reservations":[]}`: true, `{"reservations":[],"next_cursor":"b"}`: false} {
-		server := testkit.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			body := `{"held":1,"reservations":[{"reservation_id":"a","state":"held","quantity":1}],"next_cursor":"a"}`
+		c := answering(t, func(_ float64, _ int, r *http.Request) any {
 			if r.URL.Query().Get("cursor") != "" {
-				body = last
+				return last
 			}
-			_, _ = io.WriteString(w, body)
-		}))
-		c, err := NewControl(server.URL, "")
-		testkit.Must(t, err)
-		t.Cleanup(c.Close)
+			return `{"held":1,"reservations":[{"reservation_id":"a","state":"held","quantity":1}],"next_cursor":"a"}`
+		})
 		if book, err := c.Reservations(t.Context(), 101, api.SQL); (err == nil && len(book.Rows) == 1) != want {
 			t.Errorf("the last page is %s: %+v, %v, want it read: %t", last, book, err, want)
 		}

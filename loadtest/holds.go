@@ -12,6 +12,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/ledger"
 	"lastitem/internal/text"
 )
 
@@ -90,22 +91,31 @@ func (r *recorder) holds() *HoldFigures {
 
 // holdBook is what the service holds on a product after the run, or why it could not be read.
 type holdBook struct {
-	book  *api.Reservations
-	early bool // it was read when a request without an answer could still be executed
-	err   error
+	book *api.Reservations
+	err  error
 }
 
 const (
-	// settleSweep is how long the number of overdue reservations may stay the same while they are waited for: two
-	// seconds, and a sweep more. They are waited for settleOverdue at most.
-	settleSweep   = 3 * time.Second
-	settleOverdue = 20 * time.Second
+	// An overdue reservation is not lost before settleSlack and a sweep have passed. settleSweep is the longest time
+	// between two sweeps, unless the service says more.
+	settleSlack = 2 * time.Second
+	settleSweep = 1500 * time.Millisecond
 	// settleHolds is the longest deadline that is waited for.
 	settleHolds = 10 * time.Second
+	// unreserved and writtenOff are the ids of the rows that stand for all orders without a reservation, and for those
+	// that were returned and not put back.
+	unreserved, writtenOff = "unreserved", "written off"
 )
 
-// settleHeld reads the reservations of each requested product, when none is overdue any more. Those whose deadline is
-// near are waited for too: then nothing changes while the pages are read.
+// Why reservations could not be read as of one moment.
+var (
+	errDue     = fault(text.Of("reservations fell due for as long as they were read"))
+	errMoved   = fault(text.Of("reservations or orders were added or ended while their pages were read"))
+	errNoPages = text.Of("the reservations changed at every try to read them, or their store is out: %w")
+)
+
+// settleHeld reads the reservations of each requested product. Those whose deadline is near are waited for: then
+// nothing changes while the pages are read.
 func settleHeld(ctx context.Context, c *Control, res *Result) map[int64]holdBook {
 	quiets := map[int64]int64{res.Plan.Product: 0}
 	for product, ops := range res.Holds.History {
@@ -122,71 +132,107 @@ func settleHeld(ctx context.Context, c *Control, res *Result) map[int64]holdBook
 		}
 	}
 	return atOnce(quiets, func(product, quiet int64) (b holdBook) {
-		b.early = !c.awaitSweep(ctx, product, res.Store, res.Started.Add(time.Duration(quiet)))
+		rest(ctx, time.Until(res.Started.Add(time.Duration(quiet))))
 		b.book, b.err = c.Reservations(ctx, product, res.Store)
 		return b
 	})
 }
 
-// awaitSweep waits until quiet, and then until no reservation is overdue, or their number has stopped falling. It
-// returns false if the time ran out before quiet.
-func (c *Control) awaitSweep(ctx context.Context, product int64, store api.Store, quiet time.Time) bool {
-	if !rest(ctx, time.Until(quiet)) {
-		return false
-	}
-	least, fell, began := int64(-1), time.Now(), time.Now()
-	for time.Since(fell) < settleSweep && time.Since(began) < settleOverdue {
-		var page api.Reservations
-		if err := c.getPatiently(ctx, reservationsPath(product, store), &page); err != nil || page.Overdue == 0 {
-			return true // the error shows again when the book is read
-		}
-		if least < 0 || page.Overdue < least {
-			least, fell = page.Overdue, time.Now()
-		}
-		if !rest(ctx, settleEvery) {
-			return true
-		}
-	}
-	return true
-}
-
-func reservationsPath(product int64, store api.Store) string {
-	return "/products/" + strconv.FormatInt(product, 10) + "/reservations?store=" + url.QueryEscape(string(store))
-}
-
-// Reservations returns all that one store holds on a product's reservations. It reads all pages, and reads again if
-// their rows do not add up to the counts of the first page.
+// Reservations returns all that one store holds on a product's reservations, as of one moment at which none is overdue;
+// some are only if no sweep ends them. So it reads again while the number of the overdue falls, and for two seconds and
+// a sweep more; and, until settleAtLeast has passed or ctx ends, while what it reads changes or one has only just
+// fallen due. Orders without a reservation have rows together.
 func (c *Control) Reservations(ctx context.Context, product int64, store api.Store) (*api.Reservations, error) {
-	for try := 1; ; try++ {
-		book, err := c.readReservations(ctx, reservationsPath(product, store))
-		if !errors.Is(err, errTorn) || try == ledgerTries || !rest(ctx, settleEvery) {
-			return book, err
+	path := "/products/" + strconv.FormatInt(product, 10) + "/reservations?store=" + url.QueryEscape(string(store))
+	least, patience, began, fell := int64(-1), settleSlack+settleSweep, time.Now(), time.Now()
+	var last unlisted
+	for same := 0; ; {
+		book, more, err := c.readReservations(ctx, path)
+		var p *ProblemError
+		switch {
+		case errors.As(err, &p) && p.Problem.Code == api.BackendUnavailable:
+			err = errNoPages.Errorf(err)
+		case err != nil:
+			return nil, err
+		default:
+			if same++; more != last {
+				last, same = more, 1
+			}
+			sweep := time.Duration(book.SweepMS) * time.Millisecond
+			patience = max(patience, settleSlack+sweep+sweep/2)
+			if least < 0 || book.Overdue < least {
+				least, fell = book.Overdue, time.Now()
+			}
+			switch {
+			case book.Overdue > 0 && min(time.Since(fell), longestOverdue(book)) < patience:
+				err = errDue
+			case more == unlisted{}:
+				return book, nil
+			case same < ledgerTries:
+				err = errMoved
+			case more.held != 0 || more.ordered < 0 || more.gone < 0 || book.PerBuyer > 0: // the limit counts some of them
+				return nil, text.Of("the rows of the reservations and their totals differ: held %d, ordered %d, written off %d").
+					Errorf(more.held, more.ordered, more.gone)
+			default:
+				add(book, unreserved, more.ordered)
+				add(book, writtenOff, more.gone)
+				return book, nil
+			}
+		}
+		if time.Since(fell) > patience && time.Since(began) > settleAtLeast || !rest(ctx, settleEvery) {
+			return nil, err
 		}
 	}
 }
 
-func (c *Control) readReservations(ctx context.Context, path string) (*api.Reservations, error) {
+// unlisted are the units of the totals that no row has.
+type unlisted struct{ held, ordered, gone int64 }
+
+// longestOverdue is for how long the oldest of the overdue reservations has been so.
+func longestOverdue(book *api.Reservations) time.Duration {
+	first := book.AsOfMicros
+	for _, row := range book.Rows {
+		if row.State == string(ledger.Held) {
+			first = min(first, row.ExpiresMicros)
+		}
+	}
+	return time.Duration(book.AsOfMicros-first) * time.Microsecond
+}
+
+// add adds a confirmed reservation that stands for so many units ordered without one. Nobody knows when it was made.
+func add(book *api.Reservations, id string, units int64) {
+	if units == 0 {
+		return
+	}
+	row := api.ReservationRow{ReservationID: id, State: string(ledger.Confirmed), Quantity: units, ExpiresMicros: 1,
+		Orders: []api.ReservationOrder{{OrderID: id, Payment: id, Quantity: units, Returned: id == writtenOff}},
+		Events: []api.ReservationEvent{{Now: string(ledger.Held), DeadlineMicros: 1},
+			{Was: string(ledger.Held), Now: string(ledger.Confirmed), DeadlineMicros: 1}},
+		Payments: []api.ReservationPaid{{Payment: id, OrderID: id}}}
+	if len(book.Rows) > 0 {
+		row.Replica, row.Mode = book.Rows[0].Replica, book.Rows[0].Mode // which are known already
+	}
+	book.Rows = append(book.Rows, row)
+}
+
+func (c *Control) readReservations(ctx context.Context, path string) (*api.Reservations, unlisted, error) {
 	all := new(api.Reservations)
 	if err := c.getPatiently(ctx, path, all); err != nil {
-		return nil, err
+		return nil, unlisted{}, err
 	}
 	for cursor := all.NextCursor; cursor != ""; {
 		var page api.Reservations
 		if err := c.getPatiently(ctx, path+"&cursor="+url.QueryEscape(cursor), &page); err != nil {
-			return nil, err
+			return nil, unlisted{}, err
 		}
 		all.Rows = append(all.Rows, page.Rows...)
 		if len(all.Rows) > c.maxRows || len(page.Rows) == 0 && page.NextCursor != "" {
-			return nil, fault(text.Of("GET %s: more than %d rows"), path, c.maxRows)
+			return nil, unlisted{}, fault(text.Of("GET %s: more than %d rows"), path, c.maxRows)
 		}
 		cursor = page.NextCursor
 	}
 	held, ordered, gone := all.Count()
-	if held != all.Held || ordered != all.Ordered || gone != all.WrittenOff {
-		return nil, text.Of("%w: held %d, ordered %d and written off %d, and %d, %d and %d were counted").Errorf(errTorn,
-			held, ordered, gone, all.Held, all.Ordered, all.WrittenOff)
-	}
-	return all, nil
+	return all, unlisted{all.Held - held, all.Ordered - ordered, all.WrittenOff - gone}, nil
 }
 
 // judgeHeld judges the reservations of each requested product.
@@ -202,13 +248,14 @@ func judgeHeld(res *Result, mode api.Mode, books map[int64]holdBook, c *Control)
 			continue
 		}
 		report := run.Judge(b.book, res.Holds.History[product], c.Lang)
-		if b.early {
-			tooEarly(&report.Report)
-		}
 		res.Holds.Races += report.Races
 		for _, row := range b.book.Rows {
-			if row.State == codeExpired {
+			switch {
+			case row.State == codeExpired:
 				res.Holds.Expired++
+			case row.ReservationID == unreserved:
+				report.Unchecked = append(report.Unchecked, text.Of("%d [unit was|units were] ordered without a reservation: "+
+					"they count as ordered, and nothing else was checked of them").With(row.Quantity).In(c.Lang))
 			}
 		}
 		res.Verdicts = append(res.Verdicts, report.Report)

@@ -64,15 +64,15 @@ func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress fun
 		return res, nil
 	}
 	// From here on an interruption does not stop the run: the sent requests must be judged.
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards(&res))
-	defer cancel()
 	phase(Settling)
 	if plan.Holding.On() {
-		books := settleHeld(after, c, &res)
+		books := settleHeld(context.WithoutCancel(ctx), c, &res)
 		phase(Judging)
 		judgeHeld(&res, mode, books, c)
 		return res, nil
 	}
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards(&res))
+	defer cancel()
 	books := settleAll(after, c, &res)
 	phase(Judging)
 	judge(&res, judging{mode: mode, books: books, replicas: c.Replicas, lang: c.Lang})

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,7 @@ type auditFlags struct {
 	output                  output
 }
 
-// auditReport is what 'shop audit -o json' prints, and GET /products/{id}/audit answers.
+// auditReport is what 'shop audit -o json' prints; GET /products/{id}/audit answers it without the reservations.
 type auditReport struct {
 	ProductID int64          `json:"product_id"`
 	Verdict   audit.Verdict  `json:"verdict"`
@@ -37,8 +38,10 @@ func newAudit(lang string) *cobra.Command {
 		Use:   "audit",
 		Short: text.Of("Judge a product of a running shop from its ledger: stock, orders and idempotency keys").In(lang),
 		Long: text.Of(`Judge a product of a running shop from its ledger: does what was there at the start equal what is left
-plus what was ordered, is every order there once, and does no unit belong to two? The ledger is fetched from the shop
-and judged here. The product may be being sold meanwhile: if units seem lost, it is read again, for a second.
+plus what is held, was ordered or was written off, is every order there once, and does no unit belong to two? Did each
+reservation and each payment end once, in time? The ledger and the reservations are fetched from the shop and judged
+here. The product may be being sold meanwhile: if units seem lost, it is read again, for a second; reservations that
+change are read for five seconds at most.
 
 It exits with 0 if the product is exact, 1 if it is broken, and 3 if the audit is inconclusive (data is missing) or
 vacuous (nothing was sold); without a shop at the address it ends with 1, as every command. A store from which nothing
@@ -96,8 +99,9 @@ func runAudit(cmd *cobra.Command, f *auditFlags) error {
 // judgeRunning judges one store of a product that may be being sold, or all of them.
 func judgeRunning(ctx context.Context, control *loadtest.Control, product int64, store api.Store,
 	lang string) ([]audit.Report, error) {
-	return audit.Watch(ctx, func() ([]audit.Report, error) {
-		ledger, err := control.Ledger(ctx, product)
+	var ledger *api.Ledger
+	reports, err := audit.Watch(ctx, func() (_ []audit.Report, err error) {
+		ledger, err = control.Ledger(ctx, product)
 		switch {
 		case err != nil:
 			return nil, err
@@ -106,6 +110,25 @@ func judgeRunning(ctx context.Context, control *loadtest.Control, product int64,
 		}
 		return audit.JudgeLedger(ledger, lang), nil
 	})
+	for i, r := range reports {
+		if err == nil && ledger.Released[r.Store] {
+			reports[i] = withReservations(ctx, control, r)
+		}
+	}
+	return reports, err
+}
+
+// withReservations is the report on a store, and on the reservations in it.
+func withReservations(ctx context.Context, control *loadtest.Control, r audit.Report) audit.Report {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	book, err := control.Reservations(ctx, r.ProductID, r.Store)
+	if err != nil {
+		r.Unchecked = append(r.Unchecked, text.Of("the reservations were not judged: %s").With(text.ErrorIn(r.Lang, err)).
+			In(r.Lang))
+		return r
+	}
+	return r.With(audit.JudgeHolds(book, nil, r.Lang))
 }
 
 // write prints the reports: as JSON, or a paragraph each.

@@ -23,17 +23,23 @@ import (
 // spoil changes an answer about reservations.
 type spoil func(path string, answer *httptest.ResponseRecorder)
 
-// counted is a shop whose books tell so many units more in stock than there are.
-func counted(more int64) spoil {
+// booked is a shop whose books of reservations are changed.
+func booked(change func(book *api.Reservations)) spoil {
 	return func(path string, answer *httptest.ResponseRecorder) {
 		var book api.Reservations
 		if strings.HasSuffix(path, "/reservations") && json.Unmarshal(answer.Body.Bytes(), &book) == nil {
-			book.Stock += more
+			change(&book)
 			answer.Body.Reset()
 			_ = json.NewEncoder(answer.Body).Encode(book)
 		}
 	}
 }
+
+// counted is a shop whose books tell so many units more in stock than there are.
+func counted(more int64) spoil { return booked(func(book *api.Reservations) { book.Stock += more }) }
+
+// soldBeside is a shop that has sold two units to somebody who reserved none.
+var soldBeside = booked(func(book *api.Reservations) { book.Stock, book.Ordered = book.Stock-2, book.Ordered+2 })
 
 // refunding is a shop that answers payments with a refund, and keeps the orders.
 func refunding(path string, answer *httptest.ResponseRecorder) {
@@ -102,14 +108,17 @@ func TestLoadtestReserves(t *testing.T) {
 	}{
 		{"reserve-sql", false, nil, ""}, {"reserve-redis", false, nil, ""}, {"reserve-redis", true, nil, ""},
 		{"reserve-redis", false, counted(1), "O"}, {"reserve-redis", false, counted(-1), "L"},
-		{"reserve-redis", false, refunding, "D"},
+		{"reserve-redis", false, refunding, "D"}, {"reserve-sql", true, soldBeside, ""},
 	} {
 		plan := named[0]
 		plan.VUs, plan.Requests, plan.Stock, plan.Warmup, plan.Product = 20, 500, 150, 10*time.Millisecond, int64(101+i)
 		plan.Holding.For = 400 * time.Millisecond // so that payments come in time on a busy machine too
 		if tt.open {
 			plan.VUs, plan.Requests, plan.Rate, plan.Duration = 0, 0, 400, time.Second
-			plan.Holding.PerBuyer, plan.Holding.Buyers = 1, 100
+			plan.Holding.Buyers = 100
+			if tt.spoil == nil {
+				plan.Holding.PerBuyer = 1
+			}
 		}
 		spoiled = tt.spoil
 		res, err := loadtest.Run(t.Context(), control, modes[tt.mode], plan, nil)
@@ -124,11 +133,49 @@ func TestLoadtestReserves(t *testing.T) {
 		case !exact || v.Sold+v.Final != plan.Stock:
 			t.Errorf("%+v: %s %s, violations %q, missing %q, %d sold, %d left, want exact, and 150 in all", tt, v.Verdict,
 				v.Found, v.Violations, v.Missing, v.Sold, v.Final)
+		case tt.spoil != nil:
+			if !strings.Contains(strings.Join(v.Unchecked, ""), "2 units were ordered without a reservation") {
+				t.Errorf("%+v: unchecked %q, want the orders without a reservation named", tt, v.Unchecked)
+			}
 		case tt.open && (h.Limited == 0 || h.Buyers+res.Dropped != 400):
 			t.Errorf("%+v: figures %+v, %d dropped, want limits, 400 buyers", tt, h, res.Dropped)
 		case !tt.open && (h.Buyers != 500 || int64(h.Sold) != res.Latency["accepted"].Count || h.Sold != v.Orders ||
 			h.Refused*h.Cancelled*h.Expired*h.Refunded*h.Doubled == 0 || h.SalesPerSecond == 0):
 			t.Errorf("%+v: figures %+v, %d orders, want some of each", tt, h, v.Orders)
+		}
+	}
+	auditReserved(t, control, &spoiled)
+}
+
+// auditReserved checks that an audit of what the first run has left looks at the reservations too.
+func auditReserved(t *testing.T, control *loadtest.Control, spoiled *spoil) {
+	for name, tt := range map[string]struct {
+		spoil spoil
+		want  audit.Verdict
+		says  string
+	}{
+		"a hold more": {booked(func(book *api.Reservations) {
+			book.Held, book.Stock = book.Held+2, book.Stock-2
+			if book.SweepMS != 50 {
+				t.Errorf("sweep_ms is %d, want 50", book.SweepMS)
+			}
+			book.Rows = append(book.Rows, api.ReservationRow{ReservationID: "more", State: "held", Quantity: 2,
+				ExpiresMicros: 1 << 60, Events: []api.ReservationEvent{{Now: "held", DeadlineMicros: 1 << 60}}})
+		}), audit.Exact, "besides     2 units are held, 0 written off"},
+		"a payment with two ends": {booked(func(book *api.Reservations) {
+			for i, row := range book.Rows {
+				for _, o := range row.Orders {
+					book.Rows[i].Payments = append(row.Payments, api.ReservationPaid{Payment: o.Payment})
+				}
+			}
+		}), audit.Broken, "two ends"},
+		"not to be read": {booked(func(book *api.Reservations) { book.Held++ }), audit.Exact, "were not judged"},
+	} {
+		*spoiled = tt.spoil
+		reports, err := judgeRunning(t.Context(), control, 101, api.SQL, "en")
+		testkit.Must(t, err)
+		if r := reports[0]; r.Verdict != tt.want || !strings.Contains(r.Text("en"), tt.says) {
+			t.Errorf("%s: want %s and %q, got\n%s", name, tt.want, tt.says, r.Text("en"))
 		}
 	}
 }

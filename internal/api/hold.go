@@ -81,6 +81,9 @@ type Reservations struct {
 	PerBuyer   int64            `json:"per_buyer,omitempty"`
 	Run        int64            `json:"run"`
 	BuyerUnits map[string]int64 `json:"buyer_units,omitempty"`
+	// SweepMS is the mean time between two sweeps of the replica that answers; 0 = it does not sweep. The next sweep comes
+	// within one and a half of it.
+	SweepMS    int64            `json:"sweep_ms"`
 	Rows       []ReservationRow `json:"reservations"`
 	NextCursor string           `json:"next_cursor,omitempty"`
 }

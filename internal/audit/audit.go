@@ -127,6 +127,10 @@ type Report struct {
 	Final   int64 `json:"final"`
 	Orders  int   `json:"orders"` // rows
 	Sold    int64 `json:"sold"`   // units of all order rows
+	// Held and WrittenOff are units that reservations hold, and of returned orders that were not put back; 0 also where
+	// nobody read the reservations.
+	Held       int64 `json:"held,omitempty"`
+	WrittenOff int64 `json:"written_off,omitempty"`
 
 	Oversold    int64 `json:"oversold"`
 	LostUpdates int64 `json:"lost_updates"`
@@ -149,6 +153,8 @@ type Report struct {
 
 	// Evidence names units sold more than once, with their orders, the worst first.
 	Evidence []Evidence `json:"evidence,omitempty"`
+	// Said has, of a run of reservations, the sentences that go with each letter: the counts above do not tell it.
+	Said map[rune][]string `json:"-"`
 	// Lang is the language of the sentences.
 	Lang string `json:"lang,omitempty"`
 }

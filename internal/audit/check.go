@@ -83,6 +83,9 @@ func unclaimed(r Report, claimed string, l byte) string {
 
 // letter says what an outcome of the report means, with its numbers.
 func letter(r Report, l byte) string {
+	if said := r.Said[rune(l)]; len(said) > 0 {
+		return said[0] // Consequences has the others
+	}
 	switch l {
 	case 'O':
 		return say(r.Lang, text.Of("oversold %d [unit|units], and lost updates left %d [unit|units] too many to sell"),

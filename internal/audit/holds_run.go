@@ -3,6 +3,7 @@ package audit
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"lastitem/internal/api"
 	"lastitem/internal/text"
@@ -36,17 +37,37 @@ func (run HoldRun) Judge(b *api.Reservations, ops []HoldOp, lang string) HoldRep
 	}
 	j.compareClocks()
 	j.weigh(run)
-	return j.judged()
+	r := j.judged()
+	// As in [Judge]: units that count twice may still be sold, but are not oversold before they are.
+	gone := r.Sold + r.Held + r.WrittenOff
+	r.LostUpdates = max(0, gone+r.Final-r.Initial)
+	if r.LostUpdates > 0 && r.Oversold == r.LostUpdates { // else more was held at one moment
+		r.Oversold = max(0, gone-r.Initial)
+	}
+	r.Said = map[rune][]string{}
+	for _, v := range j.broken {
+		for _, letter := range v.implied {
+			r.Said[letter] = append(r.Said[letter], v.sentence)
+		}
+	}
+	return r
 }
 
 // weigh asks whether the data could have shown a failure at all.
 func (j *holdJudge) weigh(run HoldRun) {
 	j.r.Answers, j.r.Replicas = map[Outcome]int{}, map[string]int{}
 	made, refused := 0, 0
-	var all []Op
+	var all, asked []Op // asked for units
 	for _, op := range j.ops {
 		j.r.Answers[op.Outcome]++
-		all = append(all, Op{Call: op.Call, Return: op.Return, Outcome: op.Outcome})
+		one := Op{Call: op.Call, Return: op.Return, Outcome: op.Outcome}
+		all = append(all, one)
+		if op.Limit {
+			one.Outcome, one.Code = Declined, api.LimitReached
+		}
+		if op.Kind == Reserve {
+			asked = append(asked, one)
+		}
 		switch {
 		case op.Kind == Reserve && op.Outcome == OK:
 			made++
@@ -71,11 +92,11 @@ func (j *holdJudge) weigh(run HoldRun) {
 	}
 	switch {
 	case made == 0:
-		j.idle(text.Of("nothing was held%s"), turnedAway(all, j.r.Lang))
+		j.idle(text.Of("nothing was held%s"), turnedAway(asked, j.r.Lang))
 	case j.r.Orders == 0:
-		j.idle(sayNothingSold, turnedAway(all, j.r.Lang))
+		j.idle(sayNothingSold, turnedAway(asked, j.r.Lang))
 	case run.WantSoldOut && refused == 0:
-		j.idle(sayNobodyRefused, turnedAway(all, j.r.Lang))
+		j.idle(sayNobodyRefused, turnedAway(asked, j.r.Lang))
 	}
 	if names := slices.Sorted(maps.Keys(j.r.Replicas)); run.Replicas > 1 && len(names) == 1 {
 		j.idle(sayOneReplica, names[0], run.Replicas)
@@ -117,4 +138,25 @@ func (j *holdJudge) weighExpiry() {
 		j.skip(text.Of("a deadline that passes during the confirm: of %d [reservation|reservations] that had one, %d "+
 			"[was|were] confirmed and %d expired; want some of both"), j.races, won[confirmed], won[expired])
 	}
+}
+
+// With is the report on a store with what was found of its reservations in their own book.
+func (r Report) With(h HoldReport) Report {
+	r.Held, r.WrittenOff = h.Held, h.WrittenOff
+	r.Unchecked = append(r.Unchecked, h.Unchecked...)
+	if h.Verdict != Broken {
+		return r
+	}
+	r.Verdict = Broken
+	r.Leaked, r.Doubles = max(r.Leaked, h.Leaked), max(r.Doubles, h.Doubles)
+	r.Violations = append(r.Violations, h.Violations...)
+	r.Consequences = append(r.Consequences, h.Consequences...)
+	both := r.Found + h.Found
+	r.Found = ""
+	for _, l := range Letters {
+		if strings.ContainsRune(both, l) {
+			r.Found += string(l)
+		}
+	}
+	return r
 }

@@ -133,8 +133,8 @@ func (j *judge) open() bool {
 	}
 	j.r.Initial, j.r.Final = initial, now
 	if j.units.released = l.Released[j.in.Store]; j.units.released {
-		j.skip(text.Of("reservations ended or orders came back during the run, so what was left of the stock says nothing " +
-			"about the order of the sales, nor about refusals"))
+		j.skip(text.Of("units may have come back, from reservations or returned orders, so what was left of the stock says " +
+			"nothing about the order of the sales, nor about refusals"))
 	}
 	if j.in.Stock != nil && *j.in.Stock != initial {
 		j.tainted = true

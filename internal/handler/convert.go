@@ -141,7 +141,7 @@ func reservationsOf(id int64, at stock.Store, h ledger.Holds) api.Reservations {
 	out := api.Reservations{ProductID: id, Store: api.Store(at), AsOfMicros: h.AsOfMicros, Initial: h.Initial,
 		Stock: h.Stock,
 		Held:  h.Held, Ordered: h.Ordered, WrittenOff: h.WrittenOff, Overdue: h.Overdue, PerBuyer: h.PerBuyer, Run: h.Run,
-		BuyerUnits: h.BuyerUnits, Rows: []api.ReservationRow{}}
+		BuyerUnits: h.BuyerUnits, SweepMS: h.Sweep.Milliseconds(), Rows: []api.ReservationRow{}}
 	for _, r := range h.Rows {
 		row := api.ReservationRow{ReservationID: r.ID, Key: api.KeyText(r.Key), Mode: r.Mode, Replica: r.Replica,
 			Buyer: r.Buyer, State: string(r.State), Late: r.Late, ExpiresMicros: r.ExpiresMicros,

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"time"
 )
 
 // HoldState is where a reservation is on its way:
@@ -81,7 +82,8 @@ type Holds struct {
 	PerBuyer   int64 // 0 = no limit
 	Run        int64
 	BuyerUnits map[string]int64
-	Rows       []HoldRow // by id
+	Rows       []HoldRow     // by id
+	Sweep      time.Duration // mean time between two sweeps of the process that read them; 0 = it does not sweep
 }
 
 // HoldRow is a reservation with all that became of it.

@@ -236,5 +236,6 @@ func (s *Shop) Reservations(ctx context.Context, at stock.Store, product int64, 
 	if errors.Is(err, store.ErrPosition) {
 		err = invalid("cursor", "was not issued by this service")
 	}
+	held.Sweep = s.options.Sweep
 	return held, err
 }

@@ -308,8 +308,8 @@ func judgeNotes(s loadtest.Summary, lang string) []string {
 		notes = append(notes, kept(e.Text(lang)))
 	}
 	for _, r := range s.Reports {
-		if strings.Contains(r.Found, "B") { // nothing else of the row shows it
-			notes = append(notes, r.Consequences[:min(len(r.Consequences), noteLines)]...)
+		if s.Holds != nil || strings.Contains(r.Found, "B") { // nothing else of the row shows it
+			notes = append(notes, capped(r.Consequences, text.Of("evidence: %s"), lang)...)
 		}
 	}
 	notes = append(notes, capped(violations, text.Of("violation: %s"), lang)...)

@@ -22,6 +22,7 @@ func TestHoldsAreShown(t *testing.T) {
 		Expired: 140, Doubled: 33, Races: 7, SalesPerSecond: 625,
 		Latency: map[audit.HoldKind]loadtest.Latency{audit.Reserve: resulttest.Latency(700, 4*time.Millisecond)}}
 	r.Verdicts[0].Unchecked = []string{"too few races"}
+	r.Verdicts[0].Consequences = []string{"one", "two", "three"}
 	r.Holds.History = map[int64][]audit.HoldOp{101: {{Kind: audit.Confirm, Call: 1, Return: 2, Outcome: audit.OK,
 		HoldID: "h"}}}
 	var lines strings.Builder
@@ -39,10 +40,11 @@ func TestHoldsAreShown(t *testing.T) {
 		"en": {"held for 100ms: 70% pay after 20ms to 180ms, 10% pay late, 15% cancel, at most 2 a buyer",
 			"completed sales: 625/s; of 940 buyers, 700 reserved and 500 paid; sold_out answers: 240",
 			"500 confirmed, 60 cancelled, 140 expired; late payments refunded: 71; double clicks: 33",
-			"confirms that met a deadline or a sweep: 7", "reserve 4.0/12.0/20.0", "not shown: too few races"},
+			"confirms that met a deadline or a sweep: 7", "reserve 4.0/12.0/20.0", "not shown: too few races",
+			"evidence: one", "evidence: two", "+1 more"},
 		"zh": {"预扣 100ms：70% 在 20ms 到 180ms 后付款，10% 逾期付款，15% 取消，每人限购 2 件",
 			"成交：625/s；940 名买家中 700 名预扣成功、500 名付款成功", "确认 500，取消 60，过期 140；逾期付款退款 71 笔",
-			"没有测到：too few races"},
+			"没有测到：too few races", "证据：one"},
 	} {
 		var single, table, page strings.Builder
 		style := Style{Lang: lang, Width: 1000}
