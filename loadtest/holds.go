@@ -12,7 +12,6 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
-	"lastitem/internal/ledger"
 	"lastitem/internal/text"
 )
 
@@ -192,7 +191,7 @@ type unlisted struct{ held, ordered, gone int64 }
 func longestOverdue(book *api.Reservations) time.Duration {
 	first := book.AsOfMicros
 	for _, row := range book.Rows {
-		if row.State == string(ledger.Held) {
+		if row.State == codeHeld {
 			first = min(first, row.ExpiresMicros)
 		}
 	}
@@ -204,10 +203,10 @@ func add(book *api.Reservations, id string, units int64) {
 	if units == 0 {
 		return
 	}
-	row := api.ReservationRow{ReservationID: id, State: string(ledger.Confirmed), Quantity: units, ExpiresMicros: 1,
+	row := api.ReservationRow{ReservationID: id, State: "confirmed", Quantity: units, ExpiresMicros: 1,
 		Orders: []api.ReservationOrder{{OrderID: id, Payment: id, Quantity: units, Returned: id == writtenOff}},
-		Events: []api.ReservationEvent{{Now: string(ledger.Held), DeadlineMicros: 1},
-			{Was: string(ledger.Held), Now: string(ledger.Confirmed), DeadlineMicros: 1}},
+		Events: []api.ReservationEvent{{Now: codeHeld, DeadlineMicros: 1},
+			{Was: codeHeld, Now: "confirmed", DeadlineMicros: 1}},
 		Payments: []api.ReservationPaid{{Payment: id, OrderID: id}}}
 	if len(book.Rows) > 0 {
 		row.Replica, row.Mode = book.Rows[0].Replica, book.Rows[0].Mode // which are known already
