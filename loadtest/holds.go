@@ -203,10 +203,11 @@ func add(book *api.Reservations, id string, units int64) {
 	if units == 0 {
 		return
 	}
-	row := api.ReservationRow{ReservationID: id, State: "confirmed", Quantity: units, ExpiresMicros: 1,
+	const sold = "confirmed"
+	row := api.ReservationRow{ReservationID: id, State: sold, Quantity: units, ExpiresMicros: 1,
 		Orders: []api.ReservationOrder{{OrderID: id, Payment: id, Quantity: units, Returned: id == writtenOff}},
 		Events: []api.ReservationEvent{{Now: codeHeld, DeadlineMicros: 1},
-			{Was: codeHeld, Now: "confirmed", DeadlineMicros: 1}},
+			{Was: codeHeld, Now: sold, DeadlineMicros: 1}},
 		Payments: []api.ReservationPaid{{Payment: id, OrderID: id}}}
 	if len(book.Rows) > 0 {
 		row.Replica, row.Mode = book.Rows[0].Replica, book.Rows[0].Mode // which are known already

@@ -165,7 +165,8 @@ func auditReserved(t *testing.T, control *loadtest.Control, spoiled *spoil) {
 		"a payment with two ends": {booked(func(book *api.Reservations) {
 			for i, row := range book.Rows {
 				for _, o := range row.Orders {
-					book.Rows[i].Payments = append(row.Payments, api.ReservationPaid{Payment: o.Payment})
+					row.Payments = append(row.Payments, api.ReservationPaid{Payment: o.Payment})
+					book.Rows[i] = row
 				}
 			}
 		}), audit.Broken, "two ends"},

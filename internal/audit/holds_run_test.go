@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,7 +120,7 @@ func TestHoldRunProves(t *testing.T) {
 		}
 		r.Stock = &r.stock
 		got := r.Judge(r.book, r.ops, "en")
-		said := append(got.Missing, got.Unchecked...)
+		said := slices.Concat(got.Missing, got.Unchecked)
 		if got.Verdict == Broken {
 			_, why := Check(got.Report, api.Exact)
 			why[0] = fmt.Sprintf("oversold %d, counted twice %d; %s", got.Oversold, got.LostUpdates, why[0])

@@ -70,7 +70,8 @@ func (r Report) Text(lang string) string {
 		line(text.Of("stock"), "%s", say(lang, text.Of("%d before, %d after; %d [order|orders] for %d [unit|units]"),
 			r.Initial, r.Final, r.Orders, r.Sold))
 		if r.Held+r.WrittenOff > 0 {
-			line(text.Of("besides"), "%s", say(lang, text.Of("%d [unit is|units are] held, %d written off"), r.Held, r.WrittenOff))
+			line(text.Of("besides"), "%s", say(lang, text.Of("%d [unit is|units are] held, %d written off"), r.Held,
+				r.WrittenOff))
 		}
 		line(text.Of("found"), "%s", say(lang, text.Of("oversold %d, lost updates %d, leaked %d, double orders %d, lost "+
 			"orders %d, unjustified refusals %d"), r.Oversold, r.LostUpdates, r.Leaked, r.Doubles, r.AckLost,
