@@ -8,7 +8,7 @@ import (
 	"lastitem/internal/text"
 )
 
-// This file has the rules about answers: what was acknowledged is there, once.
+// The rules about answers: the book must have what the service acknowledged, once.
 
 // answers checks what was acknowledged.
 func (j *holdJudge) answers() {

@@ -11,7 +11,7 @@ import (
 )
 
 // told is a book and a history, told step by step. Times are in milliseconds of the clients' clock; the store's is ten
-// seconds ahead. All is ann's, a unit at a time.
+// seconds ahead. Everything belongs to ann, one unit at a time.
 type told struct {
 	book *api.Reservations
 	ops  []HoldOp

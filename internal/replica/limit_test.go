@@ -183,8 +183,8 @@ func TestLimitCountsWhatIsHeld(t *testing.T) {
 	}
 }
 
-// Products are not sold in two ways that do not know of each other: by a counter and by a sum, or by modes of which one
-// does not count for the limit. A hold does not count itself.
+// No product is sold by a counter and by a sum. A returned sale that did not count for the limit gives nothing back to
+// it, and a hold does not count itself.
 func TestWaysDoNotMix(t *testing.T) {
 	t.Parallel()
 	r := startReplica(t, Config{SQL: testenv.MySQL(t), Conns: 4})

@@ -328,5 +328,21 @@ func TestHoldsRefuse(t *testing.T) {
 		if e := h.confirm("b", "late"); !e.Refund {
 			h.Errorf("a late payment of a buyer who has what he may = %+v, want a refund", e)
 		}
+		testkit.Must(h.T, h.s.DB().Exec("UPDATE product_stock SET way = 'counted'").Error) // since the hold has read it
+		run, err := h.s.Run(h.Context(), 1)
+		testkit.Must(h.T, err)
+		testkit.Must(h.T, h.s.Tx(h.Context(), store.ReadCommitted, func(tx *store.Tx) error {
+			_, ok, err := tx.TakeHold(ledger.HoldItem{ProductID: 1, Run: run, Quantity: 1})
+			if ok {
+				h.Error("a hold has taken from the counter of a product that is counted")
+			}
+			return err
+		}))
+		resetSQL(h.T, h.s, 1, 5, 0)
+		var kept int
+		testkit.Must(h.T, h.s.DB().Raw("SELECT COUNT(*) FROM buyer_units").Row().Scan(&kept))
+		if kept > 0 {
+			h.Errorf("%d buyers of earlier runs are kept", kept)
+		}
 	})
 }

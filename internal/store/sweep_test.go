@@ -147,8 +147,8 @@ type hindrance struct {
 	says string
 }
 
-// withoutSkipping leads to a server through a proxy that misspells SKIP LOCKED, so that it says what servers do that do
-// not know it.
+// withoutSkipping puts a proxy before a server that misspells SKIP LOCKED: the server answers like one that does not
+// know it.
 func withoutSkipping(t *testing.T, dsn string) string {
 	c, err := mysql.ParseDSN(dsn)
 	testkit.Must(t, err)

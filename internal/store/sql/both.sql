@@ -20,7 +20,7 @@ DELETE FROM idempotent_log WHERE product_id = ?
 DELETE FROM record_lock WHERE lock_key = ? AND expires_us IS NULL
 
 -- name: delete_buyers
--- What counts for the buyers' limits, of all runs. ?1 = product id.
+-- Deletes the units that count for the buyers' limits, of all runs. ?1 = product id.
 DELETE FROM buyer_units WHERE product_id = ?
 
 -- name: delete_orders
@@ -231,7 +231,7 @@ WHERE product_id = ? AND idempotency_key > ? ORDER BY idempotency_key LIMIT ?
 SELECT /* lastitem-purge */ idempotency_key FROM idempotent_log WHERE status = ? AND created_us < ? ORDER BY created_us LIMIT ?
 
 -- name: orders
--- Orders of an earlier run, which were confirmed while the stock was set, are left out: so they are wherever a product's orders are read.
+-- Leaves out orders of an earlier run, which were confirmed while the stock was being set. Every query that reads a product's orders does.
 -- ?1 = product id.
 SELECT id, product_id, quantity, remaining, mode, replica, idempotency_key, fence, created_us, COALESCE(reservation_id, '')
 FROM orders WHERE product_id = ?

@@ -145,5 +145,5 @@ INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica
 VALUES (?, IF(ROW_COUNT() = 1, ?, NULL), ?, ?, ?, ?)
 
 -- name: holds_unchanged
--- Those of some reservations that have not changed for long, locked: a late payment may be under way. ?1 = microseconds, ?... = reservations.
+-- Which of the given reservations have not changed for long. Locks them, since a late payment may be under way. ?1 = microseconds, ?... = reservations.
 SELECT id FROM reservation WHERE changed_us < ? AND id IN (?) FOR UPDATE

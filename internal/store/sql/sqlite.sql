@@ -149,5 +149,5 @@ INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica
 VALUES (?, CASE WHEN changes() = 1 THEN ? END, ?, ?, ?, ?)
 
 -- name: holds_unchanged
--- Those of some reservations that have not changed for long. ?1 = microseconds, ?... = reservations.
+-- Which of the given reservations have not changed for long. ?1 = microseconds, ?... = reservations.
 SELECT id FROM reservation WHERE changed_us < ? AND id IN (?)
