@@ -201,6 +201,9 @@ func sentinelOptions(address string) (*redis.UniversalOptions, error) {
 	case before != none:
 		sentinel = before
 	}
+	if sentinel[0] != "" && sentinel[1] == "" {
+		return nil, text.Of("a user for the Sentinels without a password").Errorf()
+	}
 	if o.TLSConfig, err = redisTLS(o.TLSConfig, files); err != nil {
 		return nil, err
 	}
