@@ -5,6 +5,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -90,8 +91,9 @@ type Set struct {
 	groups  *sql.DB // of group commits
 	trips   *sql.DB // of deductions in one packet
 	healths map[string]*health
-	slots   reloader // of the client
-	masters *masters // of the Redis Cluster; nil = Redis is none
+	doors   map[string]*door // of the stores that bound their connections
+	slots   reloader         // of the client
+	masters *masters         // of the Redis Cluster; nil = Redis is none
 	closing []func() error
 	ending  func() error // of the purges, before the clients close; nil = there are none
 }
@@ -104,7 +106,7 @@ type Node struct {
 
 // Open makes the clients and starts the probes. Only an address that cannot be read is an error.
 func Open(cfg Config) (*Set, error) {
-	s := &Set{log: cfg.Log, healths: map[string]*health{}}
+	s := &Set{log: cfg.Log, healths: map[string]*health{}, doors: map[string]*door{"redis": {}, "sql": {}}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -128,7 +130,7 @@ func (s *Set) openRedis(cfg Config) error {
 		return nil
 	}
 	l := cfg.pool()
-	l.slots = &s.slots
+	l.slots, l.door = &s.slots, s.doors["redis"]
 	c, err := openRedis(cfg.Redis, l)
 	if err != nil {
 		return err
@@ -142,7 +144,9 @@ func (s *Set) openSQL(cfg Config) error {
 	if cfg.SQL == "" {
 		return nil
 	}
-	db, err := openSQL(cfg.SQL, cfg.pool())
+	l := cfg.pool()
+	l.door = s.doors["sql"]
+	db, err := openSQL(cfg.SQL, l)
 	if err != nil {
 		return err
 	}
@@ -156,7 +160,7 @@ func (s *Set) openSQL(cfg Config) error {
 	s.SQL.AnswersWithin(cfg.Patience.orDefault().SQL)
 	s.SQL.CommitsWithin(cfg.Patience.orDefault().Settle)
 	if s.SQL.MySQL() {
-		if s.groups, s.trips, err = openPools(cfg.SQL, cfg.pool()); err != nil {
+		if s.groups, s.trips, err = openPools(cfg.SQL, l); err != nil {
 			return err
 		}
 		s.closing = append(s.closing, s.groups.Close, s.trips.Close)
@@ -168,17 +172,18 @@ func (s *Set) openSQL(cfg Config) error {
 
 // Check says why a backend ("redis", "sql", "redlock", "zookeeper", "etcd", "consul", "kafka") cannot be used, as of
 // the last probe; nil when it can, or is not configured. It does not wait. An error that wraps [store.ErrRefused] is an
-// answer of the server. Every backend but Kafka and SQLite is asked to write: each master of a cluster, of which one
+// answer of the server. Every backend but Kafka is asked to write: each master of a cluster, of which one
 // must, and the nodes of a Redlock, of which a majority must.
 func (s *Set) Check(name string) error {
 	if s.some(name) {
 		return nil
 	}
-	return s.Out(name)
+	return s.healths[name].check()
 }
 
-// Out is [Set.Check], but not nil while any master of a cluster is out.
-func (s *Set) Out(name string) error { return s.healths[name].check() }
+// Out is [Set.Check], but not nil while any master of a cluster is out, or a server takes no new connections: then the
+// requests that have one are served.
+func (s *Set) Out(name string) error { return cmp.Or(s.healths[name].check(), s.doors[name].refuses()) }
 
 // some says that masters of the cluster are out, and not all.
 func (s *Set) some(name string) bool {

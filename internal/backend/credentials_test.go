@@ -50,6 +50,7 @@ func TestAddressesAreRefused(t *testing.T) {
 		{backend.Config{Redis: "redis+sentinel://:geheim@h:26379/m/0?quorum=2"}, `"quorum" is not used`},
 		{backend.Config{Redis: "redis+sentinel://:geheim@h:26379/m/0?password=geheim&sentinel_password=geheim"},
 			"two passwords for the Sentinels"},
+		{backend.Config{Redis: "redis+sentinel://h:26379/m/0?sentinel_username=ann"}, "without a password"},
 		{backend.Config{Redis: "redis+sentinel://:geheim@h:26379/m/zero"}, `"zero"`},
 		{backend.Config{SQL: "root:geheim@tcp(h:3306)/shop?tls_ca=ca.pem"}, "tls=true"},
 		{backend.Config{SQL: "root:geheim@tcp(h:3306)/shop?tls=skip-verify&tls_ca=ca.pem"}, "tls=true"},

@@ -40,7 +40,7 @@ func TestReadsWhatIsThereAfterItsTime(t *testing.T) {
 			return nil, nil
 		}})
 	defer cluster.Close()
-	dial := withLastLook(&redis.UniversalOptions{DialTimeout: time.Minute}, &slots)
+	dial := withLastLook(&redis.UniversalOptions{DialTimeout: time.Minute}, &slots, nil)
 	c, err := dial(context.Background(), "tcp", l.Addr().String())
 	testkit.Must(t, err)
 	defer c.Close()

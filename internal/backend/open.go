@@ -49,7 +49,7 @@ func openRedis(address string, l link) (redis.UniversalClient, error) {
 	p := l.patience.orDefault()
 	all.DialTimeout, all.ReadTimeout, all.WriteTimeout = p.Dial, p.Redis, p.Redis
 	slots := cmp.Or(l.slots, &reloader{})
-	all.Dialer = withLastLook(all, slots)
+	all.Dialer = withLastLook(all, slots, l.door)
 	if len(all.Addrs) == 1 || all.MasterName != "" {
 		return redis.NewUniversalClient(all), nil
 	}
@@ -201,6 +201,9 @@ func sentinelOptions(address string) (*redis.UniversalOptions, error) {
 	case before != none:
 		sentinel = before
 	}
+	if sentinel[0] != "" && sentinel[1] == "" {
+		return nil, text.Of("a user for the Sentinels without a password").Errorf()
+	}
 	if o.TLSConfig, err = redisTLS(o.TLSConfig, files); err != nil {
 		return nil, err
 	}
@@ -340,7 +343,7 @@ func mysqlConnector(dsn string, l link) (sqldriver.Connector, error) {
 	if err != nil {
 		return nil, text.Of("backend: SQL address: %w").Errorf(err)
 	}
-	return refusing{connector, zone}, nil
+	return refusing{connector, zone, l.door}, nil
 }
 
 // groupConns is how many products' group commits may be under way at a time, and tripConns how many reservations and

@@ -37,6 +37,7 @@ type link struct {
 	patience Patience
 	packets  bool      // SQL: several statements in one packet
 	slots    *reloader // of its client, if that is one of a cluster; nil = nobody else needs it
+	door     *door     // hears whether the server takes the connections; nil = nobody asks
 }
 
 // own is the link of a background job: one connection, named after the job.

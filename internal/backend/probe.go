@@ -5,13 +5,16 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"lastitem/internal/sqlite"
 	"lastitem/internal/store"
 )
 
@@ -138,17 +141,24 @@ func (m *mark) writeSlot(ctx context.Context, node *redis.Client) error {
 	return err
 }
 
-// The probes of the database. MySQL is asked in a transaction, as by a request. An UPDATE that finds no row costs no
-// log and no sync, goes to no replica by row, waits for no row, and is refused by a server that is read-only (1290),
-// like any other, before it looks; and it needs the tables, without which there is nothing to deduct from. A file of
-// SQLite has one writer at a time, for which a probe would wait: it is read.
-var (
-	probeMySQL = []string{
-		"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION",
-		"UPDATE product_stock SET stock = stock WHERE id = 0", "COMMIT",
+// The probes of the database do what a request does, and leave nothing. An order of product 0 is refused by a table, or a
+// disk, that is full (1114). MySQL takes it back with ROLLBACK, which costs no sync and goes to no replica. The UPDATE
+// finds no row, waits for none, and is refused by a server that is read-only (1290) before it looks. SQLite writes its
+// file at COMMIT only, so the probe commits. It does not wait for the one writer: while others write, the file is written.
+// Each process has an order of its own, so that none waits for another.
+func probeStatements(mysql bool) []string {
+	write := []string{
+		"UPDATE product_stock SET stock = stock WHERE id = 0",
+		"INSERT INTO orders (id, product_id, quantity, mode, replica, created_us) " +
+			"VALUES ('" + uuid.Must(uuid.NewV7()).String() + "', 0, 0, '', '', 0)",
 	}
-	probeSQLite = []string{"SELECT 1 FROM product_stock WHERE id = 0"}
-)
+	if mysql {
+		begin := []string{"SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "START TRANSACTION"}
+		return slices.Concat(begin, write, []string{"ROLLBACK"})
+	}
+	begin := []string{"PRAGMA busy_timeout = 0", "BEGIN IMMEDIATE"}
+	return slices.Concat(begin, write, []string{"DELETE FROM orders WHERE product_id = 0", "COMMIT"})
+}
 
 func (s *Set) probeSQL(cfg Config) error {
 	db, err := cfg.OwnSQL(job)
@@ -159,9 +169,9 @@ func (s *Set) probeSQL(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	statements, comment := probeSQLite, ""
+	statements, comment := probeStatements(s.SQL.MySQL()), ""
 	if s.SQL.MySQL() {
-		statements, comment = probeMySQL, Comment(job)
+		comment = Comment(job)
 	}
 	migrated := false
 	s.watch(cfg, "sql", probe{
@@ -174,7 +184,10 @@ func (s *Set) probeSQL(cfg Config) error {
 				migrated = true
 				s.warnOfGalera(ctx, pool, comment)
 			}
-			return transact(ctx, pool, comment, statements)
+			if err := transact(ctx, pool, comment, statements); !sqlite.Busy(err) {
+				return err
+			}
+			return nil
 		},
 		refused: store.SQLAnswered,
 		close:   func() error { return closeSQL(db) },
@@ -191,7 +204,10 @@ func transact(ctx context.Context, pool *sql.DB, comment string, statements []st
 	defer func() { _ = c.Close() }() // back to the pool
 	for _, statement := range statements {
 		if _, err := c.ExecContext(ctx, comment+statement); err != nil {
-			_, _ = c.ExecContext(ctx, comment+"ROLLBACK") // fails where the connection has, and its transaction with it
+			// It fails where the connection has, and its transaction with it. A file of SQLite would stay locked.
+			ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			_, _ = c.ExecContext(ending, comment+"ROLLBACK")
+			cancel()
 			return err
 		}
 	}

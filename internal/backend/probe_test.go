@@ -159,6 +159,17 @@ func TestMySQLIsProbedByAWrite(t *testing.T) {
 	testkit.Is(t, s.DB.WithContext(t.Context()).Exec("SELECT 1 FROM product_stock").Error, nil, "a read")
 	do("SET GLOBAL read_only = 0")
 	becomes(t, s, "sql", false)
+	do("CREATE TRIGGER full BEFORE INSERT ON orders FOR EACH ROW SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114")
+	becomes(t, s, "sql", true) // as by a table without room, which an UPDATE of no row does not meet
+	do("DROP TRIGGER full")
+	becomes(t, s, "sql", false)
+	do("SET GLOBAL max_connections = 10")
+	for range 10 {
+		testkit.Dial(t, own.SQL.Addr)
+	}
+	noMoreClients(t, s, "sql", func() error {
+		return s.SQL.GroupTx(t.Context(), func(*store.Tx) error { return nil }) // of a pool that has none yet
+	}, func() { do("SET GLOBAL max_connections = 100") })
 	do("SET GLOBAL general_log = 0")
 	var named int64
 	admin.Raw("SELECT COUNT(*) FROM mysql.general_log WHERE argument LIKE '/* lastitem-health */%'").Scan(&named)
@@ -167,6 +178,58 @@ func TestMySQLIsProbedByAWrite(t *testing.T) {
 	}
 	do("DROP TABLE product_stock")
 	becomes(t, s, "sql", true) // without its tables
+}
+
+// noMoreClients wants requests that find no connection to be refused, and the store in the list of what is out, though
+// it is used by whoever has a connection.
+func noMoreClients(t *testing.T, s *backend.Set, name string, request func() error, more func()) {
+	t.Helper()
+	for range 100 { // the answer of a server that closes the connection comes in time or does not
+		if err := request(); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
+			t.Fatalf("%s: a request without a connection: %v, want that it did not happen", name, err)
+		}
+	}
+	out, err := s.Ready(nil, nil)
+	if err != nil || len(out) != 1 || !strings.Contains(out[0], name+": ") || s.Check(name) != nil {
+		t.Errorf("%s: Ready() = %q, %v, Check() = %v, want that it takes no new connections", name, out, err, s.Check(name))
+	}
+	more()
+	testkit.NoError(t, name+" takes requests again", request)
+	testkit.Is(t, s.Out(name), nil, "%s", name)
+}
+
+// A Redis with as many clients as it takes greets a further one with an error, and closes the connection.
+func TestRedisTakesNoMoreClients(t *testing.T) {
+	t.Parallel()
+	node := testenv.RedisNodes(t, 1)[0]
+	admin := client(t, node.URL)
+	s := probing(t, backend.Config{Redis: node.URL, Prefix: "shop:"})
+	becomes(t, s, "redis", false)
+	set(t, admin, "maxclients", "1") // that of the test and that of the probe stay
+	noMoreClients(t, s, "redis", func() error { return s.Redis.Set(t.Context(), 1, 1) },
+		func() { set(t, admin, "maxclients", "1000") })
+}
+
+// A file of SQLite that takes no order is out; one that another connection writes is not.
+func TestSQLiteIsProbedByAWrite(t *testing.T) {
+	t.Parallel()
+	dsn := testenv.SQLite(t)
+	db := migrated(t, dsn)
+	s := probing(t, backend.Config{SQL: dsn})
+	becomes(t, s, "sql", false)
+	exec(t, db, "CREATE TRIGGER refused BEFORE INSERT ON orders BEGIN SELECT RAISE(FAIL, 'no'); END")
+	becomes(t, s, "sql", true)
+	exec(t, db, "DROP TRIGGER refused")
+	becomes(t, s, "sql", false)
+	testkit.Must(t, s.SQL.Tx(t.Context(), store.ReadCommitted, func(*store.Tx) error {
+		if err := s.Ask(t.Context(), "sql"); err != nil {
+			t.Errorf("a probe beside a writer: %v", err)
+		}
+		return nil
+	}))
+	var orders int
+	testkit.Must(t, db.Raw("SELECT COUNT(*) FROM orders").Row().Scan(&orders))
+	testkit.Is(t, orders, 0, "orders that the probes left")
 }
 
 // The probes of the other services go through the log of a majority, as writes do, and change nothing.

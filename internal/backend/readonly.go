@@ -17,7 +17,11 @@ import (
 type refusing struct {
 	driver.Connector
 	zone string // time zone of its sessions, quoted
+	door *door  // hears whether the server takes them
 }
+
+// tooMany are the error numbers of a server that has its most connections, in all or of this user.
+var tooMany = []uint16{1040, 1203, 1226}
 
 // The error numbers of a server that refuses writes.
 const (
@@ -47,6 +51,10 @@ type mysqlConn interface {
 // Connect makes a connection, whose session is what the shop needs.
 func (r refusing) Connect(ctx context.Context) (driver.Conn, error) {
 	c, err := r.Connector.Connect(ctx)
+	var e *mysql.MySQLError
+	if err == nil || errors.As(err, &e) && slices.Contains(tooMany, e.Number) {
+		r.door.heard(err)
+	}
 	if err != nil {
 		return nil, err
 	}

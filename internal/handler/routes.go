@@ -176,7 +176,10 @@ func (h *Handler) methodNotAllowed(c *gin.Context) outcome {
 	}
 	slices.Sort(allowed)
 	c.Writer.Header().Set("Allow", strings.Join(allowed, ", "))
-	return outcome{code: h.fail(c, errMethodNotAllowed)}
+	p := problemOf(errMethodNotAllowed, c.Request.URL.EscapedPath())
+	p.Detail = "this path takes " + strings.Join(allowed, ", ")
+	h.report(c, p.Code, errMethodNotAllowed)
+	return outcome{code: h.refuse(c, p)}
 }
 
 // plainHost matches the host names and addresses that servers have, with a port.

@@ -12,6 +12,7 @@ const (
 	sqlError   = 1
 	busy       = 5
 	locked     = 6
+	full       = 13
 	cannotOpen = 14
 	notNull    = 19 + 5<<8
 	primaryKey = 19 + 6<<8
@@ -23,6 +24,13 @@ func Busy(err error) bool {
 	c := code(err) & 0xff
 	return c == busy || c == locked
 }
+
+// Full says that the disk, or the file, has no room for a write. SQLite has then rolled back the transaction, also if it
+// was at its COMMIT.
+func Full(err error) bool { return code(err)&0xff == full }
+
+// Answered says that err is an error of SQLite itself.
+func Answered(err error) bool { return code(err) != 0 }
 
 // CannotOpen says that the file cannot be opened, or be made. SQLite's own words are "out of memory (14)".
 func CannotOpen(err error) bool { return code(err)&0xff == cannotOpen }

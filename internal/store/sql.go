@@ -333,16 +333,16 @@ func Refusal(err error) error {
 	switch {
 	case isSQL && slices.Contains(forbidden, my.Number), redisForbids(err):
 		return ErrForbidden
-	case isSQL || RedisAnswered(err):
+	case isSQL || sqlite.Full(err) || RedisAnswered(err):
 		return ErrRefused
 	}
 	return nil
 }
 
-// SQLAnswered says that err is an answer of the MySQL server, which therefore is reachable and refuses.
+// SQLAnswered says that err is an answer of the database, which therefore is reachable and refuses.
 func SQLAnswered(err error) bool {
 	var my *mysql.MySQLError
-	return errors.As(err, &my)
+	return errors.As(err, &my) || sqlite.Answered(err)
 }
 
 // duplicate says that a row has the primary key of another.
@@ -362,14 +362,14 @@ func statementError(err error) error {
 	return fmt.Errorf("%w: sql: %w", ErrUnavailable, err)
 }
 
-// commitError maps an error of COMMIT, or of a write outside a transaction: only a conflict, a transaction that had
-// ended before, and a connection that was never made are known not to have happened.
+// commitError maps an error of COMMIT, or of a write outside a transaction: only a conflict, a file that is full, a
+// transaction that had ended before, and a connection that was never made are known not to have happened.
 func commitError(err error) error {
 	var op *net.OpError
 	switch {
 	case err == nil:
 		return nil
-	case Conflict(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, driver.ErrBadConn),
+	case Conflict(err), sqlite.Full(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, driver.ErrBadConn),
 		errors.As(err, &op) && op.Op == "dial":
 		return statementError(err)
 	}

@@ -3,16 +3,21 @@ package store_test
 import (
 	"bytes"
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/go-cmp/cmp"
+	"gorm.io/gorm"
 
 	"lastitem/internal/backend"
 	"lastitem/internal/idempotency"
 	"lastitem/internal/ledger"
+	"lastitem/internal/sqlite"
 	"lastitem/internal/store"
 	"lastitem/internal/testkit"
 	"lastitem/internal/testkit/testenv"
@@ -390,3 +395,55 @@ func TestSQLRefused(t *testing.T) {
 		}
 	}
 }
+
+// A disk without room is met at COMMIT, where SQLite writes its file: the transaction is rolled back, and that is known.
+func TestSQLiteIsFull(t *testing.T) {
+	t.Parallel()
+	file := strings.TrimPrefix(testenv.SQLite(t), "sqlite:")
+	resetSQL(t, openSQL(t, "sqlite:"+file), 1, 5, 0)
+	connector, err := sqlite.Connector(file)
+	testkit.Must(t, err)
+	full := &fullConnector{Connector: connector}
+	pool := testkit.Closing(t, sql.OpenDB(full))
+	db, err := gorm.Open(sqlite.Dialector{Pool: pool}, &gorm.Config{SkipDefaultTransaction: true})
+	testkit.Must(t, err)
+	full.err = db.Exec("PRAGMA max_page_count = 1; CREATE TABLE more AS SELECT zeroblob(100000)").Error
+	if !sqlite.Full(full.err) {
+		t.Fatalf("a table in a file without room: %v", full.err)
+	}
+	s, err := store.NewSQL(db)
+	testkit.Must(t, err)
+	err = inTx(t, s, take(t, 1, nil))
+	if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || store.Refusal(err) != store.ErrRefused {
+		t.Errorf("COMMIT on a full disk = %v, want a refusal", err)
+	}
+	testkit.Is(t, stockOf(t, s, 1), 5, "stock")
+}
+
+// fullConnector makes connections on which COMMIT answers err, once that is set.
+type fullConnector struct {
+	driver.Connector
+	err error
+}
+
+func (f *fullConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := f.Connector.Connect(ctx)
+	return fullConn{c, f}, err
+}
+
+type fullConn struct {
+	driver.Conn
+	f *fullConnector
+}
+
+func (c fullConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	begun, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, o)
+	return fullTx{begun, c.f}, err
+}
+
+type fullTx struct {
+	driver.Tx
+	f *fullConnector
+}
+
+func (t fullTx) Commit() error { return errors.Join(t.Rollback(), t.f.err) }
