@@ -214,6 +214,7 @@ func (f *demoFlags) compare(ctx context.Context, cmd *cobra.Command, s service, 
 		return err
 	}
 	c.Command = again("demo", f.set)
+	decide(&c, "demo", f.set)
 	if f.output.text() {
 		fmt.Fprintln(cmd.OutOrStdout()) // below the notes
 	}
