@@ -24,8 +24,8 @@ type HoldFigures struct {
 	Refused  int `json:"refused"`
 	Limited  int `json:"limited,omitempty"`
 	Doubled  int `json:"doubled,omitempty"`
-	// Took is what nine in ten reserves and payments took at most before the load, under the plan's own concurrency;
-	// 0 = not measured. Holding is what the run made of it.
+	// Took is the median of what a reserve, or else a payment, took before the load, under the plan's own concurrency and
+	// without pauses; 0 = not measured. Holding is what the run made of it.
 	Took    time.Duration `json:"took_ns,omitempty"`
 	Holding Holding       `json:"holding,omitzero"`
 	// Sold counts the confirmed reservations, as the clients were told, Refunded the payments that came too late,
