@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -145,6 +146,53 @@ func TestLoadtestReserves(t *testing.T) {
 		}
 	}
 	auditReserved(t, control, &spoiled)
+}
+
+// slow is a shop whose reserves are answered late.
+func slow(by time.Duration) spoil {
+	return func(path string, _ *httptest.ResponseRecorder) {
+		if strings.HasPrefix(path, "/reserve_stock/") {
+			time.Sleep(by)
+		}
+	}
+}
+
+// However long a reserve takes, the plan reserve decides. Times that are given stay, and the run says why it shows
+// nothing.
+func TestSlowReservesAreDecided(t *testing.T) {
+	t.Parallel()
+	var spoiled spoil
+	control, modes := reservingShop(t, &spoiled)
+	named, _ := loadtest.Named("reserve")
+	plan := named[0]
+	plan.VUs, plan.Requests, plan.Stock, plan.Warmup = 16, 60, 10, 10*time.Millisecond
+	for _, ms := range []time.Duration{10, 150, 900} {
+		t.Run((ms * time.Millisecond).String(), func(t *testing.T) {
+			if ms > 500 {
+				testenv.Slow(t, "buyers wait for seconds")
+			}
+			took := ms * time.Millisecond
+			spoiled = slow(took)
+			run := func(ctx context.Context, m api.Mode, p loadtest.Plan, told func(loadtest.Progress)) (loadtest.Result, error) {
+				return loadtest.Run(ctx, control, m, p, told)
+			}
+			c, err := loadtest.Compare(t.Context(), loadtest.Comparing{Modes: []api.Mode{modes["reserve-redis"]},
+				Plans: []loadtest.Plan{plan}, Run: run})
+			testkit.Must(t, err)
+			if s := c.Summaries[0]; c.ExitCode() != exitOK || s.Holds.Took < took || s.Holds.Holding.For < 4*took {
+				t.Errorf("exit code %d, %s %v, figures %+v; want it decided, and holds of four reserves", c.ExitCode(), s.Verdict,
+					s.Why, s.Holds)
+			}
+		})
+	}
+	plan.Holding.Scaled, spoiled = false, slow(150*time.Millisecond)
+	res, err := loadtest.Run(t.Context(), control, modes["reserve-redis"], plan, nil)
+	testkit.Must(t, err)
+	if v := res.Verdicts[0]; v.Verdict != audit.Vacuous || res.Plan.Holding.For != 100*time.Millisecond ||
+		!strings.Contains(strings.Join(v.Missing, ""), "most holds ended before they could be paid: a reserve took ") {
+		t.Errorf("%s %q, held for %v; want it vacuous with the reason, and the given hold", v.Verdict, v.Missing,
+			res.Plan.Holding.For)
+	}
 }
 
 // auditReserved checks that an audit of what the first run has left looks at the reservations too.
