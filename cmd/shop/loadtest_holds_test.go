@@ -114,6 +114,7 @@ func TestLoadtestReserves(t *testing.T) {
 		plan := named[0]
 		plan.VUs, plan.Requests, plan.Stock, plan.Warmup, plan.Product = 20, 500, 150, 10*time.Millisecond, int64(101+i)
 		plan.Holding.For = 400 * time.Millisecond // so that payments come in time on a busy machine too
+		plan.Holding.Scaled = false
 		if tt.open {
 			plan.VUs, plan.Requests, plan.Rate, plan.Duration = 0, 0, 400, time.Second
 			plan.Holding.Buyers = 100

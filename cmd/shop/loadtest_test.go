@@ -97,7 +97,7 @@ func TestLoadtestExitCodes(t *testing.T) {
 		{"threshold crossed", []string{"--mode", "unsafe", "--threshold", "oversold==0"}, exitThreshold,
 			"threshold crossed: unsafe: oversold==0"},
 		{"half of three replicas", []string{"--mode", "lua-lock", "--replicas", "3"}, exitInconclusive,
-			" --requests 60 --replicas 3 --mode lua-lock --insist 4"},
+			" --vus 4 --mode lua-lock --insist 4"},
 		{"open loop", []string{"--mode", "lua-lock", "--stock", "5", "--rate", "2000", "--duration", "100ms"}, exitOK,
 			"schedule lag"},
 
