@@ -42,7 +42,7 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 		{"warmup", &p.Warmup, nil, text.Of("load that is not counted, before each run")},
 		{"repeat", &p.Repeat, nil, text.Of("repetitions, interleaved over the modes (default 1)")},
 		{"insist", &p.Insist, nil, text.Of("extra runs for a mode that claims to break, at most so many, until it " +
-			"breaks (default 0; plan demo 4, five 19)")},
+			"breaks; and for a run that was VACUOUS (default 0; plan demo 4, five 19)")},
 		{"seed", &p.Seed, nil, text.Of("seed of all randomness (default 1)")},
 	}.under(set, lang, text.Of("Plan"))
 	flags{
