@@ -162,38 +162,49 @@ func slow(by time.Duration) spoil {
 // nothing.
 func TestSlowReservesAreDecided(t *testing.T) {
 	t.Parallel()
-	var spoiled spoil
-	control, modes := reservingShop(t, &spoiled)
-	named, _ := loadtest.Named("reserve")
-	plan := named[0]
-	plan.VUs, plan.Requests, plan.Stock, plan.Warmup = 16, 60, 10, 10*time.Millisecond
-	for _, ms := range []time.Duration{10, 150, 900} {
-		t.Run((ms * time.Millisecond).String(), func(t *testing.T) {
-			if ms > 500 {
-				testenv.Slow(t, "buyers wait for seconds")
-			}
-			took := ms * time.Millisecond
-			spoiled = slow(took)
-			run := func(ctx context.Context, m api.Mode, p loadtest.Plan, told func(loadtest.Progress)) (loadtest.Result, error) {
-				return loadtest.Run(ctx, control, m, p, told)
-			}
-			c, err := loadtest.Compare(t.Context(), loadtest.Comparing{Modes: []api.Mode{modes["reserve-redis"]},
-				Plans: []loadtest.Plan{plan}, Run: run})
-			testkit.Must(t, err)
-			if s := c.Summaries[0]; c.ExitCode() != exitOK || s.Holds.Took < took || s.Holds.Holding.For < 4*took {
-				t.Errorf("exit code %d, %s %v, figures %+v; want it decided, and holds of four reserves", c.ExitCode(), s.Verdict,
-					s.Why, s.Holds)
-			}
-		})
-	}
-	plan.Holding.Scaled, spoiled = false, slow(150*time.Millisecond)
-	res, err := loadtest.Run(t.Context(), control, modes["reserve-redis"], plan, nil)
+	run, plan := decided(t, 10*time.Millisecond, 150*time.Millisecond)
+	plan.Holding.Scaled = false
+	res, err := run(t.Context(), plan)
 	testkit.Must(t, err)
 	if v := res.Verdicts[0]; v.Verdict != audit.Vacuous || res.Plan.Holding.For != 100*time.Millisecond ||
 		!strings.Contains(strings.Join(v.Missing, ""), "most holds ended before they could be paid: a reserve took ") {
 		t.Errorf("%s %q, held for %v; want it vacuous with the reason, and the given hold", v.Verdict, v.Missing,
 			res.Plan.Holding.For)
 	}
+}
+
+func TestVerySlowReservesAreDecided(t *testing.T) {
+	testenv.Slow(t, "buyers wait for seconds")
+	t.Parallel()
+	decided(t, 900*time.Millisecond)
+}
+
+// decided checks that the plan reserve decides about a shop whose reserves take so long. It returns the plan, and how to
+// run it on the last of these shops.
+func decided(t *testing.T, delays ...time.Duration) (func(context.Context, loadtest.Plan) (loadtest.Result, error),
+	loadtest.Plan) {
+	var spoiled spoil
+	control, modes := reservingShop(t, &spoiled)
+	mode := modes["reserve-redis"]
+	run := func(ctx context.Context, p loadtest.Plan) (loadtest.Result, error) {
+		return loadtest.Run(ctx, control, mode, p, nil)
+	}
+	named, _ := loadtest.Named("reserve")
+	plan := named[0]
+	plan.VUs, plan.Requests, plan.Stock, plan.Warmup = 16, 60, 10, 10*time.Millisecond
+	for _, took := range delays {
+		spoiled = slow(took)
+		c, err := loadtest.Compare(t.Context(), loadtest.Comparing{Modes: []api.Mode{mode}, Plans: []loadtest.Plan{plan},
+			Run: func(ctx context.Context, _ api.Mode, p loadtest.Plan, _ func(loadtest.Progress)) (loadtest.Result, error) {
+				return run(ctx, p)
+			}})
+		testkit.Must(t, err)
+		if s := c.Summaries[0]; c.ExitCode() != exitOK || s.Holds.Took < took || s.Holds.Holding.For < 4*took {
+			t.Errorf("%v: exit code %d, %s %v, figures %+v; want it decided, and holds of four reserves", took, c.ExitCode(),
+				s.Verdict, s.Why, s.Holds)
+		}
+	}
+	return run, plan
 }
 
 // auditReserved checks that an audit of what the first run has left looks at the reservations too.
