@@ -26,9 +26,10 @@ play: build ## the console in the browser, with a private stack: PORT=8090 REPLI
 
 .PHONY: demo
 demo: build ## every mode on a private stack, judged: MODE=mutex REPLICAS=1 BACKEND=embedded|local|auto ALL=1 L=zh
-	@exec bin/shop demo $(demo_flags)
-# The program's exit code is 0 (every claim confirmed), 1 (one contradicted) or 3 (inconclusive). make prints it as
-# "Error 1" or "Error 3" and itself exits with 2; call bin/shop demo where the code matters.
+	@bin/shop demo $(demo_flags) || { code=$$?; [ $$code = 3 ] && [ -z '$(ALL)' ] || exit $$code; }
+# The program's exit code is 0 (every claim confirmed), 1 (one contradicted) or 3 (undecided). A busy machine may leave a
+# claim undecided: its row says which command decides it, and that is no error here, except with ALL=1. make prints the
+# others as "Error 1" and itself exits with 2; call bin/shop demo where the code matters.
 
 .PHONY: lab
 lab: build ## every point at which a fault can strike, on real servers: MODE=lua-lock STORE=sql FAULT=pause ALL=1 BEYOND=1 L=zh

@@ -189,23 +189,39 @@ func (c *Comparison) insist(j job) int {
 	return j.plan.Insist
 }
 
-// run executes a job, and repeats it at most insist times while it confirms nothing. If a repetition fails, run returns
-// the result before it, and the error.
+// run executes a job, and repeats it at most insist times while it confirms nothing, and as often as the plan insists
+// while it is vacuous. Of these runs it returns the last that says most. If a repetition fails, run returns the result
+// before it, and the error.
 func (what Comparing) run(ctx context.Context, j job, insist int, progress func(Progress)) (Result, error) {
 	result, err := what.Run(ctx, j.mode, j.plan, progress)
-	for try := 2; try <= 1+insist && err == nil && ctx.Err() == nil && showedNothing(result); try++ {
-		var again Result
-		again, err = what.Run(ctx, j.mode, j.plan, progress)
-		if err != nil && again.Sent == 0 {
+	last, vacuous := result, 0
+	for try := 2; err == nil && ctx.Err() == nil && (try <= 1+insist && showedNothing(last) ||
+		try <= 1+j.plan.Insist && wasVacuous(last)); try++ {
+		if wasVacuous(last) {
+			j.plan = j.plan.more(last)
+		}
+		last, err = what.Run(ctx, j.mode, j.plan, progress)
+		if err != nil && last.Sent == 0 {
 			break
 		}
-		result, result.Tries = again, try
+		if wasVacuous(last) || wasVacuous(result) { // whichever is not kept
+			vacuous++
+		}
+		if !wasVacuous(last) || wasVacuous(result) {
+			result = last
+		}
+		result.Tries, result.Vacuous = try, vacuous
 	}
 	return result, err
 }
 
-// showedNothing reports whether a mode that claims to break was exact. Only such a run may be repeated: any other run
-// has shown an outcome, or says why it could not show one.
+// wasVacuous reports whether a run could not have shown a failure. A service that is not ours may not be repeatable.
+func wasVacuous(r Result) bool {
+	verdict, _ := verdictOf(r)
+	return verdict == audit.Vacuous && r.Finding == audit.Undecided && !r.Foreign
+}
+
+// showedNothing reports whether a mode that claims to break was exact.
 func showedNothing(r Result) bool {
 	verdict, _ := verdictOf(r)
 	return r.Claim != api.Exact && r.Finding == audit.Contradicted && verdict == audit.Exact

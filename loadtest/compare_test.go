@@ -161,6 +161,7 @@ func TestCompareInsists(t *testing.T) {
 	vacuous, inconclusive := resulttest.Vacuous("setnx-finally"), resulttest.Vacuous("setnx-finally")
 	vacuous.Claim, inconclusive.Claim = "O", "O"
 	inconclusive.Verdicts = []audit.Report{{Verdict: audit.Inconclusive}}
+	exact := resulttest.Exact("setnx-finally", time.Millisecond)
 	unmet, end := resulttest.Exact("setnx-finally", time.Millisecond), int64(7)
 	unmet.Plan.MustEnd, unmet.Finding = &end, audit.Contradicted
 	refused := errors.New("loadtest: set stock: connection refused")
@@ -185,7 +186,10 @@ func TestCompareInsists(t *testing.T) {
 		{"breaks outside its claim", 1, 4, []loadtest.Result{outside, broken}, 0, 1, 0, loadtest.ExitContradicted},
 		{"breaks outside its claim later", 1, 4, []loadtest.Result{nothing, outside, broken}, 0, 2, 2,
 			loadtest.ExitContradicted},
-		{"vacuous", 1, 4, []loadtest.Result{vacuous, broken}, 0, 1, 0, loadtest.ExitUndecided},
+		{"vacuous once", 1, 4, []loadtest.Result{vacuous, nothing, vacuous, broken}, 0, 4, 4, loadtest.ExitConfirmed},
+		{"vacuous once, and exact", 1, 4, []loadtest.Result{vacuous, exact}, 0, 2, 2, loadtest.ExitConfirmed},
+		{"exact, and vacuous at last", 1, 1, []loadtest.Result{nothing, vacuous}, 0, 2, 2, loadtest.ExitContradicted},
+		{"always vacuous", 1, 4, []loadtest.Result{vacuous}, 0, 5, 5, loadtest.ExitUndecided},
 		{"inconclusive", 1, 4, []loadtest.Result{inconclusive, broken}, 0, 1, 0, loadtest.ExitUndecided},
 		{"fails", 1, 4, []loadtest.Result{{}, broken}, 0, 1, 0, loadtest.ExitUndecided},
 		{"fails later", 1, 4, []loadtest.Result{nothing, nothing, {}, broken}, 0, 3, 2, loadtest.ExitContradicted},
@@ -195,7 +199,7 @@ func TestCompareInsists(t *testing.T) {
 		{"breaks after the repetitions", 3, 4, []loadtest.Result{nothing, nothing, nothing, nothing, broken}, 0, 5, 3,
 			loadtest.ExitConfirmed},
 		{"never breaks, with repetitions", 3, 4, []loadtest.Result{nothing}, 0, 7, 5, loadtest.ExitContradicted},
-		{"breaks after a vacuous repetition", 2, 4, []loadtest.Result{vacuous, nothing, nothing, broken}, 0, 4, 3,
+		{"breaks after a vacuous repetition", 2, 4, []loadtest.Result{vacuous, nothing, nothing, broken}, 0, 4, 2,
 			loadtest.ExitConfirmed},
 	}
 	for _, tt := range tests {

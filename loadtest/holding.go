@@ -27,6 +27,8 @@ type Holding struct {
 	Cancels  float64       `json:"cancels,omitempty"`   // share that cancels after PayFrom to PayTo
 	PayFrom  time.Duration `json:"pay_from,omitempty"`
 	PayTo    time.Duration `json:"pay_to,omitempty"`
+	// Scaled says that For and PayTo are the least: a run measures a reserve first, and lengthens both as it needs.
+	Scaled bool `json:"scaled,omitempty"`
 	// DoubleClicks is the share that sends each request twice at once, over two connections, with the same key if there
 	// is one.
 	DoubleClicks float64 `json:"double_clicks,omitempty"`

@@ -24,6 +24,10 @@ type HoldFigures struct {
 	Refused  int `json:"refused"`
 	Limited  int `json:"limited,omitempty"`
 	Doubled  int `json:"doubled,omitempty"`
+	// Took is the median of what a reserve, or else a payment, took before the load, under the plan's own concurrency and
+	// without pauses; 0 = not measured. Holding is what the run made of it.
+	Took    time.Duration `json:"took_ns,omitempty"`
+	Holding Holding       `json:"holding,omitzero"`
 	// Sold counts the confirmed reservations, as the clients were told, Refunded the payments that came too late,
 	// Cancelled the cancelled reservations. Expired counts the reservations that the service says have expired.
 	Sold      int `json:"sold"`
@@ -248,6 +252,10 @@ func judgeHeld(res *Result, mode api.Mode, books map[int64]holdBook, c *Control)
 			continue
 		}
 		report := run.Judge(b.book, res.Holds.History[product], c.Lang)
+		if h := res.Holds; report.Verdict == audit.Vacuous && h.Refunded > h.Sold {
+			report.Missing = append(report.Missing, text.Of("most holds ended before they could be paid: a reserve took %s "+
+				"(p90), a hold %s").With(rounded(h.Latency[audit.Reserve].P90), res.Plan.Holding.For).In(c.Lang))
+		}
 		res.Holds.Races += report.Races
 		for _, row := range b.book.Rows {
 			switch {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"lastitem/internal/audit"
 	"lastitem/loadtest/client"
 )
 
@@ -25,6 +26,8 @@ type driver struct {
 	late     atomic.Int64 // when the first of them was sent, on the recorder's clock; 0 = none yet
 	arrived  atomic.Int64 // arrivals that are over
 	planned  int64        // how many arrivals there will be; 0 = the duration decides
+
+	took time.Duration // see [HoldFigures]
 }
 
 // newDriver returns the driver of a plan with its defaults.
@@ -222,7 +225,8 @@ func (i *idlers) put(w *worker) {
 }
 
 // warm sends requests for product until the plan's warm-up is over, at least one over every connection that the run
-// begins with, and does not count them. An open loop warms only warmWorkers workers.
+// begins with, and does not count them. An open loop warms only warmWorkers workers. Holds that may be scaled are then
+// scaled by what the requests took.
 func (d *driver) warm(ctx context.Context, product int64) {
 	if d.plan.Warmup <= 0 {
 		return
@@ -231,12 +235,33 @@ func (d *driver) warm(ctx context.Context, product int64) {
 	if d.plan.Open() {
 		workers = workers[:min(len(workers), warmWorkers)]
 	}
+	var rec *recorder
+	chosen := d.plan
+	if chosen.Holding.Scaled {
+		rec = newRecorder(false)
+		rec.begin()
+		d.plan.Holding.For = settleHolds // else slow payments would come too late to be measured
+		d.tell()
+	}
 	until := time.Now().Add(d.plan.Warmup)
 	each(workers, func(w *worker) {
 		for first := true; ctx.Err() == nil && (first || time.Now().Before(until)); first = false {
-			w.arrive(ctx, nil, product, -1, visit{act: pays})
+			w.arrive(ctx, rec, product, -1, visit{act: pays})
 		}
 	})
+	if rec != nil {
+		took := rec.holds().Latency
+		d.took = rounded(max(took[audit.Reserve].P50, took[audit.Confirm].P50))
+		d.plan = chosen.scaled(d.took)
+		d.tell()
+	}
+}
+
+// tell tells the workers a plan that has changed.
+func (d *driver) tell() {
+	for _, w := range d.workers {
+		w.plan = d.plan
+	}
 }
 
 // warmWorkers is how many clients warm up an open loop.

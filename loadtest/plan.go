@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lastitem/internal/api"
+	"lastitem/internal/audit"
 	"lastitem/loadtest/client"
 )
 
@@ -53,7 +54,8 @@ type Plan struct {
 	Engine string `json:"engine"` // raw, resty
 	Repeat int    `json:"repeat"` // repetitions, interleaved over the modes
 	// Insist is how many extra runs a mode that claims to break gets while none has broken: the claim says what can
-	// happen, and the scheduler decides whether it does. A mode that claims to be exact gets no extra runs.
+	// happen, and the scheduler decides whether it does. A mode that claims to be exact gets them only while its runs are
+	// VACUOUS. Holds that may be scaled last twice as long after such a run.
 	Insist int `json:"insist,omitempty"`
 	// SellOut is how much longer a closed plan may run after its Requests, until a request is refused as sold out; 0 = not
 	// at all. It matters on a slow service, which refuses many requests as busy: with stock left, the run would prove
@@ -125,6 +127,31 @@ func (p Plan) WithDefaults() Plan {
 	}
 	return p
 }
+
+// holdPerReserve is how many times as long as a reserve a scaled hold is at least: the answer to the reserve and the
+// payment may take as long each, and the buyer thinks in between.
+const holdPerReserve = 4
+
+// scaled returns the plan with holds long enough for a reserve that takes so long, where they may be scaled. The pay
+// window begins as before, and ends as long after the deadline as before.
+func (p Plan) scaled(took time.Duration) Plan {
+	if h := &p.Holding; h.Scaled {
+		more := max(min(rounded(holdPerReserve*took), settleHolds)-h.For, 0)
+		h.For, h.PayTo = h.For+more, h.PayTo+more
+	}
+	return p
+}
+
+// more returns the plan for another try after a run that was VACUOUS.
+func (p Plan) more(r Result) Plan {
+	if r.Holds == nil {
+		return p
+	}
+	return p.scaled(max(r.Holds.Latency[audit.Reserve].P90, 2*r.Plan.Holding.For/holdPerReserve))
+}
+
+// rounded is a duration in whole milliseconds, for sentences and requests.
+func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
 // orDefault returns v, or d if v is zero.
 func orDefault[T comparable](v, d T) T {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"lastitem/internal/audit"
 )
 
 func TestValidate(t *testing.T) {
@@ -145,6 +147,36 @@ func TestDefaultRequestsExceedTheStock(t *testing.T) {
 			if p.Requests < p.VUs {
 				t.Errorf("stock %d, quantity %d: %d requests of %d VUs, want one of each", stock, quantity, p.Requests, p.VUs)
 			}
+		}
+	}
+}
+
+// Holds last four times as long as a reserve takes, and twice as long after a run that was vacuous; times that were given
+// stay.
+func TestHoldsAreScaled(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	_, plan := reserving()
+	given := plan
+	given.Holding.Scaled = false
+	vacuous := func(hold, took time.Duration) Result {
+		return Result{Plan: Plan{Holding: Holding{For: hold}}, Holds: &HoldFigures{
+			Latency: map[audit.HoldKind]Latency{audit.Reserve: {P90: took}}}}
+	}
+	for name, tt := range map[string]struct {
+		plan     Plan
+		hold, to time.Duration
+	}{
+		"not measured": {plan.scaled(0), 100 * ms, 180 * ms}, "10 ms": {plan.scaled(10 * ms), 100 * ms, 180 * ms},
+		"150 ms": {plan.scaled(150 * ms), 600 * ms, 680 * ms}, "900 ms": {plan.scaled(900 * ms), 3600 * ms, 3680 * ms},
+		"a minute": {plan.scaled(time.Minute), settleHolds, settleHolds + 80*ms},
+		"given":    {given.scaled(900 * ms), 100 * ms, 180 * ms},
+		"again":    {plan.more(vacuous(600*ms, 150*ms)), 1200 * ms, 1280 * ms},
+		"slower":   {plan.more(vacuous(600*ms, 400*ms)), 1600 * ms, 1680 * ms},
+		"deducts":  {plan.more(Result{}), 100 * ms, 180 * ms},
+	} {
+		if h := tt.plan.Holding; h.For != tt.hold || h.PayFrom != 20*ms || h.PayTo != tt.to {
+			t.Errorf("%s: held for %v, paid after %v to %v, want %v, 20ms, %v", name, h.For, h.PayFrom, h.PayTo, tt.hold, tt.to)
 		}
 	}
 }

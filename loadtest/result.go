@@ -16,8 +16,10 @@ type Result struct {
 	Foreign    bool      `json:"foreign,omitempty"` // a service that is not ours, see [RunForeign]: it makes no claim
 	Store      api.Store `json:"store,omitempty"`
 	Repetition int       `json:"repetition"` // from 1
-	// the number of this run if earlier runs showed nothing, see [Plan].Insist; 0 = the first
+	// Tries is how many runs there were if earlier ones showed nothing, see [Plan].Insist; 0 = one. Vacuous of the others
+	// were VACUOUS.
 	Tries    int       `json:"tries,omitempty"`
+	Vacuous  int       `json:"vacuous_tries,omitempty"`
 	Engine   string    `json:"engine"`
 	Replicas int       `json:"replicas,omitempty"` // processes behind the address; 0 = not known
 	Plan     Plan      `json:"plan"`

@@ -53,9 +53,8 @@ func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress fun
 	if err := warmUp(ctx, c, d, mode); err != nil {
 		return Result{}, err
 	}
-	res := Result{
-		Mode: mode.Name, Store: storeOf(plan, mode), Repetition: 1, Engine: plan.Engine, Replicas: c.Replicas, Plan: plan,
-	}
+	res := Result{Mode: mode.Name, Store: storeOf(plan, mode), Repetition: 1, Engine: plan.Engine, Replicas: c.Replicas,
+		Plan: d.plan}
 	if err := d.load(ctx, &res, phase(Driving), progress); err != nil {
 		return Result{}, err
 	}
@@ -99,6 +98,7 @@ func (d *driver) load(ctx context.Context, res *Result, base Progress, progress 
 	if d.plan.Holding.On() {
 		res.Holds = d.rec.holds()
 		res.Holds.Buyers, res.Holds.SalesPerSecond = int(d.arrived.Load()), res.AcceptedPerSecond
+		res.Holds.Took, res.Holds.Holding = d.took, d.plan.Holding
 	}
 	res.Partial = ctx.Err() != nil
 	res.Discounted = discounted(res, d.lang)
@@ -225,7 +225,8 @@ func segmentsOf(p Plan, m api.Mode) int {
 }
 
 // warmUp sells the warm-up product for the plan's warm-up time, and deletes its orders. It opens the connections, fills
-// the service's pools and script caches and wakes the processors, so that the figures do not include these costs.
+// the service's pools and script caches and wakes the processors, so that the figures do not include these costs. Of a
+// plan that reserves it also measures what the holds must last for.
 func warmUp(ctx context.Context, c *Control, d *driver, m api.Mode) error {
 	if d.plan.Warmup <= 0 {
 		return nil

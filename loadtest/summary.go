@@ -35,6 +35,8 @@ type Summary struct {
 	Worst int `json:"worst_repetition"`
 	// Tries is how many runs that repetition took, as in [Result]; 0 = one.
 	Tries int `json:"tries,omitempty"`
+	// Decide is a command that decides what is undecided, worded by the caller.
+	Decide string `json:"decide,omitempty"`
 
 	// Facts of the worst repetition, summed over its products. Units are units of stock.
 	Before      int64 `json:"stock_before"`
@@ -144,8 +146,8 @@ func SummarizeRuns(runs []Result) Summary {
 	return s
 }
 
-// countVerdicts counts the runs by verdict, and collects the letters of all runs. A run that was repeated had been
-// exact each time before.
+// countVerdicts counts the runs by verdict, and collects the letters of all runs. A run that was repeated was exact or
+// vacuous each other time.
 func (s *Summary) countVerdicts(runs []Result) {
 	found := ""
 	for _, r := range runs {
@@ -160,8 +162,10 @@ func (s *Summary) countVerdicts(runs []Result) {
 			s.Verdicts = map[audit.Verdict]int{}
 		}
 		s.Verdicts[verdict]++
-		if before > 0 {
-			s.Verdicts[audit.Exact] += before
+		for other, n := range map[audit.Verdict]int{audit.Vacuous: r.Vacuous, audit.Exact: before - r.Vacuous} {
+			if n > 0 {
+				s.Verdicts[other] += n
+			}
 		}
 	}
 	s.Found = inOrder(found)

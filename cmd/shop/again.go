@@ -1,24 +1,27 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"lastitem/internal/audit"
 	"lastitem/internal/redact"
+	"lastitem/loadtest"
 )
 
 // notAgain are the flags that say where a result goes and how it looks, and the one that is a secret.
 var notAgain = []string{"output", "out", "html", "markdown", "history", "details", "lang", "quiet", "no-color", "token"}
 
 // again is the command line that makes the same result again, for a shell. Tokens are left out, and passwords and other
-// credentials are masked.
-func again(command string, set *pflag.FlagSet) string {
+// credentials are masked. The flags of except are left out too.
+func again(command string, set *pflag.FlagSet, except ...string) string {
 	words := []string{"bin/shop", command}
 	set.Visit(func(f *pflag.Flag) {
-		if slices.Contains(notAgain, f.Name) {
+		if slices.Contains(notAgain, f.Name) || slices.Contains(except, f.Name) {
 			return
 		}
 		if f.Value.Type() == "bool" {
@@ -30,6 +33,21 @@ func again(command string, set *pflag.FlagSet) string {
 		}
 	})
 	return strings.Join(words, " ")
+}
+
+// decide notes beside each undecided claim the command that decides it: the mode alone, with twice as many runs where
+// their number can be given, and holds as long as the machine needs.
+func decide(c *loadtest.Comparison, command string, set *pflag.FlagSet) {
+	for i := range c.Summaries {
+		s := &c.Summaries[i]
+		if s.Finding != audit.Undecided {
+			continue
+		}
+		s.Decide = again(command, set, append([]string{"mode", "insist", "threshold"}, scales...)...) + " --mode " + s.Mode
+		if set.Lookup("insist") != nil {
+			s.Decide += fmt.Sprintf(" --insist %d", max(2*s.Runs, 4))
+		}
+	}
 }
 
 // masked is a value of a flag without passwords and other credentials.

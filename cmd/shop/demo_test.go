@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -96,6 +97,31 @@ func TestDemoAll(t *testing.T) {
 		code, out, errOut := commandLine(t.Context(), newDemo("en"), append(args, "--strict", "--out", "")...)
 		if code != exitFailed || !strings.Contains(errOut, want) {
 			t.Errorf("demo --strict %v: exit code %d, %q; want %d, %q\n%s", args, code, errOut, exitFailed, want, out)
+		}
+	}
+}
+
+// make demo ends well where a claim is undecided, unless every mode was asked for.
+func TestMakeDemo(t *testing.T) {
+	t.Parallel()
+	maker, err := exec.LookPath("make")
+	if err != nil {
+		t.Skip("no make here")
+	}
+	file, err := filepath.Abs("../../Makefile")
+	testkit.Must(t, err)
+	for code, ends := range map[string]map[string]bool{
+		"0": {"": true, "1": true}, "1": {"": false, "1": false}, "3": {"": true, "1": false},
+	} {
+		dir := t.TempDir()
+		testkit.Must(t, os.Mkdir(filepath.Join(dir, "bin"), 0o700))
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "bin", "shop"), []byte("#!/bin/sh\nexit "+code+"\n"), 0o700))
+		for all, want := range ends {
+			out, err := exec.CommandContext(t.Context(), maker, "-f", file, "-C", dir, "-o", "build", "demo",
+				"ALL="+all).CombinedOutput()
+			if (err == nil) != want {
+				t.Errorf("demo ends with %s, ALL=%s: make says %v, want success %t\n%s", code, all, err, want, out)
+			}
 		}
 	}
 }

@@ -281,6 +281,7 @@ func (f *loadtestFlags) compare(ctx context.Context, cmd *cobra.Command, what lo
 	}
 	c.Check(thresholds)
 	c.Command = again("loadtest", f.plan.set)
+	decide(&c, "loadtest", f.plan.set)
 	write := func(w io.Writer, form string) error { return f.report(w, form, c) }
 	if err := errors.Join(err, f.output.write(cmd, write)); err != nil {
 		return err

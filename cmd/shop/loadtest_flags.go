@@ -25,10 +25,11 @@ type planFlags struct {
 }
 
 // lengths are the flags that set how long a plan lasts: giving one of them replaces the length of a named plan. models
-// are those of them that belong to an open loop.
+// are those of them that belong to an open loop. Where one of scales is given, all times of holds are as the plan says.
 var (
 	lengths = []string{"loops", "requests", "duration", "rate", "stages"}
 	models  = []string{"rate", "stages"}
+	scales  = []string{"hold", "pay-from", "pay-to"}
 )
 
 // add declares the flags on set.
@@ -41,7 +42,7 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 		{"warmup", &p.Warmup, nil, text.Of("load that is not counted, before each run")},
 		{"repeat", &p.Repeat, nil, text.Of("repetitions, interleaved over the modes (default 1)")},
 		{"insist", &p.Insist, nil, text.Of("extra runs for a mode that claims to break, at most so many, until it " +
-			"breaks (default 0; plan demo 4, five 19)")},
+			"breaks; and for a run that was VACUOUS (default 0; plan demo 4, five 19)")},
 		{"seed", &p.Seed, nil, text.Of("seed of all randomness (default 1)")},
 	}.under(set, lang, text.Of("Plan"))
 	flags{
@@ -80,7 +81,8 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 	}.under(set, lang, text.Of("Requests"))
 	h := &p.Holding
 	flags{
-		{"hold", &h.For, nil, text.Of("how long a reservation holds (100ms to 1h)")},
+		{"hold", &h.For, nil, text.Of("how long a reservation holds (100ms to 1h; without it and --pay-*, longer where a " +
+			"reserve takes long)")},
 		{"pays", &h.Pays, nil, text.Of("share of the buyers that pays after --pay-from to --pay-to")},
 		{"pays-late", &h.PaysLate, nil, text.Of("share that pays at the deadline or after it")},
 		{"cancels", &h.Cancels, nil, text.Of("share that cancels; the rest leaves its reservation to expire")},
@@ -256,6 +258,7 @@ func (f *planFlags) override(p *loadtest.Plan) {
 		}
 	})
 	*p = into.plan
+	p.Holding.Scaled = p.Holding.Scaled && !f.given(scales...)
 	if f.given("stages") {
 		p.Stages = f.plan.Stages
 	}

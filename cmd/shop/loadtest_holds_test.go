@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -113,6 +114,7 @@ func TestLoadtestReserves(t *testing.T) {
 		plan := named[0]
 		plan.VUs, plan.Requests, plan.Stock, plan.Warmup, plan.Product = 20, 500, 150, 10*time.Millisecond, int64(101+i)
 		plan.Holding.For = 400 * time.Millisecond // so that payments come in time on a busy machine too
+		plan.Holding.Scaled = false
 		if tt.open {
 			plan.VUs, plan.Requests, plan.Rate, plan.Duration = 0, 0, 400, time.Second
 			plan.Holding.Buyers = 100
@@ -145,6 +147,64 @@ func TestLoadtestReserves(t *testing.T) {
 		}
 	}
 	auditReserved(t, control, &spoiled)
+}
+
+// slow is a shop whose reserves are answered late.
+func slow(by time.Duration) spoil {
+	return func(path string, _ *httptest.ResponseRecorder) {
+		if strings.HasPrefix(path, "/reserve_stock/") {
+			time.Sleep(by)
+		}
+	}
+}
+
+// However long a reserve takes, the plan reserve decides. Times that are given stay, and the run says why it shows
+// nothing.
+func TestSlowReservesAreDecided(t *testing.T) {
+	t.Parallel()
+	run, plan := decided(t, 10*time.Millisecond, 150*time.Millisecond)
+	plan.Holding.Scaled = false
+	res, err := run(t.Context(), plan)
+	testkit.Must(t, err)
+	if v := res.Verdicts[0]; v.Verdict != audit.Vacuous || res.Plan.Holding.For != 100*time.Millisecond ||
+		!strings.Contains(strings.Join(v.Missing, ""), "most holds ended before they could be paid: a reserve took ") {
+		t.Errorf("%s %q, held for %v; want it vacuous with the reason, and the given hold", v.Verdict, v.Missing,
+			res.Plan.Holding.For)
+	}
+}
+
+func TestVerySlowReservesAreDecided(t *testing.T) {
+	testenv.Slow(t, "buyers wait for seconds")
+	t.Parallel()
+	decided(t, 900*time.Millisecond)
+}
+
+// decided checks that the plan reserve decides about a shop whose reserves take so long. It returns the plan, and how to
+// run it on the last of these shops.
+func decided(t *testing.T, delays ...time.Duration) (func(context.Context, loadtest.Plan) (loadtest.Result, error),
+	loadtest.Plan) {
+	var spoiled spoil
+	control, modes := reservingShop(t, &spoiled)
+	mode := modes["reserve-redis"]
+	run := func(ctx context.Context, p loadtest.Plan) (loadtest.Result, error) {
+		return loadtest.Run(ctx, control, mode, p, nil)
+	}
+	named, _ := loadtest.Named("reserve")
+	plan := named[0]
+	plan.VUs, plan.Requests, plan.Stock, plan.Warmup = 16, 60, 10, 10*time.Millisecond
+	for _, took := range delays {
+		spoiled = slow(took)
+		c, err := loadtest.Compare(t.Context(), loadtest.Comparing{Modes: []api.Mode{mode}, Plans: []loadtest.Plan{plan},
+			Run: func(ctx context.Context, _ api.Mode, p loadtest.Plan, _ func(loadtest.Progress)) (loadtest.Result, error) {
+				return run(ctx, p)
+			}})
+		testkit.Must(t, err)
+		if s := c.Summaries[0]; c.ExitCode() != exitOK || s.Holds.Took < took || s.Holds.Holding.For < 4*took {
+			t.Errorf("%v: exit code %d, %s %v, figures %+v; want it decided, and holds of four reserves", took, c.ExitCode(),
+				s.Verdict, s.Why, s.Holds)
+		}
+	}
+	return run, plan
 }
 
 // auditReserved checks that an audit of what the first run has left looks at the reservations too.

@@ -96,7 +96,8 @@ func TestLoadtestExitCodes(t *testing.T) {
 			""},
 		{"threshold crossed", []string{"--mode", "unsafe", "--threshold", "oversold==0"}, exitThreshold,
 			"threshold crossed: unsafe: oversold==0"},
-		{"half of three replicas", []string{"--mode", "lua-lock", "--replicas", "3"}, exitInconclusive, "VACUOUS"},
+		{"half of three replicas", []string{"--mode", "lua-lock", "--replicas", "3"}, exitInconclusive,
+			" --vus 4 --mode lua-lock --insist 4"},
 		{"open loop", []string{"--mode", "lua-lock", "--stock", "5", "--rate", "2000", "--duration", "100ms"}, exitOK,
 			"schedule lag"},
 
@@ -286,6 +287,7 @@ func TestPlanFlags(t *testing.T) {
 			"--hold", "5s", "--stock", "90", "--per-buyer", "2"}, func(p *loadtest.Plan) {
 			p.Stock = 90
 			p.Holding.Pays, p.Holding.PaysLate, p.Holding.Cancels, p.Holding.For, p.Holding.PerBuyer = 1, 0, 0, 5*time.Second, 2
+			p.Holding.Scaled = false // the hold is given
 		}, reserve[0]},
 		{"buyers who do not wait", []string{"--plan", "reserve", "--rate", "50"},
 			func(p *loadtest.Plan) { p.VUs, p.Rate = 0, 50 }, reserve[0]},

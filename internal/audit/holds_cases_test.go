@@ -138,6 +138,8 @@ func TestHoldsTold(t *testing.T) {
 		"an expiry that was answered only":    {1, "A", "", "hold a 10 900, pay a p 20, recancel a 30 expired", nil},
 		"an expiry, then a late payment": {1, "", "",
 			"hold a 10 100, ends a expired 150, recancel a 160 expired, take, pay a p 200, refuse 300", rehold},
+		"a late payment for a unit that was held by then": {1, "O", "",
+			"hold a 10 100, ends a expired 150, hold b 160 900, take, pay a p 200", rehold},
 		"an expiry without a change": {1, "", "in another state", "hold a 10 100, ends a expired 150, hold b 200 900",
 			func(h *told) { h.row("a").Events = h.row("a").Events[:1] }},
 		"a shorter deadline": {1, "", "earlier deadline", "hold a 10 900, to a held 20, ends a expired 150", func(h *told) {

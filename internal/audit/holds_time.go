@@ -153,9 +153,9 @@ func (j *holdJudge) released(id string) (freed, free int64) {
 }
 
 // tooMuch looks for a moment at which more was taken than there was: all takes that had been answered, less all
-// releases that may have begun.
+// releases that may have begun; or the last moment, since a late payment takes released units again.
 func (j *holdJudge) tooMuch() {
-	if most := peak(j.takes); most > j.book.Initial {
+	if most := max(peak(j.takes), j.held+j.ordered+j.writtenOff); most > j.book.Initial {
 		j.find('O')
 		j.r.Oversold = max(j.r.Oversold, most-j.book.Initial)
 		j.violate("O", text.Of("at one moment at least %d units were held or sold, of %d"), most, j.book.Initial)

@@ -170,7 +170,11 @@ func findingLine(s loadtest.Summary, name, lang string) (color, said string) {
 		}
 		return red, text.Of("contradicted: %s claims %s, seen: %s").With(name, claimText(lang, s.Claim), seen).In(lang)
 	case audit.Undecided:
-		return yellow, text.Of("undecided: %s: %s").With(name, cmp.Or(why, seen)).In(lang)
+		said = text.Of("undecided: %s: %s").With(name, cmp.Or(why, seen)).In(lang)
+		if s.Decide != "" {
+			said += text.Of("; this decides it on a quieter machine: %s").With(s.Decide).In(lang)
+		}
+		return yellow, said
 	}
 	if s.Verdict != "" {
 		if why != "" {

@@ -18,13 +18,17 @@ func holdLines(h *loadtest.HoldFigures, lang string) []string {
 	if h == nil {
 		return nil
 	}
-	lines := []string{
+	var lines []string
+	if h.Took > 0 {
+		lines = append(lines, text.Of("measured before the load: a reserve or its payment took %s (p50); chosen: held for %s, "+
+			"paid after %s to %s").With(h.Took, h.Holding.For, h.Holding.PayFrom, h.Holding.PayTo).In(lang))
+	}
+	lines = append(lines,
 		text.Of("completed sales: %s/s; of %d [buyer|buyers], %d reserved and %d paid; sold_out answers: %d, "+
 			"limit_reached: %d").With(rate(h.SalesPerSecond), h.Buyers, h.Reserved, h.Sold, h.Refused, h.Limited).In(lang),
 		text.Of("reservations: %d confirmed, %d cancelled, %d expired; late payments refunded: %d; double clicks: %d; "+
 			"confirms that met a deadline or a sweep: %d").With(h.Sold, h.Cancelled, h.Expired, h.Refunded, h.Doubled,
-			h.Races).In(lang),
-	}
+			h.Races).In(lang))
 	var parts []string
 	for _, kind := range []audit.HoldKind{audit.Reserve, audit.Confirm, audit.Cancel} {
 		if l := h.Latency[kind]; l.Count > 0 {
@@ -42,6 +46,9 @@ func holdLines(h *loadtest.HoldFigures, lang string) []string {
 func holdingText(h loadtest.Holding, lang string) string {
 	said := text.Of("held for %s: %s%% pay after %s to %s, %s%% pay late, %s%% cancel").With(h.For, trimFloat(100*h.Pays),
 		h.PayFrom, h.PayTo, trimFloat(100*h.PaysLate), trimFloat(100*h.Cancels)).In(lang)
+	if h.Scaled {
+		said += text.Of(" (times: at least)").In(lang)
+	}
 	if h.PerBuyer > 0 {
 		said += text.Of(", at most %d a buyer").With(h.PerBuyer).In(lang)
 	}

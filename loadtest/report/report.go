@@ -30,7 +30,7 @@ func WriteText(w io.Writer, r loadtest.Result, style Style) error {
 	b.WriteString(text.Of("%s on %s, repetition %d: %s").With(r.Mode, store, r.Repetition, planLine(withEngine(r),
 		loadtest.Environment{}, lang)).In(lang) + "\n")
 	if r.Tries > 1 {
-		b.WriteString(text.Of("this is run %d; the earlier ones were exact").With(r.Tries).In(lang) + "\n")
+		b.WriteString(text.Of("of %d runs, the others showed nothing").With(r.Tries).In(lang) + "\n")
 	}
 	if r.Partial {
 		b.WriteString(style.paint(text.Of("partial: interrupted before the end").In(lang), yellow) + "\n")
