@@ -53,6 +53,7 @@ func TestVisits(t *testing.T) {
 	p.Seed = 7
 	one, two, other := visits(p, 3), visits(p, 3), visits(p, 4)
 	acts, twice, buyers, differ := map[act]int{}, 0, map[string]int{}, 0
+	extras := map[string]int{}
 	const n = 20_000
 	for range n {
 		v := one()
@@ -67,6 +68,12 @@ func TestVisits(t *testing.T) {
 		if v.twice {
 			twice++
 		}
+		for what, is := range map[string]bool{"extend": v.extends && v.act != leaves, "return": v.returns, "cart": v.cart,
+			"restock": v.restock, "extend and leave": v.extends && v.act == leaves} {
+			if is {
+				extras[what]++
+			}
+		}
 		if v.act != paysLate && (v.after < p.Holding.PayFrom || v.after > p.Holding.PayTo) ||
 			v.act == paysLate && v.after < p.Holding.For {
 			t.Fatalf("%+v: too early or too late", v)
@@ -76,6 +83,9 @@ func TestVisits(t *testing.T) {
 		"pay": {float64(acts[pays]), 0.7}, "pay late": {float64(acts[paysLate]), 0.1},
 		"cancel": {float64(acts[cancels]), 0.1},
 		"leave":  {float64(acts[leaves]), 0.1}, "click twice": {float64(twice), 0.05},
+		"extend": {float64(extras["extend"]), 0.045}, "extend and leave": {float64(extras["extend and leave"]), 0.0525},
+		"return": {float64(extras["return"]), 0.05}, "want two": {float64(extras["cart"]), 0.08},
+		"restock": {float64(extras["restock"]), 0.5},
 	} {
 		if share := got[0] / n; share < got[1]-0.01 || share > got[1]+0.01 {
 			t.Errorf("%.3f %s, want %.2f", share, what, got[1])
@@ -107,6 +117,10 @@ func TestReadHold(t *testing.T) {
 		{"cancelled", audit.Cancel, good(200, `{"state":"cancelled"}`), client.Reading{Outcome: audit.OK, Code: "cancelled"}},
 		{"cancelled too late", audit.Cancel, good(200, `{"state":"expired"}`),
 			client.Reading{Outcome: audit.OK, Code: "expired"}},
+		{"extended", audit.Extend, good(200, `{"state":"held"}`), client.Reading{Outcome: audit.OK, Code: "extended"}},
+		{"returned", audit.Return, good(200, `{"restock":false}`), client.Reading{Outcome: audit.OK, Code: "returned"}},
+		{"no such order", audit.Return, problem(404, `{"code":"unknown_order"}`),
+			client.Reading{Outcome: audit.Declined, Kind: client.Refused, Code: "unknown_order"}},
 		{"sold out", audit.Reserve, problem(409, `{"code":"sold_out"}`),
 			client.Reading{Outcome: audit.Refused, Kind: client.Refused, Code: "sold_out"}},
 		{"limit", audit.Reserve, problem(409, `{"code":"limit_reached"}`),

@@ -20,6 +20,9 @@ const (
 	Return  HoldKind = "return" // of the order that a confirm has made
 )
 
+// HoldKinds lists them all.
+var HoldKinds = []HoldKind{Reserve, Confirm, Cancel, Extend, Return}
+
 // HoldOp is one request about a reservation of the judged product, as its client saw it. Times are those of [Op]. A
 // repetition with the same key is a HoldOp of its own.
 type HoldOp struct {
