@@ -66,7 +66,7 @@ type HoldReport struct {
 //
 //   - conservation: stock + held + ordered + written off = initial; more is O, less is L;
 //   - each reservation went allowed ways, by its events: expired before the deadline that was valid then, or extended to
-//     an earlier one, is A; confirmed after it is D, or O if the sums show that its units were sold again; a second
+//     an earlier one, is A; an expiry that did not know of the extension before it is a lost update, O; confirmed after it is D, or O if the sums show that its units were sold again; a second
 //     release of a take is O; a hold past its deadline, or extended after it, is L;
 //   - one order per reservation, else O; a confirmed one has it; one that ended otherwise has none, else D, or O if the
 //     sums show that its units were sold again;
@@ -138,6 +138,7 @@ type holdJudge struct {
 	end                       int64 // the latest time of the clients at which the run may have ended
 	takes                     []taken
 	cancelled                 map[string]int64 // reservation to the first call that cancels it
+	twice                     map[string]int64 // by buyer: units of changes that were not allowed, as of a second release
 	races                     int
 }
 
@@ -206,9 +207,10 @@ var ways = map[[2]string]bool{
 
 // walk follows the events of each reservation.
 func (j *holdJudge) walk() {
-	var early, late, extended, bad, lies []string
+	var early, overwritten, late, extended, bad, lies []string
 	var was, now string // of the first bad change
 	gone := map[string]bool{cancelled: true, expired: true, void: true}
+	j.twice = map[string]int64{}
 	for _, row := range j.book.Rows {
 		last, again, deadline := "", false, int64(0)
 		for _, e := range row.Events {
@@ -219,11 +221,14 @@ func (j *holdJudge) walk() {
 				if bad = append(bad, row.ReservationID); len(bad) == 1 {
 					was, now = last, e.Now
 				}
+				j.twice[row.Buyer] += row.Quantity
 			}
 			if gone[last] && gone[e.Now] { // the units came back twice, or a change was lost
 				j.find('O')
 			}
 			switch {
+			case e.Now == expired && e.AtMicros < deadline && e.DeadlineMicros < deadline:
+				overwritten = append(overwritten, row.ReservationID)
 			case e.Now == expired && e.AtMicros < deadline, extends && e.DeadlineMicros < deadline:
 				early = append(early, row.ReservationID)
 			case e.Was == held && e.Now == confirmed && e.AtMicros >= deadline:
@@ -244,6 +249,11 @@ func (j *holdJudge) walk() {
 		was, now)
 	j.prove('A', &j.r.AckLost, early, text.Of("%d [reservation|reservations] expired before the deadline, or got an "+
 		"earlier one"))
+	if len(overwritten) > 0 { // a lost update
+		j.find('O')
+	}
+	j.named(overwritten, "O", text.Of("%d [extension was|extensions were] overwritten by an expiry that knew the deadline "+
+		"before it"))
 	j.charged(late, text.Of("%d [reservation was|reservations were] confirmed after the deadline"))
 	if len(extended) > 0 {
 		j.find('L')

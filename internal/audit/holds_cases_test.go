@@ -134,6 +134,14 @@ func TestHoldsTold(t *testing.T) {
 		"void, then an expiry":           {1, "O", "", "hold a 10 900, ends a void 20, recancel a 30, to a expired 901", nil},
 		"a cancellation, then a confirm": {1, "", "from cancelled to confirmed",
 			"hold a 10 900, cancel a 20, take, pay a p 30", nil},
+		"a double release, which gives the buyer too much": {3, "O", "",
+			"hold a 10 900, cancel a 20, ends a cancelled 21, hold b 30 900, hold c 40 900", func(h *told) {
+				h.book.PerBuyer, h.row("a").Events[2].Was = 1, held
+			}},
+		"a double release, and twice as much too much": {3, "OB", "",
+			"hold a 10 900, cancel a 20, ends a cancelled 21, hold b 30 900, hold c 40 900, hold d 50 900", func(h *told) {
+				h.book.PerBuyer, h.row("a").Events[2].Was = 1, held
+			}},
 		"a cancellation that changed nothing": {1, "A", "", "hold a 10 900, recancel a 20", nil},
 		"an expiry that was answered only":    {1, "A", "", "hold a 10 900, pay a p 20, recancel a 30 expired", nil},
 		"an expiry, then a late payment": {1, "", "",

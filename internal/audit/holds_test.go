@@ -306,7 +306,7 @@ func TestHoldsMutants(t *testing.T) {
 		"confirmed late": {"D", "after the deadline", event(confirmed, func(e *api.ReservationEvent) {
 			e.AtMicros = e.DeadlineMicros
 		})},
-		"expired by the deadline before its extension": {"A", "before the deadline", extended(expired)},
+		"expired by the deadline before its extension": {"O", "overwritten by an expiry", extended(expired)},
 		"extended late": {"L", "after the deadline", extended(held)},
 		"two orders of one hold": {"O", "two orders", row(confirmed, func(_ *holdRun, h *api.ReservationRow) {
 			second := h.Orders[0]
