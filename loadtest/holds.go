@@ -176,7 +176,7 @@ func (c *Control) Reservations(ctx context.Context, product int64, store api.Sto
 				return book, nil
 			case same < ledgerTries:
 				err = errMoved
-			case more == unlisted{held: min(more.held, 0)}: // its own count has lost what its rows hold: the judge looks at these
+			case more == unlisted{held: min(more.held, 0)}: // its own count has lost what its rows hold: they are judged
 				return book, nil
 			case more.held != 0 || more.ordered < 0 || more.gone < 0 || book.PerBuyer > 0: // the limit counts some of them
 				return nil, text.Of("the rows of the reservations and their totals differ: held %d, ordered %d, written off %d").
