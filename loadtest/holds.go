@@ -25,7 +25,8 @@ type HoldFigures struct {
 	Limited  int `json:"limited,omitempty"`
 	Doubled  int `json:"doubled,omitempty"`
 	// Sold counts the confirmed reservations, as the clients were told, Refunded the payments that came too late,
-	// Cancelled the cancelled reservations, Extended the extended ones, Returned the returned orders. Expired counts the reservations that the service says have expired.
+	// Cancelled the cancelled reservations, Extended the extended ones, Returned the returned orders.
+	// Expired counts the reservations that the service says have expired.
 	Sold      int `json:"sold"`
 	Refunded  int `json:"refunded"`
 	Cancelled int `json:"cancelled"`

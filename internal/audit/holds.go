@@ -65,8 +65,9 @@ type HoldReport struct {
 // JudgeHolds says what the requests and the book of one product prove about its reservations:
 //
 //   - conservation: stock + held + ordered + written off = initial; more is O, less is L;
-//   - each reservation went allowed ways, by its events: expired before the deadline that was valid then, or extended to
-//     an earlier one, is A; an expiry that did not know of the extension before it is a lost update, O; confirmed after it is D, or O if the sums show that its units were sold again; a second
+//   - each reservation went allowed ways, by its events: expired before the deadline that was valid then, or extended
+//     to an earlier one, is A; an expiry that did not know of the extension before it is a lost update, O;
+//     confirmed after it is D, or O if the sums show that its units were sold again; a second
 //     release of a take is O; a hold past its deadline, or extended after it, is L;
 //   - one order per reservation, else O; a confirmed one has it; one that ended otherwise has none, else D, or O if the
 //     sums show that its units were sold again;
@@ -252,8 +253,8 @@ func (j *holdJudge) walk() {
 	if len(overwritten) > 0 { // a lost update
 		j.find('O')
 	}
-	j.named(overwritten, "O", text.Of("%d [extension was|extensions were] overwritten by an expiry that knew the deadline "+
-		"before it"))
+	j.named(overwritten, "O", text.Of("%d [extension was|extensions were] overwritten by an expiry that knew the "+
+		"deadline before it"))
 	j.charged(late, text.Of("%d [reservation was|reservations were] confirmed after the deadline"))
 	if len(extended) > 0 {
 		j.find('L')

@@ -56,7 +56,8 @@ func (h *told) step(w []string) {
 		h.ask(Cancel, OK, w[1], n(2)).Expired = w[3] == expired
 	case "order": // of a payment, and nothing else
 		row := h.row(w[1])
-		row.Orders = append(row.Orders, api.ReservationOrder{OrderID: "o" + w[2], Payment: w[2], Buyer: row.Buyer, Quantity: 1})
+		row.Orders = append(row.Orders, api.ReservationOrder{OrderID: "o" + w[2], Payment: w[2],
+			Buyer: row.Buyer, Quantity: 1})
 		row.Payments = append(row.Payments, api.ReservationPaid{Payment: w[2], OrderID: "o" + w[2], Outcome: "order"})
 	case "pay":
 		h.to(w[1], confirmed, n(3))

@@ -191,12 +191,14 @@ func (j *holdJudge) limit() {
 			continue
 		}
 		if most := max(peak(by[buyer]), has[buyer]); most > j.book.PerBuyer {
-			j.violate(j.unless('B', most-j.book.PerBuyer <= j.twice[buyer]), text.Of("a buyer had at least %d units, %d more than the limit of %d"), most, most-j.book.PerBuyer,
+			j.violate(j.unless('B', most-j.book.PerBuyer <= j.twice[buyer]),
+				text.Of("a buyer had at least %d units, %d more than the limit of %d"), most, most-j.book.PerBuyer,
 				j.book.PerBuyer)
 		}
 		counted := j.book.BuyerUnits[buyer]
 		if j.leakedOf[buyer] = counted - has[buyer]; counted != has[buyer] {
-			j.violate(j.unless('L', counted < has[buyer] && has[buyer]-counted <= j.twice[buyer]), text.Of("the limit counts %d units of a buyer who has %d"), counted, has[buyer])
+			j.violate(j.unless('L', counted < has[buyer] && has[buyer]-counted <= j.twice[buyer]),
+				text.Of("the limit counts %d units of a buyer who has %d"), counted, has[buyer])
 		}
 	}
 }
