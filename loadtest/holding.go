@@ -28,7 +28,12 @@ type Holding struct {
 	PayFrom  time.Duration `json:"pay_from,omitempty"`
 	PayTo    time.Duration `json:"pay_to,omitempty"`
 	// Scaled says that For and PayTo are the least: a run measures a reserve first, and lengthens both as it needs.
-	Scaled bool `json:"scaled,omitempty"`
+	Scaled  bool    `json:"scaled,omitempty"`
+	Extends float64 `json:"extends,omitempty"` // share that extends after PayFrom; half of those who leave do too
+	Returns float64 `json:"returns,omitempty"` // share whose order is returned, if there is one
+	// Carts is the share that wants a second product too, in one cart, or alone where the mode takes no carts. That
+	// product has a limit per buyer.
+	Carts float64 `json:"carts,omitempty"`
 	// DoubleClicks is the share that sends each request twice at once, over two connections, with the same key if there
 	// is one.
 	DoubleClicks float64 `json:"double_clicks,omitempty"`
@@ -59,6 +64,8 @@ type visit struct {
 	after time.Duration // the answer to the reservation; of paysLate: its request
 	twice bool          // a double click
 	buyer string        // "" = not named
+
+	extends, returns, restock, cart bool
 }
 
 // visits returns a function that chooses what the buyers of one source of requests do, numbered by stream: the same
@@ -91,6 +98,8 @@ func visits(p Plan, stream int) func() visit {
 		if n := buyer(); h.Buyers > 0 {
 			v.buyer = fmt.Sprintf("buyer-%d", n+1)
 		}
+		v.cart, v.returns, v.restock = random.Float64() < h.Carts, random.Float64() < h.Returns, atOnce
+		v.extends = random.Float64() < h.Extends || h.Extends > 0 && v.act == leaves && atOnce
 		return v
 	}
 }
@@ -99,9 +108,12 @@ func visits(p Plan, stream int) func() visit {
 type holdRequest struct {
 	kind    audit.HoldKind
 	product int64
+	cart    int64  // the other product of a cart; 0 = none
 	id      string // of the reservation, unless it is to be made
 	key     string // of a confirm the payment's id
 	buyer   string
+	order   string // of a return
+	restock bool
 }
 
 // holdAnswer is the answer to it.
@@ -111,16 +123,38 @@ type holdAnswer struct {
 	OrderID       string     `json:"order_id"`
 	Code          api.Code   `json:"code"`
 	Refund        api.Refund `json:"refund"`
+	ProductID     int64      `json:"product_id"` // that has refused a cart
+	Restock       bool       `json:"restock"`
 	read          client.Reading
 	retryAfter    time.Duration
 }
 
-// Codes of good answers that are no sale; the first and the last are states too.
+// Codes of good answers that are no sale; some are states too.
 const (
 	codeHeld      = "held"
 	codeCancelled = "cancelled"
 	codeExpired   = "expired"
+	codeExtended  = "extended"
+	codeReturned  = "returned"
 )
+
+// secondProducts is how far the second product of a plan is from the first: far from those in use.
+const secondProducts = 910_000_000
+
+// second is the product that [Holding].Carts is about.
+func (p Plan) second() int64 { return p.Product + secondProducts }
+
+// setSecond sets the stock of the second product, if the plan has one.
+func setSecond(ctx context.Context, c *Control, m api.Mode, p Plan) error {
+	if p.Holding.Carts == 0 {
+		return nil
+	}
+	setting := settingOf(p, m, p.Stock)
+	if m.PerBuyer && setting.PerBuyer == 0 {
+		setting.PerBuyer = 2 * p.Quantity
+	}
+	return c.setStock(ctx, p.second(), setting)
+}
 
 // confirmTries is how often at least a confirm is sent while nobody knows its outcome: before it is known, the buyer's
 // money can neither be kept nor sent back.
@@ -132,19 +166,30 @@ func (w *worker) buy(ctx context.Context, rec *recorder, product, intended int64
 	if w.script.keyed || v.twice {
 		r.key = uuid.NewString()
 	}
+	switch {
+	case v.cart && w.script.carts:
+		r.cart = w.plan.second()
+	case v.cart:
+		r.product = w.plan.second()
+	}
 	began := time.Now()
 	held := w.insist(ctx, rec, r, intended, v.twice, w.plan.Retry+1)
-	if held.ReservationID == "" || v.act == leaves {
+	if held.ReservationID == "" {
 		return
 	}
-	after := v.after
+	answered := time.Now()
+	r.id, r.key = held.ReservationID, ""
+	if v.extends && !w.extend(ctx, rec, r, v.twice) || v.act == leaves {
+		return
+	}
+	after := v.after - time.Since(answered)
 	if v.act == paysLate {
-		after -= time.Since(began)
+		after = v.after - time.Since(began)
 	}
 	if !w.engine.Rest(ctx, max(after, 0)) {
 		return // the run was interrupted: the deadline ends it
 	}
-	r.kind, r.id, r.key = audit.Confirm, held.ReservationID, ""
+	r.kind = audit.Confirm
 	tries := max(w.plan.Retry+1, confirmTries)
 	switch v.act {
 	case cancels:
@@ -152,7 +197,33 @@ func (w *worker) buy(ctx context.Context, rec *recorder, product, intended int64
 	default:
 		r.key = uuid.NewString()
 	}
-	w.insist(ctx, rec, r, -1, v.twice, tries)
+	end := w.insist(ctx, rec, r, -1, v.twice, tries)
+	if v.returns && r.kind == audit.Confirm && end.read.Outcome == audit.OK {
+		w.giveBack(ctx, rec, r, end.OrderID, v)
+	}
+}
+
+// extend moves the deadline; false means that the run was interrupted.
+func (w *worker) extend(ctx context.Context, rec *recorder, r holdRequest, twice bool) bool {
+	if !w.engine.Rest(ctx, w.plan.Holding.PayFrom) {
+		return false
+	}
+	r.kind = audit.Extend
+	w.insist(ctx, rec, r, -1, twice, w.plan.Retry+1)
+	return true
+}
+
+// giveBack returns an order, of a cart each line of it, and asks once more for the opposite: the first answer stands.
+func (w *worker) giveBack(ctx context.Context, rec *recorder, r holdRequest, order string, v visit) {
+	lines := []int64{r.product, r.cart}
+	r.kind, r.key, r.cart, r.order = audit.Return, "", 0, order
+	for _, r.product = range lines {
+		for _, r.restock = range []bool{v.restock, !v.restock} {
+			if r.product != 0 {
+				w.insist(ctx, rec, r, -1, v.twice, w.plan.Retry+1)
+			}
+		}
+	}
 }
 
 // insist sends a request until its outcome is known, at most so many times.
@@ -204,42 +275,62 @@ func (w *worker) ask(engine client.Engine, rec *recorder, r holdRequest, intende
 	}
 	op := audit.HoldOp{Kind: r.kind, Call: s.op.Call, Return: s.op.Return, Outcome: a.read.Outcome, HoldID: r.id,
 		Buyer: r.buyer, Quantity: w.plan.Quantity, Replayed: answer.Replayed, Limit: a.Code == api.LimitReached,
-		OrderID: a.OrderID, Refund: a.Refund == api.RefundYes, Expired: a.State == codeExpired}
+		OrderID: a.OrderID, Restock: a.Restock, Refund: a.Refund == api.RefundYes, Expired: a.State == codeExpired}
 	switch r.kind {
 	case audit.Reserve:
 		op.HoldID, op.Key = a.ReservationID, r.key
 	case audit.Confirm:
 		op.PaymentID = r.key
+	case audit.Return:
+		op.OrderID = r.order
 	}
-	s.hold = &op
+	s.hold, s.cart, s.about = &op, r.cart, a.ProductID
 	rec.add(s, 0, false)
 	return a
 }
 
 // reserveRequest is the JSON form of a reservation's input.
 type reserveRequest struct {
-	ProductID int64  `json:"product_id"`
-	Quantity  int64  `json:"quantity"`
-	Buyer     string `json:"buyer,omitempty"`
-	HoldMS    int64  `json:"hold_ms"`
-	WaitMS    int64  `json:"wait_ms"`
+	ProductID int64      `json:"product_id,omitempty"`
+	Quantity  int64      `json:"quantity,omitempty"`
+	Items     []api.Line `json:"items,omitempty"`
+	Buyer     string     `json:"buyer,omitempty"`
+	HoldMS    int64      `json:"hold_ms"`
+	WaitMS    int64      `json:"wait_ms"`
 }
 
 // holdCall is the HTTP request.
 func (w *worker) holdCall(r holdRequest) client.Call {
-	c := client.Call{Method: http.MethodPost, Key: r.key}
-	if r.kind != audit.Reserve {
-		c.Path = "/reservations/" + url.PathEscape(r.id) + "/" + string(r.kind)
+	c := client.Call{Method: http.MethodPost, Key: r.key, ContentType: "application/json",
+		Path: "/reservations/" + url.PathEscape(r.id) + "/" + string(r.kind)}
+	hold := w.plan.Holding.For.Milliseconds()
+	var body any
+	switch r.kind {
+	case audit.Reserve:
+		c.Path = "/reserve_stock/" + url.PathEscape(w.script.mode)
+		in := reserveRequest{r.product, w.plan.Quantity, nil, r.buyer, hold, w.plan.Wait.Milliseconds()}
+		if r.cart != 0 {
+			in.Items = []api.Line{{ProductID: r.product, Quantity: in.Quantity}, {ProductID: r.cart, Quantity: in.Quantity}}
+			in.ProductID, in.Quantity = 0, 0
+		}
+		body = in
+	case audit.Extend:
+		body = map[string]int64{"hold_ms": hold}
+	case audit.Return:
+		c.Path = fmt.Sprintf("/products/%d/orders/%s/return", r.product, url.PathEscape(r.order))
+		body, c.Headers = map[string]bool{"restock": r.restock}, w.script.operator
+	default:
 		return c
 	}
-	c.Path, c.ContentType = "/reserve_stock/"+url.PathEscape(w.script.mode), "application/json"
-	body, err := json.Marshal(reserveRequest{r.product, w.plan.Quantity, r.buyer, w.plan.Holding.For.Milliseconds(),
-		w.plan.Wait.Milliseconds()})
-	if err == nil { // five plain fields, which always encode
-		c.Body = body
+	if said, err := json.Marshal(body); err == nil { // plain fields, which always encode
+		c.Body = said
 	}
 	return c
 }
+
+// goodCodes are the codes of good answers that are no sale.
+var goodCodes = map[audit.HoldKind]string{audit.Reserve: codeHeld, audit.Cancel: codeCancelled,
+	audit.Extend: codeExtended, audit.Return: codeReturned}
 
 // readHold reads an answer about a reservation. The kind of its reading is "" for a step that is no sale yet.
 func readHold(kind audit.HoldKind, answer *client.Answer) (a holdAnswer) {
@@ -253,11 +344,9 @@ func readHold(kind audit.HoldKind, answer *client.Answer) (a holdAnswer) {
 	case answer.Err != "":
 	case good && kind == audit.Confirm:
 		a.read = client.Reading{Outcome: audit.OK, Kind: client.Accepted, Code: client.CodeOK}
-	case good && kind == audit.Reserve:
-		a.read = client.Reading{Outcome: audit.OK, Code: codeHeld}
 	case good:
-		a.read = client.Reading{Outcome: audit.OK, Code: codeCancelled}
-		if a.State == codeExpired {
+		a.read = client.Reading{Outcome: audit.OK, Code: goodCodes[kind]}
+		if kind == audit.Cancel && a.State == codeExpired {
 			a.read.Code = codeExpired
 		}
 	case a.Code == api.LimitReached, answer.Problem && a.Refund == api.RefundYes,

@@ -24,6 +24,8 @@ type sample struct {
 	lags     bool          // its lag counts
 	second   bool          // a second click
 	hold     *audit.HoldOp // of a request about a reservation: kept instead of op
+	cart     int64         // the other product that the request is about; 0 = none
+	about    int64         // the product that has refused it; 0 = not known
 }
 
 // recorder collects the samples of one run.
@@ -131,7 +133,15 @@ func (p *shard) step(s *sample) {
 	if p.holds == nil {
 		p.holds, p.steps = map[int64][]audit.HoldOp{}, map[audit.HoldKind]*histogram{}
 	}
-	p.holds[s.op.ProductID] = append(p.holds[s.op.ProductID], *s.hold)
+	for _, product := range []int64{s.op.ProductID, s.cart} {
+		op := *s.hold
+		if op.Outcome == audit.Refused && s.about != 0 && s.about != product {
+			op.Outcome, op.Limit = audit.Declined, false // the other product of the cart was short
+		}
+		if product != 0 {
+			p.holds[product] = append(p.holds[product], op)
+		}
+	}
 	if s.second {
 		p.doubled++
 	}

@@ -38,7 +38,11 @@ func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress fun
 	if err != nil { // NewControl has parsed it once
 		return Result{}, fmt.Errorf("loadtest: %w", err)
 	}
-	d, err := newDriver(plan, client.Target{URL: base, Opaque: plan.Holding.On()}, shopScript(plan, mode), !mode.Baseline)
+	script := shopScript(plan, mode)
+	if token := c.client.Token; token != "" {
+		script.operator = [][2]string{{"Authorization", "Bearer " + token}}
+	}
+	d, err := newDriver(plan, client.Target{URL: base, Opaque: plan.Holding.On()}, script, !mode.Baseline)
 	if err != nil {
 		return Result{}, err
 	}
@@ -177,6 +181,7 @@ func shopScript(p Plan, m api.Mode) script {
 		keyed:    p.Retry > 0 || m.KeyRequired,
 		classify: client.Classify,
 		mode:     m.Name,
+		carts:    m.Cart,
 		fill: func(c *client.Call, product int64, key, buyer string) {
 			c.Method, c.Path, c.ContentType, c.Key = http.MethodPost, path, "application/json", key
 			if buyer != "" {
@@ -206,7 +211,7 @@ func reset(ctx context.Context, c *Control, m api.Mode, p Plan) error {
 			return err
 		}
 	}
-	return nil
+	return setSecond(ctx, c, m, p)
 }
 
 // settingOf is how the stock of a product is set for the plan.

@@ -123,10 +123,9 @@ func SummarizeRuns(runs []Result) Summary {
 	s.Verdict, _ = verdictOf(worst)
 	s.countVerdicts(runs)
 	for _, v := range worst.Verdicts {
-		s.Before += v.Initial
-		s.After += v.Final
-		s.Sold += v.Sold
-		s.Orders += v.Orders
+		if v.ProductID != worst.Plan.second() { // which few have asked for
+			s.Before, s.After, s.Sold, s.Orders = s.Before+v.Initial, s.After+v.Final, s.Sold+v.Sold, s.Orders+v.Orders
+		}
 		s.Oversold += v.Oversold
 		s.LostUpdates += v.LostUpdates
 		s.Leaked += v.Leaked
@@ -181,7 +180,7 @@ func (s *Summary) countAnswers(codes map[string]int) {
 	for code, n := range codes {
 		facts, known := api.Codes[api.Code(code)]
 		switch code {
-		case client.CodeOK, codeHeld, codeCancelled, codeExpired:
+		case client.CodeOK, codeHeld, codeCancelled, codeExpired, codeExtended, codeReturned:
 		case string(api.SoldOut), client.CodeRefused:
 			s.SoldOut += n
 		case string(api.LockBusy), string(api.LockLost), string(api.Contended), string(api.InFlight), string(api.RateLimited):

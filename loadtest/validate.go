@@ -117,6 +117,9 @@ func (p Plan) holdingFaults() []error {
 	share("--pays-late", h.PaysLate)
 	share("--cancels", h.Cancels)
 	share("--double-clicks", h.DoubleClicks)
+	share("--extends", h.Extends)
+	share("--returns", h.Returns)
+	share("--carts", h.Carts)
 	check(h.Pays+h.PaysLate+h.Cancels <= 1+1e-9, text.Of("--pays, --pays-late and --cancels add up to more than 1"))
 	check(h.For == 0 || h.For >= minHold && h.For <= maxHold, text.Of("--hold must be %v to %v, not %v"), minHold, maxHold,
 		h.For)

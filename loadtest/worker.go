@@ -25,8 +25,10 @@ const (
 type script struct {
 	fill     func(c *client.Call, product int64, key, buyer string)
 	classify func(*client.Answer) client.Reading
-	keyed    bool   // each request has a new key, its repetitions the same one
-	mode     string // of a plan that reserves
+	keyed    bool        // each request has a new key, its repetitions the same one
+	mode     string      // of a plan that reserves
+	carts    bool        // it takes carts
+	operator [][2]string // headers of a return
 }
 
 // worker is one client: it sends one request at a time.

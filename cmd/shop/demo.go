@@ -68,7 +68,8 @@ message by half the round trip. On loopback the window between two commands is m
 into it.
 
 With --url nothing is started: the load goes to a stack that is already running, such as docker-compose's, and needs its
-admin token. The stock of product 101 is set and its orders are deleted.
+admin token. The stock of product 101 is set and its orders are deleted; for modes that reserve, those
+of product 910000101 too.
 
 The JSON holds the environment, every run with its percentiles and verdicts, and a summary per mode: the Go type
 loadtest.Comparison. Without -o, --out, --html and --markdown it is written to out/demo.json, beside the table on

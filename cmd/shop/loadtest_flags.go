@@ -88,6 +88,10 @@ func (f *planFlags) add(set *pflag.FlagSet, lang string) {
 		{"cancels", &h.Cancels, nil, text.Of("share that cancels; the rest leaves its reservation to expire")},
 		{"pay-from", &h.PayFrom, nil, text.Of("shortest time from the reservation to the payment")},
 		{"pay-to", &h.PayTo, nil, text.Of("longest time from the reservation to the payment")},
+		{"extends", &h.Extends, nil, text.Of("share that extends its reservation; half of those who leave do so too")},
+		{"returns", &h.Returns, nil, text.Of("share whose order is returned, and asked to be returned again")},
+		{"carts", &h.Carts, nil, text.Of("share that wants a second product too, which has a limit per buyer: in one cart, " +
+			"or alone where the mode takes no carts")},
 		{"double-clicks", &h.DoubleClicks, nil, text.Of("share of the buyers that sends each request twice at once, with " +
 			"the same key if it has one")},
 		{"buyers", &h.Buyers, nil, text.Of("how many buyers there are; 0 is requests without a buyer, or with " +

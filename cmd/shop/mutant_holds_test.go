@@ -28,8 +28,13 @@ func tested(name, test string, edits ...testenv.Edit) mutant {
 	return mutant{name: name, test: test, edits: edits}
 }
 
-// holdMutants break a rule each of how reservations begin and end. The lab plays no extension, no return and no new run
-// during a schedule: a test of the store or of the contract finds those.
+// loaded is a mutant that the load test finds, by the plan reserve as it is.
+func loaded(name string, edits ...testenv.Edit) mutant {
+	return tested(name, "./cmd/shop TestLoadtestReserves", edits...)
+}
+
+// holdMutants break a rule each of how reservations begin and end. The lab plays no extension, no return, no cart that
+// holds, no buyer and no new run during a schedule: the load test, or a test of the store finds those.
 var holdMutants = []mutant{
 	expiring("a reservation that is not locked, and an end that changes no row", "O", unlocked[0], unlocked[1],
 		testenv.Edit{mysqlSQL, "IF(ROW_COUNT() = 1, ?, NULL)", "?"}),
@@ -37,9 +42,9 @@ var holdMutants = []mutant{
 		testenv.Edit{bothSQL, "WHERE id = ? AND state = ? AND expires_us = ?", "WHERE id = ? AND ? <> '' AND ? > 0"}),
 	expiring("a sweep and a payment that trust what they have read", "O",
 		testenv.Edit{reserveSQL, "Give: giveToRun}", "Give: giveToRun, Trusting: true}"}),
-	expiring("expired before the deadline", "!",
+	expiring("expired before the deadline", "A",
 		testenv.Edit{holdEnd, "h.now >= h.ExpiresMicros", "h.now+450_000 >= h.ExpiresMicros"}),
-	expiring("confirmed after the deadline", "!",
+	expiring("confirmed after the deadline", "D",
 		testenv.Edit{holdEnd, "to := h.due()\n\tif h.ended", "to := h.State\n\tif h.ended"}),
 	expiring("a late payment that finds an overdue reservation gives nothing back", "L",
 		testenv.Edit{holdEnd, "!h.ended {\n\t\treturn err\n\t}\n\treturn t.release(h)",
@@ -80,10 +85,20 @@ var holdMutants = []mutant{
 	tested("units of an ended run given to the next", storeTests+"TestHoldsExtendAndVoid",
 		testenv.Edit{bothSQL, "stock = stock + ?, lease_seq = lease_seq + 1, version = version + 1 WHERE id = ? AND run = ?",
 			"stock = stock + ?, version = version + 1 WHERE id = ? AND ? > 0"}),
-	tested("returned twice", "./internal/replica TestReservations",
+	loaded("returned twice",
 		testenv.Edit{holdEnd, "err != nil || returned > 0", "err != nil"},
 		testenv.Edit{bothSQL, "WHERE id = ? AND product_id = ? AND returned_us IS NULL", "WHERE id = ? AND product_id = ?"}),
 	tested("a late payment beyond the buyer's limit", storeTests+"TestHoldsRefuse",
 		testenv.Edit{holdEnd, "err = t.takeOfBuyer(h.ID, h.Buyer, item, p)\n\t\t}\n\t\tif errors.Is",
 			"err = nil\n\t\t}\n\t\tif errors.Is"}),
+	loaded("a cart gives back its first item only",
+		testenv.Edit{"internal/store/hold.go", "for _, item := range h.Items {\n\t\t\tat := place",
+			"for _, item := range h.Items[:1] {\n\t\t\tat := place"}),
+	loaded("an extension that no sweep sees",
+		testenv.Edit{"internal/store/lua/hold_extend.lua", "  call('ZADD', KEYS[5], h.expires_us, ARGV[1])\n", ""}),
+	loaded("a release that does not give the buyer's units back",
+		testenv.Edit{bothSQL, "SET units = units - ? WHERE", "SET units = units - 0 * ? WHERE"}),
+	loaded("every payment's row says order",
+		testenv.Edit{holdEnd, `{true: "refund", false: "order"}`, `{true: "order", false: "order"}`}),
+	loaded("an order without its buyer", testenv.Edit{holdEnd, "nullString(h.Buyer), h.ID)", "nil, h.ID)"}),
 }

@@ -129,6 +129,7 @@ type ReservationRow struct {
 type ReservationOrder struct {
 	OrderID   string `json:"order_id"`
 	Payment   string `json:"payment"`
+	Buyer     string `json:"buyer,omitempty"`
 	Quantity  int64  `json:"quantity"`
 	Returned  bool   `json:"returned,omitempty"`
 	Restocked bool   `json:"restocked,omitempty"`
@@ -149,5 +150,6 @@ type ReservationEvent struct {
 type ReservationPaid struct {
 	Payment  string `json:"payment"`
 	OrderID  string `json:"order_id,omitempty"` // absent = refunded
+	Outcome  string `json:"outcome,omitempty"`  // "order" or "refund", where the store writes it down
 	AtMicros int64  `json:"at_us"`
 }

@@ -16,7 +16,12 @@ const (
 	Reserve HoldKind = "reserve"
 	Confirm HoldKind = "confirm"
 	Cancel  HoldKind = "cancel"
+	Extend  HoldKind = "extend"
+	Return  HoldKind = "return" // of the order that a confirm has made
 )
+
+// HoldKinds lists them all.
+var HoldKinds = []HoldKind{Reserve, Confirm, Cancel, Extend, Return}
 
 // HoldOp is one request about a reservation of the judged product, as its client saw it. Times are those of [Op]. A
 // repetition with the same key is a HoldOp of its own.
@@ -33,9 +38,10 @@ type HoldOp struct {
 	Buyer     string  `json:"buyer,omitempty"`
 	Quantity  int64   `json:"quantity"`
 	PaymentID string  `json:"payment,omitempty"`  // of a confirm
-	OrderID   string  `json:"order_id,omitempty"` // of a confirm that is OK
+	OrderID   string  `json:"order_id,omitempty"` // of a confirm that is OK, and of a return
 	Refund    bool    `json:"refund,omitempty"`   // of a confirm: the money goes back
 	Expired   bool    `json:"expired,omitempty"`  // a refused confirm or an OK cancel that says so
+	Restock   bool    `json:"restock,omitempty"`  // of a return that is OK: the units went to the stock
 	Replayed  bool    `json:"replayed,omitempty"`
 }
 
@@ -59,14 +65,16 @@ type HoldReport struct {
 // JudgeHolds says what the requests and the book of one product prove about its reservations:
 //
 //   - conservation: stock + held + ordered + written off = initial; more is O, less is L;
-//   - each reservation went allowed ways, by its events: expired never before the deadline that was valid then,
-//     confirmed and extended never after it; a second release of a take is O; a hold past its deadline is L;
+//   - each reservation went allowed ways, by its events: expired before the deadline that was valid then, or extended
+//     to an earlier one, is A; an expiry that did not know of the extension before it is a lost update, O;
+//     confirmed after it is D, or O if the sums show that its units were sold again; a second
+//     release of a take is O; a hold past its deadline, or extended after it, is L;
 //   - one order per reservation, else O; a confirmed one has it; one that ended otherwise has none, else D, or O if the
 //     sums show that its units were sold again;
 //   - a confirm that was answered with an order has it, paid by that payment, else A; a payment that was answered with
-//     a refund has none, else D; every payment has one end, and a key makes one reservation, else D; a cancellation
-//     that was answered has its event, else A;
-//   - a reservation is what was asked for;
+//     a refund has none, else D; every payment has one end, which its row tells, and a key makes one reservation, else
+//     D; a cancellation, an extension or a return that was answered was executed so, else A;
+//   - a reservation is what was asked for, and its order is its buyer's, else A;
 //   - at no moment was more held and sold than there was (O), or by one buyer more than the limit (B), though all of it
 //     may have been given back since;
 //   - every refusal was justified at some moment between its call and its answer, else U; the same for a buyer's limit.
@@ -131,6 +139,7 @@ type holdJudge struct {
 	end                       int64 // the latest time of the clients at which the run may have ended
 	takes                     []taken
 	cancelled                 map[string]int64 // reservation to the first call that cancels it
+	twice                     map[string]int64 // by buyer: units of changes that were not allowed, as of a second release
 	races                     int
 }
 
@@ -199,32 +208,36 @@ var ways = map[[2]string]bool{
 
 // walk follows the events of each reservation.
 func (j *holdJudge) walk() {
-	var early, late, shorter, bad, lies []string
+	var early, overwritten, late, extended, bad, lies []string
 	var was, now string // of the first bad change
 	gone := map[string]bool{cancelled: true, expired: true, void: true}
+	j.twice = map[string]int64{}
 	for _, row := range j.book.Rows {
-		last, extended, deadline := "", false, int64(0)
+		last, again, deadline := "", false, int64(0)
 		for _, e := range row.Events {
 			rehold := e.Was == expired && e.Now == confirmed
 			extends := e.Was == held && e.Now == held
 			if !ways[[2]string{e.Was, e.Now}] || e.Was != last || rehold && row.Late != ledger.LateRehold ||
-				extends && extended {
+				extends && again {
 				if bad = append(bad, row.ReservationID); len(bad) == 1 {
 					was, now = last, e.Now
 				}
+				j.twice[row.Buyer] += row.Quantity
 			}
 			if gone[last] && gone[e.Now] { // the units came back twice, or a change was lost
 				j.find('O')
 			}
 			switch {
-			case e.Now == expired && e.AtMicros < deadline:
+			case e.Now == expired && e.AtMicros < deadline && e.DeadlineMicros < deadline:
+				overwritten = append(overwritten, row.ReservationID)
+			case e.Now == expired && e.AtMicros < deadline, extends && e.DeadlineMicros < deadline:
 				early = append(early, row.ReservationID)
-			case (extends || e.Was == held && e.Now == confirmed) && e.AtMicros >= deadline:
+			case e.Was == held && e.Now == confirmed && e.AtMicros >= deadline:
 				late = append(late, row.ReservationID)
-			case extends && e.DeadlineMicros < deadline:
-				shorter = append(shorter, row.ReservationID)
+			case extends && e.AtMicros >= deadline:
+				extended = append(extended, row.ReservationID)
 			}
-			last, extended = e.Now, extended || extends
+			last, again = e.Now, again || extends
 			if e.Now == held { // a later change may not know that it was extended
 				deadline = e.DeadlineMicros
 			}
@@ -235,15 +248,24 @@ func (j *holdJudge) walk() {
 	}
 	j.named(bad, "O", text.Of("%d [change of a reservation is|changes of reservations are] not allowed, as from %s to %s"),
 		was, now)
-	j.named(early, "", text.Of("%d [reservation|reservations] expired before the deadline"))
-	j.named(late, "O", text.Of("%d [reservation was|reservations were] confirmed or extended after the deadline"))
-	j.named(shorter, "", text.Of("%d [reservation was|reservations were] extended to an earlier deadline"))
+	j.prove('A', &j.r.AckLost, early, text.Of("%d [reservation|reservations] expired before the deadline, or got an "+
+		"earlier one"))
+	if len(overwritten) > 0 { // a lost update
+		j.find('O')
+	}
+	j.named(overwritten, "O", text.Of("%d [extension was|extensions were] overwritten by an expiry that knew the "+
+		"deadline before it"))
+	j.charged(late, text.Of("%d [reservation was|reservations were] confirmed after the deadline"))
+	if len(extended) > 0 {
+		j.find('L')
+	}
+	j.named(extended, "L", text.Of("%d [reservation was|reservations were] extended after the deadline"))
 	j.named(lies, "O", text.Of("%d [reservation is|reservations are] in another state than the last change says"))
 }
 
 // payments checks orders against reservations, and the ends of payments.
 func (j *holdJudge) payments() {
-	var two, orderless, ended, ends, endless []string
+	var two, orderless, ended, ends, endless, others []string
 	end, paid := map[string]string{}, map[string]int{}
 	for _, row := range j.book.Rows {
 		n := len(row.Orders)
@@ -256,7 +278,7 @@ func (j *holdJudge) payments() {
 			ended = append(ended, row.ReservationID)
 		}
 		for _, p := range row.Payments {
-			if _, seen := end[p.Payment]; seen {
+			if _, seen := end[p.Payment]; seen || p.Outcome != "" && (p.Outcome == "order") != (p.OrderID != "") {
 				ends = append(ends, p.Payment)
 			}
 			end[p.Payment] = p.OrderID
@@ -264,6 +286,9 @@ func (j *holdJudge) payments() {
 	}
 	for _, row := range j.book.Rows {
 		for _, o := range row.Orders {
+			if o.Buyer != row.Buyer {
+				others = append(others, o.OrderID)
+			}
 			paid[o.Payment]++
 			switch order, known := end[o.Payment]; {
 			case !known:
@@ -277,15 +302,21 @@ func (j *holdJudge) payments() {
 		j.find('O')
 	}
 	j.named(two, "O", text.Of("%d [reservation has|reservations have] two orders"))
-	if t := text.Of("%d cancelled or expired [reservation has|reservations have] an order"); j.r.Oversold > 0 {
-		j.named(ended, "O", t)
-	} else {
-		j.prove('D', &j.r.Doubles, ended, t)
-	}
+	j.charged(ended, text.Of("%d cancelled or expired [reservation has|reservations have] an order"))
 	j.named(orderless, "O", text.Of("%d confirmed [reservation has|reservations have] no order, or an order that no "+
 		"confirmation explains"))
 	j.prove('D', &j.r.Doubles, ends, text.Of("%d [payment has|payments have] two ends"))
 	j.named(endless, "D", text.Of("%d [order was|orders were] made by a payment that is not there"))
+	j.prove('A', &j.r.AckLost, others, text.Of("%d [order is|orders are] of another buyer than [its|their] reservation"))
+}
+
+// charged notes sales of reservations that had ended: D, or O if the sums show that the units were sold again.
+func (j *holdJudge) charged(ids []string, t text.Text) {
+	if j.r.Oversold > 0 {
+		j.named(ids, "O", t)
+	} else {
+		j.prove('D', &j.r.Doubles, ids, t)
+	}
 }
 
 // prove notes an outcome that was seen as often as there are ids, and adds it to the sum.

@@ -16,11 +16,12 @@ func (j *holdJudge) answers() {
 	j.answeredPayments()
 	var kept []string
 	for _, op := range j.ops {
-		if op.Kind == Cancel && op.Outcome == OK && j.keeps(op) {
+		if op.Outcome == OK && j.keeps(op) {
 			kept = append(kept, op.HoldID)
 		}
 	}
-	j.prove('A', &j.r.AckLost, kept, text.Of("%d [cancellation was|cancellations were] answered, but not executed"))
+	j.prove('A', &j.r.AckLost, kept, text.Of("%d [cancellation, extension or return was|cancellations, extensions or "+
+		"returns were] answered, but not executed"))
 }
 
 func (j *holdJudge) answeredHolds() {
@@ -113,12 +114,24 @@ func (j *holdJudge) heldTwice() (keys, ids []string) {
 	return keys, ids
 }
 
-// keeps reports whether a cancellation that was answered never happened. If a later change has overwritten it, that
-// change is to blame. If the answer said expired, a late payment may have bought the reservation.
+// keeps reports whether a cancellation, an extension or a return that was answered never happened, or not as answered.
+// If a later change has overwritten a cancellation, that change is to blame. If its answer said expired, a late payment
+// may have bought the reservation.
 func (j *holdJudge) keeps(op HoldOp) bool {
-	row := j.rows[op.HoldID]
-	return (row.State == held || row.State == confirmed || row.State == expired) &&
-		!slices.ContainsFunc(row.Events, func(e api.ReservationEvent) bool {
-			return e.Now == cancelled || e.Now == void || e.Now == expired && op.Expired
+	row, there := j.rows[op.HoldID]
+	changed := func(as func(e api.ReservationEvent) bool) bool { return slices.ContainsFunc(row.Events, as) }
+	switch op.Kind {
+	case Cancel:
+		return (row.State == held || row.State == confirmed || row.State == expired) &&
+			!changed(func(e api.ReservationEvent) bool {
+				return e.Now == cancelled || e.Now == void || e.Now == expired && op.Expired
+			})
+	case Extend:
+		return there && !changed(func(e api.ReservationEvent) bool { return e.Was == held && e.Now == held })
+	case Return:
+		return there && !slices.ContainsFunc(row.Orders, func(o api.ReservationOrder) bool {
+			return o.OrderID == op.OrderID && o.Returned && o.Restocked == op.Restock
 		})
+	}
+	return false
 }

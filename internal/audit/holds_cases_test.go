@@ -56,14 +56,15 @@ func (h *told) step(w []string) {
 		h.ask(Cancel, OK, w[1], n(2)).Expired = w[3] == expired
 	case "order": // of a payment, and nothing else
 		row := h.row(w[1])
-		row.Orders = append(row.Orders, api.ReservationOrder{OrderID: "o" + w[2], Payment: w[2], Quantity: 1})
-		row.Payments = append(row.Payments, api.ReservationPaid{Payment: w[2], OrderID: "o" + w[2]})
+		row.Orders = append(row.Orders, api.ReservationOrder{OrderID: "o" + w[2], Payment: w[2],
+			Buyer: row.Buyer, Quantity: 1})
+		row.Payments = append(row.Payments, api.ReservationPaid{Payment: w[2], OrderID: "o" + w[2], Outcome: "order"})
 	case "pay":
 		h.to(w[1], confirmed, n(3))
 		h.step([]string{"order", w[1], w[2]})
 		h.pays(OK, w[1], w[2], n(3))
 	case "late": // a payment that goes back
-		h.row(w[1]).Payments = append(h.row(w[1]).Payments, api.ReservationPaid{Payment: w[2]})
+		h.row(w[1]).Payments = append(h.row(w[1]).Payments, api.ReservationPaid{Payment: w[2], Outcome: "refund"})
 		op := h.pays(Refused, w[1], w[2], n(3))
 		op.Refund, op.Expired = true, true
 	case "return":
@@ -134,6 +135,14 @@ func TestHoldsTold(t *testing.T) {
 		"void, then an expiry":           {1, "O", "", "hold a 10 900, ends a void 20, recancel a 30, to a expired 901", nil},
 		"a cancellation, then a confirm": {1, "", "from cancelled to confirmed",
 			"hold a 10 900, cancel a 20, take, pay a p 30", nil},
+		"a double release, which gives the buyer too much": {3, "O", "",
+			"hold a 10 900, cancel a 20, ends a cancelled 21, hold b 30 900, hold c 40 900", func(h *told) {
+				h.book.PerBuyer, h.row("a").Events[2].Was = 1, held
+			}},
+		"a double release, and twice as much too much": {3, "OB", "",
+			"hold a 10 900, cancel a 20, ends a cancelled 21, hold b 30 900, hold c 40 900, hold d 50 900", func(h *told) {
+				h.book.PerBuyer, h.row("a").Events[2].Was = 1, held
+			}},
 		"a cancellation that changed nothing": {1, "A", "", "hold a 10 900, recancel a 20", nil},
 		"an expiry that was answered only":    {1, "A", "", "hold a 10 900, pay a p 20, recancel a 30 expired", nil},
 		"an expiry, then a late payment": {1, "", "",
@@ -142,7 +151,7 @@ func TestHoldsTold(t *testing.T) {
 			"hold a 10 100, ends a expired 150, hold b 160 900, take, pay a p 200", rehold},
 		"an expiry without a change": {1, "", "in another state", "hold a 10 100, ends a expired 150, hold b 200 900",
 			func(h *told) { h.row("a").Events = h.row("a").Events[:1] }},
-		"a shorter deadline": {1, "", "earlier deadline", "hold a 10 900, to a held 20, ends a expired 150", func(h *told) {
+		"a shorter deadline": {1, "A", "", "hold a 10 900, to a held 20, ends a expired 150", func(h *told) {
 			h.row("a").Events[1].DeadlineMicros = byStore(100)
 		}},
 		"a cancelled hold has an order": {2, "D", "", "hold a 10 900, cancel a 20, order a p, lose", nil},
@@ -153,6 +162,7 @@ func TestHoldsTold(t *testing.T) {
 		"a refunded payment has an order": {1, "D", "", "hold a 10 900, to a confirmed 20, order a p", func(h *told) {
 			h.row("a").Payments[0].OrderID = ""
 		}},
+
 		"a refund without a payment": {1, "A", "", "hold a 10 900, cancel a 20", func(h *told) {
 			h.pays(Refused, "a", "p", 30).Refund = true
 		}},
@@ -178,7 +188,7 @@ func TestHoldsTold(t *testing.T) {
 		"both of a buyer's last unit, cancelled since": {5, "B", "",
 			"hold a 10 900, hold b 20 900, cancel a 30, cancel b 40", limited},
 		"free from the deadline on": {1, "", "", "hold a 10 100, ends a expired 150, hold b 120 900", nil},
-		"freed too early": {1, "", "before the deadline",
+		"freed too early": {1, "A", "",
 			"hold a 10 900, ends a expired 60, hold b 80 900", nil},
 		"free since somebody's cancel": {1, "", "", "hold a 10 900, ends a cancelled 20, hold b 30 900, recancel a 40", nil},
 		"free since it is void":        {1, "", "", "hold a 10 900, ends a void 20, hold b 30 900", nil},

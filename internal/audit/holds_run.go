@@ -38,6 +38,7 @@ func (run HoldRun) Judge(b *api.Reservations, ops []HoldOp, lang string) HoldRep
 	j.compareClocks()
 	j.weigh(run)
 	r := j.judged()
+	r.Report.Held, r.Report.WrittenOff = r.Held, r.WrittenOff
 	// As in [Judge]: units that count twice may still be sold, but are not oversold before they are.
 	gone := r.Sold + r.Held + r.WrittenOff
 	r.LostUpdates = max(0, gone+r.Final-r.Initial)

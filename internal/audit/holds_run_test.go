@@ -29,7 +29,7 @@ func races(n, swept int) (book *api.Reservations, ops []HoldOp) {
 			end.Now, end.AtMicros, end.CommittedMicros = expired, 10_100_050, 10_100_100
 		} else {
 			order = fmt.Sprint("o", i)
-			row.Orders = []api.ReservationOrder{{OrderID: order, Payment: payment, Quantity: 1}}
+			row.Orders = []api.ReservationOrder{{OrderID: order, Payment: payment, Buyer: buyer, Quantity: 1}}
 			book.BuyerUnits[buyer] = 1
 		}
 		row.Events, confirm.OrderID = append(row.Events, end), order

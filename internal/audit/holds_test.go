@@ -120,19 +120,27 @@ func (s *holdRun) step(i int, now int64) {
 			op.Expired = true
 		}
 		s.answer(op)
-	case 3, 4: // no client of the history extends
-		if h.State == held && h.ExtendedMicros == 0 {
+	case 3, 4:
+		if op.Kind = Extend; h.State != held {
+			op.Outcome = Refused
+		} else if h.ExtendedMicros == 0 {
 			h.ExpiresMicros = max(h.ExpiresMicros, s.stamp(now+int64(s.r.IntN(90_000))))
 			h.ExtendedMicros = s.stamp(now)
 			s.note(h, held, now)
 		}
-	case 5: // nor returns
-		if len(h.Orders) > 0 && !h.Orders[0].Returned {
+		s.answer(op)
+	case 5:
+		if len(h.Orders) == 0 {
+			return
+		}
+		if !h.Orders[0].Returned {
 			h.Orders[0].Returned, h.Orders[0].Restocked = true, s.r.IntN(2) == 0
 			if h.Orders[0].Restocked {
 				s.move(h, -h.Quantity)
 			}
 		}
+		op.Kind, op.OrderID, op.Restock = Return, h.Orders[0].OrderID, h.Orders[0].Restocked
+		s.answer(op)
 	case 6: // another item of the cart has a new run
 		if h.State == held && s.r.IntN(3) == 0 {
 			s.end(h, void, now)
@@ -178,11 +186,13 @@ func (s *holdRun) confirm(op *HoldOp, h *api.ReservationRow, i int, now int64) {
 	if ok {
 		s.note(h, confirmed, now)
 		op.OrderID = fmt.Sprint("o", i)
-		h.Orders = append(h.Orders, api.ReservationOrder{OrderID: op.OrderID, Payment: op.PaymentID, Quantity: h.Quantity})
+		h.Orders = append(h.Orders, api.ReservationOrder{OrderID: op.OrderID, Payment: op.PaymentID, Buyer: h.Buyer,
+			Quantity: h.Quantity})
 	} else {
 		op.Outcome, op.Refund, op.Expired = Refused, true, h.State == expired
 	}
-	h.Payments = append(h.Payments, api.ReservationPaid{Payment: op.PaymentID, OrderID: op.OrderID})
+	h.Payments = append(h.Payments, api.ReservationPaid{Payment: op.PaymentID, OrderID: op.OrderID,
+		Outcome: map[bool]string{true: "order", false: "refund"}[ok]})
 }
 
 // answer records what became of a request: nothing (it was somebody else's), an unknown outcome, or an answer; maybe
@@ -290,14 +300,14 @@ func TestHoldsMutants(t *testing.T) {
 	}{
 		"a unit is taken twice": {"O", "more than", func(s *holdRun) bool { s.book.Stock++; return true }},
 		"a unit is lost":        {"L", "less than", func(s *holdRun) bool { s.book.Stock--; return true }},
-		"expired early": {"", "before the deadline", event(expired, func(e *api.ReservationEvent) {
+		"expired early": {"A", "before the deadline", event(expired, func(e *api.ReservationEvent) {
 			e.AtMicros = e.DeadlineMicros - 1
 		})},
-		"confirmed late": {"", "after the deadline", event(confirmed, func(e *api.ReservationEvent) {
+		"confirmed late": {"D", "after the deadline", event(confirmed, func(e *api.ReservationEvent) {
 			e.AtMicros = e.DeadlineMicros
 		})},
-		"expired by the deadline before its extension": {"", "before the deadline", extended(expired)},
-		"extended late": {"", "after the deadline", extended(held)},
+		"expired by the deadline before its extension": {"O", "overwritten by an expiry", extended(expired)},
+		"extended late": {"L", "after the deadline", extended(held)},
 		"two orders of one hold": {"O", "two orders", row(confirmed, func(_ *holdRun, h *api.ReservationRow) {
 			second := h.Orders[0]
 			second.OrderID = "second"
@@ -314,6 +324,26 @@ func TestHoldsMutants(t *testing.T) {
 		})},
 		"an acknowledged cancellation is gone":       {"A", "not executed", row(confirmed, cancel)},
 		"an acknowledged cancellation was an expiry": {"A", "not executed", row(expired, cancel)},
+		"an acknowledged extension never was": {"A", "not executed", func(s *holdRun) bool {
+			i := slices.IndexFunc(s.book.Rows, func(h api.ReservationRow) bool { return h.ExtendedMicros == 0 })
+			if i >= 0 {
+				s.ops = append(s.ops, HoldOp{Kind: Extend, Outcome: OK, HoldID: s.book.Rows[i].ReservationID, Call: 9e9,
+					Return: 9e9})
+			}
+			return i >= 0
+		}},
+		"an acknowledged return never was": {"A", "not executed", acknowledged(Return, func(op *HoldOp) {
+			op.OrderID = "another"
+		})},
+		"a return is answered in two ways": {"A", "not executed", acknowledged(Return, func(op *HoldOp) {
+			op.Restock = !op.Restock
+		})},
+		"an order is another buyer's": {"A", "of another buyer", row(confirmed, func(_ *holdRun, h *api.ReservationRow) {
+			h.Orders[0].Buyer = ""
+		})},
+		"each payment is called an order": {"D", "two ends", row(expired, func(_ *holdRun, h *api.ReservationRow) {
+			h.Payments = append(h.Payments, api.ReservationPaid{Payment: "refunded", Outcome: "order"})
+		})},
 		"a key holds twice": {"D", "two reservations", func(s *holdRun) bool {
 			for i := range s.book.Rows[:min(2, len(s.book.Rows))] {
 				s.book.Rows[i].Key = "k"
@@ -375,7 +405,7 @@ func TestHoldsMutants(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(3, 4))
 			tried := 0
-			for n := range 300 {
+			for n := range 900 {
 				s := aHoldRun(r, 25, n%2 == 0)
 				if !m.harm(s) {
 					continue
@@ -388,7 +418,7 @@ func TestHoldsMutants(t *testing.T) {
 				}
 			}
 			if tried < 10 {
-				t.Errorf("only %d of 300 runs had room for it", tried)
+				t.Errorf("only %d of 900 runs had room for it", tried)
 			}
 		})
 	}

@@ -162,7 +162,8 @@ func (j *holdJudge) tooMuch() {
 	}
 }
 
-// limit compares what each buyer had at once, and has, with the limit and with what is counted for it.
+// limit compares what each buyer had at once, and has, with the limit and with what is counted for it. Units that came
+// back twice came back to the limit twice as well: what they explain follows from O.
 func (j *holdJudge) limit() {
 	if j.book.PerBuyer == 0 {
 		return
@@ -190,16 +191,25 @@ func (j *holdJudge) limit() {
 			continue
 		}
 		if most := max(peak(by[buyer]), has[buyer]); most > j.book.PerBuyer {
-			j.find('B')
-			j.violate("B", text.Of("a buyer had at least %d units, %d more than the limit of %d"), most, most-j.book.PerBuyer,
+			j.violate(j.unless('B', most-j.book.PerBuyer <= j.twice[buyer]),
+				text.Of("a buyer had at least %d units, %d more than the limit of %d"), most, most-j.book.PerBuyer,
 				j.book.PerBuyer)
 		}
 		counted := j.book.BuyerUnits[buyer]
 		if j.leakedOf[buyer] = counted - has[buyer]; counted != has[buyer] {
-			j.find('L')
-			j.violate("L", text.Of("the limit counts %d units of a buyer who has %d"), counted, has[buyer])
+			j.violate(j.unless('L', counted < has[buyer] && has[buyer]-counted <= j.twice[buyer]),
+				text.Of("the limit counts %d units of a buyer who has %d"), counted, has[buyer])
 		}
 	}
+}
+
+// unless finds a letter that does not follow from O, and returns the one that implies what was seen.
+func (j *holdJudge) unless(letter byte, follows bool) (implied string) {
+	if follows {
+		return "O"
+	}
+	j.find(letter)
+	return string(letter)
 }
 
 func (j *holdJudge) byBuyer() map[string][]taken {

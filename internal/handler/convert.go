@@ -156,11 +156,11 @@ func reservationsOf(id int64, at stock.Store, h ledger.Holds) api.Reservations {
 		}
 		for _, p := range r.Payments {
 			row.Payments = append(row.Payments, api.ReservationPaid{Payment: api.KeyText(p.ID), OrderID: p.OrderID,
-				AtMicros: p.AtMicros})
+				Outcome: p.Outcome, AtMicros: p.AtMicros})
 		}
 		for _, o := range r.Orders {
 			row.Orders = append(row.Orders, api.ReservationOrder{OrderID: o.ID, Payment: api.KeyText([]byte(o.Payment)),
-				Quantity: o.Quantity, Returned: o.Returned, Restocked: o.Restocked})
+				Buyer: o.Buyer, Quantity: o.Quantity, Returned: o.Returned, Restocked: o.Restocked})
 		}
 		out.Rows = append(out.Rows, row)
 	}

@@ -66,6 +66,7 @@ type Payment struct {
 	ID       []byte
 	HoldID   string
 	OrderID  string // "" = refunded
+	Outcome  string // "order" or "refund", as the row says; "" in Redis, whose payments do not say it again
 	AtMicros int64
 }
 
@@ -96,7 +97,7 @@ type HoldRow struct {
 
 // HoldOrder is an order row of a reservation.
 type HoldOrder struct {
-	ID, Payment         string
+	ID, Payment, Buyer  string
 	Quantity            int64
 	Returned, Restocked bool
 }

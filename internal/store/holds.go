@@ -76,7 +76,7 @@ func (v *sqlView) reservations(product int64, after string, h *ledger.Holds) err
 	}
 	err = each(v, func(rows *sql.Rows) error {
 		var p ledger.Payment
-		err := rows.Scan(&p.HoldID, &p.ID, &p.OrderID, &p.AtMicros)
+		err := rows.Scan(&p.HoldID, &p.ID, &p.OrderID, &p.Outcome, &p.AtMicros)
 		if err == nil {
 			at[p.HoldID].Payments = append(at[p.HoldID].Payments, p)
 		}
@@ -88,7 +88,7 @@ func (v *sqlView) reservations(product int64, after string, h *ledger.Holds) err
 	return each(v, func(rows *sql.Rows) error {
 		var o ledger.HoldOrder
 		var id string
-		err := rows.Scan(&id, &o.ID, &o.Payment, &o.Quantity, &o.Returned, &o.Restocked)
+		err := rows.Scan(&id, &o.ID, &o.Payment, &o.Buyer, &o.Quantity, &o.Returned, &o.Restocked)
 		if err == nil {
 			at[id].Orders = append(at[id].Orders, o)
 		}

@@ -156,8 +156,8 @@ func (r *Redis) ordered(ctx context.Context, product int64, v view, rows map[str
 			}
 			if row := rows[o.ReservationID]; row != nil {
 				back, there := returned[o.ID]
-				row.Orders = append(row.Orders, ledger.HoldOrder{ID: o.ID, Payment: string(o.Key), Quantity: o.Quantity,
-					Returned: there, Restocked: strings.HasSuffix(back, " 1")})
+				row.Orders = append(row.Orders, ledger.HoldOrder{ID: o.ID, Payment: string(o.Key), Buyer: o.Buyer,
+					Quantity: o.Quantity, Returned: there, Restocked: strings.HasSuffix(back, " 1")})
 			}
 		}
 		return nil

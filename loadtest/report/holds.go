@@ -10,7 +10,8 @@ import (
 
 // holdSteps names the requests about a reservation.
 var holdSteps = text.Table(map[audit.HoldKind]string{
-	audit.Reserve: "reserve", audit.Confirm: "confirm", audit.Cancel: "cancel",
+	audit.Reserve: "reserve", audit.Confirm: "confirm", audit.Cancel: "cancel", audit.Extend: "extend",
+	audit.Return: "return",
 })
 
 // holdLines says what became of the buyers of a run that reserves; none for other runs.
@@ -26,11 +27,11 @@ func holdLines(h *loadtest.HoldFigures, lang string) []string {
 	lines = append(lines,
 		text.Of("completed sales: %s/s; of %d [buyer|buyers], %d reserved and %d paid; sold_out answers: %d, "+
 			"limit_reached: %d").With(rate(h.SalesPerSecond), h.Buyers, h.Reserved, h.Sold, h.Refused, h.Limited).In(lang),
-		text.Of("reservations: %d confirmed, %d cancelled, %d expired; late payments refunded: %d; double clicks: %d; "+
-			"confirms that met a deadline or a sweep: %d").With(h.Sold, h.Cancelled, h.Expired, h.Refunded, h.Doubled,
-			h.Races).In(lang))
+		text.Of("reservations: %d confirmed, %d cancelled, %d expired, %d extended; late payments refunded: %d; orders "+
+			"returned: %d; double clicks: %d; confirms that met a deadline or a sweep: %d").With(h.Sold, h.Cancelled, h.Expired,
+			h.Extended, h.Refunded, h.Returned, h.Doubled, h.Races).In(lang))
 	var parts []string
-	for _, kind := range []audit.HoldKind{audit.Reserve, audit.Confirm, audit.Cancel} {
+	for _, kind := range audit.HoldKinds {
 		if l := h.Latency[kind]; l.Count > 0 {
 			parts = append(parts, holdSteps.In(lang)[kind]+" "+millis(l.P50)+"/"+millis(l.P95)+"/"+millis(l.P99))
 		}
@@ -48,6 +49,17 @@ func holdingText(h loadtest.Holding, lang string) string {
 		h.PayFrom, h.PayTo, trimFloat(100*h.PaysLate), trimFloat(100*h.Cancels)).In(lang)
 	if h.Scaled {
 		said += text.Of(" (times: at least)").In(lang)
+	}
+	for _, more := range []struct {
+		share float64
+		said  text.Text
+	}{
+		{h.Extends, text.Of(", %s%% extend")}, {h.Returns, text.Of(", %s%% return")},
+		{h.Carts, text.Of(", %s%% want a second product")},
+	} {
+		if more.share > 0 {
+			said += more.said.With(trimFloat(100 * more.share)).In(lang)
+		}
 	}
 	if h.PerBuyer > 0 {
 		said += text.Of(", at most %d a buyer").With(h.PerBuyer).In(lang)

@@ -16,10 +16,10 @@ func TestHoldsAreShown(t *testing.T) {
 	t.Parallel()
 	r := resulttest.Exact("reserve-sql", 12*time.Millisecond)
 	r.Plan.Holding = loadtest.Holding{For: 100 * time.Millisecond, Pays: 0.7, PaysLate: 0.1, Cancels: 0.15, PerBuyer: 2,
-		PayFrom: 20 * time.Millisecond, PayTo: 180 * time.Millisecond, Buyers: 9}
-	r.Codes = map[string]int{"ok": 500, "held": 700, "cancelled": 60, "expired": 2, "sold_out": 240}
+		Extends: 0.05, Returns: 0.04, Carts: 0.08, PayFrom: 20 * time.Millisecond, PayTo: 180 * time.Millisecond, Buyers: 9}
+	r.Codes = map[string]int{"ok": 500, "held": 700, "cancelled": 60, "extended": 35, "returned": 40, "expired": 2, "sold_out": 240}
 	r.Holds = &loadtest.HoldFigures{Buyers: 940, Reserved: 700, Refused: 240, Sold: 500, Refunded: 71, Cancelled: 60,
-		Expired: 140, Doubled: 33, Races: 7, SalesPerSecond: 625,
+		Expired: 140, Extended: 35, Returned: 20, Doubled: 33, Races: 7, SalesPerSecond: 625,
 		Latency: map[audit.HoldKind]loadtest.Latency{audit.Reserve: resulttest.Latency(700, 4*time.Millisecond)}}
 	r.Verdicts[0].Unchecked = []string{"too few races"}
 	r.Verdicts[0].Consequences = []string{"one", "two", "three"}
@@ -37,13 +37,15 @@ func TestHoldsAreShown(t *testing.T) {
 		t.Errorf("%d answers count as unknown, want 0", n)
 	}
 	for lang, want := range map[string][]string{
-		"en": {"held for 100ms: 70% pay after 20ms to 180ms, 10% pay late, 15% cancel, at most 2 a buyer",
+		"en": {"held for 100ms: 70% pay after 20ms to 180ms, 10% pay late, 15% cancel, 5% extend, 4% return, 8% want a second product, " +
+			"at most 2 a buyer",
 			"completed sales: 625/s; of 940 buyers, 700 reserved and 500 paid; sold_out answers: 240",
-			"500 confirmed, 60 cancelled, 140 expired; late payments refunded: 71; double clicks: 33",
+			"500 confirmed, 60 cancelled, 140 expired, 35 extended; late payments refunded: 71; orders returned: 20; " +
+				"double clicks: 33",
 			"confirms that met a deadline or a sweep: 7", "reserve 4.0/12.0/20.0", "not shown: too few races",
 			"evidence: one", "evidence: two", "+1 more"},
-		"zh": {"预扣 100ms：70% 在 20ms 到 180ms 后付款，10% 逾期付款，15% 取消，每人限购 2 件",
-			"成交：625/s；940 名买家中 700 名预扣成功、500 名付款成功", "确认 500，取消 60，过期 140；逾期付款退款 71 笔",
+		"zh": {"预扣 100ms：70% 在 20ms 到 180ms 后付款，10% 逾期付款，15% 取消，5% 延长预扣，4% 退货，8% 还要第二种商品，每人限购 2 件",
+			"成交：625/s；940 名买家中 700 名预扣成功、500 名付款成功", "确认 500，取消 60，过期 140，延长 35；逾期付款退款 71 笔；退货 20 单",
 			"没有测到：too few races", "证据：one"},
 	} {
 		var single, table, page strings.Builder

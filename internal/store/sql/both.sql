@@ -127,12 +127,12 @@ WHERE reservation_id IN (?) ORDER BY seq
 
 -- name: hold_orders_of
 -- The orders of some reservations. ?1 = product, ?... = reservations.
-SELECT reservation_id, id, idempotency_key, quantity, returned_us IS NOT NULL, restocked FROM orders
+SELECT reservation_id, id, idempotency_key, COALESCE(buyer, ''), quantity, returned_us IS NOT NULL, restocked FROM orders
 WHERE product_id = ? AND reservation_id IN (?) ORDER BY created_us, id
 
 -- name: hold_payments_of
 -- The payments of some reservations. ?... = reservations.
-SELECT reservation_id, id, COALESCE(order_id, ''), at_us FROM payment WHERE reservation_id IN (?) ORDER BY at_us, id
+SELECT reservation_id, id, COALESCE(order_id, ''), outcome, at_us FROM payment WHERE reservation_id IN (?) ORDER BY at_us, id
 
 -- name: hold_move
 -- Changes the state, if state and deadline are still those that were read. ?1 = new state, ?2 = now, ?3 = id, ?4 = old state, ?5 = old
