@@ -220,7 +220,7 @@ func TestScheduleFile(t *testing.T) {
 // If nothing can be played, the reason names the mode and the obstacle.
 func TestCheckCells(t *testing.T) {
 	t.Parallel()
-	claims := map[api.Hazard]api.Outcomes{api.Threads: ".", api.Replicas: ".", api.Slow: "–"}
+	claims := map[api.Hazard]api.Outcomes{api.Threads: ".", api.Replicas: ".", api.Slow: "–", api.Retry: "O"}
 	modes := []api.Mode{
 		{Name: "safe", Stores: []api.Store{api.SQL}, Claims: map[api.Store]map[api.Hazard]api.Outcomes{api.SQL: claims}},
 		{Name: "broken", Stores: []api.Store{api.SQL},
@@ -232,6 +232,7 @@ func TestCheckCells(t *testing.T) {
 	}{
 		{Options{Modes: []string{"safe"}, Faults: []api.Hazard{api.Replicas}}, ""},
 		{Options{Modes: []string{"safe"}, Faults: []api.Hazard{api.Slow}}, "safe (sql), slow: cannot happen to this mode"},
+		{Options{Modes: []string{"safe"}, Faults: []api.Hazard{api.Expiry}}, "expiry: retry breaks the mode already (O)"},
 		{Options{Modes: []string{"broken"}, Faults: []api.Hazard{api.Pause}},
 			"broken (sql), pause: threads breaks the mode already (O)"},
 		{Options{Modes: []string{"broken"}, Faults: []api.Hazard{fault.LostReply.Name}}, "threads breaks the mode already"},
