@@ -38,7 +38,8 @@ type Cell struct {
 	// Blocked says until when a paused holder keeps the others out, at the worst position; "" = no schedule paused a
 	// holder.
 	Blocked Blocked `json:"blocked,omitempty"`
-	// BlockedFor is the longest time for which nobody finished; it is no part of the matrix.
+	// BlockedFor is the longest time for which nobody finished in a schedule that kept the others out; it is no part of
+	// the matrix.
 	BlockedFor time.Duration `json:"-"`
 	// Wrong has a sentence for each mistake: an outcome that is not claimed, a claimed outcome that was not found, a
 	// schedule that diverged or was vacuous.
@@ -66,7 +67,7 @@ func sum(c Cell, played []Played) Cell {
 	played = struck
 	c.Tried, c.Witnesses = len(played), map[string]Schedule{}
 	for _, p := range played {
-		if p.Schedule.Expiry != Forced { // if the expiry was forced, no lease had to run out
+		if longer[p.Blocked] > longer[NotBlocked] { // else the rival waited for something else than A
 			c.BlockedFor = max(c.BlockedFor, p.Report.Blocked)
 		}
 		if longer[p.Blocked] > longer[c.Blocked] {

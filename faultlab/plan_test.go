@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/audit"
 	"lastitem/internal/testkit"
 )
 
@@ -66,6 +68,14 @@ func TestBlockedFor(t *testing.T) {
 		"A's own answer":           {[]rig.Event{paused, event("A", rig.Answered, "ok"), asked, busy, resumed}, UntilHolder},
 	} {
 		testkit.Is(t, blockedFor(c.events), c.want, "%s", name)
+		cell := sum(Cell{Fault: api.Pause, Claim: Unclaimed}, []Played{{Outcome: api.Exact, Blocked: c.want,
+			Report: audit.Report{Blocked: 2 * time.Second}}})
+		var said strings.Builder
+		testkit.Must(t, (&Result{Cells: []Cell{cell}, Serve: &rig.Foreign{}}).WriteForeign(&said, "en"))
+		kept := c.want == UntilLease || c.want == UntilHolder
+		if cell.BlockedFor > 0 != kept || strings.Contains(said.String(), "kept out") != kept {
+			t.Errorf("%s: blocked %q, for %v, said as %q", name, cell.Blocked, cell.BlockedFor, &said)
+		}
 	}
 }
 
