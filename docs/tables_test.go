@@ -241,7 +241,7 @@ func TestChoose(t *testing.T) {
 			if needs := needsOf(m); needs != row[2] {
 				t.Errorf("%s: %s needs %s, want %s", lang, mode, row[2], needs)
 			}
-			if !slices.Equal(m.Claims[stock.Store(row[1])].Row(), row[3:3+len(stock.Hazards)]) {
+			if !slices.Equal(m.Row(stock.Store(row[1])), row[3:3+len(stock.Hazards)]) {
 				t.Errorf("%s: %v: these are not the claims of the mode", lang, row)
 			}
 			if !modeIn.MatchString(row[len(row)-1]) {
@@ -250,7 +250,7 @@ func TestChoose(t *testing.T) {
 		}
 		for _, row := range tables[2] {
 			cure := linkedMode(row[len(row)-1])
-			if m := modeOf(cure); strings.Contains(strings.Join(m.Claims[m.Stores[0]].Row(), ""), "O") {
+			if m := modeOf(cure); strings.Contains(strings.Join(m.Row(m.Stores[0]), ""), "O") {
 				t.Errorf("%s: %s: the cure %s oversells, by its own claims", lang, row[0], cure)
 			}
 		}
@@ -288,7 +288,7 @@ func TestEssayTables(t *testing.T) {
 		for i, hazard := range stock.Hazards {
 			row := []string{hazard}
 			for _, s := range m.Stores {
-				if o := m.Claims[s].Row()[i]; o != "" && (hazard != string(api.Expiry) || m.Reserves) { // "–", by one rule
+				if o := m.Row(s)[i]; o != "" && (hazard != string(api.Expiry) || m.Reserves) { // "–", by one rule
 					row = append(row, o)
 				}
 			}

@@ -38,11 +38,14 @@ type Cell struct {
 	// Blocked says until when a paused holder keeps the others out, at the worst position; "" = no schedule paused a
 	// holder.
 	Blocked Blocked `json:"blocked,omitempty"`
-	// BlockedFor is the longest time for which nobody finished; it is no part of the matrix.
+	// BlockedFor is the longest time for which nobody finished in a schedule that kept the others out; it is no part of
+	// the matrix.
 	BlockedFor time.Duration `json:"-"`
 	// Wrong has a sentence for each mistake: an outcome that is not claimed, a claimed outcome that was not found, a
 	// schedule that diverged or was vacuous.
 	Wrong []string `json:"wrong,omitempty"`
+	// Undecided has a sentence for each schedule that tells nothing, again and again, because a server did not answer.
+	Undecided []string `json:"undecided,omitempty"`
 	// Unexplained is the rule that was broken where no letter names it ("!"), of a foreign service.
 	Unexplained string `json:"unexplained,omitempty"`
 	// Untested says why the fault was not played on a foreign service, or not at every position; zero = it was.
@@ -66,7 +69,7 @@ func sum(c Cell, played []Played) Cell {
 	played = struck
 	c.Tried, c.Witnesses = len(played), map[string]Schedule{}
 	for _, p := range played {
-		if p.Schedule.Expiry != Forced { // if the expiry was forced, no lease had to run out
+		if longer[p.Blocked] > longer[NotBlocked] { // else the rival waited for something else than A
 			c.BlockedFor = max(c.BlockedFor, p.Report.Blocked)
 		}
 		if longer[p.Blocked] > longer[c.Blocked] {
@@ -76,7 +79,12 @@ func sum(c Cell, played []Played) Cell {
 		case api.Exact:
 			c.judged++
 		case Diverged, Vacuous, Failed:
-			c.Wrong = append(c.Wrong, string(p.Outcome)+": "+p.Schedule.String()+": "+p.Why)
+			why := string(p.Outcome) + ": " + p.Schedule.String() + ": " + p.Why
+			if p.unserved && c.Claim != Unclaimed {
+				c.Undecided = append(c.Undecided, why)
+			} else {
+				c.Wrong = append(c.Wrong, why)
+			}
 		default:
 			c.judged++
 			for _, letter := range string(p.Outcome) {
@@ -135,8 +143,8 @@ func found(witnesses map[string]Schedule) api.Outcomes {
 	return api.Outcomes(cmp.Or(b.String(), string(api.Exact)))
 }
 
-// hold compares the letters found with the claim, both ways. If only a sample of the schedules was played, a claimed
-// letter may be missing.
+// hold compares the letters found with the claim, both ways. If only a sample of the schedules was played, or some are
+// undecided, a claimed letter may be missing.
 func (c *Cell) hold() {
 	if c.Claim == Unclaimed {
 		slices.Sort(c.Wrong)
@@ -154,7 +162,7 @@ func (c *Cell) hold() {
 			c.Wrong = append(c.Wrong, "found "+string(letter)+", which is not claimed: "+c.Witnesses[string(letter)].String())
 		}
 	}
-	if c.judged == 0 {
+	if c.judged == 0 || len(c.Undecided) > 0 {
 		slices.Sort(c.Wrong)
 		return
 	}

@@ -262,15 +262,18 @@ func reasons(m api.Mode, o Options) []text.Text {
 	return why
 }
 
-// whyNoCell says why a fault is not played on a mode and store.
+// whyNoCell says why a fault is not played on a mode and store. That it cannot happen is what "–" says, or the fault.
 func whyNoCell(f fault.Fault, m api.Mode, store api.Store) text.Text {
 	claims := m.Claims[store]
-	for _, earlier := range []api.Hazard{api.Threads, api.Replicas} {
-		if c := claims[earlier]; c != "" && c != api.Exact && f.Name != earlier {
-			return text.Of("%s breaks the mode already (%s)").With(earlier, c)
+	if claims[f.Name] == api.NotApplicable || !f.Claimed() && !f.Happens(m, store) {
+		return text.Of("cannot happen to this mode")
+	}
+	for _, earlier := range fault.Ladder {
+		if c := claims[earlier.Name]; earlier.Name != f.Name && c != "" && c != api.Exact && c != api.NotApplicable {
+			return text.Of("%s breaks the mode already (%s)").With(earlier.Name, c)
 		}
 	}
-	return text.Of("cannot happen to this mode")
+	return text.Of("the mode claims nothing about it")
 }
 
 func joined(stores []api.Store, or string) string {

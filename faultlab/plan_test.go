@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"lastitem/faultlab/fault"
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/audit"
 	"lastitem/internal/testkit"
 )
 
@@ -66,6 +68,14 @@ func TestBlockedFor(t *testing.T) {
 		"A's own answer":           {[]rig.Event{paused, event("A", rig.Answered, "ok"), asked, busy, resumed}, UntilHolder},
 	} {
 		testkit.Is(t, blockedFor(c.events), c.want, "%s", name)
+		cell := sum(Cell{Fault: api.Pause, Claim: Unclaimed}, []Played{{Outcome: api.Exact, Blocked: c.want,
+			Report: audit.Report{Blocked: 2 * time.Second}}})
+		var said strings.Builder
+		testkit.Must(t, (&Result{Cells: []Cell{cell}, Serve: &rig.Foreign{}}).WriteForeign(&said, "en"))
+		kept := c.want == UntilLease || c.want == UntilHolder
+		if cell.BlockedFor > 0 != kept || strings.Contains(said.String(), "kept out") != kept {
+			t.Errorf("%s: blocked %q, for %v, said as %q", name, cell.Blocked, cell.BlockedFor, &said)
+		}
 	}
 }
 
@@ -220,7 +230,7 @@ func TestScheduleFile(t *testing.T) {
 // If nothing can be played, the reason names the mode and the obstacle.
 func TestCheckCells(t *testing.T) {
 	t.Parallel()
-	claims := map[api.Hazard]api.Outcomes{api.Threads: ".", api.Replicas: ".", api.Slow: "–"}
+	claims := map[api.Hazard]api.Outcomes{api.Threads: ".", api.Replicas: ".", api.Slow: "–", api.Retry: "O"}
 	modes := []api.Mode{
 		{Name: "safe", Stores: []api.Store{api.SQL}, Claims: map[api.Store]map[api.Hazard]api.Outcomes{api.SQL: claims}},
 		{Name: "broken", Stores: []api.Store{api.SQL},
@@ -232,6 +242,7 @@ func TestCheckCells(t *testing.T) {
 	}{
 		{Options{Modes: []string{"safe"}, Faults: []api.Hazard{api.Replicas}}, ""},
 		{Options{Modes: []string{"safe"}, Faults: []api.Hazard{api.Slow}}, "safe (sql), slow: cannot happen to this mode"},
+		{Options{Modes: []string{"safe"}, Faults: []api.Hazard{api.Expiry}}, "expiry: retry breaks the mode already (O)"},
 		{Options{Modes: []string{"broken"}, Faults: []api.Hazard{api.Pause}},
 			"broken (sql), pause: threads breaks the mode already (O)"},
 		{Options{Modes: []string{"broken"}, Faults: []api.Hazard{fault.LostReply.Name}}, "threads breaks the mode already"},

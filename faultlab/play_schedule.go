@@ -135,6 +135,8 @@ type Played struct {
 
 	silence time.Duration // see rig.Scene.Silence
 	ended   string        // see rig.Scene.Ended
+	// unserved says that it Diverged because a server did not answer in time.
+	unserved bool
 }
 
 // The outcomes of a schedule that proved nothing: it could not have failed, or it did not take its course.
@@ -179,7 +181,7 @@ func Play(ctx context.Context, lane *rig.Lane, m api.Mode, s Schedule) (Played, 
 	})
 	switch {
 	case errors.Is(err, rig.ErrNotReached):
-		played.Outcome, played.Why = Diverged, err.Error()
+		played.Outcome, played.Why, played.unserved = Diverged, err.Error(), errors.Is(err, rig.ErrUnserved)
 		err = lane.Quiesce(ctx)
 	case errors.Is(err, rig.ErrNothing):
 		played.Outcome, played.Why = Idle, err.Error()

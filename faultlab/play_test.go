@@ -154,6 +154,8 @@ func TestCellIsHeldAgainstItsClaim(t *testing.T) {
 		"position missed": {".", []Played{played("GET", "."),
 			{Schedule: at("SET"), Outcome: Diverged, Why: "gone"}}, ".",
 			[]string{"DIVERGED: m (redis), pause, A before redis: SET: gone"}},
+		"a server did not answer": {"O", []Played{played("GET", "."),
+			{Schedule: at("SET"), Outcome: Diverged, unserved: true}}, ".", nil},
 		"nothing to judge": {".", []Played{{Schedule: at("SET"), Outcome: Vacuous, Why: "no data"}}, "",
 			[]string{"VACUOUS: m (redis), pause, A before redis: SET: no data"}},
 		"nothing was judged": {"O", []Played{{Schedule: at("SET"), Outcome: Failed, Why: "lost"}}, "",
@@ -171,6 +173,10 @@ func TestCellIsHeldAgainstItsClaim(t *testing.T) {
 		tried := len(slices.DeleteFunc(slices.Clone(c.played), func(p Played) bool { return p.Outcome == Idle }))
 		if got.Found != c.found || got.Tried != tried {
 			t.Errorf("%s: found %q in %d schedules, want %q in %d", name, got.Found, got.Tried, c.found, tried)
+		}
+		unserved := slices.ContainsFunc(c.played, func(p Played) bool { return p.unserved })
+		if unserved != (len((&Result{Cells: []Cell{got}}).Undecided()) > 0) {
+			t.Errorf("%s: undecided %q, want a sentence where a server did not answer", name, got.Undecided)
 		}
 		if !slices.EqualFunc(got.Wrong, c.wrong, strings.HasPrefix) {
 			t.Errorf("%s: wrong %q, want %q", name, got.Wrong, c.wrong)

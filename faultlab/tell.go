@@ -16,12 +16,12 @@ import (
 // The words of the report, by language.
 type words struct {
 	mode, store, asClaimed, wrong, blocked, counts, again, left, cost, fault string
-	cell, leftOut, interrupted                                               string
+	cell, undecided, leftOut, interrupted                                    string
 }
 
 var reportWords = text.Table(words{
 	mode: "mode", store: "store", fault: "fault", asClaimed: "Every outcome is as claimed.\n",
-	wrong:   "Not as it must be:\n",
+	wrong: "Not as it must be:\n", undecided: "Undecided, since a server did not answer in time:\n",
 	blocked: "\nWhile A stood still, everybody else was kept out for (longest):\n",
 	counts:  "%d [cell|cells], %d [schedule|schedules] in %.0f s: %.1f a second",
 	again:   "; %d played again (the machine stood still, or the victim was turned away too early)",
@@ -34,19 +34,28 @@ var reportWords = text.Table(words{
 
 // Line describes a cell in one line, followed by a line for each mistake.
 func (c Cell) Line(lang string) string {
-	if len(c.Wrong) == 0 {
+	if len(c.Wrong)+len(c.Undecided) == 0 {
 		return text.Sprintf(reportWords.In(lang).cell, c.Mode, c.Store, c.Fault, c.Found, c.Tried)
 	}
-	line := fmt.Sprintf("%-17s %-5s %-15s %-4s %s", c.Mode, c.Store, c.Fault, c.Found, reportWords.In(lang).wrong)
-	return line + "    " + strings.Join(c.Wrong, "\n    ") + "\n"
+	said, why := reportWords.In(lang).wrong, c.Wrong
+	if len(why) == 0 {
+		said, why = reportWords.In(lang).undecided, c.Undecided
+	}
+	line := fmt.Sprintf("%-17s %-5s %-15s %-4s %s", c.Mode, c.Store, c.Fault, c.Found, said)
+	return line + "    " + strings.Join(why, "\n    ") + "\n"
 }
 
 // Wrong describes each cell with mistakes in one line: which it is, and what is not as it must be.
-func (r *Result) Wrong() []string {
+func (r *Result) Wrong() []string { return r.named(func(c Cell) []string { return c.Wrong }) }
+
+// Undecided has a line for each cell of which some schedules tell nothing, because a server did not answer in time.
+func (r *Result) Undecided() []string { return r.named(func(c Cell) []string { return c.Undecided }) }
+
+func (r *Result) named(of func(Cell) []string) []string {
 	var all []string
 	for _, c := range r.Cells {
-		if len(c.Wrong) > 0 {
-			all = append(all, fmt.Sprintf("%s %s %s: %s", c.Mode, c.Store, c.Fault, strings.Join(c.Wrong, "; ")))
+		if said := of(c); len(said) > 0 {
+			all = append(all, fmt.Sprintf("%s %s %s: %s", c.Mode, c.Store, c.Fault, strings.Join(said, "; ")))
 		}
 	}
 	return all
@@ -59,10 +68,15 @@ func (r *Result) Write(w io.Writer, lang string) error {
 	var b strings.Builder
 	r.writeTable(&b, t)
 	b.WriteString("\n")
-	if wrong := r.Wrong(); len(wrong) == 0 {
+	wrong, undecided := r.Wrong(), r.Undecided()
+	if len(wrong)+len(undecided) == 0 {
 		b.WriteString(t.asClaimed)
-	} else {
+	}
+	if len(wrong) > 0 {
 		b.WriteString(t.wrong + "  " + strings.Join(wrong, "\n  ") + "\n")
+	}
+	if len(undecided) > 0 {
+		b.WriteString(t.undecided + "  " + strings.Join(undecided, "\n  ") + "\n")
 	}
 	for _, p := range r.Unclaimed {
 		b.WriteString(p.text(lang))

@@ -95,6 +95,7 @@ func (r *Result) WriteForeign(w io.Writer, lang string) error {
 	if r.Interrupted {
 		b.WriteString("\n" + reportWords.In(lang).interrupted)
 	}
+	r.writeBlocked(&b, reportWords.In(lang))
 	r.writeCounts(&b, reportWords.In(lang))
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -35,7 +35,7 @@ var sheetTemplate = template.Must(template.New("lab").Funcs(template.FuncMap{"ke
 type sheetWords struct {
 	Title, TitleServe, Outcomes, Mode, Blocked, Schedules, Explain, Untold, Environment, Again string
 	Good, Bad, ServeGood, ServeBad, ServeUnsure, ServeUnjudged                                 string
-	ExactCell, Untested, Colon                                                                 string
+	ExactCell, Untested, Undecided, Colon                                                      string
 	Exact, Version, Machine, Cores, Servers, TTL, Made                                         string
 }
 
@@ -46,6 +46,7 @@ var sheetTexts = text.Table(sheetWords{
 		"saw, and where the lab struck.",
 	Untold: "No story was recorded; the schedules are:", Environment: "Environment", Again: "How to repeat it",
 	Good: "Every outcome is as claimed.", Bad: "Of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be.",
+	Undecided: "Of %[2]d [cell|cells], %[1]d could not be decided on this machine.",
 	ServeGood: "Nothing that was played broke it%s.", ServeBad: "Of %[2]d [fault|faults], %[1]d [breaks|break] the " +
 		"service.", ServeUnsure: "Nothing broke it, but some schedules proved nothing.",
 	ServeUnjudged: "No schedule could be judged.",
@@ -124,6 +125,8 @@ func (r *Result) pageOf(o PageOptions) labPage {
 	v.Counts, _, _ = strings.Cut(strings.TrimSpace(report.Grouped(counts.String())), "\n")
 	if n := len(r.Wrong()); n > 0 {
 		v.Tone, v.Sentence = "bad", text.Sprintf(t.Bad, n, len(r.Cells))
+	} else if n := len(r.Undecided()); n > 0 {
+		v.Tone, v.Sentence = "warm", text.Sprintf(t.Undecided, n, len(r.Cells))
 	}
 	if r.Serve != nil {
 		v.Title = t.TitleServe
@@ -132,6 +135,9 @@ func (r *Result) pageOf(o PageOptions) labPage {
 	for _, c := range r.Cells {
 		for _, why := range c.Wrong {
 			v.Wrong = append(v.Wrong, strings.TrimSpace(c.name()+": "+why))
+		}
+		for _, why := range c.Undecided {
+			v.LeftOut = append(v.LeftOut, "? "+c.name()+": "+why)
 		}
 		if c.Found == Untested {
 			v.LeftOut = append(v.LeftOut, "? "+string(c.Fault)+": "+c.Untested.In(o.Lang))
@@ -206,7 +212,7 @@ func (r *Result) pageRows(t sheetWords) (faults []string, rows []labRow) {
 		switch {
 		case len(c.Wrong) > 0:
 			cell = labCell{Text: string(c.Found) + " (!)", Tone: "bad"}
-		case c.Found == api.Exact: // a dot is easily overlooked
+		case c.Found == api.Exact && len(c.Undecided) == 0: // a dot is easily overlooked
 			cell = labCell{Text: t.ExactCell, Tone: "good"}
 		case r.Serve != nil && c.broken():
 			cell.Tone = "bad"

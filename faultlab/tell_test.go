@@ -178,8 +178,8 @@ func TestUnclaimedIsTold(t *testing.T) {
 	}
 }
 
-// Every committed witness has a recorded story that shows its letters and holds A where the schedule says, and no story
-// is left over.
+// Every hazard of the ladder is seen to break a mode. Every committed witness has a recorded story that shows its
+// letters and holds A where the schedule says, and no story is left over.
 func TestTalesOfWitnesses(t *testing.T) {
 	t.Parallel()
 	matrix, err := Committed()
@@ -189,6 +189,11 @@ func TestTalesOfWitnesses(t *testing.T) {
 	byName := map[string]Tale{}
 	for _, x := range tales {
 		byName[x.Schedule] = x
+	}
+	for _, f := range fault.Ladder {
+		if !slices.ContainsFunc(matrix.Witnesses(), func(w Witness) bool { return w.Schedule.Fault == f.Name }) {
+			t.Errorf("no cell of %s is red: the lab was never seen to find what it plays", f.Name)
+		}
 	}
 	if len(byName) != len(tales) || len(tales) < 700 {
 		t.Errorf("%d stories of %d schedules, want one each, and some hundred", len(tales), len(byName))

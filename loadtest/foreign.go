@@ -146,11 +146,12 @@ func (f Foreign) ready(ctx context.Context, p *Plan) (map[int64]level, error) {
 		case f.Reset != nil && stock != p.Stock:
 			return nil, fault(text.Of("the reset of product %d left a stock of %d, want %d"), product, stock, p.Stock)
 		case len(l.Orders) > 0:
-			return nil, fault(text.Of("product %d has %d orders before the run: delete them, by --reset-url or --reset-sql"),
+			return nil, fault(text.Of("product %d has %d orders before the run: delete them, by --reset-url, "+
+				"--reset-sql or --reset-redis"),
 				product, len(l.Orders))
 		case stock < p.Quantity:
 			return nil, fault(text.Of("the stock of product %d is %d, a run before may have sold it: set it again, or give "+
-				"--reset-url or --reset-sql, which set it before each run"), product, stock)
+				"--reset-url, --reset-sql or --reset-redis, which set it before each run"), product, stock)
 		case f.Reset == nil:
 			p.Stock = stock
 		}

@@ -144,6 +144,10 @@ func asClaimed(res *faultlab.Result) error {
 		return ended(exitFailed, text.Of("of %[2]d [cell|cells], %[1]d [is|are] not as [it|they] must be:\n  %[3]s"),
 			len(wrong), len(res.Cells), strings.Join(wrong, "\n  "))
 	}
+	if undecided := res.Undecided(); len(undecided) > 0 {
+		return ended(exitInconclusive, text.Of("of %[2]d [cell|cells], %[1]d could not be decided on this machine:\n  %[3]s"),
+			len(undecided), len(res.Cells), strings.Join(undecided, "\n  "))
+	}
 	return nil
 }
 

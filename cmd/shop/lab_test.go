@@ -329,6 +329,8 @@ func TestLabExitCodes(t *testing.T) {
 			{Fault: "retry", Found: "?"}}}, exitOK, exitOK},
 		"both": {faultlab.Result{Schedules: 2, Judged: 2, Cells: []faultlab.Cell{{Found: "O"},
 			{Fault: "threads", Found: "?"}}}, exitOK, exitFailed},
+		"a server did not answer": {faultlab.Result{Schedules: 2, Judged: 1, Cells: []faultlab.Cell{{Found: ".",
+			Undecided: wrong}}}, exitInconclusive, exitOK},
 		"one judged": {faultlab.Result{Schedules: 2, Judged: 1, Cells: []faultlab.Cell{{Found: ".", Wrong: wrong}}},
 			exitFailed, exitFailed},
 		"none": {faultlab.Result{Schedules: 2, Cells: []faultlab.Cell{{Wrong: wrong}}}, exitInconclusive, exitInconclusive},

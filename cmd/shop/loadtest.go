@@ -68,8 +68,8 @@ sell these products or set their stock meanwhile: what others sell looks like th
 
 With --request it can be pointed at a service that is not lastitem: '{{product}}', '{{quantity}}' and '{{key}}' are
 filled in, and the verdict comes from the clients' history and the stock before and after (--stock-url), and from the
-orders if they can be read (--orders-url). --reset-url or --reset-sql sets the stock before each run; without them a run
-begins with the stock that is there. If the stock cannot be reset or read, nothing is sent.
+orders if they can be read (--orders-url). --reset-url, --reset-sql or --reset-redis sets the stock before each run;
+without them a run begins with the stock that is there. If the stock cannot be reset or read, nothing is sent.
 
 With --repeat, a claim to be exact needs every run to be exact; a claim to break needs one broken run. The verdict
 column counts the runs, as in BROKEN O 27/30. If an open loop drops more than 1% of its arrivals, the load was not the

@@ -118,9 +118,9 @@ func printModesJSON(w io.Writer) error {
 			Baseline: len(m.Stores) == 0,
 			Claims:   map[stock.Store]map[string]string{},
 		}
-		for store, claims := range m.Claims {
+		for store := range m.Claims {
 			out.Claims[store] = map[string]string{}
-			for i, outcomes := range claims.Row() {
+			for i, outcomes := range m.Row(store) {
 				out.Claims[store][stock.Hazards[i]] = outcomes
 			}
 		}
@@ -177,7 +177,7 @@ func modeRows(m stock.Mode, lang string) (rows [][]string) {
 	}
 	name, last := m.Name, []string{strings.Join(needs, ", "), m.Title.In(lang)}
 	for _, store := range m.Stores {
-		rows = append(rows, slices.Concat([]string{name, string(store)}, m.Claims[store].Row(), last))
+		rows = append(rows, slices.Concat([]string{name, string(store)}, m.Row(store), last))
 		name, last = "", []string{"", ""}
 	}
 	if len(m.Stores) == 0 {

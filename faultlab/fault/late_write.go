@@ -5,6 +5,7 @@ import (
 
 	"lastitem/faultlab/rig"
 	"lastitem/internal/api"
+	"lastitem/internal/audit"
 	"lastitem/internal/text"
 	"lastitem/internal/wire"
 )
@@ -24,19 +25,38 @@ var LateWrite = Fault{
 	Title: text.Of("the sender gave up or is dead, and its write or COMMIT arrives after a rival was served"),
 	Cuts:  []rig.Cut{rig.Command, rig.Severed},
 	// With no rival in between it leaks, with one it may write what the rival has written, with two it takes back a sale.
-	Variants: func(api.Mode) []string { return []string{noRival, twoRivals} },
+	// A cancel is repeated in between, and then the first one's write arrives.
+	Variants: func(m api.Mode) []string { return withCancel(m, noRival, twoRivals) },
+	Asks:     asksCancel,
 	// The lock of a dead holder is what crash is about.
 	Ignore: "X",
 	Lane:   rig.Equipment{Expiry: true},
-	Strike: holding(func(ctx context.Context, p *Play, a *rig.Pending, held *wire.Hold) error {
-		if p.A.Cut == rig.Severed {
-			p.Note(p.Lane.A, rig.Broken, "")
-			held.Abandon()
-			p.Settle(ctx, p.Lane.A, a)
-		} else {
-			p.Note(p.Lane.A, rig.Killed, "")
-			p.Lane.A.Kill()
+	Strike: func(ctx context.Context, p *Play) error {
+		if p.Variant == cancelledTwice {
+			h, err := p.Reserve(ctx, p.Lane.B, rig.Long)
+			if err != nil {
+				return err
+			}
+			a, held, err := p.HoldAbout(ctx, p.Lane.A, *p.A, audit.Cancel, h)
+			if err != nil {
+				return err
+			}
+			p.desert(ctx, a, held)
+			b := p.AskHold(p.Lane.B, audit.Cancel, h, 0)
+			p.Settle(ctx, p.Lane.B, b)
+			if err := p.arrive(ctx, held); err != nil {
+				return err
+			}
+			if err := answers(ctx, []*rig.Pending{a, b}); err != nil {
+				return err
+			}
+			return p.buyLast(ctx, nil)
 		}
+		a, held, err := p.victim(ctx, p.NewKey())
+		if err != nil {
+			return err
+		}
+		p.desert(ctx, a, held)
 		asked := []*rig.Pending{a}
 		for range rivals[p.Variant] {
 			b, err := p.AskUntilServed(ctx, p.Lane.B, p.Outlive)
@@ -45,14 +65,34 @@ var LateWrite = Fault{
 			}
 			asked = append(asked, b)
 		}
-		p.pass(p.Lane.A, held)
-		if err := p.Lane.Quiesce(ctx); err != nil {
+		if err := p.arrive(ctx, held); err != nil {
 			return err
 		}
-		if err := p.Lane.A.Discard(ctx); err != nil {
-			return err
-		}
-		p.Over(p.Outlive)
 		return p.meet(ctx, asked...)
-	}),
+	},
+}
+
+// desert takes the sender of a held command away: its connection breaks, or it is killed.
+func (p *Play) desert(ctx context.Context, a *rig.Pending, held *wire.Hold) {
+	if p.A.Cut == rig.Severed {
+		p.Note(p.Lane.A, rig.Broken, "")
+		held.Abandon()
+		p.Settle(ctx, p.Lane.A, a)
+		return
+	}
+	p.Note(p.Lane.A, rig.Killed, "")
+	p.Lane.A.Kill()
+}
+
+// arrive lets the held command reach its server, and the victim's locks end.
+func (p *Play) arrive(ctx context.Context, held *wire.Hold) error {
+	p.pass(p.Lane.A, held)
+	if err := p.Lane.Quiesce(ctx); err != nil {
+		return err
+	}
+	if err := p.Lane.A.Discard(ctx); err != nil {
+		return err
+	}
+	p.Over(p.Outlive)
+	return nil
 }

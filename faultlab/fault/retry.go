@@ -15,22 +15,12 @@ const cancelledTwice = "cancelled-twice"
 
 // Retry repeats a request with its key on another replica, because its client gave up waiting.
 var Retry = Fault{
-	Name:  api.Retry,
-	Title: text.Of("the client gives up and repeats the request with the same key"),
-	Cuts:  bothCuts,
-	AtEnd: true,
-	Variants: func(m api.Mode) []string {
-		if m.Reserves {
-			return []string{"", cancelledTwice}
-		}
-		return []string{""}
-	},
-	Asks: func(variant string) (about rig.About) {
-		if variant == cancelledTwice {
-			about.Kind = audit.Cancel
-		}
-		return about
-	},
+	Name:     api.Retry,
+	Title:    text.Of("the client gives up and repeats the request with the same key"),
+	Cuts:     bothCuts,
+	AtEnd:    true,
+	Variants: func(m api.Mode) []string { return withCancel(m, "") },
+	Asks:     asksCancel,
 	Strike: func(ctx context.Context, p *Play) error {
 		if p.Variant == cancelledTwice {
 			return cancelTwice(ctx, p)
@@ -59,6 +49,22 @@ var Retry = Fault{
 		p.GiveUp(a)
 		return p.meet(ctx, b)
 	},
+}
+
+// withCancel adds the variant of a repeated cancel to those of a deduction, if the mode holds units.
+func withCancel(m api.Mode, variants ...string) []string {
+	if m.Reserves {
+		variants = append(variants, cancelledTwice)
+	}
+	return variants
+}
+
+// asksCancel has the victim cancel a reservation in that variant.
+func asksCancel(variant string) (about rig.About) {
+	if variant == cancelledTwice {
+		about.Kind = audit.Cancel
+	}
+	return about
 }
 
 // cancelTwice cancels a reservation on two replicas.

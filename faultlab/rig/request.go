@@ -17,6 +17,10 @@ import (
 // ErrNotReached means that a request ended, or got stuck, before it reached its position.
 var ErrNotReached = errors.New("faultlab: the position was not reached")
 
+// ErrUnserved goes with ErrNotReached if a server did not answer the shop in time, on a busy machine: that tells nothing
+// about the mode.
+var ErrUnserved = errors.New("a server did not answer in time")
+
 // Pending is a request in flight.
 type Pending struct {
 	done    chan struct{}
@@ -164,7 +168,11 @@ func (s *Scene) reached(ctx context.Context, a *Actor, at string, p *Pending, ho
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrNotReached, at, context.Cause(ctx))
 	}
-	return nil, fmt.Errorf("%w: %s answered %s %s", ErrNotReached, a.Name, p.op.Outcome, p.op.Code)
+	err := fmt.Errorf("%w: %s answered %s %s", ErrNotReached, a.Name, p.op.Outcome, p.op.Code)
+	if p.op.Outcome == audit.Declined && p.op.Code == api.BackendUnavailable {
+		err = fmt.Errorf("%w: %w", err, ErrUnserved)
+	}
+	return nil, err
 }
 
 // afterAnswer is how long after its answer a request may still be held.

@@ -35,9 +35,9 @@ func modeOf(s shop.Status, usual string) api.Mode {
 	for i, store := range m.Stores {
 		out.Stores[i] = api.Store(store)
 	}
-	for store, claims := range m.Claims {
+	for store := range m.Claims {
 		row := map[api.Hazard]api.Outcomes{}
-		for i, o := range claims.Row() {
+		for i, o := range m.Row(store) {
 			row[api.Hazard(stock.Hazards[i])] = api.Outcomes(o)
 		}
 		out.Claims[api.Store(store)] = row

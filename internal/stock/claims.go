@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"lastitem/docs"
@@ -21,9 +22,11 @@ func (m Mode) Doc() (text.Text, error) {
 var Hazards = []string{"threads", "replicas", "slow", "late", "pause", "crash", "failover", "retry", "late-write",
 	"expiry"}
 
-// Row returns the claims of a mode in the order of [Hazards]. What holds nothing cannot expire.
-func (c Claims) Row() []string {
-	if c.Expiry == "" && c.LateWrite != "" {
+// Row returns what a mode claims with a store, in the order of [Hazards]. A mode that holds nothing has nothing that
+// expires, so it says nothing about expiry.
+func (m Mode) Row(s Store) []string {
+	c := m.Claims[s]
+	if !m.Reserves && c.Expiry == "" {
 		c.Expiry = "–"
 	}
 	return []string{c.Threads, c.Replicas, c.Slow, c.Late, c.Pause, c.Crash, c.Failover, c.Retry, c.LateWrite, c.Expiry}
@@ -50,7 +53,7 @@ func Validate(modes []Mode) error {
 }
 
 // Servable rejects a list of modes that cannot be served: a bad or repeated name, no title, no way to build one, claims
-// that do not cover its stores, are not outcomes, or claims after the hazard that broke it.
+// that do not cover its stores, are not outcomes, come after threads or replicas have broken it, or are blank before.
 func Servable(modes []Mode) error {
 	seen := map[string]bool{}
 	var errs []error
@@ -67,7 +70,7 @@ func Servable(modes []Mode) error {
 			bad(m, "claims for %d stores, has %d", len(m.Claims), len(m.Stores))
 		}
 		for _, s := range m.Stores {
-			if why := m.Claims[s].fault(); why != "" {
+			if why := m.claimFault(s); why != "" {
 				bad(m, "store %s: %s", s, why)
 			}
 		}
@@ -79,23 +82,29 @@ func (m Mode) faulty(format string, args ...any) error {
 	return fmt.Errorf("stock: mode %q: %s", m.Name, fmt.Sprintf(format, args...))
 }
 
-// fault describes the first mistake in a row; "" = none.
-func (c Claims) fault() string {
-	row := c.Row()
+// claimFault describes the first mistake in what a mode claims with a store; "" = none.
+func (m Mode) claimFault(s Store) string {
+	c, row := m.Claims[s], m.Row(s)
 	for i, o := range row {
 		if !outcomes.MatchString(o) {
 			return fmt.Sprintf("%s: %q is no outcome", Hazards[i], o)
 		}
 	}
+	broken := c.Threads != "." || c.Replicas != "."
+	blank := slices.Index(row[2:], "")
 	switch {
 	case c.Threads == "":
 		return "claims nothing for threads"
 	case c.Threads == "." && c.Replicas == "":
 		return "claims nothing for replicas"
-	case (c.Threads != "." || c.Replicas != ".") && strings.Join(row[2:], "") != "":
+	case !m.Reserves && c.Expiry != "":
+		return "holds nothing and claims something for expiry"
+	case broken && strings.Join(row[2:len(row)-1], "")+c.Expiry != "":
 		return "is broken by concurrency alone and claims more"
 	case c.Threads != "." && c.Replicas != "":
 		return "is broken by threads and claims something for replicas"
+	case !broken && blank >= 0:
+		return fmt.Sprintf("claims nothing for %s, though neither threads nor replicas break it", Hazards[2+blank])
 	}
 	return ""
 }

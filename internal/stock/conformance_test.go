@@ -141,7 +141,7 @@ func TestClaims(t *testing.T) {
 			got.WriteString(m.Name + "\n")
 		}
 		for _, s := range m.Stores {
-			row := m.Claims[s].Row()
+			row := m.Row(s)
 			for i, o := range row {
 				if o == "" {
 					row[i] = "_"
@@ -170,9 +170,19 @@ func TestModesAreValid(t *testing.T) {
 	}
 }
 
+// allExact is what a mode claims that nothing breaks and that holds nothing.
+var allExact = stock.Claims{Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: ".",
+	LateWrite: "."}
+
+// but returns those claims with a change.
+func but(change func(*stock.Claims)) stock.Claims {
+	c := allExact
+	change(&c)
+	return c
+}
+
 func TestValidate(t *testing.T) {
 	t.Parallel()
-	exact := stock.Claims{Threads: ".", Replicas: "."}
 	claims := func(c stock.Claims) func(*stock.Mode) {
 		return func(m *stock.Mode) { m.Claims = map[stock.Store]stock.Claims{stock.Redis: c} }
 	}
@@ -204,11 +214,17 @@ func TestValidate(t *testing.T) {
 			"broken by threads and claims something for replicas"},
 		"on after replicas": {claims(stock.Claims{Threads: ".", Replicas: "O", Retry: "D"}),
 			"broken by concurrency alone and claims more"},
-		"cannot happen": {claims(stock.Claims{Threads: ".", Replicas: ".", Slow: "–", Failover: "OLDXA"}), ""},
+		"cannot happen": {claims(but(func(c *stock.Claims) { c.Slow, c.Failover = "–", "OLDXA" })), ""},
+		"blank behind retry": {claims(but(func(c *stock.Claims) { c.Retry, c.LateWrite = "O", "" })),
+			"claims nothing for late-write, though neither threads nor replicas break it"},
+		"holds, and no expiry": {func(m *stock.Mode) { m.Reserves = true }, "claims nothing for expiry"},
+		"holds nothing, and expires": {claims(but(func(c *stock.Claims) { c.Expiry = "." })),
+			"holds nothing and claims something for expiry"},
+		"broken, and holds nothing": {claims(stock.Claims{Threads: "O"}), ""},
 	} {
 		modes := stock.Modes()
 		i := slices.IndexFunc(modes, func(m stock.Mode) bool { return m.Name == "unsafe" })
-		claims(exact)(&modes[i])
+		claims(allExact)(&modes[i])
 		c.change(&modes[i])
 		err := stock.Validate(modes)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -56,8 +56,8 @@ func (m Mode) HoldTrace() string {
 // diagramFault says which diagram is missing; "" = none. A mode that only a repeated request breaks need not show that.
 func (m Mode) diagramFault() string {
 	broken := ""
-	for _, claims := range m.Claims {
-		broken += strings.Trim(strings.Join(claims.Row(), ""), "D.–")
+	for store := range m.Claims {
+		broken += strings.Trim(strings.Join(m.Row(store), ""), "D.–")
 	}
 	d := m.Diagrams("en")
 	switch {

@@ -132,7 +132,7 @@ func TestDiagramFaults(t *testing.T) {
 
 func TestValidateWantsDiagrams(t *testing.T) {
 	t.Parallel()
-	exact := stock.Claims{Threads: ".", Replicas: "."}
+	exact := allExact
 	broken, retried := exact, exact
 	broken.Pause, retried.Retry = "O", "D"
 	for _, c := range []struct {
@@ -152,7 +152,7 @@ func TestValidateWantsDiagrams(t *testing.T) {
 		modes[i].Claims = map[stock.Store]stock.Claims{stock.Redis: c.claims}
 		err := stock.Validate(modes)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s with %v: Validate() = %v, want %q", c.mode, c.claims.Row(), err, c.want)
+			t.Errorf("%s with %v: Validate() = %v, want %q", c.mode, c.claims, err, c.want)
 		}
 	}
 }

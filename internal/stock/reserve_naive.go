@@ -20,7 +20,8 @@ var reserveNaive = Mode{
 	Reserves: true,
 	Way:      &byCounterTrusting,
 	Claims: map[Store]Claims{
-		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "O"},
+		SQL: {Threads: ".", Replicas: ".", Slow: "–", Late: "–", Pause: ".", Crash: ".", Failover: "–", Retry: "O",
+			LateWrite: "O", Expiry: "O"},
 	},
 	New: func(d Deps) (Deductor, error) { return reserving{d, byCounterTrusting}, nil },
 }

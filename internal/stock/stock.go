@@ -207,7 +207,7 @@ func (m Mode) Required() []Backend {
 	return slices.DeleteFunc(slices.Clone(m.Needs), func(b Backend) bool { return slices.Contains(m.Optional, b) })
 }
 
-// Claims is one row of the design's table. "." exact, "" broken at an earlier hazard already, "–" cannot happen, else
+// Claims is one row of the design's table. "." exact, "" broken by threads or replicas already, "–" cannot happen, else
 // letters: O oversold or lost update, L leaked, D double charge, X stuck, A acknowledged order lost, B a buyer has more
 // than the limit, U undersold. Modes that hold nothing leave Expiry out: it cannot happen to them.
 type Claims struct {

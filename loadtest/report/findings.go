@@ -69,6 +69,14 @@ func signs(c loadtest.Comparison, lang string) []string {
 func findings(c loadtest.Comparison, lang string) []finding {
 	var all []finding
 	line := func(color, said string, log ...string) { all = append(all, finding{color, said, log}) }
+	if foreign(c) { // no count of claims can come first
+		for _, v := range c.Results[0].Verdicts {
+			if v.Verdict == audit.Broken {
+				line(red, counted(v, lang))
+				break
+			}
+		}
+	}
 	color, said := confirmedLine(c, lang)
 	line(color, said)
 	for _, s := range byFinding(c.Summaries) {

@@ -288,7 +288,8 @@ func TestForeignReport(t *testing.T) {
 		r := loadtest.Result{
 			Mode: "theirs", Foreign: true, Finding: audit.Unclaimed, Repetition: 1,
 			Plan:     loadtest.Plan{VUs: 2, Requests: 4, Stock: 3},
-			Verdicts: []audit.Report{{Verdict: verdict, Missing: []string{"why it is so"}}},
+			Service:  map[client.Kind]loadtest.Latency{client.Accepted: {Count: 1}},
+			Verdicts: []audit.Report{{Verdict: verdict, Initial: 3, Oversold: 71, Missing: []string{"why it is so"}}},
 		}
 		c := loadtest.Comparison{Results: []loadtest.Result{r}, Summaries: loadtest.Summarize([]loadtest.Result{r})}
 		var text, page strings.Builder
@@ -296,6 +297,12 @@ func TestForeignReport(t *testing.T) {
 		if err := errors.Join(WriteText(&text, r, style), WriteFindings(&text, c, style),
 			WritePage(&page, c, "en", nil)); err != nil {
 			t.Fatal(err)
+		}
+		_, first, _ := strings.Cut(page.String(), banner)
+		first, _, _ = strings.Cut(first, "</div>")
+		if broken := verdict == audit.Broken; strings.Contains(first, "oversold 71") != broken ||
+			strings.Contains(page.String(), "service time") {
+			t.Errorf("%s: the page begins with %q, or tells of one time twice", verdict, first)
 		}
 		if !strings.Contains(page.String(), banner) || strings.Contains(page.String(), "Every claim held") {
 			t.Errorf("%s: the page has no %q, or tells of claims:\n%s", verdict, banner, page.String())

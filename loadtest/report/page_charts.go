@@ -68,7 +68,7 @@ func latencyGrids(r loadtest.Result, lang string) []gridView {
 		if l := r.Latency[k]; l.Count > 0 {
 			response.rows = append(response.rows, latencyRow(kinds.In(lang)[k], l))
 		}
-		if l := r.Service[k]; l.Count > 0 {
+		if l := r.Service[k]; l.Count > 0 && r.Plan.Open() { // in a closed loop a request is due when it is sent
 			service.rows = append(service.rows, latencyRow(kinds.In(lang)[k], l))
 		}
 	}

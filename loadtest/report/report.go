@@ -203,6 +203,12 @@ func sparkline(series []loadtest.Window) (spark string, peak int64) {
 // verdictsShown is the largest number of products whose verdicts the report shows, worst first.
 const verdictsShown = 5
 
+// counted says what became of a product's units.
+func counted(v audit.Report, lang string) string {
+	return text.Of("stock %d to %d, sold %d in %d [order|orders], oversold %d, lost updates %d, leaked %d").
+		With(v.Initial, v.Final, v.Sold, v.Orders, v.Oversold, v.LostUpdates, v.Leaked).In(lang)
+}
+
 // writeVerdict writes the judge's reports on the products, and whether the claim was confirmed.
 func writeVerdict(b *strings.Builder, r loadtest.Result, style Style) {
 	lang := style.Lang
@@ -223,8 +229,7 @@ func writeVerdict(b *strings.Builder, r loadtest.Result, style Style) {
 		b.WriteString(style.paint(said, verdictColor(v.Verdict)) + "\n")
 		one := loadtest.SummarizeRuns([]loadtest.Result{{Verdicts: []audit.Report{v}, Holds: r.Holds}})
 		if one.Known() {
-			writeNote(b, text.Of("stock %d to %d, sold %d in %d [order|orders], oversold %d, lost updates %d, leaked %d").
-				With(v.Initial, v.Final, v.Sold, v.Orders, v.Oversold, v.LostUpdates, v.Leaked).In(lang), style, "  ")
+			writeNote(b, counted(v, lang), style, "  ")
 		}
 		for _, note := range judgeNotes(one, lang) {
 			writeNote(b, note, style, "  ")

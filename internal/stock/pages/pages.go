@@ -186,7 +186,7 @@ func claimsTable(m stock.Mode, lang string) string {
 		"| --- |" + strings.Repeat(" --- |", len(stock.Hazards)),
 	}
 	for _, s := range m.Stores {
-		rows = append(rows, "| "+string(s)+" | "+strings.Join(m.Claims[s].Row(), " | ")+" |")
+		rows = append(rows, "| "+string(s)+" | "+strings.Join(m.Row(s), " | ")+" |")
 	}
 	return strings.Join(append(rows, "", legend(lang)+" "+pageWords.In(lang).defined), "\n")
 }

@@ -35,7 +35,7 @@ func Table(lang string) string {
 		if len(m.Stores) == 0 {
 			continue
 		}
-		at, letters := firstBroken(m.Claims[m.Stores[0]])
+		at, letters := firstBroken(m.Row(m.Stores[0]))
 		cell := "`" + m.Name + "`"
 		if letters != "" {
 			cell += " " + letters
@@ -63,8 +63,8 @@ func Table(lang string) string {
 
 // firstBroken returns the index of the first hazard that breaks a mode, and the outcome; the index after the last if
 // none does.
-func firstBroken(c stock.Claims) (at int, letters string) {
-	for i, outcomes := range c.Row() {
+func firstBroken(row []string) (at int, letters string) {
+	for i, outcomes := range row {
 		if strings.Trim(outcomes, ".–") != "" {
 			return i, outcomes
 		}
@@ -102,7 +102,7 @@ func claimCells(m stock.Mode) []string {
 	for i := range cells {
 		var each []string
 		for _, s := range m.Stores {
-			each = append(each, m.Claims[s].Row()[i])
+			each = append(each, m.Row(s)[i])
 		}
 		if len(slices.Compact(slices.Clone(each))) == 1 {
 			each = each[:1]
