@@ -139,6 +139,17 @@ SELECT reservation_id, id, COALESCE(order_id, ''), at_us FROM payment WHERE rese
 -- deadline. No row = somebody else was first.
 UPDATE reservation SET state = ?, changed_us = ? WHERE id = ? AND state = ? AND expires_us = ?
 
+-- name: holds_move
+-- Changes the state of some reservations whose deadline has passed. ?1 = new state, ?2 = now, ?... = reservations, then now. Fewer rows than
+-- reservations = somebody else was first.
+UPDATE reservation SET state = ?, changed_us = ? WHERE id IN (?) AND state = 'held' AND expires_us <= ?
+
+-- name: holds_events
+-- Records changes of states. A row of values per reservation. ?1 = reservation, ?2 = state before, ?3 = state now, ?4 = deadline, ?5 =
+-- replica, ?6 = microseconds.
+INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica, at_us)
+VALUES (?, ?, ?, ?, ?, ?)
+
 -- name: hold_extend
 -- ?1 = new deadline, ?2 = now, ?3 = now, ?4 = id, ?5 = old deadline.
 UPDATE reservation SET expires_us = ?, extended_us = ?, changed_us = ? WHERE id = ? AND state = 'held' AND extended_us IS NULL
@@ -180,6 +191,10 @@ UPDATE buyer_units SET units = units + ? WHERE product_id = ? AND run = ? AND bu
 -- name: buyer_give
 -- ?1 = quantity, ?2 = product, ?3 = run, ?4 = buyer.
 UPDATE buyer_units SET units = units - ? WHERE product_id = ? AND run = ? AND buyer = ?
+
+-- name: buyers_give
+-- Gives units back to some buyers, WHEN buyer THEN units each. ?... = buyers and units, then product, run, ?... = buyers.
+UPDATE buyer_units SET units = units - CASE buyer WHEN ? THEN ? END WHERE product_id = ? AND run = ? AND buyer IN (?)
 
 -- name: buyer_has
 -- The units that count for a buyer's limit. ?1 = product, ?2 = run, ?3 = buyer.
@@ -335,13 +350,14 @@ UPDATE product_stock SET stock = stock - ?, lease_seq = lease_seq + 1, version =
 WHERE id = ? AND lease_seq = ? AND stock >= ?
 
 -- name: holds_ended
--- Reservations that ended long ago: those that no payment came for and that no late payment can revive, and all that are older still; never
--- one that has an order. ?1 = microseconds, ?2 = microseconds further back, ?3 = how many.
-SELECT r.id FROM reservation r
-WHERE r.state IN ('cancelled', 'expired', 'void', 'confirmed') AND r.expires_us < ?
+-- Reservations in a state that ended long ago, after the last one that was looked at: those that no payment came for and that no late
+-- payment can revive, and all that are older still; never one that has an order. ?1 = state, ?2 = microseconds, ?3 = deadline of the last,
+-- ?4 = the same, ?5 = id of the last, ?6 = microseconds further back, ?7 = how many.
+SELECT r.id, r.expires_us FROM reservation r
+WHERE r.state = ? AND r.expires_us < ? AND (r.expires_us > ? OR r.expires_us = ? AND r.id > ?)
   AND (r.expires_us < ? OR r.state <> 'confirmed' AND r.late = 'refund'
     AND NOT EXISTS (SELECT 1 FROM payment p WHERE p.reservation_id = r.id))
-  AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.reservation_id = r.id) LIMIT ?
+  AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.reservation_id = r.id) ORDER BY r.expires_us, r.id LIMIT ?
 
 -- name: purge_items
 -- ?... = reservations.

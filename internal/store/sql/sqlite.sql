@@ -98,16 +98,26 @@ SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_u
 SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us,
   changed_us FROM reservation WHERE id = ?
 
--- name: hold_sweep
--- The same. ?1 = id.
-SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us,
-  changed_us FROM reservation WHERE id = ?
-
 -- name: hold_due
 -- Overdue reservations after the last one that was looked at, by a plain read. ?1 = deadline of the last, ?2 = the same, ?3 = id of the
 -- last, ?4 = how many.
 SELECT id, expires_us FROM reservation WHERE state = 'held' AND (expires_us > ? OR expires_us = ? AND id > ?)
 AND expires_us <= CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 ORDER BY expires_us, id LIMIT ?
+
+-- name: hold_due_of
+-- Those of some reservations that are held. ?... = reservations.
+SELECT id, expires_us FROM reservation WHERE id IN (?) AND state = 'held' ORDER BY id
+
+-- name: holds_items
+-- hold_items of some reservations, with what a sweep asks of each. ?... = reservations.
+SELECT r.id, r.mode, COALESCE(r.buyer, ''), r.state, r.expires_us, i.product_id, i.quantity, i.run, COALESCE(p.run, 0),
+  CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
+FROM reservation r JOIN reservation_item i ON i.reservation_id = r.id LEFT JOIN product_stock p ON p.id = i.product_id
+WHERE r.id IN (?) ORDER BY r.id, i.product_id
+
+-- name: products_free
+-- Nobody locks a row. ?... = products.
+SELECT id FROM product_stock WHERE id IN (?)
 
 -- name: buyer_row
 -- Makes the row of a buyer, locked for writing at once: INSERT IGNORE would lock it for reading, and two of them would be a deadlock.
