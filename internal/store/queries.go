@@ -40,7 +40,7 @@ type queries struct {
 	holdItems, holdMove, holdExtend, holdOrderInsert, holdEvent, holdCertain, holdOrder                            string
 	holdWay, holdSet, holdFree, paymentRead, paymentInsert, paymentOrder, buyerRow                                 string
 	buyerTake, buyerGive, buyerHas, buyerHolds, buyerBought, unitsFree, unitsInsert, unitsOld, unitsTake, unitsOwn string
-	unitsGive, unitsWriteOff, orderLock, orderReturn, holdsOf, returnsOf, holdRules                                string
+	unitsGive, unitsWriteOff, orderLock, orderReturn, holdsOf, holdRules                                           string
 	buyersOf, holdsPage, holdEventsOf, holdOrdersOf, holdPaymentsOf, holdTake, holdOldest                          string
 	orderBuyer, holdsEnded, holdsUnchanged, purgeItems, purgeEvents, purgePayments, purgeUnknown, purgeHolds       string
 }
@@ -84,7 +84,7 @@ func loadQueries(dialect string) (queries, error) {
 		"units_insert": &q.unitsInsert, "units_old": &q.unitsOld, "units_take": &q.unitsTake,
 		"units_own": &q.unitsOwn, "units_give": &q.unitsGive, "units_write_off": &q.unitsWriteOff,
 		"order_lock": &q.orderLock, "order_return": &q.orderReturn, "holds_of": &q.holdsOf,
-		"returns_of": &q.returnsOf, "hold_rules": &q.holdRules, "buyers_of": &q.buyersOf, "holds_page": &q.holdsPage,
+		"hold_rules": &q.holdRules, "buyers_of": &q.buyersOf, "holds_page": &q.holdsPage,
 		"hold_events_of": &q.holdEventsOf, "hold_orders_of": &q.holdOrdersOf, "hold_payments_of": &q.holdPaymentsOf,
 		"hold_take": &q.holdTake, "hold_oldest": &q.holdOldest, "holds_ended": &q.holdsEnded,
 		"holds_unchanged": &q.holdsUnchanged, "order_buyer": &q.orderBuyer,

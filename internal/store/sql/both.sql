@@ -93,17 +93,12 @@ UPDATE unit SET written_off = 1 WHERE product_id = ? AND reservation_id = ?
 UPDATE orders SET returned_us = ?, restocked = ? WHERE id = ? AND product_id = ? AND returned_us IS NULL
 
 -- name: holds_of
--- The counts of a product's reservations in a snapshot: held, overdue, and how many there were. ?1 = now, ?2 = product.
-SELECT COALESCE(SUM(CASE WHEN r.state = 'held' THEN i.quantity ELSE 0 END), 0),
-  COALESCE(SUM(CASE WHEN r.state = 'held' AND r.expires_us <= ? THEN i.quantity ELSE 0 END), 0), COUNT(*)
+-- The units of a product that are held in a snapshot, those of them that are overdue, and whether there were reservations. It reads the
+-- reservations that are held, not those that have ended. ?1 = now, ?2 = product, ?3 = product.
+SELECT COALESCE(SUM(i.quantity), 0), COALESCE(SUM(CASE WHEN r.expires_us <= ? THEN i.quantity ELSE 0 END), 0),
+  EXISTS (SELECT 1 FROM product_stock q JOIN reservation_item j ON j.product_id = q.id AND j.run = q.run WHERE q.id = ?)
 FROM product_stock p JOIN reservation_item i ON i.product_id = p.id AND i.run = p.run
-JOIN reservation r ON r.id = i.reservation_id WHERE p.id = ?
-
--- name: returns_of
--- The returned units of a product's run: written off, and put back. ?1 = product.
-SELECT COALESCE(SUM(CASE WHEN restocked = 0 THEN quantity ELSE 0 END), 0), COALESCE(SUM(restocked * quantity), 0)
-FROM orders WHERE product_id = ? AND returned_us IS NOT NULL
-AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
+JOIN reservation r ON r.id = i.reservation_id AND r.state = 'held' WHERE p.id = ?
 
 -- name: hold_rules
 -- What a judge asks of a product with reservations. ?1 = product.

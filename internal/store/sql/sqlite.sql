@@ -70,8 +70,11 @@ UPDATE product_stock SET stock = stock - ?, lease_seq = lease_seq + 1, version =
 WHERE id = ? AND stock >= ? AND segments = 0 AND run = ? AND way IN ('', 'absolute') RETURNING stock
 
 -- name: totals
--- The number of a product's orders and of their units, the position before the first order, and the last order, for reading pages. ?1 = product id.
-SELECT COUNT(*), COALESCE(SUM(quantity), 0), '0', COALESCE(MAX(rowid), 0) FROM orders WHERE product_id = ?
+-- The number of a product's orders and of their units, those written off and those put back, and for reading pages the position before the
+-- first order, and the last order. ?1 = product id.
+SELECT COUNT(*), COALESCE(SUM(quantity), 0),
+  COALESCE(SUM(CASE WHEN returned_us > 0 AND restocked = 0 THEN quantity ELSE 0 END), 0),
+  COALESCE(SUM(restocked * quantity), 0), '0', COALESCE(MAX(rowid), 0) FROM orders WHERE product_id = ?
 AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
 
 -- name: unkey_carts
