@@ -215,7 +215,8 @@ func overdue(t *testing.T, r *Replica, backend string) float64 {
 func TestOneStoreSweepsBesideAnother(t *testing.T) {
 	t.Parallel()
 	redis := testenv.Miniredis(t)
-	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t), Sweep: 20 * time.Millisecond})
+	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t),
+		Sweep: 20 * time.Millisecond})
 	waitReady(t, r)
 	in := func(mode string, product int) heldShop { return heldShop{t, r, mode, product} }
 	inSQL, inRedis := in("reserve-sql", 101), in("reserve-redis", 102)

@@ -233,13 +233,13 @@ func (h holdsOn) fill(name string, n, products int, state ledger.HoldState, ago 
 	for from := 0; from < n; {
 		var holds, items []string
 		for end := min(n, from+1000); from < end; from++ {
-			holds = append(holds, fmt.Sprintf("('%s%07d', 'm', 'r', 'b%d', '%s', %d, 'refund', %d, %d)", name, from, from%2, state,
+			id, p := fmt.Sprintf("%s%07d", name, from), 1+from%products
+			holds = append(holds, fmt.Sprintf("('%s', 'm', 'r', 'b%d', '%s', %d, 'refund', %d, %d)", id, from%2, state,
 				at+int64(from), at, at))
-			p := 1 + from%products
-			items = append(items, fmt.Sprintf("('%s%07d', %d, (SELECT run FROM product_stock WHERE id = %d), 1)", name, from, p, p))
+			items = append(items, fmt.Sprintf("('%s', %d, (SELECT run FROM product_stock WHERE id = %d), 1)", id, p, p))
 		}
-		testkit.Must(h.T, h.s.DB().Exec("INSERT INTO reservation (id, mode, replica, buyer, state, expires_us, late, created_us, "+
-			"changed_us) VALUES "+strings.Join(holds, ",")).Error)
+		testkit.Must(h.T, h.s.DB().Exec("INSERT INTO reservation (id, mode, replica, buyer, state, expires_us, late, "+
+			"created_us, changed_us) VALUES "+strings.Join(holds, ",")).Error)
 		testkit.Must(h.T, h.s.DB().Exec("INSERT INTO reservation_item (reservation_id, product_id, run, quantity) VALUES "+
 			strings.Join(items, ",")).Error)
 	}
@@ -274,8 +274,8 @@ func TestSweepPassesALockedProduct(t *testing.T) {
 	if err := <-swept; err == nil || !strings.Contains(err.Error(), "product 1:") {
 		t.Errorf("Sweep() = %v, want that product 1 is locked", err)
 	}
-	if one, all := h.count("SELECT stock FROM product_stock WHERE id = 2"), h.count("SELECT SUM(stock) FROM product_stock"); one != 10 ||
-		all != 20 {
+	one, all := h.count("SELECT stock FROM product_stock WHERE id = 2"), h.count("SELECT SUM(stock) FROM product_stock")
+	if one != 10 || all != 20 {
 		t.Errorf("%d units of product 2 and %d of all have come back, want 10 and 20", one, all)
 	}
 }
@@ -344,7 +344,8 @@ func TestSweepIsCheap(t *testing.T) {
 	begun = time.Now()
 	page, err := h.s.Reservations(t.Context(), 1, "")
 	t.Logf("first page of the reservations: %s", time.Since(begun).Round(time.Millisecond))
-	if err != nil || page.Held != int64(n/10/products) || page.Overdue != 0 || len(page.Rows) != min(ledger.HoldsPage, 11*n/10/products) {
+	if rows := min(ledger.HoldsPage, 11*n/10/products); err != nil || page.Held != int64(n/10/products) ||
+		page.Overdue != 0 || len(page.Rows) != rows {
 		t.Errorf("Reservations() = %d held, %d overdue, %d rows, %v", page.Held, page.Overdue, len(page.Rows), err)
 	}
 	begun = time.Now()
@@ -355,5 +356,19 @@ func TestSweepIsCheap(t *testing.T) {
 	rate("purged", begun, n)
 	if rows := h.count("SELECT COUNT(*) FROM reservation"); rows != n/10 {
 		t.Errorf("%d reservations are left after a purge, want %d", rows, n/10)
+	}
+}
+
+// One purge deletes all that ended long ago, however much came: no bound lets the tables grow.
+func TestPurgeFollowsTheLoad(t *testing.T) {
+	t.Parallel()
+	h := holdsOn{t, openSQL(t, testenv.SQLite(t))}
+	resetSQL(t, h.s, 1, 0, 0)
+	h.fill("old", 2*ledger.HoldsPage+7, 1, ledger.Expired, 2*time.Hour)
+	h.fill("new", 9, 1, ledger.Expired, time.Minute)
+	testkit.Must(t, h.s.PurgeHolds(t.Context(), time.Hour, 2*time.Hour))
+	rows, items := h.count("SELECT COUNT(*) FROM reservation"), h.count("SELECT COUNT(*) FROM reservation_item")
+	if rows != 9 || items != 9 {
+		t.Errorf("%d reservations and %d items are left, want 9", rows, items)
 	}
 }
