@@ -95,9 +95,10 @@ rolling: build ## replace three replicas of the last release under load; fails i
 	@PATH="$$PATH:/usr/local/sbin:/usr/sbin:/sbin" scripts/rolling $(if $(COMPOSE),--compose) '$(OLD)'
 
 .PHONY: reads
-reads: ## measure the memory and time that eight readers of many orders, and an audit, take: orders=1000000
-	@export SHOP_TEST_TIER=all READS_TEST_ORDERS='$(or $(orders),1000000)'; $(test_path); export PATH; \
-	go test -run '^TestReadersAreCheap$$' -count 1 -v -timeout 30m ./cmd/shop
+reads: build ## measure what eight readers of many orders, an audit, and a sweep of as many expired holds take: orders=1000000
+	@export SHOP_TEST_TIER=all READS_TEST_ORDERS='$(or $(orders),1000000)' READS_TEST_HOLDS='$(or $(orders),1000000)'; \
+	$(test_path); export PATH; go test -run '^TestReadersAreCheap$$' -count 1 -v -timeout 30m ./cmd/shop && \
+	bin/shop with-stack -- go test -run '^TestSweepIsCheap$$' -count 1 -v -timeout 60m ./internal/store
 
 .PHONY: console-cost
 console-cost: ## measure what the console's page costs a browser, and what watching costs a run: rounds=25, some four minutes

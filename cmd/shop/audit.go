@@ -120,7 +120,7 @@ func judgeRunning(ctx context.Context, control *loadtest.Control, product int64,
 
 // withReservations is the report on a store, and on the reservations in it.
 func withReservations(ctx context.Context, control *loadtest.Control, r audit.Report) audit.Report {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // for a million of them
 	defer cancel()
 	book, err := control.Reservations(ctx, r.ProductID, r.Store)
 	if err != nil {

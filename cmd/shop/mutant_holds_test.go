@@ -4,6 +4,7 @@ import "lastitem/internal/testkit/testenv"
 
 const (
 	holdEnd     = "internal/store/hold_end.go"
+	holdSweep   = "internal/store/hold_sweep.go"
 	bothSQL     = "internal/store/sql/both.sql"
 	mysqlSQL    = "internal/store/sql/mysql.sql"
 	reserveSQL  = "internal/stock/reserve_sql.go"
@@ -13,9 +14,11 @@ const (
 )
 
 // unlocked has a transaction lock no reservation.
-var unlocked = [2]testenv.Edit{
+var unlocked = [4]testenv.Edit{
 	{mysqlSQL, "FROM reservation WHERE id = ? FOR UPDATE\n", "FROM reservation WHERE id = ?\n"},
-	{mysqlSQL, "FROM reservation WHERE id = ? FOR UPDATE SKIP LOCKED", "FROM reservation WHERE id = ?"},
+	{mysqlSQL, "ORDER BY expires_us, id LIMIT ? FOR UPDATE SKIP LOCKED", "ORDER BY expires_us, id LIMIT ?"},
+	{mysqlSQL, "r.state = 'held' ORDER BY r.id FOR UPDATE SKIP LOCKED", "r.state = 'held' ORDER BY r.id"},
+	{holdSweep, "err != nil || n != int64(len(ids))", "err != nil"},
 }
 
 // expiring is a mutant that the lab finds where reservations expire.
@@ -36,9 +39,11 @@ func loaded(name string, edits ...testenv.Edit) mutant {
 // holdMutants break a rule each of how reservations begin and end. The lab plays no extension, no return, no cart that
 // holds, no buyer and no new run during a schedule: the load test, or a test of the store finds those.
 var holdMutants = []mutant{
-	expiring("a reservation that is not locked, and an end that changes no row", "O", unlocked[0], unlocked[1],
-		testenv.Edit{mysqlSQL, "IF(ROW_COUNT() = 1, ?, NULL)", "?"}),
-	expiring("a reservation that is neither locked nor named by its state", "O", unlocked[0], unlocked[1],
+	expiring("a reservation that is not locked, and an end that changes no row", "O",
+		unlocked[0], unlocked[1], unlocked[2], unlocked[3], testenv.Edit{mysqlSQL, "IF(ROW_COUNT() = 1, ?, NULL)", "?"}),
+	expiring("a reservation that is neither locked nor named by its state", "O",
+		unlocked[0], unlocked[1], unlocked[2], unlocked[3],
+		testenv.Edit{bothSQL, "WHERE id IN (?) AND state = 'held' AND expires_us <= ?", "WHERE id IN (?) AND ? > 0"},
 		testenv.Edit{bothSQL, "WHERE id = ? AND state = ? AND expires_us = ?", "WHERE id = ? AND ? <> '' AND ? > 0"}),
 	expiring("a sweep and a payment that trust what they have read", "O",
 		testenv.Edit{reserveSQL, "Give: giveToRun}", "Give: giveToRun, Trusting: true}"}),
@@ -49,8 +54,7 @@ var holdMutants = []mutant{
 	expiring("a late payment that finds an overdue reservation gives nothing back", "L",
 		testenv.Edit{holdEnd, "!h.ended {\n\t\treturn err\n\t}\n\treturn t.release(h)",
 			"!h.ended {\n\t\treturn err\n\t}\n\treturn nil"}),
-	expiring("a sweeper gives back what another has given back", "O",
-		testenv.Edit{holdEnd, "if to == h.State {", "if to == ledger.Confirmed {"}),
+	expiring("a sweeper gives back what another has given back", "O", unlocked[1], unlocked[2], unlocked[3]),
 	expiring("a late payment takes no units again", "O",
 		testenv.Edit{holdEnd, "t.takeAgain(h); err != nil || !ok", "t.takeAgain(h); err != nil && !ok"}),
 	expiring("a payment that is refunded and an order", "!D",

@@ -35,7 +35,8 @@ const envOrders = "READS_TEST_ORDERS"
 const mostMemory = 50 << 20
 
 // TestReadersAreCheap lets eight readers at once page through the orders of a product, in Redis and in MySQL, then
-// audit it, and measures what that adds to the memory of the replica, a process of its own.
+// audit it, and measures what that adds to the memory of the replica, a process of its own. In MySQL as many
+// reservations have expired, and a tenth as many are held.
 func TestReadersAreCheap(t *testing.T) {
 	testenv.Slow(t, "reads thousands of orders many times")
 	if _, err := os.Stat("/proc/self/status"); err != nil {
@@ -47,8 +48,8 @@ func TestReadersAreCheap(t *testing.T) {
 	stack := startStack(t, localstack.Options{Replicas: 1, Backend: localstack.Local,
 		Only: []string{localstack.Redis, localstack.MySQL}})
 	base, pid := stack.Replicas[0].URL, stack.Replicas[0].PID
-	const inRedis, inSQL = 101, 102
-	for _, product := range []int64{inRedis, inSQL} {
+	const inRedis, inSQL, reserved = 101, 102, 103
+	for _, product := range []int64{inRedis, inSQL, reserved} {
 		c, err := loadtest.NewControl(base, stack.Token)
 		testkit.Must(t, err)
 		testkit.Must(t, c.SetStock(t.Context(), product, int64(orders)+7, 0))
@@ -56,6 +57,8 @@ func TestReadersAreCheap(t *testing.T) {
 	}
 	pushOrders(t, stack.Redis.URL, inRedis, orders)
 	insertOrders(t, stack.SQL.URL, inSQL, orders)
+	insertHolds(t, stack.SQL.URL, reserved, orders)
+	readHolds(t, base, stack.Token, reserved, orders)
 	before := memory(t, pid, "VmRSS:")
 	for what, read := range map[string]func(product int64) error{
 		"all pages": func(product int64) error { return readAll(t, base, product, orders) },
@@ -145,6 +148,52 @@ func insertOrders(t *testing.T, dsn string, product int64, orders int) {
 	do(t, db, "UPDATE product_stock SET stock = 7 WHERE id = ?", product)
 }
 
+// insertHolds makes as many reservations that have expired, and a tenth as many that are held.
+func insertHolds(t *testing.T, dsn string, product int64, expired int) {
+	t.Helper()
+	db, err := backend.OpenSQL(dsn, 2)
+	testkit.Must(t, err)
+	pool, err := db.DB()
+	testkit.Must(t, err)
+	defer pool.Close()
+	ends := time.Now().Add(time.Hour).UnixMicro()
+	for n := range (expired + expired/10) / fillBatch {
+		var holds, items []string
+		for i := range fillBatch {
+			id, state := fmt.Sprintf("sql-%d-%09d", product, n*fillBatch+i), "expired"
+			if i%11 == 0 {
+				state = "held"
+			}
+			holds = append(holds, fmt.Sprintf("('%s', 'reserve-sql', '1', '%s', %d, 'refund', 1, 1)", id, state, ends))
+			items = append(items, fmt.Sprintf("('%s', %d, (SELECT run FROM product_stock WHERE id = %[2]d), 1)", id, product))
+		}
+		do(t, db, "INSERT INTO reservation (id, mode, replica, state, expires_us, late, created_us, changed_us) VALUES "+
+			strings.Join(holds, ","))
+		do(t, db, "INSERT INTO reservation_item (reservation_id, product_id, run, quantity) VALUES "+strings.Join(items, ","))
+	}
+	do(t, db, "UPDATE product_stock SET way = 'holds', stock = initial - "+
+		"(SELECT COUNT(*) FROM reservation WHERE state = 'held') WHERE id = ?", product)
+}
+
+// readHolds reads the first page of the reservations and the audit.
+func readHolds(t *testing.T, base, token string, product int64, expired int) {
+	t.Helper()
+	start := time.Now()
+	var page api.Reservations
+	_, err := getWith(t.Context(), token, fmt.Sprintf("%s/products/%d/reservations", base, product), &page)
+	if err != nil || page.Stock+page.Held != page.Initial || page.Held < int64(expired/11) {
+		t.Errorf("the first page has %d in stock and %d held of %d, %v", page.Stock, page.Held, page.Initial, err)
+	}
+	t.Logf("the first page of %d reservations: %s", expired, time.Since(start).Round(time.Millisecond))
+	start = time.Now()
+	var a auditReport
+	_, err = get(t.Context(), fmt.Sprintf("%s/products/%d/audit", base, product), &a)
+	if err != nil || a.Verdict == audit.Inconclusive || a.Verdict == audit.Broken {
+		t.Errorf("the audit beside them says %s, %v", a.Verdict, err)
+	}
+	t.Logf("the audit beside them: %s, %s", a.Verdict, time.Since(start).Round(time.Millisecond))
+}
+
 func do(t *testing.T, db *gorm.DB, statement string, args ...any) {
 	t.Helper()
 	testkit.Must(t, db.WithContext(t.Context()).Exec(statement, args...).Error)
@@ -210,10 +259,17 @@ func auditOnce(ctx context.Context, base string, product int64, orders int) erro
 
 // get reads a body, and comes again where the service says that it has others to read for.
 func get(ctx context.Context, path string, body any) (size int, err error) {
+	return getWith(ctx, "", path, body)
+}
+
+func getWith(ctx context.Context, token, path string, body any) (size int, err error) {
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
 		if err != nil {
 			return 0, err
+		}
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
 		}
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {

@@ -27,11 +27,11 @@ type Actor struct {
 	run     *localstack.Running
 	stopped bool
 	holds   []*wire.Hold
-	parked  *wire.Hold // of its next sweep, see sweep
-	told    *wire.Hold // the story says that the sweep is held there
-	swept   int64      // calls with a higher number came after its last sweep had been let go
-	turned  bool       // some proxy leads to another server than its own
-	parted  bool       // cut off from some server, see Part
+	parked  []*wire.Hold // of its next sweeps, see sweep
+	told    *wire.Hold   // the story says that the sweep is held there
+	swept   int64        // calls with a higher number came after its last sweep had been let go
+	turned  bool         // some proxy leads to another server than its own
+	parted  bool         // cut off from some server, see Part
 	starts  int
 }
 
@@ -125,7 +125,10 @@ func (a *Actor) Unanswered() []wire.Call {
 	for _, p := range a.proxies {
 		all = append(all, p.Unanswered()...)
 	}
-	return slices.DeleteFunc(all, func(c wire.Call) bool { return c.Sent.IsZero() && begins(c) })
+	return slices.DeleteFunc(all, func(c wire.Call) bool {
+		first := begins[c.Server]
+		return c.Sent.IsZero() && first != nil && first(c)
+	})
 }
 
 // Pause stops the process by SIGSTOP and returns when all its threads have stopped. On systems other than Linux it

@@ -14,6 +14,7 @@ import (
 
 	"lastitem/internal/api"
 	"lastitem/internal/audit"
+	"lastitem/internal/localstack"
 	"lastitem/internal/wire"
 )
 
@@ -183,27 +184,39 @@ func (h Reservation) Overdue(ctx context.Context) error {
 	}
 }
 
-// begins says whether a call is the statement with which a sweep of all stores begins.
-func begins(c wire.Call) bool {
-	return strings.HasPrefix(c.Pattern, "SELECT id, expires_us FROM reservation ")
+// begins says of each store whether a call is the one with which a sweep of it begins.
+var begins = map[string]func(wire.Call) bool{
+	Database:         func(c wire.Call) bool { return strings.HasPrefix(c.Pattern, "SELECT id, expires_us FROM reservation ") },
+	localstack.Redis: func(c wire.Call) bool { return strings.HasPrefix(c.Pattern, "SMEMBERS ") },
 }
 
 // sweeps says whether the actor ends overdue reservations.
 func (a *Actor) sweeps() bool { return a.lane.sweeps && a.Name != "B" }
 
-// sweep lets the actor's sweep go on, if one is parked, and parks the next one: it is held before it looks for overdue
-// reservations. So a replica that sweeps does so only when the lab says so.
+// sweep lets the actor's sweeps go on, if they are parked, and parks the next ones, one of each store: they are held
+// before they look for overdue reservations. So a replica that sweeps does so only when the lab says so.
 func (a *Actor) sweep() {
 	before := a.parked
-	a.parked, a.swept = a.proxies[Database].Add(wire.Rule{Match: begins, Every: true}), wire.LastID()
-	if before != nil {
-		before.Pass()
+	a.parked = nil
+	for server, first := range begins {
+		if p := a.proxies[server]; p != nil {
+			a.parked = append(a.parked, p.Add(wire.Rule{Match: first, Every: true}))
+		}
 	}
+	a.swept = wire.LastID()
+	for _, sweep := range before {
+		sweep.Pass()
+	}
+}
+
+// rests says whether the actor's sweeps are over.
+func (a *Actor) rests() bool {
+	return !slices.ContainsFunc(a.parked, func(next *wire.Hold) bool { return !isClosed(next.Reached()) })
 }
 
 // rest returns when the actor's sweep is over.
 func (a *Actor) rest(ctx context.Context) error {
-	return until(ctx, "a sweep of "+a.Name, func() bool { return isClosed(a.parked.Reached()) })
+	return until(ctx, "a sweep of "+a.Name, a.rests)
 }
 
 // Sweep has an actor sweep once, and does what [Scene.FollowSweep] does. The hold is nil without a position.
@@ -238,7 +251,7 @@ func (s *Scene) SweepAll(ctx context.Context) error {
 func (s *Scene) FollowSweep(ctx context.Context, a *Actor, at *Position, hold *wire.Hold) error {
 	held := func() bool { return at != nil && isClosed(hold.Reached()) }
 	err := until(ctx, "a sweep", func() bool {
-		return held() || isClosed(a.parked.Reached()) || a.waitsForRow(a.swept)
+		return held() || a.rests() || a.waitsForRow(a.swept)
 	})
 	if held() && a.told != hold {
 		a.told = hold

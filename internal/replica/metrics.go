@@ -2,6 +2,7 @@ package replica
 
 import (
 	"errors"
+	"math"
 	"runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -107,10 +108,26 @@ func buildInfo(replica, version string) prometheus.Collector {
 	return info
 }
 
-// gauges returns a function that registers gauges of the modes. If a name is registered twice, the first gauge stays.
-func gauges(registry *prometheus.Registry) func(name, help string, read func() float64) {
-	return func(name, help string, read func() float64) {
-		_ = registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
+// gauge is a metric that is absent while its value cannot be read: a 0 would say that all is well.
+type gauge struct {
+	desc *prometheus.Desc
+	read func() float64 // NaN = it cannot be read
+}
+
+// Describe names the metric.
+func (g gauge) Describe(ch chan<- *prometheus.Desc) { ch <- g.desc }
+
+// Collect reads it.
+func (g gauge) Collect(ch chan<- prometheus.Metric) {
+	if value := g.read(); !math.IsNaN(value) {
+		ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, value)
+	}
+}
+
+// gauges returns a function that registers gauges of the modes. If one is registered twice, the first stays.
+func gauges(registry *prometheus.Registry) func(name, help string, labels map[string]string, read func() float64) {
+	return func(name, help string, labels map[string]string, read func() float64) {
+		_ = registry.Register(gauge{prometheus.NewDesc(name, help, nil, labels), read})
 	}
 }
 

@@ -3,6 +3,7 @@ package replica
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -192,5 +193,70 @@ func TestReplicaSendsTraces(t *testing.T) {
 	}
 	if plain := openReplica(t); plain.spans != nil || plain.Answered != nil {
 		t.Error("a replica without a collector has an exporter")
+	}
+}
+
+// overdue reads for how long the oldest overdue reservation of a backend has waited, by the page of metrics; -1 = that
+// is not told.
+func overdue(t *testing.T, r *Replica, backend string) float64 {
+	t.Helper()
+	_, after, told := strings.Cut(send(t, r, http.MethodGet, "/metrics", "", http.StatusOK),
+		"\nshop_overdue_hold_seconds{backend=\""+backend+"\"} ")
+	if !told {
+		return -1
+	}
+	line, _, _ := strings.Cut(after, "\n")
+	n, err := strconv.ParseFloat(line, 64)
+	testkit.Must(t, err)
+	return n
+}
+
+// While the sweep of one store hangs, that store's gauge says so, and the holds of the other store end.
+func TestOneStoreSweepsBesideAnother(t *testing.T) {
+	t.Parallel()
+	redis := testenv.Miniredis(t)
+	r := startReplica(t, Config{Redis: redis.URL, Prefix: redis.Prefix, SQL: testenv.SQLite(t),
+		Sweep: 20 * time.Millisecond})
+	waitReady(t, r)
+	in := func(mode string, product int) heldShop { return heldShop{t, r, mode, product} }
+	inSQL, inRedis := in("reserve-sql", 101), in("reserve-redis", 102)
+	inSQL.stock(5, "")
+	inRedis.stock(1, "")
+	for range 5 {
+		inSQL.says("/reserve_stock/reserve-sql", "", inSQL.with(`,"hold_ms":2000`), http.StatusCreated)
+	}
+	pool, err := r.Backends.DB.DB()
+	testkit.Must(t, err)
+	c, err := pool.Conn(t.Context())
+	testkit.Must(t, err)
+	defer c.Close()
+	_, err = c.ExecContext(t.Context(), "BEGIN IMMEDIATE") // no other writes
+	testkit.Must(t, err)
+	testkit.Until(t, "the gauge tells what the sweep does not end", func() bool { return overdue(t, r, "sql") > .1 })
+	for range 2 {
+		testkit.Until(t, "the unit is there", func() bool {
+			body := inRedis.with(`,"hold_ms":100`)
+			req := httptest.NewRequest(http.MethodPost, "/reserve_stock/reserve-redis", strings.NewReader(body))
+			req.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			r.ServeHTTP(w, req)
+			return w.Code == http.StatusCreated
+		})
+	}
+	_, err = c.ExecContext(t.Context(), "ROLLBACK")
+	testkit.Must(t, err)
+	testkit.Until(t, "all have ended", func() bool { return overdue(t, r, "sql") == 0 && overdue(t, r, "redis") == 0 })
+}
+
+// A gauge that cannot be read is absent, and the log says why.
+func TestOverdueThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	var log testkit.Log
+	r, err := New(Config{Replica: "1", Redis: "redis://127.0.0.1:1", DefaultMode: "noop", LockTTL: time.Second, Conns: 1},
+		Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	testkit.Must(t, err)
+	t.Cleanup(r.Close)
+	if n := overdue(t, r, "redis"); n != -1 || !strings.Contains(log.String(), "read of the oldest overdue reservation") {
+		t.Errorf("shop_overdue_hold_seconds = %v, want none; the log says\n%s", n, log.String())
 	}
 }

@@ -59,7 +59,7 @@ func (s *Shop) newOutage() *outage {
 	}
 	if s.options.Gauge != nil {
 		const help = "1 while the modes whose lock only saves work deduct without it, because Redis is out or there is none."
-		s.options.Gauge("shop_optional_lock_out", help, func() float64 {
+		s.options.Gauge("shop_optional_lock_out", help, nil, func() float64 {
 			if _, why := o.state(); why != nil {
 				return 1
 			}

@@ -42,8 +42,8 @@ type Options struct {
 	// how long an ended reservation that a payment came for is kept; 0 = forever.
 	Sweep     time.Duration
 	KeepHolds time.Duration
-	// Gauge registers a metric whose value read returns; nil = no metrics.
-	Gauge func(name, help string, read func() float64)
+	// Gauge registers a metric whose value read returns, NaN = absent; nil = no metrics.
+	Gauge func(name, help string, labels map[string]string, read func() float64)
 	// Repeated is told of each transaction that is tried again, with its mode; nil = nobody is.
 	Repeated func(mode string)
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"lastitem/internal/ledger"
@@ -13,35 +13,65 @@ import (
 	"lastitem/internal/store"
 )
 
-// A sweep ends overdue reservations in batches of sweepBatch, and goes on from where the last batch ended until a batch
-// is not full. Every replica sweeps; two that meet end each reservation once, since the row decides. purgeHolds is how
-// often a sweeper deletes reservations that ended long ago, and keepEnded for how long one without a payment is kept.
+// Every replica sweeps each store in turns of its own. A turn begins with the oldest overdue reservation and goes on
+// until none is left, or until sweepTurn is over: the next one looks again at what it has passed over. Reservations that
+// ended long ago are purged beside that. So no store waits for another, and no purge for a backlog.
 const (
-	sweepBatch = 100
-	sweepLimit = 30 * time.Second
-	purgeHolds = time.Minute
-	keepEnded  = time.Hour
+	sweepBatch = 500
+	sweepTurn  = 30 * time.Second
+	batchLimit = 15 * time.Second // for one batch
+	scripted   = 100              // the batch of one script, during which Redis does nothing else
+	purgeHolds = time.Minute      // the mean time between two purges
+	keepEnded  = time.Hour        // for which a reservation without a payment is kept
+	readWithin = 2 * time.Second  // the oldest overdue reservation
 )
 
-// sweeper ends overdue reservations of one shop.
-type sweeper struct {
-	*Shop
-	overdue atomic.Int64 // for how long the oldest has waited, nanoseconds
-	purged  time.Time
-}
-
-// startSweeper sweeps every [Options.Sweep] until the shop is closed.
+// startSweeper sweeps every [Options.Sweep] until the shop is closed. What is overdue is read whether it sweeps or not.
 func (s *Shop) startSweeper() {
-	if s.backends.Redis != nil {
-		s.backends.Redis.KeepHolds(s.options.KeepHolds)
+	o, db, redis := s.options, s.backends.SQL, s.backends.Redis
+	if redis != nil {
+		redis.KeepHolds(o.KeepHolds)
+		s.watchHolds(stock.NeedRedis, redis.Overdue)
+		s.repeat("sweep of reservations", stock.NeedRedis, o.Sweep, func(ctx context.Context) error {
+			return turn(ctx, scripted, func(ctx context.Context) (int, error) { return redis.Sweep(ctx, scripted, o.Replica) })
+		})
 	}
-	if s.options.Sweep <= 0 || s.backends.SQL == nil && s.backends.Redis == nil {
+	if db == nil {
 		return
 	}
-	w := &sweeper{Shop: s, purged: time.Now()}
-	if s.options.Gauge != nil {
-		s.options.Gauge("shop_overdue_hold_seconds", "For how long the oldest overdue reservation has waited for a sweep.",
-			func() float64 { return time.Duration(w.overdue.Load()).Seconds() })
+	s.watchHolds(stock.NeedSQL, db.Overdue)
+	s.repeat("sweep of reservations", stock.NeedSQL, o.Sweep, func(ctx context.Context) error {
+		var after store.Due
+		return turn(ctx, sweepBatch, func(ctx context.Context) (seen int, err error) {
+			after, seen, err = db.Sweep(ctx, after, sweepBatch, o.Replica)
+			return seen, err
+		})
+	})
+	if o.Sweep > 0 && o.KeepHolds > 0 {
+		s.repeat("purge of reservations", stock.NeedSQL, purgeHolds, func(ctx context.Context) error {
+			return db.PurgeHolds(ctx, keepEnded, o.KeepHolds)
+		})
+	}
+}
+
+// turn calls batch until one is not full, or sweepTurn is over.
+func turn(ctx context.Context, full int, batch func(context.Context) (seen int, err error)) error {
+	var errs []error
+	for begun, seen := time.Now(), full; seen >= full && ctx.Err() == nil && time.Since(begun) < sweepTurn; {
+		one, cancel := context.WithTimeout(ctx, batchLimit)
+		var err error
+		seen, err = batch(one)
+		cancel()
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// repeat calls do about every so often until the shop is closed, unless a backend is known to be out, and logs its
+// errors. 0 = never.
+func (s *Shop) repeat(what string, on stock.Backend, every time.Duration, do func(context.Context) error) {
+	if every <= 0 {
+		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -49,10 +79,15 @@ func (s *Shop) startSweeper() {
 		defer close(done)
 		for {
 			select {
-			case <-time.After(s.options.Sweep/2 + rand.N(s.options.Sweep)): // replicas that start together do not stay together
-				w.sweep(ctx)
+			case <-time.After(every/2 + rand.N(every)): // replicas that start together do not stay together
 			case <-ctx.Done():
 				return
+			}
+			if s.backends.down(nil, on) != nil {
+				continue
+			}
+			if err := do(ctx); err != nil && ctx.Err() == nil {
+				s.warn(what, on, err)
 			}
 		}
 	}()
@@ -67,6 +102,31 @@ func (s *Shop) startSweeper() {
 	})
 }
 
+func (s *Shop) warn(what string, on stock.Backend, err error) {
+	if s.options.Log != nil {
+		s.options.Log.Warn(what, slog.Any("backend", on), slog.Any("err", err))
+	}
+}
+
+// watchHolds registers for how long the oldest overdue reservation of a store has waited. It is read when it is asked
+// for, by itself: it must tell of sweeps that hang, fail or are switched off.
+func (s *Shop) watchHolds(on stock.Backend, overdue func(context.Context) (time.Duration, error)) {
+	if s.options.Gauge == nil {
+		return
+	}
+	s.options.Gauge("shop_overdue_hold_seconds", "For how long the oldest overdue reservation has waited for a sweep; "+
+		"absent if that cannot be read.", map[string]string{"backend": string(on)}, func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), readWithin)
+		defer cancel()
+		late, err := overdue(ctx)
+		if err != nil {
+			s.warn("read of the oldest overdue reservation", on, err)
+			return math.NaN()
+		}
+		return late.Seconds()
+	})
+}
+
 // OnEnd has f told of each reservation that this process has ended. f must not block.
 func (s *Shop) OnEnd(f func(ledger.Hold)) {
 	if s.backends.SQL != nil {
@@ -75,46 +135,4 @@ func (s *Shop) OnEnd(f func(ledger.Hold)) {
 	if s.backends.Redis != nil {
 		s.backends.Redis.OnEnd(f)
 	}
-}
-
-// sweep runs one sweep of every store, unless it is known to be out.
-func (w *sweeper) sweep(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, sweepLimit)
-	defer cancel()
-	var overdue time.Duration
-	var err error
-	if w.backends.SQL != nil && w.backends.down(nil, stock.NeedSQL) == nil {
-		overdue, err = w.sweepSQL(ctx)
-	}
-	if w.backends.Redis != nil && w.backends.down(nil, stock.NeedRedis) == nil {
-		for seen := sweepBatch; seen == sweepBatch && ctx.Err() == nil; {
-			var one error
-			seen, one = w.backends.Redis.Sweep(ctx, sweepBatch, w.options.Replica)
-			err = errors.Join(err, one)
-		}
-		late, one := w.backends.Redis.Overdue(ctx)
-		overdue, err = max(overdue, late), errors.Join(err, one)
-	}
-	w.overdue.Store(int64(overdue))
-	if err != nil && ctx.Err() == nil && w.options.Log != nil {
-		w.options.Log.LogAttrs(ctx, slog.LevelWarn, "sweep of reservations", slog.Any("err", err))
-	}
-}
-
-// sweepSQL returns for how long the oldest reservation that is overdue still has been so.
-func (w *sweeper) sweepSQL(ctx context.Context) (time.Duration, error) {
-	db := w.backends.SQL
-	var errs []error
-	for after, full := (store.Due{}), true; full && ctx.Err() == nil; {
-		next, seen, err := db.Sweep(ctx, after, sweepBatch, w.options.Replica)
-		after, full = next, seen == sweepBatch
-		errs = append(errs, err)
-	}
-	overdue, err := db.Overdue(ctx)
-	errs = append(errs, err)
-	if time.Since(w.purged) > purgeHolds && w.options.KeepHolds > 0 {
-		w.purged = time.Now()
-		errs = append(errs, db.PurgeHolds(ctx, keepEnded, w.options.KeepHolds))
-	}
-	return overdue, errors.Join(errs...)
 }

@@ -369,27 +369,31 @@ func (t *Tx) release(holds ...*lockedHold) error {
 		mode         string
 	}
 	type given struct {
-		units int64
-		ids   []string
-		way   Way
+		units  int64
+		ids    []string
+		way    Way
+		buyers map[string]int64
 	}
 	back := map[place]*given{}
 	for _, h := range holds {
 		for _, item := range h.Items {
 			at := place{item.ProductID, item.Run, h.Mode}
 			if back[at] == nil {
-				back[at] = &given{way: h.way}
+				back[at] = &given{way: h.way, buyers: map[string]int64{}}
 			}
 			back[at].units += item.Quantity
 			back[at].ids = append(back[at].ids, h.ID)
 			if h.Buyer != "" {
-				t.later(t.q.buyerGive, item.Quantity, item.ProductID, item.Run, h.Buyer)
+				back[at].buyers[h.Buyer] += item.Quantity
 			}
 		}
 	}
 	places := slices.SortedFunc(maps.Keys(back), func(a, b place) int {
 		return cmp.Or(cmp.Compare(a.product, b.product), cmp.Compare(a.run, b.run), cmp.Compare(a.mode, b.mode))
 	})
+	for _, at := range places {
+		t.giveToBuyers(at.product, at.run, back[at].buyers)
+	}
 	for _, at := range places {
 		g := back[at]
 		item := ledger.HoldItem{ProductID: at.product, Run: at.run, Quantity: g.units}
@@ -406,7 +410,7 @@ func unknownMode(name string) error {
 	return fmt.Errorf("%w: sql: no mode %q here", ErrUnavailable, name)
 }
 
-// readHold reads a reservation by holdRead, holdLock or holdSweep, and after that its items and the time. Its State is
+// readHold reads a reservation by holdRead or holdLock, and after that its items and the time. Its State is
 // what the row says.
 func (t *Tx) readHold(query, id string) (h lockedHold, err error) {
 	row := func(rows *sql.Rows) error {

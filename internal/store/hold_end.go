@@ -5,10 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 
 	"lastitem/internal/ledger"
 )
@@ -286,102 +283,6 @@ func (t *Tx) replay(e *ledger.Ended, id string, payment []byte) error {
 	return nil
 }
 
-// Due is where a sweep goes on: after this reservation. The zero value is before the first.
-type Due struct {
-	Micros int64
-	ID     string
-}
-
-// Sweep ends overdue reservations after a place, atMost of them, in one transaction, and returns the place to go on
-// from and how many it has looked at: fewer than atMost = no more are due. If the batch fails, it is done one by one,
-// and a bad row skips itself; the error says which rows were bad.
-func (s *SQL) Sweep(ctx context.Context, after Due, atMost int, replica string) (next Due, seen int, err error) {
-	due, err := s.due(ctx, after, atMost)
-	if err != nil || len(due) == 0 {
-		return after, 0, err
-	}
-	if err = s.sweep(ctx, replica, due...); err != nil {
-		err = nil
-		for _, d := range due {
-			if one := s.sweep(ctx, replica, d); one != nil {
-				err = errors.Join(err, fmt.Errorf("reservation %s: %w", d.ID, one))
-			}
-		}
-	}
-	return due[len(due)-1], len(due), err
-}
-
-// due lists overdue reservations.
-func (s *SQL) due(ctx context.Context, after Due, atMost int) ([]Due, error) {
-	return scanRows(s.db.WithContext(ctx).Raw(s.q.holdDue, after.Micros, after.Micros, after.ID, atMost),
-		func(rows *sql.Rows, d *Due) error { return rows.Scan(&d.ID, &d.Micros) })
-}
-
-// loadFree is load for a sweep: a reservation that somebody else has locked is left for the next one.
-func (s *SQL) loadFree(tx *Tx, id string) (lockedHold, error) {
-	if s.waits.Load() {
-		return s.load(tx, tx.q.holdLock, id)
-	}
-	h, err := s.load(tx, tx.q.holdSweep, id)
-	var my *mysql.MySQLError
-	if errors.As(err, &my) && my.Number == erParse { // MySQL before 8.0.1 and MariaDB before 10.6 have no SKIP LOCKED
-		s.waits.Store(true)
-		return s.load(tx, tx.q.holdLock, id)
-	}
-	return h, err
-}
-
-// sweep ends reservations in one transaction, and then stamps the expiries as certain.
-func (s *SQL) sweep(ctx context.Context, replica string, due ...Due) error {
-	var expired []any
-	var trusting []string
-	var ended []*lockedHold
-	err := s.TripTx(ctx, func(tx *Tx) error {
-		expired, trusting, ended = nil, nil, nil
-		for _, d := range due {
-			h, err := s.loadFree(tx, d.ID)
-			if errors.Is(err, ErrNoHold) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			to := h.due()
-			if h.way.Trusting {
-				trusting = append(trusting, d.ID)
-				continue
-			}
-			if to == h.State {
-				continue
-			}
-			tx.move(&h, to, replica)
-			if ended = append(ended, &h); to == ledger.Expired {
-				expired = append(expired, d.ID)
-			}
-		}
-		return tx.release(ended...)
-	})
-	if err == nil {
-		for _, h := range ended {
-			s.tell(h.Hold, h.was)
-		}
-	}
-	for _, id := range trusting {
-		if err == nil {
-			err = s.change(ctx, id, replica, func(*Tx, *lockedHold) error { return nil })
-		}
-	}
-	if err != nil || len(expired) == 0 {
-		return err
-	}
-	var now int64
-	db := s.db.WithContext(ctx)
-	if err := db.Raw(s.q.clock).Row().Scan(&now); err != nil {
-		return statementError(err)
-	}
-	return commitError(db.Exec(list(s.q.holdCertain, len(expired)), append([]any{now}, expired...)...).Error)
-}
-
 // ErrNoOrder says that the product has no such order in its present run.
 var ErrNoOrder = errors.New("store: no such order")
 
@@ -450,55 +351,4 @@ func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, 
 		t.GiveToRun(item) // of a mode that holds nothing
 	}
 	return nil
-}
-
-// Overdue returns for how long the oldest overdue reservation has waited for a sweep; 0 = none has.
-func (s *SQL) Overdue(ctx context.Context) (time.Duration, error) {
-	var now, oldest int64
-	db := s.db.WithContext(ctx)
-	if err := db.Raw(s.q.clock).Row().Scan(&now); err != nil {
-		return 0, statementError(err)
-	}
-	if err := db.Raw(s.q.holdOldest, now).Row().Scan(&oldest); err != nil || oldest == 0 {
-		return 0, statementError(err)
-	}
-	return time.Duration(now-oldest) * time.Microsecond, nil
-}
-
-// PurgeHolds deletes some reservations that ended long ago: those that no payment came for and that no late payment can
-// revive after the first time, the others after kept, as are payments for no reservation. One that has an order stays
-// as long as the order.
-func (s *SQL) PurgeHolds(ctx context.Context, after, kept time.Duration) error {
-	return s.TripTx(ctx, func(tx *Tx) error {
-		now, err := tx.now()
-		if err == nil {
-			err = tx.exec(tx.q.purgeUnknown, now-kept.Microseconds())
-		}
-		if err != nil {
-			return err
-		}
-		ago := now - after.Microseconds()
-		ids, err := tx.ids(tx.q.holdsEnded, ago, now-kept.Microseconds(), ledger.HoldsPage)
-		if err == nil && len(ids) > 0 { // a late payment that has just been committed has changed its reservation
-			ids, err = tx.ids(list(tx.q.holdsUnchanged, len(ids)), append([]any{ago}, ids...)...)
-		}
-		if err != nil || len(ids) == 0 {
-			return err
-		}
-		for _, query := range []string{tx.q.purgeItems, tx.q.purgeEvents, tx.q.purgePayments, tx.q.purgeHolds} {
-			tx.later(list(query, len(ids)), ids...)
-		}
-		return nil
-	})
-}
-
-// ids reads the ids that a query finds.
-func (t *Tx) ids(query string, args ...any) (ids []any, err error) {
-	err = t.each(query, args, func(rows *sql.Rows) error {
-		var id string
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	})
-	return ids, err
 }

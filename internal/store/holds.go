@@ -8,27 +8,29 @@ import (
 	"lastitem/internal/ledger"
 )
 
-// Reservations reads the reservations of a product's present run after an id, at most [ledger.HoldsPage] of them, with
-// the counts of the same snapshot.
+// Reservations reads the reservations of a product's present run after an id, at most [ledger.HoldsPage] of them. The
+// first page, after "", has the counts of the same snapshot; the later ones have rows only.
 func (s *SQL) Reservations(ctx context.Context, product int64, after string) (h ledger.Holds, err error) {
 	if !plainASCII(after) {
 		return h, ErrPosition
 	}
 	err = s.view(ctx, func(v *sqlView) error {
-		var now int64
-		if err := v.conn.QueryRowContext(v.ctx, v.q.clock).Scan(&now); err != nil {
+		if err := v.conn.QueryRowContext(v.ctx, v.q.clock).Scan(&v.now); err != nil {
 			return statementError(err)
 		}
-		h = ledger.Holds{AsOfMicros: now, BuyerUnits: map[string]int64{}}
-		f, _, err := v.facts(product)
-		if err != nil {
-			return err
+		h = ledger.Holds{AsOfMicros: v.now, BuyerUnits: map[string]int64{}}
+		if after == "" {
+			f, _, err := v.facts(product)
+			if err != nil {
+				return err
+			}
+			h.Initial, h.Stock, h.WrittenOff, h.Held, h.Overdue = f.Initial, f.Stock, f.WrittenOff, f.Held, v.overdue
+			h.Ordered = f.Totals.Units - f.WrittenOff - f.Restocked
 		}
-		h.Initial, h.Stock, h.WrittenOff = f.Initial, f.Stock, f.WrittenOff
-		h.Ordered = f.Totals.Units - f.WrittenOff - f.Restocked
-		row := func(query string, args ...any) *sql.Row { return v.conn.QueryRowContext(v.ctx, query, args...) }
-		err = errors.Join(row(v.q.holdsOf, now, product).Scan(&h.Held, &h.Overdue, new(int64)),
-			row(v.q.holdRules, product).Scan(&h.Run, &h.PerBuyer))
+		err := v.conn.QueryRowContext(v.ctx, v.q.holdRules, product).Scan(&h.Run, &h.PerBuyer)
+		if errors.Is(err, sql.ErrNoRows) {
+			return &ledger.ProductError{Err: ErrUnknownProduct, ProductID: product}
+		}
 		if err != nil {
 			return statementError(err)
 		}

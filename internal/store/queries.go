@@ -35,11 +35,12 @@ type queries struct {
 	ordersOf, keysOf, cartKeysOf               string
 	oldKeys, surplusKeys, purgeKeys            string
 
-	clock, holdRead, holdLock, holdSweep, holdDue, holdProduct, holdGive, holdInsert, holdItemInsert               string
+	clock, holdRead, holdLock, holdDue, holdProduct, holdGive, holdInsert, holdItemInsert                          string
+	holdDueOf, holdsItems, productsFree, holdsMove, holdsEvents, buyersGive                                        string
 	holdItems, holdMove, holdExtend, holdOrderInsert, holdEvent, holdCertain, holdOrder                            string
 	holdWay, holdSet, holdFree, paymentRead, paymentInsert, paymentOrder, buyerRow                                 string
 	buyerTake, buyerGive, buyerHas, buyerHolds, buyerBought, unitsFree, unitsInsert, unitsOld, unitsTake, unitsOwn string
-	unitsGive, unitsWriteOff, orderLock, orderReturn, holdsOf, returnsOf, holdRules                                string
+	unitsGive, unitsWriteOff, orderLock, orderReturn, holdsOf, holdRules                                           string
 	buyersOf, holdsPage, holdEventsOf, holdOrdersOf, holdPaymentsOf, holdTake, holdOldest                          string
 	orderBuyer, holdsEnded, holdsUnchanged, purgeItems, purgeEvents, purgePayments, purgeUnknown, purgeHolds       string
 }
@@ -69,7 +70,9 @@ func loadQueries(dialect string) (queries, error) {
 		"totals": &q.totals, "orders_page": &q.ordersPage, "cart_keys_page": &q.cartKeysPage, "keys_page": &q.keysPage,
 		"orders_of": &q.ordersOf, "keys_of": &q.keysOf, "cart_keys_of": &q.cartKeysOf,
 		"clock": &q.clock, "hold_read": &q.holdRead, "hold_lock": &q.holdLock,
-		"hold_sweep": &q.holdSweep, "hold_due": &q.holdDue,
+		"hold_due": &q.holdDue, "hold_due_of": &q.holdDueOf, "holds_items": &q.holdsItems,
+		"products_free": &q.productsFree, "holds_move": &q.holdsMove, "holds_events": &q.holdsEvents,
+		"buyers_give":  &q.buyersGive,
 		"hold_product": &q.holdProduct, "hold_give": &q.holdGive, "hold_insert": &q.holdInsert,
 		"hold_item_insert": &q.holdItemInsert, "hold_items": &q.holdItems, "hold_order": &q.holdOrder, "hold_move": &q.holdMove,
 		"hold_extend": &q.holdExtend, "hold_order_insert": &q.holdOrderInsert,
@@ -81,7 +84,7 @@ func loadQueries(dialect string) (queries, error) {
 		"units_insert": &q.unitsInsert, "units_old": &q.unitsOld, "units_take": &q.unitsTake,
 		"units_own": &q.unitsOwn, "units_give": &q.unitsGive, "units_write_off": &q.unitsWriteOff,
 		"order_lock": &q.orderLock, "order_return": &q.orderReturn, "holds_of": &q.holdsOf,
-		"returns_of": &q.returnsOf, "hold_rules": &q.holdRules, "buyers_of": &q.buyersOf, "holds_page": &q.holdsPage,
+		"hold_rules": &q.holdRules, "buyers_of": &q.buyersOf, "holds_page": &q.holdsPage,
 		"hold_events_of": &q.holdEventsOf, "hold_orders_of": &q.holdOrdersOf, "hold_payments_of": &q.holdPaymentsOf,
 		"hold_take": &q.holdTake, "hold_oldest": &q.holdOldest, "holds_ended": &q.holdsEnded,
 		"holds_unchanged": &q.holdsUnchanged, "order_buyer": &q.orderBuyer,

@@ -40,27 +40,30 @@ func (r *Redis) announce(ctx context.Context, product int64) error {
 	return nil
 }
 
-// Sweep ends overdue reservations, atMost of them, and returns how many it has looked at: fewer than atMost = no more
-// are due. A product or a reservation that cannot be read is left out; the error says which.
+// Sweep ends overdue reservations, atMost of each product, and deletes as many that ended long ago. It returns the
+// largest number of one product: fewer than atMost = no more are due. A product or a reservation that cannot be read is
+// left out; the error says which.
 func (r *Redis) Sweep(ctx context.Context, atMost int, replica string) (seen int, err error) {
 	products, err := r.held(ctx)
 	for _, product := range products {
-		if seen >= atMost || ctx.Err() != nil {
+		if ctx.Err() != nil {
 			break
 		}
-		list, one := r.arrow(ctx, sweepScript, r.holdKeys(product), atMost-seen, escaped(replica))
+		list, one := r.arrow(ctx, sweepScript, r.holdKeys(product), atMost, escaped(replica))
 		if one != nil {
 			err = errors.Join(err, fmt.Errorf("the reservations of product %d: %w", product, one))
 			continue
 		}
-		n, _ := list[0].(int64)
-		seen += int(n)
-		modes, _ := list[1].([]any)
+		for _, n := range list[:2] {
+			n, _ := n.(int64)
+			seen = max(seen, int(n))
+		}
+		modes, _ := list[2].([]any)
 		for i := range modes {
 			r.tell(ledger.Hold{Mode: textAt(modes, i), State: ledger.Expired,
 				Items: []ledger.HoldItem{{ProductID: product}}}, ledger.Held)
 		}
-		for _, id := range list[2:] {
+		for _, id := range list[3:] {
 			err = errors.Join(err, fmt.Errorf("%w: redis: reservation %v of product %d", ErrUnavailable, id, product))
 		}
 	}
@@ -69,7 +72,7 @@ func (r *Redis) Sweep(ctx context.Context, atMost int, replica string) (seen int
 
 // Overdue returns for how long the oldest overdue reservation has waited for a sweep; 0 = none has.
 func (r *Redis) Overdue(ctx context.Context) (longest time.Duration, err error) {
-	products, err := r.held(ctx)
+	products, err := r.announced(ctx)
 	if len(products) == 0 {
 		return 0, err
 	}
@@ -89,7 +92,7 @@ func (r *Redis) Overdue(ctx context.Context) (longest time.Duration, err error) 
 	return longest, err
 }
 
-// held lists the products that may have reservations.
+// held lists the products that may have reservations, and now and then looks for those that nobody has announced.
 func (r *Redis) held(ctx context.Context) (products []int64, err error) {
 	now, last := time.Now().UnixMicro(), r.scanned.Load()
 	if now-last >= scanEvery.Microseconds() && r.scanned.CompareAndSwap(last, now) {
@@ -97,8 +100,14 @@ func (r *Redis) held(ctx context.Context) (products []int64, err error) {
 			r.scanned.Store(last)
 		}
 	}
-	members, failed := r.c.SMembers(ctx, r.prefix+"holding").Result() // the set may be on a node that is out
-	if err = errors.Join(err, failed); err != nil {
+	products, failed := r.announced(ctx)
+	return products, errors.Join(err, failed)
+}
+
+// announced lists the products that this process or another one has announced.
+func (r *Redis) announced(ctx context.Context) (products []int64, err error) {
+	members, err := r.c.SMembers(ctx, r.prefix+"holding").Result() // the set may be on a node that is out
+	if err != nil {
 		err = fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
 	}
 	found := map[int64]bool{}

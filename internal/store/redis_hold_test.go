@@ -508,7 +508,7 @@ func TestRedisHoldsRetention(t *testing.T) {
 	h.play("two hours", `sweep = 1; read a-1 = no hold; read a-2 = expired; again b 1 = held 4 earlier
 		repeat b p = cancelled refund replay; read late = void`)
 	m.SetTime(begin.Add(8 * 24 * time.Hour))
-	h.play("eight days", "sweep = 0; read b = no hold; repeat c q = confirmed oq replay; hold b 1 = held 3")
+	h.play("eight days", "sweep = 3; read b = no hold; repeat c q = confirmed oq replay; hold b 1 = held 3")
 	h.reset(ledger.HoldRules{Late: ledger.LateRehold})
 	h.play("late", "hold d 1 = held 4")
 	m.SetTime(begin.Add(8*24*time.Hour + 2*time.Hour))

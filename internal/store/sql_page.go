@@ -58,7 +58,8 @@ type sqlView struct {
 		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 		QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	}
-	q *queries
+	q            *queries
+	now, overdue int64 // held units, by that time
 }
 
 // view runs body in a snapshot. REPEATABLE READ takes it at the first read. With SQLite's WAL every read-only
@@ -86,7 +87,8 @@ func (v *sqlView) facts(product int64) (f ledger.Facts, p ledger.Position, err e
 	err = scanFacts(row, &f)
 	unknown := errors.Is(err, sql.ErrNoRows)
 	if err == nil || unknown {
-		err = v.conn.QueryRowContext(v.ctx, v.q.totals, product).Scan(&f.Totals.Orders, &f.Totals.Units, &p.Order, &p.Until)
+		err = v.conn.QueryRowContext(v.ctx, v.q.totals, product).Scan(&f.Totals.Orders, &f.Totals.Units, &f.WrittenOff,
+			&f.Restocked, &p.Order, &p.Until)
 	}
 	switch {
 	case err == nil && unknown && f.Totals.Orders > 0:
@@ -101,16 +103,14 @@ func (v *sqlView) facts(product int64) (f ledger.Facts, p ledger.Position, err e
 	return f, p, statementError(err)
 }
 
-// held counts the reservations of a product, and its returned orders.
+// held sums what is held of a product.
 func (v *sqlView) held(product int64, f *ledger.Facts) error {
 	row := func(query string, args ...any) *sql.Row { return v.conn.QueryRowContext(v.ctx, query, args...) }
 	if err := v.q.count(product, f, row); err != nil {
 		return err
 	}
-	var overdue, holds int64
-	err := errors.Join(row(v.q.holdsOf, 0, product).Scan(&f.Held, &overdue, &holds),
-		row(v.q.returnsOf, product).Scan(&f.WrittenOff, &f.Restocked))
-	f.Released = holds > 0 || f.Restocked > 0
+	err := row(v.q.holdsOf, v.now, product, product).Scan(&f.Held, &v.overdue, &f.Released)
+	f.Released = f.Released || f.Restocked > 0
 	return err
 }
 

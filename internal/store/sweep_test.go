@@ -2,15 +2,19 @@ package store_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -220,4 +224,151 @@ func diskFull(what string) hindrance {
 			SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'The table is full'`)
 		return func() { h.exec("DROP TRIGGER no_room") }, h.sweep(h.Context(), h.s)
 	}}
+}
+
+// fill makes reservations of some products, a unit each, of two buyers, that are due so long ago; negative = in future.
+func (h holdsOn) fill(name string, n, products int, state ledger.HoldState, ago time.Duration) {
+	h.Helper()
+	at := time.Now().Add(-ago).UnixMicro()
+	for from := 0; from < n; {
+		var holds, items []string
+		for end := min(n, from+1000); from < end; from++ {
+			id, p := fmt.Sprintf("%s%07d", name, from), 1+from%products
+			holds = append(holds, fmt.Sprintf("('%s', 'm', 'r', 'b%d', '%s', %d, 'refund', %d, %d)", id, from%2, state,
+				at+int64(from), at, at))
+			items = append(items, fmt.Sprintf("('%s', %d, (SELECT run FROM product_stock WHERE id = %d), 1)", id, p, p))
+		}
+		testkit.Must(h.T, h.s.DB().Exec("INSERT INTO reservation (id, mode, replica, buyer, state, expires_us, late, "+
+			"created_us, changed_us) VALUES "+strings.Join(holds, ",")).Error)
+		testkit.Must(h.T, h.s.DB().Exec("INSERT INTO reservation_item (reservation_id, product_id, run, quantity) VALUES "+
+			strings.Join(items, ",")).Error)
+	}
+}
+
+// count runs a query for a number.
+func (h holdsOn) count(query string) (n int) {
+	h.Helper()
+	testkit.Must(h.T, h.s.DB().Raw(query).Row().Scan(&n))
+	return n
+}
+
+// A product whose row stays locked keeps its own reservations, and nobody else's: those of the other products end
+// meanwhile, though they are due later, and the error names the product.
+func TestSweepPassesALockedProduct(t *testing.T) {
+	t.Parallel()
+	h := holdsOn{t, openSQL(t, testenv.MySQL(t))}
+	h.s.HoldBy(func(string) store.Way { return aWay })
+	for product := range int64(3) {
+		resetSQL(t, h.s, product+1, 0, 0)
+	}
+	h.fill("a", 30, 1, ledger.Held, time.Hour)
+	h.fill("b", 30, 3, ledger.Held, time.Minute)
+	tx := h.s.DB().Begin()
+	defer tx.Rollback()
+	testkit.Must(t, tx.Exec("SELECT 1 FROM product_stock WHERE id = 1 FOR UPDATE").Error)
+	swept := make(chan error, 1)
+	go func() { swept <- sweeping{holdsOn: h}.sweep(t.Context(), h.s) }()
+	testkit.Until(t, "the others have ended", func() bool {
+		return h.count("SELECT COUNT(*) FROM reservation WHERE state = 'held'") == 40
+	})
+	if err := <-swept; err == nil || !strings.Contains(err.Error(), "product 1:") {
+		t.Errorf("Sweep() = %v, want that product 1 is locked", err)
+	}
+	one, all := h.count("SELECT stock FROM product_stock WHERE id = 2"), h.count("SELECT SUM(stock) FROM product_stock")
+	if one != 10 || all != 20 {
+		t.Errorf("%d units of product 2 and %d of all have come back, want 10 and 20", one, all)
+	}
+}
+
+// envHolds is how many reservations TestSweepIsCheap ends; 'make reads' sets it.
+const envHolds = "READS_TEST_HOLDS"
+
+// Beside a tenth as many live ones, an expired hold costs a tenth of a statement at most, its purge too, and the first
+// page of the reservations reads the live ones. The times are reported.
+func TestSweepIsCheap(t *testing.T) {
+	t.Parallel()
+	n, err := strconv.Atoi(cmp.Or(os.Getenv(envHolds), "3000"))
+	testkit.Must(t, err)
+	const products = 5
+	dsn := testenv.MySQL(t)
+	h := holdsOn{t, openSQL(t, dsn)}
+	for product := range int64(products) {
+		testkit.Must(t, h.s.ResetTo(t.Context(), product+1, 0, 0, ledger.HoldRules{PerBuyer: 1 << 40}))
+	}
+	testkit.Must(t, h.s.DB().Exec("INSERT INTO buyer_units SELECT id, run, b, 1000000 FROM product_stock, "+
+		"(SELECT 'b0' b UNION SELECT 'b1') of_all").Error)
+	h.fill("live", n/10, products, ledger.Held, -time.Hour)
+	h.fill("due", n, products, ledger.Held, 2*time.Hour)
+	c, err := mysql.ParseDSN(dsn)
+	testkit.Must(t, err)
+	p := gate(t, c.Addr, wire.MySQL)
+	c.Addr = p.Addr
+	var statements atomic.Int64
+	p.Add(wire.Rule{Every: true, Match: func(c wire.Call) bool {
+		statements.Add(1 + int64(strings.Count(c.Text, "; ")))
+		return false
+	}})
+	through := openSQL(t, c.FormatDSN())
+	sweep := func(s *store.SQL, most int) (ended int) {
+		s.HoldBy(func(string) store.Way { return aWay })
+		for after, full := (store.Due{}), true; full && ended < most; {
+			next, seen, err := s.Sweep(t.Context(), after, 500, "r")
+			testkit.Must(t, err)
+			after, full, ended = next, seen == 500, ended+seen
+		}
+		return ended
+	}
+	ended := sweep(through, n/3)
+	t.Logf("%d statements for %d expired holds", statements.Load(), ended)
+	if most := int64(ended) / 10; statements.Load() > most {
+		t.Errorf("%d statements for %d holds, want %d at most", statements.Load(), ended, most)
+	}
+	rate := func(what string, begun time.Time, ended int) {
+		t.Logf("%s: %.0f a second", what, float64(ended)/time.Since(begun).Seconds())
+	}
+	begun := time.Now()
+	rate("expiries by one sweeper", begun, sweep(openSQL(t, dsn), n/3))
+	begun, left := time.Now(), h.count("SELECT COUNT(*) FROM reservation WHERE state = 'held'")-n/10
+	var all sync.WaitGroup
+	for range 3 {
+		other := openSQL(t, dsn)
+		all.Go(func() { sweep(other, n) })
+	}
+	all.Wait()
+	rate("by three", begun, left)
+	if held, stock, units := h.count("SELECT COUNT(*) FROM reservation WHERE state = 'held'"),
+		h.count("SELECT SUM(stock) FROM product_stock"), h.count("SELECT SUM(units) FROM buyer_units"); held != n/10 ||
+		stock != n || units != 2*products*1_000_000-n {
+		t.Errorf("%d are held, %d units and %d of the buyers have come back", held, stock, 2*products*1_000_000-units)
+	}
+	begun = time.Now()
+	page, err := h.s.Reservations(t.Context(), 1, "")
+	t.Logf("first page of the reservations: %s", time.Since(begun).Round(time.Millisecond))
+	if rows := min(ledger.HoldsPage, 11*n/10/products); err != nil || page.Held != int64(n/10/products) ||
+		page.Overdue != 0 || len(page.Rows) != rows {
+		t.Errorf("Reservations() = %d held, %d overdue, %d rows, %v", page.Held, page.Overdue, len(page.Rows), err)
+	}
+	begun = time.Now()
+	testkit.Must(t, h.s.Scan(t.Context(), 1, func(*ledger.Snapshot) error { return nil }))
+	t.Logf("an audit has its counts after %s", time.Since(begun).Round(time.Millisecond))
+	begun = time.Now()
+	testkit.Must(t, h.s.PurgeHolds(t.Context(), 0, time.Minute))
+	rate("purged", begun, n)
+	if rows := h.count("SELECT COUNT(*) FROM reservation"); rows != n/10 {
+		t.Errorf("%d reservations are left after a purge, want %d", rows, n/10)
+	}
+}
+
+// One purge deletes all that ended long ago, however much came: no bound lets the tables grow.
+func TestPurgeFollowsTheLoad(t *testing.T) {
+	t.Parallel()
+	h := holdsOn{t, openSQL(t, testenv.SQLite(t))}
+	resetSQL(t, h.s, 1, 0, 0)
+	h.fill("old", 2*ledger.HoldsPage+7, 1, ledger.Expired, 2*time.Hour)
+	h.fill("new", 9, 1, ledger.Expired, time.Minute)
+	testkit.Must(t, h.s.PurgeHolds(t.Context(), time.Hour, 2*time.Hour))
+	rows, items := h.count("SELECT COUNT(*) FROM reservation"), h.count("SELECT COUNT(*) FROM reservation_item")
+	if rows != 9 || items != 9 {
+		t.Errorf("%d reservations and %d items are left, want 9", rows, items)
+	}
 }

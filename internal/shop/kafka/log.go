@@ -68,8 +68,8 @@ type Options struct {
 	// partitions.
 	Ready  func(ctx context.Context) error
 	Commit stock.Group // executes what is consumed
-	// Gauge registers a metric whose value read returns; nil = no metrics.
-	Gauge func(name, help string, read func() float64)
+	// Gauge registers a metric whose value read returns, NaN = absent; nil = no metrics.
+	Gauge func(name, help string, labels map[string]string, read func() float64)
 	Steps *step.Stream
 	Log   *slog.Logger // nil = none
 }
@@ -101,7 +101,7 @@ func Open(o Options) *Log {
 	}
 	if o.Gauge != nil {
 		o.Gauge("shop_kafka_lag_seconds", "Age of the oldest request from Kafka that this replica is executing; 0 while "+
-			"there is none.", k.lag)
+			"there is none.", nil, k.lag)
 	}
 	go func() {
 		defer close(k.ended)

@@ -1,7 +1,9 @@
 -- Ends overdue reservations, and deletes closed ones that nobody can ask for any more. ARGV: 1 how many at most, 2 the replica.
--- Returns how many were overdue, the modes of those that it has ended, and those of them that could not be read; they are not looked at again.
+-- Returns how many were overdue, how many it has deleted, the modes of those that it has ended, and those of them that could not be read;
+-- they are not looked at again.
 local due = call('ZRANGEBYSCORE', KEYS[5], '-inf', whole(now), 'LIMIT', 0, ARGV[1])
-local reply = {#due, {}}
+local closed = call('ZRANGEBYSCORE', KEYS[11], '-inf', whole(now), 'LIMIT', 0, ARGV[1])
+local reply = {#due, #closed, {}}
 assert(#due == 0 or counted() and limit, 'the count is lost')
 for _, id in ipairs(due) do
   call('ZREM', KEYS[5], id)
@@ -11,10 +13,10 @@ for _, id in ipairs(due) do
   elseif overdue(h) then
     move(id, h, 'expired', ARGV[2])
     give(id, h)
-    table.insert(reply[2], h.order:match('"mode":"([^"]*)"'))
+    table.insert(reply[3], h.order:match('"mode":"([^"]*)"'))
   end
 end
-for _, gone in ipairs(call('ZRANGEBYSCORE', KEYS[11], '-inf', whole(now), 'LIMIT', 0, ARGV[1])) do
+for _, gone in ipairs(closed) do
   call('ZREM', KEYS[11], gone)
   call('HINCRBY', KEYS[3], 'changes', 1)
   local payment, ok, h = gone:match('^payment (.*)$'), pcall(find, gone)

@@ -93,17 +93,12 @@ UPDATE unit SET written_off = 1 WHERE product_id = ? AND reservation_id = ?
 UPDATE orders SET returned_us = ?, restocked = ? WHERE id = ? AND product_id = ? AND returned_us IS NULL
 
 -- name: holds_of
--- The counts of a product's reservations in a snapshot: held, overdue, and how many there were. ?1 = now, ?2 = product.
-SELECT COALESCE(SUM(CASE WHEN r.state = 'held' THEN i.quantity ELSE 0 END), 0),
-  COALESCE(SUM(CASE WHEN r.state = 'held' AND r.expires_us <= ? THEN i.quantity ELSE 0 END), 0), COUNT(*)
+-- The units of a product that are held in a snapshot, those of them that are overdue, and whether there were reservations. It reads the
+-- reservations that are held, not those that have ended. ?1 = now, ?2 = product, ?3 = product.
+SELECT COALESCE(SUM(i.quantity), 0), COALESCE(SUM(CASE WHEN r.expires_us <= ? THEN i.quantity ELSE 0 END), 0),
+  EXISTS (SELECT 1 FROM product_stock q JOIN reservation_item j ON j.product_id = q.id AND j.run = q.run WHERE q.id = ?)
 FROM product_stock p JOIN reservation_item i ON i.product_id = p.id AND i.run = p.run
-JOIN reservation r ON r.id = i.reservation_id WHERE p.id = ?
-
--- name: returns_of
--- The returned units of a product's run: written off, and put back. ?1 = product.
-SELECT COALESCE(SUM(CASE WHEN restocked = 0 THEN quantity ELSE 0 END), 0), COALESCE(SUM(restocked * quantity), 0)
-FROM orders WHERE product_id = ? AND returned_us IS NOT NULL
-AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
+JOIN reservation r ON r.id = i.reservation_id AND r.state = 'held' WHERE p.id = ?
 
 -- name: hold_rules
 -- What a judge asks of a product with reservations. ?1 = product.
@@ -138,6 +133,17 @@ SELECT reservation_id, id, COALESCE(order_id, ''), outcome, at_us FROM payment W
 -- Changes the state, if state and deadline are still those that were read. ?1 = new state, ?2 = now, ?3 = id, ?4 = old state, ?5 = old
 -- deadline. No row = somebody else was first.
 UPDATE reservation SET state = ?, changed_us = ? WHERE id = ? AND state = ? AND expires_us = ?
+
+-- name: holds_move
+-- Changes the state of some reservations whose deadline has passed. ?1 = new state, ?2 = now, ?... = reservations, then now. Fewer rows than
+-- reservations = somebody else was first.
+UPDATE reservation SET state = ?, changed_us = ? WHERE id IN (?) AND state = 'held' AND expires_us <= ?
+
+-- name: holds_events
+-- Records changes of states. A row of values per reservation. ?1 = reservation, ?2 = state before, ?3 = state now, ?4 = deadline, ?5 =
+-- replica, ?6 = microseconds.
+INSERT INTO reservation_event (reservation_id, was, now, deadline_us, by_replica, at_us)
+VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: hold_extend
 -- ?1 = new deadline, ?2 = now, ?3 = now, ?4 = id, ?5 = old deadline.
@@ -180,6 +186,10 @@ UPDATE buyer_units SET units = units + ? WHERE product_id = ? AND run = ? AND bu
 -- name: buyer_give
 -- ?1 = quantity, ?2 = product, ?3 = run, ?4 = buyer.
 UPDATE buyer_units SET units = units - ? WHERE product_id = ? AND run = ? AND buyer = ?
+
+-- name: buyers_give
+-- Gives units back to some buyers, WHEN buyer THEN units each. ?... = buyers and units, then product, run, ?... = buyers.
+UPDATE buyer_units SET units = units - CASE buyer WHEN ? THEN ? END WHERE product_id = ? AND run = ? AND buyer IN (?)
 
 -- name: buyer_has
 -- The units that count for a buyer's limit. ?1 = product, ?2 = run, ?3 = buyer.
@@ -335,13 +345,14 @@ UPDATE product_stock SET stock = stock - ?, lease_seq = lease_seq + 1, version =
 WHERE id = ? AND lease_seq = ? AND stock >= ?
 
 -- name: holds_ended
--- Reservations that ended long ago: those that no payment came for and that no late payment can revive, and all that are older still; never
--- one that has an order. ?1 = microseconds, ?2 = microseconds further back, ?3 = how many.
-SELECT r.id FROM reservation r
-WHERE r.state IN ('cancelled', 'expired', 'void', 'confirmed') AND r.expires_us < ?
+-- Reservations in a state that ended long ago, after the last one that was looked at: those that no payment came for and that no late
+-- payment can revive, and all that are older still; never one that has an order. ?1 = state, ?2 = microseconds, ?3 = deadline of the last,
+-- ?4 = the same, ?5 = id of the last, ?6 = microseconds further back, ?7 = how many.
+SELECT r.id, r.expires_us FROM reservation r
+WHERE r.state = ? AND r.expires_us < ? AND (r.expires_us > ? OR r.expires_us = ? AND r.id > ?)
   AND (r.expires_us < ? OR r.state <> 'confirmed' AND r.late = 'refund'
     AND NOT EXISTS (SELECT 1 FROM payment p WHERE p.reservation_id = r.id))
-  AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.reservation_id = r.id) LIMIT ?
+  AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.reservation_id = r.id) ORDER BY r.expires_us, r.id LIMIT ?
 
 -- name: purge_items
 -- ?... = reservations.

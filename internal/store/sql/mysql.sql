@@ -67,8 +67,11 @@ UPDATE product_stock SET stock = LAST_INSERT_ID(stock - ?), lease_seq = lease_se
 WHERE id = ? AND stock >= ? AND segments = 0 AND run = ? AND way IN ('', 'absolute')
 
 -- name: totals
--- The number of a product's orders and of their units, the position before the first order, and the last order, for reading pages. ?1 = product id.
-SELECT COUNT(*), COALESCE(SUM(quantity), 0), '', COALESCE(MAX(id), '') FROM orders WHERE product_id = ?
+-- The number of a product's orders and of their units, those written off and those put back, and for reading pages the position before the
+-- first order, and the last order. ?1 = product id.
+SELECT COUNT(*), COALESCE(SUM(quantity), 0),
+  COALESCE(SUM(CASE WHEN returned_us > 0 AND restocked = 0 THEN quantity ELSE 0 END), 0),
+  COALESCE(SUM(restocked * quantity), 0), '', COALESCE(MAX(id), '') FROM orders WHERE product_id = ?
 AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
 
 -- name: unkey_carts
@@ -93,16 +96,26 @@ SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_u
 SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us,
   changed_us FROM reservation WHERE id = ? FOR UPDATE
 
--- name: hold_sweep
--- The same, unless somebody else has locked it: a sweep does not wait for one reservation while others are due. ?1 = id.
-SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us,
-  changed_us FROM reservation WHERE id = ? FOR UPDATE SKIP LOCKED
-
 -- name: hold_due
--- Overdue reservations after the last one that was looked at, by a plain read. ?1 = deadline of the last, ?2 = the same, ?3 = id of the
--- last, ?4 = how many.
+-- Locks overdue reservations after the last one that was looked at, unless somebody else has locked them: a sweep does not wait for one
+-- while others are due, and two sweeps share the work. ?1 = deadline of the last, ?2 = the same, ?3 = id of the last, ?4 = how many.
 SELECT id, expires_us FROM reservation FORCE INDEX (reservation_due) WHERE state = 'held' AND (expires_us > ? OR expires_us = ? AND id > ?)
-AND expires_us <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) ORDER BY expires_us, id LIMIT ?
+AND expires_us <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) ORDER BY expires_us, id LIMIT ? FOR UPDATE SKIP LOCKED
+
+-- name: hold_due_of
+-- Locks those of some reservations that are held, likewise. ?... = reservations.
+SELECT r.id, r.expires_us FROM reservation r FORCE INDEX (PRIMARY) WHERE r.id IN (?) AND r.state = 'held' ORDER BY r.id FOR UPDATE SKIP LOCKED
+
+-- name: holds_items
+-- hold_items of some reservations, with what a sweep asks of each. ?... = reservations.
+SELECT r.id, r.mode, COALESCE(r.buyer, ''), r.state, r.expires_us, i.product_id, i.quantity, i.run, COALESCE(p.run, 0),
+  TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+FROM reservation r JOIN reservation_item i ON i.reservation_id = r.id LEFT JOIN product_stock p ON p.id = i.product_id
+WHERE r.id IN (?) ORDER BY r.id, i.product_id
+
+-- name: products_free
+-- Which of some products nobody has locked at this moment; the locks end with the statement. ?... = products.
+SELECT id FROM product_stock WHERE id IN (?) FOR UPDATE SKIP LOCKED
 
 -- name: buyer_row
 -- Makes the row of a buyer, locked for writing at once: INSERT IGNORE would lock it for reading, and two of them would be a deadlock.

@@ -70,8 +70,11 @@ UPDATE product_stock SET stock = stock - ?, lease_seq = lease_seq + 1, version =
 WHERE id = ? AND stock >= ? AND segments = 0 AND run = ? AND way IN ('', 'absolute') RETURNING stock
 
 -- name: totals
--- The number of a product's orders and of their units, the position before the first order, and the last order, for reading pages. ?1 = product id.
-SELECT COUNT(*), COALESCE(SUM(quantity), 0), '0', COALESCE(MAX(rowid), 0) FROM orders WHERE product_id = ?
+-- The number of a product's orders and of their units, those written off and those put back, and for reading pages the position before the
+-- first order, and the last order. ?1 = product id.
+SELECT COUNT(*), COALESCE(SUM(quantity), 0),
+  COALESCE(SUM(CASE WHEN returned_us > 0 AND restocked = 0 THEN quantity ELSE 0 END), 0),
+  COALESCE(SUM(restocked * quantity), 0), '0', COALESCE(MAX(rowid), 0) FROM orders WHERE product_id = ?
 AND COALESCE(run, 0) IN (0, (SELECT p.run FROM product_stock p WHERE p.id = product_id))
 
 -- name: unkey_carts
@@ -98,16 +101,26 @@ SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_u
 SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us,
   changed_us FROM reservation WHERE id = ?
 
--- name: hold_sweep
--- The same. ?1 = id.
-SELECT id, idempotency_key, mode, replica, COALESCE(buyer, ''), state, expires_us, COALESCE(extended_us, 0), late, created_us,
-  changed_us FROM reservation WHERE id = ?
-
 -- name: hold_due
 -- Overdue reservations after the last one that was looked at, by a plain read. ?1 = deadline of the last, ?2 = the same, ?3 = id of the
 -- last, ?4 = how many.
 SELECT id, expires_us FROM reservation WHERE state = 'held' AND (expires_us > ? OR expires_us = ? AND id > ?)
 AND expires_us <= CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 ORDER BY expires_us, id LIMIT ?
+
+-- name: hold_due_of
+-- Those of some reservations that are held. ?... = reservations.
+SELECT id, expires_us FROM reservation WHERE id IN (?) AND state = 'held' ORDER BY id
+
+-- name: holds_items
+-- hold_items of some reservations, with what a sweep asks of each. ?... = reservations.
+SELECT r.id, r.mode, COALESCE(r.buyer, ''), r.state, r.expires_us, i.product_id, i.quantity, i.run, COALESCE(p.run, 0),
+  CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
+FROM reservation r JOIN reservation_item i ON i.reservation_id = r.id LEFT JOIN product_stock p ON p.id = i.product_id
+WHERE r.id IN (?) ORDER BY r.id, i.product_id
+
+-- name: products_free
+-- Nobody locks a row. ?... = products.
+SELECT id FROM product_stock WHERE id IN (?)
 
 -- name: buyer_row
 -- Makes the row of a buyer, locked for writing at once: INSERT IGNORE would lock it for reading, and two of them would be a deadlock.

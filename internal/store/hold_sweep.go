@@ -1,0 +1,411 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"lastitem/internal/ledger"
+)
+
+// A sweep ends overdue reservations by statements about all of a batch. Its locks come in the order of every
+// transaction: the reservations, the buyers' rows, the product rows. Sweepers share the work, since each passes over
+// the reservations that another has locked. A product row that somebody keeps locked delays its own reservations only:
+// the others of the batch are ended first, and those of locked products wait in transactions of their own.
+
+// Due is where a sweep goes on: after this reservation. The zero value is before the first.
+type Due struct {
+	Micros int64
+	ID     string
+	busy   map[string]bool // products that were locked for too long, and are left to the next sweep
+}
+
+// sweepWaits is how many transactions of one sweep wait at the same time for the rows of locked products. sweepParts is
+// in how many parts a batch is locked on a server that cannot skip locked rows.
+const (
+	sweepWaits = 4
+	sweepParts = 4
+)
+
+// sweep is one batch of a sweep.
+type sweep struct {
+	*SQL
+	replica string
+	busy    map[string]bool
+}
+
+// swept is what became of the reservations that a transaction has locked.
+type swept struct {
+	due  []Due
+	left []*lockedHold // to be ended apart: their products are locked, or the transaction was refused
+	bad  error         // names those that cannot be ended
+}
+
+// Sweep ends overdue reservations after a place, atMost of them, and returns the place to go on from and how many it
+// has looked at: fewer than atMost = no more are due. If a transaction is refused, its halves are tried again, so that
+// a bad row skips itself; the error says which rows were bad, and which products stayed locked.
+func (s *SQL) Sweep(ctx context.Context, after Due, atMost int, replica string) (next Due, seen int, err error) {
+	w := sweep{s, replica, maps.Clone(after.busy)}
+	if w.busy == nil {
+		w.busy = map[string]bool{}
+	}
+	place := []any{after.Micros, after.Micros, after.ID, atMost}
+	var b swept
+	if s.MySQL() && !s.waits.Load() {
+		b, err = w.batch(ctx, true, s.q.holdDue, place...)
+		var my *mysql.MySQLError
+		if errors.As(err, &my) && my.Number == erParse { // MySQL before 8.0.1 and MariaDB before 10.6
+			s.waits.Store(true)
+		}
+	}
+	if !s.MySQL() || s.waits.Load() {
+		b, err = w.parts(ctx, place)
+	}
+	if len(b.due) == 0 {
+		return after, 0, errors.Join(b.bad, err)
+	}
+	if len(b.left) > 0 {
+		err = w.apart(ctx, b.left)
+	}
+	next = b.due[len(b.due)-1]
+	next.busy = w.busy
+	return next, len(b.due), errors.Join(b.bad, err)
+}
+
+// parts is a batch on a server that cannot skip locked rows. Sweepers that read the same batch begin with different
+// parts of it; a part that another was first to lock is empty by the time that it is free. SQLite has one writer, so a
+// transaction begins only if something is due.
+func (w *sweep) parts(ctx context.Context, place []any) (all swept, err error) {
+	query := strings.TrimSuffix(w.q.holdDue, " FOR UPDATE SKIP LOCKED")
+	all.due, err = scanRows(w.db.WithContext(ctx).Raw(query, place...),
+		func(rows *sql.Rows, d *Due) error { return rows.Scan(&d.ID, &d.Micros) })
+	if err != nil || len(all.due) == 0 {
+		return all, err
+	}
+	parts := slices.Collect(slices.Chunk(all.due, len(all.due)/sweepParts+1))
+	for i, first := 0, rand.IntN(len(parts)); i < len(parts); i++ {
+		ids := idsOf(parts[(first+i)%len(parts)], func(d Due) any { return d.ID })
+		b, failed := w.batch(ctx, false, w.dueOf(len(ids)), ids...)
+		all.left, all.bad, err = append(all.left, b.left...), errors.Join(all.bad, b.bad), cmp.Or(err, failed)
+	}
+	return all, err
+}
+
+// dueOf is the statement that locks those of n reservations that are held.
+func (w *sweep) dueOf(n int) string {
+	query := list(w.q.holdDueOf, n)
+	if w.waits.Load() {
+		query = strings.TrimSuffix(query, " SKIP LOCKED")
+	}
+	return query
+}
+
+func idsOf[T any](all []T, id func(T) any) []any {
+	ids := make([]any, len(all))
+	for i, one := range all {
+		ids[i] = id(one)
+	}
+	return ids
+}
+
+// batch ends the overdue reservations that a query locks, in one transaction, and then stamps the expiries as certain.
+// With pass it leaves those whose products are locked.
+func (w *sweep) batch(ctx context.Context, pass bool, query string, args ...any) (b swept, err error) {
+	var all, ended, trusting []*lockedHold
+	err = w.TripTx(ctx, func(tx *Tx) error {
+		err := tx.each(query, args, func(rows *sql.Rows) error {
+			var d Due
+			err := rows.Scan(&d.ID, &d.Micros)
+			b.due = append(b.due, d)
+			return err
+		})
+		if err == nil && len(b.due) > 0 {
+			all, err = w.read(tx, b.due)
+		}
+		all, trusting, b.bad = w.endable(all)
+		if ended = all; err == nil && pass {
+			ended, b.left, err = w.free(ctx, all)
+		}
+		if err != nil {
+			return err
+		}
+		return tx.endAll(ended, w.replica)
+	})
+	if err != nil {
+		if b.left = nil; w.refused(err) {
+			b.left = all
+		}
+		return b, err
+	}
+	for _, h := range ended {
+		w.tell(h.Hold, h.was)
+	}
+	for _, h := range trusting {
+		b.bad = errors.Join(b.bad, w.change(ctx, h.ID, w.replica, func(*Tx, *lockedHold) error { return nil }))
+	}
+	b.bad = errors.Join(b.bad, w.stamp(ctx, ended))
+	return b, nil
+}
+
+// refused says that the server has answered, and may do less than it was asked for.
+func (w *sweep) refused(err error) bool {
+	return !w.MySQL() || SQLAnswered(err) || errors.Is(err, ErrConflict)
+}
+
+// read reads locked reservations with their items and the time.
+func (w *sweep) read(tx *Tx, due []Due) (holds []*lockedHold, err error) {
+	ids := idsOf(due, func(d Due) any { return d.ID })
+	err = tx.each(list(w.q.holdsItems, len(ids)), ids, func(rows *sql.Rows) error {
+		h, i, run := lockedHold{was: ledger.Held}, ledger.HoldItem{}, int64(0)
+		err := rows.Scan(&h.ID, &h.Mode, &h.Buyer, &h.State, &h.ExpiresMicros, &i.ProductID, &i.Quantity, &i.Run, &run,
+			&h.now)
+		if n := len(holds); n == 0 || holds[n-1].ID != h.ID {
+			h.way = w.way(h.Mode)
+			holds = append(holds, &h)
+		}
+		last := holds[len(holds)-1]
+		last.Items, last.gone = append(last.Items, i), last.gone || run != i.Run
+		return err
+	})
+	return holds, err
+}
+
+// endable returns the reservations that can be ended now, and those that a trusting mode ends in its own way. The error
+// names those whose mode is unknown here.
+func (w *sweep) endable(holds []*lockedHold) (can, trusting []*lockedHold, err error) {
+	for _, h := range holds {
+		switch {
+		case h.due() == ledger.Held, w.busy[h.products()]:
+		case h.way.Trusting:
+			trusting = append(trusting, h)
+		case h.way.Give == nil:
+			err = errors.Join(err, fmt.Errorf("reservation %s: %w", h.ID, unknownMode(h.Mode)))
+		default:
+			can = append(can, h)
+		}
+	}
+	return can, trusting, err
+}
+
+// products names the products of a reservation.
+func (h *lockedHold) products() string {
+	return fmt.Sprint(idsOf(h.Items, func(i ledger.HoldItem) any { return i.ProductID })...)
+}
+
+// free divides reservations of several products into those whose product rows nobody has locked now, and the others.
+// The answer may be old at once: then the transaction waits.
+func (w *sweep) free(ctx context.Context, holds []*lockedHold) (free, locked []*lockedHold, err error) {
+	at := map[int64]bool{} // whether a product is free
+	for _, h := range holds {
+		for _, i := range h.Items {
+			at[i.ProductID] = false
+		}
+	}
+	if len(at) < 2 {
+		return holds, nil, nil
+	}
+	ids := idsOf(slices.Sorted(maps.Keys(at)), func(product int64) any { return product })
+	open, err := scanRows(w.db.WithContext(ctx).Raw(list(w.q.productsFree, len(ids)), ids...),
+		func(rows *sql.Rows, id *int64) error { return rows.Scan(id) })
+	for _, product := range open {
+		at[product] = true
+	}
+	for _, h := range holds {
+		if slices.ContainsFunc(h.Items, func(i ledger.HoldItem) bool { return !at[i.ProductID] }) {
+			locked = append(locked, h)
+		} else {
+			free = append(free, h)
+		}
+	}
+	return free, locked, err
+}
+
+// endAll ends locked reservations, and gives their units back.
+func (t *Tx) endAll(holds []*lockedHold, replica string) error {
+	var events []any
+	for _, to := range []ledger.HoldState{ledger.Expired, ledger.Void} {
+		var ids []any
+		var now int64
+		for _, h := range holds {
+			if h.State == ledger.Held && h.due() == to {
+				ids, now, h.State = append(ids, h.ID), h.now, to
+				events = append(events, h.ID, ledger.Held, to, h.ExpiresMicros, replica, now)
+			}
+		}
+		if len(ids) == 0 {
+			continue
+		}
+		n, err := t.affected(list(t.q.holdsMove, len(ids)), slices.Concat([]any{to, now}, ids, []any{now})...)
+		if err != nil || n != int64(len(ids)) {
+			return cmp.Or(err, errOvertaken)
+		}
+	}
+	if len(events) > 0 {
+		t.later(tuples(t.q.holdsEvents, len(events)/6), events...)
+	}
+	return t.release(holds...)
+}
+
+// giveToBuyers gives units back to the limits of buyers, in the order of their rows.
+func (t *Tx) giveToBuyers(product, run int64, units map[string]int64) {
+	if len(units) == 0 {
+		return
+	}
+	var cases, names []any
+	for _, buyer := range slices.Sorted(maps.Keys(units)) {
+		cases, names = append(cases, buyer, units[buyer]), append(names, buyer)
+	}
+	const one = " WHEN ? THEN ?"
+	query := strings.Replace(t.q.buyersGive, one, strings.Repeat(one, len(units)), 1)
+	t.later(list(query, len(units)), slices.Concat(cases, []any{product, run}, names)...)
+}
+
+// stamp says that the expiries among ended reservations are certain by now: their COMMIT has returned.
+func (w *sweep) stamp(ctx context.Context, ended []*lockedHold) error {
+	args := []any{int64(0)}
+	for _, h := range ended {
+		if h.State == ledger.Expired {
+			args = append(args, h.ID)
+		}
+	}
+	if len(args) == 1 {
+		return nil
+	}
+	db := w.db.WithContext(ctx)
+	if err := db.Raw(w.q.clock).Row().Scan(&args[0]); err != nil {
+		return statementError(err)
+	}
+	return commitError(db.Exec(list(w.q.holdCertain, len(args)-1), args...).Error)
+}
+
+// apart ends reservations product by product, each in a transaction that waits for the product's row. A product whose
+// row stays locked is busy: the rest of this sweep does not wait for it again.
+func (w *sweep) apart(ctx context.Context, holds []*lockedHold) (err error) {
+	of := map[string][]any{}
+	for _, h := range holds {
+		of[h.products()] = append(of[h.products()], h.ID)
+	}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	room := make(chan struct{}, sweepWaits)
+	for products, ids := range of {
+		all.Go(func() {
+			room <- struct{}{}
+			one := w.halves(ctx, ids)
+			<-room
+			mu.Lock()
+			defer mu.Unlock()
+			if errors.Is(one, ErrConflict) {
+				one, of[products] = fmt.Errorf("reservations of product %s: %w", products, one), nil
+			}
+			err = errors.Join(err, one)
+		})
+	}
+	all.Wait()
+	for products, ids := range of {
+		w.busy[products] = w.busy[products] || ids == nil
+	}
+	return err
+}
+
+// halves ends reservations in one transaction. If the server refuses something of it, each half is tried by itself.
+func (w *sweep) halves(ctx context.Context, ids []any) error {
+	b, err := w.batch(ctx, false, w.dueOf(len(ids)), ids...)
+	switch half := len(ids) / 2; {
+	case err == nil:
+		return b.bad
+	case errors.Is(err, ErrConflict), !w.refused(err):
+		return err
+	case half == 0:
+		return fmt.Errorf("reservation %s: %w", ids[0], err)
+	default:
+		return errors.Join(w.halves(ctx, ids[:half]), w.halves(ctx, ids[half:]))
+	}
+}
+
+// Overdue returns for how long the oldest overdue reservation has waited for a sweep; 0 = none has.
+func (s *SQL) Overdue(ctx context.Context) (time.Duration, error) {
+	var now, oldest int64
+	db := s.db.WithContext(ctx)
+	if err := db.Raw(s.q.clock).Row().Scan(&now); err != nil {
+		return 0, statementError(err)
+	}
+	if err := db.Raw(s.q.holdOldest, now).Row().Scan(&oldest); err != nil || oldest == 0 {
+		return 0, statementError(err)
+	}
+	return time.Duration(now-oldest) * time.Microsecond, nil
+}
+
+// PurgeHolds deletes the reservations that ended long ago: those that no payment came for and that no late payment can
+// revive after the first time, the others after kept, as are payments for no reservation. One that has an order stays
+// as long as the order. It goes on until none is left, and uses the database for at most half of the time.
+func (s *SQL) PurgeHolds(ctx context.Context, after, kept time.Duration) error {
+	var now int64
+	err := s.TripTx(ctx, func(tx *Tx) (err error) {
+		if now, err = tx.now(); err == nil {
+			err = tx.exec(tx.q.purgeUnknown, now-kept.Microseconds())
+		}
+		return err
+	})
+	for _, state := range []ledger.HoldState{ledger.Expired, ledger.Cancelled, ledger.Void, ledger.Confirmed} {
+		if err != nil {
+			return err
+		}
+		var place Due
+		_, err = inSteps(ctx, func() (_ int64, more bool, err error) {
+			place, more, err = s.purgeHolds(ctx, state, place, now-after.Microseconds(), now-kept.Microseconds())
+			return 0, more, err
+		})
+	}
+	return err
+}
+
+// purgeHolds deletes some of the reservations in a state after a place. A late payment that has just been committed has
+// changed its reservation, which then stays.
+func (s *SQL) purgeHolds(ctx context.Context, state ledger.HoldState, place Due, ago, longAgo int64) (next Due,
+	more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
+	defer cancel()
+	next = place
+	err = s.TripTx(ctx, func(tx *Tx) error {
+		var ids []any
+		err := tx.each(tx.q.holdsEnded, []any{state, ago, place.Micros, place.Micros, place.ID, longAgo, ledger.HoldsPage},
+			func(rows *sql.Rows) error {
+				err := rows.Scan(&next.ID, &next.Micros)
+				ids = append(ids, next.ID)
+				return err
+			})
+		if more = len(ids) == ledger.HoldsPage; err == nil && len(ids) > 0 {
+			ids, err = tx.ids(list(tx.q.holdsUnchanged, len(ids)), append([]any{ago}, ids...)...)
+		}
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		for _, query := range []string{tx.q.purgeItems, tx.q.purgeEvents, tx.q.purgePayments, tx.q.purgeHolds} {
+			tx.later(list(query, len(ids)), ids...)
+		}
+		return nil
+	})
+	return next, more, err
+}
+
+// ids reads the ids that a query finds.
+func (t *Tx) ids(query string, args ...any) (ids []any, err error) {
+	err = t.each(query, args, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	return ids, err
+}
