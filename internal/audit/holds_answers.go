@@ -114,11 +114,11 @@ func (j *holdJudge) heldTwice() (keys, ids []string) {
 }
 
 // keeps reports whether a cancellation that was answered never happened. If a later change has overwritten it, that
-// change is to blame. If the answer said expired, a late payment may have bought the reservation.
+// change is to blame. No late payment buys what a cancel has found expired.
 func (j *holdJudge) keeps(op HoldOp) bool {
 	row := j.rows[op.HoldID]
 	return (row.State == held || row.State == confirmed || row.State == expired) &&
 		!slices.ContainsFunc(row.Events, func(e api.ReservationEvent) bool {
-			return e.Now == cancelled || e.Now == void || e.Now == expired && op.Expired
+			return e.Now == cancelled || e.Now == void || e.Now == expired && op.Expired && row.State != confirmed
 		})
 }

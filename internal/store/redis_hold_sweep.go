@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -133,8 +132,7 @@ func (r *Redis) Return(ctx context.Context, product int64, order string, restock
 		if err != nil {
 			return 0, false, err
 		}
-		list, err := r.arrow(ctx, returnScript, r.holdKeys(product), order, at, text, o.Quantity, back, o.Buyer,
-			cmp.Or(o.ReservationID, order))
+		list, err := r.arrow(ctx, returnScript, r.holdKeys(product), order, at, text, o.Quantity, back, o.Buyer)
 		if err != nil {
 			return 0, false, err
 		}
