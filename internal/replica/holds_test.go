@@ -187,6 +187,15 @@ func TestReservations(t *testing.T) {
 	})
 }
 
+// SQL and Redis do not share payments: each gives one the end that it has there.
+func TestStoresDoNotSharePayments(t *testing.T) {
+	t.Parallel()
+	onHolds(t, 0, func(h heldShop) {
+		h.stock(3, "")
+		h.says(h.hold("")+"/confirm", "shared", "", http.StatusOK, `"refund":false`)
+	})
+}
+
 // A product that is sold by absolute counts takes no holds and no returns until its stock is set again, and one that is
 // held is not sold by absolute counts, nor after its units have come back.
 func TestAbsoluteCountsRefuseHolds(t *testing.T) {

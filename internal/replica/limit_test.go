@@ -152,7 +152,9 @@ func (s limitShop) sellsAndReturns() {
 	s.limited("bob 4", bob)
 	s.sells("nobody 2", `,"quantity":3`)
 	s.soldOut("cid 1", `,"buyer":"cid","quantity":2`)
-	s.sells("cid 2", `,"buyer":"cid"`) // what was sold out does not count for the limit
+	last := s.sells("cid 2", `,"buyer":"cid"`) // what was sold out does not count for the limit
+	s.returns(s.read(last).OrderID, `{"restock":false}`, http.StatusOK)
+	s.soldOut("cid 3", `,"buyer":"cid","quantity":2`) // his right has come back, the unit has not
 }
 
 // What a buyer holds counts when he buys at once, and the other way round; a cancel gives room.

@@ -202,6 +202,12 @@ func TestLatePaymentsAreLast(t *testing.T) {
 				h.Errorf("a payment after a cancel, swept %t = %+v, want a refund", swept, e)
 			}
 		}
+		testkit.Must(h.T, h.s.PurgeHolds(h.Context(), 0, 0))
+		testkit.Must(h.T, h.hold("after the purge", 1))
+		_, err := h.s.Confirm(h.Context(), "after the purge", "r", "o", []byte("c0"))
+		if !errors.Is(err, store.ErrPaymentReused) {
+			h.Errorf("a payment whose refund was long ago = %v, want ErrPaymentReused", err)
+		}
 		for rules, refund := range map[[2]string]bool{{"rehold", "refund"}: true, {"refund", "rehold"}: true,
 			{"rehold", "rehold"}: false} {
 			late(1, rules[0])

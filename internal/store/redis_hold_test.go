@@ -244,6 +244,53 @@ func TestRedisHoldArrows(t *testing.T) {
 	})
 }
 
+// However many payments there are and however often the stock is set, a payment has the end that it had.
+func TestRedisPaymentsAreNotForgotten(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
+		h := redisHolds{TB: t, r: r}
+		h.reset(ledger.HoldRules{})
+		h.play("paid", "hold a 1 = held 4; confirm a p = confirmed op; hold b 1 = held 3; cancel b = cancelled")
+		var others []any
+		for i := range 6000 {
+			others = append(others, fmt.Sprint("x", i), "redis-1-x o 1")
+		}
+		testkit.Must(t, s.Client.HSet(t.Context(), s.Prefix+"payments:{1}", others...).Err())
+		h.play("refunded", "confirm b q = cancelled refund; reset = ; reset = ; reset =")
+		h.play("asked", `repeat a p = confirmed op replay; confirm b q = cancelled refund replay; hold c 1 = held 4
+			confirm c q = payment reused; confirm c p = payment reused`)
+	})
+}
+
+// A return of an order that is not there does not read the whole list each time, and finds each that is, in every run.
+func TestRedisFindsOrders(t *testing.T) {
+	onEachRedis(t, func(t *testing.T, r *store.Redis, s *testenv.RedisServer) {
+		reset(t, r, 1, 5, 0)
+		h, list := redisHolds{TB: t, r: r}, s.Prefix+"orders:{1}"
+		var rows []any
+		for i := range 3500 {
+			rows = append(rows, fmt.Sprintf(`{"id":"o%04d","product_id":1,"quantity":1,"mode":"m","replica":"r","created_us":1}`, i))
+		}
+		testkit.Must(t, s.Client.RPush(t.Context(), list, rows...).Err())
+		h.play0(t, "restock 9999 = no order; restock 0500 = 1 true; restock 3400 = 1 true")
+		// a page in the middle that was read once is not read again for an id that cannot be there
+		testkit.Must(t, s.Client.LSet(t.Context(), list, 1500, strings.ReplaceAll(rows[1500].(string), "o1500", "o7777")).Err())
+		h.play0(t, "restock 7777 = no order; restock 1501 = 1 true")
+		reset(t, r, 1, 5, 0)
+		testkit.Must(t, s.Client.RPush(t.Context(), list, rows[7], rows[1]).Err())
+		h.play0(t, "restock 0001 = 1 true; restock 0500 = no order")
+	})
+}
+
+// play0 makes moves without a look at the books.
+func (h redisHolds) play0(t *testing.T, moves string) {
+	for line := range strings.SplitSeq(moves, ";") {
+		move, want, _ := strings.Cut(strings.TrimSpace(line), " = ")
+		if got := h.do(move); got != want {
+			t.Errorf("%s = %q, want %q", move, got, want)
+		}
+	}
+}
+
 // Forty buyers reach for the last unit at the same time, two payments and a sweep or a cancel for the same reservation.
 func TestRedisHoldsRace(t *testing.T) {
 	onClustersToo(t, func(t *testing.T, r *store.Redis, _ bool) {
