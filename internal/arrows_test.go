@@ -113,7 +113,7 @@ var arrows = map[string][]string{
 	// tests of listings from other people's write-ups
 	"internal/writeups": {"internal/lock", "internal/lock/handoff", "internal/lock/textbook"},
 	"internal":          {"docs"}, // this file
-	"deploy":            {},
+	"deploy":            {"internal/handler"},
 }
 
 // testOnly packages are imported by tests, and by each other. testAids are further packages that both may import: those

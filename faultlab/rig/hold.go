@@ -295,7 +295,13 @@ func (s *Scene) Ended() string { return s.ended }
 
 // reservations reads what a judge needs.
 func (s *Scene) reservations(ctx context.Context) (told api.Reservations, err error) {
-	body, err := get(ctx, fmt.Sprintf("%s/products/%d/reservations?store=%s", s.Lane.C.URL, s.Lane.Product(), s.ask.Store))
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/products/%d/reservations?store=%s",
+		s.Lane.C.URL, s.Lane.Product(), s.ask.Store), nil)
+	if err != nil {
+		return told, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.Lane.servers.Stack.Token)
+	body, err := send(req)
 	if err == nil {
 		err = json.Unmarshal(body, &told)
 	}

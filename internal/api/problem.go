@@ -121,10 +121,11 @@ type Problem struct {
 	Requested *int64 `json:"requested,omitempty"`
 	Available *int64 `json:"available,omitempty"`
 	// State goes with the codes of a reservation that has ended, and Refund with every problem of a confirm: true, false
-	// or "unknown". Holders goes with limit_reached: the reservations that the buyer has.
-	State   string   `json:"state,omitempty"`
-	Refund  Refund   `json:"refund,omitempty"`
-	Holders []string `json:"holders,omitzero"`
+	// or "unknown". PerBuyer goes with limit_reached, and Requested too: the most that a buyer
+	// may have.
+	State    string `json:"state,omitempty"`
+	Refund   Refund `json:"refund,omitempty"`
+	PerBuyer int64  `json:"per_buyer,omitempty"`
 	// RequestID is the X-Request-Id of the answer, and TraceParent the traceparent of the request. An answer that is
 	// stored under an idempotency key has neither, since each repetition gets the same bytes.
 	RequestID   string `json:"request_id,omitempty"`

@@ -115,8 +115,8 @@ func (j *holdJudge) heldTwice() (keys, ids []string) {
 }
 
 // keeps reports whether a cancellation, an extension or a return that was answered never happened, or not as answered.
-// If a later change has overwritten a cancellation, that change is to blame. If its answer said expired, a late payment
-// may have bought the reservation.
+// If a later change has overwritten a cancellation, that change is to blame. No late payment buys what a cancel has found
+// expired.
 func (j *holdJudge) keeps(op HoldOp) bool {
 	row, there := j.rows[op.HoldID]
 	changed := func(as func(e api.ReservationEvent) bool) bool { return slices.ContainsFunc(row.Events, as) }
@@ -124,7 +124,7 @@ func (j *holdJudge) keeps(op HoldOp) bool {
 	case Cancel:
 		return (row.State == held || row.State == confirmed || row.State == expired) &&
 			!changed(func(e api.ReservationEvent) bool {
-				return e.Now == cancelled || e.Now == void || e.Now == expired && op.Expired
+				return e.Now == cancelled || e.Now == void || e.Now == expired && op.Expired && row.State != confirmed
 			})
 	case Extend:
 		return there && !changed(func(e api.ReservationEvent) bool { return e.Was == held && e.Now == held })

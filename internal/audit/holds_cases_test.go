@@ -69,8 +69,9 @@ func (h *told) step(w []string) {
 		op.Refund, op.Expired = true, true
 	case "return":
 		h.row(w[1]).Orders[0].Returned = true
+		h.book.BuyerUnits["ann"]--
 		if h.row(w[1]).Orders[0].Restocked = w[2] == "restock"; w[2] == "restock" {
-			h.move(-1)
+			h.book.Stock++
 		}
 	case "refuse", "limit":
 		h.ask(Reserve, Refused, "", n(1)).Limit = w[0] == "limit"
@@ -146,6 +147,8 @@ func TestHoldsTold(t *testing.T) {
 		"a cancellation that changed nothing": {1, "A", "", "hold a 10 900, recancel a 20", nil},
 		"an expiry that was answered only":    {1, "A", "", "hold a 10 900, pay a p 20, recancel a 30 expired", nil},
 		"an expiry, then a late payment": {1, "", "",
+			"hold a 10 100, ends a expired 150, take, pay a p 200, refuse 300", rehold},
+		"a late payment after a cancel": {1, "A", "",
 			"hold a 10 100, ends a expired 150, recancel a 160 expired, take, pay a p 200, refuse 300", rehold},
 		"a late payment for a unit that was held by then": {1, "O", "",
 			"hold a 10 100, ends a expired 150, hold b 160 900, take, pay a p 200", rehold},

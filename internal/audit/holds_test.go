@@ -117,7 +117,7 @@ func (s *holdRun) step(i int, now int64) {
 		case confirmed:
 			op.Outcome = Refused
 		case expired:
-			op.Expired = true
+			op.Expired, h.Late = true, ledger.LateRefund
 		}
 		s.answer(op)
 	case 3, 4:
@@ -135,8 +135,9 @@ func (s *holdRun) step(i int, now int64) {
 		}
 		if !h.Orders[0].Returned {
 			h.Orders[0].Returned, h.Orders[0].Restocked = true, s.r.IntN(2) == 0
+			s.book.BuyerUnits[h.Buyer] -= h.Quantity
 			if h.Orders[0].Restocked {
-				s.move(h, -h.Quantity)
+				s.book.Stock += h.Quantity
 			}
 		}
 		op.Kind, op.OrderID, op.Restock = Return, h.Orders[0].OrderID, h.Orders[0].Restocked

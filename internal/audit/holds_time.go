@@ -81,6 +81,7 @@ type change struct{ at, units int64 }
 type taken struct {
 	buyer                            string
 	units, call, answer, freed, free int64
+	returned                         bool // the order: the limit has room again, also where the units were written off
 }
 
 const never = int64(1<<63 - 1)
@@ -111,6 +112,7 @@ func (j *holdJudge) pairTakes() {
 	}
 	for id, i := range calls {
 		j.takes[i].freed, j.takes[i].free = j.released(id)
+		j.takes[i].returned = slices.ContainsFunc(j.rows[id].Orders, func(o api.ReservationOrder) bool { return o.Returned })
 	}
 	for _, op := range j.ops {
 		i, seen := calls[op.HoldID]
@@ -174,7 +176,7 @@ func (j *holdJudge) limit() {
 			has[row.Buyer] += row.Quantity
 		}
 		for _, o := range row.Orders {
-			if !o.Restocked {
+			if !o.Returned { // written off too: he may buy again
 				has[row.Buyer] += o.Quantity
 			}
 		}
@@ -215,6 +217,9 @@ func (j *holdJudge) unless(letter byte, follows bool) (implied string) {
 func (j *holdJudge) byBuyer() map[string][]taken {
 	by := map[string][]taken{}
 	for _, t := range j.takes {
+		if t.returned {
+			t.freed = always
+		}
 		by[t.buyer] = append(by[t.buyer], t)
 	}
 	return by

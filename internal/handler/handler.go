@@ -168,7 +168,7 @@ func (h *Handler) route() {
 	h.engine.ForwardedByClientIP = false
 	h.routes = h.table()
 	for _, r := range h.routes {
-		h.engine.Handle(r.method, ginPath(r.path), h.run(r.path, r.serve))
+		h.engine.Handle(r.method, ginPath(r.path), h.run(r.path, h.guarded(r)))
 	}
 	h.engine.NoRoute(h.run(unmatched, h.notFound))
 	h.engine.NoMethod(h.run(unmatched, h.methodNotAllowed))

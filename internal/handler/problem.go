@@ -136,7 +136,8 @@ func problemOf(err error, instance string) api.Problem {
 	case api.LimitReached:
 		var e *ledger.ShortError
 		if errors.As(err, &e) {
-			p.ProductID, p.Holders = e.ProductID, append([]string{}, e.Holders...)
+			p.ProductID, p.Requested, p.PerBuyer = e.ProductID, &e.Requested, e.Available
+			p.Detail = fmt.Sprintf("product %d: %d requested, and a buyer may have %d", e.ProductID, e.Requested, e.Available)
 		}
 	case api.UnknownProduct, api.ProductSegmented, api.LimitUnsupported, api.HoldUnsupported, api.ReturnUnsupported:
 		var e *ledger.ProductError

@@ -65,14 +65,14 @@ func (h *Handler) contract() []route {
 		{http.MethodGet, "/modes/{mode}", h.bare(h.showMode), text.Of("one mode, with its essay")},
 		{http.MethodGet, "/products/{id}", h.product, text.Of("stock in every store")},
 		{http.MethodPut, "/products/{id}/stock", h.setStock, text.Of("set the stock: a run starts here (admin)")},
-		{http.MethodGet, "/products/{id}/orders", h.guarded(h.orders), text.Of("the order rows, in pages")},
-		{http.MethodPost, "/products/{id}/orders/{order_id}/return", h.giveBack, text.Of("take an order back")},
-		{http.MethodGet, "/products/{id}/reservations", h.guarded(h.reservations), text.Of("the reservations, in pages")},
-		{http.MethodGet, "/products/{id}/ledger", h.guarded(h.ledger), text.Of("the raw facts that a judge needs, in pages")},
-		{http.MethodGet, "/products/{id}/audit", h.guarded(h.audit), text.Of("the verdict")},
+		{http.MethodGet, "/products/{id}/orders", h.orders, text.Of("the order rows, in pages")},
+		{http.MethodPost, "/products/{id}/orders/{order_id}/return", h.giveBack, text.Of("take an order back (admin)")},
+		{http.MethodGet, "/products/{id}/reservations", h.reservations, text.Of("the reservations, in pages (admin)")},
+		{http.MethodGet, "/products/{id}/ledger", h.ledger, text.Of("the raw facts that a judge needs, in pages")},
+		{http.MethodGet, "/products/{id}/audit", h.audit, text.Of("the verdict")},
 		{http.MethodGet, "/problems/{code}", h.explain, text.Of("what an error code means")},
 		{http.MethodGet, "/openapi.json", h.openAPI, text.Of("this contract, OpenAPI 3.1")},
-		{http.MethodGet, "/metrics", h.guarded(h.scrape), text.Of("Prometheus metrics")},
+		{http.MethodGet, "/metrics", h.scrape, text.Of("Prometheus metrics")},
 		{http.MethodGet, "/healthz", h.healthz, text.Of("is the process alive")},
 		{http.MethodGet, "/readyz", h.readyz, text.Of("ready to serve: backends accept writes, and the replica is not " +
 			"draining")},
@@ -80,10 +80,35 @@ func (h *Handler) contract() []route {
 	}
 }
 
-// guarded requires the admin token for routes that reveal orders or load, if reads are protected.
-func (h *Handler) guarded(serve endpoint) endpoint {
+// Right says who may use a route, which everybody may unless it is in [Rights].
+type Right int
+
+// The rights.
+const (
+	Reader   Right = iota + 1 // needs the admin token if ProtectReads is set: nobody can act on what it tells
+	Inside                    // the same, and through nginx always: raw rows and load
+	Operator                  // needs the token always: it acts, or tells ids with which one may act
+)
+
+// Rights is the table of rights, by method and path; a test holds nginx and the OpenAPI document against it.
+var Rights = map[string]Right{
+	"PUT /products/{id}/stock":                     Operator,
+	"POST /products/{id}/orders/{order_id}/return": Operator,
+	"GET /products/{id}/reservations":              Operator,
+	"GET /products/{id}/ledger":                    Inside,
+	"GET /metrics":                                 Inside,
+	"GET /products/{id}/orders":                    Reader,
+	"GET /products/{id}/audit":                     Reader,
+}
+
+// guarded requires the admin token as [Rights] says.
+func (h *Handler) guarded(r route) endpoint {
+	right, serve := Rights[r.method+" "+r.path], r.serve
+	if right == 0 || right != Operator && !h.ProtectReads {
+		return serve
+	}
 	return func(c *gin.Context) outcome {
-		if h.ProtectReads {
+		if len(c.Request.Header[tokenRequired]) == 0 { // else it was asked already
 			if err := h.admin.authorize(c.Request); err != nil {
 				return outcome{code: h.fail(c, err)}
 			}

@@ -152,11 +152,12 @@ func (s limitShop) sellsAndReturns() {
 	s.limited("bob 4", bob)
 	s.sells("nobody 2", `,"quantity":3`)
 	s.soldOut("cid 1", `,"buyer":"cid","quantity":2`)
-	s.sells("cid 2", `,"buyer":"cid"`) // what was sold out does not count for the limit
+	last := s.sells("cid 2", `,"buyer":"cid"`) // what was sold out does not count for the limit
+	s.returns(s.read(last).OrderID, `{"restock":false}`, http.StatusOK)
+	s.soldOut("cid 3", `,"buyer":"cid","quantity":2`) // his right has come back, the unit has not
 }
 
-// What a buyer holds counts when he buys at once, and the other way round; the refusal names his reservations, and a
-// cancel gives room.
+// What a buyer holds counts when he buys at once, and the other way round; a cancel gives room.
 func TestLimitCountsWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	redis := testenv.Redis(t)
@@ -171,9 +172,9 @@ func TestLimitCountsWhatIsHeld(t *testing.T) {
 			s, holds := limitShop{heldShop{t, r, c.sells, 200 + i}}, heldShop{t, r, c.holds, 200 + i}
 			s.stock(4, fmt.Sprintf(`,"per_buyer":2,"units":%t`, c.holds == "reserve-unit"))
 			held := holds.hold(ann)
-			holders := fmt.Sprintf(`"holders":[%q]`, strings.TrimPrefix(held, "/reservations/"))
-			holds.reserves("", ann+`,"quantity":2`, http.StatusConflict, holders)
-			s.limited("two", ann+`,"quantity":2`, holders)
+			const says = `"per_buyer":2`
+			holds.reserves("", ann+`,"quantity":2`, http.StatusConflict, says)
+			s.limited("two", ann+`,"quantity":2`, says)
 			s.sells("one", ann)
 			s.limited("one more", ann)
 			s.says(held+"/cancel", "", "", http.StatusOK)

@@ -47,9 +47,7 @@ func takeLimited(tx *store.Tx, product int64, batch []*stock.Ticket) (*store.Lim
 		o := &t.Order
 		if o.Buyer != "" && l.Units[o.Buyer]+sold[o.Buyer]+o.Quantity > l.PerBuyer {
 			t.Receipt, o.Remaining = stock.Receipt{}, nil
-			if t.Err = tx.LimitReached(l, o.Buyer); !errors.Is(t.Err, store.ErrLimit) {
-				return nil, t.Err
-			}
+			t.Err = l.LimitReached(o.Quantity)
 			continue
 		}
 		if left = serve([]*stock.Ticket{t}, left); t.Err == nil && o.Buyer != "" {

@@ -65,7 +65,7 @@ type holds interface {
 	Confirm(ctx context.Context, id, replica, order string, payment []byte) (ledger.Ended, error)
 	Cancel(ctx context.Context, id, replica string) (ledger.Ended, error)
 	Extend(ctx context.Context, id, replica string, hold time.Duration) (ledger.Ended, error)
-	ReadHold(ctx context.Context, id string) (ledger.Hold, error)
+	ReadHold(ctx context.Context, id, replica string) (ledger.Hold, error)
 	Return(ctx context.Context, product int64, order string, restock bool) (quantity int64, restocked bool, err error)
 	Reservations(ctx context.Context, product int64, after string) (ledger.Holds, error)
 }
@@ -172,13 +172,15 @@ func (s *Shop) change(ctx context.Context, id string,
 	})
 }
 
-// Reservation reads a reservation; an overdue one is told as expired, swept or not.
+// Reservation reads a reservation; an overdue one is ended first, and told as expired.
 func (s *Shop) Reservation(ctx context.Context, id string) (ledger.Hold, error) {
 	h, err := s.holdsOf(id)
 	if err != nil {
 		return ledger.Hold{}, err
 	}
-	return settled(ctx, s, 0, func(ctx context.Context) (ledger.Hold, error) { return h.ReadHold(ctx, id) })
+	return settled(ctx, s, 0, func(ctx context.Context) (ledger.Hold, error) {
+		return h.ReadHold(ctx, id, s.options.Replica)
+	})
 }
 
 // Returned is an order that was taken back.

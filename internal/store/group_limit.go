@@ -51,8 +51,8 @@ func (t *Tx) ReadLimited(product int64, buyers []string) (*LimitedRow, error) {
 }
 
 // LimitReached is the refusal of a buyer's surplus.
-func (t *Tx) LimitReached(l *LimitedRow, buyer string) error {
-	return t.limitReached(l.Product, l.Run, buyer, "")
+func (l *LimitedRow) LimitReached(requested int64) error {
+	return limitReached(l.Product, l.PerBuyer, requested)
 }
 
 // TakeLimited takes what a batch has sold from the row, and from its buyers.

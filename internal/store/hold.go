@@ -105,9 +105,12 @@ func (t *Tx) Reserve(h ledger.Hold, hold time.Duration, way Way) (made ledger.Ho
 	}
 	now := limits[0].now
 	h.State, h.CreatedMicros, h.ChangedMicros, h.ExpiresMicros = ledger.Held, now, now, now+hold.Microseconds()
-	h.Late = limits[0].late
+	h.Late = ledger.LateRehold
 	for i, item := range h.Items {
-		if err := t.takeOfBuyer(h.ID, h.Buyer, item, limits[i]); err != nil {
+		if limits[i].late != ledger.LateRehold { // all or nothing: one line that is refunded late refunds the cart
+			h.Late = limits[i].late
+		}
+		if err := t.takeOfBuyer(h.Buyer, item, limits[i]); err != nil {
 			return h, nil, err
 		}
 	}
@@ -141,7 +144,7 @@ func (t *Tx) TakeBy(way Way, order, buyer string, product, quantity int64) (left
 			return nil, 0, err
 		}
 	}
-	if err := t.takeOfBuyer(order, buyer, item, p); err != nil {
+	if err := t.takeOfBuyer(buyer, item, p); err != nil {
 		return nil, 0, err
 	}
 	left, ok, err := way.Take(t, order, item)
@@ -312,7 +315,7 @@ func (t *Tx) insertHold(h ledger.Hold) {
 }
 
 // takeOfBuyer takes the units from the limit, if the product has one.
-func (t *Tx) takeOfBuyer(id, buyer string, item ledger.HoldItem, p holdProduct) error {
+func (t *Tx) takeOfBuyer(buyer string, item ledger.HoldItem, p holdProduct) error {
 	if buyer == "" || !p.perBuyer.Valid {
 		return nil
 	}
@@ -323,19 +326,13 @@ func (t *Tx) takeOfBuyer(id, buyer string, item ledger.HoldItem, p holdProduct) 
 	if err != nil || n > 0 {
 		return err
 	}
-	return t.limitReached(item.ProductID, item.Run, buyer, id)
+	return limitReached(item.ProductID, p.perBuyer.Int64, item.Quantity)
 }
 
-// limitReached refuses a buyer's surplus. It names the reservations that he has, except the one being made.
-func (t *Tx) limitReached(product, run int64, buyer, except string) error {
-	refused := &ledger.ShortError{Err: ErrLimit, ProductID: product}
-	err := t.each(t.q.buyerHolds, []any{product, run, buyer, except}, func(rows *sql.Rows) error {
-		var id string
-		err := rows.Scan(&id)
-		refused.Holders = append(refused.Holders, id)
-		return err
-	})
-	return cmp.Or(err, error(refused))
+// limitReached refuses a buyer's surplus. It names no reservation: whoever knows an id may act on it, and anybody may
+// give a buyer's name.
+func limitReached(product, limit, requested int64) error {
+	return &ledger.ShortError{Err: ErrLimit, ProductID: product, Requested: requested, Available: limit}
 }
 
 // now reads the database's clock.

@@ -187,7 +187,7 @@ func (t *Tx) takeAgain(h *lockedHold) (ok bool, err error) {
 	for _, item := range h.Items {
 		p, err := t.holdProduct(item.ProductID)
 		if err == nil && p.run == item.Run {
-			err = t.takeOfBuyer(h.ID, h.Buyer, item, p)
+			err = t.takeOfBuyer(h.Buyer, item, p)
 		}
 		if errors.Is(err, ErrLimit) || err == nil && p.run != item.Run {
 			return false, nil
@@ -215,11 +215,15 @@ func (t *Tx) takeAgain(h *lockedHold) (ok bool, err error) {
 }
 
 // Cancel ends a reservation and gives its units back. e.Hold.State says what it is now: cancelled, or what it was
-// before.
+// before. A late payment does not revive what was cancelled after its deadline: it is refunded.
 func (s *SQL) Cancel(ctx context.Context, id, replica string) (e ledger.Ended, err error) {
 	err = s.change(ctx, id, replica, func(tx *Tx, h *lockedHold) error {
 		e = ledger.Ended{}
 		defer func() { e.Hold = h.Hold }()
+		if h.State == ledger.Expired && h.Late == ledger.LateRehold {
+			h.Late = ledger.LateRefund
+			tx.later(tx.q.holdLate, h.Late, h.now, id)
+		}
 		if h.State != ledger.Held {
 			return nil
 		}
@@ -247,23 +251,25 @@ func (s *SQL) Extend(ctx context.Context, id, replica string, hold time.Duration
 	return e, err
 }
 
-// ReadHold reads a reservation. An overdue one is told as expired, and one of a run that has ended as void, swept or
-// not; it is read again with a lock before that is said, since until then a confirm may still be first.
-func (s *SQL) ReadHold(ctx context.Context, id string) (h ledger.Hold, err error) {
-	err = s.TripTx(ctx, func(tx *Tx) error {
-		for _, query := range []string{tx.q.holdRead, tx.q.holdLock} {
-			l, err := s.load(tx, query, id)
-			if err != nil {
-				return err
-			}
-			if h = l.Hold; l.due() == l.State {
-				return nil
-			}
-			h.State = l.due()
-		}
-		return nil
+// ReadHold reads a reservation. An overdue one, and one of a run that has ended, is ended first, as any other request
+// does: what was told is written, and stays. A trusting mode only tells it.
+func (s *SQL) ReadHold(ctx context.Context, id, replica string) (ledger.Hold, error) {
+	var h lockedHold
+	err := s.TripTx(ctx, func(tx *Tx) (err error) {
+		h, err = s.load(tx, tx.q.holdRead, id)
+		return err
 	})
-	return h, err
+	switch due := h.due(); {
+	case err != nil || due == h.State:
+	case h.way.Trusting:
+		h.State = due
+	default:
+		err = s.change(ctx, id, replica, func(_ *Tx, now *lockedHold) error {
+			h.Hold = now.Hold
+			return nil
+		})
+	}
+	return h.Hold, err
 }
 
 // replay reads the end of a payment that was answered before.
@@ -333,17 +339,17 @@ func (t *Tx) giveBack(way func(string) Way, item ledger.HoldItem, order, buyer, 
 		return cmp.Or(err, errOvertaken)
 	}
 	item.Run = p.run
-	owner := cmp.Or(reservation, order) // of the rows of units
+	owner := cmp.Or(reservation, order)      // of the rows of units
+	if buyer != "" && !way(mode).Unlimited { // he may buy again, whatever becomes of the units
+		if err := t.exec(t.q.buyerGive, item.Quantity, item.ProductID, item.Run, buyer); err != nil {
+			return err
+		}
+	}
 	switch {
 	case !restock && p.way == WayUnits:
 		return t.exec(t.q.unitsWriteOff, item.ProductID, owner)
 	case !restock:
 		return nil
-	}
-	if buyer != "" && !way(mode).Unlimited {
-		if err := t.exec(t.q.buyerGive, item.Quantity, item.ProductID, item.Run, buyer); err != nil {
-			return err
-		}
 	}
 	if give := way(mode).Give; give != nil {
 		give(t, item, owner)

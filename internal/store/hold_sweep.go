@@ -347,14 +347,13 @@ func (s *SQL) Overdue(ctx context.Context) (time.Duration, error) {
 }
 
 // PurgeHolds deletes the reservations that ended long ago: those that no payment came for and that no late payment can
-// revive after the first time, the others after kept, as are payments for no reservation. One that has an order stays
-// as long as the order. It goes on until none is left, and uses the database for at most half of the time.
+// revive after the first time, the others after kept. One that has an order stays
+// as long as the order, and the end of a payment stays. It goes on until none is left, and uses the database for at most
+// half of the time.
 func (s *SQL) PurgeHolds(ctx context.Context, after, kept time.Duration) error {
 	var now int64
 	err := s.TripTx(ctx, func(tx *Tx) (err error) {
-		if now, err = tx.now(); err == nil {
-			err = tx.exec(tx.q.purgeUnknown, now-kept.Microseconds())
-		}
+		now, err = tx.now()
 		return err
 	})
 	for _, state := range []ledger.HoldState{ledger.Expired, ledger.Cancelled, ledger.Void, ledger.Confirmed} {
@@ -391,7 +390,7 @@ func (s *SQL) purgeHolds(ctx context.Context, state ledger.HoldState, place Due,
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		for _, query := range []string{tx.q.purgeItems, tx.q.purgeEvents, tx.q.purgePayments, tx.q.purgeHolds} {
+		for _, query := range []string{tx.q.purgeItems, tx.q.purgeEvents, tx.q.purgeHolds} {
 			tx.later(list(query, len(ids)), ids...)
 		}
 		return nil

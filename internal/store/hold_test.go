@@ -63,7 +63,7 @@ func (h holdsOn) overdue(id string) {
 // is checks stock and state, and that nothing is lost: stock + held + ordered = 5.
 func (h holdsOn) is(id string, state ledger.HoldState, stock int64) {
 	h.Helper()
-	r, err := h.s.ReadHold(h.Context(), id)
+	r, err := h.s.ReadHold(h.Context(), id, "r")
 	testkit.Must(h.T, err)
 	var held, ordered int64
 	testkit.Must(h.T, h.s.DB().Raw(`SELECT COALESCE(SUM(i.quantity), 0) FROM reservation_item i JOIN reservation r
@@ -146,7 +146,6 @@ func TestHoldsExpire(t *testing.T) {
 			id := fmt.Sprint("h", i)
 			testkit.Must(h.T, h.hold(id, 2))
 			h.overdue(id)
-			h.is(id, ledger.Expired, 3) // told so before anybody has written it
 			for range 2 {
 				if err := end(id); err != nil {
 					h.Errorf("%s: %v", id, err)
@@ -173,6 +172,57 @@ func TestHoldsExpire(t *testing.T) {
 			h.Errorf("confirm = %+v, want a refund: one of its units is held by another", e)
 		}
 		h.is("y", ledger.Expired, 1)
+	})
+}
+
+// A reservation that was told as expired stays expired, whatever is set. A cancel of an overdue one wins over rehold, swept
+// or not; and of a cart a late payment buys all lines, so each of them must allow it.
+func TestLatePaymentsAreLast(t *testing.T) {
+	t.Parallel()
+	onHolds(t, func(h holdsOn) {
+		testkit.Must(h.T, h.hold("told", 1))
+		h.overdue("told")
+		h.is("told", ledger.Expired, 5)
+		resetSQL(h.T, h.s, 1, 5, 0)
+		h.is("told", ledger.Expired, 5)
+		late := func(product int64, rule string) {
+			testkit.Must(h.T, h.s.ResetTo(h.Context(), product, 5, 0, ledger.HoldRules{Late: rule}))
+		}
+		late(1, ledger.LateRehold)
+		for i, swept := range []bool{false, true} {
+			id := fmt.Sprint("c", i)
+			testkit.Must(h.T, h.hold(id, 1))
+			h.overdue(id)
+			if swept {
+				h.is(id, ledger.Expired, 5)
+			}
+			_, err := h.s.Cancel(h.Context(), id, "r")
+			testkit.Must(h.T, err)
+			if e := h.confirm(id, id); !e.Refund || e.Hold.State != ledger.Expired {
+				h.Errorf("a payment after a cancel, swept %t = %+v, want a refund", swept, e)
+			}
+		}
+		testkit.Must(h.T, h.s.PurgeHolds(h.Context(), 0, 0))
+		testkit.Must(h.T, h.hold("after the purge", 1))
+		_, err := h.s.Confirm(h.Context(), "after the purge", "r", "o", []byte("c0"))
+		if !errors.Is(err, store.ErrPaymentReused) {
+			h.Errorf("a payment whose refund was long ago = %v, want ErrPaymentReused", err)
+		}
+		for rules, refund := range map[[2]string]bool{{"rehold", "refund"}: true, {"refund", "rehold"}: true,
+			{"rehold", "rehold"}: false} {
+			late(1, rules[0])
+			late(2, rules[1])
+			id := rules[0] + rules[1]
+			testkit.Must(h.T, h.s.Tx(h.Context(), store.ReadCommitted, func(tx *store.Tx) error {
+				_, _, err := tx.Reserve(ledger.Hold{ID: id, Mode: "m", Items: []ledger.HoldItem{{ProductID: 1, Quantity: 1},
+					{ProductID: 2, Quantity: 1}}}, time.Minute, aWay)
+				return err
+			}))
+			h.overdue(id)
+			if e := h.confirm(id, id); e.Refund != refund {
+				h.Errorf("a late payment for lines with %v: refund %t, want %t", rules, e.Refund, refund)
+			}
+		}
 	})
 }
 
@@ -222,7 +272,7 @@ func TestHoldsRace(t *testing.T) {
 				})
 			}
 			all.Wait()
-			r, err := h.s.ReadHold(h.Context(), id)
+			r, err := h.s.ReadHold(h.Context(), id, "r")
 			testkit.Must(h.T, err)
 			h.is(id, r.State, map[bool]int64{true: 0, false: 5}[r.State == ledger.Confirmed])
 		}
@@ -287,7 +337,7 @@ func TestPurgeLeavesLatePayments(t *testing.T) {
 	h.is("a", ledger.Confirmed, 4)
 }
 
-// A limit per buyer names what he holds, and not the reservation that it refuses; a late payment keeps to it. A
+// A limit per buyer says how many he may have; a late payment keeps to it. A
 // product of which units are held refuses writes that would overwrite a release.
 func TestHoldsRefuse(t *testing.T) {
 	t.Parallel()
@@ -319,7 +369,7 @@ func TestHoldsRefuse(t *testing.T) {
 		}
 		testkit.Must(h.T, hold("b"))
 		short, ok := errors.AsType[*ledger.ShortError](hold("c"))
-		if !ok || len(short.Holders) != 1 || short.Holders[0] != "b" {
+		if !ok || short.Available != 1 || short.Requested != 1 {
 			h.Errorf("a second hold of one buyer: %+v", short)
 		}
 		h.overdue("b")

@@ -35,14 +35,14 @@ type queries struct {
 	ordersOf, keysOf, cartKeysOf               string
 	oldKeys, surplusKeys, purgeKeys            string
 
-	clock, holdRead, holdLock, holdDue, holdProduct, holdGive, holdInsert, holdItemInsert                          string
-	holdDueOf, holdsItems, productsFree, holdsMove, holdsEvents, buyersGive                                        string
-	holdItems, holdMove, holdExtend, holdOrderInsert, holdEvent, holdCertain, holdOrder                            string
-	holdWay, holdSet, holdFree, paymentRead, paymentInsert, paymentOrder, buyerRow                                 string
-	buyerTake, buyerGive, buyerHas, buyerHolds, buyerBought, unitsFree, unitsInsert, unitsOld, unitsTake, unitsOwn string
-	unitsGive, unitsWriteOff, orderLock, orderReturn, holdsOf, holdRules                                           string
-	buyersOf, holdsPage, holdEventsOf, holdOrdersOf, holdPaymentsOf, holdTake, holdOldest                          string
-	orderBuyer, holdsEnded, holdsUnchanged, purgeItems, purgeEvents, purgePayments, purgeUnknown, purgeHolds       string
+	clock, holdRead, holdLock, holdDue, holdProduct, holdGive, holdInsert, holdItemInsert              string
+	holdDueOf, holdsItems, productsFree, holdsMove, holdsEvents, buyersGive                            string
+	holdItems, holdMove, holdExtend, holdOrderInsert, holdEvent, holdCertain, holdOrder                string
+	holdWay, holdSet, holdLate, holdFree, paymentRead, paymentInsert, paymentOrder, buyerRow           string
+	buyerTake, buyerGive, buyerHas, buyerBought, unitsFree, unitsInsert, unitsOld, unitsTake, unitsOwn string
+	unitsGive, unitsWriteOff, orderLock, orderReturn, holdsOf, holdRules                               string
+	buyersOf, holdsPage, holdEventsOf, holdOrdersOf, holdPaymentsOf, holdTake, holdOldest              string
+	orderBuyer, holdsEnded, holdsUnchanged, purgeItems, purgeEvents, purgeHolds                        string
 }
 
 func loadQueries(dialect string) (queries, error) {
@@ -77,9 +77,10 @@ func loadQueries(dialect string) (queries, error) {
 		"hold_item_insert": &q.holdItemInsert, "hold_items": &q.holdItems, "hold_order": &q.holdOrder, "hold_move": &q.holdMove,
 		"hold_extend": &q.holdExtend, "hold_order_insert": &q.holdOrderInsert,
 		"hold_event": &q.holdEvent, "hold_certain": &q.holdCertain, "hold_way": &q.holdWay, "hold_set": &q.holdSet,
+		"hold_late": &q.holdLate,
 		"hold_free": &q.holdFree, "payment_read": &q.paymentRead, "payment_insert": &q.paymentInsert,
 		"payment_order": &q.paymentOrder, "buyer_row": &q.buyerRow, "buyer_take": &q.buyerTake,
-		"buyer_give": &q.buyerGive, "buyer_has": &q.buyerHas, "buyer_holds": &q.buyerHolds,
+		"buyer_give": &q.buyerGive, "buyer_has": &q.buyerHas,
 		"buyer_bought": &q.buyerBought, "units_free": &q.unitsFree,
 		"units_insert": &q.unitsInsert, "units_old": &q.unitsOld, "units_take": &q.unitsTake,
 		"units_own": &q.unitsOwn, "units_give": &q.unitsGive, "units_write_off": &q.unitsWriteOff,
@@ -88,9 +89,9 @@ func loadQueries(dialect string) (queries, error) {
 		"hold_events_of": &q.holdEventsOf, "hold_orders_of": &q.holdOrdersOf, "hold_payments_of": &q.holdPaymentsOf,
 		"hold_take": &q.holdTake, "hold_oldest": &q.holdOldest, "holds_ended": &q.holdsEnded,
 		"holds_unchanged": &q.holdsUnchanged, "order_buyer": &q.orderBuyer,
-		"purge_items": &q.purgeItems, "purge_events": &q.purgeEvents, "purge_payments": &q.purgePayments,
-		"purge_holds": &q.purgeHolds, "purge_unknown": &q.purgeUnknown,
-		"old_keys": &q.oldKeys, "surplus_keys": &q.surplusKeys, "purge_keys": &q.purgeKeys,
+		"purge_items": &q.purgeItems, "purge_events": &q.purgeEvents,
+		"purge_holds": &q.purgeHolds,
+		"old_keys":    &q.oldKeys, "surplus_keys": &q.surplusKeys, "purge_keys": &q.purgeKeys,
 	} {
 		if *dest = said[name]; *dest == "" {
 			errs = append(errs, fmt.Errorf("store: no statement %s for %s", name, dialect))

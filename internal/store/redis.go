@@ -45,6 +45,7 @@ type Redis struct {
 	holding  sync.Map      // products whose reservations this process makes -> when it last said so
 	scanned  atomic.Int64  // when the last search for products with reservations began, in microseconds
 	closed   time.Duration // see KeepHolds
+	pages    sync.Map      // by product: *orderPages
 	onEnd
 }
 

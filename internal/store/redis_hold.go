@@ -24,24 +24,24 @@ import (
 //
 //	holds:{101}         by id: the reservation, JSON
 //	due:{101}           those that are held, by deadline
-//	closed:{101}        those that are not, and refunded payments, by when they may be deleted
-//	payments:{101}      by payment: reservation, order ("" = refunded), time
+//	closed:{101}        those that are not, by when they may be deleted
+//	payments:{101}      by payment: reservation, order ("" = refunded), time; of all runs, forever
+//	run-payments:{101}  those of the run, for the judge
 //	buyers:{101}        by buyer: the units that count for the limit
-//	buyer-holds:{101}   by buyer: the reservations that have such units, some dozens at least
 //	hold-keys:{101}     by key: the reservation that it made
 //	returned:{101}      by order: quantity, and whether it was restocked
 //	rules:{101}         run, limit per buyer, late payments, and the number of changes
-//	holds-old:{101}     holds of earlier runs, for a week: those that were held are void; payments-old likewise
-//	payment:<payment>   the claim of a payment: it is for a reservation of this product, or "refunded" if there was no
-//	                    such reservation; hold-key:<key> likewise
+//	holds-old:{101}     holds of the run before, for a week: those that were held are void
+//	payment:<payment>   the claim of a payment, forever: it is for a reservation of this product, or "refunded" if there
+//	                    was no such reservation; hold-key:<key> likewise, for a week
 //	holding             the products that may have reservations, for the sweeper
 
 // holdFamilies are the KEYS of the scripts hold_*.lua, and runFamilies those of set.lua after the counts.
 var (
-	holdFamilies = []string{"stock", "orders", "rules", "holds", "due", "payments", "buyers", "buyer-holds", "hold-keys",
-		"returned", "closed", "holds-old", "payments-old"}
-	runFamilies = []string{"rules", "holds", "holds-old", "payments", "payments-old", "orders", "due", "buyers",
-		"buyer-holds", "hold-keys", "returned", "closed"}
+	holdFamilies = []string{"stock", "orders", "rules", "holds", "due", "payments", "buyers", "run-payments", "hold-keys",
+		"returned", "closed", "holds-old"}
+	runFamilies = []string{"rules", "holds", "holds-old", "orders", "due", "buyers", "run-payments", "hold-keys", "returned",
+		"closed"}
 )
 
 //go:embed lua/hold*.lua
@@ -64,8 +64,7 @@ var makeScript, confirmScript, cancelScript, extendScript, readScript, sweepScri
 	holdScript("confirm"), holdScript("cancel"), holdScript("extend"), holdScript("read"), holdScript("sweep"),
 	holdScript("return")
 
-// week is how long a payment or a key belongs to the product that it first came for, and how long closed reservations
-// are kept unless KeepHolds says otherwise.
+// week is how long a key belongs to the product that it first came for, and how long closed reservations are kept unless KeepHolds says otherwise.
 const week = 7 * 24 * time.Hour
 
 // KeepHolds sets for how long a closed reservation is kept if it has a payment or a key, or if a late payment may still
@@ -176,6 +175,10 @@ type holdClaim struct {
 // slot.
 func (r *Redis) claimed(ctx context.Context, script *redis.Script, c holdClaim, args ...any) ([]any, error) {
 	name := []string{r.prefix + strings.TrimSuffix(c.family, "s") + ":" + c.field}
+	keep := week
+	if c.family == "payments" {
+		keep = 0 // a payment has one end, whatever was set since
+	}
 	for {
 		keys, own, owner := r.holdKeys(c.product), fmt.Sprint(c.product, "@"), ""
 		together := !r.spread.Load()
@@ -183,14 +186,14 @@ func (r *Redis) claimed(ctx context.Context, script *redis.Script, c holdClaim, 
 			keys = append(keys, name...)
 		} else {
 			own += strconv.FormatInt(time.Now().UnixMilli(), 10) // it tells how long a request may be in flight
-			reply, err := r.eval(claimScript, name, []any{own, c.void, week.Milliseconds(), refusedClaim.Milliseconds()})
+			reply, err := r.eval(claimScript, name, []any{own, c.void, keep.Milliseconds(), refusedClaim.Milliseconds()})
 			if err != nil { // the claim may have been made, but nothing else
 				return nil, fmt.Errorf("%w: redis: %w", ErrUnavailable, err)
 			}
 			owner, _ = reply.(string)
 		}
 		if product, _ := parseOwner(owner); together || product == c.product {
-			list, err := r.arrow(ctx, script, keys, append(args, own, c.void, week.Milliseconds())...)
+			list, err := r.arrow(ctx, script, keys, append(args, own, c.void, keep.Milliseconds())...)
 			switch {
 			case together && errors.Is(err, ErrCrossSlot):
 				r.spread.Store(true)
@@ -199,7 +202,7 @@ func (r *Redis) claimed(ctx context.Context, script *redis.Script, c holdClaim, 
 				return nil, err
 			case list[0] != "claimed":
 				if owner == own && list[0] == "none" {
-					return list, writeError(r.c.Set(ctx, name[0], refundedClaim, week).Err())
+					return list, writeError(r.c.Set(ctx, name[0], refundedClaim, keep).Err())
 				}
 				if owner == own && !slices.Contains([]any{"made", "held", "earlier", "done", "replay"}, list[0]) {
 					_, _ = r.eval(unclaimScript, name, []any{own, refusedClaim.Milliseconds()})
@@ -228,13 +231,12 @@ func (r *Redis) heldBy(ctx context.Context, c holdClaim, owner string) error {
 	product, made := parseOwner(owner)
 	pipe := r.c.Pipeline()
 	present := pipe.HExists(ctx, r.key(c.family, product), c.field)
-	old := pipe.HExists(ctx, r.key(c.family+"-old", product), c.field)
 	_, err := pipe.Exec(ctx)
 	held := time.Since(made)
 	switch {
 	case err != nil:
 		return readError(err, product)
-	case present.Val() || old.Val():
+	case present.Val():
 		return c.reused
 	case held < claimGrace:
 		return fmt.Errorf("%w: %w", ErrUnavailable, &KeyBusyError{Product: product, Held: held, Left: claimGrace - held})
@@ -313,7 +315,7 @@ func madeHold(h ledger.Hold, list []any) (made ledger.Hold, left int64, earlier 
 	refused := &ledger.ShortError{Err: ErrShort, ProductID: item.ProductID, Requested: item.Quantity}
 	refused.Available, _ = strconv.ParseInt(textAt(list, 1), 10, 64)
 	if list[0] == "limit" {
-		refused.Err, refused.Holders = ErrLimit, strings.Fields(textAt(list, 2))
+		refused.Err = ErrLimit
 	}
 	return h, 0, false, refused
 }
@@ -359,7 +361,7 @@ func (r *Redis) Confirm(ctx context.Context, id, replica, order string, payment 
 		product: product, reused: ErrPaymentReused},
 		id, escaped(replica), payment, order, quote([]byte(`{"id":`), order), tail)
 	if errors.Is(err, errRefunded) {
-		if _, err = r.ReadHold(ctx, id); err == nil {
+		if _, err = r.ReadHold(ctx, id, replica); err == nil {
 			err = ErrPaymentReused
 		}
 	}
@@ -373,6 +375,9 @@ func (r *Redis) Confirm(ctx context.Context, id, replica, order string, payment 
 	e.Refund, e.Replay = e.OrderID == "", list[0] == "replay" && e.OrderID != order
 	if list[0] == "replay" && textAt(list, 1) == "" { // the payment has outlived its reservation
 		e.Hold = ledger.Hold{ID: id, State: ledger.Confirmed}
+		if e.Refund {
+			return e, ErrNoHold
+		}
 		return e, nil
 	}
 	if e.Hold, err = r.endedHold(id, list, 3); err == nil && list[0] == "replay" && !e.Replay {
@@ -393,9 +398,9 @@ func (r *Redis) Extend(ctx context.Context, id, replica string, hold time.Durati
 	return ledger.Ended{Hold: h}, err
 }
 
-// ReadHold reads a reservation. An overdue one is told as expired, and a held one of an earlier run as void.
-func (r *Redis) ReadHold(ctx context.Context, id string) (ledger.Hold, error) {
-	return r.end(ctx, readScript, id)
+// ReadHold is like [SQL.ReadHold]; a held one of an earlier run is told as void.
+func (r *Redis) ReadHold(ctx context.Context, id, replica string) (ledger.Hold, error) {
+	return r.end(ctx, readScript, id, escaped(replica))
 }
 
 func (r *Redis) end(ctx context.Context, script *redis.Script, id string, args ...any) (ledger.Hold, error) {

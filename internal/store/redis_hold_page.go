@@ -117,7 +117,7 @@ func holdEvents(id, text string) ([]ledger.HoldEvent, error) {
 // paid adds the payments to rows.
 func (r *Redis) paid(ctx context.Context, product int64, rows map[string]*ledger.HoldRow) error {
 	seen := map[string]bool{} // HSCAN may return a field twice
-	err := r.fields(ctx, product, "payments", func(payment, text string) (err error) {
+	err := r.fields(ctx, product, "run-payments", func(payment, text string) (err error) {
 		parts := strings.Split(text, " ")
 		if len(parts) != 3 {
 			return fmt.Errorf("%w: redis: payment %q is %q", ErrUnavailable, payment, text)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -142,8 +142,7 @@ func (r *Redis) Return(ctx context.Context, product int64, order string, restock
 		if err != nil {
 			return 0, false, err
 		}
-		list, err := r.arrow(ctx, returnScript, r.holdKeys(product), order, at, text, o.Quantity, back, o.Buyer,
-			cmp.Or(o.ReservationID, order))
+		list, err := r.arrow(ctx, returnScript, r.holdKeys(product), order, at, text, o.Quantity, back, o.Buyer)
 		if err != nil {
 			return 0, false, err
 		}
@@ -158,25 +157,49 @@ func (r *Redis) Return(ctx context.Context, product int64, order string, restock
 	return 0, false, setAgain(product)
 }
 
-// findOrder finds an order and its position in the list, from the newest on.
+// orderPages says which ids the pages of a product's list of orders have, so that a search leaves most of them out: the
+// list only grows, and ids rise with the time.
+type orderPages struct {
+	mu    sync.Mutex
+	first string // the list's first row: another one is another list
+	pages [][2]string
+}
+
+// findOrder finds an order and its position in the list. Only the first search reads the whole list.
 func (r *Redis) findOrder(ctx context.Context, product int64, id string) (at int64, text string, o ledger.Order,
 	err error) {
-	n, err := r.c.LLen(ctx, r.key("orders", product)).Result()
-	if err != nil {
+	kept, _ := r.pages.LoadOrStore(product, new(orderPages))
+	p := kept.(*orderPages)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pipe := r.c.Pipeline()
+	n, first := pipe.LLen(ctx, r.key("orders", product)), pipe.LIndex(ctx, r.key("orders", product), 0)
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return 0, "", o, readError(err, product)
 	}
-	head := string(quote([]byte(`{"id":`), id)) + ","
-	for end := n; end > 0; end -= batchRows {
-		from := max(end-batchRows, 0)
-		rows, err := r.rows(ctx, product, from, end)
+	if first.Val() != p.first {
+		p.first, p.pages = first.Val(), nil
+	}
+	want := string(quote(nil, id))
+	for from := int64(0); from < n.Val(); from += batchRows {
+		page := int(from / batchRows)
+		if page < len(p.pages) && (want < p.pages[page][0] || want > p.pages[page][1]) {
+			continue
+		}
+		rows, err := r.rows(ctx, product, from, min(from+batchRows, n.Val()))
 		if err != nil {
 			return 0, "", o, err
 		}
+		var ids []string
 		for i, text := range rows {
-			if strings.HasPrefix(text, head) {
+			row, _, _ := strings.Cut(strings.TrimPrefix(text, `{"id":`), ",")
+			if ids = append(ids, row); row == want {
 				err := json.Unmarshal([]byte(text), &o)
 				return from + int64(i), text, o, err
 			}
+		}
+		if page == len(p.pages) && len(ids) == batchRows {
+			p.pages = append(p.pages, [2]string{strings.Clone(slices.Min(ids)), strings.Clone(slices.Max(ids))})
 		}
 	}
 	return 0, "", o, ErrNoOrder

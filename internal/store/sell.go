@@ -124,10 +124,6 @@ func (t *selling) try(ctx context.Context) (out Sold, again bool, err error) {
 		return t.claimedFor(ctx, owner)
 	}
 	out, err = t.outcome(reply, t.sold, refused)
-	if limit, ok := errors.AsType[*ledger.ShortError](err); ok { // the buyer wants to know them, and they decide nothing
-		ids, _ := t.r.c.HGet(ctx, t.r.key("buyer-holds", limit.ProductID), t.Buyer).Result()
-		limit.Holders = strings.Fields(ids)
-	}
 	if err == nil && out.Short >= 0 && keyed && out.Answer == nil && t.keeps(ctx) {
 		// store the refusal before answering it. While counts only fall, the same product stays short, or an earlier one
 		// becomes so
@@ -284,7 +280,8 @@ func (s Sale) refusal(v []any, refused idempotency.Template) (Sold, error) {
 	case "segmented":
 		return Sold{}, &ledger.ProductError{Err: ErrSegmented, ProductID: s.Orders[i-1].ProductID}
 	case "limit":
-		return Sold{}, &ledger.ShortError{Err: ErrLimit, ProductID: s.Orders[i-1].ProductID}
+		return Sold{}, &ledger.ShortError{Err: ErrLimit, ProductID: s.Orders[i-1].ProductID,
+			Requested: s.Orders[i-1].Quantity, Available: count}
 	}
 	out := Sold{Short: int(i - 1), Available: count}
 	if why == "kept" {

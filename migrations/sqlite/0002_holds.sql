@@ -1,4 +1,4 @@
--- per_buyer is the most units that a buyer may hold, have ordered or have written off; NULL = no limit. late says what a payment
+-- per_buyer is the most units that a buyer may hold or have ordered; NULL = no limit. late says what a payment
 -- after the deadline gets: refund, or rehold while units are free. way says how the product is sold since its stock was set: absolute =
 -- by a mode that writes the count that it has computed, which would overwrite a release; holds = units were held; counted = its stock is
 -- computed from holds and orders; units = its stock is the free rows of the table unit; empty = none of them so far. The last two have
@@ -79,7 +79,7 @@ CREATE TABLE IF NOT EXISTS payment (
 
 CREATE INDEX IF NOT EXISTS payment_of ON payment (reservation_id);
 
--- buyer_units: what a buyer holds, has ordered or has written off of a product with a limit.
+-- buyer_units: what a buyer holds or has ordered, returns excepted, of a product with a limit.
 CREATE TABLE IF NOT EXISTS buyer_units (
   product_id INTEGER        NOT NULL,
   run        INTEGER        NOT NULL,

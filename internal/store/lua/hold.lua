@@ -1,8 +1,8 @@
 -- What the scripts hold_*.lua share, one of which follows in the same script. Times are microseconds of TIME. A reservation is JSON whose
 -- first members may change, in the order of render below; numbers are strings. It is read and written as text, since cjson takes longer than
 -- all the rest.
--- KEYS: 1 the count, 2 orders, 3 rules, 4 holds, 5 due, 6 payments, 7 buyers, 8 buyer-holds, 9 hold-keys, 10 returned, 11 closed,
--- 12 holds-old, 13 payments-old (see redis_hold.go); last, where a request has a payment or a key, and unless Redis is a cluster, its claim.
+-- KEYS: 1 the count, 2 orders, 3 rules, 4 holds, 5 due, 6 payments, 7 buyers, 8 run-payments, 9 hold-keys, 10 returned, 11 closed,
+-- 12 holds-old (see redis_hold.go); last, where a request has a payment or a key, and unless Redis is a cluster, its claim.
 -- The last ARGV is for how many microseconds a closed reservation is kept that may be asked for again; 0 = all are kept forever.
 local call, time = redis.call, redis.call('TIME')
 local now, long, short = time[1] * 1000000 + time[2], tonumber(ARGV[#ARGV]), 3600000000
@@ -79,38 +79,38 @@ local function move(id, h, to, replica)
 end
 
 -- Takes units from the stock, and from the buyer's limit if there is one. Otherwise returns why not, and how many there are.
-local function take(id, h)
+local function take(h)
   counted()
   local limited = (limit or 0) > 0 and h.buyer
-  if limited and (call('HGET', KEYS[7], h.buyer) or 0) + h.quantity > limit then return 'limit', 0 end
+  if limited and (call('HGET', KEYS[7], h.buyer) or 0) + h.quantity > limit then return 'limit', limit end
   if stock < tonumber(h.quantity) then return 'short', stock end
   add('-' .. h.quantity)
-  if not limited then return end
-  call('HINCRBY', KEYS[7], h.buyer, h.quantity)
-  call('HSET', KEYS[8], h.buyer, (call('HGET', KEYS[8], h.buyer) or '') .. id .. ' ')
+  if limited then call('HINCRBY', KEYS[7], h.buyer, h.quantity) end
 end
 
--- Removes a reservation from the list of those that have units of its buyer's limit; with over only if that is so long.
-local function unlist(id, h, over)
-  local ids = h.buyer and call('HGET', KEYS[8], h.buyer)
-  local from, to = (ids or ''):find(id .. ' ', 1, true)
-  if not from or over and #ids < over then return end
-  ids = ids:sub(1, from - 1) .. ids:sub(to + 1)
-  if ids == '' then call('HDEL', KEYS[8], h.buyer) else call('HSET', KEYS[8], h.buyer, ids) end
+-- Gives units back to the buyer's limit.
+local function allow(h)
+  if not h.buyer or call('HEXISTS', KEYS[7], h.buyer) == 0 then return end
+  if call('HINCRBY', KEYS[7], h.buyer, '-' .. h.quantity) <= 0 then call('HDEL', KEYS[7], h.buyer) end
 end
 
 -- Gives units back to the stock and to the buyer's limit.
-local function give(id, h)
+local function give(_, h)
   add(h.quantity)
-  if not h.buyer or call('HEXISTS', KEYS[7], h.buyer) == 0 then return end
-  if call('HINCRBY', KEYS[7], h.buyer, '-' .. h.quantity) <= 0 then call('HDEL', KEYS[7], h.buyer) end
-  unlist(id, h)
+  allow(h)
+end
+
+-- Ends a reservation that is overdue.
+local function expire(id, h, replica)
+  call('ZREM', KEYS[5], id) -- first: see hold_confirm.lua
+  move(id, h, 'expired', replica)
+  give(id, h)
 end
 
 -- Returns the owner of the claim if it is another product than own, and its claim is not void.
 local function taken(own, void)
-  local owner = KEYS[14] and call('GET', KEYS[14])
+  local owner = KEYS[13] and call('GET', KEYS[13])
   return owner and owner:match('^%d+') ~= own:match('^%d+') and owner ~= void and owner
 end
 
-local function claim(own, ms) if KEYS[14] then call('SET', KEYS[14], own, 'PX', ms) end end
+local function claim(own, ms) if KEYS[13] then call('SET', KEYS[13], own, unpack(ms == '0' and {} or {'PX', ms})) end end

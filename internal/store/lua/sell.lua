@@ -7,7 +7,7 @@
 -- count left of the first product; the second is a refusal's, after the number of the product that is sold out (0 = not rendered yet), with
 -- that product's count. sell.go puts a line before this one that takes the buyer, if there is one, from the end of ARGV.
 -- Returns the count left of the first product; or, as a string, the key's stored answer; or a list: "sold out", "kept" (sold out, and the
--- answer is stored), "limit", "unknown" or "segmented", with the product's number and its count; or "claimed" with the owner.
+-- answer is stored), "limit", "unknown" or "segmented", with the product's number and its count, for "limit" the limit; or "claimed" with the owner.
 local key, base = ARGV[1], ARGV[1] ~= '' and 4 or 0
 local n = math.floor((#KEYS - base) / (buyer and 3 or 2))
 local counts = base + (buyer and 2 or 1) * n -- the KEYS before the counts
@@ -28,7 +28,7 @@ for i = 1, n do
     count = tonumber(count or '')
     if not count then return {have[i] and 'segmented' or 'unknown', i} end
     local has = buyer and limit[i] ~= '0' and (call('HGET', KEYS[base + n + i], buyer) or 0)
-    if has and has + ARGV[3 * i - 1] > tonumber(limit[i]) then return {'limit', i} end -- units may come back, so it is not kept
+    if has and has + ARGV[3 * i - 1] > tonumber(limit[i]) then return {'limit', i, tonumber(limit[i])} end -- units may come back, so it is not kept
   end
   left[i] = count - ARGV[3 * i - 1]
   if left[i] < 0 then

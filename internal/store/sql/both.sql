@@ -51,6 +51,10 @@ UPDATE product_stock SET way = ?, segments = ?, lease_seq = lease_seq + 1 WHERE 
 AND (way = '' OR way = 'holds' AND per_buyer > 0 AND stock = initial AND ? = 'counted'
   AND NOT EXISTS (SELECT 1 FROM reservation_item i WHERE i.product_id = product_stock.id AND i.run = product_stock.run))
 
+-- name: hold_late
+-- What a late payment gets from now on. ?1 = late, ?2 = now, ?3 = id.
+UPDATE reservation SET late = ?, changed_us = ? WHERE id = ?
+
 -- name: hold_set
 -- The trusting change of a state: whatever the state is now. ?1 = new state, ?2 = now, ?3 = id.
 UPDATE reservation SET state = ?, changed_us = ? WHERE id = ?
@@ -195,17 +199,10 @@ UPDATE buyer_units SET units = units - CASE buyer WHEN ? THEN ? END WHERE produc
 -- The units that count for a buyer's limit. ?1 = product, ?2 = run, ?3 = buyer.
 SELECT units FROM buyer_units WHERE product_id = ? AND run = ? AND buyer = ?
 
--- name: buyer_holds
--- What a buyer holds or has of a product by other reservations, a hundred at most. ?1 = product, ?2 = run, ?3 = buyer, ?4 = reservation.
-SELECT r.id FROM reservation r JOIN reservation_item i ON i.reservation_id = r.id
-WHERE i.product_id = ? AND i.run = ? AND r.buyer = ? AND r.id <> ? AND r.state IN ('held', 'confirmed')
-  AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.reservation_id = r.id AND o.product_id = i.product_id AND o.restocked = 1)
-ORDER BY r.id LIMIT 100
-
 -- name: buyer_bought
 -- The units that a buyer has by the orders of a product's run, and the limit, by a plain read. ?1 = buyer, ?2 = product.
 SELECT COALESCE(SUM(o.quantity), 0), COALESCE(p.per_buyer, 0) FROM product_stock p
-LEFT JOIN orders o ON o.product_id = p.id AND o.run = p.run AND o.buyer = ? AND o.restocked = 0 WHERE p.id = ? GROUP BY p.id, p.per_buyer
+LEFT JOIN orders o ON o.product_id = p.id AND o.run = p.run AND o.buyer = ? AND o.returned_us IS NULL WHERE p.id = ? GROUP BY p.id, p.per_buyer
 
 -- name: insert_order
 -- ?1 id, ?2 product, ?3 quantity, ?4 remaining, ?5 mode, ?6 replica, ?7 key, ?8 fence, ?9 microseconds.
@@ -361,14 +358,6 @@ DELETE FROM reservation_item WHERE reservation_id IN (?)
 -- name: purge_events
 -- ?... = reservations.
 DELETE FROM reservation_event WHERE reservation_id IN (?)
-
--- name: purge_payments
--- ?... = reservations.
-DELETE FROM payment WHERE reservation_id IN (?)
-
--- name: purge_unknown
--- Payments for no reservation. ?1 = microseconds.
-DELETE FROM payment WHERE reservation_id = '' AND at_us < ?
 
 -- name: purge_holds
 -- ?... = reservations.
