@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -52,6 +53,7 @@ type idle struct {
 	server *httptest.Server
 	facts  console.Facts
 	now    atomic.Pointer[console.Console]
+	cut    atomic.Bool // the network between the browser and the console, of which neither is told
 }
 
 // startIdle starts a console and opens a tab.
@@ -62,7 +64,10 @@ func startIdle(t *testing.T) *idle {
 	p := &idle{driver: &idleDriver{playDriver: &playDriver{}}, facts: facts}
 	p.restart()
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.now.Load().ServeHTTP(w, r)
+		for p.cut.Load() && r.Context().Err() == nil {
+			time.Sleep(10 * time.Millisecond) // a request into a network that was cut waits
+		}
+		p.now.Load().ServeHTTP(cutWriter{w, &p.cut}, r)
 	}))
 	t.Cleanup(p.end)
 	p.tab = openTab(t, p.server.URL)
@@ -119,12 +124,14 @@ func TestConsolePage(t *testing.T) {
 	testPageTokens(t, p)
 	testPageLinks(t, p)
 	testPageForm(t, p)
+	testPageScroll(t, p)
 	testPageText(t, p)
 	testPageCharts(t, p)
 	testPageRun(t, p)
 	testPageVerdict(t, p)
 	testPageRead(t, p)
 	testPageWindows(t, p)
+	testPageSilence(p)
 	testPageEnds(p)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,6 +166,8 @@ func testPageLinks(t *testing.T, p *idle) {
 	for _, link := range []struct{ at, selector, words string }{
 		{"#/run/%E0%A4%A", ".empty h2", "Sell the last item"},
 		{"#/matrix/%E0%A4%A", ".matrix h1", "What breaks what"},
+		{"#/matrix/lua-lock/sql/pause", ".witness h1", "lua-lock oversells"},
+		{"#/nonsense", "main .message", "There is no such page."},
 		{"#/matrix/lua-lock/sql/pause/Z", "main .message", "This page cannot be shown now: not found"},
 		{"#/read/%E0%A4%A", ".read .stage", "There is no such page."},
 		{"#/compare", ".empty h2", "One load"},
