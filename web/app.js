@@ -1,5 +1,6 @@
 // The page of the console: a header, and one view at a time, named by the fragment of the address.
 import { CompareView } from "./compare.js";
+import { restsFor } from "./controls.js";
 import { decoded, el, replace } from "./dom.js";
 import { lang, otherLanguage, pickLanguage, setLanguage, t, words } from "./i18n.js";
 import { MatrixView } from "./matrix.js";
@@ -47,7 +48,7 @@ async function begin() {
     return;
   }
   addEventListener("session-ended", () => { if (!document.getElementById("token")) askForToken(); }); // the console was started again
-  listen((kind, data) => { app.model.on(kind, data); redraw(); }, (link) => { app.link = link; status(); redraw(); });
+  listen((kind, data) => { app.model.on(kind, data); redraw(); if (kind === "end") setTimeout(redraw, restsFor); }, (link) => { app.link = link; status(); redraw(); });
   addEventListener("hashchange", route);
   route();
 }
@@ -78,10 +79,15 @@ function askForToken(wrong = "") {
 function route() {
   const [, name, ...rest] = location.hash.slice(1).split("/");
   const left = app.view;
-  app.view = views[name] ?? views.run;
-  if (!views[name]) history.replaceState(null, "", "#/run");
+  app.view = name ? views[name] : views.run;
+  if (!name) history.replaceState(null, "", "#/run");
   if (left && left !== app.view) scrollTo(0, 0); // a link at the end of a page leads to the beginning of another
   const { view } = app;
+  if (!view) {
+    replace(main, el("p", { class: "session message", role: "alert" }, t("There is no such page.")));
+    header();
+    return;
+  }
   const shown = view.show(main, decoded(rest.join("/")));
   header();
   Promise.resolve(shown).catch((err) => {
@@ -111,8 +117,8 @@ function dark() {
 
 function header() {
   document.querySelector(".skip").textContent = t("Skip to the content");
-  const current = Object.keys(views).find((v) => views[v] === app.view) ?? "run";
-  document.title = `${viewName(current)} · lastitem`;
+  const current = Object.keys(views).find((v) => views[v] === app.view);
+  document.title = current ? `${viewName(current)} · lastitem` : "lastitem";
   replace(document.getElementById("nav"), Object.keys(views).map((v) =>
     el("a", { href: `#/${v}`, "aria-current": v === current ? "page" : null }, viewName(v))));
   document.getElementById("lang").textContent = otherLanguage();

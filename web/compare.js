@@ -1,10 +1,10 @@
-import { keep, kept, numbers, ours, picker, startOrStop } from "./controls.js";
+import { drawButton, keep, kept, numbers, picker, startOrStop } from "./controls.js";
 import { el, replace } from "./dom.js";
 import { colon, number, t } from "./i18n.js";
 import { stage } from "./say.js";
 import { headline, loadTone, worst } from "./verdict.js";
 
-const usual = ["unsafe", "mutex", "setnx-ttl", "lua-lock", "handoff", "redis-lua", "sql-for-update", "sql-version", "sql-atomic", "lease-seq", "queue"];
+const usual = ["unsafe", "mutex", "setnx-ttl", "lua-lock", "handoff", "redis-lua", "sql-for-update", "sql-version", "sql-atomic", "lease-seq", "idempotent", "queue"];
 
 // The columns of the table: the words of the head, what to sort by, and which end comes first.
 const columns = [
@@ -60,9 +60,7 @@ export class CompareView {
 
   update() {
     const { model } = this.app, run = model.run?.spec.modes.length > 1 ? model.run : model.compared;
-    this.button.textContent = model.running ? (ours(model.run) ? t("Stop") : t("Stop (started in another window)")) : t("Run {n} [mode|modes]", { n: number(this.form.modes.length) });
-    this.button.disabled = this.sending || !model.known || this.app.link === "lost" || !model.running && this.form.modes.length === 0;
-    this.button.classList.toggle("stop", model.running);
+    drawButton(this, t("Run {n} [mode|modes]", { n: number(this.form.modes.length) }), this.form.modes.length > 0);
     const mine = Boolean(run);
     const state = mine ? `${run.id}/${run.state}/${run.results.length}/${run.step.mode}/${run.step.phase}/${Math.round(run.step.done * 20)}/${this.sort.key}${this.sort.up}` : "none";
     if (state === this.drawn) return;
@@ -85,7 +83,7 @@ export class CompareView {
     if (bar) bar.value = (run.results.length + (run.step.done ?? 0)) / run.spec.modes.length;
     this.head.dataset.run = run.id;
     replace(this.head, el("p", { class: "verdict-line" }, says), now && el("p", { class: "verdict-more" }, now), bar,
-      run.state !== "running" && rows.length > 0 && el("p", {}, el("button", { type: "button", class: "quiet", click: () => save(run) }, t("Save as CSV"))));
+      run.state !== "running" && rows.length > 0 && el("p", {}, el("button", { type: "button", class: "quiet", click: () => save(rows) }, t("Save as CSV"))));
   }
 
   drawTable(run) {
@@ -141,12 +139,12 @@ function rowsOf(run, modes) {
 }
 
 // save gives the comparison to the reader as a table for other programs; times are in milliseconds.
-function save(run) {
-  const rows = run.results.filter((s) => s.result).map((s) => {
-    const v = worst(s.result), a = s.result.latency?.accepted ?? {}, h = s.result.holds;
-    return [s.mode, v?.verdict ?? "", s.result.partial ? "yes" : "no", v?.sold ?? "", v?.initial ?? "", s.result.accepted_per_second, (a.p50_ns ?? 0) / 1e6, (a.p99_ns ?? 0) / 1e6, v?.final ?? "", ...(h && v ? [stillHeld(v), h.cancelled, h.expired] : ["", "", ""])];
+function save(rows) {
+  const all = rows.map(({ mode, result, verdict: v, tone, accepted: a }) => {
+    const h = result.holds, ms = (ns) => ((ns ?? 0) / 1e6).toFixed(3);
+    return [mode, v ? v.verdict + (v.verdict === "EXACT" && tone === "unsure" ? " under this load" : "") : "", result.partial ? "yes" : "no", v?.sold ?? "", v?.initial ?? "", Math.round(result.accepted_per_second), ms(a.p50_ns), ms(a.p99_ns), v?.final ?? "", ...(h && v ? [stillHeld(v), h.cancelled, h.expired] : ["", "", ""])];
   });
-  const text = [["mode", "verdict", "stopped", "sold", "stock", "accepted_per_second", "p50_ms", "p99_ms", "left", "held", "cancelled", "expired"], ...rows].map((r) => r.join()).join("\n");
+  const text = [["mode", "verdict", "stopped", "sold", "stock", "accepted_per_second", "p50_ms", "p99_ms", "left", "held", "cancelled", "expired"], ...all].map((r) => r.join()).join("\n");
   const href = URL.createObjectURL(new Blob([`${text}\n`], { type: "text/csv" }));
   el("a", { href, download: "lastitem-compare.csv" }).click();
   setTimeout(() => URL.revokeObjectURL(href), 1000);

@@ -22,14 +22,18 @@ export function picker(modes, { several, chosen, change, more }) {
     const wanted = filter.value.trim().toLowerCase();
     for (const row of rows) row.hidden = !row.words.includes(wanted);
     none.hidden = rows.some((r) => !r.hidden);
+    reveal(list);
   } });
-  queueMicrotask(() => {
-    const row = list.querySelector("input:checked")?.closest("label");
-    if (row) list.scrollTop = row.offsetTop - list.offsetTop - 60;
-  });
+  queueMicrotask(() => reveal(list));
   const dot = (kind, text) => el("span", { class: "dot-key" }, el("span", { class: `dot ${kind}`, "aria-hidden": "true" }), text);
   return el("fieldset", { class: "picker" }, el("legend", {}, several ? t("Modes") : t("Mode")), filter, more, list,
     el("p", { class: "dots soft" }, dot("bad", t("broken by load")), dot("part", t("by a fault")), dot("good", t("by a retry at most"))));
+}
+
+// reveal scrolls a list to the first mode that is chosen in it.
+export function reveal(list) {
+  const row = list.querySelector("input:checked")?.closest("label");
+  if (row && !row.hidden) list.scrollTop = row.offsetTop - 60;
 }
 
 // numbers are the fields of a form for replicas, clients and stock.
@@ -92,5 +96,16 @@ function ownWindow() {
   if (!sessionStorage.getItem("lastitem.window")) sessionStorage.setItem("lastitem.window", Math.random().toString(36).slice(2));
   return sessionStorage.getItem("lastitem.window");
 }
+
+// drawButton shows what the button of a view does now. After the end of a run it rests for a moment: a press that was meant to stop that
+// run starts no other.
+export function drawButton(view, start, can) {
+  const { button, sending } = view, { model, link } = view.app;
+  button.textContent = !model.running ? start : ours(model.run) ? t("Stop") : t("Stop (started in another window)");
+  button.classList.toggle("stop", model.running);
+  button.disabled = sending || !model.known || link === "lost" || !model.running && (!can || performance.now() - model.ended < restsFor);
+}
+
+export const restsFor = 600; // milliseconds
 
 export const ours = (run) => run.spec.window === ownWindow();

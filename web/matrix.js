@@ -22,9 +22,10 @@ export class MatrixView {
     if (location.hash !== wanted) return; // the reader has gone on
     this.at = new Map(this.data.cells.map((c) => [[c.mode, c.store, c.fault].join("/"), c]));
     const [mode, store, fault, letter] = asked.split("/");
-    if (this.at.has([mode, store, fault].join("/"))) {
+    const cell = this.at.get([mode, store, fault].join("/"));
+    if (cell) {
       this.left = [mode, store, fault].join("/");
-      this.witness = new WitnessView(this, { mode, store, fault, letter: letter ?? "" });
+      this.witness = new WitnessView(this, { mode, store, fault, letter: letter ?? (isBroken(cell.found) ? cell.found[0] : "") });
       await this.witness.show(main);
       if (moved) scrollTo(0, 0); // not after a change of the language
       return;

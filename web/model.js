@@ -2,6 +2,8 @@
 
 // began is the first bin with an answer: before the load the load generator measures how busy the machine is.
 export const began = (bins) => Math.max(0, bins.findIndex((b) => b[0] + b[1] + b[2] > 0));
+// beganAt is the zero of the page's clock: the begin of that bin, in microseconds since the console began to count.
+export const beganAt = ({ bins, width }) => began(bins) * width * 1000;
 
 // leftAfter is the stock after a bin: what its last answer left, or else what there was and what the holds that ended in it gave back.
 export const leftAfter = (b, before) => b[3] ?? (before === null ? null : before + (b[7] ?? 0) + (b[8] ?? 0));
@@ -20,6 +22,7 @@ export class Model {
   version = 0; // grows with every change
   loads = 0; // grows when a load begins
   marks = []; // of replicas that went and came back, and of a stop: { at, replica, what }
+  ended = -Infinity; // when this page was told of the end of a run, by its clock
   compared = null; // the last run of several modes
 
   // on takes in an event of the stream.
@@ -40,9 +43,11 @@ export class Model {
       case "frame":
         this.frame(data);
         break;
+      case "end":
+        this.ended = performance.now();
+      // falls through
       case "load":
       case "result":
-      case "end":
         this.run = data;
         break;
     }

@@ -1,6 +1,6 @@
 import { el } from "./dom.js";
 import { number, t } from "./i18n.js";
-import { began } from "./model.js";
+import { beganAt } from "./model.js";
 
 const every = 50; // milliseconds between two pictures
 
@@ -50,7 +50,7 @@ export class Replay {
 
   update(model) {
     this.box.hidden = model.running || model.bins.length === 0;
-    this.from = began(model.bins) * model.width * 1000;
+    this.from = beganAt(model);
     this.length = Math.max(1, model.bins.length * model.width * 1000 - this.from);
     this.play.textContent = this.timer ? t("Pause") : t("Replay slowly");
     const at = this.at ?? this.from + this.length;

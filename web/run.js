@@ -1,8 +1,8 @@
 import { endsChart, lockChart, ordersChart, rateChart, series, stockChart } from "./charts.js";
-import { keep, kept, numbers, ours, picker, startOrStop } from "./controls.js";
+import { drawButton, keep, kept, numbers, ours, picker, reveal, startOrStop } from "./controls.js";
 import { el, replace } from "./dom.js";
 import { both, bracketed, colon, number, space, t } from "./i18n.js";
-import { began } from "./model.js";
+import { beganAt } from "./model.js";
 import { Replay } from "./replay.js";
 import { breaks, cellAddress, hazardName, isBroken, ladder, outcomeNames, stage } from "./say.js";
 import { get } from "./stream.js";
@@ -68,6 +68,7 @@ export class RunView {
   }
 
   invitation() {
+    if (this.mode.reserves) return t("Choose a mode and press Run. {clients} [buyer comes|buyers come] at a time, several times as many as there are units: some click twice, and units come back from those who cancel, pay too late or leave. The judge counts who got one.", { clients: number(this.form.clients) });
     return t("Choose a mode and press Run. {clients} [client asks|clients ask] for half as many units again as there are; the judge counts who got one.",
       { clients: number(this.form.clients) });
   }
@@ -162,9 +163,7 @@ export class RunView {
     const { run } = model, ran = run?.spec.modes.length === 1 && run.spec.modes[0];
     if (model.known && this.adopts && ran) this.adopt();
     if (model.running) this.watched = run.id;
-    this.button.textContent = !model.running ? t("Run") : ours(run) ? t("Stop") : t("Stop (started in another window)");
-    this.button.classList.toggle("stop", model.running);
-    this.button.disabled = this.sending || !model.known || this.app.link === "lost" || !model.running && !this.mode.available;
+    drawButton(this, t("Run"), this.mode.available);
     const mine = ran && (ran === this.form.mode || this.watched === run.id);
     this.last.hidden = !ran;
     if (ran) this.last.firstChild.textContent = t("Show the last run: {mode}", { mode: ran });
@@ -183,8 +182,8 @@ export class RunView {
     const at = this.replay.at, shown = at === null ? model : model.until(at);
     this.drawFigures(shown, at !== null);
     const data = series(shown, this.ran(model)?.baseline ? null : model.run.spec.stock, at === null ? this.judged(model)?.final : undefined, this.ran(model)?.reserves);
-    const marks = shown.marks.map((m) => ({ ...m, x: Math.max(0, m.at / 1e6 - (began(model.bins) * model.width) / 1e3), text: markText(m) }));
-    const end = at === null ? null : ((model.bins.length - began(model.bins)) * model.width) / 1000; // the axis stays as long as the run
+    const marks = shown.marks.map((m) => ({ ...m, x: Math.max(0, (m.at - beganAt(model)) / 1e6), text: markText(m) }));
+    const end = at === null ? null : (model.bins.length * model.width * 1000 - beganAt(model)) / 1e6; // the axis stays as long as the run
     const reserves = Boolean(this.ran(model)?.reserves);
     this.plots.lock.section.hidden = reserves;
     this.plots.ends.section.hidden = !reserves;
@@ -211,6 +210,7 @@ export class RunView {
     this.adopts = false;
     if (!row) return;
     row.checked = true;
+    reveal(row.closest(".modes"));
     this.choose(name);
   }
 
@@ -272,7 +272,8 @@ export class RunView {
   }
 
   drawTimeline(model, moments) {
-    this.timeline.set(model.bars, model.lanes);
+    const began = beganAt(model);
+    this.timeline.set(model.bars, model.lanes, began);
     if (this.first && model.result && model.pairs.length > 0) {
       this.first = false;
       this.toFirstOverlap();
@@ -289,7 +290,7 @@ export class RunView {
     this.timeline.draw();
     const reserves = this.ran(model)?.reserves;
     this.lanesTitle.textContent = reserves ? t("When holds end") : t("Critical sections");
-    const seen = `${model.loads}/${reserves ? model.bins.length : model.pairs.length}/${model.sections > 0}`;
+    const seen = `${model.loads}/${reserves ? model.bins.length : `${model.pairs.length}/${began}`}/${model.sections > 0}`;
     if (this.pairsSeen === seen) return;
     this.pairsSeen = seen;
     if (reserves) this.drawMoments(moments);
@@ -318,7 +319,7 @@ export class RunView {
       return;
     }
     const heads = [t("at"), t("first inside"), t("entered meanwhile"), t("both inside for")];
-    const rows = model.pairs.map((p) => [`${number(p.at / 1e3, 2, 2)} ms`, who(p.a), who(p.b), `${number(p.by)} µs`]);
+    const rows = model.pairs.map((p) => [`${number(Math.max(0, p.at - beganAt(model)) / 1e3, 2, 2)} ms`, who(p.a), who(p.b), `${number(p.by)} µs`]);
     replace(this.table, this.listed(t("Pairs that overlapped"), heads, rows, (i) => (i === 3 ? "right" : null),
       t("The first {n} pairs; # is the number that the replica gave the request.", { n: number(model.pairs.length) })));
   }

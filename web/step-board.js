@@ -180,10 +180,10 @@ export class Board {
     this.code.hidden = this.lines.items.length === 0;
     this.code.querySelectorAll(".lane-name").forEach((b) => b.remove());
     for (const li of this.lines.items) li.classList.remove("is-next");
-    for (const c of [...state?.clients ?? []].reverse()) {
-      const li = c.command && lineOf(this.lines.items, [...state.steps.filter((s) => s.client === c.name && s.command).map((s) => s.command), c.command]);
+    const next = (state?.clients ?? []).map((c, i) => ({ name: c.name, li: c.command && lineOf(linesFor(this.lines.items, lesson.asks?.[i]), [...state.steps.filter((s) => s.client === c.name && s.command).map((s) => s.command), c.command]) }));
+    for (const { name, li } of next.reverse()) { // after all were found: a letter in a line hides its first word
       li?.classList.add("is-next");
-      li?.prepend(el("span", { class: `lane-name is-${c.name.toLowerCase()}` }, c.name));
+      li?.prepend(el("span", { class: `lane-name is-${name.toLowerCase()}` }, name));
     }
   }
 
@@ -248,19 +248,23 @@ const rules = [
   { of: /^EVALSHA .(Leaves|Releases|Deletes)|^DEL \S*lock/, line: /\bDEL\b|release|delete|\u91ca\u653e|\u5220/i, last: true },
   { of: /^(EVALSHA|SETNX|SET) .*lock:/, line: /lock|script|\u9501|\u811a\u672c/i, first: true },
   { of: /^GET \S*lock:/, line: /\bGET\b(?!.*(stock|\u5e93\u5b58))/ },
-  { of: /^START TRANSACTION/, line: /\bBEGIN\b/ },
+  { of: /^START TRANSACTION|^INSERT INTO payment/, line: /\bBEGIN\b/ },
   { of: /^UPDATE idempotent_log/, line: /\bCOMMIT\b/ },
 ];
 
-// lineOf is the line of the last of a client's commands.
+// linesFor are the lines of what a client asks for: of a mode that holds units the first line is the hold, the others end one.
+const linesFor = (items, asks) => (asks ? items.slice(...(asks === "reserve" ? [0, 1] : [1])) : items);
+
+// lineOf is the line of the last of a client's commands. A command that no line names, and the COMMIT of a plain read, belong to the line before.
 function lineOf(items, commands) {
-  let at = 0, found = null;
+  let at = 0, found = items[0], read = false;
   for (const text of commands) {
     const own = text.replace(/^[\w ]+?: /, ""), rule = rules.find((r) => r.of.test(own)) ?? { line: new RegExp(`\\b${/^\w+/.exec(own)?.[0]}\\b`) };
     const fits = (pattern) => items.filter((li) => pattern.test(li.textContent));
     const lines = fits(rule.line).length > 0 ? fits(rule.line) : fits(/\bread\b|\u8bfb/); // a mode may only say: read, check, write
-    found = rule.last ? lines.at(-1) : lines.find((li) => rule.first || items.indexOf(li) >= at) ?? lines[0];
+    if (!(read && own === "COMMIT")) found = (rule.last ? lines.at(-1) : lines.find((li) => rule.first || items.indexOf(li) >= at) ?? lines[0]) ?? found;
     at = items.indexOf(found);
+    read = own.startsWith("SELECT");
   }
   return found;
 }

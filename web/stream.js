@@ -23,19 +23,24 @@ export const post = (path, body) => call("POST", path, body);
 export const remove = (path) => call("DELETE", path);
 export const login = (token) => call("POST", "session", undefined, { Authorization: `Bearer ${token}` });
 
+const silence = 6000; // milliseconds, after which the console cannot be reached
+
 // listen follows the events. While the tab is hidden nothing is received; what was missed comes when it is shown again.
 export function listen(on, state) {
   let source = null;
-  let last = "";
+  let last = "", heard = 0; // the last event, and when anything came
   const kinds = ["snapshot", "begin", "load", "step", "frame", "result", "end"];
   function open() {
     if (source || document.hidden) return;
     source = new EventSource(last ? `api/events?last=${last}` : "api/events");
-    source.onopen = () => state("live");
+    heard = performance.now();
+    source.onopen = () => { heard = performance.now(); state("live"); };
+    source.addEventListener("alive", () => { heard = performance.now(); });
     source.onerror = () => state("lost");
     for (const kind of kinds) {
       source.addEventListener(kind, (e) => {
         last = e.lastEventId;
+        heard = performance.now();
         on(kind, JSON.parse(e.data));
       });
     }
@@ -46,7 +51,13 @@ export function listen(on, state) {
   }
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   // The browser does not come back by itself after some errors, such as that of a console that was started again, which knows no session yet.
+  // Nor does it notice a network that was cut without a word: the console says every two seconds that it is alive.
   const timer = setInterval(async () => {
+    if (source && performance.now() - heard > silence) {
+      state("lost");
+      close();
+      open();
+    }
     if (source?.readyState !== EventSource.CLOSED) return;
     try {
       await get("state");
@@ -55,7 +66,7 @@ export function listen(on, state) {
     } catch (err) {
       if (err instanceof Unauthorized) clearInterval(timer);
     }
-  }, 2000);
+  }, 1000);
   state("connecting");
   open();
 }

@@ -11,6 +11,7 @@ export class Timeline {
   from = 0;
   to = 1000;
   follow = true;
+  began = 0;
 
   constructor(canvas) {
     this.canvas = canvas;
@@ -31,7 +32,8 @@ export class Timeline {
     canvas.addEventListener("pointercancel", () => (grabbed = null));
   }
 
-  set(bars, lanes) {
+  set(bars, lanes, began) {
+    this.began = began; // where the clock of the page begins
     this.bars = bars;
     this.lanes = lanes;
     if (this.follow) this.newest();
@@ -177,8 +179,9 @@ export class Timeline {
     g.lineWidth = 1;
     g.textBaseline = "alphabetic";
     g.textAlign = "center";
-    for (let at = Math.max(0, Math.ceil(this.from / step) * step); at <= this.to; at += step) {
-      const x = Math.round(left + ((at - this.from) / span) * this.plotWidth()) + 0.5;
+    const from = this.from - this.began;
+    for (let at = Math.max(0, Math.ceil(from / step) * step); at <= from + span; at += step) {
+      const x = Math.round(left + ((at - from) / span) * this.plotWidth()) + 0.5;
       g.beginPath();
       g.moveTo(x, 0);
       g.lineTo(x, height - bottom + 4);

@@ -81,7 +81,8 @@ export function details(result, run) {
   const accepted = result.latency?.accepted;
   const lines = [...(stopped ? [] : sentences(result, same).slice(1)), stopped ? null : findings(result.finding)];
   if (result.tries > 1) lines.push(t("It took {n} [run|runs] to show it.", { n: result.tries }));
-  const h = result.holds;
+  const h = result.holds, twice = result.plan?.holding?.double_clicks;
+  if (twice) lines.push(t("Of 100 buyers, {n} [sends|send] each request twice at once: this run plays the hazard retry too.", { n: number(100 * twice) }));
   if (h) {
     lines.push(t("Of {n} [buyer|buyers], {reserved} reserved and {sold} paid; {cancelled} cancelled, {expired} let the reservation expire; {refunded} late [payment was|payments were] refunded.", { n: number(h.buyers), reserved: number(h.reserved), sold: number(h.sold), cancelled: number(h.cancelled), expired: number(h.expired), refunded: number(h.refunded) }),
       t("{rate} completed [sale|sales] per second; a confirm took {p50} at p50, {p99} at p99.", { rate: number(h.sales_per_second), p50: duration(h.latency.confirm?.p50_ns ?? 0), p99: duration(h.latency.confirm?.p99_ns ?? 0) }));

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -168,4 +169,29 @@ func TestDriverAddress(t *testing.T) {
 		}
 		closing()
 	}
+}
+
+// cutWriter loses what is written while the network is cut.
+type cutWriter struct {
+	http.ResponseWriter
+	cut *atomic.Bool
+}
+
+func (w cutWriter) Write(b []byte) (int, error) {
+	if w.cut.Load() {
+		return len(b), nil
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (w cutWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// testPageSilence cuts the network without a word: the page says within seconds that it hears nothing, and comes back.
+func testPageSilence(p *idle) {
+	p.t.Helper()
+	p.cut.Store(true)
+	p.wait(`document.getElementById('link').classList.contains('is-lost') && document.querySelector('.go').disabled`)
+	p.cut.Store(false)
+	p.wait(`document.getElementById('link').classList.contains('is-live')`)
 }

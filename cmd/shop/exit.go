@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"lastitem/internal/api"
 	"lastitem/internal/redact"
 	"lastitem/internal/replica"
 	"lastitem/internal/text"
@@ -72,7 +73,7 @@ func finish(cmd *cobra.Command, err error, lang string) int {
 	var e *exitError
 	if !errors.As(err, &e) {
 		fmt.Fprintf(redact.Writer(cmd.ErrOrStderr()), text.Of("shop: %s\nTry '%s --help'.\n").In(lang),
-			text.ErrorIn(lang, legible(err)), cmd.CommandPath())
+			text.ErrorIn(lang, legible(cmd, err)), cmd.CommandPath())
 		return exitUsage
 	}
 	if e.err != nil {
@@ -94,7 +95,7 @@ var (
 
 // legible is an error of cobra or pflag in our words, in both languages. Of a value that cannot be read it says what it
 // should be, which the parsers of Go leave out.
-func legible(err error) error {
+func legible(cmd *cobra.Command, err error) error {
 	var value *pflag.InvalidValueError
 	var none *pflag.NotExistError
 	var lacks *pflag.ValueRequiredError
@@ -108,6 +109,11 @@ func legible(err error) error {
 		letter, _ := utf8.DecodeRuneInString(none.GetSpecifiedShortnames())
 		return text.Of("unknown flag: -%c").Errorf(letter)
 	case errors.As(err, &none):
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := api.Nearest(none.GetSpecifiedName(), names); near != "" {
+			return text.Of("unknown flag: --%s (did you mean --%s?)").Errorf(none.GetSpecifiedName(), near)
+		}
 		return text.Of("unknown flag: --%s").Errorf(none.GetSpecifiedName())
 	case errors.As(err, &lacks):
 		return text.Of("--%s needs a value").Errorf(lacks.GetFlag().Name)

@@ -125,7 +125,10 @@ func (r lockReport) text(action, lang string) string {
 	var b strings.Builder
 	say := func(format text.Text, args ...any) { fmt.Fprintf(&b, format.In(lang), args...) }
 	fmt.Fprintf(&b, "%s\n", r.Key)
-	if len(r.Holders) == 0 {
+	switch {
+	case len(r.Holders) == 0 && r.Fence == 0:
+		say(text.Of("  free: nobody holds it, and nobody ever has: is that the key?\n"))
+	case len(r.Holders) == 0:
 		say(text.Of("  free: nobody holds it\n"))
 	}
 	for _, h := range r.Holders {

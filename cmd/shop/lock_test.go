@@ -70,6 +70,8 @@ func TestLock(t *testing.T) {
 	wantIn(run(exitFailed, "release", key), "is free: nobody holds it")
 	wantIn(run(exitOK, "show", key), "  free: nobody holds it\n", "  waiting: 0\n")
 
+	wantIn(run(exitOK, "show", key+"s"), "nobody ever has: is that the key?")
+
 	again, err := engine().Acquire(inTime, "lock:{1}")
 	testkit.Must(t, err)
 	wantIn(run(exitOK, "release", key), "  evicted: pid ", "which had ", "let the data refuse every fence below ")

@@ -71,7 +71,8 @@ func wantRefused(t *testing.T, cmd *cobra.Command, want string, args ...string) 
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"demo --nope":     "unknown flag: --nope\nTry 'shop demo --help'.\n",
+		"demo --backnd x": "unknown flag: --backnd (did you mean --backend?)\n",
+		"demo --nonsense": "unknown flag: --nonsense\nTry 'shop demo --help'.\n",
 		"demo --vus many": "--vus \"many\": want a whole number\nTry 'shop demo --help'.\n",
 		"loadtest --wait 10": "--wait \"10\": want a duration with its unit, such as 10s or 500ms\nTry " +
 			"'shop loadtest --help'.\n",

@@ -286,6 +286,7 @@ func testPlayHolds(t *testing.T, b *tab) {
 func testPlayKeyboard(t *testing.T, b *tab) {
 	t.Helper()
 	b.look(1440, "light")
+	b.wait(`!document.querySelector('.go').disabled`)
 	eval[bool](b, `document.querySelector('.picker input[type=search]').focus() ?? true`)
 	for range 8 {
 		b.do("tab", chromedp.KeyEvent("\t"))
@@ -305,7 +306,7 @@ func testPlayCompare(t *testing.T, b *tab) {
 	t.Helper()
 	eval[string](b, `location.hash = '#/compare'`)
 	b.wait(`document.querySelector('[name=mode][value=unsafe]')?.type === 'checkbox' && ` +
-		`!document.querySelector('.go').classList.contains('stop')`)
+		`!document.querySelector('.go').disabled && !document.querySelector('.go').classList.contains('stop')`)
 	before := eval[string](b, `document.querySelector('.verdict')?.dataset.run ?? ""`)
 	eval[bool](b, `(() => {
 		document.querySelectorAll('.quick button')[2].click();

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -52,6 +53,7 @@ type idle struct {
 	server *httptest.Server
 	facts  console.Facts
 	now    atomic.Pointer[console.Console]
+	cut    atomic.Bool // the network between the browser and the console, of which neither is told
 }
 
 // startIdle starts a console and opens a tab.
@@ -62,7 +64,10 @@ func startIdle(t *testing.T) *idle {
 	p := &idle{driver: &idleDriver{playDriver: &playDriver{}}, facts: facts}
 	p.restart()
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.now.Load().ServeHTTP(w, r)
+		for p.cut.Load() && r.Context().Err() == nil {
+			time.Sleep(10 * time.Millisecond) // a request into a network that was cut waits
+		}
+		p.now.Load().ServeHTTP(cutWriter{w, &p.cut}, r)
 	}))
 	t.Cleanup(p.end)
 	p.tab = openTab(t, p.server.URL)
@@ -119,12 +124,14 @@ func TestConsolePage(t *testing.T) {
 	testPageTokens(t, p)
 	testPageLinks(t, p)
 	testPageForm(t, p)
+	testPageScroll(t, p)
 	testPageText(t, p)
 	testPageCharts(t, p)
 	testPageRun(t, p)
 	testPageVerdict(t, p)
 	testPageRead(t, p)
 	testPageWindows(t, p)
+	testPageSilence(p)
 	testPageEnds(p)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,6 +166,8 @@ func testPageLinks(t *testing.T, p *idle) {
 	for _, link := range []struct{ at, selector, words string }{
 		{"#/run/%E0%A4%A", ".empty h2", "Sell the last item"},
 		{"#/matrix/%E0%A4%A", ".matrix h1", "What breaks what"},
+		{"#/matrix/lua-lock/sql/pause", ".witness h1", "lua-lock oversells"},
+		{"#/nonsense", "main .message", "There is no such page."},
 		{"#/matrix/lua-lock/sql/pause/Z", "main .message", "This page cannot be shown now: not found"},
 		{"#/read/%E0%A4%A", ".read .stage", "There is no such page."},
 		{"#/compare", ".empty h2", "One load"},
@@ -248,8 +257,7 @@ func testPageCharts(t *testing.T, p *idle) {
 	}
 }
 
-// drawRun is a function for the page: it shows a run of a mode, of which the page no longer keeps the first of the
-// overlapping sections.
+// drawRun is a function for the page: it shows a run of a mode, whose first overlapping sections are no longer kept.
 const drawRun = `window.drawRun = async (mode) => {
 	const [{ RunView }, { Model }] = await Promise.all(['run', 'model'].map((name) => import('/console/' + name + '.js')));
 	const state = await (await fetch('api/state')).json(), model = new Model();
@@ -260,9 +268,9 @@ const drawRun = `window.drawRun = async (mode) => {
 	for (let n = 0; n < 50; n++) {
 		const bars = [];
 		for (let i = 0; i < 100; i++) bars.push([i % 2, 'k', (n * 100 + i) * 100, (n * 100 + i) * 100 + 150, 1, '1-' + i]);
-		model.on('frame', { lanes: ['1', '2'], width: 20, from: n, 
-			bins: [[2, 1, 0, mode === 'noop' ? null : 10 - n, 5, 5, 5]], bars,
-			pairs: n > 0 ? [] : [{ a: '1-1', b: '2-2', at: 200, by: 50 }, { a: '1-0', b: '2-1', at: 100, by: 50 }],
+		model.on('frame', { lanes: ['1', '2'], width: 20, from: n > 0 ? n + 1 : 0,
+			bins: [...(n > 0 ? [] : [[0, 0, 0]]), [2, 1, 0, mode === 'noop' ? null : 10 - n, 5, 5, 5]], bars,
+			pairs: n > 0 ? [] : [{ a: '1-1', b: '2-2', at: 20200, by: 50 }, { a: '1-0', b: '2-1', at: 20100, by: 50 }],
 			sections: (n + 1) * 100, overlaps: (n + 1) * 100, left_out: 0 });
 	}
 	model.on('result', { ...run, state: 'ended', results: [{
@@ -283,7 +291,7 @@ func testPageRun(t *testing.T, p *idle) {
 		t.Error("after a long run the timeline is empty")
 	}
 	if got := eval[string](p.tab, `document.querySelector('.pairs td').textContent`); got != "0.10 ms" {
-		t.Errorf("the table of overlaps begins at %s, want the first, at 0.10 ms", got)
+		t.Errorf("the table of overlaps begins at %s, want the first, 0.10 ms after the charts begin", got)
 	}
 	const labels = `[...document.querySelectorAll('.plot')].slice(0, 2).map((x) => x.getAttribute('aria-label')).join(' ` +
 		`') + ' ' + document.querySelectorAll('.figure-sold.is-bad').length`
@@ -307,10 +315,11 @@ func testPageVerdict(t *testing.T, p *idle) {
 		return [v.loadTone(ended, r, safe), v.loadTone({ state: 'stopped' }, r, safe), v.loadTone(ended, r, weak),
 			v.loadTone(ended, { ...r, latency: { failed: { count: 3 } } }, safe),
 			v.loadTone({ state: 'stopped' }, { verdicts: [{ verdict: 'BROKEN', found: 'O' }] }, weak),
-			model.silence().seconds.toFixed(1), model.until(20000).bins.length].join();
+			model.silence().seconds.toFixed(1), model.until(20000).bins.length,
+			v.details({ ...r, plan: { holding: { double_clicks: 0.05 } } }, { ...ended, spec: {} })[0].textContent].join();
 	})()`)
-	if want := "good,none,unsure,unsure,bad,2.0,1"; got != want {
-		t.Errorf("the tones and the silence are %s, want %s", got, want)
+	if want := "good,none,unsure,unsure,bad,2.0,1,每 100 个买家中有 5 个"; !strings.HasPrefix(got, want) {
+		t.Errorf("the tones, the silence and the hazards that a run plays are %s, want %s", got, want)
 	}
 }
 

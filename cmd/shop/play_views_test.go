@@ -142,6 +142,30 @@ var axeSteps = map[string]string{
 	"#/step/fencing/aaxbbaaaabbbb": `.verdict`, "#/step/charge-twice/aaaalarah": `.phase-executed`,
 }
 
+// testPageScroll looks at every view, wide and narrow: nothing is below its end, and the arrow keys in a list of modes
+// scroll the list only, where it is in the window.
+func testPageScroll(t *testing.T, p *idle) {
+	t.Helper()
+	for _, width := range []int64{1440, 390} {
+		p.look(width, "light")
+		for view, sign := range axePages {
+			eval[string](p.tab, fmt.Sprintf(`location.hash = %q`, view))
+			p.wait(`!!document.querySelector('` + sign + `')`)
+			if eval[bool](p.tab, `(scrollTo(0, 0), document.querySelector('[name=mode]:checked')?.focus(), scrollY === 0 && `+
+				`!!document.querySelector('[name=mode]'))`) {
+				for range 30 {
+					p.do("down", chromedp.KeyEvent(kb.ArrowDown))
+				}
+			}
+			if got := eval[[]int](p.tab, `[scrollY, document.documentElement.scrollHeight - Math.max(innerHeight,
+				Math.ceil(document.getElementById('main').getBoundingClientRect().bottom + scrollY))]`); got[0] > 0 || got[1] > 0 {
+				t.Errorf("%s, %d px: Down has scrolled to %d, and %d px are blank below the end", view, width, got[0], got[1])
+			}
+		}
+	}
+	p.look(1280, "light")
+}
+
 // axeScript returns a script that defines axe.
 func axeScript(t *testing.T) string {
 	t.Helper()

@@ -19,7 +19,7 @@ const (
 	// maxClients bounds the number of browsers.
 	maxClients = 32
 
-	heartbeat     = 15 * time.Second
+	heartbeat     = 2 * time.Second // a page that hears nothing for three of them has lost the console
 	writePatience = 5 * time.Second
 )
 
@@ -153,7 +153,7 @@ func (c *Console) events(w http.ResponseWriter, r *http.Request) {
 			}
 			out.event(e)
 		case <-beat.C:
-			out.text(": alive\n\n")
+			out.text("event: alive\ndata: {}\n\n")
 		}
 	}
 }
