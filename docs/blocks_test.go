@@ -61,11 +61,11 @@ func TestBlocks(t *testing.T) {
 		}
 		for lang, said := range map[string]string{
 			"en": "## Copy it\n\nWithout lastitem: [examples/plain](../../examples/plain), where " +
-				"[plain.go](../../examples/plain/plain.go) has what the files share, and " +
-				"[lock.go](../../examples/plain/lock.go) what the locks share. Tested on real servers.",
-			"zh": "## 抄走\n\n不依赖 lastitem，见 [examples/plain](../../examples/plain)；各份代码共用的几行在 " +
-				"[plain.go](../../examples/plain/plain.go)，锁共用的在 [lock.go](../../examples/plain/lock.go)。" +
-				"在真实服务器上测过。",
+				"[plain.go](../../examples/plain/plain.go) has what the files share and what a copy leaves out, and " +
+				"[lock.go](../../examples/plain/lock.go) what the locks share. Go 1.26; tested on real servers.",
+			"zh": "## 抄走\n\n不依赖 lastitem，见 [examples/plain](../../examples/plain)；各份代码共用的几行、抄走后少了什么，" +
+				"在 [plain.go](../../examples/plain/plain.go)，锁共用的在 [lock.go](../../examples/plain/lock.go)。" +
+				"要 Go 1.26；在真实服务器上测过。",
 		} {
 			name := "docs/modes/" + docs.Name(m.Name, lang)
 			want, err := docs.Fill(doctest.Read(t, name), "copy", said+"\n\n```go\n"+string(code)+"```\n")
