@@ -91,9 +91,9 @@ func TestDocsNameWhatExists(t *testing.T) {
 			case method != nil:
 				want("method", doc, command, all["handoff"]["."+method[1]])
 			}
-			for _, path := range ourPath.FindAllStringSubmatch(bare, -1) {
+			for _, p := range ourPath.FindAllStringSubmatch(bare, -1) {
 				seen["path"]++
-				file, _, _ := strings.Cut(path[1], ".Test") // of a package's test
+				file, _, _ := strings.Cut(p[1], ".Test") // of a package's test
 				wantExists(t, doc, file)
 			}
 			for _, names := range modeIn.FindAllStringSubmatch(command, -1) {
@@ -122,58 +122,7 @@ func TestDocsNameWhatExists(t *testing.T) {
 	}
 }
 
-// inWords is a number up to 99 as the documents write it where a sentence begins.
-func inWords(n int, lang string) string {
-	ones := strings.Fields("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen " +
-		"sixteen seventeen eighteen nineteen")
-	tens := strings.Fields("twenty thirty forty fifty sixty seventy eighty ninety")
-	digits := strings.Split("零一二三四五六七八九", "")
-	if lang == "zh" {
-		if n < 10 {
-			return digits[n]
-		}
-		return strings.TrimPrefix(digits[n/10], "一") + "十" + strings.TrimPrefix(digits[n%10], "零")
-	}
-	word := ones[n%10]
-	if n < 20 {
-		word = ones[n]
-	} else {
-		word = strings.TrimSuffix(tens[n/10-2]+"-"+word, "-zero")
-	}
-	return strings.ToUpper(word[:1]) + word[1:]
-}
-
-// TestCounts: what the documents count is as many as there are.
-func TestCounts(t *testing.T) {
-	t.Parallel()
-	holding := 0
-	for _, m := range stock.Modes() {
-		if m.Reserves {
-			holding++
-		}
-	}
-	lessons := strings.Count(doctest.Read(t, "faultlab/stepper/lessons.go"), "\n\t\tName: ")
-	wantSeen(t, "lessons", lessons, 10)
-	for _, lang := range langs {
-		for _, c := range []struct {
-			n           int
-			doc, en, zh string
-		}{
-			{len(stock.Modes()) - 1, "README", "\n%s ways of deducting stock", "扣库存的%s种写法"}, // noop deducts nothing
-			{holding, "README", "\n%s modes hold stock", "有%s种先预扣"},
-			{lessons, "docs/console", "\n%s lessons, from", "共有%s关"},
-			{len(tablesOf(t, "choose", lang)[0]), "docs/choose", "\n## %s questions", "## %s个"},
-		} {
-			want := fmt.Sprintf(map[string]string{"en": c.en, "zh": c.zh}[lang], inWords(c.n, lang))
-			if name := docs.Name(c.doc, lang); !strings.Contains(doctest.Read(t, name), want) {
-				t.Errorf("%s does not say %q", name, want)
-			}
-		}
-	}
-}
-
 var (
-	named   = regexp.MustCompile("`([a-z-]+)`")
 	ratio   = regexp.MustCompile(`\d+\.\d+`)
 	whole   = regexp.MustCompile(`[（(](\d+)`)
 	timesOf = regexp.MustCompile(`([\d.]+) (?:times \(|倍（)([\d,]+)/s(?:, |、)([\d,]+)/s`)
@@ -182,25 +131,23 @@ var (
 )
 
 // wantRatio fails a test where a ratio is not that of the two numbers, to its last digit.
-func wantRatio(t *testing.T, doc, ratio, of, to string) {
+func wantRatio(t *testing.T, doc, said, of, to string) {
 	t.Helper()
-	a, err := strconv.ParseFloat(strings.ReplaceAll(of, ",", ""), 64)
+	var a, b float64
+	_, err := fmt.Sscan(strings.ReplaceAll(of+" "+to, ",", ""), &a, &b)
 	testkit.Must(t, err)
-	b, err := strconv.ParseFloat(strings.ReplaceAll(to, ",", ""), 64)
-	testkit.Must(t, err)
-	_, decimals, _ := strings.Cut(ratio, ".")
-	if want := strconv.FormatFloat(a/b, 'f', len(decimals), 64); want != ratio {
-		t.Errorf("%s: %s to %s is %s, not %s", doc, of, to, want, ratio)
+	_, decimals, _ := strings.Cut(said, ".")
+	if want := strconv.FormatFloat(a/b, 'f', len(decimals), 64); want != said {
+		t.Errorf("%s: %s to %s is %s, not %s", doc, of, to, want, said)
 	}
 }
 
-// TestFigures: a ratio is that of the numbers beside it, every mode has its speed or a word on why not, the version of
-// Go is that of go.mod, and a commit that is named is there.
+// TestFigures: a ratio is that of the numbers beside it, modes and lessons are as many as there are, every mode has its
+// speed or a word on why not, the version of Go is that of go.mod, and a commit that is named is there.
 func TestFigures(t *testing.T) {
 	t.Parallel()
-	ratios, history := 0, exec.CommandContext(t.Context(), "git", "rev-parse", "--is-shallow-repository")
-	shallow, _ := history.Output()
-	all := doctest.All(t)
+	ratios, all := 0, doctest.All(t)
+	shallow, _ := exec.CommandContext(t.Context(), "git", "rev-parse", "--is-shallow-repository").Output()
 	for doc, text := range all {
 		for _, m := range timesOf.FindAllStringSubmatch(text, -1) {
 			wantRatio(t, doc, m[1], m[2], m[3])
@@ -217,28 +164,34 @@ func TestFigures(t *testing.T) {
 			}
 		}
 	}
-	for _, lang := range langs {
+	lessons := strings.Count(doctest.Read(t, "faultlab/stepper/lessons.go"), "\n\t\tName: ")
+	for i, lang := range langs {
+		ways := fmt.Sprintf([]string{"\n%d ways of deducting", "扣库存的 %d 种写法"}[i], len(modeNames())-1) // not noop
+		steps := fmt.Sprintf([]string{"\n%d lessons, ", "\n共有 %d 关"}[i], lessons)
+		for page, want := range map[string]string{"README": ways, "docs/console": steps} {
+			if !strings.Contains(all[docs.Name(page, lang)], want) {
+				t.Errorf("%s in %s does not say %q", page, lang, want)
+			}
+		}
 		doc := docs.Name("docs/speed", lang)
-		for _, table := range doctest.Tables(all[doc]) {
-			for _, row := range table {
-				for i, cell := range row {
-					mode, r := named.FindStringSubmatch(cell), ratio.FindString(cell)
-					if mode == nil || r == "" {
-						continue
+		tables := doctest.Tables(all[doc])
+		table := tables[len(tables)-1] // of reservations: sales, and their ratio to what a bracket or another row says
+		for _, row := range table {
+			for _, i := range []int{2, 4} {
+				base := whole.FindStringSubmatch(row[i])
+				for _, of := range table {
+					if base == nil && strings.Contains(row[i], of[0]) {
+						base = []string{"", of[i-1]}
 					}
-					base := whole.FindStringSubmatch(cell)
-					if base == nil {
-						of := slices.IndexFunc(table, func(row []string) bool { return row[0] == mode[0] })
-						base = []string{"", table[of][i-1]}
-					}
-					wantRatio(t, doc, r, row[i-1], base[1])
+				}
+				if base != nil {
+					wantRatio(t, doc, ratio.FindString(row[i]), row[i-1], base[1])
 					ratios++
 				}
 			}
 		}
 		for _, name := range modeNames() {
-			if !strings.Contains(all[doc], "`"+name+"`") && !(strings.HasPrefix(name, "reserve-") &&
-				strings.Contains(all[doc], "`reserve-*`")) {
+			if !strings.Contains(all[doc], "`"+name+"`") {
 				t.Errorf("%s has no speed of %s, and does not say why", doc, name)
 			}
 		}
