@@ -72,11 +72,14 @@ func anchorsOf(text string) map[string]bool {
 	return all
 }
 
-// TestLinks: a link leads to a file that is there, and into it to a heading or an anchor; every block is closed.
+// TestLinks: a link leads to a file that is there, and into it to a heading or an anchor; every block is closed, and
+// every picture is linked.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	seen := map[bool]int{} // links with a fragment, and without
 	all := doctest.All(t)
+	all["CHANGELOG.md"] = doctest.Read(t, "CHANGELOG.md")
+	linked := map[string]bool{}
 	for name, text := range all {
 		prose := doctest.Fences.ReplaceAllString(text, "")
 		if strings.Contains(prose, "```") {
@@ -92,10 +95,21 @@ func TestLinks(t *testing.T) {
 				to = path.Join(path.Dir(name), target)
 			}
 			wantExists(t, name, to)
+			linked[to] = true
 			if within && !anchorsOf(all[to])[fragment] {
 				t.Errorf("%s: %s leads nowhere", name, l[1])
 			}
 			seen[within]++
+		}
+	}
+	for _, pattern := range []string{"*.svg", "pictures/*"} {
+		pictures, err := filepath.Glob(pattern)
+		testkit.Must(t, err)
+		wantSeen(t, pattern, len(pictures), 2)
+		for _, picture := range pictures {
+			if !linked["docs/"+filepath.ToSlash(picture)] {
+				t.Errorf("docs/%s: no page links to it", picture)
+			}
 		}
 	}
 	wantSeen(t, "links with a fragment", seen[true], 4)

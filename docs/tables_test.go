@@ -2,7 +2,9 @@ package docs_test
 
 import (
 	"fmt"
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -213,7 +215,7 @@ func TestArticles(t *testing.T) {
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	for _, lang := range langs {
-		tables := tablesOf(t, "choose", lang)
+		tables, choose := tablesOf(t, "choose", lang), doctest.Read(t, "docs/"+docs.Name("choose", lang))
 		if len(tables) != 3 || len(tables[0]) > 15 {
 			t.Fatalf("%s: %d tables, want at most fifteen questions, answers and symptoms", lang, len(tables))
 		}
@@ -257,7 +259,15 @@ func TestChoose(t *testing.T) {
 		if diff := cmp.Diff(leaves, answered); diff != "" {
 			t.Errorf("%s: the questions lead to others than the answers (-questions +answers):\n%s", lang, diff)
 		}
-		paragraph := strings.SplitN(doctest.Read(t, "docs/"+docs.Name("choose", lang)), "\n\n", 3)[1]
+		copies := choose[strings.Index(choose, "[examples/plain]"):]
+		copies, _, _ = strings.Cut(copies, "\n")
+		for mode := range leaves {
+			_, err := os.Stat(filepath.Join(root, "examples", "plain", strings.ReplaceAll(mode, "-", "_")+".go"))
+			if excepted := strings.Contains(copies, "`"+mode+"`"); excepted == (err == nil) {
+				t.Errorf("%s: %s is excepted from what can be copied: %t, and its file: %v", lang, mode, excepted, err)
+			}
+		}
+		paragraph := strings.SplitN(choose, "\n\n", 3)[1]
 		m := regexp.MustCompile("\\[`([a-z-]+)`\\]").FindStringSubmatch(paragraph)
 		if len(m) != 2 || !leaves[m[1]] {
 			t.Errorf("%s: want the default answer in the first line, a mode that the questions lead to: %s", lang, paragraph)

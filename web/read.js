@@ -10,7 +10,7 @@ const mostHits = 30;
 
 // cards are the pages that a newcomer looks for, with the question that each answers.
 const cards = words({
-  choose: "Twelve yes-or-no questions lead to a mode. Something went wrong? The symptoms are on the same page.",
+  choose: "Yes-or-no questions lead to a mode. Something went wrong? The symptoms are on the same page.",
   locks: "All kinds of locks beside each other: what each protects from, and what ends it.",
   modes: "Every mode with its claims, from no lock at all to a batch in one transaction.",
   articles: "You have read about distributed locks: look up each case and run it.",

@@ -30,11 +30,11 @@ type measured struct {
 
 // costs are the words of the table.
 var costs = map[string]struct{ head, seen string }{
-	"en": {"| mode | orders/s | replica | stores | refusals/s | replica | stores | nginx |\n",
+	"en": {"| mode | orders/s | replica, µs | stores, µs | refusals/s | replica, µs | stores, µs | nginx, µs |\n",
 		"%d clients, one product, medians of %d rounds; CPU time in microseconds per answer. One replica without a " +
 			"balancer; the column nginx is from three replicas behind it. `–`: not measured, or the mode sold wrongly.\n\n" +
 			"%s, %d cores, %s; %s; commit %s, %s.\n"},
-	"zh": {"| 模式 | 成交/秒 | 副本 | 存储 | 拒绝/秒 | 副本 | 存储 | nginx |\n",
+	"zh": {"| 模式 | 成交/秒 | 副本，微秒 | 存储，微秒 | 拒绝/秒 | 副本，微秒 | 存储，微秒 | nginx，微秒 |\n",
 		"%d 个客户端，一个商品，%d 轮取中位数；CPU 时间按每个应答计，单位微秒。单副本、不经负载均衡；nginx 一列取自三个副本。`–`：没测，或卖错了。\n\n" +
 			"%s，%d 核，%s；%s；提交 %s，%s。\n"},
 }

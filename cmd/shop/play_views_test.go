@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -244,36 +243,24 @@ func pictureTab(t *testing.T, p playing) pictures {
 	return b
 }
 
-// take takes the four pictures in a language.
+// take takes the picture in a language.
 func (b pictures) take(dir, lang string) {
 	b.t.Helper()
 	b.do("open", chromedp.Navigate(strings.Replace(b.address, "#", "?lang="+lang+"#", 1)))
 	b.wait(`!!document.querySelector('.go')`)
 	b.run("unsafe")
 	b.wait(redOverlaps)
-	b.save(dir, "run."+lang, "")
-	b.save(dir, "timeline."+lang, "document.querySelector('canvas.lanes').closest('section')")
-	eval[string](b.tab, `location.hash = '#/matrix'`)
-	b.wait(`document.querySelectorAll('main table tbody tr').length > 30`)
-	b.save(dir, "matrix."+lang, "")
-	eval[string](b.tab, `location.hash = '#/step/sell-twice/abaabb'`)
-	b.wait(`!!document.querySelector('.verdict.is-good .verdict-line')`)
-	b.save(dir, "step."+lang, "")
+	b.save(dir, "run."+lang)
 }
 
-// save writes a picture of what is in the window, or of an element.
-func (b pictures) save(dir, name, element string) {
+// save writes a picture of what is in the window.
+func (b pictures) save(dir, name string) {
 	b.t.Helper()
 	eval[bool](b.tab, `(scrollTo(0, 0), true)`)
-	box := []float64{0, 0, 1280, 860}
-	if element != "" {
-		box = eval[[]float64](b.tab, fmt.Sprintf(`(() => { const r = %s.getBoundingClientRect(); return [r.x - 16, r.y + `+
-			`scrollY - 16, r.width + 32, r.height + 32]; })()`, element))
-	}
 	quality, beyond := int64(85), true
 	got, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{
 		Format: "webp", Quality: &quality, CaptureBeyondViewport: &beyond,
-		Clip: &page.Viewport{X: box[0], Y: box[1], Width: box[2], Height: box[3], Scale: 1},
+		Clip: &page.Viewport{Width: 1280, Height: 860, Scale: 1},
 	})
 	testkit.Must(b.t, err)
 	if len(got.Data) < 5<<10 || len(got.Data) > maxPicture {

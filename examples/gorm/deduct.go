@@ -25,8 +25,18 @@ type Order struct {
 	Key       *string `gorm:"size:255;uniqueIndex"`
 }
 
+// BeforeCreate refuses an order of less than one, with all that its transaction did: stock >= -20 holds, and stock - -20
+// adds twenty.
+func (o *Order) BeforeCreate(*gorm.DB) error {
+	if o.Quantity < 1 {
+		return ErrQuantity
+	}
+	return nil
+}
+
 // These are answers, not failures: nothing was written.
 var (
+	ErrQuantity  = errors.New("quantity below one")
 	ErrSoldOut   = errors.New("sold out")
 	ErrContended = errors.New("others wrote first, several times")
 )

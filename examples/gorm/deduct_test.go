@@ -109,7 +109,7 @@ func TestLastItem(t *testing.T) {
 	}
 }
 
-// Many requests at once sell all that is there, and no more.
+// Many requests at once sell all that is there, and no more. One of a negative quantity changes nothing.
 func TestSoldOut(t *testing.T) {
 	t.Parallel()
 	for _, way := range ways[1:] {
@@ -117,6 +117,9 @@ func TestSoldOut(t *testing.T) {
 			t.Parallel()
 			const stock = 60
 			db := shop(t, stock, logger.Discard)
+			if err := way.deduct(db, product, -20); !errors.Is(err, gormstock.ErrQuantity) {
+				t.Errorf("a quantity of -20: %v, want %v", err, gormstock.ErrQuantity)
+			}
 			var wg sync.WaitGroup
 			for range 8 {
 				wg.Go(func() {

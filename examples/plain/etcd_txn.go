@@ -18,6 +18,9 @@ import (
 // session on one key do not exclude each other, hence a session for each sale. Close ends the lock at once; without
 // it the lock ends with the session's TTL. An error of Commit is unknown: the sale may stand.
 func Etcd(ctx context.Context, c *clientv3.Client, product, quantity int64) error {
+	if quantity < 1 {
+		return ErrQuantity
+	}
 	session, err := concurrency.NewSession(c, concurrency.WithTTL(10))
 	if err != nil {
 		return err

@@ -13,7 +13,16 @@ import (
 // Traps: key, stock and order are one transaction; a key that is written before it, in a transaction of its own or in
 // Redis, is lost with the first crash between the two. A refusal rolls the key back, so the same key may try again
 // after a restock. The client makes the key, once for each purchase, and not for each attempt.
+//
+// The mode's contract is wider: it stores the whole answer, and a final refusal with it, and replays both byte for byte;
+// its keys have up to 255 bytes. Here a repetition is told that it was sold, and no more.
 func Idempotent(ctx context.Context, db *sql.DB, key string, product, quantity int64) error {
+	if quantity < 1 {
+		return ErrQuantity
+	}
+	if key == "" || len(key) > 64 { // a server that is not strict cuts a longer one, and two keys become one
+		return ErrKey
+	}
 	return inTx(ctx, db, func(tx *sql.Tx) error {
 		// Another request with this key waits here until the first has ended.
 		_, err := tx.ExecContext(ctx, "INSERT INTO sales (request, product, quantity) VALUES (?, ?, ?)", key, product,

@@ -1,6 +1,11 @@
 // Package plain has the modes that docs/choose.md recommends, to be copied: a file each, of forty lines, with its
-// schema and its traps. They need database/sql and the MySQL driver, go-redis, or the client of etcd, and nothing of
-// lastitem. For MySQL and MariaDB with InnoDB.
+// schema and its traps. They need Go 1.26, database/sql and the MySQL driver, go-redis, or the client of etcd, and
+// nothing of lastitem. For MySQL and MariaDB with InnoDB.
+//
+// A copy keeps what its mode promises about the stock, and less of its contract: one product at a time, no limit per
+// buyer, no stored answers. Only Idempotent and Lua know a request that is repeated; the others sell to it again. The
+// modes that hold units until the buyer pays are not here: each is a sweep and three ends that exclude each other, more
+// than a file.
 package plain
 
 import (
@@ -16,6 +21,9 @@ var (
 	ErrSoldOut   = errors.New("sold out")
 	ErrContended = errors.New("others wrote first, several times")
 	ErrOtherSale = errors.New("the key belongs to another sale")
+	ErrKey       = errors.New("a key has 1 to 64 bytes")
+	// ErrQuantity is the trap of every statement here: units >= -20 holds, and units - -20 adds twenty.
+	ErrQuantity = errors.New("quantity below one")
 )
 
 // inTx runs a transaction, and runs it again if the database ended it in favour of another one. An error of COMMIT

@@ -297,6 +297,29 @@ func sells(t *testing.T, units, buyers int, buy func(context.Context, int) error
 	}
 }
 
+// A quantity below one, a missing key and one that is too long are refused before any server is asked.
+func TestRefusedBeforeTheServer(t *testing.T) {
+	t.Parallel()
+	ctx, c := t.Context(), redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
+	defer func() { _ = c.Close() }()
+	queue, long := plain.NewQueue(ctx, nil, 101), strings.Repeat("k", 65)
+	lua := func(key string, n int64) error { _, err := plain.Lua(ctx, c, key, 101, n); return err }
+	for _, n := range []int64{0, -20} {
+		for name, err := range map[string]error{
+			"atomic": plain.Atomic(ctx, nil, 101, n), "for update": plain.ForUpdate(ctx, nil, 101, n),
+			"version": plain.Version(ctx, nil, 101, n), "lease-seq": plain.LeaseSeq(ctx, nil, c, 101, n),
+			"idempotent": plain.Idempotent(ctx, nil, "k", 101, n), "queue": queue.Deduct(ctx, n), "lua": lua("k", n),
+			"etcd": plain.Etcd(ctx, nil, 101, n),
+		} {
+			testkit.IsError(t, err, plain.ErrQuantity, "%s of %d", name, n)
+		}
+	}
+	for _, key := range []string{"", long} {
+		testkit.IsError(t, plain.Idempotent(ctx, nil, key, 101, 1), plain.ErrKey, "idempotent, key %q", key)
+		testkit.IsError(t, lua(key, 1), plain.ErrKey, "lua, key %q", key)
+	}
+}
+
 // A key is of one purchase, and a refusal keeps no key.
 func TestKeys(t *testing.T) {
 	t.Parallel()

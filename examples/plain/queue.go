@@ -9,7 +9,8 @@ import (
 // all. It sells as many times more than Atomic as requests gather. The schema is that of Atomic.
 //
 // Traps: answer nobody before COMMIT. Bound the queue, and the group: its INSERT must fit into max_allowed_packet. Each
-// process may have a queue of its own, since the UPDATE is still conditional.
+// process may have a queue of its own, since the row is locked before it is read. A client that repeats its request buys
+// twice: see Idempotent.
 type Queue struct{ requests chan request }
 
 type request struct {
@@ -39,6 +40,9 @@ func NewQueue(ctx context.Context, db *sql.DB, product int64) *Queue {
 
 // Deduct waits for the answer. If ctx ends first, the outcome is unknown.
 func (q *Queue) Deduct(ctx context.Context, quantity int64) error {
+	if quantity < 1 {
+		return ErrQuantity
+	}
 	r := request{quantity, make(chan error, 1)}
 	select {
 	case q.requests <- r:

@@ -23,9 +23,16 @@ return left`)
 //
 // Traps: the keys share a hash tag, or a cluster refuses them. A client that repeats commands by itself needs the key,
 // since a lost answer does not mean that nothing happened. A failover loses what the replica had not received: move the
-// orders into a database, and reconcile. Redis without maxmemory-policy noeviction may evict the stock.
+// orders into a database, and reconcile. Redis without maxmemory-policy noeviction may evict the stock. A key that comes
+// again with another quantity is answered as the first time, not refused.
 func Lua(ctx context.Context, c redis.UniversalClient, key string, product, quantity int64) (remaining int64,
 	err error) {
+	if quantity < 1 {
+		return 0, ErrQuantity
+	}
+	if key == "" || len(key) > 64 { // without a key all buyers would share one answer
+		return 0, ErrKey
+	}
 	tag := fmt.Sprintf("{%d}", product)
 	remaining, err = sell.Run(ctx, c, []string{"stock:" + tag, "orders:" + tag, "answer:" + tag + ":" + key}, quantity,
 		fmt.Sprintf("%s %d", key, quantity)).Int64()

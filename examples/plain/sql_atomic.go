@@ -13,6 +13,9 @@ import (
 // Traps: an UPDATE that matches no row is no error, so look at the affected rows. Write units >= ?, not units > 0.
 // A client that repeats its request buys twice: see Idempotent.
 func Atomic(ctx context.Context, db *sql.DB, product, quantity int64) error {
+	if quantity < 1 {
+		return ErrQuantity
+	}
 	return inTx(ctx, db, func(tx *sql.Tx) error {
 		if err := take(ctx, tx, product, quantity); err != nil {
 			return err

@@ -15,6 +15,9 @@ import (
 // every row it looks at. Every waiting request keeps a connection of the pool: call no other service meanwhile. Lock
 // several rows in the order of their keys.
 func ForUpdate(ctx context.Context, db *sql.DB, product, quantity int64) error {
+	if quantity < 1 {
+		return ErrQuantity
+	}
 	return inTx(ctx, db, func(tx *sql.Tx) error {
 		var units int64
 		err := tx.QueryRowContext(ctx, "SELECT units FROM stock WHERE product = ? FOR UPDATE", product).Scan(&units)

@@ -14,6 +14,9 @@ import (
 // Traps: every write of the row must raise the version, restocks too. A time is no version: two writes in one tick look
 // alike. Read anew in each try, outside of a REPEATABLE READ transaction. To run out of tries is not to be sold out.
 func Version(ctx context.Context, db *sql.DB, product, quantity int64) error {
+	if quantity < 1 {
+		return ErrQuantity
+	}
 	for range 20 {
 		var units, version int64
 		err := db.QueryRowContext(ctx, "SELECT units, version FROM stock WHERE product = ?", product).Scan(&units, &version)

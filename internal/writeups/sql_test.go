@@ -89,8 +89,14 @@ func TestGetLockBelongsToAConnection(t *testing.T) { play(t) }
 // Two carts with the same products in opposite order.
 func TestCartsInOppositeOrder(t *testing.T) { play(t) }
 
-// The condition asks for one, the statement takes several.
+// No condition at all, and one that asks for one where the statement takes several.
 func TestConditionAboveZero(t *testing.T) { play(t) }
+
+// INSERT IGNORE as the only mark of a request that was handled, in a table without a UNIQUE key.
+func TestInsertIgnoreWithoutAUniqueKey(t *testing.T) { play(t) }
+
+// The check-back of a half message reads whether its transaction has committed, while that transaction is at work.
+func TestCheckBackOnlyReads(t *testing.T) { play(t) }
 
 // "Once it is sold out, set a flag in every process and refuse at once": the flag answers, and nobody clears it.
 func TestSoldOutFlagOutlivesARestock(t *testing.T) {

@@ -29,7 +29,7 @@ var pageWords = text.Table(struct {
 		"the\n" +
 		"servers saw them. `shop modes NAME` prints the essay, `shop trace NAME` the commands, with their times.",
 	hazards: "## The hazards and the letters", defined: "[What the columns and letters " +
-		"mean](#the-hazards-and-the-letters)",
+		"mean](../modes.md#the-hazards-and-the-letters)",
 	all: "All modes", other: "中文",
 	claims: "## What it claims", noClaims: "Nothing: it is the baseline, of which every speed is a share.",
 	diagrams: "## In pictures", good: "### The run that goes well",
@@ -136,9 +136,6 @@ func shown(m stock.Mode, lang string) string {
 	if trace := m.HoldTrace(); trace != "" {
 		add(words.held)
 		add("```text", strings.TrimSpace(trace), "```")
-	}
-	if len(m.Stores) > 0 {
-		add(words.hazards, "", api.Definitions(lang))
 	}
 	return strings.TrimLeft(strings.TrimRight(b.String(), "\n")+"\n", "\n")
 }
