@@ -160,7 +160,7 @@ func (s *Set) openSQL(cfg Config) error {
 	s.SQL.AnswersWithin(cfg.Patience.orDefault().SQL)
 	s.SQL.CommitsWithin(cfg.Patience.orDefault().Settle)
 	if s.SQL.MySQL() {
-		if s.groups, s.trips, err = openPools(cfg.SQL, l); err != nil {
+		if s.groups, s.trips, err = openPools(s.SQL, cfg.SQL, l); err != nil {
 			return err
 		}
 		s.closing = append(s.closing, s.groups.Close, s.trips.Close)

@@ -353,8 +353,8 @@ const (
 	tripConns  = 32
 )
 
-// openPools returns the pools of [store.SQL.GroupTx] and [store.SQL.TripsOn], which do not connect yet.
-func openPools(dsn string, l link) (groups, trips *sql.DB, err error) {
+// openPools returns the pools of [store.SQL.GroupTx] and [store.SQL.TripsOn] of s, which do not connect yet.
+func openPools(s *store.SQL, dsn string, l link) (groups, trips *sql.DB, err error) {
 	connector, err := mysqlConnector(dsn, l)
 	if err != nil {
 		return nil, nil, err
@@ -365,7 +365,7 @@ func openPools(dsn string, l link) (groups, trips *sql.DB, err error) {
 	if connector, err = mysqlConnector(dsn, l); err != nil {
 		return nil, nil, err
 	}
-	trips = sql.OpenDB(store.TripSessions(connector))
+	trips = sql.OpenDB(s.TripSessions(connector))
 	limit(trips, min(l.conns, tripConns))
 	return groups, trips, nil
 }

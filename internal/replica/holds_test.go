@@ -268,7 +268,7 @@ func TestLatePaymentWaitsForUnits(t *testing.T) {
 	h := heldShop{t, r, "reserve-unit", 500}
 	h.stock(3, `,"units":true,"late":"rehold"`)
 	a := h.hold(`,"hold_ms":100`)
-	time.Sleep(150 * time.Millisecond) // its deadline
+	time.Sleep(150 * time.Millisecond)               // its deadline
 	send(t, r, http.MethodGet, a, "", http.StatusOK) // which ends it
 	db, err := sql.Open("mysql", dsn)
 	testkit.Must(t, err)

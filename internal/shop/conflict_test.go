@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,13 +23,15 @@ import (
 	"lastitem/internal/testkit/stocktest"
 )
 
-// scripted is a MySQL that takes every statement, and answers its first COMMITs with these errors; the last one stays.
-// refusal is its answer to START TRANSACTION.
+// scripted is a MySQL that takes every statement, and answers its first COMMITs, and packets with one, with these
+// errors; the last one stays. refusal is its answer to START TRANSACTION.
 type scripted struct {
 	driver.Conn
 	refusal error
 	commits []error
-	sent    int // COMMITs
+	galera  string // its wsrep_on; "" = it has none
+	sent    int    // COMMITs
+	packets int    // of several statements
 }
 
 func (s *scripted) Connect(context.Context) (driver.Conn, error) { return s, nil }
@@ -36,14 +39,35 @@ func (s *scripted) Driver() driver.Driver                        { return nil }
 func (s *scripted) Close() error                                 { return nil }
 
 func (s *scripted) ExecContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Result, error) {
+	if strings.Contains(query, ";") {
+		s.packets++
+	}
 	switch {
 	case strings.HasPrefix(query, "START"):
 		return taken{}, s.refusal
-	case !strings.HasPrefix(query, "COMMIT"):
+	case !strings.HasSuffix(query, "COMMIT"):
 		return taken{}, nil
 	}
 	s.sent++
 	return taken{}, s.commits[min(s.sent, len(s.commits))-1]
+}
+
+func (s *scripted) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
+	return &variable{value: s.galera}, nil
+}
+
+// variable is a row of SHOW VARIABLES, once, if there is a value.
+type variable struct{ value string }
+
+func (*variable) Columns() []string { return []string{"Variable_name", "Value"} }
+func (*variable) Close() error      { return nil }
+
+func (v *variable) Next(row []driver.Value) error {
+	if v.value == "" {
+		return io.EOF
+	}
+	row[0], row[1], v.value = []byte("wsrep_on"), []byte(v.value), ""
+	return nil
 }
 
 // taken is the answer to a conditional update: one row, 7 left.
@@ -69,10 +93,12 @@ func (s *scripted) shop(t *testing.T, o shop.Options) (sh *shop.Shop, done func(
 	testkit.Must(t, err)
 	rows, err := store.NewSQL(db)
 	testkit.Must(t, err)
+	trips := sql.OpenDB(rows.TripSessions(s))
+	rows.TripsOn(trips)
 	if sh, err = shop.New(shop.Backends{SQL: rows}, o, stock.Modes()); err != nil {
 		t.Fatal(err)
 	}
-	return sh, func() { _ = pool.Close() }
+	return sh, func() { _ = errors.Join(pool.Close(), trips.Close()) }
 }
 
 // number is an error of MySQL.
@@ -115,6 +141,38 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 				t.Errorf("%s: %d COMMITs, %d repetitions counted, want %d (0 = more than ten)", name, server.sent, repeated, c.sent)
 			}
 		})
+	}
+}
+
+// What a server says to a packet that ends with COMMIT is a refusal, unless COMMIT may end in this way. A node of Galera
+// gets no packets, since it may end a transaction in the middle of one.
+func TestPackets(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		galera        string
+		commits       []error
+		want          error
+		sent, packets int
+	}{
+		"a trigger's 1644":        {"", []error{number(1644)}, stock.ErrRefused, 1, 1},
+		"1114, the table is full": {"", []error{number(1114)}, stock.ErrRefused, 1, 1},
+		"1142, no right":          {"OFF", []error{number(1142)}, stock.ErrForbidden, 1, 1},
+		"1180, of COMMIT":         {"", []error{number(1180)}, stock.ErrUnknown, 1, 1},
+		"2013, of a proxy":        {"OFF", []error{number(2013)}, stock.ErrUnknown, 1, 1},
+		"the answer lost":         {"", []error{errors.New("unexpected EOF")}, stock.ErrUnknown, 1, 1},
+		"Galera":                  {"ON", []error{number(1213), nil}, nil, 2, 0},
+		"Galera, refused":         {"ON", []error{number(1213), number(1180)}, stock.ErrUnknown, 2, 0},
+	} {
+		server := &scripted{commits: c.commits, galera: c.galera}
+		sh, done := server.shop(t, shop.Options{})
+		t.Cleanup(done)
+		_, err := sh.Deduct(t.Context(), "sql-one-trip", stocktest.Request(101, 1, ""))
+		if !errors.Is(err, c.want) || errors.Is(err, stock.ErrUnknown) != (c.want == stock.ErrUnknown) {
+			t.Errorf("%s: Deduct() = %v, want %v", name, err, c.want)
+		}
+		if server.sent != c.sent || server.packets != c.packets {
+			t.Errorf("%s: %d COMMITs, %d packets, want %d and %d", name, server.sent, server.packets, c.sent, c.packets)
+		}
 	}
 }
 

@@ -87,12 +87,9 @@ func (s *SQL) finish(ctx context.Context, c *sql.Conn, packets bool, body func(*
 		defer cancel()
 		_, err = c.ExecContext(whole, query, args...)
 		clean = err == nil
-		switch {
-		case query == "COMMIT":
+		if query == "COMMIT" {
 			err = commitError(err)
-		case duplicate(err): // COMMIT was not reached
-			err = statementError(err)
-		default:
+		} else {
 			err = tripError(err)
 		}
 	}

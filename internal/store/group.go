@@ -6,7 +6,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"sync/atomic"
 
 	"lastitem/internal/idempotency"
 	"lastitem/internal/ledger"
@@ -19,7 +21,7 @@ func (s *SQL) GroupsOn(pool *sql.DB) { s.groups = pool }
 
 // GroupSessions makes the connections of a pool for [SQL.GroupTx], by c. Isolation and autocommit are set once for each
 // of them, not in every transaction; no other pool may use them.
-func GroupSessions(c driver.Connector) driver.Connector { return sessions{c, groupSession} }
+func GroupSessions(c driver.Connector) driver.Connector { return sessions{c, groupSession, nil} }
 
 // groupSession is for transactions of READ COMMITTED that their first statement begins.
 var groupSession = []string{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET SESSION autocommit = 0"}
@@ -27,7 +29,8 @@ var groupSession = []string{"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMIT
 // sessions opens sessions and executes statements in each.
 type sessions struct {
 	driver.Connector
-	first []string
+	first  []string
+	galera *atomic.Bool // becomes true when a session leads to a node of Galera; nil = nobody asks
 }
 
 // Connect opens a session.
@@ -45,7 +48,35 @@ func (s sessions) Connect(ctx context.Context) (driver.Conn, error) {
 			return nil, errors.Join(err, c.Close())
 		}
 	}
+	if s.galera == nil || s.galera.Load() {
+		return c, nil
+	}
+	on, err := galera(ctx, c)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	if on {
+		s.galera.Store(true)
+	}
 	return c, nil
+}
+
+// galera says that a session leads to a node of Galera. Other servers have no such variable, or have it OFF.
+func galera(ctx context.Context, c driver.Conn) (bool, error) {
+	q, ok := c.(driver.QueryerContext)
+	if !ok {
+		return false, fmt.Errorf("store: %T does not query", c)
+	}
+	rows, err := q.QueryContext(ctx, "SHOW SESSION VARIABLES LIKE 'wsrep_on'", nil)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = rows.Close() }() // Next reports every error
+	row := make([]driver.Value, 2)
+	if err = rows.Next(row); errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	return fmt.Sprintf("%s", row[1]) == "ON", err
 }
 
 // GroupTx is [SQL.Tx] in [ReadCommitted], with the same errors. If it has a pool, it sends only the statements of body
@@ -63,7 +94,7 @@ func (s *SQL) txOn(ctx context.Context, pool *sql.DB, packets bool, body func(*T
 	if err != nil {
 		return statementError(err)
 	}
-	return s.finish(ctx, c, packets, body)
+	return s.finish(ctx, c, packets && !s.galera.Load(), body)
 }
 
 // ReadLocked reads the row of a product that is not segmented, as it is now, and holds it until the transaction ends.

@@ -6,21 +6,26 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-sql-driver/mysql"
 
 	"lastitem/internal/ledger"
 )
 
-// TripsOn makes [SQL.SellInOneTrip] and [SQL.TripTx] use pool, whose connections are made by [TripSessions]. MySQL
+// TripsOn makes [SQL.SellInOneTrip] and [SQL.TripTx] use pool, whose connections are made by [SQL.TripSessions]. MySQL
 // only.
 func (s *SQL) TripsOn(pool *sql.DB) { s.trips = pool }
 
 // TripSessions makes the connections of such a pool, by c, which must allow several statements in a
 // packet. The server itself ends a wait for a row, after three seconds: if the client did, nobody would know what
 // happened.
-func TripSessions(c driver.Connector) driver.Connector {
-	return sessions{c, append([]string{"SET SESSION innodb_lock_wait_timeout = 3"}, groupSession...)}
+//
+// From the first connection to a node of Galera on, no packets are sent: Galera may end a transaction in favour of one
+// from another node between two statements of a packet, and what is left of the packet would be a transaction of its
+// own. A statement that is sent alone gets the error.
+func (s *SQL) TripSessions(c driver.Connector) driver.Connector {
+	return sessions{c, append([]string{"SET SESSION innodb_lock_wait_timeout = 3"}, groupSession...), &s.galera}
 }
 
 // TripTx is [SQL.Tx] in [ReadCommitted] on a connection of that pool, if there is one: it sends only the statements of
@@ -34,8 +39,8 @@ func (s *SQL) TripTx(ctx context.Context, body func(*Tx) error) error {
 // segmented.
 //
 // The server executes the statements up to the first that fails. After an error the connection is closed, so that the
-// server rolls back what it has executed. The driver does not tell which statement failed: unless no COMMIT fails in
-// this way, the error is [ErrUnknown].
+// server rolls back what it has executed. The driver does not tell which statement failed: if a COMMIT may fail in this
+// way, the error is [ErrUnknown].
 func (s *SQL) SellInOneTrip(ctx context.Context, o ledger.Order) (remaining int64, sold bool, err error) {
 	args := named(o.Quantity, o.ProductID, o.Quantity, o.ID, o.ProductID, o.Quantity, o.Mode, o.Replica, o.Key,
 		int64(o.Fence), o.CreatedMicros)
@@ -43,6 +48,17 @@ func (s *SQL) SellInOneTrip(ctx context.Context, o ledger.Order) (remaining int6
 		c, err := s.trips.Conn(ctx)
 		if err != nil {
 			return 0, false, statementError(err)
+		}
+		if s.galera.Load() {
+			err = s.finish(ctx, c, false, func(tx *Tx) error {
+				remaining, sold, err = tx.Take(o.ProductID, o.Quantity)
+				if err != nil || !sold {
+					return err
+				}
+				o.Remaining = &remaining
+				return tx.InsertOrder(o)
+			})
+			return remaining, sold && err == nil, err
 		}
 		var taken, left []int64 // rows, and the values of LAST_INSERT_ID, by statement
 		_ = c.Raw(func(conn any) error {
@@ -82,13 +98,25 @@ func execAll(ctx context.Context, conn any, query string, args []driver.NamedVal
 	return taken, left, nil
 }
 
-// tripError maps an error of a packet that ends with COMMIT.
+// tripError maps an error of a packet that ends with COMMIT: what the server says is a refusal of a statement before
+// it, unless a COMMIT may end in this way.
 func tripError(err error) error {
-	if errors.Is(Refusal(err), ErrForbidden) { // of the first statements, since COMMIT needs no right and no table
+	var my *mysql.MySQLError
+	if errors.As(err, &my) && !ofCommit(my.Number) {
 		return statementError(err)
 	}
 	return commitError(err)
 }
+
+// ofCommit says that a COMMIT may fail with this error, and nobody knows whether it happened: the server could not
+// write, was told to stop, or lost its own servers. Proxies use the numbers of clients, from 2000 on, and 1105; TiDB
+// has its own.
+func ofCommit(number uint16) bool {
+	return slices.Contains(commitErrors, number) || 2000 <= number && number < 3000 || number >= 8000
+}
+
+var commitErrors = []uint16{1021, 1026, 1030, 1047, 1053, 1105, 1180, 1296, 1297, 1317, 1598, 1815, 1927, 1969, 3024, 3100,
+	3101, 3169}
 
 // named gives arguments the form in which a driver takes them.
 func named(args ...driver.Value) []driver.NamedValue {

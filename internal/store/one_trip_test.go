@@ -38,7 +38,7 @@ func TestSellInOneTrip(t *testing.T) {
 	sells("b", 1, 8, 0, false, nil)
 	sells("c", 3, 1, 0, false, nil)
 	sells("d", 2, 1, 0, false, nil)
-	sells("a", 1, 1, 0, false, store.ErrUnknown) // its order is there: the UPDATE is rolled back
+	sells("a", 1, 1, 0, false, store.ErrUnavailable) // its order is there: the UPDATE is rolled back
 	sells("e", 1, 1, 6, true, nil)
 	do(t, near, func(tx *store.Tx) error {
 		_, _, err := tx.ReadLocked(1)

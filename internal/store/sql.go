@@ -32,7 +32,8 @@ type SQL struct {
 	way    func(mode string) Way
 	places unitPlaces
 	onEnd
-	waits atomic.Bool // the server cannot skip rows that are locked
+	waits  atomic.Bool // the server cannot skip rows that are locked
+	galera atomic.Bool // statements go one by one: see TripSessions
 
 	rowWait time.Duration // the longest wait for a row
 	commits time.Duration // the time limit of a COMMIT

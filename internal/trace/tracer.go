@@ -253,7 +253,7 @@ func background(text string) bool {
 	for _, prefix := range []string{
 		"PING", "HELLO ", "AUTH ", "CLIENT ", "ECHO ", "SLOWLOG ", // Redis
 		// SQL
-		"SELECT 1 FROM product_stock WHERE id = 0", backend.Comment("health"), "SET NAMES ", "SET SESSION ",
+		"SELECT 1 FROM product_stock WHERE id = 0", backend.Comment("health"), "SET NAMES ", "SET SESSION ", "SHOW SESSION ",
 		"SELECT UNIX_TIMESTAMP(event_time)",
 		"sync /", "setData /lastitem-health", // ZooKeeper
 		"KV.Txn compare:<result:LESS key:", "/etcdserverpb.Lease/LeaseKeepAlive ", "PUT /v1/session/renew/",
