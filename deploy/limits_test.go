@@ -15,11 +15,13 @@ import (
 	"lastitem/internal/testkit"
 )
 
-// What the shop's table of rights closes wants a token at this edge, and the shop is asked to check it; the rest is open.
+// What the shop's table of rights closes wants a token at this edge, and the shop is asked to check it; the rest is
+// open.
 func TestNginxClosesPaths(t *testing.T) {
 	t.Parallel()
 	e := startEdge(t, 1)
-	closed := []string{"GET /metrics/", "GET /products/101/ledger/", "GET /products/101/ledge%72", "GET /products//101/ledger"}
+	closed := []string{"GET /metrics/", "GET /products/101/ledger/", "GET /products/101/ledge%72",
+		"GET /products//101/ledger"}
 	var open []string
 	for route, right := range handler.Rights {
 		route = strings.NewReplacer("{id}", "101", "{order_id}", "0").Replace(route)

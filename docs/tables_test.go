@@ -259,7 +259,7 @@ func TestChoose(t *testing.T) {
 		if diff := cmp.Diff(leaves, answered); diff != "" {
 			t.Errorf("%s: the questions lead to others than the answers (-questions +answers):\n%s", lang, diff)
 		}
-		copies := choose[strings.Index(choose, "[examples/plain]"):]
+		_, copies, _ := strings.Cut(choose, "[examples/plain]")
 		copies, _, _ = strings.Cut(copies, "\n")
 		for mode := range leaves {
 			_, err := os.Stat(filepath.Join(root, "examples", "plain", strings.ReplaceAll(mode, "-", "_")+".go"))

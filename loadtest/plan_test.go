@@ -151,8 +151,8 @@ func TestDefaultRequestsExceedTheStock(t *testing.T) {
 	}
 }
 
-// Holds last four times as long as a reserve takes, and twice as long after a run that was vacuous; times that were given
-// stay.
+// Holds last four times as long as a reserve takes, and twice as long after a run that was vacuous; times that were
+// given stay.
 func TestHoldsAreScaled(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

@@ -123,7 +123,7 @@ func TestUsageInChinese(t *testing.T) {
 		"nonsense":                          "没有命令 \"nonsense\"\n用法见 'shop --help'。\n",
 		"demos":                             "没有命令 \"demos\"（是不是 \"demo\"？）\n",
 		"help nonsense":                     "没有命令 \"nonsense\"\n",
-		"demo --nope":                       "没有这个选项：--nope\n用法见 'shop demo --help'。\n",
+		"demo --nope":                       "没有这个选项：--nope（是不是 --mode？）\n用法见 'shop demo --help'。\n",
 		"demo -z":                           "没有这个选项：-z\n",
 		"demo -qü":                          "没有这个选项：-ü\n",
 		"lab --random --seed -1":            "--seed \"-1\"：应为非负整数\n",

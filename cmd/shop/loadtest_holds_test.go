@@ -185,8 +185,8 @@ func TestVerySlowReservesAreDecided(t *testing.T) {
 	decided(t, 900*time.Millisecond)
 }
 
-// decided checks that the plan reserve decides about a shop whose reserves take so long. It returns the plan, and how to
-// run it on the last of these shops.
+// decided checks that the plan reserve decides about a shop whose reserves take so long. It returns the plan, and how
+// to run it on the last of these shops.
 func decided(t *testing.T, delays ...time.Duration) (func(context.Context, loadtest.Plan) (loadtest.Result, error),
 	loadtest.Plan) {
 	var spoiled spoil

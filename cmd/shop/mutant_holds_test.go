@@ -77,7 +77,7 @@ var holdMutants = []mutant{
 	},
 	{
 		name: "a late payment in Redis takes no units again",
-		edits: []testenv.Edit{{"internal/store/lua/hold_confirm.lua", "late and (fresh or not take(id, h))",
+		edits: []testenv.Edit{{"internal/store/lua/hold_confirm.lua", "late and (fresh or not take(h))",
 			"late"}},
 		mode: "reserve-redis", store: "redis", fault: "expiry", letters: "O",
 	},

@@ -25,8 +25,8 @@ type Order struct {
 	Key       *string `gorm:"size:255;uniqueIndex"`
 }
 
-// BeforeCreate refuses an order of less than one, with all that its transaction did: stock >= -20 holds, and stock - -20
-// adds twenty.
+// BeforeCreate refuses an order of less than one, with all that its transaction did: stock >= -20 holds, and
+// stock - -20 adds twenty.
 func (o *Order) BeforeCreate(*gorm.DB) error {
 	if o.Quantity < 1 {
 		return ErrQuantity

@@ -14,8 +14,8 @@ import (
 // Redis, is lost with the first crash between the two. A refusal rolls the key back, so the same key may try again
 // after a restock. The client makes the key, once for each purchase, and not for each attempt.
 //
-// The mode's contract is wider: it stores the whole answer, and a final refusal with it, and replays both byte for byte;
-// its keys have up to 255 bytes. Here a repetition is told that it was sold, and no more.
+// The mode's contract is wider: it stores the whole answer, and a final refusal with it, and replays both byte for
+// byte; its keys have up to 255 bytes. Here a repetition is told that it was sold, and no more.
 func Idempotent(ctx context.Context, db *sql.DB, key string, product, quantity int64) error {
 	if quantity < 1 {
 		return ErrQuantity

@@ -22,8 +22,8 @@ return left`)
 // stock is SET stock:{101} 100 before the sale.
 //
 // Traps: the keys share a hash tag, or a cluster refuses them. A client that repeats commands by itself needs the key,
-// since a lost answer does not mean that nothing happened. A failover loses what the replica had not received: move the
-// orders into a database, and reconcile. Redis without maxmemory-policy noeviction may evict the stock. A key that comes
+// since a lost answer does not mean that nothing happened. A failover loses what the replica had not received: move
+// the orders into a database, and reconcile. Redis without maxmemory-policy noeviction may evict the stock. A key that comes
 // again with another quantity is answered as the first time, not refused.
 func Lua(ctx context.Context, c redis.UniversalClient, key string, product, quantity int64) (remaining int64,
 	err error) {

@@ -186,7 +186,9 @@ func (h Reservation) Overdue(ctx context.Context) error {
 
 // begins says of each store whether a call is the one with which a sweep of it begins.
 var begins = map[string]func(wire.Call) bool{
-	Database:         func(c wire.Call) bool { return strings.HasPrefix(c.Pattern, "SELECT id, expires_us FROM reservation ") },
+	Database: func(c wire.Call) bool {
+		return strings.HasPrefix(c.Pattern, "SELECT id, expires_us FROM reservation ")
+	},
 	localstack.Redis: func(c wire.Call) bool { return strings.HasPrefix(c.Pattern, "SMEMBERS ") },
 }
 

@@ -17,8 +17,8 @@ import (
 // ErrNotReached means that a request ended, or got stuck, before it reached its position.
 var ErrNotReached = errors.New("faultlab: the position was not reached")
 
-// ErrUnserved goes with ErrNotReached if a server did not answer the shop in time, on a busy machine: that tells nothing
-// about the mode.
+// ErrUnserved goes with ErrNotReached if a server did not answer the shop in time, on a busy machine: that tells
+// nothing about the mode.
 var ErrUnserved = errors.New("a server did not answer in time")
 
 // Pending is a request in flight.

@@ -115,8 +115,8 @@ func (j *holdJudge) heldTwice() (keys, ids []string) {
 }
 
 // keeps reports whether a cancellation, an extension or a return that was answered never happened, or not as answered.
-// If a later change has overwritten a cancellation, that change is to blame. No late payment buys what a cancel has found
-// expired.
+// If a later change has overwritten a cancellation, that change is to blame. No late payment buys what a cancel has
+// found expired.
 func (j *holdJudge) keeps(op HoldOp) bool {
 	row, there := j.rows[op.HoldID]
 	changed := func(as func(e api.ReservationEvent) bool) bool { return slices.ContainsFunc(row.Events, as) }

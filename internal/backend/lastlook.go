@@ -87,7 +87,8 @@ type rawConn struct {
 }
 
 // withLastLook makes a dialer return such connections. slots hears of them, and if none can be made.
-func withLastLook(o *redis.UniversalOptions, slots *reloader, d *door) func(context.Context, string, string) (net.Conn, error) {
+func withLastLook(o *redis.UniversalOptions, slots *reloader,
+	d *door) func(context.Context, string, string) (net.Conn, error) {
 	dial := redis.NewDialer(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig})
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)

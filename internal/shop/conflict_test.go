@@ -144,8 +144,8 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// What a server says to a packet that ends with COMMIT is a refusal, unless COMMIT may end in this way. A node of Galera
-// gets no packets, since it may end a transaction in the middle of one.
+// What a server says to a packet that ends with COMMIT is a refusal, unless COMMIT may end in this way. A node of
+// Galera gets no packets, since it may end a transaction in the middle of one.
 func TestPackets(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -167,7 +167,7 @@ func TestPackets(t *testing.T) {
 		sh, done := server.shop(t, shop.Options{})
 		t.Cleanup(done)
 		_, err := sh.Deduct(t.Context(), "sql-one-trip", stocktest.Request(101, 1, ""))
-		if !errors.Is(err, c.want) || errors.Is(err, stock.ErrUnknown) != (c.want == stock.ErrUnknown) {
+		if !errors.Is(err, c.want) || errors.Is(err, stock.ErrUnknown) != errors.Is(c.want, stock.ErrUnknown) {
 			t.Errorf("%s: Deduct() = %v, want %v", name, err, c.want)
 		}
 		if server.sent != c.sent || server.packets != c.packets {

@@ -14,8 +14,8 @@ import (
 )
 
 // Every replica sweeps each store in turns of its own. A turn begins with the oldest overdue reservation and goes on
-// until none is left, or until sweepTurn is over: the next one looks again at what it has passed over. Reservations that
-// ended long ago are purged beside that. So no store waits for another, and no purge for a backlog.
+// until none is left, or until sweepTurn is over: the next one looks again at what it has passed over. Reservations
+// that ended long ago are purged beside that. So no store waits for another, and no purge for a backlog.
 const (
 	sweepBatch = 500
 	sweepTurn  = 30 * time.Second
@@ -104,7 +104,7 @@ func (s *Shop) repeat(what string, on stock.Backend, every time.Duration, do fun
 
 func (s *Shop) warn(what string, on stock.Backend, err error) {
 	if s.options.Log != nil {
-		s.options.Log.Warn(what, slog.Any("backend", on), slog.Any("err", err))
+		s.options.Log.Warn("reservations", slog.String("what", what), slog.Any("backend", on), slog.Any("err", err))
 	}
 }
 

@@ -25,8 +25,8 @@ func Busy(err error) bool {
 	return c == busy || c == locked
 }
 
-// Full says that the disk, or the file, has no room for a write. SQLite has then rolled back the transaction, also if it
-// was at its COMMIT.
+// Full says that the disk, or the file, has no room for a write. SQLite has then rolled back the transaction, also if
+// it was at its COMMIT.
 func Full(err error) bool { return code(err)&0xff == full }
 
 // Answered says that err is an error of SQLite itself.

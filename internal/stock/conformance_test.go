@@ -171,8 +171,8 @@ func TestModesAreValid(t *testing.T) {
 }
 
 // allExact is what a mode claims that nothing breaks and that holds nothing.
-var allExact = stock.Claims{Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".", Retry: ".",
-	LateWrite: "."}
+var allExact = stock.Claims{Threads: ".", Replicas: ".", Slow: ".", Late: ".", Pause: ".", Crash: ".", Failover: ".",
+	Retry: ".", LateWrite: "."}
 
 // but returns those claims with a change.
 func but(change func(*stock.Claims)) stock.Claims {

@@ -347,9 +347,9 @@ func (s *SQL) Overdue(ctx context.Context) (time.Duration, error) {
 }
 
 // PurgeHolds deletes the reservations that ended long ago: those that no payment came for and that no late payment can
-// revive after the first time, the others after kept. One that has an order stays
-// as long as the order, and the end of a payment stays. It goes on until none is left, and uses the database for at most
-// half of the time.
+// revive after the first time, the others after kept. One that has an order
+// stays as long as the order, and the end of a payment stays. It goes on until none is left, and uses the database for
+// at most half of the time.
 func (s *SQL) PurgeHolds(ctx context.Context, after, kept time.Duration) error {
 	var now int64
 	err := s.TripTx(ctx, func(tx *Tx) (err error) {

@@ -175,8 +175,8 @@ func TestHoldsExpire(t *testing.T) {
 	})
 }
 
-// A reservation that was told as expired stays expired, whatever is set. A cancel of an overdue one wins over rehold, swept
-// or not; and of a cart a late payment buys all lines, so each of them must allow it.
+// A reservation that was told as expired stays expired, whatever is set. A cancel of an overdue one wins over rehold,
+// swept or not; and of a cart a late payment buys all lines, so each of them must allow it.
 func TestLatePaymentsAreLast(t *testing.T) {
 	t.Parallel()
 	onHolds(t, func(h holdsOn) {

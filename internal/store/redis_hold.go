@@ -40,8 +40,8 @@ import (
 var (
 	holdFamilies = []string{"stock", "orders", "rules", "holds", "due", "payments", "buyers", "run-payments", "hold-keys",
 		"returned", "closed", "holds-old"}
-	runFamilies = []string{"rules", "holds", "holds-old", "orders", "due", "buyers", "run-payments", "hold-keys", "returned",
-		"closed"}
+	runFamilies = []string{"rules", "holds", "holds-old", "orders", "due", "buyers", "run-payments", "hold-keys",
+		"returned", "closed"}
 )
 
 //go:embed lua/hold*.lua
@@ -64,7 +64,8 @@ var makeScript, confirmScript, cancelScript, extendScript, readScript, sweepScri
 	holdScript("confirm"), holdScript("cancel"), holdScript("extend"), holdScript("read"), holdScript("sweep"),
 	holdScript("return")
 
-// week is how long a key belongs to the product that it first came for, and how long closed reservations are kept unless KeepHolds says otherwise.
+// week is how long a key belongs to the product that it first came for, and how long closed reservations are kept
+// unless KeepHolds says otherwise.
 const week = 7 * 24 * time.Hour
 
 // KeepHolds sets for how long a closed reservation is kept if it has a payment or a key, or if a late payment may still

@@ -396,7 +396,8 @@ func TestSQLRefused(t *testing.T) {
 	}
 }
 
-// A disk without room is met at COMMIT, where SQLite writes its file: the transaction is rolled back, and that is known.
+// A disk without room is met at COMMIT, where SQLite writes its file: the transaction is rolled back, and that is
+// known.
 func TestSQLiteIsFull(t *testing.T) {
 	t.Parallel()
 	file := strings.TrimPrefix(testenv.SQLite(t), "sqlite:")
@@ -414,7 +415,8 @@ func TestSQLiteIsFull(t *testing.T) {
 	s, err := store.NewSQL(db)
 	testkit.Must(t, err)
 	err = inTx(t, s, take(t, 1, nil))
-	if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) || store.Refusal(err) != store.ErrRefused {
+	if !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) ||
+		!errors.Is(store.Refusal(err), store.ErrRefused) {
 		t.Errorf("COMMIT on a full disk = %v, want a refusal", err)
 	}
 	testkit.Is(t, stockOf(t, s, 1), 5, "stock")

@@ -250,7 +250,8 @@ func TestCatalogSaysTheSame(t *testing.T) {
 		if !inChinese(zh) && en != zh {
 			t.Errorf("%q: no Chinese in %q", en, zh)
 		}
-		if strings.Contains(en, "--reset-url") && strings.Contains(en, "--reset-sql") != strings.Contains(en, "--reset-redis") {
+		if strings.Contains(en, "--reset-url") &&
+			strings.Contains(en, "--reset-sql") != strings.Contains(en, "--reset-redis") {
 			t.Errorf("%q names some of the ways to reset a service, not all", en)
 		}
 		if differ := sameNames(en, zh); differ != "" || count(en) != count(zh) {

@@ -21,8 +21,8 @@ func holdLines(h *loadtest.HoldFigures, lang string) []string {
 	}
 	var lines []string
 	if h.Took > 0 {
-		lines = append(lines, text.Of("measured before the load: a reserve or its payment took %s (p50); chosen: held for %s, "+
-			"paid after %s to %s").With(h.Took, h.Holding.For, h.Holding.PayFrom, h.Holding.PayTo).In(lang))
+		lines = append(lines, text.Of("measured before the load: a reserve or its payment took %s (p50); chosen: held "+
+			"for %s, paid after %s to %s").With(h.Took, h.Holding.For, h.Holding.PayFrom, h.Holding.PayTo).In(lang))
 	}
 	lines = append(lines,
 		text.Of("completed sales: %s/s; of %d [buyer|buyers], %d reserved and %d paid; sold_out answers: %d, "+

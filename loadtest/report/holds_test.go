@@ -17,7 +17,8 @@ func TestHoldsAreShown(t *testing.T) {
 	r := resulttest.Exact("reserve-sql", 12*time.Millisecond)
 	r.Plan.Holding = loadtest.Holding{For: 100 * time.Millisecond, Pays: 0.7, PaysLate: 0.1, Cancels: 0.15, PerBuyer: 2,
 		Extends: 0.05, Returns: 0.04, Carts: 0.08, PayFrom: 20 * time.Millisecond, PayTo: 180 * time.Millisecond, Buyers: 9}
-	r.Codes = map[string]int{"ok": 500, "held": 700, "cancelled": 60, "extended": 35, "returned": 40, "expired": 2, "sold_out": 240}
+	r.Codes = map[string]int{"ok": 500, "held": 700, "cancelled": 60, "extended": 35, "returned": 40, "expired": 2,
+		"sold_out": 240}
 	r.Holds = &loadtest.HoldFigures{Buyers: 940, Reserved: 700, Refused: 240, Sold: 500, Refunded: 71, Cancelled: 60,
 		Expired: 140, Extended: 35, Returned: 20, Doubled: 33, Races: 7, SalesPerSecond: 625,
 		Latency: map[audit.HoldKind]loadtest.Latency{audit.Reserve: resulttest.Latency(700, 4*time.Millisecond)}}
