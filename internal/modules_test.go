@@ -18,8 +18,9 @@ var modules = map[string][]string{
 	"examples/plain": {"github.com/go-sql-driver/mysql", "github.com/redis/go-redis/v9", "go.etcd.io/etcd/client/v3"},
 
 	"internal/backend": {
-		"github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk", "github.com/google/uuid", "github.com/hashicorp/consul/api",
-		"github.com/redis/go-redis/v9", "github.com/twmb/franz-go", "github.com/twmb/franz-go/pkg/kadm",
+		"github.com/go-sql-driver/mysql", "github.com/go-zookeeper/zk", "github.com/google/uuid",
+		"github.com/hashicorp/consul/api", "github.com/redis/go-redis/v9", "github.com/twmb/franz-go",
+		"github.com/twmb/franz-go/pkg/kadm",
 		"go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc", "gorm.io/driver/mysql",
 		"gorm.io/gorm",
 	},

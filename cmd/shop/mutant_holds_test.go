@@ -93,7 +93,7 @@ var holdMutants = []mutant{
 		testenv.Edit{holdEnd, "err != nil || returned > 0", "err != nil"},
 		testenv.Edit{bothSQL, "WHERE id = ? AND product_id = ? AND returned_us IS NULL", "WHERE id = ? AND product_id = ?"}),
 	tested("a late payment beyond the buyer's limit", storeTests+"TestHoldsRefuse",
-		testenv.Edit{holdEnd, "err = t.takeOfBuyer(h.ID, h.Buyer, item, p)\n\t\t}\n\t\tif errors.Is",
+		testenv.Edit{holdEnd, "err = t.takeOfBuyer(h.Buyer, item, p)\n\t\t}\n\t\tif errors.Is",
 			"err = nil\n\t\t}\n\t\tif errors.Is"}),
 	loaded("a cart gives back its first item only",
 		testenv.Edit{"internal/store/hold.go", "for _, item := range h.Items {\n\t\t\tat := place",
