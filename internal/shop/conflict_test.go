@@ -144,8 +144,8 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// What a server says to a packet that ends with COMMIT is a refusal, unless COMMIT may end in this way. A node of Galera
-// gets no packets, since it may end a transaction in the middle of one.
+// What a server says to a packet that ends with COMMIT is a refusal, unless COMMIT may end in this way. A node of
+// Galera gets no packets, since it may end a transaction in the middle of one.
 func TestPackets(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -161,7 +161,6 @@ func TestPackets(t *testing.T) {
 		"2013, of a proxy":        {"OFF", []error{number(2013)}, stock.ErrUnknown, 1, 1},
 		"the answer lost":         {"", []error{errors.New("unexpected EOF")}, stock.ErrUnknown, 1, 1},
 		"Galera":                  {"ON", []error{number(1213), nil}, nil, 2, 0},
-		"Galera, refused":         {"ON", []error{number(1213), number(1180)}, stock.ErrUnknown, 2, 0},
 	} {
 		server := &scripted{commits: c.commits, galera: c.galera}
 		sh, done := server.shop(t, shop.Options{})

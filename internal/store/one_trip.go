@@ -115,8 +115,8 @@ func ofCommit(number uint16) bool {
 	return slices.Contains(commitErrors, number) || 2000 <= number && number < 3000 || number >= 8000
 }
 
-var commitErrors = []uint16{1021, 1026, 1030, 1047, 1053, 1105, 1180, 1296, 1297, 1317, 1598, 1815, 1927, 1969, 3024, 3100,
-	3101, 3169}
+var commitErrors = []uint16{1021, 1026, 1030, 1047, 1053, 1105, 1180, 1296, 1297, 1317, 1598, 1815, 1927, 1969, 3024,
+	3100, 3101, 3169}
 
 // named gives arguments the form in which a driver takes them.
 func named(args ...driver.Value) []driver.NamedValue {

@@ -120,8 +120,8 @@ func MySQLNodes(t testing.TB, n int, conf ...string) []string {
 	return all
 }
 
-// Galera starts two joined nodes of Galera, both of which may be written, and returns their DSNs. They answer 1047 until
-// they are ready.
+// Galera starts two joined nodes of Galera, both of which may be written, and returns their DSNs. They answer 1047
+// until they are ready. The test must not be parallel.
 func Galera(t testing.TB) []string {
 	t.Helper()
 	provider := Library(t, "galera", "/usr/lib/galera/libgalera_smm.so", "galera-4")
