@@ -14,11 +14,7 @@ import (
 // A node of Galera whose reads may be old is warned of, unless the address says that they wait.
 func TestGaleraIsWarnedOf(t *testing.T) {
 	testenv.Slow(t, "starts a node of Galera")
-	provider := testenv.Library(t, "galera", "/usr/lib/galera/libgalera_smm.so", "galera-4")
-	t.Parallel()
-	dsn := testenv.MySQLNodes(t, 1, "--wsrep-on=ON", "--wsrep-provider="+provider, "--wsrep-cluster-address=gcomm://",
-		"--binlog-format=ROW",
-		"--wsrep-provider-options=gmcast.listen_addr=tcp://"+testkit.FreePort(t))[0]
+	dsn := testenv.Galera(t)[1]
 	db := open(t, dsn)
 	testkit.NoError(t, "the node answers 1047 until it is ready", func() error {
 		_, err := backend.Migrate(t.Context(), db)

@@ -161,7 +161,6 @@ func TestPackets(t *testing.T) {
 		"2013, of a proxy":        {"OFF", []error{number(2013)}, stock.ErrUnknown, 1, 1},
 		"the answer lost":         {"", []error{errors.New("unexpected EOF")}, stock.ErrUnknown, 1, 1},
 		"Galera":                  {"ON", []error{number(1213), nil}, nil, 2, 0},
-		"Galera, refused":         {"ON", []error{number(1213), number(1180)}, stock.ErrUnknown, 2, 0},
 	} {
 		server := &scripted{commits: c.commits, galera: c.galera}
 		sh, done := server.shop(t, shop.Options{})
