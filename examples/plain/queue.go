@@ -9,8 +9,8 @@ import (
 // all. It sells as many times more than Atomic as requests gather. The schema is that of Atomic.
 //
 // Traps: answer nobody before COMMIT. Bound the queue, and the group: its INSERT must fit into max_allowed_packet.
-// Each process may have a queue of its own, since the row is locked before it is read. A client that repeats its request
-// buys twice: see Idempotent.
+// Each process may have a queue of its own, since the row is locked before it is read. A client that repeats its
+// request buys twice: see Idempotent.
 type Queue struct{ requests chan request }
 
 type request struct {

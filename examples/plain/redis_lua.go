@@ -23,8 +23,8 @@ return left`)
 //
 // Traps: the keys share a hash tag, or a cluster refuses them. A client that repeats commands by itself needs the key,
 // since a lost answer does not mean that nothing happened. A failover loses what the replica had not received: move
-// the orders into a database, and reconcile. Redis without maxmemory-policy noeviction may evict the stock. A key that comes
-// again with another quantity is answered as the first time, not refused.
+// the orders into a database, and reconcile. Redis without maxmemory-policy noeviction may evict the stock. A key
+// that comes again with another quantity is answered as the first time, not refused.
 func Lua(ctx context.Context, c redis.UniversalClient, key string, product, quantity int64) (remaining int64,
 	err error) {
 	if quantity < 1 {

@@ -141,11 +141,11 @@ func (m *mark) writeSlot(ctx context.Context, node *redis.Client) error {
 	return err
 }
 
-// The probes of the database do what a request does, and leave nothing. An order of product 0 is refused by a table, or
-// a disk, that is full (1114). MySQL takes it back with ROLLBACK, which costs no sync and goes to no replica. The UPDATE
-// finds no row, waits for none, and is refused by a server that is read-only (1290) before it looks. SQLite writes its
-// file at COMMIT only, so the probe commits. It does not wait for the one writer: while others write, the file is
-// written. Each process has an order of its own, so that none waits for another.
+// The probes of the database do what a request does, and leave nothing. An order of product 0 is refused by a table,
+// or a disk, that is full (1114). MySQL takes it back with ROLLBACK, which costs no sync and goes to no replica. The
+// UPDATE finds no row, waits for none, and is refused by a server that is read-only (1290) before it looks. SQLite
+// writes its file at COMMIT only, so the probe commits. It does not wait for the one writer: while others write, the
+// file is written. Each process has an order of its own, so that none waits for another.
 func probeStatements(mysql bool) []string {
 	write := []string{
 		"UPDATE product_stock SET stock = stock WHERE id = 0",
