@@ -152,7 +152,7 @@ func testPageScroll(t *testing.T, p *idle) {
 			eval[string](p.tab, fmt.Sprintf(`location.hash = %q`, view))
 			p.wait(`!!document.querySelector('` + sign + `')`)
 			if eval[bool](p.tab, `(scrollTo(0, 0), document.querySelector('[name=mode]:checked')?.focus(), scrollY === 0 && `+
-				`!!document.querySelector('[name=mode]'))`) {
+				`document.activeElement?.name === 'mode')`) {
 				for range 30 {
 					p.do("down", chromedp.KeyEvent(kb.ArrowDown))
 				}
