@@ -122,7 +122,7 @@ export class CompareView {
 }
 
 // stillHeld is what is neither in stock nor sold.
-const stillHeld = (v) => Math.max(0, v.initial - v.sold - v.final);
+const stillHeld = (v) => Math.max(0, v.initial - v.sold - v.final - (v.written_off ?? 0));
 
 // heldOf tells of a mode that holds units what became of the holds.
 function heldOf({ verdict, result: { holds } }) {

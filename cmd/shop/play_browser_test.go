@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -270,10 +271,10 @@ func testPlayHolds(t *testing.T, b *tab) {
 	eval[bool](b, `document.querySelector('.pairs details').open = true`)
 	sums := eval[[]int](b, `[1, 3].map((i) => [...document.querySelectorAll('.pairs tbody tr')]
 		.reduce((sum, row) => sum + Number(row.cells[i].textContent.replaceAll(',', '')), 0))`)
-	sold := eval[string](b, `document.querySelector('.figure-sold .figure-value').textContent`)
-	if fmt.Sprint(sums[0]) != sold || sums[1] == 0 {
-		t.Errorf("the table lists %d paid and %d expired, and %s are sold; want as many paid, and some expired", sums[0],
-			sums[1], sold)
+	sold, err := strconv.Atoi(eval[string](b, `document.querySelector('.figure-sold .figure-value').textContent`))
+	if err != nil || sold > sums[0] || sums[0]-sold > sums[0]/4 || sums[1] == 0 { // one in twenty orders comes back
+		t.Errorf("the table lists %d paid and %d expired, and %d are sold (%v); want as many paid but for returns, and some "+
+			"expired", sums[0], sums[1], sold, err)
 	}
 	if !eval[bool](b, `!!document.querySelector('.plot[aria-label="每秒结束的预扣数"] canvas') &&
 		document.querySelector('.plot[aria-label^="锁"]').closest('figure').hidden`) {

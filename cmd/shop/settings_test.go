@@ -55,7 +55,7 @@ func TestSettingsAreComplete(t *testing.T) {
 	testkit.Must(t, err)
 	// Not listed: between the processes of a local stack (SHOP_GUEST), listed in one row (OTEL_BSP_*), and of the terminal
 	// and the desktop.
-	internal := []string{"SHOP_GUEST", "OTEL_BSP", "TERM", "DISPLAY", "WAYLAND_DISPLAY"}
+	internal := []string{"PATH", "SHOP_GUEST", "OTEL_BSP", "TERM", "DISPLAY", "WAYLAND_DISPLAY"}
 	listed := map[string]bool{}
 	for _, s := range append(replica.Settings(), otherSettings...) {
 		if listed[s.Name] {

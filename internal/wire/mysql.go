@@ -262,7 +262,7 @@ func (s *mysqlSession) query(body []byte) string {
 var (
 	setsConnection = regexp.MustCompile(`(?i)^(?:SET (?:NAMES|CHARACTER ` +
 		`SET|SESSION|@@|sql_mode|time_zone|character_set)|SELECT (?:@@|VERSION\(\)|DATABASE\(\))|SHOW ` +
-		`(?:VARIABLES|WARNINGS|COLLATION|ENGINES))`)
+		`(?:SESSION VARIABLES|VARIABLES|WARNINGS|COLLATION|ENGINES))`)
 	setsAutocommit = regexp.MustCompile(`(?i)^SET (?:SESSION |@@(?:session\.)?)?autocommit ?=`)
 )
 
