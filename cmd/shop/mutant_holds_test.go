@@ -18,7 +18,7 @@ var unlocked = [4]testenv.Edit{
 	{mysqlSQL, "FROM reservation WHERE id = ? FOR UPDATE\n", "FROM reservation WHERE id = ?\n"},
 	{mysqlSQL, "ORDER BY expires_us, id LIMIT ? FOR UPDATE SKIP LOCKED", "ORDER BY expires_us, id LIMIT ?"},
 	{mysqlSQL, "r.state = 'held' ORDER BY r.id FOR UPDATE SKIP LOCKED", "r.state = 'held' ORDER BY r.id"},
-	{holdSweep, "err != nil || n != int64(len(ids))", "err != nil"},
+	{holdSweep, "err != nil || n != int64(len(ids))", "err != nil || n < 0"},
 }
 
 // expiring is a mutant that the lab finds where reservations expire.
