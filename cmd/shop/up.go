@@ -237,7 +237,7 @@ func printStack(w io.Writer, s *localstack.Stack, f *upFlags) error {
 
 // upTexts are the sentences around the addresses, by language.
 var upTexts = text.Table(struct{ token, shell, try, end, rtt, console string }{
-	"for the routes that set stock (SHOP_ADMIN_TOKEN)", "For another shell:",
+	"for setting stock, returns and the list of reservations (SHOP_ADMIN_TOKEN)", "For another shell:",
 	"Put 100 of product 101 in stock, sell one, look:", "Ctrl-C ends it all.",
 	"round trip from each replica to its servers; the addresses above bypass the delay",
 	"the modes in the browser, live",

@@ -39,8 +39,8 @@ func newWithStack() *cobra.Command {
 	}
 	cmd.Flags().SetInterspersed(false) // what follows COMMAND is COMMAND's
 	cmd.Flags().StringSliceVar(&require, "require", splitList(os.Getenv(envTestRequire)),
-		"backends that must be there: redis,mysql,nginx,etcd,zookeeper,consul,kafka,promtool,chromium,terminal; others are "+
-			"left out where they are not installed")
+		"backends that must be there: redis,mysql,nginx,etcd,zookeeper,consul,kafka,galera,promtool,chromium,terminal; "+
+			"others are left out where they are not installed")
 	return cmd
 }
 
@@ -83,7 +83,7 @@ func withStack(cmd *cobra.Command, require, argv []string) error {
 func installed(require []string, o localstack.Options, say func(string, ...any)) ([]string, error) {
 	known := []string{localstack.Redis, localstack.MySQL, localstack.Nginx, localstack.Etcd, localstack.ZooKeeper,
 		localstack.Consul, localstack.Kafka}
-	looked := []string{"promtool", "chromium", "terminal"} // tests look for these by themselves
+	looked := []string{"galera", "promtool", "chromium", "terminal"} // tests look for these by themselves
 	for _, name := range require {
 		if all := slices.Concat(known, looked); !slices.Contains(all, name) {
 			return nil, usage(text.Of("--require %s: want some of %s"), name, strings.Join(all, ","))

@@ -165,7 +165,7 @@ func (j *holdJudge) tooMuch() {
 }
 
 // limit compares what each buyer had at once, and has, with the limit and with what is counted for it. Units that came
-// back twice came back to the limit twice as well: what they explain follows from O.
+// back twice came back to the limit twice as well: a difference that they explain follows from O.
 func (j *holdJudge) limit() {
 	if j.book.PerBuyer == 0 {
 		return

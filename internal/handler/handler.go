@@ -72,7 +72,7 @@ type Options struct {
 	Steps *step.Stream
 	// Replica names this process in X-Replica.
 	Replica string
-	// AdminToken is the bearer token of the routes that set stock, without blanks around it, which a mounted secret often
+	// AdminToken is the bearer token of an operator, without blanks around it, which a mounted secret often
 	// ends with; "" = they answer 401, always.
 	AdminToken string
 	// Hosts lists the host names that requests may use, in lower case, besides IP addresses and names without a dot; nil =

@@ -22,7 +22,7 @@ import (
 type Config struct {
 	Listen       string `env:"SHOP_LISTEN" envDefault:"127.0.0.1:8080" group:"replica" help:"address to listen on"`
 	Replica      string `env:"SHOP_REPLICA" envDefault:"1" help:"name of this replica, in X-Replica and on its orders"`
-	Token        string `env:"SHOP_ADMIN_TOKEN" secret:"true" help:"bearer token of the routes that set stock; without it they answer 401"`
+	Token        string `env:"SHOP_ADMIN_TOKEN" secret:"true" help:"bearer token of an operator: for setting stock, returns and the list of reservations; without it they answer 401"`
 	ProtectReads bool   `env:"SHOP_PROTECT_READS" envDefault:"false" help:"require the admin token for orders, ledger, audit and metrics as well"`
 	Events       bool   `env:"SHOP_EVENTS" envDefault:"false" help:"serve GET /events, the live steps that the console shows; wants the admin token"`
 

@@ -252,7 +252,7 @@ func (s *SQL) Extend(ctx context.Context, id, replica string, hold time.Duration
 }
 
 // ReadHold reads a reservation. An overdue one, and one of a run that has ended, is ended first, as any other request
-// does: what was told is written, and stays. A trusting mode only tells it.
+// does: the answer is written, and stays. A trusting mode only tells it.
 func (s *SQL) ReadHold(ctx context.Context, id, replica string) (ledger.Hold, error) {
 	var h lockedHold
 	err := s.TripTx(ctx, func(tx *Tx) (err error) {
