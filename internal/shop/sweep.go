@@ -26,7 +26,8 @@ const (
 	readWithin = 2 * time.Second  // the oldest overdue reservation
 )
 
-// startSweeper sweeps every [Options.Sweep] until the shop is closed. The oldest overdue reservation is read whether it sweeps or not.
+// startSweeper sweeps every [Options.Sweep] until the shop is closed. The oldest overdue reservation is read whether it
+// sweeps or not.
 func (s *Shop) startSweeper() {
 	o, db, redis := s.options, s.backends.SQL, s.backends.Redis
 	if redis != nil {
