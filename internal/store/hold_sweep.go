@@ -297,6 +297,7 @@ func (w *sweep) apart(ctx context.Context, holds []*lockedHold) (err error) {
 	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
+	var locked []string
 	room := make(chan struct{}, sweepWaits)
 	for products, ids := range of {
 		all.Go(func() {
@@ -306,14 +307,14 @@ func (w *sweep) apart(ctx context.Context, holds []*lockedHold) (err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if errors.Is(one, ErrConflict) {
-				one, of[products] = fmt.Errorf("reservations of product %s: %w", products, one), nil
+				one, locked = fmt.Errorf("reservations of product %s: %w", products, one), append(locked, products)
 			}
 			err = errors.Join(err, one)
 		})
 	}
 	all.Wait()
-	for products, ids := range of {
-		w.busy[products] = w.busy[products] || ids == nil
+	for _, products := range locked {
+		w.busy[products] = true
 	}
 	return err
 }
