@@ -31,7 +31,6 @@ var exceptions = map[string]exception{
 
 	"faultlab/rig": {33, ""}, "internal/handler": {25, ""}, "internal/localstack": {24, ""}, "internal/store": {34, ""},
 	"internal/wire": {27, ""}, "loadtest": {29, ""},
-
 	"faultlab/rig.Lane": {42, ""}, "faultlab/rig.Scene": {56, ""}, "internal/handler.Handler": {50, ""},
 	"internal/shop.Shop": {47, ""}, "internal/store.Redis": {64, ""}, "internal/store.SQL": {49, ""},
 	"internal/store.Tx": {59, ""},
