@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -100,40 +99,20 @@ func TestPackagePicture(t *testing.T) {
 // out.
 func programImports(t *testing.T) map[string][]string {
 	t.Helper()
-	all := map[string][]string{}
-	sources(t, func(name string, src []byte) {
-		dir := path.Dir(name)
-		if strings.HasSuffix(name, "_test.go") || slices.Contains(testOnly, dir) || dir == "internal/stock/newmode" {
-			return
-		}
-		for _, imported := range imports(name, src) {
-			if to, ok := strings.CutPrefix(imported, module+"/"); ok && !slices.Contains(all[dir], to) {
-				all[dir] = append(all[dir], to)
-			}
-		}
+	all, _ := outsideTests(t)
+	maps.DeleteFunc(all, func(dir string, _ []string) bool {
+		return slices.Contains(testOnly, dir) || dir == "internal/stock/newmode"
 	})
 	return all
 }
 
 // picture draws each import that does not follow from others: where a imports b and b imports c, no arrow from a to c.
 func picture(imported map[string][]string) string {
-	reach := map[string]map[string]bool{}
-	var visit func(string) map[string]bool
-	visit = func(from string) map[string]bool {
-		if reach[from] == nil {
-			reach[from] = map[string]bool{}
-			for _, to := range imported[from] {
-				reach[from][to] = true
-				maps.Copy(reach[from], visit(to))
-			}
-		}
-		return reach[from]
-	}
 	var b strings.Builder
 	b.WriteString("```mermaid\nflowchart TD\n")
 	for _, from := range slices.Sorted(maps.Keys(imported)) {
 		for _, to := range slices.Sorted(slices.Values(imported[from])) {
-			other := func(via string) bool { return via != to && visit(via)[to] }
+			other := func(via string) bool { return via != to && slices.Contains(closure(via, imported), to) }
 			if !slices.ContainsFunc(imported[from], other) {
 				fmt.Fprintf(&b, "  %s --> %s\n", from, to)
 			}

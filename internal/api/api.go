@@ -1,7 +1,7 @@
 // Package api holds what crosses the wire: the bodies of the HTTP contract and the stable codes of its errors.
 //
 // It is the only package that the service, the judge and the load generator share, so that the latter two can
-// judge another implementation. It imports nothing of ours. Start with [Deduction], [Problem] and [Ledger].
+// judge another implementation. Of ours it imports text only. Start with [Deduction], [Problem] and [Ledger].
 package api
 
 import (

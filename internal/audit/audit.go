@@ -110,7 +110,7 @@ type Report struct {
 	ProductID int64     `json:"product_id,omitempty"`
 	Store     api.Store `json:"store,omitempty"`
 	Verdict   Verdict   `json:"verdict"`
-	// Found holds the letters of the outcomes seen: O L D X A, in this order; "" when exact.
+	// Found holds those of Letters whose outcomes were seen, in that order; "" when exact.
 	Found string `json:"found"`
 	// Violations are what makes it broken beyond the letters (an unjustified refusal, duplicate ids, ...), one sentence
 	// each.

@@ -1,5 +1,5 @@
 // The book makes pages of the documentation for the console: Markdown without its raw HTML, links that stay in the
-// page, diagrams that were drawn ahead of time, and a search over all of it. Start with [New].
+// page, diagrams that were drawn ahead of time, and a search over all of it. Start with [NewBook].
 
 package console
 

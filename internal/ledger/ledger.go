@@ -1,5 +1,5 @@
 // Package ledger has the rows that a store keeps of a product: those that package store reads and writes, shop hands
-// on, handler shows, and the judge is given. It imports nothing of ours.
+// on, and handler shows. The judge is given what handler shows, api.Ledger. It imports nothing of ours.
 package ledger
 
 import (

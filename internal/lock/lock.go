@@ -4,8 +4,8 @@
 // The other locks are in packages below this one, none of which imports another: textbook has the Redis locks that
 // every write-up shows, each with what breaks it; handoff is the lock engine, which improves on them; coord has the
 // locks of etcd, Consul and ZooKeeper; sqllock has those of a database. All of them keep the contract and pass one
-// conformance suite, locktest. The parts for a new lock are in lease. docs/locks.md compares them and says when to use
-// each.
+// conformance suite, locktest. lease_wait.go names the parts for a new lock. docs/locks.md compares them and says when
+// to use each.
 package lock
 
 import (
