@@ -18,8 +18,8 @@ type judging struct {
 	lang     string
 }
 
-// judge judges each requested product and compares the reports with the mode's claim.
-func judge(res *Result, with judging) {
+// judgeAll judges each requested product and compares the reports with the mode's claim.
+func judgeAll(res *Result, with judging) {
 	// Each product has its own count, ledger and history.
 	histories := map[int64][]audit.Op{}
 	for _, op := range res.History {

@@ -78,7 +78,7 @@ func Run(ctx context.Context, c *Control, mode api.Mode, plan Plan, progress fun
 	defer cancel()
 	books := settleAll(after, c, &res)
 	phase(Judging)
-	judge(&res, judging{mode: mode, books: books, replicas: c.Replicas, lang: c.Lang})
+	judgeAll(&res, judging{mode: mode, books: books, replicas: c.Replicas, lang: c.Lang})
 	return res, nil
 }
 

@@ -309,7 +309,7 @@ func TestJudgeSaysWhyTheLedgerIsMissing(t *testing.T) {
 	t.Parallel()
 	res := Result{Mode: "x", Store: api.Redis, Plan: Plan{Product: 101},
 		History: []audit.Op{{ProductID: 101, Quantity: 1, Outcome: audit.OK}}}
-	judge(&res, judging{mode: shopMode("x", "."),
+	judgeAll(&res, judging{mode: shopMode("x", "."),
 		books: map[int64]bookkeeping{101: {err: errors.New("no route to the shop")}}})
 	if got := res.Verdicts[0]; got.Verdict != audit.Inconclusive ||
 		!slices.Contains(got.Missing, "no route to the shop") || res.Finding != audit.Undecided {

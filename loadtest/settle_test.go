@@ -138,7 +138,7 @@ func TestEarlyLedger(t *testing.T) {
 			history = append(history, op)
 		}
 		res := Result{Store: api.Redis, Plan: Plan{Product: 1, Stock: 10, Products: 1}, History: history}
-		judge(&res, judging{mode: shopMode("m", api.Exact), books: map[int64]bookkeeping{1: {ledger: ledger, early: true}},
+		judgeAll(&res, judging{mode: shopMode("m", api.Exact), books: map[int64]bookkeeping{1: {ledger: ledger, early: true}},
 			lang: "en"})
 		v := res.Verdicts[0]
 		if v.Verdict != tt.want || !strings.Contains(strings.Join(v.Missing, " "), "the time ran out") {
@@ -174,7 +174,7 @@ func TestNothingSent(t *testing.T) {
 	c := open(t, shop)
 	testkit.Must(t, c.SetStock(t.Context(), 1, 5, 0))
 	ours := Result{Store: api.Redis, Started: time.Now(), Plan: Plan{Product: 1, Products: 1, Stock: 5}}
-	judge(&ours, judging{mode: shopMode("m", api.Exact), books: settleAll(t.Context(), c, &ours), lang: "en"})
+	judgeAll(&ours, judging{mode: shopMode("m", api.Exact), books: settleAll(t.Context(), c, &ours), lang: "en"})
 	f := Foreign{Lang: "en", Ledger: func(_ context.Context, product, initial int64) (*api.Ledger, error) {
 		return shelfOf(product, initial, 5), nil
 	}}

@@ -32,16 +32,16 @@ func run(ctx context.Context, o options, out, errOut io.Writer) error {
 		list(out)
 		return nil
 	}
-	stack, err := localstack.Start(ctx, localstack.Options{Backend: localstack.Local, Only: []string{localstack.Redis}})
+	private, err := localstack.Start(ctx, localstack.Options{Backend: localstack.Local, Only: []string{localstack.Redis}})
 	if err != nil {
 		return err
 	}
-	b := &bench{options: o, server: stack.Redis, prefix: "bench:", out: out, errOut: errOut, began: time.Now()}
+	b := &bench{options: o, server: private.Redis, prefix: "bench:", out: out, errOut: errOut, began: time.Now()}
 	err = b.all(ctx)
 	if b.cluster != nil {
 		err = errors.Join(err, b.cluster.close())
 	}
-	return errors.Join(err, stack.Close())
+	return errors.Join(err, private.Close())
 }
 
 func (b *bench) all(ctx context.Context) error {

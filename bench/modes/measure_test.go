@@ -162,7 +162,7 @@ func TestTargets(t *testing.T) {
 		{figure.Unmeasured, "reserve-unit: no such mode"},
 		{figure.Unmeasured, "reserve-redis: no such mode"},
 	}
-	got := judge([]*outcome{near, away})
+	got := judgeOutcomes([]*outcome{near, away})
 	for i, target := range got {
 		if target.Verdict != want[i].verdict || target.Note != want[i].note {
 			t.Errorf("%s: %s, %q, want %s, %q", target.Measure, target.Verdict, target.Note, want[i].verdict, want[i].note)
@@ -170,7 +170,7 @@ func TestTargets(t *testing.T) {
 	}
 	near.known = []string{baseline}
 	near.Results = near.Results[:1]
-	if got := judge([]*outcome{near}); got[0].Note != "queue: no such mode" || got[4].Note != "" {
+	if got := judgeOutcomes([]*outcome{near}); got[0].Note != "queue: no such mode" || got[4].Note != "" {
 		t.Errorf("notes %q and %q, want that there is no such mode, and nothing of what was not asked for", got[0].Note,
 			got[4].Note)
 	}

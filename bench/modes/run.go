@@ -101,7 +101,7 @@ func (b *bench) all(ctx context.Context) error {
 	}
 	fmt.Fprint(b.out, legend)
 	printSkipped(b.out, outcomes)
-	targets := judge(outcomes)
+	targets := judgeOutcomes(outcomes)
 	figure.PrintTargets(b.out, targetTitle(b.options), targets)
 	printNoise(b.out, outcomes)
 	if ctx.Err() != nil { // the exit code shows it

@@ -43,16 +43,16 @@ type sites struct {
 
 // openSites starts the servers and the replicas.
 func openSites(ctx context.Context, o options, log func(format string, args ...any)) (*sites, error) {
-	stack, err := localstack.Start(ctx, localstack.Options{
+	running, err := localstack.Start(ctx, localstack.Options{
 		Replicas: replicas, Backend: o.backend, Binary: o.shop, Log: log,
 		RedisConf: redisConf(o), SQLConf: sqlConf(o),
 	})
 	if err != nil {
 		return nil, err
 	}
-	all := &sites{options: o, log: log, stack: stack}
-	if all.direct, err = newSite(ctx, stack, stack, stack.Replicas[0].URL, 1); err == nil {
-		all.balanced, err = newSite(ctx, stack, stack, stack.URL, replicas)
+	all := &sites{options: o, log: log, stack: running}
+	if all.direct, err = newSite(ctx, running, running, running.Replicas[0].URL, 1); err == nil {
+		all.balanced, err = newSite(ctx, running, running, running.URL, replicas)
 	}
 	if err != nil {
 		return nil, errors.Join(err, all.close())
@@ -75,13 +75,13 @@ func sqlConf(o options) []string {
 }
 
 // newSite returns the site of a stack at address; the stores may belong to another stack.
-func newSite(ctx context.Context, stack, stores *localstack.Stack, address string, count int) (*site, error) {
-	control, err := loadtest.NewControl(address, stack.Token)
+func newSite(ctx context.Context, running, stores *localstack.Stack, address string, count int) (*site, error) {
+	control, err := loadtest.NewControl(address, running.Token)
 	if err != nil {
 		return nil, err
 	}
 	control.Replicas = count
-	s := &site{control: control, edge: pids(stack.Balancer), shops: pids(stack.Replicas...), stores: map[string][]int{
+	s := &site{control: control, edge: pids(running.Balancer), shops: pids(running.Replicas...), stores: map[string][]int{
 		"redis": pids(stores.Redis), "sql": pids(stores.SQL), "mysql": pids(stores.SQL), "redlock": pids(stores.Redlock...),
 		"etcd": pids(stores.Etcd), "zookeeper": pids(stores.ZooKeeper), "consul": pids(stores.Consul),
 		"kafka": pids(stores.Kafka),

@@ -41,8 +41,8 @@ func targetTitle(o options) string {
 	return fmt.Sprintf("targets: rates, %d clients, one replica, direct", o.clients)
 }
 
-// judge compares the measurements with the targets.
-func judge(outcomes []*outcome) []figure.Target {
+// judgeOutcomes compares the measurements with the targets.
+func judgeOutcomes(outcomes []*outcome) []figure.Target {
 	var all []figure.Target
 	for _, t := range targets {
 		f := figure.Target{Measure: t.measure(), Scenario: t.scenario, AtLeast: true, Limit: t.atLeast}

@@ -39,10 +39,10 @@ func TestConsoleCost(t *testing.T) {
 	if err != nil || rounds < 1 {
 		t.Fatalf("%s is %q, want a number of rounds", envConsoleCost, os.Getenv(envConsoleCost))
 	}
-	stack := startStack(t, localstack.Options{Replicas: 3, Only: []string{}, Token: "t0ken",
+	running := startStack(t, localstack.Options{Replicas: 3, Only: []string{}, Token: "t0ken",
 		Env: []string{"SHOP_EVENTS=true"}})
-	awaitModes(t.Context(), stack)
-	d := driverOf(stack, 0, nil)
+	awaitModes(t.Context(), running)
+	d := driverOf(running, 0, nil)
 	c, err := newConsole(d, t.Logf, nil)
 	testkit.Must(t, err)
 	l := testkit.Listen(t)
@@ -52,7 +52,7 @@ func TestConsoleCost(t *testing.T) {
 	t.Cleanup(c.Close) // the streams first
 	p := playing{address: page.URL + "/console/#token=t0ken", base: page.URL, token: "t0ken"}
 	t.Run("watching", func(t *testing.T) {
-		w := watchCost{p: p, d: d, replicas: stack.Replicas, rounds: rounds}
+		w := watchCost{p: p, d: d, replicas: running.Replicas, rounds: rounds}
 		// Each run takes a second or two. In unsafe, every deduction has a critical section.
 		for _, spec := range []console.Spec{costSpec("lua-lock", 2_000), costSpec("redis-lua", 15_000),
 			costSpec("unsafe", 15_000)} {

@@ -150,10 +150,10 @@ func demo(cmd *cobra.Command, f *demoFlags) error {
 	}
 	f.extras = extras
 	var log stackLog
-	return asGuest(cmd.Context(), f.own, f.options(&log, notes), func(ctx context.Context, stack *localstack.Stack) error {
-		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), stack.MarkLogs, f.rtt, stack.Kinds()
-		what.Instead = stack.Instead()
-		return f.compare(ctx, cmd, service{url: stack.URL, token: stack.Token, replicas: f.replicas, lang: f.lang}, what)
+	return asGuest(cmd.Context(), f.own, f.options(&log, notes), func(ctx context.Context, running *localstack.Stack) error {
+		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), running.MarkLogs, f.rtt, running.Kinds()
+		what.Instead = running.Instead()
+		return f.compare(ctx, cmd, service{url: running.URL, token: running.Token, replicas: f.replicas, lang: f.lang}, what)
 	})
 }
 

@@ -192,11 +192,11 @@ func TestRunOnASlowDurableMySQL(t *testing.T) {
 	testenv.Slow(t, "each statement waits for a slow network and a durable disk")
 	t.Parallel()
 	testenv.Installed(t, localstack.Redis, localstack.MySQL, localstack.Nginx)
-	stack := startStack(t, localstack.Options{
+	running := startStack(t, localstack.Options{
 		Replicas: 1, Backend: localstack.Local, Only: []string{localstack.Redis, localstack.MySQL}, RTT: 3 * time.Millisecond,
 		SQLConf: []string{"--log-bin=bin", "--sync-binlog=1"}, // innodb_flush_log_at_trx_commit is 1 anyway
 	})
-	control, err := loadtest.NewControl(stack.URL, stack.Token)
+	control, err := loadtest.NewControl(running.URL, running.Token)
 	testkit.Must(t, err)
 	t.Cleanup(control.Close)
 	control.Replicas = 1

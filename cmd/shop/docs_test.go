@@ -98,7 +98,7 @@ func TestModesWritten(t *testing.T) {
 func TestCurls(t *testing.T) {
 	t.Parallel()
 	testenv.Program(t, "curl", "curl")
-	stack := startStack(t, localstack.Options{Replicas: 3, Backend: localstack.Embedded})
+	running := startStack(t, localstack.Options{Replicas: 3, Backend: localstack.Embedded})
 	curled := map[string]bool{} // the modes that a curl succeeded with, or told what they lack
 	last := map[string]string{} // $RESERVATION and $ORDER: those of the last answers that had one
 	for _, command := range slices.Concat(doctest.OutlineOf(doctest.Read(t, "README.md")).Commands,
@@ -119,10 +119,10 @@ func TestCurls(t *testing.T) {
 			continue
 		}
 		if strings.Contains(command, "/MODE?") {
-			curlAny(t, stack, command, curled)
+			curlAny(t, running, command, curled)
 			continue
 		}
-		status, body := curl(t, stack, command)
+		status, body := curl(t, running, command)
 		if status != want {
 			t.Errorf("%s\nanswers %s, want %s: %s", command, status, want, body)
 		}
@@ -146,9 +146,9 @@ var idOf = regexp.MustCompile(`"(reservation|order)_id":"([^"]+)"`)
 
 // curlAny runs the curl that stands for every mode that sells, or that holds: it does, or says what the mode lacks
 // where GET /modes says so too.
-func curlAny(t *testing.T, stack *localstack.Stack, command string, curled map[string]bool) {
+func curlAny(t *testing.T, running *localstack.Stack, command string, curled map[string]bool) {
 	t.Helper()
-	_, listed := curl(t, stack, "curl localhost:8080/modes")
+	_, listed := curl(t, running, "curl localhost:8080/modes")
 	var all api.Modes
 	if err := json.Unmarshal([]byte(listed), &all); err != nil || len(all.Modes) != len(stock.Modes()) {
 		t.Fatalf("GET /modes lists %d modes, %v, want all %d", len(all.Modes), err, len(stock.Modes()))
@@ -165,7 +165,7 @@ func curlAny(t *testing.T, stack *localstack.Stack, command string, curled map[s
 		if !m.Available {
 			want, says = "503", "mode_unavailable"
 		}
-		status, body := curl(t, stack, strings.Replace(command, "MODE", m.Name, 1))
+		status, body := curl(t, running, strings.Replace(command, "MODE", m.Name, 1))
 		if status != want || !strings.Contains(body, says) {
 			t.Errorf("%s by %s answers %s, want %s with %s: %s", command, m.Name, status, want, says, body)
 		}
@@ -199,15 +199,15 @@ func TestTeach(t *testing.T) {
 			t.Errorf("%s: exit %d, want %q in\n%s%s", command, code, want, out, errOut)
 		}
 	}
-	stack := startStack(t, localstack.Options{Replicas: 3, Backend: localstack.Embedded})
-	t.Setenv(envToken, stack.Token)
+	running := startStack(t, localstack.Options{Replicas: 3, Backend: localstack.Embedded})
+	t.Setenv(envToken, running.Token)
 	for _, command := range doctest.OutlineOf(page).Commands {
 		args, is := strings.CutPrefix(command, "bin/shop ")
 		if !is || !strings.Contains(args, "--product") {
 			continue
 		}
 		ran++
-		args += " --url " + stack.URL
+		args += " --url " + running.URL
 		if out, errOut, _ := shopSays(t, shop, strings.Fields(args)...); !strings.Contains(out, "BROKEN") {
 			t.Errorf("%s: want BROKEN in\n%s%s", command, out, errOut)
 		}
@@ -235,25 +235,25 @@ func TestPageRuns(t *testing.T) {
 			t.Errorf("%s has no curl at all: the test does not see what it should", name)
 		}
 	}
-	stack := startStack(t, localstack.Options{Replicas: 1, Backend: localstack.Embedded})
-	testkit.Must(t, firstStock(t.Context(), stack))
+	running := startStack(t, localstack.Options{Replicas: 1, Backend: localstack.Embedded})
+	testkit.Must(t, firstStock(t.Context(), running))
 	for _, command := range commands {
 		want := "200"
 		if strings.Contains(command, "& sleep 1; curl") { // while another request holds the lock
 			want = "503"
 		}
-		if status, body := curl(t, stack, command); status != want {
+		if status, body := curl(t, running, command); status != want {
 			t.Errorf("%s\nanswers %s, want %s: %s", command, status, want, body)
 		}
 	}
-	_, before := curl(t, stack, "curl localhost:8080/products/101")
-	if err := firstStock(t.Context(), stack); err != nil || !strings.Contains(before, `"stock":`) {
+	_, before := curl(t, running, "curl localhost:8080/products/101")
+	if err := firstStock(t.Context(), running); err != nil || !strings.Contains(before, `"stock":`) {
 		t.Error(err, before)
 	}
-	if _, after := curl(t, stack, "curl localhost:8080/products/101"); after != before {
+	if _, after := curl(t, running, "curl localhost:8080/products/101"); after != before {
 		t.Errorf("a product that was there: %s, want it left alone: %s", after, before)
 	}
-	testWriteUpRuns(t, stack)
+	testWriteUpRuns(t, running)
 }
 
 // pagesWithCurls are the pages with curls in their tables.
@@ -261,12 +261,12 @@ var pagesWithCurls = []string{"docs/write-ups.md", "docs/articles.md", "docs/cho
 
 // curl runs a curl line in a shell, with the address of the stack for localhost:8080 and its admin token in the
 // environment, and returns the status and the body.
-func curl(t *testing.T, stack *localstack.Stack, line string) (status, body string) {
+func curl(t *testing.T, running *localstack.Stack, line string) (status, body string) {
 	t.Helper()
-	line = strings.ReplaceAll(line, "localhost:8080", stack.Balancer.Addr)
+	line = strings.ReplaceAll(line, "localhost:8080", running.Balancer.Addr)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c",
 		line+` --silent --show-error --max-time 30 --write-out '\n%{http_code}'`)
-	cmd.Env = append(os.Environ(), envToken+"="+stack.Token)
+	cmd.Env = append(os.Environ(), envToken+"="+running.Token)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

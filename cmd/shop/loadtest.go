@@ -250,14 +250,14 @@ func (f *loadtestFlags) onOwnStack(cmd *cobra.Command, thresholds []loadtest.Thr
 		Advice: adviser(f.lang, "demo", localstack.Auto, true),
 		RTT:    f.rtt,
 	}
-	return onOwnStack(cmd.Context(), o, func(ctx context.Context, stack *localstack.Stack) error {
-		f.url, f.token = stack.URL, stack.Token
+	return onOwnStack(cmd.Context(), o, func(ctx context.Context, running *localstack.Stack) error {
+		f.url, f.token = running.URL, running.Token
 		what, err := f.comparing(ctx)
 		if err != nil {
 			return err
 		}
-		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), stack.MarkLogs, f.rtt, stack.Kinds()
-		what.Instead = stack.Instead()
+		what.Stack, what.MarkLogs, what.RTT, what.Servers = log.lines(), running.MarkLogs, f.rtt, running.Kinds()
+		what.Instead = running.Instead()
 		return f.compare(ctx, cmd, what, thresholds)
 	})
 }

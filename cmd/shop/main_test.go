@@ -214,10 +214,10 @@ func shopSays(t *testing.T, shop string, args ...string) (out, errOut string, co
 func startStack(t *testing.T, o localstack.Options) *localstack.Stack {
 	t.Helper()
 	o.Binary, o.Log = program(t), t.Logf
-	stack, err := localstack.Start(t.Context(), o)
+	running, err := localstack.Start(t.Context(), o)
 	testkit.Must(t, err)
-	testkit.Closes(t, stack)
-	return stack
+	testkit.Closes(t, running)
+	return running
 }
 
 // The shell completes the values of flags and arguments. In a comma-separated list it offers only the values that are

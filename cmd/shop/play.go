@@ -86,14 +86,14 @@ func (f playFlags) serveOn(cmd *cobra.Command, l net.Listener) error {
 		Replicas: f.replicas, Backend: f.backend, Token: adminToken(), Log: log.to(cmd.ErrOrStderr()), Lang: f.lang,
 		Advice: adviser(f.lang, "play", f.backend, true), RTT: f.rtt, Restart: true, Env: []string{"SHOP_EVENTS=true"},
 	}
-	return asGuest(cmd.Context(), f.own, options, func(ctx context.Context, stack *localstack.Stack) error {
-		c, err := newConsole(driverOf(stack, f.rtt, log.lines()), options.Log, nil)
+	return asGuest(cmd.Context(), f.own, options, func(ctx context.Context, running *localstack.Stack) error {
+		c, err := newConsole(driverOf(running, f.rtt, log.lines()), options.Log, nil)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
 		page := "http://" + l.Addr().String()
-		if err := f.tell(redact.Plain(cmd.OutOrStdout()), consoleAddress(page, stack.Token)); err != nil {
+		if err := f.tell(redact.Plain(cmd.OutOrStdout()), consoleAddress(page, running.Token)); err != nil {
 			return err
 		}
 		if is, _ := layout.Terminal(cmd.OutOrStdout()); is && !f.noOpen {

@@ -45,20 +45,20 @@ func TestReadersAreCheap(t *testing.T) {
 	orders, err := strconv.Atoi(cmp.Or(os.Getenv(envOrders), "15000"))
 	testkit.Must(t, err)
 	testenv.Installed(t, localstack.Redis, localstack.MySQL, localstack.Nginx)
-	stack := startStack(t, localstack.Options{Replicas: 1, Backend: localstack.Local,
+	running := startStack(t, localstack.Options{Replicas: 1, Backend: localstack.Local,
 		Only: []string{localstack.Redis, localstack.MySQL}})
-	base, pid := stack.Replicas[0].URL, stack.Replicas[0].PID
+	base, pid := running.Replicas[0].URL, running.Replicas[0].PID
 	const inRedis, inSQL, reserved = 101, 102, 103
 	for _, product := range []int64{inRedis, inSQL, reserved} {
-		c, err := loadtest.NewControl(base, stack.Token)
+		c, err := loadtest.NewControl(base, running.Token)
 		testkit.Must(t, err)
 		testkit.Must(t, c.SetStock(t.Context(), product, int64(orders)+7, 0))
 		c.Close()
 	}
-	pushOrders(t, stack.Redis.URL, inRedis, orders)
-	insertOrders(t, stack.SQL.URL, inSQL, orders)
-	insertHolds(t, stack.SQL.URL, reserved, orders)
-	readHolds(t, base, stack.Token, reserved, orders)
+	pushOrders(t, running.Redis.URL, inRedis, orders)
+	insertOrders(t, running.SQL.URL, inSQL, orders)
+	insertHolds(t, running.SQL.URL, reserved, orders)
+	readHolds(t, base, running.Token, reserved, orders)
 	before := memory(t, pid, "VmRSS:")
 	for what, read := range map[string]func(product int64) error{
 		"all pages": func(product int64) error { return readAll(t, base, product, orders) },

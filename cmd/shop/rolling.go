@@ -106,23 +106,23 @@ func runRolling(cmd *cobra.Command, f *rollingFlags, argv []string) error {
 		return err
 	}
 	f.old, f.new = cmp.Or(f.old, self), cmp.Or(f.new, self)
-	stack, err := localstack.Start(cmd.Context(), localstack.Options{
+	running, err := localstack.Start(cmd.Context(), localstack.Options{
 		Replicas: rolledReplicas, Backend: f.backend, Replica: f.old, Only: []string{}, Log: say, Env: drainEnv(),
 		Lang: f.lang,
 	})
 	if err != nil {
 		return err
 	}
-	return closed(f.during(cmd, stack.URL, stack.Token, func(ctx context.Context) error {
-		for i := range stack.Replicas {
+	return closed(f.during(cmd, running.URL, running.Token, func(ctx context.Context) error {
+		for i := range running.Replicas {
 			start := time.Now()
-			if err := stack.Roll(ctx, i, f.new); err != nil {
+			if err := running.Roll(ctx, i, f.new); err != nil {
 				return err
 			}
-			say(replacedText.In(f.lang), i+1, time.Since(start).Seconds(), stack.PID(fmt.Sprintf("replica %d", i+1)))
+			say(replacedText.In(f.lang), i+1, time.Since(start).Seconds(), running.PID(fmt.Sprintf("replica %d", i+1)))
 		}
 		return nil
-	}), stack.Close())
+	}), running.Close())
 }
 
 // replaceBy runs the command that replaces the replicas.

@@ -199,27 +199,27 @@ func asGuest(ctx context.Context, own localstack.OwnServers, o localstack.Option
 // onOwnStack starts a stack, runs body on it and stops it. When a part of the stack dies, body's context ends and the
 // error is that death: whatever body saw after it says nothing about a mode.
 func onOwnStack(ctx context.Context, o localstack.Options, body func(context.Context, *localstack.Stack) error) error {
-	stack, err := localstack.Start(ctx, o)
+	running, err := localstack.Start(ctx, o)
 	if err != nil {
 		if ctx.Err() != nil {
 			return ended(exitInterrupted, text.Of("interrupted before the stack was up"))
 		}
 		return err
 	}
-	alive, stop := aliveContext(ctx, stack)
-	awaitModes(alive, stack)
-	err = body(alive, stack)
+	alive, stop := aliveContext(ctx, running)
+	awaitModes(alive, running)
+	err = body(alive, running)
 	stop()
 	if err != nil { // the cause may be a death that is just being noticed
 		select {
-		case <-stack.Done():
+		case <-running.Done():
 		case <-time.After(time.Second):
 		}
 	}
-	if died := stack.Err(); died != nil {
+	if died := running.Err(); died != nil {
 		err = died
 	}
-	return closed(err, stack.Close())
+	return closed(err, running.Close())
 }
 
 // announceEnd says at once that Ctrl-C was noticed, since ending a stack takes seconds. Call what it returns at the end
@@ -240,11 +240,11 @@ func closed(err, closing error) error {
 }
 
 // aliveContext returns a context that ends with ctx or when a part of the stack dies.
-func aliveContext(ctx context.Context, stack *localstack.Stack) (context.Context, context.CancelFunc) {
+func aliveContext(ctx context.Context, running *localstack.Stack) (context.Context, context.CancelFunc) {
 	alive, cancel := context.WithCancel(ctx)
 	go func() {
 		select {
-		case <-stack.Done():
+		case <-running.Done():
 			cancel()
 		case <-alive.Done():
 		}
@@ -258,14 +258,14 @@ const modesPatience = 15 * time.Second
 // awaitModes waits until every replica can serve the modes whose backends the stack has: a replica is ready without the
 // ones that only some modes need, and meets them a moment later. A mode that is not available by then is listed as
 // such.
-func awaitModes(ctx context.Context, stack *localstack.Stack) {
-	has := map[string]bool{"redis": true, "sql": true, "mysql": !strings.HasPrefix(stack.SQL.URL, "sqlite:")}
-	for _, x := range stack.Extras() {
+func awaitModes(ctx context.Context, running *localstack.Stack) {
+	has := map[string]bool{"redis": true, "sql": true, "mysql": !strings.HasPrefix(running.SQL.URL, "sqlite:")}
+	for _, x := range running.Extras() {
 		has[x.Name] = true
 	}
 	ctx, cancel := context.WithTimeout(ctx, modesPatience)
 	defer cancel()
-	for _, r := range stack.Replicas {
+	for _, r := range running.Replicas {
 		for !serves(ctx, r.URL, has) {
 			select {
 			case <-ctx.Done():

@@ -93,7 +93,7 @@ func up(cmd *cobra.Command, f *upFlags) error {
 	}
 	defer con.close()
 	ctx := cmd.Context()
-	stack, err := localstack.Start(ctx, o)
+	running, err := localstack.Start(ctx, o)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return ended(exitInterrupted, text.Of("interrupted before the stack was up"))
@@ -102,10 +102,10 @@ func up(cmd *cobra.Command, f *upFlags) error {
 	case err != nil:
 		return err
 	}
-	if err := con.serve(ctx, stack, f, o.Log); err != nil {
-		return errors.Join(err, stack.Close())
+	if err := con.serve(ctx, running, f, o.Log); err != nil {
+		return errors.Join(err, running.Close())
 	}
-	return errors.Join(f.untilDone(cmd, stack, con, o.Log), stack.Close())
+	return errors.Join(f.untilDone(cmd, running, con, o.Log), running.Close())
 }
 
 // check refuses flags that cannot work, and servers of the user's own that do not answer.
@@ -135,31 +135,31 @@ func (f *upFlags) options(log func(format string, args ...any)) localstack.Optio
 
 // untilDone puts the first product in stock, prints the stack, and waits until ctx ends or a part has died. It leaves
 // neither the file of --env nor the console.
-func (f *upFlags) untilDone(cmd *cobra.Command, stack *localstack.Stack, con *upConsole,
+func (f *upFlags) untilDone(cmd *cobra.Command, running *localstack.Stack, con *upConsole,
 	log func(format string, args ...any)) error {
 	ctx := cmd.Context()
-	if err := firstStock(ctx, stack); err != nil {
+	if err := firstStock(ctx, running); err != nil {
 		log("%v", err) // a server that is given may be down for now
 	}
-	removeEnv, err := writeEnv(f.env, stack)
+	removeEnv, err := writeEnv(f.env, running)
 	if err != nil {
 		return err
 	}
 	err = f.output.write(cmd, func(w io.Writer, form string) error {
 		if form == formJSON {
-			return writeStackJSON(w, stack, f)
+			return writeStackJSON(w, running, f)
 		}
-		return printStack(w, stack, f)
+		return printStack(w, running, f)
 	})
 	if err != nil {
 		return errors.Join(err, removeEnv())
 	}
 	select {
 	case <-ctx.Done():
-	case <-stack.Done():
+	case <-running.Done():
 	}
 	con.close()
-	return errors.Join(stack.Err(), removeEnv())
+	return errors.Join(running.Err(), removeEnv())
 }
 
 // drainEnv is the drain of replicas behind a balancer of ours, which keeps idle connections for 4 s; SHOP_DRAIN

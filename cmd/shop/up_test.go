@@ -25,7 +25,7 @@ import (
 // leaves the user's own servers out.
 func TestUpPrintsALineToPaste(t *testing.T) {
 	t.Parallel()
-	stack := &localstack.Stack{
+	running := &localstack.Stack{
 		URL: "http://127.0.0.1:8080", Token: `it's a "token" $HOME`,
 		Redis: localstack.Service{Name: "redis", URL: "redis://:pw@127.0.0.1:1/0", PID: 7},
 		SQL:   localstack.Service{Name: "sql", Kind: "embedded SQLite", URL: "sqlite:/tmp/x.db"},
@@ -33,7 +33,7 @@ func TestUpPrintsALineToPaste(t *testing.T) {
 	line := ""
 	for lang, end := range map[string]string{"en": "Ctrl-C ends it all.", "zh": "按 Ctrl-C 全部停止。"} {
 		var out bytes.Buffer
-		testkit.Must(t, printStack(&out, stack, &upFlags{stackFlags: stackFlags{lang: lang}}))
+		testkit.Must(t, printStack(&out, running, &upFlags{stackFlags: stackFlags{lang: lang}}))
 		if !strings.Contains(out.String(), end) {
 			t.Errorf("--lang %s: %s\nwant it to end with %q", lang, &out, end)
 		}
@@ -45,11 +45,11 @@ func TestUpPrintsALineToPaste(t *testing.T) {
 	}
 	got, err := exec.CommandContext(t.Context(), "sh", "-c", line+
 		`; printf '%s|%s|%s' "$SHOP_ADMIN_TOKEN" "$REDIS" "$SQL"`).Output()
-	if want := stack.Token + "|" + stack.Redis.URL + "|" + stack.SQL.URL; err != nil || string(got) != want {
+	if want := running.Token + "|" + running.Redis.URL + "|" + running.SQL.URL; err != nil || string(got) != want {
 		t.Errorf("%s\nsets %q (%v), want %q", line, got, err, want)
 	}
-	stack.Redis.PID, stack.SQL.Kind, stack.SQL.URL = 0, "given", "shop:secret@tcp(db)/x"
-	if line := exports(stack); strings.Contains(line, "REDIS=") || strings.Contains(line, "secret") {
+	running.Redis.PID, running.SQL.Kind, running.SQL.URL = 0, "given", "shop:secret@tcp(db)/x"
+	if line := exports(running); strings.Contains(line, "REDIS=") || strings.Contains(line, "secret") {
 		t.Errorf("with servers of the user's own: %s, want the token alone", line)
 	}
 }
@@ -58,25 +58,25 @@ func TestUpPrintsALineToPaste(t *testing.T) {
 // older one. At the end a stack deletes its own file: not that of a later stack, and it does not miss one that is gone.
 func TestUpWritesAFileToSource(t *testing.T) {
 	t.Parallel()
-	stack := &localstack.Stack{
+	running := &localstack.Stack{
 		Token: "it's a token", Redis: localstack.Service{URL: "redis://:pw@127.0.0.1:1/0", PID: 7},
 		SQL: localstack.Service{Kind: "mariadbd", URL: "root@tcp(127.0.0.1:2)/x"},
 	}
 	file := filepath.Join(t.TempDir(), "out", "up.env")
 	removeEarlier, err := writeEnv(file, &localstack.Stack{Token: "earlier"})
 	testkit.Must(t, errors.Join(err, os.Chmod(file, 0o644)))
-	remove, err := writeEnv(file, stack)
+	remove, err := writeEnv(file, running)
 	testkit.Must(t, errors.Join(err, removeEarlier()))
 	if i, err := os.Stat(file); err != nil || i.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v; want a file that only its owner can read", i, err)
 	}
-	line := forAnotherShell(stack, file)
+	line := forAnotherShell(running, file)
 	got, err := exec.CommandContext(t.Context(), "sh", "-c", line+
 		` && printf '%s|%s|%s' "$SHOP_ADMIN_TOKEN" "$REDIS" "$SQL"`).Output()
-	if want := stack.Token + "|" + stack.Redis.URL + "|" + stack.SQL.URL; err != nil || string(got) != want {
+	if want := running.Token + "|" + running.Redis.URL + "|" + running.SQL.URL; err != nil || string(got) != want {
 		t.Errorf("%s sets %q (%v), want %q", line, got, err, want)
 	}
-	testkit.Is(t, forAnotherShell(stack, "up.env"), ". './up.env'", "a file of the current directory")
+	testkit.Is(t, forAnotherShell(running, "up.env"), ". './up.env'", "a file of the current directory")
 	for range 2 {
 		testkit.Is(t, remove(), nil, "remove()")
 	}

@@ -56,7 +56,7 @@ func withStack(cmd *cobra.Command, require, argv []string) error {
 	if o.Only, err = installed(require, o, say); err != nil {
 		return err
 	}
-	stack, err := localstack.Start(cmd.Context(), o)
+	running, err := localstack.Start(cmd.Context(), o)
 	if err != nil {
 		if cmd.Context().Err() != nil {
 			return ended(exitInterrupted, text.Of("interrupted before the backends were up"))
@@ -65,14 +65,14 @@ func withStack(cmd *cobra.Command, require, argv []string) error {
 	}
 	child := exec.Command(argv[0], argv[1:]...)
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
-	child.Env = append(os.Environ(), envTestRedis+"="+stack.Redis.URL, envTestSQL+"="+stack.SQL.URL,
+	child.Env = append(os.Environ(), envTestRedis+"="+running.Redis.URL, envTestSQL+"="+running.SQL.URL,
 		envTestRequire+"="+strings.Join(require, ","))
 	code, err := runForwarding(child)
-	if died := stack.Err(); died != nil {
+	if died := running.Err(); died != nil {
 		err = errors.Join(err, died)
 		code = max(code, exitFailed)
 	}
-	err = errors.Join(err, stack.Close())
+	err = errors.Join(err, running.Close())
 	if code == exitOK && err == nil {
 		return nil
 	}

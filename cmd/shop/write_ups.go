@@ -145,8 +145,8 @@ func (f *writeUpsFlags) runOn(cmd *cobra.Command, on stackOf, runs []numberRun, 
 		Replicas: on.replicas, Backend: f.backend, Only: []string{localstack.Redis, localstack.MySQL}, Token: adminToken(),
 		Log: log.to(notes), Lang: f.lang, Advice: adviser(f.lang, "write-ups", f.backend, false), RTT: on.rtt,
 	}
-	return onOwnStack(cmd.Context(), o, func(ctx context.Context, stack *localstack.Stack) error {
-		s := service{url: stack.URL, token: stack.Token, replicas: on.replicas, lang: f.lang}
+	return onOwnStack(cmd.Context(), o, func(ctx context.Context, running *localstack.Stack) error {
+		s := service{url: running.URL, token: running.Token, replicas: on.replicas, lang: f.lang}
 		for _, r := range runs {
 			m, err := f.runOne(ctx, notes, s, r)
 			if err != nil {

@@ -113,10 +113,10 @@ func TestNumbersOfRuns(t *testing.T) {
 
 // testWriteUpRuns: the runs of the fifth write-up leave what they must. On a busy machine its five requests may come
 // one after the other: the run is then right, and vacuous.
-func testWriteUpRuns(t *testing.T, stack *localstack.Stack) {
+func testWriteUpRuns(t *testing.T, running *localstack.Stack) {
 	t.Helper()
 	f := writeUpsFlags{lang: "en", quiet: true}
-	s := service{url: stack.URL, token: stack.Token, replicas: 1, lang: "en"}
+	s := service{url: running.URL, token: running.Token, replicas: 1, lang: "en"}
 	m, err := f.runOne(t.Context(), io.Discard, s, numberRun{mode: "watchdog", plan: "five", replicas: 1})
 	if err != nil || m.Left != 95 || m.PerSecond <= 0 || m.Store != string(api.Redis) ||
 		(m.code != exitOK && m.code != exitInconclusive) {

@@ -77,8 +77,8 @@ func (s *Scene) Calls() []Call {
 	var all []Call
 	for _, a := range s.Lane.actors() {
 		for _, c := range a.Calls(s.since) {
-			judge := !s.judged.IsZero() && c.Sent.After(s.judged)
-			if !c.Setup && !c.Poll && !c.Sent.IsZero() && !judge {
+			readByJudge := !s.judged.IsZero() && c.Sent.After(s.judged)
+			if !c.Setup && !c.Poll && !c.Sent.IsZero() && !readByJudge {
 				all = append(all, Call{At: c.Sent.Sub(s.began), Actor: a.Name, Server: c.Server, Text: readable(c)})
 			}
 		}

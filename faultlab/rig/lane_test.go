@@ -149,9 +149,9 @@ const redlockNode = "redlock 3"
 func serversOnly(t *testing.T, e Equipment) *Lane {
 	t.Helper()
 	testenv.Installed(t, localstack.Redis)
-	stack, err := localstack.Start(t.Context(), localstack.Options{Only: []string{}})
+	running, err := localstack.Start(t.Context(), localstack.Options{Only: []string{}})
 	testkit.Must(t, err)
-	s := &Servers{Stack: stack}
+	s := &Servers{Stack: running}
 	testkit.Closes(t, s)
 	for _, name := range []string{localstack.Redis, redlockNode} {
 		s.links = append(s.links, link{server: name, codec: wire.Redis, url: "redis://default:secret@127.0.0.1:1/0",

@@ -51,7 +51,7 @@ func Start(ctx context.Context, o Options) (*Servers, error) {
 	if only == nil {
 		only = []string{localstack.Redis, localstack.MySQL}
 	}
-	stack, err := localstack.Start(ctx, localstack.Options{
+	running, err := localstack.Start(ctx, localstack.Options{
 		Backend: localstack.Local, Only: slices.Concat(only, o.Extras),
 		Schemas: schemas, Binary: o.Binary, Log: o.Log,
 		// No schedule here tests durability, and a commit that waits for the disk would slow down all schedules.
@@ -60,13 +60,13 @@ func Start(ctx context.Context, o Options) (*Servers, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Servers{Stack: stack}
-	s.add("SHOP_REDIS", wire.Redis, stack.Redis)
-	s.add("SHOP_SQL", wire.MySQL, stack.SQL)
-	s.add("SHOP_REDLOCK", wire.Redis, stack.Redlock...)
-	s.add("SHOP_ETCD", wire.GRPC, stack.Etcd)
-	s.add("SHOP_ZOOKEEPER", wire.ZooKeeper, stack.ZooKeeper)
-	s.add("SHOP_CONSUL", wire.HTTP, stack.Consul)
+	s := &Servers{Stack: running}
+	s.add("SHOP_REDIS", wire.Redis, running.Redis)
+	s.add("SHOP_SQL", wire.MySQL, running.SQL)
+	s.add("SHOP_REDLOCK", wire.Redis, running.Redlock...)
+	s.add("SHOP_ETCD", wire.GRPC, running.Etcd)
+	s.add("SHOP_ZOOKEEPER", wire.ZooKeeper, running.ZooKeeper)
+	s.add("SHOP_CONSUL", wire.HTTP, running.Consul)
 	return s, nil
 }
 

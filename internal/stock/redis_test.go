@@ -124,17 +124,17 @@ func TestIdempotentCart(t *testing.T) {
 			{Initial: 9, Stock: 6, Sold: 3, Orders: 1, Keys: 2}, {Initial: 5, Stock: 3, Sold: 2, Orders: 2, Keys: 2},
 		}
 		testkit.Same(t, []stocktest.Books{h.Books(t, p, stock.SQL), h.Books(t, q, stock.SQL)}, want, "books")
-		judge(t, h, p, q)
+		judgeProducts(t, h, p, q)
 		h.SetStock(t, p, 9, 0)
-		judge(t, h, q) // its cart has lost its key; its other order has not
+		judgeProducts(t, h, q) // its cart has lost its key; its other order has not
 		if r, err := send("sale", item(p, 3), item(q, 1)); err != nil || r.Replayed {
 			t.Errorf("Deduct() after SetStock = %+v, %v, want a first execution: the keys are cleared", r, err)
 		}
 	})
 }
 
-// judge wants the ledgers of products exact.
-func judge(t *testing.T, h *stocktest.Harness, products ...int64) {
+// judgeProducts wants the ledgers of products exact.
+func judgeProducts(t *testing.T, h *stocktest.Harness, products ...int64) {
 	t.Helper()
 	for _, p := range products {
 		if r := audit.Judge(audit.Input{Store: "sql", Ledger: h.Ledger(t, p)}); r.Verdict != audit.Exact {

@@ -88,17 +88,17 @@ func (t *Tracer) start(ctx context.Context, o Options) error {
 			servers.Only = append(servers.Only, name)
 		}
 	}
-	stack, err := t.stack(ctx, servers)
+	running, err := t.stack(ctx, servers)
 	if err != nil {
 		return err
 	}
-	c, err := settings(stack, o.TTL)
+	c, err := settings(running, o.TTL)
 	if err != nil {
 		return err
 	}
 	t.token, t.ttl = c.Token, c.LockTTL
 	if err := errors.Join(
-		t.tapRedis(ctx, &c, stack), t.tapSQL(ctx, &c, stack), t.tapCoordination(&c, stack),
+		t.tapRedis(ctx, &c, running), t.tapSQL(ctx, &c, running), t.tapCoordination(&c, running),
 		t.tapKafka(ctx, &c, servers, needs[stock.NeedKafka]),
 	); err != nil {
 		return err

@@ -12,20 +12,20 @@ import (
 func ClockedMySQL(t testing.TB) (dsn string, set func(offset time.Duration)) {
 	t.Helper()
 	Installed(t, localstack.MySQL, localstack.Compiler)
-	stack, err := localstack.Start(t.Context(), localstack.Options{Only: []string{}})
+	running, err := localstack.Start(t.Context(), localstack.Options{Only: []string{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := stack.Close(); err != nil {
+		if err := running.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	clock, err := stack.NewClock(t.Context(), "sql clock")
+	clock, err := running.NewClock(t.Context(), "sql clock")
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := stack.SpawnSQL(t.Context(), localstack.SQLServer{Name: "clocked", Env: clock.Env()})
+	run, err := running.SpawnSQL(t.Context(), localstack.SQLServer{Name: "clocked", Env: clock.Env()})
 	if err != nil {
 		t.Fatal(err)
 	}

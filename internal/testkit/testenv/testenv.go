@@ -77,8 +77,8 @@ func Redis(t testing.TB) *RedisServer {
 	testkit.NotQuick(t, localstack.Redis)
 	url := os.Getenv(EnvRedis)
 	if url == "" {
-		stack := private(t, localstack.Redis)
-		url = stack.Redis.URL
+		running := private(t, localstack.Redis)
+		url = running.Redis.URL
 	}
 	r := connect(t, url)
 	t.Cleanup(func() {
@@ -164,8 +164,8 @@ func MySQL(t testing.TB) string {
 	testkit.NotQuick(t, localstack.MySQL)
 	dsn := os.Getenv(EnvSQL)
 	if dsn == "" {
-		stack := private(t, localstack.MySQL)
-		dsn = stack.SQL.URL
+		running := private(t, localstack.MySQL)
+		dsn = running.SQL.URL
 	}
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
